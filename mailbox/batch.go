@@ -1,0 +1,23 @@
+package mailbox
+
+// A Line is one line of a task file. Raw shares its memory with the other
+// lines of its Batch and is never written again.
+type Line struct {
+	File         string // slash-separated, relative to the root
+	Offset, End  int64  // bytes [Offset, End) of the file, line ending included
+	Raw          []byte // without LF, without one CR before it, without a BOM at offset 0
+	Length       int64  // bytes of the line without its ending, also when Raw is cut
+	TooLong      bool   // longer than MaxLine: Raw is only the first 64 KiB
+	Replayed     bool   // was there when the file was first seen, or read anew
+	Unterminated bool   // the last words of a file that was replaced or removed
+}
+
+// A Batch is some lines of one file, and the Cursor to write down with them.
+// There may be a cursor and no lines: blank lines, a renamed file.
+type Batch struct {
+	Lines  []Line
+	Cursor Cursor
+}
+
+// Empty reports that there is nothing to write down: no more for now.
+func (b Batch) Empty() bool { return b.Cursor.Path == "" }

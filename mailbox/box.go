@@ -1,0 +1,136 @@
+package mailbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+)
+
+// The directories of a mailbox that we make when they are missing.
+const (
+	tasksName   = "tasks"
+	resultsName = "results"
+	privateName = ".mailboxd"
+	tmpName     = ".mailboxd/tmp"
+)
+
+// A Box is an open mailbox: one directory, and nothing outside it. Only Open
+// makes one. All methods may be called from several goroutines at once.
+type Box struct {
+	path string
+
+	mu       sync.RWMutex // guards what follows: Refresh replaces it
+	root     *os.Root
+	lock     *os.File // the directory that is flocked; nil when it is not
+	warnings []string
+}
+
+// Open opens the mailbox at path, symlinks resolved, and makes what is missing
+// of it with mode 0700 (AINL-80). It refuses "/", the home directory, a
+// directory that anybody may write to or that belongs to somebody else, and a
+// tasks/ or results/ that leads outside or does not tell upper from lower case.
+// The error says which path, and how to mend it.
+func Open(path string) (*Box, error) {
+	resolved, err := locate(path)
+	if err != nil {
+		return nil, fmt.Errorf("open mailbox %s: %w", path, err)
+	}
+	root, warnings, err := enter(resolved)
+	if err != nil {
+		return nil, fmt.Errorf("open mailbox: %w", err)
+	}
+	return &Box{path: resolved, root: root, warnings: warnings}, nil
+}
+
+// Path returns the absolute path of the mailbox, without symlinks.
+func (b *Box) Path() string { return b.path }
+
+// TasksDir returns the absolute path of the directory where tasks come in.
+func (b *Box) TasksDir() string { return filepath.Join(b.path, tasksName) }
+
+// ResultsDir returns the absolute path of the directory where results go out.
+func (b *Box) ResultsDir() string { return filepath.Join(b.path, resultsName) }
+
+// Warnings returns what an operator should mend although the mailbox works,
+// each with its mend.
+func (b *Box) Warnings() []string {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return slices.Clone(b.warnings)
+}
+
+// Refresh notices that the mailbox, its tasks/ or its results/ was removed or
+// replaced, and then makes and opens it anew, under the same rules as Open and
+// with the lock that was held. It reports whether it did: results that stood
+// there have to be put again. When nothing changed it costs a few stats.
+func (b *Box) Refresh() (replaced bool, err error) {
+	if b.intact() {
+		return false, nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.reopen(); err != nil {
+		return false, fmt.Errorf("refresh mailbox: %w", err)
+	}
+	return true, nil
+}
+
+func (b *Box) intact() bool {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	named, err := os.Stat(b.path)
+	if err != nil {
+		return false
+	}
+	held, err := b.root.Stat(".")
+	if err != nil || !os.SameFile(named, held) {
+		return false
+	}
+	for _, name := range []string{tasksName, resultsName} {
+		if info, err := b.root.Stat(name); err != nil || !info.IsDir() {
+			return false
+		}
+	}
+	return true
+}
+
+func (b *Box) reopen() error {
+	if err := os.MkdirAll(b.path, 0o700); err != nil {
+		return err
+	}
+	root, warnings, err := enter(b.path)
+	if err != nil {
+		return err
+	}
+	lock := b.lock
+	if lock != nil && !sameDir(root, lock) {
+		if lock, err = flock(root, b.path); err != nil {
+			return errors.Join(err, root.Close())
+		}
+		b.lock.Close() // a directory that is gone: there is nothing to lose
+	}
+	b.root.Close() // likewise
+	b.root, b.lock, b.warnings = root, lock, warnings
+	return nil
+}
+
+// Close gives the mailbox and its lock back.
+func (b *Box) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	err := b.root.Close()
+	if b.lock != nil {
+		err = errors.Join(err, b.lock.Close())
+		b.lock = nil
+	}
+	return err
+}
+
+// use returns the root of now, and what to call when it is no longer needed.
+func (b *Box) use() (root *os.Root, release func()) {
+	b.mu.RLock()
+	return b.root, b.mu.RUnlock
+}

@@ -1,0 +1,91 @@
+package mailbox
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/envelope"
+)
+
+// A DeadLetter is a line that could not become a task, and why.
+type DeadLetter struct {
+	Time    time.Time     // when it was refused; zero is the time it is recorded
+	File    string        // where it stood, relative to the root
+	Offset  int64         // in bytes
+	Length  int64         // of the whole line in bytes; Raw may be less
+	SHA256  string        // hex; "" is that of Raw
+	TaskID  string        // as far as one could be read; not safe as a path
+	Kind    envelope.Kind // of the first reason
+	Reasons []Reason
+	Raw     []byte // the line, or its beginning
+}
+
+// A Reason is one thing that was wrong with a line.
+type Reason struct {
+	Field   string `json:"field"` // "" for the whole line
+	Message string `json:"message"`
+}
+
+// letter is how a DeadLetter is written.
+type letter struct {
+	Time    time.Time     `json:"time"`
+	File    string        `json:"file"`
+	Offset  int64         `json:"offset"`
+	Length  int64         `json:"length"`
+	SHA256  string        `json:"sha256"`
+	TaskID  string        `json:"task_id,omitzero"`
+	Kind    envelope.Kind `json:"kind"`
+	Reasons []Reason      `json:"reasons"`
+	Text    *string       `json:"raw,omitzero"`
+	Base64  []byte        `json:"raw_base64,omitzero"`
+}
+
+// AppendDeadLetters records what was refused in rejected/<yyyy-mm-dd>.jsonl, by
+// the day of now in UTC, as one write. A line that is not UTF-8 is written in
+// base64. It is on disk when it returns nil.
+func (b *Box) AppendDeadLetters(now time.Time, letters []DeadLetter) error {
+	if len(letters) == 0 {
+		return nil
+	}
+	path := rejectedName + "/" + now.UTC().Format(time.DateOnly) + taskSuffix
+	lines := make([][]byte, len(letters))
+	for i, dead := range letters {
+		line, err := json.Marshal(dead.letter(now), jsontext.AllowInvalidUTF8(true)) // names and ids may hold anything
+		if err != nil {
+			return fmt.Errorf("append dead letters to %s: %w", path, err)
+		}
+		lines[i] = line
+	}
+	if err := b.append(path, bytes.Join(lines, []byte("\n"))); err != nil {
+		return fmt.Errorf("append dead letters to %s: %w", path, err)
+	}
+	return nil
+}
+
+func (d DeadLetter) letter(now time.Time) letter {
+	l := letter{
+		Time: d.Time.UTC(), File: d.File, Offset: d.Offset, Length: d.Length,
+		SHA256: d.SHA256, TaskID: d.TaskID, Kind: d.Kind, Reasons: d.Reasons,
+	}
+	if d.Time.IsZero() {
+		l.Time = now.UTC()
+	}
+	if d.SHA256 == "" {
+		sum := sha256.Sum256(d.Raw)
+		l.SHA256 = hex.EncodeToString(sum[:])
+	}
+	if utf8.Valid(d.Raw) {
+		text := string(d.Raw)
+		l.Text = &text
+	} else {
+		l.Base64 = d.Raw
+	}
+	return l
+}

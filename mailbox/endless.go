@@ -1,0 +1,143 @@
+package mailbox
+
+import (
+	"bytes"
+	"errors"
+
+	"golang.org/x/sys/unix"
+)
+
+// scanChunk is how much of an endless line is held in memory.
+const scanChunk = 1 << 20
+
+// slack is what a line may have beyond its limit and not be too long: a BOM and
+// a CR.
+const slack = 4
+
+// readOn looks for the end of a line that has been without one so far. It never
+// goes over the same bytes twice, and never holds more than a chunk of them.
+func (s *source) readOn(size int64, opts TailOptions) (piece, error) {
+	if err := s.leapHole(size); err != nil {
+		return piece{}, err
+	}
+	text, err := s.bytes(s.scanned, min(scanChunk, size-s.scanned))
+	if err != nil {
+		return piece{}, err
+	}
+	at := bytes.IndexByte(text, '\n')
+	if at < 0 {
+		s.scanned += int64(len(text))
+		if s.final && s.scanned >= size {
+			return s.lastWords(opts)
+		}
+		return piece{cursor: s.cursor, end: s.scanned >= size || len(text) == 0}, nil
+	}
+	newline := s.scanned + int64(at)
+	if newline-s.cursor.Offset <= opts.MaxLine+slack {
+		return s.readLines(newline+1-s.cursor.Offset, size, opts)
+	}
+	if last, err := s.bytes(newline-1, 1); err == nil && string(last) == "\r" {
+		return s.longLine(newline-1, newline+1, newline+1 >= size)
+	}
+	return s.longLine(newline, newline+1, newline+1 >= size)
+}
+
+// leapHole moves on over a hole in a sparse file, which a crash may leave: it
+// is as long as it likes and has no LF.
+func (s *source) leapHole(size int64) error {
+	data, err := s.file.Seek(s.scanned, unix.SEEK_DATA)
+	switch {
+	case errors.Is(err, unix.ENXIO):
+		s.scanned = size // all hole from here
+	case errors.Is(err, unix.EINVAL): // holes are not known here
+	case err != nil:
+		return err
+	default:
+		s.scanned = max(s.scanned, min(data, size))
+	}
+	return nil
+}
+
+// longLine makes the line between the cursor and text's end, of which nobody
+// wants more than the beginning; end is where the next one starts.
+func (s *source) longLine(text, end int64, last bool) (piece, error) {
+	c := s.cursor
+	keep, err := s.bytes(c.Offset, min(keepOfLong, text-c.Offset))
+	if err != nil {
+		return piece{}, err
+	}
+	next, err := s.movedTo(end)
+	if err != nil {
+		return piece{}, err
+	}
+	bom := 0
+	if c.Offset == 0 && bytes.HasPrefix(keep, byteOrderMark) {
+		bom = len(byteOrderMark)
+	}
+	line := Line{
+		Offset: c.Offset, End: end, Raw: keep[bom:], Length: text - c.Offset - int64(bom),
+		TooLong: true, Unterminated: end == text,
+	}
+	return s.piece([]Line{line}, next, last), nil
+}
+
+// lastWords takes what a file that has no name any more ends with, although
+// there is no newline: nobody will look for it again.
+func (s *source) lastWords(opts TailOptions) (piece, error) {
+	s.final = false
+	c, end := s.cursor, s.scanned
+	if end-c.Offset > opts.MaxLine+slack {
+		return s.longLine(end, end, true)
+	}
+	start := c.Offset - c.block()
+	read, err := s.bytes(start, end-start)
+	if err != nil {
+		return piece{}, err
+	}
+	next := c.at(end, headOf(read, start), read[max(0, len(read)-blockLen):])
+	line := cut(read[c.Offset-start:], c.Offset, opts.MaxLine)
+	if blank(line.Raw) {
+		return s.piece(nil, next, true), nil
+	}
+	line.End, line.Unterminated = end, true
+	return s.piece([]Line{line}, next, true), nil
+}
+
+// skipToEnd moves the cursor behind the last newline there is.
+func (s *source) skipToEnd(size int64) error {
+	s.fromEnd = false
+	end := size
+	for end > 0 {
+		start := max(0, end-scanChunk)
+		text, err := s.bytes(start, end-start)
+		if err != nil {
+			return err
+		}
+		if at := bytes.LastIndexByte(text, '\n'); at >= 0 {
+			end = start + int64(at) + 1
+			break
+		}
+		end = start
+	}
+	next, err := s.movedTo(end)
+	if err != nil {
+		return err
+	}
+	s.cursor = next
+	return nil
+}
+
+// movedTo returns the cursor moved to an offset that was reached in chunks, so
+// that the blocks have to be read for it.
+func (s *source) movedTo(offset int64) (Cursor, error) {
+	if offset == 0 {
+		return s.cursor, nil
+	}
+	block := min(offset, blockLen)
+	tail, err := s.bytes(offset-block, block)
+	if err != nil {
+		return Cursor{}, err
+	}
+	head, err := s.bytes(0, block)
+	return s.cursor.at(offset, head, tail), err
+}

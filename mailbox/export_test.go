@@ -1,0 +1,7 @@
+package mailbox
+
+// The two ways to put a result, for tests on file systems that have both.
+var (
+	PutNameless = putNameless
+	PutNamed    = putNamed
+)

@@ -1,0 +1,111 @@
+package mailbox
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A LockedError says that somebody else serves the mailbox.
+type LockedError struct {
+	Root string
+	PID  int // 0 when it is not known, as in another container
+}
+
+func (e *LockedError) Error() string {
+	if e.PID == 0 {
+		return e.Root + " is served by mailboxd already"
+	}
+	return fmt.Sprintf("%s is served by mailboxd, process %d", e.Root, e.PID)
+}
+
+// Lock makes this process the only one that serves the mailbox, until Close or
+// its end, and clears away what a killed one left half done. The lock is on the
+// directory itself, so two configurations of it cannot both have it. When
+// somebody else does, the error is a *LockedError.
+func (b *Box) Lock() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.lock != nil {
+		return nil
+	}
+	lock, err := flock(b.root, b.path)
+	if err != nil {
+		return err
+	}
+	if err := sweep(b.root); err != nil {
+		return errors.Join(fmt.Errorf("sweep %s/%s: %w", b.path, tmpName, err), lock.Close())
+	}
+	b.lock = lock
+	return nil
+}
+
+func flock(root *os.Root, path string) (*os.File, error) {
+	dir, err := root.Open(".")
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	err = unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		return dir, nil
+	}
+	defer dir.Close()
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return nil, &LockedError{Root: path, PID: holder(dir)}
+	}
+	return nil, fmt.Errorf("lock %s: %w", path, err)
+}
+
+// sweep removes temporary files: who holds the lock is the only one to have any.
+func sweep(root *os.Root) error {
+	dir, err := root.Open(tmpName)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	for _, name := range names {
+		err = errors.Join(err, root.RemoveAll(tmpName+"/"+name))
+	}
+	return err
+}
+
+// holder finds in /proc/locks who has flocked the directory, or returns 0.
+// A line there reads "1: FLOCK  ADVISORY  WRITE 1234 08:02:131 0 EOF".
+func holder(dir *os.File) int {
+	info, err := dir.Stat()
+	if err != nil {
+		return 0
+	}
+	stat := info.Sys().(*syscall.Stat_t)
+	place := fmt.Sprintf("%02x:%02x:%d", unix.Major(stat.Dev), unix.Minor(stat.Dev), stat.Ino)
+	locks, err := os.Open("/proc/locks")
+	if err != nil {
+		return 0
+	}
+	defer locks.Close()
+	for lines := bufio.NewScanner(locks); lines.Scan(); {
+		words := strings.Fields(lines.Text())
+		if len(words) >= 6 && words[1] == "FLOCK" && words[5] == place {
+			pid, _ := strconv.Atoi(words[4]) // 0 is the answer then
+			return max(pid, 0)
+		}
+	}
+	return 0
+}
+
+// sameDir reports whether the root is still the directory that is locked.
+func sameDir(root *os.Root, lock *os.File) bool {
+	now, err := root.Stat(".")
+	if err != nil {
+		return false
+	}
+	then, err := lock.Stat()
+	return err == nil && os.SameFile(now, then)
+}

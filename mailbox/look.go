@@ -1,0 +1,219 @@
+package mailbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	restAfter    = 2 * time.Second  // a replaced file's last words are over
+	warnAfter    = time.Minute      // a last line without newline is worth a word
+	forgetAfter  = 10 * time.Minute // a replaced file's writer has let go of it
+	keepRetired  = 16               // replaced files followed at a time
+	taskSuffix   = ".jsonl"
+	settledAfter = 2 * time.Second // a directory's time is coarser than its changes
+)
+
+var errUnterminated = fmt.Errorf("the last line has had no newline for %v: it is read when it has one", warnAfter)
+
+// look finds out which files there are and which of them changed. What changed
+// is ready to be read.
+func (t *Tail) look() error {
+	if err := t.list(); err != nil {
+		return err
+	}
+	if t.rearranged() {
+		t.arrange()
+	}
+	for _, f := range t.listing.found {
+		if s := t.named[f.name]; s != nil && s.key() == f.stamp.key {
+			t.observe(s, f.stamp)
+		}
+	}
+	t.opts.FromEnd = false
+	for _, s := range slices.Clone(t.retired) {
+		now, err := stampOf(int(s.file.Fd()))
+		if err != nil {
+			t.forget(s)
+			continue
+		}
+		t.observe(s, now)
+		t.visit(s)
+	}
+	t.thin()
+	return nil
+}
+
+// list stats every task file. A missing tasks/ is an empty one.
+func (t *Tail) list() error {
+	root, release := t.box.use()
+	dir, err := root.Open(tasksName)
+	release()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if t.dir != nil {
+		t.dir.Close() // it was only read
+	}
+	t.dir = dir
+	if dir == nil {
+		t.listing = listing{}
+		return nil
+	}
+	if err := t.listing.update(dir); err != nil {
+		return err
+	}
+	for _, f := range t.listing.odd {
+		t.tell(tasksName+"/"+f.name, f.err)
+	}
+	maps.DeleteFunc(t.told, func(path, _ string) bool { return !t.listing.has(strings.TrimPrefix(path, tasksName+"/")) })
+	return nil
+}
+
+// observe notes how a file looks now, and that there may be something to read.
+func (t *Tail) observe(s *source, now stamp) {
+	switch {
+	case s.seen != now:
+		s.seen, s.since = now, time.Now()
+		t.enqueue(s)
+	case s.warned || s.queued || now.size <= s.cursor.Offset || s.retired:
+	case time.Since(s.since) >= warnAfter:
+		s.warned = true
+		t.opts.Notice(s.cursor.Path, errUnterminated)
+	}
+	if now.size <= s.cursor.Offset {
+		s.warned = false
+	}
+}
+
+func (t *Tail) enqueue(s *source) {
+	if !s.queued {
+		s.queued = true
+		t.ready = append(t.ready, s)
+	}
+}
+
+// visit has the last words of a file without a name read once its writer is
+// silent, and forgets it when it has been so for long.
+func (t *Tail) visit(s *source) {
+	quiet := time.Since(s.since)
+	switch {
+	case s.queued:
+	case quiet >= restAfter && s.cursor.Offset < s.seen.size:
+		s.final = true
+		t.enqueue(s)
+	case quiet >= forgetAfter:
+		t.forget(s)
+	}
+}
+
+// thin forgets the oldest files without a name when there are too many.
+func (t *Tail) thin() {
+	for _, s := range slices.Clone(t.retired) {
+		if len(t.retired) <= keepRetired {
+			return
+		}
+		if !s.queued && s.cursor.Offset >= s.seen.size {
+			t.forget(s)
+		}
+	}
+}
+
+func (t *Tail) forget(s *source) {
+	s.close()
+	delete(t.known, s.key())
+	t.retired = slices.DeleteFunc(t.retired, func(other *source) bool { return other == s })
+	t.ready = slices.DeleteFunc(t.ready, func(other *source) bool { return other == s })
+	s.queued = false
+}
+
+// rearranged reports whether a name now means another file than before.
+func (t *Tail) rearranged() bool {
+	if len(t.listing.found) != len(t.named) {
+		return true
+	}
+	return slices.ContainsFunc(t.listing.found, func(f found) bool {
+		s := t.named[f.name]
+		return s == nil || s.key() != f.stamp.key
+	})
+}
+
+// arrange gives every file that was found its source. One that has several
+// names is read under the first.
+func (t *Tail) arrange() {
+	before := t.named
+	t.named = make(map[string]*source, len(t.listing.found))
+	placed := make(map[inode]bool, len(t.listing.found))
+	place := func(f found, s *source) {
+		placed[f.stamp.key] = true
+		t.named[f.name] = s
+	}
+	for _, f := range t.listing.found { // names that mean what they meant
+		if s := before[f.name]; s != nil && s.key() == f.stamp.key && !placed[f.stamp.key] {
+			place(f, s)
+		}
+	}
+	for _, f := range t.listing.found { // new names of files we know
+		if s := t.known[f.stamp.key]; s != nil && !placed[f.stamp.key] {
+			t.rename(s, f.name)
+			place(f, s)
+		}
+	}
+	for _, f := range t.listing.found { // files we do not know
+		if !placed[f.stamp.key] {
+			place(f, t.meet(f, before[f.name]))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if s := before[name]; !placed[s.key()] {
+			t.retire(s)
+		}
+	}
+}
+
+// rename lets a file go on under another name.
+func (t *Tail) rename(s *source, name string) {
+	s.cursor.Path = tasksName + "/" + name
+	t.owing = append(t.owing, s)
+	if s.retired {
+		s.retired = false
+		t.retired = slices.DeleteFunc(t.retired, func(other *source) bool { return other == s })
+		t.open = append(t.open, s)
+	}
+}
+
+// meet makes the source of a file that is new to us. It is read after the one
+// that had its name before.
+func (t *Tail) meet(f found, before *source) *source {
+	s := &source{want: min(firstWant, t.opts.BatchBytes), after: before}
+	name := tasksName + "/" + f.name
+	if cursor, ok := t.shelf.take(f.stamp.key, name); ok {
+		s.cursor, s.saved = cursor, cursor
+		s.cursor.Path, s.cursor.Dev = name, f.stamp.key.dev
+	} else {
+		s.cursor = Cursor{Path: name, Dev: f.stamp.key.dev, Inode: f.stamp.key.ino, Replay: f.stamp.size}
+		s.fromEnd = t.opts.FromEnd
+	}
+	t.known[f.stamp.key] = s
+	t.owing = append(t.owing, s)
+	return s
+}
+
+// retire follows a file on that has no name any more: there may be lines in it
+// that were not read, and its writer may add to it. That needs it open.
+func (t *Tail) retire(s *source) {
+	t.open = slices.DeleteFunc(t.open, func(other *source) bool { return other == s })
+	if s.file == nil {
+		t.forget(s)
+		return
+	}
+	s.retired = true
+	s.since = time.Now()
+	t.retired = append(t.retired, s)
+	t.enqueue(s)
+}

@@ -1,0 +1,187 @@
+package mailbox
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"mailboxd/envelope"
+)
+
+// MaxResult is the largest result file, in bytes, that ReadResult reads.
+const MaxResult = 64 << 20
+
+const resultSuffix = ".json"
+
+// PutResult puts results/<id>.json (AINL-83), whole and on disk, or not at all.
+// It never overwrites: when something has the name already, the error wraps
+// fs.ErrExist (AINL-85). The mode is subject to the umask. The name itself is
+// not synced: whoever has to keep the result keeps its bytes and puts it again.
+func (b *Box) PutResult(id envelope.ID, data []byte, mode fs.FileMode) error {
+	root, release := b.use()
+	defer release()
+	err := putNameless(root, resultName(id), data, mode)
+	if noTmpfile(err) {
+		err = putNamed(root, resultName(id), data, mode)
+	}
+	if err != nil {
+		return fmt.Errorf("put result %s: %w", id, err)
+	}
+	return nil
+}
+
+func resultName(id envelope.ID) string { return string(id) + resultSuffix }
+
+// noTmpfile reports what file systems and old kernels answer that have no
+// O_TMPFILE, and a machine that has no /proc to give the file its name by.
+func noTmpfile(err error) bool {
+	for _, lack := range []error{unix.EOPNOTSUPP, unix.EISDIR, unix.EINVAL, unix.ENOENT} {
+		if errors.Is(err, lack) {
+			return true
+		}
+	}
+	return false
+}
+
+// putNameless writes a file that has no name yet and then gives it one.
+func putNameless(root *os.Root, name string, data []byte, mode fs.FileMode) error {
+	dir, err := root.Open(resultsName)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	at := int(dir.Fd())
+	fd, err := unix.Openat(at, ".", unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, uint32(mode.Perm()))
+	if err != nil {
+		return os.NewSyscallError("open O_TMPFILE", err)
+	}
+	file := os.NewFile(uintptr(fd), resultsName+"/"+name)
+	defer file.Close()
+	if _, err := file.Write(data); err != nil {
+		return err
+	}
+	if err := unix.Fdatasync(fd); err != nil {
+		return os.NewSyscallError("fdatasync", err)
+	}
+	err = unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), at, name, unix.AT_SYMLINK_FOLLOW)
+	return os.NewSyscallError("linkat", err)
+}
+
+// putNamed does the same by way of a temporary name. It is not in results/,
+// so no reader of that directory ever meets it.
+func putNamed(root *os.Root, name string, data []byte, mode fs.FileMode) (err error) {
+	aside := tmpName + "/" + rand.Text()
+	file, err := root.OpenFile(aside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode.Perm())
+	if err != nil {
+		return err
+	}
+	defer func() {
+		file.Close() // written and synced, or of no use
+		err = errors.Join(err, root.Remove(aside))
+	}()
+	if _, err := file.Write(data); err != nil {
+		return err
+	}
+	if err := file.Sync(); err != nil {
+		return err
+	}
+	return root.Link(aside, resultsName+"/"+name)
+}
+
+// ReadResult returns what stands in results/<id>.json, whoever put it there.
+// The error wraps fs.ErrNotExist when nothing does. A symlink that stays in the
+// mailbox is followed, as AINL's read_result does.
+func (b *Box) ReadResult(id envelope.ID) ([]byte, fs.FileInfo, error) {
+	root, release := b.use()
+	defer release()
+	file, err := root.OpenFile(resultsName+"/"+resultName(id), os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read result %s: %w", id, err)
+	}
+	defer file.Close()
+	data, info, err := readRegular(file)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read result %s: %w", id, err)
+	}
+	return data, info, nil
+}
+
+func readRegular(file *os.File) ([]byte, fs.FileInfo, error) {
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case !info.Mode().IsRegular():
+		return nil, nil, errors.New("not a regular file")
+	case info.Size() > MaxResult:
+		return nil, nil, fmt.Errorf("%d bytes are more than %d", info.Size(), MaxResult)
+	}
+	data, err := io.ReadAll(io.LimitReader(file, MaxResult))
+	return data, info, err
+}
+
+// StatResult describes what has the name results/<id>.json, without following a
+// symlink. The error wraps fs.ErrNotExist when nothing does.
+func (b *Box) StatResult(id envelope.ID) (fs.FileInfo, error) {
+	root, release := b.use()
+	defer release()
+	info, err := root.Lstat(resultsName + "/" + resultName(id))
+	if err != nil {
+		return nil, fmt.Errorf("stat result %s: %w", id, err)
+	}
+	return info, nil
+}
+
+// HasResult reports whether anything has the name results/<id>.json.
+func (b *Box) HasResult(id envelope.ID) bool {
+	_, err := b.StatResult(id)
+	return err == nil
+}
+
+// RemoveResult removes results/<id>.json; that there is none is fine.
+func (b *Box) RemoveResult(id envelope.ID) error {
+	root, release := b.use()
+	defer release()
+	err := root.Remove(resultsName + "/" + resultName(id))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove result %s: %w", id, err)
+	}
+	return nil
+}
+
+// ResultIDs goes through the ids that have something in results/, in no order.
+// It ends with the first error.
+func (b *Box) ResultIDs() iter.Seq2[envelope.ID, error] {
+	return func(yield func(envelope.ID, error) bool) {
+		root, release := b.use()
+		dir, err := root.Open(resultsName)
+		release()
+		if err != nil {
+			yield("", fmt.Errorf("list results: %w", err))
+			return
+		}
+		defer dir.Close()
+		for err == nil {
+			var names []string
+			names, err = dir.Readdirnames(1024)
+			for _, name := range names {
+				text, ours := strings.CutSuffix(name, resultSuffix)
+				id, unsafe := envelope.ParseID(text)
+				if ours && unsafe == nil && !yield(id, nil) {
+					return
+				}
+			}
+		}
+		if err != io.EOF {
+			yield("", fmt.Errorf("list results: %w", err))
+		}
+	}
+}

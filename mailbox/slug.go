@@ -1,0 +1,73 @@
+package mailbox
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// maxReadable keeps a socket named by a slug within the 107 bytes it may have.
+const maxReadable = 40
+
+// Slug names a mailbox in places outside it: readable, one path element of at
+// most 49 bytes, and another one for every root.
+func Slug(root string) (string, error) {
+	path, err := resolve(root)
+	if err != nil {
+		return "", fmt.Errorf("name mailbox %s: %w", root, err)
+	}
+	readable := strings.Trim(strings.Map(plain, path), "-")
+	if len(readable) > maxReadable {
+		readable = strings.TrimLeft(readable[len(readable)-maxReadable:], "-") // its end says most
+	}
+	sum := sha256.Sum256([]byte(path))
+	return strings.TrimPrefix(readable+"-"+hex.EncodeToString(sum[:4]), "-"), nil
+}
+
+// plain maps what is not plain in a file name to "-".
+func plain(r rune) rune {
+	switch {
+	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_':
+		return r
+	}
+	return '-'
+}
+
+// DefaultStateDir returns where the private half of the mailbox at root belongs
+// when nobody says otherwise: $XDG_STATE_HOME/mailboxd/<slug>, with
+// ~/.local/state for XDG_STATE_HOME when that is no absolute path.
+func DefaultStateDir(root string) (string, error) {
+	slug, err := Slug(root)
+	if err != nil {
+		return "", err
+	}
+	base := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(base) {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", fmt.Errorf("find state directory: %w", err)
+		}
+		base = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(base, "mailboxd", slug), nil
+}
+
+// resolve returns the absolute path without symlinks. What is not there yet
+// cannot be one.
+func resolve(path string) (string, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	resolved, err := filepath.EvalSymlinks(abs)
+	if !errors.Is(err, fs.ErrNotExist) || abs == "/" {
+		return resolved, err
+	}
+	parent, err := resolve(filepath.Dir(abs))
+	return filepath.Join(parent, filepath.Base(abs)), err
+}

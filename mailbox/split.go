@@ -1,0 +1,47 @@
+package mailbox
+
+import "bytes"
+
+// keepOfLong is how much of a line that is too long is kept: enough to read a
+// task id from it.
+const keepOfLong = 64 << 10
+
+var byteOrderMark = []byte("\xEF\xBB\xBF")
+
+// split cuts the complete lines out of text, which stands at offset in its
+// file: at most most of them, blank ones left out. It returns how many bytes it
+// went through. Only LF ends a line.
+func split(text []byte, offset, maxLine int64, most int) (lines []Line, used int) {
+	for used < len(text) && len(lines) < most {
+		length := bytes.IndexByte(text[used:], '\n')
+		if length < 0 {
+			break
+		}
+		start := offset + int64(used)
+		line := cut(text[used:used+length], start, maxLine)
+		used += length + 1
+		if !blank(line.Raw) || line.TooLong {
+			line.End = offset + int64(used)
+			lines = append(lines, line)
+		}
+	}
+	return lines, used
+}
+
+// cut makes a line of text, which is without its LF.
+func cut(text []byte, offset, maxLine int64) Line {
+	if offset == 0 {
+		text = bytes.TrimPrefix(text, byteOrderMark)
+	}
+	text = bytes.TrimSuffix(text, []byte("\r"))
+	line := Line{Offset: offset, Raw: text, Length: int64(len(text))}
+	if line.Length > maxLine {
+		line.TooLong = true
+		line.Raw = text[:min(len(text), keepOfLong)]
+	}
+	line.Raw = line.Raw[:len(line.Raw):len(line.Raw)] // an append must not reach the next line
+	return line
+}
+
+// blank reports whether there is only what JSON calls white space.
+func blank(text []byte) bool { return len(bytes.Trim(text, " \t\r")) == 0 }

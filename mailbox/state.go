@@ -1,0 +1,194 @@
+package mailbox
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"mailboxd/envelope"
+)
+
+const (
+	ledgerName  = "ledger.db"
+	runsName    = "runs"
+	historyName = "history"
+)
+
+// A State is the private half of a mailbox: what only the daemon may write,
+// so it is never inside the mailbox. Only OpenState makes one. All methods may
+// be called from several goroutines at once.
+type State struct {
+	path string
+	root *os.Root
+}
+
+// OpenState opens the state directory of the mailbox at root, and makes it with
+// mode 0700 when it is missing. It refuses one that others may look into, that
+// belongs to somebody else or that is inside the mailbox; the error says how to
+// mend it.
+func OpenState(dir, root string) (*State, error) {
+	path, err := locate(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open state %s: %w", dir, err)
+	}
+	box, err := resolve(root)
+	if err != nil {
+		return nil, fmt.Errorf("open state %s: %w", dir, err)
+	}
+	if inside(path, box) {
+		return nil, fmt.Errorf("open state: %s is inside the mailbox %s, whose writers could forge it: use a directory outside", path, box)
+	}
+	if err := private(path); err != nil {
+		return nil, fmt.Errorf("open state: %w", err)
+	}
+	s := &State{path: path}
+	if s.root, err = os.OpenRoot(path); err != nil {
+		return nil, fmt.Errorf("open state: %w", err)
+	}
+	return s, nil
+}
+
+func inside(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}
+
+func private(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	owner := int(info.Sys().(*syscall.Stat_t).Uid)
+	switch {
+	case owner != os.Geteuid():
+		return fmt.Errorf("%s belongs to user %d, not to you: use another directory", path, owner)
+	case info.Mode().Perm()&0o077 != 0:
+		return fmt.Errorf("others may look into %s: chmod 700 %s", path, path)
+	}
+	return nil
+}
+
+// Path returns the absolute path of the state directory.
+func (s *State) Path() string { return s.path }
+
+// LedgerPath returns the absolute path of the ledger's file.
+func (s *State) LedgerPath() string { return filepath.Join(s.path, ledgerName) }
+
+// Close lets go of the directory.
+func (s *State) Close() error { return s.root.Close() }
+
+// RunDir returns the absolute path of the directory of one attempt to run one
+// revision of a task.
+func (s *State) RunDir(id envelope.ID, rev, attempt int) string {
+	return filepath.Join(s.path, runDir(id, rev, attempt))
+}
+
+func runDir(id envelope.ID, rev, attempt int) string {
+	return filepath.Join(runsName, id.Dir(), fmt.Sprintf("%d.%d", rev, attempt))
+}
+
+// MakeRunDir makes the RunDir with mode 0700 and returns it. That there is one
+// already is an error that wraps fs.ErrExist: a run never writes over another.
+func (s *State) MakeRunDir(id envelope.ID, rev, attempt int) (string, error) {
+	dir := runDir(id, rev, attempt)
+	err := s.root.Mkdir(dir, 0o700)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = s.root.MkdirAll(filepath.Dir(dir), 0o700); err == nil {
+			err = s.root.Mkdir(dir, 0o700)
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("make run directory %s: %w", dir, err)
+	}
+	return filepath.Join(s.path, dir), nil
+}
+
+// PutHistory keeps the result that a revision had, on disk when it returns nil.
+// The same once more is fine; another content under a name that is taken is
+// kept beside it, as <rev>.2.json and so on.
+func (s *State) PutHistory(id envelope.ID, rev int, data []byte) error {
+	dir := filepath.Join(historyName, id.Dir())
+	if err := s.root.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("put history %s: %w", id, err)
+	}
+	name, err := s.freeName(dir, rev, data)
+	if err == nil && name != "" {
+		err = s.putAside(dir, name, data)
+	}
+	if err == nil { // also when it is there: it may not be on disk yet
+		err = s.sync(dir, historyName, ".")
+	}
+	if err != nil {
+		return fmt.Errorf("put history %s: %w", id, err)
+	}
+	return nil
+}
+
+// freeName returns a name for the data, or "" when it is there.
+func (s *State) freeName(dir string, rev int, data []byte) (string, error) {
+	name := historyFile(rev)
+	for n := 2; ; n++ {
+		there, err := s.root.ReadFile(filepath.Join(dir, name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return name, nil
+		case err != nil:
+			return "", err
+		case bytes.Equal(there, data):
+			return "", nil
+		}
+		name = fmt.Sprintf("%d.%d.json", rev, n)
+	}
+}
+
+func historyFile(rev int) string { return strconv.Itoa(rev) + resultSuffix }
+
+// putAside writes under another name first, so that no half file has the name.
+func (s *State) putAside(dir, name string, data []byte) (err error) {
+	aside := filepath.Join(dir, "."+rand.Text())
+	file, err := s.root.OpenFile(aside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	if err == nil {
+		err = file.Sync()
+	}
+	err = errors.Join(err, file.Close())
+	if err == nil {
+		err = s.root.Rename(aside, filepath.Join(dir, name))
+	}
+	if err != nil {
+		return errors.Join(err, s.root.Remove(aside))
+	}
+	return nil
+}
+
+func (s *State) sync(names ...string) error {
+	for _, name := range names {
+		dir, err := s.root.Open(name)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// History returns the result that a revision had. The error wraps
+// fs.ErrNotExist when there is none.
+func (s *State) History(id envelope.ID, rev int) ([]byte, error) {
+	data, err := s.root.ReadFile(filepath.Join(historyName, id.Dir(), historyFile(rev)))
+	if err != nil {
+		return nil, fmt.Errorf("read history %s: %w", id, err)
+	}
+	return data, nil
+}

@@ -1,0 +1,218 @@
+package mailbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+)
+
+const (
+	maxLine    = 1 << 20   // default of TailOptions.MaxLine
+	batchBytes = 1 << 20   // default of TailOptions.BatchBytes
+	batchLines = 1024      // default of TailOptions.BatchLines
+	firstWant  = 256 << 10 // how much of a file is read the first time
+	maxOpen    = 256       // files with a name that are kept open
+)
+
+// TailOptions says how to read. Zero values are the defaults.
+type TailOptions struct {
+	MaxLine    int64                        // longest line in bytes; default 1 MiB
+	FromEnd    bool                         // the files of the first look start at their end; ignored when there are cursors
+	BatchBytes int64                        // about how many bytes a batch has at most; default 1 MiB
+	BatchLines int                          // most lines of one batch; default 1024
+	Notice     func(path string, err error) // told once per path and cause what is not read; nil for nobody
+}
+
+// A Tail reads the complete lines of all tasks/*.jsonl, each once, and of no
+// file more than its share. It knows files by their inode: one that was renamed
+// goes on, one that was replaced is read to its end before its successor, and
+// one whose beginning changed is read anew. Only Box.Tail makes one. It is for
+// one goroutine.
+type Tail struct {
+	box  *Box
+	opts TailOptions
+
+	shelf   shelf              // cursors of files not met yet
+	dir     *os.File           // tasks/ as of the last look
+	listing listing            // what was in it
+	named   map[string]*source // by file name
+	known   map[inode]*source  // by inode, those without a name too
+	retired []*source          // those without a name, oldest first
+	open    []*source          // those with a name that are open, oldest first
+	ready   []*source          // to be read, next one first
+	owing   []*source          // those whose cursor moved without lines
+	pending *pending           // the batch that was not Done
+	told    map[string]string  // path to the cause that was told
+}
+
+// pending is a batch on its way.
+type pending struct {
+	batch  Batch
+	source *source
+	end    bool
+}
+
+// Tail goes on reading where the cursors say. Cursors of files that are gone
+// are of no consequence.
+func (b *Box) Tail(cursors []Cursor, opts TailOptions) *Tail {
+	if opts.MaxLine <= 0 {
+		opts.MaxLine = maxLine
+	}
+	if opts.BatchBytes <= 0 {
+		opts.BatchBytes = batchBytes
+	}
+	if opts.BatchLines <= 0 {
+		opts.BatchLines = batchLines
+	}
+	if opts.Notice == nil {
+		opts.Notice = func(string, error) {}
+	}
+	opts.FromEnd = opts.FromEnd && len(cursors) == 0
+	return &Tail{
+		box: b, opts: opts, shelf: newShelf(cursors),
+		named: map[string]*source{}, known: map[inode]*source{}, told: map[string]string{},
+	}
+}
+
+// Next returns some lines of one file, and the files take turns. The same batch
+// comes again until it is Done: accepting lines and recording the cursor is one
+// step of the caller's, and when that fails no line must be skipped. A batch
+// with a cursor and no lines is to be recorded too; it comes only when there
+// are no lines. An Empty batch means that, after a look at every file, there is
+// no more for now.
+func (t *Tail) Next() (Batch, error) {
+	if t.pending != nil {
+		return t.pending.batch, nil
+	}
+	if t.readNext() {
+		return t.pending.batch, nil
+	}
+	if err := t.look(); err != nil {
+		return Batch{}, fmt.Errorf("look into %s: %w", t.box.TasksDir(), err)
+	}
+	if t.readNext() || t.payUp() {
+		return t.pending.batch, nil
+	}
+	return Batch{}, nil
+}
+
+// Done says that the batch is written down and need not come again.
+func (t *Tail) Done(b Batch) {
+	p := t.pending
+	if p == nil || !p.batch.Cursor.equal(b.Cursor) {
+		return
+	}
+	t.pending = nil
+	s := p.source
+	s.cursor, s.saved = b.Cursor, b.Cursor
+	if s.retired {
+		t.remindSuccessor(s)
+	}
+	if len(b.Lines) > 0 {
+		t.turn(p.end)
+	}
+}
+
+// remindSuccessor has the cursor of the file that bears the name now written
+// down again, for whoever keeps one cursor per name.
+func (t *Tail) remindSuccessor(s *source) {
+	if now := t.named[path.Base(s.cursor.Path)]; now != nil {
+		now.saved = Cursor{}
+		t.owing = append(t.owing, now)
+	}
+}
+
+// readNext makes the next lines of the files that are ready pending.
+func (t *Tail) readNext() bool {
+	for len(t.ready) > 0 {
+		s := t.ready[0]
+		if s.after != nil && s.after.queued {
+			t.turn(false)
+			continue
+		}
+		s.after = nil
+		piece, err := t.read(s)
+		switch {
+		case err != nil:
+			t.complain(s, err)
+			t.turn(true)
+		case len(piece.lines) > 0:
+			t.pending = &pending{Batch{piece.lines, piece.cursor}, s, piece.end}
+			return true
+		default:
+			s.cursor = piece.cursor
+			if s.owes() {
+				t.owing = append(t.owing, s)
+			}
+			t.turn(piece.end)
+		}
+	}
+	return false
+}
+
+// turn takes the first file out of the row, or to its back.
+func (t *Tail) turn(out bool) {
+	s := t.ready[0]
+	t.ready = t.ready[1:]
+	s.queued = !out
+	if !out {
+		t.ready = append(t.ready, s)
+	}
+}
+
+// payUp makes a cursor pending that moved without lines.
+func (t *Tail) payUp() bool {
+	for len(t.owing) > 0 {
+		s := t.owing[0]
+		t.owing = t.owing[1:]
+		if s.owes() && !s.retired {
+			t.pending = &pending{Batch{Cursor: s.cursor}, s, true}
+			return true
+		}
+	}
+	return false
+}
+
+// read opens the file when it is not, and reads it.
+func (t *Tail) read(s *source) (piece, error) {
+	if s.file == nil {
+		if err := s.open(t.dir, path.Base(s.cursor.Path)); err != nil {
+			return piece{}, err
+		}
+		t.open = append(t.open, s)
+		if len(t.open) > maxOpen {
+			t.open[0].close()
+			t.open = t.open[1:]
+		}
+	}
+	return s.read(t.opts)
+}
+
+// complain tells why a file is not read. It will be tried again.
+func (t *Tail) complain(s *source, err error) {
+	s.seen = stamp{}
+	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errReplaced) {
+		t.tell(s.cursor.Path, err)
+	}
+}
+
+// tell gives notice once per path and cause.
+func (t *Tail) tell(path string, err error) {
+	if cause := err.Error(); t.told[path] != cause {
+		t.told[path] = cause
+		t.opts.Notice(path, err)
+	}
+}
+
+// Close lets go of the files.
+func (t *Tail) Close() error {
+	for _, s := range t.known {
+		s.close()
+	}
+	if t.dir == nil {
+		return nil
+	}
+	return t.dir.Close()
+}

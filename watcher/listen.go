@@ -1,0 +1,127 @@
+package watcher
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"golang.org/x/sys/unix"
+)
+
+// An ear hears what happens in some directories, as long as it can.
+type ear struct {
+	dirs    []string
+	rescan  time.Duration
+	next    *time.Timer       // until everything is watched anew
+	watcher *fsnotify.Watcher // nil when there are no events to be had
+	closing sync.WaitGroup    // of watchers before: it takes the kernel some milliseconds
+}
+
+// listen hints at every event and every rescan until ctx ends. At a rescan, and
+// when a directory came or went, it watches everything anew: a watch sticks to
+// the directory it was made for, not to the name, and this way nobody has to
+// remember which is which.
+func listen(ctx context.Context, dirs []string, rescan time.Duration, hints chan<- struct{}) {
+	e := &ear{dirs: dirs, rescan: rescan, next: time.NewTimer(0)}
+	defer e.closing.Wait()
+	defer e.replace(nil)
+	defer e.next.Stop()
+	for {
+		var events chan fsnotify.Event // nil, and never ready, without a watcher
+		var failures chan error
+		if e.watcher != nil {
+			events, failures = e.watcher.Events, e.watcher.Errors
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-e.next.C:
+			e.anew()
+		case event, ok := <-events:
+			if !ok || comesOrGoes(event, dirs) {
+				e.anew()
+			} else if !happensIn(event, dirs) {
+				continue
+			}
+		case err := <-failures:
+			if !errors.Is(err, fsnotify.ErrEventOverflow) {
+				e.replace(nil)
+				e.next.Reset(min(rescan, poll))
+			}
+		}
+		hint(hints)
+	}
+}
+
+// anew watches everything anew, and by the clock what cannot be watched.
+func (e *ear) anew() {
+	fresh, whole := watch(e.dirs)
+	e.replace(fresh) // only now, so that no moment is unwatched
+	if whole {
+		e.next.Reset(e.rescan)
+	} else {
+		e.next.Reset(min(e.rescan, poll))
+	}
+}
+
+func (e *ear) replace(fresh *fsnotify.Watcher) {
+	if old := e.watcher; old != nil {
+		e.closing.Go(func() { old.Close() }) // the watches end with it, whatever it says
+	}
+	e.watcher = fresh
+}
+
+// watch watches the directories, and what they are in to see them come and go.
+// It reports whether that is the whole: otherwise one has to look by the clock.
+// Without any events to be had, the watcher is nil.
+func watch(dirs []string) (w *fsnotify.Watcher, whole bool) {
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, false // no more files, or no more watchers: try again later
+	}
+	whole = true
+	for _, dir := range dirs {
+		for _, path := range []string{filepath.Dir(dir), dir} {
+			if err := w.Add(path); err != nil {
+				whole = false
+			}
+		}
+		whole = whole && local(dir)
+	}
+	return w, whole
+}
+
+// comesOrGoes reports whether the event is about a watched directory itself, or
+// about the one it is in.
+func comesOrGoes(event fsnotify.Event, dirs []string) bool {
+	const structural = fsnotify.Create | fsnotify.Remove | fsnotify.Rename
+	return event.Op&structural != 0 && slices.ContainsFunc(dirs, func(dir string) bool {
+		return event.Name == filepath.Clean(dir) || event.Name == filepath.Dir(dir)
+	})
+}
+
+// happensIn reports whether the event is about something in a directory.
+func happensIn(event fsnotify.Event, dirs []string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool {
+		return filepath.Dir(event.Name) == filepath.Clean(dir)
+	})
+}
+
+// local reports whether all writers of a directory go through this kernel, so
+// that it can tell of each.
+func local(dir string) bool {
+	var about unix.Statfs_t
+	if err := unix.Statfs(dir, &about); err != nil {
+		return false
+	}
+	switch uint32(about.Type) {
+	case unix.NFS_SUPER_MAGIC, unix.SMB_SUPER_MAGIC, unix.SMB2_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC,
+		unix.V9FS_MAGIC, unix.FUSE_SUPER_MAGIC, unix.AFS_SUPER_MAGIC, unix.CEPH_SUPER_MAGIC:
+		return false
+	}
+	return true
+}

@@ -1,0 +1,89 @@
+package watcher_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mailboxd/watcher"
+)
+
+// times runs pace while hinter hints, and returns when the looks were.
+func times(t *testing.T, took time.Duration, hinter func(hint func())) (looks []time.Duration) {
+	ctx, cancel := context.WithCancel(t.Context())
+	start := time.Now()
+	hints := make(chan struct{}, 1)
+	var pacing sync.WaitGroup
+	pacing.Go(func() {
+		watcher.Pace(ctx, hints, func() {
+			looks = append(looks, time.Since(start))
+			time.Sleep(took)
+		})
+	})
+	hinter(func() {
+		select {
+		case hints <- struct{}{}:
+		default:
+		}
+	})
+	time.Sleep(time.Hour) // nothing happens any more
+	cancel()
+	pacing.Wait()
+	return looks
+}
+
+func TestTheFirstHintLooksAtOnceAndTheLastIsFollowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got := times(t, 0, func(hint func()) {
+			hint()
+			time.Sleep(watcher.Gap / 2)
+			hint()
+			hint()
+			time.Sleep(time.Minute)
+			hint()
+		})
+		want := []time.Duration{0, watcher.Gap, watcher.Gap/2 + time.Minute}
+		if !slices.Equal(got, want) {
+			t.Errorf("looks at %v, want %v", got, want)
+		}
+	})
+}
+
+func TestHintsNeverPutALookOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got := times(t, 0, func(hint func()) {
+			for range 1000 {
+				hint()
+				time.Sleep(watcher.Gap / 10)
+			}
+		})
+		if len(got) < 99 || len(got) > 102 {
+			t.Errorf("%d looks in a burst of 100 gaps, want one for each", len(got))
+		}
+	})
+}
+
+func TestAHintDuringALookIsFollowedByAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got := times(t, time.Second, func(hint func()) {
+			hint()
+			time.Sleep(time.Second / 2)
+			hint()
+		})
+		want := []time.Duration{0, time.Second + watcher.Gap}
+		if !slices.Equal(got, want) {
+			t.Errorf("looks at %v, want %v", got, want)
+		}
+	})
+}
+
+func TestNoHintNoLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		if got := times(t, 0, func(func()) {}); len(got) > 0 {
+			t.Errorf("looks at %v, want none", got)
+		}
+	})
+}
