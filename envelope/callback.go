@@ -1,0 +1,80 @@
+package envelope
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// callback reads where else the result goes (AINL-50, AINL-51). What only the
+// file system can tell, such as a symbolic link, is the mailbox's to find.
+func (r *request) callback(at int) {
+	if !r.is(at, '{') {
+		return
+	}
+	if queue := r.member(at, "queue"); r.is(queue, '"') {
+		switch name := r.prose(queue); {
+		case queueName.MatchString(name):
+			r.task.Callback.Queue = name
+		case strings.Contains(name, "/"):
+			r.note(SecurityViolation, r.path(queue), "must be a name, not a path")
+		default:
+			r.refuse(queue, "must be 1 to 64 of the characters A-Z a-z 0-9 . _ -")
+		}
+	}
+	if file := r.member(at, "file_append"); file != none {
+		r.task.Callback.FileAppend = r.file(file)
+	}
+}
+
+var queueName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// file reads a path below the root that may be written to.
+func (c *check) file(at int) string {
+	name := c.name(at)
+	if name == "" {
+		return ""
+	}
+	err := checkFile(name)
+	switch {
+	case errors.Is(err, errEscape):
+		c.note(SecurityViolation, c.path(at), err.Error())
+		return ""
+	case err != nil:
+		c.refuse(at, err.Error())
+		return ""
+	}
+	return name
+}
+
+// ours are the directories that only the mailbox itself writes: a result
+// appended to tasks/ would come back as a task for ever.
+var ours = []string{"tasks", "results", "rejected", ".mailboxd"}
+
+// errEscape marks a path that is an attack or looks like one.
+var errEscape = errors.New("must stay below the root")
+
+func checkFile(name string) error {
+	first, _, _ := strings.Cut(name, "/")
+	elements := strings.Split(name, "/")
+	switch {
+	case path.IsAbs(name), slices.Contains(elements, ".."), path.Clean(name) == ".":
+		return errEscape
+	case !fs.ValidPath(name):
+		return errors.New("must be a plain path such as \"agents/a/results.jsonl\"")
+	case slices.ContainsFunc(ours, func(dir string) bool { return strings.EqualFold(dir, first) }):
+		return escape("must not be in " + first + "/, which only the mailbox writes")
+	case len(name) > 1024, slices.ContainsFunc(elements, func(e string) bool { return len(e) > 255 }):
+		return errors.New("is longer than a file name can be")
+	}
+	return nil
+}
+
+// escape is an errEscape in other words.
+type escape string
+
+func (e escape) Error() string        { return string(e) }
+func (e escape) Is(target error) bool { return target == errEscape }

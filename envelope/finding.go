@@ -1,0 +1,62 @@
+package envelope
+
+import "strings"
+
+// A Finding is one thing to say about an envelope, in words for its sender.
+type Finding struct {
+	Kind    Kind   // what a refusal is called; empty for a warning
+	Field   string // "input.refs[0].uri"; empty when it is the whole line
+	Message string // "must be a string"
+}
+
+// Warning reports whether the envelope is taken in spite of the finding.
+func (f Finding) Warning() bool { return f.Kind == "" }
+
+// String returns "field: message".
+func (f Finding) String() string {
+	if f.Field == "" {
+		return f.Message
+	}
+	return f.Field + ": " + f.Message
+}
+
+// Findings is everything there is to say about one envelope, in field order.
+type Findings []Finding
+
+// Refused reports whether the envelope must not be used.
+func (fs Findings) Refused() bool { return fs.Kind() != "" }
+
+// Kind returns the kind of the first refusal, or "" when there is none.
+func (fs Findings) Kind() Kind {
+	for _, f := range fs {
+		if !f.Warning() {
+			return f.Kind
+		}
+	}
+	return ""
+}
+
+// Refusals returns the findings that are not warnings.
+func (fs Findings) Refusals() Findings { return fs.only(false) }
+
+// Warnings returns the findings that do not refuse the envelope.
+func (fs Findings) Warnings() Findings { return fs.only(true) }
+
+func (fs Findings) only(warning bool) Findings {
+	var some Findings
+	for _, f := range fs {
+		if f.Warning() == warning {
+			some = append(some, f)
+		}
+	}
+	return some
+}
+
+// String joins the findings with "; ".
+func (fs Findings) String() string {
+	words := make([]string, len(fs))
+	for i, f := range fs {
+		words[i] = f.String()
+	}
+	return strings.Join(words, "; ")
+}

@@ -1,0 +1,47 @@
+package envelope
+
+// A Kind is the machine-readable cause in a result's error.kind. The set is
+// that of the canonical error table, and each dialect has a code for each.
+type Kind string
+
+// The kinds of error. The comment says who can mend it.
+const (
+	InvalidJSON        Kind = "invalid_json"              // sender: the line is not JSON
+	InvalidEnvelope    Kind = "invalid_envelope"          // sender: a field is missing or wrong
+	UnsupportedVersion Kind = "unsupported_version"       // sender: schema_version is not 1.x
+	SecurityViolation  Kind = "security_violation"        // sender: a path leaves its root
+	UnknownAgent       Kind = "unknown_agent"             // operator: no such agent is configured
+	RoleMismatch       Kind = "role_mismatch"             // sender: the agent does not have the role
+	UnsupportedTask    Kind = "unsupported_task_type"     // sender: the agent does not take the type
+	DeadlineExceeded   Kind = "deadline_exceeded"         // sender: too late
+	ChangeWindowMissed Kind = "change_window_missed"      // sender: the window is over or unreachable
+	ApprovalDenied     Kind = "approval_denied"           // approver said no
+	ApprovalExpired    Kind = "approval_expired"          // approver said nothing in time
+	PolicyViolation    Kind = "policy_violation"          // operator's rules say no
+	BudgetExceeded     Kind = "budget_exceeded"           // over the task's or operator's budget
+	DuplicateConflict  Kind = "duplicate_conflict"        // sender: the id is taken by another content
+	Cancelled          Kind = "cancelled"                 // somebody asked for it to stop
+	Timeout            Kind = "timeout"                   // agent: ran too long
+	IdleTimeout        Kind = "idle_timeout"              // agent: printed nothing for too long
+	ExitTimeout        Kind = "exit_timeout"              // agent: answered and did not exit
+	OutputTooLarge     Kind = "output_too_large"          // agent: printed too much
+	OutputInvalid      Kind = "agent_output_invalid"      // agent: no readable answer
+	ContractViolation  Kind = "output_contract_violation" // agent: a promised field is missing
+	IdentityMismatch   Kind = "agent_identity_mismatch"   // agent: answered for another task
+	AgentCrashed       Kind = "agent_crashed"             // agent: bad exit or a signal
+	SpawnFailed        Kind = "agent_spawn_failed"        // operator: the command cannot be started
+	RunLost            Kind = "run_lost"                  // the run is dead and nobody knows its answer
+	InternalError      Kind = "internal"                  // us
+)
+
+// A Status is how a task ended, as it stands in its result (AINL-63).
+type Status string
+
+// The statuses we write. An agent's own word is kept verbatim, with review.
+const (
+	OK       Status = "ok"
+	Failed   Status = "error"     // an agent ran, or was started
+	Partial  Status = "partial"   // an agent ran and says so
+	Stopped  Status = "cancelled" // somebody asked for it
+	Rejected Status = "rejected"  // no agent ran
+)

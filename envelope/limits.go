@@ -1,0 +1,145 @@
+package envelope
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// limits reads what a task may do, and until when (AINL-44 to AINL-49). A
+// limit that cannot be read refuses the task: it must not mean "no limit".
+func (r *request) limits() {
+	t := &r.task
+	t.Sensitivity = r.sensitivity(r.member(0, "sensitivity"))
+	if at := r.member(0, "deadline"); r.is(at, '"') {
+		t.Deadline = r.instant(at)
+	}
+	t.Budget = r.budget(r.member(0, "budget_limit"))
+	t.AllowedTools = r.tools(r.member(0, "allowed_tools"))
+	t.Approval = r.approval(r.member(0, "approval_required"))
+	t.HumanApprover = r.name(r.member(0, "human_approver"))
+}
+
+// sensitivity reads a rung of the ladder of AINL-44. A word that is not on it
+// travels least.
+func (r *request) sensitivity(at int) Sensitivity {
+	if !r.is(at, '"') {
+		return Internal
+	}
+	ladder := []string{Public: "public", Internal: "internal", Confidential: "confidential", Restricted: "restricted"}
+	word := r.prose(at)
+	if rung := slices.Index(ladder, word); rung >= 0 {
+		return Sensitivity(rung)
+	}
+	r.warn(at, "is "+quote(word)+", read as \"restricted\"")
+	return Restricted
+}
+
+// budget reads budget_limit (AINL-46).
+func (r *request) budget(at int) Budget {
+	if !r.is(at, '{') {
+		return Budget{}
+	}
+	for name, value := range r.members(at) {
+		if !r.says(name, "tokens") && !r.says(name, "usd_cents") {
+			r.warn(value, "is not a limit we know")
+		}
+	}
+	return Budget{Tokens: r.amount(r.member(at, "tokens")), USDCents: r.amount(r.member(at, "usd_cents"))}
+}
+
+// tools reads allowed_tools (AINL-47). The agent gets them joined by commas,
+// so a comma would turn one tool into two.
+func (c *check) tools(at int) []string {
+	tools := c.names(at)
+	if slices.ContainsFunc(tools, func(tool string) bool { return strings.Contains(tool, ",") }) {
+		c.refuse(at, "must not hold a name with a comma")
+		return nil
+	}
+	return tools
+}
+
+// approval reads approval_required (AINL-48); booleans are the words of the
+// second upstream contract (F6).
+func (r *request) approval(at int) Approval {
+	if at == none {
+		return ApprovalNone
+	}
+	switch r.kind(at) {
+	case 'f':
+		return ApprovalNone
+	case 't':
+		r.warn(at, `is true, read as "pre"`)
+		return ApprovalPre
+	case '"':
+		switch word := r.prose(at); Approval(word) {
+		case "none":
+			return ApprovalNone
+		case ApprovalPre, ApprovalPost, ApprovalBoth:
+			return Approval(word)
+		}
+	}
+	r.refuse(at, `must be "none", "pre", "post" or "both"`)
+	return ApprovalBoth // whoever looks at a refused task sees the strictest
+}
+
+// instant reads an RFC 3339 time with a zone (AINL-45).
+func (c *check) instant(at int) time.Time {
+	text := c.prose(at)
+	instant, err := parseInstant(text)
+	if err != nil {
+		c.refuse(at, fmt.Sprintf(`must be a time with a zone such as "2026-03-09T23:00:00Z", not %s`, quote(text)))
+	}
+	return instant
+}
+
+// parseInstant reads an RFC 3339 time. A leap second, which Go does not have,
+// is read as the second after it.
+func parseInstant(s string) (time.Time, error) {
+	const seconds = len("2026-12-31T23:59")
+	leap := strings.HasPrefix(s[min(len(s), seconds):], ":60")
+	if leap {
+		s = s[:seconds] + ":59" + s[seconds+len(":60"):]
+	}
+	var t time.Time
+	if err := t.UnmarshalText([]byte(s)); err != nil || !leap {
+		return t, err
+	}
+	t = t.Add(time.Second)
+	if !t.Truncate(time.Second).Equal(t.UTC().Truncate(24 * time.Hour)) {
+		return time.Time{}, errors.New("leap seconds end a day")
+	}
+	return t, nil
+}
+
+// policy reads policy_context (AINL-52, AINL-58).
+func (r *request) policy(at int) {
+	if !r.is(at, '{') {
+		return
+	}
+	if environment := r.member(at, "environment"); environment != none {
+		r.task.Environment = r.name(environment)
+	}
+	r.task.ChangeWindows = r.windows(r.member(at, "change_window"))
+}
+
+// metadata reads metadata (AINL-53). Keys that start with "mbx." are ours: a
+// sender cannot write our record (row 23).
+func (r *request) metadata(at int) {
+	if !r.is(at, '{') {
+		return
+	}
+	r.task.Metadata = make(map[string]jsontext.Value)
+	for name, value := range r.members(at) {
+		key, _ := r.text(name)
+		if strings.HasPrefix(key, "mbx.") {
+			r.warn(value, "is ours to say: left out")
+			continue
+		}
+		r.task.Metadata[key] = r.value(value)
+	}
+}

@@ -1,0 +1,157 @@
+package envelope
+
+import (
+	"bytes"
+	"slices"
+)
+
+// A Piece is one envelope of a line, taken or refused.
+type Piece struct {
+	Task     Task
+	Findings Findings
+}
+
+// ReadLine takes one line of a task file apart. A blank line has no pieces and
+// nearly every other has one. Two writers may share a line, one of them
+// perhaps cut off (row 13): the complete objects at the front of the line and
+// at its end then become a Piece each, with a warning, and what lies between
+// is one refused Piece. Nothing is read out of the middle of a fragment. The
+// tasks keep the slice they were given and point into it.
+func ReadLine(line []byte, how Reading) []Piece {
+	line = trim(line)
+	if len(line) == 0 {
+		return nil
+	}
+	t, findings := DecodeTask(line, how)
+	if !findings.Refused() || bytes.HasPrefix(line, []byte("\ufeff")) {
+		return []Piece{{t, findings}}
+	}
+	spans := split(line, how)
+	if len(spans) == 1 {
+		return []Piece{{t, findings}}
+	}
+	var pieces []Piece
+	for _, s := range spans {
+		t, findings := DecodeTask(s.raw, how)
+		if !s.fragment {
+			findings = append(findings, Finding{Message: "shared its line with another envelope"})
+		}
+		pieces = append(pieces, Piece{t, findings})
+	}
+	return innocent(pieces)
+}
+
+// innocent takes the id away from a fragment when a complete piece has it too:
+// its sender was cut off, tried again, and waits for that answer.
+func innocent(pieces []Piece) []Piece {
+	taken := map[ID]bool{}
+	for _, p := range pieces {
+		taken[p.Task.ID] = taken[p.Task.ID] || !p.Findings.Refused()
+	}
+	for i, p := range pieces {
+		if p.Findings.Refused() && taken[p.Task.ID] {
+			pieces[i].Task.ID = ""
+		}
+	}
+	return pieces
+}
+
+// trim removes the white space around a line, the CR of a CRLF included.
+func trim(line []byte) []byte { return bytes.Trim(line, space) }
+
+// space is what JSON takes for white space.
+const space = " \t\r\n"
+
+// A span is a part of a line: a complete object, or a fragment.
+type span struct {
+	from     int
+	raw      []byte
+	fragment bool
+}
+
+// split finds the complete objects at the front of the line, then the longest
+// run of them at its end that begins with a valid envelope.
+func split(line []byte, how Reading) []span {
+	s := splitter{line: line, how: how, met: make([]bool, len(line))}
+	spans, rest := s.run(0)
+	if rest == len(line) {
+		return spans
+	}
+	back := s.tail(rest)
+	end := len(line)
+	if len(back) > 0 {
+		end = back[0].from
+	}
+	if rest < end {
+		spans = append(spans, span{from: rest, raw: line[rest:end], fragment: true})
+	}
+	return append(spans, back...)
+}
+
+// A splitter remembers which braces a scan has met as structure: what breaks
+// off the value around such a brace breaks off its own value too, or leaves
+// something after it, so it need not be tried again. Only a value right before
+// the break may begin a run. That bounds the work: of the scans that pass a
+// byte, few hold it for structure and few for the inside of a string.
+type splitter struct {
+	line []byte
+	how  Reading
+	doc  document
+	met  []bool
+}
+
+// tail finds the longest run after from that reaches the end of the line.
+func (s *splitter) tail(from int) []span {
+	for at := from; at < len(s.line); at++ {
+		if s.line[at] != '{' || s.met[at] {
+			continue
+		}
+		run, end := s.run(at)
+		if end != len(s.line) {
+			continue
+		}
+		if first := slices.IndexFunc(run, s.valid); first >= 0 {
+			return run[first:]
+		}
+	}
+	return nil
+}
+
+// mostPieces is how many objects side by side are told apart. More writers
+// than that do not share a line, and "{}" a million times is no message.
+const mostPieces = 100
+
+// run reads objects from a brace on, and returns them with the end of the
+// last, or the start when there is none.
+func (s *splitter) run(from int) (spans []span, rest int) {
+	for rest = from; rest < len(s.line) && s.line[rest] == '{' && len(spans) < mostPieces; {
+		end, err := s.doc.scan(s.line, rest, len(s.line))
+		s.meet(err)
+		if err != nil {
+			break
+		}
+		spans = append(spans, span{from: rest, raw: s.line[rest:end]})
+		rest = len(s.line) - len(bytes.TrimLeft(s.line[end:], space))
+	}
+	return spans, rest
+}
+
+// meet remembers the braces of the scan before. An object that ends right
+// where the scan broke off may still begin a run, if the line ends there or
+// goes on with another object.
+func (s *splitter) meet(err *syntaxError) {
+	open := int32(brokenOff)
+	if err != nil && (err.at == len(s.line) || s.line[err.at] == '{') {
+		open = int32(len(bytes.TrimRight(s.line[:err.at], space)))
+	}
+	for _, n := range s.doc.nodes {
+		if n.kind == '{' {
+			s.met[n.start] = n.end == brokenOff || n.end != open
+		}
+	}
+}
+
+func (s *splitter) valid(candidate span) bool {
+	_, findings := DecodeTask(candidate.raw, s.how)
+	return !findings.Refused()
+}

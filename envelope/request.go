@@ -1,0 +1,163 @@
+package envelope
+
+// Reading says how strictly a request is read. The zero value is Strict.
+type Reading int
+
+// The readings.
+const (
+	Strict Reading = iota // everything the contract requires is there
+	Legacy                // an envelope without schema_version is taken, and then without target_role (F6)
+)
+
+// DecodeTask reads exactly one AgentTaskRequest; white space around it is not
+// part of it. When the findings refuse it, the Task still has Raw, Hash and
+// whatever could be read and is safe to use, so that its sender can be
+// answered; its ID is "" when there is nobody to answer. The Task keeps the
+// slice it was given and points into it.
+func DecodeTask(raw []byte, how Reading) (Task, Findings) {
+	c := check{document: documents.Get().(*document)}
+	defer c.release()
+	r := request{check: &c, how: how, task: Task{Raw: trim(raw)}}
+	r.read()
+	return r.task, r.findings
+}
+
+// A request is a Task being read.
+type request struct {
+	*check
+	how  Reading
+	task Task
+}
+
+func (r *request) read() {
+	t := &r.task
+	if !r.parse(t.Raw) {
+		t.Hash = hash(t.Raw)
+		r.salvage()
+		return
+	}
+	t.Hash = r.contentHash()
+	if r.repeated() {
+		r.salvage()
+		return
+	}
+	if r.misplaced() {
+		return
+	}
+	r.parties()
+	t.Description = r.prose(r.required(0, "description"))
+	r.input(r.required(0, "input"))
+	r.contract(r.member(0, "required_output_contract"))
+	r.limits()
+	r.callback(r.member(0, "callback"))
+	r.policy(r.member(0, "policy_context"))
+	r.metadata(r.member(0, "metadata"))
+}
+
+// salvage reads as much of a broken envelope as an answer to it needs.
+func (r *request) salvage() {
+	r.task.ID = Salvage(r.task.Raw)
+	if agent := scrap(r.task.Raw, "target_agent"); visible(agent) {
+		r.task.Agent = agent
+	}
+}
+
+// parties reads who wants what from whom (AINL-30 to AINL-35).
+func (r *request) parties() {
+	t := &r.task
+	version := r.member(0, "schema_version")
+	legacy := version == none && r.how == Legacy
+	switch {
+	case legacy:
+		r.note("", "schema_version", `is missing, read as "1.0"`)
+	case version == none:
+		r.missing(0, "schema_version")
+	default:
+		r.version(version)
+	}
+	t.ID = r.id(r.required(0, "task_id"))
+	t.Requester = r.name(r.required(0, "requester_id"))
+	t.Agent = r.name(r.required(0, "target_agent"))
+	if role := r.member(0, "target_role"); role == none && legacy {
+		r.note("", "target_role", "is missing")
+	} else {
+		t.Role = r.name(r.required(0, "target_role"))
+	}
+	t.Type = r.name(r.required(0, "task_type"))
+}
+
+// id reads a task_id (AINL-31). An integer is what AINL programs make of an
+// id of digits (F2); it is read by its digits, however many.
+func (c *check) id(at int) ID {
+	if at == none {
+		return ""
+	}
+	text, ok := string(c.value(at)), true
+	switch {
+	case c.kind(at) == '"':
+		text, ok = c.text(at)
+	case c.kind(at) == '0' && integer(text):
+		c.warn(at, "should be a string")
+	default:
+		c.refuse(at, "must be a string")
+		return ""
+	}
+	id, err := ParseID(text)
+	switch {
+	case !ok:
+		c.refuse(at, "contains half of a surrogate pair")
+		return ""
+	case err != nil:
+		c.refuse(at, err.Error())
+		return ""
+	}
+	if last := text[len(text)-1]; last == ' ' || last == '.' {
+		c.warn(at, "ends in a space or a dot, which is easily overlooked")
+	}
+	return id
+}
+
+// input reads the material (AINL-37 to AINL-40). Whether a reference may be
+// opened is not a matter of shape.
+func (r *request) input(at int) {
+	if !r.is(at, '{') {
+		return
+	}
+	t := &r.task
+	if payload := r.find(at, "payload"); payload != none {
+		t.Payload = r.value(payload)
+	} else {
+		r.note("", "input.payload", "is missing")
+	}
+	refs := r.member(at, "refs")
+	if !r.is(refs, '[') {
+		return
+	}
+	for _, item := range r.items(refs) {
+		if r.is(item, '{') {
+			t.Refs = append(t.Refs, Ref{
+				Kind: r.name(r.required(item, "kind")),
+				URI:  r.name(r.required(item, "uri")),
+			})
+		}
+	}
+}
+
+// contract reads what the answer must look like (AINL-41 to AINL-43).
+func (r *request) contract(at int) {
+	if !r.is(at, '{') {
+		return
+	}
+	var contract OutputContract
+	if format := r.member(at, "format"); r.is(format, '"') {
+		contract.Format = r.prose(format)
+		if contract.Format != "json" {
+			r.refuse(format, `must be "json"`)
+		}
+	}
+	if ref := r.member(at, "schema_ref"); ref != none {
+		contract.SchemaRef = r.name(ref)
+	}
+	contract.MustInclude = r.names(r.member(at, "must_include_fields"))
+	r.task.Contract = &contract
+}

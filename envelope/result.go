@@ -1,0 +1,90 @@
+package envelope
+
+import (
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// SchemaVersion is the version we write. Any 1.x is read.
+const SchemaVersion = "1.0"
+
+// A Result is an AgentTaskResult: the one final answer to a task. Encode
+// makes the bytes of results/<task_id>.json from it.
+type Result struct {
+	TaskID     ID
+	AgentID    string
+	Status     Status
+	Confidence *float64 // 0 to 1; nil is null (AINL-64)
+	Output     Output
+	Artifacts  []Ref // artifact_refs
+	Cost       *Cost // cost_used; nil is unknown, written as 0 (AINL-68)
+	Time       TimeUsed
+	Review     Review
+	Error      Error
+	Provenance Provenance
+	Extra      jsontext.Value // fields we do not know, an object handed through; nil for none
+}
+
+// An Output is what was found out and done.
+type Output struct {
+	Summary string
+	Actions []Action
+	Extra   jsontext.Value // further fields of the agent's own, an object; nil for none
+}
+
+// An Action is one step an agent took or proposes (AINL-66).
+type Action struct {
+	Kind        string
+	Description string
+	Status      string         // pending, executed or skipped; others are kept, with review
+	Extra       jsontext.Value // an object; nil for none
+}
+
+// A Cost is what a task used, in whole tokens and whole US cents.
+type Cost struct {
+	Tokens   int64
+	USDCents int64
+}
+
+// A TimeUsed says when an agent ran, by our clock. Zero times are written as
+// the time the result was made.
+type TimeUsed struct {
+	Started  time.Time
+	Finished time.Time
+	Wall     time.Duration
+}
+
+// A Review says whether a person should look, and why (AINL-70). The zero
+// value asks for nothing.
+type Review struct {
+	Required bool
+	Reason   string
+}
+
+// Ask notes one more reason to look; an agent's own wish is never lowered.
+func (r *Review) Ask(reason string) {
+	r.Required = true
+	switch {
+	case r.Reason == "":
+		r.Reason = reason
+	case !strings.Contains(r.Reason, reason):
+		r.Reason += "; " + reason
+	}
+}
+
+// An Error says what went wrong; its zero value is "nothing" (AINL-71).
+type Error struct {
+	Kind    Kind
+	Message string
+}
+
+// A Provenance links a result to the program and run it came from (AINL-72).
+// Empty fields are written as empty strings.
+type Provenance struct {
+	GraphChecksum  string // ainl_graph_checksum
+	ProgramID      string // ainl_program_id
+	RuntimeVersion string // runtime_version
+	RecordingURI   string // recording_uri
+}

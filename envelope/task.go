@@ -1,0 +1,97 @@
+package envelope
+
+import (
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// A Task is an AgentTaskRequest: what a requester wants done, by whom and
+// within which limits. Only ReadLine and DecodeTask make one; the zero value
+// is no task. A Task is never changed after decoding and may be shared.
+type Task struct {
+	Raw  []byte // the object's exact bytes, handed to the agent as they came
+	Hash string // hex sha256 of the canonical content (AINL-55): names the revision
+
+	ID          ID     // task_id
+	Requester   string // requester_id: who asks; nobody upstream authenticates it
+	Agent       string // target_agent, compared byte for byte
+	Role        string // target_role; "" only when the request was read as Legacy
+	Type        string // task_type, free-form
+	Description string // may be empty
+
+	Refs    []Ref          // input.refs
+	Payload jsontext.Value // input.payload, byte for byte; nil when absent
+
+	Contract      *OutputContract           // required_output_contract; nil when absent
+	Sensitivity   Sensitivity               // missing is Internal, unknown is Restricted (AINL-44)
+	Deadline      time.Time                 // zero: none (AINL-45)
+	Budget        Budget                    // budget_limit (AINL-46)
+	AllowedTools  []string                  // nil: not given; empty: none at all (AINL-47)
+	Approval      Approval                  // approval_required (AINL-48)
+	HumanApprover string                    // the only one who may approve; "" for any (AINL-49)
+	Callback      Callback                  // where else the result line goes
+	Environment   string                    // policy_context.environment (AINL-52)
+	ChangeWindows []Window                  // policy_context.change_window (AINL-58); nil: any time
+	Metadata      map[string]jsontext.Value // opaque (AINL-53)
+}
+
+// A Ref points at material for, or from, a task. Its kind is an open set.
+type Ref struct {
+	Kind string `json:"kind"`
+	URI  string `json:"uri"`
+}
+
+// An OutputContract says what the answer must look like (AINL-41..43).
+type OutputContract struct {
+	Format      string   // "json" or ""
+	SchemaRef   string   // which schema the output must match; "" for none
+	MustInclude []string // names that must be present at top level or in output
+}
+
+// A Budget limits what a task may spend over all its attempts. A nil limit
+// was not given; zero means nothing may be spent (AINL-46).
+type Budget struct {
+	Tokens   *int64
+	USDCents *int64
+}
+
+// A Callback names further places for the result, as one appended line.
+type Callback struct {
+	Queue      string // queues/<name>.jsonl, [A-Za-z0-9._-]{1,64} (AINL-50)
+	FileAppend string // slash-separated path below the root (AINL-51)
+}
+
+// An Approval says when a person must agree (AINL-48). The zero value is
+// ApprovalNone.
+type Approval string
+
+// When a person must agree.
+const (
+	ApprovalNone Approval = ""     // never
+	ApprovalPre  Approval = "pre"  // before an agent is started
+	ApprovalPost Approval = "post" // before the result is shown
+	ApprovalBoth Approval = "both"
+)
+
+// A Sensitivity ranks how far a task's content may travel: a higher value
+// travels less. The zero value is Public.
+type Sensitivity int
+
+// The ladder of AINL-44.
+const (
+	Public Sensitivity = iota
+	Internal
+	Confidential
+	Restricted
+)
+
+// Named returns what the metadata says under a key, if it is text.
+func (t Task) Named(key string) string {
+	var text string
+	if value := t.Metadata[key]; value.Kind() != '"' || json.Unmarshal(value, &text) != nil {
+		return ""
+	}
+	return text
+}
