@@ -8,7 +8,7 @@ type Line struct {
 	Raw          []byte // without LF, without one CR before it, without a BOM at offset 0
 	Length       int64  // bytes of the line without its ending, also when Raw is cut
 	TooLong      bool   // longer than MaxLine: Raw is only the first 64 KiB
-	Replayed     bool   // was there when the file was first seen, or read anew
+	Replayed     bool   // may have been read before: see Cursor.Replay
 	Unterminated bool   // the last words of a file that was replaced or removed
 }
 

@@ -35,7 +35,7 @@ func (t *Tail) look() error {
 			t.observe(s, f.stamp)
 		}
 	}
-	t.opts.FromEnd = false
+	t.first, t.opts.FromEnd = false, false
 	for _, s := range slices.Clone(t.retired) {
 		now, err := stampOf(int(s.file.Fd()))
 		if err != nil {
@@ -196,7 +196,10 @@ func (t *Tail) meet(f found, before *source) *source {
 		s.cursor, s.saved = cursor, cursor
 		s.cursor.Path, s.cursor.Dev = name, f.stamp.key.dev
 	} else {
-		s.cursor = Cursor{Path: name, Dev: f.stamp.key.dev, Inode: f.stamp.key.ino, Replay: f.stamp.size}
+		s.cursor = Cursor{Path: name, Dev: f.stamp.key.dev, Inode: f.stamp.key.ino}
+		if !t.first {
+			s.cursor.Replay = f.stamp.size // it may be a copy of what we have read
+		}
 		s.fromEnd = t.opts.FromEnd
 	}
 	t.known[f.stamp.key] = s

@@ -43,6 +43,7 @@ type Tail struct {
 	open    []*source          // those with a name that are open, oldest first
 	ready   []*source          // to be read, next one first
 	owing   []*source          // those whose cursor moved without lines
+	first   bool               // nothing was ever read here: what is found is new, not read again
 	pending *pending           // the batch that was not Done
 	told    map[string]string  // path to the cause that was told
 }
@@ -69,9 +70,10 @@ func (b *Box) Tail(cursors []Cursor, opts TailOptions) *Tail {
 	if opts.Notice == nil {
 		opts.Notice = func(string, error) {}
 	}
-	opts.FromEnd = opts.FromEnd && len(cursors) == 0
+	first := len(cursors) == 0
+	opts.FromEnd = opts.FromEnd && first
 	return &Tail{
-		box: b, opts: opts, shelf: newShelf(cursors),
+		box: b, opts: opts, shelf: newShelf(cursors), first: first,
 		named: map[string]*source{}, known: map[inode]*source{}, told: map[string]string{},
 	}
 }

@@ -104,6 +104,19 @@ func TestLinesAreWhatStandsBetweenLineFeeds(t *testing.T) { // rows 7, 8, 9 and 
 	}
 }
 
+func TestTheFirstReadingOfAllIsNoRepetition(t *testing.T) {
+	box := open(t)
+	write(t, box.TasksDir()+"/x.jsonl", "a\n")
+	r := tail(t, box, mailbox.TailOptions{})
+	if lines := r.want("a"); lines[0].Replayed {
+		t.Error("a line found at the very first look is Replayed, want not")
+	}
+	write(t, box.TasksDir()+"/copy.jsonl", "a\n")
+	if lines := r.want("a"); !lines[0].Replayed {
+		t.Error("a line of a file that appeared later is not Replayed")
+	}
+}
+
 func TestALineKnowsWhereItStands(t *testing.T) {
 	box := open(t)
 	write(t, box.TasksDir()+"/x.jsonl", "\uFEFFa\r\n\nbc\n")
@@ -112,8 +125,8 @@ func TestALineKnowsWhereItStands(t *testing.T) {
 	add(t, box.TasksDir()+"/x.jsonl", "d\n")
 	got = append(got, r.rest()...)
 	want := []mailbox.Line{
-		{File: "tasks/x.jsonl", Offset: 0, End: 6, Raw: []byte("a"), Length: 1, Replayed: true},
-		{File: "tasks/x.jsonl", Offset: 7, End: 10, Raw: []byte("bc"), Length: 2, Replayed: true},
+		{File: "tasks/x.jsonl", Offset: 0, End: 6, Raw: []byte("a"), Length: 1},
+		{File: "tasks/x.jsonl", Offset: 7, End: 10, Raw: []byte("bc"), Length: 2},
 		{File: "tasks/x.jsonl", Offset: 10, End: 12, Raw: []byte("d"), Length: 1},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -211,7 +224,7 @@ func TestALineThatIsTooLongIsSkippedInBoundedMemory(t *testing.T) { // row 10
 	lines := r.rest()
 	runtime.ReadMemStats(&after)
 	want := []mailbox.Line{
-		{File: "tasks/x.jsonl", Offset: 2, End: int64(len(long)) + 5, Raw: []byte(long[:64<<10]), Length: int64(len(long)) + 1, TooLong: true, Replayed: true},
+		{File: "tasks/x.jsonl", Offset: 2, End: int64(len(long)) + 5, Raw: []byte(long[:64<<10]), Length: int64(len(long)) + 1, TooLong: true},
 		{File: "tasks/x.jsonl", Offset: int64(len(long)) + 5, End: int64(len(long)) + 7, Raw: []byte("b"), Length: 1},
 	}
 	if diff := cmp.Diff(want, lines); diff != "" {
