@@ -1,0 +1,174 @@
+package ledger_test
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"mailboxd/internal/ledger"
+)
+
+// A copy of the files, taken the moment Update returned, is what a power cut
+// leaves: all that was synced, and no closing.
+func TestWhatUpdateReturnedForSurvivesAPowerCut(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	l := openAt(t, path)
+	for n := range 5 {
+		acceptLine(t, l, n)
+		if got := whole(t, openAt(t, copyOf(t, path, -1)).Reader); got != n+1 {
+			t.Errorf("%d updates survived; want %d", got, n+1)
+		}
+	}
+}
+
+// Row 43: the end of the log may be torn at any byte. What is read again is
+// always some whole updates, the first ones.
+func TestATornLogLosesWholeUpdatesOnly(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	l := openAt(t, path)
+	for n := range 5 {
+		acceptLine(t, l, n)
+	}
+	info, err := os.Stat(path + "-wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := 0
+	for cut := info.Size() % 2003; cut <= info.Size(); cut += 2003 { // the last one cuts nothing
+		r, err := ledger.OpenReader(copyOf(t, path, cut))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := whole(t, r)
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+		if got < last {
+			t.Errorf("a log of %d bytes has %d updates; a shorter one had %d", cut, got, last)
+		}
+		last = got
+	}
+	if last != 5 {
+		t.Errorf("a whole log has %d updates; want 5", last)
+	}
+}
+
+func TestNothingAcceptedIsLostWhenTheWriterIsKilled(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	writer := play(t, "writer", path)
+	out, err := writer.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := writer.Start(); err != nil {
+		t.Fatal(err)
+	}
+	promised := 0
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if promised, err = strconv.Atoi(lines.Text()); err != nil {
+			t.Fatal(err)
+		}
+		if promised == 100 { // then it is killed in the middle of something
+			if err := writer.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := writer.Wait(); err == nil || promised < 100 {
+		t.Fatalf("the writer ended by itself after %d tasks", promised)
+	}
+	checkBoth(t, path, promised)
+}
+
+// A disk that is full fails what is tried, spoils nothing, and once there is
+// room again the ledger goes on by itself.
+func TestAFullDiskPasses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	out, err := play(t, "full disk", path).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	written, err := strconv.Atoi(strings.TrimSpace(string(out)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkBoth(t, path, written)
+}
+
+// play makes the test binary the process that has this part.
+func play(t *testing.T, part, path string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "LEDGER_TEST_PART="+part, "LEDGER_TEST_PATH="+path)
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+// checkBoth looks for at least so many tasks in a ledger that nobody closed,
+// as our tools do and as the next daemon does.
+func checkBoth(t *testing.T, path string, promised int) {
+	t.Helper()
+	r, err := ledger.OpenReader(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for who, r := range map[string]*ledger.Reader{"a reader": r, "the next daemon": openAt(t, path).Reader} {
+		tasks, err := r.Tasks(t.Context(), ledger.Filter{})
+		if err != nil || len(tasks) < promised {
+			t.Errorf("%s finds %d tasks, %v; want the %d that were promised", who, len(tasks), err, promised)
+		}
+	}
+}
+
+// copyOf copies a ledger with as much of its log as is asked for; -1 for all.
+func copyOf(t *testing.T, path string, logged int64) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "ledger.db")
+	for _, end := range []string{"", "-wal"} {
+		data, err := os.ReadFile(path + end)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if end == "-wal" && logged >= 0 {
+			data = data[:logged]
+		}
+		write(t, to+end, data)
+	}
+	return to
+}
+
+// acceptLine adds a task with its event and moves the file's offset by one.
+func acceptLine(t *testing.T, l *ledger.Ledger, n int) {
+	t.Helper()
+	update(t, l, func(tx *ledger.Tx) error {
+		if err := accept(tx, task(n), nil); err != nil {
+			return err
+		}
+		return tx.SetFile(ledger.File{Path: "tasks/a.jsonl", Offset: int64(n + 1)})
+	})
+}
+
+// whole returns how many lines a ledger has accepted, and fails the test when
+// one of them is there in part.
+func whole(t *testing.T, r *ledger.Reader) int {
+	t.Helper()
+	tasks, err := r.Tasks(t.Context(), ledger.Filter{})
+	events, listed := r.Events(t.Context(), "", 0, 1000)
+	files, read := r.Files(t.Context())
+	if err != nil || listed != nil || read != nil {
+		t.Fatal(err, listed, read)
+	}
+	offset := 0
+	if len(files) == 1 {
+		offset = int(files[0].Offset)
+	}
+	if len(tasks) != len(events) || len(tasks) != offset {
+		t.Errorf("%d tasks, %d events, offset %d; want the same of each", len(tasks), len(events), offset)
+	}
+	return len(tasks)
+}

@@ -1,0 +1,72 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/envelope"
+)
+
+// An Event is one thing that happened. Events are only ever added, and their
+// Seq, not their Time, says which came first.
+type Event struct {
+	Seq      int64          // Log gives it
+	Time     time.Time      // to the microsecond, UTC
+	Kind     string         // "task.accepted"
+	Task     envelope.ID    // which task it is about; "" for none
+	Revision int            // and which revision of it
+	Data     jsontext.Value // a JSON object; nil for an empty one
+}
+
+const eventColumns = "e.seq, e.time, e.kind, coalesce(t.id, ''), coalesce(t.revision, 0), e.data"
+
+// Log adds an event. An event of a revision that is not in the ledger is
+// ErrUnknown.
+func (tx *Tx) Log(e Event) error {
+	if err := tx.log(e); err != nil {
+		return fmt.Errorf("log %s of task %q: %w", e.Kind, e.Task, err)
+	}
+	return nil
+}
+
+// log keeps a task by its seq: an index over those grows at its end, where
+// one over ids is written to all over.
+func (tx *Tx) log(e Event) error {
+	if e.Data == nil {
+		e.Data = jsontext.Value("{}")
+	}
+	if e.Task == "" {
+		_, err := tx.exec("INSERT INTO events (time, kind, data) VALUES (?, ?, ?)", e.Time.UnixMicro(), e.Kind, string(e.Data))
+		return err
+	}
+	logged, err := tx.change("INSERT INTO events (time, kind, data, task) SELECT ?, ?, ?, seq FROM tasks WHERE id = ? AND revision = ?",
+		e.Time.UnixMicro(), e.Kind, string(e.Data), string(e.Task), e.Revision)
+	if err == nil && !logged {
+		err = ErrUnknown
+	}
+	return err
+}
+
+// Events returns up to limit events after afterSeq, oldest first: those of
+// one task with all its revisions, or everybody's when id is "".
+func (r *Reader) Events(ctx context.Context, id envelope.ID, afterSeq int64, limit int) ([]Event, error) {
+	query := "SELECT " + eventColumns + " FROM events e LEFT JOIN tasks t ON t.seq = e.task WHERE e.seq > ?1 ORDER BY e.seq LIMIT ?2"
+	args := []any{afterSeq, limit}
+	if id != "" {
+		query = "SELECT " + eventColumns + " FROM tasks t JOIN events e ON e.task = t.seq WHERE e.seq > ?1 AND t.id = ?3 ORDER BY e.seq LIMIT ?2"
+		args = append(args, string(id))
+	}
+	events, err := all(ctx, r.read, scanEvent, query, args...)
+	if err != nil {
+		return nil, fmt.Errorf("list events: %w", err)
+	}
+	return events, nil
+}
+
+func scanEvent(r row) (e Event, err error) {
+	err = r.Scan(&e.Seq, stamp{&e.Time}, &e.Kind, &e.Task, &e.Revision, (*[]byte)(&e.Data))
+	return e, err
+}

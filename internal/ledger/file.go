@@ -1,0 +1,52 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+)
+
+// A File is how far one task file was read. It has the fields of
+// mailbox.Cursor, so that the one converts into the other.
+type File struct {
+	Path       string // the key: relative to the root, "tasks/x.jsonl"
+	Dev, Inode uint64
+	Offset     int64
+	Replay     int64
+	Head, Tail []byte
+}
+
+// SetFile remembers f in the place of what was known of its path.
+func (tx *Tx) SetFile(f File) error {
+	_, err := tx.exec(`INSERT INTO files (path, dev, inode, offset, replay, head, tail) VALUES (?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (path) DO UPDATE SET dev = excluded.dev, inode = excluded.inode, offset = excluded.offset,
+		replay = excluded.replay, head = excluded.head, tail = excluded.tail`,
+		f.Path, int64(f.Dev), int64(f.Inode), f.Offset, f.Replay, f.Head, f.Tail) // SQLite's integers are signed
+	if err != nil {
+		return fmt.Errorf("remember file %s: %w", f.Path, err)
+	}
+	return nil
+}
+
+// ForgetFile forgets a path; one that is not known is fine.
+func (tx *Tx) ForgetFile(path string) error {
+	if _, err := tx.exec("DELETE FROM files WHERE path = ?", path); err != nil {
+		return fmt.Errorf("forget file %s: %w", path, err)
+	}
+	return nil
+}
+
+// Files returns every file that is remembered, in order of path.
+func (r *Reader) Files(ctx context.Context) ([]File, error) {
+	files, err := all(ctx, r.read, scanFile, "SELECT path, dev, inode, offset, replay, head, tail FROM files ORDER BY path")
+	if err != nil {
+		return nil, fmt.Errorf("list files: %w", err)
+	}
+	return files, nil
+}
+
+func scanFile(r row) (f File, err error) {
+	var dev, inode int64
+	err = r.Scan(&f.Path, &dev, &inode, &f.Offset, &f.Replay, &f.Head, &f.Tail)
+	f.Dev, f.Inode = uint64(dev), uint64(inode)
+	return f, err
+}

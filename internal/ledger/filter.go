@@ -1,0 +1,83 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Filter says which tasks to list. Its zero value lists the latest revision
+// of every task, oldest first.
+type Filter struct {
+	States      []State // only these; nil: any
+	NotStates   []State // none of these
+	Agent       string  // "": any
+	Requester   string  // "": any
+	Since       time.Time
+	AfterSeq    int64 // what comes after it in the order asked for; 0: from the start
+	NewestFirst bool
+	All         bool // earlier revisions too
+	Limit       int  // 0: no limit
+}
+
+// Tasks returns the tasks that pass the filter, in order of Seq. Where the
+// filter leaves out Done, what is done costs nothing.
+func (r *Reader) Tasks(ctx context.Context, f Filter) ([]Task, error) {
+	query, args := f.query()
+	rows, err := r.db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, fmt.Errorf("list tasks: %w", err)
+	}
+	tasks, err := drain(rows, scanTask)
+	if err != nil {
+		return nil, fmt.Errorf("list tasks: %w", err)
+	}
+	return tasks, nil
+}
+
+func (f Filter) query() (string, []any) {
+	var (
+		where []string
+		args  []any
+	)
+	need := func(yes bool, condition string, values ...any) {
+		if yes {
+			where = append(where, condition)
+			args = append(args, values...)
+		}
+	}
+	order, after := "ASC", "seq > ?"
+	if f.NewestFirst {
+		order, after = "DESC", "seq < ?"
+	}
+	states := f.states()
+	need(!slices.Contains(states, any(string(Done))), "state <> 'done'") // as the partial index has it
+	need(len(states) < len(States()), "state IN ("+strings.Join(slices.Repeat([]string{"?"}, len(states)), ", ")+")", states...)
+	need(f.Agent != "", "agent = ?", f.Agent)
+	need(f.Requester != "", "requester = ?", f.Requester)
+	need(!f.Since.IsZero(), "received >= ?", micros(f.Since))
+	need(f.AfterSeq > 0, after, f.AfterSeq)
+	need(!f.All, "latest = 1")
+	query := "SELECT " + taskColumns + " FROM tasks"
+	if len(where) > 0 {
+		query += " WHERE " + strings.Join(where, " AND ")
+	}
+	query += " ORDER BY seq " + order
+	if f.Limit > 0 {
+		query += " LIMIT ?"
+		args = append(args, f.Limit)
+	}
+	return query, args
+}
+
+// states returns the states that pass, as arguments of a query.
+func (f Filter) states() (pass []any) {
+	for _, s := range States() {
+		if (f.States == nil || slices.Contains(f.States, s)) && !slices.Contains(f.NotStates, s) {
+			pass = append(pass, string(s))
+		}
+	}
+	return pass
+}

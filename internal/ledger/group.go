@@ -1,0 +1,116 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// An update is one caller's wish to write.
+type update struct {
+	fn   func(*Tx) error
+	done chan struct{} // closed once err says how it ended
+	err  error
+}
+
+func (u *update) finish(err error) {
+	u.err = err
+	close(u.done)
+}
+
+// Update runs fn in a transaction and returns nil when what it wrote is
+// durable. An error of fn is returned as it is, and nothing of fn is kept.
+//
+// Callers that come while a commit is under way share the next one, and one
+// of them runs the functions of all, each seeing what those before it wrote.
+// So fn may be run by another goroutine than its caller's, and more than
+// once: it has no effects but those on its Tx and on its own results, which
+// it sets anew each time, and it calls neither Update nor runtime.Goexit. A
+// ctx that ends before fn's group is formed takes fn back; from then on it
+// does not matter any more.
+func (l *Ledger) Update(ctx context.Context, fn func(*Tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	u := &update{fn: fn, done: make(chan struct{})}
+	l.mu.Lock()
+	l.queued = append(l.queued, u)
+	l.mu.Unlock()
+	select {
+	case l.lead <- struct{}{}:
+		l.commit(l.gather())
+		<-l.lead
+	case <-u.done:
+	case <-ctx.Done():
+		if l.leave(u) {
+			return ctx.Err()
+		}
+	}
+	<-u.done // a group of ours was formed before: it ends, whatever ctx says
+	return u.err
+}
+
+// gather forms a group of everybody who waits.
+func (l *Ledger) gather() []*update {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	group := l.queued
+	l.queued = nil
+	return group
+}
+
+// leave takes an update back, unless a group has it.
+func (l *Ledger) leave(u *update) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := slices.Index(l.queued, u)
+	if at < 0 {
+		return false
+	}
+	l.queued = slices.Delete(l.queued, at, at+1)
+	return true
+}
+
+// commit runs the group in one transaction. A function that fails is told so
+// and the others start over without it.
+func (l *Ledger) commit(group []*update) {
+	for len(group) > 0 {
+		failed, err := l.try(group)
+		if failed < 0 {
+			for _, u := range group {
+				u.finish(err)
+			}
+			return
+		}
+		group[failed].finish(err)
+		group = slices.Delete(group, failed, failed+1)
+	}
+}
+
+// try runs all functions of the group in one transaction. When one of them
+// fails, nothing is kept and its index is returned; an error with no index
+// is the transaction's own.
+func (l *Ledger) try(group []*update) (failed int, err error) {
+	ctx := context.Background() // a group does not end with the context of one of its callers
+	if _, err := l.write.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return -1, fmt.Errorf("begin update: %w", err)
+	}
+	tx := &Tx{l.write}
+	for i, u := range group {
+		if err := u.fn(tx); err != nil {
+			l.rollback(ctx)
+			return i, err
+		}
+	}
+	if _, err := l.write.exec(ctx, "COMMIT"); err != nil {
+		l.rollback(ctx)
+		return -1, fmt.Errorf("commit update: %w", err)
+	}
+	return -1, nil
+}
+
+// rollback ends a transaction that must not be kept. Its own error says that
+// SQLite has done so already; were it another, the next BEGIN would say it.
+func (l *Ledger) rollback(ctx context.Context) {
+	_, _ = l.write.exec(ctx, "ROLLBACK")
+}

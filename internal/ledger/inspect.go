@@ -1,0 +1,121 @@
+package ledger
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"modernc.org/sqlite"
+)
+
+// errUnreadable marks a file that is there and is not a ledger, as opposed to
+// one that the disk or its permissions keep from us.
+var errUnreadable = errors.New("is not a readable ledger")
+
+// smallLedger is the size up to which every page is checked at open. Beyond
+// it that would take longer than a start may, so only what a start reads is.
+const smallLedger = 4 << 20
+
+// inspect looks at the file without being able to change it. Its error wraps
+// fs.ErrNotExist, ErrNewer or errUnreadable, or is one of the disk.
+func inspect(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if _, left := os.Lstat(path + "-wal"); left == nil {
+			return fmt.Errorf("%w: its write-ahead log is there without it", errUnreadable)
+		}
+		return err
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%w: it is not a regular file", errUnreadable)
+	case info.Size() == 0: // ours never is: create renames a whole one into place
+		return fmt.Errorf("%w: it is empty", errUnreadable)
+	}
+	db, err := sql.Open("sqlite", readURI(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(unreadable(check(db, info.Size() <= smallLedger)), db.Close())
+}
+
+// check reads what a start reads, and every page when asked to.
+func check(db *sql.DB, everything bool) error {
+	ctx := context.Background()
+	version, err := schemaVersion(ctx, db)
+	switch {
+	case err != nil:
+		return err
+	case version > len(migrations):
+		return ErrNewer
+	case version == 0:
+		return fmt.Errorf("%w: it has no schema version", errUnreadable)
+	}
+	if everything {
+		var verdict string
+		if err := db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&verdict); err != nil {
+			return err
+		}
+		if verdict != "ok" {
+			return fmt.Errorf("%w: %s", errUnreadable, strings.ReplaceAll(verdict, "\n", " "))
+		}
+	}
+	if version < len(migrations) {
+		return nil // its columns are not all there yet
+	}
+	return checkStart(ctx, db)
+}
+
+// startReads is what a start reads, or asks for the newest of.
+var startReads = []string{
+	"SELECT path, dev, inode, offset, replay, head, tail FROM files LIMIT 1000",
+	"SELECT " + taskColumns + " FROM tasks WHERE state <> 'done' ORDER BY seq LIMIT 1000",
+	"SELECT " + taskColumns + " FROM tasks WHERE " + unsettled + " ORDER BY seq LIMIT 1000",
+	"SELECT " + taskColumns + " FROM tasks ORDER BY seq DESC LIMIT 1",
+	"SELECT id, revision FROM tasks ORDER BY id, revision LIMIT 1",
+	"SELECT " + runColumns + " FROM runs ORDER BY task DESC LIMIT 1",
+	"SELECT seq, time, kind, task, data FROM events ORDER BY seq DESC LIMIT 1",
+	"SELECT task, body FROM requests ORDER BY task DESC LIMIT 1",
+	"SELECT task, body FROM results ORDER BY task DESC LIMIT 1",
+}
+
+func checkStart(ctx context.Context, db *sql.DB) error {
+	for _, query := range startReads {
+		rows, err := db.QueryContext(ctx, query)
+		if err != nil {
+			return err
+		}
+		for rows.Next() { // looking at a row is what finds a bad page
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The result codes by which SQLite says that the bytes are wrong: a table or
+// column that is not there, a malformed page, no database at all.
+const (
+	sqliteError   = 1
+	sqliteCorrupt = 11
+	sqliteNotADB  = 26
+)
+
+// unreadable marks the errors that say the file's bytes are wrong.
+func unreadable(err error) error {
+	coded, ok := errors.AsType[*sqlite.Error](err)
+	if !ok {
+		return err
+	}
+	switch coded.Code() & 0xff { // the low byte is the primary code
+	case sqliteError, sqliteCorrupt, sqliteNotADB:
+		return fmt.Errorf("%w: %w", errUnreadable, err)
+	}
+	return err
+}

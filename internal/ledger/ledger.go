@@ -1,0 +1,110 @@
+// Package ledger remembers every task, run and event in one SQLite file. What
+// Update has returned nil for is there after a power cut; what it has not is
+// there whole or not at all.
+package ledger
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"time"
+)
+
+// A Ledger is the daemon's memory: Update writes, and the embedded Reader
+// reads what is committed. Only Open makes one. It may be used from several
+// goroutines at once. One process at a time may have a path open for writing;
+// the lock on the mailbox's root sees to that.
+type Ledger struct {
+	*Reader
+	db    *sql.DB
+	conn  *sql.Conn // the one connection that writes
+	write *statements
+	lead  chan struct{} // holds a token while somebody commits a group
+
+	mu     sync.Mutex // guards queued
+	queued []*update  // what the next group will run
+}
+
+// Opened says what Open had to do. Its zero value is "nothing": there was a
+// ledger and it is readable.
+type Opened struct {
+	Created bool   // there was none, or none that can be read, so this one is empty
+	Aside   string // where an unreadable one was moved; "" when there was none
+	Cause   error  // why it cannot be read; nil when there was none
+}
+
+// Open opens the ledger at path, which must be absolute and in a directory
+// that exists, and makes an empty one, mode 0600, where there is none. An
+// older schema is brought forward; a newer one is ErrNewer and stays
+// untouched. A file that cannot be read as a ledger is moved aside, reported
+// in Opened and replaced by an empty one, never overwritten. An error of the
+// disk or of permissions moves nothing.
+func Open(path string) (*Ledger, Opened, error) {
+	opened, err := prepare(path)
+	if err != nil {
+		return nil, opened, fmt.Errorf("open ledger %s: %w", path, err)
+	}
+	l, err := connect(path)
+	if err != nil {
+		return nil, opened, fmt.Errorf("open ledger %s: %w", path, err)
+	}
+	return l, opened, nil
+}
+
+// prepare sees to it that there is a file at path which connect can use.
+func prepare(path string) (opened Opened, err error) {
+	err = inspect(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := create(path); err != nil {
+			return opened, err
+		}
+		return Opened{Created: true}, nil
+	case errors.Is(err, errUnreadable):
+		opened.Cause = err
+		if opened.Aside, err = moveAside(path, time.Now()); err != nil {
+			return opened, err
+		}
+	default:
+		return opened, err
+	}
+	if err := create(path); err != nil {
+		return opened, err
+	}
+	opened.Created = true
+	return opened, nil
+}
+
+func connect(path string) (*Ledger, error) {
+	ctx := context.Background()
+	db, err := sql.Open("sqlite", writeURI(path))
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1)
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	l := &Ledger{db: db, conn: conn, write: newStatements(conn.PrepareContext), lead: make(chan struct{}, 1)}
+	if err = migrate(ctx, conn, migrations); err == nil {
+		l.Reader, err = newReader(path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, conn.Close(), db.Close())
+	}
+	return l, nil
+}
+
+// Close folds the write-ahead log into the file and closes it. It must not
+// be called while an Update or a read is going on.
+func (l *Ledger) Close() error {
+	err := errors.Join(l.Reader.Close(), l.write.close(), l.conn.Close(), l.db.Close())
+	if err != nil {
+		return fmt.Errorf("close ledger: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+)
+
+// What a start asks. The conditions are spelled as the partial indexes have
+// them, or those would not be used.
+const (
+	unsettled       = "state = 'done' AND (put = 0 OR delivered = 0)"
+	unsettledQuery  = "SELECT " + taskColumns + " FROM tasks WHERE " + unsettled + " AND seq > ? ORDER BY seq LIMIT ?"
+	unfinishedQuery = "SELECT " + taskColumns + " FROM tasks WHERE state <> 'done' AND seq > ? ORDER BY seq LIMIT ?"
+	countQuery      = "SELECT state, count(*) FROM tasks WHERE state <> 'done' GROUP BY state"
+)
+
+// Unfinished returns up to limit revisions after afterSeq that are not Done,
+// in order of Seq. What is done costs it nothing.
+func (r *Reader) Unfinished(ctx context.Context, afterSeq int64, limit int) ([]Task, error) {
+	tasks, err := all(ctx, r.read, scanTask, unfinishedQuery, afterSeq, limit)
+	if err != nil {
+		return nil, fmt.Errorf("list unfinished tasks: %w", err)
+	}
+	return tasks, nil
+}
+
+// Unsettled returns up to limit revisions after afterSeq that are Done and
+// whose result file is not in place or whose callbacks are not done, in order
+// of Seq. What is settled costs it nothing.
+func (r *Reader) Unsettled(ctx context.Context, afterSeq int64, limit int) ([]Task, error) {
+	tasks, err := all(ctx, r.read, scanTask, unsettledQuery, afterSeq, limit)
+	if err != nil {
+		return nil, fmt.Errorf("list unsettled tasks: %w", err)
+	}
+	return tasks, nil
+}
+
+// Finals returns up to limit tasks after afterSeq whose latest revision is
+// Done, in order of Seq. It reads what is done, so going through all of it
+// takes time.
+func (r *Reader) Finals(ctx context.Context, afterSeq int64, limit int) ([]Task, error) {
+	tasks, err := all(ctx, r.read, scanTask,
+		"SELECT "+taskColumns+" FROM tasks WHERE seq > ? AND latest = 1 AND state = 'done' ORDER BY seq LIMIT ?", afterSeq, limit)
+	if err != nil {
+		return nil, fmt.Errorf("list final results: %w", err)
+	}
+	return tasks, nil
+}
+
+// Counts returns how many revisions are in each state that has any, but not
+// how many are Done: nothing is kept that would say so without counting.
+func (r *Reader) Counts(ctx context.Context) (map[State]int, error) {
+	type count struct {
+		state State
+		n     int
+	}
+	counts, err := all(ctx, r.read, func(r row) (c count, err error) {
+		err = r.Scan(&c.state, &c.n)
+		return c, err
+	}, countQuery)
+	if err != nil {
+		return nil, fmt.Errorf("count tasks: %w", err)
+	}
+	byState := make(map[State]int, len(counts))
+	for _, c := range counts {
+		byState[c.state] = c.n
+	}
+	return byState, nil
+}

@@ -1,0 +1,83 @@
+package ledger_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mailboxd/internal/ledger"
+)
+
+func TestUnfinishedTasksComeInTheirOrderPageAfterPage(t *testing.T) {
+	l := open(t)
+	add(t, l,
+		named("a", 1, ledger.Done), named("b", 1, ledger.Held), named("a", 2, ledger.Received), named("c", 1, ledger.Queued),
+		named("d", 1, ledger.Running), named("e", 1, ledger.Done), named("f", 1, ledger.Review), named("g", 1, ledger.Waiting))
+	var got []string
+	for after := int64(0); ; {
+		page, err := l.Unfinished(t.Context(), after, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page) == 0 {
+			break
+		}
+		got = append(got, ids(page)...)
+		after = page[len(page)-1].Seq
+	}
+	if want := []string{"b.1", "a.2", "c.1", "d.1", "f.1", "g.1"}; !cmp.Equal(got, want) {
+		t.Errorf("Unfinished() = %v; want %v", got, want)
+	}
+	counts, err := l.Counts(t.Context())
+	want := map[ledger.State]int{ledger.Held: 1, ledger.Received: 1, ledger.Queued: 1, ledger.Running: 1, ledger.Review: 1, ledger.Waiting: 1}
+	if err != nil || !cmp.Equal(counts, want) {
+		t.Errorf("Counts() = %v, %v; want %v", counts, err, want)
+	}
+}
+
+func TestADoneTaskIsUnsettledUntilItIsPutAndDelivered(t *testing.T) {
+	l := open(t)
+	seqs := add(t, l, named("a", 1, ledger.Done), named("b", 1, ledger.Done), named("c", 1, ledger.Done), named("d", 1, ledger.Running))
+	check := func(want ...string) {
+		t.Helper()
+		got, err := l.Unsettled(t.Context(), 0, 10)
+		if err != nil || !cmp.Equal(ids(got), want) {
+			t.Errorf("Unsettled() = %v, %v; want %v", ids(got), err, want)
+		}
+	}
+	check("a.1", "b.1", "c.1")
+	update(t, l, func(tx *ledger.Tx) error { return tx.MarkPut(seqs[0]) })
+	update(t, l, func(tx *ledger.Tx) error { return tx.MarkSettled(seqs[1]) })
+	check("a.1", "c.1")
+	update(t, l, func(tx *ledger.Tx) error { return tx.MarkDelivered(seqs[0]) })
+	update(t, l, func(tx *ledger.Tx) error { return tx.MarkDelivered(seqs[2]) })
+	check("c.1")
+}
+
+func TestFinalsAreTheLatestRevisionsThatAreDone(t *testing.T) {
+	l := open(t)
+	seqs := add(t, l,
+		named("a", 1, ledger.Done), named("a", 2, ledger.Done), named("b", 1, ledger.Done), named("b", 2, ledger.Held), named("c", 1, ledger.Running))
+	move(t, l, seqs[4], ledger.Running, 0, ledger.Change{To: ledger.Done, Result: []byte("x")})
+	got, err := l.Finals(t.Context(), 0, 10)
+	if want := []string{"a.2", "c.1"}; err != nil || !cmp.Equal(ids(got), want) {
+		t.Fatalf("Finals() = %v, %v; want %v", ids(got), err, want)
+	}
+	if got[1].ResultSum == "" {
+		t.Error("the final of c has no sum")
+	}
+	if got, err := l.Finals(t.Context(), seqs[1], 10); err != nil || !cmp.Equal(ids(got), []string{"c.1"}) {
+		t.Errorf("Finals(next page) = %v, %v; want c.1", ids(got), err)
+	}
+}
+
+func TestADisplacedResultIsRemembered(t *testing.T) {
+	l := open(t)
+	row := named("a", 2, ledger.Queued)
+	row.Replaces = true
+	seq := add(t, l, row)[0]
+	update(t, l, func(tx *ledger.Tx) error { return tx.MarkDisplaced(seq) })
+	if got, err := l.Task(t.Context(), seq); err != nil || got.Replaces {
+		t.Errorf("Task() = replaces %v, %v; want false", got.Replaces, err)
+	}
+}

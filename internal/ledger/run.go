@@ -1,0 +1,82 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// A Run is one attempt to have an agent do a task. Times are in UTC, to the
+// microsecond.
+type Run struct {
+	Task    int64     // the task's Seq
+	Attempt int       // 1 for the first
+	ID      string    // MAILBOX_RUN_ID
+	Intent  time.Time // when it was decided, which is durable before a process is asked for
+
+	PID      int    // 0 until there is one
+	PIDStart uint64 // clock ticks from boot to its start, as an id alone is used again
+	Boot     string // the boot those ticks count from
+
+	Started  time.Time // zero when no process was started
+	Finished time.Time // zero until it has ended
+	ExitCode int
+	Signal   string // what ended it; "" for none
+	Cause    string // why we ended it; "" when it ended by itself
+	Tokens   *int64 // nil: unknown, which is not 0
+	USDCents *int64
+}
+
+const runColumns = "task, attempt, run_id, intent, pid, pid_start, boot, started, finished, exit_code, signal, cause, tokens, usd_cents"
+
+// StartRun remembers the intent of a run: Task, Attempt, ID and Intent of r.
+// The same attempt twice is an error.
+func (tx *Tx) StartRun(r Run) error {
+	_, err := tx.exec(`INSERT INTO runs (task, attempt, run_id, intent, pid, pid_start, boot, exit_code, signal, cause)
+		VALUES (?, ?, ?, ?, 0, 0, '', 0, '', '')`, r.Task, r.Attempt, r.ID, r.Intent.UnixMicro())
+	if err != nil {
+		return fmt.Errorf("start run %d of task %d: %w", r.Attempt, r.Task, err)
+	}
+	return nil
+}
+
+// SetProcess remembers which process a run is: its id, its start in clock
+// ticks after boot, and the boot they count from.
+func (tx *Tx) SetProcess(task int64, attempt, pid int, start uint64, boot string) error {
+	_, err := tx.exec("UPDATE runs SET pid = ?, pid_start = ?, boot = ? WHERE task = ? AND attempt = ?",
+		pid, int64(start), boot, task, attempt)
+	if err != nil {
+		return fmt.Errorf("set process of run %d of task %d: %w", attempt, task, err)
+	}
+	return nil
+}
+
+// FinishRun remembers how the run with r's Task and Attempt ended: Started and
+// what follows it in r. A run that has an end already keeps it, and one that
+// is not known stays so.
+func (tx *Tx) FinishRun(r Run) error {
+	_, err := tx.exec(`UPDATE runs SET started = ?, finished = ?, exit_code = ?, signal = ?, cause = ?, tokens = ?, usd_cents = ?
+		WHERE task = ? AND attempt = ? AND finished IS NULL`,
+		micros(r.Started), micros(r.Finished), r.ExitCode, r.Signal, r.Cause, r.Tokens, r.USDCents, r.Task, r.Attempt)
+	if err != nil {
+		return fmt.Errorf("finish run %d of task %d: %w", r.Attempt, r.Task, err)
+	}
+	return nil
+}
+
+// Runs returns the runs of the revision with this Seq, in order of attempt.
+func (r *Reader) Runs(ctx context.Context, seq int64) ([]Run, error) {
+	runs, err := all(ctx, r.read, scanRun, "SELECT "+runColumns+" FROM runs WHERE task = ? ORDER BY attempt", seq)
+	if err != nil {
+		return nil, fmt.Errorf("list runs of task %d: %w", seq, err)
+	}
+	return runs, nil
+}
+
+func scanRun(r row) (run Run, err error) {
+	var ticks int64
+	err = r.Scan(&run.Task, &run.Attempt, &run.ID, stamp{&run.Intent}, &run.PID, &ticks, &run.Boot,
+		stamp{&run.Started}, stamp{&run.Finished}, &run.ExitCode, &run.Signal, &run.Cause, &run.Tokens, &run.USDCents)
+	run.PIDStart = uint64(ticks)
+	return run, err
+}

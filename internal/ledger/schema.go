@@ -1,0 +1,77 @@
+package ledger
+
+import (
+	"context"
+	"database/sql"
+	_ "embed"
+	"errors"
+	"fmt"
+	"net/url"
+
+	_ "modernc.org/sqlite" // the database/sql driver "sqlite"
+)
+
+// ErrNewer says that a newer mailboxd wrote the ledger. It was not touched;
+// the mend is to run that version again.
+var ErrNewer = errors.New("was written by a newer mailboxd")
+
+//go:embed schema/1.sql
+var schema1 string
+
+// migrations bring a ledger forward, one version each: the first makes
+// version 1 of nothing. One that was released is never changed.
+var migrations = []string{schema1}
+
+// migrate runs the steps the file has not seen, all of them or none.
+func migrate(ctx context.Context, conn *sql.Conn, steps []string) error {
+	version, err := schemaVersion(ctx, conn)
+	if err != nil {
+		return err
+	}
+	if version >= len(steps) {
+		return nil
+	}
+	tx, err := conn.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("bring schema forward: %w", err)
+	}
+	for at, step := range steps[version:] {
+		step += fmt.Sprintf("\nPRAGMA user_version = %d", version+at+1)
+		if _, err := tx.ExecContext(ctx, step); err != nil {
+			return errors.Join(fmt.Errorf("bring schema to version %d: %w", version+at+1, err), tx.Rollback())
+		}
+	}
+	return tx.Commit()
+}
+
+// A querier is a *sql.DB or the one *sql.Conn that writes.
+type querier interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+func schemaVersion(ctx context.Context, q querier) (version int, err error) {
+	if err := q.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
+		return 0, fmt.Errorf("read schema version: %w", err)
+	}
+	return version, nil
+}
+
+// writeURI names the file for the one connection that writes. FULL makes a
+// commit durable when it returns, not at the next checkpoint.
+func writeURI(path string) string {
+	return uri(path, url.Values{
+		"_txlock": {"immediate"},
+		"_pragma": {"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)", "wal_autocheckpoint(4000)", "cache_size(-8000)"},
+	})
+}
+
+// readURI names the file for connections that only read.
+func readURI(path string) string {
+	return uri(path, url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(5000)"}})
+}
+
+// uri spells a path so that SQLite finds no options of its own in it.
+func uri(path string, options url.Values) string {
+	u := url.URL{Scheme: "file", Path: path, RawQuery: options.Encode()}
+	return u.String()
+}

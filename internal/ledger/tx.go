@@ -1,0 +1,102 @@
+package ledger
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"mailboxd/envelope"
+)
+
+// A Tx is the writing side of the ledger, inside one Update. It must not be
+// kept when the function it was handed to returns.
+type Tx struct {
+	write *statements
+}
+
+func (tx *Tx) exec(query string, args ...any) (sql.Result, error) {
+	return tx.write.exec(context.Background(), query, args...) // the group's, which no caller's context ends
+}
+
+// change runs a statement for one row and reports whether there was one.
+func (tx *Tx) change(query string, args ...any) (bool, error) {
+	result, err := tx.exec(query, args...)
+	if err != nil {
+		return false, err
+	}
+	n, err := result.RowsAffected()
+	return n > 0, err
+}
+
+// Latest returns the highest revision of an id, and whether there is one.
+func (tx *Tx) Latest(id envelope.ID) (Task, bool, error) {
+	t, ok, err := first(context.Background(), tx.write, scanTask,
+		"SELECT "+taskColumns+" FROM tasks WHERE id = ? ORDER BY revision DESC LIMIT 1", string(id))
+	if err != nil {
+		return Task{}, false, fmt.Errorf("look up task %s: %w", id, err)
+	}
+	return t, ok, nil
+}
+
+// Task returns the revision with this Seq, and whether there is one.
+func (tx *Tx) Task(seq int64) (Task, bool, error) {
+	t, ok, err := first(context.Background(), tx.write, scanTask, "SELECT "+taskColumns+" FROM tasks WHERE seq = ?", seq)
+	if err != nil {
+		return Task{}, false, fmt.Errorf("look up task %d: %w", seq, err)
+	}
+	return t, ok, nil
+}
+
+// Known returns the highest revision of an id that has this content, and
+// whether there is one (AINL-55).
+func (tx *Tx) Known(id envelope.ID, hash string) (revision int, ok bool, err error) {
+	revision, ok, err = first(context.Background(), tx.write, one[int],
+		"SELECT revision FROM tasks WHERE id = ? AND hash = ? ORDER BY revision DESC LIMIT 1", string(id), hash)
+	if err != nil {
+		return 0, false, fmt.Errorf("look up task %s: %w", id, err)
+	}
+	return revision, ok, nil
+}
+
+// Executed reports whether an agent was ever to run a revision of the id.
+func (tx *Tx) Executed(id envelope.ID) (bool, error) {
+	_, ok, err := first(context.Background(), tx.write, one[int],
+		"SELECT 1 FROM tasks WHERE id = ? AND attempt > 0 LIMIT 1", string(id))
+	if err != nil {
+		return false, fmt.Errorf("look up task %s: %w", id, err)
+	}
+	return ok, nil
+}
+
+// Add remembers a new revision with the bytes it came as, and returns its
+// Seq. Seq, Latest and ResultSum of t are ignored. A revision that is not
+// higher than the others of its id is an error.
+func (tx *Tx) Add(t Task, raw []byte) (seq int64, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("add task %s: %w", t.ID, err)
+		}
+	}()
+	if t.Revision > 1 {
+		if _, err := tx.exec("UPDATE tasks SET latest = 0 WHERE id = ? AND revision < ? AND latest = 1", string(t.ID), t.Revision); err != nil {
+			return 0, err
+		}
+	}
+	result, err := tx.exec(`INSERT INTO tasks (id, revision, latest, hash, dialect, state, attempt, reasons, until, agent,
+		requester, type, deadline, received, finished, file, offset, status, kind, result_sum, put, delivered, replaces)
+		VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', ?, ?, ?)`,
+		string(t.ID), t.Revision, t.Hash, t.Dialect, string(t.State), t.Attempt, joinReasons(t.Reasons), micros(t.Until), t.Agent,
+		t.Requester, t.Type, micros(t.Deadline), micros(t.Received), micros(t.Finished), t.File, t.Offset,
+		string(t.Status), string(t.Kind), t.Put, t.Delivered, t.Replaces)
+	if err != nil {
+		return 0, err
+	}
+	if seq, err = result.LastInsertId(); err != nil {
+		return 0, err
+	}
+	if raw == nil {
+		raw = []byte{} // a column for bytes, not for NULL
+	}
+	_, err = tx.exec("INSERT INTO requests (task, body) VALUES (?, ?)", seq, raw)
+	return seq, err
+}
