@@ -1,0 +1,94 @@
+// Package agent turns a task into one run of the command that is bound to its
+// agent, and the run into a complete result. Whatever the command does, there
+// is a result, and the command's own words never become more than data.
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"text/template"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/runner"
+)
+
+// An Agent is an id, what it may do and how it is run. Agents are made by New,
+// never change, and may be used concurrently.
+type Agent struct {
+	binding Binding
+	command []*template.Template // one for each element of binding.Command
+	environ []string             // the part that is the same for every run
+	opts    Options
+}
+
+// A Job is one attempt at one revision of a task.
+type Job struct {
+	Task     envelope.Task
+	Revision int
+	Attempt  int    // 1 is the first
+	Dir      string // the run directory: absolute, existing, empty before the run
+	RunID    string
+	Tools    []string  // what the agent may use: the request's tools within the manifest's
+	Deadline time.Time // when the run must be over; zero: no limit
+}
+
+// An Outcome is what became of a Job. Its Result is complete; a Cost of nil
+// there means that nobody knows it.
+type Outcome struct {
+	Result envelope.Result
+	Exit   runner.Exit // of the process; Code is -1 when there was none
+	Retry  bool        // the agent asks for another attempt (exit status 75)
+}
+
+// tempFail is EX_TEMPFAIL of sysexits.h: try again later.
+const tempFail = 75
+
+// Binding returns how the agent is run, defaults filled in.
+func (g *Agent) Binding() Binding { return g.binding }
+
+// Run runs the job in its directory until nothing is left of it, and returns
+// what came of it, also when nothing could be started. When ctx ends the run is
+// ended and counts as lost. Started, unless nil, is called once while the
+// process runs.
+func (g *Agent) Run(ctx context.Context, j Job, started func(runner.Process)) Outcome {
+	if !j.Deadline.IsZero() && !time.Now().Before(j.Deadline.Round(0)) {
+		return g.notStarted(j, envelope.DeadlineExceeded, "the deadline was over before the agent was started")
+	}
+	spec, err := g.prepare(j)
+	if err != nil {
+		return g.notStarted(j, envelope.InternalError, "the run could not be prepared: "+err.Error())
+	}
+	exit, err := runner.Run(ctx, spec, started)
+	if spawn, ok := errors.AsType[*runner.SpawnError](err); ok {
+		if ctx.Err() != nil {
+			return g.notStarted(j, envelope.RunLost, "the run was ended before it began: "+context.Cause(ctx).Error())
+		}
+		return g.notStarted(j, envelope.SpawnFailed, fmt.Sprintf("the agent's command cannot be started: %v", spawn))
+	}
+	// Any other error concerns the records of the run for somebody after us; the
+	// exit itself is in hand.
+	return g.conclude(j, exit)
+}
+
+// Recover returns what became of a run whose daemon is gone. Whatever is left
+// of it is ended first. How a run ended that left no record of its exit is not
+// known: it is lost, and an answer that lies in its directory is kept for review.
+func (g *Agent) Recover(j Job) Outcome {
+	survivors, sweepErr := runner.Sweep(j.Dir, g.binding.Grace)
+	exit, ok, err := runner.ReadExit(j.Dir)
+	if ok && err == nil {
+		exit.Survivors = append(exit.Survivors, survivors...)
+		return g.conclude(j, exit)
+	}
+	exit = runner.Exit{Code: -1, Survivors: survivors}
+	if meta, ok, _ := runner.ReadMeta(j.Dir); ok { // an error here is sweepErr
+		exit.PID, exit.Started = meta.Process.PID, meta.StartedAt
+	}
+	message := "the daemon was gone when the agent ended, so nobody knows how it ended"
+	if err := errors.Join(err, sweepErr); err != nil {
+		message += ": " + err.Error()
+	}
+	return g.lost(j, exit, message)
+}

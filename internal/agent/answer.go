@@ -1,0 +1,158 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/runner"
+)
+
+// However much an agent writes, only so much of it is read into memory.
+const (
+	maxWhole = 4 << 20 // what is no longer is read whole
+	maxTail  = 1 << 20 // of what is longer, the end
+	maxText  = 1 << 20 // of a text that becomes a summary, the beginning
+)
+
+// An answer is what an agent said: a result in which only what the agent gave
+// is set. Kind and err say why there is none.
+type answer struct {
+	result envelope.Result
+	kind   envelope.Kind
+	err    error
+}
+
+// answer reads what the agent of the job said: its result file, if it wrote
+// one, else its standard output.
+func (g *Agent) answer(j Job) answer {
+	r, err := g.read(j.Dir)
+	switch {
+	case err != nil:
+		return answer{kind: envelope.OutputInvalid, err: err}
+	case r.TaskID != "" && r.TaskID != j.Task.ID:
+		err = fmt.Errorf("the agent answered for another task, %q", r.TaskID)
+		return answer{kind: envelope.IdentityMismatch, err: err}
+	case r.AgentID != "" && r.AgentID != g.binding.ID:
+		err = fmt.Errorf("the agent answered as another agent, %q", r.AgentID)
+		return answer{kind: envelope.IdentityMismatch, err: err}
+	}
+	return answer{result: r}
+}
+
+func (g *Agent) read(dir string) (envelope.Result, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return envelope.Result{}, fmt.Errorf("read answer: %w", err)
+	}
+	defer root.Close()
+	f, err := openAnswer(root)
+	if err != nil {
+		return envelope.Result{}, err
+	}
+	defer f.Close()
+	if g.binding.Output == Text {
+		return readText(f)
+	}
+	raw, err := readObject(f)
+	if err != nil {
+		return envelope.Result{}, err
+	}
+	if g.binding.Output == JSON {
+		output, findings := envelope.DecodeOutput(raw)
+		return envelope.Result{Output: output}, refusal(findings)
+	}
+	r, findings := envelope.DecodeAnswer(raw)
+	if err := refusal(findings); err != nil {
+		return envelope.Result{}, err
+	}
+	if r.Status == "" && r.Output.Summary == "" {
+		return envelope.Result{}, errors.New("the agent's answer has neither a status nor a summary")
+	}
+	return r, nil
+}
+
+// openAnswer opens the result file if there is something in it, else stdout.
+func openAnswer(root *os.Root) (*os.File, error) {
+	f, size, err := openRegular(root, resultFile)
+	if err == nil && size > 0 {
+		return f, nil
+	}
+	if err == nil {
+		f.Close()
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read answer: %w", err)
+	}
+	f, _, err = openRegular(root, runner.StdoutFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errNothing
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read answer: %w", err)
+	}
+	return f, nil
+}
+
+// openRegular opens a file of a run directory, in which the agent can put what
+// it likes: nothing that leads out of it, and nothing that we would wait for.
+func openRegular(root *os.Root, name string) (*os.File, int64, error) {
+	f, err := root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", name)
+	}
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
+}
+
+// readText makes a summary of any bytes.
+func readText(f *os.File) (envelope.Result, error) {
+	text, err := io.ReadAll(io.LimitReader(f, maxText+1))
+	if err != nil {
+		return envelope.Result{}, fmt.Errorf("read answer: %w", err)
+	}
+	note := ""
+	if len(text) > maxText {
+		text, note = text[:maxText], "\n[cut: the whole text is among the artifacts]"
+	}
+	summary := strings.TrimRight(strings.ToValidUTF8(string(text), "\uFFFD"), " \t\r\n")
+	return envelope.Result{Output: envelope.Output{Summary: summary + note}}, nil
+}
+
+// readObject finds the one object that is the answer.
+func readObject(f *os.File) ([]byte, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("read answer: %w", err)
+	}
+	whole := info.Size() <= maxWhole
+	offset, length := int64(0), int64(maxWhole)
+	if !whole {
+		offset, length = info.Size()-maxTail, maxTail
+	}
+	text, err := io.ReadAll(io.NewSectionReader(f, offset, length))
+	if err != nil {
+		return nil, fmt.Errorf("read answer: %w", err)
+	}
+	return findObject(text, whole)
+}
+
+// refusal turns what must not be used into an error whose words are bounded.
+func refusal(findings envelope.Findings) error {
+	if !findings.Refused() {
+		return nil
+	}
+	return fmt.Errorf("the agent's answer is not valid: %s", short(findings.Refusals().String()))
+}

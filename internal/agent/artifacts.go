@@ -1,0 +1,101 @@
+package agent
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/runner"
+)
+
+// artifacts keeps the agent's references and adds those to the run (AINL-67).
+// A file the agent names has to be there, in the run directory or one of the
+// roots; else a person should know that it was named.
+func (g *Agent) artifacts(j Job, r *envelope.Result) {
+	roots := append([]string{j.Dir}, g.opts.Roots...)
+	kept := make([]envelope.Ref, 0, len(r.Artifacts)+3)
+	for _, ref := range r.Artifacts {
+		if why := inside(ref.URI, roots); why != "" {
+			r.Review.Ask(fmt.Sprintf("artifact %q was left out: %s", short(ref.URI), why))
+			continue
+		}
+		kept = append(kept, ref)
+	}
+	kept = append(kept, envelope.Ref{Kind: "run_trace", URI: fileURI(j.Dir)})
+	for _, name := range []string{runner.StdoutFile, runner.StderrFile} {
+		if _, err := os.Lstat(inDir(j, name)); err == nil {
+			kept = append(kept, envelope.Ref{Kind: name, URI: fileURI(inDir(j, name))})
+		}
+	}
+	r.Artifacts = kept
+}
+
+// inside says why a file URI is not one of a file inside the roots; "" when it
+// is, and for every other URI, which nobody opens.
+func inside(uri string, roots []string) string {
+	u, err := url.Parse(uri)
+	if err != nil {
+		return "it is not a URI"
+	}
+	if u.Scheme != "file" {
+		return ""
+	}
+	// AINL writes file://examples/x, whose "host" is the first part of a path
+	// that is relative to a root (AINL-40).
+	path := u.Host + u.Path
+	if path == "" {
+		path = u.Opaque
+	}
+	for _, root := range roots {
+		full := path
+		if !filepath.IsAbs(path) {
+			full = filepath.Join(root, path)
+		}
+		if within(root, full) {
+			return ""
+		}
+	}
+	return "there is no such file in the run or the mailbox"
+}
+
+// within reports whether a file exists and lies in root, after all symbolic
+// links.
+func within(root, path string) bool {
+	root, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		return false
+	}
+	path, err = filepath.EvalSymlinks(path)
+	if err != nil {
+		return false
+	}
+	relative, err := filepath.Rel(root, path)
+	return err == nil && relative != ".." && !strings.HasPrefix(relative, "../")
+}
+
+func fileURI(path string) string { return (&url.URL{Scheme: "file", Path: path}).String() }
+
+// provenance says which program and run the result comes from: what the
+// request names, else what the agent does (AINL-72).
+func (g *Agent) provenance(j Job, r *envelope.Result) {
+	p := &r.Provenance
+	p.GraphChecksum = cmp.Or(named(j, "ainl.graph_checksum"), p.GraphChecksum)
+	p.ProgramID = cmp.Or(named(j, "ainl.program_id"), p.ProgramID)
+	p.RecordingURI = cmp.Or(p.RecordingURI, fileURI(j.Dir))
+	p.RuntimeVersion = cmp.Or(p.RuntimeVersion, "mailboxd/"+cmp.Or(g.opts.Version, "unknown"))
+}
+
+// named returns what the request's metadata says under a key, if it is text.
+func named(j Job, key string) string {
+	var text string
+	if value := j.Task.Metadata[key]; value.Kind() != '"' || json.Unmarshal(value, &text) != nil {
+		return ""
+	}
+	return text
+}

@@ -1,0 +1,124 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"mailboxd/envelope"
+)
+
+// A Binding says how an agent is run. It comes from our configuration alone:
+// no manifest and no task can introduce a command (AINL-24).
+type Binding struct {
+	ID       string             // compared byte for byte with target_agent
+	Manifest *envelope.Manifest // what it may do; nil: not said
+
+	Command []string // argv: a path or a name on PATH, then arguments, each a template
+	Output  Format   // how its answer is read; "" is Envelope
+	Stdin   Stdin    // what it reads; "" is Request
+	Cwd     string   // "" is the run directory
+	Env     []string // KEY passes ours on, KEY=VALUE sets
+
+	Timeout     time.Duration // for the whole run; 0: none
+	IdleTimeout time.Duration // without output or progress; 0: none
+	Grace       time.Duration // between SIGTERM and SIGKILL; 0: five seconds
+	MaxOutput   int64         // bytes of stdout, and of stderr; 0: 64 MiB
+
+	Concurrency    int    // runs at once; 0: one
+	Retries        int    // further attempts when a run asks for one
+	Resend         Resend // "" is Rerun
+	AllowUnmetered bool   // takes tasks with a budget although nobody meters it
+}
+
+// A Format says how an agent's answer is read.
+type Format string
+
+// The formats.
+const (
+	Envelope Format = "envelope" // an AgentTaskResult, or its output; the only one that is metered
+	JSON     Format = "json"     // an object, which becomes the output
+	Text     Format = "text"     // text, which becomes the output's summary
+)
+
+// Stdin says what an agent reads on its standard input.
+type Stdin string
+
+// What an agent can read. It is always a file: nothing blocks, and it ends.
+const (
+	Request Stdin = "request" // request.json, the task's exact bytes
+	Prompt  Stdin = "prompt"  // prompt.txt, the task as words for a language model
+	None    Stdin = "none"    // nothing
+)
+
+// Resend says what a changed request under the id of an executed one means.
+type Resend string
+
+// What a changed request can mean (AINL-55).
+const (
+	Rerun  Resend = "rerun"  // the next revision, which is run
+	Refuse Resend = "refuse" // a conflict
+)
+
+func newAgent(b Binding, opts Options) (*Agent, error) {
+	b = b.withDefaults()
+	if err := b.check(); err != nil {
+		return nil, err
+	}
+	g := &Agent{binding: b, opts: opts}
+	var err error
+	if g.command, err = parseCommand(b.Command); err != nil {
+		return nil, err
+	}
+	if g.environ, err = inherit(b.Env, os.LookupEnv); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+func (b Binding) withDefaults() Binding {
+	b.Command, b.Env = slices.Clone(b.Command), slices.Clone(b.Env)
+	setDefault(&b.Output, Envelope)
+	setDefault(&b.Stdin, Request)
+	setDefault(&b.Resend, Rerun)
+	setDefault(&b.Grace, 5*time.Second)
+	setDefault(&b.MaxOutput, 64<<20)
+	setDefault(&b.Concurrency, 1)
+	return b
+}
+
+func setDefault[T comparable](v *T, value T) {
+	var zero T
+	if *v == zero {
+		*v = value
+	}
+}
+
+func (b Binding) check() error {
+	switch {
+	case b.ID == "" || strings.ContainsFunc(b.ID, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return errors.New("id: must be text without control characters")
+	case b.Manifest != nil && b.Manifest.AgentID != b.ID:
+		return fmt.Errorf("manifest: is for the agent %q", b.Manifest.AgentID)
+	case len(b.Command) == 0 || b.Command[0] == "":
+		return errors.New("exec.command: required, a list such as [./agent.sh]")
+	case !slices.Contains([]Format{Envelope, JSON, Text}, b.Output):
+		return fmt.Errorf("exec.output: %q is not one of envelope, json, text", b.Output)
+	case !slices.Contains([]Stdin{Request, Prompt, None}, b.Stdin):
+		return fmt.Errorf("exec.stdin: %q is not one of request, prompt, none", b.Stdin)
+	case b.Resend != Rerun && b.Resend != Refuse:
+		return fmt.Errorf("resend: %q is not one of rerun, refuse", b.Resend)
+	}
+	for name, n := range map[string]int64{
+		"timeout": int64(b.Timeout), "idle_timeout": int64(b.IdleTimeout), "grace": int64(b.Grace),
+		"exec.max_output": b.MaxOutput, "concurrency": int64(b.Concurrency), "retries": int64(b.Retries),
+	} {
+		if n < 0 {
+			return fmt.Errorf("%s: must not be negative", name)
+		}
+	}
+	return nil
+}

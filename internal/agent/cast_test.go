@@ -1,0 +1,178 @@
+package agent_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/agent"
+	"mailboxd/internal/runner"
+)
+
+// cast is what the test binary plays when it is called with "play" and a name.
+var cast = map[string]func(args []string){
+	// say prints a file and exits with a status.
+	"say": func(args []string) {
+		text, _ := os.ReadFile(args[0])
+		os.Stdout.Write(text)
+		status, _ := strconv.Atoi(args[1])
+		os.Exit(status)
+	},
+	// tell shows what it was given, as an answer.
+	"tell": func(args []string) {
+		stdin, _ := io.ReadAll(os.Stdin)
+		json.NewEncoder(os.Stdout).Encode(given{"told", args, os.Environ(), string(stdin)})
+	},
+	// write writes the same file as its result, and something else to stdout.
+	"write": func(args []string) {
+		text, _ := os.ReadFile(args[0])
+		os.WriteFile(os.Getenv("MAILBOX_RESULT_FILE"), text, 0o600)
+		fmt.Println("this is only my log")
+	},
+	"complain": func([]string) {
+		fmt.Fprint(os.Stderr, "Traceback:\n\x1b[31mKeyError\x1b[0m: 'x'\a\n")
+		os.Exit(3)
+	},
+	"suicide":  func([]string) { syscall.Kill(os.Getpid(), syscall.SIGKILL); time.Sleep(time.Hour) },
+	"hang":     func([]string) { time.Sleep(time.Hour) },
+	"stubborn": func([]string) { signal.Ignore(syscall.SIGTERM); time.Sleep(time.Hour) },
+	"flood": func([]string) {
+		block := []byte(strings.Repeat("x", 1<<20))
+		for range 1 << 10 {
+			os.Stdout.Write(block)
+		}
+	},
+	// daemonise leaves a child that holds stdout and ignores SIGTERM.
+	"daemonise": func([]string) {
+		child := &os.ProcAttr{Env: os.Environ(), Files: []*os.File{nil, os.Stdout, os.Stderr}}
+		reader, writer, _ := os.Pipe()
+		child.Files = append(child.Files, writer)
+		if _, err := os.StartProcess("/proc/self/exe", []string{"left-behind", "play", "left behind"}, child); err != nil {
+			panic(err)
+		}
+		writer.Close()
+		io.ReadAll(reader) // until the child ignores SIGTERM
+		fmt.Println(`{"summary": "done"}`)
+	},
+	"left behind": func([]string) {
+		signal.Ignore(syscall.SIGTERM)
+		os.NewFile(3, "ready").Close()
+		time.Sleep(time.Hour)
+	},
+}
+
+// given is what tell tells.
+type given struct {
+	Summary string   `json:"summary"`
+	Argv    []string `json:"argv"`
+	Environ []string `json:"environ"`
+	Stdin   string   `json:"stdin"`
+}
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "play" {
+		cast[os.Args[2]](os.Args[3:])
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// playing returns the binding of an agent that is played by the test binary.
+func playing(t testing.TB, role string, args ...string) agent.Binding {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return agent.Binding{
+		ID:      "tester",
+		Command: append([]string{self, "play", role}, args...),
+		Env:     []string{"GORACE=atexit_sleep_ms=0"}, // or each one sleeps a second under -race
+	}
+}
+
+// saying returns the binding of an agent that prints a text and exits.
+func saying(t testing.TB, text string, status int) agent.Binding {
+	t.Helper()
+	return playing(t, "say", file(t, "text", text), strconv.Itoa(status))
+}
+
+func file(t testing.TB, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func bound(t testing.TB, b agent.Binding, roots ...string) *agent.Agent {
+	t.Helper()
+	agents, err := agent.New([]agent.Binding{b}, agent.Options{Roots: roots, Version: "1.2.3"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, _ := agents.Lookup(b.ID)
+	return g
+}
+
+// request is a complete request; more is put among its members.
+func request(more string) string {
+	return `{"schema_version": "1.0", "task_id": "t1", "requester_id": "planner", "target_agent": "tester",
+ "target_role": "executor", "task_type": "check", "description": "Look whether it runs.",
+ "input": {"payload": {"hours": 24}}` + more + `}`
+}
+
+func jobFor(t testing.TB, request string) agent.Job {
+	t.Helper()
+	task, findings := envelope.DecodeTask([]byte(request), envelope.Strict)
+	if findings.Refused() {
+		t.Fatalf("the request of the test is refused: %v", findings)
+	}
+	return agent.Job{Task: task, Revision: 1, Attempt: 1, Dir: t.TempDir(), RunID: "run-1", Tools: task.AllowedTools}
+}
+
+// outcome runs a binding with a plain request.
+func outcome(t testing.TB, b agent.Binding) agent.Outcome {
+	t.Helper()
+	return bound(t, b).Run(t.Context(), jobFor(t, request("")), nil)
+}
+
+// expect checks how a run ended.
+func expect(t *testing.T, what string, got agent.Outcome, status envelope.Status, kind envelope.Kind) {
+	t.Helper()
+	if got.Result.Status != status || got.Result.Error.Kind != kind {
+		t.Errorf("%s: status %q, error %+v; want status %q, error kind %q", what, got.Result.Status, got.Result.Error, status, kind)
+	}
+	if got.Result.Output.Summary == "" {
+		t.Errorf("%s: the summary is empty", what)
+	}
+	if _, findings := envelope.DecodeResult(got.Result.Encode()); findings.Refused() {
+		t.Errorf("%s: the result is not valid: %v", what, findings)
+	}
+}
+
+// ended makes the directory of a run that printed stdout and ended so.
+func ended(t testing.TB, j agent.Job, stdout string, exit runner.Exit) {
+	t.Helper()
+	record, err := json.Marshal(exit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{runner.StdoutFile: stdout, runner.StderrFile: "", runner.ExitFile: string(record)} {
+		if err := os.WriteFile(filepath.Join(j.Dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package agent
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/template"
+	"time"
+	"unicode"
+
+	"mailboxd/internal/runner"
+)
+
+// The files of a run directory besides the runner's.
+const (
+	requestFile  = "request.json"   // the task's exact bytes
+	promptFile   = "prompt.txt"     // the task as words, when stdin is Prompt
+	resultFile   = "result.json"    // the agent's answer, if it writes one
+	progressFile = "progress.jsonl" // the agent's signs of life, if it gives any
+)
+
+// A facts value is what a command's templates, and the MAILBOX_ variables, can
+// say about a run. None of it is the requester's free text, nor the task's id
+// alone: whatever stands in a request cannot become an option or a command.
+type facts struct {
+	TaskFile       string
+	ResultFile     string
+	ProgressFile   string
+	RunDir         string
+	RunID          string
+	Attempt        int
+	Deadline       string // RFC 3339, "" when there is none
+	AllowedTools   string // separated by commas
+	BudgetTokens   string // a number, "" when not given
+	BudgetUSDCents string
+}
+
+func newFacts(j Job) facts {
+	f := facts{
+		TaskFile:       inDir(j, requestFile),
+		ResultFile:     inDir(j, resultFile),
+		ProgressFile:   inDir(j, progressFile),
+		RunDir:         j.Dir,
+		RunID:          j.RunID,
+		Attempt:        j.Attempt,
+		AllowedTools:   toolList(j.Tools),
+		BudgetTokens:   number(j.Task.Budget.Tokens),
+		BudgetUSDCents: number(j.Task.Budget.USDCents),
+	}
+	if !j.Deadline.IsZero() {
+		f.Deadline = j.Deadline.UTC().Format(time.RFC3339)
+	}
+	return f
+}
+
+func number(n *int64) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.FormatInt(*n, 10)
+}
+
+// maxList is the most that a list may take of argv or the environment. The
+// kernel takes 128 KiB for one string (E2BIG beyond).
+const maxList = 64 << 10
+
+// toolList joins the tools. A name that could be read as something else than
+// one tool is left out, and so is what is too much: less is allowed then, never
+// more. The request file has them all.
+func toolList(tools []string) string {
+	var list strings.Builder
+	for _, name := range tools {
+		if !plainTool(name) || list.Len()+1+len(name) > maxList {
+			continue
+		}
+		if list.Len() > 0 {
+			list.WriteByte(',')
+		}
+		list.WriteString(name)
+	}
+	return list.String()
+}
+
+func plainTool(name string) bool {
+	return name != "" && name[0] != '-' && !strings.ContainsFunc(name, func(r rune) bool {
+		return r == ',' || unicode.IsSpace(r) || !unicode.IsPrint(r)
+	})
+}
+
+// parseCommand parses every element and tries it once, so that a wrong name is
+// found before a task is.
+func parseCommand(command []string) ([]*template.Template, error) {
+	parsed := make([]*template.Template, len(command))
+	for i, element := range command {
+		if strings.ContainsRune(element, 0) {
+			return nil, fmt.Errorf("exec.command[%d]: contains a NUL character", i)
+		}
+		t, err := template.New("command").Option("missingkey=error").Parse(element)
+		if err == nil {
+			err = t.Execute(io.Discard, facts{})
+		}
+		if err != nil {
+			return nil, fmt.Errorf("exec.command[%d]: %w", i, err)
+		}
+		parsed[i] = t
+	}
+	return parsed, nil
+}
+
+// argv renders each element by itself: an element stays one, whatever is in it.
+func (g *Agent) argv(f facts) ([]string, error) {
+	argv := make([]string, len(g.command))
+	for i, t := range g.command {
+		var text strings.Builder
+		if err := t.Execute(&text, f); err != nil {
+			return nil, fmt.Errorf("exec.command[%d]: %w", i, err)
+		}
+		argv[i] = text.String()
+	}
+	return argv, nil
+}
+
+// spec says how the job is run.
+func (g *Agent) spec(j Job) (runner.Spec, error) {
+	f := newFacts(j)
+	argv, err := g.argv(f)
+	if err != nil {
+		return runner.Spec{}, err
+	}
+	b := g.binding
+	s := runner.Spec{
+		Dir: j.Dir, Argv: argv, Env: environment(g.environ, j, f), Cwd: b.Cwd,
+		Timeout: b.Timeout, IdleTimeout: b.IdleTimeout, Progress: f.ProgressFile,
+		Deadline: j.Deadline, MaxOutput: b.MaxOutput, Grace: b.Grace,
+	}
+	switch b.Stdin {
+	case Request:
+		s.Stdin = f.TaskFile
+	case Prompt:
+		s.Stdin = inDir(j, promptFile)
+	}
+	return s, nil
+}

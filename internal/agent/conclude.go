@@ -1,0 +1,96 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/runner"
+)
+
+// agentError is the kind of a failure that an agent reports without naming one.
+const agentError envelope.Kind = "agent_error"
+
+// notStarted is the outcome of a job for which no agent ran.
+func (g *Agent) notStarted(j Job, kind envelope.Kind, message string) Outcome {
+	exit := runner.Exit{Code: -1}
+	r := envelope.Result{Status: envelope.Rejected, Error: envelope.Error{Kind: kind, Message: short(message)}}
+	return Outcome{Result: g.complete(j, exit, r), Exit: exit}
+}
+
+// lost is the outcome of a run of which nobody knows how it ended.
+func (g *Agent) lost(j Job, exit runner.Exit, message string) Outcome {
+	said := g.answer(j)
+	failure := envelope.Error{Kind: envelope.RunLost, Message: short(message)}
+	return Outcome{Result: g.complete(j, exit, failed(said, failure)), Exit: exit}
+}
+
+// conclude makes the outcome of a run from how it ended and what was said.
+func (g *Agent) conclude(j Job, exit runner.Exit) Outcome {
+	said := g.answer(j)
+	failure := g.failure(j, exit)
+	r := said.result
+	switch {
+	case failure.Kind == "" && said.err != nil:
+		r = failed(said, envelope.Error{Kind: said.kind, Message: said.err.Error() + lastWords(j)})
+	case failure.Kind == "":
+		setDefault(&r.Status, envelope.OK)
+	case failure.Kind == envelope.AgentCrashed && exit.Signal == "" && said.ownsUp():
+		// It says itself that it did not do it all, and its exit status agrees.
+	default:
+		r = failed(said, failure)
+	}
+	return Outcome{
+		Result: g.complete(j, exit, r),
+		Exit:   exit,
+		Retry:  exit.Cause == "" && exit.Code == tempFail,
+	}
+}
+
+// ownsUp reports whether the agent's own word is that it did not do it all.
+func (a answer) ownsUp() bool {
+	return a.err == nil && slices.Contains(shortOfOK, a.result.Status)
+}
+
+var shortOfOK = []envelope.Status{envelope.Failed, envelope.Partial, envelope.Stopped, envelope.Rejected}
+
+// empty reports whether there is nothing in the answer to keep.
+func (a answer) empty() bool {
+	o := a.result.Output
+	return a.err != nil || o.Summary == "" && len(o.Actions) == 0 && o.Extra == nil
+}
+
+// failed is the result of a run that went wrong. What the agent said is kept,
+// for a person to judge.
+func failed(said answer, failure envelope.Error) envelope.Result {
+	r := said.result
+	if !said.empty() {
+		r.Review.Ask("the agent answered, but its run failed: " + string(failure.Kind))
+	}
+	r.Status, r.Error = envelope.Failed, failure
+	return r
+}
+
+// failure says what was wrong with how the process ended, if anything.
+func (g *Agent) failure(j Job, exit runner.Exit) envelope.Error {
+	b := g.binding
+	switch exit.Cause {
+	case runner.Timeout:
+		return envelope.Error{Kind: envelope.Timeout, Message: fmt.Sprintf("the agent was not done after %v and was ended", b.Timeout)}
+	case runner.IdleTimeout:
+		return envelope.Error{Kind: envelope.IdleTimeout, Message: fmt.Sprintf("the agent printed nothing for %v and was ended", b.IdleTimeout)}
+	case runner.Deadline:
+		return envelope.Error{Kind: envelope.DeadlineExceeded, Message: "the agent was not done at the deadline and was ended"}
+	case runner.OutputTooLarge:
+		return envelope.Error{Kind: envelope.OutputTooLarge, Message: fmt.Sprintf("the agent printed more than %d bytes and was ended", b.MaxOutput)}
+	case runner.Interrupted:
+		return envelope.Error{Kind: envelope.RunLost, Message: "the agent was ended before it was done: " + exit.Reason}
+	}
+	switch {
+	case exit.Signal != "":
+		return envelope.Error{Kind: envelope.AgentCrashed, Message: "the agent was ended by " + exit.Signal + lastWords(j)}
+	case exit.Code != 0:
+		return envelope.Error{Kind: envelope.AgentCrashed, Message: fmt.Sprintf("the agent exited with status %d", exit.Code) + lastWords(j)}
+	}
+	return envelope.Error{}
+}

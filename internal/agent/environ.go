@@ -1,0 +1,75 @@
+package agent
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// passed are the variables of ours that every agent gets. Anything else, such
+// as a secret in our environment, it gets only when its binding names it.
+var passed = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "SHELL"}
+
+// reserved begins the names that say something about a run.
+const reserved = "MAILBOX_"
+
+// inherit makes the part of the environment that is the same for every run:
+// what is passed, then the binding's own list, a later entry replacing an
+// earlier one of the same name.
+func inherit(list []string, ours func(string) (string, bool)) ([]string, error) {
+	var env []string
+	for _, name := range passed {
+		if value, ok := ours(name); ok {
+			env = setVariable(env, name, value)
+		}
+	}
+	for i, entry := range list {
+		name, value, given := strings.Cut(entry, "=")
+		switch {
+		case name == "" || strings.ContainsRune(entry, 0):
+			return nil, fmt.Errorf("exec.env[%d]: is neither KEY nor KEY=VALUE", i)
+		case strings.HasPrefix(name, reserved):
+			return nil, fmt.Errorf("exec.env[%d]: names that begin with %s are set by us", i, reserved)
+		}
+		if !given {
+			if value, given = ours(name); !given {
+				continue // not set for us, so not set for it
+			}
+		}
+		env = setVariable(env, name, value)
+	}
+	return env, nil
+}
+
+func setVariable(env []string, name, value string) []string {
+	for i, entry := range env {
+		if strings.HasPrefix(entry, name+"=") {
+			env[i] = name + "=" + value
+			return env
+		}
+	}
+	return append(env, name+"="+value)
+}
+
+// environment adds what is said about one run. The run directory itself is the
+// runner's to add.
+func environment(base []string, j Job, f facts) []string {
+	env := append(make([]string, 0, len(base)+12), base...)
+	env = append(env,
+		"MAILBOX_TASK_ID="+string(j.Task.ID),
+		"MAILBOX_TASK_FILE="+f.TaskFile,
+		"MAILBOX_RESULT_FILE="+f.ResultFile,
+		"MAILBOX_PROGRESS_FILE="+f.ProgressFile,
+		"MAILBOX_RUN_ID="+f.RunID,
+		"MAILBOX_ATTEMPT="+strconv.Itoa(f.Attempt),
+		"MAILBOX_DEADLINE="+f.Deadline,
+		"MAILBOX_ALLOWED_TOOLS="+f.AllowedTools, // also when empty: that means none
+	)
+	if f.BudgetTokens != "" {
+		env = append(env, "MAILBOX_BUDGET_TOKENS="+f.BudgetTokens)
+	}
+	if f.BudgetUSDCents != "" {
+		env = append(env, "MAILBOX_BUDGET_USD_CENTS="+f.BudgetUSDCents)
+	}
+	return env
+}

@@ -1,0 +1,53 @@
+package agent
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"mailboxd/internal/runner"
+)
+
+// maxWords bounds, in bytes, what a requester is told in one message.
+const maxWords = 500
+
+func short(text string) string {
+	if len(text) <= maxWords {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxWords], "") + "..."
+}
+
+// lastWords quotes the end of what the agent printed on stderr, escaped, or
+// returns "" when that is nothing.
+func lastWords(j Job) string {
+	root, err := os.OpenRoot(j.Dir)
+	if err != nil {
+		return ""
+	}
+	defer root.Close()
+	f, size, err := openRegular(root, runner.StderrFile)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	offset := max(0, size-maxWords)
+	text, err := io.ReadAll(io.NewSectionReader(f, offset, maxWords))
+	if err != nil {
+		return ""
+	}
+	if _, lines, ok := bytes.Cut(text, []byte("\n")); offset > 0 && ok && len(bytes.TrimSpace(lines)) > 0 {
+		text = lines // begin with a whole line, if there is one
+	}
+	for len(text) > 0 && !utf8.RuneStart(text[0]) {
+		text = text[1:]
+	}
+	words := strings.TrimSpace(string(plain(text)))
+	if words == "" {
+		return ""
+	}
+	return fmt.Sprintf("; its last words: %q", words)
+}

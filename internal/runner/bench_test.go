@@ -1,0 +1,42 @@
+package runner_test
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"mailboxd/internal/runner"
+)
+
+// BenchmarkRunTrue is a whole run of a program that does nothing.
+func BenchmarkRunTrue(b *testing.B) {
+	base := b.TempDir()
+	b.ReportAllocs()
+	n := 0
+	for b.Loop() {
+		n++
+		dir := filepath.Join(base, strconv.Itoa(n))
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			b.Fatal(err)
+		}
+		exit, err := runner.Run(b.Context(), runner.Spec{Dir: dir, Argv: []string{"/bin/true"}, MaxOutput: 64 << 20}, nil)
+		if err != nil || exit.Code != 0 {
+			b.Fatalf("Run(true) = %+v, %v", exit, err)
+		}
+	}
+}
+
+// BenchmarkSpawnTrue is the floor under it: the same program, and no run.
+func BenchmarkSpawnTrue(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		p, err := os.StartProcess("/bin/true", []string{"true"}, &os.ProcAttr{Env: []string{}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := p.Wait(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

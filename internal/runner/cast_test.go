@@ -1,0 +1,115 @@
+package runner_test
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"mailboxd/internal/runner"
+)
+
+// role names, in the environment, what the test binary plays instead of
+// testing.
+const role = "RUNNER_TEST_ROLE"
+
+var roles = map[string]func(){
+	"exit3":   func() { os.Exit(3) },
+	"echo":    func() { io.Copy(os.Stdout, os.Stdin) },
+	"environ": func() { fmt.Println(strings.Join(os.Environ(), "\n")) },
+	"where":   func() { wd, _ := os.Getwd(); fmt.Println(wd) },
+	"suicide": func() { syscall.Kill(os.Getpid(), syscall.SIGKILL); forever() },
+	"hang":    func() { forever() },
+	"stubborn": func() {
+		signal.Ignore(syscall.SIGTERM)
+		ready()
+		forever()
+	},
+	"flood": func() {
+		block := []byte(strings.Repeat("x", 1<<20))
+		for range 1 << 10 {
+			os.Stdout.Write(block)
+		}
+	},
+	"leaves a child":          func() { leave("hang, and say so") },
+	"leaves a stubborn child": func() { leave("stubborn") },
+	"hang, and say so":        func() { ready(); forever() },
+}
+
+func forever() { time.Sleep(time.Hour) }
+
+// ready tells whoever waits for it that the role is being played.
+func ready() {
+	if f, err := os.OpenFile(os.Getenv("READY"), os.O_WRONLY, 0); err == nil {
+		f.Close()
+	}
+}
+
+// leave exits when its child plays.
+func leave(child string) {
+	os.Setenv(role, child)
+	attr := &os.ProcAttr{Env: os.Environ(), Files: []*os.File{nil, os.Stdout, os.Stderr}}
+	if _, err := os.StartProcess("/proc/self/exe", []string{"left-behind"}, attr); err != nil {
+		panic(err)
+	}
+	wait(os.Getenv("READY"))
+}
+
+// wait blocks until ready is called with the same file.
+func wait(path string) {
+	f, err := os.Open(path) // a FIFO: opening it waits for a writer
+	if err != nil {
+		panic(err)
+	}
+	f.Close()
+}
+
+func TestMain(m *testing.M) {
+	if play, ok := roles[os.Getenv(role)]; ok {
+		play()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// playing returns a Spec whose process plays a role, in a directory of its own.
+func playing(t testing.TB, name string) runner.Spec {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	fifo := filepath.Join(dir, "ready")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{role + "=" + name, "READY=" + fifo, "GORACE=atexit_sleep_ms=0"}
+	return runner.Spec{Dir: dir, Argv: []string{self}, Env: env, Grace: time.Minute}
+}
+
+func run(t testing.TB, s runner.Spec) runner.Exit {
+	t.Helper()
+	exit, err := runner.Run(t.Context(), s, nil)
+	if err != nil {
+		t.Fatalf("Run(%q) = %v", s.Argv, err)
+	}
+	return exit
+}
+
+func read(t *testing.T, s runner.Spec, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(s.Dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}

@@ -1,0 +1,75 @@
+package runner
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Cause says why we ended a run. The zero value means that it ended by
+// itself.
+type Cause string
+
+// The causes.
+const (
+	Timeout        Cause = "timeout"          // Spec.Timeout was over
+	IdleTimeout    Cause = "idle_timeout"     // no sign of life for Spec.IdleTimeout
+	Deadline       Cause = "deadline"         // Spec.Deadline was reached
+	OutputTooLarge Cause = "output_too_large" // more than Spec.MaxOutput
+	Interrupted    Cause = "interrupted"      // the context ended
+)
+
+// An Exit says how a run ended. It is also what exit.json holds.
+type Exit struct {
+	Code      int           `json:"code"`                // -1 when a signal ended it
+	Signal    string        `json:"signal,omitempty"`    // "SIGKILL (9)", or "" when it exited
+	Cause     Cause         `json:"cause,omitempty"`     // why we ended it
+	Reason    string        `json:"reason,omitempty"`    // the context's cause, when interrupted
+	PID       int           `json:"pid"`                 // of the process, by now anybody's
+	Started   time.Time     `json:"started"`             // by the wall clock, as is Finished
+	Finished  time.Time     `json:"finished"`            // when the process itself was gone
+	Wall      time.Duration `json:"wall_ns"`             // measured, also across a clock that was set
+	Survivors []Survivor    `json:"survivors,omitempty"` // what was left when the process was gone
+}
+
+// A Survivor is a process that its run left behind, and that we ended.
+type Survivor struct {
+	PID     int    `json:"pid"`
+	Command string `json:"command"` // the first 15 bytes of its name
+	Killed  bool   `json:"killed"`  // SIGTERM and the grace did not do
+}
+
+// ReadExit reads how the run in dir ended. It reports false when the run has
+// not ended, or nobody was there to write down how.
+func ReadExit(dir string) (Exit, bool, error) {
+	var e Exit
+	ok, err := readRecord(dir, ExitFile, &e)
+	return e, ok, err
+}
+
+// writeExit puts exit.json in one step: a reader finds all of it or nothing.
+func writeExit(dir string, e Exit) error {
+	temporary := inDir(dir, ExitFile+".tmp")
+	if err := writeRecord(temporary, e); err != nil {
+		return err
+	}
+	if err := os.Rename(temporary, inDir(dir, ExitFile)); err != nil {
+		return fmt.Errorf("put exit: %w", err)
+	}
+	return nil
+}
+
+// status takes apart how a process ended.
+func status(w syscall.WaitStatus) (code int, signal string) {
+	if !w.Signaled() {
+		return w.ExitStatus(), ""
+	}
+	name := unix.SignalName(w.Signal())
+	if name == "" {
+		name = "signal"
+	}
+	return -1, fmt.Sprintf("%s (%d)", name, int(w.Signal()))
+}

@@ -1,0 +1,140 @@
+package runner
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A Process names one process for good: a number alone is given to another
+// one, sooner or later. The zero value names none.
+type Process struct {
+	PID   int    `json:"pid"`
+	Start uint64 `json:"start"` // clock ticks since boot
+	Boot  string `json:"boot"`  // the boot it belongs to
+}
+
+// Meta is what meta.json holds: what was started, and as which process.
+type Meta struct {
+	Argv      []string  `json:"argv"` // the command resolved to a path
+	Cwd       string    `json:"cwd"`
+	Process   Process   `json:"process"`
+	StartedAt time.Time `json:"started_at"`
+}
+
+// ReadMeta reads what was started in dir. It reports false when there is no
+// record of a start.
+func ReadMeta(dir string) (Meta, bool, error) {
+	var m Meta
+	ok, err := readRecord(dir, MetaFile, &m)
+	return m, ok, err
+}
+
+func writeMeta(dir string, m Meta) error {
+	return writeRecord(inDir(dir, MetaFile), m)
+}
+
+// Alive reports whether the process exists: this boot's, with this start time,
+// and not merely waiting to be reaped.
+func Alive(p Process) bool {
+	if p.PID <= 0 || p.Boot != boot() {
+		return false
+	}
+	e, ok := stat(p.PID)
+	return ok && e.Start == p.Start && e.running()
+}
+
+// identify names a process that cannot be reused meanwhile, such as a child of
+// ours that is not reaped.
+func identify(pid int) Process {
+	p := Process{PID: pid, Boot: boot()}
+	if e, ok := stat(pid); ok {
+		p.Start = e.Start
+	}
+	return p
+}
+
+// boot names the time since the machine was started; "" when it has no name.
+var boot = sync.OnceValue(func() string {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(id))
+})
+
+// An entry is one process as /proc shows it.
+type entry struct {
+	PID            int
+	Command        string
+	State          byte
+	Group, Session int
+	Start          uint64
+}
+
+// running reports whether it is more than a name that waits to be reaped.
+func (e entry) running() bool { return e.State != 'Z' && e.State != 'X' }
+
+// in reports whether it belongs to the session, or the group, of that number.
+func (e entry) in(number int) bool { return e.Session == number || e.Group == number }
+
+// stat reads /proc/<pid>/stat (proc_pid_stat(5)).
+func stat(pid int) (entry, bool) {
+	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return entry{}, false
+	}
+	open, shut := bytes.IndexByte(line, '('), bytes.LastIndexByte(line, ')')
+	if open < 0 || shut < open {
+		return entry{}, false
+	}
+	// The name may hold anything, so fields are counted from its last ")":
+	// state is field 3, group 5, session 6, start time 22.
+	fields := strings.Fields(string(line[shut+1:]))
+	if len(fields) < 20 {
+		return entry{}, false
+	}
+	e := entry{PID: pid, Command: string(line[open+1 : shut]), State: fields[0][0]}
+	e.Group, _ = strconv.Atoi(fields[2])
+	e.Session, _ = strconv.Atoi(fields[3])
+	e.Start, err = strconv.ParseUint(fields[19], 10, 64)
+	return e, err == nil
+}
+
+// environ reports whether the process was started with the variable.
+func environ(pid int, variable string) bool {
+	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	if err != nil {
+		return false // gone, or somebody else's
+	}
+	return slices.Contains(strings.Split(string(env), "\x00"), variable)
+}
+
+// processes lists what runs on this machine, as far as we may see it.
+func processes() []entry {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1) // what can be read is what there is
+	var all []entry
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if e, ok := stat(pid); ok && e.running() {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+func only(all []entry, keep func(entry) bool) []entry {
+	return slices.DeleteFunc(all, func(e entry) bool { return !keep(e) })
+}

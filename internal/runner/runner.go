@@ -1,0 +1,209 @@
+// Package runner runs one process in a run directory and says how it ended.
+// Everything that matters about a run lies in that directory, so whoever comes
+// after a crash can tell what happened and end what is left of it.
+package runner
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// DirVariable is set in the environment of every run to its directory. It is
+// how a process of a run is recognised when nothing else is known about it.
+const DirVariable = "MAILBOX_RUN_DIR"
+
+// The files that Run makes in a run directory, all with mode 0600.
+const (
+	StdoutFile = "stdout"
+	StderrFile = "stderr"
+	MetaFile   = "meta.json"
+	ExitFile   = "exit.json"
+)
+
+// A Spec says what to run and within which limits. A zero limit is no limit.
+type Spec struct {
+	Dir   string   // the run directory: absolute, existing, without earlier output
+	Argv  []string // Argv[0] is an absolute path, or a bare name on our PATH
+	Env   []string // all there is, apart from DirVariable; nothing is inherited
+	Cwd   string   // "" is Dir
+	Stdin string   // a file, opened read-only; "" is /dev/null
+
+	Timeout     time.Duration // for the whole run
+	IdleTimeout time.Duration // between signs of life: output, or a change of Progress
+	Progress    string        // a file that shows life when it changes; "" for none
+	Deadline    time.Time     // on the wall clock, wherever that is set to
+	MaxOutput   int64         // bytes, for each of stdout and stderr
+	Grace       time.Duration // between SIGTERM and SIGKILL; zero kills at once
+}
+
+// A SpawnError says why nothing was started.
+type SpawnError struct {
+	Command string // Argv[0]
+	Err     error
+}
+
+func (e *SpawnError) Error() string { return "start " + e.Command + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *SpawnError) Unwrap() error { return e.Err }
+
+// Run runs the process to its end and returns when nothing is left of its
+// session. When ctx ends, or a limit is reached, the run is ended: SIGTERM to
+// the group, and SIGKILL after the grace. What a process left running when it
+// exited is ended in the same way.
+//
+// The error is a *SpawnError when nothing was started. Any other comes with a
+// complete Exit and says that it, or meta.json, could not be written. A process
+// that exits 3 is an answer, not an error.
+//
+// Started, unless nil, is called once while the process runs; Run does not
+// return before it has.
+func Run(ctx context.Context, s Spec, started func(Process)) (Exit, error) {
+	r, err := begin(ctx, s)
+	if err != nil {
+		return Exit{}, err
+	}
+	defer r.output.close()
+	noted := writeMeta(s.Dir, r.meta())
+	var noting, watching sync.WaitGroup
+	if started != nil {
+		noting.Go(func() { started(r.self) })
+	}
+	var cause Cause
+	exited := make(chan struct{})
+	watching.Go(func() {
+		if cause = r.watch(ctx, exited); cause != "" {
+			r.stop(exited)
+		}
+	})
+	r.waitUnreaped()
+	close(exited)
+	watching.Wait()
+	exit := r.conclude(cause)
+	if cause == Interrupted {
+		exit.Reason = context.Cause(ctx).Error()
+	}
+	noting.Wait()
+	return exit, errors.Join(noted, writeExit(s.Dir, exit))
+}
+
+// A run is a process between its start and the moment it is reaped.
+type run struct {
+	spec    Spec
+	argv    []string // as started: the command is resolved
+	process *os.Process
+	self    Process
+	output  output
+	began   time.Time
+	ended   time.Time // when the process itself was gone
+	patient time.Time // until then, SIGTERM is enough
+}
+
+// watch waits until the process has ended by itself, which it reports as "",
+// or until there is a cause to end it.
+func (r *run) watch(ctx context.Context, exited <-chan struct{}) Cause {
+	limits := newLimits(r.spec, r.output, r.began)
+	timer := time.NewTimer(limits.next(r.began))
+	defer timer.Stop()
+	for {
+		var cause Cause
+		select {
+		case <-exited:
+		case <-ctx.Done():
+			cause = Interrupted
+		case now := <-timer.C:
+			cause = limits.exceeded(now)
+			timer.Reset(limits.next(now))
+		}
+		select {
+		case <-exited: // what happened first counts, also when we notice both at once
+			return ""
+		default:
+		}
+		if cause != "" {
+			return cause
+		}
+	}
+}
+
+// stop ends the group. Its number cannot have been taken by another group, for
+// the process is not reaped yet.
+func (r *run) stop(exited <-chan struct{}) {
+	r.patient = time.Now().Add(r.spec.Grace)
+	r.signalGroup(unix.SIGTERM)
+	r.signalGroup(unix.SIGCONT) // one that is stopped would not notice
+	grace := time.NewTimer(r.spec.Grace)
+	defer grace.Stop()
+	select {
+	case <-exited:
+	case <-grace.C:
+		r.signalGroup(unix.SIGKILL)
+		<-exited
+	}
+}
+
+func (r *run) signalGroup(sig unix.Signal) {
+	_ = unix.Kill(-r.self.PID, sig) // it may be gone already, and that is what we want
+}
+
+// waitUnreaped blocks until the process has ended, and leaves it to be reaped.
+func (r *run) waitUnreaped() {
+	for {
+		err := unix.Waitid(unix.P_PID, r.self.PID, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	r.ended = time.Now()
+}
+
+// conclude reaps the process, ends what it left running, and says how it all
+// ended.
+func (r *run) conclude(cause Cause) Exit {
+	exit := Exit{
+		Cause:    cause,
+		PID:      r.self.PID,
+		Started:  r.began,
+		Finished: r.ended,
+		Wall:     r.ended.Sub(r.began),
+	}
+	state, err := r.process.Wait()
+	exit.Code, exit.Signal = -1, "unknown"
+	if err == nil {
+		exit.Code, exit.Signal = status(state.Sys().(syscall.WaitStatus))
+	}
+	if !errors.Is(unix.Kill(-r.self.PID, 0), unix.ESRCH) {
+		if cause == "" {
+			r.patient = time.Now().Add(r.spec.Grace)
+		}
+		exit.Survivors = end(r.left, r.patient)
+	}
+	if r.output.cut(r.spec.MaxOutput) && cause == "" {
+		exit.Cause = OutputTooLarge // it was quicker than our look at it
+	}
+	return exit
+}
+
+// left lists what the process left in its session and group.
+func (r *run) left() []entry {
+	all := processes()
+	for _, e := range all {
+		if e.PID == r.self.PID {
+			return nil // ours is reaped: somebody new has its number, so nothing of ours held it
+		}
+	}
+	return only(all, func(e entry) bool { return e.in(r.self.PID) })
+}
+
+func (r *run) meta() Meta {
+	return Meta{Argv: r.argv, Cwd: r.spec.Cwd, Process: r.self, StartedAt: r.began}
+}
+
+func inDir(dir, name string) string { return filepath.Join(dir, name) }

@@ -1,0 +1,114 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// begin starts the process in a session of its own.
+func begin(ctx context.Context, s Spec) (*run, error) {
+	if len(s.Argv) == 0 {
+		return nil, &SpawnError{Command: "nothing", Err: errors.New("the command is empty")}
+	}
+	r, err := s.start(ctx)
+	if err != nil {
+		return nil, &SpawnError{Command: s.Argv[0], Err: err}
+	}
+	return r, nil
+}
+
+func (s Spec) start(ctx context.Context) (*run, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if !filepath.IsAbs(s.Dir) {
+		return nil, fmt.Errorf("run directory %q is not absolute", s.Dir)
+	}
+	if s.Cwd == "" {
+		s.Cwd = s.Dir
+	}
+	path, err := command(s.Argv[0])
+	if err != nil {
+		return nil, err
+	}
+	stdin, err := openStdin(s.Stdin)
+	if err != nil {
+		return nil, err
+	}
+	defer stdin.Close()
+	out, err := createOutput(s.Dir)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{spec: s, output: out, argv: append([]string{path}, s.Argv[1:]...)}
+	r.process, err = startProcess(path, s.Argv, &os.ProcAttr{
+		Dir:   s.Cwd,
+		Env:   append(slices.Clone(s.Env), DirVariable+"="+s.Dir), // never nil: nil would inherit ours
+		Files: []*os.File{stdin, out.stdout, out.stderr},
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		out.remove()
+		return nil, err
+	}
+	r.began = time.Now()
+	r.self = identify(r.process.Pid)
+	return r, nil
+}
+
+// command resolves the name of a program. A relative path would mean another
+// file for every working directory, so there is none.
+func command(name string) (string, error) {
+	if strings.Contains(name, "/") && !filepath.IsAbs(name) {
+		return "", errors.New("is a relative path")
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		if bare, ok := errors.AsType[*exec.Error](err); ok {
+			return "", bare.Err // without the name, which the caller gives
+		}
+		return "", err
+	}
+	return path, nil
+}
+
+// openStdin opens a regular file or /dev/null; never anything that could make
+// us or the process wait.
+func openStdin(path string) (*os.File, error) {
+	if path == "" {
+		path = os.DevNull
+	}
+	return os.OpenFile(path, os.O_RDONLY, 0)
+}
+
+// startProcess starts a program that may just have been written: while any
+// process still has it open for writing, as a child of ours may for a moment
+// between fork and exec, the kernel calls it busy.
+func startProcess(path string, argv []string, attr *os.ProcAttr) (*os.Process, error) {
+	const longest = 64 * time.Millisecond
+	for pause := time.Millisecond; ; pause *= 2 {
+		p, err := os.StartProcess(path, argv, attr)
+		if !errors.Is(err, unix.ETXTBSY) || pause > longest {
+			return p, plain(err)
+		}
+		time.Sleep(pause)
+	}
+}
+
+// plain leaves out the operation and path, which the caller gives.
+func plain(err error) error {
+	if e, ok := errors.AsType[*os.PathError](err); ok && e.Op == "fork/exec" {
+		return e.Err
+	}
+	return err
+}

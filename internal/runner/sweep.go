@@ -1,0 +1,75 @@
+package runner
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Sweep ends what is left of the run in dir whose daemon is gone: SIGTERM, and
+// SIGKILL after the grace. It finds the processes by the run's environment, and
+// by the session of the process in meta.json while that one lives; a number
+// that was given to somebody else since is never signalled. It returns what it
+// found, and with it an error when meta.json cannot be read.
+func Sweep(dir string, grace time.Duration) ([]Survivor, error) {
+	meta, _, err := ReadMeta(dir)
+	leader := 0
+	if Alive(meta.Process) {
+		leader = meta.Process.PID // while it lives its session is ours
+	}
+	mark := DirVariable + "=" + dir
+	left := func() []entry {
+		return only(processes(), func(e entry) bool {
+			return e.PID != os.Getpid() && (leader > 0 && e.in(leader) || environ(e.PID, mark))
+		})
+	}
+	return end(left, time.Now().Add(grace)), err
+}
+
+// unkillable is how long we wait for processes that were sent SIGKILL. One that
+// hangs in the kernel may need longer, and we cannot do more.
+const unkillable = 5 * time.Second
+
+// end ends the processes that find lists, until it lists none: each gets
+// SIGTERM when it is first seen, and SIGKILL once patient is over.
+func end(find func() []entry, patient time.Time) []Survivor {
+	seen := map[int]Survivor{}
+	hopeless := max(0, time.Until(patient)) + unkillable
+	began := time.Now()
+	for pause := time.Millisecond; time.Since(began) < hopeless; pause = min(2*pause, 16*time.Millisecond) {
+		left := find()
+		if len(left) == 0 {
+			break
+		}
+		kill := !time.Now().Before(patient)
+		for _, e := range left {
+			known, told := seen[e.PID]
+			switch {
+			case kill:
+				signal(e, unix.SIGKILL)
+			case !told:
+				signal(e, unix.SIGTERM)
+				signal(e, unix.SIGCONT)
+			}
+			seen[e.PID] = Survivor{PID: e.PID, Command: e.Command, Killed: known.Killed || kill}
+		}
+		time.Sleep(pause)
+	}
+	return slices.SortedFunc(maps.Values(seen), func(a, b Survivor) int { return a.PID - b.PID })
+}
+
+// signal sends sig to exactly the process of the entry: the descriptor keeps
+// its number from meaning another one between the check and the signal.
+func signal(e entry, sig unix.Signal) {
+	fd, err := unix.PidfdOpen(e.PID, 0)
+	if err != nil {
+		return // gone
+	}
+	defer unix.Close(fd)
+	if now, ok := stat(e.PID); ok && now.Start == e.Start {
+		_ = unix.PidfdSendSignal(fd, sig, nil, 0) // gone since, or not ours to end
+	}
+}
