@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// fillAgent is a decoding hook: an entry of agents starts from its defaults,
+// so that what is left out keeps them and a zero means zero.
+func fillAgent(from, to reflect.Value) (any, error) {
+	if to.Type() == reflect.TypeFor[agentEntry]() && from.Kind() == reflect.Map {
+		to.Set(reflect.ValueOf(agentDefaults()))
+	}
+	return from.Interface(), nil
+}
+
+// check refuses values that no part could work with; it names the key. What
+// an agent is made of, package agent checks.
+func (c *config) check() error {
+	checks := []error{
+		oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error"),
+		oneOf("log.format", c.Log.Format, "auto", "console", "json"),
+		oneOf("intake.first_start", c.Intake.FirstStart, "process", "from_end"),
+		atLeast("intake.max_line_bytes", c.Intake.MaxLineBytes, 1024),
+		atLeast("intake.rescan", int64(c.Intake.Rescan), 1),
+		atLeast("limits.concurrency", int64(c.Limits.Concurrency), 1),
+		atLeast("limits.queue", int64(c.Limits.Queue), 1),
+		atLeast("limits.per_requester", int64(c.Limits.PerRequester), 0),
+		atLeast("limits.shutdown_grace", int64(c.Limits.ShutdownGrace), 0),
+		mode("policy.approval", c.Policy.Approval),
+		mode("policy.budget", c.Policy.Budget),
+		mode("policy.change_window.mode", c.Policy.ChangeWindow.Mode),
+	}
+	for i, pattern := range c.Policy.ChangeWindow.ExemptTaskTypes {
+		if _, err := path.Match(pattern, ""); err != nil {
+			checks = append(checks, fmt.Errorf("policy.change_window.exempt_task_types[%d]: %q is not a pattern", i, pattern))
+		}
+	}
+	return firstOf(checks)
+}
+
+func mode(key, value string) error { return oneOf(key, value, "enforce", "warn", "off") }
+
+func oneOf(key, value string, allowed ...string) error {
+	if slices.Contains(allowed, value) {
+		return nil
+	}
+	return fmt.Errorf("%s: %q is not one of %s", key, value, strings.Join(allowed, ", "))
+}
+
+func atLeast(key string, value, least int64) error {
+	if value >= least {
+		return nil
+	}
+	return fmt.Errorf("%s: must be at least %d", key, least)
+}
+
+func firstOf(checks []error) error {
+	for _, err := range checks {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/go-viper/mapstructure/v2"
+	"github.com/spf13/viper"
+)
+
+// config is the whole configuration, read once. It lives in package main,
+// which nothing can import: parts are handed values, never this.
+type config struct {
+	Root     string       `mapstructure:"root"`
+	StateDir string       `mapstructure:"state_dir"`
+	Log      logConfig    `mapstructure:"log"`
+	Intake   intake       `mapstructure:"intake"`
+	Limits   limits       `mapstructure:"limits"`
+	Policy   policyRules  `mapstructure:"policy"`
+	Agents   []agentEntry `mapstructure:"agents"`
+
+	dir string // relative commands and manifests start here
+}
+
+type logConfig struct {
+	Level  string `mapstructure:"level"`
+	Format string `mapstructure:"format"`
+}
+
+type intake struct {
+	MaxLineBytes  int64         `mapstructure:"max_line_bytes"`
+	Rescan        time.Duration `mapstructure:"rescan"`
+	FirstStart    string        `mapstructure:"first_start"`
+	LenientLegacy bool          `mapstructure:"lenient_legacy"`
+}
+
+type limits struct {
+	Concurrency   int           `mapstructure:"concurrency"`
+	Queue         int           `mapstructure:"queue"`
+	PerRequester  int           `mapstructure:"per_requester"`
+	ShutdownGrace time.Duration `mapstructure:"shutdown_grace"`
+}
+
+type policyRules struct {
+	Approval     string       `mapstructure:"approval"`
+	Budget       string       `mapstructure:"budget"`
+	ChangeWindow changeWindow `mapstructure:"change_window"`
+}
+
+type changeWindow struct {
+	Mode            string   `mapstructure:"mode"`
+	ExemptTaskTypes []string `mapstructure:"exempt_task_types"`
+}
+
+type agentEntry struct {
+	ID             string        `mapstructure:"id"`
+	Manifest       string        `mapstructure:"manifest"`
+	Exec           execEntry     `mapstructure:"exec"`
+	Timeout        time.Duration `mapstructure:"timeout"`
+	IdleTimeout    time.Duration `mapstructure:"idle_timeout"`
+	Concurrency    int           `mapstructure:"concurrency"`
+	Retries        int           `mapstructure:"retries"`
+	Resend         string        `mapstructure:"resend"`
+	AllowUnmetered bool          `mapstructure:"allow_unmetered"`
+}
+
+type execEntry struct {
+	Command   []string `mapstructure:"command"`
+	Output    string   `mapstructure:"output"`
+	Stdin     string   `mapstructure:"stdin"`
+	Cwd       string   `mapstructure:"cwd"`
+	Env       []string `mapstructure:"env"`
+	MaxOutput int64    `mapstructure:"max_output"`
+}
+
+// defaults are set before anything is decoded, so that a zero means zero.
+// config.example.yaml says why each is what it is.
+func defaults(v *viper.Viper) {
+	for key, value := range map[string]any{
+		"root":                                   "/tmp/ainl_agents",
+		"state_dir":                              "",
+		"log.level":                              "info",
+		"log.format":                             "auto",
+		"intake.max_line_bytes":                  1 << 20,
+		"intake.rescan":                          30 * time.Second,
+		"intake.first_start":                     "process",
+		"intake.lenient_legacy":                  false,
+		"limits.concurrency":                     4,
+		"limits.queue":                           100_000,
+		"limits.per_requester":                   0,
+		"limits.shutdown_grace":                  30 * time.Second,
+		"policy.approval":                        "enforce",
+		"policy.budget":                          "enforce",
+		"policy.change_window.mode":              "enforce",
+		"policy.change_window.exempt_task_types": []string{"execute_monitor", "advisory_*"},
+		"agents":                                 []any{},
+	} {
+		v.SetDefault(key, value)
+	}
+}
+
+// agentDefaults fill what an entry of agents leaves out.
+func agentDefaults() agentEntry {
+	return agentEntry{
+		Exec:        execEntry{Output: "envelope", Stdin: "request", MaxOutput: 64 << 20},
+		Timeout:     10 * time.Minute,
+		Concurrency: 1,
+		Resend:      "rerun",
+	}
+}
+
+// loadConfig reads the configuration: flag over environment over file over
+// default (design: AINL_AGENT_ROOT sets the root, MAILBOXD_* every other key).
+// An empty path means the user's own file, which need not exist.
+func loadConfig(path, root string) (config, error) {
+	v := viper.New()
+	defaults(v)
+	v.SetEnvPrefix("MAILBOXD")
+	v.SetEnvKeyReplacer(strings.NewReplacer(".", "_"))
+	v.AutomaticEnv()
+	if err := v.BindEnv("root", "AINL_AGENT_ROOT"); err != nil {
+		return config{}, err
+	}
+	file, err := readConfigFile(v, path)
+	if err != nil {
+		return config{}, err
+	}
+	if root != "" {
+		v.Set("root", root)
+	}
+	c, err := decodeConfig(v)
+	if err != nil {
+		return config{}, fmt.Errorf("configuration %s: %w", file, err)
+	}
+	if file != "" {
+		c.dir = filepath.Dir(file)
+	}
+	if err := c.check(); err != nil {
+		return config{}, fmt.Errorf("configuration %s: %w", file, err)
+	}
+	return c, nil
+}
+
+// readConfigFile reads the file into v and returns its absolute path, or ""
+// when there is none to read.
+func readConfigFile(v *viper.Viper, path string) (string, error) {
+	named := path != ""
+	if !named {
+		path = defaultConfigPath()
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) && !named {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read configuration: %w", err)
+	}
+	v.SetConfigType("yaml")
+	if err := v.ReadConfig(strings.NewReader(string(text))); err != nil {
+		return "", fmt.Errorf("read configuration %s: %w", path, err)
+	}
+	return path, nil
+}
+
+// defaultConfigPath is where a configuration is looked for without --config.
+func defaultConfigPath() string {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		dir = "." // no home: only --config can name one
+	}
+	return filepath.Join(dir, "mailboxd", "config.yaml")
+}
+
+// decodeConfig turns v into a config; a key that config does not have is an
+// error that names the nearest one it has.
+func decodeConfig(v *viper.Viper) (config, error) {
+	var c config
+	var seen mapstructure.Metadata
+	err := v.Unmarshal(&c, func(d *mapstructure.DecoderConfig) {
+		d.Metadata = &seen
+		d.DecodeHook = mapstructure.ComposeDecodeHookFunc(
+			mapstructure.StringToTimeDurationHookFunc(),
+			mapstructure.StringToSliceHookFunc(","),
+			fillAgent,
+		)
+	})
+	if err != nil {
+		return config{}, err
+	}
+	for _, key := range seen.Unused {
+		return config{}, unknownKey(key)
+	}
+	return c, nil
+}

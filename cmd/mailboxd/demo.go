@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"mailboxd/envelope"
+	"mailboxd/mailbox"
+)
+
+func demoCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "demo",
+		Short:   "Show one whole round trip in a temporary directory",
+		Long:    "Demo serves a mailbox in a temporary directory, sends it a task for an agent that\nis part of this program, and shows the result. It needs no configuration and no key.",
+		Example: "  mailboxd demo",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, err := os.MkdirTemp("", "mailboxd-demo-")
+			if err != nil {
+				return err
+			}
+			defer os.RemoveAll(dir)
+			return demo(cmd.Context(), cmd.OutOrStdout(), dir)
+		},
+	}
+}
+
+// demoTask is what the demo sends: a question about numbers that the agent
+// really works out.
+const demoTask = `{"schema_version": "1.0", "task_id": "demo-1", "requester_id": "you", "target_agent": "demo.counter", "target_role": "executor", "task_type": "count_words", "description": "How many words does the text have?", "input": {"refs": [], "payload": {"text": "never lose a task, never run one twice"}}}`
+
+// demo serves a mailbox below dir and takes one task through it.
+func demo(ctx context.Context, w io.Writer, dir string) error {
+	cfg, err := demoConfig(dir)
+	if err != nil {
+		return err
+	}
+	box, err := mailbox.Open(cfg.Root)
+	if err != nil {
+		return err
+	}
+	defer box.Close()
+	say(w, "A mailbox at %s, and a daemon that serves it.", cfg.Root)
+
+	ctx, stop := context.WithTimeout(ctx, 30*time.Second)
+	defer stop()
+	var work errgroup.Group
+	work.Go(func() error {
+		log := zerolog.New(zerolog.ConsoleWriter{Out: w, NoColor: !colourful(w), PartsExclude: []string{"time"}, FormatPrepare: indented})
+		return serve(ctx, cfg, &globals{}, false, log)
+	})
+	work.Go(func() error {
+		defer stop()
+		return roundTrip(ctx, w, cfg, box)
+	})
+	return work.Wait()
+}
+
+// roundTrip appends the task, as an AINL program would, and reads its result.
+func roundTrip(ctx context.Context, w io.Writer, cfg config, box *mailbox.Box) error {
+	file, _, err := mailbox.Append(cfg.Root, []byte(demoTask))
+	if err != nil {
+		return err
+	}
+	say(w, "One line appended to %s:", file)
+	fmt.Fprintf(w, "%s\n", indent(demoTask))
+	say(w, "What the daemon does:")
+	raw, err := awaitResult(ctx, box, "demo-1")
+	if err != nil {
+		return err
+	}
+	say(w, "The file results/demo-1.json:")
+	fmt.Fprintf(w, "%s\n", indent(string(bytes.TrimSpace(raw))))
+	say(w, "That was the whole road. Next: mailboxd init")
+	return nil
+}
+
+func say(w io.Writer, format string, args ...any) { fmt.Fprintf(w, "\n"+format+"\n", args...) }
+
+func indented(fields map[string]any) error {
+	if message, ok := fields[zerolog.MessageFieldName].(string); ok {
+		fields[zerolog.MessageFieldName] = message
+	}
+	return nil
+}
+
+// demoConfig is a configuration whose one agent is this program itself.
+func demoConfig(dir string) (config, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return config{}, err
+	}
+	entry := agentDefaults()
+	entry.ID = "demo.counter"
+	entry.Exec.Command = []string{self, "demo-agent"}
+	return config{
+		Root:     filepath.Join(dir, "mailbox"),
+		StateDir: filepath.Join(dir, "state"),
+		Log:      logConfig{Level: "info", Format: "console"},
+		Intake:   intake{MaxLineBytes: 1 << 20, Rescan: time.Second, FirstStart: "process"},
+		Limits:   limits{Concurrency: 1, Queue: 100, ShutdownGrace: time.Second},
+		Agents:   []agentEntry{entry},
+	}, nil
+}
+
+// demoAgentCommand is the demo's agent: it reads the request from standard
+// input and prints an AgentTaskResult, as any exec agent may.
+func demoAgentCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "demo-agent",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			request, err := io.ReadAll(cmd.InOrStdin())
+			if err != nil {
+				return err
+			}
+			answer, err := countWords(request)
+			if err != nil {
+				return err
+			}
+			_, err = cmd.OutOrStdout().Write(answer)
+			return err
+		},
+	}
+}
+
+func countWords(request []byte) ([]byte, error) {
+	t, findings := envelope.DecodeTask(bytes.TrimSpace(request), envelope.Strict)
+	if findings.Refused() {
+		return nil, fmt.Errorf("read request: %s", findings)
+	}
+	var payload struct {
+		Text string `json:"text"`
+	}
+	if err := json.Unmarshal(t.Payload, &payload); err != nil {
+		return nil, fmt.Errorf("read payload: %w", err)
+	}
+	n := len(bytes.Fields([]byte(payload.Text)))
+	confidence := 1.0
+	r := envelope.Result{
+		TaskID: t.ID, AgentID: t.Agent, Status: envelope.OK, Confidence: &confidence,
+		Output: envelope.Output{
+			Summary: fmt.Sprintf("The text has %d words.", n),
+			Actions: []envelope.Action{{Kind: "count", Description: "Counted the words of the text.", Status: "executed"}},
+			Extra:   jsontext.Value(fmt.Sprintf(`{"words":%d}`, n)),
+		},
+		Cost: &envelope.Cost{},
+	}
+	return r.Encode(), nil
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+
+	"mailboxd/envelope"
+)
+
+// lintFlags name files by what they hold, spelled as AINL's own validator
+// spells them; files without a flag are told apart by what is in them.
+type lintFlags struct {
+	tasksJSONL, taskJSON, resultJSON []string
+	asJSON                           bool
+}
+
+func lintCommand(g *globals) *cobra.Command {
+	f := &lintFlags{}
+	cmd := &cobra.Command{
+		Use:   "lint FILE...",
+		Short: "Check task, result and manifest files without sending them",
+		Example: `  mailboxd lint tasks.jsonl request.json
+  mailboxd lint --tasks-jsonl tasks.jsonl --json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := g.load()
+			if err != nil {
+				return err
+			}
+			return f.lint(cmd.OutOrStdout(), args, cfg.Intake.reading())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&f.tasksJSONL, "tasks-jsonl", nil, "file with one task request per line")
+	flags.StringArrayVar(&f.taskJSON, "task-json", nil, "file with one task request")
+	flags.StringArrayVar(&f.resultJSON, "result-json", nil, "file with one task result")
+	flags.BoolVar(&f.asJSON, "json", false, "print {ok, issues: [{kind, path, message}]}")
+	return cmd
+}
+
+// An issue is one finding, at FILE:LINE:FIELD.
+type issue struct {
+	Kind    string `json:"kind"` // error or warning
+	Path    string `json:"path"`
+	Message string `json:"message"`
+}
+
+// A report is what lint has to say: ok when there is no error.
+type lintReport struct {
+	OK     bool    `json:"ok"`
+	Issues []issue `json:"issues"`
+}
+
+func (f *lintFlags) lint(w io.Writer, files []string, how envelope.Reading) error {
+	report := lintReport{OK: true, Issues: []issue{}}
+	groups := []struct {
+		files []string
+		check func(*lintReport, string, []byte, envelope.Reading)
+	}{
+		{files, (*lintReport).any}, {f.tasksJSONL, (*lintReport).lines},
+		{f.taskJSON, (*lintReport).task}, {f.resultJSON, (*lintReport).result},
+	}
+	checked := 0
+	for _, group := range groups {
+		for _, name := range group.files {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				return err
+			}
+			group.check(&report, name, text, how)
+			checked++
+		}
+	}
+	if checked == 0 {
+		return exitWith(exitUsage, "no file to check; see mailboxd lint --help")
+	}
+	return report.print(w, f.asJSON)
+}
+
+// any checks a file by what it seems to be.
+func (r *lintReport) any(name string, text []byte, how envelope.Reading) {
+	var names map[string]bool
+	if !strings.HasSuffix(name, ".jsonl") {
+		names = memberNames(text)
+	}
+	switch {
+	case names["role_types"] || names["available_tools"]:
+		_, findings := envelope.DecodeManifest(bytes.TrimSpace(text))
+		r.add(name, 1, findings)
+	case names["status"] && names["output"] || names["agent_id"]:
+		r.result(name, text, how)
+	case names != nil:
+		r.task(name, text, how)
+	default:
+		r.lines(name, text, how)
+	}
+}
+
+// memberNames returns the names of the one object in text, or nil when there
+// is not exactly one.
+func memberNames(text []byte) map[string]bool {
+	decoder := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if token, err := decoder.ReadToken(); err != nil || token.Kind() != '{' {
+		return nil
+	}
+	names := map[string]bool{}
+	for decoder.PeekKind() == '"' {
+		token, err := decoder.ReadToken()
+		if err != nil {
+			return nil
+		}
+		names[token.String()] = true
+		if err := decoder.SkipValue(); err != nil {
+			return names // broken further on: its names still say what it is
+		}
+	}
+	if _, err := decoder.ReadToken(); err != nil {
+		return names
+	}
+	if len(bytes.TrimSpace(text[decoder.InputOffset():])) > 0 {
+		return nil
+	}
+	return names
+}
+
+func (r *lintReport) lines(name string, text []byte, how envelope.Reading) {
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // a byte order mark may open a file
+	for number, line := 1, []byte(nil); len(text) > 0; number++ {
+		line, text, _ = bytes.Cut(text, []byte("\n"))
+		for _, piece := range envelope.ReadLine(bytes.TrimSuffix(line, []byte("\r")), how) {
+			r.add(name, number, piece.Findings)
+		}
+	}
+}
+
+func (r *lintReport) task(name string, text []byte, how envelope.Reading) {
+	_, findings := envelope.DecodeTask(bytes.TrimSpace(text), how)
+	r.add(name, 1, findings)
+}
+
+func (r *lintReport) result(name string, text []byte, _ envelope.Reading) {
+	_, findings := envelope.DecodeResult(bytes.TrimSpace(text))
+	r.add(name, 1, findings)
+}
+
+func (r *lintReport) add(name string, line int, findings envelope.Findings) {
+	for _, f := range findings {
+		kind := "error"
+		if f.Warning() {
+			kind = "warning"
+		}
+		r.OK = r.OK && kind == "warning"
+		r.Issues = append(r.Issues, issue{kind, fmt.Sprintf("%s:%d:%s", name, line, f.Field), f.Message})
+	}
+}
+
+func (r *lintReport) print(w io.Writer, asJSON bool) error {
+	if asJSON {
+		if err := printJSON(w, r); err != nil {
+			return err
+		}
+	} else {
+		for _, i := range r.Issues {
+			fmt.Fprintf(w, "%s: %s: %s\n", plain(i.Path), i.Kind, plain(i.Message))
+		}
+	}
+	if !r.OK {
+		return &exitError{code: exitFailed}
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+// Command mailboxd takes the tasks that AINL programs leave in a mailbox,
+// runs the agents they are for, and leaves one final result for each. It never
+// loses a task and never runs one twice by accident.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+// run is the whole program but for the exit, so that tests can be it.
+func run(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends us at once
+	cmd := rootCommand()
+	cmd.SetArgs(args)
+	return report(os.Stderr, cmd.ExecuteContext(ctx))
+}
+
+// report says what went wrong, once, and returns the exit code for it.
+func report(w io.Writer, err error) int {
+	if err == nil {
+		return 0
+	}
+	code := exitFailed
+	if exit, ok := errors.AsType[*exitError](err); ok {
+		code = exit.code
+	}
+	if words := err.Error(); words != "" {
+		fmt.Fprintln(w, "mailboxd:", words)
+	}
+	return code
+}
+
+// The exit codes, which scripts may rely on.
+const (
+	exitFailed     = 1 // something did not work
+	exitUsage      = 2 // the command line is wrong
+	exitTaskFailed = 3 // the task ended in error, or was cancelled
+	exitRejected   = 4 // the task was rejected or denied
+	exitTimeout    = 5 // the wait was too short
+	exitNoTask     = 6 // there is no such task
+)
+
+// An exitError ends the program with a code; without an error, silently.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// exitWith is an error with an exit code of its own.
+func exitWith(code int, format string, args ...any) error {
+	return &exitError{code, fmt.Errorf(format, args...)}
+}
+
+// globals are the flags that every command has.
+type globals struct {
+	config string
+	root   string
+}
+
+func (g *globals) load() (config, error) { return loadConfig(g.config, g.root) }
+
+func rootCommand() *cobra.Command {
+	g := &globals{}
+	cmd := &cobra.Command{
+		Use:           "mailboxd",
+		Short:         "The missing half of AINL's mailbox: runs the tasks that programs send to agents",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.PersistentFlags().StringVar(&g.config, "config", "", "configuration file (default "+defaultConfigPath()+")")
+	cmd.PersistentFlags().StringVar(&g.root, "root", "", "mailbox directory (default $AINL_AGENT_ROOT or the configuration's)")
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return exitWith(exitUsage, "%w; see %s --help", err, cmd.CommandPath())
+	})
+	cmd.AddCommand(
+		demoCommand(), initCommand(), serveCommand(g),
+		sendCommand(g), waitCommand(g), resultCommand(g),
+		psCommand(g), showCommand(g), lintCommand(g), versionCommand(),
+		demoAgentCommand(),
+	)
+	for _, sub := range append(cmd.Commands(), cmd) {
+		sub.Args = usageArgs(sub.Args)
+	}
+	return cmd
+}
+
+// usageArgs gives a wrong number of arguments the exit code of wrong usage.
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if check == nil {
+			return nil
+		}
+		if err := check(cmd, args); err != nil {
+			return exitWith(exitUsage, "%w; see %s --help", err, cmd.CommandPath())
+		}
+		return nil
+	}
+}

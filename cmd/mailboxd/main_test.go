@@ -1,0 +1,39 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// The test binary is mailboxd itself and its own cast of agents, so that the
+// scripts run real daemons and real processes.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"mailboxd": main,
+		"agent":    func() { agents[os.Args[1]]() },
+	})
+}
+
+// TestScripts is the specification of the program: one story per file.
+func TestScripts(t *testing.T) {
+	examples, err := filepath.Abs("../../examples")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:  "testdata/script",
+		Cmds: vocabulary,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("EXAMPLES", examples)
+			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
+			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
+			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
+			env.Setenv("AINL_AGENT_ROOT", filepath.Join(env.WorkDir, "box"))
+			return os.MkdirAll(filepath.Join(env.WorkDir, "box"), 0o700)
+		},
+		RequireExplicitExec: true,
+	})
+}

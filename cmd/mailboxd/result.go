@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"unicode"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+)
+
+func resultCommand(g *globals) *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:     "result ID",
+		Short:   "Print the result of a task",
+		Example: "  mailboxd result nightly-report\n  mailboxd result nightly-report --json | jq .output.summary",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			desk, err := openDesk(g)
+			if err != nil {
+				return err
+			}
+			defer desk.Close()
+			return showResult(cmd, desk, args[0], asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the result file as it is")
+	return cmd
+}
+
+func showResult(cmd *cobra.Command, desk *desk, arg string, asJSON bool) error {
+	id, err := desk.find(cmd.Context(), arg)
+	if err != nil {
+		return err
+	}
+	raw, err := desk.readResult(id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return desk.unfinished(cmd.Context(), id)
+	}
+	if err != nil {
+		return err
+	}
+	if err := printResult(cmd.OutOrStdout(), raw, asJSON); err != nil {
+		return err
+	}
+	return verdictOf(raw)
+}
+
+// unfinished says where a task without a result is.
+func (d *desk) unfinished(ctx context.Context, id envelope.ID) error {
+	row, err := d.latest(ctx, id)
+	if err != nil {
+		return err
+	}
+	if row.State == ledger.Done {
+		return exitWith(exitFailed, "the result of %s is missing; mailboxd serve puts it again", id)
+	}
+	return exitWith(exitTimeout, "task %s has no result yet: it is %s; see: mailboxd show %[1]s", id, whereabouts(row))
+}
+
+// printResult shows a result to a person, or as the bytes it is made of.
+func printResult(w io.Writer, raw []byte, asJSON bool) error {
+	r, findings := envelope.DecodeResult(raw)
+	if asJSON || findings.Refused() {
+		_, err := w.Write(append(bytes.TrimRight(raw, "\n"), '\n'))
+		return err
+	}
+	fmt.Fprintf(w, "%s  %s  by %s\n", plain(string(r.TaskID)), r.Status, plain(r.AgentID))
+	if r.Output.Summary != "" {
+		fmt.Fprintf(w, "\n%s\n\n", indent(plain(r.Output.Summary)))
+	}
+	for _, a := range r.Output.Actions {
+		fmt.Fprintf(w, "  - %s: %s (%s)\n", plain(a.Kind), plain(a.Description), plain(a.Status))
+	}
+	if r.Error != (envelope.Error{}) {
+		fmt.Fprintf(w, "  error     %s: %s\n", r.Error.Kind, plain(r.Error.Message))
+	}
+	if r.Review.Required {
+		fmt.Fprintf(w, "  review    %s\n", plain(cmp.Or(r.Review.Reason, "asked for")))
+	}
+	if r.Cost != nil && *r.Cost != (envelope.Cost{}) {
+		fmt.Fprintf(w, "  cost      %d tokens, %d cents\n", r.Cost.Tokens, r.Cost.USDCents)
+	}
+	_, err := fmt.Fprintf(w, "  took      %s\n", r.Time.Wall)
+	return err
+}
+
+// verdictOf turns how a task ended into an exit code.
+func verdictOf(raw []byte) error {
+	r, _ := envelope.DecodeResult(raw)
+	switch r.Status {
+	case envelope.OK, envelope.Partial:
+		return nil
+	case envelope.Rejected:
+		return &exitError{code: exitRejected}
+	}
+	return &exitError{code: exitTaskFailed}
+}
+
+// worse returns the error with the higher exit code.
+func worse(a, b error) error {
+	if exitCode(a) >= exitCode(b) {
+		return a
+	}
+	return b
+}
+
+func exitCode(err error) int {
+	if exit, ok := errors.AsType[*exitError](err); ok {
+		return exit.code
+	}
+	return 0
+}
+
+// plain makes text from outside safe to show: what a terminal would act on is
+// escaped, line breaks stay.
+func plain(s string) string {
+	var safe bytes.Buffer
+	for _, r := range s {
+		if r != '\n' && r != '\t' && !unicode.IsPrint(r) {
+			fmt.Fprintf(&safe, "\\u%04x", r)
+			continue
+		}
+		safe.WriteRune(r)
+	}
+	return safe.String()
+}
+
+func indent(s string) string {
+	return "  " + string(bytes.ReplaceAll([]byte(s), []byte("\n"), []byte("\n  ")))
+}
+
+// pretty formats JSON for people.
+func pretty(raw []byte) string {
+	text, err := jsontext.AppendFormat(nil, raw, jsontext.Multiline(true), jsontext.WithIndent("  "))
+	if err != nil {
+		return string(raw)
+	}
+	return string(text)
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"mailboxd/watcher"
+)
+
+// taskFile is where AINL programs append their tasks.
+const taskFile = "box/tasks/openclaw_agent_tasks.jsonl"
+
+// words are what the scripts can say beyond testscript's own commands.
+var vocabulary = map[string]func(*testscript.TestScript, bool, []string){
+	"task":      sendTask,
+	"bytes":     appendBytes,
+	"field":     field,
+	"exitcode":  exitCodeOf,
+	"waitfor":   awaitFile,
+	"waitstate": awaitState,
+	"waitlog":   awaitLog,
+	"signal":    signalDaemon,
+}
+
+// sendTask appends a task line: task ID [AGENT [MEMBERS]]. Members, such as
+// "deadline":null, replace those of the usual line or come behind them.
+func sendTask(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 || len(args) > 3 {
+		ts.Fatalf("usage: task id [agent [members]]")
+	}
+	agent, members := "worker", ""
+	if len(args) > 1 && args[1] != "" {
+		agent = args[1]
+	}
+	if len(args) > 2 {
+		members = args[2]
+	}
+	appendTo(ts, taskFile, taskLine(args[0], agent, members)+"\n")
+}
+
+// taskLine is a valid request, but for what members make of it.
+func taskLine(id, agent, members string) string {
+	fields := []string{
+		`"schema_version":"1.0"`, fmt.Sprintf(`"task_id":"%s"`, id), `"requester_id":"tester"`,
+		fmt.Sprintf(`"target_agent":"%s"`, agent), `"target_role":"executor"`, `"task_type":"work"`,
+		`"description":"a task"`, `"input":{"refs":[],"payload":{}}`,
+	}
+	if members != "" {
+		fields = slices.DeleteFunc(fields, func(f string) bool {
+			name, _, _ := strings.Cut(f, ":")
+			return strings.Contains(members, name+":")
+		})
+		fields = append(fields, members)
+	}
+	return "{" + strings.Join(fields, ",") + "}"
+}
+
+// appendBytes appends a Go string, escapes and all, to a file. TASK(id) and
+// TASK(id|members) stand for whole task lines in it.
+func appendBytes(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: bytes file text")
+	}
+	text := args[1]
+	for strings.Contains(text, "TASK(") {
+		before, rest, _ := strings.Cut(text, "TASK(")
+		inside, after, _ := strings.Cut(rest, ")")
+		id, members, _ := strings.Cut(inside, "|")
+		text = before + taskLine(id, "worker", members) + after
+	}
+	text, err := strconv.Unquote(`"` + strings.ReplaceAll(text, `"`, `\"`) + `"`)
+	ts.Check(err)
+	appendTo(ts, args[0], text)
+}
+
+func appendTo(ts *testscript.TestScript, name, text string) {
+	path := ts.MkAbs(name)
+	ts.Check(os.MkdirAll(filepath.Dir(path), 0o700))
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	ts.Check(err)
+	_, err = file.WriteString(text)
+	ts.Check(errors.Join(err, file.Close()))
+}
+
+// field looks into a JSON file: field FILE error.kind timeout. A string must
+// contain the text; any other value must be it, as JSON.
+func field(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 3 {
+		ts.Fatalf("usage: field file path want")
+	}
+	var value jsontext.Value = []byte(ts.ReadFile(args[0]))
+	for name := range strings.SplitSeq(args[1], ".") {
+		var members map[string]jsontext.Value
+		if err := json.Unmarshal(value, &members); err != nil {
+			ts.Fatalf("field %s %s: %v", args[0], args[1], err)
+		}
+		value = members[name]
+	}
+	matches := string(value) == args[2]
+	if value.Kind() == '"' {
+		var got string
+		ts.Check(json.Unmarshal(value, &got))
+		matches = strings.Contains(got, args[2])
+	}
+	if matches == neg {
+		ts.Fatalf("field %s %s = %s; want (negated: %v) %s", args[0], args[1], value, neg, args[2])
+	}
+}
+
+// exitCodeOf runs a command and compares its exit code: exitcode 4 mailboxd ...
+func exitCodeOf(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exitcode code command args...")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	code := 0
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		code = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if strconv.Itoa(code) != args[0] {
+		ts.Fatalf("exit code %d; want %s", code, args[0])
+	}
+}
+
+// awaitFile blocks until a file exists and, with a second argument, holds a text.
+func awaitFile(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: waitfor file [text]")
+	}
+	path := ts.MkAbs(args[0])
+	await(ts, args, filepath.Dir(path), func() bool {
+		text, err := os.ReadFile(path)
+		return err == nil && (len(args) == 1 || strings.Contains(string(text), args[1]))
+	})
+}
+
+// awaitState blocks until a task is in a state, as ps tells it.
+func awaitState(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: waitstate id state")
+	}
+	await(ts, args, ts.MkAbs("."), func() bool {
+		ps := exec.Command("mailboxd", "ps", "--json", "--state", args[1])
+		ps.Env = append(os.Environ(), "AINL_AGENT_ROOT="+ts.Getenv("AINL_AGENT_ROOT"), "XDG_STATE_HOME="+ts.Getenv("XDG_STATE_HOME"))
+		out, err := ps.Output()
+		return err == nil && strings.Contains(string(out), strconv.Quote(args[0]))
+	})
+}
+
+// awaitLog blocks until the daemon's log, which a script sent to the file
+// named log, holds a text.
+func awaitLog(ts *testscript.TestScript, neg bool, args []string) {
+	awaitFile(ts, neg, append([]string{"log"}, args...))
+}
+
+// signalDaemon sends a signal to what was started in the background: signal TERM.
+func signalDaemon(ts *testscript.TestScript, neg bool, args []string) {
+	signals := map[string]os.Signal{"TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL}
+	if neg || len(args) != 1 || signals[args[0]] == nil {
+		ts.Fatalf("usage: signal TERM|HUP|KILL")
+	}
+	for _, cmd := range ts.BackgroundCmds() {
+		ts.Check(cmd.Process.Signal(signals[args[0]]))
+	}
+}
+
+// await looks until it sees what it waits for. A daemon that never gets there
+// fails the script after half a minute.
+func await(ts *testscript.TestScript, what []string, dir string, seen func() bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	met := false
+	ts.Check(watcher.Watch(ctx, []string{dir}, 50*time.Millisecond, func() {
+		if !met && seen() {
+			met = true
+			cancel()
+		}
+	}))
+	if !met {
+		ts.Fatalf("waited 30 s for %s", strings.Join(what, " "))
+	}
+}

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"path/filepath"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"mailboxd/envelope"
+	"mailboxd/mailbox"
+)
+
+// sendFlags describe a task, and what to do after sending it.
+type sendFlags struct {
+	file                                string
+	agent, taskType, description, role  string
+	payload, payloadFile, requester, id string
+	asJSON, wait                        bool
+	timeout                             time.Duration
+}
+
+func sendCommand(g *globals) *cobra.Command {
+	f := &sendFlags{}
+	cmd := &cobra.Command{
+		Use:   "send [-f FILE|-]",
+		Short: "Append a task to the mailbox, as an AINL program would",
+		Long: `Send appends one task line to the mailbox and judges nothing itself: the daemon
+does, also later, if it is not running now. Describe the task with flags, or give
+whole envelopes with -f.`,
+		Example: `  mailboxd send --agent openclaw.monitor --type execute_monitor --payload '{"sla_hours": 24}' --wait
+  mailboxd send -f request.json
+  some-program | mailboxd send -f - --wait --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return send(cmd, g, f) },
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&f.file, "file", "f", "", "file with one or more task objects; - is standard input")
+	flags.StringVar(&f.agent, "agent", "", "target_agent: who shall do it")
+	flags.StringVar(&f.taskType, "type", "", "task_type: what kind of work it is")
+	flags.StringVar(&f.description, "description", "", "what to do, in words")
+	flags.StringVar(&f.role, "role", "executor", "target_role: executor, advisor or reviewer")
+	flags.StringVar(&f.payload, "payload", "", "input.payload, as JSON")
+	flags.StringVar(&f.payloadFile, "payload-file", "", "file that holds input.payload")
+	flags.StringVar(&f.requester, "requester", "", "requester_id: who asks (default: you)")
+	flags.StringVar(&f.id, "id", "", "task_id (default: a new one)")
+	flags.BoolVar(&f.asJSON, "json", false, "print JSON; with --wait, the result itself")
+	flags.BoolVar(&f.wait, "wait", false, "wait for the result, and exit as it did")
+	flags.DurationVar(&f.timeout, "timeout", 0, "how long to wait; 0 is for ever")
+	cmd.MarkFlagsMutuallyExclusive("payload", "payload-file")
+	cmd.MarkFlagsMutuallyExclusive("file", "agent")
+	return cmd
+}
+
+func send(cmd *cobra.Command, g *globals, f *sendFlags) error {
+	cfg, err := g.load()
+	if err != nil {
+		return err
+	}
+	requests, err := f.requests(cmd.InOrStdin())
+	if err != nil {
+		return err
+	}
+	var all []sent
+	for _, request := range requests {
+		s, err := appendTask(cfg, request)
+		if err != nil {
+			return err
+		}
+		all = append(all, s)
+		if !f.wait {
+			if err := s.print(cmd.OutOrStdout(), f.asJSON); err != nil {
+				return err
+			}
+		}
+	}
+	if !f.wait {
+		return nil
+	}
+	return waitFor(cmd, cfg, all, f.timeout, f.asJSON)
+}
+
+// sent is a task line in the mailbox.
+type sent struct {
+	ID     envelope.ID `json:"task_id"`
+	File   string      `json:"file"`
+	Offset int64       `json:"offset"` // where the line begins
+
+	End   int64 `json:"-"` // behind the line: once it is read, the result is for it
+	stale bool  // a result of an earlier request was there when it was sent
+}
+
+func (s sent) print(w io.Writer, asJSON bool) error {
+	if asJSON {
+		text, err := json.Marshal(s)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(w, "%s\n", text)
+		return err
+	}
+	_, err := fmt.Fprintln(w, s.ID)
+	return err
+}
+
+func appendTask(cfg config, request []byte) (sent, error) {
+	id := envelope.Salvage(request)
+	_, err := os.Stat(filepath.Join(cfg.Root, "results", string(id)+".json"))
+	stale := id != "" && err == nil
+	file, offset, err := mailbox.Append(cfg.Root, request)
+	if err != nil {
+		return sent{}, err
+	}
+	return sent{ID: id, File: file, Offset: offset, End: offset + int64(len(request)) + 1, stale: stale}, nil
+}
+
+// requests are the envelopes to send, each on one line.
+func (f *sendFlags) requests(stdin io.Reader) ([][]byte, error) {
+	switch {
+	case f.file == "-":
+		return objects("standard input", stdin)
+	case f.file != "":
+		file, err := os.Open(f.file)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		return objects(f.file, file)
+	}
+	request, err := f.request()
+	return [][]byte{request}, err
+}
+
+// objects reads JSON values and puts each on a line of its own. What they say
+// is for the daemon to judge.
+func objects(name string, r io.Reader) ([][]byte, error) {
+	var all [][]byte
+	decoder := jsontext.NewDecoder(r, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	for {
+		value, err := decoder.ReadValue()
+		switch {
+		case errors.Is(err, io.EOF) && len(all) == 0:
+			return nil, exitWith(exitUsage, "%s: no task in it", name)
+		case errors.Is(err, io.EOF):
+			return all, nil
+		case err != nil:
+			return nil, exitWith(exitUsage, "%s: task %d is not JSON: %w", name, len(all)+1, err)
+		}
+		line := bytes.Clone(value)
+		if bytes.ContainsAny(line, "\n\r") {
+			if line, err = jsontext.AppendFormat(nil, line, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true)); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		all = append(all, line)
+	}
+}
+
+// request makes an envelope from the flags.
+func (f *sendFlags) request() ([]byte, error) {
+	for flag, value := range map[string]string{"agent": f.agent, "type": f.taskType} {
+		if value == "" {
+			return nil, exitWith(exitUsage, "--%s is needed, or -f with a whole task", flag)
+		}
+	}
+	payload, err := f.input()
+	if err != nil {
+		return nil, err
+	}
+	id := f.id
+	if id == "" {
+		unique, err := uuid.NewV7()
+		if err != nil {
+			return nil, err
+		}
+		id = unique.String()
+	}
+	return json.Marshal(map[string]any{
+		"schema_version": envelope.SchemaVersion,
+		"task_id":        id,
+		"requester_id":   f.asker(),
+		"target_agent":   f.agent,
+		"target_role":    f.role,
+		"task_type":      f.taskType,
+		"description":    f.description,
+		"input":          map[string]any{"refs": []any{}, "payload": payload},
+	}, json.Deterministic(true))
+}
+
+func (f *sendFlags) input() (jsontext.Value, error) {
+	text := []byte(f.payload)
+	if f.payloadFile != "" {
+		var err error
+		if text, err = os.ReadFile(f.payloadFile); err != nil {
+			return nil, err
+		}
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return jsontext.Value("{}"), nil
+	}
+	value := jsontext.Value(text)
+	if !value.IsValid() {
+		return nil, exitWith(exitUsage, "the payload is not JSON")
+	}
+	return value, nil
+}
+
+func (f *sendFlags) asker() string {
+	if f.requester != "" {
+		return f.requester
+	}
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return "somebody"
+}

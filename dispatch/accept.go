@@ -1,0 +1,150 @@
+package dispatch
+
+import (
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+)
+
+// accept finds out what a claim is to the ledger and writes that down. It
+// runs inside a transaction that may be run again, so it sets all it changes.
+//
+// The id names the task, the content names the revision (AINL-55): the same
+// content as the latest revision is a duplicate; content of an older revision
+// is a new request when it was appended, and a duplicate when it was met
+// while a file was read again.
+func (d *Dispatcher) accept(tx *ledger.Tx, c *claim) error {
+	c.fate, c.row = unnamed, ledger.Task{}
+	if c.task.ID == "" {
+		return tx.Log(lineRejected(c))
+	}
+	last, found, err := tx.Latest(c.task.ID)
+	if err != nil {
+		return err
+	}
+	if found {
+		known, err := d.known(tx, c, last)
+		if err != nil {
+			return err
+		}
+		if known {
+			c.fate = duplicate
+			if c.line.Replayed {
+				return nil // a million lines met again are not a million events
+			}
+			return tx.Log(event(last, "task.duplicate", map[string]any{"file": c.line.File, "offset": c.line.Offset}))
+		}
+		executed, err := tx.Executed(c.task.ID)
+		if err != nil {
+			return err
+		}
+		if executed && !d.agents.Reruns(last.Agent) {
+			c.fate = conflict
+			return tx.Log(event(last, "task.duplicate_conflict", map[string]any{
+				"kind": envelope.DuplicateConflict, "hash": c.task.Hash, "raw": string(c.task.Raw),
+			}))
+		}
+	}
+	c.fate = accepted
+	return d.revise(tx, c, last, found)
+}
+
+func (d *Dispatcher) known(tx *ledger.Tx, c *claim, last ledger.Task) (bool, error) {
+	if last.Hash == c.task.Hash {
+		return true, nil
+	}
+	if !c.line.Replayed {
+		return false, nil
+	}
+	_, known, err := tx.Known(c.task.ID, c.task.Hash)
+	return known, err
+}
+
+// revise adds the next revision. One that has not started is replaced at
+// once; behind one that runs, the new one waits as received.
+func (d *Dispatcher) revise(tx *ledger.Tx, c *claim, last ledger.Task, found bool) error {
+	row := newRow(c)
+	waits := false
+	switch {
+	case !found:
+	case last.State == ledger.Done:
+		row.Replaces = true
+	case last.State == ledger.Running || last.State == ledger.Review:
+		waits = true
+	default:
+		waits = last.State == ledger.Received
+		row.Replaces = last.Replaces
+		if err := supersede(tx, last); err != nil {
+			return err
+		}
+	}
+	if found {
+		row.Revision = last.Revision + 1
+	}
+	if waits {
+		row.State, row.Reasons, row.Until = ledger.Received, nil, time.Time{}
+	}
+	return d.add(tx, c, row, waits)
+}
+
+// add writes a new revision down, and at once its refusal if it has one.
+func (d *Dispatcher) add(tx *ledger.Tx, c *claim, row ledger.Task, waits bool) error {
+	var err error
+	if row.Seq, err = tx.Add(row, c.task.Raw); err != nil {
+		return err
+	}
+	c.row = row
+	if err := tx.Log(event(row, "task.accepted", acceptance(c))); err != nil {
+		return err
+	}
+	if waits || c.verdict.Admit {
+		return nil
+	}
+	c.row, err = reject(tx, row, c.verdict.Findings, c.refusal)
+	return err
+}
+
+// newRow is a claim as the ledger's first revision of it.
+func newRow(c *claim) ledger.Task {
+	t, v := c.task, c.verdict
+	row := ledger.Task{
+		ID: t.ID, Revision: 1, Hash: t.Hash, Dialect: "ainl",
+		State: ledger.Received,
+		Agent: t.Agent, Requester: t.Requester, Type: t.Type,
+		Deadline: t.Deadline, Received: c.now,
+		File: c.line.File, Offset: c.line.Offset,
+	}
+	switch {
+	case !v.Admit:
+	case len(v.Hold) > 0:
+		row.State, row.Reasons, row.Until = ledger.Held, v.Hold, v.Until
+	default:
+		row.State = ledger.Queued
+	}
+	return row
+}
+
+// supersede ends a revision that was replaced before it started. It has no
+// result: the result file is for the latest revision.
+func supersede(tx *ledger.Tx, row ledger.Task) error {
+	moved, err := tx.Move(row.Seq, row.State, row.Attempt, ledger.Change{To: ledger.Done, Status: envelope.Stopped})
+	if err != nil || !moved {
+		return err
+	}
+	if err := tx.MarkSettled(row.Seq); err != nil {
+		return err
+	}
+	return tx.Log(event(row, "task.superseded", nil))
+}
+
+// reject ends a task that no agent ran, and returns its row as it now is.
+func reject(tx *ledger.Tx, row ledger.Task, findings envelope.Findings, result []byte) (ledger.Task, error) {
+	change := ledger.Change{To: ledger.Done, Status: envelope.Rejected, Kind: findings.Kind(), Result: result}
+	moved, err := tx.Move(row.Seq, row.State, row.Attempt, change)
+	if err != nil || !moved {
+		return ledger.Task{}, err
+	}
+	row.State, row.Status, row.Kind = ledger.Done, envelope.Rejected, findings.Kind()
+	return row, tx.Log(event(row, "task.rejected", map[string]any{"reasons": words(findings.Refusals())}))
+}

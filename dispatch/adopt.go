@@ -1,0 +1,128 @@
+package dispatch
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"slices"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+)
+
+// writing is how long an unreadable result file may be a person still typing.
+const writing = 5 * time.Second
+
+// adoptHeld looks whether a held task was answered by hand.
+func (d *Dispatcher) adoptHeld(ctx context.Context) {
+	for seq, id := range d.held.all() {
+		if d.Box.HasResult(id) {
+			d.revisit(ctx, seq)
+		}
+	}
+}
+
+// foreign deals with a result file that is there before an agent ran
+// (AINL-85): a valid one answers the task, one that cannot be read makes it
+// wait for the operator, and none is ever overwritten. It reports whether
+// there is nothing left to do for the task now.
+func (d *Dispatcher) foreign(ctx context.Context, row ledger.Task) (bool, error) {
+	if !d.Box.HasResult(row.ID) {
+		return false, nil
+	}
+	there, info, err := d.Box.ReadResult(row.ID)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err == nil {
+		ours, err := d.earlier(ctx, row, there)
+		if err != nil {
+			return false, err
+		}
+		if ours {
+			return false, d.displace(ctx, row)
+		}
+		r, findings := envelope.DecodeResult(there)
+		if !findings.Refused() && r.TaskID == row.ID {
+			return true, d.adopt(ctx, row, r, there)
+		}
+	}
+	settled := time.Now()
+	if info != nil {
+		settled = info.ModTime().Add(writing)
+	}
+	return true, d.waitForOperator(ctx, row, settled)
+}
+
+// earlier reports whether a file is a result of an earlier revision, which is
+// never taken for an answer to a later one.
+func (d *Dispatcher) earlier(ctx context.Context, row ledger.Task, there []byte) (bool, error) {
+	sum := sha256.Sum256(there)
+	revisions, err := d.Ledger.Revisions(ctx, row.ID)
+	if err != nil {
+		return false, err
+	}
+	for _, r := range revisions {
+		if r.Revision < row.Revision && r.ResultSum == hex.EncodeToString(sum[:]) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// adopt ends a task with the result that somebody else put into place.
+func (d *Dispatcher) adopt(ctx context.Context, row ledger.Task, r envelope.Result, there []byte) error {
+	moved := false
+	change := ledger.Change{To: ledger.Done, Attempt: row.Attempt, Status: r.Status, Kind: r.Error.Kind, Result: there}
+	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
+		moved, err = tx.Move(row.Seq, row.State, row.Attempt, change)
+		if err != nil || !moved {
+			return err
+		}
+		return tx.Log(event(row, "result.adopted", map[string]any{"agent_id": r.AgentID, "status": r.Status}))
+	})
+	if err != nil || !moved {
+		return err
+	}
+	row.State, row.Status, row.Kind = ledger.Done, r.Status, r.Error.Kind
+	d.log(row).Info().Str("status", string(r.Status)).Msg("result placed by somebody else adopted")
+	d.proceed(ctx, row)
+	return nil
+}
+
+// waitForOperator holds a task behind a result file that says nothing. It
+// tells so once the file has been left alone for a while, and looks again as
+// long as the file is there.
+func (d *Dispatcher) waitForOperator(ctx context.Context, row ledger.Task, settled time.Time) error {
+	now := time.Now()
+	told := row.State == ledger.Held && slices.Contains(row.Reasons, ledger.ResultInvalid) && row.Until.IsZero()
+	if told {
+		d.alarms.set(row.Seq, now.Add(settlePause))
+		return nil
+	}
+	tell, until := !now.Before(settled), settled
+	if tell {
+		until = time.Time{}
+	}
+	next, moved := row, false
+	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
+		next, moved, err = hold(tx, row, []ledger.Reason{ledger.ResultInvalid}, until)
+		if err != nil || !moved || !tell {
+			return err
+		}
+		return tx.Log(event(row, "result.invalid", map[string]any{"file": resultFile(row)}))
+	})
+	if err != nil || !moved {
+		return err
+	}
+	if tell {
+		d.log(row).Warn().Str("file", resultFile(row)).Msg("result file is no result for its task; held until it is mended or removed")
+	}
+	d.proceed(ctx, next)
+	return nil
+}
+
+func resultFile(row ledger.Task) string { return "results/" + string(row.ID) + ".json" }

@@ -1,0 +1,58 @@
+package dispatch
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// startAll runs functions, each in a goroutine that the returned group waits for.
+func startAll(functions ...func()) *sync.WaitGroup {
+	var group sync.WaitGroup
+	for _, f := range functions {
+		group.Go(f)
+	}
+	return &group
+}
+
+func TestAlarmsRingInOrderAndOnTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		a := newAlarms()
+		var rang []int64
+		serving := startAll(func() { a.serve(ctx, func(seq int64) { rang = append(rang, seq) }) })
+		now := time.Now()
+		a.set(3, now.Add(3*time.Hour))
+		a.set(1, now.Add(time.Second))
+		a.set(2, now.Add(time.Minute+time.Second))
+		a.set(9, time.Time{}) // no time, no alarm
+		for _, c := range []struct {
+			wait time.Duration
+			want []int64
+		}{
+			{999 * time.Millisecond, nil},
+			{time.Millisecond, []int64{1}},
+			{time.Minute, []int64{1, 2}},
+			{4 * time.Hour, []int64{1, 2, 3}},
+		} {
+			time.Sleep(c.wait) // the bubble's clock, no real one
+			synctest.Wait()
+			if !slices.Equal(rang, c.want) {
+				t.Errorf("rang %v; want %v", rang, c.want)
+			}
+		}
+		cancel()
+		serving.Wait()
+	})
+}
+
+func TestBackoffDoublesUpToFiveMinutes(t *testing.T) {
+	for attempts, want := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 4: 8 * time.Second, 50: 5 * time.Minute} {
+		if got := backoff(attempts); got != want {
+			t.Errorf("backoff(%d) = %s; want %s", attempts, got, want)
+		}
+	}
+}

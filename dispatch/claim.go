@@ -1,0 +1,137 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+	"mailboxd/mailbox"
+)
+
+// A claim is one envelope on its way from a line into the ledger.
+type claim struct {
+	line    mailbox.Line
+	task    envelope.Task
+	verdict Verdict
+	now     time.Time
+	refusal []byte // the result to give, if the verdict refuses
+	fate    fate
+	row     ledger.Task // as the ledger has it, when accepted
+}
+
+// A fate is what the ledger made of a claim.
+type fate int
+
+const (
+	unnamed   fate = iota // refused, without an id that a result could go to
+	accepted              // a new revision, of whatever state
+	duplicate             // the same content as before
+	conflict              // the id was executed and its agent refuses other content
+)
+
+// read decodes and judges the lines of a batch.
+func (d *Dispatcher) read(lines []mailbox.Line) []*claim {
+	claims := make([]*claim, 0, len(lines))
+	for _, line := range lines {
+		for _, piece := range d.pieces(line) {
+			c := &claim{line: line, task: piece.Task, now: time.Now()}
+			c.verdict = d.judge(piece.Task, piece.Findings, c.now)
+			if !c.verdict.Admit && c.task.ID != "" {
+				c.refusal = refusal(c.task, c.verdict.Findings, c.now)
+			}
+			claims = append(claims, c)
+		}
+	}
+	return claims
+}
+
+// pieces takes a line apart. Of a line that is too long only the head was
+// read: enough to find out who must be told.
+func (d *Dispatcher) pieces(line mailbox.Line) []envelope.Piece {
+	if !line.TooLong {
+		return envelope.ReadLine(line.Raw, d.opts.Reading)
+	}
+	return []envelope.Piece{envelope.TooLong(line.Raw, line.Length, d.opts.Tail.MaxLine)}
+}
+
+// judge lets policy decide on what was decoded without a refusal.
+func (d *Dispatcher) judge(t envelope.Task, findings envelope.Findings, now time.Time) Verdict {
+	if findings.Refused() {
+		return Verdict{Findings: findings}
+	}
+	v := d.agents.Judge(t, now)
+	v.Findings = append(findings, v.Findings...)
+	return v
+}
+
+// bury keeps the bytes of lines that are no valid envelope as dead letters.
+// It comes before the ledger moves on, so that a crash cannot lose them; one
+// that is met again after a crash is written again.
+func (d *Dispatcher) bury(claims []*claim) error {
+	var letters []mailbox.DeadLetter
+	for _, c := range claims {
+		if shapeless(c.verdict.Findings) {
+			letters = append(letters, deadLetter(c))
+		}
+	}
+	if len(letters) == 0 {
+		return nil
+	}
+	return d.Box.AppendDeadLetters(time.Now(), letters)
+}
+
+// shapeless reports whether the line itself is at fault, not what it asks for.
+func shapeless(findings envelope.Findings) bool {
+	switch findings.Kind() {
+	case envelope.InvalidJSON, envelope.InvalidEnvelope, envelope.UnsupportedVersion, envelope.SecurityViolation:
+		return true
+	}
+	return false
+}
+
+func deadLetter(c *claim) mailbox.DeadLetter {
+	letter := mailbox.DeadLetter{
+		Time:   c.now,
+		File:   c.line.File,
+		Offset: c.line.Offset,
+		Length: c.line.Length,
+		TaskID: string(c.task.ID),
+		Kind:   c.verdict.Findings.Kind(),
+		Raw:    c.task.Raw,
+	}
+	for _, f := range c.verdict.Findings.Refusals() {
+		letter.Reasons = append(letter.Reasons, mailbox.Reason{Field: f.Field, Message: f.Message})
+	}
+	return letter
+}
+
+// follow does what a committed claim asks for next.
+func (d *Dispatcher) follow(ctx context.Context, c *claim) {
+	log := d.log(c.row)
+	switch c.fate {
+	case unnamed:
+		d.opts.Log.Warn().Str("file", c.line.File).Int64("offset", c.line.Offset).
+			Stringer("reason", c.verdict.Findings.Refusals()).Msg("line rejected")
+	case duplicate:
+		log.Debug().Str("task_id", string(c.task.ID)).Msg("duplicate ignored")
+	case conflict:
+		log.Warn().Str("task_id", string(c.task.ID)).Msg("other content for an executed id refused")
+	case accepted:
+		if c.row.State != ledger.Done {
+			log.Info().Int("revision", c.row.Revision).Str("state", string(c.row.State)).Msg("task accepted")
+		}
+		d.proceed(ctx, c.row)
+	}
+}
+
+// log returns a logger that names the task.
+func (d *Dispatcher) log(row ledger.Task) *zerolog.Logger {
+	log := d.opts.Log
+	if row.ID != "" {
+		log = log.With().Str("task_id", string(row.ID)).Str("agent", row.Agent).Logger()
+	}
+	return &log
+}

@@ -1,0 +1,158 @@
+// Package dispatch takes each task line from the mailbox to its one final
+// result. What it has accepted it never loses, and it starts nothing before
+// the ledger says so.
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+	"mailboxd/internal/runner"
+	"mailboxd/mailbox"
+)
+
+// ErrShutdown is the cause with which runs are cut short when the daemon stops.
+var ErrShutdown = errors.New("the daemon is shutting down")
+
+// Parts are the places a Dispatcher works on. It owns none of them: whoever
+// opened them closes them, after Serve has returned.
+type Parts struct {
+	Box    *mailbox.Box
+	State  *mailbox.State
+	Ledger *ledger.Ledger
+}
+
+// Agents is how the engine meets policy and agents: as functions that are
+// handed in. All must be set, and safe for concurrent use.
+type Agents struct {
+	Judge   func(t envelope.Task, now time.Time) Verdict
+	Run     func(ctx context.Context, j Job, started func(runner.Process)) Outcome
+	Recover func(j Job) Outcome     // what became of a run that an earlier daemon started
+	Limit   func(agent string) int  // how many runs an agent may have at once
+	Reruns  func(agent string) bool // whether an id that was executed may be sent again with other content
+	Retries func(agent string) int  // how many further attempts a run that asks for one gets
+}
+
+// A Verdict says what may happen to a task. The zero value refuses.
+type Verdict struct {
+	Admit    bool
+	Hold     []ledger.Reason   // admitted, but not before these are gone
+	Until    time.Time         // when a held task is to be judged again; zero: when somebody acts
+	Findings envelope.Findings // why it is refused, and warnings
+	Tools    []string          // the tools it may use, if admitted
+	Deadline time.Time         // when its run must be over; zero: no limit
+}
+
+// A Job is one attempt at one revision of a task.
+type Job struct {
+	Task     envelope.Task
+	Revision int
+	Attempt  int
+	Dir      string // the run directory
+	RunID    string
+	Tools    []string
+	Deadline time.Time
+}
+
+// An Outcome is what became of a Job.
+type Outcome struct {
+	Result envelope.Result
+	Exit   runner.Exit
+	Retry  bool // the agent asks for another attempt
+}
+
+// Options are the operator's choices.
+type Options struct {
+	Workers      int           // runs at once, over all agents
+	PerRequester int           // runs at once of one requester; 0: no limit
+	Queue        int           // queued tasks at which intake pauses
+	Grace        time.Duration // how long runs may go on once Serve is told to stop
+	Reading      envelope.Reading
+	Tail         mailbox.TailOptions
+	Log          zerolog.Logger // the zero value is silent
+}
+
+// A Dispatcher is the engine of one mailbox. Open makes it; Serve works it.
+type Dispatcher struct {
+	Parts
+	agents Agents
+	opts   Options
+	tail   *mailbox.Tail
+	queue  *queue
+	alarms *alarms
+	held   *heldSet
+	names  names         // one result file is moved by one goroutine at a time
+	ready  chan struct{} // closed when recovery is over
+
+	looking   sync.Mutex // one look at a time: guards tail and lastFault
+	lastFault string     // what the last look could not do, so that it is logged once
+	finishing sync.WaitGroup
+}
+
+// Open makes a Dispatcher that goes on where the ledger says the last one
+// stopped. Nothing happens before Serve.
+func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispatcher, error) {
+	files, err := parts.Ledger.Files(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("open dispatcher: %w", err)
+	}
+	cursors := make([]mailbox.Cursor, len(files))
+	for i, f := range files {
+		cursors[i] = mailbox.Cursor(f)
+	}
+	d := &Dispatcher{
+		Parts:  parts,
+		agents: agents,
+		opts:   opts,
+		alarms: newAlarms(),
+		held:   newHeldSet(),
+		names:  names{seed: maphash.MakeSeed()},
+		ready:  make(chan struct{}),
+	}
+	d.opts.Tail.Notice = d.notice
+	d.tail = parts.Box.Tail(cursors, d.opts.Tail)
+	d.queue = newQueue(opts.Queue, opts.PerRequester, agents.Limit)
+	return d, nil
+}
+
+// Serve recovers what an earlier daemon left, then works until ctx ends.
+// Stopping has two steps: from the end of ctx no task is begun, and after the
+// grace what still runs is cut short. It returns nil when ctx ended.
+func (d *Dispatcher) Serve(ctx context.Context) error {
+	work, stopWork := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stopWork(nil)
+	defer d.tail.Close()
+	if err := d.recover(work); err != nil {
+		return fmt.Errorf("recover: %w", err)
+	}
+	close(d.ready)
+	var running sync.WaitGroup
+	for range d.opts.Workers {
+		running.Go(func() { d.worker(ctx, work) })
+	}
+	running.Go(func() { d.alarms.serve(ctx, func(seq int64) { d.revisit(work, seq) }) })
+	running.Go(func() { d.lookWhenThereIsRoom(ctx) })
+	running.Go(func() { d.restoreResults(ctx) })
+	<-ctx.Done() // from here: take no more, finish what runs
+	grace := time.AfterFunc(d.opts.Grace, func() { stopWork(ErrShutdown) })
+	defer grace.Stop()
+	running.Wait()
+	d.finishing.Wait()
+	return nil
+}
+
+// Idle blocks until nothing is queued, running or being finished, or ctx ends.
+// Held tasks do not count: they wait for somebody else.
+func (d *Dispatcher) Idle(ctx context.Context) error { return d.queue.idle(ctx) }
+
+func (d *Dispatcher) notice(path string, err error) {
+	d.opts.Log.Warn().Str("file", path).Err(err).Msg("task file passed over")
+}

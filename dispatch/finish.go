@@ -1,0 +1,152 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+	"mailboxd/internal/runner"
+)
+
+// noteProcess remembers which process a run is. It is for people and for
+// recovery's eyes; the run directory has it too, so nothing waits for it.
+func (d *Dispatcher) noteProcess(ctx context.Context, row ledger.Task, p runner.Process) {
+	err := d.Ledger.Update(context.WithoutCancel(ctx), func(tx *ledger.Tx) error {
+		return tx.SetProcess(row.Seq, row.Attempt, p.PID, p.Start, p.Boot)
+	})
+	if err != nil {
+		d.log(row).Warn().Err(err).Msg("process of a run not noted")
+	}
+}
+
+// finish makes the outcome of a run durable and shows it. The run directory
+// holds the answer until the ledger does, so trying again is safe.
+func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, j Job, o Outcome) {
+	log := d.log(row)
+	log.Info().Int("exit_code", o.Exit.Code).Dur("took", o.Exit.Wall).Str("status", string(o.Result.Status)).Msg("agent exited")
+	if o.Retry && d.again(ctx, row, o) {
+		return
+	}
+	result := o.Result.Encode()
+	change := ledger.Change{
+		To: ledger.Done, Attempt: row.Attempt,
+		Status: o.Result.Status, Kind: o.Result.Error.Kind, Result: result,
+	}
+	moved := false
+	err := d.insist(ctx, row, func(tx *ledger.Tx) (err error) {
+		if err := tx.FinishRun(ended(row, o)); err != nil {
+			return err
+		}
+		moved, err = tx.Move(row.Seq, ledger.Running, row.Attempt, change)
+		if err != nil || !moved {
+			return err
+		}
+		return tx.Log(event(row, "task.finished", conclusion(o)))
+	})
+	if err != nil || !moved {
+		return // logged by insist; or somebody ended the task before
+	}
+	row.State, row.Status, row.Kind = ledger.Done, change.Status, change.Kind
+	ctx = context.WithoutCancel(ctx)
+	d.settle(ctx, row)
+	d.admitNext(ctx, row.ID)
+}
+
+// again puts a run that asks for it back, after a pause, unless its attempts
+// are used up.
+func (d *Dispatcher) again(ctx context.Context, row ledger.Task, o Outcome) bool {
+	runs, err := d.Ledger.Runs(context.WithoutCancel(ctx), row.Seq)
+	if err != nil || len(runs) > d.agents.Retries(row.Agent) {
+		return false
+	}
+	pause := time.Now().Add(backoff(len(runs)))
+	next, moved := row, false
+	err = d.insist(ctx, row, func(tx *ledger.Tx) (err error) {
+		if err := tx.FinishRun(ended(row, o)); err != nil {
+			return err
+		}
+		next, moved, err = hold(tx, row, []ledger.Reason{ledger.Capacity}, pause)
+		return err
+	})
+	if err != nil {
+		return true // the run directory still says what happened
+	}
+	if moved {
+		d.proceed(context.WithoutCancel(ctx), next)
+	}
+	return true
+}
+
+// backoff doubles from a second to at most five minutes.
+func backoff(attempts int) time.Duration {
+	return min(time.Second<<min(attempts-1, 10), 5*time.Minute)
+}
+
+// insist makes an update durable in spite of passing trouble such as a full
+// disk: it tries until it can, or until work is cut short.
+func (d *Dispatcher) insist(ctx context.Context, row ledger.Task, fn func(*ledger.Tx) error) error {
+	said := false
+	for {
+		err := d.Ledger.Update(context.WithoutCancel(ctx), fn)
+		if err == nil {
+			return nil
+		}
+		if !said {
+			said = true
+			d.log(row).Error().Err(err).Msg("ledger cannot be written; trying again")
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(retryPause):
+		}
+	}
+}
+
+// ended is the ledger's record of how a run ended.
+func ended(row ledger.Task, o Outcome) ledger.Run {
+	run := ledger.Run{
+		Task: row.Seq, Attempt: row.Attempt,
+		Started: o.Exit.Started, Finished: o.Exit.Finished,
+		ExitCode: o.Exit.Code, Signal: o.Exit.Signal, Cause: string(o.Exit.Cause),
+	}
+	if o.Result.Cost != nil {
+		run.Tokens, run.USDCents = &o.Result.Cost.Tokens, &o.Result.Cost.USDCents
+	}
+	return run
+}
+
+func conclusion(o Outcome) map[string]any {
+	data := map[string]any{"status": o.Result.Status, "exit_code": o.Exit.Code, "took_ms": o.Exit.Wall.Milliseconds()}
+	if o.Result.Error != (envelope.Error{}) {
+		data["error"] = o.Result.Error.Kind
+		data["message"] = o.Result.Error.Message
+	}
+	return data
+}
+
+// admitNext lets the latest revision of an id in, if it was waiting for an
+// earlier one to end.
+func (d *Dispatcher) admitNext(ctx context.Context, id envelope.ID) {
+	err := d.tryAdmitNext(ctx, id)
+	if err != nil {
+		d.opts.Log.Error().Str("task_id", string(id)).Err(err).Msg("next revision not admitted; it is at the next start")
+	}
+}
+
+func (d *Dispatcher) tryAdmitNext(ctx context.Context, id envelope.ID) error {
+	revisions, err := d.Ledger.Revisions(ctx, id)
+	if err != nil || len(revisions) == 0 {
+		return err
+	}
+	latest := revisions[len(revisions)-1]
+	if latest.State != ledger.Received {
+		return nil
+	}
+	row, t, findings, err := d.load(ctx, latest.Seq)
+	if err != nil {
+		return err
+	}
+	return d.apply(ctx, row, t, d.judge(t, findings, time.Now()))
+}

@@ -1,0 +1,167 @@
+package dispatch
+
+import (
+	"context"
+	"sync"
+)
+
+// An item is an admitted task that waits for a worker. Its body stays in the
+// ledger, so that a long queue costs little memory.
+type item struct {
+	seq       int64
+	agent     string
+	requester string
+}
+
+// A queue hands out the oldest task whose agent and requester have room.
+type queue struct {
+	room         chan struct{} // signalled when a full queue has room again
+	size         int           // at which intake pauses
+	perRequester int           // 0: no limit
+	limit        func(agent string) int
+
+	mu      sync.Mutex        // guards what follows
+	changed *sync.Cond        // of any of it
+	waiting map[string][]item // by agent, oldest first
+	agents  map[string]int    // slots taken, by agent
+	asking  map[string]int    // slots taken, by requester
+	length  int               // items waiting
+	busy    int               // items taken and not done
+	paused  bool              // intake found the queue full
+}
+
+func newQueue(size, perRequester int, limit func(string) int) *queue {
+	q := &queue{
+		room:         make(chan struct{}, 1),
+		size:         size,
+		perRequester: perRequester,
+		limit:        limit,
+		waiting:      map[string][]item{},
+		agents:       map[string]int{},
+		asking:       map[string]int{},
+	}
+	q.changed = sync.NewCond(&q.mu)
+	return q
+}
+
+// push adds an item behind its agent's others.
+func (q *queue) push(it item) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting[it.agent] = append(q.waiting[it.agent], it)
+	q.length++
+	q.changed.Broadcast()
+}
+
+// hasRoom reports whether intake may go on; if not, room is signalled later.
+func (q *queue) hasRoom() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.paused = q.length >= q.size
+	return !q.paused
+}
+
+// take blocks for an item that may run now, and takes its slots. It returns
+// false when ctx has ended.
+func (q *queue) take(ctx context.Context) (item, bool) {
+	defer context.AfterFunc(ctx, q.wake)()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for ctx.Err() == nil {
+		if it, ok := q.next(); ok {
+			return it, true
+		}
+		q.changed.Wait()
+	}
+	return item{}, false
+}
+
+// next removes the oldest item that has room. The caller holds mu.
+func (q *queue) next() (item, bool) {
+	var best item
+	var at int
+	for agent, items := range q.waiting {
+		if q.agents[agent] >= q.limit(agent) {
+			continue
+		}
+		for i, it := range items {
+			if q.perRequester > 0 && q.asking[it.requester] >= q.perRequester {
+				continue
+			}
+			if best.seq == 0 || it.seq < best.seq {
+				best, at = it, i
+			}
+			break
+		}
+	}
+	if best.seq == 0 {
+		return item{}, false
+	}
+	q.remove(best.agent, at)
+	q.agents[best.agent]++
+	q.asking[best.requester]++
+	q.busy++
+	return best, true
+}
+
+// remove takes one item out of an agent's line. The caller holds mu.
+func (q *queue) remove(agent string, at int) {
+	items := q.waiting[agent]
+	switch {
+	case len(items) == 1:
+		delete(q.waiting, agent)
+	case at == 0:
+		q.waiting[agent] = items[1:]
+	default:
+		q.waiting[agent] = append(items[:at:at], items[at+1:]...)
+	}
+	q.length--
+	if q.paused && q.length < q.size {
+		q.paused = false
+		select {
+		case q.room <- struct{}{}:
+		default: // one signal is enough
+		}
+	}
+}
+
+// free gives back the slots of an item that take returned.
+func (q *queue) free(it item) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	drop(q.agents, it.agent)
+	drop(q.asking, it.requester)
+	q.changed.Broadcast()
+}
+
+// drop counts down and forgets a name that nobody uses any more.
+func drop(counts map[string]int, name string) {
+	if counts[name]--; counts[name] == 0 {
+		delete(counts, name)
+	}
+}
+
+// done says that nothing more will come of an item that take returned.
+func (q *queue) done() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.busy--
+	q.changed.Broadcast()
+}
+
+// idle blocks until nothing waits and nothing is busy, or ctx ends.
+func (q *queue) idle(ctx context.Context) error {
+	defer context.AfterFunc(ctx, q.wake)()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for q.length+q.busy > 0 && ctx.Err() == nil {
+		q.changed.Wait()
+	}
+	return ctx.Err()
+}
+
+func (q *queue) wake() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.changed.Broadcast()
+}

@@ -1,0 +1,100 @@
+package dispatch
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+)
+
+func limitOf(n int) func(string) int { return func(string) int { return n } }
+
+func TestTheOldestTaskWithRoomGoesFirst(t *testing.T) {
+	q := newQueue(10, 0, limitOf(1))
+	for _, it := range []item{{1, "a", "x"}, {2, "a", "x"}, {3, "b", "x"}} {
+		q.push(it)
+	}
+	first, _ := q.take(t.Context())
+	second, _ := q.take(t.Context())
+	if first.seq != 1 || second.seq != 3 {
+		t.Errorf("took %d, %d; want 1, then 3, because a is at its limit", first.seq, second.seq)
+	}
+	q.free(first)
+	if third, _ := q.take(t.Context()); third.seq != 2 {
+		t.Errorf("took %d; want 2 when a has room again", third.seq)
+	}
+}
+
+func TestARequesterAtItsLimitStepsAside(t *testing.T) {
+	q := newQueue(10, 1, limitOf(9))
+	for _, it := range []item{{1, "a", "greedy"}, {2, "a", "greedy"}, {3, "a", "modest"}, {4, "a", "greedy"}} {
+		q.push(it)
+	}
+	first, _ := q.take(t.Context())
+	second, _ := q.take(t.Context())
+	if first.seq != 1 || second.seq != 3 {
+		t.Errorf("took %d, %d; want 1, 3", first.seq, second.seq)
+	}
+	q.free(first)
+	if third, _ := q.take(t.Context()); third.seq != 2 {
+		t.Errorf("took %d; want 2", third.seq)
+	}
+}
+
+func TestTakeWaitsForWorkAndEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(10, 0, limitOf(1))
+		ctx, cancel := context.WithCancel(t.Context())
+		took := make(chan bool, 2)
+		taker := func() { _, ok := q.take(ctx); took <- ok }
+		running := startAll(taker, taker)
+		synctest.Wait()
+		q.push(item{1, "a", "x"})
+		if !<-took {
+			t.Error("take = false; want the item that was pushed")
+		}
+		cancel()
+		if <-took {
+			t.Error("take = true after its context ended; want false")
+		}
+		running.Wait()
+	})
+}
+
+func TestIntakePausesAtAFullQueueAndIsToldOfRoom(t *testing.T) {
+	q := newQueue(2, 0, limitOf(9))
+	q.push(item{1, "a", "x"})
+	if !q.hasRoom() {
+		t.Fatal("hasRoom = false with 1 of 2; want true")
+	}
+	q.push(item{2, "a", "x"})
+	if q.hasRoom() {
+		t.Fatal("hasRoom = true with 2 of 2; want false")
+	}
+	q.take(t.Context())
+	select {
+	case <-q.room:
+	default:
+		t.Error("room is not signalled after a take")
+	}
+}
+
+func TestIdleWaitsForWhatIsBeingFinished(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(2, 0, limitOf(9))
+		q.push(item{1, "a", "x"})
+		it, _ := q.take(t.Context())
+		idle := false
+		waiting := startAll(func() { idle = q.idle(t.Context()) == nil })
+		synctest.Wait()
+		q.free(it)
+		synctest.Wait()
+		if idle {
+			t.Error("idle before done")
+		}
+		q.done()
+		waiting.Wait()
+		if !idle {
+			t.Error("not idle after done")
+		}
+	})
+}

@@ -1,0 +1,106 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"mailboxd/internal/ledger"
+)
+
+// page is how many rows are read at once, so that a long history costs time
+// but no memory.
+const page = 1000
+
+// recover takes up what an earlier daemon left. It is the only way to start,
+// so the path of a crash is walked every day.
+func (d *Dispatcher) recover(ctx context.Context) error {
+	for after := int64(0); ; {
+		rows, err := d.Ledger.Unsettled(ctx, after, page)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			d.proceed(ctx, row)
+			after = row.Seq
+		}
+		if len(rows) < page {
+			break
+		}
+	}
+	for after := int64(0); ; {
+		rows, err := d.Ledger.Unfinished(ctx, after, page)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			if err := d.resume(ctx, row); err != nil {
+				return err
+			}
+			after = row.Seq
+		}
+		if len(rows) < page {
+			return nil
+		}
+	}
+}
+
+// resume goes on with one unfinished task. A received one follows when the
+// revision it waits for has ended, which comes earlier in the ledger.
+func (d *Dispatcher) resume(ctx context.Context, row ledger.Task) error {
+	switch row.State {
+	case ledger.Running:
+		return d.recoverRun(ctx, row)
+	case ledger.Received:
+		return d.tryAdmitNext(ctx, row.ID)
+	}
+	d.proceed(ctx, row)
+	return nil
+}
+
+// recoverRun finds out what became of a run whose daemon is gone. A run that
+// was intended but never began is void and starts afresh; any other is over,
+// and its answer is what lies in its directory.
+func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
+	_, t, _, err := d.load(ctx, row.Seq)
+	if err != nil {
+		return err
+	}
+	job := Job{
+		Task: t, Revision: row.Revision, Attempt: row.Attempt,
+		Dir: d.State.RunDir(row.ID, row.Revision, row.Attempt), Deadline: row.Deadline,
+	}
+	if _, err := os.Stat(filepath.Join(job.Dir, "stdout")); errors.Is(err, fs.ErrNotExist) {
+		d.log(row).Info().Int("attempt", row.Attempt).Msg("run never began; starting afresh")
+		return d.apply(ctx, row, t, Verdict{Admit: true})
+	}
+	d.log(row).Warn().Int("attempt", row.Attempt).Msg("run of an earlier daemon found")
+	d.finish(ctx, row, job, d.agents.Recover(job))
+	return nil
+}
+
+// restoreResults puts result files back that are missing although the ledger
+// has them. It goes through the whole history in the background.
+func (d *Dispatcher) restoreResults(ctx context.Context) {
+	for after := int64(0); ctx.Err() == nil; {
+		rows, err := d.Ledger.Finals(ctx, after, page)
+		if err != nil {
+			d.opts.Log.Error().Err(err).Msg("missing results not looked for")
+			return
+		}
+		for _, row := range rows {
+			after = row.Seq
+			if !row.Put || row.ResultSum == "" || d.Box.HasResult(row.ID) {
+				continue // in place, or somebody is about to put it
+			}
+			d.log(row).Warn().Msg("result file is missing; putting it again")
+			row.Put = false
+			d.settle(ctx, row)
+		}
+		if len(rows) < page {
+			return
+		}
+	}
+}

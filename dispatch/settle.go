@@ -1,0 +1,154 @@
+package dispatch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io/fs"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+)
+
+// names gives each task id a lock, so that a result file is not put by one
+// goroutine while another moves it to the history. Ids share locks by hash.
+type names struct {
+	seed  maphash.Seed
+	locks [64]sync.Mutex
+}
+
+func (n *names) lock(id envelope.ID) (unlock func()) {
+	mu := &n.locks[maphash.String(n.seed, string(id))%uint64(len(n.locks))]
+	mu.Lock()
+	return mu.Unlock
+}
+
+// settle shows the durable result of a finished task: its file first, then
+// the callbacks. What cannot be done now is tried again later; both may then
+// happen twice, which a result file does not notice and a callback may.
+func (d *Dispatcher) settle(ctx context.Context, row ledger.Task) {
+	if err := d.show(ctx, row); err != nil {
+		d.log(row).Error().Err(err).Msg("result not delivered; trying again")
+		d.alarms.set(row.Seq, time.Now().Add(settlePause))
+	}
+}
+
+// settlePause is how long an undeliverable result or callback rests.
+const settlePause = 5 * time.Second
+
+func (d *Dispatcher) show(ctx context.Context, row ledger.Task) error {
+	result, err := d.Ledger.Result(ctx, row.Seq)
+	if err != nil {
+		return err
+	}
+	if !row.Put {
+		if err := d.put(ctx, row, result); err != nil {
+			return err
+		}
+		d.log(row).Info().Str("status", string(row.Status)).Msg("task finished")
+	}
+	missed := d.callBack(ctx, row, result)
+	err = d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
+		if err := tx.MarkPut(row.Seq); err != nil {
+			return err
+		}
+		if missed != nil {
+			return tx.Log(event(row, "callback.failed", map[string]any{"reason": missed.Error()}))
+		}
+		return tx.MarkDelivered(row.Seq)
+	})
+	return errors.Join(err, missed)
+}
+
+// resultMode lets nobody but the mailbox's owner read a result.
+const resultMode = 0o600
+
+// put places the result file, or files the result away when a later revision
+// was accepted meanwhile.
+func (d *Dispatcher) put(ctx context.Context, row ledger.Task, result []byte) error {
+	defer d.names.lock(row.ID)()
+	latest, err := d.latest(ctx, row)
+	if err != nil {
+		return err
+	}
+	if !latest {
+		return d.State.PutHistory(row.ID, row.Revision, result)
+	}
+	err = d.Box.PutResult(row.ID, result, resultMode)
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	there, _, err := d.Box.ReadResult(row.ID)
+	if err == nil && bytes.Equal(there, result) {
+		return nil // put before a crash
+	}
+	d.log(row).Warn().Str("file", resultFile(row)).Msg("a result that is not ours is in place; left alone")
+	return d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
+		return tx.Log(event(row, "result.conflict", map[string]any{"file": resultFile(row)}))
+	})
+}
+
+// latest reports whether no later revision of the task was accepted.
+func (d *Dispatcher) latest(ctx context.Context, row ledger.Task) (bool, error) {
+	revisions, err := d.Ledger.Revisions(ctx, row.ID)
+	if err != nil || len(revisions) == 0 {
+		return false, err
+	}
+	return revisions[len(revisions)-1].Revision == row.Revision, nil
+}
+
+// displace moves the result of an earlier revision to the history, so that
+// its reader finds "not finished" and never the stale answer (AINL-55).
+func (d *Dispatcher) displace(ctx context.Context, row ledger.Task) error {
+	defer d.names.lock(row.ID)()
+	old, _, err := d.Box.ReadResult(row.ID)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	default:
+		if err := d.State.PutHistory(row.ID, row.Revision-1, old); err != nil {
+			return err
+		}
+		if err := d.Box.RemoveResult(row.ID); err != nil {
+			return err
+		}
+	}
+	return d.Ledger.Update(ctx, func(tx *ledger.Tx) error { return tx.MarkDisplaced(row.Seq) })
+}
+
+// callBack appends the result line where the request asked for it.
+func (d *Dispatcher) callBack(ctx context.Context, row ledger.Task, result []byte) error {
+	if row.Delivered {
+		return nil
+	}
+	raw, err := d.Ledger.Raw(ctx, row.Seq)
+	if err != nil {
+		return err
+	}
+	t, _ := envelope.DecodeTask(raw, d.opts.Reading)
+	if t.Callback == (envelope.Callback{}) {
+		return nil
+	}
+	line, err := jsontext.AppendFormat(nil, result, jsontext.PreserveRawStrings(true))
+	if err != nil {
+		return fmt.Errorf("put result %s on one line: %w", row.ID, err)
+	}
+	if to := t.Callback.Queue; to != "" {
+		if err := d.Box.AppendQueue(to, line); err != nil {
+			return fmt.Errorf("callback.queue: %w", err)
+		}
+	}
+	if to := t.Callback.FileAppend; to != "" {
+		if err := d.Box.AppendCallback(to, line); err != nil {
+			return fmt.Errorf("callback.file_append: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package dispatch
+
+import (
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+)
+
+// event is one line of a task's story in the ledger.
+func event(row ledger.Task, kind string, data map[string]any) ledger.Event {
+	e := ledger.Event{Time: time.Now(), Task: row.ID, Revision: row.Revision, Kind: kind}
+	if len(data) > 0 {
+		e.Data = encode(data)
+	}
+	return e
+}
+
+// encode never fails: what we put into events are strings, numbers and lists.
+func encode(data map[string]any) []byte {
+	text, err := json.Marshal(data, json.Deterministic(true))
+	if err != nil {
+		panic("encode event: " + err.Error())
+	}
+	return text
+}
+
+// acceptance is what is worth remembering of how a task came in.
+func acceptance(c *claim) map[string]any {
+	data := map[string]any{"file": c.line.File, "offset": c.line.Offset, "hash": c.task.Hash}
+	if warnings := c.verdict.Findings.Warnings(); len(warnings) > 0 {
+		data["warnings"] = words(warnings)
+	}
+	if c.row.State == ledger.Held {
+		data["held"] = c.row.Reasons
+	}
+	return data
+}
+
+// lineRejected is the story of a line that names no task.
+func lineRejected(c *claim) ledger.Event {
+	return event(ledger.Task{}, "line.rejected", map[string]any{
+		"file": c.line.File, "offset": c.line.Offset, "length": c.line.Length,
+		"sha256": c.task.Hash, "reasons": words(c.verdict.Findings.Refusals()),
+	})
+}
+
+func words(findings envelope.Findings) []string {
+	said := make([]string, len(findings))
+	for i, f := range findings {
+		said[i] = f.String()
+	}
+	return said
+}
+
+// refusal is the result of a task that no agent ran. It names the agent that
+// was asked for, or us when none can be read.
+func refusal(t envelope.Task, findings envelope.Findings, now time.Time) []byte {
+	agent := t.Agent
+	if agent == "" {
+		agent = "mailboxd"
+	}
+	why := findings.Refusals()
+	r := envelope.Result{
+		TaskID:  t.ID,
+		AgentID: agent,
+		Status:  envelope.Rejected,
+		Output:  envelope.Output{Summary: "Rejected, no agent ran: " + why.String()},
+		Time:    envelope.TimeUsed{Started: now, Finished: now},
+		Error:   envelope.Error{Kind: findings.Kind(), Message: why.String()},
+		Provenance: envelope.Provenance{
+			GraphChecksum: t.Named("ainl.graph_checksum"),
+			ProgramID:     t.Named("ainl.program_id"),
+		},
+	}
+	return r.Encode()
+}

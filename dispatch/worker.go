@@ -1,0 +1,133 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/google/uuid"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+	"mailboxd/internal/runner"
+)
+
+// worker runs one task after another. It begins none once take has ended, and
+// cuts its run short when work ends.
+func (d *Dispatcher) worker(take, work context.Context) {
+	for {
+		it, ok := d.queue.take(take)
+		if !ok {
+			return
+		}
+		d.attempt(work, it)
+	}
+}
+
+// attempt runs one task once. The slot is free when the agent has exited;
+// making its result durable does not keep the next task waiting.
+func (d *Dispatcher) attempt(ctx context.Context, it item) {
+	row, job, err := d.prepare(ctx, it.seq)
+	if err != nil || job.Dir == "" {
+		if err != nil {
+			d.log(row).Error().Err(err).Msg("task cannot be started; trying again")
+			d.alarms.set(it.seq, time.Now().Add(retryPause))
+		}
+		d.queue.free(it)
+		d.queue.done()
+		return
+	}
+	d.log(row).Info().Int("attempt", job.Attempt).Msg("agent started")
+	outcome := d.agents.Run(ctx, job, func(p runner.Process) { d.noteProcess(ctx, row, p) })
+	d.queue.free(it)
+	d.finishing.Go(func() {
+		defer d.queue.done()
+		d.finish(ctx, row, job, outcome)
+	})
+}
+
+// retryPause is how long we wait before trying again what failed through no
+// fault of the task: a full disk, a busy ledger.
+const retryPause = time.Second
+
+// prepare judges a queued task once more, for time has passed, and makes the
+// intent to run it durable. A Job without a Dir means there is nothing to run.
+func (d *Dispatcher) prepare(ctx context.Context, seq int64) (ledger.Task, Job, error) {
+	row, t, findings, err := d.load(ctx, seq)
+	if err != nil || row.State != ledger.Queued {
+		return row, Job{}, err
+	}
+	verdict := d.judge(t, findings, time.Now())
+	if !verdict.Admit || len(verdict.Hold) > 0 {
+		return row, Job{}, d.apply(ctx, row, t, verdict)
+	}
+	if answered, err := d.foreign(ctx, row); answered || err != nil {
+		return row, Job{}, err
+	}
+	job := Job{
+		Task: t, Revision: row.Revision, Attempt: row.Attempt,
+		RunID: uuid.NewString(), Tools: verdict.Tools, Deadline: verdict.Deadline,
+	}
+	if err := d.makeRunDir(&job); err != nil {
+		return row, Job{}, err
+	}
+	row, moved, err := d.intend(ctx, row, job)
+	if err != nil || !moved {
+		return row, Job{}, err
+	}
+	return row, job, nil
+}
+
+// load reads a task's row and decodes its envelope again.
+func (d *Dispatcher) load(ctx context.Context, seq int64) (ledger.Task, envelope.Task, envelope.Findings, error) {
+	row, err := d.Ledger.Task(ctx, seq)
+	if err != nil {
+		return row, envelope.Task{}, nil, err
+	}
+	raw, err := d.Ledger.Raw(ctx, seq)
+	if err != nil {
+		return row, envelope.Task{}, nil, err
+	}
+	t, findings := envelope.DecodeTask(raw, d.opts.Reading)
+	t.ID = row.ID // also when it was salvaged from a line that does not decode
+	return row, t, findings, nil
+}
+
+// makeRunDir gives the job the next attempt whose directory is not taken:
+// an older ledger may have left some, and none is ever used twice.
+func (d *Dispatcher) makeRunDir(j *Job) error {
+	for {
+		j.Attempt++
+		dir, err := d.State.MakeRunDir(j.Task.ID, j.Revision, j.Attempt)
+		if err == nil {
+			j.Dir = dir
+			return nil
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+}
+
+// intend makes durable that the job is about to be started. It reports false
+// when the task was moved by somebody else meanwhile.
+func (d *Dispatcher) intend(ctx context.Context, row ledger.Task, j Job) (ledger.Task, bool, error) {
+	moved := false
+	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
+		moved, err = tx.Move(row.Seq, ledger.Queued, row.Attempt, ledger.Change{To: ledger.Running, Attempt: j.Attempt})
+		if err != nil || !moved {
+			return err
+		}
+		if err := tx.StartRun(ledger.Run{Task: row.Seq, Attempt: j.Attempt, ID: j.RunID, Intent: time.Now()}); err != nil {
+			return err
+		}
+		return tx.Log(event(row, "task.started", map[string]any{"attempt": j.Attempt, "run_id": j.RunID}))
+	})
+	if err != nil {
+		return row, false, fmt.Errorf("start %s: %w", row.ID, err)
+	}
+	row.State, row.Attempt = ledger.Running, j.Attempt
+	return row, moved, nil
+}
