@@ -18,9 +18,9 @@ const writing = 5 * time.Second
 
 // adoptHeld looks whether a held task was answered by hand.
 func (d *Dispatcher) adoptHeld(ctx context.Context) {
-	for seq, id := range d.held.all() {
-		if d.Box.HasResult(id) {
-			d.revisit(ctx, seq)
+	for _, row := range d.held.all() {
+		if d.Box.HasResult(row.ID) {
+			d.revisit(ctx, row.Seq)
 		}
 	}
 }

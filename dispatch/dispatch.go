@@ -35,10 +35,11 @@ type Parts struct {
 type Agents struct {
 	Judge   func(t envelope.Task, now time.Time) Verdict
 	Run     func(ctx context.Context, j Job, started func(runner.Process)) Outcome
-	Recover func(j Job) Outcome     // what became of a run that an earlier daemon started
-	Limit   func(agent string) int  // how many runs an agent may have at once
-	Reruns  func(agent string) bool // whether an id that was executed may be sent again with other content
-	Retries func(agent string) int  // how many further attempts a run that asks for one gets
+	Recover func(ctx context.Context, j Job) Outcome // what becomes of a run that an earlier daemon started
+	HasDir  func(agent string) bool                  // whether its runs have directories
+	Limit   func(agent string) int                   // how many runs an agent may have at once
+	Reruns  func(agent string) bool                  // whether an id that was executed may be sent again with other content
+	Retries func(agent string) int                   // how many further attempts a run that asks for one gets
 }
 
 // A Verdict says what may happen to a task. The zero value refuses.
@@ -67,6 +68,10 @@ type Outcome struct {
 	Result envelope.Result
 	Exit   runner.Exit
 	Retry  bool // the agent asks for another attempt
+
+	// Detached says that ctx ended with runner.ErrDetach and the run goes on
+	// without us: nothing else here counts.
+	Detached bool
 }
 
 // Options are the operator's choices.
@@ -75,12 +80,14 @@ type Options struct {
 	PerRequester int           // runs at once of one requester; 0: no limit
 	Queue        int           // queued tasks at which intake pauses
 	Grace        time.Duration // how long runs may go on once Serve is told to stop
+	Detach       bool          // or leave them to whoever hosts them, at once
 	Reading      envelope.Reading
 	Tail         mailbox.TailOptions
 	Log          zerolog.Logger // the zero value is silent
 }
 
-// A Dispatcher is the engine of one mailbox. Open makes it; Serve works it.
+// A Dispatcher is the engine of one mailbox. Open makes it, Serve works it,
+// Close ends it once nobody calls it any more.
 type Dispatcher struct {
 	Parts
 	agents Agents
@@ -119,7 +126,7 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 	}
 	d.opts.Tail.Notice = d.notice
 	d.tail = parts.Box.Tail(cursors, d.opts.Tail)
-	d.queue = newQueue(opts.Queue, opts.PerRequester, agents.Limit)
+	d.queue = newQueue(opts.Workers, opts.Queue, opts.PerRequester, agents.Limit)
 	return d, nil
 }
 
@@ -129,7 +136,6 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 func (d *Dispatcher) Serve(ctx context.Context) error {
 	work, stopWork := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stopWork(nil)
-	defer d.tail.Close()
 	if err := d.recover(work); err != nil {
 		return fmt.Errorf("recover: %w", err)
 	}
@@ -142,6 +148,9 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 	running.Go(func() { d.lookWhenThereIsRoom(ctx) })
 	running.Go(func() { d.restoreResults(ctx) })
 	<-ctx.Done() // from here: take no more, finish what runs
+	if d.opts.Detach {
+		stopWork(runner.ErrDetach)
+	}
 	grace := time.AfterFunc(d.opts.Grace, func() { stopWork(ErrShutdown) })
 	defer grace.Stop()
 	running.Wait()
@@ -149,8 +158,12 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 	return nil
 }
 
-// Idle blocks until nothing is queued, running or being finished, or ctx ends.
-// Held tasks do not count: they wait for somebody else.
+// Close lets go of the task files.
+func (d *Dispatcher) Close() error { return d.tail.Close() }
+
+// Idle blocks until nothing is queued, running, being finished or resting
+// before another attempt, or ctx ends. Tasks that wait for somebody else do
+// not count.
 func (d *Dispatcher) Idle(ctx context.Context) error { return d.queue.idle(ctx) }
 
 func (d *Dispatcher) notice(path string, err error) {

@@ -22,8 +22,12 @@ func (d *Dispatcher) noteProcess(ctx context.Context, row ledger.Task, p runner.
 
 // finish makes the outcome of a run durable and shows it. The run directory
 // holds the answer until the ledger does, so trying again is safe.
-func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, j Job, o Outcome) {
+func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, o Outcome) {
 	log := d.log(row)
+	if o.Detached {
+		log.Info().Int("attempt", row.Attempt).Msg("run goes on without us")
+		return
+	}
 	log.Info().Int("exit_code", o.Exit.Code).Dur("took", o.Exit.Wall).Str("status", string(o.Result.Status)).Msg("agent exited")
 	if o.Retry && d.again(ctx, row, o) {
 		return

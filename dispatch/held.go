@@ -11,31 +11,39 @@ import (
 	"mailboxd/internal/ledger"
 )
 
-// A heldSet remembers which tasks wait for somebody, so that a look can see
-// whether one was answered by hand without asking the ledger.
+// A heldSet remembers which tasks are held, so that a look can see whether one
+// was answered by hand without asking the ledger.
 type heldSet struct {
-	mu   sync.Mutex // guards seqs
-	seqs map[int64]envelope.ID
+	mu   sync.Mutex // guards rows
+	rows map[int64]ledger.Task
 }
 
-func newHeldSet() *heldSet { return &heldSet{seqs: map[int64]envelope.ID{}} }
+func newHeldSet() *heldSet { return &heldSet{rows: map[int64]ledger.Task{}} }
 
-func (h *heldSet) add(seq int64, id envelope.ID) {
+func (h *heldSet) add(row ledger.Task) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.seqs[seq] = id
+	h.rows[row.Seq] = row
 }
 
-func (h *heldSet) remove(seq int64) {
+// remove forgets a task and returns it as it was held, if it was.
+func (h *heldSet) remove(seq int64) (ledger.Task, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.seqs, seq)
+	row, held := h.rows[seq]
+	delete(h.rows, seq)
+	return row, held
 }
 
-func (h *heldSet) all() map[int64]envelope.ID {
+func (h *heldSet) all() []ledger.Task {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return maps.Clone(h.seqs)
+	return slices.Collect(maps.Values(h.rows))
+}
+
+// resting reports whether a task is held for a pause between attempts only.
+func resting(row ledger.Task) bool {
+	return row.State == ledger.Held && slices.Equal(row.Reasons, []ledger.Reason{ledger.Capacity})
 }
 
 // proceed does what a task's state asks for. It is the one place where a
@@ -48,13 +56,18 @@ func (d *Dispatcher) proceed(ctx context.Context, row ledger.Task) {
 			return
 		}
 	}
-	d.held.remove(row.Seq)
+	if was, held := d.held.remove(row.Seq); held && resting(was) {
+		defer d.queue.done() // after the push: it is never idle in between
+	}
 	switch row.State {
 	case ledger.Queued:
 		d.alarms.set(row.Seq, row.Deadline)
 		d.queue.push(item{seq: row.Seq, agent: row.Agent, requester: row.Requester})
 	case ledger.Held:
-		d.held.add(row.Seq, row.ID)
+		d.held.add(row)
+		if resting(row) {
+			d.queue.rest()
+		}
 		d.alarms.set(row.Seq, row.Until)
 		if slices.Contains(row.Reasons, ledger.ResultInvalid) {
 			d.alarms.set(row.Seq, time.Now().Add(settlePause)) // the file may have gone

@@ -16,6 +16,7 @@ type item struct {
 // A queue hands out the oldest task whose agent and requester have room.
 type queue struct {
 	room         chan struct{} // signalled when a full queue has room again
+	slots        int           // runs at once, over all agents
 	size         int           // at which intake pauses
 	perRequester int           // 0: no limit
 	limit        func(agent string) int
@@ -26,13 +27,15 @@ type queue struct {
 	agents  map[string]int    // slots taken, by agent
 	asking  map[string]int    // slots taken, by requester
 	length  int               // items waiting
-	busy    int               // items taken and not done
+	taken   int               // slots taken, over all agents
+	busy    int               // items taken and not done, or resting
 	paused  bool              // intake found the queue full
 }
 
-func newQueue(size, perRequester int, limit func(string) int) *queue {
+func newQueue(slots, size, perRequester int, limit func(string) int) *queue {
 	q := &queue{
 		room:         make(chan struct{}, 1),
+		slots:        slots,
 		size:         size,
 		perRequester: perRequester,
 		limit:        limit,
@@ -78,6 +81,9 @@ func (q *queue) take(ctx context.Context) (item, bool) {
 
 // next removes the oldest item that has room. The caller holds mu.
 func (q *queue) next() (item, bool) {
+	if q.taken >= q.slots {
+		return item{}, false
+	}
 	var best item
 	var at int
 	for agent, items := range q.waiting {
@@ -98,10 +104,24 @@ func (q *queue) next() (item, bool) {
 		return item{}, false
 	}
 	q.remove(best.agent, at)
-	q.agents[best.agent]++
-	q.asking[best.requester]++
-	q.busy++
+	q.occupy(best)
 	return best, true
+}
+
+// occupy counts an item as taken. The caller holds mu.
+func (q *queue) occupy(it item) {
+	q.agents[it.agent]++
+	q.asking[it.requester]++
+	q.taken++
+	q.busy++
+}
+
+// adopt takes the slots of a run that an earlier daemon began, whether or not
+// there is room for it: it is there already.
+func (q *queue) adopt(it item) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.occupy(it)
 }
 
 // remove takes one item out of an agent's line. The caller holds mu.
@@ -131,6 +151,7 @@ func (q *queue) free(it item) {
 	defer q.mu.Unlock()
 	drop(q.agents, it.agent)
 	drop(q.asking, it.requester)
+	q.taken--
 	q.changed.Broadcast()
 }
 
@@ -147,6 +168,13 @@ func (q *queue) done() {
 	defer q.mu.Unlock()
 	q.busy--
 	q.changed.Broadcast()
+}
+
+// rest counts something that will be pushed, after a pause, as busy; done ends it.
+func (q *queue) rest() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.busy++
 }
 
 // idle blocks until nothing waits and nothing is busy, or ctx ends.

@@ -9,7 +9,7 @@ import (
 func limitOf(n int) func(string) int { return func(string) int { return n } }
 
 func TestTheOldestTaskWithRoomGoesFirst(t *testing.T) {
-	q := newQueue(10, 0, limitOf(1))
+	q := newQueue(9, 10, 0, limitOf(1))
 	for _, it := range []item{{1, "a", "x"}, {2, "a", "x"}, {3, "b", "x"}} {
 		q.push(it)
 	}
@@ -25,7 +25,7 @@ func TestTheOldestTaskWithRoomGoesFirst(t *testing.T) {
 }
 
 func TestARequesterAtItsLimitStepsAside(t *testing.T) {
-	q := newQueue(10, 1, limitOf(9))
+	q := newQueue(9, 10, 1, limitOf(9))
 	for _, it := range []item{{1, "a", "greedy"}, {2, "a", "greedy"}, {3, "a", "modest"}, {4, "a", "greedy"}} {
 		q.push(it)
 	}
@@ -42,7 +42,7 @@ func TestARequesterAtItsLimitStepsAside(t *testing.T) {
 
 func TestTakeWaitsForWorkAndEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(10, 0, limitOf(1))
+		q := newQueue(9, 10, 0, limitOf(1))
 		ctx, cancel := context.WithCancel(t.Context())
 		took := make(chan bool, 2)
 		taker := func() { _, ok := q.take(ctx); took <- ok }
@@ -61,7 +61,7 @@ func TestTakeWaitsForWorkAndEndsWithItsContext(t *testing.T) {
 }
 
 func TestIntakePausesAtAFullQueueAndIsToldOfRoom(t *testing.T) {
-	q := newQueue(2, 0, limitOf(9))
+	q := newQueue(9, 2, 0, limitOf(9))
 	q.push(item{1, "a", "x"})
 	if !q.hasRoom() {
 		t.Fatal("hasRoom = false with 1 of 2; want true")
@@ -80,7 +80,7 @@ func TestIntakePausesAtAFullQueueAndIsToldOfRoom(t *testing.T) {
 
 func TestIdleWaitsForWhatIsBeingFinished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(2, 0, limitOf(9))
+		q := newQueue(9, 2, 0, limitOf(9))
 		q.push(item{1, "a", "x"})
 		it, _ := q.take(t.Context())
 		idle := false
@@ -95,6 +95,26 @@ func TestIdleWaitsForWhatIsBeingFinished(t *testing.T) {
 		waiting.Wait()
 		if !idle {
 			t.Error("not idle after done")
+		}
+	})
+}
+
+func TestAnAdoptedRunTakesASlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(1, 9, 0, limitOf(9))
+		old := item{1, "a", "x"}
+		q.adopt(old)
+		q.push(item{2, "b", "x"})
+		var took item
+		taking := startAll(func() { took, _ = q.take(t.Context()) })
+		synctest.Wait()
+		if took.seq != 0 {
+			t.Fatalf("took %d while the only slot was taken", took.seq)
+		}
+		q.free(old)
+		taking.Wait()
+		if took.seq != 2 {
+			t.Errorf("took %d; want 2", took.seq)
 		}
 	})
 }

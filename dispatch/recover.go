@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/runner"
 )
 
 // page is how many rows are read at once, so that a long history costs time
@@ -60,9 +61,9 @@ func (d *Dispatcher) resume(ctx context.Context, row ledger.Task) error {
 	return nil
 }
 
-// recoverRun finds out what became of a run whose daemon is gone. A run that
-// was intended but never began is void and starts afresh; any other is over,
-// and its answer is what lies in its directory.
+// recoverRun takes up a run whose daemon is gone. A run that was intended but
+// never began is void and starts afresh; any other has its slots until it is
+// over, and its answer is what lies in its directory.
 func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 	_, t, _, err := d.load(ctx, row.Seq)
 	if err != nil {
@@ -72,13 +73,30 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 		Task: t, Revision: row.Revision, Attempt: row.Attempt,
 		Dir: d.State.RunDir(row.ID, row.Revision, row.Attempt), Deadline: row.Deadline,
 	}
-	if _, err := os.Stat(filepath.Join(job.Dir, "stdout")); errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case !d.agents.HasDir(row.Agent):
+		job.Dir = ""
+	case neverBegan(job.Dir):
 		d.log(row).Info().Int("attempt", row.Attempt).Msg("run never began; starting afresh")
 		return d.apply(ctx, row, t, Verdict{Admit: true})
 	}
-	d.log(row).Warn().Int("attempt", row.Attempt).Msg("run of an earlier daemon found")
-	d.finish(ctx, row, job, d.agents.Recover(job))
+	d.log(row).Info().Int("attempt", row.Attempt).Msg("run of an earlier daemon found")
+	it := item{seq: row.Seq, agent: row.Agent, requester: row.Requester}
+	d.queue.adopt(it)
+	d.finishing.Go(func() {
+		defer d.queue.done()
+		outcome := d.agents.Recover(ctx, job)
+		d.queue.free(it)
+		d.finish(ctx, row, outcome)
+	})
 	return nil
+}
+
+// neverBegan reports whether nothing was started in a run directory: whoever
+// starts a process makes its output files first.
+func neverBegan(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, runner.StdoutFile))
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // restoreResults puts result files back that are missing although the ledger

@@ -30,12 +30,12 @@ func (d *Dispatcher) worker(take, work context.Context) {
 // making its result durable does not keep the next task waiting.
 func (d *Dispatcher) attempt(ctx context.Context, it item) {
 	row, job, err := d.prepare(ctx, it.seq)
-	if err != nil || job.Dir == "" {
+	if err != nil || job.RunID == "" {
+		d.queue.free(it)
 		if err != nil {
 			d.log(row).Error().Err(err).Msg("task cannot be started; trying again")
-			d.alarms.set(it.seq, time.Now().Add(retryPause))
+			d.rest(ctx, it)
 		}
-		d.queue.free(it)
 		d.queue.done()
 		return
 	}
@@ -44,8 +44,17 @@ func (d *Dispatcher) attempt(ctx context.Context, it item) {
 	d.queue.free(it)
 	d.finishing.Go(func() {
 		defer d.queue.done()
-		d.finish(ctx, row, job, outcome)
+		d.finish(ctx, row, outcome)
 	})
+}
+
+// rest puts an item back into the queue after a pause.
+func (d *Dispatcher) rest(ctx context.Context, it item) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(retryPause):
+		d.queue.push(it)
+	}
 }
 
 // retryPause is how long we wait before trying again what failed through no
@@ -53,7 +62,7 @@ func (d *Dispatcher) attempt(ctx context.Context, it item) {
 const retryPause = time.Second
 
 // prepare judges a queued task once more, for time has passed, and makes the
-// intent to run it durable. A Job without a Dir means there is nothing to run.
+// intent to run it durable. A Job without a RunID means there is nothing to run.
 func (d *Dispatcher) prepare(ctx context.Context, seq int64) (ledger.Task, Job, error) {
 	row, t, findings, err := d.load(ctx, seq)
 	if err != nil || row.State != ledger.Queued {
@@ -98,6 +107,10 @@ func (d *Dispatcher) load(ctx context.Context, seq int64) (ledger.Task, envelope
 // makeRunDir gives the job the next attempt whose directory is not taken:
 // an older ledger may have left some, and none is ever used twice.
 func (d *Dispatcher) makeRunDir(j *Job) error {
+	if !d.agents.HasDir(j.Task.Agent) {
+		j.Attempt++
+		return nil
+	}
 	for {
 		j.Attempt++
 		dir, err := d.State.MakeRunDir(j.Task.ID, j.Revision, j.Attempt)

@@ -28,6 +28,7 @@ const (
 	OutputInvalid      Kind = "agent_output_invalid"      // agent: no readable answer
 	ContractViolation  Kind = "output_contract_violation" // agent: a promised field is missing
 	IdentityMismatch   Kind = "agent_identity_mismatch"   // agent: answered for another task
+	AgentError         Kind = "agent_error"               // agent: says it failed, and not how
 	AgentCrashed       Kind = "agent_crashed"             // agent: bad exit or a signal
 	SpawnFailed        Kind = "agent_spawn_failed"        // operator: the command cannot be started
 	RunLost            Kind = "run_lost"                  // the run is dead and nobody knows its answer

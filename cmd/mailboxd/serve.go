@@ -68,6 +68,7 @@ func serve(ctx context.Context, cfg config, g *globals, once bool, log zerolog.L
 	if err != nil {
 		return err
 	}
+	defer d.Close()
 	for _, warning := range box.Warnings() {
 		log.Warn().Str("root", box.Path()).Msg(warning)
 	}

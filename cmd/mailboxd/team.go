@@ -73,7 +73,10 @@ func (t *team) functions() dispatch.Agents {
 		Run: func(ctx context.Context, j dispatch.Job, started func(runner.Process)) dispatch.Outcome {
 			return dispatch.Outcome(t.agents().Run(ctx, agent.Job(j), started))
 		},
-		Recover: func(j dispatch.Job) dispatch.Outcome { return dispatch.Outcome(t.agents().Recover(agent.Job(j))) },
+		Recover: func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
+			return dispatch.Outcome(t.agents().Recover(ctx, agent.Job(j)))
+		},
+		HasDir:  func(string) bool { return true },
 		Limit:   func(id string) int { return max(1, t.binding(id).Concurrency) },
 		Reruns:  func(id string) bool { return t.binding(id).Resend != agent.Refuse },
 		Retries: func(id string) int { return t.binding(id).Retries },

@@ -40,6 +40,10 @@ type Outcome struct {
 	Result envelope.Result
 	Exit   runner.Exit // of the process; Code is -1 when there was none
 	Retry  bool        // the agent asks for another attempt (exit status 75)
+
+	// Detached says that ctx ended with runner.ErrDetach and the run goes on
+	// without us: nothing else here counts.
+	Detached bool
 }
 
 // tempFail is EX_TEMPFAIL of sysexits.h: try again later.
@@ -75,7 +79,7 @@ func (g *Agent) Run(ctx context.Context, j Job, started func(runner.Process)) Ou
 // Recover returns what became of a run whose daemon is gone. Whatever is left
 // of it is ended first. How a run ended that left no record of its exit is not
 // known: it is lost, and an answer that lies in its directory is kept for review.
-func (g *Agent) Recover(j Job) Outcome {
+func (g *Agent) Recover(_ context.Context, j Job) Outcome {
 	survivors, sweepErr := runner.Sweep(j.Dir, g.binding.Grace)
 	exit, ok, err := runner.ReadExit(j.Dir)
 	if ok && err == nil {

@@ -69,12 +69,12 @@ func (a *Agents) Run(ctx context.Context, j Job, started func(runner.Process)) O
 
 // Recover returns what became of a run of the agent its task names, also of an
 // agent that is no longer there; see Agent.Recover.
-func (a *Agents) Recover(j Job) Outcome {
+func (a *Agents) Recover(ctx context.Context, j Job) Outcome {
 	g, ok := a.byID[j.Task.Agent]
 	if !ok {
 		g = a.stranger(j)
 	}
-	return g.Recover(j)
+	return g.Recover(ctx, j)
 }
 
 // stranger stands for an agent that was taken out of the configuration.

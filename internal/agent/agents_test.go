@@ -73,7 +73,7 @@ func TestAnAgentThatIsGoneRunsNothing(t *testing.T) {
 	}
 	j := jobFor(t, request(""))
 	expect(t, "Run", agents.Run(t.Context(), j, nil), envelope.Rejected, envelope.UnknownAgent)
-	got := agents.Recover(j)
+	got := agents.Recover(t.Context(), j)
 	expect(t, "Recover", got, envelope.Failed, envelope.RunLost)
 	if got.Result.AgentID != "tester" {
 		t.Errorf("agent_id = %q; want the agent the task asked for", got.Result.AgentID)

@@ -20,7 +20,7 @@ func recovered(t *testing.T, format agent.Format, stdout string) agent.Outcome {
 	b.Output = format
 	j := jobFor(t, request(""))
 	ended(t, j, stdout, runner.Exit{PID: 1 << 30})
-	return bound(t, b).Recover(j)
+	return bound(t, b).Recover(t.Context(), j)
 }
 
 // Row 35.
@@ -149,6 +149,6 @@ func TestAResultFileLeadsNowhereElse(t *testing.T) {
 		if err := create(filepath.Join(j.Dir, "result.json")); err != nil {
 			t.Fatal(err)
 		}
-		expect(t, name, bound(t, playing(t, "hang")).Recover(j), envelope.Failed, envelope.OutputInvalid)
+		expect(t, name, bound(t, playing(t, "hang")).Recover(t.Context(), j), envelope.Failed, envelope.OutputInvalid)
 	}
 }

@@ -53,7 +53,7 @@ func setError(r *envelope.Result) {
 	if r.Status != envelope.Failed {
 		return
 	}
-	setDefault(&r.Error.Kind, agentError)
+	setDefault(&r.Error.Kind, envelope.AgentError)
 	if r.Error.Message == "" {
 		r.Error.Message = short(r.Output.Summary)
 	}

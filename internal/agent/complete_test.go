@@ -24,7 +24,7 @@ func answered(t *testing.T, more, stdout string, set func(*agent.Binding), roots
 	}
 	j := jobFor(t, request(more))
 	ended(t, j, stdout, runner.Exit{PID: 1 << 30})
-	return bound(t, b, roots...).Recover(j)
+	return bound(t, b, roots...).Recover(t.Context(), j)
 }
 
 // AINL-43 and F5.
@@ -151,7 +151,7 @@ func TestEachCauseOfAnEndHasItsKind(t *testing.T) {
 	} {
 		j := jobFor(t, request(""))
 		ended(t, j, `{"status": "ok", "output": {"summary": "in time"}}`, runner.Exit{PID: 1 << 30, Cause: cause})
-		got := bound(t, playing(t, "hang")).Recover(j)
+		got := bound(t, playing(t, "hang")).Recover(t.Context(), j)
 		expect(t, string(cause), got, envelope.Failed, want)
 		if got.Result.Output.Summary != "in time" || !got.Result.Review.Required {
 			t.Errorf("%s: result = %+v; want the answer kept, with review", cause, got.Result)
@@ -162,7 +162,7 @@ func TestEachCauseOfAnEndHasItsKind(t *testing.T) {
 // Row 43.
 func TestARunOfWhichNobodyKnowsTheEndIsLost(t *testing.T) {
 	j := jobFor(t, request(""))
-	expect(t, "nothing there", bound(t, playing(t, "hang")).Recover(j), envelope.Failed, envelope.RunLost)
+	expect(t, "nothing there", bound(t, playing(t, "hang")).Recover(t.Context(), j), envelope.Failed, envelope.RunLost)
 
 	j = jobFor(t, request(""))
 	for name, text := range map[string]string{
@@ -173,7 +173,7 @@ func TestARunOfWhichNobodyKnowsTheEndIsLost(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got := bound(t, playing(t, "hang")).Recover(j)
+	got := bound(t, playing(t, "hang")).Recover(t.Context(), j)
 	expect(t, "an answer there", got, envelope.Failed, envelope.RunLost)
 	if got.Result.Output.Summary != "was done" || !got.Result.Review.Required {
 		t.Errorf("result = %+v; want the answer kept, with review", got.Result)
@@ -194,7 +194,7 @@ func TestLastWordsComeFromTheRunAlone(t *testing.T) {
 		if err := errors.Join(os.Remove(stderr), create(stderr)); err != nil {
 			t.Fatal(err)
 		}
-		got := bound(t, playing(t, "hang")).Recover(j)
+		got := bound(t, playing(t, "hang")).Recover(t.Context(), j)
 		if want := "the agent exited with status 3"; got.Result.Error.Message != want {
 			t.Errorf("%s: message = %q; want %q", name, got.Result.Error.Message, want)
 		}

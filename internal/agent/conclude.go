@@ -8,9 +8,6 @@ import (
 	"mailboxd/internal/runner"
 )
 
-// agentError is the kind of a failure that an agent reports without naming one.
-const agentError envelope.Kind = "agent_error"
-
 // notStarted is the outcome of a job for which no agent ran.
 func (g *Agent) notStarted(j Job, kind envelope.Kind, message string) Outcome {
 	exit := runner.Exit{Code: -1}

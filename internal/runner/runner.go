@@ -27,6 +27,10 @@ const (
 	ExitFile   = "exit.json"
 )
 
+// ErrDetach is the cause with which a caller leaves a run to whoever hosts it:
+// the run goes on.
+var ErrDetach = errors.New("the daemon leaves its runs to the keeper")
+
 // A Spec says what to run and within which limits. A zero limit is no limit.
 type Spec struct {
 	Dir   string   // the run directory: absolute, existing, without earlier output
