@@ -38,7 +38,7 @@ func (d *Dispatcher) foreign(ctx context.Context, row ledger.Task) (bool, error)
 		return false, nil
 	}
 	if err == nil {
-		ours, err := d.earlier(ctx, row, there)
+		_, ours, err := d.whose(ctx, row, there)
 		if err != nil {
 			return false, err
 		}
@@ -57,20 +57,18 @@ func (d *Dispatcher) foreign(ctx context.Context, row ledger.Task) (bool, error)
 	return true, d.waitForOperator(ctx, row, settled)
 }
 
-// earlier reports whether a file is a result of an earlier revision, which is
-// never taken for an answer to a later one.
-func (d *Dispatcher) earlier(ctx context.Context, row ledger.Task, there []byte) (bool, error) {
-	sum := sha256.Sum256(there)
+// whose says which earlier revision a result file belongs to, if any: such a
+// file is never taken for an answer to a later one.
+func (d *Dispatcher) whose(ctx context.Context, row ledger.Task, there []byte) (revision int, ours bool, err error) {
+	digest := sha256.Sum256(there)
+	sum := hex.EncodeToString(digest[:])
 	revisions, err := d.Ledger.Revisions(ctx, row.ID)
-	if err != nil {
-		return false, err
-	}
 	for _, r := range revisions {
-		if r.Revision < row.Revision && r.ResultSum == hex.EncodeToString(sum[:]) {
-			return true, nil
+		if r.Revision < row.Revision && r.ResultSum == sum {
+			return r.Revision, true, nil
 		}
 	}
-	return false, nil
+	return 0, false, err
 }
 
 // adopt ends a task with the result that somebody else put into place.

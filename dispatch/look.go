@@ -11,52 +11,56 @@ import (
 // Look takes in what is new in the mailbox: task lines, and results that
 // somebody else placed. Events are hints, so it may be called at any time and
 // from several goroutines. What it cannot do is logged once and tried again
-// by the next look. It waits until Serve has recovered what was left over.
-func (d *Dispatcher) Look(ctx context.Context) {
+// by the next look. It waits until Serve has recovered what was left over. It
+// reports whether there may be more, because the queue is full; Serve looks
+// again by itself when it has room.
+func (d *Dispatcher) Look(ctx context.Context) (paused bool) {
 	select {
 	case <-d.ready:
 	case <-ctx.Done():
-		return
+		return false
 	}
 	d.looking.Lock()
 	defer d.looking.Unlock()
 	fault := ""
-	if err := d.look(ctx); err != nil && ctx.Err() == nil {
+	paused, err := d.look(ctx)
+	if err != nil && ctx.Err() == nil {
 		fault = err.Error()
 	}
 	switch {
 	case fault == d.lastFault:
 	case fault == "":
-		d.opts.Log.Info().Msg("mailbox is readable again")
+		d.opts.Log.Info().Msg("tasks are taken in again")
 	default:
-		d.opts.Log.Error().Str("reason", fault).Msg("mailbox cannot be read; trying again")
+		d.opts.Log.Error().Str("reason", fault).Msg("no tasks can be taken in; trying again")
 	}
 	d.lastFault = fault
+	return paused
 }
 
-func (d *Dispatcher) look(ctx context.Context) error {
+func (d *Dispatcher) look(ctx context.Context) (paused bool, err error) {
 	replaced, err := d.Box.Refresh()
 	if err != nil {
-		return err
+		return false, err
 	}
 	if replaced {
 		d.opts.Log.Warn().Str("root", d.Box.Path()).Msg("root directory was replaced; going on in the new one")
 	}
-	for ctx.Err() == nil && d.queue.hasRoom() {
-		batch, err := d.tail.Next()
-		if err != nil {
-			return err
+	defer d.adoptHeld(ctx)
+	for ctx.Err() == nil {
+		if !d.queue.hasRoom() {
+			return true, nil
 		}
-		if batch.Empty() {
-			break
+		batch, err := d.tail.Next()
+		if err != nil || batch.Empty() {
+			return false, err
 		}
 		if err := d.take(ctx, batch); err != nil {
-			return err // the batch comes again
+			return false, err // the batch comes again
 		}
 		d.tail.Done(batch)
 	}
-	d.adoptHeld(ctx)
-	return nil
+	return false, nil
 }
 
 // take moves one batch into the ledger. The lines and the offset behind them

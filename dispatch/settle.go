@@ -51,7 +51,7 @@ func (d *Dispatcher) show(ctx context.Context, row ledger.Task) error {
 		if err := d.put(ctx, row, result); err != nil {
 			return err
 		}
-		d.log(row).Info().Str("status", string(row.Status)).Msg("task finished")
+		d.log(row).Info().Str("status", string(row.Status)).Msg("result put")
 	}
 	missed := d.callBack(ctx, row, result)
 	err = d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
@@ -113,7 +113,14 @@ func (d *Dispatcher) displace(ctx context.Context, row ledger.Task) error {
 	case err != nil:
 		return err
 	default:
-		if err := d.State.PutHistory(row.ID, row.Revision-1, old); err != nil {
+		revision, ours, err := d.whose(ctx, row, old)
+		if err != nil {
+			return err
+		}
+		if !ours {
+			revision = row.Revision - 1 // somebody's, while that one was the latest
+		}
+		if err := d.State.PutHistory(row.ID, revision, old); err != nil {
 			return err
 		}
 		if err := d.Box.RemoveResult(row.ID); err != nil {

@@ -19,6 +19,8 @@ var agents = map[string]func(){
 	"text":        func() { fmt.Println("plain words") },
 	"count":       count,
 	"exit3":       func() { os.Exit(3) },
+	"exit75":      func() { os.Exit(75) },
+	"second-time": secondTime,
 	"exit3-ok":    func() { answer("done before it broke"); os.Exit(3) },
 	"junk":        func() { fmt.Println("segmentation fault (core dumped)") },
 	"half-json":   func() { fmt.Print(`{"schema_version":"1.0","status":"ok","output":{"summ`) },
@@ -69,6 +71,14 @@ func count() {
 	fmt.Fprintln(file, os.Getenv("MAILBOX_TASK_ID"), "attempt", os.Getenv("MAILBOX_ATTEMPT"))
 	file.Close()
 	answer("ran: " + string(request()))
+}
+
+// secondTime asks to be tried again, once.
+func secondTime() {
+	if os.Getenv("MAILBOX_ATTEMPT") == "1" {
+		os.Exit(75)
+	}
+	count()
 }
 
 // flood prints one gigabyte.

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 	"mailboxd/mailbox"
@@ -23,12 +25,20 @@ type desk struct {
 	memory *ledger.Reader // nil with it
 }
 
-func openDesk(g *globals) (*desk, error) {
-	cfg, err := g.load()
-	if err != nil {
-		return nil, err
+// atDesk makes a command of a function that reads.
+func atDesk(g *globals, read func(*cobra.Command, []string, *desk) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		cfg, err := g.load()
+		if err != nil {
+			return err
+		}
+		desk, err := deskOf(cfg)
+		if err != nil {
+			return err
+		}
+		defer desk.Close()
+		return read(cmd, args, desk)
 	}
-	return deskOf(cfg)
 }
 
 func deskOf(cfg config) (*desk, error) {

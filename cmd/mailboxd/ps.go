@@ -29,12 +29,7 @@ func psCommand(g *globals) *cobra.Command {
   mailboxd ps --state held,running --agent reviewer
   mailboxd ps --all --json | jq -r 'select(.status == "error").task_id'`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			desk, err := openDesk(g)
-			if err != nil {
-				return err
-			}
-			defer desk.Close()
+		RunE: atDesk(g, func(cmd *cobra.Command, _ []string, desk *desk) error {
 			for _, s := range states {
 				if !slices.Contains(ledger.States(), ledger.State(s)) {
 					return exitWith(exitUsage, "--state %s: not one of %v", s, ledger.States())
@@ -46,7 +41,7 @@ func psCommand(g *globals) *cobra.Command {
 				return err
 			}
 			return printTasks(cmd.OutOrStdout(), rows, asJSON, time.Now())
-		},
+		}),
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&states, "state", nil, "only tasks in these states")

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"unicode"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"mailboxd/envelope"
@@ -24,14 +23,9 @@ func resultCommand(g *globals) *cobra.Command {
 		Short:   "Print the result of a task",
 		Example: "  mailboxd result nightly-report\n  mailboxd result nightly-report --json | jq .output.summary",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			desk, err := openDesk(g)
-			if err != nil {
-				return err
-			}
-			defer desk.Close()
+		RunE: atDesk(g, func(cmd *cobra.Command, args []string, desk *desk) error {
 			return showResult(cmd, desk, args[0], asJSON)
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the result file as it is")
 	return cmd
@@ -137,13 +131,4 @@ func plain(s string) string {
 
 func indent(s string) string {
 	return "  " + string(bytes.ReplaceAll([]byte(s), []byte("\n"), []byte("\n  ")))
-}
-
-// pretty formats JSON for people.
-func pretty(raw []byte) string {
-	text, err := jsontext.AppendFormat(nil, raw, jsontext.Multiline(true), jsontext.WithIndent("  "))
-	if err != nil {
-		return string(raw)
-	}
-	return string(text)
 }

@@ -79,7 +79,7 @@ func serve(ctx context.Context, cfg config, g *globals, once bool, log zerolog.L
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() error { return d.Serve(ctx) })
 	if once {
-		work.Go(func() error { defer stop(); d.Look(ctx); return idle(ctx, d) })
+		work.Go(func() error { defer stop(); return drain(ctx, d) })
 	} else {
 		dirs, look := []string{box.TasksDir(), box.ResultsDir()}, func() { d.Look(ctx) }
 		work.Go(func() error { return watcher.Watch(ctx, dirs, cfg.Intake.Rescan, look) })
@@ -90,10 +90,14 @@ func serve(ctx context.Context, cfg config, g *globals, once bool, log zerolog.L
 	return err
 }
 
-// idle waits until nothing is left to do, or somebody stops us.
-func idle(ctx context.Context, d *dispatch.Dispatcher) error {
-	if err := d.Idle(ctx); err != nil && ctx.Err() == nil {
-		return err
+// drain takes what is there and waits until nothing is left to do, or somebody
+// stops us.
+func drain(ctx context.Context, d *dispatch.Dispatcher) error {
+	for more := true; more && ctx.Err() == nil; {
+		more = d.Look(ctx)
+		if err := d.Idle(ctx); err != nil && ctx.Err() == nil {
+			return err
+		}
 	}
 	return nil
 }

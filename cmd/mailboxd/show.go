@@ -22,12 +22,7 @@ func showCommand(g *globals) *cobra.Command {
 		Short:   "Show all that is known of a task, and why it is where it is",
 		Example: "  mailboxd show nightly-report",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			desk, err := openDesk(g)
-			if err != nil {
-				return err
-			}
-			defer desk.Close()
+		RunE: atDesk(g, func(cmd *cobra.Command, args []string, desk *desk) error {
 			id, err := desk.find(cmd.Context(), args[0])
 			if err != nil {
 				return err
@@ -40,7 +35,7 @@ func showCommand(g *globals) *cobra.Command {
 				return printJSON(cmd.OutOrStdout(), file)
 			}
 			return file.print(cmd.OutOrStdout())
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
