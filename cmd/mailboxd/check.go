@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"path"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -21,6 +22,8 @@ func fillAgent(from, to reflect.Value) (any, error) {
 // an agent is made of, package agent checks.
 func (c *config) check() error {
 	checks := []error{
+		expanded("root", c.Root),
+		expanded("state_dir", c.StateDir),
 		oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error"),
 		oneOf("log.format", c.Log.Format, "auto", "console", "json"),
 		oneOf("intake.first_start", c.Intake.FirstStart, "process", "from_end"),
@@ -40,6 +43,14 @@ func (c *config) check() error {
 		}
 	}
 	return firstOf(checks)
+}
+
+// expanded refuses a tilde, which only shells understand.
+func expanded(key, path string) error {
+	if strings.HasPrefix(filepath.Base(path), "~") || strings.Contains(path, "/~/") {
+		return fmt.Errorf("%s: %q: write the home directory out", key, path)
+	}
+	return nil
 }
 
 func mode(key, value string) error { return oneOf(key, value, "enforce", "warn", "off") }

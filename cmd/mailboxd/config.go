@@ -140,6 +140,10 @@ func loadConfig(path, root string) (config, error) {
 	if file != "" {
 		c.dir = filepath.Dir(file)
 	}
+	if root == "" && os.Getenv("AINL_AGENT_ROOT") == "" {
+		c.Root = c.resolve(c.Root)
+	}
+	c.StateDir = c.resolve(c.StateDir)
 	if err := c.check(); err != nil {
 		return config{}, fmt.Errorf("configuration %s: %w", file, err)
 	}

@@ -57,6 +57,8 @@ func TestAnUnknownKeyIsNamedWithTheNearestOne(t *testing.T) {
 		"agents: [{id: a, inbox: {file: x}}]":     "agents[0].inbox: only exec agents are run yet",
 		"approvers: [{name: me, uid: 0}]":         "approvers: approvals cannot be given yet",
 		"policy: {budgets: [{requester: \"*\"}]}": "policy.budgets: day budgets are not kept yet",
+		"root: ~/mailbox":                         `root: "`,
+		"state_dir: ~/m/s":                        "state_dir: ",
 		"limits: {concurrency: 0}":                "limits.concurrency: must be at least 1",
 		"policy: {approval: perhaps}":             `policy.approval: "perhaps" is not one of enforce, warn, off`,
 		"intake: {rescan: soon}":                  "intake.rescan",
@@ -97,5 +99,16 @@ func TestAZeroInTheFileMeansZero(t *testing.T) {
 	}
 	if got := c.Agents[0]; got.Timeout != 0 || got.Concurrency != 1 || got.ID != "A.b" || got.Exec.Output != "envelope" {
 		t.Errorf("agent = %+v; want timeout 0, the other defaults, and its id in its own case", got)
+	}
+}
+
+func TestPathsInTheFileStartWhereTheFileIs(t *testing.T) {
+	t.Setenv("AINL_AGENT_ROOT", "")
+	c, err := load(t, "root: box\nstate_dir: private\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Root != filepath.Join(c.dir, "box") || c.StateDir != filepath.Join(c.dir, "private") {
+		t.Errorf("root %s, state_dir %s; want both in %s", c.Root, c.StateDir, c.dir)
 	}
 }
