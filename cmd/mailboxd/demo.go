@@ -47,37 +47,40 @@ func demo(ctx context.Context, w io.Writer, dir string) error {
 	if err != nil {
 		return err
 	}
-	box, err := mailbox.Open(cfg.Root)
+	if err := os.Mkdir(cfg.Root, 0o700); err != nil {
+		return err
+	}
+	desk, err := deskOf(cfg)
 	if err != nil {
 		return err
 	}
-	defer box.Close()
+	defer desk.Close()
 	say(w, "A mailbox at %s, and a daemon that serves it.", cfg.Root)
 
 	ctx, stop := context.WithTimeout(ctx, 30*time.Second)
 	defer stop()
 	var work errgroup.Group
 	work.Go(func() error {
-		log := zerolog.New(zerolog.ConsoleWriter{Out: w, NoColor: !colourful(w), PartsExclude: []string{"time"}, FormatPrepare: indented})
+		log := zerolog.New(zerolog.ConsoleWriter{Out: w, NoColor: !colourful(w), PartsExclude: []string{"time"}})
 		return serve(ctx, cfg, &globals{}, false, log)
 	})
 	work.Go(func() error {
 		defer stop()
-		return roundTrip(ctx, w, cfg, box)
+		return roundTrip(ctx, w, desk)
 	})
 	return work.Wait()
 }
 
 // roundTrip appends the task, as an AINL program would, and reads its result.
-func roundTrip(ctx context.Context, w io.Writer, cfg config, box *mailbox.Box) error {
-	file, _, err := mailbox.Append(cfg.Root, []byte(demoTask))
+func roundTrip(ctx context.Context, w io.Writer, desk *desk) error {
+	file, _, err := mailbox.Append(desk.root, []byte(demoTask))
 	if err != nil {
 		return err
 	}
 	say(w, "One line appended to %s:", file)
 	fmt.Fprintf(w, "%s\n", indent(demoTask))
 	say(w, "What the daemon does:")
-	raw, err := awaitResult(ctx, box, "demo-1")
+	raw, err := desk.awaitResult(ctx, "demo-1")
 	if err != nil {
 		return err
 	}
@@ -88,13 +91,6 @@ func roundTrip(ctx context.Context, w io.Writer, cfg config, box *mailbox.Box) e
 }
 
 func say(w io.Writer, format string, args ...any) { fmt.Fprintf(w, "\n"+format+"\n", args...) }
-
-func indented(fields map[string]any) error {
-	if message, ok := fields[zerolog.MessageFieldName].(string); ok {
-		fields[zerolog.MessageFieldName] = message
-	}
-	return nil
-}
 
 // demoConfig is a configuration whose one agent is this program itself.
 func demoConfig(dir string) (config, error) {

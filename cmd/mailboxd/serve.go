@@ -72,6 +72,9 @@ func serve(ctx context.Context, cfg config, g *globals, once bool, log zerolog.L
 	for _, warning := range box.Warnings() {
 		log.Warn().Str("root", box.Path()).Msg(warning)
 	}
+	if len(cfg.Agents) == 0 {
+		log.Warn().Msg("no agents are configured, so every task will be refused; mailboxd init writes a first one")
+	}
 	log.Info().Str("root", box.Path()).Strs("agents", team.agents().IDs()).Str("version", version()).Msg("serving")
 
 	ctx, stop := context.WithCancel(ctx)

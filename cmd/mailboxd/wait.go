@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -10,7 +11,6 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
-	"mailboxd/mailbox"
 	"mailboxd/watcher"
 )
 
@@ -45,11 +45,11 @@ func waitCommand(g *globals) *cobra.Command {
 // waitFor waits for the results of tasks, prints each as it comes, and
 // returns the exit code of the worst.
 func waitFor(cmd *cobra.Command, cfg config, tasks []sent, timeout time.Duration, asJSON bool) error {
-	box, err := mailbox.Open(cfg.Root)
+	desk, err := deskOf(cfg)
 	if err != nil {
 		return err
 	}
-	defer box.Close()
+	defer desk.Close()
 	ctx := cmd.Context()
 	if timeout > 0 {
 		var cancel context.CancelFunc
@@ -61,7 +61,7 @@ func waitFor(cmd *cobra.Command, cfg config, tasks []sent, timeout time.Duration
 		if err := taken(ctx, cfg, task); err != nil {
 			return err
 		}
-		raw, err := awaitResult(ctx, box, task.ID)
+		raw, err := desk.awaitResult(ctx, task.ID)
 		if err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func waitFor(cmd *cobra.Command, cfg config, tasks []sent, timeout time.Duration
 
 // awaitResult blocks until results/<id>.json is there. It is final: results
 // are put whole, and absent until then.
-func awaitResult(ctx context.Context, box *mailbox.Box, id envelope.ID) ([]byte, error) {
+func (d *desk) awaitResult(ctx context.Context, id envelope.ID) ([]byte, error) {
 	if id == "" {
 		return nil, exitWith(exitRejected, "the task has no id that a result could be for; see rejected/")
 	}
@@ -84,8 +84,8 @@ func awaitResult(ctx context.Context, box *mailbox.Box, id envelope.ID) ([]byte,
 	var raw []byte
 	var work errgroup.Group
 	work.Go(func() error {
-		return watcher.Watch(watch, []string{box.ResultsDir()}, time.Second, func() {
-			text, _, err := box.ReadResult(id)
+		return watcher.Watch(watch, []string{filepath.Join(d.root, "results")}, time.Second, func() {
+			text, err := d.readResult(id)
 			if err == nil && raw == nil {
 				raw = text
 				found()
