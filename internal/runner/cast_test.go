@@ -42,6 +42,11 @@ var roles = map[string]func(){
 	"leaves a child":          func() { leave("hang, and say so") },
 	"leaves a stubborn child": func() { leave("stubborn") },
 	"hang, and say so":        func() { ready(); forever() },
+	"says so, is told, exits 7": func() {
+		ready()
+		wait(os.Getenv("READY"))
+		os.Exit(7)
+	},
 }
 
 func forever() { time.Sleep(time.Hour) }
@@ -75,6 +80,10 @@ func wait(path string) {
 func TestMain(m *testing.M) {
 	if play, ok := roles[os.Getenv(role)]; ok {
 		play()
+		return
+	}
+	if len(os.Args) == 4 && os.Args[1] == "keeper" {
+		keepRuns()
 		return
 	}
 	goleak.VerifyTestMain(m)
@@ -112,4 +121,19 @@ func read(t *testing.T, s runner.Spec, name string) string {
 		t.Fatal(err)
 	}
 	return string(data)
+}
+
+// parent returns the parent of a process.
+func parent(t testing.TB, pid int) int {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	number := 0
+	_, rest, _ := strings.Cut(string(text), ") ")
+	if _, err := fmt.Sscanf(rest[2:], "%d", &number); err != nil {
+		t.Fatal(err)
+	}
+	return number
 }

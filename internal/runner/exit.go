@@ -17,9 +17,11 @@ type Cause string
 const (
 	Timeout        Cause = "timeout"          // Spec.Timeout was over
 	IdleTimeout    Cause = "idle_timeout"     // no sign of life for Spec.IdleTimeout
+	ExitTimeout    Cause = "exit_timeout"     // answered, and did not exit for Spec.ExitTimeout
 	Deadline       Cause = "deadline"         // Spec.Deadline was reached
 	OutputTooLarge Cause = "output_too_large" // more than Spec.MaxOutput
 	Interrupted    Cause = "interrupted"      // the context ended
+	Lost           Cause = "lost"             // whoever hosted it was gone: nobody knows how it ended
 )
 
 // An Exit says how a run ended. It is also what exit.json holds.

@@ -3,6 +3,8 @@ package runner
 import (
 	"os"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // lookInterval is how often a run is looked at, for what no timer can tell:
@@ -16,6 +18,10 @@ type limits struct {
 	began  time.Time
 	alive  time.Time // when it last showed a sign of life
 	life   sign      // what it had shown by then
+	said   time.Time // when its answer last changed; zero: there is none
+	answer sign      // what the answer was by then
+
+	asleep time.Duration // how long the machine had been suspended when it began
 }
 
 // A sign of life is anything of a run that changes while it works.
@@ -25,24 +31,39 @@ type sign struct {
 	touched  time.Time
 }
 
-func newLimits(s Spec, o output, began time.Time) *limits {
-	s.Deadline = s.Deadline.Round(0) // wall clock only: a deadline moves with it
-	return &limits{spec: s, output: o, began: began, alive: began}
+// look notes what a file shows, if it is there.
+func (s *sign) look(path string) {
+	if path == "" {
+		return
+	}
+	if info, err := os.Stat(path); err == nil {
+		s.progress, s.touched = info.Size(), info.ModTime()
+	}
 }
 
-// exceeded returns the limit that is reached at now, or "".
+func newLimits(s Spec, o output, began time.Time) *limits {
+	s.Deadline = s.Deadline.Round(0) // wall clock only: a deadline moves with it
+	return &limits{spec: s, output: o, began: began, alive: began, asleep: suspended()}
+}
+
+// exceeded returns the limit that is reached at now, or "". Durations go on
+// while the machine is suspended, as they do for whoever waits for the answer.
 func (l *limits) exceeded(now time.Time) Cause {
 	sum, largest := l.output.size()
-	l.notice(now, sum)
+	lived := now.Add(suspended() - l.asleep)
+	l.notice(lived, sum)
+	l.listen(lived)
 	s := l.spec
 	switch {
 	case s.MaxOutput > 0 && largest > s.MaxOutput:
 		return OutputTooLarge
-	case s.Timeout > 0 && now.Sub(l.began) >= s.Timeout:
+	case s.Timeout > 0 && lived.Sub(l.began) >= s.Timeout:
 		return Timeout
 	case !s.Deadline.IsZero() && !now.Before(s.Deadline):
 		return Deadline
-	case s.IdleTimeout > 0 && now.Sub(l.alive) >= s.IdleTimeout:
+	case !l.said.IsZero() && lived.Sub(l.said) >= s.ExitTimeout:
+		return ExitTimeout
+	case s.IdleTimeout > 0 && lived.Sub(l.alive) >= s.IdleTimeout:
 		return IdleTimeout
 	}
 	return ""
@@ -54,14 +75,36 @@ func (l *limits) notice(now time.Time, written int64) {
 		return
 	}
 	shown := sign{output: written}
-	if l.spec.Progress != "" {
-		if info, err := os.Stat(l.spec.Progress); err == nil {
-			shown.progress, shown.touched = info.Size(), info.ModTime()
-		}
-	}
+	shown.look(l.spec.Progress)
 	if shown != l.life {
 		l.life, l.alive = shown, now
 	}
+}
+
+// listen notes that there is an answer, or another one.
+func (l *limits) listen(now time.Time) {
+	if l.spec.ExitTimeout <= 0 {
+		return
+	}
+	var heard sign
+	heard.look(l.spec.Answer)
+	if heard == l.answer {
+		return
+	}
+	l.answer, l.said = heard, now
+	if heard.progress == 0 {
+		l.said = time.Time{} // empty, or taken back
+	}
+}
+
+// suspended returns how long the machine has been suspended since its start.
+func suspended() time.Duration {
+	var boot, awake unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &awake) != nil || unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot) != nil {
+		return 0
+	}
+	const noise = time.Millisecond // between the two readings
+	return time.Duration(boot.Nano() - awake.Nano()).Truncate(noise)
 }
 
 // next returns how long to wait before the run is looked at again.

@@ -1,7 +1,9 @@
 package runner
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 )
 
@@ -29,6 +31,19 @@ func createOutput(dir string) (output, error) {
 		return output{}, fmt.Errorf("create output: %w", err)
 	}
 	return output{stdout, stderr}, nil
+}
+
+// Void reports whether nothing was started in the run directory, and sees to it
+// that nothing ever is: also not by a keeper that has yet to read that it
+// should. Once void, a directory stays so.
+func Void(dir string) bool {
+	path := inDir(dir, StdoutFile)
+	err := os.Mkdir(path, 0o700) // no output can be made then
+	if errors.Is(err, fs.ErrExist) {
+		info, err := os.Lstat(path)
+		return err == nil && info.IsDir()
+	}
+	return err == nil || errors.Is(err, fs.ErrNotExist)
 }
 
 func (o output) close() {

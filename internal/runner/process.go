@@ -69,7 +69,7 @@ var boot = sync.OnceValue(func() string {
 
 // An entry is one process as /proc shows it.
 type entry struct {
-	PID            int
+	PID, Parent    int
 	Command        string
 	State          byte
 	Group, Session int
@@ -93,29 +93,40 @@ func stat(pid int) (entry, bool) {
 		return entry{}, false
 	}
 	// The name may hold anything, so fields are counted from its last ")":
-	// state is field 3, group 5, session 6, start time 22.
+	// state is field 3, parent 4, group 5, session 6, start time 22.
 	fields := strings.Fields(string(line[shut+1:]))
 	if len(fields) < 20 {
 		return entry{}, false
 	}
 	e := entry{PID: pid, Command: string(line[open+1 : shut]), State: fields[0][0]}
+	e.Parent, _ = strconv.Atoi(fields[1])
 	e.Group, _ = strconv.Atoi(fields[2])
 	e.Session, _ = strconv.Atoi(fields[3])
 	e.Start, err = strconv.ParseUint(fields[19], 10, 64)
 	return e, err == nil
 }
 
-// environ reports whether the process was started with the variable.
-func environ(pid int, variable string) bool {
+// environ returns the variable's value with which the process was started.
+func environ(pid int, variable string) (string, bool) {
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {
-		return false // gone, or somebody else's
+		return "", false // gone, or somebody else's
 	}
-	return slices.Contains(strings.Split(string(env), "\x00"), variable)
+	for entry := range strings.SplitSeq(string(env), "\x00") {
+		if value, ok := strings.CutPrefix(entry, variable+"="); ok {
+			return value, true
+		}
+	}
+	return "", false
 }
 
 // processes lists what runs on this machine, as far as we may see it.
 func processes() []entry {
+	return only(entries(), entry.running)
+}
+
+// entries lists also what waits to be reaped.
+func entries() []entry {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil
@@ -128,7 +139,7 @@ func processes() []entry {
 		if err != nil {
 			continue
 		}
-		if e, ok := stat(pid); ok && e.running() {
+		if e, ok := stat(pid); ok {
 			all = append(all, e)
 		}
 	}

@@ -42,9 +42,13 @@ type Spec struct {
 	Timeout     time.Duration // for the whole run
 	IdleTimeout time.Duration // between signs of life: output, or a change of Progress
 	Progress    string        // a file that shows life when it changes; "" for none
+	ExitTimeout time.Duration // between the last change of Answer and the exit
+	Answer      string        // a file that holds the answer once it is not empty; "" for none
 	Deadline    time.Time     // on the wall clock, wherever that is set to
 	MaxOutput   int64         // bytes, for each of stdout and stderr
 	Grace       time.Duration // between SIGTERM and SIGKILL; zero kills at once
+
+	path string // what Argv[0] means where it was said; "": on our own PATH
 }
 
 // A SpawnError says why nothing was started.
@@ -70,11 +74,15 @@ func (e *SpawnError) Unwrap() error { return e.Err }
 // Started, unless nil, is called once while the process runs; Run does not
 // return before it has.
 func Run(ctx context.Context, s Spec, started func(Process)) (Exit, error) {
-	r, err := begin(ctx, s)
+	return run(ctx, nil, s, started)
+}
+
+func run(ctx context.Context, f *family, s Spec, started func(Process)) (Exit, error) {
+	r, err := begin(ctx, f, s)
 	if err != nil {
 		return Exit{}, err
 	}
-	defer r.output.close()
+	defer r.close()
 	noted := writeMeta(s.Dir, r.meta())
 	var noting, watching sync.WaitGroup
 	if started != nil {
@@ -98,9 +106,10 @@ func Run(ctx context.Context, s Spec, started func(Process)) (Exit, error) {
 	return exit, errors.Join(noted, writeExit(s.Dir, exit))
 }
 
-// A run is a process between its start and the moment it is reaped.
-type run struct {
+// An attempt is a process between its start and the moment nothing is left of it.
+type attempt struct {
 	spec    Spec
+	family  *family  // of whoever is parent and subreaper; nil: nobody is
 	argv    []string // as started: the command is resolved
 	process *os.Process
 	self    Process
@@ -112,7 +121,7 @@ type run struct {
 
 // watch waits until the process has ended by itself, which it reports as "",
 // or until there is a cause to end it.
-func (r *run) watch(ctx context.Context, exited <-chan struct{}) Cause {
+func (r *attempt) watch(ctx context.Context, exited <-chan struct{}) Cause {
 	limits := newLimits(r.spec, r.output, r.began)
 	timer := time.NewTimer(limits.next(r.began))
 	defer timer.Stop()
@@ -139,7 +148,7 @@ func (r *run) watch(ctx context.Context, exited <-chan struct{}) Cause {
 
 // stop ends the group. Its number cannot have been taken by another group, for
 // the process is not reaped yet.
-func (r *run) stop(exited <-chan struct{}) {
+func (r *attempt) stop(exited <-chan struct{}) {
 	r.patient = time.Now().Add(r.spec.Grace)
 	r.signalGroup(unix.SIGTERM)
 	r.signalGroup(unix.SIGCONT) // one that is stopped would not notice
@@ -153,12 +162,12 @@ func (r *run) stop(exited <-chan struct{}) {
 	}
 }
 
-func (r *run) signalGroup(sig unix.Signal) {
+func (r *attempt) signalGroup(sig unix.Signal) {
 	_ = unix.Kill(-r.self.PID, sig) // it may be gone already, and that is what we want
 }
 
 // waitUnreaped blocks until the process has ended, and leaves it to be reaped.
-func (r *run) waitUnreaped() {
+func (r *attempt) waitUnreaped() {
 	for {
 		err := unix.Waitid(unix.P_PID, r.self.PID, nil, unix.WEXITED|unix.WNOWAIT, nil)
 		if !errors.Is(err, unix.EINTR) {
@@ -170,7 +179,7 @@ func (r *run) waitUnreaped() {
 
 // conclude reaps the process, ends what it left running, and says how it all
 // ended.
-func (r *run) conclude(cause Cause) Exit {
+func (r *attempt) conclude(cause Cause) Exit {
 	exit := Exit{
 		Cause:    cause,
 		PID:      r.self.PID,
@@ -183,7 +192,7 @@ func (r *run) conclude(cause Cause) Exit {
 	if err == nil {
 		exit.Code, exit.Signal = status(state.Sys().(syscall.WaitStatus))
 	}
-	if !errors.Is(unix.Kill(-r.self.PID, 0), unix.ESRCH) {
+	if !errors.Is(unix.Kill(-r.self.PID, 0), unix.ESRCH) || r.family.hasOrphans() {
 		if cause == "" {
 			r.patient = time.Now().Add(r.spec.Grace)
 		}
@@ -195,9 +204,13 @@ func (r *run) conclude(cause Cause) Exit {
 	return exit
 }
 
-// left lists what the process left in its session and group.
-func (r *run) left() []entry {
+// left lists what the process left: in its session and group, and of the
+// family's orphans.
+func (r *attempt) left() []entry {
 	all := processes()
+	if r.family != nil {
+		return r.family.left(r, all)
+	}
 	for _, e := range all {
 		if e.PID == r.self.PID {
 			return nil // ours is reaped: somebody new has its number, so nothing of ours held it
@@ -206,8 +219,13 @@ func (r *run) left() []entry {
 	return only(all, func(e entry) bool { return e.in(r.self.PID) })
 }
 
-func (r *run) meta() Meta {
+func (r *attempt) meta() Meta {
 	return Meta{Argv: r.argv, Cwd: r.spec.Cwd, Process: r.self, StartedAt: r.began}
+}
+
+func (r *attempt) close() {
+	r.family.forget(r)
+	r.output.close()
 }
 
 func inDir(dir, name string) string { return filepath.Join(dir, name) }

@@ -16,18 +16,18 @@ import (
 )
 
 // begin starts the process in a session of its own.
-func begin(ctx context.Context, s Spec) (*run, error) {
+func begin(ctx context.Context, f *family, s Spec) (*attempt, error) {
 	if len(s.Argv) == 0 {
 		return nil, &SpawnError{Command: "nothing", Err: errors.New("the command is empty")}
 	}
-	r, err := s.start(ctx)
+	r, err := s.start(ctx, f)
 	if err != nil {
 		return nil, &SpawnError{Command: s.Argv[0], Err: err}
 	}
 	return r, nil
 }
 
-func (s Spec) start(ctx context.Context) (*run, error) {
+func (s Spec) start(ctx context.Context, f *family) (*attempt, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -37,7 +37,7 @@ func (s Spec) start(ctx context.Context) (*run, error) {
 	if s.Cwd == "" {
 		s.Cwd = s.Dir
 	}
-	path, err := command(s.Argv[0])
+	path, err := s.program()
 	if err != nil {
 		return nil, err
 	}
@@ -50,20 +50,31 @@ func (s Spec) start(ctx context.Context) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{spec: s, output: out, argv: append([]string{path}, s.Argv[1:]...)}
-	r.process, err = startProcess(path, s.Argv, &os.ProcAttr{
-		Dir:   s.Cwd,
-		Env:   append(slices.Clone(s.Env), DirVariable+"="+s.Dir), // never nil: nil would inherit ours
-		Files: []*os.File{stdin, out.stdout, out.stderr},
-		Sys:   &syscall.SysProcAttr{Setsid: true},
+	r := &attempt{spec: s, family: f, output: out, argv: append([]string{path}, s.Argv[1:]...)}
+	err = f.bear(r, func() (err error) {
+		r.process, err = startProcess(path, s.Argv, &os.ProcAttr{
+			Dir:   s.Cwd,
+			Env:   append(slices.Clone(s.Env), DirVariable+"="+s.Dir), // never nil: nil would inherit ours
+			Files: []*os.File{stdin, out.stdout, out.stderr},
+			Sys:   &syscall.SysProcAttr{Setsid: true},
+		})
+		if err == nil {
+			r.began, r.self = time.Now(), identify(r.process.Pid)
+		}
+		return err
 	})
 	if err != nil {
 		out.remove()
 		return nil, err
 	}
-	r.began = time.Now()
-	r.self = identify(r.process.Pid)
 	return r, nil
+}
+
+func (s Spec) program() (string, error) {
+	if s.path != "" {
+		return s.path, nil
+	}
+	return command(s.Argv[0])
 }
 
 // command resolves the name of a program. A relative path would mean another

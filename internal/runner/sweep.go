@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"slices"
@@ -20,10 +21,10 @@ func Sweep(dir string, grace time.Duration) ([]Survivor, error) {
 	if Alive(meta.Process) {
 		leader = meta.Process.PID // while it lives its session is ours
 	}
-	mark := DirVariable + "=" + dir
 	left := func() []entry {
 		return only(processes(), func(e entry) bool {
-			return e.PID != os.Getpid() && (leader > 0 && e.in(leader) || environ(e.PID, mark))
+			mark, _ := environ(e.PID, DirVariable)
+			return e.PID != os.Getpid() && (leader > 0 && e.in(leader) || mark == dir)
 		})
 	}
 	return end(left, time.Now().Add(grace)), err
@@ -49,10 +50,10 @@ func end(find func() []entry, patient time.Time) []Survivor {
 			known, told := seen[e.PID]
 			switch {
 			case kill:
-				signal(e, unix.SIGKILL)
+				notify(e, unix.SIGKILL)
 			case !told:
-				signal(e, unix.SIGTERM)
-				signal(e, unix.SIGCONT)
+				notify(e, unix.SIGTERM)
+				notify(e, unix.SIGCONT)
 			}
 			seen[e.PID] = Survivor{PID: e.PID, Command: e.Command, Killed: known.Killed || kill}
 		}
@@ -61,9 +62,9 @@ func end(find func() []entry, patient time.Time) []Survivor {
 	return slices.SortedFunc(maps.Values(seen), func(a, b Survivor) int { return a.PID - b.PID })
 }
 
-// signal sends sig to exactly the process of the entry: the descriptor keeps
+// notify sends sig to exactly the process of the entry: the descriptor keeps
 // its number from meaning another one between the check and the signal.
-func signal(e entry, sig unix.Signal) {
+func notify(e entry, sig unix.Signal) {
 	fd, err := unix.PidfdOpen(e.PID, 0)
 	if err != nil {
 		return // gone
@@ -72,4 +73,22 @@ func signal(e entry, sig unix.Signal) {
 	if now, ok := stat(e.PID); ok && now.Start == e.Start {
 		_ = unix.PidfdSendSignal(fd, sig, nil, 0) // gone since, or not ours to end
 	}
+}
+
+// Await returns how the run in dir ended of which nobody is left who hosts it,
+// after ending what is left of it. It reports false when nobody knows; the Exit
+// then has the cause Lost. The error says why a record could not be read.
+func Await(dir string, grace time.Duration) (Exit, bool, error) {
+	survivors, swept := Sweep(dir, grace)
+	exit, ok, err := ReadExit(dir)
+	if !ok || err != nil {
+		exit, ok = Exit{Code: -1, Cause: Lost}, false
+		if meta, ok, _ := ReadMeta(dir); ok { // an error here is swept
+			exit.PID, exit.Started = meta.Process.PID, meta.StartedAt
+		}
+	} else {
+		swept = nil // all is known
+	}
+	exit.Survivors = append(exit.Survivors, survivors...)
+	return exit, ok, errors.Join(err, swept)
 }

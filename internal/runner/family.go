@@ -1,0 +1,151 @@
+package runner
+
+import (
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// A family is the children of a process that hosts runs and is their
+// subreaper: the runs' own processes, and the orphans that come to it when a
+// process of a run dies before its children. A nil one has no members.
+type family struct {
+	bearing sync.RWMutex // held for reading while a child is born and not noted
+
+	mu   sync.Mutex // guards runs
+	runs map[int]*attempt
+}
+
+func newFamily() *family { return &family{runs: map[int]*attempt{}} }
+
+// bear starts the process of r, and notes it before anybody can take it for an
+// orphan.
+func (f *family) bear(r *attempt, start func() error) error {
+	if f == nil {
+		return start()
+	}
+	f.bearing.RLock()
+	defer f.bearing.RUnlock()
+	if err := start(); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.runs[r.self.PID] = r
+	return nil
+}
+
+// forget takes a run out whose process is reaped: its number may be that of
+// another run by now.
+func (f *family) forget(r *attempt) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.runs[r.self.PID] == r {
+		delete(f.runs, r.self.PID)
+	}
+}
+
+// hasOrphans reports whether there are children that are no run's own process.
+func (f *family) hasOrphans() bool {
+	if f == nil {
+		return false
+	}
+	children := children()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.ContainsFunc(children, func(pid int) bool { return f.runs[pid] == nil })
+}
+
+// left lists what the run left, out of all processes: what is in its session,
+// what belongs to it among the orphans, and what descends from them.
+func (f *family) left(r *attempt, all []entry) []entry {
+	f.bearing.Lock() // who is listed is also noted
+	defer f.bearing.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	theirs := map[int]bool{} // by PID
+	for _, e := range all {
+		if e.PID == r.self.PID {
+			return nil // ours is reaped: somebody new has its number, so nothing of ours held it
+		}
+		theirs[e.PID] = e.PID != os.Getpid() && f.runs[e.PID] == nil && f.owner(e, r) == r
+	}
+	for more := true; more; {
+		more = false
+		for _, e := range all {
+			if theirs[e.Parent] && !theirs[e.PID] {
+				theirs[e.PID], more = true, true
+			}
+		}
+	}
+	return only(all, func(e entry) bool { return theirs[e.PID] })
+}
+
+// owner returns the run that a process belongs to. An orphan that left its
+// session and cleared its environment tells nothing: it is taken for one of
+// ending once no other run is left that could have started it.
+func (f *family) owner(e entry, ending *attempt) *attempt {
+	for pid, r := range f.runs {
+		if e.in(pid) && f.runs[e.PID] == nil {
+			return r
+		}
+	}
+	if mark, ok := environ(e.PID, DirVariable); ok {
+		for _, r := range f.runs {
+			if r.spec.Dir == mark {
+				return r
+			}
+		}
+	}
+	if e.Parent != os.Getpid() {
+		return nil
+	}
+	for _, r := range f.runs {
+		if r != ending && r.self.Start <= e.Start {
+			return nil
+		}
+	}
+	return ending
+}
+
+// reap buries the orphans that are dead. It leaves the runs' own processes to
+// those who wait for them.
+func (f *family) reap() {
+	f.bearing.Lock()
+	defer f.bearing.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, pid := range children() {
+		if f.runs[pid] == nil {
+			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) // one that lives is left alone
+		}
+	}
+}
+
+// children lists the children that came to us as orphans, dead ones too, and
+// perhaps some of our own. The kernel gives orphans to the first thread.
+func children() []int {
+	self := os.Getpid()
+	list, err := os.ReadFile("/proc/self/task/" + strconv.Itoa(self) + "/children")
+	if err == nil {
+		var pids []int
+		for word := range strings.FieldsSeq(string(list)) {
+			if pid, err := strconv.Atoi(word); err == nil {
+				pids = append(pids, pid)
+			}
+		}
+		return pids
+	}
+	var pids []int // a kernel without these lists
+	for _, e := range only(entries(), func(e entry) bool { return e.Parent == self }) {
+		pids = append(pids, e.PID)
+	}
+	return pids
+}

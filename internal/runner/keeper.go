@@ -1,0 +1,128 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A keeper is the parent and subreaper of runs, which outlive whoever asked for
+// them. It stays as long as somebody is connected or something runs.
+type keeper struct {
+	build  string
+	family *family
+	leave  context.CancelFunc
+	work   sync.WaitGroup // clients and runs
+
+	mu      sync.Mutex // guards what follows
+	runs    map[string]*kept
+	clients int
+}
+
+// lonely is how long a new keeper waits for whoever started it.
+const lonely = 10 * time.Second
+
+// Keep is the whole life of a keeper: it serves the socket that Keepers handed
+// over for the build, and returns when nobody is connected and nothing runs.
+// When ctx ends it ends its runs first. It makes its process a subreaper of
+// which it reaps all children; and whoever ignores a signal before makes the
+// runs ignore it too.
+func Keep(ctx context.Context, dir, build string) error {
+	listener, err := inherit()
+	if err != nil {
+		return fmt.Errorf("keep runs: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("keep runs: become subreaper: %w", err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("keep runs: %w", err)
+	}
+	defer root.Close()
+	stay, leave := context.WithCancel(ctx)
+	k := &keeper{build: build, family: newFamily(), leave: leave, runs: map[string]*kept{}}
+	alone := time.AfterFunc(lonely, func() { k.change(func() {}) })
+	defer alone.Stop()
+	var reaping sync.WaitGroup
+	reaping.Go(func() { k.reap(stay) })
+	stop := context.AfterFunc(stay, func() { listener.Close() })
+	k.accept(ctx, stay, listener)
+	stop()
+	k.work.Wait()
+	place{root, build}.clear()
+	reaping.Wait()
+	return nil
+}
+
+// inherit takes over the descriptors that Keepers leaves to a keeper: the
+// listening socket, and the lock, which is held as long as it is open.
+func inherit() (net.Listener, error) {
+	for fd := range heirlooms {
+		unix.CloseOnExec(fd + 3) // not for the runs
+	}
+	f := os.NewFile(3, "socket")
+	defer f.Close()
+	return net.FileListener(f)
+}
+
+// heirlooms is how many descriptors a keeper inherits, from 3 on.
+const heirlooms = 2
+
+// accept takes clients until the keeper leaves.
+func (k *keeper) accept(ctx, stay context.Context, listener net.Listener) {
+	for stay.Err() == nil {
+		conn, err := listener.Accept()
+		if err != nil { // out of descriptors, perhaps: then those who wait are served when there are some
+			pause(stay, 100*time.Millisecond)
+			continue
+		}
+		k.change(func() { k.clients++ })
+		k.work.Go(func() {
+			defer k.change(func() { k.clients-- })
+			defer conn.Close()
+			defer context.AfterFunc(stay, func() { conn.SetReadDeadline(time.Unix(1, 0)) })()
+			k.serve(ctx, newLine(conn))
+		})
+	}
+}
+
+// change changes the keeper's books, and leaves when that was the last of it.
+func (k *keeper) change(books func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	books()
+	if k.clients == 0 && len(k.runs) == 0 {
+		k.leave()
+	}
+}
+
+// reap buries dead orphans, a few times a second at most, until the keeper
+// leaves: what it leaves to its own parent is reaped there.
+func (k *keeper) reap(stay context.Context) {
+	died := make(chan os.Signal, 1)
+	signal.Notify(died, syscall.SIGCHLD)
+	defer signal.Stop(died)
+	for stay.Err() == nil {
+		select {
+		case <-stay.Done():
+		case <-died:
+			k.family.reap()
+			pause(stay, 50*time.Millisecond)
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

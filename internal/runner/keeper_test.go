@@ -1,0 +1,163 @@
+package runner_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mailboxd/internal/runner"
+)
+
+// keepRuns is what the test binary does as a keeper.
+func keepRuns() {
+	if err := runner.Keep(context.Background(), os.Args[2], os.Args[3]); err != nil {
+		panic(err)
+	}
+}
+
+// keepers opens the keepers of a directory for a build of the test binary.
+func keepers(t testing.TB, dir, build string) *runner.Keepers {
+	t.Helper()
+	k, err := runner.OpenKeepers(dir, build, []string{"keeper", "keeper"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return k
+}
+
+func keptRun(t testing.TB, k *runner.Keepers, s runner.Spec) runner.Exit {
+	t.Helper()
+	exit, err := k.Run(t.Context(), s, nil)
+	if err != nil {
+		t.Fatalf("Run(%q) = %v", s.Argv, err)
+	}
+	return exit
+}
+
+func TestAKeeperRunsAsWeWould(t *testing.T) {
+	k := keepers(t, t.TempDir(), "a")
+	s := playing(t, "exit3")
+	noted := runner.Process{}
+	got, err := k.Run(t.Context(), s, func(p runner.Process) { noted = p })
+	if err != nil || got.Code != 3 || got.Cause != "" || got.PID != noted.PID {
+		t.Errorf("Run(exit3) = %+v, %v, started %+v; want status 3", got, err, noted)
+	}
+	if there, ok, err := runner.ReadExit(s.Dir); !ok || err != nil || there.Code != 3 {
+		t.Errorf("ReadExit = %+v, %v, %v; want status 3", there, ok, err)
+	}
+	if _, ok := errors.AsType[*runner.SpawnError](second(k.Run(t.Context(), s, nil))); !ok {
+		t.Error("the second run in a directory was not refused")
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// detached starts a run and leaves it to the keeper.
+func detached(t *testing.T, k *runner.Keepers, s runner.Spec) runner.Process {
+	t.Helper()
+	ctx, leave := context.WithCancelCause(t.Context())
+	var self runner.Process
+	_, err := k.Run(ctx, s, func(p runner.Process) {
+		self = p
+		wait(filepath.Join(s.Dir, "ready"))
+		leave(runner.ErrDetach)
+	})
+	if !errors.Is(err, runner.ErrDetach) {
+		t.Fatalf("Run = %v; want %v", err, runner.ErrDetach)
+	}
+	return self
+}
+
+func TestARunThatIsLeftGoesOnAndTellsTheNextHowItEnded(t *testing.T) {
+	dir := t.TempDir()
+	s := playing(t, "says so, is told, exits 7")
+	self := detached(t, keepers(t, dir, "a"), s)
+	if !runner.Alive(self) {
+		t.Fatal("the process ended when its client left")
+	}
+	next := keepers(t, dir, "b") // a newer build
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		got, known, err := next.Await(t.Context(), s.Dir)
+		if err != nil || !known || got.Code != 7 || got.PID != self.PID {
+			t.Errorf("Await = %+v, %v, %v; want status 7 of process %d", got, known, err, self.PID)
+		}
+	})
+	tell(t, s)
+	waiting.Wait()
+	if got, known, err := next.Await(t.Context(), s.Dir); err != nil || !known || got.Code != 7 {
+		t.Errorf("Await once more = %+v, %v, %v; want status 7", got, known, err)
+	}
+}
+
+// tell lets a process go on that waits to be told.
+func tell(t *testing.T, s runner.Spec) {
+	t.Helper()
+	f, err := os.OpenFile(filepath.Join(s.Dir, "ready"), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+}
+
+func TestWhoeverAwaitsARunCanEndIt(t *testing.T) {
+	dir := t.TempDir()
+	k := keepers(t, dir, "a")
+	s := playing(t, "hang, and say so")
+	detached(t, k, s)
+	ctx, stop := context.WithCancelCause(t.Context())
+	stop(errors.New("enough"))
+	got, known, err := k.Await(ctx, s.Dir)
+	if err != nil || !known || got.Cause != runner.Interrupted || got.Reason != "enough" {
+		t.Errorf("Await = %+v, %v, %v; want it interrupted, for enough", got, known, err)
+	}
+}
+
+func TestLimitsHoldWhileNobodyIsThere(t *testing.T) {
+	k := keepers(t, t.TempDir(), "a")
+	s := playing(t, "hang, and say so")
+	s.Timeout = 200 * time.Millisecond
+	detached(t, k, s)
+	got, known, err := k.Await(t.Context(), s.Dir)
+	if err != nil || !known || got.Cause != runner.Timeout {
+		t.Errorf("Await = %+v, %v, %v; want cause %s", got, known, err, runner.Timeout)
+	}
+}
+
+// keeperOf returns the process that keeps the runs of a build: the parent of
+// any of them.
+func keeperOf(t *testing.T, p runner.Process) int {
+	t.Helper()
+	return parent(t, p.PID)
+}
+
+func TestARunWhoseKeeperIsKilledIsLostAndLeavesNothing(t *testing.T) {
+	k := keepers(t, t.TempDir(), "a")
+	s := playing(t, "hang, and say so")
+	var self runner.Process
+	got, err := k.Run(t.Context(), s, func(p runner.Process) {
+		self = p
+		wait(filepath.Join(s.Dir, "ready"))
+		unix.Kill(keeperOf(t, p), unix.SIGKILL)
+	})
+	if err != nil || got.Cause != runner.Lost || got.Code != -1 {
+		t.Errorf("Run = %+v, %v; want cause %s", got, err, runner.Lost)
+	}
+	if runner.Alive(self) {
+		t.Error("the process of the lost run is alive")
+	}
+	if got := keptRun(t, k, playing(t, "exit3")); got.Code != 3 {
+		t.Errorf("the next Run = %+v; want status 3, by a new keeper", got)
+	}
+}

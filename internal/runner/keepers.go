@@ -1,0 +1,252 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Keepers runs processes in a keeper: another process of our own program, which
+// goes on when we end. There is one for each build of the program that has runs;
+// ours is started when it is first needed. Only OpenKeepers makes one; its
+// methods may be called concurrently, but Close only once they have returned.
+type Keepers struct {
+	root  *os.Root
+	build string
+	argv  []string
+
+	starting sync.Mutex // one start at a time: guards child
+	child    *os.Process
+
+	mu   sync.Mutex // guards idle
+	idle []*line    // connected to our keeper
+}
+
+// sweepGrace is the grace for what is left of a run whose own is not known.
+const sweepGrace = 5 * time.Second
+
+// OpenKeepers opens the directory of the keepers, and makes it with mode 0700
+// when it is missing. The build names this program among others that share the
+// directory; argv, followed by the directory and the build, is how to start a
+// process of it that does nothing but call Keep.
+func OpenKeepers(dir, build string, argv []string) (*Keepers, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("open keepers: %w", err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open keepers: %w", err)
+	}
+	k := &Keepers{root: root, build: build, argv: append(argv[:len(argv):len(argv)], dir, build)}
+	all, err := builds(root)
+	for _, b := range all {
+		p := place{root, b}
+		if lock, _ := p.lock(); lock != nil { // what cannot be locked may be in use
+			p.clear()
+			lock.Close()
+		}
+	}
+	if err != nil {
+		root.Close()
+		return nil, fmt.Errorf("open keepers: %w", err)
+	}
+	return k, nil
+}
+
+// Run runs the process in our keeper, as the function Run would here. When ctx
+// ends with ErrDetach, so does Run, and the process goes on; any other end of
+// ctx ends the process. When the keeper is killed, what is left of the run is
+// ended, and its Exit has the cause Lost.
+func (k *Keepers) Run(ctx context.Context, s Spec, started func(Process)) (Exit, error) {
+	s, err := s.settle()
+	const attempts = 3 // a keeper may be leaving, or be killed, before it has read what we want
+	for range attempts {
+		var l *line
+		if err == nil {
+			l, err = k.connect(ctx)
+		}
+		if errors.Is(context.Cause(ctx), ErrDetach) {
+			k.release(l)
+			return Exit{}, ErrDetach
+		}
+		if err != nil {
+			return Exit{}, spawnError(s, err)
+		}
+		exit, err := l.follow(ctx, demand{Start: newOrder(s)}, started)
+		k.release(l)
+		if !errors.Is(err, errBroken) {
+			return exit, err
+		}
+		if _, err := os.Lstat(inDir(s.Dir, StdoutFile)); !errors.Is(err, fs.ErrNotExist) {
+			exit, _, err := k.await(ctx, s.Dir, s.Grace)
+			return exit, err
+		}
+		k.hangUp() // the others lead nowhere either
+	}
+	return Exit{}, spawnError(s, errBroken)
+}
+
+func spawnError(s Spec, err error) *SpawnError {
+	name := "nothing"
+	if len(s.Argv) > 0 {
+		name = s.Argv[0]
+	}
+	return &SpawnError{Command: name, Err: err}
+}
+
+// settle makes a Spec that means the same in every process.
+func (s Spec) settle() (Spec, error) {
+	if len(s.Argv) == 0 {
+		return s, errors.New("the command is empty")
+	}
+	var err error
+	if s.path, err = command(s.Argv[0]); err != nil {
+		return s, err
+	}
+	for _, path := range []*string{&s.Cwd, &s.Stdin, &s.Progress, &s.Answer} {
+		if *path != "" && err == nil {
+			*path, err = filepath.Abs(*path)
+		}
+	}
+	return s, err
+}
+
+// Await returns how the run in dir ended that somebody before us started. While
+// a keeper of any build has it, Await blocks, and the end of ctx means what it
+// means to Run. Otherwise what is left of the run is ended. It reports false
+// when nobody knows how it ended; its Exit then has the cause Lost.
+func (k *Keepers) Await(ctx context.Context, dir string) (Exit, bool, error) {
+	return k.await(ctx, dir, sweepGrace)
+}
+
+func (k *Keepers) await(ctx context.Context, dir string, grace time.Duration) (Exit, bool, error) {
+	all, err := builds(k.root)
+	if err != nil {
+		return Exit{}, false, fmt.Errorf("await run: %w", err)
+	}
+	for _, build := range all {
+		l, err := place{k.root, build}.dial(context.WithoutCancel(ctx))
+		if err != nil {
+			continue // it has left, or was killed
+		}
+		exit, err := l.follow(ctx, demand{Await: exact(dir)}, nil)
+		l.conn.Close()
+		switch {
+		case errors.Is(err, ErrDetach):
+			return Exit{}, false, ErrDetach
+		case err == nil || exit.PID != 0:
+			return exit, true, nil
+		}
+	}
+	return Await(dir, grace)
+}
+
+// connect returns a connection to our keeper, which it starts if there is none.
+func (k *Keepers) connect(ctx context.Context) (*line, error) {
+	k.mu.Lock()
+	if n := len(k.idle); n > 0 {
+		defer k.mu.Unlock()
+		l := k.idle[n-1]
+		k.idle = k.idle[:n-1]
+		return l, nil
+	}
+	k.mu.Unlock()
+	k.starting.Lock()
+	defer k.starting.Unlock()
+	const patience = 15 * time.Second // one that was told to stop takes its runs' grace
+	ctx, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	for {
+		l, err := place{k.root, k.build}.dial(ctx)
+		if err == nil {
+			return l, nil
+		}
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("reach keeper: %w", errors.Join(context.Cause(ctx), err))
+		}
+		if err := k.start(); err != nil {
+			return nil, fmt.Errorf("start keeper: %w", err)
+		}
+		pause(ctx, 2*time.Millisecond)
+	}
+}
+
+// start starts our keeper, unless there is one. The socket takes clients at
+// once; the keeper inherits it, and the lock.
+func (k *Keepers) start() error {
+	p := place{k.root, k.build}
+	lock, err := p.lock()
+	if lock == nil {
+		return err
+	}
+	defer lock.Close()
+	if k.child != nil {
+		k.child.Wait() // it has let go of the lock, so it is dead or dying
+		k.child = nil
+	}
+	socket, err := p.listen()
+	if err != nil {
+		return err
+	}
+	defer socket.Close()
+	log, err := p.log()
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	null, err := openStdin("")
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	k.child, err = startProcess("/proc/self/exe", k.argv, &os.ProcAttr{
+		Dir: "/", Env: os.Environ(),
+		Files: []*os.File{null, log, log, socket, lock},
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	})
+	return err
+}
+
+// release keeps a connection for the next run, if it is as good as new.
+func (k *Keepers) release(l *line) {
+	if l == nil {
+		return
+	}
+	if l.spoilt {
+		l.conn.Close()
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.idle = append(k.idle, l)
+}
+
+func (k *Keepers) hangUp() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, l := range k.idle {
+		l.conn.Close()
+	}
+	k.idle = nil
+}
+
+// Close lets go of the keepers. Ours leaves before Close returns, if it has
+// nothing to keep.
+func (k *Keepers) Close() error {
+	leaving := false
+	if len(k.idle) > 0 {
+		_, err := k.idle[0].follow(context.Background(), demand{Leave: true}, nil)
+		leaving = errors.Is(err, errBroken)
+	}
+	k.hangUp()
+	if leaving && k.child != nil {
+		k.child.Wait()
+	}
+	return k.root.Close()
+}

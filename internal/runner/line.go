@@ -1,0 +1,99 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+)
+
+var (
+	errBroken  = errors.New("the keeper is gone")
+	errUnknown = errors.New("the keeper does not have the run")
+)
+
+// A line is one end of a connection between a keeper and a client.
+type line struct {
+	conn   net.Conn
+	in     *json.Decoder
+	spoilt bool // something unasked for may be said on it
+
+	mu  sync.Mutex // guards out
+	out *json.Encoder
+}
+
+func newLine(conn net.Conn) *line {
+	return &line{conn: conn, in: json.NewDecoder(conn), out: json.NewEncoder(conn)}
+}
+
+func (l *line) send(message any) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.out.Encode(message)
+}
+
+// greet hears the keeper's hello. Until then nobody knows that one is there.
+func (l *line) greet(ctx context.Context) error {
+	const patience = 5 * time.Second
+	l.conn.SetReadDeadline(time.Now().Add(patience))
+	defer context.AfterFunc(ctx, func() { l.conn.SetReadDeadline(time.Unix(1, 0)) })()
+	var h hello
+	if err := l.in.Decode(&h); err != nil {
+		return fmt.Errorf("%w: %w", errBroken, err)
+	}
+	if h.Protocol != protocol {
+		return fmt.Errorf("the keeper of build %s, process %d, speaks version %d of the protocol", h.Build, h.PID, h.Protocol)
+	}
+	return l.conn.SetReadDeadline(time.Time{})
+}
+
+// follow asks for a run and returns how it ended; see Run and ErrDetach for what
+// the end of ctx means. Other errors are a *SpawnError, errUnknown, errBroken,
+// and what comes with a complete Exit.
+func (l *line) follow(ctx context.Context, d demand, started func(Process)) (Exit, error) {
+	if l.send(d) != nil {
+		return Exit{}, errBroken
+	}
+	calm := context.AfterFunc(ctx, func() { l.turn(context.Cause(ctx)) })
+	defer func() { l.spoilt = !calm() || l.spoilt }()
+	var noting sync.WaitGroup
+	defer noting.Wait()
+	for {
+		var r report
+		if err := l.in.Decode(&r); err != nil {
+			l.spoilt = true
+			if errors.Is(context.Cause(ctx), ErrDetach) {
+				return Exit{}, ErrDetach
+			}
+			return Exit{}, errBroken
+		}
+		switch {
+		case r.Started != nil:
+			if self := *r.Started; started != nil {
+				noting.Go(func() { started(self) })
+			}
+		case r.Refused != nil:
+			return Exit{}, r.Refused.spawnError()
+		case r.Exit != nil && r.Error != "":
+			return *r.Exit, errors.New(r.Error)
+		case r.Exit != nil:
+			return *r.Exit, nil
+		case r.Unknown:
+			return Exit{}, errUnknown
+		}
+	}
+}
+
+// turn says that the client does not want to follow any more: for ErrDetach it
+// hangs up, else the run is to end.
+func (l *line) turn(cause error) {
+	if errors.Is(cause, ErrDetach) {
+		l.conn.Close()
+		return
+	}
+	reason := cause.Error()
+	_ = l.send(demand{Stop: &reason}) // who is gone needs not be told
+}

@@ -1,0 +1,123 @@
+package runner
+
+import (
+	"encoding/json"
+	"errors"
+	"syscall"
+	"time"
+)
+
+// protocol is the version of what a keeper and its clients say to each other.
+// Members may be added without changing it: who does not know them ignores them.
+const protocol = 1
+
+// A hello is the first thing a keeper says to whoever connects.
+type hello struct {
+	Protocol int    `json:"protocol"`
+	Build    string `json:"build"`
+	PID      int    `json:"pid"`
+}
+
+// A demand is what a client says. Exactly one member is set.
+type demand struct {
+	Start *order  `json:"start,omitempty"` // start a run and tell of it
+	Await exact   `json:"await,omitempty"` // tell of the run in this directory
+	Stop  *string `json:"stop,omitempty"`  // end the run last asked for, for this reason
+	Leave bool    `json:"leave,omitempty"` // leave, if nobody else needs you
+}
+
+// A report is what a keeper says. Exactly one member is set, but for Error
+// beside Exit.
+type report struct {
+	Started *Process `json:"started,omitempty"`
+	Refused *refusal `json:"refused,omitempty"` // nothing was started
+	Exit    *Exit    `json:"exit,omitempty"`
+	Error   string   `json:"error,omitempty"`   // a record of the run could not be written
+	Unknown bool     `json:"unknown,omitempty"` // there is no such run; or the keeper does not leave
+}
+
+// A refusal is a SpawnError on its way.
+type refusal struct {
+	Command exact         `json:"command"`
+	Text    string        `json:"text"`
+	Number  syscall.Errno `json:"errno,omitempty"`
+}
+
+func refuse(e *SpawnError) *refusal {
+	r := &refusal{Command: exact(e.Command), Text: e.Err.Error()}
+	r.Number, _ = errors.AsType[syscall.Errno](e.Err)
+	return r
+}
+
+func (r *refusal) spawnError() *SpawnError {
+	err := errors.New(r.Text)
+	if r.Number != 0 {
+		err = &distant{r.Text, r.Number}
+	}
+	return &SpawnError{Command: string(r.Command), Err: err}
+}
+
+// A distant error happened in another process.
+type distant struct {
+	text  string
+	cause syscall.Errno
+}
+
+func (e *distant) Error() string { return e.text }
+
+// Unwrap returns the cause, so that errors.Is knows it here as it did there.
+func (e *distant) Unwrap() error { return e.cause }
+
+// An order is a Spec on its way.
+type order struct {
+	Dir, Cwd, Stdin, Path             exact
+	Argv, Env                         []exact
+	Timeout, IdleTimeout, ExitTimeout time.Duration
+	Progress, Answer                  exact
+	Deadline                          time.Time
+	MaxOutput                         int64
+	Grace                             time.Duration
+}
+
+func newOrder(s Spec) *order {
+	return &order{
+		Dir: exact(s.Dir), Cwd: exact(s.Cwd), Stdin: exact(s.Stdin), Path: exact(s.path),
+		Argv: convert[exact](s.Argv), Env: convert[exact](s.Env),
+		Timeout: s.Timeout, IdleTimeout: s.IdleTimeout, ExitTimeout: s.ExitTimeout,
+		Progress: exact(s.Progress), Answer: exact(s.Answer),
+		Deadline: s.Deadline, MaxOutput: s.MaxOutput, Grace: s.Grace,
+	}
+}
+
+func (o *order) spec() Spec {
+	return Spec{
+		Dir: string(o.Dir), Cwd: string(o.Cwd), Stdin: string(o.Stdin), path: string(o.Path),
+		Argv: convert[string](o.Argv), Env: convert[string](o.Env),
+		Timeout: o.Timeout, IdleTimeout: o.IdleTimeout, ExitTimeout: o.ExitTimeout,
+		Progress: string(o.Progress), Answer: string(o.Answer),
+		Deadline: o.Deadline, MaxOutput: o.MaxOutput, Grace: o.Grace,
+	}
+}
+
+func convert[To, From ~string](list []From) []To {
+	all := make([]To, len(list))
+	for i, s := range list {
+		all[i] = To(s)
+	}
+	return all
+}
+
+// exact is text of which each byte counts, valid UTF-8 or not: a JSON string
+// would change the bytes that are not.
+type exact string
+
+// MarshalJSON writes the bytes in base64.
+func (e exact) MarshalJSON() ([]byte, error) { return json.Marshal([]byte(e)) }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (e *exact) UnmarshalJSON(text []byte) error {
+	var b []byte
+	err := json.Unmarshal(text, &b)
+	*e = exact(b)
+	return err
+}
