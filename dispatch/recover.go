@@ -2,10 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
 
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
@@ -76,7 +72,7 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 	switch {
 	case !d.agents.HasDir(row.Agent):
 		job.Dir = ""
-	case neverBegan(job.Dir):
+	case runner.Void(job.Dir):
 		d.log(row).Info().Int("attempt", row.Attempt).Msg("run never began; starting afresh")
 		return d.apply(ctx, row, t, Verdict{Admit: true})
 	}
@@ -90,13 +86,6 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 		d.finish(ctx, row, outcome)
 	})
 	return nil
-}
-
-// neverBegan reports whether nothing was started in a run directory: whoever
-// starts a process makes its output files first.
-func neverBegan(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, runner.StdoutFile))
-	return errors.Is(err, fs.ErrNotExist)
 }
 
 // restoreResults puts result files back that are missing although the ledger

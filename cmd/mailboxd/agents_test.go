@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -33,6 +34,11 @@ var agents = map[string]func(){
 	"self-kill":   func() { syscall.Kill(os.Getpid(), syscall.SIGKILL); select {} },
 	"env":         func() { answer(strings.Join(os.Environ(), "\n")) },
 	"until-told":  untilTold,
+	"escape":      escape,
+	"linger": func() {
+		os.WriteFile(os.Getenv("MAILBOX_RESULT_FILE"), []byte(`{"status":"ok","output":{"summary":"said all"}}`), 0o600)
+		select {}
+	},
 	"result-file": inResultFile,
 	"fenced": func() {
 		fmt.Print("Here you are:\n```json\n{\"status\":\"ok\",\"output\":{\"summary\":\"from a fence\"}}\n```\n")
@@ -64,12 +70,7 @@ func answer(summary string) {
 
 // count appends a mark to $COUNT, so that a script can see how often it ran.
 func count() {
-	file, err := os.OpenFile(os.Getenv("COUNT"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		panic(err)
-	}
-	fmt.Fprintln(file, os.Getenv("MAILBOX_TASK_ID"), "attempt", os.Getenv("MAILBOX_ATTEMPT"))
-	file.Close()
+	appendLine(os.Getenv("COUNT"), os.Getenv("MAILBOX_TASK_ID")+" attempt "+os.Getenv("MAILBOX_ATTEMPT"))
 	answer("ran: " + string(request()))
 }
 
@@ -79,6 +80,50 @@ func secondTime() {
 		os.Exit(75)
 	}
 	count()
+}
+
+func appendLine(path, text string) {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		panic(err)
+	}
+	defer file.Close()
+	if _, err := fmt.Fprintln(file, text); err != nil {
+		panic(err)
+	}
+}
+
+// escape leaves behind what tries hard to stay: a child of a child, in a session
+// of its own, with an empty environment and deaf to SIGTERM.
+func escape() {
+	switch os.Getenv("ESCAPE") {
+	case "":
+		spawn("ESCAPE=middle", "MAILBOX_RUN_DIR="+os.Getenv("MAILBOX_RUN_DIR"))
+		answer("left something behind")
+	case "middle": // its parent waits for it, so that the child is an orphan by then
+		spawn("ESCAPE=child")
+	case "child":
+		signal.Ignore(syscall.SIGTERM)
+		os.NewFile(3, "ready").Close()
+		time.Sleep(time.Hour)
+	}
+}
+
+// spawn starts the same agent again, and waits until it is ready or gone.
+func spawn(env ...string) {
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		panic(err)
+	}
+	child := exec.Command("/proc/self/exe", "escape")
+	child.Args[0] = "agent"
+	child.Env, child.Stdout, child.ExtraFiles = env, os.Stdout, []*os.File{writer}
+	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := child.Start(); err != nil {
+		panic(err)
+	}
+	writer.Close()
+	io.ReadAll(reader)
 }
 
 // flood prints one gigabyte.
@@ -107,13 +152,15 @@ func fork() {
 	answer(fmt.Sprintf("left %d behind", child.Process.Pid))
 }
 
-// untilTold works until the file $GO_ON exists.
+// untilTold works until the file $GO_ON exists, and exits with $STATUS. It
+// tells that it began, each time that it does.
 func untilTold() {
-	os.WriteFile(os.Getenv("GO_ON")+".started", nil, 0o600)
+	appendLine(os.Getenv("GO_ON")+".started", fmt.Sprint("process ", os.Getpid()))
 	for {
 		if _, err := os.Stat(os.Getenv("GO_ON")); err == nil {
 			answer("was told to go on")
-			return
+			status, _ := strconv.Atoi(os.Getenv("STATUS"))
+			os.Exit(status)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}

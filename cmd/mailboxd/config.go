@@ -24,6 +24,8 @@ type config struct {
 	Policy   policyRules  `mapstructure:"policy"`
 	Agents   []agentEntry `mapstructure:"agents"`
 
+	StopAgentsOnExit bool `mapstructure:"stop_agents_on_exit"`
+
 	dir string // relative commands and manifests start here
 }
 
@@ -63,6 +65,7 @@ type agentEntry struct {
 	Exec           execEntry     `mapstructure:"exec"`
 	Timeout        time.Duration `mapstructure:"timeout"`
 	IdleTimeout    time.Duration `mapstructure:"idle_timeout"`
+	ExitTimeout    time.Duration `mapstructure:"exit_timeout"`
 	Concurrency    int           `mapstructure:"concurrency"`
 	Retries        int           `mapstructure:"retries"`
 	Resend         string        `mapstructure:"resend"`
@@ -84,6 +87,7 @@ func defaults(v *viper.Viper) {
 	for key, value := range map[string]any{
 		"root":                                   "/tmp/ainl_agents",
 		"state_dir":                              "",
+		"stop_agents_on_exit":                    false,
 		"log.level":                              "info",
 		"log.format":                             "auto",
 		"intake.max_line_bytes":                  1 << 20,
@@ -109,6 +113,7 @@ func agentDefaults() agentEntry {
 	return agentEntry{
 		Exec:        execEntry{Output: "envelope", Stdin: "request", MaxOutput: 64 << 20},
 		Timeout:     10 * time.Minute,
+		ExitTimeout: time.Minute,
 		Concurrency: 1,
 		Resend:      "rerun",
 	}

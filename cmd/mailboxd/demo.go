@@ -108,6 +108,8 @@ func demoConfig(dir string) (config, error) {
 		Intake:   intake{MaxLineBytes: 1 << 20, Rescan: time.Second, FirstStart: "process"},
 		Limits:   limits{Concurrency: 1, Queue: 100, ShutdownGrace: time.Second},
 		Agents:   []agentEntry{entry},
+
+		StopAgentsOnExit: true,
 	}, nil
 }
 

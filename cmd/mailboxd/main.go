@@ -19,6 +19,9 @@ func main() { os.Exit(run(os.Args[1:])) }
 
 // run is the whole program but for the exit, so that tests can be it.
 func run(args []string) int {
+	if len(args) == 3 && args[0] == keeperName {
+		return report(os.Stderr, keep(args[1], args[2])) // before anything is set up: it lives long and stays small
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends us at once

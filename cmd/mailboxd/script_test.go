@@ -25,14 +25,17 @@ const taskFile = "box/tasks/openclaw_agent_tasks.jsonl"
 
 // words are what the scripts can say beyond testscript's own commands.
 var vocabulary = map[string]func(*testscript.TestScript, bool, []string){
-	"task":      sendTask,
-	"bytes":     appendBytes,
-	"field":     field,
-	"exitcode":  exitCodeOf,
-	"waitfor":   awaitFile,
-	"waitstate": awaitState,
-	"waitlog":   awaitLog,
-	"signal":    signalDaemon,
+	"task":       sendTask,
+	"bytes":      appendBytes,
+	"field":      field,
+	"exitcode":   exitCodeOf,
+	"waitfor":    awaitFile,
+	"waitstate":  awaitState,
+	"waitlog":    awaitLog,
+	"signal":     signalDaemon,
+	"keepers":    awaitKeepers,
+	"killkeeper": killKeepers,
+	"nothing":    awaitNothing,
 }
 
 // sendTask appends a task line: task ID [AGENT [MEMBERS]]. Members, such as
@@ -177,6 +180,52 @@ func signalDaemon(ts *testscript.TestScript, neg bool, args []string) {
 	for _, cmd := range ts.BackgroundCmds() {
 		ts.Check(cmd.Process.Signal(signals[args[0]]))
 	}
+}
+
+// awaitKeepers blocks until so many keepers of the script's mailbox live.
+func awaitKeepers(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: keepers number")
+	}
+	await(ts, args, ts.MkAbs("."), func() bool { return strconv.Itoa(len(keepersOf(ts))) == args[0] })
+}
+
+// killKeepers kills the keepers of the script's mailbox.
+func killKeepers(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: killkeeper")
+	}
+	for _, pid := range keepersOf(ts) {
+		ts.Check(syscall.Kill(pid, syscall.SIGKILL))
+	}
+}
+
+func keepersOf(ts *testscript.TestScript) []int {
+	return processesWith("cmdline", "keeper\x00"+ts.Getenv("XDG_STATE_HOME")+"/")
+}
+
+// awaitNothing blocks until no process of an agent of the script is left.
+func awaitNothing(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: nothing")
+	}
+	await(ts, []string{"nothing to be left"}, ts.MkAbs("."), func() bool {
+		return len(processesWith("environ", "MAILBOX_RUN_DIR="+ts.Getenv("XDG_STATE_HOME")+"/"))+
+			len(processesWith("environ", "ESCAPE=child\x00")) == 0
+	})
+}
+
+// processesWith lists the processes of which a file in /proc holds a text.
+func processesWith(file, text string) []int {
+	files, _ := filepath.Glob("/proc/[0-9]*/" + file)
+	var pids []int
+	for _, path := range files {
+		if content, err := os.ReadFile(path); err == nil && strings.Contains(string(content), text) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 // await looks until it sees what it waits for. A daemon that never gets there

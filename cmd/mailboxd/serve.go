@@ -26,7 +26,8 @@ func serveCommand(g *globals) *cobra.Command {
 		Long: `Serve takes the task lines of the mailbox, runs the agents of the configuration
 and leaves one result file for each task. It goes on where the last one stopped.
 
-SIGTERM and SIGINT: take nothing more, let runs finish for limits.shutdown_grace.
+SIGTERM and SIGINT: take nothing more and exit; agents go on, and the next serve
+delivers what they answer. With stop_agents_on_exit they have limits.shutdown_grace.
 SIGHUP: read agents and policy again; a broken file changes nothing.`,
 		Example: `  mailboxd serve
   mailboxd serve --once      # do what is there, then exit`,
@@ -59,7 +60,12 @@ func serve(ctx context.Context, cfg config, g *globals, once bool, log zerolog.L
 		return err
 	}
 	defer memory.Close()
-	team, err := newTeam(cfg, box)
+	keepers, err := openKeepers(state)
+	if err != nil {
+		return err
+	}
+	defer keepers.Close()
+	team, err := newTeam(cfg, box, keepers)
 	if err != nil {
 		return err
 	}
@@ -140,6 +146,7 @@ func options(cfg config, fresh bool, log zerolog.Logger) dispatch.Options {
 		PerRequester: cfg.Limits.PerRequester,
 		Queue:        cfg.Limits.Queue,
 		Grace:        cfg.Limits.ShutdownGrace,
+		Detach:       !cfg.StopAgentsOnExit,
 		Reading:      cfg.Intake.reading(),
 		Tail:         mailbox.TailOptions{MaxLine: cfg.Intake.MaxLineBytes, FromEnd: fresh && cfg.Intake.FirstStart == "from_end"},
 		Log:          log,

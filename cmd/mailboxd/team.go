@@ -22,6 +22,7 @@ import (
 // exchange for others while tasks run. It hands them to the engine as functions.
 type team struct {
 	box     *mailbox.Box
+	keepers *runner.Keepers
 	current atomic.Pointer[roster]
 }
 
@@ -31,8 +32,8 @@ type roster struct {
 	rules  policy.Rules
 }
 
-func newTeam(cfg config, box *mailbox.Box) (*team, error) {
-	t := &team{box: box}
+func newTeam(cfg config, box *mailbox.Box, keepers *runner.Keepers) (*team, error) {
+	t := &team{box: box, keepers: keepers}
 	return t, t.replace(cfg)
 }
 
@@ -46,7 +47,10 @@ func (t *team) replace(cfg config) error {
 		}
 		bindings = append(bindings, binding)
 	}
-	agents, err := agent.New(bindings, agent.Options{Roots: []string{t.box.Path()}, Version: version()})
+	agents, err := agent.New(bindings, agent.Options{
+		Roots: []string{t.box.Path()}, Version: version(),
+		Run: t.keepers.Run, Await: t.keepers.Await,
+	})
 	if err != nil {
 		return err
 	}
@@ -111,7 +115,7 @@ func (c *config) binding(e agentEntry) (agent.Binding, error) {
 		ID: e.ID, Command: slices.Clone(e.Exec.Command),
 		Output: agent.Format(e.Exec.Output), Stdin: agent.Stdin(e.Exec.Stdin),
 		Cwd: c.resolve(e.Exec.Cwd), Env: e.Exec.Env, MaxOutput: e.Exec.MaxOutput,
-		Timeout: e.Timeout, IdleTimeout: e.IdleTimeout,
+		Timeout: e.Timeout, IdleTimeout: e.IdleTimeout, ExitTimeout: e.ExitTimeout,
 		Concurrency: e.Concurrency, Retries: e.Retries,
 		Resend: agent.Resend(e.Resend), AllowUnmetered: e.AllowUnmetered,
 	}

@@ -53,8 +53,9 @@ const tempFail = 75
 func (g *Agent) Binding() Binding { return g.binding }
 
 // Run runs the job in its directory until nothing is left of it, and returns
-// what came of it, also when nothing could be started. When ctx ends the run is
-// ended and counts as lost. Started, unless nil, is called once while the
+// what came of it, also when nothing could be started. When ctx ends with
+// runner.ErrDetach the run is left to whoever hosts it; at any other end of ctx
+// it is ended and counts as lost. Started, unless nil, is called once while the
 // process runs.
 func (g *Agent) Run(ctx context.Context, j Job, started func(runner.Process)) Outcome {
 	if !j.Deadline.IsZero() && !time.Now().Before(j.Deadline.Round(0)) {
@@ -64,7 +65,10 @@ func (g *Agent) Run(ctx context.Context, j Job, started func(runner.Process)) Ou
 	if err != nil {
 		return g.notStarted(j, envelope.InternalError, "the run could not be prepared: "+err.Error())
 	}
-	exit, err := runner.Run(ctx, spec, started)
+	exit, err := g.opts.Run(ctx, spec, started)
+	if errors.Is(err, runner.ErrDetach) {
+		return Outcome{Detached: true}
+	}
 	if spawn, ok := errors.AsType[*runner.SpawnError](err); ok {
 		if ctx.Err() != nil {
 			return g.notStarted(j, envelope.RunLost, "the run was ended before it began: "+context.Cause(ctx).Error())
@@ -76,23 +80,29 @@ func (g *Agent) Run(ctx context.Context, j Job, started func(runner.Process)) Ou
 	return g.conclude(j, exit)
 }
 
-// Recover returns what became of a run whose daemon is gone. Whatever is left
-// of it is ended first. How a run ended that left no record of its exit is not
-// known: it is lost, and an answer that lies in its directory is kept for review.
-func (g *Agent) Recover(_ context.Context, j Job) Outcome {
-	survivors, sweepErr := runner.Sweep(j.Dir, g.binding.Grace)
-	exit, ok, err := runner.ReadExit(j.Dir)
-	if ok && err == nil {
-		exit.Survivors = append(exit.Survivors, survivors...)
+// Recover returns what became of a run that an earlier daemon started. As long
+// as somebody still hosts it, Recover blocks, and the end of ctx means what it
+// means to Run; otherwise whatever is left of it is ended. How a run ended that
+// left no record of its exit is not known: it is lost, and an answer that lies
+// in its directory is kept for review.
+func (g *Agent) Recover(ctx context.Context, j Job) Outcome {
+	exit, known, err := g.await(ctx, j.Dir)
+	switch {
+	case errors.Is(err, runner.ErrDetach):
+		return Outcome{Detached: true}
+	case known:
 		return g.conclude(j, exit)
 	}
-	exit = runner.Exit{Code: -1, Survivors: survivors}
-	if meta, ok, _ := runner.ReadMeta(j.Dir); ok { // an error here is sweepErr
-		exit.PID, exit.Started = meta.Process.PID, meta.StartedAt
-	}
 	message := "the daemon was gone when the agent ended, so nobody knows how it ended"
-	if err := errors.Join(err, sweepErr); err != nil {
+	if err != nil {
 		message += ": " + err.Error()
 	}
 	return g.lost(j, exit, message)
+}
+
+func (g *Agent) await(ctx context.Context, dir string) (runner.Exit, bool, error) {
+	if g.opts.Await == nil {
+		return runner.Await(dir, g.binding.Grace)
+	}
+	return g.opts.Await(ctx, dir)
 }

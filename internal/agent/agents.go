@@ -15,6 +15,11 @@ import (
 type Options struct {
 	Roots   []string // directories, besides the run's, in which an agent's artifacts may lie
 	Version string   // ours, for the results' runtime_version
+
+	// Run and Await are where processes run: nil is runner.Run, in this process,
+	// and runner.Await.
+	Run   func(ctx context.Context, s runner.Spec, started func(runner.Process)) (runner.Exit, error)
+	Await func(ctx context.Context, dir string) (runner.Exit, bool, error)
 }
 
 // Agents are the agents of one configuration. They never change: a new
@@ -27,6 +32,9 @@ type Agents struct {
 // New makes the agents and checks everything that can be checked before they
 // run. An error names the agent and the element: agents[1] "x": exec.command[2]: ...
 func New(bindings []Binding, opts Options) (*Agents, error) {
+	if opts.Run == nil {
+		opts.Run = runner.Run
+	}
 	a := &Agents{byID: map[string]*Agent{}, opts: opts}
 	folded := map[string]string{}
 	for i, b := range bindings {

@@ -25,6 +25,7 @@ type Binding struct {
 
 	Timeout     time.Duration // for the whole run; 0: none
 	IdleTimeout time.Duration // without output or progress; 0: none
+	ExitTimeout time.Duration // from the answer in its result file to its exit; 0: none
 	Grace       time.Duration // between SIGTERM and SIGKILL; 0: five seconds
 	MaxOutput   int64         // bytes of stdout, and of stderr; 0: 64 MiB
 
@@ -113,7 +114,7 @@ func (b Binding) check() error {
 		return fmt.Errorf("resend: %q is not one of rerun, refuse", b.Resend)
 	}
 	for name, n := range map[string]int64{
-		"timeout": int64(b.Timeout), "idle_timeout": int64(b.IdleTimeout), "grace": int64(b.Grace),
+		"timeout": int64(b.Timeout), "idle_timeout": int64(b.IdleTimeout), "exit_timeout": int64(b.ExitTimeout), "grace": int64(b.Grace),
 		"exec.max_output": b.MaxOutput, "concurrency": int64(b.Concurrency), "retries": int64(b.Retries),
 	} {
 		if n < 0 {

@@ -132,6 +132,7 @@ func (g *Agent) spec(j Job) (runner.Spec, error) {
 	s := runner.Spec{
 		Dir: j.Dir, Argv: argv, Env: environment(g.environ, j, f), Cwd: b.Cwd,
 		Timeout: b.Timeout, IdleTimeout: b.IdleTimeout, Progress: f.ProgressFile,
+		ExitTimeout: b.ExitTimeout, Answer: f.ResultFile,
 		Deadline: j.Deadline, MaxOutput: b.MaxOutput, Grace: b.Grace,
 	}
 	switch b.Stdin {

@@ -80,6 +80,10 @@ func (g *Agent) failure(j Job, exit runner.Exit) envelope.Error {
 		return envelope.Error{Kind: envelope.DeadlineExceeded, Message: "the agent was not done at the deadline and was ended"}
 	case runner.OutputTooLarge:
 		return envelope.Error{Kind: envelope.OutputTooLarge, Message: fmt.Sprintf("the agent printed more than %d bytes and was ended", b.MaxOutput)}
+	case runner.ExitTimeout:
+		return envelope.Error{Kind: envelope.ExitTimeout, Message: fmt.Sprintf("the agent had answered, did not exit for %v and was ended", b.ExitTimeout)}
+	case runner.Lost:
+		return envelope.Error{Kind: envelope.RunLost, Message: "the keeper was gone when the agent ended, so nobody knows how it ended"}
 	case runner.Interrupted:
 		return envelope.Error{Kind: envelope.RunLost, Message: "the agent was ended before it was done: " + exit.Reason}
 	}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"mailboxd/internal/runner"
+	"mailboxd/mailbox"
+)
+
+// keeperName is the argument that makes this program a keeper: the process that
+// hosts the agents' and outlives the daemon. It is ours to give, so no command
+// of the command line knows it.
+const keeperName = "keeper"
+
+// keep is the whole life of a keeper. Told to stop, it ends the agents: that
+// comes from somebody who means it, or when the machine goes down.
+func keep(dir, build string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP) // not ignored: the agents would ignore it too
+	return runner.Keep(ctx, dir, build)
+}
+
+// openKeepers opens the keepers of a mailbox, which lie in its private half.
+func openKeepers(state *mailbox.State) (*runner.Keepers, error) {
+	build, err := buildID()
+	if err != nil {
+		return nil, err
+	}
+	return runner.OpenKeepers(filepath.Join(state.Path(), "keepers"), build, []string{"mailboxd", keeperName})
+}
+
+// buildID names the file that this program is: an upgrade, or a copy, is
+// another build.
+func buildID() (string, error) {
+	info, err := os.Stat("/proc/self/exe")
+	if err != nil {
+		return "", fmt.Errorf("name build: %w", err)
+	}
+	file := info.Sys().(*syscall.Stat_t)
+	hash := fnv.New64a()
+	fmt.Fprint(hash, version(), file.Dev, file.Ino, file.Size, info.ModTime().UnixNano())
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}
