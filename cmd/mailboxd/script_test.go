@@ -210,8 +210,13 @@ func awaitNothing(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: nothing")
 	}
 	await(ts, []string{"nothing to be left"}, ts.MkAbs("."), func() bool {
-		return len(processesWith("environ", "MAILBOX_RUN_DIR="+ts.Getenv("XDG_STATE_HOME")+"/"))+
-			len(processesWith("environ", "ESCAPE=child\x00")) == 0
+		runs := ts.Getenv("XDG_STATE_HOME") + "/"
+		links, _ := filepath.Glob("/proc/[0-9]*/cwd") // a run's are in its directory
+		return len(processesWith("environ", "MAILBOX_RUN_DIR="+runs)) == 0 &&
+			!slices.ContainsFunc(links, func(link string) bool {
+				dir, err := os.Readlink(link)
+				return err == nil && strings.HasPrefix(dir, runs)
+			})
 	})
 }
 

@@ -40,3 +40,45 @@ func BenchmarkSpawnTrue(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkKeeperRunTrue is the same run as BenchmarkRunTrue, in a keeper.
+func BenchmarkKeeperRunTrue(b *testing.B) {
+	base := b.TempDir()
+	k := keepers(b, filepath.Join(base, "keepers"), "bench")
+	keptRun(b, k, runner.Spec{Dir: b.TempDir(), Argv: []string{"/bin/true"}})
+	b.ReportAllocs()
+	n := 0
+	for b.Loop() {
+		n++
+		dir := filepath.Join(base, strconv.Itoa(n))
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			b.Fatal(err)
+		}
+		exit := keptRun(b, k, runner.Spec{Dir: dir, Argv: []string{"/bin/true"}, MaxOutput: 64 << 20})
+		if exit.Code != 0 {
+			b.Fatalf("Run(true) = %+v", exit)
+		}
+	}
+}
+
+// BenchmarkKeeperStart is the first run of all, which starts the keeper, and
+// the leaving of both.
+func BenchmarkKeeperStart(b *testing.B) {
+	base := b.TempDir()
+	n := 0
+	for b.Loop() {
+		n++
+		k, err := runner.OpenKeepers(filepath.Join(base, "keepers"), "bench", []string{"keeper", "keeper"})
+		if err != nil {
+			b.Fatal(err)
+		}
+		dir := filepath.Join(base, strconv.Itoa(n))
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			b.Fatal(err)
+		}
+		keptRun(b, k, runner.Spec{Dir: dir, Argv: []string{"/bin/true"}})
+		if err := k.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -16,7 +16,7 @@ import (
 type family struct {
 	bearing sync.RWMutex // held for reading while a child is born and not noted
 
-	mu   sync.Mutex // guards runs
+	mu   sync.Mutex // guards runs, and lists of children: none goes while they are read
 	runs map[int]*attempt
 }
 
@@ -52,15 +52,23 @@ func (f *family) forget(r *attempt) {
 	}
 }
 
+// bury reaps the process of a run, which has ended.
+func (f *family) bury(process *os.Process) (*os.ProcessState, error) {
+	if f != nil {
+		f.mu.Lock() // or the list of children could skip one
+		defer f.mu.Unlock()
+	}
+	return process.Wait()
+}
+
 // hasOrphans reports whether there are children that are no run's own process.
 func (f *family) hasOrphans() bool {
 	if f == nil {
 		return false
 	}
-	children := children()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.ContainsFunc(children, func(pid int) bool { return f.runs[pid] == nil })
+	return slices.ContainsFunc(children(), func(pid int) bool { return f.runs[pid] == nil })
 }
 
 // left lists what the run left, out of all processes: what is in its session,

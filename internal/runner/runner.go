@@ -187,7 +187,7 @@ func (r *attempt) conclude(cause Cause) Exit {
 		Finished: r.ended,
 		Wall:     r.ended.Sub(r.began),
 	}
-	state, err := r.process.Wait()
+	state, err := r.family.bury(r.process)
 	exit.Code, exit.Signal = -1, "unknown"
 	if err == nil {
 		exit.Code, exit.Signal = status(state.Sys().(syscall.WaitStatus))
