@@ -15,6 +15,9 @@ import (
 type Options struct {
 	Roots   []string // directories, besides the run's, in which an agent's artifacts may lie
 	Version string   // ours, for the results' runtime_version
+
+	WorkerDir string                        // where worker processes have their directories; "": the system's for temporary ones
+	Notice    func(agent string, err error) // is told what goes wrong with workers; nil: nobody is
 }
 
 // Agents are the agents of one configuration. They never change: a new
