@@ -200,7 +200,7 @@ func (pr *process) within(grace time.Duration) bool {
 			}
 		case <-closing:
 			closing = nil
-			timer.Reset(pr.pool.grace)
+			timer.Reset(min(grace, pr.pool.grace))
 		}
 	}
 }
