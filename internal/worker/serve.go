@@ -69,7 +69,7 @@ func (pr *process) conclude(signalled bool) bool {
 	case waiting > 0 || how.Signal != "" || how.Code != 0:
 		pr.pool.notice(fmt.Errorf("worker %d ended with %d tasks unanswered: %w", pr.pid, waiting, how))
 	}
-	if pr.junk > 0 {
+	if pr.junk > 1 { // the first was told
 		pr.pool.notice(fmt.Errorf("worker %d printed %d lines that answer nothing", pr.pid, pr.junk))
 	}
 	return pr.answers > 0
