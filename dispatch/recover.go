@@ -95,6 +95,9 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 // neverBegan reports whether nothing was started in a run directory: whoever
 // starts a process makes its output files first.
 func neverBegan(dir string) bool {
+	if _, err := os.Stat(dir); err != nil {
+		return false // it is made before the intent: a worker had the task, or the directory is lost
+	}
 	_, err := os.Stat(filepath.Join(dir, runner.StdoutFile))
 	return errors.Is(err, fs.ErrNotExist)
 }
