@@ -40,6 +40,7 @@ type Agents struct {
 	Limit   func(agent string) int                   // how many runs an agent may have at once
 	Reruns  func(agent string) bool                  // whether an id that was executed may be sent again with other content
 	Retries func(agent string) int                   // how many further attempts a run that asks for one gets
+	Backoff func(agent string) time.Duration         // the pause before the first of them; it doubles
 }
 
 // A Verdict says what may happen to a task. The zero value refuses.
@@ -67,7 +68,7 @@ type Job struct {
 type Outcome struct {
 	Result envelope.Result
 	Exit   runner.Exit
-	Retry  bool // the agent asks for another attempt
+	Retry  bool // another attempt may be made; one that was Interrupted does not count
 
 	// Detached says that ctx ended with runner.ErrDetach and the run goes on
 	// without us: nothing else here counts.

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"mailboxd/envelope"
@@ -57,21 +58,32 @@ func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, o Outcome) {
 	d.admitNext(ctx, row.ID)
 }
 
-// again puts a run that asks for it back, after a pause, unless its attempts
-// are used up.
+// again puts a task back whose run may be made once more, after a pause. It
+// does not when the attempts are used up, or the pause would last longer than
+// the deadline.
 func (d *Dispatcher) again(ctx context.Context, row ledger.Task, o Outcome) bool {
 	runs, err := d.Ledger.Runs(context.WithoutCancel(ctx), row.Seq)
-	if err != nil || len(runs) > d.agents.Retries(row.Agent) {
+	failed := failures(runs, row.Attempt, o)
+	if err != nil || failed > d.agents.Retries(row.Agent) {
 		return false
 	}
-	pause := time.Now().Add(backoff(len(runs)))
+	pause := time.Now()
+	if o.Exit.Cause != runner.Interrupted {
+		pause = pause.Add(backoff(d.agents.Backoff(row.Agent), failed))
+	}
+	if !row.Deadline.IsZero() && !pause.Before(row.Deadline) {
+		return false
+	}
 	next, moved := row, false
 	err = d.insist(ctx, row, func(tx *ledger.Tx) (err error) {
 		if err := tx.FinishRun(ended(row, o)); err != nil {
 			return err
 		}
 		next, moved, err = hold(tx, row, []ledger.Reason{ledger.Capacity}, pause)
-		return err
+		if err != nil || !moved {
+			return err
+		}
+		return tx.Log(event(row, "task.retried", retrial(o, pause)))
 	})
 	if err != nil {
 		return true // the run directory still says what happened
@@ -82,9 +94,36 @@ func (d *Dispatcher) again(ctx context.Context, row ledger.Task, o Outcome) bool
 	return true
 }
 
-// backoff doubles from a second to at most five minutes.
-func backoff(attempts int) time.Duration {
-	return min(time.Second<<min(attempts-1, 10), 5*time.Minute)
+// failures counts the attempts that went wrong, this one included, which the
+// ledger knows only as begun. One that we interrupted is no failure.
+func failures(runs []ledger.Run, attempt int, o Outcome) int {
+	failed := 0
+	if o.Exit.Cause != runner.Interrupted {
+		failed = 1
+	}
+	for _, run := range runs {
+		void := run.Finished.IsZero() && run.ExitCode == 0 // intended, and never begun
+		if run.Attempt != attempt && !void && run.Cause != string(runner.Interrupted) {
+			failed++
+		}
+	}
+	return failed
+}
+
+// longestPause is the most that backoff grows to.
+const longestPause = 5 * time.Minute
+
+// backoff is the pause after so many failures: first, doubling, and a random
+// part shorter, so that what failed together is not tried again together.
+func backoff(first time.Duration, failed int) time.Duration {
+	pause := min(min(first, longestPause)<<min(max(failed-1, 0), 20), longestPause)
+	return pause - rand.N(pause/4+1)
+}
+
+func retrial(o Outcome, until time.Time) map[string]any {
+	data := conclusion(o)
+	data["until"] = until.UTC().Format(time.RFC3339Nano)
+	return data
 }
 
 // insist makes an update durable in spite of passing trouble such as a full

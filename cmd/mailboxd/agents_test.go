@@ -51,6 +51,7 @@ var agents = map[string]func(){
 		fmt.Println(`{"task_id":"b","output":{"summary":"two"}}`)
 	},
 	"bare-output": func() { fmt.Println(`{"summary":"only the output","actions":[],"mood":"fine"}`) },
+	"worker":      work,
 	"spendthrift": func() {
 		fmt.Println(`{"status":"ok","output":{"summary":"costly"},"cost_used":{"tokens":3001,"usd_cents":1}}`)
 	},

@@ -63,11 +63,14 @@ type agentEntry struct {
 	ID             string        `mapstructure:"id"`
 	Manifest       string        `mapstructure:"manifest"`
 	Exec           execEntry     `mapstructure:"exec"`
+	Worker         workerEntry   `mapstructure:"worker"`
 	Timeout        time.Duration `mapstructure:"timeout"`
 	IdleTimeout    time.Duration `mapstructure:"idle_timeout"`
 	ExitTimeout    time.Duration `mapstructure:"exit_timeout"`
 	Concurrency    int           `mapstructure:"concurrency"`
 	Retries        int           `mapstructure:"retries"`
+	Backoff        time.Duration `mapstructure:"backoff"`
+	Idempotent     bool          `mapstructure:"idempotent"`
 	Resend         string        `mapstructure:"resend"`
 	AllowUnmetered bool          `mapstructure:"allow_unmetered"`
 }
@@ -79,6 +82,14 @@ type execEntry struct {
 	Cwd       string   `mapstructure:"cwd"`
 	Env       []string `mapstructure:"env"`
 	MaxOutput int64    `mapstructure:"max_output"`
+}
+
+type workerEntry struct {
+	Command  []string `mapstructure:"command"`
+	Count    int      `mapstructure:"count"`
+	InFlight int      `mapstructure:"in_flight"`
+	Cwd      string   `mapstructure:"cwd"`
+	Env      []string `mapstructure:"env"`
 }
 
 // defaults are set before anything is decoded, so that a zero means zero.
@@ -114,7 +125,9 @@ func agentDefaults() agentEntry {
 		Exec:        execEntry{Output: "envelope", Stdin: "request", MaxOutput: 64 << 20},
 		Timeout:     10 * time.Minute,
 		ExitTimeout: time.Minute,
+		Worker:      workerEntry{Count: 1, InFlight: 1},
 		Concurrency: 1,
+		Backoff:     time.Second,
 		Resend:      "rerun",
 	}
 }

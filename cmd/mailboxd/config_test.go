@@ -43,6 +43,7 @@ func TestTheExampleShowsEveryKeyWithItsDefault(t *testing.T) {
 	entry := agentDefaults()
 	entry.ID, entry.Manifest = "openclaw.monitor", "examples/agents/openclaw.monitor.json"
 	entry.Exec.Command, entry.Exec.Env = []string{"examples/agents/monitor.sh"}, []string{}
+	entry.Worker.Command, entry.Worker.Env = []string{}, []string{}
 	plain.Agents, plain.dir = []agentEntry{entry}, example.dir
 	if diff := cmp.Diff(plain, example, cmp.AllowUnexported(config{})); diff != "" {
 		t.Errorf("config.example.yaml differs from the defaults (-code +example):\n%s", diff)
@@ -54,7 +55,7 @@ func TestAnUnknownKeyIsNamedWithTheNearestOne(t *testing.T) {
 		"limits: {concurency: 3}":                 "limits.concurency: no such key; did you mean limits.concurrency?",
 		"agents: [{id: a, exec: {comand: [x]}}]":  "agents[0].exec.comand: no such key; did you mean agents[].exec.command?",
 		"rooot: /x":                               "rooot: no such key; did you mean root?",
-		"agents: [{id: a, inbox: {file: x}}]":     "agents[0].inbox: only exec agents are run yet",
+		"agents: [{id: a, inbox: {file: x}}]":     "agents[0].inbox: pull agents are not served yet",
 		"approvers: [{name: me, uid: 0}]":         "approvers: approvals cannot be given yet",
 		"policy: {budgets: [{requester: \"*\"}]}": "policy.budgets: day budgets are not kept yet",
 		"root: ~/mailbox":                         `root: "`,

@@ -65,10 +65,11 @@ func serve(ctx context.Context, cfg config, g *globals, once bool, log zerolog.L
 		return err
 	}
 	defer keepers.Close()
-	team, err := newTeam(cfg, box, keepers)
+	team, err := newTeam(cfg, places{box: box, state: state, keepers: keepers}, log)
 	if err != nil {
 		return err
 	}
+	defer team.close()
 	parts := dispatch.Parts{Box: box, State: state, Ledger: memory}
 	d, err := dispatch.Open(ctx, parts, team.functions(), options(cfg, fresh, log))
 	if err != nil {

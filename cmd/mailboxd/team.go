@@ -7,8 +7,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
@@ -21,9 +24,11 @@ import (
 // A team is who works here: the agents and rules in force, which SIGHUP may
 // exchange for others while tasks run. It hands them to the engine as functions.
 type team struct {
-	box     *mailbox.Box
-	keepers *runner.Keepers
-	current atomic.Pointer[roster]
+	places
+	log      zerolog.Logger
+	current  atomic.Pointer[roster]
+	swept    bool           // of what workers of an earlier daemon left
+	retiring sync.WaitGroup // workers that a new configuration has no use for
 }
 
 // A roster is one reading of the configuration. It is never changed.
@@ -32,8 +37,15 @@ type roster struct {
 	rules  policy.Rules
 }
 
-func newTeam(cfg config, box *mailbox.Box, keepers *runner.Keepers) (*team, error) {
-	t := &team{box: box, keepers: keepers}
+// places are where a team works.
+type places struct {
+	box     *mailbox.Box
+	state   *mailbox.State
+	keepers *runner.Keepers
+}
+
+func newTeam(cfg config, at places, log zerolog.Logger) (*team, error) {
+	t := &team{places: at, log: log}
 	return t, t.replace(cfg)
 }
 
@@ -48,15 +60,53 @@ func (t *team) replace(cfg config) error {
 		bindings = append(bindings, binding)
 	}
 	agents, err := agent.New(bindings, agent.Options{
-		Roots: []string{t.box.Path()}, Version: version(),
+		Roots: []string{t.box.Path()}, Version: version(), WorkerDir: t.workerDir(), Notice: t.notice,
 		Run: t.keepers.Run, Await: t.keepers.Await,
 	})
 	if err != nil {
 		return err
 	}
+	if err := t.sweep(bindings); err != nil {
+		return err
+	}
+	before := t.current.Load()
+	if before != nil {
+		agents.Keep(before.agents)
+	}
 	t.current.Store(&roster{agents: agents, rules: cfg.rules()})
+	if before != nil {
+		t.retiring.Go(func() { before.agents.Close(workerGrace) })
+	}
 	return nil
 }
+
+// sweep ends what a daemon that was killed left of its workers, before there
+// are any of ours.
+func (t *team) sweep(bindings []agent.Binding) error {
+	isWorker := func(b agent.Binding) bool { return b.Worker != nil }
+	if t.swept || !slices.ContainsFunc(bindings, isWorker) {
+		return nil
+	}
+	t.swept = true
+	return agent.SweepWorkers(t.workerDir())
+}
+
+// workerGrace is what a worker without a task has to exit by itself, and again
+// after SIGTERM: it has nothing to finish, and we want to be gone in a second.
+const workerGrace = 200 * time.Millisecond
+
+// close ends the workers. It comes after the last run.
+func (t *team) close() {
+	t.agents().Close(workerGrace)
+	t.retiring.Wait()
+}
+
+func (t *team) notice(id string, err error) {
+	t.log.Warn().Str("agent", id).Err(err).Msg("trouble with a worker")
+}
+
+// workerDir is where worker processes have their directories.
+func (t *team) workerDir() string { return filepath.Join(t.state.Path(), "workers") }
 
 func (t *team) agents() *agent.Agents { return t.current.Load().agents }
 
@@ -80,10 +130,11 @@ func (t *team) functions() dispatch.Agents {
 		Recover: func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
 			return dispatch.Outcome(t.agents().Recover(ctx, agent.Job(j)))
 		},
-		HasDir:  func(string) bool { return true },
+		HasDir:  func(id string) bool { return t.agents().HasDir(id) },
 		Limit:   func(id string) int { return max(1, t.binding(id).Concurrency) },
 		Reruns:  func(id string) bool { return t.binding(id).Resend != agent.Refuse },
 		Retries: func(id string) int { return t.binding(id).Retries },
+		Backoff: func(id string) time.Duration { return t.binding(id).Backoff },
 	}
 }
 
@@ -117,24 +168,42 @@ func (c *config) binding(e agentEntry) (agent.Binding, error) {
 		Cwd: c.resolve(e.Exec.Cwd), Env: e.Exec.Env, MaxOutput: e.Exec.MaxOutput,
 		Timeout: e.Timeout, IdleTimeout: e.IdleTimeout, ExitTimeout: e.ExitTimeout,
 		Concurrency: e.Concurrency, Retries: e.Retries,
+		Backoff: e.Backoff, Idempotent: e.Idempotent,
 		Resend: agent.Resend(e.Resend), AllowUnmetered: e.AllowUnmetered,
 	}
-	if len(b.Command) > 0 && strings.Contains(b.Command[0], "/") {
-		b.Command[0] = c.resolve(b.Command[0])
+	c.resolveCommand(b.Command)
+	if w := e.Worker; len(w.Command) > 0 {
+		b.Worker = &agent.Worker{Command: slices.Clone(w.Command), Count: w.Count, InFlight: w.InFlight}
+		b.Cwd, b.Env = c.resolve(w.Cwd), w.Env
+		c.resolveCommand(b.Worker.Command)
 	}
+	var err error
+	b.Manifest, err = c.manifest(e)
+	return b, err
+}
+
+// resolveCommand makes the path of a command absolute, unless it is a name on
+// PATH.
+func (c *config) resolveCommand(command []string) {
+	if len(command) > 0 && strings.Contains(command[0], "/") {
+		command[0] = c.resolve(command[0])
+	}
+}
+
+// manifest reads what an agent may do; nil when that is not said.
+func (c *config) manifest(e agentEntry) (*envelope.Manifest, error) {
 	if e.Manifest == "" {
-		return b, nil
+		return nil, nil
 	}
 	text, err := os.ReadFile(c.resolve(e.Manifest))
 	if err != nil {
-		return b, fmt.Errorf("manifest: %w", err)
+		return nil, fmt.Errorf("manifest: %w", err)
 	}
 	manifest, findings := envelope.DecodeManifest(text)
 	if findings.Refused() {
-		return b, fmt.Errorf("manifest %s: %s", e.Manifest, findings.Refusals())
+		return nil, fmt.Errorf("manifest %s: %s", e.Manifest, findings.Refusals())
 	}
-	b.Manifest = &manifest
-	return b, nil
+	return &manifest, nil
 }
 
 // resolve makes a path of the configuration absolute; an empty one stays empty.

@@ -6,12 +6,12 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
 	"text/template"
 	"time"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/worker"
 )
 
 // An Agent is an id, what it may do and how it is run. Agents are made by New,
@@ -20,6 +20,8 @@ type Agent struct {
 	binding Binding
 	command []*template.Template // one for each element of binding.Command
 	environ []string             // the part that is the same for every run
+	workers *worker.Pool         // nil for an agent with a process for each run
+	kept    bool                 // by agents that came later
 	opts    Options
 }
 
@@ -28,7 +30,7 @@ type Job struct {
 	Task     envelope.Task
 	Revision int
 	Attempt  int    // 1 is the first
-	Dir      string // the run directory: absolute, existing, empty before the run
+	Dir      string // the run directory: absolute, existing, empty before the run; "" for a worker
 	RunID    string
 	Tools    []string  // what the agent may use: the request's tools within the manifest's
 	Deadline time.Time // when the run must be over; zero: no limit
@@ -39,7 +41,7 @@ type Job struct {
 type Outcome struct {
 	Result envelope.Result
 	Exit   runner.Exit // of the process; Code is -1 when there was none
-	Retry  bool        // the agent asks for another attempt (exit status 75)
+	Retry  bool        // another attempt may be made; one that was Interrupted does not count
 
 	// Detached says that ctx ended with runner.ErrDetach and the run goes on
 	// without us: nothing else here counts.
@@ -56,10 +58,16 @@ func (g *Agent) Binding() Binding { return g.binding }
 // what came of it, also when nothing could be started. When ctx ends with
 // runner.ErrDetach the run is left to whoever hosts it; at any other end of ctx
 // it is ended and counts as lost. Started, unless nil, is called once while the
-// process runs.
+// process runs, but not for a worker, which is nobody's own.
 func (g *Agent) Run(ctx context.Context, j Job, started func(runner.Process)) Outcome {
 	if !j.Deadline.IsZero() && !time.Now().Before(j.Deadline.Round(0)) {
 		return g.notStarted(j, envelope.DeadlineExceeded, "the deadline was over before the agent was started")
+	}
+	if g.workers != nil {
+		return g.ask(ctx, j)
+	}
+	if j.Dir == "" {
+		return g.void(j, "the agent was a worker when the run was meant to begin")
 	}
 	spec, err := g.prepare(j)
 	if err != nil {
@@ -71,9 +79,9 @@ func (g *Agent) Run(ctx context.Context, j Job, started func(runner.Process)) Ou
 	}
 	if spawn, ok := errors.AsType[*runner.SpawnError](err); ok {
 		if ctx.Err() != nil {
-			return g.notStarted(j, envelope.RunLost, "the run was ended before it began: "+context.Cause(ctx).Error())
+			return g.void(j, "the run was ended before it began: "+context.Cause(ctx).Error())
 		}
-		return g.notStarted(j, envelope.SpawnFailed, fmt.Sprintf("the agent's command cannot be started: %v", spawn))
+		return g.noProcess(j, spawn)
 	}
 	// Any other error concerns the records of the run for somebody after us; the
 	// exit itself is in hand.
@@ -86,6 +94,9 @@ func (g *Agent) Run(ctx context.Context, j Job, started func(runner.Process)) Ou
 // left no record of its exit is not known: it is lost, and an answer that lies
 // in its directory is kept for review.
 func (g *Agent) Recover(ctx context.Context, j Job) Outcome {
+	if j.Dir == "" {
+		return g.lost(j, runner.Exit{Code: -1}, "the daemon was gone when its worker had the task, so nobody knows what became of it")
+	}
 	exit, known, err := g.await(ctx, j.Dir)
 	switch {
 	case errors.Is(err, runner.ErrDetach):

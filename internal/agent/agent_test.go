@@ -181,7 +181,7 @@ func (e ending) check(t *testing.T) {
 	if e.summary != "" && got.Result.Output.Summary != e.summary {
 		t.Errorf("%s: summary = %q; want %q", e.name, got.Result.Output.Summary, e.summary)
 	}
-	if retry := strings.HasPrefix(e.name, "exit 75"); got.Retry != retry {
+	if retry := strings.HasPrefix(e.name, "exit 75") || e.kind == envelope.SpawnFailed; got.Retry != retry {
 		t.Errorf("%s: retry = %v; want %v", e.name, got.Retry, retry)
 	}
 }

@@ -18,8 +18,10 @@ type Options struct {
 
 	// Run and Await are where processes run: nil is runner.Run, in this process,
 	// and runner.Await.
-	Run   func(ctx context.Context, s runner.Spec, started func(runner.Process)) (runner.Exit, error)
-	Await func(ctx context.Context, dir string) (runner.Exit, bool, error)
+	Run       func(ctx context.Context, s runner.Spec, started func(runner.Process)) (runner.Exit, error)
+	Await     func(ctx context.Context, dir string) (runner.Exit, bool, error)
+	WorkerDir string                        // where worker processes have their directories; "": the system's for temporary ones
+	Notice    func(agent string, err error) // is told what goes wrong with workers; nil: nobody is
 }
 
 // Agents are the agents of one configuration. They never change: a new

@@ -32,7 +32,15 @@ type answer struct {
 // answer reads what the agent of the job said: its result file, if it wrote
 // one, else its standard output.
 func (g *Agent) answer(j Job) answer {
+	if j.Dir == "" {
+		return answer{kind: envelope.OutputInvalid, err: errNothing}
+	}
 	r, err := g.read(j.Dir)
+	return g.attribute(j, r, err)
+}
+
+// attribute holds what was said against who was asked.
+func (g *Agent) attribute(j Job, r envelope.Result, err error) answer {
 	switch {
 	case err != nil:
 		return answer{kind: envelope.OutputInvalid, err: err}
@@ -68,6 +76,10 @@ func (g *Agent) read(dir string) (envelope.Result, error) {
 		output, findings := envelope.DecodeOutput(raw)
 		return envelope.Result{Output: output}, refusal(findings)
 	}
+	return decodeAnswer(raw)
+}
+
+func decodeAnswer(raw []byte) (envelope.Result, error) {
 	r, findings := envelope.DecodeAnswer(raw)
 	if err := refusal(findings); err != nil {
 		return envelope.Result{}, err

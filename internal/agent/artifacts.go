@@ -18,7 +18,10 @@ import (
 // A file the agent names has to be there, in the run directory or one of the
 // roots; else a person should know that it was named.
 func (g *Agent) artifacts(j Job, r *envelope.Result) {
-	roots := append([]string{j.Dir}, g.opts.Roots...)
+	roots := g.opts.Roots
+	if j.Dir != "" {
+		roots = append([]string{j.Dir}, roots...)
+	}
 	kept := make([]envelope.Ref, 0, len(r.Artifacts)+3)
 	for _, ref := range r.Artifacts {
 		if why := inside(ref.URI, roots); why != "" {
@@ -26,6 +29,10 @@ func (g *Agent) artifacts(j Job, r *envelope.Result) {
 			continue
 		}
 		kept = append(kept, ref)
+	}
+	r.Artifacts = kept
+	if j.Dir == "" {
+		return
 	}
 	kept = append(kept, envelope.Ref{Kind: "run_trace", URI: fileURI(j.Dir)})
 	for _, name := range []string{runner.StdoutFile, runner.StderrFile} {
@@ -87,7 +94,9 @@ func (g *Agent) provenance(j Job, r *envelope.Result) {
 	p := &r.Provenance
 	p.GraphChecksum = cmp.Or(named(j, "ainl.graph_checksum"), p.GraphChecksum)
 	p.ProgramID = cmp.Or(named(j, "ainl.program_id"), p.ProgramID)
-	p.RecordingURI = cmp.Or(p.RecordingURI, fileURI(j.Dir))
+	if j.Dir != "" {
+		p.RecordingURI = cmp.Or(p.RecordingURI, fileURI(j.Dir))
+	}
 	p.RuntimeVersion = cmp.Or(p.RuntimeVersion, "mailboxd/"+cmp.Or(g.opts.Version, "unknown"))
 }
 

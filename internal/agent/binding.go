@@ -20,8 +20,10 @@ type Binding struct {
 	Command []string // argv: a path or a name on PATH, then arguments, each a template
 	Output  Format   // how its answer is read; "" is Envelope
 	Stdin   Stdin    // what it reads; "" is Request
-	Cwd     string   // "" is the run directory
+	Cwd     string   // "" is the run directory, or one that a worker has for itself
 	Env     []string // KEY passes ours on, KEY=VALUE sets
+
+	Worker *Worker // instead of Command, Output and Stdin: processes that take task after task
 
 	Timeout     time.Duration // for the whole run; 0: none
 	IdleTimeout time.Duration // without output or progress; 0: none
@@ -29,10 +31,12 @@ type Binding struct {
 	Grace       time.Duration // between SIGTERM and SIGKILL; 0: five seconds
 	MaxOutput   int64         // bytes of stdout, and of stderr; 0: 64 MiB
 
-	Concurrency    int    // runs at once; 0: one
-	Retries        int    // further attempts when a run asks for one
-	Resend         Resend // "" is Rerun
-	AllowUnmetered bool   // takes tasks with a budget although nobody meters it
+	Concurrency    int           // runs at once; 0: one
+	Retries        int           // further attempts when a run asks for one
+	Backoff        time.Duration // before the first of them, and before a fruitless worker is replaced; doubles; 0: one second
+	Idempotent     bool          // may be run again when a run died without an answer
+	Resend         Resend        // "" is Rerun
+	AllowUnmetered bool          // takes tasks with a budget although nobody meters it
 }
 
 // A Format says how an agent's answer is read.
@@ -77,6 +81,9 @@ func newAgent(b Binding, opts Options) (*Agent, error) {
 	if g.environ, err = inherit(b.Env, os.LookupEnv); err != nil {
 		return nil, err
 	}
+	if b.Worker != nil {
+		g.workers = newPool(b, g.environ, opts)
+	}
 	return g, nil
 }
 
@@ -87,6 +94,11 @@ func (b Binding) withDefaults() Binding {
 	setDefault(&b.Resend, Rerun)
 	setDefault(&b.Grace, 5*time.Second)
 	setDefault(&b.MaxOutput, 64<<20)
+	setDefault(&b.Backoff, time.Second)
+	if b.Worker != nil {
+		b.Worker = b.Worker.withDefaults()
+		b.Concurrency = b.Worker.Count * b.Worker.InFlight
+	}
 	setDefault(&b.Concurrency, 1)
 	return b
 }
@@ -104,8 +116,14 @@ func (b Binding) check() error {
 		return errors.New("id: must be text without control characters")
 	case b.Manifest != nil && b.Manifest.AgentID != b.ID:
 		return fmt.Errorf("manifest: is for the agent %q", b.Manifest.AgentID)
+	case b.Worker != nil:
+		if err := b.checkWorker(); err != nil {
+			return err
+		}
 	case len(b.Command) == 0 || b.Command[0] == "":
 		return errors.New("exec.command: required, a list such as [./agent.sh]")
+	}
+	switch {
 	case !slices.Contains([]Format{Envelope, JSON, Text}, b.Output):
 		return fmt.Errorf("exec.output: %q is not one of envelope, json, text", b.Output)
 	case !slices.Contains([]Stdin{Request, Prompt, None}, b.Stdin):
@@ -116,6 +134,7 @@ func (b Binding) check() error {
 	for name, n := range map[string]int64{
 		"timeout": int64(b.Timeout), "idle_timeout": int64(b.IdleTimeout), "exit_timeout": int64(b.ExitTimeout), "grace": int64(b.Grace),
 		"exec.max_output": b.MaxOutput, "concurrency": int64(b.Concurrency), "retries": int64(b.Retries),
+		"backoff": int64(b.Backoff),
 	} {
 		if n < 0 {
 			return fmt.Errorf("%s: must not be negative", name)

@@ -15,11 +15,35 @@ func (g *Agent) notStarted(j Job, kind envelope.Kind, message string) Outcome {
 	return Outcome{Result: g.complete(j, exit, r), Exit: exit}
 }
 
+// noProcess is the outcome of a job whose process could not be started, which
+// may be better another time.
+func (g *Agent) noProcess(j Job, err error) Outcome {
+	o := g.notStarted(j, envelope.SpawnFailed, fmt.Sprintf("the agent's command cannot be started: %v", err))
+	o.Retry = true
+	return o
+}
+
+// void is the outcome of a job that we ended before anything was started: it
+// starts afresh.
+func (g *Agent) void(j Job, message string) Outcome {
+	o := g.notStarted(j, envelope.RunLost, message)
+	o.Exit.Cause, o.Retry = runner.Interrupted, true
+	return o
+}
+
 // lost is the outcome of a run of which nobody knows how it ended.
 func (g *Agent) lost(j Job, exit runner.Exit, message string) Outcome {
 	said := g.answer(j)
 	failure := envelope.Error{Kind: envelope.RunLost, Message: short(message)}
-	return Outcome{Result: g.complete(j, exit, failed(said, failure)), Exit: exit}
+	return Outcome{Result: g.complete(j, exit, failed(said, failure)), Exit: exit, Retry: g.repeats(said, envelope.RunLost)}
+}
+
+// repeats reports whether a run that is dead may be made again, because its
+// agent does no harm by it and has not answered. A limit that was reached is no
+// death, but a verdict: the next run would only cost as much.
+func (g *Agent) repeats(said answer, kind envelope.Kind) bool {
+	dead := kind == envelope.RunLost || kind == envelope.AgentCrashed
+	return g.binding.Idempotent && dead && said.err != nil
 }
 
 // conclude makes the outcome of a run from how it ended and what was said.
@@ -40,7 +64,7 @@ func (g *Agent) conclude(j Job, exit runner.Exit) Outcome {
 	return Outcome{
 		Result: g.complete(j, exit, r),
 		Exit:   exit,
-		Retry:  exit.Cause == "" && exit.Code == tempFail,
+		Retry:  exit.Cause == "" && exit.Code == tempFail || g.repeats(said, failure.Kind),
 	}
 }
 

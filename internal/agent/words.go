@@ -24,6 +24,9 @@ func short(text string) string {
 // lastWords quotes the end of what the agent printed on stderr, escaped, or
 // returns "" when that is nothing.
 func lastWords(j Job) string {
+	if j.Dir == "" {
+		return ""
+	}
 	root, err := os.OpenRoot(j.Dir)
 	if err != nil {
 		return ""
@@ -39,7 +42,13 @@ func lastWords(j Job) string {
 	if err != nil {
 		return ""
 	}
-	if _, lines, ok := bytes.Cut(text, []byte("\n")); offset > 0 && ok && len(bytes.TrimSpace(lines)) > 0 {
+	return quote(text, offset > 0)
+}
+
+// quote makes words of the end of a text, of which the beginning may be cut.
+func quote(text []byte, cut bool) string {
+	text = text[max(0, len(text)-maxWords):]
+	if _, lines, ok := bytes.Cut(text, []byte("\n")); cut && ok && len(bytes.TrimSpace(lines)) > 0 {
 		text = lines // begin with a whole line, if there is one
 	}
 	for len(text) > 0 && !utf8.RuneStart(text[0]) {

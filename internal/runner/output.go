@@ -35,7 +35,8 @@ func createOutput(dir string) (output, error) {
 
 // Void reports whether nothing was started in the run directory, and sees to it
 // that nothing ever is: also not by a keeper that has yet to read that it
-// should. Once void, a directory stays so.
+// should. Once void, a directory stays so. One that is gone is not void: it is
+// made before the intent to run, so nobody knows what it held.
 func Void(dir string) bool {
 	path := inDir(dir, StdoutFile)
 	err := os.Mkdir(path, 0o700) // no output can be made then
@@ -43,7 +44,7 @@ func Void(dir string) bool {
 		info, err := os.Lstat(path)
 		return err == nil && info.IsDir()
 	}
-	return err == nil || errors.Is(err, fs.ErrNotExist)
+	return err == nil
 }
 
 func (o output) close() {

@@ -1,0 +1,145 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/runner"
+	"mailboxd/internal/worker"
+)
+
+// A Worker says which processes work for an agent, one task after another or
+// several at once: each reads a task's envelope as one line and prints an
+// AgentTaskResult with its task_id as one line. They end with the daemon.
+type Worker struct {
+	Command  []string // argv: a path or a name on PATH, then arguments, all as they are
+	Count    int      // processes; 0: one
+	InFlight int      // tasks that one of them has at once; 0: one
+}
+
+func (w *Worker) withDefaults() *Worker {
+	filled := Worker{Command: slices.Clone(w.Command), Count: w.Count, InFlight: w.InFlight}
+	setDefault(&filled.Count, 1)
+	setDefault(&filled.InFlight, 1)
+	return &filled
+}
+
+func (b Binding) checkWorker() error {
+	w := b.Worker
+	switch {
+	case len(b.Command) > 0:
+		return errors.New("worker: an agent has exec or worker, not both")
+	case len(w.Command) == 0 || w.Command[0] == "":
+		return errors.New("worker.command: required, a list such as [./worker.py]")
+	case strings.Contains(w.Command[0], "/") && !filepath.IsAbs(w.Command[0]):
+		return fmt.Errorf("worker.command[0]: %q is a relative path", w.Command[0])
+	case w.Count < 1 || w.Count > 1000:
+		return errors.New("worker.count: must be between 1 and 1000")
+	case w.InFlight < 1 || w.InFlight > 10_000:
+		return errors.New("worker.in_flight: must be between 1 and 10000")
+	case b.IdleTimeout != 0:
+		return errors.New("idle_timeout: a worker has none; its tasks have a timeout")
+	case b.Output != Envelope:
+		return errors.New("exec.output: a worker answers with an envelope")
+	}
+	for i, element := range w.Command {
+		if strings.ContainsRune(element, 0) {
+			return fmt.Errorf("worker.command[%d]: contains a NUL character", i)
+		}
+	}
+	return nil
+}
+
+func newPool(b Binding, environ []string, opts Options) *worker.Pool {
+	spec := worker.Spec{
+		Argv: b.Worker.Command, Env: environ, Cwd: b.Cwd,
+		Dir: opts.WorkerDir, Mark: runner.DirVariable,
+		Count: b.Worker.Count, InFlight: b.Worker.InFlight,
+		Backoff: b.Backoff, Grace: b.Grace,
+	}
+	return worker.NewPool(spec, func(err error) {
+		if opts.Notice != nil {
+			opts.Notice(b.ID, err)
+		}
+	})
+}
+
+// ask has a worker do the job.
+func (g *Agent) ask(ctx context.Context, j Job) Outcome {
+	line, err := oneLine(j.Task.Raw)
+	if err != nil {
+		return g.notStarted(j, envelope.InternalError, "the task cannot be put on one line: "+err.Error())
+	}
+	got, err := g.workers.Ask(ctx, worker.Question{
+		ID: j.Task.ID, Line: line, Timeout: g.binding.Timeout, Deadline: j.Deadline,
+	})
+	exit := runner.Exit{PID: got.PID, Started: got.Started, Finished: got.Finished, Wall: got.Wall}
+	if err != nil {
+		exit.Code = -1
+		return g.unanswered(j, exit, err)
+	}
+	r, err := decodeAnswer(got.Line)
+	said := g.attribute(j, r, err)
+	if said.err != nil {
+		r = failed(said, envelope.Error{Kind: said.kind, Message: said.err.Error()})
+	}
+	setDefault(&r.Status, envelope.OK)
+	return Outcome{Result: g.complete(j, exit, r), Exit: exit}
+}
+
+// oneLine returns the exact bytes of a task, without the line ends that one
+// from elsewhere than a line may have.
+func oneLine(raw []byte) ([]byte, error) {
+	if bytes.IndexByte(raw, '\n') < 0 && bytes.IndexByte(raw, '\r') < 0 {
+		return raw, nil
+	}
+	return jsontext.AppendFormat(nil, raw, jsontext.PreserveRawStrings(true))
+}
+
+// unanswered is the outcome of a job that no worker answered.
+func (g *Agent) unanswered(j Job, exit runner.Exit, err error) Outcome {
+	if start, ok := errors.AsType[*worker.StartError](err); ok {
+		return g.noProcess(j, start)
+	}
+	died, dead := errors.AsType[*worker.ExitError](err)
+	switch {
+	case errors.Is(err, worker.ErrDeadline) && exit.PID == 0:
+		return g.notStarted(j, envelope.DeadlineExceeded, "the deadline was over before a worker had room")
+	case exit.PID == 0:
+		return g.void(j, "the run was ended before a worker had it: "+err.Error())
+	case dead:
+		return g.bereaved(j, exit, died)
+	case errors.Is(err, worker.ErrTimeout):
+		exit.Cause = runner.Timeout
+	case errors.Is(err, worker.ErrDeadline):
+		exit.Cause = runner.Deadline
+	case errors.Is(err, worker.ErrTooLong):
+		exit.Cause = runner.OutputTooLarge
+	default:
+		exit.Cause, exit.Reason = runner.Interrupted, err.Error()
+	}
+	failure := g.failure(j, exit)
+	if exit.Cause == runner.OutputTooLarge {
+		failure.Message = err.Error()
+	}
+	said := g.answer(j)
+	return Outcome{Result: g.complete(j, exit, failed(said, failure)), Exit: exit, Retry: g.repeats(said, failure.Kind)}
+}
+
+// bereaved is the outcome of a job whose worker died. An exit status of 75 asks
+// for another attempt at all it had.
+func (g *Agent) bereaved(j Job, exit runner.Exit, died *worker.ExitError) Outcome {
+	exit.Code, exit.Signal = died.Code, died.Signal
+	failure := envelope.Error{Kind: envelope.AgentCrashed, Message: died.Error() + quote(died.Words, died.Cut)}
+	said := g.answer(j)
+	retry := died.Code == tempFail || g.repeats(said, failure.Kind)
+	return Outcome{Result: g.complete(j, exit, failed(said, failure)), Exit: exit, Retry: retry}
+}

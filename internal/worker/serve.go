@@ -1,0 +1,196 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// linger is how long we listen to a process that has ended: all it printed is
+// there already, and somebody who escaped it may hold its output open for good.
+const linger = 200 * time.Millisecond
+
+// serve hands the process questions, the first one first, until it must get no
+// more; then ends it. It reports whether the process answered any.
+func (pr *process) serve(first *call) bool {
+	defer pr.pool.living.Add(-1)
+	var listening sync.WaitGroup
+	listening.Go(pr.listen)
+	listening.Go(func() { pr.tail.readFrom(pr.stderr) })
+	pr.talk(first)
+	pr.drain()
+	signalled := pr.end()
+	pr.waiting.Wait()
+	_ = pr.stdout.SetReadDeadline(time.Now().Add(linger))
+	_ = pr.stderr.SetReadDeadline(time.Now().Add(linger))
+	listening.Wait()
+	pr.discard()
+	return pr.conclude(signalled)
+}
+
+// drain waits until each question is answered or given up, or no answer can
+// come any more.
+func (pr *process) drain() {
+	for range cap(pr.room) {
+		select {
+		case pr.room <- struct{}{}:
+		case <-pr.silent:
+			return
+		case <-pr.exited:
+			return
+		}
+	}
+}
+
+// conclude tells those who still wait how the process ended.
+func (pr *process) conclude(signalled bool) bool {
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	how := &ExitError{Code: -1, Words: pr.tail.text, Cut: pr.tail.cut}
+	if pr.status.Signaled() {
+		how.Signal = fmt.Sprintf("%s (%d)", unix.SignalName(pr.status.Signal()), int(pr.status.Signal()))
+	} else {
+		how.Code = pr.status.ExitStatus()
+	}
+	waiting := 0
+	for _, c := range pr.asked {
+		if c != nil {
+			waiting++
+			how.Mute = signalled
+			c.events <- event{err: how}
+		}
+	}
+	switch {
+	case pr.stuck:
+		pr.pool.notice(fmt.Errorf("worker %d did not answer in time and was ended", pr.pid))
+	case waiting > 0 || how.Signal != "" || how.Code != 0:
+		pr.pool.notice(fmt.Errorf("worker %d ended with %d tasks unanswered: %w", pr.pid, waiting, how))
+	}
+	if pr.junk > 1 { // the first was told
+		pr.pool.notice(fmt.Errorf("worker %d printed %d lines that answer nothing", pr.pid, pr.junk))
+	}
+	return pr.answers > 0
+}
+
+// talk writes questions to the process, all that wait in one write, until it
+// must get no more.
+func (pr *process) talk(first *call) {
+	var text []byte
+	batch := make([]*call, 0, cap(pr.room))
+	pr.room <- struct{}{}
+	for next := first; next != nil; next = pr.next() {
+		batch = pr.accept(batch[:0], next)
+		for more := pr.nextAtOnce(); more != nil; more = pr.nextAtOnce() {
+			batch = pr.accept(batch, more)
+		}
+		text = text[:0]
+		for _, c := range batch {
+			text = append(append(text, c.Line...), '\n')
+		}
+		n, err := pr.stdin.Write(text)
+		if err != nil {
+			pr.retire()
+			pr.takeBack(batch, n)
+			return
+		}
+		if cap(text) > maxText {
+			text = nil // it was large for once
+		}
+	}
+}
+
+// maxText is how much memory for writing a process keeps.
+const maxText = 256 << 10
+
+// next blocks for a question, and returns nil when there must be no more.
+func (pr *process) next() *call {
+	select {
+	case <-pr.retired:
+		return nil
+	case <-pr.pool.closing:
+		return nil
+	case pr.room <- struct{}{}:
+	}
+	select {
+	case c := <-pr.pool.calls:
+		return c
+	case <-pr.retired:
+	case <-pr.pool.closing:
+	}
+	<-pr.room
+	return nil
+}
+
+// nextAtOnce returns a question that waits already, if there is room for it.
+func (pr *process) nextAtOnce() *call {
+	select {
+	case pr.room <- struct{}{}:
+	default:
+		return nil
+	}
+	select {
+	case c := <-pr.pool.calls:
+		return c
+	default:
+		<-pr.room
+		return nil
+	}
+}
+
+var errTwice = errors.New("a task of this id is being answered already")
+
+// accept makes the process the one that has the question.
+func (pr *process) accept(batch []*call, c *call) []*call {
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	if _, twice := pr.asked[c.ID]; twice {
+		<-pr.room
+		c.events <- event{err: errTwice}
+		return batch
+	}
+	c.events <- event{by: pr}
+	pr.asked[c.ID] = c
+	return append(batch, c)
+}
+
+// takeBack gives back the questions of a batch of which nothing was written:
+// another process may have them, and nothing is done twice.
+func (pr *process) takeBack(batch []*call, written int) {
+	for _, c := range batch {
+		if written <= 0 && pr.take(c) {
+			c.events <- event{err: errAgain}
+		}
+		written -= len(c.Line) + 1
+	}
+}
+
+// take removes a question that the process still has.
+func (pr *process) take(c *call) bool {
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	if pr.asked[c.ID] != c {
+		return false
+	}
+	delete(pr.asked, c.ID)
+	<-pr.room
+	return true
+}
+
+// abandon gives a question up. What the process does about it nobody knows, so
+// it gets no more. It reports false when the answer has just come.
+func (pr *process) abandon(c *call) bool {
+	pr.mu.Lock()
+	mine := pr.asked[c.ID] == c
+	if mine {
+		pr.asked[c.ID], pr.stuck = nil, true
+	}
+	pr.mu.Unlock()
+	if mine {
+		pr.retire() // before there is room
+		<-pr.room
+	}
+	return mine
+}
