@@ -14,7 +14,7 @@ import (
 // subreaper: the runs' own processes, and the orphans that come to it when a
 // process of a run dies before its children. A nil one has no members.
 type family struct {
-	bearing sync.RWMutex // held for reading while a child is born and not noted
+	bearing sync.Mutex // held while a child is born and not noted: guards our mark
 
 	mu   sync.Mutex // guards runs, and lists of children: none goes while they are read
 	runs map[int]*attempt
@@ -28,8 +28,9 @@ func (f *family) bear(r *attempt, start func() error) error {
 	if f == nil {
 		return start()
 	}
-	f.bearing.RLock()
-	defer f.bearing.RUnlock()
+	f.bearing.Lock() // the kernel starts one after another anyway
+	defer f.bearing.Unlock()
+	r.mark = newMark()
 	if err := start(); err != nil {
 		return err
 	}
@@ -96,20 +97,15 @@ func (f *family) left(r *attempt, all []entry) []entry {
 	return only(all, func(e entry) bool { return theirs[e.PID] })
 }
 
-// owner returns the run that a process belongs to. An orphan that left its
-// session and cleared its environment tells nothing: it is taken for one of
-// ending once no other run is left that could have started it.
+// owner returns the run that a process belongs to. An orphan of which nothing
+// tells, where there are no marks, is taken for one of ending once no other run
+// is left that could have started it.
 func (f *family) owner(e entry, ending *attempt) *attempt {
+	mark := markOf(e.PID)
+	dir, _ := environ(e.PID, DirVariable)
 	for pid, r := range f.runs {
-		if e.in(pid) && f.runs[e.PID] == nil {
+		if e.in(pid) || mark != 0 && mark == r.mark || dir == r.spec.Dir {
 			return r
-		}
-	}
-	if mark, ok := environ(e.PID, DirVariable); ok {
-		for _, r := range f.runs {
-			if r.spec.Dir == mark {
-				return r
-			}
 		}
 	}
 	if e.Parent != os.Getpid() {

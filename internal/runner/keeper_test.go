@@ -3,8 +3,11 @@ package runner_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,7 +19,9 @@ import (
 
 // keepRuns is what the test binary does as a keeper.
 func keepRuns() {
-	if err := runner.Keep(context.Background(), os.Args[2], os.Args[3]); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
+	defer stop()
+	if err := runner.Keep(ctx, os.Args[2], os.Args[3]); err != nil {
 		panic(err)
 	}
 }
@@ -144,7 +149,8 @@ func keeperOf(t *testing.T, p runner.Process) int {
 
 func TestARunWhoseKeeperIsKilledIsLostAndLeavesNothing(t *testing.T) {
 	k := keepers(t, t.TempDir(), "a")
-	s := playing(t, "hang, and say so")
+	s := playing(t, "grows a tree and stays")
+	s.Grace = 50 * time.Millisecond
 	var self runner.Process
 	got, err := k.Run(t.Context(), s, func(p runner.Process) {
 		self = p
@@ -154,8 +160,116 @@ func TestARunWhoseKeeperIsKilledIsLostAndLeavesNothing(t *testing.T) {
 	if err != nil || got.Cause != runner.Lost || got.Code != -1 {
 		t.Errorf("Run = %+v, %v; want cause %s", got, err, runner.Lost)
 	}
-	if runner.Alive(self) {
-		t.Error("the process of the lost run is alive")
+	if left := inside(t, s.Dir); runner.Alive(self) || len(left) > 0 {
+		t.Errorf("left over of the lost run: %v", left)
+	}
+	if got := keptRun(t, k, playing(t, "exit3")); got.Code != 3 {
+		t.Errorf("the next Run = %+v; want status 3, by a new keeper", got)
+	}
+}
+
+func TestTwoWhoStartAKeeperShareIt(t *testing.T) {
+	dir := t.TempDir()
+	var starting sync.WaitGroup
+	found := make([]int, 4)
+	for i := range found {
+		k := keepers(t, dir, "a")
+		s := playing(t, "hang, and say so")
+		starting.Go(func() { found[i] = keeperOf(t, detached(t, k, s)) })
+		t.Cleanup(func() { endRun(t, k, s.Dir) })
+	}
+	starting.Wait()
+	for _, pid := range found {
+		if pid != found[0] {
+			t.Errorf("keepers %v; want one", found)
+		}
+	}
+}
+
+func endRun(t *testing.T, k *runner.Keepers, dir string) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	stop()
+	if _, _, err := k.Await(ctx, dir); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAKeeperLeavesWithItsLastClientAndTakesItsFilesAlong(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), strings.Repeat("long/", 40)) // longer than an address may be
+	k, err := runner.OpenKeepers(dir, "a", []string{"keeper", "keeper"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keptRun(t, k, playing(t, "exit3"))
+	if err := k.Close(); err != nil {
+		t.Error(err)
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
+		t.Errorf("in the directory are %v, %v; want nothing", files, err)
+	}
+}
+
+func TestAKeeperHoldsNothingOfFinishedRuns(t *testing.T) {
+	k := keepers(t, t.TempDir(), "a")
+	resident := playing(t, "hang, and say so")
+	keeper := keeperOf(t, detached(t, k, resident))
+	defer endRun(t, k, resident.Dir)
+	descriptors := func() int {
+		t.Helper()
+		keptRun(t, k, playing(t, "leaves a child"))
+		fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", keeper))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(fds)
+	}
+	before := descriptors()
+	for range 20 {
+		descriptors()
+	}
+	if after := descriptors(); after > before {
+		t.Errorf("the keeper has %d descriptors after 20 runs; want %d", after, before)
+	}
+}
+
+func TestAVoidRunIsNeverStarted(t *testing.T) {
+	k := keepers(t, t.TempDir(), "a")
+	s := playing(t, "exit3")
+	for range 2 {
+		if !runner.Void(s.Dir) {
+			t.Fatal("Void(nothing was started) = false")
+		}
+	}
+	if _, ok := errors.AsType[*runner.SpawnError](second(k.Run(t.Context(), s, nil))); !ok {
+		t.Error("a run that was void was started")
+	}
+	s = playing(t, "exit3")
+	keptRun(t, k, s)
+	if runner.Void(s.Dir) {
+		t.Error("Void(a run that was) = true")
+	}
+}
+
+func TestTextReachesAKeeperByteByByte(t *testing.T) {
+	k := keepers(t, t.TempDir(), "a")
+	s := playing(t, "environ")
+	s.Env = append(s.Env, "ODD=\xff\xfe\x01 <&>")
+	keptRun(t, k, s)
+	if got := read(t, s, runner.StdoutFile); !strings.Contains(got, "ODD=\xff\xfe\x01 <&>\n") {
+		t.Errorf("the environment is %q; want the odd bytes in it", got)
+	}
+}
+
+func TestAKeeperThatIsToldToStopEndsItsRuns(t *testing.T) {
+	k := keepers(t, t.TempDir(), "a")
+	s := playing(t, "hang, and say so")
+	got, err := k.Run(t.Context(), s, func(p runner.Process) {
+		wait(filepath.Join(s.Dir, "ready"))
+		unix.Kill(keeperOf(t, p), unix.SIGTERM)
+	})
+	if err != nil || got.Cause != runner.Interrupted {
+		t.Errorf("Run = %+v, %v; want cause %s", got, err, runner.Interrupted)
 	}
 	if got := keptRun(t, k, playing(t, "exit3")); got.Code != 3 {
 		t.Errorf("the next Run = %+v; want status 3, by a new keeper", got)

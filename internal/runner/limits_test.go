@@ -71,3 +71,23 @@ func TestTheNextLookIsAtTheNearestLimit(t *testing.T) {
 		}
 	}
 }
+
+func TestWhoHasAnsweredHasToExit(t *testing.T) {
+	answer := filepath.Join(t.TempDir(), "result.json")
+	l := limited(t, Spec{ExitTimeout: time.Minute, Answer: answer})
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(answer, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect(t, l, time.Hour, "")
+	write("")
+	expect(t, l, 2*time.Hour, "") // empty is no answer
+	write("{")
+	expect(t, l, 3*time.Hour, "")
+	write("{}") // still at it
+	expect(t, l, 3*time.Hour+59*time.Second, "")
+	expect(t, l, 3*time.Hour+118*time.Second, "")
+	expect(t, l, 3*time.Hour+119*time.Second, ExitTimeout)
+}

@@ -23,6 +23,7 @@ type Meta struct {
 	Argv      []string  `json:"argv"` // the command resolved to a path
 	Cwd       string    `json:"cwd"`
 	Process   Process   `json:"process"`
+	Mark      uint64    `json:"mark,omitempty"` // what all processes of the run inherit
 	StartedAt time.Time `json:"started_at"`
 }
 

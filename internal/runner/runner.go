@@ -113,6 +113,7 @@ type attempt struct {
 	argv    []string // as started: the command is resolved
 	process *os.Process
 	self    Process
+	mark    mark
 	output  output
 	began   time.Time
 	ended   time.Time // when the process itself was gone
@@ -220,7 +221,7 @@ func (r *attempt) left() []entry {
 }
 
 func (r *attempt) meta() Meta {
-	return Meta{Argv: r.argv, Cwd: r.spec.Cwd, Process: r.self, StartedAt: r.began}
+	return Meta{Argv: r.argv, Cwd: r.spec.Cwd, Process: r.self, Mark: uint64(r.mark), StartedAt: r.began}
 }
 
 func (r *attempt) close() {

@@ -11,7 +11,7 @@ import (
 )
 
 // Sweep ends what is left of the run in dir whose daemon is gone: SIGTERM, and
-// SIGKILL after the grace. It finds the processes by the run's environment, and
+// SIGKILL after the grace. It finds the processes by the run's environment and mark, and
 // by the session of the process in meta.json while that one lives; a number
 // that was given to somebody else since is never signalled. It returns what it
 // found, and with it an error when meta.json cannot be read.
@@ -23,8 +23,11 @@ func Sweep(dir string, grace time.Duration) ([]Survivor, error) {
 	}
 	left := func() []entry {
 		return only(processes(), func(e entry) bool {
-			mark, _ := environ(e.PID, DirVariable)
-			return e.PID != os.Getpid() && (leader > 0 && e.in(leader) || mark == dir)
+			if e.PID == os.Getpid() {
+				return false
+			}
+			named, _ := environ(e.PID, DirVariable)
+			return leader > 0 && e.in(leader) || named == dir || meta.Mark != 0 && markOf(e.PID) == mark(meta.Mark)
 		})
 	}
 	return end(left, time.Now().Add(grace)), err

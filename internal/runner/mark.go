@@ -1,0 +1,56 @@
+package runner
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// A mark tells the processes of one run from all others, whatever they do to
+// their session, parents and environment: it is a limit that every process
+// inherits and none has a reason to change, on the time that a real-time thread
+// may run without a pause. Marks are upwards of a hundred years, so they limit
+// nothing. Zero is no mark.
+type mark uint64
+
+const (
+	markBase = 1 << 52 // microseconds
+	markBits = 61      // of chance above it: no two runs share a mark
+)
+
+// newMark sets a mark for the processes that this one starts from now on, until
+// it sets another. It returns zero where it may not.
+func newMark() mark {
+	var now unix.Rlimit
+	if unix.Prlimit(0, unix.RLIMIT_RTTIME, nil, &now) != nil {
+		return 0
+	}
+	now.Cur = markBase + rand.Uint64N(1<<markBits)
+	if unix.Prlimit(0, unix.RLIMIT_RTTIME, &now, nil) != nil {
+		return 0
+	}
+	return mark(now.Cur)
+}
+
+// markOf returns the mark of a process, or zero.
+func markOf(pid int) mark {
+	limits, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/limits")
+	if err != nil {
+		return 0 // gone, or somebody else's
+	}
+	_, rest, _ := bytes.Cut(limits, []byte("Max realtime timeout"))
+	line, _, _ := strings.Cut(string(rest), "\n")
+	fields := strings.Fields(line)
+	if len(fields) == 0 {
+		return 0
+	}
+	n, err := strconv.ParseUint(fields[0], 10, 64)
+	if err != nil || n < markBase {
+		return 0 // "unlimited", or somebody's real limit
+	}
+	return mark(n)
+}
