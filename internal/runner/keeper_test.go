@@ -275,3 +275,17 @@ func TestAKeeperThatIsToldToStopEndsItsRuns(t *testing.T) {
 		t.Errorf("the next Run = %+v; want status 3, by a new keeper", got)
 	}
 }
+
+func TestHowARunEndedIsKnownAlsoWhenItCannotBeWritten(t *testing.T) {
+	k := keepers(t, t.TempDir(), "a")
+	s := playing(t, "exit3")
+	if err := os.Mkdir(filepath.Join(s.Dir, runner.ExitFile+".tmp"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := k.Run(t.Context(), s, nil); err == nil || got.Code != 3 {
+		t.Errorf("Run = %+v, %v; want status 3 and an error", got, err)
+	}
+	if got, known, err := k.Await(t.Context(), s.Dir); err != nil && !known || got.Code != 3 {
+		t.Errorf("Await = %+v, %v, %v; want status 3", got, known, err)
+	}
+}

@@ -44,8 +44,8 @@ func (l *line) greet(ctx context.Context) error {
 	if err := l.in.Decode(&h); err != nil {
 		return fmt.Errorf("%w: %w", errBroken, err)
 	}
-	if h.Protocol != protocol {
-		return fmt.Errorf("the keeper of build %s, process %d, speaks version %d of the protocol", h.Build, h.PID, h.Protocol)
+	if h.Protocol < protocol {
+		return errors.New("what is connected is no keeper")
 	}
 	return l.conn.SetReadDeadline(time.Time{})
 }

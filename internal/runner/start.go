@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,9 +35,7 @@ func (s Spec) start(ctx context.Context, f *family) (*attempt, error) {
 	if !filepath.IsAbs(s.Dir) {
 		return nil, fmt.Errorf("run directory %q is not absolute", s.Dir)
 	}
-	if s.Cwd == "" {
-		s.Cwd = s.Dir
-	}
+	s.Cwd = cmp.Or(s.Cwd, s.Dir)
 	path, err := s.program()
 	if err != nil {
 		return nil, err

@@ -81,39 +81,36 @@ func pidOf(path string) (pid int) {
 
 func TestAnEndedRunLeavesNothingOfItsTree(t *testing.T) {
 	k := keepers(t, t.TempDir(), "a")
-	other := playing(t, "says so, is told, exits 7")
-	detached(t, k, other) // a neighbour that none of it may touch
+	neighbour := playing(t, "says so, is told, exits 7")
+	detached(t, k, neighbour) // none of it may touch this one
 	for _, test := range []struct {
-		name, role string
-		set        func(*runner.Spec, context.CancelCauseFunc)
-		want       runner.Cause
+		role    string
+		timeout time.Duration
+		want    runner.Cause
 	}{
-		{"at its own exit", "grows a tree", func(*runner.Spec, context.CancelCauseFunc) {}, ""},
-		{"at its timeout", "grows a tree and stays", func(s *runner.Spec, _ context.CancelCauseFunc) { s.Timeout = 2 * time.Second }, runner.Timeout},
-		{"when stopped", "grows a tree and stays", nil, runner.Interrupted},
+		{"grows a tree", 0, ""},
+		{"grows a tree and stays", 2 * time.Second, runner.Timeout},
+		{"grows a tree and stays", 0, runner.Interrupted},
 	} {
 		s := playing(t, test.role)
-		s.Grace = 50 * time.Millisecond
+		s.Grace, s.Timeout = 50*time.Millisecond, test.timeout
 		ctx, stop := context.WithCancelCause(t.Context())
-		if test.set != nil {
-			test.set(&s, stop)
-		}
 		got, err := k.Run(ctx, s, func(runner.Process) {
 			wait(filepath.Join(s.Dir, "ready"))
-			if test.set == nil {
+			if test.want == runner.Interrupted {
 				stop(errors.New("cancelled"))
 			}
 		})
 		stop(nil)
 		if err != nil || got.Cause != test.want || len(got.Survivors) != 3 {
-			t.Errorf("%s: Run = %+v, %v; want cause %q and 3 survivors", test.name, got, err, test.want)
+			t.Errorf("Run(%s) = %+v, %v; want cause %q and 3 survivors", test.role, got, err, test.want)
 		}
 		if left := inside(t, s.Dir); len(left) > 0 {
-			t.Errorf("%s: left over: %v", test.name, left)
+			t.Errorf("Run(%s), cause %q: left over: %v", test.role, test.want, left)
 		}
 	}
-	tell(t, other)
-	if got, _, err := k.Await(t.Context(), other.Dir); err != nil || got.Code != 7 || len(got.Survivors) > 0 {
+	tell(t, neighbour)
+	if got, _, err := k.Await(t.Context(), neighbour.Dir); err != nil || got.Code != 7 || len(got.Survivors) > 0 {
 		t.Errorf("the neighbour ended with %+v, %v; want status 7", got, err)
 	}
 }

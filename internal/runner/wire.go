@@ -7,8 +7,11 @@ import (
 	"time"
 )
 
-// protocol is the version of what a keeper and its clients say to each other.
-// Members may be added without changing it: who does not know them ignores them.
+// protocol is the version of what a keeper and its clients say to each other. A
+// client starts runs only with a keeper of its own build, and awaits them with
+// any: so every later version has to understand a version 1 Await and Stop, and
+// answer them with the reports of version 1. Whatever else it may add is ignored
+// by those who do not know it.
 const protocol = 1
 
 // A hello is the first thing a keeper says to whoever connects.
