@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
 )
@@ -52,6 +53,7 @@ func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, o Outcome) {
 	if err != nil || !moved {
 		return // logged by insist; or somebody ended the task before
 	}
+	fault.Point("result-recorded")
 	row.State, row.Status, row.Kind = ledger.Done, change.Status, change.Kind
 	ctx = context.WithoutCancel(ctx)
 	d.settle(ctx, row)
@@ -88,6 +90,7 @@ func (d *Dispatcher) again(ctx context.Context, row ledger.Task, o Outcome) bool
 	if err != nil {
 		return true // the run directory still says what happened
 	}
+	fault.Point("retry-held")
 	if moved {
 		d.proceed(context.WithoutCancel(ctx), next)
 	}

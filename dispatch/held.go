@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 )
 
@@ -144,6 +145,7 @@ func (d *Dispatcher) apply(ctx context.Context, row ledger.Task, t envelope.Task
 	if err != nil || !moved {
 		return err
 	}
+	fault.Point("moved")
 	d.proceed(ctx, next)
 	return nil
 }
