@@ -1,0 +1,103 @@
+package torture_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A site is one mailbox with everything around it, in a directory that is kept
+// when the test fails.
+type site struct {
+	dir   string
+	binds []bind
+}
+
+// A bind is one agent of the configuration: its id is the part it plays.
+type bind struct {
+	part        string
+	concurrency int
+	retries     int
+}
+
+var cast = []bind{
+	{"fast", 4, 0}, {"slow", 4, 0}, {"crash", 2, 0}, {"fork", 2, 0}, {"again", 2, 3}, {"file", 2, 0},
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "torture-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{dir: dir, binds: cast}
+	for _, name := range []string{"box", "box/tasks", "box/results", "state"} {
+		err = errors.Join(err, os.Mkdir(s.path(name), 0o700))
+	}
+	err = errors.Join(err, os.WriteFile(s.path("config.yaml"), s.config(), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		s.end()
+		if t.Failed() {
+			t.Logf("seed %d; the evidence is kept in %s", *seed, dir)
+			return
+		}
+		_ = os.RemoveAll(dir)
+	})
+	return s
+}
+
+func (s *site) path(name string) string   { return filepath.Join(s.dir, name) }
+func (s *site) tasks(name string) string  { return s.path("box/tasks/" + name) }
+func (s *site) result(name string) string { return s.path("box/results/" + name + ".json") }
+
+const maxLine = 128 << 10
+
+func (s *site) config() []byte {
+	var text strings.Builder
+	fmt.Fprintf(&text, "root: %s\nstate_dir: %s\n", s.path("box"), s.path("state"))
+	fmt.Fprintf(&text, "log: {format: json, level: info}\nintake: {rescan: 200ms, max_line_bytes: %d}\nlimits: {concurrency: 12}\nagents:\n", maxLine)
+	for _, b := range s.binds {
+		fmt.Fprintf(&text, "  - {id: %s, concurrency: %d, retries: %d, exec: {command: [%s, agent, %s, %s]}}\n",
+			b.part, b.concurrency, b.retries, os.Args[0], b.part, s.path("diary"))
+	}
+	return []byte(text.String())
+}
+
+// processes lists what runs on this machine for this site: those that have
+// its directory in their environment or in their arguments.
+func (s *site) processes() (agents, others []int) {
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		panic(err)
+	}
+	for _, dir := range dirs {
+		var pid int
+		fmt.Sscan(filepath.Base(dir), &pid)
+		environ, _ := os.ReadFile(dir + "/environ") // one that is gone or a stranger's is none of ours
+		command, _ := os.ReadFile(dir + "/cmdline")
+		switch {
+		case pid == os.Getpid() || len(command) == 0: // us, or dead and not reaped
+		case strings.Contains(string(environ), "MAILBOX_RUN_DIR="+s.dir):
+			agents = append(agents, pid)
+		case strings.Contains(string(command), s.dir):
+			others = append(others, pid)
+		}
+	}
+	return agents, others
+}
+
+// end kills what a failed test has left.
+func (s *site) end() {
+	agents, others := s.processes()
+	for _, pid := range append(agents, others...) {
+		if p, err := os.FindProcess(pid); err == nil {
+			_ = p.Kill()
+		}
+	}
+}
