@@ -47,9 +47,10 @@ func (b *Box) Lock() error {
 	return nil
 }
 
-// letGo is how long the lock of a dead process is waited for. A child that it
-// was just starting has its descriptors until it executes its program.
-const letGo = 5 * time.Second
+// letGo is how long the lock of somebody who is not to be found is waited for.
+// A child that a killed process was just starting has its descriptors until it
+// executes its program.
+const letGo = 2 * time.Second
 
 func flock(root *os.Root, path string) (*os.File, error) {
 	dir, err := root.Open(".")
@@ -66,15 +67,15 @@ func flock(root *os.Root, path string) (*os.File, error) {
 			return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), dir.Close())
 		}
 		pid := holder(dir)
-		if pid == 0 || lives(pid) || time.Since(began) > letGo {
+		if lives(pid) || time.Since(began) > letGo {
 			return nil, errors.Join(&LockedError{Root: path, PID: pid}, dir.Close())
 		}
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// lives reports whether there is a process of that number.
-func lives(pid int) bool { return !errors.Is(unix.Kill(pid, 0), unix.ESRCH) }
+// lives reports whether there is a process of that number; 0 is none.
+func lives(pid int) bool { return pid > 0 && !errors.Is(unix.Kill(pid, 0), unix.ESRCH) }
 
 // sweep removes temporary files: who holds the lock is the only one to have any.
 func sweep(root *os.Root) error {
