@@ -41,6 +41,12 @@ func places(t *testing.T) dispatch.Parts {
 // remember writes a revision down as an earlier daemon left it.
 func remember(t *testing.T, l *ledger.Ledger, row ledger.Task) ledger.Task {
 	t.Helper()
+	return rememberOf(t, l, row, runner.Boot())
+}
+
+// rememberOf does so for a boot of the machine.
+func rememberOf(t *testing.T, l *ledger.Ledger, row ledger.Task, boot string) ledger.Task {
+	t.Helper()
 	raw := fmt.Sprintf(`{"schema_version":"1.0","task_id":%q,"requester_id":"r","target_agent":"a","target_role":"executor",`+
 		`"task_type":"work","description":"d","input":{"refs":[],"payload":{"revision":%d}}}`, row.ID, row.Revision)
 	task, findings := envelope.DecodeTask([]byte(raw), envelope.Strict)
@@ -50,7 +56,7 @@ func remember(t *testing.T, l *ledger.Ledger, row ledger.Task) ledger.Task {
 	row.Hash, row.Dialect, row.Agent, row.Requester, row.Received = task.Hash, "ainl", "a", "r", time.Now()
 	err := l.Update(t.Context(), func(tx *ledger.Tx) (err error) {
 		if row.Seq, err = tx.Add(row, []byte(raw)); err == nil && row.Attempt > 0 {
-			err = tx.StartRun(ledger.Run{Task: row.Seq, Attempt: row.Attempt, ID: "run", Intent: time.Now()})
+			err = tx.StartRun(ledger.Run{Task: row.Seq, Attempt: row.Attempt, ID: "run", Intent: time.Now(), Boot: boot})
 		}
 		return err
 	})
@@ -73,6 +79,7 @@ func obliging(ran chan<- dispatch.Job) dispatch.Agents {
 		Limit:   func(string) int { return 9 },
 		Reruns:  func(string) bool { return true },
 		Retries: func(string) int { return 0 },
+		Backoff: func(string) time.Duration { return time.Second },
 	}
 }
 
@@ -156,5 +163,30 @@ func TestATaskReplacedWhileItRestsIsNotWaitedFor(t *testing.T) {
 	}
 	if err := d.Idle(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestAnIntentCountsAsStartedAfterAReboot(t *testing.T) {
+	for boot, want := range map[string]string{runner.Boot(): "run", "an earlier one": "recovered"} {
+		parts := places(t)
+		rememberOf(t, parts.Ledger, ledger.Task{ID: "x", Revision: 1, State: ledger.Running, Attempt: 1}, boot)
+		if _, err := parts.State.MakeRunDir("x", 1, 1); err != nil {
+			t.Fatal(err)
+		}
+		became := make(chan string, 9)
+		agents := obliging(make(chan dispatch.Job, 9))
+		agents.HasDir = func(string) bool { return true } // with nothing in them: it never began, or nothing was synced
+		agents.Run = func(_ context.Context, j dispatch.Job, _ func(runner.Process)) dispatch.Outcome {
+			became <- "run"
+			return outcome(j)
+		}
+		agents.Recover = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+			became <- "recovered"
+			return outcome(j)
+		}
+		serve(t, parts, agents, 1)
+		if got := <-became; got != want {
+			t.Errorf("an intent of boot %q was %s; want it %s", boot, got, want)
+		}
 	}
 }

@@ -135,7 +135,7 @@ func (d *Dispatcher) intend(ctx context.Context, row ledger.Task, j Job) (ledger
 		if err != nil || !moved {
 			return err
 		}
-		if err := tx.StartRun(ledger.Run{Task: row.Seq, Attempt: j.Attempt, ID: j.RunID, Intent: time.Now()}); err != nil {
+		if err := tx.StartRun(ledger.Run{Task: row.Seq, Attempt: j.Attempt, ID: j.RunID, Intent: time.Now(), Boot: runner.Boot()}); err != nil {
 			return err
 		}
 		return tx.Log(event(row, "task.started", map[string]any{"attempt": j.Attempt, "run_id": j.RunID}))

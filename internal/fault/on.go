@@ -13,8 +13,9 @@ import (
 
 // The environment that steers a process built with the tag.
 const (
-	killAt  = "MAILBOXD_FAULT"     // "name:n": SIGKILL ourselves at the n-th crossing of that point
-	logFile = "MAILBOXD_FAULT_LOG" // one line is appended to this file for each crossing
+	killAt  = "MAILBOXD_FAULT"      // "name:n": SIGKILL ourselves at the n-th crossing of that point
+	bootID  = "MAILBOXD_FAULT_BOOT" // what to take for the id of the machine's boot
+	logFile = "MAILBOXD_FAULT_LOG"  // one line is appended to this file for each crossing
 )
 
 // tally counts the crossings of this process.
@@ -56,4 +57,13 @@ func note(what, name string) {
 	}
 	defer file.Close()
 	fmt.Fprintf(file, "%s %s %d\n", what, name, os.Getpid())
+}
+
+// Boot returns the id of the machine's boot, or of the one that is to be
+// played: a machine cannot be restarted for a test.
+func Boot(id string) string {
+	if played := os.Getenv(bootID); played != "" {
+		return played
+	}
+	return id
 }
