@@ -111,6 +111,7 @@ func (d *Dispatcher) rebooted(ctx context.Context, row ledger.Task) (bool, error
 // restoreResults puts result files back that are missing although the ledger
 // has them. It goes through the whole history in the background.
 func (d *Dispatcher) restoreResults(ctx context.Context) {
+	defer d.queue.done()
 	for after := int64(0); ctx.Err() == nil; {
 		rows, err := d.Ledger.Finals(ctx, after, page)
 		if err != nil {

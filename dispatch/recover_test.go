@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -187,6 +188,30 @@ func TestAnIntentCountsAsStartedAfterAReboot(t *testing.T) {
 		serve(t, parts, agents, 1)
 		if got := <-became; got != want {
 			t.Errorf("an intent of boot %q was %s; want it %s", boot, got, want)
+		}
+	}
+}
+
+func TestIdleWaitsForMissingResultsToBePutAgain(t *testing.T) {
+	parts := places(t)
+	for n := range 50 {
+		row := remember(t, parts.Ledger, ledger.Task{ID: envelope.ID(fmt.Sprint("x", n)), Revision: 1, State: ledger.Queued})
+		err := parts.Ledger.Update(t.Context(), func(tx *ledger.Tx) error {
+			_, err := tx.Move(row.Seq, row.State, 0, ledger.Change{To: ledger.Done, Status: envelope.OK, Result: []byte("the result")})
+			return errors.Join(err, tx.MarkSettled(row.Seq))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := serve(t, parts, obliging(make(chan dispatch.Job, 9)), 1)
+	d.Look(t.Context())
+	if err := d.Idle(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for n := range 50 {
+		if id := envelope.ID(fmt.Sprint("x", n)); !parts.Box.HasResult(id) {
+			t.Errorf("%s has no result file although the dispatcher is idle", id)
 		}
 	}
 }

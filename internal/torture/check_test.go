@@ -30,11 +30,7 @@ func (s *site) check(t *testing.T, b *book) {
 			t.Errorf("task %s: %v", p.id, err)
 		}
 	}
-	for key, e := range runs {
-		if err := e.judge(); err != nil {
-			t.Errorf("%s v%d: %v", key.id, key.version, err)
-		}
-	}
+	s.checkDiary(t)
 	for path, want := range b.strays {
 		if got, err := os.ReadFile(path); err != nil || string(got) != want {
 			t.Errorf("foreign file %s: %q, %v; want it untouched", path, got, err)
@@ -78,6 +74,20 @@ func judgeRun(p promise, r envelope.Result, latest execution) error {
 		return nil
 	}
 	return fmt.Errorf("%s, %s %q, %q after %d runs; want the answer %q", r.Status, r.Error.Kind, r.Error.Message, r.Output.Summary, latest.began, want)
+}
+
+// checkDiary looks for what was executed twice.
+func (s *site) checkDiary(t *testing.T) {
+	t.Helper()
+	runs, err := s.diary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, e := range runs {
+		if err := e.judge(); err != nil {
+			t.Errorf("%s v%d: %v", key.id, key.version, err)
+		}
+	}
 }
 
 func (s *site) checkLetters(t *testing.T, b *book) {

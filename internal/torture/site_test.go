@@ -14,6 +14,7 @@ import (
 type site struct {
 	dir   string
 	binds []bind
+	boot  string // the boot of the machine to be played; "" for the real one
 }
 
 // A bind is one agent of the configuration: its id is the part it plays.
