@@ -1,6 +1,7 @@
 package torture_test
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -31,6 +32,10 @@ func play(part string, args []string) {
 		time.Sleep(time.Hour)
 		return
 	}
+	if part == "worker" {
+		answerLines()
+		return
+	}
 	text, err := io.ReadAll(os.Stdin)
 	var request heard
 	if err == nil {
@@ -58,6 +63,19 @@ func play(part string, args []string) {
 		return
 	}
 	fmt.Printf(`{"status":"ok","output":{"summary":%q,"actions":[]}}`+"\n", request.words())
+}
+
+// answerLines is a worker: a line for each line.
+func answerLines() {
+	lines := bufio.NewScanner(os.Stdin)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var request heard
+		if err := json.Unmarshal(lines.Bytes(), &request); err != nil {
+			panic(err)
+		}
+		fmt.Printf(`{"task_id":%q,"status":"ok","output":{"summary":%q,"actions":[]}}`+"\n", request.ID, request.words())
+	}
 }
 
 // sign appends one line in one write.

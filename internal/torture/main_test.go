@@ -15,6 +15,7 @@ var (
 	seed     = flag.Uint64("seed", 0, "what chance begins from; 0 takes a new one")
 	kills    = flag.Int("kills", 0, "stop after so many SIGKILLs; 0: when the time is over")
 	soak     = flag.Int("soak", 300, "tasks of the soak")
+	workers  = flag.Bool("workers", false, "soak a worker agent instead of one process per task")
 	daemon   string // the path of a mailboxd built with fault points
 )
 

@@ -22,10 +22,16 @@ type bind struct {
 	part        string
 	concurrency int
 	retries     int
+	worker      bool // a process that stays, and may be asked twice
 }
 
 var cast = []bind{
-	{"fast", 4, 0}, {"slow", 4, 0}, {"crash", 2, 0}, {"fork", 2, 0}, {"again", 2, 3}, {"file", 2, 0},
+	{part: "fast", concurrency: 4},
+	{part: "slow", concurrency: 4},
+	{part: "crash", concurrency: 2},
+	{part: "fork", concurrency: 2},
+	{part: "again", concurrency: 2, retries: 3},
+	{part: "file", concurrency: 2},
 }
 
 func newSite(t *testing.T) *site {
@@ -64,8 +70,13 @@ func (s *site) config() []byte {
 	fmt.Fprintf(&text, "root: %s\nstate_dir: %s\n", s.path("box"), s.path("state"))
 	fmt.Fprintf(&text, "log: {format: json, level: info}\nintake: {rescan: 200ms, max_line_bytes: %d}\nlimits: {concurrency: 12}\nagents:\n", maxLine)
 	for _, b := range s.binds {
-		fmt.Fprintf(&text, "  - {id: %s, concurrency: %d, retries: %d, exec: {command: [%s, agent, %s, %s]}}\n",
-			b.part, b.concurrency, b.retries, os.Args[0], b.part, s.path("diary"))
+		fmt.Fprintf(&text, "  - {id: %s, retries: %d, ", b.part, b.retries)
+		command := fmt.Sprintf("command: [%s, agent, %s, %s]", os.Args[0], b.part, s.path("diary"))
+		if b.worker {
+			fmt.Fprintf(&text, "idempotent: true, backoff: 10ms, worker: {%s, count: 2, in_flight: %d}}\n", command, b.concurrency)
+		} else {
+			fmt.Fprintf(&text, "concurrency: %d, exec: {%s}}\n", b.concurrency, command)
+		}
 	}
 	return []byte(text.String())
 }
