@@ -14,6 +14,7 @@ import (
 // The environment that steers a process built with the tag.
 const (
 	killAt  = "MAILBOXD_FAULT"      // "name:n": SIGKILL ourselves at the n-th crossing of that point
+	once    = "MAILBOXD_FAULT_ONCE" // the first to die makes this file, and nobody dies while it is there
 	bootID  = "MAILBOXD_FAULT_BOOT" // what to take for the id of the machine's boot
 	logFile = "MAILBOXD_FAULT_LOG"  // one line is appended to this file for each crossing
 )
@@ -36,12 +37,26 @@ func Point(name string) {
 	defer tally.mu.Unlock()
 	tally.count[name]++
 	note("crossed", name)
-	if n, err := strconv.Atoi(nth); err != nil || target != name || n != tally.count[name] {
+	if n, err := strconv.Atoi(nth); err != nil || target != name || n != tally.count[name] || !first() {
 		return
 	}
 	note("died", name)
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {} // the signal is on its way, and nothing may follow the point
+}
+
+// first reports whether nobody has died yet: a process that is started again
+// with the same environment is to live.
+func first() bool {
+	path := os.Getenv(once)
+	if path == "" {
+		return true
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_CLOEXEC, 0o600)
+	if err != nil {
+		return false
+	}
+	return file.Close() == nil
 }
 
 // note appends a line. What cannot be noted is not worth a failure of its own:

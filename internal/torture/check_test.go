@@ -38,8 +38,9 @@ func (s *site) check(t *testing.T, b *book) {
 	}
 	s.checkLetters(t, b)
 	s.checkCallbacks(t, b)
-	if agents, _ := s.processes(); len(agents) > 0 {
-		t.Errorf("processes %v of runs are left", agents)
+	agents, _ := s.processes()
+	for _, pid := range agents {
+		t.Errorf("a process of a run is left: %s", describe(pid))
 	}
 }
 
@@ -88,6 +89,17 @@ func (s *site) checkDiary(t *testing.T) {
 			t.Errorf("%s v%d: %v", key.id, key.version, err)
 		}
 	}
+}
+
+// describe says what a process is.
+func describe(pid int) string {
+	dir := fmt.Sprintf("/proc/%d/", pid)
+	command, _ := os.ReadFile(dir + "cmdline")
+	environ, _ := os.ReadFile(dir + "environ")
+	stat, _ := os.ReadFile(dir + "stat")
+	_, run, _ := strings.Cut(string(environ), "MAILBOX_RUN_DIR=")
+	run, _, _ = strings.Cut(run, "\x00")
+	return fmt.Sprintf("%q of %s, stat %.60s", strings.ReplaceAll(string(command), "\x00", " "), run, stat)
 }
 
 func (s *site) checkLetters(t *testing.T, b *book) {
@@ -148,8 +160,8 @@ func (s *site) report(t *testing.T, b *book, sum tally) {
 			}
 		}
 	}
-	t.Logf("seed %d: %d SIGKILLs, %d lives, %d tasks, %d dead letters, %.0f s, %.1f tasks/s, largest daemon %d KiB",
-		*seed, sum.kills, sum.lives, len(b.promises), len(b.letters), took.Seconds(), float64(len(b.promises))/took.Seconds(), sum.peak)
+	t.Logf("seed %d: %d SIGKILLs and %d of the keeper, %d lives, %d tasks, %d dead letters, %.0f s, %.1f tasks/s, largest daemon %d KiB",
+		*seed, sum.kills, sum.keepers, sum.lives, len(b.promises), len(b.letters), took.Seconds(), float64(len(b.promises))/took.Seconds(), sum.peak)
 	t.Logf("%d executions; %d tasks ended as run_lost, %d of them before their agent had done anything", began, lost, void)
 	s.reportPoints(t, sum)
 }
@@ -165,8 +177,8 @@ func (s *site) reportPoints(t *testing.T, sum tally) {
 		t.Fatal(err)
 	}
 	const enough = 20 // rounds over all points, after which each must have been met
-	for _, name := range points {
-		c := crossings[name]
+	for _, p := range points {
+		c, name := crossings[p.name], p.name
 		t.Logf("%-20s crossed %6d times, died there %3d times", name, c.crossed, c.died)
 		if sum.kills > enough*len(points) && (c.crossed == 0 || c.died == 0) {
 			t.Errorf("fault point %s was crossed %d times and died at %d times; want both", name, c.crossed, c.died)

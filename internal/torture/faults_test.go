@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,10 +14,16 @@ import (
 	"strings"
 )
 
+// A point is a place in the source at which a process may die.
+type point struct {
+	name   string
+	keeper bool // it is the keeper that comes by, not the daemon
+}
+
 // faultPoints finds every fault.Point("name") in the source of this module, so
 // that none can be forgotten.
-func faultPoints() ([]string, error) {
-	found := map[string]bool{}
+func faultPoints() ([]point, error) {
+	found := map[point]bool{}
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
@@ -27,17 +34,12 @@ func faultPoints() ([]string, error) {
 		}
 		for node := range ast.Preorder(file) {
 			if name, ok := pointName(node); ok {
-				found[name] = true
+				found[point{name, strings.HasSuffix(filepath.Dir(path), "internal/runner")}] = true
 			}
 		}
 		return nil
 	})
-	var names []string
-	for name := range found {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names, err
+	return slices.SortedFunc(maps.Keys(found), func(a, b point) int { return strings.Compare(a.name, b.name) }), err
 }
 
 func pointName(node ast.Node) (string, bool) {

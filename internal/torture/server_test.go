@@ -19,8 +19,12 @@ type server struct {
 
 // start begins a life; fault is "name:n" or "".
 func (s *site) start(fault string, args ...string) (*server, error) {
+	if err := os.RemoveAll(s.path("died")); err != nil {
+		return nil, err
+	}
 	cmd := exec.Command(daemon, append([]string{"--config", s.path("config.yaml"), "serve"}, args...)...)
 	cmd.Env = append(os.Environ(), "MAILBOXD_FAULT="+fault, "MAILBOXD_FAULT_LOG="+s.path("faults"), "MAILBOXD_FAULT_BOOT="+s.boot,
+		"MAILBOXD_FAULT_ONCE="+s.path("died"),
 		"XDG_RUNTIME_DIR="+s.path("state"), "AINL_AGENT_ROOT=")
 	log, err := os.OpenFile(s.path("log"), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {

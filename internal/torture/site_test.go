@@ -70,10 +70,10 @@ func (s *site) config() []byte {
 	fmt.Fprintf(&text, "root: %s\nstate_dir: %s\n", s.path("box"), s.path("state"))
 	fmt.Fprintf(&text, "log: {format: json, level: info}\nintake: {rescan: 200ms, max_line_bytes: %d}\nlimits: {concurrency: 12}\nagents:\n", maxLine)
 	for _, b := range s.binds {
-		fmt.Fprintf(&text, "  - {id: %s, retries: %d, ", b.part, b.retries)
+		fmt.Fprintf(&text, "  - {id: %s, retries: %d, backoff: 10ms, ", b.part, b.retries)
 		command := fmt.Sprintf("command: [%s, agent, %s, %s]", os.Args[0], b.part, s.path("diary"))
 		if b.worker {
-			fmt.Fprintf(&text, "idempotent: true, backoff: 10ms, worker: {%s, count: 2, in_flight: %d}}\n", command, b.concurrency)
+			fmt.Fprintf(&text, "idempotent: true, worker: {%s, count: 2, in_flight: %d}}\n", command, b.concurrency)
 		} else {
 			fmt.Fprintf(&text, "concurrency: %d, exec: {%s}}\n", b.concurrency, command)
 		}
@@ -107,9 +107,13 @@ func (s *site) processes() (agents, others []int) {
 // end kills what a failed test has left.
 func (s *site) end() {
 	agents, others := s.processes()
-	for _, pid := range append(agents, others...) {
+	kill(append(agents, others...))
+}
+
+func kill(pids []int) {
+	for _, pid := range pids {
 		if p, err := os.FindProcess(pid); err == nil {
-			_ = p.Kill()
+			_ = p.Kill() // it may be gone
 		}
 	}
 }

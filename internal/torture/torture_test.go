@@ -17,6 +17,7 @@ var work sync.WaitGroup
 // A tally says what was done to the daemon.
 type tally struct {
 	lives, kills int
+	keepers      int // SIGKILLs of keepers by us; those at their fault points are in the log
 	peak         int // the most memory a daemon had, in KiB
 	began        time.Time
 }
@@ -75,9 +76,13 @@ func (s *site) killAgainAndAgain(ctx context.Context, sum *tally) error {
 	dice.Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
 	for turn := 0; ctx.Err() == nil && (*kills == 0 || sum.kills < *kills); turn++ {
 		fault, while := "", time.Duration(dice.IntN(400))*time.Millisecond
+		p := points[turn/2%len(points)]
 		if turn%2 == 1 {
-			fault = fmt.Sprintf("%s:%d", points[turn/2%len(points)], nth(dice))
+			fault = fmt.Sprintf("%s:%d", p.name, nth(dice))
 			while = 1500 * time.Millisecond
+		}
+		if turn%2 == 1 && p.keeper || dice.IntN(8) == 0 {
+			sum.keepers += s.killKeepers() // the next one has the fault
 		}
 		if err := s.oneLife(ctx, fault, while, sum); err != nil {
 			return err
@@ -101,6 +106,13 @@ func (s *site) oneLife(ctx context.Context, fault string, while time.Duration, s
 	}
 	sum.kills++
 	return nil
+}
+
+// killKeepers kills what outlives a daemon, and returns how many that were.
+func (s *site) killKeepers() int {
+	_, keepers := s.processes()
+	kill(keepers)
+	return len(keepers)
 }
 
 // settle has the daemon do what is left, in peace.
