@@ -16,12 +16,13 @@ import (
 
 // rows is the import table: a package imports only from rows below its own.
 var rows = [][]string{
-	{"cmd/mailboxd"}, // wiring
+	{"cmd/mailboxd", "internal/torture"},              // wiring, and what tries to break it
 	{"watcher", "internal/api", "internal/mcpserver"}, // doors
 	{"dispatch"},                          // engine
 	{"internal/policy", "internal/agent"}, // parts
 	{"mailbox", "envelope/dialect", "internal/ledger", "internal/runner", "internal/worker", "internal/client"}, // hands
-	{"envelope"}, // words
+	{"envelope"},       // words
+	{"internal/fault"}, // marks for the tests, nothing in an ordinary build
 }
 
 // forbidden narrows the table: the packages on the left never import these,

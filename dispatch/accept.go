@@ -15,7 +15,7 @@ import (
 // is a new request when it was appended, and a duplicate when it was met
 // while a file was read again.
 func (d *Dispatcher) accept(tx *ledger.Tx, c *claim) error {
-	c.fate, c.row = unnamed, ledger.Task{}
+	c.fate, c.row, c.instead = unnamed, ledger.Task{}, ledger.Task{}
 	if c.task.ID == "" {
 		return tx.Log(lineRejected(c))
 	}
@@ -74,7 +74,7 @@ func (d *Dispatcher) revise(tx *ledger.Tx, c *claim, last ledger.Task, found boo
 		waits = true
 	default:
 		waits = last.State == ledger.Received
-		row.Replaces = last.Replaces
+		row.Replaces, c.instead = last.Replaces, last
 		if err := supersede(tx, last); err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 )
 
@@ -85,6 +86,7 @@ func (d *Dispatcher) adopt(ctx context.Context, row ledger.Task, r envelope.Resu
 	if err != nil || !moved {
 		return err
 	}
+	fault.Point("adopted")
 	row.State, row.Status, row.Kind = ledger.Done, r.Status, r.Error.Kind
 	d.log(row).Info().Str("status", string(r.Status)).Msg("result placed by somebody else adopted")
 	d.proceed(ctx, row)

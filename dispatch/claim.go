@@ -20,6 +20,7 @@ type claim struct {
 	refusal []byte // the result to give, if the verdict refuses
 	fate    fate
 	row     ledger.Task // as the ledger has it, when accepted
+	instead ledger.Task // the one it replaces before that has started
 }
 
 // A fate is what the ledger made of a claim.
@@ -123,6 +124,7 @@ func (d *Dispatcher) follow(ctx context.Context, c *claim) {
 		if c.row.State != ledger.Done {
 			log.Info().Int("revision", c.row.Revision).Str("state", string(c.row.State)).Msg("task accepted")
 		}
+		defer d.leave(c.instead)()
 		d.proceed(ctx, c.row)
 	}
 }

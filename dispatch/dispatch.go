@@ -140,6 +140,7 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 	if err := d.recover(work); err != nil {
 		return fmt.Errorf("recover: %w", err)
 	}
+	d.queue.rest() // until restoreResults is done
 	close(d.ready)
 	var running sync.WaitGroup
 	for range d.opts.Workers {
@@ -163,7 +164,7 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 func (d *Dispatcher) Close() error { return d.tail.Close() }
 
 // Idle blocks until nothing is queued, running, being finished or resting
-// before another attempt, or ctx ends. Tasks that wait for somebody else do
+// before another attempt, and no result is missing, or ctx ends. Tasks that wait for somebody else do
 // not count.
 func (d *Dispatcher) Idle(ctx context.Context) error { return d.queue.idle(ctx) }
 

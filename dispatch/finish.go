@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
 )
@@ -52,6 +53,7 @@ func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, o Outcome) {
 	if err != nil || !moved {
 		return // logged by insist; or somebody ended the task before
 	}
+	fault.Point("result-recorded")
 	row.State, row.Status, row.Kind = ledger.Done, change.Status, change.Kind
 	ctx = context.WithoutCancel(ctx)
 	d.settle(ctx, row)
@@ -88,8 +90,11 @@ func (d *Dispatcher) again(ctx context.Context, row ledger.Task, o Outcome) bool
 	if err != nil {
 		return true // the run directory still says what happened
 	}
+	fault.Point("retry-held")
 	if moved {
-		d.proceed(context.WithoutCancel(ctx), next)
+		ctx = context.WithoutCancel(ctx)
+		d.proceed(ctx, next)
+		d.admitNext(ctx, row.ID) // which need not wait for the next attempt
 	}
 	return true
 }
@@ -187,9 +192,45 @@ func (d *Dispatcher) tryAdmitNext(ctx context.Context, id envelope.ID) error {
 	if latest.State != ledger.Received {
 		return nil
 	}
+	earlier := revisions[:len(revisions)-1]
+	free, err := d.clear(ctx, earlier)
+	if err != nil || !free {
+		return err
+	}
+	for _, r := range earlier {
+		defer d.leave(r)()
+	}
 	row, t, findings, err := d.load(ctx, latest.Seq)
 	if err != nil {
 		return err
 	}
 	return d.apply(ctx, row, t, d.judge(t, findings, time.Now()))
+}
+
+// clear ends the revisions that went back to waiting although a later one has
+// come, and reports whether none of them runs.
+func (d *Dispatcher) clear(ctx context.Context, earlier []ledger.Task) (free bool, err error) {
+	err = d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
+		free = true
+		for _, r := range earlier {
+			if r.State == ledger.Done {
+				continue // and stays so; of the others the transaction knows best
+			}
+			now, found, err := tx.Task(r.Seq)
+			if err != nil {
+				return err
+			}
+			switch {
+			case !found || now.State == ledger.Done:
+			case now.State == ledger.Running || now.State == ledger.Review:
+				free = false
+			default:
+				if err := supersede(tx, now); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	return free, err
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 )
 
@@ -46,6 +47,15 @@ func resting(row ledger.Task) bool {
 	return row.State == ledger.Held && slices.Equal(row.Reasons, []ledger.Reason{ledger.Capacity})
 }
 
+// leave forgets that a task was held, if it was. What it returns ends a pause
+// between attempts, and is called when the task's next step is known.
+func (d *Dispatcher) leave(row ledger.Task) (ended func()) {
+	if was, held := d.held.remove(row.Seq); held && resting(was) {
+		return d.queue.done
+	}
+	return func() {}
+}
+
 // proceed does what a task's state asks for. It is the one place where a
 // task enters the queue, whether it was just accepted or is found at start-up.
 func (d *Dispatcher) proceed(ctx context.Context, row ledger.Task) {
@@ -56,9 +66,7 @@ func (d *Dispatcher) proceed(ctx context.Context, row ledger.Task) {
 			return
 		}
 	}
-	if was, held := d.held.remove(row.Seq); held && resting(was) {
-		defer d.queue.done() // after the push: it is never idle in between
-	}
+	defer d.leave(row)() // after the push: it is never idle in between
 	switch row.State {
 	case ledger.Queued:
 		d.alarms.set(row.Seq, row.Deadline)
@@ -144,6 +152,7 @@ func (d *Dispatcher) apply(ctx context.Context, row ledger.Task, t envelope.Task
 	if err != nil || !moved {
 		return err
 	}
+	fault.Point("moved")
 	d.proceed(ctx, next)
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 	"mailboxd/mailbox"
 )
@@ -70,6 +71,7 @@ func (d *Dispatcher) take(ctx context.Context, batch mailbox.Batch) error {
 	if err := d.bury(claims); err != nil {
 		return err
 	}
+	fault.Point("buried")
 	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
 		for _, c := range claims {
 			if err := d.accept(tx, c); err != nil {
@@ -81,6 +83,7 @@ func (d *Dispatcher) take(ctx context.Context, batch mailbox.Batch) error {
 	if err != nil {
 		return err
 	}
+	fault.Point("accepted")
 	for _, c := range claims {
 		d.follow(ctx, c)
 	}

@@ -69,10 +69,14 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 		Task: t, Revision: row.Revision, Attempt: row.Attempt,
 		Dir: d.State.RunDir(row.ID, row.Revision, row.Attempt), Deadline: row.Deadline,
 	}
+	rebooted, err := d.rebooted(ctx, row)
+	if err != nil {
+		return err
+	}
 	switch {
 	case !d.agents.HasDir(row.Agent):
 		job.Dir = ""
-	case runner.Void(job.Dir):
+	case !rebooted && runner.Void(job.Dir):
 		d.log(row).Info().Int("attempt", row.Attempt).Msg("run never began; starting afresh")
 		return d.apply(ctx, row, t, Verdict{Admit: true})
 	}
@@ -88,9 +92,26 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 	return nil
 }
 
+// rebooted reports whether the machine was started again since the run was
+// intended. What its directory does not say then proves nothing: run
+// directories are not synced.
+func (d *Dispatcher) rebooted(ctx context.Context, row ledger.Task) (bool, error) {
+	runs, err := d.Ledger.Runs(ctx, row.Seq)
+	if err != nil {
+		return false, err
+	}
+	for _, run := range runs {
+		if run.Attempt == row.Attempt {
+			return run.Boot != runner.Boot(), nil
+		}
+	}
+	return true, nil // nothing is known of it, so it may have begun
+}
+
 // restoreResults puts result files back that are missing although the ledger
 // has them. It goes through the whole history in the background.
 func (d *Dispatcher) restoreResults(ctx context.Context) {
+	defer d.queue.done()
 	for after := int64(0); ctx.Err() == nil; {
 		rows, err := d.Ledger.Finals(ctx, after, page)
 		if err != nil {

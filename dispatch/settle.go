@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 )
 
@@ -51,6 +52,7 @@ func (d *Dispatcher) show(ctx context.Context, row ledger.Task) error {
 		if err := d.put(ctx, row, result); err != nil {
 			return err
 		}
+		fault.Point("result-put")
 		d.log(row).Info().Str("status", string(row.Status)).Msg("result put")
 	}
 	missed := d.callBack(ctx, row, result)
@@ -63,6 +65,7 @@ func (d *Dispatcher) show(ctx context.Context, row ledger.Task) error {
 		}
 		return tx.MarkDelivered(row.Seq)
 	})
+	fault.Point("put-marked")
 	return errors.Join(err, missed)
 }
 
@@ -123,9 +126,11 @@ func (d *Dispatcher) displace(ctx context.Context, row ledger.Task) error {
 		if err := d.State.PutHistory(row.ID, revision, old); err != nil {
 			return err
 		}
+		fault.Point("displaced-history")
 		if err := d.Box.RemoveResult(row.ID); err != nil {
 			return err
 		}
+		fault.Point("displaced-removed")
 	}
 	return d.Ledger.Update(ctx, func(tx *ledger.Tx) error { return tx.MarkDisplaced(row.Seq) })
 }

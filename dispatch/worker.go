@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
 )
@@ -82,6 +83,7 @@ func (d *Dispatcher) prepare(ctx context.Context, seq int64) (ledger.Task, Job, 
 	if err := d.makeRunDir(&job); err != nil {
 		return row, Job{}, err
 	}
+	fault.Point("run-dir")
 	row, moved, err := d.intend(ctx, row, job)
 	if err != nil || !moved {
 		return row, Job{}, err
@@ -133,7 +135,7 @@ func (d *Dispatcher) intend(ctx context.Context, row ledger.Task, j Job) (ledger
 		if err != nil || !moved {
 			return err
 		}
-		if err := tx.StartRun(ledger.Run{Task: row.Seq, Attempt: j.Attempt, ID: j.RunID, Intent: time.Now()}); err != nil {
+		if err := tx.StartRun(ledger.Run{Task: row.Seq, Attempt: j.Attempt, ID: j.RunID, Intent: time.Now(), Boot: runner.Boot()}); err != nil {
 			return err
 		}
 		return tx.Log(event(row, "task.started", map[string]any{"attempt": j.Attempt, "run_id": j.RunID}))
@@ -141,6 +143,7 @@ func (d *Dispatcher) intend(ctx context.Context, row ledger.Task, j Job) (ledger
 	if err != nil {
 		return row, false, fmt.Errorf("start %s: %w", row.ID, err)
 	}
+	fault.Point("intent")
 	row.State, row.Attempt = ledger.Running, j.Attempt
 	return row, moved, nil
 }

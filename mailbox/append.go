@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"mailboxd/internal/fault"
 )
 
 // ourTasks is the file that Append writes to, the neighbour of AINL's
@@ -175,6 +177,7 @@ func appendLine(dir *os.File, name string, line []byte, sync bool) (offset int64
 		return 0, err
 	}
 	end, err := file.Seek(0, io.SeekCurrent) // where the append really went
+	fault.Point("line-appended")
 	if err == nil && sync {
 		err = file.Sync()
 	}

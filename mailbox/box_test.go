@@ -143,6 +143,18 @@ func TestASecondServerIsToldWhoTheFirstIs(t *testing.T) {
 	}
 }
 
+func TestLockWaitsForTheLastOfAKilledProcess(t *testing.T) {
+	box := open(t)
+	cmd := exec.Command(os.Args[0], box.Path())
+	cmd.Env = append(os.Environ(), "MAILBOX_TEST_PLAYS=die holding")
+	if out, err := cmd.Output(); err != nil || string(out) != "<nil>\n" {
+		t.Fatalf("the first process says %q, %v", out, err)
+	}
+	if err := box.Lock(); err != nil {
+		t.Errorf("Lock after its holder died = %v, want nil", err)
+	}
+}
+
 func TestLockClearsAwayWhatWasLeftHalfDone(t *testing.T) {
 	box := open(t)
 	left := box.Path() + "/.mailboxd/tmp/left"

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -46,21 +47,35 @@ func (b *Box) Lock() error {
 	return nil
 }
 
+// letGo is how long the lock of somebody who is not to be found is waited for.
+// A child that a killed process was just starting has its descriptors until it
+// executes its program.
+const letGo = 2 * time.Second
+
 func flock(root *os.Root, path string) (*os.File, error) {
 	dir, err := root.Open(".")
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
-	err = unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if err == nil {
-		return dir, nil
+	began := time.Now()
+	for {
+		err = unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return dir, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), dir.Close())
+		}
+		pid := holder(dir)
+		if lives(pid) || time.Since(began) > letGo {
+			return nil, errors.Join(&LockedError{Root: path, PID: pid}, dir.Close())
+		}
+		time.Sleep(time.Millisecond)
 	}
-	defer dir.Close()
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return nil, &LockedError{Root: path, PID: holder(dir)}
-	}
-	return nil, fmt.Errorf("lock %s: %w", path, err)
 }
+
+// lives reports whether there is a process of that number; 0 is none.
+func lives(pid int) bool { return pid > 0 && !errors.Is(unix.Kill(pid, 0), unix.ESRCH) }
 
 // sweep removes temporary files: who holds the lock is the only one to have any.
 func sweep(root *os.Root) error {

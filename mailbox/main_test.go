@@ -1,13 +1,16 @@
 package mailbox_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"mailboxd/envelope"
 	"mailboxd/mailbox"
@@ -22,6 +25,15 @@ var cast = map[string]func(args []string){
 		}
 		fmt.Println(err)
 		io.Copy(io.Discard, os.Stdin)
+	},
+	"die holding": func(args []string) { // locks, and dies while a child still has its descriptors
+		dir, err := os.Open(args[0])
+		if err == nil {
+			err = unix.Flock(int(dir.Fd()), unix.LOCK_EX)
+		}
+		child := exec.Command("sleep", "0.3")
+		child.ExtraFiles = []*os.File{dir}
+		fmt.Println(errors.Join(err, child.Start()))
 	},
 }
 

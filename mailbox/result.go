@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/fault"
 )
 
 // MaxResult is the largest result file, in bytes, that ReadResult reads.
@@ -71,6 +72,7 @@ func putNameless(root *os.Root, name string, data []byte, mode fs.FileMode) erro
 	if err := unix.Fdatasync(fd); err != nil {
 		return os.NewSyscallError("fdatasync", err)
 	}
+	fault.Point("result-synced")
 	err = unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), at, name, unix.AT_SYMLINK_FOLLOW)
 	return os.NewSyscallError("linkat", err)
 }

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/fault"
 )
 
 const (
@@ -121,6 +122,7 @@ func (s *State) PutHistory(id envelope.ID, rev int, data []byte) error {
 	if err == nil && name != "" {
 		err = s.putAside(dir, name, data)
 	}
+	fault.Point("history-named")
 	if err == nil { // also when it is there: it may not be on disk yet
 		err = s.sync(dir, historyName, ".")
 	}
@@ -161,6 +163,7 @@ func (s *State) putAside(dir, name string, data []byte) (err error) {
 		err = file.Sync()
 	}
 	err = errors.Join(err, file.Close())
+	fault.Point("history-synced")
 	if err == nil {
 		err = s.root.Rename(aside, filepath.Join(dir, name))
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"mailboxd/internal/fault"
 	"mailboxd/internal/runner"
 )
 
@@ -21,6 +22,7 @@ func (g *Agent) prepare(j Job) (runner.Spec, error) {
 			return runner.Spec{}, err
 		}
 	}
+	fault.Point("request-written")
 	return g.spec(j)
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"mailboxd/internal/fault"
 )
 
 // An update is one caller's wish to write.
@@ -102,10 +104,12 @@ func (l *Ledger) try(group []*update) (failed int, err error) {
 			return i, err
 		}
 	}
+	fault.Point("written-uncommitted")
 	if _, err := l.write.exec(ctx, "COMMIT"); err != nil {
 		l.rollback(ctx)
 		return -1, fmt.Errorf("commit update: %w", err)
 	}
+	fault.Point("committed")
 	return -1, nil
 }
 

@@ -16,7 +16,7 @@ type Run struct {
 
 	PID      int    // 0 until there is one
 	PIDStart uint64 // clock ticks from boot to its start, as an id alone is used again
-	Boot     string // the boot those ticks count from
+	Boot     string // the boot in which it was decided, and those ticks count from
 
 	Started  time.Time // zero when no process was started
 	Finished time.Time // zero until it has ended
@@ -29,11 +29,12 @@ type Run struct {
 
 const runColumns = "task, attempt, run_id, intent, pid, pid_start, boot, started, finished, exit_code, signal, cause, tokens, usd_cents"
 
-// StartRun remembers the intent of a run: Task, Attempt, ID and Intent of r.
+// StartRun remembers the intent of a run: Task, Attempt, ID, Intent and Boot
+// of r.
 // The same attempt twice is an error.
 func (tx *Tx) StartRun(r Run) error {
 	_, err := tx.exec(`INSERT INTO runs (task, attempt, run_id, intent, pid, pid_start, boot, exit_code, signal, cause)
-		VALUES (?, ?, ?, ?, 0, 0, '', 0, '', '')`, r.Task, r.Attempt, r.ID, r.Intent.UnixMicro())
+		VALUES (?, ?, ?, ?, 0, 0, ?, 0, '', '')`, r.Task, r.Attempt, r.ID, r.Intent.UnixMicro(), r.Boot)
 	if err != nil {
 		return fmt.Errorf("start run %d of task %d: %w", r.Attempt, r.Task, err)
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mailboxd/internal/fault"
 )
 
 // A Cause says why we ended a run. The zero value means that it ended by
@@ -58,9 +60,11 @@ func writeExit(dir string, e Exit) error {
 	if err := writeRecord(temporary, e); err != nil {
 		return err
 	}
+	fault.Point("exit-aside")
 	if err := os.Rename(temporary, inDir(dir, ExitFile)); err != nil {
 		return fmt.Errorf("put exit: %w", err)
 	}
+	fault.Point("exit-written")
 	return nil
 }
 

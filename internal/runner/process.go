@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"mailboxd/internal/fault"
 )
 
 // A Process names one process for good: a number alone is given to another
@@ -42,7 +44,7 @@ func writeMeta(dir string, m Meta) error {
 // Alive reports whether the process exists: this boot's, with this start time,
 // and not merely waiting to be reaped.
 func Alive(p Process) bool {
-	if p.PID <= 0 || p.Boot != boot() {
+	if p.PID <= 0 || p.Boot != Boot() {
 		return false
 	}
 	e, ok := stat(p.PID)
@@ -52,12 +54,16 @@ func Alive(p Process) bool {
 // identify names a process that cannot be reused meanwhile, such as a child of
 // ours that is not reaped.
 func identify(pid int) Process {
-	p := Process{PID: pid, Boot: boot()}
+	p := Process{PID: pid, Boot: Boot()}
 	if e, ok := stat(pid); ok {
 		p.Start = e.Start
 	}
 	return p
 }
+
+// Boot names the time since the machine was started, as Process.Boot does; ""
+// when it has no name.
+func Boot() string { return fault.Boot(boot()) }
 
 // boot names the time since the machine was started; "" when it has no name.
 var boot = sync.OnceValue(func() string {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mailboxd/internal/fault"
 )
 
 // DirVariable is set in the environment of every run to its directory. It is
@@ -84,6 +86,7 @@ func run(ctx context.Context, f *family, s Spec, started func(Process)) (Exit, e
 	}
 	defer r.close()
 	noted := writeMeta(s.Dir, r.meta())
+	fault.Point("meta-written")
 	var noting, watching sync.WaitGroup
 	if started != nil {
 		noting.Go(func() { started(r.self) })
@@ -99,6 +102,7 @@ func run(ctx context.Context, f *family, s Spec, started func(Process)) (Exit, e
 	close(exited)
 	watching.Wait()
 	exit := r.conclude(cause)
+	fault.Point("exited")
 	if cause == Interrupted {
 		exit.Reason = context.Cause(ctx).Error()
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mailboxd/internal/fault"
 )
 
 // begin starts the process in a session of its own.
@@ -50,6 +52,7 @@ func (s Spec) start(ctx context.Context, f *family) (*attempt, error) {
 		return nil, err
 	}
 	r := &attempt{spec: s, family: f, output: out, argv: append([]string{path}, s.Argv[1:]...)}
+	fault.Point("output-created")
 	err = f.bear(r, func() (err error) {
 		r.process, err = startProcess(path, s.Argv, &os.ProcAttr{
 			Dir:   s.Cwd,
@@ -66,6 +69,7 @@ func (s Spec) start(ctx context.Context, f *family) (*attempt, error) {
 		out.remove()
 		return nil, err
 	}
+	fault.Point("spawned")
 	return r, nil
 }
 

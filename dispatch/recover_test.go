@@ -1,0 +1,217 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"mailboxd/dispatch"
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+	"mailboxd/internal/runner"
+	"mailboxd/mailbox"
+)
+
+// places opens a mailbox with its state in a new directory.
+func places(t *testing.T) dispatch.Parts {
+	t.Helper()
+	dir := t.TempDir()
+	box, err := mailbox.Open(filepath.Join(dir, "box"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { box.Close() })
+	state, err := mailbox.OpenState(filepath.Join(dir, "state"), box.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { state.Close() })
+	memory, _, err := ledger.Open(state.LedgerPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { memory.Close() })
+	return dispatch.Parts{Box: box, State: state, Ledger: memory}
+}
+
+// remember writes a revision down as an earlier daemon left it.
+func remember(t *testing.T, l *ledger.Ledger, row ledger.Task) ledger.Task {
+	t.Helper()
+	return rememberOf(t, l, row, runner.Boot())
+}
+
+// rememberOf does so for a boot of the machine.
+func rememberOf(t *testing.T, l *ledger.Ledger, row ledger.Task, boot string) ledger.Task {
+	t.Helper()
+	raw := fmt.Sprintf(`{"schema_version":"1.0","task_id":%q,"requester_id":"r","target_agent":"a","target_role":"executor",`+
+		`"task_type":"work","description":"d","input":{"refs":[],"payload":{"revision":%d}}}`, row.ID, row.Revision)
+	task, findings := envelope.DecodeTask([]byte(raw), envelope.Strict)
+	if findings.Refused() {
+		t.Fatal(findings)
+	}
+	row.Hash, row.Dialect, row.Agent, row.Requester, row.Received = task.Hash, "ainl", "a", "r", time.Now()
+	err := l.Update(t.Context(), func(tx *ledger.Tx) (err error) {
+		if row.Seq, err = tx.Add(row, []byte(raw)); err == nil && row.Attempt > 0 {
+			err = tx.StartRun(ledger.Run{Task: row.Seq, Attempt: row.Attempt, ID: "run", Intent: time.Now(), Boot: boot})
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return row
+}
+
+// obliging agents are admitted and answer ok, and their runs are told.
+func obliging(ran chan<- dispatch.Job) dispatch.Agents {
+	return dispatch.Agents{
+		Judge: func(envelope.Task, time.Time) dispatch.Verdict { return dispatch.Verdict{Admit: true} },
+		Run: func(_ context.Context, j dispatch.Job, _ func(runner.Process)) dispatch.Outcome {
+			ran <- j
+			return outcome(j)
+		},
+		Recover: func(_ context.Context, j dispatch.Job) dispatch.Outcome { return outcome(j) },
+		HasDir:  func(string) bool { return false },
+		Limit:   func(string) int { return 9 },
+		Reruns:  func(string) bool { return true },
+		Retries: func(string) int { return 0 },
+		Backoff: func(string) time.Duration { return time.Second },
+	}
+}
+
+func outcome(j dispatch.Job) dispatch.Outcome {
+	return dispatch.Outcome{Result: envelope.Result{TaskID: j.Task.ID, AgentID: "a", Status: envelope.OK}}
+}
+
+// serve works a dispatcher until the test ends.
+func serve(t *testing.T, parts dispatch.Parts, agents dispatch.Agents, workers int) *dispatch.Dispatcher {
+	t.Helper()
+	d, err := dispatch.Open(t.Context(), parts, agents, dispatch.Options{Workers: workers, Queue: 9, Grace: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var serving errgroup.Group
+	serving.Go(func() error { return d.Serve(ctx) })
+	t.Cleanup(func() {
+		stop()
+		if err := serving.Wait(); err != nil {
+			t.Error(err)
+		}
+		d.Close()
+	})
+	return d
+}
+
+func TestARevisionWaitsForTheRunBeforeItThatIsFoundAtTheStart(t *testing.T) {
+	parts := places(t)
+	remember(t, parts.Ledger, ledger.Task{ID: "x", Revision: 1, State: ledger.Running, Attempt: 1})
+	remember(t, parts.Ledger, ledger.Task{ID: "x", Revision: 2, State: ledger.Received})
+	remember(t, parts.Ledger, ledger.Task{ID: "other", Revision: 1, State: ledger.Queued})
+	ran, over := make(chan dispatch.Job, 9), make(chan struct{})
+	agents := obliging(ran)
+	agents.Recover = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+		<-over
+		return outcome(j)
+	}
+	serve(t, parts, agents, 2) // one slot is the found run's, so the rest come in order
+	if first := <-ran; first.Task.ID != "other" {
+		t.Errorf("%s revision %d was run while its revision 1 still ran", first.Task.ID, first.Revision)
+	}
+	close(over)
+	if then := <-ran; then.Task.ID != "x" || then.Revision != 2 {
+		t.Errorf("then ran %s revision %d; want x revision 2", then.Task.ID, then.Revision)
+	}
+}
+
+func TestARevisionReplacesOneThatIsBackInTheQueue(t *testing.T) {
+	parts := places(t)
+	first := remember(t, parts.Ledger, ledger.Task{ID: "x", Revision: 1, State: ledger.Held, Attempt: 1,
+		Reasons: []ledger.Reason{ledger.Capacity}, Until: time.Now().Add(time.Hour)})
+	remember(t, parts.Ledger, ledger.Task{ID: "x", Revision: 2, State: ledger.Received})
+	ran := make(chan dispatch.Job, 9)
+	d := serve(t, parts, obliging(ran), 2)
+	if job := <-ran; job.Revision != 2 {
+		t.Errorf("revision %d was run; want 2", job.Revision)
+	}
+	if err := d.Idle(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if row, err := parts.Ledger.Task(t.Context(), first.Seq); err != nil || row.State != ledger.Done || row.Status != envelope.Stopped {
+		t.Errorf("revision 1 is %s, %s, %v; want it replaced", row.State, row.Status, err)
+	}
+}
+
+func TestATaskReplacedWhileItRestsIsNotWaitedFor(t *testing.T) {
+	parts := places(t)
+	remember(t, parts.Ledger, ledger.Task{ID: "x", Revision: 1, State: ledger.Held, Attempt: 1,
+		Reasons: []ledger.Reason{ledger.Capacity}, Until: time.Now().Add(time.Hour)})
+	line := `{"schema_version":"1.0","task_id":"x","requester_id":"r","target_agent":"a","target_role":"executor",` +
+		`"task_type":"work","description":"new","input":{"refs":[],"payload":{}}}`
+	if _, _, err := mailbox.Append(parts.Box.Path(), []byte(line)); err != nil {
+		t.Fatal(err)
+	}
+	ran := make(chan dispatch.Job, 9)
+	d := serve(t, parts, obliging(ran), 2)
+	d.Look(t.Context())
+	if job := <-ran; job.Revision != 2 {
+		t.Errorf("revision %d was run; want 2", job.Revision)
+	}
+	if err := d.Idle(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnIntentCountsAsStartedAfterAReboot(t *testing.T) {
+	for boot, want := range map[string]string{runner.Boot(): "run", "an earlier one": "recovered"} {
+		parts := places(t)
+		rememberOf(t, parts.Ledger, ledger.Task{ID: "x", Revision: 1, State: ledger.Running, Attempt: 1}, boot)
+		if _, err := parts.State.MakeRunDir("x", 1, 1); err != nil {
+			t.Fatal(err)
+		}
+		became := make(chan string, 9)
+		agents := obliging(make(chan dispatch.Job, 9))
+		agents.HasDir = func(string) bool { return true } // with nothing in them: it never began, or nothing was synced
+		agents.Run = func(_ context.Context, j dispatch.Job, _ func(runner.Process)) dispatch.Outcome {
+			became <- "run"
+			return outcome(j)
+		}
+		agents.Recover = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+			became <- "recovered"
+			return outcome(j)
+		}
+		serve(t, parts, agents, 1)
+		if got := <-became; got != want {
+			t.Errorf("an intent of boot %q was %s; want it %s", boot, got, want)
+		}
+	}
+}
+
+func TestIdleWaitsForMissingResultsToBePutAgain(t *testing.T) {
+	parts := places(t)
+	for n := range 50 {
+		row := remember(t, parts.Ledger, ledger.Task{ID: envelope.ID(fmt.Sprint("x", n)), Revision: 1, State: ledger.Queued})
+		err := parts.Ledger.Update(t.Context(), func(tx *ledger.Tx) error {
+			_, err := tx.Move(row.Seq, row.State, 0, ledger.Change{To: ledger.Done, Status: envelope.OK, Result: []byte("the result")})
+			return errors.Join(err, tx.MarkSettled(row.Seq))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := serve(t, parts, obliging(make(chan dispatch.Job, 9)), 1)
+	d.Look(t.Context())
+	if err := d.Idle(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for n := range 50 {
+		if id := envelope.ID(fmt.Sprint("x", n)); !parts.Box.HasResult(id) {
+			t.Errorf("%s has no result file although the dispatcher is idle", id)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+//go:build faults
+
+package fault
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// The environment that steers a process built with the tag.
+const (
+	killAt  = "MAILBOXD_FAULT"      // "name:n": SIGKILL ourselves at the n-th crossing of that point
+	once    = "MAILBOXD_FAULT_ONCE" // the first to die makes this file, and nobody dies while it is there
+	bootID  = "MAILBOXD_FAULT_BOOT" // what to take for the id of the machine's boot
+	logFile = "MAILBOXD_FAULT_LOG"  // one line is appended to this file for each crossing
+)
+
+// tally counts the crossings of this process.
+var tally = struct {
+	mu    sync.Mutex // guards count, and keeps a death the last line of the log
+	count map[string]int
+}{count: map[string]int{}}
+
+// Point marks the moment after a durable step of that name: it logs "crossed
+// name" and, when this is the crossing that was asked for, "died name", and
+// then the process is gone. It is safe for concurrent use.
+func Point(name string) {
+	target, nth, asked := strings.Cut(os.Getenv(killAt), ":")
+	if !asked && os.Getenv(logFile) == "" {
+		return
+	}
+	tally.mu.Lock()
+	defer tally.mu.Unlock()
+	tally.count[name]++
+	note("crossed", name)
+	if n, err := strconv.Atoi(nth); err != nil || target != name || n != tally.count[name] || !first() {
+		return
+	}
+	note("died", name)
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	select {} // the signal is on its way, and nothing may follow the point
+}
+
+// first reports whether nobody has died yet: a process that is started again
+// with the same environment is to live.
+func first() bool {
+	path := os.Getenv(once)
+	if path == "" {
+		return true
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_CLOEXEC, 0o600)
+	if err != nil {
+		return false
+	}
+	return file.Close() == nil
+}
+
+// note appends a line. What cannot be noted is not worth a failure of its own:
+// the harness misses it and says so.
+func note(what, name string) {
+	path := os.Getenv(logFile)
+	if path == "" {
+		return
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_CLOEXEC, 0o600)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	fmt.Fprintf(file, "%s %s %d\n", what, name, os.Getpid())
+}
+
+// Boot returns the id of the machine's boot, or of the one that is to be
+// played: a machine cannot be restarted for a test.
+func Boot(id string) string {
+	if played := os.Getenv(bootID); played != "" {
+		return played
+	}
+	return id
+}

@@ -1,0 +1,117 @@
+package torture_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/go-json-experiment/json"
+)
+
+// A heard request is what an agent needs of one.
+type heard struct {
+	ID    string `json:"task_id"`
+	Input struct {
+		Payload struct {
+			Version int `json:"version"`
+		} `json:"payload"`
+	} `json:"input"`
+}
+
+func (h heard) words() string { return fmt.Sprintf("%s v%d", h.ID, h.Input.Payload.Version) }
+
+// play is an agent: its part, and the file in which it signs before it does
+// anything else. What is signed there was executed, whatever became of it.
+func play(part string, args []string) {
+	if part == "child" {
+		time.Sleep(time.Hour)
+		return
+	}
+	if part == "worker" {
+		answerLines()
+		return
+	}
+	text, err := io.ReadAll(os.Stdin)
+	var request heard
+	if err == nil {
+		err = json.Unmarshal(text, &request)
+	}
+	if err != nil {
+		panic(err)
+	}
+	diary := args[0]
+	sign(diary, "began", request)
+	switch part {
+	case "slow":
+		time.Sleep(time.Second + rand.N(time.Second))
+	case "crash":
+		crash()
+	case "fork":
+		fork()
+	case "again":
+		if rand.N(2) == 0 {
+			sign(diary, "again", request)
+			os.Exit(75)
+		}
+	case "file":
+		answerInFile(request)
+		return
+	}
+	fmt.Printf(`{"status":"ok","output":{"summary":%q,"actions":[]}}`+"\n", request.words())
+}
+
+// answerLines is a worker: a line for each line.
+func answerLines() {
+	lines := bufio.NewScanner(os.Stdin)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var request heard
+		if err := json.Unmarshal(lines.Bytes(), &request); err != nil {
+			panic(err)
+		}
+		fmt.Printf(`{"task_id":%q,"status":"ok","output":{"summary":%q,"actions":[]}}`+"\n", request.ID, request.words())
+	}
+}
+
+// sign appends one line in one write.
+func sign(diary, what string, request heard) {
+	file, err := os.OpenFile(diary, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		panic(err)
+	}
+	defer file.Close()
+	fmt.Fprintf(file, "%s %s %d %s %s\n", what, request.ID, request.Input.Payload.Version,
+		os.Getenv("MAILBOX_ATTEMPT"), os.Getenv("MAILBOX_RUN_ID"))
+}
+
+// crash ends the agent in one of several bad ways.
+func crash() {
+	if rand.N(2) == 0 {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	}
+	fmt.Print(`{"status":"ok","output":{"summ`)
+	os.Exit(3)
+}
+
+// fork leaves a child behind that holds our standard output open.
+func fork() {
+	child := exec.Command(os.Args[0], "agent", "child")
+	child.Stdout = os.Stdout
+	if err := child.Start(); err != nil {
+		panic(err)
+	}
+}
+
+func answerInFile(request heard) {
+	fmt.Println("chatting {away")
+	text := fmt.Sprintf(`{"status":"ok","output":{"summary":%q,"actions":[]}}`, request.words())
+	if err := os.WriteFile(os.Getenv("MAILBOX_RESULT_FILE"), []byte(text), 0o600); err != nil {
+		panic(err)
+	}
+}

@@ -1,0 +1,76 @@
+package torture_test
+
+import (
+	"sync"
+)
+
+// A fate is how a task may end.
+type fate int
+
+const (
+	run      fate = iota // an agent has its latest version, at most once
+	refused              // status rejected, and no agent ran
+	answered             // by a result that was there before, which stays as it is
+)
+
+// A promise is what we may expect of one task id, since a line of it was
+// written whole.
+type promise struct {
+	id       string
+	part     string // the agent that was asked
+	version  int    // the latest that was written
+	size     int    // of what fills its payload, in bytes
+	fate     fate
+	callback string // the queue that wants the result, or ""
+	there    string // the result that was there before
+}
+
+// A book holds all promises.
+type book struct {
+	mu       sync.Mutex // guards what follows
+	promises map[string]promise
+	letters  []string          // words that must be in rejected/
+	strays   map[string]string // results that belong to nobody, by path
+	results  map[string]bool   // ids with a result, as the reader saw it
+}
+
+func newBook() *book {
+	return &book{promises: map[string]promise{}, strays: map[string]string{}, results: map[string]bool{}}
+}
+
+func (b *book) promise(p promise) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.promises[p.id] = p
+}
+
+func (b *book) letter(word string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.letters = append(b.letters, word)
+}
+
+func (b *book) stray(path, text string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.strays[path] = text
+}
+
+func (b *book) seen(id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.results[id] = true
+}
+
+// backlog is how many tasks have had no result yet.
+func (b *book) backlog() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.promises) - len(b.results)
+}
+
+func (b *book) size() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.promises)
+}

@@ -1,0 +1,119 @@
+package torture_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A site is one mailbox with everything around it, in a directory that is kept
+// when the test fails.
+type site struct {
+	dir   string
+	binds []bind
+	boot  string // the boot of the machine to be played; "" for the real one
+}
+
+// A bind is one agent of the configuration: its id is the part it plays.
+type bind struct {
+	part        string
+	concurrency int
+	retries     int
+	worker      bool // a process that stays, and may be asked twice
+}
+
+var cast = []bind{
+	{part: "fast", concurrency: 4},
+	{part: "slow", concurrency: 4},
+	{part: "crash", concurrency: 2},
+	{part: "fork", concurrency: 2},
+	{part: "again", concurrency: 2, retries: 3},
+	{part: "file", concurrency: 2},
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "torture-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{dir: dir, binds: cast}
+	for _, name := range []string{"box", "box/tasks", "box/results", "state"} {
+		err = errors.Join(err, os.Mkdir(s.path(name), 0o700))
+	}
+	err = errors.Join(err, os.WriteFile(s.path("config.yaml"), s.config(), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		s.end()
+		if t.Failed() {
+			t.Logf("seed %d; the evidence is kept in %s", *seed, dir)
+			return
+		}
+		_ = os.RemoveAll(dir)
+	})
+	return s
+}
+
+func (s *site) path(name string) string   { return filepath.Join(s.dir, name) }
+func (s *site) tasks(name string) string  { return s.path("box/tasks/" + name) }
+func (s *site) result(name string) string { return s.path("box/results/" + name + ".json") }
+
+const maxLine = 128 << 10
+
+func (s *site) config() []byte {
+	var text strings.Builder
+	fmt.Fprintf(&text, "root: %s\nstate_dir: %s\n", s.path("box"), s.path("state"))
+	fmt.Fprintf(&text, "log: {format: json, level: info}\nintake: {rescan: 200ms, max_line_bytes: %d}\nlimits: {concurrency: 12}\nagents:\n", maxLine)
+	for _, b := range s.binds {
+		fmt.Fprintf(&text, "  - {id: %s, retries: %d, backoff: 10ms, ", b.part, b.retries)
+		command := fmt.Sprintf("command: [%s, agent, %s, %s]", os.Args[0], b.part, s.path("diary"))
+		if b.worker {
+			fmt.Fprintf(&text, "idempotent: true, worker: {%s, count: 2, in_flight: %d}}\n", command, b.concurrency)
+		} else {
+			fmt.Fprintf(&text, "concurrency: %d, exec: {%s}}\n", b.concurrency, command)
+		}
+	}
+	return []byte(text.String())
+}
+
+// processes lists what runs on this machine for this site: those that have
+// its directory in their environment or in their arguments.
+func (s *site) processes() (agents, others []int) {
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		panic(err)
+	}
+	for _, dir := range dirs {
+		var pid int
+		fmt.Sscan(filepath.Base(dir), &pid)
+		environ, _ := os.ReadFile(dir + "/environ") // one that is gone or a stranger's is none of ours
+		command, _ := os.ReadFile(dir + "/cmdline")
+		switch {
+		case pid == os.Getpid() || len(command) == 0: // us, or dead and not reaped
+		case strings.Contains(string(environ), "MAILBOX_RUN_DIR="+s.dir):
+			agents = append(agents, pid)
+		case strings.Contains(string(command), s.dir):
+			others = append(others, pid)
+		}
+	}
+	return agents, others
+}
+
+// end kills what a failed test has left.
+func (s *site) end() {
+	agents, others := s.processes()
+	kill(append(agents, others...))
+}
+
+func kill(pids []int) {
+	for _, pid := range pids {
+		if p, err := os.FindProcess(pid); err == nil {
+			_ = p.Kill() // it may be gone
+		}
+	}
+}

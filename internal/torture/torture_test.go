@@ -1,0 +1,137 @@
+package torture_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// work are the goroutines that wait for daemons; nothing else is started.
+var work sync.WaitGroup
+
+// A tally says what was done to the daemon.
+type tally struct {
+	lives, kills int
+	keepers      int // SIGKILLs of keepers by us; those at their fault points are in the log
+	peak         int // the most memory a daemon had, in KiB
+	began        time.Time
+}
+
+func TestNothingIsLostHalfOrDoubleUnderTorture(t *testing.T) {
+	s, b := newSite(t), newBook()
+	t.Logf("seed %d", *seed)
+	sum := tally{began: time.Now()}
+	ctx, stop := context.WithTimeout(t.Context(), *duration)
+	defer stop()
+	readerCtx, stopReader := context.WithCancel(t.Context())
+	defer stopReader()
+	var reader errgroup.Group
+	reader.Go(func() error { return s.watchResults(readerCtx, b) })
+	writers, ctx := errgroup.WithContext(ctx)
+	for _, w := range team(s, b) {
+		writers.Go(func() error { return w.write(ctx) })
+	}
+	writers.Go(func() error { defer stop(); return s.killAgainAndAgain(ctx, &sum) })
+	if err := writers.Wait(); err != nil {
+		t.Errorf("torture: %v", err)
+	}
+	s.settle(t, &sum)
+	stopReader()
+	if err := reader.Wait(); err != nil {
+		t.Errorf("a concurrent reader: %v", err)
+	}
+	s.check(t, b)
+	s.report(t, b, sum)
+}
+
+// team are the writers: two with a file of their own, one that rotates it, and
+// two that share one.
+func team(s *site, b *book) []*writer {
+	writers := []*writer{
+		{name: "a", into: "a", own: true},
+		{name: "b", into: "b", own: true},
+		{name: "c", into: "c", own: true, rotates: true},
+		{name: "d", into: "shared"},
+		{name: "e", into: "shared"},
+	}
+	for i, w := range writers {
+		w.site, w.book, w.chance = s, b, chance(uint64(i))
+	}
+	return writers
+}
+
+// killAgainAndAgain starts the daemon and kills it: every other time at a
+// random instant, and else at the fault points in turn.
+func (s *site) killAgainAndAgain(ctx context.Context, sum *tally) error {
+	points, err := faultPoints()
+	if err != nil {
+		return err
+	}
+	dice := chance(1 << 32)
+	dice.Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
+	for turn := 0; ctx.Err() == nil && (*kills == 0 || sum.kills < *kills); turn++ {
+		fault, while := "", time.Duration(dice.IntN(400))*time.Millisecond
+		p := points[turn/2%len(points)]
+		if turn%2 == 1 {
+			fault = fmt.Sprintf("%s:%d", p.name, nth(dice))
+			while = 1500 * time.Millisecond
+		}
+		if turn%2 == 1 && p.keeper || dice.IntN(8) == 0 {
+			sum.keepers += s.killKeepers() // the next one has the fault
+		}
+		if err := s.oneLife(ctx, fault, while, sum); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nth is which crossing is deadly: mostly one of the first.
+func nth(dice *rand.Rand) int { return 1 + dice.IntN(4)*dice.IntN(4) }
+
+func (s *site) oneLife(ctx context.Context, fault string, while time.Duration, sum *tally) error {
+	v, err := s.start(fault)
+	if err != nil {
+		return err
+	}
+	sum.lives++
+	sum.peak = max(sum.peak, v.live(ctx, while))
+	if v.failed() {
+		return fmt.Errorf("the daemon gave up: %w; see %s", v.err, s.path("log"))
+	}
+	sum.kills++
+	return nil
+}
+
+// killKeepers kills what outlives a daemon, and returns how many that were.
+func (s *site) killKeepers() int {
+	_, keepers := s.processes()
+	kill(keepers)
+	return len(keepers)
+}
+
+// settle has the daemon do what is left, in peace.
+func (s *site) settle(t *testing.T, sum *tally) {
+	t.Helper()
+	v, err := s.start("", "--once")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum.lives++
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer stop()
+	select {
+	case <-v.gone:
+	case <-ctx.Done():
+		t.Errorf("the daemon was not done two minutes after the last kill")
+	}
+	v.live(ctx, 0)
+	if v.err != nil {
+		t.Errorf("the last daemon: %v", v.err)
+	}
+}
