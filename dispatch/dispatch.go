@@ -97,6 +97,8 @@ type Dispatcher struct {
 	queue  *queue
 	alarms *alarms
 	held   *heldSet
+	runs   *runSet
+	pauses *pauses
 	names  names         // one result file is moved by one goroutine at a time
 	ready  chan struct{} // closed when recovery is over
 
@@ -116,12 +118,18 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 	for i, f := range files {
 		cursors[i] = mailbox.Cursor(f)
 	}
+	paused, err := parts.Ledger.Paused(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("open dispatcher: %w", err)
+	}
 	d := &Dispatcher{
 		Parts:  parts,
 		agents: agents,
 		opts:   opts,
 		alarms: newAlarms(),
 		held:   newHeldSet(),
+		runs:   newRunSet(),
+		pauses: newPauses(paused),
 		names:  names{seed: maphash.MakeSeed()},
 		ready:  make(chan struct{}),
 	}

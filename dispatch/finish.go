@@ -47,7 +47,7 @@ func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, o Outcome) {
 		if err != nil || !moved {
 			return err
 		}
-		return tx.Log(event(row, "task.finished", conclusion(o)))
+		return tx.Log(conclusion(row, o))
 	})
 	if err != nil || !moved {
 		return // logged by insist; or somebody ended the task before
@@ -160,13 +160,18 @@ func ended(row ledger.Task, o Outcome) ledger.Run {
 	return run
 }
 
-func conclusion(o Outcome) map[string]any {
+// conclusion is the story of how a run ended.
+func conclusion(row ledger.Task, o Outcome) ledger.Event {
+	kind := "task.finished"
+	if o.Result.Error.Kind == envelope.Cancelled {
+		kind = "task.cancelled"
+	}
 	data := map[string]any{"status": o.Result.Status, "exit_code": o.Exit.Code, "took_ms": o.Exit.Wall.Milliseconds()}
 	if o.Result.Error != (envelope.Error{}) {
 		data["error"] = o.Result.Error.Kind
 		data["message"] = o.Result.Error.Message
 	}
-	return data
+	return event(row, kind, data)
 }
 
 // admitNext lets the latest revision of an id in, if it was waiting for an
@@ -191,5 +196,5 @@ func (d *Dispatcher) tryAdmitNext(ctx context.Context, id envelope.ID) error {
 	if err != nil {
 		return err
 	}
-	return d.apply(ctx, row, t, d.judge(t, findings, time.Now()))
+	return d.apply(ctx, row, t, withReasons(d.judge(t, findings, time.Now()), row.Deadline, lastingOf(row.Reasons)...))
 }

@@ -69,6 +69,9 @@ func (d *Dispatcher) proceed(ctx context.Context, row ledger.Task) {
 			d.queue.rest()
 		}
 		d.alarms.set(row.Seq, row.Until)
+		if d.needlesslyPaused(row) {
+			d.alarms.set(row.Seq, time.Now()) // it was judged while the pause ended
+		}
 		if slices.Contains(row.Reasons, ledger.ResultInvalid) {
 			d.alarms.set(row.Seq, time.Now().Add(settlePause)) // the file may have gone
 		}
@@ -108,7 +111,7 @@ func (d *Dispatcher) reconsider(ctx context.Context, row ledger.Task, t envelope
 	default:
 		return nil
 	}
-	verdict := d.judge(t, findings, time.Now())
+	verdict := withReasons(d.judge(t, findings, time.Now()), row.Deadline, lastingOf(row.Reasons)...)
 	if row.State == ledger.Queued && verdict.Admit && len(verdict.Hold) == 0 {
 		return nil // it waits in the queue already
 	}

@@ -79,9 +79,11 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 	d.log(row).Info().Int("attempt", row.Attempt).Msg("run of an earlier daemon found")
 	it := item{seq: row.Seq, agent: row.Agent, requester: row.Requester}
 	d.queue.adopt(it)
+	run := d.runs.begin(ctx, it)
 	d.finishing.Go(func() {
 		defer d.queue.done()
-		outcome := d.agents.Recover(ctx, job)
+		defer d.runs.finish(run)
+		outcome := run.conclude(d.agents.Recover(run.ctx, job))
 		d.queue.free(it)
 		d.finish(ctx, row, outcome)
 	})

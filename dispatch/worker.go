@@ -29,8 +29,10 @@ func (d *Dispatcher) worker(take, work context.Context) {
 // attempt runs one task once. The slot is free when the agent has exited;
 // making its result durable does not keep the next task waiting.
 func (d *Dispatcher) attempt(ctx context.Context, it item) {
+	run := d.runs.begin(ctx, it) // before anybody can see it running
 	row, job, err := d.prepare(ctx, it.seq)
 	if err != nil || job.RunID == "" {
+		d.runs.finish(run)
 		d.queue.free(it)
 		if err != nil {
 			d.log(row).Error().Err(err).Msg("task cannot be started; trying again")
@@ -40,10 +42,11 @@ func (d *Dispatcher) attempt(ctx context.Context, it item) {
 		return
 	}
 	d.log(row).Info().Int("attempt", job.Attempt).Msg("agent started")
-	outcome := d.agents.Run(ctx, job, func(p runner.Process) { d.noteProcess(ctx, row, p) })
+	outcome := run.conclude(d.agents.Run(run.ctx, job, func(p runner.Process) { d.noteProcess(ctx, row, p) }))
 	d.queue.free(it)
 	d.finishing.Go(func() {
 		defer d.queue.done()
+		defer d.runs.finish(run)
 		d.finish(ctx, row, outcome)
 	})
 }
