@@ -38,7 +38,7 @@ func (d *Dispatcher) read(lines []mailbox.Line) []*claim {
 	for _, line := range lines {
 		for _, piece := range d.pieces(line) {
 			c := &claim{line: line, task: piece.Task, now: time.Now()}
-			c.verdict = d.judge(piece.Task, piece.Findings, c.now)
+			c.verdict = d.doubt(piece.Task, d.judge(piece.Task, piece.Findings, c.now))
 			if !c.verdict.Admit && c.task.ID != "" {
 				c.refusal = refusal(c.task, c.verdict.Findings, c.now)
 			}

@@ -102,7 +102,8 @@ type Dispatcher struct {
 	names  names         // one result file is moved by one goroutine at a time
 	ready  chan struct{} // closed when recovery is over
 
-	looking   sync.Mutex // one look at a time: guards tail and lastFault
+	looking   sync.Mutex // one look at a time: guards tail, lost and lastFault
+	lost      bool       // the ledger was lost, and not all lines of that time were met again
 	lastFault string     // what the last look could not do, so that it is logged once
 	finishing sync.WaitGroup
 }
@@ -132,6 +133,9 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 		pauses: newPauses(paused),
 		names:  names{seed: maphash.MakeSeed()},
 		ready:  make(chan struct{}),
+	}
+	if d.lost, err = parts.Ledger.Lost(ctx); err != nil {
+		return nil, fmt.Errorf("open dispatcher: %w", err)
 	}
 	d.opts.Tail.Notice = d.notice
 	d.tail = parts.Box.Tail(cursors, d.opts.Tail)

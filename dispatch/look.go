@@ -52,8 +52,11 @@ func (d *Dispatcher) look(ctx context.Context) (paused bool, err error) {
 			return true, nil
 		}
 		batch, err := d.tail.Next()
-		if err != nil || batch.Empty() {
+		if err != nil {
 			return false, err
+		}
+		if batch.Empty() {
+			return false, d.metAgain(ctx)
 		}
 		if err := d.take(ctx, batch); err != nil {
 			return false, err // the batch comes again
