@@ -70,6 +70,10 @@ type Outcome struct {
 	Exit   runner.Exit
 	Retry  bool // another attempt may be made; one that was Interrupted does not count
 
+	// Void says that nothing was started for want of what the machine has too
+	// little of: the task goes back, and nothing else here counts.
+	Void error
+
 	// Detached says that ctx ended with runner.ErrDetach and the run goes on
 	// without us: nothing else here counts.
 	Detached bool
@@ -91,16 +95,19 @@ type Options struct {
 // Close ends it once nobody calls it any more.
 type Dispatcher struct {
 	Parts
-	agents Agents
-	opts   Options
-	tail   *mailbox.Tail
-	queue  *queue
-	alarms *alarms
-	held   *heldSet
-	runs   *runSet
-	pauses *pauses
-	names  names         // one result file is moved by one goroutine at a time
-	ready  chan struct{} // closed when recovery is over
+	agents  Agents
+	opts    Options
+	tail    *mailbox.Tail
+	queue   *queue
+	alarms  *alarms
+	held    *heldSet
+	runs    *runSet
+	pauses  *pauses
+	faults  *faults
+	failed  chan struct{} // signalled when a look could not take everything in
+	missing chan struct{} // signalled when result files may be missing
+	names   names         // one result file is moved by one goroutine at a time
+	ready   chan struct{} // closed when recovery is over
 
 	looking   sync.Mutex // one look at a time: guards tail, lost and lastFault
 	lost      bool       // the ledger was lost, and not all lines of that time were met again
@@ -124,15 +131,18 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 		return nil, fmt.Errorf("open dispatcher: %w", err)
 	}
 	d := &Dispatcher{
-		Parts:  parts,
-		agents: agents,
-		opts:   opts,
-		alarms: newAlarms(),
-		held:   newHeldSet(),
-		runs:   newRunSet(),
-		pauses: newPauses(paused),
-		names:  names{seed: maphash.MakeSeed()},
-		ready:  make(chan struct{}),
+		Parts:   parts,
+		agents:  agents,
+		opts:    opts,
+		alarms:  newAlarms(),
+		held:    newHeldSet(),
+		runs:    newRunSet(),
+		pauses:  newPauses(paused),
+		faults:  newFaults(),
+		failed:  make(chan struct{}, 1),
+		missing: make(chan struct{}, 1),
+		names:   names{seed: maphash.MakeSeed()},
+		ready:   make(chan struct{}),
 	}
 	if d.lost, err = parts.Ledger.Lost(ctx); err != nil {
 		return nil, fmt.Errorf("open dispatcher: %w", err)
@@ -159,7 +169,7 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 	}
 	running.Go(func() { d.alarms.serve(ctx, func(seq int64) { d.revisit(work, seq) }) })
 	running.Go(func() { d.lookWhenThereIsRoom(ctx) })
-	running.Go(func() { d.restoreResults(ctx) })
+	running.Go(func() { d.keepResults(ctx) })
 	<-ctx.Done() // from here: take no more, finish what runs
 	if d.opts.Detach {
 		stopWork(runner.ErrDetach)

@@ -129,16 +129,13 @@ func retrial(o Outcome, until time.Time) map[string]any {
 // insist makes an update durable in spite of passing trouble such as a full
 // disk: it tries until it can, or until work is cut short.
 func (d *Dispatcher) insist(ctx context.Context, row ledger.Task, fn func(*ledger.Tx) error) error {
-	said := false
 	for {
 		err := d.Ledger.Update(context.WithoutCancel(ctx), fn)
 		if err == nil {
+			d.relax(recording)
 			return nil
 		}
-		if !said {
-			said = true
-			d.log(row).Error().Err(err).Msg("ledger cannot be written; trying again")
-		}
+		d.complain(recording, row, err)
 		select {
 		case <-ctx.Done():
 			return err

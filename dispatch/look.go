@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"mailboxd/internal/ledger"
 	"mailboxd/mailbox"
@@ -32,9 +33,16 @@ func (d *Dispatcher) Look(ctx context.Context) (paused bool) {
 	case fault == "":
 		d.opts.Log.Info().Msg("tasks are taken in again")
 	default:
-		d.opts.Log.Error().Str("reason", fault).Msg("no tasks can be taken in; trying again")
+		words, _ := mend(err)
+		d.opts.Log.Error().Str("reason", fault).Str("mend", words).Msg("no tasks can be taken in; trying again")
 	}
 	d.lastFault = fault
+	if fault != "" {
+		select {
+		case d.failed <- struct{}{}:
+		default: // it will be looked at anyway
+		}
+	}
 	return paused
 }
 
@@ -45,6 +53,10 @@ func (d *Dispatcher) look(ctx context.Context) (paused bool, err error) {
 	}
 	if replaced {
 		d.opts.Log.Warn().Str("root", d.Box.Path()).Msg("root directory was replaced; going on in the new one")
+		select {
+		case d.missing <- struct{}{}:
+		default: // it will be gone through anyway
+		}
 	}
 	defer d.adoptHeld(ctx)
 	for ctx.Err() == nil {
@@ -90,14 +102,20 @@ func (d *Dispatcher) take(ctx context.Context, batch mailbox.Batch) error {
 	return nil
 }
 
-// lookWhenThereIsRoom goes on with intake that paused at a full queue.
+// lookWhenThereIsRoom goes on with intake that paused at a full queue, or that
+// something kept from going on.
 func (d *Dispatcher) lookWhenThereIsRoom(ctx context.Context) {
+	var pause <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-d.failed:
+			pause = time.After(retryPause)
+			continue
+		case <-pause:
 		case <-d.queue.room:
-			d.Look(ctx)
 		}
+		d.Look(ctx)
 	}
 }

@@ -90,6 +90,19 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 	return nil
 }
 
+// keepResults puts missing result files back, at the start and whenever the
+// directory was replaced.
+func (d *Dispatcher) keepResults(ctx context.Context) {
+	for {
+		d.restoreResults(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.missing:
+		}
+	}
+}
+
 // restoreResults puts result files back that are missing although the ledger
 // has them. It goes through the whole history in the background.
 func (d *Dispatcher) restoreResults(ctx context.Context) {
@@ -103,6 +116,9 @@ func (d *Dispatcher) restoreResults(ctx context.Context) {
 			after = row.Seq
 			if !row.Put || row.ResultSum == "" || d.Box.HasResult(row.ID) {
 				continue // in place, or somebody is about to put it
+			}
+			if _, err := d.Ledger.Result(ctx, row.Seq); errors.Is(err, ledger.ErrUnknown) {
+				continue // it was not to be kept any longer
 			}
 			d.log(row).Warn().Msg("result file is missing; putting it again")
 			row.Put = false
