@@ -180,7 +180,7 @@ func TestRetryRunsAFailedTaskAgainAsTheNextRevision(t *testing.T) {
 	if err != nil || !strings.Contains(string(old), "hopeless, revision 1") {
 		t.Errorf("history = %s, %v; want the first result", old, err)
 	}
-	e.wantEvent("t1", "task.retried")
+	e.wantEvent("t1", "task.resubmitted")
 	wantState(t, e.Retry(t.Context(), "t1", me), "done already (ok)")
 	e.send("t1", "broken") // the same content as the latest revision
 	if row := e.row("t1"); row.Revision != 2 {

@@ -86,6 +86,7 @@ type Options struct {
 	Queue        int           // queued tasks at which intake pauses
 	Grace        time.Duration // how long runs may go on once Serve is told to stop
 	Detach       bool          // or leave them to whoever hosts them, at once
+	Retention    Retention
 	Reading      envelope.Reading
 	Tail         mailbox.TailOptions
 	Log          zerolog.Logger // the zero value is silent
@@ -170,6 +171,7 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 	running.Go(func() { d.alarms.serve(ctx, func(seq int64) { d.revisit(work, seq) }) })
 	running.Go(func() { d.lookWhenThereIsRoom(ctx) })
 	running.Go(func() { d.keepResults(ctx) })
+	running.Go(func() { d.collectDaily(ctx) })
 	<-ctx.Done() // from here: take no more, finish what runs
 	if d.opts.Detach {
 		stopWork(runner.ErrDetach)

@@ -47,7 +47,7 @@ func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, o Outcome) {
 		if err != nil || !moved {
 			return err
 		}
-		return tx.Log(conclusion(row, o))
+		return tx.Log(event(row, ending(o), conclusion(o)))
 	})
 	if err != nil || !moved {
 		return // logged by insist; or somebody ended the task before
@@ -157,18 +157,21 @@ func ended(row ledger.Task, o Outcome) ledger.Run {
 	return run
 }
 
-// conclusion is the story of how a run ended.
-func conclusion(row ledger.Task, o Outcome) ledger.Event {
-	kind := "task.finished"
+// ending is the kind of event with which a run ended.
+func ending(o Outcome) string {
 	if o.Result.Error.Kind == envelope.Cancelled {
-		kind = "task.cancelled"
+		return "task.cancelled"
 	}
+	return "task.finished"
+}
+
+func conclusion(o Outcome) map[string]any {
 	data := map[string]any{"status": o.Result.Status, "exit_code": o.Exit.Code, "took_ms": o.Exit.Wall.Milliseconds()}
 	if o.Result.Error != (envelope.Error{}) {
 		data["error"] = o.Result.Error.Kind
 		data["message"] = o.Result.Error.Message
 	}
-	return event(row, kind, data)
+	return data
 }
 
 // admitNext lets the latest revision of an id in, if it was waiting for an

@@ -109,6 +109,7 @@ func (e *engine) functions() dispatch.Agents {
 		Limit:   func(string) int { return 100 },
 		Reruns:  func(string) bool { return true },
 		Retries: func(string) int { return 1 },
+		Backoff: func(string) time.Duration { return time.Millisecond },
 	}
 }
 

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"

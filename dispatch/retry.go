@@ -64,7 +64,7 @@ func (d *Dispatcher) resubmit(ctx context.Context, last ledger.Task, raw []byte,
 			return err
 		}
 		moved = true
-		return tx.Log(event(row, "task.retried", with(by.data(), "of_revision", last.Revision)))
+		return tx.Log(event(row, "task.resubmitted", with(by.data(), "of_revision", last.Revision)))
 	})
 	return row, moved && err == nil, err
 }

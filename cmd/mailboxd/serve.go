@@ -148,6 +148,7 @@ func options(cfg config, fresh bool, log zerolog.Logger) dispatch.Options {
 		Queue:        cfg.Limits.Queue,
 		Grace:        cfg.Limits.ShutdownGrace,
 		Detach:       !cfg.StopAgentsOnExit,
+		Retention:    dispatch.Retention(cfg.Retention),
 		Reading:      cfg.Intake.reading(),
 		Tail:         mailbox.TailOptions{MaxLine: cfg.Intake.MaxLineBytes, FromEnd: fresh && cfg.Intake.FirstStart == "from_end"},
 		Log:          log,
