@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"slices"
 	"time"
 
 	"mailboxd/envelope"
@@ -75,6 +76,10 @@ func (d *Dispatcher) revise(tx *ledger.Tx, c *claim, last ledger.Task, found boo
 	default:
 		waits = last.State == ledger.Received
 		row.Replaces, c.instead = last.Replaces, last
+		if slices.Contains(last.Reasons, ledger.Operator) && c.verdict.Admit { // the id is held, whatever it says
+			v := withReasons(c.verdict, row.Deadline, ledger.Operator)
+			row.State, row.Reasons, row.Until = ledger.Held, v.Hold, v.Until
+		}
 		if err := supersede(tx, last); err != nil {
 			return err
 		}
@@ -83,7 +88,7 @@ func (d *Dispatcher) revise(tx *ledger.Tx, c *claim, last ledger.Task, found boo
 		row.Revision = last.Revision + 1
 	}
 	if waits {
-		row.State, row.Reasons, row.Until = ledger.Received, nil, time.Time{}
+		row.State, row.Reasons, row.Until = ledger.Received, operatorOf(last), time.Time{}
 	}
 	return d.add(tx, c, row, waits)
 }
@@ -103,6 +108,14 @@ func (d *Dispatcher) add(tx *ledger.Tx, c *claim, row ledger.Task, waits bool) e
 	}
 	c.row, err = reject(tx, row, c.verdict.Findings, c.refusal)
 	return err
+}
+
+// operatorOf is an operator's hold, if the revision before waits under one.
+func operatorOf(last ledger.Task) []ledger.Reason {
+	if last.State == ledger.Received && slices.Contains(last.Reasons, ledger.Operator) {
+		return []ledger.Reason{ledger.Operator}
+	}
+	return nil
 }
 
 // newRow is a claim as the ledger's first revision of it.

@@ -109,7 +109,7 @@ func (d *Dispatcher) waitForOperator(ctx context.Context, row ledger.Task, settl
 	}
 	next, moved := row, false
 	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
-		next, moved, err = hold(tx, row, []ledger.Reason{ledger.ResultInvalid}, until)
+		next, moved, err = hold(tx, row, append(lastingOf(row.Reasons), ledger.ResultInvalid), until)
 		if err != nil || !moved || !tell {
 			return err
 		}

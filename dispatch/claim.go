@@ -39,7 +39,7 @@ func (d *Dispatcher) read(lines []mailbox.Line) []*claim {
 	for _, line := range lines {
 		for _, piece := range d.pieces(line) {
 			c := &claim{line: line, task: piece.Task, now: time.Now()}
-			c.verdict = d.judge(piece.Task, piece.Findings, c.now)
+			c.verdict = d.doubt(piece.Task, d.judge(piece.Task, piece.Findings, c.now))
 			if !c.verdict.Admit && c.task.ID != "" {
 				c.refusal = refusal(c.task, c.verdict.Findings, c.now)
 			}
@@ -65,6 +65,9 @@ func (d *Dispatcher) judge(t envelope.Task, findings envelope.Findings, now time
 	}
 	v := d.agents.Judge(t, now)
 	v.Findings = append(findings, v.Findings...)
+	if d.pauses.has(t.Agent) {
+		v = withReasons(v, t.Deadline, ledger.Paused)
+	}
 	return v
 }
 

@@ -70,6 +70,10 @@ type Outcome struct {
 	Exit   runner.Exit
 	Retry  bool // another attempt may be made; one that was Interrupted does not count
 
+	// Void says that nothing was started for want of what the machine has too
+	// little of: the task goes back, and nothing else here counts.
+	Void error
+
 	// Detached says that ctx ended with runner.ErrDetach and the run goes on
 	// without us: nothing else here counts.
 	Detached bool
@@ -82,6 +86,7 @@ type Options struct {
 	Queue        int           // queued tasks at which intake pauses
 	Grace        time.Duration // how long runs may go on once Serve is told to stop
 	Detach       bool          // or leave them to whoever hosts them, at once
+	Retention    Retention
 	Reading      envelope.Reading
 	Tail         mailbox.TailOptions
 	Log          zerolog.Logger // the zero value is silent
@@ -91,16 +96,22 @@ type Options struct {
 // Close ends it once nobody calls it any more.
 type Dispatcher struct {
 	Parts
-	agents Agents
-	opts   Options
-	tail   *mailbox.Tail
-	queue  *queue
-	alarms *alarms
-	held   *heldSet
-	names  names         // one result file is moved by one goroutine at a time
-	ready  chan struct{} // closed when recovery is over
+	agents  Agents
+	opts    Options
+	tail    *mailbox.Tail
+	queue   *queue
+	alarms  *alarms
+	held    *heldSet
+	runs    *runSet
+	pauses  *pauses
+	faults  *faults
+	failed  chan struct{} // signalled when a look could not take everything in
+	missing chan struct{} // signalled when result files may be missing
+	names   names         // one result file is moved by one goroutine at a time
+	ready   chan struct{} // closed when recovery is over
 
-	looking   sync.Mutex // one look at a time: guards tail and lastFault
+	looking   sync.Mutex // one look at a time: guards tail, lost and lastFault
+	lost      bool       // the ledger was lost, and not all lines of that time were met again
 	lastFault string     // what the last look could not do, so that it is logged once
 	finishing sync.WaitGroup
 }
@@ -116,14 +127,26 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 	for i, f := range files {
 		cursors[i] = mailbox.Cursor(f)
 	}
+	paused, err := parts.Ledger.Paused(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("open dispatcher: %w", err)
+	}
 	d := &Dispatcher{
-		Parts:  parts,
-		agents: agents,
-		opts:   opts,
-		alarms: newAlarms(),
-		held:   newHeldSet(),
-		names:  names{seed: maphash.MakeSeed()},
-		ready:  make(chan struct{}),
+		Parts:   parts,
+		agents:  agents,
+		opts:    opts,
+		alarms:  newAlarms(),
+		held:    newHeldSet(),
+		runs:    newRunSet(),
+		pauses:  newPauses(paused),
+		faults:  newFaults(),
+		failed:  make(chan struct{}, 1),
+		missing: make(chan struct{}, 1),
+		names:   names{seed: maphash.MakeSeed()},
+		ready:   make(chan struct{}),
+	}
+	if d.lost, err = parts.Ledger.Lost(ctx); err != nil {
+		return nil, fmt.Errorf("open dispatcher: %w", err)
 	}
 	d.opts.Tail.Notice = d.notice
 	d.tail = parts.Box.Tail(cursors, d.opts.Tail)
@@ -148,7 +171,8 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 	}
 	running.Go(func() { d.alarms.serve(ctx, func(seq int64) { d.revisit(work, seq) }) })
 	running.Go(func() { d.lookWhenThereIsRoom(ctx) })
-	running.Go(func() { d.restoreResults(ctx) })
+	running.Go(func() { d.keepResults(ctx) })
+	running.Go(func() { d.collectDaily(ctx) })
 	<-ctx.Done() // from here: take no more, finish what runs
 	if d.opts.Detach {
 		stopWork(runner.ErrDetach)

@@ -48,7 +48,7 @@ func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, o Outcome) {
 		if err != nil || !moved {
 			return err
 		}
-		return tx.Log(event(row, "task.finished", conclusion(o)))
+		return tx.Log(event(row, ending(o), conclusion(o)))
 	})
 	if err != nil || !moved {
 		return // logged by insist; or somebody ended the task before
@@ -134,16 +134,13 @@ func retrial(o Outcome, until time.Time) map[string]any {
 // insist makes an update durable in spite of passing trouble such as a full
 // disk: it tries until it can, or until work is cut short.
 func (d *Dispatcher) insist(ctx context.Context, row ledger.Task, fn func(*ledger.Tx) error) error {
-	said := false
 	for {
 		err := d.Ledger.Update(context.WithoutCancel(ctx), fn)
 		if err == nil {
+			d.relax(recording)
 			return nil
 		}
-		if !said {
-			said = true
-			d.log(row).Error().Err(err).Msg("ledger cannot be written; trying again")
-		}
+		d.complain(recording, row, err)
 		select {
 		case <-ctx.Done():
 			return err
@@ -163,6 +160,14 @@ func ended(row ledger.Task, o Outcome) ledger.Run {
 		run.Tokens, run.USDCents = &o.Result.Cost.Tokens, &o.Result.Cost.USDCents
 	}
 	return run
+}
+
+// ending is the kind of event with which a run ended.
+func ending(o Outcome) string {
+	if o.Result.Error.Kind == envelope.Cancelled {
+		return "task.cancelled"
+	}
+	return "task.finished"
 }
 
 func conclusion(o Outcome) map[string]any {
@@ -204,7 +209,7 @@ func (d *Dispatcher) tryAdmitNext(ctx context.Context, id envelope.ID) error {
 	if err != nil {
 		return err
 	}
-	return d.apply(ctx, row, t, d.judge(t, findings, time.Now()))
+	return d.apply(ctx, row, t, withReasons(d.judge(t, findings, time.Now()), row.Deadline, lastingOf(row.Reasons)...))
 }
 
 // clear ends the revisions that went back to waiting although a later one has

@@ -61,7 +61,7 @@ func (d *Dispatcher) leave(row ledger.Task) (ended func()) {
 func (d *Dispatcher) proceed(ctx context.Context, row ledger.Task) {
 	if row.Replaces && row.State != ledger.Received {
 		if err := d.displace(ctx, row); err != nil {
-			d.log(row).Error().Err(err).Msg("earlier result not moved to the history; trying again")
+			d.complain("earlier result of "+string(row.ID)+" cannot be moved to the history", row, err)
 			d.alarms.set(row.Seq, time.Now().Add(retryPause))
 			return
 		}
@@ -77,6 +77,9 @@ func (d *Dispatcher) proceed(ctx context.Context, row ledger.Task) {
 			d.queue.rest()
 		}
 		d.alarms.set(row.Seq, row.Until)
+		if d.needlesslyPaused(row) {
+			d.alarms.set(row.Seq, time.Now()) // it was judged while the pause ended
+		}
 		if slices.Contains(row.Reasons, ledger.ResultInvalid) {
 			d.alarms.set(row.Seq, time.Now().Add(settlePause)) // the file may have gone
 		}
@@ -87,13 +90,20 @@ func (d *Dispatcher) proceed(ctx context.Context, row ledger.Task) {
 
 // revisit looks at a task whose alarm rang.
 func (d *Dispatcher) revisit(ctx context.Context, seq int64) {
+	row, err := d.Ledger.Task(ctx, seq)
+	if err == nil && row.State == ledger.Done && row.Put && row.Delivered && !row.Replaces {
+		return // an alarm of its past, and its request may not be kept any more
+	}
 	row, t, findings, err := d.load(ctx, seq)
 	if err == nil {
 		err = d.reconsider(ctx, row, t, findings)
 	}
 	if err != nil && ctx.Err() == nil {
-		d.log(row).Error().Err(err).Msg("task cannot be looked at; trying again")
+		d.complain(judging, row, err)
 		d.alarms.set(seq, time.Now().Add(retryPause))
+	}
+	if err == nil {
+		d.relax(judging)
 	}
 }
 
@@ -116,7 +126,7 @@ func (d *Dispatcher) reconsider(ctx context.Context, row ledger.Task, t envelope
 	default:
 		return nil
 	}
-	verdict := d.judge(t, findings, time.Now())
+	verdict := withReasons(d.judge(t, findings, time.Now()), row.Deadline, lastingOf(row.Reasons)...)
 	if row.State == ledger.Queued && verdict.Admit && len(verdict.Hold) == 0 {
 		return nil // it waits in the queue already
 	}

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
@@ -33,9 +34,16 @@ func (d *Dispatcher) Look(ctx context.Context) (paused bool) {
 	case fault == "":
 		d.opts.Log.Info().Msg("tasks are taken in again")
 	default:
-		d.opts.Log.Error().Str("reason", fault).Msg("no tasks can be taken in; trying again")
+		words, _ := mend(err)
+		d.opts.Log.Error().Str("reason", fault).Str("mend", words).Msg("no tasks can be taken in; trying again")
 	}
 	d.lastFault = fault
+	if fault != "" {
+		select {
+		case d.failed <- struct{}{}:
+		default: // it will be looked at anyway
+		}
+	}
 	return paused
 }
 
@@ -46,6 +54,10 @@ func (d *Dispatcher) look(ctx context.Context) (paused bool, err error) {
 	}
 	if replaced {
 		d.opts.Log.Warn().Str("root", d.Box.Path()).Msg("root directory was replaced; going on in the new one")
+		select {
+		case d.missing <- struct{}{}:
+		default: // it will be gone through anyway
+		}
 	}
 	defer d.adoptHeld(ctx)
 	for ctx.Err() == nil {
@@ -53,8 +65,11 @@ func (d *Dispatcher) look(ctx context.Context) (paused bool, err error) {
 			return true, nil
 		}
 		batch, err := d.tail.Next()
-		if err != nil || batch.Empty() {
+		if err != nil {
 			return false, err
+		}
+		if batch.Empty() {
+			return false, d.metAgain(ctx)
 		}
 		if err := d.take(ctx, batch); err != nil {
 			return false, err // the batch comes again
@@ -90,14 +105,20 @@ func (d *Dispatcher) take(ctx context.Context, batch mailbox.Batch) error {
 	return nil
 }
 
-// lookWhenThereIsRoom goes on with intake that paused at a full queue.
+// lookWhenThereIsRoom goes on with intake that paused at a full queue, or that
+// something kept from going on.
 func (d *Dispatcher) lookWhenThereIsRoom(ctx context.Context) {
+	var pause <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-d.failed:
+			pause = time.After(retryPause)
+			continue
+		case <-pause:
 		case <-d.queue.room:
-			d.Look(ctx)
 		}
+		d.Look(ctx)
 	}
 }

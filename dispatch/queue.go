@@ -188,6 +188,20 @@ func (q *queue) idle(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// still blocks until no slot of an agent, or of Everyone, is taken, or ctx ends.
+func (q *queue) still(ctx context.Context, agent string) error {
+	defer context.AfterFunc(ctx, q.wake)()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for ctx.Err() == nil {
+		if q.agents[agent] == 0 && (agent != Everyone || q.taken == 0) {
+			return nil
+		}
+		q.changed.Wait()
+	}
+	return context.Cause(ctx)
+}
+
 func (q *queue) wake() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

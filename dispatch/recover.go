@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
@@ -83,9 +84,11 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 	d.log(row).Info().Int("attempt", row.Attempt).Msg("run of an earlier daemon found")
 	it := item{seq: row.Seq, agent: row.Agent, requester: row.Requester}
 	d.queue.adopt(it)
+	run := d.runs.begin(ctx, it)
 	d.finishing.Go(func() {
 		defer d.queue.done()
-		outcome := d.agents.Recover(ctx, job)
+		defer d.runs.finish(run)
+		outcome := run.conclude(d.agents.Recover(run.ctx, job))
 		d.queue.free(it)
 		d.finish(ctx, row, outcome)
 	})
@@ -108,6 +111,19 @@ func (d *Dispatcher) rebooted(ctx context.Context, row ledger.Task) (bool, error
 	return true, nil // nothing is known of it, so it may have begun
 }
 
+// keepResults puts missing result files back, at the start and whenever the
+// directory was replaced.
+func (d *Dispatcher) keepResults(ctx context.Context) {
+	for {
+		d.restoreResults(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.missing:
+		}
+	}
+}
+
 // restoreResults puts result files back that are missing although the ledger
 // has them. It goes through the whole history in the background.
 func (d *Dispatcher) restoreResults(ctx context.Context) {
@@ -122,6 +138,9 @@ func (d *Dispatcher) restoreResults(ctx context.Context) {
 			after = row.Seq
 			if !row.Put || row.ResultSum == "" || d.Box.HasResult(row.ID) {
 				continue // in place, or somebody is about to put it
+			}
+			if _, err := d.Ledger.Result(ctx, row.Seq); errors.Is(err, ledger.ErrUnknown) {
+				continue // it was not to be kept any longer
 			}
 			d.log(row).Warn().Msg("result file is missing; putting it again")
 			row.Put = false

@@ -34,10 +34,19 @@ func (n *names) lock(id envelope.ID) (unlock func()) {
 // the callbacks. What cannot be done now is tried again later; both may then
 // happen twice, which a result file does not notice and a callback may.
 func (d *Dispatcher) settle(ctx context.Context, row ledger.Task) {
-	if err := d.show(ctx, row); err != nil {
-		d.log(row).Error().Err(err).Msg("result not delivered; trying again")
-		d.alarms.set(row.Seq, time.Now().Add(settlePause))
+	own := "result of " + string(row.ID) + " cannot be delivered"
+	err := d.show(ctx, row)
+	if err == nil {
+		d.relax(delivering)
+		d.relax(own)
+		return
 	}
+	if _, everybodys := mend(err); everybodys {
+		d.complain(delivering, row, err)
+	} else {
+		d.complain(own, row, err)
+	}
+	d.alarms.set(row.Seq, time.Now().Add(settlePause))
 }
 
 // settlePause is how long an undeliverable result or callback rests.

@@ -30,23 +30,53 @@ func (d *Dispatcher) worker(take, work context.Context) {
 // attempt runs one task once. The slot is free when the agent has exited;
 // making its result durable does not keep the next task waiting.
 func (d *Dispatcher) attempt(ctx context.Context, it item) {
+	run := d.runs.begin(ctx, it) // before anybody can see it running
 	row, job, err := d.prepare(ctx, it.seq)
 	if err != nil || job.RunID == "" {
+		d.runs.finish(run)
 		d.queue.free(it)
 		if err != nil {
-			d.log(row).Error().Err(err).Msg("task cannot be started; trying again")
+			d.complain(starting, row, err)
 			d.rest(ctx, it)
 		}
 		d.queue.done()
 		return
 	}
 	d.log(row).Info().Int("attempt", job.Attempt).Msg("agent started")
-	outcome := d.agents.Run(ctx, job, func(p runner.Process) { d.noteProcess(ctx, row, p) })
+	outcome := run.conclude(d.agents.Run(run.ctx, job, func(p runner.Process) { d.noteProcess(ctx, row, p) }))
 	d.queue.free(it)
+	if outcome.Void == nil {
+		d.relax(starting)
+	}
 	d.finishing.Go(func() {
 		defer d.queue.done()
+		defer d.runs.finish(run)
+		if outcome.Void != nil {
+			d.giveBack(ctx, row, it, outcome.Void)
+			return
+		}
 		d.finish(ctx, row, outcome)
 	})
+}
+
+// giveBack queues a task again whose run never began for want of something
+// that all tasks need. Its intent is void.
+func (d *Dispatcher) giveBack(ctx context.Context, row ledger.Task, it item, err error) {
+	d.complain(starting, row, err)
+	if err := d.State.RemoveRunDir(row.ID, row.Revision, row.Attempt); err != nil {
+		d.log(row).Warn().Err(err).Msg("directory of a run that never began not removed")
+	}
+	moved := false
+	err = d.insist(ctx, row, func(tx *ledger.Tx) (err error) {
+		moved, err = tx.Move(row.Seq, ledger.Running, row.Attempt, ledger.Change{To: ledger.Queued})
+		if err != nil || !moved {
+			return err
+		}
+		return tx.VoidRun(row.Seq, row.Attempt)
+	})
+	if err == nil && moved {
+		d.rest(ctx, it)
+	}
 }
 
 // rest puts an item back into the queue after a pause.

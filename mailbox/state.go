@@ -110,6 +110,16 @@ func (s *State) MakeRunDir(id envelope.ID, rev, attempt int) (string, error) {
 	return filepath.Join(s.path, dir), nil
 }
 
+// RemoveRunDir removes the RunDir with all that is in it; that there is none
+// is fine.
+func (s *State) RemoveRunDir(id envelope.ID, rev, attempt int) error {
+	dir := runDir(id, rev, attempt)
+	if err := s.root.RemoveAll(dir); err != nil {
+		return fmt.Errorf("remove run directory %s: %w", dir, err)
+	}
+	return nil
+}
+
 // PutHistory keeps the result that a revision had, on disk when it returns nil.
 // The same once more is fine; another content under a name that is taken is
 // kept beside it, as <rev>.2.json and so on.

@@ -16,13 +16,14 @@ import (
 // config is the whole configuration, read once. It lives in package main,
 // which nothing can import: parts are handed values, never this.
 type config struct {
-	Root     string       `mapstructure:"root"`
-	StateDir string       `mapstructure:"state_dir"`
-	Log      logConfig    `mapstructure:"log"`
-	Intake   intake       `mapstructure:"intake"`
-	Limits   limits       `mapstructure:"limits"`
-	Policy   policyRules  `mapstructure:"policy"`
-	Agents   []agentEntry `mapstructure:"agents"`
+	Root      string       `mapstructure:"root"`
+	StateDir  string       `mapstructure:"state_dir"`
+	Log       logConfig    `mapstructure:"log"`
+	Intake    intake       `mapstructure:"intake"`
+	Limits    limits       `mapstructure:"limits"`
+	Retention retention    `mapstructure:"retention"`
+	Policy    policyRules  `mapstructure:"policy"`
+	Agents    []agentEntry `mapstructure:"agents"`
 
 	StopAgentsOnExit bool `mapstructure:"stop_agents_on_exit"`
 
@@ -46,6 +47,14 @@ type limits struct {
 	Queue         int           `mapstructure:"queue"`
 	PerRequester  int           `mapstructure:"per_requester"`
 	ShutdownGrace time.Duration `mapstructure:"shutdown_grace"`
+}
+
+type retention struct {
+	Runs        time.Duration `mapstructure:"runs"`
+	History     time.Duration `mapstructure:"history"`
+	Rejected    time.Duration `mapstructure:"rejected"`
+	Ledger      time.Duration `mapstructure:"ledger"`
+	MaxRunBytes int64         `mapstructure:"max_run_bytes"`
 }
 
 type policyRules struct {
@@ -109,6 +118,11 @@ func defaults(v *viper.Viper) {
 		"limits.queue":                           100_000,
 		"limits.per_requester":                   0,
 		"limits.shutdown_grace":                  30 * time.Second,
+		"retention.runs":                         720 * time.Hour,
+		"retention.history":                      720 * time.Hour,
+		"retention.rejected":                     2160 * time.Hour,
+		"retention.ledger":                       2160 * time.Hour,
+		"retention.max_run_bytes":                0,
 		"policy.approval":                        "enforce",
 		"policy.budget":                          "enforce",
 		"policy.change_window.mode":              "enforce",

@@ -101,7 +101,7 @@ func rootCommand() *cobra.Command {
 	cmd.AddCommand(
 		demoCommand(), initCommand(), serveCommand(g),
 		sendCommand(g), waitCommand(g), resultCommand(g),
-		psCommand(g), showCommand(g), lintCommand(g), versionCommand(),
+		psCommand(g), showCommand(g), lintCommand(g), gcCommand(g), versionCommand(),
 		demoAgentCommand(),
 	)
 	for _, sub := range append(cmd.Commands(), cmd) {

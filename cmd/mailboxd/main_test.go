@@ -39,6 +39,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("AINL_AGENT_ROOT", filepath.Join(env.WorkDir, "box"))
 			return os.MkdirAll(filepath.Join(env.WorkDir, "box"), 0o700)
 		},
+		Condition:           condition,
 		RequireExplicitExec: true,
 	})
 }

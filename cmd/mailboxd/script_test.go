@@ -36,6 +36,11 @@ var vocabulary = map[string]func(*testscript.TestScript, bool, []string){
 	"keepers":    awaitKeepers,
 	"killkeeper": killKeepers,
 	"nothing":    awaitNothing,
+	"tmpfs":      mountSmall,
+	"fill":       fillUp,
+	"lockdb":     lockLedger,
+	"unlockdb":   unlockLedger,
+	"nofile":     limitFiles,
 }
 
 // sendTask appends a task line: task ID [AGENT [MEMBERS]]. Members, such as

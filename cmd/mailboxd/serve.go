@@ -128,9 +128,9 @@ func openState(cfg config, box *mailbox.Box, log zerolog.Logger) (_ *mailbox.Sta
 		return nil, nil, false, err
 	}
 	if opened.Aside != "" {
-		log.Error().Str("file", opened.Aside).Err(opened.Cause).Msg("ledger was unreadable and is kept aside; a new one was begun")
+		log.Error().Str("file", opened.Aside).Err(opened.Cause).Msg("ledger was unreadable and is kept aside; a new one was begun, and tasks without a result are held until you release them")
 	}
-	return state, memory, opened.Created, nil
+	return state, memory, opened.Created && opened.Aside == "", nil
 }
 
 // stateDir is where the private half of a root lies.
@@ -148,6 +148,7 @@ func options(cfg config, fresh bool, log zerolog.Logger) dispatch.Options {
 		Queue:        cfg.Limits.Queue,
 		Grace:        cfg.Limits.ShutdownGrace,
 		Detach:       !cfg.StopAgentsOnExit,
+		Retention:    dispatch.Retention(cfg.Retention),
 		Reading:      cfg.Intake.reading(),
 		Tail:         mailbox.TailOptions{MaxLine: cfg.Intake.MaxLineBytes, FromEnd: fresh && cfg.Intake.FirstStart == "from_end"},
 		Log:          log,

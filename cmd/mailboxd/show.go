@@ -87,7 +87,7 @@ func (d *desk) file(ctx context.Context, id envelope.ID) (*caseFile, error) {
 		file.Earlier = append(file.Earlier, viewOf(r))
 	}
 	raw, err := d.memory.Raw(ctx, last.Seq)
-	if err != nil {
+	if err != nil && !errors.Is(err, ledger.ErrUnknown) { // it may be too old to be kept
 		return nil, err
 	}
 	if jsontext.Value(raw).IsValid() {

@@ -43,6 +43,11 @@ type Outcome struct {
 	Exit   runner.Exit // of the process; Code is -1 when there was none
 	Retry  bool        // another attempt may be made; one that was Interrupted does not count
 
+	// Void says that nothing was started for want of what the machine has too
+	// little of, such as disk or open files: nothing else here counts, and the
+	// job can be begun afresh.
+	Void error
+
 	// Detached says that ctx ended with runner.ErrDetach and the run goes on
 	// without us: nothing else here counts.
 	Detached bool
@@ -70,6 +75,9 @@ func (g *Agent) Run(ctx context.Context, j Job, started func(runner.Process)) Ou
 		return g.void(j, "the agent was a worker when the run was meant to begin")
 	}
 	spec, err := g.prepare(j)
+	if scarce(err) {
+		return Outcome{Void: err}
+	}
 	if err != nil {
 		return g.notStarted(j, envelope.InternalError, "the run could not be prepared: "+err.Error())
 	}
@@ -78,6 +86,9 @@ func (g *Agent) Run(ctx context.Context, j Job, started func(runner.Process)) Ou
 		return Outcome{Detached: true}
 	}
 	if spawn, ok := errors.AsType[*runner.SpawnError](err); ok {
+		if scarce(err) {
+			return Outcome{Void: err}
+		}
 		if ctx.Err() != nil {
 			return g.void(j, "the run was ended before it began: "+context.Cause(ctx).Error())
 		}

@@ -65,13 +65,11 @@ func check(db *sql.DB, everything bool) error {
 			return fmt.Errorf("%w: %s", errUnreadable, strings.ReplaceAll(verdict, "\n", " "))
 		}
 	}
-	if version < len(migrations) {
-		return nil // its columns are not all there yet
-	}
 	return checkStart(ctx, db)
 }
 
-// startReads is what a start reads, or asks for the newest of.
+// startReads is what a start reads, or asks for the newest of, in every
+// version so far.
 var startReads = []string{
 	"SELECT path, dev, inode, offset, replay, head, tail FROM files LIMIT 1000",
 	"SELECT " + taskColumns + " FROM tasks WHERE state <> 'done' ORDER BY seq LIMIT 1000",

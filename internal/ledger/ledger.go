@@ -32,8 +32,8 @@ type Ledger struct {
 // ledger and it is readable.
 type Opened struct {
 	Created bool   // there was none, or none that can be read, so this one is empty
-	Aside   string // where an unreadable one was moved; "" when there was none
-	Cause   error  // why it cannot be read; nil when there was none
+	Aside   string // where an unreadable one was moved, now or by an Open that was cut short; "" when there was none
+	Cause   error  // why it cannot be read; nil when there was none, or it was moved before
 }
 
 // Open opens the ledger at path, which must be absolute and in a directory
@@ -59,10 +59,9 @@ func prepare(path string) (opened Opened, err error) {
 	err = inspect(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if err := create(path); err != nil {
+		if opened.Aside, err = lastAside(path); err != nil {
 			return opened, err
 		}
-		return Opened{Created: true}, nil
 	case errors.Is(err, errUnreadable):
 		opened.Cause = err
 		if opened.Aside, err = moveAside(path, time.Now()); err != nil {
@@ -71,7 +70,7 @@ func prepare(path string) (opened Opened, err error) {
 	default:
 		return opened, err
 	}
-	if err := create(path); err != nil {
+	if err := create(path, opened.Aside); err != nil {
 		return opened, err
 	}
 	opened.Created = true

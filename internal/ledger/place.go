@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -16,8 +18,9 @@ import (
 var besides = []string{"", "-wal", "-shm"}
 
 // create puts an empty ledger at path, where there must be none. It is made
-// aside and renamed, so that what is at path is always whole.
-func create(path string) error {
+// aside and renamed, so that what is at path is always whole. It knows of the
+// one that was lost, unless that is "".
+func create(path, lost string) error {
 	aside := path + ".new"
 	for _, end := range besides { // of a creation that was cut short
 		if err := os.Remove(aside + end); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -28,7 +31,7 @@ func create(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(fill(aside), file.Sync(), file.Close()); err != nil {
+	if err := errors.Join(fill(aside, lost), file.Sync(), file.Close()); err != nil {
 		return err
 	}
 	if err := os.Rename(aside, path); err != nil {
@@ -38,7 +41,7 @@ func create(path string) error {
 }
 
 // fill gives an empty file the schema; closing leaves no log beside it.
-func fill(path string) error {
+func fill(path, lost string) error {
 	ctx := context.Background()
 	db, err := sql.Open("sqlite", writeURI(path))
 	if err != nil {
@@ -48,15 +51,19 @@ func fill(path string) error {
 	if err != nil {
 		return errors.Join(err, db.Close())
 	}
-	return errors.Join(migrate(ctx, conn, migrations), conn.Close(), db.Close())
+	err = migrate(ctx, conn, migrations)
+	if err == nil && lost != "" {
+		_, err = conn.ExecContext(ctx, "INSERT INTO losses (aside, at) VALUES (?, ?)", lost, time.Now().UnixMicro())
+	}
+	return errors.Join(err, conn.Close(), db.Close())
 }
 
 // moveAside renames an unreadable ledger, with what belongs to it, to a name
 // that nothing has yet, and returns that name.
 func moveAside(path string, now time.Time) (string, error) {
-	aside := path + ".unreadable-" + now.UTC().Format("20060102T150405Z")
+	aside := path + unreadableMark + now.UTC().Format("20060102T150405Z")
 	for n := 2; taken(aside); n++ {
-		aside = fmt.Sprintf("%s.unreadable-%s.%d", path, now.UTC().Format("20060102T150405Z"), n)
+		aside = fmt.Sprintf("%s%s%s.%d", path, unreadableMark, now.UTC().Format("20060102T150405Z"), n)
 	}
 	for _, end := range besides {
 		if err := os.Rename(path+end, aside+end); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -64,6 +71,27 @@ func moveAside(path string, now time.Time) (string, error) {
 		}
 	}
 	return aside, syncDir(filepath.Dir(path))
+}
+
+// unreadableMark is what the name of a ledger has before the time at which it
+// was moved aside.
+const unreadableMark = ".unreadable-"
+
+// lastAside returns the newest ledger that was moved aside, or "". Where there
+// is one and none in its place, a start was cut short, or somebody wants to
+// start anew: what was accepted before may have run in either case.
+func lastAside(path string) (string, error) {
+	entries, err := os.ReadDir(filepath.Dir(path)) // in order of name, and so of time
+	if err != nil {
+		return "", err
+	}
+	for _, e := range slices.Backward(entries) {
+		name := e.Name()
+		if strings.HasPrefix(name, filepath.Base(path)+unreadableMark) && !strings.HasSuffix(name, "-wal") && !strings.HasSuffix(name, "-shm") {
+			return filepath.Join(filepath.Dir(path), name), nil
+		}
+	}
+	return "", nil
 }
 
 func taken(path string) bool {

@@ -52,6 +52,14 @@ func (tx *Tx) SetProcess(task int64, attempt, pid int, start uint64, boot string
 	return nil
 }
 
+// VoidRun forgets the intent of a run that never began.
+func (tx *Tx) VoidRun(task int64, attempt int) error {
+	if _, err := tx.exec("DELETE FROM runs WHERE task = ? AND attempt = ? AND started IS NULL", task, attempt); err != nil {
+		return fmt.Errorf("forget run %d of task %d: %w", attempt, task, err)
+	}
+	return nil
+}
+
 // FinishRun remembers how the run with r's Task and Attempt ended: Started and
 // what follows it in r. A run that has an end already keeps it, and one that
 // is not known stays so.

@@ -18,9 +18,12 @@ var ErrNewer = errors.New("was written by a newer mailboxd")
 //go:embed schema/1.sql
 var schema1 string
 
+//go:embed schema/2.sql
+var schema2 string
+
 // migrations bring a ledger forward, one version each: the first makes
 // version 1 of nothing. One that was released is never changed.
-var migrations = []string{schema1}
+var migrations = []string{schema1, schema2}
 
 // migrate runs the steps the file has not seen, all of them or none.
 func migrate(ctx context.Context, conn *sql.Conn, steps []string) error {

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
+	_ "modernc.org/sqlite"
+)
+
+// condition says what scripts may ask for: [root] is whoever may mount.
+func condition(name string) (bool, error) {
+	if name != "root" {
+		return false, fmt.Errorf("unknown condition %q", name)
+	}
+	dir, err := os.MkdirTemp("", "mount")
+	if err != nil {
+		return false, err
+	}
+	defer os.Remove(dir)
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=4k"); err != nil {
+		return false, nil
+	}
+	return true, unix.Unmount(dir, unix.MNT_DETACH)
+}
+
+// mountSmall mounts a file system in memory until the end of the script:
+// tmpfs DIR OPTIONS, such as size=1m.
+func mountSmall(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: tmpfs dir options")
+	}
+	dir := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(dir, 0o700))
+	ts.Check(unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=0700,"+args[1]))
+	ts.Defer(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			ts.Logf("unmount %s: %v", dir, err)
+		}
+	})
+}
+
+// fillUp leaves no room on the disk of a file that it makes: fill FILE. With
+// "fill -files DIR", it leaves no room for another file.
+func fillUp(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: fill [-files] file")
+	}
+	var err error
+	if len(args) == 2 {
+		dir := ts.MkAbs(args[1])
+		ts.Check(os.Mkdir(dir, 0o700))
+		for n := 0; err == nil; n++ {
+			err = os.WriteFile(filepath.Join(dir, fmt.Sprint(n)), nil, 0o600)
+		}
+	} else {
+		err = fillFile(ts.MkAbs(args[0]))
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		ts.Fatalf("fill: %v; want a full disk", err)
+	}
+}
+
+func fillFile(path string) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	zeros, err := os.Open("/dev/zero")
+	if err != nil {
+		return err
+	}
+	defer zeros.Close()
+	_, err = io.Copy(file, io.LimitReader(zeros, 1<<30))
+	return err
+}
+
+// held are the ledgers that scripts keep locked, by the script's directory.
+var held sync.Map
+
+// lockLedger keeps the ledger's write lock, as a foreign program may, until
+// unlockdb: lockdb GLOB.
+func lockLedger(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: lockdb glob")
+	}
+	found, err := filepath.Glob(ts.MkAbs(args[0]))
+	ts.Check(err)
+	if len(found) != 1 {
+		ts.Fatalf("lockdb: %q; want one ledger", found)
+	}
+	db, err := sql.Open("sqlite", found[0])
+	ts.Check(err)
+	db.SetMaxOpenConns(1)
+	ts.Defer(func() { db.Close() })
+	_, err = db.Exec("PRAGMA busy_timeout = 5000; BEGIN IMMEDIATE")
+	ts.Check(err)
+	held.Store(ts.MkAbs("."), db)
+}
+
+func unlockLedger(ts *testscript.TestScript, neg bool, args []string) {
+	db, locked := held.LoadAndDelete(ts.MkAbs("."))
+	if neg || len(args) != 0 || !locked {
+		ts.Fatalf("usage: unlockdb, after lockdb")
+	}
+	_, err := db.(*sql.DB).Exec("ROLLBACK")
+	ts.Check(err)
+}
+
+// limitFiles limits the files that the daemon may have open: nofile N.
+func limitFiles(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: nofile n")
+	}
+	n, err := strconv.ParseUint(args[0], 10, 64)
+	ts.Check(err)
+	for _, cmd := range ts.BackgroundCmds() {
+		var limit unix.Rlimit
+		ts.Check(unix.Prlimit(cmd.Process.Pid, unix.RLIMIT_NOFILE, nil, &limit))
+		limit.Cur = n
+		ts.Check(unix.Prlimit(cmd.Process.Pid, unix.RLIMIT_NOFILE, &limit, nil))
+	}
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"mailboxd/dispatch"
+	"mailboxd/mailbox"
+)
+
+func gcCommand(g *globals) *cobra.Command {
+	dry, asJSON := false, false
+	cmd := &cobra.Command{
+		Use:   "gc",
+		Short: "Remove what the configuration's retention does not keep",
+		Long: `Gc removes run directories, replaced results, dead letters, requests and events
+that are older than the configuration's retention. Task ids and hashes stay known,
+and result files stay where they are. A daemon does this by itself once a day, so
+gc is for a mailbox that is not being served.`,
+		Example: `  mailboxd gc --dry-run
+  mailboxd gc`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := g.load()
+			if err != nil {
+				return err
+			}
+			gone, err := collect(cmd.Context(), cfg, newLogger(cmd.ErrOrStderr(), cfg.Log), dry)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), gone)
+			}
+			return printCollected(cmd.OutOrStdout(), gone, dry)
+		},
+	}
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would be removed")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// collect does it under the lock of the root, as a daemon would.
+func collect(ctx context.Context, cfg config, log zerolog.Logger, dry bool) (gone dispatch.Collected, err error) {
+	box, err := mailbox.Open(cfg.Root)
+	if err != nil {
+		return gone, err
+	}
+	defer box.Close()
+	err = box.Lock()
+	if locked, ok := errors.AsType[*mailbox.LockedError](err); ok {
+		return gone, fmt.Errorf("%w, which collects by itself once a day", locked)
+	}
+	if err != nil {
+		return gone, err
+	}
+	state, memory, _, err := openState(cfg, box, log)
+	if err != nil {
+		return gone, err
+	}
+	defer state.Close()
+	defer memory.Close()
+	parts := dispatch.Parts{Box: box, State: state, Ledger: memory}
+	return parts.Collect(ctx, dispatch.Retention(cfg.Retention), time.Now(), dry)
+}
+
+func printCollected(w io.Writer, gone dispatch.Collected, dry bool) error {
+	verb := "removed"
+	if dry {
+		verb = "would remove"
+	}
+	_, err := fmt.Fprintf(w, "%s %d run directories, %d replaced results, %d days of dead letters (%d bytes); %d requests and %d events of the ledger\n",
+		verb, gone.Runs, gone.History, gone.Rejected, gone.Bytes, gone.Bodies, gone.Events)
+	return err
+}

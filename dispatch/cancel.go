@@ -1,0 +1,98 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+)
+
+// errElsewhere says that a run is in nobody's hands here, as while stopping.
+var errElsewhere = errors.New("its run is being handed over; try again")
+
+// Cancel ends a task with status cancelled: all of its revisions that are not
+// done. What has not started is over at once; a run is ended, and Cancel
+// returns when nothing is left of it, or with the cause of ctx. A task that is
+// done is a *StateError, also when its run came to an end of its own first.
+func (d *Dispatcher) Cancel(ctx context.Context, id envelope.ID, by By) error {
+	err := d.whenReady(ctx)
+	for did := false; err == nil; {
+		var row ledger.Task
+		if row, err = d.newestOpen(ctx, id); err != nil {
+			break
+		}
+		if row.State == ledger.Done {
+			if did {
+				return nil
+			}
+			err = stateError(row)
+			break
+		}
+		var ended bool
+		ended, err = d.cancelOne(ctx, row, by)
+		did = did || ended
+	}
+	return fmt.Errorf("cancel %s: %w", id, err)
+}
+
+// newestOpen returns the latest revision that is not done, or the latest one.
+func (d *Dispatcher) newestOpen(ctx context.Context, id envelope.ID) (ledger.Task, error) {
+	revisions, err := d.Ledger.Revisions(ctx, id)
+	if err != nil {
+		return ledger.Task{}, err
+	}
+	if len(revisions) == 0 {
+		return ledger.Task{}, ledger.ErrUnknown
+	}
+	for at := len(revisions) - 1; at >= 0; at-- {
+		if revisions[at].State != ledger.Done {
+			return revisions[at], nil
+		}
+	}
+	return revisions[len(revisions)-1], nil
+}
+
+// cancelOne cancels one revision and reports whether it did. It did not when
+// somebody moved the task meanwhile.
+func (d *Dispatcher) cancelOne(ctx context.Context, row ledger.Task, by By) (bool, error) {
+	if row.State == ledger.Running {
+		return d.cancelRun(ctx, row, by)
+	}
+	_, t, _, err := d.load(ctx, row.Seq)
+	if err != nil {
+		return false, err
+	}
+	why := (&CancelError{by}).Error()
+	result := unrun(t, envelope.Stopped, envelope.Cancelled, why, time.Now())
+	change := ledger.Change{To: ledger.Done, Status: envelope.Stopped, Kind: envelope.Cancelled, Result: result}
+	next, moved, err := d.change(ctx, row, change, event(row, "task.cancelled", by.data()))
+	if err != nil || !moved {
+		return false, err
+	}
+	d.log(row).Info().Str("by", by.Who).Msg("task cancelled")
+	ctx = context.WithoutCancel(ctx)
+	d.proceed(ctx, next)
+	return true, nil
+}
+
+// cancelRun ends a run and waits until nothing is left of it.
+func (d *Dispatcher) cancelRun(ctx context.Context, row ledger.Task, by By) (bool, error) {
+	runs := d.runs.find(func(it item) bool { return it.seq == row.Seq })
+	for _, r := range runs {
+		r.end(&CancelError{by})
+	}
+	if err := await(ctx, runs); err != nil {
+		return false, fmt.Errorf("its run is still being ended: %w", err)
+	}
+	now, err := d.Ledger.Task(ctx, row.Seq)
+	switch {
+	case err != nil:
+		return false, err
+	case now.State == ledger.Running && now.Attempt == row.Attempt:
+		return false, errElsewhere
+	}
+	return now.State == ledger.Done && now.Kind == envelope.Cancelled, nil
+}

@@ -1,0 +1,196 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+)
+
+// By says who wants something, and why. It is for the record; whether they
+// may is settled before.
+type By struct {
+	Who    string
+	Reason string // may be empty
+}
+
+func (b By) String() string {
+	if b.Reason == "" {
+		return b.Who
+	}
+	return b.Who + ": " + b.Reason
+}
+
+// data is how a By stands in an event.
+func (b By) data() map[string]any {
+	data := map[string]any{"by": b.Who}
+	if b.Reason != "" {
+		data["reason"] = b.Reason
+	}
+	return data
+}
+
+// A StateError says that what was asked for does not go with where the task is.
+type StateError struct {
+	State   ledger.State
+	Status  envelope.Status // of a task that is Done
+	Reasons []ledger.Reason // of one that is Held
+}
+
+func (e *StateError) Error() string {
+	switch {
+	case e.Status != "":
+		return fmt.Sprintf("it is %s already (%s)", e.State, e.Status)
+	case len(e.Reasons) > 0:
+		words := make([]string, len(e.Reasons))
+		for i, r := range e.Reasons {
+			words[i] = string(r)
+		}
+		return fmt.Sprintf("it is %s (%s)", e.State, strings.Join(words, ", "))
+	}
+	return fmt.Sprintf("it is %s", e.State)
+}
+
+func stateError(row ledger.Task) error {
+	return &StateError{State: row.State, Status: row.Status, Reasons: row.Reasons}
+}
+
+// lasting are the reasons that only Release takes away: no verdict, reload or
+// restart does.
+var lasting = []ledger.Reason{ledger.Operator, ledger.Recovered}
+
+// lastingOf returns the lasting ones among some reasons.
+func lastingOf(reasons []ledger.Reason) []ledger.Reason {
+	return slices.DeleteFunc(slices.Clone(reasons), func(r ledger.Reason) bool { return !slices.Contains(lasting, r) })
+}
+
+// withReasons adds reasons to hold a task to a verdict that admits it. The
+// deadline is looked after also while nobody acts.
+func withReasons(v Verdict, deadline time.Time, reasons ...ledger.Reason) Verdict {
+	if !v.Admit || len(reasons) == 0 {
+		return v
+	}
+	if len(v.Hold) == 0 {
+		v.Until = deadline
+	}
+	v.Hold = slices.Clone(v.Hold)
+	for _, r := range reasons {
+		if !slices.Contains(v.Hold, r) {
+			v.Hold = append(v.Hold, r)
+		}
+	}
+	return v
+}
+
+// Hold keeps the latest revision of a task from starting until Release. One
+// that is running or done is a *StateError; an id that is not known wraps
+// ledger.ErrUnknown.
+func (d *Dispatcher) Hold(ctx context.Context, id envelope.ID, by By) error {
+	return d.control(ctx, "hold", id, func(row ledger.Task) (ledger.Task, bool, error) {
+		switch {
+		case row.State != ledger.Queued && row.State != ledger.Held && row.State != ledger.Received:
+			return row, false, stateError(row)
+		case slices.Contains(row.Reasons, ledger.Operator):
+			return row, true, nil // as asked
+		}
+		change := ledger.Change{To: ledger.Held, Reasons: append(slices.Clone(row.Reasons), ledger.Operator), Until: row.Until}
+		if row.State == ledger.Received {
+			change.To = ledger.Received // it has to wait for its turn as well
+		}
+		if change.Until.IsZero() {
+			change.Until = row.Deadline
+		}
+		return d.change(ctx, row, change, event(row, "task.held", with(by.data(), "reasons", change.Reasons)))
+	})
+}
+
+// Release takes away what only a person can: an operator's hold, and that of
+// a task which may have run before the ledger was lost. It lifts nothing else,
+// and no approval. A task that is not held so is a *StateError.
+func (d *Dispatcher) Release(ctx context.Context, id envelope.ID, by By) error {
+	return d.control(ctx, "release", id, func(row ledger.Task) (ledger.Task, bool, error) {
+		if len(lastingOf(row.Reasons)) == 0 {
+			return row, false, stateError(row)
+		}
+		rest := slices.DeleteFunc(slices.Clone(row.Reasons), func(r ledger.Reason) bool { return slices.Contains(lasting, r) })
+		change := ledger.Change{To: row.State, Reasons: rest, Until: time.Now()} // what is left is judged at once
+		if row.State == ledger.Received {
+			change.Until = time.Time{}
+		}
+		return d.change(ctx, row, change, event(row, "task.released", by.data()))
+	})
+}
+
+// control does something to the latest revision of a task: again when
+// somebody else moved it meanwhile, and not before Serve has recovered.
+func (d *Dispatcher) control(ctx context.Context, verb string, id envelope.ID, do func(ledger.Task) (ledger.Task, bool, error)) error {
+	if err := d.whenReady(ctx); err != nil {
+		return fmt.Errorf("%s %s: %w", verb, id, err)
+	}
+	for {
+		row, err := d.newest(ctx, id)
+		moved := false
+		if err == nil {
+			row, moved, err = do(row)
+		}
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", verb, id, err)
+		}
+		if moved {
+			d.proceed(context.WithoutCancel(ctx), row)
+			return nil
+		}
+	}
+}
+
+// change moves a task with its event, and returns it as it is then.
+func (d *Dispatcher) change(ctx context.Context, row ledger.Task, c ledger.Change, e ledger.Event) (ledger.Task, bool, error) {
+	c.Attempt = row.Attempt
+	moved := false
+	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
+		moved, err = tx.Move(row.Seq, row.State, row.Attempt, c)
+		if err != nil || !moved {
+			return err
+		}
+		return tx.Log(e)
+	})
+	if err != nil || !moved {
+		return row, false, err
+	}
+	row.State, row.Reasons, row.Until = c.To, c.Reasons, c.Until
+	if c.To == ledger.Done {
+		row.Status, row.Kind = c.Status, c.Kind
+	}
+	return row, true, nil
+}
+
+// newest returns the latest revision of an id.
+func (d *Dispatcher) newest(ctx context.Context, id envelope.ID) (ledger.Task, error) {
+	revisions, err := d.Ledger.Revisions(ctx, id)
+	if err != nil {
+		return ledger.Task{}, err
+	}
+	if len(revisions) == 0 {
+		return ledger.Task{}, ledger.ErrUnknown
+	}
+	return revisions[len(revisions)-1], nil
+}
+
+// whenReady waits until Serve has recovered what was left over.
+func (d *Dispatcher) whenReady(ctx context.Context) error {
+	select {
+	case <-d.ready:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func with(data map[string]any, key string, value any) map[string]any {
+	data[key] = value
+	return data
+}

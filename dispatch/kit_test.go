@@ -1,0 +1,270 @@
+package dispatch_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"mailboxd/dispatch"
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+	"mailboxd/internal/runner"
+	"mailboxd/mailbox"
+	"mailboxd/watcher"
+)
+
+// A play is an agent function, played in Go.
+type play func(ctx context.Context, j dispatch.Job) dispatch.Outcome
+
+// An engine is a dispatcher with real parts in a directory of the test's own.
+// What is set before start is in force from then on.
+type engine struct {
+	*dispatch.Dispatcher
+	parts dispatch.Parts
+	t     *testing.T
+	dir   string
+	plays map[string]play
+	judge func(t envelope.Task, now time.Time) dispatch.Verdict
+	opts  dispatch.Options
+	log   journal
+	end   func() // stops serving; once more does nothing
+}
+
+// newEngine makes an engine that is not started, with the agents "quick",
+// which answers, and "slow", which works until it is ended.
+func newEngine(t *testing.T) *engine {
+	return &engine{
+		t: t, dir: t.TempDir(),
+		plays: map[string]play{"quick": quick, "slow": slow},
+		judge: func(t envelope.Task, _ time.Time) dispatch.Verdict {
+			return dispatch.Verdict{Admit: true, Deadline: t.Deadline}
+		},
+		opts: dispatch.Options{Workers: 4, Queue: 1000},
+		end:  func() {},
+	}
+}
+
+func startEngine(t *testing.T) *engine {
+	e := newEngine(t)
+	e.start()
+	return e
+}
+
+// start opens the parts and serves until end, or until the test is over.
+func (e *engine) start() {
+	e.t.Helper()
+	e.opts.Log = zerolog.New(&e.log)
+	box, err := mailbox.Open(filepath.Join(e.dir, "box"))
+	e.must(err)
+	state, err := mailbox.OpenState(filepath.Join(e.dir, "state"), box.Path())
+	e.must(err)
+	memory, _, err := ledger.Open(state.LedgerPath())
+	e.must(err)
+	e.parts = dispatch.Parts{Box: box, State: state, Ledger: memory}
+	e.Dispatcher, err = dispatch.Open(e.t.Context(), e.parts, e.functions(), e.opts)
+	e.must(err)
+	ctx, cancel := context.WithCancel(context.Background())
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if err := e.Serve(ctx); err != nil {
+			e.t.Errorf("Serve() = %v", err)
+		}
+	})
+	e.end = sync.OnceFunc(func() {
+		cancel()
+		serving.Wait()
+		for _, part := range []io.Closer{e.Dispatcher, memory, state, box} {
+			if err := part.Close(); err != nil {
+				e.t.Errorf("close: %v", err)
+			}
+		}
+	})
+	e.t.Cleanup(func() { e.end() })
+}
+
+// restart ends serving and starts again on the same directory.
+func (e *engine) restart() {
+	e.t.Helper()
+	e.end()
+	e.start()
+}
+
+func (e *engine) functions() dispatch.Agents {
+	return dispatch.Agents{
+		Judge: func(t envelope.Task, now time.Time) dispatch.Verdict { return e.judge(t, now) },
+		Run: func(ctx context.Context, j dispatch.Job, started func(runner.Process)) dispatch.Outcome {
+			return e.plays[j.Task.Agent](ctx, j)
+		},
+		Recover: func(context.Context, dispatch.Job) dispatch.Outcome { return cut(context.Background()) },
+		HasDir:  func(string) bool { return false },
+		Limit:   func(string) int { return 100 },
+		Reruns:  func(string) bool { return true },
+		Retries: func(string) int { return 1 },
+		Backoff: func(string) time.Duration { return time.Millisecond },
+	}
+}
+
+// quick answers at once.
+func quick(_ context.Context, j dispatch.Job) dispatch.Outcome { return answer(j, "done") }
+
+func answer(j dispatch.Job, words string) dispatch.Outcome {
+	return dispatch.Outcome{Result: envelope.Result{
+		TaskID: j.Task.ID, AgentID: j.Task.Agent, Status: envelope.OK,
+		Output: envelope.Output{Summary: fmt.Sprintf("%s, revision %d", words, j.Revision)},
+	}}
+}
+
+// slow works until it is ended, and answers what an agent's run does then.
+func slow(ctx context.Context, j dispatch.Job) dispatch.Outcome {
+	<-ctx.Done()
+	o := cut(ctx)
+	o.Result.TaskID = j.Task.ID
+	return o
+}
+
+func cut(ctx context.Context) dispatch.Outcome {
+	return dispatch.Outcome{
+		Exit:   runner.Exit{Code: -1, Cause: runner.Interrupted},
+		Result: envelope.Result{Status: envelope.Failed, Error: envelope.Error{Kind: envelope.RunLost, Message: fmt.Sprint(context.Cause(ctx))}},
+	}
+}
+
+// send appends a task line and has it taken in. Members are added to the line.
+func (e *engine) send(id, agent string, members ...string) {
+	e.t.Helper()
+	line := fmt.Sprintf(`{"schema_version":"1.0","task_id":%q,"requester_id":"tester","target_agent":%q,"target_role":"executor",`+
+		`"task_type":"work","description":"a task","input":{"refs":[],"payload":{}}`, id, agent)
+	for _, m := range members {
+		line += "," + m
+	}
+	_, _, err := mailbox.Append(e.parts.Box.Path(), []byte(line+"}"))
+	e.must(err)
+	e.Look(e.t.Context())
+}
+
+// row returns the latest revision of a task; a zero one when there is none.
+func (e *engine) row(id string) ledger.Task {
+	e.t.Helper()
+	rows, err := e.parts.Ledger.Revisions(context.Background(), envelope.ID(id))
+	e.must(err)
+	if len(rows) == 0 {
+		return ledger.Task{}
+	}
+	return rows[len(rows)-1]
+}
+
+// await blocks until a task is in a state, and returns it; a done one is also
+// settled.
+func (e *engine) await(id string, state ledger.State) (row ledger.Task) {
+	e.t.Helper()
+	e.until(id+" is "+string(state), func() bool {
+		row = e.row(id)
+		return row.State == state && (state != ledger.Done || row.Put && row.Delivered)
+	})
+	return row
+}
+
+// until looks, whenever the state directory changes, until it sees what it waits for.
+func (e *engine) until(what string, seen func() bool) {
+	e.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	met := false
+	e.must(watcher.Watch(ctx, []string{e.parts.State.Path()}, 20*time.Millisecond, func() {
+		if !met && seen() {
+			met = true
+			cancel()
+		}
+	}))
+	if !met {
+		e.t.Fatalf("waited 20 s until %s; the log says\n%s", what, e.log.String())
+	}
+}
+
+// result returns the result file of a task; "" when there is none.
+func (e *engine) result(id string) string {
+	text, err := os.ReadFile(filepath.Join(e.parts.Box.ResultsDir(), id+".json"))
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// wantResult fails the test when a result file lacks some words.
+func (e *engine) wantResult(id string, words ...string) {
+	e.t.Helper()
+	got := e.result(id)
+	for _, w := range words {
+		if !strings.Contains(got, w) {
+			e.t.Errorf("result of %s = %s; want %q in it", id, got, w)
+		}
+	}
+}
+
+// wantHeld fails the test when a task is not held for exactly these reasons.
+func (e *engine) wantHeld(id string, reasons ...ledger.Reason) {
+	e.t.Helper()
+	if row := e.row(id); row.State != ledger.Held || !slices.Equal(row.Reasons, reasons) {
+		e.t.Errorf("%s is %s %v; want held %v", id, row.State, row.Reasons, reasons)
+	}
+}
+
+// story returns the kinds of a task's events, and their data.
+func (e *engine) story(id string) (kinds []string, data string) {
+	e.t.Helper()
+	events, err := e.parts.Ledger.Events(context.Background(), envelope.ID(id), 0, 1000)
+	e.must(err)
+	for _, event := range events {
+		kinds = append(kinds, event.Kind)
+		data += string(event.Data)
+	}
+	return kinds, data
+}
+
+// wantEvent fails the test when a task has no event of a kind, or more than one.
+func (e *engine) wantEvent(id, kind string) {
+	e.t.Helper()
+	kinds, _ := e.story(id)
+	n := len(slices.DeleteFunc(slices.Clone(kinds), func(k string) bool { return k != kind }))
+	if n != 1 {
+		e.t.Errorf("%s has %d events %s in %v; want 1", id, n, kind, kinds)
+	}
+}
+
+func (e *engine) must(err error) {
+	e.t.Helper()
+	if err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+// A journal keeps what is logged.
+type journal struct {
+	mu   sync.Mutex // guards text
+	text strings.Builder
+}
+
+// Write implements io.Writer.
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}
+
+// count says how often something was logged.
+func (j *journal) count(message string) int { return strings.Count(j.String(), message) }

@@ -1,0 +1,79 @@
+package dispatch_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+)
+
+// loseLedger spoils the ledger of an engine that is not running.
+func (e *engine) loseLedger() {
+	e.t.Helper()
+	path := filepath.Join(e.dir, "state", "ledger.db")
+	for _, end := range []string{"", "-wal", "-shm"} {
+		if err := os.Remove(path + end); err != nil && !os.IsNotExist(err) {
+			e.t.Fatal(err)
+		}
+	}
+	e.must(os.WriteFile(path, []byte("not a database any more"), 0o600))
+}
+
+func TestALostLedgerRunsNothingByItself(t *testing.T) {
+	e := startEngine(t)
+	e.send("answered", "quick")
+	e.send("revised", "quick")
+	e.await("revised", ledger.Done)
+	e.send("revised", "quick", `"deadline":"2999-01-01T00:00:00Z"`)
+	e.until("both are answered", func() bool { return e.row("answered").Put && e.row("revised").Revision == 2 && e.row("revised").Put })
+	before := e.result("revised")
+	e.must(e.Pause(t.Context(), "quick", me))
+	e.send("pending", "quick")
+	e.end()
+	e.loseLedger()
+	e.start()
+	e.Look(t.Context())
+	e.await("answered", ledger.Done)
+	if row := e.await("revised", ledger.Done); row.Status != envelope.OK || e.result("revised") != before {
+		t.Errorf("revised = %s, %s; want the result that was there, %s", row.Status, e.result("revised"), before)
+	}
+	e.wantEvent("revised", "result.adopted")
+	e.wantHeld("pending", ledger.Recovered)
+	e.send("fresh", "quick")
+	e.await("fresh", ledger.Done)
+	e.restart()
+	e.Look(t.Context())
+	e.wantHeld("pending", ledger.Recovered)
+	e.must(e.Release(t.Context(), "pending", me))
+	e.await("pending", ledger.Done)
+}
+
+// The new ledger knows that the old one was lost until every line was met
+// again, so that being killed before changes nothing.
+func TestALossIsRememberedUntilEveryLineWasMetAgain(t *testing.T) {
+	e := startEngine(t)
+	e.must(e.Pause(t.Context(), "quick", me))
+	e.send("pending", "quick")
+	e.end()
+	e.loseLedger()
+	e.start() // looks at nothing
+	e.restart()
+	e.Look(t.Context())
+	e.wantHeld("pending", ledger.Recovered)
+}
+
+// Killed after the unreadable file was moved and before there was another.
+func TestALossThatWasCutShortIsStillALoss(t *testing.T) {
+	e := startEngine(t)
+	e.must(e.Pause(t.Context(), "quick", me))
+	e.send("pending", "quick")
+	e.end()
+	e.loseLedger()
+	path := filepath.Join(e.dir, "state", "ledger.db")
+	e.must(os.Rename(path, path+".unreadable-20260101T000000Z"))
+	e.start()
+	e.Look(t.Context())
+	e.wantHeld("pending", ledger.Recovered)
+}

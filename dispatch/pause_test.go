@@ -1,0 +1,83 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"mailboxd/dispatch"
+	"mailboxd/internal/ledger"
+)
+
+func TestAPauseOutlastsARestartAndResumeLetsEverythingGo(t *testing.T) {
+	e := startEngine(t)
+	e.must(e.Pause(t.Context(), dispatch.Everyone, me))
+	e.must(e.Pause(t.Context(), dispatch.Everyone, me)) // once more is no news
+	e.send("t1", "quick")
+	e.restart()
+	e.send("t2", "quick")
+	e.wantHeld("t1", ledger.Paused)
+	e.wantHeld("t2", ledger.Paused)
+	e.must(e.Resume(t.Context(), dispatch.Everyone, me))
+	e.await("t1", ledger.Done)
+	e.await("t2", ledger.Done)
+	events, err := e.parts.Ledger.Events(t.Context(), "", 0, 1000)
+	e.must(err)
+	told := map[string]int{}
+	for _, event := range events {
+		told[event.Kind]++
+	}
+	if told["agent.paused"] != 1 || told["agent.resumed"] != 1 {
+		t.Errorf("events = %v; want agent.paused and agent.resumed once", told)
+	}
+}
+
+func TestAPauseOfOneAgentLeavesTheOthersAlone(t *testing.T) {
+	e := startEngine(t)
+	e.plays["other"] = quick
+	e.must(e.Pause(t.Context(), "quick", me))
+	e.send("t1", "quick")
+	e.send("t2", "other")
+	e.await("t2", ledger.Done)
+	e.must(e.Resume(t.Context(), dispatch.Everyone, me)) // not what was paused
+	e.wantHeld("t1", ledger.Paused)
+}
+
+func TestWhatWaitsInTheQueueDoesNotStartDuringAPause(t *testing.T) {
+	e := newEngine(t)
+	e.opts.Workers = 1
+	goOn := make(chan struct{})
+	e.plays["slow"] = func(ctx context.Context, j dispatch.Job) dispatch.Outcome { <-goOn; return answer(j, "done") }
+	e.start()
+	e.send("t1", "slow")
+	e.await("t1", ledger.Running)
+	e.send("t2", "slow")
+	e.must(e.Pause(t.Context(), "slow", me))
+	close(goOn)
+	e.await("t1", ledger.Done)
+	e.await("t2", ledger.Held)
+	e.must(e.Resume(t.Context(), "slow", me))
+	e.await("t2", ledger.Done)
+}
+
+func TestDrainReturnsWhenNothingRunsAndItsResultsAreDurable(t *testing.T) {
+	e := newEngine(t)
+	goOn := make(chan struct{})
+	e.plays["slow"] = func(ctx context.Context, j dispatch.Job) dispatch.Outcome { <-goOn; return answer(j, "done") }
+	e.start()
+	e.send("t1", "slow")
+	e.await("t1", ledger.Running)
+	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if err := e.Drain(short, dispatch.Everyone, me); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Drain(while it runs) = %v; want the end of its context", err)
+	}
+	close(goOn)
+	e.must(e.Drain(t.Context(), dispatch.Everyone, me))
+	if row := e.row("t1"); row.State != ledger.Done {
+		t.Errorf("t1 is %s after Drain; want done", row.State)
+	}
+	e.send("t2", "slow")
+	e.wantHeld("t2", ledger.Paused)
+}

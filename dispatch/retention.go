@@ -1,0 +1,172 @@
+package dispatch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"mailboxd/internal/ledger"
+	"mailboxd/mailbox"
+)
+
+// Retention says how long to keep what nobody needs for work any more, counted
+// from its last change. Zero keeps it for ever. Result files are their
+// readers', and no Retention touches them.
+type Retention struct {
+	Runs        time.Duration // directories of runs
+	History     time.Duration // results that a later revision replaced
+	Rejected    time.Duration // dead letters
+	Ledger      time.Duration // requests, results and events; ids and hashes stay
+	MaxRunBytes int64         // at which the oldest directories of runs go sooner
+}
+
+// Collected says what was, or would be, removed.
+type Collected struct {
+	Runs     int   `json:"runs"`
+	History  int   `json:"history"`
+	Rejected int   `json:"rejected_days"`
+	Bodies   int   `json:"requests"`
+	Events   int   `json:"events"`
+	Bytes    int64 `json:"bytes"` // of files; the ledger uses its room again
+}
+
+// The daemon collects some time after its start, so that it does not slow the
+// start down, and then once a day. A page of rows is one short transaction.
+const (
+	firstCollection = 10 * time.Minute
+	nextCollection  = 24 * time.Hour
+)
+
+// collectDaily removes what need not be kept, until ctx ends.
+func (d *Dispatcher) collectDaily(ctx context.Context) {
+	timer := time.NewTimer(firstCollection)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		timer.Reset(nextCollection)
+		gone, err := d.Collect(ctx, d.opts.Retention, time.Now(), false)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			d.opts.Log.Error().Err(err).Msg("not everything could be collected; trying again tomorrow")
+		case gone != (Collected{}):
+			d.opts.Log.Info().Int("runs", gone.Runs).Int("requests", gone.Bodies).Int("events", gone.Events).Int64("bytes", gone.Bytes).Msg("collected")
+		}
+	}
+}
+
+// Collect removes what r does not keep, or only counts it when dry. It touches
+// only tasks that are done, put and delivered. It may run beside Serve.
+func (p Parts) Collect(ctx context.Context, r Retention, now time.Time, dry bool) (Collected, error) {
+	var gone Collected
+	err := errors.Join(
+		p.collectRuns(ctx, r, now, dry, &gone),
+		p.collectHistory(ctx, before(now, r.History), dry, &gone),
+		p.collectRejected(before(now, r.Rejected), dry, &gone),
+		p.collectLedger(ctx, before(now, r.Ledger), dry, &gone),
+	)
+	return gone, err
+}
+
+// before is when something must have changed last to go now; zero: never.
+func before(now time.Time, keep time.Duration) time.Time {
+	if keep <= 0 {
+		return time.Time{}
+	}
+	return now.Add(-keep)
+}
+
+// drop removes one thing, unless dry, and counts it.
+func (p Parts) drop(k mailbox.Kept, dry bool, count *int, gone *Collected) error {
+	if !dry {
+		if err := p.State.Drop(k); err != nil {
+			return err
+		}
+	}
+	*count++
+	gone.Bytes += k.Bytes
+	return nil
+}
+
+// needless reports whether nothing will come of a revision any more. One that
+// is not known is of a ledger that was lost.
+func (p Parts) needless(ctx context.Context, k mailbox.Kept) (bool, error) {
+	rows, err := p.Ledger.Revisions(ctx, k.ID)
+	for _, row := range rows {
+		if row.Revision == k.Revision {
+			return row.State == ledger.Done && row.Put && row.Delivered, err
+		}
+	}
+	return err == nil, err
+}
+
+func (p Parts) collectHistory(ctx context.Context, before time.Time, dry bool, gone *Collected) error {
+	if before.IsZero() {
+		return nil
+	}
+	for k, err := range p.State.Histories() {
+		if err == nil && ctx.Err() == nil && k.Changed.Before(before) {
+			err = p.drop(k, dry, &gone.History, gone)
+		}
+		if err = cmp.Or(err, ctx.Err()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p Parts) collectRejected(before time.Time, dry bool, gone *Collected) error {
+	if before.IsZero() {
+		return nil
+	}
+	files, err := p.Box.DeadLetters()
+	for _, k := range files {
+		if !k.Changed.Before(before) {
+			continue
+		}
+		if !dry {
+			if err := p.Box.DropDeadLetters(k); err != nil {
+				return err
+			}
+		}
+		gone.Rejected++
+		gone.Bytes += k.Bytes
+	}
+	return err
+}
+
+func (p Parts) collectLedger(ctx context.Context, before time.Time, dry bool, gone *Collected) (err error) {
+	if before.IsZero() {
+		return nil
+	}
+	if dry {
+		gone.Bodies, gone.Events, err = p.Ledger.CountOver(ctx, before)
+		return err
+	}
+	drops := []struct {
+		count *int
+		page  func(tx *ledger.Tx, after int64) (int64, int, error)
+	}{
+		{&gone.Bodies, func(tx *ledger.Tx, after int64) (int64, int, error) { return tx.DropBodies(before, after, page) }},
+		{&gone.Events, func(tx *ledger.Tx, after int64) (int64, int, error) { return tx.DropEvents(before, after, page) }},
+	}
+	for _, drop := range drops {
+		for next, more := int64(0), true; more; more = next > 0 {
+			after, n := next, 0
+			err := p.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
+				next, n, err = drop.page(tx, after)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			*drop.count += n
+		}
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+)
+
+// errNoRequest says that a task cannot be run again.
+var errNoRequest = errors.New("its request is not kept any more; send it again")
+
+// Retry has a task run again that ended in error, cancelled or rejected. It
+// becomes the next revision, with the same content, so all that is known of
+// the one before stays: its runs, its story, and its result, which goes to the
+// history. One that ended otherwise, or has not ended, is a *StateError; one
+// that policy still refuses stays as it is.
+func (d *Dispatcher) Retry(ctx context.Context, id envelope.ID, by By) error {
+	return d.control(ctx, "retry", id, func(last ledger.Task) (ledger.Task, bool, error) {
+		if last.State != ledger.Done || !slices.Contains(retriable, last.Status) {
+			return last, false, stateError(last)
+		}
+		raw, err := d.Ledger.Raw(ctx, last.Seq)
+		if errors.Is(err, ledger.ErrUnknown) {
+			err = errNoRequest
+		}
+		if err != nil {
+			return last, false, err
+		}
+		t, findings := envelope.DecodeTask(raw, d.opts.Reading)
+		verdict := d.judge(t, findings, time.Now())
+		if !verdict.Admit {
+			return last, false, fmt.Errorf("it is still refused: %s", verdict.Findings.Refusals())
+		}
+		return d.resubmit(ctx, last, raw, verdict, by)
+	})
+}
+
+var retriable = []envelope.Status{envelope.Failed, envelope.Stopped, envelope.Rejected}
+
+// resubmit adds the next revision of a task with the content of the last one.
+func (d *Dispatcher) resubmit(ctx context.Context, last ledger.Task, raw []byte, v Verdict, by By) (ledger.Task, bool, error) {
+	row := ledger.Task{
+		ID: last.ID, Revision: last.Revision + 1, Hash: last.Hash, Dialect: last.Dialect,
+		State: ledger.Queued, Agent: last.Agent, Requester: last.Requester, Type: last.Type,
+		Deadline: last.Deadline, Received: time.Now(), File: last.File, Offset: last.Offset,
+		Latest: true, Replaces: true,
+	}
+	if len(v.Hold) > 0 {
+		row.State, row.Reasons, row.Until = ledger.Held, v.Hold, v.Until
+	}
+	moved := false
+	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
+		moved = false
+		now, known, err := tx.Latest(last.ID)
+		if err != nil || !known || now.Seq != last.Seq {
+			return err // a newer request came first
+		}
+		if row.Seq, err = tx.Add(row, raw); err != nil {
+			return err
+		}
+		moved = true
+		return tx.Log(event(row, "task.resubmitted", with(by.data(), "of_revision", last.Revision)))
+	})
+	return row, moved && err == nil, err
+}

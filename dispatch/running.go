@@ -1,0 +1,94 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/runner"
+)
+
+// A CancelError is the cause with which a run is ended that somebody cancelled.
+type CancelError struct{ By By }
+
+func (e *CancelError) Error() string { return "cancelled by " + e.By.String() }
+
+// A run is something an agent does now, or is about to.
+type run struct {
+	item item
+	ctx  context.Context // of the agent function, for as long as it is called
+	end  context.CancelCauseFunc
+	over chan struct{} // closed when nothing more will come of it
+}
+
+// cancelled returns with what the run was ended, if somebody cancelled it.
+func (r *run) cancelled() (*CancelError, bool) {
+	return errors.AsType[*CancelError](context.Cause(r.ctx))
+}
+
+// conclude makes a run that was cut short because somebody cancelled it end as
+// cancelled. One that came to an end of its own before that keeps it.
+func (r *run) conclude(o Outcome) Outcome {
+	why, cancelled := r.cancelled()
+	if !cancelled || o.Detached || o.Exit.Cause != runner.Interrupted && o.Result.Error.Kind != envelope.RunLost {
+		return o
+	}
+	o.Retry = false
+	o.Result.Status = envelope.Stopped
+	o.Result.Error = envelope.Error{Kind: envelope.Cancelled, Message: why.Error()}
+	return o
+}
+
+// runSet knows what runs now, so that somebody can end or await it.
+type runSet struct {
+	mu  sync.Mutex // guards all
+	all map[*run]struct{}
+}
+
+func newRunSet() *runSet {
+	return &runSet{all: map[*run]struct{}{}}
+}
+
+// begin makes a run known until over is called for it.
+func (s *runSet) begin(ctx context.Context, it item) *run {
+	r := &run{item: it, over: make(chan struct{})}
+	r.ctx, r.end = context.WithCancelCause(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all[r] = struct{}{}
+	return r
+}
+
+// finish says that nothing more will come of a run.
+func (s *runSet) finish(r *run) {
+	r.end(nil)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.all, r)
+	close(r.over)
+}
+
+// find returns the runs that match.
+func (s *runSet) find(match func(item) bool) (found []*run) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for r := range s.all {
+		if match(r.item) {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// await blocks until the runs are over, or ctx ends.
+func await(ctx context.Context, runs []*run) error {
+	for _, r := range runs {
+		select {
+		case <-r.over:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package dispatch
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"mailboxd/mailbox"
+)
+
+// oldestAtOnce bounds how many run directories are remembered to find the
+// oldest of them.
+const oldestAtOnce = 4096
+
+// collectRuns removes the directories of runs that are too old, and then the
+// oldest ones while all together are too large.
+func (p Parts) collectRuns(ctx context.Context, r Retention, now time.Time, dry bool, gone *Collected) error {
+	if r.Runs <= 0 && r.MaxRunBytes <= 0 {
+		return nil
+	}
+	old, left := before(now, r.Runs), int64(0)
+	for k, err := range p.State.RunDirs() {
+		if err = cmp.Or(err, ctx.Err()); err != nil {
+			return err
+		}
+		left += k.Bytes
+		if !k.Changed.Before(old) {
+			continue
+		}
+		needless, err := p.needless(ctx, k)
+		if err == nil && needless {
+			left -= k.Bytes
+			err = p.drop(k, dry, &gone.Runs, gone)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if r.MaxRunBytes <= 0 {
+		return nil
+	}
+	return p.shrinkRuns(ctx, left-r.MaxRunBytes, old, dry, gone)
+}
+
+// shrinkRuns removes the oldest directories until so many bytes are gone, or
+// nothing is left that may go.
+func (p Parts) shrinkRuns(ctx context.Context, excess int64, after time.Time, dry bool, gone *Collected) error {
+	for excess > 0 {
+		oldest, err := p.oldestRuns(ctx, after)
+		if err != nil || len(oldest) == 0 {
+			return err
+		}
+		for _, k := range oldest {
+			if excess <= 0 {
+				return nil
+			}
+			if err := p.drop(k, dry, &gone.Runs, gone); err != nil {
+				return err
+			}
+			excess -= k.Bytes
+		}
+		after = oldest[len(oldest)-1].Changed.Add(1)
+	}
+	return nil
+}
+
+// oldestRuns returns the oldest directories that may go and did not change
+// before a time, oldest first.
+func (p Parts) oldestRuns(ctx context.Context, after time.Time) (oldest []mailbox.Kept, err error) {
+	byAge := func(a, b mailbox.Kept) int { return a.Changed.Compare(b.Changed) }
+	for k, err := range p.State.RunDirs() {
+		if err = cmp.Or(err, ctx.Err()); err != nil {
+			return nil, err
+		}
+		if k.Changed.Before(after) {
+			continue
+		}
+		needless, err := p.needless(ctx, k)
+		if err != nil {
+			return nil, err
+		}
+		if needless {
+			oldest = append(oldest, k)
+		}
+		if len(oldest) >= 2*oldestAtOnce {
+			slices.SortFunc(oldest, byAge)
+			oldest = oldest[:oldestAtOnce]
+		}
+	}
+	slices.SortFunc(oldest, byAge)
+	return oldest[:min(len(oldest), oldestAtOnce)], nil
+}

@@ -1,0 +1,38 @@
+package dispatch_test
+
+import (
+	"context"
+	"os"
+	"syscall"
+	"testing"
+
+	"mailboxd/dispatch"
+	"mailboxd/internal/ledger"
+)
+
+// A run that never began for want of disk or files says nothing of its task,
+// and costs it no attempt of its retries.
+func TestATaskThatCouldNotBeStartedForWantOfSomethingStartsLater(t *testing.T) {
+	e := newEngine(t)
+	tries := 0
+	e.plays["starved"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+		if tries++; tries < 3 {
+			return dispatch.Outcome{Void: &os.PathError{Op: "open", Path: "request.json", Err: syscall.EMFILE}}
+		}
+		return answer(j, "done at last")
+	}
+	e.start()
+	e.send("t1", "starved")
+	e.await("t1", ledger.Done)
+	e.wantResult("t1", "done at last")
+	runs, err := e.parts.Ledger.Runs(t.Context(), e.row("t1").Seq)
+	if err != nil || len(runs) != 1 {
+		t.Errorf("runs = %+v, %v; want the one that began", runs, err)
+	}
+	if n := e.log.count("tasks cannot be started; trying again"); n != 1 {
+		t.Errorf("complained %d times; want once\n%s", n, e.log.String())
+	}
+	if e.log.count("ulimit -n") != 1 {
+		t.Errorf("the log does not say the mend:\n%s", e.log.String())
+	}
+}

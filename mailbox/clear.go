@@ -1,0 +1,159 @@
+package mailbox
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"mailboxd/envelope"
+)
+
+// A Kept is something that is kept for a while: the directory of one run, one
+// result in the history, or the dead letters of one day.
+type Kept struct {
+	ID       envelope.ID // of its task; "" for dead letters
+	Revision int         // likewise; 0
+	Path     string      // relative to where it lies
+	Changed  time.Time
+	Bytes    int64
+}
+
+// RunDirs goes through the directories of all runs, in no order. An error of
+// one of them goes along, and the next follows.
+func (s *State) RunDirs() iter.Seq2[Kept, error] { return s.kept(runsName) }
+
+// Histories goes through the results that later revisions replaced.
+func (s *State) Histories() iter.Seq2[Kept, error] { return s.kept(historyName) }
+
+// Drop removes what RunDirs or Histories told of, and the directory of its
+// task when nothing is left in it.
+func (s *State) Drop(k Kept) error {
+	if err := s.root.RemoveAll(k.Path); err != nil {
+		return fmt.Errorf("drop %s: %w", k.Path, err)
+	}
+	_ = s.root.Remove(filepath.Dir(k.Path)) // there may be more in it
+	return nil
+}
+
+// kept goes through <dir>/<task>/<revision>...
+func (s *State) kept(dir string) iter.Seq2[Kept, error] {
+	return func(yield func(Kept, error) bool) {
+		for task, err := range entries(s.root, dir) {
+			if err != nil {
+				yield(Kept{}, fmt.Errorf("list %s: %w", dir, err))
+				return
+			}
+			for name, err := range entries(s.root, filepath.Join(dir, task)) {
+				kept, known := Kept{}, err == nil
+				if known {
+					kept, known, err = s.keep(dir, task, name)
+				}
+				if (known || err != nil) && !yield(kept, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// keep describes one entry; what is not ours is none.
+func (s *State) keep(dir, task, name string) (k Kept, ours bool, err error) {
+	number, _, _ := strings.Cut(name, ".")
+	revision, err := strconv.Atoi(number)
+	id, unsafe := idOf(task)
+	if err != nil || unsafe != nil {
+		return k, false, nil
+	}
+	k = Kept{ID: id, Revision: revision, Path: filepath.Join(dir, task, name)}
+	err = fs.WalkDir(s.root.FS(), k.Path, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			k.Bytes += info.Size()
+			if info.ModTime().After(k.Changed) {
+				k.Changed = info.ModTime()
+			}
+		}
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return k, false, nil // it went meanwhile
+	}
+	return k, err == nil, err
+}
+
+// idOf turns envelope.ID.Dir around.
+func idOf(dir string) (envelope.ID, error) {
+	if dot := envelope.ID("."); dir == dot.Dir() {
+		return dot, nil
+	}
+	return envelope.ParseID(dir)
+}
+
+// entries goes through the names in a directory, some at a time; one that is
+// not there is empty.
+func entries(root *os.Root, path string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		dir, err := root.Open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+		if err != nil {
+			yield("", err)
+			return
+		}
+		defer dir.Close()
+		for err == nil {
+			var names []string
+			names, err = dir.Readdirnames(256)
+			for _, name := range names {
+				if !yield(name, nil) {
+					return
+				}
+			}
+		}
+		if err != io.EOF && !errors.Is(err, fs.ErrNotExist) { // it may be removed as we go
+			yield("", err)
+		}
+	}
+}
+
+// DeadLetters lists the files of dead letters; Changed is the end of the day
+// in their names.
+func (b *Box) DeadLetters() (files []Kept, err error) {
+	root, release := b.use()
+	defer release()
+	for name, err := range entries(root, rejectedName) {
+		if err != nil {
+			return nil, fmt.Errorf("list dead letters: %w", err)
+		}
+		day, err := time.Parse(time.DateOnly+taskSuffix, name)
+		if err != nil {
+			continue // not ours
+		}
+		path := filepath.Join(rejectedName, name)
+		if info, err := root.Lstat(path); err == nil && info.Mode().IsRegular() {
+			files = append(files, Kept{Path: path, Changed: day.AddDate(0, 0, 1), Bytes: info.Size()})
+		}
+	}
+	return files, nil
+}
+
+// DropDeadLetters removes what DeadLetters told of.
+func (b *Box) DropDeadLetters(k Kept) error {
+	root, release := b.use()
+	defer release()
+	if err := root.Remove(k.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("drop dead letters %s: %w", k.Path, err)
+	}
+	return nil
+}
