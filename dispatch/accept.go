@@ -24,6 +24,9 @@ func (d *Dispatcher) accept(tx *ledger.Tx, c *claim) error {
 	if err != nil {
 		return err
 	}
+	if found && c.fragment() && !shapeless(last.Kind) {
+		return tx.Log(lineRejected(c)) // nobody knows what it would have said
+	}
 	if found {
 		known, err := d.known(tx, c, last)
 		if err != nil {
@@ -44,11 +47,19 @@ func (d *Dispatcher) accept(tx *ledger.Tx, c *claim) error {
 			c.fate = conflict
 			return tx.Log(event(last, "task.duplicate_conflict", map[string]any{
 				"kind": envelope.DuplicateConflict, "hash": c.task.Hash, "raw": string(c.task.Raw),
+				"file": c.line.File, "offset": c.line.Offset,
 			}))
 		}
 	}
 	c.fate = accepted
 	return d.revise(tx, c, last, found)
+}
+
+// fragment reports whether only an id could be read from the claim's line: it
+// is no JSON, or too long. It refuses an id that is new, and never replaces
+// what a whole request has asked for.
+func (c *claim) fragment() bool {
+	return c.line.TooLong || c.verdict.Findings.Kind() == envelope.InvalidJSON
 }
 
 func (d *Dispatcher) known(tx *ledger.Tx, c *claim, last ledger.Task) (bool, error) {
@@ -106,7 +117,7 @@ func (d *Dispatcher) add(tx *ledger.Tx, c *claim, row ledger.Task, waits bool) e
 	if waits || c.verdict.Admit {
 		return nil
 	}
-	c.row, err = reject(tx, row, c.verdict.Findings, c.refusal)
+	c.row, err = reject(tx, row, c.refusal)
 	return err
 }
 
@@ -151,13 +162,13 @@ func supersede(tx *ledger.Tx, row ledger.Task) error {
 	return tx.Log(event(row, "task.superseded", nil))
 }
 
-// reject ends a task that no agent ran, and returns its row as it now is.
-func reject(tx *ledger.Tx, row ledger.Task, findings envelope.Findings, result []byte) (ledger.Task, error) {
-	change := ledger.Change{To: ledger.Done, Status: envelope.Rejected, Kind: findings.Kind(), Result: result}
+// reject ends a task with a refusal, and returns its row as it now is.
+func reject(tx *ledger.Tx, row ledger.Task, no refusal) (ledger.Task, error) {
+	change := ledger.Change{To: ledger.Done, Status: no.status, Kind: no.findings.Kind(), Result: no.result}
 	moved, err := tx.Move(row.Seq, row.State, row.Attempt, change)
 	if err != nil || !moved {
 		return ledger.Task{}, err
 	}
-	row.State, row.Status, row.Kind = ledger.Done, envelope.Rejected, findings.Kind()
-	return row, tx.Log(event(row, "task.rejected", map[string]any{"reasons": words(findings.Refusals())}))
+	row.State, row.Status, row.Kind = change.To, change.Status, change.Kind
+	return row, tx.Log(event(row, "task.rejected", map[string]any{"reasons": words(no.findings.Refusals())}))
 }

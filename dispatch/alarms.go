@@ -22,24 +22,37 @@ type alarm struct {
 type alarms struct {
 	changed chan struct{}
 
-	mu     sync.Mutex // guards sooner
-	sooner alarmHeap
+	mu     sync.Mutex          // guards next and sooner
+	next   map[int64]time.Time // the one alarm of each task that has one
+	sooner alarmHeap           // holds it, and perhaps later ones that count no more
 }
 
-func newAlarms() *alarms { return &alarms{changed: make(chan struct{}, 1)} }
+func newAlarms() *alarms {
+	return &alarms{changed: make(chan struct{}, 1), next: map[int64]time.Time{}}
+}
 
-// set asks for a task to be looked at again; a zero time asks for nothing.
+// set asks for a task to be looked at again; a zero time asks for nothing. A
+// task has one alarm, its earliest: whoever looks at it sets the next one.
 func (a *alarms) set(seq int64, at time.Time) {
-	if at.IsZero() {
+	if at.IsZero() || !a.add(alarm{at: at.Round(0), seq: seq}) { // by the wall clock, not the monotonic one
 		return
 	}
-	a.mu.Lock()
-	heap.Push(&a.sooner, alarm{at: at.Round(0), seq: seq}) // by the wall clock, not the monotonic one
-	a.mu.Unlock()
 	select {
 	case a.changed <- struct{}{}:
 	default: // it will look at the heap anyway
 	}
+}
+
+// add reports whether the alarm is the task's earliest.
+func (a *alarms) add(one alarm) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if at, set := a.next[one.seq]; set && !one.at.Before(at) {
+		return false
+	}
+	a.next[one.seq] = one.at
+	heap.Push(&a.sooner, one)
+	return true
 }
 
 // due removes what is due and says how long the rest can wait; a negative
@@ -49,7 +62,11 @@ func (a *alarms) due(now time.Time) (seqs []int64, wait time.Duration) {
 	defer a.mu.Unlock()
 	now = now.Round(0)
 	for len(a.sooner) > 0 && !a.sooner[0].at.After(now) {
-		seqs = append(seqs, heap.Pop(&a.sooner).(alarm).seq)
+		one := heap.Pop(&a.sooner).(alarm)
+		if at, set := a.next[one.seq]; set && at.Equal(one.at) {
+			delete(a.next, one.seq)
+			seqs = append(seqs, one.seq)
+		}
 	}
 	if len(a.sooner) == 0 {
 		return seqs, -1

@@ -56,6 +56,20 @@ func TestAlarmsRingInOrderAndOnTime(t *testing.T) {
 	})
 }
 
+func TestATaskHasOneAlarmItsEarliest(t *testing.T) {
+	a := newAlarms()
+	now := time.Now()
+	for i := range 1000 {
+		a.set(1, now.Add(time.Duration(1000-i%500)*time.Millisecond))
+	}
+	if seqs, wait := a.due(now.Add(501 * time.Millisecond)); !slices.Equal(seqs, []int64{1}) {
+		t.Errorf("due = %v, %s; want task 1, once", seqs, wait)
+	}
+	if seqs, _ := a.due(now.Add(time.Hour)); len(seqs) > 0 {
+		t.Errorf("due later = %v; want nothing more", seqs)
+	}
+}
+
 func TestBackoffDoublesUpToFiveMinutes(t *testing.T) {
 	for attempts, want := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 4: 8 * time.Second, 50: 5 * time.Minute} {
 		if got := backoff(time.Second, attempts); got > want || got < want*3/4 {

@@ -17,7 +17,7 @@ type claim struct {
 	task    envelope.Task
 	verdict Verdict
 	now     time.Time
-	refusal []byte // the result to give, if the verdict refuses
+	refusal refusal // what to answer, if the verdict refuses
 	fate    fate
 	row     ledger.Task // as the ledger has it, when accepted
 	instead ledger.Task // the one it replaces before that has started
@@ -41,7 +41,7 @@ func (d *Dispatcher) read(lines []mailbox.Line) []*claim {
 			c := &claim{line: line, task: piece.Task, now: time.Now()}
 			c.verdict = d.doubt(piece.Task, d.judge(piece.Task, piece.Findings, c.now))
 			if !c.verdict.Admit && c.task.ID != "" {
-				c.refusal = refusal(c.task, c.verdict.Findings, c.now)
+				c.refusal = newRefusal(c.task, c.verdict.Findings, c.now, false)
 			}
 			claims = append(claims, c)
 		}
@@ -73,23 +73,39 @@ func (d *Dispatcher) judge(t envelope.Task, findings envelope.Findings, now time
 
 // bury keeps the bytes of lines that are no valid envelope as dead letters.
 // It comes before the ledger moves on, so that a crash cannot lose them; one
-// that is met again after a crash is written again.
-func (d *Dispatcher) bury(claims []*claim) error {
+// that is met again after a crash is written again, but not one that comes
+// again because the ledger could not be written.
+func (d *Dispatcher) bury(batch mailbox.Batch, claims []*claim) error {
+	if len(batch.Lines) == 0 {
+		return nil
+	}
+	here := place{batch.Lines[0].File, batch.Lines[0].Offset, batch.Cursor.Inode}
+	if here == d.buried {
+		return nil
+	}
 	var letters []mailbox.DeadLetter
 	for _, c := range claims {
-		if shapeless(c.verdict.Findings) {
+		if shapeless(c.verdict.Findings.Kind()) {
 			letters = append(letters, deadLetter(c))
 		}
 	}
-	if len(letters) == 0 {
-		return nil
+	if err := d.Box.AppendDeadLetters(time.Now(), letters); err != nil {
+		return err
 	}
-	return d.Box.AppendDeadLetters(time.Now(), letters)
+	d.buried = here
+	return nil
+}
+
+// A place is where in which file a batch begins.
+type place struct {
+	file   string
+	offset int64
+	inode  uint64
 }
 
 // shapeless reports whether the line itself is at fault, not what it asks for.
-func shapeless(findings envelope.Findings) bool {
-	switch findings.Kind() {
+func shapeless(kind envelope.Kind) bool {
+	switch kind {
 	case envelope.InvalidJSON, envelope.InvalidEnvelope, envelope.UnsupportedVersion, envelope.SecurityViolation:
 		return true
 	}

@@ -105,12 +105,14 @@ type Dispatcher struct {
 	runs    *runSet
 	pauses  *pauses
 	faults  *faults
+	calls   *calls
 	failed  chan struct{} // signalled when a look could not take everything in
 	missing chan struct{} // signalled when result files may be missing
 	names   names         // one result file is moved by one goroutine at a time
 	ready   chan struct{} // closed when recovery is over
 
-	looking   sync.Mutex // one look at a time: guards tail, lost and lastFault
+	looking   sync.Mutex // one look at a time: guards tail, lost, buried and lastFault
+	buried    place      // the batch whose dead letters were written last
 	lost      bool       // the ledger was lost, and not all lines of that time were met again
 	lastFault string     // what the last look could not do, so that it is logged once
 	finishing sync.WaitGroup
@@ -140,6 +142,7 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 		runs:    newRunSet(),
 		pauses:  newPauses(paused),
 		faults:  newFaults(),
+		calls:   newCalls(),
 		failed:  make(chan struct{}, 1),
 		missing: make(chan struct{}, 1),
 		names:   names{seed: maphash.MakeSeed()},
@@ -163,7 +166,7 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 	if err := d.recover(work); err != nil {
 		return fmt.Errorf("recover: %w", err)
 	}
-	d.queue.rest() // until restoreResults is done
+	d.queue.rest() // until keepResults has gone through them
 	close(d.ready)
 	var running sync.WaitGroup
 	for range d.opts.Workers {
@@ -188,8 +191,8 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 func (d *Dispatcher) Close() error { return d.tail.Close() }
 
 // Idle blocks until nothing is queued, running, being finished or resting
-// before another attempt, and no result is missing, or ctx ends. Tasks that wait for somebody else do
-// not count.
+// before another attempt, and no result is missing, or ctx ends. Tasks that
+// wait for somebody else do not count.
 func (d *Dispatcher) Idle(ctx context.Context) error { return d.queue.idle(ctx) }
 
 func (d *Dispatcher) notice(path string, err error) {

@@ -55,9 +55,7 @@ func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, o Outcome) {
 	}
 	fault.Point("result-recorded")
 	row.State, row.Status, row.Kind = ledger.Done, change.Status, change.Kind
-	ctx = context.WithoutCancel(ctx)
-	d.settle(ctx, row)
-	d.admitNext(ctx, row.ID)
+	d.proceed(context.WithoutCancel(ctx), row)
 }
 
 // again puts a task back whose run may be made once more, after a pause. It
@@ -94,7 +92,7 @@ func (d *Dispatcher) again(ctx context.Context, row ledger.Task, o Outcome) bool
 	if moved {
 		ctx = context.WithoutCancel(ctx)
 		d.proceed(ctx, next)
-		d.admitNext(ctx, row.ID) // which need not wait for the next attempt
+		d.admitNext(ctx, row) // which need not wait for the next attempt
 	}
 	return true
 }
@@ -179,12 +177,12 @@ func conclusion(o Outcome) map[string]any {
 	return data
 }
 
-// admitNext lets the latest revision of an id in, if it was waiting for an
+// admitNext lets the latest revision of a task in, if it was waiting for an
 // earlier one to end.
-func (d *Dispatcher) admitNext(ctx context.Context, id envelope.ID) {
-	err := d.tryAdmitNext(ctx, id)
-	if err != nil {
-		d.opts.Log.Error().Str("task_id", string(id)).Err(err).Msg("next revision not admitted; it is at the next start")
+func (d *Dispatcher) admitNext(ctx context.Context, row ledger.Task) {
+	if err := d.tryAdmitNext(ctx, row.ID); err != nil {
+		d.complain(judging, row, err)
+		d.alarms.set(row.Seq, time.Now().Add(retryPause))
 	}
 }
 

@@ -85,6 +85,23 @@ func (d *Dispatcher) proceed(ctx context.Context, row ledger.Task) {
 		}
 	case ledger.Done:
 		d.settle(ctx, row)
+		d.admitNext(ctx, row)
+	}
+}
+
+// Rejudge looks at all held tasks again, after the rules or the agents have
+// changed, and lets workers see whether agents have more room.
+func (d *Dispatcher) Rejudge() {
+	for _, row := range d.held.all() {
+		d.rejudge(row)
+	}
+	d.queue.wake()
+}
+
+// rejudge looks at a held task again, unless it only rests.
+func (d *Dispatcher) rejudge(row ledger.Task) {
+	if !resting(row) {
+		d.alarms.set(row.Seq, time.Now())
 	}
 }
 
@@ -92,7 +109,8 @@ func (d *Dispatcher) proceed(ctx context.Context, row ledger.Task) {
 func (d *Dispatcher) revisit(ctx context.Context, seq int64) {
 	row, err := d.Ledger.Task(ctx, seq)
 	if err == nil && row.State == ledger.Done && row.Put && row.Delivered && !row.Replaces {
-		return // an alarm of its past, and its request may not be kept any more
+		d.admitNext(ctx, row)
+		return // its own request may not be kept any more
 	}
 	row, t, findings, err := d.load(ctx, seq)
 	if err == nil {
@@ -123,11 +141,14 @@ func (d *Dispatcher) reconsider(ctx context.Context, row ledger.Task, t envelope
 			return err
 		}
 	case ledger.Queued:
+	case ledger.Received:
+		return d.tryAdmitNext(ctx, row.ID)
 	default:
 		return nil
 	}
 	verdict := withReasons(d.judge(t, findings, time.Now()), row.Deadline, lastingOf(row.Reasons)...)
 	if row.State == ledger.Queued && verdict.Admit && len(verdict.Hold) == 0 {
+		d.alarms.set(row.Seq, row.Deadline)
 		return nil // it waits in the queue already
 	}
 	return d.apply(ctx, row, t, verdict)
@@ -135,17 +156,20 @@ func (d *Dispatcher) reconsider(ctx context.Context, row ledger.Task, t envelope
 
 // apply moves a task that has not started to where a verdict wants it.
 func (d *Dispatcher) apply(ctx context.Context, row ledger.Task, t envelope.Task, v Verdict) error {
-	next := row
-	moved := false
-	var result []byte
-	if !v.Admit {
-		result = refusal(t, v.Findings, time.Now())
+	if row.State == ledger.Held && v.Admit && slices.Equal(v.Hold, row.Reasons) && v.Until.Equal(row.Until) {
+		d.alarms.set(row.Seq, row.Until)
+		return nil
 	}
-	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
+	no, err := d.refuse(ctx, row, t, v)
+	if err != nil {
+		return err
+	}
+	next, moved := row, false
+	err = d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
 		moved = false
 		switch {
 		case !v.Admit:
-			next, err = reject(tx, row, v.Findings, result)
+			next, err = reject(tx, row, no)
 			moved = next.Seq != 0
 			return err
 		case len(v.Hold) > 0:
@@ -165,6 +189,17 @@ func (d *Dispatcher) apply(ctx context.Context, row ledger.Task, t envelope.Task
 	fault.Point("moved")
 	d.proceed(ctx, next)
 	return nil
+}
+
+// refuse makes the refusal of a task that has not started now. It was started
+// before if an attempt asked for another one.
+func (d *Dispatcher) refuse(ctx context.Context, row ledger.Task, t envelope.Task, v Verdict) (refusal, error) {
+	if v.Admit {
+		return refusal{}, nil
+	}
+	runs, err := d.Ledger.Runs(ctx, row.Seq)
+	ran := slices.ContainsFunc(runs, func(r ledger.Run) bool { return !r.Started.IsZero() })
+	return newRefusal(t, v.Findings, time.Now(), ran), err
 }
 
 // hold makes a task wait, with a story only when the reasons are new.

@@ -15,17 +15,18 @@ import (
 // from several goroutines. What it cannot do is logged once and tried again
 // by the next look. It waits until Serve has recovered what was left over. It
 // reports whether there may be more, because the queue is full; Serve looks
-// again by itself when it has room.
-func (d *Dispatcher) Look(ctx context.Context) (paused bool) {
+// again by itself when it has room. The error is logged already; it is for who
+// looks but once.
+func (d *Dispatcher) Look(ctx context.Context) (paused bool, err error) {
 	select {
 	case <-d.ready:
 	case <-ctx.Done():
-		return false
+		return false, nil
 	}
 	d.looking.Lock()
 	defer d.looking.Unlock()
 	fault := ""
-	paused, err := d.look(ctx)
+	paused, err = d.look(ctx)
 	if err != nil && ctx.Err() == nil {
 		fault = err.Error()
 	}
@@ -44,7 +45,7 @@ func (d *Dispatcher) Look(ctx context.Context) (paused bool) {
 		default: // it will be looked at anyway
 		}
 	}
-	return paused
+	return paused, err
 }
 
 func (d *Dispatcher) look(ctx context.Context) (paused bool, err error) {
@@ -83,7 +84,7 @@ func (d *Dispatcher) look(ctx context.Context) (paused bool, err error) {
 // are one transaction, so neither can be remembered without the other.
 func (d *Dispatcher) take(ctx context.Context, batch mailbox.Batch) error {
 	claims := d.read(batch.Lines)
-	if err := d.bury(claims); err != nil {
+	if err := d.bury(batch, claims); err != nil {
 		return err
 	}
 	fault.Point("buried")

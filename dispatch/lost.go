@@ -12,7 +12,7 @@ import (
 // the verdict, until adoptHeld takes the result for its answer, which it does
 // when all revisions of its id were met.
 func (d *Dispatcher) doubt(t envelope.Task, v Verdict) Verdict {
-	if !d.lost || t.ID == "" || shapeless(v.Findings) {
+	if !d.lost || t.ID == "" || shapeless(v.Findings.Kind()) {
 		return v
 	}
 	if !v.Admit && d.Box.HasResult(t.ID) {

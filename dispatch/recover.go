@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"errors"
 
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
@@ -55,6 +54,9 @@ func (d *Dispatcher) resume(ctx context.Context, row ledger.Task) error {
 		return d.tryAdmitNext(ctx, row.ID)
 	}
 	d.proceed(ctx, row)
+	if row.State == ledger.Held {
+		d.rejudge(row) // the rules may be other ones by now
+	}
 	return nil
 }
 
@@ -116,10 +118,12 @@ func (d *Dispatcher) rebooted(ctx context.Context, row ledger.Task) (bool, error
 func (d *Dispatcher) keepResults(ctx context.Context) {
 	for {
 		d.restoreResults(ctx)
+		d.queue.done() // of the rest that began before
 		select {
 		case <-ctx.Done():
 			return
 		case <-d.missing:
+			d.queue.rest()
 		}
 	}
 }
@@ -127,7 +131,6 @@ func (d *Dispatcher) keepResults(ctx context.Context) {
 // restoreResults puts result files back that are missing although the ledger
 // has them. It goes through the whole history in the background.
 func (d *Dispatcher) restoreResults(ctx context.Context) {
-	defer d.queue.done()
 	for after := int64(0); ctx.Err() == nil; {
 		rows, err := d.Ledger.Finals(ctx, after, page)
 		if err != nil {
@@ -139,12 +142,9 @@ func (d *Dispatcher) restoreResults(ctx context.Context) {
 			if !row.Put || row.ResultSum == "" || d.Box.HasResult(row.ID) {
 				continue // in place, or somebody is about to put it
 			}
-			if _, err := d.Ledger.Result(ctx, row.Seq); errors.Is(err, ledger.ErrUnknown) {
-				continue // it was not to be kept any longer
+			if err := d.restore(ctx, row); err != nil {
+				d.complain(delivering, row, err)
 			}
-			d.log(row).Warn().Msg("result file is missing; putting it again")
-			row.Put = false
-			d.settle(ctx, row)
 		}
 		if len(rows) < page {
 			return

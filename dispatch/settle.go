@@ -46,13 +46,20 @@ func (d *Dispatcher) settle(ctx context.Context, row ledger.Task) {
 	} else {
 		d.complain(own, row, err)
 	}
-	d.alarms.set(row.Seq, time.Now().Add(settlePause))
+	d.alarms.set(row.Seq, time.Now().Add(backoff(settlePause, d.calls.failures(row.Seq))))
 }
 
-// settlePause is how long an undeliverable result or callback rests.
+// settlePause is how long an undeliverable result or callback rests at first.
 const settlePause = 5 * time.Second
 
+// show puts the result and makes the callbacks, unless that was done: the
+// task's name is locked, so it is done by one goroutine.
 func (d *Dispatcher) show(ctx context.Context, row ledger.Task) error {
+	defer d.names.lock(row.ID)()
+	row, err := d.Ledger.Task(ctx, row.Seq)
+	if err != nil || row.Put && row.Delivered {
+		return err
+	}
 	result, err := d.Ledger.Result(ctx, row.Seq)
 	if err != nil {
 		return err
@@ -69,6 +76,9 @@ func (d *Dispatcher) show(ctx context.Context, row ledger.Task) error {
 		if err := tx.MarkPut(row.Seq); err != nil {
 			return err
 		}
+		if missed != nil && d.calls.failures(row.Seq) > 1 {
+			return nil // told before
+		}
 		if missed != nil {
 			return tx.Log(event(row, "callback.failed", map[string]any{"reason": missed.Error()}))
 		}
@@ -81,10 +91,23 @@ func (d *Dispatcher) show(ctx context.Context, row ledger.Task) error {
 // resultMode lets nobody but the mailbox's owner read a result.
 const resultMode = 0o600
 
-// put places the result file, or files the result away when a later revision
-// was accepted meanwhile.
-func (d *Dispatcher) put(ctx context.Context, row ledger.Task, result []byte) error {
+// restore puts a result file that went missing.
+func (d *Dispatcher) restore(ctx context.Context, row ledger.Task) error {
 	defer d.names.lock(row.ID)()
+	result, err := d.Ledger.Result(ctx, row.Seq)
+	if errors.Is(err, ledger.ErrUnknown) {
+		return nil // it was not to be kept any longer
+	}
+	if err != nil {
+		return err
+	}
+	d.log(row).Warn().Msg("result file is missing; putting it again")
+	return d.put(ctx, row, result)
+}
+
+// put places the result file, or files the result away when a later revision
+// was accepted meanwhile. The caller has locked the task's name.
+func (d *Dispatcher) put(ctx context.Context, row ledger.Task, result []byte) error {
 	latest, err := d.latest(ctx, row)
 	if err != nil {
 		return err
@@ -119,8 +142,11 @@ func (d *Dispatcher) latest(ctx context.Context, row ledger.Task) (bool, error) 
 // its reader finds "not finished" and never the stale answer (AINL-55).
 func (d *Dispatcher) displace(ctx context.Context, row ledger.Task) error {
 	defer d.names.lock(row.ID)()
+	info, err := d.Box.StatResult(row.ID)
+	odd := err == nil && !info.Mode().IsRegular() && info.Mode().Type() != fs.ModeSymlink
 	old, _, err := d.Box.ReadResult(row.ID)
 	switch {
+	case odd: // not a result of anybody's: left alone, and in the way of the next
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return err
@@ -161,15 +187,16 @@ func (d *Dispatcher) callBack(ctx context.Context, row ledger.Task, result []byt
 	if err != nil {
 		return fmt.Errorf("put result %s on one line: %w", row.ID, err)
 	}
-	if to := t.Callback.Queue; to != "" {
-		if err := d.Box.AppendQueue(to, line); err != nil {
-			return fmt.Errorf("callback.queue: %w", err)
-		}
+	return d.calls.make(row.Seq, map[string]func() error{
+		"callback.queue":       given(t.Callback.Queue, line, d.Box.AppendQueue),
+		"callback.file_append": given(t.Callback.FileAppend, line, d.Box.AppendCallback),
+	})
+}
+
+// given is the call to append the line to a place, or nil when none is named.
+func given(to string, line []byte, add func(string, []byte) error) func() error {
+	if to == "" {
+		return nil
 	}
-	if to := t.Callback.FileAppend; to != "" {
-		if err := d.Box.AppendCallback(to, line); err != nil {
-			return fmt.Errorf("callback.file_append: %w", err)
-		}
-	}
-	return nil
+	return func() error { return add(to, line) }
 }

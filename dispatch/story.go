@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -54,36 +53,4 @@ func words(findings envelope.Findings) []string {
 		said[i] = f.String()
 	}
 	return said
-}
-
-// refusal is the result of a task that no agent ran. It names the agent that
-// was asked for, or us when none can be read.
-func refusal(t envelope.Task, findings envelope.Findings, now time.Time) []byte {
-	return unrun(t, envelope.Rejected, findings.Kind(), findings.Refusals().String(), now)
-}
-
-// unrun is the result of a task that no agent ran, and why.
-func unrun(t envelope.Task, status envelope.Status, kind envelope.Kind, why string, now time.Time) []byte {
-	agent := t.Agent
-	if agent == "" {
-		agent = "mailboxd"
-	}
-	r := envelope.Result{
-		TaskID:  t.ID,
-		AgentID: agent,
-		Status:  status,
-		Output:  envelope.Output{Summary: capital(status) + ", no agent ran: " + why},
-		Time:    envelope.TimeUsed{Started: now, Finished: now},
-		Error:   envelope.Error{Kind: kind, Message: why},
-		Provenance: envelope.Provenance{
-			GraphChecksum: t.Named("ainl.graph_checksum"),
-			ProgramID:     t.Named("ainl.program_id"),
-		},
-	}
-	return r.Encode()
-}
-
-// capital begins a sentence with a status.
-func capital(s envelope.Status) string {
-	return strings.ToUpper(string(s[:1])) + string(s[1:])
 }

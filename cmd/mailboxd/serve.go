@@ -93,7 +93,7 @@ func serve(ctx context.Context, cfg config, g *globals, once bool, log zerolog.L
 	} else {
 		dirs, look := []string{box.TasksDir(), box.ResultsDir()}, func() { d.Look(ctx) }
 		work.Go(func() error { return watcher.Watch(ctx, dirs, cfg.Intake.Rescan, look) })
-		work.Go(func() error { return reloadOnHangup(ctx, team, g, log) })
+		work.Go(func() error { return reloadOnHangup(ctx, g, team, d.Rejudge, log) })
 	}
 	err = work.Wait()
 	log.Info().Err(err).Msg("stopped")
@@ -103,13 +103,14 @@ func serve(ctx context.Context, cfg config, g *globals, once bool, log zerolog.L
 // drain takes what is there and waits until nothing is left to do, or somebody
 // stops us.
 func drain(ctx context.Context, d *dispatch.Dispatcher) error {
+	var failed error
 	for more := true; more && ctx.Err() == nil; {
-		more = d.Look(ctx)
+		more, failed = d.Look(ctx)
 		if err := d.Idle(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
-	return nil
+	return failed
 }
 
 // openState opens the private half: the state directory and the ledger in it.
@@ -165,7 +166,7 @@ func (i intake) reading() envelope.Reading {
 
 // reloadOnHangup reads agents and policy again at each SIGHUP. A broken file
 // leaves the old ones in force.
-func reloadOnHangup(ctx context.Context, team *team, g *globals, log zerolog.Logger) error {
+func reloadOnHangup(ctx context.Context, g *globals, team *team, changed func(), log zerolog.Logger) error {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
@@ -180,6 +181,7 @@ func reloadOnHangup(ctx context.Context, team *team, g *globals, log zerolog.Log
 			continue
 		}
 		log.Info().Strs("agents", team.agents().IDs()).Msg("configuration reloaded")
+		changed()
 	}
 }
 

@@ -1,0 +1,53 @@
+package dispatch
+
+import (
+	"time"
+
+	"mailboxd/envelope"
+)
+
+// A refusal is the answer to a task that will not be run, or not again.
+type refusal struct {
+	status   envelope.Status
+	findings envelope.Findings
+	result   []byte
+}
+
+// newRefusal is the answer with these findings. Its status is rejected as long
+// as no agent ran, and error when one did.
+func newRefusal(t envelope.Task, findings envelope.Findings, now time.Time, ran bool) refusal {
+	status := envelope.Rejected
+	if ran {
+		status = envelope.Failed
+	}
+	return refusal{status, findings, unrun(t, status, findings.Kind(), findings.Refusals().String(), now)}
+}
+
+// sayings begin the summary of a task that is not run.
+var sayings = map[envelope.Status]string{
+	envelope.Rejected: "Rejected, no agent ran: ",
+	envelope.Stopped:  "Cancelled, no agent ran: ",
+	envelope.Failed:   "Not tried again: ",
+}
+
+// unrun is the result of a task that is not run, and why. It names the agent
+// that was asked for, or us when none can be read.
+func unrun(t envelope.Task, status envelope.Status, kind envelope.Kind, why string, now time.Time) []byte {
+	agent := t.Agent
+	if agent == "" {
+		agent = "mailboxd"
+	}
+	r := envelope.Result{
+		TaskID:  t.ID,
+		AgentID: agent,
+		Status:  status,
+		Output:  envelope.Output{Summary: sayings[status] + why},
+		Time:    envelope.TimeUsed{Started: now, Finished: now},
+		Error:   envelope.Error{Kind: kind, Message: why},
+		Provenance: envelope.Provenance{
+			GraphChecksum: t.Named("ainl.graph_checksum"),
+			ProgramID:     t.Named("ainl.program_id"),
+		},
+	}
+	return r.Encode()
+}

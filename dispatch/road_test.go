@@ -1,0 +1,172 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mailboxd/dispatch"
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+	"mailboxd/internal/runner"
+	"mailboxd/mailbox"
+)
+
+// line appends bytes as a line, whatever they say.
+func (e *engine) line(text string) {
+	e.t.Helper()
+	_, _, err := mailbox.Append(e.parts.Box.Path(), []byte(text))
+	e.must(err)
+	e.Look(e.t.Context())
+}
+
+func holding(envelope.Task, time.Time) dispatch.Verdict {
+	return dispatch.Verdict{Admit: true, Hold: []ledger.Reason{ledger.Approval}}
+}
+
+func TestAFragmentReplacesNothing(t *testing.T) {
+	e := startEngine(t)
+	e.judge = holding
+	e.send("victim", "quick")
+	for _, fragment := range []string{`{"schema_version":"1.0","task_id":"victim","requ`, `{"task_id":"victim","input":{"payload":NaN}}`} {
+		e.line(fragment)
+		if row := e.row("victim"); row.Revision != 1 || row.State != ledger.Held {
+			t.Errorf("after %s: revision %d, %s; want the first one, held", fragment, row.Revision, row.State)
+		}
+	}
+	letters, err := filepath.Glob(filepath.Join(e.parts.Box.Path(), "rejected", "*.jsonl"))
+	e.must(err)
+	text, err := os.ReadFile(letters[0])
+	e.must(err)
+	if n := strings.Count(string(text), "\n"); n != 2 {
+		t.Errorf("%d dead letters; want 2:\n%s", n, text)
+	}
+
+	// A new id that only a fragment names is answered, and may then be asked for.
+	e.line(`{"task_id":"torn","requ`)
+	if row := e.await("torn", ledger.Done); row.Status != envelope.Rejected {
+		t.Errorf("torn is %s; want rejected", row.Status)
+	}
+	e.send("torn", "quick")
+	if row := e.row("torn"); row.Revision != 2 || row.State != ledger.Held {
+		t.Errorf("torn, sent whole: revision %d, %s; want 2, held", row.Revision, row.State)
+	}
+}
+
+// tiredOnce asks for another attempt the first time.
+func tiredOnce(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	o := answer(j, "done")
+	if j.Attempt == 1 {
+		o.Exit = runner.Exit{Code: 75, Started: time.Now()}
+		o.Result.Status, o.Retry = envelope.Failed, true
+	}
+	return o
+}
+
+func TestATaskThatRanIsNotRejectedAfterwards(t *testing.T) {
+	e := newEngine(t)
+	var late atomic.Bool
+	e.plays["quick"] = func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
+		late.Store(true)
+		return tiredOnce(ctx, j)
+	}
+	e.judge = func(envelope.Task, time.Time) dispatch.Verdict {
+		if late.Load() {
+			return dispatch.Verdict{Findings: envelope.Findings{{Kind: envelope.DeadlineExceeded, Field: "deadline", Message: "is past"}}}
+		}
+		return dispatch.Verdict{Admit: true}
+	}
+	e.start()
+	e.send("t1", "quick")
+	if row := e.await("t1", ledger.Done); row.Status != envelope.Failed || row.Kind != envelope.DeadlineExceeded {
+		t.Errorf("t1 = %s (%s); want error (deadline_exceeded): an agent ran", row.Status, row.Kind)
+	}
+}
+
+func TestARevisionBehindOneThatRestsDoesNotWaitForIt(t *testing.T) {
+	e := newEngine(t)
+	goOn := make(chan struct{})
+	e.plays["quick"] = func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
+		if j.Revision == 1 {
+			<-goOn
+			return tiredOnce(ctx, j)
+		}
+		return answer(j, "done")
+	}
+	e.start()
+	e.send("t1", "quick")
+	e.await("t1", ledger.Running)
+	e.send("t1", "quick", `"metadata":{"n":2}`)
+	if row := e.row("t1"); row.State != ledger.Received {
+		t.Fatalf("revision 2 is %s; want received", row.State)
+	}
+	close(goOn)
+	e.await("t1", ledger.Done)
+	e.wantResult("t1", "done, revision 2")
+}
+
+func TestHeldTasksAreJudgedAgainWhenTheRulesChange(t *testing.T) {
+	e := newEngine(t)
+	var lenient atomic.Bool
+	e.judge = func(t envelope.Task, now time.Time) dispatch.Verdict {
+		if lenient.Load() {
+			return dispatch.Verdict{Admit: true}
+		}
+		return holding(t, now)
+	}
+	e.start()
+	e.send("t1", "quick")
+	e.send("t2", "quick")
+	e.wantHeld("t1", ledger.Approval)
+	lenient.Store(true)
+	e.Rejudge()
+	e.await("t1", ledger.Done)
+	e.await("t2", ledger.Done)
+}
+
+func TestHeldTasksAreJudgedAgainAtAStart(t *testing.T) {
+	e := startEngine(t)
+	e.judge = holding
+	e.send("t1", "quick")
+	e.end()
+	e.judge = func(envelope.Task, time.Time) dispatch.Verdict { return dispatch.Verdict{Admit: true} }
+	e.start()
+	e.await("t1", ledger.Done)
+}
+
+func TestWhatIsNoFileIsLeftAloneAndHoldsTheNextRevision(t *testing.T) {
+	e := startEngine(t)
+	e.send("t1", "quick")
+	e.await("t1", ledger.Done)
+	path := filepath.Join(e.parts.Box.ResultsDir(), "t1.json")
+	e.must(errors.Join(os.Remove(path), os.Mkdir(path, 0o700)))
+	e.send("t1", "quick", `"metadata":{"n":2}`)
+	e.await("t1", ledger.Held)
+	e.wantHeld("t1", ledger.ResultInvalid)
+	e.must(os.Remove(path))
+	e.await("t1", ledger.Done)
+	e.wantResult("t1", "done, revision 2")
+}
+
+func TestACallbackThatFailsDoesNotRepeatTheOthers(t *testing.T) {
+	e := startEngine(t)
+	e.must(os.MkdirAll(filepath.Join(e.parts.Box.Path(), "agents", "x"), 0o700))
+	e.send("t1", "quick", `"callback":{"queue":"q","file_append":"agents/x"}`) // a directory
+	e.until("the callback has failed", func() bool {
+		kinds, _ := e.story("t1")
+		return strings.Contains(strings.Join(kinds, " "), "callback.failed")
+	})
+	e.must(os.Remove(filepath.Join(e.parts.Box.Path(), "agents", "x")))
+	e.await("t1", ledger.Done) // the next attempt
+	queue, err := os.ReadFile(filepath.Join(e.parts.Box.Path(), "queues", "q.jsonl"))
+	e.must(err)
+	if n := strings.Count(string(queue), "\n"); n != 1 {
+		t.Errorf("%d lines in the queue; want 1:\n%s", n, queue)
+	}
+	e.wantEvent("t1", "callback.failed")
+}
