@@ -131,12 +131,7 @@ func (k *Keepers) await(ctx context.Context, dir string, grace time.Duration) (E
 		return Exit{}, false, fmt.Errorf("await run: %w", err)
 	}
 	for _, build := range all {
-		l, err := place{k.root, build}.dial(context.WithoutCancel(ctx))
-		if err != nil {
-			continue // it has left, or was killed
-		}
-		exit, err := l.follow(ctx, demand{Await: exact(dir)}, nil)
-		l.conn.Close()
+		exit, err := place{k.root, build}.await(ctx, dir)
 		switch {
 		case errors.Is(err, ErrDetach):
 			return Exit{}, false, ErrDetach

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -66,6 +67,39 @@ func (p place) dial(ctx context.Context) (l *line, err error) {
 		l.conn.Close()
 	}
 	return l, err
+}
+
+// await follows a run, if the keeper has it. When there is no keeper, or none
+// any more, nothing of it is still to come once await returns.
+func (p place) await(ctx context.Context, dir string) (exit Exit, err error) {
+	l, err := p.dial(context.WithoutCancel(ctx))
+	if err != nil {
+		p.outlast(context.WithoutCancel(ctx))
+		return Exit{}, err
+	}
+	defer l.conn.Close()
+	exit, err = l.follow(ctx, demand{Await: exact(dir)}, nil)
+	if errors.Is(err, errBroken) {
+		p.outlast(context.WithoutCancel(ctx))
+	}
+	return exit, err
+}
+
+// outlast waits for the last of a keeper that was killed. A child that it was
+// just starting is not to be told from the keeper, and has its lock, until it
+// executes its program; a keeper that answers came after it.
+func (p place) outlast(ctx context.Context) {
+	const letGo = 2 * time.Second
+	for began := time.Now(); time.Since(began) < letGo; pause(ctx, time.Millisecond) {
+		if lock, err := p.lock(); lock != nil || err != nil {
+			lock.Close() // of nil is fine
+			return
+		}
+		if l, err := p.dial(ctx); err == nil {
+			l.conn.Close()
+			return
+		}
+	}
 }
 
 // listen replaces the socket by a new one. Only who has the lock may.

@@ -37,16 +37,20 @@ func Sweep(dir string, grace time.Duration) ([]Survivor, error) {
 // hangs in the kernel may need longer, and we cannot do more.
 const unkillable = 5 * time.Second
 
+// calm is how many lists in a row must be empty: one alone can miss a process
+// that was born while the list was made, of one that was gone before its turn.
+const calm = 2
+
 // end ends the processes that find lists, until it lists none: each gets
 // SIGTERM when it is first seen, and SIGKILL once patient is over.
 func end(find func() []entry, patient time.Time) []Survivor {
 	seen := map[int]Survivor{}
 	hopeless := max(0, time.Until(patient)) + unkillable
-	began := time.Now()
-	for pause := time.Millisecond; time.Since(began) < hopeless; pause = min(2*pause, 16*time.Millisecond) {
+	began, empty := time.Now(), 0
+	for pause := time.Millisecond; empty < calm && time.Since(began) < hopeless; pause = min(2*pause, 16*time.Millisecond) {
 		left := find()
-		if len(left) == 0 {
-			break
+		if empty++; len(left) > 0 {
+			empty = 0
 		}
 		kill := !time.Now().Before(patient)
 		for _, e := range left {
@@ -60,7 +64,9 @@ func end(find func() []entry, patient time.Time) []Survivor {
 			}
 			seen[e.PID] = Survivor{PID: e.PID, Command: e.Command, Killed: known.Killed || kill}
 		}
-		time.Sleep(pause)
+		if empty < calm {
+			time.Sleep(pause)
+		}
 	}
 	return slices.SortedFunc(maps.Values(seen), func(a, b Survivor) int { return a.PID - b.PID })
 }
