@@ -13,10 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A LockedError says that somebody else serves the mailbox.
+// A LockedError says that somebody else serves the mailbox, or works with the
+// state directory.
 type LockedError struct {
-	Root string
-	PID  int // 0 when it is not known, as in another container
+	Root string // the directory that is locked
+	PID  int    // 0 when it is not known, as in another container
 }
 
 func (e *LockedError) Error() string {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"mailboxd/envelope"
@@ -28,6 +29,9 @@ const (
 type State struct {
 	path string
 	root *os.Root
+
+	mu   sync.Mutex // guards lock
+	lock *os.File   // the directory that is flocked; nil when it is not claimed
 }
 
 // OpenState opens the state directory of the mailbox at root, and makes it with
@@ -81,8 +85,17 @@ func (s *State) Path() string { return s.path }
 // LedgerPath returns the absolute path of the ledger's file.
 func (s *State) LedgerPath() string { return filepath.Join(s.path, ledgerName) }
 
-// Close lets go of the directory.
-func (s *State) Close() error { return s.root.Close() }
+// Close lets go of the directory, and of the claim to it.
+func (s *State) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.root.Close()
+	if s.lock != nil {
+		err = errors.Join(err, s.lock.Close())
+		s.lock = nil
+	}
+	return err
+}
 
 // RunDir returns the absolute path of the directory of one attempt to run one
 // revision of a task.

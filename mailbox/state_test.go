@@ -47,6 +47,37 @@ func TestTheStateIsPrivate(t *testing.T) {
 	}
 }
 
+func TestAStateDirectoryIsOneMailboxsAndOneProcesss(t *testing.T) {
+	dir := t.TempDir()
+	open := func(root string) error {
+		s, err := mailbox.OpenState(dir+"/state", dir+"/"+root)
+		must(t, err)
+		t.Cleanup(func() { s.Close() })
+		return s.Claim(dir + "/" + root)
+	}
+	must(t, os.Mkdir(dir+"/a", 0o700))
+	must(t, os.Symlink("a", dir+"/link"))
+	first, err := mailbox.OpenState(dir+"/state", dir+"/a")
+	must(t, err)
+	must(t, first.Claim(dir+"/a"))
+	must(t, first.Claim(dir+"/link"))
+	for _, root := range []string{"a", "b"} {
+		if locked, ok := errors.AsType[*mailbox.LockedError](open(root)); !ok || locked.PID != os.Getpid() {
+			t.Errorf("Claim(%s) while it is claimed = %v; want a LockedError that names us", root, locked)
+		}
+	}
+	must(t, first.Close())
+	want := "state directory " + dir + "/state belongs to mailbox " + dir + "/a"
+	if err := open("b"); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("Claim(b) = %v; want %q in it", err, want)
+	}
+	write(t, dir+"/state/root", dir) // a power cut, before its newline
+	must(t, open("b"))
+	if got := read(t, dir+"/state/root"); got != dir+"/b\n" {
+		t.Errorf("root = %q; want the path of b", got)
+	}
+}
+
 func TestARunHasADirectoryOfItsOwn(t *testing.T) { // rows 15 and 16
 	s := state(t)
 	for _, id := range []string{"t", ".", "-rf", strings.Repeat("x", 250)} {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -59,6 +60,7 @@ func serve(ctx context.Context, cfg config, g *globals, once bool, log zerolog.L
 	if err != nil {
 		return err
 	}
+	defer state.Close()
 	defer memory.Close()
 	keepers, err := openKeepers(state)
 	if err != nil {
@@ -113,7 +115,8 @@ func drain(ctx context.Context, d *dispatch.Dispatcher) error {
 	return failed
 }
 
-// openState opens the private half: the state directory and the ledger in it.
+// openState opens the private half: the state directory, which nobody else may
+// work with then, and the ledger in it.
 // It also says whether this is the very first start.
 func openState(cfg config, box *mailbox.Box, log zerolog.Logger) (_ *mailbox.State, _ *ledger.Ledger, fresh bool, err error) {
 	dir, err := stateDir(cfg, box.Path())
@@ -124,9 +127,12 @@ func openState(cfg config, box *mailbox.Box, log zerolog.Logger) (_ *mailbox.Sta
 	if err != nil {
 		return nil, nil, false, err
 	}
+	if err := state.Claim(box.Path()); err != nil {
+		return nil, nil, false, errors.Join(err, state.Close())
+	}
 	memory, opened, err := ledger.Open(state.LedgerPath())
 	if err != nil {
-		return nil, nil, false, err
+		return nil, nil, false, errors.Join(err, state.Close())
 	}
 	if opened.Aside != "" {
 		log.Error().Str("file", opened.Aside).Err(opened.Cause).Msg("ledger was unreadable and is kept aside; a new one was begun, and tasks without a result are held until you release them")

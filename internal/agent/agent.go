@@ -106,7 +106,7 @@ func (g *Agent) Run(ctx context.Context, j Job, started func(runner.Process)) Ou
 // in its directory is kept for review.
 func (g *Agent) Recover(ctx context.Context, j Job) Outcome {
 	if j.Dir == "" {
-		return g.lost(j, runner.Exit{Code: -1}, "the daemon was gone when its worker had the task, so nobody knows what became of it")
+		return g.lost(j, runner.Exit{Code: -1, Cause: runner.Lost}, "the daemon was gone when its worker had the task, so nobody knows what became of it")
 	}
 	exit, known, err := g.await(ctx, j.Dir)
 	switch {

@@ -16,7 +16,7 @@ import (
 // A Ledger is the daemon's memory: Update writes, and the embedded Reader
 // reads what is committed. Only Open makes one. It may be used from several
 // goroutines at once. One process at a time may have a path open for writing;
-// the lock on the mailbox's root sees to that.
+// the lock on the state directory sees to that.
 type Ledger struct {
 	*Reader
 	db    *sql.DB

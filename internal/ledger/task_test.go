@@ -114,18 +114,54 @@ func TestContentIsKnownInWhicheverRevisionItCame(t *testing.T) {
 	})
 }
 
-func TestATaskIsExecutedOnceARunOfItWasIntended(t *testing.T) {
+// With resend: refuse, a mended envelope is refused for an executed id; where
+// no agent ever began, it must get its chance.
+func TestATaskIsExecutedOnceARunOfItMayHaveBegun(t *testing.T) {
 	l := open(t)
-	seq := add(t, l, named("a", 1, ledger.Queued), named("b", 1, ledger.Queued))[0]
-	move(t, l, seq, ledger.Queued, 0, ledger.Change{To: ledger.Running, Attempt: 1})
-	update(t, l, func(tx *ledger.Tx) error {
-		for id, want := range map[envelope.ID]bool{"a": true, "b": false, "c": false} {
-			if got, err := tx.Executed(id); err != nil || got != want {
-				t.Errorf("Executed(%s) = %v, %v; want %v", id, got, err, want)
+	begin := func(tx *ledger.Tx, seq int64) error {
+		_, err := tx.Move(seq, ledger.Queued, 0, ledger.Change{To: ledger.Running, Attempt: 1})
+		return errors.Join(err, tx.StartRun(ledger.Run{Task: seq, Attempt: 1, ID: "r", Intent: noon}))
+	}
+	leave := func(tx *ledger.Tx, seq int64, to ledger.State) error {
+		_, err := tx.Move(seq, ledger.Running, 1, ledger.Change{To: to})
+		return err
+	}
+	for id, c := range map[envelope.ID]struct {
+		do   func(tx *ledger.Tx, seq int64) error
+		want bool
+	}{
+		"queued":  {func(*ledger.Tx, int64) error { return nil }, false},
+		"running": {begin, true},
+		"void": {func(tx *ledger.Tx, seq int64) error {
+			return errors.Join(begin(tx, seq), leave(tx, seq, ledger.Queued), tx.VoidRun(seq, 1))
+		}, false},
+		"never began": {func(tx *ledger.Tx, seq int64) error {
+			return errors.Join(begin(tx, seq), leave(tx, seq, ledger.Queued))
+		}, false},
+		"spawn failed": {func(tx *ledger.Tx, seq int64) error {
+			return errors.Join(begin(tx, seq), tx.FinishRun(ledger.Run{Task: seq, Attempt: 1, Finished: noon}), leave(tx, seq, ledger.Done))
+		}, false},
+		"ended": {func(tx *ledger.Tx, seq int64) error {
+			return errors.Join(begin(tx, seq), tx.FinishRun(ledger.Run{Task: seq, Attempt: 1, Started: noon, Finished: noon}), leave(tx, seq, ledger.Done))
+		}, true},
+		"has a process": {func(tx *ledger.Tx, seq int64) error {
+			return errors.Join(begin(tx, seq), tx.SetProcess(seq, 1, 7, 1, "boot"), leave(tx, seq, ledger.Queued))
+		}, true},
+		"lost": {func(tx *ledger.Tx, seq int64) error {
+			return errors.Join(begin(tx, seq), tx.FinishRun(ledger.Run{Task: seq, Attempt: 1, Finished: noon, Cause: "lost"}), leave(tx, seq, ledger.Done))
+		}, true},
+	} {
+		seq := add(t, l, named(id, 1, ledger.Queued))[0]
+		update(t, l, func(tx *ledger.Tx) error {
+			if err := c.do(tx, seq); err != nil {
+				return err
 			}
-		}
-		return nil
-	})
+			if got, err := tx.Executed(id); err != nil || got != c.want {
+				t.Errorf("Executed(%s) = %v, %v; want %v", id, got, err, c.want)
+			}
+			return nil
+		})
+	}
 }
 
 func TestWhatIsNotThereIsUnknown(t *testing.T) {

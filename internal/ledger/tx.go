@@ -58,10 +58,13 @@ func (tx *Tx) Known(id envelope.ID, hash string) (revision int, ok bool, err err
 	return revision, ok, nil
 }
 
-// Executed reports whether an agent was ever to run a revision of the id.
+// Executed reports whether an agent may have begun a revision of the id: a run
+// of it has a start, a process or nobody who knows how it ended, or is going
+// on. An intent that came to nothing is no execution.
 func (tx *Tx) Executed(id envelope.ID) (bool, error) {
 	_, ok, err := first(context.Background(), tx.write, one[int],
-		"SELECT 1 FROM tasks WHERE id = ? AND attempt > 0 LIMIT 1", string(id))
+		`SELECT 1 FROM tasks LEFT JOIN runs ON runs.task = tasks.seq WHERE tasks.id = ? AND
+		(tasks.state = 'running' OR runs.started IS NOT NULL OR runs.pid <> 0 OR runs.cause = 'lost') LIMIT 1`, string(id))
 	if err != nil {
 		return false, fmt.Errorf("look up task %s: %w", id, err)
 	}

@@ -39,6 +39,11 @@ var roles = map[string]func(){
 			os.Stdout.Write(block)
 		}
 	},
+	"stubborn flood": func() {
+		signal.Ignore(syscall.SIGTERM)
+		os.Stdout.Write([]byte("more than it may"))
+		forever()
+	},
 	"leaves a child":          func() { leave("hang, and say so") },
 	"leaves a stubborn child": func() { leave("stubborn") },
 	"hang, and say so":        func() { ready(); forever() },

@@ -66,8 +66,8 @@ func (e *SpawnError) Unwrap() error { return e.Err }
 
 // Run runs the process to its end and returns when nothing is left of its
 // session. When ctx ends, or a limit is reached, the run is ended: SIGTERM to
-// the group, and SIGKILL after the grace. What a process left running when it
-// exited is ended in the same way.
+// the group, and SIGKILL after the grace, or at once when it prints too much.
+// What a process left running when it exited is ended in the same way.
 //
 // The error is a *SpawnError when nothing was started. Any other comes with a
 // complete Exit and says that it, or meta.json, could not be written. A process
@@ -95,7 +95,7 @@ func run(ctx context.Context, f *family, s Spec, started func(Process)) (Exit, e
 	exited := make(chan struct{})
 	watching.Go(func() {
 		if cause = r.watch(ctx, exited); cause != "" {
-			r.stop(exited)
+			r.stop(exited, cause)
 		}
 	})
 	r.waitUnreaped()
@@ -152,8 +152,15 @@ func (r *attempt) watch(ctx context.Context, exited <-chan struct{}) Cause {
 }
 
 // stop ends the group. Its number cannot have been taken by another group, for
-// the process is not reaped yet.
-func (r *attempt) stop(exited <-chan struct{}) {
+// the process is not reaped yet. One that prints too much has no grace: it would
+// print through that.
+func (r *attempt) stop(exited <-chan struct{}, cause Cause) {
+	if cause == OutputTooLarge {
+		r.patient = time.Now()
+		r.signalGroup(unix.SIGKILL)
+		<-exited
+		return
+	}
 	r.patient = time.Now().Add(r.spec.Grace)
 	r.signalGroup(unix.SIGTERM)
 	r.signalGroup(unix.SIGCONT) // one that is stopped would not notice

@@ -69,6 +69,15 @@ func TestTooMuchOutputEndsTheRunAndIsCut(t *testing.T) {
 	}
 }
 
+// Who ignores SIGTERM would fill the disk for as long as the grace takes.
+func TestTooMuchOutputLeavesNoGrace(t *testing.T) {
+	s := playing(t, "stubborn flood")
+	s.MaxOutput, s.Grace = 1, 24*time.Hour
+	if got := run(t, s); got.Cause != runner.OutputTooLarge || got.Signal != "SIGKILL (9)" {
+		t.Errorf("Run(stubborn flood) = %+v; want cause %s by SIGKILL", got, runner.OutputTooLarge)
+	}
+}
+
 func TestTooMuchOutputIsNoticedAlsoOfAQuickProcess(t *testing.T) {
 	s := playing(t, "environ")
 	s.MaxOutput = 1

@@ -1,0 +1,77 @@
+package mailbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// rootName is the file in a state directory that says whose state it is.
+const rootName = "root"
+
+// Claim makes this process the only one that works with the state directory,
+// until Close or its end, and ties the directory to the mailbox at root for
+// good: what is known of one mailbox's runs must never be used to end or
+// collect those of another. When somebody else works with it, the error is a
+// *LockedError, after the same wait as Box.Lock's for one who is dead.
+func (s *State) Claim(root string) error {
+	root, err := resolve(root)
+	if err != nil {
+		return fmt.Errorf("claim state directory %s: %w", s.path, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lock := s.lock
+	if lock == nil {
+		if lock, err = flock(s.root, s.path); err != nil {
+			return fmt.Errorf("claim state directory: %w", err)
+		}
+	}
+	if err := s.tie(root); err != nil {
+		if s.lock == nil {
+			err = errors.Join(err, lock.Close())
+		}
+		return err
+	}
+	s.lock = lock
+	return nil
+}
+
+// tie writes down which mailbox the state is of, or compares. A record without
+// its newline is one whose writing was cut short.
+func (s *State) tie(root string) error {
+	text, err := s.root.ReadFile(rootName)
+	owner, whole := strings.CutSuffix(string(text), "\n")
+	switch {
+	case err == nil && whole && owner == root:
+		return nil
+	case err == nil && whole:
+		return fmt.Errorf("state directory %s belongs to mailbox %s: use another state_dir for %s, or remove %s if that mailbox was moved here",
+			s.path, owner, root, filepath.Join(s.path, rootName))
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("claim state directory %s: %w", s.path, err)
+	}
+	if err := s.write(rootName, root+"\n"); err != nil {
+		return fmt.Errorf("claim state directory %s: %w", s.path, err)
+	}
+	return nil
+}
+
+// write makes a file hold text, on disk when it returns nil.
+func (s *State) write(name, text string) error {
+	file, err := s.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(text)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	return s.sync(".")
+}
