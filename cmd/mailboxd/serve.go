@@ -135,7 +135,7 @@ func openState(cfg config, box *mailbox.Box, log zerolog.Logger) (_ *mailbox.Sta
 		return nil, nil, false, errors.Join(err, state.Close())
 	}
 	if opened.Aside != "" {
-		log.Error().Str("file", opened.Aside).Err(opened.Cause).Msg("ledger was unreadable and is kept aside; a new one was begun, and tasks without a result are held until you release them")
+		log.Error().Str("file", opened.Aside).Err(opened.Cause).Msg("ledger was unreadable and is kept aside; a new one was begun, and tasks that may have run are held")
 	}
 	return state, memory, opened.Created && opened.Aside == "", nil
 }
