@@ -104,7 +104,23 @@ func putNamed(root *os.Root, name string, data []byte, mode fs.FileMode) (err er
 func (b *Box) ReadResult(id envelope.ID) ([]byte, fs.FileInfo, error) {
 	root, release := b.use()
 	defer release()
-	file, err := root.OpenFile(resultsName+"/"+resultName(id), os.O_RDONLY|unix.O_NONBLOCK, 0)
+	return readResult(root, id)
+}
+
+// ReadResult is Box.ReadResult for who only reads the mailbox at root: it
+// makes nothing and locks nothing.
+func ReadResult(root string, id envelope.ID) ([]byte, error) {
+	dir, err := os.OpenRoot(root)
+	if err != nil {
+		return nil, fmt.Errorf("read result %s: %w", id, err)
+	}
+	defer dir.Close()
+	data, _, err := readResult(dir, id)
+	return data, err
+}
+
+func readResult(root *os.Root, id envelope.ID) ([]byte, fs.FileInfo, error) {
+	file, err := root.OpenFile(resultsName+"/"+resultName(id), os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO must not keep us
 	if err != nil {
 		return nil, nil, fmt.Errorf("read result %s: %w", id, err)
 	}

@@ -160,9 +160,15 @@ func TestOnlyARegularFileInsideIsAResult(t *testing.T) { // row 31
 	if data, _, err := box.ReadResult("inside"); string(data) != "{}" || err != nil {
 		t.Errorf("ReadResult(inside) = %q, %v; want {}, nil", data, err)
 	}
+	if data, err := mailbox.ReadResult(box.Path(), "inside"); string(data) != "{}" || err != nil {
+		t.Errorf("ReadResult(root, inside) = %q, %v; want {}, nil", data, err)
+	}
 	for _, id := range []envelope.ID{"outside", "dir", "fifo", "huge"} {
 		if data, _, err := box.ReadResult(id); err == nil || errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("ReadResult(%s) = %d bytes, %v; want an error other than fs.ErrNotExist", id, len(data), err)
+		}
+		if data, err := mailbox.ReadResult(box.Path(), id); err == nil || errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("ReadResult(root, %s) = %d bytes, %v; want an error other than fs.ErrNotExist", id, len(data), err)
 		}
 		if !box.HasResult(id) {
 			t.Errorf("HasResult(%s) = false although the name is taken", id)

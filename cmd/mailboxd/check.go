@@ -2,11 +2,14 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"path"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // fillAgent is a decoding hook: an entry of agents starts from its defaults,
@@ -14,6 +17,30 @@ import (
 func fillAgent(from, to reflect.Value) (any, error) {
 	if to.Type() == reflect.TypeFor[agentEntry]() && from.Kind() == reflect.Map {
 		to.Set(reflect.ValueOf(agentDefaults()))
+	}
+	return from.Interface(), nil
+}
+
+// duration is a decoding hook: 600 would be 600 nanoseconds, which nobody
+// means, so a duration needs its unit. Zero has none.
+func duration(from, to reflect.Value) (any, error) {
+	if to.Type() != reflect.TypeFor[time.Duration]() || from.Type() == to.Type() {
+		return from.Interface(), nil
+	}
+	text := fmt.Sprint(from.Interface())
+	if n, err := strconv.ParseFloat(text, 64); err == nil && n != 0 {
+		return nil, fmt.Errorf("%s has no unit: write %[1]ss", text)
+	}
+	if from.Kind() == reflect.String {
+		return time.ParseDuration(text)
+	}
+	return from.Interface(), nil
+}
+
+// whole is a decoding hook that refuses to cut a number down to an integer.
+func whole(from, to reflect.Value) (any, error) {
+	if to.CanInt() && from.CanFloat() && from.Float() != math.Trunc(from.Float()) {
+		return nil, fmt.Errorf("%v is not a whole number", from.Float())
 	}
 	return from.Interface(), nil
 }

@@ -27,6 +27,8 @@ type config struct {
 
 	StopAgentsOnExit bool `mapstructure:"stop_agents_on_exit"`
 
+	ephemeral bool // the mailbox is gone when we are: nobody need fear for it
+
 	dir string // relative commands and manifests start here
 }
 
@@ -224,7 +226,8 @@ func decodeConfig(v *viper.Viper) (config, error) {
 	err := v.Unmarshal(&c, func(d *mapstructure.DecoderConfig) {
 		d.Metadata = &seen
 		d.DecodeHook = mapstructure.ComposeDecodeHookFunc(
-			mapstructure.StringToTimeDurationHookFunc(),
+			duration,
+			whole,
 			mapstructure.StringToSliceHookFunc(","),
 			fillAgent,
 		)

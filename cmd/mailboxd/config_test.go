@@ -63,6 +63,10 @@ func TestAnUnknownKeyIsNamedWithTheNearestOne(t *testing.T) {
 		"limits: {concurrency: 0}":                "limits.concurrency: must be at least 1",
 		"policy: {approval: perhaps}":             `policy.approval: "perhaps" is not one of enforce, warn, off`,
 		"intake: {rescan: soon}":                  "intake.rescan",
+		"agents: [{id: a, timeout: 600}]":         "600 has no unit: write 600s",
+		"intake: {rescan: 1.5}":                   "1.5 has no unit: write 1.5s",
+		"intake: {rescan: \"30\"}":                "30 has no unit: write 30s",
+		"limits: {concurrency: 4.7}":              "4.7 is not a whole number",
 	} {
 		_, err := load(t, yaml)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -90,6 +94,17 @@ func TestFlagBeatsEnvironmentBeatsFileBeatsDefault(t *testing.T) {
 	}
 	if c, err = loadConfig(path, "/from/flag"); err != nil || c.Root != "/from/flag" {
 		t.Fatalf("flag: root %s, %v; want /from/flag", c.Root, err)
+	}
+}
+
+func TestADurationInTheEnvironmentNeedsItsUnitToo(t *testing.T) {
+	t.Setenv("MAILBOXD_INTAKE_RESCAN", "30")
+	if _, err := load(t, ""); err == nil || !strings.Contains(err.Error(), "write 30s") {
+		t.Errorf("rescan 30 = %v; want an error that says to write 30s", err)
+	}
+	t.Setenv("MAILBOXD_INTAKE_RESCAN", "")
+	if c, err := load(t, "limits: {shutdown_grace: 0}"); err != nil || c.Limits.ShutdownGrace != 0 {
+		t.Errorf("shutdown_grace 0 = %s, %v; want 0 without a unit", c.Limits.ShutdownGrace, err)
 	}
 }
 

@@ -110,6 +110,7 @@ func demoConfig(dir string) (config, error) {
 		Agents:   []agentEntry{entry},
 
 		StopAgentsOnExit: true,
+		ephemeral:        true,
 	}, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -20,10 +19,13 @@ import (
 // A desk is where our tools read what the daemon remembers, whether it is
 // running or not. It changes nothing.
 type desk struct {
+	cfg    config
 	root   string
 	state  *mailbox.State // nil: no daemon has ever served this root
 	memory *ledger.Reader // nil with it
 }
+
+var errNoMailbox = errors.New("there is no mailbox yet; start one with: mailboxd serve")
 
 // atDesk makes a command of a function that reads.
 func atDesk(g *globals, read func(*cobra.Command, []string, *desk) error) func(*cobra.Command, []string) error {
@@ -33,6 +35,9 @@ func atDesk(g *globals, read func(*cobra.Command, []string, *desk) error) func(*
 			return err
 		}
 		desk, err := deskOf(cfg)
+		if errors.Is(err, errNoMailbox) && len(args) > 0 {
+			return &exitError{exitNoTask, err} // it was asked for a task, and there is none
+		}
 		if err != nil {
 			return err
 		}
@@ -44,7 +49,7 @@ func atDesk(g *globals, read func(*cobra.Command, []string, *desk) error) func(*
 func deskOf(cfg config) (*desk, error) {
 	root, err := filepath.EvalSymlinks(cfg.Root)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, exitWith(exitNoTask, "there is no mailbox at %s yet; start one with: mailboxd serve", cfg.Root)
+		return nil, fmt.Errorf("open %s: %w", cfg.Root, errNoMailbox)
 	}
 	if err != nil {
 		return nil, err
@@ -56,7 +61,7 @@ func deskOf(cfg config) (*desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &desk{root: root}
+	d := &desk{cfg: cfg, root: root}
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return d, nil
 	}
@@ -92,7 +97,7 @@ func (d *desk) find(ctx context.Context, arg string) (envelope.ID, error) {
 		}
 	}
 	if id, err := envelope.ParseID(arg); err == nil {
-		if _, err := d.readResult(id); err == nil {
+		if _, err := mailbox.ReadResult(d.root, id); err == nil {
 			return id, nil // its result outlived the ledger
 		}
 	}
@@ -120,23 +125,4 @@ func (d *desk) latest(ctx context.Context, id envelope.ID) (ledger.Task, error) 
 		return ledger.Task{}, exitWith(exitNoTask, "no task %q", id)
 	}
 	return revisions[len(revisions)-1], nil
-}
-
-// readResult returns the bytes of a task's result file.
-func (d *desk) readResult(id envelope.ID) ([]byte, error) {
-	root, err := os.OpenRoot(d.root)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	file, err := root.Open(filepath.Join("results", string(id)+".json"))
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	raw, err := io.ReadAll(io.LimitReader(file, mailbox.MaxResult))
-	if err != nil {
-		return nil, fmt.Errorf("read result %s: %w", id, err)
-	}
-	return raw, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 )
 
@@ -19,30 +21,25 @@ var configTemplate string
 //go:embed template/hello.sh
 var helloAgent string
 
-func initCommand() *cobra.Command {
-	dir, root := "", ""
-	cmd := &cobra.Command{
+func initCommand(g *globals) *cobra.Command {
+	return &cobra.Command{
 		Use:   "init",
 		Short: "Write a first configuration with an agent that answers",
 		Long: `Init writes a configuration and a small shell agent beside it, and makes the
 mailbox's directory, where nothing cleans up as it does under /tmp. It overwrites
 nothing and touches no other file.`,
-		Example: "  mailboxd init\n  mailboxd init --dir ./box",
+		Example: "  mailboxd init\n  mailboxd init --config ./box/config.yaml --root ./box/mail",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if dir == "" {
-				dir = filepath.Dir(defaultConfigPath())
-			}
-			return initialise(cmd.OutOrStdout(), dir, root)
+			return initialise(cmd.OutOrStdout(), cmp.Or(g.config, defaultConfigPath()), g.root)
 		},
 	}
-	cmd.Flags().StringVar(&dir, "dir", "", "directory for the configuration (default "+filepath.Dir(defaultConfigPath())+")")
-	cmd.Flags().StringVar(&root, "mailbox", "", "directory for the mailbox (default in the user's state directory)")
-	return cmd
 }
 
-func initialise(w io.Writer, dir, root string) error {
-	dir, err := filepath.Abs(dir)
+// initialise writes the configuration that names the mailbox at root, or at
+// the proposed place when that is empty.
+func initialise(w io.Writer, config, root string) error {
+	config, err := filepath.Abs(config)
 	if err != nil {
 		return err
 	}
@@ -54,25 +51,34 @@ func initialise(w io.Writer, dir, root string) error {
 	if root, err = filepath.Abs(root); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Join(dir, "agents"), 0o700); err != nil {
+	quoted, err := jsontext.AppendQuote(nil, root) // YAML reads what JSON quotes
+	if err != nil {
+		return fmt.Errorf("write %q into a configuration: %w", root, err)
+	}
+	agent := filepath.Join(filepath.Dir(config), "agents", "hello.sh")
+	if err := os.MkdirAll(filepath.Dir(agent), 0o700); err != nil {
 		return err
 	}
+	err = writeNew(config, strings.ReplaceAll(configTemplate, "@ROOT@", string(quoted)), 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s is there already: edit it, or write another with --config FILE", config)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(w, "wrote  ", config)
+	if err := writeNew(agent, helloAgent, 0o700); err == nil {
+		fmt.Fprintln(w, "wrote  ", agent)
+	} else if !errors.Is(err, fs.ErrExist) { // one that is there serves this configuration too
+		return err
+	}
+	return introduce(w, config, root)
+}
+
+// introduce makes the mailbox and says how to go on.
+func introduce(w io.Writer, config, root string) error {
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return err
-	}
-	config := filepath.Join(dir, "config.yaml")
-	files := []struct {
-		path, text string
-		mode       fs.FileMode
-	}{
-		{config, strings.ReplaceAll(configTemplate, "@ROOT@", root), 0o600},
-		{filepath.Join(dir, "agents", "hello.sh"), helloAgent, 0o700},
-	}
-	for _, f := range files {
-		if err := writeNew(f.path, f.text, f.mode); err != nil {
-			return err
-		}
-		fmt.Fprintln(w, "wrote  ", f.path)
 	}
 	fmt.Fprintln(w, "mailbox", root)
 	option := ""
@@ -97,7 +103,7 @@ func proposedRoot() (string, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "", fmt.Errorf("propose a mailbox: %w; name one with --mailbox", err)
+		return "", fmt.Errorf("propose a mailbox: %w; name one with --root", err)
 	}
 	return filepath.Join(home, ".local", "state", "ainl_agents"), nil
 }

@@ -32,7 +32,7 @@ func lintCommand(g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return f.lint(cmd.OutOrStdout(), args, cfg.Intake.reading())
+			return f.lint(cmd.OutOrStdout(), args, cfg.Intake)
 		},
 	}
 	flags := cmd.Flags()
@@ -56,11 +56,11 @@ type lintReport struct {
 	Issues []issue `json:"issues"`
 }
 
-func (f *lintFlags) lint(w io.Writer, files []string, how envelope.Reading) error {
+func (f *lintFlags) lint(w io.Writer, files []string, how intake) error {
 	report := lintReport{OK: true, Issues: []issue{}}
 	groups := []struct {
 		files []string
-		check func(*lintReport, string, []byte, envelope.Reading)
+		check func(*lintReport, string, []byte, intake)
 	}{
 		{files, (*lintReport).any}, {f.tasksJSONL, (*lintReport).lines},
 		{f.taskJSON, (*lintReport).task}, {f.resultJSON, (*lintReport).result},
@@ -83,7 +83,7 @@ func (f *lintFlags) lint(w io.Writer, files []string, how envelope.Reading) erro
 }
 
 // any checks a file by what it seems to be.
-func (r *lintReport) any(name string, text []byte, how envelope.Reading) {
+func (r *lintReport) any(name string, text []byte, how intake) {
 	var names map[string]bool
 	if !strings.HasSuffix(name, ".jsonl") {
 		names = memberNames(text)
@@ -128,22 +128,35 @@ func memberNames(text []byte) map[string]bool {
 	return names
 }
 
-func (r *lintReport) lines(name string, text []byte, how envelope.Reading) {
+func (r *lintReport) lines(name string, text []byte, how intake) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff")) // a byte order mark may open a file
 	for number, line := 1, []byte(nil); len(text) > 0; number++ {
 		line, text, _ = bytes.Cut(text, []byte("\n"))
-		for _, piece := range envelope.ReadLine(bytes.TrimSuffix(line, []byte("\r")), how) {
+		for _, piece := range how.readLine(bytes.TrimSuffix(line, []byte("\r"))) {
 			r.add(name, number, piece.Findings)
 		}
 	}
 }
 
-func (r *lintReport) task(name string, text []byte, how envelope.Reading) {
-	_, findings := envelope.DecodeTask(bytes.TrimSpace(text), how)
+func (r *lintReport) task(name string, text []byte, how intake) {
+	text = bytes.TrimSpace(text)
+	if !bytes.Contains(text, []byte("\n")) && int64(len(text)) > how.MaxLineBytes { // it is sent as it is
+		r.lines(name, text, how)
+		return
+	}
+	_, findings := envelope.DecodeTask(text, how.reading())
 	r.add(name, 1, findings)
 }
 
-func (r *lintReport) result(name string, text []byte, _ envelope.Reading) {
+// readLine judges a line as the daemon does.
+func (i intake) readLine(line []byte) []envelope.Piece {
+	if length := int64(len(line)); length > i.MaxLineBytes {
+		return []envelope.Piece{envelope.TooLong(line, length, i.MaxLineBytes)}
+	}
+	return envelope.ReadLine(line, i.reading())
+}
+
+func (r *lintReport) result(name string, text []byte, _ intake) {
 	_, findings := envelope.DecodeResult(bytes.TrimSpace(text))
 	r.add(name, 1, findings)
 }

@@ -99,7 +99,7 @@ func rootCommand() *cobra.Command {
 		return exitWith(exitUsage, "%w; see %s --help", err, cmd.CommandPath())
 	})
 	cmd.AddCommand(
-		demoCommand(), initCommand(), serveCommand(g),
+		demoCommand(), initCommand(g), serveCommand(g),
 		sendCommand(g), waitCommand(g), resultCommand(g),
 		psCommand(g), showCommand(g), lintCommand(g), gcCommand(g), versionCommand(),
 		demoAgentCommand(),
@@ -113,10 +113,11 @@ func rootCommand() *cobra.Command {
 // usageArgs gives a wrong number of arguments the exit code of wrong usage.
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if check == nil {
-			return nil
+		err := cmd.ValidateFlagGroups() // cobra looks only later, and its error has no code
+		if err == nil && check != nil {
+			err = check(cmd, args)
 		}
-		if err := check(cmd, args); err != nil {
+		if err != nil {
 			return exitWith(exitUsage, "%w; see %s --help", err, cmd.CommandPath())
 		}
 		return nil

@@ -99,9 +99,9 @@ func whereabouts(row ledger.Task) string {
 		}
 		return "held (" + strings.Join(words, ", ") + ")"
 	case row.State == ledger.Done && row.Kind != "":
-		return string(row.Status) + " (" + string(row.Kind) + ")"
+		return plain(string(row.Status) + " (" + string(row.Kind) + ")")
 	case row.State == ledger.Done:
-		return string(row.Status)
+		return plain(string(row.Status))
 	}
 	return string(row.State)
 }

@@ -14,6 +14,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/mailbox"
 )
 
 func resultCommand(g *globals) *cobra.Command {
@@ -36,7 +37,10 @@ func showResult(cmd *cobra.Command, desk *desk, arg string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	raw, err := desk.readResult(id)
+	if !desk.final(cmd.Context(), id) {
+		return desk.unfinished(cmd.Context(), id) // a file that is there all the same is no answer
+	}
+	raw, err := mailbox.ReadResult(desk.root, id)
 	if errors.Is(err, fs.ErrNotExist) {
 		return desk.unfinished(cmd.Context(), id)
 	}
@@ -61,14 +65,26 @@ func (d *desk) unfinished(ctx context.Context, id envelope.ID) error {
 	return exitWith(exitTimeout, "task %s has no result yet: it is %s; see: mailboxd show %[1]s", id, whereabouts(row))
 }
 
+// final reports whether the result file of a task is, once it is there, the
+// answer to its latest revision. What no ledger knows only the file can tell.
+func (d *desk) final(ctx context.Context, id envelope.ID) bool {
+	row, err := d.latest(ctx, id)
+	return err != nil || row.State == ledger.Done && !row.Replaces
+}
+
 // printResult shows a result to a person, or as the bytes it is made of.
 func printResult(w io.Writer, raw []byte, asJSON bool) error {
 	r, findings := envelope.DecodeResult(raw)
-	if asJSON || findings.Refused() {
-		_, err := w.Write(append(bytes.TrimRight(raw, "\n"), '\n'))
+	text := bytes.TrimRight(raw, "\n")
+	switch {
+	case asJSON:
+		_, err := w.Write(append(text, '\n'))
+		return err
+	case findings.Refused():
+		_, err := fmt.Fprintln(w, plain(string(text)))
 		return err
 	}
-	fmt.Fprintf(w, "%s  %s  by %s\n", plain(string(r.TaskID)), r.Status, plain(r.AgentID))
+	fmt.Fprintf(w, "%s  %s  by %s\n", plain(string(r.TaskID)), plain(string(r.Status)), plain(r.AgentID))
 	if r.Output.Summary != "" {
 		fmt.Fprintf(w, "\n%s\n\n", indent(plain(r.Output.Summary)))
 	}
@@ -76,7 +92,7 @@ func printResult(w io.Writer, raw []byte, asJSON bool) error {
 		fmt.Fprintf(w, "  - %s: %s (%s)\n", plain(a.Kind), plain(a.Description), plain(a.Status))
 	}
 	if r.Error != (envelope.Error{}) {
-		fmt.Fprintf(w, "  error     %s: %s\n", r.Error.Kind, plain(r.Error.Message))
+		fmt.Fprintf(w, "  error     %s: %s\n", plain(string(r.Error.Kind)), plain(r.Error.Message))
 	}
 	if r.Review.Required {
 		fmt.Fprintf(w, "  review    %s\n", plain(cmp.Or(r.Review.Reason, "asked for")))

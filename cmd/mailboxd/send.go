@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/user"
-	"path/filepath"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -56,7 +55,9 @@ whole envelopes with -f.`,
 	flags.BoolVar(&f.wait, "wait", false, "wait for the result, and exit as it did")
 	flags.DurationVar(&f.timeout, "timeout", 0, "how long to wait; 0 is for ever")
 	cmd.MarkFlagsMutuallyExclusive("payload", "payload-file")
-	cmd.MarkFlagsMutuallyExclusive("file", "agent")
+	for _, part := range []string{"agent", "type", "description", "role", "payload", "payload-file", "requester", "id"} {
+		cmd.MarkFlagsMutuallyExclusive("file", part)
+	}
 	return cmd
 }
 
@@ -71,7 +72,7 @@ func send(cmd *cobra.Command, g *globals, f *sendFlags) error {
 	}
 	var all []sent
 	for _, request := range requests {
-		s, err := appendTask(cfg, request)
+		s, err := appendTask(cfg, request, f.wait)
 		if err != nil {
 			return err
 		}
@@ -94,8 +95,8 @@ type sent struct {
 	File   string      `json:"file"`
 	Offset int64       `json:"offset"` // where the line begins
 
-	End   int64 `json:"-"` // behind the line: once it is read, the result is for it
-	stale bool  // a result of an earlier request was there when it was sent
+	End  int64 `json:"-"` // behind the line
+	last int64 // the last event of the task before it was sent
 }
 
 func (s sent) print(w io.Writer, asJSON bool) error {
@@ -111,15 +112,21 @@ func (s sent) print(w io.Writer, asJSON bool) error {
 	return err
 }
 
-func appendTask(cfg config, request []byte) (sent, error) {
-	id := envelope.Salvage(request)
-	_, err := os.Stat(filepath.Join(cfg.Root, "results", string(id)+".json"))
-	stale := id != "" && err == nil
+// appendTask appends a line. Only who will wait for the answer needs to see
+// the daemon's ledger.
+func appendTask(cfg config, request []byte, wait bool) (sent, error) {
+	id, last := envelope.Salvage(request), int64(0)
+	if wait {
+		var err error
+		if last, err = lastEvent(cfg, id); err != nil {
+			return sent{}, err
+		}
+	}
 	file, offset, err := mailbox.Append(cfg.Root, request)
 	if err != nil {
 		return sent{}, err
 	}
-	return sent{ID: id, File: file, Offset: offset, End: offset + int64(len(request)) + 1, stale: stale}, nil
+	return sent{ID: id, File: file, Offset: offset, End: offset + int64(len(request)) + 1, last: last}, nil
 }
 
 // requests are the envelopes to send, each on one line.
@@ -176,6 +183,9 @@ func (f *sendFlags) request() ([]byte, error) {
 		return nil, err
 	}
 	id := f.id
+	if _, err := envelope.ParseID(id); id != "" && err != nil {
+		return nil, exitWith(exitUsage, "--id %q %w", id, err)
+	}
 	if id == "" {
 		unique, err := uuid.NewV7()
 		if err != nil {

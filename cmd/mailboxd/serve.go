@@ -79,7 +79,9 @@ func serve(ctx context.Context, cfg config, g *globals, once bool, log zerolog.L
 	}
 	defer d.Close()
 	for _, warning := range box.Warnings() {
-		log.Warn().Str("root", box.Path()).Msg(warning)
+		if !cfg.ephemeral {
+			log.Warn().Str("root", box.Path()).Msg(warning)
+		}
 	}
 	if len(cfg.Agents) == 0 {
 		log.Warn().Msg("no agents are configured, so every task will be refused; mailboxd init writes a first one")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -13,6 +12,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/mailbox"
 )
 
 func showCommand(g *globals) *cobra.Command {
@@ -93,11 +93,8 @@ func (d *desk) file(ctx context.Context, id envelope.ID) (*caseFile, error) {
 	if jsontext.Value(raw).IsValid() {
 		file.Request = raw
 	}
-	if file.Result, err = d.readResult(id); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	if !file.Result.IsValid() {
-		file.Result = nil
+	if result, err := mailbox.ReadResult(d.root, id); err == nil && jsontext.Value(result).IsValid() {
+		file.Result = result // anything else in its place is no result, and hides nothing of the rest
 	}
 	return file, d.history(ctx, last, file)
 }

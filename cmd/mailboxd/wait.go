@@ -3,14 +3,13 @@ package main
 import (
 	"context"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/mailbox"
 	"mailboxd/watcher"
 )
 
@@ -21,35 +20,39 @@ func waitCommand(g *globals) *cobra.Command {
 		Short:   "Wait until tasks have their results",
 		Example: "  mailboxd wait nightly-report --timeout 10m",
 		Args:    cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := g.load()
-			if err != nil {
-				return err
-			}
+		RunE: atDesk(g, func(cmd *cobra.Command, args []string, desk *desk) error {
 			var tasks []sent
 			for _, arg := range args {
-				id, err := envelope.ParseID(arg)
+				id, err := desk.expect(cmd.Context(), arg)
 				if err != nil {
-					return exitWith(exitUsage, "task id %q %w", arg, err)
+					return err
 				}
 				tasks = append(tasks, sent{ID: id})
 			}
-			return waitFor(cmd, cfg, tasks, timeout, asJSON)
-		},
+			return waitFor(cmd, desk.cfg, tasks, timeout, asJSON)
+		}),
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait; 0 is for ever")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the results themselves")
 	return cmd
 }
 
+// expect returns the id that arg names: the one that is known and begins so,
+// or one that may still come.
+func (d *desk) expect(ctx context.Context, arg string) (envelope.ID, error) {
+	id, err := d.find(ctx, arg)
+	if exitCode(err) != exitNoTask {
+		return id, err
+	}
+	if id, err = envelope.ParseID(arg); err != nil {
+		return "", exitWith(exitUsage, "task id %q %w", arg, err)
+	}
+	return id, nil
+}
+
 // waitFor waits for the results of tasks, prints each as it comes, and
 // returns the exit code of the worst.
 func waitFor(cmd *cobra.Command, cfg config, tasks []sent, timeout time.Duration, asJSON bool) error {
-	desk, err := deskOf(cfg)
-	if err != nil {
-		return err
-	}
-	defer desk.Close()
 	ctx := cmd.Context()
 	if timeout > 0 {
 		var cancel context.CancelFunc
@@ -58,10 +61,7 @@ func waitFor(cmd *cobra.Command, cfg config, tasks []sent, timeout time.Duration
 	}
 	var worst error
 	for _, task := range tasks {
-		if err := taken(ctx, cfg, task); err != nil {
-			return err
-		}
-		raw, err := desk.awaitResult(ctx, task.ID)
+		raw, err := task.answer(ctx, cfg)
 		if err != nil {
 			return err
 		}
@@ -73,8 +73,24 @@ func waitFor(cmd *cobra.Command, cfg config, tasks []sent, timeout time.Duration
 	return worst
 }
 
-// awaitResult blocks until results/<id>.json is there. It is final: results
-// are put whole, and absent until then.
+// answer blocks until the task has its result: first until the line we sent
+// is taken, for what stands in the results before answers somebody else.
+func (s sent) answer(ctx context.Context, cfg config) ([]byte, error) {
+	if s.File != "" && s.ID != "" {
+		if err := s.taken(ctx, cfg); err != nil {
+			return nil, err
+		}
+	}
+	desk, err := deskOf(cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer desk.Close()
+	return desk.awaitResult(ctx, s.ID)
+}
+
+// awaitResult blocks until results/<id>.json is there and is the answer to the
+// latest revision. Results are put whole, and absent until then.
 func (d *desk) awaitResult(ctx context.Context, id envelope.ID) ([]byte, error) {
 	if id == "" {
 		return nil, exitWith(exitRejected, "the task has no id that a result could be for; see rejected/")
@@ -85,8 +101,8 @@ func (d *desk) awaitResult(ctx context.Context, id envelope.ID) ([]byte, error) 
 	var work errgroup.Group
 	work.Go(func() error {
 		return watcher.Watch(watch, []string{filepath.Join(d.root, "results")}, time.Second, func() {
-			text, err := d.readResult(id)
-			if err == nil && raw == nil {
+			text, err := mailbox.ReadResult(d.root, id)
+			if err == nil && raw == nil && d.final(context.WithoutCancel(ctx), id) {
 				raw = text
 				found()
 			}
@@ -99,43 +115,4 @@ func (d *desk) awaitResult(ctx context.Context, id envelope.ID) ([]byte, error) 
 		return nil, exitWith(exitTimeout, "task %s has no result yet; is mailboxd serve running? see: mailboxd show %[1]s", id)
 	}
 	return raw, nil
-}
-
-// taken blocks until the daemon has read a line we sent and moved the result
-// of an earlier request of the same id out of the way: until then, the result
-// file is not the answer.
-func taken(ctx context.Context, cfg config, task sent) error {
-	for task.stale {
-		fresh, err := answersUs(ctx, cfg, task)
-		if err != nil || fresh {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return exitWith(exitTimeout, "task %s was not taken yet; is mailboxd serve running?", task.ID)
-		case <-time.After(50 * time.Millisecond): // the ledger tells nobody that it has changed
-		}
-	}
-	return nil
-}
-
-// answersUs reports whether a result of the task, there now or later, is one
-// to the line we sent, or to one that says the same.
-func answersUs(ctx context.Context, cfg config, task sent) (bool, error) {
-	desk, err := deskOf(cfg)
-	if err != nil || desk.memory == nil {
-		return false, err
-	}
-	defer desk.Close()
-	ctx = context.WithoutCancel(ctx)
-	files, err := desk.memory.Files(ctx)
-	if err != nil {
-		return false, err
-	}
-	read := slices.ContainsFunc(files, func(f ledger.File) bool { return f.Path == task.File && f.Offset >= task.End })
-	if !read {
-		return false, nil
-	}
-	row, err := desk.latest(ctx, task.ID)
-	return err == nil && !row.Replaces, err
 }
