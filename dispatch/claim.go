@@ -60,6 +60,9 @@ func (d *Dispatcher) pieces(line mailbox.Line) []envelope.Piece {
 
 // judge lets policy decide on what was decoded without a refusal.
 func (d *Dispatcher) judge(t envelope.Task, findings envelope.Findings, now time.Time) Verdict {
+	if !findings.Refused() {
+		findings = append(findings, d.checkRefs(t)...)
+	}
 	if findings.Refused() {
 		return Verdict{Findings: findings}
 	}

@@ -88,6 +88,7 @@ type Options struct {
 	Detach       bool          // or leave them to whoever hosts them, at once
 	Retention    Retention
 	Reading      envelope.Reading
+	RefRoots     []string // where files named by tasks may lie, beside the mailbox
 	Tail         mailbox.TailOptions
 	Log          zerolog.Logger // the zero value is silent
 }

@@ -16,7 +16,7 @@ type Cursor struct {
 	Path       string // slash-separated, relative to the root: "tasks/x.jsonl"
 	Dev, Inode uint64 // which file that was
 	Offset     int64  // everything before it has been read
-	Replay     int64  // lines before it may have been read before: the file was found with them, or is read anew
+	Replay     int64  // lines before it may have been read before: in a file that this one replaced or was copied from, or in this one
 	Head, Tail []byte // SHA-256 of the first and of the last block before Offset; nil at 0
 }
 

@@ -43,8 +43,6 @@ type found struct {
 	err   error // why it is not to be read
 }
 
-var errNotRegular = errors.New("not a regular file")
-
 // A listing is the task files in a directory, by name. It reads the names again
 // only when the directory changed.
 type listing struct {
@@ -74,7 +72,7 @@ func (l *listing) update(dir *os.File) error {
 		var stat unix.Stat_t
 		err := unix.Fstatat(int(dir.Fd()), name, &stat, unix.AT_SYMLINK_NOFOLLOW)
 		if err == nil && stat.Mode&unix.S_IFMT != unix.S_IFREG {
-			err = errNotRegular
+			err = ErrNotRegular
 		}
 		switch f := (found{name, newStamp(&stat), err}); {
 		case err == nil:

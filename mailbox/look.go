@@ -127,6 +127,7 @@ func (t *Tail) thin() {
 func (t *Tail) forget(s *source) {
 	s.close()
 	delete(t.known, s.key())
+	t.heads.remove(s.counted)
 	t.retired = slices.DeleteFunc(t.retired, func(other *source) bool { return other == s })
 	t.ready = slices.DeleteFunc(t.ready, func(other *source) bool { return other == s })
 	s.queued = false
@@ -193,18 +194,25 @@ func (t *Tail) meet(f found, before *source) *source {
 	s := &source{want: min(firstWant, t.opts.BatchBytes), after: before}
 	name := tasksName + "/" + f.name
 	if cursor, ok := t.shelf.take(f.stamp.key, name); ok {
-		s.cursor, s.saved = cursor, cursor
+		s.cursor, s.saved, s.counted = cursor, cursor, cursor
 		s.cursor.Path, s.cursor.Dev = name, f.stamp.key.dev
 	} else {
 		s.cursor = Cursor{Path: name, Dev: f.stamp.key.dev, Inode: f.stamp.key.ino}
 		if !t.first {
-			s.cursor.Replay = f.stamp.size // it may be a copy of what we have read
+			s.cursor.Replay = f.stamp.size // it may repeat what we have read
+			s.strange = before == nil && !t.knew(name)
 		}
 		s.fromEnd = t.opts.FromEnd
 	}
 	t.known[f.stamp.key] = s
 	t.owing = append(t.owing, s)
 	return s
+}
+
+// knew reports whether a name was that of another file, which is not followed
+// under it any more. A file that has such a name replaces that one.
+func (t *Tail) knew(path string) bool {
+	return t.paths[path] || slices.ContainsFunc(t.retired, func(s *source) bool { return s.cursor.Path == path })
 }
 
 // retire follows a file on that has no name any more: there may be lines in it

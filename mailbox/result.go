@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"iter"
 	"os"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -173,33 +171,4 @@ func (b *Box) RemoveResult(id envelope.ID) error {
 		return fmt.Errorf("remove result %s: %w", id, err)
 	}
 	return nil
-}
-
-// ResultIDs goes through the ids that have something in results/, in no order.
-// It ends with the first error.
-func (b *Box) ResultIDs() iter.Seq2[envelope.ID, error] {
-	return func(yield func(envelope.ID, error) bool) {
-		root, release := b.use()
-		dir, err := root.Open(resultsName)
-		release()
-		if err != nil {
-			yield("", fmt.Errorf("list results: %w", err))
-			return
-		}
-		defer dir.Close()
-		for err == nil {
-			var names []string
-			names, err = dir.Readdirnames(1024)
-			for _, name := range names {
-				text, ours := strings.CutSuffix(name, resultSuffix)
-				id, unsafe := envelope.ParseID(text)
-				if ours && unsafe == nil && !yield(id, nil) {
-					return
-				}
-			}
-		}
-		if err != io.EOF {
-			yield("", fmt.Errorf("list results: %w", err))
-		}
-	}
 }

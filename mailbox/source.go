@@ -14,6 +14,7 @@ import (
 type source struct {
 	cursor  Cursor    // how far it was read
 	saved   Cursor    // how far that is written down
+	counted Cursor    // as it is among Tail.heads
 	scanned int64     // no LF between cursor.Offset and here
 	want    int64     // how much to read at a time
 	file    *os.File  // nil when it is not open
@@ -25,6 +26,7 @@ type source struct {
 
 type state struct {
 	queued  bool // in Tail.ready
+	strange bool // may be a copy: its first block was not compared yet
 	retired bool // has no name any more
 	fromEnd bool // to start at its end
 	final   bool // to read its last words, although they have no newline

@@ -35,6 +35,8 @@ type Tail struct {
 	opts TailOptions
 
 	shelf   shelf              // cursors of files not met yet
+	heads   heads              // how the files begin of which there are cursors
+	paths   map[string]bool    // what the cursors of an earlier life were called
 	dir     *os.File           // tasks/ as of the last look
 	listing listing            // what was in it
 	named   map[string]*source // by file name
@@ -72,8 +74,12 @@ func (b *Box) Tail(cursors []Cursor, opts TailOptions) *Tail {
 	}
 	first := len(cursors) == 0
 	opts.FromEnd = opts.FromEnd && first
+	paths := make(map[string]bool, len(cursors))
+	for _, c := range cursors {
+		paths[c.Path] = true
+	}
 	return &Tail{
-		box: b, opts: opts, shelf: newShelf(cursors), first: first,
+		box: b, opts: opts, shelf: newShelf(cursors), heads: newHeads(cursors), paths: paths, first: first,
 		named: map[string]*source{}, known: map[inode]*source{}, told: map[string]string{},
 	}
 }
@@ -109,6 +115,7 @@ func (t *Tail) Done(b Batch) {
 	t.pending = nil
 	s := p.source
 	s.cursor, s.saved = b.Cursor, b.Cursor
+	t.count(s)
 	if s.retired {
 		t.remindSuccessor(s)
 	}
@@ -145,6 +152,7 @@ func (t *Tail) readNext() bool {
 			return true
 		default:
 			s.cursor = piece.cursor
+			t.count(s)
 			if s.owes() {
 				t.owing = append(t.owing, s)
 			}
@@ -189,7 +197,33 @@ func (t *Tail) read(s *source) (piece, error) {
 			t.open = t.open[1:]
 		}
 	}
+	if s.strange {
+		if err := t.compare(s); err != nil {
+			return piece{}, err
+		}
+	}
 	return s.read(t.opts)
+}
+
+// compare finds out whether a file that is new to us is a copy. If not, what
+// it says is new.
+func (t *Tail) compare(s *source) error {
+	block, err := s.bytes(0, blockLen)
+	if err != nil {
+		return err
+	}
+	s.strange = false
+	if !t.heads.begin(block) {
+		s.cursor.Replay = 0
+	}
+	return nil
+}
+
+// count keeps heads as the cursor of the source has it.
+func (t *Tail) count(s *source) {
+	t.heads.remove(s.counted)
+	t.heads.add(s.cursor)
+	s.counted = s.cursor
 }
 
 // complain tells why a file is not read. It will be tried again.

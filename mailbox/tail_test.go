@@ -113,7 +113,7 @@ func TestTheFirstReadingOfAllIsNoRepetition(t *testing.T) {
 	}
 	write(t, box.TasksDir()+"/copy.jsonl", "a\n")
 	if lines := r.want("a"); !lines[0].Replayed {
-		t.Error("a line of a file that appeared later is not Replayed")
+		t.Error("a line of a copy that appeared later is not Replayed")
 	}
 }
 

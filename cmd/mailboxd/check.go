@@ -69,6 +69,9 @@ func (c *config) check() error {
 		mode("policy.budget", c.Policy.Budget),
 		mode("policy.change_window.mode", c.Policy.ChangeWindow.Mode),
 	}
+	for i, root := range c.Intake.RefRoots {
+		checks = append(checks, expanded(fmt.Sprintf("intake.ref_roots[%d]", i), root))
+	}
 	for i, pattern := range c.Policy.ChangeWindow.ExemptTaskTypes {
 		if _, err := path.Match(pattern, ""); err != nil {
 			checks = append(checks, fmt.Errorf("policy.change_window.exempt_task_types[%d]: %q is not a pattern", i, pattern))

@@ -42,6 +42,7 @@ type intake struct {
 	Rescan        time.Duration `mapstructure:"rescan"`
 	FirstStart    string        `mapstructure:"first_start"`
 	LenientLegacy bool          `mapstructure:"lenient_legacy"`
+	RefRoots      []string      `mapstructure:"ref_roots"`
 }
 
 type limits struct {
@@ -116,6 +117,7 @@ func defaults(v *viper.Viper) {
 		"intake.rescan":                          30 * time.Second,
 		"intake.first_start":                     "process",
 		"intake.lenient_legacy":                  false,
+		"intake.ref_roots":                       []string{},
 		"limits.concurrency":                     4,
 		"limits.queue":                           100_000,
 		"limits.per_requester":                   0,
@@ -178,6 +180,9 @@ func loadConfig(path, root string) (config, error) {
 		c.Root = c.resolve(c.Root)
 	}
 	c.StateDir = c.resolve(c.StateDir)
+	for i, root := range c.Intake.RefRoots {
+		c.Intake.RefRoots[i] = c.resolve(root)
+	}
 	if err := c.check(); err != nil {
 		return config{}, fmt.Errorf("configuration %s: %w", file, err)
 	}

@@ -159,6 +159,7 @@ func options(cfg config, fresh bool, log zerolog.Logger) dispatch.Options {
 		Detach:       !cfg.StopAgentsOnExit,
 		Retention:    dispatch.Retention(cfg.Retention),
 		Reading:      cfg.Intake.reading(),
+		RefRoots:     cfg.Intake.RefRoots,
 		Tail:         mailbox.TailOptions{MaxLine: cfg.Intake.MaxLineBytes, FromEnd: fresh && cfg.Intake.FirstStart == "from_end"},
 		Log:          log,
 	}

@@ -27,14 +27,6 @@ func (tx *Tx) SetFile(f File) error {
 	return nil
 }
 
-// ForgetFile forgets a path; one that is not known is fine.
-func (tx *Tx) ForgetFile(path string) error {
-	if _, err := tx.exec("DELETE FROM files WHERE path = ?", path); err != nil {
-		return fmt.Errorf("forget file %s: %w", path, err)
-	}
-	return nil
-}
-
 // Files returns every file that is remembered, in order of path.
 func (r *Reader) Files(ctx context.Context) ([]File, error) {
 	files, err := all(ctx, r.read, scanFile, "SELECT path, dev, inode, offset, replay, head, tail FROM files ORDER BY path")

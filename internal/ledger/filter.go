@@ -12,7 +12,6 @@ import (
 // of every task, oldest first.
 type Filter struct {
 	States      []State // only these; nil: any
-	NotStates   []State // none of these
 	Agent       string  // "": any
 	Requester   string  // "": any
 	Since       time.Time
@@ -75,7 +74,7 @@ func (f Filter) query() (string, []any) {
 // states returns the states that pass, as arguments of a query.
 func (f Filter) states() (pass []any) {
 	for _, s := range States() {
-		if (f.States == nil || slices.Contains(f.States, s)) && !slices.Contains(f.NotStates, s) {
+		if f.States == nil || slices.Contains(f.States, s) {
 			pass = append(pass, string(s))
 		}
 	}

@@ -11,7 +11,6 @@ const (
 	unsettled       = "state = 'done' AND (put = 0 OR delivered = 0)"
 	unsettledQuery  = "SELECT " + taskColumns + " FROM tasks WHERE " + unsettled + " AND seq > ? ORDER BY seq LIMIT ?"
 	unfinishedQuery = "SELECT " + taskColumns + " FROM tasks WHERE state <> 'done' AND seq > ? ORDER BY seq LIMIT ?"
-	countQuery      = "SELECT state, count(*) FROM tasks WHERE state <> 'done' GROUP BY state"
 )
 
 // Unfinished returns up to limit revisions after afterSeq that are not Done,
@@ -45,25 +44,4 @@ func (r *Reader) Finals(ctx context.Context, afterSeq int64, limit int) ([]Task,
 		return nil, fmt.Errorf("list final results: %w", err)
 	}
 	return tasks, nil
-}
-
-// Counts returns how many revisions are in each state that has any, but not
-// how many are Done: nothing is kept that would say so without counting.
-func (r *Reader) Counts(ctx context.Context) (map[State]int, error) {
-	type count struct {
-		state State
-		n     int
-	}
-	counts, err := all(ctx, r.read, func(r row) (c count, err error) {
-		err = r.Scan(&c.state, &c.n)
-		return c, err
-	}, countQuery)
-	if err != nil {
-		return nil, fmt.Errorf("count tasks: %w", err)
-	}
-	byState := make(map[State]int, len(counts))
-	for _, c := range counts {
-		byState[c.state] = c.n
-	}
-	return byState, nil
 }
