@@ -48,26 +48,19 @@ gc is for a mailbox that is not being served.`,
 
 // collect does it under the lock of the root, as a daemon would.
 func collect(ctx context.Context, cfg config, log zerolog.Logger, dry bool) (gone dispatch.Collected, err error) {
-	box, err := mailbox.Open(cfg.Root)
-	if err != nil {
-		return gone, err
-	}
-	defer box.Close()
-	err = box.Lock()
+	h := &house{}
+	defer h.close()
+	err = h.openBox(cfg)
 	if locked, ok := errors.AsType[*mailbox.LockedError](err); ok {
 		return gone, fmt.Errorf("%w, which collects by itself once a day", locked)
 	}
 	if err != nil {
 		return gone, err
 	}
-	state, memory, _, err := openState(cfg, box, log)
-	if err != nil {
+	if err := h.openState(cfg, log); err != nil {
 		return gone, err
 	}
-	defer state.Close()
-	defer memory.Close()
-	parts := dispatch.Parts{Box: box, State: state, Ledger: memory}
-	return parts.Collect(ctx, dispatch.Retention(cfg.Retention), time.Now(), dry)
+	return h.parts().Collect(ctx, dispatch.Retention(cfg.Retention), time.Now(), dry)
 }
 
 func printCollected(w io.Writer, gone dispatch.Collected, dry bool) error {

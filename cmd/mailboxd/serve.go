@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -14,7 +13,6 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
 	"mailboxd/mailbox"
 	"mailboxd/watcher"
 )
@@ -48,45 +46,17 @@ SIGHUP: read agents and policy again; a broken file changes nothing.`,
 
 // serve is the whole daemon: it hands the parts to each other, then waits.
 func serve(ctx context.Context, cfg config, g *globals, once bool, log zerolog.Logger) error {
-	box, err := mailbox.Open(cfg.Root)
+	h, err := openHouse(cfg, log)
 	if err != nil {
 		return err
 	}
-	defer box.Close()
-	if err := box.Lock(); err != nil {
-		return err
-	}
-	state, memory, fresh, err := openState(cfg, box, log)
-	if err != nil {
-		return err
-	}
-	defer state.Close()
-	defer memory.Close()
-	keepers, err := openKeepers(state)
-	if err != nil {
-		return err
-	}
-	defer keepers.Close()
-	team, err := newTeam(cfg, places{box: box, state: state, keepers: keepers}, log)
-	if err != nil {
-		return err
-	}
-	defer team.close()
-	parts := dispatch.Parts{Box: box, State: state, Ledger: memory}
-	d, err := dispatch.Open(ctx, parts, team.functions(), options(cfg, fresh, log))
+	defer h.close()
+	d, err := dispatch.Open(ctx, h.parts(), h.team.functions(), options(cfg, h.fresh, log))
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	for _, warning := range box.Warnings() {
-		if !cfg.ephemeral {
-			log.Warn().Str("root", box.Path()).Msg(warning)
-		}
-	}
-	if len(cfg.Agents) == 0 {
-		log.Warn().Msg("no agents are configured, so every task will be refused; mailboxd init writes a first one")
-	}
-	log.Info().Str("root", box.Path()).Strs("agents", team.agents().IDs()).Str("version", version()).Msg("serving")
+	h.greet(cfg, log)
 
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -95,9 +65,9 @@ func serve(ctx context.Context, cfg config, g *globals, once bool, log zerolog.L
 	if once {
 		work.Go(func() error { defer stop(); return drain(ctx, d) })
 	} else {
-		dirs, look := []string{box.TasksDir(), box.ResultsDir()}, func() { d.Look(ctx) }
+		dirs, look := []string{h.box.TasksDir(), h.box.ResultsDir()}, func() { d.Look(ctx) }
 		work.Go(func() error { return watcher.Watch(ctx, dirs, cfg.Intake.Rescan, look) })
-		work.Go(func() error { return reloadOnHangup(ctx, g, team, d.Rejudge, log) })
+		work.Go(func() error { return reloadOnHangup(ctx, g, h.team, d.Rejudge, log) })
 	}
 	err = work.Wait()
 	log.Info().Err(err).Msg("stopped")
@@ -115,31 +85,6 @@ func drain(ctx context.Context, d *dispatch.Dispatcher) error {
 		}
 	}
 	return failed
-}
-
-// openState opens the private half: the state directory, which nobody else may
-// work with then, and the ledger in it.
-// It also says whether this is the very first start.
-func openState(cfg config, box *mailbox.Box, log zerolog.Logger) (_ *mailbox.State, _ *ledger.Ledger, fresh bool, err error) {
-	dir, err := stateDir(cfg, box.Path())
-	if err != nil {
-		return nil, nil, false, err
-	}
-	state, err := mailbox.OpenState(dir, box.Path())
-	if err != nil {
-		return nil, nil, false, err
-	}
-	if err := state.Claim(box.Path()); err != nil {
-		return nil, nil, false, errors.Join(err, state.Close())
-	}
-	memory, opened, err := ledger.Open(state.LedgerPath())
-	if err != nil {
-		return nil, nil, false, errors.Join(err, state.Close())
-	}
-	if opened.Aside != "" {
-		log.Error().Str("file", opened.Aside).Err(opened.Cause).Msg("ledger was unreadable and is kept aside; a new one was begun, and tasks that may have run are held")
-	}
-	return state, memory, opened.Created && opened.Aside == "", nil
 }
 
 // stateDir is where the private half of a root lies.
