@@ -68,9 +68,3 @@ func (b *book) backlog() int {
 	defer b.mu.Unlock()
 	return len(b.promises) - len(b.results)
 }
-
-func (b *book) size() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.promises)
-}
