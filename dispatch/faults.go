@@ -60,6 +60,7 @@ const (
 	recording  = "ledger cannot be written"
 	judging    = "tasks cannot be looked at"
 	delivering = "results cannot be delivered"
+	restoring  = "missing results cannot be put again"
 )
 
 // complain logs a fault once. What concerns all tasks is logged for the first

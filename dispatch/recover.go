@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"time"
 
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
@@ -129,25 +130,35 @@ func (d *Dispatcher) keepResults(ctx context.Context) {
 }
 
 // restoreResults puts result files back that are missing although the ledger
-// has them. It goes through the whole history in the background.
+// has them. It goes through the whole history in the background, and rests
+// where it cannot go on.
 func (d *Dispatcher) restoreResults(ctx context.Context) {
 	for after := int64(0); ctx.Err() == nil; {
 		rows, err := d.Ledger.Finals(ctx, after, page)
-		if err != nil {
-			d.opts.Log.Error().Err(err).Msg("missing results not looked for")
-			return
-		}
 		for _, row := range rows {
+			if err = d.restoreMissing(ctx, row); err != nil {
+				break
+			}
 			after = row.Seq
-			if !row.Put || row.ResultSum == "" || d.Box.HasResult(row.ID) {
-				continue // in place, or somebody is about to put it
-			}
-			if err := d.restore(ctx, row); err != nil {
-				d.complain(delivering, row, err)
-			}
 		}
-		if len(rows) < page {
+		switch {
+		case err != nil:
+			d.complain(restoring, ledger.Task{}, err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(retryPause):
+			}
+		case len(rows) < page:
+			d.relax(restoring)
 			return
 		}
 	}
+}
+
+// restoreMissing puts the result of a finished task back, if it is missing.
+func (d *Dispatcher) restoreMissing(ctx context.Context, row ledger.Task) error {
+	if !row.Put || row.ResultSum == "" || d.Box.HasResult(row.ID) {
+		return nil // in place, or somebody is about to put it
+	}
+	return d.restore(ctx, row)
 }

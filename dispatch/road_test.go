@@ -170,3 +170,24 @@ func TestACallbackThatFailsDoesNotRepeatTheOthers(t *testing.T) {
 	}
 	e.wantEvent("t1", "callback.failed")
 }
+
+func TestALifeLeavesNoDescriptorsBehind(t *testing.T) {
+	e := startEngine(t)
+	descriptors := func() int {
+		t.Helper()
+		e.send("t1", "quick", `"metadata":{"n":1}`)
+		e.await("t1", ledger.Done)
+		e.end()
+		fds, err := os.ReadDir("/proc/self/fd")
+		e.must(err)
+		e.start()
+		return len(fds)
+	}
+	before := descriptors()
+	for range 10 {
+		descriptors()
+	}
+	if after := descriptors(); after > before+5 {
+		t.Errorf("%d descriptors after 10 lives more; want about %d", after, before)
+	}
+}

@@ -4,12 +4,15 @@ import (
 	"errors"
 
 	"golang.org/x/sys/unix"
+
+	"mailboxd/internal/runner"
 )
 
 // shortages are what a machine answers when it has too little of something
-// now. They say nothing about the command.
+// now, a keeper among them. They say nothing about the command.
 var shortages = []error{
 	unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.EIO, unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EAGAIN,
+	runner.ErrKeeperGone,
 }
 
 // scarce reports whether an error is a shortage of the machine.

@@ -80,7 +80,7 @@ func (k *Keepers) Run(ctx context.Context, s Spec, started func(Process)) (Exit,
 		}
 		exit, err := l.follow(ctx, demand{Start: newOrder(s)}, started)
 		k.release(l)
-		if !errors.Is(err, errBroken) {
+		if !errors.Is(err, ErrKeeperGone) {
 			return exit, err
 		}
 		if _, err := os.Lstat(inDir(s.Dir, StdoutFile)); !errors.Is(err, fs.ErrNotExist) {
@@ -89,7 +89,11 @@ func (k *Keepers) Run(ctx context.Context, s Spec, started func(Process)) (Exit,
 		}
 		k.hangUp() // the others lead nowhere either
 	}
-	return Exit{}, spawnError(s, errBroken)
+	if !Void(s.Dir) { // one of them began it after all
+		exit, _, err := k.await(ctx, s.Dir, s.Grace)
+		return exit, err
+	}
+	return Exit{}, spawnError(s, ErrKeeperGone)
 }
 
 func spawnError(s Spec, err error) *SpawnError {
@@ -237,7 +241,7 @@ func (k *Keepers) Close() error {
 	leaving := false
 	if len(k.idle) > 0 {
 		_, err := k.idle[0].follow(context.Background(), demand{Leave: true}, nil)
-		leaving = errors.Is(err, errBroken)
+		leaving = errors.Is(err, ErrKeeperGone)
 	}
 	k.hangUp()
 	if leaving && k.child != nil {

@@ -10,10 +10,11 @@ import (
 	"time"
 )
 
-var (
-	errBroken  = errors.New("the keeper is gone")
-	errUnknown = errors.New("the keeper does not have the run")
-)
+// ErrKeeperGone says that the keepers that were asked died one after the other.
+// Nothing was started.
+var ErrKeeperGone = errors.New("the keeper is gone")
+
+var errUnknown = errors.New("the keeper does not have the run")
 
 // A line is one end of a connection between a keeper and a client.
 type line struct {
@@ -42,7 +43,7 @@ func (l *line) greet(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { l.conn.SetReadDeadline(time.Unix(1, 0)) })()
 	var h hello
 	if err := l.in.Decode(&h); err != nil {
-		return fmt.Errorf("%w: %w", errBroken, err)
+		return fmt.Errorf("%w: %w", ErrKeeperGone, err)
 	}
 	if h.Protocol < protocol {
 		return errors.New("what is connected is no keeper")
@@ -51,11 +52,11 @@ func (l *line) greet(ctx context.Context) error {
 }
 
 // follow asks for a run and returns how it ended; see Run and ErrDetach for what
-// the end of ctx means. Other errors are a *SpawnError, errUnknown, errBroken,
+// the end of ctx means. Other errors are a *SpawnError, errUnknown, ErrKeeperGone,
 // and what comes with a complete Exit.
 func (l *line) follow(ctx context.Context, d demand, started func(Process)) (Exit, error) {
 	if l.send(d) != nil {
-		return Exit{}, errBroken
+		return Exit{}, ErrKeeperGone
 	}
 	calm := context.AfterFunc(ctx, func() { l.turn(context.Cause(ctx)) })
 	defer func() { l.spoilt = !calm() || l.spoilt }()
@@ -68,7 +69,7 @@ func (l *line) follow(ctx context.Context, d demand, started func(Process)) (Exi
 			if errors.Is(context.Cause(ctx), ErrDetach) {
 				return Exit{}, ErrDetach
 			}
-			return Exit{}, errBroken
+			return Exit{}, ErrKeeperGone
 		}
 		switch {
 		case r.Started != nil:

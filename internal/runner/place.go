@@ -79,7 +79,7 @@ func (p place) await(ctx context.Context, dir string) (exit Exit, err error) {
 	}
 	defer l.conn.Close()
 	exit, err = l.follow(ctx, demand{Await: exact(dir)}, nil)
-	if errors.Is(err, errBroken) {
+	if errors.Is(err, ErrKeeperGone) {
 		p.outlast(context.WithoutCancel(ctx))
 	}
 	return exit, err
