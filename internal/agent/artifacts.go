@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/go-json-experiment/json"
-
 	"mailboxd/envelope"
 	"mailboxd/internal/runner"
 )
@@ -92,19 +90,10 @@ func fileURI(path string) string { return (&url.URL{Scheme: "file", Path: path})
 // request names, else what the agent does (AINL-72).
 func (g *Agent) provenance(j Job, r *envelope.Result) {
 	p := &r.Provenance
-	p.GraphChecksum = cmp.Or(named(j, "ainl.graph_checksum"), p.GraphChecksum)
-	p.ProgramID = cmp.Or(named(j, "ainl.program_id"), p.ProgramID)
+	p.GraphChecksum = cmp.Or(j.Task.Named("ainl.graph_checksum"), p.GraphChecksum)
+	p.ProgramID = cmp.Or(j.Task.Named("ainl.program_id"), p.ProgramID)
 	if j.Dir != "" {
 		p.RecordingURI = cmp.Or(p.RecordingURI, fileURI(j.Dir))
 	}
 	p.RuntimeVersion = cmp.Or(p.RuntimeVersion, "mailboxd/"+cmp.Or(g.opts.Version, "unknown"))
-}
-
-// named returns what the request's metadata says under a key, if it is text.
-func named(j Job, key string) string {
-	var text string
-	if value := j.Task.Metadata[key]; value.Kind() != '"' || json.Unmarshal(value, &text) != nil {
-		return ""
-	}
-	return text
 }
