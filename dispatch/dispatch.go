@@ -45,12 +45,12 @@ type Agents struct {
 
 // A Verdict says what may happen to a task. The zero value refuses.
 type Verdict struct {
-	Admit    bool
-	Hold     []ledger.Reason   // admitted, but not before these are gone
-	Until    time.Time         // when a held task is to be judged again; zero: when somebody acts
-	Findings envelope.Findings // why it is refused, and warnings
-	Tools    []string          // the tools it may use, if admitted
-	Deadline time.Time         // when its run must be over; zero: no limit
+	Admit        bool
+	Hold         []ledger.Reason   // admitted, but not before these are gone
+	Until        time.Time         // when a held task is to be judged again; zero: when somebody acts
+	Findings     envelope.Findings // why it is refused, and warnings
+	Digest       string            // names what a person would agree to
+	ledger.Terms                   // what it is admitted with
 }
 
 // A Job is one attempt at one revision of a task.
@@ -60,8 +60,7 @@ type Job struct {
 	Attempt  int
 	Dir      string // the run directory
 	RunID    string
-	Tools    []string
-	Deadline time.Time
+	ledger.Terms
 }
 
 // An Outcome is what became of a Job.

@@ -46,7 +46,7 @@ func newEngine(t *testing.T) *engine {
 		t: t, dir: t.TempDir(),
 		plays: map[string]play{"quick": quick, "slow": slow},
 		judge: func(t envelope.Task, _ time.Time) dispatch.Verdict {
-			return dispatch.Verdict{Admit: true, Deadline: t.Deadline}
+			return dispatch.Verdict{Admit: true, Terms: ledger.Terms{Deadline: t.Deadline}}
 		},
 		opts: dispatch.Options{Workers: 4, Queue: 1000},
 		end:  func() {},

@@ -69,14 +69,15 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 	if err != nil {
 		return err
 	}
-	job := Job{
-		Task: t, Revision: row.Revision, Attempt: row.Attempt,
-		Dir: d.State.RunDir(row.ID, row.Revision, row.Attempt), Deadline: row.Deadline,
-	}
-	rebooted, err := d.rebooted(ctx, row)
+	was, err := d.runOf(ctx, row)
 	if err != nil {
 		return err
 	}
+	job := Job{
+		Task: t, Revision: row.Revision, Attempt: row.Attempt,
+		Dir: d.State.RunDir(row.ID, row.Revision, row.Attempt), RunID: was.ID, Terms: was.Terms,
+	}
+	rebooted := was.Boot != runner.Boot() // what its directory does not say then proves nothing: it is not synced
 	switch {
 	case !d.agents.HasDir(row.Agent):
 		job.Dir = ""
@@ -98,20 +99,19 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 	return nil
 }
 
-// rebooted reports whether the machine was started again since the run was
-// intended. What its directory does not say then proves nothing: run
-// directories are not synced.
-func (d *Dispatcher) rebooted(ctx context.Context, row ledger.Task) (bool, error) {
+// runOf returns what is known of the run a task has: of no known boot when
+// that is nothing, for it may have begun then.
+func (d *Dispatcher) runOf(ctx context.Context, row ledger.Task) (ledger.Run, error) {
 	runs, err := d.Ledger.Runs(ctx, row.Seq)
 	if err != nil {
-		return false, err
+		return ledger.Run{}, err
 	}
 	for _, run := range runs {
 		if run.Attempt == row.Attempt {
-			return run.Boot != runner.Boot(), nil
+			return run, nil
 		}
 	}
-	return true, nil // nothing is known of it, so it may have begun
+	return ledger.Run{Terms: ledger.Terms{Deadline: row.Deadline}}, nil
 }
 
 // keepResults puts missing result files back, at the start and whenever the

@@ -108,7 +108,7 @@ func (d *Dispatcher) prepare(ctx context.Context, seq int64) (ledger.Task, Job, 
 	}
 	job := Job{
 		Task: t, Revision: row.Revision, Attempt: row.Attempt,
-		RunID: uuid.NewString(), Tools: verdict.Tools, Deadline: verdict.Deadline,
+		RunID: uuid.NewString(), Terms: verdict.Terms,
 	}
 	if err := d.makeRunDir(&job); err != nil {
 		return row, Job{}, err
@@ -165,7 +165,7 @@ func (d *Dispatcher) intend(ctx context.Context, row ledger.Task, j Job) (ledger
 		if err != nil || !moved {
 			return err
 		}
-		if err := tx.StartRun(ledger.Run{Task: row.Seq, Attempt: j.Attempt, ID: j.RunID, Intent: time.Now(), Boot: runner.Boot()}); err != nil {
+		if err := tx.StartRun(ledger.Run{Task: row.Seq, Attempt: j.Attempt, ID: j.RunID, Intent: time.Now(), Boot: runner.Boot(), Terms: j.Terms}); err != nil {
 			return err
 		}
 		return tx.Log(event(row, "task.started", map[string]any{"attempt": j.Attempt, "run_id": j.RunID}))

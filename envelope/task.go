@@ -53,8 +53,8 @@ type OutputContract struct {
 // A Budget limits what a task may spend over all its attempts. A nil limit
 // was not given; zero means nothing may be spent (AINL-46).
 type Budget struct {
-	Tokens   *int64
-	USDCents *int64
+	Tokens   *int64 `json:"tokens,omitzero"`
+	USDCents *int64 `json:"usd_cents,omitzero"`
 }
 
 // A Callback names further places for the result, as one appended line.

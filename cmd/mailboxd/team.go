@@ -150,7 +150,7 @@ func (t *team) judge(task envelope.Task, now time.Time) dispatch.Verdict {
 
 // rules turns the configuration's words into policy's.
 func (c *config) rules() policy.Rules {
-	modes := map[string]policy.Mode{"enforce": policy.Enforce, "warn": policy.Warn, "off": policy.Off}
+	modes := map[string]envelope.Mode{"enforce": envelope.Enforce, "warn": envelope.Warn, "off": envelope.Off}
 	return policy.Rules{
 		Approval:     modes[c.Policy.Approval],
 		Budget:       modes[c.Policy.Budget],

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/worker"
 )
@@ -32,8 +33,7 @@ type Job struct {
 	Attempt  int    // 1 is the first
 	Dir      string // the run directory: absolute, existing, empty before the run; "" for a worker
 	RunID    string
-	Tools    []string  // what the agent may use: the request's tools within the manifest's
-	Deadline time.Time // when the run must be over; zero: no limit
+	ledger.Terms
 }
 
 // An Outcome is what became of a Job. Its Result is complete; a Cost of nil

@@ -17,6 +17,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
+	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
 )
 
@@ -140,7 +141,7 @@ func jobFor(t testing.TB, request string) agent.Job {
 	if findings.Refused() {
 		t.Fatalf("the request of the test is refused: %v", findings)
 	}
-	return agent.Job{Task: task, Revision: 1, Attempt: 1, Dir: t.TempDir(), RunID: "run-1", Tools: task.AllowedTools}
+	return agent.Job{Task: task, Revision: 1, Attempt: 1, Dir: t.TempDir(), RunID: "run-1", Terms: ledger.Terms{Tools: task.AllowedTools}}
 }
 
 // outcome runs a binding with a plain request.

@@ -68,15 +68,15 @@ func check(db *sql.DB, everything bool) error {
 	return checkStart(ctx, db)
 }
 
-// startReads is what a start reads, or asks for the newest of, in every
-// version so far.
+// startReads is what a start reads, or asks for the newest of. An older
+// version has fewer columns, so all that are there are read.
 var startReads = []string{
 	"SELECT path, dev, inode, offset, replay, head, tail FROM files LIMIT 1000",
-	"SELECT " + taskColumns + " FROM tasks WHERE state <> 'done' ORDER BY seq LIMIT 1000",
-	"SELECT " + taskColumns + " FROM tasks WHERE " + unsettled + " ORDER BY seq LIMIT 1000",
-	"SELECT " + taskColumns + " FROM tasks ORDER BY seq DESC LIMIT 1",
+	"SELECT * FROM tasks WHERE state <> 'done' ORDER BY seq LIMIT 1000",
+	"SELECT * FROM tasks WHERE " + unsettled + " ORDER BY seq LIMIT 1000",
+	"SELECT * FROM tasks ORDER BY seq DESC LIMIT 1",
 	"SELECT id, revision FROM tasks ORDER BY id, revision LIMIT 1",
-	"SELECT " + runColumns + " FROM runs ORDER BY task DESC LIMIT 1",
+	"SELECT * FROM runs ORDER BY task DESC LIMIT 1",
 	"SELECT seq, time, kind, task, data FROM events ORDER BY seq DESC LIMIT 1",
 	"SELECT task, body FROM requests ORDER BY task DESC LIMIT 1",
 	"SELECT task, body FROM results ORDER BY task DESC LIMIT 1",

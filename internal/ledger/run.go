@@ -25,16 +25,20 @@ type Run struct {
 	Cause    string // why we ended it; "" when it ended by itself
 	Tokens   *int64 // nil: unknown, which is not 0
 	USDCents *int64
+
+	Terms Terms // what it was admitted with
 }
 
-const runColumns = "task, attempt, run_id, intent, pid, pid_start, boot, started, finished, exit_code, signal, cause, tokens, usd_cents"
+const runColumns = "task, attempt, run_id, intent, pid, pid_start, boot, started, finished, exit_code, signal, cause, tokens, usd_cents, terms"
 
-// StartRun remembers the intent of a run: Task, Attempt, ID, Intent and Boot
-// of r.
-// The same attempt twice is an error.
+// StartRun remembers the intent of a run: Task, Attempt, ID, Intent, Boot and
+// Terms of r. The same attempt twice is an error.
 func (tx *Tx) StartRun(r Run) error {
-	_, err := tx.exec(`INSERT INTO runs (task, attempt, run_id, intent, pid, pid_start, boot, exit_code, signal, cause)
-		VALUES (?, ?, ?, ?, 0, 0, ?, 0, '', '')`, r.Task, r.Attempt, r.ID, r.Intent.UnixMicro(), r.Boot)
+	terms, err := r.Terms.encode()
+	if err == nil {
+		_, err = tx.exec(`INSERT INTO runs (task, attempt, run_id, intent, pid, pid_start, boot, exit_code, signal, cause, terms)
+			VALUES (?, ?, ?, ?, 0, 0, ?, 0, '', '', ?)`, r.Task, r.Attempt, r.ID, r.Intent.UnixMicro(), r.Boot, terms)
+	}
 	if err != nil {
 		return fmt.Errorf("start run %d of task %d: %w", r.Attempt, r.Task, err)
 	}
@@ -84,8 +88,12 @@ func (r *Reader) Runs(ctx context.Context, seq int64) ([]Run, error) {
 
 func scanRun(r row) (run Run, err error) {
 	var ticks int64
+	var terms string
 	err = r.Scan(&run.Task, &run.Attempt, &run.ID, stamp{&run.Intent}, &run.PID, &ticks, &run.Boot,
-		stamp{&run.Started}, stamp{&run.Finished}, &run.ExitCode, &run.Signal, &run.Cause, &run.Tokens, &run.USDCents)
+		stamp{&run.Started}, stamp{&run.Finished}, &run.ExitCode, &run.Signal, &run.Cause, &run.Tokens, &run.USDCents, &terms)
 	run.PIDStart = uint64(ticks)
+	if err == nil {
+		run.Terms, err = decodeTerms(terms)
+	}
 	return run, err
 }

@@ -72,17 +72,20 @@ type Task struct {
 	Put       bool            // its result file is in place, or none is to be
 	Delivered bool            // its callbacks are done, or there are none
 	Replaces  bool            // the earlier revision's result still has to go to the history
+
+	Parent int64 // the Seq of the task whose run asked for this one; 0: none (AINL-01)
+	Depth  int   // how many parents are above it
 }
 
 // taskColumns are those scanTask reads.
 const taskColumns = "seq, id, revision, latest, hash, dialect, state, attempt, reasons, until, agent, requester, type, " +
-	"deadline, received, finished, file, offset, status, kind, result_sum, put, delivered, replaces"
+	"deadline, received, finished, file, offset, status, kind, result_sum, put, delivered, replaces, parent, depth"
 
 func scanTask(r row) (t Task, err error) {
 	var reasons string
 	err = r.Scan(&t.Seq, &t.ID, &t.Revision, &t.Latest, &t.Hash, &t.Dialect, &t.State, &t.Attempt, &reasons,
 		stamp{&t.Until}, &t.Agent, &t.Requester, &t.Type, stamp{&t.Deadline}, stamp{&t.Received}, stamp{&t.Finished},
-		&t.File, &t.Offset, &t.Status, &t.Kind, &t.ResultSum, &t.Put, &t.Delivered, &t.Replaces)
+		&t.File, &t.Offset, &t.Status, &t.Kind, &t.ResultSum, &t.Put, &t.Delivered, &t.Replaces, &t.Parent, &t.Depth)
 	t.Reasons = splitReasons(reasons)
 	return t, err
 }

@@ -12,21 +12,11 @@ import (
 	"mailboxd/internal/ledger"
 )
 
-// A Mode says how strictly a control is held. The zero value enforces.
-type Mode int
-
-// The modes of every control.
-const (
-	Enforce Mode = iota // refuse or hold
-	Warn                // let pass, and say so
-	Off                 // do not look
-)
-
 // Rules are the operator's choices. The zero value enforces everything.
 type Rules struct {
-	Approval     Mode
-	Budget       Mode
-	ChangeWindow Mode
+	Approval     envelope.Mode
+	Budget       envelope.Mode
+	ChangeWindow envelope.Mode
 	WindowExempt []string // task types without a change window, as path.Match patterns (F3)
 }
 
@@ -38,12 +28,12 @@ type Subject struct {
 
 // A Verdict says what may happen to a task. The zero value refuses.
 type Verdict struct {
-	Admit    bool
-	Hold     []ledger.Reason   // admitted, but not before these are gone
-	Until    time.Time         // when a held task is to be judged again; zero: when somebody acts
-	Findings envelope.Findings // why it is refused, and warnings
-	Tools    []string          // the tools it may use, if admitted (AINL-47)
-	Deadline time.Time         // when its run must be over; zero: no limit
+	Admit        bool
+	Hold         []ledger.Reason   // admitted, but not before these are gone
+	Until        time.Time         // when a held task is to be judged again; zero: when somebody acts
+	Findings     envelope.Findings // why it is refused, and warnings
+	Digest       string            // names what a person would agree to; not policy's to say
+	ledger.Terms                   // what it is admitted with
 }
 
 // Decide judges a task for an agent at an instant. A nil agent is an unknown
@@ -52,7 +42,7 @@ func Decide(t envelope.Task, agent *Subject, rules Rules, now time.Time) Verdict
 	if agent == nil {
 		return refuse(envelope.UnknownAgent, "target_agent", fmt.Sprintf("no agent %q is configured here", t.Agent))
 	}
-	v := Verdict{Admit: true, Deadline: t.Deadline}
+	v := Verdict{Admit: true, Terms: ledger.Terms{Deadline: t.Deadline}}
 	controls := []func(*Verdict, envelope.Task, *Subject, Rules, time.Time){
 		role, deadline, budget, tools, window, approval,
 	}
@@ -74,18 +64,18 @@ func refuse(kind envelope.Kind, field, message string) Verdict {
 }
 
 // object adds what a control found, as strictly as its mode says.
-func (v *Verdict) object(mode Mode, kind envelope.Kind, field, message string) {
+func (v *Verdict) object(mode envelope.Mode, kind envelope.Kind, field, message string) {
 	switch mode {
-	case Enforce:
+	case envelope.Enforce:
 		v.Findings = append(v.Findings, envelope.Finding{Kind: kind, Field: field, Message: message})
-	case Warn:
+	case envelope.Warn:
 		v.Findings = append(v.Findings, envelope.Finding{Field: field, Message: message})
 	}
 }
 
 // hold makes the task wait for a reason, as strictly as the mode says.
-func (v *Verdict) hold(mode Mode, reason ledger.Reason, field, message string) {
-	if mode == Enforce {
+func (v *Verdict) hold(mode envelope.Mode, reason ledger.Reason, field, message string) {
+	if mode == envelope.Enforce {
 		v.Hold = append(v.Hold, reason)
 		return
 	}
@@ -98,14 +88,14 @@ func role(v *Verdict, t envelope.Task, agent *Subject, _ Rules, _ time.Time) {
 	if t.Role == "" || agent.Manifest == nil || len(agent.Manifest.RoleTypes) == 0 || slices.Contains(agent.Manifest.RoleTypes, t.Role) {
 		return
 	}
-	v.object(Enforce, envelope.RoleMismatch, "target_role",
+	v.object(envelope.Enforce, envelope.RoleMismatch, "target_role",
 		fmt.Sprintf("agent %q has no role %q, only %q", t.Agent, t.Role, agent.Manifest.RoleTypes))
 }
 
 // deadline: a task that is too late is not begun (AINL-45).
 func deadline(v *Verdict, t envelope.Task, _ *Subject, _ Rules, now time.Time) {
 	if !t.Deadline.IsZero() && !now.Before(t.Deadline) {
-		v.object(Enforce, envelope.DeadlineExceeded, "deadline", t.Deadline.UTC().Format(time.RFC3339)+" is past")
+		v.object(envelope.Enforce, envelope.DeadlineExceeded, "deadline", t.Deadline.UTC().Format(time.RFC3339)+" is past")
 	}
 }
 
@@ -121,7 +111,7 @@ func budget(v *Verdict, t envelope.Task, agent *Subject, rules Rules, _ time.Tim
 // window: a task starts only inside its change window (AINL-58). Before it,
 // the task is held; when no window can be reached any more, it is refused.
 func window(v *Verdict, t envelope.Task, _ *Subject, rules Rules, now time.Time) {
-	if len(t.ChangeWindows) == 0 || rules.ChangeWindow == Off || exempt(t.Type, rules.WindowExempt) {
+	if len(t.ChangeWindows) == 0 || rules.ChangeWindow == envelope.Off || exempt(t.Type, rules.WindowExempt) {
 		return
 	}
 	var next time.Time
@@ -139,7 +129,7 @@ func window(v *Verdict, t envelope.Task, _ *Subject, rules Rules, now time.Time)
 		return
 	}
 	v.hold(rules.ChangeWindow, ledger.ChangeWindow, "policy_context.change_window", "has not begun")
-	if rules.ChangeWindow == Enforce {
+	if rules.ChangeWindow == envelope.Enforce {
 		v.Until = earliest(v.Until, next)
 	}
 }
@@ -178,7 +168,7 @@ func tools(v *Verdict, t envelope.Task, agent *Subject, _ Rules, _ time.Time) {
 			v.Tools = append(v.Tools, tool)
 			continue
 		}
-		v.object(Warn, "", "allowed_tools", fmt.Sprintf("agent %q has no tool %q: left out", t.Agent, tool))
+		v.object(envelope.Warn, "", "allowed_tools", fmt.Sprintf("agent %q has no tool %q: left out", t.Agent, tool))
 	}
 }
 

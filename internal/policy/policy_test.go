@@ -80,10 +80,10 @@ func TestWhatNeedsAPersonIsHeldUntilTheDeadline(t *testing.T) {
 	if v := policy.Decide(task(), standing, policy.Rules{}, noon); !slices.Equal(v.Hold, []ledger.Reason{ledger.Approval}) {
 		t.Errorf("Decide(manifest asks) = %+v; want it held for approval", v)
 	}
-	if v := policy.Decide(asks, &policy.Subject{}, policy.Rules{Approval: policy.Warn}, noon); len(v.Hold) > 0 || len(v.Findings.Warnings()) != 1 {
+	if v := policy.Decide(asks, &policy.Subject{}, policy.Rules{Approval: envelope.Warn}, noon); len(v.Hold) > 0 || len(v.Findings.Warnings()) != 1 {
 		t.Errorf("Decide(warn) = %+v; want it admitted with a warning", v)
 	}
-	if v := policy.Decide(asks, &policy.Subject{}, policy.Rules{Approval: policy.Off}, noon); len(v.Hold) > 0 || len(v.Findings) > 0 {
+	if v := policy.Decide(asks, &policy.Subject{}, policy.Rules{Approval: envelope.Off}, noon); len(v.Hold) > 0 || len(v.Findings) > 0 {
 		t.Errorf("Decide(off) = %+v; want it admitted", v)
 	}
 }

@@ -1,0 +1,34 @@
+ALTER TABLE tasks ADD COLUMN parent INTEGER NOT NULL DEFAULT 0; -- tasks.seq of the task whose run asked for it; 0 for none
+ALTER TABLE tasks ADD COLUMN depth INTEGER NOT NULL DEFAULT 0;  -- how many parents are above it
+
+CREATE INDEX tasks_children ON tasks (parent) WHERE parent <> 0;
+
+ALTER TABLE runs ADD COLUMN terms TEXT NOT NULL DEFAULT '';     -- what it was admitted with, a JSON object
+ALTER TABLE runs ADD COLUMN reserved_tokens INTEGER;            -- NULL: nothing is reserved for it
+ALTER TABLE runs ADD COLUMN reserved_cents INTEGER;
+
+CREATE TABLE approvals (         -- what a person was asked for, and what came of it
+  seq      INTEGER PRIMARY KEY AUTOINCREMENT,
+  task     INTEGER NOT NULL,
+  stage    TEXT NOT NULL,        -- pre: before a run; post: before its result is shown
+  digest   TEXT NOT NULL,        -- names what exactly it is about
+  approver TEXT NOT NULL,        -- the only one who may; '' for anybody who may at all
+  asked    INTEGER NOT NULL,
+  expires  INTEGER,              -- NULL: never by itself
+  decision TEXT NOT NULL,        -- '' while it is open
+  decided  INTEGER,
+  decider  TEXT NOT NULL,
+  note     TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX approvals_task ON approvals (task);
+
+CREATE TABLE accounts (          -- what was spent of a budget, and what is reserved of it
+  owner           TEXT NOT NULL, -- requester:x, agent:y, task:7
+  day             TEXT NOT NULL, -- 2026-03-09, in UTC; '' for one that is no day's
+  reserved_tokens INTEGER NOT NULL,
+  reserved_cents  INTEGER NOT NULL,
+  spent_tokens    INTEGER NOT NULL,
+  spent_cents     INTEGER NOT NULL,
+  PRIMARY KEY (owner, day)
+) STRICT, WITHOUT ROWID;
