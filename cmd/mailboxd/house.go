@@ -39,6 +39,7 @@ func openHouse(cfg config, log zerolog.Logger) (_ *house, err error) {
 		return nil, err
 	}
 	h.closes(func() { h.keepers.Close() })
+	runner.Brand() // before there are workers
 	if h.team, err = newTeam(cfg, places{box: h.box, state: h.state, keepers: h.keepers}, log); err != nil {
 		return nil, err
 	}

@@ -227,6 +227,11 @@ func (f *sendFlags) asker() string {
 	if f.requester != "" {
 		return f.requester
 	}
+	return loginName()
+}
+
+// loginName is who runs us.
+func loginName() string {
 	if u, err := user.Current(); err == nil {
 		return u.Username
 	}

@@ -56,12 +56,18 @@ func serve(ctx context.Context, cfg config, g *globals, once bool, log zerolog.L
 		return err
 	}
 	defer d.Close()
+	door, err := openDoor(ctx, h, d, log)
+	if err != nil {
+		return err
+	}
+	defer door.Close()
 	h.greet(cfg, log)
 
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() error { return d.Serve(ctx) })
+	work.Go(func() error { return door.Serve(ctx) })
 	if once {
 		work.Go(func() error { defer stop(); return drain(ctx, d) })
 	} else {

@@ -110,6 +110,7 @@ func (l *Ledger) try(group []*update) (failed int, err error) {
 		return -1, fmt.Errorf("commit update: %w", err)
 	}
 	fault.Point("committed")
+	l.announce()
 	return -1, nil
 }
 

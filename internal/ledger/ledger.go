@@ -24,8 +24,9 @@ type Ledger struct {
 	write *statements
 	lead  chan struct{} // holds a token while somebody commits a group
 
-	mu     sync.Mutex // guards queued
-	queued []*update  // what the next group will run
+	mu      sync.Mutex    // guards queued and changed
+	queued  []*update     // what the next group will run
+	changed chan struct{} // closed at the next commit; nil: nobody waits for it
 }
 
 // Opened says what Open had to do. Its zero value is "nothing": there was a

@@ -36,21 +36,33 @@ func newMark() mark {
 	return mark(now.Cur)
 }
 
+// Brand marks this process, and with it whatever it starts from now on: a worker
+// is part of a run, as is all that descends from one, and has no mark otherwise.
+// Where no mark may be set, it does nothing.
+func Brand() { newMark() }
+
 // markOf returns the mark of a process, or zero.
 func markOf(pid int) mark {
+	m, _ := readMark(pid) // gone, or somebody else's
+	return m
+}
+
+// readMark returns the mark of a process, zero when it has none, or why that
+// cannot be seen.
+func readMark(pid int) (mark, error) {
 	limits, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/limits")
 	if err != nil {
-		return 0 // gone, or somebody else's
+		return 0, err
 	}
 	_, rest, _ := bytes.Cut(limits, []byte("Max realtime timeout"))
 	line, _, _ := strings.Cut(string(rest), "\n")
 	fields := strings.Fields(line)
 	if len(fields) == 0 {
-		return 0
+		return 0, nil
 	}
 	n, err := strconv.ParseUint(fields[0], 10, 64)
 	if err != nil || n < markBase {
-		return 0 // "unlimited", or somebody's real limit
+		return 0, nil // "unlimited", or somebody's real limit
 	}
-	return mark(n)
+	return mark(n), nil
 }

@@ -1,0 +1,38 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+)
+
+// RefuseControl only remembers, as the event control.refused, that somebody who
+// may not wanted something: cancel, hold, and so on, of a task, or of an agent
+// when id is "".
+func (d *Dispatcher) RefuseControl(ctx context.Context, verb string, id envelope.ID, who, why string) error {
+	return d.refused(ctx, "control.refused", id, map[string]any{"verb": verb, "by": who, "why": why})
+}
+
+// refused logs an event of the latest revision of a task, or of no task where
+// there is none by that name.
+func (d *Dispatcher) refused(ctx context.Context, kind string, id envelope.ID, data map[string]any) error {
+	row := ledger.Task{}
+	if id != "" {
+		revisions, err := d.Ledger.Revisions(ctx, id)
+		if err != nil {
+			return fmt.Errorf("remember refusal of %s: %w", id, err)
+		}
+		if len(revisions) > 0 {
+			row = revisions[len(revisions)-1]
+		} else {
+			data["task_id"] = id
+		}
+	}
+	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) error { return tx.Log(event(row, kind, data)) })
+	if err != nil {
+		return fmt.Errorf("remember refusal: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+// Package api is the door through which people and our own tools look in and
+// steer: HTTP and JSON on a socket that only their user can open. A process that
+// is part of a run may look and not touch.
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"mailboxd/dispatch"
+	"mailboxd/internal/client"
+)
+
+// Options are what a Door has to be told.
+type Options struct {
+	Places  []client.Place // where its socket may be; the first that works is taken
+	Version string         // of this program
+
+	// Kin says why a process is part of a run, or "". Who cannot be looked at is
+	// taken for one.
+	Kin func(pid int) (why string, err error)
+
+	// Approvers returns the names under which a user may approve; none: not at all.
+	Approvers func(uid int) []string
+
+	Log zerolog.Logger // the zero value is silent
+}
+
+// A Door is the control socket of a daemon. Open makes it, Serve answers at it,
+// Close takes the socket away.
+type Door struct {
+	opts     Options
+	engine   *dispatch.Dispatcher
+	books    *Books
+	place    client.Place
+	listener net.Listener
+	opened   time.Time
+
+	gate   sync.RWMutex // held by each request while it is answered: guards closed
+	closed bool
+}
+
+// Open puts the socket in its place. Only who holds the lock of the mailbox may:
+// a socket that is there is that of a daemon which was killed.
+func Open(ctx context.Context, engine *dispatch.Dispatcher, opts Options) (*Door, error) {
+	d := &Door{
+		opts: opts, engine: engine, opened: time.Now(),
+		books: &Books{Root: engine.Box.Path(), State: engine.State, Memory: engine.Ledger.Reader},
+	}
+	var failed error
+	for _, place := range opts.Places {
+		listener, err := place.Listen(ctx)
+		if err == nil {
+			d.place, d.listener = place, newPorch(listener)
+			return d, nil
+		}
+		failed = errors.Join(failed, err)
+	}
+	return nil, fmt.Errorf("open control socket: %w", failed)
+}
+
+// Place returns where the socket is.
+func (d *Door) Place() client.Place { return d.place }
+
+// Close takes the socket away.
+func (d *Door) Close() error { return errors.Join(d.listener.Close(), d.place.Remove()) }
+
+// patience is how long those who are answered may take once we stop.
+const patience = 300 * time.Millisecond
+
+// Serve answers until ctx ends, and returns soon after, whoever is still
+// connected. It returns nil then.
+func (d *Door) Serve(ctx context.Context) error {
+	server := &http.Server{
+		Handler:           d.handler(),
+		ConnContext:       withPeer,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second, // of a request; answers set their own
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          log.New(d.opts.Log, "", 0),
+	}
+	var stopping sync.WaitGroup
+	closing, closed := context.WithCancel(ctx)
+	stopping.Go(func() {
+		<-closing.Done()
+		wait, stop := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer stop()
+		if server.Shutdown(wait) != nil {
+			server.Close()
+		}
+	})
+	err := server.Serve(d.listener)
+	closed()
+	stopping.Wait()
+	d.shut()
+	if ctx.Err() != nil || errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("serve control socket: %w", err)
+}
+
+// shut waits for those who are being answered, and lets nobody in any more: the
+// ledger is closed next.
+func (d *Door) shut() {
+	d.gate.Lock()
+	defer d.gate.Unlock()
+	d.closed = true
+}
+
+// status says which daemon this is.
+func (d *Door) status(r *http.Request) (any, error) {
+	open, err := d.engine.Ledger.CountOpen(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	s := client.Status{
+		Version: d.opts.Version, PID: os.Getpid(), Root: d.books.Root, StateDir: d.engine.State.Path(),
+		Started: d.opened, Open: map[string]int{},
+	}
+	for state, n := range open {
+		s.Open[string(state)] = n
+	}
+	if s.Paused, err = d.engine.Ledger.Paused(r.Context()); err != nil {
+		return nil, err
+	}
+	s.LastEvent, err = d.engine.Ledger.LastEvent(r.Context())
+	return s, err
+}

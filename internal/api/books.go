@@ -1,0 +1,181 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/client"
+	"mailboxd/internal/ledger"
+	"mailboxd/mailbox"
+)
+
+// Books answer what can be read of a mailbox, in the words of the socket: to
+// whoever asks the daemon, and to our tools when there is none. They may be used
+// from several goroutines at once.
+type Books struct {
+	Root   string // the mailbox
+	State  *mailbox.State
+	Memory *ledger.Reader
+}
+
+// Find returns the ids that begin with prefix, in byte order; at most 8.
+func (b *Books) Find(ctx context.Context, prefix string) ([]envelope.ID, error) {
+	return b.Memory.Find(ctx, prefix)
+}
+
+// Tasks lists the tasks that pass the filter, in the order of Seq.
+func (b *Books) Tasks(ctx context.Context, f client.Filter) ([]client.Task, error) {
+	rows, err := b.Memory.Tasks(ctx, ledger.Filter{
+		States: convert[ledger.State](f.States), Agent: f.Agent, Requester: f.Requester, Since: f.Since,
+		AfterSeq: f.After, NewestFirst: f.NewestFirst, All: f.All, Limit: f.Limit,
+	})
+	return viewsOf(rows), err
+}
+
+// Latest returns the latest revision of a task; ledger.ErrUnknown when there is
+// none.
+func (b *Books) Latest(ctx context.Context, id envelope.ID) (client.Task, error) {
+	revisions, err := b.revisions(ctx, id)
+	if err != nil {
+		return client.Task{}, err
+	}
+	return viewOf(revisions[len(revisions)-1]), nil
+}
+
+func (b *Books) revisions(ctx context.Context, id envelope.ID) ([]ledger.Task, error) {
+	revisions, err := b.Memory.Revisions(ctx, id)
+	if err == nil && len(revisions) == 0 {
+		err = fmt.Errorf("task %s %w", id, ledger.ErrUnknown)
+	}
+	return revisions, err
+}
+
+// CaseFile returns all that is known of a task; ledger.ErrUnknown when that is
+// nothing.
+func (b *Books) CaseFile(ctx context.Context, id envelope.ID) (client.CaseFile, error) {
+	revisions, err := b.revisions(ctx, id)
+	if err != nil {
+		return client.CaseFile{}, err
+	}
+	last := revisions[len(revisions)-1]
+	file := client.CaseFile{Task: viewOf(last), Why: why(last), Earlier: viewsOf(revisions[:len(revisions)-1])}
+	raw, err := b.Memory.Raw(ctx, last.Seq)
+	if err != nil && !errors.Is(err, ledger.ErrUnknown) { // it may be too old to be kept
+		return client.CaseFile{}, err
+	}
+	if jsontext.Value(raw).IsValid() {
+		file.Request = raw
+	}
+	if result, err := mailbox.ReadResult(b.Root, id); err == nil && jsontext.Value(result).IsValid() {
+		file.Result = result // anything else in its place is no result, and hides nothing of the rest
+	}
+	if file.Runs, err = b.runs(ctx, last); err != nil {
+		return client.CaseFile{}, err
+	}
+	file.Story, err = b.Events(ctx, id, 0, manyEvents)
+	return file, err
+}
+
+// manyEvents is how many events are read in one go.
+const manyEvents = 1000
+
+func (b *Books) runs(ctx context.Context, row ledger.Task) (views []client.Run, err error) {
+	runs, err := b.Memory.Runs(ctx, row.Seq)
+	for _, r := range runs {
+		views = append(views, client.Run{
+			Attempt: r.Attempt, PID: r.PID, Started: r.Started, Finished: r.Finished,
+			ExitCode: r.ExitCode, Signal: r.Signal, Cause: r.Cause,
+			Dir: b.State.RunDir(row.ID, row.Revision, r.Attempt),
+		})
+	}
+	return views, err
+}
+
+// Events returns up to limit events after a seq, oldest first: those of one
+// task, or everybody's when id is "".
+func (b *Books) Events(ctx context.Context, id envelope.ID, after int64, limit int) ([]client.Event, error) {
+	events, err := b.Memory.Events(ctx, id, after, limit)
+	views := make([]client.Event, len(events))
+	for i, e := range events {
+		views[i] = client.Event{Seq: e.Seq, Time: e.Time, Task: e.Task, Revision: e.Revision, Kind: e.Kind, Data: e.Data}
+	}
+	return views, err
+}
+
+// Files returns how far the task files were read.
+func (b *Books) Files(ctx context.Context) ([]client.Cursor, error) {
+	files, err := b.Memory.Files(ctx)
+	cursors := make([]client.Cursor, len(files))
+	for i, f := range files {
+		cursors[i] = client.Cursor{Path: f.Path, Inode: f.Inode, Offset: f.Offset}
+	}
+	return cursors, err
+}
+
+func viewOf(t ledger.Task) client.Task {
+	return client.Task{
+		Seq: t.Seq, ID: t.ID, Revision: t.Revision, State: string(t.State), Held: convert[string](t.Reasons), Until: t.Until,
+		Attempt: t.Attempt, Agent: t.Agent, Requester: t.Requester, Type: t.Type, Deadline: t.Deadline,
+		Received: t.Received, Finished: t.Finished, Status: t.Status, Kind: t.Kind,
+		ResultFinal: t.State == ledger.Done && !t.Replaces, File: t.File, Offset: t.Offset,
+	}
+}
+
+func viewsOf(rows []ledger.Task) (views []client.Task) {
+	for _, row := range rows {
+		views = append(views, viewOf(row))
+	}
+	return views
+}
+
+func convert[To, From ~string](list []From) (all []To) {
+	for _, s := range list {
+		all = append(all, To(s))
+	}
+	return all
+}
+
+// why says what a task that is not done waits for, and who can help.
+func why(t ledger.Task) string {
+	switch t.State {
+	case ledger.Received:
+		return "an earlier revision of it is still running"
+	case ledger.Queued:
+		return "waits for a free slot; is mailboxd serve running?"
+	case ledger.Running:
+		return fmt.Sprintf("its agent is at work, attempt %d", t.Attempt)
+	case ledger.Review:
+		return "it is answered, and a person has to agree: mailboxd approve " + string(t.ID)
+	case ledger.Held:
+		return whyHeld(t)
+	}
+	return ""
+}
+
+func whyHeld(t ledger.Task) (why string) {
+	words := map[ledger.Reason]string{
+		ledger.Approval:      "a person has to approve it: mailboxd approve " + string(t.ID),
+		ledger.ChangeWindow:  "its change window has not begun",
+		ledger.Capacity:      "it is tried again after a pause",
+		ledger.Paused:        "its agent is paused: mailboxd resume",
+		ledger.Operator:      "an operator holds it: mailboxd release " + string(t.ID),
+		ledger.Recovered:     "it may have run before the ledger was lost: mailboxd release " + string(t.ID) + " runs it",
+		ledger.AuthRequired:  "its agent has to be logged in",
+		ledger.ResultInvalid: "results/" + string(t.ID) + ".json is no result for it: mend or remove that file",
+	}
+	for i, r := range t.Reasons {
+		if i > 0 {
+			why += "; "
+		}
+		why += words[r]
+	}
+	if !t.Until.IsZero() {
+		why += ", looked at again at " + t.Until.Local().Format(time.DateTime)
+	}
+	return why
+}

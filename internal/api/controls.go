@@ -1,0 +1,93 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"mailboxd/dispatch"
+	"mailboxd/envelope"
+	"mailboxd/internal/client"
+)
+
+// controls are what changes something.
+func (d *Door) controls() []route {
+	task := func(verb, about string, do func(context.Context, envelope.ID, dispatch.By) error) route {
+		return route{"POST", "/tasks/{id}/" + verb, about, "", client.Wish{}, client.Task{}, d.control(verb, do)}
+	}
+	agent := func(verb, about string, do func(context.Context, string, dispatch.By) error) route {
+		return route{"POST", "/" + verb, about, "", client.AgentWish{}, client.Pauses{}, d.steer(verb, do)}
+	}
+	e := d.engine
+	return []route{
+		task("cancel", "Ends a task; answers when nothing of its run is left.", e.Cancel),
+		task("hold", "Keeps a task from starting until release.", e.Hold),
+		task("release", "Lets go of a task that an operator holds, or that may have run before the ledger was lost. It is no approval.", e.Release),
+		task("retry", "Runs a task again that ended in error, cancelled or rejected.", e.Retry),
+		agent("pause", "Keeps an agent, or every agent, from starting anything until resume.", e.Pause),
+		agent("resume", "Ends the pause of exactly that name.", e.Resume),
+		agent("drain", "Pauses, and answers when nothing of it runs any more.", e.Drain),
+	}
+}
+
+// control does something to a task and answers with the task as it is then.
+func (d *Door) control(verb string, do func(context.Context, envelope.ID, dispatch.By) error) func(*http.Request) (any, error) {
+	return func(r *http.Request) (any, error) {
+		id, err := idIn(r)
+		if err != nil {
+			return nil, err
+		}
+		var wish client.Wish
+		if err := read(r, &wish); err != nil {
+			return nil, err
+		}
+		if err := d.maySteer(r, verb, id); err != nil {
+			return nil, err
+		}
+		ctx, stop, err := within(r.Context(), wish.Timeout)
+		if err != nil {
+			return nil, err
+		}
+		defer stop()
+		if err := do(ctx, id, dispatch.By{Who: peerIn(ctx).name(), Reason: wish.Reason}); err != nil {
+			return nil, err
+		}
+		return d.books.Latest(r.Context(), id)
+	}
+}
+
+// steer does something to an agent and answers with those that are paused then.
+func (d *Door) steer(verb string, do func(context.Context, string, dispatch.By) error) func(*http.Request) (any, error) {
+	return func(r *http.Request) (any, error) {
+		var wish client.AgentWish
+		if err := read(r, &wish); err != nil {
+			return nil, err
+		}
+		if err := d.maySteer(r, verb, ""); err != nil {
+			return nil, err
+		}
+		ctx, stop, err := within(r.Context(), wish.Timeout)
+		if err != nil {
+			return nil, err
+		}
+		defer stop()
+		if err := do(ctx, wish.Agent, dispatch.By{Who: peerIn(ctx).name(), Reason: wish.Reason}); err != nil {
+			return nil, err
+		}
+		paused, err := d.engine.Ledger.Paused(r.Context())
+		return client.Pauses{Paused: paused}, err
+	}
+}
+
+// within bounds how long a wish may take; "" does not.
+func within(ctx context.Context, timeout string) (context.Context, context.CancelFunc, error) {
+	if timeout == "" {
+		return ctx, func() {}, nil
+	}
+	patience, err := time.ParseDuration(timeout)
+	if err != nil || patience <= 0 {
+		return nil, nil, bad("timeout %q is not a time such as 30s", timeout)
+	}
+	ctx, stop := context.WithTimeout(ctx, patience)
+	return ctx, stop, nil
+}

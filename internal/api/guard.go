@@ -1,0 +1,57 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/client"
+)
+
+// admit lets in the user whose daemon this is, and users who may approve.
+func (d *Door) admit(p peer) error {
+	if p.uid == os.Geteuid() || len(d.opts.Approvers(p.uid)) > 0 {
+		return nil
+	}
+	return forbidden("%s may not use this mailbox", p.name())
+}
+
+// maySteer refuses to have a task, or an agent, steered by an agent or by
+// another user. What is refused is remembered.
+func (d *Door) maySteer(r *http.Request, verb string, id envelope.ID) error {
+	p := peerIn(r.Context())
+	why := d.partOfRun(p)
+	if why == "" && p.uid != os.Geteuid() {
+		why = "another user may approve, and nothing else"
+	}
+	if why == "" {
+		return nil
+	}
+	d.opts.Log.Warn().Str("verb", verb).Str("task_id", string(id)).Stringer("by", p).Str("reason", why).Msg("request refused")
+	ctx := context.WithoutCancel(r.Context()) // hanging up is no way not to be remembered
+	if err := d.engine.RefuseControl(ctx, verb, id, p.String(), why); err != nil {
+		return err
+	}
+	return forbidden("%s may not %s: %s", p, verb, why)
+}
+
+// partOfRun says why a peer is part of a run, or "". One that is gone could have
+// been one.
+func (d *Door) partOfRun(p peer) string {
+	why, err := d.opts.Kin(p.pid)
+	switch {
+	case err != nil:
+		return "it cannot be told from an agent: " + err.Error()
+	case why != "":
+		return why
+	case !p.alive(): // after looking: its number was its own all the time
+		return "it cannot be told from an agent: it is gone"
+	}
+	return ""
+}
+
+func forbidden(format string, args ...any) error {
+	return &client.Error{Kind: client.Forbidden, Message: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,119 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/user"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// A peer is the process at the other end of a connection, as the kernel names
+// it: who connected, whoever has the connection by now.
+type peer struct {
+	pid, uid int
+	process  *os.File // a pidfd: it keeps the number from meaning another process; nil when it is gone
+}
+
+// peerOf asks the kernel who connected.
+func peerOf(conn *net.UnixConn) (p peer, err error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return peer{}, err
+	}
+	denied := raw.Control(func(fd uintptr) {
+		var who *unix.Ucred
+		if who, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err != nil {
+			return
+		}
+		p.pid, p.uid = int(who.Pid), int(who.Uid)
+		pidfd, failed := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PEERPIDFD)
+		if errors.Is(failed, unix.ENOPROTOOPT) { // before Linux 6.5: the number may have been given anew in between
+			pidfd, failed = unix.PidfdOpen(p.pid, 0)
+		}
+		if failed == nil {
+			p.process = os.NewFile(uintptr(pidfd), "pidfd")
+		}
+	})
+	return p, errors.Join(denied, err)
+}
+
+// alive reports whether the process is still there.
+func (p peer) alive() bool {
+	if p.process == nil {
+		return false
+	}
+	raw, err := p.process.SyscallConn()
+	if err != nil {
+		return false
+	}
+	ended := true
+	err = raw.Control(func(fd uintptr) {
+		poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		n, failed := unix.Poll(poll, 0)
+		ended = failed != nil || n > 0 // readable: it has ended
+	})
+	return err == nil && !ended
+}
+
+// name is who the user is, for the record.
+func (p peer) name() string {
+	if u, err := user.LookupId(strconv.Itoa(p.uid)); err == nil {
+		return u.Username
+	}
+	return fmt.Sprintf("user %d", p.uid)
+}
+
+// maxCommand bounds what is remembered of a command line.
+const maxCommand = 200
+
+// String names the process with its command line, which may say anything.
+func (p peer) String() string {
+	line, _ := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/cmdline") // gone: then nothing is known of it
+	words := strings.ToValidUTF8(string(bytes.ReplaceAll(bytes.TrimRight(line, "\x00"), []byte{0}, []byte{' '})), "?")
+	if len(words) > maxCommand {
+		words = strings.ToValidUTF8(words[:maxCommand], "") + "..."
+	}
+	return fmt.Sprintf("process %d (%s)", p.pid, words)
+}
+
+type peerKey struct{}
+
+// withPeer tells the requests of a connection who made it.
+func withPeer(ctx context.Context, conn net.Conn) context.Context {
+	if c, ok := conn.(*caller); ok {
+		return context.WithValue(ctx, peerKey{}, c.peer)
+	}
+	return ctx
+}
+
+func peerIn(ctx context.Context) peer {
+	p, ok := ctx.Value(peerKey{}).(peer)
+	if !ok {
+		return peer{uid: -1} // nobody
+	}
+	return p
+}
+
+// A caller is a connection with who made it.
+type caller struct {
+	net.Conn
+	peer peer
+	left func()
+}
+
+// Close hangs up and forgets the process.
+func (c *caller) Close() error {
+	err := c.Conn.Close()
+	if err == nil && c.peer.process != nil {
+		err = c.peer.process.Close()
+	}
+	c.left()
+	return err
+}

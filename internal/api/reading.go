@@ -1,0 +1,159 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/client"
+	"mailboxd/internal/ledger"
+)
+
+// maxPage is how many rows one answer has at most.
+const maxPage = 1000
+
+func (d *Door) tasks(r *http.Request) (any, error) {
+	f, err := filterIn(r)
+	if err != nil {
+		return nil, err
+	}
+	asked := f.Limit
+	f.Limit = maxPage + 1
+	if asked > 0 {
+		f.Limit = min(asked, f.Limit)
+	}
+	tasks, err := d.books.Tasks(r.Context(), f)
+	page := client.Page{Tasks: tasks, More: len(tasks) > maxPage}
+	if page.More {
+		page.Tasks = tasks[:maxPage]
+	}
+	return page, err
+}
+
+// filterIn reads what Filter.Query writes.
+func filterIn(r *http.Request) (f client.Filter, err error) {
+	q := r.URL.Query()
+	f = client.Filter{
+		States: q["state"], Agent: q.Get("agent"), Requester: q.Get("requester"),
+		NewestFirst: q.Get("order") == "newest", All: q.Get("revisions") == "all",
+	}
+	for _, s := range f.States {
+		if !slices.Contains(ledger.States(), ledger.State(s)) {
+			return f, bad("state %q is not one of %v", s, ledger.States())
+		}
+	}
+	if since := q.Get("since"); since != "" {
+		if f.Since, err = time.Parse(time.RFC3339, since); err != nil {
+			return f, bad("since: %w", err)
+		}
+	}
+	if f.After, err = number(r, "after", 0); err != nil {
+		return f, err
+	}
+	limit, err := number(r, "limit", 0)
+	f.Limit = int(limit)
+	return f, err
+}
+
+func (d *Door) ids(r *http.Request) (any, error) {
+	ids, err := d.books.Find(r.Context(), r.URL.Query().Get("prefix"))
+	return client.Names{IDs: ids}, err
+}
+
+func (d *Door) caseFile(r *http.Request) (any, error) {
+	id, err := idIn(r)
+	if err != nil {
+		return nil, err
+	}
+	return d.books.CaseFile(r.Context(), id)
+}
+
+func (d *Door) row(r *http.Request) (any, error) {
+	id, err := idIn(r)
+	if err != nil {
+		return nil, err
+	}
+	return d.books.Latest(r.Context(), id)
+}
+
+func (d *Door) result(r *http.Request) (any, error) {
+	id, err := idIn(r)
+	if err != nil {
+		return nil, err
+	}
+	row, err := d.books.Latest(r.Context(), id)
+	if err != nil {
+		return nil, err
+	}
+	raw, _, err := d.engine.Box.ReadResult(id)
+	if errors.Is(err, fs.ErrNotExist) || !row.ResultFinal { // what stands there answers an earlier revision
+		return nil, &client.Error{Kind: client.NoResult, Message: fmt.Sprintf("task %s has no result yet: it is %s", id, row.State)}
+	}
+	return raw, err
+}
+
+func (d *Door) files(r *http.Request) (any, error) {
+	files, err := d.books.Files(r.Context())
+	return client.Cursors{Files: files}, err
+}
+
+func (d *Door) events(r *http.Request) (any, error) {
+	id, err := taskIn(r)
+	if err != nil {
+		return nil, err
+	}
+	after, err := number(r, "after", 0)
+	if err != nil {
+		return nil, err
+	}
+	limit, err := number(r, "limit", manyEvents)
+	if err != nil {
+		return nil, err
+	}
+	events, err := d.books.Events(r.Context(), id, after, int(min(limit, manyEvents)))
+	return client.EventList{Events: events}, err
+}
+
+// idIn is the task of the path.
+func idIn(r *http.Request) (envelope.ID, error) {
+	id, err := envelope.ParseID(r.PathValue("id"))
+	if err != nil {
+		return "", bad("task id %w", err)
+	}
+	return id, nil
+}
+
+// taskIn is the task of the query, or "".
+func taskIn(r *http.Request) (envelope.ID, error) {
+	text := r.URL.Query().Get("task")
+	if text == "" {
+		return "", nil
+	}
+	id, err := envelope.ParseID(text)
+	if err != nil {
+		return "", bad("task %w", err)
+	}
+	return id, nil
+}
+
+func number(r *http.Request, key string, otherwise int64) (int64, error) {
+	text := r.URL.Query().Get(key)
+	if text == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		return 0, bad("%s: %q is no number", key, text)
+	}
+	return n, nil
+}
+
+// bad says that a request cannot be understood.
+func bad(format string, args ...any) error {
+	return &client.Error{Kind: client.BadRequest, Message: fmt.Errorf(format, args...).Error()}
+}

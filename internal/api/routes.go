@@ -1,0 +1,160 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/dispatch"
+	"mailboxd/internal/client"
+	"mailboxd/internal/ledger"
+)
+
+// A route is one thing that can be asked for. docs/api.md shows the table.
+type route struct {
+	method, path string
+	about        string
+	query        string // what may stand behind the question mark
+	body, answer any    // of the types that are sent; nil: none, or no JSON
+	do           func(*http.Request) (any, error)
+}
+
+// routes is the whole API.
+func (d *Door) routes() []route {
+	return append([]route{
+		{"GET", "/status", "Which daemon this is, and what it has to do.", "", nil, client.Status{}, d.status},
+		{"GET", "/tasks", "Tasks, in the order of `seq`; at most 1000 at once.",
+			"state (may be repeated), agent, requester, since, after, order=newest, revisions=all, limit", nil, client.Page{}, d.tasks},
+		{"GET", "/ids", "The ids that begin with a text, at most 8.", "prefix", nil, client.Names{}, d.ids},
+		{"GET", "/tasks/{id}", "All that is known of a task.", "", nil, client.CaseFile{}, d.caseFile},
+		{"GET", "/tasks/{id}/row", "The latest revision of a task.", "", nil, client.Task{}, d.row},
+		{"GET", "/tasks/{id}/result", "The result file of a task, as it is.", "", nil, nil, d.result},
+		{"GET", "/files", "How far the task files were read.", "", nil, client.Cursors{}, d.files},
+		{"GET", "/events/list", "Events, oldest first; at most 1000 at once.", "task, after, limit", nil, client.EventList{}, d.events},
+	}, d.controls()...)
+}
+
+// handler is the table with its guards. The stream of events is the one thing
+// that is no question with an answer.
+func (d *Door) handler() http.Handler {
+	mux := http.NewServeMux()
+	for _, r := range d.routes() {
+		mux.HandleFunc(r.method+" "+client.Base+r.path, d.answering(r))
+	}
+	mux.HandleFunc("GET "+client.Base+"/events", d.stream)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		fail(w, http.StatusNotFound, client.NoRoute, "there is no "+r.Method+" "+r.URL.Path)
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		d.gate.RLock()
+		defer d.gate.RUnlock()
+		if d.closed {
+			return
+		}
+		if err := d.admit(peerIn(r.Context())); err != nil {
+			d.refuse(w, r, err)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// maxBody bounds the body of a request, of which none is long.
+const maxBody = 64 << 10
+
+// slow is how long one write to a client may take.
+const slow = 10 * time.Second
+
+func (d *Door) answering(route route) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		answer, err := route.do(r)
+		if err != nil {
+			d.refuse(w, r, err)
+			return
+		}
+		text, raw := answer.([]byte)
+		if !raw {
+			if text, err = json.Marshal(answer); err != nil {
+				d.refuse(w, r, err)
+				return
+			}
+			text = append(text, '\n')
+		}
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(slow)) // a socket has them
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(text) // whoever asked is gone, or too slow
+	}
+}
+
+// read decodes the body of a request. None at all is an empty one.
+func read(r *http.Request, wish any) error {
+	var text bytes.Buffer
+	if _, err := text.ReadFrom(r.Body); err != nil {
+		return &client.Error{Kind: client.BadRequest, Message: "read body: " + err.Error()}
+	}
+	if len(bytes.TrimSpace(text.Bytes())) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(text.Bytes(), wish, json.RejectUnknownMembers(true), jsontext.AllowDuplicateNames(false)); err != nil {
+		return &client.Error{Kind: client.BadRequest, Message: "read body: " + err.Error()}
+	}
+	return nil
+}
+
+// statuses are the HTTP statuses of the kinds of Error.
+var statuses = map[string]int{
+	client.BadRequest: http.StatusBadRequest,
+	client.Forbidden:  http.StatusForbidden,
+	client.NoTask:     http.StatusNotFound,
+	client.NoResult:   http.StatusNotFound,
+	client.NoRoute:    http.StatusNotFound,
+	client.Conflict:   http.StatusConflict,
+	client.Internal:   http.StatusInternalServerError,
+	client.Stopping:   http.StatusServiceUnavailable,
+	client.Unfinished: http.StatusGatewayTimeout,
+}
+
+// refuse answers with an error, and logs what is our own fault.
+func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	kind, words := kindOf(r.Context(), err), err.Error()
+	if kind == client.Internal {
+		d.opts.Log.Error().Str("path", r.URL.Path).Err(err).Msg("request at the control socket failed")
+	}
+	fail(w, statuses[kind], kind, words)
+}
+
+func kindOf(ctx context.Context, err error) string {
+	said, ok := errors.AsType[*client.Error](err)
+	_, conflict := errors.AsType[*dispatch.StateError](err)
+	switch {
+	case ok:
+		return said.Kind
+	case conflict:
+		return client.Conflict
+	case errors.Is(err, ledger.ErrUnknown):
+		return client.NoTask
+	case errors.Is(err, context.DeadlineExceeded):
+		return client.Unfinished
+	case ctx.Err() != nil:
+		return client.Stopping
+	}
+	return client.Internal
+}
+
+func fail(w http.ResponseWriter, status int, kind, words string) {
+	text, err := json.Marshal(client.Failure{Error: client.Error{Kind: kind, Message: strings.ToValidUTF8(words, "?")}})
+	if err != nil {
+		text = []byte(`{"error":{"kind":"internal","message":""}}`) // it has nothing that could fail
+	}
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(slow))
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(text, '\n'))
+}

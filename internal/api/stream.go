@@ -1,0 +1,95 @@
+package api
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/client"
+)
+
+// stream sends events as they are committed: server-sent events whose id is the
+// ledger's sequence number, so that whoever lost the connection goes on where
+// they were, by Last-Event-ID or ?after=. Without either it sends what comes
+// from now on. Who reads too slowly is cut off, and nobody waits for them.
+func (d *Door) stream(w http.ResponseWriter, r *http.Request) {
+	id, err := taskIn(r)
+	if err != nil {
+		d.refuse(w, r, err)
+		return
+	}
+	after, err := d.startOf(r)
+	if err != nil {
+		d.refuse(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	for out := http.NewResponseController(w); ; {
+		changed := d.engine.Ledger.Changed() // before reading: what comes in between is told
+		last, err := d.send(w, out, r, id, after)
+		if err != nil {
+			return // gone, or too slow; the next one reads on from where they are
+		}
+		if last > after {
+			after = last
+			continue
+		}
+		select {
+		case <-changed:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// startOf returns the sequence number behind which a stream begins.
+func (d *Door) startOf(r *http.Request) (int64, error) {
+	if text := r.Header.Get("Last-Event-ID"); text != "" {
+		if seq, err := strconv.ParseInt(text, 10, 64); err == nil && seq >= 0 {
+			return seq, nil
+		}
+		return 0, bad("Last-Event-ID %q is no number", text)
+	}
+	if r.URL.Query().Get("after") == "" {
+		return d.engine.Ledger.LastEvent(r.Context())
+	}
+	return number(r, "after", 0)
+}
+
+// send sends what is there after a sequence number, and returns the last one.
+// The first call sends the header also when that is nothing.
+func (d *Door) send(w http.ResponseWriter, out *http.ResponseController, r *http.Request, id envelope.ID, after int64) (int64, error) {
+	events, err := d.books.Events(r.Context(), id, after, manyEvents)
+	if err != nil {
+		return 0, err
+	}
+	var text bytes.Buffer
+	for _, e := range events {
+		if err := writeEvent(&text, e); err != nil {
+			return 0, err
+		}
+		after = e.Seq
+	}
+	if err := out.SetWriteDeadline(time.Now().Add(slow)); err != nil {
+		return 0, err
+	}
+	if _, err := w.Write(text.Bytes()); err != nil {
+		return 0, err
+	}
+	return after, out.Flush()
+}
+
+func writeEvent(text *bytes.Buffer, e client.Event) error {
+	data, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(text, "id: %d\nevent: %s\ndata: %s\n\n", e.Seq, e.Kind, data)
+	return nil
+}

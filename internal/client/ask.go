@@ -1,0 +1,111 @@
+package client
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+	"time"
+
+	"mailboxd/envelope"
+)
+
+// Base begins the path of every request: the version of what is said.
+const Base = "/v1"
+
+// A Filter says which tasks to list. Its zero value lists the latest revision
+// of every task, oldest first.
+type Filter struct {
+	States      []string // only these; nil: any
+	Agent       string
+	Requester   string
+	Since       time.Time // only tasks received from then on
+	After       int64     // what comes after this seq in the order asked for
+	NewestFirst bool
+	All         bool // earlier revisions too
+	Limit       int  // 0: no limit
+}
+
+// Query spells the filter as the query of a request.
+func (f Filter) Query() url.Values {
+	q := url.Values{}
+	for _, s := range f.States {
+		q.Add("state", s)
+	}
+	set := func(key, value string) {
+		if value != "" {
+			q.Set(key, value)
+		}
+	}
+	set("agent", f.Agent)
+	set("requester", f.Requester)
+	if !f.Since.IsZero() {
+		q.Set("since", f.Since.Format(time.RFC3339Nano))
+	}
+	if f.After > 0 {
+		q.Set("after", strconv.FormatInt(f.After, 10))
+	}
+	if f.NewestFirst {
+		q.Set("order", "newest")
+	}
+	if f.All {
+		q.Set("revisions", "all")
+	}
+	if f.Limit > 0 {
+		q.Set("limit", strconv.Itoa(f.Limit))
+	}
+	return q
+}
+
+// Status asks which daemon this is.
+func (c *Client) Status(ctx context.Context) (s Status, err error) {
+	return s, c.get(ctx, Base+"/status", nil, &s)
+}
+
+// Tasks lists the tasks that pass the filter, in the order of seq.
+func (c *Client) Tasks(ctx context.Context, f Filter) (tasks []Task, err error) {
+	for {
+		var page Page
+		if err := c.get(ctx, Base+"/tasks", f.Query(), &page); err != nil {
+			return nil, err
+		}
+		tasks = append(tasks, page.Tasks...)
+		f.Limit -= len(page.Tasks)
+		if !page.More || len(page.Tasks) == 0 || f.Limit == 0 {
+			return tasks, nil
+		}
+		f.Limit, f.After = max(f.Limit, 0), page.Tasks[len(page.Tasks)-1].Seq
+	}
+}
+
+// Find returns the ids that begin with prefix, in byte order; at most 8.
+func (c *Client) Find(ctx context.Context, prefix string) ([]envelope.ID, error) {
+	var names Names
+	err := c.get(ctx, Base+"/ids", url.Values{"prefix": {prefix}}, &names)
+	return names.IDs, err
+}
+
+// CaseFile returns all that is known of a task.
+func (c *Client) CaseFile(ctx context.Context, id envelope.ID) (f CaseFile, err error) {
+	return f, c.get(ctx, taskPath(id, ""), nil, &f)
+}
+
+// Latest returns the latest revision of a task.
+func (c *Client) Latest(ctx context.Context, id envelope.ID) (t Task, err error) {
+	return t, c.get(ctx, taskPath(id, "/row"), nil, &t)
+}
+
+// Result returns the bytes of a task's result file.
+func (c *Client) Result(ctx context.Context, id envelope.ID) (raw []byte, err error) {
+	return raw, c.get(ctx, taskPath(id, "/result"), nil, &raw)
+}
+
+// Files returns how far the task files were read.
+func (c *Client) Files(ctx context.Context) ([]Cursor, error) {
+	var files Cursors
+	err := c.get(ctx, Base+"/files", nil, &files)
+	return files.Files, err
+}
+
+func taskPath(id envelope.ID, rest string) string {
+	return Base + "/tasks/" + url.PathEscape(string(id)) + rest
+}

@@ -1,0 +1,133 @@
+package client
+
+import (
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/envelope"
+)
+
+// A Failure is the body of every answer that is not 200.
+type Failure struct {
+	Error Error `json:"error"`
+}
+
+// A Status says which daemon answers, and what it has to do.
+type Status struct {
+	Version   string         `json:"version"`
+	PID       int            `json:"pid"`
+	Root      string         `json:"root"`       // the mailbox
+	StateDir  string         `json:"state_dir"`  // its private half
+	Started   time.Time      `json:"started_at"` // when the daemon opened its socket
+	Open      map[string]int `json:"open"`       // tasks that are not done, by state; a state of none is left out
+	Paused    []string       `json:"paused"`     // agents that may start nothing; "" is every agent
+	LastEvent int64          `json:"last_event"` // seq of the newest event
+}
+
+// A Task is one revision of one task.
+type Task struct {
+	Seq         int64           `json:"seq"` // the order in which revisions were accepted
+	ID          envelope.ID     `json:"task_id"`
+	Revision    int             `json:"revision"` // 1 for the first content that had the id
+	State       string          `json:"state"`    // received, held, queued, running, waiting, review or done
+	Held        []string        `json:"held,omitempty"`
+	Until       time.Time       `json:"until,omitzero"` // when the hold is looked at again by itself
+	Attempt     int             `json:"attempt"`        // the number of the run it has or had; 0 before the first
+	Agent       string          `json:"agent"`
+	Requester   string          `json:"requester"`
+	Type        string          `json:"task_type"`
+	Deadline    time.Time       `json:"deadline,omitzero"`
+	Received    time.Time       `json:"received_at"`
+	Finished    time.Time       `json:"finished_at,omitzero"`
+	Status      envelope.Status `json:"status,omitempty"`     // how it ended
+	Kind        envelope.Kind   `json:"error_kind,omitempty"` // what went wrong
+	ResultFinal bool            `json:"result_final"`         // a result file that is there answers this revision
+	File        string          `json:"file"`                 // the task file of its line, relative to the root
+	Offset      int64           `json:"offset"`               // where in it the line begins
+}
+
+// A Page is a list of tasks.
+type Page struct {
+	Tasks []Task `json:"tasks"`
+	More  bool   `json:"more,omitzero"` // ask again with after, the seq of the last one
+}
+
+// A CaseFile is all that is known of one task.
+type CaseFile struct {
+	Task    Task           `json:"task"` // the latest revision
+	Why     string         `json:"why,omitempty"`
+	Earlier []Task         `json:"earlier_revisions,omitempty"`
+	Request jsontext.Value `json:"request,omitempty"` // as it came; absent when it is too old to be kept
+	Runs    []Run          `json:"runs,omitempty"`
+	Story   []Event        `json:"events"` // the first thousand, of all revisions
+	Result  jsontext.Value `json:"result,omitempty"`
+}
+
+// A Run is one attempt to have an agent do a task.
+type Run struct {
+	Attempt  int       `json:"attempt"`
+	PID      int       `json:"pid,omitzero"`
+	Started  time.Time `json:"started_at,omitzero"`
+	Finished time.Time `json:"finished_at,omitzero"`
+	ExitCode int       `json:"exit_code"`
+	Signal   string    `json:"signal,omitempty"` // what ended it
+	Cause    string    `json:"cause,omitempty"`  // why we ended it
+	Dir      string    `json:"dir"`              // its run directory; agents that are workers have none
+}
+
+// An Event is one thing that happened.
+type Event struct {
+	Seq      int64          `json:"seq"` // says which came first, and is the id in a stream
+	Time     time.Time      `json:"time"`
+	Task     envelope.ID    `json:"task_id,omitempty"` // absent when it is about no task
+	Revision int            `json:"revision"`
+	Kind     string         `json:"kind"`           // as task.accepted
+	Data     jsontext.Value `json:"data,omitempty"` // a JSON object
+}
+
+// Names are task ids.
+type Names struct {
+	IDs []envelope.ID `json:"ids"`
+}
+
+// A Cursor is how far one task file was read.
+type Cursor struct {
+	Path   string `json:"path"` // relative to the root
+	Inode  uint64 `json:"inode"`
+	Offset int64  `json:"offset"`
+}
+
+// Cursors are how far all task files were read.
+type Cursors struct {
+	Files []Cursor `json:"files"`
+}
+
+// A Wish is the body of a request to change where a task is.
+type Wish struct {
+	Reason  string `json:"reason,omitempty"`  // for the record
+	Timeout string `json:"timeout,omitempty"` // how long cancel and drain may take, as 30s; absent: as long as they do
+}
+
+// A Word is the body of an approval or a denial.
+type Word struct {
+	As   string `json:"as,omitempty"`   // which of the caller's approver names
+	Note string `json:"note,omitempty"` // for the record; of a denial, the reason
+}
+
+// An AgentWish is a Wish about an agent.
+type AgentWish struct {
+	Agent   string `json:"agent"` // "" is every agent
+	Reason  string `json:"reason,omitempty"`
+	Timeout string `json:"timeout,omitempty"`
+}
+
+// Pauses are the agents that may start nothing.
+type Pauses struct {
+	Paused []string `json:"paused"` // "" is every agent
+}
+
+// An EventList is a list of events.
+type EventList struct {
+	Events []Event `json:"events"` // oldest first
+}

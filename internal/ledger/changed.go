@@ -1,0 +1,58 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+)
+
+// Changed returns a channel that is closed once another group is committed.
+// Whoever follows the ledger asks for it first, then reads, then waits: what is
+// committed in between is either read or told. Nobody waits for who listens.
+func (l *Ledger) Changed() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.changed == nil {
+		l.changed = make(chan struct{})
+	}
+	return l.changed
+}
+
+// announce tells those who wait that a group was committed.
+func (l *Ledger) announce() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.changed != nil {
+		close(l.changed)
+		l.changed = nil
+	}
+}
+
+// LastEvent returns the Seq of the newest event; 0 when there is none.
+func (r *Reader) LastEvent(ctx context.Context) (int64, error) {
+	seq, _, err := first(ctx, r.read, one[int64], "SELECT seq FROM events ORDER BY seq DESC LIMIT 1")
+	if err != nil {
+		return 0, fmt.Errorf("look up the last event: %w", err)
+	}
+	return seq, nil
+}
+
+// CountOpen returns how many revisions are in each state but Done. A state that
+// none is in is not there.
+func (r *Reader) CountOpen(ctx context.Context) (map[State]int, error) {
+	type count struct {
+		state State
+		n     int
+	}
+	counts, err := all(ctx, r.read, func(row row) (c count, err error) {
+		err = row.Scan(&c.state, &c.n)
+		return c, err
+	}, "SELECT state, count(*) FROM tasks WHERE state <> 'done' GROUP BY state")
+	if err != nil {
+		return nil, fmt.Errorf("count tasks: %w", err)
+	}
+	open := map[State]int{}
+	for _, c := range counts {
+		open[c.state] = c.n
+	}
+	return open, nil
+}
