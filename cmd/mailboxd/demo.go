@@ -50,11 +50,6 @@ func demo(ctx context.Context, w io.Writer, dir string) error {
 	if err := os.Mkdir(cfg.Root, 0o700); err != nil {
 		return err
 	}
-	desk, err := deskOf(cfg)
-	if err != nil {
-		return err
-	}
-	defer desk.Close()
 	say(w, "A mailbox at %s, and a daemon that serves it.", cfg.Root)
 
 	ctx, stop := context.WithTimeout(ctx, 30*time.Second)
@@ -66,21 +61,21 @@ func demo(ctx context.Context, w io.Writer, dir string) error {
 	})
 	work.Go(func() error {
 		defer stop()
-		return roundTrip(ctx, w, desk)
+		return roundTrip(ctx, w, cfg)
 	})
 	return work.Wait()
 }
 
 // roundTrip appends the task, as an AINL program would, and reads its result.
-func roundTrip(ctx context.Context, w io.Writer, desk *desk) error {
-	file, _, err := mailbox.Append(desk.root, []byte(demoTask))
+func roundTrip(ctx context.Context, w io.Writer, cfg config) error {
+	file, _, err := mailbox.Append(cfg.Root, []byte(demoTask))
 	if err != nil {
 		return err
 	}
 	say(w, "One line appended to %s:", file)
 	fmt.Fprintf(w, "%s\n", indent(demoTask))
 	say(w, "What the daemon does:")
-	raw, err := desk.awaitResult(ctx, "demo-1")
+	raw, err := awaitResult(ctx, cfg, "demo-1")
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/api"
+	"mailboxd/internal/client"
 	"mailboxd/internal/ledger"
 	"mailboxd/mailbox"
 )
@@ -19,10 +21,22 @@ import (
 // A desk is where our tools read what the daemon remembers, whether it is
 // running or not. It changes nothing.
 type desk struct {
-	cfg    config
-	root   string
-	state  *mailbox.State // nil: no daemon has ever served this root
-	memory *ledger.Reader // nil with it
+	cfg   config
+	root  string
+	books books        // nil: no daemon has ever served this root
+	close func() error // nil with it
+}
+
+// books are what can be read of a mailbox: the daemon tells it, or the ledger
+// itself while there is none. Beside a daemon nobody should have the ledger open:
+// that keeps its log from being folded into the file.
+type books interface {
+	Find(ctx context.Context, prefix string) ([]envelope.ID, error)
+	Tasks(ctx context.Context, f client.Filter) ([]client.Task, error)
+	Latest(ctx context.Context, id envelope.ID) (client.Task, error)
+	CaseFile(ctx context.Context, id envelope.ID) (client.CaseFile, error)
+	Events(ctx context.Context, id envelope.ID, after int64, limit int) ([]client.Event, error)
+	Files(ctx context.Context) ([]client.Cursor, error)
 }
 
 var errNoMailbox = errors.New("there is no mailbox yet; start one with: mailboxd serve")
@@ -34,7 +48,7 @@ func atDesk(g *globals, read func(*cobra.Command, []string, *desk) error) func(*
 		if err != nil {
 			return err
 		}
-		desk, err := deskOf(cfg)
+		desk, err := deskOf(cmd.Context(), cfg)
 		if errors.Is(err, errNoMailbox) && len(args) > 0 {
 			return &exitError{exitNoTask, err} // it was asked for a task, and there is none
 		}
@@ -46,47 +60,77 @@ func atDesk(g *globals, read func(*cobra.Command, []string, *desk) error) func(*
 	}
 }
 
-func deskOf(cfg config) (*desk, error) {
-	root, err := filepath.EvalSymlinks(cfg.Root)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("open %s: %w", cfg.Root, errNoMailbox)
-	}
+func deskOf(ctx context.Context, cfg config) (*desk, error) {
+	d, stateDir, err := emptyDesk(cfg)
 	if err != nil {
 		return nil, err
 	}
-	if root, err = filepath.Abs(root); err != nil {
-		return nil, err
-	}
-	dir, err := stateDir(cfg, root)
-	if err != nil {
-		return nil, err
-	}
-	d := &desk{cfg: cfg, root: root}
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(stateDir); errors.Is(err, fs.ErrNotExist) {
 		return d, nil
 	}
-	if d.state, err = mailbox.OpenState(dir, root); err != nil {
+	daemon, err := d.daemon(ctx, stateDir)
+	if err == nil {
+		d.books, d.close = daemon, daemon.Close
+		return d, nil
+	}
+	if !errors.Is(err, client.ErrDown) {
 		return nil, err
 	}
-	d.memory, err = ledger.OpenReader(d.state.LedgerPath())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	state, err := mailbox.OpenState(stateDir, d.root)
+	if err != nil {
 		return nil, err
 	}
+	memory, err := ledger.OpenReader(state.LedgerPath())
+	if err != nil {
+		state.Close()
+		if errors.Is(err, fs.ErrNotExist) {
+			return d, nil
+		}
+		return nil, err
+	}
+	d.books = &api.Books{Root: d.root, State: state, Memory: memory}
+	d.close = func() error { return errors.Join(memory.Close(), state.Close()) }
 	return d, nil
 }
 
+// emptyDesk knows where everything is, and has nothing open.
+func emptyDesk(cfg config) (d *desk, state string, err error) {
+	root, err := filepath.EvalSymlinks(cfg.Root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, "", fmt.Errorf("open %s: %w", cfg.Root, errNoMailbox)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	if root, err = filepath.Abs(root); err != nil {
+		return nil, "", err
+	}
+	state, err = stateDir(cfg, root)
+	return &desk{cfg: cfg, root: root}, state, err
+}
+
+// daemon reaches the daemon of the mailbox. When there is none, the error wraps
+// client.ErrDown.
+func (d *desk) daemon(ctx context.Context, stateDir string) (*client.Client, error) {
+	places, err := socketPlaces(d.root, stateDir)
+	if err != nil {
+		return nil, err
+	}
+	return client.Open(ctx, places...)
+}
+
 func (d *desk) Close() error {
-	if d.memory == nil {
+	if d.close == nil {
 		return nil
 	}
-	return d.memory.Close()
+	return d.close()
 }
 
 // find returns the id that arg names: itself, or the one id it is the
 // beginning of.
 func (d *desk) find(ctx context.Context, arg string) (envelope.ID, error) {
-	if d.memory != nil {
-		ids, err := d.memory.Find(ctx, arg)
+	if d.books != nil {
+		ids, err := d.books.Find(ctx, arg)
 		switch {
 		case err != nil:
 			return "", err
@@ -112,17 +156,20 @@ func list(ids []envelope.ID) string {
 	return strings.Join(words, ", ")
 }
 
-// latest returns the row of the latest revision of a task.
-func (d *desk) latest(ctx context.Context, id envelope.ID) (ledger.Task, error) {
-	if d.memory == nil {
-		return ledger.Task{}, exitWith(exitNoTask, "no task %q", id)
+// latest returns the latest revision of a task.
+func (d *desk) latest(ctx context.Context, id envelope.ID) (client.Task, error) {
+	if d.books == nil {
+		return client.Task{}, exitWith(exitNoTask, "no task %q", id)
 	}
-	revisions, err := d.memory.Revisions(ctx, id)
-	if err != nil {
-		return ledger.Task{}, err
+	task, err := d.books.Latest(ctx, id)
+	if noTask(err) {
+		return client.Task{}, exitWith(exitNoTask, "no task %q", id)
 	}
-	if len(revisions) == 0 {
-		return ledger.Task{}, exitWith(exitNoTask, "no task %q", id)
-	}
-	return revisions[len(revisions)-1], nil
+	return task, err
+}
+
+// noTask reports whether an error says that the ledger has no such task.
+func noTask(err error) bool {
+	said, ok := errors.AsType[*client.Error](err)
+	return errors.Is(err, ledger.ErrUnknown) || ok && said.Kind == client.NoTask
 }

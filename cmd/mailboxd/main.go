@@ -53,6 +53,7 @@ const (
 	exitRejected   = 4 // the task was rejected or denied
 	exitTimeout    = 5 // the wait was too short
 	exitNoTask     = 6 // there is no such task
+	exitDown       = 7 // the daemon is not running
 )
 
 // An exitError ends the program with a code; without an error, silently.
@@ -101,9 +102,11 @@ func rootCommand() *cobra.Command {
 	cmd.AddCommand(
 		demoCommand(), initCommand(g), serveCommand(g),
 		sendCommand(g), waitCommand(g), resultCommand(g),
-		psCommand(g), showCommand(g), lintCommand(g), gcCommand(g), versionCommand(),
+		psCommand(g), showCommand(g), eventsCommand(g), lintCommand(g), gcCommand(g), versionCommand(),
 		demoAgentCommand(),
 	)
+	cmd.AddCommand(taskVerbs(g)...)
+	cmd.AddCommand(agentVerbs(g)...)
 	for _, sub := range append(cmd.Commands(), cmd) {
 		sub.Args = usageArgs(sub.Args)
 	}

@@ -59,7 +59,7 @@ func (d *desk) unfinished(ctx context.Context, id envelope.ID) error {
 	if err != nil {
 		return err
 	}
-	if row.State == ledger.Done {
+	if row.State == string(ledger.Done) {
 		return exitWith(exitFailed, "the result of %s is missing; mailboxd serve puts it again", id)
 	}
 	return exitWith(exitTimeout, "task %s has no result yet: it is %s; see: mailboxd show %[1]s", id, whereabouts(row))
@@ -69,7 +69,7 @@ func (d *desk) unfinished(ctx context.Context, id envelope.ID) error {
 // answer to its latest revision. What no ledger knows only the file can tell.
 func (d *desk) final(ctx context.Context, id envelope.ID) bool {
 	row, err := d.latest(ctx, id)
-	return err != nil || row.State == ledger.Done && !row.Replaces
+	return exitCode(err) == exitNoTask || err == nil && row.ResultFinal
 }
 
 // printResult shows a result to a person, or as the bytes it is made of.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/client"
 )
 
 func TestNothingAnAgentSaysReachesTheTerminalRaw(t *testing.T) {
@@ -17,8 +17,8 @@ func TestNothingAnAgentSaysReachesTheTerminalRaw(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	out.WriteString(whereabouts(ledger.Task{State: ledger.Done, Status: envelope.Status("\x1b[2J"), Kind: "\x1b[31m"}))
-	out.WriteString(whereabouts(ledger.Task{State: ledger.Done, Status: envelope.Status("\x1b[2J")}))
+	out.WriteString(whereabouts(client.Task{State: "done", Status: envelope.Status("\x1b[2J"), Kind: "\x1b[31m"}))
+	out.WriteString(whereabouts(client.Task{State: "done", Status: envelope.Status("\x1b[2J")}))
 	if strings.ContainsAny(out.String(), "\x1b\x07") {
 		t.Errorf("printed %q; want no control characters", out.String())
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -72,7 +73,7 @@ func send(cmd *cobra.Command, g *globals, f *sendFlags) error {
 	}
 	var all []sent
 	for _, request := range requests {
-		s, err := appendTask(cfg, request, f.wait)
+		s, err := appendTask(cmd.Context(), cfg, request, f.wait)
 		if err != nil {
 			return err
 		}
@@ -114,11 +115,11 @@ func (s sent) print(w io.Writer, asJSON bool) error {
 
 // appendTask appends a line. Only who will wait for the answer needs to see
 // the daemon's ledger.
-func appendTask(cfg config, request []byte, wait bool) (sent, error) {
+func appendTask(ctx context.Context, cfg config, request []byte, wait bool) (sent, error) {
 	id, last := envelope.Salvage(request), int64(0)
 	if wait {
 		var err error
-		if last, err = lastEvent(cfg, id); err != nil {
+		if last, err = lastEvent(ctx, cfg, id); err != nil {
 			return sent{}, err
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/client"
 )
 
 // manyEvents is how many events of a task are looked at in one go.
@@ -39,12 +39,12 @@ func (s sent) taken(ctx context.Context, cfg config) error {
 // the daemon may just have made it. A line that is met again has no event of
 // its own, and of a file that was rotated away since only the events tell.
 func (s sent) wasTaken(ctx context.Context, cfg config) (bool, error) {
-	desk, err := deskOf(cfg)
+	desk, err := deskOf(ctx, cfg)
 	if err != nil {
 		return false, err
 	}
 	defer desk.Close()
-	if desk.memory == nil {
+	if desk.books == nil {
 		return false, nil
 	}
 	read, err := desk.hasRead(ctx, s) // first: its event is written with it
@@ -69,8 +69,8 @@ func (d *desk) hasRead(ctx context.Context, s sent) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	files, err := d.memory.Files(ctx)
-	return slices.ContainsFunc(files, func(f ledger.File) bool {
+	files, err := d.books.Files(ctx)
+	return slices.ContainsFunc(files, func(f client.Cursor) bool {
 		return f.Path == s.File && f.Inode == now.Ino && f.Offset >= s.End && f.Offset <= now.Size
 	}), err
 }
@@ -79,7 +79,7 @@ func (d *desk) hasRead(ctx context.Context, s sent) (bool, error) {
 // none, and the number of the last event of the task.
 func (d *desk) fate(ctx context.Context, s sent) (kind string, last int64, err error) {
 	for last = s.last; ; {
-		events, err := d.memory.Events(ctx, s.ID, last, manyEvents)
+		events, err := d.books.Events(ctx, s.ID, last, manyEvents)
 		if err != nil {
 			return "", last, err
 		}
@@ -97,8 +97,8 @@ func (d *desk) fate(ctx context.Context, s sent) (kind string, last int64, err e
 }
 
 // lastEvent returns the number of the last event of a task, 0 for none.
-func lastEvent(cfg config, id envelope.ID) (int64, error) {
-	desk, err := deskOf(cfg)
+func lastEvent(ctx context.Context, cfg config, id envelope.ID) (int64, error) {
+	desk, err := deskOf(ctx, cfg)
 	if errors.Is(err, errNoMailbox) {
 		return 0, nil
 	}
@@ -106,9 +106,9 @@ func lastEvent(cfg config, id envelope.ID) (int64, error) {
 		return 0, err
 	}
 	defer desk.Close()
-	if desk.memory == nil || id == "" {
+	if desk.books == nil || id == "" {
 		return 0, nil
 	}
-	_, last, err := desk.fate(context.Background(), sent{ID: id})
+	_, last, err := desk.fate(ctx, sent{ID: id})
 	return last, err
 }

@@ -81,17 +81,16 @@ func (s sent) answer(ctx context.Context, cfg config) ([]byte, error) {
 			return nil, err
 		}
 	}
-	desk, err := deskOf(cfg)
-	if err != nil {
-		return nil, err
-	}
-	defer desk.Close()
-	return desk.awaitResult(ctx, s.ID)
+	return awaitResult(ctx, cfg, s.ID)
 }
 
 // awaitResult blocks until results/<id>.json is there and is the answer to the
 // latest revision. Results are put whole, and absent until then.
-func (d *desk) awaitResult(ctx context.Context, id envelope.ID) ([]byte, error) {
+func awaitResult(ctx context.Context, cfg config, id envelope.ID) ([]byte, error) {
+	at, _, err := emptyDesk(cfg)
+	if err != nil {
+		return nil, err
+	}
 	if id == "" {
 		return nil, exitWith(exitRejected, "the task has no id that a result could be for; see rejected/")
 	}
@@ -100,9 +99,9 @@ func (d *desk) awaitResult(ctx context.Context, id envelope.ID) ([]byte, error) 
 	var raw []byte
 	var work errgroup.Group
 	work.Go(func() error {
-		return watcher.Watch(watch, []string{filepath.Join(d.root, "results")}, time.Second, func() {
-			text, err := mailbox.ReadResult(d.root, id)
-			if err == nil && raw == nil && d.final(context.WithoutCancel(ctx), id) {
+		return watcher.Watch(watch, []string{filepath.Join(at.root, "results")}, time.Second, func() {
+			text, err := mailbox.ReadResult(at.root, id)
+			if err == nil && raw == nil && isFinal(context.WithoutCancel(ctx), cfg, id) {
 				raw = text
 				found()
 			}
@@ -115,4 +114,14 @@ func (d *desk) awaitResult(ctx context.Context, id envelope.ID) ([]byte, error) 
 		return nil, exitWith(exitTimeout, "task %s has no result yet; is mailboxd serve running? see: mailboxd show %[1]s", id)
 	}
 	return raw, nil
+}
+
+// isFinal asks anew each time: a wait may outlast the daemon.
+func isFinal(ctx context.Context, cfg config, id envelope.ID) bool {
+	desk, err := deskOf(ctx, cfg)
+	if err != nil {
+		return false // asked again soon
+	}
+	defer desk.Close()
+	return desk.final(ctx, id)
 }

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/client"
+)
+
+// atDoor makes a command of a function that steers, which needs a daemon. Its
+// desk reads at the same daemon.
+func atDoor(g *globals, steer func(*cobra.Command, []string, *desk, *client.Client) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		cfg, err := g.load()
+		if err != nil {
+			return err
+		}
+		desk, stateDir, err := emptyDesk(cfg)
+		if errors.Is(err, errNoMailbox) {
+			return &exitError{exitDown, err}
+		}
+		if err != nil {
+			return err
+		}
+		daemon, err := desk.daemon(cmd.Context(), stateDir)
+		if err == nil {
+			defer daemon.Close()
+			desk.books = daemon
+			err = steer(cmd, args, desk, daemon)
+		}
+		return answered(err)
+	}
+}
+
+// answered gives what the daemon answered, or that there is none, its exit code.
+func answered(err error) error {
+	said, ok := errors.AsType[*client.Error](err)
+	switch {
+	case errors.Is(err, client.ErrDown):
+		return exitWith(exitDown, "%w; start it with: mailboxd serve", err)
+	case !ok:
+		return err
+	case said.Kind == client.NoTask:
+		return &exitError{exitNoTask, err}
+	case said.Kind == client.Unfinished:
+		return &exitError{exitTimeout, err}
+	case said.Kind == client.BadRequest:
+		return &exitError{exitUsage, err}
+	}
+	return err
+}
+
+// A taskVerb is a command that does something to one task.
+type taskVerb struct {
+	name, short, long, example string
+
+	do func(*client.Client, context.Context, envelope.ID, client.Wish) (client.Task, error)
+}
+
+func taskVerbs(g *globals) []*cobra.Command {
+	return []*cobra.Command{
+		taskVerb{
+			"cancel", "End a task, with its run if it has one",
+			"Cancel ends a task with status cancelled, and returns when nothing of its run is left.\nAfter --timeout it says so with exit code 5; the run is being ended all the same.",
+			"  mailboxd cancel nightly-report --reason 'wrong input'", (*client.Client).Cancel,
+		}.command(g, 30*time.Second),
+		taskVerb{
+			"hold", "Keep a task from starting", "",
+			"  mailboxd hold nightly-report --reason 'not tonight'", (*client.Client).Hold,
+		}.command(g, 0),
+		taskVerb{
+			"release", "Let go of a task that is held by hold, or since a ledger was lost",
+			"Release ends a hold that an operator made, and lets a task run that may have run\nbefore the ledger was lost. It is no approval: that is mailboxd approve.",
+			"  mailboxd release nightly-report", (*client.Client).Release,
+		}.command(g, 0),
+		taskVerb{
+			"retry", "Run a task again that ended in error, cancelled or rejected", "",
+			"  mailboxd retry nightly-report", (*client.Client).Retry,
+		}.command(g, 0),
+	}
+}
+
+// command makes the command. A patience of zero has no flag.
+func (v taskVerb) command(g *globals, patience time.Duration) *cobra.Command {
+	var wish client.Wish
+	asJSON := false
+	cmd := &cobra.Command{
+		Use: v.name + " ID", Short: v.short, Long: v.long, Example: v.example,
+		Args: cobra.ExactArgs(1),
+		RunE: atDoor(g, func(cmd *cobra.Command, args []string, desk *desk, daemon *client.Client) error {
+			id, err := desk.find(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			wish.Timeout = spell(patience)
+			task, err := v.do(daemon, cmd.Context(), id, wish)
+			if err != nil {
+				return err
+			}
+			return printChanged(cmd.OutOrStdout(), task, asJSON)
+		}),
+	}
+	cmd.Flags().StringVar(&wish.Reason, "reason", "", "why, for the record")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the task as one JSON object")
+	if patience > 0 {
+		cmd.Flags().DurationVar(&patience, "timeout", patience, "how long to wait; 0 is for ever")
+	}
+	return cmd
+}
+
+// spell spells a timeout as a request has it.
+func spell(timeout time.Duration) string {
+	if timeout <= 0 {
+		return ""
+	}
+	return timeout.String()
+}
+
+func printChanged(w io.Writer, task client.Task, asJSON bool) error {
+	if asJSON {
+		return printJSON(w, task)
+	}
+	_, err := fmt.Fprintf(w, "%s  %s\n", plain(string(task.ID)), whereabouts(task))
+	return err
+}
+
+// An agentVerb is a command that does something to an agent, or to all.
+type agentVerb struct {
+	name, short, example string
+
+	do func(*client.Client, context.Context, client.AgentWish) (client.Pauses, error)
+}
+
+func agentVerbs(g *globals) []*cobra.Command {
+	return []*cobra.Command{
+		agentVerb{
+			"pause", "Keep an agent, or all of them, from starting anything until resume",
+			"  mailboxd pause reviewer --reason 'its model is down'\n  mailboxd pause", (*client.Client).Pause,
+		}.command(g, false),
+		agentVerb{
+			"resume", "End a pause: that of one agent, or the one of all",
+			"  mailboxd resume reviewer\n  mailboxd resume", (*client.Client).Resume,
+		}.command(g, false),
+		agentVerb{
+			"drain", "Pause, and wait until nothing runs any more",
+			"  mailboxd drain && systemctl --user stop mailboxd", (*client.Client).Drain,
+		}.command(g, true),
+	}
+}
+
+func (v agentVerb) command(g *globals, waits bool) *cobra.Command {
+	var wish client.AgentWish
+	asJSON, timeout := false, time.Duration(0)
+	cmd := &cobra.Command{
+		Use: v.name + " [AGENT]", Short: v.short, Example: v.example,
+		Args: cobra.MaximumNArgs(1),
+		RunE: atDoor(g, func(cmd *cobra.Command, args []string, _ *desk, daemon *client.Client) error {
+			wish.Agent, wish.Timeout = strings.Join(args, ""), spell(timeout)
+			paused, err := v.do(daemon, cmd.Context(), wish)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), paused)
+			}
+			return printPauses(cmd.OutOrStdout(), paused.Paused)
+		}),
+	}
+	cmd.Flags().StringVar(&wish.Reason, "reason", "", "why, for the record")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	if waits {
+		cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait; 0 is for ever")
+	}
+	return cmd
+}
+
+func printPauses(w io.Writer, paused []string) error {
+	words := "no agent is paused"
+	if len(paused) > 0 {
+		words = "paused: " + strings.Join(paused, ", ")
+		if paused[0] == "" { // every agent comes first
+			words = "paused: every agent" + strings.Join(paused, ", ")
+		}
+	}
+	_, err := fmt.Fprintln(w, plain(words))
+	return err
+}

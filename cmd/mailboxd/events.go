@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/client"
+)
+
+// eventFlags say which events to print, and how.
+type eventFlags struct {
+	task           string
+	after          int64
+	follow, asJSON bool
+}
+
+func eventsCommand(g *globals) *cobra.Command {
+	f := &eventFlags{}
+	cmd := &cobra.Command{
+		Use:   "events",
+		Short: "Print what has happened, and what happens",
+		Long: `Events prints the events of the ledger, oldest first. With -f it prints what
+happens from now on, or after what --after and --task ask for, until the daemon
+stops, which is exit code 7.`,
+		Example: `  mailboxd events --task nightly-report
+  mailboxd events -f
+  mailboxd events -f --after 1200 --json | jq -r .kind`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.follow {
+				return atDoor(g, f.followThem)(cmd, args)
+			}
+			return atDesk(g, f.list)(cmd, args)
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVarP(&f.follow, "follow", "f", false, "go on with what happens")
+	flags.StringVar(&f.task, "task", "", "only events of this task")
+	flags.Int64Var(&f.after, "after", -1, "only events after this number")
+	flags.BoolVar(&f.asJSON, "json", false, "one JSON object per line")
+	return cmd
+}
+
+// list prints what the ledger has.
+func (f *eventFlags) list(cmd *cobra.Command, _ []string, desk *desk) error {
+	id, err := f.id(cmd.Context(), desk)
+	if err != nil || desk.books == nil {
+		return err
+	}
+	for after := max(f.after, 0); ; {
+		events, err := desk.books.Events(cmd.Context(), id, after, manyEvents)
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			if err := f.print(cmd.OutOrStdout(), e); err != nil {
+				return err
+			}
+			after = e.Seq
+		}
+		if len(events) < manyEvents {
+			return nil
+		}
+	}
+}
+
+// followThem prints events as they come.
+func (f *eventFlags) followThem(cmd *cobra.Command, _ []string, desk *desk, daemon *client.Client) error {
+	id, err := f.id(cmd.Context(), desk)
+	if err != nil {
+		return err
+	}
+	after := f.after
+	if id != "" {
+		after = max(after, 0) // its story is short
+	}
+	err = daemon.Follow(cmd.Context(), id, after, func(e client.Event) error { return f.print(cmd.OutOrStdout(), e) })
+	if errors.Is(err, context.Canceled) {
+		return nil // told to stop
+	}
+	return err
+}
+
+// id is the one task that was asked for, or "".
+func (f *eventFlags) id(ctx context.Context, desk *desk) (envelope.ID, error) {
+	if f.task == "" {
+		return "", nil
+	}
+	return desk.find(ctx, f.task)
+}
+
+func (f *eventFlags) print(w io.Writer, e client.Event) error {
+	if f.asJSON {
+		return printJSON(w, e)
+	}
+	about := "-"
+	if e.Task != "" {
+		about = fmt.Sprintf("%s r%d", plain(string(e.Task)), e.Revision)
+	}
+	_, err := fmt.Fprintf(w, "%d  %s  %-18s %s  %s\n", e.Seq, stamp(e.Time), plain(e.Kind), about, plain(string(e.Data)))
+	return err
+}
