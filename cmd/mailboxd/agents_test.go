@@ -52,6 +52,7 @@ var agents = map[string]func(){
 	},
 	"bare-output": func() { fmt.Println(`{"summary":"only the output","actions":[],"mood":"fine"}`) },
 	"worker":      work,
+	"meddle":      meddle,
 	"spendthrift": func() {
 		fmt.Println(`{"status":"ok","output":{"summary":"costly"},"cost_used":{"tokens":3001,"usd_cents":1}}`)
 	},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // work is a worker that does what a task's description asks for.
@@ -40,6 +41,11 @@ func work() {
 		case "try again":
 			if first(task.TaskID) {
 				os.Exit(75)
+			}
+		case "meddle":
+			again("HOW=middle").Wait()
+			for missing(os.Getenv("OUT")) {
+				time.Sleep(5 * time.Millisecond)
 			}
 		case "chat":
 			fmt.Println("thinking about it ...")
