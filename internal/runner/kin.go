@@ -69,8 +69,11 @@ func sameProcess(a, b entry) bool { return a.PID == b.PID && a.Start == b.Start 
 // belongs says why one process is part of a run. Of a caller all must be seen;
 // an ancestor may hide its environment, as a login session does.
 func (k *Keepers) belongs(e entry, caller bool) (why string, err error) {
-	if e.PID == os.Getpid() {
+	switch {
+	case e.PID == os.Getpid():
 		return "it descends from the daemon", nil
+	case k.isKeeper(e.PID):
+		return "it descends from a keeper", nil
 	}
 	marked, err := readMark(e.PID)
 	switch {
@@ -78,8 +81,6 @@ func (k *Keepers) belongs(e entry, caller bool) (why string, err error) {
 		return "it has the mark of a run", nil
 	case err != nil && caller:
 		return "", err
-	case k.isKeeper(e.PID):
-		return "it descends from a keeper", nil
 	}
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(e.PID) + "/environ")
 	if err != nil && caller && !(errors.Is(err, fs.ErrPermission) && foreign(e.PID)) {
