@@ -110,7 +110,8 @@ func CheckQueue(name string) error {
 	return nil
 }
 
-// append puts a line, synced, at the end of a file below the root.
+// append puts a line at the end of a file below the root. When it returns nil
+// the line is on disk, and so are the names that lead to it.
 func (b *Box) append(path string, line []byte) error {
 	root, release := b.use()
 	defer release()
@@ -120,12 +121,25 @@ func (b *Box) append(path string, line []byte) error {
 		return err
 	}
 	defer dir.Close()
-	_, err = appendLine(dir, parts[len(parts)-1], line, true)
-	return err
+	if _, err = appendLine(dir, parts[len(parts)-1], line, true); err != nil {
+		return err
+	}
+	return syncNames(dir)
+}
+
+// syncNames makes durable which names are in a directory: also those that were
+// there, for whoever made them may have been killed before they were on disk.
+func syncNames(dir *os.File) error {
+	if err := dir.Sync(); err != nil {
+		return err
+	}
+	fault.Synced("line-named", dir)
+	return nil
 }
 
 // walk opens a directory step by step, so that it never follows a symlink, not
-// even one that is put there meanwhile. It makes the steps that are missing.
+// even one that is put there meanwhile. It makes the steps that are missing,
+// on disk when it returns nil.
 func walk(root *os.Root, parts []string) (*os.File, error) {
 	at, err := root.Open(".")
 	for _, name := range parts {
@@ -133,10 +147,16 @@ func walk(root *os.Root, parts []string) (*os.File, error) {
 			return nil, err
 		}
 		from := at
-		at, err = step(from, name)
+		if at, err = step(from, name); err == nil {
+			err = syncNames(from)
+		}
 		from.Close() // nothing was written
 	}
-	return at, err
+	if err != nil {
+		at.Close() // of nil is fine
+		return nil, err
+	}
+	return at, nil
 }
 
 func step(from *os.File, name string) (*os.File, error) {
@@ -179,7 +199,9 @@ func appendLine(dir *os.File, name string, line []byte, sync bool) (offset int64
 	end, err := file.Seek(0, io.SeekCurrent) // where the append really went
 	fault.Point("line-appended")
 	if err == nil && sync {
-		err = file.Sync()
+		if err = file.Sync(); err == nil {
+			fault.Synced("line-synced", file)
+		}
 	}
 	return end - int64(len(line)) - 1, err
 }

@@ -98,7 +98,7 @@ func (b *Box) intact() bool {
 }
 
 func (b *Box) reopen() error {
-	if err := os.MkdirAll(b.path, 0o700); err != nil {
+	if err := makeAll(b.path); err != nil {
 		return err
 	}
 	root, warnings, err := enter(b.path)

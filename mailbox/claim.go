@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"mailboxd/internal/fault"
 )
 
 // rootName is the file in a state directory that says whose state it is.
@@ -69,6 +71,9 @@ func (s *State) write(name, text string) error {
 	_, err = file.WriteString(text)
 	if err == nil {
 		err = file.Sync()
+	}
+	if err == nil {
+		fault.Synced("claim-synced", file)
 	}
 	if err = errors.Join(err, file.Close()); err != nil {
 		return err

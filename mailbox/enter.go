@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"mailboxd/internal/fault"
 )
 
 // locate makes the directory when it is missing and returns where it really is.
@@ -21,10 +23,34 @@ func locate(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(abs, 0o700); err != nil {
+	if err := makeAll(abs); err != nil {
 		return "", err
 	}
 	return filepath.EvalSymlinks(abs)
+}
+
+// makeAll makes a directory and those above it that are missing. Their names
+// are on disk when it returns nil: nothing in a directory is safer than it.
+func makeAll(path string) error {
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return os.MkdirAll(path, 0o700) // it is there, or the error says what is instead
+	}
+	if err := makeAll(filepath.Dir(path)); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(path, 0o700); err != nil { // somebody else may make it as well
+		return err
+	}
+	above, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer above.Close()
+	if err := above.Sync(); err != nil {
+		return err
+	}
+	fault.Synced("directory-named", above)
+	return nil
 }
 
 // enter opens the directory as a mailbox, or says why it cannot be one.

@@ -70,7 +70,7 @@ func putNameless(root *os.Root, name string, data []byte, mode fs.FileMode) erro
 	if err := unix.Fdatasync(fd); err != nil {
 		return os.NewSyscallError("fdatasync", err)
 	}
-	fault.Point("result-synced")
+	fault.Synced("result-synced", file)
 	err = unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), at, name, unix.AT_SYMLINK_FOLLOW)
 	return os.NewSyscallError("linkat", err)
 }
@@ -93,6 +93,7 @@ func putNamed(root *os.Root, name string, data []byte, mode fs.FileMode) (err er
 	if err := file.Sync(); err != nil {
 		return err
 	}
+	fault.Synced("result-synced", file)
 	return root.Link(aside, resultsName+"/"+name)
 }
 
@@ -162,13 +163,30 @@ func (b *Box) HasResult(id envelope.ID) bool {
 	return err == nil
 }
 
-// RemoveResult removes results/<id>.json; that there is none is fine.
+// RemoveResult removes results/<id>.json, for good when it returns nil: a power
+// cut does not bring it back. That there is none is fine.
 func (b *Box) RemoveResult(id envelope.ID) error {
 	root, release := b.use()
 	defer release()
-	err := root.Remove(resultsName + "/" + resultName(id))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := removeResult(root, resultName(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove result %s: %w", id, err)
 	}
+	return nil
+}
+
+func removeResult(root *os.Root, name string) error {
+	dir, err := root.Open(resultsName)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := root.Remove(resultsName + "/" + name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	fault.Removed(dir, name)
+	if err := dir.Sync(); err != nil { // also when it was gone: who removed it may have been killed before this
+		return err
+	}
+	fault.Synced("removal-synced", dir)
 	return nil
 }

@@ -185,8 +185,10 @@ func (s *State) putAside(dir, name string, data []byte) (err error) {
 	if err == nil {
 		err = file.Sync()
 	}
+	if err == nil {
+		fault.Synced("history-synced", file)
+	}
 	err = errors.Join(err, file.Close())
-	fault.Point("history-synced")
 	if err == nil {
 		err = s.root.Rename(aside, filepath.Join(dir, name))
 	}
@@ -202,7 +204,11 @@ func (s *State) sync(names ...string) error {
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
+		err = dir.Sync()
+		if err == nil {
+			fault.Synced("state-named", dir)
+		}
+		if err = errors.Join(err, dir.Close()); err != nil {
 			return err
 		}
 	}

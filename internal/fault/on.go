@@ -5,10 +5,12 @@ package fault
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // The environment that steers a process built with the tag.
@@ -26,8 +28,8 @@ var tally = struct {
 }{count: map[string]int{}}
 
 // Point marks the moment after a durable step of that name: it logs "crossed
-// name" and, when this is the crossing that was asked for, "died name", and
-// then the process is gone. It is safe for concurrent use.
+// name pid" and, when this is the crossing that was asked for, "died name pid
+// nanoseconds", and then the process is gone. It is safe for concurrent use.
 func Point(name string) {
 	target, nth, asked := strings.Cut(os.Getenv(killAt), ":")
 	if !asked && os.Getenv(logFile) == "" {
@@ -36,13 +38,64 @@ func Point(name string) {
 	tally.mu.Lock()
 	defer tally.mu.Unlock()
 	tally.count[name]++
-	note("crossed", name)
+	note("crossed", name, os.Getpid())
 	if n, err := strconv.Atoi(nth); err != nil || target != name || n != tally.count[name] || !first() {
 		return
 	}
-	note("died", name)
+	note("died", name, os.Getpid(), time.Now().UnixNano())
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {} // the signal is on its way, and nothing may follow the point
+}
+
+// Synced marks the moment after a sync of that name, as Point does, and logs
+// what is on disk by then: "synced inode length" for a file and "named path
+// entries..." for a directory.
+func Synced(name string, file *os.File) {
+	SyncedAt(name, "/proc/self/fd/"+strconv.Itoa(int(file.Fd())))
+}
+
+// SyncedAt is Synced for the file at a path, which somebody else synced for us.
+func SyncedAt(name, path string) {
+	if os.Getenv(logFile) != "" {
+		noteSynced(path)
+	}
+	Point(name)
+}
+
+func noteSynced(path string) {
+	tally.mu.Lock()
+	defer tally.mu.Unlock()
+	info, err := os.Stat(path)
+	if err != nil {
+		return // missed, and so taken for lost
+	}
+	if !info.IsDir() {
+		note("synced", info.Sys().(*syscall.Stat_t).Ino, info.Size())
+		return
+	}
+	words := []any{"named", full(path)}
+	entries, _ := os.ReadDir(path) // what cannot be read is missed
+	for _, entry := range entries {
+		words = append(words, entry.Name())
+	}
+	note(words...)
+}
+
+// Removed notes that a name was taken out of a directory, "removed path": until
+// that is synced, a power cut may bring it back. It is no Point.
+func Removed(dir *os.File, name string) {
+	tally.mu.Lock()
+	defer tally.mu.Unlock()
+	note("removed", full("/proc/self/fd/"+strconv.Itoa(int(dir.Fd())))+"/"+name)
+}
+
+// full is where a path leads to.
+func full(path string) string {
+	full, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return path
+	}
+	return full
 }
 
 // first reports whether nobody has died yet: a process that is started again
@@ -61,7 +114,7 @@ func first() bool {
 
 // note appends a line. What cannot be noted is not worth a failure of its own:
 // the harness misses it and says so.
-func note(what, name string) {
+func note(words ...any) {
 	path := os.Getenv(logFile)
 	if path == "" {
 		return
@@ -71,7 +124,7 @@ func note(what, name string) {
 		return
 	}
 	defer file.Close()
-	fmt.Fprintf(file, "%s %s %d\n", what, name, os.Getpid())
+	fmt.Fprintln(file, words...)
 }
 
 // Boot returns the id of the machine's boot, or of the one that is to be

@@ -109,7 +109,7 @@ func (l *Ledger) try(group []*update) (failed int, err error) {
 		l.rollback(ctx)
 		return -1, fmt.Errorf("commit update: %w", err)
 	}
-	fault.Point("committed")
+	fault.SyncedAt("committed", l.path+"-wal")
 	l.announce()
 	return -1, nil
 }

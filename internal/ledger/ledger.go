@@ -19,6 +19,7 @@ import (
 // the lock on the state directory sees to that.
 type Ledger struct {
 	*Reader
+	path  string
 	db    *sql.DB
 	conn  *sql.Conn // the one connection that writes
 	write *statements
@@ -89,7 +90,7 @@ func connect(path string) (*Ledger, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	l := &Ledger{db: db, conn: conn, write: newStatements(conn.PrepareContext), lead: make(chan struct{}, 1)}
+	l := &Ledger{path: path, db: db, conn: conn, write: newStatements(conn.PrepareContext), lead: make(chan struct{}, 1)}
 	if err = migrate(ctx, conn, migrations); err == nil {
 		l.Reader, err = newReader(path)
 	}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"mailboxd/internal/fault"
 )
 
 // besides are the ends of the names of the files SQLite keeps for one ledger:
@@ -34,6 +36,7 @@ func create(path, lost string) error {
 	if err := errors.Join(fill(aside, lost), file.Sync(), file.Close()); err != nil {
 		return err
 	}
+	fault.SyncedAt("ledger-synced", aside)
 	if err := os.Rename(aside, path); err != nil {
 		return err
 	}
@@ -109,5 +112,9 @@ func syncDir(path string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(dir.Sync(), dir.Close())
+	err = dir.Sync()
+	if err == nil {
+		fault.Synced("ledger-named", dir)
+	}
+	return errors.Join(err, dir.Close())
 }

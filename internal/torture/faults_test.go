@@ -18,10 +18,11 @@ import (
 type point struct {
 	name   string
 	keeper bool // it is the keeper that comes by, not the daemon
+	sync   bool // it is behind a sync
 }
 
-// faultPoints finds every fault.Point("name") in the source of this module, so
-// that none can be forgotten.
+// faultPoints finds every fault.Point("name"), and every Synced and SyncedAt,
+// in the source of this module, so that none can be forgotten.
 func faultPoints() ([]point, error) {
 	found := map[point]bool{}
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
@@ -33,8 +34,8 @@ func faultPoints() ([]point, error) {
 			return err
 		}
 		for node := range ast.Preorder(file) {
-			if name, ok := pointName(node); ok {
-				found[point{name, strings.HasSuffix(filepath.Dir(path), "internal/runner")}] = true
+			if name, sync, ok := pointName(node); ok {
+				found[point{name, strings.HasSuffix(filepath.Dir(path), "internal/runner"), sync}] = true
 			}
 		}
 		return nil
@@ -42,24 +43,24 @@ func faultPoints() ([]point, error) {
 	return slices.SortedFunc(maps.Keys(found), func(a, b point) int { return strings.Compare(a.name, b.name) }), err
 }
 
-func pointName(node ast.Node) (string, bool) {
+func pointName(node ast.Node) (name string, sync, ok bool) {
 	call, ok := node.(*ast.CallExpr)
-	if !ok || len(call.Args) != 1 {
-		return "", false
+	if !ok || len(call.Args) == 0 {
+		return "", false, false
 	}
 	function, ok := call.Fun.(*ast.SelectorExpr)
-	if !ok || function.Sel.Name != "Point" {
-		return "", false
+	if !ok {
+		return "", false, false
 	}
 	if pkg, ok := function.X.(*ast.Ident); !ok || pkg.Name != "fault" {
-		return "", false
+		return "", false, false
 	}
 	text, ok := call.Args[0].(*ast.BasicLit)
 	if !ok {
-		return "", false
+		return "", false, false
 	}
 	name, err := strconv.Unquote(text.Value)
-	return name, err == nil
+	return name, function.Sel.Name != "Point", err == nil
 }
 
 // A crossing is what happened at one point.
@@ -78,10 +79,13 @@ func (s *site) crossings() (map[string]crossing, error) {
 			return nil, fmt.Errorf("read fault log: %q", line)
 		}
 		c := all[name]
-		if what == "died" {
+		switch what {
+		case "died":
 			c.died++
-		} else {
+		case "crossed":
 			c.crossed++
+		default:
+			continue // about the disk
 		}
 		all[name] = c
 	}

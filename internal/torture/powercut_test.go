@@ -1,85 +1,263 @@
 package torture_test
 
 import (
-	"crypto/rand"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	mathrand "math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-json-experiment/json"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
 )
 
-// What is played is a power cut at a sync: the daemon dies at the point behind
-// a commit, at which the ledger and its log are exactly what was synced. Of the
-// rest, a copy gets only what has to be on disk, at worst:
+// What is played is a power cut at each sync of a file of the mailbox's or the
+// ledger's, and between them: the daemon dies at a point, and a new one opens
+// a copy of what has to be on disk by then, at worst:
 //
-//   - the ledger and its write-ahead log, behind which lies part of a frame that
-//     was never finished; not the shared memory of its readers;
-//   - of results/, a random half of the names, for names there are not synced;
-//   - of the run directories a random half, for they are not synced at all;
+//   - of a file as much as was synced, and some of what follows; behind the
+//     ledger's write-ahead log lies part of a frame that was never finished;
+//   - a name, if its directory was synced since, and the directory's own; of
+//     the others a random half, for results/ is synced only for removals; and a
+//     removal with no such sync may be undone;
+//   - of the run directories a random half, and of their files a random part,
+//     for they are not synced at all;
 //   - no task line, for their writers sync nothing: what is accepted has to be
-//     done without them;
+//     done without them; what others put into results/ is there whole or not;
 //   - another boot of the machine, with no process of the last one.
 //
-// A new daemon opens the copy. Not played: a disk that lies about syncs or tears
-// a sector, the order of writes inside one checkpoint of SQLite, and the
-// journal of the file system; directories that are new (queues/, history/) are
-// taken to be there with what was synced in them, as ext4, XFS and btrfs do it.
+// Not played: a disk that lies about syncs or tears a sector, the order of
+// writes inside one checkpoint of SQLite, and the journal of the file system.
 func TestNothingAcknowledgedIsMissingAfterAPowerCut(t *testing.T) {
-	dice := chance(1 << 33)
-	rounds := max(2, int(*duration/(10*time.Second)))
-	acknowledged := 0
-	for range rounds {
-		acknowledged += cutPower(t, dice)
-		if t.Failed() {
-			break
-		}
-	}
-	t.Logf("seed %d: %d power cuts, %d tasks acknowledged before them", *seed, rounds, acknowledged)
-}
-
-// cutPower plays one, and returns how many tasks had been acknowledged.
-func cutPower(t *testing.T, dice *mathrand.Rand) int {
-	t.Helper()
-	before := newSite(t)
-	w := &writer{site: before, book: newBook(), chance: dice, name: "p", into: "p", own: true}
-	for range 40 {
-		if err := w.act(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	v, err := before.start(fmt.Sprintf("committed:%d", 1+dice.IntN(80)))
+	points, err := faultPoints()
 	if err != nil {
 		t.Fatal(err)
 	}
-	v.live(t.Context(), 5*time.Second)
+	points = slices.DeleteFunc(points, func(p point) bool { return p.keeper })
+	c := cutter{dice: chance(1 << 33), cuts: map[string]int{}}
+	for _, p := range points {
+		if !p.sync && p.name != "buried" {
+			continue
+		}
+		if c.cut(t, p); c.cuts[p.name] == 0 {
+			t.Errorf("the daemon never died at %s; want a power cut there", p.name)
+		}
+	}
+	for began := time.Now(); time.Since(began) < *duration/4-time.Second && !t.Failed(); {
+		c.cut(t, points[c.dice.IntN(len(points))])
+	}
+	t.Logf("seed %d: power cuts %v", *seed, c.cuts)
+	t.Logf("checked after them: %d tasks acknowledged, %d results in the history, %d callbacks, %d dead letters", c.acknowledged, c.history, c.callbacks, c.letters)
+}
+
+// A cutter plays power cuts and counts what it has checked.
+type cutter struct {
+	dice *mathrand.Rand
+	cuts map[string]int // by point
+
+	acknowledged, history, callbacks, letters int
+}
+
+// cut plays one at the point, if the daemon comes by: in its first life or in
+// the second, at some crossing or at the first.
+func (c *cutter) cut(t *testing.T, p point) {
+	t.Helper()
+	most := 3
+	if p.name == "committed" {
+		most = 60
+	}
+	for _, lives := range []int{2, 2, 1} {
+		if c.play(t, fmt.Sprintf("%s:%d", p.name, 1+c.dice.IntN(most)), lives) {
+			c.cuts[p.name]++
+			return
+		}
+		most = 1
+	}
+}
+
+// play lives so many lives, of which the last is to end at the fault. It
+// reports whether that happened, and then what came after was checked.
+func (c *cutter) play(t *testing.T, fault string, lives int) bool {
+	t.Helper()
+	before := newSite(t)
+	w := &writer{site: before, book: newBook(), chance: c.dice, name: "p", into: "p", parts: []string{"fast", "fast", "file", "fork", "crash"}}
+	for life := range lives {
+		if err := w.fill(); err != nil {
+			t.Fatal(err)
+		}
+		if life < lives-1 {
+			before.live(t, "")
+		}
+	}
+	before.live(t, fault)
 	before.end()
+	if _, err := os.Stat(before.path("died")); err != nil {
+		return false
+	}
+	after := before.afterPowerCut(t, w.book, c.dice)
+	after.live(t, "")
+	c.check(t, before, after, w.book)
+	if t.Failed() {
+		t.Logf("the power was cut at %s of life %d", fault, lives)
+	}
+	return true
+}
+
+// fill does some of what writers do, and what each cut needs.
+func (w *writer) fill() error {
+	for range 12 {
+		if err := w.act(); err != nil {
+			return err
+		}
+	}
+	for range 2 {
+		p := w.next(w.part())
+		p.callback = "done"
+		w.sent = append(w.sent, p)
+		if err := errors.Join(w.send(p, ""), w.nonsense(), w.revise()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// live lets a daemon do what there is, until it is done or dies at the fault.
+func (s *site) live(t *testing.T, fault string) {
+	t.Helper()
+	v, err := s.start(fault, "--once")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	v.live(ctx, time.Hour)
+	if v.failed() || ctx.Err() != nil {
+		t.Fatalf("the daemon gave up: %v; see %s", v.err, s.path("log"))
+	}
+}
+
+// check holds what is there after the cut to what was said before it, and to
+// what the ledger says, which is all there is to go by then.
+func (c *cutter) check(t *testing.T, before, after *site, b *book) {
+	t.Helper()
 	ids, err := before.acknowledged()
 	if err != nil {
 		t.Fatal(err)
-	}
-	after := before.afterPowerCut(t, dice)
-	last, err := after.start("", "--once")
-	if err != nil {
-		t.Fatal(err)
-	}
-	<-last.gone
-	if last.err != nil {
-		t.Fatalf("the daemon after the power cut: %v; see %s", last.err, after.path("log"))
 	}
 	for id := range ids {
 		if _, err := after.read(id); err != nil {
 			t.Errorf("task %s was acknowledged before the power cut: %v", id, err)
 		}
 	}
+	c.acknowledged += len(ids)
 	after.checkDiary(t)
-	return len(ids)
+	books, err := ledger.OpenReader(after.path("state/ledger.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer books.Close()
+	queue, err := concatenate(after.path("box/queues/*.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range b.promises {
+		rows, err := books.Revisions(t.Context(), envelope.ID(p.id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers := c.checkResults(t, after, rows)
+		if called := strings.Count(queue, fmt.Sprintf(`"task_id":%q`, p.id)); p.callback != "" && called < answers {
+			t.Errorf("task %s: %d lines in the queue for %d results", p.id, called, answers)
+		} else if p.callback != "" {
+			c.callbacks += answers
+		}
+	}
+	after.checkLost(t, b, nil)
+	c.checkBuried(t, before, after, b)
+}
+
+// checkResults looks for the result of each revision that has one, and returns
+// how many have.
+func (c *cutter) checkResults(t *testing.T, after *site, rows []ledger.Task) (answers int) {
+	t.Helper()
+	for _, row := range rows {
+		if row.State != ledger.Done || !row.Put || !row.Delivered || row.Replaces {
+			t.Errorf("task %s, revision %d: %+v; want nothing left to do", row.ID, row.Revision, row)
+		}
+		if row.ResultSum == "" {
+			continue // replaced before it started
+		}
+		answers++
+		place := after.result(string(row.ID))
+		if !row.Latest {
+			c.history++
+			place = after.path("state/history/" + row.ID.Dir() + fmt.Sprintf("/%d*.json", row.Revision))
+		}
+		if !holds(place, row.ResultSum) {
+			t.Errorf("task %s, revision %d: its result is not in %s", row.ID, row.Revision, place)
+		}
+	}
+	return answers
+}
+
+// holds reports whether a file that matches the pattern has that sum.
+func holds(pattern, sum string) bool {
+	paths, err := filepath.Glob(pattern)
+	return err == nil && slices.ContainsFunc(paths, func(path string) bool {
+		text, err := os.ReadFile(path)
+		digest := sha256.Sum256(text)
+		return err == nil && hex.EncodeToString(digest[:]) == sum
+	})
+}
+
+// checkBuried looks for each line that cannot become a task, and behind which
+// the ledger says that reading goes on.
+func (c *cutter) checkBuried(t *testing.T, before, after *site, b *book) {
+	t.Helper()
+	offset, err := after.offset(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := os.ReadFile(before.tasks("p.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	buried, err := concatenate(after.path("box/rejected/*.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, word := range b.letters {
+		if !strings.Contains(string(lines[:offset]), word) {
+			continue // it was not read
+		}
+		c.letters++
+		if !strings.Contains(buried, word) {
+			t.Errorf("line %q was read before the power cut, and is not in rejected/", word)
+		}
+	}
+}
+
+// offset is where reading goes on, as the ledger says.
+func (s *site) offset(ctx context.Context) (int64, error) {
+	books, err := ledger.OpenReader(s.path("state/ledger.db"))
+	if err != nil {
+		return 0, err
+	}
+	defer books.Close()
+	files, err := books.Files(ctx)
+	if err != nil || len(files) == 0 {
+		return 0, err
+	}
+	return files[0].Offset, nil
 }
 
 // acknowledged reads from the log which tasks the daemon said it had: what it
@@ -104,62 +282,4 @@ func (s *site) acknowledged() (map[string]bool, error) {
 		}
 	}
 	return ids, nil
-}
-
-// afterPowerCut copies what a disk would have.
-func (s *site) afterPowerCut(t *testing.T, dice *mathrand.Rand) *site {
-	t.Helper()
-	after := newSite(t)
-	after.boot = rand.Text()
-	err := filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
-		name, _ := filepath.Rel(s.dir, path) // it is below it
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && lostInTheDark(name, dice):
-			return fs.SkipDir
-		case d.IsDir():
-			return os.MkdirAll(after.path(name), 0o700)
-		case !d.Type().IsRegular() || name == "config.yaml" || name == "state/root" || lostInTheDark(name, dice):
-			// The copy is configured for itself: it is a mailbox that was moved.
-			return nil
-		}
-		text, err := os.ReadFile(path)
-		return errors.Join(err, os.WriteFile(after.path(name), text, 0o600))
-	})
-	if err == nil {
-		err = tear(after.path("state/ledger.db-wal"), dice)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return after
-}
-
-// lostInTheDark reports whether the name, or what is behind it, was not synced.
-func lostInTheDark(name string, dice *mathrand.Rand) bool {
-	dir := filepath.Dir(name)
-	switch {
-	case dir == "box/tasks" || name == "state/ledger.db-shm":
-		return true
-	case name == "state/root": // it names the mailbox, and the copy's lies elsewhere
-		return true
-	case dir == "box/results" && !strings.Contains(name, "stray-"):
-		return dice.IntN(2) == 0
-	case filepath.Dir(dir) == "state/runs":
-		return dice.IntN(2) == 0
-	}
-	return false
-}
-
-// tear adds what a commit had begun to write.
-func tear(path string, dice *mathrand.Rand) error {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		return err
-	}
-	frame := make([]byte, 1+dice.IntN(4119)) // a frame has 4,120 bytes
-	_, _ = rand.Read(frame)                  // it never fails
-	_, err = file.Write(frame)
-	return errors.Join(err, file.Close())
 }

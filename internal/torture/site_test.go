@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // A site is one mailbox with everything around it, in a directory that is kept
@@ -40,8 +42,11 @@ func newSite(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		t.Fatal(err)
+	}
 	s := &site{dir: dir, binds: cast}
-	for _, name := range []string{"box", "box/tasks", "box/results", "state"} {
+	for _, name := range []string{"box", "box/tasks", "box/results"} {
 		err = errors.Join(err, os.Mkdir(s.path(name), 0o700))
 	}
 	err = errors.Join(err, os.WriteFile(s.path("config.yaml"), s.config(), 0o600))
@@ -104,16 +109,26 @@ func (s *site) processes() (agents, others []int) {
 	return agents, others
 }
 
-// end kills what a failed test has left.
+// end kills what is left: the keepers first, so that nobody sees the rest end.
 func (s *site) end() {
-	agents, others := s.processes()
-	kill(append(agents, others...))
+	_, others := s.processes()
+	kill(others)
+	agents, _ := s.processes()
+	kill(agents)
 }
 
+// kill kills processes, and returns when they are gone.
 func kill(pids []int) {
 	for _, pid := range pids {
-		if p, err := os.FindProcess(pid); err == nil {
-			_ = p.Kill() // it may be gone
+		fd, err := unix.PidfdOpen(pid, 0)
+		if err != nil {
+			continue // it is gone
 		}
+		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) // likewise
+		ended := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		for _, err = unix.Poll(ended, -1); errors.Is(err, unix.EINTR); {
+			_, err = unix.Poll(ended, -1)
+		}
+		unix.Close(fd)
 	}
 }

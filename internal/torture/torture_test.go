@@ -18,6 +18,7 @@ var work sync.WaitGroup
 type tally struct {
 	lives, kills int
 	keepers      int // SIGKILLs of keepers by us; those at their fault points are in the log
+	killed       []span
 	peak         int // the most memory a daemon had, in KiB
 	began        time.Time
 }
@@ -46,6 +47,11 @@ func TestNothingIsLostHalfOrDoubleUnderTorture(t *testing.T) {
 		t.Errorf("a concurrent reader: %v", err)
 	}
 	s.check(t, b)
+	deaths, err := s.deaths()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.checkLost(t, b, append(deaths, sum.killed...))
 	s.report(t, b, sum)
 }
 
@@ -82,7 +88,7 @@ func (s *site) killAgainAndAgain(ctx context.Context, sum *tally) error {
 			while = 1500 * time.Millisecond
 		}
 		if turn%2 == 1 && p.keeper || dice.IntN(8) == 0 {
-			sum.keepers += s.killKeepers() // the next one has the fault
+			s.killKeepers(sum) // the next one has the fault
 		}
 		if err := s.oneLife(ctx, fault, while, sum); err != nil {
 			return err
@@ -108,11 +114,15 @@ func (s *site) oneLife(ctx context.Context, fault string, while time.Duration, s
 	return nil
 }
 
-// killKeepers kills what outlives a daemon, and returns how many that were.
-func (s *site) killKeepers() int {
+// killKeepers kills what outlives a daemon.
+func (s *site) killKeepers(sum *tally) {
 	_, keepers := s.processes()
+	from := time.Now()
 	kill(keepers)
-	return len(keepers)
+	if len(keepers) > 0 {
+		sum.killed = append(sum.killed, span{from, time.Now()})
+	}
+	sum.keepers += len(keepers)
 }
 
 // settle has the daemon do what is left, in peace.

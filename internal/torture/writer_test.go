@@ -16,10 +16,11 @@ type writer struct {
 	site    *site
 	book    *book
 	chance  *rand.Rand
-	name    string // the beginning of its ids
-	into    string // the name of its file, without .jsonl
-	own     bool   // nobody else writes to the file
-	rotates bool   // it renames the file now and then, and goes on in a new one
+	name    string   // the beginning of its ids
+	into    string   // the name of its file, without .jsonl
+	own     bool     // nobody else writes to the file
+	parts   []string // the agents it asks; nil: all
+	rotates bool     // it renames the file now and then, and goes on in a new one
 	count   int
 	rotated int
 	sent    []promise // what may be sent again
@@ -85,6 +86,9 @@ func (w *writer) plain() error {
 
 // part chooses an agent; most are fast.
 func (w *writer) part() string {
+	if w.parts != nil {
+		return w.parts[w.chance.IntN(len(w.parts))]
+	}
 	parts := []string{"fast", "fast", "fast", "fast", "fast", "fast", "file", "file", "fork", "crash", "again", "slow"}
 	return parts[w.chance.IntN(len(parts))]
 }
