@@ -30,8 +30,11 @@ func (f *family) bear(r *attempt, start func() error) error {
 	}
 	f.bearing.Lock() // the kernel starts one after another anyway
 	defer f.bearing.Unlock()
-	r.mark = newMark()
-	if err := start(); err != nil {
+	mark, unset := newMark()
+	r.mark = mark
+	err := start()
+	unset()
+	if err != nil {
 		return err
 	}
 	f.mu.Lock()

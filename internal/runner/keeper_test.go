@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -203,20 +202,24 @@ func TestAKeeperLeavesWithItsLastClientAndTakesItsFilesAlong(t *testing.T) {
 		t.Fatal(err)
 	}
 	keptRun(t, k, playing(t, "exit3"))
+	lock, err := os.Open(filepath.Join(dir, "a.lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
 	if err := k.Close(); err != nil {
 		t.Error(err)
 	}
 	// On a busy machine it may still be putting the run away when it is asked
-	// to leave, and leaves a moment later.
-	for deadline := time.Now().Add(20 * time.Second); ; {
-		files, err := os.ReadDir(dir)
-		if err == nil && len(files) == 0 {
-			return
-		}
-		if err != nil || time.Now().After(deadline) {
-			t.Fatalf("in the directory are %v, %v; want nothing", files, err)
-		}
-		runtime.Gosched()
+	// to leave, and leaves a moment later. Its lock is held until it is gone.
+	for err = unix.Flock(int(lock.Fd()), unix.LOCK_EX); errors.Is(err, unix.EINTR); {
+		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
+		t.Errorf("in the directory are %v, %v; want nothing", files, err)
 	}
 }
 
@@ -241,6 +244,23 @@ func TestAKeeperHoldsNothingOfFinishedRuns(t *testing.T) {
 	// One may be open for a moment when we look; what is kept for each run would be twenty.
 	if after := descriptors(); after > before+5 {
 		t.Errorf("the keeper has %d descriptors after 20 runs; want about %d", after, before)
+	}
+}
+
+func TestAKeeperIsNotTakenForWhatItsLastRunLeft(t *testing.T) {
+	dir := t.TempDir()
+	resident := playing(t, "hang, and say so")
+	k := keepers(t, dir, "a")
+	self := detached(t, k, resident)
+	t.Cleanup(func() { endRun(t, k, resident.Dir) })
+	last := playing(t, "exit3")
+	keptRun(t, k, last)
+	got, known, err := keepers(t, dir, "b").Await(t.Context(), last.Dir)
+	if err != nil || !known || got.Code != 3 || len(got.Survivors) > 0 {
+		t.Errorf("Await = %+v, %v, %v; want status 3, and nothing left of the run", got, known, err)
+	}
+	if !runner.Alive(self) {
+		t.Error("another run of the keeper was ended")
 	}
 }
 

@@ -22,18 +22,22 @@ const (
 	markBits = 61      // of chance above it: no two runs share a mark
 )
 
-// newMark sets a mark for the processes that this one starts from now on, until
-// it sets another. It returns zero where it may not.
-func newMark() mark {
-	var now unix.Rlimit
-	if unix.Prlimit(0, unix.RLIMIT_RTTIME, nil, &now) != nil {
-		return 0
+// newMark sets a mark for the processes that this one starts until it calls
+// unset, which it must: while it bears the mark itself, it is one of those whom
+// somebody looks for. The mark is zero where none may be set.
+func newMark() (m mark, unset func()) {
+	var before unix.Rlimit
+	if unix.Prlimit(0, unix.RLIMIT_RTTIME, nil, &before) != nil {
+		return 0, func() {}
 	}
-	now.Cur = markBase + rand.Uint64N(1<<markBits)
-	if unix.Prlimit(0, unix.RLIMIT_RTTIME, &now, nil) != nil {
-		return 0
+	marked := before
+	marked.Cur = markBase + rand.Uint64N(1<<markBits)
+	if unix.Prlimit(0, unix.RLIMIT_RTTIME, &marked, nil) != nil {
+		return 0, func() {}
 	}
-	return mark(now.Cur)
+	return mark(marked.Cur), func() {
+		_ = unix.Prlimit(0, unix.RLIMIT_RTTIME, &before, nil) // what could be lowered can be put back
+	}
 }
 
 // Brand marks this process, and with it whatever it starts from now on: a worker
