@@ -121,7 +121,11 @@ func (w *writer) revise() error {
 	if len(w.sent) == 0 || w.rotates {
 		return nil
 	}
-	at := w.chance.IntN(len(w.sent))
+	return w.change(w.chance.IntN(len(w.sent)))
+}
+
+// change sends one of its tasks with other content.
+func (w *writer) change(at int) error {
 	w.sent[at].version++
 	return w.send(w.sent[at], "")
 }
