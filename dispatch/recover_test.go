@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -213,5 +214,18 @@ func TestIdleWaitsForMissingResultsToBePutAgain(t *testing.T) {
 		if id := envelope.ID(fmt.Sprint("x", n)); !parts.Box.HasResult(id) {
 			t.Errorf("%s has no result file although the dispatcher is idle", id)
 		}
+	}
+}
+
+func TestAResultThatWasReplacedIsKeptAlsoWhenItsFileIsGone(t *testing.T) {
+	e := startEngine(t)
+	e.send("t1", "quick")
+	e.await("t1", ledger.Done)
+	first := e.result("t1")
+	e.must(os.Remove(filepath.Join(e.parts.Box.ResultsDir(), "t1.json"))) // as a power cut may
+	e.send("t1", "quick", `"priority":"high"`)
+	e.until("the second revision is done", func() bool { row := e.row("t1"); return row.Revision == 2 && row.Put })
+	if old, err := e.parts.State.History("t1", 1); err != nil || string(old) != first {
+		t.Errorf("History(t1, 1) = %q, %v; want %q", old, err, first)
 	}
 }
