@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -180,7 +181,8 @@ func (s *site) reportPoints(t *testing.T, sum tally) {
 	for _, p := range points {
 		c, name := crossings[p.name], p.name
 		t.Logf("%-20s crossed %6d times, died there %3d times", name, c.crossed, c.died)
-		if sum.kills > enough*len(points) && (c.crossed == 0 || c.died == 0) {
+		spared := slices.Contains(beginnings, name)
+		if sum.kills > enough*len(points) && (c.crossed == 0 || c.died == 0 && !spared) {
 			t.Errorf("fault point %s was crossed %d times and died at %d times; want both", name, c.crossed, c.died)
 		}
 	}

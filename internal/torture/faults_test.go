@@ -21,6 +21,10 @@ type point struct {
 	sync   bool // it is behind a sync
 }
 
+// beginnings are the points that a mailbox comes by once, with nothing to lose.
+// Power is cut there, on new ones; those that are tortured have them behind them.
+var beginnings = []string{"claim-synced", "directory-named", "ledger-named", "ledger-synced"}
+
 // faultPoints finds every fault.Point("name"), and every Synced and SyncedAt,
 // in the source of this module, so that none can be forgotten.
 func faultPoints() ([]point, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -78,6 +79,7 @@ func (s *site) killAgainAndAgain(ctx context.Context, sum *tally) error {
 	if err != nil {
 		return err
 	}
+	points = slices.DeleteFunc(points, func(p point) bool { return slices.Contains(beginnings, p.name) })
 	dice := chance(1 << 32)
 	dice.Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
 	for turn := 0; ctx.Err() == nil && (*kills == 0 || sum.kills < *kills); turn++ {
