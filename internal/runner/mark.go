@@ -23,8 +23,8 @@ const (
 )
 
 // newMark sets a mark for the processes that this one starts until it calls
-// unset, which it must: while it bears the mark itself, it is one of those whom
-// somebody looks for. The mark is zero where none may be set.
+// unset. A keeper must: as long as it bears the mark itself, a sweep takes it for
+// part of the run. The mark is zero where none may be set.
 func newMark() (m mark, unset func()) {
 	var before unix.Rlimit
 	if unix.Prlimit(0, unix.RLIMIT_RTTIME, nil, &before) != nil {
