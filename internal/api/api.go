@@ -72,7 +72,10 @@ func Open(ctx context.Context, engine *dispatch.Dispatcher, opts Options) (*Door
 func (d *Door) Place() client.Place { return d.place }
 
 // Close takes the socket away.
-func (d *Door) Close() error { return errors.Join(d.listener.Close(), d.place.Remove()) }
+func (d *Door) Close() error {
+	_ = d.listener.Close() // Serve has done so, if it was called
+	return d.place.Remove()
+}
 
 // patience is how long those who are answered may take once we stop.
 const patience = 300 * time.Millisecond
