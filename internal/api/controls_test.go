@@ -70,6 +70,10 @@ func TestWhatIsBegunAndNotOverInTimeIsSaidSo(t *testing.T) {
 	if _, err := h.Drain(t.Context(), client.AgentWish{Timeout: "1ms"}); kindOf(err) != client.Unfinished {
 		t.Errorf("Drain = %v; want %s", err, client.Unfinished)
 	}
+	_, err = h.Cancel(t.Context(), "t1", client.Wish{Timeout: "1ns"})
+	if kindOf(err) != client.Unfinished || !strings.HasSuffix(err.Error(), "what is left of it: process 7 (sh)") {
+		t.Errorf("Cancel = %v; want it unfinished, and what is left", err)
+	}
 }
 
 var errSeen = errors.New("seen")
