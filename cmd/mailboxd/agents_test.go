@@ -141,6 +141,9 @@ func flood() {
 func ignoreTerm() {
 	signal.Ignore(syscall.SIGTERM)
 	fmt.Println("you will have to kill me")
+	if ready := os.Getenv("READY"); ready != "" {
+		appendLine(ready, "deaf")
+	}
 	select {}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
 )
@@ -185,7 +186,7 @@ func printPauses(w io.Writer, paused []string) error {
 	words := "no agent is paused"
 	if len(paused) > 0 {
 		words = "paused: " + strings.Join(paused, ", ")
-		if paused[0] == "" { // every agent comes first
+		if paused[0] == dispatch.Everyone { // it comes first
 			words = "paused: every agent" + strings.Join(paused, ", ")
 		}
 	}

@@ -23,8 +23,9 @@ import (
 type desk struct {
 	cfg   config
 	root  string
-	books books        // nil: no daemon has ever served this root
-	close func() error // nil with it
+	state *mailbox.State // for where things lie; nil: no daemon has ever served this root
+	books books          // nil with it
+	close func() error   // what answers
 }
 
 // books are what can be read of a mailbox: the daemon tells it, or the ledger
@@ -37,6 +38,7 @@ type books interface {
 	CaseFile(ctx context.Context, id envelope.ID) (client.CaseFile, error)
 	Events(ctx context.Context, id envelope.ID, after int64, limit int) ([]client.Event, error)
 	Files(ctx context.Context) ([]client.Cursor, error)
+	Paused(ctx context.Context) ([]string, error)
 }
 
 var errNoMailbox = errors.New("there is no mailbox yet; start one with: mailboxd serve")
@@ -68,29 +70,33 @@ func deskOf(ctx context.Context, cfg config) (*desk, error) {
 	if _, err := os.Stat(stateDir); errors.Is(err, fs.ErrNotExist) {
 		return d, nil
 	}
+	if d.state, err = mailbox.OpenState(stateDir, d.root); err != nil {
+		return nil, err
+	}
 	daemon, err := d.daemon(ctx, stateDir)
-	if err == nil {
+	switch {
+	case err == nil:
 		d.books, d.close = daemon, daemon.Close
-		return d, nil
+	case errors.Is(err, client.ErrDown):
+		err = d.openLedger()
 	}
-	if !errors.Is(err, client.ErrDown) {
-		return nil, err
-	}
-	state, err := mailbox.OpenState(stateDir, d.root)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, d.Close())
 	}
-	memory, err := ledger.OpenReader(state.LedgerPath())
-	if err != nil {
-		state.Close()
-		if errors.Is(err, fs.ErrNotExist) {
-			return d, nil
-		}
-		return nil, err
-	}
-	d.books = &api.Books{Root: d.root, State: state, Memory: memory}
-	d.close = func() error { return errors.Join(memory.Close(), state.Close()) }
 	return d, nil
+}
+
+// openLedger has the desk read the ledger itself. There may be none yet.
+func (d *desk) openLedger() error {
+	memory, err := ledger.OpenReader(d.state.LedgerPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	d.books, d.close = &api.Books{Root: d.root, State: d.state, Memory: memory}, memory.Close
+	return nil
 }
 
 // emptyDesk knows where everything is, and has nothing open.
@@ -119,11 +125,14 @@ func (d *desk) daemon(ctx context.Context, stateDir string) (*client.Client, err
 	return client.Open(ctx, places...)
 }
 
-func (d *desk) Close() error {
-	if d.close == nil {
-		return nil
+func (d *desk) Close() (err error) {
+	if d.close != nil {
+		err = d.close()
 	}
-	return d.close()
+	if d.state != nil {
+		err = errors.Join(err, d.state.Close())
+	}
+	return err
 }
 
 // find returns the id that arg names: itself, or the one id it is the

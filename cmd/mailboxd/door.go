@@ -19,7 +19,7 @@ func openDoor(ctx context.Context, h *house, d *dispatch.Dispatcher, log zerolog
 		return nil, err
 	}
 	return api.Open(ctx, d, api.Options{
-		Places: places, Version: version(), Kin: h.keepers.Kin, Approvers: approvers, Log: log,
+		Places: places, Version: version(), Kin: h.keepers.Kin, Left: h.keepers.Left, Approvers: approvers, Log: log,
 	})
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/internal/client"
+	"mailboxd/internal/runner"
 )
 
 // Options are what a Door has to be told.
@@ -28,6 +29,9 @@ type Options struct {
 	// Kin says why a process is part of a run, or "". Who cannot be looked at is
 	// taken for one.
 	Kin func(pid int) (why string, err error)
+
+	// Left says which processes of the run in a directory there are.
+	Left func(dir string) ([]runner.Survivor, error)
 
 	// Approvers returns the names under which a user may approve; none: not at all.
 	Approvers func(uid int) []string
@@ -72,7 +76,10 @@ func Open(ctx context.Context, engine *dispatch.Dispatcher, opts Options) (*Door
 func (d *Door) Place() client.Place { return d.place }
 
 // Close takes the socket away.
-func (d *Door) Close() error { return errors.Join(d.listener.Close(), d.place.Remove()) }
+func (d *Door) Close() error {
+	_ = d.listener.Close() // Serve has done so, if it was called
+	return d.place.Remove()
+}
 
 // patience is how long those who are answered may take once we stop.
 const patience = 300 * time.Millisecond

@@ -117,6 +117,9 @@ func (b *Books) Files(ctx context.Context) ([]client.Cursor, error) {
 	return cursors, err
 }
 
+// Paused returns the agents that may start nothing; "" is every agent.
+func (b *Books) Paused(ctx context.Context) ([]string, error) { return b.Memory.Paused(ctx) }
+
 func viewOf(t ledger.Task) client.Task {
 	return client.Task{
 		Seq: t.Seq, ID: t.ID, Revision: t.Revision, State: string(t.State), Held: convert[string](t.Reasons), Until: t.Until,

@@ -2,7 +2,10 @@ package api
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"mailboxd/dispatch"
@@ -49,7 +52,11 @@ func (d *Door) control(verb string, do func(context.Context, envelope.ID, dispat
 			return nil, err
 		}
 		defer stop()
-		if err := do(ctx, id, dispatch.By{Who: peerIn(ctx).name(), Reason: wish.Reason}); err != nil {
+		err = late(ctx, do(ctx, id, dispatch.By{Who: peerIn(ctx).name(), Reason: wish.Reason}))
+		if errors.Is(err, errLate) {
+			err = fmt.Errorf("%w; %s", err, d.left(r.Context(), id))
+		}
+		if err != nil {
 			return nil, err
 		}
 		return d.books.Latest(r.Context(), id)
@@ -71,7 +78,7 @@ func (d *Door) steer(verb string, do func(context.Context, string, dispatch.By) 
 			return nil, err
 		}
 		defer stop()
-		if err := do(ctx, wish.Agent, dispatch.By{Who: peerIn(ctx).name(), Reason: wish.Reason}); err != nil {
+		if err := late(ctx, do(ctx, wish.Agent, dispatch.By{Who: peerIn(ctx).name(), Reason: wish.Reason})); err != nil {
 			return nil, err
 		}
 		paused, err := d.engine.Ledger.Paused(r.Context())
@@ -88,6 +95,34 @@ func within(ctx context.Context, timeout string) (context.Context, context.Cance
 	if err != nil || patience <= 0 {
 		return nil, nil, bad("timeout %q is not a time such as 30s", timeout)
 	}
-	ctx, stop := context.WithTimeout(ctx, patience)
+	ctx, stop := context.WithTimeoutCause(ctx, patience, errLate)
 	return ctx, stop, nil
+}
+
+// errLate says that a wish is begun, and was not over in the time given.
+var errLate = errors.New("it takes longer than it was given")
+
+// late makes an error say that it came of being late, if it did.
+func late(ctx context.Context, err error) error {
+	if err == nil || errors.Is(err, errLate) || !errors.Is(context.Cause(ctx), errLate) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, errLate)
+}
+
+// left says what there still is of the run of a task.
+func (d *Door) left(ctx context.Context, id envelope.ID) string {
+	file, err := d.books.CaseFile(ctx, id)
+	if err != nil || len(file.Runs) == 0 {
+		return "what is left of it is not known"
+	}
+	processes, err := d.opts.Left(file.Runs[len(file.Runs)-1].Dir)
+	words := make([]string, len(processes))
+	for i, p := range processes {
+		words[i] = fmt.Sprintf("%d (%s)", p.PID, p.Command)
+	}
+	if err != nil || len(words) == 0 {
+		return "none of its processes is left"
+	}
+	return "what is left of it: process " + strings.Join(words, ", ")
 }

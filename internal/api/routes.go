@@ -140,7 +140,7 @@ func kindOf(ctx context.Context, err error) string {
 		return client.Conflict
 	case errors.Is(err, ledger.ErrUnknown):
 		return client.NoTask
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, errLate):
 		return client.Unfinished
 	case ctx.Err() != nil:
 		return client.Stopping

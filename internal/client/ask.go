@@ -106,6 +106,12 @@ func (c *Client) Files(ctx context.Context) ([]Cursor, error) {
 	return files.Files, err
 }
 
+// Paused returns the agents that may start nothing; "" is every agent.
+func (c *Client) Paused(ctx context.Context) ([]string, error) {
+	status, err := c.Status(ctx)
+	return status.Paused, err
+}
+
 func taskPath(id envelope.ID, rest string) string {
 	return Base + "/tasks/" + url.PathEscape(string(id)) + rest
 }

@@ -17,20 +17,29 @@ import (
 // found, and with it an error when meta.json cannot be read.
 func Sweep(dir string, grace time.Duration) ([]Survivor, error) {
 	meta, _, err := ReadMeta(dir)
-	leader := 0
-	if Alive(meta.Process) {
-		leader = meta.Process.PID // while it lives its session is ours
-	}
-	left := func() []entry {
-		return only(processes(), func(e entry) bool {
-			if e.PID == os.Getpid() {
-				return false
-			}
-			named, _ := environ(e.PID, DirVariable)
-			return leader > 0 && e.in(leader) || named == dir || meta.Mark != 0 && markOf(e.PID) == mark(meta.Mark)
-		})
-	}
+	leader := leaderOf(meta)
+	left := func() []entry { return remains(dir, meta, leader) }
 	return end(left, time.Now().Add(grace)), err
+}
+
+// leaderOf returns the process of a run while it lives, for then its session is
+// the run's; 0 afterwards.
+func leaderOf(meta Meta) int {
+	if Alive(meta.Process) {
+		return meta.Process.PID
+	}
+	return 0
+}
+
+// remains lists what there is of a run, wherever it hides.
+func remains(dir string, meta Meta, leader int) []entry {
+	return only(processes(), func(e entry) bool {
+		if e.PID == os.Getpid() {
+			return false
+		}
+		named, _ := environ(e.PID, DirVariable)
+		return leader > 0 && e.in(leader) || named == dir || meta.Mark != 0 && markOf(e.PID) == mark(meta.Mark)
+	})
 }
 
 // unkillable is how long we wait for processes that were sent SIGKILL. One that

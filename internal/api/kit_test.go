@@ -1,0 +1,159 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"mailboxd/dispatch"
+	"mailboxd/envelope"
+	"mailboxd/internal/api"
+	"mailboxd/internal/client"
+	"mailboxd/internal/ledger"
+	"mailboxd/internal/runner"
+	"mailboxd/mailbox"
+)
+
+// A house is a daemon without the program around it.
+type house struct {
+	*client.Client
+	memory *ledger.Ledger
+	place  client.Place
+	stop   func() // the daemon; it returns when that has stopped
+}
+
+// stranger is no part of any run.
+func stranger(int) (string, error) { return "", nil }
+
+// open opens a house whose door asks kin who is part of a run. Its agent works
+// until it is ended.
+func open(t *testing.T, kin func(int) (string, error)) *house {
+	t.Helper()
+	return openAt(t, filepath.Join(t.TempDir(), "run"), kin)
+}
+
+func openAt(t *testing.T, dir string, kin func(int) (string, error)) *house {
+	t.Helper()
+	parts := places(t)
+	d, err := dispatch.Open(t.Context(), parts, agents(), dispatch.Options{Workers: 2, Queue: 9000, Grace: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	place := client.Place{Dir: dir, Name: "x.sock"}
+	door, err := api.Open(t.Context(), d, api.Options{
+		Places: []client.Place{place}, Version: "test", Kin: kin,
+		Left:      func(string) ([]runner.Survivor, error) { return []runner.Survivor{{PID: 7, Command: "sh"}}, nil },
+		Approvers: func(int) []string { return nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var serving errgroup.Group
+	serving.Go(func() error { return d.Serve(ctx) })
+	serving.Go(func() error { return door.Serve(ctx) })
+	h := &house{memory: parts.Ledger, place: place}
+	h.stop = func() {
+		stop()
+		if err := serving.Wait(); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(func() {
+		h.stop()
+		if err := errors.Join(door.Close(), d.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	if h.Client, err = client.Open(t.Context(), place); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.Client.Close() })
+	return h
+}
+
+func places(t *testing.T) dispatch.Parts {
+	t.Helper()
+	dir := t.TempDir()
+	box, err := mailbox.Open(filepath.Join(dir, "box"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { box.Close() })
+	state, err := mailbox.OpenState(filepath.Join(dir, "state"), box.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { state.Close() })
+	memory, _, err := ledger.Open(state.LedgerPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { memory.Close() })
+	return dispatch.Parts{Box: box, State: state, Ledger: memory}
+}
+
+// agents are one agent for everything, which works until it is ended.
+func agents() dispatch.Agents {
+	work := func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
+		<-ctx.Done()
+		return dispatch.Outcome{
+			Result: envelope.Result{TaskID: j.Task.ID, AgentID: "a", Status: envelope.Failed},
+			Exit:   runner.Exit{Cause: runner.Interrupted},
+		}
+	}
+	return dispatch.Agents{
+		Judge: func(envelope.Task, time.Time) dispatch.Verdict { return dispatch.Verdict{Admit: true} },
+		Run: func(ctx context.Context, j dispatch.Job, _ func(runner.Process)) dispatch.Outcome {
+			return work(ctx, j)
+		},
+		Recover: work,
+		HasDir:  func(string) bool { return false },
+		Limit:   func(string) int { return 9 },
+		Reruns:  func(string) bool { return true },
+		Retries: func(string) int { return 0 },
+		Backoff: func(string) time.Duration { return time.Second },
+	}
+}
+
+// remember writes tasks down as they were held before the daemon came.
+func (h *house) remember(t *testing.T, ids ...string) {
+	t.Helper()
+	err := h.memory.Update(t.Context(), func(tx *ledger.Tx) error {
+		for _, id := range ids {
+			row := ledger.Task{
+				ID: envelope.ID(id), Revision: 1, State: ledger.Held, Reasons: []ledger.Reason{ledger.Operator},
+				Hash: id, Dialect: "ainl", Agent: "a", Requester: "r", Received: time.Now(),
+			}
+			if _, err := tx.Add(row, line(id)); err != nil {
+				return err
+			}
+			if err := tx.Log(ledger.Event{Time: time.Now(), Kind: "task.accepted", Task: row.ID, Revision: 1}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func line(id string) []byte {
+	return fmt.Appendf(nil, `{"schema_version":"1.0","task_id":%q,"requester_id":"r","target_agent":"a","target_role":"executor",`+
+		`"task_type":"work","description":"d","input":{"refs":[],"payload":{}}}`, id)
+}
+
+// kindOf is the kind of error that a daemon answered with; "" for none.
+func kindOf(err error) string {
+	said, ok := errors.AsType[*client.Error](err)
+	if !ok {
+		return ""
+	}
+	return said.Kind
+}
