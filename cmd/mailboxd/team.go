@@ -16,6 +16,7 @@ import (
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
+	"mailboxd/internal/ledger"
 	"mailboxd/internal/policy"
 	"mailboxd/internal/runner"
 	"mailboxd/mailbox"
@@ -33,8 +34,9 @@ type team struct {
 
 // A roster is one reading of the configuration. It is never changed.
 type roster struct {
-	agents *agent.Agents
-	rules  policy.Rules
+	agents      *agent.Agents
+	rules       policy.Rules
+	approvalTTL time.Duration
 }
 
 // places are where a team works.
@@ -73,7 +75,7 @@ func (t *team) replace(cfg config) error {
 	if before != nil {
 		agents.Keep(before.agents)
 	}
-	t.current.Store(&roster{agents: agents, rules: cfg.rules()})
+	t.current.Store(&roster{agents: agents, rules: cfg.rules(), approvalTTL: cfg.Policy.ApprovalTTL})
 	if before != nil {
 		t.retiring.Go(func() { before.agents.Close(workerGrace) })
 	}
@@ -135,17 +137,25 @@ func (t *team) functions() dispatch.Agents {
 		Reruns:  func(id string) bool { return t.binding(id).Resend != agent.Refuse },
 		Retries: func(id string) int { return t.binding(id).Retries },
 		Backoff: func(id string) time.Duration { return t.binding(id).Backoff },
+
+		ApprovalTTL: func() time.Duration { return t.current.Load().approvalTTL },
 	}
 }
 
 func (t *team) judge(task envelope.Task, now time.Time) dispatch.Verdict {
 	r := t.current.Load()
 	var subject *policy.Subject
+	var b agent.Binding
 	if a, ok := r.agents.Lookup(task.Agent); ok {
-		b := a.Binding()
+		b = a.Binding()
 		subject = &policy.Subject{Manifest: b.Manifest, Metered: b.Output == agent.Envelope || b.AllowUnmetered}
 	}
-	return dispatch.Verdict(policy.Decide(task, subject, r.rules, now))
+	v := policy.Decide(task, subject, r.rules, now)
+	if slices.Contains(v.Hold, ledger.Approval) {
+		v.Plan = newPlan(task, b, v.Terms).encode()
+		v.Digest = digest(v.Plan)
+	}
+	return dispatch.Verdict(v)
 }
 
 // rules turns the configuration's words into policy's.
