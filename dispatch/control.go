@@ -52,6 +52,9 @@ func (e *StateError) Error() string {
 		}
 		return fmt.Sprintf("it is %s (%s)", e.State, strings.Join(words, ", "))
 	}
+	if e.State == ledger.Review {
+		return "it is in review"
+	}
 	return fmt.Sprintf("it is %s", e.State)
 }
 
