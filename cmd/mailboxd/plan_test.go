@@ -14,8 +14,8 @@ func TestAPlanIsNamedByAllThatAPersonAgreesTo(t *testing.T) {
 	task := envelope.Task{Hash: "h1"}
 	binding := agent.Binding{Command: []string{"/bin/sh", "{{.TaskFile}}"}, Cwd: "/src"}
 	terms := ledger.Terms{Tools: []string{"http"}, Budget: envelope.Budget{Tokens: &tokens}}
-	names := []string{digest(newPlan(task, binding, terms).encode())}
-	if again := digest(newPlan(task, binding, terms).encode()); again != names[0] {
+	names := []string{digest(newPlan(task, binding, terms).Encode())}
+	if again := digest(newPlan(task, binding, terms).Encode()); again != names[0] {
 		t.Errorf("the same plan is named %s and %s", names[0], again)
 	}
 	fewer := int64(2999)
@@ -39,7 +39,7 @@ func TestAPlanIsNamedByAllThatAPersonAgreesTo(t *testing.T) {
 	} {
 		task, binding, terms := task, binding, terms
 		change(&task, &binding, &terms)
-		name := digest(newPlan(task, binding, terms).encode())
+		name := digest(newPlan(task, binding, terms).Encode())
 		if slices.Contains(names, name) {
 			t.Errorf("with another %s the plan has the name of another one", what)
 		}

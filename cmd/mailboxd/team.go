@@ -152,7 +152,7 @@ func (t *team) judge(task envelope.Task, now time.Time) dispatch.Verdict {
 	}
 	v := policy.Decide(task, subject, r.rules, now)
 	if slices.Contains(v.Hold, ledger.Approval) {
-		v.Plan = newPlan(task, b, v.Terms).encode()
+		v.Plan = newPlan(task, b, v.Terms).Encode()
 		v.Digest = digest(v.Plan)
 	}
 	return dispatch.Verdict(v)
