@@ -14,6 +14,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/mailbox"
 )
 
 var (
@@ -359,5 +360,65 @@ func TestAnApprovalAndItsExpiryDoNotBothHappen(t *testing.T) {
 		default:
 			t.Errorf("%s: Approve = %v, decision %q, ended %s (%s)", id, said[i], first, row.Status, row.Kind)
 		}
+	}
+}
+
+// A daemon may die between any two steps. What the ledger has then is enough
+// to go on, and nobody is asked twice.
+func TestADaemonThatDiesBetweenTwoStepsAsksNobodyTwice(t *testing.T) {
+	answer := []byte(`{"schema_version":"1.0","task_id":"x","agent_id":"a","status":"ok","output":{"summary":"done","actions":[]}}`)
+	pre := ledger.Consent{Stage: envelope.ApprovalPre, Digest: "plan", Asked: time.Now()}
+	post := ledger.Consent{Stage: envelope.ApprovalPost, Digest: "sum", Asked: time.Now()}
+	for name, c := range map[string]struct {
+		state   ledger.State
+		reasons []ledger.Reason
+		asked   ledger.Consent
+		said    ledger.Decision
+		decides bool // a person has to, before it ends
+	}{
+		"asked before the run":      {ledger.Held, []ledger.Reason{ledger.Approval}, pre, ledger.Undecided, true},
+		"approved":                  {ledger.Held, nil, pre, ledger.Approved, false},
+		"approved and queued":       {ledger.Queued, nil, pre, ledger.Approved, false},
+		"approved, and held still":  {ledger.Held, []ledger.Reason{ledger.Approval}, pre, ledger.Approved, false},
+		"asked after the run":       {ledger.Review, nil, post, ledger.Undecided, true},
+		"released and not put":      {ledger.Done, nil, post, ledger.Approved, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			parts := places(t)
+			row := remember(t, parts.Ledger, ledger.Task{ID: "x", Revision: 1, State: ledger.Received})
+			c.asked.Task = row.Seq
+			if err := parts.Ledger.Update(t.Context(), func(tx *ledger.Tx) error {
+				change := ledger.Change{To: c.state, Reasons: c.reasons}
+				if c.asked.Stage == envelope.ApprovalPost {
+					change.Attempt, change.Status, change.Result = 1, envelope.OK, answer
+				}
+				_, err := tx.Move(row.Seq, ledger.Received, 0, change)
+				if err = errors.Join(err, tx.Ask(c.asked)); err != nil || c.said == ledger.Undecided {
+					return err
+				}
+				said, _, err := tx.Consent(row.Seq, c.asked.Stage)
+				said.Decision = c.said
+				_, err2 := tx.Decide(ledger.Undecided, said)
+				return errors.Join(err, err2)
+			}); err != nil {
+				t.Fatal(err)
+			}
+			agents := obliging(make(chan dispatch.Job, 9))
+			agents.Judge = func(envelope.Task, time.Time) dispatch.Verdict {
+				return dispatch.Verdict{Admit: true, Hold: []ledger.Reason{ledger.Approval}, Digest: "plan"}
+			}
+			d := serve(t, parts, agents, 1)
+			if c.decides {
+				if err := d.Approve(t.Context(), "x", ada, ""); err != nil {
+					t.Fatal(err)
+				}
+			}
+			e := &engine{Dispatcher: d, parts: parts, t: t}
+			e.await("x", ledger.Done)
+			e.wantDecisions("x", ledger.Approved)
+			if text, err := mailbox.ReadResult(parts.Box.Path(), "x"); err != nil || !strings.Contains(string(text), `"ok"`) {
+				t.Errorf("result = %s, %v; want the answer", text, err)
+			}
+		})
 	}
 }

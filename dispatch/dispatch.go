@@ -64,6 +64,7 @@ type Job struct {
 	Attempt  int
 	Dir      string // the run directory
 	RunID    string
+	Digest   string // what a person agreed to; "" when nobody was asked
 	ledger.Terms
 }
 

@@ -114,6 +114,9 @@ func (d *Dispatcher) prepare(ctx context.Context, seq int64) (ledger.Task, Job, 
 		Task: t, Revision: row.Revision, Attempt: row.Attempt,
 		RunID: uuid.NewString(), Terms: verdict.Terms,
 	}
+	if wantsApproval(verdict.Hold) {
+		job.Digest = verdict.Digest
+	}
 	if err := d.makeRunDir(&job); err != nil {
 		return row, Job{}, err
 	}

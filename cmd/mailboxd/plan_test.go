@@ -1,12 +1,15 @@
 package main
 
 import (
+	"context"
 	"slices"
 	"testing"
 
+	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/runner"
 )
 
 func TestAPlanIsNamedByAllThatAPersonAgreesTo(t *testing.T) {
@@ -44,5 +47,32 @@ func TestAPlanIsNamedByAllThatAPersonAgreesTo(t *testing.T) {
 			t.Errorf("with another %s the plan has the name of another one", what)
 		}
 		names = append(names, name)
+	}
+}
+
+func TestACommandThatNobodyApprovedIsNotStarted(t *testing.T) {
+	started := 0
+	agents, err := agent.New([]agent.Binding{{ID: "a", Command: []string{"/bin/true"}}}, agent.Options{
+		Run: func(context.Context, runner.Spec, func(runner.Process)) (runner.Exit, error) {
+			started++
+			return runner.Exit{}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	team := &team{}
+	team.current.Store(&roster{agents: agents})
+	job := dispatch.Job{Task: envelope.Task{ID: "t1", Agent: "a", Hash: "h"}, Dir: t.TempDir()}
+	agreed := func(command string) string {
+		return digest(newPlan(job.Task, agent.Binding{Command: []string{command}}, job.Terms).Encode())
+	}
+	job.Digest = agreed("/bin/false")
+	if o := team.run(t.Context(), job, nil); o.Void == nil || started != 0 {
+		t.Errorf("run(agreed to another command) = %+v, started %d times; want it void", o, started)
+	}
+	job.Digest = agreed("/bin/true")
+	if o := team.run(t.Context(), job, nil); o.Void != nil || started != 1 {
+		t.Errorf("run(agreed to) = %+v, started %d times; want it run", o, started)
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -126,9 +127,7 @@ func (t *team) binding(id string) agent.Binding {
 func (t *team) functions() dispatch.Agents {
 	return dispatch.Agents{
 		Judge: t.judge,
-		Run: func(ctx context.Context, j dispatch.Job, started func(runner.Process)) dispatch.Outcome {
-			return dispatch.Outcome(t.agents().Run(ctx, agent.Job(j), started))
-		},
+		Run:   t.run,
 		Recover: func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
 			return dispatch.Outcome(t.agents().Recover(ctx, agent.Job(j)))
 		},
@@ -140,6 +139,21 @@ func (t *team) functions() dispatch.Agents {
 
 		ApprovalTTL: func() time.Duration { return t.current.Load().approvalTTL },
 	}
+}
+
+// errChanged voids a run that somebody agreed to when it was another one.
+var errChanged = errors.New("the agent's command has changed since its run was approved")
+
+// run has an agent do a job. The configuration may have changed since the job
+// was judged: then what a person agreed to holds, and nothing is started.
+func (t *team) run(ctx context.Context, j dispatch.Job, started func(runner.Process)) dispatch.Outcome {
+	r := t.current.Load()
+	if a, ok := r.agents.Lookup(j.Task.Agent); ok && j.Digest != "" {
+		if digest(newPlan(j.Task, a.Binding(), j.Terms).Encode()) != j.Digest {
+			return dispatch.Outcome{Void: errChanged}
+		}
+	}
+	return dispatch.Outcome(r.agents.Run(ctx, agent.Job(j), started))
 }
 
 func (t *team) judge(task envelope.Task, now time.Time) dispatch.Verdict {
