@@ -35,14 +35,7 @@ func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, terms ledger.T
 	if o.Retry && d.again(ctx, row, o) {
 		return
 	}
-	result := o.Result.Encode()
-	change := ledger.Change{
-		To: ledger.Done, Attempt: row.Attempt,
-		Status: o.Result.Status, Kind: o.Result.Error.Kind, Result: result,
-	}
-	if reviewed(terms, o) {
-		change.To, change.Until = ledger.Review, d.expiry(time.Now())
-	}
+	change := d.end(row, terms, o)
 	moved := false
 	err := d.insist(ctx, row, func(tx *ledger.Tx) (err error) {
 		if err := tx.FinishRun(ended(row, o)); err != nil {
@@ -68,6 +61,18 @@ func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, terms ledger.T
 	}
 	row.State, row.Until, row.Status, row.Kind = change.To, change.Until, change.Status, change.Kind
 	d.proceed(context.WithoutCancel(ctx), row)
+}
+
+// end is where an outcome moves its task: to its end, or to a person.
+func (d *Dispatcher) end(row ledger.Task, terms ledger.Terms, o Outcome) ledger.Change {
+	change := ledger.Change{
+		To: ledger.Done, Attempt: row.Attempt,
+		Status: o.Result.Status, Kind: o.Result.Error.Kind, Result: o.Result.Encode(),
+	}
+	if reviewed(terms, o) {
+		change.To, change.Until = ledger.Review, d.expiry(time.Now())
+	}
+	return change
 }
 
 // again puts a task back whose run may be made once more, after a pause. It
