@@ -106,6 +106,10 @@ func (d *Dispatcher) revise(tx *ledger.Tx, c *claim, last ledger.Task, found boo
 
 // add writes a new revision down, and at once its refusal if it has one.
 func (d *Dispatcher) add(tx *ledger.Tx, c *claim, row ledger.Task, waits bool) error {
+	asks := wantsApproval(row.Reasons)
+	if asks {
+		row.Until = earliest(row.Until, d.decisionDue(row, c.now))
+	}
 	var err error
 	if row.Seq, err = tx.Add(row, c.task.Raw); err != nil {
 		return err
@@ -114,7 +118,10 @@ func (d *Dispatcher) add(tx *ledger.Tx, c *claim, row ledger.Task, waits bool) e
 	if err := tx.Log(event(row, "task.accepted", acceptance(c))); err != nil {
 		return err
 	}
-	if waits || c.verdict.Admit {
+	switch {
+	case asks:
+		return d.ask(tx, row, c.verdict, c.now)
+	case waits || c.verdict.Admit:
 		return nil
 	}
 	c.row, err = reject(tx, row, c.refusal)
@@ -157,6 +164,9 @@ func supersede(tx *ledger.Tx, row ledger.Task) error {
 		return err
 	}
 	if err := tx.MarkSettled(row.Seq); err != nil {
+		return err
+	}
+	if err := withdraw(tx, row, time.Now(), "a newer request took its place"); err != nil {
 		return err
 	}
 	return tx.Log(event(row, "task.superseded", nil))

@@ -81,6 +81,9 @@ func (d *Dispatcher) adopt(ctx context.Context, row ledger.Task, r envelope.Resu
 		if err != nil || !moved {
 			return err
 		}
+		if err := withdraw(tx, row, time.Now(), "the task was answered by hand"); err != nil {
+			return err
+		}
 		return tx.Log(event(row, "result.adopted", map[string]any{"agent_id": r.AgentID, "status": r.Status}))
 	})
 	if err != nil || !moved {

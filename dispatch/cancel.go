@@ -15,8 +15,8 @@ var errElsewhere = errors.New("its run is being handed over; try again")
 
 // Cancel ends a task with status cancelled: all of its revisions that are not
 // done. What has not started is over at once; a run is ended, and Cancel
-// returns when nothing is left of it, or with the cause of ctx. A task that is
-// done is a *StateError, also when its run came to an end of its own first.
+// returns when nothing is left of it, or with the cause of ctx. The answer of
+// one in review is not shown. A task that is done is a *StateError, also when its run came to an end of its own first.
 func (d *Dispatcher) Cancel(ctx context.Context, id envelope.ID, by By) error {
 	err := d.whenReady(ctx)
 	for did := false; err == nil; {
@@ -61,12 +61,15 @@ func (d *Dispatcher) cancelOne(ctx context.Context, row ledger.Task, by By) (boo
 	if row.State == ledger.Running {
 		return d.cancelRun(ctx, row, by)
 	}
-	_, t, _, err := d.load(ctx, row.Seq)
+	q, err := d.about(ctx, row)
 	if err != nil {
 		return false, err
 	}
 	why := (&CancelError{by}).Error()
-	result := unrun(t, envelope.Stopped, envelope.Cancelled, why, time.Now())
+	result := unrun(q.task, envelope.Stopped, envelope.Cancelled, why, time.Now())
+	if row.State == ledger.Review {
+		result = withheld(q, envelope.Stopped, envelope.Cancelled, why)
+	}
 	change := ledger.Change{To: ledger.Done, Status: envelope.Stopped, Kind: envelope.Cancelled, Result: result}
 	next, moved, err := d.change(ctx, row, change, event(row, "task.cancelled", by.data()))
 	if err != nil || !moved {

@@ -52,11 +52,18 @@ func (e *StateError) Error() string {
 		}
 		return fmt.Sprintf("it is %s (%s)", e.State, strings.Join(words, ", "))
 	}
+	if e.State == ledger.Review {
+		return "it is in review"
+	}
 	return fmt.Sprintf("it is %s", e.State)
 }
 
 func stateError(row ledger.Task) error {
-	return &StateError{State: row.State, Status: row.Status, Reasons: row.Reasons}
+	e := &StateError{State: row.State, Reasons: row.Reasons}
+	if row.State == ledger.Done {
+		e.Status = row.Status // one in review has it already, and is not over
+	}
+	return e
 }
 
 // lasting are the reasons that only Release takes away: no verdict, reload or
@@ -155,6 +162,11 @@ func (d *Dispatcher) change(ctx context.Context, row ledger.Task, c ledger.Chang
 		moved, err = tx.Move(row.Seq, row.State, row.Attempt, c)
 		if err != nil || !moved {
 			return err
+		}
+		if c.To == ledger.Done {
+			if err := withdraw(tx, row, time.Now(), "the task is over"); err != nil {
+				return err
+			}
 		}
 		return tx.Log(e)
 	})

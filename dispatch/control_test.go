@@ -146,7 +146,7 @@ func TestAHeldTaskIsStillRefusedAtItsDeadline(t *testing.T) {
 	soon := time.Now().Add(300 * time.Millisecond)
 	e.judge = func(task envelope.Task, now time.Time) dispatch.Verdict {
 		if now.Before(soon) {
-			return dispatch.Verdict{Admit: true, Hold: []ledger.Reason{ledger.Approval}, Until: soon}
+			return dispatch.Verdict{Admit: true, Hold: []ledger.Reason{ledger.ChangeWindow}, Until: soon}
 		}
 		return dispatch.Verdict{Findings: envelope.Findings{{Kind: envelope.DeadlineExceeded, Field: "deadline", Message: "is past"}}}
 	}

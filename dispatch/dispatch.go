@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/rs/zerolog"
 
 	"mailboxd/envelope"
@@ -41,6 +42,8 @@ type Agents struct {
 	Reruns  func(agent string) bool                  // whether an id that was executed may be sent again with other content
 	Retries func(agent string) int                   // how many further attempts a run that asks for one gets
 	Backoff func(agent string) time.Duration         // the pause before the first of them; it doubles
+
+	ApprovalTTL func() time.Duration // how long a question to a person, or what they said, stands; 0: for ever
 }
 
 // A Verdict says what may happen to a task. The zero value refuses.
@@ -50,6 +53,7 @@ type Verdict struct {
 	Until        time.Time         // when a held task is to be judged again; zero: when somebody acts
 	Findings     envelope.Findings // why it is refused, and warnings
 	Digest       string            // names what a person would agree to
+	Plan         jsontext.Value    // and says it, an object
 	ledger.Terms                   // what it is admitted with
 }
 
@@ -60,6 +64,7 @@ type Job struct {
 	Attempt  int
 	Dir      string // the run directory
 	RunID    string
+	Digest   string // what a person agreed to; "" when nobody was asked
 	ledger.Terms
 }
 

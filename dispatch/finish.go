@@ -24,7 +24,8 @@ func (d *Dispatcher) noteProcess(ctx context.Context, row ledger.Task, p runner.
 
 // finish makes the outcome of a run durable and shows it. The run directory
 // holds the answer until the ledger does, so trying again is safe.
-func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, o Outcome) {
+// A person may have to agree to that, by the terms of the run.
+func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome) {
 	log := d.log(row)
 	if o.Detached {
 		log.Info().Int("attempt", row.Attempt).Msg("run goes on without us")
@@ -34,11 +35,7 @@ func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, o Outcome) {
 	if o.Retry && d.again(ctx, row, o) {
 		return
 	}
-	result := o.Result.Encode()
-	change := ledger.Change{
-		To: ledger.Done, Attempt: row.Attempt,
-		Status: o.Result.Status, Kind: o.Result.Error.Kind, Result: result,
-	}
+	change := d.end(row, terms, o)
 	moved := false
 	err := d.insist(ctx, row, func(tx *ledger.Tx) (err error) {
 		if err := tx.FinishRun(ended(row, o)); err != nil {
@@ -48,14 +45,34 @@ func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, o Outcome) {
 		if err != nil || !moved {
 			return err
 		}
-		return tx.Log(event(row, ending(o), conclusion(o)))
+		err = tx.Log(event(row, ending(o), conclusion(o)))
+		if err == nil && change.To == ledger.Review {
+			err = d.askAfter(tx, row, terms, change)
+		}
+		return err
 	})
 	if err != nil || !moved {
 		return // logged by insist; or somebody ended the task before
 	}
-	fault.Point("result-recorded")
-	row.State, row.Status, row.Kind = ledger.Done, change.Status, change.Kind
+	if change.To == ledger.Review {
+		fault.Point("reviewed")
+	} else {
+		fault.Point("result-recorded")
+	}
+	row.State, row.Until, row.Status, row.Kind = change.To, change.Until, change.Status, change.Kind
 	d.proceed(context.WithoutCancel(ctx), row)
+}
+
+// end is where an outcome moves its task: to its end, or to a person.
+func (d *Dispatcher) end(row ledger.Task, terms ledger.Terms, o Outcome) ledger.Change {
+	change := ledger.Change{
+		To: ledger.Done, Attempt: row.Attempt,
+		Status: o.Result.Status, Kind: o.Result.Error.Kind, Result: o.Result.Encode(),
+	}
+	if reviewed(terms, o) {
+		change.To, change.Until = ledger.Review, d.expiry(time.Now())
+	}
+	return change
 }
 
 // again puts a task back whose run may be made once more, after a pause. It

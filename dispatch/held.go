@@ -83,6 +83,12 @@ func (d *Dispatcher) proceed(ctx context.Context, row ledger.Task) {
 		if slices.Contains(row.Reasons, ledger.ResultInvalid) {
 			d.alarms.set(row.Seq, time.Now().Add(settlePause)) // the file may have gone
 		}
+	case ledger.Review:
+		d.held.add(row)
+		d.alarms.set(row.Seq, row.Until)
+		if d.Box.HasResult(row.ID) {
+			d.alarms.set(row.Seq, time.Now()) // placed while it ran
+		}
 	case ledger.Done:
 		d.settle(ctx, row)
 		d.admitNext(ctx, row)
@@ -143,45 +149,58 @@ func (d *Dispatcher) reconsider(ctx context.Context, row ledger.Task, t envelope
 	case ledger.Queued:
 	case ledger.Received:
 		return d.tryAdmitNext(ctx, row.ID)
+	case ledger.Review:
+		return d.reconsiderReview(ctx, row)
 	default:
 		return nil
 	}
 	verdict := withReasons(d.judge(t, findings, time.Now()), row.Deadline, lastingOf(row.Reasons)...)
-	if row.State == ledger.Queued && verdict.Admit && len(verdict.Hold) == 0 {
-		d.alarms.set(row.Seq, row.Deadline)
-		return nil // it waits in the queue already
+	if row.State == ledger.Queued {
+		cleared, err := d.cleared(ctx, row, verdict)
+		if err != nil {
+			return err
+		}
+		if cleared {
+			d.alarms.set(row.Seq, row.Deadline)
+			return nil // it waits in the queue already
+		}
 	}
 	return d.apply(ctx, row, t, verdict)
 }
 
-// apply moves a task that has not started to where a verdict wants it.
+// apply moves a task that has not started to where a verdict wants it, and a
+// person. It does nothing when somebody moved the task meanwhile.
 func (d *Dispatcher) apply(ctx context.Context, row ledger.Task, t envelope.Task, v Verdict) error {
-	if row.State == ledger.Held && v.Admit && slices.Equal(v.Hold, row.Reasons) && v.Until.Equal(row.Until) {
+	if row.State == ledger.Held && v.Admit && !wantsApproval(v.Hold) && slices.Equal(v.Hold, row.Reasons) && v.Until.Equal(row.Until) {
 		d.alarms.set(row.Seq, row.Until)
 		return nil
 	}
-	no, err := d.refuse(ctx, row, t, v)
+	ran, err := d.ran(ctx, row)
 	if err != nil {
 		return err
 	}
 	next, moved := row, false
-	err = d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
-		moved = false
+	err = d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
+		next, moved = row, false
+		now := time.Now()
+		same, err := unmoved(tx, row)
+		if err != nil || !same {
+			return err
+		}
+		v, err := d.consult(tx, row, v, now)
+		if err != nil {
+			return err
+		}
 		switch {
 		case !v.Admit:
-			next, err = reject(tx, row, no)
+			next, err = reject(tx, row, newRefusal(t, v.Findings, now, ran))
 			moved = next.Seq != 0
-			return err
 		case len(v.Hold) > 0:
 			next, moved, err = hold(tx, row, v.Hold, v.Until)
-			return err
+		default:
+			next, moved, err = enqueue(tx, row)
 		}
-		moved, err = tx.Move(row.Seq, row.State, row.Attempt, ledger.Change{To: ledger.Queued, Attempt: row.Attempt})
-		if err != nil || !moved {
-			return err
-		}
-		next.State, next.Reasons, next.Until = ledger.Queued, nil, time.Time{}
-		return tx.Log(event(row, "task.queued", nil))
+		return err
 	})
 	if err != nil || !moved {
 		return err
@@ -191,15 +210,21 @@ func (d *Dispatcher) apply(ctx context.Context, row ledger.Task, t envelope.Task
 	return nil
 }
 
-// refuse makes the refusal of a task that has not started now. It was started
-// before if an attempt asked for another one.
-func (d *Dispatcher) refuse(ctx context.Context, row ledger.Task, t envelope.Task, v Verdict) (refusal, error) {
-	if v.Admit {
-		return refusal{}, nil
-	}
+// ran reports whether a task that does not run now was started before: then an
+// attempt has asked for another one.
+func (d *Dispatcher) ran(ctx context.Context, row ledger.Task) (bool, error) {
 	runs, err := d.Ledger.Runs(ctx, row.Seq)
-	ran := slices.ContainsFunc(runs, func(r ledger.Run) bool { return !r.Started.IsZero() })
-	return newRefusal(t, v.Findings, time.Now(), ran), err
+	return slices.ContainsFunc(runs, func(r ledger.Run) bool { return !r.Started.IsZero() }), err
+}
+
+// enqueue lets a task start when there is room for it.
+func enqueue(tx *ledger.Tx, row ledger.Task) (ledger.Task, bool, error) {
+	moved, err := tx.Move(row.Seq, row.State, row.Attempt, ledger.Change{To: ledger.Queued, Attempt: row.Attempt})
+	if err != nil || !moved {
+		return row, false, err
+	}
+	row.State, row.Reasons, row.Until = ledger.Queued, nil, time.Time{}
+	return row, true, tx.Log(event(row, "task.queued", nil))
 }
 
 // hold makes a task wait, with a story only when the reasons are new.

@@ -35,6 +35,7 @@ type engine struct {
 	plays map[string]play
 	judge func(t envelope.Task, now time.Time) dispatch.Verdict
 	opts  dispatch.Options
+	ttl   time.Duration // of approvals; 0: for ever
 	log   journal
 	end   func() // stops serving; once more does nothing
 }
@@ -110,6 +111,8 @@ func (e *engine) functions() dispatch.Agents {
 		Reruns:  func(string) bool { return true },
 		Retries: func(string) int { return 1 },
 		Backoff: func(string) time.Duration { return time.Millisecond },
+
+		ApprovalTTL: func() time.Duration { return e.ttl },
 	}
 }
 

@@ -94,7 +94,7 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 		defer d.runs.finish(run)
 		outcome := run.conclude(d.agents.Recover(run.ctx, job))
 		d.queue.free(it)
-		d.finish(ctx, row, outcome)
+		d.finish(ctx, row, job.Terms, outcome)
 	})
 	return nil
 }

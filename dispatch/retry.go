@@ -53,6 +53,10 @@ func (d *Dispatcher) resubmit(ctx context.Context, last ledger.Task, raw []byte,
 	if len(v.Hold) > 0 {
 		row.State, row.Reasons, row.Until = ledger.Held, v.Hold, v.Until
 	}
+	asks := wantsApproval(row.Reasons)
+	if asks {
+		row.Until = earliest(row.Until, d.decisionDue(row, row.Received))
+	}
 	moved := false
 	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
 		moved = false
@@ -64,7 +68,11 @@ func (d *Dispatcher) resubmit(ctx context.Context, last ledger.Task, raw []byte,
 			return err
 		}
 		moved = true
-		return tx.Log(event(row, "task.resubmitted", with(by.data(), "of_revision", last.Revision)))
+		err = tx.Log(event(row, "task.resubmitted", with(by.data(), "of_revision", last.Revision)))
+		if err == nil && asks {
+			err = d.ask(tx, row, v, row.Received)
+		}
+		return err
 	})
 	return row, moved && err == nil, err
 }

@@ -124,6 +124,11 @@ func (d *Dispatcher) put(ctx context.Context, row ledger.Task, result []byte) er
 	if err == nil && bytes.Equal(there, result) {
 		return nil // put before a crash
 	}
+	return d.conflict(ctx, row)
+}
+
+// conflict remembers that a result which is not ours is in place.
+func (d *Dispatcher) conflict(ctx context.Context, row ledger.Task) error {
 	d.log(row).Warn().Str("file", resultFile(row)).Msg("a result that is not ours is in place; left alone")
 	return d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
 		return tx.Log(event(row, "result.conflict", map[string]any{"file": resultFile(row)}))

@@ -55,7 +55,7 @@ func (d *Dispatcher) attempt(ctx context.Context, it item) {
 			d.giveBack(ctx, row, it, outcome.Void)
 			return
 		}
-		d.finish(ctx, row, outcome)
+		d.finish(ctx, row, job.Terms, outcome)
 	})
 }
 
@@ -100,7 +100,11 @@ func (d *Dispatcher) prepare(ctx context.Context, seq int64) (ledger.Task, Job, 
 		return row, Job{}, err
 	}
 	verdict := d.judge(t, findings, time.Now())
-	if !verdict.Admit || len(verdict.Hold) > 0 {
+	cleared, err := d.cleared(ctx, row, verdict)
+	if err != nil {
+		return row, Job{}, err
+	}
+	if !cleared {
 		return row, Job{}, d.apply(ctx, row, t, verdict)
 	}
 	if answered, err := d.foreign(ctx, row); answered || err != nil {
@@ -109,6 +113,9 @@ func (d *Dispatcher) prepare(ctx context.Context, seq int64) (ledger.Task, Job, 
 	job := Job{
 		Task: t, Revision: row.Revision, Attempt: row.Attempt,
 		RunID: uuid.NewString(), Terms: verdict.Terms,
+	}
+	if wantsApproval(verdict.Hold) {
+		job.Digest = verdict.Digest
 	}
 	if err := d.makeRunDir(&job); err != nil {
 		return row, Job{}, err

@@ -66,6 +66,8 @@ func (c *config) check() error {
 		atLeast("retention.ledger", int64(c.Retention.Ledger), 0),
 		atLeast("retention.max_run_bytes", c.Retention.MaxRunBytes, 0),
 		mode("policy.approval", c.Policy.Approval),
+		atLeast("policy.approval_ttl", int64(c.Policy.ApprovalTTL), 0),
+		c.checkApprovers(),
 		mode("policy.budget", c.Policy.Budget),
 		mode("policy.change_window.mode", c.Policy.ChangeWindow.Mode),
 	}

@@ -22,6 +22,7 @@ type config struct {
 	Intake    intake       `mapstructure:"intake"`
 	Limits    limits       `mapstructure:"limits"`
 	Retention retention    `mapstructure:"retention"`
+	Approvers []approver   `mapstructure:"approvers"`
 	Policy    policyRules  `mapstructure:"policy"`
 	Agents    []agentEntry `mapstructure:"agents"`
 
@@ -61,9 +62,10 @@ type retention struct {
 }
 
 type policyRules struct {
-	Approval     string       `mapstructure:"approval"`
-	Budget       string       `mapstructure:"budget"`
-	ChangeWindow changeWindow `mapstructure:"change_window"`
+	Approval     string        `mapstructure:"approval"`
+	ApprovalTTL  time.Duration `mapstructure:"approval_ttl"`
+	Budget       string        `mapstructure:"budget"`
+	ChangeWindow changeWindow  `mapstructure:"change_window"`
 }
 
 type changeWindow struct {
@@ -128,10 +130,12 @@ func defaults(v *viper.Viper) {
 		"retention.ledger":                       2160 * time.Hour,
 		"retention.max_run_bytes":                0,
 		"policy.approval":                        "enforce",
+		"policy.approval_ttl":                    168 * time.Hour,
 		"policy.budget":                          "enforce",
 		"policy.change_window.mode":              "enforce",
 		"policy.change_window.exempt_task_types": []string{"execute_monitor", "advisory_*"},
 		"agents":                                 []any{},
+		"approvers":                              []any{},
 	} {
 		v.SetDefault(key, value)
 	}
@@ -235,6 +239,7 @@ func decodeConfig(v *viper.Viper) (config, error) {
 			whole,
 			mapstructure.StringToSliceHookFunc(","),
 			fillAgent,
+			fillApprover,
 		)
 	})
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 // later are keys of the design that this version cannot hold to. Taking them
 // in silence would be a promise; so they are refused by name.
 var later = map[string]string{
-	"approvers":      "approvals cannot be given yet; tasks that need one are held",
 	"policy.budgets": "day budgets are not kept yet",
 	"agents[].inbox": "pull agents are not served yet",
 }

@@ -62,12 +62,19 @@ func printCase(w io.Writer, f client.CaseFile) error {
 	if f.Why != "" {
 		fmt.Fprintf(w, "  why        %s\n", plain(f.Why))
 	}
+	printApproval(w, f.Asked)
 	for _, r := range f.Runs {
 		fmt.Fprintf(w, "  run %-2d     %s\n", r.Attempt, r.Dir)
 	}
 	fmt.Fprintln(w, "\nwhat happened")
 	for _, e := range f.Story {
 		fmt.Fprintf(w, "  %s  r%d  %-16s %s\n", stamp(e.Time), e.Revision, e.Kind, plain(string(e.Data)))
+	}
+	if f.Unshown != nil {
+		fmt.Fprintln(w, "\nanswer, which its requester was not shown")
+		if err := printResult(w, f.Unshown, false); err != nil {
+			return err
+		}
 	}
 	if f.Result == nil {
 		return nil

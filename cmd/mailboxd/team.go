@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
+	"mailboxd/internal/ledger"
 	"mailboxd/internal/policy"
 	"mailboxd/internal/runner"
 	"mailboxd/mailbox"
@@ -33,8 +35,9 @@ type team struct {
 
 // A roster is one reading of the configuration. It is never changed.
 type roster struct {
-	agents *agent.Agents
-	rules  policy.Rules
+	agents      *agent.Agents
+	rules       policy.Rules
+	approvalTTL time.Duration
 }
 
 // places are where a team works.
@@ -73,7 +76,7 @@ func (t *team) replace(cfg config) error {
 	if before != nil {
 		agents.Keep(before.agents)
 	}
-	t.current.Store(&roster{agents: agents, rules: cfg.rules()})
+	t.current.Store(&roster{agents: agents, rules: cfg.rules(), approvalTTL: cfg.Policy.ApprovalTTL})
 	if before != nil {
 		t.retiring.Go(func() { before.agents.Close(workerGrace) })
 	}
@@ -124,9 +127,7 @@ func (t *team) binding(id string) agent.Binding {
 func (t *team) functions() dispatch.Agents {
 	return dispatch.Agents{
 		Judge: t.judge,
-		Run: func(ctx context.Context, j dispatch.Job, started func(runner.Process)) dispatch.Outcome {
-			return dispatch.Outcome(t.agents().Run(ctx, agent.Job(j), started))
-		},
+		Run:   t.run,
 		Recover: func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
 			return dispatch.Outcome(t.agents().Recover(ctx, agent.Job(j)))
 		},
@@ -135,17 +136,40 @@ func (t *team) functions() dispatch.Agents {
 		Reruns:  func(id string) bool { return t.binding(id).Resend != agent.Refuse },
 		Retries: func(id string) int { return t.binding(id).Retries },
 		Backoff: func(id string) time.Duration { return t.binding(id).Backoff },
+
+		ApprovalTTL: func() time.Duration { return t.current.Load().approvalTTL },
 	}
+}
+
+// errChanged voids a run that somebody agreed to when it was another one.
+var errChanged = errors.New("the agent's command has changed since its run was approved")
+
+// run has an agent do a job. The configuration may have changed since the job
+// was judged: then what a person agreed to holds, and nothing is started.
+func (t *team) run(ctx context.Context, j dispatch.Job, started func(runner.Process)) dispatch.Outcome {
+	r := t.current.Load()
+	if a, ok := r.agents.Lookup(j.Task.Agent); ok && j.Digest != "" {
+		if digest(newPlan(j.Task, a.Binding(), j.Terms).Encode()) != j.Digest {
+			return dispatch.Outcome{Void: errChanged}
+		}
+	}
+	return dispatch.Outcome(r.agents.Run(ctx, agent.Job(j), started))
 }
 
 func (t *team) judge(task envelope.Task, now time.Time) dispatch.Verdict {
 	r := t.current.Load()
 	var subject *policy.Subject
+	var b agent.Binding
 	if a, ok := r.agents.Lookup(task.Agent); ok {
-		b := a.Binding()
+		b = a.Binding()
 		subject = &policy.Subject{Manifest: b.Manifest, Metered: b.Output == agent.Envelope || b.AllowUnmetered}
 	}
-	return dispatch.Verdict(policy.Decide(task, subject, r.rules, now))
+	v := policy.Decide(task, subject, r.rules, now)
+	if slices.Contains(v.Hold, ledger.Approval) {
+		v.Plan = newPlan(task, b, v.Terms).Encode()
+		v.Digest = digest(v.Plan)
+	}
+	return dispatch.Verdict(v)
 }
 
 // rules turns the configuration's words into policy's.

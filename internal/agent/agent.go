@@ -33,6 +33,7 @@ type Job struct {
 	Attempt  int    // 1 is the first
 	Dir      string // the run directory: absolute, existing, empty before the run; "" for a worker
 	RunID    string
+	Digest   string // what a person agreed to; nothing here depends on it
 	ledger.Terms
 }
 

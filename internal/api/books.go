@@ -74,6 +74,9 @@ func (b *Books) CaseFile(ctx context.Context, id envelope.ID) (client.CaseFile, 
 	if result, err := mailbox.ReadResult(b.Root, id); err == nil && jsontext.Value(result).IsValid() {
 		file.Result = result // anything else in its place is no result, and hides nothing of the rest
 	}
+	if file.Asked, file.Unshown, err = b.asked(ctx, revisions); err != nil {
+		return client.CaseFile{}, err
+	}
 	if file.Runs, err = b.runs(ctx, last); err != nil {
 		return client.CaseFile{}, err
 	}

@@ -58,10 +58,12 @@ type CaseFile struct {
 	Task    Task           `json:"task"` // the latest revision
 	Why     string         `json:"why,omitempty"`
 	Earlier []Task         `json:"earlier_revisions,omitempty"`
-	Request jsontext.Value `json:"request,omitempty"` // as it came; absent when it is too old to be kept
+	Request jsontext.Value `json:"request,omitempty"`   // as it came; absent when it is too old to be kept
+	Asked   []Approval     `json:"approvals,omitempty"` // what people were asked about it
 	Runs    []Run          `json:"runs,omitempty"`
 	Story   []Event        `json:"events"` // the first thousand, of all revisions
 	Result  jsontext.Value `json:"result,omitempty"`
+	Unshown jsontext.Value `json:"answer_not_shown,omitempty"` // it waits for a person, or one kept it back
 }
 
 // A Run is one attempt to have an agent do a task.

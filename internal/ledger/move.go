@@ -26,7 +26,8 @@ type Change struct {
 // Move changes a task that is in this state and attempt, and reports whether
 // it was. When somebody else was first nothing changes. A task that is Done
 // is over, and no Move finds it. A move to Done sets Finished, and a Result
-// its sum.
+// its sum. A Result that takes the place of one in Review leaves that with its
+// approval, where Withheld finds it.
 func (tx *Tx) Move(seq int64, from State, attempt int, c Change) (bool, error) {
 	moved, err := tx.move(seq, from, attempt, c)
 	if err != nil {
@@ -61,6 +62,11 @@ func (tx *Tx) move(seq int64, from State, attempt int, c Change) (bool, error) {
 		micros(finished), sum, seq, string(from), attempt)
 	if err != nil || !moved || c.Result == nil {
 		return moved, err
+	}
+	if from == Review {
+		if err := tx.keepAnswer(seq); err != nil {
+			return false, err
+		}
 	}
 	_, err = tx.exec("INSERT INTO results (task, body) VALUES (?, ?) ON CONFLICT (task) DO UPDATE SET body = excluded.body", seq, c.Result)
 	return err == nil, err

@@ -16,7 +16,11 @@ func (tx *Tx) DropBodies(before time.Time, afterSeq int64, limit int) (next int6
 	seqs, err := all(context.Background(), tx.write, one[int64], `SELECT r.task FROM requests r JOIN tasks t ON t.seq = r.task
 		WHERE r.task > ? AND finished < ? AND `+over+` ORDER BY r.task LIMIT ?`, afterSeq, before.UnixMicro(), limit)
 	for _, seq := range seqs {
-		for _, query := range []string{"DELETE FROM requests WHERE task = ?", "DELETE FROM results WHERE task = ?"} {
+		for _, query := range []string{
+			"DELETE FROM requests WHERE task = ?",
+			"DELETE FROM results WHERE task = ?",
+			"UPDATE approvals SET answer = NULL WHERE task = ? AND answer IS NOT NULL",
+		} {
 			if err == nil {
 				_, err = tx.exec(query, seq)
 			}

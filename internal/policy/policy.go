@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 )
@@ -33,6 +35,7 @@ type Verdict struct {
 	Until        time.Time         // when a held task is to be judged again; zero: when somebody acts
 	Findings     envelope.Findings // why it is refused, and warnings
 	Digest       string            // names what a person would agree to; not policy's to say
+	Plan         jsontext.Value    // and says it, an object
 	ledger.Terms                   // what it is admitted with
 }
 
@@ -141,13 +144,30 @@ func exempt(taskType string, patterns []string) bool {
 	})
 }
 
-// approval: what a person must agree to waits for one (AINL-17, AINL-48).
-// Nobody can agree yet, so the task waits rather than runs.
+// approval: what a person must agree to waits for one (AINL-17, AINL-48), and
+// for the one who is named (AINL-49).
 func approval(v *Verdict, t envelope.Task, agent *Subject, rules Rules, _ time.Time) {
-	standing := agent.Manifest != nil && agent.Manifest.RequiresApproval(t.Type)
-	if t.Approval != envelope.ApprovalNone || standing {
+	need := t.Approval
+	if agent.Manifest != nil && agent.Manifest.RequiresApproval(t.Type) {
+		need = before(need)
+	}
+	if need == envelope.ApprovalNone {
+		return
+	}
+	if rules.Approval == envelope.Enforce {
+		v.Approval, v.Approver = need, t.HumanApprover
+	}
+	if need != envelope.ApprovalPost || rules.Approval == envelope.Warn {
 		v.hold(rules.Approval, ledger.Approval, "approval_required", "a person should approve this task")
 	}
+}
+
+// before adds the approval before a run to what a request asks for.
+func before(need envelope.Approval) envelope.Approval {
+	if need == envelope.ApprovalPost || need == envelope.ApprovalBoth {
+		return envelope.ApprovalBoth
+	}
+	return envelope.ApprovalPre
 }
 
 // tools: a task uses what both its request and the manifest allow; a request

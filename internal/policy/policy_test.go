@@ -138,3 +138,35 @@ func TestTheZeroVerdictRefuses(t *testing.T) {
 		t.Error("a zero Verdict admits")
 	}
 }
+
+// AINL-17, AINL-48, AINL-49
+func TestTheStricterApprovalWinsAndNamesItsApprover(t *testing.T) {
+	standing := &policy.Subject{Manifest: &envelope.Manifest{ApprovalDefault: true}}
+	const none, pre, post, both = envelope.ApprovalNone, envelope.ApprovalPre, envelope.ApprovalPost, envelope.ApprovalBoth
+	for _, c := range []struct {
+		asked  envelope.Approval
+		agent  *policy.Subject
+		mode   envelope.Mode
+		want   envelope.Approval
+		held   bool
+		warned bool
+	}{
+		{none, &policy.Subject{}, envelope.Enforce, none, false, false},
+		{post, &policy.Subject{}, envelope.Enforce, post, false, false},
+		{both, &policy.Subject{}, envelope.Enforce, both, true, false},
+		{none, standing, envelope.Enforce, pre, true, false},
+		{post, standing, envelope.Enforce, both, true, false},
+		{both, standing, envelope.Enforce, both, true, false},
+		{post, &policy.Subject{}, envelope.Warn, none, false, true},
+		{both, standing, envelope.Warn, none, false, true},
+		{both, standing, envelope.Off, none, false, false},
+	} {
+		asks := task()
+		asks.Approval, asks.HumanApprover = c.asked, "ada"
+		v := policy.Decide(asks, c.agent, policy.Rules{Approval: c.mode}, noon)
+		named := v.Approver == "ada"
+		if !v.Admit || v.Approval != c.want || (len(v.Hold) > 0) != c.held || named != (c.want != none) || (len(v.Findings) > 0) != c.warned {
+			t.Errorf("Decide(%q, mode %d) = %+v; want %q, held %v, warned %v", c.asked, c.mode, v, c.want, c.held, c.warned)
+		}
+	}
+}

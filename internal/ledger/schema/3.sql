@@ -12,13 +12,15 @@ CREATE TABLE approvals (         -- what a person was asked for, and what came o
   task     INTEGER NOT NULL,
   stage    TEXT NOT NULL,        -- pre: before a run; post: before its result is shown
   digest   TEXT NOT NULL,        -- names what exactly it is about
+  plan     TEXT NOT NULL,        -- and says it, as a JSON object; '' after a run
   approver TEXT NOT NULL,        -- the only one who may; '' for anybody who may at all
   asked    INTEGER NOT NULL,
   expires  INTEGER,              -- NULL: never by itself
   decision TEXT NOT NULL,        -- '' while it is open
   decided  INTEGER,
   decider  TEXT NOT NULL,
-  note     TEXT NOT NULL
+  note     TEXT NOT NULL,
+  answer   BLOB                  -- the result that was not to be shown
 ) STRICT;
 
 CREATE INDEX approvals_task ON approvals (task);

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/client"
+	"mailboxd/internal/ledger"
+)
+
+// printApproval tells what a person is asked now, or said last.
+func printApproval(w io.Writer, asked []client.Approval) {
+	if len(asked) == 0 {
+		return
+	}
+	a := asked[len(asked)-1]
+	fmt.Fprintf(w, "  approval   %s\n", plain(sentence(a)))
+	if a.Plan == nil {
+		return
+	}
+	tools := "not said"
+	if a.Plan.Tools != nil {
+		tools = cmp.Or(strings.Join(a.Plan.Tools, ", "), "none")
+	}
+	fmt.Fprintf(w, "    command  %s\n", plain(commandLine(a.Plan.Command)))
+	fmt.Fprintf(w, "    file     %s\n", plain(cmp.Or(a.Plan.Executable, "there is none")))
+	fmt.Fprintf(w, "    in       %s\n", plain(cmp.Or(a.Plan.Cwd, "a directory of its own")))
+	fmt.Fprintf(w, "    tools    %s\n", plain(tools))
+	fmt.Fprintf(w, "    budget   %s\n", limitsOf(a.Plan.Budget))
+}
+
+// sentence says who is asked for what, or who said what.
+func sentence(a client.Approval) string {
+	matter := "to start it"
+	if a.Stage == envelope.ApprovalPost {
+		matter = "to show its answer"
+	}
+	switch ledger.Decision(a.Decision) {
+	case ledger.Undecided:
+		until := ""
+		if !a.Expires.IsZero() {
+			until = ", until " + stamp(a.Expires)
+		}
+		return fmt.Sprintf("%s: %s is asked%s", matter, cmp.Or(a.Approver, "any approver"), until)
+	case ledger.Approved, ledger.Denied:
+		said := ""
+		if a.Note != "" {
+			said = ": " + a.Note
+		}
+		return fmt.Sprintf("%s: %s by %s at %s%s", matter, a.Decision, a.Decider, stamp(a.Decided), said)
+	}
+	return fmt.Sprintf("%s: %s at %s, as %s", matter, a.Decision, stamp(a.Decided), a.Note)
+}
+
+// commandLine shows where each word of a command begins and ends.
+func commandLine(words []string) string {
+	line := make([]string, len(words))
+	for i, word := range words {
+		line[i] = word
+		if word == "" || strings.ContainsAny(word, " \t\n\"'\\") {
+			line[i] = strconv.Quote(word)
+		}
+	}
+	return strings.Join(line, " ")
+}
+
+func limitsOf(b envelope.Budget) string {
+	var limits []string
+	if b.Tokens != nil {
+		limits = append(limits, fmt.Sprintf("%d tokens", *b.Tokens))
+	}
+	if b.USDCents != nil {
+		limits = append(limits, fmt.Sprintf("%d US cents", *b.USDCents))
+	}
+	return cmp.Or(strings.Join(limits, ", "), "none given")
+}

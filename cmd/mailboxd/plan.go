@@ -1,0 +1,46 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/agent"
+	"mailboxd/internal/client"
+	"mailboxd/internal/ledger"
+)
+
+// newPlan is what a person agrees to who approves that an agent begins a task
+// with some terms.
+func newPlan(t envelope.Task, b agent.Binding, terms ledger.Terms) client.Plan {
+	p := client.Plan{Request: t.Hash, Command: b.Command, Cwd: b.Cwd, Tools: terms.Tools, Budget: terms.Budget}
+	if b.Worker != nil {
+		p.Command = b.Worker.Command
+	}
+	if len(p.Command) > 0 {
+		p.Executable = executable(p.Command[0])
+	}
+	return p
+}
+
+// executable returns the file that a command means, links resolved.
+func executable(command string) string {
+	path, err := exec.LookPath(command)
+	if err != nil {
+		return ""
+	}
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		return resolved
+	}
+	return path
+}
+
+// digest names a plan, so that two are the same when their names are.
+func digest(plan jsontext.Value) string {
+	sum := sha256.Sum256(plan)
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"mailboxd/dispatch"
+	"mailboxd/envelope"
+	"mailboxd/internal/agent"
+	"mailboxd/internal/ledger"
+	"mailboxd/internal/runner"
+)
+
+func TestAPlanIsNamedByAllThatAPersonAgreesTo(t *testing.T) {
+	tokens := int64(3000)
+	task := envelope.Task{Hash: "h1"}
+	binding := agent.Binding{Command: []string{"/bin/sh", "{{.TaskFile}}"}, Cwd: "/src"}
+	terms := ledger.Terms{Tools: []string{"http"}, Budget: envelope.Budget{Tokens: &tokens}}
+	names := []string{digest(newPlan(task, binding, terms).Encode())}
+	if again := digest(newPlan(task, binding, terms).Encode()); again != names[0] {
+		t.Errorf("the same plan is named %s and %s", names[0], again)
+	}
+	fewer := int64(2999)
+	for what, change := range map[string]func(*envelope.Task, *agent.Binding, *ledger.Terms){
+		"the request": func(t *envelope.Task, _ *agent.Binding, _ *ledger.Terms) { t.Hash = "h2" },
+		"an argument": func(_ *envelope.Task, b *agent.Binding, _ *ledger.Terms) { b.Command = []string{"/bin/sh", "-c"} },
+		"its division": func(_ *envelope.Task, b *agent.Binding, _ *ledger.Terms) {
+			b.Command = []string{"/bin/sh {{.TaskFile}}"}
+		},
+		"the executable": func(_ *envelope.Task, b *agent.Binding, _ *ledger.Terms) {
+			b.Command = []string{"/bin/ls", "{{.TaskFile}}"}
+		},
+		"the directory": func(_ *envelope.Task, b *agent.Binding, _ *ledger.Terms) { b.Cwd = "/" },
+		"the worker": func(_ *envelope.Task, b *agent.Binding, _ *ledger.Terms) {
+			b.Worker = &agent.Worker{Command: []string{"w"}}
+		},
+		"the tools":     func(_ *envelope.Task, _ *agent.Binding, terms *ledger.Terms) { terms.Tools = []string{} },
+		"no tools said": func(_ *envelope.Task, _ *agent.Binding, terms *ledger.Terms) { terms.Tools = nil },
+		"the budget":    func(_ *envelope.Task, _ *agent.Binding, terms *ledger.Terms) { terms.Budget.Tokens = &fewer },
+		"no budget":     func(_ *envelope.Task, _ *agent.Binding, terms *ledger.Terms) { terms.Budget = envelope.Budget{} },
+	} {
+		task, binding, terms := task, binding, terms
+		change(&task, &binding, &terms)
+		name := digest(newPlan(task, binding, terms).Encode())
+		if slices.Contains(names, name) {
+			t.Errorf("with another %s the plan has the name of another one", what)
+		}
+		names = append(names, name)
+	}
+}
+
+func TestACommandThatNobodyApprovedIsNotStarted(t *testing.T) {
+	started := 0
+	agents, err := agent.New([]agent.Binding{{ID: "a", Command: []string{"/bin/true"}}}, agent.Options{
+		Run: func(context.Context, runner.Spec, func(runner.Process)) (runner.Exit, error) {
+			started++
+			return runner.Exit{}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	team := &team{}
+	team.current.Store(&roster{agents: agents})
+	job := dispatch.Job{Task: envelope.Task{ID: "t1", Agent: "a", Hash: "h"}, Dir: t.TempDir()}
+	agreed := func(command string) string {
+		return digest(newPlan(job.Task, agent.Binding{Command: []string{command}}, job.Terms).Encode())
+	}
+	job.Digest = agreed("/bin/false")
+	if o := team.run(t.Context(), job, nil); o.Void == nil || started != 0 {
+		t.Errorf("run(agreed to another command) = %+v, started %d times; want it void", o, started)
+	}
+	job.Digest = agreed("/bin/true")
+	if o := team.run(t.Context(), job, nil); o.Void != nil || started != 1 {
+		t.Errorf("run(agreed to) = %+v, started %d times; want it run", o, started)
+	}
+}

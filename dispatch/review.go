@@ -1,0 +1,121 @@
+package dispatch
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+	"mailboxd/internal/runner"
+)
+
+// reviewed reports whether a person has to agree before an outcome is shown:
+// when the task's terms say so, and an agent may have had a part in it.
+func reviewed(terms ledger.Terms, o Outcome) bool {
+	nobodyRan := o.Result.Status == envelope.Rejected && o.Exit.Started.IsZero() && o.Exit.Cause != runner.Lost
+	return (terms.Approval == envelope.ApprovalPost || terms.Approval == envelope.ApprovalBoth) && !nobodyRan
+}
+
+// askAfter asks a person to agree that a result is shown. The deadline of the
+// task is for its run, and a review may outlive it: only the time that a
+// question stands counts.
+func (d *Dispatcher) askAfter(tx *ledger.Tx, row ledger.Task, terms ledger.Terms, c ledger.Change) error {
+	sum := sha256.Sum256(c.Result)
+	return question(tx, row, ledger.Consent{
+		Stage: envelope.ApprovalPost, Digest: hex.EncodeToString(sum[:]), Approver: terms.Approver,
+		Asked: time.Now(), Expires: c.Until,
+	})
+}
+
+// reconsiderReview ends a review of which nobody has said anything in time, and
+// remembers a result file that somebody placed meanwhile: it is left alone, and
+// not taken for the answer, or an agent could do without the review (AINL-85).
+func (d *Dispatcher) reconsiderReview(ctx context.Context, row ledger.Task) error {
+	if d.Box.HasResult(row.ID) {
+		if _, untold := d.held.remove(row.Seq); untold {
+			if err := d.conflict(ctx, row); err != nil {
+				return err
+			}
+		}
+	}
+	if row.Until.IsZero() || time.Now().Before(row.Until) {
+		d.alarms.set(row.Seq, row.Until)
+		return nil
+	}
+	q, err := d.about(ctx, row)
+	if err != nil {
+		return err
+	}
+	next, moved := row, false
+	err = d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
+		next, moved = row, false
+		c, asked, err := tx.Consent(row.Seq, envelope.ApprovalPost)
+		if err != nil || !asked || c.Decision != ledger.Undecided {
+			return err
+		}
+		if err := conclude(tx, row, c, ledger.Expired, time.Now(), "nobody decided in time"); err != nil {
+			return err
+		}
+		why := unheard(c).Findings[0].Message
+		next, moved, err = d.endReview(tx, row, q, ledger.Expired, envelope.ApprovalExpired, why)
+		return err
+	})
+	if err == nil && moved {
+		d.proceed(ctx, next)
+	}
+	return err
+}
+
+// endReview ends a task in review: with the result it has when a person agreed,
+// and else with one that says why that is not shown.
+func (d *Dispatcher) endReview(tx *ledger.Tx, row ledger.Task, q matter, to ledger.Decision, kind envelope.Kind, why string) (ledger.Task, bool, error) {
+	change := ledger.Change{To: ledger.Done}
+	if to != ledger.Approved {
+		change.Status, change.Kind = envelope.Failed, kind
+		change.Result = withheld(q, change.Status, kind, why)
+	}
+	moved, err := tx.Move(row.Seq, ledger.Review, row.Attempt, change)
+	if err != nil || !moved {
+		return row, false, err
+	}
+	row.State, row.Until = ledger.Done, time.Time{}
+	if to != ledger.Approved {
+		row.Status, row.Kind = change.Status, change.Kind
+	}
+	return row, true, nil
+}
+
+// withheld is the result of a task whose answer is not to be shown. What the
+// run cost and when it was stays, for that is ours to say.
+func withheld(q matter, status envelope.Status, kind envelope.Kind, why string) []byte {
+	was, _ := envelope.DecodeResult(q.result)
+	r := envelope.Result{
+		TaskID: q.task.ID, AgentID: q.task.Agent, Status: status,
+		Output:     envelope.Output{Summary: "The agent's answer is not shown: " + why, Extra: enforcement(was.Output.Extra)},
+		Cost:       was.Cost,
+		Time:       was.Time,
+		Error:      envelope.Error{Kind: kind, Message: why},
+		Provenance: was.Provenance,
+	}
+	return r.Encode()
+}
+
+// enforcement keeps of an output who held which control, and nothing else.
+func enforcement(extra jsontext.Value) jsontext.Value {
+	var said struct {
+		Levels jsontext.Value `json:"enforcement,omitzero"`
+	}
+	if len(extra) == 0 || json.Unmarshal(extra, &said) != nil || said.Levels == nil {
+		return nil
+	}
+	kept, err := json.Marshal(said)
+	if err != nil {
+		return nil
+	}
+	return kept
+}

@@ -1,0 +1,239 @@
+package dispatch_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"mailboxd/dispatch"
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+	"mailboxd/internal/runner"
+	"mailboxd/mailbox"
+)
+
+// inReview starts an engine with a task whose result waits for a person.
+func inReview(t *testing.T) *engine {
+	t.Helper()
+	e := newEngine(t)
+	e.judge = asking("plan", envelope.ApprovalPost)
+	e.start()
+	e.send("t1", "quick", `"callback":{"queue":"answers"}`)
+	e.await("t1", ledger.Review)
+	return e
+}
+
+// wantNothingShown fails the test when anybody can see an answer.
+func (e *engine) wantNothingShown(id string) {
+	e.t.Helper()
+	if got := e.result(id); got != "" {
+		e.t.Errorf("results/ has %s; want nothing before a person has agreed", got)
+	}
+	if _, err := os.Stat(filepath.Join(e.parts.Box.Path(), "queues")); err == nil {
+		e.t.Error("the callback was made before a person has agreed")
+	}
+}
+
+// wantWithheld fails the test when the answer of quick is shown, or lost.
+func (e *engine) wantWithheld(id string) {
+	e.t.Helper()
+	if got := e.result(id); strings.Contains(got, "done, revision") {
+		e.t.Errorf("result of %s = %s; want the answer not shown", id, got)
+	}
+	kept, err := e.parts.Ledger.Withheld(e.t.Context(), e.row(id).Seq)
+	if err != nil || !strings.Contains(string(kept), "done, revision") {
+		e.t.Errorf("Withheld(%s) = %s, %v; want the answer kept", id, kept, err)
+	}
+}
+
+func TestAResultInReviewIsShownWhenAPersonAgrees(t *testing.T) {
+	e := inReview(t)
+	e.wantNothingShown("t1")
+	e.restart()
+	e.wantNothingShown("t1")
+	wantState(t, e.Retry(t.Context(), "t1", me), "it is in review")
+	e.must(e.Approve(t.Context(), "t1", ada, ""))
+	row := e.await("t1", ledger.Done)
+	if row.Status != envelope.OK || row.Attempt != 1 {
+		t.Errorf("t1 = %s, attempt %d; want ok, 1", row.Status, row.Attempt)
+	}
+	e.wantResult("t1", "done, revision 1")
+	line, err := os.ReadFile(filepath.Join(e.parts.Box.Path(), "queues", "answers.jsonl"))
+	if err != nil || strings.Count(string(line), "\n") != 1 {
+		t.Errorf("callback = %q, %v; want one line", line, err)
+	}
+	e.wantDecisions("t1", ledger.Approved)
+	if c := e.asked("t1")[0]; c.Stage != envelope.ApprovalPost || c.Digest != row.ResultSum {
+		t.Errorf("asked was %+v; want it about the result %s", c, row.ResultSum)
+	}
+}
+
+func TestADeniedAnswerIsNotShownAndNotLost(t *testing.T) {
+	e := inReview(t)
+	e.must(e.Deny(t.Context(), "t1", ada, "names names"))
+	row := e.await("t1", ledger.Done)
+	if row.Status != envelope.Failed || row.Kind != envelope.ApprovalDenied {
+		t.Errorf("t1 = %s (%s); want error (approval_denied)", row.Status, row.Kind)
+	}
+	e.wantResult("t1", `"error"`, `"approval_denied"`, "denied by ada: names names")
+	e.wantWithheld("t1")
+}
+
+func TestAReviewThatNobodyMakesEndsInTimeAlsoOverARestart(t *testing.T) {
+	e := newEngine(t)
+	e.judge = asking("plan", envelope.ApprovalPost)
+	e.ttl = 200 * time.Millisecond
+	e.start()
+	e.send("t1", "quick")
+	e.await("t1", ledger.Review)
+	e.restart()
+	row := e.await("t1", ledger.Done)
+	if row.Status != envelope.Failed || row.Kind != envelope.ApprovalExpired {
+		t.Errorf("t1 = %s (%s); want error (approval_expired)", row.Status, row.Kind)
+	}
+	e.wantResult("t1", `"approval_expired"`, "nobody approved it by")
+	e.wantWithheld("t1")
+	e.wantDecisions("t1", ledger.Expired)
+}
+
+func TestAReviewOutlivesTheDeadlineOfTheRun(t *testing.T) {
+	e := newEngine(t)
+	e.judge = asking("plan", envelope.ApprovalPost)
+	e.start()
+	soon := time.Now().Add(100 * time.Millisecond)
+	e.plays["late"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+		<-time.After(time.Until(soon))
+		return answer(j, "done")
+	}
+	e.send("t1", "late", `"deadline":"`+soon.Format(time.RFC3339Nano)+`"`)
+	e.await("t1", ledger.Review)
+	e.Rejudge()
+	e.must(e.Approve(t.Context(), "t1", ada, ""))
+	e.await("t1", ledger.Done)
+	e.wantResult("t1", "done, revision 1")
+}
+
+func TestCancelInReviewShowsNoAnswer(t *testing.T) {
+	e := inReview(t)
+	e.must(e.Cancel(t.Context(), "t1", me))
+	if row := e.await("t1", ledger.Done); row.Status != envelope.Stopped || row.Kind != envelope.Cancelled {
+		t.Errorf("t1 = %s (%s); want cancelled", row.Status, row.Kind)
+	}
+	e.wantResult("t1", "cancelled by ada: looks wrong")
+	e.wantWithheld("t1")
+	e.wantDecisions("t1", ledger.Void)
+}
+
+func TestARunThatIsCancelledShowsNoAnswerWithoutReview(t *testing.T) {
+	e := newEngine(t)
+	e.judge = asking("plan", envelope.ApprovalPost)
+	e.start()
+	e.send("t1", "slow")
+	e.await("t1", ledger.Running)
+	e.must(e.Cancel(t.Context(), "t1", me))
+	if row := e.await("t1", ledger.Done); row.Status != envelope.Stopped {
+		t.Errorf("t1 = %s (%s); want cancelled", row.Status, row.Kind)
+	}
+}
+
+func TestARevisionBehindAReviewWaitsForItsEnd(t *testing.T) {
+	e := inReview(t)
+	e.send("t1", "quick", `"metadata":{"n":2}`)
+	if row := e.row("t1"); row.Revision != 2 || row.State != ledger.Received {
+		t.Fatalf("revision %d is %s; want 2, received", row.Revision, row.State)
+	}
+	e.must(e.Approve(t.Context(), "t1", ada, "")) // the one in review, for the other is not asked about
+	e.await("t1", ledger.Review)
+	if old, err := e.parts.State.History("t1", 1); err != nil || !strings.Contains(string(old), "done, revision 1") {
+		t.Errorf("history = %s, %v; want the first result", old, err)
+	}
+	e.must(e.Approve(t.Context(), "t1", ada, ""))
+	e.await("t1", ledger.Done)
+	e.wantResult("t1", "done, revision 2")
+}
+
+func TestAResultPlacedInReviewIsNotTakenForTheAnswer(t *testing.T) {
+	e := inReview(t)
+	forged := `{"schema_version":"1.0","task_id":"t1","agent_id":"quick","status":"ok","output":{"summary":"forged","actions":[]}}`
+	e.must(os.WriteFile(filepath.Join(e.parts.Box.ResultsDir(), "t1.json"), []byte(forged), 0o600))
+	e.Look(t.Context())
+	e.Look(t.Context())
+	e.wantEvent("t1", "result.conflict")
+	if row := e.row("t1"); row.State != ledger.Review {
+		t.Errorf("t1 is %s; want it in review still", row.State)
+	}
+	e.must(e.Deny(t.Context(), "t1", ada, ""))
+	e.await("t1", ledger.Done)
+	e.wantResult("t1", "forged") // it stays in place; ours is in the ledger
+	if kinds, _ := e.story("t1"); slices.Contains(kinds, "result.adopted") {
+		t.Errorf("story = %v; want nothing adopted", kinds)
+	}
+}
+
+func TestATaskForWhichNothingRanNeedsNoReview(t *testing.T) {
+	e := newEngine(t)
+	e.judge = asking("plan", envelope.ApprovalPost)
+	e.plays["absent"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+		return dispatch.Outcome{Exit: runner.Exit{Code: -1}, Result: envelope.Result{
+			TaskID: j.Task.ID, Status: envelope.Rejected, Error: envelope.Error{Kind: envelope.SpawnFailed},
+		}}
+	}
+	e.start()
+	e.send("t1", "absent")
+	e.await("t1", ledger.Done)
+	e.wantResult("t1", `"rejected"`, `"agent_spawn_failed"`)
+}
+
+func TestBothAsksBeforeAndAfter(t *testing.T) {
+	e := newEngine(t)
+	e.judge = asking("plan", envelope.ApprovalBoth)
+	e.start()
+	e.send("t1", "quick", `"human_approver":"ada"`)
+	e.must(e.Approve(t.Context(), "t1", ada, "start"))
+	e.await("t1", ledger.Review)
+	wantForbidden(t, e.Approve(t.Context(), "t1", eve, ""), "only ada")
+	e.must(e.Approve(t.Context(), "t1", ada, "show"))
+	e.await("t1", ledger.Done)
+	e.wantDecisions("t1", ledger.Approved, ledger.Approved)
+	kinds, _ := e.story("t1")
+	want := []string{
+		"task.accepted", "approval.asked", "approval.approved", "task.queued", "task.started",
+		"task.finished", "approval.asked", "approval.refused", "approval.approved",
+	}
+	if !slices.Equal(kinds, want) {
+		t.Errorf("story = %v; want %v", kinds, want)
+	}
+}
+
+// A run that is found at the start ends under the terms it was begun with.
+func TestARunOfAnEarlierDaemonIsReviewedToo(t *testing.T) {
+	parts := places(t)
+	row := remember(t, parts.Ledger, ledger.Task{ID: "x", Revision: 1, State: ledger.Held, Attempt: 0})
+	err := parts.Ledger.Update(t.Context(), func(tx *ledger.Tx) error {
+		if _, err := tx.Move(row.Seq, ledger.Held, 0, ledger.Change{To: ledger.Running, Attempt: 1}); err != nil {
+			return err
+		}
+		return tx.StartRun(ledger.Run{Task: row.Seq, Attempt: 1, ID: "run", Intent: time.Now(), Boot: runner.Boot(),
+			Terms: ledger.Terms{Approval: envelope.ApprovalPost, Approver: "ada"}})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := serve(t, parts, obliging(make(chan dispatch.Job, 9)), 1)
+	d.Look(t.Context()) // which waits until the run was found
+	if err := d.Idle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantState(t, d.Release(t.Context(), "x", me), "it is in review")
+	wantForbidden(t, d.Approve(t.Context(), "x", eve, ""), "only ada")
+	if err := d.Approve(t.Context(), "x", ada, ""); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := mailbox.ReadResult(parts.Box.Path(), "x"); err != nil || !strings.Contains(string(text), `"ok"`) {
+		t.Errorf("result = %s, %v; want the answer", text, err)
+	}
+}

@@ -1,0 +1,52 @@
+package api
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/internal/client"
+	"mailboxd/internal/ledger"
+)
+
+// asked returns what people were asked about a task: about its latest revision,
+// or about the one in review that this waits behind. With it comes the answer
+// that its requester was not shown, if there is one.
+func (b *Books) asked(ctx context.Context, revisions []ledger.Task) (list []client.Approval, unshown jsontext.Value, err error) {
+	row := revisions[len(revisions)-1]
+	for _, r := range revisions {
+		if r.State == ledger.Review {
+			row = r
+		}
+	}
+	consents, err := b.Memory.Approvals(ctx, row.Seq)
+	if err != nil || len(consents) == 0 {
+		return nil, nil, err
+	}
+	for _, c := range consents {
+		list = append(list, approvalOf(row.Revision, c))
+	}
+	read := b.Memory.Withheld
+	if row.State == ledger.Review {
+		read = b.Memory.Result
+	}
+	answer, err := read(ctx, row.Seq)
+	if errors.Is(err, ledger.ErrUnknown) {
+		return list, nil, nil
+	}
+	return list, answer, err
+}
+
+func approvalOf(revision int, c ledger.Consent) client.Approval {
+	a := client.Approval{
+		Revision: revision, Stage: c.Stage, Digest: c.Digest, Approver: c.Approver, Asked: c.Asked, Expires: c.Expires,
+		Decision: string(c.Decision), Decided: c.Decided, Decider: c.Decider, Note: c.Note,
+	}
+	var plan client.Plan
+	if c.Plan != nil && json.Unmarshal(c.Plan, &plan) == nil { // one of another version may say something else
+		a.Plan = &plan
+	}
+	return a
+}

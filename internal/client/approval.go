@@ -1,0 +1,47 @@
+package client
+
+import (
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/envelope"
+)
+
+// An Approval is what a person was asked about a task, and what came of it.
+type Approval struct {
+	Revision int               `json:"revision"`           // which one it is about
+	Stage    envelope.Approval `json:"stage"`              // pre: its start; post: showing its answer
+	Digest   string            `json:"digest"`             // names what exactly it is about
+	Plan     *Plan             `json:"plan,omitempty"`     // and says it, for a start
+	Approver string            `json:"approver,omitempty"` // the only one who may decide; absent for any approver
+	Asked    time.Time         `json:"asked_at"`
+	Expires  time.Time         `json:"expires_at,omitzero"` // absent: it stands for ever
+	Decision string            `json:"decision,omitempty"`  // approved, denied, expired or void; absent while it is open
+	Decided  time.Time         `json:"decided_at,omitzero"`
+	Decider  string            `json:"decided_by,omitempty"`
+	Note     string            `json:"note,omitempty"`
+}
+
+// A Plan is what a person agrees to before a run: this request, to be done by
+// this command with these limits. What changes from one attempt to the next is
+// not part of it.
+type Plan struct {
+	Request    string          `json:"request"`    // the envelope's hash
+	Command    []string        `json:"command"`    // as it is configured, its templates not filled in
+	Executable string          `json:"executable"` // the file that its first word means; "" when there is none
+	Cwd        string          `json:"cwd"`        // "" for a directory of the run's own
+	Tools      []string        `json:"tools"`      // null: nobody said
+	Budget     envelope.Budget `json:"budget"`
+}
+
+// Encode returns the plan as JSON, the same bytes for the same plan. It never
+// fails: a plan is text and numbers, and a path may be any bytes.
+func (p Plan) Encode() jsontext.Value {
+	text, err := json.Marshal(p, json.FormatNilSliceAsNull(true), jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		panic("encode plan: " + err.Error())
+	}
+	return text
+}

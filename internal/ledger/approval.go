@@ -1,0 +1,123 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/envelope"
+)
+
+// A Decision is what came of asking a person. The zero value is Undecided.
+type Decision string
+
+// The decisions.
+const (
+	Undecided Decision = ""         // nobody has said anything
+	Approved  Decision = "approved" // go on
+	Denied    Decision = "denied"   // do not
+	Expired   Decision = "expired"  // nobody said so in time, or it was not made use of in time
+	Void      Decision = "void"     // it was about something else than what would happen now
+)
+
+// A Consent is one approval that was asked for, and what came of it. Times are
+// in UTC, to the microsecond.
+type Consent struct {
+	Seq      int64             // Ask gives it
+	Task     int64             // the task's Seq
+	Stage    envelope.Approval // ApprovalPre: before it starts; ApprovalPost: before its result is shown
+	Digest   string            // names what exactly it is about
+	Plan     jsontext.Value    // and says it, an object; nil after a run, where the result does
+	Approver string            // the only one who may decide; "": anybody who may at all
+	Asked    time.Time
+	Expires  time.Time // zero: never by itself
+
+	Decision Decision
+	Decided  time.Time // zero while it is open
+	Decider  string    // the name with which a person decided; "" when nobody did
+	Note     string    // what they, or we, said about it
+}
+
+const consentColumns = "seq, task, stage, digest, plan, approver, asked, expires, decision, decided, decider, note"
+
+func scanConsent(r row) (c Consent, err error) {
+	err = r.Scan(&c.Seq, &c.Task, &c.Stage, &c.Digest, (*[]byte)(&c.Plan), &c.Approver, stamp{&c.Asked}, stamp{&c.Expires},
+		&c.Decision, stamp{&c.Decided}, &c.Decider, &c.Note)
+	if len(c.Plan) == 0 {
+		c.Plan = nil
+	}
+	return c, err
+}
+
+// Ask remembers that a person is asked from now on: Task to Expires of c.
+func (tx *Tx) Ask(c Consent) error {
+	_, err := tx.exec(`INSERT INTO approvals (task, stage, digest, plan, approver, asked, expires, decision, decider, note)
+		VALUES (?, ?, ?, ?, ?, ?, ?, '', '', '')`,
+		c.Task, string(c.Stage), c.Digest, string(c.Plan), c.Approver, c.Asked.UnixMicro(), micros(c.Expires))
+	if err != nil {
+		return fmt.Errorf("ask for approval of task %d: %w", c.Task, err)
+	}
+	return nil
+}
+
+// Decide remembers what came of the consent with c's Seq: Decision, Decided,
+// Decider, Note and Expires of c. It reports whether the decision before was
+// from; when somebody else was first nothing changes.
+func (tx *Tx) Decide(from Decision, c Consent) (bool, error) {
+	decided, err := tx.change(`UPDATE approvals SET decision = ?, decided = ?, decider = ?, note = ?, expires = ?
+		WHERE seq = ? AND decision = ?`,
+		string(c.Decision), micros(c.Decided), c.Decider, c.Note, micros(c.Expires), c.Seq, string(from))
+	if err != nil {
+		return false, fmt.Errorf("decide approval %d of task %d: %w", c.Seq, c.Task, err)
+	}
+	return decided, nil
+}
+
+const consentQuery = "SELECT " + consentColumns + " FROM approvals WHERE task = ? AND stage = ? ORDER BY seq DESC LIMIT 1"
+
+// Consent returns what was asked last about a revision at a stage, and whether
+// anything was.
+func (tx *Tx) Consent(task int64, stage envelope.Approval) (Consent, bool, error) {
+	c, ok, err := first(context.Background(), tx.write, scanConsent, consentQuery, task, string(stage))
+	if err != nil {
+		return Consent{}, false, fmt.Errorf("look up approval of task %d: %w", task, err)
+	}
+	return c, ok, nil
+}
+
+// Consent returns what was asked last about a revision at a stage, and whether
+// anything was.
+func (r *Reader) Consent(ctx context.Context, task int64, stage envelope.Approval) (Consent, bool, error) {
+	c, ok, err := first(ctx, r.read, scanConsent, consentQuery, task, string(stage))
+	if err != nil {
+		return Consent{}, false, fmt.Errorf("look up approval of task %d: %w", task, err)
+	}
+	return c, ok, nil
+}
+
+// Approvals returns everything that was asked about the revision with this
+// Seq, the first one first.
+func (r *Reader) Approvals(ctx context.Context, task int64) ([]Consent, error) {
+	list, err := all(ctx, r.read, scanConsent, "SELECT "+consentColumns+" FROM approvals WHERE task = ? ORDER BY seq", task)
+	if err != nil {
+		return nil, fmt.Errorf("list approvals of task %d: %w", task, err)
+	}
+	return list, nil
+}
+
+// Withheld returns the result of the revision with this Seq that a person did
+// not let out; ErrUnknown when there is none, or it is not kept any more.
+func (r *Reader) Withheld(ctx context.Context, task int64) ([]byte, error) {
+	answer, ok, err := first(ctx, r.read, one[[]byte],
+		"SELECT answer FROM approvals WHERE task = ? AND answer IS NOT NULL ORDER BY seq DESC LIMIT 1", task)
+	return known(answer, ok, err, "read withheld result of task", task)
+}
+
+// keepAnswer puts the result of a task in review with what was asked about it.
+func (tx *Tx) keepAnswer(task int64) error {
+	_, err := tx.exec(`UPDATE approvals SET answer = (SELECT body FROM results WHERE task = ?1)
+		WHERE seq = (SELECT max(seq) FROM approvals WHERE task = ?1 AND stage = 'post')`, task)
+	return err
+}
