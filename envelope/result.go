@@ -29,9 +29,10 @@ type Result struct {
 
 // An Output is what was found out and done.
 type Output struct {
-	Summary string
-	Actions []Action
-	Extra   jsontext.Value // further fields of the agent's own, an object; nil for none
+	Summary     string
+	Actions     []Action
+	Enforcement Levels         // who held which control; only mailboxd says it, nil when it does not
+	Extra       jsontext.Value // further fields of the agent's own, an object; nil for none
 }
 
 // An Action is one step an agent took or proposes (AINL-66).

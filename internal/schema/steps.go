@@ -7,9 +7,9 @@ import (
 )
 
 // maxSteps is how much one check may do. A schema that branches and calls
-// itself can take two to the power of the answer's depth; this is about a
+// itself can take two to the power of the answer's depth; this is less than a
 // second.
-const maxSteps = 500_000
+const maxSteps = 200_000
 
 var errTooManySteps = errors.New("it takes too long to hold it against the schema")
 
