@@ -64,9 +64,15 @@ type Review struct {
 	Reason   string
 }
 
-// Ask notes one more reason to look; an agent's own wish is never lowered.
+// Ask adds a reason why a person has to look; an agent's own wish is never
+// lowered.
 func (r *Review) Ask(reason string) {
 	r.Required = true
+	r.Note(reason)
+}
+
+// Note adds something to say to whoever looks, but does not ask anybody to.
+func (r *Review) Note(reason string) {
 	switch {
 	case r.Reason == "":
 		r.Reason = reason
