@@ -66,7 +66,7 @@ func (d *Dispatcher) cancelOne(ctx context.Context, row ledger.Task, by By) (boo
 		return false, err
 	}
 	why := (&CancelError{by}).Error()
-	result := unrun(t, envelope.Stopped, envelope.Cancelled, why, time.Now())
+	result := unrun(t, envelope.Stopped, envelope.Cancelled, why, nil, time.Now())
 	change := ledger.Change{To: ledger.Done, Status: envelope.Stopped, Kind: envelope.Cancelled, Result: result}
 	next, moved, err := d.change(ctx, row, change, event(row, "task.cancelled", by.data()))
 	if err != nil || !moved {

@@ -41,7 +41,7 @@ func (d *Dispatcher) read(lines []mailbox.Line) []*claim {
 			c := &claim{line: line, task: piece.Task, now: time.Now()}
 			c.verdict = d.doubt(piece.Task, d.judge(piece.Task, piece.Findings, c.now))
 			if !c.verdict.Admit && c.task.ID != "" {
-				c.refusal = newRefusal(c.task, c.verdict.Findings, c.now, false)
+				c.refusal = newRefusal(c.task, c.verdict, c.now, false)
 			}
 			claims = append(claims, c)
 		}

@@ -199,7 +199,7 @@ func (d *Dispatcher) refuse(ctx context.Context, row ledger.Task, t envelope.Tas
 	}
 	runs, err := d.Ledger.Runs(ctx, row.Seq)
 	ran := slices.ContainsFunc(runs, func(r ledger.Run) bool { return !r.Started.IsZero() })
-	return newRefusal(t, v.Findings, time.Now(), ran), err
+	return newRefusal(t, v, time.Now(), ran), err
 }
 
 // hold makes a task wait, with a story only when the reasons are new.

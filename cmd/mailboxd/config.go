@@ -64,6 +64,7 @@ type policyRules struct {
 	Approval     string       `mapstructure:"approval"`
 	Budget       string       `mapstructure:"budget"`
 	ChangeWindow changeWindow `mapstructure:"change_window"`
+	Schemas      string       `mapstructure:"schemas"`
 }
 
 type changeWindow struct {
@@ -131,6 +132,7 @@ func defaults(v *viper.Viper) {
 		"policy.budget":                          "enforce",
 		"policy.change_window.mode":              "enforce",
 		"policy.change_window.exempt_task_types": []string{"execute_monitor", "advisory_*"},
+		"policy.schemas":                         "",
 		"agents":                                 []any{},
 	} {
 		v.SetDefault(key, value)
@@ -180,6 +182,7 @@ func loadConfig(path, root string) (config, error) {
 		c.Root = c.resolve(c.Root)
 	}
 	c.StateDir = c.resolve(c.StateDir)
+	c.Policy.Schemas = c.resolve(c.Policy.Schemas)
 	for i, root := range c.Intake.RefRoots {
 		c.Intake.RefRoots[i] = c.resolve(root)
 	}

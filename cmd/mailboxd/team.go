@@ -18,6 +18,7 @@ import (
 	"mailboxd/internal/agent"
 	"mailboxd/internal/policy"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/schema"
 	"mailboxd/mailbox"
 )
 
@@ -59,8 +60,13 @@ func (t *team) replace(cfg config) error {
 		}
 		bindings = append(bindings, binding)
 	}
+	schemas, err := schema.Load(cfg.Policy.Schemas)
+	if err != nil {
+		return fmt.Errorf("policy.schemas: %w", err)
+	}
 	agents, err := agent.New(bindings, agent.Options{
 		Roots: []string{t.box.Path()}, Version: version(), WorkerDir: t.workerDir(), Notice: t.notice,
+		Schemas: schemas, Modes: cfg.modes(),
 		Run: t.keepers.Run, Await: t.keepers.Await,
 	})
 	if err != nil {
@@ -148,13 +154,23 @@ func (t *team) judge(task envelope.Task, now time.Time) dispatch.Verdict {
 	return dispatch.Verdict(policy.Decide(task, subject, r.rules, now))
 }
 
+// modes says how strictly each control is held that the configuration names.
+func (c *config) modes() map[envelope.Control]envelope.Mode {
+	modes := map[string]envelope.Mode{"enforce": envelope.Enforce, "warn": envelope.Warn, "off": envelope.Off}
+	return map[envelope.Control]envelope.Mode{
+		envelope.ControlApproval:     modes[c.Policy.Approval],
+		envelope.ControlBudget:       modes[c.Policy.Budget],
+		envelope.ControlChangeWindow: modes[c.Policy.ChangeWindow.Mode],
+	}
+}
+
 // rules turns the configuration's words into policy's.
 func (c *config) rules() policy.Rules {
-	modes := map[string]envelope.Mode{"enforce": envelope.Enforce, "warn": envelope.Warn, "off": envelope.Off}
+	modes := c.modes()
 	return policy.Rules{
-		Approval:     modes[c.Policy.Approval],
-		Budget:       modes[c.Policy.Budget],
-		ChangeWindow: modes[c.Policy.ChangeWindow.Mode],
+		Approval:     modes[envelope.ControlApproval],
+		Budget:       modes[envelope.ControlBudget],
+		ChangeWindow: modes[envelope.ControlChangeWindow],
 		WindowExempt: c.Policy.ChangeWindow.ExemptTaskTypes,
 	}
 }

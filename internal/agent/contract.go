@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -33,30 +34,47 @@ func (g *Agent) keepContract(j Job, words jsontext.Value, r *envelope.Result) {
 	if !g.opts.Schemas.Has(c.SchemaRef) {
 		return
 	}
-	if err := g.opts.Schemas.Check(c.SchemaRef, g.subject(c.SchemaRef, words, result)); err != nil {
+	about := g.ownOutput(words, r)
+	if c.SchemaRef == schema.AgentOutput {
+		about = summed(result)
+	}
+	if err := g.opts.Schemas.Check(c.SchemaRef, about); err != nil {
 		object(fmt.Sprintf("the answer is not what %s describes: %v", c.SchemaRef, err))
 	}
 }
 
-// subject returns what a schema is about. One from the directory describes the
-// agent's output in its own words, before anything is filled in: the output
-// of its envelope, or all it said when that has none. The built-in one
-// describes what every result has, wherever it stands (F5).
-func (g *Agent) subject(ref string, words, result jsontext.Value) jsontext.Value {
+// summed is what the built-in schema is about: what every result has, wherever
+// an agent said it (F5).
+func summed(result jsontext.Value) jsontext.Value {
 	output := member(result, "output")
-	if ref == schema.AgentOutput {
-		return slices.Concat(
-			[]byte(`{"status":`), member(result, "status"), []byte(`,"summary":`), member(output, "summary"),
-			[]byte(`,"actions":`), member(output, "actions"), []byte(`}`),
-		)
+	return slices.Concat(
+		[]byte(`{"status":`), member(result, "status"), []byte(`,"summary":`), member(output, "summary"),
+		[]byte(`,"actions":`), member(output, "actions"), []byte(`}`),
+	)
+}
+
+// ownOutput is what a schema of the directory is about: the output in the
+// agent's own words, without what we filled in and without its envelope.
+func (g *Agent) ownOutput(words jsontext.Value, r *envelope.Result) jsontext.Value {
+	if words == nil { // a text is a summary
+		text, _ := json.Marshal(map[string]string{"summary": r.Output.Summary}, lenient)
+		return text
 	}
-	if words == nil {
+	if output := member(words, "output"); output != nil && g.binding.Output == Envelope {
 		return output
 	}
-	if own := member(words, "output"); own != nil && g.binding.Output == Envelope {
-		return own
+	own := map[string]jsontext.Value{}
+	for _, extra := range []jsontext.Value{r.Extra, r.Output.Extra} { // of the two, one has the members
+		maps.Copy(own, members(extra))
 	}
-	return words
+	for _, name := range []string{"summary", "actions"} {
+		if said := member(words, name); said != nil {
+			own[name] = said
+		}
+	}
+	// Values that were read before can only be written; json sorts their names.
+	text, _ := json.Marshal(own, lenient, json.Deterministic(true))
+	return text
 }
 
 // lacking returns the names that a result has neither beside its output nor in
@@ -83,10 +101,13 @@ func present(object jsontext.Value, name string) bool {
 }
 
 // member returns a member of an object, nil when there is none.
-func member(object jsontext.Value, name string) jsontext.Value {
-	var members map[string]jsontext.Value
-	if object.Kind() != '{' || json.Unmarshal(object, &members, lenient) != nil {
+func member(object jsontext.Value, name string) jsontext.Value { return members(object)[name] }
+
+// members returns the members of an object, none when it is not one.
+func members(object jsontext.Value) map[string]jsontext.Value {
+	var m map[string]jsontext.Value
+	if object.Kind() != '{' || json.Unmarshal(object, &m, lenient) != nil {
 		return nil
 	}
-	return members[name]
+	return m
 }

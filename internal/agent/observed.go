@@ -38,18 +38,16 @@ func reportedTools(r *envelope.Result) toolReport {
 // add takes a name, or a list of names; null is no tool.
 func (t *toolReport) add(said jsontext.Value, kind jsontext.Kind) {
 	t.given = true
-	var names []string
-	switch {
-	case said.Kind() == 'n':
+	if said.Kind() == 'n' {
 		return
-	case said.Kind() != kind:
+	}
+	if kind == '"' {
+		said = slices.Concat([]byte{'['}, said, []byte{']'})
+	}
+	var names []string
+	if err := json.Unmarshal(said, &names, lenient); err != nil {
 		t.odd = true
 		return
-	case kind == '"':
-		names = []string{""}
-		t.odd = json.Unmarshal(said, &names[0], lenient) != nil || t.odd
-	default:
-		t.odd = json.Unmarshal(said, &names, lenient) != nil || t.odd
 	}
 	for _, name := range names {
 		if !slices.Contains(t.names, name) {
