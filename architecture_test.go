@@ -20,7 +20,7 @@ var rows = [][]string{
 	{"watcher", "internal/api", "internal/mcpserver"}, // doors
 	{"dispatch"},                          // engine
 	{"internal/policy", "internal/agent"}, // parts
-	{"mailbox", "envelope/dialect", "internal/ledger", "internal/runner", "internal/worker", "internal/client"}, // hands
+	{"mailbox", "envelope/dialect", "internal/ledger", "internal/runner", "internal/worker", "internal/schema", "internal/client"}, // hands
 	{"envelope"},       // words
 	{"internal/fault"}, // marks for the tests, nothing in an ordinary build
 }
@@ -34,11 +34,12 @@ var forbidden = map[string][]string{
 
 // owners are the only rooms in which a dependency may be seen.
 var owners = map[string]string{
-	"github.com/fsnotify/fsnotify": "watcher",
-	"github.com/spf13/cobra":       "cmd/mailboxd",
-	"github.com/spf13/viper":       "cmd/mailboxd",
-	"database/sql":                 "internal/ledger",
-	"modernc.org/sqlite":           "internal/ledger",
+	"github.com/fsnotify/fsnotify":             "watcher",
+	"github.com/spf13/cobra":                   "cmd/mailboxd",
+	"github.com/spf13/viper":                   "cmd/mailboxd",
+	"database/sql":                             "internal/ledger",
+	"modernc.org/sqlite":                       "internal/ledger",
+	"github.com/santhosh-tekuri/jsonschema/v6": "internal/schema",
 }
 
 func TestImportsGoOnlyToRowsBelow(t *testing.T) {

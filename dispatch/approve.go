@@ -201,7 +201,7 @@ func (d *Dispatcher) record(tx *ledger.Tx, row ledger.Task, q matter, c ledger.C
 		return d.endReview(tx, row, q, a.to, envelope.ApprovalDenied, "denied by "+said.String())
 	case a.to == ledger.Denied:
 		v := refused(envelope.ApprovalDenied, "denied by "+said.String())
-		next, err := reject(tx, row, newRefusal(q.task, v.Findings, now, q.ran))
+		next, err := reject(tx, row, newRefusal(q.task, v, now, q.ran))
 		return next, next.Seq != 0, err
 	}
 	rest := withoutApproval(Verdict{Hold: row.Reasons}).Hold

@@ -66,7 +66,7 @@ func (d *Dispatcher) cancelOne(ctx context.Context, row ledger.Task, by By) (boo
 		return false, err
 	}
 	why := (&CancelError{by}).Error()
-	result := unrun(q.task, envelope.Stopped, envelope.Cancelled, why, time.Now())
+	result := unrun(q.task, envelope.Stopped, envelope.Cancelled, why, nil, time.Now())
 	if row.State == ledger.Review {
 		result = withheld(q, envelope.Stopped, envelope.Cancelled, why)
 	}

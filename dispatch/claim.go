@@ -41,7 +41,7 @@ func (d *Dispatcher) read(lines []mailbox.Line) []*claim {
 			c := &claim{line: line, task: piece.Task, now: time.Now()}
 			c.verdict = d.doubt(piece.Task, d.judge(piece.Task, piece.Findings, c.now))
 			if !c.verdict.Admit && c.task.ID != "" {
-				c.refusal = newRefusal(c.task, c.verdict.Findings, c.now, false)
+				c.refusal = newRefusal(c.task, c.verdict, c.now, false)
 			}
 			claims = append(claims, c)
 		}
@@ -136,8 +136,9 @@ func (d *Dispatcher) follow(ctx context.Context, c *claim) {
 	log := d.log(c.row)
 	switch c.fate {
 	case unnamed:
+		// The findings quote the line, which may hold anything: they lie with it in rejected/.
 		d.opts.Log.Warn().Str("file", c.line.File).Int64("offset", c.line.Offset).
-			Stringer("reason", c.verdict.Findings.Refusals()).Msg("line rejected")
+			Str("reason", string(c.verdict.Findings.Kind())).Msg("line rejected")
 	case duplicate:
 		log.Debug().Str("task_id", string(c.task.ID)).Msg("duplicate ignored")
 	case conflict:

@@ -193,7 +193,7 @@ func (d *Dispatcher) apply(ctx context.Context, row ledger.Task, t envelope.Task
 		}
 		switch {
 		case !v.Admit:
-			next, err = reject(tx, row, newRefusal(t, v.Findings, now, ran))
+			next, err = reject(tx, row, newRefusal(t, v, now, ran))
 			moved = next.Seq != 0
 		case len(v.Hold) > 0:
 			next, moved, err = hold(tx, row, v.Hold, v.Until)

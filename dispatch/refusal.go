@@ -13,14 +13,14 @@ type refusal struct {
 	result   []byte
 }
 
-// newRefusal is the answer with these findings. Its status is rejected as long
-// as no agent ran, and error when one did.
-func newRefusal(t envelope.Task, findings envelope.Findings, now time.Time, ran bool) refusal {
+// newRefusal is the answer to a task that a verdict does not admit. Its status
+// is rejected as long as no agent ran, and error when one did.
+func newRefusal(t envelope.Task, v Verdict, now time.Time, ran bool) refusal {
 	status := envelope.Rejected
 	if ran {
 		status = envelope.Failed
 	}
-	return refusal{status, findings, unrun(t, status, findings.Kind(), findings.Refusals().String(), now)}
+	return refusal{status, v.Findings, unrun(t, status, v.Findings.Kind(), v.Findings.Refusals().String(), v.Levels, now)}
 }
 
 // sayings begin the summary of a task that is not run.
@@ -30,18 +30,22 @@ var sayings = map[envelope.Status]string{
 	envelope.Failed:   "Not tried again: ",
 }
 
-// unrun is the result of a task that is not run, and why. It names the agent
-// that was asked for, or us when none can be read.
-func unrun(t envelope.Task, status envelope.Status, kind envelope.Kind, why string, now time.Time) []byte {
+// unrun is the result of a task that is not run, why, and who held what until
+// then: nobody anything, if levels is nil. It names the agent that was asked
+// for, or us when none can be read.
+func unrun(t envelope.Task, status envelope.Status, kind envelope.Kind, why string, levels envelope.Levels, now time.Time) []byte {
 	agent := t.Agent
 	if agent == "" {
 		agent = "mailboxd"
+	}
+	if levels == nil {
+		levels = envelope.Levels{}
 	}
 	r := envelope.Result{
 		TaskID:  t.ID,
 		AgentID: agent,
 		Status:  status,
-		Output:  envelope.Output{Summary: sayings[status] + why},
+		Output:  envelope.Output{Summary: sayings[status] + why, Enforcement: levels},
 		Time:    envelope.TimeUsed{Started: now, Finished: now},
 		Error:   envelope.Error{Kind: kind, Message: why},
 		Provenance: envelope.Provenance{

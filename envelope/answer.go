@@ -68,7 +68,7 @@ var (
 		"schema_version", "task_id", "agent_id", "status", "confidence", "output",
 		"artifact_refs", "cost_used", "time_used", "needs_review", "error", "provenance_ref",
 	}
-	outputFields = []string{"summary", "actions"}
+	outputFields = []string{"summary", "actions", "enforcement"}
 	actionFields = []string{"kind", "description", "status"}
 
 	// envelopeMarks tell a result from a bare output, which may well have a
@@ -196,6 +196,7 @@ func (s Status) known() bool {
 func (a *answer) output(at int) {
 	o := &a.result.Output
 	o.Summary = a.prose(a.want(at, "summary"))
+	a.enforcement(a.member(at, "enforcement"))
 	actions := a.want(at, "actions")
 	if !a.is(actions, '[') {
 		return
@@ -205,6 +206,32 @@ func (a *answer) output(at int) {
 			o.Actions = append(o.Actions, a.action(item))
 		}
 	}
+}
+
+// enforcement reads who held which control. An agent cannot know, so it is
+// left out of what an agent says: nobody vouches for himself.
+func (a *answer) enforcement(at int) {
+	switch {
+	case at == none:
+		return
+	case !a.strict:
+		a.doubt(at, "is for mailboxd to say: left out")
+		return
+	case a.kind(at) != '{':
+		a.warn(at, "should be an object: left out")
+		return
+	}
+	levels := Levels{}
+	for name, value := range a.members(at) {
+		control, _ := a.text(name)
+		if a.kind(value) == '"' {
+			level, _ := a.text(value)
+			levels[Control(control)] = Level(level)
+			continue
+		}
+		a.warn(value, "should be a string: left out")
+	}
+	a.result.Output.Enforcement = levels
 }
 
 func (a *answer) action(at int) Action {

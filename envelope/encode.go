@@ -2,6 +2,8 @@ package envelope
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -67,7 +69,36 @@ func (o Output) append(dst []byte) []byte {
 		dst = str(append(dst, `,"status":`...), action.Status)
 		dst = append(members(dst, action.Extra, actionFields), '}')
 	}
-	return append(members(append(dst, ']'), o.Extra, outputFields), '}')
+	dst = append(dst, ']')
+	if o.Enforcement != nil {
+		dst = o.Enforcement.append(append(dst, `,"enforcement":`...))
+	}
+	return append(members(dst, o.Extra, outputFields), '}')
+}
+
+// append writes the levels in the order of Controls, then what is no control
+// of ours by its name, so that the same levels are the same bytes.
+func (l Levels) append(dst []byte) []byte {
+	dst = append(dst, '{')
+	first := len(dst)
+	say := func(control Control) {
+		if len(dst) > first {
+			dst = append(dst, ',')
+		}
+		dst = str(append(str(dst, control), ':'), l[control])
+	}
+	known := Controls()
+	for _, control := range known {
+		if _, held := l[control]; held {
+			say(control)
+		}
+	}
+	for _, control := range slices.Sorted(maps.Keys(l)) {
+		if !slices.Contains(known, control) {
+			say(control)
+		}
+	}
+	return append(dst, '}')
 }
 
 func (t TimeUsed) append(dst []byte) []byte {

@@ -125,6 +125,7 @@ func FuzzResultRoundTrip(f *testing.F) {
 	f.Add(fixture(f, "result-task-2026-03-09-0001.json"))
 	f.Add(fixture(f, "result-demo-openclaw-monitor-001.json"))
 	f.Add([]byte(`{"agent_id":"a","status":"done","confidence":7,"needs_review":true,"x":[1.0]}`))
+	f.Add([]byte(`{"agent_id":"a","output":{"summary":"s","enforcement":{"tools":"kernel","\u0061":"b"}}}`))
 	f.Add([]byte(`{"summary":"x","actions":[{"kind":"a","status":"?","more":"\ud800"}],"status":"ok","error":1}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		result, findings := envelope.DecodeAnswer(raw)

@@ -29,9 +29,10 @@ type Result struct {
 
 // An Output is what was found out and done.
 type Output struct {
-	Summary string
-	Actions []Action
-	Extra   jsontext.Value // further fields of the agent's own, an object; nil for none
+	Summary     string
+	Actions     []Action
+	Enforcement Levels         // who held which control; only mailboxd says it, nil when it does not
+	Extra       jsontext.Value // further fields of the agent's own, an object; nil for none
 }
 
 // An Action is one step an agent took or proposes (AINL-66).
@@ -63,9 +64,15 @@ type Review struct {
 	Reason   string
 }
 
-// Ask notes one more reason to look; an agent's own wish is never lowered.
+// Ask adds a reason why a person has to look; an agent's own wish is never
+// lowered.
 func (r *Review) Ask(reason string) {
 	r.Required = true
+	r.Note(reason)
+}
+
+// Note adds something to say to whoever looks, but does not ask anybody to.
+func (r *Review) Note(reason string) {
 	switch {
 	case r.Reason == "":
 		r.Reason = reason

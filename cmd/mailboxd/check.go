@@ -51,6 +51,7 @@ func (c *config) check() error {
 	checks := []error{
 		expanded("root", c.Root),
 		expanded("state_dir", c.StateDir),
+		expanded("policy.schemas", c.Policy.Schemas),
 		oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error"),
 		oneOf("log.format", c.Log.Format, "auto", "console", "json"),
 		oneOf("intake.first_start", c.Intake.FirstStart, "process", "from_end"),

@@ -66,6 +66,7 @@ type policyRules struct {
 	ApprovalTTL  time.Duration `mapstructure:"approval_ttl"`
 	Budget       string        `mapstructure:"budget"`
 	ChangeWindow changeWindow  `mapstructure:"change_window"`
+	Schemas      string        `mapstructure:"schemas"`
 }
 
 type changeWindow struct {
@@ -134,6 +135,7 @@ func defaults(v *viper.Viper) {
 		"policy.budget":                          "enforce",
 		"policy.change_window.mode":              "enforce",
 		"policy.change_window.exempt_task_types": []string{"execute_monitor", "advisory_*"},
+		"policy.schemas":                         "",
 		"agents":                                 []any{},
 		"approvers":                              []any{},
 	} {
@@ -184,6 +186,7 @@ func loadConfig(path, root string) (config, error) {
 		c.Root = c.resolve(c.Root)
 	}
 	c.StateDir = c.resolve(c.StateDir)
+	c.Policy.Schemas = c.resolve(c.Policy.Schemas)
 	for i, root := range c.Intake.RefRoots {
 		c.Intake.RefRoots[i] = c.resolve(root)
 	}

@@ -59,6 +59,7 @@ func TestAnUnknownKeyIsNamedWithTheNearestOne(t *testing.T) {
 		"policy: {budgets: [{requester: \"*\"}]}": "policy.budgets: day budgets are not kept yet",
 		"root: ~/mailbox":                         `root: "`,
 		"state_dir: ~/m/s":                        "state_dir: ",
+		"policy: {schemas: ~/schemas}":            "policy.schemas: ",
 		"limits: {concurrency: 0}":                "limits.concurrency: must be at least 1",
 		"policy: {approval: perhaps}":             `policy.approval: "perhaps" is not one of enforce, warn, off`,
 		"intake: {rescan: soon}":                  "intake.rescan",

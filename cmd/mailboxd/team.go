@@ -20,6 +20,7 @@ import (
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/policy"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/schema"
 	"mailboxd/mailbox"
 )
 
@@ -62,8 +63,13 @@ func (t *team) replace(cfg config) error {
 		}
 		bindings = append(bindings, binding)
 	}
+	schemas, err := schema.Load(cfg.Policy.Schemas)
+	if err != nil {
+		return fmt.Errorf("policy.schemas: %w", err)
+	}
 	agents, err := agent.New(bindings, agent.Options{
 		Roots: []string{t.box.Path()}, Version: version(), WorkerDir: t.workerDir(), Notice: t.notice,
+		Schemas: schemas, Modes: cfg.modes(),
 		Run: t.keepers.Run, Await: t.keepers.Await,
 	})
 	if err != nil {
@@ -172,13 +178,23 @@ func (t *team) judge(task envelope.Task, now time.Time) dispatch.Verdict {
 	return dispatch.Verdict(v)
 }
 
+// modes says how strictly each control is held that the configuration names.
+func (c *config) modes() map[envelope.Control]envelope.Mode {
+	modes := map[string]envelope.Mode{"enforce": envelope.Enforce, "warn": envelope.Warn, "off": envelope.Off}
+	return map[envelope.Control]envelope.Mode{
+		envelope.ControlApproval:     modes[c.Policy.Approval],
+		envelope.ControlBudget:       modes[c.Policy.Budget],
+		envelope.ControlChangeWindow: modes[c.Policy.ChangeWindow.Mode],
+	}
+}
+
 // rules turns the configuration's words into policy's.
 func (c *config) rules() policy.Rules {
-	modes := map[string]envelope.Mode{"enforce": envelope.Enforce, "warn": envelope.Warn, "off": envelope.Off}
+	modes := c.modes()
 	return policy.Rules{
-		Approval:     modes[c.Policy.Approval],
-		Budget:       modes[c.Policy.Budget],
-		ChangeWindow: modes[c.Policy.ChangeWindow.Mode],
+		Approval:     modes[envelope.ControlApproval],
+		Budget:       modes[envelope.ControlBudget],
+		ChangeWindow: modes[envelope.ControlChangeWindow],
 		WindowExempt: c.Policy.ChangeWindow.ExemptTaskTypes,
 	}
 }

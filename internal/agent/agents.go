@@ -9,12 +9,15 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/schema"
 )
 
 // Options are what all agents share.
 type Options struct {
-	Roots   []string // directories, besides the run's, in which an agent's artifacts may lie
-	Version string   // ours, for the results' runtime_version
+	Roots   []string                           // directories, besides the run's, in which an agent's artifacts may lie
+	Version string                             // ours, for the results' runtime_version
+	Schemas *schema.Set                        // what answers can be held against; nil: what is built in
+	Modes   map[envelope.Control]envelope.Mode // how strictly they are; what is not there is enforced
 
 	// Run and Await are where processes run: nil is runner.Run, in this process,
 	// and runner.Await.
@@ -36,6 +39,12 @@ type Agents struct {
 func New(bindings []Binding, opts Options) (*Agents, error) {
 	if opts.Run == nil {
 		opts.Run = runner.Run
+	}
+	if opts.Schemas == nil {
+		var err error
+		if opts.Schemas, err = schema.Load(""); err != nil {
+			return nil, err
+		}
 	}
 	a := &Agents{byID: map[string]*Agent{}, opts: opts}
 	folded := map[string]string{}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/sys/unix"
 
 	"mailboxd/envelope"
@@ -25,6 +26,7 @@ const (
 // is set. Kind and err say why there is none.
 type answer struct {
 	result envelope.Result
+	words  jsontext.Value // the object it was read from; nil for a text
 	kind   envelope.Kind
 	err    error
 }
@@ -35,12 +37,13 @@ func (g *Agent) answer(j Job) answer {
 	if j.Dir == "" {
 		return answer{kind: envelope.OutputInvalid, err: errNothing}
 	}
-	r, err := g.read(j.Dir)
-	return g.attribute(j, r, err)
+	said, err := g.read(j.Dir)
+	return g.attribute(j, said, err)
 }
 
 // attribute holds what was said against who was asked.
-func (g *Agent) attribute(j Job, r envelope.Result, err error) answer {
+func (g *Agent) attribute(j Job, said answer, err error) answer {
+	r := said.result
 	switch {
 	case err != nil:
 		return answer{kind: envelope.OutputInvalid, err: err}
@@ -51,18 +54,18 @@ func (g *Agent) attribute(j Job, r envelope.Result, err error) answer {
 		err = fmt.Errorf("the agent answered as another agent, %q", r.AgentID)
 		return answer{kind: envelope.IdentityMismatch, err: err}
 	}
-	return answer{result: r}
+	return said
 }
 
-func (g *Agent) read(dir string) (envelope.Result, error) {
+func (g *Agent) read(dir string) (answer, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return envelope.Result{}, fmt.Errorf("read answer: %w", err)
+		return answer{}, fmt.Errorf("read answer: %w", err)
 	}
 	defer root.Close()
 	f, err := openAnswer(root)
 	if err != nil {
-		return envelope.Result{}, err
+		return answer{}, err
 	}
 	defer f.Close()
 	if g.binding.Output == Text {
@@ -70,24 +73,32 @@ func (g *Agent) read(dir string) (envelope.Result, error) {
 	}
 	raw, err := readObject(f)
 	if err != nil {
-		return envelope.Result{}, err
+		return answer{}, err
 	}
 	if g.binding.Output == JSON {
-		output, findings := envelope.DecodeOutput(raw)
-		return envelope.Result{Output: output}, refusal(findings)
+		return decodeOutput(raw)
 	}
 	return decodeAnswer(raw)
 }
 
-func decodeAnswer(raw []byte) (envelope.Result, error) {
+func decodeAnswer(raw []byte) (answer, error) {
 	r, findings := envelope.DecodeAnswer(raw)
 	if err := refusal(findings); err != nil {
-		return envelope.Result{}, err
+		return answer{}, err
 	}
 	if r.Status == "" && r.Output.Summary == "" {
-		return envelope.Result{}, errors.New("the agent's answer has neither a status nor a summary")
+		return answer{}, errors.New("the agent's answer has neither a status nor a summary")
 	}
-	return r, nil
+	return answer{result: r, words: raw}, nil
+}
+
+func decodeOutput(raw []byte) (answer, error) {
+	output, findings := envelope.DecodeOutput(raw)
+	said := answer{result: envelope.Result{Output: output}, words: raw}
+	for _, odd := range findings.Warnings() {
+		said.result.Review.Ask(short(odd.String()))
+	}
+	return said, refusal(findings)
 }
 
 // openAnswer opens the result file if there is something in it, else stdout.
@@ -130,17 +141,17 @@ func openRegular(root *os.Root, name string) (*os.File, int64, error) {
 }
 
 // readText makes a summary of any bytes.
-func readText(f *os.File) (envelope.Result, error) {
+func readText(f *os.File) (answer, error) {
 	text, err := io.ReadAll(io.LimitReader(f, maxText+1))
 	if err != nil {
-		return envelope.Result{}, fmt.Errorf("read answer: %w", err)
+		return answer{}, fmt.Errorf("read answer: %w", err)
 	}
 	note := ""
 	if len(text) > maxText {
 		text, note = text[:maxText], "\n[cut: the whole text is among the artifacts]"
 	}
 	summary := strings.TrimRight(strings.ToValidUTF8(string(text), "\uFFFD"), " \t\r\n")
-	return envelope.Result{Output: envelope.Output{Summary: summary + note}}, nil
+	return answer{result: envelope.Result{Output: envelope.Output{Summary: summary + note}}}, nil
 }
 
 // readObject finds the one object that is the answer.

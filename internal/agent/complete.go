@@ -2,10 +2,7 @@ package agent
 
 import (
 	"fmt"
-	"strings"
-
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
+	"slices"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/runner"
@@ -13,7 +10,8 @@ import (
 
 // complete fills in what is ours to say, and holds the result against what was
 // promised: to the requester by the task, to us by the manifest.
-func (g *Agent) complete(j Job, exit runner.Exit, r envelope.Result) envelope.Result {
+func (g *Agent) complete(j Job, exit runner.Exit, said answer) envelope.Result {
+	r := said.result
 	r.TaskID, r.AgentID = j.Task.ID, g.binding.ID
 	r.Time = envelope.TimeUsed{Started: exit.Started, Finished: exit.Finished, Wall: exit.Wall}
 	if g.binding.Output != Envelope {
@@ -23,8 +21,9 @@ func (g *Agent) complete(j Job, exit runner.Exit, r envelope.Result) envelope.Re
 		r.Status = envelope.Failed // rejected means that no agent ran
 		r.Review.Ask("the agent says it rejected the task")
 	}
-	keepContract(j, &r)
-	keepBudget(j, &r)
+	g.keepContract(j, said.words, &r)
+	g.keepTools(j, &r)
+	g.keepBudget(j, &r)
 	g.keepMode(&r)
 	setError(&r)
 	if r.Output.Summary == "" && (g.binding.Output != Text || r.Status != envelope.OK) {
@@ -37,6 +36,7 @@ func (g *Agent) complete(j Job, exit runner.Exit, r envelope.Result) envelope.Re
 	}
 	g.artifacts(j, &r)
 	g.provenance(j, &r)
+	r.Output.Enforcement = g.enforcement(j, r)
 	return r
 }
 
@@ -68,71 +68,55 @@ func fail(r *envelope.Result, kind envelope.Kind, message string) {
 	r.Status, r.Error = envelope.Failed, envelope.Error{Kind: kind, Message: short(message)}
 }
 
-// keepContract holds an answer against must_include_fields: each has to be
-// there and not null, beside the output or in it (AINL-43, F5). An answer that
-// admits failure is not asked for what it says is missing.
-func keepContract(j Job, r *envelope.Result) {
-	if j.Task.Contract == nil || r.Status != envelope.OK && r.Status != envelope.Partial {
+// mode says how strictly a control is held.
+func (g *Agent) mode(c envelope.Control) envelope.Mode { return g.opts.Modes[c] }
+
+// object says what is wrong with an answer, as strictly as the control is
+// held: the result is an error, or as it is with a person asked to look. What
+// the agent said is kept either way.
+func (g *Agent) object(r *envelope.Result, c envelope.Control, kind envelope.Kind, message string) {
+	if g.mode(c) == envelope.Enforce {
+		fail(r, kind, message)
+	}
+	r.Review.Ask(short(message))
+}
+
+// keepBudget holds what was spent against the task's limits, whoever set them
+// (AINL-46). This is the one place where a final cost is judged.
+func (g *Agent) keepBudget(j Job, r *envelope.Result) {
+	if r.Cost == nil || g.mode(envelope.ControlBudget) == envelope.Off {
 		return
 	}
-	said := jsontext.Value(r.Encode())
-	output := member(said, "output")
-	var missing []string
-	for _, name := range j.Task.Contract.MustInclude {
-		if !present(said, name) && !present(output, name) {
-			missing = append(missing, name)
+	over := func(what string, used int64, limits ...*int64) {
+		for _, limit := range limits {
+			if limit != nil && used > *limit {
+				g.object(r, envelope.ControlBudget, envelope.BudgetExceeded, fmt.Sprintf("the agent used %d %s of %d", used, what, *limit))
+				return
+			}
 		}
 	}
-	if len(missing) > 0 {
-		fail(r, envelope.ContractViolation, fmt.Sprintf("the answer lacks required fields: %q", missing))
-	}
+	over("tokens", r.Cost.Tokens, j.Budget.Tokens, j.Task.Budget.Tokens)
+	over("US cents", r.Cost.USDCents, j.Budget.USDCents, j.Task.Budget.USDCents)
 }
 
-// present reports whether an object has a member of that name, or one on that
-// dotted path, which is not null.
-func present(object jsontext.Value, name string) bool {
-	if v := member(object, name); v != nil {
-		return v.Kind() != 'n'
-	}
-	first, rest, dotted := strings.Cut(name, ".")
-	return dotted && present(member(object, first), rest)
+// advises reports whether the agent is one that only talks.
+func (g *Agent) advises() bool {
+	m := g.binding.Manifest
+	return m != nil && m.ExecutionMode == envelope.Advisory
 }
 
-// member returns a member of an object, nil when there is none.
-func member(object jsontext.Value, name string) jsontext.Value {
-	var members map[string]jsontext.Value
-	if object.Kind() != '{' || json.Unmarshal(object, &members) != nil {
-		return nil
-	}
-	return members[name]
-}
-
-// keepBudget holds what was spent against the task's limits (AINL-46).
-func keepBudget(j Job, r *envelope.Result) {
-	if r.Cost == nil {
-		return
-	}
-	over := func(what string, used int64, limit *int64) {
-		if limit == nil || used <= *limit {
-			return
-		}
-		message := fmt.Sprintf("the agent used %d %s of %d", used, what, *limit)
-		fail(r, envelope.BudgetExceeded, message)
-		r.Review.Ask(message)
-	}
-	over("tokens", r.Cost.Tokens, j.Task.Budget.Tokens)
-	over("US cents", r.Cost.USDCents, j.Task.Budget.USDCents)
-}
-
-// keepMode holds what was done against the manifest (AINL-15).
+// keepMode holds what was done against the manifest (AINL-15). What is done is
+// done, so it is for a person to look at, and only noted when that is a warning.
 func (g *Agent) keepMode(r *envelope.Result) {
-	if m := g.binding.Manifest; m == nil || m.ExecutionMode != envelope.Advisory {
+	if !g.advises() {
 		return
 	}
-	for _, action := range r.Output.Actions {
-		if action.Status == "executed" {
-			r.Review.Ask("advisory agent reported an executed action")
-			return
-		}
+	acted := slices.ContainsFunc(r.Output.Actions, func(a envelope.Action) bool { return a.Status == "executed" })
+	const reason = "advisory agent reported an executed action"
+	switch mode := g.mode(envelope.ControlExecutionMode); {
+	case acted && mode == envelope.Enforce:
+		r.Review.Ask(reason)
+	case acted && mode == envelope.Warn:
+		r.Review.Note(reason)
 	}
 }

@@ -12,7 +12,7 @@ import (
 func (g *Agent) notStarted(j Job, kind envelope.Kind, message string) Outcome {
 	exit := runner.Exit{Code: -1}
 	r := envelope.Result{Status: envelope.Rejected, Error: envelope.Error{Kind: kind, Message: short(message)}}
-	return Outcome{Result: g.complete(j, exit, r), Exit: exit}
+	return Outcome{Result: g.complete(j, exit, answer{result: r}), Exit: exit}
 }
 
 // noProcess is the outcome of a job whose process could not be started, which
@@ -50,19 +50,18 @@ func (g *Agent) repeats(said answer, kind envelope.Kind) bool {
 func (g *Agent) conclude(j Job, exit runner.Exit) Outcome {
 	said := g.answer(j)
 	failure := g.failure(j, exit)
-	r := said.result
 	switch {
 	case failure.Kind == "" && said.err != nil:
-		r = failed(said, envelope.Error{Kind: said.kind, Message: said.err.Error() + lastWords(j)})
+		said = failed(said, envelope.Error{Kind: said.kind, Message: said.err.Error() + lastWords(j)})
 	case failure.Kind == "":
-		setDefault(&r.Status, envelope.OK)
+		setDefault(&said.result.Status, envelope.OK)
 	case failure.Kind == envelope.AgentCrashed && exit.Signal == "" && said.ownsUp():
 		// It says itself that it did not do it all, and its exit status agrees.
 	default:
-		r = failed(said, failure)
+		said = failed(said, failure)
 	}
 	return Outcome{
-		Result: g.complete(j, exit, r),
+		Result: g.complete(j, exit, said),
 		Exit:   exit,
 		Retry:  exit.Cause == "" && exit.Code == tempFail || g.repeats(said, failure.Kind),
 	}
@@ -81,15 +80,15 @@ func (a answer) empty() bool {
 	return a.err != nil || o.Summary == "" && len(o.Actions) == 0 && o.Extra == nil
 }
 
-// failed is the result of a run that went wrong. What the agent said is kept,
+// failed is the answer of a run that went wrong. What the agent said is kept,
 // for a person to judge.
-func failed(said answer, failure envelope.Error) envelope.Result {
-	r := said.result
+func failed(said answer, failure envelope.Error) answer {
+	r := &said.result
 	if !said.empty() {
 		r.Review.Ask("the agent answered, but its run failed: " + string(failure.Kind))
 	}
 	r.Status, r.Error = envelope.Failed, failure
-	return r
+	return said
 }
 
 // failure says what was wrong with how the process ended, if anything.

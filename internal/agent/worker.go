@@ -86,13 +86,12 @@ func (g *Agent) ask(ctx context.Context, j Job) Outcome {
 		exit.Code = -1
 		return g.unanswered(j, exit, err)
 	}
-	r, err := decodeAnswer(got.Line)
-	said := g.attribute(j, r, err)
-	if said.err != nil {
-		r = failed(said, envelope.Error{Kind: said.kind, Message: said.err.Error()})
+	said, err := decodeAnswer(got.Line)
+	if said = g.attribute(j, said, err); said.err != nil {
+		said = failed(said, envelope.Error{Kind: said.kind, Message: said.err.Error()})
 	}
-	setDefault(&r.Status, envelope.OK)
-	return Outcome{Result: g.complete(j, exit, r), Exit: exit}
+	setDefault(&said.result.Status, envelope.OK)
+	return Outcome{Result: g.complete(j, exit, said), Exit: exit}
 }
 
 // oneLine returns the exact bytes of a task, without the line ends that one

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -60,15 +59,15 @@ func (pr *process) hear(ear *jsontext.Decoder, line []byte, tooLong bool) {
 	}
 }
 
-// dismiss counts a line that answers nothing, and tells the first.
+// dismiss counts a line that answers nothing, and tells the first: not what it
+// says, which may be what a task said.
 func (pr *process) dismiss(line []byte) {
 	pr.mu.Lock()
 	pr.junk++
 	first := pr.junk == 1
 	pr.mu.Unlock()
 	if first {
-		quoted := strings.ToValidUTF8(string(line[:min(len(line), 100)]), "?")
-		pr.pool.notice(fmt.Errorf("worker %d printed a line that answers nothing: %q", pr.pid, quoted))
+		pr.pool.notice(fmt.Errorf("worker %d printed a line of %d bytes that answers nothing", pr.pid, len(line)))
 	}
 }
 

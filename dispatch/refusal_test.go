@@ -1,0 +1,38 @@
+package dispatch_test
+
+import (
+	"testing"
+	"time"
+
+	"mailboxd/dispatch"
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+)
+
+// A reader finds who held what in every result, also where no agent ran.
+func TestARefusalSaysWhoHeldWhat(t *testing.T) {
+	e := newEngine(t)
+	refuses := dispatch.Verdict{
+		Findings: envelope.Findings{{Kind: envelope.RoleMismatch, Field: "target_role", Message: "has no such role"}},
+		Terms:    ledger.Terms{Levels: envelope.Levels{envelope.ControlRole: envelope.LevelDaemon}},
+	}
+	e.judge = func(t envelope.Task, now time.Time) dispatch.Verdict {
+		if t.ID == "refused" {
+			return refuses
+		}
+		return holding(t, now)
+	}
+	e.start()
+	e.send("refused", "quick")
+	e.await("refused", ledger.Done)
+	e.wantResult("refused", `"enforcement": {`+"\n"+`      "role": "daemon"`)
+
+	e.line(`{"task_id":"shapeless"}`)
+	e.await("shapeless", ledger.Done)
+	e.wantResult("shapeless", `"enforcement": {}`)
+
+	e.send("called off", "quick")
+	e.must(e.Cancel(t.Context(), "called off", dispatch.By{Who: "tester"}))
+	e.await("called off", ledger.Done)
+	e.wantResult("called off", `"enforcement": {}`)
+}

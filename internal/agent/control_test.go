@@ -1,0 +1,308 @@
+package agent_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/agent"
+	"mailboxd/internal/ledger"
+	"mailboxd/internal/runner"
+	"mailboxd/internal/schema"
+)
+
+// A held is one control that is judged after a run, broken by an answer.
+type held struct {
+	id      string // of the requirement
+	control envelope.Control
+	more    string // members of the request
+	answer  string
+	agent   agent.Binding
+	terms   ledger.Terms
+	kind    envelope.Kind // of the error when it is enforced; "": only review is asked
+	reason  string        // for review, begins with this
+	level   envelope.Level
+	spent   envelope.Level // the level of an answer that does not break it
+	fine    string         // such an answer
+}
+
+func holds(t *testing.T) []held {
+	three := int64(3)
+	return []held{{
+		id: "AINL-43", control: envelope.ControlOutputContract, kind: envelope.ContractViolation,
+		more:   `, "required_output_contract": {"format": "json", "must_include_fields": ["findings"]}`,
+		answer: `{"status": "ok", "output": {"summary": "kept"}}`, fine: `{"summary": "kept", "findings": []}`,
+		reason: `the answer lacks required fields: ["findings"]`, level: envelope.LevelDaemon,
+	}, {
+		id: "AINL-42 built in", control: envelope.ControlOutputContract, kind: envelope.ContractViolation,
+		more:   `, "required_output_contract": {"schema_ref": "` + schema.AgentOutput + `"}`,
+		answer: `{"summary": "kept", "actions": [{"kind": "x", "status": "skipped"}]}`, fine: `{"status": "partial", "output": {"summary": "kept"}}`,
+		reason: `the answer is not what ` + schema.AgentOutput + ` describes: actions.0.description: `, level: envelope.LevelDaemon,
+	}, {
+		id: "AINL-42 from the directory", control: envelope.ControlOutputContract, kind: envelope.ContractViolation,
+		more:   `, "required_output_contract": {"schema_ref": "schema://acme/report/v2"}`,
+		answer: `{"agent_id": "tester", "output": {"summary": "kept", "verdict": "maybe"}}`, fine: `{"verdict": "yes", "summary": "kept"}`,
+		reason: `the answer is not what schema://acme/report/v2 describes: verdict: `, level: envelope.LevelDaemon,
+	}, {
+		id: "AINL-47 an action", control: envelope.ControlTools, kind: envelope.PolicyViolation, terms: ledger.Terms{Tools: []string{"http"}},
+		answer: `{"summary": "kept", "actions": [{"kind": "k", "description": "d", "status": "executed", "tool": "shell"}]}`, fine: `{"summary": "kept", "tools_used": ["http"]}`,
+		reason: `the agent used tools that it was not allowed to: ["shell"]`, level: envelope.LevelObserved,
+	}, {
+		id: "AINL-47 a list", control: envelope.ControlTools, kind: envelope.PolicyViolation, terms: ledger.Terms{Tools: []string{}},
+		answer: `{"summary": "kept", "tools_used": ["http", "http", "fs"]}`, fine: `{"summary": "kept", "tools_used": []}`,
+		reason: `the agent used tools that it was not allowed to: ["http" "fs"]`, level: envelope.LevelObserved,
+	}, {
+		id: "AINL-15", control: envelope.ControlExecutionMode,
+		agent:  agent.Binding{Manifest: &envelope.Manifest{AgentID: "tester", ExecutionMode: envelope.Advisory}},
+		answer: `{"summary": "kept", "actions": [{"kind": "k", "description": "d", "status": "executed"}]}`, fine: `{"summary": "kept"}`,
+		reason: "advisory agent reported an executed action", level: envelope.LevelObserved,
+	}, {
+		id: "AINL-46 of the task", control: envelope.ControlBudget, kind: envelope.BudgetExceeded, more: `, "budget_limit": {"tokens": 3}`,
+		answer: `{"status": "ok", "output": {"summary": "kept"}, "cost_used": {"tokens": 4, "usd_cents": 0}}`, fine: `{"summary": "kept"}`,
+		reason: "the agent used 4 tokens of 3", level: envelope.LevelObserved, spent: envelope.LevelAdvisory,
+	}, {
+		id: "AINL-46 of the operator", control: envelope.ControlBudget, kind: envelope.BudgetExceeded, terms: ledger.Terms{Budget: envelope.Budget{USDCents: &three}},
+		answer: `{"status": "ok", "output": {"summary": "kept"}, "cost_used": {"tokens": 0, "usd_cents": 4}}`,
+		fine:   `{"status": "ok", "output": {"summary": "kept"}, "cost_used": {"tokens": 0, "usd_cents": 3}}`,
+		reason: "the agent used 4 US cents of 3", level: envelope.LevelObserved,
+	}}
+}
+
+// finish has an agent of the case answer so, with its control in a mode: as a
+// process that was recovered, or as a worker.
+func (h held) finish(t *testing.T, mode envelope.Mode, answer string, asWorker bool) envelope.Result {
+	t.Helper()
+	b, opts := playing(t, "hang"), agent.Options{Schemas: schemas(t), WorkerDir: t.TempDir(), Modes: map[envelope.Control]envelope.Mode{h.control: mode}}
+	j := jobFor(t, request(h.more))
+	j.Terms = h.terms
+	if asWorker {
+		b, j.Dir = answering(t, strings.TrimSuffix(strings.TrimPrefix(answer, "{"), "}")), ""
+	}
+	b.Manifest = h.agent.Manifest
+	agents, err := agent.New([]agent.Binding{b}, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer agents.Close(0)
+	if asWorker {
+		return agents.Run(t.Context(), j, nil).Result
+	}
+	ended(t, j, answer, runner.Exit{PID: 1 << 30})
+	return agents.Recover(t.Context(), j).Result
+}
+
+func schemas(t *testing.T) *schema.Set {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "acme", "report")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	strict := `{"required": ["verdict"], "properties": {"verdict": {"enum": ["yes", "no"]}, "summary": true}, "additionalProperties": false}`
+	if err := os.WriteFile(filepath.Join(dir, "v2.json"), []byte(strict), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := schema.Load(filepath.Dir(filepath.Dir(dir)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestWhatIsHeldAfterARunIsHeldInEachMode(t *testing.T) {
+	for _, h := range holds(t) {
+		for _, asWorker := range []bool{false, true} {
+			where := map[bool]string{false: " exec ", true: " worker "}[asWorker]
+			t.Run(h.id+where+string(h.control)+" enforce", func(t *testing.T) { h.enforced(t, asWorker) })
+			t.Run(h.id+where+string(h.control)+" warn", func(t *testing.T) { h.warned(t, asWorker) })
+			t.Run(h.id+where+string(h.control)+" off", func(t *testing.T) { h.ignored(t, asWorker) })
+		}
+	}
+}
+
+func (h held) enforced(t *testing.T, asWorker bool) {
+	got := h.finish(t, envelope.Enforce, h.answer, asWorker)
+	status := envelope.OK
+	if h.kind != "" {
+		status = envelope.Failed
+	}
+	if got.Status != status || got.Error.Kind != h.kind || got.Output.Summary != "kept" {
+		t.Errorf("status %q, error %+v, summary %q; want %q, %q, and the answer kept", got.Status, got.Error, got.Output.Summary, status, h.kind)
+	}
+	if !got.Review.Required || !strings.HasPrefix(got.Review.Reason, h.reason) {
+		t.Errorf("review = %+v; want %q", got.Review, h.reason)
+	}
+	if level := got.Output.Enforcement[h.control]; level != h.level {
+		t.Errorf("enforcement = %q; want %q", level, h.level)
+	}
+	got = h.finish(t, envelope.Enforce, h.fine, asWorker)
+	if got.Status == envelope.Failed || got.Review.Required {
+		t.Errorf("a right answer is %q, %+v, with review %+v; want nothing wrong with it", got.Status, got.Error, got.Review)
+	}
+	want := h.level
+	if h.spent != "" {
+		want = h.spent
+	}
+	if level := got.Output.Enforcement[h.control]; level != want {
+		t.Errorf("enforcement of a right answer = %q; want %q", level, want)
+	}
+}
+
+func (h held) warned(t *testing.T, asWorker bool) {
+	got := h.finish(t, envelope.Warn, h.answer, asWorker)
+	if got.Status != envelope.OK || got.Error != (envelope.Error{}) || !strings.HasPrefix(got.Review.Reason, h.reason) {
+		t.Errorf("status %q, error %+v, review %+v; want ok, and %q said", got.Status, got.Error, got.Review, h.reason)
+	}
+	if asks := h.kind != ""; got.Review.Required != asks {
+		t.Errorf("review required = %v; want %v", got.Review.Required, asks)
+	}
+	if level := got.Output.Enforcement[h.control]; level != envelope.LevelAdvisory {
+		t.Errorf("enforcement = %q; want advisory", level)
+	}
+}
+
+func (h held) ignored(t *testing.T, asWorker bool) {
+	got := h.finish(t, envelope.Off, h.answer, asWorker)
+	if got.Status != envelope.OK || got.Review != (envelope.Review{}) {
+		t.Errorf("status %q, review %+v; want ok, and nothing said", got.Status, got.Review)
+	}
+	if level, claimed := got.Output.Enforcement[h.control]; claimed {
+		t.Errorf("enforcement = %q; want nothing claimed", level)
+	}
+}
+
+func TestAFailureKeepsItsCauseAndOwesNoContract(t *testing.T) {
+	h := holds(t)[1]
+	got := h.finish(t, envelope.Enforce, `{"status": "error", "output": {"summary": ""}, "error": {"kind": "quota"}}`, false)
+	if got.Error.Kind != "quota" || got.Review.Required {
+		t.Errorf("error %+v, review %+v; want the agent's own failure alone", got.Error, got.Review)
+	}
+}
+
+// AINL-42: a schema that is nowhere is not held to, and nobody says it was.
+func TestASchemaThatNobodyHasIsNotClaimed(t *testing.T) {
+	h := held{control: envelope.ControlOutputContract, more: `, "required_output_contract": {"schema_ref": "schema://acme/none", "must_include_fields": ["x"]}`}
+	got := h.finish(t, envelope.Enforce, `{"summary": "s", "x": 1}`, false)
+	if got.Status != envelope.OK || got.Output.Enforcement[h.control] != envelope.LevelAdvisory {
+		t.Errorf("status %q, enforcement %v; want ok, and the contract advisory", got.Status, got.Output.Enforcement)
+	}
+	if got = h.finish(t, envelope.Enforce, `{"summary": "s"}`, false); got.Error.Kind != envelope.ContractViolation {
+		t.Errorf("error = %+v; want the fields held to all the same", got.Error)
+	}
+}
+
+// A schema describes what the agent said, in each format that it can say it in.
+func TestASchemaIsAboutTheAgentsOwnWords(t *testing.T) {
+	contract := `, "required_output_contract": {"schema_ref": "schema://acme/report/v2"}`
+	for name, c := range map[string]struct {
+		format agent.Format
+		answer string
+		ok     bool
+	}{
+		"an output in its envelope": {agent.Envelope, `{"status": "ok", "output": {"verdict": "yes"}, "artifact_refs": []}`, true},
+		"the output alone":          {agent.Envelope, `{"verdict": "yes", "summary": ""}`, false}, // which is no answer: it says nothing
+		"with a summary":            {agent.Envelope, `{"verdict": "yes", "summary": "s"}`, true},
+		"any object":                {agent.JSON, `{"verdict": "no"}`, true},
+		"an output within it":       {agent.JSON, `{"output": {"verdict": "no"}}`, false},
+		"a member too many":         {agent.JSON, `{"verdict": "no", "actions": []}`, false},
+		"half a pair":               {agent.JSON, `{"verdict": "\ud800"}`, false},
+		"text":                      {agent.Text, `yes`, false},
+	} {
+		b := playing(t, "hang")
+		b.Output = c.format
+		j := jobFor(t, request(contract))
+		ended(t, j, c.answer, runner.Exit{PID: 1 << 30})
+		agents, err := agent.New([]agent.Binding{b}, agent.Options{Schemas: schemas(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := agents.Recover(t.Context(), j).Result; (got.Status == envelope.OK) != c.ok {
+			t.Errorf("%s: status %q, error %+v; want it right: %v", name, got.Status, got.Error, c.ok)
+		}
+	}
+}
+
+func TestAToolReportThatCannotBeReadIsReviewed(t *testing.T) {
+	h := held{control: envelope.ControlTools, terms: ledger.Terms{Tools: []string{"http"}}}
+	for answer, review := range map[string]bool{
+		`{"summary": "s", "tools_used": "http"}`:     true,
+		`{"summary": "s", "tools_used": [{"n": 1}]}`: true,
+		`{"summary": "s", "actions": [{"tool": ["http"], "kind": "k", "description": "d", "status": "skipped"}]}`: true,
+		`{"summary": "s", "tools_used": null}`:                                       false,
+		`{"agent_id": "tester", "output": {"summary": "s"}, "tools_used": ["http"]}`: false,
+	} {
+		if got := h.finish(t, envelope.Enforce, answer, false); got.Status != envelope.OK || got.Review.Required != review {
+			t.Errorf("%s: status %q, review %+v; want ok, review %v", answer, got.Status, got.Review, review)
+		}
+	}
+	got := h.finish(t, envelope.Enforce, `{"agent_id": "tester", "output": {"summary": "s"}, "tools_used": ["fs"]}`, false)
+	if got.Error.Kind != envelope.PolicyViolation {
+		t.Errorf("error = %+v; want a report beside the output to count", got.Error)
+	}
+	h.terms.Tools = nil
+	if got = h.finish(t, envelope.Enforce, `{"summary": "s", "tools_used": ["fs"]}`, false); got.Status != envelope.OK || len(got.Output.Enforcement) > 0 {
+		t.Errorf("status %q, enforcement %v; want no tools held where nobody named any", got.Status, got.Output.Enforcement)
+	}
+}
+
+func TestAnOddJSONAnswerIsReviewed(t *testing.T) {
+	got := recovered(t, agent.JSON, `{"summary": "s", "enforcement": {"tools": "kernel"}, "actions": [{"kind": "k", "description": "d", "status": "maybe"}]}`).Result
+	want := `enforcement: is for mailboxd to say: left out; actions[0].status: is "maybe", not "pending", "executed" or "skipped"`
+	if got.Status != envelope.OK || got.Review != (envelope.Review{Required: true, Reason: want}) {
+		t.Errorf("status %q, review %+v; want ok, and %s", got.Status, got.Review, want)
+	}
+}
+
+func TestWhoHeldWhatComesFromTheTermsAndTheRun(t *testing.T) {
+	b := playing(t, "tell", "--tools={{.AllowedTools}}", "--run={{.RunID}}")
+	b.Output = agent.JSON
+	terms := ledger.Terms{Tools: []string{"http", "fs"}, Levels: envelope.Levels{
+		envelope.ControlRole: envelope.LevelDaemon, envelope.ControlBudget: envelope.LevelObserved, envelope.ControlTools: envelope.LevelAdvisory,
+	}}
+	j := jobFor(t, request(""))
+	j.Terms = terms
+	want := envelope.Levels{
+		envelope.ControlRole: envelope.LevelDaemon, envelope.ControlTools: envelope.LevelAgentFlag,
+		envelope.ControlBudget: envelope.LevelAdvisory, // nobody reported a cost
+	}
+	got := bound(t, b).Run(t.Context(), j, nil).Result
+	if diff := cmp.Diff(want, got.Output.Enforcement); diff != "" {
+		t.Errorf("enforcement differs (-want +got):\n%s", diff)
+	}
+	if len(terms.Levels) != 3 || terms.Levels[envelope.ControlTools] != envelope.LevelAdvisory {
+		t.Errorf("the terms have become %v; want them as they were", terms.Levels)
+	}
+	// The same run, recovered under another command.
+	other := playing(t, "tell", "--allow={{.AllowedTools}}")
+	other.Output = agent.JSON
+	for binding, level := range map[*agent.Binding]envelope.Level{&b: envelope.LevelAgentFlag, &other: envelope.LevelAdvisory} {
+		if got := bound(t, *binding).Recover(t.Context(), j).Result; got.Output.Enforcement[envelope.ControlTools] != level {
+			t.Errorf("recovered under %q: enforcement %v; want tools %q", binding.Command[3:], got.Output.Enforcement, level)
+		}
+	}
+	j = jobFor(t, request(""))
+	j.Tools = []string{}
+	if got := bound(t, b).Run(t.Context(), j, nil).Result; got.Output.Enforcement[envelope.ControlTools] != envelope.LevelAdvisory {
+		t.Errorf("enforcement %v; want an empty list advisory: nobody knows how the agent takes it", got.Output.Enforcement)
+	}
+}
+
+func TestEveryResultSaysWhoHeldWhat(t *testing.T) {
+	agents, err := agent.New(nil, agent.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := agent.Binding{ID: "tester", Command: []string{"/nonexistent/agent"}}
+	for name, got := range map[string]agent.Outcome{
+		"no such agent": agents.Run(t.Context(), jobFor(t, request("")), nil),
+		"lost":          agents.Recover(t.Context(), jobFor(t, request(""))),
+		"not started":   outcome(t, missing),
+	} {
+		if got.Result.Output.Enforcement == nil {
+			t.Errorf("%s: enforcement is missing; want it there, if empty", name)
+		}
+	}
+}
