@@ -23,6 +23,7 @@ type config struct {
 	Limits    limits       `mapstructure:"limits"`
 	Retention retention    `mapstructure:"retention"`
 	Policy    policyRules  `mapstructure:"policy"`
+	Notice    notice       `mapstructure:"notice"`
 	Agents    []agentEntry `mapstructure:"agents"`
 
 	StopAgentsOnExit bool `mapstructure:"stop_agents_on_exit"`
@@ -58,6 +59,10 @@ type retention struct {
 	Rejected    time.Duration `mapstructure:"rejected"`
 	Ledger      time.Duration `mapstructure:"ledger"`
 	MaxRunBytes int64         `mapstructure:"max_run_bytes"`
+}
+
+type notice struct {
+	Command []string `mapstructure:"command"`
 }
 
 type policyRules struct {
@@ -131,6 +136,7 @@ func defaults(v *viper.Viper) {
 		"policy.budget":                          "enforce",
 		"policy.change_window.mode":              "enforce",
 		"policy.change_window.exempt_task_types": []string{"execute_monitor", "advisory_*"},
+		"notice.command":                         noticeDefault(),
 		"agents":                                 []any{},
 	} {
 		v.SetDefault(key, value)
