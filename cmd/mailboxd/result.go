@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"time"
 	"unicode"
 
 	"github.com/spf13/cobra"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/client"
 	"mailboxd/internal/ledger"
 	"mailboxd/mailbox"
 )
@@ -20,10 +22,11 @@ import (
 func resultCommand(g *globals) *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
-		Use:     "result ID",
-		Short:   "Print the result of a task",
-		Example: "  mailboxd result nightly-report\n  mailboxd result nightly-report --json | jq .output.summary",
-		Args:    cobra.ExactArgs(1),
+		Use:               "result ID",
+		Short:             "Print the result of a task",
+		Example:           "  mailboxd result nightly-report\n  mailboxd result nightly-report --json | jq .output.summary",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeTasks(g, false, ledger.Done),
 		RunE: atDesk(g, func(cmd *cobra.Command, args []string, desk *desk) error {
 			return showResult(cmd, desk, args[0], asJSON)
 		}),
@@ -62,7 +65,11 @@ func (d *desk) unfinished(ctx context.Context, id envelope.ID) error {
 	if row.State == string(ledger.Done) {
 		return exitWith(exitFailed, "the result of %s is missing; mailboxd serve puts it again", id)
 	}
-	return exitWith(exitTimeout, "task %s has no result yet: it is %s; see: mailboxd show %[1]s", id, whereabouts(row))
+	around, err := d.around(ctx, []client.Task{row}, time.Now())
+	if err != nil {
+		return err
+	}
+	return exitWith(exitTimeout, "task %s has no result yet: it is %s and waits for %s; see: mailboxd show %[1]s", id, stateOf(row), around.wait(row))
 }
 
 // final reports whether the result file of a task is, once it is there, the
@@ -143,8 +150,4 @@ func plain(s string) string {
 		safe.WriteRune(r)
 	}
 	return safe.String()
-}
-
-func indent(s string) string {
-	return "  " + string(bytes.ReplaceAll([]byte(s), []byte("\n"), []byte("\n  ")))
 }
