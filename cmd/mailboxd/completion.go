@@ -40,6 +40,31 @@ type completer = func(cmd *cobra.Command, args []string, begun string) ([]cobra.
 // mostCompletions is how many words a shell is given: more help nobody.
 const mostCompletions = 100
 
+// completeVerbs lets shells complete what the verbs are about: only tasks in a
+// state that the verb has a use for.
+func completeVerbs(g *globals, root *cobra.Command) {
+	verbs := map[string]completer{
+		"show":    completeTasks(g, false),
+		"logs":    completeTasks(g, false, ledger.Running, ledger.Review, ledger.Done),
+		"result":  completeTasks(g, false, ledger.Done),
+		"wait":    completeTasks(g, true, open()...),
+		"approve": completeTasks(g, false, ledger.Held, ledger.Review),
+		"deny":    completeTasks(g, false, ledger.Held, ledger.Review),
+		"cancel":  completeTasks(g, false, open()...),
+		"hold":    completeTasks(g, false, ledger.Received, ledger.Held, ledger.Queued),
+		"release": completeTasks(g, false, ledger.Received, ledger.Held),
+		"retry":   completeTasks(g, false, ledger.Done),
+		"pause":   completeAgents(g),
+		"resume":  completeAgents(g),
+		"drain":   completeAgents(g),
+	}
+	for _, cmd := range root.Commands() {
+		if answer := verbs[cmd.Name()]; answer != nil {
+			cmd.ValidArgsFunction = answer
+		}
+	}
+}
+
 // completeTasks offers the newest tasks in some states, or any when none are
 // named. Where something is wrong it offers nothing: nobody asked for an error.
 func completeTasks(g *globals, many bool, states ...ledger.State) completer {

@@ -36,8 +36,7 @@ error on standard error. On a terminal, what would command it is shown instead; 
 pipe gets every byte as it is. With -f it goes on until the run has ended.`,
 		Example: `  mailboxd logs nightly-report -f
   mailboxd logs nightly-report --attempt 1 --stderr | less`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: completeTasks(g, false, ledger.Running, ledger.Review, ledger.Done),
+		Args: cobra.ExactArgs(1),
 		RunE: atDesk(g, func(cmd *cobra.Command, args []string, desk *desk) error {
 			id, err := desk.find(cmd.Context(), args[0])
 			if err != nil {

@@ -109,6 +109,7 @@ func rootCommand() *cobra.Command {
 	)
 	cmd.AddCommand(taskVerbs(g)...)
 	cmd.AddCommand(agentVerbs(g)...)
+	completeVerbs(g, cmd)
 	for _, sub := range append(cmd.Commands(), cmd) {
 		sub.Args = usageArgs(sub.Args)
 	}

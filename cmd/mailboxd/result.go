@@ -22,11 +22,10 @@ import (
 func resultCommand(g *globals) *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
-		Use:               "result ID",
-		Short:             "Print the result of a task",
-		Example:           "  mailboxd result nightly-report\n  mailboxd result nightly-report --json | jq .output.summary",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: completeTasks(g, false, ledger.Done),
+		Use:     "result ID",
+		Short:   "Print the result of a task",
+		Example: "  mailboxd result nightly-report\n  mailboxd result nightly-report --json | jq .output.summary",
+		Args:    cobra.ExactArgs(1),
 		RunE: atDesk(g, func(cmd *cobra.Command, args []string, desk *desk) error {
 			return showResult(cmd, desk, args[0], asJSON)
 		}),

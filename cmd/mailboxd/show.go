@@ -14,11 +14,10 @@ import (
 func showCommand(g *globals) *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
-		Use:               "show ID",
-		Short:             "Show all that is known of a task, and why it is where it is",
-		Example:           "  mailboxd show nightly-report\n  mailboxd show nightly-report --json | jq .events",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: completeTasks(g, false),
+		Use:     "show ID",
+		Short:   "Show all that is known of a task, and why it is where it is",
+		Example: "  mailboxd show nightly-report\n  mailboxd show nightly-report --json | jq .events",
+		Args:    cobra.ExactArgs(1),
 		RunE: atDesk(g, func(cmd *cobra.Command, args []string, desk *desk) error {
 			id, err := desk.find(cmd.Context(), args[0])
 			if err != nil {

@@ -21,9 +21,8 @@ func waitCommand(g *globals) *cobra.Command {
 		Long: `Wait prints the result of each task as soon as it is there, and exits as the worst
 of them did: 0 done, 3 ended in error, 4 rejected or denied, 5 timed out. On a
 terminal it shows meanwhile where the task is and the last line of its agent.`,
-		Example:           "  mailboxd wait nightly-report --timeout 10m\n  mailboxd wait part-1 part-2 && mailboxd send -f summary.json",
-		Args:              cobra.MinimumNArgs(1),
-		ValidArgsFunction: completeTasks(g, true, open()...),
+		Example: "  mailboxd wait nightly-report --timeout 10m\n  mailboxd wait part-1 part-2 && mailboxd send -f summary.json",
+		Args:    cobra.MinimumNArgs(1),
 		RunE: atDesk(g, func(cmd *cobra.Command, args []string, desk *desk) error {
 			var tasks []sent
 			for _, arg := range args {
