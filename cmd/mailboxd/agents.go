@@ -136,7 +136,7 @@ func printAgents(w io.Writer, views []agentView, asJSON bool) error {
 }
 
 func agentTable(views []agentView) *table {
-	list := &table{head: []string{"AGENT", "BINDING", "RUNNING", "QUEUED", "HELD", "COMMAND", "MANIFEST"}}
+	list := &table{head: []string{"AGENT", "BINDING", "RUNNING", "QUEUED", "HELD", "COMMAND", "MANIFEST"}, weights: []int{2, 0, 0, 0, 0, 3, 1}}
 	for _, v := range views {
 		command := cell{text: flat(v.Found)}
 		switch {

@@ -132,7 +132,7 @@ func (f *psFlags) print(ctx context.Context, d *desk, tasks []client.Task, s scr
 
 // table shows tasks with what they wait for.
 func (s surroundings) table(tasks []client.Task) *table {
-	list := &table{head: []string{"TASK", "STATE", "AGENT", "AGE", "WAITS FOR"}}
+	list := &table{head: []string{"TASK", "STATE", "AGENT", "AGE", "WAITS FOR"}, weights: []int{2, 2, 1, 0, 3}}
 	for _, t := range tasks {
 		list.add(
 			cell{text: flat(string(t.ID))},

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"mailboxd/envelope"
@@ -30,7 +31,7 @@ func resultCommand(g *globals) *cobra.Command {
 			return showResult(cmd, desk, args[0], asJSON)
 		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the result file as it is")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as one JSON object on one line")
 	return cmd
 }
 
@@ -78,13 +79,17 @@ func (d *desk) final(ctx context.Context, id envelope.ID) bool {
 	return exitCode(err) == exitNoTask || err == nil && row.ResultFinal
 }
 
-// printResult shows a result to a person, or as the bytes it is made of.
+// printResult shows a result to a person, or as one line of JSON.
 func printResult(w io.Writer, raw []byte, asJSON bool) error {
 	r, findings := envelope.DecodeResult(raw)
 	text := bytes.TrimRight(raw, "\n")
 	switch {
 	case asJSON:
-		_, err := w.Write(append(text, '\n'))
+		line := jsontext.Value(bytes.Clone(text))
+		if err := line.Compact(); err != nil {
+			return fmt.Errorf("read result: %w", err)
+		}
+		_, err := w.Write(append(line, '\n'))
 		return err
 	case findings.Refused():
 		_, err := fmt.Fprintln(w, plain(string(text)))

@@ -57,8 +57,11 @@ func retell(e client.Event) string {
 	for _, name := range slices.Sorted(maps.Keys(data)) {
 		particulars = append(particulars, flat(name)+" "+spoken(name, data[name]))
 	}
-	return strings.Join(particulars, ", ")
+	return unlisted.Replace(strings.Join(particulars, ", "))
 }
+
+// unlisted takes the comma away before what is no new thought.
+var unlisted = strings.NewReplacer(", (", " (", ", of ", " of ")
 
 // dataOf is what an event says besides its kind.
 func dataOf(e client.Event) map[string]any {

@@ -1,15 +1,13 @@
 package main
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // A table is rows of cells, each column as wide as it needs to be, or narrower
 // where the screen is: cells are cut then, and never wrapped.
 type table struct {
-	head []string // the columns' names; none: the table has no heading
-	rows [][]cell
+	head    []string // the columns' names; none: the table has no heading
+	weights []int    // how dear the columns are when there is not room for all; 0 is never cut; nil: alike
+	rows    [][]cell
 }
 
 // A cell is a text, on one line and safe to show, and its colour.
@@ -56,7 +54,8 @@ const (
 	leastColumn = 4
 )
 
-// fit returns how wide each column may be: the widest give way first.
+// fit returns how wide each column may be: the widest give way first, the
+// dear ones later.
 func (t *table) fit(columns int) []int {
 	widths := make([]int, len(t.rows[0]))
 	for i, name := range t.head {
@@ -75,13 +74,30 @@ func (t *table) fit(columns int) []int {
 		total += w
 	}
 	for ; total > columns; total-- {
-		widest := slices.Index(widths, slices.Max(widths))
-		if widths[widest] <= leastColumn {
+		widest := t.widest(widths)
+		if widest < 0 {
 			break // it is cut off at the edge then
 		}
 		widths[widest]--
 	}
 	return widths
+}
+
+// widest returns the column that can spare some of its width best, or -1.
+func (t *table) widest(widths []int) int {
+	best, most := -1, 0
+	for i, w := range widths {
+		if t.weights != nil {
+			if t.weights[i] == 0 {
+				continue
+			}
+			w = w * 12 / t.weights[i] // in twelfths, to divide by small numbers
+		}
+		if widths[i] > leastColumn && w > most {
+			best, most = i, w
+		}
+	}
+	return best
 }
 
 // layOut puts cells in their columns. No line ends in space or passes the edge.

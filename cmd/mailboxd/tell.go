@@ -36,7 +36,7 @@ func (d *desk) tell(ctx context.Context, f *caseFile, s screen, now time.Time) e
 	if len(f.Runs) > 0 {
 		fmt.Fprintln(s, "\nruns")
 		for _, r := range f.Runs {
-			fmt.Fprintf(s, "  %s\n", outcome(r, now))
+			fmt.Fprintf(s, "  %s\n", f.outcome(r, now))
 		}
 	}
 	if files := d.files(f); len(files) > 0 {
@@ -121,7 +121,7 @@ func away(d time.Duration) string {
 
 // story is what happened, in order.
 func (f *caseFile) story() *table {
-	story := &table{}
+	story := &table{weights: []int{0, 1, 2}}
 	for _, e := range f.Story {
 		story.add(cell{"  " + stamp(e.Time), faint}, cell{text: flat(e.Kind)}, cell{text: retell(e)})
 	}
@@ -145,24 +145,25 @@ func (f *caseFile) asked() client.Approval {
 	return client.Approval{}
 }
 
-// began is when the agent of an attempt started; zero when it has not.
-func (f *caseFile) began(attempt int) time.Time {
-	for _, r := range f.Runs {
-		if r.Attempt == attempt {
-			return r.Started
+// began is when the task was last handed to its agent; zero when it was not. The
+// ledger knows when a process started only once it has ended.
+func (f *caseFile) began() time.Time {
+	for _, e := range slices.Backward(f.Story) {
+		if e.Kind == "task.started" && e.Revision == f.Task.Revision {
+			return e.Time
 		}
 	}
 	return time.Time{}
 }
 
 // outcome says how a run went.
-func outcome(r client.Run, now time.Time) string {
+func (f *caseFile) outcome(r client.Run, now time.Time) string {
 	words := fmt.Sprintf("%d  ", r.Attempt)
 	switch {
-	case r.Finished.IsZero() && r.Started.IsZero():
-		words += "is about to start"
+	case r.Finished.IsZero() && f.Task.State == string(ledger.Running) && r.Attempt == f.Task.Attempt:
+		words += "at work for " + age(now.Sub(f.began()))
 	case r.Finished.IsZero():
-		words += "at work for " + age(now.Sub(r.Started))
+		words += "did not begin"
 	case r.Started.IsZero():
 		words += "was not started"
 	default:

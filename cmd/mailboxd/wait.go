@@ -36,7 +36,7 @@ terminal it shows meanwhile where the task is and the last line of its agent.`,
 		}),
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait; 0 is for ever")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the results themselves")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the results, one JSON object per line")
 	return cmd
 }
 

@@ -62,7 +62,7 @@ func (d *desk) lookInto(ctx context.Context, t client.Task, s surroundings) erro
 	}
 	file := &caseFile{found}
 	if running {
-		s.began[t.ID] = file.began(t.Attempt)
+		s.began[t.ID] = file.began()
 	} else {
 		s.asked[t.ID] = file.asked()
 	}
@@ -104,7 +104,7 @@ func (s surroundings) wait(t client.Task) string {
 		if began := s.began[t.ID]; !began.IsZero() {
 			return "its agent, at work for " + age(s.now.Sub(began))
 		}
-		return "its agent to start"
+		return "its agent"
 	case ledger.Waiting:
 		return "its agent to fetch it"
 	case ledger.Review:
@@ -203,6 +203,9 @@ func (s surroundings) next(t client.Task) string {
 	case t.State == string(ledger.Running):
 		return "mailboxd logs " + id + " -f"
 	case t.State == string(ledger.Done) && t.Status != envelope.OK && t.Status != envelope.Partial:
+		if t.Attempt > 0 {
+			return "mailboxd logs " + id + ", or mailboxd retry " + id
+		}
 		return "mailboxd retry " + id
 	}
 	return ""

@@ -136,7 +136,7 @@ func (t *ticker) show(ctx context.Context, d *desk, s screen) error {
 func (s surroundings) feed(tasks []client.Task, w screen) error {
 	for _, t := range tasks {
 		_, err := fmt.Fprintln(w, strings.TrimSpace(strings.Join([]string{
-			s.now.Format(time.TimeOnly), flat(string(t.ID)), flat(stateOf(t)), flat(t.Agent), flat(s.wait(t)),
+			s.now.Local().Format(time.TimeOnly), flat(string(t.ID)), flat(stateOf(t)), flat(t.Agent), flat(s.wait(t)),
 		}, "  ")))
 		if err != nil {
 			return err
