@@ -215,6 +215,12 @@ func (s *State) sync(names ...string) error {
 	return nil
 }
 
+// HistoryPath returns the absolute path under which PutHistory keeps the result
+// of a revision, if it does.
+func (s *State) HistoryPath(id envelope.ID, rev int) string {
+	return filepath.Join(s.path, historyName, id.Dir(), historyFile(rev))
+}
+
 // History returns the result that a revision had. The error wraps
 // fs.ErrNotExist when there is none.
 func (s *State) History(id envelope.ID, rev int) ([]byte, error) {

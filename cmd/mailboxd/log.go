@@ -31,4 +31,4 @@ func terminal(w io.Writer) bool {
 }
 
 // colourful reports whether w shows colour and the user wants it.
-func colourful(w io.Writer) bool { return terminal(w) && os.Getenv("NO_COLOR") == "" }
+func colourful(w io.Writer) bool { return terminal(w) && !dumb() && os.Getenv("NO_COLOR") == "" }

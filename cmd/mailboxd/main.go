@@ -87,12 +87,13 @@ func (g *globals) load() (config, error) { return loadConfig(g.config, g.root) }
 func rootCommand() *cobra.Command {
 	g := &globals{}
 	cmd := &cobra.Command{
-		Use:           "mailboxd",
-		Short:         "The missing half of AINL's mailbox: runs the tasks that programs send to agents",
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use:               "mailboxd",
+		Short:             "The missing half of AINL's mailbox: runs the tasks that programs send to agents",
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}, // we have our own
+		Args:              cobra.NoArgs,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.PersistentFlags().StringVar(&g.config, "config", "", "configuration file (default "+defaultConfigPath()+")")
 	cmd.PersistentFlags().StringVar(&g.root, "root", "", "mailbox directory (default $AINL_AGENT_ROOT or the configuration's)")
@@ -102,12 +103,13 @@ func rootCommand() *cobra.Command {
 	cmd.AddCommand(
 		demoCommand(), initCommand(g), serveCommand(g),
 		sendCommand(g), waitCommand(g), resultCommand(g),
-		psCommand(g), showCommand(g), eventsCommand(g), lintCommand(g),
-		gcCommand(g), doctorCommand(g), serviceCommand(g), versionCommand(),
+		psCommand(g), agentsCommand(g), showCommand(g), logsCommand(g), eventsCommand(g), lintCommand(g),
+		gcCommand(g), doctorCommand(g), serviceCommand(g), completionCommand(), versionCommand(),
 		demoAgentCommand(),
 	)
 	cmd.AddCommand(taskVerbs(g)...)
 	cmd.AddCommand(agentVerbs(g)...)
+	completeVerbs(g, cmd)
 	for _, sub := range append(cmd.Commands(), cmd) {
 		sub.Args = usageArgs(sub.Args)
 	}

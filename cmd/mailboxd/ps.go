@@ -1,16 +1,17 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
+	"mailboxd/envelope"
 	"mailboxd/internal/client"
 	"mailboxd/internal/ledger"
 )
@@ -18,101 +19,185 @@ import (
 // recent is how many finished tasks ps shows when nobody asks for more.
 const recent = 20
 
+// psFlags say which tasks to list, and how.
+type psFlags struct {
+	states                   []string
+	agent, requester         string
+	since                    time.Duration
+	held, all, asJSON, watch bool
+}
+
 func psCommand(g *globals) *cobra.Command {
-	var filter client.Filter
-	all, held, asJSON := false, false, false
+	f := &psFlags{}
 	cmd := &cobra.Command{
 		Use:   "ps",
-		Short: "List tasks: what is not done, and the latest that are",
+		Short: "List tasks: what is not done and what it waits for, and the latest that are",
+		Long: `Ps lists the tasks that are not done with what each waits for, below the 20
+latest that are. On a terminal it cuts what is too wide; elsewhere it never does.
+
+With --watch it goes on until it is stopped: on a terminal it shows the list anew
+when something has changed; elsewhere it adds a line for each task that has.`,
 		Example: `  mailboxd ps
   mailboxd ps --held
-  mailboxd ps --state held,running --agent reviewer
+  mailboxd ps --state queued,running --agent reviewer --since 1h
   mailboxd ps --all --json | jq -r 'select(.status == "error").task_id'`,
 		Args: cobra.NoArgs,
 		RunE: atDesk(g, func(cmd *cobra.Command, _ []string, desk *desk) error {
-			for _, s := range filter.States {
-				if !slices.Contains(ledger.States(), ledger.State(s)) {
-					return exitWith(exitUsage, "--state %s: not one of %v", s, ledger.States())
-				}
+			if err := f.check(); err != nil {
+				return err
 			}
-			if held {
-				filter.States = append(filter.States, string(ledger.Held), string(ledger.Review))
+			if f.watch {
+				return f.follow(cmd, desk)
 			}
-			rows, err := desk.list(cmd, filter, all)
+			tasks, err := desk.list(cmd.Context(), f, time.Now())
 			if err != nil {
 				return err
 			}
-			return printTasks(cmd.OutOrStdout(), rows, asJSON, time.Now())
+			return f.print(cmd.Context(), desk, tasks, screenOf(cmd.OutOrStdout()), time.Now())
 		}),
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&held, "held", false, "only tasks that wait for somebody: held, or in review")
-	flags.StringSliceVar(&filter.States, "state", nil, "only tasks in these states")
-	flags.StringVar(&filter.Agent, "agent", "", "only tasks for this agent")
-	flags.StringVar(&filter.Requester, "requester", "", "only tasks of this requester")
-	flags.BoolVar(&all, "all", false, "every finished task too")
-	flags.BoolVar(&asJSON, "json", false, "one JSON object per line")
+	flags.StringSliceVar(&f.states, "state", nil, "only tasks in these states")
+	flags.BoolVar(&f.held, "held", false, "only tasks that wait for a person, a window or a pause")
+	flags.StringVar(&f.agent, "agent", "", "only tasks for this agent")
+	flags.StringVar(&f.requester, "requester", "", "only tasks of this requester")
+	flags.DurationVar(&f.since, "since", 0, "only tasks received within this time, as 2h")
+	flags.BoolVar(&f.all, "all", false, "every finished task too")
+	flags.BoolVar(&f.watch, "watch", false, "go on, and show what changes")
+	flags.BoolVar(&f.asJSON, "json", false, "one JSON object per line")
+	cmd.MarkFlagsMutuallyExclusive("held", "state")
+	completes(cmd, "state", completeStates)
+	completes(cmd, "agent", completeAgents(g))
 	return cmd
 }
 
-// list returns the tasks that are not done, then the finished ones, newest last.
-func (d *desk) list(cmd *cobra.Command, filter client.Filter, all bool) ([]client.Task, error) {
-	if d.books == nil {
-		return nil, nil
+func (f *psFlags) check() error {
+	for _, s := range f.states {
+		if !slices.Contains(ledger.States(), ledger.State(s)) {
+			return exitWith(exitUsage, "--state %s: not one of %v", s, ledger.States())
+		}
 	}
-	if len(filter.States) > 0 || all {
-		return d.books.Tasks(cmd.Context(), filter)
+	if f.since < 0 {
+		return exitWith(exitUsage, "--since %s: must not be negative", f.since)
+	}
+	return nil
+}
+
+// filter is what the flags ask for.
+func (f *psFlags) filter(now time.Time) client.Filter {
+	filter := client.Filter{States: f.states, Agent: f.agent, Requester: f.requester}
+	if f.held {
+		filter.States = names(ledger.Held, ledger.Review)
+	}
+	if f.since > 0 {
+		filter.Since = now.Add(-f.since)
+	}
+	return filter
+}
+
+// list returns the latest finished tasks, then those that are not done, each
+// oldest first; or what the flags ask for, in that order.
+func (d *desk) list(ctx context.Context, f *psFlags, now time.Time) ([]client.Task, error) {
+	filter := f.filter(now)
+	if len(filter.States) > 0 || f.all {
+		return d.tasks(ctx, filter)
 	}
 	finished := filter
-	finished.States, finished.Limit, finished.NewestFirst = []string{string(ledger.Done)}, recent, true
-	done, err := d.books.Tasks(cmd.Context(), finished)
+	finished.States, finished.Limit, finished.NewestFirst = names(ledger.Done), recent, true
+	done, err := d.tasks(ctx, finished)
 	if err != nil {
 		return nil, err
 	}
 	slices.Reverse(done)
-	for _, s := range ledger.States() {
-		if s != ledger.Done {
-			filter.States = append(filter.States, string(s))
-		}
-	}
-	open, err := d.books.Tasks(cmd.Context(), filter)
-	return append(done, open...), err
+	filter.States = names(open()...)
+	waiting, err := d.tasks(ctx, filter)
+	return append(done, waiting...), err
 }
 
-func printTasks(w io.Writer, rows []client.Task, asJSON bool, now time.Time) error {
-	if asJSON {
-		for _, row := range rows {
-			if err := printJSON(w, row); err != nil {
+func (f *psFlags) print(ctx context.Context, d *desk, tasks []client.Task, s screen, now time.Time) error {
+	if f.asJSON {
+		for _, t := range tasks {
+			if err := printJSON(s, t); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "TASK\tSTATE\tAGENT\tAGE\tREQUESTER")
-	for _, row := range rows {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", plain(string(row.ID)), whereabouts(row), plain(row.Agent), age(now.Sub(row.Received)), plain(row.Requester))
+	around, err := d.around(ctx, tasks, now)
+	if err != nil {
+		return err
 	}
-	return table.Flush()
+	return around.table(tasks).print(s)
 }
 
-// whereabouts says in two or three words where a task is.
-func whereabouts(task client.Task) string {
-	switch ledger.State(task.State) {
-	case ledger.Held:
-		return "held (" + strings.Join(task.Held, ", ") + ")"
-	case ledger.Done:
-		if task.Kind != "" {
-			return plain(string(task.Status) + " (" + string(task.Kind) + ")")
-		}
-		return plain(string(task.Status))
+// table shows tasks with what they wait for.
+func (s surroundings) table(tasks []client.Task) *table {
+	list := &table{head: []string{"TASK", "STATE", "AGENT", "AGE", "WAITS FOR"}, weights: []int{2, 2, 1, 0, 3}}
+	for _, t := range tasks {
+		list.add(
+			cell{text: flat(string(t.ID))},
+			cell{flat(stateOf(t)), colourOf(t)},
+			cell{text: flat(t.Agent)},
+			cell{text: age(s.now.Sub(t.Received))},
+			cell{text: flat(s.wait(t))},
+		)
 	}
-	return task.State
+	return list
+}
+
+// stateOf says where a task is, or how it ended.
+func stateOf(t client.Task) string {
+	switch {
+	case t.State != string(ledger.Done):
+		return t.State
+	case t.Kind != "":
+		return plain(string(t.Status) + " (" + string(t.Kind) + ")")
+	}
+	return plain(string(t.Status))
+}
+
+// whereabouts says with the reasons where a task is.
+func whereabouts(t client.Task) string {
+	if len(t.Held) == 0 {
+		return stateOf(t)
+	}
+	return t.State + " (" + strings.Join(t.Held, ", ") + ")"
+}
+
+// names spells states as a filter has them.
+func names(states ...ledger.State) (all []string) {
+	for _, s := range states {
+		all = append(all, string(s))
+	}
+	return all
+}
+
+// open are the states of a task that may still change.
+func open() []ledger.State {
+	states := ledger.States()
+	return states[:len(states)-1] // Done is the last
+}
+
+// colourOf says at a glance what went well, what did not, and what a person
+// may have to do something about.
+func colourOf(t client.Task) paint {
+	switch ledger.State(t.State) {
+	case ledger.Running:
+		return blue
+	case ledger.Held, ledger.Review:
+		return yellow
+	case ledger.Done:
+		if t.Status == envelope.OK {
+			return green
+		}
+		return red
+	}
+	return ""
 }
 
 // age shortens a duration to its greatest unit.
 func age(d time.Duration) string {
-	switch {
+	switch d = max(d, 0); {
 	case d < time.Minute:
 		return fmt.Sprintf("%ds", int(d.Seconds()))
 	case d < time.Hour:

@@ -8,11 +8,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"time"
 	"unicode"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/client"
 	"mailboxd/internal/ledger"
 	"mailboxd/mailbox"
 )
@@ -28,7 +31,7 @@ func resultCommand(g *globals) *cobra.Command {
 			return showResult(cmd, desk, args[0], asJSON)
 		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the result file as it is")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as one JSON object on one line")
 	return cmd
 }
 
@@ -62,7 +65,11 @@ func (d *desk) unfinished(ctx context.Context, id envelope.ID) error {
 	if row.State == string(ledger.Done) {
 		return exitWith(exitFailed, "the result of %s is missing; mailboxd serve puts it again", id)
 	}
-	return exitWith(exitTimeout, "task %s has no result yet: it is %s; see: mailboxd show %[1]s", id, whereabouts(row))
+	around, err := d.around(ctx, []client.Task{row}, time.Now())
+	if err != nil {
+		return err
+	}
+	return exitWith(exitTimeout, "task %s has no result yet: it is %s and waits for %s; see: mailboxd show %[1]s", id, stateOf(row), around.wait(row))
 }
 
 // final reports whether the result file of a task is, once it is there, the
@@ -72,13 +79,17 @@ func (d *desk) final(ctx context.Context, id envelope.ID) bool {
 	return exitCode(err) == exitNoTask || err == nil && row.ResultFinal
 }
 
-// printResult shows a result to a person, or as the bytes it is made of.
+// printResult shows a result to a person, or as one line of JSON.
 func printResult(w io.Writer, raw []byte, asJSON bool) error {
 	r, findings := envelope.DecodeResult(raw)
 	text := bytes.TrimRight(raw, "\n")
 	switch {
 	case asJSON:
-		_, err := w.Write(append(text, '\n'))
+		line := jsontext.Value(bytes.Clone(text))
+		if err := line.Compact(); err != nil {
+			return fmt.Errorf("read result: %w", err)
+		}
+		_, err := w.Write(append(line, '\n'))
 		return err
 	case findings.Refused():
 		_, err := fmt.Fprintln(w, plain(string(text)))
@@ -143,8 +154,4 @@ func plain(s string) string {
 		safe.WriteRune(r)
 	}
 	return safe.String()
-}
-
-func indent(s string) string {
-	return "  " + string(bytes.ReplaceAll([]byte(s), []byte("\n"), []byte("\n  ")))
 }

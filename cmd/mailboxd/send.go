@@ -59,6 +59,7 @@ whole envelopes with -f.`,
 	for _, part := range []string{"agent", "type", "description", "role", "payload", "payload-file", "requester", "id"} {
 		cmd.MarkFlagsMutuallyExclusive("file", part)
 	}
+	completes(cmd, "agent", completeAgents(g))
 	return cmd
 }
 

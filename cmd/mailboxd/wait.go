@@ -16,9 +16,12 @@ import (
 func waitCommand(g *globals) *cobra.Command {
 	timeout, asJSON := time.Duration(0), false
 	cmd := &cobra.Command{
-		Use:     "wait ID...",
-		Short:   "Wait until tasks have their results",
-		Example: "  mailboxd wait nightly-report --timeout 10m",
+		Use:   "wait ID...",
+		Short: "Wait until tasks have their results",
+		Long: `Wait prints the result of each task as soon as it is there, and exits as the worst
+of them did: 0 done, 3 ended in error, 4 rejected or denied, 5 timed out. On a
+terminal it shows meanwhile where the task is and the last line of its agent.`,
+		Example: "  mailboxd wait nightly-report --timeout 10m\n  mailboxd wait part-1 part-2 && mailboxd send -f summary.json",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: atDesk(g, func(cmd *cobra.Command, args []string, desk *desk) error {
 			var tasks []sent
@@ -33,7 +36,7 @@ func waitCommand(g *globals) *cobra.Command {
 		}),
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait; 0 is for ever")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the results themselves")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the results, one JSON object per line")
 	return cmd
 }
 
@@ -61,7 +64,7 @@ func waitFor(cmd *cobra.Command, cfg config, tasks []sent, timeout time.Duration
 	}
 	var worst error
 	for _, task := range tasks {
-		raw, err := task.answer(ctx, cfg)
+		raw, err := spinning(cmd, cfg, task.ID, func() ([]byte, error) { return task.answer(ctx, cfg) })
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"mailboxd/internal/agent"
+	"mailboxd/internal/client"
+	"mailboxd/internal/ledger"
+)
+
+func agentsCommand(g *globals) *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "agents",
+		Short: "List the agents of the configuration, and what they have to do",
+		Long: `Agents lists the agents of the configuration: how each is run, whether its command
+is found, and how many of its tasks run, wait in the queue and are held now.`,
+		Example: "  mailboxd agents\n  mailboxd agents --json | jq -r 'select(.problem).agent_id'",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := g.load()
+			if err != nil {
+				return err
+			}
+			views, err := agentViews(cmd.Context(), cfg)
+			if err != nil {
+				return err
+			}
+			return printAgents(cmd.OutOrStdout(), views, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
+	return cmd
+}
+
+// agentView is an agent as --json shows it.
+type agentView struct {
+	ID          string   `json:"agent_id"`
+	Binding     string   `json:"binding"` // exec or worker
+	Command     []string `json:"command"`
+	Found       string   `json:"found,omitempty"`    // the file that the command is
+	Manifest    string   `json:"manifest,omitempty"` // the file that says what it may
+	Concurrency int      `json:"concurrency"`
+	Paused      bool     `json:"paused,omitzero"`
+	Problem     string   `json:"problem,omitempty"` // why it could not be run now
+
+	Running int `json:"running"`
+	Queued  int `json:"queued"`
+	Held    int `json:"held"`
+}
+
+func agentViews(ctx context.Context, cfg config) ([]agentView, error) {
+	var views []agentView
+	for _, entry := range cfg.Agents {
+		views = append(views, cfg.agentView(entry))
+	}
+	desk, err := deskOf(ctx, cfg)
+	if errors.Is(err, errNoMailbox) {
+		return views, nil // nobody has sent anything
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer desk.Close()
+	return views, desk.occupy(ctx, views)
+}
+
+// agentView says how an agent of the configuration is run.
+func (c *config) agentView(e agentEntry) agentView {
+	v := agentView{ID: e.ID, Binding: "exec", Command: e.Exec.Command, Manifest: c.resolve(e.Manifest), Concurrency: e.Concurrency}
+	b, err := c.binding(e)
+	command := b.Command
+	if b.Worker != nil {
+		v.Binding, v.Command, command = "worker", e.Worker.Command, b.Worker.Command
+		v.Concurrency = e.Worker.Count * e.Worker.InFlight
+	}
+	if err == nil {
+		_, err = agent.New([]agent.Binding{b}, agent.Options{})
+	}
+	if err == nil {
+		v.Found, err = exec.LookPath(command[0])
+	}
+	if err != nil {
+		v.Problem = err.Error()
+	}
+	return v
+}
+
+// occupy adds what the agents have to do.
+func (d *desk) occupy(ctx context.Context, views []agentView) error {
+	tasks, err := d.tasks(ctx, client.Filter{States: names(ledger.Running, ledger.Queued, ledger.Held)})
+	if err != nil {
+		return err
+	}
+	paused, err := d.paused(ctx)
+	if err != nil {
+		return err
+	}
+	counts := map[string]map[string]int{}
+	for _, t := range tasks {
+		if counts[t.Agent] == nil {
+			counts[t.Agent] = map[string]int{}
+		}
+		counts[t.Agent][t.State]++
+	}
+	for i := range views {
+		has := counts[views[i].ID]
+		views[i].Running, views[i].Queued, views[i].Held = has[string(ledger.Running)], has[string(ledger.Queued)], has[string(ledger.Held)]
+		views[i].Paused = slices.Contains(paused, "") || slices.Contains(paused, views[i].ID)
+	}
+	return nil
+}
+
+func printAgents(w io.Writer, views []agentView, asJSON bool) error {
+	if asJSON {
+		for _, v := range views {
+			if err := printJSON(w, v); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(views) == 0 {
+		_, err := fmt.Fprintln(w, "no agents are configured; mailboxd init writes a first one")
+		return err
+	}
+	return agentTable(views).print(screenOf(w))
+}
+
+func agentTable(views []agentView) *table {
+	list := &table{head: []string{"AGENT", "BINDING", "RUNNING", "QUEUED", "HELD", "COMMAND", "MANIFEST"}, weights: []int{2, 0, 0, 0, 0, 3, 1}}
+	for _, v := range views {
+		command := cell{text: flat(v.Found)}
+		switch {
+		case v.Problem != "":
+			command = cell{flat(v.Problem), red}
+		case v.Paused:
+			command = cell{"paused; " + command.text, yellow}
+		}
+		list.add(
+			cell{text: flat(v.ID)}, cell{text: v.Binding},
+			cell{text: fmt.Sprintf("%d of %d", v.Running, v.Concurrency)},
+			cell{text: strconv.Itoa(v.Queued)}, cell{text: strconv.Itoa(v.Held)},
+			command, cell{text: flat(v.Manifest)},
+		)
+	}
+	return list
+}

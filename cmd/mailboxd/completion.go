@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mailboxd/internal/client"
+	"mailboxd/internal/ledger"
+)
+
+func completionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "completion bash|zsh|fish",
+		Short: "Print a script that lets a shell complete commands, task ids and agents",
+		Long: `Completion prints a script for a shell. With it, the tab key knows the commands
+and their flags, the ids of the tasks that a command could be about, and the agents.`,
+		Example: `  mailboxd completion bash > ~/.local/share/bash-completion/completions/mailboxd
+  mailboxd completion zsh > "${fpath[1]}/_mailboxd"
+  mailboxd completion fish > ~/.config/fish/completions/mailboxd.fish`,
+		ValidArgs: []string{"bash", "zsh", "fish"},
+		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root, w := cmd.Root(), cmd.OutOrStdout()
+			switch args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(w, true)
+			case "zsh":
+				return root.GenZshCompletion(w)
+			}
+			return root.GenFishCompletion(w, true)
+		},
+	}
+}
+
+// A completer answers a shell's question for words that could stand there.
+type completer = func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective)
+
+// mostCompletions is how many words a shell is given: more help nobody.
+const mostCompletions = 100
+
+// completeVerbs lets shells complete what the verbs are about: only tasks in a
+// state that the verb has a use for.
+func completeVerbs(g *globals, root *cobra.Command) {
+	verbs := map[string]completer{
+		"show":    completeTasks(g, false),
+		"logs":    completeTasks(g, false, ledger.Running, ledger.Review, ledger.Done),
+		"result":  completeTasks(g, false, ledger.Done),
+		"wait":    completeTasks(g, true, open()...),
+		"approve": completeTasks(g, false, ledger.Held, ledger.Review),
+		"deny":    completeTasks(g, false, ledger.Held, ledger.Review),
+		"cancel":  completeTasks(g, false, open()...),
+		"hold":    completeTasks(g, false, ledger.Received, ledger.Held, ledger.Queued),
+		"release": completeTasks(g, false, ledger.Received, ledger.Held),
+		"retry":   completeTasks(g, false, ledger.Done),
+		"pause":   completeAgents(g),
+		"resume":  completeAgents(g),
+		"drain":   completeAgents(g),
+	}
+	for _, cmd := range root.Commands() {
+		if answer := verbs[cmd.Name()]; answer != nil {
+			cmd.ValidArgsFunction = answer
+		}
+	}
+}
+
+// completeTasks offers the newest tasks in some states, or any when none are
+// named. Where something is wrong it offers nothing: nobody asked for an error.
+func completeTasks(g *globals, many bool, states ...ledger.State) completer {
+	return func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 && !many {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		words, err := taskWords(cmd.Context(), g, begun, states)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	}
+}
+
+func taskWords(ctx context.Context, g *globals, begun string, states []ledger.State) ([]cobra.Completion, error) {
+	cfg, err := g.load()
+	if err != nil {
+		return nil, err
+	}
+	desk, err := deskOf(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer desk.Close()
+	tasks, err := desk.tasks(ctx, client.Filter{States: names(states...), NewestFirst: true, Limit: 20 * mostCompletions})
+	var words []cobra.Completion
+	for _, t := range tasks {
+		if strings.HasPrefix(string(t.ID), begun) && len(words) < mostCompletions {
+			words = append(words, cobra.CompletionWithDesc(string(t.ID), flat(stateOf(t)+", "+t.Agent)))
+		}
+	}
+	return words, err
+}
+
+// completeAgents offers the agents of the configuration.
+func completeAgents(g *globals) completer {
+	return func(_ *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		cfg, err := g.load()
+		var words []cobra.Completion
+		for _, a := range cfg.Agents {
+			if err == nil && strings.HasPrefix(a.ID, begun) {
+				words = append(words, flat(a.ID))
+			}
+		}
+		return words, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeStates offers the states of tasks, also behind a comma.
+func completeStates(_ *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	before := begun[:strings.LastIndex(begun, ",")+1]
+	var words []cobra.Completion
+	for _, s := range ledger.States() {
+		words = append(words, before+string(s))
+	}
+	return words, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completes lets a shell complete the value of a flag of a command.
+func completes(cmd *cobra.Command, flag string, answer completer) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, answer); err != nil {
+		panic(err) // there is no such flag
+	}
+}

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/api"
+	"mailboxd/internal/ledger"
+	"mailboxd/mailbox"
+)
+
+var update = flag.Bool("update", false, "write what people see to testdata/golden")
+
+// noon is when everybody looks.
+var noon = time.Date(2026, 3, 9, 12, 0, 0, 0, time.UTC)
+
+// golden compares what a person sees with what one agreed to.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata/golden", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v; go test -run %s -update makes it", err, t.Name())
+	}
+	if got != string(want) {
+		t.Errorf("%s is not what was agreed to (-want +got):\n%s", name, cmp.Diff(string(want), got))
+	}
+}
+
+// screens are the ones people have.
+var screens = map[string]screen{
+	"pipe":   {},
+	"wide":   {columns: 120, rows: 24, colour: true, redraws: true},
+	"narrow": {columns: 50, rows: 6, redraws: true}, // and NO_COLOR
+}
+
+func TestWhatPsAndShowSay(t *testing.T) {
+	utc(t)
+	d := dayOf(t)
+	tasks, err := d.list(t.Context(), &psFlags{}, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	around, err := d.around(t.Context(), tasks, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range screens {
+		var out bytes.Buffer
+		s.Writer = &out
+		around.served = true
+		err := around.table(tasks).print(s)
+		golden(t, "ps."+name, out.String())
+		out.Reset()
+		for _, id := range []envelope.ID{"failed", "deploy-7", "running"} {
+			file, err1 := d.file(t.Context(), id)
+			err = errors.Join(err, err1, d.tell(t.Context(), &caseFile{file}, s, noon))
+			out.WriteString("--------\n")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden(t, "show."+name, strings.ReplaceAll(out.String(), d.root, "ROOT"))
+	}
+}
+
+func TestWhatALiveScreenShows(t *testing.T) {
+	utc(t)
+	d := dayOf(t)
+	tasks, err := d.list(t.Context(), &psFlags{}, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	around, err := d.around(t.Context(), tasks, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	s := screens["narrow"]
+	s.Writer = &out
+	f := &frames{}
+	err = errors.Join(f.draw(s, around.table(tasks).lines(s)), f.draw(s, around.table(tasks[:1]).lines(s)), f.draw(s, nil))
+	out.WriteString("--------\n")
+	err = errors.Join(err, around.feed(tasks[len(tasks)-2:], s))
+	for turn, said := range []string{"running  reading the archive of the whole world, part 1 of 1,000", "held  waits for approval"} {
+		out.WriteString(spinnerLine(s, turn, 75*time.Second, said) + "\n")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "live", strings.ReplaceAll(out.String(), "\x1b", "ESC"))
+}
+
+func TestWhatAgentsSays(t *testing.T) {
+	views := []agentView{
+		{ID: "openclaw.monitor", Binding: "exec", Found: "/usr/local/bin/monitor.sh", Manifest: "/etc/mailboxd/monitor.json", Concurrency: 2, Running: 1, Queued: 17},
+		{ID: "reviewer", Binding: "worker", Found: "/usr/bin/python3", Concurrency: 8, Paused: true, Held: 3},
+		{ID: "gone", Binding: "exec", Concurrency: 1, Problem: `exec: "gone.sh": executable file not found in $PATH`},
+	}
+	for name, s := range screens {
+		var out bytes.Buffer
+		s.Writer = &out
+		if err := agentTable(views).print(s); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, "agents."+name, out.String())
+	}
+}
+
+func TestNoLineIsWiderThanTheScreen(t *testing.T) {
+	tasks, err := dayOf(t).list(t.Context(), &psFlags{}, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for columns := 1; columns < 100; columns++ {
+		s := screen{columns: columns}
+		for _, line := range (surroundings{now: noon}).table(tasks).lines(s) {
+			if wide(line) > columns {
+				t.Errorf("a line of %d columns on a screen of %d: %q", wide(line), columns, line)
+			}
+		}
+	}
+	if got := cut("日本語のタスク", 6); wide(got) > 6 || got != "日本…" {
+		t.Errorf("cut(wide characters, 6) = %q; want 日本…", got)
+	}
+}
+
+func utc(t *testing.T) {
+	was := time.Local
+	time.Local = time.UTC
+	t.Cleanup(func() { time.Local = was })
+}
+
+// dayOf is a mailbox with something of everything.
+func dayOf(t *testing.T) *desk {
+	t.Helper()
+	root, dir := t.TempDir(), filepath.Join(t.TempDir(), "state")
+	state, err := mailbox.OpenState(dir, root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { state.Close() })
+	memory, _, err := ledger.Open(state.LedgerPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { memory.Close() })
+	result := `{"schema_version":"1.0","task_id":"failed","agent_id":"openclaw.monitor","status":"error","output":{"summary":"no answer","actions":[]},"time_used":{"started_at":"2026-03-09T11:00:00Z","finished_at":"2026-03-09T11:00:03Z","wall_ms":3000},"error":{"kind":"agent_crashed","message":"exit 3: cannot read\u001b[2J the archive"}}`
+	err = errors.Join(os.Mkdir(filepath.Join(root, "results"), 0o700),
+		os.WriteFile(filepath.Join(root, "results/failed.json"), []byte(result), 0o600),
+		memory.Update(context.Background(), writeDay))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &desk{root: root, books: &api.Books{Root: root, State: state, Memory: memory.Reader}}
+}
+
+func writeDay(tx *ledger.Tx) error {
+	row := func(id envelope.ID, state ledger.State, age time.Duration, more func(*ledger.Task)) (int64, error) {
+		task := ledger.Task{
+			ID: id, Revision: 1, Hash: string(id), Dialect: "ainl", State: state, Agent: "openclaw.monitor",
+			Requester: "planner", Type: "execute_monitor", Received: noon.Add(-age), File: "tasks/openclaw_agent_tasks.jsonl",
+		}
+		if more != nil {
+			more(&task)
+		}
+		request := taskLine(string(id), task.Agent, `"human_approver":"sre-oncall@example.com"`)
+		return tx.Add(task, []byte(request))
+	}
+	held := func(until time.Duration, reasons ...ledger.Reason) func(*ledger.Task) {
+		return func(t *ledger.Task) {
+			t.Reasons = reasons
+			if until > 0 {
+				t.Until = noon.Add(until)
+			}
+		}
+	}
+	ended := func(status envelope.Status, kind envelope.Kind) func(*ledger.Task) {
+		return func(t *ledger.Task) { t.Status, t.Kind, t.Attempt, t.Finished = status, kind, 1, noon }
+	}
+	_, err1 := row("nightly-report", ledger.Done, 50*time.Hour, ended(envelope.OK, ""))
+	failed, err2 := row("failed", ledger.Done, time.Hour, ended(envelope.Failed, envelope.AgentCrashed))
+	_, err3 := row("deploy-7", ledger.Held, 10*time.Minute, held(26*time.Hour, ledger.Approval))
+	_, err4 := row("deploy-8", ledger.Held, 9*time.Minute, held(13*time.Hour, ledger.Approval, ledger.ChangeWindow))
+	_, err5 := row("again", ledger.Held, 8*time.Minute, held(time.Minute, ledger.Capacity))
+	_, err6 := row("kept", ledger.Held, 7*time.Minute, held(0, ledger.Operator, ledger.Recovered))
+	running, err7 := row("running", ledger.Running, 6*time.Minute, func(t *ledger.Task) { t.Attempt = 1; t.Deadline = noon.Add(3 * time.Hour) })
+	_, err8 := row("next", ledger.Queued, 5*time.Minute, nil)
+	_, err9 := row("later-日本語のエージェント", ledger.Queued, 4*time.Second, func(t *ledger.Task) { t.ID = "later"; t.Agent = "openclaw.monitor" })
+	return errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9, writeStory(tx, failed, running))
+}
+
+func writeStory(tx *ledger.Tx, failed, running int64) error {
+	log := func(id envelope.ID, ago time.Duration, kind, data string) error {
+		return tx.Log(ledger.Event{Time: noon.Add(-ago), Kind: kind, Task: id, Revision: 1, Data: []byte(data)})
+	}
+	run := ledger.Run{Task: failed, Attempt: 1, ID: "r1", Intent: noon.Add(-time.Hour), Boot: "b"}
+	over := run
+	over.Started, over.Finished, over.ExitCode = noon.Add(-time.Hour), noon.Add(-time.Hour+3*time.Second), 3
+	return errors.Join(
+		tx.StartRun(run), tx.FinishRun(over),
+		tx.StartRun(ledger.Run{Task: running, Attempt: 1, ID: "r2", Intent: noon.Add(-2 * time.Minute), Boot: "b"}),
+		log("running", 2*time.Minute, "task.started", `{"attempt":1,"run_id":"r2"}`),
+		log("failed", time.Hour, "task.accepted", `{"file":"tasks/openclaw_agent_tasks.jsonl","offset":120,"hash":"00ff","warnings":["input.refs[0].uri: is not there"]}`),
+		log("failed", time.Hour, "task.started", `{"attempt":1,"run_id":"r1"}`),
+		log("failed", 59*time.Minute, "task.finished", `{"status":"error","exit_code":3,"took_ms":3000,"error":"agent_crashed","message":"exit 3"}`),
+		log("deploy-7", 10*time.Minute, "task.accepted", `{"file":"tasks/openclaw_agent_tasks.jsonl","offset":240,"held":["approval"]}`),
+		log("deploy-7", 10*time.Minute, "approval.asked", `{"approver":"sre-oncall@example.com","stage":"pre","until":"2026-03-10T14:00:00Z"}`),
+		log("deploy-7", 5*time.Minute, "approval.refused", `{"by":"planner","why":"is the requester\u001b[2J"}`),
+		log("deploy-7", 4*time.Minute, "something.new", `{"colour":"blue","n":3}`),
+	)
+}

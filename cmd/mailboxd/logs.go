@@ -1,0 +1,205 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/client"
+	"mailboxd/internal/ledger"
+	"mailboxd/internal/runner"
+	"mailboxd/watcher"
+)
+
+// logsFlags say which output of which run to show.
+type logsFlags struct {
+	attempt int
+	stderr  bool
+	follow  bool
+}
+
+func logsCommand(g *globals) *cobra.Command {
+	f := &logsFlags{}
+	cmd := &cobra.Command{
+		Use:   "logs ID",
+		Short: "Print what the agent of a task wrote",
+		Long: `Logs prints the standard output of the latest run of a task, and its standard
+error on standard error. On a terminal, what would command it is shown instead; a
+pipe gets every byte as it is. With -f it goes on until the run has ended.`,
+		Example: `  mailboxd logs nightly-report -f
+  mailboxd logs nightly-report --attempt 1 --stderr | less`,
+		Args: cobra.ExactArgs(1),
+		RunE: atDesk(g, func(cmd *cobra.Command, args []string, desk *desk) error {
+			id, err := desk.find(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return f.logs(cmd, desk, id)
+		}),
+	}
+	cmd.Flags().IntVar(&f.attempt, "attempt", 0, "which run (default: the latest)")
+	cmd.Flags().BoolVar(&f.stderr, "stderr", false, "only standard error, on standard output")
+	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "go on until the run has ended")
+	return cmd
+}
+
+func (f *logsFlags) logs(cmd *cobra.Command, d *desk, id envelope.ID) error {
+	ctx := cmd.Context()
+	run, err := d.run(ctx, id, f.attempt)
+	if f.follow && exitCode(err) == exitTimeout {
+		run, err = awaitRun(ctx, d.cfg, id, f.attempt)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(run.Dir); errors.Is(err, fs.ErrNotExist) {
+		return exitWith(exitFailed, "run %d of %s has no directory: it is a worker's, or older than retention.runs keeps; see: mailboxd show %[2]s", run.Attempt, id)
+	}
+	t := f.tail(cmd, run.Dir)
+	defer t.close()
+	if !f.follow {
+		return t.copy()
+	}
+	return t.follow(ctx, func() bool { return hasEnded(d.cfg, id, run) })
+}
+
+// run returns a run of a task: the one with this number, or the latest for 0.
+// That there is none yet has the exit code of a wait that was too short.
+func (d *desk) run(ctx context.Context, id envelope.ID, attempt int) (client.Run, error) {
+	file, err := d.file(ctx, id)
+	if err != nil {
+		return client.Run{}, err
+	}
+	for i := len(file.Runs) - 1; i >= 0; i-- {
+		if run := file.Runs[i]; attempt == 0 || run.Attempt == attempt {
+			return run, nil
+		}
+	}
+	state := stateOf(file.Task)
+	switch {
+	case ledger.State(file.Task.State) == ledger.Done && len(file.Runs) == 0:
+		return client.Run{}, exitWith(exitFailed, "no agent ran for %s: it is %s; see: mailboxd show %[1]s", id, state)
+	case ledger.State(file.Task.State) == ledger.Done:
+		return client.Run{}, exitWith(exitFailed, "task %s has no run %d, only %d; see: mailboxd show %[1]s", id, attempt, len(file.Runs))
+	}
+	return client.Run{}, exitWith(exitTimeout, "task %s has not run yet: it is %s; wait for it with: mailboxd logs %[1]s -f", id, state)
+}
+
+// awaitRun blocks until there is such a run.
+func awaitRun(ctx context.Context, cfg config, id envelope.ID, attempt int) (run client.Run, err error) {
+	following, found := context.WithCancel(ctx)
+	defer found()
+	err = exitWith(exitTimeout, "task %s has not run yet; see: mailboxd show %[1]s", id)
+	failed := follow(following, cfg, func(ctx context.Context, d *desk) error {
+		if run, err = d.run(ctx, id, attempt); exitCode(err) != exitTimeout {
+			found()
+		}
+		return nil
+	})
+	return run, cmp.Or(failed, err)
+}
+
+// hasEnded reports whether a run is over, by its own record or the ledger's:
+// that of a keeper which was killed has only the latter.
+func hasEnded(cfg config, id envelope.ID, run client.Run) (ended bool) {
+	if _, ended, err := runner.ReadExit(run.Dir); ended && err == nil {
+		return true
+	}
+	err := atFreshDesk(context.Background(), cfg, func(ctx context.Context, d *desk) error {
+		now, err := d.run(ctx, id, run.Attempt)
+		ended = !now.Finished.IsZero()
+		return err
+	})
+	return ended && err == nil
+}
+
+// A tail copies files as they grow.
+type tail struct {
+	dir   string
+	files []*growing
+}
+
+// tail begins at the start of the files in a run directory.
+func (f *logsFlags) tail(cmd *cobra.Command, dir string) *tail {
+	t := &tail{dir: dir}
+	if !f.stderr {
+		t.add(runner.StdoutFile, cmd.OutOrStdout())
+		t.add(runner.StderrFile, cmd.ErrOrStderr())
+		return t
+	}
+	t.add(runner.StderrFile, cmd.OutOrStdout())
+	return t
+}
+
+func (t *tail) add(name string, to io.Writer) {
+	if terminal(to) {
+		to = &tamed{to: to}
+	}
+	t.files = append(t.files, &growing{path: filepath.Join(t.dir, name), to: to})
+}
+
+func (t *tail) close() {
+	for _, f := range t.files {
+		if f.file != nil {
+			f.file.Close()
+		}
+	}
+}
+
+func (t *tail) copy() error {
+	for _, f := range t.files {
+		if err := f.copy(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// follow copies until the run has ended. What it wrote before that is copied.
+func (t *tail) follow(ctx context.Context, hasEnded func() bool) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var failed error
+	err := watcher.Watch(ctx, []string{t.dir}, time.Second, func() {
+		if ctx.Err() != nil {
+			return
+		}
+		ended := hasEnded()
+		if failed = t.copy(); failed != nil || ended {
+			stop()
+		}
+	})
+	return errors.Join(failed, err)
+}
+
+// growing is a file that is copied as far as it goes, again and again.
+type growing struct {
+	path string
+	to   io.Writer
+	file *os.File // nil: it was not there yet
+}
+
+// copy opens the file with care: it lies where an agent may have put anything
+// in its place.
+func (g *growing) copy() error {
+	if g.file == nil {
+		file, err := openRegular(g.path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		g.file = file
+	}
+	_, err := io.Copy(g.to, g.file)
+	return err
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"mailboxd/internal/client"
+)
+
+// happenings are the events of a task that their name alone does not tell.
+var happenings = map[string]string{
+	"task.duplicate":          "came once more with the same content, and was ignored",
+	"task.duplicate_conflict": "came once more with another content, and was refused",
+	"task.superseded":         "replaced by a later revision before it started",
+	"task.started":            "handed to its agent",
+	"task.retried":            "to be tried again",
+	"approval.asked":          "a person was asked",
+	"approval.expired":        "nobody said anything in time",
+	"approval.void":           "what was to be approved has changed",
+	"approval.refused":        "who approved it may not",
+	"result.adopted":          "what somebody else left as its result was taken as the answer",
+	"result.invalid":          "what stands in the place of its result is none",
+	"result.conflict":         "a file that is not ours stands in the place of its result",
+	"callback.failed":         "the result could not be delivered where it was asked for",
+}
+
+// members are the members of an event in the order in which they are told, each
+// with the words around it; "" leaves it out.
+var members = []struct{ name, words string }{
+	{"who", "by %s"}, {"by", "by %s"}, {"of", "of %s"}, {"approver", "of %s"}, {"stage", "(%s)"},
+	{"file", "from %s"}, {"offset", "at byte %s"},
+	{"held", "held for %s"}, {"reasons", "for %s"}, {"attempt", "attempt %s"},
+	{"status", "%s"}, {"error", "(%s)"}, {"exit_code", "exit %s"}, {"took_ms", "after %s"}, {"until", "until %s"},
+	{"reason", "because %s"}, {"why", "because %s"}, {"note", "“%s”"}, {"message", "“%s”"}, {"warnings", "with the warning %s"},
+	{"hash", ""}, {"run_id", ""}, {"digest", ""},
+}
+
+// retell tells one event.
+func retell(e client.Event) string {
+	var particulars []string
+	if told := happenings[e.Kind]; told != "" {
+		particulars = append(particulars, told)
+	}
+	data := dataOf(e)
+	for _, n := range members {
+		value, ok := data[n.name]
+		delete(data, n.name)
+		if ok && n.words != "" {
+			particulars = append(particulars, fmt.Sprintf(n.words, spoken(n.name, value)))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(data)) {
+		particulars = append(particulars, flat(name)+" "+spoken(name, data[name]))
+	}
+	return unlisted.Replace(strings.Join(particulars, ", "))
+}
+
+// unlisted takes the comma away before what is no new thought.
+var unlisted = strings.NewReplacer(", (", " (", ", of ", " of ")
+
+// dataOf is what an event says besides its kind.
+func dataOf(e client.Event) map[string]any {
+	data := map[string]any{}
+	_ = json.Unmarshal(e.Data, &data) // an event without data says nothing more
+	return data
+}
+
+// spoken shows a value of an event to a person.
+func spoken(name string, value any) string {
+	switch v := value.(type) {
+	case []any:
+		words := make([]string, len(v))
+		for i, each := range v {
+			words[i] = spoken(name, each)
+		}
+		return strings.Join(words, "; ")
+	case float64:
+		if name == "took_ms" {
+			return (time.Duration(v) * time.Millisecond).String()
+		}
+		return fmt.Sprintf("%.0f", v)
+	case string:
+		if at, err := time.Parse(time.RFC3339, v); err == nil {
+			return stamp(at)
+		}
+		return flat(v)
+	}
+	return flat(fmt.Sprint(value))
+}

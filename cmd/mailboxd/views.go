@@ -1,0 +1,29 @@
+package main
+
+import (
+	"context"
+
+	"mailboxd/internal/client"
+)
+
+// tasks lists the tasks that pass the filter.
+func (d *desk) tasks(ctx context.Context, f client.Filter) ([]client.Task, error) {
+	if d.books == nil {
+		return nil, nil
+	}
+	return d.books.Tasks(ctx, f)
+}
+
+// paused returns the agents that may start nothing; "" is every agent.
+func (d *desk) paused(ctx context.Context) ([]string, error) {
+	if d.books == nil {
+		return nil, nil
+	}
+	return d.books.Paused(ctx)
+}
+
+// served reports whether a daemon answers.
+func (d *desk) served() bool {
+	_, daemon := d.books.(*client.Client)
+	return daemon
+}

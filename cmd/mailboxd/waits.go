@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/client"
+	"mailboxd/internal/ledger"
+)
+
+// surroundings are what a task's wait depends on besides the task itself.
+type surroundings struct {
+	now    time.Time
+	served bool                            // a daemon answers
+	paused []string                        // agents that may start nothing; "" is every agent
+	ahead  map[envelope.ID]int             // how many are before a queued task at its agent
+	began  map[envelope.ID]time.Time       // when the agent of a running task started
+	asked  map[envelope.ID]client.Approval // what a person is asked about a task
+}
+
+// around looks at what the waits of some tasks depend on.
+func (d *desk) around(ctx context.Context, tasks []client.Task, now time.Time) (surroundings, error) {
+	s := surroundings{now: now, served: d.served(), began: map[envelope.ID]time.Time{}, asked: map[envelope.ID]client.Approval{}}
+	var err error
+	if hasState(tasks, ledger.Queued) {
+		if s.ahead, err = d.queue(ctx); err != nil {
+			return s, err
+		}
+	}
+	if slices.ContainsFunc(tasks, mayBePaused) {
+		if s.paused, err = d.paused(ctx); err != nil {
+			return s, err
+		}
+	}
+	for _, t := range tasks {
+		if len(s.began)+len(s.asked) == manyDetails {
+			break
+		}
+		if err := d.lookInto(ctx, t, s); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// manyDetails is how many tasks are looked into for one list.
+const manyDetails = 200
+
+// lookInto adds what only a task's file tells of its wait.
+func (d *desk) lookInto(ctx context.Context, t client.Task, s surroundings) error {
+	running := t.State == string(ledger.Running)
+	if !running && !waitsForApproval(t) {
+		return nil
+	}
+	found, err := d.file(ctx, t.ID)
+	if err != nil {
+		return err
+	}
+	file := &caseFile{found}
+	if running {
+		s.began[t.ID] = file.began()
+	} else {
+		s.asked[t.ID] = file.asked()
+	}
+	return nil
+}
+
+func mayBePaused(t client.Task) bool {
+	return t.State == string(ledger.Queued) || slices.Contains(t.Held, string(ledger.Paused))
+}
+
+func hasState(tasks []client.Task, state ledger.State) bool {
+	return slices.ContainsFunc(tasks, func(t client.Task) bool { return ledger.State(t.State) == state })
+}
+
+func waitsForApproval(t client.Task) bool {
+	return t.State == string(ledger.Review) || slices.Contains(t.Held, string(ledger.Approval))
+}
+
+// queue returns how many tasks are before each queued one at its agent, for
+// an agent takes the oldest first.
+func (d *desk) queue(ctx context.Context) (map[envelope.ID]int, error) {
+	queued, err := d.tasks(ctx, client.Filter{States: names(ledger.Queued)})
+	ahead, length := map[envelope.ID]int{}, map[string]int{}
+	for _, t := range queued {
+		ahead[t.ID] = length[t.Agent]
+		length[t.Agent]++
+	}
+	return ahead, err
+}
+
+// wait says what a task that is not done waits for, in a few words.
+func (s surroundings) wait(t client.Task) string {
+	switch ledger.State(t.State) {
+	case ledger.Received:
+		return "the end of its earlier revision"
+	case ledger.Queued:
+		return s.queued(t)
+	case ledger.Running:
+		if began := s.began[t.ID]; !began.IsZero() {
+			return "its agent, at work for " + age(s.now.Sub(began))
+		}
+		return "its agent"
+	case ledger.Waiting:
+		return "its agent to fetch it"
+	case ledger.Review:
+		return s.approval(t)
+	case ledger.Held:
+		words := make([]string, len(t.Held))
+		for i, r := range t.Held {
+			words[i] = s.hold(t, ledger.Reason(r))
+		}
+		return strings.Join(words, "; ")
+	}
+	return ""
+}
+
+func (s surroundings) queued(t client.Task) string {
+	switch n := s.ahead[t.ID]; {
+	case !s.served:
+		return "mailboxd serve, which is not running"
+	case slices.Contains(s.paused, "") || slices.Contains(s.paused, t.Agent):
+		return "resume: its agent is paused"
+	case n > 0:
+		return fmt.Sprintf("%d before it in the queue", n)
+	}
+	return "a free slot"
+}
+
+// hold says what one reason to hold a task waits for.
+func (s surroundings) hold(t client.Task, r ledger.Reason) string {
+	switch r {
+	case ledger.Approval:
+		return s.approval(t)
+	case ledger.ChangeWindow:
+		return "its change window, open" + s.until(t, "s ")
+	case ledger.Capacity:
+		return "its next attempt" + s.until(t, " at ")
+	case ledger.Paused:
+		return "resume: its agent is paused"
+	case ledger.Operator:
+		return "release by an operator"
+	case ledger.Recovered:
+		return "release: it may have run before"
+	case ledger.AuthRequired:
+		return "a login of its agent"
+	case ledger.ResultInvalid:
+		return "removal of a foreign result file"
+	}
+	return string(r)
+}
+
+func (s surroundings) approval(t client.Task) string {
+	asked, words := s.asked[t.ID], "approval"
+	if asked.Approver != "" {
+		words += " of " + flat(asked.Approver)
+	}
+	if !asked.Expires.IsZero() {
+		words += " until " + clock(asked.Expires, s.now)
+	}
+	return words
+}
+
+func (s surroundings) until(t client.Task, preposition string) string {
+	if t.Until.IsZero() {
+		return ""
+	}
+	return preposition + clock(t.Until, s.now)
+}
+
+// clock shows an instant as one would say it: the day only when it is another.
+func clock(t, now time.Time) string {
+	t, now = t.Local(), now.Local()
+	switch {
+	case t.Format(time.DateOnly) == now.Format(time.DateOnly):
+		return t.Format("15:04")
+	case t.Year() == now.Year():
+		return t.Format("2 Jan 15:04")
+	}
+	return t.Format("2 Jan 2006 15:04")
+}
+
+// next returns the command that would bring a task on, or "".
+func (s surroundings) next(t client.Task) string {
+	id := string(t.ID)
+	switch {
+	case waitsForApproval(t):
+		return "mailboxd approve " + id + ", or mailboxd deny " + id + " --reason WHY"
+	case slices.Contains(t.Held, string(ledger.Operator)), slices.Contains(t.Held, string(ledger.Recovered)):
+		return "mailboxd release " + id
+	case slices.Contains(t.Held, string(ledger.ResultInvalid)):
+		return "mend or remove results/" + id + ".json"
+	case mayBePaused(t) && slices.Contains(s.paused, ""):
+		return "mailboxd resume"
+	case mayBePaused(t) && slices.Contains(s.paused, t.Agent):
+		return "mailboxd resume " + flat(t.Agent)
+	case t.State == string(ledger.Queued) && !s.served:
+		return "mailboxd serve"
+	case t.State == string(ledger.Running):
+		return "mailboxd logs " + id + " -f"
+	case t.State == string(ledger.Done) && t.Status != envelope.OK && t.Status != envelope.Partial:
+		if t.Attempt > 0 {
+			return "mailboxd logs " + id + ", or mailboxd retry " + id
+		}
+		return "mailboxd retry " + id
+	}
+	return ""
+}
