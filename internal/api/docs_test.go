@@ -8,6 +8,7 @@ import (
 	"go/token"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,7 +58,7 @@ func generated(t *testing.T) string {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", c.value, status, means)
 	}
 	fmt.Fprint(&b, "\n## Types\n\nTimes are RFC 3339 in UTC.\n")
-	for _, s := range append(parse(t, "types.go").structs, source.structs...) {
+	for _, s := range slices.Concat(parse(t, "types.go").structs, parse(t, "approval.go").structs, source.structs) {
 		fmt.Fprintf(&b, "\n### %s\n\n%s\n\n| field | type | |\n|---|---|---|\n", s.name, s.doc)
 		for _, f := range s.fields {
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.name, f.kind, f.comment)
@@ -149,7 +150,12 @@ func kindOfField(e ast.Expr) string {
 	case *ast.MapType:
 		return "object of " + kindOfField(e.Value)
 	case *ast.SelectorExpr:
-		return map[string]string{"Time": "time", "Value": "any JSON"}[e.Sel.Name] + map[string]string{"ID": "string", "Status": "string", "Kind": "string"}[e.Sel.Name]
+		return map[string]string{
+			"Time": "time", "Value": "any JSON", "Budget": "object of number",
+			"ID": "string", "Status": "string", "Kind": "string", "Approval": "string",
+		}[e.Sel.Name]
+	case *ast.StarExpr:
+		return kindOfField(e.X)
 	case *ast.Ident:
 		words := map[string]string{"int": "number", "int64": "number", "uint64": "number", "bool": "true or false", "string": "string"}
 		if word, ok := words[e.Name]; ok {
