@@ -34,6 +34,7 @@ type engine struct {
 	dir   string
 	plays map[string]play
 	judge func(t envelope.Task, now time.Time) dispatch.Verdict
+	mode  envelope.Mode // of every control that the engine holds itself
 	opts  dispatch.Options
 	ttl   time.Duration // of approvals; 0: for ever
 	log   journal
@@ -49,7 +50,7 @@ func newEngine(t *testing.T) *engine {
 		judge: func(t envelope.Task, _ time.Time) dispatch.Verdict {
 			return dispatch.Verdict{Admit: true, Terms: ledger.Terms{Deadline: t.Deadline}}
 		},
-		opts: dispatch.Options{Workers: 4, Queue: 1000},
+		opts: dispatch.Options{Workers: 4, Queue: 1000, Depth: 3, Children: 32},
 		end:  func() {},
 	}
 }
@@ -111,6 +112,8 @@ func (e *engine) functions() dispatch.Agents {
 		Reruns:  func(string) bool { return true },
 		Retries: func(string) int { return 1 },
 		Backoff: func(string) time.Duration { return time.Millisecond },
+		Known:   func(agent string) bool { return e.plays[agent] != nil },
+		Mode:    func(envelope.Control) envelope.Mode { return e.mode },
 
 		ApprovalTTL: func() time.Duration { return e.ttl },
 	}

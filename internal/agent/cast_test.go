@@ -141,7 +141,20 @@ func jobFor(t testing.TB, request string) agent.Job {
 	if findings.Refused() {
 		t.Fatalf("the request of the test is refused: %v", findings)
 	}
-	return agent.Job{Task: task, Revision: 1, Attempt: 1, Dir: t.TempDir(), RunID: "run-1", Terms: ledger.Terms{Tools: task.AllowedTools}}
+	return agent.Job{
+		Task: task, Revision: 1, Attempt: 1, Dir: t.TempDir(), RunID: "run-1", Terms: ledger.Terms{Tools: task.AllowedTools},
+		Allowance: task.Budget, Meter: limited(task.Budget),
+	}
+}
+
+// limited is a meter that allows so much.
+func limited(b envelope.Budget) func(envelope.Cost) error {
+	return func(said envelope.Cost) error {
+		if b.Tokens != nil && said.Tokens > *b.Tokens || b.USDCents != nil && said.USDCents > *b.USDCents {
+			return fmt.Errorf("the agent used %d tokens and %d cents", said.Tokens, said.USDCents)
+		}
+		return nil
+	}
 }
 
 // outcome runs a binding with a plain request.
