@@ -55,6 +55,11 @@ func told(words <-chan int64) play {
 	return func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
 		select {
 		case n := <-words:
+			if j.Meter != nil {
+				if err := j.Meter(envelope.Cost{Tokens: n}); err != nil {
+					return stopped(j, n, err)
+				}
+			}
 			return spent(j, n)
 		case <-ctx.Done():
 			return cut(ctx)
