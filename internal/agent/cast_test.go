@@ -45,7 +45,13 @@ var cast = map[string]func(args []string){
 		fmt.Fprint(os.Stderr, "Traceback:\n\x1b[31mKeyError\x1b[0m: 'x'\a\n")
 		os.Exit(3)
 	},
-	"suicide":  func([]string) { syscall.Kill(os.Getpid(), syscall.SIGKILL); time.Sleep(time.Hour) },
+	"suicide": func([]string) { syscall.Kill(os.Getpid(), syscall.SIGKILL); time.Sleep(time.Hour) },
+	// spend answers half, says what it has spent so far, and goes on.
+	"spend": func(args []string) {
+		fmt.Println(`{"summary": "half of it"}`)
+		os.WriteFile(os.Getenv("MAILBOX_PROGRESS_FILE"), []byte(args[0]), 0o600)
+		time.Sleep(time.Hour)
+	},
 	"hang":     func([]string) { time.Sleep(time.Hour) },
 	"stubborn": func([]string) { signal.Ignore(syscall.SIGTERM); time.Sleep(time.Hour) },
 	"flood": func([]string) {
@@ -147,11 +153,16 @@ func jobFor(t testing.TB, request string) agent.Job {
 	}
 }
 
-// limited is a meter that allows so much.
-func limited(b envelope.Budget) func(envelope.Cost) error {
+// limited is a meter that allows as much as all of the budgets.
+func limited(budgets ...envelope.Budget) func(envelope.Cost) error {
 	return func(said envelope.Cost) error {
-		if b.Tokens != nil && said.Tokens > *b.Tokens || b.USDCents != nil && said.USDCents > *b.USDCents {
-			return fmt.Errorf("the agent used %d tokens and %d cents", said.Tokens, said.USDCents)
+		for _, b := range budgets {
+			if b.Tokens != nil && said.Tokens > *b.Tokens {
+				return fmt.Errorf("the agent used %d tokens of %d", said.Tokens, *b.Tokens)
+			}
+			if b.USDCents != nil && said.USDCents > *b.USDCents {
+				return fmt.Errorf("the agent used %d US cents of %d", said.USDCents, *b.USDCents)
+			}
 		}
 		return nil
 	}
