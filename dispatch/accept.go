@@ -16,7 +16,7 @@ import (
 // is a new request when it was appended, and a duplicate when it was met
 // while a file was read again.
 func (d *Dispatcher) accept(tx *ledger.Tx, c *claim) error {
-	c.fate, c.row, c.instead = unnamed, ledger.Task{}, ledger.Task{}
+	c.fate, c.row, c.instead, c.parent, c.verdict = unnamed, ledger.Task{}, ledger.Task{}, ledger.Task{}, c.judged
 	if c.task.ID == "" {
 		return tx.Log(lineRejected(c))
 	}
@@ -52,6 +52,9 @@ func (d *Dispatcher) accept(tx *ledger.Tx, c *claim) error {
 		}
 	}
 	c.fate = accepted
+	if err := d.trace(tx, c); err != nil {
+		return err
+	}
 	return d.revise(tx, c, last, found)
 }
 
@@ -118,6 +121,11 @@ func (d *Dispatcher) add(tx *ledger.Tx, c *claim, row ledger.Task, waits bool) e
 	if err := tx.Log(event(row, "task.accepted", acceptance(c))); err != nil {
 		return err
 	}
+	if c.parent.Seq != 0 {
+		if err := tx.Log(event(c.parent, "task.delegated", map[string]any{"child": row.ID, "revision": row.Revision})); err != nil {
+			return err
+		}
+	}
 	switch {
 	case asks:
 		return d.ask(tx, row, c.verdict, c.now)
@@ -145,6 +153,10 @@ func newRow(c *claim) ledger.Task {
 		Agent: t.Agent, Requester: t.Requester, Type: t.Type,
 		Deadline: t.Deadline, Received: c.now,
 		File: c.line.File, Offset: c.line.Offset,
+		Parent: c.parent.Seq,
+	}
+	if row.Parent != 0 {
+		row.Depth = c.parent.Depth + 1
 	}
 	switch {
 	case !v.Admit:

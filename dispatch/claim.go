@@ -15,7 +15,9 @@ import (
 type claim struct {
 	line    mailbox.Line
 	task    envelope.Task
-	verdict Verdict
+	judged  Verdict     // what policy says
+	verdict Verdict     // that, and what follows from who asks
+	parent  ledger.Task // the task whose run asks; zero: none
 	now     time.Time
 	refusal refusal // what to answer, if the verdict refuses
 	fate    fate
@@ -39,7 +41,8 @@ func (d *Dispatcher) read(lines []mailbox.Line) []*claim {
 	for _, line := range lines {
 		for _, piece := range d.pieces(line) {
 			c := &claim{line: line, task: piece.Task, now: time.Now()}
-			c.verdict = d.doubt(piece.Task, d.judge(piece.Task, piece.Findings, c.now))
+			c.judged = d.doubt(piece.Task, d.judge(piece.Task, piece.Findings, c.now))
+			c.verdict = c.judged
 			if !c.verdict.Admit && c.task.ID != "" {
 				c.refusal = newRefusal(c.task, c.verdict, c.now, false)
 			}

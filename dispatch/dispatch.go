@@ -42,6 +42,8 @@ type Agents struct {
 	Reruns  func(agent string) bool                  // whether an id that was executed may be sent again with other content
 	Retries func(agent string) int                   // how many further attempts a run that asks for one gets
 	Backoff func(agent string) time.Duration         // the pause before the first of them; it doubles
+	Known   func(agent string) bool                  // whether there is such an agent: then its requests are a run's
+	Mode    func(envelope.Control) envelope.Mode     // how strictly a control is held that is ours: lineage, and budget when it warns
 
 	ApprovalTTL func() time.Duration // how long a question to a person, or what they said, stands; 0: for ever
 }
@@ -65,6 +67,13 @@ type Job struct {
 	Dir      string // the run directory
 	RunID    string
 	Digest   string // what a person agreed to; "" when nobody was asked
+
+	// Allowance is what the run may spend as it begins, AINL's request where
+	// nothing is enforced. Meter, unless nil, takes what it has spent in all so
+	// far, as it goes on and when it is over; an error says that this is too
+	// much, in words for the requester, and the run is to be ended.
+	Allowance envelope.Budget
+	Meter     func(envelope.Cost) error
 	ledger.Terms
 }
 
@@ -87,6 +96,8 @@ type Outcome struct {
 type Options struct {
 	Workers      int           // runs at once, over all agents
 	PerRequester int           // runs at once of one requester; 0: no limit
+	Depth        int           // how many tasks may be above one that an agent asked for; 0: no agent may ask
+	Children     int           // how many tasks the run of one may ask for
 	Queue        int           // queued tasks at which intake pauses
 	Grace        time.Duration // how long runs may go on once Serve is told to stop
 	Detach       bool          // or leave them to whoever hosts them, at once
@@ -109,6 +120,7 @@ type Dispatcher struct {
 	held    *heldSet
 	runs    *runSet
 	pauses  *pauses
+	waits   *waitingRoom
 	faults  *faults
 	calls   *calls
 	failed  chan struct{} // signalled when a look could not take everything in
@@ -146,6 +158,7 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 		held:    newHeldSet(),
 		runs:    newRunSet(),
 		pauses:  newPauses(paused),
+		waits:   newWaitingRoom(),
 		faults:  newFaults(),
 		calls:   newCalls(),
 		failed:  make(chan struct{}, 1),
@@ -177,7 +190,12 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 	for range d.opts.Workers {
 		running.Go(func() { d.worker(ctx, work) })
 	}
-	running.Go(func() { d.alarms.serve(ctx, func(seq int64) { d.revisit(work, seq) }) })
+	running.Go(func() {
+		d.alarms.serve(ctx, func(seq int64) {
+			d.revisit(work, seq)
+			d.answeredElsewhere(work, seq)
+		})
+	})
 	running.Go(func() { d.lookWhenThereIsRoom(ctx) })
 	running.Go(func() { d.keepResults(ctx) })
 	running.Go(func() { d.collectDaily(ctx) })

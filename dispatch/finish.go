@@ -51,6 +51,9 @@ func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, terms ledger.T
 		}
 		return err
 	})
+	if err == nil {
+		d.settled(context.WithoutCancel(ctx), row)
+	}
 	if err != nil || !moved {
 		return // logged by insist; or somebody ended the task before
 	}
@@ -106,6 +109,7 @@ func (d *Dispatcher) again(ctx context.Context, row ledger.Task, o Outcome) bool
 		return true // the run directory still says what happened
 	}
 	fault.Point("retry-held")
+	d.settled(context.WithoutCancel(ctx), row)
 	if moved {
 		ctx = context.WithoutCancel(ctx)
 		d.proceed(ctx, next)
@@ -224,7 +228,11 @@ func (d *Dispatcher) tryAdmitNext(ctx context.Context, id envelope.ID) error {
 	if err != nil {
 		return err
 	}
-	return d.apply(ctx, row, t, withReasons(d.judge(t, findings, time.Now()), row.Deadline, lastingOf(row.Reasons)...))
+	verdict := withReasons(d.judge(t, findings, time.Now()), row.Deadline, lastingOf(row.Reasons)...)
+	if verdict, err = d.judgeLineage(ctx, row, verdict); err != nil {
+		return err
+	}
+	return d.apply(ctx, row, t, verdict)
 }
 
 // clear ends the revisions that went back to waiting although a later one has

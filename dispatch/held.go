@@ -47,13 +47,25 @@ func resting(row ledger.Task) bool {
 	return row.State == ledger.Held && slices.Equal(row.Reasons, []ledger.Reason{ledger.Capacity})
 }
 
+// waitsForBudget reports whether a task is held until others leave something of
+// a budget: it does not know how long that takes, but for its deadline.
+func waitsForBudget(row ledger.Task) bool {
+	return resting(row) && row.Until.Equal(row.Deadline)
+}
+
 // leave forgets that a task was held, if it was. What it returns ends a pause
 // between attempts, and is called when the task's next step is known.
 func (d *Dispatcher) leave(row ledger.Task) (ended func()) {
-	if was, held := d.held.remove(row.Seq); held && resting(was) {
+	was, held := d.held.remove(row.Seq)
+	if !held || !resting(was) {
+		return func() {}
+	}
+	if !waitsForBudget(was) {
 		return d.queue.done
 	}
-	return func() {}
+	d.queue.unpark()
+	d.outOfTurn(row.Seq)
+	return d.queue.done
 }
 
 // proceed does what a task's state asks for. It is the one place where a
@@ -75,6 +87,10 @@ func (d *Dispatcher) proceed(ctx context.Context, row ledger.Task) {
 		d.held.add(row)
 		if resting(row) {
 			d.queue.rest()
+		}
+		if waitsForBudget(row) {
+			d.queue.park()
+			d.alarms.set(row.Seq, midnight(time.Now())) // the budgets of the day are new ones then
 		}
 		d.alarms.set(row.Seq, row.Until)
 		if d.needlesslyPaused(row) {
@@ -106,7 +122,7 @@ func (d *Dispatcher) Rejudge() {
 
 // rejudge looks at a held task again, unless it only rests.
 func (d *Dispatcher) rejudge(row ledger.Task) {
-	if !resting(row) {
+	if !resting(row) || waitsForBudget(row) {
 		d.alarms.set(row.Seq, time.Now())
 	}
 }

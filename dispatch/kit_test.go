@@ -29,15 +29,18 @@ type play func(ctx context.Context, j dispatch.Job) dispatch.Outcome
 // What is set before start is in force from then on.
 type engine struct {
 	*dispatch.Dispatcher
-	parts dispatch.Parts
-	t     *testing.T
-	dir   string
-	plays map[string]play
-	judge func(t envelope.Task, now time.Time) dispatch.Verdict
-	opts  dispatch.Options
-	ttl   time.Duration // of approvals; 0: for ever
-	log   journal
-	end   func() // stops serving; once more does nothing
+	parts   dispatch.Parts
+	t       *testing.T
+	dir     string
+	plays   map[string]play
+	judge   func(t envelope.Task, now time.Time) dispatch.Verdict
+	retries int
+	found   dispatch.Outcome // what becomes of a run that is met at a start
+	mode    envelope.Mode    // of every control that the engine holds itself
+	opts    dispatch.Options
+	ttl     time.Duration // of approvals; 0: for ever
+	log     journal
+	end     func() // stops serving; once more does nothing
 }
 
 // newEngine makes an engine that is not started, with the agents "quick",
@@ -49,8 +52,10 @@ func newEngine(t *testing.T) *engine {
 		judge: func(t envelope.Task, _ time.Time) dispatch.Verdict {
 			return dispatch.Verdict{Admit: true, Terms: ledger.Terms{Deadline: t.Deadline}}
 		},
-		opts: dispatch.Options{Workers: 4, Queue: 1000},
-		end:  func() {},
+		retries: 1,
+		found:   cut(context.Background()),
+		opts:    dispatch.Options{Workers: 4, Queue: 1000, Depth: 3, Children: 32},
+		end:     func() {},
 	}
 }
 
@@ -105,12 +110,14 @@ func (e *engine) functions() dispatch.Agents {
 		Run: func(ctx context.Context, j dispatch.Job, started func(runner.Process)) dispatch.Outcome {
 			return e.plays[j.Task.Agent](ctx, j)
 		},
-		Recover: func(context.Context, dispatch.Job) dispatch.Outcome { return cut(context.Background()) },
+		Recover: func(context.Context, dispatch.Job) dispatch.Outcome { return e.found },
 		HasDir:  func(string) bool { return false },
 		Limit:   func(string) int { return 100 },
 		Reruns:  func(string) bool { return true },
-		Retries: func(string) int { return 1 },
+		Retries: func(string) int { return e.retries },
 		Backoff: func(string) time.Duration { return time.Millisecond },
+		Known:   func(agent string) bool { return e.plays[agent] != nil },
+		Mode:    func(envelope.Control) envelope.Mode { return e.mode },
 
 		ApprovalTTL: func() time.Duration { return e.ttl },
 	}

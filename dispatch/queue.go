@@ -27,6 +27,7 @@ type queue struct {
 	agents  map[string]int    // slots taken, by agent
 	asking  map[string]int    // slots taken, by requester
 	length  int               // items waiting
+	parked  int               // tasks that wait for something else than a slot, and will be items again
 	taken   int               // slots taken, over all agents
 	busy    int               // items taken and not done, or resting
 	paused  bool              // intake found the queue full
@@ -60,7 +61,7 @@ func (q *queue) push(it item) {
 func (q *queue) hasRoom() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.paused = q.length >= q.size
+	q.paused = q.length+q.parked >= q.size
 	return !q.paused
 }
 
@@ -136,7 +137,27 @@ func (q *queue) remove(agent string, at int) {
 		q.waiting[agent] = append(items[:at:at], items[at+1:]...)
 	}
 	q.length--
-	if q.paused && q.length < q.size {
+	q.signalRoom()
+}
+
+// park counts a task as waiting that is none of the items, so that intake
+// pauses for it too; unpark ends that.
+func (q *queue) park() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.parked++
+}
+
+func (q *queue) unpark() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.parked--
+	q.signalRoom()
+}
+
+// signalRoom tells intake that it may go on, if it paused. The caller holds mu.
+func (q *queue) signalRoom() {
+	if q.paused && q.length+q.parked < q.size {
 		q.paused = false
 		select {
 		case q.room <- struct{}{}:

@@ -75,7 +75,7 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 	}
 	job := Job{
 		Task: t, Revision: row.Revision, Attempt: row.Attempt,
-		Dir: d.State.RunDir(row.ID, row.Revision, row.Attempt), RunID: was.ID, Terms: was.Terms,
+		Dir: d.State.RunDir(row.ID, row.Revision, row.Attempt), RunID: was.ID, Allowance: was.Reserved, Terms: was.Terms,
 	}
 	rebooted := was.Boot != runner.Boot() // what its directory does not say then proves nothing: it is not synced
 	switch {
@@ -83,12 +83,16 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 		job.Dir = ""
 	case !rebooted && runner.Void(job.Dir):
 		d.log(row).Info().Int("attempt", row.Attempt).Msg("run never began; starting afresh")
+		if err := d.Ledger.Update(ctx, func(tx *ledger.Tx) error { return tx.ReleaseRun(row.Seq, row.Attempt) }); err != nil {
+			return err
+		}
 		return d.apply(ctx, row, t, Verdict{Admit: true})
 	}
 	d.log(row).Info().Int("attempt", row.Attempt).Msg("run of an earlier daemon found")
 	it := item{seq: row.Seq, agent: row.Agent, requester: row.Requester}
 	d.queue.adopt(it)
 	run := d.runs.begin(ctx, it)
+	d.measure(run, row, &job)
 	d.finishing.Go(func() {
 		defer d.queue.done()
 		defer d.runs.finish(run)

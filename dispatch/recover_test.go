@@ -82,6 +82,8 @@ func obliging(ran chan<- dispatch.Job) dispatch.Agents {
 		Reruns:  func(string) bool { return true },
 		Retries: func(string) int { return 0 },
 		Backoff: func(string) time.Duration { return time.Second },
+		Known:   func(string) bool { return false },
+		Mode:    func(envelope.Control) envelope.Mode { return envelope.Enforce },
 
 		ApprovalTTL: func() time.Duration { return 0 },
 	}

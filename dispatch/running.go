@@ -16,10 +16,11 @@ func (e *CancelError) Error() string { return "cancelled by " + e.By.String() }
 
 // A run is something an agent does now, or is about to.
 type run struct {
-	item item
-	ctx  context.Context // of the agent function, for as long as it is called
-	end  context.CancelCauseFunc
-	over chan struct{} // closed when nothing more will come of it
+	item  item
+	ctx   context.Context // of the agent function, for as long as it is called
+	end   context.CancelCauseFunc
+	meter meter
+	over  chan struct{} // closed when nothing more will come of it
 }
 
 // cancelled returns with what the run was ended, if somebody cancelled it.
@@ -30,6 +31,9 @@ func (r *run) cancelled() (*CancelError, bool) {
 // conclude makes a run that was cut short because somebody cancelled it end as
 // cancelled. One that came to an end of its own before that keeps it.
 func (r *run) conclude(o Outcome) Outcome {
+	if why := r.meter.excess(); why != "" {
+		o.Result.Review.Ask(why)
+	}
 	why, cancelled := r.cancelled()
 	if !cancelled || o.Detached || o.Exit.Cause != runner.Interrupted && o.Result.Error.Kind != envelope.RunLost {
 		return o

@@ -33,6 +33,9 @@ func acceptance(c *claim) map[string]any {
 	if warnings := c.verdict.Findings.Warnings(); len(warnings) > 0 {
 		data["warnings"] = words(warnings)
 	}
+	if c.parent.Seq != 0 {
+		data["parent"] = c.parent.ID
+	}
 	if c.row.State == ledger.Held {
 		data["held"] = c.row.Reasons
 	}

@@ -31,7 +31,8 @@ func (d *Dispatcher) worker(take, work context.Context) {
 // making its result durable does not keep the next task waiting.
 func (d *Dispatcher) attempt(ctx context.Context, it item) {
 	run := d.runs.begin(ctx, it) // before anybody can see it running
-	row, job, err := d.prepare(ctx, it.seq)
+	row, job, err := d.prepare(ctx, it.seq, run)
+	d.answered(ctx, it.seq)
 	if err != nil || job.RunID == "" {
 		d.runs.finish(run)
 		d.queue.free(it)
@@ -75,6 +76,7 @@ func (d *Dispatcher) giveBack(ctx context.Context, row ledger.Task, it item, err
 		return tx.VoidRun(row.Seq, row.Attempt)
 	})
 	if err == nil && moved {
+		d.settled(context.WithoutCancel(ctx), row)
 		d.rest(ctx, it)
 	}
 }
@@ -94,7 +96,7 @@ const retryPause = time.Second
 
 // prepare judges a queued task once more, for time has passed, and makes the
 // intent to run it durable. A Job without a RunID means there is nothing to run.
-func (d *Dispatcher) prepare(ctx context.Context, seq int64) (ledger.Task, Job, error) {
+func (d *Dispatcher) prepare(ctx context.Context, seq int64, run *run) (ledger.Task, Job, error) {
 	row, t, findings, err := d.load(ctx, seq)
 	if err != nil || row.State != ledger.Queued {
 		return row, Job{}, err
@@ -121,11 +123,12 @@ func (d *Dispatcher) prepare(ctx context.Context, seq int64) (ledger.Task, Job, 
 		return row, Job{}, err
 	}
 	fault.Point("run-dir")
-	row, moved, err := d.intend(ctx, row, job)
+	began, moved, err := d.intend(ctx, row, t, &job)
 	if err != nil || !moved {
 		return row, Job{}, err
 	}
-	return row, job, nil
+	d.measure(run, began, &job)
+	return began, job, nil
 }
 
 // load reads a task's row and decodes its envelope again.
@@ -163,16 +166,24 @@ func (d *Dispatcher) makeRunDir(j *Job) error {
 	}
 }
 
-// intend makes durable that the job is about to be started. It reports false
-// when the task was moved by somebody else meanwhile.
-func (d *Dispatcher) intend(ctx context.Context, row ledger.Task, j Job) (ledger.Task, bool, error) {
-	moved := false
+// intend makes durable that the job is about to be started, with what it may
+// spend, which becomes its Allowance. It reports false when the task was moved
+// by somebody else meanwhile, or has to do without.
+func (d *Dispatcher) intend(ctx context.Context, row ledger.Task, t envelope.Task, j *Job) (ledger.Task, bool, error) {
+	moved, since := false, d.waits.now()
+	var run ledger.Run
+	var short *shortage
 	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
+		run = ledger.Run{Task: row.Seq, Attempt: j.Attempt, ID: j.RunID, Intent: time.Now(), Boot: runner.Boot(), Terms: j.Terms}
+		moved = false
+		if short, err = d.reserve(tx, row, &run); err != nil || short != nil {
+			return err
+		}
 		moved, err = tx.Move(row.Seq, ledger.Queued, row.Attempt, ledger.Change{To: ledger.Running, Attempt: j.Attempt})
 		if err != nil || !moved {
 			return err
 		}
-		if err := tx.StartRun(ledger.Run{Task: row.Seq, Attempt: j.Attempt, ID: j.RunID, Intent: time.Now(), Boot: runner.Boot(), Terms: j.Terms}); err != nil {
+		if err := tx.StartRun(run); err != nil {
 			return err
 		}
 		return tx.Log(event(row, "task.started", map[string]any{"attempt": j.Attempt, "run_id": j.RunID}))
@@ -180,7 +191,11 @@ func (d *Dispatcher) intend(ctx context.Context, row ledger.Task, j Job) (ledger
 	if err != nil {
 		return row, false, fmt.Errorf("start %s: %w", row.ID, err)
 	}
+	if short != nil {
+		return row, false, d.doWithout(ctx, row, t, *j, short, since)
+	}
 	fault.Point("intent")
+	j.Allowance, j.Terms = run.Reserved, run.Terms
 	row.State, row.Attempt = ledger.Running, j.Attempt
 	return row, moved, nil
 }

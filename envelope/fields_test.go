@@ -158,7 +158,9 @@ var shapes = []struct{ row, field, value, want string }{
 	{"row 26", "policy_context", `{"change_window":["2026-03-10T01:00:00Z/PT1H","soon"]}`, `policy_context.change_window[1]: must be start/end or start/duration, not "soon"`},
 
 	{"AINL-53", "metadata", `[]`, "metadata: must be an object"},
-	{"row 23", "metadata", `{"mbx.parent_task_id":"t0"}`, `warning metadata["mbx.parent_task_id"]: is ours to say: left out`},
+	{"row 23", "metadata", `{"mbx.run_id":"t0"}`, `warning metadata["mbx.run_id"]: is ours to say: left out`},
+	{"row 23", "metadata", `{"mbx.parent_task_id":["t0"]}`, `warning metadata["mbx.parent_task_id"]: is ours to say: left out`},
+	{"AINL-01", "metadata", `{"mbx.parent_task_id":"t0"}`, ""},
 	{"row 23", "__proto__", `{"a":1}`, ""},
 	{"row 3", "TASK_ID", `"other"`, ""},
 	{"row 3", "taſk_id", `"other"`, ""},

@@ -19,6 +19,7 @@ const (
 	ApprovalExpired    Kind = "approval_expired"          // approver said nothing in time
 	PolicyViolation    Kind = "policy_violation"          // operator's rules say no
 	BudgetExceeded     Kind = "budget_exceeded"           // over the task's or operator's budget
+	DelegationCycle    Kind = "delegation_cycle"          // agent: asked for what it is part of itself
 	DuplicateConflict  Kind = "duplicate_conflict"        // sender: the id is taken by another content
 	Cancelled          Kind = "cancelled"                 // somebody asked for it to stop
 	Timeout            Kind = "timeout"                   // agent: ran too long

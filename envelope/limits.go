@@ -127,8 +127,12 @@ func (r *request) policy(at int) {
 	r.task.ChangeWindows = r.windows(r.member(at, "change_window"))
 }
 
-// metadata reads metadata (AINL-53). Keys that start with "mbx." are ours: a
-// sender cannot write our record (row 23).
+// ParentTask is the metadata key with which an agent that has several tasks
+// says for which one it asks. It is a choice among those and nothing more.
+const ParentTask = "mbx.parent_task_id"
+
+// metadata reads metadata (AINL-53). Other keys that start with "mbx." are
+// ours: a sender cannot write our record (row 23).
 func (r *request) metadata(at int) {
 	if !r.is(at, '{') {
 		return
@@ -136,7 +140,7 @@ func (r *request) metadata(at int) {
 	r.task.Metadata = make(map[string]jsontext.Value)
 	for name, value := range r.members(at) {
 		key, _ := r.text(name)
-		if strings.HasPrefix(key, "mbx.") {
+		if strings.HasPrefix(key, "mbx.") && (key != ParentTask || r.kind(value) != '"') {
 			r.warn(value, "is ours to say: left out")
 			continue
 		}

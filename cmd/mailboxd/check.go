@@ -60,6 +60,8 @@ func (c *config) check() error {
 		atLeast("limits.concurrency", int64(c.Limits.Concurrency), 1),
 		atLeast("limits.queue", int64(c.Limits.Queue), 1),
 		atLeast("limits.per_requester", int64(c.Limits.PerRequester), 0),
+		atLeast("limits.depth", int64(c.Limits.Depth), 0),
+		atLeast("limits.children", int64(c.Limits.Children), 0),
 		atLeast("limits.shutdown_grace", int64(c.Limits.ShutdownGrace), 0),
 		atLeast("retention.runs", int64(c.Retention.Runs), 0),
 		atLeast("retention.history", int64(c.Retention.History), 0),

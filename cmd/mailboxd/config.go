@@ -51,6 +51,8 @@ type limits struct {
 	Concurrency   int           `mapstructure:"concurrency"`
 	Queue         int           `mapstructure:"queue"`
 	PerRequester  int           `mapstructure:"per_requester"`
+	Depth         int           `mapstructure:"depth"`
+	Children      int           `mapstructure:"children"`
 	ShutdownGrace time.Duration `mapstructure:"shutdown_grace"`
 }
 
@@ -129,6 +131,8 @@ func defaults(v *viper.Viper) {
 		"limits.concurrency":                     4,
 		"limits.queue":                           100_000,
 		"limits.per_requester":                   0,
+		"limits.depth":                           3,
+		"limits.children":                        32,
 		"limits.shutdown_grace":                  30 * time.Second,
 		"retention.runs":                         720 * time.Hour,
 		"retention.history":                      720 * time.Hour,

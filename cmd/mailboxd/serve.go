@@ -109,6 +109,8 @@ func options(cfg config, fresh bool, log zerolog.Logger) dispatch.Options {
 		Workers:      cfg.Limits.Concurrency,
 		PerRequester: cfg.Limits.PerRequester,
 		Queue:        cfg.Limits.Queue,
+		Depth:        cfg.Limits.Depth,
+		Children:     cfg.Limits.Children,
 		Grace:        cfg.Limits.ShutdownGrace,
 		Detach:       !cfg.StopAgentsOnExit,
 		Retention:    dispatch.Retention(cfg.Retention),

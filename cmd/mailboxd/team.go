@@ -142,6 +142,8 @@ func (t *team) functions() dispatch.Agents {
 		Reruns:  func(id string) bool { return t.binding(id).Resend != agent.Refuse },
 		Retries: func(id string) int { return t.binding(id).Retries },
 		Backoff: func(id string) time.Duration { return t.binding(id).Backoff },
+		Known:   func(id string) bool { _, ok := t.agents().Lookup(id); return ok },
+		Mode:    t.mode,
 
 		ApprovalTTL: func() time.Duration { return t.current.Load().approvalTTL },
 	}
@@ -186,6 +188,14 @@ func (c *config) modes() map[envelope.Control]envelope.Mode {
 		envelope.ControlBudget:       modes[c.Policy.Budget],
 		envelope.ControlChangeWindow: modes[c.Policy.ChangeWindow.Mode],
 	}
+}
+
+// mode is how strictly a control is held.
+func (t *team) mode(c envelope.Control) envelope.Mode {
+	if c == envelope.ControlBudget {
+		return t.current.Load().rules.Budget
+	}
+	return envelope.Enforce
 }
 
 // rules turns the configuration's words into policy's.

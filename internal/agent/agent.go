@@ -34,6 +34,13 @@ type Job struct {
 	Dir      string // the run directory: absolute, existing, empty before the run; "" for a worker
 	RunID    string
 	Digest   string // what a person agreed to; nothing here depends on it
+
+	// Allowance is what the run may spend as it begins. Meter, unless nil, takes
+	// what it has spent in all so far, as it goes on and when it is over; an
+	// error says that this is too much, in words for the requester, and the run
+	// is to be ended.
+	Allowance envelope.Budget
+	Meter     func(envelope.Cost) error
 	ledger.Terms
 }
 
@@ -82,7 +89,10 @@ func (g *Agent) Run(ctx context.Context, j Job, started func(runner.Process)) Ou
 	if err != nil {
 		return g.notStarted(j, envelope.InternalError, "the run could not be prepared: "+err.Error())
 	}
-	exit, err := g.opts.Run(ctx, spec, started)
+	m := &meter{job: j}
+	running, stop := m.watch(ctx)
+	exit, err := g.opts.Run(running, spec, started)
+	stop()
 	if errors.Is(err, runner.ErrDetach) {
 		return Outcome{Detached: true}
 	}
@@ -97,7 +107,7 @@ func (g *Agent) Run(ctx context.Context, j Job, started func(runner.Process)) Ou
 	}
 	// Any other error concerns the records of the run for somebody after us; the
 	// exit itself is in hand.
-	return g.conclude(j, exit)
+	return g.conclude(j, exit, m)
 }
 
 // Recover returns what became of a run that an earlier daemon started. As long
@@ -107,20 +117,23 @@ func (g *Agent) Run(ctx context.Context, j Job, started func(runner.Process)) Ou
 // in its directory is kept for review.
 func (g *Agent) Recover(ctx context.Context, j Job) Outcome {
 	if j.Dir == "" {
-		return g.lost(j, runner.Exit{Code: -1, Cause: runner.Lost}, "the daemon was gone when its worker had the task, so nobody knows what became of it")
+		return g.lost(j, runner.Exit{Code: -1, Cause: runner.Lost}, &meter{job: j}, "the daemon was gone when its worker had the task, so nobody knows what became of it")
 	}
-	exit, known, err := g.await(ctx, j.Dir)
+	m := &meter{job: j}
+	running, stop := m.watch(ctx)
+	exit, known, err := g.await(running, j.Dir)
+	stop()
 	switch {
 	case errors.Is(err, runner.ErrDetach):
 		return Outcome{Detached: true}
 	case known:
-		return g.conclude(j, exit)
+		return g.conclude(j, exit, m)
 	}
 	message := "the daemon was gone when the agent ended, so nobody knows how it ended"
 	if err != nil {
 		message += ": " + err.Error()
 	}
-	return g.lost(j, exit, message)
+	return g.lost(j, exit, m, message)
 }
 
 func (g *Agent) await(ctx context.Context, dir string) (runner.Exit, bool, error) {

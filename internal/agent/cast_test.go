@@ -45,7 +45,13 @@ var cast = map[string]func(args []string){
 		fmt.Fprint(os.Stderr, "Traceback:\n\x1b[31mKeyError\x1b[0m: 'x'\a\n")
 		os.Exit(3)
 	},
-	"suicide":  func([]string) { syscall.Kill(os.Getpid(), syscall.SIGKILL); time.Sleep(time.Hour) },
+	"suicide": func([]string) { syscall.Kill(os.Getpid(), syscall.SIGKILL); time.Sleep(time.Hour) },
+	// spend answers half, says what it has spent so far, and goes on.
+	"spend": func(args []string) {
+		fmt.Println(`{"summary": "half of it"}`)
+		os.WriteFile(os.Getenv("MAILBOX_PROGRESS_FILE"), []byte(args[0]), 0o600)
+		time.Sleep(time.Hour)
+	},
 	"hang":     func([]string) { time.Sleep(time.Hour) },
 	"stubborn": func([]string) { signal.Ignore(syscall.SIGTERM); time.Sleep(time.Hour) },
 	"flood": func([]string) {
@@ -141,7 +147,25 @@ func jobFor(t testing.TB, request string) agent.Job {
 	if findings.Refused() {
 		t.Fatalf("the request of the test is refused: %v", findings)
 	}
-	return agent.Job{Task: task, Revision: 1, Attempt: 1, Dir: t.TempDir(), RunID: "run-1", Terms: ledger.Terms{Tools: task.AllowedTools}}
+	return agent.Job{
+		Task: task, Revision: 1, Attempt: 1, Dir: t.TempDir(), RunID: "run-1", Terms: ledger.Terms{Tools: task.AllowedTools},
+		Allowance: task.Budget, Meter: limited(task.Budget),
+	}
+}
+
+// limited is a meter that allows as much as all of the budgets.
+func limited(budgets ...envelope.Budget) func(envelope.Cost) error {
+	return func(said envelope.Cost) error {
+		for _, b := range budgets {
+			if b.Tokens != nil && said.Tokens > *b.Tokens {
+				return fmt.Errorf("the agent used %d tokens of %d", said.Tokens, *b.Tokens)
+			}
+			if b.USDCents != nil && said.USDCents > *b.USDCents {
+				return fmt.Errorf("the agent used %d US cents of %d", said.USDCents, *b.USDCents)
+			}
+		}
+		return nil
+	}
 }
 
 // outcome runs a binding with a plain request.

@@ -45,8 +45,8 @@ func newFacts(j Job) facts {
 		RunID:          j.RunID,
 		Attempt:        j.Attempt,
 		AllowedTools:   toolList(j.Tools),
-		BudgetTokens:   number(j.Task.Budget.Tokens),
-		BudgetUSDCents: number(j.Task.Budget.USDCents),
+		BudgetTokens:   number(j.Allowance.Tokens),
+		BudgetUSDCents: number(j.Allowance.USDCents),
 	}
 	if !j.Deadline.IsZero() {
 		f.Deadline = j.Deadline.UTC().Format(time.RFC3339)

@@ -14,9 +14,6 @@ func (g *Agent) complete(j Job, exit runner.Exit, said answer) envelope.Result {
 	r := said.result
 	r.TaskID, r.AgentID = j.Task.ID, g.binding.ID
 	r.Time = envelope.TimeUsed{Started: exit.Started, Finished: exit.Finished, Wall: exit.Wall}
-	if g.binding.Output != Envelope {
-		r.Cost = nil // nobody metered it
-	}
 	if r.Status == envelope.Rejected && exit.PID != 0 {
 		r.Status = envelope.Failed // rejected means that no agent ran
 		r.Review.Ask("the agent says it rejected the task")
@@ -81,22 +78,15 @@ func (g *Agent) object(r *envelope.Result, c envelope.Control, kind envelope.Kin
 	r.Review.Ask(short(message))
 }
 
-// keepBudget holds what was spent against the task's limits, whoever set them
-// (AINL-46). This is the one place where a final cost is judged.
+// keepBudget has what was spent in the end held against what the run could
+// spend (AINL-46). Whoever gave it its meter knows how much that is.
 func (g *Agent) keepBudget(j Job, r *envelope.Result) {
-	if r.Cost == nil || g.mode(envelope.ControlBudget) == envelope.Off {
+	if r.Cost == nil || j.Meter == nil || g.mode(envelope.ControlBudget) == envelope.Off {
 		return
 	}
-	over := func(what string, used int64, limits ...*int64) {
-		for _, limit := range limits {
-			if limit != nil && used > *limit {
-				g.object(r, envelope.ControlBudget, envelope.BudgetExceeded, fmt.Sprintf("the agent used %d %s of %d", used, what, *limit))
-				return
-			}
-		}
+	if err := j.Meter(*r.Cost); err != nil {
+		g.object(r, envelope.ControlBudget, envelope.BudgetExceeded, err.Error())
 	}
-	over("tokens", r.Cost.Tokens, j.Budget.Tokens, j.Task.Budget.Tokens)
-	over("US cents", r.Cost.USDCents, j.Budget.USDCents, j.Task.Budget.USDCents)
 }
 
 // advises reports whether the agent is one that only talks.

@@ -32,8 +32,9 @@ func (g *Agent) void(j Job, message string) Outcome {
 }
 
 // lost is the outcome of a run of which nobody knows how it ended.
-func (g *Agent) lost(j Job, exit runner.Exit, message string) Outcome {
+func (g *Agent) lost(j Job, exit runner.Exit, m *meter, message string) Outcome {
 	said := g.answer(j)
+	m.add(&said.result)
 	failure := envelope.Error{Kind: envelope.RunLost, Message: short(message)}
 	return Outcome{Result: g.complete(j, exit, failed(said, failure)), Exit: exit, Retry: g.repeats(said, envelope.RunLost)}
 }
@@ -47,9 +48,13 @@ func (g *Agent) repeats(said answer, kind envelope.Kind) bool {
 }
 
 // conclude makes the outcome of a run from how it ended and what was said.
-func (g *Agent) conclude(j Job, exit runner.Exit) Outcome {
+func (g *Agent) conclude(j Job, exit runner.Exit, m *meter) Outcome {
 	said := g.answer(j)
+	m.add(&said.result)
 	failure := g.failure(j, exit)
+	if exit.Cause == runner.Interrupted && m.over != nil {
+		failure = envelope.Error{Kind: envelope.BudgetExceeded, Message: short(m.over.Error() + " and was ended")}
+	}
 	switch {
 	case failure.Kind == "" && said.err != nil:
 		said = failed(said, envelope.Error{Kind: said.kind, Message: said.err.Error() + lastWords(j)})

@@ -79,6 +79,9 @@ func (h held) finish(t *testing.T, mode envelope.Mode, answer string, asWorker b
 	b, opts := playing(t, "hang"), agent.Options{Schemas: schemas(t), WorkerDir: t.TempDir(), Modes: map[envelope.Control]envelope.Mode{h.control: mode}}
 	j := jobFor(t, request(h.more))
 	j.Terms = h.terms
+	if h.control == envelope.ControlBudget {
+		j.Meter = limited(j.Task.Budget, h.terms.Budget)
+	}
 	if asWorker {
 		b, j.Dir = answering(t, strings.TrimSuffix(strings.TrimPrefix(answer, "{"), "}")), ""
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"mailboxd/envelope"
 )
 
 // A Run is one attempt to have an agent do a task. Times are in UTC, to the
@@ -27,17 +29,33 @@ type Run struct {
 	USDCents *int64
 
 	Terms Terms // what it was admitted with
+
+	Reserved envelope.Budget // what it may spend; without a limit: anything
+	Lender   RunName         // whose reservation that was part of; zero: nobody's
+	Settled  bool            // it is over, and its spending counted
 }
 
-const runColumns = "task, attempt, run_id, intent, pid, pid_start, boot, started, finished, exit_code, signal, cause, tokens, usd_cents, terms"
+// A RunName names a run. The zero value is none.
+type RunName struct {
+	Task    int64
+	Attempt int
+}
 
-// StartRun remembers the intent of a run: Task, Attempt, ID, Intent, Boot and
-// Terms of r. The same attempt twice is an error.
+const runColumns = "task, attempt, run_id, intent, pid, pid_start, boot, started, finished, exit_code, signal, cause, tokens, usd_cents, terms, " +
+	"reserved_tokens, reserved_cents, lender, lender_attempt, settled"
+
+// StartRun remembers the intent of a run: Task, Attempt, ID, Intent, Boot,
+// Terms, Reserved and Lender of r. What is reserved is so in all its accounts
+// from then on, and no longer the lender's. The same attempt twice is an error.
 func (tx *Tx) StartRun(r Run) error {
 	terms, err := r.Terms.encode()
 	if err == nil {
-		_, err = tx.exec(`INSERT INTO runs (task, attempt, run_id, intent, pid, pid_start, boot, exit_code, signal, cause, terms)
-			VALUES (?, ?, ?, ?, 0, 0, ?, 0, '', '', ?)`, r.Task, r.Attempt, r.ID, r.Intent.UnixMicro(), r.Boot, terms)
+		_, err = tx.exec(`INSERT INTO runs (task, attempt, run_id, intent, pid, pid_start, boot, exit_code, signal, cause, terms,
+			reserved_tokens, reserved_cents, lender, lender_attempt) VALUES (?, ?, ?, ?, 0, 0, ?, 0, '', '', ?, ?, ?, ?, ?)`,
+			r.Task, r.Attempt, r.ID, r.Intent.UnixMicro(), r.Boot, terms, r.Reserved.Tokens, r.Reserved.USDCents, r.Lender.Task, r.Lender.Attempt)
+	}
+	if err == nil {
+		err = tx.reserve(r)
 	}
 	if err != nil {
 		return fmt.Errorf("start run %d of task %d: %w", r.Attempt, r.Task, err)
@@ -56,25 +74,57 @@ func (tx *Tx) SetProcess(task int64, attempt, pid int, start uint64, boot string
 	return nil
 }
 
-// VoidRun forgets the intent of a run that never began.
+// VoidRun forgets the intent of a run that never began, and what was reserved
+// for it.
 func (tx *Tx) VoidRun(task int64, attempt int) error {
-	if _, err := tx.exec("DELETE FROM runs WHERE task = ? AND attempt = ? AND started IS NULL", task, attempt); err != nil {
+	err := tx.ReleaseRun(task, attempt)
+	if err == nil {
+		_, err = tx.exec("DELETE FROM runs WHERE task = ? AND attempt = ? AND started IS NULL", task, attempt)
+	}
+	if err != nil {
 		return fmt.Errorf("forget run %d of task %d: %w", attempt, task, err)
 	}
 	return nil
 }
 
 // FinishRun remembers how the run with r's Task and Attempt ended: Started and
-// what follows it in r. A run that has an end already keeps it, and one that
-// is not known stays so.
+// what follows it in r up to its cost. Its spending is counted then: in its
+// accounts, and what it leaves of its reservation is its lender's again, if
+// that is not over. A run that has an end already keeps it, and one that is
+// not known stays so.
 func (tx *Tx) FinishRun(r Run) error {
-	_, err := tx.exec(`UPDATE runs SET started = ?, finished = ?, exit_code = ?, signal = ?, cause = ?, tokens = ?, usd_cents = ?
-		WHERE task = ? AND attempt = ? AND finished IS NULL`,
-		micros(r.Started), micros(r.Finished), r.ExitCode, r.Signal, r.Cause, r.Tokens, r.USDCents, r.Task, r.Attempt)
+	was, open, err := first(context.Background(), tx.write, scanRun,
+		`UPDATE runs SET started = ?, finished = ?, exit_code = ?, signal = ?, cause = ?, tokens = ?, usd_cents = ?, settled = 1
+		WHERE task = ? AND attempt = ? AND finished IS NULL AND settled = 0 RETURNING `+runColumns,
+		micros(r.Started), micros(r.Finished), r.ExitCode, r.Signal, r.Cause, countable(r.Tokens), countable(r.USDCents), r.Task, r.Attempt)
+	if err == nil && open {
+		err = tx.settle(was)
+	}
 	if err != nil {
 		return fmt.Errorf("finish run %d of task %d: %w", r.Attempt, r.Task, err)
 	}
 	return nil
+}
+
+// Run returns a run, and whether there is one.
+func (tx *Tx) Run(name RunName) (Run, bool, error) {
+	run, ok, err := first(context.Background(), tx.write, scanRun,
+		"SELECT "+runColumns+" FROM runs WHERE task = ? AND attempt = ?", name.Task, name.Attempt)
+	if err != nil {
+		return Run{}, false, fmt.Errorf("look up run %d of task %d: %w", name.Attempt, name.Task, err)
+	}
+	return run, ok, nil
+}
+
+// LastRun returns the run of a task that was begun last, and whether there is
+// one.
+func (tx *Tx) LastRun(task int64) (Run, bool, error) {
+	run, ok, err := first(context.Background(), tx.write, scanRun,
+		"SELECT "+runColumns+" FROM runs WHERE task = ? ORDER BY attempt DESC LIMIT 1", task)
+	if err != nil {
+		return Run{}, false, fmt.Errorf("look up the last run of task %d: %w", task, err)
+	}
+	return run, ok, nil
 }
 
 // Runs returns the runs of the revision with this Seq, in order of attempt.
@@ -90,7 +140,8 @@ func scanRun(r row) (run Run, err error) {
 	var ticks int64
 	var terms string
 	err = r.Scan(&run.Task, &run.Attempt, &run.ID, stamp{&run.Intent}, &run.PID, &ticks, &run.Boot,
-		stamp{&run.Started}, stamp{&run.Finished}, &run.ExitCode, &run.Signal, &run.Cause, &run.Tokens, &run.USDCents, &terms)
+		stamp{&run.Started}, stamp{&run.Finished}, &run.ExitCode, &run.Signal, &run.Cause, &run.Tokens, &run.USDCents, &terms,
+		&run.Reserved.Tokens, &run.Reserved.USDCents, &run.Lender.Task, &run.Lender.Attempt, &run.Settled)
 	run.PIDStart = uint64(ticks)
 	if err == nil {
 		run.Terms, err = decodeTerms(terms)

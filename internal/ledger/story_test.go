@@ -66,6 +66,8 @@ func TestARunIsIntendedThenStartedThenEndedOnce(t *testing.T) {
 	ended := started
 	ended.Started, ended.Finished, ended.ExitCode, ended.Signal, ended.Cause = noon.Add(time.Second), noon.Add(time.Minute), -1, "SIGKILL", "timeout"
 	ended.Tokens = &tokens // none, while the cents are unknown
+	ended.Settled = true
+	ended.Settled = true
 	late := ended
 	late.ExitCode, late.Signal = 0, ""
 

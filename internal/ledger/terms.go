@@ -24,8 +24,9 @@ type Terms struct {
 
 // An Account is a budget that many tasks share for a day.
 type Account struct {
-	Owner string          `json:"owner"` // whose: "requester:planner.agent", "agent:openclaw.monitor"
-	Limit envelope.Budget `json:"limit"` // of one day, in UTC
+	Owner string          `json:"owner"`        // whose: "requester:planner.agent", "agent:openclaw.monitor"
+	Limit envelope.Budget `json:"limit"`        // of one day, in UTC
+	Day   string          `json:"day,omitzero"` // which day that is, as Day names it; "" before a run is begun
 }
 
 func (t Terms) encode() (string, error) {

@@ -104,6 +104,9 @@ func deadline(v *Verdict, t envelope.Task, _ *Subject, _ Rules, now time.Time) {
 
 // budget: a limit that nobody can meter must not look like one (AINL-46).
 func budget(v *Verdict, t envelope.Task, agent *Subject, rules Rules, _ time.Time) {
+	if rules.Budget == envelope.Enforce {
+		v.Budget = t.Budget
+	}
 	if t.Budget == (envelope.Budget{}) || agent.Metered {
 		return
 	}

@@ -1,0 +1,138 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+)
+
+// An agent that asks for something while it works makes a child of its task
+// (AINL-01). That has limits, so that it has an end.
+
+// trace finds the task whose run a claim comes from, and refuses the claim
+// when there are too many of its kind already. It runs inside a transaction.
+func (d *Dispatcher) trace(tx *ledger.Tx, c *claim) error {
+	wanted := c.task.Named(envelope.ParentTask)
+	if !d.agents.Known(c.task.Requester) {
+		if wanted != "" {
+			c.warn("metadata."+envelope.ParentTask, "is left out: the requester is no agent here")
+		}
+		return nil
+	}
+	parent, found, err := d.parentOf(tx, c.task.Requester, envelope.ID(wanted))
+	if err != nil || !found {
+		return err
+	}
+	c.parent = parent
+	if wanted != "" && string(parent.ID) != wanted {
+		c.warn("metadata."+envelope.ParentTask, "is no task that the requester has now: read as "+string(parent.ID))
+	}
+	if !c.verdict.Admit {
+		return nil
+	}
+	children, err := tx.Children(parent.Seq)
+	if err != nil {
+		return err
+	}
+	objection, err := d.lineage(tx.Task, parent, c.task.Agent)
+	if objection.Message == "" && err == nil && children >= d.opts.Children {
+		objection = envelope.Finding{Kind: envelope.PolicyViolation, Field: "requester_id",
+			Message: fmt.Sprintf("the task %s of agent %q has asked for %d others already, as many as it may", parent.ID, parent.Agent, children)}
+	}
+	if err == nil {
+		c.verdict = object(c.verdict, d.agents.Mode(envelope.ControlLineage), objection)
+	}
+	if !c.verdict.Admit {
+		c.refusal = newRefusal(c.task, c.verdict, c.now, false)
+	}
+	return err
+}
+
+// warn adds to what is said about a claim.
+func (c *claim) warn(field, message string) {
+	findings := c.verdict.Findings
+	c.verdict.Findings = append(findings[:len(findings):len(findings)], envelope.Finding{Field: field, Message: message})
+}
+
+// object adds a finding to a verdict, as strictly as the mode says. A finding
+// without words is none.
+func object(v Verdict, mode envelope.Mode, f envelope.Finding) Verdict {
+	if f.Message == "" || mode == envelope.Off {
+		return v
+	}
+	if mode == envelope.Enforce {
+		return Verdict{Findings: append(v.Findings.Warnings(), f), Terms: v.Terms}
+	}
+	f.Kind = ""
+	v.Findings = append(v.Findings.Warnings(), f)
+	return v
+}
+
+// parentOf returns the task of an agent that is running: the one that is
+// wanted, or else the one that was begun last.
+func (d *Dispatcher) parentOf(tx *ledger.Tx, agent string, wanted envelope.ID) (parent ledger.Task, found bool, err error) {
+	var latest ledger.Run
+	for _, r := range d.runs.find(func(it item) bool { return it.agent == agent }) {
+		row, known, err := tx.Task(r.item.seq)
+		if err != nil {
+			return ledger.Task{}, false, err
+		}
+		if !known || row.State != ledger.Running {
+			continue
+		}
+		if row.ID == wanted {
+			return row, true, nil
+		}
+		run, _, err := tx.LastRun(row.Seq)
+		if err != nil {
+			return ledger.Task{}, false, err
+		}
+		if !found || run.Intent.After(latest.Intent) {
+			parent, latest, found = row, run, true
+		}
+	}
+	return parent, found, nil
+}
+
+// lineage returns what there is to object to in a task for an agent that
+// another one's run asks for: it is too deep below the first one, or its agent
+// has a part in that already (CLOWL-35).
+func (d *Dispatcher) lineage(find func(seq int64) (ledger.Task, bool, error), parent ledger.Task, agent string) (envelope.Finding, error) {
+	if parent.Depth+1 > d.opts.Depth {
+		return envelope.Finding{Kind: envelope.PolicyViolation, Field: "requester_id",
+			Message: fmt.Sprintf("the task %s of agent %q is %d below the first one, as deep as it may be", parent.ID, parent.Agent, parent.Depth)}, nil
+	}
+	for above := parent; ; {
+		if above.Agent == agent {
+			return envelope.Finding{Kind: envelope.DelegationCycle, Field: "target_agent",
+				Message: fmt.Sprintf("agent %q has the task %s, which this one is for", agent, above.ID)}, nil
+		}
+		if above.Parent == 0 {
+			return envelope.Finding{}, nil
+		}
+		next, found, err := find(above.Parent)
+		if err != nil || !found {
+			return envelope.Finding{}, err
+		}
+		above = next
+	}
+}
+
+// judgeLineage judges again, by its parents, a task that waited for an earlier
+// revision to end.
+func (d *Dispatcher) judgeLineage(ctx context.Context, row ledger.Task, v Verdict) (Verdict, error) {
+	if row.Parent == 0 || !v.Admit {
+		return v, nil
+	}
+	parent, err := d.Ledger.Task(ctx, row.Parent)
+	if err != nil {
+		return v, err
+	}
+	objection, err := d.lineage(func(seq int64) (ledger.Task, bool, error) {
+		above, err := d.Ledger.Task(ctx, seq)
+		return above, err == nil, err
+	}, parent, row.Agent)
+	return object(v, d.agents.Mode(envelope.ControlLineage), objection), err
+}

@@ -1,0 +1,204 @@
+package dispatch_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"mailboxd/dispatch"
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+)
+
+// ask appends a task line of a requester.
+func (e *engine) ask(requester, id, agent string, members ...string) {
+	e.t.Helper()
+	line := fmt.Sprintf(`{"schema_version":"1.0","task_id":%q,"requester_id":%q,"target_agent":%q,"target_role":"executor",`+
+		`"task_type":"work","description":"a task","input":{"refs":[],"payload":{}}`, id, requester, agent)
+	e.line(line + strings.Join(append([]string{""}, members...), ",") + "}")
+}
+
+// A family is an engine in which agents work until they are told.
+func family(t *testing.T, agents ...string) (*engine, map[string]chan int64) {
+	e := newEngine(t)
+	words := map[string]chan int64{}
+	for _, agent := range agents {
+		words[agent] = make(chan int64)
+		e.plays[agent] = told(words[agent])
+	}
+	e.judge = func(t envelope.Task, _ time.Time) dispatch.Verdict {
+		v := dispatch.Verdict{Admit: true, Terms: ledger.Terms{Budget: t.Budget}}
+		if t.Requester == "tester" && t.Budget != (envelope.Budget{}) {
+			v.Accounts = []ledger.Account{{Owner: "requester:tester", Limit: tokens(1000)}}
+		}
+		return v
+	}
+	return e, words
+}
+
+// AINL-01.
+func TestALineOfAnAgentAtWorkIsAChildOfItsTask(t *testing.T) {
+	e, words := family(t, "chief", "clerk")
+	e.start()
+	e.ask("tester", "first", "chief")
+	e.await("first", ledger.Running)
+	e.ask("tester", "second", "chief")
+	e.await("second", ledger.Running)
+	e.ask("chief", "of-latest", "clerk")
+	e.ask("chief", "of-chosen", "clerk", `"metadata":{"mbx.parent_task_id":"first"}`)
+	e.ask("chief", "of-stranger", "clerk", `"metadata":{"mbx.parent_task_id":"of-latest"}`)
+	e.ask("tester", "nobodys", "clerk", `"metadata":{"mbx.parent_task_id":"first"}`)
+	for child, parent := range map[string]string{"of-latest": "second", "of-chosen": "first", "of-stranger": "second", "nobodys": ""} {
+		if row := e.row(child); row.Parent != e.row(parent).Seq {
+			t.Errorf("%s has the parent %d; want %q", child, row.Parent, parent)
+		}
+	}
+	e.wantEvent("first", "task.delegated")
+	for child, words := range map[string]string{"of-latest": `"parent":"second"`, "of-stranger": "read as second", "nobodys": "the requester is no agent here"} {
+		if _, data := e.story(child); !strings.Contains(data, words) {
+			t.Errorf("the story of %s = %s; want %q in it", child, data, words)
+		}
+	}
+	for _, agent := range words {
+		close(agent)
+	}
+	e.must(e.Idle(t.Context()))
+	e.ask("chief", "later", "quick")
+	if row := e.await("later", ledger.Done); row.Parent != 0 {
+		t.Errorf("later has the parent %d; want none, for no run of its requester goes on", row.Parent)
+	}
+}
+
+// AINL-01, CLOWL-35.
+func TestAgentsThatAskAgentsHaveAnEnd(t *testing.T) {
+	for _, mode := range []envelope.Mode{envelope.Enforce, envelope.Warn, envelope.Off} {
+		e, words := family(t, "a", "b", "c")
+		e.mode = mode
+		e.opts.Depth, e.opts.Children = 2, 2
+		e.start()
+		e.ask("tester", "root", "a")
+		e.await("root", ledger.Running)
+		e.ask("a", "child", "b")
+		e.await("child", ledger.Running)
+		e.ask("b", "grandchild", "c")
+		e.await("grandchild", ledger.Running)
+		e.ask("c", "too-deep", "quick")
+		e.ask("b", "cycle", "a")
+		e.ask("a", "second", "quick", `"metadata":{"mbx.parent_task_id":"root"}`)
+		e.ask("a", "too-many", "quick", `"metadata":{"mbx.parent_task_id":"root"}`)
+		for id, want := range map[string]struct {
+			kind  envelope.Kind
+			words string
+		}{
+			"too-deep": {envelope.PolicyViolation, "requester_id: the task grandchild"},
+			"cycle":    {envelope.DelegationCycle, "target_agent: agent \\\"a\\\" has the task root"},
+			"too-many": {envelope.PolicyViolation, "requester_id: the task root of agent \\\"a\\\" has asked for 2 others"},
+		} {
+			row := e.row(id)
+			_, data := e.story(id)
+			refused, told := row.Kind == want.kind, strings.Contains(data, want.words)
+			if refused != (mode == envelope.Enforce) || told != (mode != envelope.Off) || row.Parent == 0 {
+				t.Errorf("mode %d: %s ends %s (%s), and its story is %s; want %v, told %v", mode, id, row.Status, row.Kind, data, want, mode != envelope.Off)
+			}
+		}
+		for _, agent := range words {
+			close(agent) // they have spent nothing
+		}
+		e.must(e.Idle(t.Context()))
+		e.end()
+	}
+}
+
+// A revision of its own task waits until the run is over, and is no way round.
+func TestAnAgentThatRevisesItsOwnTaskIsAskedNoSecondTime(t *testing.T) {
+	e, words := family(t, "a")
+	e.start()
+	e.ask("tester", "t1", "a")
+	e.await("t1", ledger.Running)
+	e.ask("a", "t1", "a")
+	words["a"] <- 0
+	e.until("the revision is refused", func() bool { row := e.row("t1"); return row.Revision == 2 && row.Put })
+	if row := e.row("t1"); row.Kind != envelope.DelegationCycle {
+		t.Errorf("t1 ends %s (%s); want delegation_cycle", row.Status, row.Kind)
+	}
+}
+
+func TestAChildSpendsFromWhatItsParentHasLeft(t *testing.T) {
+	e, words := family(t, "clerk")
+	meter := make(chan envelope.Cost)
+	verdict := make(chan error)
+	e.plays["chief"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+		used := envelope.Cost{}
+		for said := range meter {
+			used = said
+			err := j.Meter(said)
+			verdict <- err
+			if err != nil {
+				return stopped(j, used.Tokens, err)
+			}
+		}
+		return spent(j, used.Tokens)
+	}
+	say := func(n int64, wants string) {
+		t.Helper()
+		meter <- envelope.Cost{Tokens: n}
+		if err := <-verdict; fmt.Sprint(err) != wants {
+			t.Errorf("at %d tokens the parent is told %v; want %s", n, err, wants)
+		}
+	}
+	has := func(reserved, spent int64) {
+		t.Helper()
+		if b := e.balance("requester:tester"); b.Reserved.Tokens != reserved || b.Spent.Tokens != spent {
+			t.Errorf("the requester has %d reserved and %d spent; want %d, %d", b.Reserved.Tokens, b.Spent.Tokens, reserved, spent)
+		}
+	}
+	e.start()
+	e.ask("tester", "parent", "chief", budget(500))
+	e.await("parent", ledger.Running)
+	has(500, 0)
+	say(100, "<nil>")
+	e.ask("chief", "c1", "clerk", budget(150))
+	e.await("c1", ledger.Running)
+	e.ask("chief", "c2", "clerk") // has what the parent has left: 250
+	e.await("c2", ledger.Running)
+	e.ask("chief", "c3", "clerk", budget(10)) // waits
+	e.await("c3", ledger.Held)
+	has(500, 0) // once, whoever has it
+	words["clerk"] <- 50
+	words["clerk"] <- 50 // c1 and c2, in some order
+	e.await("c3", ledger.Running)
+	words["clerk"] <- 10
+	e.await("c3", ledger.Done)
+	has(390, 110)
+	say(390, "<nil>")
+	say(391, "the agent used 391 tokens of 390")
+	e.await("parent", ledger.Done)
+	has(0, 501)
+	for owner, want := range map[string]int64{"agent:chief": 501, "agent:clerk": 110, "requester:chief": 110} {
+		if b := e.balance(owner); b.Spent.Tokens != want {
+			t.Errorf("%s has spent %d; want %d", owner, b.Spent.Tokens, want)
+		}
+	}
+}
+
+func TestAChildOfAParentThatIsOverSpendsWhatThatLeft(t *testing.T) {
+	e, words := family(t, "chief", "clerk")
+	e.opts.Workers = 1
+	e.start()
+	e.ask("tester", "parent", "chief", budget(500))
+	e.await("parent", ledger.Running)
+	for _, id := range []string{"c1", "c2"} {
+		e.ask("chief", id, "clerk")
+	}
+	words["chief"] <- 100
+	e.await("parent", ledger.Done)
+	e.await("c1", ledger.Running)
+	if b := e.balance("requester:tester"); b.Spent.Tokens != 100 || b.Reserved.Tokens != 400 {
+		t.Errorf("the requester = %+v; want 100 spent, and 400 reserved for the child", b)
+	}
+	words["clerk"] <- 400
+	e.await("c2", ledger.Done)
+	e.wantResult("c2", "budget_exceeded", "its parent parent has spent 500 of 500 tokens")
+}

@@ -1,0 +1,122 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+)
+
+// A meter knows what a run has said so far that it spent. The zero value has
+// heard nothing.
+type meter struct {
+	mu    sync.Mutex // guards what follows
+	spent envelope.Cost
+	over  string // what it spent too much, as it was first found
+}
+
+// seen returns the most that the run has said.
+func (m *meter) seen() envelope.Cost {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.spent
+}
+
+// excess returns what the run spent too much, "" for nothing.
+func (m *meter) excess() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.over
+}
+
+// hear takes what a run says that it spent in all. Who says less than before
+// has miscounted.
+func (m *meter) hear(said envelope.Cost) envelope.Cost {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, u := range units {
+		*u.sum(&m.spent) = max(*u.sum(&m.spent), *u.sum(&said))
+	}
+	return m.spent
+}
+
+// exceed notes that the run spent too much, and reports whether that is news.
+func (m *meter) exceed(why string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	news := m.over == ""
+	m.over = why
+	return news
+}
+
+// within returns what is over a limit of a cost, in words, "" for nothing.
+func within(limit envelope.Budget, spent envelope.Cost) string {
+	for _, u := range units {
+		most, used := *u.limit(&limit), *u.sum(&spent)
+		if most != nil && used > *most {
+			return fmt.Sprintf("the agent used %d %s of %d", used, u.name, *most)
+		}
+	}
+	return ""
+}
+
+// measure lets a run say what it spends, if that is limited (AINL-46). What it
+// has shrinks while runs it asked for have some of it, so it is looked up each
+// time. Where budgets only warn, the task's own is what to be warned of.
+func (d *Dispatcher) measure(run *run, row ledger.Task, j *Job) {
+	reserved := j.Allowance
+	for _, u := range units {
+		if limit := u.limit(&j.Allowance); *limit == nil {
+			*limit = *u.limit(&j.Task.Budget)
+		}
+	}
+	name := ledger.RunName{Task: row.Seq, Attempt: j.Attempt}
+	switch {
+	case reserved != (envelope.Budget{}):
+		j.Meter = func(said envelope.Cost) error {
+			now, err := d.Ledger.Reserved(context.WithoutCancel(run.ctx), name)
+			if err != nil {
+				now = reserved
+			}
+			return d.weigh(run, row, envelope.Enforce, now, said)
+		}
+	case j.Task.Budget != (envelope.Budget{}) && d.agents.Mode(envelope.ControlBudget) == envelope.Warn:
+		j.Meter = func(said envelope.Cost) error {
+			return d.weigh(run, row, envelope.Warn, j.Task.Budget, said)
+		}
+	}
+}
+
+// An excessError is why a run is ended that spends too much.
+type excessError string
+
+func (e excessError) Error() string { return string(e) }
+
+// weigh holds what a run says against its limit.
+func (d *Dispatcher) weigh(run *run, row ledger.Task, mode envelope.Mode, limit envelope.Budget, said envelope.Cost) error {
+	why := within(limit, run.meter.hear(said))
+	if why == "" {
+		return nil
+	}
+	if run.meter.exceed(why) {
+		d.tellExcess(context.WithoutCancel(run.ctx), row, mode, why)
+	}
+	if mode != envelope.Enforce {
+		return nil
+	}
+	return excessError(why)
+}
+
+// tellExcess adds to a task's story that its budget is exceeded.
+func (d *Dispatcher) tellExcess(ctx context.Context, row ledger.Task, mode envelope.Mode, why string) {
+	data := map[string]any{"reason": why}
+	if mode == envelope.Warn {
+		data["mode"] = "warn"
+	}
+	d.log(row).Warn().Str("reason", why).Msg("budget exceeded")
+	if err := d.Ledger.Update(ctx, func(tx *ledger.Tx) error { return tx.Log(event(row, "budget.exceeded", data)) }); err != nil {
+		d.log(row).Warn().Err(err).Msg("event of an exceeded budget not written")
+	}
+}

@@ -1,0 +1,175 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"mailboxd/envelope"
+)
+
+// An account is the sum of its runs, always: what changes a run's reservation
+// or its spending changes its accounts in the same transaction.
+
+// reserve takes what a run may spend from its lender, and notes it in its
+// accounts.
+func (tx *Tx) reserve(r Run) error {
+	held := limitsOf(r.Reserved)
+	if held == (limits{}) {
+		return nil
+	}
+	if err := tx.lend(r.Lender, amounts{}.minus(held.sum())); err != nil {
+		return err
+	}
+	for _, a := range r.Terms.Accounts {
+		if err := tx.post(a, held.sum(), amounts{}, 0); err != nil {
+			return err
+		}
+		_, err := tx.exec("UPDATE accounts SET limit_tokens = ?, limit_cents = ? WHERE owner = ? AND day = ?",
+			a.Limit.Tokens, a.Limit.USDCents, a.Owner, a.Day)
+		if err != nil {
+			return err
+		}
+	}
+	return tx.tell(r, "budget.reserved", booked{Attempt: r.Attempt, Reserved: r.Reserved, Accounts: r.Terms.Accounts})
+}
+
+// ReleaseRun gives back what was reserved for a run that never began.
+func (tx *Tx) ReleaseRun(task int64, attempt int) error {
+	was, open, err := first(context.Background(), tx.write, scanRun,
+		"UPDATE runs SET settled = 1 WHERE task = ? AND attempt = ? AND started IS NULL AND settled = 0 RETURNING "+runColumns, task, attempt)
+	if err != nil || !open {
+		return err
+	}
+	return tx.settle(was)
+}
+
+// settle counts what a run that is over has spent: what is known of it. What
+// nobody knows counts as it was reserved, unless nothing was started.
+func (tx *Tx) settle(r Run) error {
+	held, known := limitsOf(r.Reserved), limits{r.Tokens, r.USDCents}
+	if held == (limits{}) && known.sum() == (amounts{}) {
+		return nil
+	}
+	used, unknown := known.sum(), 0
+	for i := range used {
+		if known[i] == nil && held[i] != nil && r.ran() {
+			used[i], unknown = *held[i], 1
+		}
+	}
+	if !r.ran() {
+		if _, err := tx.exec("UPDATE runs SET reserved_tokens = NULL, reserved_cents = NULL WHERE task = ? AND attempt = ?", r.Task, r.Attempt); err != nil {
+			return err
+		}
+	}
+	for _, a := range r.Terms.Accounts {
+		if err := tx.post(a, amounts{}.minus(held.sum()), used, unknown); err != nil {
+			return err
+		}
+	}
+	if err := tx.postUnlimited(r, used); err != nil {
+		return err
+	}
+	if held == (limits{}) {
+		return nil
+	}
+	if err := tx.lend(r.Lender, held.sum().minus(used)); err != nil {
+		return err
+	}
+	spent := envelope.Budget{Tokens: &used[0], USDCents: &used[1]}
+	return tx.tell(r, "budget.settled", booked{Attempt: r.Attempt, Reserved: r.Reserved, Spent: spent, Unknown: unknown > 0})
+}
+
+// ran reports whether a run that is over may have spent something.
+func (r Run) ran() bool {
+	return !r.Started.IsZero() || r.Cause == "lost" || r.Tokens != nil || r.USDCents != nil
+}
+
+// postUnlimited counts spending for those for whom it is not limited too: a
+// limit that is made later today finds it.
+func (tx *Tx) postUnlimited(r Run, used amounts) error {
+	if used == (amounts{}) {
+		return nil
+	}
+	t, found, err := tx.Task(r.Task)
+	if err != nil || !found {
+		return err
+	}
+	for _, a := range Owners(t, r) {
+		if err := tx.post(a, amounts{}, used, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Owners are those whose accounts a run counts for besides the ones it names:
+// who asked for it, and who did it.
+func Owners(t Task, r Run) (more []Account) {
+	for _, owner := range []string{"requester:" + t.Requester, "agent:" + t.Agent} {
+		if !slices.ContainsFunc(r.Terms.Accounts, func(a Account) bool { return a.Owner == owner }) {
+			more = append(more, Account{Owner: owner, Day: Day(r.Intent)})
+		}
+	}
+	return more
+}
+
+// lend changes what a run may spend, and its accounts with it, unless it is
+// over. It never has less than nothing.
+func (tx *Tx) lend(lender RunName, change amounts) error {
+	if lender == (RunName{}) || change == (amounts{}) {
+		return nil
+	}
+	r, found, err := tx.Run(lender)
+	if err != nil || !found || r.Settled {
+		return err
+	}
+	held := limitsOf(r.Reserved)
+	var now limits
+	for i, has := range held {
+		if has == nil {
+			change[i] = 0
+			continue
+		}
+		left := max(0, *has+change[i])
+		now[i], change[i] = &left, left-*has
+	}
+	if _, err := tx.exec("UPDATE runs SET reserved_tokens = ?, reserved_cents = ? WHERE task = ? AND attempt = ?", now[0], now[1], r.Task, r.Attempt); err != nil {
+		return err
+	}
+	for _, a := range r.Terms.Accounts {
+		if err := tx.post(a, change, amounts{}, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// post adds to an account.
+func (tx *Tx) post(a Account, reserved, spent amounts, unknown int) error {
+	_, err := tx.exec(`INSERT INTO accounts (`+balanceColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (owner, day) DO UPDATE SET
+		reserved_tokens = reserved_tokens + excluded.reserved_tokens, reserved_cents = reserved_cents + excluded.reserved_cents,
+		spent_tokens = spent_tokens + excluded.spent_tokens, spent_cents = spent_cents + excluded.spent_cents, unknown = unknown + excluded.unknown`,
+		a.Owner, a.Day, a.Limit.Tokens, a.Limit.USDCents, reserved[0], reserved[1], spent[0], spent[1], unknown)
+	return err
+}
+
+// booked is what the story of a task says of its budget.
+type booked struct {
+	Attempt  int             `json:"attempt"`
+	Reserved envelope.Budget `json:"reserved"`
+	Spent    envelope.Budget `json:"spent,omitzero"`
+	Unknown  bool            `json:"unknown,omitzero"`  // it counts as it was reserved
+	Accounts []Account       `json:"accounts,omitzero"` // which it counts for
+}
+
+// tell adds to the story of the run's task.
+func (tx *Tx) tell(r Run, kind string, what booked) error {
+	data, err := json.Marshal(what)
+	if err != nil {
+		return err
+	}
+	_, err = tx.exec("INSERT INTO events (time, kind, data, task) VALUES (?, ?, ?, ?)", time.Now().UnixMicro(), kind, string(data), r.Task)
+	return err
+}
