@@ -106,6 +106,7 @@ func rootCommand() *cobra.Command {
 		gcCommand(g), doctorCommand(g), serviceCommand(g), versionCommand(),
 		demoAgentCommand(),
 	)
+	cmd.AddCommand(approveCommand(g), denyCommand(g))
 	cmd.AddCommand(taskVerbs(g)...)
 	cmd.AddCommand(agentVerbs(g)...)
 	for _, sub := range append(cmd.Commands(), cmd) {
