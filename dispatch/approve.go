@@ -12,9 +12,10 @@ import (
 	"mailboxd/internal/ledger"
 )
 
+// Why a decision does not count any more.
 var (
-	errLate    = errors.New("the time to decide about it is over")
-	errChanged = errors.New("what would be run has changed since it was asked about; it is asked about again")
+	ErrTooLate = errors.New("the time to decide about it is over")
+	ErrChanged = errors.New("what would be run has changed since it was asked about; it is asked about again")
 )
 
 // Approve lets a task go on that waits for a person: one that is held for
@@ -137,7 +138,7 @@ func (d *Dispatcher) decideOne(ctx context.Context, row ledger.Task, a answer) (
 		return err
 	})
 	switch {
-	case errors.Is(err, errLate) || errors.Is(err, errChanged):
+	case errors.Is(err, ErrTooLate) || errors.Is(err, ErrChanged):
 		d.alarms.set(row.Seq, time.Now())
 	case err == nil && forbidden != "":
 		d.log(row).Warn().Stringer("by", a.who).Str("reason", forbidden).Msg("approval refused")
@@ -174,9 +175,9 @@ func (d *Dispatcher) about(ctx context.Context, row ledger.Task) (q matter, err 
 func (q matter) standing(row ledger.Task, c ledger.Consent, now time.Time) error {
 	switch {
 	case late(c, now):
-		return errLate
+		return ErrTooLate
 	case row.State == ledger.Held && wantsApproval(q.verdict.Hold) && !matches(c, q.verdict):
-		return errChanged
+		return ErrChanged
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
 
 	"github.com/rs/zerolog"
 
@@ -13,13 +12,16 @@ import (
 )
 
 // openDoor opens the control socket of a house.
-func openDoor(ctx context.Context, h *house, d *dispatch.Dispatcher, log zerolog.Logger) (*api.Door, error) {
+func openDoor(ctx context.Context, cfg config, h *house, d *dispatch.Dispatcher, log zerolog.Logger) (*api.Door, error) {
 	places, err := socketPlaces(h.box.Path(), h.state.Path())
 	if err != nil {
 		return nil, err
 	}
+	if cfg.ephemeral {
+		places = places[len(places)-1:] // what is left of it when we are killed goes with the rest
+	}
 	return api.Open(ctx, d, api.Options{
-		Places: places, Version: version(), Kin: h.keepers.Kin, Left: h.keepers.Left, Approvers: approvers, Log: log,
+		Places: places, Version: version(), Kin: h.keepers.Kin, Left: h.keepers.Left, Approvers: h.team.approvers, Log: log,
 	})
 }
 
@@ -30,12 +32,4 @@ func socketPlaces(root, stateDir string) ([]client.Place, error) {
 		return nil, err
 	}
 	return client.Places(stateDir, slug), nil
-}
-
-// approvers are the names under which a user may approve.
-func approvers(uid int) []string {
-	if uid != os.Geteuid() {
-		return nil
-	}
-	return []string{loginName()}
 }

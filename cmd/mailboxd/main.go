@@ -107,6 +107,7 @@ func rootCommand() *cobra.Command {
 		gcCommand(g), doctorCommand(g), serviceCommand(g), completionCommand(), versionCommand(),
 		demoAgentCommand(),
 	)
+	cmd.AddCommand(approveCommand(g), denyCommand(g))
 	cmd.AddCommand(taskVerbs(g)...)
 	cmd.AddCommand(agentVerbs(g)...)
 	completeVerbs(g, cmd)

@@ -56,7 +56,7 @@ func serve(ctx context.Context, cfg config, g *globals, once bool, log zerolog.L
 		return err
 	}
 	defer d.Close()
-	door, err := openDoor(ctx, h, d, log)
+	door, err := openDoor(ctx, cfg, h, d, log)
 	if err != nil {
 		return err
 	}

@@ -39,6 +39,7 @@ type roster struct {
 	agents      *agent.Agents
 	rules       policy.Rules
 	approvalTTL time.Duration
+	approvers   func(uid int) []string
 }
 
 // places are where a team works.
@@ -82,7 +83,7 @@ func (t *team) replace(cfg config) error {
 	if before != nil {
 		agents.Keep(before.agents)
 	}
-	t.current.Store(&roster{agents: agents, rules: cfg.rules(), approvalTTL: cfg.Policy.ApprovalTTL})
+	t.current.Store(&roster{agents: agents, rules: cfg.rules(), approvalTTL: cfg.Policy.ApprovalTTL, approvers: cfg.approverNames})
 	if before != nil {
 		t.retiring.Go(func() { before.agents.Close(workerGrace) })
 	}
@@ -116,6 +117,9 @@ func (t *team) notice(id string, err error) {
 
 // workerDir is where worker processes have their directories.
 func (t *team) workerDir() string { return filepath.Join(t.state.Path(), "workers") }
+
+// approvers are the names under which a user may decide about tasks.
+func (t *team) approvers(uid int) []string { return t.current.Load().approvers(uid) }
 
 func (t *team) agents() *agent.Agents { return t.current.Load().agents }
 

@@ -86,7 +86,11 @@ var verbs = map[string]func(*client.Client, context.Context) error{
 	"retry":   func(c *client.Client, ctx context.Context) error { return second(c.Retry(ctx, "t1", client.Wish{})) },
 	"pause":   func(c *client.Client, ctx context.Context) error { return second(c.Pause(ctx, client.AgentWish{})) },
 	"resume":  func(c *client.Client, ctx context.Context) error { return second(c.Resume(ctx, client.AgentWish{})) },
-	"drain":   func(c *client.Client, ctx context.Context) error { return second(c.Drain(ctx, client.AgentWish{})) },
+	"approve": func(c *client.Client, ctx context.Context) error { return second(c.Approve(ctx, "t1", client.Word{})) },
+	"deny": func(c *client.Client, ctx context.Context) error {
+		return second(c.Deny(ctx, "t1", client.Word{Note: "no"}))
+	},
+	"drain": func(c *client.Client, ctx context.Context) error { return second(c.Drain(ctx, client.AgentWish{})) },
 }
 
 func second[T any](_ T, err error) error { return err }
@@ -107,7 +111,7 @@ func TestAnAgentSteersNothingAndItIsRemembered(t *testing.T) {
 			t.Errorf("t1 is %s, %v; want it held still", row.State, err)
 		}
 		events, err := h.Events(t.Context(), "", 0, 99)
-		refused := slices.DeleteFunc(events, func(e client.Event) bool { return e.Kind != "control.refused" })
+		refused := slices.DeleteFunc(events, func(e client.Event) bool { return e.Kind != "control.refused" && e.Kind != "approval.refused" })
 		if err != nil || len(refused) != len(verbs) {
 			t.Errorf("%d refusals of %s are remembered, %v; want %d", len(refused), name, err, len(verbs))
 		}

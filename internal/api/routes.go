@@ -37,7 +37,7 @@ func (d *Door) routes() []route {
 		{"GET", "/tasks/{id}/result", "The result file of a task, as it is.", "", nil, nil, d.result},
 		{"GET", "/files", "How far the task files were read.", "", nil, client.Cursors{}, d.files},
 		{"GET", "/events/list", "Events, oldest first; at most 1000 at once.", "task, after, limit", nil, client.EventList{}, d.events},
-	}, d.controls()...)
+	}, append(d.controls(), d.decisions()...)...)
 }
 
 // handler is the table with its guards. The stream of events is the one thing
@@ -133,10 +133,13 @@ func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
 func kindOf(ctx context.Context, err error) string {
 	said, ok := errors.AsType[*client.Error](err)
 	_, conflict := errors.AsType[*dispatch.StateError](err)
+	_, mayNot := errors.AsType[*dispatch.ForbiddenError](err)
 	switch {
 	case ok:
 		return said.Kind
-	case conflict:
+	case mayNot:
+		return client.Forbidden
+	case conflict, errors.Is(err, dispatch.ErrTooLate), errors.Is(err, dispatch.ErrChanged):
 		return client.Conflict
 	case errors.Is(err, ledger.ErrUnknown):
 		return client.NoTask

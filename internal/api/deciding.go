@@ -1,0 +1,70 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"mailboxd/dispatch"
+	"mailboxd/envelope"
+	"mailboxd/internal/client"
+)
+
+// decisions are what only a person may do, about somebody else's task.
+func (d *Door) decisions() []route {
+	verb := func(name, about string, do func(context.Context, envelope.ID, dispatch.Person, string) error) route {
+		return route{"POST", "/tasks/{id}/" + name, about, "", client.Word{}, client.Task{}, d.decide(name, do)}
+	}
+	return []route{
+		verb("approve", "Lets a task go on that waits for a person. Only for approvers, and not for whoever asked for the task.", d.engine.Approve),
+		verb("deny", "Ends a task that waits for a person. Its note is the reason, and needed.", d.engine.Deny),
+	}
+}
+
+// decide has a person decide about a task, and answers with the task as it is then.
+func (d *Door) decide(verb string, do func(context.Context, envelope.ID, dispatch.Person, string) error) func(*http.Request) (any, error) {
+	return func(r *http.Request) (any, error) {
+		id, err := idIn(r)
+		if err != nil {
+			return nil, err
+		}
+		var word client.Word
+		if err := read(r, &word); err != nil {
+			return nil, err
+		}
+		who, err := d.person(r, verb, id, word.As)
+		if err != nil {
+			return nil, err
+		}
+		if verb == "deny" && word.Note == "" {
+			return nil, bad("a denial needs a reason")
+		}
+		if err := do(r.Context(), id, who, word.Note); err != nil {
+			return nil, err
+		}
+		return d.books.Latest(r.Context(), id)
+	}
+}
+
+// person is who the peer is as an approver. An agent is none, whoever it says
+// it is, and its attempt is remembered.
+func (d *Door) person(r *http.Request, verb string, id envelope.ID, as string) (dispatch.Person, error) {
+	p := peerIn(r.Context())
+	who := dispatch.Person{Names: d.opts.Approvers(p.uid), UID: p.uid}
+	why := d.partOfRun(p)
+	switch {
+	case why != "":
+	case as != "" && !slices.Contains(who.Names, as):
+		why = p.name() + " is not " + as
+	case as != "":
+		who.Names = []string{as}
+	}
+	if why == "" {
+		return who, nil
+	}
+	ctx := context.WithoutCancel(r.Context()) // hanging up is no way not to be remembered
+	if err := d.engine.RefuseApproval(ctx, id, p.String(), why); err != nil {
+		return dispatch.Person{}, err
+	}
+	return dispatch.Person{}, forbidden("%s may not %s: %s", p, verb, why)
+}
