@@ -1,6 +1,7 @@
 package dispatch_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -35,4 +36,25 @@ func TestARefusalSaysWhoHeldWhat(t *testing.T) {
 	e.must(e.Cancel(t.Context(), "called off", dispatch.By{Who: "tester"}))
 	e.await("called off", ledger.Done)
 	e.wantResult("called off", `"enforcement": {}`)
+}
+
+func TestAWithheldAnswerStillSaysWhoHeldWhat(t *testing.T) {
+	e := newEngine(t)
+	e.judge = asking("plan", envelope.ApprovalPost)
+	e.plays["quick"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+		o := answer(j, "done")
+		o.Result.Output.Enforcement = envelope.Levels{envelope.ControlTools: envelope.LevelObserved}
+		return o
+	}
+	e.start()
+	for id, end := range map[string]func(envelope.ID) error{
+		"denied":     func(id envelope.ID) error { return e.Deny(t.Context(), id, ada, "no") },
+		"called off": func(id envelope.ID) error { return e.Cancel(t.Context(), id, me) },
+	} {
+		e.send(id, "quick")
+		e.await(id, ledger.Review)
+		e.must(end(envelope.ID(id)))
+		e.await(id, ledger.Done)
+		e.wantResult(id, "The agent's answer is not shown", `"tools": "observed"`)
+	}
 }

@@ -6,9 +6,6 @@ import (
 	"encoding/hex"
 	"time"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
@@ -91,31 +88,16 @@ func (d *Dispatcher) endReview(tx *ledger.Tx, row ledger.Task, q matter, to ledg
 }
 
 // withheld is the result of a task whose answer is not to be shown. What the
-// run cost and when it was stays, for that is ours to say.
+// run cost, when it was and who held what stays, for that is ours to say.
 func withheld(q matter, status envelope.Status, kind envelope.Kind, why string) []byte {
 	was, _ := envelope.DecodeResult(q.result)
 	r := envelope.Result{
 		TaskID: q.task.ID, AgentID: q.task.Agent, Status: status,
-		Output:     envelope.Output{Summary: "The agent's answer is not shown: " + why, Extra: enforcement(was.Output.Extra)},
+		Output:     envelope.Output{Summary: "The agent's answer is not shown: " + why, Enforcement: was.Output.Enforcement},
 		Cost:       was.Cost,
 		Time:       was.Time,
 		Error:      envelope.Error{Kind: kind, Message: why},
 		Provenance: was.Provenance,
 	}
 	return r.Encode()
-}
-
-// enforcement keeps of an output who held which control, and nothing else.
-func enforcement(extra jsontext.Value) jsontext.Value {
-	var said struct {
-		Levels jsontext.Value `json:"enforcement,omitzero"`
-	}
-	if len(extra) == 0 || json.Unmarshal(extra, &said) != nil || said.Levels == nil {
-		return nil
-	}
-	kept, err := json.Marshal(said)
-	if err != nil {
-		return nil
-	}
-	return kept
 }

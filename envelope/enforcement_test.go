@@ -3,6 +3,7 @@ package envelope_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -14,7 +15,11 @@ func TestWhoHeldWhatIsWrittenInOneOrderAndReadBack(t *testing.T) {
 	for _, control := range envelope.Controls() {
 		levels[control] = envelope.LevelDaemon
 	}
-	r := envelope.Result{TaskID: "t", AgentID: "a", Status: envelope.OK, Output: envelope.Output{Enforcement: levels}}
+	then := time.Date(2026, 3, 9, 20, 0, 0, 0, time.UTC)
+	r := envelope.Result{
+		TaskID: "t", AgentID: "a", Status: envelope.OK, Output: envelope.Output{Enforcement: levels},
+		Time: envelope.TimeUsed{Started: then, Finished: then},
+	}
 	file := string(r.EncodeLine())
 	for range 20 {
 		if again := string(r.EncodeLine()); again != file {

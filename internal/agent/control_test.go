@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
 	"mailboxd/internal/ledger"
@@ -185,49 +183,6 @@ func TestAFailureKeepsItsCauseAndOwesNoContract(t *testing.T) {
 	}
 }
 
-// AINL-42: a schema that is nowhere is not held to, and nobody says it was.
-func TestASchemaThatNobodyHasIsNotClaimed(t *testing.T) {
-	h := held{control: envelope.ControlOutputContract, more: `, "required_output_contract": {"schema_ref": "schema://acme/none", "must_include_fields": ["x"]}`}
-	got := h.finish(t, envelope.Enforce, `{"summary": "s", "x": 1}`, false)
-	if got.Status != envelope.OK || got.Output.Enforcement[h.control] != envelope.LevelAdvisory {
-		t.Errorf("status %q, enforcement %v; want ok, and the contract advisory", got.Status, got.Output.Enforcement)
-	}
-	if got = h.finish(t, envelope.Enforce, `{"summary": "s"}`, false); got.Error.Kind != envelope.ContractViolation {
-		t.Errorf("error = %+v; want the fields held to all the same", got.Error)
-	}
-}
-
-// A schema describes what the agent said, in each format that it can say it in.
-func TestASchemaIsAboutTheAgentsOwnWords(t *testing.T) {
-	contract := `, "required_output_contract": {"schema_ref": "schema://acme/report/v2"}`
-	for name, c := range map[string]struct {
-		format agent.Format
-		answer string
-		ok     bool
-	}{
-		"an output in its envelope": {agent.Envelope, `{"status": "ok", "output": {"verdict": "yes"}, "artifact_refs": []}`, true},
-		"the output alone":          {agent.Envelope, `{"verdict": "yes", "summary": ""}`, false}, // which is no answer: it says nothing
-		"with a summary":            {agent.Envelope, `{"verdict": "yes", "summary": "s"}`, true},
-		"any object":                {agent.JSON, `{"verdict": "no"}`, true},
-		"an output within it":       {agent.JSON, `{"output": {"verdict": "no"}}`, false},
-		"a member too many":         {agent.JSON, `{"verdict": "no", "actions": []}`, false},
-		"half a pair":               {agent.JSON, `{"verdict": "\ud800"}`, false},
-		"text":                      {agent.Text, `yes`, false},
-	} {
-		b := playing(t, "hang")
-		b.Output = c.format
-		j := jobFor(t, request(contract))
-		ended(t, j, c.answer, runner.Exit{PID: 1 << 30})
-		agents, err := agent.New([]agent.Binding{b}, agent.Options{Schemas: schemas(t)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := agents.Recover(t.Context(), j).Result; (got.Status == envelope.OK) != c.ok {
-			t.Errorf("%s: status %q, error %+v; want it right: %v", name, got.Status, got.Error, c.ok)
-		}
-	}
-}
-
 func TestAToolReportThatCannotBeReadIsReviewed(t *testing.T) {
 	h := held{control: envelope.ControlTools, terms: ledger.Terms{Tools: []string{"http"}}}
 	for answer, review := range map[string]bool{
@@ -248,64 +203,5 @@ func TestAToolReportThatCannotBeReadIsReviewed(t *testing.T) {
 	h.terms.Tools = nil
 	if got = h.finish(t, envelope.Enforce, `{"summary": "s", "tools_used": ["fs"]}`, false); got.Status != envelope.OK || len(got.Output.Enforcement) > 0 {
 		t.Errorf("status %q, enforcement %v; want no tools held where nobody named any", got.Status, got.Output.Enforcement)
-	}
-}
-
-func TestAnOddJSONAnswerIsReviewed(t *testing.T) {
-	got := recovered(t, agent.JSON, `{"summary": "s", "enforcement": {"tools": "kernel"}, "actions": [{"kind": "k", "description": "d", "status": "maybe"}]}`).Result
-	want := `enforcement: is for mailboxd to say: left out; actions[0].status: is "maybe", not "pending", "executed" or "skipped"`
-	if got.Status != envelope.OK || got.Review != (envelope.Review{Required: true, Reason: want}) {
-		t.Errorf("status %q, review %+v; want ok, and %s", got.Status, got.Review, want)
-	}
-}
-
-func TestWhoHeldWhatComesFromTheTermsAndTheRun(t *testing.T) {
-	b := playing(t, "tell", "--tools={{.AllowedTools}}", "--run={{.RunID}}")
-	b.Output = agent.JSON
-	terms := ledger.Terms{Tools: []string{"http", "fs"}, Levels: envelope.Levels{
-		envelope.ControlRole: envelope.LevelDaemon, envelope.ControlBudget: envelope.LevelObserved, envelope.ControlTools: envelope.LevelAdvisory,
-	}}
-	j := jobFor(t, request(""))
-	j.Terms = terms
-	want := envelope.Levels{
-		envelope.ControlRole: envelope.LevelDaemon, envelope.ControlTools: envelope.LevelAgentFlag,
-		envelope.ControlBudget: envelope.LevelAdvisory, // nobody reported a cost
-	}
-	got := bound(t, b).Run(t.Context(), j, nil).Result
-	if diff := cmp.Diff(want, got.Output.Enforcement); diff != "" {
-		t.Errorf("enforcement differs (-want +got):\n%s", diff)
-	}
-	if len(terms.Levels) != 3 || terms.Levels[envelope.ControlTools] != envelope.LevelAdvisory {
-		t.Errorf("the terms have become %v; want them as they were", terms.Levels)
-	}
-	// The same run, recovered under another command.
-	other := playing(t, "tell", "--allow={{.AllowedTools}}")
-	other.Output = agent.JSON
-	for binding, level := range map[*agent.Binding]envelope.Level{&b: envelope.LevelAgentFlag, &other: envelope.LevelAdvisory} {
-		if got := bound(t, *binding).Recover(t.Context(), j).Result; got.Output.Enforcement[envelope.ControlTools] != level {
-			t.Errorf("recovered under %q: enforcement %v; want tools %q", binding.Command[3:], got.Output.Enforcement, level)
-		}
-	}
-	j = jobFor(t, request(""))
-	j.Tools = []string{}
-	if got := bound(t, b).Run(t.Context(), j, nil).Result; got.Output.Enforcement[envelope.ControlTools] != envelope.LevelAdvisory {
-		t.Errorf("enforcement %v; want an empty list advisory: nobody knows how the agent takes it", got.Output.Enforcement)
-	}
-}
-
-func TestEveryResultSaysWhoHeldWhat(t *testing.T) {
-	agents, err := agent.New(nil, agent.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	missing := agent.Binding{ID: "tester", Command: []string{"/nonexistent/agent"}}
-	for name, got := range map[string]agent.Outcome{
-		"no such agent": agents.Run(t.Context(), jobFor(t, request("")), nil),
-		"lost":          agents.Recover(t.Context(), jobFor(t, request(""))),
-		"not started":   outcome(t, missing),
-	} {
-		if got.Result.Output.Enforcement == nil {
-			t.Errorf("%s: enforcement is missing; want it there, if empty", name)
-		}
 	}
 }
