@@ -2,43 +2,41 @@ package main
 
 import (
 	"cmp"
-	_ "embed"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 )
 
-//go:embed template/config.yaml
-var configTemplate string
-
-//go:embed template/hello.sh
-var helloAgent string
-
 func initCommand(g *globals) *cobra.Command {
-	return &cobra.Command{
+	var f initFlags
+	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Write a first configuration with an agent that answers",
-		Long: `Init writes a configuration and a small shell agent beside it, and makes the
-mailbox's directory, where nothing cleans up as it does under /tmp. It overwrites
-nothing and touches no other file.`,
-		Example: "  mailboxd init\n  mailboxd init --config ./box/config.yaml --root ./box/mail",
-		Args:    cobra.NoArgs,
+		Long: `Init writes a configuration, a small shell agent and what agent programs it finds
+on PATH, and makes the mailbox's directory, where nothing cleans up as it does
+under /tmp. It overwrites nothing and touches no other file, least of all one of
+your shell's.`,
+		Example: `  mailboxd init
+  mailboxd init --dry-run                                        # only show what it would write
+  mailboxd init --config ./box/config.yaml --root ./box/mail`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return initialise(cmd.OutOrStdout(), cmp.Or(g.config, defaultConfigPath()), g.root)
+			return initialise(cmd.OutOrStdout(), cmp.Or(g.config, defaultConfigPath()), g.root, f)
 		},
 	}
+	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "only show what would be written")
+	cmd.Flags().BoolVar(&f.force, "force", false, "write anew what is there, and keep what was beside it as FILE.backup")
+	return cmd
 }
+
+type initFlags struct{ dry, force bool }
 
 // initialise writes the configuration that names the mailbox at root, or at
 // the proposed place when that is empty.
-func initialise(w io.Writer, config, root string) error {
+func initialise(w io.Writer, config, root string, f initFlags) error {
 	config, err := filepath.Abs(config)
 	if err != nil {
 		return err
@@ -51,36 +49,35 @@ func initialise(w io.Writer, config, root string) error {
 	if root, err = filepath.Abs(root); err != nil {
 		return err
 	}
-	quoted, err := jsontext.AppendQuote(nil, root) // YAML reads what JSON quotes
-	if err != nil {
-		return fmt.Errorf("write %q into a configuration: %w", root, err)
+	if _, err := os.Lstat(config); err == nil && !f.force && !f.dry {
+		return fmt.Errorf("%s is there already: edit it, or write another with --config FILE, or anew with --force", config)
 	}
-	agent := filepath.Join(filepath.Dir(config), "agents", "hello.sh")
-	if err := os.MkdirAll(filepath.Dir(agent), 0o700); err != nil {
-		return err
-	}
-	err = writeNew(config, strings.ReplaceAll(configTemplate, "@ROOT@", string(quoted)), 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s is there already: edit it, or write another with --config FILE", config)
-	}
+	found := findCLIs()
+	drafts, err := firstFiles(config, root, found)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(w, "wrote  ", config)
-	if err := writeNew(agent, helloAgent, 0o700); err == nil {
-		fmt.Fprintln(w, "wrote  ", agent)
-	} else if !errors.Is(err, fs.ErrExist) { // one that is there serves this configuration too
+	for _, d := range drafts {
+		if err := d.put(w, f); err != nil {
+			return fmt.Errorf("write %s: %w", d.path, err)
+		}
+	}
+	if f.dry {
+		_, err := fmt.Fprintln(w, "would make", root)
 		return err
 	}
-	return introduce(w, config, root)
+	return introduce(w, config, root, found)
 }
 
 // introduce makes the mailbox and says how to go on.
-func introduce(w io.Writer, config, root string) error {
+func introduce(w io.Writer, config, root string, found []foundCLI) error {
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return err
 	}
 	fmt.Fprintln(w, "mailbox", root)
+	for _, c := range found {
+		fmt.Fprintln(w, "found  ", c.path, c.fate())
+	}
 	option := ""
 	if config != defaultConfigPath() {
 		option = " --config " + config
@@ -96,8 +93,12 @@ AINL programs find this mailbox with:
 	return nil
 }
 
-// proposedRoot is a mailbox in the user's state directory.
+// proposedRoot is the mailbox that AINL programs of this environment use
+// already, or one in the user's state directory.
 func proposedRoot() (string, error) {
+	if root := os.Getenv("AINL_AGENT_ROOT"); root != "" {
+		return root, nil
+	}
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "ainl_agents"), nil
 	}
@@ -106,14 +107,4 @@ func proposedRoot() (string, error) {
 		return "", fmt.Errorf("propose a mailbox: %w; name one with --root", err)
 	}
 	return filepath.Join(home, ".local", "state", "ainl_agents"), nil
-}
-
-// writeNew writes a file that must not be there yet.
-func writeNew(path, text string, mode fs.FileMode) error {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return err
-	}
-	_, err = file.WriteString(text)
-	return errors.Join(err, file.Close())
 }

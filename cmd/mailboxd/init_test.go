@@ -1,0 +1,80 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mailboxd/internal/agent"
+)
+
+// team reads a configuration as serve does, agents and all.
+func teamOf(t *testing.T, config string) *agent.Agents {
+	t.Helper()
+	cfg, err := loadConfig(config, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bindings []agent.Binding
+	for _, entry := range cfg.Agents {
+		binding, err := cfg.binding(entry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bindings = append(bindings, binding)
+	}
+	agents, err := agent.New(bindings, agent.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return agents
+}
+
+// everyCLI puts a program of each name that init knows on PATH.
+func everyCLI(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	for _, c := range clis {
+		if err := os.WriteFile(filepath.Join(dir, c.name), []byte("#!/bin/sh\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir)
+	t.Setenv("AINL_AGENT_ROOT", "")
+}
+
+func TestWhatInitWritesLoadsWithEveryProgramFound(t *testing.T) {
+	everyCLI(t)
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	if err := initialise(&strings.Builder{}, config, t.TempDir(), initFlags{}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Join(teamOf(t, config).IDs(), " "), "claude codex gemini hello"; got != want {
+		t.Errorf("agents %s; want %s", got, want)
+	}
+}
+
+func TestWhatInitCommentsOutLoadsOnceItIsNot(t *testing.T) {
+	everyCLI(t)
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	if err := initialise(&strings.Builder{}, config, t.TempDir(), initFlags{}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(text), "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(line, "  # - ") || strings.HasPrefix(line, "  #   ") {
+			lines[i] = "  " + line[len("  # "):]
+		}
+	}
+	if err := os.WriteFile(config, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := teamOf(t, config).IDs(); len(got) != len(clis)+1 {
+		t.Errorf("agents %v; want hello and all %d programs", got, len(clis))
+	}
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+//go:embed template/config.yaml
+var configTemplate string
+
+//go:embed template/manifest.json
+var manifestTemplate string
+
+//go:embed template/hello.sh
+var helloAgent string
+
+// A draft is a file that init wants to be there.
+type draft struct {
+	path, text string
+	mode       fs.FileMode
+}
+
+// firstFiles are what a new configuration consists of: the configuration comes
+// last, so that it never names what is not there.
+func firstFiles(config, root string, found []foundCLI) ([]draft, error) {
+	quoted, err := jsontext.AppendQuote(nil, root) // YAML reads what JSON quotes
+	if err != nil {
+		return nil, fmt.Errorf("write %q into a configuration: %w", root, err)
+	}
+	agents := filepath.Join(filepath.Dir(config), "agents")
+	drafts := []draft{
+		{filepath.Join(agents, "hello.sh"), helloAgent, 0o700},
+		{filepath.Join(agents, "hello.json"), manifestOf("hello", "Greets whoever is named in the task.", "advisory", "local"), 0o600},
+	}
+	var entries strings.Builder
+	for _, c := range found {
+		drafts = append(drafts, draft{filepath.Join(agents, c.name+".json"), manifestOf(c.name, c.about, "hybrid", "remote"), 0o600})
+		entries.WriteString("\n" + c.entry())
+	}
+	if len(found) == 0 {
+		entries.WriteString(noCLI)
+	}
+	text := strings.NewReplacer("@ROOT@", string(quoted), "@CLIS@\n", entries.String()).Replace(configTemplate)
+	return append(drafts, draft{config, text, 0o600}), nil
+}
+
+func manifestOf(id, description, mode, locality string) string {
+	return strings.NewReplacer("@ID@", id, "@DESCRIPTION@", description, "@MODE@", mode, "@LOCALITY@", locality).Replace(manifestTemplate)
+}
+
+// put writes the file, or leaves one that is there, or with force keeps that
+// beside it. It says what it did.
+func (d draft) put(w io.Writer, f initFlags) error {
+	there, err := os.ReadFile(d.path)
+	missing := errors.Is(err, fs.ErrNotExist)
+	switch {
+	case err != nil && !missing:
+		return err
+	case !missing && (!f.force || string(there) == d.text):
+		_, err := fmt.Fprintln(w, "kept   ", d.path)
+		return err
+	case f.dry:
+		_, err := fmt.Fprintf(w, "would write %s:\n\n%s\n\n", d.path, indent(strings.TrimSpace(d.text)))
+		return err
+	}
+	if !missing {
+		backup, err := moveToBackup(d.path)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(w, "backup ", backup)
+	}
+	if err := os.MkdirAll(filepath.Dir(d.path), 0o700); err != nil {
+		return err
+	}
+	if err := writeNew(d.path, d.text, d.mode); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(w, "wrote  ", d.path)
+	return err
+}
+
+// moveToBackup renames a file to a name that nothing has.
+func moveToBackup(path string) (string, error) {
+	backup := path + ".backup"
+	for n := 2; ; n++ {
+		err := os.Link(path, backup) // fails where a rename would overwrite
+		if err == nil {
+			return backup, os.Remove(path)
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return "", err
+		}
+		backup = fmt.Sprintf("%s.backup.%d", path, n)
+	}
+}
+
+// writeNew writes a file that must not be there yet.
+func writeNew(path, text string, mode fs.FileMode) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(text)
+	return errors.Join(err, file.Close())
+}
