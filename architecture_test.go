@@ -20,7 +20,7 @@ var rows = [][]string{
 	{"watcher", "internal/api", "internal/mcpserver"}, // doors
 	{"dispatch"},                          // engine
 	{"internal/policy", "internal/agent"}, // parts
-	{"mailbox", "envelope/dialect", "internal/ledger", "internal/runner", "internal/worker", "internal/schema", "internal/client"}, // hands
+	{"mailbox", "envelope/dialect", "internal/ledger", "internal/runner", "internal/worker", "internal/schema", "internal/client", "internal/service", "internal/host"}, // hands
 	{"envelope"},       // words
 	{"internal/fault"}, // marks for the tests, nothing in an ordinary build
 }

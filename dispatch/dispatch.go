@@ -192,6 +192,9 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 	return nil
 }
 
+// Ready is closed when recovery is over and new tasks are taken.
+func (d *Dispatcher) Ready() <-chan struct{} { return d.ready }
+
 // Close lets go of the task files.
 func (d *Dispatcher) Close() error { return d.tail.Close() }
 

@@ -66,14 +66,16 @@ func serve(ctx context.Context, cfg config, g *globals, once bool, log zerolog.L
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	work, ctx := errgroup.WithContext(ctx)
+	super := newSupervisor(cfg, log)
 	work.Go(func() error { return d.Serve(ctx) })
 	work.Go(func() error { return door.Serve(ctx) })
+	work.Go(func() error { return super.inform(ctx, d.Ready(), h.memory) })
 	if once {
 		work.Go(func() error { defer stop(); return drain(ctx, d) })
 	} else {
 		dirs, look := []string{h.box.TasksDir(), h.box.ResultsDir()}, func() { d.Look(ctx) }
 		work.Go(func() error { return watcher.Watch(ctx, dirs, cfg.Intake.Rescan, look) })
-		work.Go(func() error { return reloadOnHangup(ctx, g, h.team, d.Rejudge, log) })
+		work.Go(func() error { return reloadOnHangup(ctx, g, h.team, d.Rejudge, super) })
 	}
 	err = work.Wait()
 	log.Info().Err(err).Msg("stopped")
@@ -126,7 +128,7 @@ func (i intake) reading() envelope.Reading {
 
 // reloadOnHangup reads agents and policy again at each SIGHUP. A broken file
 // leaves the old ones in force.
-func reloadOnHangup(ctx context.Context, g *globals, team *team, changed func(), log zerolog.Logger) error {
+func reloadOnHangup(ctx context.Context, g *globals, team *team, changed func(), super supervisor) error {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
@@ -136,12 +138,14 @@ func reloadOnHangup(ctx context.Context, g *globals, team *team, changed func(),
 			return nil
 		case <-hangup:
 		}
+		reloaded := super.reloading()
 		if err := reload(team, g); err != nil {
-			log.Error().Err(err).Msg("configuration not reloaded; the old one stays in force")
-			continue
+			super.log.Error().Err(err).Msg("configuration not reloaded; the old one stays in force")
+		} else {
+			super.log.Info().Strs("agents", team.agents().IDs()).Msg("configuration reloaded")
+			changed()
 		}
-		log.Info().Strs("agents", team.agents().IDs()).Msg("configuration reloaded")
-		changed()
+		reloaded()
 	}
 }
 

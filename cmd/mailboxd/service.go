@@ -1,0 +1,212 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mailboxd/internal/service"
+)
+
+func serviceCommand(g *globals) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "service",
+		Short: "Run mailboxd as a service of your systemd",
+		Long: `Service makes mailboxd a service of your own systemd: it starts at login, and
+again when it fails. Agents do not notice when it is stopped, restarted or upgraded.`,
+		Example: "  mailboxd service install --linger\n  mailboxd service status\n  mailboxd service uninstall",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(installCommand(g), uninstallCommand(), statusCommand())
+	for _, sub := range cmd.Commands() {
+		sub.Args = usageArgs(sub.Args)
+	}
+	return cmd
+}
+
+func installCommand(g *globals) *cobra.Command {
+	dry, linger := false, false
+	cmd := &cobra.Command{
+		Use:   "install",
+		Short: "Write the unit, and start the service now and at each login",
+		Long: `Install writes a unit for your systemd, with the PATH of your login shell, and
+starts it now and at each login. Done again, it replaces the unit and restarts the
+daemon, which is how to change to another version. With --linger your services go
+on when you log out, and start at boot.`,
+		Example: `  mailboxd service install
+  mailboxd service install --linger
+  mailboxd service install --dry-run > mailboxd.service`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			unit, err := unitFor(cmd.Context(), g, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			if dry {
+				text, err := unit.Text()
+				fmt.Fprint(cmd.OutOrStdout(), text)
+				return err
+			}
+			return install(cmd.Context(), cmd.OutOrStdout(), unit, linger)
+		},
+	}
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only print the unit")
+	cmd.Flags().BoolVar(&linger, "linger", false, "let your services go on when you log out")
+	return cmd
+}
+
+func install(ctx context.Context, w io.Writer, unit service.Unit, linger bool) error {
+	path, err := service.Path()
+	if err != nil {
+		return err
+	}
+	err = service.Install(ctx, unit, linger)
+	switch {
+	case errors.Is(err, service.ErrNoManager):
+		return fmt.Errorf("%w; without it, keep this running in a way of your own, such as\n  nohup %s >>mailboxd.log 2>&1 &\nand see the unit with: mailboxd service install --dry-run", err, commandLine(unit))
+	case errors.Is(err, service.ErrForeign):
+		return fmt.Errorf("%w; if you do not need it: rm %s", err, path)
+	case err != nil:
+		return fmt.Errorf("%w; see: journalctl --user -u mailboxd", err)
+	}
+	fmt.Fprintf(w, "wrote   %s\nserving, now and at each login\n", path)
+	if !service.Lingers(ctx) {
+		fmt.Fprintln(w, "It stops when you log out. If it is to go on: mailboxd service install --linger")
+	}
+	_, err = fmt.Fprintln(w, "\nIts log: journalctl --user -u mailboxd -f\nHow it stands: mailboxd service status")
+	return err
+}
+
+// commandLine is the unit's command for a shell.
+func commandLine(u service.Unit) string {
+	words := []string{u.Program}
+	for _, arg := range u.Args {
+		if strings.ContainsAny(arg, " \t'\"\\$`*?#&;|<>()~!") {
+			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+		}
+		words = append(words, arg)
+	}
+	return strings.Join(words, " ")
+}
+
+// unitFor is the service of this configuration. What this environment says of
+// where things are is written down, because a service has another one.
+func unitFor(ctx context.Context, g *globals, complaints io.Writer) (service.Unit, error) {
+	if _, err := g.load(); err != nil {
+		return service.Unit{}, err // it would fail as a service too
+	}
+	program, err := program()
+	if err != nil {
+		return service.Unit{}, err
+	}
+	path, err := service.LoginPath(ctx)
+	if err != nil {
+		fmt.Fprintf(complaints, "mailboxd: %s; using the PATH of this shell\n", err)
+		path = os.Getenv("PATH")
+	}
+	config, err := filepath.Abs(cmp.Or(g.config, defaultConfigPath()))
+	if err != nil {
+		return service.Unit{}, err
+	}
+	u := service.Unit{
+		Program: program, Args: []string{"serve"},
+		Env:     append([]string{"PATH=" + path}, decisive(os.Environ())...),
+		EnvFile: filepath.Join(filepath.Dir(config), "environment"),
+	}
+	if _, err := os.Stat(config); err == nil {
+		u.Args = append(u.Args, "--config", config)
+	}
+	if root := cmp.Or(g.root, os.Getenv("AINL_AGENT_ROOT")); root != "" {
+		if root, err = filepath.Abs(root); err != nil {
+			return service.Unit{}, err
+		}
+		u.Args = append(u.Args, "--root", root)
+	}
+	return u, nil
+}
+
+// decisive picks the variables that decide where things are and what the
+// configuration says. The root is an argument.
+func decisive(environ []string) (picked []string) {
+	for _, e := range environ {
+		if strings.HasPrefix(e, "MAILBOXD_") || strings.HasPrefix(e, "XDG_STATE_HOME=") {
+			picked = append(picked, e)
+		}
+	}
+	return picked
+}
+
+// program is the path under which this program will still be there tomorrow:
+// the one on PATH, if it is this one, for an upgrade may replace that.
+func program() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find this program: %w", err)
+	}
+	if strings.Contains(self, "/go-build") {
+		return "", fmt.Errorf("%s is gone after this run; install mailboxd first: go install ./cmd/mailboxd", self)
+	}
+	named, err := exec.LookPath(os.Args[0])
+	if err != nil {
+		return self, nil
+	}
+	there, err1 := os.Stat(named)
+	here, err2 := os.Stat(self)
+	if err1 != nil || err2 != nil || !os.SameFile(there, here) {
+		return self, nil
+	}
+	return filepath.Abs(named)
+}
+
+func uninstallCommand() *cobra.Command {
+	dry := false
+	cmd := &cobra.Command{
+		Use:     "uninstall",
+		Short:   "Stop the service and remove its unit",
+		Long:    "Uninstall stops the service and removes its unit, and lets your services end at\nlogout again if install changed that. Agents that run go on until they are done;\nconfiguration, mailbox and state stay.",
+		Example: "  mailboxd service uninstall\n  mailboxd service uninstall --dry-run",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return uninstall(cmd.Context(), cmd.OutOrStdout(), dry)
+		},
+	}
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would be removed")
+	return cmd
+}
+
+func uninstall(ctx context.Context, w io.Writer, dry bool) error {
+	path, err := service.Path()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		_, err := fmt.Fprintln(w, "no service is installed")
+		return err
+	}
+	if dry {
+		_, err := fmt.Fprintln(w, "would stop mailboxd.service and remove", path)
+		return err
+	}
+	lingered, err := service.Uninstall(ctx)
+	if errors.Is(err, service.ErrForeign) {
+		return fmt.Errorf("%w; remove it as it was made", err)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(w, "removed", path)
+	if lingered {
+		fmt.Fprintln(w, "your services end at logout again")
+	}
+	return nil
+}
