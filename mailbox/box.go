@@ -25,7 +25,7 @@ type Box struct {
 	mu       sync.RWMutex // guards what follows: Refresh replaces it
 	root     *os.Root
 	lock     *os.File // the directory that is flocked; nil when it is not
-	warnings []string
+	warnings []*UnfitError
 }
 
 // Open opens the mailbox at path, symlinks resolved, and makes what is missing
@@ -56,7 +56,7 @@ func (b *Box) ResultsDir() string { return filepath.Join(b.path, resultsName) }
 
 // Warnings returns what an operator should mend although the mailbox works,
 // each with its mend.
-func (b *Box) Warnings() []string {
+func (b *Box) Warnings() []*UnfitError {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	return slices.Clone(b.warnings)

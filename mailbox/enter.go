@@ -53,8 +53,9 @@ func makeAll(path string) error {
 	return nil
 }
 
-// enter opens the directory as a mailbox, or says why it cannot be one.
-func enter(path string) (_ *os.Root, warnings []string, err error) {
+// enter opens the directory as a mailbox and makes what is missing of it, or
+// says why it cannot be one.
+func enter(path string) (_ *os.Root, warnings []*UnfitError, err error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
 		return nil, nil, err
@@ -67,22 +68,55 @@ func enter(path string) (_ *os.Root, warnings []string, err error) {
 	if err := notSacred(root, path); err != nil {
 		return nil, nil, err
 	}
-	if path == "/tmp" || strings.HasPrefix(path, "/tmp/") {
-		warnings = append(warnings, path+` is under /tmp, where systemd-tmpfiles deletes what is 10 days old: "mailboxd init" proposes a better place`)
+	if warnings, err = survey(root, path); err != nil {
+		return nil, nil, err
 	}
-	for _, name := range []string{".", tasksName, resultsName, privateName, tmpName} {
-		warning, err := furnish(root, path, name)
-		if err != nil {
+	if path == "/tmp" || strings.HasPrefix(path, "/tmp/") {
+		warnings = append(warnings, &UnfitError{path + " is under /tmp, where systemd-tmpfiles deletes what is 10 days old", `"mailboxd init" proposes a better place`})
+	}
+	for _, name := range rooms {
+		if err := furnish(root, path, name); err != nil {
 			return nil, nil, err
 		}
-		if warning != "" {
+	}
+	return root, warnings, tellsCase(root, path)
+}
+
+// rooms are the directories of a mailbox, itself the first.
+var rooms = []string{".", tasksName, resultsName, privateName, tmpName}
+
+// survey judges what is there of a mailbox, and makes nothing.
+func survey(root *os.Root, path string) (warnings []*UnfitError, err error) {
+	for _, name := range rooms {
+		full := filepath.Join(path, name)
+		info, err := root.Stat(name) // follows symlinks that stay inside
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, unusable(full, err)
+		}
+		warning, unfit := judge(full, info)
+		if unfit != nil {
+			return nil, unfit
+		}
+		if warning != nil {
 			warnings = append(warnings, warning)
 		}
 	}
+	return warnings, tellsCase(root, path)
+}
+
+func unusable(path string, err error) error {
+	return fmt.Errorf("use %s: %w; move it away: mv %s %s.old", path, err, path, path)
+}
+
+// tellsCase refuses a results/ in which one task's file could be another's.
+func tellsCase(root *os.Root, path string) error {
 	if foldsCase(root) {
-		return nil, nil, fmt.Errorf("%s does not tell a.json from A.json, and task ids do: use a file system that does", filepath.Join(path, resultsName))
+		return &UnfitError{filepath.Join(path, resultsName) + " does not tell a.json from A.json, and task ids do", "use a file system that does"}
 	}
-	return root, warnings, nil
+	return nil
 }
 
 // notSacred refuses the two directories that are somebody's everything.
@@ -103,36 +137,35 @@ func notSacred(root *os.Root, path string) error {
 	return nil
 }
 
-// furnish makes one directory of the mailbox when it is missing, and judges it.
-func furnish(root *os.Root, path, name string) (warning string, err error) {
+// furnish makes one directory of the mailbox when it is missing.
+func furnish(root *os.Root, path, name string) error {
+	if _, err := root.Stat(name); err == nil {
+		return nil
+	}
 	full := filepath.Join(path, name)
-	info, err := root.Stat(name) // follows symlinks that stay inside
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := root.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-			return "", fmt.Errorf("make %s: %w", full, err)
-		}
-		info, err = root.Stat(name)
+	if err := root.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("make %s: %w", full, err)
 	}
-	if err != nil {
-		return "", fmt.Errorf("use %s: %w; move it away: mv %s %s.old", full, err, full, full)
+	if _, err := root.Stat(name); err != nil { // a symlink to nowhere, perhaps
+		return unusable(full, err)
 	}
-	return judge(full, info)
+	return nil
 }
 
 // judge says whether others can meddle with a directory of ours.
-func judge(path string, info fs.FileInfo) (warning string, err error) {
+func judge(path string, info fs.FileInfo) (warning, unfit *UnfitError) {
 	owner := int(info.Sys().(*syscall.Stat_t).Uid)
 	switch mode := info.Mode(); {
 	case !mode.IsDir():
-		return "", fmt.Errorf("%s is not a directory; move it away: mv %s %s.old", path, path, path)
+		return nil, &UnfitError{path + " is not a directory; move it away", fmt.Sprintf("mv %s %s.old", path, path)}
 	case owner != os.Geteuid():
-		return "", fmt.Errorf("%s belongs to user %d, not to you: chown %d %s, or use another directory", path, owner, os.Geteuid(), path)
+		return nil, &UnfitError{fmt.Sprintf("%s belongs to user %d, not to you", path, owner), fmt.Sprintf("chown %d %s, or use another directory", os.Geteuid(), path)}
 	case mode.Perm()&0o002 != 0: // a sticky bit does not keep anybody from adding
-		return "", fmt.Errorf("anybody may write to %s: chmod o-w %s", path, path)
+		return nil, &UnfitError{"anybody may write to " + path, "chmod o-w " + path}
 	case mode.Perm()&0o020 != 0:
-		return fmt.Sprintf("its group may write to %s: chmod g-w %s", path, path), nil
+		return &UnfitError{"its group may write to " + path, "chmod g-w " + path}, nil
 	}
-	return "", nil
+	return nil, nil
 }
 
 // foldsCase reports whether results/ takes a.json and A.json for one file. It

@@ -67,7 +67,7 @@ func flock(root *os.Root, path string) (*os.File, error) {
 		if !errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), dir.Close())
 		}
-		pid := holder(dir)
+		pid, _, _ := holder(dir) // 0 when nobody can say
 		if lives(pid) || time.Since(began) > letGo {
 			return nil, errors.Join(&LockedError{Root: path, PID: pid}, dir.Close())
 		}
@@ -92,28 +92,30 @@ func sweep(root *os.Root) error {
 	return err
 }
 
-// holder finds in /proc/locks who has flocked the directory, or returns 0.
-// A line there reads "1: FLOCK  ADVISORY  WRITE 1234 08:02:131 0 EOF".
-func holder(dir *os.File) int {
+// holder finds in /proc/locks whether somebody has flocked the directory, and
+// who; 0 is somebody who cannot be seen from here. A line there reads
+// "1: FLOCK  ADVISORY  WRITE 1234 08:02:131 0 EOF".
+func holder(dir *os.File) (pid int, held bool, err error) {
 	info, err := dir.Stat()
 	if err != nil {
-		return 0
+		return 0, false, err
 	}
 	stat := info.Sys().(*syscall.Stat_t)
 	place := fmt.Sprintf("%02x:%02x:%d", unix.Major(stat.Dev), unix.Minor(stat.Dev), stat.Ino)
 	locks, err := os.Open("/proc/locks")
 	if err != nil {
-		return 0
+		return 0, false, err
 	}
 	defer locks.Close()
-	for lines := bufio.NewScanner(locks); lines.Scan(); {
+	lines := bufio.NewScanner(locks)
+	for lines.Scan() {
 		words := strings.Fields(lines.Text())
 		if len(words) >= 6 && words[1] == "FLOCK" && words[5] == place {
 			pid, _ := strconv.Atoi(words[4]) // 0 is the answer then
-			return max(pid, 0)
+			return max(pid, 0), true, nil
 		}
 	}
-	return 0
+	return 0, false, lines.Err()
 }
 
 // sameDir reports whether the root is still the directory that is locked.

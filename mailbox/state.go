@@ -72,9 +72,9 @@ func private(path string) error {
 	owner := int(info.Sys().(*syscall.Stat_t).Uid)
 	switch {
 	case owner != os.Geteuid():
-		return fmt.Errorf("%s belongs to user %d, not to you: use another directory", path, owner)
+		return &UnfitError{fmt.Sprintf("%s belongs to user %d, not to you", path, owner), "use another directory"}
 	case info.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("others may look into %s: chmod 700 %s", path, path)
+		return &UnfitError{"others may look into " + path, "chmod 700 " + path}
 	}
 	return nil
 }

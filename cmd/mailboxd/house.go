@@ -99,7 +99,7 @@ func (h *house) parts() dispatch.Parts {
 func (h *house) greet(cfg config, log zerolog.Logger) {
 	if !cfg.ephemeral {
 		for _, warning := range h.box.Warnings() {
-			log.Warn().Str("root", h.box.Path()).Msg(warning)
+			log.Warn().Str("root", h.box.Path()).Msg(warning.Error())
 		}
 	}
 	if len(cfg.Agents) == 0 {

@@ -94,11 +94,16 @@ AINL programs find this mailbox with:
 }
 
 // proposedRoot is the mailbox that AINL programs of this environment use
-// already, or one in the user's state directory.
+// already, or one of our own.
 func proposedRoot() (string, error) {
 	if root := os.Getenv("AINL_AGENT_ROOT"); root != "" {
 		return root, nil
 	}
+	return privateRoot()
+}
+
+// privateRoot is a mailbox in the user's state directory.
+func privateRoot() (string, error) {
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "ainl_agents"), nil
 	}

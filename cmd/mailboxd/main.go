@@ -102,7 +102,8 @@ func rootCommand() *cobra.Command {
 	cmd.AddCommand(
 		demoCommand(), initCommand(g), serveCommand(g),
 		sendCommand(g), waitCommand(g), resultCommand(g),
-		psCommand(g), showCommand(g), eventsCommand(g), lintCommand(g), gcCommand(g), serviceCommand(g), versionCommand(),
+		psCommand(g), showCommand(g), eventsCommand(g), lintCommand(g),
+		gcCommand(g), doctorCommand(g), serviceCommand(g), versionCommand(),
 		demoAgentCommand(),
 	)
 	cmd.AddCommand(taskVerbs(g)...)

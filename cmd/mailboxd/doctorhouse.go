@@ -1,0 +1,186 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"mailboxd/internal/host"
+	"mailboxd/internal/ledger"
+	"mailboxd/internal/runner"
+	"mailboxd/mailbox"
+)
+
+// configuration reports whether there is one to go on with.
+func (d *doctor) configuration(g *globals) bool {
+	d.config = cmp.Or(g.config, defaultConfigPath())
+	cfg, err := g.load()
+	if err == nil {
+		d.cfg = cfg
+		d.root, err = filepath.Abs(cfg.Root)
+	}
+	if err == nil {
+		d.state, err = stateDir(cfg, d.root)
+	}
+	switch _, missing := os.Stat(d.config); {
+	case err != nil:
+		d.bad("config", "edit "+d.config, "%v", err)
+		return false
+	case errors.Is(missing, fs.ErrNotExist):
+		d.warn("config", "mailboxd init", "there is no %s, so there are no agents", d.config)
+	default:
+		d.good("config", "%s", d.config)
+	}
+	return true
+}
+
+func (d *doctor) mailbox(context.Context) {
+	warnings, err := mailbox.Examine(d.root)
+	unfit, isUnfit := errors.AsType[*mailbox.UnfitError](err)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		d.warn("root", "mailboxd serve", "%s is not there yet; serve makes it", d.root)
+	case isUnfit:
+		d.bad("root", unfit.Mend, "%s", unfit.Reason)
+	case err != nil:
+		d.bad("root", "ls -ld "+d.root, "%v", err)
+	case len(warnings) > 0:
+		for _, w := range warnings {
+			d.warn("root", w.Mend, "%s", w.Reason)
+		}
+	default:
+		d.good("root", "%s, which only you may write to", d.root)
+	}
+}
+
+// cleaning looks whether somebody deletes what is old.
+func (d *doctor) cleaning(context.Context) {
+	mend := "name another root in " + d.config
+	if proposed, err := privateRoot(); err == nil {
+		mend += ", such as: root: " + proposed
+	}
+	age := host.CleanedAfter(d.root)
+	switch {
+	case age != "":
+		d.warn("tmp", mend, "systemd-tmpfiles deletes what is %s old in %s", age, d.root)
+	case within(d.root, "/tmp"), within(d.root, os.TempDir()), within(d.root, "/var/tmp"):
+		d.warn("tmp", mend, "%s is in a directory for temporary files", d.root)
+	default:
+		d.good("tmp", "nothing deletes what is old in %s", d.root)
+	}
+}
+
+// within reports whether a path is a directory or in it.
+func within(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+func (d *doctor) stateDirectory(context.Context) {
+	if _, err := os.Stat(d.state); errors.Is(err, fs.ErrNotExist) {
+		d.good("state", "%s is not there yet; serve makes it", d.state)
+		return
+	}
+	state, err := mailbox.OpenState(d.state, d.root)
+	unfit, isUnfit := errors.AsType[*mailbox.UnfitError](err)
+	switch {
+	case isUnfit:
+		d.bad("state", unfit.Mend, "%s", unfit.Reason)
+	case err != nil:
+		d.bad("state", "name another state_dir in "+d.config, "%v", err)
+	default:
+		state.Close()
+		d.good("state", "%s, which only you may look into", d.state)
+	}
+}
+
+// daemon looks who serves the mailbox, and whether the state is somebody else's.
+func (d *doctor) daemon(context.Context) {
+	pid, served, err := mailbox.ServedBy(d.root)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		d.warn("daemon", "pgrep -a mailboxd", "it cannot be seen whether one runs: %v", err)
+		return
+	}
+	other, claimed, _ := mailbox.ServedBy(d.state) // that it is not there is told elsewhere
+	switch d.pid = pid; {
+	case claimed && other != pid:
+		d.bad("daemon", "name another state_dir in "+d.config, "process %d works with %s for another mailbox", other, d.state)
+	case !served:
+		d.warn("daemon", "mailboxd serve", "none serves %s", d.root)
+	case pid == 0:
+		d.good("daemon", "one that cannot be seen from here serves %s", d.root)
+	case !sameProgram(pid):
+		d.warn("daemon", fmt.Sprintf("mailboxd service install, or end process %d and start mailboxd serve; agents go on", pid),
+			"process %d serves %s, and is another build than this one", pid, d.root)
+	default:
+		d.good("daemon", "process %d serves %s", pid, d.root)
+	}
+}
+
+// sameProgram reports whether a process runs the file that we are.
+func sameProgram(pid int) bool {
+	theirs, err1 := os.Stat(fmt.Sprintf("/proc/%d/exe", pid))
+	ours, err2 := os.Stat("/proc/self/exe")
+	return err1 == nil && err2 == nil && os.SameFile(theirs, ours)
+}
+
+func (d *doctor) keeper(ctx context.Context) {
+	ctx, stop := context.WithTimeout(ctx, 3*time.Second)
+	defer stop()
+	builds, err := runner.Living(ctx, filepath.Join(d.state, "keepers"))
+	if err != nil {
+		d.bad("keeper", "ls -l "+d.state, "%v", err)
+		return
+	}
+	ours, err := buildID()
+	others := len(builds)
+	if err == nil && slices.Contains(builds, ours) {
+		others--
+	}
+	switch {
+	case len(builds) == 0:
+		d.good("keeper", "none runs; the first agent starts one")
+	case others == 0:
+		d.good("keeper", "one runs, of this build")
+	case others == len(builds):
+		d.good("keeper", "%d run, of another build, until their agents are done", others)
+	default:
+		d.good("keeper", "one runs, of this build, and %d of another until their agents are done", others)
+	}
+}
+
+// thorough is how long the ledger is looked at: a very large one takes longer.
+const thorough = time.Minute
+
+func (d *doctor) ledger(ctx context.Context) {
+	file := filepath.Join(d.state, "ledger.db")
+	ctx, stop := context.WithTimeout(ctx, thorough)
+	defer stop()
+	memory, err := ledger.OpenReader(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		d.good("ledger", "there is none yet; serve makes it")
+		return
+	}
+	if err == nil {
+		err = errors.Join(memory.Verify(ctx), memory.Close())
+	}
+	aside, _ := filepath.Glob(file + ".unreadable-*Z") // the pattern is good
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		d.warn("ledger", "sqlite3 "+file+" 'PRAGMA quick_check'", "it is too large to be looked through in %s", thorough)
+	case errors.Is(err, ledger.ErrNewer):
+		d.bad("ledger", "install the newer mailboxd again", "%v", err)
+	case err != nil:
+		d.bad("ledger", "mailboxd serve", "%v; serve keeps an unreadable one aside, begins another and holds what may have run", err)
+	case len(aside) > 0:
+		d.warn("ledger", "rm "+aside[0]+"*", "every page is as it must be; an earlier, unreadable one is kept as %s", aside[0])
+	default:
+		d.good("ledger", "every page is as it must be")
+	}
+}
