@@ -2,44 +2,31 @@ package main
 
 import (
 	"context"
-	"net"
-	"os"
-	"path/filepath"
-	"time"
+	"errors"
+	"fmt"
 
-	"mailboxd/mailbox"
+	"mailboxd/internal/client"
 )
 
 // socket asks on the control socket whether a daemon is there.
 func (d *doctor) socket(ctx context.Context) {
-	slug, err := mailbox.Slug(d.root)
+	places, err := socketPlaces(d.root, d.state)
 	if err != nil {
 		d.bad("socket", "ls -ld "+d.root, "%v", err)
 		return
 	}
-	ctx, stop := context.WithTimeout(ctx, time.Second)
-	defer stop()
-	places := socketPaths(d.state, slug)
-	for _, path := range places {
-		conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
-		if err == nil {
-			conn.Close()
-			d.good("socket", "%s answers", path)
-			return
-		}
+	daemon, err := client.Open(ctx, places...)
+	var status client.Status
+	if err == nil {
+		status, err = daemon.Status(ctx)
+		daemon.Close()
 	}
-	if d.pid == 0 {
+	switch {
+	case err == nil:
+		d.good("socket", "process %d answers, mailboxd %s", status.PID, status.Version)
+	case errors.Is(err, client.ErrDown) && d.pid == 0:
 		d.good("socket", "%s, when a daemon runs", places[0])
-		return
+	default:
+		d.bad("socket", fmt.Sprintf("kill %d; mailboxd serve", d.pid), "%s: %v", places[0], err)
 	}
-	d.warn("socket", "ls -l "+filepath.Dir(places[0]), "%s does not answer, although process %d serves", places[0], d.pid)
-}
-
-// socketPaths are where the control socket may be, the best first.
-func socketPaths(state, slug string) []string {
-	paths := []string{filepath.Join(state, slug+".sock")}
-	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
-		paths = append([]string{filepath.Join(dir, "mailboxd", slug+".sock")}, paths...)
-	}
-	return paths
 }

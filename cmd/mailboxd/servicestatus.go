@@ -17,7 +17,7 @@ func statusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "status",
 		Short:   "Say whether the service is installed and running",
-		Long:    "Status says how the service stands. Its exit code is 0 when it runs.",
+		Long:    "Status says how the service stands. Its exit code is 7 when it does not run.",
 		Example: "  mailboxd service status\n  mailboxd service status --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -31,7 +31,7 @@ func statusCommand() *cobra.Command {
 				err = s.print(cmd.OutOrStdout())
 			}
 			if err == nil && s.Active != "active" {
-				err = &exitError{code: exitFailed}
+				err = &exitError{code: exitDown}
 			}
 			return err
 		},
