@@ -24,6 +24,7 @@ type config struct {
 	Retention retention    `mapstructure:"retention"`
 	Approvers []approver   `mapstructure:"approvers"`
 	Policy    policyRules  `mapstructure:"policy"`
+	Notice    notice       `mapstructure:"notice"`
 	Agents    []agentEntry `mapstructure:"agents"`
 
 	StopAgentsOnExit bool `mapstructure:"stop_agents_on_exit"`
@@ -59,6 +60,10 @@ type retention struct {
 	Rejected    time.Duration `mapstructure:"rejected"`
 	Ledger      time.Duration `mapstructure:"ledger"`
 	MaxRunBytes int64         `mapstructure:"max_run_bytes"`
+}
+
+type notice struct {
+	Command []string `mapstructure:"command"`
 }
 
 type policyRules struct {
@@ -136,6 +141,7 @@ func defaults(v *viper.Viper) {
 		"policy.change_window.mode":              "enforce",
 		"policy.change_window.exempt_task_types": []string{"execute_monitor", "advisory_*"},
 		"policy.schemas":                         "",
+		"notice.command":                         noticeDefault(),
 		"agents":                                 []any{},
 		"approvers":                              []any{},
 	} {

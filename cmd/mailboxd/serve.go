@@ -75,6 +75,7 @@ func serve(ctx context.Context, cfg config, g *globals, once bool, log zerolog.L
 	} else {
 		dirs, look := []string{h.box.TasksDir(), h.box.ResultsDir()}, func() { d.Look(ctx) }
 		work.Go(func() error { return watcher.Watch(ctx, dirs, cfg.Intake.Rescan, look) })
+		work.Go(func() error { return newNotices(cfg, h.memory, log).serve(ctx) })
 		work.Go(func() error { return reloadOnHangup(ctx, g, h.team, d.Rejudge, super) })
 	}
 	err = work.Wait()

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+)
+
+// A desktop is a ledger, and a command that writes down what it is told.
+type desktop struct {
+	t      *testing.T
+	memory *ledger.Ledger
+	board  string // the file
+	log    strings.Builder
+	seqs   map[envelope.ID]int64
+}
+
+func newDesktop(t *testing.T) *desktop {
+	t.Helper()
+	dir := t.TempDir()
+	memory, _, err := ledger.Open(filepath.Join(dir, "ledger.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { memory.Close() })
+	return &desktop{t: t, memory: memory, board: filepath.Join(dir, "board"), seqs: map[envelope.ID]int64{}}
+}
+
+// notices are those of a daemon that was just started; script is the command.
+func (d *desktop) notices(script string) *notices {
+	return &notices{
+		command: []string{"/bin/sh", "-c", script, "sh"}, memory: d.memory,
+		told: map[int64][]ledger.Reason{}, patience: time.Minute, log: zerolog.New(&d.log),
+	}
+}
+
+func (d *desktop) post() *notices { return d.notices("echo \"$*\" >> '" + d.board + "'") }
+
+func (d *desktop) update(fn func(tx *ledger.Tx) error) {
+	d.t.Helper()
+	if err := d.memory.Update(d.t.Context(), fn); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// add adds a task that is held for reasons.
+func (d *desktop) add(id envelope.ID, reasons ...ledger.Reason) {
+	d.t.Helper()
+	d.update(func(tx *ledger.Tx) (err error) {
+		d.seqs[id], err = tx.Add(ledger.Task{ID: id, Revision: 1, State: ledger.Held, Reasons: reasons}, nil)
+		return err
+	})
+}
+
+// move moves a task, and tells of it as the engine does.
+func (d *desktop) move(id envelope.ID, from, to ledger.State, kind string, reasons ...ledger.Reason) {
+	d.t.Helper()
+	d.update(func(tx *ledger.Tx) error {
+		moved, err := tx.Move(d.seqs[id], from, 0, ledger.Change{To: to, Reasons: reasons})
+		if err != nil || !moved {
+			d.t.Fatalf("move %s from %s: %v, %v", id, from, moved, err)
+		}
+		return tx.Log(ledger.Event{Time: time.Now(), Kind: kind, Task: id, Revision: 1})
+	})
+}
+
+// look lets the notices look, and wants that these words, or nothing, were put up.
+func (d *desktop) look(n *notices, words string) {
+	d.t.Helper()
+	if _, err := n.look(d.t.Context()); err != nil {
+		d.t.Fatal(err)
+	}
+	text, _ := os.ReadFile(d.board) // no notice, no board
+	if got := string(text); words == "" && got != "" || !strings.Contains(got, words) || strings.Count(got, "\n") > 1 {
+		d.t.Errorf("the notice says %q; want one with %q", got, words)
+	}
+	_ = os.Remove(d.board) // likewise
+}
+
+func TestAPersonIsToldOnceOfATaskThatWaits(t *testing.T) {
+	d := newDesktop(t)
+	d.add("t1", ledger.Approval, ledger.ChangeWindow)
+	n := d.post()
+	d.look(n, "Task t1: a person has to approve it. See: mailboxd show t1")
+	d.look(n, "")
+	d.look(d.post(), "") // of another daemon, later
+	d.move("t1", ledger.Held, ledger.Held, "task.held", ledger.Approval)
+	d.look(n, "")
+	d.move("t1", ledger.Held, ledger.Held, "task.held", ledger.Approval, ledger.AuthRequired)
+	d.look(n, "Task t1")
+}
+
+func TestAPersonIsToldAgainWhenATaskWaitsAnew(t *testing.T) {
+	d := newDesktop(t)
+	d.add("t1", ledger.Approval)
+	n := d.post()
+	d.look(n, "Task t1")
+	d.move("t1", ledger.Held, ledger.Queued, "task.queued")
+	d.look(n, "")
+	d.move("t1", ledger.Queued, ledger.Held, "task.held", ledger.Approval)
+	d.look(n, "Task t1")
+	d.move("t1", ledger.Held, ledger.Queued, "task.queued")
+	d.move("t1", ledger.Queued, ledger.Held, "task.held", ledger.Approval)
+	d.look(d.post(), "Task t1") // the daemon that saw it go on is no more
+}
+
+func TestManyTasksAreOneNotice(t *testing.T) {
+	d := newDesktop(t)
+	d.add("t1", ledger.Approval)
+	d.add("t2", ledger.Recovered)
+	d.add("t3", ledger.ResultInvalid)
+	d.look(d.post(), "3 tasks wait for a person")
+}
+
+func TestAReviewWaitsForAPerson(t *testing.T) {
+	d := newDesktop(t)
+	d.add("t1", ledger.Capacity)
+	d.move("t1", ledger.Held, ledger.Review, "task.reviewed")
+	d.look(d.post(), "agree with its answer")
+}
+
+func TestWhatNeedsNobodyIsNoNotice(t *testing.T) {
+	d := newDesktop(t)
+	d.add("t1", ledger.Operator)
+	d.add("t2", ledger.Capacity)
+	d.add("t3", ledger.Paused, ledger.ChangeWindow)
+	d.look(d.post(), "")
+}
+
+func TestANoticeThatIsNotShownIsLoggedOnce(t *testing.T) {
+	d := newDesktop(t)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	n := d.notices("echo >> '" + d.board + "'; exit 1")
+	for _, id := range []envelope.ID{"t1", "t2"} {
+		d.add(id, ledger.Approval)
+		shown, err := n.look(ctx)
+		if !shown || err == nil {
+			t.Fatalf("look = %v, %v; want an error of the command", shown, err)
+		}
+		n.complain(err)
+	}
+	if got := strings.Count(d.log.String(), "exit status 1"); got != 1 {
+		t.Errorf("logged %d times; want once:\n%s", got, d.log.String())
+	}
+}
+
+func TestACommandThatHangsIsEnded(t *testing.T) {
+	d := newDesktop(t)
+	d.add("t1", ledger.Approval)
+	n := d.notices("sleep 1000; echo survived")
+	n.patience = 50 * time.Millisecond
+	if _, err := n.look(t.Context()); err == nil {
+		t.Error("look = nil; want an error that the command was killed")
+	}
+}
