@@ -1,20 +1,18 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"mailboxd/internal/service"
+	"mailboxd/mailbox"
 )
 
 func serviceCommand(g *globals) *cobra.Command {
@@ -57,12 +55,32 @@ on when you log out, and start at boot.`,
 				fmt.Fprint(cmd.OutOrStdout(), text)
 				return err
 			}
+			if err := alone(cmd.Context(), g); err != nil {
+				return err
+			}
 			return install(cmd.Context(), cmd.OutOrStdout(), unit, linger)
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only print the unit")
 	cmd.Flags().BoolVar(&linger, "linger", false, "let your services go on when you log out")
 	return cmd
+}
+
+// alone refuses to start a service beside a daemon that was started by hand:
+// it would find the mailbox locked, again and again.
+func alone(ctx context.Context, g *globals) error {
+	cfg, err := g.load()
+	if err != nil {
+		return err
+	}
+	pid, served, err := mailbox.ServedBy(cfg.Root)
+	if err != nil || !served || pid == 0 {
+		return nil // no mailbox yet, or nobody to be seen: starting will tell
+	}
+	if s, err := standing(ctx); err == nil && s.PID == strconv.Itoa(pid) {
+		return nil
+	}
+	return fmt.Errorf("process %d serves %s already; end it first, its agents go on: kill %[1]d", pid, cfg.Root)
 }
 
 func install(ctx context.Context, w io.Writer, unit service.Unit, linger bool) error {
@@ -85,87 +103,6 @@ func install(ctx context.Context, w io.Writer, unit service.Unit, linger bool) e
 	}
 	_, err = fmt.Fprintln(w, "\nIts log: journalctl --user -u mailboxd -f\nHow it stands: mailboxd service status")
 	return err
-}
-
-// commandLine is the unit's command for a shell.
-func commandLine(u service.Unit) string {
-	words := []string{u.Program}
-	for _, arg := range u.Args {
-		if strings.ContainsAny(arg, " \t'\"\\$`*?#&;|<>()~!") {
-			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
-		}
-		words = append(words, arg)
-	}
-	return strings.Join(words, " ")
-}
-
-// unitFor is the service of this configuration. What this environment says of
-// where things are is written down, because a service has another one.
-func unitFor(ctx context.Context, g *globals, complaints io.Writer) (service.Unit, error) {
-	if _, err := g.load(); err != nil {
-		return service.Unit{}, err // it would fail as a service too
-	}
-	program, err := program()
-	if err != nil {
-		return service.Unit{}, err
-	}
-	path, err := service.LoginPath(ctx)
-	if err != nil {
-		fmt.Fprintf(complaints, "mailboxd: %s; using the PATH of this shell\n", err)
-		path = os.Getenv("PATH")
-	}
-	config, err := filepath.Abs(cmp.Or(g.config, defaultConfigPath()))
-	if err != nil {
-		return service.Unit{}, err
-	}
-	u := service.Unit{
-		Program: program, Args: []string{"serve"},
-		Env:     append([]string{"PATH=" + path}, decisive(os.Environ())...),
-		EnvFile: filepath.Join(filepath.Dir(config), "environment"),
-	}
-	if _, err := os.Stat(config); err == nil {
-		u.Args = append(u.Args, "--config", config)
-	}
-	if root := cmp.Or(g.root, os.Getenv("AINL_AGENT_ROOT")); root != "" {
-		if root, err = filepath.Abs(root); err != nil {
-			return service.Unit{}, err
-		}
-		u.Args = append(u.Args, "--root", root)
-	}
-	return u, nil
-}
-
-// decisive picks the variables that decide where things are and what the
-// configuration says. The root is an argument.
-func decisive(environ []string) (picked []string) {
-	for _, e := range environ {
-		if strings.HasPrefix(e, "MAILBOXD_") || strings.HasPrefix(e, "XDG_STATE_HOME=") {
-			picked = append(picked, e)
-		}
-	}
-	return picked
-}
-
-// program is the path under which this program will still be there tomorrow:
-// the one on PATH, if it is this one, for an upgrade may replace that.
-func program() (string, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", fmt.Errorf("find this program: %w", err)
-	}
-	if strings.Contains(self, "/go-build") {
-		return "", fmt.Errorf("%s is gone after this run; install mailboxd first: go install ./cmd/mailboxd", self)
-	}
-	named, err := exec.LookPath(os.Args[0])
-	if err != nil {
-		return self, nil
-	}
-	there, err1 := os.Stat(named)
-	here, err2 := os.Stat(self)
-	if err1 != nil || err2 != nil || !os.SameFile(there, here) {
-		return self, nil
-	}
-	return filepath.Abs(named)
 }
 
 func uninstallCommand() *cobra.Command {
