@@ -91,7 +91,7 @@ func install(ctx context.Context, w io.Writer, unit service.Unit, linger bool) e
 	err = service.Install(ctx, unit, linger)
 	switch {
 	case errors.Is(err, service.ErrNoManager):
-		return fmt.Errorf("%w; without it, keep this running in a way of your own, such as\n  nohup %s >>mailboxd.log 2>&1 &\nand see the unit with: mailboxd service install --dry-run", err, commandLine(unit))
+		return fmt.Errorf("%w; without it, keep this running in a way of your own, such as\n  nohup %s >>mailboxd.log 2>&1 &\nand see the unit with: mailboxd service install --dry-run", err, shellLine(unit))
 	case errors.Is(err, service.ErrForeign):
 		return fmt.Errorf("%w; if you do not need it: rm %s", err, path)
 	case err != nil:

@@ -13,8 +13,8 @@ import (
 	"mailboxd/internal/service"
 )
 
-// commandLine is the unit's command for a shell.
-func commandLine(u service.Unit) string {
+// shellLine is the unit's command for a shell.
+func shellLine(u service.Unit) string {
 	words := []string{u.Program}
 	for _, arg := range u.Args {
 		if strings.ContainsAny(arg, " \t'\"\\$`*?#&;|<>()~!") {
