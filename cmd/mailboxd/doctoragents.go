@@ -77,20 +77,20 @@ func (d *doctor) program(ctx context.Context, b agent.Binding) (found, mend stri
 // findOn finds a program as a daemon with that PATH would.
 func findOn(path, name string) (string, error) {
 	if strings.Contains(name, "/") {
-		return name, runnable(name)
+		return name, mayRun(name)
 	}
 	missing := fmt.Errorf("%s is not on the PATH that agents get, %s", name, path)
 	for _, dir := range filepath.SplitList(path) {
-		if full := filepath.Join(dir, name); filepath.IsAbs(full) && runnable(full) == nil {
+		if full := filepath.Join(dir, name); filepath.IsAbs(full) && mayRun(full) == nil {
 			return full, nil
 		}
 	}
 	return "", missing
 }
 
-// runnable returns an error unless we may run the file; one that wraps
+// mayRun returns an error unless we may run the file; one that wraps
 // fs.ErrPermission when that is all that is missing.
-func runnable(path string) error {
+func mayRun(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
