@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
 
 	"mailboxd/dispatch"
 	"mailboxd/internal/client"
@@ -36,7 +37,8 @@ type Options struct {
 	// Approvers returns the names under which a user may approve; none: not at all.
 	Approvers func(uid int) []string
 
-	Log zerolog.Logger // the zero value is silent
+	Recheck time.Duration  // how often to look whether the socket is still there; 0: twice a minute
+	Log     zerolog.Logger // the zero value is silent
 }
 
 // A Door is the control socket of a daemon. Open makes it, Serve answers at it,
@@ -87,6 +89,7 @@ const patience = 300 * time.Millisecond
 // Serve answers until ctx ends, and returns soon after, whoever is still
 // connected. It returns nil then.
 func (d *Door) Serve(ctx context.Context) error {
+	work, ctx := errgroup.WithContext(ctx)
 	server := &http.Server{
 		Handler:           d.handler(),
 		ConnContext:       withPeer,
@@ -97,24 +100,28 @@ func (d *Door) Serve(ctx context.Context) error {
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          log.New(d.opts.Log, "", 0),
 	}
-	var stopping sync.WaitGroup
-	closing, closed := context.WithCancel(ctx)
-	stopping.Go(func() {
-		<-closing.Done()
+	answer := func(l net.Listener) {
+		work.Go(func() error {
+			if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+				return fmt.Errorf("serve control socket: %w", err)
+			}
+			return nil
+		})
+	}
+	answer(d.listener)
+	work.Go(func() error { d.stay(ctx, answer); return nil })
+	work.Go(func() error {
+		<-ctx.Done()
 		wait, stop := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer stop()
 		if server.Shutdown(wait) != nil {
 			server.Close()
 		}
-	})
-	err := server.Serve(d.listener)
-	closed()
-	stopping.Wait()
-	d.shut()
-	if ctx.Err() != nil || errors.Is(err, http.ErrServerClosed) {
 		return nil
-	}
-	return fmt.Errorf("serve control socket: %w", err)
+	})
+	err := work.Wait()
+	d.shut()
+	return err
 }
 
 // shut waits for those who are being answered, and lets nobody in any more: the

@@ -11,11 +11,13 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
 	"mailboxd/internal/client"
+	"mailboxd/watcher"
 )
 
 // connects names, in the environment, the socket to which the test binary
@@ -76,6 +78,25 @@ func TestWithoutADaemonItIsSaidSo(t *testing.T) {
 	h.stop()
 	if _, err := h.Status(t.Context()); !errors.Is(err, client.ErrDown) {
 		t.Errorf("Status = %v; want %v", err, client.ErrDown)
+	}
+}
+
+func TestASocketThatIsTakenAwayIsPutBack(t *testing.T) {
+	h := open(t, stranger)
+	if err := os.RemoveAll(h.place.Dir); err != nil {
+		t.Fatal(err)
+	}
+	h.Client.Close() // the next request needs a connection of its own
+	ctx, met := context.WithTimeout(t.Context(), 30*time.Second)
+	defer met()
+	err := watcher.Watch(ctx, []string{filepath.Dir(h.place.Dir)}, 20*time.Millisecond, func() {
+		if conn, err := h.place.Dial(ctx); err == nil {
+			conn.Close()
+			met()
+		}
+	})
+	if s, asked := h.Status(t.Context()); err != nil || asked != nil || s.Version != "test" {
+		t.Errorf("Watch = %v; Status = %+v, %v; want ours", err, s, asked)
 	}
 }
 

@@ -47,6 +47,7 @@ func openAt(t *testing.T, dir string, kin func(int) (string, error)) *house {
 	place := client.Place{Dir: dir, Name: "x.sock"}
 	door, err := api.Open(t.Context(), d, api.Options{
 		Places: []client.Place{place}, Version: "test", Kin: kin,
+		Recheck:   5 * time.Millisecond,
 		Left:      func(string) ([]runner.Survivor, error) { return []runner.Survivor{{PID: 7, Command: "sh"}}, nil },
 		Approvers: func(int) []string { return nil },
 	})

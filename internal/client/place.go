@@ -74,6 +74,12 @@ func (p Place) Listen(ctx context.Context) (listener net.Listener, err error) {
 	return listener, nil
 }
 
+// Exists reports whether something has the name of the socket.
+func (p Place) Exists() bool {
+	_, err := os.Lstat(p.String())
+	return err == nil
+}
+
 // Remove takes the socket away. Only who has the lock of the mailbox may.
 func (p Place) Remove() error {
 	err := os.Remove(p.String())

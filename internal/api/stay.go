@@ -1,0 +1,37 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"time"
+)
+
+// recheck is how often it is looked whether the socket is still there.
+const recheck = 30 * time.Second
+
+// stay puts the socket in its place again when it was taken away, as a runtime
+// directory is when its user logs out, until ctx ends.
+func (d *Door) stay(ctx context.Context, answer func(net.Listener)) {
+	look := time.NewTicker(cmp.Or(d.opts.Recheck, recheck))
+	defer look.Stop()
+	for told := false; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
+		if d.place.Exists() {
+			continue
+		}
+		listener, err := d.place.Listen(ctx)
+		switch {
+		case err == nil:
+			answer(newPorch(listener))
+			d.opts.Log.Warn().Stringer("socket", d.place).Msg("control socket was taken away; it is there again")
+		case !told && ctx.Err() == nil:
+			d.opts.Log.Error().Err(err).Msg("control socket was taken away; trying to put it back")
+		}
+		told = err != nil
+	}
+}
