@@ -111,6 +111,7 @@ func (e *engine) functions() dispatch.Agents {
 			return e.plays[j.Task.Agent](ctx, j)
 		},
 		Recover: func(context.Context, dispatch.Job) dispatch.Outcome { return e.found },
+		Refs:    func(string) dispatch.RefRule { return dispatch.RefRule{} },
 		HasDir:  func(string) bool { return false },
 		Limit:   func(string) int { return 100 },
 		Reruns:  func(string) bool { return true },
