@@ -69,11 +69,14 @@ type notice struct {
 }
 
 type policyRules struct {
-	Approval     string        `mapstructure:"approval"`
-	ApprovalTTL  time.Duration `mapstructure:"approval_ttl"`
-	Budget       string        `mapstructure:"budget"`
-	ChangeWindow changeWindow  `mapstructure:"change_window"`
-	Schemas      string        `mapstructure:"schemas"`
+	Modes          map[string]any `mapstructure:",remain"` // by the name of each control but change_window
+	ChangeWindow   changeWindow   `mapstructure:"change_window"`
+	ContextDivisor int            `mapstructure:"context_divisor"`
+	BudgetClasses  []budgetClass  `mapstructure:"budget_classes"`
+	Budgets        []dayBudget    `mapstructure:"budgets"`
+	Trust          []trustRow     `mapstructure:"trust"`
+	ApprovalTTL    time.Duration  `mapstructure:"approval_ttl"`
+	Schemas        string         `mapstructure:"schemas"`
 }
 
 type changeWindow struct {
@@ -95,6 +98,13 @@ type agentEntry struct {
 	Idempotent     bool          `mapstructure:"idempotent"`
 	Resend         string        `mapstructure:"resend"`
 	AllowUnmetered bool          `mapstructure:"allow_unmetered"`
+
+	TaskTypes       []string `mapstructure:"task_types"`
+	Tools           []string `mapstructure:"tools"` // nil: no grant of ours narrows them
+	MaxSensitivity  string   `mapstructure:"max_sensitivity"`
+	Environments    []string `mapstructure:"environments"`
+	Refs            string   `mapstructure:"refs"`
+	KillAtWindowEnd bool     `mapstructure:"kill_at_window_end"`
 }
 
 type execEntry struct {
@@ -139,17 +149,22 @@ func defaults(v *viper.Viper) {
 		"retention.rejected":                     2160 * time.Hour,
 		"retention.ledger":                       2160 * time.Hour,
 		"retention.max_run_bytes":                0,
-		"policy.approval":                        "enforce",
-		"policy.approval_ttl":                    168 * time.Hour,
-		"policy.budget":                          "enforce",
 		"policy.change_window.mode":              "enforce",
 		"policy.change_window.exempt_task_types": []string{"execute_monitor", "advisory_*"},
+		"policy.context_divisor":                 4,
+		"policy.budget_classes":                  []any{},
+		"policy.budgets":                         []any{},
+		"policy.trust":                           []any{},
+		"policy.approval_ttl":                    168 * time.Hour,
 		"policy.schemas":                         "",
 		"notice.command":                         noticeDefault(),
 		"agents":                                 []any{},
 		"approvers":                              []any{},
 	} {
 		v.SetDefault(key, value)
+	}
+	for _, control := range scalarControls() {
+		v.SetDefault("policy."+string(control), "enforce")
 	}
 }
 
@@ -163,6 +178,9 @@ func agentDefaults() agentEntry {
 		Concurrency: 1,
 		Backoff:     time.Second,
 		Resend:      "rerun",
+
+		MaxSensitivity: "internal",
+		Refs:           "optional",
 	}
 }
 
@@ -258,7 +276,7 @@ func decodeConfig(v *viper.Viper) (config, error) {
 	if err != nil {
 		return config{}, err
 	}
-	for _, key := range seen.Unused {
+	for _, key := range append(seen.Unused, c.Policy.unknown()...) {
 		return config{}, unknownKey(key)
 	}
 	return c, nil
