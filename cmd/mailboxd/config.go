@@ -188,24 +188,30 @@ func agentDefaults() agentEntry {
 // default (design: AINL_AGENT_ROOT sets the root, MAILBOXD_* every other key).
 // An empty path means the user's own file, which need not exist.
 func loadConfig(path, root string) (config, error) {
+	c, _, err := readConfig(path, root)
+	return c, err
+}
+
+// readConfig is loadConfig, and says where each value came from.
+func readConfig(path, root string) (config, origins, error) {
 	v := viper.New()
 	defaults(v)
 	v.SetEnvPrefix("MAILBOXD")
 	v.SetEnvKeyReplacer(strings.NewReplacer(".", "_"))
 	v.AutomaticEnv()
 	if err := v.BindEnv("root", "AINL_AGENT_ROOT"); err != nil {
-		return config{}, err
+		return config{}, origins{}, err
 	}
 	file, err := readConfigFile(v, path)
 	if err != nil {
-		return config{}, err
+		return config{}, origins{}, err
 	}
 	if root != "" {
 		v.Set("root", root)
 	}
-	c, err := decodeConfig(v)
+	c, given, err := decodeConfig(v)
 	if err != nil {
-		return config{}, fmt.Errorf("configuration %s: %w", file, err)
+		return config{}, origins{}, fmt.Errorf("configuration %s: %w", file, err)
 	}
 	if file != "" {
 		c.dir = filepath.Dir(file)
@@ -219,9 +225,9 @@ func loadConfig(path, root string) (config, error) {
 		c.Intake.RefRoots[i] = c.resolve(root)
 	}
 	if err := c.check(); err != nil {
-		return config{}, fmt.Errorf("configuration %s: %w", file, err)
+		return config{}, origins{}, fmt.Errorf("configuration %s: %w", file, err)
 	}
-	return c, nil
+	return c, origins{file: file, inFile: v.InConfig, given: given, root: root}, nil
 }
 
 // readConfigFile reads the file into v and returns its absolute path, or ""
@@ -258,9 +264,9 @@ func defaultConfigPath() string {
 	return filepath.Join(dir, "mailboxd", "config.yaml")
 }
 
-// decodeConfig turns v into a config; a key that config does not have is an
-// error that names the nearest one it has.
-func decodeConfig(v *viper.Viper) (config, error) {
+// decodeConfig turns v into a config, and lists the keys that v has; one that
+// config does not have is an error that names the nearest one it has.
+func decodeConfig(v *viper.Viper) (config, []string, error) {
 	var c config
 	var seen mapstructure.Metadata
 	err := v.Unmarshal(&c, func(d *mapstructure.DecoderConfig) {
@@ -274,10 +280,10 @@ func decodeConfig(v *viper.Viper) (config, error) {
 		)
 	})
 	if err != nil {
-		return config{}, err
+		return config{}, nil, err
 	}
 	for _, key := range append(seen.Unused, c.Policy.unknown()...) {
-		return config{}, unknownKey(key)
+		return config{}, nil, unknownKey(key)
 	}
-	return c, nil
+	return c, seen.Keys, nil
 }
