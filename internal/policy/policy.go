@@ -47,6 +47,9 @@ var controls = []struct {
 	{envelope.ControlTrustDomain, (*question).trustDomain},
 }
 
+// unlimited is what an agent without a manifest says of itself.
+var unlimited envelope.Manifest
+
 // nobody holds a control that a task does not come under.
 const nobody envelope.Level = ""
 
@@ -60,9 +63,9 @@ func Decide(t envelope.Task, agent *Subject, rules Rules, now time.Time) Verdict
 	case agent.Unfit != "":
 		return refuse(fmt.Sprintf("agent %q is disabled here: %s", t.Agent, agent.Unfit))
 	}
-	q := question{Task: t, agent: agent, rules: rules, now: now, verdict: Verdict{Admit: true}}
-	if agent.Manifest != nil {
-		q.manifest = *agent.Manifest
+	q := question{Task: t, agent: agent, manifest: agent.Manifest, rules: rules, now: now, verdict: Verdict{Admit: true}}
+	if q.manifest == nil {
+		q.manifest = &unlimited
 	}
 	for _, c := range controls {
 		if q.mode = rules.Modes[c.name]; q.mode == envelope.Off {

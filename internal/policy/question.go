@@ -12,7 +12,7 @@ import (
 type question struct {
 	envelope.Task
 	agent    *Subject
-	manifest envelope.Manifest // zero when the agent has none, which limits nothing
+	manifest *envelope.Manifest // never nil
 	rules    Rules
 	now      time.Time
 	mode     envelope.Mode // of the control that is being judged, never Off
@@ -59,7 +59,7 @@ func (q *question) note(control envelope.Control, level envelope.Level) {
 		level = envelope.LevelAdvisory
 	}
 	if q.verdict.Levels == nil {
-		q.verdict.Levels = envelope.Levels{}
+		q.verdict.Levels = make(envelope.Levels, len(controls))
 	}
 	q.verdict.Levels[control] = level
 }
