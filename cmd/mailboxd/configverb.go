@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailboxd/internal/agent"
+	"mailboxd/internal/schema"
 )
 
 func configCommand(g *globals) *cobra.Command {
@@ -28,7 +29,7 @@ func configCheckCommand(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Say what is wrong with the configuration and its manifests",
-		Long: `Check reads the configuration and the manifests as serve does at its start, and
+		Long: `Check reads the configuration, the manifests and the schemas as serve does at its start, and
 says what serve would refuse or wonder at. It exits with 1 when an agent could not
 be asked.`,
 		Example: "  mailboxd config check --config ./config.yaml",
@@ -58,6 +59,9 @@ func (r *lintReport) team(cfg config) {
 		for _, doubt := range m.doubts {
 			r.Issues = append(r.Issues, issue{"warning", at, "manifest: " + doubt.String()})
 		}
+	}
+	if _, err := schema.Load(cfg.Policy.Schemas); err != nil {
+		r.fail("policy.schemas", err)
 	}
 	if _, err := agent.New(bindingsOf(members), agent.Options{}); err != nil {
 		r.fail("configuration", err)

@@ -21,7 +21,7 @@ func rosterOf(t *testing.T, yaml string) *roster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newRoster(agents, members, cfg.Policy.rules())
+	return newRoster(agents, members, cfg.Policy.rules(), 0)
 }
 
 func TestABudgetClassCapsHowManyRunAtOnce(t *testing.T) {

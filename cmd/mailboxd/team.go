@@ -53,9 +53,11 @@ func (t *team) replace(cfg config) error {
 	if err != nil {
 		return fmt.Errorf("policy.schemas: %w", err)
 	}
+	rules := cfg.Policy.rules()
+	rules.KnowsSchema = schemas.Has
 	agents, err := agent.New(bindings, agent.Options{
 		Roots: []string{t.box.Path()}, Version: version(), WorkerDir: t.workerDir(), Notice: t.notice,
-		Schemas: schemas, Modes: cfg.Policy.rules().Modes,
+		Schemas: schemas, Modes: rules.Modes,
 		Run: t.keepers.Run, Await: t.keepers.Await,
 	})
 	if err != nil {
@@ -68,8 +70,6 @@ func (t *team) replace(cfg config) error {
 	if before != nil {
 		agents.Keep(before.agents)
 	}
-	rules := cfg.Policy.rules()
-	rules.KnowsSchema = schemas.Has
 	t.current.Store(newRoster(agents, members, rules, cfg.Policy.ApprovalTTL))
 	t.remark(members)
 	if before != nil {

@@ -133,6 +133,25 @@ func (b breach) wantLax(t *testing.T, v policy.Verdict) {
 	}
 }
 
+// An approval after the run holds nothing yet.
+func TestAnApprovalOfTheResultIsAsStrictAsItsMode(t *testing.T) {
+	asks := task()
+	asks.Approval, asks.HumanApprover = envelope.ApprovalPost, "sre"
+	for mode, want := range map[envelope.Mode]struct {
+		approval envelope.Approval
+		approver string
+		findings int
+	}{
+		envelope.Enforce: {envelope.ApprovalPost, "sre", 0}, envelope.Warn: {"", "", 1}, envelope.Off: {"", "", 0},
+	} {
+		rules := policy.Rules{Modes: map[envelope.Control]envelope.Mode{envelope.ControlApproval: mode}}
+		v := policy.Decide(asks, &policy.Subject{}, rules, noon)
+		if !v.Admit || len(v.Hold) > 0 || v.Approval != want.approval || v.Approver != want.approver || len(v.Findings) != want.findings {
+			t.Errorf("AINL-48 mode %d: Decide(post) = %+v; want it admitted, with %+v", mode, v, want)
+		}
+	}
+}
+
 // Those that policy does not decide are held by others, and tested there.
 func TestEveryControlThatPolicyDecidesIsTriedInEveryMode(t *testing.T) {
 	elsewhere := []envelope.Control{envelope.ControlRefs, envelope.ControlExecutionMode, envelope.ControlLineage}
