@@ -91,7 +91,7 @@ func (d *Dispatcher) revise(tx *ledger.Tx, c *claim, last ledger.Task, found boo
 		waits = last.State == ledger.Received
 		row.Replaces, c.instead = last.Replaces, last
 		if slices.Contains(last.Reasons, ledger.Operator) && c.verdict.Admit { // the id is held, whatever it says
-			v := withReasons(c.verdict, row.Deadline, ledger.Operator)
+			v := withReasons(c.verdict, ledger.Operator)
 			row.State, row.Reasons, row.Until = ledger.Held, v.Hold, v.Until
 		}
 		if err := supersede(tx, last); err != nil {

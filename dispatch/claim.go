@@ -72,7 +72,7 @@ func (d *Dispatcher) judge(t envelope.Task, findings envelope.Findings, now time
 	v := d.agents.Judge(t, now)
 	v.Findings = append(findings, v.Findings...)
 	if d.pauses.has(t.Agent) {
-		v = withReasons(v, t.Deadline, ledger.Paused)
+		v = withReasons(v, ledger.Paused)
 	}
 	return v
 }

@@ -75,14 +75,14 @@ func lastingOf(reasons []ledger.Reason) []ledger.Reason {
 	return slices.DeleteFunc(slices.Clone(reasons), func(r ledger.Reason) bool { return !slices.Contains(lasting, r) })
 }
 
-// withReasons adds reasons to hold a task to a verdict that admits it. The
-// deadline is looked after also while nobody acts.
-func withReasons(v Verdict, deadline time.Time, reasons ...ledger.Reason) Verdict {
+// withReasons adds reasons to hold a task to a verdict that admits it. A
+// deadline that binds is looked after also while nobody acts.
+func withReasons(v Verdict, reasons ...ledger.Reason) Verdict {
 	if !v.Admit || len(reasons) == 0 {
 		return v
 	}
 	if len(v.Hold) == 0 {
-		v.Until = deadline
+		v.Until = v.Deadline
 	}
 	v.Hold = slices.Clone(v.Hold)
 	for _, r := range reasons {

@@ -37,6 +37,7 @@ type Agents struct {
 	Judge   func(t envelope.Task, now time.Time) Verdict
 	Run     func(ctx context.Context, j Job, started func(runner.Process)) Outcome
 	Recover func(ctx context.Context, j Job) Outcome // what becomes of a run that an earlier daemon started
+	Refs    func(agent string) RefRule               // how the files that its tasks name are judged
 	HasDir  func(agent string) bool                  // whether its runs have directories
 	Limit   func(agent string) int                   // how many runs an agent may have at once
 	Reruns  func(agent string) bool                  // whether an id that was executed may be sent again with other content

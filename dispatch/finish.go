@@ -228,7 +228,7 @@ func (d *Dispatcher) tryAdmitNext(ctx context.Context, id envelope.ID) error {
 	if err != nil {
 		return err
 	}
-	verdict := withReasons(d.judge(t, findings, time.Now()), row.Deadline, lastingOf(row.Reasons)...)
+	verdict := withReasons(d.judge(t, findings, time.Now()), lastingOf(row.Reasons)...)
 	if verdict, err = d.judgeLineage(ctx, row, verdict); err != nil {
 		return err
 	}

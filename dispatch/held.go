@@ -170,14 +170,14 @@ func (d *Dispatcher) reconsider(ctx context.Context, row ledger.Task, t envelope
 	default:
 		return nil
 	}
-	verdict := withReasons(d.judge(t, findings, time.Now()), row.Deadline, lastingOf(row.Reasons)...)
+	verdict := withReasons(d.judge(t, findings, time.Now()), lastingOf(row.Reasons)...)
 	if row.State == ledger.Queued {
 		cleared, err := d.cleared(ctx, row, verdict)
 		if err != nil {
 			return err
 		}
 		if cleared {
-			d.alarms.set(row.Seq, row.Deadline)
+			d.alarms.set(row.Seq, verdict.Deadline)
 			return nil // it waits in the queue already
 		}
 	}

@@ -37,6 +37,7 @@ type engine struct {
 	retries int
 	found   dispatch.Outcome // what becomes of a run that is met at a start
 	mode    envelope.Mode    // of every control that the engine holds itself
+	refs    dispatch.RefRule
 	opts    dispatch.Options
 	ttl     time.Duration // of approvals; 0: for ever
 	log     journal
@@ -111,6 +112,7 @@ func (e *engine) functions() dispatch.Agents {
 			return e.plays[j.Task.Agent](ctx, j)
 		},
 		Recover: func(context.Context, dispatch.Job) dispatch.Outcome { return e.found },
+		Refs:    func(string) dispatch.RefRule { return e.refs },
 		HasDir:  func(string) bool { return false },
 		Limit:   func(string) int { return 100 },
 		Reruns:  func(string) bool { return true },

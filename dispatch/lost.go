@@ -16,9 +16,9 @@ func (d *Dispatcher) doubt(t envelope.Task, v Verdict) Verdict {
 		return v
 	}
 	if !v.Admit && d.Box.HasResult(t.ID) {
-		v = Verdict{Admit: true, Findings: v.Findings.Warnings()}
+		v = Verdict{Admit: true, Findings: v.Findings.Warnings(), Terms: ledger.Terms{Deadline: t.Deadline}}
 	}
-	return withReasons(v, t.Deadline, ledger.Recovered)
+	return withReasons(v, ledger.Recovered)
 }
 
 // metAgain ends the doubt once every line was met that was there when a lost

@@ -77,6 +77,7 @@ func obliging(ran chan<- dispatch.Job) dispatch.Agents {
 			return outcome(j)
 		},
 		Recover: func(_ context.Context, j dispatch.Job) dispatch.Outcome { return outcome(j) },
+		Refs:    func(string) dispatch.RefRule { return dispatch.RefRule{} },
 		HasDir:  func(string) bool { return false },
 		Limit:   func(string) int { return 9 },
 		Reruns:  func(string) bool { return true },

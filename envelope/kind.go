@@ -13,6 +13,8 @@ const (
 	UnknownAgent       Kind = "unknown_agent"             // operator: no such agent is configured
 	RoleMismatch       Kind = "role_mismatch"             // sender: the agent does not have the role
 	UnsupportedTask    Kind = "unsupported_task_type"     // sender: the agent does not take the type
+	ContextTooLarge    Kind = "context_too_large"         // sender: the input is more than the agent can hold
+	ContextUnavailable Kind = "context_unavailable"       // sender: a file that the task names is not there
 	DeadlineExceeded   Kind = "deadline_exceeded"         // sender: too late
 	ChangeWindowMissed Kind = "change_window_missed"      // sender: the window is over or unreachable
 	ApprovalDenied     Kind = "approval_denied"           // approver said no

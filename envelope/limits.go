@@ -30,13 +30,12 @@ func (r *request) sensitivity(at int) Sensitivity {
 	if !r.is(at, '"') {
 		return Internal
 	}
-	ladder := []string{Public: "public", Internal: "internal", Confidential: "confidential", Restricted: "restricted"}
 	word := r.prose(at)
-	if rung := slices.Index(ladder, word); rung >= 0 {
-		return Sensitivity(rung)
+	rung, ok := ParseSensitivity(word)
+	if !ok {
+		r.warn(at, "is "+quote(word)+", read as "+quote(rung.String()))
 	}
-	r.warn(at, "is "+quote(word)+", read as \"restricted\"")
-	return Restricted
+	return rung
 }
 
 // budget reads budget_limit (AINL-46).

@@ -124,6 +124,7 @@ func (r *request) input(at int) {
 		return
 	}
 	t := &r.task
+	t.Input = r.value(at)
 	if payload := r.find(at, "payload"); payload != none {
 		t.Payload = r.value(payload)
 	} else {

@@ -71,6 +71,7 @@ func TestTheExampleOfTheContractIsReadInFull(t *testing.T) {
 		ID: "task-2026-03-09-0001", Requester: "planner.agent", Agent: "openclaw.monitor", Role: "executor",
 		Type: "execute_monitor", Description: "Run TikTok SLA monitor and report whether KPIs are within bounds.",
 		Refs:    []envelope.Ref{{Kind: "ainl_program", URI: "file://examples/autonomous_ops/tiktok_sla_monitor.lang"}},
+		Input:   got.Input,
 		Payload: got.Payload,
 		Contract: &envelope.OutputContract{
 			Format: "json", SchemaRef: "schema://ainl/agent-output/v1", MustInclude: []string{"status", "summary", "actions"},
@@ -89,6 +90,9 @@ func TestTheExampleOfTheContractIsReadInFull(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("task differs (-want +got):\n%s", diff)
+	}
+	if !bytes.Contains(raw, got.Input) || !bytes.HasPrefix(got.Input, []byte("{")) || !bytes.Contains(got.Input, []byte("sla_hours")) {
+		t.Errorf("input = %s; want it as it stands in the request", got.Input)
 	}
 	if got, want := string(got.Metadata["ainl.program_id"]), `"tiktok_sla_monitor.v1"`; got != want {
 		t.Errorf("metadata ainl.program_id = %s; want %s", got, want)

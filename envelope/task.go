@@ -21,6 +21,7 @@ type Task struct {
 	Type        string // task_type, free-form
 	Description string // may be empty
 
+	Input   jsontext.Value // input, byte for byte; nil when it could not be read
 	Refs    []Ref          // input.refs
 	Payload jsontext.Value // input.payload, byte for byte; nil when absent
 
@@ -50,13 +51,6 @@ type OutputContract struct {
 	MustInclude []string // names that must be present at top level or in output
 }
 
-// A Budget limits what a task may spend over all its attempts. A nil limit
-// was not given; zero means nothing may be spent (AINL-46).
-type Budget struct {
-	Tokens   *int64 `json:"tokens,omitzero"`
-	USDCents *int64 `json:"usd_cents,omitzero"`
-}
-
 // A Callback names further places for the result, as one appended line.
 type Callback struct {
 	Queue      string // queues/<name>.jsonl, [A-Za-z0-9._-]{1,64} (AINL-50)
@@ -73,18 +67,6 @@ const (
 	ApprovalPre  Approval = "pre"  // before an agent is started
 	ApprovalPost Approval = "post" // before the result is shown
 	ApprovalBoth Approval = "both"
-)
-
-// A Sensitivity ranks how far a task's content may travel: a higher value
-// travels less. The zero value is Public.
-type Sensitivity int
-
-// The ladder of AINL-44.
-const (
-	Public Sensitivity = iota
-	Internal
-	Confidential
-	Restricted
 )
 
 // Named returns what the metadata says under a key, if it is text.

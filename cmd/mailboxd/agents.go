@@ -59,8 +59,8 @@ type agentView struct {
 
 func agentViews(ctx context.Context, cfg config) ([]agentView, error) {
 	var views []agentView
-	for _, entry := range cfg.Agents {
-		views = append(views, cfg.agentView(entry))
+	for i, m := range cfg.members() {
+		views = append(views, cfg.agentView(cfg.Agents[i], m))
 	}
 	desk, err := deskOf(ctx, cfg)
 	if errors.Is(err, errNoMailbox) {
@@ -74,9 +74,9 @@ func agentViews(ctx context.Context, cfg config) ([]agentView, error) {
 }
 
 // agentView says how an agent of the configuration is run.
-func (c *config) agentView(e agentEntry) agentView {
+func (c *config) agentView(e agentEntry, m member) agentView {
 	v := agentView{ID: e.ID, Binding: "exec", Command: e.Exec.Command, Manifest: c.resolve(e.Manifest), Concurrency: e.Concurrency}
-	b, err := c.binding(e)
+	b, err := m.binding, m.problem()
 	command := b.Command
 	if b.Worker != nil {
 		v.Binding, v.Command, command = "worker", e.Worker.Command, b.Worker.Command

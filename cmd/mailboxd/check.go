@@ -68,19 +68,15 @@ func (c *config) check() error {
 		atLeast("retention.rejected", int64(c.Retention.Rejected), 0),
 		atLeast("retention.ledger", int64(c.Retention.Ledger), 0),
 		atLeast("retention.max_run_bytes", c.Retention.MaxRunBytes, 0),
-		mode("policy.approval", c.Policy.Approval),
 		atLeast("policy.approval_ttl", int64(c.Policy.ApprovalTTL), 0),
 		c.checkApprovers(),
-		mode("policy.budget", c.Policy.Budget),
-		mode("policy.change_window.mode", c.Policy.ChangeWindow.Mode),
 	}
 	for i, root := range c.Intake.RefRoots {
 		checks = append(checks, expanded(fmt.Sprintf("intake.ref_roots[%d]", i), root))
 	}
-	for i, pattern := range c.Policy.ChangeWindow.ExemptTaskTypes {
-		if _, err := path.Match(pattern, ""); err != nil {
-			checks = append(checks, fmt.Errorf("policy.change_window.exempt_task_types[%d]: %q is not a pattern", i, pattern))
-		}
+	checks = append(checks, c.Policy.check(c.Agents)...)
+	for i, entry := range c.Agents {
+		checks = append(checks, entry.check(fmt.Sprintf("agents[%d]", i))...)
 	}
 	return firstOf(checks)
 }
@@ -93,7 +89,15 @@ func expanded(key, path string) error {
 	return nil
 }
 
-func mode(key, value string) error { return oneOf(key, value, "enforce", "warn", "off") }
+// patterns refuses what path.Match cannot read.
+func patterns(key string, list []string) error {
+	for i, pattern := range list {
+		if _, err := path.Match(pattern, ""); err != nil {
+			return fmt.Errorf("%s[%d]: %q is not a pattern", key, i, pattern)
+		}
+	}
+	return nil
+}
 
 func oneOf(key, value string, allowed ...string) error {
 	if slices.Contains(allowed, value) {

@@ -69,11 +69,14 @@ type notice struct {
 }
 
 type policyRules struct {
-	Approval     string        `mapstructure:"approval"`
-	ApprovalTTL  time.Duration `mapstructure:"approval_ttl"`
-	Budget       string        `mapstructure:"budget"`
-	ChangeWindow changeWindow  `mapstructure:"change_window"`
-	Schemas      string        `mapstructure:"schemas"`
+	Modes          map[string]any `mapstructure:",remain"` // by the name of each control but change_window
+	ChangeWindow   changeWindow   `mapstructure:"change_window"`
+	ContextDivisor int            `mapstructure:"context_divisor"`
+	BudgetClasses  []budgetClass  `mapstructure:"budget_classes"`
+	Budgets        []dayBudget    `mapstructure:"budgets"`
+	Trust          []trustRow     `mapstructure:"trust"`
+	ApprovalTTL    time.Duration  `mapstructure:"approval_ttl"`
+	Schemas        string         `mapstructure:"schemas"`
 }
 
 type changeWindow struct {
@@ -95,6 +98,13 @@ type agentEntry struct {
 	Idempotent     bool          `mapstructure:"idempotent"`
 	Resend         string        `mapstructure:"resend"`
 	AllowUnmetered bool          `mapstructure:"allow_unmetered"`
+
+	TaskTypes       []string `mapstructure:"task_types"`
+	Tools           []string `mapstructure:"tools"` // nil: no grant of ours narrows them
+	MaxSensitivity  string   `mapstructure:"max_sensitivity"`
+	Environments    []string `mapstructure:"environments"`
+	Refs            string   `mapstructure:"refs"`
+	KillAtWindowEnd bool     `mapstructure:"kill_at_window_end"`
 }
 
 type execEntry struct {
@@ -139,17 +149,22 @@ func defaults(v *viper.Viper) {
 		"retention.rejected":                     2160 * time.Hour,
 		"retention.ledger":                       2160 * time.Hour,
 		"retention.max_run_bytes":                0,
-		"policy.approval":                        "enforce",
-		"policy.approval_ttl":                    168 * time.Hour,
-		"policy.budget":                          "enforce",
 		"policy.change_window.mode":              "enforce",
 		"policy.change_window.exempt_task_types": []string{"execute_monitor", "advisory_*"},
+		"policy.context_divisor":                 4,
+		"policy.budget_classes":                  []any{},
+		"policy.budgets":                         []any{},
+		"policy.trust":                           []any{},
+		"policy.approval_ttl":                    168 * time.Hour,
 		"policy.schemas":                         "",
 		"notice.command":                         noticeDefault(),
 		"agents":                                 []any{},
 		"approvers":                              []any{},
 	} {
 		v.SetDefault(key, value)
+	}
+	for _, control := range scalarControls() {
+		v.SetDefault("policy."+string(control), "enforce")
 	}
 }
 
@@ -163,6 +178,9 @@ func agentDefaults() agentEntry {
 		Concurrency: 1,
 		Backoff:     time.Second,
 		Resend:      "rerun",
+
+		MaxSensitivity: "internal",
+		Refs:           "optional",
 	}
 }
 
@@ -170,24 +188,30 @@ func agentDefaults() agentEntry {
 // default (design: AINL_AGENT_ROOT sets the root, MAILBOXD_* every other key).
 // An empty path means the user's own file, which need not exist.
 func loadConfig(path, root string) (config, error) {
+	c, _, err := readConfig(path, root)
+	return c, err
+}
+
+// readConfig is loadConfig, and says where each value came from.
+func readConfig(path, root string) (config, origins, error) {
 	v := viper.New()
 	defaults(v)
 	v.SetEnvPrefix("MAILBOXD")
 	v.SetEnvKeyReplacer(strings.NewReplacer(".", "_"))
 	v.AutomaticEnv()
 	if err := v.BindEnv("root", "AINL_AGENT_ROOT"); err != nil {
-		return config{}, err
+		return config{}, origins{}, err
 	}
 	file, err := readConfigFile(v, path)
 	if err != nil {
-		return config{}, err
+		return config{}, origins{}, err
 	}
 	if root != "" {
 		v.Set("root", root)
 	}
-	c, err := decodeConfig(v)
+	c, given, err := decodeConfig(v)
 	if err != nil {
-		return config{}, fmt.Errorf("configuration %s: %w", file, err)
+		return config{}, origins{}, fmt.Errorf("configuration %s: %w", file, err)
 	}
 	if file != "" {
 		c.dir = filepath.Dir(file)
@@ -201,9 +225,9 @@ func loadConfig(path, root string) (config, error) {
 		c.Intake.RefRoots[i] = c.resolve(root)
 	}
 	if err := c.check(); err != nil {
-		return config{}, fmt.Errorf("configuration %s: %w", file, err)
+		return config{}, origins{}, fmt.Errorf("configuration %s: %w", file, err)
 	}
-	return c, nil
+	return c, origins{file: file, inFile: v.InConfig, given: given, root: root}, nil
 }
 
 // readConfigFile reads the file into v and returns its absolute path, or ""
@@ -240,9 +264,9 @@ func defaultConfigPath() string {
 	return filepath.Join(dir, "mailboxd", "config.yaml")
 }
 
-// decodeConfig turns v into a config; a key that config does not have is an
-// error that names the nearest one it has.
-func decodeConfig(v *viper.Viper) (config, error) {
+// decodeConfig turns v into a config, and lists the keys that v has; one that
+// config does not have is an error that names the nearest one it has.
+func decodeConfig(v *viper.Viper) (config, []string, error) {
 	var c config
 	var seen mapstructure.Metadata
 	err := v.Unmarshal(&c, func(d *mapstructure.DecoderConfig) {
@@ -256,10 +280,10 @@ func decodeConfig(v *viper.Viper) (config, error) {
 		)
 	})
 	if err != nil {
-		return config{}, err
+		return config{}, nil, err
 	}
-	for _, key := range seen.Unused {
-		return config{}, unknownKey(key)
+	for _, key := range append(seen.Unused, c.Policy.unknown()...) {
+		return config{}, nil, unknownKey(key)
 	}
-	return c, nil
+	return c, seen.Keys, nil
 }

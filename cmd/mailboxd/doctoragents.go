@@ -21,12 +21,12 @@ func (d *doctor) agents(ctx context.Context) {
 		d.warn("agent", "mailboxd init", "none is configured, so every task will be refused")
 	}
 	var good []agent.Binding
-	for _, entry := range d.cfg.Agents {
-		f := finding{Check: "agent", Subject: entry.ID, State: gradeOK}
-		binding, err := d.cfg.binding(entry)
+	for _, m := range d.cfg.members() {
+		f := finding{Check: "agent", Subject: m.binding.ID, State: gradeOK}
+		err := m.problem()
 		if err == nil {
-			good = append(good, binding)
-			f.Finding, f.Mend, err = d.program(ctx, binding)
+			good = append(good, m.binding)
+			f.Finding, f.Mend, err = d.program(ctx, m.binding)
 		}
 		if err != nil {
 			f.State, f.Finding = gradeBad, err.Error()

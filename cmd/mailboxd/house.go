@@ -105,5 +105,5 @@ func (h *house) greet(cfg config, log zerolog.Logger) {
 	if len(cfg.Agents) == 0 {
 		log.Warn().Msg("no agents are configured, so every task will be refused; mailboxd init writes a first one")
 	}
-	log.Info().Str("root", h.box.Path()).Strs("agents", h.team.agents().IDs()).Str("version", version()).Msg("serving")
+	log.Info().Str("root", h.box.Path()).Strs("agents", h.team.current.Load().ids()).Str("version", version()).Msg("serving")
 }

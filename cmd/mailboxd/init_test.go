@@ -16,15 +16,13 @@ func teamOf(t *testing.T, config string) *agent.Agents {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var bindings []agent.Binding
-	for _, entry := range cfg.Agents {
-		binding, err := cfg.binding(entry)
-		if err != nil {
+	members := cfg.members()
+	for _, m := range members {
+		if err := m.problem(); err != nil {
 			t.Fatal(err)
 		}
-		bindings = append(bindings, binding)
 	}
-	agents, err := agent.New(bindings, agent.Options{})
+	agents, err := agent.New(bindingsOf(members), agent.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

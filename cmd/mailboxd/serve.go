@@ -145,7 +145,7 @@ func reloadOnHangup(ctx context.Context, g *globals, team *team, changed func(),
 		if err := reload(team, g); err != nil {
 			super.log.Error().Err(err).Msg("configuration not reloaded; the old one stays in force")
 		} else {
-			super.log.Info().Strs("agents", team.agents().IDs()).Msg("configuration reloaded")
+			super.log.Info().Strs("agents", team.current.Load().ids()).Msg("configuration reloaded")
 			changed()
 		}
 		reloaded()

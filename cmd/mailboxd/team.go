@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -34,14 +33,6 @@ type team struct {
 	retiring sync.WaitGroup // workers that a new configuration has no use for
 }
 
-// A roster is one reading of the configuration. It is never changed.
-type roster struct {
-	agents      *agent.Agents
-	rules       policy.Rules
-	approvalTTL time.Duration
-	approvers   func(uid int) []string
-}
-
 // places are where a team works.
 type places struct {
 	box     *mailbox.Box
@@ -56,21 +47,17 @@ func newTeam(cfg config, at places, log zerolog.Logger) (*team, error) {
 
 // replace puts another configuration in force, or leaves the old one.
 func (t *team) replace(cfg config) error {
-	var bindings []agent.Binding
-	for i, entry := range cfg.Agents {
-		binding, err := cfg.binding(entry)
-		if err != nil {
-			return fmt.Errorf("agents[%d] %q: %w", i, entry.ID, err)
-		}
-		bindings = append(bindings, binding)
-	}
+	members := cfg.members()
+	bindings := bindingsOf(members)
 	schemas, err := schema.Load(cfg.Policy.Schemas)
 	if err != nil {
 		return fmt.Errorf("policy.schemas: %w", err)
 	}
+	rules := cfg.Policy.rules()
+	rules.KnowsSchema = schemas.Has
 	agents, err := agent.New(bindings, agent.Options{
 		Roots: []string{t.box.Path()}, Version: version(), WorkerDir: t.workerDir(), Notice: t.notice,
-		Schemas: schemas, Modes: cfg.modes(),
+		Schemas: schemas, Modes: rules.Modes,
 		Run: t.keepers.Run, Await: t.keepers.Await,
 	})
 	if err != nil {
@@ -83,7 +70,10 @@ func (t *team) replace(cfg config) error {
 	if before != nil {
 		agents.Keep(before.agents)
 	}
-	t.current.Store(&roster{agents: agents, rules: cfg.rules(), approvalTTL: cfg.Policy.ApprovalTTL, approvers: cfg.approverNames})
+	next := newRoster(agents, members, rules, cfg.Policy.ApprovalTTL)
+	next.approvers = cfg.approverNames
+	t.current.Store(next)
+	t.remark(members)
 	if before != nil {
 		t.retiring.Go(func() { before.agents.Close(workerGrace) })
 	}
@@ -141,8 +131,9 @@ func (t *team) functions() dispatch.Agents {
 		Recover: func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
 			return dispatch.Outcome(t.agents().Recover(ctx, agent.Job(j)))
 		},
+		Refs:    func(id string) dispatch.RefRule { return t.current.Load().refRule(id) },
 		HasDir:  func(id string) bool { return t.agents().HasDir(id) },
-		Limit:   func(id string) int { return max(1, t.binding(id).Concurrency) },
+		Limit:   func(id string) int { return t.current.Load().limit(id) },
 		Reruns:  func(id string) bool { return t.binding(id).Resend != agent.Refuse },
 		Retries: func(id string) int { return t.binding(id).Retries },
 		Backoff: func(id string) time.Duration { return t.binding(id).Backoff },
@@ -168,54 +159,24 @@ func (t *team) run(ctx context.Context, j dispatch.Job, started func(runner.Proc
 	return dispatch.Outcome(r.agents.Run(ctx, agent.Job(j), started))
 }
 
+// judge is how the engine meets policy. What a person has to agree to is the
+// run as it is configured.
 func (t *team) judge(task envelope.Task, now time.Time) dispatch.Verdict {
 	r := t.current.Load()
-	var subject *policy.Subject
-	var b agent.Binding
-	if a, ok := r.agents.Lookup(task.Agent); ok {
-		b = a.Binding()
-		subject = &policy.Subject{Manifest: b.Manifest, Metered: b.Output == agent.Envelope || b.AllowUnmetered}
-	}
-	v := policy.Decide(task, subject, r.rules, now)
-	if slices.Contains(v.Hold, ledger.Approval) {
-		v.Plan = newPlan(task, b, v.Terms).Encode()
+	v := policy.Decide(task, r.subject(task.Agent), r.rules, now)
+	if a, ok := r.agents.Lookup(task.Agent); ok && slices.Contains(v.Hold, ledger.Approval) {
+		v.Plan = newPlan(task, a.Binding(), v.Terms).Encode()
 		v.Digest = digest(v.Plan)
 	}
 	return dispatch.Verdict(v)
 }
 
-// modes says how strictly each control is held that the configuration names.
-func (c *config) modes() map[envelope.Control]envelope.Mode {
-	modes := map[string]envelope.Mode{"enforce": envelope.Enforce, "warn": envelope.Warn, "off": envelope.Off}
-	return map[envelope.Control]envelope.Mode{
-		envelope.ControlApproval:     modes[c.Policy.Approval],
-		envelope.ControlBudget:       modes[c.Policy.Budget],
-		envelope.ControlChangeWindow: modes[c.Policy.ChangeWindow.Mode],
-	}
-}
-
 // mode is how strictly a control is held.
-func (t *team) mode(c envelope.Control) envelope.Mode {
-	if c == envelope.ControlBudget {
-		return t.current.Load().rules.Budget
-	}
-	return envelope.Enforce
-}
-
-// rules turns the configuration's words into policy's.
-func (c *config) rules() policy.Rules {
-	modes := c.modes()
-	return policy.Rules{
-		Approval:     modes[envelope.ControlApproval],
-		Budget:       modes[envelope.ControlBudget],
-		ChangeWindow: modes[envelope.ControlChangeWindow],
-		WindowExempt: c.Policy.ChangeWindow.ExemptTaskTypes,
-	}
-}
+func (t *team) mode(c envelope.Control) envelope.Mode { return t.current.Load().rules.Modes[c] }
 
 // binding turns one entry of agents into what runs it. Relative paths start
 // at the configuration file.
-func (c *config) binding(e agentEntry) (agent.Binding, error) {
+func (c *config) binding(e agentEntry) agent.Binding {
 	b := agent.Binding{
 		ID: e.ID, Command: slices.Clone(e.Exec.Command),
 		Output: agent.Format(e.Exec.Output), Stdin: agent.Stdin(e.Exec.Stdin),
@@ -231,9 +192,7 @@ func (c *config) binding(e agentEntry) (agent.Binding, error) {
 		b.Cwd, b.Env = c.resolve(w.Cwd), w.Env
 		c.resolveCommand(b.Worker.Command)
 	}
-	var err error
-	b.Manifest, err = c.manifest(e)
-	return b, err
+	return b
 }
 
 // resolveCommand makes the path of a command absolute, unless it is a name on
@@ -242,22 +201,6 @@ func (c *config) resolveCommand(command []string) {
 	if len(command) > 0 && strings.Contains(command[0], "/") {
 		command[0] = c.resolve(command[0])
 	}
-}
-
-// manifest reads what an agent may do; nil when that is not said.
-func (c *config) manifest(e agentEntry) (*envelope.Manifest, error) {
-	if e.Manifest == "" {
-		return nil, nil
-	}
-	text, err := os.ReadFile(c.resolve(e.Manifest))
-	if err != nil {
-		return nil, fmt.Errorf("manifest: %w", err)
-	}
-	manifest, findings := envelope.DecodeManifest(text)
-	if findings.Refused() {
-		return nil, fmt.Errorf("manifest %s: %s", e.Manifest, findings.Refusals())
-	}
-	return &manifest, nil
 }
 
 // resolve makes a path of the configuration absolute; an empty one stays empty.

@@ -121,6 +121,15 @@ func (g *Agent) argv(f facts) ([]string, error) {
 	return argv, nil
 }
 
+// timeout is what the whole run may take: the shorter of what the agent and the
+// task's terms say; 0: no limit.
+func (g *Agent) timeout(j Job) time.Duration {
+	if own := g.binding.Timeout; j.Timeout == 0 || own > 0 && own < j.Timeout {
+		return own
+	}
+	return j.Timeout
+}
+
 // spec says how the job is run.
 func (g *Agent) spec(j Job) (runner.Spec, error) {
 	f := newFacts(j)
@@ -131,7 +140,7 @@ func (g *Agent) spec(j Job) (runner.Spec, error) {
 	b := g.binding
 	s := runner.Spec{
 		Dir: j.Dir, Argv: argv, Env: environment(g.environ, j, f), Cwd: b.Cwd,
-		Timeout: b.Timeout, IdleTimeout: b.IdleTimeout, Progress: f.ProgressFile,
+		Timeout: g.timeout(j), IdleTimeout: b.IdleTimeout, Progress: f.ProgressFile,
 		ExitTimeout: b.ExitTimeout, Answer: f.ResultFile,
 		Deadline: j.Deadline, MaxOutput: b.MaxOutput, Grace: b.Grace,
 	}

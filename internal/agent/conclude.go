@@ -101,7 +101,7 @@ func (g *Agent) failure(j Job, exit runner.Exit) envelope.Error {
 	b := g.binding
 	switch exit.Cause {
 	case runner.Timeout:
-		return envelope.Error{Kind: envelope.Timeout, Message: fmt.Sprintf("the agent was not done after %v and was ended", b.Timeout)}
+		return envelope.Error{Kind: envelope.Timeout, Message: fmt.Sprintf("the agent was not done after %v and was ended", g.timeout(j))}
 	case runner.IdleTimeout:
 		return envelope.Error{Kind: envelope.IdleTimeout, Message: fmt.Sprintf("the agent printed nothing for %v and was ended", b.IdleTimeout)}
 	case runner.Deadline:

@@ -79,7 +79,7 @@ func (g *Agent) ask(ctx context.Context, j Job) Outcome {
 		return g.notStarted(j, envelope.InternalError, "the task cannot be put on one line: "+err.Error())
 	}
 	got, err := g.workers.Ask(ctx, worker.Question{
-		ID: j.Task.ID, Line: line, Timeout: g.binding.Timeout, Deadline: j.Deadline,
+		ID: j.Task.ID, Line: line, Timeout: g.timeout(j), Deadline: j.Deadline,
 	})
 	exit := runner.Exit{PID: got.PID, Started: got.Started, Finished: got.Finished, Wall: got.Wall}
 	if err != nil {

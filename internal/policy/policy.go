@@ -4,8 +4,6 @@ package policy
 
 import (
 	"fmt"
-	"path"
-	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -14,21 +12,8 @@ import (
 	"mailboxd/internal/ledger"
 )
 
-// Rules are the operator's choices. The zero value enforces everything.
-type Rules struct {
-	Approval     envelope.Mode
-	Budget       envelope.Mode
-	ChangeWindow envelope.Mode
-	WindowExempt []string // task types without a change window, as path.Match patterns (F3)
-}
-
-// A Subject is what policy needs to know of the agent a task is for.
-type Subject struct {
-	Manifest *envelope.Manifest // nil: every role, the request's tools, no standing approval
-	Metered  bool               // what it spends can be known, or the operator waived knowing
-}
-
-// A Verdict says what may happen to a task. The zero value refuses.
+// A Verdict says what may happen to a task. The zero value refuses. One that
+// refuses has no terms but the levels at which its controls were held.
 type Verdict struct {
 	Admit        bool
 	Hold         []ledger.Reason   // admitted, but not before these are gone
@@ -39,166 +24,59 @@ type Verdict struct {
 	ledger.Terms                   // what it is admitted with
 }
 
+// controls are those that can be held before an agent runs, in the order of
+// the contract's fields. The deadline comes before what is measured by it.
+var controls = []struct {
+	name  envelope.Control
+	judge func(*question) envelope.Level // who holds it for the task; nobody when it asks for nothing
+}{
+	{envelope.ControlRole, (*question).role},
+	{envelope.ControlTaskType, (*question).taskType},
+	{envelope.ControlContextSize, (*question).contextSize},
+	{envelope.ControlRefs, (*question).refs},
+	{envelope.ControlOutputContract, (*question).outputContract},
+	{envelope.ControlSensitivity, (*question).sensitivity},
+	{envelope.ControlLocality, (*question).locality},
+	{envelope.ControlDeadline, (*question).deadline},
+	{envelope.ControlBudget, (*question).budget},
+	{envelope.ControlTools, (*question).tools},
+	{envelope.ControlExecutionMode, (*question).executionMode},
+	{envelope.ControlApproval, (*question).approval},
+	{envelope.ControlEnvironment, (*question).environment},
+	{envelope.ControlChangeWindow, (*question).changeWindow},
+	{envelope.ControlTrustDomain, (*question).trustDomain},
+}
+
+// unlimited is what an agent without a manifest says of itself.
+var unlimited envelope.Manifest
+
+// nobody holds a control that a task does not come under.
+const nobody envelope.Level = ""
+
 // Decide judges a task for an agent at an instant. A nil agent is an unknown
-// one. It has no side effect and always answers the same for the same input.
+// one. It has no side effect, never fails, and always answers the same for the
+// same input.
 func Decide(t envelope.Task, agent *Subject, rules Rules, now time.Time) Verdict {
-	if agent == nil {
-		return refuse(envelope.UnknownAgent, "target_agent", fmt.Sprintf("no agent %q is configured here", t.Agent))
-	}
-	v := Verdict{Admit: true, Terms: ledger.Terms{Deadline: t.Deadline}}
-	controls := []func(*Verdict, envelope.Task, *Subject, Rules, time.Time){
-		role, deadline, budget, tools, window, approval,
-	}
-	for _, control := range controls {
-		control(&v, t, agent, rules, now)
-	}
-	if v.Findings.Refused() {
-		return Verdict{Findings: v.Findings}
-	}
-	v.Until = earliest(v.Until, t.Deadline)
-	if len(v.Hold) == 0 {
-		v.Until = time.Time{}
-	}
-	return v
-}
-
-func refuse(kind envelope.Kind, field, message string) Verdict {
-	return Verdict{Findings: envelope.Findings{{Kind: kind, Field: field, Message: message}}}
-}
-
-// object adds what a control found, as strictly as its mode says.
-func (v *Verdict) object(mode envelope.Mode, kind envelope.Kind, field, message string) {
-	switch mode {
-	case envelope.Enforce:
-		v.Findings = append(v.Findings, envelope.Finding{Kind: kind, Field: field, Message: message})
-	case envelope.Warn:
-		v.Findings = append(v.Findings, envelope.Finding{Field: field, Message: message})
-	}
-}
-
-// hold makes the task wait for a reason, as strictly as the mode says.
-func (v *Verdict) hold(mode envelope.Mode, reason ledger.Reason, field, message string) {
-	if mode == envelope.Enforce {
-		v.Hold = append(v.Hold, reason)
-		return
-	}
-	v.object(mode, "", field, message)
-}
-
-// role: the agent's manifest must have the role asked for (AINL-13). Only the
-// legacy reading lets a request without one come this far.
-func role(v *Verdict, t envelope.Task, agent *Subject, _ Rules, _ time.Time) {
-	if t.Role == "" || agent.Manifest == nil || len(agent.Manifest.RoleTypes) == 0 || slices.Contains(agent.Manifest.RoleTypes, t.Role) {
-		return
-	}
-	v.object(envelope.Enforce, envelope.RoleMismatch, "target_role",
-		fmt.Sprintf("agent %q has no role %q, only %q", t.Agent, t.Role, agent.Manifest.RoleTypes))
-}
-
-// deadline: a task that is too late is not begun (AINL-45).
-func deadline(v *Verdict, t envelope.Task, _ *Subject, _ Rules, now time.Time) {
-	if !t.Deadline.IsZero() && !now.Before(t.Deadline) {
-		v.object(envelope.Enforce, envelope.DeadlineExceeded, "deadline", t.Deadline.UTC().Format(time.RFC3339)+" is past")
-	}
-}
-
-// budget: a limit that nobody can meter must not look like one (AINL-46).
-func budget(v *Verdict, t envelope.Task, agent *Subject, rules Rules, _ time.Time) {
-	if rules.Budget == envelope.Enforce {
-		v.Budget = t.Budget
-	}
-	if t.Budget == (envelope.Budget{}) || agent.Metered {
-		return
-	}
-	v.object(rules.Budget, envelope.PolicyViolation, "budget_limit",
-		fmt.Sprintf("agent %q does not report what it spends; output: envelope or allow_unmetered: true lets it take a budget", t.Agent))
-}
-
-// window: a task starts only inside its change window (AINL-58). Before it,
-// the task is held; when no window can be reached any more, it is refused.
-func window(v *Verdict, t envelope.Task, _ *Subject, rules Rules, now time.Time) {
-	if len(t.ChangeWindows) == 0 || rules.ChangeWindow == envelope.Off || exempt(t.Type, rules.WindowExempt) {
-		return
-	}
-	var next time.Time
-	for _, w := range t.ChangeWindows {
-		switch {
-		case !now.Before(w.Start) && now.Before(w.End):
-			v.Until = earliest(v.Until, w.End) // if something else holds it
-			return
-		case now.Before(w.Start) && (t.Deadline.IsZero() || w.Start.Before(t.Deadline)):
-			next = earliest(next, w.Start)
-		}
-	}
-	if next.IsZero() {
-		v.object(rules.ChangeWindow, envelope.ChangeWindowMissed, "policy_context.change_window", "is over, or begins after the deadline")
-		return
-	}
-	v.hold(rules.ChangeWindow, ledger.ChangeWindow, "policy_context.change_window", "has not begun")
-	if rules.ChangeWindow == envelope.Enforce {
-		v.Until = earliest(v.Until, next)
-	}
-}
-
-func exempt(taskType string, patterns []string) bool {
-	return slices.ContainsFunc(patterns, func(pattern string) bool {
-		ok, _ := path.Match(pattern, taskType) // patterns were checked when the configuration was read
-		return ok
-	})
-}
-
-// approval: what a person must agree to waits for one (AINL-17, AINL-48), and
-// for the one who is named (AINL-49).
-func approval(v *Verdict, t envelope.Task, agent *Subject, rules Rules, _ time.Time) {
-	need := t.Approval
-	if agent.Manifest != nil && agent.Manifest.RequiresApproval(t.Type) {
-		need = before(need)
-	}
-	if need == envelope.ApprovalNone {
-		return
-	}
-	if rules.Approval == envelope.Enforce {
-		v.Approval, v.Approver = need, t.HumanApprover
-	}
-	if need != envelope.ApprovalPost || rules.Approval == envelope.Warn {
-		v.hold(rules.Approval, ledger.Approval, "approval_required", "a person should approve this task")
-	}
-}
-
-// before adds the approval before a run to what a request asks for.
-func before(need envelope.Approval) envelope.Approval {
-	if need == envelope.ApprovalPost || need == envelope.ApprovalBoth {
-		return envelope.ApprovalBoth
-	}
-	return envelope.ApprovalPre
-}
-
-// tools: a task uses what both its request and the manifest allow; a request
-// that names none leaves the manifest's (AINL-14, AINL-47).
-func tools(v *Verdict, t envelope.Task, agent *Subject, _ Rules, _ time.Time) {
-	m := agent.Manifest
 	switch {
-	case m == nil || m.AvailableTools == nil:
-		v.Tools = t.AllowedTools
-		return
-	case t.AllowedTools == nil:
-		v.Tools = m.AvailableTools
-		return
+	case agent == nil:
+		return refuse(fmt.Sprintf("no agent %.250q is configured here", t.Agent))
+	case agent.Unfit != "":
+		return refuse(fmt.Sprintf("agent %q is disabled here: %s", t.Agent, agent.Unfit))
 	}
-	v.Tools = []string{}
-	for _, tool := range t.AllowedTools {
-		if slices.Contains(m.AvailableTools, tool) {
-			v.Tools = append(v.Tools, tool)
+	q := question{Task: t, agent: agent, manifest: agent.Manifest, rules: rules, now: now, verdict: Verdict{Admit: true}}
+	if q.manifest == nil {
+		q.manifest = &unlimited
+	}
+	for _, c := range controls {
+		if q.mode = rules.Modes[c.name]; q.mode == envelope.Off {
 			continue
 		}
-		v.object(envelope.Warn, "", "allowed_tools", fmt.Sprintf("agent %q has no tool %q: left out", t.Agent, tool))
+		q.note(c.name, c.judge(&q))
 	}
+	return q.answer()
 }
 
-// earliest returns the earlier of two instants; zero is no instant.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
+// refuse is the verdict on a task for an agent that cannot be asked (AINL-33).
+func refuse(message string) Verdict {
+	return Verdict{Findings: envelope.Findings{{Kind: envelope.UnknownAgent, Field: "target_agent", Message: message}}}
 }

@@ -13,78 +13,95 @@ import (
 var noon = time.Date(2026, 3, 9, 12, 0, 0, 0, time.UTC)
 
 func task() envelope.Task {
-	return envelope.Task{ID: "t1", Agent: "a", Role: "executor", Type: "work"}
+	return envelope.Task{ID: "t1", Requester: "me", Agent: "a", Role: "executor", Type: "work"}
 }
 
-func TestAnUnknownAgentIsRefusedByName(t *testing.T) {
-	v := policy.Decide(task(), nil, policy.Rules{}, noon)
-	if v.Admit || v.Findings.Kind() != envelope.UnknownAgent || v.Findings[0].Field != "target_agent" {
-		t.Errorf("Decide(unknown agent) = %+v; want unknown_agent at target_agent", v)
+func amount(n int64) *int64 { return &n }
+
+func TestTheZeroVerdictRefuses(t *testing.T) {
+	if (policy.Verdict{}).Admit {
+		t.Error("a zero Verdict admits")
 	}
 }
 
-func TestARoleTheManifestDoesNotHaveIsRefused(t *testing.T) {
-	advisor := &policy.Subject{Manifest: &envelope.Manifest{RoleTypes: []string{"advisor"}}}
-	if v := policy.Decide(task(), advisor, policy.Rules{}, noon); v.Admit || v.Findings.Kind() != envelope.RoleMismatch {
-		t.Errorf("Decide(executor for an advisor) = %+v; want role_mismatch", v)
-	}
-	anybody := &policy.Subject{Manifest: &envelope.Manifest{}}
-	for _, s := range []*policy.Subject{anybody, {}} {
-		if v := policy.Decide(task(), s, policy.Rules{}, noon); !v.Admit {
-			t.Errorf("Decide(no roles listed) = %+v; want it admitted", v)
+func TestAnAgentThatCannotBeAskedIsRefusedByName(t *testing.T) {
+	for _, agent := range []*policy.Subject{nil, {Unfit: "its manifest has no agent_id"}} {
+		v := policy.Decide(task(), agent, policy.Rules{}, noon)
+		if v.Admit || v.Findings.Kind() != envelope.UnknownAgent || v.Findings[0].Field != "target_agent" {
+			t.Errorf("AINL-10: Decide(%+v) = %+v; want unknown_agent at target_agent", agent, v)
 		}
 	}
 }
 
-func TestADeadlineThatIsPastIsRefused(t *testing.T) {
-	late := task()
-	late.Deadline = noon
-	if v := policy.Decide(late, &policy.Subject{}, policy.Rules{}, noon); v.Admit || v.Findings.Kind() != envelope.DeadlineExceeded {
-		t.Errorf("Decide(at its deadline) = %+v; want deadline_exceeded", v)
-	}
-	if v := policy.Decide(late, &policy.Subject{}, policy.Rules{}, noon.Add(-time.Second)); !v.Admit || !v.Deadline.Equal(noon) {
-		t.Errorf("Decide(before its deadline) = %+v; want it admitted until the deadline", v)
+func TestAnAgentWithoutListsTakesWhatComes(t *testing.T) {
+	anybody := &policy.Subject{Manifest: &envelope.Manifest{}}
+	for _, s := range []*policy.Subject{anybody, {}} {
+		if v := policy.Decide(task(), s, policy.Rules{}, noon); !v.Admit || len(v.Findings) > 0 {
+			t.Errorf("Decide(nothing listed) = %+v; want it admitted", v)
+		}
 	}
 }
 
-func TestToolsAreTheOnesBothSidesAllow(t *testing.T) {
-	some := &policy.Subject{Manifest: &envelope.Manifest{AvailableTools: []string{"http", "queue"}}}
+func TestADeadlineEndsWhatIsAdmittedBeforeIt(t *testing.T) {
+	late := task()
+	late.Deadline = noon
+	if v := policy.Decide(late, &policy.Subject{}, policy.Rules{}, noon.Add(-time.Second)); !v.Admit || !v.Deadline.Equal(noon) {
+		t.Errorf("AINL-45: Decide(before its deadline) = %+v; want it admitted until the deadline", v)
+	}
+}
+
+func TestToolsAreTheOnesAllSidesAllow(t *testing.T) {
+	manifest := &envelope.Manifest{AvailableTools: []string{"http", "queue"}}
 	for _, c := range []struct {
 		name          string
-		agent         *policy.Subject
+		agent         policy.Subject
 		asked, want   []string
 		wantsAWarning bool
 	}{
-		{"both", some, []string{"queue", "cache"}, []string{"queue"}, true},
-		{"none asked for", some, []string{}, []string{}, false},
-		{"not given", some, nil, []string{"http", "queue"}, false},
-		{"no manifest", &policy.Subject{}, []string{"x"}, []string{"x"}, false},
+		{"both", policy.Subject{Manifest: manifest}, []string{"queue", "cache"}, []string{"queue"}, true},
+		{"none asked for", policy.Subject{Manifest: manifest}, []string{}, []string{}, false},
+		{"not given", policy.Subject{Manifest: manifest}, nil, []string{"http", "queue"}, false},
+		{"no manifest", policy.Subject{}, []string{"x"}, []string{"x"}, false},
+		{"granted less", policy.Subject{Manifest: manifest, Tools: []string{"http", "shell"}}, nil, []string{"http"}, false},
+		{"granted none", policy.Subject{Manifest: manifest, Tools: []string{}}, []string{"http"}, []string{}, true},
+		{"only granted", policy.Subject{Tools: []string{"http"}}, nil, []string{"http"}, false},
+		{"nobody said", policy.Subject{}, nil, nil, false},
 	} {
 		asks := task()
 		asks.AllowedTools = c.asked
-		v := policy.Decide(asks, c.agent, policy.Rules{}, noon)
-		if !v.Admit || !slices.Equal(v.Tools, c.want) || (len(v.Findings) > 0) != c.wantsAWarning {
-			t.Errorf("%s: Decide = %+v; want tools %q", c.name, v, c.want)
+		v := policy.Decide(asks, &c.agent, policy.Rules{}, noon)
+		if !v.Admit || !slices.Equal(v.Tools, c.want) || (v.Tools == nil) != (c.want == nil) || (len(v.Findings) > 0) != c.wantsAWarning {
+			t.Errorf("AINL-47 %s: Decide = %+v; want tools %q", c.name, v, c.want)
 		}
 	}
 }
 
-func TestWhatNeedsAPersonIsHeldUntilTheDeadline(t *testing.T) {
-	asks := task()
-	asks.Approval, asks.Deadline = envelope.ApprovalPre, noon.Add(time.Hour)
-	v := policy.Decide(asks, &policy.Subject{}, policy.Rules{}, noon)
-	if !v.Admit || !slices.Equal(v.Hold, []ledger.Reason{ledger.Approval}) || !v.Until.Equal(asks.Deadline) {
-		t.Errorf("Decide(pre) = %+v; want it held for approval until the deadline", v)
-	}
-	standing := &policy.Subject{Manifest: &envelope.Manifest{ApprovalByType: map[string]bool{"work": true}}}
-	if v := policy.Decide(task(), standing, policy.Rules{}, noon); !slices.Equal(v.Hold, []ledger.Reason{ledger.Approval}) {
-		t.Errorf("Decide(manifest asks) = %+v; want it held for approval", v)
-	}
-	if v := policy.Decide(asks, &policy.Subject{}, policy.Rules{Approval: envelope.Warn}, noon); len(v.Hold) > 0 || len(v.Findings.Warnings()) != 1 {
-		t.Errorf("Decide(warn) = %+v; want it admitted with a warning", v)
-	}
-	if v := policy.Decide(asks, &policy.Subject{}, policy.Rules{Approval: envelope.Off}, noon); len(v.Hold) > 0 || len(v.Findings) > 0 {
-		t.Errorf("Decide(off) = %+v; want it admitted", v)
+func TestTheStricterApprovalCounts(t *testing.T) {
+	none := &policy.Subject{}
+	standing := &policy.Subject{Manifest: &envelope.Manifest{ApprovalDefault: true, ApprovalByType: map[string]bool{"look": false}}}
+	for _, c := range []struct {
+		agent       *policy.Subject
+		taskType    string
+		asked, want envelope.Approval
+		held        bool
+	}{
+		{none, "work", envelope.ApprovalNone, envelope.ApprovalNone, false},
+		{none, "work", envelope.ApprovalPre, envelope.ApprovalPre, true},
+		{none, "work", envelope.ApprovalPost, envelope.ApprovalPost, false},
+		{none, "work", envelope.ApprovalBoth, envelope.ApprovalBoth, true},
+		{standing, "work", envelope.ApprovalNone, envelope.ApprovalPre, true},
+		{standing, "work", envelope.ApprovalPost, envelope.ApprovalBoth, true},
+		{standing, "look", envelope.ApprovalNone, envelope.ApprovalNone, false},
+	} {
+		asks := task()
+		asks.Type, asks.Approval, asks.HumanApprover, asks.Deadline = c.taskType, c.asked, "sre", noon.Add(time.Hour)
+		v := policy.Decide(asks, c.agent, policy.Rules{}, noon)
+		if !v.Admit || v.Approval != c.want || slices.Contains(v.Hold, ledger.Approval) != c.held {
+			t.Errorf("AINL-17: Decide(%q for %q) = %+v; want approval %q, held %v", c.asked, c.taskType, v, c.want, c.held)
+		}
+		if c.held && (!v.Until.Equal(asks.Deadline) || v.Approver != "sre") {
+			t.Errorf("AINL-49: Decide(%q) = held until %v for %q; want the deadline, and sre", c.asked, v.Until, v.Approver)
+		}
 	}
 }
 
@@ -110,63 +127,80 @@ func TestAChangeWindowIsWaitedForOrMissed(t *testing.T) {
 		asks.ChangeWindows, asks.Deadline = c.windows, c.deadline
 		v := policy.Decide(asks, &policy.Subject{}, policy.Rules{}, noon)
 		if v.Findings.Kind() != c.kind || (len(v.Hold) > 0) != c.hold {
-			t.Errorf("%s: Decide = %+v; want kind %q, held %v", c.name, v, c.kind, c.hold)
+			t.Errorf("AINL-58 %s: Decide = %+v; want kind %q, held %v", c.name, v, c.kind, c.hold)
 		}
 		if c.hold && !v.Until.Equal(noon.Add(time.Hour)) {
-			t.Errorf("%s: held until %s; want the window's start", c.name, v.Until)
+			t.Errorf("AINL-58 %s: held until %s; want the window's start", c.name, v.Until)
 		}
 		if v := policy.Decide(asks, &policy.Subject{}, policy.Rules{WindowExempt: []string{"wo*"}}, noon); len(v.Hold) > 0 || !v.Admit {
-			t.Errorf("%s, exempt: Decide = %+v; want it admitted", c.name, v)
+			t.Errorf("AINL-58 %s, exempt: Decide = %+v; want it admitted", c.name, v)
 		}
 	}
 }
 
-func TestABudgetNeedsAnAgentThatCanBeMetered(t *testing.T) {
-	cents := int64(100)
-	asks := task()
-	asks.Budget = envelope.Budget{USDCents: &cents}
-	if v := policy.Decide(asks, &policy.Subject{}, policy.Rules{}, noon); v.Admit || v.Findings[0].Field != "budget_limit" {
-		t.Errorf("Decide(unmetered) = %+v; want it refused at budget_limit", v)
-	}
-	if v := policy.Decide(asks, &policy.Subject{Metered: true}, policy.Rules{}, noon); !v.Admit {
-		t.Errorf("Decide(metered) = %+v; want it admitted", v)
-	}
-}
-
-func TestTheZeroVerdictRefuses(t *testing.T) {
-	if (policy.Verdict{}).Admit {
-		t.Error("a zero Verdict admits")
-	}
-}
-
-// AINL-17, AINL-48, AINL-49
-func TestTheStricterApprovalWinsAndNamesItsApprover(t *testing.T) {
-	standing := &policy.Subject{Manifest: &envelope.Manifest{ApprovalDefault: true}}
-	const none, pre, post, both = envelope.ApprovalNone, envelope.ApprovalPre, envelope.ApprovalPost, envelope.ApprovalBoth
-	for _, c := range []struct {
-		asked  envelope.Approval
-		agent  *policy.Subject
-		mode   envelope.Mode
-		want   envelope.Approval
-		held   bool
-		warned bool
-	}{
-		{none, &policy.Subject{}, envelope.Enforce, none, false, false},
-		{post, &policy.Subject{}, envelope.Enforce, post, false, false},
-		{both, &policy.Subject{}, envelope.Enforce, both, true, false},
-		{none, standing, envelope.Enforce, pre, true, false},
-		{post, standing, envelope.Enforce, both, true, false},
-		{both, standing, envelope.Enforce, both, true, false},
-		{post, &policy.Subject{}, envelope.Warn, none, false, true},
-		{both, standing, envelope.Warn, none, false, true},
-		{both, standing, envelope.Off, none, false, false},
-	} {
+func TestARunEndsWithItsWindowWhereItsAgentSaysSo(t *testing.T) {
+	end := noon.Add(time.Hour)
+	for deadline, want := range map[time.Time]time.Time{{}: end, end.Add(1): end, end.Add(-1): end.Add(-1)} {
 		asks := task()
-		asks.Approval, asks.HumanApprover = c.asked, "ada"
-		v := policy.Decide(asks, c.agent, policy.Rules{Approval: c.mode}, noon)
-		named := v.Approver == "ada"
-		if !v.Admit || v.Approval != c.want || (len(v.Hold) > 0) != c.held || named != (c.want != none) || (len(v.Findings) > 0) != c.warned {
-			t.Errorf("Decide(%q, mode %d) = %+v; want %q, held %v, warned %v", c.asked, c.mode, v, c.want, c.held, c.warned)
+		asks.Deadline, asks.ChangeWindows = deadline, []envelope.Window{{Start: noon, End: end}}
+		if v := policy.Decide(asks, &policy.Subject{KillAtWindowEnd: true}, policy.Rules{}, noon); !v.Deadline.Equal(want) {
+			t.Errorf("AINL-58: Decide(deadline %v) = until %v; want %v", deadline, v.Deadline, want)
+		}
+		if v := policy.Decide(asks, &policy.Subject{}, policy.Rules{}, noon); !v.Deadline.Equal(deadline) {
+			t.Errorf("AINL-58: Decide(deadline %v, not killed) = until %v; want the deadline", deadline, v.Deadline)
+		}
+	}
+}
+
+func TestTheLeastBudgetCounts(t *testing.T) {
+	class := policy.Class{Name: "low", Budget: envelope.Budget{Tokens: amount(1000), USDCents: amount(10)}, Wall: time.Minute}
+	rules := policy.Rules{Classes: []policy.Class{class}}
+	low := &policy.Subject{Manifest: &envelope.Manifest{BudgetClass: "low"}, Metered: true}
+	asks := task()
+	asks.Budget = envelope.Budget{Tokens: amount(3000), USDCents: amount(0)}
+	v := policy.Decide(asks, low, rules, noon)
+	if !v.Admit || *v.Budget.Tokens != 1000 || *v.Budget.USDCents != 0 || v.Timeout != time.Minute {
+		t.Errorf("AINL-18: Decide = %+v; want 1000 tokens of the class, 0 cents of the request, a minute", v)
+	}
+	unheard := &policy.Subject{Manifest: &envelope.Manifest{BudgetClass: "enormous"}, Metered: true}
+	if v := policy.Decide(task(), unheard, rules, noon); !v.Admit || v.Budget != (envelope.Budget{}) || v.Timeout != 0 {
+		t.Errorf("AINL-18: Decide(unknown class) = %+v; want no caps", v)
+	}
+}
+
+func TestADayBudgetIsEachOnesOwn(t *testing.T) {
+	row := func(requester, agent string, cents int64) policy.DayBudget {
+		return policy.DayBudget{Requester: requester, Agent: agent, Limit: envelope.Budget{USDCents: amount(cents)}}
+	}
+	rules := policy.Rules{DayBudgets: []policy.DayBudget{row("*", "", 1), row("me", "", 2), row("", "a", 3), row("", "b", 4)}}
+	for requester, want := range map[string]int64{"me": 2, "you": 1} {
+		asks := task()
+		asks.Requester = requester
+		v := policy.Decide(asks, &policy.Subject{Metered: true}, rules, noon)
+		if len(v.Accounts) != 2 || v.Accounts[0].Owner != "requester:"+requester || *v.Accounts[0].Limit.USDCents != want ||
+			v.Accounts[1].Owner != "agent:a" || *v.Accounts[1].Limit.USDCents != 3 {
+			t.Errorf("AINL-46: Decide(for %s) = accounts %+v; want %d cents for it and 3 for a", requester, v.Accounts, want)
+		}
+		if v := policy.Decide(asks, &policy.Subject{}, rules, noon); v.Admit || v.Findings.Kind() != envelope.PolicyViolation {
+			t.Errorf("AINL-46: Decide(unmetered for %s) = %+v; want policy_violation", requester, v)
+		}
+	}
+}
+
+func TestTheFirstRowOfTrustThatMatchesCounts(t *testing.T) {
+	rules := policy.Rules{
+		Trust:   []policy.Trust{{From: "lab", To: "int*", Allow: true}, {From: "*", To: "internal"}},
+		Domains: map[string]string{"tester": "lab", "boss": "internal"},
+	}
+	inside := &policy.Subject{Manifest: &envelope.Manifest{TrustDomain: "internal"}}
+	for requester, want := range map[string]bool{"tester": true, "boss": false, "stranger": false} {
+		asks := task()
+		asks.Requester = requester
+		if v := policy.Decide(asks, inside, rules, noon); v.Admit != want {
+			t.Errorf("AINL-60: Decide(from %s) = %+v; want admitted %v", requester, v, want)
+		}
+		if v := policy.Decide(asks, &policy.Subject{}, rules, noon); !v.Admit {
+			t.Errorf("AINL-60: Decide(from %s to no domain) = %+v; want it admitted: no row says otherwise", requester, v)
 		}
 	}
 }

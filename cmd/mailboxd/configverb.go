@@ -1,0 +1,114 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/go-json-experiment/json"
+	"github.com/spf13/cobra"
+
+	"mailboxd/internal/agent"
+	"mailboxd/internal/schema"
+)
+
+func configCommand(g *globals) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Check the configuration, or show what it comes to",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(configCheckCommand(g), configShowCommand(g))
+	return cmd
+}
+
+func configCheckCommand(g *globals) *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Say what is wrong with the configuration and its manifests",
+		Long: `Check reads the configuration, the manifests and the schemas as serve does at its start, and
+says what serve would refuse or wonder at. It exits with 1 when an agent could not
+be asked.`,
+		Example: "  mailboxd config check --config ./config.yaml",
+		Args:    usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			report := lintReport{OK: true, Issues: []issue{}}
+			if cfg, err := g.load(); err != nil {
+				report.fail("configuration", err)
+			} else {
+				report.team(cfg)
+			}
+			return report.print(cmd.OutOrStdout(), asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print {ok, issues: [{kind, path, message}]}")
+	return cmd
+}
+
+// team adds what is wrong with the agents of a configuration.
+func (r *lintReport) team(cfg config) {
+	members := cfg.members()
+	for i, m := range members {
+		at := fmt.Sprintf("agents[%d] %q", i, m.binding.ID)
+		if m.subject.Unfit != "" {
+			r.fail(at, fmt.Errorf("disabled: %s", m.subject.Unfit))
+		}
+		for _, doubt := range m.doubts {
+			r.Issues = append(r.Issues, issue{"warning", at, "manifest: " + doubt.String()})
+		}
+	}
+	if _, err := schema.Load(cfg.Policy.Schemas); err != nil {
+		r.fail("policy.schemas", err)
+	}
+	if _, err := agent.New(bindingsOf(members), agent.Options{}); err != nil {
+		r.fail("configuration", err)
+	}
+}
+
+func (r *lintReport) fail(path string, err error) {
+	r.OK = false
+	r.Issues = append(r.Issues, issue{"error", path, err.Error()})
+}
+
+func configShowCommand(g *globals) *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:     "show",
+		Short:   "Show every key with the value in force, and where it came from",
+		Example: "  mailboxd config show | grep -v default",
+		Args:    usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, from, err := readConfig(g.config, g.root)
+			if err != nil {
+				return err
+			}
+			return printSettings(cmd.OutOrStdout(), cmp.Or(from.file, "no file"), cfg.settings(from), asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per key")
+	return cmd
+}
+
+func printSettings(w io.Writer, file string, settings []setting, asJSON bool) error {
+	if asJSON {
+		for _, s := range settings {
+			if err := printJSON(w, s); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	fmt.Fprintf(w, "# %s\n", plain(file))
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, s := range settings {
+		text, err := json.Marshal(s.Value)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\n", s.Key, plain(string(text)), s.From)
+	}
+	return table.Flush()
+}

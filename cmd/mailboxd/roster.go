@@ -1,0 +1,74 @@
+package main
+
+import (
+	"time"
+
+	"mailboxd/dispatch"
+	"mailboxd/envelope"
+	"mailboxd/internal/agent"
+	"mailboxd/internal/policy"
+)
+
+// A roster is one reading of the configuration. It is never changed.
+type roster struct {
+	agents  *agent.Agents
+	rules   policy.Rules
+	members map[string]member // by the agents' ids
+
+	approvalTTL time.Duration
+	approvers   func(uid int) []string
+}
+
+func newRoster(agents *agent.Agents, members []member, rules policy.Rules, approvalTTL time.Duration) *roster {
+	r := &roster{agents: agents, rules: rules, members: map[string]member{}, approvalTTL: approvalTTL}
+	r.rules.Domains = map[string]string{}
+	for _, m := range members {
+		r.members[m.binding.ID] = m
+		if manifest := m.subject.Manifest; manifest != nil {
+			r.rules.Domains[m.binding.ID] = manifest.TrustDomain
+		}
+	}
+	return r
+}
+
+// subject returns what policy needs to know of an agent; nil for an unknown one.
+func (r *roster) subject(id string) *policy.Subject {
+	m, ok := r.members[id]
+	if !ok {
+		return nil
+	}
+	return &m.subject
+}
+
+// limit is how many runs an agent may have at once: by its own configuration,
+// and by its budget class.
+func (r *roster) limit(id string) int {
+	limit := 1
+	if a, ok := r.agents.Lookup(id); ok {
+		limit = max(limit, a.Binding().Concurrency)
+	}
+	manifest := r.members[id].subject.Manifest
+	if manifest == nil || r.rules.Modes[envelope.ControlBudget] != envelope.Enforce {
+		return limit
+	}
+	if class, _ := r.rules.Class(manifest.BudgetClass); class.Concurrency > 0 {
+		limit = min(limit, class.Concurrency)
+	}
+	return limit
+}
+
+// refRule is how the files that a task for an agent names are judged.
+func (r *roster) refRule(id string) dispatch.RefRule {
+	return dispatch.RefRule{Mode: r.rules.Modes[envelope.ControlRefs], Required: r.members[id].refsRequired}
+}
+
+// ids lists the agents that can be asked, sorted.
+func (r *roster) ids() []string {
+	var ids []string
+	for _, id := range r.agents.IDs() {
+		if r.members[id].subject.Unfit == "" {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}

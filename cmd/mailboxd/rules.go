@@ -1,0 +1,165 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/policy"
+)
+
+type budgetClass struct {
+	Name        string        `mapstructure:"name"`
+	Tokens      *int64        `mapstructure:"tokens"`
+	USDCents    *int64        `mapstructure:"usd_cents"`
+	Wall        time.Duration `mapstructure:"wall"`
+	Concurrency int           `mapstructure:"concurrency"`
+}
+
+type dayBudget struct {
+	Requester string `mapstructure:"requester"`
+	Agent     string `mapstructure:"agent"`
+	Per       string `mapstructure:"per"`
+	Tokens    *int64 `mapstructure:"tokens"`
+	USDCents  *int64 `mapstructure:"usd_cents"`
+}
+
+// A trustRow denies, unless it says that it allows.
+type trustRow struct {
+	From  string `mapstructure:"from"`
+	To    string `mapstructure:"to"`
+	Allow bool   `mapstructure:"allow"`
+}
+
+// modes are the words of the configuration for how strict a control is.
+var modes = map[string]envelope.Mode{"enforce": envelope.Enforce, "warn": envelope.Warn, "off": envelope.Off}
+
+// scalarControls are the controls whose key is their mode; that of the change
+// window is a section.
+func scalarControls() []envelope.Control {
+	return slices.DeleteFunc(envelope.Controls(), func(c envelope.Control) bool { return c == envelope.ControlChangeWindow })
+}
+
+// unknown lists the keys of the section that no control has, sorted.
+func (p *policyRules) unknown() []string {
+	var keys []string
+	for _, name := range slices.Sorted(maps.Keys(p.Modes)) {
+		if !slices.Contains(scalarControls(), envelope.Control(name)) {
+			keys = append(keys, "policy."+name)
+		}
+	}
+	return keys
+}
+
+// rules turns the configuration's words into policy's. The domains of the
+// agents are not among them.
+func (p *policyRules) rules() policy.Rules {
+	r := policy.Rules{
+		Modes:          map[envelope.Control]envelope.Mode{envelope.ControlChangeWindow: modes[p.ChangeWindow.Mode]},
+		WindowExempt:   p.ChangeWindow.ExemptTaskTypes,
+		ContextDivisor: p.ContextDivisor,
+	}
+	for _, control := range scalarControls() {
+		word, _ := p.Modes[string(control)].(string) // check has seen to it
+		r.Modes[control] = modes[word]
+	}
+	for _, c := range p.BudgetClasses {
+		limit := envelope.Budget{Tokens: c.Tokens, USDCents: c.USDCents}
+		r.Classes = append(r.Classes, policy.Class{Name: c.Name, Budget: limit, Wall: c.Wall, Concurrency: c.Concurrency})
+	}
+	for _, b := range p.Budgets {
+		limit := envelope.Budget{Tokens: b.Tokens, USDCents: b.USDCents}
+		r.DayBudgets = append(r.DayBudgets, policy.DayBudget{Requester: b.Requester, Agent: b.Agent, Limit: limit})
+	}
+	for _, row := range p.Trust {
+		r.Trust = append(r.Trust, policy.Trust(row))
+	}
+	return r
+}
+
+// check refuses rules that would not mean what they seem to say.
+func (p *policyRules) check(agents []agentEntry) []error {
+	var checks []error
+	for _, control := range scalarControls() {
+		checks = append(checks, oneOf("policy."+string(control), fmt.Sprint(p.Modes[string(control)]), "enforce", "warn", "off"))
+	}
+	checks = append(checks,
+		oneOf("policy.change_window.mode", p.ChangeWindow.Mode, "enforce", "warn", "off"),
+		patterns("policy.change_window.exempt_task_types", p.ChangeWindow.ExemptTaskTypes),
+		atLeast("policy.context_divisor", int64(p.ContextDivisor), 1),
+	)
+	for i, row := range p.Trust {
+		key := fmt.Sprintf("policy.trust[%d]", i)
+		if row.From == "" || row.To == "" {
+			checks = append(checks, fmt.Errorf("%s: needs from and to, each a trust domain or \"*\"", key))
+		}
+		checks = append(checks, patterns(key, []string{row.From, row.To}))
+	}
+	return append(checks, p.checkBudgets(agents)...)
+}
+
+func (p *policyRules) checkBudgets(agents []agentEntry) []error {
+	var checks []error
+	for i, class := range p.BudgetClasses {
+		key := fmt.Sprintf("policy.budget_classes[%d]", i)
+		same := func(c budgetClass) bool { return c.Name == class.Name }
+		if class.Name == "" || slices.IndexFunc(p.BudgetClasses, same) != i {
+			checks = append(checks, fmt.Errorf("%s.name: %q is missing or there twice", key, class.Name))
+		}
+		checks = append(checks, amounts(key, class.Tokens, class.USDCents),
+			atLeast(key+".wall", int64(class.Wall), 0), atLeast(key+".concurrency", int64(class.Concurrency), 0))
+	}
+	for i, budget := range p.Budgets {
+		key := fmt.Sprintf("policy.budgets[%d]", i)
+		same := func(b dayBudget) bool { return b.Requester == budget.Requester && b.Agent == budget.Agent }
+		if slices.IndexFunc(p.Budgets, same) != i {
+			checks = append(checks, fmt.Errorf("%s: is for %q, as another is", key, budget.Requester+budget.Agent))
+		}
+		checks = append(checks, budget.check(key, agents))
+	}
+	return checks
+}
+
+// check refuses a budget of nobody, of nothing, or of an agent there is none of:
+// a misspelt limit is none.
+func (b dayBudget) check(key string, agents []agentEntry) error {
+	known := slices.ContainsFunc(agents, func(e agentEntry) bool { return e.ID == b.Agent })
+	switch {
+	case (b.Requester == "") == (b.Agent == ""):
+		return fmt.Errorf("%s: needs requester or agent, one of them", key)
+	case b.Agent != "" && b.Agent != "*" && !known:
+		return fmt.Errorf("%s.agent: no agent %q is configured", key, b.Agent)
+	case b.Tokens == nil && b.USDCents == nil:
+		return fmt.Errorf("%s: needs tokens or usd_cents", key)
+	}
+	return firstOf([]error{oneOf(key+".per", b.Per, "day"), amounts(key, b.Tokens, b.USDCents)})
+}
+
+func amounts(key string, tokens, cents *int64) error {
+	switch {
+	case tokens != nil && *tokens < 0:
+		return atLeast(key+".tokens", *tokens, 0)
+	case cents != nil && *cents < 0:
+		return atLeast(key+".usd_cents", *cents, 0)
+	}
+	return nil
+}
+
+// check refuses what policy could not hold an agent to; what it is made of,
+// package agent checks.
+func (e agentEntry) check(key string) []error {
+	checks := []error{
+		patterns(key+".task_types", e.TaskTypes),
+		oneOf(key+".max_sensitivity", e.MaxSensitivity, "public", "internal", "confidential", "restricted"),
+		oneOf(key+".refs", e.Refs, "optional", "required"),
+	}
+	for i, tool := range e.Tools {
+		if tool == "" || strings.Contains(tool, ",") {
+			checks = append(checks, fmt.Errorf("%s.tools[%d]: %q is not the name of one tool", key, i, tool))
+		}
+	}
+	return checks
+}

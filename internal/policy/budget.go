@@ -1,0 +1,62 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+)
+
+// What a task may spend.
+
+// budget: a task spends the least of what its request and the agent's class
+// allow, and no more than is left of the day (AINL-18, AINL-46). A limit that
+// nobody can meter must not look like one.
+func (q *question) budget() envelope.Level {
+	class, _ := q.rules.Class(q.manifest.BudgetClass)
+	limit, accounts := q.Budget.Least(class.Budget), q.accounts()
+	if q.enforced() {
+		q.verdict.Budget, q.verdict.Accounts, q.verdict.Timeout = limit, accounts, class.Wall
+	}
+	switch {
+	case limit == (envelope.Budget{}) && len(accounts) == 0:
+		return nobody
+	case q.agent.Metered:
+		return envelope.LevelObserved
+	case !q.agent.AllowUnmetered:
+		q.object(envelope.PolicyViolation, "budget_limit", fmt.Sprintf(
+			"agent %q does not report what it spends, and the task has a budget%s; output: envelope or allow_unmetered: true lets it take one",
+			q.Agent, q.budgetOrigin(class)))
+	}
+	return envelope.LevelAdvisory
+}
+
+// budgetOrigin says where a budget comes from that the request does not have.
+func (q *question) budgetOrigin(class Class) string {
+	switch {
+	case q.Budget != (envelope.Budget{}):
+		return ""
+	case class.Budget != (envelope.Budget{}):
+		return fmt.Sprintf(" by its class %q", class.Name)
+	}
+	return " of the day"
+}
+
+// accounts are the day budgets that the task's spending counts for: the
+// requester's first, then the agent's.
+func (q *question) accounts() []ledger.Account {
+	var accounts []ledger.Account
+	add := func(kind, id string, of func(DayBudget) string) {
+		for _, name := range []string{id, "*"} {
+			at := slices.IndexFunc(q.rules.DayBudgets, func(b DayBudget) bool { return of(b) == name })
+			if at >= 0 && name != "" {
+				accounts = append(accounts, ledger.Account{Owner: kind + ":" + id, Limit: q.rules.DayBudgets[at].Limit})
+				return
+			}
+		}
+	}
+	add("requester", q.Requester, func(b DayBudget) string { return b.Requester })
+	add("agent", q.Agent, func(b DayBudget) string { return b.Agent })
+	return accounts
+}
