@@ -55,6 +55,8 @@ var pure = map[string][]string{
 	"doctor": nil,
 
 	"service status": nil,
+	"config check":   nil,
+	"config show":    nil,
 }
 
 // steering verbs print JSON too; scripts with a daemon show it.
