@@ -35,6 +35,7 @@ var agents = map[string]func(){
 	"env":         func() { answer(strings.Join(os.Environ(), "\n")) },
 	"until-told":  untilTold,
 	"escape":      escape,
+	"overstay":    overstay,
 	"linger": func() {
 		os.WriteFile(os.Getenv("MAILBOX_RESULT_FILE"), []byte(`{"status":"ok","output":{"summary":"said all"}}`), 0o600)
 		select {}
@@ -109,6 +110,12 @@ func escape() {
 		os.NewFile(3, "ready").Close()
 		time.Sleep(time.Hour)
 	}
+}
+
+// overstay starts what tries hard to stay, and stays with it.
+func overstay() {
+	spawn("ESCAPE=middle")
+	ignoreTerm()
 }
 
 // spawn starts the same agent again, and waits until it is ready or gone.

@@ -27,6 +27,7 @@ const taskFile = "box/tasks/openclaw_agent_tasks.jsonl"
 var vocabulary = map[string]func(*testscript.TestScript, bool, []string){
 	"task":       sendTask,
 	"bytes":      appendBytes,
+	"soon":       setSoon,
 	"field":      field,
 	"exitcode":   exitCodeOf,
 	"waitfor":    awaitFile,
@@ -101,6 +102,16 @@ func appendTo(ts *testscript.TestScript, name, text string) {
 	ts.Check(err)
 	_, err = file.WriteString(text)
 	ts.Check(errors.Join(err, file.Close()))
+}
+
+// setSoon sets a variable to a time from now, as a JSON string: soon AT 2s.
+func setSoon(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: soon variable duration")
+	}
+	d, err := time.ParseDuration(args[1])
+	ts.Check(err)
+	ts.Setenv(args[0], time.Now().Add(d).UTC().Format(`"`+time.RFC3339Nano+`"`))
 }
 
 // field looks into a JSON file: field FILE error.kind timeout. A string must

@@ -48,7 +48,7 @@ type Spec struct {
 	Answer      string        // a file that holds the answer once it is not empty; "" for none
 	Deadline    time.Time     // on the wall clock, wherever that is set to
 	MaxOutput   int64         // bytes, for each of stdout and stderr
-	Grace       time.Duration // between SIGTERM and SIGKILL; zero kills at once
+	Grace       time.Duration // between SIGTERM and SIGKILL, at the deadline half a second at most; zero kills at once
 
 	path string // what Argv[0] means where it was said; "": on our own PATH
 }
@@ -151,6 +151,10 @@ func (r *attempt) watch(ctx context.Context, exited <-chan struct{}) Cause {
 	}
 }
 
+// lateGrace is all the grace there is at a deadline: what is to be over by
+// then may not take its leave for long.
+const lateGrace = 500 * time.Millisecond
+
 // stop ends the group. Its number cannot have been taken by another group, for
 // the process is not reaped yet. One that prints too much has no grace: it would
 // print through that.
@@ -161,10 +165,14 @@ func (r *attempt) stop(exited <-chan struct{}, cause Cause) {
 		<-exited
 		return
 	}
-	r.patient = time.Now().Add(r.spec.Grace)
+	patience := r.spec.Grace
+	if cause == Deadline {
+		patience = min(patience, lateGrace)
+	}
+	r.patient = time.Now().Add(patience)
 	r.signalGroup(unix.SIGTERM)
 	r.signalGroup(unix.SIGCONT) // one that is stopped would not notice
-	grace := time.NewTimer(r.spec.Grace)
+	grace := time.NewTimer(patience)
 	defer grace.Stop()
 	select {
 	case <-exited:

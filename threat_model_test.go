@@ -1,0 +1,168 @@
+package mailboxd_test
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"mailboxd/envelope"
+)
+
+const threatModel = "docs/threat-model.md"
+
+// contract names, by the heading of their table, the examples of the contract
+// that between them have all its fields.
+var contract = map[string]string{
+	"AgentManifest":    "manifest-openclaw.monitor.json",
+	"AgentTaskRequest": "request-task-2026-03-09-0001.json",
+	"AgentTaskResult":  "result-task-2026-03-09-0001.json",
+}
+
+// A row of the threat model's tables says what is held of a field, by whom, and
+// which tests would fail if it were not.
+type ruling struct{ rule, level, tests string }
+
+func TestEveryFieldOfTheContractHasARowInTheThreatModel(t *testing.T) {
+	tables := rulings(t)
+	for heading, file := range contract {
+		text, err := os.ReadFile(filepath.Join("envelope/testdata", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var document any
+		if err := json.Unmarshal(text, &document); err != nil {
+			t.Fatal(err)
+		}
+		for _, field := range fields("", document) {
+			if tables[heading][field] == (ruling{}) {
+				t.Errorf("%s: the table %s has no row for `%s`", threatModel, heading, field)
+			}
+		}
+	}
+}
+
+// A control that is not named in any row would be held in silence.
+func TestEveryControlHasARowInTheThreatModel(t *testing.T) {
+	text, err := os.ReadFile(threatModel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, control := range envelope.Controls() {
+		if !strings.Contains(string(text), "`"+string(control)+"`") {
+			t.Errorf("%s does not say what the control %s holds", threatModel, control)
+		}
+	}
+}
+
+func TestEveryRowOfTheThreatModelNamesALevelAndTestsThatExist(t *testing.T) {
+	tests := testsOfTheHouse(t)
+	levels := []string{"none", string(envelope.LevelKernel), string(envelope.LevelDaemon), string(envelope.LevelAgentFlag),
+		string(envelope.LevelObserved), string(envelope.LevelAdvisory)}
+	for heading, rows := range rulings(t) {
+		for field, row := range rows {
+			for _, level := range strings.Split(row.level, ", ") {
+				if !slices.Contains(levels, level) {
+					t.Errorf("%s, %s, `%s`: %q is no level", threatModel, heading, field, level)
+				}
+			}
+			named := quoted.FindAllStringSubmatch(row.tests, -1)
+			if row.level != "none" && len(named) == 0 {
+				t.Errorf("%s, %s, `%s`: names no test", threatModel, heading, field)
+			}
+			for _, name := range named {
+				if !tests[name[1]] {
+					t.Errorf("%s, %s, `%s`: there is no test %s", threatModel, heading, field, name[1])
+				}
+			}
+		}
+	}
+}
+
+var quoted = regexp.MustCompile("`([^`]+)`")
+
+// rulings reads the tables of the threat model that have a field in backticks
+// in their first column: by their heading, then by field.
+func rulings(t *testing.T) map[string]map[string]ruling {
+	t.Helper()
+	text, err := os.ReadFile(threatModel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, heading := map[string]map[string]ruling{}, ""
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if title, ok := strings.CutPrefix(line, "### "); ok {
+			heading = title
+		}
+		cells := strings.Split(strings.Trim(line, "|"), "|")
+		if !strings.HasPrefix(line, "| `") || len(cells) != 4 {
+			continue
+		}
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		if tables[heading] == nil {
+			tables[heading] = map[string]ruling{}
+		}
+		for _, field := range quoted.FindAllStringSubmatch(cells[0], -1) {
+			tables[heading][field[1]] = ruling{rule: cells[1], level: cells[2], tests: cells[3]}
+		}
+	}
+	return tables
+}
+
+// opaque are the fields whose members are nobody's contract.
+var opaque = []string{"metadata", "input.payload", "requires_human_approval.for_task_types"}
+
+// fields lists the paths of all members that have none themselves.
+func fields(path string, value any) (paths []string) {
+	switch value := value.(type) {
+	case map[string]any:
+		if slices.Contains(opaque, path) {
+			break
+		}
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			paths = append(paths, fields(strings.TrimPrefix(path+"."+name, "."), value[name])...)
+		}
+		return paths
+	case []any:
+		if len(value) > 0 {
+			if object, ok := value[0].(map[string]any); ok {
+				return fields(path+"[]", object)
+			}
+		}
+	}
+	return []string{path}
+}
+
+// testsOfTheHouse knows every test function, and every script by its file.
+func testsOfTheHouse(t *testing.T) map[string]bool {
+	t.Helper()
+	known := map[string]bool{}
+	function := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	for path := range sources(t) {
+		if !strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range function.FindAllStringSubmatch(string(text), -1) {
+			known[name[1]] = true
+		}
+	}
+	scripts, err := filepath.Glob("cmd/mailboxd/testdata/script/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, script := range scripts {
+		known[filepath.Base(script)] = true
+	}
+	return known
+}
