@@ -57,7 +57,7 @@ func demo(ctx context.Context, w io.Writer, dir string) error {
 	var work errgroup.Group
 	work.Go(func() error {
 		log := zerolog.New(zerolog.ConsoleWriter{Out: w, NoColor: !colourful(w), PartsExclude: []string{"time"}})
-		return serve(ctx, cfg, &globals{}, false, log)
+		return serve(ctx, cfg, &globals{}, false, console{log: log})
 	})
 	work.Go(func() error {
 		defer stop()

@@ -31,7 +31,9 @@ gc is for a mailbox that is not being served.`,
 			if err != nil {
 				return err
 			}
-			gone, err := collect(cmd.Context(), cfg, newLogger(cmd.ErrOrStderr(), cfg.Log), dry)
+			log := newLogger(cmd.ErrOrStderr(), cfg.Log)
+			gone, err := spinning(cmd, func(context.Context) string { return "looking for what is too old" },
+				func() (dispatch.Collected, error) { return collect(cmd.Context(), cfg, log, dry) })
 			if err != nil {
 				return err
 			}

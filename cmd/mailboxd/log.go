@@ -26,9 +26,26 @@ func newLogger(w io.Writer, c logConfig) zerolog.Logger {
 
 // terminal reports whether w is one.
 func terminal(w io.Writer) bool {
+	if above, ok := w.(*footer); ok {
+		w = above.Writer
+	}
 	f, ok := w.(*os.File)
 	return ok && isatty.IsTerminal(f.Fd())
 }
 
 // colourful reports whether w shows colour and the user wants it.
 func colourful(w io.Writer) bool { return terminal(w) && !dumb() && os.Getenv("NO_COLOR") == "" }
+
+// A console is where a daemon says what it does: in its log and, where somebody
+// looks on, in a line below that.
+type console struct {
+	log    zerolog.Logger
+	footer *footer // nil: nobody does
+}
+
+func newConsole(w io.Writer, c logConfig) console {
+	if f := footerOf(w); f != nil {
+		return console{log: newLogger(f, c), footer: f}
+	}
+	return console{log: newLogger(w, c)}
+}

@@ -36,8 +36,7 @@ SIGHUP: read agents and policy again; a broken file changes nothing.`,
 			if err != nil {
 				return err
 			}
-			log := newLogger(cmd.ErrOrStderr(), cfg.Log)
-			return serve(cmd.Context(), cfg, g, once, log)
+			return serve(cmd.Context(), cfg, g, once, newConsole(cmd.ErrOrStderr(), cfg.Log))
 		},
 	}
 	cmd.Flags().BoolVar(&once, "once", false, "drain what is there, then exit")
@@ -45,7 +44,8 @@ SIGHUP: read agents and policy again; a broken file changes nothing.`,
 }
 
 // serve is the whole daemon: it hands the parts to each other, then waits.
-func serve(ctx context.Context, cfg config, g *globals, once bool, log zerolog.Logger) error {
+func serve(ctx context.Context, cfg config, g *globals, once bool, out console) error {
+	log := out.log
 	h, err := openHouse(cfg, log)
 	if err != nil {
 		return err
@@ -70,6 +70,7 @@ func serve(ctx context.Context, cfg config, g *globals, once bool, log zerolog.L
 	work.Go(func() error { return d.Serve(ctx) })
 	work.Go(func() error { return door.Serve(ctx) })
 	work.Go(func() error { return super.inform(ctx, d.Ready(), h.memory) })
+	work.Go(func() error { return (&summary{footer: out.footer, root: h.box.Path(), memory: h.memory}).serve(ctx) })
 	if once {
 		work.Go(func() error { defer stop(); return drain(ctx, d) })
 	} else {

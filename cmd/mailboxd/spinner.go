@@ -16,21 +16,20 @@ import (
 	"mailboxd/internal/runner"
 )
 
-// spinning shows on the terminal, while work lasts, where a task is and the
-// last that its agent wrote. Where output does not go to a terminal it shows
-// nothing.
-func spinning(cmd *cobra.Command, cfg config, id envelope.ID, work func() ([]byte, error)) ([]byte, error) {
+// spinning shows a word on the terminal while work lasts, and asks for it again
+// and again. Where output does not go to a terminal it shows nothing.
+func spinning[T any](cmd *cobra.Command, word func(context.Context) string, work func() (T, error)) (T, error) {
 	s := screenOf(cmd.ErrOrStderr())
 	if !s.redraws || !screenOf(cmd.OutOrStdout()).redraws {
 		return work()
 	}
 	ctx, done := context.WithCancel(cmd.Context())
 	var spinner sync.WaitGroup
-	spinner.Go(func() { spin(ctx, s, func(ctx context.Context) string { return latestWord(ctx, cfg, id) }) })
-	raw, err := work()
+	spinner.Go(func() { spin(ctx, s, word) })
+	result, err := work()
 	done()
 	spinner.Wait()
-	return raw, err
+	return result, err
 }
 
 // How often the spinner turns, and after how many turns it asks again.
@@ -66,7 +65,7 @@ func spinnerLine(s screen, turn int, elapsed time.Duration, said string) string 
 	return s.paint(blue, frame) + " " + cut(age(elapsed)+"  "+said, s.columns-wide(frame)-2)
 }
 
-// latestWord says where a task is, in one line.
+// latestWord says where a task is and the last that its agent wrote, in one line.
 func latestWord(ctx context.Context, cfg config, id envelope.ID) string {
 	said := ""
 	err := atFreshDesk(ctx, cfg, func(ctx context.Context, d *desk) (err error) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/internal/client"
 )
@@ -46,7 +47,7 @@ func retell(e client.Event) string {
 	if told := happenings[e.Kind]; told != "" {
 		particulars = append(particulars, told)
 	}
-	data := dataOf(e)
+	data := dataOf(e.Data)
 	for _, n := range members {
 		value, ok := data[n.name]
 		delete(data, n.name)
@@ -63,10 +64,10 @@ func retell(e client.Event) string {
 // unlisted takes the comma away before what is no new thought.
 var unlisted = strings.NewReplacer(", (", " (", ", of ", " of ")
 
-// dataOf is what an event says besides its kind.
-func dataOf(e client.Event) map[string]any {
+// dataOf is what an event says besides its kind, which may be nothing.
+func dataOf(event jsontext.Value) map[string]any {
 	data := map[string]any{}
-	_ = json.Unmarshal(e.Data, &data) // an event without data says nothing more
+	_ = json.Unmarshal(event, &data) // an event without data says nothing more
 	return data
 }
 

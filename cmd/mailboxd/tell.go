@@ -82,7 +82,7 @@ func (f *caseFile) reason() string {
 		}
 	}
 	for _, e := range slices.Backward(f.Story) {
-		if told := dataOf(e); told["message"] != nil && e.Revision == f.Task.Revision {
+		if told := dataOf(e.Data); told["message"] != nil && e.Revision == f.Task.Revision {
 			return flat(fmt.Sprint(told["message"]))
 		}
 	}

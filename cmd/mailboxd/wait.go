@@ -64,7 +64,8 @@ func waitFor(cmd *cobra.Command, cfg config, tasks []sent, timeout time.Duration
 	}
 	var worst error
 	for _, task := range tasks {
-		raw, err := spinning(cmd, cfg, task.ID, func() ([]byte, error) { return task.answer(ctx, cfg) })
+		raw, err := spinning(cmd, func(ctx context.Context) string { return latestWord(ctx, cfg, task.ID) },
+			func() ([]byte, error) { return task.answer(ctx, cfg) })
 		if err != nil {
 			return err
 		}

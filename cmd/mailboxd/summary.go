@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"mailboxd/internal/ledger"
+)
+
+// A summary says in one line on a terminal what a daemon does.
+type summary struct {
+	footer *footer // nil: nobody looks
+	root   string
+	memory *ledger.Ledger
+	last   string // the last result
+	seen   int64  // the event up to which that is so
+}
+
+// summaryGap is the least time between two looks.
+const summaryGap = 250 * time.Millisecond
+
+// serve keeps the line true until ctx ends, and takes it away then.
+func (s *summary) serve(ctx context.Context) error {
+	if s.footer == nil {
+		return nil
+	}
+	defer s.footer.say("")
+	for {
+		changed := s.memory.Changed()
+		line, err := s.line(ctx)
+		if err == nil { // the daemon itself says what is wrong with its ledger
+			s.footer.say(line)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(summaryGap):
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		}
+	}
+}
+
+// line is as "2 queued, 1 running, 0 held; last: t7 ok".
+func (s *summary) line(ctx context.Context) (string, error) {
+	open, err := s.memory.CountOpen(ctx)
+	if err != nil {
+		return "", err
+	}
+	if err := s.look(ctx); err != nil {
+		return "", err
+	}
+	words := fmt.Sprintf("%d queued, %d running, %d held", open[ledger.Queued], open[ledger.Running], open[ledger.Held]+open[ledger.Review])
+	if left, err := s.unread(ctx); err == nil && left > longBacklog {
+		words = fmt.Sprintf("%d MB of tasks to read, ", left>>20) + words
+	}
+	if s.last != "" {
+		words += "; last: " + s.last
+	}
+	return words, nil
+}
+
+// manyNews is how many events are looked through for the last result: it is
+// among the last ones, or a moment old.
+const manyNews = 100
+
+// look finds the last result among what happened since.
+func (s *summary) look(ctx context.Context) error {
+	newest, err := s.memory.LastEvent(ctx)
+	if err != nil {
+		return err
+	}
+	events, err := s.memory.Events(ctx, "", max(s.seen, newest-manyNews), manyNews)
+	for _, e := range events {
+		s.seen = e.Seq
+		status, ends := endings[e.Kind]
+		if !ends {
+			continue
+		}
+		if said, ok := dataOf(e.Data)["status"].(string); ok {
+			status = said
+		}
+		s.last = strings.TrimSpace(flat(string(e.Task)) + " " + flat(status))
+	}
+	return err
+}
+
+// endings are the events with which a task has its result, and the status where
+// they do not tell it.
+var endings = map[string]string{"task.finished": "", "task.cancelled": "cancelled", "task.rejected": "rejected"}
+
+// longBacklog is from how many bytes of unread tasks one would like to know.
+const longBacklog = 4 << 20
+
+// unread returns how many bytes of the task files are still to be read.
+func (s *summary) unread(ctx context.Context) (left int64, err error) {
+	paths, err := filepath.Glob(filepath.Join(s.root, "tasks", "*.jsonl"))
+	if err != nil {
+		return 0, err
+	}
+	files, err := s.memory.Files(ctx)
+	read := map[string]int64{}
+	for _, f := range files {
+		read[filepath.Join(s.root, f.Path)] = f.Offset
+	}
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil {
+			left += max(0, info.Size()-read[path])
+		}
+	}
+	return left, err
+}
