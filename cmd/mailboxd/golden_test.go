@@ -231,3 +231,42 @@ func writeStory(tx *ledger.Tx, failed, asked, running int64) error {
 		log("deploy-7", 4*time.Minute, "something.new", `{"colour":"blue","n":3}`),
 	)
 }
+
+func TestTheSummaryCountsAndNamesTheLastResult(t *testing.T) {
+	d := dayOf(t)
+	memory, _, err := ledger.Open(d.state.LedgerPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer memory.Close()
+	s := summary{root: d.root, memory: memory}
+	want := "2 queued, 1 running, 4 held; last: failed error"
+	for range 2 { // again, when nothing has happened since
+		if got, err := s.line(t.Context()); got != want || err != nil {
+			t.Errorf("line() = %q, %v; want %q", got, err, want)
+		}
+	}
+	tasks := filepath.Join(d.root, "tasks")
+	err = errors.Join(os.Mkdir(tasks, 0o700), os.WriteFile(filepath.Join(tasks, "a.jsonl"), nil, 0o600), os.Truncate(filepath.Join(tasks, "a.jsonl"), 7<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want = "7 MB of tasks to read, " + want
+	if got, err := s.line(t.Context()); got != want || err != nil {
+		t.Errorf("line() = %q, %v; want %q", got, err, want)
+	}
+}
+
+func TestLogLinesGoAboveTheLastLine(t *testing.T) {
+	var out bytes.Buffer
+	f := &footer{screen: screen{Writer: &out}}
+	f.say("1 running")
+	f.say("1 running")
+	f.Write([]byte("accepted\n"))
+	f.say("")
+	f.Write([]byte("stopped\n"))
+	want := clearLine + "1 running" + clearLine + "accepted\n1 running" + clearLine + "stopped\n"
+	if out.String() != want {
+		t.Errorf("the terminal got %q; want %q", out.String(), want)
+	}
+}
