@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/client"
 	"mailboxd/mailbox"
 )
 
@@ -23,7 +24,7 @@ func demoCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "demo",
 		Short:   "Show one whole round trip in a temporary directory",
-		Long:    "Demo serves a mailbox in a temporary directory, sends it a task for an agent that\nis part of this program, and shows the result. It needs no configuration and no key.",
+		Long:    "Demo serves a mailbox in a temporary directory, sends it a task for an agent that\nis part of this program, has it approved, and shows the result. It needs no\nconfiguration and no key.",
 		Example: "  mailboxd demo",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -39,7 +40,10 @@ func demoCommand() *cobra.Command {
 
 // demoTask is what the demo sends: a question about numbers that the agent
 // really works out.
-const demoTask = `{"schema_version": "1.0", "task_id": "demo-1", "requester_id": "you", "target_agent": "demo.counter", "target_role": "executor", "task_type": "count_words", "description": "How many words does the text have?", "input": {"refs": [], "payload": {"text": "never lose a task, never run one twice"}}}`
+const demoTask = `{"schema_version": "1.0", "task_id": "demo-1", "requester_id": "demo.program", "target_agent": "demo.counter", "target_role": "executor", "task_type": "count_words", "description": "How many words does the text have?", "input": {"refs": [], "payload": {"text": "never lose a task, never run one twice"}}}`
+
+// demoManifest says what the agent may, and that somebody has to agree.
+const demoManifest = `{"schema_version": "1.0", "agent_id": "demo.counter", "role_types": ["executor"], "available_tools": [], "requires_human_approval": {"default": true}}`
 
 // demo serves a mailbox below dir and takes one task through it.
 func demo(ctx context.Context, w io.Writer, dir string) error {
@@ -75,6 +79,9 @@ func roundTrip(ctx context.Context, w io.Writer, cfg config) error {
 	say(w, "One line appended to %s:", file)
 	fmt.Fprintf(w, "%s\n", indent(demoTask))
 	say(w, "What the daemon does:")
+	if err := approveDemo(ctx, w, cfg); err != nil {
+		return err
+	}
 	raw, err := awaitResult(ctx, cfg, "demo-1")
 	if err != nil {
 		return err
@@ -83,6 +90,37 @@ func roundTrip(ctx context.Context, w io.Writer, cfg config) error {
 	fmt.Fprintf(w, "%s\n", indent(string(bytes.TrimSpace(raw))))
 	say(w, "That was the whole road. Next: mailboxd init")
 	return nil
+}
+
+// approveDemo waits until the task is held for a person, shows what that person
+// would see, and says yes on the control socket.
+func approveDemo(ctx context.Context, w io.Writer, cfg config) error {
+	following, held := context.WithCancel(ctx)
+	defer held()
+	err := follow(following, cfg, func(ctx context.Context, d *desk) error {
+		task, err := d.latest(ctx, "demo-1")
+		if exitCode(err) == exitNoTask || err == nil && !waitsForApproval(task) {
+			return nil // not yet
+		}
+		held()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	say(w, "Nothing runs yet: the agent's manifest asks for a person. What mailboxd ps says:")
+	return atFreshDesk(ctx, cfg, func(ctx context.Context, d *desk) error {
+		if err := (&psFlags{}).showAll(ctx, d, w); err != nil {
+			return err
+		}
+		say(w, "You would say in another terminal: mailboxd approve demo-1. Said for you:")
+		daemon, ok := d.books.(*client.Client)
+		if !ok {
+			return client.ErrDown
+		}
+		_, err := daemon.Approve(ctx, "demo-1", client.Word{Note: "it is only a demo"})
+		return err
+	})
 }
 
 func say(w io.Writer, format string, args ...any) { fmt.Fprintf(w, "\n"+format+"\n", args...) }
@@ -96,7 +134,12 @@ func demoConfig(dir string) (config, error) {
 	entry := agentDefaults()
 	entry.ID = "demo.counter"
 	entry.Exec.Command = []string{self, "demo-agent"}
+	entry.Manifest = "demo.counter.json"
+	if err := os.WriteFile(filepath.Join(dir, entry.Manifest), []byte(demoManifest), 0o600); err != nil {
+		return config{}, err
+	}
 	return config{
+		dir:      dir,
 		Root:     filepath.Join(dir, "mailbox"),
 		StateDir: filepath.Join(dir, "state"),
 		Log:      logConfig{Level: "info", Format: "console"},

@@ -49,11 +49,7 @@ when something has changed; elsewhere it adds a line for each task that has.`,
 			if f.watch {
 				return f.follow(cmd, desk)
 			}
-			tasks, err := desk.list(cmd.Context(), f, time.Now())
-			if err != nil {
-				return err
-			}
-			return f.print(cmd.Context(), desk, tasks, screenOf(cmd.OutOrStdout()), time.Now())
+			return f.showAll(cmd.Context(), desk, cmd.OutOrStdout())
 		}),
 	}
 	flags := cmd.Flags()
@@ -112,6 +108,16 @@ func (d *desk) list(ctx context.Context, f *psFlags, now time.Time) ([]client.Ta
 	filter.States = names(open()...)
 	waiting, err := d.tasks(ctx, filter)
 	return append(done, waiting...), err
+}
+
+// showAll prints what the flags ask for, as it is now.
+func (f *psFlags) showAll(ctx context.Context, d *desk, w io.Writer) error {
+	now := time.Now()
+	tasks, err := d.list(ctx, f, now)
+	if err != nil {
+		return err
+	}
+	return f.print(ctx, d, tasks, screenOf(w), now)
 }
 
 func (f *psFlags) print(ctx context.Context, d *desk, tasks []client.Task, s screen, now time.Time) error {
