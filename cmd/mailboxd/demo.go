@@ -97,7 +97,7 @@ func roundTrip(ctx context.Context, w io.Writer, cfg config) error {
 func approveDemo(ctx context.Context, w io.Writer, cfg config) error {
 	following, held := context.WithCancel(ctx)
 	defer held()
-	err := follow(following, cfg, func(ctx context.Context, d *desk) error {
+	err := atEachChange(following, cfg, func(ctx context.Context, d *desk) error {
 		task, err := d.latest(ctx, "demo-1")
 		if exitCode(err) == exitNoTask || err == nil && !waitsForApproval(task) {
 			return nil // not yet

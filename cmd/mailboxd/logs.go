@@ -98,7 +98,7 @@ func awaitRun(ctx context.Context, cfg config, id envelope.ID, attempt int) (run
 	following, found := context.WithCancel(ctx)
 	defer found()
 	err = exitWith(exitTimeout, "task %s has not run yet; see: mailboxd show %[1]s", id)
-	failed := follow(following, cfg, func(ctx context.Context, d *desk) error {
+	failed := atEachChange(following, cfg, func(ctx context.Context, d *desk) error {
 		if run, err = d.run(ctx, id, attempt); exitCode(err) != exitTimeout {
 			found()
 		}

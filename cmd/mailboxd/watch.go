@@ -23,15 +23,15 @@ func (f *psFlags) follow(cmd *cobra.Command, d *desk) error {
 	if screenOf(cmd.OutOrStdout()).redraws && !f.asJSON {
 		show = (&frames{flags: f}).show
 	}
-	return follow(cmd.Context(), d.cfg, func(ctx context.Context, d *desk) error {
+	return atEachChange(cmd.Context(), d.cfg, func(ctx context.Context, d *desk) error {
 		return show(ctx, d, screenOf(cmd.OutOrStdout()))
 	})
 }
 
-// follow calls look at once, when the ledger may have changed, and each second,
+// atEachChange calls look at once, when the ledger may have changed, and each second,
 // until ctx ends or look fails. Each time the desk is another: what is followed
 // may outlast the daemon, or be there before it.
-func follow(ctx context.Context, cfg config, look func(context.Context, *desk) error) error {
+func atEachChange(ctx context.Context, cfg config, look func(context.Context, *desk) error) error {
 	_, state, err := emptyDesk(cfg)
 	if err != nil {
 		return err
