@@ -38,6 +38,7 @@ type team struct {
 type roster struct {
 	agents      *agent.Agents
 	rules       policy.Rules
+	modes       map[envelope.Control]envelope.Mode
 	approvalTTL time.Duration
 	approvers   func(uid int) []string
 }
@@ -83,7 +84,9 @@ func (t *team) replace(cfg config) error {
 	if before != nil {
 		agents.Keep(before.agents)
 	}
-	t.current.Store(&roster{agents: agents, rules: cfg.rules(), approvalTTL: cfg.Policy.ApprovalTTL, approvers: cfg.approverNames})
+	t.current.Store(&roster{
+		agents: agents, rules: cfg.rules(), modes: cfg.modes(), approvalTTL: cfg.Policy.ApprovalTTL, approvers: cfg.approverNames,
+	})
 	if before != nil {
 		t.retiring.Go(func() { before.agents.Close(workerGrace) })
 	}
@@ -195,12 +198,7 @@ func (c *config) modes() map[envelope.Control]envelope.Mode {
 }
 
 // mode is how strictly a control is held.
-func (t *team) mode(c envelope.Control) envelope.Mode {
-	if c == envelope.ControlBudget {
-		return t.current.Load().rules.Budget
-	}
-	return envelope.Enforce
-}
+func (t *team) mode(c envelope.Control) envelope.Mode { return t.current.Load().modes[c] }
 
 // rules turns the configuration's words into policy's.
 func (c *config) rules() policy.Rules {
