@@ -52,9 +52,6 @@ func (d *Dispatcher) accept(tx *ledger.Tx, c *claim) error {
 		}
 	}
 	c.fate = accepted
-	if err := d.trace(tx, c); err != nil {
-		return err
-	}
 	return d.revise(tx, c, last, found)
 }
 
@@ -79,6 +76,9 @@ func (d *Dispatcher) known(tx *ledger.Tx, c *claim, last ledger.Task) (bool, err
 // revise adds the next revision. One that has not started is replaced at
 // once; behind one that runs, the new one waits as received.
 func (d *Dispatcher) revise(tx *ledger.Tx, c *claim, last ledger.Task, found bool) error {
+	if err := d.trace(tx, c); err != nil {
+		return err
+	}
 	row := newRow(c)
 	waits := false
 	switch {

@@ -2,7 +2,9 @@ package dispatch_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -271,5 +273,53 @@ func TestABudgetThatWarnsStopsNothing(t *testing.T) {
 	e.wantEvent("t1", "budget.exceeded")
 	if b := e.balance("agent:spender"); b.Spent.Tokens != 11 {
 		t.Errorf("the account of the agent = %+v; want 11 spent", b)
+	}
+}
+
+// Whoever waits is called in the end, whatever becomes of those before them.
+func TestNobodyWaitsForABudgetForEver(t *testing.T) {
+	for seed := range uint64(4) {
+		dice := rand.New(rand.NewPCG(seed, 7))
+		e := newEngine(t)
+		e.opts.Workers = 3
+		e.judge = sharing(2000)
+		e.plays["spender"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+			return spent(j, min(*j.Allowance.Tokens, int64(len(j.Task.ID))))
+		}
+		words := make(chan int64)
+		e.plays["told"] = told(words)
+		e.start()
+		e.send("first", "told") // has all there is
+		e.await("first", ledger.Running)
+		var ids []string
+		for n := range 40 {
+			id := fmt.Sprintf("t%d%s", n, strings.Repeat("x", dice.IntN(100)))
+			if ids = append(ids, id); dice.IntN(3) == 0 {
+				e.send(id, "spender")
+			} else {
+				e.send(id, "spender", budget(1+dice.IntN(1990)))
+			}
+		}
+		words <- 5
+		for _, id := range ids {
+			if dice.IntN(3) > 0 {
+				continue
+			}
+			err := e.Cancel(t.Context(), envelope.ID(id), me)
+			if _, late := errors.AsType[*dispatch.StateError](err); err != nil && !late {
+				t.Error(err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		if err := e.Idle(ctx); err != nil {
+			for _, id := range ids {
+				if row := e.row(id); row.State != ledger.Done {
+					t.Errorf("seed %d: %.5s is %s %v", seed, id, row.State, row.Reasons)
+				}
+			}
+			t.Fatalf("Idle() = %v; the account stands at %+v", err, e.balance("requester:tester"))
+		}
+		cancel()
+		e.end()
 	}
 }

@@ -47,12 +47,6 @@ func resting(row ledger.Task) bool {
 	return row.State == ledger.Held && slices.Equal(row.Reasons, []ledger.Reason{ledger.Capacity})
 }
 
-// waitsForBudget reports whether a task is held until others leave something of
-// a budget: it does not know how long that takes, but for its deadline.
-func waitsForBudget(row ledger.Task) bool {
-	return resting(row) && row.Until.Equal(row.Deadline)
-}
-
 // leave forgets that a task was held, if it was. What it returns ends a pause
 // between attempts, and is called when the task's next step is known.
 func (d *Dispatcher) leave(row ledger.Task) (ended func()) {
@@ -60,7 +54,7 @@ func (d *Dispatcher) leave(row ledger.Task) (ended func()) {
 	if !held || !resting(was) {
 		return func() {}
 	}
-	if !waitsForBudget(was) {
+	if !was.WaitsForBudget() {
 		return d.queue.done
 	}
 	d.queue.unpark()
@@ -88,7 +82,7 @@ func (d *Dispatcher) proceed(ctx context.Context, row ledger.Task) {
 		if resting(row) {
 			d.queue.rest()
 		}
-		if waitsForBudget(row) {
+		if row.WaitsForBudget() {
 			d.queue.park()
 			d.alarms.set(row.Seq, midnight(time.Now())) // the budgets of the day are new ones then
 		}
@@ -122,7 +116,7 @@ func (d *Dispatcher) Rejudge() {
 
 // rejudge looks at a held task again, unless it only rests.
 func (d *Dispatcher) rejudge(row ledger.Task) {
-	if !resting(row) || waitsForBudget(row) {
+	if !resting(row) || row.WaitsForBudget() {
 		d.alarms.set(row.Seq, time.Now())
 	}
 }

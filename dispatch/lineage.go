@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
@@ -32,22 +33,31 @@ func (d *Dispatcher) trace(tx *ledger.Tx, c *claim) error {
 	if !c.verdict.Admit {
 		return nil
 	}
-	children, err := tx.Children(parent.Seq)
-	if err != nil {
+	if err := d.admitChild(tx, c); err != nil {
 		return err
-	}
-	objection, err := d.lineage(tx.Task, parent, c.task.Agent)
-	if objection.Message == "" && err == nil && children >= d.opts.Children {
-		objection = envelope.Finding{Kind: envelope.PolicyViolation, Field: "requester_id",
-			Message: fmt.Sprintf("the task %s of agent %q has asked for %d others already, as many as it may", parent.ID, parent.Agent, children)}
-	}
-	if err == nil {
-		c.verdict = object(c.verdict, d.agents.Mode(envelope.ControlLineage), objection)
 	}
 	if !c.verdict.Admit {
 		c.refusal = newRefusal(c.task, c.verdict, c.now, false)
 	}
-	return err
+	return nil
+}
+
+// admitChild holds a claim against the limits of what agents may ask for.
+func (d *Dispatcher) admitChild(tx *ledger.Tx, c *claim) error {
+	objection, err := d.lineage(tx.Task, c.parent, c.task.Agent)
+	if err != nil {
+		return err
+	}
+	children, err := tx.Children(c.parent.Seq)
+	if err != nil {
+		return err
+	}
+	if objection.Message == "" && children >= d.opts.Children {
+		objection = envelope.Finding{Kind: envelope.PolicyViolation, Field: "requester_id",
+			Message: fmt.Sprintf("the task %s of agent %q has asked for %d others already, as many as it may", c.parent.ID, c.parent.Agent, children)}
+	}
+	c.verdict = object(c.verdict, d.agents.Mode(envelope.ControlLineage), objection)
+	return nil
 }
 
 // warn adds to what is said about a claim.
@@ -135,4 +145,19 @@ func (d *Dispatcher) judgeLineage(ctx context.Context, row ledger.Task, v Verdic
 		return above, err == nil, err
 	}, parent, row.Agent)
 	return object(v, d.agents.Mode(envelope.ControlLineage), objection), err
+}
+
+// withLineage says who held the limits of what agents may ask for.
+func (d *Dispatcher) withLineage(row ledger.Task, terms ledger.Terms) ledger.Terms {
+	mode := d.agents.Mode(envelope.ControlLineage)
+	if row.Parent == 0 || mode == envelope.Off {
+		return terms
+	}
+	levels := envelope.Levels{}
+	maps.Copy(levels, terms.Levels)
+	if levels[envelope.ControlLineage] = envelope.LevelDaemon; mode == envelope.Warn {
+		levels[envelope.ControlLineage] = envelope.LevelAdvisory
+	}
+	terms.Levels = levels
+	return terms
 }

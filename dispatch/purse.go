@@ -30,15 +30,6 @@ type purse struct {
 	reserved envelope.Cost // for others, who may not spend it all
 }
 
-// A shortage is why a run may not begin.
-type shortage struct {
-	purse  purse
-	unit   unit
-	need   *int64 // how much there must be; nil: something
-	waits  bool   // what others leave of their reservations may be enough
-	reason string
-}
-
 // take returns how much of a unit there is for a run that needs so much, or
 // whatever there is: no more than that, or why it has to do without. A limit
 // of zero has room for who spends nothing.

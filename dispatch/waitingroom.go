@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 )
 
@@ -209,38 +208,3 @@ func (d *Dispatcher) outOfTurn(seq int64) {
 		d.alarms.set(next.seq, time.Now())
 	}
 }
-
-// doWithout has a task wait whose budget is reserved for others, or refuses it
-// when it is spent (AINL-46).
-func (d *Dispatcher) doWithout(ctx context.Context, row ledger.Task, t envelope.Task, j Job, short *shortage, since int) error {
-	if j.Dir != "" {
-		if err := d.State.RemoveRunDir(row.ID, row.Revision, j.Attempt); err != nil {
-			return err
-		}
-	}
-	if !short.waits {
-		d.tellExcess(ctx, row, envelope.Enforce, short.reason)
-		return d.apply(ctx, row, t, Verdict{Findings: envelope.Findings{{Kind: envelope.BudgetExceeded, Field: "budget_limit", Message: short.reason}}, Terms: j.Terms})
-	}
-	next, moved := row, false
-	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
-		change := ledger.Change{To: ledger.Held, Reasons: []ledger.Reason{ledger.Capacity}, Until: row.Deadline}
-		moved, err = tx.Move(row.Seq, ledger.Queued, row.Attempt, change)
-		if err != nil || !moved {
-			return err
-		}
-		next.State, next.Reasons, next.Until = change.To, change.Reasons, change.Until
-		return tx.Log(event(row, "task.held", map[string]any{"reasons": change.Reasons, "why": short.reason}))
-	})
-	if err != nil || !moved {
-		return err
-	}
-	d.proceed(ctx, next)
-	if !d.waits.join(row.Seq, short, since) {
-		d.alarms.set(row.Seq, time.Now())
-	}
-	return nil
-}
-
-// midnight is when the budgets of the day begin anew.
-func midnight(now time.Time) time.Time { return now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour) }

@@ -114,7 +114,7 @@ func (d *Dispatcher) prepare(ctx context.Context, seq int64, run *run) (ledger.T
 	}
 	job := Job{
 		Task: t, Revision: row.Revision, Attempt: row.Attempt,
-		RunID: uuid.NewString(), Terms: verdict.Terms,
+		RunID: uuid.NewString(), Terms: d.withLineage(row, verdict.Terms),
 	}
 	if wantsApproval(verdict.Hold) {
 		job.Digest = verdict.Digest

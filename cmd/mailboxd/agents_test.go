@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -54,6 +55,8 @@ var agents = map[string]func(){
 	"bare-output": func() { fmt.Println(`{"summary":"only the output","actions":[],"mood":"fine"}`) },
 	"worker":      work,
 	"meddle":      meddle,
+	"reporter":    reporter,
+	"delegate":    delegate,
 	"spendthrift": func() {
 		fmt.Println(`{"status":"ok","output":{"summary":"costly"},"cost_used":{"tokens":3001,"usd_cents":1}}`)
 	},
@@ -176,6 +179,39 @@ func untilTold() {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
+}
+
+// reporter answers half, says what it has spent when it is told to, and goes on.
+func reporter() {
+	answer("half of it")
+	appendLine(os.Getenv("MAILBOX_PROGRESS_FILE"), `{"cost_used":{"tokens":2999,"usd_cents":4},"progress":0.9}`)
+	appendLine(os.Getenv("GO_ON")+".started", os.Getenv("MAILBOX_BUDGET_TOKENS"))
+	for {
+		if _, err := os.Stat(os.Getenv("GO_ON")); err == nil {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	appendLine(os.Getenv("MAILBOX_PROGRESS_FILE"), `{"cost_used":{"tokens":3001,"usd_cents":4}}`)
+	select {}
+}
+
+// delegate asks another agent, and itself, and waits for what they answer.
+func delegate() {
+	root := os.Getenv("AINL_AGENT_ROOT")
+	for id, agent := range map[string]string{"child": "ok", "again": "delegate"} {
+		line := taskLine(id, agent, `"requester_id":"delegate","metadata":{"mbx.parent_task_id":"`+os.Getenv("MAILBOX_TASK_ID")+`"}`)
+		appendLine(filepath.Join(root, "tasks", "delegate.jsonl"), line)
+	}
+	for _, id := range []string{"child", "again"} {
+		for {
+			if _, err := os.Stat(filepath.Join(root, "results", id+".json")); err == nil {
+				break
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	answer("they have answered")
 }
 
 // inResultFile answers in its result file and chats on standard output.

@@ -39,6 +39,7 @@ type books interface {
 	Events(ctx context.Context, id envelope.ID, after int64, limit int) ([]client.Event, error)
 	Files(ctx context.Context) ([]client.Cursor, error)
 	Paused(ctx context.Context) ([]string, error)
+	Balances(ctx context.Context, day string) ([]client.Balance, error)
 }
 
 var errNoMailbox = errors.New("there is no mailbox yet; start one with: mailboxd serve")

@@ -45,7 +45,7 @@ func TestEveryCommandOfTheDocsDoesWhatThePageSays(t *testing.T) {
 		}
 		t.Run(filepath.Base(page), func(t *testing.T) {
 			t.Parallel()
-			follow(t, blocks)
+			readAlong(t, blocks)
 		})
 	}
 }
@@ -85,8 +85,8 @@ func consoleBlocks(t *testing.T, page, text string) (blocks []block) {
 	return blocks
 }
 
-// follow runs the blocks in one shell and compares what each command prints.
-func follow(t *testing.T, blocks []block) {
+// readAlong runs the blocks in one shell and compares what each command prints.
+func readAlong(t *testing.T, blocks []block) {
 	home := t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

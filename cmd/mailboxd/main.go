@@ -103,7 +103,7 @@ func rootCommand() *cobra.Command {
 	cmd.AddCommand(
 		demoCommand(), initCommand(g), serveCommand(g),
 		sendCommand(g), waitCommand(g), resultCommand(g),
-		psCommand(g), agentsCommand(g), showCommand(g), logsCommand(g), eventsCommand(g), lintCommand(g),
+		psCommand(g), agentsCommand(g), showCommand(g), logsCommand(g), eventsCommand(g), budgetCommand(g), lintCommand(g),
 		configCommand(g), gcCommand(g), doctorCommand(g), serviceCommand(g), completionCommand(), versionCommand(),
 		demoAgentCommand(),
 	)

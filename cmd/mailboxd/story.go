@@ -20,6 +20,8 @@ var happenings = map[string]string{
 	"task.superseded":         "replaced by a later revision before it started",
 	"task.started":            "handed to its agent",
 	"task.retried":            "to be tried again",
+	"task.delegated":          "its run asked for another",
+	"budget.exceeded":         "more than it may",
 	"approval.asked":          "a person was asked",
 	"approval.expired":        "nobody said anything in time",
 	"approval.void":           "what was to be approved has changed",
@@ -34,6 +36,7 @@ var happenings = map[string]string{
 // with the words around it; "" leaves it out.
 var members = []struct{ name, words string }{
 	{"who", "by %s"}, {"by", "by %s"}, {"of", "of %s"}, {"approver", "of %s"}, {"stage", "(%s)"},
+	{"child", "%s"}, {"parent", "for %s"}, {"reserved", "%s reserved"}, {"spent", "%s spent"}, {"accounts", "of %s"},
 	{"file", "from %s"}, {"offset", "at byte %s"},
 	{"held", "held for %s"}, {"reasons", "for %s"}, {"attempt", "attempt %s"},
 	{"status", "%s"}, {"error", "(%s)"}, {"exit_code", "exit %s"}, {"took_ms", "after %s"}, {"until", "until %s"},
@@ -85,6 +88,12 @@ func spoken(name string, value any) string {
 			return (time.Duration(v) * time.Millisecond).String()
 		}
 		return fmt.Sprintf("%.0f", v)
+	case map[string]any:
+		var words []string
+		for _, each := range slices.Sorted(maps.Keys(v)) {
+			words = append(words, spoken(each, v[each])+" "+strings.ReplaceAll(flat(each), "_", " "))
+		}
+		return strings.Join(words, " and ")
 	case string:
 		if at, err := time.Parse(time.RFC3339, v); err == nil {
 			return stamp(at)

@@ -95,6 +95,12 @@ func (f *caseFile) facts(s screen, now time.Time) {
 	s.line("  agent      %s", flat(t.Agent))
 	s.line("  requester  %s", flat(t.Requester))
 	s.line("  type       %s", flat(t.Type))
+	if f.Parent != "" {
+		s.line("  is for     %s", flat(string(f.Parent)))
+	}
+	for _, child := range f.Below {
+		s.line("  asked for  %s", flat(string(child)))
+	}
 	revision := ""
 	if t.Revision > 1 {
 		revision = fmt.Sprintf(", revision %d", t.Revision)

@@ -139,6 +139,9 @@ func (s surroundings) hold(t client.Task, r ledger.Reason) string {
 	case ledger.ChangeWindow:
 		return "its change window, open" + s.until(t, "s ")
 	case ledger.Capacity:
+		if t.Until.Equal(t.Deadline) {
+			return "what other runs leave of its budget" // which has no time
+		}
 		return "its next attempt" + s.until(t, " at ")
 	case ledger.Paused:
 		return "resume: its agent is paused"

@@ -38,8 +38,8 @@ func TestAnAgentIsToldTheBudgetThatBinds(t *testing.T) {
 	b := playing(t, "tell")
 	b.Output = agent.JSON
 	j := jobFor(t, request(`, "budget_limit": {"tokens": 3000, "usd_cents": 5}`))
-	tokens, cents := int64(1000), int64(7)
-	j.Budget = envelope.Budget{Tokens: &tokens, USDCents: &cents}
+	tokens, cents := int64(1000), int64(5) // what is left of it
+	j.Allowance = envelope.Budget{Tokens: &tokens, USDCents: &cents}
 	env := tell(t, bound(t, b).Run(t.Context(), j, nil)).Environ
 	for _, want := range []string{"MAILBOX_BUDGET_TOKENS=1000", "MAILBOX_BUDGET_USD_CENTS=5"} {
 		if !slices.Contains(env, want) {

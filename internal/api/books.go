@@ -80,6 +80,9 @@ func (b *Books) CaseFile(ctx context.Context, id envelope.ID) (client.CaseFile, 
 	if file.Runs, err = b.runs(ctx, last); err != nil {
 		return client.CaseFile{}, err
 	}
+	if file.Parent, file.Below, err = b.family(ctx, last); err != nil {
+		return client.CaseFile{}, err
+	}
 	file.Story, err = b.Events(ctx, id, 0, manyEvents)
 	return file, err
 }
@@ -92,7 +95,7 @@ func (b *Books) runs(ctx context.Context, row ledger.Task) (views []client.Run, 
 	for _, r := range runs {
 		views = append(views, client.Run{
 			Attempt: r.Attempt, PID: r.PID, Started: r.Started, Finished: r.Finished,
-			ExitCode: r.ExitCode, Signal: r.Signal, Cause: r.Cause,
+			ExitCode: r.ExitCode, Signal: r.Signal, Cause: r.Cause, Tokens: r.Tokens, USDCents: r.USDCents,
 			Dir: b.State.RunDir(row.ID, row.Revision, r.Attempt),
 		})
 	}
@@ -128,7 +131,7 @@ func viewOf(t ledger.Task) client.Task {
 		Seq: t.Seq, ID: t.ID, Revision: t.Revision, State: string(t.State), Held: convert[string](t.Reasons), Until: t.Until,
 		Attempt: t.Attempt, Agent: t.Agent, Requester: t.Requester, Type: t.Type, Deadline: t.Deadline,
 		Received: t.Received, Finished: t.Finished, Status: t.Status, Kind: t.Kind,
-		ResultFinal: t.State == ledger.Done && !t.Replaces, File: t.File, Offset: t.Offset,
+		ResultFinal: t.State == ledger.Done && !t.Replaces, Depth: t.Depth, File: t.File, Offset: t.Offset,
 	}
 }
 
@@ -179,6 +182,9 @@ func whyHeld(t ledger.Task) (why string) {
 			why += "; "
 		}
 		why += words[r]
+	}
+	if t.WaitsForBudget() {
+		return "what is left of its budget is reserved for others that run; see: mailboxd budget"
 	}
 	if !t.Until.IsZero() {
 		why += ", looked at again at " + t.Until.Local().Format(time.DateTime)

@@ -106,6 +106,14 @@ func (c *Client) Files(ctx context.Context) ([]Cursor, error) {
 	return files.Files, err
 }
 
+// Balances returns the budgets of a day of which something was reserved or
+// spent, in the order of their owners.
+func (c *Client) Balances(ctx context.Context, day string) ([]Balance, error) {
+	var all Balances
+	err := c.get(ctx, Base+"/accounts", url.Values{"day": {day}}, &all)
+	return all.Balances, err
+}
+
 // Paused returns the agents that may start nothing; "" is every agent.
 func (c *Client) Paused(ctx context.Context) ([]string, error) {
 	status, err := c.Status(ctx)

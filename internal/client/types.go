@@ -43,6 +43,7 @@ type Task struct {
 	Status      envelope.Status `json:"status,omitempty"`     // how it ended
 	Kind        envelope.Kind   `json:"error_kind,omitempty"` // what went wrong
 	ResultFinal bool            `json:"result_final"`         // a result file that is there answers this revision
+	Depth       int             `json:"depth,omitzero"`       // how many tasks are above it whose runs asked for it
 	File        string          `json:"file"`                 // the task file of its line, relative to the root
 	Offset      int64           `json:"offset"`               // where in it the line begins
 }
@@ -60,6 +61,8 @@ type CaseFile struct {
 	Earlier []Task         `json:"earlier_revisions,omitempty"`
 	Request jsontext.Value `json:"request,omitempty"`   // as it came; absent when it is too old to be kept
 	Asked   []Approval     `json:"approvals,omitempty"` // what people were asked about it
+	Parent  envelope.ID    `json:"parent,omitempty"`    // the task whose run asked for it
+	Below   []envelope.ID  `json:"children,omitempty"`  // those that its own runs asked for
 	Runs    []Run          `json:"runs,omitempty"`
 	Story   []Event        `json:"events"` // the first thousand, of all revisions
 	Result  jsontext.Value `json:"result,omitempty"`
@@ -75,7 +78,9 @@ type Run struct {
 	ExitCode int       `json:"exit_code"`
 	Signal   string    `json:"signal,omitempty"` // what ended it
 	Cause    string    `json:"cause,omitempty"`  // why we ended it
-	Dir      string    `json:"dir"`              // its run directory; agents that are workers have none
+	Tokens   *int64    `json:"tokens,omitzero"`  // what it spent; absent while nobody knows, or for ever
+	USDCents *int64    `json:"usd_cents,omitzero"`
+	Dir      string    `json:"dir"` // its run directory; agents that are workers have none
 }
 
 // An Event is one thing that happened.
@@ -86,6 +91,28 @@ type Event struct {
 	Revision int            `json:"revision"`
 	Kind     string         `json:"kind"`           // as task.accepted
 	Data     jsontext.Value `json:"data,omitempty"` // a JSON object
+}
+
+// A Balance is where a budget of a day stands.
+type Balance struct {
+	Owner    string `json:"account"` // whose: requester:ID or agent:ID
+	Day      string `json:"day"`     // as 2026-03-09, in UTC
+	Tokens   Amount `json:"tokens"`
+	USDCents Amount `json:"usd_cents"`
+	Unknown  int    `json:"unknown_runs"` // counted as they were reserved, for nobody knows what they spent
+}
+
+// An Amount is how much of a budget there is.
+type Amount struct {
+	Limit    *int64 `json:"limit,omitzero"` // as the latest run under it found it; absent: none
+	Spent    int64  `json:"spent"`
+	Reserved int64  `json:"reserved"`      // for runs that are not over
+	Left     *int64 `json:"left,omitzero"` // of the limit
+}
+
+// Balances are the budgets of a day of which something was reserved or spent.
+type Balances struct {
+	Balances []Balance `json:"accounts"` // in the order of their owners
 }
 
 // Names are task ids.

@@ -32,7 +32,7 @@ func (tx *Tx) reserve(r Run) error {
 			return err
 		}
 	}
-	return tx.tell(r, "budget.reserved", booked{Attempt: r.Attempt, Reserved: r.Reserved, Accounts: r.Terms.Accounts})
+	return tx.tell(r, "budget.reserved", booked{Attempt: r.Attempt, Reserved: r.Reserved, Accounts: spelled(r.Terms.Accounts)})
 }
 
 // ReleaseRun gives back what was reserved for a run that never began.
@@ -161,7 +161,14 @@ type booked struct {
 	Reserved envelope.Budget `json:"reserved"`
 	Spent    envelope.Budget `json:"spent,omitzero"`
 	Unknown  bool            `json:"unknown,omitzero"`  // it counts as it was reserved
-	Accounts []Account       `json:"accounts,omitzero"` // which it counts for
+	Accounts []string        `json:"accounts,omitzero"` // which it counts for
+}
+
+func spelled(accounts []Account) (list []string) {
+	for _, a := range accounts {
+		list = append(list, a.Owner+" "+a.Day)
+	}
+	return list
 }
 
 // tell adds to the story of the run's task.

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -75,6 +76,13 @@ type Task struct {
 
 	Parent int64 // the Seq of the task whose run asked for this one; 0: none (AINL-01)
 	Depth  int   // how many parents are above it
+}
+
+// WaitsForBudget reports whether a task is held until others leave something of
+// a budget. Nobody knows when that is: it is held until its deadline, where a
+// pause between two attempts has an end of its own.
+func (t Task) WaitsForBudget() bool {
+	return t.State == Held && slices.Equal(t.Reasons, []Reason{Capacity}) && t.Until.Equal(t.Deadline)
 }
 
 // taskColumns are those scanTask reads.

@@ -1,0 +1,58 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/client"
+	"mailboxd/internal/ledger"
+)
+
+func (d *Door) accounts(r *http.Request) (any, error) {
+	day := r.URL.Query().Get("day")
+	if _, err := time.Parse(time.DateOnly, day); err != nil {
+		return nil, bad("day: %w", err)
+	}
+	all, err := d.books.Balances(r.Context(), day)
+	return client.Balances{Balances: all}, err
+}
+
+// Balances returns the budgets of a day of which something was reserved or
+// spent, in the order of their owners.
+func (b *Books) Balances(ctx context.Context, day string) ([]client.Balance, error) {
+	list, err := b.Memory.Balances(ctx, day)
+	all := make([]client.Balance, len(list))
+	for i, one := range list {
+		all[i] = client.Balance{
+			Owner: one.Owner, Day: one.Day, Unknown: one.Unknown,
+			Tokens:   amountOf(one.Limit.Tokens, one.Spent.Tokens, one.Reserved.Tokens),
+			USDCents: amountOf(one.Limit.USDCents, one.Spent.USDCents, one.Reserved.USDCents),
+		}
+	}
+	return all, err
+}
+
+func amountOf(limit *int64, spent, reserved int64) client.Amount {
+	a := client.Amount{Limit: limit, Spent: spent, Reserved: reserved}
+	if limit != nil {
+		left := max(0, *limit-spent-reserved)
+		a.Left = &left
+	}
+	return a
+}
+
+// family returns which task a task is for, and which are for it.
+func (b *Books) family(ctx context.Context, row ledger.Task) (parent envelope.ID, children []envelope.ID, err error) {
+	if row.Parent != 0 {
+		above, err := b.Memory.Task(ctx, row.Parent)
+		if err != nil && !errors.Is(err, ledger.ErrUnknown) {
+			return "", nil, err
+		}
+		parent = above.ID
+	}
+	children, err = b.Memory.Children(ctx, row.Seq)
+	return parent, children, err
+}
