@@ -53,6 +53,7 @@ var pure = map[string][]string{
 	"send":   {"--agent", "worker", "--type", "work"},
 	"gc":     {"--dry-run"},
 	"doctor": nil,
+	"budget": nil,
 
 	"service status": nil,
 	"config check":   nil,
