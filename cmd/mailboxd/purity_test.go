@@ -68,13 +68,13 @@ func TestAskedForJSONEveryVerbPrintsNothingElse(t *testing.T) {
 	t.Setenv("AINL_AGENT_ROOT", filepath.Join(dir, "box"))
 	t.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state"))
 	t.Setenv("XDG_CONFIG_HOME", dir)
-	lines := taskLine("t1", "nobody", "") + "\n" + taskLine("t2", "nobody", "") + "\n"
+	lines := taskLine("t1", "nobody", "") + "\n" + taskLine("t2", "nobody", "") + "\n" + taskLine("t3", "worker", "") + "\n"
 	if err := os.MkdirAll(filepath.Join(dir, "box/tasks"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	file, cfg := filepath.Join(dir, "box/tasks/a.jsonl"), filepath.Join(dir, "mailboxd/config.yaml")
 	err := errors.Join(os.WriteFile(file, []byte(lines), 0o600), os.Mkdir(filepath.Dir(cfg), 0o700),
-		os.WriteFile(cfg, []byte("agents: [{id: worker, exec: {command: ['true']}}]"), 0o600))
+		os.WriteFile(cfg, []byte("policy: {budgets: [{agent: worker, per: day, tokens: 5}]}\nagents: [{id: worker, allow_unmetered: true, exec: {command: ['true'], output: text}}]"), 0o600))
 	if err != nil {
 		t.Fatal(err)
 	}
