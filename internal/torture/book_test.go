@@ -2,6 +2,8 @@ package torture_test
 
 import (
 	"sync"
+
+	"mailboxd/envelope"
 )
 
 // A fate is how a task may end.
@@ -22,6 +24,7 @@ type promise struct {
 	size     int    // of what fills its payload, in bytes
 	fate     fate
 	callback string // the queue that wants the result, or ""
+	asks     string // when a person has to agree, as approval_required says it, or ""
 	there    string // the result that was there before
 }
 
@@ -32,16 +35,38 @@ type book struct {
 	letters  []string          // words that must be in rejected/
 	strays   map[string]string // results that belong to nobody, by path
 	results  map[string]bool   // ids with a result, as the reader saw it
+	said     map[decision]bool // what a person has said, or was about to
+}
+
+// A decision is one word of a person about one task.
+type decision struct {
+	id    string
+	stage envelope.Approval
+	word  string
 }
 
 func newBook() *book {
-	return &book{promises: map[string]promise{}, strays: map[string]string{}, results: map[string]bool{}}
+	return &book{promises: map[string]promise{}, strays: map[string]string{}, results: map[string]bool{}, said: map[decision]bool{}}
 }
 
 func (b *book) promise(p promise) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.promises[p.id] = p
+}
+
+func (b *book) decide(id envelope.ID, stage envelope.Approval, word string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.said[decision{string(id), stage, word}] = true
+}
+
+// unshown reports whether nobody may see a good result of a task yet.
+func (b *book) unshown(id string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	asks := b.promises[id].asks
+	return (asks == "post" || asks == "both") && !b.said[decision{id, envelope.ApprovalPost, "agreed"}]
 }
 
 func (b *book) letter(word string) {

@@ -48,6 +48,9 @@ func (s *site) check(t *testing.T, b *book) {
 // judge compares a result with what may be expected.
 func (s *site) judge(p promise, r envelope.Result, runs map[key]execution) error {
 	latest := runs[key{p.id, p.version}]
+	if (p.asks == "pre" || p.asks == "both") && latest.began > 0 && !latest.agreed {
+		return fmt.Errorf("it ran, and nobody had agreed to that")
+	}
 	switch p.fate {
 	case refused:
 		if r.Status != envelope.Rejected || latest.began > 0 {
@@ -71,6 +74,8 @@ func judgeRun(p promise, r envelope.Result, latest execution) error {
 	case r.Status == envelope.OK && r.Output.Summary == want && latest.began > 0:
 		return nil
 	case r.Status == envelope.Failed && r.Error.Kind == envelope.RunLost:
+		return nil
+	case r.Error.Kind == envelope.ApprovalDenied && p.asks != "" && (r.Status == envelope.Rejected) == (latest.began == 0):
 		return nil
 	case r.Status == envelope.Failed && r.Error.Kind == envelope.AgentCrashed && (p.part == "crash" || p.part == "again"):
 		return nil

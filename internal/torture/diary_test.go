@@ -18,6 +18,8 @@ type key struct {
 type execution struct {
 	began   int // how often an agent began
 	retried int // how often one asked for another attempt
+
+	agreed bool // a person agreed to it before an agent began, or was about to
 }
 
 // diary reads what the agents have signed.
@@ -37,10 +39,13 @@ func (s *site) diary() (map[key]execution, error) {
 			return nil, fmt.Errorf("read diary: %q", line)
 		}
 		e := all[k]
-		if what == "again" {
+		switch what {
+		case "again":
 			e.retried++
-		} else {
+		case "began":
 			e.began++
+		case "agreed-pre":
+			e.agreed = e.agreed || e.began == 0
 		}
 		all[k] = e
 	}

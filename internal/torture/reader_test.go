@@ -31,8 +31,12 @@ func (s *site) watchResults(ctx context.Context, b *book) error {
 			if strings.HasPrefix(id, "stray-") {
 				continue
 			}
-			if _, err := s.read(id); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			r, err := s.read(id)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
+			}
+			if err == nil && r.Status == envelope.OK && b.unshown(id) {
+				return fmt.Errorf("result %s is shown, and nobody had agreed to that", id)
 			}
 			b.seen(id)
 		}

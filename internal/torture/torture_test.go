@@ -38,11 +38,13 @@ func TestNothingIsLostHalfOrDoubleUnderTorture(t *testing.T) {
 	for _, w := range team(s, b) {
 		writers.Go(func() error { return w.write(ctx) })
 	}
+	person := &approver{site: s, book: b, chance: chance(1 << 34)}
+	writers.Go(func() error { return person.agree(ctx) })
 	writers.Go(func() error { defer stop(); return s.killAgainAndAgain(ctx, &sum) })
 	if err := writers.Wait(); err != nil {
 		t.Errorf("torture: %v", err)
 	}
-	s.settle(t, &sum)
+	s.settle(t, person, &sum)
 	stopReader()
 	if err := reader.Wait(); err != nil {
 		t.Errorf("a concurrent reader: %v", err)
@@ -67,7 +69,7 @@ func team(s *site, b *book) []*writer {
 		{name: "e", into: "shared"},
 	}
 	for i, w := range writers {
-		w.site, w.book, w.chance = s, b, chance(uint64(i))
+		w.site, w.book, w.chance, w.asks = s, b, chance(uint64(i)), true
 	}
 	return writers
 }
@@ -127,20 +129,36 @@ func (s *site) killKeepers(sum *tally) {
 	sum.keepers += len(keepers)
 }
 
-// settle has the daemon do what is left, in peace.
-func (s *site) settle(t *testing.T, sum *tally) {
+// settle has the daemon do what is left, in peace, and a person decide what
+// waits for one.
+func (s *site) settle(t *testing.T, person *approver, sum *tally) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer stop()
+	v, err := s.start("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum.lives++
+	if err := person.finish(ctx); err != nil {
+		t.Errorf("agree to what is left: %v", err)
+	}
+	v.live(ctx, 0)
+	s.drain(ctx, t, sum)
+}
+
+// drain has a daemon do all that waits for nobody.
+func (s *site) drain(ctx context.Context, t *testing.T, sum *tally) {
 	t.Helper()
 	v, err := s.start("", "--once")
 	if err != nil {
 		t.Fatal(err)
 	}
 	sum.lives++
-	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer stop()
 	select {
 	case <-v.gone:
 	case <-ctx.Done():
-		t.Errorf("the daemon was not done two minutes after the last kill")
+		t.Errorf("the daemon was not done three minutes after the last kill")
 	}
 	v.live(ctx, 0)
 	if v.err != nil {

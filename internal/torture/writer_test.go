@@ -20,6 +20,7 @@ type writer struct {
 	into    string   // the name of its file, without .jsonl
 	own     bool     // nobody else writes to the file
 	parts   []string // the agents it asks; nil: all
+	asks    bool     // some of its tasks need a person
 	rotates bool     // it renames the file now and then, and goes on in a new one
 	count   int
 	rotated int
@@ -80,6 +81,10 @@ func (w *writer) plain() error {
 		p.callback = "done"
 	}
 	p.size = w.size()
+	if w.asks && w.chance.IntN(8) == 0 {
+		p.asks = []string{"pre", "post", "both"}[w.chance.IntN(3)]
+		return w.send(p, "") // once: what a person has said is about one version
+	}
 	w.sent = append(w.sent, p)
 	return w.send(p, "")
 }
@@ -228,11 +233,14 @@ func (w *writer) append(text string) error {
 
 // envelopeOf is the line of a task: the same for the same promise, byte by byte.
 func envelopeOf(p promise) string {
-	callback := ""
+	more := ""
 	if p.callback != "" {
-		callback = fmt.Sprintf(`,"callback":{"queue":%q}`, p.callback)
+		more = fmt.Sprintf(`,"callback":{"queue":%q}`, p.callback)
+	}
+	if p.asks != "" {
+		more += fmt.Sprintf(`,"approval_required":%q`, p.asks)
 	}
 	return fmt.Sprintf(`{"schema_version":"1.0","task_id":%q,"requester_id":"torture","target_agent":%q,"target_role":"executor",`+
 		`"task_type":"work","description":"a task","input":{"refs":[],"payload":{"version":%d,"fill":%q}}%s}`,
-		p.id, p.part, p.version, strings.Repeat("x", p.size), callback)
+		p.id, p.part, p.version, strings.Repeat("x", p.size), more)
 }

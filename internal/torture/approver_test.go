@@ -1,0 +1,114 @@
+package torture_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/client"
+	"mailboxd/mailbox"
+)
+
+// An approver is the person at the control socket: it agrees to most of what
+// waits for one. What it says stands in the diary before it says it, among the
+// signatures of the agents, so that nobody can have begun before and look as if
+// it were after.
+type approver struct {
+	site   *site
+	book   *book
+	chance *rand.Rand
+}
+
+// agree decides what there is to decide, whichever daemon lives, until ctx ends.
+func (a *approver) agree(ctx context.Context) error {
+	return a.rounds(ctx, func(int) bool { return false })
+}
+
+// finish decides until there is nothing left that is not done.
+func (a *approver) finish(ctx context.Context) error {
+	err := a.rounds(ctx, func(open int) bool { return open == 0 })
+	return errors.Join(err, ctx.Err())
+}
+
+func (a *approver) rounds(ctx context.Context, enough func(open int) bool) error {
+	for {
+		pause := time.NewTimer(20 * time.Millisecond)
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return nil
+		case <-pause.C:
+		}
+		open, err := a.round(ctx)
+		switch {
+		case errors.Is(err, errNobodyThere):
+		case err != nil:
+			return err
+		case enough(open):
+			return nil
+		}
+	}
+}
+
+// errNobodyThere says that the daemon is dead just now, or died meanwhile.
+var errNobodyThere = errors.New("no daemon answers")
+
+// round decides once on all that waits for a person, and says how many tasks
+// are not done.
+func (a *approver) round(ctx context.Context) (open int, err error) {
+	place, err := a.site.socket()
+	if err != nil {
+		return 0, err
+	}
+	daemon, err := client.Open(ctx, place)
+	if err != nil {
+		return 0, errNobodyThere
+	}
+	defer daemon.Close()
+	tasks, err := daemon.Tasks(ctx, client.Filter{States: []string{"received", "held", "queued", "running", "review"}})
+	if err != nil {
+		return 0, errNobodyThere
+	}
+	for _, task := range tasks {
+		if task.State == "review" || slices.Contains(task.Held, "approval") {
+			a.decide(ctx, daemon, task)
+		}
+	}
+	return len(tasks), nil
+}
+
+func (a *approver) decide(ctx context.Context, daemon *client.Client, task client.Task) {
+	stage := envelope.ApprovalPre
+	if task.State == "review" {
+		stage = envelope.ApprovalPost
+	}
+	word, say := "agreed", daemon.Approve
+	if a.chance.IntN(8) == 0 {
+		word, say = "refused", daemon.Deny
+	}
+	a.book.decide(task.ID, stage, word)
+	sign(a.site.path("diary"), word+"-"+string(stage), heardOf(task.ID))
+	_, _ = say(ctx, task.ID, client.Word{Note: "as the dice fell"}) // said or not: the next round sees
+}
+
+// heardOf is a task of which there is one version only.
+func heardOf(id envelope.ID) (h heard) {
+	h.ID = string(id)
+	h.Input.Payload.Version = 1
+	return h
+}
+
+// socket is where the daemons of the site listen.
+func (s *site) socket() (client.Place, error) {
+	slug, err := mailbox.Slug(s.path("box"))
+	if err != nil {
+		return client.Place{}, err
+	}
+	place := client.Places(s.path("state"), slug)[0]
+	place.Dir = filepath.Join(s.path("state"), "mailboxd") // their runtime directory is not ours
+	return place, nil
+}
