@@ -149,8 +149,11 @@ func (d *Dispatcher) judgeLineage(ctx context.Context, row ledger.Task, v Verdic
 
 // withLineage says who held the limits of what agents may ask for.
 func (d *Dispatcher) withLineage(row ledger.Task, terms ledger.Terms) ledger.Terms {
+	if row.Parent == 0 {
+		return terms
+	}
 	mode := d.agents.Mode(envelope.ControlLineage)
-	if row.Parent == 0 || mode == envelope.Off {
+	if mode == envelope.Off {
 		return terms
 	}
 	levels := envelope.Levels{}

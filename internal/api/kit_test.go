@@ -119,6 +119,8 @@ func agents() dispatch.Agents {
 		Reruns:  func(string) bool { return true },
 		Retries: func(string) int { return 0 },
 		Backoff: func(string) time.Duration { return time.Second },
+		Known:   func(string) bool { return false },
+		Mode:    func(envelope.Control) envelope.Mode { return envelope.Enforce },
 	}
 }
 
