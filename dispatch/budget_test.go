@@ -2,11 +2,8 @@ package dispatch_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -67,66 +64,6 @@ func told(words <-chan int64) play {
 			return cut(ctx)
 		}
 	}
-}
-
-// AINL-46. Three agents share a day's budget: two report as they go, in steps
-// of 7, and the third only when it is done.
-func TestADayBudgetIsOverspentByNoMoreThanWhatRanUnmetered(t *testing.T) {
-	const limit, tasks, step = 1000, 50, 7
-	e := newEngine(t)
-	e.opts.Workers = tasks
-	e.judge = sharing(limit)
-	var unmetered, most atomic.Int64
-	done := func(j dispatch.Job, used int64) {
-		unmetered.Add(max(0, used-*j.Allowance.Tokens))
-		b := e.balance("requester:tester")
-		if all := b.Spent.Tokens + b.Reserved.Tokens; all > limit+unmetered.Load() {
-			t.Errorf("%d of %d are spent or reserved, and %d ran unmetered", all, limit, unmetered.Load())
-		}
-	}
-	for name, metered := range map[string]bool{"a": true, "b": true, "c": false} {
-		e.plays[name] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
-			used, wants := int64(0), int64(len(j.Task.ID)*37%61+5)
-			for ; metered && used < wants; used += step {
-				if err := j.Meter(envelope.Cost{Tokens: used}); err != nil {
-					done(j, used)
-					return stopped(j, used, err)
-				}
-			}
-			used = max(used, wants)
-			done(j, used)
-			return spent(j, used)
-		}
-	}
-	e.start()
-	for n := range tasks {
-		id := fmt.Sprintf("%s%d", strings.Repeat("t", 1+n%23), n)
-		switch {
-		case n%10 == 9: // what is left of the day, whatever that is
-			e.send(id, string("abc"[n%3]))
-		default:
-			e.send(id, string("abc"[n%3]), budget(40))
-		}
-	}
-	e.must(e.Idle(t.Context()))
-	kinds := map[envelope.Kind]int{}
-	rows, err := e.parts.Ledger.Tasks(t.Context(), ledger.Filter{})
-	e.must(err)
-	for _, row := range rows {
-		kinds[row.Kind]++
-		if row.State != ledger.Done {
-			t.Errorf("%s is %s %v; want it done", row.ID, row.State, row.Reasons)
-		}
-	}
-	b := e.balance("requester:tester")
-	if over := b.Spent.Tokens - limit; over > unmetered.Load() || b.Reserved.Tokens != 0 {
-		t.Errorf("%d too much are spent and %d reserved; %d ran unmetered", over, b.Reserved.Tokens, unmetered.Load())
-	}
-	if b.Spent.Tokens < limit/2 || kinds[""] == 0 || kinds[envelope.BudgetExceeded] == 0 {
-		t.Errorf("%d of %d spent, ends %v; want some done, and some refused", b.Spent.Tokens, limit, kinds)
-	}
-	most.Store(b.Spent.Tokens - limit)
-	t.Logf("%d of %d spent, %+d; %d ran unmetered beyond what was reserved for it; ends: %v", b.Spent.Tokens, limit, most.Load(), unmetered.Load(), kinds)
 }
 
 func TestATaskWaitsForWhatOthersHaveReservedAndIsCalledWhenTheyAreDone(t *testing.T) {
@@ -273,53 +210,5 @@ func TestABudgetThatWarnsStopsNothing(t *testing.T) {
 	e.wantEvent("t1", "budget.exceeded")
 	if b := e.balance("agent:spender"); b.Spent.Tokens != 11 {
 		t.Errorf("the account of the agent = %+v; want 11 spent", b)
-	}
-}
-
-// Whoever waits is called in the end, whatever becomes of those before them.
-func TestNobodyWaitsForABudgetForEver(t *testing.T) {
-	for seed := range uint64(4) {
-		dice := rand.New(rand.NewPCG(seed, 7))
-		e := newEngine(t)
-		e.opts.Workers = 3
-		e.judge = sharing(2000)
-		e.plays["spender"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
-			return spent(j, min(*j.Allowance.Tokens, int64(len(j.Task.ID))))
-		}
-		words := make(chan int64)
-		e.plays["told"] = told(words)
-		e.start()
-		e.send("first", "told") // has all there is
-		e.await("first", ledger.Running)
-		var ids []string
-		for n := range 40 {
-			id := fmt.Sprintf("t%d%s", n, strings.Repeat("x", dice.IntN(100)))
-			if ids = append(ids, id); dice.IntN(3) == 0 {
-				e.send(id, "spender")
-			} else {
-				e.send(id, "spender", budget(1+dice.IntN(1990)))
-			}
-		}
-		words <- 5
-		for _, id := range ids {
-			if dice.IntN(3) > 0 {
-				continue
-			}
-			err := e.Cancel(t.Context(), envelope.ID(id), me)
-			if _, late := errors.AsType[*dispatch.StateError](err); err != nil && !late {
-				t.Error(err)
-			}
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		if err := e.Idle(ctx); err != nil {
-			for _, id := range ids {
-				if row := e.row(id); row.State != ledger.Done {
-					t.Errorf("seed %d: %.5s is %s %v", seed, id, row.State, row.Reasons)
-				}
-			}
-			t.Fatalf("Idle() = %v; the account stands at %+v", err, e.balance("requester:tester"))
-		}
-		cancel()
-		e.end()
 	}
 }

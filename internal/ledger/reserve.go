@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -37,21 +38,28 @@ func (tx *Tx) reserve(r Run) error {
 
 // ReleaseRun gives back what was reserved for a run that never began.
 func (tx *Tx) ReleaseRun(task int64, attempt int) error {
-	was, open, err := first(context.Background(), tx.write, scanRun,
+	was, open, err := first(context.Background(), tx.write, scanRecord,
 		"UPDATE runs SET settled = 1 WHERE task = ? AND attempt = ? AND started IS NULL AND settled = 0 RETURNING "+runColumns, task, attempt)
-	if err != nil || !open {
-		return err
+	if err == nil && open {
+		err = tx.settle(was)
 	}
-	return tx.settle(was)
+	if err != nil {
+		return fmt.Errorf("release run %d of task %d: %w", attempt, task, err)
+	}
+	return nil
 }
 
 // settle counts what a run that is over has spent: what is known of it. What
 // nobody knows counts as it was reserved, unless nothing was started.
-func (tx *Tx) settle(r Run) error {
-	held, known := limitsOf(r.Reserved), limits{r.Tokens, r.USDCents}
+func (tx *Tx) settle(rec record) error {
+	held, known := limitsOf(rec.Reserved), limits{rec.Tokens, rec.USDCents}
 	if held == (limits{}) && known.sum() == (amounts{}) {
-		return nil
+		return nil // as most
 	}
+	if err := rec.readTerms(); err != nil {
+		return err
+	}
+	r := rec.Run
 	used, unknown := known.sum(), 0
 	for i := range used {
 		if known[i] == nil && held[i] != nil && r.ran() {

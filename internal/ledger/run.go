@@ -93,7 +93,7 @@ func (tx *Tx) VoidRun(task int64, attempt int) error {
 // that is not over. A run that has an end already keeps it, and one that is
 // not known stays so.
 func (tx *Tx) FinishRun(r Run) error {
-	was, open, err := first(context.Background(), tx.write, scanRun,
+	was, open, err := first(context.Background(), tx.write, scanRecord,
 		`UPDATE runs SET started = ?, finished = ?, exit_code = ?, signal = ?, cause = ?, tokens = ?, usd_cents = ?, settled = 1
 		WHERE task = ? AND attempt = ? AND finished IS NULL AND settled = 0 RETURNING `+runColumns,
 		micros(r.Started), micros(r.Finished), r.ExitCode, r.Signal, r.Cause, countable(r.Tokens), countable(r.USDCents), r.Task, r.Attempt)
@@ -136,15 +136,30 @@ func (r *Reader) Runs(ctx context.Context, seq int64) ([]Run, error) {
 	return runs, nil
 }
 
-func scanRun(r row) (run Run, err error) {
+// A record is a run as it is written: its terms are read only by who needs them.
+type record struct {
+	Run
+	terms string
+}
+
+func scanRun(r row) (Run, error) {
+	rec, err := scanRecord(r)
+	if err == nil {
+		err = rec.readTerms()
+	}
+	return rec.Run, err
+}
+
+func (rec *record) readTerms() (err error) {
+	rec.Terms, err = decodeTerms(rec.terms)
+	return err
+}
+
+func scanRecord(r row) (run record, err error) {
 	var ticks int64
-	var terms string
 	err = r.Scan(&run.Task, &run.Attempt, &run.ID, stamp{&run.Intent}, &run.PID, &ticks, &run.Boot,
-		stamp{&run.Started}, stamp{&run.Finished}, &run.ExitCode, &run.Signal, &run.Cause, &run.Tokens, &run.USDCents, &terms,
+		stamp{&run.Started}, stamp{&run.Finished}, &run.ExitCode, &run.Signal, &run.Cause, &run.Tokens, &run.USDCents, &run.terms,
 		&run.Reserved.Tokens, &run.Reserved.USDCents, &run.Lender.Task, &run.Lender.Attempt, &run.Settled)
 	run.PIDStart = uint64(ticks)
-	if err == nil {
-		run.Terms, err = decodeTerms(terms)
-	}
 	return run, err
 }
