@@ -130,7 +130,6 @@ func TestAChildSpendsFromWhatItsParentHasLeft(t *testing.T) {
 	meter, verdict := make(chan int64), make(chan error)
 	e.plays["chief"] = saying(meter, verdict)
 	say := func(n int64, wants string) {
-		t.Helper()
 		meter <- n
 		if err := <-verdict; fmt.Sprint(err) != wants {
 			t.Errorf("at %d tokens the parent is told %v; want %s", n, err, wants)
@@ -151,7 +150,7 @@ func TestAChildSpendsFromWhatItsParentHasLeft(t *testing.T) {
 	e.await("c2", ledger.Running)
 	e.ask("chief", "c3", "clerk", budget(10))
 	e.await("c3", ledger.Held) // nothing is left
-	has(500, 0) // once, whoever has it
+	has(500, 0)                // once, whoever has it
 	for range 2 {
 		words["clerk"] <- 50
 	}
@@ -161,7 +160,7 @@ func TestAChildSpendsFromWhatItsParentHasLeft(t *testing.T) {
 	has(390, 110)
 	say(391, "the agent used 391 tokens of 390")
 	e.await("parent", ledger.Done)
-	has(0, 501)
+	has(0, 391+110)
 	for owner, want := range map[string]int64{"agent:chief": 501, "agent:clerk": 110, "requester:chief": 110} {
 		e.wantBalance(owner, 0, want)
 	}
