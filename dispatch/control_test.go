@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -143,16 +144,17 @@ func TestAHoldBehindARunKeepsTheNextRevisionFromStarting(t *testing.T) {
 
 func TestAHeldTaskIsStillRefusedAtItsDeadline(t *testing.T) {
 	e := newEngine(t)
-	soon := time.Now().Add(300 * time.Millisecond)
+	var late atomic.Bool
 	e.judge = func(task envelope.Task, now time.Time) dispatch.Verdict {
-		if now.Before(soon) {
-			return dispatch.Verdict{Admit: true, Hold: []ledger.Reason{ledger.ChangeWindow}, Until: soon}
+		if !late.Load() {
+			return dispatch.Verdict{Admit: true, Hold: []ledger.Reason{ledger.ChangeWindow}, Until: now.Add(50 * time.Millisecond)}
 		}
 		return dispatch.Verdict{Findings: envelope.Findings{{Kind: envelope.DeadlineExceeded, Field: "deadline", Message: "is past"}}}
 	}
 	e.start()
 	e.send("t1", "quick")
 	e.must(e.Hold(t.Context(), "t1", me))
+	late.Store(true)
 	if row := e.await("t1", ledger.Done); row.Kind != envelope.DeadlineExceeded {
 		t.Errorf("t1 ended as %s; want deadline_exceeded", row.Kind)
 	}

@@ -32,7 +32,7 @@ func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, terms ledger.T
 		return
 	}
 	log.Info().Int("exit_code", o.Exit.Code).Dur("took", o.Exit.Wall).Str("status", string(o.Result.Status)).Msg("agent exited")
-	if o.Retry && d.again(ctx, row, o) {
+	if o.Retry && d.again(ctx, row, terms.Deadline, o) {
 		return
 	}
 	change := d.end(row, terms, o)
@@ -80,8 +80,8 @@ func (d *Dispatcher) end(row ledger.Task, terms ledger.Terms, o Outcome) ledger.
 
 // again puts a task back whose run may be made once more, after a pause. It
 // does not when the attempts are used up, or the pause would last longer than
-// the deadline.
-func (d *Dispatcher) again(ctx context.Context, row ledger.Task, o Outcome) bool {
+// the deadline, if the run was under one.
+func (d *Dispatcher) again(ctx context.Context, row ledger.Task, deadline time.Time, o Outcome) bool {
 	runs, err := d.Ledger.Runs(context.WithoutCancel(ctx), row.Seq)
 	failed := failures(runs, row.Attempt, o)
 	if err != nil || failed > d.agents.Retries(row.Agent) {
@@ -91,7 +91,7 @@ func (d *Dispatcher) again(ctx context.Context, row ledger.Task, o Outcome) bool
 	if o.Exit.Cause != runner.Interrupted {
 		pause = pause.Add(backoff(d.agents.Backoff(row.Agent), failed))
 	}
-	if !row.Deadline.IsZero() && !pause.Before(row.Deadline) {
+	if !deadline.IsZero() && !pause.Before(deadline) {
 		return false
 	}
 	next, moved := row, false

@@ -126,6 +126,8 @@ func (g *Agent) Recover(ctx context.Context, j Job) Outcome {
 	switch {
 	case errors.Is(err, runner.ErrDetach):
 		return Outcome{Detached: true}
+	case known && !exit.Whole(j.Dir, inDir(j, resultFile)):
+		return g.lost(j, exit, m, "the machine went down and lost part of what the agent had said")
 	case known:
 		return g.conclude(j, exit, m)
 	}

@@ -183,6 +183,21 @@ func TestARunOfWhichNobodyKnowsTheEndIsLost(t *testing.T) {
 	}
 }
 
+// What a run printed is not synced, so a power cut may leave how it exited and
+// only half of its words.
+func TestHalfAnAnswerThatAMachineLeftIsNone(t *testing.T) {
+	b := playing(t, "tell")
+	b.Output = agent.Text
+	j := jobFor(t, request(""))
+	agents := bound(t, b)
+	expect(t, "whole", agents.Run(t.Context(), j, nil), envelope.OK, "")
+	expect(t, "found later", agents.Recover(t.Context(), j), envelope.OK, "")
+	if err := os.Truncate(filepath.Join(j.Dir, runner.StdoutFile), 7); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, "cut short", agents.Recover(t.Context(), j), envelope.Failed, envelope.RunLost)
+}
+
 func TestLastWordsComeFromTheRunAlone(t *testing.T) {
 	for name, create := range map[string]func(path string) error{
 		"a link out of the run": func(path string) error { return os.Symlink(file(t, "secret", "s3cret"), path) },

@@ -37,6 +37,23 @@ type Exit struct {
 	Finished  time.Time     `json:"finished"`            // when the process itself was gone
 	Wall      time.Duration `json:"wall_ns"`             // measured, also across a clock that was set
 	Survivors []Survivor    `json:"survivors,omitempty"` // what was left when the process was gone
+	Said      int64         `json:"said,omitempty"`      // bytes in stdout and Spec.Answer then
+}
+
+// Whole reports whether the run directory dir still has as much of what the
+// process said as it had then: its files are not synced, so a machine that went
+// down may have kept exit.json and lost part of them. The answer is the file
+// Spec.Answer was, or "".
+func (e Exit) Whole(dir, answer string) bool { return said(dir, answer) >= e.Said }
+
+// said counts the bytes in stdout and in the answer, if that is a file.
+func said(dir, answer string) (sum int64) {
+	for _, path := range []string{inDir(dir, StdoutFile), answer} {
+		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
+			sum += info.Size()
+		}
+	}
+	return sum
 }
 
 // A Survivor is a process that its run left behind, and that we ended.
