@@ -81,7 +81,7 @@ func (d *Dispatcher) decide(ctx context.Context, verb string, id envelope.ID, a 
 		if moved {
 			fault.Point("approved")
 			d.log(row).Info().Stringer("by", a.who).Str("decision", string(a.to)).Msg("approval decided")
-			d.proceed(context.WithoutCancel(ctx), row)
+			d.proceedNow(context.WithoutCancel(ctx), row)
 		}
 	}
 	if err != nil {

@@ -31,7 +31,7 @@ func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, terms ledger.T
 		log.Info().Int("attempt", row.Attempt).Msg("run goes on without us")
 		return
 	}
-	log.Info().Int("exit_code", o.Exit.Code).Dur("took", o.Exit.Wall).Str("status", string(o.Result.Status)).Msg("agent exited")
+	log.Info().Int("exit_code", o.Exit.Code).Int64("took_ms", o.Exit.Wall.Milliseconds()).Str("status", string(o.Result.Status)).Msg("agent exited")
 	if o.Retry && d.again(ctx, row, terms.Deadline, o) {
 		return
 	}

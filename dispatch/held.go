@@ -105,6 +105,15 @@ func (d *Dispatcher) proceed(ctx context.Context, row ledger.Task) {
 	}
 }
 
+// proceedNow is proceed for somebody who looks at the task next: one that is
+// to be judged again at once is, before this returns.
+func (d *Dispatcher) proceedNow(ctx context.Context, row ledger.Task) {
+	d.proceed(ctx, row)
+	if row.State == ledger.Held && !row.Until.IsZero() && !row.Until.After(time.Now()) {
+		d.revisit(ctx, row.Seq)
+	}
+}
+
 // Rejudge looks at all held tasks again, after the rules or the agents have
 // changed, and lets workers see whether agents have more room.
 func (d *Dispatcher) Rejudge() {

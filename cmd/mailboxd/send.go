@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/user"
 	"time"
@@ -26,6 +27,7 @@ type sendFlags struct {
 	payload, payloadFile, requester, id string
 	asJSON, wait                        bool
 	timeout                             time.Duration
+	termFlags
 }
 
 func sendCommand(g *globals) *cobra.Command {
@@ -38,6 +40,7 @@ does, also later, if it is not running now. Describe the task with flags, or giv
 whole envelopes with -f.`,
 		Example: `  mailboxd send --agent openclaw.monitor --type execute_monitor --payload '{"sla_hours": 24}' --wait
   mailboxd send -f request.json
+  mailboxd send --agent reviewer --type review --payload-file pr.json --approval pre --deadline 2h --usd-cents 50
   some-program | mailboxd send -f - --wait --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return send(cmd, g, f) },
@@ -56,7 +59,8 @@ whole envelopes with -f.`,
 	flags.BoolVar(&f.wait, "wait", false, "wait for the result, and exit as it did")
 	flags.DurationVar(&f.timeout, "timeout", 0, "how long to wait; 0 is for ever")
 	cmd.MarkFlagsMutuallyExclusive("payload", "payload-file")
-	for _, part := range []string{"agent", "type", "description", "role", "payload", "payload-file", "requester", "id"} {
+	f.add(cmd)
+	for _, part := range append([]string{"agent", "type", "description", "role", "payload", "payload-file", "requester", "id"}, terms...) {
 		cmd.MarkFlagsMutuallyExclusive("file", part)
 	}
 	completes(cmd, "agent", completeAgents(g))
@@ -68,7 +72,7 @@ func send(cmd *cobra.Command, g *globals, f *sendFlags) error {
 	if err != nil {
 		return err
 	}
-	requests, err := f.requests(cmd.InOrStdin())
+	requests, err := f.requests(cmd)
 	if err != nil {
 		return err
 	}
@@ -132,10 +136,10 @@ func appendTask(ctx context.Context, cfg config, request []byte, wait bool) (sen
 }
 
 // requests are the envelopes to send, each on one line.
-func (f *sendFlags) requests(stdin io.Reader) ([][]byte, error) {
+func (f *sendFlags) requests(cmd *cobra.Command) ([][]byte, error) {
 	switch {
 	case f.file == "-":
-		return objects("standard input", stdin)
+		return objects("standard input", cmd.InOrStdin())
 	case f.file != "":
 		file, err := os.Open(f.file)
 		if err != nil {
@@ -144,7 +148,7 @@ func (f *sendFlags) requests(stdin io.Reader) ([][]byte, error) {
 		defer file.Close()
 		return objects(f.file, file)
 	}
-	request, err := f.request()
+	request, err := f.request(cmd)
 	return [][]byte{request}, err
 }
 
@@ -174,7 +178,7 @@ func objects(name string, r io.Reader) ([][]byte, error) {
 }
 
 // request makes an envelope from the flags.
-func (f *sendFlags) request() ([]byte, error) {
+func (f *sendFlags) request(cmd *cobra.Command) ([]byte, error) {
 	for flag, value := range map[string]string{"agent": f.agent, "type": f.taskType} {
 		if value == "" {
 			return nil, exitWith(exitUsage, "--%s is needed, or -f with a whole task", flag)
@@ -195,7 +199,7 @@ func (f *sendFlags) request() ([]byte, error) {
 		}
 		id = unique.String()
 	}
-	return json.Marshal(map[string]any{
+	members := map[string]any{
 		"schema_version": envelope.SchemaVersion,
 		"task_id":        id,
 		"requester_id":   f.asker(),
@@ -204,7 +208,9 @@ func (f *sendFlags) request() ([]byte, error) {
 		"task_type":      f.taskType,
 		"description":    f.description,
 		"input":          map[string]any{"refs": []any{}, "payload": payload},
-	}, json.Deterministic(true))
+	}
+	maps.Copy(members, f.members(cmd, time.Now()))
+	return json.Marshal(members, json.Deterministic(true))
 }
 
 func (f *sendFlags) input() (jsontext.Value, error) {

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// termFlags are the terms that a requester may set for its task. What is not
+// said is not in the envelope.
+type termFlags struct {
+	approval, approver string
+	deadline           string
+	tokens, cents      int64
+	tools              []string
+	sensitivity        string
+	changeWindow       string
+	environment        string
+}
+
+// terms are the flags of termFlags by their names.
+var terms = []string{"approval", "approver", "deadline", "tokens", "usd-cents", "tools", "sensitivity", "change-window", "environment"}
+
+func (f *termFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.approval, "approval", "", "approval_required: none, pre, post or both")
+	flags.StringVar(&f.approver, "approver", "", "human_approver: the only one who may approve")
+	flags.StringVar(&f.deadline, "deadline", "", "when it must be over: a time such as 2026-03-09T23:00:00Z, or 30m from now")
+	flags.Int64Var(&f.tokens, "tokens", 0, "budget_limit.tokens: the most it may use")
+	flags.Int64Var(&f.cents, "usd-cents", 0, "budget_limit.usd_cents: the most it may cost")
+	flags.StringSliceVar(&f.tools, "tools", nil, "allowed_tools; an empty one allows none")
+	flags.StringVar(&f.sensitivity, "sensitivity", "", "public, internal, confidential or restricted")
+	flags.StringVar(&f.changeWindow, "change-window", "", "policy_context.change_window: when it may begin, as START/END")
+	flags.StringVar(&f.environment, "environment", "", "policy_context.environment: where it takes place")
+}
+
+// members are the envelope's members for the flags that were given. Whether
+// they make sense is for the daemon to judge.
+func (f *termFlags) members(cmd *cobra.Command, now time.Time) map[string]any {
+	given := cmd.Flags().Changed
+	all, budget, context := map[string]any{}, map[string]any{}, map[string]any{}
+	put := func(to map[string]any, flag, name string, value any) {
+		if given(flag) {
+			to[name] = value
+		}
+	}
+	put(all, "approval", "approval_required", f.approval)
+	put(all, "approver", "human_approver", f.approver)
+	put(all, "deadline", "deadline", instant(f.deadline, now))
+	put(all, "tools", "allowed_tools", f.tools)
+	put(all, "sensitivity", "sensitivity", f.sensitivity)
+	put(budget, "tokens", "tokens", f.tokens)
+	put(budget, "usd-cents", "usd_cents", f.cents)
+	put(context, "change-window", "change_window", f.changeWindow)
+	put(context, "environment", "environment", f.environment)
+	if len(budget) > 0 {
+		all["budget_limit"] = budget
+	}
+	if len(context) > 0 {
+		all["policy_context"] = context
+	}
+	return all
+}
+
+// instant is a time as it was given, or a duration from now as one.
+func instant(text string, now time.Time) string {
+	if d, err := time.ParseDuration(text); err == nil {
+		return now.Add(d).UTC().Format(time.RFC3339Nano)
+	}
+	return text
+}
