@@ -2,8 +2,10 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
@@ -80,30 +82,55 @@ func object(v Verdict, mode envelope.Mode, f envelope.Finding) Verdict {
 	return v
 }
 
-// parentOf returns the task of an agent that is running: the one that is
-// wanted, or else the one that was begun last.
+// parentOf returns the task of an agent that is running, or was when the line
+// may have been written: the one that is wanted, or else the one that was begun
+// last, of those that are running if any is.
 func (d *Dispatcher) parentOf(tx *ledger.Tx, agent string, wanted envelope.ID) (parent ledger.Task, found bool, err error) {
-	var latest ledger.Run
+	var running, over []ledger.Task
+	sort := func(it item, began bool) error {
+		row, known, err := tx.Task(it.seq)
+		switch {
+		case err != nil || !known:
+			return err
+		case row.State == ledger.Running:
+			running = append(running, row)
+		case began:
+			over = append(over, row)
+		}
+		return nil
+	}
 	for _, r := range d.runs.find(func(it item) bool { return it.agent == agent }) {
-		row, known, err := tx.Task(r.item.seq)
-		if err != nil {
-			return ledger.Task{}, false, err
-		}
-		if !known || row.State != ledger.Running {
-			continue
-		}
-		if row.ID == wanted {
-			return row, true, nil
-		}
+		err = errors.Join(err, sort(r.item, r.began.Load()))
+	}
+	for _, it := range d.bygones.of(agent) { // after the others: a run is first among these, then not among those
+		err = errors.Join(err, sort(it, true))
+	}
+	if err != nil {
+		return ledger.Task{}, false, err
+	}
+	all := slices.Concat(running, over)
+	if at := slices.IndexFunc(all, func(row ledger.Task) bool { return row.ID == wanted }); at >= 0 {
+		return all[at], true, nil
+	}
+	if len(running) > 0 {
+		all = running
+	}
+	return lastBegun(tx, all)
+}
+
+// lastBegun returns the task of which a run was begun last, if there is any.
+func lastBegun(tx *ledger.Tx, rows []ledger.Task) (last ledger.Task, found bool, err error) {
+	var latest ledger.Run
+	for _, row := range rows {
 		run, _, err := tx.LastRun(row.Seq)
 		if err != nil {
 			return ledger.Task{}, false, err
 		}
 		if !found || run.Intent.After(latest.Intent) {
-			parent, latest, found = row, run, true
+			last, latest, found = row, run, true
 		}
 	}
-	return parent, found, nil
+	return last, found, nil
 }
 
 // lineage returns what there is to object to in a task for an agent that
