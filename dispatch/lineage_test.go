@@ -160,6 +160,50 @@ func TestAnAgentThatRevisesItsOwnTaskIsAskedNoSecondTime(t *testing.T) {
 	}
 }
 
+// A revision behind a child that runs is one more thing asked for.
+func TestRevisionsOfAChildAreNoWayRoundTheLimit(t *testing.T) {
+	e, words := family(t, "chief", "clerk")
+	e.opts.Children = 2
+	e.start()
+	e.ask("tester", "root", "chief")
+	e.await("root", ledger.Running)
+	e.ask("chief", "child", "clerk")
+	e.await("child", ledger.Running)
+	e.ask("chief", "other", "clerk")
+	e.await("other", ledger.Running)
+	e.ask("chief", "child", "clerk", `"metadata":{"again":1}`)
+	words["clerk"] <- 0
+	words["clerk"] <- 0
+	e.until("the revision is refused", func() bool { row := e.row("child"); return row.Revision == 2 && row.Put })
+	e.wantResult("child", "policy_violation", "has asked for 2 others already")
+	close(words["chief"])
+}
+
+// A retry is the same request, of the same run.
+func TestARetryOfAChildIsStillOne(t *testing.T) {
+	e, words := family(t, "chief", "clerk")
+	e.opts.Children = 3
+	e.start()
+	e.ask("tester", "root", "chief", budget(500))
+	e.await("root", ledger.Running)
+	e.ask("chief", "child", "clerk")
+	e.await("child", ledger.Running)
+	e.must(e.Cancel(t.Context(), "child", me))
+	e.must(e.Retry(t.Context(), "child", me))
+	row := e.await("child", ledger.Running)
+	if row.Parent != e.row("root").Seq || row.Depth != 1 {
+		t.Errorf("child has the parent %d and depth %d; want root, 1", row.Parent, row.Depth)
+	}
+	words["clerk"] <- 10
+	e.await("child", ledger.Done)
+	e.ask("chief", "cycle", "chief")
+	e.await("cycle", ledger.Done)
+	if err := e.Retry(t.Context(), "cycle", me); err == nil || !strings.Contains(err.Error(), "still refused: target_agent: agent \"chief\" has the task root") {
+		t.Errorf("Retry(cycle) = %v; want it still refused", err)
+	}
+	words["chief"] <- 0
+}
+
 func TestAChildSpendsFromWhatItsParentHasLeft(t *testing.T) {
 	e, words := family(t, "clerk")
 	meter, verdict := make(chan int64), make(chan error)
