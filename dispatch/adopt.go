@@ -12,6 +12,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/runner"
 )
 
 // writing is how long an unreadable result file may be a person still typing.
@@ -48,6 +49,9 @@ func (d *Dispatcher) foreign(ctx context.Context, row ledger.Task) (bool, error)
 		}
 		r, findings := envelope.DecodeResult(there)
 		if !findings.Refused() && r.TaskID == row.ID {
+			if owed, err := d.reviewOwed(ctx, row); owed || err != nil {
+				return false, err
+			}
 			return true, d.adopt(ctx, row, r, there)
 		}
 	}
@@ -56,6 +60,16 @@ func (d *Dispatcher) foreign(ctx context.Context, row ledger.Task) (bool, error)
 		settled = info.ModTime().Add(writing)
 	}
 	return true, d.waitForOperator(ctx, row, settled)
+}
+
+// reviewOwed reports whether an attempt was made at a task of which a person
+// has to see the answer: a result that lies there then may be of that attempt,
+// and is left alone, or an agent could do without the review.
+func (d *Dispatcher) reviewOwed(ctx context.Context, row ledger.Task) (bool, error) {
+	runs, err := d.Ledger.Runs(ctx, row.Seq)
+	return slices.ContainsFunc(runs, func(r ledger.Run) bool {
+		return afterRun(r.Terms) && (!r.Started.IsZero() || r.Cause == string(runner.Lost))
+	}), err
 }
 
 // whose says which earlier revision a result file belongs to, if any: such a

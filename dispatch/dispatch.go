@@ -120,6 +120,7 @@ type Dispatcher struct {
 	alarms  *alarms
 	held    *heldSet
 	runs    *runSet
+	bygones *bygones
 	pauses  *pauses
 	waits   *waitingRoom
 	faults  *faults
@@ -158,6 +159,7 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 		alarms:  newAlarms(),
 		held:    newHeldSet(),
 		runs:    newRunSet(),
+		bygones: newBygones(),
 		pauses:  newPauses(paused),
 		waits:   newWaitingRoom(),
 		faults:  newFaults(),

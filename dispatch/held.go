@@ -165,6 +165,10 @@ func (d *Dispatcher) reconsider(ctx context.Context, row ledger.Task, t envelope
 		if answered, err := d.foreign(ctx, row); answered || err != nil {
 			return err
 		}
+		if resting(row) && !row.WaitsForBudget() && time.Now().Before(row.Until) {
+			d.alarms.set(row.Seq, row.Until) // it was looked at for its result file alone
+			return nil
+		}
 	case ledger.Queued:
 	case ledger.Received:
 		return d.tryAdmitNext(ctx, row.ID)

@@ -2,8 +2,10 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
@@ -44,17 +46,13 @@ func (d *Dispatcher) trace(tx *ledger.Tx, c *claim) error {
 
 // admitChild holds a claim against the limits of what agents may ask for.
 func (d *Dispatcher) admitChild(tx *ledger.Tx, c *claim) error {
-	objection, err := d.lineage(tx.Task, c.parent, c.task.Agent)
-	if err != nil {
-		return err
-	}
 	children, err := tx.Children(c.parent.Seq)
 	if err != nil {
 		return err
 	}
-	if objection.Message == "" && children >= d.opts.Children {
-		objection = envelope.Finding{Kind: envelope.PolicyViolation, Field: "requester_id",
-			Message: fmt.Sprintf("the task %s of agent %q has asked for %d others already, as many as it may", c.parent.ID, c.parent.Agent, children)}
+	objection, err := d.lineage(tx.Task, c.parent, c.task.Agent, children)
+	if err != nil {
+		return err
 	}
 	c.verdict = object(c.verdict, d.agents.Mode(envelope.ControlLineage), objection)
 	return nil
@@ -80,36 +78,61 @@ func object(v Verdict, mode envelope.Mode, f envelope.Finding) Verdict {
 	return v
 }
 
-// parentOf returns the task of an agent that is running: the one that is
-// wanted, or else the one that was begun last.
+// parentOf returns the task of an agent that is running, or was when the line
+// may have been written: the one that is wanted, or else the one that was begun
+// last, of those that are running if any is.
 func (d *Dispatcher) parentOf(tx *ledger.Tx, agent string, wanted envelope.ID) (parent ledger.Task, found bool, err error) {
-	var latest ledger.Run
+	var running, over []ledger.Task
+	sort := func(it item, began bool) error {
+		row, known, err := tx.Task(it.seq)
+		switch {
+		case err != nil || !known:
+			return err
+		case row.State == ledger.Running:
+			running = append(running, row)
+		case began:
+			over = append(over, row)
+		}
+		return nil
+	}
 	for _, r := range d.runs.find(func(it item) bool { return it.agent == agent }) {
-		row, known, err := tx.Task(r.item.seq)
-		if err != nil {
-			return ledger.Task{}, false, err
-		}
-		if !known || row.State != ledger.Running {
-			continue
-		}
-		if row.ID == wanted {
-			return row, true, nil
-		}
+		err = errors.Join(err, sort(r.item, r.began.Load()))
+	}
+	for _, it := range d.bygones.of(agent) { // after the others: a run is first among these, then not among those
+		err = errors.Join(err, sort(it, true))
+	}
+	if err != nil {
+		return ledger.Task{}, false, err
+	}
+	all := slices.Concat(running, over)
+	if at := slices.IndexFunc(all, func(row ledger.Task) bool { return row.ID == wanted }); at >= 0 {
+		return all[at], true, nil
+	}
+	if len(running) > 0 {
+		all = running
+	}
+	return lastBegun(tx, all)
+}
+
+// lastBegun returns the task of which a run was begun last, if there is any.
+func lastBegun(tx *ledger.Tx, rows []ledger.Task) (last ledger.Task, found bool, err error) {
+	var latest ledger.Run
+	for _, row := range rows {
 		run, _, err := tx.LastRun(row.Seq)
 		if err != nil {
 			return ledger.Task{}, false, err
 		}
 		if !found || run.Intent.After(latest.Intent) {
-			parent, latest, found = row, run, true
+			last, latest, found = row, run, true
 		}
 	}
-	return parent, found, nil
+	return last, found, nil
 }
 
 // lineage returns what there is to object to in a task for an agent that
-// another one's run asks for: it is too deep below the first one, or its agent
-// has a part in that already (CLOWL-35).
-func (d *Dispatcher) lineage(find func(seq int64) (ledger.Task, bool, error), parent ledger.Task, agent string) (envelope.Finding, error) {
+// another one's run asks for after so many: it is too deep below the first one,
+// or its agent has a part in that already (CLOWL-35), or they are too many.
+func (d *Dispatcher) lineage(find func(seq int64) (ledger.Task, bool, error), parent ledger.Task, agent string, children int) (envelope.Finding, error) {
 	if parent.Depth+1 > d.opts.Depth {
 		return envelope.Finding{Kind: envelope.PolicyViolation, Field: "requester_id",
 			Message: fmt.Sprintf("the task %s of agent %q is %d below the first one, as deep as it may be", parent.ID, parent.Agent, parent.Depth)}, nil
@@ -120,18 +143,26 @@ func (d *Dispatcher) lineage(find func(seq int64) (ledger.Task, bool, error), pa
 				Message: fmt.Sprintf("agent %q has the task %s, which this one is for", agent, above.ID)}, nil
 		}
 		if above.Parent == 0 {
-			return envelope.Finding{}, nil
+			break
 		}
 		next, found, err := find(above.Parent)
-		if err != nil || !found {
+		if err != nil {
 			return envelope.Finding{}, err
+		}
+		if !found {
+			break
 		}
 		above = next
 	}
+	if children >= d.opts.Children {
+		return envelope.Finding{Kind: envelope.PolicyViolation, Field: "requester_id",
+			Message: fmt.Sprintf("the task %s of agent %q has asked for %d others already, as many as it may", parent.ID, parent.Agent, children)}, nil
+	}
+	return envelope.Finding{}, nil
 }
 
 // judgeLineage judges again, by its parents, a task that waited for an earlier
-// revision to end.
+// revision to end, or is to be run again.
 func (d *Dispatcher) judgeLineage(ctx context.Context, row ledger.Task, v Verdict) (Verdict, error) {
 	if row.Parent == 0 || !v.Admit {
 		return v, nil
@@ -140,10 +171,14 @@ func (d *Dispatcher) judgeLineage(ctx context.Context, row ledger.Task, v Verdic
 	if err != nil {
 		return v, err
 	}
+	children, err := d.Ledger.ChildrenBefore(ctx, row.Parent, row.Seq)
+	if err != nil {
+		return v, err
+	}
 	objection, err := d.lineage(func(seq int64) (ledger.Task, bool, error) {
 		above, err := d.Ledger.Task(ctx, seq)
 		return above, err == nil, err
-	}, parent, row.Agent)
+	}, parent, row.Agent, children)
 	return object(v, d.agents.Mode(envelope.ControlLineage), objection), err
 }
 

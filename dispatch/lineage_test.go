@@ -10,14 +10,25 @@ import (
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/mailbox"
 )
 
 // ask appends a task line of a requester.
 func (e *engine) ask(requester, id, agent string, members ...string) {
 	e.t.Helper()
+	e.append(requester, id, agent, members...)
+	e.Look(e.t.Context())
+}
+
+// append is ask, without a look at it.
+func (e *engine) append(requester, id, agent string, members ...string) {
+	e.t.Helper()
 	line := fmt.Sprintf(`{"schema_version":"1.0","task_id":%q,"requester_id":%q,"target_agent":%q,"target_role":"executor",`+
 		`"task_type":"work","description":"a task","input":{"refs":[],"payload":{}}`, id, requester, agent)
-	e.line(line + strings.Join(append([]string{""}, members...), ",") + "}")
+	_, _, err := mailbox.Append(e.parts.Box.Path(), []byte(line+strings.Join(append([]string{""}, members...), ",")+"}"))
+	if err != nil {
+		e.t.Error(err) // in an agent's place Fatal would not be the test's end
+	}
 }
 
 // A family is an engine in which agents work until they are told.
@@ -65,9 +76,33 @@ func TestALineOfAnAgentAtWorkIsAChildOfItsTask(t *testing.T) {
 		close(agent)
 	}
 	e.must(e.Idle(t.Context()))
+	e.Look(t.Context()) // at what they asked for before they ended
 	e.ask("chief", "later", "quick")
 	if row := e.await("later", ledger.Done); row.Parent != 0 {
 		t.Errorf("later has the parent %d; want none, for no run of its requester goes on", row.Parent)
+	}
+}
+
+// A line lies there when its run ends, and is read when that is over.
+func TestALineOfARunThatHasEndedMeanwhileIsItsTasksChild(t *testing.T) {
+	e := newEngine(t)
+	e.plays["hasty"] = func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
+		e.append("hasty", string(j.Task.ID)+"-child", "hasty")
+		return quick(ctx, j)
+	}
+	e.start()
+	e.ask("tester", "root", "hasty")
+	e.must(e.Idle(t.Context()))
+	if !e.Unread() {
+		t.Error("Unread() = false; want true, for a run has ended since the look")
+	}
+	e.Look(t.Context())
+	child := e.await("root-child", ledger.Done)
+	if child.Parent != e.row("root").Seq || child.Kind != envelope.DelegationCycle {
+		t.Errorf("root-child ends %s (%s), of %d; want it to be root's child, and a cycle", child.Status, child.Kind, child.Parent)
+	}
+	if e.Unread() {
+		t.Error("Unread() = true after a look; want false")
 	}
 }
 
@@ -123,6 +158,50 @@ func TestAnAgentThatRevisesItsOwnTaskIsAskedNoSecondTime(t *testing.T) {
 	if row := e.row("t1"); row.Kind != envelope.DelegationCycle {
 		t.Errorf("t1 ends %s (%s); want delegation_cycle", row.Status, row.Kind)
 	}
+}
+
+// A revision behind a child that runs is one more thing asked for.
+func TestRevisionsOfAChildAreNoWayRoundTheLimit(t *testing.T) {
+	e, words := family(t, "chief", "clerk")
+	e.opts.Children = 2
+	e.start()
+	e.ask("tester", "root", "chief")
+	e.await("root", ledger.Running)
+	e.ask("chief", "child", "clerk")
+	e.await("child", ledger.Running)
+	e.ask("chief", "other", "clerk")
+	e.await("other", ledger.Running)
+	e.ask("chief", "child", "clerk", `"metadata":{"again":1}`)
+	words["clerk"] <- 0
+	words["clerk"] <- 0
+	e.until("the revision is refused", func() bool { row := e.row("child"); return row.Revision == 2 && row.Put })
+	e.wantResult("child", "policy_violation", "has asked for 2 others already")
+	close(words["chief"])
+}
+
+// A retry is the same request, of the same run.
+func TestARetryOfAChildIsStillOne(t *testing.T) {
+	e, words := family(t, "chief", "clerk")
+	e.opts.Children = 3
+	e.start()
+	e.ask("tester", "root", "chief", budget(500))
+	e.await("root", ledger.Running)
+	e.ask("chief", "child", "clerk")
+	e.await("child", ledger.Running)
+	e.must(e.Cancel(t.Context(), "child", me))
+	e.must(e.Retry(t.Context(), "child", me))
+	row := e.await("child", ledger.Running)
+	if row.Parent != e.row("root").Seq || row.Depth != 1 {
+		t.Errorf("child has the parent %d and depth %d; want root, 1", row.Parent, row.Depth)
+	}
+	words["clerk"] <- 10
+	e.await("child", ledger.Done)
+	e.ask("chief", "cycle", "chief")
+	e.await("cycle", ledger.Done)
+	if err := e.Retry(t.Context(), "cycle", me); err == nil || !strings.Contains(err.Error(), "still refused: target_agent: agent \"chief\" has the task root") {
+		t.Errorf("Retry(cycle) = %v; want it still refused", err)
+	}
+	words["chief"] <- 0
 }
 
 func TestAChildSpendsFromWhatItsParentHasLeft(t *testing.T) {

@@ -26,7 +26,11 @@ func (d *Dispatcher) Look(ctx context.Context) (paused bool, err error) {
 	d.looking.Lock()
 	defer d.looking.Unlock()
 	fault := ""
+	before := d.bygones.count()
 	paused, err = d.look(ctx)
+	if err == nil && !paused {
+		d.bygones.forget(before)
+	}
 	if err != nil && ctx.Err() == nil {
 		fault = err.Error()
 	}
@@ -47,6 +51,10 @@ func (d *Dispatcher) Look(ctx context.Context) (paused bool, err error) {
 	}
 	return paused, err
 }
+
+// Unread reports whether a run has ended since the last look, so that what its
+// agent asked for may lie there. It is for who looks but once.
+func (d *Dispatcher) Unread() bool { return d.bygones.any() }
 
 func (d *Dispatcher) look(ctx context.Context) (paused bool, err error) {
 	replaced, err := d.Box.Refresh()

@@ -92,10 +92,11 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 	it := item{seq: row.Seq, agent: row.Agent, requester: row.Requester}
 	d.queue.adopt(it)
 	run := d.runs.begin(ctx, it)
+	run.began.Store(true)
 	d.measure(run, row, &job)
 	d.finishing.Go(func() {
 		defer d.queue.done()
-		defer d.runs.finish(run)
+		defer d.over(run)
 		outcome := run.conclude(d.agents.Recover(run.ctx, job))
 		d.queue.free(it)
 		d.finish(ctx, row, job.Terms, outcome)

@@ -32,7 +32,10 @@ func (d *Dispatcher) Retry(ctx context.Context, id envelope.ID, by By) error {
 			return last, false, err
 		}
 		t, findings := envelope.DecodeTask(raw, d.opts.Reading)
-		verdict := d.judge(t, findings, time.Now())
+		verdict, err := d.judgeLineage(ctx, last, d.judge(t, findings, time.Now()))
+		if err != nil {
+			return last, false, err
+		}
 		if !verdict.Admit {
 			return last, false, fmt.Errorf("it is still refused: %s", verdict.Findings.Refusals())
 		}
@@ -48,7 +51,7 @@ func (d *Dispatcher) resubmit(ctx context.Context, last ledger.Task, raw []byte,
 		ID: last.ID, Revision: last.Revision + 1, Hash: last.Hash, Dialect: last.Dialect,
 		State: ledger.Queued, Agent: last.Agent, Requester: last.Requester, Type: last.Type,
 		Deadline: last.Deadline, Received: time.Now(), File: last.File, Offset: last.Offset,
-		Latest: true, Replaces: true,
+		Latest: true, Replaces: true, Parent: last.Parent, Depth: last.Depth,
 	}
 	if len(v.Hold) > 0 {
 		row.State, row.Reasons, row.Until = ledger.Held, v.Hold, v.Until

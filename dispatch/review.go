@@ -15,7 +15,12 @@ import (
 // when the task's terms say so, and an agent may have had a part in it.
 func reviewed(terms ledger.Terms, o Outcome) bool {
 	nobodyRan := o.Result.Status == envelope.Rejected && o.Exit.Started.IsZero() && o.Exit.Cause != runner.Lost
-	return (terms.Approval == envelope.ApprovalPost || terms.Approval == envelope.ApprovalBoth) && !nobodyRan
+	return afterRun(terms) && !nobodyRan
+}
+
+// afterRun reports whether a person has to agree to an answer.
+func afterRun(terms ledger.Terms) bool {
+	return terms.Approval == envelope.ApprovalPost || terms.Approval == envelope.ApprovalBoth
 }
 
 // askAfter asks a person to agree that a result is shown. The deadline of the

@@ -174,6 +174,31 @@ func TestAResultPlacedInReviewIsNotTakenForTheAnswer(t *testing.T) {
 	}
 }
 
+// AINL-85: an agent that asks for another attempt gets round no review.
+func TestAResultPlacedBetweenAttemptsIsNoWayRoundTheReview(t *testing.T) {
+	e := newEngine(t)
+	e.judge = asking("plan", envelope.ApprovalPost)
+	e.plays["sly"] = func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
+		if j.Attempt > 1 {
+			return quick(ctx, j)
+		}
+		own := answer(j, "nobody needs to look").Result
+		if err := e.parts.Box.PutResult(j.Task.ID, own.Encode(), 0o600); err != nil {
+			t.Error(err)
+		}
+		o := answer(j, "later")
+		o.Exit, o.Retry = runner.Exit{Started: time.Now(), Finished: time.Now(), Code: 75}, true
+		return o
+	}
+	e.start()
+	e.send("t1", "sly")
+	e.await("t1", ledger.Review)
+	kinds, _ := e.story("t1")
+	if slices.Contains(kinds, "result.adopted") {
+		t.Errorf("the story of t1 is %v; want nothing adopted", kinds)
+	}
+}
+
 func TestATaskForWhichNothingRanNeedsNoReview(t *testing.T) {
 	e := newEngine(t)
 	e.judge = asking("plan", envelope.ApprovalPost)

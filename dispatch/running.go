@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/runner"
@@ -19,6 +20,7 @@ type run struct {
 	item  item
 	ctx   context.Context // of the agent function, for as long as it is called
 	end   context.CancelCauseFunc
+	began atomic.Bool // it may have asked for something
 	meter meter
 	over  chan struct{} // closed when nothing more will come of it
 }

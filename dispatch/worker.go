@@ -34,7 +34,7 @@ func (d *Dispatcher) attempt(ctx context.Context, it item) {
 	row, job, err := d.prepare(ctx, it.seq, run)
 	d.answered(ctx, it.seq)
 	if err != nil || job.RunID == "" {
-		d.runs.finish(run)
+		d.over(run)
 		d.queue.free(it)
 		if err != nil {
 			d.complain(starting, row, err)
@@ -44,6 +44,7 @@ func (d *Dispatcher) attempt(ctx context.Context, it item) {
 		return
 	}
 	d.log(row).Info().Int("attempt", job.Attempt).Msg("agent started")
+	run.began.Store(true)
 	outcome := run.conclude(d.agents.Run(run.ctx, job, func(p runner.Process) { d.noteProcess(ctx, row, p) }))
 	d.queue.free(it)
 	if outcome.Void == nil {
@@ -51,13 +52,21 @@ func (d *Dispatcher) attempt(ctx context.Context, it item) {
 	}
 	d.finishing.Go(func() {
 		defer d.queue.done()
-		defer d.runs.finish(run)
+		defer d.over(run)
 		if outcome.Void != nil {
 			d.giveBack(ctx, row, it, outcome.Void)
 			return
 		}
 		d.finish(ctx, row, job.Terms, outcome)
 	})
+}
+
+// over says that nothing more will come of a run, but what it asked for.
+func (d *Dispatcher) over(r *run) {
+	if r.began.Load() {
+		d.bygones.add(r.item)
+	}
+	d.runs.finish(r)
 }
 
 // giveBack queues a task again whose run never began for want of something

@@ -93,6 +93,7 @@ func drain(ctx context.Context, d *dispatch.Dispatcher) error {
 		if err := d.Idle(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
+		more = more || failed == nil && d.Unread()
 	}
 	return failed
 }

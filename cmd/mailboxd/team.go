@@ -72,6 +72,9 @@ func (t *team) replace(cfg config) error {
 	}
 	next := newRoster(agents, members, rules, cfg.Policy.ApprovalTTL)
 	next.approvers = cfg.approverNames
+	for _, a := range cfg.approvers() {
+		next.rules.Approvers = append(next.rules.Approvers, a.Name)
+	}
 	t.current.Store(next)
 	t.remark(members)
 	if before != nil {

@@ -81,12 +81,20 @@ func (g *Agent) object(r *envelope.Result, c envelope.Control, kind envelope.Kin
 // keepBudget has what was spent in the end held against what the run could
 // spend (AINL-46). Whoever gave it its meter knows how much that is.
 func (g *Agent) keepBudget(j Job, r *envelope.Result) {
-	if r.Cost == nil || j.Meter == nil || g.mode(envelope.ControlBudget) == envelope.Off {
+	if g.mode(envelope.ControlBudget) == envelope.Off {
 		return
 	}
-	if err := j.Meter(*r.Cost); err != nil {
+	if err := overspent(j, *r); err != nil {
 		g.object(r, envelope.ControlBudget, envelope.BudgetExceeded, err.Error())
 	}
+}
+
+// overspent says what a run spent too much, if anybody knows.
+func overspent(j Job, r envelope.Result) error {
+	if r.Cost == nil || j.Meter == nil {
+		return nil
+	}
+	return j.Meter(*r.Cost)
 }
 
 // advises reports whether the agent is one that only talks.

@@ -52,8 +52,12 @@ func (g *Agent) conclude(j Job, exit runner.Exit, m *meter) Outcome {
 	said := g.answer(j)
 	m.add(&said.result)
 	failure := g.failure(j, exit)
-	if exit.Cause == runner.Interrupted && m.over != nil {
+	over, again := overspent(j, said.result), exit.Cause == "" && exit.Code == tempFail
+	switch {
+	case exit.Cause == runner.Interrupted && m.over != nil:
 		failure = envelope.Error{Kind: envelope.BudgetExceeded, Message: short(m.over.Error() + " and was ended")}
+	case again && over != nil:
+		failure = envelope.Error{Kind: envelope.BudgetExceeded, Message: short(over.Error())}
 	}
 	switch {
 	case failure.Kind == "" && said.err != nil:
@@ -68,7 +72,7 @@ func (g *Agent) conclude(j Job, exit runner.Exit, m *meter) Outcome {
 	return Outcome{
 		Result: g.complete(j, exit, said),
 		Exit:   exit,
-		Retry:  exit.Cause == "" && exit.Code == tempFail || g.repeats(said, failure.Kind),
+		Retry:  over == nil && (again || g.repeats(said, failure.Kind)),
 	}
 }
 

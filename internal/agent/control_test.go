@@ -113,6 +113,24 @@ func schemas(t *testing.T) *schema.Set {
 	return s
 }
 
+// AINL-46: who has spent too much is not asked again, though it asks for that.
+func TestARunThatSpentTooMuchIsNotMadeAgain(t *testing.T) {
+	three := int64(3)
+	for cost, again := range map[string]bool{`{"tokens": 3, "usd_cents": 0}`: true, `{"tokens": 4, "usd_cents": 0}`: false} {
+		agents, err := agent.New([]agent.Binding{playing(t, "hang")}, agent.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := jobFor(t, request(`, "budget_limit": {"tokens": 3}`))
+		j.Meter = limited(j.Task.Budget, envelope.Budget{Tokens: &three})
+		ended(t, j, `{"status": "error", "output": {"summary": "later"}, "cost_used": `+cost+`}`, runner.Exit{PID: 1 << 30, Code: 75})
+		o := agents.Recover(t.Context(), j)
+		if exceeded := o.Result.Error.Kind == envelope.BudgetExceeded; o.Retry != again || exceeded == again || o.Result.Output.Summary != "later" {
+			t.Errorf("at %s: again %v, result %+v; want again %v, the answer kept, and budget_exceeded only if not", cost, o.Retry, o.Result, again)
+		}
+	}
+}
+
 func TestWhatIsHeldAfterARunIsHeldInEachMode(t *testing.T) {
 	for _, h := range holds(t) {
 		for _, asWorker := range []bool{false, true} {

@@ -29,7 +29,7 @@ func (g *Agent) enforcement(j Job, r envelope.Result) envelope.Levels {
 	set(envelope.ControlExecutionMode, g.advises(), envelope.LevelObserved)
 	set(envelope.ControlTools, j.Tools != nil, g.toolsLevel(j, &r))
 	if _, judged := levels[envelope.ControlBudget]; judged || j.Task.Budget != (envelope.Budget{}) || j.Budget != (envelope.Budget{}) {
-		set(envelope.ControlBudget, true, budgetLevel(r))
+		set(envelope.ControlBudget, true, budgetLevel(j, r))
 	}
 	if _, judged := levels[envelope.ControlDeadline]; !judged {
 		set(envelope.ControlDeadline, !j.Deadline.IsZero(), envelope.LevelDaemon)
@@ -47,9 +47,9 @@ func (g *Agent) contractLevel(j Job) envelope.Level {
 }
 
 // budgetLevel: a limit is held by the cost that the agent reports. Nobody held
-// what nobody reported.
-func budgetLevel(r envelope.Result) envelope.Level {
-	if r.Cost == nil {
+// what nobody reported, or a run that began when budgets were not enforced.
+func budgetLevel(j Job, r envelope.Result) envelope.Level {
+	if r.Cost == nil || j.Meter == nil {
 		return envelope.LevelAdvisory
 	}
 	return envelope.LevelObserved

@@ -16,6 +16,16 @@ func (tx *Tx) Children(task int64) (int, error) {
 	return n, nil
 }
 
+// ChildrenBefore counts those of them that were asked for before the revision
+// with this Seq.
+func (r *Reader) ChildrenBefore(ctx context.Context, task, seq int64) (int, error) {
+	n, _, err := first(ctx, r.read, one[int], "SELECT count(*) FROM tasks WHERE parent = ? AND parent <> 0 AND seq < ?", task, seq)
+	if err != nil {
+		return 0, fmt.Errorf("count children of task %d: %w", task, err)
+	}
+	return n, nil
+}
+
 // Children returns the ids of the tasks that runs of a task have asked for, in
 // the order in which they came.
 func (r *Reader) Children(ctx context.Context, task int64) ([]envelope.ID, error) {

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"mailboxd/envelope"
@@ -75,6 +77,7 @@ func (q *question) approval() envelope.Level {
 	if q.enforced() {
 		q.verdict.Approval, q.verdict.Approver = when, q.HumanApprover
 	}
+	q.approver()
 	switch {
 	case when != envelope.ApprovalPost:
 		q.hold(ledger.Approval, time.Time{}, "approval_required", "a person should approve this task")
@@ -82,6 +85,18 @@ func (q *question) approval() envelope.Level {
 		q.warn("approval_required", "a person should approve the result of this task")
 	}
 	return envelope.LevelDaemon
+}
+
+// approver warns of somebody who will not decide: then it waits until it is too
+// late (AINL-49).
+func (q *question) approver() {
+	switch name := q.HumanApprover; {
+	case name == "":
+	case name == q.Requester:
+		q.warn("human_approver", fmt.Sprintf("%.250q asks for it, and nobody approves their own task", name))
+	case q.rules.Approvers != nil && !slices.Contains(q.rules.Approvers, name):
+		q.warn("human_approver", fmt.Sprintf("%.250q is no approver here, so nobody can agree until one has this name", name))
+	}
 }
 
 // withPre adds the approval before a run to another.

@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +18,20 @@ func task() envelope.Task {
 }
 
 func amount(n int64) *int64 { return &n }
+
+// AINL-49: who waits for somebody that there is not here is told so.
+func TestAnApproverWhomNobodyIsIsWarnedOf(t *testing.T) {
+	for approver, warned := range map[string]string{
+		"": "", "ada": "", "carol": `human_approver: "carol" is no approver here`, "tester": `human_approver: "tester" asks for it`,
+	} {
+		asks := task()
+		asks.Requester, asks.Approval, asks.HumanApprover = "tester", envelope.ApprovalPre, approver
+		v := policy.Decide(asks, &policy.Subject{}, policy.Rules{Approvers: []string{"ada", "tester"}}, noon)
+		if got := v.Findings.Warnings().String(); !v.Admit || (got == "") != (warned == "") || !strings.HasPrefix(got, warned) {
+			t.Errorf("Decide(approver %q) warns %q; want %q", approver, got, warned)
+		}
+	}
+}
 
 func TestTheZeroVerdictRefuses(t *testing.T) {
 	if (policy.Verdict{}).Admit {

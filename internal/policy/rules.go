@@ -18,6 +18,7 @@ type Rules struct {
 	DayBudgets     []DayBudget
 	Trust          []Trust                     // who may ask whom: the first that matches counts, and none allows (AINL-60)
 	Domains        map[string]string           // the trust domains of the agents we know, by their ids
+	Approvers      []string                    // who may approve anything; nil: not known
 	KnowsSchema    func(schemaRef string) bool // nil: only the built-in schema is known (AINL-42)
 }
 
