@@ -81,6 +81,22 @@ func TestWhatIsKnownOfATaskIsTold(t *testing.T) {
 	}
 }
 
+func TestAnIDMayLookLikeAPath(t *testing.T) {
+	h := open(t, stranger)
+	for _, id := range []envelope.ID{".", "%2e", "a?b#c", "row"} {
+		h.remember(t, string(id))
+		if row, err := h.Latest(t.Context(), id); err != nil || row.ID != id {
+			t.Errorf("Latest(%s) = %+v, %v; want it", id, row, err)
+		}
+		if file, err := h.CaseFile(t.Context(), id); err != nil || file.Task.ID != id {
+			t.Errorf("CaseFile(%s) = %+v, %v; want its own", id, file.Task, err)
+		}
+		if row, err := h.Cancel(t.Context(), id, client.Wish{}); err != nil || row.ID != id || row.Status != envelope.Stopped {
+			t.Errorf("Cancel(%s) = %+v, %v; want it cancelled", id, row, err)
+		}
+	}
+}
+
 func TestEventsComeWhenTheyAreCommittedAndNoneIsMissed(t *testing.T) {
 	h := open(t, stranger)
 	h.remember(t, "t1")
