@@ -80,7 +80,7 @@ func introduce(w io.Writer, config, root string, found []foundCLI) error {
 	}
 	option := ""
 	if config != defaultConfigPath() {
-		option = " --config " + config
+		option = " --config " + shellWord(config)
 	}
 	fmt.Fprintf(w, `
 Next, in two terminals:
@@ -89,7 +89,7 @@ Next, in two terminals:
 
 AINL programs find this mailbox with:
   export AINL_AGENT_ROOT=%[2]s
-`, option, root)
+`, option, shellWord(root))
 	return nil
 }
 

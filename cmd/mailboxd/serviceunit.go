@@ -15,12 +15,9 @@ import (
 
 // shellLine is the unit's command for a shell.
 func shellLine(u service.Unit) string {
-	words := []string{u.Program}
+	words := []string{shellWord(u.Program)}
 	for _, arg := range u.Args {
-		if strings.ContainsAny(arg, " \t'\"\\$`*?#&;|<>()~!") {
-			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
-		}
-		words = append(words, arg)
+		words = append(words, shellWord(arg))
 	}
 	return strings.Join(words, " ")
 }

@@ -115,7 +115,7 @@ func awaitResult(ctx context.Context, cfg config, id envelope.ID) ([]byte, error
 		return nil, err
 	}
 	if raw == nil {
-		return nil, exitWith(exitTimeout, "task %s has no result yet; is mailboxd serve running? see: mailboxd show %[1]s", id)
+		return nil, exitWith(exitTimeout, "task %s has no result yet; is mailboxd serve running? see: %s", id, advise("show", id))
 	}
 	return raw, nil
 }
