@@ -37,6 +37,9 @@ type initFlags struct{ dry, force bool }
 // initialise writes the configuration that names the mailbox at root, or at
 // the proposed place when that is empty.
 func initialise(w io.Writer, config, root string, f initFlags) error {
+	if config == "" {
+		return exitWith(exitUsage, "there is no $HOME for a configuration; name a file with --config")
+	}
 	config, err := filepath.Abs(config)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,7 +96,7 @@ func rootCommand() *cobra.Command {
 		Args:              cobra.NoArgs,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.PersistentFlags().StringVar(&g.config, "config", "", "configuration file (default "+defaultConfigPath()+")")
+	cmd.PersistentFlags().StringVar(&g.config, "config", "", "configuration file (default "+cmp.Or(defaultConfigPath(), "none, for there is no $HOME")+")")
 	cmd.PersistentFlags().StringVar(&g.root, "root", "", "mailbox directory (default $AINL_AGENT_ROOT or the configuration's)")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return exitWith(exitUsage, "%w; see %s --help", err, cmd.CommandPath())

@@ -37,8 +37,11 @@ func unitFor(ctx context.Context, g *globals, complaints io.Writer) (service.Uni
 		fmt.Fprintf(complaints, "mailboxd: %s; using the PATH of this shell\n", err)
 		path = os.Getenv("PATH")
 	}
-	config, err := filepath.Abs(cmp.Or(g.config, defaultConfigPath()))
-	if err != nil {
+	config := cmp.Or(g.config, defaultConfigPath())
+	if config == "" {
+		return service.Unit{}, exitWith(exitUsage, "there is no $HOME with a configuration; name its file with --config")
+	}
+	if config, err = filepath.Abs(config); err != nil {
 		return service.Unit{}, err
 	}
 	u := service.Unit{
