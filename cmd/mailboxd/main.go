@@ -112,10 +112,17 @@ func rootCommand() *cobra.Command {
 	cmd.AddCommand(taskVerbs(g)...)
 	cmd.AddCommand(agentVerbs(g)...)
 	completeVerbs(g, cmd)
-	for _, sub := range append(cmd.Commands(), cmd) {
-		sub.Args = usageArgs(sub.Args)
-	}
+	checkArgs(cmd)
 	return cmd
+}
+
+// checkArgs has a command and those below it tell a wrong command line from
+// other failures.
+func checkArgs(cmd *cobra.Command) {
+	cmd.Args = usageArgs(cmd.Args)
+	for _, sub := range cmd.Commands() {
+		checkArgs(sub)
+	}
 }
 
 // usageArgs gives a wrong number of arguments the exit code of wrong usage.
