@@ -155,6 +155,28 @@ func TestAStreamIsResumedWhereItBroke(t *testing.T) {
 	}
 }
 
+func TestAStreamGoesOnBehindWhatWasForgottenAndNotBehindWhatNeverWas(t *testing.T) {
+	h := open(t, stranger)
+	never := func(client.Event) error { return errSeen }
+	if err := h.Follow(t.Context(), "", 1, never); kindOf(err) != client.Conflict {
+		t.Errorf("Follow after an event that never was = %v; want %s", err, client.Conflict)
+	}
+	err := h.memory.Update(t.Context(), func(tx *ledger.Tx) error {
+		if err := tx.Log(ledger.Event{Time: time.Now(), Kind: "old"}); err != nil {
+			return err
+		}
+		_, _, err := tx.DropEvents(time.Now().Add(time.Hour), 0, 99)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.remember(t, "t1")
+	if err := h.Follow(t.Context(), "", 1, never); err != errSeen {
+		t.Errorf("Follow after an event that is forgotten = %v; want the next", err)
+	}
+}
+
 // raw speaks plain HTTP to the daemon.
 func (h *house) raw() *http.Client {
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: h.dial}}
