@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mailboxd/envelope"
 	"mailboxd/internal/client"
 	"mailboxd/internal/ledger"
 )
@@ -93,11 +94,17 @@ func taskWords(ctx context.Context, g *globals, begun string, states []ledger.St
 	tasks, err := desk.tasks(ctx, client.Filter{States: names(states...), NewestFirst: true, Limit: 20 * mostCompletions})
 	var words []cobra.Completion
 	for _, t := range tasks {
-		if strings.HasPrefix(string(t.ID), begun) && len(words) < mostCompletions {
+		if strings.HasPrefix(string(t.ID), begun) && typed(t.ID) && len(words) < mostCompletions {
 			words = append(words, cobra.CompletionWithDesc(string(t.ID), flat(stateOf(t)+", "+t.Agent)))
 		}
 	}
 	return words, err
+}
+
+// typed reports whether an id can be put into a command line as it is. A shell
+// would take the rest of them for something else: their requesters chose them.
+func typed(id envelope.ID) bool {
+	return shellWord(string(id)) == string(id) && !strings.HasPrefix(string(id), "-")
 }
 
 // completeAgents offers the agents of the configuration.

@@ -237,6 +237,9 @@ func readConfigFile(v *viper.Viper, path string) (string, error) {
 	if !named {
 		path = defaultConfigPath()
 	}
+	if path == "" {
+		return "", nil
+	}
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return "", err
@@ -255,11 +258,13 @@ func readConfigFile(v *viper.Viper, path string) (string, error) {
 	return path, nil
 }
 
-// defaultConfigPath is where a configuration is looked for without --config.
+// defaultConfigPath is where a configuration is looked for without --config; ""
+// for who has no home. It is never the directory where we happen to be: what
+// lies there names commands.
 func defaultConfigPath() string {
 	dir, err := os.UserConfigDir()
 	if err != nil {
-		dir = "." // no home: only --config can name one
+		return ""
 	}
 	return filepath.Join(dir, "mailboxd", "config.yaml")
 }

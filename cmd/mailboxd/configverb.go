@@ -19,7 +19,7 @@ func configCommand(g *globals) *cobra.Command {
 		Short: "Check the configuration, or show what it comes to",
 		Example: `  mailboxd config check
   mailboxd config show`,
-		Args: usageArgs(cobra.NoArgs),
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(configCheckCommand(g), configShowCommand(g))
@@ -35,7 +35,7 @@ func configCheckCommand(g *globals) *cobra.Command {
 says what serve would refuse or wonder at. It exits with 1 when an agent could not
 be asked.`,
 		Example: "  mailboxd config check --config ./config.yaml",
-		Args:    usageArgs(cobra.NoArgs),
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			report := lintReport{OK: true, Issues: []issue{}}
 			if cfg, err := g.load(); err != nil {
@@ -81,7 +81,7 @@ func configShowCommand(g *globals) *cobra.Command {
 		Use:     "show",
 		Short:   "Show every key with the value in force, and where it came from",
 		Example: "  mailboxd config show | grep -v default",
-		Args:    usageArgs(cobra.NoArgs),
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, from, err := readConfig(g.config, g.root)
 			if err != nil {

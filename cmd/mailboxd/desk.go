@@ -78,13 +78,19 @@ func deskOf(ctx context.Context, cfg config) (*desk, error) {
 	switch {
 	case err == nil:
 		d.books, d.close = daemon, daemon.Close
-	case errors.Is(err, client.ErrDown):
+	case errors.Is(err, client.ErrDown), isBusy(err):
 		err = d.openLedger()
 	}
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
+}
+
+// isBusy reports whether an error says that the daemon has no place for us.
+func isBusy(err error) bool {
+	said, ok := errors.AsType[*client.Error](err)
+	return ok && said.Kind == client.Busy
 }
 
 // openLedger has the desk read the ledger itself. There may be none yet.

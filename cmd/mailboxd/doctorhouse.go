@@ -19,7 +19,7 @@ import (
 
 // configuration reports whether there is one to go on with.
 func (d *doctor) configuration(g *globals) bool {
-	d.config = cmp.Or(g.config, defaultConfigPath())
+	d.config = cmp.Or(g.config, defaultConfigPath(), "$HOME/.config/mailboxd/config.yaml")
 	cfg, err := g.load()
 	if err == nil {
 		d.cfg = cfg

@@ -37,6 +37,9 @@ type initFlags struct{ dry, force bool }
 // initialise writes the configuration that names the mailbox at root, or at
 // the proposed place when that is empty.
 func initialise(w io.Writer, config, root string, f initFlags) error {
+	if config == "" {
+		return exitWith(exitUsage, "there is no $HOME for a configuration; name a file with --config")
+	}
 	config, err := filepath.Abs(config)
 	if err != nil {
 		return err
@@ -80,7 +83,7 @@ func introduce(w io.Writer, config, root string, found []foundCLI) error {
 	}
 	option := ""
 	if config != defaultConfigPath() {
-		option = " --config " + config
+		option = " --config " + shellWord(config)
 	}
 	fmt.Fprintf(w, `
 Next, in two terminals:
@@ -89,7 +92,7 @@ Next, in two terminals:
 
 AINL programs find this mailbox with:
   export AINL_AGENT_ROOT=%[2]s
-`, option, root)
+`, option, shellWord(root))
 	return nil
 }
 

@@ -61,7 +61,7 @@ func (f *logsFlags) logs(cmd *cobra.Command, d *desk, id envelope.ID) error {
 		return err
 	}
 	if _, err := os.Stat(run.Dir); errors.Is(err, fs.ErrNotExist) {
-		return exitWith(exitFailed, "run %d of %s has no directory: it is a worker's, or older than retention.runs keeps; see: mailboxd show %[2]s", run.Attempt, id)
+		return exitWith(exitFailed, "run %d of %s has no directory: it is a worker's, or older than retention.runs keeps; see: %s", run.Attempt, id, advise("show", id))
 	}
 	t := f.tail(cmd, run.Dir)
 	defer t.close()
@@ -86,18 +86,18 @@ func (d *desk) run(ctx context.Context, id envelope.ID, attempt int) (client.Run
 	state := stateOf(file.Task)
 	switch {
 	case ledger.State(file.Task.State) == ledger.Done && len(file.Runs) == 0:
-		return client.Run{}, exitWith(exitFailed, "no agent ran for %s: it is %s; see: mailboxd show %[1]s", id, state)
+		return client.Run{}, exitWith(exitFailed, "no agent ran for %s: it is %s; see: %s", id, state, advise("show", id))
 	case ledger.State(file.Task.State) == ledger.Done:
-		return client.Run{}, exitWith(exitFailed, "task %s has no run %d, only %d; see: mailboxd show %[1]s", id, attempt, len(file.Runs))
+		return client.Run{}, exitWith(exitFailed, "task %s has no run %d, only %d; see: %s", id, attempt, len(file.Runs), advise("show", id))
 	}
-	return client.Run{}, exitWith(exitTimeout, "task %s has not run yet: it is %s; wait for it with: mailboxd logs %[1]s -f", id, state)
+	return client.Run{}, exitWith(exitTimeout, "task %s has not run yet: it is %s; wait for it with: %s", id, state, advise("logs", id, "-f"))
 }
 
 // awaitRun blocks until there is such a run.
 func awaitRun(ctx context.Context, cfg config, id envelope.ID, attempt int) (run client.Run, err error) {
 	following, found := context.WithCancel(ctx)
 	defer found()
-	err = exitWith(exitTimeout, "task %s has not run yet; see: mailboxd show %[1]s", id)
+	err = exitWith(exitTimeout, "task %s has not run yet; see: %s", id, advise("show", id))
 	failed := atEachChange(following, cfg, func(ctx context.Context, d *desk) error {
 		if run, err = d.run(ctx, id, attempt); exitCode(err) != exitTimeout {
 			found()

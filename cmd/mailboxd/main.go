@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,7 +96,7 @@ func rootCommand() *cobra.Command {
 		Args:              cobra.NoArgs,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.PersistentFlags().StringVar(&g.config, "config", "", "configuration file (default "+defaultConfigPath()+")")
+	cmd.PersistentFlags().StringVar(&g.config, "config", "", "configuration file (default "+cmp.Or(defaultConfigPath(), "none, for there is no $HOME")+")")
 	cmd.PersistentFlags().StringVar(&g.root, "root", "", "mailbox directory (default $AINL_AGENT_ROOT or the configuration's)")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return exitWith(exitUsage, "%w; see %s --help", err, cmd.CommandPath())
@@ -111,10 +112,17 @@ func rootCommand() *cobra.Command {
 	cmd.AddCommand(taskVerbs(g)...)
 	cmd.AddCommand(agentVerbs(g)...)
 	completeVerbs(g, cmd)
-	for _, sub := range append(cmd.Commands(), cmd) {
-		sub.Args = usageArgs(sub.Args)
-	}
+	checkArgs(cmd)
 	return cmd
+}
+
+// checkArgs has a command and those below it tell a wrong command line from
+// other failures.
+func checkArgs(cmd *cobra.Command) {
+	cmd.Args = usageArgs(cmd.Args)
+	for _, sub := range cmd.Commands() {
+		checkArgs(sub)
+	}
 }
 
 // usageArgs gives a wrong number of arguments the exit code of wrong usage.

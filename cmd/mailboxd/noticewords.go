@@ -33,11 +33,11 @@ func waitsFor(row ledger.Task) (waits []ledger.Reason) {
 }
 
 // words say in a title and a text which tasks wait. None of them is a
-// requester's but the id, which has only plain characters.
+// requester's but the id, which has no hidden characters.
 func words(rows []ledger.Task) (title, text string) {
 	if len(rows) > 1 {
 		return fmt.Sprintf("%d tasks wait for a person", len(rows)), "See: mailboxd ps --state held,review"
 	}
 	row := rows[0]
-	return "A task waits for a person", fmt.Sprintf("Task %s: %s. See: mailboxd show %[1]s", row.ID, needsPerson[waitsFor(row)[0]])
+	return "A task waits for a person", fmt.Sprintf("Task %s: %s. See: %s", row.ID, needsPerson[waitsFor(row)[0]], advise("show", row.ID))
 }

@@ -69,7 +69,7 @@ func (d *desk) unfinished(ctx context.Context, id envelope.ID) error {
 	if err != nil {
 		return err
 	}
-	return exitWith(exitTimeout, "task %s has no result yet: it is %s and waits for %s; see: mailboxd show %[1]s", id, stateOf(row), around.wait(row))
+	return exitWith(exitTimeout, "task %s has no result yet: it is %s and waits for %s; see: %s", id, stateOf(row), around.wait(row), advise("show", id))
 }
 
 // final reports whether the result file of a task is, once it is there, the

@@ -26,9 +26,6 @@ again when it fails. Agents do not notice when it is stopped, restarted or upgra
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(installCommand(g), uninstallCommand(), statusCommand())
-	for _, sub := range cmd.Commands() {
-		sub.Args = usageArgs(sub.Args)
-	}
 	return cmd
 }
 

@@ -15,12 +15,9 @@ import (
 
 // shellLine is the unit's command for a shell.
 func shellLine(u service.Unit) string {
-	words := []string{u.Program}
+	words := []string{shellWord(u.Program)}
 	for _, arg := range u.Args {
-		if strings.ContainsAny(arg, " \t'\"\\$`*?#&;|<>()~!") {
-			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
-		}
-		words = append(words, arg)
+		words = append(words, shellWord(arg))
 	}
 	return strings.Join(words, " ")
 }
@@ -40,8 +37,11 @@ func unitFor(ctx context.Context, g *globals, complaints io.Writer) (service.Uni
 		fmt.Fprintf(complaints, "mailboxd: %s; using the PATH of this shell\n", err)
 		path = os.Getenv("PATH")
 	}
-	config, err := filepath.Abs(cmp.Or(g.config, defaultConfigPath()))
-	if err != nil {
+	config := cmp.Or(g.config, defaultConfigPath())
+	if config == "" {
+		return service.Unit{}, exitWith(exitUsage, "there is no $HOME with a configuration; name its file with --config")
+	}
+	if config, err = filepath.Abs(config); err != nil {
 		return service.Unit{}, err
 	}
 	u := service.Unit{

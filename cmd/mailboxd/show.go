@@ -44,7 +44,7 @@ func (d *desk) file(ctx context.Context, id envelope.ID) (client.CaseFile, error
 		file, err = d.books.CaseFile(ctx, id)
 	}
 	if noTask(err) {
-		err = exitWith(exitNoTask, "nothing is known of %s but its result; see: mailboxd result %[1]s", id)
+		err = exitWith(exitNoTask, "nothing is known of %s but its result; see: %s", id, advise("result", id))
 	}
 	return file, err
 }

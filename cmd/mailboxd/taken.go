@@ -53,7 +53,7 @@ func (s sent) wasTaken(ctx context.Context, cfg config) (bool, error) {
 	}
 	fate, _, err := desk.fate(ctx, s)
 	if fate == "task.duplicate_conflict" {
-		return true, exitWith(exitRejected, "task %s was executed before with another content, and its agent refuses to run it again; send it under a new id, or see: mailboxd result %[1]s", s.ID)
+		return true, exitWith(exitRejected, "task %s was executed before with another content, and its agent refuses to run it again; send it under a new id, or see: %s", s.ID, advise("result", s.ID))
 	}
 	return read || fate != "", err
 }

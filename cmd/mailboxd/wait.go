@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"mailboxd/envelope"
 	"mailboxd/mailbox"
@@ -18,9 +17,10 @@ func waitCommand(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait ID...",
 		Short: "Wait until tasks have their results",
-		Long: `Wait prints the result of each task as soon as it is there, and exits as the worst
-of them did: 0 done, 3 ended in error, 4 rejected or denied, 5 timed out. On a
-terminal it shows meanwhile where the task is and the last line of its agent.`,
+		Long: `Wait prints the result of each task, in the order asked, as soon as it is there, and
+exits as the worst of them did: 0 done, 3 ended in error, 4 rejected or denied, 5
+timed out. On a terminal it shows meanwhile where the task is and the last line of
+its agent.`,
 		Example: "  mailboxd wait nightly-report --timeout 10m\n  mailboxd wait part-1 part-2 && mailboxd send -f summary.json",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: atDesk(g, func(cmd *cobra.Command, args []string, desk *desk) error {
@@ -66,7 +66,11 @@ func waitFor(cmd *cobra.Command, cfg config, tasks []sent, timeout time.Duration
 	for _, task := range tasks {
 		raw, err := spinning(cmd, func(ctx context.Context) string { return latestWord(ctx, cfg, task.ID) },
 			func() ([]byte, error) { return task.answer(ctx, cfg) })
-		if err != nil {
+		switch {
+		case exitCode(err) != 0: // the others may have theirs
+			worst = worse(worst, err)
+			continue
+		case err != nil:
 			return err
 		}
 		if err := printResult(cmd.OutOrStdout(), raw, asJSON); err != nil {
@@ -98,26 +102,32 @@ func awaitResult(ctx context.Context, cfg config, id envelope.ID) ([]byte, error
 	if id == "" {
 		return nil, exitWith(exitRejected, "the task has no id that a result could be for; see rejected/")
 	}
-	watch, found := context.WithCancel(ctx)
-	defer found()
-	var raw []byte
-	var work errgroup.Group
-	work.Go(func() error {
-		return watcher.Watch(watch, []string{filepath.Join(at.root, "results")}, time.Second, func() {
-			text, err := mailbox.ReadResult(at.root, id)
-			if err == nil && raw == nil && isFinal(context.WithoutCancel(ctx), cfg, id) {
-				raw = text
+	raw := answerNow(ctx, cfg, at.root, id) // a wait that is over looks too
+	if raw == nil {
+		watch, found := context.WithCancel(ctx)
+		defer found()
+		err = watcher.Watch(watch, []string{filepath.Join(at.root, "results")}, time.Second, func() {
+			if raw = answerNow(ctx, cfg, at.root, id); raw != nil {
 				found()
 			}
 		})
-	})
-	if err := work.Wait(); err != nil {
-		return nil, err
 	}
-	if raw == nil {
-		return nil, exitWith(exitTimeout, "task %s has no result yet; is mailboxd serve running? see: mailboxd show %[1]s", id)
+	switch {
+	case err != nil:
+		return nil, err
+	case raw == nil:
+		return nil, exitWith(exitTimeout, "task %s has no result yet; is mailboxd serve running? see: %s", id, advise("show", id))
 	}
 	return raw, nil
+}
+
+// answerNow returns the answer to the latest revision of a task, or nil.
+func answerNow(ctx context.Context, cfg config, root string, id envelope.ID) []byte {
+	raw, err := mailbox.ReadResult(root, id)
+	if err != nil || !isFinal(context.WithoutCancel(ctx), cfg, id) {
+		return nil
+	}
+	return raw
 }
 
 // isFinal asks anew each time: a wait may outlast the daemon.

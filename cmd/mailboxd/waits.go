@@ -189,27 +189,26 @@ func clock(t, now time.Time) string {
 
 // next returns the command that would bring a task on, or "".
 func (s surroundings) next(t client.Task) string {
-	id := string(t.ID)
 	switch {
 	case waitsForApproval(t):
-		return "mailboxd approve " + id + ", or mailboxd deny " + id + " --reason WHY"
+		return advise("approve", t.ID) + ", or " + advise("deny", t.ID, "--reason WHY")
 	case slices.Contains(t.Held, string(ledger.Operator)), slices.Contains(t.Held, string(ledger.Recovered)):
-		return "mailboxd release " + id
+		return advise("release", t.ID)
 	case slices.Contains(t.Held, string(ledger.ResultInvalid)):
-		return "mend or remove results/" + id + ".json"
+		return "mend or remove " + shellWord("results/"+string(t.ID)+".json")
 	case mayBePaused(t) && slices.Contains(s.paused, ""):
 		return "mailboxd resume"
 	case mayBePaused(t) && slices.Contains(s.paused, t.Agent):
-		return "mailboxd resume " + flat(t.Agent)
+		return "mailboxd resume " + flat(shellWord(t.Agent))
 	case t.State == string(ledger.Queued) && !s.served:
 		return "mailboxd serve"
 	case t.State == string(ledger.Running):
-		return "mailboxd logs " + id + " -f"
+		return advise("logs", t.ID, "-f")
 	case t.State == string(ledger.Done) && t.Status != envelope.OK && t.Status != envelope.Partial:
 		if t.Attempt > 0 {
-			return "mailboxd logs " + id + ", or mailboxd retry " + id
+			return advise("logs", t.ID) + ", or " + advise("retry", t.ID)
 		}
-		return "mailboxd retry " + id
+		return advise("retry", t.ID)
 	}
 	return ""
 }

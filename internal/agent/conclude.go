@@ -93,7 +93,11 @@ func (a answer) empty() bool {
 // for a person to judge.
 func failed(said answer, failure envelope.Error) answer {
 	r := &said.result
-	if !said.empty() {
+	switch {
+	case said.empty():
+	case failure.Kind == envelope.RunLost: // or cancelled, which is not ours to know
+		r.Review.Ask("the agent may not have said all: its run was cut short")
+	default:
 		r.Review.Ask("the agent answered, but its run failed: " + string(failure.Kind))
 	}
 	r.Status, r.Error = envelope.Failed, failure

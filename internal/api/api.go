@@ -66,7 +66,7 @@ func Open(ctx context.Context, engine *dispatch.Dispatcher, opts Options) (*Door
 	for _, place := range opts.Places {
 		listener, err := place.Listen(ctx)
 		if err == nil {
-			d.place, d.listener = place, newPorch(listener)
+			d.place, d.listener = place, d.newPorch(listener)
 			return d, nil
 		}
 		failed = errors.Join(failed, err)

@@ -159,7 +159,7 @@ func why(t ledger.Task) string {
 	case ledger.Running:
 		return fmt.Sprintf("its agent is at work, attempt %d", t.Attempt)
 	case ledger.Review:
-		return "it is answered, and a person has to agree: mailboxd approve " + string(t.ID)
+		return "it is answered, and a person has to agree: mailboxd approve"
 	case ledger.Held:
 		return whyHeld(t)
 	}
@@ -168,12 +168,12 @@ func why(t ledger.Task) string {
 
 func whyHeld(t ledger.Task) (why string) {
 	words := map[ledger.Reason]string{
-		ledger.Approval:      "a person has to approve it: mailboxd approve " + string(t.ID),
+		ledger.Approval:      "a person has to approve it: mailboxd approve",
 		ledger.ChangeWindow:  "its change window has not begun",
 		ledger.Capacity:      "it is tried again after a pause",
 		ledger.Paused:        "its agent is paused: mailboxd resume",
-		ledger.Operator:      "an operator holds it: mailboxd release " + string(t.ID),
-		ledger.Recovered:     "it may have run before the ledger was lost: mailboxd release " + string(t.ID) + " runs it",
+		ledger.Operator:      "an operator holds it: mailboxd release",
+		ledger.Recovered:     "it may have run before the ledger was lost: mailboxd release runs it",
 		ledger.AuthRequired:  "its agent has to be logged in",
 		ledger.ResultInvalid: "results/" + string(t.ID) + ".json is no result for it: mend or remove that file",
 	}

@@ -1,8 +1,14 @@
 package api
 
 import (
+	"fmt"
 	"net"
 	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"mailboxd/internal/client"
 )
 
 // maxCallers is how many may be connected at once: what one process opens
@@ -10,13 +16,17 @@ import (
 const maxCallers = 128
 
 // A porch is the listening socket. Who comes in is asked who they are, and sent
-// away when there are too many.
+// away when there are too many. Half of the room is for people: agents must not
+// keep those out who would end them.
 type porch struct {
 	net.Listener
-	room chan struct{} // holds a token for each caller
+	partOfRun func(peer) (why string)
+	room      chan struct{} // holds a token for each caller
 }
 
-func newPorch(l net.Listener) *porch { return &porch{l, make(chan struct{}, maxCallers)} }
+func (d *Door) newPorch(l net.Listener) *porch {
+	return &porch{l, d.partOfRun, make(chan struct{}, maxCallers)}
+}
 
 // Accept returns the next caller.
 func (p *porch) Accept() (net.Conn, error) {
@@ -25,19 +35,40 @@ func (p *porch) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		select {
-		case p.room <- struct{}{}:
-		default:
-			conn.Close()
-			continue
-		}
-		leave := sync.OnceFunc(func() { <-p.room })
 		who, err := peerOf(conn.(*net.UnixConn))
 		if err != nil {
-			leave()
 			conn.Close()
 			continue
 		}
-		return &caller{conn, who, leave}, nil
+		caller := &caller{conn, who, func() {}}
+		if p.admit(caller) {
+			return caller, nil
+		}
+		sendAway(caller)
 	}
+}
+
+// admit gives a caller a place, if there is one for them.
+func (p *porch) admit(c *caller) bool {
+	if len(p.room) >= maxCallers/2 && p.partOfRun(c.peer) != "" {
+		return false
+	}
+	select {
+	case p.room <- struct{}{}:
+		c.left = sync.OnceFunc(func() { <-p.room })
+		return true
+	default:
+		return false
+	}
+}
+
+// sendAway says that there are too many, and hangs up.
+func sendAway(c *caller) {
+	defer c.Close()
+	text, err := json.Marshal(client.Failure{Error: client.Error{Kind: client.Busy, Message: "too many are connected to the daemon; try again soon"}})
+	if err != nil {
+		return // it has nothing that could fail
+	}
+	_ = c.SetWriteDeadline(time.Now().Add(slow)) // it is short, and the first that is written there
+	_, _ = fmt.Fprintf(c, "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(text), text)
 }

@@ -81,6 +81,22 @@ func TestWhatIsKnownOfATaskIsTold(t *testing.T) {
 	}
 }
 
+func TestAnIDMayLookLikeAPath(t *testing.T) {
+	h := open(t, stranger)
+	for _, id := range []envelope.ID{".", "%2e", "a?b#c", "row"} {
+		h.remember(t, string(id))
+		if row, err := h.Latest(t.Context(), id); err != nil || row.ID != id {
+			t.Errorf("Latest(%s) = %+v, %v; want it", id, row, err)
+		}
+		if file, err := h.CaseFile(t.Context(), id); err != nil || file.Task.ID != id {
+			t.Errorf("CaseFile(%s) = %+v, %v; want its own", id, file.Task, err)
+		}
+		if row, err := h.Cancel(t.Context(), id, client.Wish{}); err != nil || row.ID != id || row.Status != envelope.Stopped {
+			t.Errorf("Cancel(%s) = %+v, %v; want it cancelled", id, row, err)
+		}
+	}
+}
+
 func TestEventsComeWhenTheyAreCommittedAndNoneIsMissed(t *testing.T) {
 	h := open(t, stranger)
 	h.remember(t, "t1")
@@ -136,6 +152,28 @@ func TestAStreamIsResumedWhereItBroke(t *testing.T) {
 			t.Errorf("events%s after %q begin with %q, %v; want %q", c.query, c.header, first, err, c.want)
 		}
 		response.Body.Close()
+	}
+}
+
+func TestAStreamGoesOnBehindWhatWasForgottenAndNotBehindWhatNeverWas(t *testing.T) {
+	h := open(t, stranger)
+	never := func(client.Event) error { return errSeen }
+	if err := h.Follow(t.Context(), "", 1, never); kindOf(err) != client.Conflict {
+		t.Errorf("Follow after an event that never was = %v; want %s", err, client.Conflict)
+	}
+	err := h.memory.Update(t.Context(), func(tx *ledger.Tx) error {
+		if err := tx.Log(ledger.Event{Time: time.Now(), Kind: "old"}); err != nil {
+			return err
+		}
+		_, _, err := tx.DropEvents(time.Now().Add(time.Hour), 0, 99)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.remember(t, "t1")
+	if err := h.Follow(t.Context(), "", 1, never); err != errSeen {
+		t.Errorf("Follow after an event that is forgotten = %v; want the next", err)
 	}
 }
 

@@ -119,6 +119,7 @@ var statuses = map[string]int{
 	client.Conflict:   http.StatusConflict,
 	client.Internal:   http.StatusInternalServerError,
 	client.Stopping:   http.StatusServiceUnavailable,
+	client.Busy:       http.StatusServiceUnavailable,
 	client.Unfinished: http.StatusGatewayTimeout,
 }
 

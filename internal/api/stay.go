@@ -27,7 +27,7 @@ func (d *Door) stay(ctx context.Context, answer func(net.Listener)) {
 		listener, err := d.place.Listen(ctx)
 		switch {
 		case err == nil:
-			answer(newPorch(listener))
+			answer(d.newPorch(listener))
 			d.opts.Log.Warn().Stringer("socket", d.place).Msg("control socket was taken away; it is there again")
 		case !told && ctx.Err() == nil:
 			d.opts.Log.Error().Err(err).Msg("control socket was taken away; trying to put it back")

@@ -50,16 +50,26 @@ func (d *Door) stream(w http.ResponseWriter, r *http.Request) {
 
 // startOf returns the sequence number behind which a stream begins.
 func (d *Door) startOf(r *http.Request) (int64, error) {
+	last, err := d.engine.Ledger.LastEvent(r.Context())
+	if err != nil {
+		return 0, err
+	}
+	after, err := askedStart(r, last)
+	if err == nil && after > last {
+		return 0, &client.Error{Kind: client.Conflict, Message: fmt.Sprintf("there is no event %d yet, the last is %d: the ledger was begun anew; start with 0", after, last)}
+	}
+	return after, err
+}
+
+// askedStart is the sequence number that a request names, or the last.
+func askedStart(r *http.Request, last int64) (int64, error) {
 	if text := r.Header.Get("Last-Event-ID"); text != "" {
 		if seq, err := strconv.ParseInt(text, 10, 64); err == nil && seq >= 0 {
 			return seq, nil
 		}
 		return 0, bad("Last-Event-ID %q is no number", text)
 	}
-	if r.URL.Query().Get("after") == "" {
-		return d.engine.Ledger.LastEvent(r.Context())
-	}
-	return number(r, "after", 0)
+	return number(r, "after", last)
 }
 
 // send sends what is there after a sequence number, and returns the last one.

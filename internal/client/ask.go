@@ -121,5 +121,9 @@ func (c *Client) Paused(ctx context.Context) ([]string, error) {
 }
 
 func taskPath(id envelope.ID, rest string) string {
-	return Base + "/tasks/" + url.PathEscape(string(id)) + rest
+	name := url.PathEscape(string(id))
+	if name == "." {
+		name = "%2E" // a path would lose it
+	}
+	return Base + "/tasks/" + name + rest
 }

@@ -37,6 +37,7 @@ const (
 	Conflict   = "conflict"     // 409: it does not go with where the task is
 	Internal   = "internal"     // 500: it did not work
 	Stopping   = "stopping"     // 503: the daemon is stopping; ask the next one
+	Busy       = "busy"         // 503: too many are connected; try again soon
 	Unfinished = "unfinished"   // 504: it is begun, and was not over in the time given
 )
 

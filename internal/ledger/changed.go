@@ -27,9 +27,10 @@ func (l *Ledger) announce() {
 	}
 }
 
-// LastEvent returns the Seq of the newest event; 0 when there is none.
+// LastEvent returns the Seq of the newest event, which may be forgotten by now; 0
+// when there was none.
 func (r *Reader) LastEvent(ctx context.Context) (int64, error) {
-	seq, _, err := first(ctx, r.read, one[int64], "SELECT seq FROM events ORDER BY seq DESC LIMIT 1")
+	seq, _, err := first(ctx, r.read, one[int64], "SELECT seq FROM sqlite_sequence WHERE name = 'events'")
 	if err != nil {
 		return 0, fmt.Errorf("look up the last event: %w", err)
 	}
