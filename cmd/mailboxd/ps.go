@@ -164,7 +164,10 @@ func stateOf(t client.Task) string {
 
 // whereabouts says with the reasons where a task is.
 func whereabouts(t client.Task) string {
-	if len(t.Held) == 0 {
+	switch {
+	case len(t.Held) == 0 && t.State == string(ledger.Held):
+		return "held no more" // until it is judged again, at once
+	case len(t.Held) == 0:
 		return stateOf(t)
 	}
 	return t.State + " (" + strings.Join(t.Held, ", ") + ")"
