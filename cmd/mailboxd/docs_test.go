@@ -144,7 +144,7 @@ func (v *visit) once(text string) string {
 // not run.
 var standIns = map[string]string{
 	"systemctl":   `case "$*" in *ActiveState*) printf 'ActiveState=active\nUnitFileState=enabled\nMainPID=42\n' ;; esac`,
-	"loginctl":    "echo no",
+	"loginctl":    `case $1 in enable-linger) touch ~/.lingers ;; disable-linger) rm ~/.lingers ;; *) [ -e ~/.lingers ] && echo yes || echo no ;; esac`,
 	"journalctl":  "exit 0",
 	"notify-send": "exit 0",
 	"go":          `if [ "$1 $2" = "run ./cmd/mailboxd" ]; then shift 2; exec mailboxd "$@"; fi; exit 0`, // CI runs the rest
@@ -153,6 +153,10 @@ var standIns = map[string]string{
 // visitor is the environment of somebody who comes for the first time.
 func visitor(t *testing.T, home string) []string {
 	t.Helper()
+	program, err := exec.LookPath("mailboxd")
+	if err != nil {
+		t.Fatal(err)
+	}
 	bin := filepath.Join(home, "bin")
 	if err := os.Mkdir(bin, 0o700); err != nil {
 		t.Fatal(err)
@@ -168,7 +172,7 @@ func visitor(t *testing.T, home string) []string {
 		t.Fatal(err)
 	}
 	return []string{
-		"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + home, "LANG=C.UTF-8", "USER=" + loginName(), "SHELL=/bin/bash",
+		"PATH=" + strings.Join([]string{bin, filepath.Dir(program), "/usr/local/bin:/usr/bin:/bin"}, ":"), "HOME=" + home, "LANG=C.UTF-8", "USER=" + loginName(), "SHELL=/bin/bash",
 		"XDG_RUNTIME_DIR=" + filepath.Join(home, ".run"),
 	}
 }
@@ -194,6 +198,8 @@ var variable = []struct {
 	{regexp.MustCompile(`(mailboxd/)\S+-[0-9a-f]{8}\b`), "${1}SLUG"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?`), "TIME"},
 	{regexp.MustCompile(`\b\d+(\.\d+)?(ms|s|m|h|d)\b`), "DURATION"},
+	{regexp.MustCompile(`\b\d\d? [A-Z][a-z]{2} \d\d:\d\d\b`), "DAY"},
+	{regexp.MustCompile(`at byte \d+`), "at byte N"},
 	{regexp.MustCompile(`process \d+`), "process N"},
 	{regexp.MustCompile(`\b[0-9a-f]{64}\b`), "HASH"},
 	{regexp.MustCompile(`[ \t]+`), " "},
