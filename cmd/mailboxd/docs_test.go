@@ -107,16 +107,35 @@ const prompt = "=== next command ==="
 // shows looks again.
 var looking = regexp.MustCompile(`^(mailboxd (ps|show|events|budget)|ls|cat)\b`)
 
+var serving = regexp.MustCompile(`^mailboxd serve\b.*&$`)
+
+// often is how many times somebody looks.
+const often = 500
+
 // enter types a command and returns what it and its errors print.
 func (v *visit) enter(c command) (printed string) {
 	v.t.Helper()
-	for range 100 {
+	for range often {
 		printed = v.once(c.text)
 		if c.want == "" || !looking.MatchString(c.text) || placeless(printed, v.home) == placeless(c.want, v.home) {
 			break
 		}
 	}
+	if serving.MatchString(c.text) {
+		v.awaitDaemon()
+	}
 	return printed
+}
+
+// awaitDaemon looks until a daemon answers: people type slower than it starts.
+func (v *visit) awaitDaemon() {
+	v.t.Helper()
+	for range often {
+		if v.once(`mailboxd doctor --json | grep '"check":"socket".* answers'`) != "\n" {
+			return
+		}
+	}
+	v.t.Fatalf("no daemon answers; stderr:\n%s", v.stderr)
 }
 
 // once types a command. The next one finds its exit status in $?.
@@ -200,6 +219,7 @@ var variable = []struct {
 	{regexp.MustCompile(`\b\d+(\.\d+)?(ms|s|m|h|d)\b`), "DURATION"},
 	{regexp.MustCompile(`\b\d\d? [A-Z][a-z]{2} \d\d:\d\d\b`), "DAY"},
 	{regexp.MustCompile(`at byte \d+`), "at byte N"},
+	{regexp.MustCompile(`(?m)^PATH .*`), "PATH"},
 	{regexp.MustCompile(`process \d+`), "process N"},
 	{regexp.MustCompile(`\b[0-9a-f]{64}\b`), "HASH"},
 	{regexp.MustCompile(`[ \t]+`), " "},
