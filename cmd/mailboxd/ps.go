@@ -164,10 +164,7 @@ func stateOf(t client.Task) string {
 
 // whereabouts says with the reasons where a task is.
 func whereabouts(t client.Task) string {
-	switch {
-	case len(t.Held) == 0 && t.State == string(ledger.Held):
-		return "held no more" // until it is judged again, at once
-	case len(t.Held) == 0:
+	if len(t.Held) == 0 {
 		return stateOf(t)
 	}
 	return t.State + " (" + strings.Join(t.Held, ", ") + ")"
