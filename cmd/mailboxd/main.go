@@ -92,7 +92,7 @@ func rootCommand() *cobra.Command {
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}, // we have our own
-		Args:              cobra.NoArgs,
+		Args:              aCommand,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.PersistentFlags().StringVar(&g.config, "config", "", "configuration file (default "+defaultConfigPath()+")")
@@ -111,6 +111,7 @@ func rootCommand() *cobra.Command {
 	cmd.AddCommand(taskVerbs(g)...)
 	cmd.AddCommand(agentVerbs(g)...)
 	completeVerbs(g, cmd)
+	arrange(cmd)
 	for _, sub := range append(cmd.Commands(), cmd) {
 		sub.Args = usageArgs(sub.Args)
 	}
