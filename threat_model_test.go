@@ -2,6 +2,7 @@ package mailboxd_test
 
 import (
 	"encoding/json"
+	"go/ast"
 	"maps"
 	"os"
 	"path/filepath"
@@ -140,21 +141,25 @@ func fields(path string, value any) (paths []string) {
 	return []string{path}
 }
 
-// testsOfTheHouse knows every test function, and every script by its file.
+// testsOfTheHouse knows every test function, every script by its file, and the
+// cases named after a requirement in the tables of its file, as TestX/AINL-44.
 func testsOfTheHouse(t *testing.T) map[string]bool {
 	t.Helper()
 	known := map[string]bool{}
-	function := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
-	for path := range sources(t) {
+	for path, file := range sources(t) {
 		if !strings.HasSuffix(path, "_test.go") {
 			continue
 		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range function.FindAllStringSubmatch(string(text), -1) {
-			known[name[1]] = true
+		rules := requirementsIn(file)
+		for _, decl := range file.Decls {
+			f, ok := decl.(*ast.FuncDecl)
+			if !ok || f.Recv != nil || !strings.HasPrefix(f.Name.Name, "Test") && !strings.HasPrefix(f.Name.Name, "Fuzz") {
+				continue
+			}
+			known[f.Name.Name] = true
+			for _, rule := range rules {
+				known[f.Name.Name+"/"+rule] = true
+			}
 		}
 	}
 	scripts, err := filepath.Glob("cmd/mailboxd/testdata/script/*.txtar")
@@ -165,4 +170,29 @@ func testsOfTheHouse(t *testing.T) map[string]bool {
 		known[filepath.Base(script)] = true
 	}
 	return known
+}
+
+var requirement = regexp.MustCompile(`^"(AINL-\d+)( [^:%]*)?"$`)
+
+// requirementsIn lists the requirements that the tables of a test file name
+// their cases by. What a test says when it fails names no case.
+func requirementsIn(file *ast.File) (rules []string) {
+	ast.Inspect(file, func(n ast.Node) bool {
+		table, ok := n.(*ast.CompositeLit)
+		if !ok {
+			return true
+		}
+		for _, member := range table.Elts {
+			if pair, ok := member.(*ast.KeyValueExpr); ok {
+				member = pair.Value
+			}
+			if text, ok := member.(*ast.BasicLit); ok {
+				if named := requirement.FindStringSubmatch(text.Value); named != nil {
+					rules = append(rules, named[1])
+				}
+			}
+		}
+		return true
+	})
+	return rules
 }

@@ -73,7 +73,8 @@ func taskVerbs(g *globals) []*cobra.Command {
 			"  mailboxd cancel nightly-report --reason 'wrong input'", (*client.Client).Cancel,
 		}.command(g, 30*time.Second),
 		taskVerb{
-			"hold", "Keep a task from starting", "",
+			"hold", "Keep a task from starting",
+			"Hold keeps a task from starting until mailboxd release, whatever else it waits for, and\nits later revisions too. What runs already goes on.",
 			"  mailboxd hold nightly-report --reason 'not tonight'", (*client.Client).Hold,
 		}.command(g, 0),
 		taskVerb{
@@ -82,7 +83,8 @@ func taskVerbs(g *globals) []*cobra.Command {
 			"  mailboxd release nightly-report", (*client.Client).Release,
 		}.command(g, 0),
 		taskVerb{
-			"retry", "Run a task again that ended in error, cancelled or rejected", "",
+			"retry", "Run a task again that ended in error, cancelled or rejected",
+			"Retry runs the same request again as its next revision, judged anew by what is\nconfigured now. Its result takes the place of the old one, which goes to the history.",
 			"  mailboxd retry nightly-report", (*client.Client).Retry,
 		}.command(g, 0),
 	}
@@ -134,7 +136,7 @@ func printChanged(w io.Writer, task client.Task, asJSON bool) error {
 
 // An agentVerb is a command that does something to an agent, or to all.
 type agentVerb struct {
-	name, short, example string
+	name, short, long, example string
 
 	do func(*client.Client, context.Context, client.AgentWish) (client.Pauses, error)
 }
@@ -143,14 +145,17 @@ func agentVerbs(g *globals) []*cobra.Command {
 	return []*cobra.Command{
 		agentVerb{
 			"pause", "Keep an agent, or all of them, from starting anything until resume",
+			"Pause lets nothing start any more, of one agent or of all, also after a restart of\nthe daemon, until mailboxd resume. What runs goes on; what comes is held.",
 			"  mailboxd pause reviewer --reason 'its model is down'\n  mailboxd pause", (*client.Client).Pause,
 		}.command(g, false),
 		agentVerb{
 			"resume", "End a pause: that of one agent, or the one of all",
+			"Resume ends a pause of exactly that name: a pause of all agents is another than that\nof each. mailboxd ps --held says which one a task waits for.",
 			"  mailboxd resume reviewer\n  mailboxd resume", (*client.Client).Resume,
 		}.command(g, false),
 		agentVerb{
 			"drain", "Pause, and wait until nothing runs any more",
+			"Drain pauses, and returns when nothing runs any more and every result is there. The\npause stays, also after a restart of the daemon, until mailboxd resume.",
 			"  mailboxd drain && systemctl --user stop mailboxd", (*client.Client).Drain,
 		}.command(g, true),
 	}
@@ -160,7 +165,7 @@ func (v agentVerb) command(g *globals, waits bool) *cobra.Command {
 	var wish client.AgentWish
 	asJSON, timeout := false, time.Duration(0)
 	cmd := &cobra.Command{
-		Use: v.name + " [AGENT]", Short: v.short, Example: v.example,
+		Use: v.name + " [AGENT]", Short: v.short, Long: v.long, Example: v.example,
 		Args: cobra.MaximumNArgs(1),
 		RunE: atDoor(g, func(cmd *cobra.Command, args []string, _ *desk, daemon *client.Client) error {
 			wish.Agent, wish.Timeout = strings.Join(args, ""), spell(timeout)

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,20 +16,8 @@ import (
 	"time"
 )
 
-// A block is one fenced console block of a page: commands behind "$ ", and
-// below each what it prints.
-type block struct {
-	line     int // where it stands
-	commands []command
-}
-
-type command struct {
-	text string
-	want string // what it prints on standard output; "" when the page does not say
-}
-
-// Each page is one person at one shell: its blocks run one after the other in
-// an empty home. What it says they print has to be what they print, but for
+// Each page is one person at one terminal: its blocks run one after the other
+// in an empty home. What it says they print has to be what they print, but for
 // ids, times and places, which are somebody else's each time.
 func TestEveryCommandOfTheDocsDoesWhatThePageSays(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*.md")
@@ -45,67 +35,18 @@ func TestEveryCommandOfTheDocsDoesWhatThePageSays(t *testing.T) {
 		}
 		t.Run(filepath.Base(page), func(t *testing.T) {
 			t.Parallel()
-			readAlong(t, blocks)
+			follow(t, blocks)
 		})
 	}
 }
 
-// consoleBlocks finds the blocks of a page. A block of shell commands that is
-// not marked as a console's would be one that no test runs.
-func consoleBlocks(t *testing.T, page, text string) (blocks []block) {
-	t.Helper()
-	fence, open := "", block{}
-	for i, line := range strings.Split(text, "\n") {
-		mark, fenced := strings.CutPrefix(line, "```")
-		switch {
-		case fenced && fence == "":
-			fence, open = mark+" ", block{line: i + 1}
-			if mark == "sh" || mark == "bash" || mark == "shell" {
-				t.Errorf("%s:%d: write ```console, and $ before each command, so that the page is tested", page, i+1)
-			}
-		case fenced:
-			if strings.HasPrefix(fence, "console") {
-				blocks = append(blocks, open)
-			}
-			fence = ""
-		case fence == "" || !strings.HasPrefix(fence, "console"):
-		case strings.HasPrefix(line, "$ "):
-			open.commands = append(open.commands, command{text: line[2:]})
-		case len(open.commands) == 0:
-			t.Errorf("%s:%d: output before any command", page, i+1)
-		default:
-			last := &open.commands[len(open.commands)-1]
-			if strings.HasSuffix(last.text, "\\") && last.want == "" {
-				last.text += "\n" + line
-				continue
-			}
-			last.want += line + "\n"
-		}
-	}
-	return blocks
-}
-
-// readAlong runs the blocks in one shell and compares what each command prints.
-func readAlong(t *testing.T, blocks []block) {
+// follow types the commands of a page and compares what each prints.
+func follow(t *testing.T, blocks []block) {
 	home := t.TempDir()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	shell := exec.CommandContext(ctx, "bash", "-c", session(blocks))
-	shell.Dir, shell.Env = home, visitor(t, home)
-	var stdout, stderr bytes.Buffer
-	shell.Stdout, shell.Stderr = &stdout, &stderr
-	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	shell.Cancel = func() error { return syscall.Kill(-shell.Process.Pid, syscall.SIGKILL) }
-	shell.WaitDelay = 5 * time.Second
-	if err := shell.Run(); err != nil {
-		t.Fatalf("the page's commands: %v\nstdout:\n%s\nstderr:\n%s", err, &stdout, &stderr)
-	}
-	printed := strings.Split(stdout.String(), separator+"\n")
-	n := 0
+	v := openVisit(t, home)
 	for _, b := range blocks {
 		for _, c := range b.commands {
-			got := printed[n]
-			n++
+			got := v.enter(c)
 			if c.want != "" && placeless(got, home) != placeless(c.want, home) {
 				t.Errorf("line %d: $ %s\nprints:\n%s\nthe page says:\n%s", b.line, c.text, got, c.want)
 			}
@@ -113,31 +54,129 @@ func readAlong(t *testing.T, blocks []block) {
 	}
 }
 
-const separator = "=== next command ==="
-
-// session is the script of a whole page. A command that fails does not end it:
-// pages show failures too. What is still in the background at the end is.
-func session(blocks []block) string {
-	var script strings.Builder
-	for _, b := range blocks {
-		for _, c := range b.commands {
-			fmt.Fprintf(&script, "%s\necho '%s'\n", c.text, separator)
-		}
-	}
-	script.WriteString("kill $(jobs -p) 2>/dev/null; wait; exit 0\n")
-	return script.String()
+// A visit is a shell that reads what is typed into it.
+type visit struct {
+	t      *testing.T
+	home   string
+	keys   io.Writer
+	screen *bufio.Reader
+	stderr *bytes.Buffer // of what runs in the background
 }
 
-// visitor is the environment of somebody who comes for the first time. The
-// system's own commands that a page names, and a test must not run, are
-// stood in for.
+// openVisit starts the shell. What is still in its background when the test
+// ends is ended too.
+func openVisit(t *testing.T, home string) *visit {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute) // the end is a clean-up
+	input, keys, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	screen, output, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shell := exec.CommandContext(ctx, "bash", "/dev/fd/3") // what it runs must not read what is typed
+	shell.ExtraFiles = []*os.File{input}
+	shell.Dir, shell.Env = home, visitor(t, home)
+	v := &visit{t: t, home: home, keys: keys, screen: bufio.NewReader(screen), stderr: &bytes.Buffer{}}
+	shell.Stdout, shell.Stderr = output, v.stderr
+	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	shell.Cancel = func() error { return syscall.Kill(-shell.Process.Pid, syscall.SIGKILL) }
+	shell.WaitDelay = 5 * time.Second
+	if err := shell.Start(); err != nil {
+		t.Fatal(err)
+	}
+	input.Close()
+	output.Close()
+	t.Cleanup(func() {
+		fmt.Fprint(keys, "kill $(jobs -p) 2>/dev/null; wait; exit 0\n")
+		keys.Close()
+		if err := shell.Wait(); err != nil {
+			t.Errorf("the page's shell: %v\nstderr:\n%s", err, v.stderr)
+		}
+		screen.Close()
+		cancel()
+	})
+	return v
+}
+
+const prompt = "=== next command ==="
+
+// looking is a command that changes nothing: who does not see yet what the page
+// shows looks again.
+var looking = regexp.MustCompile(`^(mailboxd (ps|show|events|budget)|ls|cat)\b`)
+
+var serving = regexp.MustCompile(`^mailboxd serve\b.*&$`)
+
+// often is how many times somebody looks.
+const often = 500
+
+// enter types a command and returns what it and its errors print.
+func (v *visit) enter(c command) (printed string) {
+	v.t.Helper()
+	for range often {
+		printed = v.once(c.text)
+		if c.want == "" || !looking.MatchString(c.text) || placeless(printed, v.home) == placeless(c.want, v.home) {
+			break
+		}
+	}
+	if serving.MatchString(c.text) {
+		v.awaitDaemon()
+	}
+	return printed
+}
+
+// awaitDaemon looks until a daemon answers: people type slower than it starts.
+func (v *visit) awaitDaemon() {
+	v.t.Helper()
+	for range often {
+		if v.once(`mailboxd doctor --json | grep '"check":"socket".* answers'`) != "\n" {
+			return
+		}
+	}
+	v.t.Fatalf("no daemon answers; stderr:\n%s", v.stderr)
+}
+
+// once types a command. The next one finds its exit status in $?.
+func (v *visit) once(text string) string {
+	v.t.Helper()
+	line := "{\n" + text + "\n} 2>&1"
+	if strings.HasSuffix(text, "&") {
+		line = text // its errors would come between others' output
+	}
+	fmt.Fprintf(v.keys, "%s\nstatus=$?; echo; echo '%s'; (exit $status)\n", line, prompt)
+	var printed strings.Builder
+	for {
+		line, err := v.screen.ReadString('\n')
+		if err != nil {
+			v.t.Fatalf("$ %s: %v after:\n%s\nstderr:\n%s", text, err, printed.String(), v.stderr)
+		}
+		if line == prompt+"\n" {
+			return printed.String()
+		}
+		printed.WriteString(line)
+	}
+}
+
+// standIns are for the system's own commands that a page names and a test must
+// not run.
+var standIns = map[string]string{
+	"systemctl":   `case "$*" in *ActiveState*) printf 'ActiveState=active\nUnitFileState=enabled\nMainPID=42\n' ;; esac`,
+	"loginctl":    `case $1 in enable-linger) touch ~/.lingers ;; disable-linger) rm ~/.lingers ;; *) [ -e ~/.lingers ] && echo yes || echo no ;; esac`,
+	"journalctl":  "exit 0",
+	"notify-send": "exit 0",
+	"go":          `if [ "$1 $2" = "run ./cmd/mailboxd" ]; then shift 2; exec mailboxd "$@"; fi; exit 0`, // CI runs the rest
+}
+
+// visitor is the environment of somebody who comes for the first time.
 func visitor(t *testing.T, home string) []string {
 	t.Helper()
-	bin := filepath.Join(home, "bin")
-	standIns := map[string]string{
-		"systemctl": "exit 0", "loginctl": "exit 0", "journalctl": "exit 0",
-		"go": `if [ "$1 $2" = "run ./cmd/mailboxd" ]; then shift 2; exec mailboxd "$@"; fi; exit 0`, // CI runs the rest
+	program, err := exec.LookPath("mailboxd")
+	if err != nil {
+		t.Fatal(err)
 	}
+	bin := filepath.Join(home, "bin")
 	if err := os.Mkdir(bin, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -146,8 +185,13 @@ func visitor(t *testing.T, home string) []string {
 			t.Fatal(err)
 		}
 	}
+	if examples, err := filepath.Abs("../../examples"); err != nil {
+		t.Fatal(err)
+	} else if err := os.Symlink(examples, filepath.Join(home, "examples")); err != nil { // as in a checkout
+		t.Fatal(err)
+	}
 	return []string{
-		"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + home, "LANG=C.UTF-8", "USER=" + os.Getenv("USER"),
+		"PATH=" + strings.Join([]string{bin, filepath.Dir(program), "/usr/local/bin:/usr/bin:/bin"}, ":"), "HOME=" + home, "LANG=C.UTF-8", "USER=" + loginName(), "SHELL=/bin/bash",
 		"XDG_RUNTIME_DIR=" + filepath.Join(home, ".run"),
 	}
 }
@@ -155,6 +199,9 @@ func visitor(t *testing.T, home string) []string {
 // placeless takes out of an output what is another one each time.
 func placeless(text, home string) string {
 	text = strings.ReplaceAll(text, home, "~")
+	for _, before := range []string{"by ", "requester  "} {
+		text = strings.ReplaceAll(text, before+loginName(), before+"ada")
+	}
 	for _, v := range variable {
 		text = v.pattern.ReplaceAllString(text, v.instead)
 	}
@@ -167,8 +214,13 @@ var variable = []struct {
 }{
 	{regexp.MustCompile(`/home/[a-z]+`), "~"},
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "ID"},
+	{regexp.MustCompile(`(mailboxd/)\S+-[0-9a-f]{8}\b`), "${1}SLUG"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?`), "TIME"},
 	{regexp.MustCompile(`\b\d+(\.\d+)?(ms|s|m|h|d)\b`), "DURATION"},
+	{regexp.MustCompile(`\b\d\d? [A-Z][a-z]{2} \d\d:\d\d\b`), "DAY"},
+	{regexp.MustCompile(`at byte \d+`), "at byte N"},
+	{regexp.MustCompile(`(?m)^PATH .*`), "PATH"},
 	{regexp.MustCompile(`process \d+`), "process N"},
+	{regexp.MustCompile(`\b[0-9a-f]{64}\b`), "HASH"},
 	{regexp.MustCompile(`[ \t]+`), " "},
 }

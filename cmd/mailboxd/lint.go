@@ -25,6 +25,9 @@ func lintCommand(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lint FILE...",
 		Short: "Check task, result and manifest files without sending them",
+		Long: `Lint says of lines what the daemon would say to them, as far as that can be told from
+the lines alone. A file says by its content what it is, unless a flag does. It is at
+least as strict as AINL's own validator, and takes its flags. Exit code 1: errors.`,
 		Example: `  mailboxd lint tasks.jsonl request.json
   mailboxd lint --tasks-jsonl tasks.jsonl --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -93,7 +93,7 @@ func rootCommand() *cobra.Command {
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}, // we have our own
-		Args:              cobra.NoArgs,
+		Args:              aCommand,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.PersistentFlags().StringVar(&g.config, "config", "", "configuration file (default "+cmp.Or(defaultConfigPath(), "none, for there is no $HOME")+")")
@@ -112,6 +112,7 @@ func rootCommand() *cobra.Command {
 	cmd.AddCommand(taskVerbs(g)...)
 	cmd.AddCommand(agentVerbs(g)...)
 	completeVerbs(g, cmd)
+	arrange(cmd)
 	checkArgs(cmd)
 	return cmd
 }

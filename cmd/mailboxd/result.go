@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strings"
 	"time"
 	"unicode"
 
@@ -23,8 +24,10 @@ import (
 func resultCommand(g *globals) *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
-		Use:     "result ID",
-		Short:   "Print the result of a task",
+		Use:   "result ID",
+		Short: "Print the result of a task",
+		Long: `Result prints the final result of a task and exits as it ended: 0 ok or partial, 3 in
+error or cancelled, 4 rejected or denied; 5 when there is none yet.`,
 		Example: "  mailboxd result nightly-report\n  mailboxd result nightly-report --json | jq .output.summary",
 		Args:    cobra.ExactArgs(1),
 		RunE: atDesk(g, func(cmd *cobra.Command, args []string, desk *desk) error {
@@ -102,7 +105,11 @@ func printResult(w io.Writer, raw []byte, asJSON bool) error {
 	for _, a := range r.Output.Actions {
 		fmt.Fprintf(w, "  - %s: %s (%s)\n", plain(a.Kind), plain(a.Description), plain(a.Status))
 	}
-	if r.Error != (envelope.Error{}) {
+	switch {
+	case r.Error == (envelope.Error{}):
+	case strings.Contains(r.Output.Summary, r.Error.Message):
+		fmt.Fprintf(w, "  error     %s\n", plain(string(r.Error.Kind)))
+	default:
 		fmt.Fprintf(w, "  error     %s: %s\n", plain(string(r.Error.Kind)), plain(r.Error.Message))
 	}
 	if r.Review.Required {

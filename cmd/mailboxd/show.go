@@ -14,8 +14,10 @@ import (
 func showCommand(g *globals) *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
-		Use:     "show ID",
-		Short:   "Show all that is known of a task, and why it is where it is",
+		Use:   "show ID",
+		Short: "Show all that is known of a task, and why it is where it is",
+		Long: `Show says where a task is, what it waits for and what to do next; what a person is
+asked about it; what happened to it, in order; its runs, its files and its result.`,
 		Example: "  mailboxd show nightly-report\n  mailboxd show nightly-report --json | jq .events",
 		Args:    cobra.ExactArgs(1),
 		RunE: atDesk(g, func(cmd *cobra.Command, args []string, desk *desk) error {

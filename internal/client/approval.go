@@ -39,9 +39,14 @@ type Plan struct {
 // Encode returns the plan as JSON, the same bytes for the same plan. It never
 // fails: a plan is text and numbers, and a path may be any bytes.
 func (p Plan) Encode() jsontext.Value {
-	text, err := json.Marshal(p, json.FormatNilSliceAsNull(true), jsontext.AllowInvalidUTF8(true))
+	type bare Plan
+	text, err := json.Marshal(bare(p), json.FormatNilSliceAsNull(true), jsontext.AllowInvalidUTF8(true))
 	if err != nil {
 		panic("encode plan: " + err.Error())
 	}
 	return text
 }
+
+// MarshalJSON is Encode, so that no list is a list of nothing wherever a plan
+// is shown: tools that nobody spoke of are not tools that nobody allows.
+func (p Plan) MarshalJSON() ([]byte, error) { return p.Encode(), nil }

@@ -76,7 +76,7 @@ func (tx *Tx) settle(rec record) error {
 			return err
 		}
 	}
-	if err := tx.postUnlimited(r, used); err != nil {
+	if err := tx.postUnlimited(r, used, unknown); err != nil {
 		return err
 	}
 	if held == (limits{}) {
@@ -96,8 +96,8 @@ func (r Run) ran() bool {
 
 // postUnlimited counts spending for those for whom it is not limited too: a
 // limit that is made later today finds it.
-func (tx *Tx) postUnlimited(r Run, used amounts) error {
-	if used == (amounts{}) {
+func (tx *Tx) postUnlimited(r Run, used amounts, unknown int) error {
+	if used == (amounts{}) && unknown == 0 {
 		return nil
 	}
 	t, found, err := tx.Task(r.Task)
@@ -105,7 +105,7 @@ func (tx *Tx) postUnlimited(r Run, used amounts) error {
 		return err
 	}
 	for _, a := range Owners(t, r) {
-		if err := tx.post(a, amounts{}, used, 0); err != nil {
+		if err := tx.post(a, amounts{}, used, unknown); err != nil {
 			return err
 		}
 	}
