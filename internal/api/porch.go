@@ -69,6 +69,10 @@ func sendAway(c *caller) {
 	if err != nil {
 		return // it has nothing that could fail
 	}
+	// An answer that comes before its question looks like a daemon that died;
+	// but nobody is waited for long while others stand at the door.
+	_ = c.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+	_, _ = c.Read(make([]byte, 4096))
 	_ = c.SetWriteDeadline(time.Now().Add(slow)) // it is short, and the first that is written there
 	_, _ = fmt.Fprintf(c, "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(text), text)
 }
