@@ -174,7 +174,7 @@ func whyHeld(t ledger.Task) (why string) {
 		ledger.Paused:        "its agent is paused: mailboxd resume",
 		ledger.Operator:      "an operator holds it: mailboxd release " + string(t.ID),
 		ledger.Recovered:     "it may have run before the ledger was lost: mailboxd release " + string(t.ID) + " runs it",
-		ledger.AuthRequired:  "its agent has to be logged in",
+		ledger.AuthRequired:  "its agent has to be logged in, then: mailboxd release " + string(t.ID),
 		ledger.ResultInvalid: "results/" + string(t.ID) + ".json is no result for it: mend or remove that file",
 	}
 	for i, r := range t.Reasons {
