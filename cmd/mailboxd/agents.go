@@ -38,6 +38,7 @@ is found, and how many of its tasks run, wait in the queue and are held now.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
+	cmd.AddCommand(agentsTestCommand(g))
 	return cmd
 }
 
