@@ -68,7 +68,7 @@ func stateError(row ledger.Task) error {
 
 // lasting are the reasons that only Release takes away: no verdict, reload or
 // restart does.
-var lasting = []ledger.Reason{ledger.Operator, ledger.Recovered}
+var lasting = []ledger.Reason{ledger.Operator, ledger.Recovered, ledger.AuthRequired}
 
 // lastingOf returns the lasting ones among some reasons.
 func lastingOf(reasons []ledger.Reason) []ledger.Reason {
@@ -115,8 +115,9 @@ func (d *Dispatcher) Hold(ctx context.Context, id envelope.ID, by By) error {
 	})
 }
 
-// Release takes away what only a person can: an operator's hold, and that of
-// a task which may have run before the ledger was lost. It lifts nothing else,
+// Release takes away what only a person can: an operator's hold, that of a
+// task which may have run before the ledger was lost, and that of one whose
+// agent had to be logged in. It lifts nothing else,
 // and no approval. A task that is not held so is a *StateError.
 func (d *Dispatcher) Release(ctx context.Context, id envelope.ID, by By) error {
 	return d.control(ctx, "release", id, func(row ledger.Task) (ledger.Task, bool, error) {

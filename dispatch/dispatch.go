@@ -84,6 +84,11 @@ type Outcome struct {
 	Exit   runner.Exit
 	Retry  bool // another attempt may be made; one that was Interrupted does not count
 
+	// Hold, unless "", is what the task waits for before it is run again: a
+	// person's login, without which nothing was done. Its Result says why, and
+	// that attempt does not count.
+	Hold ledger.Reason
+
 	// Void says that nothing was started for want of what the machine has too
 	// little of: the task goes back, and nothing else here counts.
 	Void error

@@ -32,6 +32,10 @@ func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, terms ledger.T
 		return
 	}
 	log.Info().Int("exit_code", o.Exit.Code).Int64("took_ms", o.Exit.Wall.Milliseconds()).Str("status", string(o.Result.Status)).Msg("agent exited")
+	if o.Hold != "" {
+		d.putBack(ctx, row, terms.Deadline, o)
+		return
+	}
 	if o.Retry && d.again(ctx, row, terms.Deadline, o) {
 		return
 	}
@@ -126,7 +130,7 @@ func failures(runs []ledger.Run, attempt int, o Outcome) int {
 		failed = 1
 	}
 	for _, run := range runs {
-		void := run.Finished.IsZero() && run.ExitCode == 0 // intended, and never begun
+		void := run.Finished.IsZero() && run.ExitCode == 0 || run.Cause == putBackCause // intended and never begun, or it did nothing
 		if run.Attempt != attempt && !void && run.Cause != string(runner.Interrupted) {
 			failed++
 		}
@@ -175,8 +179,11 @@ func ended(row ledger.Task, o Outcome) ledger.Run {
 		Started: o.Exit.Started, Finished: o.Exit.Finished,
 		ExitCode: o.Exit.Code, Signal: o.Exit.Signal, Cause: string(o.Exit.Cause),
 	}
-	if o.Result.Cost != nil {
-		run.Tokens, run.USDCents = &o.Result.Cost.Tokens, &o.Result.Cost.USDCents
+	if cost := o.Result.Cost; cost != nil {
+		run.Tokens = &cost.Tokens
+		if !cost.Unpriced {
+			run.USDCents = &cost.USDCents
+		}
 	}
 	return run
 }

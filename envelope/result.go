@@ -47,6 +47,13 @@ type Action struct {
 type Cost struct {
 	Tokens   int64
 	USDCents int64
+	Unpriced bool // nobody knows the cents, and 0 stands for them
+}
+
+// Most is the larger of both, number by number; cents that one of them knows
+// are known.
+func (c Cost) Most(d Cost) Cost {
+	return Cost{Tokens: max(c.Tokens, d.Tokens), USDCents: max(c.USDCents, d.USDCents), Unpriced: c.Unpriced && d.Unpriced}
 }
 
 // A TimeUsed says when an agent ran, by our clock. Zero times are written as

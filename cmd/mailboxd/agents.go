@@ -38,12 +38,14 @@ is found, and how many of its tasks run, wait in the queue and are held now.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
+	cmd.AddCommand(agentsTestCommand(g))
 	return cmd
 }
 
 // agentView is an agent as --json shows it.
 type agentView struct {
 	ID          string   `json:"agent_id"`
+	Profile     string   `json:"profile,omitempty"`
 	Binding     string   `json:"binding"` // exec or worker
 	Command     []string `json:"command"`
 	Found       string   `json:"found,omitempty"`    // the file that the command is
@@ -75,9 +77,12 @@ func agentViews(ctx context.Context, cfg config) ([]agentView, error) {
 
 // agentView says how an agent of the configuration is run.
 func (c *config) agentView(e agentEntry, m member) agentView {
-	v := agentView{ID: e.ID, Binding: "exec", Command: e.Exec.Command, Manifest: c.resolve(e.Manifest), Concurrency: e.Concurrency}
+	v := agentView{ID: e.ID, Profile: e.Profile, Binding: "exec", Command: e.Exec.Command, Manifest: c.resolve(e.Manifest), Concurrency: e.Concurrency}
 	b, err := m.binding, m.problem()
 	command := b.Command
+	if e.Profile != "" {
+		v.Command = command
+	}
 	if b.Worker != nil {
 		v.Binding, v.Command, command = "worker", e.Worker.Command, b.Worker.Command
 		v.Concurrency = e.Worker.Count * e.Worker.InFlight

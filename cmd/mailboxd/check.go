@@ -13,10 +13,15 @@ import (
 )
 
 // fillAgent is a decoding hook: an entry of agents starts from its defaults,
-// so that what is left out keeps them and a zero means zero.
+// so that what is left out keeps them and a zero means zero. What a profile
+// fills starts from nothing.
 func fillAgent(from, to reflect.Value) (any, error) {
 	if to.Type() == reflect.TypeFor[agentEntry]() && from.Kind() == reflect.Map {
-		to.Set(reflect.ValueOf(agentDefaults()))
+		entry := agentDefaults()
+		if members, ok := from.Interface().(map[string]any); ok && members["profile"] != nil && members["profile"] != "" {
+			entry.Exec.Output, entry.Exec.Stdin = "", ""
+		}
+		to.Set(reflect.ValueOf(entry))
 	}
 	return from.Interface(), nil
 }

@@ -87,6 +87,8 @@ type changeWindow struct {
 type agentEntry struct {
 	ID             string        `mapstructure:"id"`
 	Manifest       string        `mapstructure:"manifest"`
+	Profile        string        `mapstructure:"profile"`
+	Model          string        `mapstructure:"model"`
 	Exec           execEntry     `mapstructure:"exec"`
 	Worker         workerEntry   `mapstructure:"worker"`
 	Timeout        time.Duration `mapstructure:"timeout"`

@@ -78,7 +78,7 @@ func taskVerbs(g *globals) []*cobra.Command {
 			"  mailboxd hold nightly-report --reason 'not tonight'", (*client.Client).Hold,
 		}.command(g, 0),
 		taskVerb{
-			"release", "Let go of a task that is held by hold, or since a ledger was lost",
+			"release", "Let go of a task that is held by hold, for a login, or since a ledger was lost",
 			"Release ends a hold that an operator made, and lets a task run that may have run\nbefore the ledger was lost. It is no approval: that is mailboxd approve.",
 			"  mailboxd release nightly-report", (*client.Client).Release,
 		}.command(g, 0),

@@ -67,7 +67,8 @@ func (c *config) member(e agentEntry) member {
 	most, _ := envelope.ParseSensitivity(e.MaxSensitivity) // check has seen to it
 	m.subject = policy.Subject{
 		TaskTypes: e.TaskTypes, Environments: e.Environments, Tools: e.Tools, MaxSensitivity: most,
-		Metered:        m.binding.Output == agent.Envelope,
+		Metered:        m.binding.Output.Metered(),
+		Unpriced:       m.binding.Output.Metered() && !m.binding.Output.Priced(),
 		AllowUnmetered: e.AllowUnmetered, KillAtWindowEnd: e.KillAtWindowEnd,
 	}
 	if e.Manifest == "" {

@@ -28,6 +28,8 @@ type sendFlags struct {
 	asJSON, wait                        bool
 	timeout                             time.Duration
 	termFlags
+
+	extra map[string]any // further members of the envelope
 }
 
 func sendCommand(g *globals) *cobra.Command {
@@ -210,6 +212,7 @@ func (f *sendFlags) request(cmd *cobra.Command) ([]byte, error) {
 		"input":          map[string]any{"refs": []any{}, "payload": payload},
 	}
 	maps.Copy(members, f.members(cmd, time.Now()))
+	maps.Copy(members, f.extra)
 	return json.Marshal(members, json.Deterministic(true))
 }
 

@@ -20,6 +20,7 @@ var happenings = map[string]string{
 	"task.superseded":         "replaced by a later revision before it started",
 	"task.started":            "handed to its agent",
 	"task.retried":            "to be tried again",
+	"task.put_back":           "its agent could do nothing yet",
 	"task.delegated":          "its run asked for another",
 	"budget.exceeded":         "more than it may",
 	"approval.asked":          "a person was asked",

@@ -181,7 +181,7 @@ func (t *team) mode(c envelope.Control) envelope.Mode { return t.current.Load().
 // at the configuration file.
 func (c *config) binding(e agentEntry) agent.Binding {
 	b := agent.Binding{
-		ID: e.ID, Command: slices.Clone(e.Exec.Command),
+		ID: e.ID, Profile: agent.Profile(e.Profile), Model: e.Model, Command: slices.Clone(e.Exec.Command),
 		Output: agent.Format(e.Exec.Output), Stdin: agent.Stdin(e.Exec.Stdin),
 		Cwd: c.resolve(e.Exec.Cwd), Env: e.Exec.Env, MaxOutput: e.Exec.MaxOutput,
 		Timeout: e.Timeout, IdleTimeout: e.IdleTimeout, ExitTimeout: e.ExitTimeout,
@@ -195,7 +195,7 @@ func (c *config) binding(e agentEntry) agent.Binding {
 		b.Cwd, b.Env = c.resolve(w.Cwd), w.Env
 		c.resolveCommand(b.Worker.Command)
 	}
-	return b
+	return b.Filled()
 }
 
 // resolveCommand makes the path of a command absolute, unless it is a name on

@@ -150,7 +150,7 @@ func (s surroundings) hold(t client.Task, r ledger.Reason) string {
 	case ledger.Recovered:
 		return "release: it may have run before"
 	case ledger.AuthRequired:
-		return "a login of its agent"
+		return "a login of its agent, then release"
 	case ledger.ResultInvalid:
 		return "removal of a foreign result file"
 	}
@@ -192,6 +192,8 @@ func (s surroundings) next(t client.Task) string {
 	switch {
 	case waitsForApproval(t):
 		return advise("approve", t.ID) + ", or " + advise("deny", t.ID, "--reason WHY")
+	case slices.Contains(t.Held, string(ledger.AuthRequired)):
+		return "log in to what " + flat(t.Agent) + " runs, then " + advise("release", t.ID)
 	case slices.Contains(t.Held, string(ledger.Operator)), slices.Contains(t.Held, string(ledger.Recovered)):
 		return advise("release", t.ID)
 	case slices.Contains(t.Held, string(ledger.ResultInvalid)):

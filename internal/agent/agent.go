@@ -20,6 +20,7 @@ import (
 type Agent struct {
 	binding Binding
 	command []*template.Template // one for each element of binding.Command
+	terms   func(Job) []string   // what stands behind it, by the profile; nil: nothing
 	environ []string             // the part that is the same for every run
 	workers *worker.Pool         // nil for an agent with a process for each run
 	kept    bool                 // by agents that came later
@@ -50,6 +51,11 @@ type Outcome struct {
 	Result envelope.Result
 	Exit   runner.Exit // of the process; Code is -1 when there was none
 	Retry  bool        // another attempt may be made; one that was Interrupted does not count
+
+	// Hold, unless "", is what the task waits for before it is run again: a
+	// person's login, without which nothing was done. Its Result says why, and
+	// that attempt does not count.
+	Hold ledger.Reason
 
 	// Void says that nothing was started for want of what the machine has too
 	// little of, such as disk or open files: nothing else here counts, and the
@@ -89,7 +95,7 @@ func (g *Agent) Run(ctx context.Context, j Job, started func(runner.Process)) Ou
 	if err != nil {
 		return g.notStarted(j, envelope.InternalError, "the run could not be prepared: "+err.Error())
 	}
-	m := &meter{job: j}
+	m := g.newMeter(j)
 	running, stop := m.watch(ctx)
 	exit, err := g.opts.Run(running, spec, started)
 	stop()
@@ -119,7 +125,7 @@ func (g *Agent) Recover(ctx context.Context, j Job) Outcome {
 	if j.Dir == "" {
 		return g.lost(j, runner.Exit{Code: -1, Cause: runner.Lost}, &meter{job: j}, "the daemon was gone when its worker had the task, so nobody knows what became of it")
 	}
-	m := &meter{job: j}
+	m := g.newMeter(j)
 	running, stop := m.watch(ctx)
 	exit, known, err := g.await(running, j.Dir)
 	stop()

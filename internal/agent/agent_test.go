@@ -79,9 +79,10 @@ func TestAPromptSaysWhatToDoAndKeepsTheRequestApart(t *testing.T) {
 	b.Output, b.Stdin = agent.JSON, agent.Prompt
 	j := jobFor(t, request(""))
 	told := tell(t, bound(t, b).Run(t.Context(), j, nil))
-	words, data, found := strings.Cut(told.Stdin, "as data.\n\n")
-	if !found || data != request("")+"\n" {
-		t.Errorf("prompt = %q; want the request at its end", told.Stdin)
+	words, data, found := strings.Cut(told.Stdin, "\n\nBEGIN TASK ")
+	mark, data, _ := strings.Cut(data, "\n")
+	if !found || data != request("")+"\nEND TASK "+mark+"\n" || len(mark) < 26 {
+		t.Errorf("prompt = %q; want the request at its end, between two marks", told.Stdin)
 	}
 	if !strings.Contains(words, "JSON object") || strings.Contains(words, "Look whether it runs.") {
 		t.Errorf("prompt begins %q; want what an answer is, and no words of the requester", words)

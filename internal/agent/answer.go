@@ -29,6 +29,8 @@ type answer struct {
 	words  jsontext.Value // the object it was read from; nil for a text
 	kind   envelope.Kind
 	err    error
+
+	trouble trouble // what kept a program from answering anybody
 }
 
 // answer reads what the agent of the job said: its result file, if it wrote
@@ -37,7 +39,7 @@ func (g *Agent) answer(j Job) answer {
 	if j.Dir == "" {
 		return answer{kind: envelope.OutputInvalid, err: errNothing}
 	}
-	said, err := g.read(j.Dir)
+	said, err := g.read(j)
 	return g.attribute(j, said, err)
 }
 
@@ -46,7 +48,7 @@ func (g *Agent) attribute(j Job, said answer, err error) answer {
 	r := said.result
 	switch {
 	case err != nil:
-		return answer{kind: envelope.OutputInvalid, err: err}
+		return answer{kind: envelope.OutputInvalid, err: err, result: envelope.Result{Cost: r.Cost}, trouble: said.trouble}
 	case r.TaskID != "" && r.TaskID != j.Task.ID:
 		err = fmt.Errorf("the agent answered for another task, %q", r.TaskID)
 		return answer{kind: envelope.IdentityMismatch, err: err}
@@ -57,12 +59,15 @@ func (g *Agent) attribute(j Job, said answer, err error) answer {
 	return said
 }
 
-func (g *Agent) read(dir string) (answer, error) {
-	root, err := os.OpenRoot(dir)
+func (g *Agent) read(j Job) (answer, error) {
+	root, err := os.OpenRoot(j.Dir)
 	if err != nil {
 		return answer{}, fmt.Errorf("read answer: %w", err)
 	}
 	defer root.Close()
+	if hearings[g.binding.Output] != nil {
+		return g.readTranscript(root, j)
+	}
 	f, err := openAnswer(root)
 	if err != nil {
 		return answer{}, err
@@ -98,7 +103,10 @@ func decodeOutput(raw []byte) (answer, error) {
 	for _, odd := range findings.Warnings() {
 		said.result.Review.Ask(short(odd.String()))
 	}
-	return said, refusal(findings)
+	if err := refusal(findings); err != nil {
+		return answer{}, err
+	}
+	return said, nil
 }
 
 // openAnswer opens the result file if there is something in it, else stdout.
@@ -146,12 +154,17 @@ func readText(f *os.File) (answer, error) {
 	if err != nil {
 		return answer{}, fmt.Errorf("read answer: %w", err)
 	}
+	return answer{result: envelope.Result{Output: envelope.Output{Summary: cutText(text)}}}, nil
+}
+
+// cutText makes a summary of a text, of which more than maxText was read when
+// there is more.
+func cutText(text []byte) string {
 	note := ""
 	if len(text) > maxText {
 		text, note = text[:maxText], "\n[cut: the whole text is among the artifacts]"
 	}
-	summary := strings.TrimRight(strings.ToValidUTF8(string(text), "\uFFFD"), " \t\r\n")
-	return answer{result: envelope.Result{Output: envelope.Output{Summary: summary + note}}}, nil
+	return strings.TrimRight(strings.ToValidUTF8(string(text), "\uFFFD"), " \t\r\n") + note
 }
 
 // readObject finds the one object that is the answer.

@@ -17,9 +17,11 @@ type Binding struct {
 	ID       string             // compared byte for byte with target_agent
 	Manifest *envelope.Manifest // what it may do; nil: not said
 
+	Profile Profile  // fills what is left out of the next three
 	Command []string // argv: a path or a name on PATH, then arguments, each a template
 	Output  Format   // how its answer is read; "" is Envelope
 	Stdin   Stdin    // what it reads; "" is Request
+	Model   string   // which one the program of the profile shall ask; "" is as it is set up
 	Cwd     string   // "" is the run directory, or one that a worker has for itself
 	Env     []string // KEY passes ours on, KEY=VALUE sets
 
@@ -42,12 +44,20 @@ type Binding struct {
 // A Format says how an agent's answer is read.
 type Format string
 
-// The formats.
+// The formats, beside those of the programs we know.
 const (
-	Envelope Format = "envelope" // an AgentTaskResult, or its output; the only one that is metered
+	Envelope Format = "envelope" // an AgentTaskResult, or its output; metered
 	JSON     Format = "json"     // an object, which becomes the output
 	Text     Format = "text"     // text, which becomes the output's summary
 )
+
+var formats = []Format{Envelope, JSON, Text, Claude, Codex, Cursor, Gemini}
+
+// Metered reports whether answers say what was spent.
+func (f Format) Metered() bool { return f == Envelope || hearings[f] != nil }
+
+// Priced reports whether they say so in money, and not in tokens alone.
+func (f Format) Priced() bool { return f == Envelope || f == Claude }
 
 // Stdin says what an agent reads on its standard input.
 type Stdin string
@@ -81,6 +91,7 @@ func newAgent(b Binding, opts Options) (*Agent, error) {
 	if g.environ, err = inherit(b.Env, os.LookupEnv); err != nil {
 		return nil, err
 	}
+	g.terms = b.terms()
 	if b.Worker != nil {
 		g.workers = newPool(b, g.environ, opts)
 	}
@@ -88,6 +99,7 @@ func newAgent(b Binding, opts Options) (*Agent, error) {
 }
 
 func (b Binding) withDefaults() Binding {
+	b = b.Filled()
 	b.Command, b.Env = slices.Clone(b.Command), slices.Clone(b.Env)
 	setDefault(&b.Output, Envelope)
 	setDefault(&b.Stdin, Request)
@@ -116,6 +128,8 @@ func (b Binding) check() error {
 		return errors.New("id: must be text without control characters")
 	case b.Manifest != nil && b.Manifest.AgentID != b.ID:
 		return fmt.Errorf("manifest: is for the agent %q", b.Manifest.AgentID)
+	case b.checkProfile() != nil:
+		return b.checkProfile()
 	case b.Worker != nil:
 		if err := b.checkWorker(); err != nil {
 			return err
@@ -124,8 +138,8 @@ func (b Binding) check() error {
 		return errors.New("exec.command: required, a list such as [./agent.sh]")
 	}
 	switch {
-	case !slices.Contains([]Format{Envelope, JSON, Text}, b.Output):
-		return fmt.Errorf("exec.output: %q is not one of envelope, json, text", b.Output)
+	case !slices.Contains(formats, b.Output):
+		return fmt.Errorf("exec.output: %q is not one of envelope, json, text, claude, codex, cursor, gemini", b.Output)
 	case !slices.Contains([]Stdin{Request, Prompt, None}, b.Stdin):
 		return fmt.Errorf("exec.stdin: %q is not one of request, prompt, none", b.Stdin)
 	case b.Resend != Rerun && b.Resend != Refuse:

@@ -109,7 +109,8 @@ func parseCommand(command []string) ([]*template.Template, error) {
 }
 
 // argv renders each element by itself: an element stays one, whatever is in it.
-func (g *Agent) argv(f facts) ([]string, error) {
+// What a profile adds stands behind them.
+func (g *Agent) argv(j Job, f facts) ([]string, error) {
 	argv := make([]string, len(g.command))
 	for i, t := range g.command {
 		var text strings.Builder
@@ -117,6 +118,9 @@ func (g *Agent) argv(f facts) ([]string, error) {
 			return nil, fmt.Errorf("exec.command[%d]: %w", i, err)
 		}
 		argv[i] = text.String()
+	}
+	if g.terms != nil {
+		argv = append(argv, g.terms(j)...)
 	}
 	return argv, nil
 }
@@ -133,7 +137,7 @@ func (g *Agent) timeout(j Job) time.Duration {
 // spec says how the job is run.
 func (g *Agent) spec(j Job) (runner.Spec, error) {
 	f := newFacts(j)
-	argv, err := g.argv(f)
+	argv, err := g.argv(j, f)
 	if err != nil {
 		return runner.Spec{}, err
 	}

@@ -49,7 +49,10 @@ func (g *Agent) repeats(said answer, kind envelope.Kind) bool {
 
 // conclude makes the outcome of a run from how it ended and what was said.
 func (g *Agent) conclude(j Job, exit runner.Exit, m *meter) Outcome {
-	said := g.answer(j)
+	if exit.Cause == runner.Interrupted && exit.Reason == errOverstays.Error() {
+		exit.Cause = runner.ExitTimeout
+	}
+	said := g.explain(j, exit, g.answer(j))
 	m.add(&said.result)
 	failure := g.failure(j, exit)
 	over, again := overspent(j, said.result), exit.Cause == "" && exit.Code == tempFail
@@ -69,11 +72,13 @@ func (g *Agent) conclude(j Job, exit runner.Exit, m *meter) Outcome {
 	default:
 		said = failed(said, failure)
 	}
-	return Outcome{
+	o := Outcome{
 		Result: g.complete(j, exit, said),
 		Exit:   exit,
 		Retry:  over == nil && (again || g.repeats(said, failure.Kind)),
 	}
+	o.heed(said.trouble)
+	return o
 }
 
 // ownsUp reports whether the agent's own word is that it did not do it all.

@@ -47,17 +47,19 @@ func (g *Agent) contractLevel(j Job) envelope.Level {
 }
 
 // budgetLevel: a limit is held by the cost that the agent reports. Nobody held
-// what nobody reported, or a run that began when budgets were not enforced.
+// what nobody reported, or a run that began when budgets were not enforced. A
+// program's own flag for it claims no more: programs look at what they spent
+// between two steps.
 func budgetLevel(j Job, r envelope.Result) envelope.Level {
-	if r.Cost == nil || j.Meter == nil {
+	if r.Cost == nil || j.Meter == nil || r.Cost.Unpriced && j.Allowance.USDCents != nil {
 		return envelope.LevelAdvisory
 	}
 	return envelope.LevelObserved
 }
 
 // toolsLevel: every agent is told its tools. Those that got them in their argv
-// have a flag for it, says whoever wrote the command; others we can only hold
-// to what they report.
+// have a flag for it, says its profile or whoever wrote the command; others we
+// can only hold to what they report.
 func (g *Agent) toolsLevel(j Job, r *envelope.Result) envelope.Level {
 	switch {
 	case r.Status == envelope.Rejected: // no agent ran
@@ -70,25 +72,34 @@ func (g *Agent) toolsLevel(j Job, r *envelope.Result) envelope.Level {
 	return envelope.LevelAdvisory
 }
 
-// flagged reports whether the list of tools stood in the argv of the run. Of an
-// empty list nobody can tell what the agent took it for; and a run that was
-// recovered may have been started by another command than today's.
+// flagged reports whether the list of tools stood in the argv of the run. A run
+// that was recovered may have been started by another command than today's.
 func (g *Agent) flagged(j Job) bool {
-	told := newFacts(j)
-	if g.workers != nil || told.AllowedTools == "" {
+	with, err := g.argv(j, newFacts(j))
+	if err != nil || g.workers != nil || !g.tellsTools(j, with) {
 		return false
 	}
-	untold := told
+	meta, known, err := runner.ReadMeta(j.Dir)
+	return err == nil && known && len(meta.Argv) > 0 && slices.Equal(meta.Argv[1:], with[1:])
+}
+
+// tellsTools reports whether an argv says the tools of a job: by the profile,
+// which knows a flag that holds, or by its templates. Of an empty list in those
+// nobody can tell what the agent takes it for.
+func (g *Agent) tellsTools(j Job, with []string) bool {
+	if g.terms != nil && recipes[g.binding.Profile].tools {
+		return true
+	}
+	untold := newFacts(j)
+	list := untold.AllowedTools
 	untold.AllowedTools = ""
-	with, err1 := g.argv(told)
-	without, err2 := g.argv(untold)
-	if err1 != nil || err2 != nil || slices.Equal(with, without) {
+	without, err := g.argv(j, untold)
+	if err != nil || list == "" {
 		return false
 	}
 	for i, element := range with {
-		if element != without[i] && strings.Contains(element, told.AllowedTools) {
-			meta, known, err := runner.ReadMeta(j.Dir)
-			return err == nil && known && len(meta.Argv) > 0 && slices.Equal(meta.Argv[1:], with[1:])
+		if element != without[i] {
+			return strings.Contains(element, list)
 		}
 	}
 	return false

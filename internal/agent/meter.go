@@ -36,6 +36,17 @@ type meter struct {
 	long   bool  // the offset is inside a line that is too long
 	odd    int   // lines that could not be read
 	over   error // the first answer of Job.Meter that was one
+
+	printed  *follower     // what its program says on standard output; nil for any other
+	patience time.Duration // with a program that has said how it ended; 0: without end
+}
+
+func (g *Agent) newMeter(j Job) *meter {
+	m := &meter{job: j}
+	if hearings[g.binding.Output] != nil {
+		m.printed, m.patience = &follower{format: g.binding.Output}, g.binding.ExitTimeout
+	}
+	return m
 }
 
 // watch looks at the file as long as the run goes on, and ends what it returns
@@ -44,7 +55,7 @@ func (m *meter) watch(ctx context.Context) (running context.Context, stop func()
 	if m.job.Dir == "" {
 		return ctx, func() {}
 	}
-	if m.job.Meter == nil {
+	if m.job.Meter == nil && m.patience == 0 {
 		return ctx, func() { m.look(true) }
 	}
 	running, end := context.WithCancelCause(ctx)
@@ -56,6 +67,10 @@ func (m *meter) watch(ctx context.Context) (running context.Context, stop func()
 		for {
 			if m.look(false); m.over != nil {
 				end(m.over)
+				return
+			}
+			if m.overstays() {
+				end(errOverstays)
 				return
 			}
 			select {
@@ -81,6 +96,7 @@ func (m *meter) look(last bool) {
 		return // the run is known by what else there is of it
 	}
 	defer root.Close()
+	m.listen(root, last)
 	f, size, err := openRegular(root, progressFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
@@ -94,6 +110,23 @@ func (m *meter) look(last bool) {
 		m.offset, m.long = 0, false // begun anew: totals count once
 	}
 	m.read(io.NewSectionReader(f, m.offset, min(size, maxProgress)-m.offset), last)
+}
+
+// listen hears what the program prints; what it cannot hear now is met again
+// in the answer.
+func (m *meter) listen(root *os.Root, last bool) {
+	if m.printed == nil || m.printed.look(root, last) != nil {
+		return
+	}
+	if cost := m.printed.said.cost(); cost != nil {
+		m.hear(*cost)
+	}
+}
+
+// overstays reports whether the program has been done for longer than it may
+// take to exit.
+func (m *meter) overstays() bool {
+	return m.patience > 0 && m.printed.said.done && time.Since(m.printed.ended) >= m.patience
 }
 
 // read takes whole lines. One that is too long is passed over.
@@ -144,7 +177,7 @@ func (m *meter) take(line []byte) {
 // hear keeps the largest totals, and asks whether they are too much.
 func (m *meter) hear(cost envelope.Cost) {
 	if m.said != nil {
-		cost = envelope.Cost{Tokens: max(cost.Tokens, m.said.Tokens), USDCents: max(cost.USDCents, m.said.USDCents)}
+		cost = cost.Most(*m.said)
 		if cost == *m.said {
 			return
 		}
@@ -163,7 +196,8 @@ func (m *meter) add(r *envelope.Result) {
 	case r.Cost == nil:
 		r.Cost = m.said
 	default:
-		r.Cost = &envelope.Cost{Tokens: max(r.Cost.Tokens, m.said.Tokens), USDCents: max(r.Cost.USDCents, m.said.USDCents)}
+		most := r.Cost.Most(*m.said)
+		r.Cost = &most
 	}
 	if m.odd > 0 && m.job.Meter != nil {
 		r.Review.Ask(fmt.Sprintf("%d lines of its progress file could not be read", m.odd))

@@ -174,7 +174,7 @@ func whyHeld(t ledger.Task) (why string) {
 		ledger.Paused:        "its agent is paused: mailboxd resume",
 		ledger.Operator:      "an operator holds it: mailboxd release",
 		ledger.Recovered:     "it may have run before the ledger was lost: mailboxd release runs it",
-		ledger.AuthRequired:  "its agent has to be logged in",
+		ledger.AuthRequired:  "its agent has to be logged in, then: mailboxd release",
 		ledger.ResultInvalid: "results/" + string(t.ID) + ".json is no result for it: mend or remove that file",
 	}
 	for i, r := range t.Reasons {

@@ -22,14 +22,25 @@ func (q *question) budget() envelope.Level {
 	switch {
 	case limit == (envelope.Budget{}) && len(accounts) == 0:
 		return nobody
-	case q.agent.Metered:
+	case q.agent.Metered && !(q.agent.Unpriced && inMoney(limit, accounts)):
 		return envelope.LevelObserved
-	case !q.agent.AllowUnmetered:
+	case q.agent.AllowUnmetered:
+	case q.agent.Metered:
+		q.object(envelope.PolicyViolation, "budget_limit", fmt.Sprintf(
+			"agent %q reports its tokens but no price, and the task has a budget in cents%s; allow_unmetered: true lets it take one",
+			q.Agent, q.budgetOrigin(class)))
+	default:
 		q.object(envelope.PolicyViolation, "budget_limit", fmt.Sprintf(
 			"agent %q does not report what it spends, and the task has a budget%s; output: envelope or allow_unmetered: true lets it take one",
 			q.Agent, q.budgetOrigin(class)))
 	}
 	return envelope.LevelAdvisory
+}
+
+// inMoney reports whether a limit, or one of the day, is in cents.
+func inMoney(limit envelope.Budget, accounts []ledger.Account) bool {
+	return limit.USDCents != nil ||
+		slices.ContainsFunc(accounts, func(a ledger.Account) bool { return a.Limit.USDCents != nil })
 }
 
 // budgetOrigin says where a budget comes from that the request does not have.

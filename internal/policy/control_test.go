@@ -184,3 +184,25 @@ func TestABudgetIsObservedOrOnlyToldTheAgent(t *testing.T) {
 		}
 	}
 }
+
+// A program that says its tokens but no price can be held to tokens alone.
+func TestABudgetInCentsNeedsAnAgentThatSaysAPrice(t *testing.T) {
+	tokens, cents := task(), task()
+	tokens.Budget, cents.Budget = envelope.Budget{Tokens: amount(1)}, envelope.Budget{USDCents: amount(1)}
+	day := policy.Rules{DayBudgets: []policy.DayBudget{{Agent: "*", Limit: envelope.Budget{USDCents: amount(1)}}}}
+	unpriced := &policy.Subject{Metered: true, Unpriced: true}
+	if v := policy.Decide(tokens, unpriced, policy.Rules{}, noon); !v.Admit || v.Levels[envelope.ControlBudget] != envelope.LevelObserved {
+		t.Errorf("AINL-46: Decide(tokens) = %+v; want it admitted, the budget observed", v)
+	}
+	for name, v := range map[string]policy.Verdict{
+		"of the task": policy.Decide(cents, unpriced, policy.Rules{}, noon), "of the day": policy.Decide(tokens, unpriced, day, noon),
+	} {
+		if v.Admit || v.Findings.Kind() != envelope.PolicyViolation {
+			t.Errorf("AINL-46: Decide(cents %s) = %+v; want policy_violation", name, v)
+		}
+	}
+	unpriced.AllowUnmetered = true
+	if v := policy.Decide(cents, unpriced, day, noon); !v.Admit || v.Levels[envelope.ControlBudget] != envelope.LevelAdvisory {
+		t.Errorf("AINL-46: Decide(cents, allow_unmetered) = %+v; want it admitted, the budget advisory", v)
+	}
+}

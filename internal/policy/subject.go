@@ -13,6 +13,7 @@ type Subject struct {
 	Tools           []string             // granted to it; nil: whatever its manifest and the request say (AINL-47)
 	MaxSensitivity  envelope.Sensitivity // of what it may see (AINL-44)
 	Metered         bool                 // it reports what it spends
+	Unpriced        bool                 // but in tokens alone, so that a limit in cents cannot be held
 	AllowUnmetered  bool                 // it may take a budget although it does not
 	KillAtWindowEnd bool                 // its runs end with the change window (AINL-58)
 }

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/client"
+	"mailboxd/internal/ledger"
+)
+
+func agentsTestCommand(g *globals) *cobra.Command {
+	timeout, asJSON := 2*time.Minute, false
+	cmd := &cobra.Command{
+		Use:   "test NAME",
+		Short: "Have an agent do one tiny task, as any requester would",
+		Long: `Test appends a task for the agent in your name, waits for its result, and prints it
+with what was metered. The task goes the way of every other: policy judges it, and
+where a person has to approve it, nothing is run before. It asks for one word and
+allows no tool.
+
+It exits as the task did: 0 done, 3 ended in error, 4 rejected or denied, 5 when it
+waits for a person or takes longer than --timeout, 7 when no daemon runs.`,
+		Example: "  mailboxd agents test reviewer\n  mailboxd agents test reviewer --json | jq .output.session_id",
+		Args:    cobra.ExactArgs(1),
+		RunE: atDoor(g, func(cmd *cobra.Command, args []string, desk *desk, _ *client.Client) error {
+			return testAgent(cmd, desk.cfg, args[0], timeout, asJSON)
+		}),
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "how long to wait, and how long the agent may take")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as one JSON object")
+	cmd.ValidArgsFunction = completeAgents(g)
+	return cmd
+}
+
+func testAgent(cmd *cobra.Command, cfg config, id string, timeout time.Duration, asJSON bool) error {
+	ctx := cmd.Context()
+	at := slices.IndexFunc(cfg.Agents, func(e agentEntry) bool { return e.ID == id })
+	if at < 0 {
+		return exitWith(exitUsage, "no agent %q is configured; see: mailboxd agents", id)
+	}
+	member := cfg.members()[at]
+	if err := member.problem(); err != nil {
+		return fmt.Errorf("test agent %s: %w", id, err)
+	}
+	request, err := trial(cfg.Agents[at], member.subject.Manifest, timeout).request(cmd)
+	if err != nil {
+		return err
+	}
+	task, err := appendTask(ctx, cfg, request, true)
+	if err != nil {
+		return err
+	}
+	raw, err := spinning(cmd, func(ctx context.Context) string { return latestWord(ctx, cfg, task.ID) },
+		func() ([]byte, error) { return task.answerUnlessHeld(ctx, cfg, timeout) })
+	if err != nil {
+		return err
+	}
+	if err := printResult(cmd.OutOrStdout(), raw, asJSON); err != nil {
+		return err
+	}
+	if asJSON {
+		return verdictOf(raw)
+	}
+	return cmp.Or(atFreshDesk(ctx, cfg, func(ctx context.Context, d *desk) error {
+		return d.printMetered(ctx, cmd.OutOrStdout(), task.ID)
+	}), verdictOf(raw))
+}
+
+// trial is the tiny task, of a kind that the agent takes.
+func trial(e agentEntry, m *envelope.Manifest, timeout time.Duration) *sendFlags {
+	f := &sendFlags{
+		agent: e.ID, role: "executor", taskType: "agent_test",
+		description: "This tests whether you can be reached. Answer with the one word ready, and do nothing else.",
+	}
+	if m != nil && len(m.RoleTypes) > 0 && !slices.Contains(m.RoleTypes, f.role) {
+		f.role = m.RoleTypes[0]
+	}
+	if len(e.TaskTypes) > 0 {
+		f.taskType = strings.NewReplacer("*", "test", "?", "x").Replace(e.TaskTypes[0])
+	}
+	f.extra = map[string]any{"allowed_tools": []string{}, "deadline": instant(timeout.String(), time.Now())}
+	if len(e.Environments) > 0 {
+		f.extra["policy_context"] = map[string]any{"environment": e.Environments[0]}
+	}
+	return f
+}
+
+// answerUnlessHeld blocks until the task has its result, or waits for what
+// this wait will not bring.
+func (s sent) answerUnlessHeld(ctx context.Context, cfg config, timeout time.Duration) (raw []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout+answerGrace)
+	defer cancel()
+	var held error
+	var looking errgroup.Group
+	looking.Go(func() error {
+		for held == nil && ctx.Err() == nil {
+			pause(ctx, 100*time.Millisecond)
+			held = heldUp(ctx, cfg, s.ID)
+		}
+		cancel()
+		return nil
+	})
+	raw, err = s.answer(ctx, cfg)
+	cancel()
+	looking.Wait()
+	if held != nil && raw == nil {
+		return nil, held
+	}
+	return raw, err
+}
+
+// answerGrace is how long a result may take after the deadline of its task.
+const answerGrace = 15 * time.Second
+
+// heldUp says where a task is that waits for a person or for a later time; nil
+// when it does not.
+func heldUp(ctx context.Context, cfg config, id envelope.ID) (held error) {
+	_ = atFreshDesk(ctx, cfg, func(ctx context.Context, d *desk) error {
+		row, err := d.latest(ctx, id)
+		if err == nil && (row.State == string(ledger.Held) && !slices.Equal(row.Held, []string{string(ledger.Capacity)}) || row.State == string(ledger.Review)) {
+			held = d.unfinished(ctx, id)
+		}
+		return nil // asked again soon
+	})
+	return held
+}
+
+// printMetered says what the ledger knows that the last run of a task spent.
+func (d *desk) printMetered(ctx context.Context, w io.Writer, id envelope.ID) error {
+	file, err := d.file(ctx, id)
+	if err != nil || len(file.Runs) == 0 {
+		return err
+	}
+	run := file.Runs[len(file.Runs)-1]
+	words := "nothing: nobody said what it spent"
+	switch {
+	case run.Tokens != nil && run.USDCents != nil:
+		words = fmt.Sprintf("%d tokens, %d cents", *run.Tokens, *run.USDCents)
+	case run.Tokens != nil:
+		words = fmt.Sprintf("%d tokens; nobody said a price", *run.Tokens)
+	}
+	_, err = fmt.Fprintf(w, "  metered   %s\n", words)
+	return err
+}

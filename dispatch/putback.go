@@ -1,0 +1,42 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+
+	"mailboxd/internal/fault"
+	"mailboxd/internal/ledger"
+)
+
+// putBackCause is the cause in the books of a run that did nothing, because its
+// agent waits for a person. It is no failure.
+const putBackCause = "put_back"
+
+// putBack holds a task whose run did nothing for want of what only a person can
+// give, such as a login, until Release.
+func (d *Dispatcher) putBack(ctx context.Context, row ledger.Task, deadline time.Time, o Outcome) {
+	next, moved := row, false
+	err := d.insist(ctx, row, func(tx *ledger.Tx) (err error) {
+		run := ended(row, o)
+		run.Cause = putBackCause
+		if err := tx.FinishRun(run); err != nil {
+			return err
+		}
+		next, moved, err = hold(tx, row, []ledger.Reason{o.Hold}, deadline)
+		if err != nil || !moved {
+			return err
+		}
+		return tx.Log(event(row, "task.put_back", conclusion(o)))
+	})
+	if err != nil {
+		return // the run directory still says what happened
+	}
+	fault.Point("put-back")
+	ctx = context.WithoutCancel(ctx)
+	d.settled(ctx, row)
+	if moved {
+		d.log(row).Warn().Str("reason", string(o.Hold)).Msg("task waits for a person before it is run again")
+		d.proceed(ctx, next)
+		d.admitNext(ctx, row) // which need not wait for that
+	}
+}

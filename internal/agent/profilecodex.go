@@ -1,0 +1,55 @@
+package agent
+
+import (
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// codexRecipe asks Codex, which reads the prompt when it is told "-". It has no
+// flag for single tools nor for what it may spend; its sandbox is its user's.
+var codexRecipe = recipe{
+	command: []string{"codex", "exec", "--json", "--skip-git-repo-check"},
+	model:   "--model",
+	stdin:   Prompt,
+	output:  Codex,
+	terms:   func(Job) []string { return []string{"-"} },
+}
+
+// hearCodex hears a line of --json.
+func hearCodex(t *transcript, kind string, event jsontext.Value) {
+	switch kind {
+	case "thread.started":
+		t.begun(event, "thread_id")
+	case "turn.started":
+		t.done = false
+	case "error": // also of what it then tries again
+		t.message = codexWords(event)
+	case "turn.failed":
+		t.done = true
+		t.fail(codexWords(member(event, "error")))
+	case "item.completed":
+		var item struct{ Type, Text string }
+		if json.Unmarshal(member(event, "item"), &item, lenient, json.MatchCaseInsensitiveNames(true)) == nil && item.Type == "agent_message" {
+			t.text = item.Text // the last one is the answer
+		}
+	case "turn.completed":
+		t.done = true
+		var usage struct {
+			Input  int64 `json:"input_tokens"` // what came from a cache included
+			Output int64 `json:"output_tokens"`
+		}
+		if u := member(event, "usage"); u != nil && json.Unmarshal(u, &usage, lenient) == nil {
+			t.spent(usage.Input + usage.Output)
+		}
+	}
+}
+
+func codexWords(event jsontext.Value) string {
+	var said struct {
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(event, &said, lenient) != nil || said.Message == "" {
+		return "it did not say why"
+	}
+	return said.Message
+}

@@ -1,0 +1,81 @@
+package agent
+
+import (
+	"cmp"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// geminiRecipe asks Gemini CLI, which reads the prompt from a standard input
+// that is no terminal. It would not work in a directory that it was not told to
+// trust, and a run's is a new one. Its flag --allowed-tools only spares
+// questions, and holds it to nothing; it has none for what it may spend.
+var geminiRecipe = recipe{
+	command: []string{"gemini", "--output-format", "stream-json", "--skip-trust"},
+	model:   "--model",
+	stdin:   Prompt,
+	output:  Gemini,
+}
+
+// A geminiEnd is the last event of stream-json, and the one object of json.
+type geminiEnd struct {
+	Session  string `json:"session_id"`
+	Response string `json:"response"`
+	Status   string `json:"status"`
+	Error    *struct {
+		Type    string `json:"type"`
+		Message string `json:"message"`
+	} `json:"error"`
+	Stats *struct {
+		Tokens *int64 `json:"total_tokens"` // of stream-json
+		Models map[string]struct {
+			Tokens struct {
+				Total int64 `json:"total"`
+			} `json:"tokens"`
+		} `json:"models"` // of json
+	} `json:"stats"`
+}
+
+// hearGemini hears a line of stream-json, or the one object of json, which has
+// no type.
+func hearGemini(t *transcript, kind string, event jsontext.Value) {
+	switch kind {
+	case "init":
+		t.begun(event, "session_id")
+	case "message":
+		var said struct{ Role, Content string }
+		if json.Unmarshal(event, &said, lenient, json.MatchCaseInsensitiveNames(true)) == nil && said.Role == "assistant" {
+			t.text += said.Content[:min(len(said.Content), max(0, maxText+1-len(t.text)))]
+		}
+	case "result", "":
+		var end geminiEnd
+		if json.Unmarshal(event, &end, lenient) == nil {
+			t.hearGeminiEnd(end)
+		}
+	}
+}
+
+func (t *transcript) hearGeminiEnd(end geminiEnd) {
+	if end.Error == nil && end.Status == "" && end.Response == "" && end.Stats == nil {
+		return // some other object
+	}
+	t.done = true
+	setDefault(&t.session, end.Session)
+	t.text = cmp.Or(end.Response, t.text)
+	if s := end.Stats; s != nil {
+		total := int64(0)
+		for _, model := range s.Models {
+			total += model.Tokens.Total
+		}
+		if s.Tokens != nil {
+			total = *s.Tokens
+		}
+		t.spent(total)
+	}
+	if end.Error != nil {
+		t.fail(cmp.Or(end.Error.Message, end.Error.Type, "it did not say why"))
+	} else if end.Status == "error" {
+		t.fail("it did not say why")
+	}
+}
