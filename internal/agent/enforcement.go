@@ -75,7 +75,7 @@ func (g *Agent) toolsLevel(j Job, r *envelope.Result) envelope.Level {
 // recovered may have been started by another command than today's.
 func (g *Agent) flagged(j Job) bool {
 	told := newFacts(j)
-	if g.workers != nil || told.AllowedTools == "" {
+	if g.workers != nil || g.binding.Inbox != nil || told.AllowedTools == "" {
 		return false
 	}
 	untold := told
