@@ -114,6 +114,7 @@ func agents() dispatch.Agents {
 			return work(ctx, j)
 		},
 		Recover: work,
+		Refs:    func(string) dispatch.RefRule { return dispatch.RefRule{} },
 		HasDir:  func(string) bool { return false },
 		Limit:   func(string) int { return 9 },
 		Reruns:  func(string) bool { return true },
@@ -121,7 +122,22 @@ func agents() dispatch.Agents {
 		Backoff: func(string) time.Duration { return time.Second },
 		Known:   func(string) bool { return false },
 		Mode:    func(envelope.Control) envelope.Mode { return envelope.Enforce },
+		Inbox:   func(agent string) dispatch.Inbox { return inboxes[agent] },
+		Answer:  answer,
 	}
+}
+
+// inboxes are where the agents of a house fetch their tasks.
+var inboxes = map[string]dispatch.Inbox{"editor": {File: "agents/editor/inbox.jsonl", Lease: time.Hour}}
+
+// answer takes anything with a summary for an answer.
+func answer(j dispatch.Job, said []byte, exit runner.Exit) (dispatch.Outcome, error) {
+	r, _ := envelope.DecodeAnswer(said)
+	if r.Output.Summary == "" {
+		return dispatch.Outcome{}, errors.New("it has no summary")
+	}
+	r.TaskID, r.AgentID, r.Status = j.Task.ID, j.Task.Agent, envelope.OK
+	return dispatch.Outcome{Result: r, Exit: exit}, nil
 }
 
 // remember writes tasks down as they were held before the daemon came.
