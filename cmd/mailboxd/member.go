@@ -9,6 +9,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
 	"mailboxd/internal/policy"
+	"mailboxd/mailbox"
 )
 
 // A member is one entry of agents with its manifest, as it is used.
@@ -70,16 +71,34 @@ func (c *config) member(e agentEntry) member {
 		Metered:        m.binding.Output == agent.Envelope,
 		AllowUnmetered: e.AllowUnmetered, KillAtWindowEnd: e.KillAtWindowEnd,
 	}
-	if e.Manifest == "" {
-		return m
+	if e.Manifest != "" {
+		manifest, doubts, err := c.manifest(e.Manifest)
+		if err != nil {
+			m.disable(err.Error())
+		}
+		m.subject.Manifest, m.doubts = manifest, doubts
 	}
-	manifest, doubts, err := c.manifest(e.Manifest)
-	if err != nil {
-		m.disable(err.Error())
-		return m
-	}
-	m.subject.Manifest, m.doubts = manifest, doubts
+	m.findInbox()
 	return m
+}
+
+// findInbox says where the inbox of a member is that has one, if its entry does
+// not: where its manifest does, or in a directory of its own (AINL-21).
+func (m *member) findInbox() {
+	in := m.binding.Inbox
+	if in == nil || in.File != "" {
+		return
+	}
+	in.File = "agents/" + m.binding.ID + "/inbox.jsonl"
+	if m.subject.Manifest == nil || m.subject.Manifest.Contact.InboxFile == "" {
+		return
+	}
+	file := m.subject.Manifest.Contact.InboxFile
+	if err := mailbox.CheckInbox(file); err != nil {
+		m.disable(fmt.Sprintf("contact.inbox_file of its manifest: %v", err))
+		return
+	}
+	in.File = file
 }
 
 // manifest reads what an agent may do, and what an operator may want to know
