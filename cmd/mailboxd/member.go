@@ -9,7 +9,6 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
 	"mailboxd/internal/policy"
-	"mailboxd/mailbox"
 )
 
 // A member is one entry of agents with its manifest, as it is used.
@@ -89,16 +88,12 @@ func (m *member) findInbox() {
 	if in == nil || in.File != "" {
 		return
 	}
-	in.File = "agents/" + m.binding.ID + "/inbox.jsonl"
-	if m.subject.Manifest == nil || m.subject.Manifest.Contact.InboxFile == "" {
-		return
+	if manifest := m.subject.Manifest; manifest != nil {
+		in.File = manifest.Contact.InboxFile
 	}
-	file := m.subject.Manifest.Contact.InboxFile
-	if err := mailbox.CheckInbox(file); err != nil {
-		m.disable(fmt.Sprintf("contact.inbox_file of its manifest: %v", err))
-		return
+	if in.File == "" {
+		in.File = "agents/" + m.binding.ID + "/inbox.jsonl"
 	}
-	in.File = file
 }
 
 // manifest reads what an agent may do, and what an operator may want to know

@@ -143,11 +143,16 @@ func answer(j dispatch.Job, said []byte, exit runner.Exit) (dispatch.Outcome, er
 // remember writes tasks down as they were held before the daemon came.
 func (h *house) remember(t *testing.T, ids ...string) {
 	t.Helper()
+	h.rememberFor(t, "a", ids...)
+}
+
+func (h *house) rememberFor(t *testing.T, agent string, ids ...string) {
+	t.Helper()
 	err := h.memory.Update(t.Context(), func(tx *ledger.Tx) error {
 		for _, id := range ids {
 			row := ledger.Task{
 				ID: envelope.ID(id), Revision: 1, State: ledger.Held, Reasons: []ledger.Reason{ledger.Operator},
-				Hash: id, Dialect: "ainl", Agent: "a", Requester: "r", Received: time.Now(),
+				Hash: id, Dialect: "ainl", Agent: agent, Requester: "r", Received: time.Now(),
 			}
 			if _, err := tx.Add(row, line(id)); err != nil {
 				return err
