@@ -85,7 +85,7 @@ func (d *Dispatcher) revise(tx *ledger.Tx, c *claim, last ledger.Task, found boo
 	case !found:
 	case last.State == ledger.Done:
 		row.Replaces = true
-	case last.State == ledger.Running || last.State == ledger.Review:
+	case inHand(last, c.now):
 		waits = true
 	default:
 		waits = last.State == ledger.Received
@@ -176,6 +176,9 @@ func supersede(tx *ledger.Tx, row ledger.Task) error {
 		return err
 	}
 	if err := tx.MarkSettled(row.Seq); err != nil {
+		return err
+	}
+	if err := endUnanswered(tx, row, time.Now()); err != nil {
 		return err
 	}
 	if err := withdraw(tx, row, time.Now(), "a newer request took its place"); err != nil {

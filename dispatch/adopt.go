@@ -48,12 +48,15 @@ func (d *Dispatcher) foreign(ctx context.Context, row ledger.Task) (bool, error)
 			return false, d.displace(ctx, row)
 		}
 		r, findings := envelope.DecodeResult(there)
-		if !findings.Refused() && r.TaskID == row.ID {
+		if !findings.Refused() && r.TaskID == row.ID && d.mayAnswer(row, r) {
 			if owed, err := d.reviewOwed(ctx, row); owed || err != nil {
 				return false, err
 			}
 			return true, d.adopt(ctx, row, r, there)
 		}
+	}
+	if row.ClaimedAt(time.Now()) {
+		return false, nil // whoever has it may still be writing, or answer otherwise
 	}
 	settled := time.Now()
 	if info != nil {
@@ -64,8 +67,12 @@ func (d *Dispatcher) foreign(ctx context.Context, row ledger.Task) (bool, error)
 
 // reviewOwed reports whether an attempt was made at a task of which a person
 // has to see the answer: a result that lies there then may be of that attempt,
-// and is left alone, or an agent could do without the review.
+// and is left alone, or an agent could do without the review. One that waits for
+// its agent is reviewed with that result.
 func (d *Dispatcher) reviewOwed(ctx context.Context, row ledger.Task) (bool, error) {
+	if row.State == ledger.Waiting {
+		return false, nil
+	}
 	runs, err := d.Ledger.Runs(ctx, row.Seq)
 	return slices.ContainsFunc(runs, func(r ledger.Run) bool {
 		return afterRun(r.Terms) && (!r.Started.IsZero() || r.Cause == string(runner.Lost))
@@ -88,6 +95,9 @@ func (d *Dispatcher) whose(ctx context.Context, row ledger.Task, there []byte) (
 
 // adopt ends a task with the result that somebody else put into place.
 func (d *Dispatcher) adopt(ctx context.Context, row ledger.Task, r envelope.Result, there []byte) error {
+	if row.State == ledger.Waiting {
+		return d.adoptAnswer(ctx, row, r, there)
+	}
 	moved := false
 	change := ledger.Change{To: ledger.Done, Attempt: row.Attempt, Status: r.Status, Kind: r.Error.Kind, Result: there}
 	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
@@ -120,12 +130,23 @@ func (d *Dispatcher) waitForOperator(ctx context.Context, row ledger.Task, settl
 		d.alarms.set(row.Seq, now.Add(settlePause))
 		return nil
 	}
+	if row.State == ledger.Waiting && now.Before(settled) {
+		d.alarms.set(row.Seq, settled) // its agent may still be writing
+		return nil
+	}
 	tell, until := !now.Before(settled), settled
 	if tell {
 		until = time.Time{}
 	}
 	next, moved := row, false
 	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
+		next, moved = row, false
+		if same, err := unmoved(tx, row); err != nil || !same {
+			return err
+		}
+		if err := endUnanswered(tx, row, now); err != nil {
+			return err
+		}
 		next, moved, err = hold(tx, row, append(lastingOf(row.Reasons), ledger.ResultInvalid), until)
 		if err != nil || !moved || !tell {
 			return err
@@ -135,6 +156,7 @@ func (d *Dispatcher) waitForOperator(ctx context.Context, row ledger.Task, settl
 	if err != nil || !moved {
 		return err
 	}
+	d.settledUnanswered(ctx, row)
 	if tell {
 		d.log(row).Warn().Str("file", resultFile(row)).Msg("result file is no result for its task; held until it is mended or removed")
 	}

@@ -215,5 +215,6 @@ func (d *Dispatcher) record(tx *ledger.Tx, row ledger.Task, q matter, c ledger.C
 // unmoved reports whether a task is in the ledger as it was read before.
 func unmoved(tx *ledger.Tx, row ledger.Task) (bool, error) {
 	now, found, err := tx.Task(row.Seq)
-	return found && now.State == row.State && now.Attempt == row.Attempt && slices.Equal(now.Reasons, row.Reasons), err
+	return found && now.State == row.State && now.Attempt == row.Attempt && slices.Equal(now.Reasons, row.Reasons) &&
+		(row.State != ledger.Waiting || now.Until.Equal(row.Until)), err // or somebody has claimed it
 }

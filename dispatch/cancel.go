@@ -67,7 +67,12 @@ func (d *Dispatcher) cancelOne(ctx context.Context, row ledger.Task, by By) (boo
 	}
 	why := (&CancelError{by}).Error()
 	result := unrun(q.task, envelope.Stopped, envelope.Cancelled, why, nil, time.Now())
-	if row.State == ledger.Review {
+	switch row.State {
+	case ledger.Waiting:
+		if result, err = d.unanswered(ctx, q.task, row, envelope.Stopped, envelope.Cancelled, why); err != nil {
+			return false, err
+		}
+	case ledger.Review:
 		result = withheld(q, envelope.Stopped, envelope.Cancelled, why)
 	}
 	change := ledger.Change{To: ledger.Done, Status: envelope.Stopped, Kind: envelope.Cancelled, Result: result}

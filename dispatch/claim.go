@@ -151,6 +151,7 @@ func (d *Dispatcher) follow(ctx context.Context, c *claim) {
 			log.Info().Int("revision", c.row.Revision).Str("state", string(c.row.State)).Msg("task accepted")
 		}
 		defer d.leave(c.instead)()
+		d.settledUnanswered(ctx, c.instead)
 		d.proceed(ctx, c.row)
 	}
 }

@@ -164,6 +164,9 @@ func (d *Dispatcher) change(ctx context.Context, row ledger.Task, c ledger.Chang
 		if err != nil || !moved {
 			return err
 		}
+		if err := endUnanswered(tx, row, time.Now()); err != nil {
+			return err
+		}
 		if c.To == ledger.Done {
 			if err := withdraw(tx, row, time.Now(), "the task is over"); err != nil {
 				return err
@@ -174,6 +177,7 @@ func (d *Dispatcher) change(ctx context.Context, row ledger.Task, c ledger.Chang
 	if err != nil || !moved {
 		return row, false, err
 	}
+	d.settledUnanswered(ctx, row)
 	row.State, row.Reasons, row.Until = c.To, c.Reasons, c.Until
 	if c.To == ledger.Done {
 		row.Status, row.Kind = c.Status, c.Kind

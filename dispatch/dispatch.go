@@ -46,6 +46,11 @@ type Agents struct {
 	Known   func(agent string) bool                  // whether there is such an agent: then its requests are a run's
 	Mode    func(envelope.Control) envelope.Mode     // how strictly a control is held that is ours: lineage, and budget when it warns
 
+	// Inbox is where an agent fetches its tasks; Answer makes the outcome of a
+	// job from what somebody said who fetched it, or says why that is no answer.
+	Inbox  func(agent string) Inbox
+	Answer func(j Job, said []byte, exit runner.Exit) (Outcome, error)
+
 	ApprovalTTL func() time.Duration // how long a question to a person, or what they said, stands; 0: for ever
 }
 
@@ -128,6 +133,7 @@ type Dispatcher struct {
 	bygones *bygones
 	pauses  *pauses
 	waits   *waitingRoom
+	letters *letterBox
 	faults  *faults
 	calls   *calls
 	failed  chan struct{} // signalled when a look could not take everything in
@@ -167,6 +173,7 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 		bygones: newBygones(),
 		pauses:  newPauses(paused),
 		waits:   newWaitingRoom(),
+		letters: newLetterBox(),
 		faults:  newFaults(),
 		calls:   newCalls(),
 		failed:  make(chan struct{}, 1),
@@ -198,6 +205,7 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 	for range d.opts.Workers {
 		running.Go(func() { d.worker(ctx, work) })
 	}
+	running.Go(func() { d.deliverAll(ctx, work) })
 	running.Go(func() {
 		d.alarms.serve(ctx, func(seq int64) {
 			d.revisit(work, seq)

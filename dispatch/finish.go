@@ -42,17 +42,7 @@ func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, terms ledger.T
 	change := d.end(row, terms, o)
 	moved := false
 	err := d.insist(ctx, row, func(tx *ledger.Tx) (err error) {
-		if err := tx.FinishRun(ended(row, o)); err != nil {
-			return err
-		}
-		moved, err = tx.Move(row.Seq, ledger.Running, row.Attempt, change)
-		if err != nil || !moved {
-			return err
-		}
-		err = tx.Log(event(row, ending(o), conclusion(o)))
-		if err == nil && change.To == ledger.Review {
-			err = d.askAfter(tx, row, terms, change)
-		}
+		moved, err = d.endRun(tx, row, terms, change, o, event(row, ending(o), conclusion(o)))
 		return err
 	})
 	if err == nil {
@@ -68,6 +58,23 @@ func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, terms ledger.T
 	}
 	row.State, row.Until, row.Status, row.Kind = change.To, change.Until, change.Status, change.Kind
 	d.proceed(context.WithoutCancel(ctx), row)
+}
+
+// endRun ends the run of a task, and moves the task to where that leads. It
+// reports false when somebody ended the task before.
+func (d *Dispatcher) endRun(tx *ledger.Tx, row ledger.Task, terms ledger.Terms, c ledger.Change, o Outcome, e ledger.Event) (bool, error) {
+	if err := tx.FinishRun(ended(row, o)); err != nil {
+		return false, err
+	}
+	moved, err := tx.Move(row.Seq, row.State, row.Attempt, c)
+	if err != nil || !moved {
+		return false, err
+	}
+	err = tx.Log(e)
+	if err == nil && c.To == ledger.Review {
+		err = d.askAfter(tx, row, terms, c)
+	}
+	return err == nil, err
 }
 
 // end is where an outcome moves its task: to its end, or to a person.
@@ -230,6 +237,7 @@ func (d *Dispatcher) tryAdmitNext(ctx context.Context, id envelope.ID) error {
 	}
 	for _, r := range earlier {
 		defer d.leave(r)()
+		d.settledUnanswered(ctx, r)
 	}
 	row, t, findings, err := d.load(ctx, latest.Seq)
 	if err != nil {
@@ -257,7 +265,7 @@ func (d *Dispatcher) clear(ctx context.Context, earlier []ledger.Task) (free boo
 			}
 			switch {
 			case !found || now.State == ledger.Done:
-			case now.State == ledger.Running || now.State == ledger.Review:
+			case inHand(now, time.Now()):
 				free = false
 			default:
 				if err := supersede(tx, now); err != nil {

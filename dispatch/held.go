@@ -76,7 +76,7 @@ func (d *Dispatcher) proceed(ctx context.Context, row ledger.Task) {
 	switch row.State {
 	case ledger.Queued:
 		d.alarms.set(row.Seq, row.Deadline)
-		d.queue.push(item{seq: row.Seq, agent: row.Agent, requester: row.Requester})
+		d.queueUp(row)
 	case ledger.Held:
 		d.held.add(row)
 		if resting(row) {
@@ -93,6 +93,9 @@ func (d *Dispatcher) proceed(ctx context.Context, row ledger.Task) {
 		if slices.Contains(row.Reasons, ledger.ResultInvalid) {
 			d.alarms.set(row.Seq, time.Now().Add(settlePause)) // the file may have gone
 		}
+	case ledger.Waiting:
+		d.held.add(row)
+		d.alarms.set(row.Seq, earliest(row.Deadline, row.Until))
 	case ledger.Review:
 		d.held.add(row)
 		d.alarms.set(row.Seq, row.Until)
@@ -172,6 +175,8 @@ func (d *Dispatcher) reconsider(ctx context.Context, row ledger.Task, t envelope
 	case ledger.Queued:
 	case ledger.Received:
 		return d.tryAdmitNext(ctx, row.ID)
+	case ledger.Waiting:
+		return d.tend(ctx, row)
 	case ledger.Review:
 		return d.reconsiderReview(ctx, row)
 	default:

@@ -33,6 +33,7 @@ type engine struct {
 	t       *testing.T
 	dir     string
 	plays   map[string]play
+	inboxes map[string]dispatch.Inbox
 	judge   func(t envelope.Task, now time.Time) dispatch.Verdict
 	retries int
 	found   dispatch.Outcome // what becomes of a run that is met at a start
@@ -49,7 +50,8 @@ type engine struct {
 func newEngine(t *testing.T) *engine {
 	return &engine{
 		t: t, dir: t.TempDir(),
-		plays: map[string]play{"quick": quick, "slow": slow},
+		plays:   map[string]play{"quick": quick, "slow": slow},
+		inboxes: map[string]dispatch.Inbox{"editor": {File: "agents/editor/inbox.jsonl", Lease: time.Hour}},
 		judge: func(t envelope.Task, _ time.Time) dispatch.Verdict {
 			return dispatch.Verdict{Admit: true, Terms: ledger.Terms{Deadline: t.Deadline}}
 		},
@@ -120,6 +122,8 @@ func (e *engine) functions() dispatch.Agents {
 		Backoff: func(string) time.Duration { return time.Millisecond },
 		Known:   func(agent string) bool { return e.plays[agent] != nil },
 		Mode:    func(envelope.Control) envelope.Mode { return e.mode },
+		Inbox:   func(agent string) dispatch.Inbox { return e.inboxes[agent] },
+		Answer:  e.answered,
 
 		ApprovalTTL: func() time.Duration { return e.ttl },
 	}

@@ -55,8 +55,11 @@ func (d *Dispatcher) resume(ctx context.Context, row ledger.Task) error {
 		return d.tryAdmitNext(ctx, row.ID)
 	}
 	d.proceed(ctx, row)
-	if row.State == ledger.Held {
+	switch row.State {
+	case ledger.Held:
 		d.rejudge(row) // the rules may be other ones by now
+	case ledger.Waiting:
+		return d.tend(ctx, row)
 	}
 	return nil
 }

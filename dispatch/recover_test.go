@@ -83,6 +83,7 @@ func obliging(ran chan<- dispatch.Job) dispatch.Agents {
 		Reruns:  func(string) bool { return true },
 		Retries: func(string) int { return 0 },
 		Backoff: func(string) time.Duration { return time.Second },
+		Inbox:   func(string) dispatch.Inbox { return dispatch.Inbox{} },
 		Known:   func(string) bool { return false },
 		Mode:    func(envelope.Control) envelope.Mode { return envelope.Enforce },
 

@@ -38,7 +38,7 @@ func (d *Dispatcher) askAfter(tx *ledger.Tx, row ledger.Task, terms ledger.Terms
 // remembers a result file that somebody placed meanwhile: it is left alone, and
 // not taken for the answer, or an agent could do without the review (AINL-85).
 func (d *Dispatcher) reconsiderReview(ctx context.Context, row ledger.Task) error {
-	if d.Box.HasResult(row.ID) {
+	if d.Box.HasResult(row.ID) && !d.inPlace(row) {
 		if _, untold := d.held.remove(row.Seq); untold {
 			if err := d.conflict(ctx, row); err != nil {
 				return err

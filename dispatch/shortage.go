@@ -19,7 +19,7 @@ type shortage struct {
 
 // doWithout has a task wait whose budget is reserved for others, or refuses it
 // when it is spent (AINL-46).
-func (d *Dispatcher) doWithout(ctx context.Context, row ledger.Task, t envelope.Task, j Job, short *shortage, since int) error {
+func (d *Dispatcher) doWithout(ctx context.Context, row ledger.Task, j Job, short *shortage, since int) error {
 	if j.Dir != "" {
 		if err := d.State.RemoveRunDir(row.ID, row.Revision, j.Attempt); err != nil {
 			return err
@@ -27,7 +27,7 @@ func (d *Dispatcher) doWithout(ctx context.Context, row ledger.Task, t envelope.
 	}
 	if !short.waits {
 		d.tellExcess(ctx, row, envelope.Enforce, short.reason)
-		return d.apply(ctx, row, t, Verdict{Findings: envelope.Findings{{Kind: envelope.BudgetExceeded, Field: "budget_limit", Message: short.reason}}, Terms: j.Terms})
+		return d.apply(ctx, row, j.Task, Verdict{Findings: envelope.Findings{{Kind: envelope.BudgetExceeded, Field: "budget_limit", Message: short.reason}}, Terms: j.Terms})
 	}
 	next, moved := row, false
 	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {

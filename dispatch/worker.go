@@ -103,9 +103,28 @@ func (d *Dispatcher) rest(ctx context.Context, it item) {
 // fault of the task: a full disk, a busy ledger.
 const retryPause = time.Second
 
-// prepare judges a queued task once more, for time has passed, and makes the
-// intent to run it durable. A Job without a RunID means there is nothing to run.
+// prepare makes the intent to run a queued task durable. A Job without a RunID
+// means there is nothing to run.
 func (d *Dispatcher) prepare(ctx context.Context, seq int64, run *run) (ledger.Task, Job, error) {
+	row, job, err := d.admit(ctx, seq)
+	if err != nil || job.RunID == "" {
+		return row, Job{}, err
+	}
+	if err := d.makeRunDir(&job); err != nil {
+		return row, Job{}, err
+	}
+	fault.Point("run-dir")
+	began, moved, err := d.intend(ctx, row, &job, ledger.Running)
+	if err != nil || !moved {
+		return row, Job{}, err
+	}
+	d.measure(run, began, &job)
+	return began, job, nil
+}
+
+// admit judges a queued task once more, for time has passed, and makes the job
+// of it that is next. A Job without a RunID means there is none.
+func (d *Dispatcher) admit(ctx context.Context, seq int64) (ledger.Task, Job, error) {
 	row, t, findings, err := d.load(ctx, seq)
 	if err != nil || row.State != ledger.Queued {
 		return row, Job{}, err
@@ -128,16 +147,7 @@ func (d *Dispatcher) prepare(ctx context.Context, seq int64, run *run) (ledger.T
 	if wantsApproval(verdict.Hold) {
 		job.Digest = verdict.Digest
 	}
-	if err := d.makeRunDir(&job); err != nil {
-		return row, Job{}, err
-	}
-	fault.Point("run-dir")
-	began, moved, err := d.intend(ctx, row, t, &job)
-	if err != nil || !moved {
-		return row, Job{}, err
-	}
-	d.measure(run, began, &job)
-	return began, job, nil
+	return row, job, nil
 }
 
 // load reads a task's row and decodes its envelope again.
@@ -175,10 +185,10 @@ func (d *Dispatcher) makeRunDir(j *Job) error {
 	}
 }
 
-// intend makes durable that the job is about to be started, with what it may
-// spend, which becomes its Allowance. It reports false when the task was moved
-// by somebody else meanwhile, or has to do without.
-func (d *Dispatcher) intend(ctx context.Context, row ledger.Task, t envelope.Task, j *Job) (ledger.Task, bool, error) {
+// intend makes durable that the job is about to be started, or to wait for who
+// fetches it, with what it may spend, which becomes its Allowance. It reports
+// false when the task was moved by somebody else meanwhile, or has to do without.
+func (d *Dispatcher) intend(ctx context.Context, row ledger.Task, j *Job, to ledger.State) (ledger.Task, bool, error) {
 	moved, since := false, d.waits.now()
 	var run ledger.Run
 	var short *shortage
@@ -188,23 +198,30 @@ func (d *Dispatcher) intend(ctx context.Context, row ledger.Task, t envelope.Tas
 		if short, err = d.reserve(tx, row, &run); err != nil || short != nil {
 			return err
 		}
-		moved, err = tx.Move(row.Seq, ledger.Queued, row.Attempt, ledger.Change{To: ledger.Running, Attempt: j.Attempt})
+		moved, err = tx.Move(row.Seq, ledger.Queued, row.Attempt, ledger.Change{To: to, Attempt: j.Attempt})
 		if err != nil || !moved {
 			return err
 		}
 		if err := tx.StartRun(run); err != nil {
 			return err
 		}
-		return tx.Log(event(row, "task.started", map[string]any{"attempt": j.Attempt, "run_id": j.RunID}))
+		kind := "task.started"
+		if to == ledger.Waiting {
+			kind, err = "task.waiting", tx.Deliver(row.Seq)
+		}
+		if err != nil {
+			return err
+		}
+		return tx.Log(event(row, kind, map[string]any{"attempt": j.Attempt, "run_id": j.RunID}))
 	})
 	if err != nil {
 		return row, false, fmt.Errorf("start %s: %w", row.ID, err)
 	}
 	if short != nil {
-		return row, false, d.doWithout(ctx, row, t, *j, short, since)
+		return row, false, d.doWithout(ctx, row, *j, short, since)
 	}
 	fault.Point("intent")
 	j.Allowance, j.Terms = run.Reserved, run.Terms
-	row.State, row.Attempt = ledger.Running, j.Attempt
+	row.State, row.Attempt = to, j.Attempt
 	return row, moved, nil
 }

@@ -22,7 +22,7 @@ func agentsCommand(g *globals) *cobra.Command {
 		Use:   "agents",
 		Short: "List the agents of the configuration, and what they have to do",
 		Long: `Agents lists the agents of the configuration: how each is run, whether its command
-is found, and how many of its tasks run, wait in the queue and are held now.`,
+is found, and how many of its tasks run, wait in the queue or its inbox, and are held now.`,
 		Example: "  mailboxd agents\n  mailboxd agents --json | jq -r 'select(.problem).agent_id'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -46,8 +46,9 @@ is found, and how many of its tasks run, wait in the queue and are held now.`,
 type agentView struct {
 	ID          string   `json:"agent_id"`
 	Profile     string   `json:"profile,omitempty"`
-	Binding     string   `json:"binding"` // exec or worker
+	Binding     string   `json:"binding"` // exec, worker or inbox
 	Command     []string `json:"command"`
+	Inbox       string   `json:"inbox,omitempty"`    // the file in which somebody finds its tasks, below the mailbox
 	Found       string   `json:"found,omitempty"`    // the file that the command is
 	Manifest    string   `json:"manifest,omitempty"` // the file that says what it may
 	Concurrency int      `json:"concurrency"`
@@ -57,6 +58,7 @@ type agentView struct {
 	Running int `json:"running"`
 	Queued  int `json:"queued"`
 	Held    int `json:"held"`
+	Waiting int `json:"waiting"` // in its inbox
 }
 
 func agentViews(ctx context.Context, cfg config) ([]agentView, error) {
@@ -90,7 +92,10 @@ func (c *config) agentView(e agentEntry, m member) agentView {
 	if err == nil {
 		_, err = agent.New([]agent.Binding{b}, agent.Options{})
 	}
-	if err == nil {
+	switch {
+	case b.Inbox != nil:
+		v.Binding, v.Inbox, v.Concurrency = "inbox", b.Inbox.File, 0
+	case err == nil:
 		v.Found, err = exec.LookPath(command[0])
 	}
 	if err != nil {
@@ -101,7 +106,7 @@ func (c *config) agentView(e agentEntry, m member) agentView {
 
 // occupy adds what the agents have to do.
 func (d *desk) occupy(ctx context.Context, views []agentView) error {
-	tasks, err := d.tasks(ctx, client.Filter{States: names(ledger.Running, ledger.Queued, ledger.Held)})
+	tasks, err := d.tasks(ctx, client.Filter{States: names(ledger.Running, ledger.Queued, ledger.Held, ledger.Waiting)})
 	if err != nil {
 		return err
 	}
@@ -119,6 +124,7 @@ func (d *desk) occupy(ctx context.Context, views []agentView) error {
 	for i := range views {
 		has := counts[views[i].ID]
 		views[i].Running, views[i].Queued, views[i].Held = has[string(ledger.Running)], has[string(ledger.Queued)], has[string(ledger.Held)]
+		views[i].Waiting = has[string(ledger.Waiting)]
 		views[i].Paused = slices.Contains(paused, "") || slices.Contains(paused, views[i].ID)
 	}
 	return nil
@@ -143,7 +149,10 @@ func printAgents(w io.Writer, views []agentView, asJSON bool) error {
 func agentTable(views []agentView) *table {
 	list := &table{head: []string{"AGENT", "BINDING", "RUNNING", "QUEUED", "HELD", "COMMAND", "MANIFEST"}, weights: []int{2, 0, 0, 0, 0, 3, 1}}
 	for _, v := range views {
-		command := cell{text: flat(v.Found)}
+		command, busy := cell{text: flat(v.Found)}, fmt.Sprintf("%d of %d", v.Running, v.Concurrency)
+		if v.Inbox != "" {
+			command, busy = cell{text: flat(v.Inbox)}, fmt.Sprintf("%d waiting", v.Waiting)
+		}
 		switch {
 		case v.Problem != "":
 			command = cell{flat(v.Problem), red}
@@ -152,7 +161,7 @@ func agentTable(views []agentView) *table {
 		}
 		list.add(
 			cell{text: flat(v.ID)}, cell{text: v.Binding},
-			cell{text: fmt.Sprintf("%d of %d", v.Running, v.Concurrency)},
+			cell{text: busy},
 			cell{text: strconv.Itoa(v.Queued)}, cell{text: strconv.Itoa(v.Held)},
 			command, cell{text: flat(v.Manifest)},
 		)

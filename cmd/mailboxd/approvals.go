@@ -26,9 +26,13 @@ func printApproval(w io.Writer, asked []client.Approval) {
 	if a.Plan.Tools != nil {
 		tools = cmp.Or(strings.Join(a.Plan.Tools, ", "), "none")
 	}
-	fmt.Fprintf(w, "    command  %s\n", plain(commandLine(a.Plan.Command)))
-	fmt.Fprintf(w, "    file     %s\n", plain(cmp.Or(a.Plan.Executable, "there is none")))
-	fmt.Fprintf(w, "    in       %s\n", plain(cmp.Or(a.Plan.Cwd, "a directory of its own")))
+	if a.Plan.Inbox != "" {
+		fmt.Fprintf(w, "    inbox    %s\n", plain(a.Plan.Inbox))
+	} else {
+		fmt.Fprintf(w, "    command  %s\n", plain(commandLine(a.Plan.Command)))
+		fmt.Fprintf(w, "    file     %s\n", plain(cmp.Or(a.Plan.Executable, "there is none")))
+		fmt.Fprintf(w, "    in       %s\n", plain(cmp.Or(a.Plan.Cwd, "a directory of its own")))
+	}
 	fmt.Fprintf(w, "    tools    %s\n", plain(tools))
 	fmt.Fprintf(w, "    budget   %s\n", limitsOf(a.Plan.Budget))
 }

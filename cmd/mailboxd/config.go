@@ -91,6 +91,7 @@ type agentEntry struct {
 	Model          string        `mapstructure:"model"`
 	Exec           execEntry     `mapstructure:"exec"`
 	Worker         workerEntry   `mapstructure:"worker"`
+	Inbox          *inboxEntry   `mapstructure:"inbox"` // nil: the agent is run
 	Timeout        time.Duration `mapstructure:"timeout"`
 	IdleTimeout    time.Duration `mapstructure:"idle_timeout"`
 	ExitTimeout    time.Duration `mapstructure:"exit_timeout"`
@@ -124,6 +125,11 @@ type workerEntry struct {
 	InFlight int      `mapstructure:"in_flight"`
 	Cwd      string   `mapstructure:"cwd"`
 	Env      []string `mapstructure:"env"`
+}
+
+type inboxEntry struct {
+	File  string        `mapstructure:"file"`
+	Lease time.Duration `mapstructure:"lease"`
 }
 
 // defaults are set before anything is decoded, so that a zero means zero.
@@ -185,6 +191,9 @@ func agentDefaults() agentEntry {
 		Refs:           "optional",
 	}
 }
+
+// inboxDefaults fill what an inbox leaves out.
+func inboxDefaults() inboxEntry { return inboxEntry{Lease: 10 * time.Minute} }
 
 // loadConfig reads the configuration: flag over environment over file over
 // default (design: AINL_AGENT_ROOT sets the root, MAILBOXD_* every other key).
@@ -283,6 +292,7 @@ func decodeConfig(v *viper.Viper) (config, []string, error) {
 			whole,
 			mapstructure.StringToSliceHookFunc(","),
 			fillAgent,
+			fillInbox,
 			fillApprover,
 		)
 	})

@@ -60,7 +60,7 @@ func TestAnUnknownKeyIsNamedWithTheNearestOne(t *testing.T) {
 		"limits: {concurency: 3}":                                          "limits.concurency: no such key; did you mean limits.concurrency?",
 		"agents: [{id: a, exec: {comand: [x]}}]":                           "agents[0].exec.comand: no such key; did you mean agents[].exec.command?",
 		"rooot: /x":                                                        "rooot: no such key; did you mean root?",
-		"agents: [{id: a, inbox: {file: x}}]":                              "agents[0].inbox: pull agents are not served yet",
+		"agents: [{id: a, inbox: {fil: x}}]":                               "agents[0].inbox.fil: no such key; did you mean agents[].inbox.file?",
 		"policy: {sensitivty: warn}":                                       "policy.sensitivty: no such key; did you mean policy.sensitivity?",
 		"policy: {refs: [warn]}":                                           `policy.refs: "[warn]" is not one of enforce, warn, off`,
 		"policy: {change_window: warn}":                                    "policy.change_window",

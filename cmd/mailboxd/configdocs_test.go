@@ -95,6 +95,9 @@ func keyTables(t *testing.T) string {
 		if value.Kind() == reflect.Slice && value.Type().Elem().Kind() == reflect.Struct {
 			shown = append(shown, keysOf(value.Type().Elem(), note.key+"[].")...)
 		}
+		if value.Kind() == reflect.Pointer { // a section that need not be there: what is said of it says its keys
+			shown = append(shown, keysOf(value.Type().Elem(), note.key+".")...)
+		}
 	}
 	for _, key := range knownKeys() {
 		if !slices.Contains(shown, key) {
@@ -154,11 +157,9 @@ func typeOf(key string, v reflect.Value) string {
 	case v.Kind() == reflect.Struct:
 		return "section"
 	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct:
-		var names []string
-		for _, name := range keysOf(v.Type().Elem(), "") {
-			names = append(names, "`"+name+"`")
-		}
-		return "list of entries with " + strings.Join(names, ", ")
+		return "list of entries with " + keyList(v.Type().Elem())
+	case v.Kind() == reflect.Pointer:
+		return "section with " + keyList(v.Type().Elem())
 	case v.Kind() == reflect.Slice:
 		return "list of words"
 	case v.Kind() == reflect.Bool:
@@ -167,6 +168,14 @@ func typeOf(key string, v reflect.Value) string {
 		return "number"
 	}
 	return "text"
+}
+
+func keyList(section reflect.Type) string {
+	var names []string
+	for _, name := range keysOf(section, "") {
+		names = append(names, "`"+name+"`")
+	}
+	return strings.Join(names, ", ")
 }
 
 func scalarControlNames() (names []string) {

@@ -44,6 +44,9 @@ func (d *doctor) agents(ctx context.Context) {
 // program says which program an agent is, or what is wrong with it and how
 // that is mended.
 func (d *doctor) program(ctx context.Context, b agent.Binding) (found, mend string, err error) {
+	if b.Inbox != nil {
+		return "fetches its tasks from " + b.Inbox.File, "", nil
+	}
 	command := b.Command
 	if b.Worker != nil {
 		command = b.Worker.Command

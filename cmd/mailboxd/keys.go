@@ -7,12 +7,6 @@ import (
 	"slices"
 )
 
-// later are keys of the design that this version cannot hold to. Taking them
-// in silence would be a promise; so they are refused by name.
-var later = map[string]string{
-	"agents[].inbox": "pull agents are not served yet",
-}
-
 // knownKeys lists every configuration key, as "limits.queue" and
 // "agents[].exec.command".
 func knownKeys() []string { return keysOf(reflect.TypeFor[config](), "") }
@@ -31,6 +25,9 @@ func keysOf(t reflect.Type, prefix string) []string {
 			}
 		case field.Kind() == reflect.Struct:
 			keys = append(keys, keysOf(field, prefix+name+".")...)
+		case field.Kind() == reflect.Pointer && field.Elem().Kind() == reflect.Struct:
+			keys = append(keys, prefix+name)
+			keys = append(keys, keysOf(field.Elem(), prefix+name+".")...)
 		case field.Kind() == reflect.Slice && field.Elem().Kind() == reflect.Struct:
 			keys = append(keys, keysOf(field.Elem(), prefix+name+"[].")...)
 		default:
@@ -44,9 +41,6 @@ var index = regexp.MustCompile(`\[\d+\]`)
 
 func unknownKey(key string) error {
 	plain := index.ReplaceAllString(key, "[]")
-	if why := later[plain]; why != "" {
-		return fmt.Errorf("%s: %s", key, why)
-	}
 	known := knownKeys()
 	nearest := slices.MinFunc(known, func(a, b string) int { return distance(plain, a) - distance(plain, b) })
 	return fmt.Errorf("%s: no such key; did you mean %s?", key, nearest)

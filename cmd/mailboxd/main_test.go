@@ -14,6 +14,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"mailboxd": main,
 		"agent":    func() { agents[os.Args[1]]() },
+		"editor":   editor,
 	})
 }
 

@@ -71,16 +71,30 @@ func (c *config) member(e agentEntry) member {
 		Unpriced:       m.binding.Output.Metered() && !m.binding.Output.Priced(),
 		AllowUnmetered: e.AllowUnmetered, KillAtWindowEnd: e.KillAtWindowEnd,
 	}
-	if e.Manifest == "" {
-		return m
+	if e.Manifest != "" {
+		manifest, doubts, err := c.manifest(e.Manifest)
+		if err != nil {
+			m.disable(err.Error())
+		}
+		m.subject.Manifest, m.doubts = manifest, doubts
 	}
-	manifest, doubts, err := c.manifest(e.Manifest)
-	if err != nil {
-		m.disable(err.Error())
-		return m
-	}
-	m.subject.Manifest, m.doubts = manifest, doubts
+	m.findInbox()
 	return m
+}
+
+// findInbox says where the inbox of a member is that has one, if its entry does
+// not: where its manifest does, or in a directory of its own (AINL-21).
+func (m *member) findInbox() {
+	in := m.binding.Inbox
+	if in == nil || in.File != "" {
+		return
+	}
+	if manifest := m.subject.Manifest; manifest != nil {
+		in.File = manifest.Contact.InboxFile
+	}
+	if in.File == "" {
+		in.File = "agents/" + m.binding.ID + "/inbox.jsonl"
+	}
 }
 
 // manifest reads what an agent may do, and what an operator may want to know

@@ -18,6 +18,9 @@ import (
 // with some terms.
 func newPlan(t envelope.Task, b agent.Binding, terms ledger.Terms) client.Plan {
 	p := client.Plan{Request: t.Hash, Command: b.Command, Cwd: b.Cwd, Tools: terms.Tools, Budget: terms.Budget}
+	if b.Inbox != nil {
+		p.Inbox = b.Inbox.File
+	}
 	if b.Worker != nil {
 		p.Command = b.Worker.Command
 	}

@@ -62,6 +62,8 @@ func settingsOf(v reflect.Value, prefix string) []setting {
 				mode := value.MapIndex(reflect.ValueOf(string(control)))
 				list = append(list, setting{Key: prefix + string(control), Value: mode.Interface()})
 			}
+		case value.Kind() == reflect.Pointer && value.Type().Elem().Kind() == reflect.Struct && !value.IsNil():
+			list = append(list, settingsOf(value.Elem(), prefix+name+".")...)
 		case value.Kind() == reflect.Struct:
 			list = append(list, settingsOf(value, prefix+name+".")...)
 		case value.Kind() == reflect.Slice && value.Len() > 0 && value.Type().Elem().Kind() == reflect.Struct:

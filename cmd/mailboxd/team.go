@@ -126,6 +126,14 @@ func (t *team) binding(id string) agent.Binding {
 	return a.Binding()
 }
 
+// inbox is where an agent fetches its tasks, if it does.
+func (t *team) inbox(id string) dispatch.Inbox {
+	if in := t.binding(id).Inbox; in != nil {
+		return dispatch.Inbox(*in)
+	}
+	return dispatch.Inbox{}
+}
+
 // functions is how the engine meets the team.
 func (t *team) functions() dispatch.Agents {
 	return dispatch.Agents{
@@ -142,6 +150,11 @@ func (t *team) functions() dispatch.Agents {
 		Backoff: func(id string) time.Duration { return t.binding(id).Backoff },
 		Known:   func(id string) bool { _, ok := t.agents().Lookup(id); return ok },
 		Mode:    t.mode,
+		Inbox:   t.inbox,
+		Answer: func(j dispatch.Job, said []byte, exit runner.Exit) (dispatch.Outcome, error) {
+			o, err := t.agents().Answered(agent.Job(j), said, exit)
+			return dispatch.Outcome(o), err
+		},
 
 		ApprovalTTL: func() time.Duration { return t.current.Load().approvalTTL },
 	}
@@ -190,6 +203,9 @@ func (c *config) binding(e agentEntry) agent.Binding {
 		Resend: agent.Resend(e.Resend), AllowUnmetered: e.AllowUnmetered,
 	}
 	c.resolveCommand(b.Command)
+	if e.Inbox != nil {
+		b.Inbox = &agent.Inbox{File: e.Inbox.File, Lease: e.Inbox.Lease}
+	}
 	if w := e.Worker; len(w.Command) > 0 {
 		b.Worker = &agent.Worker{Command: slices.Clone(w.Command), Count: w.Count, InFlight: w.InFlight}
 		b.Cwd, b.Env = c.resolve(w.Cwd), w.Env

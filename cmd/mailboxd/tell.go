@@ -151,11 +151,11 @@ func (f *caseFile) asked() client.Approval {
 	return client.Approval{}
 }
 
-// began is when the task was last handed to its agent; zero when it was not. The
+// began is when the task was last handed to its agent, or its inbox; zero when it was not. The
 // ledger knows when a process started only once it has ended.
 func (f *caseFile) began() time.Time {
 	for _, e := range slices.Backward(f.Story) {
-		if e.Kind == "task.started" && e.Revision == f.Task.Revision {
+		if (e.Kind == "task.started" || e.Kind == "task.waiting") && e.Revision == f.Task.Revision {
 			return e.Time
 		}
 	}
@@ -166,6 +166,8 @@ func (f *caseFile) began() time.Time {
 func (f *caseFile) outcome(r client.Run, now time.Time) string {
 	words := fmt.Sprintf("%d  ", r.Attempt)
 	switch {
+	case r.Finished.IsZero() && f.Task.State == string(ledger.Waiting) && r.Attempt == f.Task.Attempt:
+		words += "waits for " + age(now.Sub(f.began()))
 	case r.Finished.IsZero() && f.Task.State == string(ledger.Running) && r.Attempt == f.Task.Attempt:
 		words += "at work for " + age(now.Sub(f.began()))
 	case r.Finished.IsZero():

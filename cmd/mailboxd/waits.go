@@ -18,7 +18,7 @@ type surroundings struct {
 	served bool                            // a daemon answers
 	paused []string                        // agents that may start nothing; "" is every agent
 	ahead  map[envelope.ID]int             // how many are before a queued task at its agent
-	began  map[envelope.ID]time.Time       // when the agent of a running task started
+	began  map[envelope.ID]time.Time       // when the agent of a running task started, or one was delivered
 	asked  map[envelope.ID]client.Approval // what a person is asked about a task
 }
 
@@ -52,7 +52,7 @@ const manyDetails = 200
 
 // lookInto adds what only a task's file tells of its wait.
 func (d *desk) lookInto(ctx context.Context, t client.Task, s surroundings) error {
-	running := t.State == string(ledger.Running)
+	running := t.State == string(ledger.Running) || t.State == string(ledger.Waiting)
 	if !running && !waitsForApproval(t) {
 		return nil
 	}
@@ -106,7 +106,7 @@ func (s surroundings) wait(t client.Task) string {
 		}
 		return "its agent"
 	case ledger.Waiting:
-		return "its agent to fetch it"
+		return s.fetched(t)
 	case ledger.Review:
 		return s.approval(t)
 	case ledger.Held:
@@ -117,6 +117,18 @@ func (s surroundings) wait(t client.Task) string {
 		return strings.Join(words, "; ")
 	}
 	return ""
+}
+
+// fetched says whom a task waits for that is in an inbox, and since when.
+func (s surroundings) fetched(t client.Task) string {
+	since := ""
+	if began := s.began[t.ID]; !began.IsZero() {
+		since = ", since " + clock(began, s.now)
+	}
+	if !t.Until.IsZero() {
+		return flat(t.Agent) + ", claimed until " + clock(t.Until, s.now) + since
+	}
+	return flat(t.Agent) + " to fetch it" + since
 }
 
 func (s surroundings) queued(t client.Task) string {

@@ -82,11 +82,13 @@ func (g *Agent) Run(ctx context.Context, j Job, started func(runner.Process)) Ou
 	if !j.Deadline.IsZero() && !time.Now().Before(j.Deadline.Round(0)) {
 		return g.notStarted(j, envelope.DeadlineExceeded, "the deadline was over before the agent was started")
 	}
-	if g.workers != nil {
+	switch {
+	case g.binding.Inbox != nil:
+		return g.void(j, "the agent has come to fetch its tasks itself")
+	case g.workers != nil:
 		return g.ask(ctx, j)
-	}
-	if j.Dir == "" {
-		return g.void(j, "the agent was a worker when the run was meant to begin")
+	case j.Dir == "":
+		return g.void(j, "the agent had no run directories when the run was meant to begin")
 	}
 	spec, err := g.prepare(j)
 	if scarce(err) {

@@ -26,6 +26,7 @@ type Binding struct {
 	Env     []string // KEY passes ours on, KEY=VALUE sets
 
 	Worker *Worker // instead of Command, Output and Stdin: processes that take task after task
+	Inbox  *Inbox  // instead of either: where somebody fetches its tasks
 
 	Timeout     time.Duration // for the whole run; 0: none
 	IdleTimeout time.Duration // without output or progress; 0: none
@@ -107,6 +108,9 @@ func (b Binding) withDefaults() Binding {
 	setDefault(&b.Grace, 5*time.Second)
 	setDefault(&b.MaxOutput, 64<<20)
 	setDefault(&b.Backoff, time.Second)
+	if b.Inbox != nil {
+		b.Inbox = b.Inbox.withDefaults()
+	}
 	if b.Worker != nil {
 		b.Worker = b.Worker.withDefaults()
 		b.Concurrency = b.Worker.Count * b.Worker.InFlight
@@ -130,12 +134,16 @@ func (b Binding) check() error {
 		return fmt.Errorf("manifest: is for the agent %q", b.Manifest.AgentID)
 	case b.checkProfile() != nil:
 		return b.checkProfile()
+	case b.Inbox != nil:
+		if err := b.checkInbox(); err != nil {
+			return err
+		}
 	case b.Worker != nil:
 		if err := b.checkWorker(); err != nil {
 			return err
 		}
 	case len(b.Command) == 0 || b.Command[0] == "":
-		return errors.New("exec.command: required, a list such as [./agent.sh]")
+		return errors.New("exec.command: required, a list such as [./agent.sh]; or the agent has a worker or an inbox")
 	}
 	switch {
 	case !slices.Contains(formats, b.Output):

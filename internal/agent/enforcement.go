@@ -75,8 +75,11 @@ func (g *Agent) toolsLevel(j Job, r *envelope.Result) envelope.Level {
 // flagged reports whether the list of tools stood in the argv of the run. A run
 // that was recovered may have been started by another command than today's.
 func (g *Agent) flagged(j Job) bool {
+	if g.workers != nil || g.binding.Inbox != nil {
+		return false
+	}
 	with, err := g.argv(j, newFacts(j))
-	if err != nil || g.workers != nil || !g.tellsTools(j, with) {
+	if err != nil || !g.tellsTools(j, with) {
 		return false
 	}
 	meta, known, err := runner.ReadMeta(j.Dir)

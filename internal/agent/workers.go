@@ -13,10 +13,10 @@ import (
 )
 
 // HasDir reports whether runs of the agent have directories: all but those of
-// workers do, also those of an agent that is no longer there.
+// workers and inboxes do, also those of an agent that is no longer there.
 func (a *Agents) HasDir(id string) bool {
 	g, ok := a.byID[id]
-	return !ok || g.workers == nil
+	return !ok || g.workers == nil && g.binding.Inbox == nil
 }
 
 // Keep takes over the workers of earlier agents whose binding has not changed,

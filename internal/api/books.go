@@ -158,6 +158,11 @@ func why(t ledger.Task) string {
 		return "waits for a free slot; is mailboxd serve running?"
 	case ledger.Running:
 		return fmt.Sprintf("its agent is at work, attempt %d", t.Attempt)
+	case ledger.Waiting:
+		if t.Until.IsZero() {
+			return "it is in the inbox of its agent, and nobody has claimed it"
+		}
+		return "it was claimed for its agent, until " + t.Until.Local().Format(time.DateTime)
 	case ledger.Review:
 		return "it is answered, and a person has to agree: mailboxd approve"
 	case ledger.Held:

@@ -114,6 +114,7 @@ func agents() dispatch.Agents {
 			return work(ctx, j)
 		},
 		Recover: work,
+		Refs:    func(string) dispatch.RefRule { return dispatch.RefRule{} },
 		HasDir:  func(string) bool { return false },
 		Limit:   func(string) int { return 9 },
 		Reruns:  func(string) bool { return true },
@@ -121,17 +122,37 @@ func agents() dispatch.Agents {
 		Backoff: func(string) time.Duration { return time.Second },
 		Known:   func(string) bool { return false },
 		Mode:    func(envelope.Control) envelope.Mode { return envelope.Enforce },
+		Inbox:   func(agent string) dispatch.Inbox { return inboxes[agent] },
+		Answer:  answer,
 	}
+}
+
+// inboxes are where the agents of a house fetch their tasks.
+var inboxes = map[string]dispatch.Inbox{"editor": {File: "agents/editor/inbox.jsonl", Lease: time.Hour}}
+
+// answer takes anything with a summary for an answer.
+func answer(j dispatch.Job, said []byte, exit runner.Exit) (dispatch.Outcome, error) {
+	r, _ := envelope.DecodeAnswer(said)
+	if r.Output.Summary == "" {
+		return dispatch.Outcome{}, errors.New("it has no summary")
+	}
+	r.TaskID, r.AgentID, r.Status = j.Task.ID, j.Task.Agent, envelope.OK
+	return dispatch.Outcome{Result: r, Exit: exit}, nil
 }
 
 // remember writes tasks down as they were held before the daemon came.
 func (h *house) remember(t *testing.T, ids ...string) {
 	t.Helper()
+	h.rememberFor(t, "a", ids...)
+}
+
+func (h *house) rememberFor(t *testing.T, agent string, ids ...string) {
+	t.Helper()
 	err := h.memory.Update(t.Context(), func(tx *ledger.Tx) error {
 		for _, id := range ids {
 			row := ledger.Task{
 				ID: envelope.ID(id), Revision: 1, State: ledger.Held, Reasons: []ledger.Reason{ledger.Operator},
-				Hash: id, Dialect: "ainl", Agent: "a", Requester: "r", Received: time.Now(),
+				Hash: id, Dialect: "ainl", Agent: agent, Requester: "r", Received: time.Now(),
 			}
 			if _, err := tx.Add(row, line(id)); err != nil {
 				return err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,7 +39,7 @@ func (d *Door) routes() []route {
 		{"GET", "/files", "How far the task files were read.", "", nil, client.Cursors{}, d.files},
 		{"GET", "/accounts", "The budgets of a day of which something was reserved or spent.", "day", nil, client.Balances{}, d.accounts},
 		{"GET", "/events/list", "Events, oldest first; at most 1000 at once.", "task, after, limit", nil, client.EventList{}, d.events},
-	}, append(d.controls(), d.decisions()...)...)
+	}, slices.Concat(d.controls(), d.decisions(), d.fetching())...)
 }
 
 // handler is the table with its guards. The stream of events is the one thing
@@ -66,15 +67,26 @@ func (d *Door) handler() http.Handler {
 	})
 }
 
-// maxBody bounds the body of a request, of which none is long.
-const maxBody = 64 << 10
+// maxBody bounds the body of a request, of which none is long but an answer: of
+// an agent that we run as much is read.
+const (
+	maxBody   = 64 << 10
+	maxAnswer = 4 << 20
+)
+
+func (r route) maxBody() int64 {
+	if _, answer := r.body.(client.Submission); answer {
+		return maxAnswer
+	}
+	return maxBody
+}
 
 // slow is how long one write to a client may take.
 const slow = 10 * time.Second
 
 func (d *Door) answering(route route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		r.Body = http.MaxBytesReader(w, r.Body, route.maxBody())
 		answer, err := route.do(r)
 		if err != nil {
 			d.refuse(w, r, err)
@@ -141,8 +153,11 @@ func kindOf(ctx context.Context, err error) string {
 		return said.Kind
 	case mayNot:
 		return client.Forbidden
-	case conflict, errors.Is(err, dispatch.ErrTooLate), errors.Is(err, dispatch.ErrChanged):
+	case conflict, errors.Is(err, dispatch.ErrTooLate), errors.Is(err, dispatch.ErrChanged),
+		errors.Is(err, dispatch.ErrLeased), errors.Is(err, dispatch.ErrLeaseOver):
 		return client.Conflict
+	case errors.Is(err, dispatch.ErrNoAnswer):
+		return client.BadRequest
 	case errors.Is(err, ledger.ErrUnknown):
 		return client.NoTask
 	case errors.Is(err, errLate):

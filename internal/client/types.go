@@ -32,7 +32,7 @@ type Task struct {
 	Revision    int             `json:"revision"` // 1 for the first content that had the id
 	State       string          `json:"state"`    // received, held, queued, running, waiting, review or done
 	Held        []string        `json:"held,omitempty"`
-	Until       time.Time       `json:"until,omitzero"` // when the hold is looked at again by itself
+	Until       time.Time       `json:"until,omitzero"` // when the hold is looked at again by itself; of a task that waits, when its lease ends
 	Attempt     int             `json:"attempt"`        // the number of the run it has or had; 0 before the first
 	Agent       string          `json:"agent"`
 	Requester   string          `json:"requester"`
@@ -154,6 +154,40 @@ type AgentWish struct {
 // Pauses are the agents that may start nothing.
 type Pauses struct {
 	Paused []string `json:"paused"` // "" is every agent
+}
+
+// A Claim is the body of a request to claim a task.
+type Claim struct {
+	Agent string `json:"agent_id"` // for which agent
+}
+
+// A Claimed is what was claimed. It is empty when nothing waits for the agent.
+type Claimed struct {
+	Task    *Task           `json:"task,omitzero"`
+	Request jsontext.Value  `json:"request,omitempty"` // the task's line
+	Lease   string          `json:"lease,omitempty"`   // to show with the answer
+	Until   time.Time       `json:"until,omitzero"`    // when the lease ends, unless it is renewed
+	Tools   []string        `json:"tools,omitzero"`    // that may be used; absent: nobody said
+	Budget  envelope.Budget `json:"budget,omitzero"`   // that may be spent
+	Due     time.Time       `json:"due,omitzero"`      // when it has to be answered
+}
+
+// A Renewal is the body of a request to renew a lease.
+type Renewal struct {
+	Agent string `json:"agent_id"`
+	Lease string `json:"lease"`
+}
+
+// A Renewed says until when a lease lasts now.
+type Renewed struct {
+	Until time.Time `json:"until"`
+}
+
+// A Submission is the body of an answer to a task that waits.
+type Submission struct {
+	Agent  string         `json:"agent_id"`
+	Lease  string         `json:"lease,omitempty"` // absent for what nobody has claimed
+	Result jsontext.Value `json:"result"`          // an AgentTaskResult, or its output
 }
 
 // An EventList is a list of events.

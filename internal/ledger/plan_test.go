@@ -22,6 +22,7 @@ func TestAStartGoesByThePartialIndexes(t *testing.T) {
 	for query, index := range map[string]string{
 		unfinishedQuery: "tasks_open",
 		unsettledQuery:  "tasks_unsettled",
+		unclaimedQuery:  "tasks_open",
 		open:            "tasks_open",
 		held:            "tasks_open",
 	} {

@@ -24,9 +24,12 @@ var schema2 string
 //go:embed schema/3.sql
 var schema3 string
 
+//go:embed schema/4.sql
+var schema4 string
+
 // migrations bring a ledger forward, one version each: the first makes
 // version 1 of nothing. One that was released is never changed.
-var migrations = []string{schema1, schema2, schema3}
+var migrations = []string{schema1, schema2, schema3, schema4}
 
 // migrate runs the steps the file has not seen, all of them or none.
 func migrate(ctx context.Context, conn *sql.Conn, steps []string) error {

@@ -1,0 +1,79 @@
+package dispatch
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/fault"
+	"mailboxd/internal/ledger"
+	"mailboxd/internal/runner"
+)
+
+// mayAnswer reports whether a result file is by somebody who may answer a task.
+// Of an agent that fetches its tasks the file is its way to answer, so it has to
+// be signed with its id; elsewhere a person answers in an agent's place.
+func (d *Dispatcher) mayAnswer(row ledger.Task, r envelope.Result) bool {
+	fetched := row.State == ledger.Waiting || d.agents.Inbox(row.Agent).File != ""
+	return !fetched || r.AgentID == row.Agent
+}
+
+// adoptAnswer ends a task that waits with the result file that its agent, or a
+// person for it, put into place (AINL-85). Nobody rewrites that file: it is the
+// result, as it stands there, whatever was promised. What would have been said of
+// the same answer had it been submitted, such as that it breaks the output
+// contract or costs too much, is told by the event result.adopted. The same goes
+// for an approval that was asked for after the run: the task goes into review,
+// and the event says that its result can be read already; a denial is recorded,
+// and the file stays.
+func (d *Dispatcher) adoptAnswer(ctx context.Context, row ledger.Task, r envelope.Result, there []byte) error {
+	run, err := d.runOf(ctx, row)
+	if err != nil {
+		return err
+	}
+	job, err := d.jobOf(ctx, row, run)
+	if err != nil {
+		return err
+	}
+	judged, doubt := d.judgeAnswer(ctx, row, run, job, there)
+	now := time.Now()
+	o := Outcome{Result: r, Exit: runner.Exit{Started: run.Started, Finished: now, Wall: now.Sub(run.Intent)}}
+	if o.Exit.Started.IsZero() {
+		o.Exit.Started = run.Intent // somebody has done it, claimed or not
+	}
+	change := d.end(row, run.Terms, o)
+	change.Result = there
+	data := map[string]any{"agent_id": r.AgentID, "status": r.Status}
+	if said := doubts(r, judged.Result, doubt); said != "" {
+		data["doubts"] = said
+	}
+	if change.To == ledger.Review {
+		data["note"] = "it has to be approved, and can be read already"
+	}
+	fault.Point("inbox-answered")
+	d.log(row).Info().Str("status", string(r.Status)).Msg("result file of the agent taken for its answer")
+	return d.endWaiting(ctx, row, run.Terms, change, o, event(row, "result.adopted", data))
+}
+
+// doubts is what there is to say against a result as it was placed.
+func doubts(r, judged envelope.Result, err error) string {
+	switch {
+	case err != nil:
+		return err.Error()
+	case judged.Status != r.Status:
+		return judged.Error.Message
+	case judged.Review.Required && !r.Review.Required:
+		return judged.Review.Reason
+	}
+	return ""
+}
+
+// inPlace reports whether the result file of a task is the one it was recorded
+// with.
+func (d *Dispatcher) inPlace(row ledger.Task) bool {
+	there, _, err := d.Box.ReadResult(row.ID)
+	sum := sha256.Sum256(there)
+	return err == nil && hex.EncodeToString(sum[:]) == row.ResultSum
+}

@@ -1,0 +1,250 @@
+package dispatch
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/fault"
+	"mailboxd/internal/ledger"
+	"mailboxd/internal/runner"
+)
+
+// An Inbox is where an agent fetches its tasks (AINL-21). The zero value is that
+// of an agent that is run.
+type Inbox struct {
+	File  string        // below the mailbox, with slashes; "": the agent is run
+	Lease time.Duration // how long who claims a task has it, unless they renew that
+}
+
+// queueUp has an admitted task wait for a slot, or be delivered to the inbox of
+// its agent, which needs none.
+func (d *Dispatcher) queueUp(row ledger.Task) {
+	if d.agents.Inbox(row.Agent).File == "" {
+		d.queue.push(item{seq: row.Seq, agent: row.Agent, requester: row.Requester})
+		return
+	}
+	d.queue.rest()
+	d.queue.park()
+	d.letters.add(row.Seq)
+}
+
+// deliverAll delivers one task after another until ctx ends. What cannot be
+// delivered for want of something that all tasks need rests for a while.
+func (d *Dispatcher) deliverAll(ctx, work context.Context) {
+	for {
+		seq, ok := d.letters.next(ctx)
+		if !ok {
+			return
+		}
+		row, err := d.deliver(work, seq)
+		d.answered(work, seq)
+		if err != nil && ctx.Err() == nil {
+			d.complain(starting, row, err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(retryPause):
+				d.queueUp(row)
+			}
+		}
+		d.queue.unpark()
+		d.queue.done()
+	}
+}
+
+// deliver makes durable that an admitted task waits for its agent, and puts its
+// line into the inbox. No slot is taken, and there is no run directory.
+func (d *Dispatcher) deliver(ctx context.Context, seq int64) (ledger.Task, error) {
+	row, job, err := d.admit(ctx, seq)
+	if err != nil || job.RunID == "" {
+		return row, err
+	}
+	if d.agents.Inbox(row.Agent).File == "" {
+		d.queueUp(row) // it is run, from now on
+		return row, nil
+	}
+	job.Attempt++
+	began, moved, err := d.intend(ctx, row, &job, ledger.Waiting)
+	if err != nil || !moved {
+		return row, err
+	}
+	fault.Point("inbox-intent")
+	d.relax(starting)
+	d.log(row).Info().Int("attempt", job.Attempt).Msg("task waits for its agent to fetch it")
+	d.proceed(ctx, began)
+	d.lookAfter(ctx, began)
+	return began, nil
+}
+
+// lookAfter is tend for who cannot do anything about an error.
+func (d *Dispatcher) lookAfter(ctx context.Context, row ledger.Task) {
+	if err := d.tend(ctx, row); err != nil && ctx.Err() == nil {
+		d.complain(judging, row, err)
+		d.alarms.set(row.Seq, time.Now().Add(retryPause))
+	}
+}
+
+// tend does what is due for a task that waits: it takes a result file for its
+// answer, ends it at its deadline, lets go of a lease that lapsed, and sees to
+// it that its line is in the inbox. It may be called at any time, and at least
+// once after a start.
+func (d *Dispatcher) tend(ctx context.Context, row ledger.Task) error {
+	if answered, err := d.foreign(ctx, row); answered || err != nil {
+		return err
+	}
+	run, err := d.runOf(ctx, row)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	if past(run.Terms.Deadline, now) {
+		return d.overdue(ctx, row, run)
+	}
+	if !row.Until.IsZero() && !row.ClaimedAt(now) {
+		if row, err = d.lapse(ctx, row, now); err != nil {
+			return err
+		}
+	}
+	d.alarms.set(row.Seq, earliest(run.Terms.Deadline, row.Until))
+	d.putInInbox(ctx, row)
+	return nil
+}
+
+// putInInbox appends a task's line to the inbox of its agent, unless that was
+// done. A crash before that is durable has it done twice.
+func (d *Dispatcher) putInInbox(ctx context.Context, row ledger.Task) {
+	own := "task " + string(row.ID) + " cannot be put into the inbox of its agent"
+	if err := d.appendOnce(ctx, row); err != nil {
+		d.complain(own, row, err)
+		d.alarms.set(row.Seq, time.Now().Add(settlePause))
+		return
+	}
+	d.relax(own)
+}
+
+func (d *Dispatcher) appendOnce(ctx context.Context, row ledger.Task) error {
+	defer d.names.lock(row.ID)()
+	was, err := d.Ledger.Delivery(ctx, row.Seq)
+	if err != nil || !was.Appended.IsZero() {
+		return err
+	}
+	now, err := d.Ledger.Task(ctx, row.Seq)
+	inbox := d.agents.Inbox(row.Agent)
+	if err != nil || now.State != ledger.Waiting || inbox.File == "" {
+		return err // nobody is to fetch it any more
+	}
+	raw, err := d.Ledger.Raw(ctx, row.Seq)
+	if err != nil {
+		return err
+	}
+	line, err := oneLine(raw)
+	if err == nil {
+		err = d.Box.AppendInbox(inbox.File, line)
+	}
+	if err != nil {
+		return err
+	}
+	fault.Point("inbox-appended")
+	return d.Ledger.Update(ctx, func(tx *ledger.Tx) error { return tx.MarkAppended(row.Seq, time.Now()) })
+}
+
+// oneLine returns the exact bytes of a task, without the line ends that one
+// from elsewhere than a line may have.
+func oneLine(raw []byte) ([]byte, error) {
+	if !bytes.ContainsAny(raw, "\r\n") {
+		return raw, nil
+	}
+	return jsontext.AppendFormat(nil, raw, jsontext.PreserveRawStrings(true))
+}
+
+// overdue ends a task that nobody answered by its deadline.
+func (d *Dispatcher) overdue(ctx context.Context, row ledger.Task, run ledger.Run) error {
+	_, t, _, err := d.load(ctx, row.Seq)
+	if err != nil {
+		return err
+	}
+	why := fmt.Sprintf("agent %q did not answer it by %s", row.Agent, run.Terms.Deadline.UTC().Format(time.RFC3339))
+	result := notAnswered(t, run, envelope.Failed, envelope.DeadlineExceeded, why)
+	o := Outcome{Result: result, Exit: runner.Exit{Code: -1, Cause: runner.Deadline, Started: run.Started, Finished: result.Time.Finished, Wall: result.Time.Wall}}
+	change := ledger.Change{To: ledger.Done, Status: envelope.Failed, Kind: envelope.DeadlineExceeded, Result: result.Encode()}
+	return d.endWaiting(ctx, row, ledger.Terms{}, change, o, event(row, "task.finished", conclusion(o)))
+}
+
+// endWaiting ends the run of a task that waits, and does what comes of that.
+func (d *Dispatcher) endWaiting(ctx context.Context, row ledger.Task, terms ledger.Terms, c ledger.Change, o Outcome, e ledger.Event) error {
+	moved := false
+	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
+		moved = false
+		if same, err := unmoved(tx, row); err != nil || !same {
+			return err
+		}
+		moved, err = d.endRun(tx, row, terms, c, o, e)
+		return err
+	})
+	if err != nil || !moved {
+		return err
+	}
+	d.log(row).Info().Str("status", string(c.Status)).Str("reason", string(c.Kind)).Msg("task ended while it waited for its agent")
+	d.settled(ctx, row)
+	row.State, row.Until, row.Status, row.Kind = c.To, c.Until, c.Status, c.Kind
+	d.proceed(ctx, row)
+	return nil
+}
+
+// unanswered is the result of a task that is ended while it waits.
+func (d *Dispatcher) unanswered(ctx context.Context, t envelope.Task, row ledger.Task, status envelope.Status, kind envelope.Kind, why string) ([]byte, error) {
+	run, err := d.runOf(ctx, row)
+	if err != nil {
+		return nil, err
+	}
+	return notAnswered(t, run, status, kind, why).Encode(), nil
+}
+
+// past reports whether a deadline is over; zero is none.
+func past(deadline, now time.Time) bool { return !deadline.IsZero() && !now.Before(deadline) }
+
+func notAnswered(t envelope.Task, run ledger.Run, status envelope.Status, kind envelope.Kind, why string) envelope.Result {
+	now := time.Now()
+	return envelope.Result{
+		TaskID: t.ID, AgentID: t.Agent, Status: status,
+		Output: envelope.Output{Summary: "Not answered: " + why, Enforcement: run.Terms.Levels},
+		Time:   envelope.TimeUsed{Started: run.Intent, Finished: now, Wall: now.Sub(run.Intent)},
+		Error:  envelope.Error{Kind: kind, Message: why},
+		Provenance: envelope.Provenance{
+			GraphChecksum: t.Named("ainl.graph_checksum"),
+			ProgramID:     t.Named("ainl.program_id"),
+		},
+	}
+}
+
+// inHand reports whether somebody has a task, so that a later revision has to
+// wait: its agent, or a person who is to agree to the answer. One that waits and
+// that nobody has claimed is replaced, although its line is in the inbox.
+func inHand(row ledger.Task, now time.Time) bool {
+	return row.State == ledger.Running || row.State == ledger.Review || row.ClaimedAt(now)
+}
+
+// endUnanswered ends the run of a task that waits and that nobody is to answer
+// any more. Of any other task it ends nothing.
+func endUnanswered(tx *ledger.Tx, row ledger.Task, now time.Time) error {
+	if row.State != ledger.Waiting {
+		return nil
+	}
+	run, found, err := tx.Run(ledger.RunName{Task: row.Seq, Attempt: row.Attempt})
+	if err != nil || !found {
+		return err
+	}
+	run.Finished, run.ExitCode, run.Cause = now, -1, string(runner.Interrupted)
+	return tx.FinishRun(run)
+}
+
+// settledUnanswered is settled for what endUnanswered may have ended.
+func (d *Dispatcher) settledUnanswered(ctx context.Context, row ledger.Task) {
+	if row.State == ledger.Waiting {
+		d.settled(context.WithoutCancel(ctx), row)
+	}
+}

@@ -1,0 +1,225 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mailboxd/dispatch"
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+	"mailboxd/internal/runner"
+)
+
+// answered takes words for an answer that cost five tokens; "?" is none.
+func (e *engine) answered(j dispatch.Job, said []byte, exit runner.Exit) (dispatch.Outcome, error) {
+	if string(said) == "?" {
+		return dispatch.Outcome{}, errors.New("it says nothing")
+	}
+	o := answer(j, string(said))
+	o.Exit, o.Result.Cost = exit, &envelope.Cost{Tokens: 5}
+	if j.Meter != nil {
+		if err := j.Meter(*o.Result.Cost); err != nil {
+			o.Result.Status, o.Result.Error = envelope.Failed, envelope.Error{Kind: envelope.BudgetExceeded, Message: err.Error()}
+		}
+	}
+	return o, nil
+}
+
+// inbox returns what is in the inbox of the editor.
+func (e *engine) inbox() string {
+	text, err := os.ReadFile(filepath.Join(e.parts.Box.Path(), "agents", "editor", "inbox.jsonl"))
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// wantInbox fails the test when a task's line is not so often in the inbox.
+func (e *engine) wantInbox(id string, times int) {
+	e.t.Helper()
+	if n := strings.Count(e.inbox(), `"task_id":"`+id+`"`); n != times {
+		e.t.Errorf("the line of %s is %d times in the inbox; want %d:\n%s", id, n, times, e.inbox())
+	}
+}
+
+// delivered sends a task to the editor, and blocks until it is in its inbox.
+func (e *engine) delivered(id string, members ...string) {
+	e.t.Helper()
+	before := strings.Count(e.inbox(), "\n")
+	e.send(id, "editor", members...)
+	e.until(id+" is delivered", func() bool {
+		was, err := e.parts.Ledger.Delivery(context.Background(), e.row(id).Seq)
+		return err == nil && !was.Appended.IsZero()
+	})
+	if after := strings.Count(e.inbox(), "\n"); after != before+1 {
+		e.t.Errorf("the inbox has %d lines after %s; want %d", after, id, before+1)
+	}
+}
+
+// place puts a result file, as somebody would who finished it a minute ago.
+func (e *engine) place(id, agent, summary string) {
+	e.t.Helper()
+	path := filepath.Join(e.parts.Box.ResultsDir(), id+".json")
+	text := `{"schema_version":"1.0","task_id":"` + id + `","agent_id":"` + agent + `","status":"ok","output":{"summary":"` + summary + `","actions":[]}}`
+	ago := time.Now().Add(-time.Minute)
+	e.must(errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chtimes(path, ago, ago)))
+	e.Look(e.t.Context())
+}
+
+func TestATaskWaitsInTheInboxOfItsAgentWithoutASlot(t *testing.T) {
+	e := newEngine(t)
+	e.opts.Workers = 1
+	e.start()
+	e.send("busy", "slow")
+	e.await("busy", ledger.Running)
+	e.delivered("t1", `"metadata":{"a":"b  c"}`)
+	row := e.row("t1")
+	if row.State != ledger.Waiting || row.Attempt != 1 {
+		t.Errorf("t1 is %s, attempt %d; want waiting, 1", row.State, row.Attempt)
+	}
+	raw, err := e.parts.Ledger.Raw(t.Context(), row.Seq)
+	e.must(err)
+	if e.inbox() != string(raw)+"\n" {
+		t.Errorf("the inbox has %q; want the exact line %q", e.inbox(), raw)
+	}
+	if _, err := os.Stat(e.parts.State.RunDir("t1", 1, 1)); err == nil {
+		t.Error("there is a run directory")
+	}
+	e.wantEvent("t1", "task.waiting")
+}
+
+func TestIdleDoesNotWaitForWhoFetchesATaskButForItsDelivery(t *testing.T) {
+	e := startEngine(t)
+	for _, id := range []string{"t1", "t2", "t3"} {
+		e.send(id, "editor")
+	}
+	e.must(e.Idle(t.Context()))
+	for _, id := range []string{"t1", "t2", "t3"} {
+		e.wantInbox(id, 1)
+	}
+}
+
+func TestAResultFileOfTheAgentAnswersItsTask(t *testing.T) {
+	e := startEngine(t)
+	e.delivered("t1")
+	e.place("t1", "editor", "by hand")
+	if row := e.await("t1", ledger.Done); row.Status != envelope.OK {
+		t.Errorf("t1 is %s; want ok", row.Status)
+	}
+	e.wantResult("t1", "by hand")
+	e.wantEvent("t1", "result.adopted")
+	runs, err := e.parts.Ledger.Runs(t.Context(), e.row("t1").Seq)
+	e.must(err)
+	if len(runs) != 1 || runs[0].Finished.IsZero() || !runs[0].Settled {
+		t.Errorf("runs = %+v; want one that is over", runs)
+	}
+}
+
+func TestAResultFileSignedBySomebodyElseAnswersNoTaskInAnInbox(t *testing.T) {
+	e := startEngine(t)
+	e.delivered("t1")
+	e.place("t1", "quick", "not mine")
+	e.await("t1", ledger.Held)
+	e.wantHeld("t1", ledger.ResultInvalid)
+	e.wantResult("t1", "not mine") // left alone
+	e.must(os.Remove(filepath.Join(e.parts.Box.ResultsDir(), "t1.json")))
+	e.Rejudge()
+	e.await("t1", ledger.Waiting)
+	e.wantInbox("t1", 1) // where it was already
+	e.place("t1", "editor", "mine")
+	e.await("t1", ledger.Done)
+	e.wantResult("t1", "mine")
+}
+
+func TestAResultFileThatSomebodyStillWritesHoldsNothing(t *testing.T) {
+	e := startEngine(t)
+	e.delivered("t1")
+	path := filepath.Join(e.parts.Box.ResultsDir(), "t1.json")
+	e.must(os.WriteFile(path, []byte(`{"schema_version":"1.0","task`), 0o600))
+	e.Look(t.Context())
+	if row := e.row("t1"); row.State != ledger.Waiting {
+		t.Errorf("t1 is %s while its answer is written; want waiting", row.State)
+	}
+	e.place("t1", "editor", "whole")
+	e.await("t1", ledger.Done)
+	e.wantResult("t1", "whole")
+}
+
+func TestAResultFileThatHasToBeApprovedIsReviewedWhereItCanBeRead(t *testing.T) {
+	e := newEngine(t)
+	e.judge = afterwards
+	e.start()
+	e.delivered("t1")
+	e.place("t1", "editor", "in the open")
+	e.await("t1", ledger.Review)
+	if _, data := e.story("t1"); !strings.Contains(data, "can be read already") {
+		t.Errorf("story = %s; want it to say that the answer can be read", data)
+	}
+	e.must(e.Approve(t.Context(), "t1", dispatch.Person{Names: []string{"bob"}}, ""))
+	e.await("t1", ledger.Done)
+	e.wantResult("t1", "in the open")
+	if kinds, _ := e.story("t1"); strings.Contains(strings.Join(kinds, " "), "result.conflict") {
+		t.Errorf("story = %v; want no conflict with what is the answer", kinds)
+	}
+}
+
+// afterwards admits with an approval of the result.
+func afterwards(task envelope.Task, _ time.Time) dispatch.Verdict {
+	return dispatch.Verdict{Admit: true, Terms: ledger.Terms{Deadline: task.Deadline, Approval: envelope.ApprovalPost}}
+}
+
+func TestATaskThatNobodyAnswersEndsAtItsDeadline(t *testing.T) {
+	e := startEngine(t)
+	e.delivered("t1", `"deadline":"`+time.Now().Add(300*time.Millisecond).UTC().Format(time.RFC3339Nano)+`"`)
+	if row := e.await("t1", ledger.Done); row.Status != envelope.Failed || row.Kind != envelope.DeadlineExceeded {
+		t.Errorf("t1 = %s (%s); want error (deadline_exceeded)", row.Status, row.Kind)
+	}
+	e.wantResult("t1", "did not answer it by")
+}
+
+func TestALaterRevisionReplacesWhatNobodyHasClaimed(t *testing.T) {
+	e := startEngine(t)
+	e.delivered("t1", `"metadata":{"n":1}`)
+	e.delivered("t1", `"metadata":{"n":2}`)
+	if row := e.row("t1"); row.State != ledger.Waiting || row.Revision != 2 {
+		t.Errorf("t1 is %s, revision %d; want waiting, 2", row.State, row.Revision)
+	}
+	e.wantInbox("t1", 2)
+	e.wantEvent("t1", "task.superseded")
+	l, found, err := e.Claim(t.Context(), "editor", me)
+	if e.must(err); !found || l.Task.Revision != 2 {
+		t.Errorf("claimed %+v, %v; want revision 2", l.Task, found)
+	}
+}
+
+// blocked has a directory stand in the place of the inbox.
+func (e *engine) blocked() (path string) {
+	path = filepath.Join(e.parts.Box.Path(), "agents", "editor", "inbox.jsonl")
+	e.must(os.MkdirAll(path, 0o700))
+	return path
+}
+
+func TestWhatWasNotInTheInboxBeforeAStartIsPutThere(t *testing.T) {
+	e := startEngine(t)
+	path := e.blocked()
+	e.send("t1", "editor")
+	e.send("dead", "editor")
+	e.await("t1", ledger.Waiting)
+	e.await("dead", ledger.Waiting)
+	e.must(e.Cancel(t.Context(), "dead", me))
+	e.await("dead", ledger.Done)
+	e.end()
+	e.must(os.Remove(path))
+	e.start()
+	<-e.Ready()
+	e.wantInbox("t1", 1)
+	e.wantInbox("dead", 0)
+	e.restart()
+	<-e.Ready()
+	e.wantInbox("t1", 1)
+}

@@ -1,0 +1,125 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/fault"
+	"mailboxd/internal/ledger"
+	"mailboxd/internal/runner"
+)
+
+// ErrNoAnswer says that what was submitted is not an answer to the task. It can
+// be mended, and submitted again.
+var ErrNoAnswer = errors.New("that is no answer to it")
+
+// A Submission is what somebody answers for an agent that fetches its tasks.
+type Submission struct {
+	Agent  string // whose task it is
+	Token  string // of the lease; "" answers what nobody has claimed
+	Answer []byte // an AgentTaskResult, or its output, as an agent of ours prints it
+}
+
+// Submit answers a task that waits. The answer is held against the same promises
+// as that of an agent we run, and becomes the task's result, or is reviewed
+// before; what it says that it cost settles the task's budget. One that cannot be
+// read wraps ErrNoAnswer. Who shows the token of a lease that lapsed may still
+// answer as long as nobody else has claimed the task; see Renew for the other
+// errors.
+func (d *Dispatcher) Submit(ctx context.Context, id envelope.ID, s Submission, by By) error {
+	err := d.whenReady(ctx)
+	var row ledger.Task
+	if err == nil {
+		row, err = d.waiting(ctx, id, s.Agent)
+	}
+	if err == nil {
+		err = d.submit(ctx, row, s, by)
+	}
+	if err != nil {
+		return fmt.Errorf("submit the result of %s: %w", id, err)
+	}
+	return nil
+}
+
+func (d *Dispatcher) submit(ctx context.Context, row ledger.Task, s Submission, by By) error {
+	run, err := d.mayAnswerNow(ctx, row, s.Token)
+	if err != nil {
+		return err
+	}
+	job, err := d.jobOf(ctx, row, run)
+	if err != nil {
+		return err
+	}
+	o, err := d.judgeAnswer(ctx, row, run, job, s.Answer)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNoAnswer, err)
+	}
+	change := d.end(row, run.Terms, o)
+	err = d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
+		fresh, err := entitled(tx, row, s.Token, time.Now())
+		if err != nil {
+			return err
+		}
+		data := with(conclusion(o), "by", by.Who)
+		delete(data, "exit_code") // there was no process
+		_, err = d.endRun(tx, fresh, run.Terms, change, o, event(row, "task.finished", data))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	fault.Point("submitted")
+	d.log(row).Info().Str("by", by.Who).Str("status", string(change.Status)).Msg("answer submitted")
+	ctx = context.WithoutCancel(ctx)
+	d.settled(ctx, row)
+	row.State, row.Until, row.Status, row.Kind = change.To, change.Until, change.Status, change.Kind
+	d.proceed(ctx, row)
+	return nil
+}
+
+// mayAnswerNow returns the run that a submission is about, or why it comes to
+// nothing; after the deadline the task is over.
+func (d *Dispatcher) mayAnswerNow(ctx context.Context, row ledger.Task, token string) (run ledger.Run, err error) {
+	now := time.Now()
+	err = d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
+		if _, err = entitled(tx, row, token, now); err == nil {
+			run, _, err = tx.Run(ledger.RunName{Task: row.Seq, Attempt: row.Attempt})
+		}
+		return err
+	})
+	if err != nil || !past(run.Terms.Deadline, now) {
+		return run, err
+	}
+	if err := d.overdue(ctx, row, run); err != nil {
+		return run, err
+	}
+	if row, err = d.Ledger.Task(ctx, row.Seq); err == nil {
+		err = stateError(row)
+	}
+	return run, err
+}
+
+// jobOf is the job that waits for somebody to fetch it.
+func (d *Dispatcher) jobOf(ctx context.Context, row ledger.Task, run ledger.Run) (Job, error) {
+	_, t, _, err := d.load(ctx, row.Seq)
+	return Job{
+		Task: t, Revision: row.Revision, Attempt: row.Attempt,
+		RunID: run.ID, Allowance: run.Reserved, Terms: run.Terms,
+	}, err
+}
+
+// judgeAnswer makes an outcome of what somebody answers, as if a run had: the
+// time it took counts from when it was claimed, or else delivered.
+func (d *Dispatcher) judgeAnswer(ctx context.Context, row ledger.Task, was ledger.Run, j Job, said []byte) (Outcome, error) {
+	now, began := time.Now(), was.Started
+	if began.IsZero() {
+		began = was.Intent
+	}
+	metered := &run{ctx: ctx, item: item{seq: row.Seq, agent: row.Agent, requester: row.Requester}}
+	d.measure(metered, row, &j)
+	o, err := d.agents.Answer(j, said, runner.Exit{Started: began, Finished: now, Wall: now.Sub(began)})
+	return metered.conclude(o), err
+}

@@ -1,0 +1,71 @@
+package api
+
+import (
+	"net/http"
+
+	"mailboxd/dispatch"
+	"mailboxd/internal/client"
+)
+
+// fetching is what is done for agents that fetch their tasks.
+func (d *Door) fetching() []route {
+	return []route{
+		{"POST", "/claim", "Takes the oldest task that waits for an agent, so that nobody else answers it until the lease ends.", "", client.Claim{}, client.Claimed{}, d.claim},
+		{"POST", "/tasks/{id}/renew", "Has a lease last longer.", "", client.Renewal{}, client.Renewed{}, d.renew},
+		{"POST", "/tasks/{id}/submit", "Answers a task that waits: the lease is needed while there is one.", "", client.Submission{}, client.Task{}, d.submit},
+	}
+}
+
+func (d *Door) claim(r *http.Request) (any, error) {
+	var wish client.Claim
+	if err := read(r, &wish); err != nil {
+		return nil, err
+	}
+	if err := d.maySteer(r, "claim", ""); err != nil {
+		return nil, err
+	}
+	l, found, err := d.engine.Claim(r.Context(), wish.Agent, dispatch.By{Who: peerIn(r.Context()).name()})
+	if err != nil || !found {
+		return client.Claimed{}, err
+	}
+	task := viewOf(l.Task)
+	return client.Claimed{
+		Task: &task, Request: l.Request, Lease: l.Token, Until: l.Until,
+		Tools: l.Tools, Budget: l.Spend, Due: l.Deadline,
+	}, nil
+}
+
+func (d *Door) renew(r *http.Request) (any, error) {
+	id, err := idIn(r)
+	if err != nil {
+		return nil, err
+	}
+	var wish client.Renewal
+	if err := read(r, &wish); err != nil {
+		return nil, err
+	}
+	if err := d.maySteer(r, "renew", id); err != nil {
+		return nil, err
+	}
+	until, err := d.engine.Renew(r.Context(), id, wish.Agent, wish.Lease)
+	return client.Renewed{Until: until}, err
+}
+
+func (d *Door) submit(r *http.Request) (any, error) {
+	id, err := idIn(r)
+	if err != nil {
+		return nil, err
+	}
+	var wish client.Submission
+	if err := read(r, &wish); err != nil {
+		return nil, err
+	}
+	if err := d.maySteer(r, "submit", id); err != nil {
+		return nil, err
+	}
+	answer := dispatch.Submission{Agent: wish.Agent, Token: wish.Lease, Answer: wish.Result}
+	if err := d.engine.Submit(r.Context(), id, answer, dispatch.By{Who: peerIn(r.Context()).name()}); err != nil {
+		return nil, err
+	}
+	return d.books.Latest(r.Context(), id)
+}

@@ -1,0 +1,118 @@
+package api_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/client"
+	"mailboxd/internal/ledger"
+)
+
+// deliver has tasks wait for the editor.
+func (h *house) deliver(t *testing.T, ids ...envelope.ID) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	defer stop()
+	for _, id := range ids {
+		h.rememberFor(t, "editor", string(id))
+		task, err := h.Release(ctx, id, client.Wish{})
+		for err == nil && task.State != string(ledger.Waiting) {
+			changed := h.memory.Changed()
+			if task, err = h.Latest(ctx, id); err == nil && task.State != string(ledger.Waiting) {
+				select {
+				case <-changed:
+				case <-ctx.Done():
+					t.Fatalf("%s is %s; want it waiting", id, task.State)
+				}
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestATaskIsClaimedRenewedAndAnswered(t *testing.T) {
+	h := open(t, stranger)
+	h.deliver(t, "t1")
+	got, err := h.Claim(t.Context(), client.Claim{Agent: "editor"})
+	if err != nil || got.Task == nil || got.Task.ID != "t1" || got.Lease == "" || !strings.Contains(string(got.Request), `"task_id":"t1"`) {
+		t.Fatalf("Claim() = %+v, %v; want t1 with its request and a lease", got, err)
+	}
+	renewed, err := h.Renew(t.Context(), "t1", client.Renewal{Agent: "editor", Lease: got.Lease})
+	if err != nil || renewed.Until.Before(got.Until) {
+		t.Errorf("Renew() = %v, %v; want a time from %v", renewed.Until, err, got.Until)
+	}
+	long := `{"status":"ok","summary":"` + strings.Repeat("long ", 100_000) + `"}`
+	task, err := h.Submit(t.Context(), "t1", client.Submission{Agent: "editor", Lease: got.Lease, Result: jsontext.Value(long)})
+	if err != nil || task.State != string(ledger.Done) || task.Status != envelope.OK {
+		t.Errorf("Submit() = %s (%s), %v; want it done (ok)", task.State, task.Status, err)
+	}
+	if nothing, err := h.Claim(t.Context(), client.Claim{Agent: "editor"}); err != nil || nothing.Task != nil || nothing.Lease != "" {
+		t.Errorf("Claim() of nothing = %+v, %v; want nothing", nothing, err)
+	}
+}
+
+func TestWhoHasNoLeaseIsToldWhy(t *testing.T) {
+	h := open(t, stranger)
+	h.deliver(t, "t1", "t2")
+	got, err := h.Claim(t.Context(), client.Claim{Agent: "editor"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	summary := jsontext.Value(`{"summary":"s"}`)
+	for what, c := range map[string]struct {
+		id   envelope.ID
+		s    client.Submission
+		want string
+	}{
+		"no lease":        {"t1", client.Submission{Agent: "editor", Result: summary}, client.Conflict},
+		"another's lease": {"t1", client.Submission{Agent: "editor", Lease: "x", Result: summary}, client.Conflict},
+		"another agent":   {"t1", client.Submission{Agent: "a", Lease: got.Lease, Result: summary}, client.Forbidden},
+		"no answer":       {"t1", client.Submission{Agent: "editor", Lease: got.Lease, Result: jsontext.Value(`{}`)}, client.BadRequest},
+		"a made-up lease": {"t2", client.Submission{Agent: "editor", Lease: "x", Result: summary}, client.Conflict},
+		"no such task":    {"t9", client.Submission{Agent: "editor", Result: summary}, client.NoTask},
+	} {
+		if _, err := h.Submit(t.Context(), c.id, c.s); kindOf(err) != c.want {
+			t.Errorf("submit with %s = %v; want %s", what, err, c.want)
+		}
+	}
+	if _, err := h.Claim(t.Context(), client.Claim{Agent: "a"}); kindOf(err) != client.Forbidden {
+		t.Errorf("claim for an agent that is run = %v; want %s", err, client.Forbidden)
+	}
+	if _, err := h.Cancel(t.Context(), "t1", client.Wish{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = h.Submit(t.Context(), "t1", client.Submission{Agent: "editor", Lease: got.Lease, Result: summary})
+	if kindOf(err) != client.Conflict || !strings.Contains(err.Error(), "done already (cancelled)") {
+		t.Errorf("submit of what is cancelled = %v; want %s that says so", err, client.Conflict)
+	}
+}
+
+// A lease is for whoever claimed the task, so nothing that everybody may read
+// shows it.
+func TestNobodyReadsTheLeaseOfAnother(t *testing.T) {
+	h := open(t, stranger)
+	h.deliver(t, "t1")
+	got, err := h.Claim(t.Context(), client.Claim{Agent: "editor"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := h.CaseFile(t.Context(), "t1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range file.Story {
+		if strings.Contains(string(e.Data), got.Lease) {
+			t.Errorf("the event %s %s shows the lease", e.Kind, e.Data)
+		}
+	}
+	if file.Why == "" || file.Task.Until.IsZero() {
+		t.Errorf("case file: why %q, until %v; want it to say until when it is claimed", file.Why, file.Task.Until)
+	}
+}

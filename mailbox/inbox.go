@@ -1,0 +1,22 @@
+package mailbox
+
+import "fmt"
+
+// AppendInbox appends a task line to the inbox file of an agent that fetches
+// its tasks, at a path relative to the root (AINL-21), like AppendCallback and
+// in the same places: what is there is on disk when it returns nil, and no
+// symlink is followed.
+func (b *Box) AppendInbox(path string, line []byte) error {
+	err := CheckInbox(path)
+	if err == nil {
+		err = b.append(path, line)
+	}
+	if err != nil {
+		return fmt.Errorf("append to inbox %s: %w", path, err)
+	}
+	return nil
+}
+
+// CheckInbox says why no inbox file can be at path, or nil: the rules are those
+// of CheckCallback.
+func CheckInbox(path string) error { return CheckCallback(path) }
