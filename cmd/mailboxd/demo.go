@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -33,6 +35,7 @@ func demoCommand() *cobra.Command {
 				return err
 			}
 			defer os.RemoveAll(dir)
+			signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a reader who has seen enough must not end us before that
 			return demo(cmd.Context(), cmd.OutOrStdout(), dir)
 		},
 	}

@@ -193,6 +193,8 @@ func visitor(t *testing.T, home string) []string {
 	return []string{
 		"PATH=" + strings.Join([]string{bin, filepath.Dir(program), "/usr/local/bin:/usr/bin:/bin"}, ":"), "HOME=" + home, "LANG=C.UTF-8", "USER=" + loginName(), "SHELL=/bin/bash",
 		"XDG_RUNTIME_DIR=" + filepath.Join(home, ".run"),
+		"TMPDIR=" + home,
+		"GORACE=atexit_sleep_ms=0", // a program built to find races takes a second to end
 	}
 }
 

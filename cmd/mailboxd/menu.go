@@ -16,7 +16,7 @@ var menu = []struct {
 	{"To begin", []string{"demo", "init", "serve", "service", "doctor"}},
 	{"Tasks", []string{"send", "wait", "result", "ps", "show", "logs", "events"}},
 	{"What people say", []string{"approve", "deny", "hold", "release", "cancel", "retry"}},
-	{"Agents", []string{"agents", "budget", "pause", "resume", "drain"}},
+	{"Agents", []string{"agents", "budget", "pause", "resume", "drain", "mcp"}},
 	{"House", []string{"config", "lint", "gc", "completion", "version", "help"}},
 }
 

@@ -61,7 +61,7 @@ func consoleBlocks(t *testing.T, page, text string) []block {
 }
 
 // untested is what begins as something that somebody would type.
-var untested = regexp.MustCompile(`^ *(\$ |(mailboxd|go|git|sudo|export|cd|mkdir|cp|curl|kill|systemctl|journalctl|loginctl) )`)
+var untested = regexp.MustCompile(`^ *(\$ |(mailboxd|go (run|install|build|test|tool)|git|sudo|export|cd|mkdir|cp|curl|kill|systemctl|journalctl|loginctl) )`)
 
 var heredoc = regexp.MustCompile(`<<'?(\w+)'?`)
 
