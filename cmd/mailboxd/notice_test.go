@@ -129,6 +129,12 @@ func TestAReviewWaitsForAPerson(t *testing.T) {
 	d.look(d.post(), "agree with its answer")
 }
 
+func TestAnIDThatADesktopMightTakeForMarkupIsNotShown(t *testing.T) {
+	d := newDesktop(t)
+	d.add("<b>&", ledger.Approval)
+	d.look(d.post(), "One with an odd id: a person has to approve it. See: mailboxd ps")
+}
+
 func TestWhatNeedsNobodyIsNoNotice(t *testing.T) {
 	d := newDesktop(t)
 	d.add("t1", ledger.Operator)
