@@ -43,7 +43,7 @@ type Agents struct {
 	Reruns  func(agent string) bool                  // whether an id that was executed may be sent again with other content
 	Retries func(agent string) int                   // how many further attempts a run that asks for one gets
 	Backoff func(agent string) time.Duration         // the pause before the first of them; it doubles
-	Known   func(agent string) bool                  // whether there is such an agent: then its requests are a run's
+	Known   func(agent string) bool                  // whether there is such an agent: it may be paused, and its requests are a run's
 	Mode    func(envelope.Control) envelope.Mode     // how strictly a control is held that is ours: lineage, and budget when it warns
 
 	// Inbox is where an agent fetches its tasks; Answer makes the outcome of a

@@ -2,12 +2,17 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 
 	"mailboxd/internal/ledger"
 )
+
+// ErrNoAgent says that nobody configured an agent of that name, so that one who
+// mistypes it does not believe another at rest.
+var ErrNoAgent = errors.New("no such agent is configured; see: mailboxd agents")
 
 // Everyone, in the place of an agent's id, means every agent.
 const Everyone = ""
@@ -44,8 +49,12 @@ func (p *pauses) set(agent string, paused bool) {
 }
 
 // Pause keeps an agent, or Everyone, from starting anything until Resume,
-// across restarts. Tasks go on to come in and are held; what runs goes on.
+// across restarts. Tasks go on to come in and are held; what runs goes on. One
+// that is not known is ErrNoAgent.
 func (d *Dispatcher) Pause(ctx context.Context, agent string, by By) error {
+	if agent != Everyone && !d.agents.Known(agent) {
+		return fmt.Errorf("pause agent %q: %w", agent, ErrNoAgent)
+	}
 	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
 		news, err := tx.Pause(agent)
 		if err != nil || !news {

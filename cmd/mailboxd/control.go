@@ -168,6 +168,9 @@ func (v agentVerb) command(g *globals, waits bool) *cobra.Command {
 		Use: v.name + " [AGENT]", Short: v.short, Long: v.long, Example: v.example,
 		Args: cobra.MaximumNArgs(1),
 		RunE: atDoor(g, func(cmd *cobra.Command, args []string, _ *desk, daemon *client.Client) error {
+			if len(args) > 0 && args[0] == "" {
+				return exitWith(exitUsage, "the agent's name is empty; without one, %s is for every agent", v.name)
+			}
 			wish.Agent, wish.Timeout = strings.Join(args, ""), spell(timeout)
 			paused, err := v.do(daemon, cmd.Context(), wish)
 			if err != nil {

@@ -66,6 +66,7 @@ func (n *notices) serve(ctx context.Context) error {
 	for len(n.command) > 0 && ctx.Err() == nil {
 		changed, began := n.memory.Changed(), time.Now()
 		shown, err := n.look(ctx)
+		gather := max(n.gather, 20*time.Since(began)) // of a great many held tasks, a look is no light one
 		if err != nil && ctx.Err() == nil {
 			n.complain(err)
 		}
@@ -77,7 +78,7 @@ func (n *notices) serve(ctx context.Context) error {
 		case <-ctx.Done():
 		case <-changed:
 		}
-		pause(ctx, max(n.gather, 20*time.Since(began))) // of a great many held tasks, a look is no light one
+		pause(ctx, gather)
 	}
 	<-ctx.Done()
 	return nil

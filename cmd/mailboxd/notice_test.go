@@ -5,7 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -127,12 +129,42 @@ func TestAReviewWaitsForAPerson(t *testing.T) {
 	d.look(d.post(), "agree with its answer")
 }
 
+func TestAnIDThatADesktopMightTakeForMarkupIsNotShown(t *testing.T) {
+	d := newDesktop(t)
+	d.add("<b>&", ledger.Approval)
+	d.look(d.post(), "One with an odd id: a person has to approve it. See: mailboxd ps")
+}
+
 func TestWhatNeedsNobodyIsNoNotice(t *testing.T) {
 	d := newDesktop(t)
 	d.add("t1", ledger.Operator)
 	d.add("t2", ledger.Capacity)
 	d.add("t3", ledger.Paused, ledger.ChangeWindow)
 	d.look(d.post(), "")
+}
+
+func TestTheFirstNoticeOfAQuietDayComesSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesktop(t)
+		n := d.post()
+		n.gather, n.rest = time.Second, 30*time.Second
+		ctx, stop := context.WithCancel(t.Context())
+		var serving sync.WaitGroup
+		serving.Go(func() {
+			if err := n.serve(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		time.Sleep(24 * time.Hour)
+		d.add("t1", ledger.Approval)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if text, err := os.ReadFile(d.board); !strings.Contains(string(text), "Task t1") {
+			t.Errorf("after two seconds the notice says %q, %v; want one of t1", text, err)
+		}
+		stop()
+		serving.Wait()
+	})
 }
 
 func TestANoticeThatIsNotShownIsLoggedOnce(t *testing.T) {

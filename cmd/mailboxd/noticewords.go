@@ -33,8 +33,11 @@ func waitsFor(row ledger.Task) (waits []ledger.Reason) {
 }
 
 // words say in a title and a text which tasks wait. None of them is a
-// requester's but the id, which has no hidden characters.
+// requester's but an id of plain characters: a desktop may take others for markup.
 func words(rows []ledger.Task) (title, text string) {
+	if len(rows) == 1 && !typed(rows[0].ID) {
+		return "A task waits for a person", "One with an odd id: " + needsPerson[waitsFor(rows[0])[0]] + ". See: mailboxd ps --state held,review"
+	}
 	if len(rows) > 1 {
 		return fmt.Sprintf("%d tasks wait for a person", len(rows)), "See: mailboxd ps --state held,review"
 	}

@@ -17,7 +17,7 @@ type surroundings struct {
 	now    time.Time
 	served bool                            // a daemon answers
 	paused []string                        // agents that may start nothing; "" is every agent
-	ahead  map[envelope.ID]int             // how many are before a queued task at its agent
+	ahead  map[envelope.ID]int             // how many are before a queued task at its agent, up to manyAhead
 	began  map[envelope.ID]time.Time       // when the agent of a running task started, or one was delivered
 	asked  map[envelope.ID]client.Approval // what a person is asked about a task
 }
@@ -27,7 +27,7 @@ func (d *desk) around(ctx context.Context, tasks []client.Task, now time.Time) (
 	s := surroundings{now: now, served: d.served(), began: map[envelope.ID]time.Time{}, asked: map[envelope.ID]client.Approval{}}
 	var err error
 	if hasState(tasks, ledger.Queued) {
-		if s.ahead, err = d.queue(ctx); err != nil {
+		if s.ahead, err = d.queue(ctx, tasks); err != nil {
 			return s, err
 		}
 	}
@@ -81,16 +81,33 @@ func waitsForApproval(t client.Task) bool {
 	return t.State == string(ledger.Review) || slices.Contains(t.Held, string(ledger.Approval))
 }
 
-// queue returns how many tasks are before each queued one at its agent, for
-// an agent takes the oldest first.
-func (d *desk) queue(ctx context.Context) (map[envelope.ID]int, error) {
-	queued, err := d.tasks(ctx, client.Filter{States: names(ledger.Queued)})
-	ahead, length := map[envelope.ID]int{}, map[string]int{}
-	for _, t := range queued {
-		ahead[t.ID] = length[t.Agent]
-		length[t.Agent]++
+// manyAhead is how far into the queue of an agent one looks. A queue may be very
+// long, and whoever waits looks at it again and again.
+const manyAhead = 1000
+
+// queue returns how many queued tasks are before each of some at its agent, for
+// an agent takes the oldest first; manyAhead for that or more.
+func (d *desk) queue(ctx context.Context, tasks []client.Task) (map[envelope.ID]int, error) {
+	ahead, long := map[envelope.ID]int{}, map[string]bool{}
+	for _, t := range tasks {
+		if ledger.State(t.State) != ledger.Queued {
+			continue
+		}
+		if _, done := long[t.Agent]; !done {
+			first, err := d.tasks(ctx, client.Filter{States: names(ledger.Queued), Agent: t.Agent, Limit: manyAhead})
+			if err != nil {
+				return nil, err
+			}
+			for n, before := range first {
+				ahead[before.ID] = n
+			}
+			long[t.Agent] = len(first) == manyAhead
+		}
+		if _, near := ahead[t.ID]; !near && long[t.Agent] {
+			ahead[t.ID] = manyAhead
+		}
 	}
-	return ahead, err
+	return ahead, nil
 }
 
 // wait says what a task that is not done waits for, in a few words.
@@ -137,6 +154,8 @@ func (s surroundings) queued(t client.Task) string {
 		return "mailboxd serve, which is not running"
 	case slices.Contains(s.paused, "") || slices.Contains(s.paused, t.Agent):
 		return "resume: its agent is paused"
+	case n == manyAhead:
+		return fmt.Sprintf("%d or more before it in the queue", manyAhead)
 	case n > 0:
 		return fmt.Sprintf("%d before it in the queue", n)
 	}

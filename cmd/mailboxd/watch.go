@@ -43,12 +43,13 @@ func atEachChange(ctx context.Context, cfg config, look func(context.Context, *d
 		if ctx.Err() != nil {
 			return
 		}
+		began := time.Now()
 		if failed = atFreshDesk(context.WithoutCancel(ctx), cfg, look); failed != nil {
 			stop()
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(frameGap):
+		case <-time.After(max(frameGap, 4*time.Since(began))): // of a great many tasks, a look is no light one
 		}
 	})
 	return errors.Join(failed, err)

@@ -46,6 +46,9 @@ func TestATaskIsSteered(t *testing.T) {
 	if got, err := h.Resume(ctx, client.AgentWish{Agent: "a"}); err != nil || !slices.Equal(got.Paused, []string{""}) {
 		t.Errorf("Resume = %+v, %v; want all but a's pause", got, err)
 	}
+	if _, err := h.Drain(ctx, client.AgentWish{Agent: "b"}); kindOf(err) != client.BadRequest {
+		t.Errorf("Drain(b) = %v; want %s, for there is no b", err, client.BadRequest)
+	}
 	events, err := h.Events(ctx, "t1", 0, 9)
 	if err != nil || !slices.ContainsFunc(events, func(e client.Event) bool { return strings.Contains(string(e.Data), `"reason":"go"`) }) {
 		t.Errorf("Events = %+v, %v; want the reason in one", events, err)

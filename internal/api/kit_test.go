@@ -120,7 +120,7 @@ func agents() dispatch.Agents {
 		Reruns:  func(string) bool { return true },
 		Retries: func(string) int { return 0 },
 		Backoff: func(string) time.Duration { return time.Second },
-		Known:   func(string) bool { return false },
+		Known:   func(agent string) bool { return agent == "a" },
 		Mode:    func(envelope.Control) envelope.Mode { return envelope.Enforce },
 		Inbox:   func(agent string) dispatch.Inbox { return inboxes[agent] },
 		Answer:  answer,

@@ -153,6 +153,8 @@ func kindOf(ctx context.Context, err error) string {
 		return said.Kind
 	case mayNot:
 		return client.Forbidden
+	case errors.Is(err, dispatch.ErrNoAgent):
+		return client.BadRequest
 	case conflict, errors.Is(err, dispatch.ErrTooLate), errors.Is(err, dispatch.ErrChanged),
 		errors.Is(err, dispatch.ErrLeased), errors.Is(err, dispatch.ErrLeaseOver):
 		return client.Conflict
