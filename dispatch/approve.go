@@ -201,7 +201,7 @@ func (d *Dispatcher) record(tx *ledger.Tx, row ledger.Task, q matter, c ledger.C
 	case row.State == ledger.Review:
 		return d.endReview(tx, row, q, a.to, envelope.ApprovalDenied, "denied by "+said.String())
 	case a.to == ledger.Denied:
-		v := refused(envelope.ApprovalDenied, "denied by "+said.String())
+		v := refused(envelope.ApprovalDenied, "denied by "+said.String(), q.verdict.Levels)
 		next, err := reject(tx, row, newRefusal(q.task, v, now, q.ran))
 		return next, next.Seq != 0, err
 	}

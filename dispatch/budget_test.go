@@ -196,7 +196,9 @@ func TestWhatNobodyKnowsCountsAsItWasReservedAndWhatNeverRanDoesNot(t *testing.T
 
 func TestABudgetThatWarnsStopsNothing(t *testing.T) {
 	e := newEngine(t)
-	e.mode = envelope.Warn
+	e.judge = func(t envelope.Task, _ time.Time) dispatch.Verdict {
+		return dispatch.Verdict{Admit: true, Terms: ledger.Terms{Expected: tokens(10)}}
+	}
 	e.plays["spender"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
 		if err := j.Meter(envelope.Cost{Tokens: 11}); err != nil {
 			t.Errorf("Meter() = %v; want nil", err)
@@ -204,7 +206,7 @@ func TestABudgetThatWarnsStopsNothing(t *testing.T) {
 		return spent(j, 11)
 	}
 	e.start()
-	e.send("t1", "spender", budget(10))
+	e.send("t1", "spender", budget(20))
 	e.await("t1", ledger.Done)
 	e.wantResult("t1", `"ok"`, `"required": true`, "the agent used 11 tokens of 10")
 	e.wantEvent("t1", "budget.exceeded")

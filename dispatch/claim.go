@@ -63,11 +63,13 @@ func (d *Dispatcher) pieces(line mailbox.Line) []envelope.Piece {
 
 // judge lets policy decide on what was decoded without a refusal.
 func (d *Dispatcher) judge(t envelope.Task, findings envelope.Findings, now time.Time) Verdict {
-	if !findings.Refused() {
-		findings = append(findings, d.checkRefs(t)...)
-	}
 	if findings.Refused() {
 		return Verdict{Findings: findings}
+	}
+	refs := d.checkRefs(t)
+	findings = append(findings, refs...)
+	if refs.Refused() {
+		return Verdict{Findings: findings, Terms: ledger.Terms{Levels: envelope.Levels{envelope.ControlRefs: envelope.LevelDaemon}}}
 	}
 	v := d.agents.Judge(t, now)
 	v.Findings = append(findings, v.Findings...)

@@ -53,7 +53,7 @@ func (d *Dispatcher) consult(tx *ledger.Tx, row ledger.Task, v Verdict, now time
 	given := asked && last.Decision == ledger.Approved
 	switch {
 	case open && (late(last, now) || v.Findings.Kind() == envelope.DeadlineExceeded):
-		return unheard(last), conclude(tx, row, last, ledger.Expired, now, "nobody decided in time")
+		return refused(envelope.ApprovalExpired, unheard(last), v.Levels), conclude(tx, row, last, ledger.Expired, now, "nobody decided in time")
 	case !v.Admit:
 		return v, withdraw(tx, row, now, "the task is refused")
 	case !wantsApproval(v.Hold):
@@ -84,8 +84,8 @@ func withoutApproval(v Verdict) Verdict {
 	return v
 }
 
-// unheard refuses a task of which nobody has said anything in time (AINL-48).
-func unheard(c ledger.Consent) Verdict {
+// unheard puts into words that nobody has said anything in time (AINL-48).
+func unheard(c ledger.Consent) string {
 	why := "nobody approved it"
 	if c.Approver != "" {
 		why = c.Approver + " did not approve it"
@@ -93,11 +93,16 @@ func unheard(c ledger.Consent) Verdict {
 	if !c.Expires.IsZero() {
 		why += " by " + c.Expires.Format(time.RFC3339)
 	}
-	return refused(envelope.ApprovalExpired, why)
+	return why
 }
 
-func refused(kind envelope.Kind, why string) Verdict {
-	return Verdict{Findings: envelope.Findings{{Kind: kind, Field: "approval_required", Message: why}}}
+// refused is the verdict on a task that a person did not let start. Who held
+// what until then is still so.
+func refused(kind envelope.Kind, why string, levels envelope.Levels) Verdict {
+	return Verdict{
+		Findings: envelope.Findings{{Kind: kind, Field: "approval_required", Message: why}},
+		Terms:    ledger.Terms{Levels: levels},
+	}
 }
 
 // decisionDue is until when a person can decide about a start who is asked now:

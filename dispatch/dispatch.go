@@ -44,7 +44,7 @@ type Agents struct {
 	Retries func(agent string) int                   // how many further attempts a run that asks for one gets
 	Backoff func(agent string) time.Duration         // the pause before the first of them; it doubles
 	Known   func(agent string) bool                  // whether there is such an agent: it may be paused, and its requests are a run's
-	Mode    func(envelope.Control) envelope.Mode     // how strictly a control is held that is ours: lineage, and budget when it warns
+	Mode    func(envelope.Control) envelope.Mode     // how strictly a control is held that is ours: lineage
 
 	// Inbox is where an agent fetches its tasks; Answer makes the outcome of a
 	// job from what somebody said who fetched it, or says why that is no answer.

@@ -55,6 +55,7 @@ func (d *Dispatcher) admitChild(tx *ledger.Tx, c *claim) error {
 		return err
 	}
 	c.verdict = object(c.verdict, d.agents.Mode(envelope.ControlLineage), objection)
+	c.verdict.Terms = d.withLineage(c.parent.Seq, c.verdict.Terms)
 	return nil
 }
 
@@ -179,12 +180,14 @@ func (d *Dispatcher) judgeLineage(ctx context.Context, row ledger.Task, v Verdic
 		above, err := d.Ledger.Task(ctx, seq)
 		return above, err == nil, err
 	}, parent, row.Agent, children)
-	return object(v, d.agents.Mode(envelope.ControlLineage), objection), err
+	v = object(v, d.agents.Mode(envelope.ControlLineage), objection)
+	v.Terms = d.withLineage(row.Parent, v.Terms)
+	return v, err
 }
 
 // withLineage says who held the limits of what agents may ask for.
-func (d *Dispatcher) withLineage(row ledger.Task, terms ledger.Terms) ledger.Terms {
-	if row.Parent == 0 {
+func (d *Dispatcher) withLineage(parent int64, terms ledger.Terms) ledger.Terms {
+	if parent == 0 {
 		return terms
 	}
 	mode := d.agents.Mode(envelope.ControlLineage)

@@ -64,12 +64,13 @@ func within(limit envelope.Budget, spent envelope.Cost) string {
 
 // measure lets a run say what it spends, if that is limited (AINL-46). What it
 // has shrinks while runs it asked for have some of it, so it is looked up each
-// time. Where budgets only warn, the task's own is what to be warned of.
+// time. Where budgets only warn, what it was expected to spend is what to be
+// warned of.
 func (d *Dispatcher) measure(run *run, row ledger.Task, j *Job) {
 	reserved := j.Allowance
 	for _, u := range units {
 		if limit := u.limit(&j.Allowance); *limit == nil {
-			*limit = *u.limit(&j.Task.Budget)
+			*limit = smaller(*u.limit(&j.Expected), *u.limit(&j.Task.Budget))
 		}
 	}
 	name := ledger.RunName{Task: row.Seq, Attempt: j.Attempt}
@@ -82,9 +83,9 @@ func (d *Dispatcher) measure(run *run, row ledger.Task, j *Job) {
 			}
 			return d.weigh(run, row, envelope.Enforce, now, said)
 		}
-	case j.Task.Budget != (envelope.Budget{}) && d.agents.Mode(envelope.ControlBudget) == envelope.Warn:
+	case j.Expected != (envelope.Budget{}):
 		j.Meter = func(said envelope.Cost) error {
-			return d.weigh(run, row, envelope.Warn, j.Task.Budget, said)
+			return d.weigh(run, row, envelope.Warn, j.Expected, said)
 		}
 	}
 }

@@ -63,8 +63,7 @@ func (d *Dispatcher) reconsiderReview(ctx context.Context, row ledger.Task) erro
 		if err := conclude(tx, row, c, ledger.Expired, time.Now(), "nobody decided in time"); err != nil {
 			return err
 		}
-		why := unheard(c).Findings[0].Message
-		next, moved, err = d.endReview(tx, row, q, ledger.Expired, envelope.ApprovalExpired, why)
+		next, moved, err = d.endReview(tx, row, q, ledger.Expired, envelope.ApprovalExpired, unheard(c))
 		return err
 	})
 	if err == nil && moved {

@@ -104,7 +104,7 @@ func TestAReviewOutlivesTheDeadlineOfTheRun(t *testing.T) {
 	e := newEngine(t)
 	e.judge = asking("plan", envelope.ApprovalPost)
 	e.start()
-	soon := time.Now().Add(100 * time.Millisecond)
+	soon := time.Now().Add(time.Second)
 	e.plays["late"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
 		<-time.After(time.Until(soon))
 		return answer(j, "done")

@@ -142,7 +142,7 @@ func (d *Dispatcher) admit(ctx context.Context, seq int64) (ledger.Task, Job, er
 	}
 	job := Job{
 		Task: t, Revision: row.Revision, Attempt: row.Attempt,
-		RunID: uuid.NewString(), Terms: d.withLineage(row, verdict.Terms),
+		RunID: uuid.NewString(), Terms: d.withLineage(row.Parent, verdict.Terms),
 	}
 	if wantsApproval(verdict.Hold) {
 		job.Digest = verdict.Digest

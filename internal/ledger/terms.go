@@ -16,6 +16,7 @@ type Terms struct {
 	Deadline time.Time         `json:"deadline,omitzero"` // when it must be over; zero: no limit
 	Timeout  time.Duration     `json:"timeout,omitzero"`  // for the whole run, beside the agent's own; 0: no limit
 	Budget   envelope.Budget   `json:"budget,omitzero"`   // what the task may spend, over all its runs (AINL-46)
+	Expected envelope.Budget   `json:"expected,omitzero"` // what it should spend, where budgets only warn
 	Accounts []Account         `json:"accounts,omitzero"` // what else its spending counts for
 	Approval envelope.Approval `json:"approval,omitzero"` // when a person must agree (AINL-48)
 	Approver string            `json:"approver,omitzero"` // the only one who may (AINL-49); "" for anybody who may at all

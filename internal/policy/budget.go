@@ -16,7 +16,9 @@ import (
 func (q *question) budget() envelope.Level {
 	class, _ := q.rules.Class(q.manifest.BudgetClass)
 	limit, accounts := q.Budget.Least(class.Budget), q.accounts()
-	if q.enforced() {
+	if !q.enforced() {
+		q.verdict.Expected = limit
+	} else {
 		q.verdict.Budget, q.verdict.Accounts, q.verdict.Timeout = limit, accounts, class.Wall
 	}
 	switch {

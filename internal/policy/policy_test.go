@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/policy"
@@ -18,6 +20,21 @@ func task() envelope.Task {
 }
 
 func amount(n int64) *int64 { return &n }
+
+// AINL-18: a class that only warns is one to be warned of.
+func TestABudgetThatOnlyWarnsIsExpectedToBeKept(t *testing.T) {
+	asks, class := task(), policy.Class{Name: "low", Budget: envelope.Budget{Tokens: amount(500)}}
+	asks.Budget = envelope.Budget{Tokens: amount(900), USDCents: amount(3)}
+	agent := &policy.Subject{Manifest: &envelope.Manifest{BudgetClass: "low"}, Metered: true}
+	for mode, want := range map[envelope.Mode]envelope.Budget{
+		envelope.Enforce: {}, envelope.Warn: {Tokens: amount(500), USDCents: amount(3)}, envelope.Off: {},
+	} {
+		rules := policy.Rules{Classes: []policy.Class{class}, Modes: map[envelope.Control]envelope.Mode{envelope.ControlBudget: mode}}
+		if v := policy.Decide(asks, agent, rules, noon); !cmp.Equal(v.Expected, want) {
+			t.Errorf("mode %d: Decide = expected %+v; want %+v", mode, v.Expected, want)
+		}
+	}
+}
 
 // AINL-49: who waits for somebody that there is not here is told so.
 func TestAnApproverWhomNobodyIsIsWarnedOf(t *testing.T) {
