@@ -14,7 +14,7 @@ import (
 )
 
 // An approver is the person at the control socket: it agrees to most of what
-// waits for one. What it says stands in the diary before it says it, among the
+// waits for one, and answers what waits for an agent that nobody runs. What it says stands in the diary before it says it, among the
 // signatures of the agents, so that nobody can have begun before and look as if
 // it were after.
 type approver struct {
@@ -69,16 +69,19 @@ func (a *approver) round(ctx context.Context) (open int, err error) {
 		return 0, errNobodyThere
 	}
 	defer daemon.Close()
-	tasks, err := daemon.Tasks(ctx, client.Filter{States: []string{"received", "held", "queued", "running", "review"}})
+	tasks, err := daemon.Tasks(ctx, client.Filter{States: []string{"received", "held", "queued", "running", "waiting", "review"}})
 	if err != nil {
 		return 0, errNobodyThere
 	}
 	for _, task := range tasks {
+		if task.State == "waiting" {
+			err = errors.Join(err, a.answer(ctx, daemon, task))
+		}
 		if task.State == "review" || slices.Contains(task.Held, "approval") {
 			a.decide(ctx, daemon, task)
 		}
 	}
-	return len(tasks), nil
+	return len(tasks), err
 }
 
 func (a *approver) decide(ctx context.Context, daemon *client.Client, task client.Task) {

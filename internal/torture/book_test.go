@@ -13,6 +13,7 @@ const (
 	run      fate = iota // an agent has its latest version, at most once
 	refused              // status rejected, and no agent ran
 	answered             // by a result that was there before, which stays as it is
+	fetched              // by a person, for an agent that is not run
 )
 
 // A promise is what we may expect of one task id, since a line of it was

@@ -39,6 +39,7 @@ func (s *site) check(t *testing.T, b *book) {
 	}
 	s.checkLetters(t, b)
 	s.checkCallbacks(t, b)
+	s.checkInbox(t, b)
 	agents, _ := s.processes()
 	for _, pid := range agents {
 		t.Errorf("a process of a run is left: %s", describe(pid))
@@ -60,6 +61,8 @@ func (s *site) judge(p promise, r envelope.Result, runs map[key]execution) error
 		if text, err := os.ReadFile(s.result(p.id)); err != nil || string(text) != p.there || latest.began > 0 {
 			return fmt.Errorf("result put by hand is %q, %v after %d runs; want it as it was", text, err, latest.began)
 		}
+	case fetched:
+		return judgeFetched(p, r)
 	case run:
 		return judgeRun(p, r, latest)
 	}

@@ -25,6 +25,7 @@ type bind struct {
 	concurrency int
 	retries     int
 	worker      bool // a process that stays, and may be asked twice
+	inbox       bool // no process: its tasks are fetched
 }
 
 var cast = []bind{
@@ -34,6 +35,7 @@ var cast = []bind{
 	{part: "fork", concurrency: 2},
 	{part: "again", concurrency: 2, retries: 3},
 	{part: "file", concurrency: 2},
+	{part: "pull", inbox: true},
 }
 
 func newSite(t *testing.T) *site {
@@ -77,7 +79,9 @@ func (s *site) config() []byte {
 	for _, b := range s.binds {
 		fmt.Fprintf(&text, "  - {id: %s, retries: %d, backoff: 10ms, ", b.part, b.retries)
 		command := fmt.Sprintf("command: [%s, agent, %s, %s]", os.Args[0], b.part, s.path("diary"))
-		if b.worker {
+		if b.inbox {
+			fmt.Fprint(&text, "inbox: {}}\n")
+		} else if b.worker {
 			fmt.Fprintf(&text, "idempotent: true, worker: {%s, count: 2, in_flight: %d}}\n", command, b.concurrency)
 		} else {
 			fmt.Fprintf(&text, "concurrency: %d, exec: {%s}}\n", b.concurrency, command)

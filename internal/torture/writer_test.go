@@ -82,6 +82,10 @@ func (w *writer) plain() error {
 	}
 	p.size = w.size()
 	if w.asks && w.chance.IntN(8) == 0 {
+		p.part, p.fate = "pull", fetched
+		return w.send(p, "") // once: whoever answers says which version they have seen
+	}
+	if w.asks && w.chance.IntN(8) == 0 {
 		p.asks = []string{"pre", "post", "both"}[w.chance.IntN(3)]
 		return w.send(p, "") // once: what a person has said is about one version
 	}
