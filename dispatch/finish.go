@@ -130,7 +130,7 @@ func failures(runs []ledger.Run, attempt int, o Outcome) int {
 		failed = 1
 	}
 	for _, run := range runs {
-		void := run.Finished.IsZero() && run.ExitCode == 0 || run.Cause == putBackCause // intended and never begun, or it did nothing
+		void := run.Finished.IsZero() && run.ExitCode == 0 || run.Cause == ledger.PutBack // intended and never begun, or it did nothing
 		if run.Attempt != attempt && !void && run.Cause != string(runner.Interrupted) {
 			failed++
 		}
