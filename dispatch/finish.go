@@ -32,13 +32,16 @@ func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, terms ledger.T
 		return
 	}
 	log.Info().Int("exit_code", o.Exit.Code).Int64("took_ms", o.Exit.Wall.Milliseconds()).Str("status", string(o.Result.Status)).Msg("agent exited")
-	if o.Hold != "" {
+	switch {
+	case o.Hold != "":
 		d.putBack(ctx, row, terms.Deadline, o)
-		return
+	case !o.Retry || !d.again(ctx, row, terms.Deadline, o):
+		d.finally(ctx, row, terms, o)
 	}
-	if o.Retry && d.again(ctx, row, terms.Deadline, o) {
-		return
-	}
+}
+
+// finally is finish for an outcome that is the last one.
+func (d *Dispatcher) finally(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome) {
 	change := d.end(row, terms, o)
 	moved := false
 	err := d.insist(ctx, row, func(tx *ledger.Tx) (err error) {
@@ -137,7 +140,7 @@ func failures(runs []ledger.Run, attempt int, o Outcome) int {
 		failed = 1
 	}
 	for _, run := range runs {
-		void := run.Finished.IsZero() && run.ExitCode == 0 || run.Cause == putBackCause // intended and never begun, or it did nothing
+		void := run.Finished.IsZero() && run.ExitCode == 0 || run.Cause == ledger.PutBack // intended and never begun, or it did nothing
 		if run.Attempt != attempt && !void && run.Cause != string(runner.Interrupted) {
 			failed++
 		}

@@ -8,17 +8,13 @@ import (
 	"mailboxd/internal/ledger"
 )
 
-// putBackCause is the cause in the books of a run that did nothing, because its
-// agent waits for a person. It is no failure.
-const putBackCause = "put_back"
-
 // putBack holds a task whose run did nothing for want of what only a person can
 // give, such as a login, until Release.
 func (d *Dispatcher) putBack(ctx context.Context, row ledger.Task, deadline time.Time, o Outcome) {
 	next, moved := row, false
 	err := d.insist(ctx, row, func(tx *ledger.Tx) (err error) {
 		run := ended(row, o)
-		run.Cause = putBackCause
+		run.Cause = ledger.PutBack
 		if err := tx.FinishRun(run); err != nil {
 			return err
 		}

@@ -176,7 +176,11 @@ func (f *caseFile) outcome(r client.Run, now time.Time) string {
 		words += "was not started"
 	default:
 		how := cmp.Or(r.Signal, fmt.Sprintf("exit %d", r.ExitCode))
-		if r.Cause != "" {
+		switch r.Cause {
+		case "":
+		case ledger.PutBack:
+			how += ", without having done anything"
+		default:
 			how += ", ended by us: " + r.Cause
 		}
 		words += fmt.Sprintf("%s after %s", how, r.Finished.Sub(r.Started).Round(time.Millisecond))

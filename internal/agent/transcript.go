@@ -119,7 +119,7 @@ func (t *transcript) result(j Job) (answer, error) {
 		said.result.Status = envelope.Failed
 		said.result.Error = envelope.Error{Kind: envelope.AgentError, Message: short(t.why())}
 	}
-	if t.session != "" {
+	if t.session != "" && len(t.session) <= maxWords {
 		said.result.Output.Extra = withText(said.result.Output.Extra, "session_id", t.session)
 	}
 	return said, nil

@@ -24,7 +24,7 @@ type Run struct {
 	Finished time.Time // zero until it has ended
 	ExitCode int
 	Signal   string // what ended it; "" for none
-	Cause    string // why we ended it; "" when it ended by itself
+	Cause    string // why we ended it, or PutBack; "" when it ended by itself
 	Tokens   *int64 // nil: unknown, which is not 0
 	USDCents *int64
 
@@ -34,6 +34,10 @@ type Run struct {
 	Lender   RunName         // whose reservation that was part of; zero: nobody's
 	Settled  bool            // it is over, and its spending counted
 }
+
+// PutBack is the Cause of a run that did nothing, because its agent waits for a
+// person. It is no failure.
+const PutBack = "put_back"
 
 // A RunName names a run. The zero value is none.
 type RunName struct {
