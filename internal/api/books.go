@@ -83,7 +83,8 @@ func (b *Books) CaseFile(ctx context.Context, id envelope.ID) (client.CaseFile, 
 	if file.Parent, file.Below, err = b.family(ctx, last); err != nil {
 		return client.CaseFile{}, err
 	}
-	file.Story, err = b.Events(ctx, id, 0, manyEvents)
+	story, err := b.Memory.Story(ctx, id, manyEvents)
+	file.Story = eventsOf(story)
 	return file, err
 }
 
@@ -106,11 +107,15 @@ func (b *Books) runs(ctx context.Context, row ledger.Task) (views []client.Run, 
 // task, or everybody's when id is "".
 func (b *Books) Events(ctx context.Context, id envelope.ID, after int64, limit int) ([]client.Event, error) {
 	events, err := b.Memory.Events(ctx, id, after, limit)
+	return eventsOf(events), err
+}
+
+func eventsOf(events []ledger.Event) []client.Event {
 	views := make([]client.Event, len(events))
 	for i, e := range events {
 		views[i] = client.Event{Seq: e.Seq, Time: e.Time, Task: e.Task, Revision: e.Revision, Kind: e.Kind, Data: e.Data}
 	}
-	return views, err
+	return views
 }
 
 // Files returns how far the task files were read.

@@ -81,6 +81,26 @@ func TestWhatIsKnownOfATaskIsTold(t *testing.T) {
 	}
 }
 
+func TestAStoryOfManyChaptersIsToldToItsEnd(t *testing.T) {
+	h := open(t, stranger)
+	h.remember(t, "t1")
+	err := h.memory.Update(t.Context(), func(tx *ledger.Tx) error {
+		for range 1000 {
+			if err := tx.Log(ledger.Event{Time: time.Now(), Kind: "task.duplicate", Task: "t1", Revision: 1}); err != nil {
+				return err
+			}
+		}
+		return tx.Log(ledger.Event{Time: time.Now(), Kind: "task.held", Task: "t1", Revision: 1})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := h.CaseFile(t.Context(), "t1")
+	if err != nil || len(file.Story) != 1000 || file.Story[999].Kind != "task.held" || file.Story[998].Seq != file.Story[999].Seq-1 {
+		t.Errorf("CaseFile has %d events, %v; want the latest thousand, in order", len(file.Story), err)
+	}
+}
+
 func TestAnIDMayLookLikeAPath(t *testing.T) {
 	h := open(t, stranger)
 	for _, id := range []envelope.ID{".", "%2e", "a?b#c", "row"} {

@@ -64,7 +64,7 @@ type CaseFile struct {
 	Parent  envelope.ID    `json:"parent,omitempty"`    // the task whose run asked for it
 	Below   []envelope.ID  `json:"children,omitempty"`  // those that its own runs asked for
 	Runs    []Run          `json:"runs,omitempty"`
-	Story   []Event        `json:"events"` // the first thousand, of all revisions
+	Story   []Event        `json:"events"` // the latest thousand, of all revisions
 	Result  jsontext.Value `json:"result,omitempty"`
 	Unshown jsontext.Value `json:"answer_not_shown,omitempty"` // it waits for a person, or one kept it back
 }

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -63,6 +64,17 @@ func (r *Reader) Events(ctx context.Context, id envelope.ID, afterSeq int64, lim
 	if err != nil {
 		return nil, fmt.Errorf("list events: %w", err)
 	}
+	return events, nil
+}
+
+// Story returns the latest events of a task, up to limit, oldest first.
+func (r *Reader) Story(ctx context.Context, id envelope.ID, limit int) ([]Event, error) {
+	events, err := all(ctx, r.read, scanEvent,
+		"SELECT "+eventColumns+" FROM tasks t JOIN events e ON e.task = t.seq WHERE t.id = ? ORDER BY e.seq DESC LIMIT ?", string(id), limit)
+	if err != nil {
+		return nil, fmt.Errorf("list events of %s: %w", id, err)
+	}
+	slices.Reverse(events)
 	return events, nil
 }
 

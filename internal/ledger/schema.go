@@ -6,8 +6,12 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
+	"path/filepath"
 
+	"golang.org/x/sys/unix"
 	_ "modernc.org/sqlite" // the database/sql driver "sqlite"
 )
 
@@ -76,7 +80,19 @@ func writeURI(path string) string {
 
 // readURI names the file for connections that only read.
 func readURI(path string) string {
-	return uri(path, url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(5000)"}})
+	options := url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(5000)"}}
+	if still(path) {
+		options.Set("immutable", "1") // or SQLite would make files beside it
+	}
+	return uri(path, options)
+}
+
+// still reports whether a ledger is whole in its file, on a disk that nobody may
+// write to.
+func still(path string) bool {
+	log, err := os.Stat(path + "-wal")
+	whole := errors.Is(err, fs.ErrNotExist) || err == nil && log.Size() == 0
+	return whole && errors.Is(unix.Access(filepath.Dir(path), unix.W_OK), unix.EROFS)
 }
 
 // uri spells a path so that SQLite finds no options of its own in it.
