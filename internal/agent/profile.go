@@ -52,7 +52,7 @@ var recipes = map[Profile]recipe{
 // the binding's own, and nothing is added to it. Filling twice changes nothing.
 func (b Binding) Filled() Binding {
 	r, known := recipes[b.Profile]
-	if !known || b.Worker != nil {
+	if !known || b.Worker != nil || b.Inbox != nil {
 		return b
 	}
 	setDefault(&b.Output, r.output)
@@ -88,7 +88,7 @@ func (b Binding) terms() func(Job) []string {
 // byRecipe reports whether the command of a filled binding is its profile's.
 func (b Binding) byRecipe() bool {
 	r := recipes[b.Profile]
-	return b.Worker == nil && len(r.command) > 0 && len(b.Command) > 0 && slices.Equal(b.Command[1:], r.told(b.Model))
+	return b.Worker == nil && b.Inbox == nil && len(r.command) > 0 && len(b.Command) > 0 && slices.Equal(b.Command[1:], r.told(b.Model))
 }
 
 func (b Binding) checkProfile() error {
@@ -97,8 +97,8 @@ func (b Binding) checkProfile() error {
 	case b.Profile != "" && !known:
 		names := slices.Sorted(maps.Keys(recipes))
 		return fmt.Errorf("profile: %q is not one of %s", b.Profile, strings.Trim(fmt.Sprint(names), "[]"))
-	case b.Profile != "" && b.Worker != nil:
-		return errors.New("profile: is for an exec agent, not for a worker")
+	case b.Profile != "" && (b.Worker != nil || b.Inbox != nil):
+		return errors.New("profile: is for an exec agent, not for a worker or an inbox")
 	case b.Model != "" && !b.byRecipe():
 		return errors.New("model: only the command of a profile has a flag for it; name it in exec.command")
 	case strings.HasPrefix(b.Model, "-"):

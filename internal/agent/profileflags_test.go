@@ -45,6 +45,7 @@ func TestAProfileThatCannotBeIsRefused(t *testing.T) {
 		"model: only the command of a profile":    {Command: []string{"x"}, Model: "m"},
 		`model: "--yolo" would be read as a flag`: {Profile: agent.Gemini, Model: "--yolo"},
 		"profile: is for an exec agent":           {Profile: agent.Claude, Worker: &agent.Worker{Command: []string{"x"}}},
+		"not for a worker or an inbox":            {Profile: agent.Claude, Inbox: &agent.Inbox{}},
 	} {
 		b.ID = "tester"
 		if _, err := agent.New([]agent.Binding{b}, agent.Options{}); err == nil || !strings.Contains(err.Error(), want) {
