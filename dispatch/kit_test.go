@@ -120,7 +120,7 @@ func (e *engine) functions() dispatch.Agents {
 		Reruns:  func(string) bool { return true },
 		Retries: func(string) int { return e.retries },
 		Backoff: func(string) time.Duration { return time.Millisecond },
-		Known:   func(agent string) bool { return e.plays[agent] != nil },
+		Known:   func(agent string) bool { return e.plays[agent] != nil || e.inboxes[agent].File != "" },
 		Mode:    func(envelope.Control) envelope.Mode { return e.mode },
 		Inbox:   func(agent string) dispatch.Inbox { return e.inboxes[agent] },
 		Answer:  e.answered,
