@@ -62,7 +62,7 @@ func (d *doctor) mailbox(context.Context) {
 // cleaning looks whether somebody deletes what is old.
 func (d *doctor) cleaning(context.Context) {
 	mend := "name another root in " + d.config
-	if proposed, err := privateRoot(); err == nil {
+	if proposed, err := privateRoot(); err == nil && proposed != d.root {
 		mend += ", such as: root: " + proposed
 	}
 	age := host.CleanedAfter(d.root)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"mailboxd/internal/client"
 )
@@ -21,12 +23,26 @@ func (d *doctor) socket(ctx context.Context) {
 		status, err = daemon.Status(ctx)
 		daemon.Close()
 	}
+	at := likely(places)
 	switch {
 	case err == nil:
-		d.good("socket", "process %d answers, mailboxd %s", status.PID, status.Version)
+		d.good("socket", "process %d answers, mailboxd %s, at %s", status.PID, status.Version, daemon.Where())
 	case errors.Is(err, client.ErrDown) && d.pid == 0:
-		d.good("socket", "%s, when a daemon runs", places[0])
+		d.good("socket", "%s, when a daemon runs", at)
+	case isBusy(err):
+		d.warn("socket", "ss -xp src "+shellWord(at.String()), "%v", err)
 	default:
-		d.bad("socket", fmt.Sprintf("kill %d; mailboxd serve", d.pid), "%s: %v", places[0], err)
+		d.bad("socket", fmt.Sprintf("kill %d; mailboxd serve", d.pid), "%s: %v", at, err)
 	}
+}
+
+// likely is the first place that a daemon could make its socket in, or else the
+// last, which it makes itself.
+func likely(places []client.Place) client.Place {
+	for _, p := range places {
+		if _, err := os.Stat(filepath.Dir(p.Dir)); err == nil {
+			return p
+		}
+	}
+	return places[len(places)-1]
 }
