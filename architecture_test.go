@@ -34,12 +34,13 @@ var forbidden = map[string][]string{
 
 // owners are the only rooms in which a dependency may be seen.
 var owners = map[string]string{
-	"github.com/fsnotify/fsnotify":             "watcher",
-	"github.com/spf13/cobra":                   "cmd/mailboxd",
-	"github.com/spf13/viper":                   "cmd/mailboxd",
-	"database/sql":                             "internal/ledger",
-	"modernc.org/sqlite":                       "internal/ledger",
-	"github.com/santhosh-tekuri/jsonschema/v6": "internal/schema",
+	"github.com/fsnotify/fsnotify":               "watcher",
+	"github.com/spf13/cobra":                     "cmd/mailboxd",
+	"github.com/spf13/viper":                     "cmd/mailboxd",
+	"database/sql":                               "internal/ledger",
+	"modernc.org/sqlite":                         "internal/ledger",
+	"github.com/santhosh-tekuri/jsonschema/v6":   "internal/schema",
+	"github.com/modelcontextprotocol/go-sdk/mcp": "internal/mcpserver",
 }
 
 func TestImportsGoOnlyToRowsBelow(t *testing.T) {

@@ -1,0 +1,139 @@
+package mcpserver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+
+	"mailboxd/envelope"
+)
+
+// sendArgs are the arguments of send_task.
+type sendArgs struct {
+	Agent       string                    `json:"target_agent"`
+	Type        string                    `json:"task_type"`
+	Description string                    `json:"description"`
+	Payload     jsontext.Value            `json:"payload"`
+	Refs        []envelope.Ref            `json:"refs"`
+	Role        string                    `json:"role"`
+	Deadline    string                    `json:"deadline"`
+	Approval    string                    `json:"approval"`
+	TaskID      string                    `json:"task_id"`
+	More        map[string]jsontext.Value `json:"more"`
+}
+
+// A receipt is the answer of send_task.
+type receipt struct {
+	TaskID envelope.ID `json:"task_id"`
+	Served bool        `json:"daemon_running"`
+}
+
+// greeting is how long a sender waits to be told whether a daemon runs.
+const greeting = time.Second
+
+// sendTask appends a task line, as every sender does. Whether the task is one
+// is for the daemon to judge, so that there is one judge.
+func (s *server) sendTask(ctx context.Context, _ call, in sendArgs) (receipt, error) {
+	id, err := in.id()
+	if err != nil {
+		return receipt{}, err
+	}
+	line, err := s.line(id, in)
+	if err != nil {
+		return receipt{}, err
+	}
+	taken, err := s.Send(ctx, line)
+	if err != nil {
+		return receipt{}, err
+	}
+	s.outbox.add(id, taken)
+	hello, stop := context.WithTimeout(ctx, greeting)
+	defer stop()
+	daemon, err := s.Daemon(hello)
+	if err == nil {
+		daemon.Close()
+	}
+	return receipt{TaskID: id, Served: err == nil}, nil
+}
+
+func (in *sendArgs) id() (envelope.ID, error) {
+	if in.TaskID != "" {
+		return taskID(in.TaskID)
+	}
+	unique, err := uuid.NewV7()
+	return envelope.ID(unique.String()), err
+}
+
+// line makes the envelope. Nothing in more may replace what has an argument of
+// its own, and nobody sends in another's name.
+func (s *server) line(id envelope.ID, in sendArgs) ([]byte, error) {
+	for name, value := range map[string]string{"target_agent": in.Agent, "task_type": in.Type, "description": in.Description} {
+		if value == "" {
+			return nil, errors.New(name + ": required")
+		}
+	}
+	request := map[string]any{
+		"schema_version": envelope.SchemaVersion,
+		"task_id":        id,
+		"requester_id":   s.opts.Requester,
+		"target_agent":   in.Agent,
+		"target_role":    cmp.Or(in.Role, "executor"),
+		"task_type":      in.Type,
+		"description":    in.Description,
+		"input":          in.input(),
+	}
+	if in.Deadline != "" {
+		request["deadline"] = in.Deadline
+	}
+	if in.Approval != "" {
+		request["approval_required"] = in.Approval
+	}
+	for name, value := range in.More {
+		if _, taken := request[name]; taken {
+			return nil, fmt.Errorf("more.%s: has an argument of its own, or is not the caller's to say", name)
+		}
+		request[name] = value
+	}
+	if err := s.descend(request); err != nil {
+		return nil, err
+	}
+	return json.Marshal(request, json.Deterministic(true))
+}
+
+func (in *sendArgs) input() map[string]any {
+	input := map[string]any{"refs": in.Refs, "payload": in.Payload}
+	if in.Refs == nil {
+		input["refs"] = []envelope.Ref{}
+	}
+	if in.Payload == nil {
+		input["payload"] = struct{}{}
+	}
+	return input
+}
+
+// descend names the task whose run sends, so that what it asks for counts as
+// its child.
+func (s *server) descend(request map[string]any) error {
+	if s.opts.Parent == "" {
+		return nil
+	}
+	metadata := map[string]jsontext.Value{}
+	if given, ok := request["metadata"].(jsontext.Value); ok {
+		if err := json.Unmarshal(given, &metadata); err != nil {
+			return fmt.Errorf("more.metadata: %w", err)
+		}
+	}
+	parent, err := json.Marshal(s.opts.Parent)
+	if err != nil {
+		return err
+	}
+	metadata[envelope.ParentTask] = parent
+	request["metadata"] = metadata
+	return nil
+}

@@ -1,0 +1,159 @@
+package mcpserver_test
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/rs/zerolog"
+
+	"mailboxd/internal/mcpserver"
+)
+
+// A model pays for the list of tools with every prompt.
+func TestTheListOfToolsIsShort(t *testing.T) {
+	for _, version := range versions {
+		listed, err := connect(t, version, empty(t), mcpserver.Options{}, nil).ListTools(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(listed.Tools, json.Deterministic(true))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tokens := len(text) / 4; tokens > 1500 || len(listed.Tools) > 8 {
+			t.Errorf("%s: %d tools of about %d tokens; want 8 and 1500 at most", version, len(listed.Tools), tokens)
+		}
+		for _, tool := range listed.Tools {
+			if strings.Contains(tool.Name, "approve") || tool.OutputSchema == nil {
+				t.Errorf("%s: tool %s must not be there, or has no output schema", version, tool.Name)
+			}
+		}
+	}
+}
+
+// What the list promises is what the tools take.
+func TestEachToolTakesTheArgumentsOfItsSchema(t *testing.T) {
+	listed, err := connect(t, "", empty(t), mcpserver.Options{}, nil).ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range listed.Tools {
+		properties := tool.InputSchema.(map[string]any)["properties"].(map[string]any)
+		got, want := mcpserver.Arguments()[tool.Name], slices.Sorted(maps.Keys(properties))
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("%s decodes %v; its schema has %v", tool.Name, got, want)
+		}
+	}
+}
+
+func TestAWrongArgumentIsToldToTheModel(t *testing.T) {
+	e := connect(t, "", empty(t), mcpserver.Options{}, nil)
+	for _, c := range []struct{ tool, arguments, want string }{
+		{"read_result", `{"task_id":"../x"}`, "task_id: must not contain"},
+		{"read_result", `{"id":"x"}`, "unknown object member name"},
+		{"read_result", `{"task_id":7}`, "read arguments"},
+		{"read_result", `{"task_id":"x"}`, `no task "x" is known`},
+		{"show_task", `{"task_id":"x"}`, `no task "x" is known`},
+		{"wait_result", `{"task_id":"x","timeout_seconds":-1}`, "timeout_seconds"},
+		{"list_tasks", `{"limit":-1}`, "limit"},
+		{"cancel_task", `{"task_id":"x"}`, "start it with: mailboxd serve"},
+		{"send_task", `{"target_agent":"a","task_type":"t"}`, "description: required"},
+		{"send_task", `{"target_agent":"a","task_type":"t","description":"d"}`, "no space left on device"},
+		{"send_task", `{"target_agent":"a","task_type":"t","description":"d","more":{"requester_id":"boss"}}`, "more.requester_id"},
+	} {
+		if _, err := e.call(t.Context(), c.tool, c.arguments); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s(%s) = %v; want %q", c.tool, c.arguments, err, c.want)
+		}
+	}
+}
+
+// Whatever happens, an editor reads messages and nothing else, and is answered
+// again.
+func TestAPanicIsAnAnswerAndTheServerStaysUp(t *testing.T) {
+	var log bytes.Buffer
+	box := empty(t)
+	box.Read = func(context.Context, func(mcpserver.Books) error) error { panic("the books burn") }
+	e := connect(t, "", box, mcpserver.Options{Log: zerolog.New(&log)}, nil)
+	for range 2 {
+		if _, err := e.call(t.Context(), "list_tasks", "{}"); err == nil || !strings.Contains(err.Error(), "has a bug") {
+			t.Fatalf("list_tasks = %v; want that it has a bug", err)
+		}
+	}
+	if _, err := e.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "mailbox://tasks/x"}); err == nil {
+		t.Error("a resource whose reading panics was read")
+	}
+	if !strings.Contains(log.String(), "the books burn") {
+		t.Errorf("the log says nothing of the panic: %s", &log)
+	}
+}
+
+// The SDK would make 12345678901234567890 of it, rounded.
+func TestAPayloadIsSentAsItIs(t *testing.T) {
+	var sent []byte
+	box := empty(t)
+	box.Send = func(_ context.Context, line []byte) (func(context.Context) (bool, error), error) {
+		sent = line
+		return func(context.Context) (bool, error) { return false, nil }, nil
+	}
+	e := connect(t, "", box, mcpserver.Options{Requester: "reviewer", Parent: "parent-1"}, nil)
+	answer, err := e.call(t.Context(), "send_task", `{"target_agent":"a","task_type":"t","description":"d\ne",
+		"payload":{"n":12345678901234567890,"x":0.1000},"task_id":"t1","more":{"budget_limit":{"tokens":5},"metadata":{"k":1}}}`)
+	if err != nil || string(answer["task_id"]) != `"t1"` || string(answer["daemon_running"]) != "false" {
+		t.Fatalf("send_task = %v, %v", answer, err)
+	}
+	want := `{"budget_limit":{"tokens":5},"description":"d\ne","input":{"payload":{"n":12345678901234567890,"x":0.1000},"refs":[]},` +
+		`"metadata":{"k":1,"mbx.parent_task_id":"parent-1"},"requester_id":"reviewer","schema_version":"1.0","target_agent":"a",` +
+		`"target_role":"executor","task_id":"t1","task_type":"t"}`
+	if string(sent) != want {
+		t.Errorf("sent %s\nwant %s", sent, want)
+	}
+	if answer, err = e.call(t.Context(), "read_result", `{"task_id":"t1"}`); err != nil || string(answer["state"]) != `"sent"` {
+		t.Errorf("read_result = %s, %v; want it sent", answer["state"], err)
+	}
+}
+
+// A result that stands there when its id is sent again answers the earlier
+// request.
+func TestAnEarlierResultIsNoAnswerToALineThatIsOnItsWay(t *testing.T) {
+	box := empty(t)
+	taken := false
+	box.Send = func(context.Context, []byte) (func(context.Context) (bool, error), error) {
+		return func(context.Context) (bool, error) { return taken, nil }, nil
+	}
+	if err := os.Mkdir(box.Root+"/results", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(box.Root+"/results/t1.json", []byte(`{"task_id":"t1"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e := connect(t, "", box, mcpserver.Options{}, nil)
+	finished := func() jsontext.Value {
+		t.Helper()
+		answer, err := e.call(t.Context(), "wait_result", `{"task_id":"t1","timeout_seconds":0.01}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer["finished"]
+	}
+	if string(finished()) != "true" {
+		t.Error("a result that outlived its ledger is not read")
+	}
+	if _, err := e.call(t.Context(), "send_task", `{"target_agent":"a","task_type":"t","description":"d","task_id":"t1"}`); err != nil {
+		t.Fatal(err)
+	}
+	if string(finished()) != "false" {
+		t.Error("the earlier result is taken for the answer")
+	}
+	taken = true
+	if string(finished()) != "true" {
+		t.Error("the result is not read once the line was taken")
+	}
+}

@@ -1,0 +1,138 @@
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// longest is how long wait_result may take: editors give up on a tool after a
+// minute.
+const longest = 50 * time.Second
+
+// glance is the least time for a wait, so that it sees anything at all.
+const glance = 100 * time.Millisecond
+
+// beat is how often it is said that we still wait.
+const beat = 5 * time.Second
+
+// waitArgs are the arguments of wait_result.
+type waitArgs struct {
+	TaskID  string   `json:"task_id"`
+	Seconds *float64 `json:"timeout_seconds"`
+}
+
+// waitResult answers when the task has ended, or after the time given. What
+// looks for the end may be stuck in a disk or a daemon; that keeps nobody here.
+func (s *server) waitResult(ctx context.Context, c call, in waitArgs) (answer, error) {
+	id, err := taskID(in.TaskID)
+	if err != nil {
+		return answer{}, err
+	}
+	patience, err := in.patience()
+	if err != nil {
+		return answer{}, err
+	}
+	ctx, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	w := &wait{server: s, last: answer{TaskID: id, State: "unknown"}}
+	s.work.Go(func() {
+		defer stop()
+		w.watch(ctx, stop)
+	})
+	w.report(ctx, c, patience)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last, w.err
+}
+
+func (in *waitArgs) patience() (time.Duration, error) {
+	switch {
+	case in.Seconds == nil:
+		return longest, nil
+	case *in.Seconds < 0:
+		return 0, errors.New("timeout_seconds: must not be negative")
+	}
+	wanted := time.Duration(min(*in.Seconds, longest.Seconds()) * float64(time.Second))
+	return max(wanted, glance), nil
+}
+
+// A wait is one call of wait_result.
+type wait struct {
+	*server
+
+	mu   sync.Mutex // guards last and err
+	last answer
+	err  error
+}
+
+// watch looks until there is nothing more to wait for, and then calls over.
+func (w *wait) watch(ctx context.Context, over func()) {
+	err := w.Watch(ctx, func() {
+		if w.look(ctx) {
+			over()
+		}
+	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.err = errors.Join(w.err, err)
+}
+
+// look reports whether there is nothing more to wait for.
+func (w *wait) look(ctx context.Context) bool {
+	w.mu.Lock()
+	before, failed := w.last, w.err
+	w.mu.Unlock()
+	if before.Finished || failed != nil || ctx.Err() != nil {
+		return true
+	}
+	now, err := w.answer(ctx, before.TaskID)
+	if now.Why = before.Why; now.State != before.State && !now.Finished {
+		now.Why = w.why(ctx, now)
+	}
+	if ctx.Err() != nil && !now.Finished {
+		return true // what was seen is cut short
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last, w.err = now, err
+	return now.Finished || err != nil
+}
+
+// report says now and then that the wait goes on, to whoever wants to know,
+// until it is over.
+func (w *wait) report(ctx context.Context, c call, patience time.Duration) {
+	began, pulse := time.Now(), time.NewTicker(beat)
+	defer pulse.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-pulse.C:
+		}
+		if c.progress == nil {
+			continue
+		}
+		w.mu.Lock()
+		last := w.last
+		w.mu.Unlock()
+		params := &mcp.ProgressNotificationParams{
+			ProgressToken: c.progress, Message: last.words(),
+			Progress: time.Since(began).Seconds(), Total: patience.Seconds(),
+		}
+		if err := c.session.NotifyProgress(ctx, params); err != nil {
+			w.opts.Log.Debug().Err(err).Msg("progress not sent")
+		}
+	}
+}
+
+// words say where a task is to a person.
+func (a answer) words() string {
+	if a.Why == "" {
+		return a.State
+	}
+	return a.State + ": " + a.Why
+}

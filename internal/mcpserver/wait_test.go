@@ -1,0 +1,91 @@
+package mcpserver_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/client"
+	"mailboxd/internal/mcpserver"
+)
+
+// books know one task, which waits for ever.
+type books struct{ client.Task }
+
+func (b books) Tasks(context.Context, client.Filter) ([]client.Task, error) {
+	return []client.Task{b.Task}, nil
+}
+func (b books) Latest(context.Context, envelope.ID) (client.Task, error) { return b.Task, nil }
+func (b books) CaseFile(context.Context, envelope.ID) (client.CaseFile, error) {
+	return client.CaseFile{Task: b.Task, Why: "its agent is at work"}, nil
+}
+
+func TestAWaitNeverOutlivesItsBound(t *testing.T) {
+	for _, c := range []struct {
+		name, arguments string
+		want            time.Duration
+	}{
+		{"as long as may be", `{"task_id":"t1"}`, 50 * time.Second},
+		{"longer than may be", `{"task_id":"t1","timeout_seconds":3600}`, 50 * time.Second},
+		{"as long as wanted", `{"task_id":"t1","timeout_seconds":7.5}`, 7500 * time.Millisecond},
+		{"not at all", `{"task_id":"t1","timeout_seconds":0}`, 100 * time.Millisecond},
+	} {
+		for _, stuck := range []bool{false, true} {
+			t.Run(c.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					freed := make(chan struct{})
+					box := empty(t)
+					box.Read = func(_ context.Context, do func(mcpserver.Books) error) error {
+						if stuck {
+							<-freed // a disk that does not answer knows no context
+						}
+						return do(books{client.Task{ID: "t1", State: "running"}})
+					}
+					e := connect(t, "", box, mcpserver.Options{}, nil)
+					began := time.Now()
+					answer, err := e.call(t.Context(), "wait_result", c.arguments)
+					if took := time.Since(began); err != nil || took != c.want || string(answer["finished"]) != "false" {
+						t.Errorf("wait_result = %v, %v after %v; want it unfinished after %v", answer, err, took, c.want)
+					}
+					close(freed)
+				})
+			})
+		}
+	}
+}
+
+func TestAWaitSaysNowAndThenThatItGoesOn(t *testing.T) {
+	for _, version := range versions {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			var said []string
+			box := empty(t)
+			box.Read = func(_ context.Context, do func(mcpserver.Books) error) error {
+				return do(books{client.Task{ID: "t1", State: "running"}})
+			}
+			e := connect(t, version, box, mcpserver.Options{}, &mcp.ClientOptions{
+				ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+					mu.Lock()
+					defer mu.Unlock()
+					said = append(said, r.Params.Message)
+				},
+			})
+			params := &mcp.CallToolParams{Name: "wait_result", Arguments: map[string]any{"task_id": "t1", "timeout_seconds": 12}}
+			params.SetProgressToken("p")
+			if _, err := e.CallTool(t.Context(), params); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if len(said) != 2 || said[0] != "running: its agent is at work" {
+				t.Errorf("%s: progress %q; want it twice in 12 s", version, said)
+			}
+		})
+	}
+}
