@@ -52,11 +52,12 @@ var agents = map[string]func(){
 		fmt.Println(`{"task_id":"a","output":{"summary":"one"}}`)
 		fmt.Println(`{"task_id":"b","output":{"summary":"two"}}`)
 	},
-	"bare-output": func() { fmt.Println(`{"summary":"only the output","actions":[],"mood":"fine"}`) },
-	"worker":      work,
-	"meddle":      meddle,
-	"reporter":    reporter,
-	"delegate":    delegate,
+	"bare-output":  func() { fmt.Println(`{"summary":"only the output","actions":[],"mood":"fine"}`) },
+	"worker":       work,
+	"meddle":       meddle,
+	"reporter":     reporter,
+	"delegate":     delegate,
+	"delegate-mcp": delegateAsEditor,
 	"spendthrift": func() {
 		fmt.Println(`{"status":"ok","output":{"summary":"costly"},"cost_used":{"tokens":3001,"usd_cents":1}}`)
 	},

@@ -105,7 +105,7 @@ func rootCommand() *cobra.Command {
 		demoCommand(), initCommand(g), serveCommand(g),
 		sendCommand(g), waitCommand(g), resultCommand(g),
 		psCommand(g), agentsCommand(g), showCommand(g), logsCommand(g), eventsCommand(g), budgetCommand(g), lintCommand(g),
-		configCommand(g), gcCommand(g), doctorCommand(g), serviceCommand(g), completionCommand(), versionCommand(),
+		configCommand(g), gcCommand(g), doctorCommand(g), serviceCommand(g), mcpCommand(g), completionCommand(), versionCommand(),
 		demoAgentCommand(),
 	)
 	cmd.AddCommand(approveCommand(g), denyCommand(g))

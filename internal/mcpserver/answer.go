@@ -60,15 +60,19 @@ func (s *server) answer(ctx context.Context, id envelope.ID) (answer, error) {
 		return a, nil
 	}
 	a.Result, err = s.result(id)
-	missing := errors.Is(err, fs.ErrNotExist)
-	switch {
-	case missing && known:
+	switch gone := errors.Is(err, fs.ErrNotExist); {
+	case gone && known:
 		return a, nil // mailboxd serve puts it again
-	case missing:
-		return a, fmt.Errorf("no task %q is known; when it was sent just now, the daemon may not have read it yet", id)
+	case gone:
+		return a, missing(id)
 	}
 	a.Finished, a.State = err == nil, string(ledger.Done)
 	return a, err
+}
+
+// missing says that nobody knows a task.
+func missing(id envelope.ID) error {
+	return fmt.Errorf("no task %q is known; when it was sent just now, the daemon may not have read it yet", id)
 }
 
 // result reads the result file of a task.

@@ -3,11 +3,11 @@ package mcpserver
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
+	"mailboxd/internal/ledger"
 )
 
 // The most tasks and events that are shown at once: each costs a model room.
@@ -64,13 +64,13 @@ func (s *server) showTask(ctx context.Context, _ call, in taskArgs) (client.Case
 func (s *server) caseFile(ctx context.Context, id envelope.ID) (file client.CaseFile, err error) {
 	err = s.Read(ctx, func(b Books) error {
 		if b == nil {
-			return fmt.Errorf("no task %q is known", id)
+			return ledger.ErrUnknown
 		}
 		file, err = b.CaseFile(ctx, id)
 		return err
 	})
 	if unknown(err) {
-		return client.CaseFile{}, fmt.Errorf("no task %q is known", id)
+		return client.CaseFile{}, missing(id)
 	}
 	file.Unshown = nil
 	if !file.Task.ResultFinal || len(file.Result) > maxResult {

@@ -62,7 +62,8 @@ type server struct {
 	opts   Options
 	mcp    *mcp.Server
 	outbox outbox
-	topics topics
+	topics *topics
+	claims *claims
 	work   sync.WaitGroup // what runs beside the tools
 }
 
@@ -75,8 +76,7 @@ func Lines(in io.ReadCloser, out io.WriteCloser) mcp.Transport {
 // Serve speaks the protocol until ctx ends or the editor hangs up, which is
 // nil.
 func Serve(ctx context.Context, at mcp.Transport, box Mailbox, opts Options) error {
-	s := &server{Mailbox: box, opts: opts}
-	s.topics.wake = make(chan struct{}, 1)
+	s := &server{Mailbox: box, opts: opts, topics: newTopics(), claims: newClaims()}
 	s.mcp = mcp.NewServer(
 		&mcp.Implementation{Name: "mailboxd", Title: "mailboxd", Version: opts.Version},
 		&mcp.ServerOptions{
@@ -91,6 +91,7 @@ func Serve(ctx context.Context, at mcp.Transport, box Mailbox, opts Options) err
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	s.work.Go(func() { s.follow(ctx) })
+	s.work.Go(func() { s.claims.keep(ctx, s.renew) })
 	err := s.mcp.Run(ctx, at)
 	stop()
 	s.work.Wait()

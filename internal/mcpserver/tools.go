@@ -49,12 +49,14 @@ func tools() []tool {
 // addTools joins the list with what does the work.
 func (s *server) addTools() {
 	work := map[string]mcp.ToolHandler{
-		"send_task":   handle(s.sendTask),
-		"read_result": handle(s.readResult),
-		"wait_result": handle(s.waitResult),
-		"list_tasks":  handle(s.listTasks),
-		"show_task":   handle(s.showTask),
-		"cancel_task": handle(s.cancelTask),
+		"send_task":     handle(s.sendTask),
+		"read_result":   handle(s.readResult),
+		"wait_result":   handle(s.waitResult),
+		"list_tasks":    handle(s.listTasks),
+		"show_task":     handle(s.showTask),
+		"cancel_task":   handle(s.cancelTask),
+		"claim_task":    handle(s.claimTask),
+		"submit_result": handle(s.submitResult),
 	}
 	for _, t := range tools() {
 		s.mcp.AddTool(t.described(), work[t.Name])

@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"time"
 
@@ -18,7 +19,11 @@ type topics struct {
 	wake chan struct{} // something is wanted
 
 	mu     sync.Mutex // guards wanted
-	wanted map[string]envelope.ID
+	wanted map[string]topic
+}
+
+func newTopics() *topics {
+	return &topics{wake: make(chan struct{}, 1), wanted: map[string]topic{}}
 }
 
 func (s *server) subscribe(_ context.Context, r *mcp.SubscribeRequest) error {
@@ -26,15 +31,11 @@ func (s *server) subscribe(_ context.Context, r *mcp.SubscribeRequest) error {
 	if err != nil {
 		return err
 	}
-	t := &s.topics
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.wanted == nil {
-		t.wanted = map[string]envelope.ID{}
-	}
-	t.wanted[r.Params.URI] = at.id
+	s.topics.mu.Lock()
+	defer s.topics.mu.Unlock()
+	s.topics.wanted[r.Params.URI] = at
 	select {
-	case t.wake <- struct{}{}:
+	case s.topics.wake <- struct{}{}:
 	default:
 	}
 	return nil
@@ -47,26 +48,52 @@ func (s *server) unsubscribe(_ context.Context, r *mcp.UnsubscribeRequest) error
 	return nil
 }
 
-// about lists the wanted resources of a task; "" is every task.
-func (t *topics) about(id envelope.ID) (uris []string) {
+// of returns the wanted resources of a kind.
+func (t *topics) of(kind string) map[string]topic {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for uri, of := range t.wanted {
-		if id == "" || of == id {
-			uris = append(uris, uri)
-		}
-	}
-	return uris
+	found := maps.Clone(t.wanted)
+	maps.DeleteFunc(found, func(_ string, at topic) bool { return at.kind != kind })
+	return found
 }
 
 // follow tells the editor what changes, from the first time that it wants to
-// know until ctx ends.
+// know until ctx ends: of tasks by their events, of results by their files,
+// which come after the last event.
 func (s *server) follow(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 		return
 	case <-s.topics.wake:
 	}
+	var both sync.WaitGroup
+	both.Go(func() { s.followTasks(ctx) })
+	both.Go(func() { s.followResults(ctx) })
+	both.Wait()
+}
+
+// followResults tells the editor of each result that it sees for the first
+// time, or that is another one than before.
+func (s *server) followResults(ctx context.Context) {
+	told := map[string]string{}
+	err := s.Watch(ctx, func() {
+		for uri, at := range s.topics.of("results") {
+			a, err := s.answer(ctx, at.id)
+			if err != nil || string(a.Result) == told[uri] {
+				continue // what is in doubt is looked at again
+			}
+			if told[uri] = string(a.Result); a.Finished {
+				s.announce(ctx, uri)
+			}
+		}
+	})
+	if err != nil {
+		s.opts.Log.Error().Err(err).Msg("results are not watched any more")
+	}
+}
+
+// followTasks follows the events of one daemon after the other.
+func (s *server) followTasks(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := s.stream(ctx)
 		if err != nil && ctx.Err() == nil && !errors.Is(err, client.ErrDown) {
@@ -91,21 +118,27 @@ func (s *server) stream(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.announce(ctx, "")
+	s.announceTask(ctx, "")
 	return daemon.Follow(ctx, "", status.LastEvent, func(e client.Event) error {
 		if e.Task != "" {
-			s.announce(ctx, e.Task)
+			s.announceTask(ctx, e.Task)
 		}
 		return ctx.Err()
 	})
 }
 
-// announce says that what is wanted about a task may have changed: a hint, as
-// all events are.
-func (s *server) announce(ctx context.Context, id envelope.ID) {
-	for _, uri := range s.topics.about(id) {
-		if err := s.mcp.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: uri}); err != nil {
-			s.opts.Log.Debug().Err(err).Msg("change not announced")
+// announceTask announces what is wanted of a task; "" is every task.
+func (s *server) announceTask(ctx context.Context, id envelope.ID) {
+	for uri, at := range s.topics.of("tasks") {
+		if id == "" || at.id == id {
+			s.announce(ctx, uri)
 		}
+	}
+}
+
+// announce says that a resource may have changed: a hint, as all events are.
+func (s *server) announce(ctx context.Context, uri string) {
+	if err := s.mcp.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: uri}); err != nil {
+		s.opts.Log.Debug().Err(err).Msg("change not announced")
 	}
 }

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/client"
+	"mailboxd/internal/mcpserver"
+	"mailboxd/watcher"
+)
+
+func mcpCommand(g *globals) *cobra.Command {
+	as := ""
+	cmd := &cobra.Command{
+		Use:   "mcp",
+		Short: "Let an editor send, watch and answer tasks, in the Model Context Protocol",
+		Long: `Mcp speaks the Model Context Protocol on standard input and output, for an editor
+that starts it. Each editor may have its own; all of them share the mailbox and its
+daemon. Without a daemon, tasks are sent and read all the same.
+
+What an agent starts while it works on a task sends in the name of that agent.`,
+		Example: `  claude mcp add mailboxd -- mailboxd mcp
+  mailboxd mcp --as cursor`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := g.load()
+			if err != nil {
+				return err
+			}
+			out := os.Stdout
+			os.Stdout = os.Stderr // the protocol alone is spoken on it
+			return speak(cmd.Context(), cfg, as, out)
+		},
+	}
+	cmd.Flags().StringVar(&as, "as", "", "requester_id of what is sent (default: you)")
+	return cmd
+}
+
+func speak(ctx context.Context, cfg config, as string, out io.WriteCloser) error {
+	root, err := filepath.Abs(cfg.Root)
+	if err != nil {
+		return err
+	}
+	opts := mcpserver.Options{Requester: cmp.Or(as, loginName()), Version: version(), Log: newLogger(os.Stderr, cfg.Log)}
+	if task, ok := runTask(os.Getenv("MAILBOX_TASK_FILE")); ok {
+		opts.Requester, opts.Parent = task.Agent, task.ID
+	}
+	for _, a := range cfg.Agents {
+		opts.Agents = append(opts.Agents, a.ID)
+	}
+	return mcpserver.Serve(ctx, mcpserver.Lines(os.Stdin, out), editorMailbox(cfg, root), opts)
+}
+
+// runTask reads the task of the run that we are part of.
+func runTask(path string) (envelope.Task, bool) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return envelope.Task{}, false
+	}
+	task, _ := envelope.DecodeTask(text, envelope.Legacy)
+	return task, task.ID != "" && task.Agent != ""
+}
+
+// editorMailbox reaches the mailbox anew each time: an editor may outlast many
+// daemons.
+func editorMailbox(cfg config, root string) mcpserver.Mailbox {
+	return mcpserver.Mailbox{
+		Root: root,
+		Read: func(ctx context.Context, do func(mcpserver.Books) error) error {
+			desk, err := deskOf(ctx, cfg)
+			if errors.Is(err, errNoMailbox) {
+				return do(nil)
+			}
+			if err != nil {
+				return err
+			}
+			defer desk.Close()
+			if desk.books == nil {
+				return do(nil)
+			}
+			return do(desk.books)
+		},
+		Send: func(ctx context.Context, line []byte) (func(context.Context) (bool, error), error) {
+			s, err := appendTask(ctx, cfg, line, false)
+			return func(ctx context.Context) (bool, error) { return s.wasTaken(ctx, cfg) }, err
+		},
+		Watch: func(ctx context.Context, look func()) error {
+			return watcher.Watch(ctx, []string{filepath.Join(root, "results")}, time.Second, look)
+		},
+		Daemon: func(ctx context.Context) (*client.Client, error) {
+			desk, stateDir, err := emptyDesk(cfg)
+			if errors.Is(err, errNoMailbox) {
+				return nil, fmt.Errorf("%w: %w", client.ErrDown, err)
+			}
+			if err != nil {
+				return nil, err
+			}
+			return desk.daemon(ctx, stateDir)
+		},
+	}
+}
