@@ -26,15 +26,6 @@ func fillAgent(from, to reflect.Value) (any, error) {
 	return from.Interface(), nil
 }
 
-// fillInbox is a decoding hook like fillAgent, for the inbox of an agent that has
-// one.
-func fillInbox(from, to reflect.Value) (any, error) {
-	if to.Type() == reflect.TypeFor[inboxEntry]() && from.Kind() == reflect.Map {
-		to.Set(reflect.ValueOf(inboxDefaults()))
-	}
-	return from.Interface(), nil
-}
-
 // duration is a decoding hook: 600 would be 600 nanoseconds, which nobody
 // means, so a duration needs its unit. Zero has none.
 func duration(from, to reflect.Value) (any, error) {

@@ -127,11 +127,6 @@ type workerEntry struct {
 	Env      []string `mapstructure:"env"`
 }
 
-type inboxEntry struct {
-	File  string        `mapstructure:"file"`
-	Lease time.Duration `mapstructure:"lease"`
-}
-
 // defaults are set before anything is decoded, so that a zero means zero.
 // config.example.yaml says why each is what it is.
 func defaults(v *viper.Viper) {
@@ -191,9 +186,6 @@ func agentDefaults() agentEntry {
 		Refs:           "optional",
 	}
 }
-
-// inboxDefaults fill what an inbox leaves out.
-func inboxDefaults() inboxEntry { return inboxEntry{Lease: 10 * time.Minute} }
 
 // loadConfig reads the configuration: flag over environment over file over
 // default (design: AINL_AGENT_ROOT sets the root, MAILBOXD_* every other key).

@@ -82,21 +82,6 @@ func (c *config) member(e agentEntry) member {
 	return m
 }
 
-// findInbox says where the inbox of a member is that has one, if its entry does
-// not: where its manifest does, or in a directory of its own (AINL-21).
-func (m *member) findInbox() {
-	in := m.binding.Inbox
-	if in == nil || in.File != "" {
-		return
-	}
-	if manifest := m.subject.Manifest; manifest != nil {
-		in.File = manifest.Contact.InboxFile
-	}
-	if in.File == "" {
-		in.File = "agents/" + m.binding.ID + "/inbox.jsonl"
-	}
-}
-
 // manifest reads what an agent may do, and what an operator may want to know
 // of that.
 func (c *config) manifest(path string) (*envelope.Manifest, envelope.Findings, error) {

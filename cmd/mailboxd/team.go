@@ -126,14 +126,6 @@ func (t *team) binding(id string) agent.Binding {
 	return a.Binding()
 }
 
-// inbox is where an agent fetches its tasks, if it does.
-func (t *team) inbox(id string) dispatch.Inbox {
-	if in := t.binding(id).Inbox; in != nil {
-		return dispatch.Inbox(*in)
-	}
-	return dispatch.Inbox{}
-}
-
 // functions is how the engine meets the team.
 func (t *team) functions() dispatch.Agents {
 	return dispatch.Agents{
