@@ -163,6 +163,7 @@ func (v *visit) once(text string) string {
 // not run.
 var standIns = map[string]string{
 	"systemctl":   `case "$*" in *ActiveState*) printf 'ActiveState=active\nUnitFileState=enabled\nMainPID=42\n' ;; esac`,
+	"claude":      `[ "$1 $2" = "mcp add" ]`,
 	"loginctl":    `case $1 in enable-linger) touch ~/.lingers ;; disable-linger) rm ~/.lingers ;; *) [ -e ~/.lingers ] && echo yes || echo no ;; esac`,
 	"journalctl":  "exit 0",
 	"notify-send": "exit 0",

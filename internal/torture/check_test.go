@@ -78,7 +78,7 @@ func judgeRun(p promise, r envelope.Result, latest execution) error {
 		return nil
 	case r.Status == envelope.Failed && r.Error.Kind == envelope.RunLost:
 		return nil
-	case r.Error.Kind == envelope.ApprovalDenied && p.asks != "" && (r.Status == envelope.Rejected) == (latest.began == 0):
+	case r.Error.Kind == envelope.ApprovalDenied && p.asks != "" && (r.Status == envelope.Rejected && latest.began == 0 || r.Status == envelope.Failed && p.asks != "pre"):
 		return nil
 	case r.Status == envelope.Failed && r.Error.Kind == envelope.AgentCrashed && (p.part == "crash" || p.part == "again"):
 		return nil
