@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -89,6 +90,7 @@ func openVisit(t *testing.T, home string) *visit {
 	}
 	input.Close()
 	output.Close()
+	fmt.Fprintln(keys, `claude() { [ "$1 $2" = "mcp add" ]; }`) // a function: init would find a program
 	t.Cleanup(func() {
 		fmt.Fprint(keys, "kill $(jobs -p) 2>/dev/null; wait; exit 0\n")
 		keys.Close()
@@ -163,7 +165,6 @@ func (v *visit) once(text string) string {
 // not run.
 var standIns = map[string]string{
 	"systemctl":   `case "$*" in *ActiveState*) printf 'ActiveState=active\nUnitFileState=enabled\nMainPID=42\n' ;; esac`,
-	"claude":      `[ "$1 $2" = "mcp add" ]`,
 	"loginctl":    `case $1 in enable-linger) touch ~/.lingers ;; disable-linger) rm ~/.lingers ;; *) [ -e ~/.lingers ] && echo yes || echo no ;; esac`,
 	"journalctl":  "exit 0",
 	"notify-send": "exit 0",
@@ -192,11 +193,38 @@ func visitor(t *testing.T, home string) []string {
 		t.Fatal(err)
 	}
 	return []string{
-		"PATH=" + strings.Join([]string{bin, filepath.Dir(program), "/usr/local/bin:/usr/bin:/bin"}, ":"), "HOME=" + home, "LANG=C.UTF-8", "USER=" + loginName(), "SHELL=/bin/bash",
+		"PATH=" + strings.Join([]string{bin, filepath.Dir(program), systemTools(t)}, ":"), "HOME=" + home, "LANG=C.UTF-8", "USER=" + loginName(), "SHELL=/bin/bash",
 		"XDG_RUNTIME_DIR=" + filepath.Join(home, ".run"),
 		"TMPDIR=" + home,
 		"GORACE=atexit_sleep_ms=0", // a program built to find races takes a second to end
 	}
+}
+
+// systemTools are the directories of the system's programs, for somebody who
+// has no agent program: init finds those, and the pages show it without.
+func systemTools(t *testing.T) string {
+	t.Helper()
+	dirs := []string{"/usr/local/bin", "/usr/bin", "/bin"}
+	for i, dir := range dirs {
+		found := func(c cli) bool { _, err := os.Stat(filepath.Join(dir, c.name)); return err == nil }
+		if !slices.ContainsFunc(clis, found) {
+			continue
+		}
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dirs[i] = t.TempDir()
+		for _, entry := range entries {
+			if slices.ContainsFunc(clis, func(c cli) bool { return c.name == entry.Name() }) {
+				continue
+			}
+			if err := os.Symlink(filepath.Join(dir, entry.Name()), filepath.Join(dirs[i], entry.Name())); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return strings.Join(dirs, ":")
 }
 
 // placeless takes out of an output what is another one each time.

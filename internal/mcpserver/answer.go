@@ -70,9 +70,11 @@ func (s *server) answer(ctx context.Context, id envelope.ID) (answer, error) {
 	return a, err
 }
 
-// missing says that nobody knows a task.
+// errMissing begins what is said of a task that nobody knows.
+var errMissing = errors.New("no such task")
+
 func missing(id envelope.ID) error {
-	return fmt.Errorf("no task %q is known; when it was sent just now, the daemon may not have read it yet", id)
+	return fmt.Errorf("%w: %s; when it was sent just now, the daemon may not have read it yet", errMissing, id)
 }
 
 // result reads the result file of a task.

@@ -62,7 +62,7 @@ func (s *server) readResource(ctx context.Context, r *mcp.ReadResourceRequest) (
 		return nil, err
 	}
 	text, err := s.content(ctx, at)
-	if errors.Is(err, errNothing) {
+	if errors.Is(err, errMissing) {
 		return nil, mcp.ResourceNotFoundError(uri)
 	}
 	if err != nil {
@@ -73,9 +73,8 @@ func (s *server) readResource(ctx context.Context, r *mcp.ReadResourceRequest) (
 	}}, nil
 }
 
-// errNothing says that there is no such resource now.
-var errNothing = errors.New("there is nothing")
-
+// content is what a resource holds now; an error that wraps errMissing says that
+// there is none.
 func (s *server) content(ctx context.Context, at topic) (jsontext.Value, error) {
 	if at.kind == "tasks" {
 		file, err := s.caseFile(ctx, at.id)
@@ -86,7 +85,7 @@ func (s *server) content(ctx context.Context, at topic) (jsontext.Value, error) 
 	}
 	a, err := s.answer(ctx, at.id)
 	if err == nil && !a.Finished {
-		err = errNothing
+		err = missing(at.id)
 	}
 	return a.Result, err
 }
