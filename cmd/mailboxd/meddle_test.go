@@ -26,14 +26,14 @@ func meddle() {
 	case "middle":
 		again(fmt.Sprintf("HOW=last of %d", os.Getpid()))
 		return
+	case "":
+		order()
 	default: // an orphan first waits until it is one
 		for strings.HasSuffix(os.Getenv("HOW"), fmt.Sprint(" of ", os.Getppid())) {
 			time.Sleep(time.Millisecond)
 		}
 		order()
 		return
-	case "":
-		order()
 	}
 	for missing(os.Getenv("OUT")) {
 		time.Sleep(5 * time.Millisecond)
