@@ -46,8 +46,9 @@ func (d *Door) decide(verb string, do func(context.Context, envelope.ID, dispatc
 	}
 }
 
-// person is who the peer is as an approver. An agent is none, whoever it says
-// it is, and its attempt is remembered.
+// person is who the peer is as an approver: all of its names, for they are one
+// person's. An agent is none, whoever it says it is, and its attempt is
+// remembered.
 func (d *Door) person(r *http.Request, verb string, id envelope.ID, as string) (dispatch.Person, error) {
 	p := peerIn(r.Context())
 	who := dispatch.Person{Names: d.opts.Approvers(p.uid), UID: p.uid}
@@ -57,7 +58,7 @@ func (d *Door) person(r *http.Request, verb string, id envelope.ID, as string) (
 	case as != "" && !slices.Contains(who.Names, as):
 		why = p.name() + " is not " + as
 	case as != "":
-		who.Names = []string{as}
+		who.As = as
 	}
 	if why == "" {
 		return who, nil
