@@ -61,6 +61,9 @@ func play(part string, args []string) {
 	case "file":
 		answerInFile(request)
 		return
+	case "login":
+		logIn(diary, request)
+		return
 	}
 	fmt.Printf(`{"status":"ok","output":{"summary":%q,"actions":[]}}`+"\n", request.words())
 }
@@ -87,6 +90,18 @@ func sign(diary, what string, request heard) {
 	defer file.Close()
 	fmt.Fprintf(file, "%s %s %d %s %s\n", what, request.ID, request.Input.Payload.Version,
 		os.Getenv("MAILBOX_ATTEMPT"), os.Getenv("MAILBOX_RUN_ID"))
+}
+
+// logIn answers as Claude Code does, which is not always logged in. Then it has
+// done nothing, and asks to be tried again.
+func logIn(diary string, request heard) {
+	const line = `{"type":"result","subtype":"success","is_error":%t,"result":%q,"session_id":"s","total_cost_usd":0,"usage":{"input_tokens":0,"output_tokens":0}}` + "\n"
+	if rand.N(2) == 0 {
+		sign(diary, "again", request)
+		fmt.Printf(line, true, "Not logged in · Please run /login")
+		os.Exit(1)
+	}
+	fmt.Printf(line, false, request.words())
 }
 
 // crash ends the agent in one of several bad ways.

@@ -77,6 +77,9 @@ func (a *approver) round(ctx context.Context) (open int, err error) {
 		if task.State == "waiting" {
 			err = errors.Join(err, a.answer(ctx, daemon, task))
 		}
+		if slices.Contains(task.Held, "auth_required") {
+			_, _ = daemon.Release(ctx, task.ID, client.Wish{Reason: "logged in"}) // or in the next round
+		}
 		if task.State == "review" || slices.Contains(task.Held, "approval") {
 			a.decide(ctx, daemon, task)
 		}

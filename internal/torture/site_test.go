@@ -1,6 +1,7 @@
 package torture_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -24,8 +25,9 @@ type bind struct {
 	part        string
 	concurrency int
 	retries     int
-	worker      bool // a process that stays, and may be asked twice
-	inbox       bool // no process: its tasks are fetched
+	worker      bool   // a process that stays, and may be asked twice
+	inbox       bool   // no process: its tasks are fetched
+	output      string // how its answers are read; "" as an envelope
 }
 
 var cast = []bind{
@@ -36,6 +38,7 @@ var cast = []bind{
 	{part: "again", concurrency: 2, retries: 3},
 	{part: "file", concurrency: 2},
 	{part: "pull", inbox: true},
+	{part: "login", concurrency: 2, output: "claude"},
 }
 
 func newSite(t *testing.T) *site {
@@ -84,7 +87,7 @@ func (s *site) config() []byte {
 		} else if b.worker {
 			fmt.Fprintf(&text, "idempotent: true, worker: {%s, count: 2, in_flight: %d}}\n", command, b.concurrency)
 		} else {
-			fmt.Fprintf(&text, "concurrency: %d, exec: {%s}}\n", b.concurrency, command)
+			fmt.Fprintf(&text, "concurrency: %d, exec: {%s, output: %s}}\n", b.concurrency, command, cmp.Or(b.output, "envelope"))
 		}
 	}
 	return []byte(text.String())

@@ -20,7 +20,7 @@ type writer struct {
 	into    string   // the name of its file, without .jsonl
 	own     bool     // nobody else writes to the file
 	parts   []string // the agents it asks; nil: all
-	asks    bool     // some of its tasks need a person
+	asks    bool     // some of its tasks need a person, to agree or to log in
 	rotates bool     // it renames the file now and then, and goes on in a new one
 	count   int
 	rotated int
@@ -97,6 +97,9 @@ func (w *writer) plain() error {
 func (w *writer) part() string {
 	if w.parts != nil {
 		return w.parts[w.chance.IntN(len(w.parts))]
+	}
+	if w.asks && w.chance.IntN(20) == 0 {
+		return "login"
 	}
 	parts := []string{"fast", "fast", "fast", "fast", "fast", "fast", "file", "file", "fork", "crash", "again", "slow"}
 	return parts[w.chance.IntN(len(parts))]
