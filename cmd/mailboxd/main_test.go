@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -13,7 +14,7 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"mailboxd": main,
-		"agent":    func() { agents[os.Args[1]]() },
+		"agent":    func() { agents[os.Args[1]](); syscall.Exit(0) }, // os.Exit takes a second in a program built to find races
 		"editor":   editor,
 	})
 }
@@ -33,7 +34,8 @@ func TestScripts(t *testing.T) {
 		Cmds: vocabulary,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("EXAMPLES", examples)
-			env.Setenv("GOCACHE", cache) // an example is built; its home has no cache
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // a program built to find races takes a second to end
+			env.Setenv("GOCACHE", cache)              // an example is built; its home has no cache
 			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
 			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
