@@ -204,6 +204,9 @@ func (in *submitArgs) result() (jsontext.Value, error) {
 			return nil, errors.New(name + ": required")
 		}
 	}
+	if !slices.Contains([]envelope.Status{envelope.OK, envelope.Failed, envelope.Partial}, envelope.Status(in.Status)) {
+		return nil, errors.New("status: must be ok, error or partial")
+	}
 	output := map[string]any{"summary": in.Summary, "actions": []any{}}
 	if in.Actions != nil {
 		output["actions"] = in.Actions
