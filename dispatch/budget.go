@@ -60,8 +60,8 @@ func (b *booking) open() error {
 	return err
 }
 
-// climb looks into the purses of the tasks above, up to one that runs: that
-// one's reservation is part of those above it already.
+// climb looks into the purses of the tasks above, up to one that runs, or waits
+// for its agent: that one's reservation is part of those above it already.
 func (b *booking) climb(metered func(seq int64) envelope.Cost) error {
 	for seq := b.row.Parent; seq != 0; {
 		parent, found, err := b.tx.Task(seq)
@@ -81,7 +81,7 @@ func (b *booking) climb(metered func(seq int64) envelope.Cost) error {
 			continue
 		}
 		p := purse{name: "its parent " + string(parent.ID), key: taskKey(parent.Seq), limit: last.Terms.Budget, spent: f.Spent, reserved: f.Reserved}
-		lends := parent.State == ledger.Running && !last.Settled
+		lends := (parent.State == ledger.Running || parent.State == ledger.Waiting) && !last.Settled
 		if lends {
 			b.lend(&p, last, metered(parent.Seq))
 			seq = 0

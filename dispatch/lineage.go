@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
@@ -79,9 +80,10 @@ func object(v Verdict, mode envelope.Mode, f envelope.Finding) Verdict {
 	return v
 }
 
-// parentOf returns the task of an agent that is running, or was when the line
-// may have been written: the one that is wanted, or else the one that was begun
-// last, of those that are running if any is.
+// parentOf returns the task that an agent works on, or did when the line may
+// have been written: the one that is wanted, or else the one that was begun
+// last, of those that it works on now if there is any. A task that it fetches it
+// works on from when that is claimed.
 func (d *Dispatcher) parentOf(tx *ledger.Tx, agent string, wanted envelope.ID) (parent ledger.Task, found bool, err error) {
 	var running, over []ledger.Task
 	sort := func(it item, began bool) error {
@@ -101,6 +103,10 @@ func (d *Dispatcher) parentOf(tx *ledger.Tx, agent string, wanted envelope.ID) (
 	}
 	for _, it := range d.bygones.of(agent) { // after the others: a run is first among these, then not among those
 		err = errors.Join(err, sort(it, true))
+	}
+	if d.agents.Inbox(agent).File != "" {
+		claimed, failed := tx.Claimed(agent, time.Now())
+		running, err = append(running, claimed...), errors.Join(err, failed)
 	}
 	if err != nil {
 		return ledger.Task{}, false, err

@@ -287,3 +287,43 @@ func TestAChildOfAParentThatIsOverSpendsWhatThatLeft(t *testing.T) {
 	e.await("c2", ledger.Done)
 	e.wantResult("c2", "budget_exceeded", "its parent parent has spent 500 of 500 tokens")
 }
+
+// AINL-01, AINL-21.
+func TestALineOfAnAgentThatHasClaimedATaskIsAChildOfIt(t *testing.T) {
+	e, words := family(t, "clerk")
+	e.start()
+	e.ask("editor", "before", "quick")
+	e.delivered("first", `"budget_limit":{"tokens":100}`)
+	e.delivered("second")
+	e.ask("editor", "unclaimed", "quick")
+	l := e.claim()
+	e.ask("editor", "child", "clerk")
+	e.await("child", ledger.Running)
+	for id, parent := range map[string]string{"before": "", "unclaimed": "", "child": "first"} {
+		if row := e.row(id); row.Parent != e.row(parent).Seq {
+			t.Errorf("%s has the parent %d; want %q", id, row.Parent, parent)
+		}
+	}
+	e.ask("editor", "circle", "editor")
+	if row := e.await("circle", ledger.Done); row.Kind != envelope.DelegationCycle {
+		t.Errorf("circle ends %s (%s); want a cycle", row.Status, row.Kind)
+	}
+	words["clerk"] <- 30
+	close(words["clerk"])
+	e.await("child", ledger.Done)
+	runs, err := e.parts.Ledger.Runs(t.Context(), e.row("first").Seq)
+	if e.must(err); *runs[0].Reserved.Tokens != 70 {
+		t.Errorf("first may spend %d tokens; want what its child has left of 100", *runs[0].Reserved.Tokens)
+	}
+	e.append("editor", "late", "quick")
+	e.must(e.submit("first", l.Token, "done"))
+	e.Look(t.Context())
+	if row := e.row("late"); row.Parent != e.row("first").Seq {
+		t.Errorf("late has the parent %d; want first, for it was written before that was answered", row.Parent)
+	}
+	e.Look(t.Context())
+	e.ask("editor", "after", "quick")
+	if row := e.row("after"); row.Parent != 0 {
+		t.Errorf("after has the parent %d; want none", row.Parent)
+	}
+}

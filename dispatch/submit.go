@@ -58,6 +58,9 @@ func (d *Dispatcher) submit(ctx context.Context, row ledger.Task, s Submission, 
 		return fmt.Errorf("%w: %w", ErrNoAnswer, err)
 	}
 	change := d.end(row, run.Terms, o)
+	if s.Token != "" {
+		d.bygones.add(item{seq: row.Seq, agent: row.Agent, requester: row.Requester}) // what it has asked for may not be read yet
+	}
 	err = d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
 		fresh, err := entitled(tx, row, s.Token, time.Now())
 		if err != nil {

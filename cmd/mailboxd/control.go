@@ -155,7 +155,7 @@ func agentVerbs(g *globals) []*cobra.Command {
 		}.command(g, false),
 		agentVerb{
 			"drain", "Pause, and wait until nothing runs any more",
-			"Drain pauses, and returns when nothing runs any more and every result is there. The\npause stays, also after a restart of the daemon, until mailboxd resume.",
+			"Drain pauses, and returns when nothing runs any more and every result is there. The\npause stays, also after a restart of the daemon, until mailboxd resume. What somebody\nhas claimed from an inbox runs nowhere, and can be answered all the same.",
 			"  mailboxd drain && systemctl --user stop mailboxd", (*client.Client).Drain,
 		}.command(g, true),
 	}

@@ -48,7 +48,7 @@ func TestWhatInitWritesLoadsWithEveryProgramFound(t *testing.T) {
 	if err := initialise(&strings.Builder{}, config, t.TempDir(), initFlags{}); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := strings.Join(teamOf(t, config).IDs(), " "), "claude codex gemini hello"; got != want {
+	if got, want := strings.Join(teamOf(t, config).IDs(), " "), "claude codex cursor-agent gemini hello"; got != want {
 		t.Errorf("agents %s; want %s", got, want)
 	}
 }

@@ -11,41 +11,43 @@ import (
 
 // A cli is an agent program that we know how to ask without a terminal.
 type cli struct {
-	name  string
-	args  []string // after its path
-	stdin string   // what it reads
-	about string   // what it is, for its manifest
-	notes []string // what a person should know, and where it is documented
-	needs string   // what a person has to add before it can run; "" is nothing
+	name    string
+	profile string   // which knows how it is asked; "": the next two say that
+	args    []string // after its path
+	stdin   string   // what it reads
+	about   string   // what it is, for its manifest
+	notes   []string // what a person should know, and where it is documented
+	needs   string   // what a person has to add before it can run; "" is nothing
 }
 
 // clis are in the order in which they are looked for. Each comes with the page
 // that says how it is used without a terminal.
 var clis = []cli{
 	{
-		name: "claude", args: []string{"-p"}, stdin: "prompt", about: "Claude Code, without a terminal.",
+		name: "claude", profile: "claude", about: "Claude Code, without a terminal.",
 		notes: []string{
 			"Claude Code prints its answer and exits; what it would ask permission for it leaves undone.",
-			"https://docs.anthropic.com/en/docs/claude-code/sdk/sdk-headless",
+			"https://code.claude.com/docs/en/headless",
 		},
 	},
 	{
-		name: "codex", args: []string{"exec", "--skip-git-repo-check", "-"}, stdin: "prompt", about: "Codex, without a terminal.",
+		name: "codex", profile: "codex", about: "Codex, without a terminal.",
 		notes: []string{
-			"Codex reads its prompt from standard input (-), in a sandbox that may only read.",
+			"Codex works in the sandbox of its own settings, which may only read by default.",
 			"https://developers.openai.com/codex/noninteractive",
 		},
 	},
 	{
-		name: "cursor-agent", args: []string{"-p", "--output-format", "text", "Do the task in {{.TaskFile}} and print your answer."}, stdin: "none",
-		about: "Cursor's agent, without a terminal.",
-		notes: []string{"https://cursor.com/docs/cli/headless"},
-		needs: "a cwd that it is to trust (--trust)",
+		name: "cursor-agent", profile: "cursor", about: "Cursor's agent, without a terminal.",
+		notes: []string{
+			"Cursor's agent leaves undone what it would have to ask for. It is told to trust its directory.",
+			"https://cursor.com/docs/cli/headless",
+		},
 	},
 	{
-		name: "gemini", args: []string{"--output-format", "text"}, stdin: "prompt", about: "Gemini CLI, without a terminal.",
+		name: "gemini", profile: "gemini", about: "Gemini CLI, without a terminal.",
 		notes: []string{
-			"Gemini CLI is headless when nothing of it is a terminal, and takes its prompt from standard input.",
+			"Gemini CLI leaves undone what it would have to ask for. It is told to trust its directory.",
 			"https://geminicli.com/docs/cli/headless",
 		},
 	},
@@ -87,13 +89,14 @@ func findCLIs() []foundCLI {
 const noCLI = `
   # A coding agent that is installed and logged in, working in a project of yours:
   # - id: reviewer
-  #   exec: {command: [/path/to/claude, -p], stdin: prompt, output: text, cwd: /home/me/src}
+  #   profile: claude
+  #   exec: {command: [/path/to/claude], cwd: /home/me/src}
   #   timeout: 30m
 `
 
 // entry is how the program is written into a configuration.
 func (c foundCLI) entry() string {
-	command, err := json.Marshal(append([]string{c.path}, c.args...)) // YAML reads what JSON quotes
+	exec, err := c.exec()
 	if err != nil {
 		return "" // a path that is no text
 	}
@@ -105,15 +108,24 @@ func (c foundCLI) entry() string {
 	for _, line := range lines {
 		fmt.Fprintf(&text, "  # %s\n", line)
 	}
-	for _, line := range []string{
-		"- id: " + c.name,
-		"  manifest: agents/" + c.name + ".json",
-		fmt.Sprintf("  exec: {command: %s, stdin: %s, output: text}", command, c.stdin),
-		"  timeout: 30m",
-	} {
+	entry := []string{"- id: " + c.name, "  manifest: agents/" + c.name + ".json"}
+	if c.profile != "" {
+		entry = append(entry, "  profile: "+c.profile)
+	}
+	for _, line := range append(entry, "  exec: {"+exec+"}", "  timeout: 30m") {
 		fmt.Fprintf(&text, "  %s%s\n", mark, line)
 	}
 	return text.String()
+}
+
+// exec is how the program is run, as far as its profile does not know.
+func (c foundCLI) exec() (string, error) {
+	command, err := json.Marshal(append([]string{c.path}, c.args...)) // YAML reads what JSON quotes
+	text := "command: " + string(command)
+	if c.profile == "" {
+		text += ", stdin: " + c.stdin + ", output: text"
+	}
+	return text, err
 }
 
 // fate says what became of the program in the configuration.

@@ -91,3 +91,15 @@ func (tx *Tx) Unclaimed(agent string, now time.Time) (Task, bool, error) {
 	}
 	return t, ok, nil
 }
+
+const claimedQuery = "SELECT " + taskColumns + ` FROM tasks WHERE state <> 'done' AND state = 'waiting' AND agent = ? AND until > ? ORDER BY seq`
+
+// Claimed returns the tasks that wait for an agent and that somebody has at an
+// instant, the oldest first.
+func (tx *Tx) Claimed(agent string, now time.Time) ([]Task, error) {
+	claimed, err := all(context.Background(), tx.write, scanTask, claimedQuery, agent, micros(now))
+	if err != nil {
+		return nil, fmt.Errorf("list what is claimed for %s: %w", agent, err)
+	}
+	return claimed, nil
+}

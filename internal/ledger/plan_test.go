@@ -23,6 +23,7 @@ func TestAStartGoesByThePartialIndexes(t *testing.T) {
 		unfinishedQuery: "tasks_open",
 		unsettledQuery:  "tasks_unsettled",
 		unclaimedQuery:  "tasks_open",
+		claimedQuery:    "tasks_open",
 		open:            "tasks_open",
 		held:            "tasks_open",
 	} {

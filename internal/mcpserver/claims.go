@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -88,7 +89,7 @@ func (c *claims) keep(ctx context.Context, renew func(context.Context, *claim) (
 }
 
 // keep renews a claim halfway through its lease, until it is answered, lost or
-// too old. While there is no daemon nobody else can claim the task.
+// too old. While the daemon cannot be asked nobody else can claim the task.
 func (c *claim) keep(ctx context.Context, renew func(context.Context, *claim) (time.Time, error)) {
 	until := c.until
 	for began := time.Now(); time.Since(began) < longestClaim; {
@@ -103,12 +104,20 @@ func (c *claim) keep(ctx context.Context, renew func(context.Context, *claim) (t
 		switch {
 		case err == nil:
 			until = renewed
-		case errors.Is(err, client.ErrDown):
+		case passes(err):
 			until = time.Now().Add(2 * retry)
 		default:
 			return
 		}
 	}
+}
+
+// passes reports whether an error says nothing of a claim, but only that the
+// daemon cannot be asked just now.
+func passes(err error) bool {
+	said, ok := errors.AsType[*client.Error](err)
+	return errors.Is(err, client.ErrDown) ||
+		ok && slices.Contains([]string{client.Stopping, client.Busy, client.Unfinished, client.Internal}, said.Kind)
 }
 
 // claimArgs are the arguments of claim_task.
@@ -149,7 +158,7 @@ func (s *server) renew(ctx context.Context, c *claim) (until time.Time, err erro
 		until = renewed.Until
 		return err
 	})
-	if err != nil && ctx.Err() == nil && !errors.Is(err, client.ErrDown) {
+	if err != nil && ctx.Err() == nil && !passes(err) {
 		s.opts.Log.Warn().Err(err).Str("task_id", string(c.id)).Str("agent", c.agent).Msg("claim not renewed")
 	}
 	return until, err
@@ -194,6 +203,9 @@ func (in *submitArgs) result() (jsontext.Value, error) {
 		if value == "" {
 			return nil, errors.New(name + ": required")
 		}
+	}
+	if !slices.Contains([]envelope.Status{envelope.OK, envelope.Failed, envelope.Partial}, envelope.Status(in.Status)) {
+		return nil, errors.New("status: must be ok, error or partial")
 	}
 	output := map[string]any{"summary": in.Summary, "actions": []any{}}
 	if in.Actions != nil {

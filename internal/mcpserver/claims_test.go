@@ -30,6 +30,12 @@ func TestAClaimIsRenewedUntilItIsAnsweredLostOrTooOld(t *testing.T) {
 			}
 			return nil
 		}, 5, 20 * time.Minute},
+		{"while one daemon takes over from another", 20 * time.Minute, func(times int) error {
+			if times < 3 {
+				return &client.Error{Kind: client.Stopping}
+			}
+			return nil
+		}, 5, 20 * time.Minute},
 		{"and for ever", 0, func(int) error { return errors.New("no such task") }, 1, 5 * time.Minute},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -66,6 +66,7 @@ func TestAWrongArgumentIsToldToTheModel(t *testing.T) {
 		{"list_tasks", `{"limit":-1}`, "limit"},
 		{"cancel_task", `{"task_id":"x"}`, "start it with: mailboxd serve"},
 		{"send_task", `{"target_agent":"a","task_type":"t"}`, "description: required"},
+		{"submit_result", `{"task_id":"t1","agent_id":"a","status":"maybe","summary":"s"}`, "status: must be ok, error or partial"},
 		{"send_task", `{"target_agent":"a","task_type":"t","description":"d"}`, "no space left on device"},
 		{"send_task", `{"target_agent":"a","task_type":"t","description":"d","more":{"requester_id":"boss"}}`, "more.requester_id"},
 	} {
