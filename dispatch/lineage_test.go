@@ -108,42 +108,47 @@ func TestALineOfARunThatHasEndedMeanwhileIsItsTasksChild(t *testing.T) {
 
 // AINL-01, CLOWL-35.
 func TestAgentsThatAskAgentsHaveAnEnd(t *testing.T) {
-	for _, mode := range []envelope.Mode{envelope.Enforce, envelope.Warn, envelope.Off} {
-		e, words := family(t, "a", "b", "c")
-		e.mode = mode
-		e.opts.Depth, e.opts.Children = 2, 2
-		e.start()
-		e.ask("tester", "root", "a")
-		e.await("root", ledger.Running)
-		e.ask("a", "child", "b")
-		e.await("child", ledger.Running)
-		e.ask("b", "grandchild", "c")
-		e.await("grandchild", ledger.Running)
-		e.ask("c", "too-deep", "quick")
-		e.ask("b", "cycle", "a")
-		e.ask("a", "second", "quick", `"metadata":{"mbx.parent_task_id":"root"}`)
-		e.ask("a", "too-many", "quick", `"metadata":{"mbx.parent_task_id":"root"}`)
-		for id, want := range map[string]struct {
-			kind  envelope.Kind
-			words string
-		}{
-			"too-deep": {envelope.PolicyViolation, "requester_id: the task grandchild"},
-			"cycle":    {envelope.DelegationCycle, "target_agent: agent \\\"a\\\" has the task root"},
-			"too-many": {envelope.PolicyViolation, "requester_id: the task root of agent \\\"a\\\" has asked for 2 others"},
-		} {
-			row := e.row(id)
-			_, data := e.story(id)
-			refused, told := row.Kind == want.kind, strings.Contains(data, want.words)
-			if refused != (mode == envelope.Enforce) || told != (mode != envelope.Off) || row.Parent == 0 {
-				t.Errorf("mode %d: %s ends %s (%s), and its story is %s; want %v, told %v", mode, id, row.Status, row.Kind, data, want, mode != envelope.Off)
-			}
-		}
-		for _, agent := range words {
-			close(agent) // they have spent nothing
-		}
-		e.must(e.Idle(t.Context()))
-		e.end()
+	for name, mode := range map[string]envelope.Mode{"enforce": envelope.Enforce, "warn": envelope.Warn, "off": envelope.Off} {
+		t.Run("AINL-01 lineage "+name, func(t *testing.T) { agentsHaveAnEnd(t, mode) })
 	}
+}
+
+func agentsHaveAnEnd(t *testing.T, mode envelope.Mode) {
+	t.Helper()
+	e, words := family(t, "a", "b", "c")
+	e.mode = mode
+	e.opts.Depth, e.opts.Children = 2, 2
+	e.start()
+	e.ask("tester", "root", "a")
+	e.await("root", ledger.Running)
+	e.ask("a", "child", "b")
+	e.await("child", ledger.Running)
+	e.ask("b", "grandchild", "c")
+	e.await("grandchild", ledger.Running)
+	e.ask("c", "too-deep", "quick")
+	e.ask("b", "cycle", "a")
+	e.ask("a", "second", "quick", `"metadata":{"mbx.parent_task_id":"root"}`)
+	e.ask("a", "too-many", "quick", `"metadata":{"mbx.parent_task_id":"root"}`)
+	for id, want := range map[string]struct {
+		kind  envelope.Kind
+		words string
+	}{
+		"too-deep": {envelope.PolicyViolation, "requester_id: the task grandchild"},
+		"cycle":    {envelope.DelegationCycle, "target_agent: agent \\\"a\\\" has the task root"},
+		"too-many": {envelope.PolicyViolation, "requester_id: the task root of agent \\\"a\\\" has asked for 2 others"},
+	} {
+		row := e.row(id)
+		_, data := e.story(id)
+		refused, told := row.Kind == want.kind, strings.Contains(data, want.words)
+		if refused != (mode == envelope.Enforce) || told != (mode != envelope.Off) || row.Parent == 0 {
+			t.Errorf("%s ends %s (%s), and its story is %s; want %v, told %v", id, row.Status, row.Kind, data, want, mode != envelope.Off)
+		}
+	}
+	for _, agent := range words {
+		close(agent) // they have spent nothing
+	}
+	e.must(e.Idle(t.Context()))
+	e.end()
 }
 
 // A revision of its own task waits until the run is over, and is no way round.
