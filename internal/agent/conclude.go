@@ -75,9 +75,10 @@ func (g *Agent) conclude(j Job, exit runner.Exit, m *meter) Outcome {
 	o := Outcome{
 		Result: g.complete(j, exit, said),
 		Exit:   exit,
-		Retry:  over == nil && (again || g.repeats(said, failure.Kind)),
+		Retry:  again || g.repeats(said, failure.Kind),
 	}
 	o.heed(said.trouble)
+	o.Retry = o.Retry && over == nil // AINL-46
 	return o
 }
 

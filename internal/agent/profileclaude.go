@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -108,8 +109,7 @@ func (t *transcript) hearClaudeResult(event jsontext.Value) {
 		t.trouble = none // what went wrong on the way was got over
 		return
 	}
-	words := append(said.Errors, said.Result, said.Subtype)
-	t.fail(words[slices.IndexFunc(words, func(w string) bool { return w != "" })])
+	t.fail(cmp.Or(append(said.Errors, said.Result, said.Subtype, "it did not say why")...))
 	switch said.Status {
 	case 401, 403:
 		t.trouble = loggedOut

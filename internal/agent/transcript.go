@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/go-json-experiment/json"
@@ -22,6 +21,8 @@ type transcript struct {
 	tokens *int64           // in all; nil: unknown, as is cents
 	cents  *int64           // a price that it says itself
 	steps  map[string]int64 // tokens by the ids of its messages, until it says how many in all
+
+	stepped int64 // the sum of steps
 }
 
 // A trouble is what keeps a program from working for anybody, whatever the task.
@@ -64,12 +65,10 @@ func (t *transcript) step(id string, tokens int64) {
 	if t.steps == nil {
 		t.steps = map[string]int64{}
 	}
-	t.steps[id] = max(t.steps[id], tokens)
-	total := int64(0)
-	for tokens := range maps.Values(t.steps) {
-		total += tokens
-	}
-	t.spent(total)
+	more := max(0, tokens-t.steps[id])
+	t.steps[id] += more
+	t.stepped += more
+	t.spent(t.stepped)
 }
 
 // spent takes a number of tokens in all; one that is none is not known.

@@ -56,9 +56,8 @@ func (g *Agent) explain(j Job, exit runner.Exit, said answer) answer {
 	if t.trouble == none {
 		return said
 	}
-	why, err := t.result(j)
+	why, _ := t.result(j) // it is done, so there is one
 	why.result.Cost = said.result.Cost
-	why.err = err
 	return why
 }
 
