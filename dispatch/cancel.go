@@ -66,7 +66,7 @@ func (d *Dispatcher) cancelOne(ctx context.Context, row ledger.Task, by By) (boo
 		return false, err
 	}
 	why := (&CancelError{by}).Error()
-	result := unrun(q.task, envelope.Stopped, envelope.Cancelled, why, nil, time.Now())
+	result := unrun(q.task, envelope.Stopped, envelope.Cancelled, why, q.ran, q.verdict.Levels, time.Now())
 	switch row.State {
 	case ledger.Waiting:
 		if result, err = d.unanswered(ctx, q.task, row, envelope.Stopped, envelope.Cancelled, why); err != nil {

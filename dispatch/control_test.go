@@ -3,6 +3,7 @@ package dispatch_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -207,4 +208,23 @@ func TestRetryOfWhatIsStillRefusedChangesNothing(t *testing.T) {
 	e.judge = admit // as after a reload
 	e.must(e.Retry(t.Context(), "t1", me))
 	e.until("it ran", func() bool { return e.row("t1").Status == envelope.OK })
+}
+
+func TestACancelledTaskThatRanIsNotSaidToHaveRunNothing(t *testing.T) {
+	e := newEngine(t)
+	paused := make(chan struct{})
+	e.plays["busy"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+		<-paused
+		o := answer(j, "later")
+		o.Retry, o.Exit.Started = true, time.Now()
+		return o
+	}
+	e.start()
+	e.send("t1", "busy")
+	e.await("t1", ledger.Running)
+	e.must(e.Pause(t.Context(), "busy", me))
+	close(paused)
+	e.until("its next attempt waits", func() bool { return slices.Contains(e.row("t1").Reasons, ledger.Paused) })
+	e.must(e.Cancel(t.Context(), "t1", me))
+	e.wantResult("t1", "Cancelled before another attempt")
 }

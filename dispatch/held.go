@@ -66,11 +66,13 @@ func (d *Dispatcher) leave(row ledger.Task) (ended func()) {
 // task enters the queue, whether it was just accepted or is found at start-up.
 func (d *Dispatcher) proceed(ctx context.Context, row ledger.Task) {
 	if row.Replaces && row.State != ledger.Received {
+		own := "earlier result of " + string(row.ID) + " cannot be moved to the history"
 		if err := d.displace(ctx, row); err != nil {
-			d.complain("earlier result of "+string(row.ID)+" cannot be moved to the history", row, err)
+			d.complain(own, row, err)
 			d.alarms.set(row.Seq, time.Now().Add(retryPause))
 			return
 		}
+		d.relax(own)
 	}
 	defer d.leave(row)() // after the push: it is never idle in between
 	switch row.State {

@@ -28,9 +28,14 @@ func (d *Dispatcher) queueUp(row ledger.Task) {
 		d.queue.push(item{seq: row.Seq, agent: row.Agent, requester: row.Requester})
 		return
 	}
+	d.post(row.Seq)
+}
+
+// post has a task delivered to whom it waits for.
+func (d *Dispatcher) post(seq int64) {
 	d.queue.rest()
 	d.queue.park()
-	d.letters.add(row.Seq)
+	d.letters.add(seq)
 }
 
 // deliverAll delivers one task after another until ctx ends. What cannot be
@@ -48,7 +53,7 @@ func (d *Dispatcher) deliverAll(ctx, work context.Context) {
 			select {
 			case <-ctx.Done():
 			case <-time.After(retryPause):
-				d.queueUp(row)
+				d.post(seq) // the row may not have been read
 			}
 		}
 		d.queue.unpark()

@@ -46,9 +46,11 @@ func (m *meter) hear(said envelope.Cost) envelope.Cost {
 func (m *meter) exceed(why string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	news := m.over == ""
+	if m.over != "" {
+		return false
+	}
 	m.over = why
-	return news
+	return true
 }
 
 // within returns what is over a limit of a cost, in words, "" for nothing.

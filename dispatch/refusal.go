@@ -20,7 +20,7 @@ func newRefusal(t envelope.Task, v Verdict, now time.Time, ran bool) refusal {
 	if ran {
 		status = envelope.Failed
 	}
-	return refusal{status, v.Findings, unrun(t, status, v.Findings.Kind(), v.Findings.Refusals().String(), v.Levels, now)}
+	return refusal{status, v.Findings, unrun(t, status, v.Findings.Kind(), v.Findings.Refusals().String(), ran, v.Levels, now)}
 }
 
 // sayings begin the summary of a task that is not run.
@@ -30,10 +30,14 @@ var sayings = map[envelope.Status]string{
 	envelope.Failed:   "Not tried again: ",
 }
 
-// unrun is the result of a task that is not run, why, and who held what until
-// then: nobody anything, if levels is nil. It names the agent that was asked
+// unrun is the result of a task that is not run, or not again if it ran, why, and
+// who held what until then: nobody anything, if levels is nil. It names the agent that was asked
 // for, or us when none can be read.
-func unrun(t envelope.Task, status envelope.Status, kind envelope.Kind, why string, levels envelope.Levels, now time.Time) []byte {
+func unrun(t envelope.Task, status envelope.Status, kind envelope.Kind, why string, ran bool, levels envelope.Levels, now time.Time) []byte {
+	saying := sayings[status]
+	if status == envelope.Stopped && ran {
+		saying = "Cancelled before another attempt: "
+	}
 	agent := t.Agent
 	if agent == "" {
 		agent = "mailboxd"
@@ -45,7 +49,7 @@ func unrun(t envelope.Task, status envelope.Status, kind envelope.Kind, why stri
 		TaskID:  t.ID,
 		AgentID: agent,
 		Status:  status,
-		Output:  envelope.Output{Summary: sayings[status] + why, Enforcement: levels},
+		Output:  envelope.Output{Summary: saying + why, Enforcement: levels},
 		Time:    envelope.TimeUsed{Started: now, Finished: now},
 		Error:   envelope.Error{Kind: kind, Message: why},
 		Provenance: envelope.Provenance{
