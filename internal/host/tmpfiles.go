@@ -28,8 +28,8 @@ func cleanedAfter(path string, dirs []string) (age string) {
 				continue // not ours to read, so we cannot say
 			}
 			for line := range strings.Lines(string(text)) {
-				words := strings.Fields(line) // type path mode user group age
-				if len(words) < 6 || words[0][0] == '#' || !above(words[1], path) || len(words[1]) < len(longest) {
+				words := append(strings.Fields(line), "", "", "", "", "", "") // type path, and what may be left out: mode user group age
+				if words[1] == "" || words[0][0] == '#' || !above(words[1], path) || len(words[1]) < len(longest) {
 					continue
 				}
 				longest, age = words[1], strings.Trim(words[5], "-")
