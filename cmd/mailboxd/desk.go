@@ -26,6 +26,8 @@ type desk struct {
 	state *mailbox.State // for where things lie; nil: no daemon has ever served this root
 	books books          // nil with it
 	close func() error   // what answers
+
+	served bool // a daemon lives, also when it has no place for us just now
 }
 
 // books are what can be read of a mailbox: the daemon tells it, or the ledger
@@ -75,6 +77,7 @@ func deskOf(ctx context.Context, cfg config) (*desk, error) {
 		return nil, err
 	}
 	daemon, err := d.daemon(ctx, stateDir)
+	d.served = err == nil || isBusy(err)
 	switch {
 	case err == nil:
 		d.books, d.close = daemon, daemon.Close

@@ -56,7 +56,7 @@ func (d *doctor) program(ctx context.Context, b agent.Binding) (found, mend stri
 	}
 	path, err := findOn(d.path, command[0])
 	if errors.Is(err, fs.ErrPermission) {
-		return "", "chmod +x " + path, fmt.Errorf("%s is not executable", path)
+		return "", "chmod +x " + shellWord(path), fmt.Errorf("%s is not executable", path)
 	}
 	if err != nil {
 		name := filepath.Base(command[0])
@@ -64,7 +64,7 @@ func (d *doctor) program(ctx context.Context, b agent.Binding) (found, mend stri
 	}
 	if cwd := b.Cwd; cwd != "" {
 		if info, err := os.Stat(cwd); err != nil || !info.IsDir() {
-			return "", "mkdir -p " + cwd, fmt.Errorf("its cwd %s is no directory", cwd)
+			return "", "mkdir -p " + shellWord(cwd), fmt.Errorf("its cwd %s is no directory", cwd)
 		}
 	}
 	if !slices.ContainsFunc(clis, func(c cli) bool { return c.name == filepath.Base(path) }) {
@@ -72,7 +72,7 @@ func (d *doctor) program(ctx context.Context, b agent.Binding) (found, mend stri
 	}
 	says, err := versionOf(ctx, path)
 	if err != nil {
-		return "", path + " --version", fmt.Errorf("%s does not say its version: %w", path, err)
+		return "", shellWord(path) + " --version", fmt.Errorf("%s does not say its version: %w", path, err)
 	}
 	return path + ", " + says, "", nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -18,7 +19,7 @@ func (d *doctor) service(ctx context.Context) {
 	s, err := standing(ctx)
 	switch {
 	case err != nil:
-		d.bad("service", "ls -l "+s.Unit, "%v", err)
+		d.bad("service", "ls -l "+shellWord(s.Unit), "%v", err)
 	case !s.Installed:
 		d.good("service", "not installed; mailboxd service install starts it at each login")
 		d.good("linger", "without a service nothing ends at logout")
@@ -46,6 +47,7 @@ func (d *doctor) paths(ctx context.Context) {
 	login, err := service.LoginPath(ctx)
 	switch {
 	case err != nil:
+		d.path = cmp.Or(seen, os.Getenv("PATH"))
 		d.warn("path", "echo $SHELL", "%v", err)
 	case whose == "":
 		d.path = login
@@ -96,11 +98,11 @@ func (d *doctor) disks(context.Context) {
 		f.Finding = fmt.Sprintf("%d MiB are free", disk.Bytes>>20)
 		switch {
 		case err != nil:
-			f.State, f.Finding, f.Mend = gradeBad, err.Error(), "ls -ld "+path
+			f.State, f.Finding, f.Mend = gradeBad, err.Error(), "ls -ld "+shellWord(path)
 		case disk.ReadOnly:
-			f.State, f.Finding, f.Mend = gradeBad, "nobody may write to the disk of "+path, "findmnt -T "+path
+			f.State, f.Finding, f.Mend = gradeBad, "nobody may write to the disk of "+path, "findmnt -T "+shellWord(path)
 		case disk.Bytes < tooLittleDisk || inodes < tooLittleInodes:
-			f.State, f.Mend = gradeBad, "mailboxd gc, and see: df -h "+path
+			f.State, f.Mend = gradeBad, "mailboxd gc, and see: df -h "+shellWord(path)
 		case disk.Bytes < littleDisk || inodes < littleInodes:
 			f.State, f.Mend = gradeWarn, "mailboxd gc --dry-run"
 		}

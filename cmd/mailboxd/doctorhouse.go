@@ -49,7 +49,7 @@ func (d *doctor) mailbox(context.Context) {
 	case isUnfit:
 		d.bad("root", unfit.Mend, "%s", unfit.Reason)
 	case err != nil:
-		d.bad("root", "ls -ld "+d.root, "%v", err)
+		d.bad("root", "ls -ld "+shellWord(d.root), "%v", err)
 	case len(warnings) > 0:
 		for _, w := range warnings {
 			d.warn("root", w.Mend, "%s", w.Reason)
@@ -135,7 +135,7 @@ func (d *doctor) keeper(ctx context.Context) {
 	defer stop()
 	builds, err := runner.Living(ctx, filepath.Join(d.state, "keepers"))
 	if err != nil {
-		d.bad("keeper", "ls -l "+d.state, "%v", err)
+		d.bad("keeper", "ls -l "+shellWord(d.state), "%v", err)
 		return
 	}
 	ours, err := buildID()
@@ -173,13 +173,13 @@ func (d *doctor) ledger(ctx context.Context) {
 	aside, _ := filepath.Glob(file + ".unreadable-*Z") // the pattern is good
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		d.warn("ledger", "sqlite3 "+file+" 'PRAGMA quick_check'", "it is too large to be looked through in %s", thorough)
+		d.warn("ledger", "sqlite3 "+shellWord(file)+" 'PRAGMA quick_check'", "it is too large to be looked through in %s", thorough)
 	case errors.Is(err, ledger.ErrNewer):
 		d.bad("ledger", "install the newer mailboxd again", "%v", err)
 	case err != nil:
 		d.bad("ledger", "mailboxd serve", "%v; serve keeps an unreadable one aside, begins another and holds what may have run", err)
 	case len(aside) > 0:
-		d.warn("ledger", "rm "+aside[0]+"*", "every page is as it must be; an earlier, unreadable one is kept as %s", aside[0])
+		d.warn("ledger", "rm "+shellWord(aside[0])+"*", "every page is as it must be; an earlier, unreadable one is kept as %s", aside[0])
 	default:
 		d.good("ledger", "every page is as it must be")
 	}

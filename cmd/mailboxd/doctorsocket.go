@@ -14,7 +14,7 @@ import (
 func (d *doctor) socket(ctx context.Context) {
 	places, err := socketPlaces(d.root, d.state)
 	if err != nil {
-		d.bad("socket", "ls -ld "+d.root, "%v", err)
+		d.bad("socket", "ls -ld "+shellWord(d.root), "%v", err)
 		return
 	}
 	daemon, err := client.Open(ctx, places...)
@@ -32,7 +32,11 @@ func (d *doctor) socket(ctx context.Context) {
 	case isBusy(err):
 		d.warn("socket", "ss -xp src "+shellWord(at.String()), "%v", err)
 	default:
-		d.bad("socket", fmt.Sprintf("kill %d; mailboxd serve", d.pid), "%s: %v", at, err)
+		mend := "mailboxd serve"
+		if d.pid > 0 {
+			mend = fmt.Sprintf("kill %d; %s", d.pid, mend)
+		}
+		d.bad("socket", mend, "%s: %v", at, err)
 	}
 }
 

@@ -21,9 +21,3 @@ func (d *desk) paused(ctx context.Context) ([]string, error) {
 	}
 	return d.books.Paused(ctx)
 }
-
-// served reports whether a daemon answers.
-func (d *desk) served() bool {
-	_, daemon := d.books.(*client.Client)
-	return daemon
-}

@@ -24,7 +24,7 @@ type surroundings struct {
 
 // around looks at what the waits of some tasks depend on.
 func (d *desk) around(ctx context.Context, tasks []client.Task, now time.Time) (surroundings, error) {
-	s := surroundings{now: now, served: d.served(), began: map[envelope.ID]time.Time{}, asked: map[envelope.ID]client.Approval{}}
+	s := surroundings{now: now, served: d.served, began: map[envelope.ID]time.Time{}, asked: map[envelope.ID]client.Approval{}}
 	var err error
 	if hasState(tasks, ledger.Queued) {
 		if s.ahead, err = d.queue(ctx, tasks); err != nil {
