@@ -65,11 +65,15 @@ func (d *doctor) cleaning(context.Context) {
 	if proposed, err := privateRoot(); err == nil && proposed != d.root {
 		mend += ", such as: root: " + proposed
 	}
-	age := host.CleanedAfter(d.root)
+	root := d.root
+	if real, err := filepath.EvalSymlinks(root); err == nil {
+		root = real // where it is, and not how it is called
+	}
+	age := host.CleanedAfter(root)
 	switch {
 	case age != "":
-		d.warn("tmp", mend, "systemd-tmpfiles deletes what is %s old in %s", age, d.root)
-	case within(d.root, "/tmp"), within(d.root, os.TempDir()), within(d.root, "/var/tmp"):
+		d.warn("tmp", mend, "systemd-tmpfiles deletes what is %s old in %s", age, root)
+	case within(root, "/tmp"), within(root, os.TempDir()), within(root, "/var/tmp"):
 		d.warn("tmp", mend, "%s is in a directory for temporary files", d.root)
 	default:
 		d.good("tmp", "nothing deletes what is old in %s", d.root)
