@@ -88,7 +88,7 @@ func (tx *Tx) Add(t Task, raw []byte) (seq int64, err error) {
 	result, err := tx.exec(`INSERT INTO tasks (id, revision, latest, hash, dialect, state, attempt, reasons, until, agent,
 		requester, type, deadline, received, finished, file, offset, status, kind, result_sum, put, delivered, replaces, parent, depth)
 		VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', ?, ?, ?, ?, ?)`,
-		string(t.ID), t.Revision, t.Hash, t.Dialect, string(t.State), t.Attempt, joinReasons(t.Reasons), micros(t.Until), t.Agent,
+		string(t.ID), t.Revision, t.Hash, string(t.Dialect), string(t.State), t.Attempt, joinReasons(t.Reasons), micros(t.Until), t.Agent,
 		t.Requester, t.Type, micros(t.Deadline), micros(t.Received), micros(t.Finished), t.File, t.Offset,
 		string(t.Status), string(t.Kind), t.Put, t.Delivered, t.Replaces, t.Parent, t.Depth)
 	if err != nil {
