@@ -155,8 +155,12 @@ func (d *Dispatcher) follow(ctx context.Context, c *claim) {
 		if c.row.State != ledger.Done {
 			log.Info().Int("revision", c.row.Revision).Str("state", string(c.row.State)).Msg("task accepted")
 		}
+		if dependent(c.tie) {
+			d.kin.add(c.parent.Seq)
+		}
 		defer d.leave(c.instead)()
 		d.settledUnanswered(ctx, c.instead)
+		d.endedBelow(ctx, c.instead)
 		d.proceed(ctx, c.row)
 	}
 }

@@ -147,6 +147,8 @@ type Dispatcher struct {
 	pauses  *pauses
 	waits   *waitingRoom
 	letters *letterBox
+	heard   *hearings
+	kin     *kin
 	faults  *faults
 	calls   *calls
 	failed  chan struct{} // signalled when a look could not take everything in
@@ -176,6 +178,7 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 	if err != nil {
 		return nil, fmt.Errorf("open dispatcher: %w", err)
 	}
+	agents.Protocol = agents.Protocol.filled()
 	d := &Dispatcher{
 		Parts:   parts,
 		agents:  agents,
@@ -191,6 +194,8 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 		calls:   newCalls(),
 		failed:  make(chan struct{}, 1),
 		missing: make(chan struct{}, 1),
+		heard:   newHearings(),
+		kin:     newKin(),
 		names:   names{seed: maphash.MakeSeed()},
 		ready:   make(chan struct{}),
 	}

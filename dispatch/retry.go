@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
 	"mailboxd/internal/ledger"
 )
 
@@ -31,7 +32,7 @@ func (d *Dispatcher) Retry(ctx context.Context, id envelope.ID, by By) error {
 		if err != nil {
 			return last, false, err
 		}
-		t, findings := envelope.DecodeTask(raw, d.opts.Reading)
+		t, findings := dialect.DecodeTask(last.Dialect, raw, d.opts.Reading)
 		verdict, err := d.judgeLineage(ctx, last, d.judge(t, findings, time.Now()))
 		if err != nil {
 			return last, false, err
