@@ -23,6 +23,7 @@ type measure struct {
 
 // measures are all there are, in the order of the table.
 var measures = []measure{
+	{"floor", floor},
 	{"true", spawnTrue},
 	{"static", spawnStatic},
 	{"sh", spawnShell},

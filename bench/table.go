@@ -21,13 +21,13 @@ type row struct {
 // table writes rows in Markdown, below what they were measured on.
 func table(machine string, rows []row) string {
 	var b strings.Builder
-	b.WriteString(machine + "\n\n| measure | who or what | tasks | median | min .. max | beside the first |\n|---|---|---|---|---|---|\n")
+	b.WriteString(machine + "\n\n| measure | who or what | tasks | median | min .. max | beside the first | kept through a power cut |\n|---|---|---|---|---|---|---|\n")
 	for _, r := range rows {
 		tasks := ""
 		if r.tasks > 0 {
 			tasks = thousands(float64(r.tasks))
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", r.measure, r.who, tasks, r.median(), r.spread(), share(r.beside))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", r.measure, r.who, tasks, r.median(), r.spread(), share(r.beside), r.keeps)
 	}
 	return b.String()
 }
