@@ -35,6 +35,7 @@ type Codec interface {
 var codecs = map[envelope.Dialect]Codec{
 	envelope.AINL:  ainlCodec{},
 	envelope.CLowl: clowlCodec{},
+	envelope.CAP:   capCodec{},
 }
 
 // Of returns the codec of a dialect. ok is false when we do not speak it.
