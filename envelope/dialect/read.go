@@ -73,7 +73,11 @@ func markedAs(text []byte) envelope.Dialect {
 }
 
 func decode(d envelope.Dialect, raw []byte, how envelope.Reading) Piece {
-	m, findings := codecs[d].Decode(raw, how)
+	c, ok := Of(d)
+	if !ok {
+		c = ainlCodec{}
+	}
+	m, findings := c.Decode(raw, how)
 	return Piece{m, findings}
 }
 
