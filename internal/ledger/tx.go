@@ -47,6 +47,16 @@ func (tx *Tx) Task(seq int64) (Task, bool, error) {
 	return t, ok, nil
 }
 
+// Result returns the bytes of the result of the revision with this Seq, which
+// nobody may have been shown yet; nil when there is none.
+func (tx *Tx) Result(seq int64) ([]byte, error) {
+	result, _, err := first(context.Background(), tx.write, one[[]byte], "SELECT body FROM results WHERE task = ?", seq)
+	if err != nil {
+		return nil, fmt.Errorf("read result of task %d: %w", seq, err)
+	}
+	return result, nil
+}
+
 // Known returns the highest revision of an id that has this content, and
 // whether there is one (AINL-55).
 func (tx *Tx) Known(id envelope.ID, hash string) (revision int, ok bool, err error) {
