@@ -18,7 +18,6 @@ type lab struct {
 	long   bool
 	dir    string
 	tools  tools
-	runs   int // directories that were handed out
 	begun  time.Time
 }
 
@@ -68,9 +67,8 @@ func spread(dir string) {
 // in has something done in a new directory, which is removed afterwards. What
 // was written before is on the disk by then, so that nobody pays for others.
 func (l *lab) in(do func(dir string) error) error {
-	l.runs++
-	dir := filepath.Join(l.dir, fmt.Sprint("r", l.runs))
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	dir, err := os.MkdirTemp(l.dir, "") // where ext4 puts it, its name decides
+	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
