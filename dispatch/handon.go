@@ -122,7 +122,11 @@ func (d *Dispatcher) freeID(ctx context.Context, above envelope.ID, word string)
 // handOn accepts what an agent hands on. One that is refused ends at once, and
 // its agent hears of that as of any other end.
 func (d *Dispatcher) handOn(tx *ledger.Tx, row ledger.Task, s saying) error {
-	if err := d.accept(tx, s.claim); err != nil {
+	known, err := lookUp(tx, []*claim{s.claim})
+	if err == nil {
+		err = d.accept(tx, known, s.claim)
+	}
+	if err != nil {
 		return err
 	}
 	switch s.claim.fate {

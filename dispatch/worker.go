@@ -120,6 +120,7 @@ func (d *Dispatcher) prepare(ctx context.Context, seq int64, run *run) (ledger.T
 		return row, Job{}, err
 	}
 	d.measure(run, began, &job)
+	job.Report = d.reporting(ctx, began)
 	return began, job, nil
 }
 

@@ -23,13 +23,13 @@ const (
 
 // A Review is what the run of an overseer came to.
 type Review struct {
-	Said     []envelope.Message // what it said beside its answer
-	Answer   envelope.Result    // its answer, unless it GoesOn
-	GoesOn   bool               // it has not answered: it waits for somebody
-	Broken   bool               // its run came to a bad end
-	Dialect  envelope.Dialect   // in which it speaks
-	Worker   string             // whose answer it looks at
-	Asked    string             // and who asked for that
+	Said    []envelope.Message // what it said beside its answer
+	Answer  envelope.Result    // its answer, unless it GoesOn
+	GoesOn  bool               // it has not answered: it waits for somebody
+	Broken  bool               // its run came to a bad end
+	Dialect envelope.Dialect   // in which it speaks
+	Worker  string             // whose answer it looks at
+	Asked   string             // and who asked for that
 }
 
 // Decide says what an overseer has decided, and in which words. A question to
