@@ -48,6 +48,9 @@ func (d *Dispatcher) recover(ctx context.Context) error {
 // resume goes on with one unfinished task. A received one follows when the
 // revision it waits for has ended, which comes earlier in the ledger.
 func (d *Dispatcher) resume(ctx context.Context, row ledger.Task) error {
+	if err := d.stopAgain(ctx, row); err != nil {
+		return err
+	}
 	switch row.State {
 	case ledger.Running:
 		return d.recoverRun(ctx, row)

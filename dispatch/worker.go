@@ -160,7 +160,7 @@ func (d *Dispatcher) load(ctx context.Context, seq int64) (ledger.Task, envelope
 	if err != nil {
 		return row, envelope.Task{}, nil, err
 	}
-	t, findings := envelope.DecodeTask(raw, d.opts.Reading)
+	t, findings := d.requestOf(row, raw)
 	t.ID = row.ID // also when it was salvaged from a line that does not decode
 	return row, t, findings, nil
 }
