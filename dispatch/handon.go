@@ -12,27 +12,19 @@ import (
 	"mailboxd/internal/ledger"
 )
 
-// mayHandOn says why an agent may not hand work to another; nothing when it may
-// (CAP-19).
-func (d *Dispatcher) mayHandOn(row ledger.Task, m envelope.Message) envelope.Findings {
-	for _, to := range m.To {
-		if why := d.agents.Protocol.MayDelegate(row.Agent, to); why != "" {
-			return envelope.Findings{{Kind: envelope.DelegationDenied, Field: "target_agent", Message: why}}
-		}
-	}
-	return nil
-}
-
 // delegation makes a claim of what is handed on from a task: one below it, which
-// is judged like any other, unless there is something to say against it already.
-// It returns the message as it is kept.
-func (d *Dispatcher) delegation(ctx context.Context, row ledger.Task, m envelope.Message, why envelope.Findings) (*claim, envelope.Message, error) {
-	m, findings, err := d.request(ctx, row, m)
+// is judged like any other. It returns the message as it is kept.
+func (d *Dispatcher) delegation(ctx context.Context, row ledger.Task, m envelope.Message, taken map[envelope.ID]bool) (*claim, envelope.Message, error) {
+	m, findings, err := d.request(ctx, row, m, taken)
 	if err != nil {
 		return nil, m, err
 	}
 	c := &claim{task: m.Request, said: m, tie: m.Tie, above: row, now: time.Now()}
-	c.judged = d.judge(c.task, append(findings, why...), c.now)
+	if !findings.Refused() {
+		context, _ := d.checkContext(m, c.task.Agent)
+		findings = append(findings, context...)
+	}
+	c.judged = d.judge(c.task, findings, c.now)
 	c.verdict = c.judged
 	if !c.verdict.Admit {
 		c.refusal = newRefusal(c.task, c.verdict, c.now, false)
@@ -43,14 +35,15 @@ func (d *Dispatcher) delegation(ctx context.Context, row ledger.Task, m envelope
 // request gives what an agent hands on a name that is not taken, and its words
 // as they are kept. What is the same as before keeps its name, so that it is
 // known again.
-func (d *Dispatcher) request(ctx context.Context, row ledger.Task, m envelope.Message) (envelope.Message, envelope.Findings, error) {
+func (d *Dispatcher) request(ctx context.Context, row ledger.Task, m envelope.Message, taken map[envelope.ID]bool) (envelope.Message, envelope.Findings, error) {
 	if m.Dialect == envelope.CLowl && m.Task == "" {
 		m.Task = dialect.TaskID(m.ID)
 	}
-	free, err := d.childID(ctx, row, m)
+	free, err := d.childID(ctx, row, m, taken)
 	if err != nil {
 		return m, nil, err
 	}
+	taken[free] = true
 	if free != m.Task {
 		m.Task, m.Raw = free, nil
 		if m.Dialect == envelope.CLowl {
@@ -77,9 +70,9 @@ func (d *Dispatcher) request(ctx context.Context, row ledger.Task, m envelope.Me
 }
 
 // childID is the name of a task that an agent hands on: the one that it gave it,
-// unless that is its own task's, or of another task.
-func (d *Dispatcher) childID(ctx context.Context, row ledger.Task, m envelope.Message) (envelope.ID, error) {
-	if m.Task != "" && m.Task != row.ID {
+// unless that is its own task's, or of another task, or taken in the same turn.
+func (d *Dispatcher) childID(ctx context.Context, row ledger.Task, m envelope.Message, taken map[envelope.ID]bool) (envelope.ID, error) {
+	if m.Task != "" && m.Task != row.ID && !taken[m.Task] {
 		last, err := d.newest(ctx, m.Task)
 		switch {
 		case errors.Is(err, ledger.ErrUnknown):
@@ -90,7 +83,7 @@ func (d *Dispatcher) childID(ctx context.Context, row ledger.Task, m envelope.Me
 			return m.Task, nil
 		}
 	}
-	return d.freeID(ctx, row.ID, "")
+	return d.freeID(ctx, row.ID, "", taken)
 }
 
 // mostNames is how many names below a task are tried one after another.
@@ -98,7 +91,7 @@ const mostNames = 1000
 
 // freeID returns a name below that of a task which no task has: "T1.2", or
 // "T1.review".
-func (d *Dispatcher) freeID(ctx context.Context, above envelope.ID, word string) (envelope.ID, error) {
+func (d *Dispatcher) freeID(ctx context.Context, above envelope.ID, word string, taken map[envelope.ID]bool) (envelope.ID, error) {
 	for n := range mostNames {
 		name := fmt.Sprintf("%s.%d", above, n+1)
 		if word != "" {
@@ -110,6 +103,9 @@ func (d *Dispatcher) freeID(ctx context.Context, above envelope.ID, word string)
 		if err != nil {
 			break
 		}
+		if taken[id] {
+			continue
+		}
 		if _, err := d.newest(ctx, id); errors.Is(err, ledger.ErrUnknown) {
 			return id, nil
 		} else if err != nil {
@@ -119,9 +115,9 @@ func (d *Dispatcher) freeID(ctx context.Context, above envelope.ID, word string)
 	return envelope.ID(dialect.NewID()), nil
 }
 
-// handOn accepts what an agent hands on. One that is refused ends at once, and
+// passOn accepts what an agent hands on. One that is refused ends at once, and
 // its agent hears of that as of any other end.
-func (d *Dispatcher) handOn(tx *ledger.Tx, row ledger.Task, s saying) error {
+func (d *Dispatcher) passOn(tx *ledger.Tx, row ledger.Task, s saying) error {
 	known, err := lookUp(tx, []*claim{s.claim})
 	if err == nil {
 		err = d.accept(tx, known, s.claim)

@@ -52,7 +52,7 @@ func (d *Dispatcher) reassign(ctx context.Context, row ledger.Task, terms ledger
 	if findings.Refused() {
 		return t, nil
 	}
-	if m.Task, err = d.freeID(ctx, row.ID, ""); err != nil {
+	if m.Task, err = d.freeID(ctx, row.ID, "", t.taken); err != nil {
 		return t, err
 	}
 	m.Raw, m.To, m.Time, m.Tie = nil, []string{to}, time.Now(), envelope.Transfer
@@ -62,7 +62,7 @@ func (d *Dispatcher) reassign(ctx context.Context, row ledger.Task, terms ledger
 	} else {
 		m.ID = ""
 	}
-	c, m, err := d.delegation(ctx, row, m, nil)
+	c, m, err := d.delegation(ctx, row, m, t.taken)
 	if err != nil {
 		return t, err
 	}

@@ -37,7 +37,7 @@ func (d *Dispatcher) oversight(ctx context.Context, t *turn, submitted envelope.
 		return nil, err
 	}
 	t.task = task
-	id, err := d.reviewID(ctx, t.row, submitted)
+	id, err := d.reviewID(ctx, t, submitted)
 	if err != nil {
 		return nil, err
 	}
@@ -49,16 +49,16 @@ func (d *Dispatcher) oversight(ctx context.Context, t *turn, submitted envelope.
 	if m.Dialect == envelope.CAP {
 		m.Act = envelope.Delegates
 	}
-	c, _, err := d.delegation(ctx, t.row, m, nil)
+	c, _, err := d.delegation(ctx, t.row, m, t.taken)
 	return c, err
 }
 
 // reviewID is the name of the task in which an overseer looks at an answer.
-func (d *Dispatcher) reviewID(ctx context.Context, row ledger.Task, submitted envelope.Message) (envelope.ID, error) {
-	if submitted.Task == "" || submitted.Task == row.ID {
-		return d.freeID(ctx, row.ID, reviewWork)
+func (d *Dispatcher) reviewID(ctx context.Context, t *turn, submitted envelope.Message) (envelope.ID, error) {
+	if submitted.Task == "" || submitted.Task == t.row.ID {
+		return d.freeID(ctx, t.row.ID, reviewWork, t.taken)
 	}
-	return d.childID(ctx, row, submitted)
+	return d.childID(ctx, t.row, submitted, t.taken)
 }
 
 // questionFor is what an overseer is asked. All that the agent answered is in it.
@@ -111,7 +111,7 @@ func (d *Dispatcher) submitForReview(tx *ledger.Tx, t *turn) error {
 		t.woken = append(t.woken, woken...)
 		return err
 	}
-	if err := d.handOn(tx, t.row, saying{t.review.said, t.review}); err != nil {
+	if err := d.passOn(tx, t.row, saying{t.review.said, t.review}); err != nil {
 		return err
 	}
 	if t.review.fate != accepted || t.review.row.State == ledger.Done {

@@ -48,7 +48,11 @@ func (d *Dispatcher) recover(ctx context.Context) error {
 // resume goes on with one unfinished task. A received one follows when the
 // revision it waits for has ended, which comes earlier in the ledger.
 func (d *Dispatcher) resume(ctx context.Context, row ledger.Task) error {
-	if err := d.recoverTies(ctx, row); err != nil {
+	err := d.recoverTies(ctx, row)
+	if err == nil {
+		err = d.stopAgain(ctx, row)
+	}
+	if err != nil {
 		return err
 	}
 	switch row.State {

@@ -40,7 +40,7 @@ func inWords(m envelope.Message, row ledger.Task, talk ledger.Talk, now time.Tim
 func (d *Dispatcher) utterAll(tx *ledger.Tx, row ledger.Task, said []saying) (woken []ledger.Task, err error) {
 	for _, s := range said {
 		if s.claim != nil {
-			if err := d.handOn(tx, row, s); err != nil {
+			if err := d.passOn(tx, row, s); err != nil {
 				return nil, err
 			}
 			continue
@@ -68,7 +68,7 @@ func subject(tx *ledger.Tx, row ledger.Task, m envelope.Message) (ledger.Task, e
 		}
 	}
 	if m.Cause != "" {
-		was, found, err := tx.MessageNamed(m.Cause)
+		was, found, err := tx.Named(m.Cause)
 		if err != nil {
 			return row, err
 		}

@@ -22,9 +22,10 @@ type turn struct {
 	bytes []byte       // the result as somebody placed it; nil: as the outcome has it
 
 	said   []saying
-	review *claim   // asks the overseer of the agent; nil: there is nothing to approve
-	looked *looking // what an overseer looks at; nil: this is no overseer's run
-	failed bool     // the run has, and the task waits to be mended
+	taken  map[envelope.ID]bool // the names of what is handed on
+	review *claim               // asks the overseer of the agent; nil: there is nothing to approve
+	looked *looking             // what an overseer looks at; nil: this is no overseer's run
+	failed bool                 // the run has, and the task waits to be mended
 
 	next  ledger.Task   // the task as it is then
 	moved bool          // false: somebody was first
@@ -57,7 +58,7 @@ func (d *Dispatcher) insistOn(ctx context.Context, row ledger.Task, prepare func
 // prepareTurn does of a turn what can be done before its transaction: what the
 // agent hands on is judged.
 func (d *Dispatcher) prepareTurn(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome) (t *turn, err error) {
-	t = &turn{row: row, terms: terms, o: o}
+	t = &turn{row: row, terms: terms, o: o, taken: map[envelope.ID]bool{}}
 	if t.talk, _, err = d.Ledger.Talk(ctx, row.Seq); err != nil {
 		return nil, err
 	}
@@ -78,19 +79,26 @@ func (d *Dispatcher) prepareTurn(ctx context.Context, row ledger.Task, terms led
 func (d *Dispatcher) prepareWords(ctx context.Context, t *turn) (submitted envelope.Message, err error) {
 	now := time.Now()
 	for _, m := range t.o.Said {
-		s := saying{message: inWords(m, t.row, t.talk, now)}
-		if handsOn(m) {
-			if m.Tie == envelope.Oversee && d.overseen(t) {
-				submitted = s.message
-				continue
+		m = inWords(m, t.row, t.talk, now)
+		switch {
+		case !handsOn(m):
+			t.said = append(t.said, saying{message: m})
+			continue
+		case m.Tie == envelope.Oversee && d.overseen(t):
+			submitted = m
+			continue
+		}
+		m.Tie = tieOf(m, t.o)
+		for _, to := range slices.Clone(m.To) { // each of several has a task of its own
+			s := saying{message: m}
+			if len(m.To) > 1 {
+				s.message.To, s.message.Raw = []string{to}, nil
 			}
-			s.message.Tie = tieOf(m, t.o)
-			why := d.mayHandOn(t.row, s.message)
-			if s.claim, s.message, err = d.delegation(ctx, t.row, s.message, why); err != nil {
+			if s.claim, s.message, err = d.delegation(ctx, t.row, s.message, t.taken); err != nil {
 				return submitted, err
 			}
+			t.said = append(t.said, s)
 		}
-		t.said = append(t.said, s)
 	}
 	return submitted, nil
 }
@@ -204,6 +212,9 @@ func (d *Dispatcher) followTurn(ctx context.Context, t *turn) {
 		fault.Point("result-recorded")
 	default:
 		fault.Point("spoken")
+	}
+	if len(t.said) > 0 || len(t.woken) > 0 {
+		d.nudge(0) // there may be something to post
 	}
 	d.proceed(ctx, t.next)
 	for _, row := range t.woken {

@@ -10,7 +10,6 @@ import (
 	"github.com/google/uuid"
 
 	"mailboxd/envelope"
-	"mailboxd/envelope/dialect"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
@@ -163,7 +162,7 @@ func (d *Dispatcher) load(ctx context.Context, seq int64) (ledger.Task, envelope
 	if err != nil {
 		return row, envelope.Task{}, nil, err
 	}
-	t, findings := dialect.DecodeTask(row.Dialect, raw, d.opts.Reading)
+	t, findings := d.requestOf(row, raw)
 	t.ID = row.ID // also when it was salvaged from a line that does not decode
 	return row, t, findings, nil
 }
