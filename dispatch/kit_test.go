@@ -40,7 +40,8 @@ type engine struct {
 	mode    envelope.Mode    // of every control that the engine holds itself
 	refs    dispatch.RefRule
 	opts    dispatch.Options
-	ttl     time.Duration // of approvals; 0: for ever
+	ttl     time.Duration     // of approvals; 0: for ever
+	spoken  dispatch.Protocol // how agents are spoken with
 	log     journal
 	end     func() // stops serving; once more does nothing
 }
@@ -126,6 +127,7 @@ func (e *engine) functions() dispatch.Agents {
 		Answer:  e.answered,
 
 		ApprovalTTL: func() time.Duration { return e.ttl },
+		Protocol:    e.spoken,
 	}
 }
 
