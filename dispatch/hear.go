@@ -18,7 +18,7 @@ import (
 // anew each time that runs.
 type utterance struct {
 	message  envelope.Message
-	degraded bool    // what it refers to is not there, and what it has instead is used
+	degraded bool        // what it refers to is not there, and what it has instead is used
 	answer   *lineAnswer // what it answers, when it ends a task that waits for its sender
 
 	members []*claim      // what is asked of each recipient, where there are several
@@ -180,4 +180,5 @@ func (d *Dispatcher) followUp(ctx context.Context, u *utterance) {
 	for _, row := range u.stop {
 		d.stopLater(ctx, row, By{Who: u.message.From, Reason: u.message.ID})
 	}
+	d.nudge(0) // what we replied is due
 }
