@@ -2,6 +2,9 @@ package dispatch
 
 import (
 	"context"
+	"runtime"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -41,8 +44,25 @@ const (
 	heard                 // a message that asks for no work
 )
 
-// read decodes and judges the lines of a batch.
+// read decodes and judges the lines of a batch, on all processors when there
+// are many: of a backlog that is a fifth of the work.
 func (d *Dispatcher) read(lines []mailbox.Line) []*claim {
+	const few = 64
+	share := max(few, (len(lines)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
+	if len(lines) <= share {
+		return d.readAll(lines)
+	}
+	parts := make([][]*claim, (len(lines)+share-1)/share)
+	var reading sync.WaitGroup
+	for i := range parts {
+		part := lines[i*share : min((i+1)*share, len(lines))]
+		reading.Go(func() { parts[i] = d.readAll(part) })
+	}
+	reading.Wait()
+	return slices.Concat(parts...)
+}
+
+func (d *Dispatcher) readAll(lines []mailbox.Line) []*claim {
 	claims := make([]*claim, 0, len(lines))
 	for _, line := range lines {
 		for _, piece := range d.pieces(line) {
@@ -167,8 +187,12 @@ func (d *Dispatcher) follow(ctx context.Context, c *claim) {
 		if c.row.State != ledger.Done {
 			log.Info().Int("revision", c.row.Revision).Str("state", string(c.row.State)).Msg("task accepted")
 		}
+		if dependent(c.tie) {
+			d.kin.add(c.parent.Seq)
+		}
 		defer d.leave(c.instead)()
 		d.settledUnanswered(ctx, c.instead)
+		d.endedBelow(ctx, c.instead)
 		d.proceed(ctx, c.row)
 	}
 }

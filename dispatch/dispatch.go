@@ -148,6 +148,9 @@ type Dispatcher struct {
 	pauses  *pauses
 	waits   *waitingRoom
 	letters *letterBox
+	heard   *hearings
+	kin     *kin
+	untold  *untold
 	faults  *faults
 	calls   *calls
 	failed  chan struct{} // signalled when a look could not take everything in
@@ -177,6 +180,7 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 	if err != nil {
 		return nil, fmt.Errorf("open dispatcher: %w", err)
 	}
+	agents.Protocol = agents.Protocol.filled()
 	d := &Dispatcher{
 		Parts:   parts,
 		agents:  agents,
@@ -188,10 +192,13 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 		pauses:  newPauses(paused),
 		waits:   newWaitingRoom(),
 		letters: newLetterBox(),
+		untold:  newUntold(),
 		faults:  newFaults(),
 		calls:   newCalls(),
 		failed:  make(chan struct{}, 1),
 		missing: make(chan struct{}, 1),
+		heard:   newHearings(),
+		kin:     newKin(),
 		names:   names{seed: maphash.MakeSeed()},
 		ready:   make(chan struct{}),
 	}
@@ -220,6 +227,7 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 		running.Go(func() { d.worker(ctx, work) })
 	}
 	running.Go(func() { d.deliverAll(ctx, work) })
+	running.Go(func() { d.tellAll(ctx, work) })
 	running.Go(func() {
 		d.alarms.serve(ctx, func(seq int64) {
 			d.revisit(work, seq)
@@ -247,7 +255,8 @@ func (d *Dispatcher) Ready() <-chan struct{} { return d.ready }
 func (d *Dispatcher) Close() error { return d.tail.Close() }
 
 // Idle blocks until nothing is queued, running, being finished or resting
-// before another attempt, and no result is missing, or ctx ends. Tasks that
+// before another attempt, no result is missing, and nothing is left to tell or
+// to post, or ctx ends. Tasks that
 // wait for somebody else do not count.
 func (d *Dispatcher) Idle(ctx context.Context) error { return d.queue.idle(ctx) }
 

@@ -24,7 +24,7 @@ type utterance struct {
 	members []*claim      // what is asked of each recipient, where there are several
 	rows    []ledger.Task // tasks that go on once this is committed
 	stop    []ledger.Task // tasks that are to be cancelled then
-	ended   *ledger.Task  // the task that it answered
+	ended   *turn         // what becomes of the task that it answered
 }
 
 // listen makes a claim of a message in a line. What it asks for is judged like
@@ -172,7 +172,7 @@ func (d *Dispatcher) followUp(ctx context.Context, u *utterance) {
 		d.follow(ctx, member)
 	}
 	if u.ended != nil {
-		d.settled(ctx, *u.ended)
+		d.followTurn(ctx, u.ended)
 	}
 	for _, row := range u.rows {
 		d.proceed(ctx, row)

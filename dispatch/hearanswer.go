@@ -13,10 +13,10 @@ import (
 // A lineAnswer is what an agent that fetches its tasks says, in a line, of one that
 // waits for it.
 type lineAnswer struct {
-	row     ledger.Task
-	run     ledger.Run
-	outcome Outcome
-	err     error // why it is none
+	row  ledger.Task
+	run  ledger.Run
+	turn *turn // what comes of it
+	err  error // why it is none
 }
 
 // answerOf makes an outcome of a message by which an agent ends a task that lies
@@ -45,7 +45,17 @@ func (d *Dispatcher) answerOf(m envelope.Message) *lineAnswer {
 	if heard, findings := codec.Hear(m.Raw, job.Task); findings.Refused() || heard.Act != envelope.Completes && heard.Act != envelope.Fails {
 		return nil // it says something else about its task
 	}
-	a.outcome, a.err = d.judgeAnswer(ctx, row, a.run, job, m.Raw)
+	outcome, err := d.judgeAnswer(ctx, row, a.run, job, m.Raw)
+	if err != nil {
+		a.err = err
+		return a
+	}
+	if a.turn, err = d.prepareTurn(ctx, row, a.run.Terms, outcome); err != nil {
+		return nil
+	}
+	data := with(conclusion(outcome), "by", m.From)
+	delete(data, "exit_code") // there was no process
+	a.turn.event = event(row, "task.finished", data)
 	return a
 }
 
@@ -122,17 +132,9 @@ func (d *Dispatcher) hearAnswer(tx *ledger.Tx, c *claim) error {
 	if err := d.remember(tx, c); err != nil {
 		return err
 	}
-	change := d.end(fresh, a.run.Terms, a.outcome)
-	data := with(conclusion(a.outcome), "by", m.From)
-	delete(data, "exit_code") // there was no process
-	moved, err := d.endRun(tx, fresh, a.run.Terms, change, a.outcome, event(fresh, "task.finished", data))
-	if err != nil || !moved {
-		return err
-	}
-	c.heard.ended = &a.row
-	fresh.State, fresh.Until, fresh.Status, fresh.Kind = change.To, change.Until, change.Status, change.Kind
-	c.heard.rows = append(c.heard.rows, fresh)
-	return nil
+	a.turn.row = fresh
+	c.heard.ended = a.turn
+	return d.takeTurn(tx, a.turn)
 }
 
 // remember records a message that came in a line.

@@ -44,7 +44,8 @@ func (d *Dispatcher) trace(tx *ledger.Tx, c *claim) error {
 // mayHandOn refuses a claim of an agent that may not hand work to the one it is
 // for (CAP-19).
 func (d *Dispatcher) mayHandOn(c *claim) {
-	if !c.verdict.Admit || c.tie == envelope.Oversee || c.task.Agent == envelope.Ourselves || !d.agents.Known(c.task.Requester) {
+	ours := c.tie == envelope.Oversee || c.tie == envelope.Transfer && c.above.Agent != c.task.Requester // to mend what failed
+	if !c.verdict.Admit || ours || c.task.Agent == envelope.Ourselves || !d.agents.Known(c.task.Requester) {
 		return
 	}
 	if why := d.agents.Protocol.MayDelegate(c.task.Requester, c.task.Agent); why != "" {

@@ -40,7 +40,7 @@ func (d *Dispatcher) recover(ctx context.Context) error {
 			after = row.Seq
 		}
 		if len(rows) < page {
-			return nil
+			return d.recallTalks(ctx)
 		}
 	}
 }
@@ -48,7 +48,11 @@ func (d *Dispatcher) recover(ctx context.Context) error {
 // resume goes on with one unfinished task. A received one follows when the
 // revision it waits for has ended, which comes earlier in the ledger.
 func (d *Dispatcher) resume(ctx context.Context, row ledger.Task) error {
-	if err := d.stopAgain(ctx, row); err != nil {
+	err := d.recoverTies(ctx, row)
+	if err == nil {
+		err = d.stopAgain(ctx, row)
+	}
+	if err != nil {
 		return err
 	}
 	switch row.State {
@@ -61,6 +65,11 @@ func (d *Dispatcher) resume(ctx context.Context, row ledger.Task) error {
 	switch row.State {
 	case ledger.Held:
 		d.rejudge(row) // the rules may be other ones by now
+		if waitsForWords(row) {
+			d.joinNow(ctx, row.Seq)
+		}
+	case ledger.Review:
+		d.joinNow(ctx, row.Seq)
 	case ledger.Waiting:
 		return d.tend(ctx, row)
 	}
@@ -100,6 +109,7 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 	run := d.runs.begin(ctx, it)
 	run.began.Store(true)
 	d.measure(run, row, &job)
+	job.Report = d.reporting(ctx, row)
 	d.finishing.Go(func() {
 		defer d.queue.done()
 		defer d.over(run)

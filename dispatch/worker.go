@@ -119,6 +119,7 @@ func (d *Dispatcher) prepare(ctx context.Context, seq int64, run *run) (ledger.T
 		return row, Job{}, err
 	}
 	d.measure(run, began, &job)
+	job.Report = d.reporting(ctx, began)
 	return began, job, nil
 }
 
@@ -147,7 +148,8 @@ func (d *Dispatcher) admit(ctx context.Context, seq int64) (ledger.Task, Job, er
 	if wantsApproval(verdict.Hold) {
 		job.Digest = verdict.Digest
 	}
-	return row, job, nil
+	job.Conversation, err = d.conversation(ctx, row)
+	return row, job, err
 }
 
 // load reads a task's row and decodes its envelope again.

@@ -97,12 +97,3 @@ func ainlLosses(m envelope.Message) []string {
 	}
 	return lost
 }
-
-// losses are the names of what a dialect has no words of its own for.
-type losses []string
-
-func (l *losses) add(name string, there bool) {
-	if there {
-		*l = append(*l, name)
-	}
-}

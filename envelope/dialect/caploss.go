@@ -23,21 +23,8 @@ func capLosses(m envelope.Message) []string {
 	if asks(m.Act) {
 		lost.task(m.Request)
 	}
+	if m.Act == envelope.Completes {
+		lost.answer(m.Answer)
+	}
 	return lost
-}
-
-// task adds the limits of a request, none of which CAP can say. They bind all
-// the same, for the ledger has them.
-func (l *losses) task(t envelope.Task) {
-	l.add("role", t.Role != "")
-	l.add("contract", t.Contract != nil)
-	l.add("sensitivity", t.Sensitivity != envelope.Internal)
-	l.add("deadline", !t.Deadline.IsZero())
-	l.add("budget", t.Budget != envelope.Budget{})
-	l.add("tools", t.AllowedTools != nil)
-	l.add("approval", t.Approval != envelope.ApprovalNone)
-	l.add("approver", t.HumanApprover != "")
-	l.add("callback", t.Callback != envelope.Callback{})
-	l.add("policy_context", t.Environment != "" || t.ChangeWindows != nil)
-	l.add("metadata", len(t.Metadata) > 0)
 }

@@ -33,8 +33,9 @@ type Codec interface {
 
 // codecs are all that we speak.
 var codecs = map[envelope.Dialect]Codec{
-	envelope.AINL: ainlCodec{},
-	envelope.CAP:  capCodec{},
+	envelope.AINL:  ainlCodec{},
+	envelope.CLowl: clowlCodec{},
+	envelope.CAP:   capCodec{},
 }
 
 // Of returns the codec of a dialect. ok is false when we do not speak it.

@@ -55,6 +55,13 @@ func (w *writer) end() jsontext.Value {
 	return append(w.text, '}')
 }
 
+func boolean(is bool) jsontext.Value {
+	if is {
+		return jsontext.Value("true")
+	}
+	return jsontext.Value("false")
+}
+
 // line returns an object as one line.
 func line(object jsontext.Value) []byte {
 	text := slices.Clone(object)
