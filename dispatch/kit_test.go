@@ -40,10 +40,11 @@ type engine struct {
 	mode    envelope.Mode    // of every control that the engine holds itself
 	refs    dispatch.RefRule
 	opts    dispatch.Options
-	ttl     time.Duration     // of approvals; 0: for ever
-	spoken  dispatch.Protocol // how agents are spoken with
-	log     journal
-	end     func() // stops serving; once more does nothing
+	ttl     time.Duration // of approvals; 0: for ever
+	etiquette
+	spoken dispatch.Protocol // instead of that; one without functions is none
+	log    journal
+	end    func() // stops serving; once more does nothing
 }
 
 // newEngine makes an engine that is not started, with the agents "quick",
@@ -127,7 +128,7 @@ func (e *engine) functions() dispatch.Agents {
 		Answer:  e.answered,
 
 		ApprovalTTL: func() time.Duration { return e.ttl },
-		Protocol:    e.spoken,
+		Protocol:    e.protocol(),
 	}
 }
 
