@@ -81,7 +81,7 @@ func (l timeline) moments() (all []moment) {
 	}
 	for _, p := range l.Tasks {
 		if p.Task.State == string(ledger.Done) {
-			all = append(all, moment{p.Task.Finished, colourOf(p.Task), ended(p)})
+			all = append(all, moment{p.Task.Finished, colourOf(p.Task), endOf(p)})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b moment) int { return a.at.Compare(b.at) })

@@ -137,8 +137,8 @@ func howFar(data map[string]any) string {
 	return quoted(note)
 }
 
-// ended is how a task ended.
-func ended(p client.Part) string {
+// endOf is how a task ended.
+func endOf(p client.Part) string {
 	t, words := p.Task, ""
 	switch t.Status {
 	case envelope.OK, envelope.Partial:
