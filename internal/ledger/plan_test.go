@@ -102,9 +102,13 @@ func TestVersion4IsBroughtForward(t *testing.T) {
 	if err == nil {
 		err = migrate(ctx, conn, migrations[:4])
 	}
-	old := &Tx{write: newStatements(func(ctx context.Context, query string) (*sql.Stmt, error) { return conn.PrepareContext(ctx, query) })}
+	write := newStatements(func(ctx context.Context, query string) (*sql.Stmt, error) { return conn.PrepareContext(ctx, query) })
+	old := &Tx{write, newRows(write)}
 	if err == nil {
 		_, err = old.Add(Task{ID: "old", Revision: 1, Hash: "h", Dialect: "ainl", State: Queued, Agent: "a", Requester: "r"}, []byte("{}"))
+	}
+	if err == nil {
+		err = old.rows.write()
 	}
 	if err = errors.Join(err, old.write.close(), conn.Close(), db.Close()); err != nil {
 		t.Fatal(err)
