@@ -21,7 +21,7 @@ var waitWords = map[ledger.Reason]string{
 	ledger.Recovered:     "an operator, for it may have run before",
 	ledger.AuthRequired:  "the login of its agent",
 	ledger.ResultInvalid: "room for its result",
-	ledger.Children:      "what was asked for below it",
+	ledger.Children:      "the tasks below it",
 	ledger.Reply:         "a reply",
 }
 
