@@ -48,6 +48,13 @@ func (d *Dispatcher) recover(ctx context.Context) error {
 // resume goes on with one unfinished task. A received one follows when the
 // revision it waits for has ended, which comes earlier in the ledger.
 func (d *Dispatcher) resume(ctx context.Context, row ledger.Task) error {
+	err := d.recoverTies(ctx, row)
+	if err == nil {
+		err = d.stopAgain(ctx, row)
+	}
+	if err != nil {
+		return err
+	}
 	switch row.State {
 	case ledger.Running:
 		return d.recoverRun(ctx, row)
@@ -58,6 +65,11 @@ func (d *Dispatcher) resume(ctx context.Context, row ledger.Task) error {
 	switch row.State {
 	case ledger.Held:
 		d.rejudge(row) // the rules may be other ones by now
+		if waitsForWords(row) {
+			d.joinNow(ctx, row.Seq)
+		}
+	case ledger.Review:
+		d.joinNow(ctx, row.Seq)
 	case ledger.Waiting:
 		return d.tend(ctx, row)
 	}
