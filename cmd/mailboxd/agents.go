@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,10 +84,11 @@ func agentViews(ctx context.Context, cfg config) ([]agentView, error) {
 
 // spoken says how an agent is spoken with, and who looks at what it says.
 func (v agentView) spoken() string {
+	dialect := cmp.Or(v.Dialect, string(envelope.AINL))
 	if v.Overseer == "" {
-		return v.Dialect
+		return dialect
 	}
-	return v.Dialect + ", " + v.Overseer + " approves"
+	return dialect + ", " + v.Overseer + " approves"
 }
 
 // agentView says how an agent of the configuration is run.
