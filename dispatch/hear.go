@@ -180,4 +180,5 @@ func (d *Dispatcher) followUp(ctx context.Context, u *utterance) {
 	for _, row := range u.stop {
 		d.stopLater(ctx, row, By{Who: u.message.From, Reason: u.message.ID})
 	}
+	d.nudge(0) // what we replied is due
 }

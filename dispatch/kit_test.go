@@ -41,8 +41,9 @@ type engine struct {
 	refs    dispatch.RefRule
 	opts    dispatch.Options
 	ttl     time.Duration // of approvals; 0: for ever
-	log     journal
-	end     func() // stops serving; once more does nothing
+	etiquette
+	log journal
+	end func() // stops serving; once more does nothing
 }
 
 // newEngine makes an engine that is not started, with the agents "quick",
@@ -126,6 +127,7 @@ func (e *engine) functions() dispatch.Agents {
 		Answer:  e.answered,
 
 		ApprovalTTL: func() time.Duration { return e.ttl },
+		Protocol:    e.protocol(),
 	}
 }
 
