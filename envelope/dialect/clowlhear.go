@@ -24,6 +24,7 @@ func (clowlCodec) Hear(raw []byte, about envelope.Task) (envelope.Message, envel
 	if _, findings = envelope.ContentHash(raw); findings.Refused() {
 		return envelope.Message{Raw: raw, Dialect: envelope.CLowl}, blameAgent(findings)
 	}
+	raw = line(raw) // it may be laid out over several
 	s := speech{members: newFields(raw, "", &findings).members, about: about, asker: askerOf(about)}
 	before := maps.Clone(s.members)
 	s.upgrade()
