@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -15,12 +16,12 @@ import (
 // content as the latest revision is a duplicate; content of an older revision
 // is a new request when it was appended, and a duplicate when it was met
 // while a file was read again.
-func (d *Dispatcher) accept(tx *ledger.Tx, c *claim) error {
-	c.fate, c.row, c.instead, c.parent, c.verdict = unnamed, ledger.Task{}, ledger.Task{}, ledger.Task{}, c.judged
+func (d *Dispatcher) accept(tx *ledger.Tx, known *known, c *claim) error {
+	c.fate, c.row, c.instead, c.parent, c.verdict = unnamed, ledger.Task{}, ledger.Task{}, c.above, c.judged
 	if c.task.ID == "" {
 		return tx.Log(lineRejected(c))
 	}
-	last, found, err := tx.Latest(c.task.ID)
+	last, found, err := known.latest(tx, c.task.ID)
 	if err != nil {
 		return err
 	}
@@ -28,11 +29,11 @@ func (d *Dispatcher) accept(tx *ledger.Tx, c *claim) error {
 		return tx.Log(lineRejected(c)) // nobody knows what it would have said
 	}
 	if found {
-		known, err := d.known(tx, c, last)
+		same, err := d.same(tx, c, last)
 		if err != nil {
 			return err
 		}
-		if known {
+		if same {
 			c.fate = duplicate
 			if c.line.Replayed {
 				return nil // a million lines met again are not a million events
@@ -52,7 +53,34 @@ func (d *Dispatcher) accept(tx *ledger.Tx, c *claim) error {
 		}
 	}
 	c.fate = accepted
+	known.changed[c.task.ID] = true
 	return d.revise(tx, c, last, found)
+}
+
+// known is what the ledger had of the ids of a batch when that came, asked for
+// at once: one by one, a third of a batch's time went into it.
+type known struct {
+	rows    map[envelope.ID]ledger.Task
+	changed map[envelope.ID]bool // by the batch itself, so the ledger is asked again
+}
+
+func lookUp(tx *ledger.Tx, claims []*claim) (*known, error) {
+	ids := make([]envelope.ID, 0, len(claims))
+	for _, c := range claims {
+		if c.task.ID != "" {
+			ids = append(ids, c.task.ID)
+		}
+	}
+	rows, err := tx.Latests(ids)
+	return &known{rows: rows, changed: map[envelope.ID]bool{}}, err
+}
+
+func (k *known) latest(tx *ledger.Tx, id envelope.ID) (ledger.Task, bool, error) {
+	if k.changed[id] {
+		return tx.Latest(id)
+	}
+	row, found := k.rows[id]
+	return row, found, nil
 }
 
 // fragment reports whether only an id could be read from the claim's line: it
@@ -62,7 +90,8 @@ func (c *claim) fragment() bool {
 	return c.line.TooLong || c.verdict.Findings.Kind() == envelope.InvalidJSON
 }
 
-func (d *Dispatcher) known(tx *ledger.Tx, c *claim, last ledger.Task) (bool, error) {
+// same reports whether a claim is nothing new.
+func (d *Dispatcher) same(tx *ledger.Tx, c *claim, last ledger.Task) (bool, error) {
 	if last.Hash == c.task.Hash {
 		return true, nil
 	}
@@ -118,6 +147,9 @@ func (d *Dispatcher) add(tx *ledger.Tx, c *claim, row ledger.Task, waits bool) e
 		return err
 	}
 	c.row = row
+	if err := startTalk(tx, c); err != nil {
+		return err
+	}
 	if err := tx.Log(event(row, "task.accepted", acceptance(c))); err != nil {
 		return err
 	}
@@ -148,7 +180,7 @@ func operatorOf(last ledger.Task) []ledger.Reason {
 func newRow(c *claim) ledger.Task {
 	t, v := c.task, c.verdict
 	row := ledger.Task{
-		ID: t.ID, Revision: 1, Hash: t.Hash, Dialect: "ainl",
+		ID: t.ID, Revision: 1, Hash: t.Hash, Dialect: cmp.Or(c.said.Dialect, envelope.AINL),
 		State: ledger.Received,
 		Agent: t.Agent, Requester: t.Requester, Type: t.Type,
 		Deadline: t.Deadline, Received: c.now,

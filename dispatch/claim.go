@@ -2,6 +2,9 @@ package dispatch
 
 import (
 	"context"
+	"runtime"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -15,9 +18,12 @@ import (
 type claim struct {
 	line    mailbox.Line
 	task    envelope.Task
-	judged  Verdict     // what policy says
-	verdict Verdict     // that, and what follows from who asks
-	parent  ledger.Task // the task whose run asks; zero: none
+	judged  Verdict          // what policy says
+	verdict Verdict          // that, and what follows from who asks
+	said    envelope.Message // the message that asks; zero for a line of AINL's
+	tie     envelope.Tie     // how it belongs to its parent
+	above   ledger.Task      // its parent, when that is certain; zero: it is found out
+	parent  ledger.Task      // the task whose run asks; zero: none
 	now     time.Time
 	refusal refusal // what to answer, if the verdict refuses
 	fate    fate
@@ -35,8 +41,25 @@ const (
 	conflict              // the id was executed and its agent refuses other content
 )
 
-// read decodes and judges the lines of a batch.
+// read decodes and judges the lines of a batch, on all processors when there
+// are many: of a backlog that is a fifth of the work.
 func (d *Dispatcher) read(lines []mailbox.Line) []*claim {
+	const few = 64
+	share := max(few, (len(lines)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
+	if len(lines) <= share {
+		return d.readAll(lines)
+	}
+	parts := make([][]*claim, (len(lines)+share-1)/share)
+	var reading sync.WaitGroup
+	for i := range parts {
+		part := lines[i*share : min((i+1)*share, len(lines))]
+		reading.Go(func() { parts[i] = d.readAll(part) })
+	}
+	reading.Wait()
+	return slices.Concat(parts...)
+}
+
+func (d *Dispatcher) readAll(lines []mailbox.Line) []*claim {
 	claims := make([]*claim, 0, len(lines))
 	for _, line := range lines {
 		for _, piece := range d.pieces(line) {

@@ -52,6 +52,8 @@ type Agents struct {
 	Answer func(j Job, said []byte, exit runner.Exit) (Outcome, error)
 
 	ApprovalTTL func() time.Duration // how long a question to a person, or what they said, stands; 0: for ever
+
+	Protocol Protocol // how agents are spoken with, and speak with each other
 }
 
 // A Verdict says what may happen to a task. The zero value refuses.
@@ -80,6 +82,13 @@ type Job struct {
 	// much, in words for the requester, and the run is to be ended.
 	Allowance envelope.Budget
 	Meter     func(envelope.Cost) error
+
+	// Conversation is what was said to and by the agent about the task and those
+	// that belong to it, the oldest first; empty for the first attempt at a task
+	// about which nothing was said. Report, unless nil, takes what the agent says
+	// about its progress while it runs.
+	Conversation []envelope.Message
+	Report       func(envelope.Message)
 	ledger.Terms
 }
 
@@ -89,9 +98,13 @@ type Outcome struct {
 	Exit   runner.Exit
 	Retry  bool // another attempt may be made; one that was Interrupted does not count
 
+	// Said is what the agent said in messages, in order, beside its answer: to whom
+	// it reports, whom it asks, what it delegates.
+	Said []envelope.Message
+
 	// Hold, unless "", is what the task waits for before it is run again: a
-	// person's login, without which nothing was done. Its Result says why, and
-	// that attempt does not count.
+	// person's login, without which nothing was done; a Reply; the end of its
+	// Children. Its Result says why, and that attempt does not count.
 	Hold ledger.Reason
 
 	// Void says that nothing was started for want of what the machine has too
@@ -134,6 +147,7 @@ type Dispatcher struct {
 	pauses  *pauses
 	waits   *waitingRoom
 	letters *letterBox
+	untold  *untold
 	faults  *faults
 	calls   *calls
 	failed  chan struct{} // signalled when a look could not take everything in
@@ -174,6 +188,7 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 		pauses:  newPauses(paused),
 		waits:   newWaitingRoom(),
 		letters: newLetterBox(),
+		untold:  newUntold(),
 		faults:  newFaults(),
 		calls:   newCalls(),
 		failed:  make(chan struct{}, 1),
@@ -206,6 +221,7 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 		running.Go(func() { d.worker(ctx, work) })
 	}
 	running.Go(func() { d.deliverAll(ctx, work) })
+	running.Go(func() { d.tellAll(ctx, work) })
 	running.Go(func() {
 		d.alarms.serve(ctx, func(seq int64) {
 			d.revisit(work, seq)
@@ -233,7 +249,8 @@ func (d *Dispatcher) Ready() <-chan struct{} { return d.ready }
 func (d *Dispatcher) Close() error { return d.tail.Close() }
 
 // Idle blocks until nothing is queued, running, being finished or resting
-// before another attempt, and no result is missing, or ctx ends. Tasks that
+// before another attempt, no result is missing, and nothing is left to tell or
+// to post, or ctx ends. Tasks that
 // wait for somebody else do not count.
 func (d *Dispatcher) Idle(ctx context.Context) error { return d.queue.idle(ctx) }
 

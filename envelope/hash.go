@@ -100,3 +100,16 @@ func (d *document) key(at int) (key []byte, tag byte) {
 	}
 	return []byte(text), plainText
 }
+
+// ContentHash names what an object says, as Task.Hash does. The findings refuse
+// what is no JSON object, or one that says something twice.
+func ContentHash(object []byte) (string, Findings) {
+	c := check{document: documents.Get().(*document)}
+	defer c.release()
+	if !c.parse(object) {
+		return hash(object), c.findings
+	}
+	sum := c.contentHash()
+	c.repeated()
+	return sum, c.findings
+}

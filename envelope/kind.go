@@ -36,6 +36,15 @@ const (
 	SpawnFailed        Kind = "agent_spawn_failed"        // operator: the command cannot be started
 	RunLost            Kind = "run_lost"                  // the run is dead and nobody knows its answer
 	InternalError      Kind = "internal"                  // us
+	Unauthorized       Kind = "unauthorized"              // sender: does not prove to be who it says
+	DelegationDenied   Kind = "delegation_denied"         // agent: may not hand work to that one
+	NoCapableAgent     Kind = "no_capable_agent"          // operator: nobody takes it
+	Capacity           Kind = "capacity"                  // sender: asks for too much at once
+	ValidationFailed   Kind = "validation_failed"         // sender: the message is well-formed, and what it asks makes no sense
+	ContextIntegrity   Kind = "context_integrity"         // sender: a file is not what its hash says
+	DependencyFailed   Kind = "dependency_failed"         // what it needs did not come about
+	OversightExpired   Kind = "oversight_expired"         // overseer said nothing in time
+	OversightRejected  Kind = "oversight_rejected"        // overseer said no
 )
 
 // A Status is how a task ended, as it stands in its result (AINL-63).

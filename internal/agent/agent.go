@@ -42,6 +42,13 @@ type Job struct {
 	// is to be ended.
 	Allowance envelope.Budget
 	Meter     func(envelope.Cost) error
+
+	// Conversation is what was said to and by the agent about the task and those
+	// that belong to it, the oldest first; empty for the first attempt at a task
+	// about which nothing was said. Report, unless nil, takes what the agent says
+	// about its progress while it runs.
+	Conversation []envelope.Message
+	Report       func(envelope.Message)
 	ledger.Terms
 }
 
@@ -52,9 +59,13 @@ type Outcome struct {
 	Exit   runner.Exit // of the process; Code is -1 when there was none
 	Retry  bool        // another attempt may be made; one that was Interrupted does not count
 
+	// Said is what the agent said in messages, in order, beside its answer: to whom
+	// it reports, whom it asks, what it delegates.
+	Said []envelope.Message
+
 	// Hold, unless "", is what the task waits for before it is run again: a
-	// person's login, without which nothing was done. Its Result says why, and
-	// that attempt does not count.
+	// person's login, without which nothing was done; a Reply; the end of its
+	// Children. Its Result says why, and that attempt does not count.
 	Hold ledger.Reason
 
 	// Void says that nothing was started for want of what the machine has too

@@ -31,9 +31,12 @@ var schema3 string
 //go:embed schema/4.sql
 var schema4 string
 
+//go:embed schema/5.sql
+var schema5 string
+
 // migrations bring a ledger forward, one version each: the first makes
 // version 1 of nothing. One that was released is never changed.
-var migrations = []string{schema1, schema2, schema3, schema4}
+var migrations = []string{schema1, schema2, schema3, schema4, schema5}
 
 // migrate runs the steps the file has not seen, all of them or none.
 func migrate(ctx context.Context, conn *sql.Conn, steps []string) error {

@@ -40,6 +40,8 @@ const (
 	Recovered     Reason = "recovered"      // release: the ledger was lost, so it may have run
 	AuthRequired  Reason = "auth_required"  // the agent's login
 	ResultInvalid Reason = "result_invalid" // the removal of a result file that is none
+	Children      Reason = "children"       // the end of the tasks that it needs the answers of
+	Reply         Reason = "reply"          // a message to its agent
 )
 
 // A Task is what is remembered of one revision of one task, without the
@@ -47,10 +49,10 @@ const (
 type Task struct {
 	Seq      int64 // the order in which revisions were accepted; Add gives it
 	ID       envelope.ID
-	Revision int    // 1 for the first content that had the id
-	Latest   bool   // no later revision of the id is there; Add sets it
-	Hash     string // envelope.Task.Hash: names the content
-	Dialect  string // how the line said it: "ainl"
+	Revision int              // 1 for the first content that had the id
+	Latest   bool             // no later revision of the id is there; Add sets it
+	Hash     string           // envelope.Task.Hash: names the content
+	Dialect  envelope.Dialect // how the line said it
 
 	State   State
 	Attempt int       // the number of the run it has or had; 0 before the first

@@ -1,0 +1,32 @@
+package dispatch
+
+import (
+	"time"
+
+	"mailboxd/envelope"
+)
+
+// A Protocol is how the engine learns in what words agents are spoken with, and
+// which of them may do what to each other. Its functions are handed in, safe for
+// concurrent use, and answer for ids that are no agents too.
+type Protocol struct {
+	Dialect     func(agent string) envelope.Dialect                           // in whose words an agent is asked, and answers
+	Overseer    func(agent string) string                                     // who approves of what it answers; "" for nobody (CAP-24)
+	MayDelegate func(from, to string) string                                  // why an agent may not hand work to another; "" when it may (CAP-19)
+	Takers      func(taskType string, announced map[string][]string) []string // the agents that take a type of work, in order (CLOWL-09)
+	Supports    func(agent string) []string                                   // what it takes, for others to know (CLOWL-29)
+	Agents      func() []string                                               // all ids, in order
+	Secret      func(sender string) string                                    // what proves that it is who it says; "" for nothing (CLOWL-18)
+	Mend        func(agent string, kind envelope.Kind) Mend                   // what to do when its work fails (CAP-32)
+
+	Rounds    int           // how often an overseer may send work back
+	Patience  time.Duration // how long an overseer, or whoever is to reply, may take; 0: for ever
+	Broadcast int           // how many agents Everybody may be
+}
+
+// A Mend is what to do about work that failed. The zero value is nothing.
+type Mend struct {
+	Again    bool   // try it again, as long as the agent has retries
+	Reassign string // or have this agent do it
+	Escalate string // or ask this participant, and wait for a reply
+}

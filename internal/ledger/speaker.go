@@ -1,0 +1,46 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+)
+
+// A Speaker is somebody who has announced what it can do (CLOWL-29).
+type Speaker struct {
+	Name     string
+	Supports []string
+	Since    time.Time // when it said so last
+}
+
+func scanSpeaker(r row) (s Speaker, err error) {
+	var supports []byte
+	if err = r.Scan(&s.Name, &supports, stamp{&s.Since}); err == nil {
+		err = json.Unmarshal(supports, &s.Supports)
+	}
+	return s, err
+}
+
+// Announce remembers what somebody can do, instead of what it said before.
+func (tx *Tx) Announce(s Speaker) error {
+	supports, err := json.Marshal(s.Supports)
+	if err == nil {
+		_, err = tx.exec(`INSERT INTO speakers (name, supports, since) VALUES (?, ?, ?)
+			ON CONFLICT (name) DO UPDATE SET supports = excluded.supports, since = excluded.since`, s.Name, string(supports), s.Since.UnixMicro())
+	}
+	if err != nil {
+		return fmt.Errorf("remember what %s can do: %w", s.Name, err)
+	}
+	return nil
+}
+
+// Speakers returns everybody who has announced something, by name.
+func (tx *Tx) Speakers() ([]Speaker, error) {
+	speakers, err := all(context.Background(), tx.write, scanSpeaker, "SELECT name, supports, since FROM speakers ORDER BY name")
+	if err != nil {
+		return nil, fmt.Errorf("list speakers: %w", err)
+	}
+	return speakers, nil
+}

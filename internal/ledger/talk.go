@@ -1,0 +1,166 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+
+	"mailboxd/envelope"
+)
+
+// A Talk is what is remembered of a task beside the task itself when somebody
+// hears about it in messages, or when it belongs to another one. A task that
+// was asked for in AINL and belongs to none has no Talk.
+type Talk struct {
+	Task    int64        // the task's Seq
+	Message string       // the message that asked for it, by the name its sender gave it
+	Thread  string       // which conversation it is part of
+	Trace   string       // which chain of work, over many of them; "" for none
+	Tie     envelope.Tie // how it belongs to its parent
+	Told    int64        // the Seq of the event up to which its requester was told
+	Open    bool         // there may be more to tell
+	Rounds  int          // how often its overseer has sent it back
+}
+
+const talkColumns = "task, message, thread, trace, tie, told, open, rounds"
+
+func scanTalk(r row) (t Talk, err error) {
+	err = r.Scan(&t.Task, &t.Message, &t.Thread, &t.Trace, &t.Tie, &t.Told, &t.Open, &t.Rounds)
+	return t, err
+}
+
+// StartTalk remembers the Talk of a task that was just added.
+func (tx *Tx) StartTalk(t Talk) error {
+	_, err := tx.exec("INSERT INTO talks ("+talkColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+		t.Task, t.Message, t.Thread, t.Trace, string(t.Tie), t.Told, t.Open, t.Rounds)
+	if err != nil {
+		return fmt.Errorf("remember the talk of task %d: %w", t.Task, err)
+	}
+	return nil
+}
+
+// Told remembers up to which event the requester of a task was told, and
+// whether there may be more.
+func (tx *Tx) Told(task, event int64, open bool) error {
+	_, err := tx.exec("UPDATE talks SET told = ?, open = ? WHERE task = ?", event, open, task)
+	if err != nil {
+		return fmt.Errorf("remember what was told of task %d: %w", task, err)
+	}
+	return nil
+}
+
+// SendBack counts that the overseer of a task has sent it back once more, and
+// returns how often it has. A task without a Talk is ErrUnknown.
+func (tx *Tx) SendBack(task int64) (rounds int, err error) {
+	rounds, ok, err := first(context.Background(), tx.write, one[int], "UPDATE talks SET rounds = rounds + 1 WHERE task = ? RETURNING rounds", task)
+	if err == nil && !ok {
+		err = ErrUnknown
+	}
+	if err != nil {
+		return 0, fmt.Errorf("count the rounds of task %d: %w", task, err)
+	}
+	return rounds, nil
+}
+
+const talkQuery = "SELECT " + talkColumns + " FROM talks WHERE task = ?"
+
+// Talk returns what is remembered of a task's conversation, and whether there
+// is one.
+func (tx *Tx) Talk(task int64) (Talk, bool, error) {
+	return talk(context.Background(), tx.write, task)
+}
+
+// Talk returns what is remembered of a task's conversation, and whether there
+// is one.
+func (r *Reader) Talk(ctx context.Context, task int64) (Talk, bool, error) {
+	return talk(ctx, r.read, task)
+}
+
+func talk(ctx context.Context, s *statements, task int64) (Talk, bool, error) {
+	t, ok, err := first(ctx, s, scanTalk, talkQuery, task)
+	if err != nil {
+		return Talk{}, false, fmt.Errorf("look up the talk of task %d: %w", task, err)
+	}
+	return t, ok, nil
+}
+
+const openTalksQuery = "SELECT task FROM talks WHERE open = 1 ORDER BY task"
+
+// OpenTalks returns the tasks of which there may be more to tell, the oldest
+// first.
+func (r *Reader) OpenTalks(ctx context.Context) ([]int64, error) {
+	open, err := all(ctx, r.read, one[int64], openTalksQuery)
+	if err != nil {
+		return nil, fmt.Errorf("list open talks: %w", err)
+	}
+	return open, nil
+}
+
+const (
+	threadTasksQuery = "SELECT task FROM talks WHERE thread = ? AND thread <> '' ORDER BY task"
+	traceTasksQuery  = "SELECT task FROM talks WHERE trace = ? AND trace <> '' ORDER BY task"
+)
+
+// ThreadTasks returns the Seqs of the tasks that are part of a conversation, the
+// oldest first.
+func (r *Reader) ThreadTasks(ctx context.Context, thread string) ([]int64, error) {
+	tasks, err := all(ctx, r.read, one[int64], threadTasksQuery, thread)
+	if err != nil {
+		return nil, fmt.Errorf("list tasks of thread %s: %w", thread, err)
+	}
+	return tasks, nil
+}
+
+// TraceTasks returns the Seqs of the tasks that are part of a chain of work, the
+// oldest first.
+func (r *Reader) TraceTasks(ctx context.Context, trace string) ([]int64, error) {
+	tasks, err := all(ctx, r.read, one[int64], traceTasksQuery, trace)
+	if err != nil {
+		return nil, fmt.Errorf("list tasks of trace %s: %w", trace, err)
+	}
+	return tasks, nil
+}
+
+// A Child is a task that belongs to another one.
+type Child struct {
+	Task
+	Tie envelope.Tie
+}
+
+const offspringQuery = "SELECT " + childColumns + " FROM tasks t LEFT JOIN talks k ON k.task = t.seq WHERE t.parent = ? AND t.parent <> 0 AND t.latest = 1 ORDER BY t.seq"
+
+// childColumns are those scanChild reads.
+const childColumns = "coalesce(k.tie, ''), t.seq, t.id, t.revision, t.latest, t.hash, t.dialect, t.state, t.attempt, t.reasons, t.until, t.agent, " +
+	"t.requester, t.type, t.deadline, t.received, t.finished, t.file, t.offset, t.status, t.kind, t.result_sum, t.put, t.delivered, t.replaces, t.parent, t.depth"
+
+func scanChild(r row) (c Child, err error) {
+	c.Task, err = scanTask(prefixed{r, &c.Tie})
+	return c, err
+}
+
+// prefixed is a row that has a column before those that are asked for.
+type prefixed struct {
+	row
+	first any
+}
+
+func (p prefixed) Scan(dest ...any) error { return p.row.Scan(append([]any{p.first}, dest...)...) }
+
+// Offspring returns the tasks that belong to a task, in the latest revision of
+// each, the oldest first.
+func (tx *Tx) Offspring(task int64) ([]Child, error) {
+	return offspring(context.Background(), tx.write, task)
+}
+
+// Offspring returns the tasks that belong to a task, in the latest revision of
+// each, the oldest first.
+func (r *Reader) Offspring(ctx context.Context, task int64) ([]Child, error) {
+	return offspring(ctx, r.read, task)
+}
+
+func offspring(ctx context.Context, s *statements, task int64) ([]Child, error) {
+	children, err := all(ctx, s, scanChild, offspringQuery, task)
+	if err != nil {
+		return nil, fmt.Errorf("list what belongs to task %d: %w", task, err)
+	}
+	return children, nil
+}
