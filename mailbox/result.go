@@ -163,7 +163,7 @@ func (b *Box) HasResult(id envelope.ID) bool {
 	return err == nil
 }
 
-// HaveResults is HasResult for many ids, in their order, at a fifth of the cost.
+// HaveResults is HasResult for many ids, in their order, at a third of the cost.
 func (b *Box) HaveResults(ids []envelope.ID) []bool {
 	have := make([]bool, len(ids))
 	root, release := b.use()
