@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 // is a new request when it was appended, and a duplicate when it was met
 // while a file was read again.
 func (d *Dispatcher) accept(tx *ledger.Tx, known *known, c *claim) error {
-	c.fate, c.row, c.instead, c.parent, c.verdict = unnamed, ledger.Task{}, ledger.Task{}, ledger.Task{}, c.judged
+	c.fate, c.row, c.instead, c.parent, c.verdict = unnamed, ledger.Task{}, ledger.Task{}, c.above, c.judged
 	if c.task.ID == "" {
 		return tx.Log(lineRejected(c))
 	}
@@ -146,6 +147,9 @@ func (d *Dispatcher) add(tx *ledger.Tx, c *claim, row ledger.Task, waits bool) e
 		return err
 	}
 	c.row = row
+	if err := startTalk(tx, c); err != nil {
+		return err
+	}
 	if err := tx.Log(event(row, "task.accepted", acceptance(c))); err != nil {
 		return err
 	}
@@ -176,7 +180,7 @@ func operatorOf(last ledger.Task) []ledger.Reason {
 func newRow(c *claim) ledger.Task {
 	t, v := c.task, c.verdict
 	row := ledger.Task{
-		ID: t.ID, Revision: 1, Hash: t.Hash, Dialect: "ainl",
+		ID: t.ID, Revision: 1, Hash: t.Hash, Dialect: cmp.Or(c.said.Dialect, envelope.AINL),
 		State: ledger.Received,
 		Agent: t.Agent, Requester: t.Requester, Type: t.Type,
 		Deadline: t.Deadline, Received: c.now,

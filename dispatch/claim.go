@@ -18,9 +18,12 @@ import (
 type claim struct {
 	line    mailbox.Line
 	task    envelope.Task
-	judged  Verdict     // what policy says
-	verdict Verdict     // that, and what follows from who asks
-	parent  ledger.Task // the task whose run asks; zero: none
+	judged  Verdict          // what policy says
+	verdict Verdict          // that, and what follows from who asks
+	said    envelope.Message // the message that asks; zero for a line of AINL's
+	tie     envelope.Tie     // how it belongs to its parent
+	above   ledger.Task      // its parent, when that is certain; zero: it is found out
+	parent  ledger.Task      // the task whose run asks; zero: none
 	now     time.Time
 	refusal refusal // what to answer, if the verdict refuses
 	fate    fate

@@ -147,6 +147,7 @@ type Dispatcher struct {
 	pauses  *pauses
 	waits   *waitingRoom
 	letters *letterBox
+	untold  *untold
 	faults  *faults
 	calls   *calls
 	failed  chan struct{} // signalled when a look could not take everything in
@@ -187,6 +188,7 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 		pauses:  newPauses(paused),
 		waits:   newWaitingRoom(),
 		letters: newLetterBox(),
+		untold:  newUntold(),
 		faults:  newFaults(),
 		calls:   newCalls(),
 		failed:  make(chan struct{}, 1),
@@ -219,6 +221,7 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 		running.Go(func() { d.worker(ctx, work) })
 	}
 	running.Go(func() { d.deliverAll(ctx, work) })
+	running.Go(func() { d.tellAll(ctx, work) })
 	running.Go(func() {
 		d.alarms.serve(ctx, func(seq int64) {
 			d.revisit(work, seq)
@@ -246,7 +249,8 @@ func (d *Dispatcher) Ready() <-chan struct{} { return d.ready }
 func (d *Dispatcher) Close() error { return d.tail.Close() }
 
 // Idle blocks until nothing is queued, running, being finished or resting
-// before another attempt, and no result is missing, or ctx ends. Tasks that
+// before another attempt, no result is missing, and nothing is left to tell or
+// to post, or ctx ends. Tasks that
 // wait for somebody else do not count.
 func (d *Dispatcher) Idle(ctx context.Context) error { return d.queue.idle(ctx) }
 

@@ -75,6 +75,7 @@ func (d *Dispatcher) proceed(ctx context.Context, row ledger.Task) {
 		d.relax(own)
 	}
 	defer d.leave(row)() // after the push: it is never idle in between
+	defer d.nudgeOf(row)
 	switch row.State {
 	case ledger.Queued:
 		d.alarms.set(row.Seq, row.Deadline)

@@ -30,7 +30,7 @@ type play func(ctx context.Context, j dispatch.Job) dispatch.Outcome
 type engine struct {
 	*dispatch.Dispatcher
 	parts   dispatch.Parts
-	t       *testing.T
+	t       testing.TB
 	dir     string
 	plays   map[string]play
 	inboxes map[string]dispatch.Inbox
@@ -47,7 +47,7 @@ type engine struct {
 
 // newEngine makes an engine that is not started, with the agents "quick",
 // which answers, and "slow", which works until it is ended.
-func newEngine(t *testing.T) *engine {
+func newEngine(t testing.TB) *engine {
 	return &engine{
 		t: t, dir: t.TempDir(),
 		plays:   map[string]play{"quick": quick, "slow": slow},
@@ -62,7 +62,7 @@ func newEngine(t *testing.T) *engine {
 	}
 }
 
-func startEngine(t *testing.T) *engine {
+func startEngine(t testing.TB) *engine {
 	e := newEngine(t)
 	e.start()
 	return e

@@ -18,6 +18,9 @@ import (
 // trace finds the task whose run a claim comes from, and refuses the claim
 // when there are too many of its kind already. It runs inside a transaction.
 func (d *Dispatcher) trace(tx *ledger.Tx, c *claim) error {
+	if c.above.Seq != 0 {
+		return d.limitChild(tx, c)
+	}
 	wanted := c.task.Named(envelope.ParentTask)
 	if !d.agents.Known(c.task.Requester) {
 		if wanted != "" {
@@ -33,7 +36,13 @@ func (d *Dispatcher) trace(tx *ledger.Tx, c *claim) error {
 	if wanted != "" && string(parent.ID) != wanted {
 		c.warn("metadata."+envelope.ParentTask, "is no task that the requester has now: read as "+string(parent.ID))
 	}
-	if !c.verdict.Admit {
+	return d.limitChild(tx, c)
+}
+
+// limitChild refuses a claim that has a parent when that has too many of its kind
+// already. What we ask for ourselves, to gather or to oversee, has other limits.
+func (d *Dispatcher) limitChild(tx *ledger.Tx, c *claim) error {
+	if !c.verdict.Admit || c.tie == envelope.Member || c.tie == envelope.Oversee {
 		return nil
 	}
 	if err := d.admitChild(tx, c); err != nil {

@@ -41,7 +41,7 @@ func (d *Dispatcher) recover(ctx context.Context) error {
 			after = row.Seq
 		}
 		if len(rows) < page {
-			return nil
+			return d.recallTalks(ctx)
 		}
 	}
 }
@@ -98,6 +98,7 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 	run := d.runs.begin(ctx, it)
 	run.began.Store(true)
 	d.measure(run, row, &job)
+	job.Report = d.reporting(ctx, row)
 	d.finishing.Go(func() {
 		defer d.queue.done()
 		defer d.over(run)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
@@ -119,6 +120,7 @@ func (d *Dispatcher) prepare(ctx context.Context, seq int64, run *run) (ledger.T
 		return row, Job{}, err
 	}
 	d.measure(run, began, &job)
+	job.Report = d.reporting(ctx, began)
 	return began, job, nil
 }
 
@@ -160,7 +162,7 @@ func (d *Dispatcher) load(ctx context.Context, seq int64) (ledger.Task, envelope
 	if err != nil {
 		return row, envelope.Task{}, nil, err
 	}
-	t, findings := envelope.DecodeTask(raw, d.opts.Reading)
+	t, findings := dialect.DecodeTask(row.Dialect, raw, d.opts.Reading)
 	t.ID = row.ID // also when it was salvaged from a line that does not decode
 	return row, t, findings, nil
 }

@@ -71,6 +71,17 @@ func (r *Reader) Events(ctx context.Context, id envelope.ID, afterSeq int64, lim
 	return events, nil
 }
 
+const newsQuery = "SELECT " + eventColumns + " FROM events e JOIN tasks t ON t.seq = e.task WHERE e.task = ? AND e.task IS NOT NULL AND e.seq > ? ORDER BY e.seq"
+
+// News returns the events of one revision of a task after a Seq, oldest first.
+func (tx *Tx) News(task, after int64) ([]Event, error) {
+	events, err := all(context.Background(), tx.write, scanEvent, newsQuery, task, after)
+	if err != nil {
+		return nil, fmt.Errorf("list news of task %d: %w", task, err)
+	}
+	return events, nil
+}
+
 // Story returns the latest events of a task, up to limit, oldest first.
 func (r *Reader) Story(ctx context.Context, id envelope.ID, limit int) ([]Event, error) {
 	events, err := all(ctx, r.read, scanEvent,

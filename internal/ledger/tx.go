@@ -82,6 +82,16 @@ func (tx *Tx) Task(seq int64) (Task, bool, error) {
 	return t, ok, nil
 }
 
+// Result returns the bytes of the result of the revision with this Seq, which
+// nobody may have been shown yet; nil when there is none.
+func (tx *Tx) Result(seq int64) ([]byte, error) {
+	result, _, err := first(context.Background(), tx.write, one[[]byte], "SELECT body FROM results WHERE task = ?", seq)
+	if err != nil {
+		return nil, fmt.Errorf("read result of task %d: %w", seq, err)
+	}
+	return result, nil
+}
+
 // Known returns the highest revision of an id that has this content, and
 // whether there is one (AINL-55).
 func (tx *Tx) Known(id envelope.ID, hash string) (revision int, ok bool, err error) {
@@ -127,7 +137,7 @@ func (tx *Tx) Add(t Task, raw []byte) (seq int64, err error) {
 		raw = []byte{} // a column for bytes, not for NULL
 	}
 	err = tx.rows.add(&tx.rows.tasks, seq,
-		string(t.ID), t.Revision, true, t.Hash, t.Dialect, string(t.State), t.Attempt, joinReasons(t.Reasons), micros(t.Until), t.Agent,
+		string(t.ID), t.Revision, true, t.Hash, string(t.Dialect), string(t.State), t.Attempt, joinReasons(t.Reasons), micros(t.Until), t.Agent,
 		t.Requester, t.Type, micros(t.Deadline), micros(t.Received), micros(t.Finished), t.File, t.Offset,
 		string(t.Status), string(t.Kind), "", t.Put, t.Delivered, t.Replaces, t.Parent, t.Depth)
 	if err == nil {

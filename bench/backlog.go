@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"mailboxd/internal/client"
+	"mailboxd/mailbox"
+)
+
+// backlog measures how fast lines are taken in when nothing else is to be done:
+// the agent has one task that does not end, and the others wait behind it. What
+// is taken in is durable, for that is what the offset in the ledger says.
+func backlog(ctx context.Context, l *lab) ([]row, error) {
+	count, rounds := l.large()
+	if err := l.room(uint64(count) * 6 * lineSize); err != nil {
+		return nil, err
+	}
+	rows := []row{
+		{who: "lines taken in", unit: "lines/s"}, {who: "the same", unit: "MB/s"},
+		{who: "peak RSS", unit: "MB"}, {who: "ledger", unit: "MB"}, {who: "RSS of one more waiting task", unit: "bytes"},
+	}
+	for range rounds {
+		got, err := l.takenIn(ctx, count)
+		if err != nil {
+			return nil, err
+		}
+		l.say("  %.0f lines a second", got[0])
+		for i := range rows {
+			rows[i].tasks, rows[i].got = count, append(rows[i].got, got[i])
+		}
+	}
+	return rows, nil
+}
+
+// large is how many tasks stand for a lot, and how often that is done.
+func (l *lab) large() (count, rounds int) {
+	if l.long {
+		return 1_000_000, 1
+	}
+	return 20 * l.tasks, min(l.rounds, 3)
+}
+
+// takenIn has a backlog taken in once, and returns the figures of the rows.
+func (l *lab) takenIn(ctx context.Context, count int) (got []float64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 3*most)
+	defer cancel()
+	return got, l.in(func(dir string) error {
+		p := processes(1, "sleep", "infinity")
+		p.queue = count + 1
+		h, err := l.newHouse(dir, p)
+		if err != nil {
+			return err
+		}
+		if err := h.start(ctx); err != nil {
+			return err
+		}
+		got, err = h.takeIn(ctx, count)
+		return errors.Join(err, h.stop())
+	})
+}
+
+// takeIn lets a daemon that is ready find a backlog.
+func (h *house) takeIn(ctx context.Context, count int) ([]float64, error) {
+	if err := h.awaitReady(ctx); err != nil {
+		return nil, err
+	}
+	before, err := status(h.daemon.Process.Pid)
+	if err != nil {
+		return nil, err
+	}
+	aside := filepath.Join(h.dir, "backlog")
+	if err := layBacklog(aside, count); err != nil {
+		return nil, err
+	}
+	begin := time.Now()
+	if err := os.Rename(aside, h.tasks()); err != nil {
+		return nil, err
+	}
+	if err := h.awaitIntake(ctx, count); err != nil {
+		return nil, err
+	}
+	took := time.Since(begin).Seconds()
+	after, err := status(h.daemon.Process.Pid)
+	if err != nil {
+		return nil, err
+	}
+	ledger, err := h.ledgerSize()
+	const mb = 1e6
+	return []float64{
+		float64(count) / took, float64(count) * lineSize / took / mb, after.peak / mb, ledger / mb,
+		(after.rss - before.rss) / float64(count),
+	}, err
+}
+
+// awaitIntake blocks until the ledger has so many lines, and fails when it
+// does not have as many tasks.
+func (h *house) awaitIntake(ctx context.Context, count int) error {
+	c, err := h.client(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for read := int64(0); read < int64(count)*lineSize; time.Sleep(10 * time.Millisecond) {
+		files, err := c.Files(ctx)
+		if err != nil {
+			return err
+		}
+		if len(files) == 1 {
+			read = files[0].Offset
+		}
+	}
+	s, err := c.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if s.Open["queued"] != count-1 || s.Open["running"] != 1 {
+		return fmt.Errorf("%d lines became %v", count, s.Open)
+	}
+	return nil
+}
+
+// client asks the daemon of the house.
+func (h *house) client(ctx context.Context) (*client.Client, error) {
+	slug, err := mailbox.Slug(filepath.Join(h.dir, "box"))
+	if err != nil {
+		return nil, err
+	}
+	return client.Open(ctx, client.Place{Dir: filepath.Join(h.dir, "run/mailboxd"), Name: slug + ".sock"})
+}
+
+// ledgerSize is what the ledger has of the disk, in bytes.
+func (h *house) ledgerSize() (size float64, err error) {
+	files, err := filepath.Glob(filepath.Join(h.state(), "ledger.db*"))
+	for _, file := range files {
+		info, err := os.Stat(file)
+		if err != nil {
+			return 0, err
+		}
+		size += float64(info.Size())
+	}
+	return size, err
+}

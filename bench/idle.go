@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// settling is how long after its last task a daemon counts as idle, and
+// watching how long we look at it then: a rescan falls into it.
+const settling, watching = 5 * time.Second, 30 * time.Second
+
+// idle measures what a daemon costs that has nothing to do.
+func idle(ctx context.Context, l *lab) ([]row, error) {
+	rows := []row{
+		{who: "RSS of the daemon, no task yet", unit: "MB"}, {who: "RSS of the daemon, after 100 tasks", unit: "MB"},
+		{who: "RSS of its keeper", unit: "MB"}, {who: "waking up, both", unit: "times/s"},
+	}
+	for range min(l.rounds, 3) {
+		got, err := l.idles(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			rows[i].got = append(rows[i].got, got[i])
+		}
+	}
+	return rows, nil
+}
+
+func (l *lab) idles(ctx context.Context) (got []float64, err error) {
+	const count = 100
+	return got, l.in(func(dir string) error {
+		return l.served(dir, processes(2, "/bin/true"), count, func(h *house, results *tally) error {
+			if err := h.start(ctx); err != nil {
+				return err
+			}
+			got, err = h.idles(ctx, results, count)
+			return errors.Join(err, h.stop())
+		})
+	})
+}
+
+// idles looks at a daemon before, and some time after, it does tasks.
+func (h *house) idles(ctx context.Context, results *tally, count int) ([]float64, error) {
+	err := h.awaitReady(ctx)
+	fresh, failed := status(h.daemon.Process.Pid)
+	if err := errors.Join(err, failed, appendLines(h.tasks(), 0, count), results.all(ctx, count)); err != nil {
+		return nil, err
+	}
+	keeper, err := h.keeper()
+	if err != nil {
+		return nil, err
+	}
+	var waits [2]float64
+	var us, its standing
+	for i, nap := range []time.Duration{settling, watching} {
+		if err := sleep(ctx, nap); err != nil {
+			return nil, err
+		}
+		us, err = status(h.daemon.Process.Pid)
+		its, failed = status(keeper)
+		if err := errors.Join(err, failed); err != nil {
+			return nil, err
+		}
+		waits[i] = us.waits + its.waits
+	}
+	const mb = 1e6
+	return []float64{fresh.rss / mb, us.rss / mb, its.rss / mb, (waits[1] - waits[0]) / watching.Seconds()}, nil
+}
+
+// sleep does nothing for a while, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}

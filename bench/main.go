@@ -1,0 +1,117 @@
+// Command bench measures mailboxd beside what its users would pick instead. All
+// contenders of a measure run by turns, on one machine, on one file system, each
+// time in a new directory, and what they did is looked at before it counts.
+package main
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// A measure is a part of the table.
+type measure struct {
+	name string // as -only calls it
+	run  func(context.Context, *lab) ([]row, error)
+}
+
+// measures are all there are, in the order of the table.
+var measures = []measure{
+	{"floor", floor},
+	{"true", spawnTrue},
+	{"static", spawnStatic},
+	{"sh", spawnShell},
+	{"queues", queues},
+	{"worker", workers},
+	{"latency", latency},
+	{"backlog", backlog},
+	{"restart", restart},
+	{"idle", idle},
+	{"scale", scale},
+}
+
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == playWorker {
+		answerLines(os.Stdin, os.Stdout)
+		return
+	}
+	if err := bench(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func bench() error {
+	var l lab
+	only := flag.String("only", "", "measures to make, separated by commas: "+strings.Join(names(), ", "))
+	flag.IntVar(&l.rounds, "rounds", 5, "how often each contender runs")
+	flag.IntVar(&l.tasks, "n", 5000, "tasks of a run; slow contenders have fewer")
+	flag.BoolVar(&l.long, "long", false, "a million tasks where it is said; needs 15 GB and half an hour")
+	into := flag.String("md", "", "also write the table to this file")
+	where := flag.String("dir", "", "directory to work in (default the system's for temporary files)")
+	flag.Parse()
+	chosen, err := choose(*only)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := l.open(ctx, *where); err != nil {
+		return err
+	}
+	defer l.close()
+	table, err := l.measure(ctx, chosen)
+	if err != nil {
+		return err
+	}
+	fmt.Print(table)
+	if *into != "" {
+		return os.WriteFile(*into, []byte(table), 0o644)
+	}
+	return nil
+}
+
+// measure makes the measures one after the other and returns the table.
+func (l *lab) measure(ctx context.Context, chosen []measure) (string, error) {
+	var rows []row
+	for _, m := range chosen {
+		l.say("%s", m.name)
+		more, err := m.run(ctx, l)
+		if err != nil {
+			return "", fmt.Errorf("measure %s: %w", m.name, cmp.Or(context.Cause(ctx), err))
+		}
+		for i := range more {
+			more[i].measure = m.name
+		}
+		rows = append(rows, more...)
+	}
+	return table(l.machine(), rows), nil
+}
+
+func names() (all []string) {
+	for _, m := range measures {
+		all = append(all, m.name)
+	}
+	return all
+}
+
+// choose returns the measures that a list names; all of them when it is empty.
+func choose(list string) (chosen []measure, err error) {
+	if list == "" {
+		return measures, nil
+	}
+	for name := range strings.SplitSeq(list, ",") {
+		i := slices.Index(names(), name)
+		if i < 0 {
+			return nil, fmt.Errorf("no measure is called %q; there are %s", name, strings.Join(names(), ", "))
+		}
+		chosen = append(chosen, measures[i])
+	}
+	return chosen, nil
+}

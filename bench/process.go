@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A standing is what the system says of a process.
+type standing struct {
+	rss, peak float64 // bytes
+	waits     float64 // times that one of its threads slept, and so was woken
+}
+
+// status reads the standing of a process and its threads from /proc.
+func status(pid int) (s standing, err error) {
+	fields, err := statusFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return s, err
+	}
+	s.rss, s.peak = fields["VmRSS"]*1024, fields["VmHWM"]*1024
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+	for _, thread := range threads {
+		fields, err := statusFile(thread)
+		if err != nil {
+			return s, err
+		}
+		s.waits += fields["voluntary_ctxt_switches"]
+	}
+	return s, err
+}
+
+// statusFile reads the numbers of a status file of /proc.
+func statusFile(path string) (map[string]float64, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("look at a process: %w", err)
+	}
+	fields := map[string]float64{}
+	for lines := bufio.NewScanner(bytes.NewReader(raw)); lines.Scan(); {
+		name, value, _ := strings.Cut(lines.Text(), ":")
+		words := strings.Fields(value)
+		if len(words) == 0 {
+			continue
+		}
+		if n, err := strconv.ParseFloat(words[0], 64); err == nil {
+			fields[name] = n
+		}
+	}
+	return fields, nil
+}
+
+// keeper finds the keeper of a house; 0 when there is none.
+func (h *house) keeper() (pid int, err error) {
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range lines {
+		raw, _ := os.ReadFile(path) // it may have ended
+		if args := string(raw); strings.Contains(args, "\x00keeper\x00") && strings.Contains(args, h.state()) {
+			return strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		}
+	}
+	return 0, err
+}
+
+// children are those of a process that have not ended.
+func children(pid int) (pids []int) {
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, list := range lists {
+		raw, _ := os.ReadFile(list) // its thread may have ended
+		for word := range strings.FieldsSeq(string(raw)) {
+			if child, err := strconv.Atoi(word); err == nil {
+				pids = append(pids, child)
+			}
+		}
+	}
+	return pids
+}
+
+// ticks is how many of the units of /proc/PID/stat are a second, always.
+const ticks = 100
+
+// processorTime is what a process and those of its children that ended have
+// used; 0 when there is no such process.
+func processorTime(pid int) time.Duration {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(raw), ") ") // behind the name
+	fields := strings.Fields(rest)
+	var used time.Duration
+	for _, field := range fields[11:15] { // utime, stime, and those of children
+		n, _ := strconv.Atoi(field)
+		used += time.Duration(n) * time.Second / ticks
+	}
+	return used
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+// restart measures a start behind many tasks that a worker has done, until the
+// daemon says that it is ready; and what looking at them costs.
+func restart(ctx context.Context, l *lab) ([]row, error) {
+	count, _ := l.large()
+	if err := l.room(uint64(count) * 12 * lineSize); err != nil {
+		return nil, err
+	}
+	rows := []row{
+		{who: "from start to ready", unit: "ms"}, {who: "RSS when ready", unit: "MB"},
+		{who: "mailboxd ps", unit: "ms"}, {who: "mailboxd ps --all --json", unit: "ms"},
+		{who: "mailboxd show, one task", unit: "ms"},
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	err = l.in(func(dir string) error {
+		h, err := l.doneTasks(ctx, dir, count, resident(16, self, playWorker))
+		for n := 0; n < l.rounds && err == nil; n++ {
+			var got []float64
+			got, err = h.again(ctx)
+			for i := range got {
+				rows[i].tasks, rows[i].got = count, append(rows[i].got, got[i])
+			}
+		}
+		return err
+	})
+	return rows, err
+}
+
+// doneTasks is a house in which so many tasks are done.
+func (l *lab) doneTasks(ctx context.Context, dir string, count int, p plan) (h *house, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 6*most)
+	defer cancel()
+	return h, l.served(dir, p, count, func(made *house, results *tally) error {
+		h = made
+		if err := layBacklog(h.tasks(), count); err != nil {
+			return err
+		}
+		if err := h.start(ctx); err != nil {
+			return err
+		}
+		err := results.all(ctx, count)
+		l.say("  %d tasks done", len(results.seen))
+		return errors.Join(err, h.stop())
+	})
+}
+
+// again starts the daemon once more, and looks at its tasks.
+func (h *house) again(ctx context.Context) (got []float64, err error) {
+	begin := time.Now()
+	if err := h.start(ctx); err != nil {
+		return nil, err
+	}
+	if err := h.awaitReady(ctx); err != nil {
+		return nil, errors.Join(err, h.stop())
+	}
+	got = append(got, since(begin))
+	s, err := status(h.daemon.Process.Pid)
+	got = append(got, s.rss/1e6)
+	for _, args := range [][]string{{"ps"}, {"ps", "--all", "--json"}, {"show", id(0)}} {
+		begin := time.Now()
+		out, failed := h.command(ctx, args...).Output()
+		if failed != nil || len(out) == 0 {
+			err = errors.Join(err, fmt.Errorf("%v: %d bytes, %w", args, len(out), failed))
+		}
+		got = append(got, since(begin))
+	}
+	return got, errors.Join(err, h.stop())
+}
+
+// since is how long ago something was, in ms.
+func since(begin time.Time) float64 { return time.Since(begin).Seconds() * 1000 }

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// drained measures a backlog: from the start of the daemon, for which the lines
+// lie there already, to the last result file.
+func (l *lab) drained(p plan) attempt {
+	return func(ctx context.Context, dir string, count int) (took effort, err error) {
+		return took, l.served(dir, p, count, func(h *house, results *tally) error {
+			if err := layBacklog(h.tasks(), count); err != nil {
+				return err
+			}
+			begin := time.Now()
+			if err := h.start(ctx); err != nil {
+				return err
+			}
+			err := results.all(ctx, count)
+			took.wall = time.Since(begin)
+			took.cpu = h.spent()
+			return errors.Join(err, h.stop())
+		})
+	}
+}
+
+// streamed measures lines that are appended one by one to a daemon that waits:
+// from the first of them to the last result file.
+func (l *lab) streamed(p plan) attempt {
+	return func(ctx context.Context, dir string, count int) (took effort, err error) {
+		return took, l.served(dir, p, count, func(h *house, results *tally) error {
+			if err := h.start(ctx); err != nil {
+				return err
+			}
+			err := h.awaitReady(ctx)
+			begin := time.Now()
+			if err == nil {
+				err = appendLines(h.tasks(), 0, count)
+			}
+			if err == nil {
+				err = results.all(ctx, count)
+			}
+			took.wall = time.Since(begin)
+			took.cpu = h.spent()
+			return errors.Join(err, h.stop())
+		})
+	}
+}
+
+// served has something done with a mailbox, and looks at all results.
+func (l *lab) served(dir string, p plan, count int, do func(*house, *tally) error) error {
+	h, err := l.newHouse(dir, p)
+	if err != nil {
+		return err
+	}
+	results, err := newTally(h.results(), placed)
+	if err != nil {
+		return err
+	}
+	defer results.close()
+	if err := do(h, results); err != nil {
+		return fmt.Errorf("%w\n%s", err, h.lastWords())
+	}
+	return verify(h.results(), count)
+}

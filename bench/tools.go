@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+//go:embed helpers
+var helpers embed.FS
+
+// tools are the programs that measures need.
+type tools struct {
+	mailboxd string
+	static   string // does nothing, without a dynamic linker
+	stamp    string // prints when it started, in ns of the system's clock
+	compiler string // of these two
+	dir      string // of the helpers
+}
+
+// compilers are tried in this order. The smallest start comes first.
+var compilers = [][]string{
+	{"musl-gcc", "-static", "-Os", "-s"},
+	{"gcc", "-static", "-Os", "-s"},
+}
+
+// build makes the programs in a new directory.
+func build(ctx context.Context, dir string) (t tools, err error) {
+	if err := os.CopyFS(dir, helpers); err != nil {
+		return t, err
+	}
+	t = tools{mailboxd: filepath.Join(dir, "mailboxd"), dir: filepath.Join(dir, "helpers")}
+	t.static, t.stamp = filepath.Join(t.dir, "true"), filepath.Join(t.dir, "stamp")
+	if err := run(ctx, "go", "build", "-o", t.mailboxd, "mailboxd/cmd/mailboxd"); err != nil {
+		return t, err
+	}
+	for _, c := range compilers {
+		if _, err := exec.LookPath(c[0]); err != nil {
+			continue
+		}
+		t.compiler = c[0]
+		for _, program := range []string{t.static, t.stamp} {
+			if err := run(ctx, c[0], append(c[1:], "-o", program, program+".c")...); err != nil {
+				return t, err
+			}
+		}
+		return t, nil
+	}
+	return t, t.buildInGo(ctx)
+}
+
+// buildInGo makes the same programs where there is no compiler of C. They start
+// three times as slowly.
+func (t *tools) buildInGo(ctx context.Context) error {
+	t.compiler = "go"
+	for _, program := range []string{t.static, t.stamp} {
+		source := program + "_.go"
+		if err := os.Rename(program+".go.txt", source); err != nil {
+			return err
+		}
+		if err := run(ctx, "env", "CGO_ENABLED=0", "go", "build", "-ldflags=-s -w", "-o", program, source); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run runs a program and returns what it said when it failed.
+func run(ctx context.Context, name string, args ...string) error {
+	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+// missing returns the first of the programs that is not installed; "" when all
+// are.
+func missing(programs ...string) string {
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			return p
+		}
+	}
+	return ""
+}

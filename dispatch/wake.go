@@ -1,0 +1,95 @@
+package dispatch
+
+import (
+	"slices"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+)
+
+// spoken are the reasons for which a task is held whose agent has spoken and
+// not answered: neither a verdict nor Release takes them away, but a message, or
+// the end of what the task waits for.
+var spoken = []ledger.Reason{ledger.Children, ledger.Reply}
+
+// waitsForWords reports whether a task is held for a message or its children.
+func waitsForWords(row ledger.Task) bool {
+	return row.State == ledger.Held && slices.ContainsFunc(row.Reasons, func(r ledger.Reason) bool { return slices.Contains(spoken, r) })
+}
+
+// wake has those run again for whom a message about a task is what they wait
+// for: the agent of the task, and that of the one above it. A task that is held
+// for its children goes on before their end only when its agent is asked
+// something. It runs in the transaction that records the message; what it returns
+// is to proceed after that.
+func (d *Dispatcher) wake(tx *ledger.Tx, row ledger.Task, m envelope.Message) (woken []ledger.Task, err error) {
+	if row.Seq == 0 || !talks(m.Act) {
+		return nil, nil
+	}
+	fresh, found, err := tx.Task(row.Seq)
+	if err != nil || !found {
+		return nil, err
+	}
+	asks := asks(m) || waitsForReply(fresh) && m.From == fresh.Agent
+	parent, above, err := tx.Task(fresh.Parent)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range []ledger.Task{fresh, parent} {
+		if one.Seq == parent.Seq && !above || !hears(one, m, asks) {
+			continue
+		}
+		next, moved, err := rouse(tx, one, map[string]any{"from": m.From})
+		if err != nil {
+			return nil, err
+		}
+		if moved {
+			woken = append(woken, next)
+		}
+	}
+	return woken, nil
+}
+
+// hears reports whether a message is what the agent of a task waits for.
+func hears(row ledger.Task, m envelope.Message, asks bool) bool {
+	if !waitsForWords(row) || row.Agent == envelope.Ourselves || row.Agent == m.From || !slices.Contains(m.To, row.Agent) {
+		return false
+	}
+	return asks || waitsForReply(row)
+}
+
+func waitsForReply(row ledger.Task) bool {
+	return row.State == ledger.Held && slices.Contains(row.Reasons, ledger.Reply)
+}
+
+// talks reports whether an act is something to go on with; what only says how
+// far somebody is is not.
+func talks(act envelope.Act) bool {
+	switch act {
+	case envelope.Informs, envelope.Asks, envelope.Tells, envelope.Inquires, envelope.Completes, envelope.Fails:
+		return true
+	}
+	return false
+}
+
+// asks reports whether the sender of a message goes on when it has an answer.
+func asks(m envelope.Message) bool {
+	return m.WantsReply || m.Act == envelope.Asks || m.Act == envelope.Inquires
+}
+
+// rouse lets a task that waits for words start again, unless something else
+// holds it as well.
+func rouse(tx *ledger.Tx, row ledger.Task, why map[string]any) (ledger.Task, bool, error) {
+	rest := slices.DeleteFunc(slices.Clone(row.Reasons), func(r ledger.Reason) bool { return slices.Contains(spoken, r) })
+	change := ledger.Change{To: ledger.Queued, Attempt: row.Attempt}
+	if len(rest) > 0 {
+		change = ledger.Change{To: ledger.Held, Attempt: row.Attempt, Reasons: rest, Until: time.Now()} // what is left is judged at once
+	}
+	moved, err := tx.Move(row.Seq, ledger.Held, row.Attempt, change)
+	if err != nil || !moved {
+		return row, false, err
+	}
+	row.State, row.Reasons, row.Until = change.To, change.Reasons, change.Until
+	return row, true, tx.Log(event(row, "task.resumed", why))
+}
