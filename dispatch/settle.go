@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 )
@@ -220,7 +221,7 @@ func (d *Dispatcher) callBack(ctx context.Context, row ledger.Task, result []byt
 	if err != nil {
 		return err
 	}
-	t, _ := envelope.DecodeTask(raw, d.opts.Reading)
+	t, _ := dialect.DecodeTask(row.Dialect, raw, d.opts.Reading)
 	if t.Callback == (envelope.Callback{}) {
 		return nil
 	}

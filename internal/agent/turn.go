@@ -31,7 +31,7 @@ func takeTurn(said []envelope.Message, about envelope.Task, overseer string) (tu
 		if m.Act == envelope.Delegates && overseer != "" && slices.Equal(m.To, []string{overseer}) {
 			m.Tie = envelope.Oversee // CAP-24
 		}
-		if answers(*m, about) || final < 0 && m.Tie == envelope.Oversee {
+		if settles(*m, about) || final < 0 && m.Tie == envelope.Oversee {
 			final = i
 		}
 	}
@@ -43,7 +43,7 @@ func takeTurn(said []envelope.Message, about envelope.Task, overseer string) (tu
 		switch {
 		case i == final && m.Act != envelope.Delegates:
 			continue
-		case answers(m, about): // it thought better of it
+		case settles(m, about): // it thought better of it
 			m.Act, m.Answer = envelope.Informs, envelope.Result{}
 		case final >= 0 && (m.Tie == envelope.Transfer || m.Tie == envelope.Assist):
 			m.Tie = envelope.Fork
@@ -59,8 +59,8 @@ func takeTurn(said []envelope.Message, about envelope.Task, overseer string) (tu
 	return t, nil
 }
 
-// answers reports whether a message is an answer to the task.
-func answers(m envelope.Message, about envelope.Task) bool {
+// settles reports whether a message is an answer to the task.
+func settles(m envelope.Message, about envelope.Task) bool {
 	return (m.Act == envelope.Completes || m.Act == envelope.Fails) && m.Answer.Status != "" && m.Task == about.ID
 }
 
