@@ -148,6 +148,8 @@ type Dispatcher struct {
 	pauses  *pauses
 	waits   *waitingRoom
 	letters *letterBox
+	heard   *hearings
+	kin     *kin
 	untold  *untold
 	faults  *faults
 	calls   *calls
@@ -178,6 +180,7 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 	if err != nil {
 		return nil, fmt.Errorf("open dispatcher: %w", err)
 	}
+	agents.Protocol = agents.Protocol.filled()
 	d := &Dispatcher{
 		Parts:   parts,
 		agents:  agents,
@@ -194,6 +197,8 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 		calls:   newCalls(),
 		failed:  make(chan struct{}, 1),
 		missing: make(chan struct{}, 1),
+		heard:   newHearings(),
+		kin:     newKin(),
 		names:   names{seed: maphash.MakeSeed()},
 		ready:   make(chan struct{}),
 	}

@@ -95,5 +95,6 @@ func ainlLosses(m envelope.Message) []string {
 		lost.add("chat", m.Act == envelope.Informs || m.Act == envelope.Asks)
 		lost.add("overseer loop", m.Act == envelope.Inquires || m.Tie == envelope.Oversee)
 	}
+	lost.add("unknown fields", m.Extra != nil)
 	return lost
 }
