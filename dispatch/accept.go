@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -17,6 +18,10 @@ import (
 // is a new request when it was appended, and a duplicate when it was met
 // while a file was read again.
 func (d *Dispatcher) accept(tx *ledger.Tx, known *known, c *claim) error {
+	if c.heard != nil {
+		known.changed[c.task.ID] = true
+		return d.hear(tx, c)
+	}
 	c.fate, c.row, c.instead, c.parent, c.verdict = unnamed, ledger.Task{}, ledger.Task{}, c.above, c.judged
 	if c.task.ID == "" {
 		return tx.Log(lineRejected(c))
@@ -44,7 +49,7 @@ func (d *Dispatcher) accept(tx *ledger.Tx, known *known, c *claim) error {
 		if err != nil {
 			return err
 		}
-		if executed && !d.agents.Reruns(last.Agent) {
+		if executed && !d.agents.Reruns(last.Agent) || last.Dialect != c.dialect() { // only AINL has revisions
 			c.fate = conflict
 			return tx.Log(event(last, "task.duplicate_conflict", map[string]any{
 				"kind": envelope.DuplicateConflict, "hash": c.task.Hash, "raw": string(c.task.Raw),
@@ -108,6 +113,11 @@ func (d *Dispatcher) revise(tx *ledger.Tx, c *claim, last ledger.Task, found boo
 	if err := d.trace(tx, c); err != nil {
 		return err
 	}
+	if !found || last.State == ledger.Done {
+		if err := d.limitRequester(tx, c); err != nil {
+			return err
+		}
+	}
 	row := newRow(c)
 	waits := false
 	switch {
@@ -134,6 +144,21 @@ func (d *Dispatcher) revise(tx *ledger.Tx, c *claim, last ledger.Task, found boo
 		row.State, row.Reasons, row.Until = ledger.Received, operatorOf(last), time.Time{}
 	}
 	return d.add(tx, c, row, waits)
+}
+
+// limitRequester refuses a claim of somebody who has as many tasks that are not
+// over as they may (CLOWL-36). What they asked of several counts once.
+func (d *Dispatcher) limitRequester(tx *ledger.Tx, c *claim) error {
+	most := d.opts.QueuePerRequester
+	if most <= 0 || !c.verdict.Admit || c.tie == envelope.Member || c.tie == envelope.Oversee {
+		return nil
+	}
+	open, err := tx.OpenOf(c.task.Requester)
+	if err != nil || open < most {
+		return err
+	}
+	d.object(c, envelope.Finding{Kind: envelope.Capacity, Message: fmt.Sprintf("%q has %d tasks that are not over, as many as anybody may", c.task.Requester, open)})
+	return nil
 }
 
 // add writes a new revision down, and at once its refusal if it has one.
@@ -176,11 +201,14 @@ func operatorOf(last ledger.Task) []ledger.Reason {
 	return nil
 }
 
+// dialect is the one in which a claim is said.
+func (c *claim) dialect() envelope.Dialect { return cmp.Or(c.said.Dialect, envelope.AINL) }
+
 // newRow is a claim as the ledger's first revision of it.
 func newRow(c *claim) ledger.Task {
 	t, v := c.task, c.verdict
 	row := ledger.Task{
-		ID: t.ID, Revision: 1, Hash: t.Hash, Dialect: cmp.Or(c.said.Dialect, envelope.AINL),
+		ID: t.ID, Revision: 1, Hash: t.Hash, Dialect: c.dialect(),
 		State: ledger.Received,
 		Agent: t.Agent, Requester: t.Requester, Type: t.Type,
 		Deadline: t.Deadline, Received: c.now,

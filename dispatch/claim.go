@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
 	"mailboxd/internal/ledger"
 	"mailboxd/mailbox"
 )
@@ -21,6 +22,7 @@ type claim struct {
 	judged  Verdict          // what policy says
 	verdict Verdict          // that, and what follows from who asks
 	said    envelope.Message // the message that asks; zero for a line of AINL's
+	heard   *utterance       // what else a message in a line does; nil for a line of AINL's, and for what we ask for ourselves
 	tie     envelope.Tie     // how it belongs to its parent
 	above   ledger.Task      // its parent, when that is certain; zero: it is found out
 	parent  ledger.Task      // the task whose run asks; zero: none
@@ -38,7 +40,8 @@ const (
 	unnamed   fate = iota // refused, without an id that a result could go to
 	accepted              // a new revision, of whatever state
 	duplicate             // the same content as before
-	conflict              // the id was executed and its agent refuses other content
+	conflict              // the id was executed and its agent refuses other content, or it is no AINL request's
+	heard                 // a message that asks for no work
 )
 
 // read decodes and judges the lines of a batch, on all processors when there
@@ -63,8 +66,12 @@ func (d *Dispatcher) readAll(lines []mailbox.Line) []*claim {
 	claims := make([]*claim, 0, len(lines))
 	for _, line := range lines {
 		for _, piece := range d.pieces(line) {
-			c := &claim{line: line, task: piece.Task, now: time.Now()}
-			c.judged = d.doubt(piece.Task, d.judge(piece.Task, piece.Findings, c.now))
+			if piece.Message.Dialect != envelope.AINL {
+				claims = append(claims, d.listen(line, piece))
+				continue
+			}
+			c := &claim{line: line, task: piece.Message.Request, now: time.Now()}
+			c.judged = d.doubt(c.task, d.judge(c.task, piece.Findings, c.now))
 			c.verdict = c.judged
 			if !c.verdict.Admit && c.task.ID != "" {
 				c.refusal = newRefusal(c.task, c.verdict, c.now, false)
@@ -77,11 +84,11 @@ func (d *Dispatcher) readAll(lines []mailbox.Line) []*claim {
 
 // pieces takes a line apart. Of a line that is too long only the head was
 // read: enough to find out who must be told.
-func (d *Dispatcher) pieces(line mailbox.Line) []envelope.Piece {
+func (d *Dispatcher) pieces(line mailbox.Line) []dialect.Piece {
 	if !line.TooLong {
-		return envelope.ReadLine(line.Raw, d.opts.Reading)
+		return dialect.Read(line.Raw, d.opts.Reading)
 	}
-	return []envelope.Piece{envelope.TooLong(line.Raw, line.Length, d.opts.Tail.MaxLine)}
+	return []dialect.Piece{dialect.TooLong(line.Raw, line.Length, d.opts.Tail.MaxLine)}
 }
 
 // judge lets policy decide on what was decoded without a refusal.
@@ -162,6 +169,9 @@ func deadLetter(c *claim) mailbox.DeadLetter {
 // follow does what a committed claim asks for next.
 func (d *Dispatcher) follow(ctx context.Context, c *claim) {
 	log := d.log(c.row)
+	if c.heard != nil {
+		defer d.followUp(ctx, c.heard)
+	}
 	switch c.fate {
 	case unnamed:
 		// The findings quote the line, which may hold anything: they lie with it in rejected/.
@@ -171,12 +181,18 @@ func (d *Dispatcher) follow(ctx context.Context, c *claim) {
 		log.Debug().Str("task_id", string(c.task.ID)).Msg("duplicate ignored")
 	case conflict:
 		log.Warn().Str("task_id", string(c.task.ID)).Msg("other content for an executed id refused")
+	case heard:
+		d.log(c.row).Debug().Str("act", string(c.heard.message.Act)).Msg("message heard")
 	case accepted:
 		if c.row.State != ledger.Done {
 			log.Info().Int("revision", c.row.Revision).Str("state", string(c.row.State)).Msg("task accepted")
 		}
+		if dependent(c.tie) {
+			d.kin.add(c.parent.Seq)
+		}
 		defer d.leave(c.instead)()
 		d.settledUnanswered(ctx, c.instead)
+		d.endedBelow(ctx, c.instead)
 		d.proceed(ctx, c.row)
 	}
 }

@@ -33,51 +33,13 @@ func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, terms ledger.T
 	}
 	log.Info().Int("exit_code", o.Exit.Code).Int64("took_ms", o.Exit.Wall.Milliseconds()).Str("status", string(o.Result.Status)).Msg("agent exited")
 	switch {
-	case o.Hold != "":
+	case o.Hold == ledger.AuthRequired:
 		d.putBack(ctx, row, terms.Deadline, o)
-	case !o.Retry || !d.again(ctx, row, terms.Deadline, o):
-		d.finally(ctx, row, terms, o)
+	case o.Hold != "":
+		d.turn(ctx, row, terms, o)
+	case !d.again(ctx, row, terms.Deadline, o):
+		d.mend(ctx, row, terms, o)
 	}
-}
-
-// finally is finish for an outcome that is the last one.
-func (d *Dispatcher) finally(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome) {
-	change := d.end(row, terms, o)
-	moved := false
-	err := d.insist(ctx, row, func(tx *ledger.Tx) (err error) {
-		moved, err = d.endRun(tx, row, terms, change, o, event(row, ending(o), conclusion(o)))
-		return err
-	})
-	if err == nil {
-		d.settled(context.WithoutCancel(ctx), row)
-	}
-	if err != nil || !moved {
-		return // logged by insist; or somebody ended the task before
-	}
-	if change.To == ledger.Review {
-		fault.Point("reviewed")
-	} else {
-		fault.Point("result-recorded")
-	}
-	row.State, row.Until, row.Status, row.Kind = change.To, change.Until, change.Status, change.Kind
-	d.proceed(context.WithoutCancel(ctx), row)
-}
-
-// endRun ends the run of a task, and moves the task to where that leads. It
-// reports false when somebody ended the task before.
-func (d *Dispatcher) endRun(tx *ledger.Tx, row ledger.Task, terms ledger.Terms, c ledger.Change, o Outcome, e ledger.Event) (bool, error) {
-	if err := tx.FinishRun(ended(row, o)); err != nil {
-		return false, err
-	}
-	moved, err := tx.Move(row.Seq, row.State, row.Attempt, c)
-	if err != nil || !moved {
-		return false, err
-	}
-	err = tx.Log(e)
-	if err == nil && c.To == ledger.Review {
-		err = d.askAfter(tx, row, terms, c)
-	}
-	return err == nil, err
 }
 
 // end is where an outcome moves its task: to its end, or to a person.
@@ -96,6 +58,9 @@ func (d *Dispatcher) end(row ledger.Task, terms ledger.Terms, o Outcome) ledger.
 // does not when the attempts are used up, or the pause would last longer than
 // the deadline, if the run was under one.
 func (d *Dispatcher) again(ctx context.Context, row ledger.Task, deadline time.Time, o Outcome) bool {
+	if !o.Retry && !d.mended(row, o).Again {
+		return false
+	}
 	runs, err := d.Ledger.Runs(context.WithoutCancel(ctx), row.Seq)
 	failed := failures(runs, row.Attempt, o)
 	if err != nil || failed > d.agents.Retries(row.Agent) {
@@ -140,7 +105,7 @@ func failures(runs []ledger.Run, attempt int, o Outcome) int {
 		failed = 1
 	}
 	for _, run := range runs {
-		void := run.Finished.IsZero() && run.ExitCode == 0 || run.Cause == ledger.PutBack // intended and never begun, or it did nothing
+		void := run.Finished.IsZero() && run.ExitCode == 0 || run.Cause == ledger.PutBack || run.Cause == ledger.Spoke // intended and never begun, or it did nothing
 		if run.Attempt != attempt && !void && run.Cause != string(runner.Interrupted) {
 			failed++
 		}
@@ -167,8 +132,13 @@ func retrial(o Outcome, until time.Time) map[string]any {
 // insist makes an update durable in spite of passing trouble such as a full
 // disk: it tries until it can, or until work is cut short.
 func (d *Dispatcher) insist(ctx context.Context, row ledger.Task, fn func(*ledger.Tx) error) error {
+	return d.persist(ctx, row, func() error { return d.Ledger.Update(context.WithoutCancel(ctx), fn) })
+}
+
+// persist tries until it can, or until work is cut short.
+func (d *Dispatcher) persist(ctx context.Context, row ledger.Task, try func() error) error {
 	for {
-		err := d.Ledger.Update(context.WithoutCancel(ctx), fn)
+		err := try()
 		if err == nil {
 			d.relax(recording)
 			return nil

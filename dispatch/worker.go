@@ -10,7 +10,6 @@ import (
 	"github.com/google/uuid"
 
 	"mailboxd/envelope"
-	"mailboxd/envelope/dialect"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
@@ -149,7 +148,8 @@ func (d *Dispatcher) admit(ctx context.Context, seq int64) (ledger.Task, Job, er
 	if wantsApproval(verdict.Hold) {
 		job.Digest = verdict.Digest
 	}
-	return row, job, nil
+	job.Conversation, err = d.conversation(ctx, row)
+	return row, job, err
 }
 
 // load reads a task's row and decodes its envelope again.
@@ -162,7 +162,7 @@ func (d *Dispatcher) load(ctx context.Context, seq int64) (ledger.Task, envelope
 	if err != nil {
 		return row, envelope.Task{}, nil, err
 	}
-	t, findings := dialect.DecodeTask(row.Dialect, raw, d.opts.Reading)
+	t, findings := d.requestOf(row, raw)
 	t.ID = row.ID // also when it was salvaged from a line that does not decode
 	return row, t, findings, nil
 }

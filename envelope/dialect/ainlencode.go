@@ -95,14 +95,6 @@ func ainlLosses(m envelope.Message) []string {
 		lost.add("chat", m.Act == envelope.Informs || m.Act == envelope.Asks)
 		lost.add("overseer loop", m.Act == envelope.Inquires || m.Tie == envelope.Oversee)
 	}
+	lost.add("unknown fields", m.Extra != nil)
 	return lost
-}
-
-// losses are the names of what a dialect has no words of its own for.
-type losses []string
-
-func (l *losses) add(name string, there bool) {
-	if there {
-		*l = append(*l, name)
-	}
 }

@@ -18,26 +18,14 @@ func capLosses(m envelope.Message) []string {
 	lost.add("multicast", len(m.To) > 1)
 	lost.add("progress numbers", m.Act == envelope.Reports && m.Data != nil)
 	lost.add("retry flag", m.Act == envelope.Fails && m.Failure.Retry != retry)
+	lost.add("unknown fields", m.Extra != nil)
 	lost.add("CNCL", m.Act == envelope.Cancels)
 	lost.add("status", m.Act == envelope.Completes && m.Answer.Status != "" && m.Answer.Status != envelope.OK)
 	if asks(m.Act) {
 		lost.task(m.Request)
 	}
+	if m.Act == envelope.Completes {
+		lost.answer(m.Answer)
+	}
 	return lost
-}
-
-// task adds the limits of a request, none of which CAP can say. They bind all
-// the same, for the ledger has them.
-func (l *losses) task(t envelope.Task) {
-	l.add("role", t.Role != "")
-	l.add("contract", t.Contract != nil)
-	l.add("sensitivity", t.Sensitivity != envelope.Internal)
-	l.add("deadline", !t.Deadline.IsZero())
-	l.add("budget", t.Budget != envelope.Budget{})
-	l.add("tools", t.AllowedTools != nil)
-	l.add("approval", t.Approval != envelope.ApprovalNone)
-	l.add("approver", t.HumanApprover != "")
-	l.add("callback", t.Callback != envelope.Callback{})
-	l.add("policy_context", t.Environment != "" || t.ChangeWindows != nil)
-	l.add("metadata", len(t.Metadata) > 0)
 }

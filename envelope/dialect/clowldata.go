@@ -160,41 +160,23 @@ func obligeFailure(m envelope.Message, d map[string]jsontext.Value) {
 // clowlLosses names what CLowl has no words of its own for (docs/dialects.md).
 func clowlLosses(m envelope.Message) []string {
 	var lost losses
+	lost.add("unknown fields", m.Extra != nil)
 	if m.Dialect == envelope.CLowl {
-		lost.add("unknown fields", m.Extra != nil)
 		return lost
 	}
 	if asks(m.Act) {
-		t := m.Request
-		lost.add("role", t.Role != "")
-		lost.add("approval", t.Approval != envelope.ApprovalNone)
-		lost.add("approver", t.HumanApprover != "")
-		lost.add("budget", t.Budget != envelope.Budget{})
-		lost.add("tools", t.AllowedTools != nil)
-		lost.add("contract", t.Contract != nil)
-		lost.add("sensitivity", t.Sensitivity != envelope.Internal)
-		lost.add("callback", t.Callback != envelope.Callback{})
-		lost.add("deadline", !t.Deadline.IsZero())
-		lost.add("environment", t.Environment != "")
-		lost.add("change window", len(t.ChangeWindows) > 0)
-		lost.add("metadata", len(t.Metadata) > 0)
-		lost.add("references", len(t.Refs) > 1)
+		lost.task(m.Request)
+		lost.add("references", len(m.Request.Refs) > 1)
 	}
 	if m.Act == envelope.Completes {
-		a := m.Answer
-		lost.add("confidence", a.Confidence != nil)
-		lost.add("artifacts", len(a.Artifacts) > 0)
-		lost.add("cost", a.Cost != nil)
-		lost.add("time", a.Time != envelope.TimeUsed{})
-		lost.add("review", a.Review != envelope.Review{})
-		lost.add("provenance", a.Provenance != envelope.Provenance{})
+		lost.answer(m.Answer)
+		lost.add("artifacts", len(m.Answer.Artifacts) > 0)
 	}
 	if m.Dialect == envelope.CAP {
 		code, _ := strconv.Atoi(m.Failure.Code)
 		_, ok := kindOfCAP(code)
 		lost.add("codes", m.Failure.Code != "" && !ok)
 		lost.add("python_object", slices.ContainsFunc(m.Attachments, func(a envelope.Attachment) bool { return a.Type == "python_object" }))
-		lost.add("unknown fields", m.Extra != nil)
 	}
 	return lost
 }

@@ -95,6 +95,10 @@ func unfence(text []byte) []byte {
 // mostSaid is how many messages of one run are heard.
 const mostSaid = 1000
 
+// LeftOut ends the words of a finding of HearAll about a message that was not
+// understood and is not among those that were.
+const LeftOut = ": that message is left out"
+
 // HearAll reads all that an agent printed in its dialect about the task that it
 // works on: messages, one after the other, with banners, logs and one markdown
 // fence around them. What is no message is passed over, with a warning if it
@@ -126,7 +130,7 @@ func HearAll(d envelope.Dialect, text []byte, about envelope.Task) ([]envelope.M
 		return said[len(said)-1:], doubts
 	case len(said) > 0:
 		for _, f := range refusals {
-			doubts = append(doubts, envelope.Finding{Field: f.Field, Message: f.Message + ": that message is left out"})
+			doubts = append(doubts, envelope.Finding{Field: f.Field, Message: f.Message + LeftOut})
 		}
 		return said, doubts
 	case len(refusals) > 0:

@@ -93,6 +93,34 @@ func (tx *Tx) MessageNamed(id string) (Message, bool, error) {
 	return tx.message("look up message "+id, namedQuery, id)
 }
 
+const anyNamedQuery = selectMessages + "WHERE message = ? AND message <> '' ORDER BY seq LIMIT 1"
+
+// Named returns the oldest message of that name, ours among them, and whether
+// there is one.
+func (tx *Tx) Named(id string) (Message, bool, error) {
+	return tx.message("look up message "+id, anyNamedQuery, id)
+}
+
+// Named returns the oldest message of that name, ours among them, and whether
+// there is one.
+func (r *Reader) Named(ctx context.Context, id string) (Message, bool, error) {
+	m, err := r.messages(ctx, "named "+id, anyNamedQuery, id)
+	if err != nil || len(m) == 0 {
+		return Message{}, false, err
+	}
+	return m[0], true, nil
+}
+
+// Cancelled returns the first message that was to cancel a task, and whether
+// there is one.
+func (r *Reader) Cancelled(ctx context.Context, task int64) (Message, bool, error) {
+	m, err := r.messages(ctx, "that cancel a task", selectMessages+"WHERE task = ? AND task <> 0 AND act = ? ORDER BY seq LIMIT 1", task, string(envelope.Cancels))
+	if err != nil || len(m) == 0 {
+		return Message{}, false, err
+	}
+	return m[0], true, nil
+}
+
 // Said returns the oldest message of that content, and whether there is one.
 func (tx *Tx) Said(hash string) (Message, bool, error) {
 	return tx.message("look up what was said", saidQuery, hash)

@@ -92,6 +92,17 @@ func (tx *Tx) Result(seq int64) ([]byte, error) {
 	return result, nil
 }
 
+// OpenOf counts the tasks of a requester that are not over. It reads all tasks
+// that are not.
+func (tx *Tx) OpenOf(requester string) (int, error) {
+	n, _, err := first(context.Background(), tx.write, one[int],
+		"SELECT count(*) FROM tasks WHERE state <> 'done' AND state <> 'waiting' AND state <> 'review' AND requester = ?", requester)
+	if err != nil {
+		return 0, fmt.Errorf("count open tasks of %s: %w", requester, err)
+	}
+	return n, nil
+}
+
 // Known returns the highest revision of an id that has this content, and
 // whether there is one (AINL-55).
 func (tx *Tx) Known(id envelope.ID, hash string) (revision int, ok bool, err error) {
