@@ -11,21 +11,11 @@ import (
 	"mailboxd/internal/runner"
 )
 
-// noteProcess remembers which process a run is. It is for people and for
-// recovery's eyes; the run directory has it too, so nothing waits for it.
-func (d *Dispatcher) noteProcess(ctx context.Context, row ledger.Task, p runner.Process) {
-	err := d.Ledger.Update(context.WithoutCancel(ctx), func(tx *ledger.Tx) error {
-		return tx.SetProcess(row.Seq, row.Attempt, p.PID, p.Start, p.Boot)
-	})
-	if err != nil {
-		d.log(row).Warn().Err(err).Msg("process of a run not noted")
-	}
-}
-
 // finish makes the outcome of a run durable and shows it. The run directory
 // holds the answer until the ledger does, so trying again is safe.
 // A person may have to agree to that, by the terms of the run.
-func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome) {
+func (d *Dispatcher) finish(ctx context.Context, run *run, row ledger.Task, job Job, o Outcome) {
+	terms := job.Terms
 	log := d.log(row)
 	if o.Detached {
 		log.Info().Int("attempt", row.Attempt).Msg("run goes on without us")
@@ -36,12 +26,13 @@ func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, terms ledger.T
 	case o.Hold != "":
 		d.putBack(ctx, row, terms.Deadline, o)
 	case !o.Retry || !d.again(ctx, row, terms.Deadline, o):
-		d.finally(ctx, row, terms, o)
+		d.finally(ctx, run, row, job, o)
 	}
 }
 
 // finally is finish for an outcome that is the last one.
-func (d *Dispatcher) finally(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome) {
+func (d *Dispatcher) finally(ctx context.Context, run *run, row ledger.Task, job Job, o Outcome) {
+	terms := job.Terms
 	change := d.end(row, terms, o)
 	moved := false
 	err := d.insist(ctx, row, func(tx *ledger.Tx) (err error) {
@@ -60,6 +51,10 @@ func (d *Dispatcher) finally(ctx context.Context, row ledger.Task, terms ledger.
 		fault.Point("result-recorded")
 	}
 	row.State, row.Until, row.Status, row.Kind = change.To, change.Until, change.Status, change.Kind
+	if change.To == ledger.Done && !run.followed.Load() {
+		d.settleFinal(context.WithoutCancel(ctx), final{row: row, result: change.Result, callback: job.Task.Callback}, run)
+		return
+	}
 	d.proceed(context.WithoutCancel(ctx), row)
 }
 
@@ -187,7 +182,7 @@ func ended(row ledger.Task, o Outcome) ledger.Run {
 	run := ledger.Run{
 		Task: row.Seq, Attempt: row.Attempt,
 		Started: o.Exit.Started, Finished: o.Exit.Finished,
-		ExitCode: o.Exit.Code, Signal: o.Exit.Signal, Cause: string(o.Exit.Cause),
+		PID: o.Exit.PID, ExitCode: o.Exit.Code, Signal: o.Exit.Signal, Cause: string(o.Exit.Cause),
 	}
 	if cost := o.Result.Cost; cost != nil {
 		run.Tokens = &cost.Tokens

@@ -96,13 +96,14 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 	d.queue.adopt(it)
 	run := d.runs.begin(ctx, it)
 	run.began.Store(true)
+	run.followed.Store(true) // for all we know
 	d.measure(run, row, &job)
 	d.finishing.Go(func() {
 		defer d.queue.done()
 		defer d.over(run)
 		outcome := run.conclude(d.agents.Recover(run.ctx, job))
 		d.queue.free(it)
-		d.finish(ctx, row, job.Terms, outcome)
+		d.finish(ctx, run, row, job, outcome)
 	})
 	return nil
 }

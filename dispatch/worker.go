@@ -45,7 +45,9 @@ func (d *Dispatcher) attempt(ctx context.Context, it item) {
 	}
 	d.log(row).Info().Int("attempt", job.Attempt).Msg("agent started")
 	run.began.Store(true)
-	outcome := run.conclude(d.agents.Run(run.ctx, job, func(p runner.Process) { d.noteProcess(ctx, row, p) }))
+	note := d.newNote(ctx, row)
+	outcome := run.conclude(d.agents.Run(run.ctx, job, note.begin))
+	note.end()
 	d.queue.free(it)
 	if outcome.Void == nil {
 		d.relax(starting)
@@ -57,7 +59,7 @@ func (d *Dispatcher) attempt(ctx context.Context, it item) {
 			d.giveBack(ctx, row, it, outcome.Void)
 			return
 		}
-		d.finish(ctx, row, job.Terms, outcome)
+		d.finish(ctx, run, row, job, outcome)
 	})
 }
 
