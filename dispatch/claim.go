@@ -15,12 +15,13 @@ import (
 type claim struct {
 	line    mailbox.Line
 	task    envelope.Task
-	judged  Verdict          // what policy says
-	verdict Verdict          // that, and what follows from who asks
-	said    envelope.Message // the message that asks; zero for a line of AINL's
-	tie     envelope.Tie     // how it belongs to its parent
-	above   ledger.Task      // its parent, when that is certain; zero: it is found out
-	parent  ledger.Task      // the task whose run asks; zero: none
+	heard   envelope.Findings // of reading it
+	judged  Verdict           // what policy says
+	verdict Verdict           // that, and what follows from who asks
+	said    envelope.Message  // the message that asks; zero for a line of AINL's
+	tie     envelope.Tie      // how it belongs to its parent
+	above   ledger.Task       // its parent, when that is certain; zero: it is found out
+	parent  ledger.Task       // the task whose run asks; zero: none
 	now     time.Time
 	refusal refusal // what to answer, if the verdict refuses
 	fate    fate
@@ -43,7 +44,7 @@ func (d *Dispatcher) read(lines []mailbox.Line) []*claim {
 	claims := make([]*claim, 0, len(lines))
 	for _, line := range lines {
 		for _, piece := range d.pieces(line) {
-			c := &claim{line: line, task: piece.Task, now: time.Now()}
+			c := &claim{line: line, task: piece.Task, heard: piece.Findings, now: time.Now()}
 			c.judged = d.doubt(piece.Task, d.judge(piece.Task, piece.Findings, c.now))
 			c.verdict = c.judged
 			if !c.verdict.Admit && c.task.ID != "" {
@@ -157,6 +158,7 @@ func (d *Dispatcher) follow(ctx context.Context, c *claim) {
 		}
 		defer d.leave(c.instead)()
 		d.settledUnanswered(ctx, c.instead)
+		d.fresh.keep(c)
 		d.proceed(ctx, c.row)
 	}
 }

@@ -140,6 +140,7 @@ type Dispatcher struct {
 	opts    Options
 	tail    *mailbox.Tail
 	queue   *queue
+	fresh   *fresh
 	alarms  *alarms
 	held    *heldSet
 	runs    *runSet
@@ -180,6 +181,7 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 		Parts:   parts,
 		agents:  agents,
 		opts:    opts,
+		fresh:   newFresh(),
 		alarms:  newAlarms(),
 		held:    newHeldSet(),
 		runs:    newRunSet(),

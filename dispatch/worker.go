@@ -144,8 +144,11 @@ func (d *Dispatcher) prepare(ctx context.Context, seq int64, run *run) (ledger.T
 	}
 	fault.Point("run-dir")
 	began, moved, err := d.intend(ctx, row, &job, ledger.Running)
-	if err != nil || !moved {
+	if err != nil {
 		return row, Job{}, err
+	}
+	if !moved {
+		return row, Job{}, d.State.RemoveRunDir(row.ID, row.Revision, job.Attempt) // of no run
 	}
 	d.measure(run, began, &job)
 	return began, job, nil
@@ -154,7 +157,7 @@ func (d *Dispatcher) prepare(ctx context.Context, seq int64, run *run) (ledger.T
 // admit judges a queued task once more, for time has passed, and makes the job
 // of it that is next. A Job without a RunID means there is none.
 func (d *Dispatcher) admit(ctx context.Context, seq int64) (ledger.Task, Job, error) {
-	row, t, findings, err := d.load(ctx, seq)
+	row, t, findings, err := d.recall(ctx, seq)
 	if err != nil || row.State != ledger.Queued {
 		return row, Job{}, err
 	}
