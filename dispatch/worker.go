@@ -100,11 +100,9 @@ func (d *Dispatcher) putOff(ctx context.Context, run *run, row ledger.Task) {
 }
 
 // unstart voids the intent of a run that never began, and reports whether the
-// task is queued again.
+// task is queued again. Its directory goes last: of an intent without one nobody
+// could say whether it began.
 func (d *Dispatcher) unstart(ctx context.Context, row ledger.Task) bool {
-	if err := d.State.RemoveRunDir(row.ID, row.Revision, row.Attempt); err != nil {
-		d.log(row).Warn().Err(err).Msg("directory of a run that never began not removed")
-	}
 	moved := false
 	err := d.insist(ctx, row, func(tx *ledger.Tx) (err error) {
 		moved, err = tx.Move(row.Seq, ledger.Running, row.Attempt, ledger.Change{To: ledger.Queued})
@@ -113,10 +111,15 @@ func (d *Dispatcher) unstart(ctx context.Context, row ledger.Task) bool {
 		}
 		return tx.VoidRun(row.Seq, row.Attempt)
 	})
-	if err == nil && moved {
-		d.settled(context.WithoutCancel(ctx), row)
+	if err != nil || !moved {
+		return false
 	}
-	return err == nil && moved
+	fault.Point("unstarted")
+	if err := d.State.RemoveRunDir(row.ID, row.Revision, row.Attempt); err != nil {
+		d.log(row).Warn().Err(err).Msg("directory of a run that never began not removed")
+	}
+	d.settled(context.WithoutCancel(ctx), row)
+	return true
 }
 
 // rest puts an item back into the queue after a pause.
