@@ -52,6 +52,7 @@ var agents = map[string]func(){
 		fmt.Println(`{"task_id":"a","output":{"summary":"one"}}`)
 		fmt.Println(`{"task_id":"b","output":{"summary":"two"}}`)
 	},
+	"act":          act,
 	"bare-output":  func() { fmt.Println(`{"summary":"only the output","actions":[],"mood":"fine"}`) },
 	"worker":       work,
 	"meddle":       meddle,
