@@ -18,33 +18,48 @@ import (
 	"mailboxd/internal/ledger"
 )
 
-// delegated puts a task into the ledger that user asked an agent for in CAP, as
-// the intake leaves it when it dies right after.
-func (e *engine) delegated(id, agent string, change func(*ledger.Task, *ledger.Talk)) {
+// foreign puts a task into the ledger that somebody asked for in another dialect
+// than AINL, as the intake leaves it when it dies right after.
+func (e *engine) foreign(d envelope.Dialect, raw string, change func(*ledger.Task, *ledger.Talk)) {
 	e.t.Helper()
-	raw := fmt.Appendf(nil, `{"type":"delegation_notice","task_id":%q,"sender_id":"user","recipient_id":%q,"context_summary":"look at it"}`, id, agent)
-	codec, _ := dialect.Of(envelope.CAP)
-	m, findings := codec.Decode(raw, e.opts.Reading)
+	codec, _ := dialect.Of(d)
+	m, findings := codec.Decode([]byte(raw), e.opts.Reading)
 	if findings.Refused() {
 		e.t.Fatalf("the test's own line is refused: %v", findings)
 	}
 	row := ledger.Task{
-		ID: m.Task, Revision: 1, Hash: m.Hash, Dialect: envelope.CAP, State: ledger.Queued, Agent: agent, Requester: m.From,
+		ID: m.Request.ID, Revision: 1, Hash: m.Hash, Dialect: d, State: ledger.Queued, Agent: m.To[0], Requester: m.From,
 		Type: m.Type, Received: time.Now(), File: "tasks/a.jsonl",
 	}
-	k := ledger.Talk{Message: m.ID, Thread: m.Thread, Open: true}
+	k := ledger.Talk{Message: m.ID, Thread: m.Thread, Trace: m.Trace, Open: true}
 	if change != nil {
 		change(&row, &k)
 	}
+	data := []byte("{}")
+	if len(row.Reasons) > 0 {
+		data = fmt.Appendf(nil, `{"held":[%q]}`, row.Reasons[0])
+	}
 	e.must(e.parts.Ledger.Update(context.Background(), func(tx *ledger.Tx) (err error) {
-		if k.Task, err = tx.Add(row, raw); err != nil {
+		if k.Task, err = tx.Add(row, []byte(raw)); err != nil {
 			return err
 		}
-		if err := tx.Log(ledger.Event{Time: time.Now(), Kind: "task.accepted", Task: row.ID, Revision: 1}); err != nil {
+		if err := tx.Log(ledger.Event{Time: time.Now(), Kind: "task.accepted", Task: row.ID, Revision: 1, Data: data}); err != nil {
 			return err
 		}
 		return tx.StartTalk(k)
 	}))
+}
+
+// delegated is foreign for a request that user makes in CAP.
+func (e *engine) delegated(id, agent string, change func(*ledger.Task, *ledger.Talk)) {
+	e.t.Helper()
+	e.foreign(envelope.CAP, fmt.Sprintf(`{"type":"delegation_notice","task_id":%q,"sender_id":"user","recipient_id":%q,"context_summary":"look at it"}`, id, agent), change)
+}
+
+// requested is foreign for a request that oscar makes in CLowl.
+func (e *engine) requested(mid, agent string, change func(*ledger.Task, *ledger.Talk)) {
+	e.t.Helper()
+	e.foreign(envelope.CLowl, fmt.Sprintf(`{"clowl":"0.2","mid":%q,"ts":1709078400,"tid":"x1","p":"REQ","from":"oscar","to":%q,"cid":"c1","body":{"t":"search","d":{}}}`, mid, agent), change)
 }
 
 // again starts the engine anew, and waits until nothing is left to do.

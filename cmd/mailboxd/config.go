@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-viper/mapstructure/v2"
 	"github.com/spf13/viper"
+
+	"mailboxd/envelope/dialect"
 )
 
 // config is the whole configuration, read once. It lives in package main,
@@ -23,11 +25,15 @@ type config struct {
 	Limits    limits       `mapstructure:"limits"`
 	Retention retention    `mapstructure:"retention"`
 	Approvers []approver   `mapstructure:"approvers"`
+	Senders   []sender     `mapstructure:"senders"`
+	Oversight oversight    `mapstructure:"oversight"`
 	Policy    policyRules  `mapstructure:"policy"`
 	Notice    notice       `mapstructure:"notice"`
 	Agents    []agentEntry `mapstructure:"agents"`
 
 	StopAgentsOnExit bool `mapstructure:"stop_agents_on_exit"`
+
+	written []agentEntry // as they stand in the file, where Agents has one for each replica
 
 	ephemeral bool // the mailbox is gone when we are: nobody need fear for it
 
@@ -51,8 +57,10 @@ type limits struct {
 	Concurrency   int           `mapstructure:"concurrency"`
 	Queue         int           `mapstructure:"queue"`
 	PerRequester  int           `mapstructure:"per_requester"`
+	QueuePer      int           `mapstructure:"queue_per_requester"`
 	Depth         int           `mapstructure:"depth"`
 	Children      int           `mapstructure:"children"`
+	Broadcast     int           `mapstructure:"broadcast"`
 	ShutdownGrace time.Duration `mapstructure:"shutdown_grace"`
 }
 
@@ -86,6 +94,9 @@ type changeWindow struct {
 
 type agentEntry struct {
 	ID             string        `mapstructure:"id"`
+	Dialect        string        `mapstructure:"dialect"`
+	Definition     string        `mapstructure:"definition"`
+	Replicas       int           `mapstructure:"replicas"`
 	Manifest       string        `mapstructure:"manifest"`
 	Profile        string        `mapstructure:"profile"`
 	Model          string        `mapstructure:"model"`
@@ -99,6 +110,7 @@ type agentEntry struct {
 	Retries        int           `mapstructure:"retries"`
 	Backoff        time.Duration `mapstructure:"backoff"`
 	Idempotent     bool          `mapstructure:"idempotent"`
+	OnError        []errorRule   `mapstructure:"on_error"`
 	Resend         string        `mapstructure:"resend"`
 	AllowUnmetered bool          `mapstructure:"allow_unmetered"`
 
@@ -108,6 +120,10 @@ type agentEntry struct {
 	Environments    []string `mapstructure:"environments"`
 	Refs            string   `mapstructure:"refs"`
 	KillAtWindowEnd bool     `mapstructure:"kill_at_window_end"`
+
+	at      int                 // where it stands among the entries
+	replica string              // the id of the entry, of which this is a replica; "" for none
+	defined *dialect.Definition // what definition says; nil: there is none
 }
 
 type execEntry struct {
@@ -144,6 +160,11 @@ func defaults(v *viper.Viper) {
 		"limits.concurrency":                     4,
 		"limits.queue":                           100_000,
 		"limits.per_requester":                   0,
+		"limits.queue_per_requester":             0,
+		"limits.broadcast":                       16,
+		"oversight.rounds":                       3,
+		"oversight.patience":                     24 * time.Hour,
+		"senders":                                []any{},
 		"limits.depth":                           3,
 		"limits.children":                        32,
 		"limits.shutdown_grace":                  30 * time.Second,
@@ -174,6 +195,7 @@ func defaults(v *viper.Viper) {
 // agentDefaults fill what an entry of agents leaves out.
 func agentDefaults() agentEntry {
 	return agentEntry{
+		Dialect:     "ainl",
 		Exec:        execEntry{Output: "envelope", Stdin: "request", MaxOutput: 64 << 20},
 		Timeout:     10 * time.Minute,
 		ExitTimeout: time.Minute,
@@ -221,6 +243,9 @@ func readConfig(path, root string) (config, origins, error) {
 	}
 	if root == "" && os.Getenv("AINL_AGENT_ROOT") == "" {
 		c.Root = c.resolve(c.Root)
+	}
+	if err := c.gather(); err != nil {
+		return config{}, origins{}, fmt.Errorf("configuration %s: %w", file, err)
 	}
 	c.StateDir = c.resolve(c.StateDir)
 	c.Policy.Schemas = c.resolve(c.Policy.Schemas)

@@ -28,19 +28,25 @@ const mostQuoted = 100
 // print shows the timeline, with the date where it changes.
 func (l timeline) print(s screen) error {
 	moments := l.moments()
-	s.line("%s", s.paint(bold, l.heading(moments)))
+	fmt.Fprintln(s, s.paint(bold, cut(l.heading(moments), s.columns)))
 	day := ""
 	for i, m := range moments {
 		if today := m.at.Local().Format(time.DateOnly); today != day {
 			if i > 0 {
-				s.line("%s", s.paint(faint, today))
+				fmt.Fprintln(s, s.paint(faint, cut(today, s.columns)))
 			}
 			day = today
 		}
-		s.line("%s  %s", m.at.Local().Format(time.TimeOnly), s.paint(m.paint, m.words))
+		clock := m.at.Local().Format(time.TimeOnly) + "  "
+		room := s.columns
+		if room > 0 {
+			room = max(1, room-len(clock))
+		}
+		if _, err := fmt.Fprintln(s, clock+s.paint(m.paint, cut(m.words, room))); err != nil {
+			return err
+		}
 	}
-	_, err := s.Write(nil)
-	return err
+	return nil
 }
 
 // heading is how much there is to tell.
@@ -81,7 +87,7 @@ func (l timeline) moments() (all []moment) {
 	}
 	for _, p := range l.Tasks {
 		if p.Task.State == string(ledger.Done) {
-			all = append(all, moment{p.Task.Finished, colourOf(p.Task), ended(p)})
+			all = append(all, moment{p.Task.Finished, colourOf(p.Task), endOf(p)})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b moment) int { return a.at.Compare(b.at) })

@@ -21,7 +21,7 @@ var waitWords = map[ledger.Reason]string{
 	ledger.Recovered:     "an operator, for it may have run before",
 	ledger.AuthRequired:  "the login of its agent",
 	ledger.ResultInvalid: "room for its result",
-	ledger.Children:      "what was asked for below it",
+	ledger.Children:      "the tasks below it",
 	ledger.Reply:         "a reply",
 }
 
@@ -137,8 +137,8 @@ func howFar(data map[string]any) string {
 	return quoted(note)
 }
 
-// ended is how a task ended.
-func ended(p client.Part) string {
+// endOf is how a task ended.
+func endOf(p client.Part) string {
 	t, words := p.Task, ""
 	switch t.Status {
 	case envelope.OK, envelope.Partial:

@@ -12,6 +12,7 @@ func (capCodec) Hear(raw []byte, about envelope.Task) (envelope.Message, envelop
 	if r.members == nil {
 		return r.message, blameAgent(r.findings)
 	}
+	r.message.Raw = line(r.message.Raw)
 	m, lacks := &r.message, false
 	said := func(name, otherwise string) string {
 		if !r.has(name) {

@@ -61,7 +61,7 @@ func TestHearingCAPAnErrorAboutItsTaskIsTheAnswer(t *testing.T) {
 }
 
 func TestHearingCAPSuppliesWhatTheRuntimeKnows(t *testing.T) {
-	m := heard(t, `{"content":"Done."}`)
+	m := heard(t, "{\n  \"content\": \"Done.\"\n}")
 	if m.Act != envelope.Completes || m.Task != "T1.1" || m.From != "analyst-1" || !slices.Equal(m.To, []string{"pm-1"}) {
 		t.Errorf("heard %+v", m)
 	}
@@ -97,5 +97,12 @@ func TestHearingCAPBlamesTheAgent(t *testing.T) {
 		if _, findings := capCodec(t).Hear([]byte(raw), working); findings.Kind() != envelope.OutputInvalid {
 			t.Errorf("%s: %v; want %s", raw, findings, envelope.OutputInvalid)
 		}
+	}
+}
+
+func TestWhatWasHeardInCAPIsOneLine(t *testing.T) {
+	m := heard(t, "{\"type\":\"delegation_notice\",\n \"task_id\":\"T1.1.1\", \"sender_id\":\"analyst-1\",\n \"recipient_id\":\"qa-1\", \"context_summary\":\"look\"}")
+	if bytes.ContainsAny(m.Raw, "\r\n") || !bytes.Equal(m.Raw, m.Request.Raw) {
+		t.Errorf("it is %q, its request %q", m.Raw, m.Request.Raw)
 	}
 }

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"bytes"
 	"cmp"
 
 	"mailboxd/envelope"
@@ -10,10 +11,7 @@ import (
 // where it was asked for in that one.
 func Retell(t envelope.Task, to envelope.Dialect) []byte {
 	to = cmp.Or(to, envelope.AINL)
-	from := envelope.AINL
-	if t.Role == "" { // only AINL has roles, so no other request is looked at
-		from = envelope.MarkedAs(t.Raw)
-	}
+	from := dialectOf(t)
 	if from == to {
 		return t.Raw
 	}
@@ -23,6 +21,18 @@ func Retell(t envelope.Task, to envelope.Dialect) []byte {
 	}
 	said, _ := codecs[to].Encode(m)
 	return said
+}
+
+// dialectOf is the dialect in which a task was asked for. One that has a role and
+// not so much as the name of another dialect's mark in it is AINL's, which is
+// found without reading it again.
+func dialectOf(t envelope.Task) envelope.Dialect {
+	for _, mark := range []string{"clowl", `\u`} {
+		if t.Role == "" || bytes.Contains(t.Raw, []byte(mark)) {
+			return envelope.MarkedAs(t.Raw)
+		}
+	}
+	return envelope.AINL
 }
 
 // Repeat says a message in a dialect, as one line: its own bytes where it was

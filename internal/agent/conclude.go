@@ -85,7 +85,7 @@ func (g *Agent) conclude(j Job, exit runner.Exit, m *meter) Outcome {
 
 // ownsUp reports whether the agent's own word is that it did not do it all.
 func (a answer) ownsUp() bool {
-	return a.err == nil && slices.Contains(shortOfOK, a.result.Status)
+	return a.err == nil && a.hold == "" && slices.Contains(shortOfOK, a.result.Status)
 }
 
 var shortOfOK = []envelope.Status{envelope.Failed, envelope.Partial, envelope.Stopped, envelope.Rejected}
