@@ -14,6 +14,7 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
 )
@@ -456,4 +457,92 @@ func TestALineDecidesNothingAboutAReview(t *testing.T) {
 		t.Errorf("T1 is %s, attempt %d; want it as it was", after.State, after.Attempt)
 	}
 	e.must(e.Cancel(t.Context(), "T1", me))
+}
+
+// CLOWL-31: an agent that fetches its tasks hands them on as one that is run.
+func TestAnAgentHandsOnInALineWhatLiesInItsInbox(t *testing.T) {
+	e := newEngine(t)
+	e.dialects = map[string]envelope.Dialect{"editor": envelope.CLowl}
+	e.answer = func(j dispatch.Job, said []byte) dispatch.Outcome {
+		codec, _ := dialect.Of(envelope.CLowl)
+		m, _ := codec.Hear(said, j.Task)
+		return dispatch.Outcome{Hold: ledger.Children, Said: []envelope.Message{m}}
+	}
+	e.start()
+	e.say(req("m1", "editor"))
+	e.await("m1", ledger.Waiting)
+	e.say(word{mid: "d1", p: "DLGT", from: "editor", to: "quick", pid: "m1", d: `{"delegation_mode":"transfer"}`}.line())
+	if row := e.await("m1", ledger.Done); row.Status != envelope.OK {
+		t.Errorf("m1 ends %s (%s); want ok, by quick", row.Status, row.Kind)
+	}
+	if row := e.row("d1"); row.Agent != "quick" || row.Parent != e.row("m1").Seq {
+		t.Errorf("d1 = %+v; want it quick's, below m1", row)
+	}
+	e.gets("ann", "DONE", "m1")
+}
+
+// CLOWL-32: who has answered all the same does not wait for what it handed on.
+func TestWhatARunHandedOnInALineGoesOnAfterItsAnswer(t *testing.T) {
+	e, words := family(t, "chief", "clerk")
+	e.start()
+	e.say(req("m1", "chief"))
+	e.await("m1", ledger.Running)
+	e.say(word{mid: "d1", p: "DLGT", from: "chief", to: "clerk", pid: "m1", d: `{"delegation_mode":"assist"}`}.line())
+	e.await("d1", ledger.Running)
+	close(words["chief"])
+	e.await("m1", ledger.Done)
+	close(words["clerk"])
+	if row := e.await("d1", ledger.Done); row.Status != envelope.OK {
+		t.Errorf("d1 ends %s (%s); want ok", row.Status, row.Kind)
+	}
+}
+
+func TestAReplyInCLowlNamesWhatItRepliesToOrItsConversation(t *testing.T) {
+	for name, reply := range map[string]word{
+		"by the request":      {mid: "r1", p: "INF", from: "ann", to: "quick", pid: "m1"},
+		"by the question":     {mid: "r1", p: "INF", from: "ann", to: "quick", pid: "question"},
+		"by the conversation": {mid: "r1", p: "INF", from: "ann", to: "quick"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEngine(t)
+			e.dialects = map[string]envelope.Dialect{"quick": envelope.CLowl}
+			e.plays["quick"] = func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
+				if j.Attempt > 1 {
+					return quick(ctx, j)
+				}
+				return dispatch.Outcome{Hold: ledger.Reply, Exit: runner.Exit{Started: time.Now()}, Said: []envelope.Message{
+					{Act: envelope.Asks, Dialect: envelope.CLowl, ID: "question", To: []string{"ann"}, Type: "which", Text: "which?", WantsReply: true},
+				}}
+			}
+			e.start()
+			e.say(req("m1", "quick"))
+			e.await("m1", ledger.Held)
+			e.say(reply.line())
+			if row := e.await("m1", ledger.Done); row.Attempt != 2 || row.Status != envelope.OK {
+				t.Errorf("m1 = %+v; want it done by a second attempt", row)
+			}
+		})
+	}
+}
+
+// CLOWL-35: asking several is no way round.
+func TestAMemberThatIsPartOfTheWorkAlreadyIsRefused(t *testing.T) {
+	e, words := family(t, "chief", "clerk")
+	e.most = 2
+	e.start()
+	e.say(req("m1", "chief"))
+	e.await("m1", ledger.Running)
+	e.say(word{mid: "m2", p: "REQ", from: "chief", to: `["quick","chief"]`, pid: "m1"}.line())
+	e.await("m2", ledger.Done)
+	children, err := e.parts.Ledger.Offspring(t.Context(), e.row("m2").Seq)
+	e.must(err)
+	for _, c := range children {
+		if want := map[string]envelope.Kind{"chief": envelope.DelegationCycle}[c.Agent]; c.Kind != want {
+			t.Errorf("%s ends %s (%s); want %q", c.Agent, c.Status, c.Kind, want)
+		}
+	}
+	e.wantResult("m2", `"status": "partial"`)
+	close(words["chief"])
+	close(words["clerk"])
+	e.must(e.Idle(t.Context()))
 }

@@ -36,9 +36,10 @@ type engine struct {
 	inboxes  map[string]dispatch.Inbox
 	judge    func(t envelope.Task, now time.Time) dispatch.Verdict
 	retries  int
-	found    dispatch.Outcome                       // what becomes of a run that is met at a start
-	recovers func(context.Context) dispatch.Outcome // or this
-	mode     envelope.Mode                          // of every control that the engine holds itself
+	found    dispatch.Outcome                                   // what becomes of a run that is met at a start
+	recovers func(context.Context) dispatch.Outcome             // or this
+	answer   func(j dispatch.Job, said []byte) dispatch.Outcome // of who fetches a task, instead of its words
+	mode     envelope.Mode                                      // of every control that the engine holds itself
 	refs     dispatch.RefRule
 	opts     dispatch.Options
 	ttl      time.Duration // of approvals; 0: for ever
