@@ -34,13 +34,15 @@ func (k *kin) remove(above int64) bool {
 }
 
 // disown stops what is below a task that is over and does not go on without it.
+// What its agent handed on and then did without is a fork from now on.
 func (d *Dispatcher) disown(ctx context.Context, row ledger.Task) error {
 	children, err := d.Ledger.Offspring(ctx, row.Seq)
 	if err != nil {
 		return err
 	}
+	answered := row.Status != envelope.Failed && row.Status != envelope.Stopped && row.Status != envelope.Rejected
 	for _, c := range children {
-		if dependent(c.Tie) {
+		if dependent(c.Tie) && !(answered && needed(c)) {
 			if err := d.stop(ctx, c.Task, By{envelope.Ourselves, "the task " + string(row.ID) + " above it is over"}); err != nil {
 				return err
 			}
