@@ -23,12 +23,13 @@ type queue struct {
 
 	mu      sync.Mutex        // guards what follows
 	changed *sync.Cond        // of any of it
-	waiting map[string][]item // by agent, oldest first
+	waiting map[string]*items // by agent, oldest first
 	agents  map[string]int    // slots taken, by agent
 	asking  map[string]int    // slots taken, by requester
 	length  int               // items waiting
 	parked  int               // tasks that wait for something else than a slot, and will be items again
 	taken   int               // slots taken, over all agents
+	early   early             // who was taken beyond that
 	busy    int               // items taken and not done, or resting
 	paused  bool              // intake found the queue full
 }
@@ -40,9 +41,10 @@ func newQueue(slots, size, perRequester int, limit func(string) int) *queue {
 		size:         size,
 		perRequester: perRequester,
 		limit:        limit,
-		waiting:      map[string][]item{},
+		waiting:      map[string]*items{},
 		agents:       map[string]int{},
 		asking:       map[string]int{},
+		early:        newEarly(),
 	}
 	q.changed = sync.NewCond(&q.mu)
 	return q
@@ -52,7 +54,10 @@ func newQueue(slots, size, perRequester int, limit func(string) int) *queue {
 func (q *queue) push(it item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.waiting[it.agent] = append(q.waiting[it.agent], it)
+	if q.waiting[it.agent] == nil {
+		q.waiting[it.agent] = &items{agent: it.agent}
+	}
+	q.waiting[it.agent].push(it)
 	q.length++
 	q.changed.Broadcast()
 }
@@ -65,8 +70,8 @@ func (q *queue) hasRoom() bool {
 	return !q.paused
 }
 
-// take blocks for an item that may run now, and takes its slots. It returns
-// false when ctx has ended.
+// take blocks for an item that may run now, and takes its slots, or for one that
+// may get ready meanwhile. It returns false when ctx has ended.
 func (q *queue) take(ctx context.Context) (item, bool) {
 	defer context.AfterFunc(ctx, q.wake)()
 	q.mu.Lock()
@@ -82,16 +87,13 @@ func (q *queue) take(ctx context.Context) (item, bool) {
 
 // next removes the oldest item that has room. The caller holds mu.
 func (q *queue) next() (item, bool) {
-	if q.taken >= q.slots {
-		return item{}, false
-	}
 	var best item
 	var at int
 	for agent, items := range q.waiting {
-		if q.agents[agent] >= q.limit(agent) {
+		if !q.hasSlot(agent) && !q.mayBeEarly(agent) {
 			continue
 		}
-		for i, it := range items {
+		for i, it := range items.all() {
 			if q.perRequester > 0 && q.asking[it.requester] >= q.perRequester {
 				continue
 			}
@@ -105,16 +107,25 @@ func (q *queue) next() (item, bool) {
 		return item{}, false
 	}
 	q.remove(best.agent, at)
-	q.occupy(best)
+	if q.hasSlot(best.agent) {
+		q.occupy(best)
+	} else {
+		q.admitEarly(best)
+	}
+	q.asking[best.requester]++
+	q.busy++
 	return best, true
 }
 
-// occupy counts an item as taken. The caller holds mu.
+// hasSlot reports whether a run of the agent may begin now. The caller holds mu.
+func (q *queue) hasSlot(agent string) bool {
+	return q.taken < q.slots && q.agents[agent] < q.limit(agent)
+}
+
+// occupy takes the slots of an item. The caller holds mu.
 func (q *queue) occupy(it item) {
 	q.agents[it.agent]++
-	q.asking[it.requester]++
 	q.taken++
-	q.busy++
 }
 
 // adopt takes the slots of a run that an earlier daemon began, whether or not
@@ -123,18 +134,14 @@ func (q *queue) adopt(it item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.occupy(it)
+	q.asking[it.requester]++
+	q.busy++
 }
 
 // remove takes one item out of an agent's line. The caller holds mu.
 func (q *queue) remove(agent string, at int) {
-	items := q.waiting[agent]
-	switch {
-	case len(items) == 1:
+	if q.waiting[agent].remove(at) {
 		delete(q.waiting, agent)
-	case at == 0:
-		q.waiting[agent] = items[1:]
-	default:
-		q.waiting[agent] = append(items[:at:at], items[at+1:]...)
 	}
 	q.length--
 	q.signalRoom()
@@ -170,9 +177,12 @@ func (q *queue) signalRoom() {
 func (q *queue) free(it item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	drop(q.agents, it.agent)
 	drop(q.asking, it.requester)
-	q.taken--
+	if q.leaveEarly(it) {
+		drop(q.agents, it.agent)
+		q.taken--
+	}
+	q.promote()
 	q.changed.Broadcast()
 }
 
@@ -215,7 +225,7 @@ func (q *queue) still(ctx context.Context, agent string) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for ctx.Err() == nil {
-		if q.agents[agent] == 0 && (agent != Everyone || q.taken == 0) {
+		if q.agents[agent]+q.early.of(agent) == 0 && (agent != Everyone || q.taken == 0) {
 			return nil
 		}
 		q.changed.Wait()
@@ -226,5 +236,6 @@ func (q *queue) still(ctx context.Context, agent string) error {
 func (q *queue) wake() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.promote()
 	q.changed.Broadcast()
 }
