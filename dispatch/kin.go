@@ -40,9 +40,8 @@ func (d *Dispatcher) disown(ctx context.Context, row ledger.Task) error {
 	if err != nil {
 		return err
 	}
-	answered := row.Status != envelope.Failed && row.Status != envelope.Stopped && row.Status != envelope.Rejected
 	for _, c := range children {
-		if dependent(c.Tie) && !(answered && needed(c)) {
+		if dependent(c.Tie) && !letGo(row, c) {
 			if err := d.stop(ctx, c.Task, By{envelope.Ourselves, "the task " + string(row.ID) + " above it is over"}); err != nil {
 				return err
 			}
@@ -54,6 +53,13 @@ func (d *Dispatcher) disown(ctx context.Context, row ledger.Task) error {
 // dependent reports whether a task of that tie ends with the one above.
 func dependent(tie envelope.Tie) bool {
 	return tie == envelope.Member || tie == envelope.Transfer || tie == envelope.Assist || tie == envelope.Oversee
+}
+
+// letGo reports whether a task goes on by itself that was handed on: the agent of
+// the one above has answered all the same.
+func letGo(row ledger.Task, c ledger.Child) bool {
+	handed := c.Tie == envelope.Transfer || c.Tie == envelope.Assist
+	return handed && row.Status != envelope.Failed && row.Status != envelope.Stopped && row.Status != envelope.Rejected
 }
 
 // stop cancels a task, and does not wait for the end of its run.
