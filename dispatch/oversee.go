@@ -98,7 +98,11 @@ func (d *Dispatcher) submitForReview(tx *ledger.Tx, t *turn) error {
 	case !d.agents.Known(overseer):
 		return d.withholdNow(tx, t, "there is no agent "+overseer+" to oversee it")
 	}
-	if t.talk.Task == 0 { // an AINL request: rounds are counted from now on
+	_, talks, err := tx.Talk(t.row.Seq)
+	if err != nil {
+		return err
+	}
+	if !talks { // an AINL request: rounds are counted from now on
 		if err := tx.StartTalk(ledger.Talk{Task: t.row.Seq, Thread: string(t.row.ID)}); err != nil {
 			return err
 		}
