@@ -41,8 +41,10 @@ type engine struct {
 	refs    dispatch.RefRule
 	opts    dispatch.Options
 	ttl     time.Duration // of approvals; 0: for ever
-	log     journal
-	end     func() // stops serving; once more does nothing
+	etiquette
+	spoken dispatch.Protocol // instead of that; one without functions is none
+	log    journal
+	end    func() // stops serving; once more does nothing
 }
 
 // newEngine makes an engine that is not started, with the agents "quick",
@@ -126,6 +128,7 @@ func (e *engine) functions() dispatch.Agents {
 		Answer:  e.answered,
 
 		ApprovalTTL: func() time.Duration { return e.ttl },
+		Protocol:    e.protocol(),
 	}
 }
 

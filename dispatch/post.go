@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 )
@@ -107,7 +108,27 @@ func bundles(due []ledger.Message) (all []*bundle) {
 			of[m.Inbox] = b
 			all = append(all, b)
 		}
-		b.lines, b.seqs = append(b.lines, m.Body), append(b.seqs, m.Seq)
+		b.lines, b.seqs = append(b.lines, posted(m)), append(b.seqs, m.Seq)
 	}
 	return all
+}
+
+// posted is the line of a message as its recipient finds it: in the form that
+// every reader of its dialect takes, with its time. What others said keeps their
+// own form in the ledger.
+func posted(m ledger.Message) []byte {
+	codec, ok := dialect.Of(m.Dialect)
+	if !ok || m.Dialect == envelope.AINL || m.Via == ledger.ByUs {
+		return m.Body
+	}
+	said, findings := codec.Decode(m.Body, envelope.Strict)
+	if findings.Refused() {
+		return m.Body // it was taken as it is
+	}
+	if said.Time.IsZero() {
+		said.Time = m.Time
+	}
+	said.Extra = nil
+	line, _ := codec.Encode(said)
+	return line
 }
