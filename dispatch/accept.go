@@ -138,6 +138,7 @@ func (d *Dispatcher) revise(tx *ledger.Tx, c *claim, last ledger.Task, found boo
 		}
 	}
 	if found {
+		d.runs.follow(last.Seq)
 		row.Revision = last.Revision + 1
 	}
 	if waits {
