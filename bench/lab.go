@@ -19,11 +19,12 @@ type lab struct {
 	dir    string
 	tools  tools
 	begun  time.Time
+	load   string // of the machine, by others
 }
 
 // open makes the directory and builds what is measured.
 func (l *lab) open(ctx context.Context, where string) (err error) {
-	l.begun = time.Now()
+	l.begun, l.load = time.Now(), loadAverage()
 	l.dir, err = os.MkdirTemp(where, "bench-")
 	if err != nil {
 		return fmt.Errorf("open lab: %w", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
 )
@@ -155,12 +156,12 @@ func (d *Dispatcher) keepResults(ctx context.Context) {
 // where it cannot go on.
 func (d *Dispatcher) restoreResults(ctx context.Context) {
 	for after := int64(0); ctx.Err() == nil; {
-		rows, err := d.Ledger.Finals(ctx, after, page)
-		for _, row := range rows {
-			if err = d.restoreMissing(ctx, row); err != nil {
-				break
-			}
-			after = row.Seq
+		finals, err := d.Ledger.Finals(ctx, after, page)
+		if err == nil {
+			err = d.restoreMissing(ctx, finals)
+		}
+		if err == nil && len(finals) > 0 {
+			after = finals[len(finals)-1].Seq
 		}
 		switch {
 		case err != nil:
@@ -169,17 +170,30 @@ func (d *Dispatcher) restoreResults(ctx context.Context) {
 			case <-ctx.Done():
 			case <-time.After(retryPause):
 			}
-		case len(rows) < page:
+		case len(finals) < page:
 			d.relax(restoring)
 			return
 		}
 	}
 }
 
-// restoreMissing puts the result of a finished task back, if it is missing.
-func (d *Dispatcher) restoreMissing(ctx context.Context, row ledger.Task) error {
-	if !row.Put || row.ResultSum == "" || d.Box.HasResult(row.ID) {
-		return nil // in place, or somebody is about to put it
+// restoreMissing puts the results of finished tasks back that are missing.
+func (d *Dispatcher) restoreMissing(ctx context.Context, finals []ledger.Final) error {
+	ids := make([]envelope.ID, len(finals))
+	for i, f := range finals {
+		ids[i] = f.ID
 	}
-	return d.restore(ctx, row)
+	for i, there := range d.Box.HaveResults(ids) {
+		if there {
+			continue
+		}
+		row, err := d.Ledger.Task(ctx, finals[i].Seq)
+		if err != nil {
+			return err
+		}
+		if err := d.restore(ctx, row); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -89,7 +89,7 @@ func limitsOf(t envelope.Task) map[string]jsontext.Value {
 			limits[name] = quoted(text)
 		}
 	}
-	if t.Sensitivity != envelope.Internal {
+	if sensitive(t) {
 		word("sensitivity", t.Sensitivity.String())
 	}
 	if !t.Deadline.IsZero() {
@@ -109,6 +109,12 @@ func limitsOf(t envelope.Task) map[string]jsontext.Value {
 	}
 	maps.DeleteFunc(limits, func(_ string, value jsontext.Value) bool { return value == nil })
 	return limits
+}
+
+// sensitive reports whether a task is not as sensitive as one that says nothing.
+// The zero Task is not public, but none.
+func sensitive(t envelope.Task) bool {
+	return t.Sensitivity > envelope.Internal || t.Sensitivity < envelope.Internal && t.ID != ""
 }
 
 func contractValue(c *envelope.OutputContract) jsontext.Value {

@@ -18,6 +18,7 @@ func capLosses(m envelope.Message) []string {
 	lost.add("multicast", len(m.To) > 1)
 	lost.add("progress numbers", m.Act == envelope.Reports && m.Data != nil)
 	lost.add("retry flag", m.Act == envelope.Fails && m.Failure.Retry != retry)
+	lost.add("unknown fields", m.Extra != nil)
 	lost.add("CNCL", m.Act == envelope.Cancels)
 	lost.add("status", m.Act == envelope.Completes && m.Answer.Status != "" && m.Answer.Status != envelope.OK)
 	if asks(m.Act) {

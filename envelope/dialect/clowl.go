@@ -44,7 +44,7 @@ func (clowlCodec) Decode(raw []byte, _ envelope.Reading) (envelope.Message, enve
 		r.body()
 		r.context()
 		r.message.Deterministic = r.flag("det")
-		if auth := r.member("auth"); auth != nil && auth.Kind() != '"' {
+		if r.has("auth") && membersOf(raw)["auth"].Kind() != '"' { // what was struck is a string
 			r.refuse("auth", "must be a string")
 		}
 		r.act()

@@ -160,8 +160,8 @@ func obligeFailure(m envelope.Message, d map[string]jsontext.Value) {
 // clowlLosses names what CLowl has no words of its own for (docs/dialects.md).
 func clowlLosses(m envelope.Message) []string {
 	var lost losses
+	lost.add("unknown fields", m.Extra != nil)
 	if m.Dialect == envelope.CLowl {
-		lost.add("unknown fields", m.Extra != nil)
 		return lost
 	}
 	if asks(m.Act) {
@@ -177,7 +177,6 @@ func clowlLosses(m envelope.Message) []string {
 		_, ok := kindOfCAP(code)
 		lost.add("codes", m.Failure.Code != "" && !ok)
 		lost.add("python_object", slices.ContainsFunc(m.Attachments, func(a envelope.Attachment) bool { return a.Type == "python_object" }))
-		lost.add("unknown fields", m.Extra != nil)
 	}
 	return lost
 }

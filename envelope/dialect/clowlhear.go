@@ -24,6 +24,7 @@ func (clowlCodec) Hear(raw []byte, about envelope.Task) (envelope.Message, envel
 	if _, findings = envelope.ContentHash(raw); findings.Refused() {
 		return envelope.Message{Raw: raw, Dialect: envelope.CLowl}, blameAgent(findings)
 	}
+	raw = line(raw) // it may be laid out over several
 	s := speech{members: newFields(raw, "", &findings).members, about: about, asker: askerOf(about)}
 	before := maps.Clone(s.members)
 	s.upgrade()
@@ -32,12 +33,28 @@ func (clowlCodec) Hear(raw []byte, about envelope.Task) (envelope.Message, envel
 	if !maps.EqualFunc(before, s.members, same) {
 		raw = line(object(s.members))
 	}
-	m, findings := clowlCodec{}.Decode(raw, envelope.Strict)
+	m, findings := strictly(raw)
 	if m.From != about.Agent && about.Agent != "" && !findings.Refused() {
 		findings = append(findings, envelope.Finding{Kind: envelope.IdentityMismatch, Field: "from", Message: "the agent speaks as another one"})
 	}
 	s.place(&m)
 	return m, blameAgent(findings)
+}
+
+// strictly reads a message, and makes of it the form that every reader accepts,
+// for it may go on to others.
+func strictly(raw []byte) (envelope.Message, envelope.Findings) {
+	m, findings := clowlCodec{}.Decode(raw, envelope.Strict)
+	if findings.Refused() {
+		return m, findings
+	}
+	said, _ := clowlCodec{}.Encode(m)
+	if sum, _ := envelope.ContentHash(said); sum != m.Hash {
+		extra := m.Extra
+		m, _ = clowlCodec{}.Decode(said, envelope.Strict)
+		m.Extra = extra
+	}
+	return m, findings
 }
 
 // askerOf is the message that asked for a task: the one that it was made of, or

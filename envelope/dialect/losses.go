@@ -16,7 +16,7 @@ func (l *losses) add(name string, there bool) {
 func (l *losses) task(t envelope.Task) {
 	l.add("role", t.Role != "")
 	l.add("contract", t.Contract != nil)
-	l.add("sensitivity", t.Sensitivity != envelope.Internal)
+	l.add("sensitivity", sensitive(t))
 	l.add("deadline", !t.Deadline.IsZero())
 	l.add("budget", t.Budget != envelope.Budget{})
 	l.add("tools", t.AllowedTools != nil)

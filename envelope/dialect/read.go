@@ -34,15 +34,15 @@ const space = " \t\r\n"
 // readAgain reads a line of which AINL's reader refused something. The pieces
 // are what that reader made of it.
 func readAgain(line []byte, how envelope.Reading, pieces []Piece) []Piece {
-	if len(pieces) == 1 {
-		if d := markedAs(line); d != envelope.AINL {
-			return []Piece{decode(d, line, how)}
-		}
+	if bytes.HasPrefix(line, []byte("\ufeff")) {
+		return pieces
 	}
 	spans := envelope.Split(line, func(object []byte) bool {
 		return !decode(envelope.MarkedAs(object), object, how).Findings.Refused()
 	})
-	if len(spans) == 1 {
+	if d := markedAs(line); len(spans) == 1 && d != envelope.AINL {
+		return []Piece{decode(d, line, how)}
+	} else if len(spans) == 1 {
 		return pieces
 	}
 	pieces = pieces[:0]

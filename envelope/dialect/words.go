@@ -148,7 +148,8 @@ func contextURI(ref string) string {
 // blameAgent turns complaints about a message into ones about an answer.
 func blameAgent(findings envelope.Findings) envelope.Findings {
 	for i, f := range findings {
-		if f.Kind == envelope.InvalidEnvelope || f.Kind == envelope.InvalidJSON {
+		switch f.Kind {
+		case envelope.InvalidEnvelope, envelope.InvalidJSON, envelope.ValidationFailed, envelope.ContextTooLarge:
 			findings[i].Kind = envelope.OutputInvalid
 		}
 	}
