@@ -19,6 +19,9 @@ type etiquette struct {
 }
 
 func (e *engine) protocol() dispatch.Protocol {
+	if e.spoken.Dialect != nil {
+		return e.spoken
+	}
 	return dispatch.Protocol{
 		Dialect: func(agent string) envelope.Dialect {
 			if said, ok := e.dialects[agent]; ok {

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -28,6 +29,9 @@ func (d *Dispatcher) hearNews(tx *ledger.Tx, c *claim) error {
 		}
 		c.row = ledger.Task{} // no run gets to see it
 		return d.remember(tx, c)
+	}
+	if most := d.agents.Protocol.Broadcast; len(recipients(m)) > most {
+		return d.deny(tx, c, envelope.Finding{Kind: envelope.ValidationFailed, Field: fieldsOf[m.Dialect].to, Message: fmt.Sprintf("names %d recipients, more than %d", len(m.To), most)})
 	}
 	if err := d.handOut(tx, c); err != nil || m.Act == envelope.Inquires {
 		return err // who oversees says so in its own run (CAP-24)

@@ -70,6 +70,9 @@ func (d *Dispatcher) hearRequest(tx *ledger.Tx, c *claim) error {
 	if known, err := d.heardBefore(tx, c); known || err != nil {
 		return err
 	}
+	if c.heard.answer != nil {
+		return d.hearAnswer(tx, c)
+	}
 	if c.verdict.Admit {
 		if why, err := d.handOn(tx, c); err != nil {
 			return err

@@ -22,6 +22,9 @@ func (e *engine) answered(j dispatch.Job, said []byte, exit runner.Exit) (dispat
 	}
 	o := answer(j, string(said))
 	o.Exit, o.Result.Cost = exit, &envelope.Cost{Tokens: 5}
+	if string(said) == "approved" {
+		o.Result.Output.Extra = []byte(`{"decision":"approved"}`)
+	}
 	if j.Meter != nil {
 		if err := j.Meter(*o.Result.Cost); err != nil {
 			o.Result.Status, o.Result.Error = envelope.Failed, envelope.Error{Kind: envelope.BudgetExceeded, Message: err.Error()}

@@ -42,8 +42,9 @@ type engine struct {
 	opts    dispatch.Options
 	ttl     time.Duration // of approvals; 0: for ever
 	etiquette
-	log journal
-	end func() // stops serving; once more does nothing
+	spoken dispatch.Protocol // instead of that; one without functions is none
+	log    journal
+	end    func() // stops serving; once more does nothing
 }
 
 // newEngine makes an engine that is not started, with the agents "quick",

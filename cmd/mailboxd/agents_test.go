@@ -52,6 +52,11 @@ var agents = map[string]func(){
 		fmt.Println(`{"task_id":"a","output":{"summary":"one"}}`)
 		fmt.Println(`{"task_id":"b","output":{"summary":"two"}}`)
 	},
+	"clowl": func() {
+		request()
+		fmt.Println(`{"p":"DONE","task":"test","data":{"summary":"ready, in CLowl"}}`)
+	},
+	"cap":          func() { request(); fmt.Println(`{"content":"ready, in CAP"}`) },
 	"bare-output":  func() { fmt.Println(`{"summary":"only the output","actions":[],"mood":"fine"}`) },
 	"worker":       work,
 	"meddle":       meddle,

@@ -29,7 +29,7 @@ func TestTheExampleShowsEveryKeyWithItsDefault(t *testing.T) {
 	for _, key := range knownKeys() {
 		last := key[strings.LastIndexAny(key, ".")+1:]
 		shown := `(?m)^[\s#-]*` + last + `:`
-		if strings.HasPrefix(key, "policy.") && strings.Contains(key, "[]") {
+		if (strings.HasPrefix(key, "policy.") || strings.Contains(key, ".on_error")) && strings.HasSuffix(key, "[]."+last) {
 			shown = `(?m)^ *#.*[{ ]` + last + `: ` // in the one row that a comment gives, for the default is none
 		}
 		if !regexp.MustCompile(shown).Match(text) {
