@@ -57,6 +57,7 @@ var agents = map[string]func(){
 		fmt.Println(`{"p":"DONE","task":"test","data":{"summary":"ready, in CLowl"}}`)
 	},
 	"cap":          func() { request(); fmt.Println(`{"content":"ready, in CAP"}`) },
+	"act":          act,
 	"bare-output":  func() { fmt.Println(`{"summary":"only the output","actions":[],"mood":"fine"}`) },
 	"worker":       work,
 	"meddle":       meddle,
