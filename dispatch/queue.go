@@ -23,7 +23,7 @@ type queue struct {
 
 	mu      sync.Mutex        // guards what follows
 	changed *sync.Cond        // of any of it
-	waiting map[string][]item // by agent, oldest first
+	waiting map[string]*items // by agent, oldest first
 	agents  map[string]int    // slots taken, by agent
 	asking  map[string]int    // slots taken, by requester
 	length  int               // items waiting
@@ -40,7 +40,7 @@ func newQueue(slots, size, perRequester int, limit func(string) int) *queue {
 		size:         size,
 		perRequester: perRequester,
 		limit:        limit,
-		waiting:      map[string][]item{},
+		waiting:      map[string]*items{},
 		agents:       map[string]int{},
 		asking:       map[string]int{},
 	}
@@ -52,7 +52,10 @@ func newQueue(slots, size, perRequester int, limit func(string) int) *queue {
 func (q *queue) push(it item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.waiting[it.agent] = append(q.waiting[it.agent], it)
+	if q.waiting[it.agent] == nil {
+		q.waiting[it.agent] = &items{agent: it.agent}
+	}
+	q.waiting[it.agent].push(it)
 	q.length++
 	q.changed.Broadcast()
 }
@@ -91,7 +94,7 @@ func (q *queue) next() (item, bool) {
 		if q.agents[agent] >= q.limit(agent) {
 			continue
 		}
-		for i, it := range items {
+		for i, it := range items.all() {
 			if q.perRequester > 0 && q.asking[it.requester] >= q.perRequester {
 				continue
 			}
@@ -127,14 +130,8 @@ func (q *queue) adopt(it item) {
 
 // remove takes one item out of an agent's line. The caller holds mu.
 func (q *queue) remove(agent string, at int) {
-	items := q.waiting[agent]
-	switch {
-	case len(items) == 1:
+	if q.waiting[agent].remove(at) {
 		delete(q.waiting, agent)
-	case at == 0:
-		q.waiting[agent] = items[1:]
-	default:
-		q.waiting[agent] = append(items[:at:at], items[at+1:]...)
 	}
 	q.length--
 	q.signalRoom()
