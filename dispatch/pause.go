@@ -109,6 +109,9 @@ func (d *Dispatcher) Drain(ctx context.Context, agent string, by By) error {
 	if err == nil {
 		err = await(ctx, d.runs.find(func(it item) bool { return agent == Everyone || it.agent == agent }))
 	}
+	if err == nil {
+		err = d.untold.await(ctx)
+	}
 	if err != nil {
 		return fmt.Errorf("drain agent %q: %w", agent, err)
 	}

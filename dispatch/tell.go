@@ -75,6 +75,7 @@ func (d *Dispatcher) tellAll(ctx, work context.Context) {
 		if stuck {
 			pause = time.After(settlePause)
 		}
+		d.untold.told(len(seqs))
 		for range seqs {
 			d.queue.done()
 		}
@@ -88,6 +89,7 @@ func (d *Dispatcher) tellLater(seqs []int64) {
 			d.queue.done() // somebody has nudged meanwhile
 		}
 	}
+	d.untold.told(len(seqs))
 }
 
 // tellThese tells what is new of some tasks.
