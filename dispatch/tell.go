@@ -67,7 +67,10 @@ func (d *Dispatcher) tellAll(ctx, work context.Context) {
 		}
 		if err != nil && ctx.Err() == nil {
 			d.complain(telling, ledger.Task{}, err)
-			pause = time.After(retryPause)
+			select {
+			case <-ctx.Done():
+			case <-time.After(retryPause): // a nudge does not make it shorter
+			}
 			d.tellLater(seqs)
 			continue
 		}
