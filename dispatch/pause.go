@@ -66,6 +66,7 @@ func (d *Dispatcher) Pause(ctx context.Context, agent string, by By) error {
 		return err
 	}
 	d.pauses.set(agent, true)
+	d.queue.turnBack(agent)
 	return nil
 }
 
