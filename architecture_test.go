@@ -18,11 +18,11 @@ import (
 var rows = [][]string{
 	{"cmd/mailboxd", "internal/torture", "bench"},     // wiring, and what tries to break and to measure it
 	{"watcher", "internal/api", "internal/mcpserver"}, // doors
-	{"dispatch"},                          // engine
-	{"internal/policy", "internal/agent"}, // parts
+	{"dispatch"}, // engine
+	{"internal/policy", "internal/agent", "internal/talk"}, // parts
 	{"mailbox", "envelope/dialect", "internal/ledger", "internal/runner", "internal/worker", "internal/schema", "internal/client", "internal/service", "internal/host"}, // hands
-	{"envelope"},       // words
-	{"internal/fault"}, // marks for the tests, nothing in an ordinary build
+	{"envelope"},                          // words
+	{"internal/fault", "internal/strict"}, // marks for the tests, nothing in an ordinary build
 }
 
 // forbidden narrows the table: the packages on the left never import these,

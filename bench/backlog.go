@@ -22,7 +22,7 @@ func backlog(ctx context.Context, l *lab) ([]row, error) {
 	}
 	rows := []row{
 		{who: "lines taken in", unit: "lines/s"}, {who: "the same", unit: "MB/s"},
-		{who: "peak RSS", unit: "MB"}, {who: "ledger", unit: "MB"}, {who: "RSS of one more waiting task", unit: "bytes"},
+		{who: "peak RSS", unit: "MB"}, {who: "ledger", unit: "MB"}, {who: "RSS of one more waiting task", unit: "bytes"}, {who: "mailboxd ps while they wait", unit: "ms"},
 	}
 	for range rounds {
 		got, err := l.takenIn(ctx, count)
@@ -90,10 +90,14 @@ func (h *house) takeIn(ctx context.Context, count int) ([]float64, error) {
 		return nil, err
 	}
 	ledger, err := h.ledgerSize()
+	if err != nil {
+		return nil, err
+	}
+	look, err := h.asked(ctx, "ps")
 	const mb = 1e6
 	return []float64{
 		float64(count) / took, float64(count) * lineSize / took / mb, after.peak / mb, ledger / mb,
-		(after.rss - before.rss) / float64(count),
+		(after.rss - before.rss) / float64(count), look,
 	}, err
 }
 

@@ -97,15 +97,15 @@ func TestQuantiles(t *testing.T) {
 
 func TestTheTableSaysWhatWasMeasuredAndWhatWasNot(t *testing.T) {
 	got := table("A machine.", []row{
-		{measure: "m", who: "we", tasks: 5000, unit: "tasks/s", got: []float64{900, 1100, 1000}, beside: []float64{0.5, 0.6, 0.7}, keeps: "all"},
+		{measure: "m", who: "we", tasks: 5000, unit: "tasks/s", got: []float64{900, 1100, 1000}, beside: []float64{0.5, 0.6, 0.7}, cpu: []float64{250}, keeps: "all"},
 		{measure: "m", who: "they", unit: "tasks/s", note: "they is not installed"},
 	})
 	want := `A machine.
 
-| measure | who or what | tasks | median | min .. max | beside the first | kept through a power cut |
-|---|---|---|---|---|---|---|
-| m | we | 5,000 | 1,000 tasks/s | 900 .. 1,100 | 0.60 x | all |
-| m | they |  | they is not installed |  |  |  |
+| measure | who or what | tasks | median | min .. max | beside the first | CPU a task | kept through a power cut |
+|---|---|---|---|---|---|---|---|
+| m | we | 5,000 | 1,000 tasks/s | 900 .. 1,100 | 0.60 x | 250 us | all |
+| m | they |  | they is not installed |  |  |  |  |
 `
 	if got != want {
 		t.Errorf("table =\n%s\nwant\n%s", got, want)

@@ -33,18 +33,18 @@ func floor(ctx context.Context, l *lab) ([]row, error) {
 }
 
 // repeated does a thing so often, one after the other.
-func repeated(do func(dir string, n int) error) func(context.Context, string, int) (time.Duration, error) {
-	return func(ctx context.Context, dir string, count int) (time.Duration, error) {
+func repeated(do func(dir string, n int) error) attempt {
+	return func(ctx context.Context, dir string, count int) (effort, error) {
 		begin := time.Now()
 		for n := range count {
 			if err := context.Cause(ctx); err != nil {
-				return 0, err
+				return effort{}, err
 			}
 			if err := do(dir, n); err != nil {
-				return 0, err
+				return effort{}, err
 			}
 		}
-		return time.Since(begin), nil
+		return effort{wall: time.Since(begin)}, nil
 	}
 }
 

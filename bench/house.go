@@ -113,6 +113,19 @@ func (h *house) awaitReady(ctx context.Context) error {
 	}
 }
 
+// spent is the processor time of the daemon, its keeper, and all that they ran.
+func (h *house) spent() (cpu time.Duration) {
+	keeper, _ := h.keeper()
+	all := map[int]bool{h.daemon.Process.Pid: true, keeper: true}
+	for _, worker := range children(h.daemon.Process.Pid) {
+		all[worker] = true
+	}
+	for pid := range all {
+		cpu += processorTime(pid)
+	}
+	return cpu
+}
+
 // stop ends the daemon and its agents. One that does not end well is an error.
 func (h *house) stop() error {
 	defer h.notices.Close()

@@ -32,9 +32,9 @@ func (l *lab) machine() string {
 	if name == "" {
 		name = fmt.Sprintf("file system %#x", fs.Type)
 	}
-	return fmt.Sprintf("%s, %d processors, %d GB; Linux %s, %s; %s; static programs by %s; %s; %d rounds.",
+	return fmt.Sprintf("%s, %d processors, %d GB; Linux %s, %s; %s; static programs by %s; %s; load %s before; %d rounds.",
 		processor(), runtime.NumCPU(), memory()>>30, unix.ByteSliceToString(kernel.Release[:]), name,
-		runtime.Version(), l.tools.compiler, time.Now().Format(time.DateOnly), l.rounds)
+		runtime.Version(), l.tools.compiler, time.Now().Format(time.DateOnly), l.load, l.rounds)
 }
 
 func processor() string {
@@ -49,6 +49,14 @@ func processor() string {
 		}
 	}
 	return runtime.GOARCH
+}
+
+// loadAverage is how many processes wanted to run in the last minute, as uptime
+// says it.
+func loadAverage() string {
+	raw, _ := os.ReadFile("/proc/loadavg")
+	words := strings.Fields(string(raw) + " unknown")
+	return words[0]
 }
 
 // memory is how much the machine has, rounded up to whole GB.

@@ -6,6 +6,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -67,24 +68,22 @@ func bench() error {
 	}
 	defer l.close()
 	table, err := l.measure(ctx, chosen)
-	if err != nil {
-		return err
-	}
 	fmt.Print(table)
 	if *into != "" {
-		return os.WriteFile(*into, []byte(table), 0o644)
+		err = errors.Join(err, os.WriteFile(*into, []byte(table), 0o644))
 	}
-	return nil
+	return err
 }
 
-// measure makes the measures one after the other and returns the table.
+// measure makes the measures one after the other and returns the table, of
+// those before the first one that failed.
 func (l *lab) measure(ctx context.Context, chosen []measure) (string, error) {
 	var rows []row
 	for _, m := range chosen {
 		l.say("%s", m.name)
 		more, err := m.run(ctx, l)
 		if err != nil {
-			return "", fmt.Errorf("measure %s: %w", m.name, cmp.Or(context.Cause(ctx), err))
+			return table(l.machine(), rows), fmt.Errorf("measure %s: %w", m.name, cmp.Or(context.Cause(ctx), err))
 		}
 		for i := range more {
 			more[i].measure = m.name

@@ -19,54 +19,70 @@ type desk struct {
 
 func (d desk) path(name string) string { return filepath.Join(d.dir, name) }
 
-// beside measures a peer: from go, which gives it the first task, to the last
-// result file. Prepare may return a function that ends what it started.
-func beside(how uint32, prepare func(context.Context, desk, int) (end func() error, err error), submit func(context.Context, desk, int) error) func(context.Context, string, int) (time.Duration, error) {
-	return func(ctx context.Context, dir string, count int) (took time.Duration, err error) {
+// An ending ends what was started for a peer, and returns the processor time of
+// all of it; 0 when nobody can tell.
+type ending func() (time.Duration, error)
+
+// beside measures a peer: from the first task that submit gives it to the last
+// result file.
+func beside(how uint32, prepare func(context.Context, desk) (ending, error), submit func(context.Context, desk, int) error) attempt {
+	return func(ctx context.Context, dir string, count int) (took effort, err error) {
 		d := desk{dir: dir}
 		for _, name := range []string{"tasks", "results", "tmp"} {
 			if err := os.Mkdir(d.path(name), 0o700); err != nil {
-				return 0, err
+				return took, err
 			}
 		}
 		if d.results, err = newTally(d.path("results"), how); err != nil {
-			return 0, err
+			return took, err
 		}
 		defer d.results.close()
-		end, err := prepare(ctx, d, count)
+		end, err := prepare(ctx, d)
 		if err != nil {
-			return 0, err
+			return took, err
 		}
 		begin := time.Now()
 		err = submit(ctx, d, count)
 		if err == nil {
 			err = d.results.all(ctx, count)
 		}
-		took = time.Since(begin)
-		if err := errors.Join(err, end()); err != nil {
-			return 0, err
+		took.wall = time.Since(begin)
+		cpu, failed := end()
+		if err := errors.Join(err, failed); err != nil {
+			return took, err
 		}
+		took.cpu = cpu
 		return took, verify(d.path("results"), count)
 	}
 }
 
 // background starts a program, and returns what ends it and all that it
 // started.
-func background(ctx context.Context, cmd *exec.Cmd) (end func() error, err error) {
+func background(ctx context.Context, cmd *exec.Cmd) (ending, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
 	kill := func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	abandon := context.AfterFunc(ctx, kill)
-	return func() error {
+	return func() (time.Duration, error) {
 		abandon()
 		kill()
 		if err := cmd.Wait(); err != nil && !killed(err) {
-			return err
+			return 0, err
 		}
-		return nil
+		return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), nil
 	}, nil
+}
+
+// pipeline is background for programs that do not wait for each other, so that
+// what they used is nobody's.
+func pipeline(ctx context.Context, cmd *exec.Cmd) (ending, error) {
+	end, err := background(ctx, cmd)
+	if err != nil {
+		return nil, err
+	}
+	return func() (time.Duration, error) { _, err := end(); return 0, err }, nil
 }
 
 func killed(err error) bool {

@@ -4,13 +4,12 @@ import (
 	"context"
 	"os/exec"
 	"path/filepath"
-	"time"
 )
 
 // poller is the program that somebody would write in an afternoon. It gets its
 // lines when it already waits for them.
-func (l *lab) poller(sync string, command []string) func(context.Context, string, int) (time.Duration, error) {
-	prepare := func(ctx context.Context, d desk, _ int) (func() error, error) {
+func (l *lab) poller(sync string, command []string) attempt {
+	prepare := func(ctx context.Context, d desk) (ending, error) {
 		if err := appendLines(d.path("tasks/bench.jsonl"), 0, 0); err != nil {
 			return nil, err
 		}

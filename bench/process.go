@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // A standing is what the system says of a process.
@@ -64,4 +65,38 @@ func (h *house) keeper() (pid int, err error) {
 		}
 	}
 	return 0, err
+}
+
+// children are those of a process that have not ended.
+func children(pid int) (pids []int) {
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, list := range lists {
+		raw, _ := os.ReadFile(list) // its thread may have ended
+		for word := range strings.FieldsSeq(string(raw)) {
+			if child, err := strconv.Atoi(word); err == nil {
+				pids = append(pids, child)
+			}
+		}
+	}
+	return pids
+}
+
+// ticks is how many of the units of /proc/PID/stat are a second, always.
+const ticks = 100
+
+// processorTime is what a process and those of its children that ended have
+// used; 0 when there is no such process.
+func processorTime(pid int) time.Duration {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(raw), ") ") // behind the name
+	fields := strings.Fields(rest)
+	var used time.Duration
+	for _, field := range fields[11:15] { // utime, stime, and those of children
+		n, _ := strconv.Atoi(field)
+		used += time.Duration(n) * time.Second / ticks
+	}
+	return used
 }

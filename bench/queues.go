@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // queues measures the small programs that queue commands, each as it is meant
@@ -31,11 +32,11 @@ func doing(results string) string { return "/bin/true && echo ok >" + results + 
 
 // tailParallel begins a job when it has read the next line, so submitIDs adds
 // some that stand for nothing.
-func tailParallel(ctx context.Context, d desk, _ int) (func() error, error) {
+func tailParallel(ctx context.Context, d desk) (ending, error) {
 	if err := os.WriteFile(d.path("ids"), nil, 0o600); err != nil {
 		return nil, err
 	}
-	return background(ctx, exec.CommandContext(ctx, "sh", "-c", `tail -n +1 -f "$1" | parallel --will-cite -j2 "$2{}"`,
+	return pipeline(ctx, exec.CommandContext(ctx, "sh", "-c", `tail -n +1 -f "$1" | parallel --will-cite -j2 "$2{}"`,
 		"sh", d.path("ids"), doing(d.path("results"))))
 }
 
@@ -55,10 +56,11 @@ func submitIDs(_ context.Context, d desk, count int) error {
 }
 
 // spooler starts the server of task-spooler, which is ended by its own word.
-func spooler(ctx context.Context, d desk, _ int) (func() error, error) {
-	end := func() error { return spool(context.WithoutCancel(ctx), d, "-K").Run() }
+func spooler(ctx context.Context, d desk) (ending, error) {
+	end := func() (time.Duration, error) { return 0, spool(context.WithoutCancel(ctx), d, "-K").Run() }
 	if err := spool(ctx, d, "-S", "2").Run(); err != nil {
-		return nil, errors.Join(err, end())
+		_, failed := end()
+		return nil, errors.Join(err, failed)
 	}
 	return end, nil
 }
@@ -75,8 +77,8 @@ func submitSpool(ctx context.Context, d desk, count int) error {
 	})
 }
 
-func nothing(context.Context, desk, int) (func() error, error) {
-	return func() error { return nil }, nil
+func nothing(context.Context, desk) (ending, error) {
+	return func() (time.Duration, error) { return 0, nil }, nil
 }
 
 func submitNq(ctx context.Context, d desk, count int) error {
@@ -97,13 +99,13 @@ func submitEach(count int, command func(id string) *exec.Cmd) error {
 }
 
 // loop starts the loop that everybody writes first, and waits until it looks.
-func (l *lab) loop(ctx context.Context, d desk, _ int) (func() error, error) {
+func (l *lab) loop(ctx context.Context, d desk) (ending, error) {
 	cmd := exec.CommandContext(ctx, "sh", filepath.Join(l.tools.dir, "loop.sh"), d.path("tasks"), d.path("results"), "/bin/true")
 	words, err := cmd.StderrPipe()
 	if err != nil {
 		return nil, err
 	}
-	end, err := background(ctx, cmd)
+	end, err := pipeline(ctx, cmd)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +114,8 @@ func (l *lab) loop(ctx context.Context, d desk, _ int) (func() error, error) {
 			return end, nil
 		}
 	}
-	return nil, errors.Join(errors.New("inotifywait does not watch"), end())
+	_, err = end()
+	return nil, errors.Join(errors.New("inotifywait does not watch"), err)
 }
 
 func submitFiles(_ context.Context, d desk, count int) error {

@@ -12,8 +12,16 @@ type contender struct {
 	count int // of tasks
 	keeps string
 	needs []string // programs that have to be installed
-	run   func(ctx context.Context, dir string, count int) (time.Duration, error)
+	run   attempt
 }
+
+// An attempt does so many tasks in a directory, and says what that took.
+type attempt func(ctx context.Context, dir string, count int) (effort, error)
+
+// An effort is what a run took. The processor time is that of all processes,
+// those of the tasks included; 0 when nobody can tell. It is what can be compared
+// where a machine has other work.
+type effort struct{ wall, cpu time.Duration }
 
 // most is how long a run may take.
 const most = 10 * time.Minute
@@ -37,12 +45,14 @@ func (l *lab) race(ctx context.Context, all ...contender) ([]row, error) {
 			if there[i].run == nil {
 				continue
 			}
-			rate, err := l.once(ctx, there[i])
+			took, err := l.once(ctx, there[i])
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", there[i].name, err)
 			}
-			l.say("  %-40s %8.0f tasks/s", there[i].name, rate)
+			rate := float64(there[i].count) / took.wall.Seconds()
+			l.say("  %-45s %8.0f/s", there[i].name, rate)
 			rows[i].got = append(rows[i].got, rate)
+			rows[i].cpu = append(rows[i].cpu, took.cpu.Seconds()*1e6/float64(there[i].count))
 		}
 	}
 	for i := range rows {
@@ -52,13 +62,11 @@ func (l *lab) race(ctx context.Context, all ...contender) ([]row, error) {
 }
 
 // once is one run of a contender.
-func (l *lab) once(ctx context.Context, c contender) (rate float64, err error) {
+func (l *lab) once(ctx context.Context, c contender) (took effort, err error) {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	err = l.in(func(dir string) error {
-		took, err := c.run(ctx, dir, c.count)
-		rate = float64(c.count) / took.Seconds()
+	return took, l.in(func(dir string) (err error) {
+		took, err = c.run(ctx, dir, c.count)
 		return err
 	})
-	return rate, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -69,14 +70,24 @@ func (h *house) again(ctx context.Context) (got []float64, err error) {
 	s, err := status(h.daemon.Process.Pid)
 	got = append(got, s.rss/1e6)
 	for _, args := range [][]string{{"ps"}, {"ps", "--all", "--json"}, {"show", id(0)}} {
-		begin := time.Now()
-		out, failed := h.command(ctx, args...).Output()
-		if failed != nil || len(out) == 0 {
-			err = errors.Join(err, fmt.Errorf("%v: %d bytes, %w", args, len(out), failed))
-		}
-		got = append(got, since(begin))
+		took, failed := h.asked(ctx, args...)
+		err = errors.Join(err, failed)
+		got = append(got, took)
 	}
 	return got, errors.Join(err, h.stop())
+}
+
+// asked is how long a command that looks takes, in ms. It has to show something.
+func (h *house) asked(ctx context.Context, args ...string) (ms float64, err error) {
+	begin := time.Now()
+	out, err := h.command(ctx, args...).Output()
+	if err == nil && len(out) == 0 {
+		err = errors.New("nothing is shown")
+	}
+	if err != nil {
+		return 0, fmt.Errorf("mailboxd %s: %w", strings.Join(args, " "), err)
+	}
+	return since(begin), nil
 }
 
 // since is how long ago something was, in ms.

@@ -9,8 +9,8 @@ import (
 
 // drained measures a backlog: from the start of the daemon, for which the lines
 // lie there already, to the last result file.
-func (l *lab) drained(p plan) func(context.Context, string, int) (time.Duration, error) {
-	return func(ctx context.Context, dir string, count int) (took time.Duration, err error) {
+func (l *lab) drained(p plan) attempt {
+	return func(ctx context.Context, dir string, count int) (took effort, err error) {
 		return took, l.served(dir, p, count, func(h *house, results *tally) error {
 			if err := layBacklog(h.tasks(), count); err != nil {
 				return err
@@ -20,7 +20,8 @@ func (l *lab) drained(p plan) func(context.Context, string, int) (time.Duration,
 				return err
 			}
 			err := results.all(ctx, count)
-			took = time.Since(begin)
+			took.wall = time.Since(begin)
+			took.cpu = h.spent()
 			return errors.Join(err, h.stop())
 		})
 	}
@@ -28,8 +29,8 @@ func (l *lab) drained(p plan) func(context.Context, string, int) (time.Duration,
 
 // streamed measures lines that are appended one by one to a daemon that waits:
 // from the first of them to the last result file.
-func (l *lab) streamed(p plan) func(context.Context, string, int) (time.Duration, error) {
-	return func(ctx context.Context, dir string, count int) (took time.Duration, err error) {
+func (l *lab) streamed(p plan) attempt {
+	return func(ctx context.Context, dir string, count int) (took effort, err error) {
 		return took, l.served(dir, p, count, func(h *house, results *tally) error {
 			if err := h.start(ctx); err != nil {
 				return err
@@ -42,7 +43,8 @@ func (l *lab) streamed(p plan) func(context.Context, string, int) (time.Duration
 			if err == nil {
 				err = results.all(ctx, count)
 			}
-			took = time.Since(begin)
+			took.wall = time.Since(begin)
+			took.cpu = h.spent()
 			return errors.Join(err, h.stop())
 		})
 	}

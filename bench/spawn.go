@@ -36,21 +36,21 @@ func (l *lab) spawn(ctx context.Context, command ...string) ([]row, error) {
 
 // xargs is the floor: processes and nothing else. A process that fails makes it
 // fail.
-func xargs(command []string) func(context.Context, string, int) (time.Duration, error) {
-	return func(ctx context.Context, dir string, count int) (time.Duration, error) {
+func xargs(command []string) attempt {
+	return func(ctx context.Context, dir string, count int) (effort, error) {
 		list := filepath.Join(dir, "ids")
 		if err := writeIDs(list, count); err != nil {
-			return 0, err
+			return effort{}, err
 		}
 		in, err := os.Open(list)
 		if err != nil {
-			return 0, err
+			return effort{}, err
 		}
 		defer in.Close()
 		cmd := exec.CommandContext(ctx, "xargs", append([]string{"-P2", "-n1"}, command...)...)
 		cmd.Stdin = in
 		begin := time.Now()
 		err = cmd.Run()
-		return time.Since(begin), err
+		return effort{time.Since(begin), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}, err
 	}
 }

@@ -13,6 +13,7 @@ type row struct {
 	tasks   int    // 0: does not matter
 	unit    string
 	got     []float64
+	cpu     []float64 // microseconds of a processor for each task
 	beside  []float64 // got as a share of the first contender's of the same round
 	keeps   string    // what is left of it after a power cut
 	note    string    // instead of a figure
@@ -21,13 +22,13 @@ type row struct {
 // table writes rows in Markdown, below what they were measured on.
 func table(machine string, rows []row) string {
 	var b strings.Builder
-	b.WriteString(machine + "\n\n| measure | who or what | tasks | median | min .. max | beside the first | kept through a power cut |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString(machine + "\n\n| measure | who or what | tasks | median | min .. max | beside the first | CPU a task | kept through a power cut |\n|---|---|---|---|---|---|---|---|\n")
 	for _, r := range rows {
 		tasks := ""
 		if r.tasks > 0 {
 			tasks = thousands(float64(r.tasks))
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", r.measure, r.who, tasks, r.median(), r.spread(), share(r.beside), r.keeps)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", r.measure, r.who, tasks, r.median(), r.spread(), share(r.beside), micros(r.cpu), r.keeps)
 	}
 	return b.String()
 }
@@ -51,6 +52,13 @@ func share(ratios []float64) string {
 		return ""
 	}
 	return fmt.Sprintf("%.2f x", median(ratios))
+}
+
+func micros(cpu []float64) string {
+	if median(cpu) == 0 {
+		return ""
+	}
+	return number(median(cpu)) + " us"
 }
 
 // number writes as many digits as anybody reads.

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -16,12 +17,16 @@ import (
 // content as the latest revision is a duplicate; content of an older revision
 // is a new request when it was appended, and a duplicate when it was met
 // while a file was read again.
-func (d *Dispatcher) accept(tx *ledger.Tx, c *claim) error {
+func (d *Dispatcher) accept(tx *ledger.Tx, known *known, c *claim) error {
+	if c.heard != nil {
+		known.changed[c.task.ID] = true
+		return d.hear(tx, c)
+	}
 	c.fate, c.row, c.instead, c.parent, c.verdict = unnamed, ledger.Task{}, ledger.Task{}, c.above, c.judged
 	if c.task.ID == "" {
 		return tx.Log(lineRejected(c))
 	}
-	last, found, err := tx.Latest(c.task.ID)
+	last, found, err := known.latest(tx, c.task.ID)
 	if err != nil {
 		return err
 	}
@@ -29,11 +34,11 @@ func (d *Dispatcher) accept(tx *ledger.Tx, c *claim) error {
 		return tx.Log(lineRejected(c)) // nobody knows what it would have said
 	}
 	if found {
-		known, err := d.known(tx, c, last)
+		same, err := d.same(tx, c, last)
 		if err != nil {
 			return err
 		}
-		if known {
+		if same {
 			c.fate = duplicate
 			if c.line.Replayed {
 				return nil // a million lines met again are not a million events
@@ -44,7 +49,7 @@ func (d *Dispatcher) accept(tx *ledger.Tx, c *claim) error {
 		if err != nil {
 			return err
 		}
-		if executed && !d.agents.Reruns(last.Agent) {
+		if executed && !d.agents.Reruns(last.Agent) || last.Dialect != c.dialect() { // only AINL has revisions
 			c.fate = conflict
 			return tx.Log(event(last, "task.duplicate_conflict", map[string]any{
 				"kind": envelope.DuplicateConflict, "hash": c.task.Hash, "raw": string(c.task.Raw),
@@ -53,7 +58,34 @@ func (d *Dispatcher) accept(tx *ledger.Tx, c *claim) error {
 		}
 	}
 	c.fate = accepted
+	known.changed[c.task.ID] = true
 	return d.revise(tx, c, last, found)
+}
+
+// known is what the ledger had of the ids of a batch when that came, asked for
+// at once: one by one, a third of a batch's time went into it.
+type known struct {
+	rows    map[envelope.ID]ledger.Task
+	changed map[envelope.ID]bool // by the batch itself, so the ledger is asked again
+}
+
+func lookUp(tx *ledger.Tx, claims []*claim) (*known, error) {
+	ids := make([]envelope.ID, 0, len(claims))
+	for _, c := range claims {
+		if c.task.ID != "" {
+			ids = append(ids, c.task.ID)
+		}
+	}
+	rows, err := tx.Latests(ids)
+	return &known{rows: rows, changed: map[envelope.ID]bool{}}, err
+}
+
+func (k *known) latest(tx *ledger.Tx, id envelope.ID) (ledger.Task, bool, error) {
+	if k.changed[id] {
+		return tx.Latest(id)
+	}
+	row, found := k.rows[id]
+	return row, found, nil
 }
 
 // fragment reports whether only an id could be read from the claim's line: it
@@ -63,7 +95,8 @@ func (c *claim) fragment() bool {
 	return c.line.TooLong || c.verdict.Findings.Kind() == envelope.InvalidJSON
 }
 
-func (d *Dispatcher) known(tx *ledger.Tx, c *claim, last ledger.Task) (bool, error) {
+// same reports whether a claim is nothing new.
+func (d *Dispatcher) same(tx *ledger.Tx, c *claim, last ledger.Task) (bool, error) {
 	if last.Hash == c.task.Hash {
 		return true, nil
 	}
@@ -79,6 +112,11 @@ func (d *Dispatcher) known(tx *ledger.Tx, c *claim, last ledger.Task) (bool, err
 func (d *Dispatcher) revise(tx *ledger.Tx, c *claim, last ledger.Task, found bool) error {
 	if err := d.trace(tx, c); err != nil {
 		return err
+	}
+	if !found || last.State == ledger.Done {
+		if err := d.limitRequester(tx, c); err != nil {
+			return err
+		}
 	}
 	row := newRow(c)
 	waits := false
@@ -107,6 +145,21 @@ func (d *Dispatcher) revise(tx *ledger.Tx, c *claim, last ledger.Task, found boo
 		row.State, row.Reasons, row.Until = ledger.Received, operatorOf(last), time.Time{}
 	}
 	return d.add(tx, c, row, waits)
+}
+
+// limitRequester refuses a claim of somebody who has as many tasks that are not
+// over as they may (CLOWL-36). What they asked of several counts once.
+func (d *Dispatcher) limitRequester(tx *ledger.Tx, c *claim) error {
+	most := d.opts.QueuePerRequester
+	if most <= 0 || !c.verdict.Admit || c.tie == envelope.Member || c.tie == envelope.Oversee {
+		return nil
+	}
+	open, err := tx.OpenOf(c.task.Requester)
+	if err != nil || open < most {
+		return err
+	}
+	d.object(c, envelope.Finding{Kind: envelope.Capacity, Message: fmt.Sprintf("%q has %d tasks that are not over, as many as anybody may", c.task.Requester, open)})
+	return nil
 }
 
 // add writes a new revision down, and at once its refusal if it has one.
@@ -149,11 +202,14 @@ func operatorOf(last ledger.Task) []ledger.Reason {
 	return nil
 }
 
+// dialect is the one in which a claim is said.
+func (c *claim) dialect() envelope.Dialect { return cmp.Or(c.said.Dialect, envelope.AINL) }
+
 // newRow is a claim as the ledger's first revision of it.
 func newRow(c *claim) ledger.Task {
 	t, v := c.task, c.verdict
 	row := ledger.Task{
-		ID: t.ID, Revision: 1, Hash: t.Hash, Dialect: cmp.Or(c.said.Dialect, envelope.AINL),
+		ID: t.ID, Revision: 1, Hash: t.Hash, Dialect: c.dialect(),
 		State: ledger.Received,
 		Agent: t.Agent, Requester: t.Requester, Type: t.Type,
 		Deadline: t.Deadline, Received: c.now,

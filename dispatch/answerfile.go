@@ -43,18 +43,16 @@ func (d *Dispatcher) adoptAnswer(ctx context.Context, row ledger.Task, r envelop
 	if o.Exit.Started.IsZero() {
 		o.Exit.Started = run.Intent // somebody has done it, claimed or not
 	}
-	change := d.end(row, run.Terms, o)
-	change.Result = there
 	data := map[string]any{"agent_id": r.AgentID, "status": r.Status}
 	if said := doubts(r, judged.Result, doubt); said != "" {
 		data["doubts"] = said
 	}
-	if change.To == ledger.Review {
+	if reviewed(run.Terms, o) || d.agents.Protocol.Overseer(row.Agent) != "" {
 		data["note"] = "it has to be approved, and can be read already"
 	}
 	fault.Point("inbox-answered")
 	d.log(row).Info().Str("status", string(r.Status)).Msg("result file of the agent taken for its answer")
-	return d.endWaiting(ctx, row, run.Terms, change, o, event(row, "result.adopted", data))
+	return d.endWaiting(ctx, row, run.Terms, o, event(row, "result.adopted", data), there)
 }
 
 // doubts is what there is to say against a result as it was placed.

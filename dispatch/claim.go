@@ -2,11 +2,15 @@ package dispatch
 
 import (
 	"context"
+	"runtime"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
 	"mailboxd/internal/ledger"
 	"mailboxd/mailbox"
 )
@@ -15,10 +19,11 @@ import (
 type claim struct {
 	line    mailbox.Line
 	task    envelope.Task
-	heard   envelope.Findings // of reading it
+	odd     envelope.Findings // of reading it
 	judged  Verdict           // what policy says
 	verdict Verdict           // that, and what follows from who asks
 	said    envelope.Message  // the message that asks; zero for a line of AINL's
+	heard   *utterance        // what else a message in a line does; nil for a line of AINL's, and for what we ask for ourselves
 	tie     envelope.Tie      // how it belongs to its parent
 	above   ledger.Task       // its parent, when that is certain; zero: it is found out
 	parent  ledger.Task       // the task whose run asks; zero: none
@@ -36,16 +41,38 @@ const (
 	unnamed   fate = iota // refused, without an id that a result could go to
 	accepted              // a new revision, of whatever state
 	duplicate             // the same content as before
-	conflict              // the id was executed and its agent refuses other content
+	conflict              // the id was executed and its agent refuses other content, or it is no AINL request's
+	heard                 // a message that asks for no work
 )
 
-// read decodes and judges the lines of a batch.
+// read decodes and judges the lines of a batch, on all processors when there
+// are many: of a backlog that is a fifth of the work.
 func (d *Dispatcher) read(lines []mailbox.Line) []*claim {
+	const few = 64
+	share := max(few, (len(lines)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
+	if len(lines) <= share {
+		return d.readAll(lines)
+	}
+	parts := make([][]*claim, (len(lines)+share-1)/share)
+	var reading sync.WaitGroup
+	for i := range parts {
+		part := lines[i*share : min((i+1)*share, len(lines))]
+		reading.Go(func() { parts[i] = d.readAll(part) })
+	}
+	reading.Wait()
+	return slices.Concat(parts...)
+}
+
+func (d *Dispatcher) readAll(lines []mailbox.Line) []*claim {
 	claims := make([]*claim, 0, len(lines))
 	for _, line := range lines {
 		for _, piece := range d.pieces(line) {
-			c := &claim{line: line, task: piece.Task, heard: piece.Findings, now: time.Now()}
-			c.judged = d.doubt(piece.Task, d.judge(piece.Task, piece.Findings, c.now))
+			if piece.Message.Dialect != envelope.AINL {
+				claims = append(claims, d.listen(line, piece))
+				continue
+			}
+			c := &claim{line: line, task: piece.Message.Request, odd: piece.Findings, now: time.Now()}
+			c.judged = d.doubt(c.task, d.judge(c.task, piece.Findings, c.now))
 			c.verdict = c.judged
 			if !c.verdict.Admit && c.task.ID != "" {
 				c.refusal = newRefusal(c.task, c.verdict, c.now, false)
@@ -58,11 +85,11 @@ func (d *Dispatcher) read(lines []mailbox.Line) []*claim {
 
 // pieces takes a line apart. Of a line that is too long only the head was
 // read: enough to find out who must be told.
-func (d *Dispatcher) pieces(line mailbox.Line) []envelope.Piece {
+func (d *Dispatcher) pieces(line mailbox.Line) []dialect.Piece {
 	if !line.TooLong {
-		return envelope.ReadLine(line.Raw, d.opts.Reading)
+		return dialect.Read(line.Raw, d.opts.Reading)
 	}
-	return []envelope.Piece{envelope.TooLong(line.Raw, line.Length, d.opts.Tail.MaxLine)}
+	return []dialect.Piece{dialect.TooLong(line.Raw, line.Length, d.opts.Tail.MaxLine)}
 }
 
 // judge lets policy decide on what was decoded without a refusal.
@@ -143,6 +170,9 @@ func deadLetter(c *claim) mailbox.DeadLetter {
 // follow does what a committed claim asks for next.
 func (d *Dispatcher) follow(ctx context.Context, c *claim) {
 	log := d.log(c.row)
+	if c.heard != nil {
+		defer d.followUp(ctx, c.heard)
+	}
 	switch c.fate {
 	case unnamed:
 		// The findings quote the line, which may hold anything: they lie with it in rejected/.
@@ -152,12 +182,18 @@ func (d *Dispatcher) follow(ctx context.Context, c *claim) {
 		log.Debug().Str("task_id", string(c.task.ID)).Msg("duplicate ignored")
 	case conflict:
 		log.Warn().Str("task_id", string(c.task.ID)).Msg("other content for an executed id refused")
+	case heard:
+		d.log(c.row).Debug().Str("act", string(c.heard.message.Act)).Msg("message heard")
 	case accepted:
 		if c.row.State != ledger.Done {
 			log.Info().Int("revision", c.row.Revision).Str("state", string(c.row.State)).Msg("task accepted")
 		}
+		if dependent(c.tie) {
+			d.kin.add(c.parent.Seq)
+		}
 		defer d.leave(c.instead)()
 		d.settledUnanswered(ctx, c.instead)
+		d.endedBelow(ctx, c.instead)
 		d.fresh.keep(c)
 		d.proceed(ctx, c.row)
 	}

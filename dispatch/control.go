@@ -70,7 +70,8 @@ func stateError(row ledger.Task) error {
 // restart does.
 var lasting = []ledger.Reason{ledger.Operator, ledger.Recovered, ledger.AuthRequired}
 
-// lastingOf returns the lasting ones among some reasons.
+// lastingOf returns the lasting ones among some reasons, which no verdict takes
+// away.
 func lastingOf(reasons []ledger.Reason) []ledger.Reason {
 	return slices.DeleteFunc(slices.Clone(reasons), func(r ledger.Reason) bool { return !slices.Contains(lasting, r) })
 }

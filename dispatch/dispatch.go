@@ -118,18 +118,19 @@ type Outcome struct {
 
 // Options are the operator's choices.
 type Options struct {
-	Workers      int           // runs at once, over all agents
-	PerRequester int           // runs at once of one requester; 0: no limit
-	Depth        int           // how many tasks may be above one that an agent asked for; 0: no agent may ask
-	Children     int           // how many tasks the run of one may ask for
-	Queue        int           // queued tasks at which intake pauses
-	Grace        time.Duration // how long runs may go on once Serve is told to stop
-	Detach       bool          // or leave them to whoever hosts them, at once
-	Retention    Retention
-	Reading      envelope.Reading
-	RefRoots     []string // where files named by tasks may lie, beside the mailbox
-	Tail         mailbox.TailOptions
-	Log          zerolog.Logger // the zero value is silent
+	Workers           int           // runs at once, over all agents
+	PerRequester      int           // runs at once of one requester; 0: no limit
+	Depth             int           // how many tasks may be above one that an agent asked for; 0: no agent may ask
+	Children          int           // how many tasks the run of one may ask for
+	Queue             int           // queued tasks at which intake pauses
+	QueuePerRequester int           // tasks of one requester that are not over, at which they are refused more; 0: no limit
+	Grace             time.Duration // how long runs may go on once Serve is told to stop
+	Detach            bool          // or leave them to whoever hosts them, at once
+	Retention         Retention
+	Reading           envelope.Reading
+	RefRoots          []string // where files named by tasks may lie, beside the mailbox
+	Tail              mailbox.TailOptions
+	Log               zerolog.Logger // the zero value is silent
 }
 
 // A Dispatcher is the engine of one mailbox. Open makes it, Serve works it,
@@ -148,6 +149,9 @@ type Dispatcher struct {
 	pauses  *pauses
 	waits   *waitingRoom
 	letters *letterBox
+	heard   *hearings
+	kin     *kin
+	untold  *untold
 	faults  *faults
 	calls   *calls
 	failed  chan struct{} // signalled when a look could not take everything in
@@ -177,6 +181,7 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 	if err != nil {
 		return nil, fmt.Errorf("open dispatcher: %w", err)
 	}
+	agents.Protocol = agents.Protocol.filled()
 	d := &Dispatcher{
 		Parts:   parts,
 		agents:  agents,
@@ -189,10 +194,13 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 		pauses:  newPauses(paused),
 		waits:   newWaitingRoom(),
 		letters: newLetterBox(),
+		untold:  newUntold(),
 		faults:  newFaults(),
 		calls:   newCalls(),
 		failed:  make(chan struct{}, 1),
 		missing: make(chan struct{}, 1),
+		heard:   newHearings(),
+		kin:     newKin(),
 		names:   names{seed: maphash.MakeSeed()},
 		ready:   make(chan struct{}),
 	}
@@ -221,6 +229,7 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 		running.Go(func() { d.worker(ctx, work) })
 	}
 	running.Go(func() { d.deliverAll(ctx, work) })
+	running.Go(func() { d.tellAll(ctx, work) })
 	running.Go(func() {
 		d.alarms.serve(ctx, func(seq int64) {
 			d.revisit(work, seq)
@@ -248,7 +257,8 @@ func (d *Dispatcher) Ready() <-chan struct{} { return d.ready }
 func (d *Dispatcher) Close() error { return d.tail.Close() }
 
 // Idle blocks until nothing is queued, running, being finished or resting
-// before another attempt, and no result is missing, or ctx ends. Tasks that
+// before another attempt, no result is missing, and nothing is left to tell or
+// to post, or ctx ends. Tasks that
 // wait for somebody else do not count.
 func (d *Dispatcher) Idle(ctx context.Context) error { return d.queue.idle(ctx) }
 

@@ -61,6 +61,7 @@ const (
 	judging    = "tasks cannot be looked at"
 	delivering = "results cannot be delivered"
 	restoring  = "missing results cannot be put again"
+	telling    = "requesters cannot be told"
 )
 
 // complain logs a fault once. What concerns all tasks is logged for the first

@@ -14,8 +14,7 @@ import (
 // finish makes the outcome of a run durable and shows it. The run directory
 // holds the answer until the ledger does, so trying again is safe.
 // A person may have to agree to that, by the terms of the run.
-func (d *Dispatcher) finish(ctx context.Context, run *run, row ledger.Task, job Job, o Outcome) {
-	terms := job.Terms
+func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome) {
 	log := d.log(row)
 	if o.Detached {
 		log.Info().Int("attempt", row.Attempt).Msg("run goes on without us")
@@ -23,56 +22,13 @@ func (d *Dispatcher) finish(ctx context.Context, run *run, row ledger.Task, job 
 	}
 	log.Info().Int("exit_code", o.Exit.Code).Int64("took_ms", o.Exit.Wall.Milliseconds()).Str("status", string(o.Result.Status)).Msg("agent exited")
 	switch {
-	case o.Hold != "":
+	case o.Hold == ledger.AuthRequired:
 		d.putBack(ctx, row, terms.Deadline, o)
-	case !o.Retry || !d.again(ctx, row, terms.Deadline, o):
-		d.finally(ctx, run, row, job, o)
+	case o.Hold != "":
+		d.turn(ctx, row, terms, o)
+	case !d.again(ctx, row, terms.Deadline, o):
+		d.mend(ctx, row, terms, o)
 	}
-}
-
-// finally is finish for an outcome that is the last one.
-func (d *Dispatcher) finally(ctx context.Context, run *run, row ledger.Task, job Job, o Outcome) {
-	terms := job.Terms
-	change := d.end(row, terms, o)
-	moved := false
-	err := d.insist(ctx, row, func(tx *ledger.Tx) (err error) {
-		moved, err = d.endRun(tx, row, terms, change, o, event(row, ending(o), conclusion(o)))
-		return err
-	})
-	if err == nil {
-		d.settled(context.WithoutCancel(ctx), row)
-	}
-	if err != nil || !moved {
-		return // logged by insist; or somebody ended the task before
-	}
-	if change.To == ledger.Review {
-		fault.Point("reviewed")
-	} else {
-		fault.Point("result-recorded")
-	}
-	row.State, row.Until, row.Status, row.Kind = change.To, change.Until, change.Status, change.Kind
-	if change.To == ledger.Done && !run.followed.Load() {
-		d.settleFinal(context.WithoutCancel(ctx), final{row: row, result: change.Result, callback: job.Task.Callback}, run)
-		return
-	}
-	d.proceed(context.WithoutCancel(ctx), row)
-}
-
-// endRun ends the run of a task, and moves the task to where that leads. It
-// reports false when somebody ended the task before.
-func (d *Dispatcher) endRun(tx *ledger.Tx, row ledger.Task, terms ledger.Terms, c ledger.Change, o Outcome, e ledger.Event) (bool, error) {
-	if err := tx.FinishRun(ended(row, o)); err != nil {
-		return false, err
-	}
-	moved, err := tx.Move(row.Seq, row.State, row.Attempt, c)
-	if err != nil || !moved {
-		return false, err
-	}
-	err = tx.Log(e)
-	if err == nil && c.To == ledger.Review {
-		err = d.askAfter(tx, row, terms, c)
-	}
-	return err == nil, err
 }
 
 // end is where an outcome moves its task: to its end, or to a person.
@@ -91,6 +47,9 @@ func (d *Dispatcher) end(row ledger.Task, terms ledger.Terms, o Outcome) ledger.
 // does not when the attempts are used up, or the pause would last longer than
 // the deadline, if the run was under one.
 func (d *Dispatcher) again(ctx context.Context, row ledger.Task, deadline time.Time, o Outcome) bool {
+	if !o.Retry && !d.mended(row, o).Again {
+		return false
+	}
 	runs, err := d.Ledger.Runs(context.WithoutCancel(ctx), row.Seq)
 	failed := failures(runs, row.Attempt, o)
 	if err != nil || failed > d.agents.Retries(row.Agent) {
@@ -135,7 +94,7 @@ func failures(runs []ledger.Run, attempt int, o Outcome) int {
 		failed = 1
 	}
 	for _, run := range runs {
-		void := run.Finished.IsZero() && run.ExitCode == 0 || run.Cause == ledger.PutBack // intended and never begun, or it did nothing
+		void := run.Finished.IsZero() && run.ExitCode == 0 || run.Cause == ledger.PutBack || run.Cause == ledger.Spoke // intended and never begun, or it did nothing
 		if run.Attempt != attempt && !void && run.Cause != string(runner.Interrupted) {
 			failed++
 		}
@@ -162,8 +121,13 @@ func retrial(o Outcome, until time.Time) map[string]any {
 // insist makes an update durable in spite of passing trouble such as a full
 // disk: it tries until it can, or until work is cut short.
 func (d *Dispatcher) insist(ctx context.Context, row ledger.Task, fn func(*ledger.Tx) error) error {
+	return d.persist(ctx, row, func() error { return d.Ledger.Update(context.WithoutCancel(ctx), fn) })
+}
+
+// persist tries until it can, or until work is cut short.
+func (d *Dispatcher) persist(ctx context.Context, row ledger.Task, try func() error) error {
 	for {
-		err := d.Ledger.Update(context.WithoutCancel(ctx), fn)
+		err := try()
 		if err == nil {
 			d.relax(recording)
 			return nil
@@ -213,6 +177,9 @@ func conclusion(o Outcome) map[string]any {
 // admitNext lets the latest revision of a task in, if it was waiting for an
 // earlier one to end.
 func (d *Dispatcher) admitNext(ctx context.Context, row ledger.Task) {
+	if d.runs.alone(row.Seq) {
+		return // there is none
+	}
 	if err := d.tryAdmitNext(ctx, row.ID); err != nil {
 		d.complain(judging, row, err)
 		d.alarms.set(row.Seq, time.Now().Add(retryPause))

@@ -75,6 +75,7 @@ func (d *Dispatcher) proceed(ctx context.Context, row ledger.Task) {
 		d.relax(own)
 	}
 	defer d.leave(row)() // after the push: it is never idle in between
+	defer d.nudgeOf(row)
 	switch row.State {
 	case ledger.Queued:
 		d.alarms.set(row.Seq, row.Deadline)
@@ -107,6 +108,7 @@ func (d *Dispatcher) proceed(ctx context.Context, row ledger.Task) {
 	case ledger.Done:
 		d.settle(ctx, row)
 		d.admitNext(ctx, row)
+		d.endedBelow(ctx, row)
 	}
 }
 
@@ -140,6 +142,7 @@ func (d *Dispatcher) revisit(ctx context.Context, seq int64) {
 	row, err := d.Ledger.Task(ctx, seq)
 	if err == nil && row.State == ledger.Done && row.Put && row.Delivered && !row.Replaces {
 		d.admitNext(ctx, row)
+		d.endedBelow(ctx, row)
 		return // its own request may not be kept any more
 	}
 	row, t, findings, err := d.load(ctx, seq)
@@ -165,8 +168,12 @@ func (d *Dispatcher) reconsider(ctx context.Context, row ledger.Task, t envelope
 		if !row.Put || !row.Delivered {
 			d.settle(ctx, row)
 		}
+		d.endedBelow(ctx, row)
 		return nil
 	case ledger.Held:
+		if waitsForWords(row) {
+			return d.reconsiderWords(ctx, row, t, findings)
+		}
 		if answered, err := d.foreign(ctx, row); answered || err != nil {
 			return err
 		}

@@ -175,28 +175,30 @@ func (d *Dispatcher) overdue(ctx context.Context, row ledger.Task, run ledger.Ru
 	why := fmt.Sprintf("agent %q did not answer it by %s", row.Agent, run.Terms.Deadline.UTC().Format(time.RFC3339))
 	result := notAnswered(t, run, envelope.Failed, envelope.DeadlineExceeded, why)
 	o := Outcome{Result: result, Exit: runner.Exit{Code: -1, Cause: runner.Deadline, Started: run.Started, Finished: result.Time.Finished, Wall: result.Time.Wall}}
-	change := ledger.Change{To: ledger.Done, Status: envelope.Failed, Kind: envelope.DeadlineExceeded, Result: result.Encode()}
-	return d.endWaiting(ctx, row, ledger.Terms{}, change, o, event(row, "task.finished", conclusion(o)))
+	return d.endWaiting(ctx, row, ledger.Terms{}, o, ledger.Event{}, nil)
 }
 
 // endWaiting ends the run of a task that waits, and does what comes of that.
-func (d *Dispatcher) endWaiting(ctx context.Context, row ledger.Task, terms ledger.Terms, c ledger.Change, o Outcome, e ledger.Event) error {
-	moved := false
-	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
-		moved = false
-		if same, err := unmoved(tx, row); err != nil || !same {
-			return err
-		}
-		moved, err = d.endRun(tx, row, terms, c, o, e)
-		return err
-	})
-	if err != nil || !moved {
+// there are the bytes of the answer, where these are not ours to say.
+func (d *Dispatcher) endWaiting(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome, e ledger.Event, there []byte) error {
+	t, err := d.prepareTurn(ctx, row, terms, o)
+	if err != nil {
 		return err
 	}
-	d.log(row).Info().Str("status", string(c.Status)).Str("reason", string(c.Kind)).Msg("task ended while it waited for its agent")
-	d.settled(ctx, row)
-	row.State, row.Until, row.Status, row.Kind = c.To, c.Until, c.Status, c.Kind
-	d.proceed(ctx, row)
+	t.event, t.bytes = e, there
+	err = d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
+		same, err := unmoved(tx, row)
+		if err != nil || !same {
+			t.moved = false
+			return err
+		}
+		return d.takeTurn(tx, t)
+	})
+	if err != nil || !t.moved {
+		return err
+	}
+	d.log(row).Info().Str("status", string(t.next.Status)).Str("reason", string(t.next.Kind)).Msg("task ended while it waited for its agent")
+	d.followTurn(ctx, t)
 	return nil
 }
 

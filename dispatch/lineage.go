@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 // trace finds the task whose run a claim comes from, and refuses the claim
 // when there are too many of its kind already. It runs inside a transaction.
 func (d *Dispatcher) trace(tx *ledger.Tx, c *claim) error {
+	d.mayHandOn(c)
 	if c.above.Seq != 0 {
 		return d.limitChild(tx, c)
 	}
@@ -37,6 +39,18 @@ func (d *Dispatcher) trace(tx *ledger.Tx, c *claim) error {
 		c.warn("metadata."+envelope.ParentTask, "is no task that the requester has now: read as "+string(parent.ID))
 	}
 	return d.limitChild(tx, c)
+}
+
+// mayHandOn refuses a claim of an agent that may not hand work to the one it is
+// for (CAP-19).
+func (d *Dispatcher) mayHandOn(c *claim) {
+	ours := c.tie == envelope.Oversee || c.tie == envelope.Transfer && c.above.Agent != c.task.Requester // to mend what failed
+	if !c.verdict.Admit || ours || c.task.Agent == envelope.Ourselves || !d.agents.Known(c.task.Requester) {
+		return
+	}
+	if why := d.agents.Protocol.MayDelegate(c.task.Requester, c.task.Agent); why != "" {
+		d.object(c, envelope.Finding{Kind: envelope.DelegationDenied, Field: cmp.Or(fieldsOf[c.dialect()].to, "target_agent"), Message: why})
+	}
 }
 
 // limitChild refuses a claim that has a parent when that has too many of its kind

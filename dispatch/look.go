@@ -97,8 +97,12 @@ func (d *Dispatcher) take(ctx context.Context, batch mailbox.Batch) error {
 	}
 	fault.Point("buried")
 	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
+		known, err := lookUp(tx, claims)
+		if err != nil {
+			return err
+		}
 		for _, c := range claims {
-			if err := d.accept(tx, c); err != nil {
+			if err := d.accept(tx, known, c); err != nil {
 				return fmt.Errorf("accept %s at %d: %w", c.line.File, c.line.Offset, err)
 			}
 		}

@@ -30,3 +30,20 @@ type Mend struct {
 	Reassign string // or have this agent do it
 	Escalate string // or ask this participant, and wait for a reply
 }
+
+// filled has functions that answer for nobody where none was handed in.
+func (p Protocol) filled() Protocol {
+	if p.Dialect == nil {
+		p.Dialect = func(string) envelope.Dialect { return envelope.AINL }
+	}
+	if p.Overseer == nil {
+		p.Overseer = func(string) string { return "" }
+	}
+	if p.MayDelegate == nil {
+		p.MayDelegate = func(string, string) string { return "" }
+	}
+	if p.Mend == nil {
+		p.Mend = func(string, envelope.Kind) Mend { return Mend{} }
+	}
+	return p
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
 )
@@ -40,7 +41,7 @@ func (d *Dispatcher) recover(ctx context.Context) error {
 			after = row.Seq
 		}
 		if len(rows) < page {
-			return nil
+			return d.recallTalks(ctx)
 		}
 	}
 }
@@ -48,6 +49,13 @@ func (d *Dispatcher) recover(ctx context.Context) error {
 // resume goes on with one unfinished task. A received one follows when the
 // revision it waits for has ended, which comes earlier in the ledger.
 func (d *Dispatcher) resume(ctx context.Context, row ledger.Task) error {
+	err := d.recoverTies(ctx, row)
+	if err == nil {
+		err = d.stopAgain(ctx, row)
+	}
+	if err != nil {
+		return err
+	}
 	switch row.State {
 	case ledger.Running:
 		return d.recoverRun(ctx, row)
@@ -58,6 +66,11 @@ func (d *Dispatcher) resume(ctx context.Context, row ledger.Task) error {
 	switch row.State {
 	case ledger.Held:
 		d.rejudge(row) // the rules may be other ones by now
+		if waitsForWords(row) {
+			d.joinNow(ctx, row.Seq)
+		}
+	case ledger.Review:
+		d.joinNow(ctx, row.Seq)
 	case ledger.Waiting:
 		return d.tend(ctx, row)
 	}
@@ -96,14 +109,14 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 	d.queue.adopt(it)
 	run := d.runs.begin(ctx, it)
 	run.began.Store(true)
-	run.followed.Store(true) // for all we know
 	d.measure(run, row, &job)
+	job.Report = d.reporting(ctx, row)
 	d.finishing.Go(func() {
 		defer d.queue.done()
 		defer d.over(run)
 		outcome := run.conclude(d.agents.Recover(run.ctx, job))
 		d.queue.free(it)
-		d.finish(ctx, run, row, job, outcome)
+		d.finish(ctx, row, job.Terms, outcome)
 	})
 	return nil
 }
@@ -143,12 +156,12 @@ func (d *Dispatcher) keepResults(ctx context.Context) {
 // where it cannot go on.
 func (d *Dispatcher) restoreResults(ctx context.Context) {
 	for after := int64(0); ctx.Err() == nil; {
-		rows, err := d.Ledger.Finals(ctx, after, page)
-		for _, row := range rows {
-			if err = d.restoreMissing(ctx, row); err != nil {
-				break
-			}
-			after = row.Seq
+		finals, err := d.Ledger.Finals(ctx, after, page)
+		if err == nil {
+			err = d.restoreMissing(ctx, finals)
+		}
+		if err == nil && len(finals) > 0 {
+			after = finals[len(finals)-1].Seq
 		}
 		switch {
 		case err != nil:
@@ -157,17 +170,30 @@ func (d *Dispatcher) restoreResults(ctx context.Context) {
 			case <-ctx.Done():
 			case <-time.After(retryPause):
 			}
-		case len(rows) < page:
+		case len(finals) < page:
 			d.relax(restoring)
 			return
 		}
 	}
 }
 
-// restoreMissing puts the result of a finished task back, if it is missing.
-func (d *Dispatcher) restoreMissing(ctx context.Context, row ledger.Task) error {
-	if !row.Put || row.ResultSum == "" || d.Box.HasResult(row.ID) {
-		return nil // in place, or somebody is about to put it
+// restoreMissing puts the results of finished tasks back that are missing.
+func (d *Dispatcher) restoreMissing(ctx context.Context, finals []ledger.Final) error {
+	ids := make([]envelope.ID, len(finals))
+	for i, f := range finals {
+		ids[i] = f.ID
 	}
-	return d.restore(ctx, row)
+	for i, there := range d.Box.HaveResults(ids) {
+		if there {
+			continue
+		}
+		row, err := d.Ledger.Task(ctx, finals[i].Seq)
+		if err != nil {
+			return err
+		}
+		if err := d.restore(ctx, row); err != nil {
+			return err
+		}
+	}
+	return nil
 }

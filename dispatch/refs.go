@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/ledger"
 	"mailboxd/mailbox"
 )
 
@@ -43,4 +45,52 @@ func (d *Dispatcher) checkRefs(t envelope.Task) envelope.Findings {
 		findings = append(findings, f)
 	}
 	return findings
+}
+
+// checkContext says what is wrong with the context of a message, which is opened
+// here and held against its hash (CLOWL-16). One that is not there is no loss when
+// the message has another one with it, which is worth knowing: then it is degraded
+// (CLOWL-15, CLOWL-17). What leads outside the roots is refused.
+func (d *Dispatcher) checkContext(m envelope.Message, agent string) (findings envelope.Findings, degraded bool) {
+	ref := m.Context.Ref
+	rule := d.agents.Refs(agent)
+	if ref == "" || rule.Mode == envelope.Off {
+		return nil, false
+	}
+	sum, err := d.Box.SumRef(ref, d.opts.RefRoots)
+	f := envelope.Finding{Field: "ctx.ref"}
+	switch {
+	case err == nil && (m.Context.Hash == "" || sum == m.Context.Hash):
+		return nil, false
+	case err == nil:
+		f.Kind, f.Field, f.Message = envelope.ContextIntegrity, "ctx.hash", "is not that of what lies at "+ref
+	case errors.Is(err, mailbox.ErrOutside) || errors.Is(err, mailbox.ErrNotRegular):
+		f.Kind, f.Message = envelope.SecurityViolation, err.Error()
+	case errors.Is(err, mailbox.ErrTooLarge):
+		f.Kind, f.Message = envelope.ContextTooLarge, err.Error()
+	case m.Context.Inline != "":
+		return envelope.Findings{{Field: f.Field, Message: err.Error() + "; ctx.inline is used instead"}}, true
+	default:
+		f.Kind, f.Message = envelope.ContextUnavailable, err.Error()
+	}
+	if rule.Mode == envelope.Warn {
+		f.Kind = ""
+	}
+	return envelope.Findings{f}, false
+}
+
+// requestOf decodes the request of a task again that is kept as it was said, and
+// looks at its context again: it may be another one by now.
+func (d *Dispatcher) requestOf(row ledger.Task, raw []byte) (envelope.Task, envelope.Findings) {
+	codec, foreign := dialect.Of(row.Dialect)
+	if !foreign || row.Dialect == envelope.AINL {
+		return envelope.DecodeTask(raw, d.opts.Reading)
+	}
+	m, findings := codec.Decode(raw, d.opts.Reading)
+	m.Request.Agent = row.Agent // one of those it is to, or who does it instead
+	if !findings.Refused() {
+		context, _ := d.checkContext(m, row.Agent)
+		findings = append(findings, context...)
+	}
+	return m.Request, findings
 }

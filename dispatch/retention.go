@@ -17,7 +17,7 @@ type Retention struct {
 	Runs        time.Duration // directories of runs
 	History     time.Duration // results that a later revision replaced
 	Rejected    time.Duration // dead letters
-	Ledger      time.Duration // requests, results and events; ids and hashes stay
+	Ledger      time.Duration // requests, results, events and messages; ids and hashes stay
 	MaxRunBytes int64         // at which the oldest directories of runs go sooner
 }
 
@@ -28,6 +28,7 @@ type Collected struct {
 	Rejected int   `json:"rejected_days"`
 	Bodies   int   `json:"requests"`
 	Events   int   `json:"events"`
+	Messages int   `json:"messages"`
 	Bytes    int64 `json:"bytes"` // of files; the ledger uses its room again
 }
 
@@ -55,7 +56,7 @@ func (d *Dispatcher) collectDaily(ctx context.Context) {
 		case err != nil:
 			d.opts.Log.Error().Err(err).Msg("not everything could be collected; trying again tomorrow")
 		case gone != (Collected{}):
-			d.opts.Log.Info().Int("runs", gone.Runs).Int("requests", gone.Bodies).Int("events", gone.Events).Int64("bytes", gone.Bytes).Msg("collected")
+			d.opts.Log.Info().Int("runs", gone.Runs).Int("requests", gone.Bodies).Int("events", gone.Events).Int("messages", gone.Messages).Int64("bytes", gone.Bytes).Msg("collected")
 		}
 	}
 }
@@ -145,13 +146,15 @@ func (p Parts) collectLedger(ctx context.Context, before time.Time, dry bool, go
 		return nil
 	}
 	if dry {
-		gone.Bodies, gone.Events, err = p.Ledger.CountOver(ctx, before)
+		aged, err := p.Ledger.CountOver(ctx, before)
+		gone.Bodies, gone.Events, gone.Messages = aged.Bodies, aged.Events, aged.Messages
 		return err
 	}
 	drops := []struct {
 		count *int
 		page  func(tx *ledger.Tx, after int64) (int64, int, error)
 	}{
+		{&gone.Messages, func(tx *ledger.Tx, after int64) (int64, int, error) { return tx.DropMessages(before, after, page) }},
 		{&gone.Bodies, func(tx *ledger.Tx, after int64) (int64, int, error) { return tx.DropBodies(before, after, page) }},
 		{&gone.Events, func(tx *ledger.Tx, after int64) (int64, int, error) { return tx.DropEvents(before, after, page) }},
 	}

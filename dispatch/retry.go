@@ -31,7 +31,7 @@ func (d *Dispatcher) Retry(ctx context.Context, id envelope.ID, by By) error {
 		if err != nil {
 			return last, false, err
 		}
-		t, findings := envelope.DecodeTask(raw, d.opts.Reading)
+		t, findings := d.requestOf(last, raw)
 		verdict, err := d.judgeLineage(ctx, last, d.judge(t, findings, time.Now()))
 		if err != nil {
 			return last, false, err

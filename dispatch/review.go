@@ -45,6 +45,9 @@ func (d *Dispatcher) reconsiderReview(ctx context.Context, row ledger.Task) erro
 			}
 		}
 	}
+	if overseen, err := d.reconsiderOversight(ctx, row); overseen || err != nil {
+		return err
+	}
 	if row.Until.IsZero() || time.Now().Before(row.Until) {
 		d.alarms.set(row.Seq, row.Until)
 		return nil

@@ -11,7 +11,7 @@ import (
 
 // event is one line of a task's story in the ledger.
 func event(row ledger.Task, kind string, data map[string]any) ledger.Event {
-	e := ledger.Event{Time: time.Now(), Task: row.ID, Revision: row.Revision, Kind: kind}
+	e := ledger.Event{Time: time.Now(), Task: row.ID, Revision: row.Revision, Of: row.Seq, Kind: kind}
 	if len(data) > 0 {
 		e.Data = encode(data)
 	}

@@ -57,29 +57,28 @@ func (d *Dispatcher) submit(ctx context.Context, row ledger.Task, s Submission, 
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNoAnswer, err)
 	}
-	change := d.end(row, run.Terms, o)
+	t, err := d.prepareTurn(ctx, row, run.Terms, o)
+	if err != nil {
+		return err
+	}
+	data := with(conclusion(o), "by", by.Who)
+	delete(data, "exit_code") // there was no process
+	t.event = event(row, "task.finished", data)
 	if s.Token != "" {
 		d.bygones.add(item{seq: row.Seq, agent: row.Agent, requester: row.Requester}) // what it has asked for may not be read yet
 	}
 	err = d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
-		fresh, err := entitled(tx, row, s.Token, time.Now())
-		if err != nil {
+		if t.row, err = entitled(tx, row, s.Token, time.Now()); err != nil {
 			return err
 		}
-		data := with(conclusion(o), "by", by.Who)
-		delete(data, "exit_code") // there was no process
-		_, err = d.endRun(tx, fresh, run.Terms, change, o, event(row, "task.finished", data))
-		return err
+		return d.takeTurn(tx, t)
 	})
 	if err != nil {
 		return err
 	}
 	fault.Point("submitted")
-	d.log(row).Info().Str("by", by.Who).Str("status", string(change.Status)).Msg("answer submitted")
-	ctx = context.WithoutCancel(ctx)
-	d.settled(ctx, row)
-	row.State, row.Until, row.Status, row.Kind = change.To, change.Until, change.Status, change.Kind
-	d.proceed(ctx, row)
+	d.log(row).Info().Str("by", by.Who).Str("status", string(t.next.Status)).Msg("answer submitted")
+	d.followTurn(context.WithoutCancel(ctx), t)
 	return nil
 }
 

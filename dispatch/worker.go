@@ -49,6 +49,7 @@ func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 	}
 	d.log(row).Info().Int("attempt", job.Attempt).Msg("agent started")
 	run.began.Store(true)
+	run.callback.Store(&job.Task.Callback)
 	note := d.newNote(ctx, row)
 	outcome := run.conclude(d.agents.Run(run.ctx, job, note.begin))
 	note.end()
@@ -66,7 +67,7 @@ func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 			d.giveBack(ctx, row, it, outcome.Void)
 			return
 		}
-		d.finish(ctx, run, row, job, outcome)
+		d.finish(ctx, row, job.Terms, outcome)
 	})
 }
 
@@ -154,13 +155,14 @@ func (d *Dispatcher) prepare(ctx context.Context, seq int64, run *run) (ledger.T
 		return row, Job{}, d.State.RemoveRunDir(row.ID, row.Revision, job.Attempt) // of no run
 	}
 	d.measure(run, began, &job)
+	job.Report = d.reporting(ctx, began)
 	return began, job, nil
 }
 
 // admit judges a queued task once more, for time has passed, and makes the job
 // of it that is next. A Job without a RunID means there is none.
 func (d *Dispatcher) admit(ctx context.Context, seq int64) (ledger.Task, Job, error) {
-	row, t, findings, err := d.recall(ctx, seq)
+	row, t, findings, err := d.loadQueued(ctx, seq)
 	if err != nil || row.State != ledger.Queued {
 		return row, Job{}, err
 	}
@@ -182,7 +184,8 @@ func (d *Dispatcher) admit(ctx context.Context, seq int64) (ledger.Task, Job, er
 	if wantsApproval(verdict.Hold) {
 		job.Digest = verdict.Digest
 	}
-	return row, job, nil
+	job.Conversation, err = d.conversation(ctx, row)
+	return row, job, err
 }
 
 // load reads a task's row and decodes its envelope again.
@@ -195,7 +198,7 @@ func (d *Dispatcher) load(ctx context.Context, seq int64) (ledger.Task, envelope
 	if err != nil {
 		return row, envelope.Task{}, nil, err
 	}
-	t, findings := envelope.DecodeTask(raw, d.opts.Reading)
+	t, findings := d.requestOf(row, raw)
 	t.ID = row.ID // also when it was salvaged from a line that does not decode
 	return row, t, findings, nil
 }

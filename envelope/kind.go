@@ -40,6 +40,7 @@ const (
 	DelegationDenied   Kind = "delegation_denied"         // agent: may not hand work to that one
 	NoCapableAgent     Kind = "no_capable_agent"          // operator: nobody takes it
 	Capacity           Kind = "capacity"                  // sender: asks for too much at once
+	ValidationFailed   Kind = "validation_failed"         // sender: the message is well-formed, and what it asks makes no sense
 	ContextIntegrity   Kind = "context_integrity"         // sender: a file is not what its hash says
 	DependencyFailed   Kind = "dependency_failed"         // what it needs did not come about
 	OversightExpired   Kind = "oversight_expired"         // overseer said nothing in time

@@ -130,6 +130,10 @@ func (r *request) policy(at int) {
 // says for which one it asks. It is a choice among those and nothing more.
 const ParentTask = "mbx.parent_task_id"
 
+// ThreadID is the metadata key with which a task says which conversation it is
+// part of.
+const ThreadID = "mbx.thread_id"
+
 // metadata reads metadata (AINL-53). Other keys that start with "mbx." are
 // ours: a sender cannot write our record (row 23).
 func (r *request) metadata(at int) {
@@ -139,7 +143,8 @@ func (r *request) metadata(at int) {
 	r.task.Metadata = make(map[string]jsontext.Value)
 	for name, value := range r.members(at) {
 		key, _ := r.text(name)
-		if strings.HasPrefix(key, "mbx.") && (key != ParentTask || r.kind(value) != '"') {
+		sayable := (key == ParentTask || key == ThreadID) && r.kind(value) == '"'
+		if strings.HasPrefix(key, "mbx.") && !sayable {
 			r.warn(value, "is ours to say: left out")
 			continue
 		}

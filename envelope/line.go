@@ -26,20 +26,27 @@ func ReadLine(line []byte, how Reading) []Piece {
 	if !findings.Refused() || bytes.HasPrefix(line, []byte("\ufeff")) {
 		return []Piece{{t, findings}}
 	}
-	spans := split(line, how)
+	spans := Split(line, func(object []byte) bool {
+		_, findings := DecodeTask(object, how)
+		return !findings.Refused()
+	})
 	if len(spans) == 1 {
 		return []Piece{{t, findings}}
 	}
 	var pieces []Piece
 	for _, s := range spans {
-		t, findings := DecodeTask(s.raw, how)
-		if !s.fragment {
-			findings = append(findings, Finding{Message: "shared its line with another envelope"})
+		t, findings := DecodeTask(s.Raw, how)
+		if !s.Fragment {
+			findings = append(findings, SharedLine)
 		}
 		pieces = append(pieces, Piece{t, findings})
 	}
 	return innocent(pieces)
 }
+
+// SharedLine is what there is to say about an envelope that was not alone in
+// its line.
+var SharedLine = Finding{Message: "shared its line with another envelope"}
 
 // innocent takes the id away from a fragment when a complete piece has it too:
 // its sender was cut off, tried again, and waits for that answer.
@@ -62,17 +69,19 @@ func trim(line []byte) []byte { return bytes.Trim(line, space) }
 // space is what JSON takes for white space.
 const space = " \t\r\n"
 
-// A span is a part of a line: a complete object, or a fragment.
-type span struct {
-	from     int
-	raw      []byte
-	fragment bool
+// A Span is a part of a line: a complete object, or a fragment.
+type Span struct {
+	Raw      []byte // all of it but the white space around it
+	Fragment bool   // it is no complete object
+
+	from int
 }
 
-// split finds the complete objects at the front of the line, then the longest
-// run of them at its end that begins with a valid envelope.
-func split(line []byte, how Reading) []span {
-	s := splitter{line: line, how: how, met: make([]bool, len(line))}
+// Split finds the complete objects at the front of a line without white space
+// around it, then the longest run of them at its end that begins with a valid
+// one. The spans point into the line.
+func Split(line []byte, valid func(object []byte) bool) []Span {
+	s := splitter{line: line, valid: valid, met: make([]bool, len(line))}
 	spans, rest := s.run(0)
 	if rest == len(line) {
 		return spans
@@ -83,7 +92,7 @@ func split(line []byte, how Reading) []span {
 		end = back[0].from
 	}
 	if rest < end {
-		spans = append(spans, span{from: rest, raw: line[rest:end], fragment: true})
+		spans = append(spans, Span{from: rest, Raw: line[rest:end], Fragment: true})
 	}
 	return append(spans, back...)
 }
@@ -94,14 +103,14 @@ func split(line []byte, how Reading) []span {
 // the break may begin a run. That bounds the work: of the scans that pass a
 // byte, few hold it for structure and few for the inside of a string.
 type splitter struct {
-	line []byte
-	how  Reading
-	doc  document
-	met  []bool
+	line  []byte
+	valid func(object []byte) bool
+	doc   document
+	met   []bool
 }
 
 // tail finds the longest run after from that reaches the end of the line.
-func (s *splitter) tail(from int) []span {
+func (s *splitter) tail(from int) []Span {
 	for at := from; at < len(s.line); at++ {
 		if s.line[at] != '{' || s.met[at] {
 			continue
@@ -110,7 +119,7 @@ func (s *splitter) tail(from int) []span {
 		if end != len(s.line) {
 			continue
 		}
-		if first := slices.IndexFunc(run, s.valid); first >= 0 {
+		if first := slices.IndexFunc(run, func(candidate Span) bool { return s.valid(candidate.Raw) }); first >= 0 {
 			return run[first:]
 		}
 	}
@@ -123,14 +132,14 @@ const mostPieces = 100
 
 // run reads objects from a brace on, and returns them with the end of the
 // last, or the start when there is none.
-func (s *splitter) run(from int) (spans []span, rest int) {
+func (s *splitter) run(from int) (spans []Span, rest int) {
 	for rest = from; rest < len(s.line) && s.line[rest] == '{' && len(spans) < mostPieces; {
 		end, err := s.doc.scan(s.line, rest, len(s.line))
 		s.meet(err)
 		if err != nil {
 			break
 		}
-		spans = append(spans, span{from: rest, raw: s.line[rest:end]})
+		spans = append(spans, Span{from: rest, Raw: s.line[rest:end]})
 		rest = len(s.line) - len(bytes.TrimLeft(s.line[end:], space))
 	}
 	return spans, rest
@@ -149,9 +158,4 @@ func (s *splitter) meet(err *syntaxError) {
 			s.met[n.start] = n.end == brokenOff || n.end != open
 		}
 	}
-}
-
-func (s *splitter) valid(candidate span) bool {
-	_, findings := DecodeTask(candidate.raw, s.how)
-	return !findings.Refused()
 }

@@ -1,24 +1,27 @@
 package envelope
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 )
 
 // families are the messages that may be taken for one another, each with the
-// marks it is known by. The request is known by asking somebody.
+// marks it is known by, and the dialect that it is a message of. The request is
+// known by asking somebody.
 var families = []struct {
-	name string
-	has  func(*check) bool
+	name    string
+	dialect Dialect
+	has     func(*check) bool
 }{
-	{requestName, func(c *check) bool { return c.has("target_agent") || c.has("requester_id") }},
-	{"an AgentTaskResult", func(c *check) bool { return c.has("task_id", "agent_id", "status") }},
-	{"an AgentManifest", func(c *check) bool { return c.has("agent_id", "role_types") }},
-	{"a CLowl message", func(c *check) bool { return c.has("clowl") || c.has("cl") }},
-	{"a Clutch message", func(c *check) bool { return strings.HasPrefix(c.word(0, "v"), "clutch/") }},
-	{"a CAP message", func(c *check) bool { return c.has("sender_id") && slices.Contains(capTypes, c.word(0, "type")) }},
-	{"a CAP agent definition", func(c *check) bool { return c.has("id", "system_prompt") }},
+	{requestName, AINL, func(c *check) bool { return c.has("target_agent") || c.has("requester_id") }},
+	{"an AgentTaskResult", AINL, func(c *check) bool { return c.has("task_id", "agent_id", "status") }},
+	{"an AgentManifest", AINL, func(c *check) bool { return c.has("agent_id", "role_types") }},
+	{"a CLowl message", CLowl, func(c *check) bool { return c.has("clowl") || c.has("cl") }},
+	{"a Clutch message", "", func(c *check) bool { return strings.HasPrefix(c.word(0, "v"), "clutch/") }},
+	{"a CAP message", CAP, func(c *check) bool { return c.has("sender_id") && slices.Contains(capTypes, c.word(0, "type")) }},
+	{"a CAP agent definition", "", func(c *check) bool { return c.has("id", "system_prompt") }},
 }
 
 const requestName = "an AgentTaskRequest"
@@ -47,6 +50,31 @@ func (r *request) misplaced() bool {
 		}
 	}
 	return true
+}
+
+// MarkedAs returns the dialect of which an object bears the mark (mapping 2.1),
+// valid or not. What bears none, several at once, or that of something else is
+// AINL's to refuse by its name.
+func MarkedAs(object []byte) Dialect {
+	c := check{document: documents.Get().(*document)}
+	defer c.release()
+	if !c.parse(object) {
+		return AINL
+	}
+	marked := Dialect("")
+	for _, family := range families {
+		switch {
+		case !family.has(&c):
+		case marked != "" || family.dialect == "":
+			return AINL
+		default:
+			marked = family.dialect
+		}
+	}
+	if marked == "" && c.has("sender_id", "recipient_id") {
+		return CAP // of a type that CAP does not have
+	}
+	return cmp.Or(marked, AINL)
 }
 
 func (c *check) has(names ...string) bool {

@@ -13,16 +13,16 @@ import (
 // returns "" when there is no safe id or more than one. It looks at names of
 // the outermost object only and never repairs what it finds.
 func Salvage(raw []byte) ID {
-	id, err := ParseID(scrap(raw, "task_id"))
+	id, err := ParseID(Scrap(raw, "task_id"))
 	if err != nil {
 		return ""
 	}
 	return id
 }
 
-// scrap returns what the outermost object says under a name, "" when it says
-// nothing, no string or integer, or two different things.
-func scrap(raw []byte, name string) string {
+// Scrap returns what the outermost object of such a text says under a name, ""
+// when it says nothing, no string or integer, or two different things.
+func Scrap(raw []byte, name string) string {
 	raw = bytes.TrimLeft(raw, "\x00"+space)
 	raw = bytes.TrimPrefix(raw, []byte("\ufeff"))
 	if len(raw) == 0 || raw[0] != '{' {

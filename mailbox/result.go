@@ -163,6 +163,23 @@ func (b *Box) HasResult(id envelope.ID) bool {
 	return err == nil
 }
 
+// HaveResults is HasResult for many ids, in their order, at a third of the cost.
+func (b *Box) HaveResults(ids []envelope.ID) []bool {
+	have := make([]bool, len(ids))
+	root, release := b.use()
+	defer release()
+	dir, err := root.Open(resultsName)
+	if err != nil {
+		return have
+	}
+	defer dir.Close()
+	var stat unix.Stat_t
+	for i, id := range ids {
+		have[i] = unix.Fstatat(int(dir.Fd()), resultName(id), &stat, unix.AT_SYMLINK_NOFOLLOW) == nil
+	}
+	return have
+}
+
 // RemoveResult removes results/<id>.json, for good when it returns nil: a power
 // cut does not bring it back. That there is none is fine.
 func (b *Box) RemoveResult(id envelope.ID) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -165,6 +166,13 @@ func TestOnlyARegularFileInsideIsAResult(t *testing.T) { // row 31
 	}
 	if _, _, err := box.ReadResult("none"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("ReadResult(none) = %v, want fs.ErrNotExist", err)
+	}
+	if got, want := box.HaveResults([]envelope.ID{"none", "outside", "inside", "gone", "dir"}), []bool{false, true, true, false, true}; !slices.Equal(got, want) {
+		t.Errorf("HaveResults = %v, want %v", got, want)
+	}
+	must(t, os.RemoveAll(box.ResultsDir()))
+	if got := box.HaveResults([]envelope.ID{"inside"}); got[0] {
+		t.Error("HaveResults = true although the directory is gone")
 	}
 }
 

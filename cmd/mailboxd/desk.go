@@ -42,6 +42,8 @@ type books interface {
 	Files(ctx context.Context) ([]client.Cursor, error)
 	Paused(ctx context.Context) ([]string, error)
 	Balances(ctx context.Context, day string) ([]client.Balance, error)
+	Thread(ctx context.Context, id string) (client.Dialogue, error)
+	Trace(ctx context.Context, id string) (client.Dialogue, error)
 }
 
 var errNoMailbox = errors.New("there is no mailbox yet; start one with: mailboxd serve")

@@ -19,8 +19,8 @@ func gcCommand(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gc",
 		Short: "Remove what the configuration's retention does not keep",
-		Long: `Gc removes run directories, replaced results, dead letters, requests and events
-that are older than the configuration's retention. Task ids and hashes stay known,
+		Long: `Gc removes run directories, replaced results, dead letters, requests, events and
+messages that are older than the configuration's retention. Task ids and hashes stay known,
 and result files stay where they are. A daemon does this by itself once a day, so
 gc is for a mailbox that is not being served.`,
 		Example: `  mailboxd gc --dry-run
@@ -70,7 +70,7 @@ func printCollected(w io.Writer, gone dispatch.Collected, dry bool) error {
 	if dry {
 		verb = "would remove"
 	}
-	_, err := fmt.Fprintf(w, "%s %d run directories, %d replaced results, %d days of dead letters (%d bytes); %d requests and %d events of the ledger\n",
-		verb, gone.Runs, gone.History, gone.Rejected, gone.Bytes, gone.Bodies, gone.Events)
+	_, err := fmt.Fprintf(w, "%s %d run directories, %d replaced results, %d days of dead letters (%d bytes); %d requests, %d events and %d messages of the ledger\n",
+		verb, gone.Runs, gone.History, gone.Rejected, gone.Bytes, gone.Bodies, gone.Events, gone.Messages)
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
 )
 
 // lintFlags name files by what they hold, spelled as AINL's own validator
@@ -24,10 +25,11 @@ func lintCommand(g *globals) *cobra.Command {
 	f := &lintFlags{}
 	cmd := &cobra.Command{
 		Use:   "lint FILE...",
-		Short: "Check task, result and manifest files without sending them",
+		Short: "Check task, result, manifest and definition files without sending them",
 		Long: `Lint says of lines what the daemon would say to them, as far as that can be told from
-the lines alone. A file says by its content what it is, unless a flag does. It is at
-least as strict as AINL's own validator, and takes its flags. Exit code 1: errors.`,
+the lines alone, with the codes of CLowl and CAP where they are in these. A file says
+by its content what it is, unless a flag does. It is at least as strict as AINL's own
+validator, and takes its flags. Exit code 1: errors.`,
 		Example: `  mailboxd lint tasks.jsonl request.json
   mailboxd lint --tasks-jsonl tasks.jsonl --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -94,7 +96,10 @@ func (r *lintReport) any(name string, text []byte, how intake) {
 	switch {
 	case names["role_types"] || names["available_tools"]:
 		_, findings := envelope.DecodeManifest(bytes.TrimSpace(text))
-		r.add(name, 1, findings)
+		r.add(name, 1, envelope.AINL, findings)
+	case names["id"] && names["system_prompt"]:
+		_, findings := dialect.DecodeDefinition(bytes.TrimSpace(text))
+		r.add(name, 1, envelope.AINL, findings) // which nobody is answered about
 	case names["status"] && names["output"] || names["agent_id"]:
 		r.result(name, text, how)
 	case names != nil:
@@ -136,7 +141,7 @@ func (r *lintReport) lines(name string, text []byte, how intake) {
 	for number, line := 1, []byte(nil); len(text) > 0; number++ {
 		line, text, _ = bytes.Cut(text, []byte("\n"))
 		for _, piece := range how.readLine(bytes.TrimSuffix(line, []byte("\r"))) {
-			r.add(name, number, piece.Findings)
+			r.add(name, number, piece.Message.Dialect, piece.Findings)
 		}
 	}
 }
@@ -147,32 +152,47 @@ func (r *lintReport) task(name string, text []byte, how intake) {
 		r.lines(name, text, how)
 		return
 	}
-	_, findings := envelope.DecodeTask(text, how.reading())
-	r.add(name, 1, findings)
+	d := envelope.MarkedAs(text)
+	codec, _ := dialect.Of(d)
+	_, findings := codec.Decode(text, how.reading())
+	r.add(name, 1, d, findings)
 }
 
 // readLine judges a line as the daemon does.
-func (i intake) readLine(line []byte) []envelope.Piece {
+func (i intake) readLine(line []byte) []dialect.Piece {
 	if length := int64(len(line)); length > i.MaxLineBytes {
-		return []envelope.Piece{envelope.TooLong(line, length, i.MaxLineBytes)}
+		return []dialect.Piece{dialect.TooLong(line, length, i.MaxLineBytes)}
 	}
-	return envelope.ReadLine(line, i.reading())
+	return dialect.Read(line, i.reading())
 }
 
 func (r *lintReport) result(name string, text []byte, _ intake) {
 	_, findings := envelope.DecodeResult(bytes.TrimSpace(text))
-	r.add(name, 1, findings)
+	r.add(name, 1, envelope.AINL, findings)
 }
 
-func (r *lintReport) add(name string, line int, findings envelope.Findings) {
+func (r *lintReport) add(name string, line int, d envelope.Dialect, findings envelope.Findings) {
 	for _, f := range findings {
 		kind := "error"
 		if f.Warning() {
 			kind = "warning"
 		}
 		r.OK = r.OK && kind == "warning"
-		r.Issues = append(r.Issues, issue{kind, fmt.Sprintf("%s:%d:%s", name, line, f.Field), f.Message})
+		r.Issues = append(r.Issues, issue{kind, fmt.Sprintf("%s:%d:%s", name, line, f.Field), f.Message + codeOf(d, f)})
 	}
+}
+
+// codeOf is what a refusal is called where errors have codes, in brackets.
+func codeOf(d envelope.Dialect, f envelope.Finding) string {
+	clowl, number, _ := dialect.Code(f.Kind)
+	switch {
+	case f.Warning():
+	case d == envelope.CLowl:
+		return " (" + clowl + ")"
+	case d == envelope.CAP:
+		return fmt.Sprintf(" (%d)", number)
+	}
+	return ""
 }
 
 func (r *lintReport) print(w io.Writer, asJSON bool) error {

@@ -108,6 +108,7 @@ func rootCommand() *cobra.Command {
 		configCommand(g), gcCommand(g), doctorCommand(g), serviceCommand(g), mcpCommand(g), completionCommand(), versionCommand(),
 		demoAgentCommand(),
 	)
+	cmd.AddCommand(threadCommand(g), traceCommand(g), replyCommand(g), promptCommand())
 	cmd.AddCommand(approveCommand(g), denyCommand(g))
 	cmd.AddCommand(taskVerbs(g)...)
 	cmd.AddCommand(agentVerbs(g)...)

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
 	"mailboxd/internal/client"
 	"mailboxd/internal/mcpserver"
 	"mailboxd/watcher"
@@ -66,7 +67,7 @@ func runTask(path string) (envelope.Task, bool) {
 	if err != nil {
 		return envelope.Task{}, false
 	}
-	task, _ := envelope.DecodeTask(text, envelope.Legacy)
+	task, _ := dialect.DecodeTask(envelope.MarkedAs(text), text, envelope.Legacy)
 	return task, task.ID != "" && task.Agent != ""
 }
 

@@ -14,9 +14,9 @@ var menu = []struct {
 	commands []string
 }{
 	{"To begin", []string{"demo", "init", "serve", "service", "doctor"}},
-	{"Tasks", []string{"send", "wait", "result", "ps", "show", "logs", "events"}},
-	{"What people say", []string{"approve", "deny", "hold", "release", "cancel", "retry"}},
-	{"Agents", []string{"agents", "budget", "pause", "resume", "drain", "mcp"}},
+	{"Tasks", []string{"send", "wait", "result", "ps", "show", "logs", "events", "thread", "trace"}},
+	{"What people say", []string{"approve", "deny", "hold", "release", "cancel", "retry", "reply"}},
+	{"Agents", []string{"agents", "budget", "pause", "resume", "drain", "mcp", "prompt"}},
 	{"House", []string{"config", "lint", "gc", "completion", "version", "help"}},
 }
 
@@ -25,6 +25,7 @@ var synonyms = map[string][]string{
 	"ps": {"list", "ls", "status", "tasks", "queue"}, "serve": {"start", "run", "daemon"}, "send": {"submit", "add", "task"},
 	"cancel": {"kill", "stop", "rm", "abort"}, "deny": {"reject", "refuse"}, "show": {"describe", "inspect", "why"},
 	"config": {"reload", "set", "get"}, "doctor": {"check", "health", "diagnose"}, "logs": {"log", "tail"},
+	"thread": {"conversation", "timeline", "chat"}, "reply": {"answer", "say", "message"},
 }
 
 func init() { cobra.EnableCommandSorting = false } // the menu has an order of its own

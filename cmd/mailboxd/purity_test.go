@@ -54,6 +54,9 @@ var pure = map[string][]string{
 	"gc":     {"--dry-run"},
 	"doctor": nil,
 	"budget": nil,
+	"thread": {"t1"},
+	"trace":  {"t1"},
+	"reply":  {"t1", "well?"},
 
 	"service status": nil,
 	"config check":   nil,

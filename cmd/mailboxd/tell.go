@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
 	"mailboxd/internal/client"
 	"mailboxd/internal/ledger"
 )
@@ -32,6 +33,12 @@ func (d *desk) tell(ctx context.Context, f *caseFile, s screen, now time.Time) e
 	fmt.Fprintln(s, "\nwhat happened")
 	if err := f.story().print(s); err != nil {
 		return err
+	}
+	if told := f.told(); told != nil {
+		fmt.Fprintln(s, "\nwhat was said")
+		if err := told.print(s); err != nil {
+			return err
+		}
 	}
 	if len(f.Runs) > 0 {
 		fmt.Fprintln(s, "\nruns")
@@ -95,6 +102,7 @@ func (f *caseFile) facts(s screen, now time.Time) {
 	s.line("  agent      %s", flat(t.Agent))
 	s.line("  requester  %s", flat(t.Requester))
 	s.line("  type       %s", flat(t.Type))
+	f.talks(s)
 	if f.Parent != "" {
 		s.line("  is for     %s", flat(string(f.Parent)))
 	}
@@ -139,7 +147,7 @@ func (f *caseFile) task() (envelope.Task, bool) {
 	if f.Request == nil {
 		return envelope.Task{}, false
 	}
-	t, findings := envelope.DecodeTask(f.Request, envelope.Legacy)
+	t, findings := dialect.DecodeTask(envelope.Dialect(f.Task.Dialect), f.Request, envelope.Legacy)
 	return t, !findings.Refused()
 }
 

@@ -125,6 +125,9 @@ func (s surroundings) wait(t client.Task) string {
 	case ledger.Waiting:
 		return s.fetched(t)
 	case ledger.Review:
+		if asked, known := s.asked[t.ID]; known && asked.Asked.IsZero() {
+			return "an overseer's approval" + s.until(t, " until ")
+		}
 		return s.approval(t)
 	case ledger.Held:
 		words := make([]string, len(t.Held))
@@ -184,6 +187,10 @@ func (s surroundings) hold(t client.Task, r ledger.Reason) string {
 		return "a login of its agent, then release"
 	case ledger.ResultInvalid:
 		return "removal of a foreign result file"
+	case ledger.Children:
+		return "the tasks that its agent asked others for"
+	case ledger.Reply:
+		return "a reply to its agent" + s.until(t, " until ")
 	}
 	return string(r)
 }
@@ -220,7 +227,10 @@ func clock(t, now time.Time) string {
 
 // next returns the command that would bring a task on, or "".
 func (s surroundings) next(t client.Task) string {
+	asked, known := s.asked[t.ID]
 	switch {
+	case t.State == string(ledger.Review) && known && asked.Asked.IsZero():
+		return advise("thread", t.ID)
 	case waitsForApproval(t):
 		return advise("approve", t.ID) + ", or " + advise("deny", t.ID, "--reason WHY")
 	case slices.Contains(t.Held, string(ledger.AuthRequired)):
@@ -229,6 +239,10 @@ func (s surroundings) next(t client.Task) string {
 		return advise("release", t.ID)
 	case slices.Contains(t.Held, string(ledger.ResultInvalid)):
 		return "mend or remove " + shellWord("results/"+string(t.ID)+".json")
+	case slices.Contains(t.Held, string(ledger.Reply)):
+		return advise("reply", t.ID, "TEXT") + ", or see what it asked: " + advise("thread", t.ID)
+	case slices.Contains(t.Held, string(ledger.Children)):
+		return advise("thread", t.ID)
 	case mayBePaused(t) && slices.Contains(s.paused, ""):
 		return "mailboxd resume"
 	case mayBePaused(t) && slices.Contains(s.paused, t.Agent):

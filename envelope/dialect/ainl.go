@@ -1,23 +1,78 @@
 package dialect
 
-import "mailboxd/envelope"
+import (
+	"fmt"
 
-// ainl is the mailbox's own dialect: what no other one marks is an
-// AgentTaskRequest. Its results and manifests are no messages.
-type ainl struct{}
+	"mailboxd/envelope"
+)
 
-func (ainl) Marks([]byte) bool { return true }
+// ainlCodec is the mailbox's own dialect: what no other one marks is an
+// AgentTaskRequest. Its results and manifests are no messages of a mailbox.
+type ainlCodec struct{}
 
-func (ainl) Decode(raw []byte, how envelope.Reading) (envelope.Message, envelope.Findings) {
+func (ainlCodec) Decode(raw []byte, how envelope.Reading) (envelope.Message, envelope.Findings) {
 	t, findings := envelope.DecodeTask(raw, how)
 	return asked(t), findings
 }
 
 // asked is a request of AINL's as a message.
 func asked(t envelope.Task) envelope.Message {
-	return envelope.Message{
+	m := envelope.Message{
 		Raw: t.Raw, Hash: t.Hash, Dialect: envelope.AINL, Act: envelope.Requests,
-		Task: t.ID, From: t.Requester, To: []string{t.Agent},
-		Thread: t.Named("mbx.thread_id"), Type: t.Type, Text: t.Description, Request: t,
+		Task: t.ID, From: t.Requester, Thread: t.Named(envelope.ThreadID), Type: t.Type, Text: t.Description, Request: t,
 	}
+	if t.Agent != "" {
+		m.To = []string{t.Agent}
+	}
+	return m
+}
+
+// Hear reads the one thing that AINL lets an agent say: its answer.
+func (ainlCodec) Hear(raw []byte, about envelope.Task) (envelope.Message, envelope.Findings) {
+	r, findings := envelope.DecodeAnswer(raw)
+	m := envelope.Message{
+		Raw: raw, Dialect: envelope.AINL, Act: envelope.Completes, Task: about.ID, From: about.Agent,
+		Thread: about.Named(envelope.ThreadID), Text: r.Output.Summary, Answer: r,
+	}
+	m.Hash, _ = envelope.ContentHash(raw)
+	if about.Requester != "" {
+		m.To = []string{about.Requester}
+	}
+	refuse := func(kind envelope.Kind, field, message string) {
+		findings = append(findings, envelope.Finding{Kind: kind, Field: field, Message: message})
+	}
+	switch {
+	case findings.Refused():
+	case r.TaskID != "" && r.TaskID != about.ID:
+		refuse(envelope.IdentityMismatch, "task_id", fmt.Sprintf("is another task, %q", r.TaskID))
+	case r.AgentID != "" && r.AgentID != about.Agent:
+		refuse(envelope.IdentityMismatch, "agent_id", fmt.Sprintf("is another agent, %q", r.AgentID))
+	case r.Status == "" && r.Output.Summary == "":
+		refuse(envelope.OutputInvalid, "", "has neither a status nor a summary")
+	}
+	if failed(r.Status) {
+		m.Act, m.Failure = envelope.Fails, failureOf(r)
+	}
+	return m, findings
+}
+
+// failed reports whether a task that ended so was not done.
+func failed(s envelope.Status) bool {
+	return s == envelope.Failed || s == envelope.Stopped || s == envelope.Rejected
+}
+
+// failureOf is what went wrong by a result.
+func failureOf(r envelope.Result) envelope.Failure {
+	kind, message := r.Error.Kind, r.Error.Message
+	switch {
+	case kind != "":
+	case r.Status == envelope.Stopped:
+		kind = envelope.Cancelled
+	default:
+		kind = envelope.AgentError
+	}
+	if message == "" {
+		message = r.Output.Summary
+	}
+	return FailureOf(kind, message)
 }

@@ -3,15 +3,15 @@
 // and nothing that it says is lost on the way.
 package dialect
 
-import "mailboxd/envelope"
+import (
+	"github.com/google/uuid"
+
+	"mailboxd/envelope"
+)
 
 // A Codec reads and writes one dialect. Codecs have no state and may be used
 // concurrently.
 type Codec interface {
-	// Marks reports whether an object bears the mark of the dialect (mapping 2.1),
-	// which does not mean that it is valid.
-	Marks(object []byte) bool
-
 	// Decode reads one message as it stands in a mailbox: all that its dialect
 	// requires is there. When the findings refuse it, the Message still has Raw, Hash
 	// and whatever could be read, so that its sender can be told. A Message that asks
@@ -26,12 +26,17 @@ type Codec interface {
 
 	// Encode says a message in the dialect, as one line without its end, in the
 	// strictest form that every reader of the dialect accepts. What the dialect has no
-	// words for is left out, and named in lost as it is called in mapping 2.5.
+	// words of its own for is named in lost, as docs/dialects.md calls it; that page
+	// says where it is kept, if anywhere.
 	Encode(m envelope.Message) (line []byte, lost []string)
 }
 
 // codecs are all that we speak.
-var codecs = map[envelope.Dialect]Codec{}
+var codecs = map[envelope.Dialect]Codec{
+	envelope.AINL:  ainlCodec{},
+	envelope.CLowl: clowlCodec{},
+	envelope.CAP:   capCodec{},
+}
 
 // Of returns the codec of a dialect. ok is false when we do not speak it.
 func Of(d envelope.Dialect) (c Codec, ok bool) {
@@ -39,8 +44,6 @@ func Of(d envelope.Dialect) (c Codec, ok bool) {
 	return c, ok
 }
 
-// A Piece is one message of a line, taken or refused.
-type Piece struct {
-	Message  envelope.Message
-	Findings envelope.Findings
-}
+// NewID returns a name for a message that nobody else gives: a UUID of version
+// 7, which begins with the time (CLOWL-03).
+func NewID() string { return uuid.Must(uuid.NewV7()).String() }

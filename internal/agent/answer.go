@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
 )
 
@@ -31,6 +33,10 @@ type answer struct {
 	err    error
 
 	trouble trouble // what kept a program from answering anybody
+
+	said    []envelope.Message // what an agent of another dialect said beside it
+	hold    ledger.Reason      // what its task waits for, when that was no answer
+	unbound []string           // whose words it hands over that its definition does not bind
 }
 
 // answer reads what the agent of the job said: its result file, if it wrote
@@ -48,7 +54,7 @@ func (g *Agent) attribute(j Job, said answer, err error) answer {
 	r := said.result
 	switch {
 	case err != nil:
-		return answer{kind: envelope.OutputInvalid, err: err, result: envelope.Result{Cost: r.Cost}, trouble: said.trouble}
+		return answer{kind: cmp.Or(said.kind, envelope.OutputInvalid), err: err, result: envelope.Result{Cost: r.Cost}, trouble: said.trouble}
 	case r.TaskID != "" && r.TaskID != j.Task.ID:
 		err = fmt.Errorf("the agent answered for another task, %q", r.TaskID)
 		return answer{kind: envelope.IdentityMismatch, err: err}
@@ -65,6 +71,9 @@ func (g *Agent) read(j Job) (answer, error) {
 		return answer{}, fmt.Errorf("read answer: %w", err)
 	}
 	defer root.Close()
+	if g.binding.Speaks() != envelope.AINL {
+		return g.hear(root, j)
+	}
 	if hearings[g.binding.Output] != nil {
 		return g.readTranscript(root, j)
 	}

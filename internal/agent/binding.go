@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
 )
 
 // A Binding says how an agent is run. It comes from our configuration alone:
@@ -16,6 +17,9 @@ import (
 type Binding struct {
 	ID       string             // compared byte for byte with target_agent
 	Manifest *envelope.Manifest // what it may do; nil: not said
+
+	Dialect    envelope.Dialect    // in which it is asked, and answers; "" is AINL
+	Definition *dialect.Definition // what it is told, and whom it may hand work (CAP-01 to CAP-07); nil: not said
 
 	Profile Profile  // fills what is left out of the next three
 	Command []string // argv: a path or a name on PATH, then arguments, each a template
@@ -132,6 +136,8 @@ func (b Binding) check() error {
 		return errors.New("id: must be text without control characters")
 	case b.Manifest != nil && b.Manifest.AgentID != b.ID:
 		return fmt.Errorf("manifest: is for the agent %q", b.Manifest.AgentID)
+	case b.checkDialect() != nil:
+		return b.checkDialect()
 	case b.checkProfile() != nil:
 		return b.checkProfile()
 	case b.Inbox != nil:

@@ -65,6 +65,13 @@ var cast = map[string]func(args []string){
 		os.WriteFile(os.Getenv("MAILBOX_PROGRESS_FILE"), []byte(args[0]), 0o600)
 		time.Sleep(time.Hour)
 	},
+	"hand over": handOver,
+	"report":    reporting,
+	// converse answers in CAP with what it was told of the conversation.
+	"converse": func(args []string) {
+		stdin, _ := io.ReadAll(os.Stdin)
+		json.NewEncoder(os.Stdout).Encode(map[string]string{"content": strings.Join(append(args, os.Getenv("MAILBOX_CONVERSATION_FILE"), string(stdin)), " ")})
+	},
 	"hang":     func([]string) { time.Sleep(time.Hour) },
 	"stubborn": func([]string) { signal.Ignore(syscall.SIGTERM); time.Sleep(time.Hour) },
 	"flood": func([]string) {

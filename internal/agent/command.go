@@ -9,12 +9,13 @@ import (
 	"time"
 	"unicode"
 
+	"mailboxd/envelope"
 	"mailboxd/internal/runner"
 )
 
 // The files of a run directory besides the runner's.
 const (
-	requestFile  = "request.json"   // the task's exact bytes
+	requestFile  = "request.json"   // the request: its exact bytes, if they are of the agent's dialect
 	promptFile   = "prompt.txt"     // the task as words, when stdin is Prompt
 	resultFile   = "result.json"    // the agent's answer, if it writes one
 	progressFile = "progress.jsonl" // the agent's signs of life, if it gives any
@@ -24,16 +25,18 @@ const (
 // say about a run. None of it is the requester's free text, nor the task's id
 // alone: whatever stands in a request cannot become an option or a command.
 type facts struct {
-	TaskFile       string
-	ResultFile     string
-	ProgressFile   string
-	RunDir         string
-	RunID          string
-	Attempt        int
-	Deadline       string // RFC 3339, "" when there is none
-	AllowedTools   string // separated by commas
-	BudgetTokens   string // a number, "" when not given
-	BudgetUSDCents string
+	TaskFile         string
+	ResultFile       string
+	ProgressFile     string
+	ConversationFile string // "" when there is none, as is SystemFile
+	SystemFile       string
+	RunDir           string
+	RunID            string
+	Attempt          int
+	Deadline         string // RFC 3339, "" when there is none
+	AllowedTools     string // separated by commas
+	BudgetTokens     string // a number, "" when not given
+	BudgetUSDCents   string
 }
 
 func newFacts(j Job) facts {
@@ -137,6 +140,7 @@ func (g *Agent) timeout(j Job) time.Duration {
 // spec says how the job is run.
 func (g *Agent) spec(j Job) (runner.Spec, error) {
 	f := newFacts(j)
+	g.addFiles(&f, j)
 	argv, err := g.argv(j, f)
 	if err != nil {
 		return runner.Spec{}, err
@@ -151,6 +155,9 @@ func (g *Agent) spec(j Job) (runner.Spec, error) {
 	switch b.Stdin {
 	case Request:
 		s.Stdin = f.TaskFile
+		if b.Speaks() != envelope.AINL {
+			s.Stdin = f.ConversationFile
+		}
 	case Prompt:
 		s.Stdin = inDir(j, promptFile)
 	}

@@ -18,8 +18,11 @@ func (g *Agent) complete(j Job, exit runner.Exit, said answer) envelope.Result {
 		r.Status = envelope.Failed // rejected means that no agent ran
 		r.Review.Ask("the agent says it rejected the task")
 	}
-	g.keepContract(j, said.words, &r)
+	if said.hold == "" { // what a task waits for is no answer
+		g.keepContract(j, said.words, &r)
+	}
 	g.keepTools(j, &r)
+	g.keepBindings(said.unbound, &r)
 	g.keepBudget(j, &r)
 	g.keepMode(&r)
 	setError(&r)

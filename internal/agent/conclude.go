@@ -77,6 +77,7 @@ func (g *Agent) conclude(j Job, exit runner.Exit, m *meter) Outcome {
 		Exit:   exit,
 		Retry:  again || g.repeats(said, failure.Kind),
 	}
+	o.say(said)
 	o.heed(said.trouble)
 	o.Retry = o.Retry && over == nil // AINL-46
 	return o
@@ -84,7 +85,7 @@ func (g *Agent) conclude(j Job, exit runner.Exit, m *meter) Outcome {
 
 // ownsUp reports whether the agent's own word is that it did not do it all.
 func (a answer) ownsUp() bool {
-	return a.err == nil && slices.Contains(shortOfOK, a.result.Status)
+	return a.err == nil && a.hold == "" && slices.Contains(shortOfOK, a.result.Status)
 }
 
 var shortOfOK = []envelope.Status{envelope.Failed, envelope.Partial, envelope.Stopped, envelope.Rejected}
@@ -107,6 +108,7 @@ func failed(said answer, failure envelope.Error) answer {
 		r.Review.Ask("the agent answered, but its run failed: " + string(failure.Kind))
 	}
 	r.Status, r.Error = envelope.Failed, failure
+	said.said, said.hold = nil, ""
 	return said
 }
 

@@ -65,6 +65,12 @@ func environment(base []string, j Job, f facts) []string {
 		"MAILBOX_DEADLINE="+f.Deadline,
 		"MAILBOX_ALLOWED_TOOLS="+f.AllowedTools, // also when empty: that means none
 	)
+	if f.ConversationFile != "" {
+		env = append(env, "MAILBOX_CONVERSATION_FILE="+f.ConversationFile)
+	}
+	if f.SystemFile != "" {
+		env = append(env, "MAILBOX_SYSTEM_PROMPT_FILE="+f.SystemFile)
+	}
 	if f.BudgetTokens != "" {
 		env = append(env, "MAILBOX_BUDGET_TOKENS="+f.BudgetTokens)
 	}

@@ -47,7 +47,7 @@ func (a *Agents) Answered(j Job, raw []byte, exit runner.Exit) (Outcome, error) 
 	if !ok {
 		g = a.stranger(j)
 	}
-	said, err := decodeAnswer(raw)
+	said, err := g.submitted(j, raw)
 	if said = g.attribute(j, said, err); said.err != nil {
 		return Outcome{}, said.err
 	}
@@ -56,5 +56,7 @@ func (a *Agents) Answered(j Job, raw []byte, exit runner.Exit) (Outcome, error) 
 		said.result.Status = envelope.Failed // rejected means that no agent ran
 		said.result.Review.Ask("the agent says it rejected the task")
 	}
-	return Outcome{Result: g.complete(j, exit, said), Exit: exit}, nil
+	o := Outcome{Result: g.complete(j, exit, said), Exit: exit}
+	o.say(said)
+	return o, nil
 }

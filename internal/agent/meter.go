@@ -36,13 +36,14 @@ type meter struct {
 	long   bool  // the offset is inside a line that is too long
 	odd    int   // lines that could not be read
 	over   error // the first answer of Job.Meter that was one
+	news   reporter
 
 	printed  *follower     // what its program says on standard output; nil for any other
 	patience time.Duration // with a program that has said how it ended; 0: without end
 }
 
 func (g *Agent) newMeter(j Job) *meter {
-	m := &meter{job: j}
+	m := &meter{job: j, news: reporter{job: j, speaks: g.binding.Speaks(), now: time.Now}}
 	if hearings[g.binding.Output] != nil {
 		m.printed, m.patience = &follower{format: g.binding.Output}, g.binding.ExitTimeout
 	}
@@ -55,7 +56,7 @@ func (m *meter) watch(ctx context.Context) (running context.Context, stop func()
 	if m.job.Dir == "" {
 		return ctx, func() {}
 	}
-	if m.job.Meter == nil && m.patience == 0 {
+	if m.job.Meter == nil && m.job.Report == nil && m.patience == 0 {
 		return ctx, func() { m.look(true) }
 	}
 	running, end := context.WithCancelCause(ctx)
@@ -110,6 +111,7 @@ func (m *meter) look(last bool) {
 		m.offset, m.long = 0, false // begun anew: totals count once
 	}
 	m.read(io.NewSectionReader(f, m.offset, min(size, maxProgress)-m.offset), last)
+	m.news.flush(last)
 }
 
 // listen hears what the program prints; what it cannot hear now is met again
@@ -163,6 +165,7 @@ func (m *meter) take(line []byte) {
 		} `json:"cost_used"`
 	}
 	line = bytes.TrimSpace(line)
+	m.news.take(line)
 	switch {
 	case len(line) > 0 && json.Unmarshal(line, &said) != nil:
 		m.odd++

@@ -83,6 +83,9 @@ func (b *Books) CaseFile(ctx context.Context, id envelope.ID) (client.CaseFile, 
 	if file.Parent, file.Below, err = b.family(ctx, last); err != nil {
 		return client.CaseFile{}, err
 	}
+	if file.Talk, file.Said, err = b.talk(ctx, last); err != nil {
+		return client.CaseFile{}, err
+	}
 	story, err := b.Memory.Story(ctx, id, manyEvents)
 	file.Story = eventsOf(story)
 	return file, err
@@ -136,8 +139,16 @@ func viewOf(t ledger.Task) client.Task {
 		Seq: t.Seq, ID: t.ID, Revision: t.Revision, State: string(t.State), Held: convert[string](t.Reasons), Until: t.Until,
 		Attempt: t.Attempt, Agent: t.Agent, Requester: t.Requester, Type: t.Type, Deadline: t.Deadline,
 		Received: t.Received, Finished: t.Finished, Status: t.Status, Kind: t.Kind,
-		ResultFinal: t.State == ledger.Done && !t.Replaces, Depth: t.Depth, File: t.File, Offset: t.Offset,
+		ResultFinal: t.State == ledger.Done && !t.Replaces, Depth: t.Depth, Dialect: foreign(t.Dialect), File: t.File, Offset: t.Offset,
 	}
+}
+
+// foreign is a dialect that is not AINL's.
+func foreign(d envelope.Dialect) string {
+	if d == envelope.AINL {
+		return ""
+	}
+	return string(d)
 }
 
 func viewsOf(rows []ledger.Task) (views []client.Task) {
@@ -185,6 +196,8 @@ func whyHeld(t ledger.Task) (why string) {
 		ledger.Operator:      "an operator holds it: mailboxd release",
 		ledger.Recovered:     "it may have run before the ledger was lost: mailboxd release runs it",
 		ledger.AuthRequired:  "its agent has to be logged in, then: mailboxd release",
+		ledger.Children:      "its agent waits for what it asked others for",
+		ledger.Reply:         "its agent has asked something: mailboxd reply",
 		ledger.ResultInvalid: "results/" + string(t.ID) + ".json is no result for it: mend or remove that file",
 	}
 	for i, r := range t.Reasons {

@@ -58,7 +58,7 @@ func generated(t *testing.T) string {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", c.value, status, means)
 	}
 	fmt.Fprint(&b, "\n## Types\n\nTimes are RFC 3339 in UTC.\n")
-	for _, s := range slices.Concat(parse(t, "types.go").structs, parse(t, "approval.go").structs, source.structs) {
+	for _, s := range slices.Concat(parse(t, "types.go").structs, parse(t, "approval.go").structs, parse(t, "dialogue.go").structs, source.structs) {
 		fmt.Fprintf(&b, "\n### %s\n\n%s\n\n| field | type | |\n|---|---|---|\n", s.name, s.doc)
 		for _, f := range s.fields {
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.name, f.kind, f.comment)

@@ -39,6 +39,8 @@ func (d *Door) routes() []route {
 		{"GET", "/files", "How far the task files were read.", "", nil, client.Cursors{}, d.files},
 		{"GET", "/accounts", "The budgets of a day of which something was reserved or spent.", "day", nil, client.Balances{}, d.accounts},
 		{"GET", "/events/list", "Events, oldest first; at most 1000 at once.", "task, after, limit", nil, client.EventList{}, d.events},
+		{"GET", "/thread", "A conversation: the one of that name, the one that a task is part of, or a trace.", "id", nil, client.Dialogue{}, d.thread},
+		{"GET", "/trace", "A chain of work: the one of that name, or the one that a task or a conversation is part of.", "id", nil, client.Dialogue{}, d.trace},
 	}, slices.Concat(d.controls(), d.decisions(), d.fetching())...)
 }
 

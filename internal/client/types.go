@@ -44,6 +44,7 @@ type Task struct {
 	Kind        envelope.Kind   `json:"error_kind,omitempty"` // what went wrong
 	ResultFinal bool            `json:"result_final"`         // a result file that is there answers this revision
 	Depth       int             `json:"depth,omitzero"`       // how many tasks are above it whose runs asked for it
+	Dialect     string          `json:"dialect,omitempty"`    // in which it was asked for, clowl or cap; absent: ainl
 	File        string          `json:"file"`                 // the task file of its line, relative to the root
 	Offset      int64           `json:"offset"`               // where in it the line begins
 }
@@ -64,7 +65,9 @@ type CaseFile struct {
 	Parent  envelope.ID    `json:"parent,omitempty"`    // the task whose run asked for it
 	Below   []envelope.ID  `json:"children,omitempty"`  // those that its own runs asked for
 	Runs    []Run          `json:"runs,omitempty"`
-	Story   []Event        `json:"events"` // the latest thousand, of all revisions
+	Talk    *Talk          `json:"talk,omitempty"`     // absent when nobody hears of it in messages
+	Said    []Said         `json:"messages,omitempty"` // what was said about it; the latest thousand
+	Story   []Event        `json:"events"`             // the latest thousand, of all revisions
 	Result  jsontext.Value `json:"result,omitempty"`
 	Unshown jsontext.Value `json:"answer_not_shown,omitempty"` // it waits for a person, or one kept it back
 }

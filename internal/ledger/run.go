@@ -24,7 +24,7 @@ type Run struct {
 	Finished time.Time // zero until it has ended
 	ExitCode int
 	Signal   string // what ended it; "" for none
-	Cause    string // why we ended it, or PutBack; "" when it ended by itself
+	Cause    string // why we ended it, PutBack or Spoke; "" when it ended by itself
 	Tokens   *int64 // nil: unknown, which is not 0
 	USDCents *int64
 
@@ -38,6 +38,10 @@ type Run struct {
 // PutBack is the Cause of a run that did nothing, because its agent waits for a
 // person. It is no failure.
 const PutBack = "put_back"
+
+// Spoke is the Cause of a run that ended without an answer, because its agent
+// waits for what others say or do. It is no failure.
+const Spoke = "spoke"
 
 // A RunName names a run. The zero value is none.
 type RunName struct {

@@ -11,6 +11,7 @@ import (
 // can stand beside the one method that runs it.
 type statements struct {
 	prepare func(context.Context, string) (*sql.Stmt, error)
+	before  func() error // comes before each statement; nil: nothing does
 
 	mu    sync.Mutex // guards ready
 	ready map[string]*sql.Stmt
@@ -21,6 +22,11 @@ func newStatements(prepare func(context.Context, string) (*sql.Stmt, error)) *st
 }
 
 func (s *statements) get(query string) (*sql.Stmt, error) {
+	if s.before != nil {
+		if err := s.before(); err != nil {
+			return nil, err
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if stmt := s.ready[query]; stmt != nil {

@@ -83,14 +83,52 @@ func talk(ctx context.Context, s *statements, task int64) (Talk, bool, error) {
 	return t, ok, nil
 }
 
+const openTalksQuery = "SELECT task FROM talks WHERE open = 1 ORDER BY task"
+
+// InThread returns the tasks of a conversation, in the latest revision of each,
+// the oldest first.
+func (tx *Tx) InThread(thread string) ([]Task, error) {
+	tasks, err := all(context.Background(), tx.write, scanTask, "SELECT "+taskColumns+
+		" FROM tasks WHERE seq IN (SELECT task FROM talks WHERE thread = ? AND thread <> '') AND latest = 1 ORDER BY seq", thread)
+	if err != nil {
+		return nil, fmt.Errorf("list tasks of thread %s: %w", thread, err)
+	}
+	return tasks, nil
+}
+
 // OpenTalks returns the tasks of which there may be more to tell, the oldest
 // first.
 func (r *Reader) OpenTalks(ctx context.Context) ([]int64, error) {
-	open, err := all(ctx, r.read, one[int64], "SELECT task FROM talks WHERE open = 1 ORDER BY task")
+	open, err := all(ctx, r.read, one[int64], openTalksQuery)
 	if err != nil {
 		return nil, fmt.Errorf("list open talks: %w", err)
 	}
 	return open, nil
+}
+
+const (
+	threadTasksQuery = "SELECT task FROM talks WHERE thread = ? AND thread <> '' ORDER BY task"
+	traceTasksQuery  = "SELECT task FROM talks WHERE trace = ? AND trace <> '' ORDER BY task"
+)
+
+// ThreadTasks returns the Seqs of the tasks that are part of a conversation, the
+// oldest first.
+func (r *Reader) ThreadTasks(ctx context.Context, thread string) ([]int64, error) {
+	tasks, err := all(ctx, r.read, one[int64], threadTasksQuery, thread)
+	if err != nil {
+		return nil, fmt.Errorf("list tasks of thread %s: %w", thread, err)
+	}
+	return tasks, nil
+}
+
+// TraceTasks returns the Seqs of the tasks that are part of a chain of work, the
+// oldest first.
+func (r *Reader) TraceTasks(ctx context.Context, trace string) ([]int64, error) {
+	tasks, err := all(ctx, r.read, one[int64], traceTasksQuery, trace)
+	if err != nil {
+		return nil, fmt.Errorf("list tasks of trace %s: %w", trace, err)
+	}
+	return tasks, nil
 }
 
 // A Child is a task that belongs to another one.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 
 	"mailboxd/envelope"
 )
@@ -12,10 +13,14 @@ import (
 // kept when the function it was handed to returns.
 type Tx struct {
 	write *statements
+	rows  *rows // that wait to be written together
 }
 
+// background is the context of what a group writes: that of no caller ends it.
+var background = context.Background()
+
 func (tx *Tx) exec(query string, args ...any) (sql.Result, error) {
-	return tx.write.exec(context.Background(), query, args...) // the group's, which no caller's context ends
+	return tx.write.exec(background, query, args...) // the group's, which no caller's context ends
 }
 
 // change runs a statement for one row and reports whether there was one.
@@ -30,7 +35,7 @@ func (tx *Tx) change(query string, args ...any) (bool, error) {
 
 // Latest returns the highest revision of an id, and whether there is one.
 func (tx *Tx) Latest(id envelope.ID) (Task, bool, error) {
-	t, ok, err := first(context.Background(), tx.write, scanTask,
+	t, ok, err := first(background, tx.write, scanTask,
 		"SELECT "+taskColumns+" FROM tasks WHERE id = ? ORDER BY revision DESC LIMIT 1", string(id))
 	if err != nil {
 		return Task{}, false, fmt.Errorf("look up task %s: %w", id, err)
@@ -38,19 +43,70 @@ func (tx *Tx) Latest(id envelope.ID) (Task, bool, error) {
 	return t, ok, nil
 }
 
+// Latests is Latest for many ids at once; those that are not known are left out.
+func (tx *Tx) Latests(ids []envelope.ID) (map[envelope.ID]Task, error) {
+	found := map[envelope.ID]Task{}
+	for _, n := range steps {
+		for ; len(ids) >= n; ids = ids[n:] {
+			args := make([]any, n)
+			for i, id := range ids[:n] {
+				args[i] = string(id)
+			}
+			tasks, err := all(background, tx.write, scanTask, latestsQueries[n], args...)
+			if err != nil {
+				return nil, fmt.Errorf("look up %d tasks: %w", n, err)
+			}
+			for _, t := range tasks {
+				found[t.ID] = t
+			}
+		}
+	}
+	return found, nil
+}
+
+// latestsQueries are Latest for each number of ids in steps.
+var latestsQueries = func() map[int]string {
+	queries := map[int]string{}
+	for _, n := range steps {
+		queries[n] = "SELECT " + taskColumns + " FROM tasks WHERE latest = 1 AND id IN (" + strings.Repeat("?, ", n-1) + "?)"
+	}
+	return queries
+}()
+
 // Task returns the revision with this Seq, and whether there is one.
 func (tx *Tx) Task(seq int64) (Task, bool, error) {
-	t, ok, err := first(context.Background(), tx.write, scanTask, "SELECT "+taskColumns+" FROM tasks WHERE seq = ?", seq)
+	t, ok, err := first(background, tx.write, scanTask, "SELECT "+taskColumns+" FROM tasks WHERE seq = ?", seq)
 	if err != nil {
 		return Task{}, false, fmt.Errorf("look up task %d: %w", seq, err)
 	}
 	return t, ok, nil
 }
 
+// Result returns the bytes of the result of the revision with this Seq, which
+// nobody may have been shown yet; nil when there is none.
+func (tx *Tx) Result(seq int64) ([]byte, error) {
+	result, _, err := first(context.Background(), tx.write, one[[]byte], "SELECT body FROM results WHERE task = ?", seq)
+	if err != nil {
+		return nil, fmt.Errorf("read result of task %d: %w", seq, err)
+	}
+	return result, nil
+}
+
+// OpenOf counts the tasks of a requester that are not over. It reads all tasks
+// that are not.
+func (tx *Tx) OpenOf(requester string) (int, error) {
+	n, _, err := first(context.Background(), tx.write, one[int],
+		"SELECT count(*) FROM tasks WHERE state <> 'done' AND state <> 'waiting' AND state <> 'review' AND requester = ?", requester)
+	if err != nil {
+		return 0, fmt.Errorf("count open tasks of %s: %w", requester, err)
+	}
+	return n, nil
+}
+
 // Known returns the highest revision of an id that has this content, and
 // whether there is one (AINL-55).
 func (tx *Tx) Known(id envelope.ID, hash string) (revision int, ok bool, err error) {
-	revision, ok, err = first(context.Background(), tx.write, one[int],
+	revision, ok, err = first(background, tx.write, one[int],
 		"SELECT revision FROM tasks WHERE id = ? AND hash = ? ORDER BY revision DESC LIMIT 1", string(id), hash)
 	if err != nil {
 		return 0, false, fmt.Errorf("look up task %s: %w", id, err)
@@ -62,7 +118,7 @@ func (tx *Tx) Known(id envelope.ID, hash string) (revision int, ok bool, err err
 // of it has a start, a process or nobody who knows how it ended, or is going
 // on. An intent that came to nothing is no execution.
 func (tx *Tx) Executed(id envelope.ID) (bool, error) {
-	_, ok, err := first(context.Background(), tx.write, one[int],
+	_, ok, err := first(background, tx.write, one[int],
 		`SELECT 1 FROM tasks LEFT JOIN runs ON runs.task = tasks.seq WHERE tasks.id = ? AND
 		(tasks.state = 'running' OR runs.started IS NOT NULL OR runs.pid <> 0 OR runs.cause = 'lost') LIMIT 1`, string(id))
 	if err != nil {
@@ -73,7 +129,7 @@ func (tx *Tx) Executed(id envelope.ID) (bool, error) {
 
 // Add remembers a new revision with the bytes it came as, and returns its
 // Seq. Seq, Latest and ResultSum of t are ignored. A revision that is not
-// higher than the others of its id is an error.
+// higher than the others of its id is an error, of Add or of its Update.
 func (tx *Tx) Add(t Task, raw []byte) (seq int64, err error) {
 	defer func() {
 		if err != nil {
@@ -85,21 +141,32 @@ func (tx *Tx) Add(t Task, raw []byte) (seq int64, err error) {
 			return 0, err
 		}
 	}
-	result, err := tx.exec(`INSERT INTO tasks (id, revision, latest, hash, dialect, state, attempt, reasons, until, agent,
-		requester, type, deadline, received, finished, file, offset, status, kind, result_sum, put, delivered, replaces, parent, depth)
-		VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', ?, ?, ?, ?, ?)`,
-		string(t.ID), t.Revision, t.Hash, string(t.Dialect), string(t.State), t.Attempt, joinReasons(t.Reasons), micros(t.Until), t.Agent,
-		t.Requester, t.Type, micros(t.Deadline), micros(t.Received), micros(t.Finished), t.File, t.Offset,
-		string(t.Status), string(t.Kind), t.Put, t.Delivered, t.Replaces, t.Parent, t.Depth)
-	if err != nil {
-		return 0, err
-	}
-	if seq, err = result.LastInsertId(); err != nil {
+	if seq, err = tx.nextTask(); err != nil {
 		return 0, err
 	}
 	if raw == nil {
 		raw = []byte{} // a column for bytes, not for NULL
 	}
-	_, err = tx.exec("INSERT INTO requests (task, body) VALUES (?, ?)", seq, raw)
+	err = tx.rows.add(&tx.rows.tasks, seq,
+		string(t.ID), t.Revision, true, t.Hash, string(t.Dialect), string(t.State), t.Attempt, joinReasons(t.Reasons), micros(t.Until), t.Agent,
+		t.Requester, t.Type, micros(t.Deadline), micros(t.Received), micros(t.Finished), t.File, t.Offset,
+		string(t.Status), string(t.Kind), "", t.Put, t.Delivered, t.Replaces, t.Parent, t.Depth)
+	if err == nil {
+		err = tx.rows.add(&tx.rows.requests, seq, raw)
+	}
 	return seq, err
+}
+
+// nextTask gives a Seq that no task ever had. SQLite would say only afterwards
+// which one it gave.
+func (tx *Tx) nextTask() (int64, error) {
+	if tx.rows.lastTask == 0 {
+		last, _, err := first(background, tx.write, one[int64], "SELECT seq FROM sqlite_sequence WHERE name = 'tasks'")
+		if err != nil {
+			return 0, err
+		}
+		tx.rows.lastTask = last
+	}
+	tx.rows.lastTask++
+	return tx.rows.lastTask, nil
 }

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/client"
+	"mailboxd/internal/ledger"
+	"mailboxd/mailbox"
+)
+
+func replyCommand(g *globals) *cobra.Command {
+	as, asJSON := "", false
+	cmd := &cobra.Command{
+		Use:   "reply TASK TEXT",
+		Short: "Tell the agent of a task something, as it asked for",
+		Long: `Reply appends one message for the agent of a task to the mailbox, in the words in which
+the task was asked for: an INF of CLowl, or a message of CAP. An agent that waits for a
+reply goes on with it. One that does not wait may find it in its inbox, and the command
+says so. Nothing proves who you are; an agent that must know needs an approval.`,
+		Example: `  mailboxd reply T1 "Regional breakdown by major market would be helpful."
+  mailboxd reply T1 "Go ahead" --as planner`,
+		Args: cobra.ExactArgs(2),
+		RunE: atDesk(g, func(cmd *cobra.Command, args []string, desk *desk) error {
+			sent, err := desk.reply(cmd.Context(), args[0], args[1], as)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), sent)
+			}
+			return sent.print(cmd.OutOrStdout())
+		}),
+	}
+	cmd.Flags().StringVar(&as, "as", "user", "who says it")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	completes(cmd, "as", completeAgents(g))
+	return cmd
+}
+
+// A replied is a message that lies in the mailbox.
+type replied struct {
+	Task   envelope.ID `json:"task_id"`
+	To     string      `json:"to"`
+	File   string      `json:"file"`
+	Offset int64       `json:"offset"`
+	Waited bool        `json:"waited"` // the agent waits for it
+
+	state string // of the task
+}
+
+func (r replied) print(w io.Writer) error {
+	words := "which waits for it"
+	if !r.Waited {
+		words = "which does not wait for a reply: " + r.state
+	}
+	_, err := fmt.Fprintf(w, "told %s about %s, %s\n", flat(r.To), flat(string(r.Task)), words)
+	return err
+}
+
+// reply appends a message for the agent of a task.
+func (d *desk) reply(ctx context.Context, arg, text, as string) (replied, error) {
+	if text == "" || as == "" {
+		return replied{}, exitWith(exitUsage, "TEXT and --as must not be empty")
+	}
+	id, err := d.find(ctx, arg)
+	if err != nil {
+		return replied{}, err
+	}
+	file, err := d.file(ctx, id)
+	if err != nil {
+		return replied{}, err
+	}
+	line, err := message(file, text, as)
+	if err != nil {
+		return replied{}, err
+	}
+	name, offset, err := mailbox.Append(d.root, line)
+	t := file.Task
+	waits := ledger.State(t.State) == ledger.Held && slices.Contains(t.Held, string(ledger.Reply))
+	return replied{Task: id, To: t.Agent, File: name, Offset: offset, Waited: waits, state: flat(string(id)) + " is " + stateOf(t)}, err
+}
+
+// message is a line that tells the agent of a task something. What AINL has no
+// words for is said in CAP, where a task is all that a message has to name.
+func message(file client.CaseFile, text, as string) ([]byte, error) {
+	t, about := file.Task, client.Talk{}
+	if file.Talk != nil {
+		about = *file.Talk
+	}
+	d := envelope.Dialect(cmp.Or(t.Dialect, string(envelope.CAP)))
+	codec, ok := dialect.Of(d)
+	if !ok {
+		return nil, fmt.Errorf("%s is said in %s, which this version does not speak", t.ID, d)
+	}
+	line, _ := codec.Encode(envelope.Message{
+		Act: envelope.Informs, Task: t.ID, Cause: about.Message, Thread: about.Thread, Trace: about.Trace,
+		From: as, To: []string{t.Agent}, Time: time.Now(), Text: text,
+	})
+	_, findings := codec.Decode(line, envelope.Strict)
+	if findings.Refused() {
+		return nil, exitWith(exitUsage, "this cannot be said: %s", findings.Refusals())
+	}
+	return line, nil
+}

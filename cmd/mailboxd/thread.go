@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"mailboxd/internal/client"
+)
+
+func threadCommand(g *globals) *cobra.Command {
+	cmd := dialogueCommand(g, func(ctx context.Context, b books, id string) (client.Dialogue, error) { return b.Thread(ctx, id) })
+	cmd.Use = "thread ID"
+	cmd.Short = "Tell a conversation: who said what to whom, and what came of it"
+	cmd.Long = `Thread tells in English what was said in a conversation, in whatever dialects, and
+what happened meanwhile to the tasks in it. ID is the name of the conversation, a
+task that is part of it, or the name of a trace.`
+	cmd.Example = "  mailboxd thread T1\n  mailboxd thread T1 --json | jq '.messages[] | .from, .text'"
+	return cmd
+}
+
+func traceCommand(g *globals) *cobra.Command {
+	cmd := dialogueCommand(g, func(ctx context.Context, b books, id string) (client.Dialogue, error) { return b.Trace(ctx, id) })
+	cmd.Use = "trace ID"
+	cmd.Short = "Tell a chain of work over all its conversations"
+	cmd.Long = `Trace tells in English what was said in a chain of work, over as many conversations
+as it has. ID is the name of the trace (CLowl's tid), or of a task or a conversation that
+is part of one. What is part of none is told as mailboxd thread does.`
+	cmd.Example = "  mailboxd trace t-2026-03\n  mailboxd trace t-2026-03 --json | jq .tasks"
+	return cmd
+}
+
+// dialogueCommand is a command that tells what read returns of an id, a task of
+// which may be shortened.
+func dialogueCommand(g *globals, read func(context.Context, books, string) (client.Dialogue, error)) *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Args: cobra.ExactArgs(1),
+		RunE: atDesk(g, func(cmd *cobra.Command, args []string, desk *desk) error {
+			d, err := desk.dialogue(cmd.Context(), args[0], read)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), d)
+			}
+			return timeline{d}.print(screenOf(cmd.OutOrStdout()))
+		}),
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// dialogue reads a conversation by its name, or by the beginning of a task's.
+func (d *desk) dialogue(ctx context.Context, arg string, read func(context.Context, books, string) (client.Dialogue, error)) (client.Dialogue, error) {
+	none := exitWith(exitNoTask, "no conversation, task or trace %q; see: mailboxd ps --all", arg)
+	if d.books == nil {
+		return client.Dialogue{}, none
+	}
+	said, err := read(ctx, d.books, arg)
+	if !noTask(err) {
+		return said, err
+	}
+	id, err := d.find(ctx, arg)
+	if err == nil {
+		said, err = read(ctx, d.books, string(id))
+	}
+	if noTask(err) || exitCode(err) == exitNoTask {
+		err = none
+	}
+	return said, err
+}

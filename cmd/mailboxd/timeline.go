@@ -1,0 +1,191 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/client"
+	"mailboxd/internal/ledger"
+)
+
+// A timeline tells a Dialogue to a person.
+type timeline struct{ client.Dialogue }
+
+// A moment is one line of a timeline.
+type moment struct {
+	at time.Time
+	paint
+	words string
+}
+
+// mostQuoted is how many columns of a text are quoted.
+const mostQuoted = 100
+
+// print shows the timeline, with the date where it changes.
+func (l timeline) print(s screen) error {
+	moments := l.moments()
+	fmt.Fprintln(s, s.paint(bold, cut(l.heading(moments), s.columns)))
+	day := ""
+	for i, m := range moments {
+		if today := m.at.Local().Format(time.DateOnly); today != day {
+			if i > 0 {
+				fmt.Fprintln(s, s.paint(faint, cut(today, s.columns)))
+			}
+			day = today
+		}
+		clock := m.at.Local().Format(time.TimeOnly) + "  "
+		room := s.columns
+		if room > 0 {
+			room = max(1, room-len(clock))
+		}
+		if _, err := fmt.Fprintln(s, clock+s.paint(m.paint, cut(m.words, room))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// heading is how much there is to tell.
+func (l timeline) heading(moments []moment) string {
+	said := 0
+	for _, m := range l.Messages {
+		if m.Via != string(ledger.ByUs) {
+			said++
+		}
+	}
+	words := fmt.Sprintf("%s · %s, %s", flat(l.ID), several(said, "message"), several(len(l.Tasks), "task"))
+	if len(moments) > 0 {
+		words += ", " + age(moments[len(moments)-1].at.Sub(moments[0].at))
+		words += " from " + stamp(moments[0].at)
+	}
+	return words
+}
+
+func several(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// moments are what was said and what happened, in the order of time; what was
+// said comes before what happened at the same instant.
+func (l timeline) moments() (all []moment) {
+	for _, m := range l.Messages {
+		if words := l.saying(m); words != "" {
+			all = append(all, moment{m.Time, "", words})
+		}
+	}
+	for i, e := range l.Events {
+		if words := l.happening(e, l.Events[i+1:]); words != "" {
+			all = append(all, moment{e.Time, faint, words})
+		}
+	}
+	for _, p := range l.Tasks {
+		if p.Task.State == string(ledger.Done) {
+			all = append(all, moment{p.Task.Finished, colourOf(p.Task), endOf(p)})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b moment) int { return a.at.Compare(b.at) })
+	return all
+}
+
+// saying is what a message means, in a sentence; "" for one of ours that only
+// says what happened, which is told anyway.
+func (l timeline) saying(m client.Said) string {
+	act := envelope.Act(m.Act)
+	if m.Via == string(ledger.ByUs) && m.Task != "" && slices.Contains(toldAnyway, act) {
+		return ""
+	}
+	from, to := flat(m.From), flat(cmp.Or(m.To, "nobody"))
+	task, _ := l.part(m.Task)
+	words := l.act(act, m, from, to, task)
+	if m.Text != "" {
+		words += ": " + quoted(m.Text)
+	}
+	return words
+}
+
+// toldAnyway are what we say of a task that its events say as well.
+var toldAnyway = []envelope.Act{envelope.Accepts, envelope.Reports, envelope.Waits, envelope.Completes, envelope.Fails}
+
+// act is what a message does, in words.
+func (l timeline) act(act envelope.Act, m client.Said, from, to string, task client.Part) string {
+	about := ""
+	if m.Task != "" {
+		about = " about " + flat(string(m.Task))
+	}
+	name := flat(cmp.Or(string(m.Task), "something"))
+	overseen := envelope.Tie(task.Tie) == envelope.Oversee && m.From == task.Task.Agent
+	switch act {
+	case envelope.Requests:
+		return fmt.Sprintf("%s asks %s to do %s", from, to, name)
+	case envelope.Delegates:
+		return handing(from, to, name, task)
+	case envelope.Inquires:
+		if overseen {
+			name = flat(string(task.Parent))
+		}
+		return fmt.Sprintf("%s sends %s back to %s", from, name, to)
+	case envelope.Completes, envelope.Informs:
+		switch {
+		case overseen && to != flat(task.Task.Requester):
+			return fmt.Sprintf("%s approves %s", from, flat(string(task.Parent)))
+		case act == envelope.Completes:
+			return fmt.Sprintf("%s answers %s%s", from, to, about)
+		case m.Waits || strings.HasSuffix(strings.TrimSpace(m.Text), "?"):
+			return fmt.Sprintf("%s asks %s%s", from, to, about)
+		}
+		return fmt.Sprintf("%s tells %s%s", from, to, about)
+	case envelope.Fails:
+		if overseen {
+			return fmt.Sprintf("%s does not approve %s", from, flat(string(task.Parent)))
+		}
+		return fmt.Sprintf("%s tells %s that it failed%s", from, to, about)
+	case envelope.Asks:
+		return fmt.Sprintf("%s asks %s how far %s is", from, to, name)
+	case envelope.Tells:
+		return fmt.Sprintf("%s tells %s how far %s is", from, to, name)
+	case envelope.Cancels:
+		return fmt.Sprintf("%s tells %s to stop %s", from, to, name)
+	case envelope.Stops:
+		return fmt.Sprintf("%s tells %s that %s is stopped", from, to, name)
+	case envelope.Accepts:
+		return fmt.Sprintf("%s tells %s that it has %s", from, to, name)
+	case envelope.Reports, envelope.Waits:
+		return fmt.Sprintf("%s reports to %s%s", from, to, about)
+	case envelope.Announces:
+		return fmt.Sprintf("%s says what it can do", from)
+	}
+	return fmt.Sprintf("%s says %s to %s%s", from, flat(m.Act), to, about)
+}
+
+// handing is a delegation, by how the task belongs to the one above it.
+func handing(from, to, name string, task client.Part) string {
+	switch envelope.Tie(task.Tie) {
+	case envelope.Transfer:
+		return fmt.Sprintf("%s leaves %s to %s", from, name, to)
+	case envelope.Fork:
+		return fmt.Sprintf("%s has %s do %s beside its own work", from, to, name)
+	case envelope.Oversee:
+		return fmt.Sprintf("%s asks %s to approve %s, as %s", from, to, flat(string(task.Parent)), name)
+	}
+	return fmt.Sprintf("%s hands %s to %s", from, name, to)
+}
+
+// part is the task of that name.
+func (l timeline) part(id envelope.ID) (client.Part, bool) {
+	for _, p := range l.Tasks {
+		if p.Task.ID == id {
+			return p, true
+		}
+	}
+	return client.Part{}, false
+}
+
+// quoted is a text on one line, cut.
+func quoted(text string) string { return `"` + cut(flat(text), mostQuoted) + `"` }

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/client"
+	"mailboxd/internal/ledger"
+)
+
+// waitWords are what tasks are held for, as a timeline says it.
+var waitWords = map[ledger.Reason]string{
+	ledger.Approval:      "approval",
+	ledger.ChangeWindow:  "its change window",
+	ledger.Capacity:      "a pause before the next attempt",
+	ledger.Paused:        "its agent, which is paused",
+	ledger.Operator:      "an operator",
+	ledger.Recovered:     "an operator, for it may have run before",
+	ledger.AuthRequired:  "the login of its agent",
+	ledger.ResultInvalid: "room for its result",
+	ledger.Children:      "the tasks below it",
+	ledger.Reply:         "a reply",
+}
+
+// waiting says for what a task waits.
+func waiting(reasons any) string {
+	list, _ := reasons.([]any)
+	var words []string
+	for _, r := range list {
+		reason, _ := r.(string)
+		words = append(words, cmp.Or(waitWords[ledger.Reason(reason)], flat(reason)))
+	}
+	return strings.Join(words, " and ")
+}
+
+// happening is an event in a sentence; "" for one that a conversation does not
+// turn on. What comes later says what came of it.
+func (l timeline) happening(e client.Event, later []client.Event) string {
+	task, _ := l.part(e.Task)
+	id, agent, data := flat(string(e.Task)), flat(task.Task.Agent), dataOf(e.Data)
+	by := flat(fmt.Sprint(cmp.Or(data["by"], any("nobody"))))
+	switch e.Kind {
+	case "task.accepted":
+		return l.asked(task, data)
+	case "task.held":
+		return id + " waits for " + waiting(data["reasons"])
+	case "task.started":
+		return fmt.Sprintf("%s starts on %s (attempt %v)", agent, id, data["attempt"])
+	case "task.waiting":
+		return fmt.Sprintf("%s lies in the inbox of %s", id, agent)
+	case "task.claimed":
+		return fmt.Sprintf("%s fetches %s", agent, id)
+	case "task.progress":
+		return fmt.Sprintf("%s reports on %s: %s", agent, id, howFar(data))
+	case "task.retried":
+		return fmt.Sprintf("%s fails at %s (%s), which is tried again", agent, id, flat(fmt.Sprint(cmp.Or(data["error"], data["status"]))))
+	case "task.finished":
+		if shownLater(e, later) {
+			return fmt.Sprintf("%s answers %s", agent, id)
+		}
+	case "task.duplicate":
+		return id + " comes once more, and is ignored"
+	case "task.duplicate_conflict":
+		return id + " comes once more with another content, and is refused"
+	case "task.resubmitted":
+		return fmt.Sprintf("%s is tried once more, by %s", id, by)
+	case "approval.asked":
+		return fmt.Sprintf("%s is asked to approve %s", flat(fmt.Sprint(cmp.Or(data["approver"], any("a person")))), subject(id, data))
+	case "approval.approved":
+		return fmt.Sprintf("%s approves %s%s", by, subject(id, data), noted(data))
+	case "approval.denied":
+		return fmt.Sprintf("%s does not approve %s%s", by, subject(id, data), noted(data))
+	case "approval.expired":
+		return "nobody approves " + subject(id, data) + " in time"
+	}
+	return ""
+}
+
+// asked tells of a request that is no message of its own, and of what it waits
+// for at once.
+func (l timeline) asked(task client.Part, data map[string]any) string {
+	id, words := flat(string(task.Task.ID)), ""
+	said := slices.ContainsFunc(l.Messages, func(m client.Said) bool {
+		return m.Task == task.Task.ID && (m.Act == string(envelope.Requests) || m.Act == string(envelope.Delegates))
+	})
+	if !said {
+		words = fmt.Sprintf("%s asks %s to do %s", flat(task.Task.Requester), flat(task.Task.Agent), id)
+		if task.Asks != "" {
+			words += ": " + quoted(task.Asks)
+		}
+	}
+	if held := waiting(data["held"]); held != "" {
+		words = strings.TrimPrefix(words+"; "+id+" waits for "+held, "; ")
+	}
+	return words
+}
+
+// shownLater reports whether somebody has to agree to an answer first.
+func shownLater(e client.Event, later []client.Event) bool {
+	for _, next := range later {
+		if next.Task == e.Task {
+			return next.Kind == "approval.asked" || strings.HasPrefix(next.Kind, "oversight.")
+		}
+	}
+	return false
+}
+
+// subject is what an approval is of: a task, or its answer.
+func subject(id string, data map[string]any) string {
+	if data["stage"] == string(envelope.ApprovalPost) {
+		return "the answer to " + id
+	}
+	return id
+}
+
+// noted is what somebody said with a decision.
+func noted(data map[string]any) string {
+	if note, ok := data["note"].(string); ok && note != "" {
+		return ": " + quoted(note)
+	}
+	return ""
+}
+
+// howFar is what a report says.
+func howFar(data map[string]any) string {
+	note, _ := data["note"].(string)
+	pct, ok := data["pct"].(float64)
+	switch {
+	case ok && note != "":
+		return fmt.Sprintf("%.0f %%, %s", pct, quoted(note))
+	case ok:
+		return fmt.Sprintf("%.0f %%", pct)
+	}
+	return quoted(note)
+}
+
+// endOf is how a task ended.
+func endOf(p client.Part) string {
+	t, words := p.Task, ""
+	switch t.Status {
+	case envelope.OK, envelope.Partial:
+		words = fmt.Sprintf("%s is done: %s", flat(string(t.ID)), t.Status)
+		if p.Answer != "" {
+			words += ", " + quoted(p.Answer)
+		}
+		return words
+	case envelope.Rejected:
+		words = fmt.Sprintf("%s is refused (%s)", flat(string(t.ID)), t.Kind)
+	case envelope.Stopped:
+		words = flat(string(t.ID)) + " is cancelled"
+	default:
+		words = fmt.Sprintf("%s ends in %s (%s)", flat(string(t.ID)), flat(string(t.Status)), t.Kind)
+	}
+	if p.Answer != "" {
+		words += ": " + quoted(p.Answer)
+	}
+	return words
+}

@@ -1,0 +1,153 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+)
+
+// mostTurns is how often an agent may speak about a task without an answer:
+// enough for any talk, and an end to one that goes round in circles.
+const mostTurns = 100
+
+// holdForWords makes a task wait whose agent has spoken: for a reply, or for
+// the end of what it handed on. When that came while it spoke, it goes on at once.
+func (d *Dispatcher) holdForWords(tx *ledger.Tx, t *turn) error {
+	turns, err := tx.Spoken(t.row.Seq)
+	if err != nil {
+		return err
+	}
+	if turns > mostTurns {
+		t.o.Hold, t.said = "", nil
+		t.o.Result.Status = envelope.Failed
+		t.o.Result.Error = envelope.Error{Kind: envelope.PolicyViolation, Message: fmt.Sprintf("the agent has spoken %d times without an answer", turns)}
+		return d.leaveRun(tx, t)
+	}
+	if back, err := d.backToReview(tx, t); back || err != nil {
+		return err
+	}
+	children, err := tx.Offspring(t.row.Seq)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	change := ledger.Change{To: ledger.Held, Reasons: []ledger.Reason{t.o.Hold}, Until: t.terms.Deadline}
+	if !slices.ContainsFunc(children, pending) && t.o.Hold == ledger.Reply && t.talk.Tie != envelope.Oversee {
+		change.Until = earliest(change.Until, d.patience(now))
+	}
+	e := event(t.row, "task.held", map[string]any{"reasons": change.Reasons, "attempt": t.row.Attempt})
+	if moved, err := t.move(tx, change, e); err != nil || !moved {
+		return err
+	}
+	if err := d.speak(tx, t); err != nil {
+		return err
+	}
+	return d.goOnAtOnce(tx, t, children)
+}
+
+// goOnAtOnce lets a task go on that was held for what has come already while its
+// agent spoke.
+func (d *Dispatcher) goOnAtOnce(tx *ledger.Tx, t *turn, children []ledger.Child) error {
+	heard := d.heard.of(t.row.Seq)
+	over := slices.DeleteFunc(slices.Clone(children), func(c ledger.Child) bool { return !needed(c) || c.State != ledger.Done })
+	news := t.o.Hold == ledger.Reply && len(over) > heard.ended && !slices.ContainsFunc(children, pending)
+	messages, err := tx.HeardSince(t.row, heard.message)
+	if err != nil {
+		return err
+	}
+	for _, m := range messages {
+		about, _, err := tx.Task(m.Task)
+		if err != nil {
+			return err
+		}
+		question := asks(envelope.Message{Act: m.Act}) || waitsForReply(about) && about.Agent == m.From
+		news = news || talks(m.Act) && (t.o.Hold == ledger.Reply || question)
+	}
+	if !news {
+		return nil
+	}
+	next, moved, err := rouse(tx, t.next, nil)
+	if moved {
+		t.next = next
+	}
+	return err
+}
+
+// pending reports whether a task is one that the one above waits for.
+func pending(c ledger.Child) bool { return needed(c) && c.State != ledger.Done }
+
+// patience is until when somebody has to have said something who is asked now;
+// zero is for ever.
+func (d *Dispatcher) patience(now time.Time) time.Time {
+	if d.agents.Protocol.Patience <= 0 {
+		return time.Time{}
+	}
+	return now.Add(d.agents.Protocol.Patience)
+}
+
+// reconsiderWords looks at a task that waits for words: whether what it needs
+// has ended, whether it may wait any longer, whether it still may be run at all.
+func (d *Dispatcher) reconsiderWords(ctx context.Context, row ledger.Task, t envelope.Task, findings envelope.Findings) error {
+	if joined, err := d.join(ctx, row); joined || err != nil {
+		return err
+	}
+	d.tellOfStray(ctx, row)
+	now := time.Now()
+	v := Verdict{Admit: true, Terms: ledger.Terms{Deadline: row.Deadline}}
+	if row.Agent != envelope.Ourselves {
+		v = d.judge(t, findings, now)
+	} else if past(row.Deadline, now) {
+		v = Verdict{Findings: envelope.Findings{{Kind: envelope.DeadlineExceeded, Field: "deadline", Message: "is over"}}}
+	}
+	until, err := d.wordsDue(ctx, row)
+	if err != nil {
+		return err
+	}
+	if v.Admit && past(until, now) {
+		v = Verdict{Findings: envelope.Findings{{Kind: envelope.Timeout, Message: "nobody has replied in time"}}, Terms: v.Terms}
+	}
+	if !v.Admit {
+		return d.apply(ctx, row, t, v)
+	}
+	d.alarms.set(row.Seq, earliest(v.Deadline, until))
+	return nil
+}
+
+// wordsDue is until when a task waits for a reply; zero is for ever. Whoever has
+// tasks below, or oversees another, waits as long as these have time.
+func (d *Dispatcher) wordsDue(ctx context.Context, row ledger.Task) (until time.Time, err error) {
+	patience := d.agents.Protocol.Patience
+	if patience <= 0 || !waitsForReply(row) {
+		return time.Time{}, nil
+	}
+	children, err := d.Ledger.Offspring(ctx, row.Seq)
+	if err != nil || slices.ContainsFunc(children, pending) {
+		return time.Time{}, err
+	}
+	talk, _, err := d.Ledger.Talk(ctx, row.Seq)
+	if err != nil || talk.Tie == envelope.Oversee {
+		return time.Time{}, err
+	}
+	run, err := d.runOf(ctx, row)
+	if err != nil || run.Finished.IsZero() {
+		return time.Time{}, err
+	}
+	return run.Finished.Add(patience), nil
+}
+
+// tellOfStray remembers once that a result file lies there for a task that waits
+// for words: its agent has begun it, so the file is not taken for its answer.
+func (d *Dispatcher) tellOfStray(ctx context.Context, row ledger.Task) {
+	if !d.Box.HasResult(row.ID) {
+		return
+	}
+	if _, untold := d.held.remove(row.Seq); untold {
+		if err := d.conflict(ctx, row); err != nil {
+			d.complain(judging, row, err)
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package dispatch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/ledger"
+)
+
+// delegation makes a claim of what is handed on from a task: one below it, which
+// is judged like any other. It returns the message as it is kept.
+func (d *Dispatcher) delegation(ctx context.Context, row ledger.Task, m envelope.Message, taken map[envelope.ID]bool) (*claim, envelope.Message, error) {
+	m, findings, err := d.request(ctx, row, m, taken)
+	if err != nil {
+		return nil, m, err
+	}
+	c := &claim{task: m.Request, said: m, tie: m.Tie, above: row, now: time.Now()}
+	if !findings.Refused() {
+		context, _ := d.checkContext(m, c.task.Agent)
+		findings = append(findings, context...)
+	}
+	c.judged = d.judge(c.task, findings, c.now)
+	c.verdict = c.judged
+	if !c.verdict.Admit {
+		c.refusal = newRefusal(c.task, c.verdict, c.now, false)
+	}
+	return c, m, nil
+}
+
+// request gives what an agent hands on a name that is not taken, and its words
+// as they are kept. What is the same as before keeps its name, so that it is
+// known again.
+func (d *Dispatcher) request(ctx context.Context, row ledger.Task, m envelope.Message, taken map[envelope.ID]bool) (envelope.Message, envelope.Findings, error) {
+	if m.Dialect == envelope.CLowl && m.Task == "" {
+		m.Task = dialect.TaskID(m.ID)
+	}
+	free, err := d.childID(ctx, row, m, taken)
+	if err != nil {
+		return m, nil, err
+	}
+	taken[free] = true
+	if free != m.Task {
+		m.Task, m.Raw = free, nil
+		if m.Dialect == envelope.CLowl {
+			m.ID = string(free)
+		}
+	}
+	m.Request.ID, m.Request.Requester = m.Task, m.From
+	if len(m.To) == 1 {
+		m.Request.Agent = m.To[0]
+	}
+	raw := m.Raw
+	t, findings := dialect.DecodeTask(m.Dialect, raw, d.opts.Reading)
+	if findings.Refused() || t.ID != m.Task || t.Requester != m.From {
+		codec, ok := dialect.Of(m.Dialect)
+		if !ok {
+			return m, findings, nil
+		}
+		raw, _ = codec.Encode(m)
+		t, findings = dialect.DecodeTask(m.Dialect, raw, d.opts.Reading)
+	}
+	t.ID, t.Requester = m.Task, m.From
+	m.Raw, m.Hash, m.Request = t.Raw, t.Hash, t
+	return m, findings, nil
+}
+
+// childID is the name of a task that an agent hands on: the one that it gave it,
+// unless that is its own task's, or of another task, or taken in the same turn.
+func (d *Dispatcher) childID(ctx context.Context, row ledger.Task, m envelope.Message, taken map[envelope.ID]bool) (envelope.ID, error) {
+	if m.Task != "" && m.Task != row.ID && !taken[m.Task] {
+		last, err := d.newest(ctx, m.Task)
+		switch {
+		case errors.Is(err, ledger.ErrUnknown):
+			return m.Task, nil
+		case err != nil:
+			return "", err
+		case last.Parent == row.Seq && last.Hash == m.Hash:
+			return m.Task, nil
+		}
+	}
+	return d.freeID(ctx, row.ID, "", taken)
+}
+
+// mostNames is how many names below a task are tried one after another.
+const mostNames = 1000
+
+// freeID returns a name below that of a task which no task has: "T1.2", or
+// "T1.review".
+func (d *Dispatcher) freeID(ctx context.Context, above envelope.ID, word string, taken map[envelope.ID]bool) (envelope.ID, error) {
+	for n := range mostNames {
+		name := fmt.Sprintf("%s.%d", above, n+1)
+		if word != "" {
+			if name = fmt.Sprintf("%s.%s", above, word); n > 0 {
+				name = fmt.Sprintf("%s%d", name, n+1)
+			}
+		}
+		id, err := envelope.ParseID(name)
+		if err != nil {
+			break
+		}
+		if taken[id] {
+			continue
+		}
+		if _, err := d.newest(ctx, id); errors.Is(err, ledger.ErrUnknown) {
+			return id, nil
+		} else if err != nil {
+			return "", err
+		}
+	}
+	return envelope.ID(dialect.NewID()), nil
+}
+
+// passOn accepts what an agent hands on. One that is refused ends at once, and
+// its agent hears of that as of any other end.
+func (d *Dispatcher) passOn(tx *ledger.Tx, row ledger.Task, s saying) error {
+	known, err := lookUp(tx, []*claim{s.claim})
+	if err == nil {
+		err = d.accept(tx, known, s.claim)
+	}
+	if err != nil {
+		return err
+	}
+	switch s.claim.fate {
+	case accepted:
+		m := s.message
+		return d.note(tx, s.claim.row, m, cmp.Or(s.claim.task.Agent, envelope.Everybody), ledger.ByRun, "")
+	case duplicate:
+		return nil
+	}
+	why := dialect.FailureOf(envelope.DuplicateConflict, fmt.Sprintf("task %s is there already, and asks for something else", s.claim.task.ID))
+	return d.note(tx, row, envelope.Message{
+		Act: envelope.Fails, Task: row.ID, Cause: s.message.ID, Thread: s.message.Thread, Trace: s.message.Trace, Dialect: s.message.Dialect,
+		From: envelope.Ourselves, To: []string{row.Agent}, Time: time.Now(), Type: "error", Text: why.Message, Failure: why,
+	}, row.Agent, ledger.ByUs, "")
+}

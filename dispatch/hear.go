@@ -1,0 +1,183 @@
+package dispatch
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"slices"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/ledger"
+	"mailboxd/mailbox"
+)
+
+// An utterance is a message of another dialect than AINL on its way from a line
+// into the ledger, and what it leads to. What a transaction finds out begins
+// anew each time that runs.
+type utterance struct {
+	message  envelope.Message
+	degraded bool        // what it refers to is not there, and what it has instead is used
+	answer   *lineAnswer // what it answers, when it ends a task that waits for its sender
+
+	members []*claim      // what is asked of each recipient, where there are several
+	rows    []ledger.Task // tasks that go on once this is committed
+	stop    []ledger.Task // tasks that are to be cancelled then
+	ended   *turn         // what becomes of the task that it answered
+}
+
+// listen makes a claim of a message in a line. What it asks for is judged like
+// any request.
+func (d *Dispatcher) listen(line mailbox.Line, piece dialect.Piece) *claim {
+	u := &utterance{message: piece.Message}
+	m := u.message
+	c := &claim{line: line, task: m.Request, said: m, heard: u, now: time.Now()}
+	c.task.Raw, c.task.Hash = m.Raw, m.Hash
+	switch {
+	case !requests(m):
+		c.judged = Verdict{Findings: piece.Findings}
+		if !piece.Findings.Refused() {
+			u.answer = d.answerOf(m)
+		}
+	default:
+		c.judged = d.doubt(c.task, d.judgeRequest(c, piece.Findings))
+	}
+	c.verdict = c.judged
+	if !c.verdict.Admit && c.task.ID != "" {
+		c.refusal = newRefusal(c.task, c.verdict, c.now, false)
+	}
+	return c
+}
+
+// requests reports whether a message asks for work.
+func requests(m envelope.Message) bool {
+	return m.Act == envelope.Requests || m.Act == envelope.Delegates
+}
+
+// hear takes one message in. It runs inside a transaction that may be run again,
+// so it sets all it changes.
+func (d *Dispatcher) hear(tx *ledger.Tx, c *claim) error {
+	u, m := c.heard, c.heard.message
+	c.fate, c.row, c.instead, c.parent, c.verdict = heard, ledger.Task{}, ledger.Task{}, ledger.Task{}, c.judged
+	c.refusal = refusal{}
+	u.members, u.rows, u.stop, u.ended = nil, nil, nil, nil
+	if !c.verdict.Admit && c.task.ID != "" {
+		c.refusal = newRefusal(c.task, c.verdict, c.now, false)
+	}
+	if ours, err := d.isOurs(tx, c); ours || err != nil {
+		return err
+	}
+	if why := d.distrust(m); why.Message != "" {
+		return d.deny(tx, c, why)
+	}
+	if c.task.ID != "" {
+		return d.hearRequest(tx, c)
+	}
+	if c.verdict.Findings.Refused() {
+		return d.deny(tx, c, c.verdict.Findings...)
+	}
+	if known, err := d.heardBefore(tx, c); known || err != nil {
+		return err
+	}
+	return d.effect(tx, c)
+}
+
+// effect does what a message does that asks for no work.
+func (d *Dispatcher) effect(tx *ledger.Tx, c *claim) error {
+	row, found, err := concerned(tx, c.heard.message)
+	if err != nil {
+		return err
+	}
+	c.row = row
+	switch c.heard.message.Act {
+	case envelope.Cancels:
+		return d.hearCancel(tx, c, found)
+	case envelope.Asks:
+		return d.hearQuestion(tx, c, found)
+	case envelope.Announces:
+		return d.hearAnnouncement(tx, c)
+	case envelope.Completes, envelope.Fails:
+		return d.hearEnd(tx, c, found)
+	case envelope.Accepts, envelope.Reports, envelope.Waits, envelope.Stops:
+		return d.hearProgress(tx, c, found)
+	}
+	return d.hearNews(tx, c)
+}
+
+// isOurs ignores a line that we wrote: what we say is nothing that we hear.
+func (d *Dispatcher) isOurs(tx *ledger.Tx, c *claim) (bool, error) {
+	was, found, err := tx.Said(c.heard.message.Hash)
+	if err != nil || !found || was.Via != ledger.ByUs {
+		return false, err
+	}
+	return true, tx.Log(event(ledger.Task{}, "message.own", map[string]any{"file": c.line.File, "offset": c.line.Offset, "message": was.Seq}))
+}
+
+// reserved are names that are nobody's in a line.
+var reserved = []string{envelope.Ourselves, envelope.Everybody, "router", "registry", "mcp"}
+
+// distrust says why a message cannot be from whom it says, if so (CLOWL-18).
+func (d *Dispatcher) distrust(m envelope.Message) envelope.Finding {
+	f := envelope.Finding{Kind: envelope.Unauthorized, Field: fieldsOf[m.Dialect].from}
+	switch secret := d.agents.Protocol.Secret(m.From); {
+	case slices.Contains(reserved, m.From):
+		f.Message = "is a reserved name"
+	case secret == "" || same(secret, m.Secret):
+	case m.Secret == "":
+		f.Message = "has a secret here, which is missing"
+	default:
+		f.Message = "has another secret here"
+	}
+	return f
+}
+
+// same compares two secrets in a time that says nothing about them.
+func same(a, b string) bool {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
+}
+
+// fieldsOf are what a dialect calls what we speak of in findings.
+var fieldsOf = map[envelope.Dialect]struct{ from, to, about string }{
+	envelope.CLowl: {"from", "to", "pid"},
+	envelope.CAP:   {"sender_id", "recipient_id", "task_id"},
+}
+
+// heardBefore ignores a message that was taken in already, and refuses one of
+// which another content was (CLOWL-37). A message without a name of its own may
+// be said twice; it is known again only when a line is read again.
+func (d *Dispatcher) heardBefore(tx *ledger.Tx, c *claim) (bool, error) {
+	m := c.heard.message
+	if m.Dialect != envelope.CLowl {
+		if !c.line.Replayed {
+			return false, nil
+		}
+		_, known, err := tx.Said(m.Hash)
+		return known, err
+	}
+	was, found, err := tx.MessageNamed(m.ID)
+	switch {
+	case err != nil || !found:
+		return false, err
+	case was.Hash == m.Hash:
+		return true, tx.Log(event(ledger.Task{}, "message.duplicate", map[string]any{"file": c.line.File, "offset": c.line.Offset, "message": was.Seq}))
+	}
+	return true, d.deny(tx, c, envelope.Finding{Kind: envelope.DuplicateConflict, Field: "mid", Message: "was said with other content before"})
+}
+
+// followUp does what a message leads to, once that is committed.
+func (d *Dispatcher) followUp(ctx context.Context, u *utterance) {
+	for _, member := range u.members {
+		d.follow(ctx, member)
+	}
+	if u.ended != nil {
+		d.followTurn(ctx, u.ended)
+	}
+	for _, row := range u.rows {
+		d.proceed(ctx, row)
+	}
+	for _, row := range u.stop {
+		d.stopLater(ctx, row, By{Who: u.message.From, Reason: u.message.ID})
+	}
+}

@@ -1,0 +1,144 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/ledger"
+)
+
+// A lineAnswer is what an agent that fetches its tasks says, in a line, of one that
+// waits for it.
+type lineAnswer struct {
+	row  ledger.Task
+	run  ledger.Run
+	turn *turn // what comes of it
+	err  error // why it is none
+}
+
+// answerOf makes an outcome of a message by which an agent ends a task that lies
+// in its inbox, as Submit does; nil when it does nothing of the kind. It comes
+// before the transaction that takes the message in, which finds out whether the
+// task still waits.
+func (d *Dispatcher) answerOf(m envelope.Message) *lineAnswer {
+	ctx := context.Background()
+	said := d.agents.Protocol.Dialect(m.From)
+	if d.agents.Inbox(m.From).File == "" || said != m.Dialect {
+		return nil
+	}
+	row, found, err := d.named(ctx, m)
+	if err != nil || !found || row.State != ledger.Waiting || row.Agent != m.From {
+		return nil
+	}
+	a := &lineAnswer{row: row}
+	if a.run, err = d.runOf(ctx, row); err != nil {
+		return nil
+	}
+	job, err := d.jobOf(ctx, row, a.run)
+	if err != nil {
+		return nil
+	}
+	codec, _ := dialect.Of(m.Dialect)
+	if heard, findings := codec.Hear(m.Raw, job.Task); findings.Refused() || heard.Act != envelope.Completes && heard.Act != envelope.Fails {
+		return nil // it says something else about its task
+	}
+	outcome, err := d.judgeAnswer(ctx, row, a.run, job, m.Raw)
+	if err != nil {
+		a.err = err
+		return a
+	}
+	if a.turn, err = d.prepareTurn(ctx, row, a.run.Terms, outcome); err != nil {
+		return nil
+	}
+	data := with(conclusion(outcome), "by", m.From)
+	delete(data, "exit_code") // there was no process
+	a.turn.event = event(row, "task.finished", data)
+	return a
+}
+
+// named is concerned, outside a transaction.
+func (d *Dispatcher) named(ctx context.Context, m envelope.Message) (ledger.Task, bool, error) {
+	ids := []envelope.ID{m.Task}
+	if m.Cause != "" {
+		ids = append(ids, dialect.TaskID(m.Cause))
+	}
+	for _, id := range ids {
+		if id == "" {
+			continue
+		}
+		row, err := d.newest(ctx, id)
+		if !errors.Is(err, ledger.ErrUnknown) {
+			return row, err == nil, err
+		}
+	}
+	was, found, err := d.Ledger.Named(ctx, m.Cause)
+	if err != nil || !found || was.Task == 0 {
+		return ledger.Task{}, false, err
+	}
+	row, err := d.Ledger.Task(ctx, was.Task)
+	return row, err == nil, err
+}
+
+// hearEnd is for a message that says that a task is done, or has failed. It ends
+// a task only if that waits for its sender: what we run ourselves ends as its
+// run does (CLOWL-40).
+func (d *Dispatcher) hearEnd(tx *ledger.Tx, c *claim, found bool) error {
+	m := c.heard.message
+	switch {
+	case found && m.Failure.Kind == envelope.Cancelled && m.From != c.row.Agent && slices.Contains(m.To, c.row.Agent):
+		return d.hearCancel(tx, c, true) // as CAP says it (mapping 2.2)
+	case !found && m.Act == envelope.Fails:
+		return d.hearNews(tx, c)
+	case !found:
+		return d.complainTo(tx, c, unknownTask(m))
+	case c.heard.answer != nil:
+		return d.hearAnswer(tx, c)
+	case c.row.State == ledger.Done:
+		return d.remember(tx, c) // too late to matter
+	}
+	return d.deny(tx, c, envelope.Finding{
+		Kind: envelope.Unauthorized, Field: fieldsOf[m.Dialect].from, Message: "does not have " + string(c.row.ID) + " in its inbox",
+	})
+}
+
+// hearAnswer ends a task with what its agent answered in a line. Of a review it
+// decides nothing: anybody may append a line (CAP-24).
+func (d *Dispatcher) hearAnswer(tx *ledger.Tx, c *claim) error {
+	m, a := c.heard.message, c.heard.answer
+	field := fieldsOf[m.Dialect].from
+	c.row = a.row
+	fresh, err := entitled(tx, a.row, "", c.now)
+	var over *StateError
+	switch {
+	case errors.As(err, &over) || err == nil && past(a.run.Terms.Deadline, c.now):
+		return d.remember(tx, c)
+	case errors.Is(err, ErrLeased):
+		return d.deny(tx, c, envelope.Finding{Kind: envelope.DuplicateConflict, Field: field, Message: err.Error()})
+	case err != nil:
+		return err
+	}
+	talk, _, err := tx.Talk(fresh.Seq)
+	switch {
+	case err != nil:
+		return err
+	case talk.Tie == envelope.Oversee:
+		return d.deny(tx, c, envelope.Finding{Kind: envelope.Unauthorized, Field: field, Message: "decides by its own run, or by submitting it, not in a line"})
+	case a.err != nil:
+		return d.deny(tx, c, envelope.Finding{Kind: envelope.ValidationFailed, Message: a.err.Error()})
+	}
+	if err := d.remember(tx, c); err != nil {
+		return err
+	}
+	a.turn.row = fresh
+	c.heard.ended = a.turn
+	return d.takeTurn(tx, a.turn)
+}
+
+// remember records a message that came in a line.
+func (d *Dispatcher) remember(tx *ledger.Tx, c *claim) error {
+	_, err := tx.Record(recordOf(c.heard.message, ledger.ByLine, c.row.Seq, c.now))
+	return err
+}

@@ -1,0 +1,89 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/ledger"
+)
+
+// hearCancel has a task stopped for whoever asked for it, or for the work that it
+// is part of (CLOWL-27). They are told when that is done; one that has not come
+// yet is stopped when it comes.
+func (d *Dispatcher) hearCancel(tx *ledger.Tx, c *claim, found bool) error {
+	m := c.heard.message
+	may, err := mayCancel(tx, c.row, m.From)
+	switch {
+	case err != nil:
+		return err
+	case found && !may:
+		return d.deny(tx, c, envelope.Finding{Kind: envelope.Unauthorized, Field: fieldsOf[m.Dialect].from, Message: "did not ask for what it wants to cancel"})
+	}
+	record := recordOf(m, ledger.ByLine, c.row.Seq, c.now)
+	record.Act = envelope.Cancels
+	if found {
+		if talk, talks, err := tx.Talk(c.row.Seq); err != nil {
+			return err
+		} else if talks {
+			record.Cause = talk.Message // by which whoever tells of the end finds it
+		}
+	}
+	if _, err := tx.Record(record); err != nil {
+		return err
+	}
+	switch {
+	case !found:
+		return d.complainTo(tx, c, unknownTask(m))
+	case c.row.State == ledger.Done:
+		why := fmt.Sprintf("%s is over already (%s)", c.row.ID, c.row.Status)
+		return d.complainTo(tx, c, dialect.FailureOf(envelope.DuplicateConflict, why))
+	}
+	c.heard.stop = append(c.heard.stop, c.row)
+	return nil
+}
+
+// mayCancel reports whether a task may be cancelled by a message of somebody:
+// they asked for it, or for one that it is part of, or have one of those.
+func mayCancel(tx *ledger.Tx, row ledger.Task, by string) (bool, error) {
+	for row.Seq != 0 {
+		if row.Requester == by {
+			return true, nil
+		}
+		above, _, err := tx.Task(row.Parent)
+		if err != nil {
+			return false, err
+		}
+		if row = above; row.Agent == by {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// stopLater cancels a task without waiting until nothing is left of its run.
+func (d *Dispatcher) stopLater(ctx context.Context, row ledger.Task, by By) {
+	d.queue.rest()
+	d.finishing.Go(func() {
+		defer d.queue.done()
+		var over *StateError
+		if err := d.Cancel(ctx, row.ID, by); err != nil && !errors.As(err, &over) && ctx.Err() == nil {
+			d.log(row).Warn().Err(err).Msg("task not cancelled")
+		}
+	})
+}
+
+// stopAgain goes on, after a start, with what a message cancelled before.
+func (d *Dispatcher) stopAgain(ctx context.Context, row ledger.Task) error {
+	if row.Dialect == envelope.AINL {
+		return nil
+	}
+	m, found, err := d.Ledger.Cancelled(ctx, row.Seq)
+	if err != nil || !found {
+		return err
+	}
+	d.stopLater(ctx, row, By{Who: m.From, Reason: m.ID})
+	return nil
+}

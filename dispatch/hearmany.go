@@ -1,0 +1,94 @@
+package dispatch
+
+import (
+	"fmt"
+	"slices"
+
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/ledger"
+)
+
+// takers returns the agents that a request for several is for. It refuses the
+// claim when Everybody is nobody, or there are more than there may be.
+func (d *Dispatcher) takers(tx *ledger.Tx, c *claim) ([]string, error) {
+	if !c.verdict.Admit || c.task.Agent != envelope.Ourselves {
+		return nil, nil
+	}
+	to, most := recipients(c.said), d.agents.Protocol.Broadcast
+	field := fieldsOf[c.said.Dialect].to
+	if !slices.Contains(to, envelope.Everybody) {
+		if len(to) > most {
+			d.object(c, envelope.Finding{Kind: envelope.ValidationFailed, Field: field, Message: fmt.Sprintf("names %d agents, more than %d", len(to), most)})
+		}
+		return to, nil
+	}
+	speakers, err := tx.Speakers()
+	if err != nil {
+		return nil, err
+	}
+	announced := map[string][]string{}
+	for _, s := range speakers {
+		announced[s.Name] = s.Supports
+	}
+	to = slices.DeleteFunc(slices.Clone(d.agents.Protocol.Takers(c.task.Type, announced)), func(name string) bool { return name == c.said.From })
+	switch {
+	case len(to) == 0:
+		d.object(c, envelope.Finding{Kind: envelope.NoCapableAgent, Field: field, Message: fmt.Sprintf("nobody here takes %q", c.task.Type)})
+	case len(to) > most:
+		c.warn(field, fmt.Sprintf("%d agents take it, and only the first %d are asked", len(to), most))
+		to = to[:most]
+	}
+	return to, nil
+}
+
+// object refuses a claim.
+func (d *Dispatcher) object(c *claim, why envelope.Finding) {
+	c.verdict = object(c.verdict, envelope.Enforce, why)
+	c.refusal = newRefusal(c.task, c.verdict, c.now, false)
+}
+
+// askEach adds a task for each of several agents below the one that gathers what
+// they answer (CLOWL-09).
+func (d *Dispatcher) askEach(tx *ledger.Tx, c *claim, names []string) error {
+	for _, name := range names {
+		member, err := d.memberOf(tx, c, name)
+		if err != nil {
+			return err
+		}
+		if err := d.revise(tx, member, ledger.Task{}, false); err != nil {
+			return err
+		}
+		if _, err := tx.Record(recordOf(member.said, ledger.ByUs, member.row.Seq, c.now)); err != nil {
+			return err
+		}
+		c.heard.members = append(c.heard.members, member)
+	}
+	return nil
+}
+
+// memberOf is a request for several as it is asked of one of them, in a message
+// of its own.
+func (d *Dispatcher) memberOf(tx *ledger.Tx, c *claim, name string) (*claim, error) {
+	m := c.said
+	m.Raw, m.Hash, m.Secret = nil, "", ""
+	m.ID, m.Cause, m.To, m.Time = dialect.NewID(), c.said.ID, []string{name}, c.now
+	codec, _ := dialect.Of(m.Dialect)
+	line, _ := codec.Encode(m)
+	said, findings := codec.Decode(line, d.opts.Reading)
+	member := &claim{line: c.line, task: said.Request, said: said, tie: envelope.Member, above: c.row, parent: c.row, now: c.now, fate: accepted}
+	member.task.Agent = name
+	member.judged = d.judge(member.task, findings, c.now)
+	member.verdict = member.judged
+	if member.verdict.Admit && c.parent.Seq != 0 {
+		objection, err := d.lineage(tx.Task, c.parent, name, 0)
+		if err != nil {
+			return nil, err
+		}
+		member.verdict = object(member.verdict, d.agents.Mode(envelope.ControlLineage), objection)
+	}
+	if !member.verdict.Admit {
+		member.refusal = newRefusal(member.task, member.verdict, c.now, false)
+	}
+	return member, nil
+}

@@ -1,0 +1,200 @@
+package dispatch
+
+import (
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/ledger"
+)
+
+// hearNews hands a message to whom it is for, and has those go on who wait for it
+// (CLOWL-22, CAP-18). Of somebody whom nobody here knows it is only remembered.
+func (d *Dispatcher) hearNews(tx *ledger.Tx, c *claim) error {
+	m := c.heard.message
+	if c.heard.answer != nil {
+		return d.hearAnswer(tx, c) // CAP's answer is a message like any other (CAP-33)
+	}
+	known, err := d.participates(tx, c.row, m)
+	if err != nil {
+		return err
+	}
+	if !known {
+		if err := tx.Log(event(c.row, "message.unknown_sender", map[string]any{"from": m.From})); err != nil {
+			return err
+		}
+		c.row = ledger.Task{} // no run gets to see it
+		return d.remember(tx, c)
+	}
+	if err := d.handOut(tx, c); err != nil || m.Act == envelope.Inquires {
+		return err // who oversees says so in its own run (CAP-24)
+	}
+	about := []ledger.Task{c.row}
+	if c.row.Seq == 0 && m.Dialect == envelope.CLowl {
+		if about, err = tx.InThread(m.Thread); err != nil {
+			return err
+		}
+	}
+	for _, row := range about {
+		woken, err := d.wake(tx, row, m)
+		if err != nil {
+			return err
+		}
+		c.heard.rows = append(c.heard.rows, woken...)
+	}
+	return nil
+}
+
+// people are participants that no agent is (CAP-17).
+var people = []string{"user", "orchestrator"}
+
+// participates reports whether anybody here knows the sender of a message: it is
+// an agent, has a secret or has announced itself, or has asked for the task that
+// the message is about, or for one of its conversation.
+func (d *Dispatcher) participates(tx *ledger.Tx, row ledger.Task, m envelope.Message) (bool, error) {
+	if d.agents.Known(m.From) || slices.Contains(people, m.From) || m.Secret != "" && d.agents.Protocol.Secret(m.From) != "" || row.Requester == m.From {
+		return true, nil
+	}
+	speakers, err := tx.Speakers()
+	if err != nil || slices.ContainsFunc(speakers, func(s ledger.Speaker) bool { return s.Name == m.From }) {
+		return err == nil, err
+	}
+	related, err := tx.InThread(m.Thread)
+	return slices.ContainsFunc(related, func(t ledger.Task) bool { return t.Requester == m.From }), err
+}
+
+// handOut records a message, and puts it into the inbox of each recipient: as it
+// came where that is strict enough and they read its dialect.
+func (d *Dispatcher) handOut(tx *ledger.Tx, c *claim) error {
+	m := c.heard.message
+	record := recordOf(m, ledger.ByLine, c.row.Seq, c.now)
+	to := d.readers(m)
+	if len(to) == 1 && d.readIn(to[0], m) == m.Dialect && strict(m) {
+		record.Inbox, to = d.inboxOf(to[0]), nil
+	}
+	if _, err := tx.Record(record); err != nil {
+		return err
+	}
+	m.Raw, m.Secret = nil, ""
+	for _, name := range to {
+		if err := d.emit(tx, d.readIn(name, m), m, c.row.Seq, d.inboxOf(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readers are those into whose inboxes a message goes.
+func (d *Dispatcher) readers(m envelope.Message) []string {
+	to := recipients(m)
+	if slices.Contains(to, envelope.Everybody) {
+		to = slices.Clone(d.agents.Protocol.Agents())
+		to = slices.DeleteFunc(to, func(name string) bool { return name == m.From })
+	}
+	to = slices.DeleteFunc(to, func(name string) bool { return name == envelope.Ourselves })
+	return to[:min(len(to), d.agents.Protocol.Broadcast)]
+}
+
+// readIn is the dialect in which somebody reads a message: an agent in its own,
+// unless that has no words for news.
+func (d *Dispatcher) readIn(name string, m envelope.Message) envelope.Dialect {
+	if !d.agents.Known(name) {
+		return m.Dialect
+	}
+	if reads := d.agents.Protocol.Dialect(name); reads != envelope.AINL {
+		return reads
+	}
+	return m.Dialect
+}
+
+// strict reports whether a message says what it says as we would say it.
+func strict(m envelope.Message) bool {
+	codec, _ := dialect.Of(m.Dialect)
+	line, _ := codec.Encode(m)
+	hash, _ := envelope.ContentHash(line)
+	return hash == m.Hash
+}
+
+// hearProgress hands on what an agent says while it works on a task that lies in
+// its inbox. Of anything else it is only remembered: it moves no task.
+func (d *Dispatcher) hearProgress(tx *ledger.Tx, c *claim, found bool) error {
+	if found && c.row.State == ledger.Waiting && c.heard.message.From == c.row.Agent {
+		return d.handOut(tx, c)
+	}
+	return d.remember(tx, c)
+}
+
+// hearQuestion tells whoever asks how far a task is, and does nothing else
+// (CLOWL-28). One that names no task is for somebody else.
+func (d *Dispatcher) hearQuestion(tx *ledger.Tx, c *claim, found bool) error {
+	m := c.heard.message
+	switch {
+	case !found && m.Task == "" && m.Cause == "":
+		return d.hearNews(tx, c)
+	case !found:
+		return d.complainTo(tx, c, unknownTask(m))
+	}
+	if err := d.remember(tx, c); err != nil {
+		return err
+	}
+	since := c.row.Received
+	run, ran, err := tx.LastRun(c.row.Seq)
+	switch {
+	case err != nil:
+		return err
+	case c.row.State == ledger.Done:
+		since = c.row.Finished
+	case ran && (c.row.State == ledger.Running || c.row.State == ledger.Waiting):
+		since = run.Intent
+	}
+	return d.reply(tx, c, envelope.Message{Act: envelope.Tells, Type: "status", Dialect: m.Dialect, Data: encode(map[string]any{
+		"task_id": c.row.ID, "agent": c.row.Agent, "state": c.row.State, "status": c.row.Status, "kind": c.row.Kind,
+		"attempt": c.row.Attempt, "reasons": slices.Concat([]ledger.Reason{}, c.row.Reasons), "since": since.UTC().Format(time.RFC3339),
+	})})
+}
+
+// unknownTask is why nothing can be done about a task.
+func unknownTask(m envelope.Message) envelope.Failure {
+	why := dialect.FailureOf(envelope.ValidationFailed, fieldsOf[m.Dialect].about+": names no task here")
+	why.Retry = false
+	return why
+}
+
+// hearAnnouncement remembers what somebody can do, and tells them who is here
+// (CLOWL-29).
+func (d *Dispatcher) hearAnnouncement(tx *ledger.Tx, c *claim) error {
+	m := c.heard.message
+	if err := d.remember(tx, c); err != nil {
+		return err
+	}
+	if err := tx.Announce(ledger.Speaker{Name: m.From, Supports: m.Supports, Since: c.now}); err != nil {
+		return err
+	}
+	var all []string
+	said := map[string][]string{}
+	names := d.agents.Protocol.Agents()
+	for _, name := range names {
+		said[name] = d.agents.Protocol.Supports(name)
+		all = append(all, said[name]...)
+	}
+	slices.Sort(all)
+	said[envelope.Ourselves] = slices.Compact(all)
+	for _, name := range slices.Concat([]string{envelope.Ourselves}, names) {
+		supports := slices.Concat([]string{}, said[name])
+		data, err := json.Marshal(map[string]any{"supports": supports, "clowl": "0.2"}, json.Deterministic(true))
+		if err != nil {
+			return err
+		}
+		err = d.reply(tx, c, envelope.Message{
+			Act: envelope.Announces, From: name, To: []string{envelope.Everybody}, Type: "capabilities",
+			Dialect: m.Dialect, Data: data, Supports: supports,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+package dispatch
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/ledger"
+)
+
+// deny refuses a message and tells its sender why, in its own words. Nothing
+// else comes of it.
+func (d *Dispatcher) deny(tx *ledger.Tx, c *claim, why ...envelope.Finding) error {
+	c.fate, c.verdict = unnamed, Verdict{Findings: why}
+	if err := tx.Log(lineRejected(c)); err != nil {
+		return err
+	}
+	return d.complainTo(tx, c, dialect.FailureOf(c.verdict.Findings.Kind(), c.verdict.Findings.Refusals().String()))
+}
+
+// complainTo tells the sender of a message what is wrong with it.
+func (d *Dispatcher) complainTo(tx *ledger.Tx, c *claim, why envelope.Failure) error {
+	return d.reply(tx, c, envelope.Message{Act: envelope.Fails, Type: "error", Text: why.Message, Failure: why})
+}
+
+// reply says something to the sender of a message, in its dialect, unless that
+// is nobody.
+func (d *Dispatcher) reply(tx *ledger.Tx, c *claim, m envelope.Message) error {
+	to := c.heard.message
+	if to.From == "" || to.From == envelope.Everybody || to.From == envelope.Ourselves {
+		return nil
+	}
+	m.Task, m.Cause, m.Thread, m.Trace = to.Task, to.ID, cmp.Or(to.Thread, to.ID, envelope.Ourselves), to.Trace
+	if to.Dialect == envelope.CAP {
+		m.Cause = cmp.Or(to.ID, to.Cause) // by which its sender knows the task, where that is no name for a file
+	}
+	m.From, m.Time = cmp.Or(m.From, envelope.Ourselves), c.now
+	if m.To == nil {
+		m.To = []string{to.From}
+	}
+	return d.emit(tx, to.Dialect, m, c.row.Seq, d.inboxOf(to.From))
+}
+
+// emit records what we say in a dialect, to be put into an inbox.
+func (d *Dispatcher) emit(tx *ledger.Tx, in envelope.Dialect, m envelope.Message, task int64, inbox string) error {
+	codec, ok := dialect.Of(in)
+	if !ok {
+		return nil // nobody speaks it
+	}
+	if m.ID == "" && in == envelope.CLowl {
+		m.ID = dialect.NewID()
+	}
+	line, lost := codec.Encode(m)
+	m.Raw, m.Dialect = line, in
+	m.Hash, _ = envelope.ContentHash(line)
+	record := recordOf(m, ledger.ByUs, task, cmp.Or(m.Time, time.Now()))
+	record.Lost, record.Inbox = lost, inbox
+	_, err := tx.Record(record)
+	return err
+}
+
+// recordOf is a message as it is remembered.
+func recordOf(m envelope.Message, via ledger.Via, task int64, at time.Time) ledger.Message {
+	return ledger.Message{
+		Time: at, Dialect: m.Dialect, Act: m.Act, ID: m.ID, Cause: m.Cause, Task: task, Thread: m.Thread, Trace: m.Trace,
+		From: m.From, To: strings.Join(m.To, ","), Via: via, Hash: m.Hash, Body: m.Raw,
+	}
+}

@@ -1,0 +1,163 @@
+package dispatch
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/ledger"
+)
+
+// judgeRequest lets policy decide on a request in a line, once its context is
+// what it says. One for several agents is only gathered: each of them is asked,
+// and judged, by itself.
+func (d *Dispatcher) judgeRequest(c *claim, findings envelope.Findings) Verdict {
+	u, m := c.heard, c.said
+	to := recipients(m)
+	if m.Act == envelope.Delegates && slices.Contains(to, m.From) {
+		findings = append(findings, envelope.Finding{Kind: envelope.DelegationCycle, Field: fieldsOf[m.Dialect].to, Message: "is who hands the work on"})
+	}
+	several := len(to) > 1 || slices.Contains(to, envelope.Everybody)
+	switch {
+	case several:
+		c.task.Agent = envelope.Ourselves
+	case len(to) == 1:
+		c.task.Agent = to[0]
+	}
+	if !findings.Refused() {
+		var context envelope.Findings
+		context, u.degraded = d.checkContext(m, c.task.Agent)
+		findings = append(findings, context...)
+	}
+	if !several || findings.Refused() {
+		return d.judge(c.task, findings, c.now)
+	}
+	return gathered(c.task, findings)
+}
+
+// gathered is the verdict on a task that only waits for what is asked of each of
+// several agents.
+func gathered(t envelope.Task, findings envelope.Findings) Verdict {
+	return Verdict{
+		Admit: true, Hold: []ledger.Reason{ledger.Children}, Until: t.Deadline,
+		Findings: findings, Terms: ledger.Terms{Deadline: t.Deadline},
+	}
+}
+
+// recipients are those a message is to, each once.
+func recipients(m envelope.Message) (to []string) {
+	for _, name := range m.To {
+		if !slices.Contains(to, name) {
+			to = append(to, name)
+		}
+	}
+	return to
+}
+
+// hearRequest takes a request in as any other one, but for what its dialect has
+// that AINL has not: it is not revised, it may have been cancelled before it
+// came, and it may be for several.
+func (d *Dispatcher) hearRequest(tx *ledger.Tx, c *claim) error {
+	last, found, err := tx.Latest(c.task.ID)
+	if err != nil {
+		return err
+	}
+	if found {
+		return d.hearAgain(tx, c, last)
+	}
+	if known, err := d.heardBefore(tx, c); known || err != nil {
+		return err
+	}
+	if c.verdict.Admit {
+		if why, err := d.handOn(tx, c); err != nil {
+			return err
+		} else if why.Message != "" {
+			return d.deny(tx, c, why)
+		}
+	}
+	names, err := d.takers(tx, c)
+	if err != nil {
+		return err
+	}
+	if err := d.enter(tx, c); err != nil {
+		return err
+	}
+	if stopped, err := d.stoppedBefore(tx, c); stopped || err != nil {
+		return err
+	}
+	if c.task.Agent == envelope.Ourselves && c.row.State == ledger.Held {
+		return d.askEach(tx, c, names)
+	}
+	return nil
+}
+
+// enter adds the task that a message asks for, and remembers the message.
+func (d *Dispatcher) enter(tx *ledger.Tx, c *claim) error {
+	c.fate = accepted
+	if err := d.revise(tx, c, ledger.Task{}, false); err != nil {
+		return err
+	}
+	if _, err := tx.Record(recordOf(c.said, ledger.ByLine, c.row.Seq, c.now)); err != nil {
+		return err
+	}
+	if !c.heard.degraded {
+		return nil
+	}
+	return tx.Log(event(c.row, "context.degraded", map[string]any{"ref": c.said.Context.Ref}))
+}
+
+// hearAgain is for a request whose id is known: the same content is ignored, and
+// any other is refused, in whatever dialect either was said.
+func (d *Dispatcher) hearAgain(tx *ledger.Tx, c *claim, last ledger.Task) error {
+	same := last.Hash == c.task.Hash
+	if c.fragment() && !same {
+		return d.deny(tx, c, c.verdict.Findings...)
+	}
+	c.row = last
+	if same {
+		c.fate = duplicate
+		if c.line.Replayed {
+			return nil
+		}
+		return tx.Log(event(last, "task.duplicate", map[string]any{"file": c.line.File, "offset": c.line.Offset}))
+	}
+	c.fate = conflict
+	err := tx.Log(event(last, "task.duplicate_conflict", map[string]any{
+		"kind": envelope.DuplicateConflict, "hash": c.task.Hash, "raw": string(c.task.Raw),
+		"file": c.line.File, "offset": c.line.Offset,
+	}))
+	if err != nil {
+		return err
+	}
+	why := fmt.Sprintf("%s was asked for with other content before", last.ID)
+	return d.complainTo(tx, c, dialect.FailureOf(envelope.DuplicateConflict, why))
+}
+
+// early is how long a message that cancels a request which has not come is
+// remembered (CLOWL-27).
+const early = 10 * time.Minute
+
+// stoppedBefore ends a request at once that was cancelled before it came.
+func (d *Dispatcher) stoppedBefore(tx *ledger.Tx, c *claim) (bool, error) {
+	m, found, err := tx.RepliedTo(c.said.ID, envelope.Cancels, c.now.Add(-early))
+	if err != nil || !found || m.From != c.said.From || c.row.State == ledger.Done {
+		return false, err
+	}
+	by := By{Who: m.From, Reason: m.ID}
+	why := (&CancelError{by}).Error()
+	change := ledger.Change{
+		To: ledger.Done, Attempt: c.row.Attempt, Status: envelope.Stopped, Kind: envelope.Cancelled,
+		Result: unrun(c.task, envelope.Stopped, envelope.Cancelled, why, false, c.verdict.Levels, c.now),
+	}
+	moved, err := tx.Move(c.row.Seq, c.row.State, c.row.Attempt, change)
+	if err != nil || !moved {
+		return moved, err
+	}
+	if err := withdraw(tx, c.row, c.now, "the task is over"); err != nil {
+		return true, err
+	}
+	c.row.State, c.row.Reasons, c.row.Status, c.row.Kind = change.To, nil, change.Status, change.Kind
+	return true, tx.Log(event(c.row, "task.cancelled", by.data()))
+}

@@ -1,0 +1,107 @@
+package dispatch
+
+import (
+	"cmp"
+	"strings"
+
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/ledger"
+)
+
+// handOn finds the task whose agent asks for something, and says why that may
+// not hand it on, if so: it does not have it (CLOWL-30).
+func (d *Dispatcher) handOn(tx *ledger.Tx, c *claim) (why envelope.Finding, err error) {
+	m := c.said
+	above, found, err := d.workOf(tx, m)
+	switch {
+	case err != nil:
+		return envelope.Finding{}, err
+	case found:
+		c.above, c.parent = above, above
+		if m.Act == envelope.Delegates {
+			c.tie = m.Tie
+		}
+	case m.Act == envelope.Delegates && m.Dialect == envelope.CLowl: // CAP's begins something else (CAP-21)
+		why = envelope.Finding{Kind: envelope.Unauthorized, Field: fieldsOf[m.Dialect].from, Message: "has no such task that it could hand on"}
+	}
+	return why, nil
+}
+
+// workOf returns the task that the sender of a message works on: the one that the
+// message names, if that is its own, or else the one it began last. A message of
+// CLowl that hands work on has to name it, or nothing at all.
+func (d *Dispatcher) workOf(tx *ledger.Tx, m envelope.Message) (row ledger.Task, found bool, err error) {
+	if !d.agents.Known(m.From) {
+		return ledger.Task{}, false, nil
+	}
+	named, known, err := aboveOf(tx, m)
+	if err != nil || known && named.Agent == m.From && inWork(named) {
+		return named, known && err == nil, err
+	}
+	row, found, err = d.parentOf(tx, m.From, named.ID)
+	if err != nil || found && row.ID == named.ID {
+		return row, found, err
+	}
+	if m.Act == envelope.Delegates && m.Dialect == envelope.CLowl && m.Cause != "" {
+		return ledger.Task{}, false, nil
+	}
+	if found {
+		return row, true, nil
+	}
+	for _, held := range d.held.all() {
+		if held.Agent == m.From && waitsForWords(held) && held.Seq > row.Seq {
+			row, found = held, true
+		}
+	}
+	return row, found, nil
+}
+
+// inWork reports whether the agent of a task has it, or will have it again.
+func inWork(row ledger.Task) bool {
+	return row.State == ledger.Running || row.State == ledger.Waiting || waitsForWords(row)
+}
+
+// aboveOf returns the task that a request says it is for: the one that it is a
+// reply to, or whose dotted id its own begins with (CAP-21).
+func aboveOf(tx *ledger.Tx, m envelope.Message) (ledger.Task, bool, error) {
+	if m.Dialect != envelope.CAP {
+		return repliedTo(tx, m.Cause)
+	}
+	for id := cmp.Or(m.ID, string(m.Task)); ; {
+		at := strings.LastIndexByte(id, '.')
+		if at <= 0 {
+			return ledger.Task{}, false, nil
+		}
+		id = id[:at]
+		if row, found, err := tx.Latest(dialect.TaskID(id)); found || err != nil {
+			return row, found, err
+		}
+	}
+}
+
+// concerned returns the task that a message is about.
+func concerned(tx *ledger.Tx, m envelope.Message) (row ledger.Task, found bool, err error) {
+	if m.Task != "" {
+		if row, found, err = tx.Latest(m.Task); found || err != nil {
+			return row, found, err
+		}
+	}
+	return repliedTo(tx, m.Cause)
+}
+
+// repliedTo returns the task that a message asks for, or is about, by the name
+// of the message.
+func repliedTo(tx *ledger.Tx, name string) (row ledger.Task, found bool, err error) {
+	if name == "" {
+		return ledger.Task{}, false, nil
+	}
+	if row, found, err = tx.Latest(dialect.TaskID(name)); found || err != nil {
+		return row, found, err
+	}
+	m, known, err := tx.Named(name)
+	if err != nil || !known || m.Task == 0 {
+		return ledger.Task{}, false, err
+	}
+	return tx.Task(m.Task)
+}

@@ -1,0 +1,95 @@
+package dispatch
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+)
+
+// A kin knows which tasks have others below them that end with them, so that
+// nobody has to look for those of each task that ends.
+type kin struct {
+	mu  sync.Mutex // guards all
+	all map[int64]struct{}
+}
+
+func newKin() *kin { return &kin{all: map[int64]struct{}{}} }
+
+func (k *kin) add(above int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.all[above] = struct{}{}
+}
+
+// remove forgets a task, and reports whether it may have others below.
+func (k *kin) remove(above int64) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	_, has := k.all[above]
+	delete(k.all, above)
+	return has
+}
+
+// disown stops what is below a task that is over and does not go on without it.
+func (d *Dispatcher) disown(ctx context.Context, row ledger.Task) error {
+	children, err := d.Ledger.Offspring(ctx, row.Seq)
+	if err != nil {
+		return err
+	}
+	for _, c := range children {
+		if dependent(c.Tie) {
+			if err := d.stop(ctx, c.Task, By{envelope.Ourselves, "the task " + string(row.ID) + " above it is over"}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// dependent reports whether a task of that tie ends with the one above.
+func dependent(tie envelope.Tie) bool {
+	return tie == envelope.Member || tie == envelope.Transfer || tie == envelope.Assist || tie == envelope.Oversee
+}
+
+// stop cancels a task, and does not wait for the end of its run.
+func (d *Dispatcher) stop(ctx context.Context, row ledger.Task, by By) error {
+	for {
+		now, err := d.Ledger.Task(ctx, row.Seq)
+		if err != nil || now.State == ledger.Done {
+			return err
+		}
+		if now.State == ledger.Running {
+			for _, r := range d.runs.find(func(it item) bool { return it.seq == row.Seq }) {
+				r.end(&CancelError{by})
+			}
+			return nil
+		}
+		if did, err := d.cancelOne(ctx, now, by); did || err != nil {
+			return err
+		}
+	}
+}
+
+// recoverTies takes up what ties an unfinished task to the one above it. That
+// one may have ended without it.
+func (d *Dispatcher) recoverTies(ctx context.Context, row ledger.Task) error {
+	if row.Parent == 0 {
+		return nil
+	}
+	talk, _, err := d.Ledger.Talk(ctx, row.Seq)
+	if err != nil || !dependent(talk.Tie) {
+		return err
+	}
+	above, err := d.Ledger.Task(ctx, row.Parent)
+	if err != nil {
+		return err
+	}
+	d.kin.add(above.Seq)
+	if above.State == ledger.Done {
+		d.alarms.set(above.Seq, time.Now()) // when all runs are found
+	}
+	return nil
+}

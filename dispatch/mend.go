@@ -1,0 +1,93 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/ledger"
+)
+
+// mended is what the operator wants done about how a run failed (CAP-32); nothing
+// when it did not.
+func (d *Dispatcher) mended(row ledger.Task, o Outcome) Mend {
+	if o.Result.Status != envelope.Failed || o.Hold != "" {
+		return Mend{}
+	}
+	return d.agents.Protocol.Mend(row.Agent, o.Result.Error.Kind)
+}
+
+// mend makes an outcome durable that is not tried again: somebody else has the
+// task, or is asked about it, where the operator wants that.
+func (d *Dispatcher) mend(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome) {
+	how := d.mended(row, o)
+	switch {
+	case how.Reassign != "" && how.Reassign != row.Agent:
+		d.insistOn(ctx, row, func(ctx context.Context) (*turn, error) { return d.reassign(ctx, row, terms, o, how.Reassign) })
+	case how.Escalate != "":
+		d.insistOn(ctx, row, func(ctx context.Context) (*turn, error) { return d.escalate(ctx, row, terms, o, how.Escalate) })
+	default:
+		d.turn(ctx, row, terms, o)
+	}
+}
+
+// reassign hands a task that failed to another agent, whose outcome becomes its
+// own. An overseer's work is nobody else's.
+func (d *Dispatcher) reassign(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome, to string) (*turn, error) {
+	t, err := d.prepareTurn(ctx, row, terms, o)
+	if err != nil || t.looked != nil {
+		return t, err
+	}
+	raw, err := d.Ledger.Raw(ctx, row.Seq)
+	if err != nil {
+		return t, err
+	}
+	codec, ok := dialect.Of(row.Dialect)
+	if !ok {
+		return t, nil
+	}
+	m, findings := codec.Decode(raw, d.opts.Reading)
+	if findings.Refused() {
+		return t, nil
+	}
+	if m.Task, err = d.freeID(ctx, row.ID, "", t.taken); err != nil {
+		return t, err
+	}
+	m.Raw, m.To, m.Time, m.Tie = nil, []string{to}, time.Now(), envelope.Transfer
+	m.Thread, m.Trace = t.talk.Thread, t.talk.Trace
+	if m.Dialect == envelope.CLowl {
+		m.ID, m.Cause = string(m.Task), t.talk.Message
+	} else {
+		m.ID = ""
+	}
+	c, m, err := d.delegation(ctx, row, m, t.taken)
+	if err != nil {
+		return t, err
+	}
+	return t.mend(ledger.Children, saying{m, c}), nil
+}
+
+// escalate asks somebody about a task that failed. Their reply has it run again.
+func (d *Dispatcher) escalate(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome, to string) (*turn, error) {
+	t, err := d.prepareTurn(ctx, row, terms, o)
+	if err != nil || t.looked != nil {
+		return t, err
+	}
+	m := envelope.Message{
+		Dialect: envelope.CAP, Act: envelope.Asks, Task: row.ID, To: []string{to}, WantsReply: true,
+		Text: fmt.Sprintf("%s failed at task %s (%s): %s. Reply, and it is run again.", row.Agent, row.ID, o.Result.Error.Kind, o.Result.Error.Message),
+	}
+	if row.Dialect == envelope.CLowl {
+		m.Dialect, m.Type = envelope.CLowl, "escalation"
+	}
+	return t.mend(ledger.Reply, saying{message: inWords(m, row, t.talk, time.Now())}), nil
+}
+
+// mend has a turn wait for what mends it, instead of its end.
+func (t *turn) mend(hold ledger.Reason, s saying) *turn {
+	t.failed, t.o.Hold = true, hold
+	t.said = append(t.said, s)
+	return t
+}

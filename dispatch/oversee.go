@@ -1,0 +1,180 @@
+package dispatch
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+)
+
+// Some agents have an overseer, who has to approve of what they answer before
+// anybody sees it (CAP-24). It is asked in a task of its own below theirs.
+
+// overseen reports whether a turn ends in an answer that an overseer has to
+// approve of. What an overseer decides is not overseen itself.
+func (d *Dispatcher) overseen(t *turn) bool {
+	switch t.o.Result.Status {
+	case envelope.Failed, envelope.Stopped, envelope.Rejected:
+		return false
+	}
+	return !t.waits() && t.looked == nil && d.agents.Protocol.Overseer(t.row.Agent) != ""
+}
+
+// reviewWork is the type of the work that overseers are asked for.
+const reviewWork = "review"
+
+// oversight makes what asks the overseer of an agent to look at its answer: in
+// the words of the agent, if it has submitted that itself.
+func (d *Dispatcher) oversight(ctx context.Context, t *turn, submitted envelope.Message) (*claim, error) {
+	_, task, _, err := d.load(ctx, t.row.Seq)
+	if err != nil {
+		return nil, err
+	}
+	t.task = task
+	id, err := d.reviewID(ctx, t, submitted)
+	if err != nil {
+		return nil, err
+	}
+	m := questionFor(d.agents.Protocol.Overseer(t.row.Agent), t, submitted)
+	m.Task, m.Dialect = id, d.agents.Protocol.Dialect(m.To[0])
+	if m.Dialect == envelope.CLowl {
+		m.ID, m.Cause = string(id), t.talk.Message
+	}
+	if m.Dialect == envelope.CAP {
+		m.Act = envelope.Delegates
+	}
+	c, _, err := d.delegation(ctx, t.row, m, t.taken)
+	return c, err
+}
+
+// reviewID is the name of the task in which an overseer looks at an answer.
+func (d *Dispatcher) reviewID(ctx context.Context, t *turn, submitted envelope.Message) (envelope.ID, error) {
+	if submitted.Task == "" || submitted.Task == t.row.ID {
+		return d.freeID(ctx, t.row.ID, reviewWork, t.taken)
+	}
+	return d.childID(ctx, t.row, submitted, t.taken)
+}
+
+// questionFor is what an overseer is asked. All that the agent answered is in it.
+func questionFor(overseer string, t *turn, submitted envelope.Message) envelope.Message {
+	answer := t.o.Result
+	answer.TaskID = t.row.ID
+	data, _ := json.Marshal(map[string]any{"task_id": t.row.ID, "agent_id": t.row.Agent, "summary": answer.Output.Summary})
+	whole, _ := json.Marshal(map[string]any{"type": "python_object", "object": answerOf(answer)})
+	m := envelope.Message{
+		Act: envelope.Requests, Tie: envelope.Oversee, Thread: cmp.Or(t.talk.Thread, string(t.row.ID)), Trace: t.talk.Trace,
+		From: t.row.Agent, To: []string{overseer}, Time: time.Now(), Type: reviewWork, Data: data,
+		Text:        cmp.Or(submitted.Text, answer.Output.Summary),
+		Attachments: submitted.Attachments,
+	}
+	if submitted.Text == "" {
+		m.Attachments = []envelope.Attachment{{Type: "python_object", Raw: whole}}
+		m.Data, _ = json.Marshal(map[string]any{
+			"task_id": t.row.ID, "agent_id": t.row.Agent, "summary": answer.Output.Summary, "result": answerOf(answer),
+		})
+	}
+	m.Request = envelope.Task{Requester: m.From, Agent: overseer, Type: reviewWork, Description: m.Text, Payload: m.Data, Sensitivity: t.task.Sensitivity}
+	return m
+}
+
+// submitForReview asks the overseer of an agent to look at its answer, or tells
+// it what the agent has answered since it sent the work back. When nobody can
+// approve, the answer is not shown.
+func (d *Dispatcher) submitForReview(tx *ledger.Tx, t *turn) error {
+	overseer := d.agents.Protocol.Overseer(t.row.Agent)
+	switch {
+	case overseer == t.row.Agent:
+		return d.withholdNow(tx, t, "agent "+overseer+" would be its own overseer")
+	case !d.agents.Known(overseer):
+		return d.withholdNow(tx, t, "there is no agent "+overseer+" to oversee it")
+	}
+	if t.talk.Task == 0 { // an AINL request: rounds are counted from now on
+		if err := tx.StartTalk(ledger.Talk{Task: t.row.Seq, Thread: string(t.row.ID)}); err != nil {
+			return err
+		}
+	}
+	children, err := tx.Offspring(t.row.Seq)
+	if err != nil {
+		return err
+	}
+	if open, ok := overseeing(children); ok {
+		m := t.review.said
+		m.Act, m.Task, m.Raw, m.WantsReply = envelope.Informs, open.ID, nil, true
+		m.ID = ""
+		woken, err := d.sendOn(tx, open.Task, inWords(m, t.row, ledger.Talk{Thread: m.Thread, Trace: m.Trace}, time.Now()))
+		t.woken = append(t.woken, woken...)
+		return err
+	}
+	if err := d.passOn(tx, t.row, saying{t.review.said, t.review}); err != nil {
+		return err
+	}
+	if t.review.fate != accepted || t.review.row.State == ledger.Done {
+		return d.withholdNow(tx, t, overseer+" cannot be asked: "+t.review.verdict.Findings.Refusals().String())
+	}
+	return tx.Log(event(t.row, "oversight.asked", map[string]any{"overseer": overseer, "task": t.review.row.ID}))
+}
+
+// withholdNow ends a task whose answer nobody can approve of.
+func (d *Dispatcher) withholdNow(tx *ledger.Tx, t *turn, why string) error {
+	next, moved, err := endOversight(tx, t.next, matter{task: t.task, result: t.o.Result.Encode()}, envelope.OversightExpired, why)
+	if moved {
+		t.next = next
+	}
+	return err
+}
+
+// endOversight ends a task in review without its answer.
+func endOversight(tx *ledger.Tx, row ledger.Task, q matter, kind envelope.Kind, why string) (ledger.Task, bool, error) {
+	change := ledger.Change{To: ledger.Done, Status: envelope.Failed, Kind: kind, Result: withheld(q, envelope.Failed, kind, why)}
+	moved, err := tx.Move(row.Seq, ledger.Review, row.Attempt, change)
+	if err != nil || !moved {
+		return row, false, err
+	}
+	row.State, row.Until, row.Status, row.Kind = ledger.Done, time.Time{}, change.Status, kind
+	word := "oversight.expired"
+	if kind == envelope.OversightRejected {
+		word = "oversight.rejected"
+	}
+	return row, true, tx.Log(event(row, word, map[string]any{"reason": why}))
+}
+
+// overseeing returns the task in which an overseer looks at an answer now.
+func overseeing(children []ledger.Child) (ledger.Child, bool) {
+	at := slices.IndexFunc(children, func(c ledger.Child) bool { return c.Tie == envelope.Oversee && c.State != ledger.Done })
+	if at < 0 {
+		return ledger.Child{}, false
+	}
+	return children[at], true
+}
+
+// backToReview puts an answer before its overseer again when the agent has
+// replied to it and stands by that answer. It reports whether it did.
+func (d *Dispatcher) backToReview(tx *ledger.Tx, t *turn) (bool, error) {
+	if t.row.ResultSum == "" || t.o.Hold != ledger.Reply {
+		return false, nil
+	}
+	children, err := tx.Offspring(t.row.Seq)
+	if err != nil {
+		return false, err
+	}
+	open, ok := overseeing(children)
+	replies := func(s saying) bool { return s.claim == nil && slices.Contains(s.message.To, open.Agent) }
+	if !ok || !slices.ContainsFunc(t.said, replies) {
+		return false, nil
+	}
+	change := ledger.Change{To: ledger.Review, Until: d.patience(time.Now())}
+	moved, err := t.move(tx, change, event(t.row, "oversight.answered", map[string]any{"overseer": open.Agent}))
+	if err != nil || !moved {
+		return true, err
+	}
+	return true, d.speak(tx, t)
+}
+
+// answerOf is an answer as it stands in a message.
+func answerOf(r envelope.Result) jsontext.Value { return jsontext.Value(r.EncodeLine()) }

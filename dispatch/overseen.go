@@ -1,0 +1,229 @@
+package dispatch
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+	"mailboxd/internal/talk"
+)
+
+// A looking is the run of an overseer: whose answer it looks at, and what it has
+// decided. Nobody else's word is any: a line may be anybody's, and so may a
+// result file.
+type looking struct {
+	above    ledger.Task  // the task whose answer it is
+	terms    ledger.Terms // of the run that gave it
+	answer   matter
+	decision talk.Decision
+	words    string
+}
+
+func (l *looking) sendsBack() bool { return l != nil && l.decision == talk.SendsBack }
+
+// inspect finds out what an overseer has decided, and on what.
+func (d *Dispatcher) inspect(ctx context.Context, row ledger.Task, o Outcome) (*looking, error) {
+	above, err := d.Ledger.Task(ctx, row.Parent)
+	if err != nil {
+		return nil, err
+	}
+	l := &looking{above: above}
+	if above.State != ledger.Review {
+		return l, nil // it is too late, or too early, to decide
+	}
+	if l.answer, err = d.about(ctx, above); err != nil {
+		return nil, err
+	}
+	run, err := d.runOf(ctx, above)
+	l.terms = run.Terms
+	l.decision, l.words = talk.Review{
+		Said: o.Said, Answer: o.Result, GoesOn: o.Hold != "", Broken: broken(o), Dialect: d.agents.Protocol.Dialect(row.Agent),
+		Worker: above.Agent, Asked: above.Requester,
+	}.Decide()
+	return l, err
+}
+
+// broken reports whether a run came to an end that its agent did not choose.
+func broken(o Outcome) bool {
+	if o.Exit.Cause != "" || o.Exit.Code != 0 || o.Exit.Signal != "" {
+		return true
+	}
+	switch o.Result.Error.Kind {
+	case envelope.SpawnFailed, envelope.AgentCrashed, envelope.OutputInvalid, envelope.OutputTooLarge, envelope.IdentityMismatch,
+		envelope.RunLost, envelope.Cancelled, envelope.ContractViolation, envelope.BudgetExceeded, envelope.PolicyViolation:
+		return true
+	}
+	return o.Result.Status == envelope.Stopped
+}
+
+// takeReview is the turn of an overseer.
+func (d *Dispatcher) takeReview(tx *ledger.Tx, t *turn) error {
+	l := t.looked
+	above, found, err := tx.Task(l.above.Seq)
+	if err != nil {
+		return err
+	}
+	if !found || l.decision == "" || above.State != ledger.Review || above.Attempt != l.above.Attempt {
+		return d.leaveRun(tx, t)
+	}
+	if l.decision == talk.SendsBack {
+		rounds, err := tx.SendBack(above.Seq)
+		if err != nil {
+			return err
+		}
+		if rounds <= d.agents.Protocol.Rounds {
+			return d.sendBack(tx, t, rounds)
+		}
+		why := fmt.Sprintf("%s is still not content after %d rounds: %s", t.row.Agent, d.agents.Protocol.Rounds, l.words)
+		return d.closeReview(tx, t, envelope.OversightRejected, why)
+	}
+	switch l.decision {
+	case talk.Approves:
+		return d.closeReview(tx, t, "", "")
+	case talk.Rejects:
+		return d.closeReview(tx, t, envelope.OversightRejected, t.row.Agent+" rejects it: "+l.words)
+	}
+	return d.closeReview(tx, t, envelope.OversightExpired, t.row.Agent+" has not decided: "+l.words)
+}
+
+// closeReview ends the task of an overseer, and with it the review: the answer
+// is shown, or withheld for a reason of some kind.
+func (d *Dispatcher) closeReview(tx *ledger.Tx, t *turn, kind envelope.Kind, why string) error {
+	r := t.o.Result
+	if t.waits() || r.Status == "" {
+		r.TaskID, r.AgentID, r.Status, r.Error = t.row.ID, t.row.Agent, envelope.OK, envelope.Error{}
+		r.Output.Summary = cmp.Or(t.looked.words, r.Output.Summary)
+		if t.looked.decision == talk.Rejects {
+			r.Status, r.Error = envelope.Failed, envelope.Error{Kind: envelope.OversightRejected, Message: r.Output.Summary}
+		}
+	}
+	o := t.o
+	o.Result, o.Hold = r, ""
+	change := d.end(t.row, t.terms, o)
+	change.To, change.Until = ledger.Done, time.Time{} // what an overseer says is for the agent, not for the requester
+	moved, err := t.move(tx, change, event(t.row, ending(o), conclusion(o)))
+	if err != nil || !moved {
+		return err
+	}
+	var above ledger.Task
+	if kind == "" {
+		above, moved, err = d.approveOf(tx, t)
+	} else {
+		above, moved, err = endOversight(tx, t.looked.above, t.looked.answer, kind, why)
+	}
+	if moved {
+		t.woken = append(t.woken, above)
+	}
+	if err != nil {
+		return err
+	}
+	return d.speak(tx, t)
+}
+
+// approveOf lets an answer out of review, or has a person agree to it as well, if
+// the terms of its run say so.
+func (d *Dispatcher) approveOf(tx *ledger.Tx, t *turn) (ledger.Task, bool, error) {
+	above, l := t.looked.above, t.looked
+	data := map[string]any{"by": t.row.Agent, "task": t.row.ID}
+	if l.words != "" {
+		data["words"] = l.words
+	}
+	if err := tx.Log(event(above, "oversight.approved", data)); err != nil {
+		return above, false, err
+	}
+	change := ledger.Change{To: ledger.Done}
+	if afterRun(l.terms) {
+		change.To, change.Until = ledger.Review, d.expiry(time.Now())
+	}
+	moved, err := tx.Move(above.Seq, ledger.Review, above.Attempt, change)
+	if err != nil || !moved {
+		return above, false, err
+	}
+	above.State, above.Until = change.To, change.Until
+	if change.To == ledger.Review {
+		change.Result = l.answer.result
+		err = d.askAfter(tx, above, l.terms, change)
+	}
+	return above, true, err
+}
+
+// sendBack has an agent run again with what its overseer asks it. The overseer
+// waits for its reply.
+func (d *Dispatcher) sendBack(tx *ledger.Tx, t *turn, round int) error {
+	l := t.looked
+	held := ledger.Change{To: ledger.Held, Reasons: []ledger.Reason{ledger.Reply}, Until: t.terms.Deadline}
+	moved, err := t.move(tx, held, event(t.row, "task.held", map[string]any{"reasons": held.Reasons, "attempt": t.row.Attempt}))
+	if err != nil || !moved {
+		return err
+	}
+	above := l.above
+	if moved, err = tx.Move(above.Seq, ledger.Review, above.Attempt, ledger.Change{To: ledger.Queued}); err != nil || !moved {
+		return err
+	}
+	above.State, above.Until = ledger.Queued, time.Time{}
+	t.woken = append(t.woken, above)
+	asked := func(s saying) bool { return s.claim == nil && slices.Contains(s.message.To, above.Agent) }
+	if !slices.ContainsFunc(t.said, asked) {
+		if err := d.askAgain(tx, t); err != nil {
+			return err
+		}
+	}
+	data := map[string]any{"by": t.row.Agent, "task": t.row.ID, "round": round, "words": l.words}
+	if err := tx.Log(event(above, "oversight.inquired", data)); err != nil {
+		return err
+	}
+	return d.speak(tx, t)
+}
+
+// askAgain records the question of an overseer that it said as its answer.
+func (d *Dispatcher) askAgain(tx *ledger.Tx, t *turn) error {
+	m := envelope.Message{
+		Dialect: envelope.CAP, Act: envelope.Inquires, Task: t.row.ID, WantsReply: true, // which has a word for it
+		To: []string{t.looked.above.Agent}, Text: t.looked.words,
+	}
+	_, err := d.sendOn(tx, t.row, inWords(m, t.row, t.talk, time.Now()))
+	return err
+}
+
+// reconsiderOversight ends a review that no overseer will end any more, or has
+// not in time. It reports whether an overseer is to end it at all.
+func (d *Dispatcher) reconsiderOversight(ctx context.Context, row ledger.Task) (bool, error) {
+	asked, found, err := d.Ledger.Consent(ctx, row.Seq, envelope.ApprovalPost)
+	if err != nil || found && asked.Decision == ledger.Undecided {
+		return false, err
+	}
+	children, err := d.Ledger.Offspring(ctx, row.Seq)
+	if err != nil {
+		return true, err
+	}
+	open, ok := overseeing(children)
+	why := "its overseer has not approved of it"
+	switch {
+	case ok && !past(row.Until, time.Now()):
+		d.alarms.set(row.Seq, row.Until)
+		return true, nil
+	case ok:
+		why = fmt.Sprintf("%s did not approve of it by %s", open.Agent, row.Until.UTC().Format(time.RFC3339))
+	}
+	q, err := d.about(ctx, row)
+	if err != nil {
+		return true, err
+	}
+	next, moved := row, false
+	err = d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
+		next, moved = row, false
+		if same, err := unmoved(tx, row); err != nil || !same {
+			return err
+		}
+		next, moved, err = endOversight(tx, row, q, envelope.OversightExpired, why)
+		return err
+	})
+	if err == nil && moved {
+		d.proceed(ctx, next)
+	}
+	return true, err
+}

@@ -1,0 +1,113 @@
+package dispatch
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/fault"
+	"mailboxd/internal/ledger"
+)
+
+// inboxOf is the file, below the mailbox, to which messages for a participant
+// are appended: that of an agent which fetches its tasks, and else
+// agents/<name>/inbox.jsonl. A name that no file can have is digested.
+func (d *Dispatcher) inboxOf(name string) string {
+	if file := d.agents.Inbox(name).File; file != "" {
+		return file
+	}
+	if id, err := envelope.ParseID(name); err != nil || id == "." {
+		sum := sha256.Sum256([]byte(name))
+		name = "h-" + hex.EncodeToString(sum[:16])
+	}
+	return "agents/" + name + "/inbox.jsonl"
+}
+
+// fewLetters is how many messages are posted at once.
+const fewLetters = 64
+
+// postDue appends the messages that are due to their inboxes, in the order in
+// which they were said, and remembers that. A crash between the two has a line
+// there twice, with the same name. stuck reports that some inbox cannot be
+// written for a reason of its own: what is for it stays due, in its order. An
+// error is one that everybody's inbox has.
+func (d *Dispatcher) postDue(ctx context.Context) (stuck bool, err error) {
+	closed := map[string]bool{}
+	for after := int64(0); ; {
+		due, err := d.Ledger.Due(ctx, after, fewLetters)
+		if err != nil || len(due) == 0 {
+			return len(closed) > 0, err
+		}
+		if err := d.postThese(ctx, due, closed); err != nil {
+			return false, err
+		}
+		after = due[len(due)-1].Seq
+	}
+}
+
+// postThese posts some messages, but none to the inboxes that are closed. One
+// that cannot be written is closed.
+func (d *Dispatcher) postThese(ctx context.Context, due []ledger.Message, closed map[string]bool) error {
+	var posted []int64
+	var failed error
+	for _, b := range bundles(due) {
+		if closed[b.inbox] {
+			continue
+		}
+		own := "messages cannot be put into " + b.inbox
+		err := d.Box.AppendInbox(b.inbox, bytes.Join(b.lines, []byte("\n")))
+		if err == nil {
+			d.relax(own)
+			posted = append(posted, b.seqs...)
+			continue
+		}
+		if _, everybodys := mend(err); everybodys {
+			failed = err
+			break
+		}
+		d.complain(own, ledger.Task{}, err)
+		closed[b.inbox] = true
+	}
+	if len(posted) == 0 {
+		return failed
+	}
+	fault.Point("posted")
+	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
+		for _, seq := range posted {
+			if err := tx.MarkPosted(seq, time.Now()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		err = failed
+	}
+	return err
+}
+
+// A bundle is what is appended to an inbox at once.
+type bundle struct {
+	inbox string
+	lines [][]byte
+	seqs  []int64
+}
+
+// bundles puts together what is for the same inbox, in the order of the first
+// of each.
+func bundles(due []ledger.Message) (all []*bundle) {
+	of := map[string]*bundle{}
+	for _, m := range due {
+		b := of[m.Inbox]
+		if b == nil {
+			b = &bundle{inbox: m.Inbox}
+			of[m.Inbox] = b
+			all = append(all, b)
+		}
+		b.lines, b.seqs = append(b.lines, m.Body), append(b.seqs, m.Seq)
+	}
+	return all
+}

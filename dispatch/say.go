@@ -1,0 +1,141 @@
+package dispatch
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/ledger"
+)
+
+// A saying is one thing that the agent of a run said, on its way into the
+// ledger.
+type saying struct {
+	message envelope.Message
+	claim   *claim // what it hands on to another agent; nil for nothing
+}
+
+// inWords completes what an agent said with what we know: nobody speaks as
+// somebody else, and names and times are not a model's to make (CLOWL-38).
+func inWords(m envelope.Message, row ledger.Task, talk ledger.Talk, now time.Time) envelope.Message {
+	m.From = row.Agent
+	m.Thread, m.Trace = cmp.Or(talk.Thread, m.Thread), cmp.Or(talk.Trace, m.Trace)
+	m.Dialect = cmp.Or(m.Dialect, envelope.AINL)
+	if m.Time.IsZero() {
+		m.Time = now
+	}
+	if m.Dialect == envelope.CLowl {
+		m.ID, m.Cause = cmp.Or(m.ID, dialect.NewID()), cmp.Or(m.Cause, talk.Message)
+	}
+	if len(m.To) == 0 {
+		m.To = []string{row.Requester}
+	}
+	return m
+}
+
+// utterAll records what an agent said in its run, and has it take effect. It
+// returns the tasks that go on because of it.
+func (d *Dispatcher) utterAll(tx *ledger.Tx, row ledger.Task, said []saying) (woken []ledger.Task, err error) {
+	for _, s := range said {
+		if s.claim != nil {
+			if err := d.passOn(tx, row, s); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		about, err := subject(tx, row, s.message)
+		if err != nil {
+			return nil, err
+		}
+		more, err := d.sendOn(tx, about, s.message)
+		if err != nil {
+			return nil, err
+		}
+		woken = append(woken, more...)
+	}
+	return woken, nil
+}
+
+// subject is the task that a message of the agent of a task is about: the one
+// that it names, itself or by what it replies to, and else its own.
+func subject(tx *ledger.Tx, row ledger.Task, m envelope.Message) (ledger.Task, error) {
+	if m.Task != "" && m.Task != row.ID {
+		named, found, err := tx.Latest(m.Task)
+		if err != nil || found {
+			return named, err
+		}
+	}
+	if m.Cause != "" {
+		was, found, err := tx.Named(m.Cause)
+		if err != nil {
+			return row, err
+		}
+		if found && was.Task != 0 {
+			named, known, err := tx.Task(was.Task)
+			if err != nil || known {
+				return named, err
+			}
+		}
+	}
+	return row, nil
+}
+
+// sendOn records a message about a task for each of its recipients, for whose
+// inboxes it is due, and wakes whom it wakes.
+func (d *Dispatcher) sendOn(tx *ledger.Tx, about ledger.Task, m envelope.Message) ([]ledger.Task, error) {
+	for _, to := range m.To {
+		inbox := d.inboxOf(to)
+		if to == envelope.Ourselves || to == envelope.Everybody {
+			inbox = ""
+		}
+		if err := d.note(tx, about, m, to, ledger.ByRun, inbox); err != nil {
+			return nil, err
+		}
+	}
+	return d.wake(tx, about, m)
+}
+
+// note remembers a message about a task that is said to somebody, in their own
+// words where these can say it.
+func (d *Dispatcher) note(tx *ledger.Tx, about ledger.Task, m envelope.Message, to string, via ledger.Via, inbox string) error {
+	in := d.wordsOf(to, about, m.Dialect)
+	line, lost := m.Raw, []string(nil)
+	if codec, ok := dialect.Of(in); ok && !sayable(m, in) {
+		line, lost = codec.Encode(m)
+	}
+	hash, _ := envelope.ContentHash(line)
+	_, err := tx.Record(ledger.Message{
+		Time: m.Time, Dialect: in, Act: m.Act, ID: m.ID, Cause: m.Cause, Task: about.Seq, Thread: m.Thread, Trace: m.Trace,
+		From: m.From, To: to, Via: via, Hash: hash, Lost: lost, Inbox: inbox, Body: line,
+	})
+	return err
+}
+
+// sayable reports whether the bytes of a message are a whole line of a dialect.
+func sayable(m envelope.Message, in envelope.Dialect) bool {
+	codec, ok := dialect.Of(in)
+	if !ok || m.Dialect != in || len(m.Raw) == 0 || slices.Contains(m.Raw, '\n') {
+		return false
+	}
+	read, findings := codec.Decode(m.Raw, envelope.Strict)
+	return !findings.Refused() && read.From == m.From && read.ID == m.ID && slices.Equal(read.To, m.To)
+}
+
+// wordsOf is the dialect in which somebody hears about a task: an agent in its
+// own, and whoever asked in that of the request. AINL has no words but requests
+// and answers, so all else is said as it was.
+func (d *Dispatcher) wordsOf(to string, about ledger.Task, said envelope.Dialect) envelope.Dialect {
+	in := said
+	switch {
+	case d.agents.Known(to):
+		in = d.agents.Protocol.Dialect(to)
+	case to == about.Requester:
+		in = about.Dialect
+	}
+	if in == envelope.AINL || in == "" {
+		return said
+	}
+	return in
+}

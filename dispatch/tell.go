@@ -1,0 +1,204 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/fault"
+	"mailboxd/internal/ledger"
+	"mailboxd/internal/talk"
+)
+
+// spokenOf reports whether somebody may hear about a task in messages: nobody
+// does of a request in AINL that belongs to no other task.
+func spokenOf(row ledger.Task) bool {
+	return row.Parent != 0 || row.Dialect != envelope.AINL && row.Dialect != ""
+}
+
+// nudge has the requester of a task told what is new, and what is due posted,
+// soon. Until that is done it is never idle. 0 is no task: then only what is due
+// is posted. It never blocks.
+func (d *Dispatcher) nudge(seq int64) {
+	d.queue.rest()
+	if !d.untold.add(seq) {
+		d.queue.done()
+	}
+}
+
+// nudgeOf is nudge for a task that was just moved.
+func (d *Dispatcher) nudgeOf(row ledger.Task) {
+	if spokenOf(row) {
+		d.nudge(row.Seq)
+	}
+}
+
+// recallTalks goes on with what an earlier daemon had still to say.
+func (d *Dispatcher) recallTalks(ctx context.Context) error {
+	open, err := d.Ledger.OpenTalks(ctx)
+	for _, seq := range open {
+		d.nudge(seq)
+	}
+	d.nudge(0)
+	return err
+}
+
+// atOnce is of how many tasks is told in one transaction.
+const atOnce = 100
+
+// tellAll tells and posts until ctx ends. What cannot be done for want of
+// something that everything needs is tried again after a pause, and nothing is
+// idle before; an inbox that alone cannot be written waits for others' sake.
+func (d *Dispatcher) tellAll(ctx, work context.Context) {
+	var pause <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.untold.added:
+		case <-pause:
+		}
+		pause = nil
+		seqs := d.untold.some(atOnce)
+		err := d.tellThese(work, seqs)
+		stuck := false
+		if err == nil {
+			stuck, err = d.postDue(work)
+		}
+		if err != nil && ctx.Err() == nil {
+			d.complain(telling, ledger.Task{}, err)
+			pause = time.After(retryPause)
+			d.tellLater(seqs)
+			continue
+		}
+		d.relax(telling)
+		if stuck {
+			pause = time.After(settlePause)
+		}
+		for range seqs {
+			d.queue.done()
+		}
+	}
+}
+
+// tellLater keeps tasks that could not be told of, which are still busy.
+func (d *Dispatcher) tellLater(seqs []int64) {
+	for _, seq := range seqs {
+		if !d.untold.add(seq) {
+			d.queue.done() // somebody has nudged meanwhile
+		}
+	}
+}
+
+// tellThese tells what is new of some tasks.
+func (d *Dispatcher) tellThese(ctx context.Context, seqs []int64) error {
+	var open []int64
+	for _, seq := range seqs {
+		k, ok, err := d.Ledger.Talk(ctx, seq)
+		if err != nil {
+			return err
+		}
+		if ok && k.Open {
+			open = append(open, seq)
+		}
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
+		for _, seq := range open {
+			if err := d.tell(tx, seq); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		fault.Point("told")
+	}
+	return err
+}
+
+// tell says to the requester of a task what has happened to it since they were
+// told last, and remembers that: what it says is said once, whoever calls it how
+// often. After the end of the task there is no more to tell. The caller nudges
+// afterwards, so that what was said is posted.
+func (d *Dispatcher) tell(tx *ledger.Tx, seq int64) error {
+	k, ok, err := tx.Talk(seq)
+	if err != nil || !ok || !k.Open {
+		return err
+	}
+	row, found, err := tx.Task(seq)
+	if err != nil || !found {
+		return err
+	}
+	events, err := tx.News(seq, k.Told)
+	if err != nil {
+		return err
+	}
+	about, err := d.tellable(tx, row, k)
+	if err != nil {
+		return err
+	}
+	happened, last := make([]talk.Event, len(events)), k.Told
+	for i, e := range events {
+		happened[i], last = talk.Event{Kind: e.Kind, Data: e.Data}, e.Seq
+	}
+	inbox := ""
+	if !about.Silent() {
+		inbox = d.inboxOf(row.Requester)
+	}
+	for _, m := range talk.News(about, happened) {
+		if err := d.utter(tx, row, m, inbox); err != nil {
+			return err
+		}
+	}
+	return tx.Told(seq, last, row.State != ledger.Done)
+}
+
+// tellable is what a task's requester has to be told about.
+func (d *Dispatcher) tellable(tx *ledger.Tx, row ledger.Task, k ledger.Talk) (talk.Task, error) {
+	t := talk.Task{
+		ID: row.ID, Type: row.Type, Requester: row.Requester, Agent: row.Agent, Dialect: row.Dialect,
+		Message: k.Message, Thread: k.Thread, Trace: k.Trace, Tie: k.Tie,
+	}
+	if row.State != ledger.Done {
+		return t, nil
+	}
+	raw, err := tx.Result(row.Seq)
+	if err != nil {
+		return t, err
+	}
+	result, _ := envelope.DecodeResult(raw) // ours
+	if raw == nil {
+		result = envelope.Result{TaskID: row.ID, Status: row.Status, Error: envelope.Error{Kind: row.Kind}} // a newer request took its place
+	}
+	t.Result = &result
+	stopped, ok, err := tx.RepliedTo(k.Message, envelope.Cancels, time.Time{})
+	if ok && stopped.From == row.Requester {
+		t.Cancel = stopped.ID
+	}
+	return t, err
+}
+
+// utter remembers a message of ours about a task, said in the dialect in which
+// the task was asked for; it is due when it has an inbox.
+func (d *Dispatcher) utter(tx *ledger.Tx, row ledger.Task, m envelope.Message, inbox string) error {
+	said := row.Dialect
+	codec, ok := dialect.Of(said)
+	if !ok {
+		codec, _ = dialect.Of(envelope.AINL)
+	}
+	if m.ID == "" && said == envelope.CLowl {
+		m.ID = dialect.NewID()
+	}
+	m.Time = time.Now()
+	line, lost := codec.Encode(m)
+	read, _ := codec.Decode(line, d.opts.Reading) // as it would be met again
+	_, err := tx.Record(ledger.Message{
+		Time: m.Time, Dialect: said, Act: m.Act, ID: m.ID, Cause: m.Cause, Task: row.Seq, Thread: m.Thread, Trace: m.Trace,
+		From: m.From, To: m.To[0], Via: ledger.ByUs, Hash: read.Hash, Lost: lost, Inbox: inbox, Body: line,
+	})
+	return err
+}

@@ -1,0 +1,238 @@
+package dispatch
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/fault"
+	"mailboxd/internal/ledger"
+)
+
+// A turn is the outcome of a run on its way into the ledger: where it moves the
+// task, and what the agent said and handed on. It is one transaction.
+type turn struct {
+	task  envelope.Task // what was asked for, where the answer is overseen
+	row   ledger.Task   // as its run had it; held, when it is the outcome of a task below
+	talk  ledger.Talk
+	terms ledger.Terms
+	o     Outcome
+	event ledger.Event // the story of an end; a zero one is made of the outcome
+	bytes []byte       // the result as somebody placed it; nil: as the outcome has it
+
+	said   []saying
+	taken  map[envelope.ID]bool // the names of what is handed on
+	review *claim               // asks the overseer of the agent; nil: there is nothing to approve
+	looked *looking             // what an overseer looks at; nil: this is no overseer's run
+	failed bool                 // the run has, and the task waits to be mended
+
+	next  ledger.Task   // the task as it is then
+	moved bool          // false: somebody was first
+	woken []ledger.Task // others that go on, or have ended
+}
+
+// turn makes the outcome of a run durable that is its task's last, or ends in
+// words, and does what comes of it.
+func (d *Dispatcher) turn(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome) {
+	d.insistOn(ctx, row, func(ctx context.Context) (*turn, error) { return d.prepareTurn(ctx, row, terms, o) })
+}
+
+// insistOn makes a turn durable in spite of passing trouble. Where that does not
+// end it was logged, and the run directory still says what happened.
+func (d *Dispatcher) insistOn(ctx context.Context, row ledger.Task, prepare func(context.Context) (*turn, error)) {
+	lasting := context.WithoutCancel(ctx)
+	var t *turn
+	err := d.persist(ctx, row, func() (err error) {
+		t, err = prepare(lasting)
+		return err
+	})
+	if err == nil {
+		err = d.insist(ctx, row, func(tx *ledger.Tx) error { return d.takeTurn(tx, t) })
+	}
+	if err == nil {
+		d.followTurn(lasting, t)
+	}
+}
+
+// prepareTurn does of a turn what can be done before its transaction: what the
+// agent hands on is judged.
+func (d *Dispatcher) prepareTurn(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome) (t *turn, err error) {
+	t = &turn{row: row, terms: terms, o: o, taken: map[envelope.ID]bool{}}
+	if t.talk, _, err = d.Ledger.Talk(ctx, row.Seq); err != nil {
+		return nil, err
+	}
+	if t.talk.Tie == envelope.Oversee {
+		if t.looked, err = d.inspect(ctx, row, o); err != nil {
+			return nil, err
+		}
+	}
+	submitted, err := d.prepareWords(ctx, t)
+	if err == nil && d.overseen(t) {
+		t.review, err = d.oversight(ctx, t, submitted)
+	}
+	return t, err
+}
+
+// prepareWords completes and judges what the agent said. What it hands to its own
+// overseer is its answer in other words, and is returned.
+func (d *Dispatcher) prepareWords(ctx context.Context, t *turn) (submitted envelope.Message, err error) {
+	now := time.Now()
+	for _, m := range t.o.Said {
+		m = inWords(m, t.row, t.talk, now)
+		switch {
+		case !handsOn(m):
+			t.said = append(t.said, saying{message: m})
+			continue
+		case m.Tie == envelope.Oversee && d.overseen(t):
+			submitted = m
+			continue
+		}
+		m.Tie = tieOf(m, t.o)
+		for _, to := range slices.Clone(m.To) { // each of several has a task of its own
+			s := saying{message: m}
+			if len(m.To) > 1 {
+				s.message.To, s.message.Raw = []string{to}, nil
+			}
+			if s.claim, s.message, err = d.delegation(ctx, t.row, s.message, t.taken); err != nil {
+				return submitted, err
+			}
+			t.said = append(t.said, s)
+		}
+	}
+	return submitted, nil
+}
+
+// handsOn reports whether a message asks another agent for work.
+func handsOn(m envelope.Message) bool {
+	return m.Act == envelope.Delegates || m.Act == envelope.Requests
+}
+
+// tieOf is how what an agent hands on belongs to its task. One that has answered
+// waits for nobody, and only our own asking makes an overseer of anybody.
+func tieOf(m envelope.Message, o Outcome) envelope.Tie {
+	switch {
+	case !slices.Contains(spoken, o.Hold):
+		return envelope.Fork
+	case m.Tie == envelope.Oversee || m.Tie == envelope.Member || m.Tie == "":
+		return envelope.Assist
+	}
+	return m.Tie
+}
+
+// takeTurn is a turn in its transaction, which may be run again.
+func (d *Dispatcher) takeTurn(tx *ledger.Tx, t *turn) error {
+	t.next, t.moved, t.woken = t.row, false, nil
+	if t.review != nil {
+		t.review.row = ledger.Task{}
+	}
+	if t.row.State != ledger.Held {
+		run := ended(t.row, t.o)
+		if (t.waits() || t.looked.sendsBack()) && !t.failed {
+			run.Cause = ledger.Spoke
+		}
+		if err := tx.FinishRun(run); err != nil {
+			return err
+		}
+	}
+	if t.looked != nil {
+		return d.takeReview(tx, t)
+	}
+	return d.leaveRun(tx, t)
+}
+
+// waits reports whether the agent goes on when others have spoken or ended.
+func (t *turn) waits() bool { return slices.Contains(spoken, t.o.Hold) }
+
+// leaveRun moves the task of a turn to where its outcome leads.
+func (d *Dispatcher) leaveRun(tx *ledger.Tx, t *turn) error {
+	if t.waits() {
+		return d.holdForWords(tx, t)
+	}
+	change, overseen := d.end(t.row, t.terms, t.o), d.overseen(t)
+	if overseen {
+		change.To, change.Until = ledger.Review, d.patience(time.Now())
+	}
+	if t.bytes != nil {
+		change.Result = t.bytes
+	}
+	d.runs.end(t.row.Seq, nil)
+	if change.To == ledger.Done {
+		d.runs.end(t.row.Seq, change.Result)
+	}
+	e := t.event
+	if e.Kind == "" {
+		e = event(t.row, ending(t.o), conclusion(t.o))
+	}
+	if moved, err := t.move(tx, change, e); err != nil || !moved {
+		return err
+	}
+	var err error
+	switch {
+	case overseen:
+		err = d.submitForReview(tx, t)
+	case change.To == ledger.Review:
+		err = d.askAfter(tx, t.row, t.terms, change)
+	}
+	if err != nil {
+		return err
+	}
+	return d.speak(tx, t)
+}
+
+// move moves the task of a turn, with its event, and reports whether it did.
+func (t *turn) move(tx *ledger.Tx, c ledger.Change, e ledger.Event) (bool, error) {
+	c.Attempt = t.row.Attempt
+	moved, err := tx.Move(t.row.Seq, t.row.State, t.row.Attempt, c)
+	if err != nil || !moved {
+		return false, err
+	}
+	t.moved = true
+	t.next.State, t.next.Reasons, t.next.Until = c.To, c.Reasons, c.Until
+	if c.Status != "" {
+		t.next.Status, t.next.Kind = c.Status, c.Kind
+	}
+	return true, tx.Log(e)
+}
+
+// speak has what the agent said take effect.
+func (d *Dispatcher) speak(tx *ledger.Tx, t *turn) error {
+	woken, err := d.utterAll(tx, t.row, t.said)
+	t.woken = append(t.woken, woken...)
+	return err
+}
+
+// followTurn does what comes of a turn that is durable.
+func (d *Dispatcher) followTurn(ctx context.Context, t *turn) {
+	d.heard.forget(t.row.Seq)
+	d.settled(ctx, t.row)
+	if !t.moved {
+		return // somebody ended the task before
+	}
+	switch t.next.State {
+	case ledger.Review:
+		fault.Point("reviewed")
+	case ledger.Done:
+		fault.Point("result-recorded")
+	default:
+		fault.Point("spoken")
+	}
+	if len(t.said) > 0 || len(t.woken) > 0 {
+		d.nudge(0) // there may be something to post
+	}
+	d.proceed(ctx, t.next)
+	for _, row := range t.woken {
+		d.proceed(ctx, row)
+	}
+	for _, s := range append(t.said, saying{claim: t.review}) {
+		if s.claim != nil && s.claim.row.Seq != 0 {
+			d.follow(ctx, s.claim)
+		}
+	}
+	if t.next.State == ledger.Held {
+		d.admitNext(ctx, t.row) // a later revision need not wait for that
+	}
+	if t.next.State != ledger.Done {
+		d.joinNow(ctx, t.row.Seq) // all that it waits for may be over already
+	}
+}

@@ -1,0 +1,92 @@
+package dialect
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/envelope"
+)
+
+// attachments reads what is handed over with a message (CAP-16). What a
+// python_object holds is never more than JSON.
+func (f fields) attachments(name string) []envelope.Attachment {
+	var list []envelope.Attachment
+	for i, item := range f.list(name, f.member(name)) {
+		at := newFields(item, indexed(name, i)+".", f.findings)
+		if at.members != nil {
+			list = append(list, at.attachment(item))
+		}
+	}
+	return list
+}
+
+func (f fields) attachment(raw jsontext.Value) envelope.Attachment {
+	a := envelope.Attachment{Type: f.name("type", f.required("type")), Raw: raw}
+	switch a.Type {
+	case "tool_call_result":
+		a.Server = f.name("server_id", f.required("server_id"))
+		a.Tool = f.name("tool", f.required("tool"))
+		f.present("result")
+	case "file":
+		f.file(&a)
+	case "python_object":
+		f.present("object")
+	case "text_snippet":
+		a.Text = f.prose("text", f.required("text"))
+	case "":
+	default:
+		f.refuse("type", `must be "tool_call_result", "file", "python_object" or "text_snippet"`)
+	}
+	return a
+}
+
+// present wants a member that may have any value, null included.
+func (f fields) present(name string) {
+	if f.members[name] == nil {
+		f.refuse(name, "required")
+	}
+}
+
+// file reads where a file is. Whether a path leads out of where files may lie is
+// the mailbox's to find; one that says so is refused here.
+func (f fields) file(a *envelope.Attachment) {
+	a.Path, a.URL = f.name("path", f.member("path")), f.name("url", f.member("url"))
+	switch {
+	case f.has("path") && f.has("url"):
+		f.refuse("", "must have a path or a url, not both")
+	case !f.has("path") && !f.has("url"):
+		f.refuse("path", "required")
+	case a.Path != "" && !filepath.IsAbs(a.Path) && !filepath.IsLocal(a.Path):
+		f.note(envelope.SecurityViolation, "path", "leads outside the directories that tasks may name files in")
+	}
+}
+
+// refsOf returns the files among attachments as references.
+func refsOf(list []envelope.Attachment) []envelope.Ref {
+	var refs []envelope.Ref
+	for _, a := range list {
+		switch {
+		case a.Path != "":
+			refs = append(refs, envelope.Ref{Kind: "file", URI: "file://" + a.Path})
+		case a.URL != "":
+			refs = append(refs, envelope.Ref{Kind: "file", URI: a.URL})
+		}
+	}
+	return refs
+}
+
+// fileAttachment is a reference as an attachment.
+func fileAttachment(uri string) envelope.Attachment {
+	if path, ok := strings.CutPrefix(uri, "file://"); ok {
+		return envelope.Attachment{Type: "file", Path: path}
+	}
+	return envelope.Attachment{Type: "file", URL: uri}
+}
+
+// valueAttachment is any value as an attachment.
+func valueAttachment(value jsontext.Value) envelope.Attachment {
+	raw := object(map[string]jsontext.Value{"type": quoted("python_object"), "object": value})
+	return envelope.Attachment{Type: "python_object", Raw: raw}
+}

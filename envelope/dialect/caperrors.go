@@ -1,0 +1,50 @@
+package dialect
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"mailboxd/envelope"
+)
+
+// capFailure is what an error code and its words mean. The words may begin with
+// the exact kind, "[budget_exceeded] ", for there are more kinds than codes.
+func capFailure(code int, words string) envelope.Failure {
+	f := envelope.Failure{Kind: capKind(code), Code: strconv.Itoa(code), Message: words}
+	if inner, ok := strings.CutPrefix(words, "["); ok {
+		word, rest, closed := strings.Cut(inner, "] ")
+		if kind := envelope.Kind(word); closed && known(kind) {
+			f.Kind, f.Message = kind, rest
+		}
+	}
+	_, _, f.Retry = Code(f.Kind)
+	return f
+}
+
+// capKind is what an error code means: what the table says, or what HTTP means
+// by the hundreds.
+func capKind(code int) envelope.Kind {
+	kind, ok := kindOfCAP(code)
+	switch {
+	case ok:
+		return kind
+	case code == 408:
+		return envelope.Timeout
+	case code >= 400 && code < 500:
+		return envelope.InvalidEnvelope
+	case code >= 500 && code < 600:
+		return envelope.InternalError
+	}
+	return envelope.AgentError
+}
+
+// capCode is how a failure is said: with the code that its sender gave it in
+// CAP, else that of the table, and the exact kind before the words.
+func capCode(f envelope.Failure) (code int, words string) {
+	_, code, _ = Code(f.Kind)
+	if own, err := strconv.Atoi(f.Code); err == nil {
+		code = own
+	}
+	return code, fmt.Sprintf("[%s] %s", f.Kind, f.Message)
+}

@@ -1,0 +1,108 @@
+package dialect_test
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"mailboxd/envelope"
+)
+
+// heard is what the agent analyst-1 says while it works on T1.1 for pm-1.
+func heard(t *testing.T, raw string) envelope.Message {
+	t.Helper()
+	m, findings := capCodec(t).Hear([]byte(raw), working)
+	if findings.Refused() {
+		t.Fatalf("%s is refused: %v", raw, findings)
+	}
+	return m
+}
+
+var working = envelope.Task{ID: "T1.1", Agent: "analyst-1", Requester: "pm-1"}
+
+func TestHearingCAPAMessageToTheRequesterIsTheAnswer(t *testing.T) {
+	m := heard(t, `{"type":"message","task_id":"T1.1","sender_id":"analyst-1","recipient_id":"pm-1","content":"Done.","confidence":"high",
+		"attachments":[{"type":"file","path":"/tmp/r.md"},{"type":"text_snippet","text":"x"}]}`)
+	a := m.Answer
+	if m.Act != envelope.Completes || a.Status != envelope.OK || a.Output.Summary != "Done." {
+		t.Errorf("heard %s %+v", m.Act, a)
+	}
+	if want := []envelope.Ref{{Kind: "file", URI: "file:///tmp/r.md"}}; !slices.Equal(a.Artifacts, want) {
+		t.Errorf("artifacts %v, want %v", a.Artifacts, want)
+	}
+	for _, want := range []string{`"attachments":[{"type":"file"`, `"confidence":"high"`} {
+		if !strings.Contains(string(a.Output.Extra), want) {
+			t.Errorf("output %s, want it to have %s", a.Output.Extra, want)
+		}
+	}
+}
+
+func TestHearingCAPWhatExpectsAReplyIsNoAnswer(t *testing.T) {
+	for raw, act := range map[string]envelope.Act{
+		`{"type":"message","content":"Which one?","expects_reply":true}`:                            envelope.Informs,
+		`{"type":"message","recipient_id":"user","content":"Which one?"}`:                           envelope.Informs,
+		`{"type":"message","task_id":"T1.1.1","recipient_id":"pm-1","content":"It goes on."}`:       envelope.Informs,
+		`{"type":"oversight_inquiry","inquiry":"Why?"}`:                                             envelope.Inquires,
+		`{"type":"delegation_notice","task_id":"T1.1.1","recipient_id":"qa","context_summary":"."}`: envelope.Delegates,
+		`{"type":"error_response","task_id":"T1.1.1","error_code":499,"error_message":"Stop."}`:     envelope.Fails,
+	} {
+		if m := heard(t, raw); m.Act != act || m.Answer.Status != "" {
+			t.Errorf("%s was heard as %s with %+v, want %s and no answer", raw, m.Act, m.Answer, act)
+		}
+	}
+}
+
+func TestHearingCAPAnErrorAboutItsTaskIsTheAnswer(t *testing.T) {
+	m := heard(t, `{"type":"error_response","error_code":504,"error_message":"MCP timeout."}`)
+	if m.Act != envelope.Fails || m.Answer.Status != envelope.Failed || m.Answer.Error.Kind != envelope.Timeout || m.Answer.Error.Message != "MCP timeout." {
+		t.Errorf("heard %s %+v", m.Act, m.Answer)
+	}
+}
+
+func TestHearingCAPSuppliesWhatTheRuntimeKnows(t *testing.T) {
+	m := heard(t, "{\n  \"content\": \"Done.\"\n}")
+	if m.Act != envelope.Completes || m.Task != "T1.1" || m.From != "analyst-1" || !slices.Equal(m.To, []string{"pm-1"}) {
+		t.Errorf("heard %+v", m)
+	}
+	again := decodeCAP(t, string(m.Raw))
+	if again.Task != "T1.1" || again.From != "analyst-1" || again.Hash != m.Hash {
+		t.Errorf("what was heard reads as %+v", again)
+	}
+}
+
+func TestHearingCAPNamesWorkThatIsHandedOverWithoutANameAlwaysTheSame(t *testing.T) {
+	const raw = `{"type":"delegation_notice","recipient_id":"qa-1","context_summary":"look"}`
+	m, again := heard(t, raw), heard(t, raw)
+	if !strings.HasPrefix(string(m.Task), "T1.1.") || m.Task != again.Task || m.Request.ID != m.Task || !bytes.Equal(m.Request.Raw, m.Raw) {
+		t.Errorf("the work is %q with request %+v, then %q", m.Task, m.Request, again.Task)
+	}
+	if m.Act != envelope.Delegates || m.Tie != envelope.Assist || m.Request.Agent != "qa-1" || m.Request.Requester != "analyst-1" {
+		t.Errorf("heard %+v", m)
+	}
+	if other := heard(t, strings.Replace(raw, "look", "look well", 1)); other.Task == m.Task {
+		t.Errorf("other work has the same name, %q", m.Task)
+	}
+}
+
+func TestHearingCAPRefusesAnAgentThatSpeaksAsAnotherOne(t *testing.T) {
+	_, findings := capCodec(t).Hear([]byte(`{"type":"message","sender_id":"qa-1","content":"Verified."}`), working)
+	if findings.Kind() != envelope.IdentityMismatch {
+		t.Errorf("%v; want it refused", findings)
+	}
+}
+
+func TestHearingCAPBlamesTheAgent(t *testing.T) {
+	for _, raw := range []string{`{"summary":"done"}`, `{}`, `{"type":"praise"}`, `{"type":"message"}`, `{"content":7}`, `{"error_code":"504","error_message":"x"}`, `{"content":"a","content":"b"}`, `{`} {
+		if _, findings := capCodec(t).Hear([]byte(raw), working); findings.Kind() != envelope.OutputInvalid {
+			t.Errorf("%s: %v; want %s", raw, findings, envelope.OutputInvalid)
+		}
+	}
+}
+
+func TestWhatWasHeardInCAPIsOneLine(t *testing.T) {
+	m := heard(t, "{\"type\":\"delegation_notice\",\n \"task_id\":\"T1.1.1\", \"sender_id\":\"analyst-1\",\n \"recipient_id\":\"qa-1\", \"context_summary\":\"look\"}")
+	if bytes.ContainsAny(m.Raw, "\r\n") || !bytes.Equal(m.Raw, m.Request.Raw) {
+		t.Errorf("it is %q, its request %q", m.Raw, m.Request.Raw)
+	}
+}

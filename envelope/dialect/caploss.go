@@ -1,0 +1,31 @@
+package dialect
+
+import "mailboxd/envelope"
+
+// capLosses names what CAP has no words for (docs/dialects.md).
+func capLosses(m envelope.Message) []string {
+	if m.Dialect == envelope.CAP {
+		return nil
+	}
+	name := capTask(m)
+	_, _, retry := Code(m.Failure.Kind)
+	var lost losses
+	lost.add("pid", m.Cause != "" && m.Cause != name)
+	lost.add("cid", m.Thread != "" && m.Thread != capThread(name))
+	lost.add("tid", m.Trace != "")
+	lost.add("det", m.Deterministic)
+	lost.add("hash", m.Context.Hash != "")
+	lost.add("multicast", len(m.To) > 1)
+	lost.add("progress numbers", m.Act == envelope.Reports && m.Data != nil)
+	lost.add("retry flag", m.Act == envelope.Fails && m.Failure.Retry != retry)
+	lost.add("unknown fields", m.Extra != nil)
+	lost.add("CNCL", m.Act == envelope.Cancels)
+	lost.add("status", m.Act == envelope.Completes && m.Answer.Status != "" && m.Answer.Status != envelope.OK)
+	if asks(m.Act) {
+		lost.task(m.Request)
+	}
+	if m.Act == envelope.Completes {
+		lost.answer(m.Answer)
+	}
+	return lost
+}

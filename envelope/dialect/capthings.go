@@ -1,0 +1,93 @@
+package dialect
+
+import (
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/envelope"
+)
+
+// capThings are the attachments of a message in CAP: its own, or what another
+// dialect says for machines, and the files that it refers to.
+func capThings(m envelope.Message) []envelope.Attachment {
+	if m.Dialect != envelope.CAP && len(m.Attachments) == 0 {
+		return foreignThings(m)
+	}
+	return m.Attachments
+}
+
+func foreignThings(m envelope.Message) []envelope.Attachment {
+	var list []envelope.Attachment
+	switch {
+	case m.Act == envelope.Completes:
+		return answerThings(m.Answer)
+	case m.Act == envelope.Reports || m.Act == envelope.Announces || m.Act == envelope.Fails:
+		return nil // they are prose
+	case asks(m.Act):
+		things, rest := attachmentsIn(m.Request.Payload)
+		if list = things; rest != nil {
+			list = append(list, valueAttachment(rest))
+		}
+	case some(m.Data):
+		list = append(list, valueAttachment(m.Data))
+	}
+	return addFiles(list, m)
+}
+
+// addFiles adds what a message refers to, unless it is there already.
+func addFiles(list []envelope.Attachment, m envelope.Message) []envelope.Attachment {
+	add := func(a envelope.Attachment) {
+		same := func(b envelope.Attachment) bool { return a.Path == b.Path && a.URL == b.URL && a.Text == b.Text }
+		if !slices.ContainsFunc(list, same) {
+			list = append(list, a)
+		}
+	}
+	for _, ref := range m.Request.Refs {
+		add(fileAttachment(ref.URI))
+	}
+	if c := m.Context; c.Ref != "" && len(m.Request.Refs) == 0 {
+		add(fileAttachment(contextURI(c.Ref)))
+	}
+	if m.Context.Inline != "" {
+		add(envelope.Attachment{Type: "text_snippet", Text: m.Context.Inline})
+	}
+	return list
+}
+
+// answerThings is what an answer has beside its summary.
+func answerThings(a envelope.Result) []envelope.Attachment {
+	list, rest := attachmentsIn(a.Output.Extra)
+	if a.Output.Extra = rest; rest != nil || len(a.Output.Actions) > 0 {
+		list = append(list, valueAttachment(outputOf(a)))
+	}
+	for _, ref := range a.Artifacts {
+		if file := fileAttachment(ref.URI); !slices.ContainsFunc(list, func(b envelope.Attachment) bool { return file.Path == b.Path && file.URL == b.URL }) {
+			list = append(list, file)
+		}
+	}
+	return list
+}
+
+// outputOf is the output of a result as it stands in its file.
+func outputOf(a envelope.Result) jsontext.Value {
+	var result struct {
+		Output jsontext.Value `json:"output"`
+	}
+	unmarshal(a.EncodeLine(), &result)
+	return result.Output
+}
+
+// attachmentsIn returns the CAP attachments that an object has under that name,
+// if they are valid, and what else it has; nil when that is nothing.
+func attachmentsIn(members jsontext.Value) (list []envelope.Attachment, rest jsontext.Value) {
+	if !some(members) {
+		return nil, nil
+	}
+	var findings envelope.Findings
+	f := newFields(members, "", &findings)
+	if list = f.attachments("attachments"); list == nil || findings.Refused() {
+		return nil, members
+	}
+	return list, f.strangers()
+}

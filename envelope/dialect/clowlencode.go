@@ -1,0 +1,165 @@
+package dialect
+
+import (
+	"cmp"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/envelope"
+)
+
+// Encode says a message in the form that every reader of CLowl accepts (F12): no
+// member that is null or unknown, ids of at most 128 characters, whole seconds,
+// an inline context that fits, det only when it is true.
+func (clowlCodec) Encode(m envelope.Message) (said []byte, lost []string) {
+	p := performativeOf(m)
+	at := m.Time
+	if at.IsZero() {
+		at = time.Now()
+	}
+	var w, body writer
+	w.word("clowl", clowlVersion)
+	w.word("mid", clowlID(messageID(m)))
+	w.add("ts", strconv.AppendInt(nil, max(0, at.Unix()), 10))
+	w.word("tid", clowlID(m.Trace))
+	w.word("pid", clowlID(causeOf(m)))
+	w.word("p", p)
+	w.word("from", clowlID(cmp.Or(m.From, envelope.Ourselves)))
+	w.add("to", recipientsValue(m.To))
+	w.word("cid", clowlID(cmp.Or(m.Thread, string(m.Task), string(m.Request.ID), m.Cause, messageID(m))))
+	body.word("t", workType(m, p))
+	body.add("d", clowlData(m))
+	w.add("body", body.end())
+	w.add("ctx", contextValue(contextOf(m)))
+	if m.Deterministic {
+		w.add("det", boolean(true))
+	}
+	return line(w.end()), clowlLosses(m)
+}
+
+// performativeOf is the performative that does what the message does.
+func performativeOf(m envelope.Message) string {
+	switch m.Act {
+	case envelope.Stops:
+		return "ACK"
+	case envelope.Waits:
+		return "PROG"
+	case envelope.Tells:
+		return "INF"
+	case envelope.Inquires:
+		return "QRY"
+	case envelope.Delegates:
+		if m.Tie == envelope.Oversee {
+			return "QRY"
+		}
+	}
+	for _, p := range performatives {
+		if acts[p] == m.Act {
+			return p
+		}
+	}
+	return "INF"
+}
+
+// messageID is what a message is called. A request without a name of its own has
+// that of its task, so that saying it twice is saying one thing.
+func messageID(m envelope.Message) string {
+	id := m.ID
+	if id == "" && asks(m.Act) {
+		id = cmp.Or(string(m.Request.ID), string(m.Task))
+	}
+	if id == "" {
+		id = NewID()
+	}
+	return id
+}
+
+// causeOf is the message that this one is a reply to: in other dialects, where
+// messages have no names, that which asked for the task (CLOWL-06).
+func causeOf(m envelope.Message) string {
+	if m.Cause == "" && m.Dialect != envelope.CLowl && !asks(m.Act) {
+		return string(m.Task)
+	}
+	return m.Cause
+}
+
+// clowlID is an id that is no longer than CLowl's strictest reader takes.
+func clowlID(id string) string {
+	if units(id) > mostIDUnits {
+		return digest(id)
+	}
+	return id
+}
+
+func recipientsValue(to []string) jsontext.Value {
+	switch len(to) {
+	case 0:
+		return quoted(envelope.Everybody)
+	case 1:
+		return quoted(clowlID(to[0]))
+	}
+	short := make([]string, len(to))
+	for i, name := range to {
+		short[i] = clowlID(name)
+	}
+	return namesValue(short)
+}
+
+// workType is body.t, which is never empty (CLOWL-11).
+func workType(m envelope.Message, p string) string {
+	switch {
+	case p == "ERR":
+		return "error"
+	case p == "CAPS":
+		return "capabilities"
+	case m.Act == envelope.Tells:
+		return "status"
+	case p == "QRY" && m.Act != envelope.Asks:
+		return reviewing
+	case p == "QRY" && m.Type == reviewing: // of something else, and must not read as one
+		return "status"
+	}
+	return cmp.Or(m.Type, m.Request.Type, plainTypes[p])
+}
+
+var plainTypes = map[string]string{
+	"REQ": "task", "DLGT": "task", "DONE": "result", "ACK": "accepted", "PROG": "progress", "CNCL": "cancel", "QRY": "status", "INF": "info",
+}
+
+// contextOf is the context of a message; of a request in another dialect the
+// first thing that it refers to.
+func contextOf(m envelope.Message) envelope.Context {
+	c := m.Context
+	if c.Ref == "" && m.Dialect != envelope.CLowl && len(m.Request.Refs) > 0 {
+		c.Ref = m.Request.Refs[0].URI
+	}
+	return c
+}
+
+// contextValue writes ctx; nil when there is nothing to say. An inline text that
+// is too long is cut, for it would be refused whole.
+func contextValue(c envelope.Context) jsontext.Value {
+	var w writer
+	w.word("ref", c.Ref)
+	w.word("inline", cutUnits(c.Inline, mostInlineUnits))
+	if c.Ref != "" && isSum(c.Hash) {
+		w.word("hash", c.Hash)
+	}
+	if w.text == nil {
+		return nil
+	}
+	return w.end()
+}
+
+// cutUnits returns the beginning of a text, up to so many UTF-16 units.
+func cutUnits(text string, most int) string {
+	n := 0
+	for at, r := range text {
+		if n += units(string(r)); n > most {
+			return text[:at]
+		}
+	}
+	return text
+}

@@ -1,0 +1,101 @@
+package dialect
+
+import "mailboxd/envelope"
+
+// A code is what an error is called in the dialects (mapping 2.4). A bare code
+// means the first kind of the first row that has it.
+type code struct {
+	clowl string
+	cap   int
+	retry bool // a message that is put right, or sent later, may succeed: CLOWL-34
+	kinds []envelope.Kind
+}
+
+// table is the one list of what errors are called. Its codes and whether they
+// are worth a retry are those of CLowl v0.2, as they stand there.
+var table = []code{
+	{"E001", 400, true, []envelope.Kind{envelope.InvalidEnvelope, envelope.InvalidJSON}},
+	{"E002", 401, false, []envelope.Kind{envelope.Unauthorized}},
+	{"E003", 404, true, []envelope.Kind{envelope.ContextUnavailable, envelope.ContextIntegrity}},
+	{"E004", 429, true, []envelope.Kind{envelope.Capacity}},
+	{"E005", 501, false, []envelope.Kind{envelope.UnsupportedTask, envelope.RoleMismatch}},
+	{"E006", 504, true, []envelope.Kind{
+		envelope.Timeout, envelope.IdleTimeout, envelope.ExitTimeout, envelope.DeadlineExceeded,
+		envelope.ChangeWindowMissed, envelope.ApprovalExpired, envelope.OversightExpired,
+	}},
+	{"E007", 424, true, []envelope.Kind{envelope.DependencyFailed}},
+	{"E008", 422, true, []envelope.Kind{envelope.ValidationFailed, envelope.ContractViolation, envelope.ContextTooLarge}},
+	{"E009", 500, true, []envelope.Kind{
+		envelope.InternalError, envelope.AgentError, envelope.AgentCrashed, envelope.SpawnFailed, envelope.RunLost,
+		envelope.OutputInvalid, envelope.OutputTooLarge, envelope.IdentityMismatch,
+	}},
+	{"E010", 421, false, []envelope.Kind{envelope.NoCapableAgent, envelope.UnknownAgent}},
+	{"E011", 409, true, []envelope.Kind{envelope.DuplicateConflict}},
+	{"E012", 402, false, []envelope.Kind{envelope.BudgetExceeded}},
+	{"E013", 499, false, []envelope.Kind{envelope.Cancelled}},
+	{"E014", 505, false, []envelope.Kind{envelope.UnsupportedVersion}},
+	{"E015", 508, false, []envelope.Kind{envelope.DelegationCycle}},
+	{"E016", 403, false, []envelope.Kind{envelope.SecurityViolation, envelope.PolicyViolation, envelope.OversightRejected}},
+	{"E002", 403, false, []envelope.Kind{envelope.DelegationDenied, envelope.ApprovalDenied}},
+}
+
+// byKind finds the code of a kind.
+var byKind = func() map[envelope.Kind]code {
+	found := map[envelope.Kind]code{}
+	for _, c := range table {
+		for _, kind := range c.kinds {
+			found[kind] = c
+		}
+	}
+	return found
+}()
+
+// Code returns what a kind of error is called in CLowl and in CAP, and whether a
+// message that is put right, or sent later, may succeed. A kind that is not ours
+// is an internal error.
+func Code(kind envelope.Kind) (clowl string, cap int, retry bool) {
+	c, ok := byKind[kind]
+	if !ok {
+		c = byKind[envelope.InternalError]
+	}
+	return c.clowl, c.cap, c.retry
+}
+
+// FailureOf is a failure of a kind as everybody is told of it: its message, and
+// whether it is worth a retry.
+func FailureOf(kind envelope.Kind, message string) envelope.Failure {
+	_, _, retry := Code(kind)
+	return envelope.Failure{Kind: kind, Message: message, Retry: retry}
+}
+
+// known reports whether a kind is one of ours.
+func known(kind envelope.Kind) bool {
+	_, ok := byKind[kind]
+	return ok
+}
+
+// kindOfCLowl returns the kind that a bare code of CLowl means. Those of the
+// transport, of coordination and of nobody are internal errors, those of
+// applications an agent's own (CLOWL-34).
+func kindOfCLowl(said string) envelope.Kind {
+	for _, c := range table {
+		if c.clowl == said {
+			return c.kinds[0]
+		}
+	}
+	if len(said) == 4 && said[:2] == "E9" {
+		return envelope.AgentError
+	}
+	return envelope.InternalError
+}
+
+// kindOfCAP returns the kind that a bare code of CAP means, and whether the
+// table has it.
+func kindOfCAP(said int) (kind envelope.Kind, ok bool) {
+	for _, c := range table {
+		if c.cap == said {
+			return c.kinds[0], true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,37 @@
+package dialect
+
+import "mailboxd/envelope"
+
+// losses are the names of what a dialect has no words of its own for.
+type losses []string
+
+func (l *losses) add(name string, there bool) {
+	if there {
+		*l = append(*l, name)
+	}
+}
+
+// task adds the limits of a request, which only AINL has. They bind all the same,
+// for the ledger has them.
+func (l *losses) task(t envelope.Task) {
+	l.add("role", t.Role != "")
+	l.add("contract", t.Contract != nil)
+	l.add("sensitivity", sensitive(t))
+	l.add("deadline", !t.Deadline.IsZero())
+	l.add("budget", t.Budget != envelope.Budget{})
+	l.add("tools", t.AllowedTools != nil)
+	l.add("approval", t.Approval != envelope.ApprovalNone)
+	l.add("approver", t.HumanApprover != "")
+	l.add("callback", t.Callback != envelope.Callback{})
+	l.add("policy_context", t.Environment != "" || t.ChangeWindows != nil)
+	l.add("metadata", len(t.Metadata) > 0)
+}
+
+// answer adds what only AINL says beside an answer.
+func (l *losses) answer(a envelope.Result) {
+	l.add("confidence", a.Confidence != nil)
+	l.add("cost", a.Cost != nil)
+	l.add("time", a.Time != envelope.TimeUsed{})
+	l.add("review", a.Review != envelope.Review{})
+	l.add("provenance", a.Provenance != envelope.Provenance{})
+}

@@ -1,0 +1,122 @@
+package dialect
+
+import (
+	"bytes"
+
+	"mailboxd/envelope"
+)
+
+// A Piece is one message of a line, taken or refused.
+type Piece struct {
+	Message  envelope.Message
+	Findings envelope.Findings
+}
+
+// Read takes one line of a task file apart, as envelope.ReadLine does, whatever
+// dialects its messages are said in. What is two dialects at once is AINL's to
+// refuse. A line of AINL alone costs what it costs there.
+func Read(line []byte, how envelope.Reading) []Piece {
+	read := envelope.ReadLine(line, how)
+	pieces, refused := make([]Piece, 0, len(read)), false
+	for _, p := range read {
+		refused = refused || p.Findings.Refused()
+		pieces = append(pieces, Piece{asked(p.Task), p.Findings})
+	}
+	if refused {
+		return readAgain(bytes.Trim(line, space), how, pieces)
+	}
+	return pieces
+}
+
+// space is what JSON takes for white space.
+const space = " \t\r\n"
+
+// readAgain reads a line of which AINL's reader refused something. The pieces
+// are what that reader made of it.
+func readAgain(line []byte, how envelope.Reading, pieces []Piece) []Piece {
+	if bytes.HasPrefix(line, []byte("\ufeff")) {
+		return pieces
+	}
+	spans := envelope.Split(line, func(object []byte) bool {
+		return !decode(envelope.MarkedAs(object), object, how).Findings.Refused()
+	})
+	if d := markedAs(line); len(spans) == 1 && d != envelope.AINL {
+		return []Piece{decode(d, line, how)}
+	} else if len(spans) == 1 {
+		return pieces
+	}
+	pieces = pieces[:0]
+	for _, s := range spans {
+		p := decode(markedAs(s.Raw), s.Raw, how)
+		if !s.Fragment {
+			p.Findings = append(p.Findings, envelope.SharedLine)
+		}
+		pieces = append(pieces, p)
+	}
+	return innocent(pieces)
+}
+
+// markedAs returns the dialect of an object, or of what is left of one.
+func markedAs(text []byte) envelope.Dialect {
+	d := envelope.MarkedAs(text)
+	if _, findings := envelope.ContentHash(text); d != envelope.AINL || findings.Kind() != envelope.InvalidJSON {
+		return d
+	}
+	clowl, cap := envelope.Scrap(text, "clowl") != "", envelope.Scrap(text, "sender_id") != ""
+	switch {
+	case clowl && !cap:
+		return envelope.CLowl
+	case cap && !clowl:
+		return envelope.CAP
+	}
+	return envelope.AINL
+}
+
+func decode(d envelope.Dialect, raw []byte, how envelope.Reading) Piece {
+	c, ok := Of(d)
+	if !ok {
+		c = ainlCodec{}
+	}
+	m, findings := c.Decode(raw, how)
+	return Piece{m, findings}
+}
+
+// innocent takes what names a task away from a fragment when a complete piece
+// has it too: its sender was cut off, tried again, and waits for that answer.
+func innocent(pieces []Piece) []Piece {
+	taken := map[envelope.ID]bool{}
+	for _, p := range pieces {
+		taken[p.Message.Task] = taken[p.Message.Task] || !p.Findings.Refused()
+	}
+	for i, p := range pieces {
+		if p.Findings.Refused() && taken[p.Message.Task] {
+			pieces[i].Message.Task, pieces[i].Message.Request.ID = "", ""
+		}
+	}
+	return pieces
+}
+
+// TooLong is what Read makes of a line that is longer than we read: a refused
+// Piece, with what its head gives away, so that its sender can be told.
+func TooLong(head []byte, length, limit int64) Piece {
+	p := decode(markedAs(head), head, envelope.Strict)
+	p.Findings = envelope.TooLong(nil, length, limit).Findings
+	return p
+}
+
+// DecodeTask reads the request of a message of a dialect that was taken before,
+// as the ledger keeps it. The findings refuse what asks for nothing.
+func DecodeTask(d envelope.Dialect, raw []byte, how envelope.Reading) (envelope.Task, envelope.Findings) {
+	if d == "" || d == envelope.AINL {
+		return envelope.DecodeTask(raw, how)
+	}
+	c, ok := Of(d)
+	if !ok {
+		return envelope.Task{}, envelope.Findings{{Kind: envelope.InvalidEnvelope, Message: "is said in " + string(d) + ", which we do not speak"}}
+	}
+	m, findings := c.Decode(raw, how)
+	if !findings.Refused() && !asks(m.Act) {
+		findings = append(findings, envelope.Finding{Kind: envelope.InvalidEnvelope, Message: "asks for nothing"})
+	}
+	return m.Request, findings
+}

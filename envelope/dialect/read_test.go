@@ -1,0 +1,110 @@
+package dialect_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+)
+
+const (
+	ainlLine = `{"schema_version":"1.0","task_id":"t1","requester_id":"ken","target_agent":"radar","target_role":"executor","task_type":"search","description":"","input":{"payload":{}}}`
+	capLine  = `{"type":"delegation_notice","task_id":"T1","sender_id":"orchestrator","recipient_id":"pm-1","context_summary":"x","attachments":[]}`
+)
+
+func TestALineIsReadInTheDialectThatItIsSaidIn(t *testing.T) {
+	for _, c := range []struct{ line, want string }{
+		{"", ""},
+		{" \r\n", ""},
+		{ainlLine, "ainl t1"},
+		{complete + "\r\n", "clowl m001"},
+		{capLine, "cap T1"},
+		{"{}", "ainl refused invalid_envelope schema_version: required"},
+		{"[" + complete + "]", "ainl refused invalid_envelope must be a JSON object"},
+		{ainlLine + complete, "ainl t1, clowl m001"},
+		{complete + capLine + ainlLine, "clowl m001, cap T1, ainl t1"},
+		{complete[:40] + complete, `clowl refused invalid_json ts: ends where a comma or the end of the object should be (byte 40), clowl m001`},
+		{capLine[:85] + ainlLine, "cap refused invalid_json recipient_id: "},
+		{`{"cl":"0.1","mid":"m","p":"REQ","from":"a","to":"b","cid":"c","body":{"t":"x","d":{}},"ctx":""}`, "clowl refused unsupported_version clowl"},
+		{strings.Replace(complete, `"0.2"`, `2`, 1), `clowl refused invalid_envelope clowl: must be the string "0.2"`},
+		{strings.Replace(complete, `"clowl":"0.2",`, ``, 1), "ainl refused invalid_envelope schema_version: required"},
+		{strings.Replace(complete, `{`, `{"mid":"m001",`, 1), "clowl refused invalid_envelope mid: appears more than once"},
+		{strings.Replace(complete, `"clowl"`, `"cl\u006fwl"`, 1), "clowl m001"},
+		{strings.Replace(capLine, `"delegation_notice"`, `"chat"`, 1), "cap refused invalid_envelope type"},
+
+		// row 50: two at once, and what is no message of a mailbox
+		{`{"clowl":"0.2",` + ainlLine[1:], "ainl refused invalid_envelope is ambiguous: an AgentTaskRequest and a CLowl message at once"},
+		{`{"clowl":"0.2",` + capLine[1:], "ainl refused invalid_envelope is ambiguous: a CLowl message and a CAP message at once"},
+		{`{"requester_id":"x",` + capLine[1:], "ainl refused invalid_envelope is ambiguous: an AgentTaskRequest and a CAP message at once"},
+		{`{"task_id":"t","agent_id":"a","status":"ok"}`, "ainl refused invalid_envelope is an AgentTaskResult, not an AgentTaskRequest"},
+		{`{"agent_id":"a","role_types":[]}`, "ainl refused invalid_envelope is an AgentManifest, not an AgentTaskRequest"},
+		{`{"id":"pm-1","system_prompt":"x"}`, "ainl refused invalid_envelope is a CAP agent definition, not an AgentTaskRequest"},
+		{`{"v":"clutch/0"}`, "ainl refused invalid_envelope is a Clutch message, not an AgentTaskRequest"},
+	} {
+		got := []string{}
+		for _, p := range dialect.Read([]byte(c.line), envelope.Strict) {
+			word := string(p.Message.Dialect) + " " + string(p.Message.Task)
+			if p.Findings.Refused() {
+				f := p.Findings.Refusals()[0]
+				word = string(p.Message.Dialect) + " refused " + string(f.Kind) + " " + f.String()
+			}
+			got = append(got, word)
+		}
+		if all := strings.Join(got, ", "); !strings.HasPrefix(all, c.want) || c.want == "" && all != "" {
+			t.Errorf("%.90s\nis %s\nwant %s", c.line, all, c.want)
+		}
+	}
+}
+
+// Whoever was cut off and tried again waits for the answer to the second.
+func TestAFragmentTakesNothingAwayFromTheCompleteOne(t *testing.T) {
+	pieces := dialect.Read([]byte(capLine[:60]+capLine), envelope.Strict)
+	if len(pieces) != 2 || !pieces[0].Findings.Refused() || pieces[0].Message.Task != "" || pieces[1].Message.Task != "T1" || pieces[1].Findings.Refused() {
+		t.Errorf("pieces are %+v", pieces)
+	}
+}
+
+// A line of AINL says the same whether it is read alone or among others.
+func TestAINLIsReadAsEver(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "testdata", "upstream-requests.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		want, got := envelope.ReadLine([]byte(line), envelope.Strict), dialect.Read([]byte(line), envelope.Strict)
+		if len(want) != len(got) {
+			t.Fatalf("%s: %d pieces; want %d", line, len(got), len(want))
+		}
+		for i := range want {
+			if got[i].Message.Request.Hash != want[i].Task.Hash || got[i].Message.Dialect != envelope.AINL || got[i].Findings.String() != want[i].Findings.String() {
+				t.Errorf("%s: %+v; want %+v", line, got[i], want[i])
+			}
+		}
+	}
+}
+
+func TestALineThatIsTooLongStillSaysWhoIsToBeTold(t *testing.T) {
+	p := dialect.TooLong([]byte(complete[:len(complete)-9]), 99, 9)
+	if p.Findings.String() != "the line is 99 bytes long, more than 9" || p.Message.From != "oscar" || p.Message.ID != "m001" || p.Message.Dialect != envelope.CLowl {
+		t.Errorf("it is %+v", p)
+	}
+}
+
+func TestWhatTheLedgerKeepsIsReadAgain(t *testing.T) {
+	for _, line := range []string{ainlLine, complete, capLine} {
+		m := dialect.Read([]byte(line), envelope.Strict)[0].Message
+		again, findings := dialect.DecodeTask(m.Dialect, m.Raw, envelope.Legacy)
+		if findings.Refused() || again.ID != m.Task || again.Hash != m.Hash || again.Agent != m.To[0] {
+			t.Errorf("%s is read again as %+v: %v", line, again, findings)
+		}
+	}
+	if _, findings := dialect.DecodeTask(envelope.CLowl, []byte(performing(t, "INF", "x", "{}")), envelope.Strict); !findings.Refused() {
+		t.Error("a message that asks for nothing has a task")
+	}
+	if _, findings := dialect.DecodeTask("klingon", []byte(complete), envelope.Strict); !findings.Refused() {
+		t.Error("a dialect that nobody speaks has a task")
+	}
+}

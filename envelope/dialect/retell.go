@@ -1,0 +1,46 @@
+package dialect
+
+import (
+	"bytes"
+	"cmp"
+
+	"mailboxd/envelope"
+)
+
+// Retell says the request of a task in a dialect, as one line: its own bytes
+// where it was asked for in that one.
+func Retell(t envelope.Task, to envelope.Dialect) []byte {
+	to = cmp.Or(to, envelope.AINL)
+	from := dialectOf(t)
+	if from == to {
+		return t.Raw
+	}
+	m, findings := codecs[from].Decode(t.Raw, envelope.Legacy)
+	if findings.Refused() { // it was taken once: say what was understood then
+		m = asked(t)
+	}
+	said, _ := codecs[to].Encode(m)
+	return said
+}
+
+// dialectOf is the dialect in which a task was asked for. One that has a role and
+// not so much as the name of another dialect's mark in it is AINL's, which is
+// found without reading it again.
+func dialectOf(t envelope.Task) envelope.Dialect {
+	for _, mark := range []string{"clowl", `\u`} {
+		if t.Role == "" || bytes.Contains(t.Raw, []byte(mark)) {
+			return envelope.MarkedAs(t.Raw)
+		}
+	}
+	return envelope.AINL
+}
+
+// Repeat says a message in a dialect, as one line: its own bytes where it was
+// said in that one.
+func Repeat(m envelope.Message, in envelope.Dialect) []byte {
+	if m.Dialect == in && m.Raw != nil {
+		return line(m.Raw)
+	}
+	said, _ := codecs[in].Encode(m)
+	return said
+}

@@ -1,0 +1,93 @@
+package dialect
+
+import (
+	"bytes"
+	"cmp"
+)
+
+// redacted stands where a secret was struck out.
+const redacted = `"[redacted]"`
+
+// strike puts other text in the place of what an object says under a name, and
+// returns what it said there, "" for no text. It knows no grammar, so that a
+// secret is struck from what is broken or cut off too. Without such a member the
+// text is returned as it is.
+func strike(text []byte, name, instead string) (struck []byte, secret string) {
+	copied := 0
+	for at, depth := 0, 0; at < len(text); {
+		token := tokenOf(text[at:])
+		at += len(token)
+		depth += nesting(token)
+		if token[0] != '"' || depth > 1 || !says(token, name) {
+			continue
+		}
+		from, to := valueAfter(text, at)
+		if from == to {
+			continue
+		}
+		if said, ok := textOf(text[from:to]); ok && string(text[from:to]) != redacted {
+			secret = cmp.Or(secret, said)
+		}
+		struck = append(append(struck, text[copied:from]...), instead...)
+		copied, at = to, to
+	}
+	if copied == 0 {
+		return text, ""
+	}
+	return append(struck, text[copied:]...), secret
+}
+
+func says(literal []byte, name string) bool {
+	said, ok := textOf(literal)
+	return ok && said == name
+}
+
+// tokenOf is the string, or the one byte, that a text begins with.
+func tokenOf(text []byte) []byte {
+	if text[0] != '"' {
+		return text[:1]
+	}
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return text[:i+1]
+		}
+	}
+	return text
+}
+
+// nesting is by how much a token is deeper than the one before it.
+func nesting(token []byte) int {
+	switch token[0] {
+	case '{', '[':
+		return 1
+	case '}', ']':
+		return -1
+	}
+	return 0
+}
+
+// valueAfter returns where the value stands that follows the name of a member;
+// one that is cut off goes on to the end. Both are equal when there is none.
+func valueAfter(text []byte, at int) (from, to int) {
+	blank := func(at int) int { return len(text) - len(bytes.TrimLeft(text[at:], space)) }
+	if at = blank(at); at == len(text) || text[at] != ':' {
+		return at, at
+	}
+	from = blank(at + 1)
+	depth := 0
+	for to = from; to < len(text); {
+		token := tokenOf(text[to:])
+		depth += nesting(token)
+		if depth < 0 || depth == 0 && token[0] == ',' {
+			return from, to
+		}
+		to += len(token)
+		if depth == 0 && bytes.IndexByte([]byte(`"]}`), token[0]) >= 0 {
+			return from, to
+		}
+	}
+	return from, to
+}

@@ -1,0 +1,184 @@
+package agent
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+)
+
+// hear reads the messages that an agent of another dialect said: in its result
+// file, on standard output, or in the text that a program of a profile answered.
+func (g *Agent) hear(root *os.Root, j Job) (answer, error) {
+	if hearings[g.binding.Output] != nil {
+		free := j
+		free.Task.Contract = nil // its text is messages, whatever they have to hold
+		said, err := g.readTranscript(root, free)
+		if err != nil || said.result.Status == envelope.Failed {
+			return said, err
+		}
+		heard, err := g.understand(j, []byte(said.result.Output.Summary))
+		if heard.result.Cost == nil {
+			heard.result.Cost = said.result.Cost
+		}
+		return heard, err
+	}
+	f, err := openAnswer(root)
+	if err != nil {
+		return answer{}, err
+	}
+	defer f.Close()
+	text, err := printedEnd(f)
+	if err != nil {
+		return answer{}, err
+	}
+	return g.understand(j, text)
+}
+
+// printedEnd reads what was printed, or the end of what is longer than can be read.
+func printedEnd(f *os.File) ([]byte, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("read answer: %w", err)
+	}
+	offset := max(0, info.Size()-maxWhole)
+	text, err := io.ReadAll(io.NewSectionReader(f, offset, maxWhole))
+	if err != nil {
+		return nil, fmt.Errorf("read answer: %w", err)
+	}
+	if offset > 0 { // the first line may be the end of one
+		_, rest, _ := strings.Cut(string(text), "\n")
+		text = []byte(rest)
+	}
+	return text, nil
+}
+
+// submitted reads what somebody submitted for an agent: in its own dialect, or as
+// our tools do.
+func (g *Agent) submitted(j Job, raw []byte) (answer, error) {
+	if speaks := g.binding.Speaks(); speaks != envelope.AINL && envelope.MarkedAs(raw) == speaks {
+		return g.understand(j, raw)
+	}
+	return decodeAnswer(raw)
+}
+
+// understand makes an answer of messages, or finds what the task waits for.
+func (g *Agent) understand(j Job, text []byte) (answer, error) {
+	messages, findings := dialect.HearAll(g.binding.Speaks(), text, j.Task)
+	if err := refusal(findings); err != nil {
+		return answer{kind: findings.Kind()}, err
+	}
+	t, err := takeTurn(messages, j.Task, g.overseer())
+	if err != nil {
+		return answer{}, err
+	}
+	a := answer{said: t.said, hold: t.hold, unbound: g.unbound(messages)}
+	if t.answer != nil {
+		a.result = g.resultOf(j, *t.answer)
+		a.words = member(a.result.Encode(), "output")
+	} else {
+		a.result.Status, a.result.Output.Summary = envelope.Partial, t.reason()
+	}
+	for _, f := range findings {
+		if strings.HasSuffix(f.Message, dialect.LeftOut) {
+			a.result.Review.Ask(short(f.String()))
+		}
+	}
+	return a, nil
+}
+
+// overseer is who approves of what the agent answers; "" for nobody.
+func (g *Agent) overseer() string {
+	if d := g.binding.Definition; d != nil {
+		return d.Overseer
+	}
+	return ""
+}
+
+// resultOf is the result that a message is. Work handed to the overseer is the
+// answer as it stands there (CAP-24).
+func (g *Agent) resultOf(j Job, m envelope.Message) envelope.Result {
+	r := m.Answer
+	if m.Act == envelope.Delegates {
+		r = envelope.Result{Status: envelope.OK, Output: envelope.Output{Summary: m.Text, Extra: m.Request.Payload}}
+	}
+	if len(m.Attachments) > 0 {
+		r.Artifacts = artifactsOf(j, m.Attachments)
+	}
+	if r.Cost == nil {
+		spent, _ := envelope.DecodeAnswer(costOf(r.Output.Extra))
+		r.Cost = spent.Cost
+	}
+	return r
+}
+
+// costOf is what an output says was spent, as an answer says it.
+func costOf(output jsontext.Value) []byte {
+	if cost := member(output, "cost_used"); cost != nil {
+		return fmt.Appendf(nil, `{"cost_used":%s}`, cost)
+	}
+	return []byte("{}")
+}
+
+// artifactsOf returns the files among attachments. A path that is relative starts
+// in the run directory, where the agent ran, or else in the mailbox.
+func artifactsOf(j Job, list []envelope.Attachment) []envelope.Ref {
+	var refs []envelope.Ref
+	for _, a := range list {
+		uri := a.URL
+		if a.Path != "" {
+			path := a.Path
+			if local := filepath.Join(j.Dir, path); !filepath.IsAbs(path) && j.Dir != "" && within(j.Dir, local) {
+				path = local
+			}
+			uri = fileURI(path)
+		}
+		if uri != "" {
+			refs = append(refs, envelope.Ref{Kind: "file", URI: uri})
+		}
+	}
+	return refs
+}
+
+// unbound names the tools whose results the agent hands over although its
+// definition does not bind them (CAP-25), each once.
+func (g *Agent) unbound(messages []envelope.Message) []string {
+	d := g.binding.Definition
+	if d == nil {
+		return nil
+	}
+	var names []string
+	seen := map[string]bool{}
+	for _, m := range messages {
+		for _, a := range m.Attachments {
+			name := "mcp:" + a.Server + "/" + a.Tool
+			if a.Type == "tool_call_result" && !d.Binds(a.Server, a.Tool) && !seen[name] {
+				seen[name] = true
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// keepBindings holds what was handed over against the definition.
+func (g *Agent) keepBindings(unbound []string, r *envelope.Result) {
+	if len(unbound) > 0 && g.mode(envelope.ControlTools) != envelope.Off {
+		g.object(r, envelope.ControlTools, envelope.PolicyViolation, fmt.Sprintf("the agent hands over results of tools that its definition does not bind: %q", unbound))
+	}
+}
+
+// say takes what the agent said beside its answer. What a run said that went
+// wrong, or broke its terms, has no effect.
+func (o *Outcome) say(said answer) {
+	if o.Result.Status == envelope.Failed && said.result.Status != envelope.Failed {
+		return
+	}
+	o.Said, o.Hold = said.said, said.hold
+}

@@ -1,0 +1,37 @@
+package agent
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+)
+
+// spoken says, for each other dialect, how an agent answers in it.
+var spoken = map[envelope.Dialect]string{
+	envelope.CLowl: dialect.Prompt(),
+	envelope.CAP: `Answer in CAP: JSON objects and nothing else, one a line.
+Your answer, or a message to anybody: {"type": "message", "recipient_id": "...", "content": "..."}; to your requester that is your answer, unless it has "expects_reply": true.
+Hand over work: {"type": "delegation_notice", "task_id": "<your task_id>.1", "recipient_id": "...", "context_summary": "what was done and what remains", "attachments": []}.
+Question the work of another agent: {"type": "oversight_inquiry", "recipient_id": "...", "inquiry": "..."}.
+You cannot do it: {"type": "error_response", "error_code": 500, "error_message": "..."}.
+About another task than yours, add its task_id. After a question or a delegation say nothing more: you are asked again when there is an answer.`,
+}
+
+// instruct writes what the agent's definition says to it: its own instructions
+// first, then whom it may hand work to and what tools of others it may use.
+func (g *Agent) instruct(w io.Writer) {
+	d := g.binding.Definition
+	if d == nil {
+		return
+	}
+	fmt.Fprintf(w, "%s\n\n", d.SystemPrompt)
+	for _, id := range d.AllowedAgents {
+		fmt.Fprintf(w, "You may hand work to the agent %s: %s\n", id, d.Rules[id])
+	}
+	for _, b := range d.Bindings {
+		fmt.Fprintf(w, "You may use the tools of the MCP server %s: %s (%s).\n", b.Server, orNone(strings.Join(b.Tools, ", ")), orNone(strings.Join(b.Scopes, ", ")))
+	}
+}

@@ -1,0 +1,99 @@
+package agent
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+)
+
+// errNoTurn is what is wrong with messages after which nothing can go on.
+var errNoTurn = errors.New("the agent said nothing that its task could go on with: no answer, no question, nothing handed over")
+
+// A turn is what the messages of one run come to.
+type turn struct {
+	answer *envelope.Message  // the last that completes or fails the agent's task; nil for none
+	said   []envelope.Message // the others, in order
+	hold   ledger.Reason      // what the task waits for, if there is no answer
+}
+
+// takeTurn finds the answer among messages, or what the task waits for. The last
+// answer counts; then work that was handed over; then questions. What an agent
+// hands over beside its answer is no part of its task any more.
+func takeTurn(said []envelope.Message, about envelope.Task, overseer string) (turn, error) {
+	said = slices.Clone(said)
+	var t turn
+	final := -1
+	for i := range said {
+		m := &said[i]
+		if m.Act == envelope.Delegates && overseer != "" && slices.Equal(m.To, []string{overseer}) {
+			m.Tie = envelope.Oversee // CAP-24
+		}
+		if settles(*m, about) || final < 0 && m.Tie == envelope.Oversee {
+			final = i
+		}
+	}
+	if final >= 0 {
+		answer := said[final]
+		t.answer = &answer
+	}
+	for i, m := range said {
+		switch {
+		case i == final && m.Act != envelope.Delegates:
+			continue
+		case settles(m, about): // it thought better of it
+			m.Act, m.Answer = envelope.Informs, envelope.Result{}
+		case final >= 0 && (m.Tie == envelope.Transfer || m.Tie == envelope.Assist):
+			m.Tie = envelope.Fork
+		}
+		t.said = append(t.said, m)
+	}
+	if t.answer == nil {
+		t.hold = waitsFor(t.said, about)
+	}
+	if t.answer == nil && t.hold == "" {
+		return turn{}, errNoTurn
+	}
+	return t, nil
+}
+
+// settles reports whether a message is an answer to the task.
+func settles(m envelope.Message, about envelope.Task) bool {
+	return (m.Act == envelope.Completes || m.Act == envelope.Fails) && m.Answer.Status != "" && m.Task == about.ID
+}
+
+// waitsFor is what a task waits for whose agent gave no answer.
+func waitsFor(said []envelope.Message, about envelope.Task) ledger.Reason {
+	waits := ledger.Reason("")
+	for _, m := range said {
+		switch {
+		case m.Act == envelope.Delegates && (m.Tie == envelope.Transfer || m.Tie == envelope.Assist):
+			return ledger.Children
+		case m.Act == envelope.Asks || m.Act == envelope.Inquires || m.WantsReply,
+			m.Act == envelope.Informs && slices.ContainsFunc(m.To, func(to string) bool { return to != about.Requester }):
+			waits = ledger.Reply
+		}
+	}
+	return waits
+}
+
+// reason says in words what a task waits for.
+func (t turn) reason() string {
+	var names []string
+	for _, m := range t.said {
+		handed := m.Act == envelope.Delegates && m.Tie != envelope.Fork
+		if t.hold == ledger.Children && handed || t.hold == ledger.Reply && m.Act != envelope.Reports && !handed {
+			for _, name := range m.To {
+				if !slices.Contains(names, name) {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	if t.hold == ledger.Children {
+		return "The agent waits for what it handed to " + strings.Join(names, ", ") + "."
+	}
+	return "The agent waits for a reply of " + strings.Join(names, ", ") + "."
+}

@@ -1,0 +1,230 @@
+package agent_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/agent"
+	"mailboxd/internal/ledger"
+)
+
+const (
+	asksCLowl = `{"clowl":"0.2","mid":"m1","ts":1709078400,"tid":"trace","p":"REQ","from":"planner","to":"tester","cid":"pipe","body":{"t":"check","d":{"hours":24}}}`
+	asksCAP   = `{"type":"delegation_notice","task_id":"T1","sender_id":"pm-1","recipient_id":"tester","context_summary":"Look whether it runs.","attachments":[]}`
+)
+
+// asked is a job that was asked for in a dialect.
+func asked(t testing.TB, line string) agent.Job {
+	t.Helper()
+	j := jobFor(t, request(""))
+	task, findings := dialect.DecodeTask(envelope.MarkedAs([]byte(line)), []byte(line), envelope.Strict)
+	if findings.Refused() {
+		t.Fatalf("%s is refused: %v", line, findings)
+	}
+	j.Task = task
+	return j
+}
+
+// speaking is an agent of a dialect that prints a text.
+func speaking(t testing.TB, d envelope.Dialect, text string) *agent.Agent {
+	t.Helper()
+	b := saying(t, text, 0)
+	b.Dialect = d
+	return bound(t, b)
+}
+
+// words says who does what to whom, of each message.
+func words(said []envelope.Message) string {
+	var list []string
+	for _, m := range said {
+		list = append(list, fmt.Sprint(m.Act, m.Tie, " to ", strings.Join(m.To, ",")))
+	}
+	return strings.Join(list, "; ")
+}
+
+func TestAnAgentAnswersInCLowlHoweverItWasTaughtTo(t *testing.T) {
+	for name, text := range map[string]string{
+		"v0.2":    `{"clowl":"0.2","mid":"m2","ts":1709078401,"tid":"trace","pid":"m1","p":"DONE","from":"tester","to":"planner","cid":"pipe","body":{"t":"check","d":{"summary":"It runs.","uptime":7}}}`,
+		"v0.1":    `{"cl":"0.1","mid":"x","p":"DONE","from":"tester","to":"planner","cid":"pipe","body":{"t":"check","d":{"summary":"It runs.","uptime":7}},"ctx":""}`,
+		"CLowl-S": `{"p":"DONE","from":"tester","to":"planner","task":"check","data":{"summary":"It runs.","uptime":7}}`,
+		"fenced":  "```json\n{\"p\":\"DONE\",\"body\":{\"t\":\"check\",\"d\":{\"summary\":\"It runs.\",\"uptime\":7}}}\n```\n",
+		"banner":  "\x1b[32mmodel loaded\x1b[0m\n{\"p\":\"DONE\",\"task\":\"check\",\"data\":{\"summary\":\"It runs.\",\"uptime\":7}}\nbye\n",
+	} {
+		o := speaking(t, envelope.CLowl, text).Run(t.Context(), asked(t, asksCLowl), nil)
+		if r := o.Result; r.Status != envelope.OK || r.Output.Summary != "It runs." || !strings.Contains(string(r.Output.Extra), `"uptime":7`) || o.Hold != "" || len(o.Said) > 0 {
+			t.Errorf("%s: %+v, hold %q, said %s", name, r, o.Hold, words(o.Said))
+		}
+	}
+}
+
+func TestAnAgentAnswersInCAP(t *testing.T) {
+	o := speaking(t, envelope.CAP, `{"type":"message","task_id":"T1","sender_id":"tester","recipient_id":"pm-1","content":"It runs.","attachments":[{"type":"text_snippet","text":"7 days"}]}`).
+		Run(t.Context(), asked(t, asksCAP), nil)
+	if r := o.Result; r.Status != envelope.OK || r.Output.Summary != "It runs." || !strings.Contains(string(r.Output.Extra), `"text":"7 days"`) || o.Hold != "" {
+		t.Errorf("%+v, hold %q", r, o.Hold)
+	}
+	o = speaking(t, envelope.CAP, `{"type":"error_response","error_code":504,"error_message":"MCP timeout."}`).Run(t.Context(), asked(t, asksCAP), nil)
+	expect(t, "an error_response", o, envelope.Failed, envelope.Timeout)
+}
+
+func TestAnAgentOfOneDialectIsAskedInAnother(t *testing.T) {
+	done := `{"p":"DONE","body":{"t":"check","d":{"summary":"It runs."}}}`
+	for _, j := range []agent.Job{jobFor(t, request("")), asked(t, asksCAP)} {
+		o := speaking(t, envelope.CLowl, done).Run(t.Context(), j, nil)
+		expect(t, string(j.Task.Raw), o, envelope.OK, "")
+	}
+	o := speaking(t, envelope.CAP, `{"content":"It runs."}`).Run(t.Context(), asked(t, asksCLowl), nil)
+	expect(t, asksCLowl, o, envelope.OK, "")
+	o = speaking(t, envelope.AINL, `{"summary":"It runs."}`).Run(t.Context(), asked(t, asksCLowl), nil)
+	expect(t, "AINL for "+asksCLowl, o, envelope.OK, "")
+}
+
+func TestWhatAnAgentSaysDecidesWhatItsTaskWaitsFor(t *testing.T) {
+	const (
+		done     = `{"type":"message","content":"It runs."}` + "\n"
+		late     = `{"type":"error_response","error_code":504,"error_message":"late"}` + "\n"
+		handover = `{"type":"delegation_notice","task_id":"T1.1","recipient_id":"analyst-1","context_summary":"dig"}` + "\n"
+		question = `{"type":"message","recipient_id":"user","content":"Which one?"}` + "\n"
+		back     = `{"type":"message","content":"Which one?","expects_reply":true}` + "\n"
+		inquiry  = `{"type":"oversight_inquiry","content":"Why?","inquiry":"Why?"}` + "\n"
+		advice   = `{"type":"message","task_id":"T1.1","recipient_id":"analyst-1","content":"Yes."}` + "\n"
+	)
+	for _, c := range []struct {
+		text   string
+		status envelope.Status
+		kind   envelope.Kind
+		hold   ledger.Reason
+		said   string
+	}{
+		{done, envelope.OK, "", "", ""},
+		{late, envelope.Failed, envelope.Timeout, "", ""},
+		{late + done, envelope.OK, "", "", "info to pm-1"},
+		{handover, envelope.Partial, "", ledger.Children, "task.delegatedassist to analyst-1"},
+		{handover + question, envelope.Partial, "", ledger.Children, "task.delegatedassist to analyst-1; info to user"},
+		{handover + done, envelope.OK, "", "", "task.delegatedfork to analyst-1"},
+		{question, envelope.Partial, "", ledger.Reply, "info to user"},
+		{back, envelope.Partial, "", ledger.Reply, "info to pm-1"},
+		{inquiry, envelope.Partial, "", ledger.Reply, "review.inquiry to pm-1"},
+		{advice, envelope.Partial, "", ledger.Reply, "info to analyst-1"},
+		{question + done, envelope.OK, "", "", "info to user"},
+		{"I have no idea.", envelope.Failed, envelope.OutputInvalid, "", ""},
+		{"", envelope.Failed, envelope.OutputInvalid, "", ""},
+		{`{"summary":"not my dialect"}`, envelope.Failed, envelope.OutputInvalid, "", ""},
+		{`{"type":"message","sender_id":"qa-1","content":"Verified."}`, envelope.Failed, envelope.IdentityMismatch, "", ""},
+		{`{"type":"message","task_id":"T1","content":7}`, envelope.Failed, envelope.OutputInvalid, "", ""},
+	} {
+		o := speaking(t, envelope.CAP, c.text).Run(t.Context(), asked(t, asksCAP), nil)
+		if o.Result.Status != c.status || o.Result.Error.Kind != c.kind || o.Hold != c.hold || words(o.Said) != c.said || o.Retry {
+			t.Errorf("%s\n%s %+v, hold %q, said %s; want %s %s, hold %q, said %s",
+				c.text, o.Result.Status, o.Result.Error, o.Hold, words(o.Said), c.status, c.kind, c.hold, c.said)
+		}
+	}
+}
+
+func TestWhatIsSaidInCLowlDecidesToo(t *testing.T) {
+	delegates := func(mode string) string {
+		return `{"p":"DLGT","to":"muse","body":{"t":"analyze","d":{"delegation_mode":"` + mode + `"}}}` + "\n"
+	}
+	const done = `{"p":"DONE","body":{"t":"check","d":{"summary":"It runs."}}}` + "\n"
+	for _, c := range []struct {
+		text string
+		hold ledger.Reason
+		said string
+	}{
+		{delegates("transfer"), ledger.Children, "task.delegatedtransfer to muse"},
+		{delegates("assist"), ledger.Children, "task.delegatedassist to muse"},
+		{delegates("fork") + done, "", "task.delegatedfork to muse"},
+		{delegates("transfer") + done, "", "task.delegatedfork to muse"},
+		{`{"p":"ACK"}` + "\n" + `{"p":"PROG","data":{"pct":50}}` + "\n" + done, "", "task.accepted to planner; task.progress to planner"},
+		{`{"p":"QRY","to":"radar","task":"search","data":{}}`, ledger.Reply, "status.query to radar"},
+		{`{"p":"INF","to":"radar","task":"note","data":{"text":"?"}}`, ledger.Reply, "info to radar"},
+	} {
+		o := speaking(t, envelope.CLowl, c.text).Run(t.Context(), asked(t, asksCLowl), nil)
+		if o.Result.Status == envelope.Failed || o.Hold != c.hold || words(o.Said) != c.said {
+			t.Errorf("%s\n%+v, hold %q, said %s; want hold %q, said %s", c.text, o.Result.Error, o.Hold, words(o.Said), c.hold, c.said)
+		}
+	}
+	for _, text := range []string{delegates("fork"), `{"p":"PROG","data":{"pct":50}}`, `{"p":"INF","task":"note","data":{}}`} {
+		o := speaking(t, envelope.CLowl, text).Run(t.Context(), asked(t, asksCLowl), nil)
+		expect(t, text, o, envelope.Failed, envelope.OutputInvalid)
+		if len(o.Said) > 0 || o.Hold != "" {
+			t.Errorf("%s: hold %q, said %s", text, o.Hold, words(o.Said))
+		}
+	}
+}
+
+func TestWhatARunSaidThatWentWrongHasNoEffect(t *testing.T) {
+	b := saying(t, `{"type":"delegation_notice","task_id":"T1.1","recipient_id":"analyst-1","context_summary":"dig"}`, 3)
+	b.Dialect = envelope.CAP
+	o := bound(t, b).Run(t.Context(), asked(t, asksCAP), nil)
+	expect(t, "a run that broke", o, envelope.Failed, envelope.AgentCrashed)
+	if o.Hold != "" || len(o.Said) > 0 {
+		t.Errorf("hold %q, said %s", o.Hold, words(o.Said))
+	}
+}
+
+func TestAMessageThatIsNotUnderstoodBesideAnAnswerIsForAPersonToSee(t *testing.T) {
+	o := speaking(t, envelope.CAP, `{"type":"delegation_notice","sender_id":"tester","task_id":"T1.1","context_summary":"dig"}
+{"type":"oversight_inquiry","sender_id":"tester","task_id":"T1.1","recipient_id":"qa","inquiry":7}
+{"content":"It runs."}`).Run(t.Context(), asked(t, asksCAP), nil)
+	if !o.Result.Review.Required || !strings.Contains(o.Result.Review.Reason, "inquiry: must be a string") {
+		t.Errorf("review %+v", o.Result.Review)
+	}
+}
+
+func overseen(t testing.TB, text string) *agent.Agent {
+	t.Helper()
+	b := saying(t, text, 0)
+	b.Dialect = envelope.CAP
+	b.Definition = &dialect.Definition{
+		ID: "tester", SystemPrompt: "You test.", AllowedAgents: []string{"qa-1"}, Rules: map[string]string{"qa-1": "When it is done."},
+		Overseer: "qa-1", Bindings: []dialect.MCPBinding{{Server: "DataServer", Tools: []string{"query_data"}}},
+	}
+	return bound(t, b)
+}
+
+func TestWorkHandedToTheOverseerIsTheAnswer(t *testing.T) {
+	o := overseen(t, `{"type":"delegation_notice","task_id":"T1.1","recipient_id":"qa-1","context_summary":"Analysis complete.","attachments":[{"type":"text_snippet","text":"7"}]}`).
+		Run(t.Context(), asked(t, asksCAP), nil)
+	if r := o.Result; r.Status != envelope.OK || r.Output.Summary != "Analysis complete." || !strings.Contains(string(r.Output.Extra), `"text":"7"`) {
+		t.Errorf("the answer is %+v", r)
+	}
+	if words(o.Said) != "task.delegatedoversee to qa-1" || o.Said[0].Task != "T1.1" || o.Hold != "" {
+		t.Errorf("hold %q, said %s", o.Hold, words(o.Said))
+	}
+}
+
+func TestOnlyResultsOfBoundToolsAreHandedOver(t *testing.T) {
+	const text = `{"content":"It runs.","attachments":[{"type":"tool_call_result","server_id":"DataServer","tool":"%s","result":1}]}`
+	o := overseen(t, fmt.Sprintf(text, "query_data")).Run(t.Context(), asked(t, asksCAP), nil)
+	expect(t, "a bound tool", o, envelope.OK, "")
+	o = overseen(t, fmt.Sprintf(text, "drop_data")).Run(t.Context(), asked(t, asksCAP), nil)
+	expect(t, "another tool", o, envelope.Failed, envelope.PolicyViolation)
+	if !strings.Contains(o.Result.Error.Message, "mcp:DataServer/drop_data") {
+		t.Errorf("the message is %q", o.Result.Error.Message)
+	}
+}
+
+func TestAFileThatAnAgentHandsOverIsAnArtifact(t *testing.T) {
+	b := playing(t, "hand over")
+	b.Dialect = envelope.CAP
+	j := asked(t, asksCAP)
+	o := bound(t, b).Run(t.Context(), j, nil)
+	want := envelope.Ref{Kind: "file", URI: "file://" + j.Dir + "/my%20report.md"}
+	if !slices.Contains(o.Result.Artifacts, want) || !strings.Contains(o.Result.Review.Reason, "/etc/passwd") {
+		t.Errorf("artifacts %v, review %+v; want %v and a word on the other", o.Result.Artifacts, o.Result.Review, want)
+	}
+}
+
+// handOver writes a report and hands it over, with a file that is not its own.
+func handOver([]string) {
+	if err := os.WriteFile("my report.md", []byte("It runs."), 0o600); err != nil {
+		panic(err)
+	}
+	fmt.Println(`{"content":"It runs.","attachments":[{"type":"file","path":"my report.md"},{"type":"file","path":"/etc/passwd"}]}`)
+}

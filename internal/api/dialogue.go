@@ -1,0 +1,296 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/client"
+	"mailboxd/internal/ledger"
+)
+
+func (d *Door) thread(r *http.Request) (any, error) {
+	return d.books.Thread(r.Context(), r.URL.Query().Get("id"))
+}
+
+func (d *Door) trace(r *http.Request) (any, error) {
+	return d.books.Trace(r.Context(), r.URL.Query().Get("id"))
+}
+
+// Thread returns the conversation of that name, or that a task is part of, or
+// else the chain of work of that name; ledger.ErrUnknown when there is none.
+func (b *Books) Thread(ctx context.Context, id string) (client.Dialogue, error) {
+	d, found, err := b.dialogue(ctx, "thread", id)
+	if err != nil || found {
+		return d, err
+	}
+	row, ok, err := b.taskNamed(ctx, id)
+	switch {
+	case err != nil:
+		return d, err
+	case ok:
+		thread, err := b.threadOf(ctx, row)
+		if err != nil {
+			return d, err
+		}
+		d, _, err = b.dialogue(ctx, "thread", thread, row.Seq)
+		return d, err
+	}
+	if d, found, err = b.dialogue(ctx, "trace", id); err == nil && !found {
+		err = fmt.Errorf("conversation %s %w", id, ledger.ErrUnknown)
+	}
+	return d, err
+}
+
+// Trace returns the chain of work of that name, or that a task or a conversation
+// is part of; of what is part of none the conversation. ledger.ErrUnknown when
+// there is none of these.
+func (b *Books) Trace(ctx context.Context, id string) (client.Dialogue, error) {
+	d, found, err := b.dialogue(ctx, "trace", id)
+	if err != nil || found {
+		return d, err
+	}
+	thread, err := b.Thread(ctx, id)
+	if err != nil {
+		return d, err
+	}
+	for _, m := range thread.Messages {
+		if m.Trace != "" {
+			d, _, err = b.dialogue(ctx, "trace", m.Trace)
+			return d, err
+		}
+	}
+	return thread, nil
+}
+
+// taskNamed returns the latest revision of a task, and whether there is one.
+func (b *Books) taskNamed(ctx context.Context, id string) (ledger.Task, bool, error) {
+	revisions, err := b.Memory.Revisions(ctx, envelope.ID(id))
+	if err != nil || len(revisions) == 0 {
+		return ledger.Task{}, false, err
+	}
+	return revisions[len(revisions)-1], true, nil
+}
+
+// threadOf is the conversation that a task is part of: the one that its request
+// names, or the one of the task above it. Of AINL's tasks the first one gives it
+// its name.
+func (b *Books) threadOf(ctx context.Context, row ledger.Task) (string, error) {
+	for {
+		k, ok, err := b.Memory.Talk(ctx, row.Seq)
+		if err != nil || ok && k.Thread != "" {
+			return k.Thread, err
+		}
+		if t, ok, err := b.request(ctx, row); err != nil || ok && t.Named("mbx.thread_id") != "" {
+			return t.Named("mbx.thread_id"), err
+		}
+		if row.Parent == 0 {
+			return string(row.ID), nil
+		}
+		if row, err = b.Memory.Task(ctx, row.Parent); err != nil {
+			return "", err
+		}
+	}
+}
+
+// request is what a task asks for, if that is kept.
+func (b *Books) request(ctx context.Context, row ledger.Task) (envelope.Task, bool, error) {
+	raw, err := b.Memory.Raw(ctx, row.Seq)
+	if errors.Is(err, ledger.ErrUnknown) {
+		return envelope.Task{}, false, nil // too old
+	}
+	if err != nil {
+		return envelope.Task{}, false, err
+	}
+	t, findings := dialect.DecodeTask(row.Dialect, raw, envelope.Legacy)
+	return t, !findings.Refused(), nil
+}
+
+// dialogue gathers a thread or a trace, and whether there is anything of it:
+// what was said in it, its tasks, those below them, and what was said about
+// these. More tasks that belong to it may be named.
+func (b *Books) dialogue(ctx context.Context, kind, id string, more ...int64) (d client.Dialogue, found bool, err error) {
+	d = client.Dialogue{Kind: kind, ID: id, Tasks: []client.Part{}, Messages: []client.Said{}, Events: []client.Event{}}
+	messages, tasks := b.Memory.Thread, b.Memory.ThreadTasks
+	if kind == "trace" {
+		messages, tasks = b.Memory.Trace, b.Memory.TraceTasks
+	}
+	said, err := messages(ctx, id)
+	if err != nil {
+		return d, false, err
+	}
+	seqs, err := tasks(ctx, id)
+	if err != nil || len(said)+len(seqs)+len(more) == 0 {
+		return d, false, err
+	}
+	if root, ok, err := b.taskNamed(ctx, id); err != nil {
+		return d, false, err
+	} else if ok && kind == "thread" && (root.Dialect == envelope.AINL || root.Dialect == "") {
+		seqs = append(seqs, root.Seq) // which has no talk that says so
+	}
+	for _, m := range said {
+		seqs = append(seqs, m.Task)
+	}
+	rows, err := b.withThoseBelow(ctx, append(seqs, more...))
+	if err != nil {
+		return d, false, err
+	}
+	return d, true, b.fill(ctx, &d, rows, said)
+}
+
+// mostTasks is how many tasks a Dialogue has at most.
+const mostTasks = 1000
+
+// withThoseBelow returns tasks and all that were asked for below them, the
+// oldest first. 0 is none.
+func (b *Books) withThoseBelow(ctx context.Context, seqs []int64) (rows []ledger.Task, err error) {
+	met := map[int64]bool{0: true}
+	for len(seqs) > 0 && len(rows) < mostTasks {
+		seq := seqs[0]
+		seqs = seqs[1:]
+		if met[seq] {
+			continue
+		}
+		met[seq] = true
+		row, err := b.Memory.Task(ctx, seq)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+		children, err := b.Memory.Offspring(ctx, seq)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range children {
+			seqs = append(seqs, c.Seq)
+		}
+	}
+	slices.SortFunc(rows, func(a, b ledger.Task) int { return int(a.Seq - b.Seq) })
+	return rows, nil
+}
+
+// fill adds the tasks to a Dialogue, what happened to them, and what was said.
+func (b *Books) fill(ctx context.Context, d *client.Dialogue, rows []ledger.Task, said []ledger.Message) error {
+	ids := map[int64]envelope.ID{}
+	for _, row := range rows {
+		ids[row.Seq] = row.ID
+		part, err := b.part(ctx, row)
+		if err != nil {
+			return err
+		}
+		d.Tasks = append(d.Tasks, part)
+		about, err := b.Memory.About(ctx, row.Seq)
+		if err != nil {
+			return err
+		}
+		said = append(said, about...)
+		events, err := b.Memory.Story(ctx, row.ID, manyEvents)
+		if err != nil {
+			return err
+		}
+		for _, e := range eventsOf(events) {
+			if e.Revision == row.Revision {
+				d.Events = append(d.Events, e)
+			}
+		}
+	}
+	slices.SortFunc(d.Events, func(a, b client.Event) int { return int(a.Seq - b.Seq) })
+	slices.SortFunc(said, func(a, b ledger.Message) int { return int(a.Seq - b.Seq) })
+	said = slices.CompactFunc(said, func(a, b ledger.Message) bool { return a.Seq == b.Seq })
+	for _, m := range said[max(0, len(said)-manyEvents):] {
+		d.Messages = append(d.Messages, saidOf(m, ids[m.Task]))
+	}
+	return nil
+}
+
+// part is a task as a part of a Dialogue.
+func (b *Books) part(ctx context.Context, row ledger.Task) (client.Part, error) {
+	part := client.Part{Task: viewOf(row)}
+	if row.Parent != 0 {
+		parent, err := b.Memory.Task(ctx, row.Parent)
+		if err != nil {
+			return part, err
+		}
+		part.Parent = parent.ID
+	}
+	k, _, err := b.Memory.Talk(ctx, row.Seq)
+	if err != nil {
+		return part, err
+	}
+	part.Tie = string(k.Tie)
+	t, _, err := b.request(ctx, row)
+	if err != nil {
+		return part, err
+	}
+	part.Asks = t.Description
+	part.Answer, err = b.ending(ctx, row)
+	return part, err
+}
+
+// ending is how a task ended, in the words of its result, if that is kept.
+func (b *Books) ending(ctx context.Context, row ledger.Task) (string, error) {
+	if row.State != ledger.Done {
+		return "", nil // an answer that a person is asked about is not shown
+	}
+	raw, err := b.Memory.Result(ctx, row.Seq)
+	if errors.Is(err, ledger.ErrUnknown) {
+		return "", nil
+	}
+	r, findings := envelope.DecodeResult(raw)
+	switch {
+	case err != nil || findings.Refused():
+		return "", err
+	case r.Error.Message != "":
+		return r.Error.Message, nil
+	}
+	return r.Output.Summary, nil
+}
+
+// saidOf is a message in the words of the socket.
+func saidOf(m ledger.Message, task envelope.ID) client.Said {
+	said := client.Said{
+		Seq: m.Seq, Time: m.Time, Dialect: string(m.Dialect), Act: string(m.Act), ID: m.ID, Cause: m.Cause, Task: task,
+		Thread: m.Thread, Trace: m.Trace, From: m.From, To: m.To, Via: string(m.Via), Lost: m.Lost, Inbox: m.Inbox, Posted: m.Posted,
+	}
+	if jsontext.Value(m.Body).IsValid() {
+		said.Line = m.Body
+	}
+	if codec, ok := dialect.Of(m.Dialect); ok {
+		read, _ := codec.Decode(m.Body, envelope.Legacy) // of what is refused, as much as can be read
+		said.Text, said.Waits = wordsOf(read), read.WantsReply
+	}
+	return said
+}
+
+// wordsOf is what a message says to people.
+func wordsOf(m envelope.Message) string {
+	switch {
+	case m.Text != "":
+		return m.Text
+	case m.Failure.Message != "":
+		return m.Failure.Message
+	}
+	return m.Request.Description
+}
+
+// talk is what is remembered of a task in messages.
+func (b *Books) talk(ctx context.Context, row ledger.Task) (*client.Talk, []client.Said, error) {
+	k, ok, err := b.Memory.Talk(ctx, row.Seq)
+	if err != nil || !ok {
+		return nil, nil, err
+	}
+	about, err := b.Memory.About(ctx, row.Seq)
+	var said []client.Said
+	for _, m := range about[max(0, len(about)-manyEvents):] {
+		said = append(said, saidOf(m, row.ID))
+	}
+	return &client.Talk{
+		Message: k.Message, Thread: k.Thread, Trace: k.Trace, Tie: string(k.Tie), Told: k.Told, Open: k.Open, Rounds: k.Rounds,
+	}, said, err
+}

@@ -1,0 +1,66 @@
+package talk
+
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/envelope"
+)
+
+// A Member is what became of one of the tasks that were asked for at once.
+type Member struct {
+	Agent  string
+	Result envelope.Result
+}
+
+// Gather makes one answer of those of several agents (CLOWL-09): ok when all
+// are, partial when some are, and an error when none is.
+func Gather(id envelope.ID, members []Member) envelope.Result {
+	r := envelope.Result{TaskID: id, AgentID: envelope.Ourselves}
+	good, whole := 0, true
+	list := make([]member, len(members))
+	for i, m := range members {
+		list[i] = member{m.Agent, m.Result.TaskID, m.Result.Status, m.Result.Output.Summary, m.Result.Output.Extra, m.Result.Error.Kind}
+		switch m.Result.Status {
+		case envelope.OK:
+			good++
+		case envelope.Partial:
+			good, whole = good+1, false
+		default:
+			whole = false
+		}
+	}
+	r.Output.Summary = fmt.Sprintf("%d of %d agents answered.", good, len(members))
+	r.Output.Extra = extra(list)
+	switch {
+	case whole && good > 0:
+		r.Status = envelope.OK
+	case good > 0:
+		r.Status = envelope.Partial
+	default:
+		r.Status = envelope.Failed
+		r.Error = envelope.Error{Kind: envelope.DependencyFailed, Message: "none of the agents that were asked has an answer"}
+	}
+	return r
+}
+
+// A member is a Member as it stands in the output.
+type member struct {
+	Agent   string          `json:"agent"`
+	TaskID  envelope.ID     `json:"task_id"`
+	Status  envelope.Status `json:"status"`
+	Summary string          `json:"summary"`
+	Output  jsontext.Value  `json:"output,omitzero"`
+	Kind    envelope.Kind   `json:"error_kind,omitzero"`
+}
+
+// extra never fails: the values are text, and objects that were decoded.
+func extra(list []member) jsontext.Value {
+	text, err := json.Marshal(map[string]any{"members": list})
+	if err != nil {
+		panic("encode members: " + err.Error())
+	}
+	return text
+}

@@ -1,0 +1,177 @@
+// Package talk decides what is to be said when something has happened to a task.
+// It looks at nothing but what it is given, so the same story is always told in
+// the same words.
+package talk
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+)
+
+// A Task is what its requester has to be told about: who asked whom for it, in
+// which words, and how it ended. The zero value is told nothing.
+type Task struct {
+	ID        envelope.ID
+	Type      string
+	Requester string
+	Agent     string
+	Dialect   envelope.Dialect // in which it was asked for, and is told of
+	Message   string           // the message that asked for it
+	Thread    string
+	Trace     string
+	Tie       envelope.Tie
+
+	Result *envelope.Result // how it ended; nil while it has not
+	Cancel string           // the message by which its requester ended it; "" when nobody did, or somebody else
+}
+
+// An Event is one thing that happened to a task, as the ledger names it.
+type Event struct {
+	Kind string
+	Data jsontext.Value // an object; nil for an empty one
+}
+
+// News returns what the requester of a task is to be told of some events, the
+// oldest first, and of its end once it has one: that it was taken before
+// anything else (CLOWL-23), why it waits, how far it is, and at last what came
+// of it, which is said once and is the last of all. A request that was refused
+// when it came was not taken. Dialects without words for an acknowledgement or
+// for progress are told the end alone, and so is whoever gathers it from its
+// members. What an overseer says of a task it says itself. The messages have no
+// ID and no Time.
+func News(t Task, events []Event) (news []envelope.Message) {
+	if t.Dialect == envelope.CLowl && t.Tie != envelope.Member && t.Tie != envelope.Oversee {
+		for i, e := range events {
+			refused := i+1 < len(events) && events[i+1].Kind == "task.rejected"
+			news = append(news, t.of(e, refused)...)
+		}
+	}
+	if t.Result != nil && t.Tie != envelope.Oversee {
+		news = append(news, t.end())
+	}
+	return news
+}
+
+// detail is what of an event's data is told.
+type detail struct {
+	Held    []string       `json:"held"`    // task.accepted
+	Reasons []string       `json:"reasons"` // task.held
+	Stage   string         `json:"stage"`   // approval.asked
+	Note    string         `json:"note"`    // task.progress
+	Pct     jsontext.Value `json:"pct"`     // task.progress
+}
+
+// of is what is told of one event.
+func (t Task) of(e Event, refused bool) []envelope.Message {
+	var d detail
+	switch e.Kind {
+	case "task.accepted", "task.held", "approval.asked", "task.progress":
+		if e.Data != nil && json.Unmarshal(e.Data, &d) != nil {
+			d = detail{} // then its kind is all that can be told
+		}
+	}
+	switch e.Kind {
+	case "task.accepted", "task.resubmitted":
+		switch {
+		case refused:
+			return nil
+		case len(d.Held) > 0:
+			return []envelope.Message{t.say(envelope.Accepts, map[string]any{}), t.waits(d.Held...)}
+		}
+		return []envelope.Message{t.say(envelope.Accepts, map[string]any{})}
+	case "task.held":
+		return []envelope.Message{t.waits(d.Reasons...)}
+	case "task.waiting":
+		return []envelope.Message{t.waits("inbox")}
+	case "approval.asked":
+		if d.Stage == string(envelope.ApprovalPost) { // of the others task.held tells
+			return []envelope.Message{t.waits("approval")}
+		}
+	case "oversight.asked":
+		return []envelope.Message{t.waits("oversight")}
+	case "task.queued", "task.resumed":
+		return []envelope.Message{t.reports(map[string]any{"blocked": []string{}}, "goes on")}
+	case "task.progress":
+		data := map[string]any{}
+		if d.Pct != nil {
+			data["pct"] = d.Pct
+		}
+		return []envelope.Message{t.reports(data, d.Note)}
+	}
+	return nil
+}
+
+func (t Task) waits(reasons ...string) envelope.Message {
+	note := "waits"
+	if len(reasons) > 0 {
+		note = "waits for " + strings.ReplaceAll(strings.Join(reasons, " and "), "_", " ")
+	}
+	m := t.say(envelope.Waits, map[string]any{"blocked": slices.Concat([]string{}, reasons), "note": note})
+	m.Text = note
+	return m
+}
+
+func (t Task) reports(data map[string]any, note string) envelope.Message {
+	if note != "" {
+		data["note"] = note
+	}
+	m := t.say(envelope.Reports, data)
+	m.Text = note
+	return m
+}
+
+// end is what came of the task. Whoever cancelled it by a message hears that it
+// is stopped, and everybody else that it was cancelled (CLOWL-27).
+func (t Task) end() envelope.Message {
+	r := *t.Result
+	switch {
+	case r.Status == envelope.Stopped && t.Cancel != "" && t.Dialect == envelope.CLowl:
+		m := t.say(envelope.Stops, map[string]any{"status": "cancelled"})
+		m.Cause = t.Cancel
+		return m
+	case r.Status == envelope.OK || r.Status == envelope.Partial:
+		m := t.say(envelope.Completes, nil)
+		m.Text, m.Answer = r.Output.Summary, r
+		return m
+	}
+	m := t.say(envelope.Fails, nil)
+	m.Failure, m.Answer = failure(r), r
+	m.Text = m.Failure.Message
+	return m
+}
+
+// failure is why a task did not end well. An agent's own status has no kind.
+func failure(r envelope.Result) envelope.Failure {
+	return dialect.FailureOf(cmp.Or(r.Error.Kind, envelope.AgentError), cmp.Or(r.Error.Message, r.Output.Summary))
+}
+
+// say is a message to the requester. What has no data is in nobody's words yet.
+func (t Task) say(act envelope.Act, data map[string]any) envelope.Message {
+	m := envelope.Message{
+		Act: act, Task: t.ID, Cause: t.Message, Thread: t.Thread, Trace: t.Trace,
+		From: t.Agent, To: []string{t.Requester}, Type: t.Type,
+	}
+	if data != nil {
+		m.Dialect = t.Dialect
+		text, err := json.Marshal(data, json.Deterministic(true))
+		if err != nil {
+			panic("say " + string(act) + ": " + err.Error()) // strings, lists and numbers that were JSON before
+		}
+		m.Data = text
+	}
+	return m
+}
+
+// Silent reports whether nothing of what News says is for an inbox: AINL's
+// requesters read results/, we gather what members answer ourselves, and nobody
+// has no inbox.
+func (t Task) Silent() bool {
+	return t.Dialect == envelope.AINL || t.Dialect == "" || t.Tie == envelope.Member || t.Requester == "" || t.Requester == envelope.Ourselves
+}
