@@ -59,8 +59,10 @@ func (d *Dispatcher) insistOn(ctx context.Context, row ledger.Task, prepare func
 // agent hands on is judged.
 func (d *Dispatcher) prepareTurn(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome) (t *turn, err error) {
 	t = &turn{row: row, terms: terms, o: o, taken: map[envelope.ID]bool{}}
-	if t.talk, _, err = d.Ledger.Talk(ctx, row.Seq); err != nil {
-		return nil, err
+	if !silent(row) {
+		if t.talk, _, err = d.Ledger.Talk(ctx, row.Seq); err != nil {
+			return nil, err
+		}
 	}
 	if t.talk.Tie == envelope.Oversee {
 		if t.looked, err = d.inspect(ctx, row, o); err != nil {
@@ -72,6 +74,12 @@ func (d *Dispatcher) prepareTurn(ctx context.Context, row ledger.Task, terms led
 		t.review, err = d.oversight(ctx, t, submitted)
 	}
 	return t, err
+}
+
+// silent reports whether nothing was said yet that a task had to do with, whose
+// first run is over: it was asked for in AINL, and belongs to no other task.
+func silent(row ledger.Task) bool {
+	return row.State == ledger.Running && row.Attempt <= 1 && row.Parent == 0 && row.Dialect == envelope.AINL
 }
 
 // prepareWords completes and judges what the agent said. What it hands to its own
