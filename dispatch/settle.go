@@ -121,7 +121,7 @@ func (d *Dispatcher) final(ctx context.Context, row ledger.Task) (f final, err e
 
 // showLocked shows a final. The caller has locked the task's name.
 func (d *Dispatcher) showLocked(ctx context.Context, f final) error {
-	row := f.row
+	row, roots := f.row, d.roots.Load()
 	if !row.Put {
 		if err := d.put(ctx, f); err != nil {
 			return err
@@ -143,6 +143,9 @@ func (d *Dispatcher) showLocked(ctx context.Context, f final) error {
 		return tx.Log(event(row, "callback.failed", map[string]any{"reason": missed.Error()}))
 	})
 	fault.Point("put-marked")
+	if d.roots.Load() != roots {
+		d.seekMissing() // what was put and not marked was not looked for when the root was replaced
+	}
 	return errors.Join(err, missed)
 }
 
