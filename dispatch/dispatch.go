@@ -141,6 +141,7 @@ type Dispatcher struct {
 	opts    Options
 	tail    *mailbox.Tail
 	queue   *queue
+	fresh   *fresh
 	alarms  *alarms
 	held    *heldSet
 	runs    *runSet
@@ -185,6 +186,7 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 		Parts:   parts,
 		agents:  agents,
 		opts:    opts,
+		fresh:   newFresh(),
 		alarms:  newAlarms(),
 		held:    newHeldSet(),
 		runs:    newRunSet(),
@@ -223,7 +225,7 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 	d.queue.rest() // until keepResults has gone through them
 	close(d.ready)
 	var running sync.WaitGroup
-	for range d.opts.Workers {
+	for range 2 * d.opts.Workers { // as many run, and as many get ready
 		running.Go(func() { d.worker(ctx, work) })
 	}
 	running.Go(func() { d.deliverAll(ctx, work) })

@@ -11,21 +11,11 @@ import (
 	"mailboxd/internal/runner"
 )
 
-// noteProcess remembers which process a run is. It is for people and for
-// recovery's eyes; the run directory has it too, so nothing waits for it.
-func (d *Dispatcher) noteProcess(ctx context.Context, row ledger.Task, p runner.Process) {
-	err := d.Ledger.Update(context.WithoutCancel(ctx), func(tx *ledger.Tx) error {
-		return tx.SetProcess(row.Seq, row.Attempt, p.PID, p.Start, p.Boot)
-	})
-	if err != nil {
-		d.log(row).Warn().Err(err).Msg("process of a run not noted")
-	}
-}
-
 // finish makes the outcome of a run durable and shows it. The run directory
 // holds the answer until the ledger does, so trying again is safe.
 // A person may have to agree to that, by the terms of the run.
-func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome) {
+func (d *Dispatcher) finish(ctx context.Context, run *run, row ledger.Task, job Job, o Outcome) {
+	terms := job.Terms
 	log := d.log(row)
 	if o.Detached {
 		log.Info().Int("attempt", row.Attempt).Msg("run goes on without us")
@@ -36,9 +26,9 @@ func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, terms ledger.T
 	case o.Hold == ledger.AuthRequired:
 		d.putBack(ctx, row, terms.Deadline, o)
 	case o.Hold != "":
-		d.turn(ctx, row, terms, o)
+		d.turn(ctx, run, row, job, o)
 	case !d.again(ctx, row, terms.Deadline, o):
-		d.mend(ctx, row, terms, o)
+		d.mend(ctx, run, row, job, o)
 	}
 }
 
@@ -157,7 +147,7 @@ func ended(row ledger.Task, o Outcome) ledger.Run {
 	run := ledger.Run{
 		Task: row.Seq, Attempt: row.Attempt,
 		Started: o.Exit.Started, Finished: o.Exit.Finished,
-		ExitCode: o.Exit.Code, Signal: o.Exit.Signal, Cause: string(o.Exit.Cause),
+		PID: o.Exit.PID, ExitCode: o.Exit.Code, Signal: o.Exit.Signal, Cause: string(o.Exit.Cause),
 	}
 	if cost := o.Result.Cost; cost != nil {
 		run.Tokens = &cost.Tokens

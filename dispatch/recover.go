@@ -108,6 +108,7 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 	d.queue.adopt(it)
 	run := d.runs.begin(ctx, it)
 	run.began.Store(true)
+	run.followed.Store(true) // for all we know
 	d.measure(run, row, &job)
 	job.Report = d.reporting(ctx, row)
 	d.finishing.Go(func() {
@@ -115,7 +116,7 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 		defer d.over(run)
 		outcome := run.conclude(d.agents.Recover(run.ctx, job))
 		d.queue.free(it)
-		d.finish(ctx, row, job.Terms, outcome)
+		d.finish(ctx, run, row, job, outcome)
 	})
 	return nil
 }

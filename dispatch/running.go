@@ -23,6 +23,8 @@ type run struct {
 	began atomic.Bool // it may have asked for something
 	meter meter
 	over  chan struct{} // closed when nothing more will come of it
+
+	followed atomic.Bool // a later revision may be there: only the ledger knows
 }
 
 // cancelled returns with what the run was ended, if somebody cancelled it.
@@ -85,6 +87,14 @@ func (s *runSet) find(match func(item) bool) (found []*run) {
 		}
 	}
 	return found
+}
+
+// follow says that a later revision of a task may have been accepted. Whoever
+// accepts one says so before that is committed.
+func (s *runSet) follow(seq int64) {
+	for _, r := range s.find(func(it item) bool { return it.seq == seq }) {
+		r.followed.Store(true)
+	}
 }
 
 // await blocks until the runs are over, or ctx ends.
