@@ -21,6 +21,7 @@ type turn struct {
 	event ledger.Event // the story of an end; a zero one is made of the outcome
 	bytes []byte       // the result as somebody placed it; nil: as the outcome has it
 
+	at     time.Time // when we heard it
 	said   []saying
 	taken  map[envelope.ID]bool // the names of what is handed on
 	review *claim               // asks the overseer of the agent; nil: there is nothing to approve
@@ -68,7 +69,7 @@ func (d *Dispatcher) insistOn(ctx context.Context, row ledger.Task, prepare func
 // prepareTurn does of a turn what can be done before its transaction: what the
 // agent hands on is judged.
 func (d *Dispatcher) prepareTurn(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome) (t *turn, err error) {
-	t = &turn{row: row, terms: terms, o: o, taken: map[envelope.ID]bool{}}
+	t = &turn{row: row, terms: terms, o: o, taken: map[envelope.ID]bool{}, at: time.Now()}
 	if row.Dialect != envelope.AINL || row.Parent != 0 { // others have none
 		if t.talk, _, err = d.Ledger.Talk(ctx, row.Seq); err != nil {
 			return nil, err
@@ -89,9 +90,8 @@ func (d *Dispatcher) prepareTurn(ctx context.Context, row ledger.Task, terms led
 // prepareWords completes and judges what the agent said. What it hands to its own
 // overseer is its answer in other words, and is returned.
 func (d *Dispatcher) prepareWords(ctx context.Context, t *turn) (submitted envelope.Message, err error) {
-	now := time.Now()
 	for _, m := range t.o.Said {
-		m = inWords(m, t.row, t.talk, now)
+		m = inWords(m, t.row, t.talk, t.at)
 		switch {
 		case !handsOn(m):
 			t.said = append(t.said, saying{message: m})
@@ -207,7 +207,7 @@ func (t *turn) move(tx *ledger.Tx, c ledger.Change, e ledger.Event) (bool, error
 
 // speak has what the agent said take effect.
 func (d *Dispatcher) speak(tx *ledger.Tx, t *turn) error {
-	woken, err := d.utterAll(tx, t.row, t.said)
+	woken, err := d.utterAll(tx, t.row, t.said, t.at)
 	t.woken = append(t.woken, woken...)
 	return err
 }
