@@ -67,7 +67,10 @@ func (d *Dispatcher) tellAll(ctx, work context.Context) {
 		}
 		if err != nil && ctx.Err() == nil {
 			d.complain(telling, ledger.Task{}, err)
-			pause = time.After(retryPause)
+			select {
+			case <-ctx.Done():
+			case <-time.After(retryPause): // a nudge does not make it shorter
+			}
 			d.tellLater(seqs)
 			continue
 		}
@@ -75,6 +78,7 @@ func (d *Dispatcher) tellAll(ctx, work context.Context) {
 		if stuck {
 			pause = time.After(settlePause)
 		}
+		d.untold.told(len(seqs))
 		for range seqs {
 			d.queue.done()
 		}
@@ -88,6 +92,7 @@ func (d *Dispatcher) tellLater(seqs []int64) {
 			d.queue.done() // somebody has nudged meanwhile
 		}
 	}
+	d.untold.told(len(seqs))
 }
 
 // tellThese tells what is new of some tasks.
