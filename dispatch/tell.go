@@ -85,8 +85,12 @@ func (d *Dispatcher) tellAll(ctx, work context.Context) {
 	}
 }
 
-// tellLater keeps tasks that could not be told of, which are still busy.
+// tellLater keeps tasks that could not be told of, which are still busy. Where
+// there are none it was the posting that did not work.
 func (d *Dispatcher) tellLater(seqs []int64) {
+	if len(seqs) == 0 {
+		d.nudge(0)
+	}
 	for _, seq := range seqs {
 		if !d.untold.add(seq) {
 			d.queue.done() // somebody has nudged meanwhile
