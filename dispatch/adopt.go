@@ -35,6 +35,9 @@ func (d *Dispatcher) foreign(ctx context.Context, row ledger.Task) (bool, error)
 	if !d.Box.HasResult(row.ID) {
 		return false, nil
 	}
+	if oversees, err := d.oversees(ctx, row); oversees || err != nil {
+		return false, err // its own word decides, and no file that anybody may place (CAP-24)
+	}
 	there, info, err := d.Box.ReadResult(row.ID)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -65,18 +68,28 @@ func (d *Dispatcher) foreign(ctx context.Context, row ledger.Task) (bool, error)
 	return true, d.waitForOperator(ctx, row, settled)
 }
 
-// reviewOwed reports whether an attempt was made at a task of which a person
-// has to see the answer: a result that lies there then may be of that attempt,
-// and is left alone, or an agent could do without the review. One that waits for
-// its agent is reviewed with that result.
+// reviewOwed reports whether an attempt was made at a task of which a person, or
+// an overseer, has to see the answer: a result that lies there then may be of that
+// attempt, and is left alone, or an agent could do without the review. One that
+// waits for its agent is reviewed with that result.
 func (d *Dispatcher) reviewOwed(ctx context.Context, row ledger.Task) (bool, error) {
 	if row.State == ledger.Waiting {
 		return false, nil
 	}
 	runs, err := d.Ledger.Runs(ctx, row.Seq)
+	overseen := d.agents.Protocol.Overseer(row.Agent) != ""
 	return slices.ContainsFunc(runs, func(r ledger.Run) bool {
-		return afterRun(r.Terms) && (!r.Started.IsZero() || r.Cause == string(runner.Lost))
+		return (overseen || afterRun(r.Terms)) && (!r.Started.IsZero() || r.Cause == string(runner.Lost))
 	}), err
+}
+
+// oversees reports whether a task is an overseer's look at an answer.
+func (d *Dispatcher) oversees(ctx context.Context, row ledger.Task) (bool, error) {
+	if row.Parent == 0 {
+		return false, nil
+	}
+	talk, _, err := d.Ledger.Talk(ctx, row.Seq)
+	return talk.Tie == envelope.Oversee, err
 }
 
 // whose says which earlier revision a result file belongs to, if any: such a

@@ -87,7 +87,7 @@ func worthTelling(row ledger.Task, m ledger.Message) bool {
 	case envelope.Completes, envelope.Fails, envelope.Stops:
 		return m.Via != ledger.ByUs || m.Task == row.Seq && m.To == row.Agent
 	}
-	return true
+	return m.Via != ledger.ByUs || m.From == envelope.Ourselves // else it is what was said in other words
 }
 
 // recall makes a message of what is remembered of it. What its line cannot say

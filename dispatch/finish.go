@@ -14,7 +14,8 @@ import (
 // finish makes the outcome of a run durable and shows it. The run directory
 // holds the answer until the ledger does, so trying again is safe.
 // A person may have to agree to that, by the terms of the run.
-func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome) {
+func (d *Dispatcher) finish(ctx context.Context, run *run, row ledger.Task, job Job, o Outcome) {
+	terms := job.Terms
 	log := d.log(row)
 	if o.Detached {
 		log.Info().Int("attempt", row.Attempt).Msg("run goes on without us")
@@ -25,9 +26,9 @@ func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, terms ledger.T
 	case o.Hold == ledger.AuthRequired:
 		d.putBack(ctx, row, terms.Deadline, o)
 	case o.Hold != "":
-		d.turn(ctx, row, terms, o)
+		d.turn(ctx, run, row, job, o)
 	case !d.again(ctx, row, terms.Deadline, o):
-		d.mend(ctx, row, terms, o)
+		d.mend(ctx, run, row, job, o)
 	}
 }
 
@@ -177,9 +178,6 @@ func conclusion(o Outcome) map[string]any {
 // admitNext lets the latest revision of a task in, if it was waiting for an
 // earlier one to end.
 func (d *Dispatcher) admitNext(ctx context.Context, row ledger.Task) {
-	if d.runs.alone(row.Seq) {
-		return // there is none
-	}
 	if err := d.tryAdmitNext(ctx, row.ID); err != nil {
 		d.complain(judging, row, err)
 		d.alarms.set(row.Seq, time.Now().Add(retryPause))

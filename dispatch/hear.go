@@ -34,13 +34,10 @@ func (d *Dispatcher) listen(line mailbox.Line, piece dialect.Piece) *claim {
 	m := u.message
 	c := &claim{line: line, task: m.Request, said: m, heard: u, now: time.Now()}
 	c.task.Raw, c.task.Hash = m.Raw, m.Hash
-	switch {
-	case !requests(m):
-		c.judged = Verdict{Findings: piece.Findings}
-		if !piece.Findings.Refused() {
-			u.answer = d.answerOf(m)
-		}
-	default:
+	if !piece.Findings.Refused() {
+		u.answer = d.answerOf(m)
+	}
+	if c.judged = (Verdict{Findings: piece.Findings}); requests(m) {
 		c.judged = d.doubt(c.task, d.judgeRequest(c, piece.Findings))
 	}
 	c.verdict = c.judged
@@ -60,7 +57,7 @@ func requests(m envelope.Message) bool {
 func (d *Dispatcher) hear(tx *ledger.Tx, c *claim) error {
 	u, m := c.heard, c.heard.message
 	c.fate, c.row, c.instead, c.parent, c.verdict = heard, ledger.Task{}, ledger.Task{}, ledger.Task{}, c.judged
-	c.refusal = refusal{}
+	c.refusal, c.above, c.tie = refusal{}, ledger.Task{}, ""
 	u.members, u.rows, u.stop, u.ended = nil, nil, nil, nil
 	if !c.verdict.Admit && c.task.ID != "" {
 		c.refusal = newRefusal(c.task, c.verdict, c.now, false)
@@ -178,6 +175,7 @@ func (d *Dispatcher) followUp(ctx context.Context, u *utterance) {
 		d.proceed(ctx, row)
 	}
 	for _, row := range u.stop {
-		d.stopLater(ctx, row, By{Who: u.message.From, Reason: u.message.ID})
+		d.cancelFor(ctx, row, u.message.From, u.message.ID)
 	}
+	d.nudge(0) // what we replied is due
 }

@@ -19,8 +19,8 @@ type lineAnswer struct {
 	err  error // why it is none
 }
 
-// answerOf makes an outcome of a message by which an agent ends a task that lies
-// in its inbox, as Submit does; nil when it does nothing of the kind. It comes
+// answerOf makes an outcome of a message by which an agent answers a task that
+// lies in its inbox, or hands it on, as Submit does; nil when it does nothing of the kind. It comes
 // before the transaction that takes the message in, which finds out whether the
 // task still waits.
 func (d *Dispatcher) answerOf(m envelope.Message) *lineAnswer {
@@ -41,8 +41,7 @@ func (d *Dispatcher) answerOf(m envelope.Message) *lineAnswer {
 	if err != nil {
 		return nil
 	}
-	codec, _ := dialect.Of(m.Dialect)
-	if heard, findings := codec.Hear(m.Raw, job.Task); findings.Refused() || heard.Act != envelope.Completes && heard.Act != envelope.Fails {
+	if codec, _ := dialect.Of(m.Dialect); !ends(codec, m, job.Task) {
 		return nil // it says something else about its task
 	}
 	outcome, err := d.judgeAnswer(ctx, row, a.run, job, m.Raw)
@@ -59,9 +58,22 @@ func (d *Dispatcher) answerOf(m envelope.Message) *lineAnswer {
 	return a
 }
 
+// ends reports whether a message is the last that an agent says about its task
+// until others have spoken: its answer, or that it hands the task on.
+func ends(codec dialect.Codec, m envelope.Message, about envelope.Task) bool {
+	if requests(m) {
+		return m.Act == envelope.Delegates && m.Tie != envelope.Fork && !slices.Contains(m.To, envelope.Everybody)
+	}
+	heard, findings := codec.Hear(m.Raw, about)
+	return !findings.Refused() && (heard.Act == envelope.Completes || heard.Act == envelope.Fails)
+}
+
 // named is concerned, outside a transaction.
 func (d *Dispatcher) named(ctx context.Context, m envelope.Message) (ledger.Task, bool, error) {
 	ids := []envelope.ID{m.Task}
+	if requests(m) {
+		ids = prefixes(m) // its own name is that of what it asks for
+	}
 	if m.Cause != "" {
 		ids = append(ids, dialect.TaskID(m.Cause))
 	}
@@ -129,8 +141,10 @@ func (d *Dispatcher) hearAnswer(tx *ledger.Tx, c *claim) error {
 	case a.err != nil:
 		return d.deny(tx, c, envelope.Finding{Kind: envelope.ValidationFailed, Message: a.err.Error()})
 	}
-	if err := d.remember(tx, c); err != nil {
-		return err
+	if !requests(m) { // which the turn remembers itself
+		if err := d.remember(tx, c); err != nil {
+			return err
+		}
 	}
 	a.turn.row = fresh
 	c.heard.ended = a.turn

@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"mailboxd/envelope"
@@ -63,27 +62,22 @@ func mayCancel(tx *ledger.Tx, row ledger.Task, by string) (bool, error) {
 	return false, nil
 }
 
-// stopLater cancels a task without waiting until nothing is left of its run.
-func (d *Dispatcher) stopLater(ctx context.Context, row ledger.Task, by By) {
-	d.queue.rest()
-	d.finishing.Go(func() {
-		defer d.queue.done()
-		var over *StateError
-		if err := d.Cancel(ctx, row.ID, by); err != nil && !errors.As(err, &over) && ctx.Err() == nil {
-			d.log(row).Warn().Err(err).Msg("task not cancelled")
-		}
-	})
+// cancelFor cancels a task because of a message. It does not wait for the end of
+// its run.
+func (d *Dispatcher) cancelFor(ctx context.Context, row ledger.Task, from, message string) {
+	if err := d.stop(context.WithoutCancel(ctx), row, By{Who: from, Reason: message}); err != nil {
+		d.log(row).Warn().Err(err).Msg("task not cancelled; it will be at the next start")
+	}
 }
 
-// stopAgain goes on, after a start, with what a message cancelled before.
-func (d *Dispatcher) stopAgain(ctx context.Context, row ledger.Task) error {
+// cancelAgain goes on, after a start, with what a message was to cancel.
+func (d *Dispatcher) cancelAgain(ctx context.Context, row ledger.Task) error {
 	if row.Dialect == envelope.AINL {
 		return nil
 	}
 	m, found, err := d.Ledger.Cancelled(ctx, row.Seq)
-	if err != nil || !found {
-		return err
+	if err == nil && found {
+		d.cancelFor(ctx, row, m.From, m.ID)
 	}
-	d.stopLater(ctx, row, By{Who: m.From, Reason: m.ID})
-	return nil
+	return err
 }

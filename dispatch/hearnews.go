@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -28,6 +29,9 @@ func (d *Dispatcher) hearNews(tx *ledger.Tx, c *claim) error {
 		}
 		c.row = ledger.Task{} // no run gets to see it
 		return d.remember(tx, c)
+	}
+	if most := d.agents.Protocol.Broadcast; len(recipients(m)) > most {
+		return d.deny(tx, c, envelope.Finding{Kind: envelope.ValidationFailed, Field: fieldsOf[m.Dialect].to, Message: fmt.Sprintf("names %d recipients, more than %d", len(m.To), most)})
 	}
 	if err := d.handOut(tx, c); err != nil || m.Act == envelope.Inquires {
 		return err // who oversees says so in its own run (CAP-24)
@@ -67,20 +71,31 @@ func (d *Dispatcher) participates(tx *ledger.Tx, row ledger.Task, m envelope.Mes
 }
 
 // handOut records a message, and puts it into the inbox of each recipient: as it
-// came where that is strict enough and they read its dialect.
+// came where that is strict enough and they read its dialect, and else as we say
+// it, which we then know for ours.
 func (d *Dispatcher) handOut(tx *ledger.Tx, c *claim) error {
 	m := c.heard.message
-	record := recordOf(m, ledger.ByLine, c.row.Seq, c.now)
 	to := d.readers(m)
-	if len(to) == 1 && d.readIn(to[0], m) == m.Dialect && strict(m) {
-		record.Inbox, to = d.inboxOf(to[0]), nil
+	if len(to) == 0 {
+		return d.remember(tx, c)
 	}
-	if _, err := tx.Record(record); err != nil {
-		return err
-	}
-	m.Raw, m.Secret = nil, ""
+	again := m
+	again.Raw, again.Secret, again.Time = nil, "", c.now
 	for _, name := range to {
-		if err := d.emit(tx, d.readIn(name, m), m, c.row.Seq, d.inboxOf(name)); err != nil {
+		record := recordOf(m, ledger.ByLine, c.row.Seq, c.now)
+		record.To = name
+		in := d.readIn(name, m)
+		whole := in == m.Dialect && strict(m)
+		if whole {
+			record.Inbox = d.inboxOf(name)
+		}
+		if _, err := tx.Record(record); err != nil {
+			return err
+		}
+		if whole {
+			continue
+		}
+		if err := d.emit(tx, in, again, c.row.Seq, d.inboxOf(name)); err != nil {
 			return err
 		}
 	}

@@ -68,16 +68,26 @@ func aboveOf(tx *ledger.Tx, m envelope.Message) (ledger.Task, bool, error) {
 	if m.Dialect != envelope.CAP {
 		return repliedTo(tx, m.Cause)
 	}
-	for id := cmp.Or(m.ID, string(m.Task)); ; {
-		at := strings.LastIndexByte(id, '.')
-		if at <= 0 {
-			return ledger.Task{}, false, nil
-		}
-		id = id[:at]
-		if row, found, err := tx.Latest(dialect.TaskID(id)); found || err != nil {
+	for _, id := range prefixes(m) {
+		if row, found, err := tx.Latest(id); found || err != nil {
 			return row, found, err
 		}
 	}
+	return ledger.Task{}, false, nil
+}
+
+// prefixes are the tasks that CAP's dotted id says one is part of, the nearest
+// first.
+func prefixes(m envelope.Message) (ids []envelope.ID) {
+	if m.Dialect != envelope.CAP {
+		return nil
+	}
+	name := cmp.Or(m.ID, string(m.Task))
+	for at := strings.LastIndexByte(name, '.'); at > 0; at = strings.LastIndexByte(name, '.') {
+		name = name[:at]
+		ids = append(ids, dialect.TaskID(name))
+	}
+	return ids
 }
 
 // concerned returns the task that a message is about.

@@ -29,21 +29,25 @@ type play func(ctx context.Context, j dispatch.Job) dispatch.Outcome
 // What is set before start is in force from then on.
 type engine struct {
 	*dispatch.Dispatcher
-	parts   dispatch.Parts
-	t       testing.TB
-	dir     string
-	plays   map[string]play
-	inboxes map[string]dispatch.Inbox
-	judge   func(t envelope.Task, now time.Time) dispatch.Verdict
-	retries int
-	dirs    bool             // runs have directories
-	found   dispatch.Outcome // what becomes of a run that is met at a start
-	mode    envelope.Mode    // of every control that the engine holds itself
-	refs    dispatch.RefRule
-	opts    dispatch.Options
-	ttl     time.Duration // of approvals; 0: for ever
-	log     journal
-	end     func() // stops serving; once more does nothing
+	parts    dispatch.Parts
+	t        testing.TB
+	dir      string
+	plays    map[string]play
+	inboxes  map[string]dispatch.Inbox
+	judge    func(t envelope.Task, now time.Time) dispatch.Verdict
+	retries  int
+	dirs     bool                                               // runs have directories
+	found    dispatch.Outcome                                   // what becomes of a run that is met at a start
+	recovers func(context.Context) dispatch.Outcome             // or this
+	answer   func(j dispatch.Job, said []byte) dispatch.Outcome // of who fetches a task, instead of its words
+	mode     envelope.Mode                                      // of every control that the engine holds itself
+	refs     dispatch.RefRule
+	opts     dispatch.Options
+	ttl      time.Duration // of approvals; 0: for ever
+	etiquette
+	spoken dispatch.Protocol // instead of that; one without functions is none
+	log    journal
+	end    func() // stops serving; once more does nothing
 }
 
 // newEngine makes an engine that is not started, with the agents "quick",
@@ -114,7 +118,12 @@ func (e *engine) functions() dispatch.Agents {
 		Run: func(ctx context.Context, j dispatch.Job, started func(runner.Process)) dispatch.Outcome {
 			return e.plays[j.Task.Agent](ctx, j)
 		},
-		Recover: func(context.Context, dispatch.Job) dispatch.Outcome { return e.found },
+		Recover: func(ctx context.Context, _ dispatch.Job) dispatch.Outcome {
+			if e.recovers != nil {
+				return e.recovers(ctx)
+			}
+			return e.found
+		},
 		Refs:    func(string) dispatch.RefRule { return e.refs },
 		HasDir:  func(string) bool { return e.dirs },
 		Limit:   func(string) int { return 100 },
@@ -127,6 +136,7 @@ func (e *engine) functions() dispatch.Agents {
 		Answer:  e.answered,
 
 		ApprovalTTL: func() time.Duration { return e.ttl },
+		Protocol:    e.protocol(),
 	}
 }
 

@@ -21,15 +21,15 @@ func (d *Dispatcher) mended(row ledger.Task, o Outcome) Mend {
 
 // mend makes an outcome durable that is not tried again: somebody else has the
 // task, or is asked about it, where the operator wants that.
-func (d *Dispatcher) mend(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome) {
+func (d *Dispatcher) mend(ctx context.Context, run *run, row ledger.Task, job Job, o Outcome) {
 	how := d.mended(row, o)
 	switch {
 	case how.Reassign != "" && how.Reassign != row.Agent:
-		d.insistOn(ctx, row, func(ctx context.Context) (*turn, error) { return d.reassign(ctx, row, terms, o, how.Reassign) })
+		d.insistOn(ctx, row, func(ctx context.Context) (*turn, error) { return d.reassign(ctx, row, job.Terms, o, how.Reassign) })
 	case how.Escalate != "":
-		d.insistOn(ctx, row, func(ctx context.Context) (*turn, error) { return d.escalate(ctx, row, terms, o, how.Escalate) })
+		d.insistOn(ctx, row, func(ctx context.Context) (*turn, error) { return d.escalate(ctx, row, job.Terms, o, how.Escalate) })
 	default:
-		d.turn(ctx, row, terms, o)
+		d.turn(ctx, run, row, job, o)
 	}
 }
 
@@ -82,7 +82,7 @@ func (d *Dispatcher) escalate(ctx context.Context, row ledger.Task, terms ledger
 	if row.Dialect == envelope.CLowl {
 		m.Dialect, m.Type = envelope.CLowl, "escalation"
 	}
-	return t.mend(ledger.Reply, saying{message: inWords(m, row, t.talk, time.Now())}), nil
+	return t.mend(ledger.Reply, saying{message: inWords(m, row, t.talk, t.at)}), nil
 }
 
 // mend has a turn wait for what mends it, instead of its end.

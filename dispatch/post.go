@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 )
@@ -75,7 +76,7 @@ func (d *Dispatcher) postThese(ctx context.Context, due []ledger.Message, closed
 		return failed
 	}
 	fault.Point("posted")
-	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
+	err := d.Ledger.Update(context.WithoutCancel(ctx), func(tx *ledger.Tx) error { // they are there, whoever stops us now
 		for _, seq := range posted {
 			if err := tx.MarkPosted(seq, time.Now()); err != nil {
 				return err
@@ -107,7 +108,27 @@ func bundles(due []ledger.Message) (all []*bundle) {
 			of[m.Inbox] = b
 			all = append(all, b)
 		}
-		b.lines, b.seqs = append(b.lines, m.Body), append(b.seqs, m.Seq)
+		b.lines, b.seqs = append(b.lines, posted(m)), append(b.seqs, m.Seq)
 	}
 	return all
+}
+
+// posted is the line of a message as its recipient finds it: in the form that
+// every reader of its dialect takes, with its time. What others said keeps their
+// own form in the ledger.
+func posted(m ledger.Message) []byte {
+	codec, ok := dialect.Of(m.Dialect)
+	if !ok || m.Dialect == envelope.AINL || m.Via == ledger.ByUs {
+		return m.Body
+	}
+	said, findings := codec.Decode(m.Body, envelope.Strict)
+	if findings.Refused() {
+		return m.Body // it was taken as it is
+	}
+	if said.Time.IsZero() {
+		said.Time = m.Time
+	}
+	said.Extra = nil
+	line, _ := codec.Encode(said)
+	return line
 }

@@ -13,6 +13,7 @@ type Protocol struct {
 	Dialect     func(agent string) envelope.Dialect                           // in whose words an agent is asked, and answers
 	Overseer    func(agent string) string                                     // who approves of what it answers; "" for nobody (CAP-24)
 	MayDelegate func(from, to string) string                                  // why an agent may not hand work to another; "" when it may (CAP-19)
+	Rule        func(from, to string) string                                  // when it shall, in words; "" when nobody said (CAP-20)
 	Takers      func(taskType string, announced map[string][]string) []string // the agents that take a type of work, in order (CLOWL-09)
 	Supports    func(agent string) []string                                   // what it takes, for others to know (CLOWL-29)
 	Agents      func() []string                                               // all ids, in order
@@ -41,6 +42,9 @@ func (p Protocol) filled() Protocol {
 	}
 	if p.MayDelegate == nil {
 		p.MayDelegate = func(string, string) string { return "" }
+	}
+	if p.Rule == nil {
+		p.Rule = func(string, string) string { return "" }
 	}
 	if p.Mend == nil {
 		p.Mend = func(string, envelope.Kind) Mend { return Mend{} }

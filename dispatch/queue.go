@@ -23,13 +23,13 @@ type queue struct {
 
 	mu      sync.Mutex        // guards what follows
 	changed *sync.Cond        // of any of it
-	waiting map[string][]item // by agent, oldest first
+	waiting map[string]*items // by agent, oldest first
 	agents  map[string]int    // slots taken, by agent
 	asking  map[string]int    // slots taken, by requester
 	length  int               // items waiting
 	parked  int               // tasks that wait for something else than a slot, and will be items again
 	taken   int               // slots taken, over all agents
-	early   ahead             // who was taken beyond that
+	early   early             // who was taken beyond that
 	busy    int               // items taken and not done, or resting
 	paused  bool              // intake found the queue full
 }
@@ -41,10 +41,10 @@ func newQueue(slots, size, perRequester int, limit func(string) int) *queue {
 		size:         size,
 		perRequester: perRequester,
 		limit:        limit,
-		waiting:      map[string][]item{},
+		waiting:      map[string]*items{},
 		agents:       map[string]int{},
 		asking:       map[string]int{},
-		early:        newAhead(),
+		early:        newEarly(),
 	}
 	q.changed = sync.NewCond(&q.mu)
 	return q
@@ -54,7 +54,10 @@ func newQueue(slots, size, perRequester int, limit func(string) int) *queue {
 func (q *queue) push(it item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.waiting[it.agent] = append(q.waiting[it.agent], it)
+	if q.waiting[it.agent] == nil {
+		q.waiting[it.agent] = &items{agent: it.agent}
+	}
+	q.waiting[it.agent].push(it)
 	q.length++
 	q.changed.Broadcast()
 }
@@ -90,7 +93,7 @@ func (q *queue) next() (item, bool) {
 		if !q.hasSlot(agent) && !q.mayBeEarly(agent) {
 			continue
 		}
-		for i, it := range items {
+		for i, it := range items.all() {
 			if q.perRequester > 0 && q.asking[it.requester] >= q.perRequester {
 				continue
 			}
@@ -137,14 +140,8 @@ func (q *queue) adopt(it item) {
 
 // remove takes one item out of an agent's line. The caller holds mu.
 func (q *queue) remove(agent string, at int) {
-	items := q.waiting[agent]
-	switch {
-	case len(items) == 1:
+	if q.waiting[agent].remove(at) {
 		delete(q.waiting, agent)
-	case at == 0:
-		q.waiting[agent] = items[1:]
-	default:
-		q.waiting[agent] = append(items[:at:at], items[at+1:]...)
 	}
 	q.length--
 	q.signalRoom()

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 )
@@ -117,4 +118,41 @@ func TestAnAdoptedRunTakesASlot(t *testing.T) {
 			t.Errorf("took %d; want 2", took.seq)
 		}
 	})
+}
+
+func TestALongLineKeepsItsOrderWhoeverStepsAside(t *testing.T) {
+	l := &items{agent: "a"}
+	var want []int64
+	for seq := range int64(3000) {
+		requester := "x"
+		if seq%7 == 0 {
+			requester = "y"
+		}
+		l.push(item{seq, "a", requester})
+		want = append(want, seq)
+		if seq%3 == 2 { // from the front, the middle and the end by turns
+			at := []int{0, len(want) / 2, len(want) - 1}[seq/3%3]
+			want = slices.Delete(want, at, at+1)
+			if l.remove(at) {
+				t.Fatalf("remove(%d) = the last one; %d are left", at, len(want))
+			}
+		}
+	}
+	n := 0
+	for at, it := range l.all() {
+		requester := map[bool]string{true: "y", false: "x"}[it.seq%7 == 0]
+		if at != n || n >= len(want) || it != (item{want[n], "a", requester}) {
+			t.Fatalf("item %d = %d, %+v; want %d of a and %s", n, at, it, want[min(n, len(want)-1)], requester)
+		}
+		n++
+	}
+	if n != len(want) {
+		t.Errorf("%d items; want %d", n, len(want))
+	}
+	for range want[1:] {
+		l.remove(0)
+	}
+	if !l.remove(0) || len(l.blocks) != 0 {
+		t.Errorf("%d blocks after the last item; want none", len(l.blocks))
+	}
 }

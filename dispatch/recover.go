@@ -38,6 +38,9 @@ func (d *Dispatcher) recover(ctx context.Context) error {
 			if err := d.resume(ctx, row); err != nil {
 				return err
 			}
+			if err := d.cancelAgain(ctx, row); err != nil {
+				return err
+			}
 			after = row.Seq
 		}
 		if len(rows) < page {
@@ -49,11 +52,7 @@ func (d *Dispatcher) recover(ctx context.Context) error {
 // resume goes on with one unfinished task. A received one follows when the
 // revision it waits for has ended, which comes earlier in the ledger.
 func (d *Dispatcher) resume(ctx context.Context, row ledger.Task) error {
-	err := d.recoverTies(ctx, row)
-	if err == nil {
-		err = d.stopAgain(ctx, row)
-	}
-	if err != nil {
+	if err := d.recoverTies(ctx, row); err != nil {
 		return err
 	}
 	switch row.State {
@@ -109,6 +108,7 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 	d.queue.adopt(it)
 	run := d.runs.begin(ctx, it)
 	run.began.Store(true)
+	run.followed.Store(true) // for all we know
 	d.measure(run, row, &job)
 	job.Report = d.reporting(ctx, row)
 	d.finishing.Go(func() {
@@ -116,7 +116,7 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 		defer d.over(run)
 		outcome := run.conclude(d.agents.Recover(run.ctx, job))
 		d.queue.free(it)
-		d.finish(ctx, row, job.Terms, outcome)
+		d.finish(ctx, run, row, job, outcome)
 	})
 	return nil
 }

@@ -44,14 +44,20 @@ type final struct {
 // the callbacks. What cannot be done now is tried again later; both may then
 // happen twice, which a result file does not notice and a callback may.
 func (d *Dispatcher) settle(ctx context.Context, row ledger.Task) {
-	err := errFollowed
-	if run := d.runs.ended(row.Seq); run != nil {
-		err = d.showFinal(ctx, row, run)
-	}
+	d.delivered(row, d.show(ctx, row))
+}
+
+// settleFinal is what proceed does with a task that is done, for one whose run
+// has just ended here: what there is to show is in hand, and not read again.
+func (d *Dispatcher) settleFinal(ctx context.Context, f final, run *run) {
+	err := d.showFinal(ctx, f, run)
 	if errors.Is(err, errFollowed) {
-		err = d.show(ctx, row)
+		err = d.show(ctx, f.row)
 	}
-	d.delivered(row, err)
+	d.delivered(f.row, err)
+	if run.followed.Load() {
+		d.admitNext(ctx, f.row)
+	}
 }
 
 // delivered takes note of what became of showing a result.
@@ -87,15 +93,15 @@ func (d *Dispatcher) show(ctx context.Context, row ledger.Task) error {
 // errFollowed says that only the ledger knows where a result belongs.
 var errFollowed = errors.New("a later revision may be there")
 
-// showFinal is show for a task that its run has just ended: what there is to show
-// is in hand, and not read back. Who accepts a later revision once that end is
-// durable moves what we put to the history, when it has the name.
-func (d *Dispatcher) showFinal(ctx context.Context, row ledger.Task, run *run) error {
-	defer d.names.lock(row.ID)()
-	if run.followed.Load() || run.shown.Swap(true) {
+// showFinal is show for a result that was put by nobody yet. Who accepts a later
+// revision once the run's end is durable moves what we put to the history, when
+// it has the name.
+func (d *Dispatcher) showFinal(ctx context.Context, f final, run *run) error {
+	defer d.names.lock(f.row.ID)()
+	if run.followed.Load() {
 		return errFollowed
 	}
-	return d.showLocked(ctx, final{row: row, result: *run.result.Load(), callback: *run.callback.Load()})
+	return d.showLocked(ctx, f)
 }
 
 // final returns what the ledger has to show of a task that is done.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/envelope/dialect"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/talk"
@@ -68,7 +67,10 @@ func (d *Dispatcher) tellAll(ctx, work context.Context) {
 		}
 		if err != nil && ctx.Err() == nil {
 			d.complain(telling, ledger.Task{}, err)
-			pause = time.After(retryPause)
+			select {
+			case <-ctx.Done():
+			case <-time.After(retryPause): // a nudge does not make it shorter
+			}
 			d.tellLater(seqs)
 			continue
 		}
@@ -76,19 +78,25 @@ func (d *Dispatcher) tellAll(ctx, work context.Context) {
 		if stuck {
 			pause = time.After(settlePause)
 		}
+		d.untold.told(len(seqs))
 		for range seqs {
 			d.queue.done()
 		}
 	}
 }
 
-// tellLater keeps tasks that could not be told of, which are still busy.
+// tellLater keeps tasks that could not be told of, which are still busy. Where
+// there are none it was the posting that did not work.
 func (d *Dispatcher) tellLater(seqs []int64) {
+	if len(seqs) == 0 {
+		d.nudge(0)
+	}
 	for _, seq := range seqs {
 		if !d.untold.add(seq) {
 			d.queue.done() // somebody has nudged meanwhile
 		}
 	}
+	d.untold.told(len(seqs))
 }
 
 // tellThese tells what is new of some tasks.
@@ -150,7 +158,8 @@ func (d *Dispatcher) tell(tx *ledger.Tx, seq int64) error {
 		inbox = d.inboxOf(row.Requester)
 	}
 	for _, m := range talk.News(about, happened) {
-		if err := d.utter(tx, row, m, inbox); err != nil {
+		m.Time = time.Now()
+		if err := d.emit(tx, row.Dialect, m, seq, inbox); err != nil {
 			return err
 		}
 	}
@@ -180,25 +189,4 @@ func (d *Dispatcher) tellable(tx *ledger.Tx, row ledger.Task, k ledger.Talk) (ta
 		t.Cancel = stopped.ID
 	}
 	return t, err
-}
-
-// utter remembers a message of ours about a task, said in the dialect in which
-// the task was asked for; it is due when it has an inbox.
-func (d *Dispatcher) utter(tx *ledger.Tx, row ledger.Task, m envelope.Message, inbox string) error {
-	said := row.Dialect
-	codec, ok := dialect.Of(said)
-	if !ok {
-		codec, _ = dialect.Of(envelope.AINL)
-	}
-	if m.ID == "" && said == envelope.CLowl {
-		m.ID = dialect.NewID()
-	}
-	m.Time = time.Now()
-	line, lost := codec.Encode(m)
-	read, _ := codec.Decode(line, d.opts.Reading) // as it would be met again
-	_, err := tx.Record(ledger.Message{
-		Time: m.Time, Dialect: said, Act: m.Act, ID: m.ID, Cause: m.Cause, Task: row.Seq, Thread: m.Thread, Trace: m.Trace,
-		From: m.From, To: m.To[0], Via: ledger.ByUs, Hash: read.Hash, Lost: lost, Inbox: inbox, Body: line,
-	})
-	return err
 }

@@ -16,6 +16,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/strict"
 )
 
 // foreign puts a task into the ledger that somebody asked for in another dialect
@@ -242,5 +243,43 @@ func TestATaskOfAINLHasNoTalk(t *testing.T) {
 	}
 	if said := e.said("t1"); len(said) > 0 {
 		t.Errorf("said about t1: %+v; want nothing", said)
+	}
+}
+
+// What somebody said is posted in the form that every reader takes, whatever form
+// they gave it, and is remembered as they said it.
+func TestWhatOthersSaidIsPostedInTheStrictestForm(t *testing.T) {
+	e := startEngine(t)
+	raw := `{"type":"message","task_id":"T1","sender_id":"a","recipient_id":"b","content":"hello","mood":"good"}`
+	e.must(e.parts.Ledger.Update(t.Context(), func(tx *ledger.Tx) error {
+		_, err := tx.Record(ledger.Message{Time: time.Now(), Dialect: envelope.CAP, Act: envelope.Informs, From: "a", To: "b", Via: ledger.ByLine, Thread: "T1", Inbox: "agents/b/inbox.jsonl", Body: []byte(raw)})
+		return err
+	}))
+	e.again()
+	lines := e.letters("b")
+	if len(lines) != 1 || strict.CAP([]byte(lines[0])) != nil || !strings.Contains(lines[0], `"content":"hello"`) {
+		t.Errorf("inbox of b = %q; want the message with a time and nothing that CAP does not know: %v", lines, strict.CAP([]byte(lines[0])))
+	}
+	if kept, err := e.parts.Ledger.Thread(t.Context(), "T1"); err != nil || len(kept) != 1 || string(kept[0].Body) != raw {
+		t.Errorf("Thread() = %+v, %v; want the line as it came", kept, err)
+	}
+}
+
+// What a drained daemon had to say lies in the inboxes when it says that it is
+// drained.
+func TestDrainedMeansTold(t *testing.T) {
+	e := startEngine(t)
+	release := make(chan struct{})
+	e.plays["quick"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+		<-release
+		return answer(j, "done")
+	}
+	e.delegated("T1", "quick", nil)
+	e.restart()
+	e.await("T1", ledger.Running)
+	close(release)
+	e.must(e.Drain(t.Context(), dispatch.Everyone, dispatch.By{Who: "me"}))
+	if lines := e.letters("user"); len(lines) != 1 {
+		t.Errorf("inbox of user = %q when drained; want the answer", lines)
 	}
 }

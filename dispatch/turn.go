@@ -21,11 +21,16 @@ type turn struct {
 	event ledger.Event // the story of an end; a zero one is made of the outcome
 	bytes []byte       // the result as somebody placed it; nil: as the outcome has it
 
+	at     time.Time // when we heard it
 	said   []saying
 	taken  map[envelope.ID]bool // the names of what is handed on
 	review *claim               // asks the overseer of the agent; nil: there is nothing to approve
 	looked *looking             // what an overseer looks at; nil: this is no overseer's run
 	failed bool                 // the run has, and the task waits to be mended
+
+	run      *run              // that has just ended here; nil: whatever there is to show is read
+	callback envelope.Callback // of its request
+	result   []byte            // that it ended with; nil: whoever ended it knows
 
 	next  ledger.Task   // the task as it is then
 	moved bool          // false: somebody was first
@@ -34,8 +39,14 @@ type turn struct {
 
 // turn makes the outcome of a run durable that is its task's last, or ends in
 // words, and does what comes of it.
-func (d *Dispatcher) turn(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome) {
-	d.insistOn(ctx, row, func(ctx context.Context) (*turn, error) { return d.prepareTurn(ctx, row, terms, o) })
+func (d *Dispatcher) turn(ctx context.Context, run *run, row ledger.Task, job Job, o Outcome) {
+	d.insistOn(ctx, row, func(ctx context.Context) (*turn, error) {
+		t, err := d.prepareTurn(ctx, row, job.Terms, o)
+		if err == nil {
+			t.run, t.callback = run, job.Task.Callback
+		}
+		return t, err
+	})
 }
 
 // insistOn makes a turn durable in spite of passing trouble. Where that does not
@@ -58,8 +69,8 @@ func (d *Dispatcher) insistOn(ctx context.Context, row ledger.Task, prepare func
 // prepareTurn does of a turn what can be done before its transaction: what the
 // agent hands on is judged.
 func (d *Dispatcher) prepareTurn(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome) (t *turn, err error) {
-	t = &turn{row: row, terms: terms, o: o, taken: map[envelope.ID]bool{}}
-	if !silent(row) {
+	t = &turn{row: row, terms: terms, o: o, taken: map[envelope.ID]bool{}, at: time.Now()}
+	if row.Dialect != envelope.AINL || row.Parent != 0 { // others have none
 		if t.talk, _, err = d.Ledger.Talk(ctx, row.Seq); err != nil {
 			return nil, err
 		}
@@ -76,18 +87,11 @@ func (d *Dispatcher) prepareTurn(ctx context.Context, row ledger.Task, terms led
 	return t, err
 }
 
-// silent reports whether nothing was said yet that a task had to do with, whose
-// first run is over: it was asked for in AINL, and belongs to no other task.
-func silent(row ledger.Task) bool {
-	return row.State == ledger.Running && row.Attempt <= 1 && row.Parent == 0 && row.Dialect == envelope.AINL
-}
-
 // prepareWords completes and judges what the agent said. What it hands to its own
 // overseer is its answer in other words, and is returned.
 func (d *Dispatcher) prepareWords(ctx context.Context, t *turn) (submitted envelope.Message, err error) {
-	now := time.Now()
 	for _, m := range t.o.Said {
-		m = inWords(m, t.row, t.talk, now)
+		m = inWords(m, t.row, t.talk, t.at)
 		switch {
 		case !handsOn(m):
 			t.said = append(t.said, saying{message: m})
@@ -130,7 +134,7 @@ func tieOf(m envelope.Message, o Outcome) envelope.Tie {
 
 // takeTurn is a turn in its transaction, which may be run again.
 func (d *Dispatcher) takeTurn(tx *ledger.Tx, t *turn) error {
-	t.next, t.moved, t.woken = t.row, false, nil
+	t.next, t.moved, t.woken, t.result = t.row, false, nil, nil
 	if t.review != nil {
 		t.review.row = ledger.Task{}
 	}
@@ -164,10 +168,6 @@ func (d *Dispatcher) leaveRun(tx *ledger.Tx, t *turn) error {
 	if t.bytes != nil {
 		change.Result = t.bytes
 	}
-	d.runs.end(t.row.Seq, nil)
-	if change.To == ledger.Done {
-		d.runs.end(t.row.Seq, change.Result)
-	}
 	e := t.event
 	if e.Kind == "" {
 		e = event(t.row, ending(t.o), conclusion(t.o))
@@ -195,7 +195,9 @@ func (t *turn) move(tx *ledger.Tx, c ledger.Change, e ledger.Event) (bool, error
 	if err != nil || !moved {
 		return false, err
 	}
-	t.moved = true
+	if t.moved = true; c.To == ledger.Done {
+		t.result = c.Result
+	}
 	t.next.State, t.next.Reasons, t.next.Until = c.To, c.Reasons, c.Until
 	if c.Status != "" {
 		t.next.Status, t.next.Kind = c.Status, c.Kind
@@ -205,7 +207,7 @@ func (t *turn) move(tx *ledger.Tx, c ledger.Change, e ledger.Event) (bool, error
 
 // speak has what the agent said take effect.
 func (d *Dispatcher) speak(tx *ledger.Tx, t *turn) error {
-	woken, err := d.utterAll(tx, t.row, t.said)
+	woken, err := d.utterAll(tx, t.row, t.said, t.at)
 	t.woken = append(t.woken, woken...)
 	return err
 }
@@ -228,7 +230,7 @@ func (d *Dispatcher) followTurn(ctx context.Context, t *turn) {
 	if len(t.said) > 0 || len(t.woken) > 0 {
 		d.nudge(0) // there may be something to post
 	}
-	d.proceed(ctx, t.next)
+	d.leaveTurn(ctx, t)
 	for _, row := range t.woken {
 		d.proceed(ctx, row)
 	}
@@ -243,4 +245,16 @@ func (d *Dispatcher) followTurn(ctx context.Context, t *turn) {
 	if t.next.State != ledger.Done {
 		d.joinNow(ctx, t.row.Seq) // all that it waits for may be over already
 	}
+}
+
+// leaveTurn is proceed for the task of a turn. What a run that has just ended here
+// has to show is in hand, and not read again.
+func (d *Dispatcher) leaveTurn(ctx context.Context, t *turn) {
+	if t.next.State != ledger.Done || t.run == nil || t.result == nil || t.run.followed.Load() {
+		d.proceed(ctx, t.next)
+		return
+	}
+	d.settleFinal(ctx, final{row: t.next, result: t.result, callback: t.callback}, t.run)
+	d.endedBelow(ctx, t.next)
+	d.nudgeOf(t.next)
 }

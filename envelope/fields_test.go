@@ -161,6 +161,8 @@ var shapes = []struct{ row, field, value, want string }{
 	{"row 23", "metadata", `{"mbx.run_id":"t0"}`, `warning metadata["mbx.run_id"]: is ours to say: left out`},
 	{"row 23", "metadata", `{"mbx.parent_task_id":["t0"]}`, `warning metadata["mbx.parent_task_id"]: is ours to say: left out`},
 	{"AINL-01", "metadata", `{"mbx.parent_task_id":"t0"}`, ""},
+	{"AINL-01", "metadata", `{"mbx.thread_id":"c0"}`, ""},
+	{"row 23", "metadata", `{"mbx.thread_id":7}`, `warning metadata["mbx.thread_id"]: is ours to say: left out`},
 	{"row 23", "__proto__", `{"a":1}`, ""},
 	{"row 3", "TASK_ID", `"other"`, ""},
 	{"row 3", "taſk_id", `"other"`, ""},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mailboxd/envelope"
 	"mailboxd/internal/agent"
 	"mailboxd/internal/client"
 	"mailboxd/internal/ledger"
@@ -45,6 +47,9 @@ is found, and how many of its tasks run, wait in the queue or its inbox, and are
 // agentView is an agent as --json shows it.
 type agentView struct {
 	ID          string   `json:"agent_id"`
+	Dialect     string   `json:"dialect"`                // in which it is asked, and answers
+	Overseer    string   `json:"overseer,omitempty"`     // who approves of what it answers
+	Delegates   []string `json:"delegates_to,omitempty"` // to whom its definition lets it hand work
 	Profile     string   `json:"profile,omitempty"`
 	Binding     string   `json:"binding"` // exec, worker or inbox
 	Command     []string `json:"command"`
@@ -77,10 +82,23 @@ func agentViews(ctx context.Context, cfg config) ([]agentView, error) {
 	return views, desk.occupy(ctx, views)
 }
 
+// spoken says how an agent is spoken with, and who looks at what it says.
+func (v agentView) spoken() string {
+	dialect := cmp.Or(v.Dialect, string(envelope.AINL))
+	if v.Overseer == "" {
+		return dialect
+	}
+	return dialect + ", " + v.Overseer + " approves"
+}
+
 // agentView says how an agent of the configuration is run.
 func (c *config) agentView(e agentEntry, m member) agentView {
 	v := agentView{ID: e.ID, Profile: e.Profile, Binding: "exec", Command: e.Exec.Command, Manifest: c.resolve(e.Manifest), Concurrency: e.Concurrency}
 	b, err := m.binding, m.problem()
+	v.Dialect = string(b.Speaks())
+	if d := b.Definition; d != nil {
+		v.Overseer, v.Delegates = d.Overseer, d.AllowedAgents
+	}
 	command := b.Command
 	if e.Profile != "" {
 		v.Command = command
@@ -148,6 +166,10 @@ func printAgents(w io.Writer, views []agentView, asJSON bool) error {
 
 func agentTable(views []agentView) *table {
 	list := &table{head: []string{"AGENT", "BINDING", "RUNNING", "QUEUED", "HELD", "COMMAND", "MANIFEST"}, weights: []int{2, 0, 0, 0, 0, 3, 1}}
+	spoken := slices.ContainsFunc(views, func(v agentView) bool { return v.spoken() != string(envelope.AINL) })
+	if spoken {
+		list.head, list.weights = slices.Insert(list.head, 2, "SPEAKS"), slices.Insert(list.weights, 2, 0)
+	}
 	for _, v := range views {
 		command, busy := cell{text: flat(v.Found)}, fmt.Sprintf("%d of %d", v.Running, v.Concurrency)
 		if v.Inbox != "" {
@@ -159,12 +181,16 @@ func agentTable(views []agentView) *table {
 		case v.Paused:
 			command = cell{"paused; " + command.text, yellow}
 		}
-		list.add(
-			cell{text: flat(v.ID)}, cell{text: v.Binding},
-			cell{text: busy},
-			cell{text: strconv.Itoa(v.Queued)}, cell{text: strconv.Itoa(v.Held)},
-			command, cell{text: flat(v.Manifest)},
-		)
+		row := []cell{
+			{text: flat(v.ID)}, {text: v.Binding},
+			{text: busy},
+			{text: strconv.Itoa(v.Queued)}, {text: strconv.Itoa(v.Held)},
+			command, {text: flat(v.Manifest)},
+		}
+		if spoken {
+			row = slices.Insert(row, 2, cell{text: flat(v.spoken())})
+		}
+		list.add(row...)
 	}
 	return list
 }

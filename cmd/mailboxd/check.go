@@ -67,6 +67,11 @@ func (c *config) check() error {
 		atLeast("limits.per_requester", int64(c.Limits.PerRequester), 0),
 		atLeast("limits.depth", int64(c.Limits.Depth), 0),
 		atLeast("limits.children", int64(c.Limits.Children), 0),
+		atLeast("limits.queue_per_requester", int64(c.Limits.QueuePer), 0),
+		atLeast("limits.broadcast", int64(c.Limits.Broadcast), 1),
+		atLeast("oversight.rounds", int64(c.Oversight.Rounds), 0),
+		atLeast("oversight.patience", int64(c.Oversight.Patience), 0),
+		c.checkSenders(),
 		atLeast("limits.shutdown_grace", int64(c.Limits.ShutdownGrace), 0),
 		atLeast("retention.runs", int64(c.Retention.Runs), 0),
 		atLeast("retention.history", int64(c.Retention.History), 0),
@@ -80,8 +85,8 @@ func (c *config) check() error {
 		checks = append(checks, expanded(fmt.Sprintf("intake.ref_roots[%d]", i), root))
 	}
 	checks = append(checks, c.Policy.check(c.Agents)...)
-	for i, entry := range c.Agents {
-		checks = append(checks, entry.check(fmt.Sprintf("agents[%d]", i))...)
+	for _, entry := range c.Agents {
+		checks = append(checks, entry.check(fmt.Sprintf("agents[%d]", entry.at))...)
 	}
 	return firstOf(checks)
 }

@@ -23,11 +23,15 @@ type config struct {
 	Limits    limits       `mapstructure:"limits"`
 	Retention retention    `mapstructure:"retention"`
 	Approvers []approver   `mapstructure:"approvers"`
+	Senders   []sender     `mapstructure:"senders"`
+	Oversight oversight    `mapstructure:"oversight"`
 	Policy    policyRules  `mapstructure:"policy"`
 	Notice    notice       `mapstructure:"notice"`
 	Agents    []agentEntry `mapstructure:"agents"`
 
 	StopAgentsOnExit bool `mapstructure:"stop_agents_on_exit"`
+
+	written []agentEntry // as they stand in the file, where Agents has one for each replica
 
 	ephemeral bool // the mailbox is gone when we are: nobody need fear for it
 
@@ -51,8 +55,10 @@ type limits struct {
 	Concurrency   int           `mapstructure:"concurrency"`
 	Queue         int           `mapstructure:"queue"`
 	PerRequester  int           `mapstructure:"per_requester"`
+	QueuePer      int           `mapstructure:"queue_per_requester"`
 	Depth         int           `mapstructure:"depth"`
 	Children      int           `mapstructure:"children"`
+	Broadcast     int           `mapstructure:"broadcast"`
 	ShutdownGrace time.Duration `mapstructure:"shutdown_grace"`
 }
 
@@ -84,49 +90,6 @@ type changeWindow struct {
 	ExemptTaskTypes []string `mapstructure:"exempt_task_types"`
 }
 
-type agentEntry struct {
-	ID             string        `mapstructure:"id"`
-	Manifest       string        `mapstructure:"manifest"`
-	Profile        string        `mapstructure:"profile"`
-	Model          string        `mapstructure:"model"`
-	Exec           execEntry     `mapstructure:"exec"`
-	Worker         workerEntry   `mapstructure:"worker"`
-	Inbox          *inboxEntry   `mapstructure:"inbox"` // nil: the agent is run
-	Timeout        time.Duration `mapstructure:"timeout"`
-	IdleTimeout    time.Duration `mapstructure:"idle_timeout"`
-	ExitTimeout    time.Duration `mapstructure:"exit_timeout"`
-	Concurrency    int           `mapstructure:"concurrency"`
-	Retries        int           `mapstructure:"retries"`
-	Backoff        time.Duration `mapstructure:"backoff"`
-	Idempotent     bool          `mapstructure:"idempotent"`
-	Resend         string        `mapstructure:"resend"`
-	AllowUnmetered bool          `mapstructure:"allow_unmetered"`
-
-	TaskTypes       []string `mapstructure:"task_types"`
-	Tools           []string `mapstructure:"tools"` // nil: no grant of ours narrows them
-	MaxSensitivity  string   `mapstructure:"max_sensitivity"`
-	Environments    []string `mapstructure:"environments"`
-	Refs            string   `mapstructure:"refs"`
-	KillAtWindowEnd bool     `mapstructure:"kill_at_window_end"`
-}
-
-type execEntry struct {
-	Command   []string `mapstructure:"command"`
-	Output    string   `mapstructure:"output"`
-	Stdin     string   `mapstructure:"stdin"`
-	Cwd       string   `mapstructure:"cwd"`
-	Env       []string `mapstructure:"env"`
-	MaxOutput int64    `mapstructure:"max_output"`
-}
-
-type workerEntry struct {
-	Command  []string `mapstructure:"command"`
-	Count    int      `mapstructure:"count"`
-	InFlight int      `mapstructure:"in_flight"`
-	Cwd      string   `mapstructure:"cwd"`
-	Env      []string `mapstructure:"env"`
-}
-
 // defaults are set before anything is decoded, so that a zero means zero.
 // config.example.yaml says why each is what it is.
 func defaults(v *viper.Viper) {
@@ -144,6 +107,11 @@ func defaults(v *viper.Viper) {
 		"limits.concurrency":                     4,
 		"limits.queue":                           100_000,
 		"limits.per_requester":                   0,
+		"limits.queue_per_requester":             0,
+		"limits.broadcast":                       16,
+		"oversight.rounds":                       3,
+		"oversight.patience":                     24 * time.Hour,
+		"senders":                                []any{},
 		"limits.depth":                           3,
 		"limits.children":                        32,
 		"limits.shutdown_grace":                  30 * time.Second,
@@ -168,22 +136,6 @@ func defaults(v *viper.Viper) {
 	}
 	for _, control := range scalarControls() {
 		v.SetDefault("policy."+string(control), "enforce")
-	}
-}
-
-// agentDefaults fill what an entry of agents leaves out.
-func agentDefaults() agentEntry {
-	return agentEntry{
-		Exec:        execEntry{Output: "envelope", Stdin: "request", MaxOutput: 64 << 20},
-		Timeout:     10 * time.Minute,
-		ExitTimeout: time.Minute,
-		Worker:      workerEntry{Count: 1, InFlight: 1},
-		Concurrency: 1,
-		Backoff:     time.Second,
-		Resend:      "rerun",
-
-		MaxSensitivity: "internal",
-		Refs:           "optional",
 	}
 }
 
@@ -221,6 +173,9 @@ func readConfig(path, root string) (config, origins, error) {
 	}
 	if root == "" && os.Getenv("AINL_AGENT_ROOT") == "" {
 		c.Root = c.resolve(c.Root)
+	}
+	if err := c.gather(); err != nil {
+		return config{}, origins{}, fmt.Errorf("configuration %s: %w", file, err)
 	}
 	c.StateDir = c.resolve(c.StateDir)
 	c.Policy.Schemas = c.resolve(c.Policy.Schemas)

@@ -29,7 +29,7 @@ func TestTheExampleShowsEveryKeyWithItsDefault(t *testing.T) {
 	for _, key := range knownKeys() {
 		last := key[strings.LastIndexAny(key, ".")+1:]
 		shown := `(?m)^[\s#-]*` + last + `:`
-		if strings.HasPrefix(key, "policy.") && strings.Contains(key, "[]") {
+		if (strings.HasPrefix(key, "policy.") || strings.Contains(key, ".on_error")) && strings.HasSuffix(key, "[]."+last) {
 			shown = `(?m)^ *#.*[{ ]` + last + `: ` // in the one row that a comment gives, for the default is none
 		}
 		if !regexp.MustCompile(shown).Match(text) {
@@ -48,9 +48,9 @@ func TestTheExampleShowsEveryKeyWithItsDefault(t *testing.T) {
 	entry.ID, entry.Manifest = "openclaw.monitor", "examples/agents/openclaw.monitor.json"
 	entry.Exec.Command, entry.Exec.Env = []string{"examples/agents/monitor.sh"}, []string{}
 	entry.Worker.Command, entry.Worker.Env = []string{}, []string{}
-	entry.TaskTypes, entry.Environments = []string{}, []string{}
-	plain.Agents, plain.dir = []agentEntry{entry}, example.dir
-	if diff := cmp.Diff(plain, example, cmp.AllowUnexported(config{})); diff != "" {
+	entry.TaskTypes, entry.Environments, entry.OnError = []string{}, []string{}, []errorRule{}
+	plain.Agents, plain.written, plain.dir = []agentEntry{entry}, []agentEntry{entry}, example.dir
+	if diff := cmp.Diff(plain, example, cmp.AllowUnexported(config{}, agentEntry{})); diff != "" {
 		t.Errorf("config.example.yaml differs from the defaults (-code +example):\n%s", diff)
 	}
 }

@@ -53,17 +53,23 @@ be asked.`,
 // team adds what is wrong with the agents of a configuration.
 func (r *lintReport) team(cfg config) {
 	members := cfg.members()
-	for i, m := range members {
-		at := fmt.Sprintf("agents[%d] %q", i, m.binding.ID)
+	for _, m := range members {
+		at := fmt.Sprintf("agents[%d] %q", m.entry.at, m.binding.ID)
 		if m.subject.Unfit != "" {
 			r.fail(at, fmt.Errorf("disabled: %s", m.subject.Unfit))
 		}
 		for _, doubt := range m.doubts {
 			r.Issues = append(r.Issues, issue{"warning", at, "manifest: " + doubt.String()})
 		}
+		for _, doubt := range m.strangers {
+			r.Issues = append(r.Issues, issue{"warning", at, doubt})
+		}
 	}
 	if _, err := schema.Load(cfg.Policy.Schemas); err != nil {
 		r.fail("policy.schemas", err)
+	}
+	if _, err := cfg.secrets(); err != nil {
+		r.fail("configuration", err)
 	}
 	if _, err := agent.New(bindingsOf(members), agent.Options{}); err != nil {
 		r.fail("configuration", err)

@@ -18,6 +18,8 @@ type member struct {
 	refsRequired bool
 	twin         bool              // another entry has the same id, so that neither can be run
 	doubts       envelope.Findings // about its manifest, for the operator
+	entry        agentEntry
+	strangers    []string // agents that its entry names and that are not there
 }
 
 // members reads all entries of agents. A manifest that is wrong makes its own
@@ -63,7 +65,7 @@ func (m *member) problem() error {
 }
 
 func (c *config) member(e agentEntry) member {
-	m := member{binding: c.binding(e), refsRequired: e.Refs == "required"}
+	m := member{binding: c.binding(e), refsRequired: e.Refs == "required", entry: e, strangers: c.unknownAgents(e)}
 	most, _ := envelope.ParseSensitivity(e.MaxSensitivity) // check has seen to it
 	m.subject = policy.Subject{
 		TaskTypes: e.TaskTypes, Environments: e.Environments, Tools: e.Tools, MaxSensitivity: most,
@@ -76,7 +78,7 @@ func (c *config) member(e agentEntry) member {
 		if err != nil {
 			m.disable(err.Error())
 		}
-		m.subject.Manifest, m.doubts = manifest, doubts
+		m.subject.Manifest, m.doubts = e.asInstance(manifest), doubts
 	}
 	m.findInbox()
 	return m
@@ -125,6 +127,9 @@ func (t *team) remark(members []member) {
 			t.log.Error().Str("agent", m.binding.ID).Str("reason", m.subject.Unfit).Msg("agent disabled; tasks for it are refused")
 		} else if len(m.doubts) > 0 {
 			t.log.Warn().Str("agent", m.binding.ID).Stringer("reason", m.doubts).Msg("manifest taken with doubts")
+		}
+		for _, doubt := range m.strangers {
+			t.log.Warn().Str("agent", m.binding.ID).Str("reason", doubt).Msg("agent names one that is not there")
 		}
 	}
 }

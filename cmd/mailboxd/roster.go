@@ -15,6 +15,7 @@ type roster struct {
 	rules   policy.Rules
 	members map[string]member // by the agents' ids
 
+	secrets     map[string]string // what senders prove themselves with
 	approvalTTL time.Duration
 	approvers   func(uid int) []string
 }

@@ -161,5 +161,5 @@ func (e agentEntry) check(key string) []error {
 			checks = append(checks, fmt.Errorf("%s.tools[%d]: %q is not the name of one tool", key, i, tool))
 		}
 	}
-	return checks
+	return append(checks, e.checkDialogue(key)...)
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"mailboxd/envelope"
+	"mailboxd/internal/strict"
 	"mailboxd/watcher"
 )
 
@@ -42,6 +44,7 @@ var vocabulary = map[string]func(*testscript.TestScript, bool, []string){
 	"lockdb":     lockLedger,
 	"unlockdb":   unlockLedger,
 	"nofile":     limitFiles,
+	"strict":     holdToDialects,
 }
 
 // sendTask appends a task line: task ID [AGENT [MEMBERS]]. Members, such as
@@ -263,5 +266,28 @@ func await(ts *testscript.TestScript, what []string, dir string, seen func() boo
 	}))
 	if !met {
 		ts.Fatalf("waited 30 s for %s", strings.Join(what, " "))
+	}
+}
+
+// holdToDialects holds every line of some files to the dialect that it bears the
+// mark of, as that is written down: strict FILE...
+func holdToDialects(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: strict file...")
+	}
+	for _, name := range args {
+		for line := range strings.Lines(ts.ReadFile(name)) {
+			line = strings.TrimSuffix(line, "\n")
+			var err error
+			switch envelope.MarkedAs([]byte(line)) {
+			case envelope.CLowl:
+				err = strict.CLowl([]byte(line))
+			case envelope.CAP:
+				err = strict.CAP([]byte(line))
+			}
+			if err != nil {
+				ts.Fatalf("%s has the line %s: %v", name, line, err)
+			}
+		}
 	}
 }

@@ -51,7 +51,7 @@ func serve(ctx context.Context, cfg config, g *globals, once bool, out console) 
 		return err
 	}
 	defer h.close()
-	d, err := dispatch.Open(ctx, h.parts(), h.team.functions(), options(cfg, h.fresh, log))
+	d, err := dispatch.Open(ctx, h.parts(), h.team.functions(cfg), options(cfg, h.fresh, log))
 	if err != nil {
 		return err
 	}
@@ -108,18 +108,19 @@ func stateDir(cfg config, root string) (string, error) {
 
 func options(cfg config, fresh bool, log zerolog.Logger) dispatch.Options {
 	return dispatch.Options{
-		Workers:      cfg.Limits.Concurrency,
-		PerRequester: cfg.Limits.PerRequester,
-		Queue:        cfg.Limits.Queue,
-		Depth:        cfg.Limits.Depth,
-		Children:     cfg.Limits.Children,
-		Grace:        cfg.Limits.ShutdownGrace,
-		Detach:       !cfg.StopAgentsOnExit,
-		Retention:    dispatch.Retention(cfg.Retention),
-		Reading:      cfg.Intake.reading(),
-		RefRoots:     cfg.Intake.RefRoots,
-		Tail:         mailbox.TailOptions{MaxLine: cfg.Intake.MaxLineBytes, FromEnd: fresh && cfg.Intake.FirstStart == "from_end"},
-		Log:          log,
+		Workers:           cfg.Limits.Concurrency,
+		PerRequester:      cfg.Limits.PerRequester,
+		Queue:             cfg.Limits.Queue,
+		QueuePerRequester: cfg.Limits.QueuePer,
+		Depth:             cfg.Limits.Depth,
+		Children:          cfg.Limits.Children,
+		Grace:             cfg.Limits.ShutdownGrace,
+		Detach:            !cfg.StopAgentsOnExit,
+		Retention:         dispatch.Retention(cfg.Retention),
+		Reading:           cfg.Intake.reading(),
+		RefRoots:          cfg.Intake.RefRoots,
+		Tail:              mailbox.TailOptions{MaxLine: cfg.Intake.MaxLineBytes, FromEnd: fresh && cfg.Intake.FirstStart == "from_end"},
+		Log:               log,
 	}
 }
 

@@ -44,6 +44,7 @@ func (o origins) of(key string) string {
 // settings lists every key of the configuration with its value, in the order
 // of the example.
 func (c config) settings(from origins) []setting {
+	c.Agents = c.written
 	list := settingsOf(reflect.ValueOf(c), "")
 	for i := range list {
 		list[i].From = from.of(list[i].Key)

@@ -53,6 +53,10 @@ func (t *team) replace(cfg config) error {
 	if err != nil {
 		return fmt.Errorf("policy.schemas: %w", err)
 	}
+	secrets, err := cfg.secrets()
+	if err != nil {
+		return err
+	}
 	rules := cfg.Policy.rules()
 	rules.KnowsSchema = schemas.Has
 	agents, err := agent.New(bindings, agent.Options{
@@ -71,7 +75,7 @@ func (t *team) replace(cfg config) error {
 		agents.Keep(before.agents)
 	}
 	next := newRoster(agents, members, rules, cfg.Policy.ApprovalTTL)
-	next.approvers = cfg.approverNames
+	next.approvers, next.secrets = cfg.approverNames, secrets
 	for _, a := range cfg.approvers() {
 		next.rules.Approvers = append(next.rules.Approvers, a.Name)
 	}
@@ -126,8 +130,9 @@ func (t *team) binding(id string) agent.Binding {
 	return a.Binding()
 }
 
-// functions is how the engine meets the team.
-func (t *team) functions() dispatch.Agents {
+// functions is how the engine meets the team. Of the configuration it takes what
+// holds from the start to the end.
+func (t *team) functions(cfg config) dispatch.Agents {
 	return dispatch.Agents{
 		Judge: t.judge,
 		Run:   t.run,
@@ -148,6 +153,7 @@ func (t *team) functions() dispatch.Agents {
 			return dispatch.Outcome(o), err
 		},
 
+		Protocol:    t.protocol(cfg),
 		ApprovalTTL: func() time.Duration { return t.current.Load().approvalTTL },
 	}
 }
@@ -186,7 +192,8 @@ func (t *team) mode(c envelope.Control) envelope.Mode { return t.current.Load().
 // at the configuration file.
 func (c *config) binding(e agentEntry) agent.Binding {
 	b := agent.Binding{
-		ID: e.ID, Profile: agent.Profile(e.Profile), Model: e.Model, Command: slices.Clone(e.Exec.Command),
+		ID: e.ID, Dialect: envelope.Dialect(e.Dialect), Definition: e.defined,
+		Profile: agent.Profile(e.Profile), Model: e.Model, Command: slices.Clone(e.Exec.Command),
 		Output: agent.Format(e.Exec.Output), Stdin: agent.Stdin(e.Exec.Stdin),
 		Cwd: c.resolve(e.Exec.Cwd), Env: e.Exec.Env, MaxOutput: e.Exec.MaxOutput,
 		Timeout: e.Timeout, IdleTimeout: e.IdleTimeout, ExitTimeout: e.ExitTimeout,

@@ -188,6 +188,8 @@ func (f *caseFile) outcome(r client.Run, now time.Time) string {
 		case "":
 		case ledger.PutBack:
 			how += ", without having done anything"
+		case ledger.Spoke:
+			how += ", without an answer yet"
 		default:
 			how += ", ended by us: " + r.Cause
 		}

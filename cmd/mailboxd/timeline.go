@@ -98,7 +98,8 @@ func (l timeline) moments() (all []moment) {
 // says what happened, which is told anyway.
 func (l timeline) saying(m client.Said) string {
 	act := envelope.Act(m.Act)
-	if m.Via == string(ledger.ByUs) && m.Task != "" && slices.Contains(toldAnyway, act) {
+	ours := m.Via == string(ledger.ByUs)
+	if ours && m.Task != "" && slices.Contains(toldAnyway, act) || ours && m.From != envelope.Ourselves && slices.Contains(saidAnyway, act) {
 		return ""
 	}
 	from, to := flat(m.From), flat(cmp.Or(m.To, "nobody"))
@@ -112,6 +113,9 @@ func (l timeline) saying(m client.Said) string {
 
 // toldAnyway are what we say of a task that its events say as well.
 var toldAnyway = []envelope.Act{envelope.Accepts, envelope.Reports, envelope.Waits, envelope.Completes, envelope.Fails}
+
+// saidAnyway are what we only hand on in other words, or say for an agent.
+var saidAnyway = []envelope.Act{envelope.Informs, envelope.Asks, envelope.Tells, envelope.Inquires, envelope.Announces}
 
 // act is what a message does, in words.
 func (l timeline) act(act envelope.Act, m client.Said, from, to string, task client.Part) string {

@@ -12,14 +12,15 @@ import (
 )
 
 // Encode says a request as an AgentTaskRequest and an answer as an
-// AgentTaskResult. AINL has no other messages: those are said as notes, for an
-// agent that looks at its conversation.
+// AgentTaskResult. AINL has no other messages: those, and an answer to nobody
+// knows what, are said as notes, for an agent that looks at its conversation.
 func (ainlCodec) Encode(m envelope.Message) (said []byte, lost []string) {
 	switch {
 	case m.Dialect == envelope.AINL && m.Raw != nil && jsontext.Value(m.Raw).Kind() == '{':
 		return line(m.Raw), nil
 	case asks(m.Act):
 		return line(ainlRequest(m)), ainlLosses(m)
+	case m.Task == "" && m.Cause == "" && m.Answer.TaskID == "":
 	case m.Act == envelope.Completes, m.Act == envelope.Fails, m.Act == envelope.Stops:
 		return bytes.TrimSpace(ainlResult(m).EncodeLine()), ainlLosses(m)
 	}

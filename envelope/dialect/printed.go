@@ -3,14 +3,11 @@ package dialect
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"iter"
 	"regexp"
 
 	"github.com/go-json-experiment/json/jsontext"
-
-	"mailboxd/envelope"
 )
 
 // printed yields the complete objects of what an agent printed, in their order:
@@ -90,59 +87,4 @@ func unfence(text []byte) []byte {
 		return text
 	}
 	return bytes.TrimSpace(inner)
-}
-
-// mostSaid is how many messages of one run are heard.
-const mostSaid = 1000
-
-// LeftOut ends the words of a finding of HearAll about a message that was not
-// understood and is not among those that were.
-const LeftOut = ": that message is left out"
-
-// HearAll reads all that an agent printed in its dialect about the task that it
-// works on: messages, one after the other, with banners, logs and one markdown
-// fence around them. What is no message is passed over, with a warning if it
-// bears the marks of one. The findings refuse a text in which there is no
-// message. An AINL agent says one thing, and what it printed last is that.
-func HearAll(d envelope.Dialect, text []byte, about envelope.Task) ([]envelope.Message, envelope.Findings) {
-	c, ok := Of(d)
-	if !ok {
-		return nil, envelope.Findings{{Kind: envelope.InternalError, Message: "is said in " + string(d) + ", which we do not speak"}}
-	}
-	var said []envelope.Message
-	var doubts, refusals envelope.Findings
-	for object := range printed(text) {
-		m, findings := c.Hear(object, about)
-		switch {
-		case !findings.Refused():
-			said = append(said, m)
-			doubts = append(doubts, findings...)
-		case voiced(d, object):
-			refusals = append(refusals, findings.Refusals()...)
-		}
-		if len(said) == mostSaid {
-			doubts = append(doubts, envelope.Finding{Message: fmt.Sprintf("is more than %d messages: the rest is left out", mostSaid)})
-			break
-		}
-	}
-	switch {
-	case len(said) > 0 && d == envelope.AINL:
-		return said[len(said)-1:], doubts
-	case len(said) > 0:
-		for _, f := range refusals {
-			doubts = append(doubts, envelope.Finding{Field: f.Field, Message: f.Message + LeftOut})
-		}
-		return said, doubts
-	case len(refusals) > 0:
-		return nil, refusals
-	}
-	return nil, envelope.Findings{{Kind: envelope.OutputInvalid, Message: "is no message of the agent's dialect"}}
-}
-
-// voiced reports whether an object that is not valid was meant to be a message.
-func voiced(d envelope.Dialect, object []byte) bool {
-	if d == envelope.AINL || envelope.MarkedAs(object) == d {
-		return true
-	}
-	return d == envelope.CLowl && membersOf(object)["p"] != nil
 }

@@ -1,0 +1,346 @@
+package dispatch_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"mailboxd/dispatch"
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+	"mailboxd/internal/strict"
+	"mailboxd/mailbox"
+)
+
+// say appends lines, has them taken in, and waits until nothing is left to do.
+func (e *engine) say(lines ...string) {
+	e.t.Helper()
+	for _, line := range lines {
+		_, _, err := mailbox.Append(e.parts.Box.Path(), []byte(line))
+		e.must(err)
+	}
+	e.Look(e.t.Context())
+}
+
+// A word is a message of CLowl's, of which a test says what matters.
+type word struct {
+	mid, p, from, to string
+	pid, t, d, more  string
+}
+
+// line is the message as it stands in a mailbox.
+func (w word) line() string {
+	to := w.to
+	if !strings.HasPrefix(to, "[") {
+		to = fmt.Sprintf("%q", to)
+	}
+	pid := ""
+	if w.pid != "" {
+		pid = fmt.Sprintf(`"pid":%q,`, w.pid)
+	}
+	if w.t == "" {
+		w.t = "work"
+	}
+	if w.d == "" {
+		w.d = "{}"
+	}
+	return fmt.Sprintf(`{"clowl":"0.2","mid":%q,"ts":1709078400,"tid":"t1",%s"p":%q,"from":%q,"to":%s,"cid":"c1","body":{"t":%q,"d":%s}%s}`,
+		w.mid, pid, w.p, w.from, to, w.t, w.d, w.more)
+}
+
+// req is a request of CLowl's.
+func req(mid, to string) string { return word{mid: mid, p: "REQ", from: "ann", to: to}.line() }
+
+// capLine is a message of CAP's. Its words are those of its type.
+func capLine(kind, task, from, to, words string) string {
+	of := map[string]string{"message": "content", "delegation_notice": "context_summary", "error_response": "error_message", "oversight_inquiry": "inquiry"}
+	return fmt.Sprintf(`{"type":%q,"task_id":%q,"sender_id":%q,"recipient_id":%q,%q:%q}`, kind, task, from, to, of[kind], words)
+}
+
+// A letter is a line of an inbox, of either dialect.
+type letter struct {
+	P    string `json:"p"`
+	MID  string `json:"mid"`
+	PID  string `json:"pid"`
+	From string `json:"from"`
+	CID  string `json:"cid"`
+	TID  string `json:"tid"`
+	Body struct {
+		T string `json:"t"`
+		D struct {
+			Code   string `json:"code"`
+			Msg    string `json:"msg"`
+			Retry  *bool  `json:"retry"`
+			State  string `json:"state"`
+			Status string `json:"status"`
+		} `json:"d"`
+	} `json:"body"`
+	Type   string `json:"type"`
+	Sender string `json:"sender_id"`
+	Task   string `json:"task_id"`
+	Text   string `json:"content"`
+	Code   int    `json:"error_code"`
+	Error  string `json:"error_message"`
+	line   string
+}
+
+// post returns what lies in the inbox of a participant, and fails the test when
+// a line of ours is not as its protocol wants it.
+func (e *engine) post(name string) (all []letter) {
+	e.t.Helper()
+	for _, line := range e.letters(name) {
+		l := letter{line: line}
+		e.must(json.Unmarshal([]byte(line), &l))
+		check := strict.CLowl
+		if l.Type != "" {
+			check = strict.CAP
+		}
+		if err := check([]byte(line)); err != nil {
+			e.t.Errorf("inbox of %s has %s: %v", name, line, err)
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// gets waits until a participant has a letter that is a reply to a message, with
+// some performative or type.
+func (e *engine) gets(name, what, about string) (found letter) {
+	e.t.Helper()
+	e.until(fmt.Sprintf("%s has %s about %s", name, what, about), func() bool {
+		for _, line := range e.letters(name) {
+			l := letter{line: line}
+			if json.Unmarshal([]byte(line), &l) == nil && (l.P == what || l.Type == what) && (l.PID == about || l.Task == about) {
+				found = l
+				return true
+			}
+		}
+		return false
+	})
+	e.post(name) // is strict
+	return found
+}
+
+// wantError waits for an error of a code about a message.
+func (e *engine) wantError(name, about, code string, retry bool) letter {
+	e.t.Helper()
+	l := e.gets(name, "ERR", about)
+	if d := l.Body.D; d.Code != code || d.Retry == nil || *d.Retry != retry {
+		e.t.Errorf("%s is told %s; want %s, retry %v", name, l.line, code, retry)
+	}
+	return l
+}
+
+// wantFailure waits for an error of CAP's.
+func (e *engine) wantFailure(name, task string, code int) {
+	e.t.Helper()
+	if l := e.gets(name, "error_response", task); l.Code != code {
+		e.t.Errorf("%s is told %s; want %d", name, l.line, code)
+	}
+}
+
+// events returns how many events of a kind there are of no task.
+func (e *engine) events(kind string) (n int) {
+	e.t.Helper()
+	all, err := e.parts.Ledger.Events(context.Background(), "", 0, 10000)
+	e.must(err)
+	for _, one := range all {
+		if one.Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// CLOWL-21, CLOWL-23.
+func TestARequestInCLowlIsAnsweredInCLowl(t *testing.T) {
+	e := startEngine(t)
+	e.say(req("m1", "quick"))
+	done := e.gets("ann", "DONE", "m1")
+	if done.From != "quick" || done.CID != "c1" || done.TID != "t1" {
+		t.Errorf("answer = %s; want it of quick, in c1 and t1", done.line)
+	}
+	post := e.post("ann")
+	if post[0].P != "ACK" || post[0].PID != "m1" {
+		t.Errorf("first letter = %s; want the ACK", post[0].line)
+	}
+	if row := e.row("m1"); row.Dialect != envelope.CLowl || row.Requester != "ann" || row.Type != "work" {
+		t.Errorf("m1 = %+v; want a task of ann's in CLowl", row)
+	}
+	e.wantResult("m1", `"status": "ok"`)
+}
+
+// CAP-13, CAP-33.
+func TestADelegationInCAPIsAnsweredInCAP(t *testing.T) {
+	e := startEngine(t)
+	e.say(capLine("delegation_notice", "T1", "user", "quick", "look at it"))
+	if l := e.gets("user", "message", "T1"); l.Sender != "quick" || l.Text != "done, revision 1" {
+		t.Errorf("answer = %s; want that of quick", l.line)
+	}
+	if row := e.row("T1"); row.Dialect != envelope.CAP {
+		t.Errorf("T1 = %+v; want it in CAP", row)
+	}
+}
+
+// CLOWL-37, rows 47 and 48.
+func TestAnIDIsTakenOnceInAllDialects(t *testing.T) {
+	e := startEngine(t)
+	e.say(req("m1", "quick"), req("m1", "quick"))
+	e.await("m1", ledger.Done)
+	e.say(word{mid: "m1", p: "REQ", from: "ann", to: "quick", t: "other"}.line())
+	e.wantError("ann", "m1", "E011", true)
+	e.say(capLine("delegation_notice", "m1", "user", "quick", "look at it"))
+	e.wantFailure("user", "m1", 409)
+	e.send("m1", "quick")
+	if row := e.row("m1"); row.Revision != 1 {
+		t.Errorf("m1 has revision %d; want one alone", row.Revision)
+	}
+	e.wantEvent("m1", "task.duplicate")
+	e.send("a1", "quick")
+	e.await("a1", ledger.Done)
+	e.say(req("a1", "quick"))
+	e.wantError("ann", "a1", "E011", true)
+}
+
+// CLOWL-37.
+func TestAMessageIsHeardOnce(t *testing.T) {
+	e := startEngine(t)
+	news := word{mid: "i1", p: "INF", from: "user", to: "bob", d: `{"n":1}`}
+	e.say(news.line(), news.line())
+	news.d = `{"n":2}`
+	e.say(news.line())
+	e.wantError("user", "i1", "E011", true)
+	if post := e.post("bob"); len(post) != 1 {
+		t.Errorf("inbox of bob = %+v; want the message once", post)
+	}
+}
+
+// Row 50.
+func TestWhatWeSayIsNothingThatWeHear(t *testing.T) {
+	e := startEngine(t)
+	e.say(req("m1", "quick"))
+	e.gets("ann", "DONE", "m1")
+	before := e.letters("ann")
+	e.say(before...)
+	if n := e.events("message.own"); n != len(before) {
+		t.Errorf("%d of %d lines are known as our own", n, len(before))
+	}
+	e.must(e.Idle(t.Context()))
+	if after := e.letters("ann"); len(after) != len(before) {
+		t.Errorf("inbox of ann = %q; want no answer to what we said ourselves", after)
+	}
+}
+
+// CLOWL-18, row 49's reserved names.
+func TestWhoDoesNotProveToBeItselfIsNotHeard(t *testing.T) {
+	e := newEngine(t)
+	e.secrets = map[string]string{"ann": "sesame"}
+	e.start()
+	e.say(req("m1", "quick"))
+	e.wantError("ann", "m1", "E002", false)
+	e.say(word{mid: "m2", p: "REQ", from: "ann", to: "quick", more: `,"auth":"wrong"`}.line())
+	e.wantError("ann", "m2", "E002", false)
+	e.say(word{mid: "m3", p: "REQ", from: "ann", to: "quick", more: `,"auth":"sesame"`}.line())
+	e.gets("ann", "DONE", "m3")
+	e.say(capLine("delegation_notice", "T1", "ann", "quick", "look at it"))
+	e.wantFailure("ann", "T1", 401)
+	for _, id := range []string{"m1", "m2", "T1"} {
+		if row := e.row(id); row.Seq != 0 {
+			t.Errorf("%s is %+v; want no task", id, row)
+		}
+	}
+	kept, err := os.ReadFile(e.parts.State.LedgerPath())
+	e.must(err)
+	wal, _ := os.ReadFile(e.parts.State.LedgerPath() + "-wal")
+	if strings.Contains(string(kept)+string(wal)+e.log.String(), "sesame") || strings.Contains(string(kept)+string(wal), "wrong") {
+		t.Error("the ledger or the log has a secret")
+	}
+	for _, name := range []string{"router", "registry", "mcp"} {
+		e.say(word{mid: name + "1", p: "REQ", from: name, to: "quick"}.line(), capLine("message", name+"2", name, "quick", "do this"))
+		e.wantError(name, name+"1", "E002", false)
+		e.wantFailure(name, name+"2", 401)
+	}
+	e.say(word{mid: "w1", p: "REQ", from: "mailboxd", to: "quick"}.line())
+	if row := e.row("w1"); row.Seq != 0 {
+		t.Errorf("w1 is %+v; want no task", row)
+	}
+}
+
+// Rows 47 and 48.
+func TestWhatIsWrongWithAMessageIsToldToItsSender(t *testing.T) {
+	e := startEngine(t)
+	for mid, c := range map[string]struct {
+		line, code string
+		retry      bool
+	}{
+		"v1": {`{"clowl":"0.3","mid":"v1","ts":1,"p":"REQ","from":"ann","to":"quick","cid":"c1","body":{"t":"x","d":{}}}`, "E014", false},
+		"v2": {`{"cl":"0.1","mid":"v2","p":"REQ","from":"ann","to":"quick","cid":"c1","body":{"t":"x","d":{}}}`, "E014", false},
+		"n1": {`{"clowl":"0.2","mid":"n1","ts":1,"p":"REQ","from":"ann","to":[],"cid":"c1","body":{"t":"x","d":{}}}`, "E001", true},
+		"n2": {`{"clowl":"0.2","mid":"n2","ts":1,"p":"NOPE","from":"ann","to":"quick","cid":"c1","body":{"t":"x","d":{}}}`, "E001", true},
+		"n3": {`{"clowl":"0.2","mid":"n3","ts":1,"p":"REQ","from":"ann","to":"quick","body":{"t":"x","d":{}}}`, "E001", true},
+		"b1": {word{mid: "b1", p: "REQ", from: "ann", to: `["*","quick"]`}.line(), "E008", true},
+		"b2": {`{"clowl":"0.2","mid":"b2","ts":1709078400000,"p":"REQ","from":"ann","to":"quick","cid":"c1","body":{"t":"x","d":{}}}`, "E008", true},
+		"b3": {word{mid: "b3", p: "DLGT", from: "ann", to: "quick"}.line(), "E008", true},
+		"b4": {word{mid: "b4", p: "DLGT", from: "ann", to: "quick", d: `{"delegation_mode":"lend"}`}.line(), "E008", true},
+		"s1": {word{mid: "s1", p: "DLGT", from: "ann", to: "ann", d: `{"delegation_mode":"fork"}`}.line(), "E015", false},
+		"u1": {word{mid: "u1", p: "DLGT", from: "ann", to: "quick", d: `{"delegation_mode":"fork"}`}.line(), "E002", false},
+	} {
+		e.say(c.line)
+		e.wantError("ann", mid, c.code, c.retry)
+	}
+	e.say(`{"type":"error_response","task_id":"T1","sender_id":"user","recipient_id":"quick","error_code":"504","error_message":"late"}`)
+	e.wantFailure("user", "T1", 400)
+	e.say(`{"type":"gossip","task_id":"T2","sender_id":"user","recipient_id":"quick","content":"hear"}`)
+	e.wantFailure("user", "T2", 400)
+	letters, err := os.ReadDir(filepath.Join(e.parts.Box.Path(), "rejected"))
+	if err != nil || len(letters) != 1 {
+		t.Errorf("rejected/ has %v, %v; want the dead letters of today", letters, err)
+	}
+}
+
+// Row 46, CLOWL-36.
+func TestARequesterHasOnlySoManyTasksAtOnce(t *testing.T) {
+	e := newEngine(t)
+	e.opts.QueuePerRequester, e.opts.Workers = 2, 8
+	e.start()
+	e.say(req("m1", "slow"), req("m2", "slow"), req("m3", "slow"))
+	e.wantError("ann", "m3", "E004", true)
+	e.say(capLine("delegation_notice", "T1", "user", "slow", "a"), capLine("delegation_notice", "T2", "user", "slow", "b"), capLine("delegation_notice", "T3", "user", "slow", "c"))
+	e.wantFailure("user", "T3", 429)
+	for _, id := range []string{"a1", "a2", "a3"} {
+		e.send(id, "slow")
+	}
+	if row := e.await("a3", ledger.Done); row.Kind != envelope.Capacity || row.Status != envelope.Rejected {
+		t.Errorf("a3 ends %s (%s); want rejected (capacity)", row.Status, row.Kind)
+	}
+	e.must(e.Cancel(t.Context(), "a1", me))
+	e.send("a4", "quick")
+	e.await("a4", ledger.Done)
+	e.wantResult("a4", `"status": "ok"`)
+}
+
+// CLOWL-36: what policy says no to has the code of that.
+func TestWhatPolicyRefusesIsToldInItsCode(t *testing.T) {
+	e := newEngine(t)
+	e.judge = func(t envelope.Task, _ time.Time) dispatch.Verdict {
+		return dispatch.Verdict{Findings: envelope.Findings{{Kind: envelope.Kind(t.Type), Message: "no"}}}
+	}
+	e.start()
+	for kind, c := range map[envelope.Kind]struct {
+		code  string
+		retry bool
+	}{
+		envelope.UnsupportedTask: {"E005", false}, envelope.DependencyFailed: {"E007", true}, envelope.UnknownAgent: {"E010", false},
+		envelope.PolicyViolation: {"E016", false}, envelope.BudgetExceeded: {"E012", false},
+	} {
+		mid := "m-" + string(kind)
+		e.say(word{mid: mid, p: "REQ", from: "ann", to: "quick", t: string(kind)}.line())
+		e.wantError("ann", mid, c.code, c.retry)
+	}
+}

@@ -1,0 +1,75 @@
+package strict_test
+
+import (
+	"strings"
+	"testing"
+
+	"mailboxd/internal/strict"
+)
+
+const (
+	clowlGood = `{"clowl":"0.2","mid":"m1","ts":5,"tid":"t","pid":"p","p":"ERR","from":"a","to":["b"],"cid":"c","body":{"t":"error","d":{"code":"E003","msg":"","retry":true}},"ctx":{"ref":"r","hash":"2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"},"det":true}`
+	capGood   = `{"type":"error_response","task_id":"T1","sender_id":"a","recipient_id":"b","error_code":504,"error_message":"m","timestamp":"2026-03-09T23:00:00Z"}`
+	capNotice = `{"type":"delegation_notice","task_id":"T1","sender_id":"a","recipient_id":"b","context_summary":"m","attachments":[{"type":"file","path":"a"}],"timestamp":"2026-03-09T23:00:00Z"}`
+)
+
+// Each line is good but for one thing.
+func TestEachRuleRefusesWhatBreaksIt(t *testing.T) {
+	for _, c := range []struct {
+		check     func([]byte) error
+		good      string
+		old, made string
+	}{
+		{strict.CLowl, clowlGood, `{"clowl"`, `{"x":1,"clowl"`},
+		{strict.CLowl, clowlGood, `{"clowl"`, `{"mid":"m1","clowl"`},
+		{strict.CLowl, clowlGood, `"0.2"`, `"0.3"`},
+		{strict.CLowl, clowlGood, `"0.2"`, `0.2`},
+		{strict.CLowl, clowlGood, `"mid":"m1",`, ``},
+		{strict.CLowl, clowlGood, `"m1"`, `"` + strings.Repeat("m", 129) + `"`},
+		{strict.CLowl, clowlGood, `"pid":"p"`, `"pid":null`},
+		{strict.CLowl, clowlGood, `"ts":5`, `"ts":5.0`},
+		{strict.CLowl, clowlGood, `"ts":5`, `"ts":1709078400000`},
+		{strict.CLowl, clowlGood, `"ts":5`, `"ts":true`},
+		{strict.CLowl, clowlGood, `"ERR"`, `"err"`},
+		{strict.CLowl, clowlGood, `["b"]`, `[]`},
+		{strict.CLowl, clowlGood, `["b"]`, `["b","*"]`},
+		{strict.CLowl, clowlGood, `"cid":"c"`, `"cid":""`},
+		{strict.CLowl, clowlGood, `"body":{`, `"body":{"x":1,`},
+		{strict.CLowl, clowlGood, `"t":"error"`, `"t":"search"`},
+		{strict.CLowl, clowlGood, `"E003"`, `"E017"`},
+		{strict.CLowl, clowlGood, `"E003"`, `"E002"`},
+		{strict.CLowl, clowlGood, `"retry":true`, `"retry":1`},
+		{strict.CLowl, clowlGood, `"msg":"",`, ``},
+		{strict.CLowl, clowlGood, `"ref":"r"`, `"ref":null`},
+		{strict.CLowl, clowlGood, `"2c26`, `"2C26`},
+		{strict.CLowl, clowlGood, `"ref":"r"`, `"inline":"` + strings.Repeat("a", 2001) + `"`},
+		{strict.CLowl, clowlGood, `"det":true`, `"det":1`},
+		{strict.CLowl, clowlGood, `"ERR"`, `"DLGT"`},
+		{strict.CLowl, clowlGood, `"ERR"`, `"CAPS"`},
+		{strict.CLowl, clowlGood, `true}`, `true} {}`},
+		{strict.CLowl, clowlGood, `,"det"`, ",\n\"det\""},
+		{strict.CAP, capGood, `{"type"`, `{"x":1,"type"`},
+		{strict.CAP, capGood, `"error_response"`, `"chat"`},
+		{strict.CAP, capGood, `504`, `"504"`},
+		{strict.CAP, capGood, `504`, `504.0`},
+		{strict.CAP, capGood, `"T1"`, `""`},
+		{strict.CAP, capGood, `,"error_message":"m"`, ``},
+		{strict.CAP, capGood, `23:00:00Z`, `23:00:00+01:00`},
+		{strict.CAP, capGood, `,"timestamp":"2026-03-09T23:00:00Z"`, ``},
+		{strict.CAP, capNotice, `,"attachments":[{"type":"file","path":"a"}]`, ``},
+		{strict.CAP, capNotice, `"type":"file"`, `"type":"pickle"`},
+		{strict.CAP, capNotice, `"path":"a"`, `"path":"a","url":"b"`},
+		{strict.CAP, capNotice, `"type":"file","path":"a"`, `"type":"tool_call_result","tool":"t"`},
+	} {
+		if err := c.check([]byte(c.good)); err != nil {
+			t.Fatalf("%s: %v", c.good, err)
+		}
+		bad := strings.Replace(c.good, c.old, c.made, 1)
+		if bad == c.good {
+			t.Fatalf("%s has no %s", c.good, c.old)
+		}
+		if c.check([]byte(bad)) == nil {
+			t.Errorf("takes %s", bad)
+		}
+	}
+}
