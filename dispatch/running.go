@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/runner"
@@ -44,6 +45,25 @@ func (r *run) conclude(o Outcome) Outcome {
 	o.Result.Status = envelope.Stopped
 	o.Result.Error = envelope.Error{Kind: envelope.Cancelled, Message: why.Error()}
 	return o
+}
+
+// neverBegun makes a run that was cancelled before anything was started end as
+// cancelled: it is not to be begun later.
+func (r *run) neverBegun(j Job, o Outcome) Outcome {
+	why, cancelled := r.cancelled()
+	if o.Void == nil || !cancelled {
+		return o
+	}
+	now := time.Now()
+	return Outcome{
+		Exit: runner.Exit{Code: -1, Cause: runner.Interrupted, Finished: now},
+		Result: envelope.Result{
+			TaskID: j.Task.ID, AgentID: j.Task.Agent, Status: envelope.Stopped,
+			Output: envelope.Output{Summary: sayings[envelope.Stopped] + why.Error(), Enforcement: j.Levels},
+			Time:   envelope.TimeUsed{Started: now, Finished: now},
+			Error:  envelope.Error{Kind: envelope.Cancelled, Message: why.Error()},
+		},
+	}
 }
 
 // runSet knows what runs now, so that somebody can end or await it.

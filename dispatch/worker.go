@@ -46,6 +46,7 @@ func (d *Dispatcher) attempt(ctx context.Context, it item) {
 	d.log(row).Info().Int("attempt", job.Attempt).Msg("agent started")
 	run.began.Store(true)
 	outcome := run.conclude(d.agents.Run(run.ctx, job, func(p runner.Process) { d.noteProcess(ctx, row, p) }))
+	outcome = run.neverBegun(job, outcome)
 	d.queue.free(it)
 	if outcome.Void == nil {
 		d.relax(starting)
