@@ -138,6 +138,7 @@ func (d *Dispatcher) revise(tx *ledger.Tx, c *claim, last ledger.Task, found boo
 		}
 	}
 	if found {
+		d.runs.follow(last.Seq)
 		row.Revision = last.Revision + 1
 	}
 	if waits {
@@ -179,7 +180,11 @@ func (d *Dispatcher) add(tx *ledger.Tx, c *claim, row ledger.Task, waits bool) e
 		return err
 	}
 	if c.parent.Seq != 0 {
-		if err := tx.Log(event(c.parent, "task.delegated", map[string]any{"child": row.ID, "revision": row.Revision})); err != nil {
+		data := map[string]any{"child": row.ID, "revision": row.Revision}
+		if rule := d.agents.Protocol.Rule(c.parent.Agent, row.Agent); rule != "" {
+			data["rule"] = rule // which is words, and not for us to hold anybody to (CAP-20)
+		}
+		if err := tx.Log(event(c.parent, "task.delegated", data)); err != nil {
 			return err
 		}
 	}

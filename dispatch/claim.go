@@ -19,13 +19,14 @@ import (
 type claim struct {
 	line    mailbox.Line
 	task    envelope.Task
-	judged  Verdict          // what policy says
-	verdict Verdict          // that, and what follows from who asks
-	said    envelope.Message // the message that asks; zero for a line of AINL's
-	heard   *utterance       // what else a message in a line does; nil for a line of AINL's, and for what we ask for ourselves
-	tie     envelope.Tie     // how it belongs to its parent
-	above   ledger.Task      // its parent, when that is certain; zero: it is found out
-	parent  ledger.Task      // the task whose run asks; zero: none
+	odd     envelope.Findings // of reading it
+	judged  Verdict           // what policy says
+	verdict Verdict           // that, and what follows from who asks
+	said    envelope.Message  // the message that asks; zero for a line of AINL's
+	heard   *utterance        // what else a message in a line does; nil for a line of AINL's, and for what we ask for ourselves
+	tie     envelope.Tie      // how it belongs to its parent
+	above   ledger.Task       // its parent, when that is certain; zero: it is found out
+	parent  ledger.Task       // the task whose run asks; zero: none
 	now     time.Time
 	refusal refusal // what to answer, if the verdict refuses
 	fate    fate
@@ -70,7 +71,7 @@ func (d *Dispatcher) readAll(lines []mailbox.Line) []*claim {
 				claims = append(claims, d.listen(line, piece))
 				continue
 			}
-			c := &claim{line: line, task: piece.Message.Request, now: time.Now()}
+			c := &claim{line: line, task: piece.Message.Request, odd: piece.Findings, now: time.Now()}
 			c.judged = d.doubt(c.task, d.judge(c.task, piece.Findings, c.now))
 			c.verdict = c.judged
 			if !c.verdict.Admit && c.task.ID != "" {
@@ -193,6 +194,7 @@ func (d *Dispatcher) follow(ctx context.Context, c *claim) {
 		defer d.leave(c.instead)()
 		d.settledUnanswered(ctx, c.instead)
 		d.endedBelow(ctx, c.instead)
+		d.fresh.keep(c)
 		d.proceed(ctx, c.row)
 	}
 }

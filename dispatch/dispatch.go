@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -141,6 +142,7 @@ type Dispatcher struct {
 	opts    Options
 	tail    *mailbox.Tail
 	queue   *queue
+	fresh   *fresh
 	alarms  *alarms
 	held    *heldSet
 	runs    *runSet
@@ -155,6 +157,7 @@ type Dispatcher struct {
 	calls   *calls
 	failed  chan struct{} // signalled when a look could not take everything in
 	missing chan struct{} // signalled when result files may be missing
+	roots   atomic.Int64  // how often the root directory was replaced
 	names   names         // one result file is moved by one goroutine at a time
 	ready   chan struct{} // closed when recovery is over
 
@@ -185,6 +188,7 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 		Parts:   parts,
 		agents:  agents,
 		opts:    opts,
+		fresh:   newFresh(),
 		alarms:  newAlarms(),
 		held:    newHeldSet(),
 		runs:    newRunSet(),
@@ -223,7 +227,7 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 	d.queue.rest() // until keepResults has gone through them
 	close(d.ready)
 	var running sync.WaitGroup
-	for range d.opts.Workers {
+	for range 2 * d.opts.Workers { // as many run, and as many get ready
 		running.Go(func() { d.worker(ctx, work) })
 	}
 	running.Go(func() { d.deliverAll(ctx, work) })

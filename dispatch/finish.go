@@ -11,17 +11,6 @@ import (
 	"mailboxd/internal/runner"
 )
 
-// noteProcess remembers which process a run is. It is for people and for
-// recovery's eyes; the run directory has it too, so nothing waits for it.
-func (d *Dispatcher) noteProcess(ctx context.Context, row ledger.Task, p runner.Process) {
-	err := d.Ledger.Update(context.WithoutCancel(ctx), func(tx *ledger.Tx) error {
-		return tx.SetProcess(row.Seq, row.Attempt, p.PID, p.Start, p.Boot)
-	})
-	if err != nil {
-		d.log(row).Warn().Err(err).Msg("process of a run not noted")
-	}
-}
-
 // finish makes the outcome of a run durable and shows it. The run directory
 // holds the answer until the ledger does, so trying again is safe.
 // A person may have to agree to that, by the terms of the run.
@@ -157,7 +146,7 @@ func ended(row ledger.Task, o Outcome) ledger.Run {
 	run := ledger.Run{
 		Task: row.Seq, Attempt: row.Attempt,
 		Started: o.Exit.Started, Finished: o.Exit.Finished,
-		ExitCode: o.Exit.Code, Signal: o.Exit.Signal, Cause: string(o.Exit.Cause),
+		PID: o.Exit.PID, ExitCode: o.Exit.Code, Signal: o.Exit.Signal, Cause: string(o.Exit.Cause),
 	}
 	if cost := o.Result.Cost; cost != nil {
 		run.Tokens = &cost.Tokens
@@ -188,6 +177,9 @@ func conclusion(o Outcome) map[string]any {
 // admitNext lets the latest revision of a task in, if it was waiting for an
 // earlier one to end.
 func (d *Dispatcher) admitNext(ctx context.Context, row ledger.Task) {
+	if d.runs.alone(row.Seq) {
+		return // there is none
+	}
 	if err := d.tryAdmitNext(ctx, row.ID); err != nil {
 		d.complain(judging, row, err)
 		d.alarms.set(row.Seq, time.Now().Add(retryPause))

@@ -117,7 +117,7 @@ func (d *Dispatcher) freeID(ctx context.Context, above envelope.ID, word string,
 
 // passOn accepts what an agent hands on. One that is refused ends at once, and
 // its agent hears of that as of any other end.
-func (d *Dispatcher) passOn(tx *ledger.Tx, row ledger.Task, s saying) error {
+func (d *Dispatcher) passOn(tx *ledger.Tx, row ledger.Task, s saying, at time.Time) error {
 	known, err := lookUp(tx, []*claim{s.claim})
 	if err == nil {
 		err = d.accept(tx, known, s.claim)
@@ -128,7 +128,7 @@ func (d *Dispatcher) passOn(tx *ledger.Tx, row ledger.Task, s saying) error {
 	switch s.claim.fate {
 	case accepted:
 		m := s.message
-		return d.note(tx, s.claim.row, m, cmp.Or(s.claim.task.Agent, envelope.Everybody), ledger.ByRun, "")
+		return d.note(tx, s.claim.row, m, at, cmp.Or(s.claim.task.Agent, envelope.Everybody), ledger.ByRun, "")
 	case duplicate:
 		return nil
 	}
@@ -136,5 +136,5 @@ func (d *Dispatcher) passOn(tx *ledger.Tx, row ledger.Task, s saying) error {
 	return d.note(tx, row, envelope.Message{
 		Act: envelope.Fails, Task: row.ID, Cause: s.message.ID, Thread: s.message.Thread, Trace: s.message.Trace, Dialect: s.message.Dialect,
 		From: envelope.Ourselves, To: []string{row.Agent}, Time: time.Now(), Type: "error", Text: why.Message, Failure: why,
-	}, row.Agent, ledger.ByUs, "")
+	}, at, row.Agent, ledger.ByUs, "")
 }

@@ -135,13 +135,13 @@ func (d *Dispatcher) hearAgain(tx *ledger.Tx, c *claim, last ledger.Task) error 
 	return d.complainTo(tx, c, dialect.FailureOf(envelope.DuplicateConflict, why))
 }
 
-// early is how long a message that cancels a request which has not come is
+// premature is how long a message that cancels a request which has not come is
 // remembered (CLOWL-27).
-const early = 10 * time.Minute
+const premature = 10 * time.Minute
 
 // stoppedBefore ends a request at once that was cancelled before it came.
 func (d *Dispatcher) stoppedBefore(tx *ledger.Tx, c *claim) (bool, error) {
-	m, found, err := tx.RepliedTo(c.said.ID, envelope.Cancels, c.now.Add(-early))
+	m, found, err := tx.RepliedTo(c.said.ID, envelope.Cancels, c.now.Add(-premature))
 	if err != nil || !found || m.From != c.said.From || c.row.State == ledger.Done {
 		return false, err
 	}

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
@@ -146,7 +148,7 @@ func (d *Dispatcher) appendOnce(ctx context.Context, row ledger.Task) error {
 	if err != nil {
 		return err
 	}
-	line, err := oneLine(raw)
+	line, err := d.inboxLine(now, raw)
 	if err == nil {
 		err = d.Box.AppendInbox(inbox.File, line)
 	}
@@ -155,6 +157,16 @@ func (d *Dispatcher) appendOnce(ctx context.Context, row ledger.Task) error {
 	}
 	fault.Point("inbox-appended")
 	return d.Ledger.Update(ctx, func(tx *ledger.Tx) error { return tx.MarkAppended(row.Seq, time.Now()) })
+}
+
+// inboxLine is a task as it stands in the inbox of its agent: the exact bytes of
+// its request, if that was said in the agent's dialect.
+func (d *Dispatcher) inboxLine(row ledger.Task, raw []byte) ([]byte, error) {
+	if speaks := d.agents.Protocol.Dialect(row.Agent); speaks != cmp.Or(row.Dialect, envelope.AINL) {
+		t, _ := dialect.DecodeTask(row.Dialect, raw, d.opts.Reading)
+		return dialect.Retell(t, speaks), nil
+	}
+	return oneLine(raw)
 }
 
 // oneLine returns the exact bytes of a task, without the line ends that one

@@ -13,6 +13,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/strict"
 )
 
 // answered takes words for an answer that cost five tokens; "?" is none.
@@ -228,4 +229,19 @@ func TestWhatWasNotInTheInboxBeforeAStartIsPutThere(t *testing.T) {
 	e.restart()
 	<-e.Ready()
 	e.wantInbox("t1", 1)
+}
+
+func TestATaskLiesInTheInboxInTheDialectOfItsAgent(t *testing.T) {
+	e := newEngine(t)
+	e.dialects = map[string]envelope.Dialect{"editor": envelope.CAP}
+	e.start()
+	e.send("t1", "editor")
+	e.must(e.Idle(t.Context()))
+	lines := strings.Split(strings.TrimSpace(e.inbox()), "\n")
+	if len(lines) != 1 || !strings.Contains(lines[0], `"task_id":"t1"`) {
+		t.Fatalf("the inbox has %q", lines)
+	}
+	if err := strict.CAP([]byte(lines[0])); err != nil {
+		t.Errorf("%s is no CAP: %v", lines[0], err)
+	}
 }

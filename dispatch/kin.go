@@ -34,6 +34,7 @@ func (k *kin) remove(above int64) bool {
 }
 
 // disown stops what is below a task that is over and does not go on without it.
+// What its agent handed on and then did without is a fork from now on.
 func (d *Dispatcher) disown(ctx context.Context, row ledger.Task) error {
 	children, err := d.Ledger.Offspring(ctx, row.Seq)
 	if err != nil {
@@ -54,11 +55,11 @@ func dependent(tie envelope.Tie) bool {
 	return tie == envelope.Member || tie == envelope.Transfer || tie == envelope.Assist || tie == envelope.Oversee
 }
 
-// letGo reports whether a task goes on by itself that was handed on in a line: the
-// agent of the one above has answered all the same.
+// letGo reports whether a task goes on by itself that was handed on: the agent of
+// the one above has answered all the same.
 func letGo(row ledger.Task, c ledger.Child) bool {
 	handed := c.Tie == envelope.Transfer || c.Tie == envelope.Assist
-	return handed && c.File != "" && (row.Status == envelope.OK || row.Status == envelope.Partial)
+	return handed && row.Status != envelope.Failed && row.Status != envelope.Stopped && row.Status != envelope.Rejected
 }
 
 // stop cancels a task, and does not wait for the end of its run.

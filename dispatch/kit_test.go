@@ -36,6 +36,7 @@ type engine struct {
 	inboxes  map[string]dispatch.Inbox
 	judge    func(t envelope.Task, now time.Time) dispatch.Verdict
 	retries  int
+	dirs     bool                                               // runs have directories
 	found    dispatch.Outcome                                   // what becomes of a run that is met at a start
 	recovers func(context.Context) dispatch.Outcome             // or this
 	answer   func(j dispatch.Job, said []byte) dispatch.Outcome // of who fetches a task, instead of its words
@@ -124,7 +125,7 @@ func (e *engine) functions() dispatch.Agents {
 			return e.found
 		},
 		Refs:    func(string) dispatch.RefRule { return e.refs },
-		HasDir:  func(string) bool { return false },
+		HasDir:  func(string) bool { return e.dirs },
 		Limit:   func(string) int { return 100 },
 		Reruns:  func(string) bool { return true },
 		Retries: func(string) int { return e.retries },

@@ -114,7 +114,7 @@ func (d *Dispatcher) parentOf(tx *ledger.Tx, agent string, wanted envelope.ID) (
 		switch {
 		case err != nil || !known:
 			return err
-		case row.State == ledger.Running:
+		case row.State == ledger.Running && began: // one that has its intent alone asks for nothing
 			running = append(running, row)
 		case began:
 			over = append(over, row)

@@ -82,7 +82,7 @@ func (d *Dispatcher) escalate(ctx context.Context, row ledger.Task, terms ledger
 	if row.Dialect == envelope.CLowl {
 		m.Dialect, m.Type = envelope.CLowl, "escalation"
 	}
-	return t.mend(ledger.Reply, saying{message: inWords(m, row, t.talk, time.Now())}), nil
+	return t.mend(ledger.Reply, saying{message: inWords(m, row, t.talk, t.at)}), nil
 }
 
 // mend has a turn wait for what mends it, instead of its end.

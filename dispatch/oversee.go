@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
@@ -41,7 +40,7 @@ func (d *Dispatcher) oversight(ctx context.Context, t *turn, submitted envelope.
 	if err != nil {
 		return nil, err
 	}
-	m := questionFor(d.agents.Protocol.Overseer(t.row.Agent), t, submitted)
+	m := d.questionFor(d.agents.Protocol.Overseer(t.row.Agent), t, submitted)
 	m.Task, m.Dialect = id, d.agents.Protocol.Dialect(m.To[0])
 	if m.Dialect == envelope.CLowl {
 		m.ID, m.Cause = string(id), t.talk.Message
@@ -61,23 +60,28 @@ func (d *Dispatcher) reviewID(ctx context.Context, t *turn, submitted envelope.M
 	return d.childID(ctx, t.row, submitted, t.taken)
 }
 
-// questionFor is what an overseer is asked. All that the agent answered is in it.
-func questionFor(overseer string, t *turn, submitted envelope.Message) envelope.Message {
+// questionFor is what an overseer is asked: in the words in which the agent has
+// submitted its answer, or else with all that it answered, and with the rule by
+// which it was asked for that.
+func (d *Dispatcher) questionFor(overseer string, t *turn, submitted envelope.Message) envelope.Message {
 	answer := t.o.Result
 	answer.TaskID = t.row.ID
-	data, _ := json.Marshal(map[string]any{"task_id": t.row.ID, "agent_id": t.row.Agent, "summary": answer.Output.Summary})
-	whole, _ := json.Marshal(map[string]any{"type": "python_object", "object": answerOf(answer)})
+	data := map[string]any{"task_id": t.row.ID, "agent_id": t.row.Agent, "summary": answer.Output.Summary, "result": jsontext.Value(answer.EncodeLine())}
+	rule := d.agents.Protocol.Rule(t.row.Requester, t.row.Agent)
+	if rule != "" {
+		data["when_to_delegate"] = rule
+	}
 	m := envelope.Message{
 		Act: envelope.Requests, Tie: envelope.Oversee, Thread: cmp.Or(t.talk.Thread, string(t.row.ID)), Trace: t.talk.Trace,
-		From: t.row.Agent, To: []string{overseer}, Time: time.Now(), Type: reviewWork, Data: data,
-		Text:        cmp.Or(submitted.Text, answer.Output.Summary),
-		Attachments: submitted.Attachments,
+		From: t.row.Agent, To: []string{overseer}, Time: t.at, Type: reviewWork, Data: encode(data),
+		Text: cmp.Or(submitted.Text, answer.Output.Summary), Attachments: submitted.Attachments,
 	}
 	if submitted.Text == "" {
-		m.Attachments = []envelope.Attachment{{Type: "python_object", Raw: whole}}
-		m.Data, _ = json.Marshal(map[string]any{
-			"task_id": t.row.ID, "agent_id": t.row.Agent, "summary": answer.Output.Summary, "result": answerOf(answer),
-		})
+		object := encode(map[string]any{"type": "python_object", "object": jsontext.Value(answer.EncodeLine())})
+		m.Attachments = []envelope.Attachment{{Type: "python_object", Raw: object}}
+	}
+	if rule != "" {
+		m.Attachments = append(slices.Clip(m.Attachments), envelope.Attachment{Type: "text_snippet", Text: "when_to_delegate: " + rule})
 	}
 	m.Request = envelope.Task{Requester: m.From, Agent: overseer, Type: reviewWork, Description: m.Text, Payload: m.Data, Sensitivity: t.task.Sensitivity}
 	return m
@@ -94,7 +98,11 @@ func (d *Dispatcher) submitForReview(tx *ledger.Tx, t *turn) error {
 	case !d.agents.Known(overseer):
 		return d.withholdNow(tx, t, "there is no agent "+overseer+" to oversee it")
 	}
-	if t.talk.Task == 0 { // an AINL request: rounds are counted from now on
+	_, talks, err := tx.Talk(t.row.Seq)
+	if err != nil {
+		return err
+	}
+	if !talks { // an AINL request: rounds are counted from now on
 		if err := tx.StartTalk(ledger.Talk{Task: t.row.Seq, Thread: string(t.row.ID)}); err != nil {
 			return err
 		}
@@ -107,11 +115,11 @@ func (d *Dispatcher) submitForReview(tx *ledger.Tx, t *turn) error {
 		m := t.review.said
 		m.Act, m.Task, m.Raw, m.WantsReply = envelope.Informs, open.ID, nil, true
 		m.ID = ""
-		woken, err := d.sendOn(tx, open.Task, inWords(m, t.row, ledger.Talk{Thread: m.Thread, Trace: m.Trace}, time.Now()))
+		woken, err := d.sendOn(tx, open.Task, inWords(m, t.row, ledger.Talk{Thread: m.Thread, Trace: m.Trace}, t.at), t.at)
 		t.woken = append(t.woken, woken...)
 		return err
 	}
-	if err := d.passOn(tx, t.row, saying{t.review.said, t.review}); err != nil {
+	if err := d.passOn(tx, t.row, saying{t.review.said, t.review}, t.at); err != nil {
 		return err
 	}
 	if t.review.fate != accepted || t.review.row.State == ledger.Done {
@@ -175,6 +183,3 @@ func (d *Dispatcher) backToReview(tx *ledger.Tx, t *turn) (bool, error) {
 	}
 	return true, d.speak(tx, t)
 }
-
-// answerOf is an answer as it stands in a message.
-func answerOf(r envelope.Result) jsontext.Value { return jsontext.Value(r.EncodeLine()) }

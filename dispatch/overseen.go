@@ -185,7 +185,7 @@ func (d *Dispatcher) askAgain(tx *ledger.Tx, t *turn) error {
 		Dialect: envelope.CAP, Act: envelope.Inquires, Task: t.row.ID, WantsReply: true, // which has a word for it
 		To: []string{t.looked.above.Agent}, Text: t.looked.words,
 	}
-	_, err := d.sendOn(tx, t.row, inWords(m, t.row, t.talk, time.Now()))
+	_, err := d.sendOn(tx, t.row, inWords(m, t.row, t.talk, t.at), t.at)
 	return err
 }
 

@@ -66,6 +66,7 @@ func (d *Dispatcher) Pause(ctx context.Context, agent string, by By) error {
 		return err
 	}
 	d.pauses.set(agent, true)
+	d.queue.turnBack(agent)
 	return nil
 }
 
@@ -100,7 +101,8 @@ func (d *Dispatcher) needlesslyPaused(row ledger.Task) bool {
 }
 
 // Drain pauses an agent, or Everyone, and returns when nothing of it runs any
-// more and its results are durable, or with the cause of ctx.
+// more, its results are durable, and who is told of them in messages is told, or
+// with the cause of ctx.
 func (d *Dispatcher) Drain(ctx context.Context, agent string, by By) error {
 	if err := d.Pause(ctx, agent, by); err != nil {
 		return err
@@ -108,6 +110,9 @@ func (d *Dispatcher) Drain(ctx context.Context, agent string, by By) error {
 	err := d.queue.still(ctx, agent)
 	if err == nil {
 		err = await(ctx, d.runs.find(func(it item) bool { return agent == Everyone || it.agent == agent }))
+	}
+	if err == nil {
+		err = d.untold.await(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("drain agent %q: %w", agent, err)

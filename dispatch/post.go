@@ -76,7 +76,7 @@ func (d *Dispatcher) postThese(ctx context.Context, due []ledger.Message, closed
 		return failed
 	}
 	fault.Point("posted")
-	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
+	err := d.Ledger.Update(context.WithoutCancel(ctx), func(tx *ledger.Tx) error { // they are there, whoever stops us now
 		for _, seq := range posted {
 			if err := tx.MarkPosted(seq, time.Now()); err != nil {
 				return err

@@ -43,6 +43,9 @@ func (p Protocol) filled() Protocol {
 	if p.MayDelegate == nil {
 		p.MayDelegate = func(string, string) string { return "" }
 	}
+	if p.Rule == nil {
+		p.Rule = func(string, string) string { return "" }
+	}
 	if p.Mend == nil {
 		p.Mend = func(string, envelope.Kind) Mend { return Mend{} }
 	}

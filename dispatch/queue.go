@@ -29,6 +29,7 @@ type queue struct {
 	length  int               // items waiting
 	parked  int               // tasks that wait for something else than a slot, and will be items again
 	taken   int               // slots taken, over all agents
+	early   ahead             // who was taken beyond that
 	busy    int               // items taken and not done, or resting
 	paused  bool              // intake found the queue full
 }
@@ -43,6 +44,7 @@ func newQueue(slots, size, perRequester int, limit func(string) int) *queue {
 		waiting:      map[string]*items{},
 		agents:       map[string]int{},
 		asking:       map[string]int{},
+		early:        newAhead(),
 	}
 	q.changed = sync.NewCond(&q.mu)
 	return q
@@ -68,8 +70,8 @@ func (q *queue) hasRoom() bool {
 	return !q.paused
 }
 
-// take blocks for an item that may run now, and takes its slots. It returns
-// false when ctx has ended.
+// take blocks for an item that may run now, and takes its slots, or for one that
+// may get ready meanwhile. It returns false when ctx has ended.
 func (q *queue) take(ctx context.Context) (item, bool) {
 	defer context.AfterFunc(ctx, q.wake)()
 	q.mu.Lock()
@@ -85,13 +87,10 @@ func (q *queue) take(ctx context.Context) (item, bool) {
 
 // next removes the oldest item that has room. The caller holds mu.
 func (q *queue) next() (item, bool) {
-	if q.taken >= q.slots {
-		return item{}, false
-	}
 	var best item
 	var at int
 	for agent, items := range q.waiting {
-		if q.agents[agent] >= q.limit(agent) {
+		if !q.hasSlot(agent) && !q.mayBeEarly(agent) {
 			continue
 		}
 		for i, it := range items.all() {
@@ -108,16 +107,25 @@ func (q *queue) next() (item, bool) {
 		return item{}, false
 	}
 	q.remove(best.agent, at)
-	q.occupy(best)
+	if q.hasSlot(best.agent) {
+		q.occupy(best)
+	} else {
+		q.admitEarly(best)
+	}
+	q.asking[best.requester]++
+	q.busy++
 	return best, true
 }
 
-// occupy counts an item as taken. The caller holds mu.
+// hasSlot reports whether a run of the agent may begin now. The caller holds mu.
+func (q *queue) hasSlot(agent string) bool {
+	return q.taken < q.slots && q.agents[agent] < q.limit(agent)
+}
+
+// occupy takes the slots of an item. The caller holds mu.
 func (q *queue) occupy(it item) {
 	q.agents[it.agent]++
-	q.asking[it.requester]++
 	q.taken++
-	q.busy++
 }
 
 // adopt takes the slots of a run that an earlier daemon began, whether or not
@@ -126,6 +134,8 @@ func (q *queue) adopt(it item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.occupy(it)
+	q.asking[it.requester]++
+	q.busy++
 }
 
 // remove takes one item out of an agent's line. The caller holds mu.
@@ -167,9 +177,12 @@ func (q *queue) signalRoom() {
 func (q *queue) free(it item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	drop(q.agents, it.agent)
 	drop(q.asking, it.requester)
-	q.taken--
+	if q.leaveEarly(it) {
+		drop(q.agents, it.agent)
+		q.taken--
+	}
+	q.promote()
 	q.changed.Broadcast()
 }
 
@@ -212,7 +225,7 @@ func (q *queue) still(ctx context.Context, agent string) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for ctx.Err() == nil {
-		if q.agents[agent] == 0 && (agent != Everyone || q.taken == 0) {
+		if q.agents[agent]+q.early.of(agent) == 0 && (agent != Everyone || q.taken == 0) {
 			return nil
 		}
 		q.changed.Wait()
@@ -223,5 +236,6 @@ func (q *queue) still(ctx context.Context, agent string) error {
 func (q *queue) wake() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.promote()
 	q.changed.Broadcast()
 }

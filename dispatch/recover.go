@@ -150,6 +150,14 @@ func (d *Dispatcher) keepResults(ctx context.Context) {
 	}
 }
 
+// seekMissing has keepResults look for what is missing.
+func (d *Dispatcher) seekMissing() {
+	select {
+	case d.missing <- struct{}{}:
+	default: // it will be gone through anyway
+	}
+}
+
 // restoreResults puts result files back that are missing although the ledger
 // has them. It goes through the whole history in the background, and rests
 // where it cannot go on.

@@ -67,6 +67,7 @@ func (d *Dispatcher) resubmit(ctx context.Context, last ledger.Task, raw []byte,
 		if err != nil || !known || now.Seq != last.Seq {
 			return err // a newer request came first
 		}
+		d.runs.follow(last.Seq)
 		if row.Seq, err = tx.Add(row, raw); err != nil {
 			return err
 		}

@@ -24,6 +24,11 @@ type run struct {
 	began atomic.Bool // it may have asked for something
 	meter meter
 	over  chan struct{} // closed when nothing more will come of it
+
+	callback atomic.Pointer[envelope.Callback] // what its task asks for; nil: nobody has read that here
+	result   atomic.Pointer[[]byte]            // what its task has ended with; nil: it has not
+	shown    atomic.Bool                       // somebody shows that, or has
+	followed atomic.Bool                       // a later revision may be there: only the ledger knows
 }
 
 // cancelled returns with what the run was ended, if somebody cancelled it.
@@ -47,12 +52,12 @@ func (r *run) conclude(o Outcome) Outcome {
 	return o
 }
 
-// neverBegun makes a run that was cancelled before anything was started end as
-// cancelled: it is not to be begun later.
-func (r *run) neverBegun(j Job, o Outcome) Outcome {
+// neverBegun is the outcome of a run that was cancelled, if it was, and of which
+// nothing was started: it is not to be begun later.
+func (r *run) neverBegun(j Job) (o Outcome, cancelled bool) {
 	why, cancelled := r.cancelled()
-	if o.Void == nil || !cancelled {
-		return o
+	if !cancelled {
+		return Outcome{}, false
 	}
 	now := time.Now()
 	return Outcome{
@@ -63,7 +68,7 @@ func (r *run) neverBegun(j Job, o Outcome) Outcome {
 			Time:   envelope.TimeUsed{Started: now, Finished: now},
 			Error:  envelope.Error{Kind: envelope.Cancelled, Message: why.Error()},
 		},
-	}
+	}, true
 }
 
 // runSet knows what runs now, so that somebody can end or await it.
@@ -105,6 +110,42 @@ func (s *runSet) find(match func(item) bool) (found []*run) {
 		}
 	}
 	return found
+}
+
+// follow says that a later revision of a task may have been accepted. Whoever
+// accepts one says so before that is committed.
+func (s *runSet) follow(seq int64) {
+	for _, r := range s.find(func(it item) bool { return it.seq == seq }) {
+		r.followed.Store(true)
+	}
+}
+
+// end says that the run of a task ends it, with a result that is durable when
+// the transaction is that says so. A nil one says that it does not.
+func (s *runSet) end(seq int64, result []byte) {
+	for _, r := range s.find(func(it item) bool { return it.seq == seq }) {
+		r.result.Store(&result)
+		if result == nil {
+			r.result.Store(nil)
+		}
+	}
+}
+
+// ended returns the run that has just ended a task, if all there is to show of
+// that is in hand.
+func (s *runSet) ended(seq int64) *run {
+	for _, r := range s.find(func(it item) bool { return it.seq == seq }) {
+		if r.callback.Load() != nil && r.result.Load() != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+// alone reports whether a task has just ended that no later revision waits for.
+func (s *runSet) alone(seq int64) bool {
+	r := s.ended(seq)
+	return r != nil && !r.followed.Load()
 }
 
 // await blocks until the runs are over, or ctx ends.

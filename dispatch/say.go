@@ -35,12 +35,12 @@ func inWords(m envelope.Message, row ledger.Task, talk ledger.Talk, now time.Tim
 	return m
 }
 
-// utterAll records what an agent said in its run, and has it take effect. It
-// returns the tasks that go on because of it.
-func (d *Dispatcher) utterAll(tx *ledger.Tx, row ledger.Task, said []saying) (woken []ledger.Task, err error) {
+// utterAll records what an agent said in its run, as of when we heard it,
+// whatever it says itself, and has it take effect. It returns the tasks that go on because of it.
+func (d *Dispatcher) utterAll(tx *ledger.Tx, row ledger.Task, said []saying, at time.Time) (woken []ledger.Task, err error) {
 	for _, s := range said {
 		if s.claim != nil {
-			if err := d.passOn(tx, row, s); err != nil {
+			if err := d.passOn(tx, row, s, at); err != nil {
 				return nil, err
 			}
 			continue
@@ -49,7 +49,7 @@ func (d *Dispatcher) utterAll(tx *ledger.Tx, row ledger.Task, said []saying) (wo
 		if err != nil {
 			return nil, err
 		}
-		more, err := d.sendOn(tx, about, s.message)
+		more, err := d.sendOn(tx, about, s.message, at)
 		if err != nil {
 			return nil, err
 		}
@@ -84,13 +84,13 @@ func subject(tx *ledger.Tx, row ledger.Task, m envelope.Message) (ledger.Task, e
 
 // sendOn records a message about a task for each of its recipients, for whose
 // inboxes it is due, and wakes whom it wakes.
-func (d *Dispatcher) sendOn(tx *ledger.Tx, about ledger.Task, m envelope.Message) ([]ledger.Task, error) {
+func (d *Dispatcher) sendOn(tx *ledger.Tx, about ledger.Task, m envelope.Message, at time.Time) ([]ledger.Task, error) {
 	for _, to := range m.To {
 		inbox := d.inboxOf(to)
 		if to == envelope.Ourselves || to == envelope.Everybody {
 			inbox = ""
 		}
-		if err := d.note(tx, about, m, to, ledger.ByRun, inbox); err != nil {
+		if err := d.note(tx, about, m, at, to, ledger.ByRun, inbox); err != nil {
 			return nil, err
 		}
 	}
@@ -99,7 +99,7 @@ func (d *Dispatcher) sendOn(tx *ledger.Tx, about ledger.Task, m envelope.Message
 
 // note remembers a message about a task that is said to somebody, in their own
 // words where these can say it.
-func (d *Dispatcher) note(tx *ledger.Tx, about ledger.Task, m envelope.Message, to string, via ledger.Via, inbox string) error {
+func (d *Dispatcher) note(tx *ledger.Tx, about ledger.Task, m envelope.Message, at time.Time, to string, via ledger.Via, inbox string) error {
 	in := d.wordsOf(to, about, m.Dialect)
 	line, lost := m.Raw, []string(nil)
 	if codec, ok := dialect.Of(in); ok && !sayable(m, in) {
@@ -107,7 +107,7 @@ func (d *Dispatcher) note(tx *ledger.Tx, about ledger.Task, m envelope.Message, 
 	}
 	hash, _ := envelope.ContentHash(line)
 	_, err := tx.Record(ledger.Message{
-		Time: m.Time, Dialect: in, Act: m.Act, ID: m.ID, Cause: m.Cause, Task: about.Seq, Thread: m.Thread, Trace: m.Trace,
+		Time: at, Dialect: in, Act: m.Act, ID: m.ID, Cause: m.Cause, Task: about.Seq, Thread: m.Thread, Trace: m.Trace,
 		From: m.From, To: to, Via: via, Hash: hash, Lost: lost, Inbox: inbox, Body: line,
 	})
 	return err

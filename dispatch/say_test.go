@@ -492,3 +492,48 @@ func (s *stage) aside(fn func(tx *ledger.Tx) error) {
 
 // exits is what a run looks like that came to a bad end.
 func exits(code int) runner.Exit { return runner.Exit{Code: code} }
+
+// What is handed on, and then done without, goes on by itself.
+func TestAnAgentThatDoesNotWaitLeavesWhatItHandedOnAlone(t *testing.T) {
+	s := newStage(t)
+	s.cast("pm", says(ledger.Children, notice("pm", "T1.1", "analyst", "count them")), answers("never mind"))
+	s.cast("analyst", says(ledger.Reply, question("analyst", "T1.1", "pm", "all of them?")), answers("42"))
+	s.start()
+	s.order("T1", "pm")
+	s.wantEnd("T1", envelope.OK, "")
+	s.wantHeld("T1.1", ledger.Reply)
+	s.line(message("user", "T1.1", "analyst", "yes"))
+	s.wantEnd("T1.1", envelope.OK, "")
+}
+
+// CLOWL-09.
+func TestWhatSeveralAreAskedForIsGathered(t *testing.T) {
+	for name, tt := range map[string]struct {
+		b      part
+		status envelope.Status
+		kind   envelope.Kind
+	}{
+		"all":  {answers("two"), envelope.OK, ""},
+		"some": {fails(envelope.AgentError), envelope.Partial, ""},
+		"asked": {func(j dispatch.Job) dispatch.Outcome {
+			return says(ledger.Reply, question("b", string(j.Task.ID), "user", "which?"))(j)
+		}, "", ""},
+	} {
+		t.Run("CLOWL-09 "+name, func(t *testing.T) {
+			s := newStage(t)
+			s.cast("a", answers("one"))
+			s.cast("b", tt.b)
+			s.start()
+			s.line(`{"clowl":"0.2","mid":"m1","ts":1709078400,"p":"REQ","from":"ann","to":["a","b"],"cid":"c","body":{"t":"count","d":{}}}`)
+			if tt.status == "" {
+				s.wantHeld("m1", ledger.Children)
+				s.must(s.Cancel(t.Context(), "m1", dispatch.By{Who: "uid 1000"}))
+				s.must(s.Idle(t.Context()))
+				s.wantEnd("m1", envelope.Stopped, envelope.Cancelled)
+				return
+			}
+			s.wantEnd("m1", tt.status, tt.kind)
+			s.wantResult("m1", `"agent": "a"`, `"agent": "b"`, "one, revision 1")
+		})
+	}
+}

@@ -32,12 +32,31 @@ func (n *names) lock(id envelope.ID) (unlock func()) {
 	return mu.Unlock
 }
 
+// A final is the durable result of a task, and what else it takes to show it.
+type final struct {
+	row      ledger.Task
+	result   []byte
+	callback envelope.Callback
+	earlier  bool // a later revision is there, so its place is in the history
+}
+
 // settle shows the durable result of a finished task: its file first, then
 // the callbacks. What cannot be done now is tried again later; both may then
 // happen twice, which a result file does not notice and a callback may.
 func (d *Dispatcher) settle(ctx context.Context, row ledger.Task) {
+	err := errFollowed
+	if run := d.runs.ended(row.Seq); run != nil {
+		err = d.showFinal(ctx, row, run)
+	}
+	if errors.Is(err, errFollowed) {
+		err = d.show(ctx, row)
+	}
+	d.delivered(row, err)
+}
+
+// delivered takes note of what became of showing a result.
+func (d *Dispatcher) delivered(row ledger.Task, err error) {
 	own := "result of " + string(row.ID) + " cannot be delivered"
-	err := d.show(ctx, row)
 	if err == nil {
 		d.relax(delivering)
 		d.relax(own)
@@ -58,35 +77,75 @@ const settlePause = 5 * time.Second
 // task's name is locked, so it is done by one goroutine.
 func (d *Dispatcher) show(ctx context.Context, row ledger.Task) error {
 	defer d.names.lock(row.ID)()
-	row, err := d.Ledger.Task(ctx, row.Seq)
-	if err != nil || row.Put && row.Delivered {
+	f, err := d.final(ctx, row)
+	if err != nil || f.row.Put && f.row.Delivered {
 		return err
 	}
-	result, err := d.Ledger.Result(ctx, row.Seq)
+	return d.showLocked(ctx, f)
+}
+
+// errFollowed says that only the ledger knows where a result belongs.
+var errFollowed = errors.New("a later revision may be there")
+
+// showFinal is show for a task that its run has just ended: what there is to show
+// is in hand, and not read back. Who accepts a later revision once that end is
+// durable moves what we put to the history, when it has the name.
+func (d *Dispatcher) showFinal(ctx context.Context, row ledger.Task, run *run) error {
+	defer d.names.lock(row.ID)()
+	if run.followed.Load() || run.shown.Swap(true) {
+		return errFollowed
+	}
+	return d.showLocked(ctx, final{row: row, result: *run.result.Load(), callback: *run.callback.Load()})
+}
+
+// final returns what the ledger has to show of a task that is done.
+func (d *Dispatcher) final(ctx context.Context, row ledger.Task) (f final, err error) {
+	if f.row, err = d.Ledger.Task(ctx, row.Seq); err != nil || f.row.Put && f.row.Delivered {
+		return f, err
+	}
+	if f.result, err = d.Ledger.Result(ctx, row.Seq); err != nil {
+		return f, err
+	}
+	latest, err := d.latest(ctx, f.row)
+	if f.earlier = !latest; err != nil || f.row.Delivered {
+		return f, err
+	}
+	raw, err := d.Ledger.Raw(ctx, row.Seq)
 	if err != nil {
-		return err
+		return f, err
 	}
+	t, _ := dialect.DecodeTask(row.Dialect, raw, d.opts.Reading)
+	f.callback = t.Callback
+	return f, nil
+}
+
+// showLocked shows a final. The caller has locked the task's name.
+func (d *Dispatcher) showLocked(ctx context.Context, f final) error {
+	row, roots := f.row, d.roots.Load()
 	if !row.Put {
-		if err := d.put(ctx, row, result); err != nil {
+		if err := d.put(ctx, f); err != nil {
 			return err
 		}
 		fault.Point("result-put")
 		d.log(row).Info().Str("status", string(row.Status)).Msg("result put")
 	}
-	missed := d.callBack(ctx, row, result)
-	err = d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
+	missed := d.callBack(f)
+	err := d.Ledger.UpdateSoon(ctx, func(tx *ledger.Tx) error { // a mark that is lost has the result put again, which changes nothing
+		if missed == nil {
+			return tx.MarkSettled(row.Seq)
+		}
 		if err := tx.MarkPut(row.Seq); err != nil {
 			return err
 		}
-		if missed != nil && d.calls.failures(row.Seq) > 1 {
+		if d.calls.failures(row.Seq) > 1 {
 			return nil // told before
 		}
-		if missed != nil {
-			return tx.Log(event(row, "callback.failed", map[string]any{"reason": missed.Error()}))
-		}
-		return tx.MarkDelivered(row.Seq)
+		return tx.Log(event(row, "callback.failed", map[string]any{"reason": missed.Error()}))
 	})
 	fault.Point("put-marked")
+	if d.roots.Load() != roots {
+		d.seekMissing() // what was put and not marked was not looked for when the root was replaced
+	}
 	return errors.Join(err, missed)
 }
 
@@ -103,26 +162,27 @@ func (d *Dispatcher) restore(ctx context.Context, row ledger.Task) error {
 	if err != nil {
 		return err
 	}
-	d.log(row).Warn().Msg("result file is missing; putting it again")
-	return d.put(ctx, row, result)
-}
-
-// put places the result file, or files the result away when a later revision
-// was accepted meanwhile. The caller has locked the task's name.
-func (d *Dispatcher) put(ctx context.Context, row ledger.Task, result []byte) error {
 	latest, err := d.latest(ctx, row)
 	if err != nil {
 		return err
 	}
-	if !latest {
-		return d.State.PutHistory(row.ID, row.Revision, result)
+	d.log(row).Warn().Msg("result file is missing; putting it again")
+	return d.put(ctx, final{row: row, result: result, earlier: !latest})
+}
+
+// put places the result file, or files the result away when a later revision
+// was accepted meanwhile. The caller has locked the task's name.
+func (d *Dispatcher) put(ctx context.Context, f final) error {
+	row := f.row
+	if f.earlier {
+		return d.State.PutHistory(row.ID, row.Revision, f.result)
 	}
-	err = d.Box.PutResult(row.ID, result, resultMode)
+	err := d.Box.PutResult(row.ID, f.result, resultMode)
 	if !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	there, _, err := d.Box.ReadResult(row.ID)
-	if err == nil && bytes.Equal(there, result) {
+	if err == nil && bytes.Equal(there, f.result) {
 		return nil // put before a crash
 	}
 	return d.conflict(ctx, row)
@@ -213,25 +273,18 @@ func (d *Dispatcher) remembered(ctx context.Context, row ledger.Task) (revision 
 }
 
 // callBack appends the result line where the request asked for it.
-func (d *Dispatcher) callBack(ctx context.Context, row ledger.Task, result []byte) error {
-	if row.Delivered {
+func (d *Dispatcher) callBack(f final) error {
+	row, to := f.row, f.callback
+	if row.Delivered || to == (envelope.Callback{}) {
 		return nil
 	}
-	raw, err := d.Ledger.Raw(ctx, row.Seq)
-	if err != nil {
-		return err
-	}
-	t, _ := dialect.DecodeTask(row.Dialect, raw, d.opts.Reading)
-	if t.Callback == (envelope.Callback{}) {
-		return nil
-	}
-	line, err := jsontext.AppendFormat(nil, result, jsontext.PreserveRawStrings(true))
+	line, err := jsontext.AppendFormat(nil, f.result, jsontext.PreserveRawStrings(true))
 	if err != nil {
 		return fmt.Errorf("put result %s on one line: %w", row.ID, err)
 	}
 	return d.calls.make(row.Seq, map[string]func() error{
-		"callback.queue":       given(t.Callback.Queue, line, d.Box.AppendQueue),
-		"callback.file_append": given(t.Callback.FileAppend, line, d.Box.AppendCallback),
+		"callback.queue":       given(to.Queue, line, d.Box.AppendQueue),
+		"callback.file_append": given(to.FileAppend, line, d.Box.AppendCallback),
 	})
 }
 

@@ -67,7 +67,10 @@ func (d *Dispatcher) tellAll(ctx, work context.Context) {
 		}
 		if err != nil && ctx.Err() == nil {
 			d.complain(telling, ledger.Task{}, err)
-			pause = time.After(retryPause)
+			select {
+			case <-ctx.Done():
+			case <-time.After(retryPause): // a nudge does not make it shorter
+			}
 			d.tellLater(seqs)
 			continue
 		}
@@ -75,19 +78,25 @@ func (d *Dispatcher) tellAll(ctx, work context.Context) {
 		if stuck {
 			pause = time.After(settlePause)
 		}
+		d.untold.told(len(seqs))
 		for range seqs {
 			d.queue.done()
 		}
 	}
 }
 
-// tellLater keeps tasks that could not be told of, which are still busy.
+// tellLater keeps tasks that could not be told of, which are still busy. Where
+// there are none it was the posting that did not work.
 func (d *Dispatcher) tellLater(seqs []int64) {
+	if len(seqs) == 0 {
+		d.nudge(0)
+	}
 	for _, seq := range seqs {
 		if !d.untold.add(seq) {
 			d.queue.done() // somebody has nudged meanwhile
 		}
 	}
+	d.untold.told(len(seqs))
 }
 
 // tellThese tells what is new of some tasks.

@@ -264,3 +264,22 @@ func TestWhatOthersSaidIsPostedInTheStrictestForm(t *testing.T) {
 		t.Errorf("Thread() = %+v, %v; want the line as it came", kept, err)
 	}
 }
+
+// What a drained daemon had to say lies in the inboxes when it says that it is
+// drained.
+func TestDrainedMeansTold(t *testing.T) {
+	e := startEngine(t)
+	release := make(chan struct{})
+	e.plays["quick"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+		<-release
+		return answer(j, "done")
+	}
+	e.delegated("T1", "quick", nil)
+	e.restart()
+	e.await("T1", ledger.Running)
+	close(release)
+	e.must(e.Drain(t.Context(), dispatch.Everyone, dispatch.By{Who: "me"}))
+	if lines := e.letters("user"); len(lines) != 1 {
+		t.Errorf("inbox of user = %q when drained; want the answer", lines)
+	}
+}

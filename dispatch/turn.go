@@ -21,6 +21,7 @@ type turn struct {
 	event ledger.Event // the story of an end; a zero one is made of the outcome
 	bytes []byte       // the result as somebody placed it; nil: as the outcome has it
 
+	at     time.Time // when we heard it
 	said   []saying
 	taken  map[envelope.ID]bool // the names of what is handed on
 	review *claim               // asks the overseer of the agent; nil: there is nothing to approve
@@ -58,9 +59,11 @@ func (d *Dispatcher) insistOn(ctx context.Context, row ledger.Task, prepare func
 // prepareTurn does of a turn what can be done before its transaction: what the
 // agent hands on is judged.
 func (d *Dispatcher) prepareTurn(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome) (t *turn, err error) {
-	t = &turn{row: row, terms: terms, o: o, taken: map[envelope.ID]bool{}}
-	if t.talk, _, err = d.Ledger.Talk(ctx, row.Seq); err != nil {
-		return nil, err
+	t = &turn{row: row, terms: terms, o: o, taken: map[envelope.ID]bool{}, at: time.Now()}
+	if !silent(row) {
+		if t.talk, _, err = d.Ledger.Talk(ctx, row.Seq); err != nil {
+			return nil, err
+		}
 	}
 	if t.talk.Tie == envelope.Oversee {
 		if t.looked, err = d.inspect(ctx, row, o); err != nil {
@@ -74,12 +77,17 @@ func (d *Dispatcher) prepareTurn(ctx context.Context, row ledger.Task, terms led
 	return t, err
 }
 
+// silent reports whether nothing was said yet that a task had to do with, whose
+// first run is over: it was asked for in AINL, and belongs to no other task.
+func silent(row ledger.Task) bool {
+	return row.State == ledger.Running && row.Attempt <= 1 && row.Parent == 0 && row.Dialect == envelope.AINL
+}
+
 // prepareWords completes and judges what the agent said. What it hands to its own
 // overseer is its answer in other words, and is returned.
 func (d *Dispatcher) prepareWords(ctx context.Context, t *turn) (submitted envelope.Message, err error) {
-	now := time.Now()
 	for _, m := range t.o.Said {
-		m = inWords(m, t.row, t.talk, now)
+		m = inWords(m, t.row, t.talk, t.at)
 		switch {
 		case !handsOn(m):
 			t.said = append(t.said, saying{message: m})
@@ -156,6 +164,10 @@ func (d *Dispatcher) leaveRun(tx *ledger.Tx, t *turn) error {
 	if t.bytes != nil {
 		change.Result = t.bytes
 	}
+	d.runs.end(t.row.Seq, nil)
+	if change.To == ledger.Done {
+		d.runs.end(t.row.Seq, change.Result)
+	}
 	e := t.event
 	if e.Kind == "" {
 		e = event(t.row, ending(t.o), conclusion(t.o))
@@ -193,7 +205,7 @@ func (t *turn) move(tx *ledger.Tx, c ledger.Change, e ledger.Event) (bool, error
 
 // speak has what the agent said take effect.
 func (d *Dispatcher) speak(tx *ledger.Tx, t *turn) error {
-	woken, err := d.utterAll(tx, t.row, t.said)
+	woken, err := d.utterAll(tx, t.row, t.said, t.at)
 	t.woken = append(t.woken, woken...)
 	return err
 }

@@ -23,13 +23,13 @@ func (d *Dispatcher) worker(take, work context.Context) {
 		if !ok {
 			return
 		}
-		d.attempt(work, it)
+		d.attempt(take, work, it)
 	}
 }
 
-// attempt runs one task once. The slot is free when the agent has exited;
-// making its result durable does not keep the next task waiting.
-func (d *Dispatcher) attempt(ctx context.Context, it item) {
+// attempt runs one task once, when its slot is free. That is free again when the
+// agent has exited: making its result durable does not keep the next task waiting.
+func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 	run := d.runs.begin(ctx, it) // before anybody can see it running
 	row, job, err := d.prepare(ctx, it.seq, run)
 	d.answered(ctx, it.seq)
@@ -43,13 +43,25 @@ func (d *Dispatcher) attempt(ctx context.Context, it item) {
 		d.queue.done()
 		return
 	}
+	if !d.queue.start(take, run.ctx, it) {
+		d.putOff(ctx, run, row, job)
+		return
+	}
 	d.log(row).Info().Int("attempt", job.Attempt).Msg("agent started")
 	run.began.Store(true)
-	outcome := run.conclude(d.agents.Run(run.ctx, job, func(p runner.Process) { d.noteProcess(ctx, row, p) }))
-	outcome = run.neverBegun(job, outcome)
+	run.callback.Store(&job.Task.Callback)
+	note := d.newNote(ctx, row)
+	outcome := run.conclude(d.agents.Run(run.ctx, job, note.begin))
+	note.end()
+	if job.Dir != "" && outcome.Exit.PID != 0 { // what has no directory is lost, begun or not, when we are killed
+		d.queue.ran(it.agent, outcome.Exit.Wall)
+	}
 	d.queue.free(it)
-	if outcome.Void == nil {
+	switch o, cancelled := run.neverBegun(job); {
+	case outcome.Void == nil:
 		d.relax(starting)
+	case cancelled:
+		outcome = o
 	}
 	d.finishing.Go(func() {
 		defer d.queue.done()
@@ -71,24 +83,52 @@ func (d *Dispatcher) over(r *run) {
 }
 
 // giveBack queues a task again whose run never began for want of something
-// that all tasks need. Its intent is void.
+// that all tasks need.
 func (d *Dispatcher) giveBack(ctx context.Context, row ledger.Task, it item, err error) {
 	d.complain(starting, row, err)
-	if err := d.State.RemoveRunDir(row.ID, row.Revision, row.Attempt); err != nil {
-		d.log(row).Warn().Err(err).Msg("directory of a run that never began not removed")
+	if d.unstart(ctx, row) {
+		d.rest(ctx, it)
 	}
+}
+
+// putOff queues a task again that got ready too early, unless it was cancelled
+// meanwhile.
+func (d *Dispatcher) putOff(ctx context.Context, run *run, row ledger.Task, j Job) {
+	d.queue.free(run.item)
+	d.finishing.Go(func() {
+		defer d.queue.done()
+		defer d.over(run)
+		if o, cancelled := run.neverBegun(j); cancelled {
+			d.finish(ctx, row, j.Terms, o)
+			return
+		}
+		if d.unstart(ctx, row) {
+			d.queue.push(run.item)
+		}
+	})
+}
+
+// unstart voids the intent of a run that never began, and reports whether the
+// task is queued again. Its directory goes last: of an intent without one nobody
+// could say whether it began.
+func (d *Dispatcher) unstart(ctx context.Context, row ledger.Task) bool {
 	moved := false
-	err = d.insist(ctx, row, func(tx *ledger.Tx) (err error) {
+	err := d.insist(ctx, row, func(tx *ledger.Tx) (err error) {
 		moved, err = tx.Move(row.Seq, ledger.Running, row.Attempt, ledger.Change{To: ledger.Queued})
 		if err != nil || !moved {
 			return err
 		}
 		return tx.VoidRun(row.Seq, row.Attempt)
 	})
-	if err == nil && moved {
-		d.settled(context.WithoutCancel(ctx), row)
-		d.rest(ctx, it)
+	if err != nil || !moved {
+		return false
 	}
+	fault.Point("unstarted")
+	if err := d.State.RemoveRunDir(row.ID, row.Revision, row.Attempt); err != nil {
+		d.log(row).Warn().Err(err).Msg("directory of a run that never began not removed")
+	}
+	d.settled(context.WithoutCancel(ctx), row)
+	return true
 }
 
 // rest puts an item back into the queue after a pause.
@@ -116,8 +156,11 @@ func (d *Dispatcher) prepare(ctx context.Context, seq int64, run *run) (ledger.T
 	}
 	fault.Point("run-dir")
 	began, moved, err := d.intend(ctx, row, &job, ledger.Running)
-	if err != nil || !moved {
+	if err != nil {
 		return row, Job{}, err
+	}
+	if !moved {
+		return row, Job{}, d.State.RemoveRunDir(row.ID, row.Revision, job.Attempt) // of no run
 	}
 	d.measure(run, began, &job)
 	job.Report = d.reporting(ctx, began)
@@ -127,7 +170,7 @@ func (d *Dispatcher) prepare(ctx context.Context, seq int64, run *run) (ledger.T
 // admit judges a queued task once more, for time has passed, and makes the job
 // of it that is next. A Job without a RunID means there is none.
 func (d *Dispatcher) admit(ctx context.Context, seq int64) (ledger.Task, Job, error) {
-	row, t, findings, err := d.load(ctx, seq)
+	row, t, findings, err := d.loadQueued(ctx, seq)
 	if err != nil || row.State != ledger.Queued {
 		return row, Job{}, err
 	}

@@ -52,6 +52,7 @@ var agents = map[string]func(){
 		fmt.Println(`{"task_id":"a","output":{"summary":"one"}}`)
 		fmt.Println(`{"task_id":"b","output":{"summary":"two"}}`)
 	},
+	"act": act,
 	"clowl": func() {
 		request()
 		fmt.Println(`{"p":"DONE","task":"test","data":{"summary":"ready, in CLowl"}}`)

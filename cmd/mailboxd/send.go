@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
 	"mailboxd/mailbox"
 )
 
@@ -123,7 +124,7 @@ func (s sent) print(w io.Writer, asJSON bool) error {
 // appendTask appends a line. Only who will wait for the answer needs to see
 // the daemon's ledger.
 func appendTask(ctx context.Context, cfg config, request []byte, wait bool) (sent, error) {
-	id, last := envelope.Salvage(request), int64(0)
+	id, last := nameOf(request), int64(0)
 	if wait {
 		var err error
 		if last, err = lastEvent(ctx, cfg, id); err != nil {
@@ -135,6 +136,16 @@ func appendTask(ctx context.Context, cfg config, request []byte, wait bool) (sen
 		return sent{}, err
 	}
 	return sent{ID: id, File: file, Offset: offset, End: offset + int64(len(request)) + 1, last: last}, nil
+}
+
+// nameOf is the id of the task that a line asks for, as far as it can be read.
+func nameOf(request []byte) envelope.ID {
+	d := envelope.MarkedAs(request)
+	if codec, ok := dialect.Of(d); ok && d != envelope.AINL {
+		m, _ := codec.Decode(request, envelope.Strict)
+		return m.Request.ID
+	}
+	return envelope.Salvage(request)
 }
 
 // requests are the envelopes to send, each on one line.

@@ -73,10 +73,38 @@ func (l timeline) happening(e client.Event, later []client.Event) string {
 		return fmt.Sprintf("%s approves %s%s", by, subject(id, data), noted(data))
 	case "approval.denied":
 		return fmt.Sprintf("%s does not approve %s%s", by, subject(id, data), noted(data))
+	case "oversight.approved", "oversight.inquired":
+		return l.overseen(e, task)
+	case "oversight.rejected", "oversight.expired":
+		return fmt.Sprintf("nobody gets to see what %s answered: %s", agent, flat(fmt.Sprint(data["reason"])))
 	case "approval.expired":
 		return "nobody approves " + subject(id, data) + " in time"
 	}
 	return ""
+}
+
+// overseen tells of an overseer's word that was no message of its own.
+func (l timeline) overseen(e client.Event, task client.Part) string {
+	data := dataOf(e.Data)
+	review, words := envelope.ID(fmt.Sprint(data["task"])), ""
+	act := []string{string(envelope.Informs), string(envelope.Completes)}
+	if e.Kind == "oversight.inquired" {
+		act = append(act, string(envelope.Inquires))
+	}
+	said := slices.ContainsFunc(l.Messages, func(m client.Said) bool {
+		return m.Task == review && m.From == data["by"] && slices.Contains(act, m.Act) && m.Via != string(ledger.ByUs)
+	})
+	if said {
+		return ""
+	}
+	if text, ok := data["words"].(string); ok && text != "" {
+		words = ": " + quoted(text)
+	}
+	by, id := flat(fmt.Sprint(data["by"])), flat(string(task.Task.ID))
+	if e.Kind == "oversight.approved" {
+		return fmt.Sprintf("%s approves %s%s", by, id, words)
+	}
+	return fmt.Sprintf("%s sends %s back to %s%s", by, id, flat(task.Task.Agent), words)
 }
 
 // asked tells of a request that is no message of its own, and of what it waits

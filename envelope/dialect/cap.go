@@ -75,6 +75,23 @@ func (r *capReading) says(word, task, to string) {
 	if words := capWords[word]; words != "" {
 		m.Text = r.prose(words, r.required(words))
 	}
+	r.does(word)
+	if m.Act != envelope.Fails { // which has none, so they would be an unknown field
+		m.Attachments = r.attachments("attachments")
+	}
+	switch {
+	case string(m.Task) == task:
+	case asks(m.Act): // no name for a file: what is said of the task later needs the other one
+		m.ID = task
+	default:
+		m.Cause = task
+	}
+	m.Extra = r.strangers()
+}
+
+// does reads what a message of a type does, and what only such a message has.
+func (r *capReading) does(word string) {
+	m := &r.message
 	switch word {
 	case "message":
 		m.Act, m.WantsReply = envelope.Informs, r.flag(expectsReply)
@@ -93,17 +110,6 @@ func (r *capReading) says(word, task, to string) {
 	default:
 		r.refuse("type", `must be "message", "delegation_notice", "error_response" or "oversight_inquiry"`)
 	}
-	if m.Act != envelope.Fails { // which has none, so they would be an unknown field
-		m.Attachments = r.attachments("attachments")
-	}
-	switch {
-	case string(m.Task) == task:
-	case asks(m.Act): // no name for a file: what is said of the task later needs the other one
-		m.ID = task
-	default:
-		m.Cause = task
-	}
-	m.Extra = r.strangers()
 }
 
 // capThread is the first segment of a dotted task id: the conversation (CAP-21).

@@ -132,6 +132,12 @@ func TestCAPSaysWhatOtherDialectsSay(t *testing.T) {
 			`"type":"message","task_id":"m1","sender_id":"a","recipient_id":"b","content":"Done.","attachments":[{"object":{"summary":"Done.","actions":[],"n":1},"type":"python_object"}]`,
 		},
 		{
+			envelope.Message{Act: envelope.Completes, Task: "m1", Answer: envelope.Result{Output: envelope.Output{Summary: "Done."}, Artifacts: []envelope.Ref{
+				{Kind: "report", URI: "file:///box/my%20r.md"}, {Kind: "run_trace", URI: "file:///state/runs/m1"}, {Kind: "stdout", URI: "file:///state/runs/m1/stdout"},
+			}}},
+			`"content":"Done.","attachments":[{"type":"file","path":"/box/my r.md"}],"timestamp"`,
+		},
+		{
 			envelope.Message{Act: envelope.Fails, Task: "m1", Failure: envelope.Failure{Kind: envelope.BudgetExceeded, Code: "E012", Message: "too much"}},
 			`"type":"error_response","task_id":"m1","sender_id":"a","recipient_id":"b","error_code":402,"error_message":"[budget_exceeded] too much"`,
 		},

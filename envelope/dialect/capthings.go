@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"net/url"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -55,6 +56,10 @@ func addFiles(list []envelope.Attachment, m envelope.Message) []envelope.Attachm
 	return list
 }
 
+// records are the kinds of artifacts that we add to every answer: of the run, and
+// nothing that its agent hands over.
+var records = []string{"run_trace", "stdout", "stderr"}
+
 // answerThings is what an answer has beside its summary.
 func answerThings(a envelope.Result) []envelope.Attachment {
 	list, rest := attachmentsIn(a.Output.Extra)
@@ -62,7 +67,14 @@ func answerThings(a envelope.Result) []envelope.Attachment {
 		list = append(list, valueAttachment(outputOf(a)))
 	}
 	for _, ref := range a.Artifacts {
-		if file := fileAttachment(ref.URI); !slices.ContainsFunc(list, func(b envelope.Attachment) bool { return file.Path == b.Path && file.URL == b.URL }) {
+		if slices.Contains(records, ref.Kind) {
+			continue
+		}
+		file := fileAttachment(ref.URI)
+		if path, err := url.PathUnescape(file.Path); err == nil {
+			file.Path = path // an artifact is a URI, where a CAP agent names a path
+		}
+		if !slices.ContainsFunc(list, func(b envelope.Attachment) bool { return file.Path == b.Path && file.URL == b.URL }) {
 			list = append(list, file)
 		}
 	}

@@ -34,13 +34,3 @@ func dialectOf(t envelope.Task) envelope.Dialect {
 	}
 	return envelope.AINL
 }
-
-// Repeat says a message in a dialect, as one line: its own bytes where it was
-// said in that one.
-func Repeat(m envelope.Message, in envelope.Dialect) []byte {
-	if m.Dialect == in && m.Raw != nil {
-		return line(m.Raw)
-	}
-	said, _ := codecs[in].Encode(m)
-	return said
-}

@@ -100,6 +100,10 @@ func (g *Agent) Run(ctx context.Context, j Job, started func(runner.Process)) Ou
 		return g.ask(ctx, j)
 	case j.Dir == "":
 		return g.void(j, "the agent had no run directories when the run was meant to begin")
+	case errors.Is(context.Cause(ctx), runner.ErrDetach):
+		return Outcome{Detached: true}
+	case ctx.Err() != nil:
+		return g.void(j, "the run was ended before it began: "+context.Cause(ctx).Error())
 	}
 	spec, err := g.prepare(j)
 	if scarce(err) {

@@ -1,10 +1,12 @@
 package agent
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
@@ -52,17 +54,18 @@ func (g *Agent) brief(j Job) error {
 	return nil
 }
 
-// conversation is the request and what was said since, in the agent's dialect.
+// conversation is the request, as it stands in its file, and what was said since,
+// in the agent's dialect.
 func (g *Agent) conversation(j Job) []byte {
-	speaks := g.binding.Speaks()
-	var b bytes.Buffer
-	b.Write(dialect.Repeat(envelope.Message{Dialect: speaks, Raw: dialect.Retell(j.Task, speaks)}, speaks))
-	b.WriteByte('\n')
+	codec, _ := dialect.Of(g.binding.Speaks())
+	request := jsontext.Value(slices.Clone(dialect.Retell(j.Task, g.binding.Speaks())))
+	_ = request.Compact() // a request that somebody printed may take several lines
+	b := append(request, '\n')
 	for _, m := range j.Conversation {
-		b.Write(dialect.Repeat(m, speaks))
-		b.WriteByte('\n')
+		line, _ := codec.Encode(m)
+		b = append(append(b, line...), '\n')
 	}
-	return b.Bytes()
+	return b
 }
 
 // addFiles says where the files are that this run has.

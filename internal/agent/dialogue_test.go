@@ -40,7 +40,7 @@ func TestAnAgentReadsTheConversationInItsDialect(t *testing.T) {
 	for d, check := range map[envelope.Dialect]func([]byte) error{envelope.CLowl: strict.CLowl, envelope.CAP: strict.CAP} {
 		stamped := strings.NewReplacer(`"content"`, `"timestamp":"2026-03-09T23:00:00Z","content"`, `"context_summary"`, `"timestamp":"2026-03-09T23:00:00Z","context_summary"`)
 		for _, j := range []agent.Job{jobFor(t, request("")), asked(t, stamped.Replace(asksCAP)), asked(t, asksCLowl)} {
-			j.Conversation = []envelope.Message{heard(t, stamped.Replace(reply))}
+			j.Conversation = []envelope.Message{heard(t, reply)}
 			speaking(t, d, "").Run(t.Context(), j, nil)
 			lines := strings.Split(strings.TrimSpace(read(t, j, "conversation.jsonl")), "\n")
 			if len(lines) != 2 || !strings.Contains(lines[1], "By market.") {

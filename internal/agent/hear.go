@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
@@ -26,6 +27,10 @@ func (g *Agent) hear(root *os.Root, j Job) (answer, error) {
 		heard, err := g.understand(j, []byte(said.result.Output.Summary))
 		if heard.result.Cost == nil {
 			heard.result.Cost = said.result.Cost
+		}
+		var session string
+		if id := member(said.result.Output.Extra, "session_id"); id != nil && json.Unmarshal(id, &session) == nil && err == nil {
+			heard.result.Output.Extra = withText(heard.result.Output.Extra, "session_id", session)
 		}
 		return heard, err
 	}

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -70,6 +71,37 @@ func TestAnAgentAnswersInCAP(t *testing.T) {
 	}
 	o = speaking(t, envelope.CAP, `{"type":"error_response","error_code":504,"error_message":"MCP timeout."}`).Run(t.Context(), asked(t, asksCAP), nil)
 	expect(t, "an error_response", o, envelope.Failed, envelope.Timeout)
+}
+
+func TestWhatAnAnswerInAnotherDialectSaysWasSpentCounts(t *testing.T) {
+	for d, text := range map[envelope.Dialect]string{
+		envelope.CLowl: `{"p":"DONE","body":{"t":"check","d":{"summary":"It runs.","cost_used":{"tokens":70,"usd_cents":3}}}}`,
+		envelope.CAP:   `{"content":"It runs.","cost_used":{"tokens":70,"usd_cents":3}}`,
+	} {
+		o := speaking(t, d, text).Run(t.Context(), jobFor(t, request("")), nil)
+		if o.Result.Cost == nil || o.Result.Cost.Tokens != 70 || o.Result.Cost.USDCents != 3 {
+			t.Errorf("%s: cost %+v", d, o.Result.Cost)
+		}
+		o = speaking(t, d, text).Run(t.Context(), jobFor(t, request(`, "budget_limit": {"tokens": 50}`)), nil)
+		expect(t, string(d)+" over its budget", o, envelope.Failed, envelope.BudgetExceeded)
+	}
+}
+
+func TestWhatAnAnswerInAnotherDialectPromisesIsHeld(t *testing.T) {
+	const promised = `, "required_output_contract": {"format": "json", "must_include_fields": ["uptime"]}`
+	for _, c := range []struct {
+		text string
+		kind envelope.Kind
+	}{
+		{`{"p":"DONE","body":{"t":"check","d":{"summary":"It runs.","uptime":7}}}`, ""},
+		{`{"p":"DONE","body":{"t":"check","d":{"summary":"It runs."}}}`, envelope.ContractViolation},
+		{`{"p":"QRY","to":"radar","task":"search","data":{}}`, ""}, // no answer yet
+	} {
+		o := speaking(t, envelope.CLowl, c.text).Run(t.Context(), jobFor(t, request(promised)), nil)
+		if o.Result.Error.Kind != c.kind {
+			t.Errorf("%s: %+v, want %q", c.text, o.Result.Error, c.kind)
+		}
+	}
 }
 
 func TestAnAgentOfOneDialectIsAskedInAnother(t *testing.T) {
@@ -227,4 +259,21 @@ func handOver([]string) {
 		panic(err)
 	}
 	fmt.Println(`{"content":"It runs.","attachments":[{"type":"file","path":"my report.md"},{"type":"file","path":"/etc/passwd"}]}`)
+}
+
+func TestAProgramOfAProfileSpeaksInItsText(t *testing.T) {
+	text := "Sure:\n```json\n{\"p\":\"DLGT\",\"to\":\"muse\",\"body\":{\"t\":\"analyze\",\"d\":{\"delegation_mode\":\"assist\"}}}\n```"
+	event, err := json.Marshal(map[string]any{"type": "result", "subtype": "success", "is_error": false, "result": text, "session_id": "s7", "total_cost_usd": 0.02, "usage": map[string]int{"input_tokens": 5, "output_tokens": 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := saying(t, string(event)+"\n", 0)
+	b.Dialect, b.Output = envelope.CLowl, agent.Claude
+	o := bound(t, b).Run(t.Context(), asked(t, asksCLowl), nil)
+	if o.Hold != ledger.Children || words(o.Said) != "task.delegatedassist to muse" || o.Result.Cost == nil || o.Result.Cost.Tokens != 7 || o.Result.Cost.USDCents != 2 {
+		t.Errorf("hold %q, said %s, cost %+v, error %+v", o.Hold, words(o.Said), o.Result.Cost, o.Result.Error)
+	}
+	if !strings.Contains(string(o.Result.Output.Extra), `"session_id":"s7"`) {
+		t.Errorf("the output is %s", o.Result.Output.Extra)
+	}
 }

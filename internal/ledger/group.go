@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"mailboxd/internal/fault"
 )
@@ -34,10 +35,41 @@ func (l *Ledger) Update(ctx context.Context, fn func(*Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	return l.join(ctx, l.enqueue(fn))
+}
+
+// soon is how long UpdateSoon waits for somebody else's transaction.
+const soon = 10 * time.Millisecond
+
+// UpdateSoon is Update for what nobody waits for: it rides in the next
+// transaction of somebody else, which saves a sync of its own, and has one of
+// its own only when none has come for a moment.
+func (l *Ledger) UpdateSoon(ctx context.Context, fn func(*Tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	u := l.enqueue(fn)
+	patience := time.NewTimer(soon)
+	defer patience.Stop()
+	select {
+	case <-u.done:
+		return u.err
+	case <-patience.C:
+		return l.join(ctx, u)
+	}
+}
+
+// enqueue has a function wait for the next group.
+func (l *Ledger) enqueue(fn func(*Tx) error) *update {
 	u := &update{fn: fn, done: make(chan struct{})}
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.queued = append(l.queued, u)
-	l.mu.Unlock()
+	return u
+}
+
+// join waits until a group has run the update, and leads one if nobody else does.
+func (l *Ledger) join(ctx context.Context, u *update) error {
 	select {
 	case l.lead <- struct{}{}:
 		l.commit(l.gather())

@@ -57,6 +57,46 @@ func TestWhoComesDuringACommitSharesTheNextOne(t *testing.T) {
 	})
 }
 
+func TestWhatIsWantedSoonRidesWithTheNextUpdate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := open(t)
+		var (
+			crowd sync.WaitGroup
+			rides *ledger.Tx
+		)
+		crowd.Go(func() {
+			if err := l.UpdateSoon(t.Context(), func(tx *ledger.Tx) error { rides = tx; return nil }); err != nil {
+				t.Errorf("UpdateSoon() = %v", err)
+			}
+		})
+		synctest.Wait()
+		if rides != nil {
+			t.Error("UpdateSoon made a transaction of its own at once")
+		}
+		update(t, l, func(tx *ledger.Tx) error {
+			if tx != rides {
+				t.Error("what is wanted soon did not ride with an update")
+			}
+			return nil
+		})
+		crowd.Wait()
+	})
+}
+
+func TestWhatIsWantedSoonIsDoneWithoutAnybodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := open(t)
+		err := l.UpdateSoon(t.Context(), func(tx *ledger.Tx) error {
+			_, err := tx.Add(task(1), nil)
+			return err
+		})
+		tasks, _ := l.Tasks(context.Background(), ledger.Filter{})
+		if err != nil || len(tasks) != 1 {
+			t.Errorf("UpdateSoon() = %v, and %d tasks are there; want nil and 1", err, len(tasks))
+		}
+	})
+}
+
 func TestAFailingFunctionDoesNotSpoilItsGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := open(t)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -51,8 +52,9 @@ func TestMessagesAreLookedUpByTheirIndexes(t *testing.T) {
 		traceTasksQuery:   "talks_trace",
 		offspringQuery:    "tasks_children",
 		newsQuery:         "events_task",
+		heardQuery:        "messages_task",
 	})
-	for _, query := range []string{conversationQuery, offspringQuery, newsQuery, talkQuery} {
+	for _, query := range []string{conversationQuery, heardQuery, spokenQuery, offspringQuery, newsQuery, talkQuery} {
 		if plan := planOf(t, l, query); strings.Contains(plan, "SCAN t") || strings.Contains(plan, "SCAN messages") {
 			t.Errorf("plan of %s = %q; want no table gone through", query, plan)
 		}
@@ -84,8 +86,10 @@ func planOf(t *testing.T, l *Ledger, query string) string {
 
 // parameters is how many values a query is given.
 func parameters(query string) int {
-	if strings.Contains(query, "?1") {
-		return 2
+	for n := 3; n > 0; n-- {
+		if strings.Contains(query, "?"+strconv.Itoa(n)) {
+			return n
+		}
 	}
 	return strings.Count(query, "?")
 }

@@ -95,16 +95,16 @@ func (tx *Tx) VoidRun(task int64, attempt int) error {
 	return nil
 }
 
-// FinishRun remembers how the run with r's Task and Attempt ended: Started and
-// what follows it in r up to its cost. Its spending is counted then: in its
+// FinishRun remembers how the run with r's Task and Attempt ended: PID, unless it
+// is 0, and Started and what follows it in r up to its cost. Its spending is counted then: in its
 // accounts, and what it leaves of its reservation is its lender's again, if
 // that is not over. A run that has an end already keeps it, and one that is
 // not known stays so.
 func (tx *Tx) FinishRun(r Run) error {
 	was, open, err := first(context.Background(), tx.write, scanRecord,
-		`UPDATE runs SET started = ?, finished = ?, exit_code = ?, signal = ?, cause = ?, tokens = ?, usd_cents = ?, settled = 1
+		`UPDATE runs SET pid = coalesce(nullif(?, 0), pid), started = ?, finished = ?, exit_code = ?, signal = ?, cause = ?, tokens = ?, usd_cents = ?, settled = 1
 		WHERE task = ? AND attempt = ? AND finished IS NULL AND settled = 0 RETURNING `+runColumns,
-		micros(r.Started), micros(r.Finished), r.ExitCode, r.Signal, r.Cause, countable(r.Tokens), countable(r.USDCents), r.Task, r.Attempt)
+		r.PID, micros(r.Started), micros(r.Finished), r.ExitCode, r.Signal, r.Cause, countable(r.Tokens), countable(r.USDCents), r.Task, r.Attempt)
 	if err == nil && open {
 		err = tx.settle(was)
 	}

@@ -66,10 +66,18 @@ func (f *family) bury(process *os.Process) (*os.ProcessState, error) {
 }
 
 // hasOrphans reports whether there are children that are no run's own process.
+// One that is just being born only looks like an orphan: taking it for one costs
+// a census of all processes, 1 ms and more, so we wait until it is noted.
 func (f *family) hasOrphans() bool {
-	if f == nil {
+	if f == nil || !f.hasUnknown() {
 		return false
 	}
+	f.bearing.Lock()
+	defer f.bearing.Unlock()
+	return f.hasUnknown()
+}
+
+func (f *family) hasUnknown() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.ContainsFunc(children(), func(pid int) bool { return f.runs[pid] == nil })

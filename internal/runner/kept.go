@@ -41,7 +41,7 @@ func (k *keeper) begin(ctx context.Context, s Spec) *kept {
 		defer stop(nil)
 		r.exit, r.err = run(ctx, k.family, s, func(p Process) { r.self = p; close(r.begun) })
 		close(r.over)
-		if _, refused := errors.AsType[*SpawnError](r.err); !refused {
+		if _, refused := errors.AsType[*SpawnError](r.err); r.err != nil && !refused {
 			r.record(ctx, s.Dir)
 		}
 		k.change(func() { delete(k.runs, s.Dir) })

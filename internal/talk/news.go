@@ -94,9 +94,9 @@ func (t Task) of(e Event, refused bool) []envelope.Message {
 		if d.Stage == string(envelope.ApprovalPost) { // of the others task.held tells
 			return []envelope.Message{t.waits("approval")}
 		}
-	case "oversight.asked":
+	case "oversight.asked", "oversight.answered":
 		return []envelope.Message{t.waits("oversight")}
-	case "task.queued", "task.resumed":
+	case "task.queued", "task.resumed", "oversight.inquired":
 		return []envelope.Message{t.reports(map[string]any{"blocked": []string{}}, "goes on")}
 	case "task.progress":
 		data := map[string]any{}

@@ -54,6 +54,8 @@ func TestWhatFollowsFromWhichEvent(t *testing.T) {
 		"an answer that a person looks at waits":    {asked, said("approval.asked", `{"stage":"post"}`), []string{`task.waiting {"blocked":["approval"],"note":"waits for approval"}`}},
 		"an approval before is told by the hold":    {asked, said("approval.asked", `{"stage":"pre"}`), nil},
 		"an overseer's look is waited for":          {asked, said("oversight.asked", `{}`), []string{`task.waiting {"blocked":["oversight"],"note":"waits for oversight"}`}},
+		"and once more after a reply to them":       {asked, said("oversight.answered", `{}`), []string{`task.waiting {"blocked":["oversight"],"note":"waits for oversight"}`}},
+		"what is sent back goes on":                 {asked, said("oversight.inquired", `{"by":"qa"}`), []string{`task.progress {"blocked":[],"note":"goes on"}`}},
 		"what goes on does so aloud":                {asked, said("task.queued", `{}`), []string{`task.progress {"blocked":[],"note":"goes on"}`}},
 		"also after a reply":                        {asked, said("task.resumed", `{"from":"user"}`), []string{`task.progress {"blocked":[],"note":"goes on"}`}},
 		"progress is told as it was said":           {asked, said("task.progress", `{"pct":40.5,"note":"reading"}`), []string{`task.progress {"note":"reading","pct":40.5}`}},

@@ -40,6 +40,7 @@ func (s *site) check(t *testing.T, b *book) {
 	s.checkLetters(t, b)
 	s.checkCallbacks(t, b)
 	s.checkInbox(t, b)
+	s.checkTold(t, b)
 	agents, _ := s.processes()
 	for _, pid := range agents {
 		t.Errorf("a process of a run is left: %s", describe(pid))

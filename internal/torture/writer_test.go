@@ -81,6 +81,10 @@ func (w *writer) plain() error {
 		p.callback = "done"
 	}
 	p.size = w.size()
+	if w.chance.IntN(8) == 0 {
+		p.foreign, p.callback = true, ""
+		return w.send(p, "") // once: a request in CLowl has no revisions
+	}
 	if w.asks && w.chance.IntN(8) == 0 {
 		p.part, p.fate = "pull", fetched
 		return w.send(p, "") // once: whoever answers says which version they have seen
@@ -240,6 +244,10 @@ func (w *writer) append(text string) error {
 
 // envelopeOf is the line of a task: the same for the same promise, byte by byte.
 func envelopeOf(p promise) string {
+	if p.foreign {
+		return fmt.Sprintf(`{"clowl":"0.2","mid":%q,"ts":1709078400,"p":"REQ","from":"torture","to":%q,"cid":"torture","body":{"t":"work","d":{"version":%d,"fill":%q}}}`,
+			p.id, p.part, p.version, strings.Repeat("x", p.size))
+	}
 	more := ""
 	if p.callback != "" {
 		more = fmt.Sprintf(`,"callback":{"queue":%q}`, p.callback)

@@ -1,0 +1,78 @@
+package torture_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"mailboxd/internal/strict"
+)
+
+// A told is what was said to whoever asked, of a line in their inbox.
+type told struct {
+	MID string `json:"mid"`
+	PID string `json:"pid"`
+	P   string `json:"p"`
+}
+
+// checkTold looks for what was said of each task that was asked for in CLowl: that
+// it was taken, once and first, and how it ended, once and last. A line may be
+// there more than once, and is the same then.
+func (s *site) checkTold(t *testing.T, b *book) {
+	t.Helper()
+	text, err := os.ReadFile(s.path("box/agents/torture/inbox.jsonl"))
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	lines, of, twice := map[string]string{}, map[string][]string{}, 0
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(line, "\n")
+		var m told
+		if err := json.Unmarshal([]byte(line), &m); err != nil || strict.CLowl([]byte(line)) != nil {
+			continue // half of one, where the daemon died
+		}
+		if was, known := lines[m.MID]; known {
+			if twice++; was != line {
+				t.Errorf("message %s is both %s and %s", m.MID, was, line)
+			}
+			continue
+		}
+		lines[m.MID] = line
+		of[m.PID] = append(of[m.PID], m.P)
+	}
+	asked := 0
+	for _, p := range b.promises {
+		if !p.foreign {
+			continue
+		}
+		asked++
+		if err := inOrder(of[p.id]); err != "" {
+			t.Errorf("task %s: its requester was told %v; want %s", p.id, of[p.id], err)
+		}
+	}
+	t.Logf("%d tasks were told of in %d messages, %d of which lay there again", asked, len(lines), twice)
+}
+
+// inOrder says what is wrong with what was told of a task; "" when nothing is.
+func inOrder(told []string) string {
+	taken, ended := 0, 0
+	for _, p := range told {
+		switch p {
+		case "ACK":
+			taken++
+		case "DONE", "ERR":
+			ended++
+		}
+	}
+	switch {
+	case ended != 1:
+		return "one end"
+	case taken != 1 || told[0] != "ACK":
+		return "first that it was taken, once"
+	case told[len(told)-1] != "DONE" && told[len(told)-1] != "ERR":
+		return "nothing behind its end"
+	}
+	return ""
+}
