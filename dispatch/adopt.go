@@ -18,11 +18,14 @@ import (
 // writing is how long an unreadable result file may be a person still typing.
 const writing = 5 * time.Second
 
-// adoptHeld looks whether a held task was answered by hand.
+// adoptHeld looks whether a held task was answered by hand. Every look does
+// that, so for all of them at once: one by one, beside 40,000 held tasks, it was
+// most of what taking in 4,096 lines took.
 func (d *Dispatcher) adoptHeld(ctx context.Context) {
-	for _, row := range d.held.all() {
-		if d.Box.HasResult(row.ID) {
-			d.revisit(ctx, row.Seq)
+	seqs, ids := d.held.names()
+	for i, there := range d.Box.HaveResults(ids) {
+		if there {
+			d.revisit(ctx, seqs[i])
 		}
 	}
 }

@@ -17,21 +17,21 @@ import (
 
 // A claim is one envelope on its way from a line into the ledger.
 type claim struct {
-	line     mailbox.Line
-	task     envelope.Task
-	findings envelope.Findings // of reading it
-	judged   Verdict           // what policy says
-	verdict  Verdict           // that, and what follows from who asks
-	said     envelope.Message  // the message that asks; zero for a line of AINL's
-	heard    *utterance        // what else a message in a line does; nil for a line of AINL's, and for what we ask for ourselves
-	tie      envelope.Tie      // how it belongs to its parent
-	above    ledger.Task       // its parent, when that is certain; zero: it is found out
-	parent   ledger.Task       // the task whose run asks; zero: none
-	now      time.Time
-	refusal  refusal // what to answer, if the verdict refuses
-	fate     fate
-	row      ledger.Task // as the ledger has it, when accepted
-	instead  ledger.Task // the one it replaces before that has started
+	line    mailbox.Line
+	task    envelope.Task
+	odd     envelope.Findings // of reading it
+	judged  Verdict           // what policy says
+	verdict Verdict           // that, and what follows from who asks
+	said    envelope.Message  // the message that asks; zero for a line of AINL's
+	heard   *utterance        // what else a message in a line does; nil for a line of AINL's, and for what we ask for ourselves
+	tie     envelope.Tie      // how it belongs to its parent
+	above   ledger.Task       // its parent, when that is certain; zero: it is found out
+	parent  ledger.Task       // the task whose run asks; zero: none
+	now     time.Time
+	refusal refusal // what to answer, if the verdict refuses
+	fate    fate
+	row     ledger.Task // as the ledger has it, when accepted
+	instead ledger.Task // the one it replaces before that has started
 }
 
 // A fate is what the ledger made of a claim.
@@ -71,7 +71,7 @@ func (d *Dispatcher) readAll(lines []mailbox.Line) []*claim {
 				claims = append(claims, d.listen(line, piece))
 				continue
 			}
-			c := &claim{line: line, task: piece.Message.Request, findings: piece.Findings, now: time.Now()}
+			c := &claim{line: line, task: piece.Message.Request, odd: piece.Findings, now: time.Now()}
 			c.judged = d.doubt(c.task, d.judge(c.task, piece.Findings, c.now))
 			c.verdict = c.judged
 			if !c.verdict.Admit && c.task.ID != "" {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -156,6 +157,7 @@ type Dispatcher struct {
 	calls   *calls
 	failed  chan struct{} // signalled when a look could not take everything in
 	missing chan struct{} // signalled when result files may be missing
+	roots   atomic.Int64  // how often the root directory was replaced
 	names   names         // one result file is moved by one goroutine at a time
 	ready   chan struct{} // closed when recovery is over
 

@@ -14,8 +14,7 @@ import (
 // finish makes the outcome of a run durable and shows it. The run directory
 // holds the answer until the ledger does, so trying again is safe.
 // A person may have to agree to that, by the terms of the run.
-func (d *Dispatcher) finish(ctx context.Context, run *run, row ledger.Task, job Job, o Outcome) {
-	terms := job.Terms
+func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome) {
 	log := d.log(row)
 	if o.Detached {
 		log.Info().Int("attempt", row.Attempt).Msg("run goes on without us")
@@ -26,9 +25,9 @@ func (d *Dispatcher) finish(ctx context.Context, run *run, row ledger.Task, job 
 	case o.Hold == ledger.AuthRequired:
 		d.putBack(ctx, row, terms.Deadline, o)
 	case o.Hold != "":
-		d.turn(ctx, run, row, job, o)
+		d.turn(ctx, row, terms, o)
 	case !d.again(ctx, row, terms.Deadline, o):
-		d.mend(ctx, run, row, job, o)
+		d.mend(ctx, row, terms, o)
 	}
 }
 
@@ -178,6 +177,9 @@ func conclusion(o Outcome) map[string]any {
 // admitNext lets the latest revision of a task in, if it was waiting for an
 // earlier one to end.
 func (d *Dispatcher) admitNext(ctx context.Context, row ledger.Task) {
+	if d.runs.alone(row.Seq) {
+		return // there is none
+	}
 	if err := d.tryAdmitNext(ctx, row.ID); err != nil {
 		d.complain(judging, row, err)
 		d.alarms.set(row.Seq, time.Now().Add(retryPause))

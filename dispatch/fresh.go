@@ -40,7 +40,7 @@ func (f *fresh) keep(c *claim) {
 		return
 	}
 	f.bytes += len(c.task.Raw)
-	f.tasks[c.row.Seq] = freshTask{c.row, c.task, c.findings}
+	f.tasks[c.row.Seq] = freshTask{c.row, c.task, c.odd}
 }
 
 // take forgets a task and returns it, if it is there.
@@ -55,8 +55,8 @@ func (f *fresh) take(seq int64) (freshTask, bool) {
 	return t, ok
 }
 
-// loadFresh is load for a task whose turn has come.
-func (d *Dispatcher) loadFresh(ctx context.Context, seq int64) (ledger.Task, envelope.Task, envelope.Findings, error) {
+// loadQueued is load for a task whose turn has come.
+func (d *Dispatcher) loadQueued(ctx context.Context, seq int64) (ledger.Task, envelope.Task, envelope.Findings, error) {
 	if t, ok := d.fresh.take(seq); ok {
 		return t.row, t.task, t.findings, nil
 	}

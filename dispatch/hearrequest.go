@@ -16,9 +16,6 @@ import (
 func (d *Dispatcher) judgeRequest(c *claim, findings envelope.Findings) Verdict {
 	u, m := c.heard, c.said
 	to := recipients(m)
-	if m.Act == envelope.Delegates && slices.Contains(to, m.From) {
-		findings = append(findings, envelope.Finding{Kind: envelope.DelegationCycle, Field: fieldsOf[m.Dialect].to, Message: "is who hands the work on"})
-	}
 	several := len(to) > 1 || slices.Contains(to, envelope.Everybody)
 	switch {
 	case several:

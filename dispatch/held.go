@@ -36,6 +36,17 @@ func (h *heldSet) remove(seq int64) (ledger.Task, bool) {
 	return row, held
 }
 
+// names returns the ids of the tasks beside their Seqs.
+func (h *heldSet) names() (seqs []int64, ids []envelope.ID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	seqs, ids = make([]int64, 0, len(h.rows)), make([]envelope.ID, 0, len(h.rows))
+	for seq, row := range h.rows {
+		seqs, ids = append(seqs, seq), append(ids, row.ID)
+	}
+	return seqs, ids
+}
+
 func (h *heldSet) all() []ledger.Task {
 	h.mu.Lock()
 	defer h.mu.Unlock()

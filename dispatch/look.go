@@ -63,10 +63,8 @@ func (d *Dispatcher) look(ctx context.Context) (paused bool, err error) {
 	}
 	if replaced {
 		d.opts.Log.Warn().Str("root", d.Box.Path()).Msg("root directory was replaced; going on in the new one")
-		select {
-		case d.missing <- struct{}{}:
-		default: // it will be gone through anyway
-		}
+		d.roots.Add(1)
+		d.seekMissing()
 	}
 	defer d.adoptHeld(ctx)
 	for ctx.Err() == nil {

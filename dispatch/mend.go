@@ -21,15 +21,15 @@ func (d *Dispatcher) mended(row ledger.Task, o Outcome) Mend {
 
 // mend makes an outcome durable that is not tried again: somebody else has the
 // task, or is asked about it, where the operator wants that.
-func (d *Dispatcher) mend(ctx context.Context, run *run, row ledger.Task, job Job, o Outcome) {
+func (d *Dispatcher) mend(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome) {
 	how := d.mended(row, o)
 	switch {
 	case how.Reassign != "" && how.Reassign != row.Agent:
-		d.insistOn(ctx, row, func(ctx context.Context) (*turn, error) { return d.reassign(ctx, row, job.Terms, o, how.Reassign) })
+		d.insistOn(ctx, row, func(ctx context.Context) (*turn, error) { return d.reassign(ctx, row, terms, o, how.Reassign) })
 	case how.Escalate != "":
-		d.insistOn(ctx, row, func(ctx context.Context) (*turn, error) { return d.escalate(ctx, row, job.Terms, o, how.Escalate) })
+		d.insistOn(ctx, row, func(ctx context.Context) (*turn, error) { return d.escalate(ctx, row, terms, o, how.Escalate) })
 	default:
-		d.turn(ctx, run, row, job, o)
+		d.turn(ctx, row, terms, o)
 	}
 }
 

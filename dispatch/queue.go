@@ -29,7 +29,7 @@ type queue struct {
 	length  int               // items waiting
 	parked  int               // tasks that wait for something else than a slot, and will be items again
 	taken   int               // slots taken, over all agents
-	early   early             // who was taken beyond that
+	early   ahead             // who was taken beyond that
 	busy    int               // items taken and not done, or resting
 	paused  bool              // intake found the queue full
 }
@@ -44,7 +44,7 @@ func newQueue(slots, size, perRequester int, limit func(string) int) *queue {
 		waiting:      map[string]*items{},
 		agents:       map[string]int{},
 		asking:       map[string]int{},
-		early:        newEarly(),
+		early:        newAhead(),
 	}
 	q.changed = sync.NewCond(&q.mu)
 	return q

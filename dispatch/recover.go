@@ -108,7 +108,6 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 	d.queue.adopt(it)
 	run := d.runs.begin(ctx, it)
 	run.began.Store(true)
-	run.followed.Store(true) // for all we know
 	d.measure(run, row, &job)
 	job.Report = d.reporting(ctx, row)
 	d.finishing.Go(func() {
@@ -116,7 +115,7 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 		defer d.over(run)
 		outcome := run.conclude(d.agents.Recover(run.ctx, job))
 		d.queue.free(it)
-		d.finish(ctx, run, row, job, outcome)
+		d.finish(ctx, row, job.Terms, outcome)
 	})
 	return nil
 }
@@ -148,6 +147,14 @@ func (d *Dispatcher) keepResults(ctx context.Context) {
 		case <-d.missing:
 			d.queue.rest()
 		}
+	}
+}
+
+// seekMissing has keepResults look for what is missing.
+func (d *Dispatcher) seekMissing() {
+	select {
+	case d.missing <- struct{}{}:
+	default: // it will be gone through anyway
 	}
 }
 

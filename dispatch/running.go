@@ -24,7 +24,10 @@ type run struct {
 	meter meter
 	over  chan struct{} // closed when nothing more will come of it
 
-	followed atomic.Bool // a later revision may be there: only the ledger knows
+	callback atomic.Pointer[envelope.Callback] // what its task asks for; nil: nobody has read that here
+	result   atomic.Pointer[[]byte]            // what its task has ended with; nil: it has not
+	shown    atomic.Bool                       // somebody shows that, or has
+	followed atomic.Bool                       // a later revision may be there: only the ledger knows
 }
 
 // cancelled returns with what the run was ended, if somebody cancelled it.
@@ -95,6 +98,34 @@ func (s *runSet) follow(seq int64) {
 	for _, r := range s.find(func(it item) bool { return it.seq == seq }) {
 		r.followed.Store(true)
 	}
+}
+
+// end says that the run of a task ends it, with a result that is durable when
+// the transaction is that says so. A nil one says that it does not.
+func (s *runSet) end(seq int64, result []byte) {
+	for _, r := range s.find(func(it item) bool { return it.seq == seq }) {
+		r.result.Store(&result)
+		if result == nil {
+			r.result.Store(nil)
+		}
+	}
+}
+
+// ended returns the run that has just ended a task, if all there is to show of
+// that is in hand.
+func (s *runSet) ended(seq int64) *run {
+	for _, r := range s.find(func(it item) bool { return it.seq == seq }) {
+		if r.callback.Load() != nil && r.result.Load() != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+// alone reports whether a task has just ended that no later revision waits for.
+func (s *runSet) alone(seq int64) bool {
+	r := s.ended(seq)
+	return r != nil && !r.followed.Load()
 }
 
 // await blocks until the runs are over, or ctx ends.

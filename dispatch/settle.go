@@ -44,20 +44,14 @@ type final struct {
 // the callbacks. What cannot be done now is tried again later; both may then
 // happen twice, which a result file does not notice and a callback may.
 func (d *Dispatcher) settle(ctx context.Context, row ledger.Task) {
-	d.delivered(row, d.show(ctx, row))
-}
-
-// settleFinal is what proceed does with a task that is done, for one whose run
-// has just ended here: what there is to show is in hand, and not read again.
-func (d *Dispatcher) settleFinal(ctx context.Context, f final, run *run) {
-	err := d.showFinal(ctx, f, run)
+	err := errFollowed
+	if run := d.runs.ended(row.Seq); run != nil {
+		err = d.showFinal(ctx, row, run)
+	}
 	if errors.Is(err, errFollowed) {
-		err = d.show(ctx, f.row)
+		err = d.show(ctx, row)
 	}
-	d.delivered(f.row, err)
-	if run.followed.Load() {
-		d.admitNext(ctx, f.row)
-	}
+	d.delivered(row, err)
 }
 
 // delivered takes note of what became of showing a result.
@@ -93,15 +87,15 @@ func (d *Dispatcher) show(ctx context.Context, row ledger.Task) error {
 // errFollowed says that only the ledger knows where a result belongs.
 var errFollowed = errors.New("a later revision may be there")
 
-// showFinal is show for a result that was put by nobody yet. Who accepts a later
-// revision once the run's end is durable moves what we put to the history, when
-// it has the name.
-func (d *Dispatcher) showFinal(ctx context.Context, f final, run *run) error {
-	defer d.names.lock(f.row.ID)()
-	if run.followed.Load() {
+// showFinal is show for a task that its run has just ended: what there is to show
+// is in hand, and not read back. Who accepts a later revision once that end is
+// durable moves what we put to the history, when it has the name.
+func (d *Dispatcher) showFinal(ctx context.Context, row ledger.Task, run *run) error {
+	defer d.names.lock(row.ID)()
+	if run.followed.Load() || run.shown.Swap(true) {
 		return errFollowed
 	}
-	return d.showLocked(ctx, f)
+	return d.showLocked(ctx, final{row: row, result: *run.result.Load(), callback: *run.callback.Load()})
 }
 
 // final returns what the ledger has to show of a task that is done.
@@ -127,7 +121,7 @@ func (d *Dispatcher) final(ctx context.Context, row ledger.Task) (f final, err e
 
 // showLocked shows a final. The caller has locked the task's name.
 func (d *Dispatcher) showLocked(ctx context.Context, f final) error {
-	row := f.row
+	row, roots := f.row, d.roots.Load()
 	if !row.Put {
 		if err := d.put(ctx, f); err != nil {
 			return err
@@ -149,6 +143,9 @@ func (d *Dispatcher) showLocked(ctx context.Context, f final) error {
 		return tx.Log(event(row, "callback.failed", map[string]any{"reason": missed.Error()}))
 	})
 	fault.Point("put-marked")
+	if d.roots.Load() != roots {
+		d.seekMissing() // what was put and not marked was not looked for when the root was replaced
+	}
 	return errors.Join(err, missed)
 }
 

@@ -28,10 +28,6 @@ type turn struct {
 	looked *looking             // what an overseer looks at; nil: this is no overseer's run
 	failed bool                 // the run has, and the task waits to be mended
 
-	run      *run              // that has just ended here; nil: whatever there is to show is read
-	callback envelope.Callback // of its request
-	result   []byte            // that it ended with; nil: whoever ended it knows
-
 	next  ledger.Task   // the task as it is then
 	moved bool          // false: somebody was first
 	woken []ledger.Task // others that go on, or have ended
@@ -39,14 +35,8 @@ type turn struct {
 
 // turn makes the outcome of a run durable that is its task's last, or ends in
 // words, and does what comes of it.
-func (d *Dispatcher) turn(ctx context.Context, run *run, row ledger.Task, job Job, o Outcome) {
-	d.insistOn(ctx, row, func(ctx context.Context) (*turn, error) {
-		t, err := d.prepareTurn(ctx, row, job.Terms, o)
-		if err == nil {
-			t.run, t.callback = run, job.Task.Callback
-		}
-		return t, err
-	})
+func (d *Dispatcher) turn(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome) {
+	d.insistOn(ctx, row, func(ctx context.Context) (*turn, error) { return d.prepareTurn(ctx, row, terms, o) })
 }
 
 // insistOn makes a turn durable in spite of passing trouble. Where that does not
@@ -70,7 +60,7 @@ func (d *Dispatcher) insistOn(ctx context.Context, row ledger.Task, prepare func
 // agent hands on is judged.
 func (d *Dispatcher) prepareTurn(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome) (t *turn, err error) {
 	t = &turn{row: row, terms: terms, o: o, taken: map[envelope.ID]bool{}, at: time.Now()}
-	if row.Dialect != envelope.AINL || row.Parent != 0 { // others have none
+	if !silent(row) {
 		if t.talk, _, err = d.Ledger.Talk(ctx, row.Seq); err != nil {
 			return nil, err
 		}
@@ -85,6 +75,12 @@ func (d *Dispatcher) prepareTurn(ctx context.Context, row ledger.Task, terms led
 		t.review, err = d.oversight(ctx, t, submitted)
 	}
 	return t, err
+}
+
+// silent reports whether nothing was said yet that a task had to do with, whose
+// first run is over: it was asked for in AINL, and belongs to no other task.
+func silent(row ledger.Task) bool {
+	return row.State == ledger.Running && row.Attempt <= 1 && row.Parent == 0 && row.Dialect == envelope.AINL
 }
 
 // prepareWords completes and judges what the agent said. What it hands to its own
@@ -134,7 +130,7 @@ func tieOf(m envelope.Message, o Outcome) envelope.Tie {
 
 // takeTurn is a turn in its transaction, which may be run again.
 func (d *Dispatcher) takeTurn(tx *ledger.Tx, t *turn) error {
-	t.next, t.moved, t.woken, t.result = t.row, false, nil, nil
+	t.next, t.moved, t.woken = t.row, false, nil
 	if t.review != nil {
 		t.review.row = ledger.Task{}
 	}
@@ -168,6 +164,10 @@ func (d *Dispatcher) leaveRun(tx *ledger.Tx, t *turn) error {
 	if t.bytes != nil {
 		change.Result = t.bytes
 	}
+	d.runs.end(t.row.Seq, nil)
+	if change.To == ledger.Done {
+		d.runs.end(t.row.Seq, change.Result)
+	}
 	e := t.event
 	if e.Kind == "" {
 		e = event(t.row, ending(t.o), conclusion(t.o))
@@ -195,9 +195,7 @@ func (t *turn) move(tx *ledger.Tx, c ledger.Change, e ledger.Event) (bool, error
 	if err != nil || !moved {
 		return false, err
 	}
-	if t.moved = true; c.To == ledger.Done {
-		t.result = c.Result
-	}
+	t.moved = true
 	t.next.State, t.next.Reasons, t.next.Until = c.To, c.Reasons, c.Until
 	if c.Status != "" {
 		t.next.Status, t.next.Kind = c.Status, c.Kind
@@ -230,7 +228,7 @@ func (d *Dispatcher) followTurn(ctx context.Context, t *turn) {
 	if len(t.said) > 0 || len(t.woken) > 0 {
 		d.nudge(0) // there may be something to post
 	}
-	d.leaveTurn(ctx, t)
+	d.proceed(ctx, t.next)
 	for _, row := range t.woken {
 		d.proceed(ctx, row)
 	}
@@ -245,16 +243,4 @@ func (d *Dispatcher) followTurn(ctx context.Context, t *turn) {
 	if t.next.State != ledger.Done {
 		d.joinNow(ctx, t.row.Seq) // all that it waits for may be over already
 	}
-}
-
-// leaveTurn is proceed for the task of a turn. What a run that has just ended here
-// has to show is in hand, and not read again.
-func (d *Dispatcher) leaveTurn(ctx context.Context, t *turn) {
-	if t.next.State != ledger.Done || t.run == nil || t.result == nil || t.run.followed.Load() {
-		d.proceed(ctx, t.next)
-		return
-	}
-	d.settleFinal(ctx, final{row: t.next, result: t.result, callback: t.callback}, t.run)
-	d.endedBelow(ctx, t.next)
-	d.nudgeOf(t.next)
 }

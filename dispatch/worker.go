@@ -49,6 +49,7 @@ func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 	}
 	d.log(row).Info().Int("attempt", job.Attempt).Msg("agent started")
 	run.began.Store(true)
+	run.callback.Store(&job.Task.Callback)
 	note := d.newNote(ctx, row)
 	outcome := run.conclude(d.agents.Run(run.ctx, job, note.begin))
 	note.end()
@@ -66,7 +67,7 @@ func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 			d.giveBack(ctx, row, it, outcome.Void)
 			return
 		}
-		d.finish(ctx, run, row, job, outcome)
+		d.finish(ctx, row, job.Terms, outcome)
 	})
 }
 
@@ -161,7 +162,7 @@ func (d *Dispatcher) prepare(ctx context.Context, seq int64, run *run) (ledger.T
 // admit judges a queued task once more, for time has passed, and makes the job
 // of it that is next. A Job without a RunID means there is none.
 func (d *Dispatcher) admit(ctx context.Context, seq int64) (ledger.Task, Job, error) {
-	row, t, findings, err := d.loadFresh(ctx, seq)
+	row, t, findings, err := d.loadQueued(ctx, seq)
 	if err != nil || row.State != ledger.Queued {
 		return row, Job{}, err
 	}

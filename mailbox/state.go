@@ -111,11 +111,12 @@ func runDir(id envelope.ID, rev, attempt int) string {
 // already is an error that wraps fs.ErrExist: a run never writes over another.
 func (s *State) MakeRunDir(id envelope.ID, rev, attempt int) (string, error) {
 	dir := runDir(id, rev, attempt)
-	err := s.root.Mkdir(dir, 0o700)
+	err := s.root.Mkdir(filepath.Dir(dir), 0o700) // it is the first one, as most are
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = s.root.MkdirAll(filepath.Dir(dir), 0o700); err == nil {
-			err = s.root.Mkdir(dir, 0o700)
-		}
+		err = s.root.MkdirAll(filepath.Dir(dir), 0o700)
+	}
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		err = s.root.Mkdir(dir, 0o700)
 	}
 	if err != nil {
 		return "", fmt.Errorf("make run directory %s: %w", dir, err)

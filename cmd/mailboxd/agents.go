@@ -47,15 +47,15 @@ is found, and how many of its tasks run, wait in the queue or its inbox, and are
 // agentView is an agent as --json shows it.
 type agentView struct {
 	ID          string   `json:"agent_id"`
-	Dialect     string   `json:"dialect"`                // in which it is asked, and answers
-	Overseer    string   `json:"overseer,omitempty"`     // who approves of what it answers
-	Delegates   []string `json:"delegates_to,omitempty"` // to whom its definition lets it hand work
 	Profile     string   `json:"profile,omitempty"`
 	Binding     string   `json:"binding"` // exec, worker or inbox
 	Command     []string `json:"command"`
-	Inbox       string   `json:"inbox,omitempty"`    // the file in which somebody finds its tasks, below the mailbox
-	Found       string   `json:"found,omitempty"`    // the file that the command is
-	Manifest    string   `json:"manifest,omitempty"` // the file that says what it may
+	Inbox       string   `json:"inbox,omitempty"`        // the file in which somebody finds its tasks, below the mailbox
+	Found       string   `json:"found,omitempty"`        // the file that the command is
+	Manifest    string   `json:"manifest,omitempty"`     // the file that says what it may
+	Dialect     string   `json:"dialect"`                // in which it is asked, and answers
+	Overseer    string   `json:"overseer,omitempty"`     // who approves of what it answers
+	Delegates   []string `json:"delegates_to,omitempty"` // to whom its definition lets it hand work
 	Concurrency int      `json:"concurrency"`
 	Paused      bool     `json:"paused,omitzero"`
 	Problem     string   `json:"problem,omitempty"` // why it could not be run now

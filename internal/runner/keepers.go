@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -108,6 +110,9 @@ func spawnError(s Spec, err error) *SpawnError {
 func (s Spec) settle() (Spec, error) {
 	if len(s.Argv) == 0 {
 		return s, errors.New("the command is empty")
+	}
+	if slices.ContainsFunc(slices.Concat(s.Argv, s.Env), func(text string) bool { return strings.ContainsRune(text, 0) }) {
+		return s, syscall.EINVAL // as execve has it
 	}
 	var err error
 	if s.path, err = command(s.Argv[0]); err != nil {

@@ -3,6 +3,7 @@ package runner
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -74,7 +75,7 @@ func (e *distant) Unwrap() error { return e.cause }
 // An order is a Spec on its way.
 type order struct {
 	Dir, Cwd, Stdin, Path             exact
-	Argv, Env                         []exact
+	Argv, Env                         exacts
 	Timeout, IdleTimeout, ExitTimeout time.Duration
 	Progress, Answer                  exact
 	Deadline                          time.Time
@@ -85,7 +86,7 @@ type order struct {
 func newOrder(s Spec) *order {
 	return &order{
 		Dir: exact(s.Dir), Cwd: exact(s.Cwd), Stdin: exact(s.Stdin), Path: exact(s.path),
-		Argv: convert[exact](s.Argv), Env: convert[exact](s.Env),
+		Argv: s.Argv, Env: s.Env,
 		Timeout: s.Timeout, IdleTimeout: s.IdleTimeout, ExitTimeout: s.ExitTimeout,
 		Progress: exact(s.Progress), Answer: exact(s.Answer),
 		Deadline: s.Deadline, MaxOutput: s.MaxOutput, Grace: s.Grace,
@@ -95,19 +96,11 @@ func newOrder(s Spec) *order {
 func (o *order) spec() Spec {
 	return Spec{
 		Dir: string(o.Dir), Cwd: string(o.Cwd), Stdin: string(o.Stdin), path: string(o.Path),
-		Argv: convert[string](o.Argv), Env: convert[string](o.Env),
+		Argv: o.Argv, Env: o.Env,
 		Timeout: o.Timeout, IdleTimeout: o.IdleTimeout, ExitTimeout: o.ExitTimeout,
 		Progress: string(o.Progress), Answer: string(o.Answer),
 		Deadline: o.Deadline, MaxOutput: o.MaxOutput, Grace: o.Grace,
 	}
-}
-
-func convert[To, From ~string](list []From) []To {
-	all := make([]To, len(list))
-	for i, s := range list {
-		all[i] = To(s)
-	}
-	return all
 }
 
 // exact is text of which each byte counts, valid UTF-8 or not: a JSON string
@@ -122,5 +115,27 @@ func (e *exact) UnmarshalJSON(text []byte) error {
 	var b []byte
 	err := json.Unmarshal(text, &b)
 	*e = exact(b)
+	return err
+}
+
+// exacts is a list of texts without NUL, as argv and environments are. It is
+// said as one string: to say its elements one by one took 60 us of a run.
+type exacts []string
+
+// MarshalJSON writes the elements, each with a NUL behind it, in base64.
+func (e exacts) MarshalJSON() ([]byte, error) {
+	var all []byte
+	for _, text := range e {
+		all = append(append(all, text...), 0)
+	}
+	return json.Marshal(all)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (e *exacts) UnmarshalJSON(text []byte) error {
+	var all []byte
+	err := json.Unmarshal(text, &all)
+	*e = strings.Split(string(all), "\x00")
+	*e = (*e)[:len(*e)-1]
 	return err
 }
