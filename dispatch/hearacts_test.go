@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -545,4 +546,22 @@ func TestAMemberThatIsPartOfTheWorkAlreadyIsRefused(t *testing.T) {
 	close(words["chief"])
 	close(words["clerk"])
 	e.must(e.Idle(t.Context()))
+}
+
+// A cancellation may come while the machine still tries to start the agent.
+func TestACancelledRunThatNeverBeganIsNotBegunLater(t *testing.T) {
+	e := newEngine(t)
+	e.plays["stuck"] = func(ctx context.Context, _ dispatch.Job) dispatch.Outcome {
+		<-ctx.Done()
+		return dispatch.Outcome{Void: errors.New("nobody starts it")}
+	}
+	e.start()
+	e.say(req("m1", "stuck"))
+	e.await("m1", ledger.Running)
+	e.say(cncl("c1", "ann", "m1"))
+	if row := e.await("m1", ledger.Done); row.Status != envelope.Stopped || row.Attempt != 1 {
+		t.Errorf("m1 = %+v; want it cancelled in its first attempt", row)
+	}
+	e.gets("ann", "ACK", "c1")
+	e.wantResult("m1", "no agent ran")
 }

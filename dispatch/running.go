@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/runner"
@@ -49,6 +50,25 @@ func (r *run) conclude(o Outcome) Outcome {
 	o.Result.Status = envelope.Stopped
 	o.Result.Error = envelope.Error{Kind: envelope.Cancelled, Message: why.Error()}
 	return o
+}
+
+// neverBegun is the outcome of a run that was cancelled, if it was, and of which
+// nothing was started: it is not to be begun later.
+func (r *run) neverBegun(j Job) (o Outcome, cancelled bool) {
+	why, cancelled := r.cancelled()
+	if !cancelled {
+		return Outcome{}, false
+	}
+	now := time.Now()
+	return Outcome{
+		Exit: runner.Exit{Code: -1, Cause: runner.Interrupted, Finished: now},
+		Result: envelope.Result{
+			TaskID: j.Task.ID, AgentID: j.Task.Agent, Status: envelope.Stopped,
+			Output: envelope.Output{Summary: sayings[envelope.Stopped] + why.Error(), Enforcement: j.Levels},
+			Time:   envelope.TimeUsed{Started: now, Finished: now},
+			Error:  envelope.Error{Kind: envelope.Cancelled, Message: why.Error()},
+		},
+	}, true
 }
 
 // runSet knows what runs now, so that somebody can end or await it.

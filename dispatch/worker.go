@@ -44,7 +44,7 @@ func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 		return
 	}
 	if !d.queue.start(take, run.ctx, it) {
-		d.putOff(ctx, run, row)
+		d.putOff(ctx, run, row, job)
 		return
 	}
 	d.log(row).Info().Int("attempt", job.Attempt).Msg("agent started")
@@ -57,8 +57,11 @@ func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 		d.queue.ran(it.agent, outcome.Exit.Wall)
 	}
 	d.queue.free(it)
-	if outcome.Void == nil {
+	switch o, cancelled := run.neverBegun(job); {
+	case outcome.Void == nil:
 		d.relax(starting)
+	case cancelled:
+		outcome = o
 	}
 	d.finishing.Go(func() {
 		defer d.queue.done()
@@ -88,12 +91,17 @@ func (d *Dispatcher) giveBack(ctx context.Context, row ledger.Task, it item, err
 	}
 }
 
-// putOff queues a task again that got ready too early.
-func (d *Dispatcher) putOff(ctx context.Context, run *run, row ledger.Task) {
+// putOff queues a task again that got ready too early, unless it was cancelled
+// meanwhile.
+func (d *Dispatcher) putOff(ctx context.Context, run *run, row ledger.Task, j Job) {
 	d.queue.free(run.item)
 	d.finishing.Go(func() {
 		defer d.queue.done()
 		defer d.over(run)
+		if o, cancelled := run.neverBegun(j); cancelled {
+			d.finish(ctx, row, j.Terms, o)
+			return
+		}
 		if d.unstart(ctx, row) {
 			d.queue.push(run.item)
 		}
