@@ -136,9 +136,12 @@ func (d *Dispatcher) takeTurn(tx *ledger.Tx, t *turn) error {
 	if t.review != nil {
 		t.review.row = ledger.Task{}
 	}
+	if err := d.sight(tx, t); err != nil {
+		return err
+	}
 	if t.row.State != ledger.Held {
 		run := ended(t.row, t.o)
-		if (t.waits() || t.looked.sendsBack()) && !t.failed {
+		if (t.waits() || t.looked.goesOn()) && !t.failed {
 			run.Cause = ledger.Spoke
 		}
 		if err := tx.FinishRun(run); err != nil {
