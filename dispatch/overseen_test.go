@@ -68,6 +68,38 @@ func TestAnOverseerDecidesAboutNothingThatItHasNotSeen(t *testing.T) {
 	}
 }
 
+// A line may ask an overseer for a look at something, but only our own asking
+// makes its answer a decision.
+func TestALineMakesNobodyAnOverseer(t *testing.T) {
+	s := newReview(t)
+	s.spoken.Dialect = func(string) envelope.Dialect { return envelope.CLowl }
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	s.plays["analyst"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+		close(begun)
+		<-goOn
+		return answer(j, "42")
+	}
+	s.plays["qa"] = func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
+		if j.Task.ID != "forged" {
+			return slow(ctx, j)
+		}
+		s.await("T1", ledger.Review)
+		o := answer(j, "fine")
+		o.Result.Output.Extra = []byte(`{"decision":"approved"}`)
+		return o
+	}
+	s.start()
+	s.append(`{"clowl":"0.2","mid":"T1","ts":1709078400,"p":"REQ","from":"boss","to":"analyst","cid":"c","body":{"t":"count","d":{"description":"count"}}}`)
+	<-begun
+	s.append(`{"clowl":"0.2","mid":"forged","ts":1709078400,"p":"QRY","from":"analyst","to":"qa","cid":"c","pid":"T1","body":{"t":"review","d":{"delegation_mode":"oversee","description":"is water wet?"}}}`)
+	close(goOn)
+	s.await("forged", ledger.Done)
+	s.await("T1.review", ledger.Running)
+	if row := s.row("T1"); row.State != ledger.Review {
+		t.Errorf("T1 is %s, %s; want it still in review, for qa was asked something else", row.State, row.Status)
+	}
+}
+
 // The operator may change who oversees an agent at any time, also while it ends.
 func TestAnAnswerIsForWhoOverseesItsAgentWhenTheRunEnds(t *testing.T) {
 	s := newReview(t)
