@@ -44,7 +44,7 @@ func (d *Dispatcher) inspect(ctx context.Context, row ledger.Task, o Outcome) (*
 	l.terms = run.Terms
 	l.decision, l.words = talk.Review{
 		Said: o.Said, Answer: o.Result, GoesOn: o.Hold != "", Broken: broken(o), Dialect: d.agents.Protocol.Dialect(row.Agent),
-		Worker: above.Agent, Asked: above.Requester,
+		Worker: above.Agent, Asked: above.Requester, Tasks: []envelope.ID{row.ID, above.ID},
 	}.Decide()
 	return l, err
 }

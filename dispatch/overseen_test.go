@@ -143,3 +143,14 @@ func TestAnAnswerIsForWhoOverseesItsAgentWhenTheRunEnds(t *testing.T) {
 	s.order("T1", "analyst")
 	s.wantEnd("T1", envelope.OK, "")
 }
+
+// An overseer may speak with whoever asked about other things too.
+func TestAWordAboutAnotherTaskDoesNotApprove(t *testing.T) {
+	s := newReview(t)
+	s.cast("qa", says(ledger.Reply, message("qa", "T7", "orchestrator", "that one is fine")))
+	s.start()
+	s.order("T1", "analyst")
+	if row := s.row("T1"); row.State != ledger.Review {
+		t.Errorf("T1 is %s, %s; want it still in review", row.State, row.Status)
+	}
+}

@@ -30,6 +30,7 @@ type Review struct {
 	Dialect envelope.Dialect   // in which it speaks
 	Worker  string             // whose answer it looks at
 	Asked   string             // and who asked for that
+	Tasks   []envelope.ID      // the overseer's own, and the one of the answer
 }
 
 // Decide says what an overseer has decided, and in which words. A question to
@@ -69,6 +70,9 @@ func (r Review) Decide() (d Decision, words string) {
 
 // hear says what a single message of an overseer decides.
 func (r Review) hear(m envelope.Message) Decision {
+	if m.Task != "" && !slices.Contains(r.Tasks, m.Task) {
+		return "" // that is about something else
+	}
 	switch m.Act { // these may quote what they are about, whatever that says
 	case envelope.Inquires:
 		return SendsBack
