@@ -18,11 +18,24 @@ import (
 // overseen reports whether a turn ends in an answer that an overseer has to
 // approve of. What an overseer decides is not overseen itself.
 func (t *turn) overseen() bool {
-	switch t.o.Result.Status {
-	case envelope.Failed, envelope.Stopped, envelope.Rejected:
-		return false
+	return !failedIn(t.o.Result.Status) && !t.waits() && t.looked == nil && t.overseer != ""
+}
+
+// unapproved is an answer as it is without an approval: why a run failed is for
+// whoever asked, and what it says besides is for nobody.
+func unapproved(r envelope.Result) envelope.Result {
+	if !failedIn(r.Status) {
+		return r
 	}
-	return !t.waits() && t.looked == nil && t.overseer != ""
+	why := cmp.Or(r.Error.Message, "The agent's answer is not shown: nobody approves of one that is "+string(r.Status)+".")
+	r.Output = envelope.Output{Summary: why, Enforcement: r.Output.Enforcement}
+	r.Artifacts, r.Confidence, r.Extra = nil, nil, nil
+	return r
+}
+
+// failedIn reports whether a result of that status is no answer to look at.
+func failedIn(status envelope.Status) bool {
+	return status == envelope.Failed || status == envelope.Stopped || status == envelope.Rejected
 }
 
 // reviewWork is the type of the work that overseers are asked for.

@@ -129,6 +129,25 @@ func TestAnObjectThatAnOverseerQuotesDoesNotDecide(t *testing.T) {
 	s.wantEnd("T1", envelope.Failed, envelope.OversightRejected)
 }
 
+// A failure is no way around an overseer.
+func TestAFailureDoesNotShowWhatNobodyApprovedOf(t *testing.T) {
+	s := newReview(t)
+	s.cast("analyst", func(j dispatch.Job) dispatch.Outcome {
+		o := answer(j, "42")
+		o.Result.Output.Extra = []byte(`{"insight":42}`)
+		o.Result.Artifacts = []envelope.Ref{{Kind: "file", URI: "file:///42"}}
+		o.Result.Status, o.Result.Error = envelope.Failed, envelope.Error{Kind: envelope.AgentCrashed, Message: "exited with status 1"}
+		return o
+	})
+	s.start()
+	s.order("T1", "analyst")
+	s.wantEnd("T1", envelope.Failed, envelope.AgentCrashed)
+	s.wantResult("T1", "exited with status 1")
+	if got := s.result("T1"); strings.Contains(got, "42") {
+		t.Errorf("result of T1 = %s; want no word of the answer", got)
+	}
+}
+
 // The operator may change who oversees an agent at any time, also while it ends.
 func TestAnAnswerIsForWhoOverseesItsAgentWhenTheRunEnds(t *testing.T) {
 	s := newReview(t)

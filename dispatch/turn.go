@@ -62,6 +62,9 @@ func (d *Dispatcher) insistOn(ctx context.Context, row ledger.Task, prepare func
 // agent hands on is judged.
 func (d *Dispatcher) prepareTurn(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome) (t *turn, err error) {
 	t = &turn{row: row, terms: terms, o: o, taken: map[envelope.ID]bool{}, at: time.Now(), overseer: d.agents.Protocol.Overseer(row.Agent)}
+	if t.overseer != "" {
+		t.o.Result = unapproved(o.Result)
+	}
 	if !silent(row) {
 		if t.talk, _, err = d.Ledger.Talk(ctx, row.Seq); err != nil {
 			return nil, err
