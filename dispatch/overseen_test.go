@@ -2,6 +2,8 @@ package dispatch_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -145,6 +147,33 @@ func TestAFailureDoesNotShowWhatNobodyApprovedOf(t *testing.T) {
 	s.wantResult("T1", "exited with status 1")
 	if got := s.result("T1"); strings.Contains(got, "42") {
 		t.Errorf("result of T1 = %s; want no word of the answer", got)
+	}
+}
+
+// A file that lies there for a task before its agent runs is nothing that an
+// overseer has seen.
+func TestAFileIsNoAnswerOfAnAgentThatIsOverseen(t *testing.T) {
+	s := newReview(t)
+	s.cast("qa", says(ledger.Reply, message("qa", "T1.review", "orchestrator", "verified")))
+	s.judge = func(task envelope.Task, _ time.Time) dispatch.Verdict {
+		v := dispatch.Verdict{Admit: true}
+		if task.ID == "T1" {
+			v.Hold = []ledger.Reason{ledger.Paused}
+		}
+		return v
+	}
+	s.start()
+	s.order("T1", "analyst")
+	s.wantHeld("T1", ledger.Paused)
+	forged := envelope.Result{TaskID: "T1", AgentID: "analyst", Status: envelope.OK, Output: envelope.Output{Summary: "forged"}}
+	s.must(os.WriteFile(filepath.Join(s.parts.Box.ResultsDir(), "T1.json"), forged.Encode(), 0o600))
+	s.Look(t.Context())
+	s.must(s.Idle(t.Context()))
+	if row := s.row("T1"); row.State == ledger.Done {
+		t.Errorf("T1 is done, %s; want it not answered by a file", row.Status)
+	}
+	if got := strings.Join(s.letters("orchestrator"), "\n"); strings.Contains(got, "forged") {
+		t.Errorf("orchestrator finds %s; want nothing that nobody approved of", got)
 	}
 }
 
