@@ -177,6 +177,22 @@ func TestAFileIsNoAnswerOfAnAgentThatIsOverseen(t *testing.T) {
 	}
 }
 
+// A retry answers whoever asked, in their own words, as the first try did.
+func TestWhoAskedHearsOfARetry(t *testing.T) {
+	s := newStage(t)
+	s.cast("pm", fails(envelope.AgentError), answers("42"))
+	s.start()
+	s.order("T1", "pm")
+	s.wantEnd("T1", envelope.Failed, envelope.AgentError)
+	s.must(s.Retry(t.Context(), "T1", dispatch.By{Who: "uid 1000"}))
+	s.must(s.Idle(t.Context()))
+	s.wantEnd("T1", envelope.OK, "")
+	got := s.letters("orchestrator")
+	if len(got) != 2 || !strings.Contains(got[1], "42") {
+		t.Errorf("orchestrator finds %q; want the failure, and then the answer", got)
+	}
+}
+
 // The operator may change who oversees an agent at any time, also while it ends.
 func TestAnAnswerIsForWhoOverseesItsAgentWhenTheRunEnds(t *testing.T) {
 	s := newReview(t)
