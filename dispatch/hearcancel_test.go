@@ -136,3 +136,15 @@ func TestACancelledRunThatNeverBeganIsNotBegunLater(t *testing.T) {
 	e.gets("ann", "ACK", "c1")
 	e.wantResult("m1", "no agent ran")
 }
+
+// A task may be named by its id, whatever it was asked for in.
+func TestATaskOfAINLIsCancelledByItsName(t *testing.T) {
+	e := startEngine(t)
+	e.ask("ann", "t1", "slow")
+	e.await("t1", ledger.Running)
+	e.say(word{mid: "c1", p: "CNCL", from: "ann", to: "slow", d: `{"task_id":"t1"}`}.line())
+	if row := e.await("t1", ledger.Done); row.Status != envelope.Stopped {
+		t.Errorf("t1 ends %s; want cancelled", row.Status)
+	}
+	e.gets("ann", "ACK", "c1")
+}
