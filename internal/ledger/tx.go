@@ -92,11 +92,13 @@ func (tx *Tx) Result(seq int64) ([]byte, error) {
 	return result, nil
 }
 
-// OpenOf counts the tasks of a requester that are not over. It reads all tasks
-// that are not.
+const openOfQuery = "SELECT count(*) FROM tasks WHERE state <> 'done' AND state <> 'waiting' AND state <> 'review' AND requester = ?"
+
+// OpenOf counts the tasks of a requester that are held, queued or running. It
+// reads all tasks that are not over.
 func (tx *Tx) OpenOf(requester string) (int, error) {
 	n, _, err := first(context.Background(), tx.write, one[int],
-		"SELECT count(*) FROM tasks WHERE state <> 'done' AND state <> 'waiting' AND state <> 'review' AND requester = ?", requester)
+		openOfQuery, requester)
 	if err != nil {
 		return 0, fmt.Errorf("count open tasks of %s: %w", requester, err)
 	}
