@@ -83,7 +83,7 @@ func (r Review) hear(m envelope.Message) Decision {
 		return ""
 	case slices.Contains(m.To, r.Worker):
 		return SendsBack
-	case slices.Contains(m.To, r.Asked) && m.Act != envelope.Asks && !m.WantsReply:
+	case slices.Contains(m.To, r.Asked) && m.Act != envelope.Asks && !m.WantsReply && m.Dialect != envelope.CLowl: // which has a word for it
 		return Approves
 	}
 	return ""
