@@ -70,6 +70,7 @@ type letter struct {
 		T string `json:"t"`
 		D struct {
 			Code   string `json:"code"`
+			Kind   string `json:"kind"`
 			Msg    string `json:"msg"`
 			Retry  *bool  `json:"retry"`
 			State  string `json:"state"`
