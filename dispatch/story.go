@@ -42,6 +42,14 @@ func acceptance(c *claim) map[string]any {
 	return data
 }
 
+// contradiction is the story of an id that comes with other content than before.
+func contradiction(c *claim, last ledger.Task) ledger.Event {
+	return event(last, "task.duplicate_conflict", map[string]any{
+		"kind": envelope.DuplicateConflict, "hash": c.task.Hash, "raw": string(c.task.Raw),
+		"file": c.line.File, "offset": c.line.Offset,
+	})
+}
+
 // lineRejected is the story of a line that names no task.
 func lineRejected(c *claim) ledger.Event {
 	return event(ledger.Task{}, "line.rejected", map[string]any{

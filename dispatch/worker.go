@@ -63,15 +63,18 @@ func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 	case cancelled:
 		outcome = o
 	}
-	d.finishing.Go(func() {
-		defer d.queue.done()
-		defer d.over(run)
-		if outcome.Void != nil {
-			d.giveBack(ctx, row, it, outcome.Void)
-			return
-		}
-		d.finish(ctx, row, job.Terms, outcome)
-	})
+	d.finishing.Go(func() { d.wrapUp(ctx, run, row, job.Terms, outcome) })
+}
+
+// wrapUp does what comes of a run whose slot is free again.
+func (d *Dispatcher) wrapUp(ctx context.Context, run *run, row ledger.Task, terms ledger.Terms, o Outcome) {
+	defer d.queue.done()
+	defer d.over(run)
+	if o.Void != nil {
+		d.giveBack(ctx, row, run.item, o.Void)
+		return
+	}
+	d.finish(ctx, row, terms, o)
 }
 
 // over says that nothing more will come of a run, but what it asked for.
