@@ -86,6 +86,15 @@ func (d *Dispatcher) childID(ctx context.Context, row ledger.Task, m envelope.Me
 	return d.freeID(ctx, row.ID, "", taken)
 }
 
+// handedBefore reports whether a task was handed on before, and is over.
+func (d *Dispatcher) handedBefore(ctx context.Context, row ledger.Task, id envelope.ID) (bool, error) {
+	last, err := d.newest(ctx, id)
+	if errors.Is(err, ledger.ErrUnknown) {
+		return false, nil
+	}
+	return last.Parent == row.Seq && last.State == ledger.Done, err
+}
+
 // mostNames is how many names below a task are tried one after another.
 const mostNames = 1000
 

@@ -132,7 +132,7 @@ func (d *Dispatcher) submitForReview(tx *ledger.Tx, t *turn) error {
 		t.woken = append(t.woken, woken...)
 		return err
 	}
-	if err := d.passOn(tx, t.row, saying{t.review.said, t.review}, t.at); err != nil {
+	if err := d.passOn(tx, t.row, saying{message: t.review.said, claim: t.review}, t.at); err != nil {
 		return err
 	}
 	if t.review.fate != accepted || t.review.row.State == ledger.Done {

@@ -135,9 +135,9 @@ func TestAnObjectThatAnOverseerQuotesDoesNotDecide(t *testing.T) {
 func TestAFailureDoesNotShowWhatNobodyApprovedOf(t *testing.T) {
 	s := newReview(t)
 	s.cast("analyst", func(j dispatch.Job) dispatch.Outcome {
-		o := answer(j, "42")
-		o.Result.Output.Extra = []byte(`{"insight":42}`)
-		o.Result.Artifacts = []envelope.Ref{{Kind: "file", URI: "file:///42"}}
+		o := answer(j, "the secret")
+		o.Result.Output.Extra = []byte(`{"insight":"the secret"}`)
+		o.Result.Artifacts = []envelope.Ref{{Kind: "file", URI: "file:///secret"}}
 		o.Result.Status, o.Result.Error = envelope.Failed, envelope.Error{Kind: envelope.AgentCrashed, Message: "exited with status 1"}
 		return o
 	})
@@ -145,7 +145,7 @@ func TestAFailureDoesNotShowWhatNobodyApprovedOf(t *testing.T) {
 	s.order("T1", "analyst")
 	s.wantEnd("T1", envelope.Failed, envelope.AgentCrashed)
 	s.wantResult("T1", "exited with status 1")
-	if got := s.result("T1"); strings.Contains(got, "42") {
+	if got := s.result("T1"); strings.Contains(got, "secret") {
 		t.Errorf("result of T1 = %s; want no word of the answer", got)
 	}
 }
@@ -216,5 +216,24 @@ func TestAWordAboutAnotherTaskDoesNotApprove(t *testing.T) {
 	s.order("T1", "analyst")
 	if row := s.row("T1"); row.State != ledger.Review {
 		t.Errorf("T1 is %s, %s; want it still in review", row.State, row.Status)
+	}
+}
+
+// An agent that hands on again what is over would go round in circles, and each
+// round costs.
+func TestAnAgentThatHandsOnWhatIsOverHasNoAnswer(t *testing.T) {
+	for name, part := range map[string]part{"done": answers("42"), "failed": fails(envelope.AgentError)} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			s.cast("pm", says(ledger.Children, notice("pm", "T1.1", "analyst", "count them")))
+			s.cast("analyst", part)
+			s.start()
+			s.order("T1", "pm")
+			s.wantEnd("T1", envelope.Failed, envelope.OutputInvalid)
+			s.wantResult("T1", "T1.1")
+			if n := len(s.runs("pm")); n != 2 {
+				t.Errorf("pm ran %d times; want 2", n)
+			}
+		})
 	}
 }

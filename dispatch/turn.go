@@ -110,6 +110,9 @@ func (d *Dispatcher) prepareWords(ctx context.Context, t *turn) (submitted envel
 			if s.claim, s.message, err = d.delegation(ctx, t.row, s.message, t.taken); err != nil {
 				return submitted, err
 			}
+			if s.stale, err = d.handedBefore(ctx, t.row, s.claim.task.ID); err != nil {
+				return submitted, err
+			}
 			t.said = append(t.said, s)
 		}
 	}
