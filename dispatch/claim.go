@@ -190,6 +190,7 @@ func (d *Dispatcher) follow(ctx context.Context, c *claim) {
 		}
 		if dependent(c.tie) {
 			d.kin.add(c.parent.Seq)
+			d.checkAbove(ctx, c.parent)
 		}
 		defer d.leave(c.instead)()
 		d.settledUnanswered(ctx, c.instead)

@@ -281,10 +281,15 @@ func (e *engine) must(err error) {
 type journal struct {
 	mu   sync.Mutex // guards text
 	text strings.Builder
+
+	seen func(line string) // is told of each message first, by whoever logs it; nil for nobody
 }
 
 // Write implements io.Writer.
 func (j *journal) Write(p []byte) (int, error) {
+	if j.seen != nil {
+		j.seen(string(p))
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.text.Write(p)

@@ -237,3 +237,20 @@ func TestAnAgentThatHandsOnWhatIsOverHasNoAnswer(t *testing.T) {
 		})
 	}
 }
+
+// A task may end between what its agent hands on and the start of that.
+func TestWhatIsHandedOnEndsWithATaskThatIsCancelledMeanwhile(t *testing.T) {
+	s := newStage(t)
+	s.cast("pm", says(ledger.Children, notice("pm", "T1.1", "slow", "take your time")))
+	var once atomic.Bool
+	s.log.seen = func(line string) {
+		if strings.Contains(line, "T1.1") && strings.Contains(line, "task accepted") && once.CompareAndSwap(false, true) {
+			s.must(s.Cancel(t.Context(), "T1", dispatch.By{Who: "uid 1000"}))
+		}
+	}
+	s.start()
+	s.append(notice("orchestrator", "T1", "pm", "go"))
+	s.await("T1", ledger.Done)
+	s.await("T1.1", ledger.Done)
+	s.wantEnd("T1.1", envelope.Stopped, envelope.Cancelled)
+}
