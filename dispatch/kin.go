@@ -59,7 +59,7 @@ func dependent(tie envelope.Tie) bool {
 // the one above has answered all the same.
 func letGo(row ledger.Task, c ledger.Child) bool {
 	handed := c.Tie == envelope.Transfer || c.Tie == envelope.Assist
-	return handed && row.Status != envelope.Failed && row.Status != envelope.Stopped && row.Status != envelope.Rejected
+	return handed && !failedIn(row.Status)
 }
 
 // stop cancels a task, and does not wait for the end of its run.

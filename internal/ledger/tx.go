@@ -25,7 +25,20 @@ func (tx *Tx) exec(query string, args ...any) (sql.Result, error) {
 
 // change runs a statement for one row and reports whether there was one.
 func (tx *Tx) change(query string, args ...any) (bool, error) {
-	result, err := tx.exec(query, args...)
+	if err := tx.rows.write(); err != nil {
+		return false, err
+	}
+	return tx.alter(nil, query, args...)
+}
+
+// alter is change for a statement that can tell only of one batch whether it waits.
+func (tx *Tx) alter(b *batch, query string, args ...any) (bool, error) {
+	if b != nil {
+		if err := tx.rows.flush(b); err != nil {
+			return false, err
+		}
+	}
+	result, err := tx.write.run(query, args...)
 	if err != nil {
 		return false, err
 	}
