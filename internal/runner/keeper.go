@@ -49,6 +49,7 @@ func Keep(ctx context.Context, dir, build string) error {
 	defer root.Close()
 	stay, leave := context.WithCancel(ctx)
 	k := &keeper{build: build, family: newFamily(), leave: leave, runs: map[string]*kept{}}
+	defer k.family.close()
 	alone := time.AfterFunc(lonely, func() { k.change(func() {}) })
 	defer alone.Stop()
 	k.reaper = time.AfterFunc(reapInterval, k.reap)
