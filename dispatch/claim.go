@@ -32,6 +32,7 @@ type claim struct {
 	fate    fate
 	row     ledger.Task // as the ledger has it, when accepted
 	instead ledger.Task // the one it replaces before that has started
+	members []*claim    // what is asked of each recipient, where there are several
 }
 
 // A fate is what the ledger made of a claim.
@@ -197,6 +198,9 @@ func (d *Dispatcher) follow(ctx context.Context, c *claim) {
 		d.endedBelow(ctx, c.instead)
 		d.fresh.keep(c)
 		d.proceed(ctx, c.row)
+		for _, member := range c.members {
+			d.follow(ctx, member)
+		}
 	}
 }
 

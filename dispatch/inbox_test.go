@@ -261,3 +261,32 @@ func TestATaskInCLowlLiesInTheInboxAsEveryReaderTakesIt(t *testing.T) {
 		t.Errorf("the inbox has %s; want the request without what not every reader takes, and no secret", line)
 	}
 }
+
+// Row 50: what we put into an inbox is nothing that we hear, whatever it was said in.
+func TestATaskInAnInboxIsNoRequestOfItsOwn(t *testing.T) {
+	for _, speaks := range []envelope.Dialect{envelope.AINL, envelope.CLowl, envelope.CAP} {
+		t.Run(string(speaks), func(t *testing.T) {
+			e := newEngine(t)
+			e.dialects = map[string]envelope.Dialect{"editor": speaks}
+			e.start()
+			e.ask("ann", "t1", "editor")
+			e.say(word{mid: "m1", p: "REQ", from: "ann", to: "editor", more: `,"mood":"good"`}.line())
+			e.say(`{"type":"delegation_notice","task_id":"T1","sender_id":"ann","recipient_id":"editor","context_summary":"look"}`)
+			e.must(e.Idle(t.Context()))
+			before := e.letters("ann")
+			e.say(e.letters("editor")...)
+			e.must(e.Idle(t.Context()))
+			if after := e.letters("ann"); len(after) != len(before) {
+				t.Errorf("ann is told %q; want nothing of what we wrote ourselves", after[len(before):])
+			}
+			if n := len(e.letters("editor")); n != 3 {
+				t.Errorf("the inbox has %d lines; want the 3 tasks", n)
+			}
+			for _, id := range []string{"t1", "m1", "T1"} {
+				if row := e.row(id); row.Revision != 1 || row.State != ledger.Waiting {
+					t.Errorf("%s is %s, revision %d; want it waiting as it was", id, row.State, row.Revision)
+				}
+			}
+		})
+	}
+}

@@ -29,7 +29,10 @@ func encode(data map[string]any) []byte {
 
 // acceptance is what is worth remembering of how a task came in.
 func acceptance(c *claim) map[string]any {
-	data := map[string]any{"file": c.line.File, "offset": c.line.Offset, "hash": c.task.Hash}
+	data := map[string]any{"hash": c.task.Hash}
+	if c.line.File != "" { // what a run asks for stands in no line
+		data["file"], data["offset"] = c.line.File, c.line.Offset
+	}
 	if warnings := c.verdict.Findings.Warnings(); len(warnings) > 0 {
 		data["warnings"] = words(warnings)
 	}

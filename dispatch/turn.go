@@ -102,11 +102,8 @@ func (d *Dispatcher) prepareWords(ctx context.Context, t *turn) (submitted envel
 			continue
 		}
 		m.Tie = tieOf(m, t.o)
-		for _, to := range slices.Clone(m.To) { // each of several has a task of its own
-			s := saying{message: m}
-			if len(m.To) > 1 {
-				s.message.To, s.message.Raw = []string{to}, nil
-			}
+		for _, one := range apart(m) {
+			s := saying{message: one}
 			if s.claim, s.message, err = d.delegation(ctx, t.row, s.message, t.taken); err != nil {
 				return submitted, err
 			}

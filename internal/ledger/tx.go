@@ -56,6 +56,12 @@ func (tx *Tx) Latest(id envelope.ID) (Task, bool, error) {
 	return t, ok, nil
 }
 
+// Raw is Reader.Raw of this transaction, which it sees whole.
+func (tx *Tx) Raw(seq int64) ([]byte, error) {
+	raw, ok, err := first(background, tx.write, one[[]byte], "SELECT body FROM requests WHERE task = ?", seq)
+	return known(raw, ok, err, "read request of task", seq)
+}
+
 // Latests is Latest for many ids at once; those that are not known are left out.
 func (tx *Tx) Latests(ids []envelope.ID) (map[envelope.ID]Task, error) {
 	found := map[envelope.ID]Task{}

@@ -64,7 +64,7 @@ func (s Spec) start(ctx context.Context, f *family) (*attempt, error) {
 
 // spawn starts the process of the run.
 func (r *attempt) spawn(path string, stdin int) error {
-	s, pidfd := r.spec, -1
+	s, pidfd, before := r.spec, -1, ticks()
 	pid, err := startProcess(path, s.Argv, &syscall.ProcAttr{
 		Dir:   s.Cwd,
 		Env:   append(slices.Clone(s.Env), DirVariable+"="+s.Dir), // never nil: nil would inherit ours
@@ -74,7 +74,7 @@ func (r *attempt) spawn(path string, stdin int) error {
 	if err != nil {
 		return err
 	}
-	r.began, r.self = time.Now(), identify(pid)
+	r.began, r.self = time.Now(), identify(pid, before, ticks())
 	r.life = newLife(pid, pidfd)
 	return nil
 }

@@ -1,6 +1,7 @@
 package talk
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/go-json-experiment/json"
@@ -56,7 +57,7 @@ func (r Review) Decide() (d Decision, words string) {
 	case d == Approves:
 		return d, approved
 	}
-	if d := decision(r.Answer.Output.Extra); d != "" {
+	if d := cmp.Or(decision(r.Answer.Output.Extra), enclosed(r.Answer.Output.Extra)); d != "" {
 		return d, r.Answer.Output.Summary
 	}
 	if d := decision(r.Answer.Extra); d != "" {
@@ -89,7 +90,7 @@ func (r Review) hear(m envelope.Message) Decision {
 		return ""
 	case slices.Contains(m.To, r.Worker):
 		return SendsBack
-	case slices.Contains(m.To, r.Asked) && !r.open() && m.Dialect != envelope.CLowl: // which has a word for it
+	case slices.Contains(m.To, r.Asked) && m.Dialect != envelope.CLowl && !r.open(): // CLowl has a word for it
 		return Approves
 	}
 	return ""
@@ -109,16 +110,40 @@ func feedback(m envelope.Message) Decision {
 		return d
 	}
 	for _, a := range m.Attachments {
-		var held struct {
-			Object jsontext.Value `json:"object"`
-		}
-		if a.Type == "python_object" && json.Unmarshal(a.Raw, &held) == nil {
-			if d := decision(held.Object); d != "" {
-				return d
-			}
+		if d := attached(a.Raw); d != "" {
+			return d
 		}
 	}
 	return ""
+}
+
+// enclosed is the decision that an answer said in CAP states for machines: its
+// attachments have become a member of its output.
+func enclosed(output jsontext.Value) Decision {
+	var held struct {
+		Attachments []jsontext.Value `json:"attachments"`
+	}
+	if output.Kind() != '{' || json.Unmarshal(output, &held) != nil {
+		return ""
+	}
+	for _, a := range held.Attachments {
+		if d := attached(a); d != "" {
+			return d
+		}
+	}
+	return ""
+}
+
+// attached reads the decision of an attachment, which only a python_object has.
+func attached(thing jsontext.Value) Decision {
+	var held struct {
+		Type   string         `json:"type"`
+		Object jsontext.Value `json:"object"`
+	}
+	if thing.Kind() != '{' || json.Unmarshal(thing, &held) != nil || held.Type != "python_object" {
+		return ""
+	}
+	return decision(held.Object)
 }
 
 // decision reads review.feedback.v1: an object with a decision.

@@ -28,6 +28,8 @@ func TestWhatAnOverseerDecides(t *testing.T) {
 		"that and an inquiry":                    {talk.Review{Dialect: cap, GoesOn: true, Said: said(say(cap, envelope.Informs, "boss", ""), say(cap, envelope.Inquires, "worker", ""))}, talk.SendsBack},
 		"an inquiry":                             {talk.Review{Dialect: cap, GoesOn: true, Said: said(say(cap, envelope.Inquires, "worker", ""))}, talk.SendsBack},
 		"a message to the agent":                 {talk.Review{Dialect: cap, Answer: output(`{}`)}, talk.SendsBack},
+		"a decision in a message to the agent":   {talk.Review{Dialect: cap, Answer: output(`{"attachments":[{"type":"python_object","object":{"decision":"approved"}}]}`)}, talk.Approves},
+		"a decision in another thing":            {talk.Review{Dialect: cap, Answer: output(`{"attachments":[{"type":"file","object":{"decision":"approved"}}]}`)}, talk.SendsBack},
 		"an error":                               {talk.Review{Dialect: cap, Answer: envelope.Result{Status: envelope.Failed}}, talk.Rejects},
 		"a crash":                                {talk.Review{Dialect: cap, Broken: true, Answer: output(`{"decision":"approved"}`)}, talk.Unable},
 		"a question to somebody else":            {talk.Review{Dialect: cap, GoesOn: true, Said: said(say(cap, envelope.Asks, "user", ""))}, ""},
