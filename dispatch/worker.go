@@ -63,7 +63,9 @@ func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 	case cancelled:
 		outcome = o
 	}
+	d.endings <- struct{}{} // quick agents answer faster than results get durable: the rest waits in the queue
 	d.finishing.Go(func() {
+		defer func() { <-d.endings }()
 		defer d.queue.done()
 		defer d.over(run)
 		if outcome.Void != nil {
