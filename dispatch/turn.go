@@ -51,7 +51,9 @@ func (d *Dispatcher) insistOn(ctx context.Context, row ledger.Task, prepare func
 		return err
 	})
 	if err == nil {
-		err = d.insist(ctx, row, func(tx *ledger.Tx) error { return d.takeTurn(tx, t) })
+		err = d.persist(ctx, row, func() error {
+			return d.update(lasting, func(tx *ledger.Tx) error { return d.takeTurn(tx, t) })
+		})
 	}
 	if err == nil {
 		d.followTurn(lasting, t)

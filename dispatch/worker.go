@@ -63,7 +63,11 @@ func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 	case cancelled:
 		outcome = o
 	}
-	d.finishing.Go(func() { d.wrapUp(ctx, run, row, job.Terms, outcome) })
+	d.endings <- struct{}{} // quick agents answer faster than results get durable: the rest waits in the queue
+	d.finishing.Go(func() {
+		defer func() { <-d.endings }()
+		d.wrapUp(ctx, run, row, job.Terms, outcome)
+	})
 }
 
 // wrapUp does what comes of a run whose slot is free again.
@@ -241,7 +245,11 @@ func (d *Dispatcher) intend(ctx context.Context, row ledger.Task, j *Job, to led
 	moved, since := false, d.waits.now()
 	var run ledger.Run
 	var short *shortage
-	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
+	update := d.Ledger.Update
+	if d.queue.enough() {
+		update = d.update
+	}
+	err := update(ctx, func(tx *ledger.Tx) (err error) {
 		run = ledger.Run{Task: row.Seq, Attempt: j.Attempt, ID: j.RunID, Intent: time.Now(), Boot: runner.Boot(), Terms: j.Terms}
 		moved = false
 		if short, err = d.reserve(tx, row, &run); err != nil || short != nil {

@@ -39,8 +39,24 @@ func (l *Ledger) Update(ctx context.Context, fn func(*Tx) error) error {
 	return l.join(ctx, l.enqueue(fn))
 }
 
-// soon is how long UpdateSoon waits for somebody else's transaction.
-const soon = 10 * time.Millisecond
+const (
+	soon     = 10 * time.Millisecond // how long UpdateSoon waits for somebody else's transaction
+	together = 2 * time.Millisecond  // how long UpdateTogether waits for others
+)
+
+// UpdateTogether is Update for one of many that come at about the same time: it
+// waits for a moment, until there are n of them or somebody else has a
+// transaction. A group of ten costs a third of ten groups.
+func (l *Ledger) UpdateTogether(ctx context.Context, n int, fn func(*Tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	u := l.enqueue(fn)
+	if l.gathered() >= n {
+		return l.join(ctx, u)
+	}
+	return l.await(ctx, u, together)
+}
 
 // UpdateSoon is Update for what nobody waits for: it rides in the next
 // transaction of somebody else, which saves a sync of its own, and has one of
@@ -49,15 +65,28 @@ func (l *Ledger) UpdateSoon(ctx context.Context, fn func(*Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	u := l.enqueue(fn)
-	patience := time.NewTimer(soon)
-	defer patience.Stop()
+	return l.await(ctx, l.enqueue(fn), soon)
+}
+
+// await waits for somebody else's group to run the update, and when none has
+// for a while, joins.
+func (l *Ledger) await(ctx context.Context, u *update, patience time.Duration) error {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
 	select {
 	case <-u.done:
 		return u.err
-	case <-patience.C:
+	case <-timer.C:
 		return l.join(ctx, u)
 	}
+}
+
+// gathered counts another one that waits for others, and returns how many do.
+func (l *Ledger) gathered() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.crowd++
+	return l.crowd
 }
 
 // enqueue has a function wait for the next group.
@@ -90,7 +119,7 @@ func (l *Ledger) gather() []*update {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	group := l.queued
-	l.queued = nil
+	l.queued, l.crowd = nil, 0
 	return group
 }
 
