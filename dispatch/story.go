@@ -5,7 +5,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 )
 
@@ -31,7 +30,7 @@ func encode(data map[string]any) []byte {
 func acceptance(c *claim) map[string]any {
 	data := map[string]any{"file": c.line.File, "offset": c.line.Offset, "hash": c.task.Hash}
 	if warnings := c.verdict.Findings.Warnings(); len(warnings) > 0 {
-		data["warnings"] = words(warnings)
+		data["warnings"] = warnings.Words()
 	}
 	if c.parent.Seq != 0 {
 		data["parent"] = c.parent.ID
@@ -46,14 +45,6 @@ func acceptance(c *claim) map[string]any {
 func lineRejected(c *claim) ledger.Event {
 	return event(ledger.Task{}, "line.rejected", map[string]any{
 		"file": c.line.File, "offset": c.line.Offset, "length": c.line.Length,
-		"sha256": c.task.Hash, "reasons": words(c.verdict.Findings.Refusals()),
+		"sha256": c.task.Hash, "reasons": c.verdict.Findings.Refusals().Words(),
 	})
-}
-
-func words(findings envelope.Findings) []string {
-	said := make([]string, len(findings))
-	for i, f := range findings {
-		said[i] = f.String()
-	}
-	return said
 }
