@@ -1,8 +1,10 @@
 package dispatch_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -301,6 +303,39 @@ func TestWhatIsWrongWithAMessageIsToldToItsSender(t *testing.T) {
 	letters, err := os.ReadDir(filepath.Join(e.parts.Box.Path(), "rejected"))
 	if err != nil || len(letters) != 1 {
 		t.Errorf("rejected/ has %v, %v; want the dead letters of today", letters, err)
+	}
+}
+
+// CLOWL-18.
+func TestASecretIsNotKeptOfWhatIsNoMessage(t *testing.T) {
+	e := newEngine(t)
+	e.secrets = map[string]string{"ann": "sesame"}
+	e.start()
+	with := func(mid, more string) string {
+		return word{mid: mid, p: "REQ", from: "ann", to: "quick", more: `,"auth":"sesame"` + more}.line()
+	}
+	e.say(
+		with("x1", `,"type":"message","sender_id":"ann"`),
+		with("x2", `,"schema_version":"1.0","task_id":"x2"`),
+		"["+with("x3", "")+"]", `{"message":`+with("x4", "")+`}`, "\ufeff"+with("x5", ""),
+		`{"auth":"sesame","mid":"x6","p":"REQ","from":"ann"}`,
+		`{"auth":"sesame","x":"`+strings.Repeat("x", 2<<20)+`","clowl":"0.2"}`,
+	)
+	e.must(filepath.WalkDir(filepath.Dir(e.parts.State.LedgerPath()), e.isWithout("sesame")))
+	e.must(filepath.WalkDir(filepath.Join(e.parts.Box.Path(), "rejected"), e.isWithout("sesame")))
+}
+
+// isWithout fails the test for each file that has a word.
+func (e *engine) isWithout(word string) fs.WalkDirFunc {
+	return func(path string, f fs.DirEntry, err error) error {
+		if err != nil || !f.Type().IsRegular() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if bytes.Contains(text, []byte(word)) {
+			e.t.Errorf("%s has %q: %.200q", path, word, text)
+		}
+		return err
 	}
 }
 
