@@ -184,9 +184,11 @@ func (d *Dispatcher) tellable(tx *ledger.Tx, row ledger.Task, k ledger.Talk) (ta
 		result = envelope.Result{TaskID: row.ID, Status: row.Status, Error: envelope.Error{Kind: row.Kind}} // a newer request took its place
 	}
 	t.Result = &result
-	stopped, ok, err := tx.RepliedTo(k.Message, envelope.Cancels, time.Time{})
-	if ok && stopped.From == row.Requester {
-		t.Cancel = stopped.ID
+	cancels, err := tx.Replies(k.Message, envelope.Cancels, row.Requester, row.Received.Add(-premature))
+	for _, m := range cancels {
+		if m.Task == row.Seq || m.Task == 0 && row.Revision == 1 { // those of an earlier one were answered
+			t.Cancels = append(t.Cancels, m.ID)
+		}
 	}
 	return t, err
 }

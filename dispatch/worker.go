@@ -62,6 +62,7 @@ func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 	}
 	d.finishing.Go(func() {
 		defer d.queue.done()
+		defer d.stopAgain(ctx, run)
 		defer d.over(run)
 		if outcome.Void != nil {
 			d.giveBack(ctx, row, it, outcome.Void)
@@ -93,6 +94,7 @@ func (d *Dispatcher) putOff(ctx context.Context, run *run, row ledger.Task) {
 	d.queue.free(run.item)
 	d.finishing.Go(func() {
 		defer d.queue.done()
+		defer d.stopAgain(ctx, run)
 		defer d.over(run)
 		if d.unstart(ctx, row) {
 			d.queue.push(run.item)

@@ -39,7 +39,7 @@ func TestWhatFollowsFromWhichEvent(t *testing.T) {
 		}
 		return about
 	}
-	byCancel := func(t talk.Task) talk.Task { t.Cancel = "cn1"; return t }
+	byCancel := func(t talk.Task) talk.Task { t.Cancels = []string{"cn1"}; return t }
 	well := ended(envelope.OK, "", "")
 	for name, c := range map[string]struct {
 		about  talk.Task
@@ -102,7 +102,7 @@ func TestEveryMessageAnswersTheRequest(t *testing.T) {
 			t.Errorf("failure = %+v; want its words, its answer, and that it may be tried again", m)
 		}
 	}
-	about.Cancel, about.Result.Status = "cn1", envelope.Stopped
+	about.Cancels, about.Result.Status = []string{"cn1"}, envelope.Stopped
 	if m := talk.News(about, nil)[0]; m.Act != envelope.Stops || m.Cause != "cn1" {
 		t.Errorf("%s answers %q; want a stop that answers cn1 (CLOWL-27)", m.Act, m.Cause)
 	}
