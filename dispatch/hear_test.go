@@ -379,3 +379,21 @@ func TestWhatPolicyRefusesIsToldInItsCode(t *testing.T) {
 		e.wantError("ann", mid, c.code, c.retry)
 	}
 }
+
+// Whoever was told what is wrong with a line is not told again when that is read
+// again, for the file was replaced by one that has it too.
+func TestWhoWasToldIsNotToldAgainOfALineThatIsReadAgain(t *testing.T) {
+	e := startEngine(t)
+	path := filepath.Join(e.parts.Box.Path(), "tasks", "mine.jsonl")
+	line := word{mid: "u1", p: "DLGT", from: "ann", to: "quick", d: `{"delegation_mode":"fork"}`}.line() + "\n"
+	e.must(os.WriteFile(path, []byte(line), 0o600))
+	e.Look(t.Context())
+	e.wantError("ann", "u1", "E002", false)
+	e.must(os.WriteFile(path+".new", []byte(line+req("m1", "quick")+"\n"), 0o600))
+	e.must(os.Rename(path+".new", path))
+	e.Look(t.Context())
+	e.gets("ann", "DONE", "m1")
+	if post := e.post("ann"); len(post) != 3 {
+		t.Errorf("inbox of ann = %+v; want the error once, ACK and DONE", post)
+	}
+}
