@@ -54,6 +54,8 @@ func TestMessagesAreLookedUpByTheirIndexes(t *testing.T) {
 		newsQuery:         "events_task",
 		heardQuery:        "messages_task",
 		cancelledQuery:    "messages_task",
+		heldInThreadQuery: "talks_thread",
+		askedInQuery:      "talks_thread",
 	})
 	for _, query := range []string{conversationQuery, heardQuery, spokenQuery, offspringQuery, newsQuery, talkQuery} {
 		if plan := planOf(t, l, query); strings.Contains(plan, "SCAN t") || strings.Contains(plan, "SCAN messages") {
