@@ -51,19 +51,19 @@ const atOnce = 100
 // idle before; an inbox that alone cannot be written waits for others' sake.
 func (d *Dispatcher) tellAll(ctx, work context.Context) {
 	var pause <-chan time.Time
+	var stuck round
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-d.untold.added:
 		case <-pause:
+			pause, stuck = nil, round{}
 		}
-		pause = nil
 		seqs := d.untold.some(atOnce)
 		err := d.tellThese(work, seqs)
-		stuck := false
 		if err == nil {
-			stuck, err = d.postDue(work)
+			stuck, err = d.postDue(work, stuck)
 		}
 		if err != nil && ctx.Err() == nil {
 			d.complain(telling, ledger.Task{}, err)
@@ -75,7 +75,7 @@ func (d *Dispatcher) tellAll(ctx, work context.Context) {
 			continue
 		}
 		d.relax(telling)
-		if stuck {
+		if stuck.closed != nil && pause == nil {
 			pause = time.After(settlePause)
 		}
 		d.untold.told(len(seqs))
