@@ -63,7 +63,7 @@ func News(t Task, events []Event) (news []envelope.Message) {
 // detail is what of an event's data is told.
 type detail struct {
 	Held    []string       `json:"held"`    // task.accepted
-	Reasons []string       `json:"reasons"` // task.held
+	Reasons []string       `json:"reasons"` // task.held, task.released
 	Stage   string         `json:"stage"`   // approval.asked
 	Note    string         `json:"note"`    // task.progress
 	Pct     jsontext.Value `json:"pct"`     // task.progress
@@ -73,7 +73,7 @@ type detail struct {
 func (t Task) of(e Event, refused bool) []envelope.Message {
 	var d detail
 	switch e.Kind {
-	case "task.accepted", "task.held", "approval.asked", "task.progress":
+	case "task.accepted", "task.held", "task.released", "approval.asked", "task.progress":
 		if e.Data != nil && json.Unmarshal(e.Data, &d) != nil {
 			d = detail{} // then its kind is all that can be told
 		}
@@ -89,6 +89,10 @@ func (t Task) of(e Event, refused bool) []envelope.Message {
 		return []envelope.Message{t.say(envelope.Accepts, map[string]any{})}
 	case "task.held":
 		return []envelope.Message{t.waits(d.Reasons...)}
+	case "task.released":
+		if len(d.Reasons) > 0 { // else it is held or queued at once, with a story of its own
+			return []envelope.Message{t.waits(d.Reasons...)}
+		}
 	case "task.waiting":
 		return []envelope.Message{t.waits("inbox")}
 	case "approval.asked":
