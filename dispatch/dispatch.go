@@ -227,7 +227,7 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 	d.queue.rest() // until keepResults has gone through them
 	close(d.ready)
 	var running sync.WaitGroup
-	for range 2 * d.opts.Workers { // as many run, and as many get ready
+	for range (1 + perSlot) * d.opts.Workers { // so many run, and others get ready
 		running.Go(func() { d.worker(ctx, work) })
 	}
 	running.Go(func() { d.deliverAll(ctx, work) })

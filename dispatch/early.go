@@ -7,12 +7,17 @@ import (
 )
 
 // Between two runs in a slot lie the checks of the next task and the commit of
-// its intent. While runs are so short that this counts, as many tasks as there
-// are slots get ready meanwhile, which makes a fifth more of them in a second.
-// One whose turn does not come at once goes back, its intent void.
+// its intent. While runs are so short that this counts, some tasks get ready
+// meanwhile, and their intents are committed together. One whose turn does not
+// come soon goes back, its intent void.
 
-// quickRun is the time below which a run is short.
-const quickRun = 100 * time.Millisecond
+// perSlot is how many tasks get ready ahead of each slot. Tasks of true in a
+// second, on two busy cores: 233 with 0, 349 with 1.
+const perSlot = 3
+
+// quickRun is the time below which a run is short: then the turn of whoever is
+// ready comes within patience.
+const quickRun = 50 * time.Millisecond
 
 // patience is how long a task that is ready waits for its slot.
 const patience = 250 * time.Millisecond
@@ -50,7 +55,7 @@ func (e *ahead) of(agent string) int {
 // slot for it. The caller holds mu.
 func (q *queue) mayBeEarly(agent string) bool {
 	pace, known := q.early.pace[agent]
-	return known && pace < quickRun && len(q.early.waiting) < q.slots && q.early.of(agent) < q.limit(agent)
+	return known && pace < quickRun && len(q.early.waiting) < perSlot*q.slots && q.early.of(agent) < perSlot*q.limit(agent)
 }
 
 // admitEarly gives an item a ticket. The caller holds mu.

@@ -118,21 +118,24 @@ func (d *Dispatcher) freeID(ctx context.Context, above envelope.ID, word string,
 // passOn accepts what an agent hands on. One that is refused ends at once, and
 // its agent hears of that as of any other end.
 func (d *Dispatcher) passOn(tx *ledger.Tx, row ledger.Task, s saying, at time.Time) error {
-	known, err := lookUp(tx, []*claim{s.claim})
-	if err == nil {
-		err = d.accept(tx, known, s.claim)
-	}
+	c := s.claim
+	known, err := lookUp(tx, []*claim{c})
 	if err != nil {
 		return err
 	}
-	switch s.claim.fate {
+	if last, found := known.rows[c.task.ID]; found && (last.Parent != row.Seq || last.Hash != c.task.Hash) {
+		c.fate, c.row = conflict, ledger.Task{} // somebody has taken the name since it was free
+	} else if err := d.accept(tx, known, c); err != nil {
+		return err
+	}
+	switch c.fate {
 	case accepted:
 		m := s.message
-		return d.note(tx, s.claim.row, m, at, cmp.Or(s.claim.task.Agent, envelope.Everybody), ledger.ByRun, "")
+		return d.note(tx, c.row, m, at, cmp.Or(c.task.Agent, envelope.Everybody), ledger.ByRun, "")
 	case duplicate:
 		return nil
 	}
-	why := dialect.FailureOf(envelope.DuplicateConflict, fmt.Sprintf("task %s is there already, and asks for something else", s.claim.task.ID))
+	why := dialect.FailureOf(envelope.DuplicateConflict, fmt.Sprintf("task %s is there already, and asks for something else", c.task.ID))
 	return d.note(tx, row, envelope.Message{
 		Act: envelope.Fails, Task: row.ID, Cause: s.message.ID, Thread: s.message.Thread, Trace: s.message.Trace, Dialect: s.message.Dialect,
 		From: envelope.Ourselves, To: []string{row.Agent}, Time: time.Now(), Type: "error", Text: why.Message, Failure: why,

@@ -11,8 +11,8 @@ import (
 )
 
 // hearCancel has a task stopped for whoever asked for it, or for the work that it
-// is part of (CLOWL-27). They are told when that is done; one that has not come
-// yet is stopped when it comes.
+// is part of (CLOWL-27). Whoever asked for it is told when that is done, anybody
+// else at once; one that has not come yet is stopped when it comes.
 func (d *Dispatcher) hearCancel(tx *ledger.Tx, c *claim, found bool) error {
 	m := c.heard.message
 	may, err := mayCancel(tx, c.row, m.From)

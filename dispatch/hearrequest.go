@@ -124,11 +124,7 @@ func (d *Dispatcher) hearAgain(tx *ledger.Tx, c *claim, last ledger.Task) error 
 		return tx.Log(event(last, "task.duplicate", map[string]any{"file": c.line.File, "offset": c.line.Offset}))
 	}
 	c.fate = conflict
-	err := tx.Log(event(last, "task.duplicate_conflict", map[string]any{
-		"kind": envelope.DuplicateConflict, "hash": c.task.Hash, "raw": string(c.task.Raw),
-		"file": c.line.File, "offset": c.line.Offset,
-	}))
-	if err != nil {
+	if err := tx.Log(contradiction(c, last)); err != nil {
 		return err
 	}
 	why := fmt.Sprintf("%s was asked for with other content before", last.ID)

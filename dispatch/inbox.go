@@ -159,14 +159,19 @@ func (d *Dispatcher) appendOnce(ctx context.Context, row ledger.Task) error {
 	return d.Ledger.Update(ctx, func(tx *ledger.Tx) error { return tx.MarkAppended(row.Seq, time.Now()) })
 }
 
-// inboxLine is a task as it stands in the inbox of its agent: the exact bytes of
-// its request, if that was said in the agent's dialect.
+// inboxLine is a task as it stands in the inbox of its agent: in AINL the exact
+// bytes of its request, and else the form of it that every reader of its agent's
+// dialect takes.
 func (d *Dispatcher) inboxLine(row ledger.Task, raw []byte) ([]byte, error) {
-	if speaks := d.agents.Protocol.Dialect(row.Agent); speaks != cmp.Or(row.Dialect, envelope.AINL) {
+	speaks := d.agents.Protocol.Dialect(row.Agent)
+	switch {
+	case speaks != cmp.Or(row.Dialect, envelope.AINL):
 		t, _ := dialect.DecodeTask(row.Dialect, raw, d.opts.Reading)
 		return dialect.Retell(t, speaks), nil
+	case speaks == envelope.AINL:
+		return oneLine(raw)
 	}
-	return oneLine(raw)
+	return posted(ledger.Message{Time: row.Received, Dialect: speaks, Via: ledger.ByLine, Body: raw}), nil
 }
 
 // oneLine returns the exact bytes of a task, without the line ends that one

@@ -59,7 +59,7 @@ func dependent(tie envelope.Tie) bool {
 // the one above has answered all the same.
 func letGo(row ledger.Task, c ledger.Child) bool {
 	handed := c.Tie == envelope.Transfer || c.Tie == envelope.Assist
-	return handed && row.Status != envelope.Failed && row.Status != envelope.Stopped && row.Status != envelope.Rejected
+	return handed && !failedIn(row.Status)
 }
 
 // stop cancels a task, and does not wait for the end of its run: should the task
@@ -72,7 +72,7 @@ func (d *Dispatcher) stop(ctx context.Context, row ledger.Task, by By) error {
 		}
 		if now.State == ledger.Running {
 			missed := false
-			for _, r := range d.runs.find(func(it item) bool { return it.seq == row.Seq }) {
+			for _, r := range d.runs.of(row.Seq) {
 				missed = !r.stop(by) || missed
 			}
 			if !missed {

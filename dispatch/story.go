@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 )
 
@@ -39,6 +40,14 @@ func acceptance(c *claim) map[string]any {
 		data["held"] = c.row.Reasons
 	}
 	return data
+}
+
+// contradiction is the story of an id that comes with other content than before.
+func contradiction(c *claim, last ledger.Task) ledger.Event {
+	return event(last, "task.duplicate_conflict", map[string]any{
+		"kind": envelope.DuplicateConflict, "hash": c.task.Hash, "raw": string(c.task.Raw),
+		"file": c.line.File, "offset": c.line.Offset,
+	})
 }
 
 // lineRejected is the story of a line that names no task.

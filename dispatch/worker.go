@@ -44,7 +44,7 @@ func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 		return
 	}
 	if !d.queue.start(take, run.ctx, it) {
-		d.putOff(ctx, run, row)
+		d.putOff(ctx, run, row, job)
 		return
 	}
 	d.log(row).Info().Int("attempt", job.Attempt).Msg("agent started")
@@ -57,19 +57,25 @@ func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 		d.queue.ran(it.agent, outcome.Exit.Wall)
 	}
 	d.queue.free(it)
-	if outcome.Void == nil {
+	switch o, cancelled := run.neverBegun(job); {
+	case outcome.Void == nil:
 		d.relax(starting)
+	case cancelled:
+		outcome = o
 	}
-	d.finishing.Go(func() {
-		defer d.queue.done()
-		defer d.stopAgain(ctx, run)
-		defer d.over(run)
-		if outcome.Void != nil {
-			d.giveBack(ctx, row, it, outcome.Void)
-			return
-		}
-		d.finish(ctx, row, job.Terms, outcome)
-	})
+	d.finishing.Go(func() { d.wrapUp(ctx, run, row, job.Terms, outcome) })
+}
+
+// wrapUp does what comes of a run whose slot is free again.
+func (d *Dispatcher) wrapUp(ctx context.Context, run *run, row ledger.Task, terms ledger.Terms, o Outcome) {
+	defer d.queue.done()
+	defer d.stopAgain(ctx, run)
+	defer d.over(run)
+	if o.Void != nil {
+		d.giveBack(ctx, row, run.item, o.Void)
+		return
+	}
+	d.finish(ctx, row, terms, o)
 }
 
 // over says that nothing more will come of a run, but what it asked for.
@@ -89,13 +95,18 @@ func (d *Dispatcher) giveBack(ctx context.Context, row ledger.Task, it item, err
 	}
 }
 
-// putOff queues a task again that got ready too early.
-func (d *Dispatcher) putOff(ctx context.Context, run *run, row ledger.Task) {
+// putOff queues a task again that got ready too early, unless it was cancelled
+// meanwhile.
+func (d *Dispatcher) putOff(ctx context.Context, run *run, row ledger.Task, j Job) {
 	d.queue.free(run.item)
 	d.finishing.Go(func() {
 		defer d.queue.done()
 		defer d.stopAgain(ctx, run)
 		defer d.over(run)
+		if o, cancelled := run.neverBegun(j); cancelled {
+			d.finish(ctx, row, j.Terms, o)
+			return
+		}
 		if d.unstart(ctx, row) {
 			d.queue.push(run.item)
 		}

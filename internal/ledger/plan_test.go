@@ -56,6 +56,8 @@ func TestMessagesAreLookedUpByTheirIndexes(t *testing.T) {
 		cancelledQuery:    "messages_task",
 		heldInThreadQuery: "talks_thread",
 		askedInQuery:      "talks_thread",
+		anyNamedQuery:     "messages_message",
+		openOfQuery:       "tasks_open",
 	})
 	for _, query := range []string{conversationQuery, heardQuery, spokenQuery, offspringQuery, newsQuery, talkQuery} {
 		if plan := planOf(t, l, query); strings.Contains(plan, "SCAN t") || strings.Contains(plan, "SCAN messages") {

@@ -57,12 +57,15 @@ func (f *family) forget(r *attempt) {
 }
 
 // bury reaps the process of a run, which has ended.
-func (f *family) bury(process *os.Process) (*os.ProcessState, error) {
+func (f *family) bury(pid int) (status unix.WaitStatus, err error) {
 	if f != nil {
 		f.mu.Lock() // or the list of children could skip one
 		defer f.mu.Unlock()
 	}
-	return process.Wait()
+	return status, uninterrupted(func() error {
+		_, err := unix.Wait4(pid, &status, 0, nil)
+		return err
+	})
 }
 
 // hasOrphans reports whether there are children that are no run's own process.
@@ -148,7 +151,7 @@ func (f *family) reap() {
 // perhaps some of our own. The kernel gives orphans to the first thread.
 func children() []int {
 	self := os.Getpid()
-	list, err := os.ReadFile("/proc/self/task/" + strconv.Itoa(self) + "/children")
+	list, err := readProc("/proc/self/task/" + strconv.Itoa(self) + "/children")
 	if err == nil {
 		var pids []int
 		for word := range strings.FieldsSeq(string(list)) {

@@ -61,7 +61,7 @@ func (r *kept) record(ctx context.Context, dir string) {
 		}
 		pause(ctx, time.Second)
 		_ = os.Remove(inDir(dir, ExitFile+".tmp")) // what did not fit
-		_ = writeExit(dir, r.exit)                 // or once more
+		_ = putExit(dir, r.exit)                   // or once more
 	}
 }
 

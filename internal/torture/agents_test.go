@@ -37,6 +37,11 @@ func play(part string, args []string) {
 		return
 	}
 	text, err := io.ReadAll(os.Stdin)
+	diary := args[0]
+	if part == "speak" && err == nil {
+		speak(diary, text)
+		return
+	}
 	var request heard
 	if err == nil {
 		err = json.Unmarshal(text, &request)
@@ -44,7 +49,6 @@ func play(part string, args []string) {
 	if err != nil {
 		panic(err)
 	}
-	diary := args[0]
 	sign(diary, "began", request)
 	switch part {
 	case "slow":

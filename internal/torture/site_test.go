@@ -28,6 +28,7 @@ type bind struct {
 	worker      bool   // a process that stays, and may be asked twice
 	inbox       bool   // no process: its tasks are fetched
 	output      string // how its answers are read; "" as an envelope
+	dialect     string // in which it is asked, and answers; "" for AINL
 }
 
 var cast = []bind{
@@ -39,6 +40,7 @@ var cast = []bind{
 	{part: "file", concurrency: 2},
 	{part: "pull", inbox: true},
 	{part: "login", concurrency: 2, output: "claude"},
+	{part: "speak", concurrency: 2, dialect: "clowl"},
 }
 
 func newSite(t *testing.T) *site {
@@ -80,7 +82,7 @@ func (s *site) config() []byte {
 	fmt.Fprintf(&text, "root: %s\nstate_dir: %s\n", s.path("box"), s.path("state"))
 	fmt.Fprintf(&text, "log: {format: json, level: info}\nintake: {rescan: 200ms, max_line_bytes: %d}\nlimits: {concurrency: 12}\nagents:\n", maxLine)
 	for _, b := range s.binds {
-		fmt.Fprintf(&text, "  - {id: %s, retries: %d, backoff: 10ms, ", b.part, b.retries)
+		fmt.Fprintf(&text, "  - {id: %s, dialect: %s, retries: %d, backoff: 10ms, ", b.part, cmp.Or(b.dialect, "ainl"), b.retries)
 		command := fmt.Sprintf("command: [%s, agent, %s, %s]", os.Args[0], b.part, s.path("diary"))
 		if b.inbox {
 			fmt.Fprint(&text, "inbox: {}}\n")

@@ -83,6 +83,9 @@ func (w *writer) plain() error {
 	p.size = w.size()
 	if w.chance.IntN(8) == 0 {
 		p.foreign, p.callback = true, ""
+		if w.parts == nil && w.chance.IntN(3) == 0 {
+			p.part, p.size = "speak", 0
+		}
 		return w.send(p, "") // once: a request in CLowl has no revisions
 	}
 	if w.asks && w.chance.IntN(8) == 0 {
