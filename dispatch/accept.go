@@ -257,5 +257,5 @@ func reject(tx *ledger.Tx, row ledger.Task, no refusal) (ledger.Task, error) {
 		return ledger.Task{}, err
 	}
 	row.State, row.Status, row.Kind = change.To, change.Status, change.Kind
-	return row, tx.Log(event(row, "task.rejected", map[string]any{"reasons": words(no.findings.Refusals())}))
+	return row, tx.Log(event(row, "task.rejected", map[string]any{"reasons": no.findings.Refusals().Words()}))
 }

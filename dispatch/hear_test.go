@@ -1,6 +1,8 @@
 package dispatch_test
 
 import (
+	"bytes"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -158,6 +160,39 @@ func TestWhatIsWrongWithAMessageIsToldToItsSender(t *testing.T) {
 	}
 }
 
+// CLOWL-18.
+func TestASecretIsNotKeptOfWhatIsNoMessage(t *testing.T) {
+	e := newEngine(t)
+	e.secrets = map[string]string{"ann": "sesame"}
+	e.start()
+	with := func(mid, more string) string {
+		return word{mid: mid, p: "REQ", from: "ann", to: "quick", more: `,"auth":"sesame"` + more}.line()
+	}
+	e.say(
+		with("x1", `,"type":"message","sender_id":"ann"`),
+		with("x2", `,"schema_version":"1.0","task_id":"x2"`),
+		"["+with("x3", "")+"]", `{"message":`+with("x4", "")+`}`, "\ufeff"+with("x5", ""),
+		`{"auth":"sesame","mid":"x6","p":"REQ","from":"ann"}`,
+		`{"auth":"sesame","x":"`+strings.Repeat("x", 2<<20)+`","clowl":"0.2"}`,
+	)
+	e.must(filepath.WalkDir(filepath.Dir(e.parts.State.LedgerPath()), e.isWithout("sesame")))
+	e.must(filepath.WalkDir(filepath.Join(e.parts.Box.Path(), "rejected"), e.isWithout("sesame")))
+}
+
+// isWithout fails the test for each file that has a word.
+func (e *engine) isWithout(word string) fs.WalkDirFunc {
+	return func(path string, f fs.DirEntry, err error) error {
+		if err != nil || !f.Type().IsRegular() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if bytes.Contains(text, []byte(word)) {
+			e.t.Errorf("%s has %q: %.200q", path, word, text)
+		}
+		return err
+	}
+}
+
 // Row 46, CLOWL-36.
 func TestARequesterHasOnlySoManyTasksAtOnce(t *testing.T) {
 	e := newEngine(t)
@@ -196,5 +231,23 @@ func TestWhatPolicyRefusesIsToldInItsCode(t *testing.T) {
 		mid := "m-" + string(kind)
 		e.say(word{mid: mid, p: "REQ", from: "ann", to: "quick", t: string(kind)}.line())
 		e.wantError("ann", mid, c.code, c.retry)
+	}
+}
+
+// Whoever was told what is wrong with a line is not told again when that is read
+// again, for the file was replaced by one that has it too.
+func TestWhoWasToldIsNotToldAgainOfALineThatIsReadAgain(t *testing.T) {
+	e := startEngine(t)
+	path := filepath.Join(e.parts.Box.Path(), "tasks", "mine.jsonl")
+	line := word{mid: "u1", p: "DLGT", from: "ann", to: "quick", d: `{"delegation_mode":"fork"}`}.line() + "\n"
+	e.must(os.WriteFile(path, []byte(line), 0o600))
+	e.Look(t.Context())
+	e.wantError("ann", "u1", "E002", false)
+	e.must(os.WriteFile(path+".new", []byte(line+req("m1", "quick")+"\n"), 0o600))
+	e.must(os.Rename(path+".new", path))
+	e.Look(t.Context())
+	e.gets("ann", "DONE", "m1")
+	if post := e.post("ann"); len(post) != 3 {
+		t.Errorf("inbox of ann = %+v; want the error once, ACK and DONE", post)
 	}
 }

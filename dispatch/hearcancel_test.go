@@ -148,3 +148,55 @@ func TestATaskOfAINLIsCancelledByItsName(t *testing.T) {
 	}
 	e.gets("ann", "ACK", "c1")
 }
+
+// CLOWL-27, row 47.
+func TestNobodyElsesMessageHidesThatOneCancelledWhatHasNotCome(t *testing.T) {
+	e := startEngine(t)
+	e.say(cncl("c1", "ann", "m1"), cncl("c2", "eve", "m1"))
+	e.say(word{mid: "c3", p: "CNCL", from: "ann", to: "quick", d: `{"task_id":"m2"}`}.line())
+	e.say(req("m1", "quick"), req("m2", "quick"))
+	for mid, id := range map[string]string{"c1": "m1", "c3": "m2"} {
+		if row := e.await(id, ledger.Done); row.Status != envelope.Stopped {
+			t.Errorf("%s ends %s; want cancelled", id, row.Status)
+		}
+		e.gets("ann", "ACK", mid)
+	}
+}
+
+// CLOWL-27: each CNCL has its answer, whoever of those who may said it.
+func TestEachMessageThatCancelsIsAnswered(t *testing.T) {
+	e := startEngine(t)
+	e.send("a1", "slow")
+	e.say(req("m1", "slow"))
+	e.await("m1", ledger.Queued)
+	e.await("a1", ledger.Running)
+	e.say(cncl("c1", "ann", "m1") + "\n" + cncl("c2", "ann", "m1"))
+	e.say(cncl("c3", e.row("a1").Requester, "a1"))
+	e.gets("ann", "ACK", "c1")
+	e.gets("ann", "ACK", "c2")
+	e.gets(e.row("a1").Requester, "ACK", "c3")
+	for _, id := range []string{"m1", "a1"} {
+		if row := e.await(id, ledger.Done); row.Status != envelope.Stopped {
+			t.Errorf("%s ends %s; want cancelled", id, row.Status)
+		}
+	}
+}
+
+// An agent may have said something to go on with when it is cancelled.
+func TestWhatIsCancelledDoesNotGoOnAfterItsRun(t *testing.T) {
+	e := newEngine(t)
+	e.plays["asker"] = func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
+		<-ctx.Done()
+		o := dispatch.Outcome{Hold: ledger.Reply}
+		o.Said = []envelope.Message{{Dialect: envelope.CLowl, Act: envelope.Asks, To: []string{"ann"}, Type: "q", Text: "which?", WantsReply: true}}
+		return o
+	}
+	e.start()
+	e.say(req("m1", "asker"))
+	e.await("m1", ledger.Running)
+	e.say(cncl("c1", "ann", "m1"))
+	if row := e.await("m1", ledger.Done); row.Status != envelope.Stopped {
+		t.Errorf("m1 ends %s; want cancelled", row.Status)
+	}
+	e.gets("ann", "ACK", "c1")
+}

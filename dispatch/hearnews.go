@@ -38,7 +38,7 @@ func (d *Dispatcher) hearNews(tx *ledger.Tx, c *claim) error {
 	}
 	about := []ledger.Task{c.row}
 	if c.row.Seq == 0 && m.Dialect == envelope.CLowl {
-		if about, err = tx.InThread(m.Thread); err != nil {
+		if about, err = tx.HeldInThread(m.Thread); err != nil {
 			return err
 		}
 	}
@@ -62,12 +62,10 @@ func (d *Dispatcher) participates(tx *ledger.Tx, row ledger.Task, m envelope.Mes
 	if d.agents.Known(m.From) || slices.Contains(people, m.From) || m.Secret != "" && d.agents.Protocol.Secret(m.From) != "" || row.Requester == m.From {
 		return true, nil
 	}
-	speakers, err := tx.Speakers()
-	if err != nil || slices.ContainsFunc(speakers, func(s ledger.Speaker) bool { return s.Name == m.From }) {
-		return err == nil, err
+	if announced, err := tx.Announced(m.From); announced || err != nil {
+		return announced, err
 	}
-	related, err := tx.InThread(m.Thread)
-	return slices.ContainsFunc(related, func(t ledger.Task) bool { return t.Requester == m.From }), err
+	return tx.AskedIn(m.Thread, m.From)
 }
 
 // handOut records a message, and puts it into the inbox of each recipient: as it

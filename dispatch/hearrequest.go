@@ -159,10 +159,11 @@ const premature = 10 * time.Minute
 
 // stoppedBefore ends a request at once that was cancelled before it came.
 func (d *Dispatcher) stoppedBefore(tx *ledger.Tx, c *claim) (bool, error) {
-	m, found, err := tx.RepliedTo(c.said.ID, envelope.Cancels, c.now.Add(-premature))
-	if err != nil || !found || m.From != c.said.From || c.row.State == ledger.Done {
+	cancels, err := tx.Replies(c.said.ID, envelope.Cancels, c.said.From, c.now.Add(-premature))
+	if err != nil || len(cancels) == 0 || c.row.State == ledger.Done {
 		return false, err
 	}
+	m := cancels[0]
 	by := By{Who: m.From, Reason: m.ID}
 	why := (&CancelError{by}).Error()
 	change := ledger.Change{

@@ -75,7 +75,8 @@ func letGo(row ledger.Task, c ledger.Child) bool {
 	return handed && !failedIn(row.Status)
 }
 
-// stop cancels a task, and does not wait for the end of its run.
+// stop cancels a task, and does not wait for the end of its run: should the task
+// go on after that, stopAgain is there.
 func (d *Dispatcher) stop(ctx context.Context, row ledger.Task, by By) error {
 	for {
 		now, err := d.Ledger.Task(ctx, row.Seq)
@@ -83,14 +84,26 @@ func (d *Dispatcher) stop(ctx context.Context, row ledger.Task, by By) error {
 			return err
 		}
 		if now.State == ledger.Running {
-			for _, r := range d.runs.find(func(it item) bool { return it.seq == row.Seq }) {
-				r.end(&CancelError{by})
+			missed := false
+			for _, r := range d.runs.of(row.Seq) {
+				missed = !r.stop(by) || missed
 			}
-			return nil
+			if !missed {
+				return nil
+			}
+			continue
 		}
 		if did, err := d.cancelOne(ctx, now, by); did || err != nil {
 			return err
 		}
+	}
+}
+
+// stopAgain cancels a task whose run was cancelled when it had come to an end of
+// its own: its agent has said something to go on with, or is to try again.
+func (d *Dispatcher) stopAgain(ctx context.Context, r *run) {
+	if why, cancelled := r.cancelled(); cancelled && r.stopped.Load() {
+		d.cancelFor(ctx, ledger.Task{Seq: r.item.seq}, why.By.Who, why.By.Reason)
 	}
 }
 

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"mailboxd/envelope"
@@ -38,13 +39,10 @@ func (d *Dispatcher) recover(ctx context.Context) error {
 			if err := d.resume(ctx, row); err != nil {
 				return err
 			}
-			if err := d.cancelAgain(ctx, row); err != nil {
-				return err
-			}
 			after = row.Seq
 		}
 		if len(rows) < page {
-			return d.recallTalks(ctx)
+			return errors.Join(d.cancelAgain(ctx), d.recallTalks(ctx))
 		}
 	}
 }
@@ -112,6 +110,7 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 	job.Report = d.reporting(ctx, row)
 	d.finishing.Go(func() {
 		defer d.queue.done()
+		defer d.stopAgain(ctx, run)
 		defer d.over(run)
 		outcome := run.conclude(d.agents.Recover(run.ctx, job))
 		d.queue.free(it)

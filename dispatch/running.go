@@ -19,17 +19,26 @@ func (e *CancelError) Error() string { return "cancelled by " + e.By.String() }
 
 // A run is something an agent does now, or is about to.
 type run struct {
-	item  item
-	ctx   context.Context // of the agent function, for as long as it is called
-	end   context.CancelCauseFunc
-	began atomic.Bool // it may have asked for something
-	meter meter
-	over  chan struct{} // closed when nothing more will come of it
+	item    item
+	ctx     context.Context // of the agent function, for as long as it is called
+	end     context.CancelCauseFunc
+	began   atomic.Bool // it may have asked for something
+	stopped atomic.Bool // nobody waits to see its task cancelled
+	meter   meter
+	over    chan struct{} // closed when nothing more will come of it
 
 	callback atomic.Pointer[envelope.Callback] // what its task asks for; nil: nobody has read that here
 	result   atomic.Pointer[[]byte]            // what its task has ended with; nil: it has not
 	shown    atomic.Bool                       // somebody shows that, or has
 	followed atomic.Bool                       // a later revision may be there: only the ledger knows
+}
+
+// stop ends a run for somebody who does not wait for what becomes of its task. It
+// reports false when the run was over.
+func (r *run) stop(by By) bool {
+	r.stopped.Store(true)
+	r.end(&CancelError{by})
+	return !errors.Is(context.Cause(r.ctx), context.Canceled) // which is what finish says
 }
 
 // cancelled returns with what the run was ended, if somebody cancelled it.

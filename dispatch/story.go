@@ -34,7 +34,7 @@ func acceptance(c *claim) map[string]any {
 		data["file"], data["offset"] = c.line.File, c.line.Offset
 	}
 	if warnings := c.verdict.Findings.Warnings(); len(warnings) > 0 {
-		data["warnings"] = words(warnings)
+		data["warnings"] = warnings.Words()
 	}
 	if c.parent.Seq != 0 {
 		data["parent"] = c.parent.ID
@@ -57,14 +57,6 @@ func contradiction(c *claim, last ledger.Task) ledger.Event {
 func lineRejected(c *claim) ledger.Event {
 	return event(ledger.Task{}, "line.rejected", map[string]any{
 		"file": c.line.File, "offset": c.line.Offset, "length": c.line.Length,
-		"sha256": c.task.Hash, "reasons": words(c.verdict.Findings.Refusals()),
+		"sha256": c.task.Hash, "reasons": c.verdict.Findings.Refusals().Words(),
 	})
-}
-
-func words(findings envelope.Findings) []string {
-	said := make([]string, len(findings))
-	for i, f := range findings {
-		said[i] = f.String()
-	}
-	return said
 }

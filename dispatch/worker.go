@@ -73,6 +73,7 @@ func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 // wrapUp does what comes of a run whose slot is free again.
 func (d *Dispatcher) wrapUp(ctx context.Context, run *run, row ledger.Task, terms ledger.Terms, o Outcome) {
 	defer d.queue.done()
+	defer d.stopAgain(ctx, run)
 	defer d.over(run)
 	if o.Void != nil {
 		d.giveBack(ctx, row, run.item, o.Void)
@@ -104,6 +105,7 @@ func (d *Dispatcher) putOff(ctx context.Context, run *run, row ledger.Task, j Jo
 	d.queue.free(run.item)
 	d.finishing.Go(func() {
 		defer d.queue.done()
+		defer d.stopAgain(ctx, run)
 		defer d.over(run)
 		if o, cancelled := run.neverBegun(j); cancelled {
 			d.finish(ctx, row, j.Terms, o)

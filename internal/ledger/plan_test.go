@@ -43,7 +43,7 @@ func TestMessagesAreLookedUpByTheirIndexes(t *testing.T) {
 	wantPlans(t, l, map[string]string{
 		namedQuery:        "messages_message",
 		saidQuery:         "messages_hash",
-		repliedToQuery:    "messages_cause",
+		repliesQuery:      "messages_cause",
 		aboutQuery:        "messages_task",
 		conversationQuery: "messages_task",
 		threadQuery:       "messages_thread",
@@ -53,9 +53,10 @@ func TestMessagesAreLookedUpByTheirIndexes(t *testing.T) {
 		offspringQuery:    "tasks_children",
 		newsQuery:         "events_task",
 		heardQuery:        "messages_task",
-		anyNamedQuery:     "messages_message",
 		cancelledQuery:    "messages_task",
-		inThreadQuery:     "talks_thread",
+		heldInThreadQuery: "talks_thread",
+		askedInQuery:      "talks_thread",
+		anyNamedQuery:     "messages_message",
 		openOfQuery:       "tasks_open",
 	})
 	for _, query := range []string{conversationQuery, heardQuery, spokenQuery, offspringQuery, newsQuery, talkQuery} {

@@ -85,16 +85,28 @@ func talk(ctx context.Context, s *statements, task int64) (Talk, bool, error) {
 
 const openTalksQuery = "SELECT task FROM talks WHERE open = 1 ORDER BY task"
 
-const inThreadQuery = "SELECT " + taskColumns + " FROM tasks WHERE seq IN (SELECT task FROM talks WHERE thread = ? AND thread <> '') AND latest = 1 ORDER BY seq"
+const (
+	heldInThreadQuery = "SELECT " + taskColumns + " FROM tasks WHERE seq IN (SELECT task FROM talks WHERE thread = ? AND thread <> '') AND latest = 1 AND state = 'held' ORDER BY seq"
+	askedInQuery      = "SELECT 1 FROM talks k JOIN tasks t ON t.seq = k.task WHERE k.thread = ? AND k.thread <> '' AND t.requester = ? LIMIT 1"
+)
 
-// InThread returns the tasks of a conversation, in the latest revision of each,
-// the oldest first.
-func (tx *Tx) InThread(thread string) ([]Task, error) {
-	tasks, err := all(context.Background(), tx.write, scanTask, inThreadQuery, thread)
+// HeldInThread returns the tasks of a conversation that are held, in the latest
+// revision of each, the oldest first.
+func (tx *Tx) HeldInThread(thread string) ([]Task, error) {
+	tasks, err := all(context.Background(), tx.write, scanTask, heldInThreadQuery, thread)
 	if err != nil {
 		return nil, fmt.Errorf("list tasks of thread %s: %w", thread, err)
 	}
 	return tasks, nil
+}
+
+// AskedIn reports whether somebody has asked for a task of a conversation.
+func (tx *Tx) AskedIn(thread, requester string) (bool, error) {
+	_, asked, err := first(context.Background(), tx.write, one[int], askedInQuery, thread, requester)
+	if err != nil {
+		return false, fmt.Errorf("look up who asked in thread %s: %w", thread, err)
+	}
+	return asked, nil
 }
 
 // OpenTalks returns the tasks of which there may be more to tell, the oldest

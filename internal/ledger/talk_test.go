@@ -145,7 +145,8 @@ func TestMessagesAreFoundByNameContentAndCause(t *testing.T) {
 	record(ledger.Message{Time: noon, ID: "ours", Via: ledger.ByUs, Hash: "h0"})
 	record(ledger.Message{Time: noon, ID: "m1", Via: ledger.ByLine, Hash: "h1", Act: envelope.Requests})
 	record(ledger.Message{Time: noon, ID: "m1", Via: ledger.ByLine, Hash: "h2", Act: envelope.Requests})
-	record(ledger.Message{Time: noon, ID: "c1", Cause: "m1", Via: ledger.ByLine, Hash: "h3", Act: envelope.Cancels})
+	record(ledger.Message{Time: noon, ID: "c1", Cause: "m1", From: "ann", Via: ledger.ByLine, Hash: "h3", Act: envelope.Cancels})
+	record(ledger.Message{Time: noon, ID: "c2", Cause: "m1", From: "eve", Via: ledger.ByLine, Hash: "h4", Act: envelope.Cancels})
 	update(t, l, func(tx *ledger.Tx) error {
 		if _, ok, err := tx.MessageNamed("ours"); ok || err != nil {
 			t.Errorf("MessageNamed(ours) = %t, %v; want none: we may use a name again", ok, err)
@@ -162,11 +163,11 @@ func TestMessagesAreFoundByNameContentAndCause(t *testing.T) {
 		if m, ok, err := tx.Said("h2"); !ok || err != nil || m.ID != "m1" {
 			t.Errorf("Said(h2) = %+v, %t, %v; want m1", m, ok, err)
 		}
-		if m, ok, err := tx.RepliedTo("m1", envelope.Cancels, noon); !ok || err != nil || m.ID != "c1" {
-			t.Errorf("RepliedTo(m1) = %+v, %t, %v; want c1", m, ok, err)
+		if m, err := tx.Replies("m1", envelope.Cancels, "ann", noon); err != nil || len(m) != 1 || m[0].ID != "c1" {
+			t.Errorf("Replies(m1, ann) = %+v, %v; want c1", m, err)
 		}
-		if _, ok, err := tx.RepliedTo("m1", envelope.Cancels, noon.Add(time.Second)); ok || err != nil {
-			t.Errorf("RepliedTo(m1, later) = %t, %v; want none", ok, err)
+		if m, err := tx.Replies("m1", envelope.Cancels, "ann", noon.Add(time.Second)); err != nil || len(m) > 0 {
+			t.Errorf("Replies(m1, ann, later) = %+v, %v; want none", m, err)
 		}
 		return nil
 	})
