@@ -3,8 +3,6 @@ package agent
 import (
 	"bytes"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 	"unicode/utf8"
 
@@ -28,18 +26,13 @@ func lastWords(j Job) string {
 	if j.Dir == "" {
 		return ""
 	}
-	root, err := os.OpenRoot(j.Dir)
+	f, err := openRegular(j.Dir, runner.StderrFile)
 	if err != nil {
 		return ""
 	}
-	defer root.Close()
-	f, size, err := openRegular(root, runner.StderrFile)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	offset := max(0, size-maxWords)
-	text, err := io.ReadAll(io.NewSectionReader(f, offset, maxWords))
+	defer f.close()
+	offset := max(0, f.size-maxWords)
+	text, err := f.read(offset, maxWords)
 	if err != nil {
 		return ""
 	}

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -108,32 +109,45 @@ func (l *Ledger) leave(u *update) bool {
 // commit runs the group in one transaction. A function that fails is told so
 // and the others start over without it.
 func (l *Ledger) commit(group []*update) {
+	oneByOne := false
 	for len(group) > 0 {
-		failed, err := l.try(group)
-		if failed < 0 {
+		failed, err := l.try(group, oneByOne)
+		switch {
+		case err == errWhose:
+			oneByOne = true
+		case failed < 0:
 			for _, u := range group {
 				u.finish(err)
 			}
 			return
+		default:
+			group[failed].finish(err)
+			group = slices.Delete(group, failed, failed+1)
 		}
-		group[failed].finish(err)
-		group = slices.Delete(group, failed, failed+1)
 	}
 }
 
+// errWhose says that some row of a group cannot be written, and not whose.
+var errWhose = errors.New("a row cannot be written")
+
 // try runs all functions of the group in one transaction. When one of them
 // fails, nothing is kept and its index is returned; an error with no index
-// is the transaction's own.
-func (l *Ledger) try(group []*update) (failed int, err error) {
+// is the transaction's own. What the functions add is written together, or
+// after each of them, which finds out whose cannot be written.
+func (l *Ledger) try(group []*update, oneByOne bool) (failed int, err error) {
 	ctx := context.Background() // a group does not end with the context of one of its callers
 	if _, err := l.write.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return -1, fmt.Errorf("begin update: %w", err)
 	}
 	tx := &Tx{l.write, l.rows}
+	oneByOne = oneByOne || len(group) == 1
 	for i, u := range group {
 		err := u.fn(tx)
-		if err == nil {
+		if err == nil && (oneByOne || i == len(group)-1) {
 			err = l.rows.write()
+		}
+		if !oneByOne && l.rows.failed != nil {
+			i, err = -1, errWhose
 		}
 		if err != nil {
 			l.rollback(ctx)

@@ -221,3 +221,37 @@ func TestUpdatesOfACrowdAreAllKept(t *testing.T) {
 		t.Errorf("%d different tasks; want 400", len(seen))
 	}
 }
+
+func TestARowThatCannotBeWrittenIsHeldAgainstWhoAddedIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := open(t)
+		first := add(t, l, task(0), task(1), task(2))[0]
+		begin := func(tx *ledger.Tx, seq int64) error {
+			return tx.StartRun(ledger.Run{Task: seq, Attempt: 1, Intent: noon})
+		}
+		update(t, l, func(tx *ledger.Tx) error { return begin(tx, first) })
+		var crowd sync.WaitGroup
+		release := stall(t, l, &crowd)
+		for n := range 3 {
+			crowd.Go(func() {
+				err := l.Update(context.Background(), func(tx *ledger.Tx) error {
+					if _, _, err := tx.Run(ledger.RunName{Task: first, Attempt: 1}); err != nil {
+						return err // of what those before added, were it held against this one
+					}
+					return begin(tx, first+int64(n)) // the first was begun before
+				})
+				if (err != nil) != (n == 0) {
+					t.Errorf("Update() of function %d = %v; want an error of the first only", n, err)
+				}
+			})
+			synctest.Wait() // they queue in this order
+		}
+		release()
+		crowd.Wait()
+		for n := range 3 {
+			if runs, err := l.Runs(context.Background(), first+int64(n)); err != nil || len(runs) != 1 {
+				t.Errorf("task %d has %d runs, %v; want 1", n, len(runs), err)
+			}
+		}
+	})
+}

@@ -31,6 +31,7 @@ type Review struct {
 	Dialect envelope.Dialect   // in which it speaks
 	Worker  string             // whose answer it looks at
 	Asked   string             // and who asked for that
+	Tasks   []envelope.ID      // the overseer's own, and the one of the answer
 }
 
 // Decide says what an overseer has decided, and in which words. A question to
@@ -70,24 +71,37 @@ func (r Review) Decide() (d Decision, words string) {
 
 // hear says what a single message of an overseer decides.
 func (r Review) hear(m envelope.Message) Decision {
+	if m.Task != "" && !slices.Contains(r.Tasks, m.Task) {
+		return "" // that is about something else
+	}
+	switch m.Act { // these may quote what they are about, whatever that says
+	case envelope.Inquires:
+		return SendsBack
+	case envelope.Fails:
+		return Rejects
+	}
 	if d := feedback(m); d != "" {
 		return d
 	}
 	switch {
-	case m.Act == envelope.Inquires:
-		return SendsBack
-	case m.Act == envelope.Fails:
-		return Rejects
 	case m.Act == envelope.Informs && m.Dialect == envelope.CLowl && m.Type == "approve":
 		return Approves
 	case m.Act != envelope.Informs && m.Act != envelope.Completes && m.Act != envelope.Asks:
 		return ""
 	case slices.Contains(m.To, r.Worker):
 		return SendsBack
-	case slices.Contains(m.To, r.Asked) && m.Act != envelope.Asks && !m.WantsReply && m.Dialect != envelope.CLowl: // which has a word for it
+	case slices.Contains(m.To, r.Asked) && m.Dialect != envelope.CLowl && !r.open(): // CLowl has a word for it
 		return Approves
 	}
 	return ""
+}
+
+// open reports whether it asks others before it decides, or hands something on to
+// them. Then what it tells whoever asked is not that it approves.
+func (r Review) open() bool {
+	return slices.ContainsFunc(r.Said, func(m envelope.Message) bool {
+		return m.WantsReply || m.Act == envelope.Asks || m.Act == envelope.Delegates && m.Tie != envelope.Fork
+	})
 }
 
 // feedback is the decision that a message states for machines.
