@@ -40,7 +40,7 @@ func (k *keeper) begin(ctx context.Context, l *line, s Spec) *kept {
 		_ = l.send(report{Refused: refuse(&SpawnError{Command: s.Dir, Err: unix.EEXIST})})
 		return nil
 	}
-	k.work.Go(func() {
+	k.hosts.take(func() {
 		defer stop(nil)
 		k.host(ctx, l, s, r)
 	})
