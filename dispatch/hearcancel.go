@@ -10,8 +10,8 @@ import (
 )
 
 // hearCancel has a task stopped for whoever asked for it, or for the work that it
-// is part of (CLOWL-27). They are told when that is done; one that has not come
-// yet is stopped when it comes.
+// is part of (CLOWL-27). Whoever asked for it is told when that is done, anybody
+// else at once; one that has not come yet is stopped when it comes.
 func (d *Dispatcher) hearCancel(tx *ledger.Tx, c *claim, found bool) error {
 	m := c.heard.message
 	may, err := mayCancel(tx, c.row, m.From)
@@ -41,7 +41,10 @@ func (d *Dispatcher) hearCancel(tx *ledger.Tx, c *claim, found bool) error {
 		return d.complainTo(tx, c, dialect.FailureOf(envelope.DuplicateConflict, why))
 	}
 	c.heard.stop = append(c.heard.stop, c.row)
-	return nil
+	if m.Dialect != envelope.CLowl || m.From == c.row.Requester && c.row.Dialect == m.Dialect {
+		return nil // they are told of the end
+	}
+	return d.reply(tx, c, envelope.Message{Act: envelope.Stops, Type: m.Type, Dialect: m.Dialect, Data: encode(map[string]any{"status": "cancelled"})})
 }
 
 // mayCancel reports whether a task may be cancelled by a message of somebody:

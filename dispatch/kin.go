@@ -50,6 +50,19 @@ func (d *Dispatcher) disown(ctx context.Context, row ledger.Task) error {
 	return nil
 }
 
+// checkAbove stops what was just handed on if the task above it has ended before
+// it was known to have any below.
+func (d *Dispatcher) checkAbove(ctx context.Context, row ledger.Task) {
+	now, err := d.Ledger.Task(ctx, row.Seq)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		d.complain(judging, row, err)
+		d.alarms.set(row.Seq, time.Now().Add(retryPause))
+	case err == nil && now.State == ledger.Done:
+		d.endedBelow(ctx, now)
+	}
+}
+
 // dependent reports whether a task of that tie ends with the one above.
 func dependent(tie envelope.Tie) bool {
 	return tie == envelope.Member || tie == envelope.Transfer || tie == envelope.Assist || tie == envelope.Oversee
@@ -59,7 +72,7 @@ func dependent(tie envelope.Tie) bool {
 // the one above has answered all the same.
 func letGo(row ledger.Task, c ledger.Child) bool {
 	handed := c.Tie == envelope.Transfer || c.Tie == envelope.Assist
-	return handed && row.Status != envelope.Failed && row.Status != envelope.Stopped && row.Status != envelope.Rejected
+	return handed && !failedIn(row.Status)
 }
 
 // stop cancels a task, and does not wait for the end of its run.

@@ -29,7 +29,10 @@ func encode(data map[string]any) []byte {
 
 // acceptance is what is worth remembering of how a task came in.
 func acceptance(c *claim) map[string]any {
-	data := map[string]any{"file": c.line.File, "offset": c.line.Offset, "hash": c.task.Hash}
+	data := map[string]any{"hash": c.task.Hash}
+	if c.line.File != "" { // what a run asks for stands in no line
+		data["file"], data["offset"] = c.line.File, c.line.Offset
+	}
 	if warnings := c.verdict.Findings.Warnings(); len(warnings) > 0 {
 		data["warnings"] = words(warnings)
 	}
@@ -40,6 +43,14 @@ func acceptance(c *claim) map[string]any {
 		data["held"] = c.row.Reasons
 	}
 	return data
+}
+
+// contradiction is the story of an id that comes with other content than before.
+func contradiction(c *claim, last ledger.Task) ledger.Event {
+	return event(last, "task.duplicate_conflict", map[string]any{
+		"kind": envelope.DuplicateConflict, "hash": c.task.Hash, "raw": string(c.task.Raw),
+		"file": c.line.File, "offset": c.line.Offset,
+	})
 }
 
 // lineRejected is the story of a line that names no task.

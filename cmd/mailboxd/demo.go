@@ -113,7 +113,7 @@ func approveDemo(ctx context.Context, w io.Writer, cfg config) error {
 	}
 	say(w, "Nothing runs yet: the agent's manifest asks for a person. What mailboxd ps says:")
 	return atFreshDesk(ctx, cfg, func(ctx context.Context, d *desk) error {
-		if err := (&psFlags{}).showAll(ctx, d, w); err != nil {
+		if err := (&psFlags{}).show(ctx, d, screenOf(w)); err != nil {
 			return err
 		}
 		say(w, "You would say in another terminal: mailboxd approve demo-1. Said for you:")

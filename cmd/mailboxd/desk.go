@@ -36,6 +36,7 @@ type desk struct {
 type books interface {
 	Find(ctx context.Context, prefix string) ([]envelope.ID, error)
 	Tasks(ctx context.Context, f client.Filter) ([]client.Task, error)
+	Count(ctx context.Context, f client.Filter) (int, error)
 	Latest(ctx context.Context, id envelope.ID) (client.Task, error)
 	CaseFile(ctx context.Context, id envelope.ID) (client.CaseFile, error)
 	Events(ctx context.Context, id envelope.ID, after int64, limit int) ([]client.Event, error)

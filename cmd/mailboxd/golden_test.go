@@ -53,10 +53,11 @@ var screens = map[string]screen{
 func TestWhatPsAndShowSay(t *testing.T) {
 	utc(t)
 	d := dayOf(t)
-	tasks, err := d.list(t.Context(), &psFlags{}, noon)
+	list, err := d.list(t.Context(), &psFlags{}, noon)
 	if err != nil {
 		t.Fatal(err)
 	}
+	tasks := list.tasks
 	around, err := d.around(t.Context(), tasks, noon)
 	if err != nil {
 		t.Fatal(err)
@@ -83,10 +84,11 @@ func TestWhatPsAndShowSay(t *testing.T) {
 func TestWhatALiveScreenShows(t *testing.T) {
 	utc(t)
 	d := dayOf(t)
-	tasks, err := d.list(t.Context(), &psFlags{}, noon)
+	list, err := d.list(t.Context(), &psFlags{}, noon)
 	if err != nil {
 		t.Fatal(err)
 	}
+	tasks := list.tasks
 	around, err := d.around(t.Context(), tasks, noon)
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +97,7 @@ func TestWhatALiveScreenShows(t *testing.T) {
 	s := screens["narrow"]
 	s.Writer = &out
 	f := &frames{}
-	err = errors.Join(f.draw(s, around.table(tasks).lines(s)), f.draw(s, around.table(tasks[:1]).lines(s)), f.draw(s, nil))
+	err = errors.Join(f.draw(s, around.table(tasks).lines(s), 0), f.draw(s, around.table(tasks[:1]).lines(s), 0), f.draw(s, nil, 0))
 	out.WriteString("--------\n")
 	err = errors.Join(err, around.feed(tasks[len(tasks)-2:], s))
 	for turn, said := range []string{"running  reading the archive of the whole world, part 1 of 1,000", "held  waits for approval"} {
@@ -124,10 +126,11 @@ func TestWhatAgentsSays(t *testing.T) {
 }
 
 func TestNoLineIsWiderThanTheScreen(t *testing.T) {
-	tasks, err := dayOf(t).list(t.Context(), &psFlags{}, noon)
+	list, err := dayOf(t).list(t.Context(), &psFlags{}, noon)
 	if err != nil {
 		t.Fatal(err)
 	}
+	tasks := list.tasks
 	for columns := 1; columns < 100; columns++ {
 		s := screen{columns: columns}
 		for _, line := range (surroundings{now: noon}).table(tasks).lines(s) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -33,7 +32,9 @@ func psCommand(g *globals) *cobra.Command {
 		Use:   "ps",
 		Short: "List tasks: what is not done and what it waits for, and the latest that are",
 		Long: `Ps lists the tasks that are not done with what each waits for, below the 20
-latest that are. On a terminal it cuts what is too wide; elsewhere it never does.
+latest that are. Of more than 1000 that are not done it lists the oldest, the
+queued ones last, and says how many there are; --all and --json leave none out.
+On a terminal it cuts what is too wide; elsewhere it never does.
 
 With --watch it goes on until it is stopped: on a terminal it shows the list anew
 when something has changed; elsewhere it adds a line for each task that has.`,
@@ -49,7 +50,7 @@ when something has changed; elsewhere it adds a line for each task that has.`,
 			if f.watch {
 				return f.follow(cmd, desk)
 			}
-			return f.showAll(cmd.Context(), desk, cmd.OutOrStdout())
+			return f.show(cmd.Context(), desk, screenOf(cmd.OutOrStdout()))
 		}),
 	}
 	flags := cmd.Flags()
@@ -58,7 +59,7 @@ when something has changed; elsewhere it adds a line for each task that has.`,
 	flags.StringVar(&f.agent, "agent", "", "only tasks for this agent")
 	flags.StringVar(&f.requester, "requester", "", "only tasks of this requester")
 	flags.DurationVar(&f.since, "since", 0, "only tasks received within this time, as 2h")
-	flags.BoolVar(&f.all, "all", false, "every finished task too")
+	flags.BoolVar(&f.all, "all", false, "every task, the finished ones too")
 	flags.BoolVar(&f.watch, "watch", false, "go on, and show what changes")
 	flags.BoolVar(&f.asJSON, "json", false, "one JSON object per line")
 	cmd.MarkFlagsMutuallyExclusive("held", "state")
@@ -89,51 +90,6 @@ func (f *psFlags) filter(now time.Time) client.Filter {
 		filter.Since = now.Add(-f.since)
 	}
 	return filter
-}
-
-// list returns the latest finished tasks, then those that are not done, each
-// oldest first; or what the flags ask for, in that order.
-func (d *desk) list(ctx context.Context, f *psFlags, now time.Time) ([]client.Task, error) {
-	filter := f.filter(now)
-	if len(filter.States) > 0 || f.all {
-		return d.tasks(ctx, filter)
-	}
-	finished := filter
-	finished.States, finished.Limit, finished.NewestFirst = names(ledger.Done), recent, true
-	done, err := d.tasks(ctx, finished)
-	if err != nil {
-		return nil, err
-	}
-	slices.Reverse(done)
-	filter.States = names(open()...)
-	waiting, err := d.tasks(ctx, filter)
-	return append(done, waiting...), err
-}
-
-// showAll prints what the flags ask for, as it is now.
-func (f *psFlags) showAll(ctx context.Context, d *desk, w io.Writer) error {
-	now := time.Now()
-	tasks, err := d.list(ctx, f, now)
-	if err != nil {
-		return err
-	}
-	return f.print(ctx, d, tasks, screenOf(w), now)
-}
-
-func (f *psFlags) print(ctx context.Context, d *desk, tasks []client.Task, s screen, now time.Time) error {
-	if f.asJSON {
-		for _, t := range tasks {
-			if err := printJSON(s, t); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	around, err := d.around(ctx, tasks, now)
-	if err != nil {
-		return err
-	}
-	return around.table(tasks).print(s)
 }
 
 // table shows tasks with what they wait for.

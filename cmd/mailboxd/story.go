@@ -34,6 +34,8 @@ var happenings = map[string]string{
 	"result.adopted":          "what somebody else left as its result was taken as the answer",
 	"result.invalid":          "what stands in the place of its result is none",
 	"result.conflict":         "a file that is not ours stands in the place of its result",
+	"context.degraded":        "what it refers to is not there, so what came with it is used",
+	"message.unknown_sender":  "somebody whom nobody here knows spoke about it",
 	"callback.failed":         "the result could not be delivered where it was asked for",
 }
 

@@ -8,6 +8,7 @@ type table struct {
 	head    []string // the columns' names; none: the table has no heading
 	weights []int    // how dear the columns are when there is not room for all; 0 is never cut; nil: alike
 	rows    [][]cell
+	widths  []int // how wide the columns were in the part before; nil: there is none. Printing sets it
 }
 
 // A cell is a text, on one line and safe to show, and its colour.
@@ -34,6 +35,7 @@ func (t *table) lines(s screen) []string {
 		return nil
 	}
 	widths := t.fit(s.columns)
+	t.widths = widths
 	var lines []string
 	if t.head != nil {
 		head := make([]cell, len(t.head))
@@ -58,6 +60,7 @@ const (
 // dear ones later.
 func (t *table) fit(columns int) []int {
 	widths := make([]int, len(t.rows[0]))
+	copy(widths, t.widths)
 	for i, name := range t.head {
 		widths[i] = wide(name)
 	}

@@ -72,23 +72,23 @@ type frames struct {
 
 func (f *frames) show(ctx context.Context, d *desk, s screen) error {
 	now := time.Now()
-	tasks, err := d.list(ctx, f.flags, now)
+	list, err := d.list(ctx, f.flags, now)
 	if err != nil {
 		return err
 	}
-	around, err := d.around(ctx, tasks, now)
+	around, err := d.around(ctx, list.tasks, now)
 	if err != nil {
 		return err
 	}
-	return f.draw(s, around.table(tasks).lines(s))
+	return f.draw(s, around.table(list.tasks).lines(s), list.more)
 }
 
 // draw writes over the frame before. Of a list that is too long the end is
-// shown, where what is not done stands.
-func (f *frames) draw(s screen, lines []string) error {
+// shown, where what is not done stands. There are more tasks than lines.
+func (f *frames) draw(s screen, lines []string, more int) error {
 	if room := s.rows - 1; len(lines) > room && room > 2 { // one for the cursor
-		more := len(lines) - room + 1
-		lines = append([]string{lines[0], s.paint(faint, fmt.Sprintf("… %d more", more))}, lines[more+1:]...)
+		cut := len(lines) - room + 1
+		lines = append([]string{lines[0], s.paint(faint, fmt.Sprintf("… %d more", cut+more))}, lines[cut+1:]...)
 	}
 	if len(lines) == 0 {
 		lines = []string{"no tasks yet"}
@@ -110,21 +110,24 @@ type ticker struct {
 
 func (t *ticker) show(ctx context.Context, d *desk, s screen) error {
 	now := time.Now()
-	tasks, err := d.list(ctx, t.flags, now)
+	var changed []client.Task
+	seen := map[envelope.ID]string{}
+	err := d.each(ctx, t.flags, now, func(page []client.Task) error {
+		for _, task := range page {
+			state := fmt.Sprint(task.Revision, task.State, task.Held, task.Attempt, task.Status, task.Until)
+			if t.seen[task.ID] != state {
+				changed = append(changed, task)
+			}
+			seen[task.ID] = state
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	changed, seen := tasks[:0:0], map[envelope.ID]string{}
-	for _, task := range tasks {
-		state := fmt.Sprint(task.Revision, task.State, task.Held, task.Attempt, task.Status, task.Until)
-		if t.seen[task.ID] != state {
-			changed = append(changed, task)
-		}
-		seen[task.ID] = state
-	}
 	t.seen = seen // what is not listed any more does not come back
 	if t.flags.asJSON {
-		return t.flags.print(ctx, d, changed, s, now)
+		return printEach(s, changed)
 	}
 	around, err := d.around(ctx, changed, now)
 	if err != nil || len(changed) == 0 {

@@ -58,5 +58,9 @@ func voiced(d envelope.Dialect, object []byte) bool {
 	if d == envelope.AINL || envelope.MarkedAs(object) == d {
 		return true
 	}
-	return d == envelope.CLowl && membersOf(object)["p"] != nil
+	if d == envelope.CAP {
+		kind, _ := textOf(membersOf(object)["type"])
+		return capWords[kind] != ""
+	}
+	return membersOf(object)["p"] != nil
 }

@@ -134,20 +134,29 @@ func (d *Door) shut() {
 
 // status says which daemon this is.
 func (d *Door) status(r *http.Request) (any, error) {
-	open, err := d.engine.Ledger.CountOpen(r.Context())
-	if err != nil {
-		return nil, err
-	}
 	s := client.Status{
 		Version: d.opts.Version, PID: os.Getpid(), Root: d.books.Root, StateDir: d.engine.State.Path(),
 		Started: d.opened, Open: map[string]int{},
 	}
-	for state, n := range open {
-		s.Open[string(state)] = n
+	var err error
+	if r.URL.Query().Get("brief") == "" {
+		if s.Open, err = d.open(r.Context()); err != nil {
+			return nil, err
+		}
 	}
 	if s.Paused, err = d.engine.Ledger.Paused(r.Context()); err != nil {
 		return nil, err
 	}
 	s.LastEvent, err = d.engine.Ledger.LastEvent(r.Context())
 	return s, err
+}
+
+// open counts what is not done.
+func (d *Door) open(ctx context.Context) (map[string]int, error) {
+	counts, err := d.engine.Ledger.CountOpen(ctx)
+	open := make(map[string]int, len(counts))
+	for state, n := range counts {
+		open[string(state)] = n
+	}
+	return open, err
 }

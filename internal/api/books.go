@@ -30,11 +30,20 @@ func (b *Books) Find(ctx context.Context, prefix string) ([]envelope.ID, error) 
 
 // Tasks lists the tasks that pass the filter, in the order of Seq.
 func (b *Books) Tasks(ctx context.Context, f client.Filter) ([]client.Task, error) {
-	rows, err := b.Memory.Tasks(ctx, ledger.Filter{
+	rows, err := b.Memory.Tasks(ctx, filterOf(f))
+	return viewsOf(rows), err
+}
+
+// Count returns how many tasks pass the filter, whatever its After and Limit.
+func (b *Books) Count(ctx context.Context, f client.Filter) (int, error) {
+	return b.Memory.Count(ctx, filterOf(f))
+}
+
+func filterOf(f client.Filter) ledger.Filter {
+	return ledger.Filter{
 		States: convert[ledger.State](f.States), Agent: f.Agent, Requester: f.Requester, Since: f.Since,
 		AfterSeq: f.After, NewestFirst: f.NewestFirst, All: f.All, Limit: f.Limit,
-	})
-	return viewsOf(rows), err
+	}
 }
 
 // Latest returns the latest revision of a task; ledger.ErrUnknown when there is

@@ -35,6 +35,15 @@ func (d *Door) tasks(r *http.Request) (any, error) {
 	return page, err
 }
 
+func (d *Door) count(r *http.Request) (any, error) {
+	f, err := filterIn(r)
+	if err != nil {
+		return nil, err
+	}
+	n, err := d.books.Count(r.Context(), f)
+	return client.Count{Tasks: n}, err
+}
+
 // filterIn reads what Filter.Query writes.
 func filterIn(r *http.Request) (f client.Filter, err error) {
 	q := r.URL.Query()

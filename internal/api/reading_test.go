@@ -54,6 +54,26 @@ func TestALongListComesWhole(t *testing.T) {
 	}
 }
 
+func TestTasksAreCountedHoweverFewAreAskedFor(t *testing.T) {
+	h := open(t, stranger)
+	h.remember(t, "t1", "t2", "t3")
+	for _, c := range []struct {
+		filter client.Filter
+		want   int
+	}{
+		{client.Filter{}, 3},
+		{client.Filter{Limit: 1, After: 2, NewestFirst: true}, 3},
+		{client.Filter{States: []string{"held", "running"}, Agent: "a", Requester: "r"}, 3},
+		{client.Filter{States: []string{"queued"}}, 0},
+		{client.Filter{Agent: "b"}, 0},
+		{client.Filter{Since: time.Now().Add(time.Hour)}, 0},
+	} {
+		if got, err := h.Count(t.Context(), c.filter); err != nil || got != c.want {
+			t.Errorf("Count(%+v) = %d, %v; want %d", c.filter, got, err, c.want)
+		}
+	}
+}
+
 func TestWhatIsKnownOfATaskIsTold(t *testing.T) {
 	h := open(t, stranger)
 	h.remember(t, "t1", "t2")

@@ -61,6 +61,11 @@ func (c *Client) Status(ctx context.Context) (s Status, err error) {
 	return s, c.get(ctx, Base+"/status", nil, &s)
 }
 
+// brief asks which daemon this is, and not for what it would have to count.
+func (c *Client) brief(ctx context.Context) (s Status, err error) {
+	return s, c.get(ctx, Base+"/status", url.Values{"brief": {"1"}}, &s)
+}
+
 // Tasks lists the tasks that pass the filter, in the order of seq.
 func (c *Client) Tasks(ctx context.Context, f Filter) (tasks []Task, err error) {
 	for {
@@ -75,6 +80,14 @@ func (c *Client) Tasks(ctx context.Context, f Filter) (tasks []Task, err error) 
 		}
 		f.Limit, f.After = max(f.Limit, 0), page.Tasks[len(page.Tasks)-1].Seq
 	}
+}
+
+// Count returns how many tasks pass the filter, whatever its After and Limit.
+func (c *Client) Count(ctx context.Context, f Filter) (int, error) {
+	var count Count
+	f.After, f.Limit, f.NewestFirst = 0, 0, false
+	err := c.get(ctx, Base+"/count", f.Query(), &count)
+	return count.Tasks, err
 }
 
 // Find returns the ids that begin with prefix, in byte order; at most 8.
@@ -116,7 +129,7 @@ func (c *Client) Balances(ctx context.Context, day string) ([]Balance, error) {
 
 // Paused returns the agents that may start nothing; "" is every agent.
 func (c *Client) Paused(ctx context.Context) ([]string, error) {
-	status, err := c.Status(ctx)
+	status, err := c.brief(ctx)
 	return status.Paused, err
 }
 

@@ -62,7 +62,7 @@ func Open(ctx context.Context, places ...Place) (*Client, error) {
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return p.Dial(ctx) },
 		}}}
 		hello, stop := context.WithTimeout(ctx, greeting)
-		_, err := c.Status(hello)
+		_, err := c.brief(hello)
 		stop()
 		if err == nil {
 			return c, nil

@@ -20,7 +20,7 @@ type Status struct {
 	Root      string         `json:"root"`       // the mailbox
 	StateDir  string         `json:"state_dir"`  // its private half
 	Started   time.Time      `json:"started_at"` // when the daemon opened its socket
-	Open      map[string]int `json:"open"`       // tasks that are not done, by state; a state of none is left out
+	Open      map[string]int `json:"open"`       // tasks that are not done, by state; a state of none is left out, and a brief answer has none
 	Paused    []string       `json:"paused"`     // agents that may start nothing; "" is every agent
 	LastEvent int64          `json:"last_event"` // seq of the newest event
 }
@@ -53,6 +53,11 @@ type Task struct {
 type Page struct {
 	Tasks []Task `json:"tasks"`
 	More  bool   `json:"more,omitzero"` // ask again with after, the seq of the last one
+}
+
+// A Count is how many tasks there are.
+type Count struct {
+	Tasks int `json:"tasks"`
 }
 
 // A CaseFile is all that is known of one task.

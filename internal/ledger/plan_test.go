@@ -53,6 +53,10 @@ func TestMessagesAreLookedUpByTheirIndexes(t *testing.T) {
 		offspringQuery:    "tasks_children",
 		newsQuery:         "events_task",
 		heardQuery:        "messages_task",
+		anyNamedQuery:     "messages_message",
+		cancelledQuery:    "messages_task",
+		inThreadQuery:     "talks_thread",
+		openOfQuery:       "tasks_open",
 	})
 	for _, query := range []string{conversationQuery, heardQuery, spokenQuery, offspringQuery, newsQuery, talkQuery} {
 		if plan := planOf(t, l, query); strings.Contains(plan, "SCAN t") || strings.Contains(plan, "SCAN messages") {

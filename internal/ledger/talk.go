@@ -85,11 +85,12 @@ func talk(ctx context.Context, s *statements, task int64) (Talk, bool, error) {
 
 const openTalksQuery = "SELECT task FROM talks WHERE open = 1 ORDER BY task"
 
+const inThreadQuery = "SELECT " + taskColumns + " FROM tasks WHERE seq IN (SELECT task FROM talks WHERE thread = ? AND thread <> '') AND latest = 1 ORDER BY seq"
+
 // InThread returns the tasks of a conversation, in the latest revision of each,
 // the oldest first.
 func (tx *Tx) InThread(thread string) ([]Task, error) {
-	tasks, err := all(context.Background(), tx.write, scanTask, "SELECT "+taskColumns+
-		" FROM tasks WHERE seq IN (SELECT task FROM talks WHERE thread = ? AND thread <> '') AND latest = 1 ORDER BY seq", thread)
+	tasks, err := all(context.Background(), tx.write, scanTask, inThreadQuery, thread)
 	if err != nil {
 		return nil, fmt.Errorf("list tasks of thread %s: %w", thread, err)
 	}

@@ -156,6 +156,9 @@ func TestMessagesAreFoundByNameContentAndCause(t *testing.T) {
 		if m, ok, err := tx.MessageNamed("m1"); !ok || err != nil || m.Hash != "h1" {
 			t.Errorf("MessageNamed(m1) = %+v, %t, %v; want the first one", m, ok, err)
 		}
+		if m, ok, err := tx.Named("ours"); !ok || err != nil || m.Hash != "h0" {
+			t.Errorf("Named(ours) = %+v, %t, %v; want ours", m, ok, err)
+		}
 		if m, ok, err := tx.Said("h2"); !ok || err != nil || m.ID != "m1" {
 			t.Errorf("Said(h2) = %+v, %t, %v; want m1", m, ok, err)
 		}
@@ -164,6 +167,24 @@ func TestMessagesAreFoundByNameContentAndCause(t *testing.T) {
 		}
 		if _, ok, err := tx.RepliedTo("m1", envelope.Cancels, noon.Add(time.Second)); ok || err != nil {
 			t.Errorf("RepliedTo(m1, later) = %t, %v; want none", ok, err)
+		}
+		return nil
+	})
+}
+
+func TestWhatSomebodyHasOpenIsCounted(t *testing.T) {
+	l := open(t)
+	add(t, l, named("t1", 1, ledger.Queued), named("t2", 1, ledger.Held), named("t3", 1, ledger.Done), named("t4", 1, ledger.Waiting))
+	update(t, l, func(tx *ledger.Tx) error {
+		row, _, err := tx.Latest("t1")
+		if err != nil {
+			return err
+		}
+		if n, err := tx.OpenOf(row.Requester); n != 2 || err != nil {
+			t.Errorf("OpenOf(%q) = %d, %v; want those that are held or queued", row.Requester, n, err)
+		}
+		if n, err := tx.OpenOf("somebody else"); n != 0 || err != nil {
+			t.Errorf("OpenOf(somebody else) = %d, %v; want 0", n, err)
 		}
 		return nil
 	})

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"mailboxd/internal/client"
+)
+
+// show prints what the flags ask for, as it is now.
+func (f *psFlags) show(ctx context.Context, d *desk, s screen) error {
+	now := time.Now()
+	switch {
+	case f.asJSON:
+		return d.each(ctx, f, now, func(page []client.Task) error { return printEach(s, page) })
+	case f.all:
+		return f.showAll(ctx, d, s, now)
+	}
+	list, err := d.list(ctx, f, now)
+	if err != nil {
+		return err
+	}
+	around, err := d.around(ctx, list.tasks, now)
+	if err != nil {
+		return err
+	}
+	if err := around.table(list.tasks).print(s); err != nil {
+		return err
+	}
+	if list.more > 0 {
+		s.line("%s", s.paint(faint, fmt.Sprintf("… %d more; see: mailboxd ps --all", list.more)))
+	}
+	return nil
+}
+
+// showAll prints a table of any length. Its columns are as wide as what was
+// printed so far needs.
+func (f *psFlags) showAll(ctx context.Context, d *desk, s screen, now time.Time) error {
+	var widths []int
+	return d.each(ctx, f, now, func(page []client.Task) error {
+		if len(page) == 0 {
+			return nil
+		}
+		around, err := d.around(ctx, page, now)
+		if err != nil {
+			return err
+		}
+		part := around.table(page)
+		if widths != nil {
+			part.head = nil
+		}
+		part.widths = widths
+		err = part.print(s)
+		widths = part.widths
+		return err
+	})
+}
+
+// printEach prints each task as a line of JSON.
+func printEach(s screen, tasks []client.Task) error {
+	for _, t := range tasks {
+		if err := printJSON(s, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
