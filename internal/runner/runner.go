@@ -156,7 +156,7 @@ func (r *attempt) stop(cause Cause) {
 		patience = 0
 	}
 	r.patient = time.Now().Add(patience)
-	if patience > 0 || cause != OutputTooLarge {
+	if cause != OutputTooLarge {
 		r.signalGroup(unix.SIGTERM)
 		r.signalGroup(unix.SIGCONT) // one that is stopped would not notice
 	}
