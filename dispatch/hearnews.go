@@ -38,7 +38,7 @@ func (d *Dispatcher) hearNews(tx *ledger.Tx, c *claim) error {
 	}
 	about := []ledger.Task{c.row}
 	if c.row.Seq == 0 && m.Dialect == envelope.CLowl {
-		if about, err = tx.HeldInThread(m.Thread); err != nil {
+		if about, err = awaiting(tx, m); err != nil {
 			return err
 		}
 	}
@@ -50,6 +50,19 @@ func (d *Dispatcher) hearNews(tx *ledger.Tx, c *claim) error {
 		c.heard.rows = append(c.heard.rows, woken...)
 	}
 	return nil
+}
+
+// awaiting returns the tasks of the conversation of a message of which its
+// recipients may wait for it.
+func awaiting(tx *ledger.Tx, m envelope.Message) (tasks []ledger.Task, err error) {
+	for _, name := range recipients(m) {
+		more, err := tx.Speechless(m.Thread, name)
+		if err != nil {
+			return nil, err
+		}
+		tasks = append(tasks, more...)
+	}
+	return tasks, nil
 }
 
 // people are participants that no agent is (CAP-17).

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"mailboxd/envelope/dialect"
 	"mailboxd/internal/runner"
 )
 
@@ -47,7 +48,7 @@ func quote(text []byte, cut bool) string {
 	for len(text) > 0 && !utf8.RuneStart(text[0]) {
 		text = text[1:]
 	}
-	words := strings.TrimSpace(string(plain(text)))
+	words := strings.TrimSpace(string(dialect.Plain(text)))
 	if words == "" {
 		return ""
 	}

@@ -54,7 +54,7 @@ func TestMessagesAreLookedUpByTheirIndexes(t *testing.T) {
 		newsQuery:         "events_task",
 		heardQuery:        "messages_task",
 		cancelledQuery:    "messages_task",
-		heldInThreadQuery: "talks_thread",
+		speechlessQuery:   "talks_thread",
 		askedInQuery:      "talks_thread",
 		anyNamedQuery:     "messages_message",
 		openOfQuery:       "tasks_open",

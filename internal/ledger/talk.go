@@ -85,22 +85,27 @@ func talk(ctx context.Context, s *statements, task int64) (Talk, bool, error) {
 
 const openTalksQuery = "SELECT task FROM talks WHERE open = 1 ORDER BY task"
 
+// Reasons are names with commas between. Of a conversation that goes on for ever
+// the latest tasks say who asks in it.
 const (
-	heldInThreadQuery = "SELECT " + taskColumns + " FROM tasks WHERE seq IN (SELECT task FROM talks WHERE thread = ? AND thread <> '') AND latest = 1 AND state = 'held' ORDER BY seq"
-	askedInQuery      = "SELECT 1 FROM talks k JOIN tasks t ON t.seq = k.task WHERE k.thread = ? AND k.thread <> '' AND t.requester = ? LIMIT 1"
+	speechlessQuery = "SELECT " + taskColumns + ` FROM tasks WHERE seq IN (SELECT task FROM talks WHERE thread = ? AND thread <> '')
+		AND latest = 1 AND state = 'held' AND agent = ? AND (reasons LIKE '%children%' OR reasons LIKE '%reply%') ORDER BY seq`
+	askedInQuery = `SELECT 1 FROM tasks WHERE requester = ?2
+		AND seq IN (SELECT task FROM talks WHERE thread = ?1 AND thread <> '' ORDER BY task DESC LIMIT 1000) LIMIT 1`
 )
 
-// HeldInThread returns the tasks of a conversation that are held, in the latest
-// revision of each, the oldest first.
-func (tx *Tx) HeldInThread(thread string) ([]Task, error) {
-	tasks, err := all(context.Background(), tx.write, scanTask, heldInThreadQuery, thread)
+// Speechless returns the tasks of a conversation that wait for a message to their
+// agent, or for others to end, the oldest first.
+func (tx *Tx) Speechless(thread, agent string) ([]Task, error) {
+	tasks, err := all(context.Background(), tx.write, scanTask, speechlessQuery, thread, agent)
 	if err != nil {
 		return nil, fmt.Errorf("list tasks of thread %s: %w", thread, err)
 	}
 	return tasks, nil
 }
 
-// AskedIn reports whether somebody has asked for a task of a conversation.
+// AskedIn reports whether somebody has asked for one of the latest thousand tasks
+// of a conversation.
 func (tx *Tx) AskedIn(thread, requester string) (bool, error) {
 	_, asked, err := first(context.Background(), tx.write, one[int], askedInQuery, thread, requester)
 	if err != nil {

@@ -17,7 +17,8 @@ type keeper struct {
 	build  string
 	family *family
 	leave  context.CancelFunc
-	work   sync.WaitGroup // clients and runs
+	work   sync.WaitGroup // clients
+	hosts  hosts
 
 	mu      sync.Mutex // guards what follows
 	runs    map[string]*kept
@@ -49,6 +50,7 @@ func Keep(ctx context.Context, dir, build string) error {
 	defer root.Close()
 	stay, leave := context.WithCancel(ctx)
 	k := &keeper{build: build, family: newFamily(), leave: leave, runs: map[string]*kept{}}
+	k.hosts.jobs, k.hosts.left = make(chan func()), stay.Done()
 	defer k.family.close()
 	alone := time.AfterFunc(lonely, func() { k.change(func() {}) })
 	defer alone.Stop()
@@ -58,6 +60,7 @@ func Keep(ctx context.Context, dir, build string) error {
 	k.accept(ctx, stay, listener)
 	stop()
 	k.work.Wait()
+	k.hosts.work.Wait()
 	place{root, build}.clear()
 	return nil
 }

@@ -67,6 +67,9 @@ func OpenKeepers(dir, build string, argv []string) (*Keepers, error) {
 // ends with ErrDetach, so does Run, and the process goes on; any other end of
 // ctx ends the process. When the keeper is killed, what is left of the run is
 // ended, and its Exit has the cause Lost.
+//
+// Started is called when the run has lasted for a while or is over, and not at
+// all when the keeper is killed before it tells of it.
 func (k *Keepers) Run(ctx context.Context, s Spec, started func(Process)) (Exit, error) {
 	s, err := s.settle()
 	const attempts = 3 // a keeper may be leaving, or be killed, before it has read what we want

@@ -40,7 +40,7 @@ func (k *keeper) begin(ctx context.Context, l *line, s Spec) *kept {
 		_ = l.send(report{Refused: refuse(&SpawnError{Command: s.Dir, Err: unix.EEXIST})})
 		return nil
 	}
-	k.work.Go(func() {
+	k.hosts.take(func() {
 		defer stop(nil)
 		k.host(ctx, l, s, r)
 	})
@@ -101,8 +101,8 @@ func (k *keeper) serve(ctx context.Context, l *line) {
 	}
 	var current *kept
 	for {
-		var d demand
-		if l.receive(&d) != nil {
+		d, err := l.listen()
+		if err != nil {
 			return
 		}
 		switch {
@@ -116,7 +116,7 @@ func (k *keeper) serve(ctx context.Context, l *line) {
 			return
 		}
 		if current = k.find(string(d.Await)); current == nil {
-			_ = l.send(report{Unknown: true}) // that the client is gone is told by receive
+			_ = l.send(report{Unknown: true}) // that the client is gone is told by listen
 			continue
 		}
 		r := current

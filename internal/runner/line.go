@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"sync"
@@ -19,7 +20,7 @@ var ErrKeeperGone = errors.New("the keeper is gone")
 var errUnknown = errors.New("the keeper does not have the run")
 
 // A line is one end of a connection between a keeper and a client. Each message
-// is a line of text.
+// is a line of text; the texts of an order follow theirs.
 type line struct {
 	conn   net.Conn
 	in     *bufio.Reader
@@ -41,6 +42,9 @@ func (l *line) send(messages ...any) error {
 			return err
 		}
 		text = append(append(text, m...), '\n')
+		if d, ok := message.(demand); ok && d.Start != nil {
+			text = append(text, d.Start.texts...)
+		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,6 +64,19 @@ func (l *line) receive(message any) error {
 		return err
 	}
 	return json.Unmarshal(text, message)
+}
+
+// listen hears what a client demands.
+func (l *line) listen() (d demand, err error) {
+	if err := l.receive(&d); err != nil || d.Start == nil {
+		return d, err
+	}
+	if d.Start.Bytes < 0 || d.Start.Bytes > maxTexts {
+		return d, errors.New("an order is too long")
+	}
+	d.Start.texts = make([]byte, d.Start.Bytes)
+	_, err = io.ReadFull(l.in, d.Start.texts)
+	return d, err
 }
 
 // greet hears the keeper's hello. Until then nobody knows that one is there.
