@@ -165,7 +165,9 @@ func TestNobodyElsesMessageHidesThatOneCancelledWhatHasNotCome(t *testing.T) {
 
 // CLOWL-27: each CNCL has its answer, whoever of those who may said it.
 func TestEachMessageThatCancelsIsAnswered(t *testing.T) {
-	e := startEngine(t)
+	e := newEngine(t)
+	e.opts.Workers = 1 // which a1 has
+	e.start()
 	e.send("a1", "slow")
 	e.say(req("m1", "slow"))
 	e.await("m1", ledger.Queued)
