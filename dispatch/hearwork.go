@@ -51,12 +51,16 @@ func (d *Dispatcher) workOf(tx *ledger.Tx, m envelope.Message) (row ledger.Task,
 	if found {
 		return row, true, nil
 	}
+	latest := int64(0)
 	for _, held := range d.held.all() {
-		if held.Agent == m.From && waitsForWords(held) && held.Seq > row.Seq {
-			row, found = held, true
+		if held.words && held.agent.Value() == m.From {
+			latest = max(latest, held.seq)
 		}
 	}
-	return row, found, nil
+	if latest == 0 {
+		return row, false, nil
+	}
+	return tx.Task(latest)
 }
 
 // inWork reports whether the agent of a task has it, or will have it again.

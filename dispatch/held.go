@@ -2,56 +2,13 @@ package dispatch
 
 import (
 	"context"
-	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 )
-
-// A heldSet remembers which tasks are held, so that a look can see whether one
-// was answered by hand without asking the ledger.
-type heldSet struct {
-	mu   sync.Mutex // guards rows
-	rows map[int64]ledger.Task
-}
-
-func newHeldSet() *heldSet { return &heldSet{rows: map[int64]ledger.Task{}} }
-
-func (h *heldSet) add(row ledger.Task) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.rows[row.Seq] = row
-}
-
-// remove forgets a task and returns it as it was held, if it was.
-func (h *heldSet) remove(seq int64) (ledger.Task, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	row, held := h.rows[seq]
-	delete(h.rows, seq)
-	return row, held
-}
-
-// names returns the ids of the tasks beside their Seqs.
-func (h *heldSet) names() (seqs []int64, ids []envelope.ID) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	seqs, ids = make([]int64, 0, len(h.rows)), make([]envelope.ID, 0, len(h.rows))
-	for seq, row := range h.rows {
-		seqs, ids = append(seqs, seq), append(ids, row.ID)
-	}
-	return seqs, ids
-}
-
-func (h *heldSet) all() []ledger.Task {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.Collect(maps.Values(h.rows))
-}
 
 // resting reports whether a task is held for a pause between attempts only.
 func resting(row ledger.Task) bool {
@@ -62,10 +19,10 @@ func resting(row ledger.Task) bool {
 // between attempts, and is called when the task's next step is known.
 func (d *Dispatcher) leave(row ledger.Task) (ended func()) {
 	was, held := d.held.remove(row.Seq)
-	if !held || !resting(was) {
+	if !held || !was.resting {
 		return func() {}
 	}
-	if !was.WaitsForBudget() {
+	if !was.budget {
 		return d.queue.done
 	}
 	d.queue.unpark()
@@ -135,8 +92,11 @@ func (d *Dispatcher) proceedNow(ctx context.Context, row ledger.Task) {
 // Rejudge looks at all held tasks again, after the rules or the agents have
 // changed, and lets workers see whether agents have more room.
 func (d *Dispatcher) Rejudge() {
-	for _, row := range d.held.all() {
-		d.rejudge(row)
+	now := time.Now()
+	for _, task := range d.held.all() {
+		if !task.resting || task.budget {
+			d.alarms.set(task.seq, now)
+		}
 	}
 	d.queue.wake()
 }

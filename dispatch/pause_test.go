@@ -3,6 +3,7 @@ package dispatch_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -59,6 +60,34 @@ func TestWhatWaitsInTheQueueDoesNotStartDuringAPause(t *testing.T) {
 	e.await("t2", ledger.Held)
 	e.must(e.Resume(t.Context(), "slow", me))
 	e.await("t2", ledger.Done)
+}
+
+func TestALongQueueIsHeldAndLetGoWhole(t *testing.T) {
+	e := newEngine(t)
+	e.opts.Workers = 1
+	goOn := make(chan struct{})
+	e.plays["slow"] = func(ctx context.Context, j dispatch.Job) dispatch.Outcome { <-goOn; return answer(j, "done") }
+	e.plays["other"] = quick
+	e.start()
+	e.send("first", "slow")
+	e.await("first", ledger.Running)
+	var behind []string
+	for n := range 150 {
+		behind = append(behind, fmt.Sprintf("t%03d", n))
+		e.send(behind[n], "slow")
+	}
+	e.send("other", "other")
+	e.await(behind[149], ledger.Queued)
+	e.must(e.Pause(t.Context(), "slow", me))
+	close(goOn)
+	for _, id := range behind {
+		e.await(id, ledger.Held)
+	}
+	e.await("other", ledger.Done)
+	e.must(e.Resume(t.Context(), "slow", me))
+	for _, id := range behind {
+		e.await(id, ledger.Done)
+	}
 }
 
 func TestDrainReturnsWhenNothingRunsAndItsResultsAreDurable(t *testing.T) {

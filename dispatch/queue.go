@@ -159,6 +159,22 @@ func (q *queue) remove(agent string, at int) {
 	q.signalRoom()
 }
 
+// takeBack removes up to so many items of an agent, the oldest, which count as
+// busy until done. They have no slots.
+func (q *queue) takeBack(agent string, most int) (back []item) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(back) < most && q.waiting[agent] != nil {
+		for _, it := range q.waiting[agent].all() {
+			back = append(back, it)
+			break
+		}
+		q.remove(agent, 0)
+		q.busy++
+	}
+	return back
+}
+
 // park counts a task as waiting that is none of the items, so that intake
 // pauses for it too; unpark ends that.
 func (q *queue) park() {

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"mailboxd/envelope"
@@ -30,19 +31,59 @@ func (d *Dispatcher) recover(ctx context.Context) error {
 			break
 		}
 	}
+	if err := d.recoverOpen(ctx); err != nil {
+		return err
+	}
+	return errors.Join(d.cancelAgain(ctx), d.recallTalks(ctx))
+}
+
+// recoverOpen takes up what is not done, in the order in which it was accepted.
+func (d *Dispatcher) recoverOpen(ctx context.Context) error {
+	line := &turnLine{}
 	for after := int64(0); ; {
 		rows, err := d.Ledger.Unfinished(ctx, after, page)
 		if err != nil {
 			return err
 		}
 		for _, row := range rows {
+			if err := d.queueTurns(ctx, line, row.Seq); err != nil {
+				return err
+			}
 			if err := d.resume(ctx, row); err != nil {
 				return err
 			}
 			after = row.Seq
 		}
 		if len(rows) < page {
-			return errors.Join(d.cancelAgain(ctx), d.recallTalks(ctx))
+			return d.queueTurns(ctx, line, math.MaxInt64)
+		}
+	}
+}
+
+// A turnLine is how far the ledger's Turns were queued.
+type turnLine struct {
+	turns []ledger.Turn // read and not queued yet
+	last  int64         // the Seq of the last one that was read
+	whole bool          // all were read
+}
+
+// queueTurns queues the Turns that were accepted before a Seq.
+func (d *Dispatcher) queueTurns(ctx context.Context, line *turnLine, before int64) error {
+	for {
+		for len(line.turns) > 0 && line.turns[0].Seq < before {
+			t := line.turns[0]
+			d.queueUp(ledger.Task{Seq: t.Seq, Agent: t.Agent, Requester: t.Requester})
+			line.turns = line.turns[1:]
+		}
+		if line.whole || len(line.turns) > 0 {
+			return nil
+		}
+		var err error
+		if line.turns, err = d.Ledger.Turns(ctx, line.last, page); err != nil {
+			return err
+		}
+		if line.whole = len(line.turns) < page; len(line.turns) > 0 {
+			line.last = line.turns[len(line.turns)-1].Seq
 		}
 	}
 }

@@ -40,6 +40,7 @@ func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 			d.complain(starting, row, err)
 			d.rest(ctx, it)
 		}
+		d.turnAway(ctx, it.agent)
 		d.queue.done()
 		return
 	}

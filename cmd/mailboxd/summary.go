@@ -30,7 +30,7 @@ func (s *summary) serve(ctx context.Context) error {
 	}
 	defer s.footer.say("")
 	for {
-		changed := s.memory.Changed()
+		changed, began := s.memory.Changed(), time.Now()
 		line, err := s.line(ctx)
 		if err == nil { // the daemon itself says what is wrong with its ledger
 			s.footer.say(line)
@@ -38,7 +38,7 @@ func (s *summary) serve(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(summaryGap):
+		case <-time.After(max(summaryGap, 20*time.Since(began))): // a million tasks take a while to count
 		}
 		select {
 		case <-ctx.Done():

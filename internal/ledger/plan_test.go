@@ -23,6 +23,7 @@ func TestAStartGoesByThePartialIndexes(t *testing.T) {
 	held, _ := Filter{States: []State{Held}, Agent: "a"}.query()
 	wantPlans(t, l, map[string]string{
 		unfinishedQuery: "tasks_open",
+		turnsQuery:      "tasks_open",
 		unsettledQuery:  "tasks_unsettled",
 		unclaimedQuery:  "tasks_open",
 		claimedQuery:    "tasks_open",

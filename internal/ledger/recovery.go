@@ -12,11 +12,37 @@ import (
 const (
 	unsettled       = "state = 'done' AND (put = 0 OR delivered = 0)"
 	unsettledQuery  = "SELECT " + taskColumns + " FROM tasks WHERE " + unsettled + " AND seq > ? ORDER BY seq LIMIT ?"
-	unfinishedQuery = "SELECT " + taskColumns + " FROM tasks WHERE state <> 'done' AND seq > ? ORDER BY seq LIMIT ?"
+	unfinishedQuery = "SELECT " + taskColumns + " FROM tasks WHERE state <> 'done' AND seq > ? AND NOT (" + plain + ") ORDER BY seq LIMIT ?"
+	turnsQuery      = "SELECT seq, agent, requester FROM tasks WHERE state <> 'done' AND seq > ? AND " + plain + " ORDER BY seq LIMIT ?"
+
+	// plain is what has nothing to mind but its turn. Nothing that is not becomes so.
+	plain = "state = 'queued' AND revision = 1 AND attempt = 0 AND replaces = 0 AND parent = 0 AND dialect = 'ainl' AND deadline IS NULL"
 )
 
-// Unfinished returns up to limit revisions after afterSeq that are not Done,
-// in order of Seq. What is done costs it nothing.
+// A Turn is a revision that is queued and has nothing to mind but its turn: the
+// first of its id, in AINL, of no parent, without a deadline, never begun.
+type Turn struct {
+	Seq              int64
+	Agent, Requester string
+}
+
+// Turns returns up to limit Turns after afterSeq, in order of Seq. There may be a
+// million, and three columns are read in a fifth of the time of a row.
+func (r *Reader) Turns(ctx context.Context, afterSeq int64, limit int) ([]Turn, error) {
+	turns, err := all(ctx, r.read, scanTurn, turnsQuery, afterSeq, limit)
+	if err != nil {
+		return nil, fmt.Errorf("list what is queued: %w", err)
+	}
+	return turns, nil
+}
+
+func scanTurn(r row) (t Turn, err error) {
+	err = r.Scan(&t.Seq, &t.Agent, &t.Requester)
+	return t, err
+}
+
+// Unfinished returns up to limit revisions after afterSeq that are not Done and
+// no Turns, in order of Seq. What is done costs it nothing.
 func (r *Reader) Unfinished(ctx context.Context, afterSeq int64, limit int) ([]Task, error) {
 	tasks, err := all(ctx, r.read, scanTask, unfinishedQuery, afterSeq, limit)
 	if err != nil {

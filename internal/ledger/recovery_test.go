@@ -2,16 +2,18 @@ package ledger_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 )
 
 func TestUnfinishedTasksComeInTheirOrderPageAfterPage(t *testing.T) {
 	l := open(t)
 	add(t, l,
-		named("a", 1, ledger.Done), named("b", 1, ledger.Held), named("a", 2, ledger.Received), named("c", 1, ledger.Queued),
+		named("a", 1, ledger.Done), named("b", 1, ledger.Held), named("a", 2, ledger.Received), named("c", 2, ledger.Queued),
 		named("d", 1, ledger.Running), named("e", 1, ledger.Done), named("f", 1, ledger.Review), named("g", 1, ledger.Waiting))
 	var got []string
 	for after := int64(0); ; {
@@ -25,8 +27,40 @@ func TestUnfinishedTasksComeInTheirOrderPageAfterPage(t *testing.T) {
 		got = append(got, ids(page)...)
 		after = page[len(page)-1].Seq
 	}
-	if want := []string{"b.1", "a.2", "c.1", "d.1", "f.1", "g.1"}; !cmp.Equal(got, want) {
+	if want := []string{"b.1", "a.2", "c.2", "d.1", "f.1", "g.1"}; !cmp.Equal(got, want) {
 		t.Errorf("Unfinished() = %v; want %v", got, want)
+	}
+}
+
+// Whatever has more to mind than its turn is read whole.
+func TestWhatOnlyWaitsForItsTurnIsNoUnfinishedTask(t *testing.T) {
+	l := open(t)
+	queued := func(id envelope.ID, change func(*ledger.Task)) ledger.Task {
+		row := named(id, 1, ledger.Queued)
+		change(&row)
+		return row
+	}
+	add(t, l,
+		queued("plain", func(*ledger.Task) {}),
+		named("held", 1, ledger.Held),
+		queued("due", func(t *ledger.Task) { t.Deadline = time.Now() }),
+		queued("child", func(t *ledger.Task) { t.Parent = 1 }),
+		queued("said", func(t *ledger.Task) { t.Dialect = envelope.CLowl }),
+		queued("again", func(t *ledger.Task) { t.Attempt = 1 }),
+		queued("moving", func(t *ledger.Task) { t.Replaces = true }),
+		named("plain", 2, ledger.Queued),
+		queued("other", func(t *ledger.Task) { t.Agent, t.Requester = "b", "s" }),
+	)
+	rows, err := l.Unfinished(t.Context(), 0, 10)
+	if want := []string{"held.1", "due.1", "child.1", "said.1", "again.1", "moving.1", "plain.2"}; err != nil || !cmp.Equal(ids(rows), want) {
+		t.Errorf("Unfinished() = %v, %v; want %v", ids(rows), err, want)
+	}
+	turns, err := l.Turns(t.Context(), 0, 10)
+	if err != nil || len(turns) != 2 || turns[0].Seq != 1 || turns[1].Agent != "b" || turns[1].Requester != "s" {
+		t.Errorf("Turns() = %+v, %v; want those of plain and other", turns, err)
+	}
+	if turns, err = l.Turns(t.Context(), 1, 1); err != nil || len(turns) != 1 || turns[0].Requester != "s" {
+		t.Errorf("Turns(after the first, 1) = %+v, %v; want that of other", turns, err)
 	}
 }
 

@@ -1,0 +1,68 @@
+package dispatch
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"unique"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+)
+
+// A heldTask is what is remembered of a task that is held. There may be as many as
+// there are tasks: a row of the ledger is five times as large.
+type heldTask struct {
+	seq     int64
+	id      envelope.ID
+	agent   unique.Handle[string] // there are many tasks of one agent
+	resting bool                  // for a pause between attempts only
+	budget  bool                  // until others leave something of a budget
+	paused  bool                  // because its agent is paused, among what else
+	words   bool                  // for something that is said
+}
+
+// A heldSet remembers which tasks are held, so that a look can see whether one
+// was answered by hand without asking the ledger.
+type heldSet struct {
+	mu    sync.Mutex // guards tasks
+	tasks map[int64]heldTask
+}
+
+func newHeldSet() *heldSet { return &heldSet{tasks: map[int64]heldTask{}} }
+
+func (h *heldSet) add(row ledger.Task) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.tasks[row.Seq] = heldTask{
+		seq: row.Seq, id: row.ID, agent: unique.Make(row.Agent),
+		resting: resting(row), budget: row.WaitsForBudget(),
+		paused: row.State == ledger.Held && slices.Contains(row.Reasons, ledger.Paused), words: waitsForWords(row),
+	}
+}
+
+// remove forgets a task and returns what was remembered of it, if it was held.
+func (h *heldSet) remove(seq int64) (heldTask, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	task, held := h.tasks[seq]
+	delete(h.tasks, seq)
+	return task, held
+}
+
+// names returns the ids of the tasks beside their Seqs.
+func (h *heldSet) names() (seqs []int64, ids []envelope.ID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	seqs, ids = make([]int64, 0, len(h.tasks)), make([]envelope.ID, 0, len(h.tasks))
+	for seq, task := range h.tasks {
+		seqs, ids = append(seqs, seq), append(ids, task.id)
+	}
+	return seqs, ids
+}
+
+func (h *heldSet) all() []heldTask {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Collect(maps.Values(h.tasks))
+}
