@@ -53,9 +53,13 @@ func (d *Dispatcher) mayHandOn(c *claim) {
 	}
 }
 
-// limitChild refuses a claim that has a parent when that has too many of its kind
-// already. What we ask for ourselves, to gather or to oversee, has other limits.
+// limitChild refuses a claim that has a parent when it is too sensitive, as that
+// is, or when that has too many of its kind already. What we ask for ourselves, to
+// gather or to oversee, has other limits.
 func (d *Dispatcher) limitChild(tx *ledger.Tx, c *claim) error {
+	if err := d.heighten(tx, c); err != nil {
+		return err
+	}
 	if !c.verdict.Admit || c.tie == envelope.Member || c.tie == envelope.Oversee {
 		return nil
 	}
