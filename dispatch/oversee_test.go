@@ -190,3 +190,34 @@ func TestADecisionThatStandsInTheAnswerItselfApprovesOfNothing(t *testing.T) {
 	s.order("T1", "analyst")
 	s.wantEnd("T1", envelope.Failed, envelope.OversightRejected)
 }
+
+// CAP-24: who approves says so to whoever asked, and has to know who that is.
+func TestAnOverseerIsToldWhoAsked(t *testing.T) {
+	for reads, words := range map[envelope.Dialect]string{
+		envelope.CAP:   `"asked for by orchestrator"`,
+		envelope.CLowl: `"requester_id":"orchestrator"`,
+		envelope.AINL:  `"requester_id":"orchestrator"`,
+	} {
+		t.Run("CAP-24 "+string(reads), func(t *testing.T) {
+			s := newReview(t)
+			s.spoken.Dialect = func(agent string) envelope.Dialect {
+				if agent == "qa" {
+					return reads
+				}
+				return envelope.CAP
+			}
+			s.cast("qa", func(j dispatch.Job) dispatch.Outcome {
+				o := answer(j, "fine")
+				o.Result.Output.Extra = []byte(`{"decision":"approved"}`)
+				return o
+			})
+			s.start()
+			s.order("T1", "analyst")
+			s.wantEnd("T1", envelope.OK, "")
+			jobs := s.runs("qa")
+			if len(jobs) != 1 || !strings.Contains(string(jobs[0].Task.Raw), words) {
+				t.Errorf("qa is asked in %d runs %+v; want %s in it", len(jobs), jobs, words)
+			}
+		})
+	}
+}
