@@ -221,3 +221,27 @@ func TestAnOverseerIsToldWhoAsked(t *testing.T) {
 		})
 	}
 }
+
+// CAP-19: what an agent hands its overseer is its answer, so without a task of
+// its own there is nothing to hand over.
+func TestAnAgentWithoutATaskHandsItsOverseerNothing(t *testing.T) {
+	s := newReview(t)
+	s.cast("qa", answers("never"))
+	s.start()
+	s.line(notice("analyst", "T9", "qa", "approve this"))
+	s.wantFailure("analyst", "T9", 403)
+	if len(s.runs("qa")) != 0 {
+		t.Error("qa ran; want it not asked")
+	}
+	s.cast("analyst", func(j dispatch.Job) dispatch.Outcome {
+		_, _, err := mailbox.Append(s.parts.Box.Path(), []byte(notice("analyst", "T1.1", "qa", "help me")))
+		s.must(err)
+		s.Look(s.t.Context())
+		return answer(j, "42")
+	})
+	s.order("T1", "analyst")
+	if row := s.row("T1.1"); row.Parent != s.row("T1").Seq || row.Kind == envelope.DelegationDenied {
+		t.Errorf("T1.1 = %+v; want it below T1, which analyst has", row)
+	}
+	s.must(s.Idle(t.Context()))
+}
