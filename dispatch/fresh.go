@@ -31,8 +31,8 @@ func newFresh() *fresh { return &fresh{tasks: map[int64]freshTask{}} }
 
 // keep remembers a claim that was queued, if there is room.
 func (f *fresh) keep(c *claim) {
-	if c.row.State != ledger.Queued || c.row.Replaces || c.row.Dialect != envelope.AINL {
-		return
+	if c.row.State != ledger.Queued || c.row.Replaces || c.row.Dialect != envelope.AINL || c.row.Parent != 0 {
+		return // or it is not as it was read: it inherits what is above it
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

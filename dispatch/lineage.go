@@ -42,20 +42,29 @@ func (d *Dispatcher) trace(tx *ledger.Tx, c *claim) error {
 }
 
 // mayHandOn refuses a claim of an agent that may not hand work to the one it is
-// for (CAP-19).
+// for (CAP-19). Its overseer it hands its answer, so it has to have a task.
 func (d *Dispatcher) mayHandOn(c *claim) {
 	ours := c.tie == envelope.Oversee || c.tie == envelope.Transfer && c.above.Agent != c.task.Requester // to mend what failed
 	if !c.verdict.Admit || ours || c.task.Agent == envelope.Ourselves || !d.agents.Known(c.task.Requester) {
 		return
 	}
-	if why := d.agents.Protocol.MayDelegate(c.task.Requester, c.task.Agent); why != "" {
+	why := d.agents.Protocol.MayDelegate(c.task.Requester, c.task.Agent)
+	unasked := c.said.Act == envelope.Delegates && c.above.Seq == 0
+	if why == "" && unasked && d.agents.Protocol.Overseer(c.task.Requester) == c.task.Agent {
+		why = fmt.Sprintf("%s oversees what %s answers, which has no task", c.task.Agent, c.task.Requester)
+	}
+	if why != "" {
 		d.object(c, envelope.Finding{Kind: envelope.DelegationDenied, Field: cmp.Or(fieldsOf[c.dialect()].to, "target_agent"), Message: why})
 	}
 }
 
-// limitChild refuses a claim that has a parent when that has too many of its kind
-// already. What we ask for ourselves, to gather or to oversee, has other limits.
+// limitChild refuses a claim that has a parent when it is too sensitive, as that
+// is, or when that has too many of its kind already. What we ask for ourselves, to
+// gather or to oversee, has other limits.
 func (d *Dispatcher) limitChild(tx *ledger.Tx, c *claim) error {
+	if err := d.heighten(tx, c); err != nil {
+		return err
+	}
 	if !c.verdict.Admit || c.tie == envelope.Member || c.tie == envelope.Oversee {
 		return nil
 	}

@@ -74,12 +74,15 @@ func (d *Dispatcher) reviewID(ctx context.Context, t *turn, submitted envelope.M
 }
 
 // questionFor is what an overseer is asked: in the words in which the agent has
-// submitted its answer, or else with all that it answered, and with the rule by
-// which it was asked for that.
+// submitted its answer, or else with all that it answered, with who asked for
+// that, who is told of an approval, and by which rule.
 func (d *Dispatcher) questionFor(t *turn, submitted envelope.Message) envelope.Message {
 	answer := t.o.Result
 	answer.TaskID = t.row.ID
-	data := map[string]any{"task_id": t.row.ID, "agent_id": t.row.Agent, "summary": answer.Output.Summary, "result": jsontext.Value(answer.EncodeLine())}
+	data := map[string]any{
+		"task_id": t.row.ID, "agent_id": t.row.Agent, "requester_id": t.row.Requester,
+		"summary": answer.Output.Summary, "result": jsontext.Value(answer.EncodeLine()),
+	}
 	rule := d.agents.Protocol.Rule(t.row.Requester, t.row.Agent)
 	if rule != "" {
 		data["when_to_delegate"] = rule
@@ -93,8 +96,9 @@ func (d *Dispatcher) questionFor(t *turn, submitted envelope.Message) envelope.M
 		object := encode(map[string]any{"type": "python_object", "object": jsontext.Value(answer.EncodeLine())})
 		m.Attachments = []envelope.Attachment{{Type: "python_object", Raw: object}}
 	}
+	m.Attachments = append(slices.Clip(m.Attachments), envelope.Attachment{Type: "text_snippet", Text: "asked for by " + t.row.Requester})
 	if rule != "" {
-		m.Attachments = append(slices.Clip(m.Attachments), envelope.Attachment{Type: "text_snippet", Text: "when_to_delegate: " + rule})
+		m.Attachments = append(m.Attachments, envelope.Attachment{Type: "text_snippet", Text: "when_to_delegate: " + rule})
 	}
 	m.Request = envelope.Task{Requester: m.From, Agent: t.overseer, Type: reviewWork, Description: m.Text, Payload: m.Data, Sensitivity: t.task.Sensitivity}
 	return m

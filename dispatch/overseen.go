@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/talk"
@@ -41,12 +43,33 @@ func (d *Dispatcher) inspect(ctx context.Context, row ledger.Task, o Outcome) (*
 		return nil, err
 	}
 	run, err := d.runOf(ctx, above)
+	if err != nil {
+		return nil, err
+	}
 	l.terms = run.Terms
+	seen, err := d.seenBy(ctx, row, l)
 	l.decision, l.words = talk.Review{
 		Said: o.Said, Answer: o.Result, GoesOn: o.Hold != "", Broken: broken(o), Dialect: d.agents.Protocol.Dialect(row.Agent),
-		Worker: above.Agent, Asked: above.Requester, Tasks: []envelope.ID{row.ID, above.ID},
+		Worker: above.Agent, Asked: above.Requester, Tasks: []envelope.ID{row.ID, above.ID}, Seen: seen,
 	}.Decide()
 	return l, err
+}
+
+// seenBy is what an overseer was handed to look at: what it was asked, the answer,
+// and what the agent has said about that since.
+func (d *Dispatcher) seenBy(ctx context.Context, row ledger.Task, l *looking) ([]jsontext.Value, error) {
+	question, err := d.Ledger.Raw(ctx, row.Seq)
+	if err != nil {
+		return nil, err
+	}
+	seen := []jsontext.Value{question, l.answer.result}
+	said, err := d.Ledger.Conversation(ctx, row)
+	for _, m := range said {
+		if m.From == l.above.Agent {
+			seen = append(seen, m.Body)
+		}
+	}
+	return seen, err
 }
 
 // broken reports whether a run came to an end that its agent did not choose.

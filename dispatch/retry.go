@@ -32,6 +32,9 @@ func (d *Dispatcher) Retry(ctx context.Context, id envelope.ID, by By) error {
 			return last, false, err
 		}
 		t, findings := d.requestOf(last, raw)
+		if t, err = d.asAbove(ctx, last.Parent, t); err != nil {
+			return last, false, err
+		}
 		verdict, err := d.judgeLineage(ctx, last, d.judge(t, findings, time.Now()))
 		if err != nil {
 			return last, false, err

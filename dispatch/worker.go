@@ -218,7 +218,8 @@ func (d *Dispatcher) load(ctx context.Context, seq int64) (ledger.Task, envelope
 	}
 	t, findings := d.requestOf(row, raw)
 	t.ID = row.ID // also when it was salvaged from a line that does not decode
-	return row, t, findings, nil
+	t, err = d.asAbove(ctx, row.Parent, t)
+	return row, t, findings, err
 }
 
 // makeRunDir gives the job the next attempt whose directory is not taken:

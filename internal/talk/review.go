@@ -32,6 +32,7 @@ type Review struct {
 	Worker  string             // whose answer it looks at
 	Asked   string             // and who asked for that
 	Tasks   []envelope.ID      // the overseer's own, and the one of the answer
+	Seen    []jsontext.Value   // what it was handed to look at: no decision in there is its own
 }
 
 // Decide says what an overseer has decided, and in which words. A question to
@@ -57,7 +58,7 @@ func (r Review) Decide() (d Decision, words string) {
 	case d == Approves:
 		return d, approved
 	}
-	if d := cmp.Or(decision(r.Answer.Output.Extra), enclosed(r.Answer.Output.Extra)); d != "" {
+	if d := cmp.Or(decision(r.Answer.Output.Extra), r.enclosed(r.Answer.Output.Extra)); d != "" {
 		return d, r.Answer.Output.Summary
 	}
 	if d := decision(r.Answer.Extra); d != "" {
@@ -80,7 +81,7 @@ func (r Review) hear(m envelope.Message) Decision {
 	case envelope.Fails:
 		return Rejects
 	}
-	if d := feedback(m); d != "" {
+	if d := r.feedback(m); d != "" {
 		return d
 	}
 	switch {
@@ -105,12 +106,12 @@ func (r Review) open() bool {
 }
 
 // feedback is the decision that a message states for machines.
-func feedback(m envelope.Message) Decision {
+func (r Review) feedback(m envelope.Message) Decision {
 	if d := decision(m.Data); d != "" {
 		return d
 	}
 	for _, a := range m.Attachments {
-		if d := attached(a.Raw); d != "" {
+		if d := r.attached(a.Raw); d != "" {
 			return d
 		}
 	}
@@ -119,7 +120,7 @@ func feedback(m envelope.Message) Decision {
 
 // enclosed is the decision that an answer said in CAP states for machines: its
 // attachments have become a member of its output.
-func enclosed(output jsontext.Value) Decision {
+func (r Review) enclosed(output jsontext.Value) Decision {
 	var held struct {
 		Attachments []jsontext.Value `json:"attachments"`
 	}
@@ -127,20 +128,21 @@ func enclosed(output jsontext.Value) Decision {
 		return ""
 	}
 	for _, a := range held.Attachments {
-		if d := attached(a); d != "" {
+		if d := r.attached(a); d != "" {
 			return d
 		}
 	}
 	return ""
 }
 
-// attached reads the decision of an attachment, which only a python_object has.
-func attached(thing jsontext.Value) Decision {
+// attached reads the decision of an attachment, which only a python_object has
+// that the overseer has not found in what it looks at.
+func (r Review) attached(thing jsontext.Value) Decision {
 	var held struct {
 		Type   string         `json:"type"`
 		Object jsontext.Value `json:"object"`
 	}
-	if thing.Kind() != '{' || json.Unmarshal(thing, &held) != nil || held.Type != "python_object" {
+	if thing.Kind() != '{' || json.Unmarshal(thing, &held) != nil || held.Type != "python_object" || r.handed(held.Object) {
 		return ""
 	}
 	return decision(held.Object)

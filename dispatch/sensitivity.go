@@ -1,0 +1,93 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/ledger"
+)
+
+// A task is at least as sensitive as the one whose agent asked for it, all the
+// way up (AINL-44): what it says may come from there, and not every dialect has a
+// word for it.
+
+// lookup returns a task and its line. A transaction has its own.
+type lookup func(seq int64) (ledger.Task, []byte, error)
+
+// sensitivityOf is how sensitive a task is, by its line and by those of the tasks
+// above it. Nobody knows of a line that is not kept, or not understood, any more:
+// that is Restricted.
+func (d *Dispatcher) sensitivityOf(seq int64, look lookup) (most envelope.Sensitivity, err error) {
+	for seq != 0 && most < envelope.Restricted {
+		row, raw, err := look(seq)
+		if errors.Is(err, ledger.ErrUnknown) {
+			return envelope.Restricted, nil
+		}
+		if err != nil {
+			return most, err
+		}
+		t, findings := dialect.DecodeTask(row.Dialect, raw, d.opts.Reading)
+		if findings.Refused() {
+			return envelope.Restricted, nil
+		}
+		most, seq = max(most, t.Sensitivity), row.Parent
+	}
+	return most, nil
+}
+
+// asAbove is a task that is below another one, at least as sensitive as that.
+func (d *Dispatcher) asAbove(ctx context.Context, parent int64, t envelope.Task) (envelope.Task, error) {
+	most, err := d.sensitivityOf(parent, func(seq int64) (row ledger.Task, raw []byte, err error) {
+		if row, err = d.Ledger.Task(ctx, seq); err == nil {
+			raw, err = d.Ledger.Raw(ctx, seq)
+		}
+		return row, raw, err
+	})
+	t.Sensitivity = max(t.Sensitivity, most)
+	return t, err
+}
+
+// heighten judges a claim again that is less sensitive by itself than what it is
+// below. It runs inside a transaction.
+func (d *Dispatcher) heighten(tx *ledger.Tx, c *claim) error {
+	if !c.verdict.Admit || c.parent.Seq == 0 || c.task.Agent == envelope.Ourselves {
+		return nil
+	}
+	most, err := d.sensitivityOf(c.parent.Seq, func(seq int64) (row ledger.Task, raw []byte, err error) {
+		row, known, err := tx.Task(seq)
+		if err == nil && !known {
+			err = ledger.ErrUnknown
+		}
+		if err == nil {
+			raw, err = tx.Raw(seq)
+		}
+		return row, raw, err
+	})
+	if err != nil || most <= c.task.Sensitivity {
+		return err
+	}
+	t, before := c.task, c.verdict
+	t.Sensitivity = most
+	v := d.judge(t, before.Findings.Warnings(), c.now)
+	v.Findings = unrepeated(v.Findings)
+	if !v.Admit {
+		c.verdict = v
+		c.refusal = newRefusal(c.task, v, c.now, false)
+		return nil
+	}
+	c.verdict.Findings, c.verdict.Terms = v.Findings, v.Terms
+	return nil
+}
+
+// unrepeated are findings, each once.
+func unrepeated(all envelope.Findings) (each envelope.Findings) {
+	for _, f := range all {
+		if !slices.Contains(each, f) {
+			each = append(each, f)
+		}
+	}
+	return each
+}
