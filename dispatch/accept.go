@@ -51,10 +51,7 @@ func (d *Dispatcher) accept(tx *ledger.Tx, known *known, c *claim) error {
 		}
 		if executed && !d.agents.Reruns(last.Agent) || last.Dialect != c.dialect() { // only AINL has revisions
 			c.fate = conflict
-			return tx.Log(event(last, "task.duplicate_conflict", map[string]any{
-				"kind": envelope.DuplicateConflict, "hash": c.task.Hash, "raw": string(c.task.Raw),
-				"file": c.line.File, "offset": c.line.Offset,
-			}))
+			return tx.Log(contradiction(c, last))
 		}
 	}
 	c.fate = accepted
@@ -260,5 +257,5 @@ func reject(tx *ledger.Tx, row ledger.Task, no refusal) (ledger.Task, error) {
 		return ledger.Task{}, err
 	}
 	row.State, row.Status, row.Kind = change.To, change.Status, change.Kind
-	return row, tx.Log(event(row, "task.rejected", map[string]any{"reasons": words(no.findings.Refusals())}))
+	return row, tx.Log(event(row, "task.rejected", map[string]any{"reasons": no.findings.Refusals().Words()}))
 }

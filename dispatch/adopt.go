@@ -71,18 +71,20 @@ func (d *Dispatcher) foreign(ctx context.Context, row ledger.Task) (bool, error)
 	return true, d.waitForOperator(ctx, row, settled)
 }
 
-// reviewOwed reports whether an attempt was made at a task of which a person, or
-// an overseer, has to see the answer: a result that lies there then may be of that
-// attempt, and is left alone, or an agent could do without the review. One that
+// reviewOwed reports whether an attempt was made at a task of which a person has
+// to see the answer, or an overseer has to, attempted or not: a result that lies
+// there then is left alone, or an agent could do without the review. One that
 // waits for its agent is reviewed with that result.
 func (d *Dispatcher) reviewOwed(ctx context.Context, row ledger.Task) (bool, error) {
 	if row.State == ledger.Waiting {
 		return false, nil
 	}
+	if d.agents.Protocol.Overseer(row.Agent) != "" {
+		return true, nil
+	}
 	runs, err := d.Ledger.Runs(ctx, row.Seq)
-	overseen := d.agents.Protocol.Overseer(row.Agent) != ""
 	return slices.ContainsFunc(runs, func(r ledger.Run) bool {
-		return (overseen || afterRun(r.Terms)) && (!r.Started.IsZero() || r.Cause == string(runner.Lost))
+		return afterRun(r.Terms) && (!r.Started.IsZero() || r.Cause == string(runner.Lost))
 	}), err
 }
 

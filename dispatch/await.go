@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"mailboxd/envelope"
@@ -22,10 +23,7 @@ func (d *Dispatcher) holdForWords(tx *ledger.Tx, t *turn) error {
 		return err
 	}
 	if turns > mostTurns {
-		t.o.Hold, t.said = "", nil
-		t.o.Result.Status = envelope.Failed
-		t.o.Result.Error = envelope.Error{Kind: envelope.PolicyViolation, Message: fmt.Sprintf("the agent has spoken %d times without an answer", turns)}
-		return d.leaveRun(tx, t)
+		return d.giveUp(tx, t, envelope.PolicyViolation, fmt.Sprintf("the agent has spoken %d times without an answer", turns))
 	}
 	if back, err := d.backToReview(tx, t); back || err != nil {
 		return err
@@ -33,6 +31,9 @@ func (d *Dispatcher) holdForWords(tx *ledger.Tx, t *turn) error {
 	children, err := tx.Offspring(t.row.Seq)
 	if err != nil {
 		return err
+	}
+	if names := t.stale(); names != "" && !slices.ContainsFunc(children, pending) {
+		return d.giveUp(tx, t, envelope.OutputInvalid, "the agent waits for what is over already: "+names)
 	}
 	now := time.Now()
 	change := ledger.Change{To: ledger.Held, Reasons: []ledger.Reason{t.o.Hold}, Until: t.terms.Deadline}
@@ -47,6 +48,31 @@ func (d *Dispatcher) holdForWords(tx *ledger.Tx, t *turn) error {
 		return err
 	}
 	return d.goOnAtOnce(tx, t, children)
+}
+
+// giveUp ends a task whose agent would only go round in circles.
+func (d *Dispatcher) giveUp(tx *ledger.Tx, t *turn, kind envelope.Kind, why string) error {
+	t.o.Hold, t.said = "", nil
+	t.o.Result.Status = envelope.Failed
+	t.o.Result.Error = envelope.Error{Kind: kind, Message: why}
+	return d.leaveRun(tx, t)
+}
+
+// stale names what an agent hands on, if it waits for nothing that is not over.
+func (t *turn) stale() string {
+	if t.o.Hold != ledger.Children {
+		return ""
+	}
+	var names []string
+	for _, s := range t.said {
+		switch {
+		case s.claim != nil && !s.stale:
+			return ""
+		case s.claim != nil:
+			names = append(names, string(s.claim.task.ID))
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // goOnAtOnce lets a task go on that was held for what has come already while its

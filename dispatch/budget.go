@@ -192,7 +192,7 @@ func (b *booking) lent(u unit, a ledger.Account) bool {
 
 // spentBy is what the run of a task has said so far that it spent.
 func (d *Dispatcher) spentBy(seq int64) (most envelope.Cost) {
-	for _, r := range d.runs.find(func(it item) bool { return it.seq == seq }) {
+	for _, r := range d.runs.of(seq) {
 		most = r.meter.seen()
 	}
 	return most

@@ -88,7 +88,7 @@ func (d *Dispatcher) cancelOne(ctx context.Context, row ledger.Task, by By) (boo
 
 // cancelRun ends a run and waits until nothing is left of it.
 func (d *Dispatcher) cancelRun(ctx context.Context, row ledger.Task, by By) (bool, error) {
-	runs := d.runs.find(func(it item) bool { return it.seq == row.Seq })
+	runs := d.runs.of(row.Seq)
 	for _, r := range runs {
 		r.end(&CancelError{by})
 	}

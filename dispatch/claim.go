@@ -32,6 +32,7 @@ type claim struct {
 	fate    fate
 	row     ledger.Task // as the ledger has it, when accepted
 	instead ledger.Task // the one it replaces before that has started
+	members []*claim    // what is asked of each recipient, where there are several
 }
 
 // A fate is what the ledger made of a claim.
@@ -190,12 +191,16 @@ func (d *Dispatcher) follow(ctx context.Context, c *claim) {
 		}
 		if dependent(c.tie) {
 			d.kin.add(c.parent.Seq)
+			d.checkAbove(ctx, c.parent)
 		}
 		defer d.leave(c.instead)()
 		d.settledUnanswered(ctx, c.instead)
 		d.endedBelow(ctx, c.instead)
 		d.fresh.keep(c)
 		d.proceed(ctx, c.row)
+		for _, member := range c.members {
+			d.follow(ctx, member)
+		}
 	}
 }
 

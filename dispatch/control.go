@@ -130,7 +130,11 @@ func (d *Dispatcher) Release(ctx context.Context, id envelope.ID, by By) error {
 		if row.State == ledger.Received {
 			change.Until = time.Time{}
 		}
-		return d.change(ctx, row, change, event(row, "task.released", by.data()))
+		data := by.data()
+		if len(rest) > 0 {
+			data = with(data, "reasons", rest)
+		}
+		return d.change(ctx, row, change, event(row, "task.released", data))
 	})
 }
 

@@ -166,6 +166,7 @@ type Dispatcher struct {
 	lost      bool       // the ledger was lost, and not all lines of that time were met again
 	lastFault string     // what the last look could not do, so that it is logged once
 	finishing sync.WaitGroup
+	endings   chan struct{} // holds a token for each run that ended here and is not finished
 }
 
 // Open makes a Dispatcher that goes on where the ledger says the last one
@@ -205,6 +206,7 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 		kin:     newKin(),
 		names:   names{seed: maphash.MakeSeed()},
 		ready:   make(chan struct{}),
+		endings: make(chan struct{}, 4*opts.Workers+64),
 	}
 	if d.lost, err = parts.Ledger.Lost(ctx); err != nil {
 		return nil, fmt.Errorf("open dispatcher: %w", err)

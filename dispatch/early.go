@@ -25,6 +25,7 @@ const patience = 250 * time.Millisecond
 // A ticket is the claim of an item to the next slot that is free for it.
 type ticket struct {
 	item  item
+	ready bool          // its intent is durable
 	valid bool          // it has its slot
 	turn  chan struct{} // closed when that is decided
 }
@@ -134,10 +135,29 @@ func (q *queue) start(take, run context.Context, it item) bool {
 	return t.valid && take.Err() == nil
 }
 
+// ticketOf returns the ticket of an item that is ready, if it has one.
 func (q *queue) ticketOf(it item) *ticket {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.early.tickets[it.seq]
+	t := q.early.tickets[it.seq]
+	if t != nil {
+		t.ready = true
+	}
+	return t
+}
+
+// enough reports whether each slot has somebody ready for it, so that nobody
+// waits for who is not.
+func (q *queue) enough() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	ready := 0
+	for _, t := range q.early.waiting {
+		if t.ready {
+			ready++
+		}
+	}
+	return ready >= q.slots
 }
 
 // ran takes note of how long a run took whose next one may get ready early.

@@ -1,10 +1,11 @@
 package dispatch
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"mailboxd/envelope"
@@ -20,16 +21,41 @@ func (d *Dispatcher) delegation(ctx context.Context, row ledger.Task, m envelope
 		return nil, m, err
 	}
 	c := &claim{task: m.Request, said: m, tie: m.Tie, above: row, now: time.Now()}
+	if together(m) {
+		c.task.Agent = envelope.Ourselves
+	}
 	if !findings.Refused() {
 		context, _ := d.checkContext(m, c.task.Agent)
 		findings = append(findings, context...)
 	}
-	c.judged = d.judge(c.task, findings, c.now)
+	if c.judged = gathered(c.task, findings); !together(m) || findings.Refused() {
+		c.judged = d.judge(c.task, findings, c.now)
+	}
 	c.verdict = c.judged
 	if !c.verdict.Admit {
 		c.refusal = newRefusal(c.task, c.verdict, c.now, false)
 	}
 	return c, m, nil
+}
+
+// apart are the messages that hand work on to each of several agents: each has a
+// task of its own, unless their answers belong together.
+func apart(m envelope.Message) (each []envelope.Message) {
+	if len(m.To) <= 1 || together(m) {
+		return []envelope.Message{m}
+	}
+	for _, to := range m.To {
+		one := m
+		one.To, one.Raw = []string{to}, nil
+		each = append(each, one)
+	}
+	return each
+}
+
+// together reports whether what is handed on is one task that gathers what several
+// agents answer (CLOWL-09): it is for Everybody, or the outcome of the one above.
+func together(m envelope.Message) bool {
+	return slices.Contains(m.To, envelope.Everybody) || len(m.To) > 1 && m.Tie == envelope.Transfer
 }
 
 // request gives what an agent hands on a name that is not taken, and its words
@@ -86,6 +112,15 @@ func (d *Dispatcher) childID(ctx context.Context, row ledger.Task, m envelope.Me
 	return d.freeID(ctx, row.ID, "", taken)
 }
 
+// handedBefore reports whether a task was handed on before, and is over.
+func (d *Dispatcher) handedBefore(ctx context.Context, row ledger.Task, id envelope.ID) (bool, error) {
+	last, err := d.newest(ctx, id)
+	if errors.Is(err, ledger.ErrUnknown) {
+		return false, nil
+	}
+	return last.Parent == row.Seq && last.State == ledger.Done, err
+}
+
 // mostNames is how many names below a task are tried one after another.
 const mostNames = 1000
 
@@ -125,13 +160,13 @@ func (d *Dispatcher) passOn(tx *ledger.Tx, row ledger.Task, s saying, at time.Ti
 	}
 	if last, found := known.rows[c.task.ID]; found && (last.Parent != row.Seq || last.Hash != c.task.Hash) {
 		c.fate, c.row = conflict, ledger.Task{} // somebody has taken the name since it was free
-	} else if err := d.accept(tx, known, c); err != nil {
+	} else if err := d.acceptFor(tx, known, c); err != nil {
 		return err
 	}
 	switch c.fate {
 	case accepted:
 		m := s.message
-		return d.note(tx, c.row, m, at, cmp.Or(c.task.Agent, envelope.Everybody), ledger.ByRun, "")
+		return d.note(tx, c.row, m, at, strings.Join(m.To, ","), ledger.ByRun, "")
 	case duplicate:
 		return nil
 	}
@@ -140,4 +175,20 @@ func (d *Dispatcher) passOn(tx *ledger.Tx, row ledger.Task, s saying, at time.Ti
 		Act: envelope.Fails, Task: row.ID, Cause: s.message.ID, Thread: s.message.Thread, Trace: s.message.Trace, Dialect: s.message.Dialect,
 		From: envelope.Ourselves, To: []string{row.Agent}, Time: time.Now(), Type: "error", Text: why.Message, Failure: why,
 	}, at, row.Agent, ledger.ByUs, "")
+}
+
+// acceptFor accepts what is handed on and, where it is for several, asks each.
+func (d *Dispatcher) acceptFor(tx *ledger.Tx, known *known, c *claim) error {
+	judged := c.judged
+	defer func() { c.judged = judged }() // for the transaction may be run again
+	c.members, c.verdict = nil, judged
+	names, err := d.takers(tx, c)
+	if err != nil {
+		return err
+	}
+	c.judged = c.verdict
+	if err := d.accept(tx, known, c); err != nil || len(names) == 0 || c.row.State != ledger.Held {
+		return err
+	}
+	return d.askEach(tx, c, names)
 }

@@ -21,10 +21,9 @@ type utterance struct {
 	degraded bool        // what it refers to is not there, and what it has instead is used
 	answer   *lineAnswer // what it answers, when it ends a task that waits for its sender
 
-	members []*claim      // what is asked of each recipient, where there are several
-	rows    []ledger.Task // tasks that go on once this is committed
-	stop    []ledger.Task // tasks that are to be cancelled then
-	ended   *turn         // what becomes of the task that it answered
+	rows  []ledger.Task // tasks that go on once this is committed
+	stop  []ledger.Task // tasks that are to be cancelled then
+	ended *turn         // what becomes of the task that it answered
 }
 
 // listen makes a claim of a message in a line. What it asks for is judged like
@@ -58,7 +57,7 @@ func (d *Dispatcher) hear(tx *ledger.Tx, c *claim) error {
 	u, m := c.heard, c.heard.message
 	c.fate, c.row, c.instead, c.parent, c.verdict = heard, ledger.Task{}, ledger.Task{}, ledger.Task{}, c.judged
 	c.refusal, c.above, c.tie = refusal{}, ledger.Task{}, ""
-	u.members, u.rows, u.stop, u.ended = nil, nil, nil, nil
+	c.members, u.rows, u.stop, u.ended = nil, nil, nil, nil
 	if !c.verdict.Admit && c.task.ID != "" {
 		c.refusal = newRefusal(c.task, c.verdict, c.now, false)
 	}
@@ -165,9 +164,6 @@ func (d *Dispatcher) heardBefore(tx *ledger.Tx, c *claim) (bool, error) {
 
 // followUp does what a message leads to, once that is committed.
 func (d *Dispatcher) followUp(ctx context.Context, u *utterance) {
-	for _, member := range u.members {
-		d.follow(ctx, member)
-	}
 	if u.ended != nil {
 		d.followTurn(ctx, u.ended)
 	}

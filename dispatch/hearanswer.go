@@ -62,7 +62,7 @@ func (d *Dispatcher) answerOf(m envelope.Message) *lineAnswer {
 // until others have spoken: its answer, or that it hands the task on.
 func ends(codec dialect.Codec, m envelope.Message, about envelope.Task) bool {
 	if requests(m) {
-		return m.Act == envelope.Delegates && m.Tie != envelope.Fork && !slices.Contains(m.To, envelope.Everybody)
+		return m.Act == envelope.Delegates && m.Tie != envelope.Fork
 	}
 	heard, findings := codec.Hear(m.Raw, about)
 	return !findings.Refused() && (heard.Act == envelope.Completes || heard.Act == envelope.Fails)

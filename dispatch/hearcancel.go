@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -10,8 +11,8 @@ import (
 )
 
 // hearCancel has a task stopped for whoever asked for it, or for the work that it
-// is part of (CLOWL-27). They are told when that is done; one that has not come
-// yet is stopped when it comes.
+// is part of (CLOWL-27). Whoever asked for it is told when that is done, anybody
+// else at once; one that has not come yet is stopped when it comes.
 func (d *Dispatcher) hearCancel(tx *ledger.Tx, c *claim, found bool) error {
 	m := c.heard.message
 	may, err := mayCancel(tx, c.row, m.From)
@@ -21,15 +22,12 @@ func (d *Dispatcher) hearCancel(tx *ledger.Tx, c *claim, found bool) error {
 	case found && !may:
 		return d.deny(tx, c, envelope.Finding{Kind: envelope.Unauthorized, Field: fieldsOf[m.Dialect].from, Message: "did not ask for what it wants to cancel"})
 	}
-	record := recordOf(m, ledger.ByLine, c.row.Seq, c.now)
-	record.Act = envelope.Cancels
-	if found {
-		if talk, talks, err := tx.Talk(c.row.Seq); err != nil {
-			return err
-		} else if talks {
-			record.Cause = talk.Message // by which whoever tells of the end finds it
-		}
+	talk, _, err := tx.Talk(c.row.Seq)
+	if err != nil {
+		return err
 	}
+	record := recordOf(m, ledger.ByLine, c.row.Seq, c.now)
+	record.Act, record.Cause = envelope.Cancels, cmp.Or(talk.Message, cancelled(m)) // by which whoever tells of the end finds it
 	if _, err := tx.Record(record); err != nil {
 		return err
 	}
@@ -41,7 +39,25 @@ func (d *Dispatcher) hearCancel(tx *ledger.Tx, c *claim, found bool) error {
 		return d.complainTo(tx, c, dialect.FailureOf(envelope.DuplicateConflict, why))
 	}
 	c.heard.stop = append(c.heard.stop, c.row)
-	return nil
+	if m.Dialect != envelope.CLowl || m.From == c.row.Requester && hearsTheEnd(c.row, talk) {
+		return nil
+	}
+	return d.reply(tx, c, envelope.Message{Act: envelope.Stops, Type: m.Type, Dialect: m.Dialect, Data: encode(map[string]any{"status": envelope.Stopped})})
+}
+
+// hearsTheEnd reports whether the requester of a task is told of its end, and so
+// that what they cancelled is stopped. Anybody else, who may cancel it because of
+// a task above, is told at once that it will be.
+func hearsTheEnd(row ledger.Task, talk ledger.Talk) bool {
+	return talk.Open && talk.Tie != envelope.Member && row.Dialect == envelope.CLowl
+}
+
+// cancelled is the name of the message that asks for what another cancels.
+func cancelled(m envelope.Message) string {
+	if m.Task != "" && m.Task != dialect.TaskID(m.Cause) {
+		return string(m.Task)
+	}
+	return m.Cause
 }
 
 // mayCancel reports whether a task may be cancelled by a message of somebody:
@@ -70,14 +86,11 @@ func (d *Dispatcher) cancelFor(ctx context.Context, row ledger.Task, from, messa
 	}
 }
 
-// cancelAgain goes on, after a start, with what a message was to cancel.
-func (d *Dispatcher) cancelAgain(ctx context.Context, row ledger.Task) error {
-	if row.Dialect == envelope.AINL {
-		return nil
-	}
-	m, found, err := d.Ledger.Cancelled(ctx, row.Seq)
-	if err == nil && found {
-		d.cancelFor(ctx, row, m.From, m.ID)
+// cancelAgain goes on, after a start, with what messages were to cancel.
+func (d *Dispatcher) cancelAgain(ctx context.Context) error {
+	messages, err := d.Ledger.Cancelled(ctx)
+	for _, m := range messages {
+		d.cancelFor(ctx, ledger.Task{Seq: m.Task}, m.From, m.ID)
 	}
 	return err
 }

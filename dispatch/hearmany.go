@@ -62,7 +62,7 @@ func (d *Dispatcher) askEach(tx *ledger.Tx, c *claim, names []string) error {
 		if _, err := tx.Record(recordOf(member.said, ledger.ByUs, member.row.Seq, c.now)); err != nil {
 			return err
 		}
-		c.heard.members = append(c.heard.members, member)
+		c.members = append(c.members, member)
 	}
 	return nil
 }

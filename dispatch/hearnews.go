@@ -38,7 +38,7 @@ func (d *Dispatcher) hearNews(tx *ledger.Tx, c *claim) error {
 	}
 	about := []ledger.Task{c.row}
 	if c.row.Seq == 0 && m.Dialect == envelope.CLowl {
-		if about, err = tx.InThread(m.Thread); err != nil {
+		if about, err = awaiting(tx, m); err != nil {
 			return err
 		}
 	}
@@ -52,6 +52,19 @@ func (d *Dispatcher) hearNews(tx *ledger.Tx, c *claim) error {
 	return nil
 }
 
+// awaiting returns the tasks of the conversation of a message of which its
+// recipients may wait for it.
+func awaiting(tx *ledger.Tx, m envelope.Message) (tasks []ledger.Task, err error) {
+	for _, name := range recipients(m) {
+		more, err := tx.Speechless(m.Thread, name)
+		if err != nil {
+			return nil, err
+		}
+		tasks = append(tasks, more...)
+	}
+	return tasks, nil
+}
+
 // people are participants that no agent is (CAP-17).
 var people = []string{"user", "orchestrator"}
 
@@ -62,12 +75,10 @@ func (d *Dispatcher) participates(tx *ledger.Tx, row ledger.Task, m envelope.Mes
 	if d.agents.Known(m.From) || slices.Contains(people, m.From) || m.Secret != "" && d.agents.Protocol.Secret(m.From) != "" || row.Requester == m.From {
 		return true, nil
 	}
-	speakers, err := tx.Speakers()
-	if err != nil || slices.ContainsFunc(speakers, func(s ledger.Speaker) bool { return s.Name == m.From }) {
-		return err == nil, err
+	if announced, err := tx.Announced(m.From); announced || err != nil {
+		return announced, err
 	}
-	related, err := tx.InThread(m.Thread)
-	return slices.ContainsFunc(related, func(t ledger.Task) bool { return t.Requester == m.From }), err
+	return tx.AskedIn(m.Thread, m.From)
 }
 
 // handOut records a message, and puts it into the inbox of each recipient: as it

@@ -20,8 +20,15 @@ func (d *Dispatcher) deny(tx *ledger.Tx, c *claim, why ...envelope.Finding) erro
 	return d.complainTo(tx, c, dialect.FailureOf(c.verdict.Findings.Kind(), c.verdict.Findings.Refusals().String()))
 }
 
-// complainTo tells the sender of a message what is wrong with it.
+// complainTo tells the sender of a message what is wrong with it, unless it was
+// told when the line was read before.
 func (d *Dispatcher) complainTo(tx *ledger.Tx, c *claim, why envelope.Failure) error {
+	if to := c.heard.message; c.line.Replayed {
+		told, err := tx.Replies(cmp.Or(to.ID, to.Cause), envelope.Fails, envelope.Ourselves, time.Time{})
+		if err != nil || len(told) > 0 {
+			return err
+		}
+	}
 	return d.reply(tx, c, envelope.Message{Act: envelope.Fails, Type: "error", Text: why.Message, Failure: why})
 }
 

@@ -123,16 +123,34 @@ func (d *Dispatcher) hearAgain(tx *ledger.Tx, c *claim, last ledger.Task) error 
 		}
 		return tx.Log(event(last, "task.duplicate", map[string]any{"file": c.line.File, "offset": c.line.Offset}))
 	}
+	if ours, err := d.liesInInbox(tx, c, last); ours || err != nil {
+		return err
+	}
 	c.fate = conflict
-	err := tx.Log(event(last, "task.duplicate_conflict", map[string]any{
-		"kind": envelope.DuplicateConflict, "hash": c.task.Hash, "raw": string(c.task.Raw),
-		"file": c.line.File, "offset": c.line.Offset,
-	}))
-	if err != nil {
+	if err := tx.Log(contradiction(c, last)); err != nil {
 		return err
 	}
 	why := fmt.Sprintf("%s was asked for with other content before", last.ID)
 	return d.complainTo(tx, c, dialect.FailureOf(envelope.DuplicateConflict, why))
+}
+
+// liesInInbox ignores a line that we put into the inbox of the agent of a task.
+func (d *Dispatcher) liesInInbox(tx *ledger.Tx, c *claim, last ledger.Task) (bool, error) {
+	if d.agents.Inbox(last.Agent).File == "" {
+		return false, nil
+	}
+	raw, err := tx.Raw(last.Seq)
+	if err != nil {
+		return false, err
+	}
+	line, err := d.inboxLine(last, raw)
+	if err != nil {
+		return false, err
+	}
+	if hash, _ := envelope.ContentHash(line); hash != c.said.Hash {
+		return false, nil
+	}
+	return true, tx.Log(event(ledger.Task{}, "message.own", map[string]any{"file": c.line.File, "offset": c.line.Offset}))
 }
 
 // premature is how long a message that cancels a request which has not come is
@@ -141,10 +159,11 @@ const premature = 10 * time.Minute
 
 // stoppedBefore ends a request at once that was cancelled before it came.
 func (d *Dispatcher) stoppedBefore(tx *ledger.Tx, c *claim) (bool, error) {
-	m, found, err := tx.RepliedTo(c.said.ID, envelope.Cancels, c.now.Add(-premature))
-	if err != nil || !found || m.From != c.said.From || c.row.State == ledger.Done {
+	cancels, err := tx.Replies(c.said.ID, envelope.Cancels, c.said.From, c.now.Add(-premature))
+	if err != nil || len(cancels) == 0 || c.row.State == ledger.Done {
 		return false, err
 	}
+	m := cancels[0]
 	by := By{Who: m.From, Reason: m.ID}
 	why := (&CancelError{by}).Error()
 	change := ledger.Change{

@@ -20,7 +20,9 @@ func (d *Dispatcher) handOn(tx *ledger.Tx, c *claim) (why envelope.Finding, err 
 	case found:
 		c.above, c.parent = above, above
 		if m.Act == envelope.Delegates {
-			c.tie = m.Tie
+			if c.tie = m.Tie; c.tie == envelope.Oversee { // of which only we ask: anybody may append a line (CAP-24)
+				c.tie = envelope.Assist
+			}
 		}
 	case m.Act == envelope.Delegates && m.Dialect == envelope.CLowl: // CAP's begins something else (CAP-21)
 		why = envelope.Finding{Kind: envelope.Unauthorized, Field: fieldsOf[m.Dialect].from, Message: "has no such task that it could hand on"}

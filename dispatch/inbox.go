@@ -159,14 +159,30 @@ func (d *Dispatcher) appendOnce(ctx context.Context, row ledger.Task) error {
 	return d.Ledger.Update(ctx, func(tx *ledger.Tx) error { return tx.MarkAppended(row.Seq, time.Now()) })
 }
 
-// inboxLine is a task as it stands in the inbox of its agent: the exact bytes of
-// its request, if that was said in the agent's dialect.
+// inboxLine is a task as it stands in the inbox of its agent, the same each time:
+// in AINL the exact bytes of its request, and else the form of it that every
+// reader of its agent's dialect takes, with its time.
 func (d *Dispatcher) inboxLine(row ledger.Task, raw []byte) ([]byte, error) {
-	if speaks := d.agents.Protocol.Dialect(row.Agent); speaks != cmp.Or(row.Dialect, envelope.AINL) {
+	speaks := d.agents.Protocol.Dialect(row.Agent)
+	retold := speaks != cmp.Or(row.Dialect, envelope.AINL)
+	if retold {
 		t, _ := dialect.DecodeTask(row.Dialect, raw, d.opts.Reading)
-		return dialect.Retell(t, speaks), nil
+		raw = dialect.Retell(t, speaks)
 	}
-	return oneLine(raw)
+	codec, ok := dialect.Of(speaks)
+	if !ok || speaks == envelope.AINL {
+		return oneLine(raw)
+	}
+	m, findings := codec.Decode(raw, d.opts.Reading)
+	if findings.Refused() {
+		return oneLine(raw) // it was taken as it is
+	}
+	if retold || m.Time.IsZero() {
+		m.Time = row.Received
+	}
+	m.Extra = nil
+	line, _ := codec.Encode(m)
+	return line, nil
 }
 
 // oneLine returns the exact bytes of a task, without the line ends that one

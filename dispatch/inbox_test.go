@@ -3,6 +3,7 @@ package dispatch_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,7 +14,6 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
-	"mailboxd/internal/strict"
 )
 
 // answered takes words for an answer that cost five tokens; "?" is none.
@@ -236,12 +236,57 @@ func TestATaskLiesInTheInboxInTheDialectOfItsAgent(t *testing.T) {
 	e.dialects = map[string]envelope.Dialect{"editor": envelope.CAP}
 	e.start()
 	e.send("t1", "editor")
+	e.say(req("m1", "editor"), `{"type":"delegation_notice","task_id":"T1","sender_id":"user","recipient_id":"editor","context_summary":"look","mood":"good"}`)
 	e.must(e.Idle(t.Context()))
 	lines := strings.Split(strings.TrimSpace(e.inbox()), "\n")
-	if len(lines) != 1 || !strings.Contains(lines[0], `"task_id":"t1"`) {
-		t.Fatalf("the inbox has %q", lines)
+	for i, id := range []string{"t1", "m1", "T1"} {
+		if len(lines) != 3 || !strings.Contains(lines[i], fmt.Sprintf(`"type":"delegation_notice","task_id":%q`, id)) {
+			t.Fatalf("the inbox has %q; want %s in CAP, as one of three", lines, id)
+		}
 	}
-	if err := strict.CAP([]byte(lines[0])); err != nil {
-		t.Errorf("%s is no CAP: %v", lines[0], err)
+	if strings.Contains(lines[2], "mood") || !strings.Contains(lines[2], `"timestamp":`) {
+		t.Errorf("the inbox has %s; want what every reader of CAP takes", lines[2])
+	}
+}
+
+func TestATaskInCLowlLiesInTheInboxAsEveryReaderTakesIt(t *testing.T) {
+	e := newEngine(t)
+	e.dialects = map[string]envelope.Dialect{"editor": envelope.CLowl}
+	e.secrets = map[string]string{"ann": "sesame"}
+	e.start()
+	e.say(`{"clowl":"0.2","mid":"m1","ts":1709078400.0,"tid":null,"pid":null,"p":"REQ","from":"ann","to":"editor","cid":"c1","body":{"t":"x","d":{}},"auth":"sesame","mood":"good"}`)
+	e.await("m1", ledger.Waiting)
+	e.must(e.Idle(t.Context()))
+	if line := e.inbox(); !strings.Contains(line, `"mid":"m1"`) || strings.Contains(line, "mood") || strings.Contains(line, "null") || strings.Contains(line, "auth") {
+		t.Errorf("the inbox has %s; want the request without what not every reader takes, and no secret", line)
+	}
+}
+
+// Row 50: what we put into an inbox is nothing that we hear, whatever it was said in.
+func TestATaskInAnInboxIsNoRequestOfItsOwn(t *testing.T) {
+	for _, speaks := range []envelope.Dialect{envelope.AINL, envelope.CLowl, envelope.CAP} {
+		t.Run(string(speaks), func(t *testing.T) {
+			e := newEngine(t)
+			e.dialects = map[string]envelope.Dialect{"editor": speaks}
+			e.start()
+			e.ask("ann", "t1", "editor")
+			e.say(word{mid: "m1", p: "REQ", from: "ann", to: "editor", more: `,"mood":"good"`}.line())
+			e.say(`{"type":"delegation_notice","task_id":"T1","sender_id":"ann","recipient_id":"editor","context_summary":"look"}`)
+			e.must(e.Idle(t.Context()))
+			before := e.letters("ann")
+			e.say(e.letters("editor")...)
+			e.must(e.Idle(t.Context()))
+			if after := e.letters("ann"); len(after) != len(before) {
+				t.Errorf("ann is told %q; want nothing of what we wrote ourselves", after[len(before):])
+			}
+			if n := len(e.letters("editor")); n != 3 {
+				t.Errorf("the inbox has %d lines; want the 3 tasks", n)
+			}
+			for _, id := range []string{"t1", "m1", "T1"} {
+				if row := e.row(id); row.Revision != 1 || row.State != ledger.Waiting {
+					t.Errorf("%s is %s, revision %d; want it waiting as it was", id, row.State, row.Revision)
+				}
+			}
+		})
 	}
 }

@@ -50,6 +50,19 @@ func (d *Dispatcher) disown(ctx context.Context, row ledger.Task) error {
 	return nil
 }
 
+// checkAbove stops what was just handed on if the task above it has ended before
+// it was known to have any below.
+func (d *Dispatcher) checkAbove(ctx context.Context, row ledger.Task) {
+	now, err := d.Ledger.Task(ctx, row.Seq)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		d.complain(judging, row, err)
+		d.alarms.set(row.Seq, time.Now().Add(retryPause))
+	case err == nil && now.State == ledger.Done:
+		d.endedBelow(ctx, now)
+	}
+}
+
 // dependent reports whether a task of that tie ends with the one above.
 func dependent(tie envelope.Tie) bool {
 	return tie == envelope.Member || tie == envelope.Transfer || tie == envelope.Assist || tie == envelope.Oversee
@@ -59,10 +72,11 @@ func dependent(tie envelope.Tie) bool {
 // the one above has answered all the same.
 func letGo(row ledger.Task, c ledger.Child) bool {
 	handed := c.Tie == envelope.Transfer || c.Tie == envelope.Assist
-	return handed && row.Status != envelope.Failed && row.Status != envelope.Stopped && row.Status != envelope.Rejected
+	return handed && !failedIn(row.Status)
 }
 
-// stop cancels a task, and does not wait for the end of its run.
+// stop cancels a task, and does not wait for the end of its run: should the task
+// go on after that, stopAgain is there.
 func (d *Dispatcher) stop(ctx context.Context, row ledger.Task, by By) error {
 	for {
 		now, err := d.Ledger.Task(ctx, row.Seq)
@@ -70,14 +84,26 @@ func (d *Dispatcher) stop(ctx context.Context, row ledger.Task, by By) error {
 			return err
 		}
 		if now.State == ledger.Running {
-			for _, r := range d.runs.find(func(it item) bool { return it.seq == row.Seq }) {
-				r.end(&CancelError{by})
+			missed := false
+			for _, r := range d.runs.of(row.Seq) {
+				missed = !r.stop(by) || missed
 			}
-			return nil
+			if !missed {
+				return nil
+			}
+			continue
 		}
 		if did, err := d.cancelOne(ctx, now, by); did || err != nil {
 			return err
 		}
+	}
+}
+
+// stopAgain cancels a task whose run was cancelled when it had come to an end of
+// its own: its agent has said something to go on with, or is to try again.
+func (d *Dispatcher) stopAgain(ctx context.Context, r *run) {
+	if why, cancelled := r.cancelled(); cancelled && r.stopped.Load() {
+		d.cancelFor(ctx, ledger.Task{Seq: r.item.seq}, why.By.Who, why.By.Reason)
 	}
 }
 

@@ -51,9 +51,10 @@ type engine struct {
 }
 
 // newEngine makes an engine that is not started, with the agents "quick",
-// which answers, and "slow", which works until it is ended.
+// which answers, and "slow", which works until it is ended. When the test is over,
+// all that lies in inboxes is held to its dialect.
 func newEngine(t testing.TB) *engine {
-	return &engine{
+	e := &engine{
 		t: t, dir: t.TempDir(),
 		plays:   map[string]play{"quick": quick, "slow": slow},
 		inboxes: map[string]dispatch.Inbox{"editor": {File: "agents/editor/inbox.jsonl", Lease: time.Hour}},
@@ -65,6 +66,8 @@ func newEngine(t testing.TB) *engine {
 		opts:    dispatch.Options{Workers: 4, Queue: 1000, Depth: 3, Children: 32},
 		end:     func() {},
 	}
+	t.Cleanup(e.holdInboxes)
+	return e
 }
 
 func startEngine(t testing.TB) *engine {
@@ -278,10 +281,15 @@ func (e *engine) must(err error) {
 type journal struct {
 	mu   sync.Mutex // guards text
 	text strings.Builder
+
+	seen func(line string) // is told of each message first, by whoever logs it; nil for nobody
 }
 
 // Write implements io.Writer.
 func (j *journal) Write(p []byte) (int, error) {
+	if j.seen != nil {
+		j.seen(string(p))
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.text.Write(p)

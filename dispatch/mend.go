@@ -66,7 +66,7 @@ func (d *Dispatcher) reassign(ctx context.Context, row ledger.Task, terms ledger
 	if err != nil {
 		return t, err
 	}
-	return t.mend(ledger.Children, saying{m, c}), nil
+	return t.mend(ledger.Children, saying{message: m, claim: c}), nil
 }
 
 // escalate asks somebody about a task that failed. Their reply has it run again.

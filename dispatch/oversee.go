@@ -17,12 +17,25 @@ import (
 
 // overseen reports whether a turn ends in an answer that an overseer has to
 // approve of. What an overseer decides is not overseen itself.
-func (d *Dispatcher) overseen(t *turn) bool {
-	switch t.o.Result.Status {
-	case envelope.Failed, envelope.Stopped, envelope.Rejected:
-		return false
+func (t *turn) overseen() bool {
+	return !failedIn(t.o.Result.Status) && !t.waits() && t.looked == nil && t.overseer != ""
+}
+
+// unapproved is an answer as it is without an approval: why a run failed is for
+// whoever asked, and what it says besides is for nobody.
+func unapproved(r envelope.Result) envelope.Result {
+	if !failedIn(r.Status) {
+		return r
 	}
-	return !t.waits() && t.looked == nil && d.agents.Protocol.Overseer(t.row.Agent) != ""
+	why := cmp.Or(r.Error.Message, "The agent's answer is not shown: nobody approves of one that is "+string(r.Status)+".")
+	r.Output = envelope.Output{Summary: why, Enforcement: r.Output.Enforcement}
+	r.Artifacts, r.Confidence, r.Extra = nil, nil, nil
+	return r
+}
+
+// failedIn reports whether a result of that status is no answer to look at.
+func failedIn(status envelope.Status) bool {
+	return status == envelope.Failed || status == envelope.Stopped || status == envelope.Rejected
 }
 
 // reviewWork is the type of the work that overseers are asked for.
@@ -40,7 +53,7 @@ func (d *Dispatcher) oversight(ctx context.Context, t *turn, submitted envelope.
 	if err != nil {
 		return nil, err
 	}
-	m := d.questionFor(d.agents.Protocol.Overseer(t.row.Agent), t, submitted)
+	m := d.questionFor(t, submitted)
 	m.Task, m.Dialect = id, d.agents.Protocol.Dialect(m.To[0])
 	if m.Dialect == envelope.CLowl {
 		m.ID, m.Cause = string(id), t.talk.Message
@@ -63,7 +76,7 @@ func (d *Dispatcher) reviewID(ctx context.Context, t *turn, submitted envelope.M
 // questionFor is what an overseer is asked: in the words in which the agent has
 // submitted its answer, or else with all that it answered, and with the rule by
 // which it was asked for that.
-func (d *Dispatcher) questionFor(overseer string, t *turn, submitted envelope.Message) envelope.Message {
+func (d *Dispatcher) questionFor(t *turn, submitted envelope.Message) envelope.Message {
 	answer := t.o.Result
 	answer.TaskID = t.row.ID
 	data := map[string]any{"task_id": t.row.ID, "agent_id": t.row.Agent, "summary": answer.Output.Summary, "result": jsontext.Value(answer.EncodeLine())}
@@ -73,7 +86,7 @@ func (d *Dispatcher) questionFor(overseer string, t *turn, submitted envelope.Me
 	}
 	m := envelope.Message{
 		Act: envelope.Requests, Tie: envelope.Oversee, Thread: cmp.Or(t.talk.Thread, string(t.row.ID)), Trace: t.talk.Trace,
-		From: t.row.Agent, To: []string{overseer}, Time: t.at, Type: reviewWork, Data: encode(data),
+		From: t.row.Agent, To: []string{t.overseer}, Time: t.at, Type: reviewWork, Data: encode(data),
 		Text: cmp.Or(submitted.Text, answer.Output.Summary), Attachments: submitted.Attachments,
 	}
 	if submitted.Text == "" {
@@ -83,7 +96,7 @@ func (d *Dispatcher) questionFor(overseer string, t *turn, submitted envelope.Me
 	if rule != "" {
 		m.Attachments = append(slices.Clip(m.Attachments), envelope.Attachment{Type: "text_snippet", Text: "when_to_delegate: " + rule})
 	}
-	m.Request = envelope.Task{Requester: m.From, Agent: overseer, Type: reviewWork, Description: m.Text, Payload: m.Data, Sensitivity: t.task.Sensitivity}
+	m.Request = envelope.Task{Requester: m.From, Agent: t.overseer, Type: reviewWork, Description: m.Text, Payload: m.Data, Sensitivity: t.task.Sensitivity}
 	return m
 }
 
@@ -91,7 +104,7 @@ func (d *Dispatcher) questionFor(overseer string, t *turn, submitted envelope.Me
 // it what the agent has answered since it sent the work back. When nobody can
 // approve, the answer is not shown.
 func (d *Dispatcher) submitForReview(tx *ledger.Tx, t *turn) error {
-	overseer := d.agents.Protocol.Overseer(t.row.Agent)
+	overseer := t.overseer
 	switch {
 	case overseer == t.row.Agent:
 		return d.withholdNow(tx, t, "agent "+overseer+" would be its own overseer")
@@ -119,7 +132,7 @@ func (d *Dispatcher) submitForReview(tx *ledger.Tx, t *turn) error {
 		t.woken = append(t.woken, woken...)
 		return err
 	}
-	if err := d.passOn(tx, t.row, saying{t.review.said, t.review}, t.at); err != nil {
+	if err := d.passOn(tx, t.row, saying{message: t.review.said, claim: t.review}, t.at); err != nil {
 		return err
 	}
 	if t.review.fate != accepted || t.review.row.State == ledger.Done {

@@ -21,9 +21,11 @@ type looking struct {
 	answer   matter
 	decision talk.Decision
 	words    string
+	unseen   bool // the agent has answered anew, and the overseer did not know
 }
 
-func (l *looking) sendsBack() bool { return l != nil && l.decision == talk.SendsBack }
+// goesOn reports whether the overseer is run again after this.
+func (l *looking) goesOn() bool { return l != nil && (l.decision == talk.SendsBack || l.unseen) }
 
 // inspect finds out what an overseer has decided, and on what.
 func (d *Dispatcher) inspect(ctx context.Context, row ledger.Task, o Outcome) (*looking, error) {
@@ -42,7 +44,7 @@ func (d *Dispatcher) inspect(ctx context.Context, row ledger.Task, o Outcome) (*
 	l.terms = run.Terms
 	l.decision, l.words = talk.Review{
 		Said: o.Said, Answer: o.Result, GoesOn: o.Hold != "", Broken: broken(o), Dialect: d.agents.Protocol.Dialect(row.Agent),
-		Worker: above.Agent, Asked: above.Requester,
+		Worker: above.Agent, Asked: above.Requester, Tasks: []envelope.ID{row.ID, above.ID},
 	}.Decide()
 	return l, err
 }
@@ -60,12 +62,43 @@ func broken(o Outcome) bool {
 	return o.Result.Status == envelope.Stopped
 }
 
+// sight finds out whether an overseer has seen what it decides about: somebody
+// else may have had it go on before the agent answered anew. What lies in an
+// inbox can be seen at once.
+func (d *Dispatcher) sight(tx *ledger.Tx, t *turn) error {
+	l := t.looked
+	if l == nil || t.row.State != ledger.Running {
+		return nil
+	}
+	l.unseen = false
+	said, err := tx.HeardSince(t.row, d.heard.of(t.row.Seq).message)
+	l.unseen = slices.ContainsFunc(said, func(m ledger.Message) bool {
+		return m.From == l.above.Agent && m.Via == ledger.ByRun && talks(m.Act)
+	})
+	return err
+}
+
+// lookAgain has an overseer run again that has not seen what it decides about.
+// What it said about something else is not told to anybody.
+func (d *Dispatcher) lookAgain(tx *ledger.Tx, t *turn) error {
+	held := ledger.Change{To: ledger.Held, Reasons: []ledger.Reason{ledger.Reply}, Until: t.terms.Deadline}
+	moved, err := t.move(tx, held, event(t.row, "task.held", map[string]any{"reasons": held.Reasons, "attempt": t.row.Attempt}))
+	if err != nil || !moved {
+		return err
+	}
+	t.next, _, err = rouse(tx, t.next, map[string]any{"from": t.looked.above.Agent})
+	return err
+}
+
 // takeReview is the turn of an overseer.
 func (d *Dispatcher) takeReview(tx *ledger.Tx, t *turn) error {
 	l := t.looked
 	above, found, err := tx.Task(l.above.Seq)
 	if err != nil {
 		return err
+	}
+	if found && above.State == ledger.Review && l.unseen && (l.decision != "" || !t.waits()) {
+		return d.lookAgain(tx, t)
 	}
 	if !found || l.decision == "" || above.State != ledger.Review || above.Attempt != l.above.Attempt {
 		return d.leaveRun(tx, t)

@@ -30,32 +30,44 @@ func (d *Dispatcher) inboxOf(name string) string {
 // fewLetters is how many messages are posted at once.
 const fewLetters = 64
 
+// A round is the way of the postman past inboxes of which some cannot be written
+// for a reason of their own: what is for those stays due, in its order, and is not
+// looked at again before the next round. The zero value begins with what is due
+// longest.
+type round struct {
+	closed map[string]bool // the inboxes that cannot be written; nil: none
+	after  int64           // the last message that was looked at
+}
+
 // postDue appends the messages that are due to their inboxes, in the order in
 // which they were said, and remembers that. A crash between the two has a line
-// there twice, with the same name. stuck reports that some inbox cannot be
-// written for a reason of its own: what is for it stays due, in its order. An
-// error is one that everybody's inbox has.
-func (d *Dispatcher) postDue(ctx context.Context) (stuck bool, err error) {
-	closed := map[string]bool{}
-	for after := int64(0); ; {
-		due, err := d.Ledger.Due(ctx, after, fewLetters)
-		if err != nil || len(due) == 0 {
-			return len(closed) > 0, err
+// there twice, with the same name. It goes on with a round, and returns where
+// that is then. An error is one that everybody's inbox has, and the end of it.
+func (d *Dispatcher) postDue(ctx context.Context, r round) (round, error) {
+	for {
+		due, err := d.Ledger.Due(ctx, r.after, fewLetters)
+		switch {
+		case err != nil:
+			return round{}, err
+		case len(due) == 0 && r.closed == nil:
+			return round{}, nil
+		case len(due) == 0:
+			return r, nil
 		}
-		if err := d.postThese(ctx, due, closed); err != nil {
-			return false, err
+		if err := d.postThese(ctx, due, &r); err != nil {
+			return round{}, err
 		}
-		after = due[len(due)-1].Seq
+		r.after = due[len(due)-1].Seq
 	}
 }
 
 // postThese posts some messages, but none to the inboxes that are closed. One
 // that cannot be written is closed.
-func (d *Dispatcher) postThese(ctx context.Context, due []ledger.Message, closed map[string]bool) error {
+func (d *Dispatcher) postThese(ctx context.Context, due []ledger.Message, r *round) error {
 	var posted []int64
 	var failed error
 	for _, b := range bundles(due) {
-		if closed[b.inbox] {
+		if r.closed[b.inbox] {
 			continue
 		}
 		own := "messages cannot be put into " + b.inbox
@@ -70,7 +82,7 @@ func (d *Dispatcher) postThese(ctx context.Context, due []ledger.Message, closed
 			break
 		}
 		d.complain(own, ledger.Task{}, err)
-		closed[b.inbox] = true
+		r.close(b.inbox)
 	}
 	if len(posted) == 0 {
 		return failed
@@ -88,6 +100,13 @@ func (d *Dispatcher) postThese(ctx context.Context, due []ledger.Message, closed
 		err = failed
 	}
 	return err
+}
+
+func (r *round) close(inbox string) {
+	if r.closed == nil {
+		r.closed = map[string]bool{}
+	}
+	r.closed[inbox] = true
 }
 
 // A bundle is what is appended to an inbox at once.

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"math"
 	"time"
 
@@ -33,7 +34,7 @@ func (d *Dispatcher) recover(ctx context.Context) error {
 	if err := d.recoverOpen(ctx); err != nil {
 		return err
 	}
-	return d.recallTalks(ctx)
+	return errors.Join(d.cancelAgain(ctx), d.recallTalks(ctx))
 }
 
 // recoverOpen takes up what is not done, in the order in which it was accepted.
@@ -49,9 +50,6 @@ func (d *Dispatcher) recoverOpen(ctx context.Context) error {
 				return err
 			}
 			if err := d.resume(ctx, row); err != nil {
-				return err
-			}
-			if err := d.cancelAgain(ctx, row); err != nil {
 				return err
 			}
 			after = row.Seq
@@ -153,6 +151,7 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 	job.Report = d.reporting(ctx, row)
 	d.finishing.Go(func() {
 		defer d.queue.done()
+		defer d.stopAgain(ctx, run)
 		defer d.over(run)
 		outcome := run.conclude(d.agents.Recover(run.ctx, job))
 		d.queue.free(it)

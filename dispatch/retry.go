@@ -72,6 +72,9 @@ func (d *Dispatcher) resubmit(ctx context.Context, last ledger.Task, raw []byte,
 			return err
 		}
 		moved = true
+		if err := d.talkAgain(tx, row, last.Seq); err != nil {
+			return err
+		}
 		err = tx.Log(event(row, "task.resubmitted", with(by.data(), "of_revision", last.Revision)))
 		if err == nil && asks {
 			err = d.ask(tx, row, v, row.Received)

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,17 +19,26 @@ func (e *CancelError) Error() string { return "cancelled by " + e.By.String() }
 
 // A run is something an agent does now, or is about to.
 type run struct {
-	item  item
-	ctx   context.Context // of the agent function, for as long as it is called
-	end   context.CancelCauseFunc
-	began atomic.Bool // it may have asked for something
-	meter meter
-	over  chan struct{} // closed when nothing more will come of it
+	item    item
+	ctx     context.Context // of the agent function, for as long as it is called
+	end     context.CancelCauseFunc
+	began   atomic.Bool // it may have asked for something
+	stopped atomic.Bool // nobody waits to see its task cancelled
+	meter   meter
+	over    chan struct{} // closed when nothing more will come of it
 
 	callback atomic.Pointer[envelope.Callback] // what its task asks for; nil: nobody has read that here
 	result   atomic.Pointer[[]byte]            // what its task has ended with; nil: it has not
 	shown    atomic.Bool                       // somebody shows that, or has
 	followed atomic.Bool                       // a later revision may be there: only the ledger knows
+}
+
+// stop ends a run for somebody who does not wait for what becomes of its task. It
+// reports false when the run was over.
+func (r *run) stop(by By) bool {
+	r.stopped.Store(true)
+	r.end(&CancelError{by})
+	return !errors.Is(context.Cause(r.ctx), context.Canceled) // which is what finish says
 }
 
 // cancelled returns with what the run was ended, if somebody cancelled it.
@@ -73,12 +83,12 @@ func (r *run) neverBegun(j Job) (o Outcome, cancelled bool) {
 
 // runSet knows what runs now, so that somebody can end or await it.
 type runSet struct {
-	mu  sync.Mutex // guards all
-	all map[*run]struct{}
+	mu  sync.Mutex       // guards all
+	all map[int64][]*run // by task: one, or for a moment the next as well
 }
 
 func newRunSet() *runSet {
-	return &runSet{all: map[*run]struct{}{}}
+	return &runSet{all: map[int64][]*run{}}
 }
 
 // begin makes a run known until over is called for it.
@@ -87,7 +97,7 @@ func (s *runSet) begin(ctx context.Context, it item) *run {
 	r.ctx, r.end = context.WithCancelCause(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.all[r] = struct{}{}
+	s.all[it.seq] = append(s.all[it.seq], r)
 	return r
 }
 
@@ -96,17 +106,29 @@ func (s *runSet) finish(r *run) {
 	r.end(nil)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.all, r)
+	left := slices.DeleteFunc(s.all[r.item.seq], func(other *run) bool { return other == r })
+	if s.all[r.item.seq] = left; len(left) == 0 {
+		delete(s.all, r.item.seq)
+	}
 	close(r.over)
+}
+
+// of returns the runs of a task.
+func (s *runSet) of(seq int64) []*run {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.all[seq])
 }
 
 // find returns the runs that match.
 func (s *runSet) find(match func(item) bool) (found []*run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for r := range s.all {
-		if match(r.item) {
-			found = append(found, r)
+	for _, runs := range s.all {
+		for _, r := range runs {
+			if match(r.item) {
+				found = append(found, r)
+			}
 		}
 	}
 	return found
@@ -115,7 +137,7 @@ func (s *runSet) find(match func(item) bool) (found []*run) {
 // follow says that a later revision of a task may have been accepted. Whoever
 // accepts one says so before that is committed.
 func (s *runSet) follow(seq int64) {
-	for _, r := range s.find(func(it item) bool { return it.seq == seq }) {
+	for _, r := range s.of(seq) {
 		r.followed.Store(true)
 	}
 }
@@ -123,7 +145,7 @@ func (s *runSet) follow(seq int64) {
 // end says that the run of a task ends it, with a result that is durable when
 // the transaction is that says so. A nil one says that it does not.
 func (s *runSet) end(seq int64, result []byte) {
-	for _, r := range s.find(func(it item) bool { return it.seq == seq }) {
+	for _, r := range s.of(seq) {
 		r.result.Store(&result)
 		if result == nil {
 			r.result.Store(nil)
@@ -134,7 +156,7 @@ func (s *runSet) end(seq int64, result []byte) {
 // ended returns the run that has just ended a task, if all there is to show of
 // that is in hand.
 func (s *runSet) ended(seq int64) *run {
-	for _, r := range s.find(func(it item) bool { return it.seq == seq }) {
+	for _, r := range s.of(seq) {
 		if r.callback.Load() != nil && r.result.Load() != nil {
 			return r
 		}

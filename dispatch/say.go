@@ -15,6 +15,7 @@ import (
 type saying struct {
 	message envelope.Message
 	claim   *claim // what it hands on to another agent; nil for nothing
+	stale   bool   // that was handed on before, and is over
 }
 
 // inWords completes what an agent said with what we know: nobody speaks as

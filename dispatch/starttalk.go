@@ -13,6 +13,32 @@ func startTalk(tx *ledger.Tx, c *claim) error {
 	}
 	return tx.StartTalk(ledger.Talk{
 		Task: c.row.Seq, Message: c.said.ID, Thread: c.said.Thread, Trace: c.said.Trace, Tie: c.tie,
-		Open: c.tie != envelope.Oversee && c.tie != envelope.Transfer, // who asked for those is told otherwise
+		Open: toldOf(c.tie),
 	})
+}
+
+// toldOf reports whether who asked for a task of that tie hears how it goes in
+// messages about it. Who asked for others is told otherwise.
+func toldOf(tie envelope.Tie) bool { return tie != envelope.Oversee && tie != envelope.Transfer }
+
+// talkAgain has a task that is run again heard of by whom it was. It belongs to
+// the one above as it did, unless that is over, and did without it.
+func (d *Dispatcher) talkAgain(tx *ledger.Tx, row ledger.Task, last int64) error {
+	talk, talks, err := tx.Talk(last)
+	if err != nil || !talks {
+		return err
+	}
+	if talk.Tie != "" {
+		above, found, err := tx.Task(row.Parent)
+		switch {
+		case err != nil:
+			return err
+		case !found || above.State == ledger.Done:
+			talk.Tie = envelope.Fork
+		case dependent(talk.Tie):
+			d.kin.add(above.Seq)
+		}
+	}
+	talk.Task, talk.Told, talk.Open, talk.Rounds = row.Seq, 0, toldOf(talk.Tie), 0
+	return tx.StartTalk(talk)
 }

@@ -29,9 +29,12 @@ func encode(data map[string]any) []byte {
 
 // acceptance is what is worth remembering of how a task came in.
 func acceptance(c *claim) map[string]any {
-	data := map[string]any{"file": c.line.File, "offset": c.line.Offset, "hash": c.task.Hash}
+	data := map[string]any{"hash": c.task.Hash}
+	if c.line.File != "" { // what a run asks for stands in no line
+		data["file"], data["offset"] = c.line.File, c.line.Offset
+	}
 	if warnings := c.verdict.Findings.Warnings(); len(warnings) > 0 {
-		data["warnings"] = words(warnings)
+		data["warnings"] = warnings.Words()
 	}
 	if c.parent.Seq != 0 {
 		data["parent"] = c.parent.ID
@@ -42,18 +45,18 @@ func acceptance(c *claim) map[string]any {
 	return data
 }
 
+// contradiction is the story of an id that comes with other content than before.
+func contradiction(c *claim, last ledger.Task) ledger.Event {
+	return event(last, "task.duplicate_conflict", map[string]any{
+		"kind": envelope.DuplicateConflict, "hash": c.task.Hash, "raw": string(c.task.Raw),
+		"file": c.line.File, "offset": c.line.Offset,
+	})
+}
+
 // lineRejected is the story of a line that names no task.
 func lineRejected(c *claim) ledger.Event {
 	return event(ledger.Task{}, "line.rejected", map[string]any{
 		"file": c.line.File, "offset": c.line.Offset, "length": c.line.Length,
-		"sha256": c.task.Hash, "reasons": words(c.verdict.Findings.Refusals()),
+		"sha256": c.task.Hash, "reasons": c.verdict.Findings.Refusals().Words(),
 	})
-}
-
-func words(findings envelope.Findings) []string {
-	said := make([]string, len(findings))
-	for i, f := range findings {
-		said[i] = f.String()
-	}
-	return said
 }

@@ -51,19 +51,19 @@ const atOnce = 100
 // idle before; an inbox that alone cannot be written waits for others' sake.
 func (d *Dispatcher) tellAll(ctx, work context.Context) {
 	var pause <-chan time.Time
+	var stuck round
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-d.untold.added:
 		case <-pause:
+			pause, stuck = nil, round{}
 		}
-		pause = nil
 		seqs := d.untold.some(atOnce)
 		err := d.tellThese(work, seqs)
-		stuck := false
 		if err == nil {
-			stuck, err = d.postDue(work)
+			stuck, err = d.postDue(work, stuck)
 		}
 		if err != nil && ctx.Err() == nil {
 			d.complain(telling, ledger.Task{}, err)
@@ -75,7 +75,7 @@ func (d *Dispatcher) tellAll(ctx, work context.Context) {
 			continue
 		}
 		d.relax(telling)
-		if stuck {
+		if stuck.closed != nil && pause == nil {
 			pause = time.After(settlePause)
 		}
 		d.untold.told(len(seqs))
@@ -184,9 +184,11 @@ func (d *Dispatcher) tellable(tx *ledger.Tx, row ledger.Task, k ledger.Talk) (ta
 		result = envelope.Result{TaskID: row.ID, Status: row.Status, Error: envelope.Error{Kind: row.Kind}} // a newer request took its place
 	}
 	t.Result = &result
-	stopped, ok, err := tx.RepliedTo(k.Message, envelope.Cancels, time.Time{})
-	if ok && stopped.From == row.Requester {
-		t.Cancel = stopped.ID
+	cancels, err := tx.Replies(k.Message, envelope.Cancels, row.Requester, row.Received.Add(-premature))
+	for _, m := range cancels {
+		if m.Task == row.Seq || m.Task == 0 && row.Revision == 1 { // those of an earlier one were answered
+			t.Cancels = append(t.Cancels, m.ID)
+		}
 	}
 	return t, err
 }

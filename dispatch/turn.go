@@ -21,12 +21,14 @@ type turn struct {
 	event ledger.Event // the story of an end; a zero one is made of the outcome
 	bytes []byte       // the result as somebody placed it; nil: as the outcome has it
 
-	at     time.Time // when we heard it
-	said   []saying
-	taken  map[envelope.ID]bool // the names of what is handed on
-	review *claim               // asks the overseer of the agent; nil: there is nothing to approve
-	looked *looking             // what an overseer looks at; nil: this is no overseer's run
-	failed bool                 // the run has, and the task waits to be mended
+	at time.Time // when we heard it
+
+	overseer string // of its agent, as the run ended; "" for nobody
+	said     []saying
+	taken    map[envelope.ID]bool // the names of what is handed on
+	review   *claim               // asks the overseer of the agent; nil: there is nothing to approve
+	looked   *looking             // what an overseer looks at; nil: this is no overseer's run
+	failed   bool                 // the run has, and the task waits to be mended
 
 	next  ledger.Task   // the task as it is then
 	moved bool          // false: somebody was first
@@ -49,7 +51,9 @@ func (d *Dispatcher) insistOn(ctx context.Context, row ledger.Task, prepare func
 		return err
 	})
 	if err == nil {
-		err = d.insist(ctx, row, func(tx *ledger.Tx) error { return d.takeTurn(tx, t) })
+		err = d.persist(ctx, row, func() error {
+			return d.update(lasting, func(tx *ledger.Tx) error { return d.takeTurn(tx, t) })
+		})
 	}
 	if err == nil {
 		d.followTurn(lasting, t)
@@ -59,7 +63,10 @@ func (d *Dispatcher) insistOn(ctx context.Context, row ledger.Task, prepare func
 // prepareTurn does of a turn what can be done before its transaction: what the
 // agent hands on is judged.
 func (d *Dispatcher) prepareTurn(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome) (t *turn, err error) {
-	t = &turn{row: row, terms: terms, o: o, taken: map[envelope.ID]bool{}, at: time.Now()}
+	t = &turn{row: row, terms: terms, o: o, taken: map[envelope.ID]bool{}, at: time.Now(), overseer: d.agents.Protocol.Overseer(row.Agent)}
+	if t.overseer != "" {
+		t.o.Result = unapproved(o.Result)
+	}
 	if !silent(row) {
 		if t.talk, _, err = d.Ledger.Talk(ctx, row.Seq); err != nil {
 			return nil, err
@@ -71,7 +78,7 @@ func (d *Dispatcher) prepareTurn(ctx context.Context, row ledger.Task, terms led
 		}
 	}
 	submitted, err := d.prepareWords(ctx, t)
-	if err == nil && d.overseen(t) {
+	if err == nil && t.overseen() {
 		t.review, err = d.oversight(ctx, t, submitted)
 	}
 	return t, err
@@ -92,17 +99,17 @@ func (d *Dispatcher) prepareWords(ctx context.Context, t *turn) (submitted envel
 		case !handsOn(m):
 			t.said = append(t.said, saying{message: m})
 			continue
-		case m.Tie == envelope.Oversee && d.overseen(t):
+		case m.Tie == envelope.Oversee && t.overseen():
 			submitted = m
 			continue
 		}
 		m.Tie = tieOf(m, t.o)
-		for _, to := range slices.Clone(m.To) { // each of several has a task of its own
-			s := saying{message: m}
-			if len(m.To) > 1 {
-				s.message.To, s.message.Raw = []string{to}, nil
-			}
+		for _, one := range apart(m) {
+			s := saying{message: one}
 			if s.claim, s.message, err = d.delegation(ctx, t.row, s.message, t.taken); err != nil {
+				return submitted, err
+			}
+			if s.stale, err = d.handedBefore(ctx, t.row, s.claim.task.ID); err != nil {
 				return submitted, err
 			}
 			t.said = append(t.said, s)
@@ -134,9 +141,12 @@ func (d *Dispatcher) takeTurn(tx *ledger.Tx, t *turn) error {
 	if t.review != nil {
 		t.review.row = ledger.Task{}
 	}
+	if err := d.sight(tx, t); err != nil {
+		return err
+	}
 	if t.row.State != ledger.Held {
 		run := ended(t.row, t.o)
-		if (t.waits() || t.looked.sendsBack()) && !t.failed {
+		if (t.waits() || t.looked.goesOn()) && !t.failed {
 			run.Cause = ledger.Spoke
 		}
 		if err := tx.FinishRun(run); err != nil {
@@ -157,7 +167,7 @@ func (d *Dispatcher) leaveRun(tx *ledger.Tx, t *turn) error {
 	if t.waits() {
 		return d.holdForWords(tx, t)
 	}
-	change, overseen := d.end(t.row, t.terms, t.o), d.overseen(t)
+	change, overseen := d.end(t.row, t.terms, t.o), t.overseen()
 	if overseen {
 		change.To, change.Until = ledger.Review, d.patience(time.Now())
 	}

@@ -64,15 +64,23 @@ func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 	case cancelled:
 		outcome = o
 	}
+	d.endings <- struct{}{} // quick agents answer faster than results get durable: the rest waits in the queue
 	d.finishing.Go(func() {
-		defer d.queue.done()
-		defer d.over(run)
-		if outcome.Void != nil {
-			d.giveBack(ctx, row, it, outcome.Void)
-			return
-		}
-		d.finish(ctx, row, job.Terms, outcome)
+		defer func() { <-d.endings }()
+		d.wrapUp(ctx, run, row, job.Terms, outcome)
 	})
+}
+
+// wrapUp does what comes of a run whose slot is free again.
+func (d *Dispatcher) wrapUp(ctx context.Context, run *run, row ledger.Task, terms ledger.Terms, o Outcome) {
+	defer d.queue.done()
+	defer d.stopAgain(ctx, run)
+	defer d.over(run)
+	if o.Void != nil {
+		d.giveBack(ctx, row, run.item, o.Void)
+		return
+	}
+	d.finish(ctx, row, terms, o)
 }
 
 // over says that nothing more will come of a run, but what it asked for.
@@ -98,6 +106,7 @@ func (d *Dispatcher) putOff(ctx context.Context, run *run, row ledger.Task, j Jo
 	d.queue.free(run.item)
 	d.finishing.Go(func() {
 		defer d.queue.done()
+		defer d.stopAgain(ctx, run)
 		defer d.over(run)
 		if o, cancelled := run.neverBegun(j); cancelled {
 			d.finish(ctx, row, j.Terms, o)
@@ -239,7 +248,11 @@ func (d *Dispatcher) intend(ctx context.Context, row ledger.Task, j *Job, to led
 	moved, since := false, d.waits.now()
 	var run ledger.Run
 	var short *shortage
-	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
+	update := d.Ledger.Update
+	if d.queue.enough() {
+		update = d.update
+	}
+	err := update(ctx, func(tx *ledger.Tx) (err error) {
 		run = ledger.Run{Task: row.Seq, Attempt: j.Attempt, ID: j.RunID, Intent: time.Now(), Boot: runner.Boot(), Terms: j.Terms}
 		moved = false
 		if short, err = d.reserve(tx, row, &run); err != nil || short != nil {

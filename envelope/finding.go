@@ -1,6 +1,9 @@
 package envelope
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // A Finding is one thing to say about an envelope, in words for its sender.
 type Finding struct {
@@ -52,11 +55,22 @@ func (fs Findings) only(warning bool) Findings {
 	return some
 }
 
-// String joins the findings with "; ".
-func (fs Findings) String() string {
-	words := make([]string, len(fs))
+// mostWords is how many findings are put into words: a line may be wrong in a
+// hundred thousand ways, and whoever wrote it needs but the first.
+const mostWords = 20
+
+// Words returns what each of the findings says, or each of the first and how
+// many more there are.
+func (fs Findings) Words() []string {
+	words := make([]string, 0, min(len(fs), mostWords+1))
 	for i, f := range fs {
-		words[i] = f.String()
+		if i == mostWords {
+			return append(words, fmt.Sprintf("and %d more", len(fs)-i))
+		}
+		words = append(words, f.String())
 	}
-	return strings.Join(words, "; ")
+	return words
 }
+
+// String joins the Words with "; ".
+func (fs Findings) String() string { return strings.Join(fs.Words(), "; ") }

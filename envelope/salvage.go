@@ -58,9 +58,11 @@ type lexer struct {
 // next returns the next token, without white space before it unless the text
 // ends.
 func (l *lexer) next() []byte {
-	if trimmed := bytes.TrimLeft(l.rest, space); len(trimmed) > 0 {
-		l.rest = trimmed
+	trimmed := bytes.TrimLeft(l.rest, space)
+	if len(trimmed) == 0 {
+		return l.take(len(l.rest)) // at once: byte by byte, a long end takes seconds
 	}
+	l.rest = trimmed
 	switch l.rest[0] {
 	case '"':
 		return l.take(stringEnd(l.rest))

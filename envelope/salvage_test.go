@@ -20,6 +20,7 @@ var broken = []struct {
 	{"row 7: a byte order mark", "\ufeff" + named("a"), "a"},
 	{"row 9: after a hole", "\x00\x00" + named("a")[:60], "a"},
 	{"row 10: the head of a long line", `{"task_id":"a","input":{"payload":"` + strings.Repeat("x", 64<<10), "a"},
+	{"row 10: the head of a long line that ends in white space", `{"task_id":"a" ` + strings.Repeat(" ", 1<<20), "a"}, // hours, byte by byte
 	{"row 11: deep nesting around", strings.Repeat(`{"x":`, 1000) + `{"task_id":"a"}`, ""},
 	{"row 11: deep nesting before", `{"x":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + `,"task_id":"a"}`, "a"},
 	{"row 20: an integer", `{"task_id":20260309,"x":NaN}`, "20260309"},

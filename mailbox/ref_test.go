@@ -72,3 +72,33 @@ func TestAReferenceStaysInsideTheRoots(t *testing.T) { // row 30
 		t.Error("CheckRef(file://loop) = nil; want an error")
 	}
 }
+
+// CLOWL-16.
+func TestWhatAReferenceNamesIsHashed(t *testing.T) {
+	box, more := open(t), t.TempDir()
+	write(t, box.Path()+"/a.md", "a")
+	write(t, more+"/b.md", "b")
+	write(t, box.Path()+"/huge", "")
+	must(t, os.Truncate(box.Path()+"/huge", mailbox.MaxRef+1))
+	must(t, unix.Mkfifo(box.Path()+"/fifo", 0o600))
+	must(t, os.Symlink("/etc/passwd", box.Path()+"/out"))
+	for ref, want := range map[string]struct {
+		sum string
+		err error
+	}{
+		"a.md":                     {"ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb", nil},
+		"file://a.md":              {"ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb", nil},
+		more + "/b.md":             {"3e23e8160039594a33894f6564e1b1348bbd7a0088d42c4acb73eeaed59c009d", nil},
+		"none.md":                  {"", fs.ErrNotExist},
+		"https://example.org/a.md": {"", fs.ErrNotExist},
+		"out":                      {"", mailbox.ErrOutside},
+		"../a.md":                  {"", mailbox.ErrOutside},
+		"/etc/passwd":              {"", mailbox.ErrOutside},
+		"fifo":                     {"", mailbox.ErrNotRegular},
+		"huge":                     {"", mailbox.ErrTooLarge},
+	} {
+		if sum, err := box.SumRef(ref, []string{more}); sum != want.sum || !errors.Is(err, want.err) || want.err == nil && err != nil {
+			t.Errorf("SumRef(%s) = %q, %v; want %q, %v", ref, sum, err, want.sum, want.err)
+		}
+	}
+}

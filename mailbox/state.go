@@ -111,17 +111,21 @@ func runDir(id envelope.ID, rev, attempt int) string {
 // already is an error that wraps fs.ErrExist: a run never writes over another.
 func (s *State) MakeRunDir(id envelope.ID, rev, attempt int) (string, error) {
 	dir := runDir(id, rev, attempt)
+	path := filepath.Join(s.path, dir)
 	err := s.root.Mkdir(filepath.Dir(dir), 0o700) // it is the first one, as most are
 	if errors.Is(err, fs.ErrNotExist) {
 		err = s.root.MkdirAll(filepath.Dir(dir), 0o700)
 	}
-	if err == nil || errors.Is(err, fs.ErrExist) {
+	switch {
+	case err == nil: // ours, so the path leads nowhere else
+		err = os.Mkdir(path, 0o700)
+	case errors.Is(err, fs.ErrExist):
 		err = s.root.Mkdir(dir, 0o700)
 	}
 	if err != nil {
 		return "", fmt.Errorf("make run directory %s: %w", dir, err)
 	}
-	return filepath.Join(s.path, dir), nil
+	return path, nil
 }
 
 // RemoveRunDir removes the RunDir with all that is in it; that there is none

@@ -147,8 +147,45 @@ func loadConfig(path, root string) (config, error) {
 	return c, err
 }
 
+// loadIntake reads how lines are judged, and nothing else: a definition of which
+// no agent can be made can still be linted.
+func loadIntake(path, root string) (intake, error) {
+	c, from, err := decodedConfig(path, root)
+	if err != nil {
+		return intake{}, err
+	}
+	if err := atLeast("intake.max_line_bytes", c.Intake.MaxLineBytes, 1024); err != nil {
+		return intake{}, fmt.Errorf("configuration %s: %w", from.file, err)
+	}
+	return c.Intake, nil
+}
+
 // readConfig is loadConfig, and says where each value came from.
 func readConfig(path, root string) (config, origins, error) {
+	c, from, err := decodedConfig(path, root)
+	if err != nil {
+		return config{}, origins{}, err
+	}
+	if root == "" && os.Getenv("AINL_AGENT_ROOT") == "" {
+		c.Root = c.resolve(c.Root)
+	}
+	if err := c.gather(); err != nil {
+		return config{}, origins{}, fmt.Errorf("configuration %s: %w", from.file, err)
+	}
+	c.StateDir = c.resolve(c.StateDir)
+	c.Policy.Schemas = c.resolve(c.Policy.Schemas)
+	for i, root := range c.Intake.RefRoots {
+		c.Intake.RefRoots[i] = c.resolve(root)
+	}
+	if err := c.check(); err != nil {
+		return config{}, origins{}, fmt.Errorf("configuration %s: %w", from.file, err)
+	}
+	return c, from, nil
+}
+
+// decodedConfig is the configuration as it is written: nothing that it names is
+// read yet, and no value is checked.
+func decodedConfig(path, root string) (config, origins, error) {
 	v := viper.New()
 	defaults(v)
 	v.SetEnvPrefix("MAILBOXD")
@@ -170,20 +207,6 @@ func readConfig(path, root string) (config, origins, error) {
 	}
 	if file != "" {
 		c.dir = filepath.Dir(file)
-	}
-	if root == "" && os.Getenv("AINL_AGENT_ROOT") == "" {
-		c.Root = c.resolve(c.Root)
-	}
-	if err := c.gather(); err != nil {
-		return config{}, origins{}, fmt.Errorf("configuration %s: %w", file, err)
-	}
-	c.StateDir = c.resolve(c.StateDir)
-	c.Policy.Schemas = c.resolve(c.Policy.Schemas)
-	for i, root := range c.Intake.RefRoots {
-		c.Intake.RefRoots[i] = c.resolve(root)
-	}
-	if err := c.check(); err != nil {
-		return config{}, origins{}, fmt.Errorf("configuration %s: %w", file, err)
 	}
 	return c, origins{file: file, inFile: v.InConfig, given: given, root: root}, nil
 }

@@ -38,6 +38,9 @@ func TestTheConfigurationPageSaysWhatTheKeysAre(t *testing.T) {
 // A keyNote is what config.example.yaml says of a key.
 type keyNote struct{ key, why string }
 
+// hiddenKey is a key of a section that is not there by default, with what is said of it.
+var hiddenKey = regexp.MustCompile(`^ +# {2,}([a-z_]+):.* # (.*)$`)
+
 var keyLine = regexp.MustCompile(`^( *)(- )?([a-z_]+):(.*)$`)
 
 // keyNotes reads the example: the comment above a key, and the one behind it.
@@ -50,6 +53,10 @@ func keyNotes(t *testing.T) (notes []keyNote) {
 	var above, path []string
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimRight(line, "\n")
+		if named := hiddenKey.FindStringSubmatch(line); named != nil && len(notes) > 0 {
+			notes[len(notes)-1].why += fmt.Sprintf(" `%s`: %s.", named[1], named[2])
+			continue
+		}
 		if words, ok := strings.CutPrefix(strings.TrimSpace(line), "#"); ok {
 			above = append(above, strings.TrimSpace(words))
 			continue

@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"syscall"
 
 	"mailboxd/internal/runner"
@@ -22,11 +24,20 @@ const keeperName = "keeper"
 // keep is the whole life of a keeper. Told to stop, it ends the agents: that
 // comes from somebody who means it, or when the machine goes down.
 func keep(dir, build string) error {
+	spare()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP) // not ignored: the agents would ignore it too
 	return runner.Keep(ctx, dir, build)
+}
+
+// spare leaves the processors to the agents: a second thread of ours mostly looks
+// for work, and a collection waits, spinning, for each process that is just being
+// started. Half of them, and 4 MB more, took a sixth off a short run.
+func spare() {
+	runtime.GOMAXPROCS(max(1, runtime.GOMAXPROCS(0)/2))
+	debug.SetGCPercent(200)
 }
 
 // openKeepers opens the keepers of a mailbox, which lie in its private half.

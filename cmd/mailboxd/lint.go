@@ -33,11 +33,11 @@ validator, and takes its flags. Exit code 1: errors.`,
 		Example: `  mailboxd lint tasks.jsonl request.json
   mailboxd lint --tasks-jsonl tasks.jsonl --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := g.load()
+			how, err := loadIntake(g.config, g.root)
 			if err != nil {
 				return err
 			}
-			return f.lint(cmd.OutOrStdout(), args, cfg.Intake)
+			return f.lint(cmd.OutOrStdout(), args, how)
 		},
 	}
 	flags := cmd.Flags()

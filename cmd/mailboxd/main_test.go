@@ -40,6 +40,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
 			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
 			env.Setenv("AINL_AGENT_ROOT", filepath.Join(env.WorkDir, "box"))
+			env.Defer(func() { holdInboxes(env) })
 			return os.MkdirAll(filepath.Join(env.WorkDir, "box"), 0o700)
 		},
 		Condition:           condition,

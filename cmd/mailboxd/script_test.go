@@ -17,8 +17,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"mailboxd/envelope"
-	"mailboxd/internal/strict"
 	"mailboxd/watcher"
 )
 
@@ -266,28 +264,5 @@ func await(ts *testscript.TestScript, what []string, dir string, seen func() boo
 	}))
 	if !met {
 		ts.Fatalf("waited 30 s for %s", strings.Join(what, " "))
-	}
-}
-
-// holdToDialects holds every line of some files to the dialect that it bears the
-// mark of, as that is written down: strict FILE...
-func holdToDialects(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) == 0 {
-		ts.Fatalf("usage: strict file...")
-	}
-	for _, name := range args {
-		for line := range strings.Lines(ts.ReadFile(name)) {
-			line = strings.TrimSuffix(line, "\n")
-			var err error
-			switch envelope.MarkedAs([]byte(line)) {
-			case envelope.CLowl:
-				err = strict.CLowl([]byte(line))
-			case envelope.CAP:
-				err = strict.CAP([]byte(line))
-			}
-			if err != nil {
-				ts.Fatalf("%s has the line %s: %v", name, line, err)
-			}
-		}
 	}
 }

@@ -40,7 +40,7 @@ func sendCommand(g *globals) *cobra.Command {
 		Short: "Append a task to the mailbox, as an AINL program would",
 		Long: `Send appends one task line to the mailbox and judges nothing itself: the daemon
 does, also later, if it is not running now. Describe the task with flags, or give
-whole envelopes with -f.`,
+whole lines with -f: task envelopes, and messages of CLowl and CAP.`,
 		Example: `  mailboxd send --agent openclaw.monitor --type execute_monitor --payload '{"sla_hours": 24}' --wait
   mailboxd send -f request.json
   mailboxd send --agent reviewer --type review --payload-file pr.json --approval pre --deadline 2h --usd-cents 50
@@ -49,7 +49,7 @@ whole envelopes with -f.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return send(cmd, g, f) },
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&f.file, "file", "f", "", "file with one or more task objects; - is standard input")
+	flags.StringVarP(&f.file, "file", "f", "", "file with one or more tasks or messages; - is standard input")
 	flags.StringVar(&f.agent, "agent", "", "target_agent: who shall do it")
 	flags.StringVar(&f.taskType, "type", "", "task_type: what kind of work it is")
 	flags.StringVar(&f.description, "description", "", "what to do, in words")
@@ -108,6 +108,7 @@ type sent struct {
 	last int64 // the last event of the task before it was sent
 }
 
+// print says the id of the task; a message that asks for none has nothing to say.
 func (s sent) print(w io.Writer, asJSON bool) error {
 	if asJSON {
 		text, err := json.Marshal(s)
@@ -116,6 +117,9 @@ func (s sent) print(w io.Writer, asJSON bool) error {
 		}
 		_, err = fmt.Fprintf(w, "%s\n", text)
 		return err
+	}
+	if s.ID == "" {
+		return nil
 	}
 	_, err := fmt.Fprintln(w, s.ID)
 	return err

@@ -31,21 +31,29 @@ var happenings = map[string]string{
 	"approval.expired":        "nobody said anything in time",
 	"approval.void":           "what was to be approved has changed",
 	"approval.refused":        "who approved it may not",
+	"oversight.asked":         "its overseer was asked",
+	"oversight.answered":      "its overseer has answered",
+	"oversight.inquired":      "sent back to its agent",
+	"oversight.approved":      "may be shown",
+	"oversight.rejected":      "is not shown",
+	"oversight.expired":       "is not shown",
 	"result.adopted":          "what somebody else left as its result was taken as the answer",
 	"result.invalid":          "what stands in the place of its result is none",
 	"result.conflict":         "a file that is not ours stands in the place of its result",
+	"context.degraded":        "what it refers to is not there, so what came with it is used",
+	"message.unknown_sender":  "somebody whom nobody here knows spoke about it",
 	"callback.failed":         "the result could not be delivered where it was asked for",
 }
 
 // members are the members of an event in the order in which they are told, each
 // with the words around it; "" leaves it out.
 var members = []struct{ name, words string }{
-	{"who", "by %s"}, {"by", "by %s"}, {"of", "of %s"}, {"approver", "of %s"}, {"stage", "(%s)"},
+	{"who", "by %s"}, {"by", "by %s"}, {"of", "of %s"}, {"approver", "of %s"}, {"overseer", "%s"}, {"task", "as %s"}, {"round", "round %s"}, {"stage", "(%s)"},
 	{"child", "%s"}, {"parent", "for %s"}, {"reserved", "%s reserved"}, {"spent", "%s spent"}, {"accounts", "of %s"},
 	{"file", "from %s"}, {"offset", "at byte %s"},
 	{"held", "held for %s"}, {"reasons", "for %s"}, {"attempt", "attempt %s"}, {"pct", "%s %%"},
 	{"status", "%s"}, {"error", "(%s)"}, {"exit_code", "exit %s"}, {"took_ms", "after %s"}, {"until", "until %s"},
-	{"reason", "because %s"}, {"why", "because %s"}, {"note", "“%s”"}, {"message", "“%s”"}, {"warnings", "with the warning %s"},
+	{"reason", "because %s"}, {"why", "because %s"}, {"note", "“%s”"}, {"message", "“%s”"}, {"words", "“%s”"}, {"warnings", "with the warning %s"},
 	{"hash", ""}, {"run_id", ""}, {"digest", ""},
 }
 

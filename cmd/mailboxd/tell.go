@@ -109,11 +109,14 @@ func (f *caseFile) facts(s screen, now time.Time) {
 	for _, child := range f.Below {
 		s.line("  asked for  %s", flat(string(child)))
 	}
-	revision := ""
-	if t.Revision > 1 {
-		revision = fmt.Sprintf(", revision %d", t.Revision)
+	received := stamp(t.Received)
+	if t.File != "" {
+		received += " from " + flat(t.File)
 	}
-	s.line("  received   %s from %s%s", stamp(t.Received), flat(t.File), revision)
+	if t.Revision > 1 {
+		received += fmt.Sprintf(", revision %d", t.Revision)
+	}
+	s.line("  received   %s", received)
 	if !t.Deadline.IsZero() {
 		s.line("  deadline   %s%s", stamp(t.Deadline), away(t.Deadline.Sub(now)))
 	}

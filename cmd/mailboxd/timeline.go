@@ -151,6 +151,9 @@ func (l timeline) act(act envelope.Act, m client.Said, from, to string, task cli
 		}
 		return fmt.Sprintf("%s tells %s that it failed%s", from, to, about)
 	case envelope.Asks:
+		if m.Text != "" || m.From == task.Task.Agent { // who does it knows how far it is
+			return fmt.Sprintf("%s asks %s%s", from, to, about)
+		}
 		return fmt.Sprintf("%s asks %s how far %s is", from, to, name)
 	case envelope.Tells:
 		return fmt.Sprintf("%s tells %s how far %s is", from, to, name)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
 )
 
 // heard is what the agent analyst-1 says while it works on T1.1 for pm-1.
@@ -97,6 +98,23 @@ func TestHearingCAPBlamesTheAgent(t *testing.T) {
 		if _, findings := capCodec(t).Hear([]byte(raw), working); findings.Kind() != envelope.OutputInvalid {
 			t.Errorf("%s: %v; want %s", raw, findings, envelope.OutputInvalid)
 		}
+	}
+}
+
+func TestHearingCAPSaysWhatIsWrongWithAMessageWithoutItsEnvelope(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"type":"error_response","error_code":"504","error_message":"late"}`:                 "error_code",
+		`{"type":"message","content":"x","attachments":[{"type":"exe"}]}`:                     "attachments[0].type",
+		`{"type":"message","content":"x","attachments":[{"type":"file","path":"../../etc"}]}`: "attachments[0].path",
+	} {
+		_, findings := dialect.HearAll(envelope.CAP, []byte(text), working)
+		if !strings.Contains(findings.Refusals().String(), want) {
+			t.Errorf("%s is refused: %v; want %s in it", text, findings, want)
+		}
+	}
+	_, findings := dialect.HearAll(envelope.CAP, []byte(`{"type":"result","summary":"x"}`), working)
+	if !strings.Contains(findings.String(), "is no message") {
+		t.Errorf("a line of a log is refused: %v; want it no message", findings)
 	}
 }
 

@@ -1,6 +1,7 @@
 package dialect_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -314,5 +315,20 @@ func TestCLowlStrikesTheSecretFromAllThatIsKept(t *testing.T) {
 	inside, _ := clowl(t).Decode([]byte(set(t, complete, "body.d.auth", `"mine"`)), envelope.Strict)
 	if !strings.Contains(string(inside.Raw), "mine") || inside.Secret != "" {
 		t.Errorf("what d has under that name is the sender's: %s", inside.Raw)
+	}
+}
+
+// It must not cost more for each of them than for the one before.
+func TestCLowlKeepsManyMembersThatNobodyKnows(t *testing.T) {
+	reading := func(strangers int) float64 {
+		line := []byte(`{"clowl":"0.2","mid":"m","ts":1,"p":"REQ","from":"a","to":"b","cid":"c","body":{"t":"x","d":{}}`)
+		for n := range strangers {
+			line = fmt.Appendf(line, `,"x%d":1`, n)
+		}
+		line = append(line, '}')
+		return testing.AllocsPerRun(1, func() { dialect.Read(line, envelope.Strict) })
+	}
+	if few, many := reading(100), reading(1000); many > 20*few {
+		t.Errorf("reading 1000 such members allocates %g times, and 100 of them %g times; want ten times as often", many, few)
 	}
 }

@@ -44,7 +44,7 @@ func (r *clowlReading) act() {
 	case envelope.Reports, envelope.Waits:
 		m.Text = r.said("note")
 	default:
-		m.Text = r.said("text", "note", "msg", "message", "question")
+		m.Text = r.said("text", "note", "msg", "message", "question", "description")
 	}
 	if !asks(m.Act) {
 		m.Task = TaskID(r.said("task_id", "mid"))

@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"encoding/hex"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -108,9 +109,9 @@ func (r *clowlReading) keep(within string, f fields) {
 	case within != "":
 		m.Extra = with(m.Extra, within, strangers)
 	default:
-		for name, value := range membersOf(strangers) {
-			m.Extra = with(m.Extra, name, value)
-		}
+		all := membersOf(strangers)
+		maps.Copy(all, membersOf(m.Extra))
+		m.Extra = object(all)
 	}
 }
 

@@ -25,7 +25,10 @@ func HearAll(d envelope.Dialect, text []byte, about envelope.Task) ([]envelope.M
 	}
 	var said []envelope.Message
 	var doubts, refusals envelope.Findings
-	for object := range printed(text) {
+	for object, err := range printed(text) {
+		if err != nil {
+			break // what was heard before counts
+		}
 		if len(said) == mostSaid {
 			doubts = append(doubts, envelope.Finding{Message: fmt.Sprintf("is more than %d messages: the rest is left out", mostSaid)})
 			break
@@ -58,5 +61,9 @@ func voiced(d envelope.Dialect, object []byte) bool {
 	if d == envelope.AINL || envelope.MarkedAs(object) == d {
 		return true
 	}
-	return d == envelope.CLowl && membersOf(object)["p"] != nil
+	if d == envelope.CAP {
+		kind, _ := textOf(membersOf(object)["type"])
+		return capWords[kind] != ""
+	}
+	return membersOf(object)["p"] != nil
 }

@@ -11,31 +11,50 @@ import (
 )
 
 // printed yields the complete objects of what an agent printed, in their order:
-// the whole text, or what one markdown fence around it holds, or else each
-// object that begins and ends a line, so that banners and logs between them do
-// not matter. Nothing within an object is looked for, nor after one that the
-// text ends in.
-func printed(text []byte) iter.Seq[[]byte] {
-	text = bytes.Trim(noise.ReplaceAll(text, nil), space+"\uFEFF")
-	text = unfence(text)
-	return func(yield func([]byte) bool) {
+// those of the whole text, or of what one markdown fence around it holds.
+func printed(text []byte) iter.Seq2[[]byte, error] {
+	return Objects(unfence(bytes.Trim(Plain(text), space+"\uFEFF")))
+}
+
+// Objects yields the complete objects that begin and end a line, in their order,
+// so that banners and logs between them do not matter. Nothing within an object is
+// looked for, nor after one that the text ends in: half an answer has no parts that
+// are one. The last may be ErrTangled, without an object.
+func Objects(text []byte) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
 		budget := 4 * len(text) // bytes to look at: nested halves must not cost their square
 		for len(text) > 0 {
 			text = bytes.TrimPrefix(text, []byte("\uFEFF"))
 			n, err := objectEnd(text)
-			if budget -= n; budget < 0 || errors.Is(err, errHalf) {
+			if budget -= n; budget < 0 {
+				yield(nil, ErrTangled)
 				return
 			}
 			switch {
+			case errors.Is(err, errHalf):
+				return
 			case err != nil || !endsLine(text[n:]):
 				n = 0
-			case !yield(text[:n:n]):
+			case !yield(text[:n:n], nil):
 				return
 			}
 			text = nextLine(text[n:])
 		}
 	}
 }
+
+// OneObject returns the object that a text is, with or without one markdown fence
+// around it; nil when it is anything else.
+func OneObject(text []byte) []byte {
+	all := unfence(text)
+	if end, err := objectEnd(all); err != nil || end != len(all) {
+		return nil
+	}
+	return all
+}
+
+// ErrTangled says that a text has too many broken objects to find whole ones in it.
+var ErrTangled = errors.New("too many broken JSON objects")
 
 var (
 	errNotObject = errors.New("not an object")
@@ -58,7 +77,8 @@ func objectEnd(text []byte) (int, error) {
 	return len(text), errHalf
 }
 
-// nextLine returns what follows the first line end; a carriage return is one.
+// nextLine returns what follows the first line end. A carriage return is one
+// too: what a progress bar overwrites is not part of the answer.
 func nextLine(text []byte) []byte {
 	i := bytes.IndexAny(text, "\r\n")
 	if i < 0 {
@@ -76,6 +96,14 @@ func endsLine(rest []byte) bool {
 // noise is what terminals act on and JSON cannot contain: ANSI control
 // sequences, operating system commands, and other escapes.
 var noise = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b\n]*(?:\x07|\x1b\\\\)|\x1b[ -~]")
+
+// Plain takes off what terminals act on.
+func Plain(text []byte) []byte {
+	if bytes.IndexByte(text, '\x1b') < 0 {
+		return text
+	}
+	return noise.ReplaceAll(text, nil)
+}
 
 // unfence takes one markdown fence off a text that is nothing else.
 func unfence(text []byte) []byte {

@@ -23,7 +23,7 @@ func Read(line []byte, how envelope.Reading) []Piece {
 		pieces = append(pieces, Piece{asked(p.Task), p.Findings})
 	}
 	if refused {
-		return readAgain(bytes.Trim(line, space), how, pieces)
+		return discreet(readAgain(bytes.Trim(line, space), how, pieces))
 	}
 	return pieces
 }
@@ -101,7 +101,7 @@ func innocent(pieces []Piece) []Piece {
 func TooLong(head []byte, length, limit int64) Piece {
 	p := decode(markedAs(head), head, envelope.Strict)
 	p.Findings = envelope.TooLong(nil, length, limit).Findings
-	return p
+	return discreet([]Piece{p})[0]
 }
 
 // DecodeTask reads the request of a message of a dialect that was taken before,

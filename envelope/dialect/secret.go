@@ -3,22 +3,41 @@ package dialect
 import (
 	"bytes"
 	"cmp"
+	"math"
 )
 
 // redacted stands where a secret was struck out.
 const redacted = `"[redacted]"`
+
+// discreet takes the secrets out of what is kept of refused pieces: out of each
+// message in them, for what is two dialects at once, or a list, is no message of
+// any dialect.
+func discreet(pieces []Piece) []Piece {
+	for i, p := range pieces {
+		if p.Findings.Refused() {
+			raw, _ := strikeWithin(p.Message.Raw, math.MaxInt, "auth", redacted)
+			pieces[i].Message.Raw, pieces[i].Message.Request.Raw = raw, raw
+		}
+	}
+	return pieces
+}
 
 // strike puts other text in the place of what an object says under a name, and
 // returns what it said there, "" for no text. It knows no grammar, so that a
 // secret is struck from what is broken or cut off too. Without such a member the
 // text is returned as it is.
 func strike(text []byte, name, instead string) (struck []byte, secret string) {
+	return strikeWithin(text, 1, name, instead)
+}
+
+// strikeWithin is strike, in objects that are so deep too.
+func strikeWithin(text []byte, deepest int, name, instead string) (struck []byte, secret string) {
 	copied := 0
 	for at, depth := 0, 0; at < len(text); {
 		token := tokenOf(text[at:])
 		at += len(token)
 		depth += nesting(token)
-		if token[0] != '"' || depth > 1 || !says(token, name) {
+		if token[0] != '"' || depth > deepest || !says(token, name) {
 			continue
 		}
 		from, to := valueAfter(text, at)

@@ -4,13 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"golang.org/x/sys/unix"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
@@ -66,22 +63,17 @@ func (g *Agent) attribute(j Job, said answer, err error) answer {
 }
 
 func (g *Agent) read(j Job) (answer, error) {
-	root, err := os.OpenRoot(j.Dir)
-	if err != nil {
-		return answer{}, fmt.Errorf("read answer: %w", err)
-	}
-	defer root.Close()
 	if g.binding.Speaks() != envelope.AINL {
-		return g.hear(root, j)
+		return g.hear(j)
 	}
 	if hearings[g.binding.Output] != nil {
-		return g.readTranscript(root, j)
+		return g.readTranscript(j)
 	}
-	f, err := openAnswer(root)
+	f, err := openAnswer(j.Dir)
 	if err != nil {
 		return answer{}, err
 	}
-	defer f.Close()
+	defer f.close()
 	if g.binding.Output == Text {
 		return readText(f)
 	}
@@ -119,17 +111,17 @@ func decodeOutput(raw []byte) (answer, error) {
 }
 
 // openAnswer opens the result file if there is something in it, else stdout.
-func openAnswer(root *os.Root) (*os.File, error) {
-	f, size, err := openRegular(root, resultFile)
-	if err == nil && size > 0 {
+func openAnswer(dir string) (*file, error) {
+	f, err := openRegular(dir, resultFile)
+	if err == nil && f.size > 0 {
 		return f, nil
 	}
 	if err == nil {
-		f.Close()
+		f.close()
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read answer: %w", err)
 	}
-	f, _, err = openRegular(root, runner.StdoutFile)
+	f, err = openRegular(dir, runner.StdoutFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errNothing
 	}
@@ -139,27 +131,9 @@ func openAnswer(root *os.Root) (*os.File, error) {
 	return f, nil
 }
 
-// openRegular opens a file of a run directory, in which the agent can put what
-// it likes: nothing that leads out of it, and nothing that we would wait for.
-func openRegular(root *os.Root, name string) (*os.File, int64, error) {
-	f, err := root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, 0, err
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file", name)
-	}
-	if err != nil {
-		f.Close()
-		return nil, 0, err
-	}
-	return f, info.Size(), nil
-}
-
 // readText makes a summary of any bytes.
-func readText(f *os.File) (answer, error) {
-	text, err := io.ReadAll(io.LimitReader(f, maxText+1))
+func readText(f *file) (answer, error) {
+	text, err := f.read(0, maxText+1)
 	if err != nil {
 		return answer{}, fmt.Errorf("read answer: %w", err)
 	}
@@ -177,17 +151,13 @@ func cutText(text []byte) string {
 }
 
 // readObject finds the one object that is the answer.
-func readObject(f *os.File) ([]byte, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("read answer: %w", err)
-	}
-	whole := info.Size() <= maxWhole
+func readObject(f *file) ([]byte, error) {
+	whole := f.size <= maxWhole
 	offset, length := int64(0), int64(maxWhole)
 	if !whole {
-		offset, length = info.Size()-maxTail, maxTail
+		offset, length = f.size-maxTail, maxTail
 	}
-	text, err := io.ReadAll(io.NewSectionReader(f, offset, length))
+	text, err := f.read(offset, length)
 	if err != nil {
 		return nil, fmt.Errorf("read answer: %w", err)
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"mailboxd/envelope/dialect"
 )
 
 // FuzzFindObject: whatever is found is one whole object, taken from the text
@@ -23,10 +25,10 @@ func FuzzFindObject(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if n, err := objectEnd(object); err != nil || n != len(object) {
+		if !bytes.Equal(dialect.OneObject(object), object) {
 			t.Errorf("%q is not one whole object", object)
 		}
-		if !bytes.Contains(noise.ReplaceAll(text, nil), object) {
+		if !bytes.Contains(dialect.Plain(text), object) {
 			t.Errorf("%q is not part of the text", object)
 		}
 		if again, err := findObject(object, true); err != nil || !bytes.Equal(again, object) {

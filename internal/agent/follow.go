@@ -3,8 +3,6 @@ package agent
 import (
 	"bytes"
 	"errors"
-	"io"
-	"os"
 	"time"
 
 	"mailboxd/internal/runner"
@@ -26,24 +24,24 @@ type follower struct {
 
 // look reads what is new. The last line counts without its end when there is
 // nothing more to come.
-func (f *follower) look(root *os.Root, last bool) error {
-	file, size, err := openRegular(root, runner.StdoutFile)
+func (f *follower) look(dir string, last bool) error {
+	file, err := openRegular(dir, runner.StdoutFile)
 	if err != nil {
 		return err
 	}
-	defer file.Close()
-	for f.offset < size {
-		text, err := io.ReadAll(io.NewSectionReader(file, f.offset, min(size-f.offset, maxWhole)))
+	defer file.close()
+	for f.offset < file.size {
+		text, err := file.read(f.offset, maxWhole)
 		if err != nil {
 			return err
 		}
 		n := bytes.LastIndexByte(text, '\n') + 1
 		switch {
 		case n > 0:
-		case len(text) == maxWhole, last:
+		case len(text) == maxWhole, last && len(text) > 0:
 			n = len(text)
 		default:
-			return nil // half a line
+			return nil // half a line, or a file that was cut short since
 		}
 		f.take(text[:n])
 		f.offset += int64(n)
@@ -70,14 +68,14 @@ func (f *follower) take(text []byte) {
 
 // readTranscript reads all that a program printed: its events, or the one
 // object over several lines that some print instead.
-func (g *Agent) readTranscript(root *os.Root, j Job) (answer, error) {
+func (g *Agent) readTranscript(j Job) (answer, error) {
 	f := follower{format: g.binding.Output}
-	if err := f.look(root, true); err != nil {
+	if err := f.look(j.Dir, true); err != nil {
 		return answer{}, errNothing
 	}
 	if !f.said.done {
-		if file, _, err := openRegular(root, runner.StdoutFile); err == nil {
-			defer file.Close()
+		if file, err := openRegular(j.Dir, runner.StdoutFile); err == nil {
+			defer file.close()
 			if object, err := readObject(file); err == nil {
 				f.said.hear(f.format, object)
 			}

@@ -2,8 +2,6 @@ package agent
 
 import (
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -16,11 +14,11 @@ import (
 
 // hear reads the messages that an agent of another dialect said: in its result
 // file, on standard output, or in the text that a program of a profile answered.
-func (g *Agent) hear(root *os.Root, j Job) (answer, error) {
+func (g *Agent) hear(j Job) (answer, error) {
 	if hearings[g.binding.Output] != nil {
 		free := j
 		free.Task.Contract = nil // its text is messages, whatever they have to hold
-		said, err := g.readTranscript(root, free)
+		said, err := g.readTranscript(free)
 		if err != nil || said.result.Status == envelope.Failed {
 			return said, err
 		}
@@ -34,11 +32,11 @@ func (g *Agent) hear(root *os.Root, j Job) (answer, error) {
 		}
 		return heard, err
 	}
-	f, err := openAnswer(root)
+	f, err := openAnswer(j.Dir)
 	if err != nil {
 		return answer{}, err
 	}
-	defer f.Close()
+	defer f.close()
 	text, err := printedEnd(f)
 	if err != nil {
 		return answer{}, err
@@ -47,13 +45,9 @@ func (g *Agent) hear(root *os.Root, j Job) (answer, error) {
 }
 
 // printedEnd reads what was printed, or the end of what is longer than can be read.
-func printedEnd(f *os.File) ([]byte, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("read answer: %w", err)
-	}
-	offset := max(0, info.Size()-maxWhole)
-	text, err := io.ReadAll(io.NewSectionReader(f, offset, maxWhole))
+func printedEnd(f *file) ([]byte, error) {
+	offset := max(0, f.size-maxWhole)
+	text, err := f.read(offset, maxWhole)
 	if err != nil {
 		return nil, fmt.Errorf("read answer: %w", err)
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"sync"
 	"time"
 
@@ -92,13 +91,8 @@ func (m *meter) watch(ctx context.Context) (running context.Context, stop func()
 // look reads what is new. The last line counts without its end when there is
 // nothing more to come.
 func (m *meter) look(last bool) {
-	root, err := os.OpenRoot(m.job.Dir)
-	if err != nil {
-		return // the run is known by what else there is of it
-	}
-	defer root.Close()
-	m.listen(root, last)
-	f, size, err := openRegular(root, progressFile)
+	m.listen(last)
+	f, err := openRegular(m.job.Dir, progressFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
@@ -106,18 +100,18 @@ func (m *meter) look(last bool) {
 		m.odd = max(m.odd, 1)
 		return
 	}
-	defer f.Close()
-	if size < m.offset {
+	defer f.close()
+	if f.size < m.offset {
 		m.offset, m.long = 0, false // begun anew: totals count once
 	}
-	m.read(io.NewSectionReader(f, m.offset, min(size, maxProgress)-m.offset), last)
+	m.read(io.NewSectionReader(f, m.offset, min(f.size, maxProgress)-m.offset), last)
 	m.news.flush(last)
 }
 
 // listen hears what the program prints; what it cannot hear now is met again
 // in the answer.
-func (m *meter) listen(root *os.Root, last bool) {
-	if m.printed == nil || m.printed.look(root, last) != nil {
+func (m *meter) listen(last bool) {
+	if m.printed == nil || m.printed.look(m.job.Dir, last) != nil {
 		return
 	}
 	if cost := m.printed.said.cost(); cost != nil {

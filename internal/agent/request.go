@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/rand"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -27,20 +26,6 @@ func (g *Agent) prepare(j Job) (runner.Spec, error) {
 	}
 	fault.Point("request-written")
 	return g.spec(j)
-}
-
-// create writes a file of ours that is not there yet. It is not synced: a
-// power cut ends the run it belongs to.
-func create(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	if _, err := f.Write(data); err != nil {
-		f.Close()
-		return err
-	}
-	return f.Close()
 }
 
 // answers says, for each format, what an answer looks like.

@@ -43,6 +43,8 @@ func takeTurn(said []envelope.Message, about envelope.Task, overseer string) (tu
 		switch {
 		case i == final && m.Act != envelope.Delegates:
 			continue
+		case settles(m, about) && overseer != "": // nobody will have approved of it (CAP-24)
+			continue
 		case settles(m, about): // it thought better of it
 			m.Act, m.Answer = envelope.Informs, envelope.Result{}
 		case final >= 0 && (m.Tie == envelope.Transfer || m.Tie == envelope.Assist):

@@ -231,6 +231,20 @@ func TestWorkHandedToTheOverseerIsTheAnswer(t *testing.T) {
 	}
 }
 
+// An answer that an agent takes back is no message to whoever asked, or it would
+// be there before anybody approved of it (CAP-24).
+func TestAnAnswerThatWasTakenBackIsNotToldPastTheOverseer(t *testing.T) {
+	for name, last := range map[string]string{
+		"a better one": `{"content":"It runs well."}`,
+		"a failure":    `{"type":"error_response","error_code":500,"error_message":"no luck"}`,
+	} {
+		o := overseen(t, `{"content":"It runs."}`+"\n"+last).Run(t.Context(), asked(t, asksCAP), nil)
+		if len(o.Said) > 0 {
+			t.Errorf("%s: said %s; want nothing but the answer", name, words(o.Said))
+		}
+	}
+}
+
 func TestOnlyResultsOfBoundToolsAreHandedOver(t *testing.T) {
 	const text = `{"content":"It runs.","attachments":[{"type":"tool_call_result","server_id":"DataServer","tool":"%s","result":1}]}`
 	o := overseen(t, fmt.Sprintf(text, "query_data")).Run(t.Context(), asked(t, asksCAP), nil)

@@ -3,11 +3,10 @@ package agent
 import (
 	"bytes"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 	"unicode/utf8"
 
+	"mailboxd/envelope/dialect"
 	"mailboxd/internal/runner"
 )
 
@@ -27,18 +26,13 @@ func lastWords(j Job) string {
 	if j.Dir == "" {
 		return ""
 	}
-	root, err := os.OpenRoot(j.Dir)
+	f, err := openRegular(j.Dir, runner.StderrFile)
 	if err != nil {
 		return ""
 	}
-	defer root.Close()
-	f, size, err := openRegular(root, runner.StderrFile)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	offset := max(0, size-maxWords)
-	text, err := io.ReadAll(io.NewSectionReader(f, offset, maxWords))
+	defer f.close()
+	offset := max(0, f.size-maxWords)
+	text, err := f.read(offset, maxWords)
 	if err != nil {
 		return ""
 	}
@@ -54,7 +48,7 @@ func quote(text []byte, cut bool) string {
 	for len(text) > 0 && !utf8.RuneStart(text[0]) {
 		text = text[1:]
 	}
-	words := strings.TrimSpace(string(plain(text)))
+	words := strings.TrimSpace(string(dialect.Plain(text)))
 	if words == "" {
 		return ""
 	}

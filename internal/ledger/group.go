@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -38,8 +39,24 @@ func (l *Ledger) Update(ctx context.Context, fn func(*Tx) error) error {
 	return l.join(ctx, l.enqueue(fn))
 }
 
-// soon is how long UpdateSoon waits for somebody else's transaction.
-const soon = 10 * time.Millisecond
+const (
+	soon     = 10 * time.Millisecond // how long UpdateSoon waits for somebody else's transaction
+	together = 2 * time.Millisecond  // how long UpdateTogether waits for others
+)
+
+// UpdateTogether is Update for one of many that come at about the same time: it
+// waits for a moment, until there are n of them or somebody else has a
+// transaction. A group of ten costs a third of ten groups.
+func (l *Ledger) UpdateTogether(ctx context.Context, n int, fn func(*Tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	u := l.enqueue(fn)
+	if l.gathered() >= n {
+		return l.join(ctx, u)
+	}
+	return l.await(ctx, u, together)
+}
 
 // UpdateSoon is Update for what nobody waits for: it rides in the next
 // transaction of somebody else, which saves a sync of its own, and has one of
@@ -48,15 +65,28 @@ func (l *Ledger) UpdateSoon(ctx context.Context, fn func(*Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	u := l.enqueue(fn)
-	patience := time.NewTimer(soon)
-	defer patience.Stop()
+	return l.await(ctx, l.enqueue(fn), soon)
+}
+
+// await waits for somebody else's group to run the update, and when none has
+// for a while, joins.
+func (l *Ledger) await(ctx context.Context, u *update, patience time.Duration) error {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
 	select {
 	case <-u.done:
 		return u.err
-	case <-patience.C:
+	case <-timer.C:
 		return l.join(ctx, u)
 	}
+}
+
+// gathered counts another one that waits for others, and returns how many do.
+func (l *Ledger) gathered() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.crowd++
+	return l.crowd
 }
 
 // enqueue has a function wait for the next group.
@@ -89,7 +119,7 @@ func (l *Ledger) gather() []*update {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	group := l.queued
-	l.queued = nil
+	l.queued, l.crowd = nil, 0
 	return group
 }
 
@@ -108,32 +138,45 @@ func (l *Ledger) leave(u *update) bool {
 // commit runs the group in one transaction. A function that fails is told so
 // and the others start over without it.
 func (l *Ledger) commit(group []*update) {
+	oneByOne := false
 	for len(group) > 0 {
-		failed, err := l.try(group)
-		if failed < 0 {
+		failed, err := l.try(group, oneByOne)
+		switch {
+		case err == errWhose:
+			oneByOne = true
+		case failed < 0:
 			for _, u := range group {
 				u.finish(err)
 			}
 			return
+		default:
+			group[failed].finish(err)
+			group = slices.Delete(group, failed, failed+1)
 		}
-		group[failed].finish(err)
-		group = slices.Delete(group, failed, failed+1)
 	}
 }
 
+// errWhose says that some row of a group cannot be written, and not whose.
+var errWhose = errors.New("a row cannot be written")
+
 // try runs all functions of the group in one transaction. When one of them
 // fails, nothing is kept and its index is returned; an error with no index
-// is the transaction's own.
-func (l *Ledger) try(group []*update) (failed int, err error) {
+// is the transaction's own. What the functions add is written together, or
+// after each of them, which finds out whose cannot be written.
+func (l *Ledger) try(group []*update, oneByOne bool) (failed int, err error) {
 	ctx := context.Background() // a group does not end with the context of one of its callers
 	if _, err := l.write.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return -1, fmt.Errorf("begin update: %w", err)
 	}
 	tx := &Tx{l.write, l.rows}
+	oneByOne = oneByOne || len(group) == 1
 	for i, u := range group {
 		err := u.fn(tx)
-		if err == nil {
+		if err == nil && (oneByOne || i == len(group)-1) {
 			err = l.rows.write()
+		}
+		if !oneByOne && l.rows.failed != nil {
+			i, err = -1, errWhose
 		}
 		if err != nil {
 			l.rollback(ctx)

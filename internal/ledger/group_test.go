@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"mailboxd/internal/ledger"
 )
@@ -93,6 +94,36 @@ func TestWhatIsWantedSoonIsDoneWithoutAnybodyElse(t *testing.T) {
 		tasks, _ := l.Tasks(context.Background(), ledger.Filter{})
 		if err != nil || len(tasks) != 1 {
 			t.Errorf("UpdateSoon() = %v, and %d tasks are there; want nil and 1", err, len(tasks))
+		}
+	})
+}
+
+func TestWhoIsOneOfManyWaitsUntilTheyAreEnough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := open(t)
+		began := time.Now()
+		var (
+			crowd  sync.WaitGroup
+			groups = map[*ledger.Tx]int{} // one goroutine at a time runs functions
+		)
+		for n := range 7 {
+			crowd.Go(func() {
+				err := l.UpdateTogether(t.Context(), 4, func(tx *ledger.Tx) error { groups[tx]++; return nil })
+				if err != nil {
+					t.Errorf("UpdateTogether() = %v", err)
+				}
+			})
+			synctest.Wait() // they come one by one
+			if want := (n + 1) / 4; len(groups) != want {
+				t.Errorf("after %d there are %d groups; want %d", n+1, len(groups), want)
+			}
+		}
+		if took := time.Since(began); took != 0 {
+			t.Errorf("four that wait for four waited for %s; want no time to pass", took)
+		}
+		crowd.Wait()
+		if len(groups) != 2 {
+			t.Errorf("7 updates, of which each waits for 4, made %d groups; want 2, the last for want of others", len(groups))
 		}
 	})
 }
@@ -220,4 +251,38 @@ func TestUpdatesOfACrowdAreAllKept(t *testing.T) {
 	if len(seen) != 400 {
 		t.Errorf("%d different tasks; want 400", len(seen))
 	}
+}
+
+func TestARowThatCannotBeWrittenIsHeldAgainstWhoAddedIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := open(t)
+		first := add(t, l, task(0), task(1), task(2))[0]
+		begin := func(tx *ledger.Tx, seq int64) error {
+			return tx.StartRun(ledger.Run{Task: seq, Attempt: 1, Intent: noon})
+		}
+		update(t, l, func(tx *ledger.Tx) error { return begin(tx, first) })
+		var crowd sync.WaitGroup
+		release := stall(t, l, &crowd)
+		for n := range 3 {
+			crowd.Go(func() {
+				err := l.Update(context.Background(), func(tx *ledger.Tx) error {
+					if _, _, err := tx.Run(ledger.RunName{Task: first, Attempt: 1}); err != nil {
+						return err // of what those before added, were it held against this one
+					}
+					return begin(tx, first+int64(n)) // the first was begun before
+				})
+				if (err != nil) != (n == 0) {
+					t.Errorf("Update() of function %d = %v; want an error of the first only", n, err)
+				}
+			})
+			synctest.Wait() // they queue in this order
+		}
+		release()
+		crowd.Wait()
+		for n := range 3 {
+			if runs, err := l.Runs(context.Background(), first+int64(n)); err != nil || len(runs) != 1 {
+				t.Errorf("task %d has %d runs, %v; want 1", n, len(runs), err)
+			}
+		}
+	})
 }

@@ -26,8 +26,9 @@ type Ledger struct {
 	rows  *rows         // of the group that is being written
 	lead  chan struct{} // holds a token while somebody commits a group
 
-	mu      sync.Mutex    // guards queued and changed
+	mu      sync.Mutex    // guards what follows
 	queued  []*update     // what the next group will run
+	crowd   int           // how many of them wait for others
 	changed chan struct{} // closed at the next commit; nil: nobody waits for it
 }
 

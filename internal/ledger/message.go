@@ -82,9 +82,9 @@ func (tx *Tx) MarkPosted(seq int64, at time.Time) error {
 }
 
 const (
-	namedQuery     = selectMessages + "WHERE message = ? AND message <> '' AND via <> 'daemon' ORDER BY seq LIMIT 1"
-	saidQuery      = selectMessages + "WHERE hash = ? ORDER BY seq LIMIT 1"
-	repliedToQuery = selectMessages + "WHERE cause = ? AND cause <> '' AND act = ? AND time >= ? ORDER BY seq DESC LIMIT 1"
+	namedQuery   = selectMessages + "WHERE message = ? AND message <> '' AND via <> 'daemon' ORDER BY seq LIMIT 1"
+	saidQuery    = selectMessages + "WHERE hash = ? ORDER BY seq LIMIT 1"
+	repliesQuery = selectMessages + "WHERE cause = ? AND cause <> '' AND act = ? AND sender = ? AND time >= ? ORDER BY seq"
 )
 
 // MessageNamed returns the oldest message of that name which was not ours, and
@@ -111,14 +111,12 @@ func (r *Reader) Named(ctx context.Context, id string) (Message, bool, error) {
 	return m[0], true, nil
 }
 
-// Cancelled returns the first message that was to cancel a task, and whether
-// there is one.
-func (r *Reader) Cancelled(ctx context.Context, task int64) (Message, bool, error) {
-	m, err := r.messages(ctx, "that cancel a task", selectMessages+"WHERE task = ? AND task <> 0 AND act = ? ORDER BY seq LIMIT 1", task, string(envelope.Cancels))
-	if err != nil || len(m) == 0 {
-		return Message{}, false, err
-	}
-	return m[0], true, nil
+const cancelledQuery = selectMessages + "WHERE act = ? AND task <> 0 AND task IN (SELECT seq FROM tasks WHERE state <> 'done') ORDER BY seq"
+
+// Cancelled returns the messages that are to cancel tasks which are not done, the
+// oldest first.
+func (r *Reader) Cancelled(ctx context.Context) ([]Message, error) {
+	return r.messages(ctx, "that cancel tasks", cancelledQuery, string(envelope.Cancels))
 }
 
 // Said returns the oldest message of that content, and whether there is one.
@@ -126,10 +124,14 @@ func (tx *Tx) Said(hash string) (Message, bool, error) {
 	return tx.message("look up what was said", saidQuery, hash)
 }
 
-// RepliedTo returns the latest message of that act which is a reply to the named
-// one and came at or after an instant, and whether there is one.
-func (tx *Tx) RepliedTo(cause string, act envelope.Act, since time.Time) (Message, bool, error) {
-	return tx.message("look up replies to "+cause, repliedToQuery, cause, string(act), since.UnixMicro())
+// Replies returns the messages of an act by which somebody replied to the named
+// one, at or after an instant, the oldest first.
+func (tx *Tx) Replies(cause string, act envelope.Act, from string, since time.Time) ([]Message, error) {
+	messages, err := all(context.Background(), tx.write, scanMessage, repliesQuery, cause, string(act), from, since.UnixMicro())
+	if err != nil {
+		return nil, fmt.Errorf("list replies to %s: %w", cause, err)
+	}
+	return messages, nil
 }
 
 func (tx *Tx) message(what, query string, args ...any) (Message, bool, error) {

@@ -54,7 +54,7 @@ func (tx *Tx) move(seq int64, from State, attempt int, c Change) (bool, error) {
 		digest := sha256.Sum256(c.Result)
 		sum = hex.EncodeToString(digest[:])
 	}
-	moved, err := tx.change(`UPDATE tasks SET state = ?, attempt = ?, reasons = ?, until = ?,
+	moved, err := tx.alter(&tx.rows.tasks, `UPDATE tasks SET state = ?, attempt = ?, reasons = ?, until = ?,
 		agent = coalesce(nullif(?, ''), agent), status = coalesce(nullif(?, ''), status), kind = coalesce(nullif(?, ''), kind),
 		finished = coalesce(?, finished), result_sum = coalesce(nullif(?, ''), result_sum)
 		WHERE seq = ? AND state = ? AND attempt = ?`,
@@ -67,6 +67,9 @@ func (tx *Tx) move(seq int64, from State, attempt int, c Change) (bool, error) {
 		if err := tx.keepAnswer(seq); err != nil {
 			return false, err
 		}
+	}
+	if from == Running && attempt == 1 {
+		return true, tx.rows.add(&tx.rows.results, seq, c.Result) // no run before it left one
 	}
 	_, err = tx.exec("INSERT INTO results (task, body) VALUES (?, ?) ON CONFLICT (task) DO UPDATE SET body = excluded.body", seq, c.Result)
 	return err == nil, err
@@ -84,7 +87,10 @@ func (tx *Tx) MarkDelivered(seq int64) error {
 
 // MarkSettled remembers that a revision has nothing to put or to deliver.
 func (tx *Tx) MarkSettled(seq int64) error {
-	return tx.mark("settled", "UPDATE tasks SET put = 1, delivered = 1 WHERE seq = ?", seq)
+	if err := tx.rows.add(&tx.rows.settled, seq); err != nil {
+		return fmt.Errorf("mark task %d settled: %w", seq, err)
+	}
+	return nil
 }
 
 // MarkDisplaced remembers that the result of the revision before this one has

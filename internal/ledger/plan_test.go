@@ -44,7 +44,7 @@ func TestMessagesAreLookedUpByTheirIndexes(t *testing.T) {
 	wantPlans(t, l, map[string]string{
 		namedQuery:        "messages_message",
 		saidQuery:         "messages_hash",
-		repliedToQuery:    "messages_cause",
+		repliesQuery:      "messages_cause",
 		aboutQuery:        "messages_task",
 		conversationQuery: "messages_task",
 		threadQuery:       "messages_thread",
@@ -54,6 +54,11 @@ func TestMessagesAreLookedUpByTheirIndexes(t *testing.T) {
 		offspringQuery:    "tasks_children",
 		newsQuery:         "events_task",
 		heardQuery:        "messages_task",
+		cancelledQuery:    "messages_task",
+		speechlessQuery:   "talks_thread",
+		askedInQuery:      "talks_thread",
+		anyNamedQuery:     "messages_message",
+		openOfQuery:       "tasks_open",
 	})
 	for _, query := range []string{conversationQuery, heardQuery, spokenQuery, offspringQuery, newsQuery, talkQuery} {
 		if plan := planOf(t, l, query); strings.Contains(plan, "SCAN t") || strings.Contains(plan, "SCAN messages") {

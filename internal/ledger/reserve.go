@@ -185,6 +185,5 @@ func (tx *Tx) tell(r Run, kind string, what booked) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.exec("INSERT INTO events (time, kind, data, task) VALUES (?, ?, ?, ?)", time.Now().UnixMicro(), kind, string(data), r.Task)
-	return err
+	return tx.rows.add(&tx.rows.events, time.Now().UnixMicro(), kind, string(data), r.Task)
 }

@@ -58,9 +58,8 @@ const runColumns = "task, attempt, run_id, intent, pid, pid_start, boot, started
 func (tx *Tx) StartRun(r Run) error {
 	terms, err := r.Terms.encode()
 	if err == nil {
-		_, err = tx.exec(`INSERT INTO runs (task, attempt, run_id, intent, pid, pid_start, boot, exit_code, signal, cause, terms,
-			reserved_tokens, reserved_cents, lender, lender_attempt) VALUES (?, ?, ?, ?, 0, 0, ?, 0, '', '', ?, ?, ?, ?, ?)`,
-			r.Task, r.Attempt, r.ID, r.Intent.UnixMicro(), r.Boot, terms, r.Reserved.Tokens, r.Reserved.USDCents, r.Lender.Task, r.Lender.Attempt)
+		err = tx.rows.add(&tx.rows.runs, r.Task, r.Attempt, r.ID, r.Intent.UnixMicro(), r.Boot, terms,
+			number(r.Reserved.Tokens), number(r.Reserved.USDCents), r.Lender.Task, r.Lender.Attempt, 0, 0, 0, "", "")
 	}
 	if err == nil {
 		err = tx.reserve(r)
@@ -69,6 +68,14 @@ func (tx *Tx) StartRun(r Run) error {
 		return fmt.Errorf("start run %d of task %d: %w", r.Attempt, r.Task, err)
 	}
 	return nil
+}
+
+// number is the column's value for n, as it is now.
+func number(n *int64) any {
+	if n == nil {
+		return nil
+	}
+	return *n
 }
 
 // SetProcess remembers which process a run is: its id, its start in clock
@@ -101,17 +108,30 @@ func (tx *Tx) VoidRun(task int64, attempt int) error {
 // that is not over. A run that has an end already keeps it, and one that is
 // not known stays so.
 func (tx *Tx) FinishRun(r Run) error {
-	was, open, err := first(context.Background(), tx.write, scanRecord,
-		`UPDATE runs SET pid = coalesce(nullif(?, 0), pid), started = ?, finished = ?, exit_code = ?, signal = ?, cause = ?, tokens = ?, usd_cents = ?, settled = 1
-		WHERE task = ? AND attempt = ? AND finished IS NULL AND settled = 0 RETURNING `+runColumns,
-		r.PID, micros(r.Started), micros(r.Finished), r.ExitCode, r.Signal, r.Cause, countable(r.Tokens), countable(r.USDCents), r.Task, r.Attempt)
-	if err == nil && open {
-		err = tx.settle(was)
-	}
-	if err != nil {
+	if err := tx.finishRun(r); err != nil {
 		return fmt.Errorf("finish run %d of task %d: %w", r.Attempt, r.Task, err)
 	}
 	return nil
+}
+
+func (tx *Tx) finishRun(r Run) error {
+	const finish = `UPDATE runs SET pid = coalesce(nullif(?, 0), pid), started = ?, finished = ?, exit_code = ?, signal = ?, cause = ?,
+		tokens = ?, usd_cents = ?, settled = 1 WHERE task = ? AND attempt = ? AND finished IS NULL AND settled = 0`
+	values := []any{
+		r.PID, micros(r.Started), micros(r.Finished), r.ExitCode, r.Signal, r.Cause,
+		countable(r.Tokens), countable(r.USDCents), r.Task, r.Attempt,
+	}
+	if r.Tokens == nil && r.USDCents == nil { // as of most, and nothing was reserved: there is nothing to count
+		free, err := tx.alter(&tx.rows.runs, finish+" AND reserved_tokens IS NULL AND reserved_cents IS NULL", values...)
+		if err != nil || free {
+			return err
+		}
+	}
+	was, open, err := first(background, tx.write, scanRecord, finish+" RETURNING "+runColumns, values...)
+	if err != nil || !open {
+		return err
+	}
+	return tx.settle(was)
 }
 
 // Run returns a run, and whether there is one.

@@ -36,6 +36,15 @@ func (tx *Tx) Announce(s Speaker) error {
 	return nil
 }
 
+// Announced reports whether somebody has announced something.
+func (tx *Tx) Announced(name string) (bool, error) {
+	_, has, err := first(context.Background(), tx.write, one[int], "SELECT 1 FROM speakers WHERE name = ?", name)
+	if err != nil {
+		return false, fmt.Errorf("look up whether %s has announced something: %w", name, err)
+	}
+	return has, nil
+}
+
 // Speakers returns everybody who has announced something, by name.
 func (tx *Tx) Speakers() ([]Speaker, error) {
 	speakers, err := all(context.Background(), tx.write, scanSpeaker, "SELECT name, supports, since FROM speakers ORDER BY name")

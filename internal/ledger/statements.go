@@ -27,6 +27,11 @@ func (s *statements) get(query string) (*sql.Stmt, error) {
 			return nil, err
 		}
 	}
+	return s.prepared(query)
+}
+
+// prepared is get without what comes before.
+func (s *statements) prepared(query string) (*sql.Stmt, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if stmt := s.ready[query]; stmt != nil {
@@ -47,6 +52,15 @@ func (s *statements) exec(ctx context.Context, query string, args ...any) (sql.R
 		return nil, err
 	}
 	return stmt.ExecContext(ctx, args...)
+}
+
+// run is exec without what comes before.
+func (s *statements) run(query string, args ...any) (sql.Result, error) {
+	stmt, err := s.prepared(query)
+	if err != nil {
+		return nil, err
+	}
+	return stmt.ExecContext(background, args...)
 }
 
 func (s *statements) close() error {

@@ -85,15 +85,33 @@ func talk(ctx context.Context, s *statements, task int64) (Talk, bool, error) {
 
 const openTalksQuery = "SELECT task FROM talks WHERE open = 1 ORDER BY task"
 
-// InThread returns the tasks of a conversation, in the latest revision of each,
-// the oldest first.
-func (tx *Tx) InThread(thread string) ([]Task, error) {
-	tasks, err := all(context.Background(), tx.write, scanTask, "SELECT "+taskColumns+
-		" FROM tasks WHERE seq IN (SELECT task FROM talks WHERE thread = ? AND thread <> '') AND latest = 1 ORDER BY seq", thread)
+// Reasons are names with commas between. Of a conversation that goes on for ever
+// the latest tasks say who asks in it.
+const (
+	speechlessQuery = "SELECT " + taskColumns + ` FROM tasks WHERE seq IN (SELECT task FROM talks WHERE thread = ? AND thread <> '')
+		AND latest = 1 AND state = 'held' AND agent = ? AND (reasons LIKE '%children%' OR reasons LIKE '%reply%') ORDER BY seq`
+	askedInQuery = `SELECT 1 FROM tasks WHERE requester = ?2
+		AND seq IN (SELECT task FROM talks WHERE thread = ?1 AND thread <> '' ORDER BY task DESC LIMIT 1000) LIMIT 1`
+)
+
+// Speechless returns the tasks of a conversation that wait for a message to their
+// agent, or for others to end, the oldest first.
+func (tx *Tx) Speechless(thread, agent string) ([]Task, error) {
+	tasks, err := all(context.Background(), tx.write, scanTask, speechlessQuery, thread, agent)
 	if err != nil {
 		return nil, fmt.Errorf("list tasks of thread %s: %w", thread, err)
 	}
 	return tasks, nil
+}
+
+// AskedIn reports whether somebody has asked for one of the latest thousand tasks
+// of a conversation.
+func (tx *Tx) AskedIn(thread, requester string) (bool, error) {
+	_, asked, err := first(context.Background(), tx.write, one[int], askedInQuery, thread, requester)
+	if err != nil {
+		return false, fmt.Errorf("look up who asked in thread %s: %w", thread, err)
+	}
+	return asked, nil
 }
 
 // OpenTalks returns the tasks of which there may be more to tell, the oldest

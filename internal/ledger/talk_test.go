@@ -145,7 +145,8 @@ func TestMessagesAreFoundByNameContentAndCause(t *testing.T) {
 	record(ledger.Message{Time: noon, ID: "ours", Via: ledger.ByUs, Hash: "h0"})
 	record(ledger.Message{Time: noon, ID: "m1", Via: ledger.ByLine, Hash: "h1", Act: envelope.Requests})
 	record(ledger.Message{Time: noon, ID: "m1", Via: ledger.ByLine, Hash: "h2", Act: envelope.Requests})
-	record(ledger.Message{Time: noon, ID: "c1", Cause: "m1", Via: ledger.ByLine, Hash: "h3", Act: envelope.Cancels})
+	record(ledger.Message{Time: noon, ID: "c1", Cause: "m1", From: "ann", Via: ledger.ByLine, Hash: "h3", Act: envelope.Cancels})
+	record(ledger.Message{Time: noon, ID: "c2", Cause: "m1", From: "eve", Via: ledger.ByLine, Hash: "h4", Act: envelope.Cancels})
 	update(t, l, func(tx *ledger.Tx) error {
 		if _, ok, err := tx.MessageNamed("ours"); ok || err != nil {
 			t.Errorf("MessageNamed(ours) = %t, %v; want none: we may use a name again", ok, err)
@@ -156,14 +157,35 @@ func TestMessagesAreFoundByNameContentAndCause(t *testing.T) {
 		if m, ok, err := tx.MessageNamed("m1"); !ok || err != nil || m.Hash != "h1" {
 			t.Errorf("MessageNamed(m1) = %+v, %t, %v; want the first one", m, ok, err)
 		}
+		if m, ok, err := tx.Named("ours"); !ok || err != nil || m.Hash != "h0" {
+			t.Errorf("Named(ours) = %+v, %t, %v; want ours", m, ok, err)
+		}
 		if m, ok, err := tx.Said("h2"); !ok || err != nil || m.ID != "m1" {
 			t.Errorf("Said(h2) = %+v, %t, %v; want m1", m, ok, err)
 		}
-		if m, ok, err := tx.RepliedTo("m1", envelope.Cancels, noon); !ok || err != nil || m.ID != "c1" {
-			t.Errorf("RepliedTo(m1) = %+v, %t, %v; want c1", m, ok, err)
+		if m, err := tx.Replies("m1", envelope.Cancels, "ann", noon); err != nil || len(m) != 1 || m[0].ID != "c1" {
+			t.Errorf("Replies(m1, ann) = %+v, %v; want c1", m, err)
 		}
-		if _, ok, err := tx.RepliedTo("m1", envelope.Cancels, noon.Add(time.Second)); ok || err != nil {
-			t.Errorf("RepliedTo(m1, later) = %t, %v; want none", ok, err)
+		if m, err := tx.Replies("m1", envelope.Cancels, "ann", noon.Add(time.Second)); err != nil || len(m) > 0 {
+			t.Errorf("Replies(m1, ann, later) = %+v, %v; want none", m, err)
+		}
+		return nil
+	})
+}
+
+func TestWhatSomebodyHasOpenIsCounted(t *testing.T) {
+	l := open(t)
+	add(t, l, named("t1", 1, ledger.Queued), named("t2", 1, ledger.Held), named("t3", 1, ledger.Done), named("t4", 1, ledger.Waiting))
+	update(t, l, func(tx *ledger.Tx) error {
+		row, _, err := tx.Latest("t1")
+		if err != nil {
+			return err
+		}
+		if n, err := tx.OpenOf(row.Requester); n != 2 || err != nil {
+			t.Errorf("OpenOf(%q) = %d, %v; want those that are held or queued", row.Requester, n, err)
+		}
+		if n, err := tx.OpenOf("somebody else"); n != 0 || err != nil {
+			t.Errorf("OpenOf(somebody else) = %d, %v; want 0", n, err)
 		}
 		return nil
 	})

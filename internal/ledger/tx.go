@@ -25,7 +25,20 @@ func (tx *Tx) exec(query string, args ...any) (sql.Result, error) {
 
 // change runs a statement for one row and reports whether there was one.
 func (tx *Tx) change(query string, args ...any) (bool, error) {
-	result, err := tx.exec(query, args...)
+	if err := tx.rows.write(); err != nil {
+		return false, err
+	}
+	return tx.alter(nil, query, args...)
+}
+
+// alter is change for a statement that can tell only of one batch whether it waits.
+func (tx *Tx) alter(b *batch, query string, args ...any) (bool, error) {
+	if b != nil {
+		if err := tx.rows.flush(b); err != nil {
+			return false, err
+		}
+	}
+	result, err := tx.write.run(query, args...)
 	if err != nil {
 		return false, err
 	}
@@ -41,6 +54,12 @@ func (tx *Tx) Latest(id envelope.ID) (Task, bool, error) {
 		return Task{}, false, fmt.Errorf("look up task %s: %w", id, err)
 	}
 	return t, ok, nil
+}
+
+// Raw is Reader.Raw of this transaction, which it sees whole.
+func (tx *Tx) Raw(seq int64) ([]byte, error) {
+	raw, ok, err := first(background, tx.write, one[[]byte], "SELECT body FROM requests WHERE task = ?", seq)
+	return known(raw, ok, err, "read request of task", seq)
 }
 
 // Latests is Latest for many ids at once; those that are not known are left out.
@@ -92,11 +111,13 @@ func (tx *Tx) Result(seq int64) ([]byte, error) {
 	return result, nil
 }
 
-// OpenOf counts the tasks of a requester that are not over. It reads all tasks
-// that are not.
+const openOfQuery = "SELECT count(*) FROM tasks WHERE state <> 'done' AND state <> 'waiting' AND state <> 'review' AND requester = ?"
+
+// OpenOf counts the tasks of a requester that are held, queued or running. It
+// reads all tasks that are not over.
 func (tx *Tx) OpenOf(requester string) (int, error) {
 	n, _, err := first(context.Background(), tx.write, one[int],
-		"SELECT count(*) FROM tasks WHERE state <> 'done' AND state <> 'waiting' AND state <> 'review' AND requester = ?", requester)
+		openOfQuery, requester)
 	if err != nil {
 		return 0, fmt.Errorf("count open tasks of %s: %w", requester, err)
 	}

@@ -47,6 +47,10 @@ var roles = map[string]func(){
 	"leaves a child":          func() { leave("hang, and say so") },
 	"leaves a stubborn child": func() { leave("stubborn") },
 	"hang, and say so":        func() { ready(); forever() },
+	"writes over its record":  forging(overwriteRecord),
+	"empties its record":      forging(func(dir string, _ []byte) { overwriteRecord(dir, nil) }),
+	"replaces its record":     forging(replaceRecord),
+	"forges its exit":         forging(forgeExit),
 	"says so, is told, exits 7": func() {
 		ready()
 		wait(os.Getenv("READY"))

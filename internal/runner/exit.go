@@ -2,13 +2,9 @@ package runner
 
 import (
 	"fmt"
-	"os"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"mailboxd/internal/fault"
 )
 
 // A Cause says why we ended a run. The zero value means that it ended by
@@ -26,7 +22,8 @@ const (
 	Lost           Cause = "lost"             // whoever hosted it was gone: nobody knows how it ended
 )
 
-// An Exit says how a run ended. It is also what exit.json holds.
+// An Exit says how a run ended. It is also what exit.json holds, beside what
+// meta.json says.
 type Exit struct {
 	Code      int           `json:"code"`                // -1 when a signal ended it
 	Signal    string        `json:"signal,omitempty"`    // "SIGKILL (9)", or "" when it exited
@@ -48,9 +45,10 @@ func (e Exit) Whole(dir, answer string) bool { return said(dir, answer) >= e.Sai
 
 // said counts the bytes in stdout and in the answer, if that is a file.
 func said(dir, answer string) (sum int64) {
-	for _, path := range []string{inDir(dir, StdoutFile), answer} {
-		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
-			sum += info.Size()
+	for _, path := range [2]string{inDir(dir, StdoutFile), answer} {
+		var file unix.Stat_t
+		if path != "" && unix.Lstat(path, &file) == nil && file.Mode&unix.S_IFMT == unix.S_IFREG {
+			sum += file.Size
 		}
 	}
 	return sum
@@ -71,22 +69,8 @@ func ReadExit(dir string) (Exit, bool, error) {
 	return e, ok, err
 }
 
-// writeExit puts exit.json in one step: a reader finds all of it or nothing.
-func writeExit(dir string, e Exit) error {
-	temporary := inDir(dir, ExitFile+".tmp")
-	if err := writeRecord(temporary, e); err != nil {
-		return err
-	}
-	fault.Point("exit-aside")
-	if err := os.Rename(temporary, inDir(dir, ExitFile)); err != nil {
-		return fmt.Errorf("put exit: %w", err)
-	}
-	fault.Point("exit-written")
-	return nil
-}
-
 // status takes apart how a process ended.
-func status(w syscall.WaitStatus) (code int, signal string) {
+func status(w unix.WaitStatus) (code int, signal string) {
 	if !w.Signaled() {
 		return w.ExitStatus(), ""
 	}

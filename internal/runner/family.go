@@ -4,7 +4,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -14,13 +13,30 @@ import (
 // subreaper: the runs' own processes, and the orphans that come to it when a
 // process of a run dies before its children. A nil one has no members.
 type family struct {
+	list int // of our children, as the kernel keeps it; -1: it does not
+
 	bearing sync.Mutex // held while a child is born and not noted: guards our mark
 
 	mu   sync.Mutex // guards runs, and lists of children: none goes while they are read
 	runs map[int]*attempt
 }
 
-func newFamily() *family { return &family{runs: map[int]*attempt{}} }
+// newFamily makes the family of this process. The kernel gives orphans to its
+// first thread.
+func newFamily() *family {
+	self := strconv.Itoa(os.Getpid())
+	list, err := open("/proc/self/task/"+self+"/children", unix.O_RDONLY)
+	if err != nil {
+		list = -1
+	}
+	return &family{list: list, runs: map[int]*attempt{}}
+}
+
+func (f *family) close() {
+	if f.list >= 0 {
+		unix.Close(f.list)
+	}
+}
 
 // bear starts the process of r, and notes it before anybody can take it for an
 // orphan.
@@ -57,12 +73,15 @@ func (f *family) forget(r *attempt) {
 }
 
 // bury reaps the process of a run, which has ended.
-func (f *family) bury(process *os.Process) (*os.ProcessState, error) {
+func (f *family) bury(pid int) (status unix.WaitStatus, err error) {
 	if f != nil {
 		f.mu.Lock() // or the list of children could skip one
 		defer f.mu.Unlock()
 	}
-	return process.Wait()
+	return status, uninterrupted(func() error {
+		_, err := unix.Wait4(pid, &status, 0, nil)
+		return err
+	})
 }
 
 // hasOrphans reports whether there are children that are no run's own process.
@@ -80,7 +99,7 @@ func (f *family) hasOrphans() bool {
 func (f *family) hasUnknown() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.ContainsFunc(children(), func(pid int) bool { return f.runs[pid] == nil })
+	return slices.ContainsFunc(f.children(), func(pid int) bool { return f.runs[pid] == nil })
 }
 
 // left lists what the run left, out of all processes: what is in its session,
@@ -137,7 +156,7 @@ func (f *family) reap() {
 	defer f.bearing.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, pid := range children() {
+	for _, pid := range f.children() {
 		if f.runs[pid] == nil {
 			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) // one that lives is left alone
 		}
@@ -145,21 +164,41 @@ func (f *family) reap() {
 }
 
 // children lists the children that came to us as orphans, dead ones too, and
-// perhaps some of our own. The kernel gives orphans to the first thread.
-func children() []int {
-	self := os.Getpid()
-	list, err := os.ReadFile("/proc/self/task/" + strconv.Itoa(self) + "/children")
-	if err == nil {
-		var pids []int
-		for word := range strings.FieldsSeq(string(list)) {
-			if pid, err := strconv.Atoi(word); err == nil {
-				pids = append(pids, pid)
-			}
-		}
-		return pids
+// perhaps some of our own.
+func (f *family) children() []int {
+	if f.list < 0 {
+		return childrenOf(os.Getpid())
 	}
-	var pids []int // a kernel without these lists
-	for _, e := range only(entries(), func(e entry) bool { return e.Parent == self }) {
+	var buf [4096]byte
+	var pids []int
+	pid := 0
+	for offset := int64(0); ; {
+		n := 0
+		err := uninterrupted(func() (err error) {
+			n, err = unix.Pread(f.list, buf[:], offset)
+			return err
+		})
+		if err != nil {
+			return childrenOf(os.Getpid())
+		}
+		if n == 0 {
+			return pids
+		}
+		for _, c := range buf[:n] { // each number has a blank behind it
+			if c != ' ' {
+				pid = 10*pid + int(c-'0')
+				continue
+			}
+			pids, pid = append(pids, pid), 0
+		}
+		offset += int64(n)
+	}
+}
+
+// childrenOf is for a kernel without such a list.
+func childrenOf(parent int) []int {
+	var pids []int
+	for _, e := range only(entries(), func(e entry) bool { return e.Parent == parent }) {
 		pids = append(pids, e.PID)
 	}
 	return pids

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/signal"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,11 +17,14 @@ type keeper struct {
 	build  string
 	family *family
 	leave  context.CancelFunc
-	work   sync.WaitGroup // clients and runs
+	work   sync.WaitGroup // clients
+	hosts  hosts
 
 	mu      sync.Mutex // guards what follows
 	runs    map[string]*kept
 	clients int
+	reaping bool // reaper is set
+	reaper  *time.Timer
 }
 
 // lonely is how long a new keeper waits for whoever started it.
@@ -49,16 +50,18 @@ func Keep(ctx context.Context, dir, build string) error {
 	defer root.Close()
 	stay, leave := context.WithCancel(ctx)
 	k := &keeper{build: build, family: newFamily(), leave: leave, runs: map[string]*kept{}}
+	k.hosts.jobs, k.hosts.left = make(chan func()), stay.Done()
+	defer k.family.close()
 	alone := time.AfterFunc(lonely, func() { k.change(func() {}) })
 	defer alone.Stop()
-	var reaping sync.WaitGroup
-	reaping.Go(func() { k.reap(stay) })
+	k.reaper = time.AfterFunc(reapInterval, k.reap)
+	defer k.reaper.Stop()
 	stop := context.AfterFunc(stay, func() { listener.Close() })
 	k.accept(ctx, stay, listener)
 	stop()
 	k.work.Wait()
+	k.hosts.work.Wait()
 	place{root, build}.clear()
-	reaping.Wait()
 	return nil
 }
 
@@ -102,21 +105,24 @@ func (k *keeper) change(books func()) {
 	if k.clients == 0 && len(k.runs) == 0 {
 		k.leave()
 	}
+	if len(k.runs) > 0 && !k.reaping {
+		k.reaping = true
+		k.reaper.Reset(reapInterval)
+	}
 }
 
-// reap buries dead orphans, a few times a second at most, until the keeper
-// leaves: what it leaves to its own parent is reaped there.
-func (k *keeper) reap(stay context.Context) {
-	died := make(chan os.Signal, 1)
-	signal.Notify(died, syscall.SIGCHLD)
-	defer signal.Stop(died)
-	for stay.Err() == nil {
-		select {
-		case <-stay.Done():
-		case <-died:
-			k.family.reap()
-			pause(stay, 50*time.Millisecond)
-		}
+// reapInterval is how often dead orphans are buried while something runs. To be
+// told of each death instead would cost every run a signal.
+const reapInterval = 50 * time.Millisecond
+
+// reap buries dead orphans, and goes on as long as something runs. What the
+// keeper leaves to its own parent is reaped there.
+func (k *keeper) reap() {
+	k.family.reap()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.reaping = len(k.runs) > 0; k.reaping {
+		k.reaper.Reset(reapInterval)
 	}
 }
 

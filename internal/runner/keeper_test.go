@@ -310,7 +310,7 @@ func TestAKeeperThatIsToldToStopEndsItsRuns(t *testing.T) {
 func TestHowARunEndedIsKnownAlsoWhenItCannotBeWritten(t *testing.T) {
 	k := keepers(t, t.TempDir(), "a")
 	s := playing(t, "exit3")
-	if err := os.Mkdir(filepath.Join(s.Dir, runner.ExitFile+".tmp"), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(s.Dir, runner.ExitFile), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := k.Run(t.Context(), s, nil); err == nil || got.Code != 3 {

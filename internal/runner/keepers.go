@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Keepers runs processes in a keeper: another process of our own program, which
@@ -24,7 +26,7 @@ type Keepers struct {
 	argv  []string
 
 	starting sync.Mutex // one start at a time: guards child
-	child    *os.Process
+	child    int        // ours to bury, 0 for none
 
 	mu   sync.Mutex // guards idle
 	idle []*line    // connected to our keeper
@@ -65,6 +67,9 @@ func OpenKeepers(dir, build string, argv []string) (*Keepers, error) {
 // ends with ErrDetach, so does Run, and the process goes on; any other end of
 // ctx ends the process. When the keeper is killed, what is left of the run is
 // ended, and its Exit has the cause Lost.
+//
+// Started is called when the run has lasted for a while or is over, and not at
+// all when the keeper is killed before it tells of it.
 func (k *Keepers) Run(ctx context.Context, s Spec, started func(Process)) (Exit, error) {
 	s, err := s.settle()
 	const attempts = 3 // a keeper may be leaving, or be killed, before it has read what we want
@@ -190,10 +195,7 @@ func (k *Keepers) start() error {
 		return err
 	}
 	defer lock.Close()
-	if k.child != nil {
-		k.child.Wait() // it has let go of the lock, so it is dead or dying
-		k.child = nil
-	}
+	k.bury() // it has let go of the lock, so it is dead or dying
 	socket, err := p.listen()
 	if err != nil {
 		return err
@@ -208,13 +210,21 @@ func (k *Keepers) start() error {
 	if err != nil {
 		return err
 	}
-	defer null.Close()
-	k.child, err = startProcess("/proc/self/exe", k.argv, &os.ProcAttr{
+	defer unix.Close(null)
+	k.child, err = startProcess("/proc/self/exe", k.argv, &syscall.ProcAttr{
 		Dir: "/", Env: os.Environ(),
-		Files: []*os.File{null, log, log, socket, lock},
+		Files: []uintptr{uintptr(null), log.Fd(), log.Fd(), socket.Fd(), lock.Fd()},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
 	return err
+}
+
+// bury waits for the end of the keeper that we started last.
+func (k *Keepers) bury() {
+	if k.child > 0 {
+		_, _ = (*family)(nil).bury(k.child) // somebody may have waited for it
+		k.child = 0
+	}
 }
 
 // release keeps a connection for the next run, if it is as good as new.
@@ -249,8 +259,8 @@ func (k *Keepers) Close() error {
 		leaving = errors.Is(err, ErrKeeperGone)
 	}
 	k.hangUp()
-	if leaving && k.child != nil {
-		k.child.Wait()
+	if leaving {
+		k.bury()
 	}
 	return k.root.Close()
 }

@@ -21,8 +21,12 @@ type kept struct {
 	err   error
 }
 
-// begin starts a run, or says why not by an ended one.
-func (k *keeper) begin(ctx context.Context, s Spec) *kept {
+// tellAfter is how long a run lasts before its client hears of its process. Of
+// one that is over by then the client hears all at once.
+const tellAfter = 50 * time.Millisecond
+
+// begin starts a run for a client. It returns nil for one that it refuses.
+func (k *keeper) begin(ctx context.Context, l *line, s Spec) *kept {
 	ctx, stop := context.WithCancelCause(ctx)
 	r := &kept{stop: stop, begun: make(chan struct{}), over: make(chan struct{})}
 	known := false
@@ -33,20 +37,42 @@ func (k *keeper) begin(ctx context.Context, s Spec) *kept {
 	})
 	if known {
 		stop(nil)
-		r.err = &SpawnError{Command: s.Dir, Err: unix.EEXIST}
-		close(r.over)
-		return r
+		_ = l.send(report{Refused: refuse(&SpawnError{Command: s.Dir, Err: unix.EEXIST})})
+		return nil
 	}
-	k.work.Go(func() {
+	k.hosts.take(func() {
 		defer stop(nil)
-		r.exit, r.err = run(ctx, k.family, s, func(p Process) { r.self = p; close(r.begun) })
-		close(r.over)
-		if _, refused := errors.AsType[*SpawnError](r.err); r.err != nil && !refused {
-			r.record(ctx, s.Dir)
-		}
-		k.change(func() { delete(k.runs, s.Dir) })
+		k.host(ctx, l, s, r)
 	})
 	return r
+}
+
+// host is the whole of a run. Who is told of its end finds the keeper without
+// it, unless its end is still to be written.
+func (k *keeper) host(ctx context.Context, l *line, s Spec, r *kept) {
+	forget := func() { k.change(func() { delete(k.runs, s.Dir) }) }
+	var early sync.Once
+	var late *time.Timer
+	r.exit, r.err = run(ctx, k.family, s, func(p Process) {
+		r.self = p
+		close(r.begun)
+		late = time.AfterFunc(tellAfter, func() { early.Do(func() { _ = l.send(r.beginning()...) }) })
+	})
+	close(r.over)
+	if late != nil {
+		late.Stop()
+	}
+	var news []any
+	early.Do(func() { news = r.beginning() })
+	news = append(news, r.end())
+	if _, refused := errors.AsType[*SpawnError](r.err); r.err == nil || refused {
+		forget()
+		_ = l.send(news...)
+		return
+	}
+	_ = l.send(news...)
+	r.record(ctx, s.Dir)
+	forget()
 }
 
 // record sees to it that exit.json is there, for a client that may come later.
@@ -61,7 +87,7 @@ func (r *kept) record(ctx context.Context, dir string) {
 		}
 		pause(ctx, time.Second)
 		_ = os.Remove(inDir(dir, ExitFile+".tmp")) // what did not fit
-		_ = writeExit(dir, r.exit)                 // or once more
+		_ = putExit(dir, r.exit)                   // or once more
 	}
 }
 
@@ -75,26 +101,22 @@ func (k *keeper) serve(ctx context.Context, l *line) {
 	}
 	var current *kept
 	for {
-		var d demand
-		if l.in.Decode(&d) != nil {
+		d, err := l.listen()
+		if err != nil {
 			return
 		}
 		switch {
 		case d.Start != nil:
-			current = k.begin(ctx, d.Start.spec())
-		case d.Await != "":
-			current = k.find(string(d.Await))
+			current = k.begin(ctx, l, d.Start.spec())
+			continue
 		case d.Stop != nil && current != nil:
 			current.stop(errors.New(*d.Stop))
 			continue
-		case d.Leave:
-			if k.unneeded() {
-				return
-			}
-			current = nil
+		case d.Leave && k.unneeded():
+			return
 		}
-		if current == nil {
-			_ = l.send(report{Unknown: true}) // that the client is gone is told by Decode
+		if current = k.find(string(d.Await)); current == nil {
+			_ = l.send(report{Unknown: true}) // that the client is gone is told by listen
 			continue
 		}
 		r := current
@@ -119,23 +141,35 @@ func (k *keeper) unneeded() bool {
 	return true
 }
 
-// tell follows the run for a client, who may be gone before it ends.
+// tell follows the run for a client that did not start it, who may be gone
+// before it ends.
 func (r *kept) tell(l *line) {
 	select {
 	case <-r.begun:
 	case <-r.over: // then it has begun before, or never did
 	}
+	_ = l.send(r.beginning()...)
+	<-r.over
+	_ = l.send(r.end())
+}
+
+// beginning is what there is to tell of how the run began.
+func (r *kept) beginning() []any {
 	select {
 	case <-r.begun:
-		_ = l.send(report{Started: &r.self})
+		return []any{report{Started: &r.self}}
 	default:
+		return nil
 	}
-	<-r.over
+}
+
+// end tells how the run ended.
+func (r *kept) end() report {
 	end := report{Exit: &r.exit}
 	if spawn, ok := errors.AsType[*SpawnError](r.err); ok {
 		end = report{Refused: refuse(spawn)}
 	} else if r.err != nil {
 		end.Error = r.err.Error()
 	}
-	_ = l.send(end)
+	return end
 }

@@ -82,7 +82,7 @@ func (k *Keepers) belongs(e entry, caller bool) (why string, err error) {
 	case err != nil && caller:
 		return "", err
 	}
-	env, err := os.ReadFile("/proc/" + strconv.Itoa(e.PID) + "/environ")
+	env, err := readProc("/proc/" + strconv.Itoa(e.PID) + "/environ")
 	if err != nil && caller && !(errors.Is(err, fs.ErrPermission) && foreign(e.PID)) {
 		return "", err
 	}
@@ -98,7 +98,7 @@ func (k *Keepers) belongs(e entry, caller bool) (why string, err error) {
 // isKeeper reports whether a process was started as a keeper of our directory:
 // its last two arguments are that and a build.
 func (k *Keepers) isKeeper(pid int) bool {
-	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+	line, err := readProc("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	words := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
 	ours := k.argv[:len(k.argv)-1] // another build has the rest in common
 	return err == nil && len(words) == len(k.argv) && slices.Equal(words[1:len(ours)], ours[1:])
@@ -106,7 +106,7 @@ func (k *Keepers) isKeeper(pid int) bool {
 
 // foreign reports whether a process is another user's, who may hide it from us.
 func foreign(pid int) bool {
-	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	status, err := readProc("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
 		return false
 	}

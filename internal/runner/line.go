@@ -1,11 +1,14 @@
 package runner
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -16,24 +19,64 @@ var ErrKeeperGone = errors.New("the keeper is gone")
 
 var errUnknown = errors.New("the keeper does not have the run")
 
-// A line is one end of a connection between a keeper and a client.
+// A line is one end of a connection between a keeper and a client. Each message
+// is a line of text; the texts of an order follow theirs.
 type line struct {
 	conn   net.Conn
-	in     *json.Decoder
+	in     *bufio.Reader
 	spoilt bool // something unasked for may be said on it
 
-	mu  sync.Mutex // guards out
-	out *json.Encoder
+	mu sync.Mutex // one writes at a time
 }
 
 func newLine(conn net.Conn) *line {
-	return &line{conn: conn, in: json.NewDecoder(conn), out: json.NewEncoder(conn)}
+	return &line{conn: conn, in: bufio.NewReader(conn)}
 }
 
-func (l *line) send(message any) error {
+// send says messages, in one go.
+func (l *line) send(messages ...any) error {
+	var text []byte
+	for _, message := range messages {
+		m, err := json.Marshal(message)
+		if err != nil {
+			return err
+		}
+		text = append(append(text, m...), '\n')
+		if d, ok := message.(demand); ok && d.Start != nil {
+			text = append(text, d.Start.texts...)
+		}
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.out.Encode(message)
+	_, err := l.conn.Write(text)
+	return err
+}
+
+// receive hears one message.
+func (l *line) receive(message any) error {
+	text, err := l.in.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) { // of a long command, or environment
+		start := slices.Clone(text)
+		text, err = l.in.ReadBytes('\n')
+		text = append(start, text...)
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, message)
+}
+
+// listen hears what a client demands.
+func (l *line) listen() (d demand, err error) {
+	if err := l.receive(&d); err != nil || d.Start == nil {
+		return d, err
+	}
+	if d.Start.Bytes < 0 || d.Start.Bytes > maxTexts {
+		return d, errors.New("an order is too long")
+	}
+	d.Start.texts = make([]byte, d.Start.Bytes)
+	_, err = io.ReadFull(l.in, d.Start.texts)
+	return d, err
 }
 
 // greet hears the keeper's hello. Until then nobody knows that one is there.
@@ -42,7 +85,7 @@ func (l *line) greet(ctx context.Context) error {
 	l.conn.SetReadDeadline(time.Now().Add(patience))
 	defer context.AfterFunc(ctx, func() { l.conn.SetReadDeadline(time.Unix(1, 0)) })()
 	var h hello
-	if err := l.in.Decode(&h); err != nil {
+	if err := l.receive(&h); err != nil {
 		return fmt.Errorf("%w: %w", ErrKeeperGone, err)
 	}
 	if h.Protocol < protocol {
@@ -60,11 +103,9 @@ func (l *line) follow(ctx context.Context, d demand, started func(Process)) (Exi
 	}
 	calm := context.AfterFunc(ctx, func() { l.turn(context.Cause(ctx)) })
 	defer func() { l.spoilt = !calm() || l.spoilt }()
-	var noting sync.WaitGroup
-	defer noting.Wait()
 	for {
 		var r report
-		if err := l.in.Decode(&r); err != nil {
+		if err := l.receive(&r); err != nil {
 			l.spoilt = true
 			if errors.Is(context.Cause(ctx), ErrDetach) {
 				return Exit{}, ErrDetach
@@ -73,8 +114,8 @@ func (l *line) follow(ctx context.Context, d demand, started func(Process)) (Exi
 		}
 		switch {
 		case r.Started != nil:
-			if self := *r.Started; started != nil {
-				noting.Go(func() { started(self) })
+			if started != nil {
+				started(*r.Started)
 			}
 		case r.Refused != nil:
 			return Exit{}, r.Refused.spawnError()

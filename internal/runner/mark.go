@@ -3,7 +3,6 @@ package runner
 import (
 	"bytes"
 	"math/rand/v2"
-	"os"
 	"strconv"
 	"strings"
 
@@ -54,7 +53,7 @@ func markOf(pid int) mark {
 // readMark returns the mark of a process, zero when it has none, or why that
 // cannot be seen.
 func readMark(pid int) (mark, error) {
-	limits, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/limits")
+	limits, err := readProc("/proc/" + strconv.Itoa(pid) + "/limits")
 	if err != nil {
 		return 0, err
 	}

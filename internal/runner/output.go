@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+
+	"golang.org/x/sys/unix"
 )
 
-// output is what a run writes. The process has the files themselves, never
-// pipes of ours: nothing can fill up, and nobody who keeps them open can make
-// us wait.
+// output is what a run writes, as descriptors. The process has the files
+// themselves, never pipes of ours: nothing can fill up, and nobody who keeps
+// them open can make us wait.
 type output struct {
-	stdout, stderr *os.File
+	stdout, stderr int
 }
 
 // createOutput makes both files. That they exist tells a later reader that the
@@ -19,15 +21,15 @@ type output struct {
 func createOutput(dir string) (output, error) {
 	// Appending, so that several writers mix lines instead of overwriting them
 	// and a file that is cut short has no hole.
-	const flags = os.O_WRONLY | os.O_APPEND | os.O_CREATE | os.O_EXCL
-	stdout, err := os.OpenFile(inDir(dir, StdoutFile), flags, 0o600)
+	const flags = unix.O_WRONLY | unix.O_APPEND | unix.O_CREAT | unix.O_EXCL
+	stdout, err := open(inDir(dir, StdoutFile), flags)
 	if err != nil {
 		return output{}, fmt.Errorf("create output: %w", err)
 	}
-	stderr, err := os.OpenFile(inDir(dir, StderrFile), flags, 0o600)
+	stderr, err := open(inDir(dir, StderrFile), flags)
 	if err != nil {
-		stdout.Close()
-		_ = os.Remove(stdout.Name())
+		unix.Close(stdout)
+		_ = os.Remove(inDir(dir, StdoutFile))
 		return output{}, fmt.Errorf("create output: %w", err)
 	}
 	return output{stdout, stderr}, nil
@@ -48,28 +50,27 @@ func Void(dir string) bool {
 }
 
 func (o output) close() {
-	for _, f := range o.files() {
-		f.Close() // we have written nothing, so there is nothing to lose
+	for _, fd := range o.files() {
+		unix.Close(fd) // we have written nothing, so there is nothing to lose
 	}
 }
 
-// remove takes back what was made for a run that did not begin.
-func (o output) remove() {
+// remove takes back what was made in dir for a run that did not begin.
+func (o output) remove(dir string) {
 	o.close()
-	for _, f := range o.files() {
-		_ = os.Remove(f.Name()) // an empty file too many harms nobody
+	for _, name := range []string{StdoutFile, StderrFile} {
+		_ = os.Remove(inDir(dir, name)) // an empty file too many harms nobody
 	}
 }
 
-func (o output) files() []*os.File { return []*os.File{o.stdout, o.stderr} }
+func (o output) files() [2]int { return [2]int{o.stdout, o.stderr} }
 
 // size returns the bytes in both files, and in the larger one.
 func (o output) size() (sum, largest int64) {
-	for _, f := range o.files() {
-		if info, err := f.Stat(); err == nil {
-			sum += info.Size()
-			largest = max(largest, info.Size())
-		}
+	for _, fd := range o.files() {
+		n := length(fd)
+		sum += n
+		largest = max(largest, n)
 	}
 	return sum, largest
 }
@@ -81,11 +82,20 @@ func (o output) cut(limit int64) bool {
 		return false
 	}
 	found := false
-	for _, f := range o.files() {
-		if info, err := f.Stat(); err == nil && info.Size() > limit {
+	for _, fd := range o.files() {
+		if length(fd) > limit {
 			found = true
-			_ = f.Truncate(limit) // or it stays too long, which harms no reader
+			_ = unix.Ftruncate(fd, limit) // or it stays too long, which harms no reader
 		}
 	}
 	return found
+}
+
+// length is the size of an open file.
+func length(fd int) int64 {
+	var file unix.Stat_t
+	if unix.Fstat(fd, &file) != nil {
+		return 0
+	}
+	return file.Size
 }

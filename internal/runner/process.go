@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"mailboxd/internal/fault"
 )
 
@@ -37,10 +39,6 @@ func ReadMeta(dir string) (Meta, bool, error) {
 	return m, ok, err
 }
 
-func writeMeta(dir string, m Meta) error {
-	return writeRecord(inDir(dir, MetaFile), m)
-}
-
 // Alive reports whether the process exists: this boot's, with this start time,
 // and not merely waiting to be reaped.
 func Alive(p Process) bool {
@@ -51,14 +49,27 @@ func Alive(p Process) bool {
 	return ok && e.Start == p.Start && e.running()
 }
 
-// identify names a process that cannot be reused meanwhile, such as a child of
-// ours that is not reaped.
-func identify(pid int) Process {
-	p := Process{PID: pid, Boot: Boot()}
-	if e, ok := stat(pid); ok {
+// identify names a child of ours that is not reaped, and that was born between
+// two readings of the clock of ticks. When that showed the same, /proc does too,
+// which takes 20 us to ask.
+func identify(pid int, before, after uint64) Process {
+	p := Process{PID: pid, Boot: Boot(), Start: before}
+	if before == 0 || before != after {
+		e, _ := stat(pid)
 		p.Start = e.Start
 	}
 	return p
+}
+
+// ticks is the time since boot as /proc counts it, in hundredths of a second
+// (USER_HZ, which is the same on every architecture of ours); 0 when it is not
+// known.
+func ticks() uint64 {
+	var now unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {
+		return 0
+	}
+	return uint64(now.Nano()) / uint64(10*time.Millisecond)
 }
 
 // Boot names the time since the machine was started, as Process.Boot does; ""
@@ -91,7 +102,7 @@ func (e entry) in(number int) bool { return e.Session == number || e.Group == nu
 
 // stat reads /proc/<pid>/stat (proc_pid_stat(5)).
 func stat(pid int) (entry, bool) {
-	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	line, err := readProc("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return entry{}, false
 	}
@@ -99,23 +110,32 @@ func stat(pid int) (entry, bool) {
 	if open < 0 || shut < open {
 		return entry{}, false
 	}
+	e := entry{PID: pid, Command: string(line[open+1 : shut])}
 	// The name may hold anything, so fields are counted from its last ")":
 	// state is field 3, parent 4, group 5, session 6, start time 22.
-	fields := strings.Fields(string(line[shut+1:]))
-	if len(fields) < 20 {
-		return entry{}, false
+	n := 3
+	for field := range bytes.FieldsSeq(line[shut+1:]) {
+		switch n {
+		case 3:
+			e.State = field[0]
+		case 4:
+			e.Parent, _ = strconv.Atoi(string(field))
+		case 5:
+			e.Group, _ = strconv.Atoi(string(field))
+		case 6:
+			e.Session, _ = strconv.Atoi(string(field))
+		case 22:
+			e.Start, err = strconv.ParseUint(string(field), 10, 64)
+			return e, err == nil
+		}
+		n++
 	}
-	e := entry{PID: pid, Command: string(line[open+1 : shut]), State: fields[0][0]}
-	e.Parent, _ = strconv.Atoi(fields[1])
-	e.Group, _ = strconv.Atoi(fields[2])
-	e.Session, _ = strconv.Atoi(fields[3])
-	e.Start, err = strconv.ParseUint(fields[19], 10, 64)
-	return e, err == nil
+	return entry{}, false
 }
 
 // environ returns the variable's value with which the process was started.
 func environ(pid int, variable string) (string, bool) {
-	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	env, err := readProc("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {
 		return "", false // gone, or somebody else's
 	}

@@ -4,28 +4,109 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"mailboxd/internal/fault"
 )
 
 // maxRecord is more than any record of ours has: argv is the largest part.
 const maxRecord = 4 << 20
 
+// A record is meta.json while its run goes on. How that ends is added to it, and
+// the same file is exit.json then: one to make instead of two.
+type record struct {
+	fd   int // -1: it could not be made
+	text []byte
+}
+
+// makeRecord makes meta.json, which was not there.
+func makeRecord(dir string, m Meta) (record, error) {
+	r := record{fd: -1}
+	text, err := json.Marshal(m)
+	if err != nil {
+		return r, fmt.Errorf("write run: %w", err)
+	}
+	r.text = append(text, '\n')
+	if r.fd, err = createFile(inDir(dir, MetaFile), r.text); err != nil {
+		return r, fmt.Errorf("write run: %w", err)
+	}
+	return r, nil
+}
+
+// end puts exit.json in one step: a reader finds all of it or nothing.
+func (r record) end(dir string, e Exit) error {
+	if r.fd < 0 {
+		return putExit(dir, e)
+	}
+	exit, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("put exit: %w", err)
+	}
+	text := append(r.text[:len(r.text)-2], ',') // both are objects
+	text = append(append(text, exit[1:]...), '\n')
+	if r.rewrite(text) != nil {
+		return putExit(dir, e)
+	}
+	fault.Point("exit-aside")
+	if link(r.fd, inDir(dir, ExitFile)) != nil { // the agent took one away, or made the other
+		return putExit(dir, e)
+	}
+	fault.Point("exit-written")
+	return nil
+}
+
+// rewrite makes the text all there is of the file: the agent could write to it.
+func (r record) rewrite(text []byte) error {
+	if err := writeAll(r.fd, text, 0); err != nil {
+		return err
+	}
+	var now unix.Stat_t
+	if err := unix.Fstat(r.fd, &now); err != nil || now.Size == int64(len(text)) {
+		return err
+	}
+	return unix.Ftruncate(r.fd, int64(len(text)))
+}
+
+func (r record) close() {
+	if r.fd >= 0 {
+		unix.Close(r.fd)
+	}
+}
+
+// putExit puts exit.json in one step, as a file of its own.
+func putExit(dir string, e Exit) error {
+	text, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("put exit: %w", err)
+	}
+	temporary := inDir(dir, ExitFile+".tmp")
+	fd, err := createFile(temporary, append(text, '\n'))
+	if err != nil {
+		return fmt.Errorf("put exit: %w", err)
+	}
+	unix.Close(fd)
+	if err := os.Rename(temporary, inDir(dir, ExitFile)); err != nil {
+		return fmt.Errorf("put exit: %w", err)
+	}
+	fault.Point("exit-written")
+	return nil
+}
+
 // readRecord reads one of our own files out of a run directory. The agent can
 // write there too, so it is neither followed elsewhere nor waited for.
 func readRecord(dir, name string, record any) (bool, error) {
-	f, err := os.OpenFile(inDir(dir, name), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	fd, err := open(inDir(dir, name), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("read run: %w", err)
 	}
-	defer f.Close()
-	data, err := readRegular(f)
+	defer unix.Close(fd)
+	data, err := readRegular(fd)
 	if err == nil {
 		err = json.Unmarshal(data, record)
 	}
@@ -35,30 +116,14 @@ func readRecord(dir, name string, record any) (bool, error) {
 	return true, nil
 }
 
-func readRegular(f *os.File) ([]byte, error) {
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
+func readRegular(fd int) ([]byte, error) {
+	var file unix.Stat_t
+	err := unix.Fstat(fd, &file)
+	if err == nil && file.Mode&unix.S_IFMT != unix.S_IFREG {
 		err = errors.New("is not a regular file")
 	}
 	if err != nil {
 		return nil, err
 	}
-	return io.ReadAll(io.LimitReader(f, maxRecord))
-}
-
-// writeRecord makes a file that was not there.
-func writeRecord(path string, record any) error {
-	data, err := json.MarshalIndent(record, "", "  ")
-	if err != nil {
-		return fmt.Errorf("write run: %w", err)
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return fmt.Errorf("write run: %w", err)
-	}
-	_, err = f.Write(append(data, '\n'))
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("write run: %w", err)
-	}
-	return nil
+	return readAll(fd, maxRecord)
 }

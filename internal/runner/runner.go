@@ -6,10 +6,8 @@ package runner
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -76,7 +74,13 @@ func (e *SpawnError) Unwrap() error { return e.Err }
 // Started, unless nil, is called once while the process runs; Run does not
 // return before it has.
 func Run(ctx context.Context, s Spec, started func(Process)) (Exit, error) {
-	return run(ctx, nil, s, started)
+	var noting sync.WaitGroup
+	defer noting.Wait()
+	return run(ctx, nil, s, func(p Process) {
+		if started != nil {
+			noting.Go(func() { started(p) })
+		}
+	})
 }
 
 func run(ctx context.Context, f *family, s Spec, started func(Process)) (Exit, error) {
@@ -85,29 +89,22 @@ func run(ctx context.Context, f *family, s Spec, started func(Process)) (Exit, e
 		return Exit{}, err
 	}
 	defer r.close()
-	noted := writeMeta(s.Dir, r.meta())
+	book, noted := makeRecord(s.Dir, r.meta())
+	defer book.close()
 	fault.Point("meta-written")
-	var noting, watching sync.WaitGroup
 	if started != nil {
-		noting.Go(func() { started(r.self) })
+		started(r.self)
 	}
-	var cause Cause
-	exited := make(chan struct{})
-	watching.Go(func() {
-		if cause = r.watch(ctx, exited); cause != "" {
-			r.stop(exited, cause)
-		}
-	})
-	r.waitUnreaped()
-	close(exited)
-	watching.Wait()
+	cause := r.watch(ctx)
+	if cause != "" {
+		r.stop(cause)
+	}
 	exit := r.conclude(cause)
 	fault.Point("exited")
 	if cause == Interrupted {
 		exit.Reason = context.Cause(ctx).Error()
 	}
-	noting.Wait()
-	return exit, errors.Join(noted, writeExit(s.Dir, exit))
+	return exit, errors.Join(noted, book.end(s.Dir, exit))
 }
 
 // An attempt is a process between its start and the moment nothing is left of it.
@@ -115,37 +112,29 @@ type attempt struct {
 	spec    Spec
 	family  *family  // of whoever is parent and subreaper; nil: nobody is
 	argv    []string // as started: the command is resolved
-	process *os.Process
 	self    Process
+	life    *life
 	mark    mark
 	output  output
 	began   time.Time
-	ended   time.Time // when the process itself was gone
 	patient time.Time // until then, SIGTERM is enough
 }
 
 // watch waits until the process has ended by itself, which it reports as "",
-// or until there is a cause to end it.
-func (r *attempt) watch(ctx context.Context, exited <-chan struct{}) Cause {
+// or until there is a cause to end it. What happened first counts, also when we
+// notice both at once.
+func (r *attempt) watch(ctx context.Context) Cause {
 	limits := newLimits(r.spec, r.output, r.began)
-	timer := time.NewTimer(limits.next(r.began))
-	defer timer.Stop()
-	for {
-		var cause Cause
-		select {
-		case <-exited:
-		case <-ctx.Done():
-			cause = Interrupted
-		case now := <-timer.C:
-			cause = limits.exceeded(now)
-			timer.Reset(limits.next(now))
-		}
-		select {
-		case <-exited: // what happened first counts, also when we notice both at once
+	defer context.AfterFunc(ctx, r.life.look)()
+	for now := r.began; ; now = time.Now() {
+		r.life.wait(ctx, now.Add(limits.next(now)))
+		if r.life.over() {
 			return ""
-		default:
 		}
-		if cause != "" {
+		if ctx.Err() != nil {
+			return Interrupted
+		}
+		if cause := limits.exceeded(time.Now()); cause != "" {
 			return cause
 		}
 	}
@@ -158,43 +147,27 @@ const lateGrace = 500 * time.Millisecond
 // stop ends the group. Its number cannot have been taken by another group, for
 // the process is not reaped yet. One that prints too much has no grace: it would
 // print through that.
-func (r *attempt) stop(exited <-chan struct{}, cause Cause) {
-	if cause == OutputTooLarge {
-		r.patient = time.Now()
-		r.signalGroup(unix.SIGKILL)
-		<-exited
-		return
-	}
+func (r *attempt) stop(cause Cause) {
 	patience := r.spec.Grace
-	if cause == Deadline {
+	switch cause {
+	case Deadline:
 		patience = min(patience, lateGrace)
+	case OutputTooLarge:
+		patience = 0
 	}
 	r.patient = time.Now().Add(patience)
-	r.signalGroup(unix.SIGTERM)
-	r.signalGroup(unix.SIGCONT) // one that is stopped would not notice
-	grace := time.NewTimer(patience)
-	defer grace.Stop()
-	select {
-	case <-exited:
-	case <-grace.C:
+	if patience > 0 || cause != OutputTooLarge {
+		r.signalGroup(unix.SIGTERM)
+		r.signalGroup(unix.SIGCONT) // one that is stopped would not notice
+	}
+	if !r.life.endsBy(r.patient) {
 		r.signalGroup(unix.SIGKILL)
-		<-exited
+		r.life.endsBy(time.Time{})
 	}
 }
 
 func (r *attempt) signalGroup(sig unix.Signal) {
 	_ = unix.Kill(-r.self.PID, sig) // it may be gone already, and that is what we want
-}
-
-// waitUnreaped blocks until the process has ended, and leaves it to be reaped.
-func (r *attempt) waitUnreaped() {
-	for {
-		err := unix.Waitid(unix.P_PID, r.self.PID, nil, unix.WEXITED|unix.WNOWAIT, nil)
-		if !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	r.ended = time.Now()
 }
 
 // conclude reaps the process, ends what it left running, and says how it all
@@ -204,13 +177,13 @@ func (r *attempt) conclude(cause Cause) Exit {
 		Cause:    cause,
 		PID:      r.self.PID,
 		Started:  r.began,
-		Finished: r.ended,
-		Wall:     r.ended.Sub(r.began),
+		Finished: r.life.ended,
+		Wall:     r.life.ended.Sub(r.began),
 	}
-	state, err := r.family.bury(r.process)
+	state, err := r.family.bury(r.self.PID)
 	exit.Code, exit.Signal = -1, "unknown"
 	if err == nil {
-		exit.Code, exit.Signal = status(state.Sys().(syscall.WaitStatus))
+		exit.Code, exit.Signal = status(state)
 	}
 	if !errors.Is(unix.Kill(-r.self.PID, 0), unix.ESRCH) || r.family.hasOrphans() {
 		if cause == "" {
@@ -246,6 +219,7 @@ func (r *attempt) meta() Meta {
 
 func (r *attempt) close() {
 	r.family.forget(r)
+	r.life.close()
 	r.output.close()
 }
 

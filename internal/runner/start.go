@@ -46,31 +46,37 @@ func (s Spec) start(ctx context.Context, f *family) (*attempt, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer stdin.Close()
+	defer unix.Close(stdin)
 	out, err := createOutput(s.Dir)
 	if err != nil {
 		return nil, err
 	}
 	r := &attempt{spec: s, family: f, output: out, argv: append([]string{path}, s.Argv[1:]...)}
 	fault.Point("output-created")
-	err = f.bear(r, func() (err error) {
-		r.process, err = startProcess(path, s.Argv, &os.ProcAttr{
-			Dir:   s.Cwd,
-			Env:   append(slices.Clone(s.Env), DirVariable+"="+s.Dir), // never nil: nil would inherit ours
-			Files: []*os.File{stdin, out.stdout, out.stderr},
-			Sys:   &syscall.SysProcAttr{Setsid: true},
-		})
-		if err == nil {
-			r.began, r.self = time.Now(), identify(r.process.Pid)
-		}
-		return err
-	})
+	err = f.bear(r, func() error { return r.spawn(path, stdin) })
 	if err != nil {
-		out.remove()
+		out.remove(s.Dir)
 		return nil, err
 	}
 	fault.Point("spawned")
 	return r, nil
+}
+
+// spawn starts the process of the run.
+func (r *attempt) spawn(path string, stdin int) error {
+	s, pidfd, before := r.spec, -1, ticks()
+	pid, err := startProcess(path, s.Argv, &syscall.ProcAttr{
+		Dir:   s.Cwd,
+		Env:   append(slices.Clone(s.Env), DirVariable+"="+s.Dir), // never nil: nil would inherit ours
+		Files: []uintptr{uintptr(stdin), uintptr(r.output.stdout), uintptr(r.output.stderr)},
+		Sys:   &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd},
+	})
+	if err != nil {
+		return err
+	}
+	r.began, r.self = time.Now(), identify(pid, before, ticks())
+	r.life = newLife(pid, pidfd)
+	return nil
 }
 
 func (s Spec) program() (string, error) {
@@ -98,31 +104,20 @@ func command(name string) (string, error) {
 
 // openStdin opens a regular file or /dev/null; never anything that could make
 // us or the process wait.
-func openStdin(path string) (*os.File, error) {
-	if path == "" {
-		path = os.DevNull
-	}
-	return os.OpenFile(path, os.O_RDONLY, 0)
+func openStdin(path string) (int, error) {
+	return open(cmp.Or(path, os.DevNull), unix.O_RDONLY)
 }
 
 // startProcess starts a program that may just have been written: while any
 // process still has it open for writing, as a child of ours may for a moment
 // between fork and exec, the kernel calls it busy.
-func startProcess(path string, argv []string, attr *os.ProcAttr) (*os.Process, error) {
+func startProcess(path string, argv []string, attr *syscall.ProcAttr) (pid int, err error) {
 	const longest = 64 * time.Millisecond
 	for pause := time.Millisecond; ; pause *= 2 {
-		p, err := os.StartProcess(path, argv, attr)
+		pid, err := syscall.ForkExec(path, argv, attr)
 		if !errors.Is(err, unix.ETXTBSY) || pause > longest {
-			return p, plain(err)
+			return pid, err
 		}
 		time.Sleep(pause)
 	}
-}
-
-// plain leaves out the operation and path, which the caller gives.
-func plain(err error) error {
-	if e, ok := errors.AsType[*os.PathError](err); ok && e.Op == "fork/exec" {
-		return e.Err
-	}
-	return err
 }

@@ -14,6 +14,23 @@ import (
 	"strings"
 )
 
+// Line holds a line to the protocol whose mark it bears: the version of CLowl, or
+// the sender of CAP. One of AINL's bears none, and has to be an object that names
+// a task.
+func Line(line []byte) error {
+	o, err := parse(line)
+	switch {
+	case err != nil:
+		return err
+	case o["clowl"] != nil:
+		return CLowl(line)
+	case o["sender_id"] != nil:
+		return CAP(line)
+	}
+	_, err = o.text("task_id", true)
+	return err
+}
+
 // An object is a JSON object that says nothing twice.
 type object map[string]json.RawMessage
 

@@ -73,3 +73,20 @@ func TestEachRuleRefusesWhatBreaksIt(t *testing.T) {
 		}
 	}
 }
+
+func TestALineIsHeldToTheProtocolWhoseMarkItBears(t *testing.T) {
+	const ainlGood = `{"schema_version":"1.0","task_id":"t1"}`
+	for _, good := range []string{clowlGood, capGood, capNotice, ainlGood} {
+		if err := strict.Line([]byte(good)); err != nil {
+			t.Errorf("%s: %v", good, err)
+		}
+	}
+	for _, bad := range []string{
+		strings.Replace(clowlGood, `"E003"`, `"E017"`, 1), strings.Replace(capGood, "504", `"504"`, 1), strings.Replace(clowlGood, "{", `{"sender_id":"a",`, 1),
+		`{"schema_version":"1.0"}`, ainlGood + ainlGood, `[]`, `null`, "", "{",
+	} {
+		if strict.Line([]byte(bad)) == nil {
+			t.Errorf("takes %s", bad)
+		}
+	}
+}

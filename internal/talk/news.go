@@ -5,6 +5,7 @@ package talk
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -28,8 +29,8 @@ type Task struct {
 	Trace     string
 	Tie       envelope.Tie
 
-	Result *envelope.Result // how it ended; nil while it has not
-	Cancel string           // the message by which its requester ended it; "" when nobody did, or somebody else
+	Result  *envelope.Result // how it ended; nil while it has not
+	Cancels []string         // the messages by which its requester wanted it ended; nil when nobody did, or somebody else
 }
 
 // An Event is one thing that happened to a task, as the ledger names it.
@@ -54,7 +55,7 @@ func News(t Task, events []Event) (news []envelope.Message) {
 		}
 	}
 	if t.Result != nil && t.Tie != envelope.Oversee {
-		news = append(news, t.end())
+		news = append(news, t.ends()...)
 	}
 	return news
 }
@@ -62,7 +63,7 @@ func News(t Task, events []Event) (news []envelope.Message) {
 // detail is what of an event's data is told.
 type detail struct {
 	Held    []string       `json:"held"`    // task.accepted
-	Reasons []string       `json:"reasons"` // task.held
+	Reasons []string       `json:"reasons"` // task.held, task.released
 	Stage   string         `json:"stage"`   // approval.asked
 	Note    string         `json:"note"`    // task.progress
 	Pct     jsontext.Value `json:"pct"`     // task.progress
@@ -72,7 +73,7 @@ type detail struct {
 func (t Task) of(e Event, refused bool) []envelope.Message {
 	var d detail
 	switch e.Kind {
-	case "task.accepted", "task.held", "approval.asked", "task.progress":
+	case "task.accepted", "task.held", "task.released", "approval.asked", "task.progress":
 		if e.Data != nil && json.Unmarshal(e.Data, &d) != nil {
 			d = detail{} // then its kind is all that can be told
 		}
@@ -88,6 +89,10 @@ func (t Task) of(e Event, refused bool) []envelope.Message {
 		return []envelope.Message{t.say(envelope.Accepts, map[string]any{})}
 	case "task.held":
 		return []envelope.Message{t.waits(d.Reasons...)}
+	case "task.released":
+		if len(d.Reasons) > 0 { // else it is held or queued at once, with a story of its own
+			return []envelope.Message{t.waits(d.Reasons...)}
+		}
 	case "task.waiting":
 		return []envelope.Message{t.waits("inbox")}
 	case "approval.asked":
@@ -127,15 +132,34 @@ func (t Task) reports(data map[string]any, note string) envelope.Message {
 	return m
 }
 
-// end is what came of the task. Whoever cancelled it by a message hears that it
-// is stopped, and everybody else that it was cancelled (CLOWL-27).
+// ends are what came of the task, and the answers to the messages by which its
+// requester wanted it ended: it is stopped, or was over before (CLOWL-27).
+func (t Task) ends() (all []envelope.Message) {
+	cancels, stopped := t.Cancels, t.Result.Status == envelope.Stopped
+	if t.Dialect != envelope.CLowl {
+		cancels = nil // which has no such message
+	}
+	if !stopped || len(cancels) == 0 {
+		all = append(all, t.end())
+	}
+	for _, cancel := range cancels {
+		m := t.say(envelope.Stops, map[string]any{"status": "cancelled"})
+		if !stopped {
+			m = t.say(envelope.Fails, nil)
+			m.Failure = dialect.FailureOf(envelope.DuplicateConflict, fmt.Sprintf("%s is over already (%s)", t.ID, t.Result.Status))
+			m.Text = m.Failure.Message
+		}
+		m.Cause = cancel
+		all = append(all, m)
+	}
+	return all
+}
+
+// end is what came of the task. Who did not cancel it by a message hears that
+// somebody has.
 func (t Task) end() envelope.Message {
 	r := *t.Result
 	switch {
-	case r.Status == envelope.Stopped && t.Cancel != "" && t.Dialect == envelope.CLowl:
-		m := t.say(envelope.Stops, map[string]any{"status": "cancelled"})
-		m.Cause = t.Cancel
-		return m
 	case r.Status == envelope.OK || r.Status == envelope.Partial:
 		m := t.say(envelope.Completes, nil)
 		m.Text, m.Answer = r.Output.Summary, r

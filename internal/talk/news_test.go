@@ -39,7 +39,7 @@ func TestWhatFollowsFromWhichEvent(t *testing.T) {
 		}
 		return about
 	}
-	byCancel := func(t talk.Task) talk.Task { t.Cancel = "cn1"; return t }
+	byCancel := func(t talk.Task) talk.Task { t.Cancels = []string{"cn1"}; return t }
 	well := ended(envelope.OK, "", "")
 	for name, c := range map[string]struct {
 		about  talk.Task
@@ -57,6 +57,7 @@ func TestWhatFollowsFromWhichEvent(t *testing.T) {
 		"and once more after a reply to them":       {asked, said("oversight.answered", `{}`), []string{`task.waiting {"blocked":["oversight"],"note":"waits for oversight"}`}},
 		"what is sent back goes on":                 {asked, said("oversight.inquired", `{"by":"qa"}`), []string{`task.progress {"blocked":[],"note":"goes on"}`}},
 		"what goes on does so aloud":                {asked, said("task.queued", `{}`), []string{`task.progress {"blocked":[],"note":"goes on"}`}},
+		"a hold that is left to others is told":     {asked, said("task.released", `{"reasons":["children"]}`), []string{`task.waiting {"blocked":["children"],"note":"waits for children"}`}},
 		"also after a reply":                        {asked, said("task.resumed", `{"from":"user"}`), []string{`task.progress {"blocked":[],"note":"goes on"}`}},
 		"progress is told as it was said":           {asked, said("task.progress", `{"pct":40.5,"note":"reading"}`), []string{`task.progress {"note":"reading","pct":40.5}`}},
 		"a retry is acknowledged again":             {asked, said("task.resubmitted", `{}`), []string{"task.accepted {}"}},
@@ -102,7 +103,7 @@ func TestEveryMessageAnswersTheRequest(t *testing.T) {
 			t.Errorf("failure = %+v; want its words, its answer, and that it may be tried again", m)
 		}
 	}
-	about.Cancel, about.Result.Status = "cn1", envelope.Stopped
+	about.Cancels, about.Result.Status = []string{"cn1"}, envelope.Stopped
 	if m := talk.News(about, nil)[0]; m.Act != envelope.Stops || m.Cause != "cn1" {
 		t.Errorf("%s answers %q; want a stop that answers cn1 (CLOWL-27)", m.Act, m.Cause)
 	}

@@ -1,6 +1,7 @@
 package talk
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/go-json-experiment/json"
@@ -30,6 +31,7 @@ type Review struct {
 	Dialect envelope.Dialect   // in which it speaks
 	Worker  string             // whose answer it looks at
 	Asked   string             // and who asked for that
+	Tasks   []envelope.ID      // the overseer's own, and the one of the answer
 }
 
 // Decide says what an overseer has decided, and in which words. A question to
@@ -55,7 +57,7 @@ func (r Review) Decide() (d Decision, words string) {
 	case d == Approves:
 		return d, approved
 	}
-	if d := decision(r.Answer.Output.Extra); d != "" {
+	if d := cmp.Or(decision(r.Answer.Output.Extra), enclosed(r.Answer.Output.Extra)); d != "" {
 		return d, r.Answer.Output.Summary
 	}
 	if d := decision(r.Answer.Extra); d != "" {
@@ -69,24 +71,37 @@ func (r Review) Decide() (d Decision, words string) {
 
 // hear says what a single message of an overseer decides.
 func (r Review) hear(m envelope.Message) Decision {
+	if m.Task != "" && !slices.Contains(r.Tasks, m.Task) {
+		return "" // that is about something else
+	}
+	switch m.Act { // these may quote what they are about, whatever that says
+	case envelope.Inquires:
+		return SendsBack
+	case envelope.Fails:
+		return Rejects
+	}
 	if d := feedback(m); d != "" {
 		return d
 	}
 	switch {
-	case m.Act == envelope.Inquires:
-		return SendsBack
-	case m.Act == envelope.Fails:
-		return Rejects
 	case m.Act == envelope.Informs && m.Dialect == envelope.CLowl && m.Type == "approve":
 		return Approves
 	case m.Act != envelope.Informs && m.Act != envelope.Completes && m.Act != envelope.Asks:
 		return ""
 	case slices.Contains(m.To, r.Worker):
 		return SendsBack
-	case slices.Contains(m.To, r.Asked) && m.Act != envelope.Asks && !m.WantsReply:
+	case slices.Contains(m.To, r.Asked) && m.Dialect != envelope.CLowl && !r.open(): // CLowl has a word for it
 		return Approves
 	}
 	return ""
+}
+
+// open reports whether it asks others before it decides, or hands something on to
+// them. Then what it tells whoever asked is not that it approves.
+func (r Review) open() bool {
+	return slices.ContainsFunc(r.Said, func(m envelope.Message) bool {
+		return m.WantsReply || m.Act == envelope.Asks || m.Act == envelope.Delegates && m.Tie != envelope.Fork
+	})
 }
 
 // feedback is the decision that a message states for machines.
@@ -95,16 +110,40 @@ func feedback(m envelope.Message) Decision {
 		return d
 	}
 	for _, a := range m.Attachments {
-		var held struct {
-			Object jsontext.Value `json:"object"`
-		}
-		if a.Type == "python_object" && json.Unmarshal(a.Raw, &held) == nil {
-			if d := decision(held.Object); d != "" {
-				return d
-			}
+		if d := attached(a.Raw); d != "" {
+			return d
 		}
 	}
 	return ""
+}
+
+// enclosed is the decision that an answer said in CAP states for machines: its
+// attachments have become a member of its output.
+func enclosed(output jsontext.Value) Decision {
+	var held struct {
+		Attachments []jsontext.Value `json:"attachments"`
+	}
+	if output.Kind() != '{' || json.Unmarshal(output, &held) != nil {
+		return ""
+	}
+	for _, a := range held.Attachments {
+		if d := attached(a); d != "" {
+			return d
+		}
+	}
+	return ""
+}
+
+// attached reads the decision of an attachment, which only a python_object has.
+func attached(thing jsontext.Value) Decision {
+	var held struct {
+		Type   string         `json:"type"`
+		Object jsontext.Value `json:"object"`
+	}
+	if thing.Kind() != '{' || json.Unmarshal(thing, &held) != nil || held.Type != "python_object" {
+		return ""
+	}
+	return decision(held.Object)
 }
 
 // decision reads review.feedback.v1: an object with a decision.
