@@ -214,7 +214,7 @@ func (d *Dispatcher) tryAdmitNext(ctx context.Context, id envelope.ID) error {
 		d.settledUnanswered(ctx, r)
 	}
 	row, t, findings, err := d.load(ctx, latest.Seq)
-	if err != nil {
+	if err != nil || row.State != ledger.Received { // somebody else let it in meanwhile, and it may run
 		return err
 	}
 	verdict := withReasons(d.judge(t, findings, time.Now()), lastingOf(row.Reasons)...)
