@@ -104,7 +104,8 @@ func (d *Dispatcher) take(ctx context.Context, batch mailbox.Batch) error {
 				return fmt.Errorf("accept %s at %d: %w", c.line.File, c.line.Offset, err)
 			}
 		}
-		return tx.SetFile(ledger.File(batch.Cursor))
+		tx.SetFile(ledger.File(batch.Cursor))
+		return nil
 	})
 	if err != nil {
 		return err

@@ -41,11 +41,8 @@ func (tx *Tx) log(e Event) error {
 		e.Data = jsontext.Value("{}")
 	}
 	if e.Task == "" || e.Of != 0 {
-		var of any // NULL for none
-		if e.Of != 0 {
-			of = e.Of
-		}
-		return tx.rows.add(&tx.rows.events, e.Time.UnixMicro(), e.Kind, string(e.Data), of)
+		tx.stage.log(e)
+		return nil
 	}
 	logged, err := tx.change("INSERT INTO events (time, kind, data, task) SELECT ?, ?, ?, seq FROM tasks WHERE id = ? AND revision = ?",
 		e.Time.UnixMicro(), e.Kind, string(e.Data), string(e.Task), e.Revision)

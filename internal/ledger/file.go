@@ -16,20 +16,18 @@ type File struct {
 }
 
 // SetFile remembers f in the place of what was known of its path.
-func (tx *Tx) SetFile(f File) error {
-	_, err := tx.exec(`INSERT INTO files (path, dev, inode, offset, replay, head, tail) VALUES (?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (path) DO UPDATE SET dev = excluded.dev, inode = excluded.inode, offset = excluded.offset,
-		replay = excluded.replay, head = excluded.head, tail = excluded.tail`,
-		f.Path, int64(f.Dev), int64(f.Inode), f.Offset, f.Replay, f.Head, f.Tail) // SQLite's integers are signed
-	if err != nil {
-		return fmt.Errorf("remember file %s: %w", f.Path, err)
-	}
-	return nil
+func (tx *Tx) SetFile(f File) { tx.stage.files[f.Path] = f }
+
+const fileColumns = "path, dev, inode, offset, replay, head, tail"
+
+// values are those of fileColumns. SQLite's integers are signed.
+func (f File) values() []any {
+	return []any{f.Path, int64(f.Dev), int64(f.Inode), f.Offset, f.Replay, f.Head, f.Tail}
 }
 
 // Files returns every file that is remembered, in order of path.
 func (r *Reader) Files(ctx context.Context) ([]File, error) {
-	files, err := all(ctx, r.read, scanFile, "SELECT path, dev, inode, offset, replay, head, tail FROM files ORDER BY path")
+	files, err := all(ctx, r.read, scanFile, "SELECT "+fileColumns+" FROM files ORDER BY path")
 	if err != nil {
 		return nil, fmt.Errorf("list files: %w", err)
 	}

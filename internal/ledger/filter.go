@@ -25,6 +25,9 @@ type Filter struct {
 // filter leaves out Done, what is done costs nothing.
 func (r *Reader) Tasks(ctx context.Context, f Filter) ([]Task, error) {
 	query, args := f.query()
+	if err := r.read.ready(); err != nil {
+		return nil, fmt.Errorf("list tasks: %w", err)
+	}
 	rows, err := r.db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, fmt.Errorf("list tasks: %w", err)

@@ -1,12 +1,14 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"mailboxd/envelope"
 	"mailboxd/internal/fault"
 )
 
@@ -159,43 +161,77 @@ func (l *Ledger) commit(group []*update) {
 // errWhose says that some row of a group cannot be written, and not whose.
 var errWhose = errors.New("a row cannot be written")
 
-// try runs all functions of the group in one transaction. When one of them
+// try runs all functions of the group, in one transaction. When one of them
 // fails, nothing is kept and its index is returned; an error with no index
-// is the transaction's own. What the functions add is written together, or
-// after each of them, which finds out whose cannot be written.
+// is the transaction's own. What the functions change is brought to the tables
+// together, or after each of them, which finds out whose cannot be.
 func (l *Ledger) try(group []*update, oneByOne bool) (failed int, err error) {
-	ctx := context.Background() // a group does not end with the context of one of its callers
-	if _, err := l.write.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
-		return -1, fmt.Errorf("begin update: %w", err)
+	tx := &Tx{ledger: l, write: l.write, stage: newLayer(), below: l.layers(), absent: map[envelope.ID]bool{}}
+	l.write.before = tx.toTables
+	defer tx.end()
+	if l.redo.broken || tx.below[0].bytes > mostBytes {
+		if err := tx.toTables(); err != nil {
+			return -1, fmt.Errorf("begin update: %w", err)
+		}
 	}
-	tx := &Tx{l.write, l.rows}
 	oneByOne = oneByOne || len(group) == 1
 	for i, u := range group {
-		err := u.fn(tx)
-		if err == nil && (oneByOne || i == len(group)-1) {
-			err = l.rows.write()
+		tx.wrong = nil
+		err := cmp.Or(u.fn(tx), tx.wrong)
+		if err == nil && tx.opened && (oneByOne || i == len(group)-1) {
+			err = tx.toTables()
 		}
-		if !oneByOne && l.rows.failed != nil {
-			i, err = -1, errWhose
+		if !oneByOne && tx.unclear != nil {
+			return -1, errWhose
 		}
-		if err != nil {
-			l.rollback(ctx)
+		if err = cmp.Or(err, tx.unclear); err != nil {
 			return i, err
 		}
 	}
 	fault.Point("written-uncommitted")
-	if _, err := l.write.exec(ctx, "COMMIT"); err != nil {
-		l.rollback(ctx)
+	if err := tx.commit(); err != nil {
 		return -1, fmt.Errorf("commit update: %w", err)
 	}
-	fault.SyncedAt("committed", l.path+"-wal")
 	l.announce()
 	return -1, nil
 }
 
-// rollback ends a transaction that must not be kept. Its own error says that
-// SQLite has done so already; were it another, the next BEGIN would say it.
-func (l *Ledger) rollback(ctx context.Context) {
-	l.rows.forget()
-	_, _ = l.write.exec(ctx, "ROLLBACK")
+// commit makes durable what the group has changed.
+func (tx *Tx) commit() error {
+	l := tx.ledger
+	if tx.opened {
+		if err := l.endTables(l.redo.last); err != nil {
+			return err
+		}
+		tx.opened = false
+		<-l.writing
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.live, l.folding = newLayer(), nil
+		l.redo.rewind(l.redo.active)
+		return nil
+	}
+	if tx.stage.empty() {
+		return nil
+	}
+	if err := l.redo.add(tx.stage); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.live.merge(tx.stage)
+	l.foldSoon()
+	return nil
+}
+
+// end gives up what the group has changed, unless that is durable. The error of
+// ROLLBACK says that SQLite has done so already; were it another, the next BEGIN
+// would say it.
+func (tx *Tx) end() {
+	tx.ledger.write.before = nil
+	if tx.opened {
+		tx.ledger.tables.forget()
+		_, _ = tx.write.run("ROLLBACK")
+		<-tx.ledger.writing
+	}
 }

@@ -9,7 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,15 +20,27 @@ import (
 // goroutines at once. One process at a time may have a path open for writing;
 // the lock on the state directory sees to that.
 type Ledger struct {
-	*Reader
-	path  string
-	db    *sql.DB
-	conn  *sql.Conn // the one connection that writes
-	write *statements
-	rows  *rows         // of the group that is being written
-	lead  chan struct{} // holds a token while somebody commits a group
+	*Reader         // of all that is durable
+	calm    *Reader // of what the tables have
+	path    string
+	db      *sql.DB
+	conn    *sql.Conn     // the one connection that writes
+	lead    chan struct{} // holds a token while somebody commits a group, or freezes what is live
+	writing chan struct{} // and while somebody writes to the tables: whoever wants both takes lead first
+	due     chan struct{} // signalled when something is to be folded
+	closing chan struct{} // closed when nobody is to fold any more
+	folder  sync.WaitGroup
+	timed   atomic.Bool // due will be signalled
 
-	mu      sync.Mutex    // guards what follows
+	write    *statements // who is writing guards it
+	tables   *tables
+	redo     *redo  // who leads guards it
+	lastTask int64  // the highest Seq that was given; 0: to be looked up
+	folded   uint64 // the last frame of what is folded; who is writing guards it
+
+	mu      sync.Mutex    // guards what follows; live is changed only by who leads
+	live    *layer        // what the tables do not have, and nobody is bringing there
+	folding *layer        // what somebody is bringing to the tables; nil: nothing
 	queued  []*update     // what the next group will run
 	crowd   int           // how many of them wait for others
 	changed chan struct{} // closed at the next commit; nil: nobody waits for it
@@ -92,24 +106,117 @@ func connect(path string) (*Ledger, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	l := &Ledger{path: path, db: db, conn: conn, write: newStatements(conn.PrepareContext), lead: make(chan struct{}, 1)}
-	l.rows = newRows(l.write)
-	l.write.before = l.rows.write
+	l := &Ledger{
+		path: path, db: db, conn: conn, write: newStatements(conn.PrepareContext),
+		lead: make(chan struct{}, 1), writing: make(chan struct{}, 1), due: make(chan struct{}, 1), closing: make(chan struct{}),
+		live: newLayer(),
+	}
+	l.tables = newTables(l.write)
 	if err = migrate(ctx, conn, migrations); err == nil {
-		l.Reader, err = newReader(path)
+		err = l.recoverRedo()
+	}
+	if err == nil {
+		l.calm, err = newReader(path)
 	}
 	if err != nil {
 		return nil, errors.Join(err, conn.Close(), db.Close())
 	}
+	l.Reader = &Reader{db: l.calm.db, read: newStatements(l.calm.db.PrepareContext)}
+	l.Reader.read.before = l.fold
+	l.folder.Go(l.foldAll)
 	return l, nil
 }
 
-// Close folds the write-ahead log into the file and closes it. It must not
-// be called while an Update or a read is going on.
+// recoverRedo brings to the tables what the redo log has from before.
+func (l *Ledger) recoverRedo() (err error) {
+	applied, _, err := first(background, l.write, one[int64], "SELECT applied FROM redo")
+	if err != nil {
+		return err
+	}
+	if l.redo, err = openRedo(l.path); err != nil {
+		return err
+	}
+	frames, err := readFrames(l.path, uint64(applied))
+	if err != nil {
+		return errors.Join(err, l.redo.close())
+	}
+	l.redo.last = uint64(applied) + uint64(len(frames))
+	if len(frames) == 0 {
+		return nil
+	}
+	_, err = l.write.run("BEGIN IMMEDIATE")
+	for _, rows := range frames {
+		if err == nil {
+			err = l.tables.eachRow(rows, l.tables.add)
+		}
+		if err == nil {
+			err = l.tables.flush()
+		}
+	}
+	if err == nil {
+		err = l.endTables(l.redo.last)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("take up redo log: %w", err), l.redo.close())
+	}
+	return nil
+}
+
+// Close brings everything to the tables, folds the write-ahead log into the file
+// and closes it. It must not be called while an Update or a read is going on.
 func (l *Ledger) Close() error {
-	err := errors.Join(l.Reader.Close(), l.write.close(), l.conn.Close(), l.db.Close())
+	close(l.closing)
+	l.folder.Wait()
+	err := errors.Join(l.fold(), l.Reader.read.close(), l.calm.Close(), l.write.close(), l.conn.Close(), l.db.Close(), l.redo.close())
 	if err != nil {
 		return fmt.Errorf("close ledger: %w", err)
 	}
 	return nil
+}
+
+// Task returns the revision with this Seq; ErrUnknown when there is none.
+func (l *Ledger) Task(ctx context.Context, seq int64) (Task, error) {
+	if t, ok := l.unfolded(seq); ok {
+		return t.Task, nil
+	}
+	return l.calm.Task(ctx, seq)
+}
+
+// Raw returns the line of the revision with this Seq, as it came; ErrUnknown
+// when there is none.
+func (l *Ledger) Raw(ctx context.Context, seq int64) ([]byte, error) {
+	if t, ok := l.unfolded(seq); ok && t.raw != nil {
+		return t.raw, nil
+	}
+	return l.calm.Raw(ctx, seq)
+}
+
+// Result returns the bytes of the result of the revision with this Seq;
+// ErrUnknown when there is none yet.
+func (l *Ledger) Result(ctx context.Context, seq int64) ([]byte, error) {
+	if t, ok := l.unfolded(seq); ok && t.result != nil {
+		return t.result, nil
+	}
+	return l.calm.Result(ctx, seq)
+}
+
+// unfolded returns what the tables do not have of a task.
+func (l *Ledger) unfolded(seq int64) (all taskChange, found bool) {
+	for _, c := range slices.Backward(l.layers()) {
+		l.mu.Lock()
+		t := c.tasks[seq]
+		l.mu.Unlock()
+		if t == nil {
+			continue
+		}
+		found = true
+		all.Task = t.Task
+		if t.raw != nil {
+			all.raw = t.raw
+		}
+		if t.result != nil {
+			all.result = t.result
+		}
+	}
+	return all, found
 }

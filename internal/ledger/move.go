@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -40,68 +41,58 @@ func (tx *Tx) move(seq int64, from State, attempt int, c Change) (bool, error) {
 	if from == Done {
 		return false, nil
 	}
-	if c.Attempt == 0 {
-		c.Attempt = attempt
+	t, found, err := tx.task(seq)
+	if err != nil || !found || t.State != from || t.Attempt != attempt {
+		return false, err
 	}
-	var (
-		finished time.Time
-		sum      string
-	)
-	if c.To == Done {
-		finished = time.Now()
-	}
-	if c.Result != nil {
-		digest := sha256.Sum256(c.Result)
-		sum = hex.EncodeToString(digest[:])
-	}
-	moved, err := tx.alter(&tx.rows.tasks, `UPDATE tasks SET state = ?, attempt = ?, reasons = ?, until = ?,
-		agent = coalesce(nullif(?, ''), agent), status = coalesce(nullif(?, ''), status), kind = coalesce(nullif(?, ''), kind),
-		finished = coalesce(?, finished), result_sum = coalesce(nullif(?, ''), result_sum)
-		WHERE seq = ? AND state = ? AND attempt = ?`,
-		string(c.To), c.Attempt, joinReasons(c.Reasons), micros(c.Until), c.Agent, string(c.Status), string(c.Kind),
-		micros(finished), sum, seq, string(from), attempt)
-	if err != nil || !moved || c.Result == nil {
-		return moved, err
-	}
-	if from == Review {
+	if from == Review && c.Result != nil {
 		if err := tx.keepAnswer(seq); err != nil {
 			return false, err
 		}
 	}
-	if from == Running && attempt == 1 {
-		return true, tx.rows.add(&tx.rows.results, seq, c.Result) // no run before it left one
+	t.State, t.Reasons, t.Until = c.To, c.Reasons, exact(c.Until)
+	t.Attempt = cmp.Or(c.Attempt, t.Attempt)
+	t.Agent, t.Status, t.Kind = cmp.Or(c.Agent, t.Agent), cmp.Or(c.Status, t.Status), cmp.Or(c.Kind, t.Kind)
+	if c.To == Done {
+		t.Finished = exact(time.Now())
 	}
-	_, err = tx.exec("INSERT INTO results (task, body) VALUES (?, ?) ON CONFLICT (task) DO UPDATE SET body = excluded.body", seq, c.Result)
-	return err == nil, err
+	if c.Result != nil {
+		digest := sha256.Sum256(c.Result)
+		t.ResultSum = hex.EncodeToString(digest[:])
+	}
+	tx.stage.setTask(taskChange{Task: t, result: c.Result})
+	return true, nil
 }
 
 // MarkPut remembers that the result file of a revision is in place.
 func (tx *Tx) MarkPut(seq int64) error {
-	return tx.mark("put", "UPDATE tasks SET put = 1 WHERE seq = ?", seq)
+	return tx.mark("put", seq, func(t *Task) { t.Put = true })
 }
 
 // MarkDelivered remembers that the callbacks of a revision are done.
 func (tx *Tx) MarkDelivered(seq int64) error {
-	return tx.mark("delivered", "UPDATE tasks SET delivered = 1 WHERE seq = ?", seq)
+	return tx.mark("delivered", seq, func(t *Task) { t.Delivered = true })
 }
 
 // MarkSettled remembers that a revision has nothing to put or to deliver.
 func (tx *Tx) MarkSettled(seq int64) error {
-	if err := tx.rows.add(&tx.rows.settled, seq); err != nil {
-		return fmt.Errorf("mark task %d settled: %w", seq, err)
-	}
-	return nil
+	return tx.mark("settled", seq, func(t *Task) { t.Put, t.Delivered = true, true })
 }
 
 // MarkDisplaced remembers that the result of the revision before this one has
 // gone to the history.
 func (tx *Tx) MarkDisplaced(seq int64) error {
-	return tx.mark("displaced", "UPDATE tasks SET replaces = 0 WHERE seq = ?", seq)
+	return tx.mark("displaced", seq, func(t *Task) { t.Replaces = false })
 }
 
-func (tx *Tx) mark(what, query string, seq int64) error {
-	if _, err := tx.exec(query, seq); err != nil {
+func (tx *Tx) mark(what string, seq int64, set func(*Task)) error {
+	t, found, err := tx.task(seq)
+	if err != nil {
 		return fmt.Errorf("mark task %d %s: %w", seq, what, err)
+	}
+	if found {
+		set(&t)
+		tx.stage.setTask(taskChange{Task: t})
 	}
 	return nil
 }

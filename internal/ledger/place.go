@@ -17,7 +17,7 @@ import (
 
 // besides are the ends of the names of the files SQLite keeps for one ledger:
 // the file itself, its write-ahead log and that log's index.
-var besides = []string{"", "-wal", "-shm"}
+var besides = []string{"", "-wal", "-shm", redoEnds[0], redoEnds[1]}
 
 // create puts an empty ledger at path, where there must be none. It is made
 // aside and renamed, so that what is at path is always whole. It knows of the

@@ -113,14 +113,15 @@ func TestVersion4IsBroughtForward(t *testing.T) {
 		err = migrate(ctx, conn, migrations[:4])
 	}
 	write := newStatements(func(ctx context.Context, query string) (*sql.Stmt, error) { return conn.PrepareContext(ctx, query) })
-	old := &Tx{write, newRows(write)}
 	if err == nil {
-		_, err = old.Add(Task{ID: "old", Revision: 1, Hash: "h", Dialect: "ainl", State: Queued, Agent: "a", Requester: "r"}, []byte("{}"))
+		old := newLayer()
+		old.setTask(taskChange{
+			Task:  Task{Seq: 1, ID: "old", Revision: 1, Latest: true, Hash: "h", Dialect: "ainl", State: Queued, Agent: "a", Requester: "r"},
+			added: true, raw: []byte("{}"),
+		})
+		err = newTables(write).write(old)
 	}
-	if err == nil {
-		err = old.rows.write()
-	}
-	if err = errors.Join(err, old.write.close(), conn.Close(), db.Close()); err != nil {
+	if err = errors.Join(err, write.close(), conn.Close(), db.Close()); err != nil {
 		t.Fatal(err)
 	}
 	l, opened, err := Open(path)

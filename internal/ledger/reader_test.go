@@ -28,6 +28,9 @@ func TestAReaderWorksBesideADaemonAndWithoutOne(t *testing.T) {
 	}
 	for n := 1; n <= 3; n++ {
 		add(t, l, task(n))
+		if _, err := l.LastEvent(t.Context()); err != nil { // what the daemon itself wants to know is in the tables then
+			t.Fatal(err)
+		}
 		if tasks, err := beside.Tasks(t.Context(), ledger.Filter{}); err != nil || len(tasks) != n {
 			t.Errorf("Tasks(beside a daemon) = %d, %v; want %d", len(tasks), err, n)
 		}

@@ -185,5 +185,6 @@ func (tx *Tx) tell(r Run, kind string, what booked) error {
 	if err != nil {
 		return err
 	}
-	return tx.rows.add(&tx.rows.events, time.Now().UnixMicro(), kind, string(data), r.Task)
+	tx.stage.log(Event{Time: time.Now(), Kind: kind, Data: data, Of: r.Task})
+	return nil
 }

@@ -1,7 +1,9 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -56,18 +58,38 @@ const runColumns = "task, attempt, run_id, intent, pid, pid_start, boot, started
 // Terms, Reserved and Lender of r. What is reserved is so in all its accounts
 // from then on, and no longer the lender's. The same attempt twice is an error.
 func (tx *Tx) StartRun(r Run) error {
-	terms, err := r.Terms.encode()
-	if err == nil {
-		err = tx.rows.add(&tx.rows.runs, r.Task, r.Attempt, r.ID, r.Intent.UnixMicro(), r.Boot, terms,
-			number(r.Reserved.Tokens), number(r.Reserved.USDCents), r.Lender.Task, r.Lender.Attempt, 0, 0, 0, "", "")
-	}
-	if err == nil {
-		err = tx.reserve(r)
-	}
-	if err != nil {
+	if err := tx.startRun(r); err != nil {
 		return fmt.Errorf("start run %d of task %d: %w", r.Attempt, r.Task, err)
 	}
 	return nil
+}
+
+func (tx *Tx) startRun(r Run) error {
+	name := RunName{r.Task, r.Attempt}
+	if !tx.opened { // the tables would say so themselves, but later
+		if _, there, err := tx.run(name); there || err != nil {
+			return tx.refuse(err, errors.New("it was started"))
+		}
+	}
+	terms, err := r.Terms.encode()
+	if err != nil {
+		return err
+	}
+	begun := Run{
+		Task: r.Task, Attempt: r.Attempt, ID: r.ID, Intent: exact(r.Intent), Boot: r.Boot,
+		Reserved: envelope.Budget{Tokens: copied(r.Reserved.Tokens), USDCents: copied(r.Reserved.USDCents)}, Lender: r.Lender,
+	}
+	tx.stage.setRun(runChange{record: record{Run: begun, terms: terms}, added: true})
+	return tx.reserve(r)
+}
+
+// copied is n as it is now.
+func copied(n *int64) *int64 {
+	if n == nil {
+		return nil
+	}
+	now := *n
+	return &now
 }
 
 // number is the column's value for n, as it is now.
@@ -81,10 +103,13 @@ func number(n *int64) any {
 // SetProcess remembers which process a run is: its id, its start in clock
 // ticks after boot, and the boot they count from.
 func (tx *Tx) SetProcess(task int64, attempt, pid int, start uint64, boot string) error {
-	_, err := tx.exec("UPDATE runs SET pid = ?, pid_start = ?, boot = ? WHERE task = ? AND attempt = ?",
-		pid, int64(start), boot, task, attempt)
+	r, found, err := tx.run(RunName{task, attempt})
 	if err != nil {
 		return fmt.Errorf("set process of run %d of task %d: %w", attempt, task, err)
+	}
+	if found {
+		r.PID, r.PIDStart, r.Boot = pid, start, boot
+		tx.stage.setRun(runChange{record: r})
 	}
 	return nil
 }
@@ -115,19 +140,21 @@ func (tx *Tx) FinishRun(r Run) error {
 }
 
 func (tx *Tx) finishRun(r Run) error {
-	const finish = `UPDATE runs SET pid = coalesce(nullif(?, 0), pid), started = ?, finished = ?, exit_code = ?, signal = ?, cause = ?,
-		tokens = ?, usd_cents = ?, settled = 1 WHERE task = ? AND attempt = ? AND finished IS NULL AND settled = 0`
-	values := []any{
+	was, found, err := tx.run(RunName{r.Task, r.Attempt})
+	if err != nil || !found || !was.Finished.IsZero() || was.Settled {
+		return err
+	}
+	if r.Tokens == nil && r.USDCents == nil && limitsOf(was.Reserved) == (limits{}) { // as of most: there is nothing to count
+		was.PID, was.Started, was.Finished = cmp.Or(r.PID, was.PID), exact(r.Started), exact(r.Finished)
+		was.ExitCode, was.Signal, was.Cause, was.Settled = r.ExitCode, r.Signal, r.Cause, true
+		tx.stage.setRun(runChange{record: was})
+		return nil
+	}
+	was, open, err := first(background, tx.write, scanRecord,
+		`UPDATE runs SET pid = coalesce(nullif(?, 0), pid), started = ?, finished = ?, exit_code = ?, signal = ?, cause = ?,
+		tokens = ?, usd_cents = ?, settled = 1 WHERE task = ? AND attempt = ? AND finished IS NULL AND settled = 0 RETURNING `+runColumns,
 		r.PID, micros(r.Started), micros(r.Finished), r.ExitCode, r.Signal, r.Cause,
-		countable(r.Tokens), countable(r.USDCents), r.Task, r.Attempt,
-	}
-	if r.Tokens == nil && r.USDCents == nil { // as of most, and nothing was reserved: there is nothing to count
-		free, err := tx.alter(&tx.rows.runs, finish+" AND reserved_tokens IS NULL AND reserved_cents IS NULL", values...)
-		if err != nil || free {
-			return err
-		}
-	}
-	was, open, err := first(background, tx.write, scanRecord, finish+" RETURNING "+runColumns, values...)
+		countable(r.Tokens), countable(r.USDCents), r.Task, r.Attempt)
 	if err != nil || !open {
 		return err
 	}

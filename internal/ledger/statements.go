@@ -13,28 +13,34 @@ type statements struct {
 	prepare func(context.Context, string) (*sql.Stmt, error)
 	before  func() error // comes before each statement; nil: nothing does
 
-	mu    sync.Mutex // guards ready
-	ready map[string]*sql.Stmt
+	mu   sync.Mutex // guards kept
+	kept map[string]*sql.Stmt
 }
 
 func newStatements(prepare func(context.Context, string) (*sql.Stmt, error)) *statements {
-	return &statements{prepare: prepare, ready: map[string]*sql.Stmt{}}
+	return &statements{prepare: prepare, kept: map[string]*sql.Stmt{}}
 }
 
 func (s *statements) get(query string) (*sql.Stmt, error) {
-	if s.before != nil {
-		if err := s.before(); err != nil {
-			return nil, err
-		}
+	if err := s.ready(); err != nil {
+		return nil, err
 	}
 	return s.prepared(query)
+}
+
+// ready does what comes before each statement.
+func (s *statements) ready() error {
+	if s.before == nil {
+		return nil
+	}
+	return s.before()
 }
 
 // prepared is get without what comes before.
 func (s *statements) prepared(query string) (*sql.Stmt, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if stmt := s.ready[query]; stmt != nil {
+	if stmt := s.kept[query]; stmt != nil {
 		return stmt, nil
 	}
 	// Not the caller's context: the statement outlives the call.
@@ -42,7 +48,7 @@ func (s *statements) prepared(query string) (*sql.Stmt, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.ready[query] = stmt
+	s.kept[query] = stmt
 	return stmt, nil
 }
 
@@ -67,10 +73,10 @@ func (s *statements) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error
-	for _, stmt := range s.ready {
+	for _, stmt := range s.kept {
 		errs = append(errs, stmt.Close())
 	}
-	clear(s.ready)
+	clear(s.kept)
 	return errors.Join(errs...)
 }
 

@@ -11,9 +11,19 @@ import (
 
 // A Tx is the writing side of the ledger, inside one Update. It must not be
 // kept when the function it was handed to returns.
+//
+// What it changes stays in a layer, and is made durable by the redo log, unless
+// some function of its group wants what only SQL can say: then the group is a
+// transaction of SQLite, to which all layers are brought first.
 type Tx struct {
-	write *statements
-	rows  *rows // that wait to be written together
+	ledger  *Ledger
+	write   *statements          // brings what it has changed so far to the tables, and then asks them
+	stage   *layer               // what its group has changed, and the tables do not have
+	below   []*layer             // what groups before it have, the latest first
+	absent  map[envelope.ID]bool // ids that are not in the ledger
+	opened  bool                 // a transaction of SQLite is open, and nothing is below
+	unclear error                // what kept some row from the tables: nobody knows whose that was
+	wrong   error                // what the function that runs now has done wrong
 }
 
 // background is the context of what a group writes: that of no caller ends it.
@@ -25,20 +35,7 @@ func (tx *Tx) exec(query string, args ...any) (sql.Result, error) {
 
 // change runs a statement for one row and reports whether there was one.
 func (tx *Tx) change(query string, args ...any) (bool, error) {
-	if err := tx.rows.write(); err != nil {
-		return false, err
-	}
-	return tx.alter(nil, query, args...)
-}
-
-// alter is change for a statement that can tell only of one batch whether it waits.
-func (tx *Tx) alter(b *batch, query string, args ...any) (bool, error) {
-	if b != nil {
-		if err := tx.rows.flush(b); err != nil {
-			return false, err
-		}
-	}
-	result, err := tx.write.run(query, args...)
+	result, err := tx.exec(query, args...)
 	if err != nil {
 		return false, err
 	}
@@ -48,8 +45,7 @@ func (tx *Tx) alter(b *batch, query string, args ...any) (bool, error) {
 
 // Latest returns the highest revision of an id, and whether there is one.
 func (tx *Tx) Latest(id envelope.ID) (Task, bool, error) {
-	t, ok, err := first(background, tx.write, scanTask,
-		"SELECT "+taskColumns+" FROM tasks WHERE id = ? ORDER BY revision DESC LIMIT 1", string(id))
+	t, ok, err := tx.latest(id)
 	if err != nil {
 		return Task{}, false, fmt.Errorf("look up task %s: %w", id, err)
 	}
@@ -65,18 +61,24 @@ func (tx *Tx) Raw(seq int64) ([]byte, error) {
 // Latests is Latest for many ids at once; those that are not known are left out.
 func (tx *Tx) Latests(ids []envelope.ID) (map[envelope.ID]Task, error) {
 	found := map[envelope.ID]Task{}
+	asked := make([]any, 0, len(ids))
+	for _, id := range ids {
+		if t, ok := tx.changedLatest(id); ok {
+			found[id] = t
+		} else {
+			asked = append(asked, string(id))
+			tx.absent[id] = true // unless it is found
+		}
+	}
 	for _, n := range steps {
-		for ; len(ids) >= n; ids = ids[n:] {
-			args := make([]any, n)
-			for i, id := range ids[:n] {
-				args[i] = string(id)
-			}
-			tasks, err := all(background, tx.write, scanTask, latestsQueries[n], args...)
+		for ; len(asked) >= n; asked = asked[n:] {
+			tasks, err := all(background, tx.reads(), scanTask, latestsQueries[n], asked[:n]...)
 			if err != nil {
 				return nil, fmt.Errorf("look up %d tasks: %w", n, err)
 			}
 			for _, t := range tasks {
 				found[t.ID] = t
+				delete(tx.absent, t.ID)
 			}
 		}
 	}
@@ -94,7 +96,7 @@ var latestsQueries = func() map[int]string {
 
 // Task returns the revision with this Seq, and whether there is one.
 func (tx *Tx) Task(seq int64) (Task, bool, error) {
-	t, ok, err := first(background, tx.write, scanTask, "SELECT "+taskColumns+" FROM tasks WHERE seq = ?", seq)
+	t, ok, err := tx.task(seq)
 	if err != nil {
 		return Task{}, false, fmt.Errorf("look up task %d: %w", seq, err)
 	}
@@ -152,42 +154,47 @@ func (tx *Tx) Executed(id envelope.ID) (bool, error) {
 // Seq. Seq, Latest and ResultSum of t are ignored. A revision that is not
 // higher than the others of its id is an error, of Add or of its Update.
 func (tx *Tx) Add(t Task, raw []byte) (seq int64, err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("add task %s: %w", t.ID, err)
-		}
-	}()
+	if seq, err = tx.add(t, raw); err != nil {
+		return 0, fmt.Errorf("add task %s: %w", t.ID, err)
+	}
+	return seq, nil
+}
+
+func (tx *Tx) add(t Task, raw []byte) (int64, error) {
 	if t.Revision > 1 {
 		if _, err := tx.exec("UPDATE tasks SET latest = 0 WHERE id = ? AND revision < ? AND latest = 1", string(t.ID), t.Revision); err != nil {
 			return 0, err
 		}
 	}
-	if seq, err = tx.nextTask(); err != nil {
+	if !tx.opened && !tx.absent[t.ID] { // the tables would say so themselves, but later
+		if there, found, err := tx.latest(t.ID); found || err != nil {
+			return 0, tx.refuse(err, fmt.Errorf("revision %d of it is there", there.Revision))
+		}
+	}
+	delete(tx.absent, t.ID)
+	seq, err := tx.ledger.nextTask()
+	if err != nil {
 		return 0, err
 	}
 	if raw == nil {
 		raw = []byte{} // a column for bytes, not for NULL
 	}
-	err = tx.rows.add(&tx.rows.tasks, seq,
-		string(t.ID), t.Revision, true, t.Hash, string(t.Dialect), string(t.State), t.Attempt, joinReasons(t.Reasons), micros(t.Until), t.Agent,
-		t.Requester, t.Type, micros(t.Deadline), micros(t.Received), micros(t.Finished), t.File, t.Offset,
-		string(t.Status), string(t.Kind), "", t.Put, t.Delivered, t.Replaces, t.Parent, t.Depth)
-	if err == nil {
-		err = tx.rows.add(&tx.rows.requests, seq, raw)
-	}
-	return seq, err
+	t.Seq, t.Latest, t.ResultSum = seq, true, ""
+	t.Until, t.Deadline, t.Received, t.Finished = exact(t.Until), exact(t.Deadline), exact(t.Received), exact(t.Finished)
+	tx.stage.setTask(taskChange{Task: t, added: true, raw: raw})
+	return seq, nil
 }
 
 // nextTask gives a Seq that no task ever had. SQLite would say only afterwards
-// which one it gave.
-func (tx *Tx) nextTask() (int64, error) {
-	if tx.rows.lastTask == 0 {
-		last, _, err := first(background, tx.write, one[int64], "SELECT seq FROM sqlite_sequence WHERE name = 'tasks'")
+// which one it gave. One that a failed group was given is not given again.
+func (l *Ledger) nextTask() (int64, error) {
+	if l.lastTask == 0 {
+		last, _, err := first(background, l.calm.read, one[int64], "SELECT seq FROM sqlite_sequence WHERE name = 'tasks'")
 		if err != nil {
 			return 0, err
 		}
-		tx.rows.lastTask = last
+		l.lastTask = last
 	}
-	tx.rows.lastTask++
-	return tx.rows.lastTask, nil
+	l.lastTask++
+	return l.lastTask, nil
 }

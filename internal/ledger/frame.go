@@ -1,0 +1,138 @@
+package ledger
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+)
+
+// A frame is what one group has changed, as the redo log has it: how long it is,
+// a sum over the rest, its number, and the rows.
+const (
+	frameHead = 16 // 4 bytes length of the rows, 4 sum, 8 number
+	maxFrame  = 1 << 30
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// appendFrame adds the frame of a layer to b.
+func appendFrame(b []byte, number uint64, c *layer) []byte {
+	start := len(b)
+	b = append(b, make([]byte, frameHead)...)
+	_ = c.each(func(r change) error { // nothing fails in it
+		b = append(b, byte(r.of))
+		for _, v := range r.values {
+			b = appendValue(b, v)
+		}
+		return nil
+	})
+	frame := b[start:]
+	binary.LittleEndian.PutUint32(frame, uint32(len(frame)-frameHead))
+	binary.LittleEndian.PutUint64(frame[8:], number)
+	binary.LittleEndian.PutUint32(frame[4:], crc32.Checksum(frame[8:], castagnoli))
+	return b
+}
+
+// cutFrame returns the first frame of b, and what follows it. One that is not
+// whole, as after a power cut, is none.
+func cutFrame(b []byte) (number uint64, rows, rest []byte, ok bool) {
+	if len(b) < frameHead {
+		return 0, nil, nil, false
+	}
+	length := binary.LittleEndian.Uint32(b)
+	if length > maxFrame || int64(len(b)) < frameHead+int64(length) {
+		return 0, nil, nil, false
+	}
+	frame, rest := b[:frameHead+length], b[frameHead+length:]
+	if crc32.Checksum(frame[8:], castagnoli) != binary.LittleEndian.Uint32(frame[4:]) {
+		return 0, nil, nil, false
+	}
+	return binary.LittleEndian.Uint64(frame[8:]), frame[frameHead:], rest, true
+}
+
+// The kinds of values.
+const (
+	nullValue = iota
+	intValue
+	textValue
+	blobValue
+)
+
+func appendValue(b []byte, v any) []byte {
+	switch v := v.(type) {
+	case nil:
+		return append(b, nullValue)
+	case int:
+		return binary.AppendVarint(append(b, intValue), int64(v))
+	case int64:
+		return binary.AppendVarint(append(b, intValue), v)
+	case bool:
+		n := int64(0)
+		if v {
+			n = 1
+		}
+		return binary.AppendVarint(append(b, intValue), n)
+	case string:
+		return append(binary.AppendUvarint(append(b, textValue), uint64(len(v))), v...)
+	case []byte:
+		if v == nil {
+			return append(b, nullValue)
+		}
+		return append(binary.AppendUvarint(append(b, blobValue), uint64(len(v))), v...)
+	}
+	panic(fmt.Sprintf("the redo log has no words for a %T", v)) // no row has one
+}
+
+// errFrame says that a frame is whole and makes no sense: it is not ours.
+var errFrame = errors.New("a frame of the redo log makes no sense")
+
+// eachRow yields the rows of a frame.
+func (w *tables) eachRow(b []byte, yield func(change) error) error {
+	for len(b) > 0 {
+		if table(b[0]) >= tableCount {
+			return errFrame
+		}
+		r := change{of: table(b[0])}
+		b = b[1:]
+		for range w.batches[r.of].width {
+			v, rest, err := cutValue(b)
+			if err != nil {
+				return err
+			}
+			r.values, b = append(r.values, v), rest
+		}
+		if err := yield(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func cutValue(b []byte) (v any, rest []byte, err error) {
+	if len(b) == 0 {
+		return nil, nil, errFrame
+	}
+	kind, b := b[0], b[1:]
+	switch kind {
+	case nullValue:
+		return nil, b, nil
+	case intValue:
+		n, size := binary.Varint(b)
+		if size <= 0 {
+			return nil, nil, errFrame
+		}
+		return n, b[size:], nil
+	case textValue, blobValue:
+		n, size := binary.Uvarint(b)
+		if size <= 0 || n > uint64(len(b)-size) {
+			return nil, nil, errFrame
+		}
+		body, rest := b[size:][:n], b[size:][n:]
+		if kind == textValue {
+			return string(body), rest, nil
+		}
+		return body, rest, nil
+	}
+	return nil, nil, errFrame
+}

@@ -1,0 +1,142 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"mailboxd/internal/fault"
+)
+
+// A redo is the redo log: what groups have changed, frame after frame, until that
+// is in the tables. It has two files, each written from its beginning again and
+// again: while the frames of one are brought to the tables, groups go to the
+// other. A frame is durable by one write and one sync of a place that was
+// written before, where a commit of SQLite writes a page for each row and more.
+type redo struct {
+	files  [2]*os.File
+	active int    // which file the next frame goes to
+	offset int64  // and where
+	last   uint64 // the number of the last frame
+	broken bool   // nobody knows what the last write has left: the tables have to take it in
+	frame  []byte // the last one, for its memory
+}
+
+// redoEnds are the ends of the names of its files, beside the ledger.
+var redoEnds = [2]string{"-redo1", "-redo2"}
+
+// openRedo opens the redo log beside a ledger, and makes an empty one where there is
+// none.
+func openRedo(path string) (*redo, error) {
+	r := &redo{}
+	fresh := false
+	for i, end := range redoEnds {
+		_, err := os.Lstat(path + end)
+		fresh = fresh || err != nil
+		if r.files[i], err = os.OpenFile(path+end, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+			return nil, errors.Join(err, r.close())
+		}
+	}
+	if fresh {
+		if err := syncDir(filepath.Dir(path)); err != nil {
+			return nil, errors.Join(err, r.close())
+		}
+	}
+	return r, nil
+}
+
+func (r *redo) close() error {
+	var errs []error
+	for _, file := range r.files {
+		if file != nil {
+			errs = append(errs, file.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// add makes the frame of a layer durable.
+func (r *redo) add(c *layer) error {
+	r.frame = appendFrame(r.frame[:0], r.last+1, c)
+	file := r.files[r.active]
+	_, err := file.WriteAt(r.frame, r.offset)
+	if err == nil {
+		err = unix.Fdatasync(int(file.Fd()))
+	}
+	if err != nil {
+		r.broken = true
+		return fmt.Errorf("write redo log: %w", err)
+	}
+	r.last++
+	r.offset += int64(len(r.frame))
+	if cap(r.frame) > largeFrame {
+		r.frame = nil
+	}
+	fault.SyncedUpTo("redo-synced", file, r.offset)
+	return nil
+}
+
+// largeFrame is more than a frame takes in general.
+const largeFrame = 1 << 20
+
+// turn has the next frame go to the other file, of which everything is in the
+// tables.
+func (r *redo) turn() { r.rewind(1 - r.active) }
+
+// rewind has the next frame go to the beginning of a file.
+func (r *redo) rewind(active int) {
+	r.active, r.offset, r.broken = active, 0, false
+	fault.Forgotten(r.files[active])
+}
+
+// frames returns what both files have behind a frame that the tables have already,
+// in order.
+func readFrames(path string, applied uint64) (frames [][]byte, err error) {
+	var found [2][][]byte
+	var first [2]uint64
+	for i, end := range redoEnds {
+		text, err := os.ReadFile(path + end)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+		found[i], first[i] = framesOf(text, applied)
+	}
+	older := 0
+	if first[1] < first[0] {
+		older = 1
+	}
+	next := applied + 1
+	for _, i := range [2]int{older, 1 - older} {
+		if len(found[i]) == 0 {
+			continue
+		}
+		if first[i] != next {
+			return nil, fmt.Errorf("%w: its redo log goes on with frame %d, and it ends with %d", errUnreadable, first[i], next-1)
+		}
+		frames = append(frames, found[i]...)
+		next += uint64(len(found[i]))
+	}
+	return frames, nil
+}
+
+// framesOf returns the rows of the frames that a file begins with, from the first
+// one that is not applied. Behind them is what was left of earlier turns.
+func framesOf(text []byte, applied uint64) (frames [][]byte, first uint64) {
+	var last uint64
+	for {
+		number, rows, rest, ok := cutFrame(text)
+		if !ok || last != 0 && number != last+1 {
+			return frames, first
+		}
+		if number > applied {
+			if len(frames) == 0 {
+				first = number
+			}
+			frames = append(frames, rows)
+		}
+		last, text = number, rest
+	}
+}
