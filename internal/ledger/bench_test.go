@@ -44,10 +44,11 @@ func accept(tx *ledger.Tx, t ledger.Task, raw []byte) error {
 	if _, known, err := tx.Latest(t.ID); known || err != nil {
 		return fmt.Errorf("task %s is known, or %w", t.ID, err)
 	}
-	if _, err := tx.Add(t, raw); err != nil {
+	seq, err := tx.Add(t, raw)
+	if err != nil {
 		return err
 	}
-	return tx.Log(ledger.Event{Time: t.Received, Kind: "task.accepted", Task: t.ID, Revision: 1, Data: []byte(`{"file":"tasks/a.jsonl"}`)})
+	return tx.Log(ledger.Event{Time: t.Received, Kind: "task.accepted", Task: t.ID, Revision: 1, Of: seq, Data: []byte(`{"file":"tasks/a.jsonl"}`)})
 }
 
 // BenchmarkMove takes tasks from queued to settled as the workers do, each
@@ -76,15 +77,15 @@ func work(tb testing.TB, l *ledger.Ledger, t ledger.Task) {
 	var seq int64
 	update(tb, l, func(tx *ledger.Tx) (err error) {
 		seq, err = tx.Add(t, []byte("{}"))
-		return errors.Join(err, tx.Log(ledger.Event{Time: noon, Kind: "task.accepted", Task: t.ID, Revision: 1}))
+		return errors.Join(err, tx.Log(ledger.Event{Time: noon, Kind: "task.accepted", Task: t.ID, Revision: 1, Of: seq}))
 	})
 	update(tb, l, func(tx *ledger.Tx) error {
 		_, err := tx.Move(seq, ledger.Queued, 0, ledger.Change{To: ledger.Running, Attempt: 1})
-		return errors.Join(err, tx.Log(ledger.Event{Time: noon, Kind: "task.started", Task: t.ID, Revision: 1}))
+		return errors.Join(err, tx.Log(ledger.Event{Time: noon, Kind: "task.started", Task: t.ID, Revision: 1, Of: seq}))
 	})
 	update(tb, l, func(tx *ledger.Tx) error {
 		_, err := tx.Move(seq, ledger.Running, 1, ledger.Change{To: ledger.Done, Status: envelope.OK, Result: []byte(`{"status":"ok"}`)})
-		return errors.Join(err, tx.Log(ledger.Event{Time: noon, Kind: "task.finished", Task: t.ID, Revision: 1}))
+		return errors.Join(err, tx.Log(ledger.Event{Time: noon, Kind: "task.finished", Task: t.ID, Revision: 1, Of: seq}))
 	})
 	update(tb, l, func(tx *ledger.Tx) error { return tx.MarkSettled(seq) })
 }

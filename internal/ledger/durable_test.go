@@ -12,48 +12,61 @@ import (
 	"mailboxd/internal/ledger"
 )
 
+// waysToCommit are by the redo log, and by a transaction of SQLite.
+var waysToCommit = []struct {
+	log string // the file that an update is durable in
+	ask func(*ledger.Tx) error
+}{
+	{"-redo1", func(*ledger.Tx) error { return nil }},
+	{"-wal", func(tx *ledger.Tx) error {
+		_, _, err := tx.Talk(1)
+		return err
+	}},
+}
+
 // A copy of the files, taken the moment Update returned, is what a power cut
 // leaves: all that was synced, and no closing.
 func TestWhatUpdateReturnedForSurvivesAPowerCut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	l := openAt(t, path)
-	for n := range 5 {
-		acceptLine(t, l, n)
-		if got := whole(t, openAt(t, copyOf(t, path, -1)).Reader); got != n+1 {
-			t.Errorf("%d updates survived; want %d", got, n+1)
+	for n := range 20 {
+		acceptLine(t, l, n, waysToCommit[n/3%2].ask) // and between them what was folded meanwhile
+		for range 2 {                                // what was taken up is not taken up again
+			copied := copyOf(t, path, "", 0)
+			if got := whole(t, openAt(t, copied).Reader); got != n+1 {
+				t.Errorf("%d updates survived; want %d", got, n+1)
+			}
 		}
 	}
 }
 
 // Row 43: the end of the log may be torn at any byte. What is read again is
-// always some whole updates, the first ones.
+// always some whole updates, the first ones, by our tools as by the next daemon.
 func TestATornLogLosesWholeUpdatesOnly(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	l := openAt(t, path)
-	for n := range 5 {
-		acceptLine(t, l, n)
-	}
-	info, err := os.Stat(path + "-wal")
-	if err != nil {
-		t.Fatal(err)
-	}
-	last := 0
-	for cut := info.Size() % 2003; cut <= info.Size(); cut += 2003 { // the last one cuts nothing
-		r, err := ledger.OpenReader(copyOf(t, path, cut))
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := whole(t, r)
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-		if got < last {
-			t.Errorf("a log of %d bytes has %d updates; a shorter one had %d", cut, got, last)
-		}
-		last = got
-	}
-	if last != 5 {
-		t.Errorf("a whole log has %d updates; want 5", last)
+	for _, way := range waysToCommit {
+		t.Run(way.log, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "ledger.db")
+			l := openAt(t, path)
+			for n := range 5 {
+				acceptLine(t, l, n, way.ask)
+			}
+			whole := copyOf(t, path, "", 0)
+			info, err := os.Stat(whole + way.log)
+			if err != nil {
+				t.Fatal(err)
+			}
+			last, step := 0, info.Size()/30
+			for cut := info.Size() % step; cut <= info.Size(); cut += step { // the last one cuts nothing
+				got := checkBoth(t, copyOf(t, whole, way.log, cut), 0)
+				if got < last {
+					t.Errorf("a log of %d bytes has %d updates; a shorter one had %d", cut, got, last)
+				}
+				last = got
+			}
+			if last != 5 {
+				t.Errorf("a whole log has %d updates; want 5", last)
+			}
+		})
 	}
 }
 
@@ -109,32 +122,33 @@ func play(t *testing.T, part, path string) *exec.Cmd {
 }
 
 // checkBoth looks for at least so many tasks in a ledger that nobody closed,
-// as our tools do and as the next daemon does.
-func checkBoth(t *testing.T, path string, promised int) {
+// as our tools do and as the next daemon does, and returns how many they find.
+func checkBoth(t *testing.T, path string, promised int) int {
 	t.Helper()
 	r, err := ledger.OpenReader(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
-	for who, r := range map[string]*ledger.Reader{"a reader": r, "the next daemon": openAt(t, path).Reader} {
-		tasks, err := r.Tasks(t.Context(), ledger.Filter{})
-		if err != nil || len(tasks) < promised {
-			t.Errorf("%s finds %d tasks, %v; want the %d that were promised", who, len(tasks), err, promised)
-		}
+	ours := whole(t, r)
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
 	}
+	if next := whole(t, openAt(t, path).Reader); next != ours || next < promised {
+		t.Errorf("a reader finds %d tasks, and the next daemon %d; want the %d that were promised", ours, next, promised)
+	}
+	return ours
 }
 
-// copyOf copies a ledger with as much of its log as is asked for; -1 for all.
-func copyOf(t *testing.T, path string, logged int64) string {
+// copyOf copies a ledger, of the log with that end only so many bytes.
+func copyOf(t *testing.T, path, torn string, logged int64) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "ledger.db")
-	for _, end := range []string{"", "-wal"} {
+	for _, end := range []string{"", "-wal", "-redo1", "-redo2"} {
 		data, err := os.ReadFile(path + end)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if end == "-wal" && logged >= 0 {
+		if end != "" && end == torn {
 			data = data[:logged]
 		}
 		write(t, to+end, data)
@@ -143,14 +157,14 @@ func copyOf(t *testing.T, path string, logged int64) string {
 }
 
 // acceptLine adds a task with its event and moves the file's offset by one.
-func acceptLine(t *testing.T, l *ledger.Ledger, n int) {
+func acceptLine(t *testing.T, l *ledger.Ledger, n int, ask func(*ledger.Tx) error) {
 	t.Helper()
 	update(t, l, func(tx *ledger.Tx) error {
 		if err := accept(tx, task(n), nil); err != nil {
 			return err
 		}
 		tx.SetFile(ledger.File{Path: "tasks/a.jsonl", Offset: int64(n + 1)})
-		return nil
+		return ask(tx)
 	})
 }
 
@@ -159,7 +173,7 @@ func acceptLine(t *testing.T, l *ledger.Ledger, n int) {
 func whole(t *testing.T, r *ledger.Reader) int {
 	t.Helper()
 	tasks, err := r.Tasks(t.Context(), ledger.Filter{})
-	events, listed := r.Events(t.Context(), "", 0, 1000)
+	events, listed := r.Events(t.Context(), "", 0, 1_000_000)
 	files, read := r.Files(t.Context())
 	if err != nil || listed != nil || read != nil {
 		t.Fatal(err, listed, read)

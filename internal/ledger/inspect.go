@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -27,8 +28,10 @@ func inspect(path string) error {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if _, left := os.Lstat(path + "-wal"); left == nil {
-			return fmt.Errorf("%w: its write-ahead log is there without it", errUnreadable)
+		for _, end := range []string{"-wal", redoEnds[0], redoEnds[1]} {
+			if left, missing := os.Lstat(path + end); missing == nil && (end == "-wal" || left.Size() > 0) {
+				return fmt.Errorf("%w: its %s is there without it", errUnreadable, filepath.Base(path)+end)
+			}
 		}
 		return err
 	case err != nil:

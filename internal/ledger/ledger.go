@@ -129,29 +129,12 @@ func connect(path string) (*Ledger, error) {
 
 // recoverRedo brings to the tables what the redo log has from before.
 func (l *Ledger) recoverRedo() (err error) {
-	applied, _, err := first(background, l.write, one[int64], "SELECT applied FROM redo")
-	if err != nil {
-		return err
-	}
 	if l.redo, err = openRedo(l.path); err != nil {
 		return err
 	}
-	frames, err := readFrames(l.path, uint64(applied))
-	if err != nil {
-		return errors.Join(err, l.redo.close())
-	}
-	l.redo.last = uint64(applied) + uint64(len(frames))
-	if len(frames) == 0 {
-		return nil
-	}
 	_, err = l.write.run("BEGIN IMMEDIATE")
-	for _, rows := range frames {
-		if err == nil {
-			err = l.tables.eachRow(rows, l.tables.add)
-		}
-		if err == nil {
-			err = l.tables.flush()
-		}
+	if err == nil {
+		l.redo.last, err = l.tables.redo(l.path)
 	}
 	if err == nil {
 		err = l.endTables(l.redo.last)
@@ -166,8 +149,13 @@ func (l *Ledger) recoverRedo() (err error) {
 // and closes it. It must not be called while an Update or a read is going on.
 func (l *Ledger) Close() error {
 	close(l.closing)
+	dbgPrint()
 	l.folder.Wait()
-	err := errors.Join(l.fold(), l.Reader.read.close(), l.calm.Close(), l.write.close(), l.conn.Close(), l.db.Close(), l.redo.close())
+	err := l.fold()
+	if err == nil {
+		err = l.redo.clear()
+	}
+	err = errors.Join(err, l.Reader.read.close(), l.calm.Close(), l.write.close(), l.conn.Close(), l.db.Close(), l.redo.close())
 	if err != nil {
 		return fmt.Errorf("close ledger: %w", err)
 	}

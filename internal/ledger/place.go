@@ -90,7 +90,7 @@ func lastAside(path string) (string, error) {
 	}
 	for _, e := range slices.Backward(entries) {
 		name := e.Name()
-		if strings.HasPrefix(name, filepath.Base(path)+unreadableMark) && !strings.HasSuffix(name, "-wal") && !strings.HasSuffix(name, "-shm") {
+		if strings.HasPrefix(name, filepath.Base(path)+unreadableMark) && !slices.ContainsFunc(besides[1:], func(end string) bool { return strings.HasSuffix(name, end) }) {
 			return filepath.Join(filepath.Dir(path), name), nil
 		}
 	}

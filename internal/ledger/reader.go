@@ -53,7 +53,41 @@ func openReader(path string) (*Reader, error) {
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
+	if whole := r.withRedo(path); whole != nil {
+		return whole, r.Close()
+	}
 	return r, nil
+}
+
+// withRedo returns a reader that has what a writer which was killed left in the
+// redo log; nil when there is no such thing, or somebody writes now, or nobody may.
+// It has that in a transaction that is never committed.
+func (r *Reader) withRedo(path string) *Reader {
+	if busy, err := redoBusy(path); busy || err != nil {
+		return nil
+	}
+	applied, _, err := first(background, r.read, one[int64], appliedQuery)
+	if err != nil {
+		return nil
+	}
+	if frames, err := readFrames(path, uint64(applied)); err != nil || len(frames) == 0 {
+		return nil
+	}
+	db, err := sql.Open("sqlite", writeURI(path))
+	if err != nil {
+		return nil
+	}
+	db.SetMaxOpenConns(1) // that of the transaction
+	whole := &Reader{db: db, read: newStatements(db.PrepareContext)}
+	_, err = whole.read.run("BEGIN IMMEDIATE")
+	if err == nil {
+		_, err = newTables(whole.read).redo(path)
+	}
+	if err != nil {
+		_ = whole.Close() // it was read in vain, and what the tables have is there
+		return nil
+	}
+	return whole
 }
 
 func newReader(path string) (*Reader, error) {

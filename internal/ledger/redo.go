@@ -40,12 +40,29 @@ func openRedo(path string) (*redo, error) {
 			return nil, errors.Join(err, r.close())
 		}
 	}
+	if err := unix.FcntlFlock(r.files[0].Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path+redoEnds[0], err), r.close())
+	}
 	if fresh {
 		if err := syncDir(filepath.Dir(path)); err != nil {
 			return nil, errors.Join(err, r.close())
 		}
 	}
 	return r, nil
+}
+
+// redoBusy reports whether somebody writes to the redo log beside a ledger.
+func redoBusy(path string) (bool, error) {
+	file, err := os.Open(path + redoEnds[0])
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	lock := unix.Flock_t{Type: unix.F_RDLCK}
+	err = unix.FcntlFlock(file.Fd(), unix.F_OFD_GETLK, &lock)
+	return lock.Type != unix.F_UNLCK, errors.Join(err, file.Close())
 }
 
 func (r *redo) close() error {
@@ -57,6 +74,9 @@ func (r *redo) close() error {
 	}
 	return errors.Join(errs...)
 }
+
+// clear leaves nothing in its files, of which the tables have everything.
+func (r *redo) clear() error { return errors.Join(r.files[0].Truncate(0), r.files[1].Truncate(0)) }
 
 // add makes the frame of a layer durable.
 func (r *redo) add(c *layer) error {
@@ -92,7 +112,29 @@ func (r *redo) rewind(active int) {
 	fault.Forgotten(r.files[active])
 }
 
-// frames returns what both files have behind a frame that the tables have already,
+const appliedQuery = "SELECT applied FROM redo"
+
+// redo brings to the tables what the redo log beside a ledger has and they do not,
+// in a transaction that somebody else has begun, and returns the number of the last
+// frame.
+func (w *tables) redo(path string) (last uint64, err error) {
+	applied, _, err := first(background, w.by, one[int64], appliedQuery)
+	if err != nil {
+		return 0, err
+	}
+	frames, err := readFrames(path, uint64(applied))
+	for _, rows := range frames {
+		if err == nil {
+			err = w.eachRow(rows, w.add)
+		}
+		if err == nil {
+			err = w.flush()
+		}
+	}
+	return uint64(applied) + uint64(len(frames)), err
+}
+
+// readFrames returns what both files have behind a frame that the tables have already,
 // in order.
 func readFrames(path string, applied uint64) (frames [][]byte, err error) {
 	var found [2][][]byte

@@ -29,7 +29,7 @@ func TestWhatWasSaidSurvivesAPowerCut(t *testing.T) {
 		said.Seq, err = tx.Record(said)
 		return errors.Join(err, tx.StartTalk(talk), tx.Announce(ledger.Speaker{Name: "worker", Supports: []string{"search:web"}, Since: noon}))
 	})
-	after := openAt(t, copyOf(t, path, -1))
+	after := openAt(t, copyOf(t, path, "", 0))
 	got, ok, err := after.Talk(context.Background(), seq)
 	if err != nil || !ok || got != talk {
 		t.Errorf("Talk() = %+v, %t, %v; want %+v", got, ok, err, talk)

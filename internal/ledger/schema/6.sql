@@ -1,5 +1,6 @@
-CREATE TABLE redo (              -- one row: up to which frame of the redo log the tables have everything
-  applied INTEGER NOT NULL
+CREATE TABLE redo (              -- one row
+  applied INTEGER NOT NULL       -- up to which frame of the redo log the tables have everything
 ) STRICT;
 
-INSERT INTO redo (applied) VALUES (0);
+-- Frames of one ledger never follow those of another by chance.
+INSERT INTO redo (applied) VALUES (abs(random() % 4611686018427387904));
