@@ -38,7 +38,6 @@ func (l *Ledger) foldOnce() (again bool, err error) {
 	if !l.pending() {
 		return false, nil
 	}
-	dbgNote("FOLD")
 	l.lead <- struct{}{} // between two groups
 	l.writing <- struct{}{}
 	again = l.freeze()

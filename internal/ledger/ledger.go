@@ -149,7 +149,6 @@ func (l *Ledger) recoverRedo() (err error) {
 // and closes it. It must not be called while an Update or a read is going on.
 func (l *Ledger) Close() error {
 	close(l.closing)
-	dbgPrint()
 	l.folder.Wait()
 	err := l.fold()
 	if err == nil {

@@ -22,7 +22,6 @@ func (tx *Tx) toTables() error {
 // open begins a transaction of SQLite, in which everything below is in the tables.
 func (tx *Tx) open() error {
 	l := tx.ledger
-	dbgNote("OPEN")
 	l.writing <- struct{}{}
 	tx.opened = true
 	if _, err := tx.write.run("BEGIN IMMEDIATE"); err != nil {
