@@ -163,15 +163,19 @@ func dayOf(t *testing.T) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { memory.Close() })
 	result := `{"schema_version":"1.0","task_id":"failed","agent_id":"openclaw.monitor","status":"error","output":{"summary":"no answer","actions":[]},"time_used":{"started_at":"2026-03-09T11:00:00Z","finished_at":"2026-03-09T11:00:03Z","wall_ms":3000},"error":{"kind":"agent_crashed","message":"exit 3: cannot read\u001b[2J the archive"}}`
 	err = errors.Join(os.Mkdir(filepath.Join(root, "results"), 0o700),
 		os.WriteFile(filepath.Join(root, "results/failed.json"), []byte(result), 0o600),
-		memory.Update(context.Background(), writeDay))
+		memory.Update(context.Background(), writeDay), memory.Close())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &desk{root: root, state: state, books: &api.Books{Root: root, State: state, Memory: memory.Reader}}
+	books, err := ledger.OpenReader(state.LedgerPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { books.Close() })
+	return &desk{root: root, state: state, books: &api.Books{Root: root, State: state, Memory: books}}
 }
 
 func writeDay(tx *ledger.Tx) error {

@@ -46,7 +46,8 @@ func (l *Ledger) foldOnce() (again bool, err error) {
 	if l.folding == nil {
 		return false, nil
 	}
-	if err := l.commitTables(l.folded, l.folding); err != nil {
+	err = l.commitTables(l.folded, l.folding)
+	if l.stuck.Store(err != nil); err != nil {
 		return false, fmt.Errorf("fold redo log: %w", err)
 	}
 	l.mu.Lock()
@@ -126,7 +127,7 @@ func (l *Ledger) wakeFolder() {
 }
 
 // foldAll folds as it becomes due, until the ledger is closed. What it cannot do, the
-// next one tries again, and groups find out when there is too much.
+// next group does, or says why.
 func (l *Ledger) foldAll() {
 	for {
 		select {

@@ -169,7 +169,7 @@ func (l *Ledger) try(group []*update, oneByOne bool) (failed int, err error) {
 	tx := &Tx{ledger: l, write: l.write, stage: newLayer(), below: l.layers(), absent: map[envelope.ID]bool{}}
 	l.write.before = tx.toTables
 	defer tx.end()
-	if l.redo.broken || tx.below[0].bytes > mostBytes {
+	if l.redo.broken || l.stuck.Load() || tx.below[0].bytes > mostBytes {
 		if err := tx.toTables(); err != nil {
 			return -1, fmt.Errorf("begin update: %w", err)
 		}
@@ -204,6 +204,7 @@ func (tx *Tx) commit() error {
 			return err
 		}
 		tx.opened = false
+		l.stuck.Store(false)
 		<-l.writing
 		l.mu.Lock()
 		defer l.mu.Unlock()

@@ -31,6 +31,7 @@ type Ledger struct {
 	closing chan struct{} // closed when nobody is to fold any more
 	folder  sync.WaitGroup
 	timed   atomic.Bool // due will be signalled
+	stuck   atomic.Bool // the last fold has failed
 
 	write    *statements // who is writing guards it
 	tables   *tables

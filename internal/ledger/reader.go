@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"mailboxd/envelope"
 )
@@ -21,10 +22,11 @@ type Reader struct {
 	read *statements
 }
 
-// OpenReader opens the ledger at path, which must be absolute, without being
-// able to change it. It is for a short look: an open reader keeps the
-// write-ahead log from being folded into the file. The error wraps
-// fs.ErrNotExist where there is no ledger, and ErrNewer.
+// OpenReader opens the ledger at path, which must be absolute, without changing
+// it. It has all that was durable by then, and what a writer brings to the tables
+// later. It is for a short look: an open reader keeps the write-ahead log from
+// being folded into the file, and after a writer that was killed it keeps the next
+// one waiting. The error wraps fs.ErrNotExist where there is no ledger, and ErrNewer.
 func OpenReader(path string) (*Reader, error) {
 	r, err := openReader(path)
 	if err != nil {
@@ -53,24 +55,51 @@ func openReader(path string) (*Reader, error) {
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
-	if whole := r.withRedo(path); whole != nil {
-		return whole, r.Close()
+	busy, err := redoBusy(path)
+	switch {
+	case err != nil:
+		return nil, errors.Join(err, r.Close())
+	case busy:
+		r.awaitFold(path)
+	default:
+		if whole := r.withRedo(path); whole != nil {
+			return whole, r.Close()
+		}
 	}
 	return r, nil
 }
 
+// awaitFold waits until what was durable when it was called is in the tables. A
+// writer sees to that within a moment, or waits itself for whoever keeps it from that.
+func (r *Reader) awaitFold(path string) {
+	var last uint64
+	for range 100 {
+		applied, frames, err := r.unfolded(path)
+		if err == nil && last == 0 {
+			last = applied + uint64(len(frames))
+		}
+		if err == nil && applied >= last {
+			return
+		}
+		time.Sleep(foldAfter / 10)
+	}
+}
+
+// unfolded returns the frames of the redo log that the tables do not have, and the
+// number of the last one that they have.
+func (r *Reader) unfolded(path string) (applied uint64, frames [][]byte, err error) {
+	number, _, err := first(background, r.read, one[int64], appliedQuery)
+	if err == nil {
+		frames, err = readFrames(path, uint64(number))
+	}
+	return uint64(number), frames, err
+}
+
 // withRedo returns a reader that has what a writer which was killed left in the
-// redo log; nil when there is no such thing, or somebody writes now, or nobody may.
-// It has that in a transaction that is never committed.
+// redo log; nil when there is no such thing, or nobody may write. It has that in a
+// transaction that is never committed.
 func (r *Reader) withRedo(path string) *Reader {
-	if busy, err := redoBusy(path); busy || err != nil {
-		return nil
-	}
-	applied, _, err := first(background, r.read, one[int64], appliedQuery)
-	if err != nil {
-		return nil
-	}
-	if frames, err := readFrames(path, uint64(applied)); err != nil || len(frames) == 0 {
+	if _, frames, err := r.unfolded(path); err != nil || len(frames) == 0 {
 		return nil
 	}
 	db, err := sql.Open("sqlite", writeURI(path))
