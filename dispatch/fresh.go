@@ -12,6 +12,8 @@ import (
 // turn comes soon is not read and decoded again: 0.15 ms each. What it has is a
 // hint, as the row may have been moved since: who starts a run compares and swaps.
 type fresh struct {
+	reading sync.Mutex // one reads ahead at a time
+
 	mu    sync.Mutex // guards what follows
 	tasks map[int64]freshTask
 	bytes int // of their lines
@@ -27,7 +29,9 @@ type freshTask struct {
 // the ledger when its turn comes.
 const mostFresh = 4 << 20
 
-func newFresh() *fresh { return &fresh{tasks: map[int64]freshTask{}} }
+func newFresh() *fresh {
+	return &fresh{tasks: map[int64]freshTask{}}
+}
 
 // keep remembers a claim that was queued, if there is room.
 func (f *fresh) keep(c *claim) {
@@ -55,10 +59,32 @@ func (f *fresh) take(seq int64) (freshTask, bool) {
 	return t, ok
 }
 
-// loadQueued is load for a task whose turn has come.
-func (d *Dispatcher) loadQueued(ctx context.Context, seq int64) (ledger.Task, envelope.Task, envelope.Findings, error) {
-	if t, ok := d.fresh.take(seq); ok {
+// loadQueued is load for a task whose turn has come. Those whose turn comes next are
+// read with it.
+func (d *Dispatcher) loadQueued(ctx context.Context, it item) (ledger.Task, envelope.Task, envelope.Findings, error) {
+	if t, ok := d.fresh.take(it.seq); ok {
 		return t.row, t.task, t.findings, nil
 	}
-	return d.load(ctx, seq)
+	r, err := d.readAhead(ctx, it)
+	if err != nil {
+		return ledger.Task{}, envelope.Task{}, nil, err
+	}
+	t, findings, err := d.decodeRow(ctx, r.Task, r.Raw)
+	return r.Task, t, findings, err
+}
+
+// readAtOnce is how many requests are read together.
+const readAtOnce = 16
+
+// readAhead returns the request of an item as it is now.
+func (d *Dispatcher) readAhead(ctx context.Context, it item) (ledger.Request, error) {
+	if r, ok := d.Ledger.Remembered(it.seq); ok {
+		return r, nil
+	}
+	d.fresh.reading.Lock()
+	defer d.fresh.reading.Unlock()
+	if r, ok := d.Ledger.Remembered(it.seq); ok {
+		return r, nil // who had the lock before has read it
+	}
+	return d.Ledger.ReadAhead(ctx, it.seq, d.queue.ahead(it.agent, readAtOnce-1))
 }

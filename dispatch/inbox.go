@@ -66,7 +66,7 @@ func (d *Dispatcher) deliverAll(ctx, work context.Context) {
 // deliver makes durable that an admitted task waits for its agent, and puts its
 // line into the inbox. No slot is taken, and there is no run directory.
 func (d *Dispatcher) deliver(ctx context.Context, seq int64) (ledger.Task, error) {
-	row, job, err := d.admit(ctx, seq)
+	row, job, err := d.admit(ctx, item{seq: seq})
 	if err != nil || job.RunID == "" {
 		return row, err
 	}

@@ -122,7 +122,7 @@ func (d *Dispatcher) turnAway(ctx context.Context, agent string) {
 
 // holdBack holds a queued task of an agent that is paused.
 func (d *Dispatcher) holdBack(ctx context.Context, it item) {
-	row, t, findings, err := d.loadQueued(ctx, it.seq)
+	row, t, findings, err := d.loadQueued(ctx, it)
 	if err == nil && row.State != ledger.Queued {
 		return
 	}

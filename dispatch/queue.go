@@ -62,6 +62,22 @@ func (q *queue) push(it item) {
 	q.changed.Broadcast()
 }
 
+// ahead returns up to n items of an agent that are next, the oldest first.
+func (q *queue) ahead(agent string, n int) (seqs []int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.waiting[agent] == nil {
+		return nil
+	}
+	for at, it := range q.waiting[agent].all() {
+		if at == n {
+			break
+		}
+		seqs = append(seqs, it.seq)
+	}
+	return seqs
+}
+
 // hasRoom reports whether intake may go on; if not, room is signalled later.
 func (q *queue) hasRoom() bool {
 	q.mu.Lock()

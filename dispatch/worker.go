@@ -31,7 +31,7 @@ func (d *Dispatcher) worker(take, work context.Context) {
 // agent has exited: making its result durable does not keep the next task waiting.
 func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 	run := d.runs.begin(ctx, it) // before anybody can see it running
-	row, job, err := d.prepare(ctx, it.seq, run)
+	row, job, err := d.prepare(ctx, it, run)
 	d.answered(ctx, it.seq)
 	if err != nil || job.RunID == "" {
 		d.over(run)
@@ -156,8 +156,8 @@ const retryPause = time.Second
 
 // prepare makes the intent to run a queued task durable. A Job without a RunID
 // means there is nothing to run.
-func (d *Dispatcher) prepare(ctx context.Context, seq int64, run *run) (ledger.Task, Job, error) {
-	row, job, err := d.admit(ctx, seq)
+func (d *Dispatcher) prepare(ctx context.Context, it item, run *run) (ledger.Task, Job, error) {
+	row, job, err := d.admit(ctx, it)
 	if err != nil || job.RunID == "" {
 		return row, Job{}, err
 	}
@@ -179,8 +179,8 @@ func (d *Dispatcher) prepare(ctx context.Context, seq int64, run *run) (ledger.T
 
 // admit judges a queued task once more, for time has passed, and makes the job
 // of it that is next. A Job without a RunID means there is none.
-func (d *Dispatcher) admit(ctx context.Context, seq int64) (ledger.Task, Job, error) {
-	row, t, findings, err := d.loadQueued(ctx, seq)
+func (d *Dispatcher) admit(ctx context.Context, it item) (ledger.Task, Job, error) {
+	row, t, findings, err := d.loadQueued(ctx, it)
 	if err != nil || row.State != ledger.Queued {
 		return row, Job{}, err
 	}
@@ -216,10 +216,16 @@ func (d *Dispatcher) load(ctx context.Context, seq int64) (ledger.Task, envelope
 	if err != nil {
 		return row, envelope.Task{}, nil, err
 	}
+	t, findings, err := d.decodeRow(ctx, row, raw)
+	return row, t, findings, err
+}
+
+// decodeRow decodes the envelope of a task's row.
+func (d *Dispatcher) decodeRow(ctx context.Context, row ledger.Task, raw []byte) (envelope.Task, envelope.Findings, error) {
 	t, findings := d.requestOf(row, raw)
 	t.ID = row.ID // also when it was salvaged from a line that does not decode
-	t, err = d.asAbove(ctx, row.Parent, t)
-	return row, t, findings, err
+	t, err := d.asAbove(ctx, row.Parent, t)
+	return t, findings, err
 }
 
 // makeRunDir gives the job the next attempt whose directory is not taken:

@@ -209,6 +209,7 @@ func (tx *Tx) commit() error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.live, l.folding = newLayer(), nil
+		clear(l.still) // any of them may have been changed
 		l.redo.rewind(l.redo.active)
 		return nil
 	}
@@ -221,6 +222,9 @@ func (tx *Tx) commit() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.live.merge(tx.stage)
+	for seq := range tx.stage.tasks {
+		delete(l.still, seq)
+	}
 	l.foldSoon()
 	return nil
 }

@@ -24,6 +24,7 @@ type layer struct {
 type taskChange struct {
 	Task
 	added  bool   // this layer brings it
+	raised bool   // its group has begun another attempt
 	raw    []byte // with added: the line
 	result []byte // the bytes of a new result; nil: none
 }

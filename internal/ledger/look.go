@@ -55,6 +55,9 @@ func (tx *Tx) task(seq int64) (Task, bool, error) {
 	if t := tx.changed(seq); t != nil {
 		return t.Task, true, nil
 	}
+	if r, same := tx.ledger.Remembered(seq); same && !tx.opened {
+		return r.Task, true, nil
+	}
 	return first(background, tx.reads(), scanTask, "SELECT "+taskColumns+" FROM tasks WHERE seq = ?", seq)
 }
 
@@ -95,8 +98,8 @@ func (tx *Tx) run(name RunName) (record, bool, error) {
 			return r.record, true, nil
 		}
 	}
-	if t := tx.changed(name.Task); t != nil && t.added {
-		return record{}, false, nil // of a task that is not in the tables no run is
+	if t := tx.changed(name.Task); t != nil && (t.added || t.raised && t.Attempt == name.Attempt) {
+		return record{}, false, nil // of a task that is not in the tables no run is, and no later one than its attempt says
 	}
 	return first(background, tx.reads(), scanRecord,
 		"SELECT "+runColumns+" FROM runs WHERE task = ? AND attempt = ?", name.Task, name.Attempt)

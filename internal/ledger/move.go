@@ -52,6 +52,7 @@ func (tx *Tx) move(seq int64, from State, attempt int, c Change) (bool, error) {
 	}
 	t.State, t.Reasons, t.Until = c.To, c.Reasons, exact(c.Until)
 	t.Attempt = cmp.Or(c.Attempt, t.Attempt)
+	raised := t.Attempt > attempt
 	t.Agent, t.Status, t.Kind = cmp.Or(c.Agent, t.Agent), cmp.Or(c.Status, t.Status), cmp.Or(c.Kind, t.Kind)
 	if c.To == Done {
 		t.Finished = exact(time.Now())
@@ -60,7 +61,7 @@ func (tx *Tx) move(seq int64, from State, attempt int, c Change) (bool, error) {
 		digest := sha256.Sum256(c.Result)
 		t.ResultSum = hex.EncodeToString(digest[:])
 	}
-	tx.stage.setTask(taskChange{Task: t, result: c.Result})
+	tx.stage.setTask(taskChange{Task: t, raised: raised, result: c.Result})
 	return true, nil
 }
 
