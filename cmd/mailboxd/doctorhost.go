@@ -173,7 +173,7 @@ func (d *doctor) clock() {
 
 // newest is when the ledger was last written to; zero when there is none.
 func newest(state string) (at time.Time) {
-	for _, name := range []string{"ledger.db", "ledger.db-wal"} {
+	for _, name := range []string{"ledger.db", "ledger.db-wal", "ledger.db-redo1", "ledger.db-redo2"} {
 		if info, err := os.Stat(filepath.Join(state, name)); state != "" && err == nil && info.ModTime().After(at) {
 			at = info.ModTime()
 		}

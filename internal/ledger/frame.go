@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
 )
@@ -21,7 +20,7 @@ func appendFrame(b []byte, number uint64, c *layer) []byte {
 	start := len(b)
 	b = append(b, make([]byte, frameHead)...)
 	_ = c.each(func(r change) error { // nothing fails in it
-		b = append(b, byte(r.of))
+		b = append(b, byte(r.of), byte(len(r.values)))
 		for _, v := range r.values {
 			b = appendValue(b, v)
 		}
@@ -84,18 +83,18 @@ func appendValue(b []byte, v any) []byte {
 	panic(fmt.Sprintf("the redo log has no words for a %T", v)) // no row has one
 }
 
-// errFrame says that a frame is whole and makes no sense: it is not ours.
-var errFrame = errors.New("a frame of the redo log makes no sense")
+// errFrame says that a frame is whole and makes no sense.
+var errFrame = fmt.Errorf("%w: a frame of its redo log is none of this version's", errUnreadable)
 
 // eachRow yields the rows of a frame.
-func (w *tables) eachRow(b []byte, yield func(change) error) error {
+func eachRow(b []byte, yield func(change) error) error {
 	for len(b) > 0 {
-		if table(b[0]) >= tableCount {
+		if len(b) < 2 || table(b[0]) >= tableCount || int(b[1]) != widths[b[0]] {
 			return errFrame
 		}
 		r := change{of: table(b[0])}
-		b = b[1:]
-		for range w.batches[r.of].width {
+		b = b[2:]
+		for range widths[r.of] {
 			v, rest, err := cutValue(b)
 			if err != nil {
 				return err

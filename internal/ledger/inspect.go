@@ -45,11 +45,11 @@ func inspect(path string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(unreadable(check(db, info.Size() <= smallLedger)), db.Close())
+	return errors.Join(unreadable(check(db, path, info.Size() <= smallLedger)), db.Close())
 }
 
 // check reads what a start reads, and every page when asked to.
-func check(db *sql.DB, everything bool) error {
+func check(db *sql.DB, path string, everything bool) error {
 	ctx := context.Background()
 	version, err := schemaVersion(ctx, db)
 	switch {
@@ -69,7 +69,18 @@ func check(db *sql.DB, everything bool) error {
 			return fmt.Errorf("%w: %s", errUnreadable, strings.ReplaceAll(verdict, "\n", " "))
 		}
 	}
-	return checkStart(ctx, db, version)
+	if err := checkStart(ctx, db, version); err != nil || version < 6 {
+		return err
+	}
+	var applied int64
+	if err := db.QueryRowContext(ctx, appliedQuery).Scan(&applied); err != nil {
+		return err
+	}
+	frames, err := readFrames(path, uint64(applied))
+	for _, rows := range frames {
+		err = errors.Join(err, eachRow(rows, func(change) error { return nil }))
+	}
+	return err
 }
 
 // startReads is what a start reads, or asks for the newest of. An older

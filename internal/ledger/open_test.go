@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"encoding/binary"
 	"errors"
 	"io/fs"
 	"os"
@@ -122,6 +123,31 @@ var spoils = map[string]func(t *testing.T, path string){
 			t.Fatal(err)
 		}
 	},
+	"a redo log without its beginning": func(t *testing.T, path string) {
+		l, _, err := ledger.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unlock := lock(t, path) // so nothing is folded
+		for n := range 2 {
+			acceptLine(t, l, 20+n, func(*ledger.Tx) error { return nil })
+		}
+		copied := copyOf(t, path, "", 0)
+		unlock()
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for _, end := range []string{"", "-wal", "-redo1", "-redo2"} {
+			data, err := os.ReadFile(copied + end)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if end == "-redo1" {
+				data = data[16+binary.LittleEndian.Uint32(data):]
+			}
+			write(t, path+end, data)
+		}
+	},
 	"a log alone": func(t *testing.T, path string) {
 		if err := os.Rename(path, path+"-wal"); err != nil {
 			t.Fatal(err)
@@ -190,6 +216,24 @@ func TestACreationThatWasCutShortIsStartedOver(t *testing.T) {
 	write(t, path+".new", []byte("half"))
 	write(t, path+".new-wal", []byte("half"))
 	add(t, openAt(t, path), task(1))
+}
+
+// lock keeps everybody else from writing to the ledger at path.
+func lock(t *testing.T, path string) (unlock func()) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err == nil {
+		db.SetMaxOpenConns(1)
+		_, err = db.Exec("BEGIN IMMEDIATE")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // closeNow makes a ledger of n tasks and closes it.

@@ -125,7 +125,7 @@ func (w *tables) redo(path string) (last uint64, err error) {
 	frames, err := readFrames(path, uint64(applied))
 	for _, rows := range frames {
 		if err == nil {
-			err = w.eachRow(rows, w.add)
+			err = eachRow(rows, w.add)
 		}
 		if err == nil {
 			err = w.flush()

@@ -31,8 +31,10 @@ type tables struct {
 	batches [tableCount]batch
 }
 
-func newTables(by *statements) *tables {
-	return &tables{by: by, batches: [tableCount]batch{
+func newTables(by *statements) *tables { return &tables{by: by, batches: newBatches()} }
+
+func newBatches() [tableCount]batch {
+	return [tableCount]batch{
 		newTasks:    newInsert("tasks", taskColumns, ""),
 		newRequests: newInsert("requests", "task, body", ""),
 		newResults:  newInsert("results", "task, body", " ON CONFLICT (task) DO UPDATE SET body = excluded.body"),
@@ -44,8 +46,16 @@ func newTables(by *statements) *tables {
 			"settled = ? WHERE task = ? AND attempt = ?"),
 		readFiles: newInsert("files", fileColumns, " ON CONFLICT (path) DO UPDATE SET dev = excluded.dev, inode = excluded.inode, "+
 			"offset = excluded.offset, replay = excluded.replay, head = excluded.head, tail = excluded.tail"),
-	}}
+	}
 }
+
+// widths are how many values a row of each table has.
+var widths = func() (widths [tableCount]int) {
+	for i, b := range newBatches() {
+		widths[i] = b.width
+	}
+	return widths
+}()
 
 // write brings what layers have to the tables, the oldest layer first. It is
 // part of a transaction that somebody else has begun.
