@@ -176,9 +176,13 @@ func (d *Dispatcher) reconsider(ctx context.Context, row ledger.Task, t envelope
 	return d.apply(ctx, row, t, verdict)
 }
 
-// apply moves a task that has not started to where a verdict wants it, and a
-// person. It does nothing when somebody moved the task meanwhile.
+// apply moves a task that does not run to where a verdict wants it, and a
+// person. It does nothing when somebody moved the task meanwhile, also before it
+// was read: what runs, or has run, is for who ends that.
 func (d *Dispatcher) apply(ctx context.Context, row ledger.Task, t envelope.Task, v Verdict) error {
+	if !startable(row.State) {
+		return nil
+	}
 	if row.State == ledger.Held && v.Admit && !wantsApproval(v.Hold) && slices.Equal(v.Hold, row.Reasons) && v.Until.Equal(row.Until) {
 		d.alarms.set(row.Seq, row.Until)
 		return nil
@@ -216,6 +220,11 @@ func (d *Dispatcher) apply(ctx context.Context, row ledger.Task, t envelope.Task
 	fault.Point("moved")
 	d.proceed(ctx, next)
 	return nil
+}
+
+// startable reports whether what comes next for a task in that state is a start.
+func startable(s ledger.State) bool {
+	return s == ledger.Received || s == ledger.Held || s == ledger.Queued
 }
 
 // ran reports whether a task that does not run now was started before: then an

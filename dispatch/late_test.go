@@ -1,0 +1,78 @@
+package dispatch_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"mailboxd/dispatch"
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+)
+
+// Who has read a task may be kept for a while, and come when it is another one.
+
+// runs returns the runs of the latest revision of a task.
+func (e *engine) runs(id string) []ledger.Run {
+	e.t.Helper()
+	runs, err := e.parts.Ledger.Runs(context.Background(), e.row(id).Seq)
+	e.must(err)
+	return runs
+}
+
+func TestARevisionIsLetInOnceAlsoWhenTwoEndsSeeToIt(t *testing.T) {
+	e := newEngine(t)
+	ends := []chan struct{}{nil, make(chan struct{}), make(chan struct{})}
+	e.plays["gated"] = func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
+		<-ends[j.Revision]
+		return answer(j, "done")
+	}
+	e.start()
+	e.send("x", "gated")
+	e.await("x", ledger.Running)
+	e.send("x", "gated", `"priority":"high"`)
+	next := e.await("x", ledger.Received)
+	close(ends[1])
+	e.await("x", ledger.Running)
+	e.must(e.LetIn(t.Context(), next.Seq)) // the other end, which saw it wait
+	if row := e.row("x"); row.State != ledger.Running || row.Attempt != 1 {
+		t.Errorf("x is %s, attempt %d, after the second end; want running, 1", row.State, row.Attempt)
+	}
+	close(ends[2])
+	e.await("x", ledger.Done)
+	if runs := e.runs("x"); len(runs) != 1 {
+		t.Errorf("revision 2 has %d runs; want 1", len(runs))
+	}
+}
+
+func TestNoVerdictMovesWhatHasStarted(t *testing.T) {
+	e := newEngine(t)
+	e.judge = func(t envelope.Task, now time.Time) dispatch.Verdict {
+		if t.Agent == "read" {
+			return asking("plan", envelope.ApprovalPost)(t, now)
+		}
+		return dispatch.Verdict{Admit: true}
+	}
+	e.plays["read"] = quick
+	e.start()
+	e.send("runs", "slow")
+	e.send("waits", "editor")
+	e.send("read", "read")
+	e.send("over", "quick")
+	verdicts := map[string]dispatch.Verdict{
+		"to start": {Admit: true},
+		"to wait":  {Admit: true, Hold: []ledger.Reason{ledger.Paused}},
+		"to end":   {Findings: envelope.Findings{{Kind: envelope.PolicyViolation, Message: "not any more"}}},
+	}
+	for id, state := range map[string]ledger.State{
+		"runs": ledger.Running, "waits": ledger.Waiting, "read": ledger.Review, "over": ledger.Done,
+	} {
+		was := e.await(id, state)
+		for name, v := range verdicts {
+			e.must(e.Apply(t.Context(), was, envelope.Task{ID: was.ID, Agent: was.Agent}, v))
+			if row := e.row(id); row.State != state || row.Attempt != was.Attempt {
+				t.Errorf("a verdict %s has moved %s from %s to %s", name, id, state, row.State)
+			}
+		}
+	}
+}
