@@ -8,6 +8,7 @@ import (
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/mailbox"
 )
 
 // Who has read a task may be kept for a while, and come when it is another one.
@@ -74,5 +75,21 @@ func TestNoVerdictMovesWhatHasStarted(t *testing.T) {
 				t.Errorf("a verdict %s has moved %s from %s to %s", name, id, state, row.State)
 			}
 		}
+	}
+}
+
+func TestARevisionTakesThePlaceOfATaskThatWasWokenInTheSameBatch(t *testing.T) {
+	s := newStage(t)
+	s.cast("pm", says(ledger.Reply, question("pm", "x", "user", "which region?")), answers("done so"))
+	s.start()
+	s.send("x", "pm")
+	s.await("x", ledger.Held)
+	_, _, err := mailbox.Append(s.parts.Box.Path(), []byte(message("user", "x", "pm", "the north")))
+	s.must(err)
+	s.send("x", "pm", `"priority":"high"`)
+	s.must(s.Idle(t.Context()))
+	s.wantResult("x", "revision 2")
+	if jobs := s.runs("pm"); len(jobs) != 2 || jobs[1].Revision != 2 {
+		t.Errorf("pm ran %d times, at last revision %d; want one run of each", len(jobs), jobs[len(jobs)-1].Revision)
 	}
 }
