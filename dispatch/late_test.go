@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -92,4 +93,19 @@ func TestARevisionTakesThePlaceOfATaskThatWasWokenInTheSameBatch(t *testing.T) {
 	if jobs := s.runs("pm"); len(jobs) != 2 || jobs[1].Revision != 2 {
 		t.Errorf("pm ran %d times, at last revision %d; want one run of each", len(jobs), jobs[len(jobs)-1].Revision)
 	}
+}
+
+func TestTheResultOfARevisionThatIsOverAtOnceStays(t *testing.T) {
+	e := newEngine(t)
+	e.log.seen = func(line string) {
+		if strings.Contains(line, "task accepted") && strings.Contains(line, `"revision":2`) {
+			e.must(e.Cancel(t.Context(), "x", dispatch.By{Who: "me"}))
+		}
+	}
+	e.start()
+	e.send("x", "quick")
+	e.await("x", ledger.Done)
+	e.send("x", "quick", `"priority":"high"`)
+	e.must(e.Idle(t.Context()))
+	e.wantResult("x", "cancelled")
 }
