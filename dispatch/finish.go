@@ -212,6 +212,9 @@ func (d *Dispatcher) tryAdmitNext(ctx context.Context, id envelope.ID) error {
 	for _, r := range earlier {
 		defer d.leave(r)()
 		d.settledUnanswered(ctx, r)
+		if r.State != ledger.Done {
+			d.checkAbove(ctx, r)
+		}
 	}
 	return d.letIn(ctx, latest.Seq)
 }

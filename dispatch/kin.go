@@ -50,8 +50,8 @@ func (d *Dispatcher) disown(ctx context.Context, row ledger.Task) error {
 	return nil
 }
 
-// checkAbove stops what was just handed on if the task above it has ended before
-// it was known to have any below.
+// checkAbove stops what is below a task if that has ended: before it was known to
+// have any, or because a newer request took its place.
 func (d *Dispatcher) checkAbove(ctx context.Context, row ledger.Task) {
 	now, err := d.Ledger.Task(ctx, row.Seq)
 	switch {

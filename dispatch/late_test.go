@@ -95,6 +95,37 @@ func TestARevisionTakesThePlaceOfATaskThatWasWokenInTheSameBatch(t *testing.T) {
 	}
 }
 
+func TestWhatIsBelowATaskEndsWhenARevisionTakesItsPlace(t *testing.T) {
+	pm := says(ledger.Children, notice("pm", "x.1", "slow", "take your time"))
+	replace := func(s *stage) { s.send("x", "pm", `"priority":"high"`) }
+	for name, test := range map[string]struct {
+		began func(s *stage) // while the first revision runs
+		waits func(s *stage) // for what is below it
+	}{
+		"that waits": {waits: replace},
+		"that runs":  {began: replace},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			s.cast("pm", func(j dispatch.Job) dispatch.Outcome {
+				if test.began != nil {
+					test.began(s)
+				}
+				return pm(j)
+			}, answers("alone"))
+			s.start()
+			s.send("x", "pm")
+			if test.waits != nil {
+				s.await("x.1", ledger.Running)
+				test.waits(s)
+			}
+			s.await("x", ledger.Done)
+			s.await("x.1", ledger.Done)
+			s.wantEnd("x.1", envelope.Stopped, envelope.Cancelled)
+		})
+	}
+}
+
 func TestTheResultOfARevisionThatIsOverAtOnceStays(t *testing.T) {
 	e := newEngine(t)
 	e.log.seen = func(line string) {
