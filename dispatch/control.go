@@ -160,13 +160,16 @@ func (d *Dispatcher) control(ctx context.Context, verb string, id envelope.ID, d
 	}
 }
 
-// change moves a task with its event, and returns it as it is then.
+// change moves a task with its event, and returns it as it is then. It does not when
+// somebody changed it since it was read, if only what it waits for.
 func (d *Dispatcher) change(ctx context.Context, row ledger.Task, c ledger.Change, e ledger.Event) (ledger.Task, bool, error) {
 	c.Attempt = row.Attempt
 	moved := false
 	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
-		moved, err = tx.Move(row.Seq, row.State, row.Attempt, c)
-		if err != nil || !moved {
+		if moved, err = unmoved(tx, row); err != nil || !moved {
+			return err
+		}
+		if moved, err = tx.Move(row.Seq, row.State, row.Attempt, c); err != nil || !moved {
 			return err
 		}
 		if err := endUnanswered(tx, row, time.Now()); err != nil {

@@ -3,6 +3,7 @@ package dispatch_test
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +14,22 @@ import (
 )
 
 // Who has read a task may be kept for a while, and come when it is another one.
+
+// A meanwhile is a context with which something happens before what comes of what
+// was read is written.
+type meanwhile struct {
+	context.Context
+	do func()
+}
+
+// during is a meanwhile in which something happens once.
+func during(do func()) context.Context { return meanwhile{context.Background(), sync.OnceFunc(do)} }
+
+// Err implements context.Context. The ledger asks before each update.
+func (m meanwhile) Err() error {
+	m.do()
+	return nil
+}
 
 // runs returns the runs of the latest revision of a task.
 func (e *engine) runs(id string) []ledger.Run {
@@ -130,7 +147,7 @@ func TestTheResultOfARevisionThatIsOverAtOnceStays(t *testing.T) {
 	e := newEngine(t)
 	e.log.seen = func(line string) {
 		if strings.Contains(line, "task accepted") && strings.Contains(line, `"revision":2`) {
-			e.must(e.Cancel(t.Context(), "x", dispatch.By{Who: "me"}))
+			e.must(e.Cancel(t.Context(), "x", me))
 		}
 	}
 	e.start()
@@ -140,3 +157,16 @@ func TestTheResultOfARevisionThatIsOverAtOnceStays(t *testing.T) {
 	e.must(e.Idle(t.Context()))
 	e.wantResult("x", "cancelled")
 }
+
+func TestAReplyThatComesWhileATaskIsReleasedIsNotMissed(t *testing.T) {
+	s := newStage(t)
+	s.cast("pm", says(ledger.Reply, question("pm", "T1", "user", "which region?")), answers("done so"))
+	s.start()
+	s.order("T1", "pm")
+	s.must(s.Hold(t.Context(), "T1", me))
+	s.must(s.Release(during(func() { s.say(message("user", "T1", "pm", "the north")) }), "T1", me))
+	s.must(s.Idle(t.Context()))
+	s.wantEnd("T1", envelope.OK, "")
+}
+
+// An answer may have to be approved by an overseer, and then by a person.
