@@ -121,8 +121,8 @@ func (d *Dispatcher) decideOne(ctx context.Context, row ledger.Task, a answer) (
 			return err
 		}
 		now := time.Now()
-		c, asked, err := tx.Consent(row.Seq, stageOf(row))
-		if err == nil && (!asked || c.Decision != ledger.Undecided) {
+		c, asked, err := openQuestion(tx, row)
+		if err == nil && !asked {
 			err = stateError(row)
 		}
 		if err != nil {

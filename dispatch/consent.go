@@ -161,11 +161,18 @@ func withdraw(tx *ledger.Tx, row ledger.Task, now time.Time, why string) error {
 	if row.State != ledger.Held && row.State != ledger.Review {
 		return nil
 	}
-	c, asked, err := tx.Consent(row.Seq, stageOf(row))
-	if err != nil || !asked || c.Decision != ledger.Undecided {
+	c, asked, err := openQuestion(tx, row)
+	if err != nil || !asked {
 		return err
 	}
 	return conclude(tx, row, c, ledger.Void, now, why)
+}
+
+// openQuestion returns what a person is asked about a task, if they are and have not
+// said anything yet.
+func openQuestion(tx *ledger.Tx, row ledger.Task) (ledger.Consent, bool, error) {
+	c, asked, err := tx.Consent(row.Seq, stageOf(row))
+	return c, asked && c.Decision == ledger.Undecided, err
 }
 
 // stageOf is what an approval of a task that waits for one would be of.

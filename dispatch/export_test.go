@@ -15,3 +15,7 @@ func (d *Dispatcher) LetIn(ctx context.Context, seq int64) error { return d.letI
 func (d *Dispatcher) Apply(ctx context.Context, row ledger.Task, t envelope.Task, v Verdict) error {
 	return d.apply(ctx, row, t, v)
 }
+
+func (d *Dispatcher) ReconsiderReview(ctx context.Context, row ledger.Task) error {
+	return d.reconsiderReview(ctx, row)
+}

@@ -170,3 +170,37 @@ func TestAReplyThatComesWhileATaskIsReleasedIsNotMissed(t *testing.T) {
 }
 
 // An answer may have to be approved by an overseer, and then by a person.
+func TestWhatAnOverseerApprovedWaitsForAPersonWhoeverLooksLate(t *testing.T) {
+	for name, late := range map[string]func(s *stage, was ledger.Task, approve func()){
+		"before that": func(s *stage, was ledger.Task, approve func()) {
+			approve()
+			s.must(s.ReconsiderReview(s.t.Context(), was))
+		},
+		"while it did": func(s *stage, was ledger.Task, approve func()) {
+			s.must(s.ReconsiderReview(during(approve), was))
+		},
+	} {
+		t.Run("had read it "+name, func(t *testing.T) {
+			s := newReview(t)
+			s.judge = asking("plan", envelope.ApprovalPost)
+			gate := make(chan struct{})
+			s.plays["qa"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+				<-gate
+				return says(ledger.Reply, message("qa", "T1.review", "orchestrator", "verified"))(j)
+			}
+			s.start()
+			s.append(notice("orchestrator", "T1", "analyst", "look"))
+			was := s.await("T1", ledger.Review)
+			was.Until = time.Now() // the overseer's time was over
+			late(s, was, func() {
+				close(gate)
+				s.until("a person is asked", func() bool { return len(s.asked("T1")) > 0 })
+			})
+			if row := s.row("T1"); row.State != ledger.Review || s.asked("T1")[0].Decision != ledger.Undecided {
+				t.Fatalf("T1 is %s, %s (%s); want it in review still", row.State, row.Status, row.Kind)
+			}
+			s.must(s.Approve(t.Context(), "T1", ada, ""))
+			s.wantEnd("T1", envelope.OK, "")
+		})
+	}
+}
