@@ -19,3 +19,5 @@ func (d *Dispatcher) Apply(ctx context.Context, row ledger.Task, t envelope.Task
 func (d *Dispatcher) ReconsiderReview(ctx context.Context, row ledger.Task) error {
 	return d.reconsiderReview(ctx, row)
 }
+
+func (d *Dispatcher) Proceed(ctx context.Context, row ledger.Task) { d.proceed(ctx, row) }

@@ -30,6 +30,18 @@ func (d *Dispatcher) leave(row ledger.Task) (ended func()) {
 	return d.queue.done
 }
 
+// mayBeOver is for a pause that somebody may have ended before it was known to begin.
+func (d *Dispatcher) mayBeOver(ctx context.Context, row ledger.Task) {
+	now, err := d.Ledger.Task(ctx, row.Seq)
+	switch {
+	case err != nil || resting(now):
+	case now.State == ledger.Held:
+		d.proceed(ctx, now)
+	default:
+		d.leave(row)()
+	}
+}
+
 // proceed does what a task's state asks for. It is the one place where a
 // task enters the queue, whether it was just accepted or is found at start-up.
 func (d *Dispatcher) proceed(ctx context.Context, row ledger.Task) {
@@ -52,6 +64,7 @@ func (d *Dispatcher) proceed(ctx context.Context, row ledger.Task) {
 		d.held.add(row)
 		if resting(row) {
 			d.queue.rest()
+			defer d.mayBeOver(ctx, row)
 		}
 		if row.WaitsForBudget() {
 			d.queue.park()

@@ -204,3 +204,16 @@ func TestWhatAnOverseerApprovedWaitsForAPersonWhoeverLooksLate(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatIsOverWhenItWouldRestIsNotWaitedFor(t *testing.T) {
+	e := startEngine(t)
+	e.send("x", "quick")
+	was := e.await("x", ledger.Done)
+	was.State, was.Reasons, was.Until = ledger.Held, []ledger.Reason{ledger.Capacity}, time.Now().Add(time.Hour)
+	e.Proceed(t.Context(), was)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := e.Idle(ctx); err != nil {
+		t.Errorf("Idle() = %v while nothing is left to do", err)
+	}
+}
