@@ -21,3 +21,7 @@ func (d *Dispatcher) ReconsiderReview(ctx context.Context, row ledger.Task) erro
 }
 
 func (d *Dispatcher) Proceed(ctx context.Context, row ledger.Task) { d.proceed(ctx, row) }
+
+func (d *Dispatcher) StopRun(ctx context.Context, row ledger.Task, by By) (bool, error) {
+	return d.stopRun(ctx, row, by)
+}

@@ -217,3 +217,14 @@ func TestWhatIsOverWhenItWouldRestIsNotWaitedFor(t *testing.T) {
 		t.Errorf("Idle() = %v while nothing is left to do", err)
 	}
 }
+
+func TestATaskWhoseRunWasOverIsStoppedWithoutIt(t *testing.T) {
+	e := startEngine(t)
+	e.send("x", "quick")
+	e.must(e.Idle(t.Context()))
+	was := e.row("x")
+	was.State = ledger.Running
+	if stopped, err := e.StopRun(t.Context(), was, me); stopped || err != nil {
+		t.Errorf("StopRun(one that has ended) = %v, %v; want it not stopped", stopped, err)
+	}
+}
