@@ -10,7 +10,6 @@ import (
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
-	"mailboxd/mailbox"
 )
 
 // Who has read a task may be kept for a while, and come when it is another one.
@@ -102,9 +101,7 @@ func TestARevisionTakesThePlaceOfATaskThatWasWokenInTheSameBatch(t *testing.T) {
 	s.start()
 	s.send("x", "pm")
 	s.await("x", ledger.Held)
-	_, _, err := mailbox.Append(s.parts.Box.Path(), []byte(message("user", "x", "pm", "the north")))
-	s.must(err)
-	s.send("x", "pm", `"priority":"high"`)
+	s.say(message("user", "x", "pm", "the north"), request("x", "pm", `"priority":"high"`))
 	s.must(s.Idle(t.Context()))
 	s.wantResult("x", "revision 2")
 	if jobs := s.runs("pm"); len(jobs) != 2 || jobs[1].Revision != 2 {
@@ -189,7 +186,7 @@ func TestWhatAnOverseerApprovedWaitsForAPersonWhoeverLooksLate(t *testing.T) {
 				return says(ledger.Reply, message("qa", "T1.review", "orchestrator", "verified"))(j)
 			}
 			s.start()
-			s.append(notice("orchestrator", "T1", "analyst", "look"))
+			s.say(notice("orchestrator", "T1", "analyst", "look"))
 			was := s.await("T1", ledger.Review)
 			was.Until = time.Now() // the overseer's time was over
 			late(s, was, func() {
