@@ -92,12 +92,9 @@ func (d *Dispatcher) decide(ctx context.Context, verb string, id envelope.ID, a 
 
 // undecided returns the revision of a task that waits for a person.
 func (d *Dispatcher) undecided(ctx context.Context, id envelope.ID) (ledger.Task, error) {
-	revisions, err := d.Ledger.Revisions(ctx, id)
+	revisions, err := d.revisions(ctx, id)
 	if err != nil {
 		return ledger.Task{}, err
-	}
-	if len(revisions) == 0 {
-		return ledger.Task{}, ledger.ErrUnknown
 	}
 	for _, row := range slices.Backward(revisions) {
 		if row.State == ledger.Review || row.State == ledger.Held && wantsApproval(row.Reasons) {

@@ -195,14 +195,21 @@ func (d *Dispatcher) change(ctx context.Context, row ledger.Task, c ledger.Chang
 
 // newest returns the latest revision of an id.
 func (d *Dispatcher) newest(ctx context.Context, id envelope.ID) (ledger.Task, error) {
-	revisions, err := d.Ledger.Revisions(ctx, id)
+	all, err := d.revisions(ctx, id)
 	if err != nil {
 		return ledger.Task{}, err
 	}
-	if len(revisions) == 0 {
-		return ledger.Task{}, ledger.ErrUnknown
+	return all[len(all)-1], nil
+}
+
+// revisions returns those of an id, the latest last. There is one at least, or the
+// error wraps ledger.ErrUnknown.
+func (d *Dispatcher) revisions(ctx context.Context, id envelope.ID) ([]ledger.Task, error) {
+	all, err := d.Ledger.Revisions(ctx, id)
+	if err == nil && len(all) == 0 {
+		err = ledger.ErrUnknown
 	}
-	return revisions[len(revisions)-1], nil
+	return all, err
 }
 
 // whenReady waits until Serve has recovered what was left over.

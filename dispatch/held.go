@@ -30,6 +30,26 @@ func (d *Dispatcher) leave(row ledger.Task) (ended func()) {
 	return d.queue.done
 }
 
+// keepHeld remembers a task that is held, and when to look at it again.
+func (d *Dispatcher) keepHeld(ctx context.Context, row ledger.Task) {
+	d.held.add(row)
+	d.alarms.set(row.Seq, row.Until)
+	if d.needlesslyPaused(row) {
+		d.alarms.set(row.Seq, time.Now()) // it was judged while the pause ended
+	}
+	if slices.Contains(row.Reasons, ledger.ResultInvalid) {
+		d.alarms.set(row.Seq, time.Now().Add(settlePause)) // the file may have gone
+	}
+	if row.WaitsForBudget() {
+		d.queue.park()
+		d.alarms.set(row.Seq, midnight(time.Now())) // the budgets of the day are new ones then
+	}
+	if resting(row) {
+		d.queue.rest()
+		d.mayBeOver(ctx, row)
+	}
+}
+
 // mayBeOver is for a pause that somebody may have ended before it was known to begin.
 func (d *Dispatcher) mayBeOver(ctx context.Context, row ledger.Task) {
 	now, err := d.Ledger.Task(ctx, row.Seq)
@@ -61,22 +81,7 @@ func (d *Dispatcher) proceed(ctx context.Context, row ledger.Task) {
 		d.alarms.set(row.Seq, row.Deadline)
 		d.queueUp(row)
 	case ledger.Held:
-		d.held.add(row)
-		if resting(row) {
-			d.queue.rest()
-			defer d.mayBeOver(ctx, row)
-		}
-		if row.WaitsForBudget() {
-			d.queue.park()
-			d.alarms.set(row.Seq, midnight(time.Now())) // the budgets of the day are new ones then
-		}
-		d.alarms.set(row.Seq, row.Until)
-		if d.needlesslyPaused(row) {
-			d.alarms.set(row.Seq, time.Now()) // it was judged while the pause ended
-		}
-		if slices.Contains(row.Reasons, ledger.ResultInvalid) {
-			d.alarms.set(row.Seq, time.Now().Add(settlePause)) // the file may have gone
-		}
+		d.keepHeld(ctx, row)
 	case ledger.Waiting:
 		d.held.add(row)
 		d.alarms.set(row.Seq, earliest(row.Deadline, row.Until))
