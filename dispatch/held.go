@@ -217,7 +217,7 @@ func (d *Dispatcher) apply(ctx context.Context, row ledger.Task, t envelope.Task
 		if err != nil || !same {
 			return err
 		}
-		v, err := d.consult(tx, row, v, now)
+		v, err := d.consult(tx, row, v, ran, now)
 		if err != nil {
 			return err
 		}
