@@ -211,7 +211,7 @@ func (c *claim) dialect() envelope.Dialect { return cmp.Or(c.said.Dialect, envel
 func newRow(c *claim) ledger.Task {
 	t, v := c.task, c.verdict
 	row := ledger.Task{
-		ID: t.ID, Revision: 1, Hash: t.Hash, Dialect: c.dialect(),
+		ID: t.ID, Revision: 1, Latest: true, Hash: t.Hash, Dialect: c.dialect(),
 		State: ledger.Received,
 		Agent: t.Agent, Requester: t.Requester, Type: t.Type,
 		Deadline: t.Deadline, Received: c.now,

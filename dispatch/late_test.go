@@ -225,3 +225,41 @@ func TestATaskWhoseRunWasOverIsStoppedWithoutIt(t *testing.T) {
 		t.Errorf("StopRun(one that has ended) = %v, %v; want it not stopped", stopped, err)
 	}
 }
+
+func TestARevisionTakesThePlaceOfATaskThatGoesBackIntoTheQueue(t *testing.T) {
+	t.Run("as its turn does not come", func(t *testing.T) {
+		e, release := crowded(t)
+		e.await("ready", ledger.Running)
+		e.send("ready", "paced", `"priority":"high"`)
+		e.must(e.Pause(t.Context(), "paced", me))
+		release()
+		e.await("ready", ledger.Held)
+		e.must(e.Resume(t.Context(), "paced", me))
+		e.await("ready", ledger.Done)
+		e.wantResult("ready", "revision 2")
+	})
+	t.Run("as its overseer sends it back", func(t *testing.T) {
+		s := newReview(t)
+		s.cast("analyst", answers("42"), func(j dispatch.Job) dispatch.Outcome {
+			if j.Revision == 1 {
+				return fails(envelope.AgentError)(j)
+			}
+			return answer(j, "43")
+		})
+		s.plays["qa"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+			if s.row("x").Revision == 2 {
+				return says(ledger.Reply, message("qa", string(j.Task.ID), "tester", "verified"))(j)
+			}
+			s.send("x", "analyst", `"priority":"high"`)
+			return says(ledger.Reply, inquiry("qa", "x.review", "analyst", "really?"))(j)
+		}
+		s.start()
+		s.send("x", "analyst")
+		s.must(s.Idle(t.Context()))
+		s.wantResult("x", "43, revision 2")
+		s.wantEnd("x.review", envelope.Stopped, envelope.Cancelled)
+		if n := len(s.runs("analyst")); n != 2 {
+			t.Errorf("analyst ran %d times; want once for each revision", n)
+		}
+	})
+}

@@ -247,6 +247,9 @@ func (d *Dispatcher) followTurn(ctx context.Context, t *turn) {
 	}
 	d.proceed(ctx, t.next)
 	for _, row := range t.woken {
+		if row.State == ledger.Queued {
+			d.admitNext(ctx, row) // which need not wait for an answer that was sent back
+		}
 		d.proceed(ctx, row)
 	}
 	for _, s := range append(t.said, saying{claim: t.review}) {
