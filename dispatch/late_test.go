@@ -238,6 +238,20 @@ func TestARevisionTakesThePlaceOfATaskThatGoesBackIntoTheQueue(t *testing.T) {
 		e.await("ready", ledger.Done)
 		e.wantResult("ready", "revision 2")
 	})
+	t.Run("as it goes on at once", func(t *testing.T) {
+		s := newStage(t)
+		s.cast("pm", func(j dispatch.Job) dispatch.Outcome {
+			s.say(message("user", "x", "pm", "the north"), request("x", "pm", `"priority":"high"`))
+			return says(ledger.Reply, question("pm", "x", "user", "which region?"))(j)
+		}, answers("done so"))
+		s.start()
+		s.send("x", "pm")
+		s.must(s.Idle(t.Context()))
+		s.wantResult("x", "revision 2")
+		if n := len(s.runs("pm")); n != 2 {
+			t.Errorf("pm ran %d times; want once for each revision", n)
+		}
+	})
 	t.Run("as its overseer sends it back", func(t *testing.T) {
 		s := newReview(t)
 		s.cast("analyst", answers("42"), func(j dispatch.Job) dispatch.Outcome {

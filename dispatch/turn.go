@@ -245,10 +245,9 @@ func (d *Dispatcher) followTurn(ctx context.Context, t *turn) {
 	if len(t.said) > 0 || len(t.woken) > 0 {
 		d.nudge(0) // there may be something to post
 	}
-	d.proceed(ctx, t.next)
-	for _, row := range t.woken {
+	for _, row := range append([]ledger.Task{t.next}, t.woken...) {
 		if row.State == ledger.Queued {
-			d.admitNext(ctx, row) // which need not wait for an answer that was sent back
+			d.admitNext(ctx, row) // which need not wait for what has to start again
 		}
 		d.proceed(ctx, row)
 	}
