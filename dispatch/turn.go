@@ -229,7 +229,6 @@ func (d *Dispatcher) speak(tx *ledger.Tx, t *turn) error {
 
 // followTurn does what comes of a turn that is durable.
 func (d *Dispatcher) followTurn(ctx context.Context, t *turn) {
-	d.heard.forget(t.row.Seq)
 	d.settled(ctx, t.row)
 	if !t.moved {
 		return // somebody ended the task before
