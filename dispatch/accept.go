@@ -19,7 +19,7 @@ import (
 // while a file was read again.
 func (d *Dispatcher) accept(tx *ledger.Tx, known *known, c *claim) error {
 	if c.heard != nil {
-		known.changed[c.task.ID] = true
+		known.stale = true
 		return d.hear(tx, c)
 	}
 	c.fate, c.row, c.instead, c.parent, c.verdict = unnamed, ledger.Task{}, ledger.Task{}, c.above, c.judged
@@ -64,6 +64,7 @@ func (d *Dispatcher) accept(tx *ledger.Tx, known *known, c *claim) error {
 type known struct {
 	rows    map[envelope.ID]ledger.Task
 	changed map[envelope.ID]bool // by the batch itself, so the ledger is asked again
+	stale   bool                 // a message was heard, which may have changed any
 }
 
 func lookUp(tx *ledger.Tx, claims []*claim) (*known, error) {
@@ -78,7 +79,7 @@ func lookUp(tx *ledger.Tx, claims []*claim) (*known, error) {
 }
 
 func (k *known) latest(tx *ledger.Tx, id envelope.ID) (ledger.Task, bool, error) {
-	if k.changed[id] {
+	if k.stale || k.changed[id] {
 		return tx.Latest(id)
 	}
 	row, found := k.rows[id]
@@ -210,7 +211,7 @@ func (c *claim) dialect() envelope.Dialect { return cmp.Or(c.said.Dialect, envel
 func newRow(c *claim) ledger.Task {
 	t, v := c.task, c.verdict
 	row := ledger.Task{
-		ID: t.ID, Revision: 1, Hash: t.Hash, Dialect: c.dialect(),
+		ID: t.ID, Revision: 1, Latest: true, Hash: t.Hash, Dialect: c.dialect(),
 		State: ledger.Received,
 		Agent: t.Agent, Requester: t.Requester, Type: t.Type,
 		Deadline: t.Deadline, Received: c.now,

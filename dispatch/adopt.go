@@ -51,7 +51,8 @@ func (d *Dispatcher) foreign(ctx context.Context, row ledger.Task) (bool, error)
 			return false, err
 		}
 		if ours {
-			return false, d.displace(ctx, row)
+			defer d.names.lock(row.ID)()
+			return false, d.displaceLocked(ctx, row)
 		}
 		r, findings := envelope.DecodeResult(there)
 		if !findings.Refused() && r.TaskID == row.ID && d.mayAnswer(row, r) {

@@ -92,12 +92,9 @@ func (d *Dispatcher) decide(ctx context.Context, verb string, id envelope.ID, a 
 
 // undecided returns the revision of a task that waits for a person.
 func (d *Dispatcher) undecided(ctx context.Context, id envelope.ID) (ledger.Task, error) {
-	revisions, err := d.Ledger.Revisions(ctx, id)
+	revisions, err := d.revisions(ctx, id)
 	if err != nil {
 		return ledger.Task{}, err
-	}
-	if len(revisions) == 0 {
-		return ledger.Task{}, ledger.ErrUnknown
 	}
 	for _, row := range slices.Backward(revisions) {
 		if row.State == ledger.Review || row.State == ledger.Held && wantsApproval(row.Reasons) {
@@ -121,8 +118,8 @@ func (d *Dispatcher) decideOne(ctx context.Context, row ledger.Task, a answer) (
 			return err
 		}
 		now := time.Now()
-		c, asked, err := tx.Consent(row.Seq, stageOf(row))
-		if err == nil && (!asked || c.Decision != ledger.Undecided) {
+		c, asked, err := openQuestion(tx, row)
+		if err == nil && !asked {
 			err = stateError(row)
 		}
 		if err != nil {

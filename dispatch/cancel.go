@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"mailboxd/envelope"
@@ -40,16 +41,13 @@ func (d *Dispatcher) Cancel(ctx context.Context, id envelope.ID, by By) error {
 
 // newestOpen returns the latest revision that is not done, or the latest one.
 func (d *Dispatcher) newestOpen(ctx context.Context, id envelope.ID) (ledger.Task, error) {
-	revisions, err := d.Ledger.Revisions(ctx, id)
+	revisions, err := d.revisions(ctx, id)
 	if err != nil {
 		return ledger.Task{}, err
 	}
-	if len(revisions) == 0 {
-		return ledger.Task{}, ledger.ErrUnknown
-	}
-	for at := len(revisions) - 1; at >= 0; at-- {
-		if revisions[at].State != ledger.Done {
-			return revisions[at], nil
+	for _, row := range slices.Backward(revisions) {
+		if row.State != ledger.Done {
+			return row, nil
 		}
 	}
 	return revisions[len(revisions)-1], nil

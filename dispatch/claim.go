@@ -195,7 +195,9 @@ func (d *Dispatcher) follow(ctx context.Context, c *claim) {
 		}
 		defer d.leave(c.instead)()
 		d.settledUnanswered(ctx, c.instead)
-		d.endedBelow(ctx, c.instead)
+		if c.instead.Seq != 0 {
+			d.checkAbove(ctx, c.instead)
+		}
 		d.fresh.keep(c)
 		d.proceed(ctx, c.row)
 		for _, member := range c.members {

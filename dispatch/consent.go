@@ -19,13 +19,20 @@ func (d *Dispatcher) cleared(ctx context.Context, row ledger.Task, v Verdict) (b
 		return v.Admit && len(v.Hold) == 0, nil
 	}
 	last, _, err := d.Ledger.Consent(ctx, row.Seq, envelope.ApprovalPre)
-	return len(v.Hold) == 1 && covers(last, row, v, time.Now()), err
+	if err != nil || len(v.Hold) > 1 {
+		return false, err
+	}
+	ran := false
+	if row.Attempt > 0 {
+		ran, err = d.ran(ctx, row)
+	}
+	return covers(last, v, ran, time.Now()), err
 }
 
 // covers reports whether an approval was given for what would happen now. Once
 // an attempt was begun under it, it does for all further ones, however late.
-func covers(c ledger.Consent, row ledger.Task, v Verdict, now time.Time) bool {
-	return c.Decision == ledger.Approved && matches(c, v) && (row.Attempt > 0 || !late(c, now))
+func covers(c ledger.Consent, v Verdict, ran bool, now time.Time) bool {
+	return c.Decision == ledger.Approved && matches(c, v) && (ran || !late(c, now))
 }
 
 // matches reports whether a person was asked about what would happen now.
@@ -41,7 +48,7 @@ func late(c ledger.Consent, now time.Time) bool {
 // consult makes a verdict on a task that has not started take into account what
 // a person said of it, and asks whom nobody has asked about what would happen
 // now. The verdict it returns is held for approval, or is not, or refuses.
-func (d *Dispatcher) consult(tx *ledger.Tx, row ledger.Task, v Verdict, now time.Time) (Verdict, error) {
+func (d *Dispatcher) consult(tx *ledger.Tx, row ledger.Task, v Verdict, ran bool, now time.Time) (Verdict, error) {
 	if !wantsApproval(v.Hold) && !wantsApproval(row.Reasons) {
 		return v, nil
 	}
@@ -61,7 +68,7 @@ func (d *Dispatcher) consult(tx *ledger.Tx, row ledger.Task, v Verdict, now time
 	case open && matches(last, v):
 		v.Until = earliest(v.Until, last.Expires)
 		return v, nil
-	case given && covers(last, row, v, now):
+	case given && covers(last, v, ran, now):
 		return withoutApproval(v), nil
 	case given && matches(last, v):
 		err = conclude(tx, row, last, ledger.Expired, now, "the task was not started in time")
@@ -161,11 +168,18 @@ func withdraw(tx *ledger.Tx, row ledger.Task, now time.Time, why string) error {
 	if row.State != ledger.Held && row.State != ledger.Review {
 		return nil
 	}
-	c, asked, err := tx.Consent(row.Seq, stageOf(row))
-	if err != nil || !asked || c.Decision != ledger.Undecided {
+	c, asked, err := openQuestion(tx, row)
+	if err != nil || !asked {
 		return err
 	}
 	return conclude(tx, row, c, ledger.Void, now, why)
+}
+
+// openQuestion returns what a person is asked about a task, if they are and have not
+// said anything yet.
+func openQuestion(tx *ledger.Tx, row ledger.Task) (ledger.Consent, bool, error) {
+	c, asked, err := tx.Consent(row.Seq, stageOf(row))
+	return c, asked && c.Decision == ledger.Undecided, err
 }
 
 // stageOf is what an approval of a task that waits for one would be of.

@@ -204,6 +204,26 @@ func leave(t *testing.T, l *ledger.Ledger, change ledger.Change, asked ledger.Co
 	}
 }
 
+// An intent that came to nothing, of a task that got ready before its turn, is no
+// beginning.
+func TestAnApprovalUnderWhichNothingBeganIsAskedForAgain(t *testing.T) {
+	parts := places(t)
+	over := ledger.Consent{Stage: envelope.ApprovalPre, Digest: "plan", Asked: time.Now().Add(-time.Hour), Expires: time.Now().Add(-time.Minute)}
+	leave(t, parts.Ledger, ledger.Change{To: ledger.Queued, Attempt: 1}, over, ledger.Approved)
+	ran := make(chan dispatch.Job, 9)
+	agents := obliging(ran)
+	agents.Judge = asking("plan", envelope.ApprovalPre)
+	d := serve(t, parts, agents, 1)
+	e := &engine{Dispatcher: d, parts: parts, t: t}
+	<-d.Ready()
+	e.must(d.Idle(t.Context()))
+	e.wantHeld("x", ledger.Approval)
+	e.wantDecisions("x", ledger.Expired, ledger.Undecided)
+	if len(ran) > 0 {
+		t.Error("x was run; want it to wait for a person")
+	}
+}
+
 // A daemon may die between any two steps. What the ledger has then is enough
 // to go on, and nobody is asked twice.
 func TestADaemonThatDiesBetweenTwoStepsAsksNobodyTwice(t *testing.T) {

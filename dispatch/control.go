@@ -160,13 +160,16 @@ func (d *Dispatcher) control(ctx context.Context, verb string, id envelope.ID, d
 	}
 }
 
-// change moves a task with its event, and returns it as it is then.
+// change moves a task with its event, and returns it as it is then. It does not when
+// somebody changed it since it was read, if only what it waits for.
 func (d *Dispatcher) change(ctx context.Context, row ledger.Task, c ledger.Change, e ledger.Event) (ledger.Task, bool, error) {
 	c.Attempt = row.Attempt
 	moved := false
 	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
-		moved, err = tx.Move(row.Seq, row.State, row.Attempt, c)
-		if err != nil || !moved {
+		if moved, err = unmoved(tx, row); err != nil || !moved {
+			return err
+		}
+		if moved, err = tx.Move(row.Seq, row.State, row.Attempt, c); err != nil || !moved {
 			return err
 		}
 		if err := endUnanswered(tx, row, time.Now()); err != nil {
@@ -192,14 +195,21 @@ func (d *Dispatcher) change(ctx context.Context, row ledger.Task, c ledger.Chang
 
 // newest returns the latest revision of an id.
 func (d *Dispatcher) newest(ctx context.Context, id envelope.ID) (ledger.Task, error) {
-	revisions, err := d.Ledger.Revisions(ctx, id)
+	all, err := d.revisions(ctx, id)
 	if err != nil {
 		return ledger.Task{}, err
 	}
-	if len(revisions) == 0 {
-		return ledger.Task{}, ledger.ErrUnknown
+	return all[len(all)-1], nil
+}
+
+// revisions returns those of an id, the latest last. There is one at least, or the
+// error wraps ledger.ErrUnknown.
+func (d *Dispatcher) revisions(ctx context.Context, id envelope.ID) ([]ledger.Task, error) {
+	all, err := d.Ledger.Revisions(ctx, id)
+	if err == nil && len(all) == 0 {
+		err = ledger.ErrUnknown
 	}
-	return revisions[len(revisions)-1], nil
+	return all, err
 }
 
 // whenReady waits until Serve has recovered what was left over.

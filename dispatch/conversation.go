@@ -19,8 +19,8 @@ type hearing struct {
 	ended   int   // how many of the tasks that it needs had ended
 }
 
-// hearings know what the runs that go on have heard. A run that an earlier
-// daemon began has heard nothing, so its agent may be handed something twice.
+// hearings know what the last run of a task that is not over has heard. One that an
+// earlier daemon began has heard nothing, so its agent may be handed something twice.
 type hearings struct {
 	mu  sync.Mutex // guards all
 	all map[int64]hearing

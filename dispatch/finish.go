@@ -212,9 +212,18 @@ func (d *Dispatcher) tryAdmitNext(ctx context.Context, id envelope.ID) error {
 	for _, r := range earlier {
 		defer d.leave(r)()
 		d.settledUnanswered(ctx, r)
+		if r.State != ledger.Done {
+			d.checkAbove(ctx, r)
+		}
 	}
-	row, t, findings, err := d.load(ctx, latest.Seq)
-	if err != nil || row.State != ledger.Received { // somebody else let it in meanwhile, and it may run
+	return d.letIn(ctx, latest.Seq)
+}
+
+// letIn lets a revision in that does not wait for an earlier one any more. Two ends
+// of that one may see to it: the later of them finds it queued, or running.
+func (d *Dispatcher) letIn(ctx context.Context, seq int64) error {
+	row, t, findings, err := d.load(ctx, seq)
+	if err != nil || row.State != ledger.Received {
 		return err
 	}
 	verdict := withReasons(d.judge(t, findings, time.Now()), lastingOf(row.Reasons)...)

@@ -13,7 +13,7 @@ import (
 	"mailboxd/mailbox"
 )
 
-// say appends lines, has them taken in, and waits until nothing is left to do.
+// say appends lines, and has them taken in together.
 func (e *engine) say(lines ...string) {
 	e.t.Helper()
 	for _, line := range lines {

@@ -30,6 +30,38 @@ func (d *Dispatcher) leave(row ledger.Task) (ended func()) {
 	return d.queue.done
 }
 
+// keepHeld remembers a task that is held, and when to look at it again.
+func (d *Dispatcher) keepHeld(ctx context.Context, row ledger.Task) {
+	d.held.add(row)
+	d.alarms.set(row.Seq, row.Until)
+	if d.needlesslyPaused(row) {
+		d.alarms.set(row.Seq, time.Now()) // it was judged while the pause ended
+	}
+	if slices.Contains(row.Reasons, ledger.ResultInvalid) {
+		d.alarms.set(row.Seq, time.Now().Add(settlePause)) // the file may have gone
+	}
+	if row.WaitsForBudget() {
+		d.queue.park()
+		d.alarms.set(row.Seq, midnight(time.Now())) // the budgets of the day are new ones then
+	}
+	if resting(row) {
+		d.queue.rest()
+		d.mayBeOver(ctx, row)
+	}
+}
+
+// mayBeOver is for a pause that somebody may have ended before it was known to begin.
+func (d *Dispatcher) mayBeOver(ctx context.Context, row ledger.Task) {
+	now, err := d.Ledger.Task(ctx, row.Seq)
+	switch {
+	case err != nil || resting(now):
+	case now.State == ledger.Held:
+		d.proceed(ctx, now)
+	default:
+		d.leave(row)()
+	}
+}
+
 // proceed does what a task's state asks for. It is the one place where a
 // task enters the queue, whether it was just accepted or is found at start-up.
 func (d *Dispatcher) proceed(ctx context.Context, row ledger.Task) {
@@ -49,21 +81,7 @@ func (d *Dispatcher) proceed(ctx context.Context, row ledger.Task) {
 		d.alarms.set(row.Seq, row.Deadline)
 		d.queueUp(row)
 	case ledger.Held:
-		d.held.add(row)
-		if resting(row) {
-			d.queue.rest()
-		}
-		if row.WaitsForBudget() {
-			d.queue.park()
-			d.alarms.set(row.Seq, midnight(time.Now())) // the budgets of the day are new ones then
-		}
-		d.alarms.set(row.Seq, row.Until)
-		if d.needlesslyPaused(row) {
-			d.alarms.set(row.Seq, time.Now()) // it was judged while the pause ended
-		}
-		if slices.Contains(row.Reasons, ledger.ResultInvalid) {
-			d.alarms.set(row.Seq, time.Now().Add(settlePause)) // the file may have gone
-		}
+		d.keepHeld(ctx, row)
 	case ledger.Waiting:
 		d.held.add(row)
 		d.alarms.set(row.Seq, earliest(row.Deadline, row.Until))
@@ -176,9 +194,13 @@ func (d *Dispatcher) reconsider(ctx context.Context, row ledger.Task, t envelope
 	return d.apply(ctx, row, t, verdict)
 }
 
-// apply moves a task that has not started to where a verdict wants it, and a
-// person. It does nothing when somebody moved the task meanwhile.
+// apply moves a task that does not run to where a verdict wants it, and a
+// person. It does nothing when somebody moved the task meanwhile, also before it
+// was read: what runs, or has run, is for who ends that.
 func (d *Dispatcher) apply(ctx context.Context, row ledger.Task, t envelope.Task, v Verdict) error {
+	if !startable(row.State) {
+		return nil
+	}
 	if row.State == ledger.Held && v.Admit && !wantsApproval(v.Hold) && slices.Equal(v.Hold, row.Reasons) && v.Until.Equal(row.Until) {
 		d.alarms.set(row.Seq, row.Until)
 		return nil
@@ -195,7 +217,7 @@ func (d *Dispatcher) apply(ctx context.Context, row ledger.Task, t envelope.Task
 		if err != nil || !same {
 			return err
 		}
-		v, err := d.consult(tx, row, v, now)
+		v, err := d.consult(tx, row, v, ran, now)
 		if err != nil {
 			return err
 		}
@@ -216,6 +238,11 @@ func (d *Dispatcher) apply(ctx context.Context, row ledger.Task, t envelope.Task
 	fault.Point("moved")
 	d.proceed(ctx, next)
 	return nil
+}
+
+// startable reports whether what comes next for a task in that state is a start.
+func startable(s ledger.State) bool {
+	return s == ledger.Received || s == ledger.Held || s == ledger.Queued
 }
 
 // ran reports whether a task that does not run now was started before: then an

@@ -214,15 +214,7 @@ func (d *Dispatcher) endWaiting(ctx context.Context, row ledger.Task, terms ledg
 		return err
 	}
 	t.event, t.bytes = e, there
-	err = d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
-		same, err := unmoved(tx, row)
-		if err != nil || !same {
-			t.moved = false
-			return err
-		}
-		return d.takeTurn(tx, t)
-	})
-	if err != nil || !t.moved {
+	if err := d.takeAsRead(ctx, t); err != nil || !t.moved {
 		return err
 	}
 	d.log(row).Info().Str("status", string(t.next.Status)).Str("reason", string(t.next.Kind)).Msg("task ended while it waited for its agent")

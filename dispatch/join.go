@@ -154,16 +154,9 @@ func (d *Dispatcher) endHeld(ctx context.Context, row ledger.Task, r envelope.Re
 		data["error"], data["message"] = r.Error.Kind, r.Error.Message
 	}
 	t.event = event(row, ending(o), data)
-	err = d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
-		same, err := unmoved(tx, row)
-		if err != nil || !same {
-			t.moved = false
-			return err
-		}
-		return d.takeTurn(tx, t)
-	})
-	if err == nil {
-		d.followTurn(ctx, t)
+	if err := d.takeAsRead(ctx, t); err != nil || !t.moved {
+		return err
 	}
-	return err
+	d.followTurn(ctx, t)
+	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"mailboxd/mailbox"
 )
 
+// CLOWL-31.
 func TestWhatIsHandedOverEntirelyAnswersForItself(t *testing.T) {
 	for name, part := range map[string]part{"ok": answers("found"), "error": fails(envelope.AgentError)} {
 		t.Run("CLOWL-31 "+name, func(t *testing.T) {
@@ -28,6 +29,7 @@ func TestWhatIsHandedOverEntirelyAnswersForItself(t *testing.T) {
 	}
 }
 
+// CLOWL-32.
 func TestAForkIsOnItsOwn(t *testing.T) {
 	s := newStage(t)
 	s.cast("pm", func(j dispatch.Job) dispatch.Outcome {
@@ -45,6 +47,7 @@ func TestAForkIsOnItsOwn(t *testing.T) {
 	}
 }
 
+// CLOWL-35.
 func TestWorkThatGoesRoundInACircleEnds(t *testing.T) {
 	s := newStage(t)
 	s.cast("a", tied(envelope.Transfer, notice("a", "T1.1", "b", "yours")))
@@ -75,6 +78,7 @@ func TestWhatEndsATaskEndsWhatIsBelowIt(t *testing.T) {
 	}
 }
 
+// Names that a model uses again are no names.
 func TestWhatIsHandedOnUnderATakenNameGetsAnotherOne(t *testing.T) {
 	s := newStage(t)
 	s.cast("pm", says(ledger.Children, notice("pm", "T1", "analyst", "count"), notice("pm", "T1", "analyst", "weigh")), answers("both"))
@@ -86,6 +90,7 @@ func TestWhatIsHandedOnUnderATakenNameGetsAnotherOne(t *testing.T) {
 	s.wantEnd("T1", envelope.OK, "")
 }
 
+// AINL-46: a task's limit is over all its attempts and all its children.
 func TestATaskThatWaitsForWordsReservesNothing(t *testing.T) {
 	s := newStage(t)
 	s.judge = func(task envelope.Task, _ time.Time) dispatch.Verdict {
@@ -116,6 +121,7 @@ func TestATaskThatWaitsForWordsReservesNothing(t *testing.T) {
 	}
 }
 
+// AINL-48: a person agreed to exactly this already.
 func TestAPersonIsNotAskedAgainWhenATaskGoesOn(t *testing.T) {
 	s := newStage(t)
 	s.judge = func(task envelope.Task, _ time.Time) dispatch.Verdict {
@@ -136,6 +142,7 @@ func TestAPersonIsNotAskedAgainWhenATaskGoesOn(t *testing.T) {
 	s.wantEvent("T1", "approval.asked")
 }
 
+// A crash leaves each of these as the ledger has it.
 func TestWhatWasWaitedForIsFoundAtTheNextStart(t *testing.T) {
 	s := newStage(t)
 	s.cast("pm", says(ledger.Children, notice("pm", "T1.1", "analyst", "count them")), answers("all counted"))
@@ -184,6 +191,7 @@ func TestAChildWhoseParentEndedBeforeTheDaemonDiedIsStopped(t *testing.T) {
 	s.wantEnd("T1.1", envelope.Stopped, envelope.Cancelled)
 }
 
+// What is handed on, and then done without, goes on by itself.
 func TestAnAgentThatDoesNotWaitLeavesWhatItHandedOnAlone(t *testing.T) {
 	s := newStage(t)
 	s.cast("pm", says(ledger.Children, notice("pm", "T1.1", "analyst", "count them")), answers("never mind"))
@@ -196,6 +204,7 @@ func TestAnAgentThatDoesNotWaitLeavesWhatItHandedOnAlone(t *testing.T) {
 	s.wantEnd("T1.1", envelope.OK, "")
 }
 
+// CLOWL-09.
 func TestWhatSeveralAreAskedForIsGathered(t *testing.T) {
 	for name, tt := range map[string]struct {
 		b      part

@@ -50,8 +50,8 @@ func (d *Dispatcher) disown(ctx context.Context, row ledger.Task) error {
 	return nil
 }
 
-// checkAbove stops what was just handed on if the task above it has ended before
-// it was known to have any below.
+// checkAbove stops what is below a task if that has ended: before it was known to
+// have any, or because a newer request took its place.
 func (d *Dispatcher) checkAbove(ctx context.Context, row ledger.Task) {
 	now, err := d.Ledger.Task(ctx, row.Seq)
 	switch {
@@ -84,12 +84,8 @@ func (d *Dispatcher) stop(ctx context.Context, row ledger.Task, by By) error {
 			return err
 		}
 		if now.State == ledger.Running {
-			missed := false
-			for _, r := range d.runs.of(row.Seq) {
-				missed = !r.stop(by) || missed
-			}
-			if !missed {
-				return nil
+			if did, err := d.stopRun(ctx, now, by); did || err != nil {
+				return err
 			}
 			continue
 		}
@@ -97,6 +93,20 @@ func (d *Dispatcher) stop(ctx context.Context, row ledger.Task, by By) error {
 			return err
 		}
 	}
+}
+
+// stopRun ends the run of a task, and reports whether it did, or nobody here has
+// that run. It did not when the run was over meanwhile, and the task may go on.
+func (d *Dispatcher) stopRun(ctx context.Context, row ledger.Task, by By) (bool, error) {
+	runs, missed := d.runs.of(row.Seq), false
+	for _, r := range runs {
+		missed = !r.stop(by) || missed
+	}
+	if len(runs) > 0 {
+		return !missed, nil
+	}
+	now, err := d.Ledger.Task(ctx, row.Seq)
+	return now.State == ledger.Running && now.Attempt == row.Attempt, err
 }
 
 // stopAgain cancels a task whose run was cancelled when it had come to an end of

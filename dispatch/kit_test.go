@@ -171,14 +171,18 @@ func cut(ctx context.Context) dispatch.Outcome {
 // send appends a task line and has it taken in. Members are added to the line.
 func (e *engine) send(id, agent string, members ...string) {
 	e.t.Helper()
-	line := fmt.Sprintf(`{"schema_version":"1.0","task_id":%q,"requester_id":"tester","target_agent":%q,"target_role":"executor",`+
-		`"task_type":"work","description":"a task","input":{"refs":[],"payload":{}}`, id, agent)
-	for _, m := range members {
-		line += "," + m
-	}
-	_, _, err := mailbox.Append(e.parts.Box.Path(), []byte(line+"}"))
-	e.must(err)
-	e.Look(e.t.Context())
+	e.say(request(id, agent, members...))
+}
+
+// request is a task line of tester's.
+func request(id, agent string, members ...string) string {
+	return requestOf("tester", id, agent, members...)
+}
+
+func requestOf(requester, id, agent string, members ...string) string {
+	line := fmt.Sprintf(`{"schema_version":"1.0","task_id":%q,"requester_id":%q,"target_agent":%q,"target_role":"executor",`+
+		`"task_type":"work","description":"a task","input":{"refs":[],"payload":{}}`, id, requester, agent)
+	return line + strings.Join(append([]string{""}, members...), ",") + "}"
 }
 
 // row returns the latest revision of a task; a zero one when there is none.

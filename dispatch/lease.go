@@ -127,12 +127,9 @@ func (d *Dispatcher) Renew(ctx context.Context, id envelope.ID, agent, token str
 
 // waiting returns the revision of a task that waits for an agent.
 func (d *Dispatcher) waiting(ctx context.Context, id envelope.ID, agent string) (ledger.Task, error) {
-	revisions, err := d.Ledger.Revisions(ctx, id)
+	revisions, err := d.revisions(ctx, id)
 	if err != nil {
 		return ledger.Task{}, err
-	}
-	if len(revisions) == 0 {
-		return ledger.Task{}, ledger.ErrUnknown
 	}
 	row := revisions[len(revisions)-1]
 	for _, r := range slices.Backward(revisions) {

@@ -23,9 +23,7 @@ func (e *engine) ask(requester, id, agent string, members ...string) {
 // append is ask, without a look at it.
 func (e *engine) append(requester, id, agent string, members ...string) {
 	e.t.Helper()
-	line := fmt.Sprintf(`{"schema_version":"1.0","task_id":%q,"requester_id":%q,"target_agent":%q,"target_role":"executor",`+
-		`"task_type":"work","description":"a task","input":{"refs":[],"payload":{}}`, id, requester, agent)
-	_, _, err := mailbox.Append(e.parts.Box.Path(), []byte(line+strings.Join(append([]string{""}, members...), ",")+"}"))
+	_, _, err := mailbox.Append(e.parts.Box.Path(), []byte(requestOf(requester, id, agent, members...)))
 	if err != nil {
 		e.t.Error(err) // in an agent's place Fatal would not be the test's end
 	}

@@ -275,6 +275,9 @@ func (d *Dispatcher) reconsiderOversight(ctx context.Context, row ledger.Task) (
 		if same, err := unmoved(tx, row); err != nil || !same {
 			return err
 		}
+		if _, asked, err := openQuestion(tx, row); err != nil || asked {
+			return err // the overseer has approved meanwhile
+		}
 		next, moved, err = endOversight(tx, row, q, envelope.OversightExpired, why)
 		return err
 	})

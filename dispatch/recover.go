@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
 )
@@ -137,10 +138,7 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 		job.Dir = ""
 	case !rebooted && runner.Void(job.Dir):
 		d.log(row).Info().Int("attempt", row.Attempt).Msg("run never began; starting afresh")
-		if err := d.Ledger.Update(ctx, func(tx *ledger.Tx) error { return tx.ReleaseRun(row.Seq, row.Attempt) }); err != nil {
-			return err
-		}
-		return d.apply(ctx, row, t, Verdict{Admit: true})
+		return d.startAfresh(ctx, row)
 	}
 	d.log(row).Info().Int("attempt", row.Attempt).Msg("run of an earlier daemon found")
 	it := item{seq: row.Seq, agent: row.Agent, requester: row.Requester}
@@ -157,6 +155,24 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 		d.queue.free(it)
 		d.finish(ctx, row, job.Terms, outcome)
 	})
+	return nil
+}
+
+// startAfresh queues a task whose run was intended and never began, as Void has
+// made sure of.
+func (d *Dispatcher) startAfresh(ctx context.Context, row ledger.Task) error {
+	next, moved := row, false
+	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
+		if next, moved, err = enqueue(tx, row); err != nil || !moved {
+			return err
+		}
+		return tx.ReleaseRun(row.Seq, row.Attempt)
+	})
+	if err != nil || !moved {
+		return err
+	}
+	fault.Point("moved")
+	d.proceed(ctx, next)
 	return nil
 }
 

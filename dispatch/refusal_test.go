@@ -28,7 +28,7 @@ func TestARefusalSaysWhoHeldWhat(t *testing.T) {
 	e.await("refused", ledger.Done)
 	e.wantResult("refused", `"enforcement": {`+"\n"+`      "role": "daemon"`)
 
-	e.line(`{"task_id":"shapeless"}`)
+	e.say(`{"task_id":"shapeless"}`)
 	e.await("shapeless", ledger.Done)
 	e.wantResult("shapeless", `"enforcement": {}`)
 

@@ -48,7 +48,8 @@ func (d *Dispatcher) reconsiderReview(ctx context.Context, row ledger.Task) erro
 	if overseen, err := d.reconsiderOversight(ctx, row); overseen || err != nil {
 		return err
 	}
-	if row.Until.IsZero() || time.Now().Before(row.Until) {
+	now := time.Now()
+	if !past(row.Until, now) {
 		d.alarms.set(row.Seq, row.Until)
 		return nil
 	}
@@ -59,11 +60,11 @@ func (d *Dispatcher) reconsiderReview(ctx context.Context, row ledger.Task) erro
 	next, moved := row, false
 	err = d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
 		next, moved = row, false
-		c, asked, err := tx.Consent(row.Seq, envelope.ApprovalPost)
-		if err != nil || !asked || c.Decision != ledger.Undecided {
+		c, asked, err := openQuestion(tx, row)
+		if err != nil || !asked || !late(c, now) { // the time that is over may have been an overseer's
 			return err
 		}
-		if err := conclude(tx, row, c, ledger.Expired, time.Now(), "nobody decided in time"); err != nil {
+		if err := conclude(tx, row, c, ledger.Expired, now, "nobody decided in time"); err != nil {
 			return err
 		}
 		next, moved, err = d.endReview(tx, row, q, ledger.Expired, envelope.ApprovalExpired, unheard(c))

@@ -14,16 +14,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
-	"mailboxd/mailbox"
 )
-
-// line appends bytes as a line, whatever they say.
-func (e *engine) line(text string) {
-	e.t.Helper()
-	_, _, err := mailbox.Append(e.parts.Box.Path(), []byte(text))
-	e.must(err)
-	e.Look(e.t.Context())
-}
 
 func holding(envelope.Task, time.Time) dispatch.Verdict {
 	return dispatch.Verdict{Admit: true, Hold: []ledger.Reason{ledger.Approval}}
@@ -34,7 +25,7 @@ func TestAFragmentReplacesNothing(t *testing.T) {
 	e.judge = holding
 	e.send("victim", "quick")
 	for _, fragment := range []string{`{"schema_version":"1.0","task_id":"victim","requ`, `{"task_id":"victim","input":{"payload":NaN}}`} {
-		e.line(fragment)
+		e.say(fragment)
 		if row := e.row("victim"); row.Revision != 1 || row.State != ledger.Held {
 			t.Errorf("after %s: revision %d, %s; want the first one, held", fragment, row.Revision, row.State)
 		}
@@ -48,7 +39,7 @@ func TestAFragmentReplacesNothing(t *testing.T) {
 	}
 
 	// A new id that only a fragment names is answered, and may then be asked for.
-	e.line(`{"task_id":"torn","requ`)
+	e.say(`{"task_id":"torn","requ`)
 	if row := e.await("torn", ledger.Done); row.Status != envelope.Rejected {
 		t.Errorf("torn is %s; want rejected", row.Status)
 	}

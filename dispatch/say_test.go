@@ -13,6 +13,7 @@ import (
 	"mailboxd/mailbox"
 )
 
+// CAP-19, CLOWL-33.
 func TestAnAgentGoesOnWithTheAnswerOfTheOneItAsked(t *testing.T) {
 	s := newStage(t)
 	s.cast("pm", says(ledger.Children, notice("pm", "T1.1", "analyst", "count them")), answers("all counted"))
@@ -38,6 +39,7 @@ func TestAnAgentGoesOnWithTheAnswerOfTheOneItAsked(t *testing.T) {
 	}
 }
 
+// CAP-29.
 func TestAnAgentGoesOnWithTheReplyOfAPerson(t *testing.T) {
 	s := newStage(t)
 	s.cast("pm", says(ledger.Reply, question("pm", "T1", "user", "which region?")), answers("done so"))
@@ -55,6 +57,7 @@ func TestAnAgentGoesOnWithTheReplyOfAPerson(t *testing.T) {
 	}
 }
 
+// A reply that comes while the agent still speaks is one all the same.
 func TestAReplyThatCameBeforeTheTaskWaitsForItIsNotMissed(t *testing.T) {
 	s := newStage(t)
 	s.cast("pm", func(j dispatch.Job) dispatch.Outcome {
@@ -68,6 +71,7 @@ func TestAReplyThatCameBeforeTheTaskWaitsForItIsNotMissed(t *testing.T) {
 	s.wantEnd("T1", envelope.OK, "")
 }
 
+// CAP-29.
 func TestAQuestionToTheOneAboveIsAnsweredByItsRun(t *testing.T) {
 	s := newStage(t)
 	s.cast("pm", says(ledger.Children, notice("pm", "T1.1", "analyst", "count them")),
@@ -85,6 +89,7 @@ func TestAQuestionToTheOneAboveIsAnsweredByItsRun(t *testing.T) {
 	}
 }
 
+// CAP-19.
 func TestWorkIsHandedOnlyToWhomItMayBe(t *testing.T) {
 	s := newStage(t)
 	s.allowed["pm"] = []string{"analyst"}

@@ -209,6 +209,16 @@ func (d *Dispatcher) latest(ctx context.Context, row ledger.Task) (bool, error) 
 // its reader finds "not finished" and never the stale answer (AINL-55).
 func (d *Dispatcher) displace(ctx context.Context, row ledger.Task) error {
 	defer d.names.lock(row.ID)()
+	now, err := d.Ledger.Task(ctx, row.Seq)
+	if err != nil || !now.Replaces {
+		return err // somebody else has, and what lies there may be its own
+	}
+	return d.displaceLocked(ctx, row)
+}
+
+// displaceLocked is displace for a result that is known to be an earlier one. The
+// caller has locked the task's name.
+func (d *Dispatcher) displaceLocked(ctx context.Context, row ledger.Task) error {
 	info, err := d.Box.StatResult(row.ID)
 	odd := err == nil && !info.Mode().IsRegular() && info.Mode().Type() != fs.ModeSymlink
 	if !odd { // what is, is not a result of anybody's: left alone, and in the way of the next

@@ -183,18 +183,6 @@ func (s *stage) wantEnd(id string, status envelope.Status, kind envelope.Kind) {
 	}
 }
 
-// CAP-19, CLOWL-33.
-// CLOWL-31.
-// CLOWL-32.
-// CAP-29.
-// A reply that comes while the agent still speaks is one all the same.
-// CAP-29.
-// CAP-19.
-// CLOWL-35.
-// Names that a model uses again are no names.
-// AINL-46: a task's limit is over all its attempts and all its children.
-// AINL-48: a person agreed to exactly this already.
-// A crash leaves each of these as the ledger has it.
 // aside changes the ledger while no daemon has it.
 func (s *stage) aside(fn func(tx *ledger.Tx) error) {
 	s.t.Helper()
@@ -206,6 +194,3 @@ func (s *stage) aside(fn func(tx *ledger.Tx) error) {
 
 // exits is what a run looks like that came to a bad end.
 func exits(code int) runner.Exit { return runner.Exit{Code: code} }
-
-// What is handed on, and then done without, goes on by itself.
-// CLOWL-09.

@@ -96,7 +96,7 @@ func (d *Dispatcher) prepareWords(ctx context.Context, t *turn) (submitted envel
 	for _, m := range t.o.Said {
 		m = inWords(m, t.row, t.talk, t.at)
 		switch {
-		case !handsOn(m):
+		case !requests(m):
 			t.said = append(t.said, saying{message: m})
 			continue
 		case m.Tie == envelope.Oversee && t.overseen():
@@ -116,11 +116,6 @@ func (d *Dispatcher) prepareWords(ctx context.Context, t *turn) (submitted envel
 		}
 	}
 	return submitted, nil
-}
-
-// handsOn reports whether a message asks another agent for work.
-func handsOn(m envelope.Message) bool {
-	return m.Act == envelope.Delegates || m.Act == envelope.Requests
 }
 
 // tieOf is how what an agent hands on belongs to its task. One that has answered
@@ -157,6 +152,18 @@ func (d *Dispatcher) takeTurn(tx *ledger.Tx, t *turn) error {
 		return d.takeReview(tx, t)
 	}
 	return d.leaveRun(tx, t)
+}
+
+// takeAsRead makes a turn durable, unless somebody has moved its task since that
+// was read.
+func (d *Dispatcher) takeAsRead(ctx context.Context, t *turn) error {
+	return d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
+		t.moved = false
+		if same, err := unmoved(tx, t.row); err != nil || !same {
+			return err
+		}
+		return d.takeTurn(tx, t)
+	})
 }
 
 // waits reports whether the agent goes on when others have spoken or ended.
@@ -222,7 +229,6 @@ func (d *Dispatcher) speak(tx *ledger.Tx, t *turn) error {
 
 // followTurn does what comes of a turn that is durable.
 func (d *Dispatcher) followTurn(ctx context.Context, t *turn) {
-	d.heard.forget(t.row.Seq)
 	d.settled(ctx, t.row)
 	if !t.moved {
 		return // somebody ended the task before
@@ -238,8 +244,10 @@ func (d *Dispatcher) followTurn(ctx context.Context, t *turn) {
 	if len(t.said) > 0 || len(t.woken) > 0 {
 		d.nudge(0) // there may be something to post
 	}
-	d.proceed(ctx, t.next)
-	for _, row := range t.woken {
+	for _, row := range append([]ledger.Task{t.next}, t.woken...) {
+		if row.State == ledger.Queued {
+			d.admitNext(ctx, row) // which need not wait for what has to start again
+		}
 		d.proceed(ctx, row)
 	}
 	for _, s := range append(t.said, saying{claim: t.review}) {

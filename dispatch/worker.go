@@ -51,6 +51,9 @@ func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 	d.log(row).Info().Int("attempt", job.Attempt).Msg("agent started")
 	run.began.Store(true)
 	run.callback.Store(&job.Task.Callback)
+	if !row.Latest {
+		run.followed.Store(true) // by a revision that came while an earlier run went on
+	}
 	note := d.newNote(ctx, row)
 	outcome := run.conclude(d.agents.Run(run.ctx, job, note.begin))
 	note.end()
@@ -137,7 +140,9 @@ func (d *Dispatcher) unstart(ctx context.Context, row ledger.Task) bool {
 	if err := d.State.RemoveRunDir(row.ID, row.Revision, row.Attempt); err != nil {
 		d.log(row).Warn().Err(err).Msg("directory of a run that never began not removed")
 	}
-	d.settled(context.WithoutCancel(ctx), row)
+	ctx = context.WithoutCancel(ctx)
+	d.settled(ctx, row)
+	d.admitNext(ctx, row) // which need not wait for that
 	return true
 }
 

@@ -58,9 +58,11 @@ func readAgain(line []byte, how envelope.Reading, pieces []Piece) []Piece {
 
 // markedAs returns the dialect of an object, or of what is left of one.
 func markedAs(text []byte) envelope.Dialect {
-	d := envelope.MarkedAs(text)
-	if _, findings := envelope.ContentHash(text); d != envelope.AINL || findings.Kind() != envelope.InvalidJSON {
+	if d := envelope.MarkedAs(text); d != envelope.AINL {
 		return d
+	}
+	if _, findings := envelope.ContentHash(text); findings.Kind() != envelope.InvalidJSON {
+		return envelope.AINL
 	}
 	clowl, cap := envelope.Scrap(text, "clowl") != "", envelope.Scrap(text, "sender_id") != ""
 	switch {

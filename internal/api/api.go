@@ -74,9 +74,6 @@ func Open(ctx context.Context, engine *dispatch.Dispatcher, opts Options) (*Door
 	return nil, fmt.Errorf("open control socket: %w", failed)
 }
 
-// Place returns where the socket is.
-func (d *Door) Place() client.Place { return d.place }
-
 // Close takes the socket away.
 func (d *Door) Close() error {
 	_ = d.listener.Close() // Serve has done so, if it was called

@@ -159,8 +159,7 @@ func (t Task) ends() (all []envelope.Message) {
 // somebody has.
 func (t Task) end() envelope.Message {
 	r := *t.Result
-	switch {
-	case r.Status == envelope.OK || r.Status == envelope.Partial:
+	if r.Status == envelope.OK || r.Status == envelope.Partial {
 		m := t.say(envelope.Completes, nil)
 		m.Text, m.Answer = r.Output.Summary, r
 		return m

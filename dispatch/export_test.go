@@ -1,0 +1,27 @@
+package dispatch
+
+import (
+	"context"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+)
+
+// What a goroutine does that was kept, while others went on, after it had read a
+// row of the ledger: for tests, which cannot keep it there.
+
+func (d *Dispatcher) LetIn(ctx context.Context, seq int64) error { return d.letIn(ctx, seq) }
+
+func (d *Dispatcher) Apply(ctx context.Context, row ledger.Task, t envelope.Task, v Verdict) error {
+	return d.apply(ctx, row, t, v)
+}
+
+func (d *Dispatcher) ReconsiderReview(ctx context.Context, row ledger.Task) error {
+	return d.reconsiderReview(ctx, row)
+}
+
+func (d *Dispatcher) Proceed(ctx context.Context, row ledger.Task) { d.proceed(ctx, row) }
+
+func (d *Dispatcher) StopRun(ctx context.Context, row ledger.Task, by By) (bool, error) {
+	return d.stopRun(ctx, row, by)
+}
