@@ -22,17 +22,17 @@ type claim struct {
 	odd     envelope.Findings // of reading it
 	judged  Verdict           // what policy says
 	verdict Verdict           // that, and what follows from who asks
-	said    envelope.Message  // the message that asks; zero for a line of AINL's
+	said    *envelope.Message // the message that asks; nil for a line of AINL's
 	heard   *utterance        // what else a message in a line does; nil for a line of AINL's, and for what we ask for ourselves
 	tie     envelope.Tie      // how it belongs to its parent
-	above   ledger.Task       // its parent, when that is certain; zero: it is found out
-	parent  ledger.Task       // the task whose run asks; zero: none
+	above   *ledger.Task      // its parent, when that is certain; nil: it is found out
+	parent  *ledger.Task      // the task whose run asks; nil: none
 	now     time.Time
 	refusal refusal // what to answer, if the verdict refuses
 	fate    fate
-	row     ledger.Task // as the ledger has it, when accepted
-	instead ledger.Task // the one it replaces before that has started
-	members []*claim    // what is asked of each recipient, where there are several
+	row     ledger.Task  // as the ledger has it, when accepted
+	instead *ledger.Task // the one it replaces before that has started; nil: none
+	members []*claim     // what is asked of each recipient, where there are several
 }
 
 // A fate is what the ledger made of a claim.
@@ -170,7 +170,6 @@ func deadLetter(c *claim) mailbox.DeadLetter {
 
 // follow does what a committed claim asks for next.
 func (d *Dispatcher) follow(ctx context.Context, c *claim) {
-	log := d.log(c.row)
 	if c.heard != nil {
 		defer d.followUp(ctx, c.heard)
 	}
@@ -180,22 +179,24 @@ func (d *Dispatcher) follow(ctx context.Context, c *claim) {
 		d.opts.Log.Warn().Str("file", c.line.File).Int64("offset", c.line.Offset).
 			Str("reason", string(c.verdict.Findings.Kind())).Msg("line rejected")
 	case duplicate:
-		log.Debug().Str("task_id", string(c.task.ID)).Msg("duplicate ignored")
+		d.opts.Log.Debug().Str("task_id", string(c.task.ID)).Msg("duplicate ignored")
 	case conflict:
-		log.Warn().Str("task_id", string(c.task.ID)).Msg("other content for an executed id refused")
+		d.opts.Log.Warn().Str("task_id", string(c.task.ID)).Msg("other content for an executed id refused")
 	case heard:
 		d.log(c.row).Debug().Str("act", string(c.heard.message.Act)).Msg("message heard")
 	case accepted:
 		if c.row.State != ledger.Done {
-			log.Info().Int("revision", c.row.Revision).Str("state", string(c.row.State)).Msg("task accepted")
+			d.opts.Log.Info().Str("task_id", string(c.row.ID)).Str("agent", c.row.Agent).Int("revision", c.row.Revision).Str("state", string(c.row.State)).Msg("task accepted")
 		}
 		if dependent(c.tie) {
 			d.kin.add(c.parent.Seq)
-			d.checkAbove(ctx, c.parent)
+			d.checkAbove(ctx, *c.parent)
 		}
-		defer d.leave(c.instead)()
-		d.settledUnanswered(ctx, c.instead)
-		d.endedBelow(ctx, c.instead)
+		if c.instead != nil {
+			defer d.leave(*c.instead)()
+			d.settledUnanswered(ctx, *c.instead)
+			d.endedBelow(ctx, *c.instead)
+		}
 		d.fresh.keep(c)
 		d.proceed(ctx, c.row)
 		for _, member := range c.members {

@@ -31,7 +31,7 @@ type utterance struct {
 func (d *Dispatcher) listen(line mailbox.Line, piece dialect.Piece) *claim {
 	u := &utterance{message: piece.Message}
 	m := u.message
-	c := &claim{line: line, task: m.Request, said: m, heard: u, now: time.Now()}
+	c := &claim{line: line, task: m.Request, said: &u.message, heard: u, now: time.Now()}
 	c.task.Raw, c.task.Hash = m.Raw, m.Hash
 	if !piece.Findings.Refused() {
 		u.answer = d.answerOf(m)
@@ -55,8 +55,8 @@ func requests(m envelope.Message) bool {
 // so it sets all it changes.
 func (d *Dispatcher) hear(tx *ledger.Tx, c *claim) error {
 	u, m := c.heard, c.heard.message
-	c.fate, c.row, c.instead, c.parent, c.verdict = heard, ledger.Task{}, ledger.Task{}, ledger.Task{}, c.judged
-	c.refusal, c.above, c.tie = refusal{}, ledger.Task{}, ""
+	c.fate, c.row, c.instead, c.parent, c.verdict = heard, ledger.Task{}, nil, nil, c.judged
+	c.refusal, c.above, c.tie = refusal{}, nil, ""
 	c.members, u.rows, u.stop, u.ended = nil, nil, nil, nil
 	if !c.verdict.Admit && c.task.ID != "" {
 		c.refusal = newRefusal(c.task, c.verdict, c.now, false)
