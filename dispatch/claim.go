@@ -3,14 +3,11 @@ package dispatch
 import (
 	"context"
 	"runtime"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"mailboxd/envelope"
-	"mailboxd/envelope/dialect"
 	"mailboxd/internal/ledger"
 	"mailboxd/mailbox"
 )
@@ -46,51 +43,23 @@ const (
 	heard                 // a message that asks for no work
 )
 
-// read decodes and judges the lines of a batch, on all processors when there
-// are many: of a backlog that is a fifth of the work.
-func (d *Dispatcher) read(lines []mailbox.Line) []*claim {
-	const few = 64
-	share := max(few, (len(lines)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
-	if len(lines) <= share {
-		return d.readAll(lines)
-	}
-	parts := make([][]*claim, (len(lines)+share-1)/share)
-	var reading sync.WaitGroup
-	for i := range parts {
-		part := lines[i*share : min((i+1)*share, len(lines))]
-		reading.Go(func() { parts[i] = d.readAll(part) })
-	}
-	reading.Wait()
-	return slices.Concat(parts...)
-}
-
-func (d *Dispatcher) readAll(lines []mailbox.Line) []*claim {
-	claims := make([]*claim, 0, len(lines))
-	for _, line := range lines {
-		for _, piece := range d.pieces(line) {
-			if piece.Message.Dialect != envelope.AINL {
-				claims = append(claims, d.listen(line, piece))
-				continue
+// judgeAll judges claims, on all processors when there are many. Those of other
+// dialects may ask the ledger, so what came before them is written down.
+func (d *Dispatcher) judgeAll(claims []*claim) {
+	inParts(claims, runtime.GOMAXPROCS(0), func(_ int, part []*claim) {
+		for _, c := range part {
+			c.now = time.Now()
+			if c.heard != nil {
+				d.listen(c)
+			} else {
+				c.judged = d.doubt(c.task, d.judge(c.task, c.odd, c.now))
 			}
-			c := &claim{line: line, task: piece.Message.Request, odd: piece.Findings, now: time.Now()}
-			c.judged = d.doubt(c.task, d.judge(c.task, piece.Findings, c.now))
 			c.verdict = c.judged
 			if !c.verdict.Admit && c.task.ID != "" {
 				c.refusal = newRefusal(c.task, c.verdict, c.now, false)
 			}
-			claims = append(claims, c)
 		}
-	}
-	return claims
-}
-
-// pieces takes a line apart. Of a line that is too long only the head was
-// read: enough to find out who must be told.
-func (d *Dispatcher) pieces(line mailbox.Line) []dialect.Piece {
-	if !line.TooLong {
-		return dialect.Read(line.Raw, d.opts.Reading)
-	}
-	return []dialect.Piece{dialect.TooLong(line.Raw, line.Length, d.opts.Tail.MaxLine)}
+	})
 }
 
 // judge lets policy decide on what was decoded without a refusal.
