@@ -254,7 +254,7 @@ func supersede(tx *ledger.Tx, row ledger.Task) error {
 }
 
 // reject ends a task with a refusal, and returns its row as it now is.
-func reject(tx *ledger.Tx, row ledger.Task, no refusal) (ledger.Task, error) {
+func reject(tx *ledger.Tx, row ledger.Task, no *refusal) (ledger.Task, error) {
 	change := ledger.Change{To: ledger.Done, Status: no.status, Kind: no.findings.Kind(), Result: no.result}
 	moved, err := tx.Move(row.Seq, row.State, row.Attempt, change)
 	if err != nil || !moved {

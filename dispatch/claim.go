@@ -25,7 +25,7 @@ type claim struct {
 	above   *ledger.Task      // its parent, when that is certain; nil: it is found out
 	parent  *ledger.Task      // the task whose run asks; nil: none
 	now     time.Time
-	refusal refusal // what to answer, if the verdict refuses
+	refusal *refusal // what to answer, if the verdict refuses; nil: it does not, or there is nobody to answer
 	fate    fate
 	row     ledger.Task  // as the ledger has it, when accepted
 	instead *ledger.Task // the one it replaces before that has started; nil: none

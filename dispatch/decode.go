@@ -23,8 +23,10 @@ func (d *Dispatcher) decode(lines []mailbox.Line, processors int) []*claim {
 
 func (d *Dispatcher) decodeAll(lines []mailbox.Line) []*claim {
 	claims := make([]*claim, 0, len(lines))
+	var pieces []dialect.Piece // the same room for each line
 	for _, line := range lines {
-		for _, piece := range d.pieces(line) {
+		pieces = d.pieces(pieces[:0], line)
+		for _, piece := range pieces {
 			c := &claim{line: line, task: piece.Message.Request, odd: piece.Findings}
 			if piece.Message.Dialect != envelope.AINL {
 				c.heard = &utterance{message: piece.Message}
@@ -37,13 +39,13 @@ func (d *Dispatcher) decodeAll(lines []mailbox.Line) []*claim {
 	return claims
 }
 
-// pieces takes a line apart. Of a line that is too long only the head was
+// pieces appends what a line is made of. Of a line that is too long only the head was
 // read: enough to find out who must be told.
-func (d *Dispatcher) pieces(line mailbox.Line) []dialect.Piece {
+func (d *Dispatcher) pieces(to []dialect.Piece, line mailbox.Line) []dialect.Piece {
 	if !line.TooLong {
-		return dialect.Read(line.Raw, d.opts.Reading)
+		return dialect.AppendRead(to, line.Raw, d.opts.Reading)
 	}
-	return []dialect.Piece{dialect.TooLong(line.Raw, line.Length, d.opts.Tail.MaxLine)}
+	return append(to, dialect.TooLong(line.Raw, line.Length, d.opts.Tail.MaxLine))
 }
 
 // inParts hands a long list out in parts, each with its number, to so

@@ -44,7 +44,7 @@ func requests(m envelope.Message) bool {
 func (d *Dispatcher) hear(tx *ledger.Tx, c *claim) error {
 	u, m := c.heard, c.heard.message
 	c.fate, c.row, c.instead, c.parent, c.verdict = heard, ledger.Task{}, nil, nil, c.judged
-	c.refusal, c.above, c.tie = refusal{}, nil, ""
+	c.refusal, c.above, c.tie = nil, nil, ""
 	c.members, u.rows, u.stop, u.ended = nil, nil, nil, nil
 	if !c.verdict.Admit && c.task.ID != "" {
 		c.refusal = newRefusal(c.task, c.verdict, c.now, false)
