@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -22,7 +21,7 @@ func (d *Dispatcher) accept(tx *ledger.Tx, known *known, c *claim) error {
 		known.stale = true
 		return d.hear(tx, c)
 	}
-	c.fate, c.row, c.instead, c.parent, c.verdict = unnamed, ledger.Task{}, ledger.Task{}, c.above, c.judged
+	c.fate, c.row, c.instead, c.parent, c.verdict = unnamed, ledger.Task{}, nil, c.above, c.judged
 	if c.task.ID == "" {
 		return tx.Log(lineRejected(c))
 	}
@@ -126,7 +125,8 @@ func (d *Dispatcher) revise(tx *ledger.Tx, c *claim, last ledger.Task, found boo
 		waits = true
 	default:
 		waits = last.State == ledger.Received
-		row.Replaces, c.instead = last.Replaces, last
+		replaced := last
+		row.Replaces, c.instead = last.Replaces, &replaced
 		if slices.Contains(last.Reasons, ledger.Operator) && c.verdict.Admit { // the id is held, whatever it says
 			v := withReasons(c.verdict, ledger.Operator)
 			row.State, row.Reasons, row.Until = ledger.Held, v.Hold, v.Until
@@ -174,15 +174,15 @@ func (d *Dispatcher) add(tx *ledger.Tx, c *claim, row ledger.Task, waits bool) e
 	if err := startTalk(tx, c); err != nil {
 		return err
 	}
-	if err := tx.Log(event(row, "task.accepted", acceptance(c))); err != nil {
+	if err := tx.Log(arrival(c)); err != nil {
 		return err
 	}
-	if c.parent.Seq != 0 {
+	if c.parent != nil {
 		data := map[string]any{"child": row.ID, "revision": row.Revision}
 		if rule := d.agents.Protocol.Rule(c.parent.Agent, row.Agent); rule != "" {
 			data["rule"] = rule // which is words, and not for us to hold anybody to (CAP-20)
 		}
-		if err := tx.Log(event(c.parent, "task.delegated", data)); err != nil {
+		if err := tx.Log(event(*c.parent, "task.delegated", data)); err != nil {
 			return err
 		}
 	}
@@ -205,7 +205,12 @@ func operatorOf(last ledger.Task) []ledger.Reason {
 }
 
 // dialect is the one in which a claim is said.
-func (c *claim) dialect() envelope.Dialect { return cmp.Or(c.said.Dialect, envelope.AINL) }
+func (c *claim) dialect() envelope.Dialect {
+	if c.said == nil || c.said.Dialect == "" {
+		return envelope.AINL
+	}
+	return c.said.Dialect
+}
 
 // newRow is a claim as the ledger's first revision of it.
 func newRow(c *claim) ledger.Task {
@@ -216,10 +221,9 @@ func newRow(c *claim) ledger.Task {
 		Agent: t.Agent, Requester: t.Requester, Type: t.Type,
 		Deadline: t.Deadline, Received: c.now,
 		File: c.line.File, Offset: c.line.Offset,
-		Parent: c.parent.Seq,
 	}
-	if row.Parent != 0 {
-		row.Depth = c.parent.Depth + 1
+	if c.parent != nil {
+		row.Parent, row.Depth = c.parent.Seq, c.parent.Depth+1
 	}
 	switch {
 	case !v.Admit:
@@ -251,7 +255,7 @@ func supersede(tx *ledger.Tx, row ledger.Task) error {
 }
 
 // reject ends a task with a refusal, and returns its row as it now is.
-func reject(tx *ledger.Tx, row ledger.Task, no refusal) (ledger.Task, error) {
+func reject(tx *ledger.Tx, row ledger.Task, no *refusal) (ledger.Task, error) {
 	change := ledger.Change{To: ledger.Done, Status: no.status, Kind: no.findings.Kind(), Result: no.result}
 	moved, err := tx.Move(row.Seq, row.State, row.Attempt, change)
 	if err != nil || !moved {

@@ -3,14 +3,11 @@ package dispatch
 import (
 	"context"
 	"runtime"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"mailboxd/envelope"
-	"mailboxd/envelope/dialect"
 	"mailboxd/internal/ledger"
 	"mailboxd/mailbox"
 )
@@ -22,17 +19,17 @@ type claim struct {
 	odd     envelope.Findings // of reading it
 	judged  Verdict           // what policy says
 	verdict Verdict           // that, and what follows from who asks
-	said    envelope.Message  // the message that asks; zero for a line of AINL's
+	said    *envelope.Message // the message that asks; nil for a line of AINL's
 	heard   *utterance        // what else a message in a line does; nil for a line of AINL's, and for what we ask for ourselves
 	tie     envelope.Tie      // how it belongs to its parent
-	above   ledger.Task       // its parent, when that is certain; zero: it is found out
-	parent  ledger.Task       // the task whose run asks; zero: none
+	above   *ledger.Task      // its parent, when that is certain; nil: it is found out
+	parent  *ledger.Task      // the task whose run asks; nil: none
 	now     time.Time
-	refusal refusal // what to answer, if the verdict refuses
+	refusal *refusal // what to answer, if the verdict refuses; nil: it does not, or there is nobody to answer
 	fate    fate
-	row     ledger.Task // as the ledger has it, when accepted
-	instead ledger.Task // the one it replaces before that has started
-	members []*claim    // what is asked of each recipient, where there are several
+	row     ledger.Task  // as the ledger has it, when accepted
+	instead *ledger.Task // the one it replaces before that has started; nil: none
+	members []*claim     // what is asked of each recipient, where there are several
 }
 
 // A fate is what the ledger made of a claim.
@@ -46,51 +43,23 @@ const (
 	heard                 // a message that asks for no work
 )
 
-// read decodes and judges the lines of a batch, on all processors when there
-// are many: of a backlog that is a fifth of the work.
-func (d *Dispatcher) read(lines []mailbox.Line) []*claim {
-	const few = 64
-	share := max(few, (len(lines)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
-	if len(lines) <= share {
-		return d.readAll(lines)
-	}
-	parts := make([][]*claim, (len(lines)+share-1)/share)
-	var reading sync.WaitGroup
-	for i := range parts {
-		part := lines[i*share : min((i+1)*share, len(lines))]
-		reading.Go(func() { parts[i] = d.readAll(part) })
-	}
-	reading.Wait()
-	return slices.Concat(parts...)
-}
-
-func (d *Dispatcher) readAll(lines []mailbox.Line) []*claim {
-	claims := make([]*claim, 0, len(lines))
-	for _, line := range lines {
-		for _, piece := range d.pieces(line) {
-			if piece.Message.Dialect != envelope.AINL {
-				claims = append(claims, d.listen(line, piece))
-				continue
+// judgeAll judges claims, on all processors when there are many. Those of other
+// dialects may ask the ledger, so what came before them is written down.
+func (d *Dispatcher) judgeAll(claims []*claim) {
+	inParts(claims, runtime.GOMAXPROCS(0), func(_ int, part []*claim) {
+		for _, c := range part {
+			c.now = time.Now()
+			if c.heard != nil {
+				d.listen(c)
+			} else {
+				c.judged = d.doubt(c.task, d.judge(c.task, c.odd, c.now))
 			}
-			c := &claim{line: line, task: piece.Message.Request, odd: piece.Findings, now: time.Now()}
-			c.judged = d.doubt(c.task, d.judge(c.task, piece.Findings, c.now))
 			c.verdict = c.judged
 			if !c.verdict.Admit && c.task.ID != "" {
 				c.refusal = newRefusal(c.task, c.verdict, c.now, false)
 			}
-			claims = append(claims, c)
 		}
-	}
-	return claims
-}
-
-// pieces takes a line apart. Of a line that is too long only the head was
-// read: enough to find out who must be told.
-func (d *Dispatcher) pieces(line mailbox.Line) []dialect.Piece {
-	if !line.TooLong {
-		return dialect.Read(line.Raw, d.opts.Reading)
-	}
-	return []dialect.Piece{dialect.TooLong(line.Raw, line.Length, d.opts.Tail.MaxLine)}
+	})
 }
 
 // judge lets policy decide on what was decoded without a refusal.
@@ -170,7 +139,6 @@ func deadLetter(c *claim) mailbox.DeadLetter {
 
 // follow does what a committed claim asks for next.
 func (d *Dispatcher) follow(ctx context.Context, c *claim) {
-	log := d.log(c.row)
 	if c.heard != nil {
 		defer d.followUp(ctx, c.heard)
 	}
@@ -180,23 +148,23 @@ func (d *Dispatcher) follow(ctx context.Context, c *claim) {
 		d.opts.Log.Warn().Str("file", c.line.File).Int64("offset", c.line.Offset).
 			Str("reason", string(c.verdict.Findings.Kind())).Msg("line rejected")
 	case duplicate:
-		log.Debug().Str("task_id", string(c.task.ID)).Msg("duplicate ignored")
+		d.opts.Log.Debug().Str("task_id", string(c.task.ID)).Msg("duplicate ignored")
 	case conflict:
-		log.Warn().Str("task_id", string(c.task.ID)).Msg("other content for an executed id refused")
+		d.opts.Log.Warn().Str("task_id", string(c.task.ID)).Msg("other content for an executed id refused")
 	case heard:
 		d.log(c.row).Debug().Str("act", string(c.heard.message.Act)).Msg("message heard")
 	case accepted:
 		if c.row.State != ledger.Done {
-			log.Info().Int("revision", c.row.Revision).Str("state", string(c.row.State)).Msg("task accepted")
+			d.opts.Log.Info().Str("task_id", string(c.row.ID)).Str("agent", c.row.Agent).Int("revision", c.row.Revision).Str("state", string(c.row.State)).Msg("task accepted")
 		}
 		if dependent(c.tie) {
 			d.kin.add(c.parent.Seq)
-			d.checkAbove(ctx, c.parent)
+			d.checkAbove(ctx, *c.parent)
 		}
-		defer d.leave(c.instead)()
-		d.settledUnanswered(ctx, c.instead)
-		if c.instead.Seq != 0 {
-			d.checkAbove(ctx, c.instead)
+		if c.instead != nil {
+			defer d.leave(*c.instead)()
+			d.settledUnanswered(ctx, *c.instead)
+			d.checkAbove(ctx, *c.instead)
 		}
 		d.fresh.keep(c)
 		d.proceed(ctx, c.row)

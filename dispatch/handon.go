@@ -20,7 +20,7 @@ func (d *Dispatcher) delegation(ctx context.Context, row ledger.Task, m envelope
 	if err != nil {
 		return nil, m, err
 	}
-	c := &claim{task: m.Request, said: m, tie: m.Tie, above: row, now: time.Now()}
+	c := &claim{task: m.Request, said: &m, tie: m.Tie, above: &row, now: time.Now()}
 	if together(m) {
 		c.task.Agent = envelope.Ourselves
 	}

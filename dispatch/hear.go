@@ -5,12 +5,9 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"slices"
-	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/envelope/dialect"
 	"mailboxd/internal/ledger"
-	"mailboxd/mailbox"
 )
 
 // An utterance is a message of another dialect than AINL on its way from a line
@@ -26,24 +23,15 @@ type utterance struct {
 	ended *turn         // what becomes of the task that it answered
 }
 
-// listen makes a claim of a message in a line. What it asks for is judged like
-// any request.
-func (d *Dispatcher) listen(line mailbox.Line, piece dialect.Piece) *claim {
-	u := &utterance{message: piece.Message}
-	m := u.message
-	c := &claim{line: line, task: m.Request, said: m, heard: u, now: time.Now()}
-	c.task.Raw, c.task.Hash = m.Raw, m.Hash
-	if !piece.Findings.Refused() {
-		u.answer = d.answerOf(m)
+// listen judges what a message in a line asks for, like any request.
+func (d *Dispatcher) listen(c *claim) {
+	m := c.heard.message
+	if !c.odd.Refused() {
+		c.heard.answer = d.answerOf(m)
 	}
-	if c.judged = (Verdict{Findings: piece.Findings}); requests(m) {
-		c.judged = d.doubt(c.task, d.judgeRequest(c, piece.Findings))
+	if c.judged = (Verdict{Findings: c.odd}); requests(m) {
+		c.judged = d.doubt(c.task, d.judgeRequest(c, c.odd))
 	}
-	c.verdict = c.judged
-	if !c.verdict.Admit && c.task.ID != "" {
-		c.refusal = newRefusal(c.task, c.verdict, c.now, false)
-	}
-	return c
 }
 
 // requests reports whether a message asks for work.
@@ -55,8 +43,8 @@ func requests(m envelope.Message) bool {
 // so it sets all it changes.
 func (d *Dispatcher) hear(tx *ledger.Tx, c *claim) error {
 	u, m := c.heard, c.heard.message
-	c.fate, c.row, c.instead, c.parent, c.verdict = heard, ledger.Task{}, ledger.Task{}, ledger.Task{}, c.judged
-	c.refusal, c.above, c.tie = refusal{}, ledger.Task{}, ""
+	c.fate, c.row, c.instead, c.parent, c.verdict = heard, ledger.Task{}, nil, nil, c.judged
+	c.refusal, c.above, c.tie = nil, nil, ""
 	c.members, u.rows, u.stop, u.ended = nil, nil, nil, nil
 	if !c.verdict.Admit && c.task.ID != "" {
 		c.refusal = newRefusal(c.task, c.verdict, c.now, false)

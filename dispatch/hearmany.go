@@ -15,7 +15,7 @@ func (d *Dispatcher) takers(tx *ledger.Tx, c *claim) ([]string, error) {
 	if !c.verdict.Admit || c.task.Agent != envelope.Ourselves {
 		return nil, nil
 	}
-	to, most := recipients(c.said), d.agents.Protocol.Broadcast
+	to, most := recipients(*c.said), d.agents.Protocol.Broadcast
 	field := fieldsOf[c.said.Dialect].to
 	if !slices.Contains(to, envelope.Everybody) {
 		if len(to) > most {
@@ -59,7 +59,7 @@ func (d *Dispatcher) askEach(tx *ledger.Tx, c *claim, names []string) error {
 		if err := d.revise(tx, member, ledger.Task{}, false); err != nil {
 			return err
 		}
-		if _, err := tx.Record(recordOf(member.said, ledger.ByUs, member.row.Seq, c.now)); err != nil {
+		if _, err := tx.Record(recordOf(*member.said, ledger.ByUs, member.row.Seq, c.now)); err != nil {
 			return err
 		}
 		c.members = append(c.members, member)
@@ -70,18 +70,19 @@ func (d *Dispatcher) askEach(tx *ledger.Tx, c *claim, names []string) error {
 // memberOf is a request for several as it is asked of one of them, in a message
 // of its own.
 func (d *Dispatcher) memberOf(tx *ledger.Tx, c *claim, name string) (*claim, error) {
-	m := c.said
+	m := *c.said
 	m.Raw, m.Hash, m.Secret = nil, "", ""
 	m.ID, m.Cause, m.To, m.Time = dialect.NewID(), c.said.ID, []string{name}, c.now
 	codec, _ := dialect.Of(m.Dialect)
 	line, _ := codec.Encode(m)
 	said, findings := codec.Decode(line, d.opts.Reading)
-	member := &claim{line: c.line, task: said.Request, said: said, tie: envelope.Member, above: c.row, parent: c.row, now: c.now, fate: accepted}
+	above := c.row
+	member := &claim{line: c.line, task: said.Request, said: &said, tie: envelope.Member, above: &above, parent: &above, now: c.now, fate: accepted}
 	member.task.Agent = name
 	member.judged = d.judge(member.task, findings, c.now)
 	member.verdict = member.judged
-	if member.verdict.Admit && c.parent.Seq != 0 {
-		objection, err := d.lineage(tx.Task, c.parent, name, 0)
+	if member.verdict.Admit && c.parent != nil {
+		objection, err := d.lineage(tx.Task, *c.parent, name, 0)
 		if err != nil {
 			return nil, err
 		}

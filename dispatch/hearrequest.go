@@ -14,7 +14,7 @@ import (
 // what it says. One for several agents is only gathered: each of them is asked,
 // and judged, by itself.
 func (d *Dispatcher) judgeRequest(c *claim, findings envelope.Findings) Verdict {
-	u, m := c.heard, c.said
+	u, m := c.heard, *c.said
 	to := recipients(m)
 	several := len(to) > 1 || slices.Contains(to, envelope.Everybody)
 	switch {
@@ -99,7 +99,7 @@ func (d *Dispatcher) enter(tx *ledger.Tx, c *claim) error {
 	if err := d.revise(tx, c, ledger.Task{}, false); err != nil {
 		return err
 	}
-	if _, err := tx.Record(recordOf(c.said, ledger.ByLine, c.row.Seq, c.now)); err != nil {
+	if _, err := tx.Record(recordOf(*c.said, ledger.ByLine, c.row.Seq, c.now)); err != nil {
 		return err
 	}
 	if !c.heard.degraded {

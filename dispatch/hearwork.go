@@ -12,13 +12,13 @@ import (
 // handOn finds the task whose agent asks for something, and says why that may
 // not hand it on, if so: it does not have it (CLOWL-30).
 func (d *Dispatcher) handOn(tx *ledger.Tx, c *claim) (why envelope.Finding, err error) {
-	m := c.said
+	m := *c.said
 	above, found, err := d.workOf(tx, m)
 	switch {
 	case err != nil:
 		return envelope.Finding{}, err
 	case found:
-		c.above, c.parent = above, above
+		c.above, c.parent = &above, &above
 		if m.Act == envelope.Delegates {
 			if c.tie = m.Tie; c.tie == envelope.Oversee { // of which only we ask: anybody may append a line (CAP-24)
 				c.tie = envelope.Assist

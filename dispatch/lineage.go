@@ -20,7 +20,7 @@ import (
 // when there are too many of its kind already. It runs inside a transaction.
 func (d *Dispatcher) trace(tx *ledger.Tx, c *claim) error {
 	d.mayHandOn(c)
-	if c.above.Seq != 0 {
+	if c.above != nil {
 		return d.limitChild(tx, c)
 	}
 	wanted := c.task.Named(envelope.ParentTask)
@@ -34,7 +34,7 @@ func (d *Dispatcher) trace(tx *ledger.Tx, c *claim) error {
 	if err != nil || !found {
 		return err
 	}
-	c.parent = parent
+	c.parent = &parent
 	if wanted != "" && string(parent.ID) != wanted {
 		c.warn("metadata."+envelope.ParentTask, "is no task that the requester has now: read as "+string(parent.ID))
 	}
@@ -49,7 +49,7 @@ func (d *Dispatcher) mayHandOn(c *claim) {
 		return
 	}
 	why := d.agents.Protocol.MayDelegate(c.task.Requester, c.task.Agent)
-	unasked := c.said.Act == envelope.Delegates && c.above.Seq == 0
+	unasked := c.said != nil && c.said.Act == envelope.Delegates && c.above == nil
 	if why == "" && unasked && d.agents.Protocol.Overseer(c.task.Requester) == c.task.Agent {
 		why = fmt.Sprintf("%s oversees what %s answers, which has no task", c.task.Agent, c.task.Requester)
 	}
@@ -83,7 +83,7 @@ func (d *Dispatcher) admitChild(tx *ledger.Tx, c *claim) error {
 	if err != nil {
 		return err
 	}
-	objection, err := d.lineage(tx.Task, c.parent, c.task.Agent, children)
+	objection, err := d.lineage(tx.Task, *c.parent, c.task.Agent, children)
 	if err != nil {
 		return err
 	}

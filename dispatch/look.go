@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"time"
 
 	"mailboxd/internal/fault"
@@ -67,6 +68,8 @@ func (d *Dispatcher) look(ctx context.Context) (paused bool, err error) {
 		d.seekMissing()
 	}
 	defer d.adoptHeld(ctx)
+	var next *coming
+	defer func() { next.wait() }()
 	for ctx.Err() == nil {
 		if !d.queue.hasRoom() {
 			return true, nil
@@ -78,7 +81,13 @@ func (d *Dispatcher) look(ctx context.Context) (paused bool, err error) {
 		if batch.Empty() {
 			return false, d.metAgain(ctx)
 		}
-		if err := d.take(ctx, batch); err != nil {
+		claims, decoded := next.claimsOf(batch)
+		if !decoded {
+			claims = d.decode(batch.Lines, runtime.GOMAXPROCS(0))
+		}
+		next.wait()
+		next = d.decodeAhead()
+		if err := d.take(ctx, batch, claims); err != nil {
 			return false, err // the batch comes again
 		}
 		d.tail.Done(batch)
@@ -88,8 +97,8 @@ func (d *Dispatcher) look(ctx context.Context) (paused bool, err error) {
 
 // take moves one batch into the ledger. The lines and the offset behind them
 // are one transaction, so neither can be remembered without the other.
-func (d *Dispatcher) take(ctx context.Context, batch mailbox.Batch) error {
-	claims := d.read(batch.Lines)
+func (d *Dispatcher) take(ctx context.Context, batch mailbox.Batch, claims []*claim) error {
+	d.judgeAll(claims)
 	if err := d.bury(batch, claims); err != nil {
 		return err
 	}

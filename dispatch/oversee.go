@@ -129,14 +129,14 @@ func (d *Dispatcher) submitForReview(tx *ledger.Tx, t *turn) error {
 		return err
 	}
 	if open, ok := overseeing(children); ok {
-		m := t.review.said
+		m := *t.review.said
 		m.Act, m.Task, m.Raw, m.WantsReply = envelope.Informs, open.ID, nil, true
 		m.ID = ""
 		woken, err := d.sendOn(tx, open.Task, inWords(m, t.row, ledger.Talk{Thread: m.Thread, Trace: m.Trace}, t.at), t.at)
 		t.woken = append(t.woken, woken...)
 		return err
 	}
-	if err := d.passOn(tx, t.row, saying{message: t.review.said, claim: t.review}, t.at); err != nil {
+	if err := d.passOn(tx, t.row, saying{message: *t.review.said, claim: t.review}, t.at); err != nil {
 		return err
 	}
 	if t.review.fate != accepted || t.review.row.State == ledger.Done {

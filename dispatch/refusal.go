@@ -15,12 +15,12 @@ type refusal struct {
 
 // newRefusal is the answer to a task that a verdict does not admit. Its status
 // is rejected as long as no agent ran, and error when one did.
-func newRefusal(t envelope.Task, v Verdict, now time.Time, ran bool) refusal {
+func newRefusal(t envelope.Task, v Verdict, now time.Time, ran bool) *refusal {
 	status := envelope.Rejected
 	if ran {
 		status = envelope.Failed
 	}
-	return refusal{status, v.Findings, unrun(t, status, v.Findings.Kind(), v.Findings.Refusals().String(), ran, v.Levels, now)}
+	return &refusal{status, v.Findings, unrun(t, status, v.Findings.Kind(), v.Findings.Refusals().String(), ran, v.Levels, now)}
 }
 
 // sayings begin the summary of a task that is not run.

@@ -53,7 +53,7 @@ func (d *Dispatcher) asAbove(ctx context.Context, parent int64, t envelope.Task)
 // heighten judges a claim again that is less sensitive by itself than what it is
 // below. It runs inside a transaction.
 func (d *Dispatcher) heighten(tx *ledger.Tx, c *claim) error {
-	if !c.verdict.Admit || c.parent.Seq == 0 || c.task.Agent == envelope.Ourselves {
+	if !c.verdict.Admit || c.parent == nil || c.task.Agent == envelope.Ourselves {
 		return nil
 	}
 	most, err := d.sensitivityOf(c.parent.Seq, func(seq int64) (row ledger.Task, raw []byte, err error) {

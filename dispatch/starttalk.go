@@ -8,7 +8,7 @@ import (
 // startTalk remembers of a claim that was accepted what there is to remember
 // beside the task: nothing of an AINL request that belongs to no other task.
 func startTalk(tx *ledger.Tx, c *claim) error {
-	if c.said.Dialect == "" && c.tie == "" {
+	if c.said == nil || c.said.Dialect == "" && c.tie == "" {
 		return nil
 	}
 	return tx.StartTalk(ledger.Talk{

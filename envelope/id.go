@@ -38,11 +38,14 @@ func ParseID(s string) (ID, error) {
 		return "", errors.New(`must not contain ".."`)
 	case strings.ContainsFunc(s, hidden):
 		return "", errors.New("contains a control or invisible character")
-	case !norm.NFC.IsNormalString(s):
+	case strings.ContainsFunc(s, beyondASCII) && !norm.NFC.IsNormalString(s):
 		return "", errors.New("is not in Unicode normal form C")
 	}
 	return ID(s), nil
 }
+
+// beyondASCII reports what may have more than one form.
+func beyondASCII(r rune) bool { return r >= utf8.RuneSelf }
 
 // hidden reports characters that a terminal acts on or does not show: C0, C1,
 // DEL, line separators, and format characters such as zero-width and bidi marks.

@@ -92,11 +92,13 @@ func (c *check) id(at int) ID {
 	if at == none {
 		return ""
 	}
-	text, ok := string(c.value(at)), true
+	var text string
+	ok := true
 	switch {
 	case c.kind(at) == '"':
 		text, ok = c.text(at)
-	case c.kind(at) == '0' && integer(text):
+	case c.kind(at) == '0' && integer(string(c.value(at))):
+		text = string(c.value(at))
 		c.warn(at, "should be a string")
 	default:
 		c.refuse(at, "must be a string")

@@ -71,8 +71,12 @@ const (
 
 // Named returns what the metadata says under a key, if it is text.
 func (t Task) Named(key string) string {
+	value, ok := t.Metadata[key]
+	if !ok || value.Kind() != '"' {
+		return ""
+	}
 	var text string
-	if value := t.Metadata[key]; value.Kind() != '"' || json.Unmarshal(value, &text) != nil {
+	if json.Unmarshal(value, &text) != nil {
 		return ""
 	}
 	return text

@@ -47,6 +47,7 @@ type Tail struct {
 	owing   []*source          // those whose cursor moved without lines
 	first   bool               // nothing was ever read here: what is found is new, not read again
 	pending *pending           // the batch that was not Done
+	ahead   *ahead             // what was read after it, if anything
 	told    map[string]string  // path to the cause that was told
 }
 
@@ -142,7 +143,7 @@ func (t *Tail) readNext() bool {
 			continue
 		}
 		s.after = nil
-		piece, err := t.read(s)
+		piece, err := t.readOrAhead(s)
 		switch {
 		case err != nil:
 			t.complain(s, err)

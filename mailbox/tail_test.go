@@ -40,6 +40,7 @@ func (r *reader) rest() (lines []mailbox.Line) {
 		if batch.Empty() {
 			return lines
 		}
+		r.Ahead() // whoever does so reads the same
 		lines = append(lines, batch.Lines...)
 		r.cursors[batch.Cursor.Path] = batch.Cursor
 		r.Done(batch)

@@ -11,9 +11,10 @@ import (
 
 // A roster is one reading of the configuration. It is never changed.
 type roster struct {
-	agents  *agent.Agents
-	rules   policy.Rules
-	members map[string]member // by the agents' ids
+	agents   *agent.Agents
+	rules    policy.Rules
+	members  map[string]member          // by the agents' ids
+	subjects map[string]*policy.Subject // of the members, as each task is judged by one
 
 	secrets     map[string]string // what senders prove themselves with
 	approvalTTL time.Duration
@@ -21,10 +22,11 @@ type roster struct {
 }
 
 func newRoster(agents *agent.Agents, members []member, rules policy.Rules, approvalTTL time.Duration) *roster {
-	r := &roster{agents: agents, rules: rules, members: map[string]member{}, approvalTTL: approvalTTL}
+	r := &roster{agents: agents, rules: rules, members: map[string]member{}, subjects: map[string]*policy.Subject{}, approvalTTL: approvalTTL}
 	r.rules.Domains = map[string]string{}
 	for _, m := range members {
 		r.members[m.binding.ID] = m
+		r.subjects[m.binding.ID] = &m.subject
 		if manifest := m.subject.Manifest; manifest != nil {
 			r.rules.Domains[m.binding.ID] = manifest.TrustDomain
 		}
@@ -33,13 +35,7 @@ func newRoster(agents *agent.Agents, members []member, rules policy.Rules, appro
 }
 
 // subject returns what policy needs to know of an agent; nil for an unknown one.
-func (r *roster) subject(id string) *policy.Subject {
-	m, ok := r.members[id]
-	if !ok {
-		return nil
-	}
-	return &m.subject
-}
+func (r *roster) subject(id string) *policy.Subject { return r.subjects[id] }
 
 // limit is how many runs an agent may have at once: by its own configuration,
 // and by its budget class.

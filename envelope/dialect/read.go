@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"bytes"
+	"slices"
 
 	"mailboxd/envelope"
 )
@@ -15,17 +16,20 @@ type Piece struct {
 // Read takes one line of a task file apart, as envelope.ReadLine does, whatever
 // dialects its messages are said in. What is two dialects at once is AINL's to
 // refuse. A line of AINL alone costs what it costs there.
-func Read(line []byte, how envelope.Reading) []Piece {
-	read := envelope.ReadLine(line, how)
-	pieces, refused := make([]Piece, 0, len(read)), false
-	for _, p := range read {
+func Read(line []byte, how envelope.Reading) []Piece { return AppendRead(nil, line, how) }
+
+// AppendRead is Read for one line of many: it appends the pieces to others, so
+// that they need no room of their own, which is 1.3 KB each.
+func AppendRead(to []Piece, line []byte, how envelope.Reading) []Piece {
+	before, refused := len(to), false
+	for _, p := range envelope.ReadLine(line, how) {
 		refused = refused || p.Findings.Refused()
-		pieces = append(pieces, Piece{asked(p.Task), p.Findings})
+		to = append(to, Piece{asked(p.Task), p.Findings})
 	}
 	if refused {
-		return discreet(readAgain(bytes.Trim(line, space), how, pieces))
+		return append(to[:before], discreet(readAgain(bytes.Trim(line, space), how, slices.Clone(to[before:])))...)
 	}
-	return pieces
+	return to
 }
 
 // space is what JSON takes for white space.

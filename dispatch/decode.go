@@ -1,0 +1,101 @@
+package dispatch
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/mailbox"
+)
+
+// few is how many lines or claims are not worth another goroutine.
+const few = 64
+
+// decode makes claims of lines. It asks nobody, so it may come before the lines
+// ahead of these are written down.
+func (d *Dispatcher) decode(lines []mailbox.Line, processors int) []*claim {
+	parts := make([][]*claim, processors)
+	inParts(lines, processors, func(n int, part []mailbox.Line) { parts[n] = d.decodeAll(part) })
+	return slices.Concat(parts...)
+}
+
+func (d *Dispatcher) decodeAll(lines []mailbox.Line) []*claim {
+	claims := make([]*claim, 0, len(lines))
+	var pieces []dialect.Piece // the same room for each line
+	for _, line := range lines {
+		pieces = d.pieces(pieces[:0], line)
+		for _, piece := range pieces {
+			c := &claim{line: line, task: piece.Message.Request, odd: piece.Findings}
+			if piece.Message.Dialect != envelope.AINL {
+				c.heard = &utterance{message: piece.Message}
+				c.said = &c.heard.message
+				c.task.Raw, c.task.Hash = c.said.Raw, c.said.Hash
+			}
+			claims = append(claims, c)
+		}
+	}
+	return claims
+}
+
+// pieces appends what a line is made of. Of a line that is too long only the head was
+// read: enough to find out who must be told.
+func (d *Dispatcher) pieces(to []dialect.Piece, line mailbox.Line) []dialect.Piece {
+	if !line.TooLong {
+		return dialect.AppendRead(to, line.Raw, d.opts.Reading)
+	}
+	return append(to, dialect.TooLong(line.Raw, line.Length, d.opts.Tail.MaxLine))
+}
+
+// inParts hands a long list out in parts, each with its number, to so
+// many goroutines.
+func inParts[T any](list []T, processors int, do func(n int, part []T)) {
+	share := max(few, (len(list)+processors-1)/processors)
+	if len(list) <= share {
+		do(0, list)
+		return
+	}
+	var working sync.WaitGroup
+	for n := 0; n*share < len(list); n++ {
+		part := list[n*share : min((n+1)*share, len(list))]
+		working.Go(func() { do(n, part) })
+	}
+	working.Wait()
+}
+
+// A coming is the batch after one that is being written down, decoded meanwhile.
+type coming struct {
+	lines    []mailbox.Line
+	claims   []*claim
+	decoding sync.WaitGroup
+}
+
+// decodeAhead begins with the batch after the one that Next returned, if there
+// is one. Writing down keeps one processor busy; the others decode, which was a
+// fifth of the time that a backlog took.
+func (d *Dispatcher) decodeAhead() *coming {
+	batch, ok := d.tail.Ahead()
+	if !ok {
+		return nil
+	}
+	c := &coming{lines: batch.Lines}
+	c.decoding.Go(func() { c.claims = d.decode(c.lines, max(1, runtime.GOMAXPROCS(0)-1)) })
+	return c
+}
+
+// wait blocks until nothing is being decoded.
+func (c *coming) wait() {
+	if c != nil {
+		c.decoding.Wait()
+	}
+}
+
+// claimsOf returns the claims of a batch, if that is the one.
+func (c *coming) claimsOf(batch mailbox.Batch) ([]*claim, bool) {
+	if c == nil || len(batch.Lines) == 0 || &c.lines[0] != &batch.Lines[0] {
+		return nil, false
+	}
+	c.wait()
+	return c.claims, true
+}
