@@ -48,7 +48,7 @@ func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 		d.putOff(ctx, run, row, job)
 		return
 	}
-	d.log(row).Info().Int("attempt", job.Attempt).Msg("agent started")
+	d.info(row).Int("attempt", job.Attempt).Msg("agent started")
 	run.began.Store(true)
 	run.callback.Store(&job.Task.Callback)
 	note := d.newNote(ctx, row)
