@@ -65,7 +65,7 @@ func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 		outcome = o
 	}
 	d.endings <- struct{}{} // quick agents answer faster than results get durable: the rest waits in the queue
-	d.finishing.Go(func() {
+	d.finishing.do(func() {
 		defer func() { <-d.endings }()
 		d.wrapUp(ctx, run, row, job.Terms, outcome)
 	})
@@ -104,7 +104,7 @@ func (d *Dispatcher) giveBack(ctx context.Context, row ledger.Task, it item, err
 // meanwhile.
 func (d *Dispatcher) putOff(ctx context.Context, run *run, row ledger.Task, j Job) {
 	d.queue.free(run.item)
-	d.finishing.Go(func() {
+	d.finishing.do(func() {
 		defer d.queue.done()
 		defer d.stopAgain(ctx, run)
 		defer d.over(run)
