@@ -9,7 +9,7 @@ import (
 	"mailboxd/internal/ledger"
 )
 
-func TestAnEventIsWrittenAsJSONIs(t *testing.T) {
+func TestTheFieldsOfAnEventAreWrittenAsJSONIs(t *testing.T) {
 	data := map[string]any{
 		"text": "a \"quoted\" <line>\n\u2028 of é", "empty": "", "status": envelope.OK, "kind": envelope.AgentCrashed,
 		"attempt": 3, "took_ms": int64(-1 << 62), "late": true, "none": nil,
@@ -19,11 +19,11 @@ func TestAnEventIsWrittenAsJSONIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := encode(data); string(got) != string(want) {
-		t.Errorf("encode = %s; want %s", got, want)
+	if got := fields(data); string(got) != string(want) {
+		t.Errorf("fields = %s; want %s", got, want)
 	}
-	if got := encode(nil); string(got) != "{}" {
-		t.Errorf("encode of nothing = %s; want {}", got)
+	if got := fields(nil); string(got) != "{}" {
+		t.Errorf("fields of nothing = %s; want {}", got)
 	}
 }
 
@@ -31,6 +31,6 @@ func TestAnEventIsWrittenAsJSONIs(t *testing.T) {
 func BenchmarkEvent(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		encode(map[string]any{"attempt": 1, "run_id": "0b9c1c0e-8f0e-4b0e-9c56-6f3f6d1f2a11"})
+		fields(map[string]any{"attempt": 1, "run_id": "0b9c1c0e-8f0e-4b0e-9c56-6f3f6d1f2a11"})
 	}
 }
