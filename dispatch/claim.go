@@ -148,14 +148,14 @@ func (d *Dispatcher) follow(ctx context.Context, c *claim) {
 		d.opts.Log.Warn().Str("file", c.line.File).Int64("offset", c.line.Offset).
 			Str("reason", string(c.verdict.Findings.Kind())).Msg("line rejected")
 	case duplicate:
-		d.opts.Log.Debug().Str("task_id", string(c.task.ID)).Msg("duplicate ignored")
+		d.log(c.row).Debug().Str("task_id", string(c.task.ID)).Msg("duplicate ignored")
 	case conflict:
-		d.opts.Log.Warn().Str("task_id", string(c.task.ID)).Msg("other content for an executed id refused")
+		d.log(c.row).Warn().Str("task_id", string(c.task.ID)).Msg("other content for an executed id refused")
 	case heard:
 		d.log(c.row).Debug().Str("act", string(c.heard.message.Act)).Msg("message heard")
 	case accepted:
 		if c.row.State != ledger.Done {
-			d.opts.Log.Info().Str("task_id", string(c.row.ID)).Str("agent", c.row.Agent).Int("revision", c.row.Revision).Str("state", string(c.row.State)).Msg("task accepted")
+			d.info(c.row).Int("revision", c.row.Revision).Str("state", string(c.row.State)).Msg("task accepted")
 		}
 		if dependent(c.tie) {
 			d.kin.add(c.parent.Seq)
@@ -172,6 +172,12 @@ func (d *Dispatcher) follow(ctx context.Context, c *claim) {
 			d.follow(ctx, member)
 		}
 	}
+}
+
+// info is log(row).Info() for what each task has: without a logger of its own,
+// which is 500 bytes.
+func (d *Dispatcher) info(row ledger.Task) *zerolog.Event {
+	return d.opts.Log.Info().Str("task_id", string(row.ID)).Str("agent", row.Agent)
 }
 
 // log returns a logger that names the task.

@@ -165,7 +165,7 @@ type Dispatcher struct {
 	buried    place      // the batch whose dead letters were written last
 	lost      bool       // the ledger was lost, and not all lines of that time were met again
 	lastFault string     // what the last look could not do, so that it is logged once
-	finishing sync.WaitGroup
+	finishing *crew
 	endings   chan struct{} // holds a token for each run that ended here and is not finished
 }
 
@@ -207,6 +207,8 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 		names:   names{seed: maphash.MakeSeed()},
 		ready:   make(chan struct{}),
 		endings: make(chan struct{}, 4*opts.Workers+64),
+
+		finishing: newCrew(opts.Workers),
 	}
 	if d.lost, err = parts.Ledger.Lost(ctx); err != nil {
 		return nil, fmt.Errorf("open dispatcher: %w", err)
@@ -224,6 +226,7 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 	work, stopWork := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stopWork(nil)
 	if err := d.recover(work); err != nil {
+		d.finishing.dismiss()
 		return fmt.Errorf("recover: %w", err)
 	}
 	d.queue.rest() // until keepResults has gone through them
@@ -250,7 +253,8 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 	grace := time.AfterFunc(d.opts.Grace, func() { stopWork(ErrShutdown) })
 	defer grace.Stop()
 	running.Wait()
-	d.finishing.Wait()
+	d.finishing.dismiss()
+	d.finishing.wait()
 	return nil
 }
 

@@ -109,6 +109,7 @@ func (q *queue) turnBack(agent string) {
 			q.cancel(t)
 		}
 	}
+	q.work.Broadcast()
 	q.changed.Broadcast()
 }
 

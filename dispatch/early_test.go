@@ -2,6 +2,8 @@ package dispatch
 
 import (
 	"context"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,6 +44,33 @@ func TestATaskOfAQuickAgentGetsReadyBeforeThereIsASlot(t *testing.T) {
 		if !q.start(t.Context(), t.Context(), third) || third.seq != 3 {
 			t.Errorf("task %d did not get the slot of the second; want 3", third.seq)
 		}
+	})
+}
+
+func TestAllWhoMayGetReadyAreWokenByTheEndOfOneRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(1, 99, 0, limitOf(1)) // nobody knows yet that the agent is quick
+		for seq := range int64(9) {
+			q.push(item{seq + 1, "a", "x"})
+		}
+		first, _ := q.take(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
+		var took atomic.Int64
+		taker := func() {
+			if _, ok := q.take(ctx); ok {
+				took.Add(1)
+			}
+		}
+		running := startAll(slices.Repeat([]func(){taker}, 9)...)
+		synctest.Wait()
+		q.ran("a", time.Millisecond)
+		q.free(first)
+		synctest.Wait()
+		if got := took.Load(); got != 1+perSlot {
+			t.Errorf("%d were taken; want one for the slot and %d ahead of it", got, perSlot)
+		}
+		cancel()
+		running.Wait()
 	})
 }
 

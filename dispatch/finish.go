@@ -15,18 +15,18 @@ import (
 // holds the answer until the ledger does, so trying again is safe.
 // A person may have to agree to that, by the terms of the run.
 func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome) {
-	log := d.log(row)
 	if o.Detached {
-		log.Info().Int("attempt", row.Attempt).Msg("run goes on without us")
+		d.info(row).Int("attempt", row.Attempt).Msg("run goes on without us")
 		return
 	}
-	log.Info().Int("exit_code", o.Exit.Code).Int64("took_ms", o.Exit.Wall.Milliseconds()).Str("status", string(o.Result.Status)).Msg("agent exited")
+	d.info(row).Int("exit_code", o.Exit.Code).Int64("took_ms", o.Exit.Wall.Milliseconds()).Str("status", string(o.Result.Status)).Msg("agent exited")
 	switch {
 	case o.Hold == ledger.AuthRequired:
 		d.putBack(ctx, row, terms.Deadline, o)
 	case o.Hold != "":
 		d.turn(ctx, row, terms, o)
-	case !d.again(ctx, row, terms.Deadline, o):
+	case (o.Retry || d.mended(row, o).Again) && d.again(ctx, row, terms.Deadline, o):
+	default:
 		d.mend(ctx, row, terms, o)
 	}
 }
@@ -47,9 +47,6 @@ func (d *Dispatcher) end(row ledger.Task, terms ledger.Terms, o Outcome) ledger.
 // does not when the attempts are used up, or the pause would last longer than
 // the deadline, if the run was under one.
 func (d *Dispatcher) again(ctx context.Context, row ledger.Task, deadline time.Time, o Outcome) bool {
-	if !o.Retry && !d.mended(row, o).Again {
-		return false
-	}
 	runs, err := d.Ledger.Runs(context.WithoutCancel(ctx), row.Seq)
 	failed := failures(runs, row.Attempt, o)
 	if err != nil || failed > d.agents.Retries(row.Agent) {

@@ -22,7 +22,8 @@ type queue struct {
 	limit        func(agent string) int
 
 	mu      sync.Mutex        // guards what follows
-	changed *sync.Cond        // of any of it
+	work    *sync.Cond        // for takers: there may be an item to take
+	changed *sync.Cond        // for others: any of it
 	waiting map[string]*items // by agent, oldest first
 	agents  map[string]int    // slots taken, by agent
 	asking  map[string]int    // slots taken, by requester
@@ -46,7 +47,7 @@ func newQueue(slots, size, perRequester int, limit func(string) int) *queue {
 		asking:       map[string]int{},
 		early:        newAhead(),
 	}
-	q.changed = sync.NewCond(&q.mu)
+	q.work, q.changed = sync.NewCond(&q.mu), sync.NewCond(&q.mu)
 	return q
 }
 
@@ -59,7 +60,7 @@ func (q *queue) push(it item) {
 	}
 	q.waiting[it.agent].push(it)
 	q.length++
-	q.changed.Broadcast()
+	q.wakeNext()
 }
 
 // ahead returns up to n items of an agent that are next, the oldest first.
@@ -94,11 +95,22 @@ func (q *queue) take(ctx context.Context) (item, bool) {
 	defer q.mu.Unlock()
 	for ctx.Err() == nil {
 		if it, ok := q.next(); ok {
+			q.wakeNext()
 			return it, true
 		}
-		q.changed.Wait()
+		q.work.Wait()
 	}
+	q.wakeNext()
 	return item{}, false
+}
+
+// wakeNext wakes one who may find something to take, and who wakes the next one
+// then. To wake all, with 64 of them, was 10 us of processor time a task. The
+// caller holds mu.
+func (q *queue) wakeNext() {
+	if q.length > 0 {
+		q.work.Signal()
+	}
 }
 
 // next removes the oldest item that has room. The caller holds mu.
@@ -227,6 +239,7 @@ func (q *queue) free(it item) {
 		q.taken--
 	}
 	q.promote()
+	q.wakeNext()
 	q.changed.Broadcast()
 }
 
@@ -281,5 +294,6 @@ func (q *queue) wake() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.promote()
+	q.work.Broadcast()
 	q.changed.Broadcast()
 }

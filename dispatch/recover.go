@@ -147,7 +147,7 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 	run.began.Store(true)
 	d.measure(run, row, &job)
 	job.Report = d.reporting(ctx, row)
-	d.finishing.Go(func() {
+	d.finishing.do(func() {
 		defer d.queue.done()
 		defer d.stopAgain(ctx, run)
 		defer d.over(run)

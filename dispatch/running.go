@@ -137,7 +137,9 @@ func (s *runSet) find(match func(item) bool) (found []*run) {
 // follow says that a later revision of a task may have been accepted. Whoever
 // accepts one says so before that is committed.
 func (s *runSet) follow(seq int64) {
-	for _, r := range s.of(seq) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.all[seq] {
 		r.followed.Store(true)
 	}
 }
@@ -145,18 +147,23 @@ func (s *runSet) follow(seq int64) {
 // end says that the run of a task ends it, with a result that is durable when
 // the transaction is that says so. A nil one says that it does not.
 func (s *runSet) end(seq int64, result []byte) {
-	for _, r := range s.of(seq) {
-		r.result.Store(&result)
-		if result == nil {
-			r.result.Store(nil)
-		}
+	said := &result
+	if result == nil {
+		said = nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.all[seq] {
+		r.result.Store(said)
 	}
 }
 
 // ended returns the run that has just ended a task, if all there is to show of
 // that is in hand.
 func (s *runSet) ended(seq int64) *run {
-	for _, r := range s.of(seq) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.all[seq] {
 		if r.callback.Load() != nil && r.result.Load() != nil {
 			return r
 		}

@@ -127,7 +127,7 @@ func (d *Dispatcher) showLocked(ctx context.Context, f final) error {
 			return err
 		}
 		fault.Point("result-put")
-		d.log(row).Info().Str("status", string(row.Status)).Msg("result put")
+		d.info(row).Str("status", string(row.Status)).Msg("result put")
 	}
 	missed := d.callBack(f)
 	err := d.Ledger.UpdateSoon(ctx, func(tx *ledger.Tx) error { // a mark that is lost has the result put again, which changes nothing

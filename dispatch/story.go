@@ -13,7 +13,7 @@ import (
 func event(row ledger.Task, kind string, data map[string]any) ledger.Event {
 	e := ledger.Event{Time: time.Now(), Task: row.ID, Revision: row.Revision, Of: row.Seq, Kind: kind}
 	if len(data) > 0 {
-		e.Data = encode(data)
+		e.Data = fields(data)
 	}
 	return e
 }

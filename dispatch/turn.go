@@ -181,10 +181,11 @@ func (d *Dispatcher) leaveRun(tx *ledger.Tx, t *turn) error {
 	if t.bytes != nil {
 		change.Result = t.bytes
 	}
-	d.runs.end(t.row.Seq, nil)
+	var final []byte
 	if change.To == ledger.Done {
-		d.runs.end(t.row.Seq, change.Result)
+		final = change.Result
 	}
+	d.runs.end(t.row.Seq, final)
 	e := t.event
 	if e.Kind == "" {
 		e = event(t.row, ending(t.o), conclusion(t.o))
@@ -227,6 +228,13 @@ func (d *Dispatcher) speak(tx *ledger.Tx, t *turn) error {
 	return err
 }
 
+// followIfMade is follow for a task that a turn may have made.
+func (d *Dispatcher) followIfMade(ctx context.Context, c *claim) {
+	if c != nil && c.row.Seq != 0 {
+		d.follow(ctx, c)
+	}
+}
+
 // followTurn does what comes of a turn that is durable.
 func (d *Dispatcher) followTurn(ctx context.Context, t *turn) {
 	d.settled(ctx, t.row)
@@ -250,11 +258,10 @@ func (d *Dispatcher) followTurn(ctx context.Context, t *turn) {
 		}
 		d.proceed(ctx, row)
 	}
-	for _, s := range append(t.said, saying{claim: t.review}) {
-		if s.claim != nil && s.claim.row.Seq != 0 {
-			d.follow(ctx, s.claim)
-		}
+	for _, s := range t.said {
+		d.followIfMade(ctx, s.claim)
 	}
+	d.followIfMade(ctx, t.review)
 	if t.next.State == ledger.Held {
 		d.admitNext(ctx, t.row) // a later revision need not wait for that
 	}

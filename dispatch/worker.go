@@ -48,7 +48,7 @@ func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 		d.putOff(ctx, run, row, job)
 		return
 	}
-	d.log(row).Info().Int("attempt", job.Attempt).Msg("agent started")
+	d.info(row).Int("attempt", job.Attempt).Msg("agent started")
 	run.began.Store(true)
 	run.callback.Store(&job.Task.Callback)
 	if !row.Latest {
@@ -68,7 +68,7 @@ func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 		outcome = o
 	}
 	d.endings <- struct{}{} // quick agents answer faster than results get durable: the rest waits in the queue
-	d.finishing.Go(func() {
+	d.finishing.do(func() {
 		defer func() { <-d.endings }()
 		d.wrapUp(ctx, run, row, job.Terms, outcome)
 	})
@@ -107,7 +107,7 @@ func (d *Dispatcher) giveBack(ctx context.Context, row ledger.Task, it item, err
 // meanwhile.
 func (d *Dispatcher) putOff(ctx context.Context, run *run, row ledger.Task, j Job) {
 	d.queue.free(run.item)
-	d.finishing.Go(func() {
+	d.finishing.do(func() {
 		defer d.queue.done()
 		defer d.stopAgain(ctx, run)
 		defer d.over(run)

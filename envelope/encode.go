@@ -22,9 +22,13 @@ func (r Result) EncodeLine() []byte { return r.format(jsontext.Multiline(false))
 func (r Result) format(layout jsontext.Options) []byte {
 	// AppendFormat only fails on what is not JSON, and replaces half surrogate
 	// pairs, which read_result refuses.
-	text, _ := jsontext.AppendFormat(nil, r.append(nil), jsontext.AllowInvalidUTF8(true), layout)
+	plain := r.append(make([]byte, 0, usual))
+	text, _ := jsontext.AppendFormat(make([]byte, 0, 2*len(plain)), plain, jsontext.AllowInvalidUTF8(true), layout)
 	return append(text, '\n')
 }
+
+// usual is room for most results, so that they are not moved as they grow.
+const usual = 1 << 10
 
 func (r Result) append(dst []byte) []byte {
 	dst = str(append(dst, `{"schema_version":`...), SchemaVersion)

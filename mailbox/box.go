@@ -24,6 +24,7 @@ type Box struct {
 
 	mu       sync.RWMutex // guards what follows: Refresh replaces it
 	root     *os.Root
+	dir      *os.File // the same, for calls by its descriptor
 	lock     *os.File // the directory that is flocked; nil when it is not
 	warnings []*UnfitError
 }
@@ -42,7 +43,11 @@ func Open(path string) (*Box, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open mailbox: %w", err)
 	}
-	return &Box{path: resolved, root: root, warnings: warnings}, nil
+	dir, err := hold(root)
+	if err != nil {
+		return nil, fmt.Errorf("open mailbox: %w", err)
+	}
+	return &Box{path: resolved, root: root, dir: dir, warnings: warnings}, nil
 }
 
 // Path returns the absolute path of the mailbox, without symlinks.
@@ -105,23 +110,37 @@ func (b *Box) reopen() error {
 	if err != nil {
 		return err
 	}
+	dir, err := hold(root)
+	if err != nil {
+		return err
+	}
 	lock := b.lock
 	if lock != nil && !sameDir(root, lock) {
 		if lock, err = flock(root, b.path); err != nil {
-			return errors.Join(err, root.Close())
+			return errors.Join(err, dir.Close(), root.Close())
 		}
 		b.lock.Close() // a directory that is gone: there is nothing to lose
 	}
 	b.root.Close() // likewise
-	b.root, b.lock, b.warnings = root, lock, warnings
+	b.dir.Close()
+	b.root, b.dir, b.lock, b.warnings = root, dir, lock, warnings
 	return nil
+}
+
+// hold opens the directory that is root, or closes root.
+func hold(root *os.Root) (*os.File, error) {
+	dir, err := root.Open(".")
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return dir, nil
 }
 
 // Close gives the mailbox and its lock back.
 func (b *Box) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	err := b.root.Close()
+	err := errors.Join(b.root.Close(), b.dir.Close())
 	if b.lock != nil {
 		err = errors.Join(err, b.lock.Close())
 		b.lock = nil

@@ -2,6 +2,6 @@ package mailbox
 
 // The two ways to put a result, for tests on file systems that have both.
 var (
-	PutNameless = putNameless
-	PutNamed    = putNamed
+	PutNameless = (*Box).putNameless
+	PutNamed    = (*Box).putNamed
 )

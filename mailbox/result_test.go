@@ -16,7 +16,7 @@ import (
 )
 
 // ways are the two ways to put a result; a file system has at least the second.
-var ways = map[string]func(root *os.Root, name string, data []byte, mode fs.FileMode) error{
+var ways = map[string]func(box *mailbox.Box, name string, data []byte, mode fs.FileMode) error{
 	"nameless": mailbox.PutNameless,
 	"named":    mailbox.PutNamed,
 }
@@ -25,15 +25,12 @@ func TestAResultIsPutWholeOrNotAtAll(t *testing.T) {
 	for name, put := range ways {
 		t.Run(name, func(t *testing.T) {
 			box := open(t)
-			root, err := os.OpenRoot(box.Path())
-			must(t, err)
-			defer root.Close()
-			must(t, put(root, "t.json", []byte(`{"a":1}`), 0o600))
-			if err := put(root, "t.json", []byte(`{"a":2}`), 0o600); !errors.Is(err, fs.ErrExist) {
+			must(t, put(box, "t.json", []byte(`{"a":1}`), 0o600))
+			if err := put(box, "t.json", []byte(`{"a":2}`), 0o600); !errors.Is(err, fs.ErrExist) {
 				t.Errorf("a second put = %v, want fs.ErrExist", err)
 			}
 			must(t, os.Symlink("nowhere", box.ResultsDir()+"/link.json"))
-			if err := put(root, "link.json", nil, 0o600); !errors.Is(err, fs.ErrExist) {
+			if err := put(box, "link.json", nil, 0o600); !errors.Is(err, fs.ErrExist) {
 				t.Errorf("a put over a symlink = %v, want fs.ErrExist", err)
 			}
 			if got := read(t, box.ResultsDir()+"/t.json"); got != `{"a":1}` {
@@ -55,12 +52,10 @@ func TestAResultIsPutWholeOrNotAtAll(t *testing.T) {
 func TestAResultThatCannotBeWrittenIsNotSeen(t *testing.T) { // row 31
 	for name, put := range ways {
 		t.Run(name, func(t *testing.T) {
-			box := open(t)
-			full := mountSmall(t, box.Path())
-			root, err := os.OpenRoot(box.Path())
-			must(t, err)
-			defer root.Close()
-			err = put(root, "t.json", make([]byte, full), 0o600)
+			path := open(t).Path()
+			full := mountSmall(t, path)
+			box := openAt(t, path)
+			err := put(box, "t.json", make([]byte, full), 0o600)
 			if !errors.Is(err, unix.ENOSPC) {
 				t.Errorf("put on a full disk = %v, want ENOSPC", err)
 			}
@@ -69,7 +64,7 @@ func TestAResultThatCannotBeWrittenIsNotSeen(t *testing.T) { // row 31
 					t.Errorf("left behind: %v, %v; want nothing", left, err)
 				}
 			}
-			must(t, put(root, "t.json", []byte("{}"), 0o600)) // there is room for a small one
+			must(t, put(box, "t.json", []byte("{}"), 0o600)) // there is room for a small one
 		})
 	}
 }
@@ -112,6 +107,24 @@ func TestAResultReplacesTheLostOneOfALostDirectory(t *testing.T) { // row 32
 	must(t, box.PutResult("t", []byte("{}"), 0o600))
 	if !box.HasResult("t") {
 		t.Error("HasResult = false, want true")
+	}
+}
+
+func TestResultsMayLieBehindASymlinkThatStaysInside(t *testing.T) {
+	box := open(t)
+	must(t, os.Remove(box.ResultsDir()))
+	must(t, os.Mkdir(box.Path()+"/elsewhere", 0o700))
+	must(t, os.Symlink("elsewhere", box.ResultsDir()))
+	must(t, box.PutResult("t", []byte("{}"), 0o600))
+	if got := read(t, box.Path()+"/elsewhere/t.json"); got != "{}" || !box.HasResult("t") {
+		t.Errorf("elsewhere/t.json = %q, HasResult = %v; want {}, true", got, box.HasResult("t"))
+	}
+	must(t, os.Remove(box.ResultsDir()))
+	outside := t.TempDir()
+	must(t, os.Symlink(outside, box.ResultsDir()))
+	write(t, outside+"/u.json", "{}")
+	if err := box.PutResult("t", []byte("{}"), 0o600); err == nil || box.HasResult("u") {
+		t.Errorf("PutResult behind a symlink that leads outside = %v, HasResult = %v; want an error, false", err, box.HasResult("u"))
 	}
 }
 

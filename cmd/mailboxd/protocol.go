@@ -26,7 +26,7 @@ func (t *team) protocol(cfg config) dispatch.Protocol {
 		Agents:   func() []string { return t.current.Load().ids() },
 		Secret:   func(name string) string { return t.current.Load().secrets[name] },
 		Mend: func(id string, kind envelope.Kind) dispatch.Mend {
-			return t.current.Load().members[id].entry.mend(kind)
+			return t.current.Load().member(id).entry.mend(kind)
 		},
 		Rounds:    cfg.Oversight.Rounds,
 		Patience:  cfg.Oversight.Patience,
@@ -60,7 +60,7 @@ func (t *team) mayDelegate(from, to string) string {
 // announced, or by their entry where they have announced nothing (CLOWL-09).
 func (r *roster) takers(taskType string, announced map[string][]string) []string {
 	return slices.DeleteFunc(r.ids(), func(id string) bool {
-		patterns := r.members[id].subject.TaskTypes
+		patterns := r.member(id).subject.TaskTypes
 		fits := len(patterns) == 0 || slices.ContainsFunc(patterns, func(pattern string) bool {
 			ok, _ := path.Match(pattern, taskType)
 			return ok
@@ -83,7 +83,7 @@ func (r *roster) supports(id string) []string {
 	if _, known := r.agents.Lookup(id); !known {
 		return nil
 	}
-	if types := r.members[id].subject.TaskTypes; len(types) > 0 {
+	if types := r.member(id).subject.TaskTypes; len(types) > 0 {
 		return slices.Clone(types)
 	}
 	return []string{"*"}

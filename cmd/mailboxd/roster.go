@@ -11,10 +11,9 @@ import (
 
 // A roster is one reading of the configuration. It is never changed.
 type roster struct {
-	agents   *agent.Agents
-	rules    policy.Rules
-	members  map[string]member          // by the agents' ids
-	subjects map[string]*policy.Subject // of the members, as each task is judged by one
+	agents  *agent.Agents
+	rules   policy.Rules
+	members map[string]*member // by the agents' ids
 
 	secrets     map[string]string // what senders prove themselves with
 	approvalTTL time.Duration
@@ -22,11 +21,10 @@ type roster struct {
 }
 
 func newRoster(agents *agent.Agents, members []member, rules policy.Rules, approvalTTL time.Duration) *roster {
-	r := &roster{agents: agents, rules: rules, members: map[string]member{}, subjects: map[string]*policy.Subject{}, approvalTTL: approvalTTL}
+	r := &roster{agents: agents, rules: rules, members: map[string]*member{}, approvalTTL: approvalTTL}
 	r.rules.Domains = map[string]string{}
 	for _, m := range members {
-		r.members[m.binding.ID] = m
-		r.subjects[m.binding.ID] = &m.subject
+		r.members[m.binding.ID] = &m
 		if manifest := m.subject.Manifest; manifest != nil {
 			r.rules.Domains[m.binding.ID] = manifest.TrustDomain
 		}
@@ -34,8 +32,23 @@ func newRoster(agents *agent.Agents, members []member, rules policy.Rules, appro
 	return r
 }
 
+// member returns who has an id; nobody, of whom nothing is known, for one that is
+// not here.
+func (r *roster) member(id string) *member {
+	if m, ok := r.members[id]; ok {
+		return m
+	}
+	return &member{}
+}
+
 // subject returns what policy needs to know of an agent; nil for an unknown one.
-func (r *roster) subject(id string) *policy.Subject { return r.subjects[id] }
+func (r *roster) subject(id string) *policy.Subject {
+	m, ok := r.members[id]
+	if !ok {
+		return nil
+	}
+	return &m.subject
+}
 
 // limit is how many runs an agent may have at once: by its own configuration,
 // and by its budget class.
@@ -44,7 +57,7 @@ func (r *roster) limit(id string) int {
 	if a, ok := r.agents.Lookup(id); ok {
 		limit = max(limit, a.Binding().Concurrency)
 	}
-	manifest := r.members[id].subject.Manifest
+	manifest := r.member(id).subject.Manifest
 	if manifest == nil || r.rules.Modes[envelope.ControlBudget] != envelope.Enforce {
 		return limit
 	}
@@ -56,14 +69,14 @@ func (r *roster) limit(id string) int {
 
 // refRule is how the files that a task for an agent names are judged.
 func (r *roster) refRule(id string) dispatch.RefRule {
-	return dispatch.RefRule{Mode: r.rules.Modes[envelope.ControlRefs], Required: r.members[id].refsRequired}
+	return dispatch.RefRule{Mode: r.rules.Modes[envelope.ControlRefs], Required: r.member(id).refsRequired}
 }
 
 // ids lists the agents that can be asked, sorted.
 func (r *roster) ids() []string {
 	var ids []string
 	for _, id := range r.agents.IDs() {
-		if r.members[id].subject.Unfit == "" {
+		if r.member(id).subject.Unfit == "" {
 			ids = append(ids, id)
 		}
 	}
