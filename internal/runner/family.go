@@ -48,7 +48,7 @@ func (f *family) bear(r *attempt, start func() error) error {
 	defer f.bearing.Unlock()
 	mark, unset := newMark()
 	r.mark = mark
-	err := start()
+	err := withSlack(keeperSlack, usualSlack, start)
 	unset()
 	if err != nil {
 		return err

@@ -211,12 +211,14 @@ func (k *Keepers) start() error {
 		return err
 	}
 	defer unix.Close(null)
-	k.child, err = startProcess("/proc/self/exe", k.argv, &syscall.ProcAttr{
-		Dir: "/", Env: os.Environ(),
-		Files: []uintptr{uintptr(null), log.Fd(), log.Fd(), socket.Fd(), lock.Fd()},
-		Sys:   &syscall.SysProcAttr{Setsid: true},
+	return withSlack(usualSlack, keeperSlack, func() error {
+		k.child, err = startProcess("/proc/self/exe", k.argv, &syscall.ProcAttr{
+			Dir: "/", Env: os.Environ(),
+			Files: []uintptr{uintptr(null), log.Fd(), log.Fd(), socket.Fd(), lock.Fd()},
+			Sys:   &syscall.SysProcAttr{Setsid: true},
+		})
+		return err
 	})
-	return err
 }
 
 // bury waits for the end of the keeper that we started last.
