@@ -22,13 +22,17 @@ import (
 const role = "RUNNER_TEST_ROLE"
 
 var roles = map[string]func(){
-	"exit3":   func() { os.Exit(3) },
-	"echo":    func() { io.Copy(os.Stdout, os.Stdin) },
-	"environ": func() { fmt.Println(strings.Join(os.Environ(), "\n")) },
-	"where":   func() { wd, _ := os.Getwd(); fmt.Println(wd) },
-	"slack":   func() { io.Copy(os.Stdout, open("/proc/self/timerslack_ns")) },
-	"suicide": func() { syscall.Kill(os.Getpid(), syscall.SIGKILL); forever() },
-	"hang":    func() { forever() },
+	"exit3": func() { os.Exit(3) },
+
+	"says nothing": func() {},
+	"complains":    func() { fmt.Fprintln(os.Stderr, "no") },
+	"answers":      func() { os.WriteFile(os.Getenv("ANSWER"), []byte("yes"), 0o600) },
+	"echo":         func() { io.Copy(os.Stdout, os.Stdin) },
+	"environ":      func() { fmt.Println(strings.Join(os.Environ(), "\n")) },
+	"where":        func() { wd, _ := os.Getwd(); fmt.Println(wd) },
+	"slack":        func() { io.Copy(os.Stdout, open("/proc/self/timerslack_ns")) },
+	"suicide":      func() { syscall.Kill(os.Getpid(), syscall.SIGKILL); forever() },
+	"hang":         func() { forever() },
 	"stubborn": func() {
 		signal.Ignore(syscall.SIGTERM)
 		ready()
