@@ -38,6 +38,7 @@ type Agents struct {
 	Judge   func(t envelope.Task, now time.Time) Verdict
 	Run     func(ctx context.Context, j Job, started func(runner.Process)) Outcome
 	Recover func(ctx context.Context, j Job) Outcome // what becomes of a run that an earlier daemon started
+	Forget  func(dir string)                         // what became of the run in a directory is durable: nobody else need remember it; nil: nobody does
 	Refs    func(agent string) RefRule               // how the files that its tasks name are judged
 	HasDir  func(agent string) bool                  // whether its runs have directories
 	Limit   func(agent string) int                   // how many runs an agent may have at once

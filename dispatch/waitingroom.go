@@ -175,6 +175,9 @@ func (d *Dispatcher) answeredElsewhere(ctx context.Context, seq int64) {
 // settled calls those whom it may concern that a run is over. The caller has
 // committed that.
 func (d *Dispatcher) settled(ctx context.Context, row ledger.Task) {
+	if d.agents.Forget != nil {
+		d.agents.Forget(d.State.RunDir(row.ID, row.Revision, row.Attempt))
+	}
 	if !d.waits.settle() {
 		return
 	}

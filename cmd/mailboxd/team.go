@@ -139,6 +139,7 @@ func (t *team) functions(cfg config) dispatch.Agents {
 		Recover: func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
 			return dispatch.Outcome(t.agents().Recover(ctx, agent.Job(j)))
 		},
+		Forget:  t.keepers.Forget,
 		Refs:    func(id string) dispatch.RefRule { return t.current.Load().refRule(id) },
 		HasDir:  func(id string) bool { return t.agents().HasDir(id) },
 		Limit:   func(id string) int { return t.current.Load().limit(id) },

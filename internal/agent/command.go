@@ -151,6 +151,7 @@ func (g *Agent) spec(j Job) (runner.Spec, error) {
 		Timeout: g.timeout(j), IdleTimeout: b.IdleTimeout, Progress: f.ProgressFile,
 		ExitTimeout: b.ExitTimeout, Answer: f.ResultFile,
 		Deadline: j.Deadline, MaxOutput: b.MaxOutput, Grace: b.Grace,
+		Recorded: g.tellsTools(j, argv), // enforcement asks what it was told
 	}
 	switch b.Stdin {
 	case Request:

@@ -95,9 +95,12 @@ func (g *Agent) tellsTools(j Job, with []string) bool {
 	}
 	untold := newFacts(j)
 	list := untold.AllowedTools
+	if list == "" {
+		return false
+	}
 	untold.AllowedTools = ""
 	without, err := g.argv(j, untold)
-	if err != nil || list == "" {
+	if err != nil {
 		return false
 	}
 	for i, element := range with {

@@ -22,12 +22,17 @@ import (
 const role = "RUNNER_TEST_ROLE"
 
 var roles = map[string]func(){
-	"exit3":   func() { os.Exit(3) },
-	"echo":    func() { io.Copy(os.Stdout, os.Stdin) },
-	"environ": func() { fmt.Println(strings.Join(os.Environ(), "\n")) },
-	"where":   func() { wd, _ := os.Getwd(); fmt.Println(wd) },
-	"suicide": func() { syscall.Kill(os.Getpid(), syscall.SIGKILL); forever() },
-	"hang":    func() { forever() },
+	"exit3": func() { os.Exit(3) },
+
+	"says nothing": func() {},
+	"complains":    func() { fmt.Fprintln(os.Stderr, "no") },
+	"answers":      func() { os.WriteFile(os.Getenv("ANSWER"), []byte("yes"), 0o600) },
+	"echo":         func() { io.Copy(os.Stdout, os.Stdin) },
+	"environ":      func() { fmt.Println(strings.Join(os.Environ(), "\n")) },
+	"where":        func() { wd, _ := os.Getwd(); fmt.Println(wd) },
+	"slack":        func() { io.Copy(os.Stdout, open("/proc/self/timerslack_ns")) },
+	"suicide":      func() { syscall.Kill(os.Getpid(), syscall.SIGKILL); forever() },
+	"hang":         func() { forever() },
 	"stubborn": func() {
 		signal.Ignore(syscall.SIGTERM)
 		ready()
@@ -58,6 +63,14 @@ var roles = map[string]func(){
 	},
 }
 
+func open(path string) *os.File {
+	f, err := os.Open(path)
+	if err != nil {
+		panic(err)
+	}
+	return f
+}
+
 func forever() { time.Sleep(time.Hour) }
 
 // ready tells whoever waits for it that the role is being played.
@@ -79,11 +92,7 @@ func leave(child string) {
 
 // wait blocks until ready is called with the same file.
 func wait(path string) {
-	f, err := os.Open(path) // a FIFO: opening it waits for a writer
-	if err != nil {
-		panic(err)
-	}
-	f.Close()
+	open(path).Close() // a FIFO: opening it waits for a writer
 }
 
 func TestMain(m *testing.M) {

@@ -46,9 +46,9 @@ func (f *family) bear(r *attempt, start func() error) error {
 	}
 	f.bearing.Lock() // the kernel starts one after another anyway
 	defer f.bearing.Unlock()
-	mark, unset := newMark()
+	mark, unset := markFor(r.spec.Dir).set()
 	r.mark = mark
-	err := start()
+	err := withSlack(keeperSlack, usualSlack, start)
 	unset()
 	if err != nil {
 		return err

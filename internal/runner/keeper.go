@@ -22,8 +22,9 @@ type keeper struct {
 
 	mu      sync.Mutex // guards what follows
 	runs    map[string]*kept
-	clients int
-	reaping bool // reaper is set
+	told    map[string]*kept // over, and not written down as long as the client that knows is there
+	clients map[*line]bool   // who is connected
+	reaping bool             // reaper is set
 	reaper  *time.Timer
 }
 
@@ -49,7 +50,8 @@ func Keep(ctx context.Context, dir, build string) error {
 	}
 	defer root.Close()
 	stay, leave := context.WithCancel(ctx)
-	k := &keeper{build: build, family: newFamily(), leave: leave, runs: map[string]*kept{}}
+	k := &keeper{build: build, family: newFamily(), leave: leave}
+	k.runs, k.told, k.clients = map[string]*kept{}, map[string]*kept{}, map[*line]bool{}
 	k.hosts.jobs, k.hosts.left = make(chan func()), stay.Done()
 	defer k.family.close()
 	alone := time.AfterFunc(lonely, func() { k.change(func() {}) })
@@ -87,12 +89,13 @@ func (k *keeper) accept(ctx, stay context.Context, listener net.Listener) {
 			pause(stay, 100*time.Millisecond)
 			continue
 		}
-		k.change(func() { k.clients++ })
+		l := newLine(conn)
+		k.change(func() { k.clients[l] = true })
 		k.work.Go(func() {
-			defer k.change(func() { k.clients-- })
+			defer k.disown(ctx, l)
 			defer conn.Close()
 			defer context.AfterFunc(stay, func() { conn.SetReadDeadline(time.Unix(1, 0)) })()
-			k.serve(ctx, newLine(conn))
+			k.serve(ctx, l)
 		})
 	}
 }
@@ -102,7 +105,7 @@ func (k *keeper) change(books func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	books()
-	if k.clients == 0 && len(k.runs) == 0 {
+	if len(k.clients) == 0 && len(k.runs) == 0 {
 		k.leave()
 	}
 	if len(k.runs) > 0 && !k.reaping {

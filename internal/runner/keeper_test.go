@@ -106,6 +106,18 @@ func TestARunThatIsLeftGoesOnAndTellsTheNextHowItEnded(t *testing.T) {
 	}
 }
 
+func TestTheSlackOfAKeepersTimersIsItsOwn(t *testing.T) {
+	k, s := keepers(t, t.TempDir(), "a"), playing(t, "slack")
+	keptRun(t, k, s)
+	ours, err := os.ReadFile("/proc/self/timerslack_ns")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, s, runner.StdoutFile); got != string(ours) {
+		t.Errorf("the process of a run has timers with a slack of %s ns; want ours, %s", got, ours)
+	}
+}
+
 // tell lets a process go on that waits to be told.
 func tell(t *testing.T, s runner.Spec) {
 	t.Helper()

@@ -28,8 +28,10 @@ type Keepers struct {
 	starting sync.Mutex // one start at a time: guards child
 	child    int        // ours to bury, 0 for none
 
-	mu   sync.Mutex // guards idle
-	idle []*line    // connected to our keeper
+	mu        sync.Mutex      // guards what follows
+	idle      []*line         // connected to our keeper
+	unwritten map[string]bool // the runs whose end we are to remember, by directory
+	known     []string        // those of them whose end is remembered, which the keeper is not told yet
 }
 
 // sweepGrace is the grace for what is left of a run whose own is not known.
@@ -47,7 +49,7 @@ func OpenKeepers(dir, build string, argv []string) (*Keepers, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open keepers: %w", err)
 	}
-	k := &Keepers{root: root, build: build, argv: append(argv[:len(argv):len(argv)], dir, build)}
+	k := &Keepers{root: root, build: build, unwritten: map[string]bool{}, argv: append(argv[:len(argv):len(argv)], dir, build)}
 	all, err := builds(root)
 	for _, b := range all {
 		p := place{root, b}
@@ -70,6 +72,10 @@ func OpenKeepers(dir, build string, argv []string) (*Keepers, error) {
 //
 // Started is called when the run has lasted for a while or is over, and not at
 // all when the keeper is killed before it tells of it.
+//
+// Of a run that was over by then and has nothing else to tell, unless it is to be
+// Recorded, there is neither meta.json nor exit.json: the keeper remembers its end
+// until Forget, and writes them when we are gone before that.
 func (k *Keepers) Run(ctx context.Context, s Spec, started func(Process)) (Exit, error) {
 	s, err := s.settle()
 	const attempts = 3 // a keeper may be leaving, or be killed, before it has read what we want
@@ -85,7 +91,8 @@ func (k *Keepers) Run(ctx context.Context, s Spec, started func(Process)) (Exit,
 		if err != nil {
 			return Exit{}, spawnError(s, err)
 		}
-		exit, err := l.follow(ctx, demand{Start: newOrder(s)}, started)
+		exit, err := l.follow(ctx, demand{Start: newOrder(s, k.news())}, started)
+		k.remember(l, s.Dir)
 		k.release(l)
 		if !errors.Is(err, ErrKeeperGone) {
 			return exit, err
@@ -211,12 +218,14 @@ func (k *Keepers) start() error {
 		return err
 	}
 	defer unix.Close(null)
-	k.child, err = startProcess("/proc/self/exe", k.argv, &syscall.ProcAttr{
-		Dir: "/", Env: os.Environ(),
-		Files: []uintptr{uintptr(null), log.Fd(), log.Fd(), socket.Fd(), lock.Fd()},
-		Sys:   &syscall.SysProcAttr{Setsid: true},
+	return withSlack(usualSlack, keeperSlack, func() error {
+		k.child, err = startProcess("/proc/self/exe", k.argv, &syscall.ProcAttr{
+			Dir: "/", Env: os.Environ(),
+			Files: []uintptr{uintptr(null), log.Fd(), log.Fd(), socket.Fd(), lock.Fd()},
+			Sys:   &syscall.SysProcAttr{Setsid: true},
+		})
+		return err
 	})
-	return err
 }
 
 // bury waits for the end of the keeper that we started last.

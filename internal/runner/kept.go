@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -19,10 +20,13 @@ type kept struct {
 	over  chan struct{} // closed when exit and err are set
 	exit  Exit
 	err   error
+
+	book   *record // of its directory
+	client *line   // who was told of its end, and is to remember it
 }
 
-// tellAfter is how long a run lasts before its client hears of its process. Of
-// one that is over by then the client hears all at once.
+// tellAfter is how long a run lasts before its client hears of its process, and
+// meta.json is made. Of one that is over by then the client hears all at once.
 const tellAfter = 50 * time.Millisecond
 
 // begin starts a run for a client. It returns nil for one that it refuses.
@@ -50,34 +54,47 @@ func (k *keeper) begin(ctx context.Context, l *line, s Spec) *kept {
 // host is the whole of a run. Who is told of its end finds the keeper without
 // it, unless its end is still to be written.
 func (k *keeper) host(ctx context.Context, l *line, s Spec, r *kept) {
-	forget := func() { k.change(func() { delete(k.runs, s.Dir) }) }
 	var early sync.Once
 	var late *time.Timer
-	r.exit, r.err = run(ctx, k.family, s, func(p Process) {
-		r.self = p
+	e, err := run(ctx, k.family, s, func(m Meta) {
+		r.self, r.book = m.Process, newRecord(s.Dir, m)
 		close(r.begun)
-		late = time.AfterFunc(tellAfter, func() { early.Do(func() { _ = l.send(r.beginning()...) }) })
+		late = time.AfterFunc(tellAfter, func() {
+			early.Do(func() {
+				r.book.make()
+				_ = l.send(r.beginning()...)
+			})
+		})
 	})
-	close(r.over)
 	if late != nil {
 		late.Stop()
 	}
 	var news []any
-	early.Do(func() { news = r.beginning() })
-	news = append(news, r.end())
-	if _, refused := errors.AsType[*SpawnError](r.err); r.err == nil || refused {
-		forget()
-		_ = l.send(news...)
-		return
+	quick := false
+	early.Do(func() { news, quick = r.beginning(), true })
+	r.exit, r.err = e.exit, err
+	unwritten := quick && e.silent && !s.Recorded && k.entrust(l, r)
+	if err == nil && !unwritten {
+		r.err = r.book.end(r.exit)
 	}
-	_ = l.send(news...)
-	r.record(ctx, s.Dir)
-	forget()
+	close(r.over)
+	end := r.end()
+	end.Unwritten = unwritten
+	_, refused := errors.AsType[*SpawnError](r.err)
+	if done := r.err == nil || refused; done && !unwritten {
+		k.forget(s.Dir)
+	}
+	_ = l.send(append(news, end)...)
+	if r.err != nil && !refused {
+		r.record(ctx)
+		k.forget(s.Dir)
+	}
 }
 
 // record sees to it that exit.json is there, for a client that may come later.
 // A disk may be full, and have room again; a directory that is gone stays so.
-func (r *kept) record(ctx context.Context, dir string) {
+func (r *kept) record(ctx context.Context) {
+	dir := r.book.dir
 	for ctx.Err() == nil {
 		if _, ok, _ := ReadExit(dir); ok {
 			return
@@ -107,7 +124,9 @@ func (k *keeper) serve(ctx context.Context, l *line) {
 		}
 		switch {
 		case d.Start != nil:
-			current = k.begin(ctx, l, d.Start.spec())
+			s, known := d.Start.spec()
+			k.remembered(known)
+			current = k.begin(ctx, l, s)
 			continue
 		case d.Stop != nil && current != nil:
 			current.stop(errors.New(*d.Stop))
@@ -127,7 +146,7 @@ func (k *keeper) serve(ctx context.Context, l *line) {
 func (k *keeper) find(dir string) *kept {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.runs[dir]
+	return cmp.Or(k.runs[dir], k.told[dir])
 }
 
 // unneeded makes the keeper leave, and reports true, if nothing runs.

@@ -22,9 +22,10 @@ var errUnknown = errors.New("the keeper does not have the run")
 // A line is one end of a connection between a keeper and a client. Each message
 // is a line of text; the texts of an order follow theirs.
 type line struct {
-	conn   net.Conn
-	in     *bufio.Reader
-	spoilt bool // something unasked for may be said on it
+	conn      net.Conn
+	in        *bufio.Reader
+	spoilt    bool // something unasked for may be said on it
+	unwritten bool // how the last run ended; see report
 
 	mu sync.Mutex // one writes at a time
 }
@@ -98,6 +99,7 @@ func (l *line) greet(ctx context.Context) error {
 // the end of ctx means. Other errors are a *SpawnError, errUnknown, ErrKeeperGone,
 // and what comes with a complete Exit.
 func (l *line) follow(ctx context.Context, d demand, started func(Process)) (Exit, error) {
+	l.unwritten = false
 	if l.send(d) != nil {
 		return Exit{}, ErrKeeperGone
 	}
@@ -112,6 +114,7 @@ func (l *line) follow(ctx context.Context, d demand, started func(Process)) (Exi
 			}
 			return Exit{}, ErrKeeperGone
 		}
+		l.unwritten = r.Unwritten
 		switch {
 		case r.Started != nil:
 			if started != nil {

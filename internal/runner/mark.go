@@ -2,6 +2,8 @@ package runner
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -18,23 +20,30 @@ type mark uint64
 
 const (
 	markBase = 1 << 52 // microseconds
-	markBits = 61      // of chance above it: no two runs share a mark
+	markBits = 61      // above it: no two runs share a mark
 )
 
-// newMark sets a mark for the processes that this one starts until it calls
-// unset. A keeper must: as long as it bears the mark itself, a sweep takes it for
-// part of the run. The mark is zero where none may be set.
-func newMark() (m mark, unset func()) {
+// markFor is the mark of the run in a directory: whoever knows that needs no
+// record of it.
+func markFor(dir string) mark {
+	sum := sha256.Sum256([]byte(dir))
+	return markBase + mark(binary.BigEndian.Uint64(sum[:])>>(64-markBits))
+}
+
+// set sets a mark for the processes that this one starts until it calls unset. A
+// keeper must: as long as it bears the mark itself, a sweep takes it for part of
+// the run. It returns zero where none may be set.
+func (m mark) set() (is mark, unset func()) {
 	var before unix.Rlimit
 	if unix.Prlimit(0, unix.RLIMIT_RTTIME, nil, &before) != nil {
 		return 0, func() {}
 	}
 	marked := before
-	marked.Cur = markBase + rand.Uint64N(1<<markBits)
+	marked.Cur = uint64(m)
 	if unix.Prlimit(0, unix.RLIMIT_RTTIME, &marked, nil) != nil {
 		return 0, func() {}
 	}
-	return mark(marked.Cur), func() {
+	return m, func() {
 		_ = unix.Prlimit(0, unix.RLIMIT_RTTIME, &before, nil) // what could be lowered can be put back
 	}
 }
@@ -42,7 +51,7 @@ func newMark() (m mark, unset func()) {
 // Brand marks this process, and with it whatever it starts from now on: a worker
 // is part of a run, as is all that descends from one, and has no mark otherwise.
 // Where no mark may be set, it does nothing.
-func Brand() { newMark() }
+func Brand() { mark(markBase + rand.Uint64N(1<<markBits)).set() }
 
 // markOf returns the mark of a process, or zero.
 func markOf(pid int) mark {

@@ -15,31 +15,46 @@ import (
 // maxRecord is more than any record of ours has: argv is the largest part.
 const maxRecord = 4 << 20
 
-// A record is meta.json while its run goes on. How that ends is added to it, and
-// the same file is exit.json then: one to make instead of two.
+// A record is what a run directory says of its run: meta.json while that goes on.
+// How it ends is added to that, and the same file is exit.json then: one to make
+// instead of two.
 type record struct {
-	fd   int // -1: it could not be made
+	dir  string
+	meta Meta
+
+	fd   int // -1: it is not made, or could not be
 	text []byte
+	made error // nil, or why it could not
 }
 
-// makeRecord makes meta.json, which was not there.
-func makeRecord(dir string, m Meta) (record, error) {
-	r := record{fd: -1}
-	text, err := json.Marshal(m)
-	if err != nil {
-		return r, fmt.Errorf("write run: %w", err)
+// newRecord is the record of a run that has begun. It is not made yet.
+func newRecord(dir string, m Meta) *record { return &record{dir: dir, meta: m, fd: -1} }
+
+// make makes meta.json, which was not there.
+func (r *record) make() {
+	if r.text, r.made = json.Marshal(r.meta); r.made == nil {
+		r.text = append(r.text, '\n')
+		r.fd, r.made = createFile(inDir(r.dir, MetaFile), r.text)
 	}
-	r.text = append(text, '\n')
-	if r.fd, err = createFile(inDir(dir, MetaFile), r.text); err != nil {
-		return r, fmt.Errorf("write run: %w", err)
+	if r.made != nil {
+		r.made = fmt.Errorf("write run: %w", r.made)
 	}
-	return r, nil
+	fault.Point("meta-written")
 }
 
-// end puts exit.json in one step: a reader finds all of it or nothing.
-func (r record) end(dir string, e Exit) error {
+// end puts exit.json in one step: a reader finds all of it or nothing. The error
+// is also that of making meta.json.
+func (r *record) end(e Exit) error {
+	if r.text == nil {
+		r.make()
+	}
+	defer r.close()
+	return errors.Join(r.made, r.put(e))
+}
+
+func (r *record) put(e Exit) error {
 	if r.fd < 0 {
-		return putExit(dir, e)
+		return putExit(r.dir, e)
 	}
 	exit, err := json.Marshal(e)
 	if err != nil {
@@ -48,18 +63,18 @@ func (r record) end(dir string, e Exit) error {
 	text := append(r.text[:len(r.text)-2], ',') // both are objects
 	text = append(append(text, exit[1:]...), '\n')
 	if r.rewrite(text) != nil {
-		return putExit(dir, e)
+		return putExit(r.dir, e)
 	}
 	fault.Point("exit-aside")
-	if link(r.fd, inDir(dir, ExitFile)) != nil { // the agent took one away, or made the other
-		return putExit(dir, e)
+	if link(r.fd, inDir(r.dir, ExitFile)) != nil { // the agent took one away, or made the other
+		return putExit(r.dir, e)
 	}
 	fault.Point("exit-written")
 	return nil
 }
 
 // rewrite makes the text all there is of the file: the agent could write to it.
-func (r record) rewrite(text []byte) error {
+func (r *record) rewrite(text []byte) error {
 	if err := writeAll(r.fd, text, 0); err != nil {
 		return err
 	}
@@ -70,9 +85,10 @@ func (r record) rewrite(text []byte) error {
 	return unix.Ftruncate(r.fd, int64(len(text)))
 }
 
-func (r record) close() {
+func (r *record) close() {
 	if r.fd >= 0 {
 		unix.Close(r.fd)
+		r.fd = -1
 	}
 }
 

@@ -47,6 +47,7 @@ type Spec struct {
 	Deadline    time.Time     // on the wall clock, wherever that is set to
 	MaxOutput   int64         // bytes, for each of stdout and stderr
 	Grace       time.Duration // between SIGTERM and SIGKILL, at the deadline half a second at most; zero kills at once
+	Recorded    bool          // what was started is to be found in meta.json in any case; see Keepers.Run
 
 	path string // what Argv[0] means where it was said; "": on our own PATH
 }
@@ -76,35 +77,46 @@ func (e *SpawnError) Unwrap() error { return e.Err }
 func Run(ctx context.Context, s Spec, started func(Process)) (Exit, error) {
 	var noting sync.WaitGroup
 	defer noting.Wait()
-	return run(ctx, nil, s, func(p Process) {
+	var book *record
+	e, err := run(ctx, nil, s, func(m Meta) {
+		book = newRecord(s.Dir, m)
+		book.make()
 		if started != nil {
-			noting.Go(func() { started(p) })
+			noting.Go(func() { started(m.Process) })
 		}
 	})
-}
-
-func run(ctx context.Context, f *family, s Spec, started func(Process)) (Exit, error) {
-	r, err := begin(ctx, f, s)
 	if err != nil {
 		return Exit{}, err
 	}
-	defer r.close()
-	book, noted := makeRecord(s.Dir, r.meta())
-	defer book.close()
-	fault.Point("meta-written")
-	if started != nil {
-		started(r.self)
+	return e.exit, book.end(e.exit)
+}
+
+// An ending is what became of a run that began.
+type ending struct {
+	exit   Exit
+	silent bool // it ended well by itself, and left and printed nothing
+}
+
+// run is Run without its records. The error is a *SpawnError.
+func run(ctx context.Context, f *family, s Spec, begun func(Meta)) (ending, error) {
+	r, err := begin(ctx, f, s)
+	if err != nil {
+		return ending{}, err
 	}
+	defer r.close()
+	begun(r.meta())
 	cause := r.watch(ctx)
 	if cause != "" {
 		r.stop(cause)
 	}
-	exit := r.conclude(cause)
+	e := ending{exit: r.conclude(cause)}
 	fault.Point("exited")
 	if cause == Interrupted {
-		exit.Reason = context.Cause(ctx).Error()
+		e.exit.Reason = context.Cause(ctx).Error()
 	}
-	return exit, errors.Join(noted, book.end(s.Dir, exit))
+	printed, _ := r.output.size()
+	e.silent = e.exit.Code == 0 && e.exit.Cause == "" && len(e.exit.Survivors) == 0 && e.exit.Said == 0 && printed == 0
+	return e, nil
 }
 
 // An attempt is a process between its start and the moment nothing is left of it.

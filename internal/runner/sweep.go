@@ -12,8 +12,8 @@ import (
 
 // Sweep ends what is left of the run in dir whose daemon is gone: SIGTERM, and
 // SIGKILL after the grace. It finds the processes by the run's environment and mark, and
-// by the session of the process in meta.json while that one lives; a number
-// that was given to somebody else since is never signalled. It returns what it
+// by the session of the process in meta.json, if there is one, while that one lives;
+// a number that was given to somebody else since is never signalled. It returns what it
 // found, and with it an error when meta.json cannot be read.
 func Sweep(dir string, grace time.Duration) ([]Survivor, error) {
 	meta, _, err := ReadMeta(dir)
@@ -33,12 +33,14 @@ func leaderOf(meta Meta) int {
 
 // remains lists what there is of a run, wherever it hides.
 func remains(dir string, meta Meta, leader int) []entry {
+	ours := []mark{markFor(dir), mark(meta.Mark)} // an older keeper's are in its record alone
 	return only(processes(), func(e entry) bool {
 		if e.PID == os.Getpid() {
 			return false
 		}
 		named, _ := environ(e.PID, DirVariable)
-		return leader > 0 && e.in(leader) || named == dir || meta.Mark != 0 && markOf(e.PID) == mark(meta.Mark)
+		m := markOf(e.PID)
+		return leader > 0 && e.in(leader) || named == dir || m != 0 && slices.Contains(ours, m)
 	})
 }
 

@@ -30,7 +30,7 @@ type demand struct {
 	Leave bool    `json:"leave,omitempty"` // leave, if nobody else needs you
 }
 
-// A report is what a keeper says. Exactly one member is set, but for Error
+// A report is what a keeper says. Exactly one member is set, but for what is
 // beside Exit.
 type report struct {
 	Started *Process `json:"started,omitempty"`
@@ -38,6 +38,8 @@ type report struct {
 	Exit    *Exit    `json:"exit,omitempty"`
 	Error   string   `json:"error,omitempty"`   // a record of the run could not be written
 	Unknown bool     `json:"unknown,omitempty"` // there is no such run; or the keeper does not leave
+
+	Unwritten bool `json:"unwritten,omitempty"` // beside Exit: nothing says so but the keeper, until a Start names the run as known
 }
 
 // A refusal is a SpawnError on its way.
@@ -81,10 +83,12 @@ type order struct {
 	Deadline    time.Time     `json:",omitzero"`
 	MaxOutput   int64         `json:",omitzero"`
 	Grace       time.Duration `json:",omitzero"`
+	Recorded    bool          `json:",omitzero"`
 
 	Args  int    // how many of the texts are Argv
+	Known int    `json:",omitzero"` // how many are the directories of earlier runs, whose ends are known
 	Bytes int    // the length of texts
-	texts []byte // each with a NUL behind it: paths, Argv, Env
+	texts []byte // each with a NUL behind it: paths, Argv, those directories, Env
 }
 
 // maxTexts is more than the kernel lets a process have of them.
@@ -95,43 +99,44 @@ func (s *Spec) paths() []*string {
 	return []*string{&s.Dir, &s.Cwd, &s.Stdin, &s.path, &s.Progress, &s.Answer}
 }
 
-func newOrder(s Spec) *order {
+func newOrder(s Spec, known []string) *order {
 	all := make([]byte, 0, 2<<10)
 	add := func(text string) { all = append(append(all, text...), 0) }
 	for _, path := range s.paths() {
 		add(*path)
 	}
-	for _, text := range s.Argv {
-		add(text)
-	}
-	for _, text := range s.Env {
-		add(text)
+	for _, texts := range [][]string{s.Argv, known, s.Env} {
+		for _, text := range texts {
+			add(text)
+		}
 	}
 	return &order{
-		Args: len(s.Argv), Bytes: len(all), texts: all,
+		Args: len(s.Argv), Known: len(known), Bytes: len(all), texts: all, Recorded: s.Recorded,
 		Timeout: s.Timeout, IdleTimeout: s.IdleTimeout, ExitTimeout: s.ExitTimeout,
 		Deadline: s.Deadline, MaxOutput: s.MaxOutput, Grace: s.Grace,
 	}
 }
 
-// spec returns the Spec, or one without a command of an order that makes no sense.
-func (o *order) spec() Spec {
-	s := Spec{
+// spec returns the Spec, or one without a command of an order that makes no
+// sense, and the directories of the runs whose ends are known.
+func (o *order) spec() (s Spec, known []string) {
+	s = Spec{
 		Timeout: o.Timeout, IdleTimeout: o.IdleTimeout, ExitTimeout: o.ExitTimeout,
-		Deadline: o.Deadline, MaxOutput: o.MaxOutput, Grace: o.Grace,
+		Deadline: o.Deadline, MaxOutput: o.MaxOutput, Grace: o.Grace, Recorded: o.Recorded,
 	}
 	texts := strings.Split(string(o.texts), "\x00")
 	texts = texts[:len(texts)-1]
 	paths := s.paths()
-	if o.Args < 0 || len(texts) < len(paths)+o.Args {
-		return s
+	if o.Args < 0 || o.Known < 0 || len(texts) < len(paths)+o.Args+o.Known {
+		return s, nil
 	}
 	for i, path := range paths {
 		*path = texts[i]
 	}
 	texts = texts[len(paths):]
-	s.Argv, s.Env = texts[:o.Args], texts[o.Args:]
-	return s
+	s.Argv, texts = texts[:o.Args], texts[o.Args:]
+	known, s.Env = texts[:o.Known], texts[o.Known:]
+	return s, known
 }
 
 // exact is text of which each byte counts, valid UTF-8 or not: a JSON string
