@@ -42,7 +42,7 @@ func listen(ctx context.Context, dirs []string, rescan time.Duration, hints chan
 			return
 		case <-e.next.C:
 			if e.sound() {
-				e.next.Reset(rescan)
+				e.next.Reset(untilNext(rescan))
 			} else {
 				e.anew()
 			}
@@ -69,11 +69,16 @@ func (e *ear) anew() {
 	fresh, e.watched = watch(e.dirs)
 	e.replace(fresh) // only now, so that no moment is unwatched
 	if e.watched != nil {
-		e.next.Reset(e.rescan)
+		e.next.Reset(untilNext(e.rescan))
 	} else {
 		e.next.Reset(min(e.rescan, poll))
 	}
 }
+
+// untilNext is how long it is until the next whole multiple of d on the clock.
+// Whatever is done every half minute is done in the same one then, and a daemon
+// without work wakes up once for all of it.
+func untilNext(d time.Duration) time.Duration { return time.Until(time.Now().Truncate(d).Add(d)) }
 
 // sound reports whether all the names still mean what is watched, and it is
 // watched: what is removed, moved or unmounted is not any more. To look takes a
