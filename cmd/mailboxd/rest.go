@@ -7,7 +7,7 @@ import (
 )
 
 // resting is how long nothing must have changed before what work took is given
-// back: that and having it again take 4 ms of a processor, which somebody who
+// back: that and having it again take 10 ms of a processor, which somebody who
 // sends one task after the other is not to pay for each.
 const resting = 10 * time.Second
 
@@ -39,5 +39,8 @@ func rest(ctx context.Context, ready <-chan struct{}, changed func() <-chan stru
 }
 
 // giveBack gives the system what memory nothing needs now. The runtime would do
-// it too, over some minutes, and wake up for it.
-func giveBack() { debug.FreeOSMemory() }
+// it too, for its own, over some minutes, and wake up for it.
+func giveBack() {
+	debug.FreeOSMemory()
+	unmap()
+}
