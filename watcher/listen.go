@@ -81,9 +81,8 @@ func (e *ear) anew() {
 func untilNext(d time.Duration) time.Duration { return time.Until(time.Now().Truncate(d).Add(d)) }
 
 // sound reports whether all the names still mean what is watched, and it is
-// watched: what is removed, moved or unmounted is not any more. To look takes a
-// tenth of the wake-ups that watching anew takes, which is all that a daemon
-// without work does.
+// watched: what is removed, moved or unmounted is not any more. Watching
+// anew at each rescan would be most of what a daemon without work does.
 func (e *ear) sound() bool {
 	if e.watcher == nil || e.watched == nil {
 		return false

@@ -11,7 +11,7 @@ import (
 // unmap lets go of the pages of the program's own file, and has the system map
 // those again that are needed. It maps 64 KB and more around each page that is
 // touched, so nearly the whole file, 21 MB, counts as ours once we have started;
-// without work we need 2. They stay in the system's memory as long as it has no
+// without work we need 3 to 8. They stay in the system's memory as long as it has no
 // other use for it, so no disk is read.
 //
 // A page of which we have a copy of our own, as a linker or a debugger makes
