@@ -6,15 +6,18 @@ import (
 	"time"
 )
 
-// settling is how long after its last task a daemon counts as idle, and
-// watching how long we look at it then: a rescan falls into it.
-const settling, watching = 5 * time.Second, 30 * time.Second
+// settling is how long after its start, or its last task, a daemon counts as
+// idle: by then it has given back what that took. Watching is how long we look
+// at it then: a rescan falls into it.
+const settling, watching = 25 * time.Second, 30 * time.Second
 
 // idle measures what a daemon costs that has nothing to do.
 func idle(ctx context.Context, l *lab) ([]row, error) {
 	rows := []row{
-		{who: "RSS of the daemon, no task yet", unit: "MB"}, {who: "RSS of the daemon, after 100 tasks", unit: "MB"},
-		{who: "RSS of its keeper", unit: "MB"}, {who: "waking up, both", unit: "times/s"},
+		{who: "RSS of the daemon, no task yet", unit: "MB"}, {who: "of that, in no file", unit: "MB"},
+		{who: "RSS of the daemon, after 100 tasks", unit: "MB"}, {who: "of that, in no file", unit: "MB"},
+		{who: "RSS of its keeper", unit: "MB"}, {who: "of that, in no file", unit: "MB"},
+		{who: "waking up, both", unit: "times/s"},
 	}
 	for range min(l.rounds, 3) {
 		got, err := l.idles(ctx)
@@ -43,7 +46,7 @@ func (l *lab) idles(ctx context.Context) (got []float64, err error) {
 
 // idles looks at a daemon before, and some time after, it does tasks.
 func (h *house) idles(ctx context.Context, results *tally, count int) ([]float64, error) {
-	err := h.awaitReady(ctx)
+	err := errors.Join(h.awaitReady(ctx), sleep(ctx, settling))
 	fresh, failed := status(h.daemon.Process.Pid)
 	if err := errors.Join(err, failed, appendLines(h.tasks(), 0, count), results.all(ctx, count)); err != nil {
 		return nil, err
@@ -66,7 +69,7 @@ func (h *house) idles(ctx context.Context, results *tally, count int) ([]float64
 		waits[i] = us.waits + its.waits
 	}
 	const mb = 1e6
-	return []float64{fresh.rss / mb, us.rss / mb, its.rss / mb, (waits[1] - waits[0]) / watching.Seconds()}, nil
+	return []float64{fresh.rss / mb, fresh.own / mb, us.rss / mb, us.own / mb, its.rss / mb, its.own / mb, (waits[1] - waits[0]) / watching.Seconds()}, nil
 }
 
 // sleep does nothing for a while, or until ctx ends.

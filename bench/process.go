@@ -14,6 +14,7 @@ import (
 // A standing is what the system says of a process.
 type standing struct {
 	rss, peak float64 // bytes
+	own       float64 // bytes of rss that are in no file, which others may have mapped too
 	waits     float64 // times that one of its threads slept, and so was woken
 }
 
@@ -23,7 +24,7 @@ func status(pid int) (s standing, err error) {
 	if err != nil {
 		return s, err
 	}
-	s.rss, s.peak = fields["VmRSS"]*1024, fields["VmHWM"]*1024
+	s.rss, s.peak, s.own = fields["VmRSS"]*1024, fields["VmHWM"]*1024, fields["RssAnon"]*1024
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
 	for _, thread := range threads {
 		fields, err := statusFile(thread)

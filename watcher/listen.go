@@ -3,6 +3,7 @@ package watcher
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -16,15 +17,15 @@ import (
 type ear struct {
 	dirs    []string
 	rescan  time.Duration
-	next    *time.Timer       // until everything is watched anew
-	watcher *fsnotify.Watcher // nil when there are no events to be had
-	closing sync.WaitGroup    // of watchers before: it takes the kernel some milliseconds
+	next    *time.Timer            // until it is looked by the clock
+	watcher *fsnotify.Watcher      // nil when there are no events to be had
+	watched map[string]os.FileInfo // what the names meant that it watches; nil when it may miss something
+	closing sync.WaitGroup         // of watchers before: it takes the kernel some milliseconds
 }
 
-// listen hints at every event and every rescan until ctx ends. At a rescan, and
-// when a directory came or went, it watches everything anew: a watch sticks to
-// the directory it was made for, not to the name, and this way nobody has to
-// remember which is which.
+// listen hints at every event and every rescan until ctx ends. When a directory
+// came or went, it watches everything anew, and at a rescan where that may have
+// gone unseen: a watch sticks to the directory it was made for, not to the name.
 func listen(ctx context.Context, dirs []string, rescan time.Duration, hints chan<- struct{}) {
 	e := &ear{dirs: dirs, rescan: rescan, next: time.NewTimer(0)}
 	defer e.closing.Wait()
@@ -40,7 +41,11 @@ func listen(ctx context.Context, dirs []string, rescan time.Duration, hints chan
 		case <-ctx.Done():
 			return
 		case <-e.next.C:
-			e.anew()
+			if e.sound() {
+				e.next.Reset(untilNext(rescan))
+			} else {
+				e.anew()
+			}
 		case event, ok := <-events:
 			if !ok || comesOrGoes(event, dirs) {
 				e.anew()
@@ -48,6 +53,7 @@ func listen(ctx context.Context, dirs []string, rescan time.Duration, hints chan
 				continue
 			}
 		case err := <-failures:
+			e.watched = nil // what was lost may be that a directory went
 			if !errors.Is(err, fsnotify.ErrEventOverflow) {
 				e.replace(nil)
 				e.next.Reset(min(rescan, poll))
@@ -59,13 +65,36 @@ func listen(ctx context.Context, dirs []string, rescan time.Duration, hints chan
 
 // anew watches everything anew, and by the clock what cannot be watched.
 func (e *ear) anew() {
-	fresh, whole := watch(e.dirs)
+	var fresh *fsnotify.Watcher
+	fresh, e.watched = watch(e.dirs)
 	e.replace(fresh) // only now, so that no moment is unwatched
-	if whole {
-		e.next.Reset(e.rescan)
+	if e.watched != nil {
+		e.next.Reset(untilNext(e.rescan))
 	} else {
 		e.next.Reset(min(e.rescan, poll))
 	}
+}
+
+// untilNext is how long it is until the next whole multiple of d on the clock.
+// Whatever is done every half minute is done in the same one then, and a daemon
+// without work wakes up once for all of it.
+func untilNext(d time.Duration) time.Duration { return time.Until(time.Now().Truncate(d).Add(d)) }
+
+// sound reports whether all the names still mean what is watched, and it is
+// watched: what is removed, moved or unmounted is not any more. Watching
+// anew at each rescan would be most of what a daemon without work does.
+func (e *ear) sound() bool {
+	if e.watcher == nil || e.watched == nil {
+		return false
+	}
+	list := e.watcher.WatchList()
+	for path, then := range e.watched {
+		now, err := os.Stat(path)
+		if err != nil || !os.SameFile(then, now) || !slices.Contains(list, path) {
+			return false
+		}
+	}
+	return true
 }
 
 func (e *ear) replace(fresh *fsnotify.Watcher) {
@@ -76,23 +105,30 @@ func (e *ear) replace(fresh *fsnotify.Watcher) {
 }
 
 // watch watches the directories, and what they are in to see them come and go.
-// It reports whether that is the whole: otherwise one has to look by the clock.
-// Without any events to be had, the watcher is nil.
-func watch(dirs []string) (w *fsnotify.Watcher, whole bool) {
+// It returns what that is when it is the whole, and nil otherwise: then one has
+// to look by the clock. Without any events to be had, the watcher is nil.
+func watch(dirs []string) (w *fsnotify.Watcher, watched map[string]os.FileInfo) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
-		return nil, false // no more files, or no more watchers: try again later
+		return nil, nil // no more files, or no more watchers: try again later
 	}
-	whole = true
+	watched = map[string]os.FileInfo{}
+	whole := true
 	for _, dir := range dirs {
-		for _, path := range []string{filepath.Dir(dir), dir} {
+		for _, path := range []string{filepath.Dir(dir), filepath.Clean(dir)} {
+			info, err := os.Stat(path) // first: what it means after this is seen to be another
+			watched[path] = info
+			whole = whole && err == nil
 			if err := w.Add(path); err != nil {
 				whole = false
 			}
 		}
 		whole = whole && local(dir)
 	}
-	return w, whole
+	if !whole {
+		return w, nil
+	}
+	return w, watched
 }
 
 // comesOrGoes reports whether the event is about a watched directory itself, or

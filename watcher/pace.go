@@ -7,22 +7,29 @@ import (
 
 // pace turns hints into looks: the first at once, the next not before the gap
 // is over. Hints that come meanwhile are one hint, and it waits for nobody, so
-// a busy writer cannot put a look off.
+// a busy writer cannot put a look off. Without hints it sleeps.
 func pace(ctx context.Context, hints <-chan struct{}, look func()) {
+	var rested time.Time // when the gap after the last look is over
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-hints:
 		}
+		if early := time.Until(rested); early > 0 {
+			select {
+			case <-ctx.Done():
+			case <-time.After(early):
+			}
+			select {
+			case <-hints: // the look that comes is for this one too
+			default:
+			}
+		}
 		if ctx.Err() != nil {
 			return // both were ready
 		}
 		look()
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(gap):
-		}
+		rested = time.Now().Add(gap)
 	}
 }

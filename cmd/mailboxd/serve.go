@@ -77,6 +77,7 @@ func serve(ctx context.Context, cfg config, g *globals, once bool, out console) 
 		dirs, look := []string{h.box.TasksDir(), h.box.ResultsDir()}, func() { d.Look(ctx) }
 		work.Go(func() error { return watcher.Watch(ctx, dirs, cfg.Intake.Rescan, look) })
 		work.Go(func() error { return newNotices(cfg, h.memory, log).serve(ctx) })
+		work.Go(func() error { return rest(ctx, d.Ready(), h.memory.Changed, giveBack) })
 		work.Go(func() error { return reloadOnHangup(ctx, g, h.team, d.Rejudge, super) })
 	}
 	err = work.Wait()

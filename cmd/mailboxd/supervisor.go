@@ -56,18 +56,17 @@ const farewell = 10 * time.Second
 // full disk or a busy ledger is over by itself, and a new process would see it
 // too.
 func feed(ctx context.Context, every time.Duration, probe, fed func()) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
 	for {
 		probe()
 		if ctx.Err() != nil {
 			return
 		}
 		fed()
+		next := time.Now().Truncate(every).Add(every) // on the clock, when others wake up too
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-time.After(time.Until(next)):
 		}
 	}
 }

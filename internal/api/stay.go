@@ -13,13 +13,13 @@ const recheck = 30 * time.Second
 // stay puts the socket in its place again when it was taken away, as a runtime
 // directory is when its user logs out, until ctx ends.
 func (d *Door) stay(ctx context.Context, answer func(net.Listener)) {
-	look := time.NewTicker(cmp.Or(d.opts.Recheck, recheck))
-	defer look.Stop()
+	every := cmp.Or(d.opts.Recheck, recheck)
 	for told := false; ; {
+		next := time.Now().Truncate(every).Add(every) // on the clock, when others wake up too
 		select {
 		case <-ctx.Done():
 			return
-		case <-look.C:
+		case <-time.After(time.Until(next)):
 		}
 		if d.place.Exists() {
 			continue
