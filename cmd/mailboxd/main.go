@@ -11,12 +11,20 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"mailboxd/internal/slack"
 )
 
-func main() { os.Exit(run(os.Args[1:])) }
+func main() {
+	if slices.Contains(os.Args[1:], "serve") {
+		slack.Relax() // here and not in run: the whole process begins anew
+	}
+	os.Exit(run(os.Args[1:]))
+}
 
 // run is the whole program but for the exit, so that tests can be it.
 func run(args []string) int {

@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/slack"
 )
 
 // notices tell a person, by a command, that tasks wait for one: each task once
@@ -176,7 +177,11 @@ func (n *notices) show(ctx context.Context, rows []ledger.Task) error {
 	cmd := exec.CommandContext(ctx, n.command[0], append(n.command[1:len(n.command):len(n.command)], title, text)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	if err := cmd.Run(); err != nil {
+	err := slack.Start(slack.Usual, cmd.Start)
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if err != nil {
 		return fmt.Errorf("show notice with %s: %w", n.command[0], err)
 	}
 	n.failing = false

@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"mailboxd/internal/slack"
 )
 
 // A family is the children of a process that hosts runs and is their
@@ -48,7 +50,7 @@ func (f *family) bear(r *attempt, start func() error) error {
 	defer f.bearing.Unlock()
 	mark, unset := markFor(r.spec.Dir).set()
 	r.mark = mark
-	err := withSlack(keeperSlack, usualSlack, start)
+	err := slack.Start(slack.Usual, start)
 	unset()
 	if err != nil {
 		return err

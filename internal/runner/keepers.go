@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mailboxd/internal/slack"
 )
 
 // Keepers runs processes in a keeper: another process of our own program, which
@@ -218,7 +220,7 @@ func (k *Keepers) start() error {
 		return err
 	}
 	defer unix.Close(null)
-	return withSlack(usualSlack, keeperSlack, func() error {
+	return slack.Start(slack.Keeper, func() error {
 		k.child, err = startProcess("/proc/self/exe", k.argv, &syscall.ProcAttr{
 			Dir: "/", Env: os.Environ(),
 			Files: []uintptr{uintptr(null), log.Fd(), log.Fd(), socket.Fd(), lock.Fd()},

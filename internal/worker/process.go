@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/slack"
 )
 
 // A process is one worker from its start to its end. Besides its host, two
@@ -116,7 +117,7 @@ func (pr *process) command() (cmd *exec.Cmd, err error) {
 func (pr *process) run(cmd *exec.Cmd, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	err := cmd.Start()
+	err := slack.Start(slack.Usual, cmd.Start)
 	if err == nil {
 		pr.pid = cmd.Process.Pid
 	}
