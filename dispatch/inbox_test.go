@@ -181,8 +181,12 @@ func afterwards(task envelope.Task, _ time.Time) dispatch.Verdict {
 }
 
 func TestATaskThatNobodyAnswersEndsAtItsDeadline(t *testing.T) {
-	e := startEngine(t)
-	e.delivered("t1", `"deadline":"`+time.Now().Add(300*time.Millisecond).UTC().Format(time.RFC3339Nano)+`"`)
+	e := newEngine(t)
+	e.judge = func(_ envelope.Task, now time.Time) dispatch.Verdict {
+		return dispatch.Verdict{Admit: true, Terms: ledger.Terms{Deadline: now.Add(50 * time.Millisecond)}}
+	}
+	e.start()
+	e.send("t1", "editor")
 	if row := e.await("t1", ledger.Done); row.Status != envelope.Failed || row.Kind != envelope.DeadlineExceeded {
 		t.Errorf("t1 = %s (%s); want error (deadline_exceeded)", row.Status, row.Kind)
 	}
