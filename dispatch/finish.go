@@ -25,8 +25,7 @@ func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, terms ledger.T
 		d.putBack(ctx, row, terms.Deadline, o)
 	case o.Hold != "":
 		d.turn(ctx, row, terms, o)
-	case (o.Retry || d.mended(row, o).Again) && d.again(ctx, row, terms.Deadline, o):
-	default:
+	case !o.Retry && !d.mended(row, o).Again, !d.again(ctx, row, terms.Deadline, o):
 		d.mend(ctx, row, terms, o)
 	}
 }
