@@ -12,8 +12,40 @@ type Request struct {
 	Raw []byte
 }
 
-// mostStill bounds how many requests are remembered as they are in the tables.
-const mostStill = 128
+// A stillness is what is known to be as it is in the tables.
+type stillness struct {
+	tasks map[int64]*Request // nil: it is being read
+	bytes int                // of their lines
+}
+
+// mostStill bounds the lines of it, and mostExpected its tasks.
+const (
+	mostStill    = 4 << 20
+	mostExpected = 8192
+)
+
+// keep remembers a request, if there is room.
+func (s *stillness) keep(r *Request) {
+	if s.bytes+len(r.Raw) > mostStill || len(s.tasks) > mostExpected {
+		return
+	}
+	s.forget(r.Seq)
+	s.tasks[r.Seq] = r
+	s.bytes += len(r.Raw)
+}
+
+// forget is for what somebody has changed.
+func (s *stillness) forget(seq int64) {
+	if r := s.tasks[seq]; r != nil {
+		s.bytes -= len(r.Raw)
+	}
+	delete(s.tasks, seq)
+}
+
+func (s *stillness) clear() {
+	clear(s.tasks)
+	s.bytes = 0
+}
 
 // ReadAhead returns the task with this Seq and its line, and reads others with it
 // that are about to be moved. They are remembered for as long as nobody changes
@@ -45,7 +77,7 @@ func (l *Ledger) ReadAhead(ctx context.Context, seq int64, next []int64) (r Requ
 func (l *Ledger) Remembered(seq int64) (Request, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if r := l.still[seq]; r != nil {
+	if r := l.still.tasks[seq]; r != nil {
 		return *r, true
 	}
 	return Request{}, false
@@ -56,14 +88,15 @@ func (l *Ledger) Remembered(seq int64) (Request, bool) {
 func (l *Ledger) expect(seqs []int64) (asked []any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.still) > mostStill {
-		clear(l.still) // nobody has moved them after all
+	if len(l.still.tasks) > mostExpected || l.still.bytes > mostStill*3/4 {
+		l.still.clear() // nobody has moved them after all
 	}
 	for _, seq := range seqs {
 		if l.live.tasks[seq] != nil || l.folding != nil && l.folding.tasks[seq] != nil {
 			continue
 		}
-		l.still[seq] = nil
+		l.still.forget(seq)
+		l.still.tasks[seq] = nil
 		asked = append(asked, seq)
 	}
 	return asked
@@ -74,8 +107,18 @@ func (l *Ledger) remember(list []Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range list {
-		if _, same := l.still[list[i].Seq]; same {
-			l.still[list[i].Seq] = &list[i]
+		if _, same := l.still.tasks[list[i].Seq]; same {
+			l.still.keep(&list[i])
+		}
+	}
+}
+
+// rememberFolded keeps what was just brought to the tables and is next. The caller
+// holds mu.
+func (l *Ledger) rememberFolded(c *layer) {
+	for _, seq := range c.order {
+		if t := c.tasks[seq]; t.added && t.State == Queued && l.live.tasks[seq] == nil {
+			l.still.keep(&Request{t.Task, t.raw})
 		}
 	}
 }

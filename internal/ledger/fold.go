@@ -52,6 +52,7 @@ func (l *Ledger) foldOnce() (again bool, err error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.rememberFolded(l.folding)
 	l.folding = nil
 	return again, nil
 }

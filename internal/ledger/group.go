@@ -209,7 +209,7 @@ func (tx *Tx) commit() error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.live, l.folding = newLayer(), nil
-		clear(l.still) // any of them may have been changed
+		l.still.clear() // any of them may have been changed
 		l.redo.rewind(l.redo.active)
 		return nil
 	}
@@ -223,7 +223,7 @@ func (tx *Tx) commit() error {
 	defer l.mu.Unlock()
 	l.live.merge(tx.stage)
 	for seq := range tx.stage.tasks {
-		delete(l.still, seq)
+		l.still.forget(seq)
 	}
 	l.foldSoon()
 	return nil

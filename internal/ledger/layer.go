@@ -109,7 +109,8 @@ func (c *layer) merge(next *layer) {
 	}
 }
 
-// each yields the rows that bring what the layer has to the tables.
+// each yields the rows that bring what the layer has to the tables. Their values
+// are whose they are only until the next.
 func (c *layer) each(yield func(change) error) error {
 	for _, seq := range c.order {
 		if err := c.tasks[seq].each(yield); err != nil {

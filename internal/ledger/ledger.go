@@ -38,13 +38,13 @@ type Ledger struct {
 	lastTask int64  // the highest Seq that was given; 0: to be looked up
 	folded   uint64 // the last frame of what is folded; who is writing guards it
 
-	mu      sync.Mutex         // guards what follows; live is changed only by who leads
-	live    *layer             // what the tables do not have, and nobody is bringing there
-	folding *layer             // what somebody is bringing to the tables; nil: nothing
-	still   map[int64]*Request // those that are as they are in the tables; nil: it is being read
-	queued  []*update          // what the next group will run
-	crowd   int                // how many of them wait for others
-	changed chan struct{}      // closed at the next commit; nil: nobody waits for it
+	mu      sync.Mutex    // guards what follows; live is changed only by who leads
+	live    *layer        // what the tables do not have, and nobody is bringing there
+	folding *layer        // what somebody is bringing to the tables; nil: nothing
+	still   stillness     // what is as the tables have it
+	queued  []*update     // what the next group will run
+	crowd   int           // how many of them wait for others
+	changed chan struct{} // closed at the next commit; nil: nobody waits for it
 }
 
 // Opened says what Open had to do. Its zero value is "nothing": there was a
@@ -110,7 +110,7 @@ func connect(path string) (*Ledger, error) {
 	l := &Ledger{
 		path: path, db: db, conn: conn, write: newStatements(conn.PrepareContext),
 		lead: make(chan struct{}, 1), writing: make(chan struct{}, 1), due: make(chan struct{}, 1), closing: make(chan struct{}),
-		live: newLayer(), still: map[int64]*Request{},
+		live: newLayer(), still: stillness{tasks: map[int64]*Request{}},
 	}
 	l.tables = newTables(l.write)
 	if err = migrate(ctx, conn, migrations); err == nil {
