@@ -45,7 +45,7 @@ SIGHUP: read agents and policy again; a broken file changes nothing.`,
 
 // serve is the whole daemon: it hands the parts to each other, then waits.
 func serve(ctx context.Context, cfg config, g *globals, once bool, out console) error {
-	defer atWork()()
+	defer equip()()
 	log := out.log
 	h, err := openHouse(cfg, log)
 	if err != nil {

@@ -20,11 +20,6 @@ func (tx *Tx) SetFile(f File) { tx.stage.files[f.Path] = f }
 
 const fileColumns = "path, dev, inode, offset, replay, head, tail"
 
-// values are those of fileColumns. SQLite's integers are signed.
-func (f File) values() []any {
-	return []any{f.Path, int64(f.Dev), int64(f.Inode), f.Offset, f.Replay, f.Head, f.Tail}
-}
-
 // Files returns every file that is remembered, in order of path.
 func (r *Reader) Files(ctx context.Context) ([]File, error) {
 	files, err := all(ctx, r.read, scanFile, "SELECT "+fileColumns+" FROM files ORDER BY path")

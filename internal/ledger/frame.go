@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"database/sql/driver"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -58,12 +59,10 @@ const (
 	blobValue
 )
 
-func appendValue(b []byte, v any) []byte {
+func appendValue(b []byte, v driver.Value) []byte {
 	switch v := v.(type) {
 	case nil:
 		return append(b, nullValue)
-	case int:
-		return binary.AppendVarint(append(b, intValue), int64(v))
 	case int64:
 		return binary.AppendVarint(append(b, intValue), v)
 	case bool:
@@ -108,7 +107,7 @@ func eachRow(b []byte, yield func(change) error) error {
 	return nil
 }
 
-func cutValue(b []byte) (v any, rest []byte, err error) {
+func cutValue(b []byte) (v driver.Value, rest []byte, err error) {
 	if len(b) == 0 {
 		return nil, nil, errFrame
 	}

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"database/sql/driver"
 	"time"
 
 	"mailboxd/envelope"
@@ -53,8 +54,8 @@ const (
 	eventSize = 150
 )
 
-// setTask has the layer keep a task as it is now.
-func (c *layer) setTask(t taskChange) {
+// setTask has the layer keep a task as it is now. It is the layer's from then on.
+func (c *layer) setTask(t *taskChange) {
 	was := c.tasks[t.Seq]
 	if was == nil {
 		c.order = append(c.order, t.Seq)
@@ -70,14 +71,14 @@ func (c *layer) setTask(t taskChange) {
 		c.bytes -= len(was.raw) + len(was.result)
 	}
 	c.bytes += len(t.raw) + len(t.result)
-	c.tasks[t.Seq] = &t
+	c.tasks[t.Seq] = t
 	if t.Latest {
 		c.latest[t.ID] = t.Seq
 	}
 }
 
-// setRun has the layer keep a run as it is now.
-func (c *layer) setRun(r runChange) {
+// setRun has the layer keep a run as it is now. It is the layer's from then on.
+func (c *layer) setRun(r *runChange) {
 	name := RunName{r.Task, r.Attempt}
 	if was := c.runs[name]; was == nil {
 		c.ran = append(c.ran, name)
@@ -85,7 +86,7 @@ func (c *layer) setRun(r runChange) {
 	} else {
 		r.added = r.added || was.added
 	}
-	c.runs[name] = &r
+	c.runs[name] = r
 }
 
 func (c *layer) log(e Event) {
@@ -93,13 +94,13 @@ func (c *layer) log(e Event) {
 	c.bytes += eventSize + len(e.Data)
 }
 
-// merge adds a layer that came after this one.
+// merge adds a layer that came after this one, and is not used any more.
 func (c *layer) merge(next *layer) {
 	for _, seq := range next.order {
-		c.setTask(*next.tasks[seq])
+		c.setTask(next.tasks[seq])
 	}
 	for _, name := range next.ran {
-		c.setRun(*next.runs[name])
+		c.setRun(next.runs[name])
 	}
 	for _, e := range next.events {
 		c.log(e)
@@ -109,77 +110,74 @@ func (c *layer) merge(next *layer) {
 	}
 }
 
-// each yields the rows that bring what the layer has to the tables. Their values
-// are whose they are only until the next.
+// each yields the rows that bring what the layer has to the tables.
 func (c *layer) each(yield func(change) error) error {
+	v := make([]driver.Value, 0, 32) // for the values of each
 	for _, seq := range c.order {
-		if err := c.tasks[seq].each(yield); err != nil {
+		if err := c.tasks[seq].each(v, yield); err != nil {
 			return err
 		}
 	}
 	for _, name := range c.ran {
-		if err := yield(c.runs[name].row()); err != nil {
+		if err := yield(c.runs[name].row(v)); err != nil {
 			return err
 		}
 	}
 	for _, e := range c.events {
-		var of any // NULL for none
+		var of driver.Value // NULL for none
 		if e.Of != 0 {
 			of = e.Of
 		}
-		if err := yield(change{newEvents, []any{e.Time.UnixMicro(), e.Kind, string(e.Data), of}}); err != nil {
+		if err := yield(change{newEvents, append(v, e.Time.UnixMicro(), e.Kind, string(e.Data), of)}); err != nil {
 			return err
 		}
 	}
 	for _, f := range c.files {
-		if err := yield(change{readFiles, f.values()}); err != nil {
+		err := yield(change{readFiles, append(v, f.Path, int64(f.Dev), int64(f.Inode), f.Offset, f.Replay, f.Head, f.Tail)}) // SQLite's integers are signed
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *taskChange) each(yield func(change) error) error {
-	if err := yield(t.row()); err != nil {
+func (t *taskChange) each(v []driver.Value, yield func(change) error) error {
+	if err := yield(t.row(v)); err != nil {
 		return err
 	}
 	if t.added {
-		if err := yield(change{newRequests, []any{t.Seq, t.raw}}); err != nil {
+		if err := yield(change{newRequests, append(v, t.Seq, t.raw)}); err != nil {
 			return err
 		}
 	}
 	if t.result != nil {
-		return yield(change{newResults, []any{t.Seq, t.result}})
+		return yield(change{newResults, append(v, t.Seq, t.result)})
 	}
 	return nil
 }
 
-func (t *taskChange) row() change {
+func (t *taskChange) row(v []driver.Value) change {
 	if t.added {
-		return change{newTasks, []any{
-			t.Seq, string(t.ID), t.Revision, t.Latest, t.Hash, string(t.Dialect), string(t.State), t.Attempt, joinReasons(t.Reasons),
+		return change{newTasks, append(v,
+			t.Seq, string(t.ID), int64(t.Revision), t.Latest, t.Hash, string(t.Dialect), string(t.State), int64(t.Attempt), joinReasons(t.Reasons),
 			micros(t.Until), t.Agent, t.Requester, t.Type, micros(t.Deadline), micros(t.Received), micros(t.Finished), t.File, t.Offset,
-			string(t.Status), string(t.Kind), t.ResultSum, t.Put, t.Delivered, t.Replaces, t.Parent, t.Depth,
-		}}
+			string(t.Status), string(t.Kind), t.ResultSum, t.Put, t.Delivered, t.Replaces, t.Parent, int64(t.Depth))}
 	}
-	return change{changedTasks, []any{
-		string(t.State), t.Attempt, joinReasons(t.Reasons), micros(t.Until), t.Agent, string(t.Status), string(t.Kind),
-		micros(t.Finished), t.ResultSum, t.Put, t.Delivered, t.Replaces, t.Seq,
-	}}
+	return change{changedTasks, append(v,
+		string(t.State), int64(t.Attempt), joinReasons(t.Reasons), micros(t.Until), t.Agent, string(t.Status), string(t.Kind),
+		micros(t.Finished), t.ResultSum, t.Put, t.Delivered, t.Replaces, t.Seq)}
 }
 
-func (r *runChange) row() change {
+func (r *runChange) row(v []driver.Value) change {
 	if r.added {
-		return change{newRuns, []any{
-			r.Task, r.Attempt, r.ID, r.Intent.UnixMicro(), r.PID, int64(r.PIDStart), r.Boot, micros(r.Started), micros(r.Finished),
-			r.ExitCode, r.Signal, r.Cause, number(r.Tokens), number(r.USDCents), r.terms,
-			number(r.Reserved.Tokens), number(r.Reserved.USDCents), r.Lender.Task, r.Lender.Attempt, r.Settled,
-		}}
+		return change{newRuns, append(v,
+			r.Task, int64(r.Attempt), r.ID, r.Intent.UnixMicro(), int64(r.PID), int64(r.PIDStart), r.Boot, micros(r.Started), micros(r.Finished),
+			int64(r.ExitCode), r.Signal, r.Cause, number(r.Tokens), number(r.USDCents), r.terms,
+			number(r.Reserved.Tokens), number(r.Reserved.USDCents), r.Lender.Task, int64(r.Lender.Attempt), r.Settled)}
 	}
-	return change{changedRuns, []any{
-		r.PID, int64(r.PIDStart), r.Boot, micros(r.Started), micros(r.Finished), r.ExitCode, r.Signal, r.Cause, r.Settled,
-		r.Task, r.Attempt,
-	}}
+	return change{changedRuns, append(v,
+		int64(r.PID), int64(r.PIDStart), r.Boot, micros(r.Started), micros(r.Finished), int64(r.ExitCode), r.Signal, r.Cause, r.Settled,
+		r.Task, int64(r.Attempt))}
 }
 
 // exact is a time as the tables keep it.

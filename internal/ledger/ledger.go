@@ -112,7 +112,7 @@ func connect(path string) (*Ledger, error) {
 		lead: make(chan struct{}, 1), writing: make(chan struct{}, 1), due: make(chan struct{}, 1), closing: make(chan struct{}),
 		live: newLayer(), still: stillness{tasks: map[int64]*Request{}},
 	}
-	l.tables = newTables(l.write)
+	l.tables = newTables(l.conn)
 	if err = migrate(ctx, conn, migrations); err == nil {
 		err = l.recoverRedo()
 	}
@@ -155,7 +155,7 @@ func (l *Ledger) Close() error {
 	if err == nil {
 		err = l.redo.clear()
 	}
-	err = errors.Join(err, l.Reader.read.close(), l.calm.Close(), l.write.close(), l.conn.Close(), l.db.Close(), l.redo.close())
+	err = errors.Join(err, l.Reader.read.close(), l.calm.Close(), l.tables.close(), l.write.close(), l.conn.Close(), l.db.Close(), l.redo.close())
 	if err != nil {
 		return fmt.Errorf("close ledger: %w", err)
 	}

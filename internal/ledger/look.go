@@ -83,20 +83,28 @@ func (tx *Tx) latest(id envelope.ID) (Task, bool, error) {
 }
 
 func (tx *Tx) changedLatest(id envelope.ID) (Task, bool) {
-	for _, c := range append([]*layer{tx.stage}, tx.below...) {
-		if seq, ok := c.latest[id]; ok {
-			return tx.changed(seq).Task, true
+	seq, ok := tx.stage.latest[id]
+	for _, c := range tx.below {
+		if !ok {
+			seq, ok = c.latest[id]
 		}
 	}
-	return Task{}, false
+	if !ok {
+		return Task{}, false
+	}
+	return tx.changed(seq).Task, true
 }
 
 // run returns a run as it is now.
 func (tx *Tx) run(name RunName) (record, bool, error) {
-	for _, c := range append([]*layer{tx.stage}, tx.below...) {
-		if r := c.runs[name]; r != nil {
-			return r.record, true, nil
+	r := tx.stage.runs[name]
+	for _, c := range tx.below {
+		if r == nil {
+			r = c.runs[name]
 		}
+	}
+	if r != nil {
+		return r.record, true, nil
 	}
 	if t := tx.changed(name.Task); t != nil && (t.added || t.raised && t.Attempt == name.Attempt) {
 		return record{}, false, nil // of a task that is not in the tables no run is, and no later one than its attempt says

@@ -61,7 +61,7 @@ func (tx *Tx) move(seq int64, from State, attempt int, c Change) (bool, error) {
 		digest := sha256.Sum256(c.Result)
 		t.ResultSum = hex.EncodeToString(digest[:])
 	}
-	tx.stage.setTask(taskChange{Task: t, raised: raised, result: c.Result})
+	tx.stage.setTask(&taskChange{Task: t, raised: raised, result: c.Result})
 	return true, nil
 }
 
@@ -93,7 +93,7 @@ func (tx *Tx) mark(what string, seq int64, set func(*Task)) error {
 	}
 	if found {
 		set(&t)
-		tx.stage.setTask(taskChange{Task: t})
+		tx.stage.setTask(&taskChange{Task: t})
 	}
 	return nil
 }

@@ -115,11 +115,11 @@ func TestVersion4IsBroughtForward(t *testing.T) {
 	write := newStatements(func(ctx context.Context, query string) (*sql.Stmt, error) { return conn.PrepareContext(ctx, query) })
 	if err == nil {
 		old := newLayer()
-		old.setTask(taskChange{
+		old.setTask(&taskChange{
 			Task:  Task{Seq: 1, ID: "old", Revision: 1, Latest: true, Hash: "h", Dialect: "ainl", State: Queued, Agent: "a", Requester: "r"},
 			added: true, raw: []byte("{}"),
 		})
-		err = newTables(write).write(old)
+		err = newTables(conn).write(old)
 	}
 	if err = errors.Join(err, write.close(), conn.Close(), db.Close()); err != nil {
 		t.Fatal(err)

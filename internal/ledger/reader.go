@@ -108,15 +108,25 @@ func (r *Reader) withRedo(path string) *Reader {
 	}
 	db.SetMaxOpenConns(1) // that of the transaction
 	whole := &Reader{db: db, read: newStatements(db.PrepareContext)}
-	_, err = whole.read.run("BEGIN IMMEDIATE")
-	if err == nil {
-		_, err = newTables(whole.read).redo(path)
-	}
-	if err != nil {
+	if err := begunWith(db, path); err != nil {
 		_ = whole.Close() // it was read in vain, and what the tables have is there
 		return nil
 	}
 	return whole
+}
+
+// begunWith begins a transaction on the only connection, with what the redo log
+// has.
+func begunWith(db *sql.DB, path string) error {
+	conn, err := db.Conn(background)
+	if err != nil {
+		return err
+	}
+	w := newTables(conn)
+	if _, err = conn.ExecContext(background, "BEGIN IMMEDIATE"); err == nil {
+		_, err = w.redo(path)
+	}
+	return errors.Join(err, w.close(), conn.Close())
 }
 
 func newReader(path string) (*Reader, error) {

@@ -118,8 +118,8 @@ const appliedQuery = "SELECT applied FROM redo"
 // in a transaction that somebody else has begun, and returns the number of the last
 // frame.
 func (w *tables) redo(path string) (last uint64, err error) {
-	applied, _, err := first(background, w.by, one[int64], appliedQuery)
-	if err != nil {
+	var applied int64
+	if err := w.conn.QueryRowContext(background, appliedQuery).Scan(&applied); err != nil {
 		return 0, err
 	}
 	frames, err := readFrames(path, uint64(applied))

@@ -79,7 +79,7 @@ func (tx *Tx) startRun(r Run) error {
 		Task: r.Task, Attempt: r.Attempt, ID: r.ID, Intent: exact(r.Intent), Boot: r.Boot,
 		Reserved: envelope.Budget{Tokens: copied(r.Reserved.Tokens), USDCents: copied(r.Reserved.USDCents)}, Lender: r.Lender,
 	}
-	tx.stage.setRun(runChange{record: record{Run: begun, terms: terms}, added: true})
+	tx.stage.setRun(&runChange{record: record{Run: begun, terms: terms}, added: true})
 	return tx.reserve(r)
 }
 
@@ -109,7 +109,7 @@ func (tx *Tx) SetProcess(task int64, attempt, pid int, start uint64, boot string
 	}
 	if found {
 		r.PID, r.PIDStart, r.Boot = pid, start, boot
-		tx.stage.setRun(runChange{record: r})
+		tx.stage.setRun(&runChange{record: r})
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func (tx *Tx) finishRun(r Run) error {
 	if r.Tokens == nil && r.USDCents == nil && limitsOf(was.Reserved) == (limits{}) { // as of most: there is nothing to count
 		was.PID, was.Started, was.Finished = cmp.Or(r.PID, was.PID), exact(r.Started), exact(r.Finished)
 		was.ExitCode, was.Signal, was.Cause, was.Settled = r.ExitCode, r.Signal, r.Cause, true
-		tx.stage.setRun(runChange{record: was})
+		tx.stage.setRun(&runChange{record: was})
 		return nil
 	}
 	was, open, err := first(background, tx.write, scanRecord,

@@ -181,7 +181,7 @@ func (tx *Tx) add(t Task, raw []byte) (int64, error) {
 	}
 	t.Seq, t.Latest, t.ResultSum = seq, true, ""
 	t.Until, t.Deadline, t.Received, t.Finished = exact(t.Until), exact(t.Deadline), exact(t.Received), exact(t.Finished)
-	tx.stage.setTask(taskChange{Task: t, added: true, raw: raw})
+	tx.stage.setTask(&taskChange{Task: t, added: true, raw: raw})
 	return seq, nil
 }
 
