@@ -8,8 +8,7 @@ import (
 
 // Between two runs in a slot lie the checks of the next task and the commit of
 // its intent. While runs are so short that this counts, some tasks get ready
-// meanwhile, and their intents are committed together. One whose turn does not
-// come soon goes back, its intent void.
+// meanwhile. One whose turn does not come soon goes back, its intent void.
 
 // perSlot is how many tasks get ready ahead of each slot. Tasks of true in a
 // second, on two busy cores: 233 with 0, 349 with 1.
@@ -25,7 +24,6 @@ const patience = 250 * time.Millisecond
 // A ticket is the claim of an item to the next slot that is free for it.
 type ticket struct {
 	item  item
-	ready bool          // its intent is durable
 	valid bool          // it has its slot
 	turn  chan struct{} // closed when that is decided
 }
@@ -136,29 +134,11 @@ func (q *queue) start(take, run context.Context, it item) bool {
 	return t.valid && take.Err() == nil
 }
 
-// ticketOf returns the ticket of an item that is ready, if it has one.
+// ticketOf returns the ticket of an item, if it has one.
 func (q *queue) ticketOf(it item) *ticket {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	t := q.early.tickets[it.seq]
-	if t != nil {
-		t.ready = true
-	}
-	return t
-}
-
-// enough reports whether each slot has somebody ready for it, so that nobody
-// waits for who is not.
-func (q *queue) enough() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	ready := 0
-	for _, t := range q.early.waiting {
-		if t.ready {
-			ready++
-		}
-	}
-	return ready >= q.slots
+	return q.early.tickets[it.seq]
 }
 
 // ran takes note of how long a run took whose next one may get ready early.

@@ -120,30 +120,3 @@ func TestNobodyWaitsForASlotWhoIsTurnedBackOrStopped(t *testing.T) {
 		}
 	}
 }
-
-func TestARunWaitsForOthersOnlyWhereNobodyWaitsForIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(1, 10, 0, limitOf(1))
-		q.ran("a", time.Millisecond)
-		says := func(when string, crowd int, enough bool) {
-			t.Helper()
-			if c, e := q.crowd(), q.enough(); c != crowd || e != enough {
-				t.Errorf("%s: crowd = %d, enough = %v; want %d, %v", when, c, e, crowd, enough)
-			}
-		}
-		for seq := range int64(4) {
-			q.push(item{seq + 1, "a", "x"})
-		}
-		says("nothing runs", 0, false)
-		q.take(t.Context())
-		second, _ := q.take(t.Context())
-		says("one runs, and the next is not ready", 1, false)
-		waiting := startAll(func() { q.start(t.Context(), t.Context(), second) })
-		synctest.Wait()
-		says("the next is ready", 1, true)
-		q.take(t.Context())
-		says("a third gets ready, and a single one is queued", 0, true)
-		q.turnBack("a")
-		waiting.Wait()
-	})
-}

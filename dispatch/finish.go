@@ -120,15 +120,6 @@ func (d *Dispatcher) insist(ctx context.Context, row ledger.Task, fn func(*ledge
 	return d.persist(ctx, row, func() error { return d.Ledger.Update(context.WithoutCancel(ctx), fn) })
 }
 
-// update is Ledger.Update for a run that begins or ends and whose slot is not kept
-// waiting: many share a transaction, which each of them waits a moment for.
-func (d *Dispatcher) update(ctx context.Context, fn func(*ledger.Tx) error) error {
-	if n := d.queue.crowd(); n > 1 {
-		return d.Ledger.UpdateTogether(ctx, n, fn)
-	}
-	return d.Ledger.Update(ctx, fn)
-}
-
 // persist tries until it can, or until work is cut short.
 func (d *Dispatcher) persist(ctx context.Context, row ledger.Task, try func() error) error {
 	for {

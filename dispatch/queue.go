@@ -150,18 +150,6 @@ func (q *queue) hasSlot(agent string) bool {
 	return q.taken < q.slots && q.agents[agent] < q.limit(agent)
 }
 
-// crowd is how many runs that begin or end are worth waiting for, so that they
-// share a transaction: half of those that do either now. It is 0 while few tasks
-// wait, as then somebody waits for each.
-func (q *queue) crowd() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.length <= q.slots {
-		return 0
-	}
-	return (q.taken + len(q.early.waiting)) / 2
-}
-
 // occupy takes the slots of an item. The caller holds mu.
 func (q *queue) occupy(it item) {
 	q.agents[it.agent]++

@@ -52,7 +52,7 @@ func (d *Dispatcher) insistOn(ctx context.Context, row ledger.Task, prepare func
 	})
 	if err == nil {
 		err = d.persist(ctx, row, func() error {
-			return d.update(lasting, func(tx *ledger.Tx) error { return d.takeTurn(tx, t) })
+			return d.Ledger.Update(lasting, func(tx *ledger.Tx) error { return d.takeTurn(tx, t) })
 		})
 	}
 	if err == nil {

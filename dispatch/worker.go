@@ -260,11 +260,7 @@ func (d *Dispatcher) intend(ctx context.Context, row ledger.Task, j *Job, to led
 	moved, since := false, d.waits.now()
 	var run ledger.Run
 	var short *shortage
-	update := d.Ledger.Update
-	if d.queue.enough() {
-		update = d.update
-	}
-	err := update(ctx, func(tx *ledger.Tx) (err error) {
+	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
 		run = ledger.Run{Task: row.Seq, Attempt: j.Attempt, ID: j.RunID, Intent: time.Now(), Boot: runner.Boot(), Terms: j.Terms}
 		moved = false
 		if short, err = d.reserve(tx, row, &run); err != nil || short != nil {

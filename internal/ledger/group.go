@@ -41,24 +41,8 @@ func (l *Ledger) Update(ctx context.Context, fn func(*Tx) error) error {
 	return l.join(ctx, l.enqueue(fn))
 }
 
-const (
-	soon     = 10 * time.Millisecond // how long UpdateSoon waits for somebody else's transaction
-	together = 2 * time.Millisecond  // how long UpdateTogether waits for others
-)
-
-// UpdateTogether is Update for one of many that come at about the same time: it
-// waits for a moment, until there are n of them or somebody else has a
-// transaction. A group of ten costs a third of ten groups.
-func (l *Ledger) UpdateTogether(ctx context.Context, n int, fn func(*Tx) error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	u := l.enqueue(fn)
-	if l.gathered() >= n {
-		return l.join(ctx, u)
-	}
-	return l.await(ctx, u, together)
-}
+// soon is how long UpdateSoon waits for somebody else's transaction.
+const soon = 10 * time.Millisecond
 
 // UpdateSoon is Update for what nobody waits for: it rides in the next
 // transaction of somebody else, which saves a sync of its own, and has one of
@@ -81,14 +65,6 @@ func (l *Ledger) await(ctx context.Context, u *update, patience time.Duration) e
 	case <-timer.C:
 		return l.join(ctx, u)
 	}
-}
-
-// gathered counts another one that waits for others, and returns how many do.
-func (l *Ledger) gathered() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.crowd++
-	return l.crowd
 }
 
 // enqueue has a function wait for the next group.
@@ -121,7 +97,7 @@ func (l *Ledger) gather() []*update {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	group := l.queued
-	l.queued, l.crowd = nil, 0
+	l.queued = nil
 	return group
 }
 

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"mailboxd/internal/ledger"
 )
@@ -94,40 +93,6 @@ func TestWhatIsWantedSoonIsDoneWithoutAnybodyElse(t *testing.T) {
 		tasks, _ := l.Tasks(context.Background(), ledger.Filter{})
 		if err != nil || len(tasks) != 1 {
 			t.Errorf("UpdateSoon() = %v, and %d tasks are there; want nil and 1", err, len(tasks))
-		}
-	})
-}
-
-func TestWhoIsOneOfManyWaitsUntilTheyAreEnough(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := open(t)
-		began := time.Now()
-		var (
-			crowd sync.WaitGroup
-			seen  sync.Map // the transactions of the groups
-		)
-		groups := func() (n int) {
-			seen.Range(func(any, any) bool { n++; return true })
-			return n
-		}
-		for n := range 7 {
-			crowd.Go(func() {
-				err := l.UpdateTogether(t.Context(), 4, func(tx *ledger.Tx) error { seen.Store(tx, true); return nil })
-				if err != nil {
-					t.Errorf("UpdateTogether() = %v", err)
-				}
-			})
-			synctest.Wait() // they come one by one
-			if want := (n + 1) / 4; groups() != want {
-				t.Errorf("after %d there are %d groups; want %d", n+1, groups(), want)
-			}
-		}
-		if took := time.Since(began); took != 0 {
-			t.Errorf("four that wait for four waited for %s; want no time to pass", took)
-		}
-		crowd.Wait()
-		if groups() != 2 {
-			t.Errorf("7 updates, of which each waits for 4, made %d groups; want 2, the last for want of others", groups())
 		}
 	})
 }

@@ -43,7 +43,6 @@ type Ledger struct {
 	folding *layer        // what somebody is bringing to the tables; nil: nothing
 	still   stillness     // what is as the tables have it
 	queued  []*update     // what the next group will run
-	crowd   int           // how many of them wait for others
 	changed chan struct{} // closed at the next commit; nil: nobody waits for it
 }
 
