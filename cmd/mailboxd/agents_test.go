@@ -180,7 +180,8 @@ func untilTold() {
 	appendLine(os.Getenv("GO_ON")+".started", fmt.Sprint("process ", os.Getpid()))
 	for {
 		if _, err := os.Stat(os.Getenv("GO_ON")); err == nil {
-			answer("was told to go on")
+			more, _ := strconv.Atoi(os.Getenv("MORE"))
+			answer("was told to go on" + strings.Repeat(".", more))
 			status, _ := strconv.Atoi(os.Getenv("STATUS"))
 			os.Exit(status)
 		}
