@@ -1,0 +1,85 @@
+package ledger
+
+import (
+	"bytes"
+	"database/sql/driver"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mailboxd/envelope"
+)
+
+// someLayer has a row of each kind.
+func someLayer() *layer {
+	c := newLayer()
+	at := time.UnixMicro(1_700_000_000_000_000).UTC()
+	c.setTask(&taskChange{Task: Task{Seq: 1, ID: "new", Revision: 1, Latest: true, Received: at}, added: true, raw: []byte("{}"), result: []byte("[]")})
+	c.setTask(&taskChange{Task: Task{Seq: 2, ID: "old", State: Done, Status: envelope.OK, Finished: at}})
+	c.setRun(&runChange{record: record{Run: Run{Task: 1, Attempt: 1, Intent: at}, terms: "{}"}, added: true})
+	c.setRun(&runChange{record: record{Run: Run{Task: 2, Attempt: 3, ExitCode: -1, Settled: true}}})
+	c.log(Event{Time: at, Kind: "task.accepted", Of: 1, Data: []byte("{}")})
+	c.log(Event{Time: at, Kind: "agent.paused", Data: []byte("{}")})
+	c.files["tasks/a.jsonl"] = File{Path: "tasks/a.jsonl", Inode: 1 << 63, Offset: 7}
+	return c
+}
+
+func TestAFrameSaysWhatItsLayerHas(t *testing.T) {
+	var want, got []change
+	keep := func(to *[]change) func(change) error {
+		return func(r change) error {
+			*to = append(*to, change{r.of, append([]driver.Value(nil), r.values...)})
+			return nil
+		}
+	}
+	if err := someLayer().each(keep(&want)); err != nil {
+		t.Fatal(err)
+	}
+	number, rows, rest, ok := cutFrame(append(appendFrame(nil, 42, someLayer()), "what was there before"...))
+	if !ok || number != 42 || string(rest) != "what was there before" {
+		t.Fatalf("cutFrame() = %d, %q, %v; want frame 42", number, rest, ok)
+	}
+	if err := eachRow(rows, keep(&got)); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range want { // a truth is 1 to SQLite, and an empty head is NULL
+		for i, v := range r.values {
+			switch v := v.(type) {
+			case bool:
+				r.values[i] = map[bool]int64{true: 1}[v]
+			case []byte:
+				if v == nil {
+					r.values[i] = nil
+				}
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(change{})); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+}
+
+// Whatever lies in the redo log, reading it ends, and what it has is some whole
+// frames.
+func FuzzFrames(f *testing.F) {
+	frames := appendFrame(appendFrame(nil, 8, someLayer()), 9, someLayer())
+	f.Add(frames)
+	f.Add(frames[:len(frames)-1])
+	f.Add(append(appendFrame(nil, 10, newLayer()), frames...))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		found, _ := framesOf(text, 7)
+		for _, rows := range found {
+			if !bytes.Contains(text, rows) {
+				t.Error("a frame is not what the log has")
+			}
+			_ = eachRow(rows, func(r change) error {
+				if len(r.values) != widths[r.of] {
+					t.Errorf("a row of table %d has %d values", r.of, len(r.values))
+				}
+				return nil
+			})
+		}
+		_ = eachRow(text, func(change) error { return nil })
+	})
+}
