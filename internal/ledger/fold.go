@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"mailboxd/internal/fault"
@@ -40,9 +41,13 @@ func (l *Ledger) foldOnce() (again bool, err error) {
 	}
 	l.lead <- struct{}{} // between two groups
 	l.writing <- struct{}{}
+	defer func() { <-l.writing }()
+	if l.redo.broken { // no group may go on in it
+		defer func() { <-l.lead }()
+		return false, l.foldBroken()
+	}
 	again = l.freeze()
 	<-l.lead
-	defer func() { <-l.writing }()
 	if l.folding == nil {
 		return false, nil
 	}
@@ -55,6 +60,29 @@ func (l *Ledger) foldOnce() (again bool, err error) {
 	l.rememberFolded(l.folding)
 	l.folding = nil
 	return again, nil
+}
+
+// foldBroken brings all that there is to the tables. The caller has lead and
+// writing.
+func (l *Ledger) foldBroken() error {
+	below := l.layers()
+	slices.Reverse(below)
+	err := l.commitTables(l.redo.last, below...)
+	if err != nil {
+		return fmt.Errorf("fold redo log: %w", err)
+	}
+	l.begunAnew()
+	return nil
+}
+
+// begunAnew takes note that the tables have everything. The caller has lead.
+func (l *Ledger) begunAnew() {
+	l.stuck.Store(false)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.live, l.folding = newLayer(), nil
+	l.still.clear() // any of it may have been changed
+	l.redo.rewind(l.redo.active)
 }
 
 // pending reports whether the tables miss something.

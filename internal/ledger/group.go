@@ -180,13 +180,8 @@ func (tx *Tx) commit() error {
 			return err
 		}
 		tx.opened = false
-		l.stuck.Store(false)
+		l.begunAnew()
 		<-l.writing
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.live, l.folding = newLayer(), nil
-		l.still.clear() // any of them may have been changed
-		l.redo.rewind(l.redo.active)
 		return nil
 	}
 	if tx.stage.empty() {

@@ -78,9 +78,12 @@ func (r *redo) close() error {
 // clear leaves nothing in its files, of which the tables have everything.
 func (r *redo) clear() error { return errors.Join(r.files[0].Truncate(0), r.files[1].Truncate(0)) }
 
-// add makes the frame of a layer durable.
+// add makes the frame of a layer durable. One that fails has its number too: nobody
+// knows whether it is on the disk, and it is not to be taken up once the tables have
+// what came in its place.
 func (r *redo) add(c *layer) error {
-	r.frame = appendFrame(r.frame[:0], r.last+1, c)
+	r.last++
+	r.frame = appendFrame(r.frame[:0], r.last, c)
 	file := r.files[r.active]
 	_, err := file.WriteAt(r.frame, r.offset)
 	if err == nil {
@@ -90,7 +93,6 @@ func (r *redo) add(c *layer) error {
 		r.broken = true
 		return fmt.Errorf("write redo log: %w", err)
 	}
-	r.last++
 	r.offset += int64(len(r.frame))
 	if cap(r.frame) > largeFrame {
 		r.frame = nil
