@@ -36,6 +36,9 @@ func Start(slack time.Duration, start func() error) error {
 	return start()
 }
 
+// relaxed is the variable that says that the program was executed anew.
+const relaxed = "MAILBOXD_RELAXED"
+
 // Relax gives this process the slack of a daemon, unless somebody has chosen
 // another. It executes the program anew for that, and does not return then: Go's
 // watcher is there before we are, and has what there was when it came.
@@ -43,10 +46,14 @@ func Relax() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	program, err := os.Executable()
+	if os.Getenv(relaxed) != "" { // and has it not where the slack does not outlive that
+		_ = os.Unsetenv(relaxed)
+		return
+	}
 	if err != nil || current() != Usual || !set(Daemon) {
 		return
 	}
-	_ = syscall.Exec(program, os.Args, os.Environ()) // or it stays as it is
+	_ = syscall.Exec(program, os.Args, append(os.Environ(), relaxed+"=1")) // or it stays as it is
 	set(Usual)
 }
 
