@@ -177,6 +177,7 @@ func (tx *Tx) commit() error {
 	l := tx.ledger
 	if tx.opened {
 		if err := l.endTables(l.redo.last); err != nil {
+			l.redo.skip() // nobody knows whether it is on the disk
 			return err
 		}
 		tx.opened = false
