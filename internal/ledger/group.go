@@ -175,8 +175,14 @@ func (l *Ledger) try(group []*update, oneByOne bool) (failed int, err error) {
 // commit makes durable what the group has changed.
 func (tx *Tx) commit() error {
 	l := tx.ledger
+	if tx.stage.bytes > mostBytes { // many results at once are more than a frame may have
+		if err := tx.toTables(); err != nil {
+			return err
+		}
+	}
 	if tx.opened {
 		if err := l.endTables(l.redo.last); err != nil {
+			l.redo.skip() // nobody knows whether it is on the disk
 			return err
 		}
 		tx.opened = false

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -56,15 +57,17 @@ func openReader(path string) (*Reader, error) {
 		return nil, errors.Join(err, r.Close())
 	}
 	busy, err := redoBusy(path)
-	switch {
-	case err != nil:
-		return nil, errors.Join(err, r.Close())
-	case busy:
-		r.awaitFold(path)
-	default:
+	if err == nil && !busy {
 		if whole := r.withRedo(path); whole != nil {
 			return whole, r.Close()
 		}
+		busy, err = redoBusy(path) // one may have started meanwhile
+	}
+	if err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	if busy {
+		r.awaitFold(path)
 	}
 	return r, nil
 }
@@ -116,7 +119,7 @@ func (r *Reader) withRedo(path string) *Reader {
 }
 
 // begunWith begins a transaction on the only connection, with what the redo log
-// has.
+// has, unless somebody who writes has started meanwhile and is kept waiting by it.
 func begunWith(db *sql.DB, path string) error {
 	conn, err := db.Conn(background)
 	if err != nil {
@@ -125,6 +128,9 @@ func begunWith(db *sql.DB, path string) error {
 	w := newTables(conn)
 	if _, err = conn.ExecContext(background, "BEGIN IMMEDIATE"); err == nil {
 		_, err = w.redo(path)
+	}
+	if busy, failed := redoBusy(path); err == nil && (busy || failed != nil) {
+		err = cmp.Or(failed, errors.New("it is being written"))
 	}
 	return errors.Join(err, w.close(), conn.Close())
 }

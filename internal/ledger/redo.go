@@ -101,6 +101,13 @@ func (r *redo) add(c *layer) error {
 	return nil
 }
 
+// skip has the tables take in what comes next, and know by a number of its own that
+// they did: whatever that is, it is written over what a COMMIT that failed has left.
+func (r *redo) skip() {
+	r.last++
+	r.broken = true
+}
+
 // largeFrame is more than a frame takes in general.
 const largeFrame = 1 << 20
 
