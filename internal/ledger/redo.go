@@ -34,8 +34,8 @@ func openRedo(path string) (*redo, error) {
 	r := &redo{}
 	fresh := false
 	for i, end := range redoEnds {
-		_, err := os.Lstat(path + end)
-		fresh = fresh || err != nil
+		info, err := os.Lstat(path + end)
+		fresh = fresh || err != nil || info.Size() == 0 // its name may not be on the disk
 		if r.files[i], err = os.OpenFile(path+end, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 			return nil, errors.Join(err, r.close())
 		}
@@ -76,7 +76,12 @@ func (r *redo) close() error {
 }
 
 // clear leaves nothing in its files, of which the tables have everything.
-func (r *redo) clear() error { return errors.Join(r.files[0].Truncate(0), r.files[1].Truncate(0)) }
+func (r *redo) clear() (err error) {
+	for _, file := range r.files {
+		err = errors.Join(err, file.Truncate(0), file.Sync())
+	}
+	return err
+}
 
 // add makes the frame of a layer durable. One that fails has its number too: nobody
 // knows whether it is on the disk, and it is not to be taken up once the tables have
