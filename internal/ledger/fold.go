@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"mailboxd/internal/fault"
@@ -65,10 +64,7 @@ func (l *Ledger) foldOnce() (again bool, err error) {
 // foldBroken brings all that there is to the tables. The caller has lead and
 // writing.
 func (l *Ledger) foldBroken() error {
-	below := l.layers()
-	slices.Reverse(below)
-	err := l.commitTables(l.redo.last, below...)
-	if err != nil {
+	if err := l.commitTables(l.redo.last, l.layers()...); err != nil {
 		return fmt.Errorf("fold redo log: %w", err)
 	}
 	l.begunAnew()

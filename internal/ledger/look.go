@@ -1,8 +1,6 @@
 package ledger
 
 import (
-	"slices"
-
 	"mailboxd/envelope"
 )
 
@@ -27,10 +25,8 @@ func (tx *Tx) open() error {
 	if _, err := tx.write.run("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
-	below := l.layers() // again: somebody may have folded some
-	slices.Reverse(below)
 	tx.below = nil
-	return l.tables.write(below...)
+	return l.tables.write(l.layers()...) // asked again: somebody may have folded some
 }
 
 // reads are the statements that ask the tables for what no layer has.

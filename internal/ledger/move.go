@@ -70,11 +70,6 @@ func (tx *Tx) MarkPut(seq int64) error {
 	return tx.mark("put", seq, func(t *Task) { t.Put = true })
 }
 
-// MarkDelivered remembers that the callbacks of a revision are done.
-func (tx *Tx) MarkDelivered(seq int64) error {
-	return tx.mark("delivered", seq, func(t *Task) { t.Delivered = true })
-}
-
 // MarkSettled remembers that a revision has nothing to put or to deliver.
 func (tx *Tx) MarkSettled(seq int64) error {
 	return tx.mark("settled", seq, func(t *Task) { t.Put, t.Delivered = true, true })

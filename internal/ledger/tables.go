@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"slices"
 	"strings"
 )
 
@@ -64,10 +65,10 @@ var widths = func() (widths [tableCount]int) {
 	return widths
 }()
 
-// write brings what layers have to the tables, the oldest layer first. It is
-// part of a transaction that somebody else has begun.
+// write brings what layers have to the tables, of which the latest is the first. It
+// is part of a transaction that somebody else has begun.
 func (w *tables) write(layers ...*layer) error {
-	for _, c := range layers {
+	for _, c := range slices.Backward(layers) {
 		err := c.each(func(r change) error { return w.add(r) })
 		if err == nil {
 			err = w.flush()
