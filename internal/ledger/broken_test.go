@@ -79,7 +79,7 @@ func failToSync(t *testing.T, l *Ledger, path string, try func()) {
 	l.redo.files[active] = broken
 	try()
 	l.redo.files[active] = real
-	if _, err := real.WriteAt(l.redo.frame, l.redo.offset); err != nil {
+	if _, err := real.WriteAt(l.redo.blocks, l.redo.offset); err != nil {
 		t.Fatal(err)
 	}
 	if err := broken.Close(); err != nil {

@@ -3,6 +3,7 @@ package ledger
 import (
 	"bytes"
 	"database/sql/driver"
+	"slices"
 	"testing"
 	"time"
 
@@ -60,6 +61,27 @@ func TestAFrameSaysWhatItsLayerHas(t *testing.T) {
 	}
 }
 
+// A frame begins a block, and those of versions that wrote no blocks follow each
+// other at once.
+func TestFramesAreReadInBlocksAndWithout(t *testing.T) {
+	frame := func(number uint64) []byte { return appendFrame(nil, number, someLayer()) }
+	block := func(number uint64) []byte {
+		f := frame(number)
+		return append(f, make([]byte, wholeBlocks(len(f))-len(f))...)
+	}
+	left := bytes.Repeat([]byte("left from before"), 1000)
+	for what, text := range map[string][]byte{
+		"in blocks":                      slices.Concat(block(3), block(4), block(5), left),
+		"at once":                        slices.Concat(frame(3), frame(4), frame(5), left),
+		"behind them one of an old turn": slices.Concat(block(3), block(4), block(5), block(2)),
+		"and its end torn":               slices.Concat(block(3), block(4), frame(5)),
+	} {
+		if frames, first := framesOf(text, 3); len(frames) != 2 || first != 4 {
+			t.Errorf("%s: %d frames from %d; want 2 from 4", what, len(frames), first)
+		}
+	}
+}
+
 // Whatever lies in the redo log, reading it ends, and what it has is some whole
 // frames.
 func FuzzFrames(f *testing.F) {
@@ -67,6 +89,7 @@ func FuzzFrames(f *testing.F) {
 	f.Add(frames)
 	f.Add(frames[:len(frames)-1])
 	f.Add(append(appendFrame(nil, 10, newLayer()), frames...))
+	f.Add(append(append(appendFrame(nil, 10, newLayer()), make([]byte, block)...)[:block], appendFrame(nil, 11, someLayer())...))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		found, _ := framesOf(text, 7)
 		for _, rows := range found {

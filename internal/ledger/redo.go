@@ -14,7 +14,7 @@ import (
 // A redo is the redo log: what groups have changed, frame after frame, until that
 // is in the tables. It has two files, each written from its beginning again and
 // again: while the frames of one are brought to the tables, groups go to the
-// other. A frame is durable by one write and one sync of a place that was
+// other. A frame is durable by one write, in blocks of its own, to a place that was
 // written before, where a commit of SQLite writes a page for each row and more.
 type redo struct {
 	files  [2]*os.File
@@ -23,6 +23,7 @@ type redo struct {
 	last   uint64 // the number of the last frame
 	broken bool   // nobody knows what the last write has left: the tables have to take it in
 	frame  []byte // the last one, for its memory
+	blocks []byte // and as it was written
 }
 
 // redoEnds are the ends of the names of its files, beside the ledger.
@@ -36,7 +37,10 @@ func openRedo(path string) (*redo, error) {
 	for i, end := range redoEnds {
 		info, err := os.Lstat(path + end)
 		fresh = fresh || err != nil || info.Size() == 0 // its name may not be on the disk
-		if r.files[i], err = os.OpenFile(path+end, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		if r.files[i], err = os.OpenFile(path+end, os.O_RDWR|os.O_CREATE|unix.O_DSYNC, 0o600); err == nil {
+			err = writeDirect(r.files[i])
+		}
+		if err != nil {
 			return nil, errors.Join(err, r.close())
 		}
 	}
@@ -89,18 +93,16 @@ func (r *redo) clear() (err error) {
 func (r *redo) add(c *layer) error {
 	r.last++
 	r.frame = appendFrame(r.frame[:0], r.last, c)
+	r.blocks = blocks(r.blocks, len(r.frame))
+	clear(r.blocks[copy(r.blocks, r.frame):])
 	file := r.files[r.active]
-	_, err := file.WriteAt(r.frame, r.offset)
-	if err == nil {
-		err = unix.Fdatasync(int(file.Fd()))
-	}
-	if err != nil {
+	if _, err := file.WriteAt(r.blocks, r.offset); err != nil { // O_DSYNC
 		r.broken = true
 		return fmt.Errorf("write redo log: %w", err)
 	}
-	r.offset += int64(len(r.frame))
+	r.offset += int64(len(r.blocks))
 	if cap(r.frame) > largeFrame {
-		r.frame = nil
+		r.frame, r.blocks = nil, nil
 	}
 	fault.SyncedUpTo("redo-synced", file, r.offset)
 	return nil
@@ -182,9 +184,9 @@ func readFrames(path string, applied uint64) (frames [][]byte, err error) {
 // one that is not applied. Behind them is what was left of earlier turns.
 func framesOf(text []byte, applied uint64) (frames [][]byte, first uint64) {
 	var last uint64
-	for {
-		number, rows, rest, ok := cutFrame(text)
-		if !ok || last != 0 && number != last+1 {
+	for at := 0; ; {
+		number, rows, end, ok := nextFrame(text, at, last)
+		if !ok {
 			return frames, first
 		}
 		if number > applied {
@@ -193,6 +195,18 @@ func framesOf(text []byte, applied uint64) (frames [][]byte, first uint64) {
 			}
 			frames = append(frames, rows)
 		}
-		last, text = number, rest
+		last, at = number, end
 	}
+}
+
+// nextFrame returns the frame that follows another one which ended somewhere: in the
+// next block, or right there, where versions that wrote no blocks have it.
+func nextFrame(text []byte, at int, last uint64) (number uint64, rows []byte, end int, ok bool) {
+	for _, at := range [2]int{wholeBlocks(at), at} {
+		number, rows, rest, ok := cutFrame(text[min(at, len(text)):])
+		if ok && (last == 0 || number == last+1) {
+			return number, rows, len(text) - len(rest), true
+		}
+	}
+	return 0, nil, 0, false
 }
