@@ -1,0 +1,51 @@
+package main
+
+import (
+	"runtime"
+	"runtime/debug"
+	"testing"
+)
+
+// given is what the runtime works with now.
+type given struct {
+	procs, percent int
+	limit          int64
+}
+
+func givenNow() given {
+	percent := debug.SetGCPercent(100)
+	debug.SetGCPercent(percent)
+	return given{runtime.GOMAXPROCS(0), percent, debug.SetMemoryLimit(-1)}
+}
+
+func TestADaemonIsGivenMoreToWorkWithForAsLongAsItServes(t *testing.T) {
+	unsetenv(t, "GOMAXPROCS", "GOGC", "GOMEMLIMIT")
+	before := givenNow()
+	undo := equip()
+	if got, want := givenNow(), (given{perCPU * before.procs, garbage, muchUsed}); got != want {
+		t.Errorf("a daemon works with %+v; want %+v", got, want)
+	}
+	undo()
+	if got := givenNow(); got != before {
+		t.Errorf("after it there is %+v; want %+v", got, before)
+	}
+}
+
+func TestWhatTheEnvironmentSaysOfTheRuntimeHolds(t *testing.T) {
+	unsetenv(t, "GOGC")
+	t.Setenv("GOMAXPROCS", "3")
+	t.Setenv("GOMEMLIMIT", "1GiB") // and so how much garbage may lie
+	before := givenNow()
+	defer equip()()
+	if got := givenNow(); got != before {
+		t.Errorf("a daemon works with %+v; want %+v", got, before)
+	}
+}
+
+// unsetenv has the environment say nothing of some names until the test is over.
+func unsetenv(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		t.Setenv(name, "") // which is taken back by what t does
+	}
+}
