@@ -28,7 +28,7 @@ const (
 // places. They are the reader's only until the next one.
 type change struct {
 	of     table
-	values []driver.Value
+	values []value
 }
 
 // tables writes rows by the connection that writes. It uses the driver's own
@@ -37,9 +37,12 @@ type change struct {
 type tables struct {
 	conn    *sql.Conn
 	batches [tableCount]batch
+	row     []value // room for one
 }
 
-func newTables(conn *sql.Conn) *tables { return &tables{conn: conn, batches: newBatches()} }
+func newTables(conn *sql.Conn) *tables {
+	return &tables{conn: conn, batches: newBatches(), row: make([]value, 0, mostValues)}
+}
 
 func newBatches() [tableCount]batch {
 	return [tableCount]batch{
@@ -69,7 +72,7 @@ var widths = func() (widths [tableCount]int) {
 // is part of a transaction that somebody else has begun.
 func (w *tables) write(layers ...*layer) error {
 	for _, c := range slices.Backward(layers) {
-		err := c.each(func(r change) error { return w.add(r) })
+		err := c.each(w.row, w.add)
 		if err == nil {
 			err = w.flush()
 		}
@@ -85,7 +88,7 @@ func (w *tables) write(layers ...*layer) error {
 func (w *tables) add(r change) error {
 	b := &w.batches[r.of]
 	for _, v := range r.values {
-		b.waiting = append(b.waiting, driver.NamedValue{Value: v})
+		b.waiting = append(b.waiting, driver.NamedValue{Value: v.boxed()})
 	}
 	if len(b.waiting) < b.most*b.width {
 		return nil
