@@ -67,6 +67,11 @@ func (v value) same(w value) bool {
 	return v.kind == w.kind && v.number == w.number && v.text == w.text && v.bytes == nil && w.bytes == nil
 }
 
+// says reports whether it is this text.
+func (v value) says(s string) bool {
+	return v.kind == textValue && v.bytes == nil && v.text == s
+}
+
 // boxed is the value as the driver takes it.
 func (v value) boxed() driver.Value {
 	switch v.kind {
