@@ -26,12 +26,16 @@ const (
 
 // keep remembers a request, if there is room.
 func (s *stillness) keep(r *Request) {
-	if s.bytes+len(r.Raw) > mostStill || len(s.tasks) > mostExpected {
+	if !s.hasRoom(len(r.Raw)) {
 		return
 	}
 	s.forget(r.Seq)
 	s.tasks[r.Seq] = r
 	s.bytes += len(r.Raw)
+}
+
+func (s *stillness) hasRoom(line int) bool {
+	return s.bytes+line <= mostStill && len(s.tasks) <= mostExpected
 }
 
 // forget is for what somebody has changed.
@@ -119,7 +123,7 @@ func (l *Ledger) remember(reading *Request, list []Request) {
 // holds mu.
 func (l *Ledger) rememberFolded(c *layer) {
 	for _, seq := range c.order {
-		if t := c.tasks[seq]; t.added && t.State == Queued && l.live.tasks[seq] == nil {
+		if t := c.tasks[seq]; t.added && t.State == Queued && l.still.hasRoom(len(t.raw)) && l.live.tasks[seq] == nil {
 			l.still.keep(&Request{t.Task, t.raw})
 		}
 	}

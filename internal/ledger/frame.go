@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"database/sql/driver"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -16,11 +15,11 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// appendFrame adds the frame of a layer to b.
-func appendFrame(b []byte, number uint64, c *layer) []byte {
+// appendFrame adds the frame of a layer to b, whose rows are made in the room of v.
+func appendFrame(b []byte, number uint64, c *layer, v []value) []byte {
 	start := len(b)
 	b = append(b, make([]byte, frameHead)...)
-	_ = c.each(func(r change) error { // nothing fails in it
+	_ = c.each(v, func(r change) error { // nothing fails in it
 		b = append(b, byte(r.of), byte(len(r.values)))
 		for _, v := range r.values {
 			b = appendValue(b, v)
@@ -51,35 +50,16 @@ func cutFrame(b []byte) (number uint64, rows, rest []byte, ok bool) {
 	return binary.LittleEndian.Uint64(frame[8:]), frame[frameHead:], rest, true
 }
 
-// The kinds of values.
-const (
-	nullValue = iota
-	intValue
-	textValue
-	blobValue
-)
-
-func appendValue(b []byte, v driver.Value) []byte {
-	switch v := v.(type) {
-	case nil:
-		return append(b, nullValue)
-	case int64:
-		return binary.AppendVarint(append(b, intValue), v)
-	case bool:
-		n := int64(0)
-		if v {
-			n = 1
-		}
-		return binary.AppendVarint(append(b, intValue), n)
-	case string:
-		return append(binary.AppendUvarint(append(b, textValue), uint64(len(v))), v...)
-	case []byte:
-		if v == nil {
-			return append(b, nullValue)
-		}
-		return append(binary.AppendUvarint(append(b, blobValue), uint64(len(v))), v...)
+func appendValue(b []byte, v value) []byte {
+	b = append(b, v.kind)
+	switch v.kind {
+	case intValue:
+		return binary.AppendVarint(b, v.number)
+	case textValue, blobValue: // one of the two is empty
+		b = binary.AppendUvarint(b, uint64(len(v.text)+len(v.bytes)))
+		return append(append(b, v.text...), v.bytes...)
 	}
-	panic(fmt.Sprintf("the redo log has no words for a %T", v)) // no row has one
+	return b
 }
 
 // errFrame says that a frame is whole and makes no sense.
@@ -87,11 +67,12 @@ var errFrame = fmt.Errorf("%w: a frame of its redo log is none of this version's
 
 // eachRow yields the rows of a frame.
 func eachRow(b []byte, yield func(change) error) error {
+	values := make([]value, 0, mostValues)
 	for len(b) > 0 {
 		if len(b) < 2 || table(b[0]) >= tableCount || int(b[1]) != widths[b[0]] {
 			return errFrame
 		}
-		r := change{of: table(b[0])}
+		r := change{table(b[0]), values}
 		b = b[2:]
 		for range widths[r.of] {
 			v, rest, err := cutValue(b)
@@ -107,30 +88,28 @@ func eachRow(b []byte, yield func(change) error) error {
 	return nil
 }
 
-func cutValue(b []byte) (v driver.Value, rest []byte, err error) {
+func cutValue(b []byte) (v value, rest []byte, err error) {
 	if len(b) == 0 {
-		return nil, nil, errFrame
+		return value{}, nil, errFrame
 	}
-	kind, b := b[0], b[1:]
-	switch kind {
+	v, b = value{kind: b[0]}, b[1:]
+	switch v.kind {
 	case nullValue:
-		return nil, b, nil
+		return v, b, nil
 	case intValue:
 		n, size := binary.Varint(b)
 		if size <= 0 {
-			return nil, nil, errFrame
+			return value{}, nil, errFrame
 		}
-		return n, b[size:], nil
+		v.number = n
+		return v, b[size:], nil
 	case textValue, blobValue:
 		n, size := binary.Uvarint(b)
 		if size <= 0 || n > uint64(len(b)-size) {
-			return nil, nil, errFrame
+			return value{}, nil, errFrame
 		}
-		body, rest := b[size:][:n], b[size:][n:]
-		if kind == textValue {
-			return string(body), rest, nil
-		}
-		return body, rest, nil
+		v.bytes = b[size:][:n]
+		return v, b[size:][n:], nil
 	}
-	return nil, nil, errFrame
+	return value{}, nil, errFrame
 }

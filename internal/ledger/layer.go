@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"database/sql/driver"
 	"time"
 
 	"mailboxd/envelope"
@@ -110,9 +109,9 @@ func (c *layer) merge(next *layer) {
 	}
 }
 
-// each yields the rows that bring what the layer has to the tables.
-func (c *layer) each(yield func(change) error) error {
-	v := make([]driver.Value, 0, 32) // for the values of each
+// each yields the rows that bring what the layer has to the tables, made in the room
+// of v, which is empty.
+func (c *layer) each(v []value, yield func(change) error) error {
 	for _, seq := range c.order {
 		if err := c.tasks[seq].each(v, yield); err != nil {
 			return err
@@ -124,60 +123,71 @@ func (c *layer) each(yield func(change) error) error {
 		}
 	}
 	for _, e := range c.events {
-		var of driver.Value // NULL for none
-		if e.Of != 0 {
-			of = e.Of
-		}
-		if err := yield(change{newEvents, append(v, e.Time.UnixMicro(), e.Kind, string(e.Data), of)}); err != nil {
+		if err := yield(e.row(v)); err != nil {
 			return err
 		}
 	}
 	for _, f := range c.files {
-		err := yield(change{readFiles, append(v, f.Path, int64(f.Dev), int64(f.Inode), f.Offset, f.Replay, f.Head, f.Tail)}) // SQLite's integers are signed
-		if err != nil {
+		if err := yield(f.row(v)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *taskChange) each(v []driver.Value, yield func(change) error) error {
+func (t *taskChange) each(v []value, yield func(change) error) error {
 	if err := yield(t.row(v)); err != nil {
 		return err
 	}
 	if t.added {
-		if err := yield(change{newRequests, append(v, t.Seq, t.raw)}); err != nil {
+		if err := yield(change{newRequests, append(v, integer(t.Seq), blob(t.raw))}); err != nil {
 			return err
 		}
 	}
 	if t.result != nil {
-		return yield(change{newResults, append(v, t.Seq, t.result)})
+		return yield(change{newResults, append(v, integer(t.Seq), blob(t.result))})
 	}
 	return nil
 }
 
-func (t *taskChange) row(v []driver.Value) change {
+func (t *taskChange) row(v []value) change {
 	if t.added {
 		return change{newTasks, append(v,
-			t.Seq, string(t.ID), int64(t.Revision), t.Latest, t.Hash, string(t.Dialect), string(t.State), int64(t.Attempt), joinReasons(t.Reasons),
-			micros(t.Until), t.Agent, t.Requester, t.Type, micros(t.Deadline), micros(t.Received), micros(t.Finished), t.File, t.Offset,
-			string(t.Status), string(t.Kind), t.ResultSum, t.Put, t.Delivered, t.Replaces, t.Parent, int64(t.Depth))}
+			integer(t.Seq), text(t.ID), integer(int64(t.Revision)), truth(t.Latest), text(t.Hash), text(t.Dialect), text(t.State),
+			integer(int64(t.Attempt)), text(joinReasons(t.Reasons)), moment(t.Until), text(t.Agent), text(t.Requester), text(t.Type),
+			moment(t.Deadline), moment(t.Received), moment(t.Finished), text(t.File), integer(t.Offset), text(t.Status), text(t.Kind),
+			text(t.ResultSum), truth(t.Put), truth(t.Delivered), truth(t.Replaces), integer(t.Parent), integer(int64(t.Depth)))}
 	}
 	return change{changedTasks, append(v,
-		string(t.State), int64(t.Attempt), joinReasons(t.Reasons), micros(t.Until), t.Agent, string(t.Status), string(t.Kind),
-		micros(t.Finished), t.ResultSum, t.Put, t.Delivered, t.Replaces, t.Seq)}
+		text(t.State), integer(int64(t.Attempt)), text(joinReasons(t.Reasons)), moment(t.Until), text(t.Agent), text(t.Status), text(t.Kind),
+		moment(t.Finished), text(t.ResultSum), truth(t.Put), truth(t.Delivered), truth(t.Replaces), integer(t.Seq))}
 }
 
-func (r *runChange) row(v []driver.Value) change {
+func (r *runChange) row(v []value) change {
 	if r.added {
 		return change{newRuns, append(v,
-			r.Task, int64(r.Attempt), r.ID, r.Intent.UnixMicro(), int64(r.PID), int64(r.PIDStart), r.Boot, micros(r.Started), micros(r.Finished),
-			int64(r.ExitCode), r.Signal, r.Cause, number(r.Tokens), number(r.USDCents), r.terms,
-			number(r.Reserved.Tokens), number(r.Reserved.USDCents), r.Lender.Task, int64(r.Lender.Attempt), r.Settled)}
+			integer(r.Task), integer(int64(r.Attempt)), text(r.ID), integer(r.Intent.UnixMicro()), integer(int64(r.PID)), integer(int64(r.PIDStart)),
+			text(r.Boot), moment(r.Started), moment(r.Finished), integer(int64(r.ExitCode)), text(r.Signal), text(r.Cause),
+			amount(r.Tokens), amount(r.USDCents), text(r.terms), amount(r.Reserved.Tokens), amount(r.Reserved.USDCents),
+			integer(r.Lender.Task), integer(int64(r.Lender.Attempt)), truth(r.Settled))}
 	}
 	return change{changedRuns, append(v,
-		int64(r.PID), int64(r.PIDStart), r.Boot, micros(r.Started), micros(r.Finished), int64(r.ExitCode), r.Signal, r.Cause, r.Settled,
-		r.Task, int64(r.Attempt))}
+		integer(int64(r.PID)), integer(int64(r.PIDStart)), text(r.Boot), moment(r.Started), moment(r.Finished), integer(int64(r.ExitCode)),
+		text(r.Signal), text(r.Cause), truth(r.Settled), integer(r.Task), integer(int64(r.Attempt)))}
+}
+
+func (e *Event) row(v []value) change {
+	of := value{} // no task
+	if e.Of != 0 {
+		of = integer(e.Of)
+	}
+	return change{newEvents, append(v, integer(e.Time.UnixMicro()), text(e.Kind), value{kind: textValue, bytes: e.Data}, of)}
+}
+
+// row is that of a file, of which SQLite has the large numbers as signed ones.
+func (f File) row(v []value) change {
+	return change{readFiles, append(v,
+		text(f.Path), integer(int64(f.Dev)), integer(int64(f.Inode)), integer(f.Offset), integer(f.Replay), blob(f.Head), blob(f.Tail))}
 }
 
 // exact is a time as the tables keep it.

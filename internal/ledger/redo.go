@@ -18,12 +18,13 @@ import (
 // written before, where a commit of SQLite writes a page for each row and more.
 type redo struct {
 	files  [2]*os.File
-	active int    // which file the next frame goes to
-	offset int64  // and where
-	last   uint64 // the number of the last frame
-	broken bool   // nobody knows what the last write has left: the tables have to take it in
-	frame  []byte // the last one, for its memory
-	blocks []byte // and as it was written
+	active int     // which file the next frame goes to
+	offset int64   // and where
+	last   uint64  // the number of the last frame
+	broken bool    // nobody knows what the last write has left: the tables have to take it in
+	frame  []byte  // the last one, for its memory
+	blocks []byte  // and as it was written
+	row    []value // room for one of it
 }
 
 // redoEnds are the ends of the names of its files, beside the ledger.
@@ -32,7 +33,7 @@ var redoEnds = [2]string{"-redo1", "-redo2"}
 // openRedo opens the redo log beside a ledger, and makes an empty one where there is
 // none.
 func openRedo(path string) (*redo, error) {
-	r := &redo{}
+	r := &redo{row: make([]value, 0, mostValues)}
 	fresh := false
 	for i, end := range redoEnds {
 		info, err := os.Lstat(path + end)
@@ -92,7 +93,7 @@ func (r *redo) clear() (err error) {
 // what came in its place.
 func (r *redo) add(c *layer) error {
 	r.last++
-	r.frame = appendFrame(r.frame[:0], r.last, c)
+	r.frame = appendFrame(r.frame[:0], r.last, c, r.row)
 	r.blocks = blocks(r.blocks, len(r.frame))
 	clear(r.blocks[copy(r.blocks, r.frame):])
 	file := r.files[r.active]

@@ -92,14 +92,6 @@ func copied(n *int64) *int64 {
 	return &now
 }
 
-// number is the column's value for n, as it is now.
-func number(n *int64) any {
-	if n == nil {
-		return nil
-	}
-	return *n
-}
-
 // SetProcess remembers which process a run is: its id, its start in clock
 // ticks after boot, and the boot they count from.
 func (tx *Tx) SetProcess(task int64, attempt, pid int, start uint64, boot string) error {

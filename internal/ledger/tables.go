@@ -28,7 +28,7 @@ const (
 // places. They are the reader's only until the next one.
 type change struct {
 	of     table
-	values []driver.Value
+	values []value
 }
 
 // tables writes rows by the connection that writes. It uses the driver's own
@@ -36,14 +36,25 @@ type change struct {
 // third of the bytes that a task allocated.
 type tables struct {
 	conn    *sql.Conn
-	batches [tableCount]batch
+	batches [batchCount]batch
+	row     []value // room for one
 }
 
-func newTables(conn *sql.Conn) *tables { return &tables{conn: conn, batches: newBatches()} }
+// newArrivals are the rows of new tasks that are written in another way. The redo
+// log has no word for them.
+const (
+	newArrivals = tableCount + iota
+	batchCount
+)
 
-func newBatches() [tableCount]batch {
-	return [tableCount]batch{
+func newTables(conn *sql.Conn) *tables {
+	return &tables{conn: conn, batches: newBatches(), row: make([]value, 0, mostValues)}
+}
+
+func newBatches() [batchCount]batch {
+	return [batchCount]batch{
 		newTasks:    newInsert("tasks", taskColumns, ""),
+		newArrivals: newInsertOf("tasks", taskColumns, arrivalRow(), ""),
 		newRequests: newInsert("requests", "task, body", ""),
 		newResults:  newInsert("results", "task, body", " ON CONFLICT (task) DO UPDATE SET body = excluded.body"),
 		newRuns:     newInsert("runs", runColumns, ""),
@@ -59,8 +70,9 @@ func newBatches() [tableCount]batch {
 
 // widths are how many values a row of each table has.
 var widths = func() (widths [tableCount]int) {
-	for i, b := range newBatches() {
-		widths[i] = b.width
+	batches := newBatches()
+	for i := range widths {
+		widths[i] = batches[i].width
 	}
 	return widths
 }()
@@ -69,7 +81,7 @@ var widths = func() (widths [tableCount]int) {
 // is part of a transaction that somebody else has begun.
 func (w *tables) write(layers ...*layer) error {
 	for _, c := range slices.Backward(layers) {
-		err := c.each(func(r change) error { return w.add(r) })
+		err := c.each(w.row, w.add)
 		if err == nil {
 			err = w.flush()
 		}
@@ -83,10 +95,13 @@ func (w *tables) write(layers ...*layer) error {
 
 // add has a row wait, and writes those of its table when there are enough.
 func (w *tables) add(r change) error {
-	b := &w.batches[r.of]
-	for _, v := range r.values {
-		b.waiting = append(b.waiting, driver.NamedValue{Value: v})
+	if r.of == newTasks {
+		if own, ok := asArrival(r.values); ok {
+			r = change{newArrivals, own}
+		}
 	}
+	b := &w.batches[r.of]
+	b.add(r.values)
 	if len(b.waiting) < b.most*b.width {
 		return nil
 	}
@@ -115,6 +130,7 @@ func (w *tables) forget() {
 // one, with the look for an earlier revision, and take 23 µs.
 type batch struct {
 	head, tail string              // of the statement, around the rows
+	row        string              // how it has one of them
 	width      int                 // values of a row
 	most       int                 // rows of a statement
 	waiting    []driver.NamedValue // row after row
@@ -129,15 +145,38 @@ var steps = [...]int{64, 8, 1}
 // fails, and they go with the transaction; to take them back alone, SQLite would
 // copy each page aside before it changes it, which is a quarter of the time.
 func newInsert(into, columns, tail string) batch {
+	width := strings.Count(columns, ",") + 1
+	return newInsertOf(into, columns, "("+strings.Repeat("?, ", width-1)+"?)", tail)
+}
+
+// newInsertOf is newInsert with some values in the statement.
+func newInsertOf(into, columns, row, tail string) batch {
 	return batch{
-		head: "INSERT OR FAIL INTO " + into + " (" + columns + ") VALUES ", tail: tail,
-		width: strings.Count(columns, ",") + 1, most: steps[0], ready: map[int]driver.Stmt{},
+		head: "INSERT OR FAIL INTO " + into + " (" + columns + ") VALUES ", row: row, tail: tail,
+		width: strings.Count(row, "?"), most: steps[0], ready: map[int]driver.Stmt{},
 	}
 }
 
 // newUpdate is a batch of a statement that changes one row.
 func newUpdate(text string) batch {
 	return batch{head: text, width: strings.Count(text, "?"), most: 1, ready: map[int]driver.Stmt{}}
+}
+
+// add has a row wait. A text that the row before it has too is taken from there:
+// most rows of a layer have the same ones, and each text that goes to the driver
+// is an allocation.
+func (b *batch) add(values []value) {
+	before := b.waiting[max(0, len(b.waiting)-b.width):]
+	for i, v := range values {
+		var boxed driver.Value
+		if len(before) > 0 {
+			boxed = before[i].Value
+		}
+		if said, ok := boxed.(string); !ok || !v.says(said) {
+			boxed = v.boxed()
+		}
+		b.waiting = append(b.waiting, driver.NamedValue{Value: boxed})
+	}
 }
 
 // write does what waits.
@@ -180,8 +219,7 @@ func (b *batch) text(n int) string {
 	if b.most == 1 {
 		return b.head
 	}
-	row := "(" + strings.Repeat("?, ", b.width-1) + "?)"
-	return b.head + strings.Repeat(row+", ", n-1) + row + b.tail
+	return b.head + strings.Repeat(b.row+", ", n-1) + b.row + b.tail
 }
 
 // close lets go of the statements.

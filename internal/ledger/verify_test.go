@@ -32,7 +32,7 @@ func TestVerifyFindsAPageThatNoStartReads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const page = 4096
+	const page = 8192
 	at := bytes.Index(text, bytes.Repeat([]byte("x"), 3*page)) / page
 	copy(text[(at+1)*page:], bytes.Repeat([]byte{0xff}, 4)) // the pointer to the next overflow page
 	if err := os.WriteFile(path, text, 0o600); err != nil {
