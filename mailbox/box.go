@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // The directories of a mailbox that we make when they are missing.
@@ -86,20 +88,25 @@ func (b *Box) Refresh() (replaced bool, err error) {
 func (b *Box) intact() bool {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	named, err := os.Stat(b.path)
-	if err != nil {
+	var named, held unix.Stat_t
+	if unix.Stat(b.path, &named) != nil || unix.Fstat(int(b.dir.Fd()), &held) != nil || newStamp(&named).key != newStamp(&held).key {
 		return false
 	}
-	held, err := b.root.Stat(".")
-	if err != nil || !os.SameFile(named, held) {
+	return b.hasDir(tasksName) && b.hasDir(resultsName)
+}
+
+// hasDir reports whether a directory is there, or a symlink that stays in the
+// mailbox leads to one.
+func (b *Box) hasDir(name string) bool {
+	var there unix.Stat_t
+	if err := unix.Fstatat(int(b.dir.Fd()), name, &there, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return false
 	}
-	for _, name := range []string{tasksName, resultsName} {
-		if info, err := b.root.Stat(name); err != nil || !info.IsDir() {
-			return false
-		}
+	if there.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return true
 	}
-	return true
+	info, err := b.root.Stat(name)
+	return err == nil && info.IsDir()
 }
 
 func (b *Box) reopen() error {
@@ -152,4 +159,20 @@ func (b *Box) Close() error {
 func (b *Box) use() (root *os.Root, release func()) {
 	b.mu.RLock()
 	return b.root, b.mu.RUnlock
+}
+
+// openDir opens a directory as of now, for a quarter of what root.Open costs. A
+// symlink that stays in the mailbox is followed. The caller has b in use.
+func (b *Box) openDir(name string, flags int) (fd int, err error) {
+	fd, err = unix.Openat(int(b.dir.Fd()), name, flags|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if !errors.Is(err, unix.ENOTDIR) {
+		return fd, os.NewSyscallError("openat "+name, err)
+	}
+	dir, err := b.root.Open(name)
+	if err != nil {
+		return -1, err
+	}
+	defer dir.Close()
+	fd, err = unix.FcntlInt(dir.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	return fd, os.NewSyscallError("dup "+name, err)
 }

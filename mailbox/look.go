@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -51,21 +54,22 @@ func (t *Tail) look() error {
 
 // list stats every task file. A missing tasks/ is an empty one.
 func (t *Tail) list() error {
-	root, release := t.box.use()
-	dir, err := root.Open(tasksName)
+	_, release := t.box.use()
+	fd, err := t.box.openDir(tasksName, unix.O_RDONLY)
 	release()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if t.dir != nil {
 		t.dir.Close() // it was only read
+		t.dir = nil
 	}
-	t.dir = dir
-	if dir == nil {
+	if err != nil {
 		t.listing = listing{}
 		return nil
 	}
-	if err := t.listing.update(dir); err != nil {
+	t.dir = os.NewFile(uintptr(fd), tasksName)
+	if err := t.listing.update(t.dir); err != nil {
 		return err
 	}
 	for _, f := range t.listing.odd {

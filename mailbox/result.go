@@ -66,22 +66,9 @@ func readRegular(file *os.File) ([]byte, fs.FileInfo, error) {
 	return data, info, err
 }
 
-// openResults opens results/ as of now for calls by a descriptor, for a quarter of
-// what root.Open costs. A symlink that stays in the mailbox is followed. The
-// caller closes it before it gives b back.
-func (b *Box) openResults() (fd int, err error) {
-	fd, err = unix.Openat(int(b.dir.Fd()), resultsName, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if !errors.Is(err, unix.ENOTDIR) {
-		return fd, os.NewSyscallError("openat "+resultsName, err)
-	}
-	dir, err := b.root.Open(resultsName)
-	if err != nil {
-		return -1, err
-	}
-	defer dir.Close()
-	fd, err = unix.FcntlInt(dir.Fd(), unix.F_DUPFD_CLOEXEC, 0)
-	return fd, os.NewSyscallError("dup "+resultsName, err)
-}
+// openResults is openDir of results/, for calls by its descriptor. The caller
+// closes it before it gives b back.
+func (b *Box) openResults() (fd int, err error) { return b.openDir(resultsName, unix.O_PATH) }
 
 // StatResult describes what has the name results/<id>.json, without following a
 // symlink. The error wraps fs.ErrNotExist when nothing does.
@@ -101,6 +88,9 @@ func (b *Box) HasResult(id envelope.ID) bool { return b.HaveResults([]envelope.I
 // HaveResults is HasResult for many ids, in their order, at a third of the cost.
 func (b *Box) HaveResults(ids []envelope.ID) []bool {
 	have := make([]bool, len(ids))
+	if len(ids) == 0 {
+		return have
+	}
 	_, release := b.use()
 	defer release()
 	dir, err := b.openResults()

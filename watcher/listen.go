@@ -16,6 +16,7 @@ import (
 // An ear hears what happens in some directories, as long as it can.
 type ear struct {
 	dirs    []string
+	beside  []string // what happens in these is not looked at at once
 	rescan  time.Duration
 	next    *time.Timer            // until it is looked by the clock
 	watcher *fsnotify.Watcher      // nil when there are no events to be had
@@ -26,8 +27,9 @@ type ear struct {
 // listen hints at every event and every rescan until ctx ends. When a directory
 // came or went, it watches everything anew, and at a rescan where that may have
 // gone unseen: a watch sticks to the directory it was made for, not to the name.
-func listen(ctx context.Context, dirs []string, rescan time.Duration, hints chan<- struct{}) {
-	e := &ear{dirs: dirs, rescan: rescan, next: time.NewTimer(0)}
+func (e *ear) listen(ctx context.Context, h hints) {
+	e.next = time.NewTimer(0)
+	all := e.all()
 	defer e.closing.Wait()
 	defer e.replace(nil)
 	defer e.next.Stop()
@@ -42,31 +44,38 @@ func listen(ctx context.Context, dirs []string, rescan time.Duration, hints chan
 			return
 		case <-e.next.C:
 			if e.sound() {
-				e.next.Reset(untilNext(rescan))
+				e.next.Reset(untilNext(e.rescan))
 			} else {
 				e.anew()
 			}
 		case event, ok := <-events:
-			if !ok || comesOrGoes(event, dirs) {
+			switch {
+			case !ok || comesOrGoes(event, all):
 				e.anew()
-			} else if !happensIn(event, dirs) {
+			case happensIn(event, e.dirs):
+			case happensIn(event, e.beside):
+				hint(h.soon)
+				continue
+			default:
 				continue
 			}
 		case err := <-failures:
 			e.watched = nil // what was lost may be that a directory went
 			if !errors.Is(err, fsnotify.ErrEventOverflow) {
 				e.replace(nil)
-				e.next.Reset(min(rescan, poll))
+				e.next.Reset(min(e.rescan, poll))
 			}
 		}
-		hint(hints)
+		hint(h.now)
 	}
 }
+
+func (e *ear) all() []string { return slices.Concat(e.dirs, e.beside) }
 
 // anew watches everything anew, and by the clock what cannot be watched.
 func (e *ear) anew() {
 	var fresh *fsnotify.Watcher
-	fresh, e.watched = watch(e.dirs)
+	fresh, e.watched = watch(e.all())
 	e.replace(fresh) // only now, so that no moment is unwatched
 	if e.watched != nil {
 		e.next.Reset(untilNext(e.rescan))

@@ -10,12 +10,14 @@ import (
 )
 
 const (
-	gap  = 5 * time.Millisecond // between looks while events keep coming
-	poll = time.Second          // between looks while events cannot be had
+	gap      = time.Millisecond       // after a look, when events keep coming: the first, and up to
+	longest  = 5 * time.Millisecond   // the last
+	patience = 100 * time.Millisecond // before a look for what nobody waits for
+	poll     = time.Second            // between looks while events cannot be had
 )
 
 // Watch calls look once at the start, at the first event in one of the
-// directories, at a small fixed distance while events go on, after the last of
+// directories, at small distances while events go on, after the last of
 // them, and every rescan (at most 24 hours, 30 seconds when not positive). It
 // blocks until ctx ends and then returns nil. Look is never called twice at a
 // time, and always by the goroutine that called Watch.
@@ -24,21 +26,36 @@ const (
 // or cannot see all that happens, such as on a network file system, Watch looks
 // every second instead.
 func Watch(ctx context.Context, dirs []string, rescan time.Duration, look func()) error {
+	return WatchBeside(ctx, dirs, nil, rescan, look)
+}
+
+// WatchBeside is Watch with other directories beside, such as one that the
+// caller itself fills: what happens there is looked at within a tenth of a
+// second, together with what else comes until then.
+func WatchBeside(ctx context.Context, dirs, beside []string, rescan time.Duration, look func()) error {
 	if rescan <= 0 {
 		rescan = 30 * time.Second
 	}
-	hints := make(chan struct{}, 1) // one is enough: a hint only says "look"
+	h := newHints()
+	e := &ear{dirs: dirs, beside: beside, rescan: min(rescan, 24*time.Hour)}
 	var ears sync.WaitGroup
-	ears.Go(func() { listen(ctx, dirs, min(rescan, 24*time.Hour), hints) })
-	pace(ctx, hints, look)
+	ears.Go(func() { e.listen(ctx, h) })
+	pace(ctx, h, look)
 	ears.Wait()
 	return nil
 }
 
-// hint asks for a look. When one is asked for already, that one will do.
-func hint(hints chan<- struct{}) {
+// hints ask for a look. When one is asked for already, that one will do, so of
+// each kind there is one at most.
+type hints struct {
+	now, soon chan struct{}
+}
+
+func newHints() hints { return hints{make(chan struct{}, 1), make(chan struct{}, 1)} }
+
+func hint(at chan<- struct{}) {
 	select {
-	case hints <- struct{}{}:
+	case at <- struct{}{}:
 	default:
 	}
 }

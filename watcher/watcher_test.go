@@ -80,6 +80,33 @@ func TestWatchLooksAtEveryKindOfChange(t *testing.T) {
 	}
 }
 
+func TestWhatHappensBesideIsLookedAtToo(t *testing.T) {
+	dir, beside := t.TempDir(), t.TempDir()+"/beside"
+	if err := os.Mkdir(beside, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	looks := 0
+	err := watcher.WatchBeside(ctx, []string{dir}, []string{beside}, time.Hour, func() {
+		switch looks++; looks {
+		case 1:
+			write(t, beside+"/x")
+		case 2:
+			if err := os.RemoveAll(beside); err != nil {
+				t.Error(err)
+			}
+		default:
+			if _, err := os.Stat(beside); err != nil {
+				cancel()
+			}
+		}
+	})
+	if err != nil || looks < 3 {
+		t.Errorf("WatchBeside = %v after %d looks; want nil after one at the start, at a file and at the loss", err, looks)
+	}
+}
+
 func TestWatchIsNotStarvedByABusyWriter(t *testing.T) {
 	dir := t.TempDir()
 	looks := watch(t, time.Hour, dir)

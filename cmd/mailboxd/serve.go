@@ -75,8 +75,10 @@ func serve(ctx context.Context, cfg config, g *globals, once bool, out console) 
 	if once {
 		work.Go(func() error { defer stop(); return drain(ctx, d) })
 	} else {
-		dirs, look := []string{h.box.TasksDir(), h.box.ResultsDir()}, func() { d.Look(ctx) }
-		work.Go(func() error { return watcher.Watch(ctx, dirs, cfg.Intake.Rescan, look) })
+		tasks, results := []string{h.box.TasksDir()}, []string{h.box.ResultsDir()} // most of what comes there is ours
+		work.Go(func() error {
+			return watcher.WatchBeside(ctx, tasks, results, cfg.Intake.Rescan, func() { d.Look(ctx) })
+		})
 		work.Go(func() error { return newNotices(cfg, h.memory, log).serve(ctx) })
 		work.Go(func() error { return rest(ctx, d.Ready(), h.memory.Changed, giveBack) })
 		work.Go(func() error { return reloadOnHangup(ctx, g, h.team, d.Rejudge, super) })

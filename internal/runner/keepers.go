@@ -93,7 +93,8 @@ func (k *Keepers) Run(ctx context.Context, s Spec, started func(Process)) (Exit,
 		if err != nil {
 			return Exit{}, spawnError(s, err)
 		}
-		exit, err := l.follow(ctx, demand{Start: newOrder(s, k.news())}, started)
+		order := newOrder(s, k.news())
+		exit, err := l.follow(ctx, demand{Start: len(order), order: order}, started)
 		k.remember(l, s.Dir)
 		k.release(l)
 		if !errors.Is(err, ErrKeeperGone) {

@@ -62,16 +62,15 @@ func (k *keeper) host(ctx context.Context, l *line, s Spec, r *kept) {
 		late = time.AfterFunc(tellAfter, func() {
 			early.Do(func() {
 				r.book.make()
-				_ = l.send(r.beginning()...)
+				_ = l.send(report{Started: r.process()})
 			})
 		})
 	})
 	if late != nil {
 		late.Stop()
 	}
-	var news []any
 	quick := false
-	early.Do(func() { news, quick = r.beginning(), true })
+	early.Do(func() { quick = true })
 	r.exit, r.err = e.exit, err
 	unwritten := quick && e.silent && !s.Recorded && k.entrust(l, r)
 	if err == nil && !unwritten {
@@ -79,12 +78,14 @@ func (k *keeper) host(ctx context.Context, l *line, s Spec, r *kept) {
 	}
 	close(r.over)
 	end := r.end()
-	end.Unwritten = unwritten
+	if end.Unwritten = unwritten; quick {
+		end.Started = r.process()
+	}
 	_, refused := errors.AsType[*SpawnError](r.err)
 	if done := r.err == nil || refused; done && !unwritten {
 		k.forget(s.Dir)
 	}
-	_ = l.send(append(news, end)...)
+	_ = l.send(end)
 	if r.err != nil && !refused {
 		r.record(ctx)
 		k.forget(s.Dir)
@@ -123,8 +124,8 @@ func (k *keeper) serve(ctx context.Context, l *line) {
 			return
 		}
 		switch {
-		case d.Start != nil:
-			s, known := d.Start.spec()
+		case d.Start > 0:
+			s, known := readOrder(d.order)
 			k.remembered(known)
 			current = k.begin(ctx, l, s)
 			continue
@@ -167,16 +168,18 @@ func (r *kept) tell(l *line) {
 	case <-r.begun:
 	case <-r.over: // then it has begun before, or never did
 	}
-	_ = l.send(r.beginning()...)
+	if p := r.process(); p != nil {
+		_ = l.send(report{Started: p})
+	}
 	<-r.over
 	_ = l.send(r.end())
 }
 
-// beginning is what there is to tell of how the run began.
-func (r *kept) beginning() []any {
+// process is that of the run; nil when it has not begun.
+func (r *kept) process() *Process {
 	select {
 	case <-r.begun:
-		return []any{report{Started: &r.self}}
+		return &r.self
 	default:
 		return nil
 	}

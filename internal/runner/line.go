@@ -20,7 +20,7 @@ var ErrKeeperGone = errors.New("the keeper is gone")
 var errUnknown = errors.New("the keeper does not have the run")
 
 // A line is one end of a connection between a keeper and a client. Each message
-// is a line of text; the texts of an order follow theirs.
+// is a line of text; an order follows its line.
 type line struct {
 	conn      net.Conn
 	in        *bufio.Reader
@@ -34,22 +34,19 @@ func newLine(conn net.Conn) *line {
 	return &line{conn: conn, in: bufio.NewReader(conn)}
 }
 
-// send says messages, in one go.
-func (l *line) send(messages ...any) error {
-	var text []byte
-	for _, message := range messages {
-		m, err := json.Marshal(message)
-		if err != nil {
-			return err
-		}
-		text = append(append(text, m...), '\n')
-		if d, ok := message.(demand); ok && d.Start != nil {
-			text = append(text, d.Start.texts...)
-		}
+// send says a message.
+func (l *line) send(message any) error {
+	text, err := json.Marshal(message)
+	if err != nil {
+		return err
+	}
+	text = append(text, '\n')
+	if d, ok := message.(demand); ok {
+		text = append(text, d.order...)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, err := l.conn.Write(text)
+	_, err = l.conn.Write(text)
 	return err
 }
 
@@ -69,14 +66,14 @@ func (l *line) receive(message any) error {
 
 // listen hears what a client demands.
 func (l *line) listen() (d demand, err error) {
-	if err := l.receive(&d); err != nil || d.Start == nil {
+	if err := l.receive(&d); err != nil || d.Start == 0 {
 		return d, err
 	}
-	if d.Start.Bytes < 0 || d.Start.Bytes > maxTexts {
+	if d.Start < 0 || d.Start > maxOrder {
 		return d, errors.New("an order is too long")
 	}
-	d.Start.texts = make([]byte, d.Start.Bytes)
-	_, err = io.ReadFull(l.in, d.Start.texts)
+	d.order = make([]byte, d.Start)
+	_, err = io.ReadFull(l.in, d.order)
 	return d, err
 }
 
@@ -115,11 +112,10 @@ func (l *line) follow(ctx context.Context, d demand, started func(Process)) (Exi
 			return Exit{}, ErrKeeperGone
 		}
 		l.unwritten = r.Unwritten
+		if r.Started != nil && started != nil {
+			started(*r.Started)
+		}
 		switch {
-		case r.Started != nil:
-			if started != nil {
-				started(*r.Started)
-			}
 		case r.Refused != nil:
 			return Exit{}, r.Refused.spawnError()
 		case r.Exit != nil && r.Error != "":
