@@ -18,11 +18,6 @@ type contender struct {
 // An attempt does so many tasks in a directory, and says what that took.
 type attempt func(ctx context.Context, dir string, count int) (effort, error)
 
-// An effort is what a run took. The processor time is that of all processes,
-// those of the tasks included; 0 when nobody can tell. It is what can be compared
-// where a machine has other work.
-type effort struct{ wall, cpu time.Duration }
-
 // most is how long a run may take.
 const most = 10 * time.Minute
 
