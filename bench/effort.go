@@ -15,6 +15,9 @@ import (
 // where a machine has other work.
 type effort struct{ wall, cpu time.Duration }
 
+// rate is how many of so many tasks were done in a second.
+func (e effort) rate(count int) float64 { return float64(count) / e.wall.Seconds() }
+
 // ownEffort is what something took that this program does by itself, and the
 // processes that it started and that ended.
 func ownEffort(do func() error) (took effort, err error) {

@@ -21,6 +21,8 @@ type lab struct {
 	tools  tools
 	begun  time.Time
 	load   string   // of the machine, by others
+	past   *past    // made once
+	gauge  gauge    // of creating files
 	used   []string // directories that are not removed yet
 	blocks int64    // of 512 bytes, that they have of the disk
 }
@@ -37,6 +39,27 @@ func (l *lab) open(ctx context.Context, where string) (err error) {
 		l.close()
 		return fmt.Errorf("open lab: %w", err)
 	}
+	if err := l.look(); err != nil {
+		l.close()
+		return fmt.Errorf("open lab: %w", err)
+	}
+	return nil
+}
+
+// look looks how fast files are created in some parts of the disk, in case one of
+// them was cleaned up a moment ago.
+func (l *lab) look() error {
+	for range 8 {
+		dir, err := os.MkdirTemp(l.dir, "")
+		if err != nil {
+			return err
+		}
+		took, err := createSome(dir)
+		if err != nil {
+			return err
+		}
+		l.gauge.see(took)
+	}
 	return nil
 }
 
@@ -52,13 +75,33 @@ func (l *lab) say(format string, args ...any) {
 }
 
 // in has something done in a new directory, which is removed some time later.
-// What was written before is on the disk by then, so that nobody pays for others.
-func (l *lab) in(do func(dir string) error) error {
-	dir, err := os.MkdirTemp(l.dir, "") // where ext4 puts it, its name decides
+func (l *lab) in(ctx context.Context, do func(dir string) error) error {
+	dir, err := l.fresh(ctx)
 	if err != nil {
 		return err
 	}
-	unix.Sync()
 	err = do(dir)
 	return errors.Join(err, l.tidy(dir))
+}
+
+// fresh makes a directory for a run. What was written before is on the disk by
+// then, and what was deleted before is forgotten, so that nobody pays for others.
+func (l *lab) fresh(ctx context.Context) (string, error) {
+	dir, err := os.MkdirTemp(l.dir, "") // where ext4 puts it, its name decides
+	if err != nil {
+		return "", err
+	}
+	late := l.gauge.late
+	err = l.gauge.settle(ctx, func() (time.Duration, error) {
+		took, err := createSome(dir)
+		unix.Sync() // what was freed is forgotten sooner when that is on the disk
+		if took > slow*l.gauge.best {
+			l.say("  waits for the file system: creating a file takes %v, and %v at best", took, l.gauge.best)
+		}
+		return took, err
+	})
+	if l.gauge.late > late {
+		l.say("  waits no longer")
+	}
+	return dir, err
 }
