@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,30 +12,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A gauge tells whether files can be created as fast as this machine does it.
+// A gauge has runs wait until files can be created as fast as this machine does it.
 // Without a journal ext4 uses no inode again that was freed in the last minute, or
 // in the last six while that is not on the disk, and looks at each of those on its
-// way to a free one: creating a file takes 10 times as long, or 40. Runs wait
-// until that is over.
+// way to a free one: creating a file takes 20 times as long, or 50.
 type gauge struct {
-	best time.Duration // for a file, where it was fastest
-	late int           // runs that began although it was slow
+	late int // runs that began although it was slow
 }
 
-// A run waits while a file takes more than slow times the best, until patience
-// ends.
+// Creating a file is slow when it takes so many times as long as giving one another
+// name, which searches for nothing and takes as long else. A run has patience.
 const slow, patience = 3, 2 * time.Minute
 
-// settle blocks until a look says that files are created fast.
-func (g *gauge) settle(ctx context.Context, look func() (time.Duration, error)) error {
+// settle blocks until a look says that creating a file takes only a few times
+// as long as naming one.
+func (g *gauge) settle(ctx context.Context, look func() (times float64, err error)) error {
 	for begin := time.Now(); ; {
-		took, err := look()
-		if err != nil {
+		times, err := look()
+		if err != nil || times <= slow {
 			return err
-		}
-		g.see(took)
-		if took <= slow*g.best {
-			return nil
 		}
 		if time.Since(begin) >= patience {
 			g.late++
@@ -46,13 +42,6 @@ func (g *gauge) settle(ctx context.Context, look func() (time.Duration, error)) 
 	}
 }
 
-// see takes what a file took somewhere.
-func (g *gauge) see(took time.Duration) {
-	if g.best == 0 || took < g.best {
-		g.best = took
-	}
-}
-
 // String says what runs did not wait for; nothing when there was nothing.
 func (g *gauge) String() string {
 	if g.late == 0 {
@@ -61,32 +50,44 @@ func (g *gauge) String() string {
 	return fmt.Sprintf(" %d runs began while creating files was slow, after files were deleted.", g.late)
 }
 
-// createSome creates some files in a new directory of a directory, where ext4
-// looks for inodes at the same place, and returns the processor time of each:
-// the search is nothing else, and other work on the machine does not count. They
-// stay: deleted ones would have to be skipped.
-func createSome(dir string) (time.Duration, error) {
-	const some = 200
-	dir, err := os.MkdirTemp(dir, "probe-")
+// searching creates some files in a new directory of a directory, where ext4 looks
+// for inodes at the same place, and names one of them as often. It returns how many
+// times as long creating takes, in processor time: the search is nothing else, and
+// other work on the machine does not count. They stay: deleted ones would have to
+// be skipped.
+func searching(dir string) (times float64, err error) {
+	dir, err = os.MkdirTemp(dir, "probe-")
 	if err != nil {
 		return 0, err
 	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	begin := threadTime()
-	for n := range some {
+	create, err := threadTime(func(n int) error {
 		fd, err := unix.Open(filepath.Join(dir, id(n)), unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
 		if err != nil {
-			return 0, fmt.Errorf("create a file in %s: %w", dir, err)
+			return err
 		}
-		unix.Close(fd)
+		return unix.Close(fd)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("create files in %s: %w", dir, err)
 	}
-	return (threadTime() - begin) / some, nil
+	name, err := threadTime(func(n int) error {
+		return unix.Link(filepath.Join(dir, id(0)), filepath.Join(dir, "again-"+id(n)))
+	})
+	if err != nil {
+		return 0, fmt.Errorf("name files in %s: %w", dir, err)
+	}
+	return create.Seconds() / name.Seconds(), nil
 }
 
-// threadTime is the processor time of this thread.
-func threadTime() time.Duration {
-	var t unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) // there is always one
-	return time.Duration(t.Nano())
+// threadTime does a thing some times, and returns the processor time of that.
+func threadTime(do func(n int) error) (time.Duration, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var begin, end unix.Timespec
+	err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &begin)
+	for n := 0; n < 200 && err == nil; n++ {
+		err = do(n)
+	}
+	err = errors.Join(err, unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &end))
+	return time.Duration(end.Nano() - begin.Nano()), err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,9 +21,9 @@ type lab struct {
 	dir    string
 	tools  tools
 	begun  time.Time
-	load   string   // of the machine, by others
-	past   *past    // made once
-	gauge  gauge    // of creating files
+	load   string // of the machine, by others
+	past   *past  // made once
+	gauge  gauge
 	used   []string // directories that are not removed yet
 	blocks int64    // of 512 bytes, that they have of the disk
 }
@@ -38,27 +39,6 @@ func (l *lab) open(ctx context.Context, where string) (err error) {
 	if l.tools, err = build(ctx, filepath.Join(l.dir, "bin")); err != nil {
 		l.close()
 		return fmt.Errorf("open lab: %w", err)
-	}
-	if err := l.look(); err != nil {
-		l.close()
-		return fmt.Errorf("open lab: %w", err)
-	}
-	return nil
-}
-
-// look looks how fast files are created in some parts of the disk, in case one of
-// them was cleaned up a moment ago.
-func (l *lab) look() error {
-	for range 8 {
-		dir, err := os.MkdirTemp(l.dir, "")
-		if err != nil {
-			return err
-		}
-		took, err := createSome(dir)
-		if err != nil {
-			return err
-		}
-		l.gauge.see(took)
 	}
 	return nil
 }
@@ -91,17 +71,18 @@ func (l *lab) fresh(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	late := l.gauge.late
-	err = l.gauge.settle(ctx, func() (time.Duration, error) {
-		took, err := createSome(dir)
-		unix.Sync() // what was freed is forgotten sooner when that is on the disk
-		if took > slow*l.gauge.best {
-			l.say("  waits for the file system: creating a file takes %v, and %v at best", took, l.gauge.best)
-		}
-		return took, err
-	})
-	if l.gauge.late > late {
-		l.say("  waits no longer")
+	unix.Sync()
+	if !strings.HasPrefix(fileSystem(dir), "ext4") { // others do not search so
+		return dir, nil
 	}
-	return dir, err
+	waits := false
+	return dir, l.gauge.settle(ctx, func() (times float64, err error) {
+		times, err = searching(dir)
+		unix.Sync()
+		if times > slow && !waits {
+			l.say("  waits: creating a file takes %.0f times as long as naming one", times)
+			waits = true
+		}
+		return times, err
+	})
 }
