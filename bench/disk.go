@@ -12,7 +12,7 @@ import (
 )
 
 // enough is how many bytes of used directories make it worth to remove them.
-// Runs after it may have to wait for a minute; see gauge.
+// Runs after it may have to look for another place, or wait; see gauge.
 const enough = 4 << 30
 
 // tidy removes the directories that were used when they have enough of the

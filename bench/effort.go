@@ -18,6 +18,9 @@ type effort struct{ wall, cpu time.Duration }
 // rate is how many of so many tasks were done in a second.
 func (e effort) rate(count int) float64 { return float64(count) / e.wall.Seconds() }
 
+// each is the processor time of one of so many tasks, in us.
+func (e effort) each(count int) float64 { return e.cpu.Seconds() * 1e6 / float64(count) }
+
 // ownEffort is what something took that this program does by itself, and the
 // processes that it started and that ended.
 func ownEffort(do func() error) (took effort, err error) {

@@ -12,20 +12,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A gauge has runs wait until files can be created as fast as this machine does it.
+// A gauge has runs begin where files can be created as fast as this machine does it.
 // Without a journal ext4 uses no inode again that was freed in the last minute, or
-// in the last six while that is not on the disk, and looks at each of those on its
-// way to a free one: creating a file takes 20 times as long, or 50.
+// in the last six while its block is not on the disk, and looks at each of those on
+// its way to a free one: creating a file takes 20 times as long, or 50.
 type gauge struct {
 	late int // runs that began although it was slow
 }
 
 // Creating a file is slow when it takes so many times as long as giving one another
 // name, which searches for nothing and takes as long else. A run has patience.
-const slow, patience = 3, 2 * time.Minute
+const slow, patience = 2, 2 * time.Minute
 
-// settle blocks until a look says that creating a file takes only a few times
-// as long as naming one.
+// settle looks at one place after the other, until creating a file is not slow
+// there.
 func (g *gauge) settle(ctx context.Context, look func() (times float64, err error)) error {
 	for begin := time.Now(); ; {
 		times, err := look()
@@ -36,7 +36,7 @@ func (g *gauge) settle(ctx context.Context, look func() (times float64, err erro
 			g.late++
 			return nil
 		}
-		if err := sleep(ctx, 2*time.Second); err != nil {
+		if err := sleep(ctx, time.Second); err != nil {
 			return err
 		}
 	}

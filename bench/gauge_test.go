@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestARunWaitsUntilCreatingFilesIsFast(t *testing.T) {
+func TestARunBeginsWhenThereIsAPlaceWhereCreatingFilesIsFast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge
 		freed := time.Now()

@@ -65,24 +65,21 @@ func (l *lab) in(ctx context.Context, do func(dir string) error) error {
 }
 
 // fresh makes a directory for a run. What was written before is on the disk by
-// then, and what was deleted before is forgotten, so that nobody pays for others.
-func (l *lab) fresh(ctx context.Context) (string, error) {
-	dir, err := os.MkdirTemp(l.dir, "") // where ext4 puts it, its name decides
-	if err != nil {
-		return "", err
-	}
+// then, and where it is nothing was deleted lately, so that nobody pays for others.
+func (l *lab) fresh(ctx context.Context) (dir string, err error) {
 	unix.Sync()
-	if !strings.HasPrefix(fileSystem(dir), "ext4") { // others do not search so
-		return dir, nil
-	}
-	waits := false
-	return dir, l.gauge.settle(ctx, func() (times float64, err error) {
+	tries := 0
+	err = l.gauge.settle(ctx, func() (times float64, err error) {
+		dir, err = os.MkdirTemp(l.dir, "") // where ext4 puts it, its name decides
+		if err != nil || !strings.HasPrefix(fileSystem(l.dir), "ext4") {
+			return 0, err // others do not search so
+		}
 		times, err = searching(dir)
 		unix.Sync()
-		if times > slow && !waits {
-			l.say("  waits: creating a file takes %.0f times as long as naming one", times)
-			waits = true
+		if tries++; times > slow && tries == 1 {
+			l.say("  looks for another place: creating a file takes %.0f times as long as naming one", times)
 		}
 		return times, err
 	})
+	return dir, err
 }

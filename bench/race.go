@@ -29,7 +29,7 @@ func (c contender) row(runs ...effort) row {
 	r := row{who: c.name, tasks: c.count, keeps: c.keeps, unit: "tasks/s"}
 	for _, took := range runs {
 		r.got = append(r.got, took.rate(c.count))
-		r.cpu = append(r.cpu, took.cpu.Seconds()*1e6/float64(c.count))
+		r.cpu = append(r.cpu, took.each(c.count))
 	}
 	return r
 }
@@ -77,6 +77,6 @@ func (l *lab) once(ctx context.Context, c contender) (took effort, err error) {
 	if err != nil {
 		return took, fmt.Errorf("%s: %w", c.name, err)
 	}
-	l.say("  %-45s %8.0f/s", c.name, took.rate(c.count))
+	l.say("  %-53s %8.0f/s %6.0f us", c.name, took.rate(c.count), took.each(c.count))
 	return took, nil
 }
