@@ -47,9 +47,9 @@ func (l *lab) large() (count, rounds int) {
 
 // takenIn has a backlog taken in once, and returns the figures of the rows.
 func (l *lab) takenIn(ctx context.Context, count int) (got []float64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 3*most)
-	defer cancel()
-	return got, l.in(func(dir string) error {
+	err = l.in(ctx, func(dir string) error {
+		ctx, cancel := context.WithTimeout(ctx, limit(count))
+		defer cancel()
 		p := processes(1, "sleep", "infinity")
 		p.queue = count + 1
 		h, err := l.newHouse(dir, p)
@@ -62,6 +62,7 @@ func (l *lab) takenIn(ctx context.Context, count int) (got []float64, err error)
 		got, err = h.takeIn(ctx, count)
 		return errors.Join(err, h.stop())
 	})
+	return got, err
 }
 
 // takeIn lets a daemon that is ready find a backlog.

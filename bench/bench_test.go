@@ -111,3 +111,13 @@ func TestTheTableSaysWhatWasMeasuredAndWhatWasNot(t *testing.T) {
 		t.Errorf("table =\n%s\nwant\n%s", got, want)
 	}
 }
+
+func TestTheTableNamesTheJournal(t *testing.T) {
+	for options, want := range map[string]string{
+		"": "", "rw\nbarrier\ndelalloc\n": " without a journal", "rw\nauto_da_alloc\ndata=ordered\n": " with a journal (ordered)",
+	} {
+		if got := journal(options); got != want {
+			t.Errorf("journal(%q) = %q; want %q", options, got, want)
+		}
+	}
+}

@@ -12,8 +12,8 @@ import (
 )
 
 // enough is how many bytes of used directories make it worth to remove them.
-// Each removal is felt by the runs after it; see spread.
-const enough = 1500 << 20
+// Runs after it may have to look for another place, or wait; see gauge.
+const enough = 4 << 30
 
 // tidy removes the directories that were used when they have enough of the
 // disk. The last ones go with the lab.
@@ -45,10 +45,9 @@ func (l *lab) tidy(dir string) error {
 	return err
 }
 
-// spread asks ext4 to keep the directories of a directory apart. It skips what
-// was deleted in the last minutes when it looks for a free inode, one by one: a
-// run beside one that was cleaned up would pay for it, up to 1 ms for each file.
-// Other file systems need not be asked.
+// spread asks ext4 to keep the directories of a directory apart, so that few runs
+// are laid where another one was removed; see gauge. Other file systems need not be
+// asked.
 func spread(dir string) {
 	d, err := os.Open(dir)
 	if err != nil {

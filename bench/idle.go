@@ -33,7 +33,7 @@ func idle(ctx context.Context, l *lab) ([]row, error) {
 
 func (l *lab) idles(ctx context.Context) (got []float64, err error) {
 	const count = 100
-	return got, l.in(func(dir string) error {
+	return got, l.in(ctx, func(dir string) error {
 		return l.served(dir, processes(2, "/bin/true"), count, func(h *house, results *tally) error {
 			if err := h.start(ctx); err != nil {
 				return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,7 +21,9 @@ type lab struct {
 	dir    string
 	tools  tools
 	begun  time.Time
-	load   string   // of the machine, by others
+	load   string // of the machine, by others
+	past   *past  // made once
+	gauge  gauge
 	used   []string // directories that are not removed yet
 	blocks int64    // of 512 bytes, that they have of the disk
 }
@@ -52,13 +55,31 @@ func (l *lab) say(format string, args ...any) {
 }
 
 // in has something done in a new directory, which is removed some time later.
-// What was written before is on the disk by then, so that nobody pays for others.
-func (l *lab) in(do func(dir string) error) error {
-	dir, err := os.MkdirTemp(l.dir, "") // where ext4 puts it, its name decides
+func (l *lab) in(ctx context.Context, do func(dir string) error) error {
+	dir, err := l.fresh(ctx)
 	if err != nil {
 		return err
 	}
-	unix.Sync()
 	err = do(dir)
 	return errors.Join(err, l.tidy(dir))
+}
+
+// fresh makes a directory for a run. What was written before is on the disk by
+// then, and where it is nothing was deleted lately, so that nobody pays for others.
+func (l *lab) fresh(ctx context.Context) (dir string, err error) {
+	unix.Sync()
+	tries := 0
+	err = l.gauge.settle(ctx, func() (times float64, err error) {
+		dir, err = os.MkdirTemp(l.dir, "") // where ext4 puts it, its name decides
+		if err != nil || !strings.HasPrefix(fileSystem(l.dir), "ext4") {
+			return 0, err // others do not search so
+		}
+		times, err = searching(dir)
+		unix.Sync()
+		if tries++; times > slow && tries == 1 {
+			l.say("  looks for another place: creating a file takes %.0f times as long as naming one", times)
+		}
+		return times, err
+	})
+	return dir, err
 }

@@ -37,7 +37,7 @@ func latency(ctx context.Context, l *lab) ([]row, error) {
 	} {
 		way := newWay(c.name, c.count)
 		for range l.rounds {
-			err := l.in(func(dir string) error { return l.timed(ctx, dir, c.command, c.count, c.gap, way) })
+			err := l.in(ctx, func(dir string) error { return l.timed(ctx, dir, c.command, c.count, c.gap, way) })
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", c.name, err)
 			}
@@ -92,7 +92,7 @@ func (w *way) rows() (rows []row) {
 
 // timed is one round: tasks at a distance, and when each came where.
 func (l *lab) timed(ctx context.Context, dir, command string, count int, gap func() time.Duration, w *way) error {
-	ctx, cancel := context.WithTimeout(ctx, most)
+	ctx, cancel := context.WithTimeout(ctx, limit(count))
 	defer cancel()
 	return l.served(dir, processes(2, command), count+1, func(h *house, results *tally) error {
 		if err := h.start(ctx); err != nil {

@@ -53,7 +53,7 @@ func bench() error {
 	only := flag.String("only", "", "measures to make, separated by commas: "+strings.Join(names(), ", "))
 	flag.IntVar(&l.rounds, "rounds", 5, "how often each contender runs")
 	flag.IntVar(&l.tasks, "n", 5000, "tasks of a run; slow contenders have fewer")
-	flag.BoolVar(&l.long, "long", false, "a million tasks where it is said; needs 15 GB and half an hour")
+	flag.BoolVar(&l.long, "long", false, "a million tasks where it is said; needs 16 GB and half an hour more")
 	into := flag.String("md", "", "also write the table to this file")
 	where := flag.String("dir", "", "directory to work in (default the system's for temporary files)")
 	flag.Parse()

@@ -18,55 +18,65 @@ type contender struct {
 // An attempt does so many tasks in a directory, and says what that took.
 type attempt func(ctx context.Context, dir string, count int) (effort, error)
 
-// An effort is what a run took. The processor time is that of all processes,
-// those of the tasks included; 0 when nobody can tell. It is what can be compared
-// where a machine has other work.
-type effort struct{ wall, cpu time.Duration }
+// of is a contender with so many tasks.
+func (c contender) of(count int) contender {
+	c.count = count
+	return c
+}
 
-// most is how long a run may take.
-const most = 10 * time.Minute
+// row is a contender's in the table, with its runs.
+func (c contender) row(runs ...effort) row {
+	r := row{who: c.name, tasks: c.count, keeps: c.keeps, unit: "tasks/s"}
+	for _, took := range runs {
+		r.got = append(r.got, took.rate(c.count))
+		r.cpu = append(r.cpu, took.each(c.count))
+	}
+	return r
+}
+
+// limit is how long a run may take. The slow ones have few tasks.
+func limit(count int) time.Duration { return 10*time.Minute + time.Duration(count)*time.Millisecond }
 
 // race has contenders run by turns and returns how many tasks a second each
 // did in each round, beside the first of them.
 func (l *lab) race(ctx context.Context, all ...contender) ([]row, error) {
-	var rows []row
-	var there []contender
-	for _, c := range all {
-		r := row{who: c.name, tasks: c.count, keeps: c.keeps, unit: "tasks/s"}
-		if lacks := missing(c.needs...); lacks != "" {
-			r.note = lacks + " is not installed"
-			c.run = nil
-		}
-		rows, there = append(rows, r), append(there, c)
-	}
+	runs := make([][]effort, len(all))
 	for round := range l.rounds {
-		for turn := range there {
-			i := (turn + round) % len(there) // nobody is always the first
-			if there[i].run == nil {
+		for turn := range all {
+			i := (turn + round) % len(all) // nobody is always the first
+			if missing(all[i].needs...) != "" {
 				continue
 			}
-			took, err := l.once(ctx, there[i])
+			took, err := l.once(ctx, all[i])
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", there[i].name, err)
+				return nil, err
 			}
-			rate := float64(there[i].count) / took.wall.Seconds()
-			l.say("  %-45s %8.0f/s", there[i].name, rate)
-			rows[i].got = append(rows[i].got, rate)
-			rows[i].cpu = append(rows[i].cpu, took.cpu.Seconds()*1e6/float64(there[i].count))
+			runs[i] = append(runs[i], took)
 		}
 	}
-	for i := range rows {
-		rows[i].beside = ratios(rows[i].got, rows[0].got)
+	var rows []row
+	for i, c := range all {
+		r := c.row(runs[i]...)
+		if lacks := missing(c.needs...); lacks != "" {
+			r.note = lacks + " is not installed"
+		}
+		rows = append(rows, r)
+		rows[i].beside = ratios(r.got, rows[0].got)
 	}
 	return rows, nil
 }
 
 // once is one run of a contender.
 func (l *lab) once(ctx context.Context, c contender) (took effort, err error) {
-	ctx, cancel := context.WithTimeout(ctx, most)
-	defer cancel()
-	return took, l.in(func(dir string) (err error) {
+	err = l.in(ctx, func(dir string) (err error) {
+		ctx, cancel := context.WithTimeout(ctx, limit(c.count))
+		defer cancel()
 		took, err = c.run(ctx, dir, c.count)
 		return err
 	})
+	if err != nil {
+		return took, fmt.Errorf("%s: %w", c.name, err)
+	}
+	l.say("  %-53s %8.0f/s %6.0f us", c.name, took.rate(c.count), took.each(c.count))
+	return took, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 )
@@ -12,8 +11,8 @@ import (
 // restart measures a start behind many tasks that a worker has done, until the
 // daemon says that it is ready; and what looking at them costs.
 func restart(ctx context.Context, l *lab) ([]row, error) {
-	count, _ := l.large()
-	if err := l.room(uint64(count) * 12 * lineSize); err != nil {
+	p, err := l.lived(ctx)
+	if err != nil {
 		return nil, err
 	}
 	rows := []row{
@@ -21,40 +20,16 @@ func restart(ctx context.Context, l *lab) ([]row, error) {
 		{who: "mailboxd ps", unit: "ms"}, {who: "mailboxd ps --all --json", unit: "ms"},
 		{who: "mailboxd show, one task", unit: "ms"},
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
+	for range l.rounds {
+		got, err := p.house.again(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for i := range got {
+			rows[i].tasks, rows[i].got = p.tasks, append(rows[i].got, got[i])
+		}
 	}
-	err = l.in(func(dir string) error {
-		h, err := l.doneTasks(ctx, dir, count, resident(16, self, playWorker))
-		for n := 0; n < l.rounds && err == nil; n++ {
-			var got []float64
-			got, err = h.again(ctx)
-			for i := range got {
-				rows[i].tasks, rows[i].got = count, append(rows[i].got, got[i])
-			}
-		}
-		return err
-	})
-	return rows, err
-}
-
-// doneTasks is a house in which so many tasks are done.
-func (l *lab) doneTasks(ctx context.Context, dir string, count int, p plan) (h *house, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 6*most)
-	defer cancel()
-	return h, l.served(dir, p, count, func(made *house, results *tally) error {
-		h = made
-		if err := layBacklog(h.tasks(), count); err != nil {
-			return err
-		}
-		if err := h.start(ctx); err != nil {
-			return err
-		}
-		err := results.all(ctx, count)
-		l.say("  %d tasks done", len(results.seen))
-		return errors.Join(err, h.stop())
-	})
+	return rows, nil
 }
 
 // again starts the daemon once more, and looks at its tasks.

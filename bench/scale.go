@@ -5,29 +5,34 @@ import (
 	"os"
 )
 
+// many is how many processes -long has one after the other. A million would
+// take a quarter of an hour and 20 GB, and say no more.
+const many = 100_000
+
 // scale measures whether a task costs more where there are more of them.
 func scale(ctx context.Context, l *lab) ([]row, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	worker, static := l.drained(resident(16, self, playWorker)), l.drained(processes(2, l.tools.static))
-	const of = "Go worker, 16 in flight"
-	stay := []contender{{name: of, count: l.tasks / 5, run: worker}, {name: of, count: 2 * l.tasks, run: worker}}
-	each := []contender{{name: "static, 2 at a time", count: l.tasks / 5, run: static}, {name: "static, 2 at a time", count: 2 * l.tasks, run: static}}
-	large, _ := l.large()
-	once := *l
-	once.rounds = 1
+	stay := contender{name: "Go worker, 16 in flight", run: l.drained(resident(16, self, playWorker))}
+	each := contender{name: "static, 2 at a time", run: l.drained(processes(2, l.tools.static))}
 	var rows []row
-	for _, part := range []struct {
-		lab *lab
-		all []contender
-	}{{l, stay}, {l, each}, {&once, []contender{{name: of, count: large, run: worker}}}} {
-		more, err := part.lab.race(ctx, part.all...)
+	for _, c := range []contender{stay, each} {
+		more, err := l.race(ctx, c.of(l.tasks/5), c.of(2*l.tasks))
 		if err != nil {
 			return nil, err
 		}
 		rows = append(rows, more...)
 	}
-	return rows, nil
+	p, err := l.lived(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows = append(rows, stay.of(p.tasks).row(p.took))
+	if !l.long {
+		return rows, nil
+	}
+	took, err := l.once(ctx, each.of(many))
+	return append(rows, each.of(many).row(took)), err
 }

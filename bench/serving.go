@@ -10,21 +10,27 @@ import (
 // drained measures a backlog: from the start of the daemon, for which the lines
 // lie there already, to the last result file.
 func (l *lab) drained(p plan) attempt {
-	return func(ctx context.Context, dir string, count int) (took effort, err error) {
-		return took, l.served(dir, p, count, func(h *house, results *tally) error {
-			if err := layBacklog(h.tasks(), count); err != nil {
-				return err
-			}
-			begin := time.Now()
-			if err := h.start(ctx); err != nil {
-				return err
-			}
-			err := results.all(ctx, count)
-			took.wall = time.Since(begin)
-			took.cpu = h.spent()
-			return errors.Join(err, h.stop())
-		})
+	return func(ctx context.Context, dir string, count int) (effort, error) {
+		_, took, err := l.drain(ctx, dir, p, count)
+		return took, err
 	}
+}
+
+// drain does a backlog, and returns the mailbox in which all is done.
+func (l *lab) drain(ctx context.Context, dir string, p plan, count int) (left *house, took effort, err error) {
+	err = l.served(dir, p, count, func(h *house, results *tally) error {
+		if err := layBacklog(h.tasks(), count); err != nil {
+			return err
+		}
+		begin := time.Now()
+		if err := h.start(ctx); err != nil {
+			return err
+		}
+		err := results.all(ctx, count)
+		left, took = h, effort{wall: time.Since(begin), cpu: h.spent()}
+		return errors.Join(err, h.stop())
+	})
+	return left, took, err
 }
 
 // streamed measures lines that are appended one by one to a daemon that waits:

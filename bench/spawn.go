@@ -27,6 +27,7 @@ func (l *lab) spawn(ctx context.Context, command ...string) ([]row, error) {
 	ours := processes(2, command...)
 	return l.race(ctx,
 		contender{name: "xargs -P2 -n1", count: l.tasks, keeps: keepsNothing, needs: []string{"xargs"}, run: xargs(command)},
+		contender{name: callsAlone, count: l.tasks, keeps: keepsAll, run: alone(command)},
 		contender{name: "mailboxd, a backlog", count: l.tasks, keeps: keepsAll, run: l.drained(ours)},
 		contender{name: "mailboxd, appended while it runs", count: l.tasks, keeps: keepsAll, run: l.streamed(ours)},
 		contender{name: "Python poller", count: l.tasks, keeps: keepsNothing, needs: []string{"python3"}, run: l.poller("nosync", command)},

@@ -27,5 +27,6 @@ func workers(ctx context.Context, l *lab) ([]row, error) {
 				contender{name: name + ", appended while it runs", count: 4 * l.tasks, keeps: keepsAll, needs: w.command[:1], run: l.streamed(p)})
 		}
 	}
+	all = append(all, contender{name: fmt.Sprintf("%s, %d side by side", callsAlone, together), count: 4 * l.tasks, keeps: keepsAll, run: aloneWorker(self, playWorker)})
 	return l.race(ctx, all...)
 }

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// together is how many tasks share a frame of the log, and how many results are
+// put side by side.
+const together = 16
+
+// aloneWorker does tasks that a worker answers: a frame for the lines of a
+// group, the question and the answer of each, a frame for their ends. Results
+// are put meanwhile, each with a sync of its own.
+func aloneWorker(command ...string) attempt {
+	return func(ctx context.Context, dir string, count int) (took effort, err error) {
+		b, err := newBare(dir)
+		if err != nil {
+			return took, err
+		}
+		defer b.log.Close()
+		took, err = ownEffort(func() error { return b.answered(ctx, command, count) })
+		if err != nil {
+			return took, err
+		}
+		return took, verify(b.path("results"), count)
+	}
+}
+
+// answered starts a worker and has it answer so many tasks.
+func (b *bare) answered(ctx context.Context, command []string, count int) error {
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	questions, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	answers, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan int, together)
+	work, ctx := errgroup.WithContext(ctx)
+	work.Go(func() error {
+		defer close(ended)
+		defer questions.Close()
+		return b.askAll(ctx, questions, bufio.NewScanner(answers), ended, count)
+	})
+	for range together {
+		work.Go(func() error {
+			for n := range ended {
+				if err := b.put(id(n)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return errors.Join(work.Wait(), cmd.Wait())
+}
+
+// askAll asks a worker group by group, and hands on the tasks whose end is
+// durable.
+func (b *bare) askAll(ctx context.Context, questions io.Writer, answers *bufio.Scanner, ended chan<- int, count int) error {
+	for from := 0; from < count; from += together {
+		to := min(from+together, count)
+		var lines []byte
+		for n := from; n < to; n++ {
+			lines = append(lines, line(n)...)
+		}
+		if err := b.commit(lines); err != nil {
+			return err
+		}
+		if _, err := questions.Write(lines); err != nil {
+			return err
+		}
+		for n := from; n < to; n++ {
+			if !answers.Scan() {
+				return fmt.Errorf("the worker ended at %s: %w", id(n), errors.Join(answers.Err(), context.Cause(ctx)))
+			}
+		}
+		if err := b.commit(make([]byte, endSize*(to-from))); err != nil {
+			return err
+		}
+		for n := from; n < to; n++ {
+			select {
+			case ended <- n:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	}
+	return nil
+}
