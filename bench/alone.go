@@ -22,7 +22,7 @@ func alone(command []string) attempt {
 		if err != nil {
 			return took, err
 		}
-		defer b.log.Close()
+		defer b.close()
 		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 		if err != nil {
 			return took, err
@@ -57,13 +57,13 @@ func (b *bare) process(id string, null uintptr, command []string) error {
 		defer unix.Close(fd)
 		files = append(files, uintptr(fd))
 	}
-	if err := b.commit(make([]byte, intentSize)); err != nil {
+	if err := b.commit(intentSize); err != nil {
 		return err
 	}
 	if err := execute(command, files); err != nil {
 		return err
 	}
-	if err := b.commit(make([]byte, endSize)); err != nil {
+	if err := b.commit(endSize); err != nil {
 		return err
 	}
 	return b.put(id)

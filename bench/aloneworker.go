@@ -24,7 +24,7 @@ func aloneWorker(command ...string) attempt {
 		if err != nil {
 			return took, err
 		}
-		defer b.log.Close()
+		defer b.close()
 		took, err = ownEffort(func() error { return b.answered(ctx, command, count) })
 		if err != nil {
 			return took, err
@@ -76,7 +76,7 @@ func (b *bare) askAll(ctx context.Context, questions io.Writer, answers *bufio.S
 		for n := from; n < to; n++ {
 			lines = append(lines, line(n)...)
 		}
-		if err := b.commit(lines); err != nil {
+		if err := b.commit(len(lines)); err != nil {
 			return err
 		}
 		if _, err := questions.Write(lines); err != nil {
@@ -87,7 +87,7 @@ func (b *bare) askAll(ctx context.Context, questions io.Writer, answers *bufio.S
 				return fmt.Errorf("the worker ended at %s: %w", id(n), errors.Join(answers.Err(), context.Cause(ctx)))
 			}
 		}
-		if err := b.commit(make([]byte, endSize*(to-from))); err != nil {
+		if err := b.commit(endSize * (to - from)); err != nil {
 			return err
 		}
 		for n := from; n < to; n++ {

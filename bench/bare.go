@@ -15,6 +15,7 @@ import (
 type bare struct {
 	dir  string
 	log  *os.File     // what the redo log is to a daemon
+	page []byte       // what is written there, as it is where it can be taken from directly
 	next atomic.Int64 // place in the log
 }
 
@@ -32,24 +33,34 @@ func newBare(dir string) (*bare, error) {
 	if err != nil {
 		return nil, err
 	}
-	if b.log, err = os.Create(b.path("log")); err != nil {
+	if err := os.WriteFile(b.path("log"), make([]byte, logSize), 0o600); err != nil {
 		return nil, err
 	}
-	_, err = b.log.Write(make([]byte, logSize))
-	if err := errors.Join(err, b.log.Sync()); err != nil {
-		return nil, errors.Join(err, b.log.Close())
+	if b.page, err = unix.Mmap(-1, 0, place, unix.PROT_READ, unix.MAP_ANON|unix.MAP_PRIVATE); err != nil {
+		return nil, fmt.Errorf("mmap: %w", err)
+	}
+	b.log, err = os.OpenFile(b.path("log"), os.O_WRONLY|unix.O_DSYNC|unix.O_DIRECT, 0)
+	if errors.Is(err, unix.EINVAL) { // not everywhere
+		b.log, err = os.OpenFile(b.path("log"), os.O_WRONLY|unix.O_DSYNC, 0)
+	}
+	if err == nil {
+		err = b.log.Sync()
+	}
+	if err != nil {
+		return nil, errors.Join(err, b.close())
 	}
 	return b, nil
 }
 
+func (b *bare) close() error { return errors.Join(b.log.Close(), unix.Munmap(b.page)) }
+
 func (b *bare) path(name string) string { return filepath.Join(b.dir, name) }
 
-// commit makes a frame durable.
-func (b *bare) commit(frame []byte) error {
-	if _, err := b.log.WriteAt(frame, (b.next.Add(1)*place)%logSize); err != nil {
-		return err
-	}
-	return unix.Fdatasync(int(b.log.Fd()))
+// commit makes a frame of so many bytes durable, in whole blocks.
+func (b *bare) commit(size int) error {
+	const block = 4096
+	_, err := b.log.WriteAt(b.page[:(size+block-1)/block*block], (b.next.Add(1)*place)%logSize)
+	return err
 }
 
 // put makes a result durable, and then visible.
