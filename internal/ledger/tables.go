@@ -201,16 +201,18 @@ func (b *batch) write(conn *sql.Conn) error {
 }
 
 // exec runs the statement for n rows.
-func (b *batch) exec(raw any, n int, values []driver.NamedValue) (err error) {
+func (b *batch) exec(raw any, n int, values []driver.NamedValue) error {
 	if b.ready[n] == nil {
-		if b.ready[n], err = raw.(driver.Conn).Prepare(b.text(n)); err != nil {
-			return err
+		stmt, err := raw.(driver.Conn).Prepare(b.text(n))
+		if err != nil {
+			return err // and no statement, in a driver.Stmt that is not nil
 		}
+		b.ready[n] = stmt
 	}
 	for i := range values {
 		values[i].Ordinal = i + 1
 	}
-	_, err = b.ready[n].(driver.StmtExecContext).ExecContext(background, values)
+	_, err := b.ready[n].(driver.StmtExecContext).ExecContext(background, values)
 	return err
 }
 
