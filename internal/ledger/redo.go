@@ -116,8 +116,9 @@ func (r *redo) skip() {
 	r.broken = true
 }
 
-// largeFrame is more than a frame takes in general.
-const largeFrame = 1 << 20
+// largeFrame is more than a frame takes in general: a batch of lines is 1 MB, and what
+// is recorded of them half as much again.
+const largeFrame = 2 << 20
 
 // turn has the next frame go to the other file, of which everything is in the
 // tables.
