@@ -45,9 +45,10 @@ type engine struct {
 	opts     dispatch.Options
 	ttl      time.Duration // of approvals; 0: for ever
 	etiquette
-	spoken dispatch.Protocol // instead of that; one without functions is none
-	log    journal
-	end    func() // stops serving; once more does nothing
+	spoken  dispatch.Protocol // instead of that; one without functions is none
+	log     journal
+	writing sync.WaitGroup // to the ledger, beside the engine
+	end     func()         // stops serving; once more does nothing
 }
 
 // newEngine makes an engine that is not started, with the agents "quick",
@@ -99,6 +100,7 @@ func (e *engine) start() {
 	e.end = sync.OnceFunc(func() {
 		cancel()
 		serving.Wait()
+		e.writing.Wait()
 		for _, part := range []io.Closer{e.Dispatcher, memory, state, box} {
 			if err := part.Close(); err != nil {
 				e.t.Errorf("close: %v", err)

@@ -29,6 +29,7 @@ type run struct {
 
 	callback atomic.Pointer[envelope.Callback] // what its task asks for; nil: nobody has read that here
 	result   atomic.Pointer[[]byte]            // what its task has ended with; nil: it has not
+	draft    atomic.Pointer[draft]             // of that; nil: there is none
 	shown    atomic.Bool                       // somebody shows that, or has
 	followed atomic.Bool                       // a later revision may be there: only the ledger knows
 }
