@@ -56,3 +56,11 @@ func (f *draft) drop() {
 		f.file.Drop()
 	}
 }
+
+// putFile places a result file: as it was drafted, if it was.
+func (d *Dispatcher) putFile(f final) error {
+	if drafted := f.draft.of(f.result); drafted != nil {
+		return drafted.Put(f.row.ID)
+	}
+	return d.Box.PutResult(f.row.ID, f.result, resultMode)
+}

@@ -48,7 +48,8 @@ type engine struct {
 	spoken  dispatch.Protocol // instead of that; one without functions is none
 	log     journal
 	writing sync.WaitGroup // to the ledger, beside the engine
-	end     func()         // stops serving; once more does nothing
+	stop    func()         // has serving end
+	end     func()         // waits for that as well, and lets go of all; once more does nothing
 }
 
 // newEngine makes an engine that is not started, with the agents "quick",
@@ -91,6 +92,7 @@ func (e *engine) start() {
 	e.Dispatcher, err = dispatch.Open(e.t.Context(), e.parts, e.functions(), e.opts)
 	e.must(err)
 	ctx, cancel := context.WithCancel(context.Background())
+	e.stop = cancel
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		if err := e.Serve(ctx); err != nil {

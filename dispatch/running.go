@@ -26,6 +26,7 @@ type run struct {
 	stopped atomic.Bool // nobody waits to see its task cancelled
 	meter   meter
 	over    chan struct{} // closed when nothing more will come of it
+	loose   func() bool   // has it not end with the work any more; nil: it never did, but for ctx
 
 	callback atomic.Pointer[envelope.Callback] // what its task asks for; nil: nobody has read that here
 	result   atomic.Pointer[[]byte]            // what its task has ended with; nil: it has not
@@ -102,8 +103,16 @@ func (s *runSet) begin(ctx context.Context, it item) *run {
 	return r
 }
 
+// under has a run that was begun elsewhere end with ctx.
+func (r *run) under(ctx context.Context) {
+	r.loose = context.AfterFunc(ctx, func() { r.end(context.Cause(ctx)) })
+}
+
 // finish says that nothing more will come of a run.
 func (s *runSet) finish(r *run) {
+	if r.loose != nil {
+		r.loose()
+	}
 	r.end(nil)
 	s.mu.Lock()
 	defer s.mu.Unlock()

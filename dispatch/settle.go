@@ -189,13 +189,6 @@ func (d *Dispatcher) put(ctx context.Context, f final) error {
 	return d.conflict(ctx, row)
 }
 
-func (d *Dispatcher) putFile(f final) error {
-	if drafted := f.draft.of(f.result); drafted != nil {
-		return drafted.Put(f.row.ID)
-	}
-	return d.Box.PutResult(f.row.ID, f.result, resultMode)
-}
-
 // conflict remembers that a result which is not ours is in place.
 func (d *Dispatcher) conflict(ctx context.Context, row ledger.Task) error {
 	d.log(row).Warn().Str("file", resultFile(row)).Msg("a result that is not ours is in place; left alone")
