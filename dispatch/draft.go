@@ -11,24 +11,25 @@ import (
 // synced while the ledger takes that in: each is a wait for the disk. It has its
 // name only once the ledger has its bytes, and is nothing when it does not get it.
 type draft struct {
-	result  []byte
-	writing sync.WaitGroup
-	file    *mailbox.Draft // nil: it could not be written; set when writing is over
+	result []byte
+	file   *mailbox.Draft // nil: it could not be written
 }
 
-// draft begins with the draft of a turn that ends in a result which may be shown
-// at once. It returns nil for any other, and while other runs are being finished:
-// these keep the disk busy meanwhile, and a goroutine for each is 50 us of
-// processor time.
-func (d *Dispatcher) draft(t *turn) *draft {
+// commitBeside commits a turn, and writes the draft of what it shows meanwhile. It
+// does not while other runs are being finished: these keep the disk busy then, and
+// a goroutine for each is 50 us of processor time.
+func (d *Dispatcher) commitBeside(t *turn, commit func() error) (f *draft, err error) {
 	runs := d.runs.of(t.row.Seq)
 	if len(d.endings) > 1 || len(runs) != 1 || !d.showsResult(t) {
-		return nil
+		return nil, commit()
 	}
-	f := &draft{result: t.result()}
-	f.writing.Go(func() { f.file, _ = d.Box.DraftResult(f.result, resultMode) }) // what fails is met again by who puts it
+	f = &draft{result: t.result()}
+	var committing sync.WaitGroup
+	committing.Go(func() { err = commit() })
+	f.file, _ = d.Box.DraftResult(f.result, resultMode) // here, for it takes longer; what fails is met again by who puts it
+	committing.Wait()
 	runs[0].draft.Store(f)
-	return f
+	return f, err
 }
 
 // showsResult reports whether a turn ends its task with the result of its run,
@@ -42,17 +43,12 @@ func (f *draft) of(result []byte) *mailbox.Draft {
 	if f == nil || !bytes.Equal(f.result, result) {
 		return nil
 	}
-	f.writing.Wait()
 	return f.file
 }
 
 // drop lets go of a draft that was not put.
 func (f *draft) drop() {
-	if f == nil {
-		return
-	}
-	f.writing.Wait()
-	if f.file != nil {
+	if f != nil && f.file != nil {
 		f.file.Drop()
 	}
 }

@@ -53,10 +53,12 @@ func (d *Dispatcher) insistOn(ctx context.Context, row ledger.Task, prepare func
 	if err != nil {
 		return
 	}
-	defer d.draft(t).drop()
-	err = d.persist(ctx, row, func() error {
-		return d.Ledger.Update(lasting, func(tx *ledger.Tx) error { return d.takeTurn(tx, t) })
+	draft, err := d.commitBeside(t, func() error {
+		return d.persist(ctx, row, func() error {
+			return d.Ledger.Update(lasting, func(tx *ledger.Tx) error { return d.takeTurn(tx, t) })
+		})
 	})
+	defer draft.drop()
 	if err == nil {
 		d.followTurn(lasting, t)
 	}
