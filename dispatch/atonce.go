@@ -24,7 +24,8 @@ type start struct {
 }
 
 // startAtOnce makes ready for a claim to begin at once; nil when it is to wait
-// for its turn. It takes the slots, and makes the run directory.
+// for its turn. It takes the slots, and makes the run directory: of an intent
+// without one nobody could say whether it began.
 func (d *Dispatcher) startAtOnce(claims []*claim) *start {
 	if len(claims) != 1 || !d.plain(claims[0]) {
 		return nil
@@ -40,7 +41,7 @@ func (d *Dispatcher) startAtOnce(claims []*claim) *start {
 		return nil
 	}
 	fault.Point("run-dir")
-	s.job = Job{Task: c.task, Revision: 1, Attempt: 1, Dir: dir, RunID: uuid.NewString(), Terms: c.judged.Terms}
+	s.job = Job{Task: c.task, Revision: 1, Attempt: 1, Dir: dir, RunID: uuid.NewString()}
 	return s
 }
 
@@ -63,6 +64,7 @@ func (d *Dispatcher) begin(ctx context.Context, tx *ledger.Tx, s *start) error {
 	s.item.seq = c.row.Seq
 	s.run = d.runs.begin(context.WithoutCancel(ctx), s.item) // before anybody can see it running
 	job := s.job
+	job.Terms = c.judged.Terms
 	moved, short, err := d.intendIn(tx, c.row, &job, ledger.Running)
 	if err != nil || short != nil || !moved {
 		d.forget(s) // it waits for its turn, and whoever has that finds out
@@ -82,15 +84,20 @@ func (d *Dispatcher) forget(s *start) {
 	}
 }
 
-// handOver has a worker go on with a start that is durable, or lets go of one
-// that came to nothing.
-func (d *Dispatcher) handOver(s *start) {
-	switch {
-	case s == nil:
-	case s.run == nil:
+// confirm returns a start that is durable. One that came to nothing it abandons,
+// before a worker begins with the task, and returns nil.
+func (d *Dispatcher) confirm(s *start) *start {
+	if s == nil || s.run == nil {
 		d.abandon(s)
-	default:
-		fault.Point("intent")
+		return nil
+	}
+	fault.Point("intent")
+	return s
+}
+
+// handOver has a worker go on with a start.
+func (d *Dispatcher) handOver(s *start) {
+	if s != nil {
 		d.begun.add(s)
 		d.queue.hand(s.item)
 	}

@@ -95,6 +95,25 @@ func TestATaskThatTheLedgerCouldNotTakeBeginsWhenItCan(t *testing.T) {
 	e.wantResult("t1", "done, revision 1")
 }
 
+func TestATaskThatABudgetIsTooShortForDoesNotBeginAtOnce(t *testing.T) {
+	words := make(chan int64)
+	e := newAloneEngine(t)
+	e.opts.Workers = 2
+	e.plays["told"] = told(words)
+	e.judge = sharing(100)
+	e.start()
+	e.send("t1", "told", budget(80))
+	e.await("t1", ledger.Running)
+	e.send("t2", "quick", budget(50))
+	e.await("t2", ledger.Held)
+	e.wantRunDir("t2", 1, false)
+	words <- 20
+	if row := e.await("t2", ledger.Done); row.Attempt != 1 || row.Status != envelope.OK {
+		t.Errorf("t2 is %s after attempt %d; want ok after the first", row.Status, row.Attempt)
+	}
+	e.wantEvent("t2", "budget.settled")
+}
+
 func TestATaskIsCancelledWhileItBegins(t *testing.T) {
 	e := newAloneEngine(t)
 	var cancelling sync.WaitGroup

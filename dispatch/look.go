@@ -125,6 +125,7 @@ func (d *Dispatcher) take(ctx context.Context, batch mailbox.Batch, claims []*cl
 		return err
 	}
 	fault.Point("accepted")
+	start = d.confirm(start)
 	for _, c := range claims {
 		d.follow(ctx, c)
 	}
