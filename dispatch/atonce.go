@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"runtime"
 	"sync"
 
 	"github.com/google/uuid"
@@ -100,6 +101,7 @@ func (d *Dispatcher) handOver(s *start) {
 	if s != nil {
 		d.begun.add(s)
 		d.queue.hand(s.item)
+		runtime.Gosched() // it goes on here and now, and not when another thread has woken up
 	}
 }
 
