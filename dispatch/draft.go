@@ -20,7 +20,7 @@ type draft struct {
 // a goroutine for each is 50 us of processor time.
 func (d *Dispatcher) commitBeside(t *turn, commit func() error) (f *draft, err error) {
 	runs := d.runs.of(t.row.Seq)
-	if len(d.endings) > 1 || len(runs) != 1 || !d.showsResult(t) {
+	if len(d.endings) > 1 || len(runs) != 1 || !runs[0].showsItsOwn() || !d.showsResult(t) {
 		return nil, commit()
 	}
 	f = &draft{result: t.result()}

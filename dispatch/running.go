@@ -83,6 +83,10 @@ func (r *run) neverBegun(j Job) (o Outcome, cancelled bool) {
 	}, true
 }
 
+// showsItsOwn reports whether what the run ends with is shown as it is in hand,
+// and not as the ledger has it.
+func (r *run) showsItsOwn() bool { return r.callback.Load() != nil && !r.followed.Load() }
+
 // runSet knows what runs now, so that somebody can end or await it.
 type runSet struct {
 	mu  sync.Mutex       // guards all
