@@ -30,11 +30,12 @@ func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, terms ledger.T
 	}
 }
 
-// end is where an outcome moves its task: to its end, or to a person.
-func (d *Dispatcher) end(row ledger.Task, terms ledger.Terms, o Outcome) ledger.Change {
+// end is where an outcome moves its task, with the bytes of its result: to its
+// end, or to a person.
+func (d *Dispatcher) end(row ledger.Task, terms ledger.Terms, o Outcome, result []byte) ledger.Change {
 	change := ledger.Change{
 		To: ledger.Done, Attempt: row.Attempt,
-		Status: o.Result.Status, Kind: o.Result.Error.Kind, Result: o.Result.Encode(),
+		Status: o.Result.Status, Kind: o.Result.Error.Kind, Result: result,
 	}
 	if reviewed(terms, o) {
 		change.To, change.Until = ledger.Review, d.expiry(time.Now())

@@ -45,9 +45,11 @@ type engine struct {
 	opts     dispatch.Options
 	ttl      time.Duration // of approvals; 0: for ever
 	etiquette
-	spoken dispatch.Protocol // instead of that; one without functions is none
-	log    journal
-	end    func() // stops serving; once more does nothing
+	spoken  dispatch.Protocol // instead of that; one without functions is none
+	log     journal
+	writing sync.WaitGroup // to the ledger, beside the engine
+	stop    func()         // has serving end
+	end     func()         // waits for that as well, and lets go of all; once more does nothing
 }
 
 // newEngine makes an engine that is not started, with the agents "quick",
@@ -90,6 +92,7 @@ func (e *engine) start() {
 	e.Dispatcher, err = dispatch.Open(e.t.Context(), e.parts, e.functions(), e.opts)
 	e.must(err)
 	ctx, cancel := context.WithCancel(context.Background())
+	e.stop = cancel
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		if err := e.Serve(ctx); err != nil {
@@ -99,6 +102,7 @@ func (e *engine) start() {
 	e.end = sync.OnceFunc(func() {
 		cancel()
 		serving.Wait()
+		e.writing.Wait()
 		for _, part := range []io.Closer{e.Dispatcher, memory, state, box} {
 			if err := part.Close(); err != nil {
 				e.t.Errorf("close: %v", err)

@@ -103,6 +103,7 @@ func (d *Dispatcher) take(ctx context.Context, batch mailbox.Batch, claims []*cl
 		return err
 	}
 	fault.Point("buried")
+	start := d.startAtOnce(claims)
 	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
 		known, err := lookUp(tx, claims)
 		if err != nil {
@@ -114,15 +115,21 @@ func (d *Dispatcher) take(ctx context.Context, batch mailbox.Batch, claims []*cl
 			}
 		}
 		tx.SetFile(ledger.File(batch.Cursor))
+		if start != nil {
+			return d.begin(ctx, tx, start)
+		}
 		return nil
 	})
 	if err != nil {
+		d.abandon(start)
 		return err
 	}
 	fault.Point("accepted")
+	start = d.confirm(start)
 	for _, c := range claims {
 		d.follow(ctx, c)
 	}
+	d.handOver(start)
 	return nil
 }
 

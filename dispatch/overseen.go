@@ -159,7 +159,7 @@ func (d *Dispatcher) closeReview(tx *ledger.Tx, t *turn, kind envelope.Kind, why
 	}
 	o := t.o
 	o.Result, o.Hold = r, ""
-	change := d.end(t.row, t.terms, o)
+	change := d.end(t.row, t.terms, o, r.Encode())
 	change.To, change.Until = ledger.Done, time.Time{} // what an overseer says is for the agent, not for the requester
 	moved, err := t.move(tx, change, event(t.row, ending(o), conclusion(o)))
 	if err != nil || !moved {

@@ -25,6 +25,7 @@ type queue struct {
 	work    *sync.Cond        // for takers: there may be an item to take
 	changed *sync.Cond        // for others: any of it
 	waiting map[string]*items // by agent, oldest first
+	handed  []item            // that have their slots
 	agents  map[string]int    // slots taken, by agent
 	asking  map[string]int    // slots taken, by requester
 	length  int               // items waiting
@@ -93,7 +94,7 @@ func (q *queue) take(ctx context.Context) (item, bool) {
 	defer context.AfterFunc(ctx, q.wake)()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for ctx.Err() == nil {
+	for len(q.handed) > 0 || ctx.Err() == nil {
 		if it, ok := q.next(); ok {
 			q.wakeNext()
 			return it, true
@@ -108,13 +109,18 @@ func (q *queue) take(ctx context.Context) (item, bool) {
 // then. To wake all, with 64 of them, was 10 us of processor time a task. The
 // caller holds mu.
 func (q *queue) wakeNext() {
-	if q.length > 0 {
+	if q.length+len(q.handed) > 0 {
 		q.work.Signal()
 	}
 }
 
 // next removes the oldest item that has room. The caller holds mu.
 func (q *queue) next() (item, bool) {
+	if len(q.handed) > 0 {
+		it := q.handed[0]
+		q.handed = q.handed[1:]
+		return it, true
+	}
 	var best item
 	var at int
 	for agent, items := range q.waiting {

@@ -162,6 +162,10 @@ func TestAResultPlacedInReviewIsNotTakenForTheAnswer(t *testing.T) {
 	e.must(os.WriteFile(filepath.Join(e.parts.Box.ResultsDir(), "t1.json"), []byte(forged), 0o600))
 	e.Look(t.Context())
 	e.Look(t.Context())
+	e.until("the conflict is told", func() bool { // a look may come before the review is known
+		kinds, _ := e.story("t1")
+		return slices.Contains(kinds, "result.conflict")
+	})
 	e.wantEvent("t1", "result.conflict")
 	if row := e.row("t1"); row.State != ledger.Review {
 		t.Errorf("t1 is %s; want it in review still", row.State)

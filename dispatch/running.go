@@ -26,9 +26,11 @@ type run struct {
 	stopped atomic.Bool // nobody waits to see its task cancelled
 	meter   meter
 	over    chan struct{} // closed when nothing more will come of it
+	loose   func() bool   // has it not end with the work any more; nil: it never did, but for ctx
 
 	callback atomic.Pointer[envelope.Callback] // what its task asks for; nil: nobody has read that here
 	result   atomic.Pointer[[]byte]            // what its task has ended with; nil: it has not
+	draft    atomic.Pointer[draft]             // of that; nil: there is none
 	shown    atomic.Bool                       // somebody shows that, or has
 	followed atomic.Bool                       // a later revision may be there: only the ledger knows
 }
@@ -81,6 +83,10 @@ func (r *run) neverBegun(j Job) (o Outcome, cancelled bool) {
 	}, true
 }
 
+// showsItsOwn reports whether what the run ends with is shown as it is in hand,
+// and not as the ledger has it.
+func (r *run) showsItsOwn() bool { return r.callback.Load() != nil && !r.followed.Load() }
+
 // runSet knows what runs now, so that somebody can end or await it.
 type runSet struct {
 	mu  sync.Mutex       // guards all
@@ -101,8 +107,16 @@ func (s *runSet) begin(ctx context.Context, it item) *run {
 	return r
 }
 
+// under has a run that was begun elsewhere end with ctx.
+func (r *run) under(ctx context.Context) {
+	r.loose = context.AfterFunc(ctx, func() { r.end(context.Cause(ctx)) })
+}
+
 // finish says that nothing more will come of a run.
 func (s *runSet) finish(r *run) {
+	if r.loose != nil {
+		r.loose()
+	}
 	r.end(nil)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -36,6 +36,7 @@ func (n *names) lock(id envelope.ID) (unlock func()) {
 type final struct {
 	row      ledger.Task
 	result   []byte
+	draft    *draft // of the result; nil: none
 	callback envelope.Callback
 	earlier  bool // a later revision is there, so its place is in the history
 }
@@ -95,7 +96,7 @@ func (d *Dispatcher) showFinal(ctx context.Context, row ledger.Task, run *run) e
 	if run.followed.Load() || run.shown.Swap(true) {
 		return errFollowed
 	}
-	return d.showLocked(ctx, final{row: row, result: *run.result.Load(), callback: *run.callback.Load()})
+	return d.showLocked(ctx, final{row: row, result: *run.result.Load(), draft: run.draft.Load(), callback: *run.callback.Load()})
 }
 
 // final returns what the ledger has to show of a task that is done.
@@ -177,7 +178,7 @@ func (d *Dispatcher) put(ctx context.Context, f final) error {
 	if f.earlier {
 		return d.State.PutHistory(row.ID, row.Revision, f.result)
 	}
-	err := d.Box.PutResult(row.ID, f.result, resultMode)
+	err := d.putFile(f)
 	if !errors.Is(err, fs.ErrExist) {
 		return err
 	}

@@ -19,7 +19,7 @@ type turn struct {
 	terms ledger.Terms
 	o     Outcome
 	event ledger.Event // the story of an end; a zero one is made of the outcome
-	bytes []byte       // the result as somebody placed it; nil: as the outcome has it
+	bytes []byte       // the result; nil: nobody has placed it, and nobody asked for it yet
 
 	at time.Time // when we heard it
 
@@ -50,11 +50,15 @@ func (d *Dispatcher) insistOn(ctx context.Context, row ledger.Task, prepare func
 		t, err = prepare(lasting)
 		return err
 	})
-	if err == nil {
-		err = d.persist(ctx, row, func() error {
+	if err != nil {
+		return
+	}
+	draft, err := d.commitBeside(t, func() error {
+		return d.persist(ctx, row, func() error {
 			return d.Ledger.Update(lasting, func(tx *ledger.Tx) error { return d.takeTurn(tx, t) })
 		})
-	}
+	})
+	defer draft.drop()
 	if err == nil {
 		d.followTurn(lasting, t)
 	}
@@ -174,12 +178,9 @@ func (d *Dispatcher) leaveRun(tx *ledger.Tx, t *turn) error {
 	if t.waits() {
 		return d.holdForWords(tx, t)
 	}
-	change, overseen := d.end(t.row, t.terms, t.o), t.overseen()
+	change, overseen := d.end(t.row, t.terms, t.o, t.result()), t.overseen()
 	if overseen {
 		change.To, change.Until = ledger.Review, d.patience(time.Now())
-	}
-	if t.bytes != nil {
-		change.Result = t.bytes
 	}
 	var final []byte
 	if change.To == ledger.Done {
@@ -219,6 +220,15 @@ func (t *turn) move(tx *ledger.Tx, c ledger.Change, e ledger.Event) (bool, error
 		t.next.Status, t.next.Kind = c.Status, c.Kind
 	}
 	return true, tx.Log(e)
+}
+
+// result is what a turn ends its task with: as somebody placed it, or as the
+// outcome has it.
+func (t *turn) result() []byte {
+	if t.bytes == nil {
+		t.bytes = t.o.Result.Encode()
+	}
+	return t.bytes
 }
 
 // speak has what the agent said take effect.

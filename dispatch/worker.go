@@ -3,7 +3,6 @@ package dispatch
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
-	"mailboxd/internal/runner"
 )
 
 // worker runs one task after another. It begins none once take has ended, and
@@ -30,8 +28,7 @@ func (d *Dispatcher) worker(take, work context.Context) {
 // attempt runs one task once, when its slot is free. That is free again when the
 // agent has exited: making its result durable does not keep the next task waiting.
 func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
-	run := d.runs.begin(ctx, it) // before anybody can see it running
-	row, job, err := d.prepare(ctx, it, run)
+	run, row, job, err := d.takeUp(ctx, it)
 	d.answered(ctx, it.seq)
 	if err != nil || job.RunID == "" {
 		d.over(run)
@@ -44,7 +41,7 @@ func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 		d.queue.done()
 		return
 	}
-	if !d.queue.start(take, run.ctx, it) {
+	if !d.queue.start(take, run.ctx, it) || take.Err() != nil {
 		d.putOff(ctx, run, row, job)
 		return
 	}
@@ -72,6 +69,24 @@ func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 		defer func() { <-d.endings }()
 		d.wrapUp(ctx, run, row, job.Terms, outcome)
 	})
+}
+
+// takeUp takes up a run that has begun already, or prepares one.
+func (d *Dispatcher) takeUp(ctx context.Context, it item) (*run, ledger.Task, Job, error) {
+	if s := d.begun.take(it.seq); s != nil {
+		s.run.under(ctx)
+		d.equip(ctx, s.run, s.row, &s.job)
+		return s.run, s.row, s.job, nil
+	}
+	run := d.runs.begin(ctx, it) // before anybody can see it running
+	row, job, err := d.prepare(ctx, it, run)
+	return run, row, job, err
+}
+
+// equip lets a run say what it spends and how far it is.
+func (d *Dispatcher) equip(ctx context.Context, run *run, row ledger.Task, j *Job) {
+	d.measure(run, row, j)
+	j.Report = d.reporting(ctx, row)
 }
 
 // wrapUp does what comes of a run whose slot is free again.
@@ -177,8 +192,7 @@ func (d *Dispatcher) prepare(ctx context.Context, it item, run *run) (ledger.Tas
 	if !moved {
 		return row, Job{}, d.State.RemoveRunDir(row.ID, row.Revision, job.Attempt) // of no run
 	}
-	d.measure(run, began, &job)
-	job.Report = d.reporting(ctx, began)
+	d.equip(ctx, run, began, &job)
 	return began, job, nil
 }
 
@@ -251,45 +265,4 @@ func (d *Dispatcher) makeRunDir(j *Job) error {
 			return err
 		}
 	}
-}
-
-// intend makes durable that the job is about to be started, or to wait for who
-// fetches it, with what it may spend, which becomes its Allowance. It reports
-// false when the task was moved by somebody else meanwhile, or has to do without.
-func (d *Dispatcher) intend(ctx context.Context, row ledger.Task, j *Job, to ledger.State) (ledger.Task, bool, error) {
-	moved, since := false, d.waits.now()
-	var run ledger.Run
-	var short *shortage
-	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
-		run = ledger.Run{Task: row.Seq, Attempt: j.Attempt, ID: j.RunID, Intent: time.Now(), Boot: runner.Boot(), Terms: j.Terms}
-		moved = false
-		if short, err = d.reserve(tx, row, &run); err != nil || short != nil {
-			return err
-		}
-		moved, err = tx.Move(row.Seq, ledger.Queued, row.Attempt, ledger.Change{To: to, Attempt: j.Attempt})
-		if err != nil || !moved {
-			return err
-		}
-		if err := tx.StartRun(run); err != nil {
-			return err
-		}
-		kind := "task.started"
-		if to == ledger.Waiting {
-			kind, err = "task.waiting", tx.Deliver(row.Seq)
-		}
-		if err != nil {
-			return err
-		}
-		return tx.Log(event(row, kind, map[string]any{"attempt": j.Attempt, "run_id": j.RunID}))
-	})
-	if err != nil {
-		return row, false, fmt.Errorf("start %s: %w", row.ID, err)
-	}
-	if short != nil {
-		return row, false, d.doWithout(ctx, row, *j, short, since)
-	}
-	fault.Point("intent")
-	j.Allowance, j.Terms = run.Reserved, run.Terms
-	row.State, row.Attempt = to, j.Attempt
-	return row, moved, nil
 }

@@ -53,19 +53,34 @@ func (b *Box) putNameless(name string, data []byte, mode fs.FileMode) error {
 		return err
 	}
 	defer unix.Close(dir) // nothing was written
-	file, err := unix.Openat(dir, ".", unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, uint32(mode.Perm()))
+	file, err := writeNameless(dir, data, mode)
 	if err != nil {
-		return os.NewSyscallError("open O_TMPFILE", err)
+		return err
 	}
 	defer unix.Close(file) // written and synced, or of no use
-	if err := writeAll(file, data); err != nil {
-		return os.NewSyscallError("write", err)
+	return nameFile(file, dir, name)
+}
+
+// writeNameless makes a file without a name, on disk when the error is nil.
+func writeNameless(dir int, data []byte, mode fs.FileMode) (file int, err error) {
+	file, err = unix.Openat(dir, ".", unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, uint32(mode.Perm()))
+	if err != nil {
+		return -1, os.NewSyscallError("open O_TMPFILE", err)
 	}
-	if err := unix.Fdatasync(file); err != nil {
-		return os.NewSyscallError("fdatasync", err)
+	if err = os.NewSyscallError("write", writeAll(file, data)); err == nil {
+		err = os.NewSyscallError("fdatasync", unix.Fdatasync(file))
+	}
+	if err != nil {
+		unix.Close(file) // it is of no use
+		return -1, err
 	}
 	fault.SyncedAt("result-synced", procPath(file))
-	err = unix.Linkat(file, "", dir, name, unix.AT_EMPTY_PATH)
+	return file, nil
+}
+
+// nameFile gives a file that has none a name, unless something has it.
+func nameFile(file, dir int, name string) error {
+	err := unix.Linkat(file, "", dir, name, unix.AT_EMPTY_PATH)
 	if errors.Is(err, unix.ENOENT) { // for want of a capability, before Linux 6.10; this way costs 5 us more
 		err = unix.Linkat(unix.AT_FDCWD, procPath(file), dir, name, unix.AT_SYMLINK_FOLLOW)
 	}

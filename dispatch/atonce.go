@@ -1,0 +1,169 @@
+package dispatch
+
+import (
+	"context"
+	"runtime"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"mailboxd/internal/fault"
+	"mailboxd/internal/ledger"
+)
+
+// A start is a task that begins in the transaction that accepts it: one commit
+// less lies between a line and its run, which is half a millisecond. That is for
+// a line that comes alone to a free slot, asks for nothing that has to be looked
+// into once more, and is for an agent whose runs have directories: one that is
+// never begun after all is known by its directory.
+type start struct {
+	item  item
+	claim *claim
+	job   Job
+	row   ledger.Task // as it begins
+	run   *run        // nil: it does not, and is accepted like any other
+}
+
+// startAtOnce makes ready for a claim to begin at once; nil when it is to wait
+// for its turn. It takes the slots, and makes the run directory: of an intent
+// without one nobody could say whether it began.
+func (d *Dispatcher) startAtOnce(claims []*claim) *start {
+	if len(claims) != 1 || !d.plain(claims[0]) {
+		return nil
+	}
+	c := claims[0]
+	s := &start{item: item{agent: c.task.Agent, requester: c.task.Requester}, claim: c}
+	if !d.queue.claim(s.item) {
+		return nil
+	}
+	dir, err := d.State.MakeRunDir(c.task.ID, 1, 1)
+	if err != nil { // it has run before, or whoever takes it from the queue meets that again
+		d.letGo(s)
+		return nil
+	}
+	fault.Point("run-dir")
+	s.job = Job{Task: c.task, Revision: 1, Attempt: 1, Dir: dir, RunID: uuid.NewString()}
+	return s
+}
+
+// plain reports whether a claim is an AINL request of no agent's that nothing
+// holds, and that nobody has answered by hand.
+func (d *Dispatcher) plain(c *claim) bool {
+	t := c.task
+	return c.heard == nil && t.ID != "" && c.judged.Admit && len(c.judged.Hold) == 0 && !d.agents.Known(t.Requester) &&
+		d.agents.HasDir(t.Agent) && d.agents.Inbox(t.Agent).File == "" && !d.Box.HasResult(t.ID)
+}
+
+// begin adds to the transaction that has accepted a claim the intent to run it,
+// if it is a new task's that is queued. It may be run again.
+func (d *Dispatcher) begin(ctx context.Context, tx *ledger.Tx, s *start) error {
+	d.forget(s)
+	c := s.claim
+	if c.fate != accepted || c.row.State != ledger.Queued || c.row.Revision != 1 || c.row.Parent != 0 {
+		return nil
+	}
+	s.item.seq = c.row.Seq
+	s.run = d.runs.begin(context.WithoutCancel(ctx), s.item) // before anybody can see it running
+	job := s.job
+	job.Terms = c.judged.Terms
+	moved, short, err := d.intendIn(tx, c.row, &job, ledger.Running)
+	if err != nil || short != nil || !moved {
+		d.forget(s) // it waits for its turn, and whoever has that finds out
+		return err
+	}
+	s.row, s.job.Allowance, s.job.Terms = c.row, job.Allowance, job.Terms
+	s.row.State, s.row.Attempt = ledger.Running, job.Attempt
+	c.row = s.row
+	return nil
+}
+
+// forget says that nothing came of a run that was to begin.
+func (d *Dispatcher) forget(s *start) {
+	if s.run != nil {
+		d.runs.finish(s.run)
+		s.run = nil
+	}
+}
+
+// confirm returns a start that is durable. One that came to nothing it abandons,
+// before a worker begins with the task, and returns nil.
+func (d *Dispatcher) confirm(s *start) *start {
+	if s == nil || s.run == nil {
+		d.abandon(s)
+		return nil
+	}
+	fault.Point("intent")
+	return s
+}
+
+// handOver has a worker go on with a start.
+func (d *Dispatcher) handOver(s *start) {
+	if s != nil {
+		d.begun.add(s)
+		d.queue.hand(s.item)
+		runtime.Gosched() // it goes on here and now, and not when another thread has woken up
+	}
+}
+
+// abandon takes back what was made ready for a start that did not come to be.
+func (d *Dispatcher) abandon(s *start) {
+	if s == nil {
+		return
+	}
+	d.forget(s)
+	if err := d.State.RemoveRunDir(s.job.Task.ID, s.job.Revision, s.job.Attempt); err != nil {
+		d.opts.Log.Warn().Err(err).Msg("directory of a run that never began not removed")
+	}
+	d.letGo(s)
+}
+
+func (d *Dispatcher) letGo(s *start) {
+	d.queue.free(s.item)
+	d.queue.done()
+}
+
+// claim takes the slots for an item that is not there yet, unless others would
+// come first.
+func (q *queue) claim(it item) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.length+len(q.early.waiting) > 0 || !q.hasSlot(it.agent) || q.perRequester > 0 && q.asking[it.requester] >= q.perRequester {
+		return false
+	}
+	q.occupy(it)
+	q.asking[it.requester]++
+	q.busy++
+	return true
+}
+
+// hand adds an item whose slots were claimed. It is taken also once nothing else
+// is any more.
+func (q *queue) hand(it item) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.handed = append(q.handed, it)
+	q.work.Signal()
+}
+
+// begun has the starts that are durable and that no worker has taken up.
+type begun struct {
+	mu     sync.Mutex // guards starts
+	starts map[int64]*start
+}
+
+func newBegun() *begun { return &begun{starts: map[int64]*start{}} }
+
+func (b *begun) add(s *start) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.starts[s.item.seq] = s
+}
+
+// take returns the start of a task and forgets it; nil when there is none.
+func (b *begun) take(seq int64) *start {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.starts[seq]
+	delete(b.starts, seq)
+	return s
+}

@@ -1,0 +1,59 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"mailboxd/internal/fault"
+	"mailboxd/internal/ledger"
+	"mailboxd/internal/runner"
+)
+
+// intend makes durable that the job is about to be started, or to wait for who
+// fetches it, with what it may spend, which becomes its Allowance. It reports
+// false when the task was moved by somebody else meanwhile, or has to do without.
+func (d *Dispatcher) intend(ctx context.Context, row ledger.Task, j *Job, to ledger.State) (ledger.Task, bool, error) {
+	moved, since := false, d.waits.now()
+	var short *shortage
+	var intended Job
+	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
+		intended = *j
+		moved, short, err = d.intendIn(tx, row, &intended, to)
+		return err
+	})
+	if err != nil {
+		return row, false, fmt.Errorf("start %s: %w", row.ID, err)
+	}
+	if short != nil {
+		return row, false, d.doWithout(ctx, row, *j, short, since)
+	}
+	fault.Point("intent")
+	*j = intended
+	row.State, row.Attempt = to, j.Attempt
+	return row, moved, nil
+}
+
+// intendIn is intend in its transaction, which may be run again.
+func (d *Dispatcher) intendIn(tx *ledger.Tx, row ledger.Task, j *Job, to ledger.State) (moved bool, short *shortage, err error) {
+	run := ledger.Run{Task: row.Seq, Attempt: j.Attempt, ID: j.RunID, Intent: time.Now(), Boot: runner.Boot(), Terms: j.Terms}
+	if short, err = d.reserve(tx, row, &run); err != nil || short != nil {
+		return false, short, err
+	}
+	moved, err = tx.Move(row.Seq, ledger.Queued, row.Attempt, ledger.Change{To: to, Attempt: j.Attempt})
+	if err != nil || !moved {
+		return false, nil, err
+	}
+	if err := tx.StartRun(run); err != nil {
+		return false, nil, err
+	}
+	kind := "task.started"
+	if to == ledger.Waiting {
+		kind, err = "task.waiting", tx.Deliver(row.Seq)
+	}
+	if err != nil {
+		return false, nil, err
+	}
+	j.Allowance, j.Terms = run.Reserved, run.Terms
+	return true, nil, tx.Log(event(row, kind, map[string]any{"attempt": j.Attempt, "run_id": j.RunID}))
+}
