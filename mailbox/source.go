@@ -78,14 +78,15 @@ func (s *source) unchanged(size int64) (bool, error) {
 	if c.Offset == 0 {
 		return true, nil
 	}
-	tail, err := s.bytes(c.Offset-c.block(), c.block())
+	var block [blockLen]byte // to make one each time was a fifth of what a line allocated
+	tail, err := s.fill(block[:c.block()], c.Offset-c.block())
 	if err != nil || !bytes.Equal(hash(tail), c.Tail) {
 		return false, err
 	}
 	if c.Offset <= blockLen {
 		return bytes.Equal(c.Head, c.Tail), nil // one and the same block
 	}
-	head, err := s.bytes(0, blockLen)
+	head, err := s.fill(block[:], 0)
 	return err == nil && bytes.Equal(hash(head), c.Head), err
 }
 
@@ -136,7 +137,11 @@ func (s *source) piece(lines []Line, next Cursor, end bool) piece {
 
 // bytes reads length bytes at offset, or as many as there are.
 func (s *source) bytes(offset, length int64) ([]byte, error) {
-	buf := make([]byte, max(0, length))
+	return s.fill(make([]byte, max(0, length)), offset)
+}
+
+// fill reads what is at offset into buf, and returns what there is of it.
+func (s *source) fill(buf []byte, offset int64) ([]byte, error) {
 	n, err := s.file.ReadAt(buf, offset)
 	if err == io.EOF {
 		err = nil // it shrank meanwhile: the next look will see
@@ -146,8 +151,8 @@ func (s *source) bytes(offset, length int64) ([]byte, error) {
 
 // open opens the file by its name in dir, unless that means another file by
 // now than the regular one that was seen there.
-func (s *source) open(dir *os.File, name string) error {
-	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+func (s *source) open(dir int, name string) error {
+	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return os.NewSyscallError("open", err)
 	}

@@ -115,7 +115,8 @@ func TestTheGapGrowsInABurstAndNotWithoutOne(t *testing.T) {
 		})
 		const later = time.Minute + 10*watcher.Gap
 		want := []time.Duration{
-			0, watcher.Gap, 3 * watcher.Gap, 7 * watcher.Gap, 7*watcher.Gap + watcher.Longest,
+			0, watcher.Gap, 3 * watcher.Gap, 3*watcher.Gap + watcher.Longest,
+			3*watcher.Gap + 2*watcher.Longest, 3*watcher.Gap + 3*watcher.Longest,
 			later, later + 2*watcher.Gap, later + 3*watcher.Gap,
 		}
 		if !slices.Equal(got, want) {

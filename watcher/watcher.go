@@ -11,7 +11,7 @@ import (
 
 const (
 	gap      = time.Millisecond       // after a look, when events keep coming: the first, and up to
-	longest  = 5 * time.Millisecond   // the last
+	longest  = 3 * time.Millisecond   // the last; with more, 200 events a second would be met late for ever, once one was
 	patience = 100 * time.Millisecond // before a look for what nobody waits for
 	poll     = time.Second            // between looks while events cannot be had
 )

@@ -32,10 +32,11 @@ func (g *Agent) artifacts(j Job, r *envelope.Result) {
 	if j.Dir == "" {
 		return
 	}
-	kept = append(kept, envelope.Ref{Kind: "run_trace", URI: fileURI(j.Dir)})
+	dir := fileURI(j.Dir)
+	kept = append(kept, envelope.Ref{Kind: "run_trace", URI: dir})
 	for _, name := range []string{runner.StdoutFile, runner.StderrFile} {
 		if _, err := os.Lstat(inDir(j, name)); err == nil {
-			kept = append(kept, envelope.Ref{Kind: name, URI: fileURI(inDir(j, name))})
+			kept = append(kept, envelope.Ref{Kind: name, URI: dir + "/" + name})
 		}
 	}
 	r.Artifacts = kept

@@ -116,6 +116,9 @@ func parseCommand(command []string) ([]*template.Template, error) {
 func (g *Agent) argv(j Job, f facts) ([]string, error) {
 	argv := make([]string, len(g.command))
 	for i, t := range g.command {
+		if argv[i] = g.binding.Command[i]; !strings.Contains(argv[i], "{{") {
+			continue
+		}
 		var text strings.Builder
 		if err := t.Execute(&text, f); err != nil {
 			return nil, fmt.Errorf("exec.command[%d]: %w", i, err)

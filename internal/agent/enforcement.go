@@ -27,7 +27,9 @@ func (g *Agent) enforcement(j Job, r envelope.Result) envelope.Levels {
 	}
 	set(envelope.ControlOutputContract, j.Task.Contract != nil, g.contractLevel(j))
 	set(envelope.ControlExecutionMode, g.advises(), envelope.LevelObserved)
-	set(envelope.ControlTools, j.Tools != nil, g.toolsLevel(j, &r))
+	if _, judged := levels[envelope.ControlTools]; judged || j.Tools != nil {
+		set(envelope.ControlTools, j.Tools != nil, g.toolsLevel(j, &r))
+	}
 	if _, judged := levels[envelope.ControlBudget]; judged || j.Task.Budget != (envelope.Budget{}) || j.Budget != (envelope.Budget{}) {
 		set(envelope.ControlBudget, true, budgetLevel(j, r))
 	}
@@ -93,11 +95,11 @@ func (g *Agent) tellsTools(j Job, with []string) bool {
 	if g.terms != nil && recipes[g.binding.Profile].tools {
 		return true
 	}
-	untold := newFacts(j)
-	list := untold.AllowedTools
+	list := toolList(j.Tools)
 	if list == "" {
 		return false
 	}
+	untold := newFacts(j)
 	untold.AllowedTools = ""
 	without, err := g.argv(j, untold)
 	if err != nil {

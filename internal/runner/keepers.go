@@ -126,7 +126,7 @@ func (s Spec) settle() (Spec, error) {
 	if len(s.Argv) == 0 {
 		return s, errors.New("the command is empty")
 	}
-	if slices.ContainsFunc(slices.Concat(s.Argv, s.Env), func(text string) bool { return strings.ContainsRune(text, 0) }) {
+	if slices.ContainsFunc(s.Argv, hasNUL) || slices.ContainsFunc(s.Env, hasNUL) {
 		return s, syscall.EINVAL // as execve has it
 	}
 	var err error
@@ -140,6 +140,8 @@ func (s Spec) settle() (Spec, error) {
 	}
 	return s, err
 }
+
+func hasNUL(text string) bool { return strings.IndexByte(text, 0) >= 0 }
 
 // Await returns how the run in dir ended that somebody before us started. While
 // a keeper of any build has it, Await blocks, and the end of ctx means what it

@@ -86,10 +86,14 @@ func (s Spec) program() (string, error) {
 	return command(s.Argv[0])
 }
 
-// command resolves the name of a program. A relative path would mean another
-// file for every working directory, so there is none.
+// command resolves the name of a program. What is wrong with a path is found when
+// it is executed. A relative one would mean another file for every working
+// directory, so there is none.
 func command(name string) (string, error) {
-	if strings.Contains(name, "/") && !filepath.IsAbs(name) {
+	if filepath.IsAbs(name) {
+		return name, nil
+	}
+	if strings.Contains(name, "/") {
 		return "", errors.New("is a relative path")
 	}
 	path, err := exec.LookPath(name)
