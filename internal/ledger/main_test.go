@@ -54,8 +54,12 @@ func writeOnAFullDisk(l *ledger.Ledger) error {
 		return err
 	}
 	n := 1
-	for writeOne(l, n) == nil || writeOne(l, n) == nil { // neither the redo log nor the tables have room
-		n++
+	for failed := 0; failed < 2; { // neither the redo log nor the tables have room
+		if writeOne(l, n) != nil {
+			failed++
+		} else {
+			n, failed = n+1, 0
+		}
 	}
 	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &room); err != nil {
 		return err
