@@ -36,6 +36,10 @@ func (d *Dispatcher) startAtOnce(claims []*claim) *start {
 	if !d.queue.claim(s.item) {
 		return nil
 	}
+	if d.pauses.has(c.task.Agent) { // since it was judged: whoever drains had no slot to see
+		d.letGo(s)
+		return nil
+	}
 	dir, err := d.State.MakeRunDir(c.task.ID, 1, 1)
 	if err != nil { // it has run before, or whoever takes it from the queue meets that again
 		d.letGo(s)

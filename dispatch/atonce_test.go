@@ -150,4 +150,28 @@ func TestATaskThatWasToBeginWhenWeStoppedDoesSoAfterTheNextStart(t *testing.T) {
 	e.start()
 	e.await("t1", ledger.Done)
 	e.wantResult("t1", "done, revision 1")
+	if n := e.log.count("run never began"); n > 0 {
+		t.Errorf("the next start found %d intents to run; want the task queued again when we stopped", n)
+	}
+}
+
+func TestNothingBeginsAtOnceOfAnAgentThatIsDrained(t *testing.T) {
+	e := newAloneEngine(t)
+	drained := false
+	e.looksUp = func() { // first of a line that was judged, and has no slot yet
+		if !drained {
+			drained = true
+			e.must(e.Drain(context.Background(), "quick", me))
+		}
+	}
+	e.start()
+	e.send("t1", "quick")
+	e.await("t1", ledger.Held)
+	e.wantHeld("t1", ledger.Paused)
+	e.wantRunDir("t1", 1, false)
+	if n := e.log.count("agent started"); n > 0 || !drained {
+		t.Errorf("drained: %v, and the agent was started %d times after that; want it not at all", drained, n)
+	}
+	e.must(e.Resume(t.Context(), "quick", me))
+	e.await("t1", ledger.Done)
 }
