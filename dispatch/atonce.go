@@ -123,6 +123,7 @@ func (d *Dispatcher) abandon(s *start) {
 
 func (d *Dispatcher) letGo(s *start) {
 	d.queue.free(s.item)
+	d.queue.unclaim()
 	d.queue.done()
 }
 
@@ -137,6 +138,7 @@ func (q *queue) claim(it item) bool {
 	q.occupy(it)
 	q.asking[it.requester]++
 	q.busy++
+	q.claimed++
 	return true
 }
 
@@ -146,6 +148,15 @@ func (q *queue) hand(it item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.handed = append(q.handed, it)
+	q.claimed--
+	q.work.Signal()
+}
+
+// unclaim says that an item whose slots were claimed will not be handed.
+func (q *queue) unclaim() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.claimed--
 	q.work.Signal()
 }
 
