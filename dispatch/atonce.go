@@ -109,12 +109,18 @@ func (d *Dispatcher) handOver(s *start) {
 	}
 }
 
-// abandon takes back what was made ready for a start that did not come to be.
+// abandon takes back what was made ready for a start that did not come to be. One
+// that the ledger failed to take keeps its directory: the intent may be on the disk
+// all the same.
 func (d *Dispatcher) abandon(s *start) {
-	if s == nil {
+	switch {
+	case s == nil:
+		return
+	case s.run != nil:
+		d.forget(s)
+		d.letGo(s)
 		return
 	}
-	d.forget(s)
 	if err := d.State.RemoveRunDir(s.job.Task.ID, s.job.Revision, s.job.Attempt); err != nil {
 		d.opts.Log.Warn().Err(err).Msg("directory of a run that never began not removed")
 	}
