@@ -175,3 +175,24 @@ func TestNothingBeginsAtOnceOfAnAgentThatIsDrained(t *testing.T) {
 	e.must(e.Resume(t.Context(), "quick", me))
 	e.await("t1", ledger.Done)
 }
+
+func TestTheDirectoryOfATaskThatIsBeingAcceptedIsNotCollected(t *testing.T) {
+	e := newAloneEngine(t)
+	e.start()
+	busy, free := make(chan struct{}), make(chan struct{})
+	e.writing.Go(func() {
+		e.must(e.parts.Ledger.Update(context.Background(), func(*ledger.Tx) error {
+			close(busy)
+			<-free
+			return nil
+		}))
+	})
+	<-busy
+	e.writing.Go(func() { e.send("t1", "quick") })
+	dir := e.parts.State.RunDir("t1", 1, 1)
+	e.until("its directory is made", func() bool { _, err := os.Stat(dir); return err == nil })
+	e.collect(dispatch.Retention{MaxRunBytes: 1}, time.Now())
+	close(free)
+	e.await("t1", ledger.Done)
+	e.wantRunDir("t1", 1, true)
+}
