@@ -36,6 +36,10 @@ func (d *Dispatcher) startAtOnce(claims []*claim) *start {
 	if !d.queue.claim(s.item) {
 		return nil
 	}
+	if d.pauses.has(c.task.Agent) { // since it was judged: whoever drains had no slot to see
+		d.letGo(s)
+		return nil
+	}
 	dir, err := d.State.MakeRunDir(c.task.ID, 1, 1)
 	if err != nil { // it has run before, or whoever takes it from the queue meets that again
 		d.letGo(s)
@@ -105,12 +109,18 @@ func (d *Dispatcher) handOver(s *start) {
 	}
 }
 
-// abandon takes back what was made ready for a start that did not come to be.
+// abandon takes back what was made ready for a start that did not come to be. One
+// that the ledger failed to take keeps its directory: the intent may be on the disk
+// all the same.
 func (d *Dispatcher) abandon(s *start) {
-	if s == nil {
+	switch {
+	case s == nil:
+		return
+	case s.run != nil:
+		d.forget(s)
+		d.letGo(s)
 		return
 	}
-	d.forget(s)
 	if err := d.State.RemoveRunDir(s.job.Task.ID, s.job.Revision, s.job.Attempt); err != nil {
 		d.opts.Log.Warn().Err(err).Msg("directory of a run that never began not removed")
 	}
@@ -119,6 +129,7 @@ func (d *Dispatcher) abandon(s *start) {
 
 func (d *Dispatcher) letGo(s *start) {
 	d.queue.free(s.item)
+	d.queue.unclaim()
 	d.queue.done()
 }
 
@@ -133,6 +144,7 @@ func (q *queue) claim(it item) bool {
 	q.occupy(it)
 	q.asking[it.requester]++
 	q.busy++
+	q.claimed++
 	return true
 }
 
@@ -142,6 +154,15 @@ func (q *queue) hand(it item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.handed = append(q.handed, it)
+	q.claimed--
+	q.work.Signal()
+}
+
+// unclaim says that an item whose slots were claimed will not be handed.
+func (q *queue) unclaim() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.claimed--
 	q.work.Signal()
 }
 

@@ -84,7 +84,7 @@ func TestATaskThatTheLedgerCouldNotTakeBeginsWhenItCan(t *testing.T) {
 	if e.log.count("no tasks can be taken in") != 1 {
 		t.Errorf("the log does not say that the ledger cannot be written:\n%s", e.log.String())
 	}
-	e.wantRunDir("t1", 1, false)
+	e.wantRunDir("t1", 1, true) // nobody knows whether the disk has the intent all the same
 	if n := e.log.count("agent started"); n > 0 {
 		t.Errorf("the agent was started %d times; want it not before the ledger has that", n)
 	}
@@ -150,4 +150,49 @@ func TestATaskThatWasToBeginWhenWeStoppedDoesSoAfterTheNextStart(t *testing.T) {
 	e.start()
 	e.await("t1", ledger.Done)
 	e.wantResult("t1", "done, revision 1")
+	if n := e.log.count("run never began"); n > 0 {
+		t.Errorf("the next start found %d intents to run; want the task queued again when we stopped", n)
+	}
+}
+
+func TestNothingBeginsAtOnceOfAnAgentThatIsDrained(t *testing.T) {
+	e := newAloneEngine(t)
+	drained := false
+	e.looksUp = func() { // first of a line that was judged, and has no slot yet
+		if !drained {
+			drained = true
+			e.must(e.Drain(context.Background(), "quick", me))
+		}
+	}
+	e.start()
+	e.send("t1", "quick")
+	e.await("t1", ledger.Held)
+	e.wantHeld("t1", ledger.Paused)
+	e.wantRunDir("t1", 1, false)
+	if n := e.log.count("agent started"); n > 0 || !drained {
+		t.Errorf("drained: %v, and the agent was started %d times after that; want it not at all", drained, n)
+	}
+	e.must(e.Resume(t.Context(), "quick", me))
+	e.await("t1", ledger.Done)
+}
+
+func TestTheDirectoryOfATaskThatIsBeingAcceptedIsNotCollected(t *testing.T) {
+	e := newAloneEngine(t)
+	e.start()
+	busy, free := make(chan struct{}), make(chan struct{})
+	e.writing.Go(func() {
+		e.must(e.parts.Ledger.Update(context.Background(), func(*ledger.Tx) error {
+			close(busy)
+			<-free
+			return nil
+		}))
+	})
+	<-busy
+	e.writing.Go(func() { e.send("t1", "quick") })
+	dir := e.parts.State.RunDir("t1", 1, 1)
+	e.until("its directory is made", func() bool { _, err := os.Stat(dir); return err == nil })
+	e.collect(dispatch.Retention{MaxRunBytes: 1}, time.Now())
+	close(free)
+	e.await("t1", ledger.Done)
+	e.wantRunDir("t1", 1, true)
 }

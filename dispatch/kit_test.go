@@ -37,6 +37,7 @@ type engine struct {
 	judge    func(t envelope.Task, now time.Time) dispatch.Verdict
 	retries  int
 	dirs     bool                                               // runs have directories
+	looksUp  func()                                             // is called before somebody is told that; nil for nobody
 	found    dispatch.Outcome                                   // what becomes of a run that is met at a start
 	recovers func(context.Context) dispatch.Outcome             // or this
 	answer   func(j dispatch.Job, said []byte) dispatch.Outcome // of who fetches a task, instead of its words
@@ -131,8 +132,13 @@ func (e *engine) functions() dispatch.Agents {
 			}
 			return e.found
 		},
-		Refs:    func(string) dispatch.RefRule { return e.refs },
-		HasDir:  func(string) bool { return e.dirs },
+		Refs: func(string) dispatch.RefRule { return e.refs },
+		HasDir: func(string) bool {
+			if e.looksUp != nil {
+				e.looksUp()
+			}
+			return e.dirs
+		},
 		Limit:   func(string) int { return 100 },
 		Reruns:  func(string) bool { return true },
 		Retries: func(string) int { return e.retries },

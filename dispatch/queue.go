@@ -26,6 +26,7 @@ type queue struct {
 	changed *sync.Cond        // for others: any of it
 	waiting map[string]*items // by agent, oldest first
 	handed  []item            // that have their slots
+	claimed int               // items that have, and may be handed yet
 	agents  map[string]int    // slots taken, by agent
 	asking  map[string]int    // slots taken, by requester
 	length  int               // items waiting
@@ -89,20 +90,26 @@ func (q *queue) hasRoom() bool {
 }
 
 // take blocks for an item that may run now, and takes its slots, or for one that
-// may get ready meanwhile. It returns false when ctx has ended.
+// may get ready meanwhile. It returns false when ctx has ended, and nothing is to be
+// handed any more.
 func (q *queue) take(ctx context.Context) (item, bool) {
 	defer context.AfterFunc(ctx, q.wake)()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(q.handed) > 0 || ctx.Err() == nil {
-		if it, ok := q.next(); ok {
-			q.wakeNext()
-			return it, true
+	for {
+		over := ctx.Err() != nil
+		if !over || len(q.handed) > 0 {
+			if it, ok := q.next(); ok {
+				q.wakeNext()
+				return it, true
+			}
+		}
+		if over && q.claimed == 0 {
+			q.work.Signal() // whoever waited for that as well
+			return item{}, false
 		}
 		q.work.Wait()
 	}
-	q.wakeNext()
-	return item{}, false
 }
 
 // wakeNext wakes one who may find something to take, and who wakes the next one

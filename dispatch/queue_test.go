@@ -61,6 +61,32 @@ func TestTakeWaitsForWorkAndEndsWithItsContext(t *testing.T) {
 	})
 }
 
+func TestWhatWasClaimedBeforeTheEndIsTakenAfterIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(2, 10, 0, limitOf(2))
+		ctx, cancel := context.WithCancel(t.Context())
+		took := make(chan bool, 3)
+		taker := func() { _, ok := q.take(ctx); took <- ok }
+		running := startAll(taker, taker, taker)
+		handed, not := item{1, "a", "x"}, item{2, "a", "x"}
+		if !q.claim(handed) || !q.claim(not) {
+			t.Fatal("claim = false with two free slots; want true")
+		}
+		cancel()
+		synctest.Wait()
+		q.hand(handed)
+		if !<-took {
+			t.Error("take = false; want the item that was claimed before the end")
+		}
+		q.free(not)
+		q.unclaim()
+		if <-took || <-took {
+			t.Error("take = true when nothing can be handed any more; want false")
+		}
+		running.Wait()
+	})
+}
+
 func TestIntakePausesAtAFullQueueAndIsToldOfRoom(t *testing.T) {
 	q := newQueue(9, 2, 0, limitOf(9))
 	q.push(item{1, "a", "x"})

@@ -95,7 +95,7 @@ func (p Parts) drop(k mailbox.Kept, dry bool, count *int, gone *Collected) error
 }
 
 // needless reports whether nothing will come of a revision any more. One that
-// is not known is of a ledger that was lost.
+// is not known is of a ledger that was lost, or is being accepted.
 func (p Parts) needless(ctx context.Context, k mailbox.Kept) (bool, error) {
 	rows, err := p.Ledger.Revisions(ctx, k.ID)
 	for _, row := range rows {
@@ -103,8 +103,11 @@ func (p Parts) needless(ctx context.Context, k mailbox.Kept) (bool, error) {
 			return row.State == ledger.Done && row.Put && row.Delivered, err
 		}
 	}
-	return err == nil, err
+	return err == nil && time.Since(k.Changed) > accepting, err
 }
+
+// accepting is longer than a directory is there before the ledger has its task.
+const accepting = time.Hour
 
 func (p Parts) collectHistory(ctx context.Context, before time.Time, dry bool, gone *Collected) error {
 	if before.IsZero() {
