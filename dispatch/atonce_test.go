@@ -71,6 +71,9 @@ func TestWhatDoesNotBeginAtOnceTakesNoSlotAndLeavesNoDirectory(t *testing.T) {
 }
 
 func TestATaskThatTheLedgerCouldNotTakeBeginsWhenItCan(t *testing.T) {
+	if !alone(t) {
+		return
+	}
 	e := newAloneEngine(t)
 	admit, full := e.judge, true
 	e.judge = func(task envelope.Task, now time.Time) dispatch.Verdict {

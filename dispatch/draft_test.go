@@ -39,17 +39,6 @@ func (e *engine) canDraft() {
 	draft.Drop()
 }
 
-// limitFiles has writes fail behind so many bytes of any file, until the test is over.
-func (e *engine) limitFiles(bytes uint64) {
-	e.t.Helper()
-	var limit unix.Rlimit
-	e.must(unix.Getrlimit(unix.RLIMIT_FSIZE, &limit))
-	before := limit
-	limit.Cur = min(bytes, limit.Max)
-	e.must(unix.Setrlimit(unix.RLIMIT_FSIZE, &limit))
-	e.t.Cleanup(func() { e.must(unix.Setrlimit(unix.RLIMIT_FSIZE, &before)) })
-}
-
 // occupies is an agent whose answer comes while somebody else writes to the
 // ledger, until free is closed: meanwhile is what they do to its task.
 func (e *engine) occupies(free chan struct{}, meanwhile func(tx *ledger.Tx, j dispatch.Job) error) play {
@@ -88,6 +77,9 @@ func TestAResultHasNoNameBeforeTheLedgerHasIt(t *testing.T) {
 }
 
 func TestAResultThatTheLedgerCouldNotTakeHasNoFile(t *testing.T) {
+	if !alone(t) {
+		return
+	}
 	e := newEngine(t)
 	e.plays["full"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
 		e.limitFiles(16 << 10) // enough for a result
