@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -75,9 +76,10 @@ func TestATaskThatTheLedgerCouldNotTakeBeginsWhenItCan(t *testing.T) {
 		return
 	}
 	e := newAloneEngine(t)
-	admit, full := e.judge, true
+	admit, full := e.judge, atomic.Bool{}
+	full.Store(true)
 	e.judge = func(task envelope.Task, now time.Time) dispatch.Verdict {
-		if full {
+		if full.Load() {
 			e.limitFiles(1)
 		}
 		return admit(task, now)
@@ -91,7 +93,7 @@ func TestATaskThatTheLedgerCouldNotTakeBeginsWhenItCan(t *testing.T) {
 	if n := e.log.count("agent started"); n > 0 {
 		t.Errorf("the agent was started %d times; want it not before the ledger has that", n)
 	}
-	full = false
+	full.Store(false)
 	e.limitFiles(unix.RLIM_INFINITY)
 	e.Look(t.Context())
 	e.await("t1", ledger.Done)
