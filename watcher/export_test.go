@@ -1,14 +1,21 @@
 package watcher
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
-// Pace and its gaps are for tests with a fake clock, which events of a real file
-// system do not obey.
-var Pace = pace
+// Pace is for tests with a fake clock, which events of a real file system do not
+// obey. Its hints are those for now and those for soon.
+func Pace(ctx context.Context, now, soon chan struct{}, look func()) {
+	pace(ctx, hints{now, soon}, look)
+}
 
+// The distances that it keeps.
 const (
-	Gap     = gap
-	Longest = longest
+	Gap      = gap
+	Longest  = longest
+	Patience = patience
 )
 
 // IsSound reports what a rescan would find after something that gives no event.

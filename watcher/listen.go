@@ -16,10 +16,9 @@ import (
 // An ear hears what happens in some directories, as long as it can.
 type ear struct {
 	dirs    []string
-	beside  []string // what happens in these is heard and looked at later
+	beside  []string // what happens in these is not looked at at once
 	rescan  time.Duration
 	next    *time.Timer            // until it is looked by the clock
-	again   *time.Timer            // until beside is heard again
 	watcher *fsnotify.Watcher      // nil when there are no events to be had
 	watched map[string]os.FileInfo // what the names meant that it watches; nil when it may miss something
 	closing sync.WaitGroup         // of watchers before: it takes the kernel some milliseconds
@@ -28,14 +27,12 @@ type ear struct {
 // listen hints at every event and every rescan until ctx ends. When a directory
 // came or went, it watches everything anew, and at a rescan where that may have
 // gone unseen: a watch sticks to the directory it was made for, not to the name.
-func (e *ear) listen(ctx context.Context, hints chan<- struct{}) {
-	e.next, e.again = time.NewTimer(0), time.NewTimer(patience)
+func (e *ear) listen(ctx context.Context, h hints) {
+	e.next = time.NewTimer(0)
 	all := e.all()
 	defer e.closing.Wait()
 	defer e.replace(nil)
 	defer e.next.Stop()
-	defer e.again.Stop()
-	e.again.Stop() // nothing has happened there yet
 	for {
 		var events chan fsnotify.Event // nil, and never ready, without a watcher
 		var failures chan error
@@ -51,15 +48,13 @@ func (e *ear) listen(ctx context.Context, hints chan<- struct{}) {
 			} else {
 				e.anew()
 			}
-		case <-e.again.C:
-			e.attend()
 		case event, ok := <-events:
 			switch {
 			case !ok || comesOrGoes(event, all):
 				e.anew()
 			case happensIn(event, e.dirs):
 			case happensIn(event, e.beside):
-				e.turnAway()
+				hint(h.soon)
 				continue
 			default:
 				continue
@@ -71,26 +66,7 @@ func (e *ear) listen(ctx context.Context, hints chan<- struct{}) {
 				e.next.Reset(min(e.rescan, poll))
 			}
 		}
-		hint(hints)
-	}
-}
-
-// turnAway has nothing heard of what is beside for a while: to hear of each file
-// that the caller puts there took 5 wake-ups of a thread.
-func (e *ear) turnAway() {
-	for _, dir := range e.beside {
-		_ = e.watcher.Remove(dir) // it may be gone
-	}
-	e.again.Reset(patience)
-}
-
-// attend has it heard again, before the look that finds what was not heard.
-func (e *ear) attend() {
-	for _, dir := range e.beside {
-		if e.watcher == nil || e.watcher.Add(dir) != nil {
-			e.anew()
-			return
-		}
+		hint(h.now)
 	}
 }
 

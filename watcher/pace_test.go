@@ -13,22 +13,30 @@ import (
 
 // times runs pace while hinter hints, and returns when the looks were.
 func times(t *testing.T, took time.Duration, hinter func(hint func())) (looks []time.Duration) {
+	return timesOfBoth(t, took, func(now, _ func()) { hinter(now) })
+}
+
+// timesOfBoth is times for hints of both kinds.
+func timesOfBoth(t *testing.T, took time.Duration, hinter func(now, soon func())) (looks []time.Duration) {
 	ctx, cancel := context.WithCancel(t.Context())
 	start := time.Now()
-	hints := make(chan struct{}, 1)
+	now, soon := make(chan struct{}, 1), make(chan struct{}, 1)
 	var pacing sync.WaitGroup
 	pacing.Go(func() {
-		watcher.Pace(ctx, hints, func() {
+		watcher.Pace(ctx, now, soon, func() {
 			looks = append(looks, time.Since(start))
 			time.Sleep(took)
 		})
 	})
-	hinter(func() {
-		select {
-		case hints <- struct{}{}:
-		default:
+	hint := func(at chan struct{}) func() {
+		return func() {
+			select {
+			case at <- struct{}{}:
+			default:
+			}
 		}
-	})
+	}
+	hinter(hint(now), hint(soon))
 	time.Sleep(time.Hour) // nothing happens any more
 	cancel()
 	pacing.Wait()
@@ -111,6 +119,25 @@ func TestTheGapGrowsInABurstAndNotWithoutOne(t *testing.T) {
 			3*watcher.Gap + 2*watcher.Longest, 3*watcher.Gap + 3*watcher.Longest,
 			later, later + 2*watcher.Gap, later + 3*watcher.Gap,
 		}
+		if !slices.Equal(got, want) {
+			t.Errorf("looks at %v, want %v", got, want)
+		}
+	})
+}
+
+func TestWhatNobodyWaitsForIsLookedAtTogetherAndWithWhatComesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got := timesOfBoth(t, 0, func(now, soon func()) {
+			for range 9 { // they put nothing off
+				soon()
+				time.Sleep(watcher.Patience / 10)
+			}
+			time.Sleep(time.Minute)
+			soon()
+			time.Sleep(watcher.Patience / 2)
+			now()
+		})
+		want := []time.Duration{watcher.Patience, time.Minute + 14*watcher.Patience/10}
 		if !slices.Equal(got, want) {
 			t.Errorf("looks at %v, want %v", got, want)
 		}

@@ -12,7 +12,7 @@ import (
 const (
 	gap      = time.Millisecond       // after a look, when events keep coming: the first, and up to
 	longest  = 3 * time.Millisecond   // the last; with more, 200 events a second would be met late for ever, once one was
-	patience = 100 * time.Millisecond // before a look for what happened beside
+	patience = 100 * time.Millisecond // before a look for what nobody waits for
 	poll     = time.Second            // between looks while events cannot be had
 )
 
@@ -30,25 +30,32 @@ func Watch(ctx context.Context, dirs []string, rescan time.Duration, look func()
 }
 
 // WatchBeside is Watch with other directories beside, such as one that the
-// caller itself fills: after the first event there it does not hear of more for
-// a tenth of a second, and then looks.
+// caller itself fills: what happens there is looked at within a tenth of a
+// second, together with what else comes until then.
 func WatchBeside(ctx context.Context, dirs, beside []string, rescan time.Duration, look func()) error {
 	if rescan <= 0 {
 		rescan = 30 * time.Second
 	}
-	hints := make(chan struct{}, 1) // one is enough: a hint only says "look"
+	h := newHints()
 	e := &ear{dirs: dirs, beside: beside, rescan: min(rescan, 24*time.Hour)}
 	var ears sync.WaitGroup
-	ears.Go(func() { e.listen(ctx, hints) })
-	pace(ctx, hints, look)
+	ears.Go(func() { e.listen(ctx, h) })
+	pace(ctx, h, look)
 	ears.Wait()
 	return nil
 }
 
-// hint asks for a look. When one is asked for already, that one will do.
-func hint(hints chan<- struct{}) {
+// hints ask for a look. When one is asked for already, that one will do, so of
+// each kind there is one at most.
+type hints struct {
+	now, soon chan struct{}
+}
+
+func newHints() hints { return hints{make(chan struct{}, 1), make(chan struct{}, 1)} }
+
+func hint(at chan<- struct{}) {
 	select {
-	case hints <- struct{}{}:
+	case at <- struct{}{}:
 	default:
 	}
 }

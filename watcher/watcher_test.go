@@ -2,7 +2,6 @@ package watcher_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -91,9 +90,9 @@ func TestWhatHappensBesideIsLookedAtToo(t *testing.T) {
 	looks := 0
 	err := watcher.WatchBeside(ctx, []string{dir}, []string{beside}, time.Hour, func() {
 		switch looks++; looks {
-		case 1, 2, 3: // and again, when it was not heard for a while
-			write(t, fmt.Sprint(beside, "/", looks))
-		case 4:
+		case 1:
+			write(t, beside+"/x")
+		case 2:
 			if err := os.RemoveAll(beside); err != nil {
 				t.Error(err)
 			}
@@ -103,37 +102,8 @@ func TestWhatHappensBesideIsLookedAtToo(t *testing.T) {
 			}
 		}
 	})
-	if err != nil || looks < 5 {
-		t.Errorf("WatchBeside = %v after %d looks; want nil after one at the start, three at files and one at the loss", err, looks)
-	}
-}
-
-func TestWhatHappensBesideWhileItIsNotHeardIsFound(t *testing.T) {
-	const files = 200
-	dir, beside := t.TempDir(), t.TempDir()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	var writing sync.WaitGroup
-	looks, found := 0, 0
-	err := watcher.WatchBeside(ctx, []string{dir}, []string{beside}, time.Hour, func() {
-		if looks++; looks == 1 {
-			writing.Go(func() {
-				for n := range files {
-					write(t, fmt.Sprint(beside, "/", n))
-				}
-			})
-		}
-		names, err := os.ReadDir(beside)
-		if err != nil {
-			t.Error(err)
-		}
-		if found = len(names); found == files {
-			cancel()
-		}
-	})
-	writing.Wait()
-	if err != nil || found != files {
-		t.Errorf("WatchBeside = %v, and the looks found %d files; want nil and %d", err, found, files)
+	if err != nil || looks < 3 {
+		t.Errorf("WatchBeside = %v after %d looks; want nil after one at the start, at a file and at the loss", err, looks)
 	}
 }
 
