@@ -16,7 +16,8 @@ type fresh struct {
 
 	mu    sync.Mutex // guards what follows
 	tasks map[int64]freshTask
-	bytes int // of their lines
+	bytes int  // of their lines
+	full  bool // until half of them were taken
 }
 
 type freshTask struct {
@@ -26,7 +27,8 @@ type freshTask struct {
 }
 
 // mostFresh bounds the lines that are kept. What is queued beyond is read from
-// the ledger when its turn comes.
+// the ledger when its turn comes. Kept are lines that follow each other: each keeps
+// all that was read with it in memory, which is up to a thousand times as much.
 const mostFresh = 4 << 20
 
 func newFresh() *fresh {
@@ -40,7 +42,7 @@ func (f *fresh) keep(c *claim) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.bytes+len(c.task.Raw) > mostFresh {
+	if f.full = f.full || f.bytes+len(c.task.Raw) > mostFresh; f.full {
 		return
 	}
 	f.bytes += len(c.task.Raw)
@@ -55,6 +57,7 @@ func (f *fresh) take(seq int64) (freshTask, bool) {
 	if ok {
 		delete(f.tasks, seq)
 		f.bytes -= len(t.task.Raw)
+		f.full = f.full && f.bytes > mostFresh/2
 	}
 	return t, ok
 }

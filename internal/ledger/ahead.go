@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -124,7 +125,7 @@ func (l *Ledger) remember(reading *Request, list []Request) {
 func (l *Ledger) rememberFolded(c *layer) {
 	for _, seq := range c.order {
 		if t := c.tasks[seq]; t.added && t.State == Queued && l.still.hasRoom(len(t.raw)) && l.live.tasks[seq] == nil {
-			l.still.keep(&Request{t.Task, t.raw})
+			l.still.keep(&Request{t.Task, bytes.Clone(t.raw)}) // or all that was read with the line stays in memory
 		}
 	}
 }
