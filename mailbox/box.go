@@ -164,10 +164,9 @@ func (b *Box) use() (root *os.Root, release func()) {
 // openDir opens a directory as of now, for a quarter of what root.Open costs. A
 // symlink that stays in the mailbox is followed. The caller has b in use.
 func (b *Box) openDir(name string, flags int) (fd int, err error) {
-	err = uninterrupted(func() error {
+	for err = unix.EINTR; err == unix.EINTR; {
 		fd, err = unix.Openat(int(b.dir.Fd()), name, flags|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-		return err
-	})
+	}
 	if !errors.Is(err, unix.ENOTDIR) {
 		return fd, os.NewSyscallError("openat "+name, err)
 	}
@@ -178,13 +177,4 @@ func (b *Box) openDir(name string, flags int) (fd int, err error) {
 	defer dir.Close()
 	fd, err = unix.FcntlInt(dir.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	return fd, os.NewSyscallError("dup "+name, err)
-}
-
-// uninterrupted repeats a system call that a signal interrupted.
-func uninterrupted(call func() error) error {
-	for {
-		if err := call(); err != unix.EINTR {
-			return err
-		}
-	}
 }

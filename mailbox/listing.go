@@ -53,8 +53,8 @@ type listing struct {
 }
 
 // update stats every task file, and nothing but task files.
-func (l *listing) update(dir int) error {
-	now, err := stampOf(dir)
+func (l *listing) update(dir *os.File) error {
+	now, err := stampOf(int(dir.Fd()))
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (l *listing) update(dir int) error {
 	l.found, l.odd = l.found[:0], l.odd[:0]
 	for _, name := range l.names {
 		var stat unix.Stat_t
-		err := unix.Fstatat(dir, name, &stat, unix.AT_SYMLINK_NOFOLLOW)
+		err := unix.Fstatat(int(dir.Fd()), name, &stat, unix.AT_SYMLINK_NOFOLLOW)
 		if err == nil && stat.Mode&unix.S_IFMT != unix.S_IFREG {
 			err = ErrNotRegular
 		}
@@ -91,26 +91,11 @@ func (l *listing) has(name string) bool {
 }
 
 // taskNames lists *.jsonl, without hidden files. Editors' backups end otherwise.
-func taskNames(dir int) ([]string, error) {
-	var names []string
-	buf := make([]byte, 8<<10)
-	for {
-		n := 0
-		err := uninterrupted(func() (err error) {
-			n, err = unix.ReadDirent(dir, buf)
-			return err
-		})
-		if err != nil {
-			return nil, os.NewSyscallError("getdents", err)
-		}
-		if n <= 0 {
-			break
-		}
-		_, _, names = unix.ParseDirent(buf[:n], -1, names)
-	}
+func taskNames(dir *os.File) ([]string, error) {
+	names, err := dir.Readdirnames(-1)
 	names = slices.DeleteFunc(names, func(name string) bool {
 		return !strings.HasSuffix(name, taskSuffix) || strings.HasPrefix(name, ".")
 	})
 	slices.Sort(names)
-	return names, nil
+	return names, err
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -54,18 +55,21 @@ func (t *Tail) look() error {
 // list stats every task file. A missing tasks/ is an empty one.
 func (t *Tail) list() error {
 	_, release := t.box.use()
-	dir, err := t.box.openDir(tasksName, unix.O_RDONLY)
+	fd, err := t.box.openDir(tasksName, unix.O_RDONLY)
 	release()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	t.leave()
+	if t.dir != nil {
+		t.dir.Close() // it was only read
+		t.dir = nil
+	}
 	if err != nil {
 		t.listing = listing{}
 		return nil
 	}
-	t.dir = dir
-	if err := t.listing.update(dir); err != nil {
+	t.dir = os.NewFile(uintptr(fd), tasksName)
+	if err := t.listing.update(t.dir); err != nil {
 		return err
 	}
 	for _, f := range t.listing.odd {
@@ -73,14 +77,6 @@ func (t *Tail) list() error {
 	}
 	maps.DeleteFunc(t.told, func(path, _ string) bool { return !t.listing.has(strings.TrimPrefix(path, tasksName+"/")) })
 	return nil
-}
-
-// leave closes the directory.
-func (t *Tail) leave() {
-	if t.dir >= 0 {
-		unix.Close(t.dir) // it was only read
-		t.dir = -1
-	}
 }
 
 // observe notes how a file looks now, and that there may be something to read.

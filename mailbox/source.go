@@ -151,8 +151,8 @@ func (s *source) fill(buf []byte, offset int64) ([]byte, error) {
 
 // open opens the file by its name in dir, unless that means another file by
 // now than the regular one that was seen there.
-func (s *source) open(dir int, name string) error {
-	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+func (s *source) open(dir *os.File, name string) error {
+	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return os.NewSyscallError("open", err)
 	}

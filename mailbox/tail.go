@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 )
 
@@ -36,7 +37,7 @@ type Tail struct {
 	shelf   shelf              // cursors of files not met yet
 	heads   heads              // how the files begin of which there are cursors
 	paths   map[string]bool    // what the cursors of an earlier life were called
-	dir     int                // the descriptor of tasks/ as of the last look; -1: it was not there
+	dir     *os.File           // tasks/ as of the last look
 	listing listing            // what was in it
 	named   map[string]*source // by file name
 	known   map[inode]*source  // by inode, those without a name too
@@ -79,7 +80,7 @@ func (b *Box) Tail(cursors []Cursor, opts TailOptions) *Tail {
 		paths[c.Path] = true
 	}
 	return &Tail{
-		box: b, opts: opts, dir: -1, shelf: newShelf(cursors), heads: newHeads(cursors), paths: paths, first: first,
+		box: b, opts: opts, shelf: newShelf(cursors), heads: newHeads(cursors), paths: paths, first: first,
 		named: map[string]*source{}, known: map[inode]*source{}, told: map[string]string{},
 	}
 }
@@ -247,6 +248,8 @@ func (t *Tail) Close() error {
 	for _, s := range t.known {
 		s.close()
 	}
-	t.leave()
-	return nil
+	if t.dir == nil {
+		return nil
+	}
+	return t.dir.Close()
 }
