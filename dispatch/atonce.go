@@ -3,7 +3,6 @@ package dispatch
 import (
 	"context"
 	"runtime"
-	"sync"
 
 	"github.com/google/uuid"
 
@@ -20,8 +19,7 @@ type start struct {
 	item  item
 	claim *claim
 	job   Job
-	row   ledger.Task // as it begins
-	run   *run        // nil: it does not, and is accepted like any other
+	run   *run // nil: it does not begin, and is accepted like any other
 }
 
 // startAtOnce makes ready for a claim to begin at once; nil when it is to wait
@@ -68,16 +66,13 @@ func (d *Dispatcher) begin(ctx context.Context, tx *ledger.Tx, s *start) error {
 	}
 	s.item.seq = c.row.Seq
 	s.run = d.runs.begin(context.WithoutCancel(ctx), s.item) // before anybody can see it running
-	job := s.job
-	job.Terms = c.judged.Terms
-	moved, short, err := d.intendIn(tx, c.row, &job, ledger.Running)
+	s.job.Terms = c.judged.Terms
+	moved, short, err := d.intendIn(tx, c.row, &s.job, ledger.Running)
 	if err != nil || short != nil || !moved {
 		d.forget(s) // it waits for its turn, and whoever has that finds out
 		return err
 	}
-	s.row, s.job.Allowance, s.job.Terms = c.row, job.Allowance, job.Terms
-	s.row.State, s.row.Attempt = ledger.Running, job.Attempt
-	c.row = s.row
+	c.row.State, c.row.Attempt = ledger.Running, s.job.Attempt
 	return nil
 }
 
@@ -103,8 +98,9 @@ func (d *Dispatcher) confirm(s *start) *start {
 // handOver has a worker go on with a start.
 func (d *Dispatcher) handOver(s *start) {
 	if s != nil {
-		d.begun.add(s)
-		d.queue.hand(s.item)
+		it := s.item
+		it.start = s
+		d.queue.hand(it)
 		runtime.Gosched() // it goes on here and now, and not when another thread has woken up
 	}
 }
@@ -113,17 +109,15 @@ func (d *Dispatcher) handOver(s *start) {
 // that the ledger failed to take keeps its directory: the intent may be on the disk
 // all the same.
 func (d *Dispatcher) abandon(s *start) {
-	switch {
-	case s == nil:
-		return
-	case s.run != nil:
-		d.forget(s)
-		d.letGo(s)
+	if s == nil {
 		return
 	}
-	if err := d.State.RemoveRunDir(s.job.Task.ID, s.job.Revision, s.job.Attempt); err != nil {
-		d.opts.Log.Warn().Err(err).Msg("directory of a run that never began not removed")
+	if s.run == nil {
+		if err := d.State.RemoveRunDir(s.job.Task.ID, s.job.Revision, s.job.Attempt); err != nil {
+			d.opts.Log.Warn().Err(err).Msg("directory of a run that never began not removed")
+		}
 	}
+	d.forget(s)
 	d.letGo(s)
 }
 
@@ -142,8 +136,7 @@ func (q *queue) claim(it item) bool {
 		return false
 	}
 	q.occupy(it)
-	q.asking[it.requester]++
-	q.busy++
+	q.count(it)
 	q.claimed++
 	return true
 }
@@ -164,27 +157,4 @@ func (q *queue) unclaim() {
 	defer q.mu.Unlock()
 	q.claimed--
 	q.work.Signal()
-}
-
-// begun has the starts that are durable and that no worker has taken up.
-type begun struct {
-	mu     sync.Mutex // guards starts
-	starts map[int64]*start
-}
-
-func newBegun() *begun { return &begun{starts: map[int64]*start{}} }
-
-func (b *begun) add(s *start) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.starts[s.item.seq] = s
-}
-
-// take returns the start of a task and forgets it; nil when there is none.
-func (b *begun) take(seq int64) *start {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	s := b.starts[seq]
-	delete(b.starts, seq)
-	return s
 }

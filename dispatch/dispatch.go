@@ -144,7 +144,6 @@ type Dispatcher struct {
 	tail    *mailbox.Tail
 	queue   *queue
 	fresh   *fresh
-	begun   *begun
 	alarms  *alarms
 	held    *heldSet
 	runs    *runSet
@@ -192,7 +191,6 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 		agents:  agents,
 		opts:    opts,
 		fresh:   newFresh(),
-		begun:   newBegun(),
 		alarms:  newAlarms(),
 		held:    newHeldSet(),
 		runs:    newRunSet(),

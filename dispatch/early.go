@@ -117,7 +117,7 @@ func (q *queue) turnBack(agent string) {
 func (q *queue) start(take, run context.Context, it item) bool {
 	t := q.ticketOf(it)
 	if t == nil {
-		return true
+		return take.Err() == nil
 	}
 	timer := time.NewTimer(patience)
 	defer timer.Stop()

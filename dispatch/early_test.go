@@ -15,7 +15,7 @@ func oneSlot(pace time.Duration) *queue {
 	q := newQueue(1, 10, 0, limitOf(1))
 	q.ran("a", pace)
 	for seq := range int64(3) {
-		q.push(item{seq + 1, "a", "x"})
+		q.push(an(seq+1, "a", "x"))
 	}
 	return q
 }
@@ -51,7 +51,7 @@ func TestAllWhoMayGetReadyAreWokenByTheEndOfOneRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(1, 99, 0, limitOf(1)) // nobody knows yet that the agent is quick
 		for seq := range int64(9) {
-			q.push(item{seq + 1, "a", "x"})
+			q.push(an(seq+1, "a", "x"))
 		}
 		first, _ := q.take(t.Context())
 		ctx, cancel := context.WithCancel(t.Context())

@@ -45,7 +45,7 @@ func (l *items) all() iter.Seq2[int, item] {
 		n := 0
 		for _, block := range l.blocks {
 			for _, p := range block {
-				if !yield(n, item{p.seq, l.agent, p.requester.Value()}) {
+				if !yield(n, item{seq: p.seq, agent: l.agent, requester: p.requester.Value()}) {
 					return
 				}
 				n++

@@ -11,6 +11,7 @@ type item struct {
 	seq       int64
 	agent     string
 	requester string
+	start     *start // it has begun already; nil: it has not
 }
 
 // A queue hands out the oldest task whose agent and requester have room.
@@ -153,8 +154,7 @@ func (q *queue) next() (item, bool) {
 	} else {
 		q.admitEarly(best)
 	}
-	q.asking[best.requester]++
-	q.busy++
+	q.count(best)
 	return best, true
 }
 
@@ -169,14 +169,19 @@ func (q *queue) occupy(it item) {
 	q.taken++
 }
 
+// count counts an item as taken. The caller holds mu.
+func (q *queue) count(it item) {
+	q.asking[it.requester]++
+	q.busy++
+}
+
 // adopt takes the slots of a run that an earlier daemon began, whether or not
 // there is room for it: it is there already.
 func (q *queue) adopt(it item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.occupy(it)
-	q.asking[it.requester]++
-	q.busy++
+	q.count(it)
 }
 
 // remove takes one item out of an agent's line. The caller holds mu.

@@ -7,11 +7,15 @@ import (
 	"testing/synctest"
 )
 
+func an(seq int64, agent, requester string) item {
+	return item{seq: seq, agent: agent, requester: requester}
+}
+
 func limitOf(n int) func(string) int { return func(string) int { return n } }
 
 func TestTheOldestTaskWithRoomGoesFirst(t *testing.T) {
 	q := newQueue(9, 10, 0, limitOf(1))
-	for _, it := range []item{{1, "a", "x"}, {2, "a", "x"}, {3, "b", "x"}} {
+	for _, it := range []item{an(1, "a", "x"), an(2, "a", "x"), an(3, "b", "x")} {
 		q.push(it)
 	}
 	first, _ := q.take(t.Context())
@@ -27,7 +31,7 @@ func TestTheOldestTaskWithRoomGoesFirst(t *testing.T) {
 
 func TestARequesterAtItsLimitStepsAside(t *testing.T) {
 	q := newQueue(9, 10, 1, limitOf(9))
-	for _, it := range []item{{1, "a", "greedy"}, {2, "a", "greedy"}, {3, "a", "modest"}, {4, "a", "greedy"}} {
+	for _, it := range []item{an(1, "a", "greedy"), an(2, "a", "greedy"), an(3, "a", "modest"), an(4, "a", "greedy")} {
 		q.push(it)
 	}
 	first, _ := q.take(t.Context())
@@ -49,7 +53,7 @@ func TestTakeWaitsForWorkAndEndsWithItsContext(t *testing.T) {
 		taker := func() { _, ok := q.take(ctx); took <- ok }
 		running := startAll(taker, taker)
 		synctest.Wait()
-		q.push(item{1, "a", "x"})
+		q.push(an(1, "a", "x"))
 		if !<-took {
 			t.Error("take = false; want the item that was pushed")
 		}
@@ -68,7 +72,7 @@ func TestWhatWasClaimedBeforeTheEndIsTakenAfterIt(t *testing.T) {
 		took := make(chan bool, 3)
 		taker := func() { _, ok := q.take(ctx); took <- ok }
 		running := startAll(taker, taker, taker)
-		handed, not := item{1, "a", "x"}, item{2, "a", "x"}
+		handed, not := an(1, "a", "x"), an(2, "a", "x")
 		if !q.claim(handed) || !q.claim(not) {
 			t.Fatal("claim = false with two free slots; want true")
 		}
@@ -91,11 +95,11 @@ func TestWhatWasClaimedBeforeTheEndIsTakenAfterIt(t *testing.T) {
 
 func TestIntakePausesAtAFullQueueAndIsToldOfRoom(t *testing.T) {
 	q := newQueue(9, 2, 0, limitOf(9))
-	q.push(item{1, "a", "x"})
+	q.push(an(1, "a", "x"))
 	if !q.hasRoom() {
 		t.Fatal("hasRoom = false with 1 of 2; want true")
 	}
-	q.push(item{2, "a", "x"})
+	q.push(an(2, "a", "x"))
 	if q.hasRoom() {
 		t.Fatal("hasRoom = true with 2 of 2; want false")
 	}
@@ -110,7 +114,7 @@ func TestIntakePausesAtAFullQueueAndIsToldOfRoom(t *testing.T) {
 func TestIdleWaitsForWhatIsBeingFinished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(9, 2, 0, limitOf(9))
-		q.push(item{1, "a", "x"})
+		q.push(an(1, "a", "x"))
 		it, _ := q.take(t.Context())
 		idle := false
 		waiting := startAll(func() { idle = q.idle(t.Context()) == nil })
@@ -131,9 +135,9 @@ func TestIdleWaitsForWhatIsBeingFinished(t *testing.T) {
 func TestAnAdoptedRunTakesASlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(1, 9, 0, limitOf(9))
-		old := item{1, "a", "x"}
+		old := an(1, "a", "x")
 		q.adopt(old)
-		q.push(item{2, "b", "x"})
+		q.push(an(2, "b", "x"))
 		var took item
 		taking := startAll(func() { took, _ = q.take(t.Context()) })
 		synctest.Wait()
@@ -156,7 +160,7 @@ func TestALongLineKeepsItsOrderWhoeverStepsAside(t *testing.T) {
 		if seq%7 == 0 {
 			requester = "y"
 		}
-		l.push(item{seq, "a", requester})
+		l.push(an(seq, "a", requester))
 		want = append(want, seq)
 		if seq%3 == 2 { // from the front, the middle and the end by turns
 			at := []int{0, len(want) / 2, len(want) - 1}[seq/3%3]
@@ -169,7 +173,7 @@ func TestALongLineKeepsItsOrderWhoeverStepsAside(t *testing.T) {
 	n := 0
 	for at, it := range l.all() {
 		requester := map[bool]string{true: "y", false: "x"}[it.seq%7 == 0]
-		if at != n || n >= len(want) || it != (item{want[n], "a", requester}) {
+		if at != n || n >= len(want) || it != an(want[n], "a", requester) {
 			t.Fatalf("item %d = %d, %+v; want %d of a and %s", n, at, it, want[min(n, len(want)-1)], requester)
 		}
 		n++

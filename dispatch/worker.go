@@ -41,7 +41,7 @@ func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 		d.queue.done()
 		return
 	}
-	if !d.queue.start(take, run.ctx, it) || take.Err() != nil {
+	if !d.queue.start(take, run.ctx, it) {
 		d.putOff(ctx, run, row, job)
 		return
 	}
@@ -73,10 +73,10 @@ func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 
 // takeUp takes up a run that has begun already, or prepares one.
 func (d *Dispatcher) takeUp(ctx context.Context, it item) (*run, ledger.Task, Job, error) {
-	if s := d.begun.take(it.seq); s != nil {
+	if s := it.start; s != nil {
 		s.run.under(ctx)
-		d.equip(ctx, s.run, s.row, &s.job)
-		return s.run, s.row, s.job, nil
+		d.equip(ctx, s.run, s.claim.row, &s.job)
+		return s.run, s.claim.row, s.job, nil
 	}
 	run := d.runs.begin(ctx, it) // before anybody can see it running
 	row, job, err := d.prepare(ctx, it, run)
