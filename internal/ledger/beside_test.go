@@ -1,16 +1,12 @@
 package ledger
 
-import (
-	"path/filepath"
-	"testing"
-)
+import "testing"
 
 // A reader that finds no daemon takes up the redo log in a transaction. A daemon
 // that has started by then does so itself, and nobody keeps it from writing.
 func TestAReaderLeavesTheRedoLogToADaemonThatHasStartedMeanwhile(t *testing.T) {
 	l, path := openWith(t, "a")
-	copied := filepath.Join(t.TempDir(), "ledger.db")
-	copyFiles(t, path, copied, besides...)
+	copied := copyLedger(t, path)
 	if err := l.fold(); err != nil {
 		t.Fatal(err)
 	}

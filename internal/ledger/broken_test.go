@@ -45,16 +45,7 @@ func TestAFrameThatFailedIsNotTakenUpBesideWhatCameInstead(t *testing.T) {
 			})
 			next(t, l)
 			wantTasks(t, l, "a", "b")
-			copied := filepath.Join(t.TempDir(), "ledger.db")
-			for _, end := range besides {
-				if data, err := os.ReadFile(path + end); err == nil && end != "-shm" {
-					err = os.WriteFile(copied+end, data, 0o600)
-					if err != nil {
-						t.Fatal(err)
-					}
-				}
-			}
-			after, opened, err := Open(copied)
+			after, opened, err := Open(copyLedger(t, path))
 			if err != nil || opened.Aside != "" {
 				t.Fatalf("Open(after a power cut) = %+v, %v; want the ledger", opened, err)
 			}

@@ -12,8 +12,7 @@ import (
 // a power cut. What is done anew after it does not meet it there.
 func TestACommitThatFailedIsNotMetByWhatCameInstead(t *testing.T) {
 	l, path := openWith(t, "a")
-	copied := filepath.Join(t.TempDir(), "ledger.db")
-	copyFiles(t, path, copied, besides...)
+	copied := copyLedger(t, path)
 	onDisk, _, err := Open(copied) // where the COMMIT did not fail
 	if err != nil {
 		t.Fatal(err)
@@ -112,6 +111,14 @@ func failToCommit(t *testing.T, l *Ledger) {
 	if _, err := l.conn.ExecContext(background, "DROP TRIGGER unmeet"); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// copyLedger copies a ledger as a power cut would leave it.
+func copyLedger(t *testing.T, path string) (copied string) {
+	t.Helper()
+	copied = filepath.Join(t.TempDir(), "ledger.db")
+	copyFiles(t, path, copied, besides...)
+	return copied
 }
 
 func copyFiles(t *testing.T, from, to string, ends ...string) {
