@@ -12,7 +12,7 @@ import (
 )
 
 // callsAlone names the contender that does what the promises ask of the system for
-// a task and nothing else. Nobody who keeps them can be cheaper by much.
+// a task and nothing else. It is no bound: it shares no sync between processes.
 const callsAlone = "the system calls of a task alone"
 
 // alone does tasks that are a process each, two at a time.
