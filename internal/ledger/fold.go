@@ -134,7 +134,8 @@ func (l *Ledger) endTables(upTo uint64) error {
 	return nil
 }
 
-// foldSoon has somebody fold what is live, soon or at once when it is much.
+// foldSoon has somebody fold what is live, soon or at once when it is much. The
+// caller holds mu.
 func (l *Ledger) foldSoon() {
 	if l.live.bytes >= foldSize {
 		l.wakeFolder()

@@ -1,6 +1,6 @@
-// Package ledger remembers every task, run and event in one SQLite file. What
-// Update has returned nil for is there after a power cut; what it has not is
-// there whole or not at all.
+// Package ledger remembers every task, run and event, in SQLite behind a redo
+// log. What Update has returned nil for is there after a power cut; what it has
+// not is there whole or not at all.
 package ledger
 
 import (
@@ -145,8 +145,8 @@ func (l *Ledger) recoverRedo() (err error) {
 	return nil
 }
 
-// Close brings everything to the tables, folds the write-ahead log into the file
-// and closes it. It must not be called while an Update or a read is going on.
+// Close brings everything to the tables, and leaves nothing in the logs beside the
+// file. It must not be called while an Update or a read is going on.
 func (l *Ledger) Close() error {
 	close(l.closing)
 	l.folder.Wait()

@@ -15,8 +15,8 @@ import (
 	"mailboxd/internal/fault"
 )
 
-// besides are the ends of the names of the files SQLite keeps for one ledger:
-// the file itself, its write-ahead log and that log's index.
+// besides are the ends of the names of the files of one ledger: the one that SQLite
+// keeps, its write-ahead log and that log's index, and the two of the redo log.
 var besides = []string{"", "-wal", "-shm", redoEnds[0], redoEnds[1]}
 
 // create puts an empty ledger at path, where there must be none. It is made

@@ -77,7 +77,7 @@ func openReader(path string) (*Reader, error) {
 func (r *Reader) awaitFold(path string) {
 	var last uint64
 	for range 100 {
-		applied, frames, err := r.unfolded(path)
+		applied, frames, err := r.behind(path)
 		if err == nil && last == 0 {
 			last = applied + uint64(len(frames))
 		}
@@ -88,9 +88,9 @@ func (r *Reader) awaitFold(path string) {
 	}
 }
 
-// unfolded returns the frames of the redo log that the tables do not have, and the
+// behind returns the frames of the redo log that the tables do not have, and the
 // number of the last one that they have.
-func (r *Reader) unfolded(path string) (applied uint64, frames [][]byte, err error) {
+func (r *Reader) behind(path string) (applied uint64, frames [][]byte, err error) {
 	number, _, err := first(background, r.read, one[int64], appliedQuery)
 	if err == nil {
 		frames, err = readFrames(path, uint64(number))
@@ -102,7 +102,7 @@ func (r *Reader) unfolded(path string) (applied uint64, frames [][]byte, err err
 // redo log; nil when there is no such thing, or nobody may write. It has that in a
 // transaction that is never committed.
 func (r *Reader) withRedo(path string) *Reader {
-	if _, frames, err := r.unfolded(path); err != nil || len(frames) == 0 {
+	if _, frames, err := r.behind(path); err != nil || len(frames) == 0 {
 		return nil
 	}
 	db, err := sql.Open("sqlite", writeURI(path))
