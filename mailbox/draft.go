@@ -37,33 +37,33 @@ func (b *Box) DraftResult(data []byte, mode fs.FileMode) (*Draft, error) {
 	if err != nil {
 		return nil, fmt.Errorf("draft result: %w", err)
 	}
-	p := &Draft{box: b, data: data, mode: mode}
-	p.file.Store(int64(file))
-	return p, nil
+	d := &Draft{box: b, data: data, mode: mode}
+	d.file.Store(int64(file))
+	return d, nil
 }
 
 // Put is Box.PutResult for what was drafted. A Draft that cannot have the name,
 // or that was put or dropped before, is written anew.
-func (p *Draft) Put(id envelope.ID) error {
-	err := p.name(resultName(id))
+func (d *Draft) Put(id envelope.ID) error {
+	err := d.name(resultName(id))
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, fs.ErrExist):
 		return fmt.Errorf("put result %s: %w", id, err)
 	}
-	return p.box.PutResult(id, p.data, p.mode)
+	return d.box.PutResult(id, d.data, d.mode)
 }
 
-func (p *Draft) name(name string) error {
-	file := int(p.file.Swap(-1))
+func (d *Draft) name(name string) error {
+	file := int(d.file.Swap(-1))
 	if file < 0 {
 		return os.ErrClosed
 	}
 	defer unix.Close(file) // written and synced, or of no use
-	_, release := p.box.use()
+	_, release := d.box.use()
 	defer release()
-	dir, err := p.box.openResults() // of now: the one it was drafted in may have been replaced
+	dir, err := d.box.openResults() // of now: the one it was drafted in may have been replaced
 	if err != nil {
 		return err
 	}
@@ -72,8 +72,8 @@ func (p *Draft) name(name string) error {
 }
 
 // Drop lets go of a Draft that was not put. Once more does nothing.
-func (p *Draft) Drop() {
-	if file := int(p.file.Swap(-1)); file >= 0 {
+func (d *Draft) Drop() {
+	if file := int(d.file.Swap(-1)); file >= 0 {
 		unix.Close(file) // it is to be lost
 	}
 }
