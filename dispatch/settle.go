@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io/fs"
-	"slices"
 	"sync"
 	"time"
 
@@ -204,83 +203,6 @@ func (d *Dispatcher) latest(ctx context.Context, row ledger.Task) (bool, error) 
 		return false, err
 	}
 	return revisions[len(revisions)-1].Revision == row.Revision, nil
-}
-
-// displace moves the result of an earlier revision to the history, so that
-// its reader finds "not finished" and never the stale answer (AINL-55).
-func (d *Dispatcher) displace(ctx context.Context, row ledger.Task) error {
-	defer d.names.lock(row.ID)()
-	now, err := d.Ledger.Task(ctx, row.Seq)
-	if err != nil || !now.Replaces {
-		return err // somebody else has, and what lies there may be its own
-	}
-	return d.displaceLocked(ctx, row)
-}
-
-// displaceLocked is displace for a result that is known to be an earlier one. The
-// caller has locked the task's name.
-func (d *Dispatcher) displaceLocked(ctx context.Context, row ledger.Task) error {
-	info, err := d.Box.StatResult(row.ID)
-	odd := err == nil && !info.Mode().IsRegular() && info.Mode().Type() != fs.ModeSymlink
-	if !odd { // what is, is not a result of anybody's: left alone, and in the way of the next
-		if err := d.fileAway(ctx, row); err != nil {
-			return err
-		}
-	}
-	return d.Ledger.Update(ctx, func(tx *ledger.Tx) error { return tx.MarkDisplaced(row.Seq) })
-}
-
-// fileAway is displace without the books.
-func (d *Dispatcher) fileAway(ctx context.Context, row ledger.Task) error {
-	revision, result, err := d.earlier(ctx, row)
-	if err != nil {
-		return err
-	}
-	if result != nil {
-		if err := d.State.PutHistory(row.ID, revision, result); err != nil {
-			return err
-		}
-	}
-	fault.Point("displaced-history")
-	if err := d.Box.RemoveResult(row.ID); err != nil {
-		return err
-	}
-	fault.Point("displaced-removed")
-	return nil
-}
-
-// earlier returns the result that was there before the row's, and the revision
-// it belongs to; nil when there was none. A file that is gone, as its name may
-// be after a power cut, is what the ledger has.
-func (d *Dispatcher) earlier(ctx context.Context, row ledger.Task) (revision int, result []byte, err error) {
-	there, _, err := d.Box.ReadResult(row.ID)
-	if errors.Is(err, fs.ErrNotExist) {
-		return d.remembered(ctx, row)
-	}
-	if err != nil {
-		return 0, nil, err
-	}
-	revision, ours, err := d.whose(ctx, row, there)
-	if !ours {
-		revision = row.Revision - 1 // somebody's, while that one was the latest
-	}
-	return revision, there, err
-}
-
-// remembered returns the last result before the row's that the ledger has.
-func (d *Dispatcher) remembered(ctx context.Context, row ledger.Task) (revision int, result []byte, err error) {
-	revisions, err := d.Ledger.Revisions(ctx, row.ID)
-	for _, r := range slices.Backward(revisions) {
-		if r.Revision >= row.Revision || r.ResultSum == "" {
-			continue
-		}
-		result, err := d.Ledger.Result(ctx, r.Seq)
-		if errors.Is(err, ledger.ErrUnknown) {
-			err = nil // it was not to be kept any longer
-		}
-		return r.Revision, result, err
-	}
-	return 0, nil, err
 }
 
 // callBack appends the result line where the request asked for it.
