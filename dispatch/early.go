@@ -28,19 +28,19 @@ type ticket struct {
 	turn  chan struct{} // closed when that is decided
 }
 
-// ahead is who was taken before there was a slot. The queue's mu guards it.
-type ahead struct {
+// early is who was taken before there was a slot. The queue's mu guards it.
+type early struct {
 	tickets map[int64]*ticket        // of items that are not free yet, by seq
 	waiting []*ticket                // those that are not decided, the oldest first
 	pace    map[string]time.Duration // how long runs of an agent take, the later ones counting more
 }
 
-func newAhead() ahead {
-	return ahead{tickets: map[int64]*ticket{}, pace: map[string]time.Duration{}}
+func newEarly() early {
+	return early{tickets: map[int64]*ticket{}, pace: map[string]time.Duration{}}
 }
 
 // of counts those of an agent, or of Everyone, that wait.
-func (e *ahead) of(agent string) int {
+func (e *early) of(agent string) int {
 	n := 0
 	for _, t := range e.waiting {
 		if t.item.agent == agent || agent == Everyone {

@@ -33,7 +33,7 @@ type queue struct {
 	length  int               // items waiting
 	parked  int               // tasks that wait for something else than a slot, and will be items again
 	taken   int               // slots taken, over all agents
-	early   ahead             // who was taken beyond that
+	early   early             // who was taken beyond that
 	busy    int               // items taken and not done, or resting
 	paused  bool              // intake found the queue full
 }
@@ -48,7 +48,7 @@ func newQueue(slots, size, perRequester int, limit func(string) int) *queue {
 		waiting:      map[string]*items{},
 		agents:       map[string]int{},
 		asking:       map[string]int{},
-		early:        newAhead(),
+		early:        newEarly(),
 	}
 	q.work, q.changed = sync.NewCond(&q.mu), sync.NewCond(&q.mu)
 	return q
