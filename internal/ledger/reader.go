@@ -58,10 +58,13 @@ func openReader(path string) (*Reader, error) {
 	}
 	busy, err := redoBusy(path)
 	if err == nil && !busy {
-		if whole := r.withRedo(path); whole != nil {
+		whole, failed := r.withRedo(path)
+		if whole != nil {
 			return whole, r.Close()
 		}
-		busy, err = redoBusy(path) // one may have started meanwhile
+		if busy, err = redoBusy(path); !busy { // one may have started meanwhile
+			err = errors.Join(err, failed)
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
@@ -99,23 +102,22 @@ func (r *Reader) behind(path string) (applied uint64, frames [][]byte, err error
 }
 
 // withRedo returns a reader that has what a writer which was killed left in the
-// redo log; nil when there is no such thing, or nobody may write. It has that in a
-// transaction that is never committed.
-func (r *Reader) withRedo(path string) *Reader {
+// redo log; nil when there is no such thing. It has that in a transaction that is
+// never committed. The error says why only the tables can be had, which are behind.
+func (r *Reader) withRedo(path string) (*Reader, error) {
 	if _, frames, err := r.behind(path); err != nil || len(frames) == 0 {
-		return nil
+		return nil, err
 	}
 	db, err := sql.Open("sqlite", writeURI(path))
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	db.SetMaxOpenConns(1) // that of the transaction
 	whole := &Reader{db: db, read: newStatements(db.PrepareContext)}
 	if err := begunWith(db, path); err != nil {
-		_ = whole.Close() // it was read in vain, and what the tables have is there
-		return nil
+		return nil, errors.Join(fmt.Errorf("take up its redo log: %w", err), whole.Close())
 	}
-	return whole
+	return whole, nil
 }
 
 // begunWith begins a transaction on the only connection, with what the redo log
