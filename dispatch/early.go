@@ -30,13 +30,12 @@ type ticket struct {
 
 // early is who was taken before there was a slot. The queue's mu guards it.
 type early struct {
-	tickets map[int64]*ticket        // of items that are not free yet, by seq
 	waiting []*ticket                // those that are not decided, the oldest first
 	pace    map[string]time.Duration // how long runs of an agent take, the later ones counting more
 }
 
 func newEarly() early {
-	return early{tickets: map[int64]*ticket{}, pace: map[string]time.Duration{}}
+	return early{pace: map[string]time.Duration{}}
 }
 
 // of counts those of an agent, or of Everyone, that wait.
@@ -57,23 +56,21 @@ func (q *queue) mayBeEarly(agent string) bool {
 	return known && pace < quickRun && len(q.early.waiting) < perSlot*q.slots && q.early.of(agent) < perSlot*q.limit(agent)
 }
 
-// admitEarly gives an item a ticket. The caller holds mu.
-func (q *queue) admitEarly(it item) {
+// admitEarly returns the ticket of an item. The caller holds mu.
+func (q *queue) admitEarly(it item) *ticket {
 	t := &ticket{item: it, turn: make(chan struct{})}
-	q.early.tickets[it.seq] = t
 	q.early.waiting = append(q.early.waiting, t)
+	return t
 }
 
-// leaveEarly forgets the ticket of an item, if it has one, and reports whether it
+// leaveEarly takes the ticket of an item back, if it has one, and reports whether it
 // has its slot. The caller holds mu.
 func (q *queue) leaveEarly(it item) bool {
-	t := q.early.tickets[it.seq]
-	if t == nil {
+	if it.ticket == nil {
 		return true
 	}
-	q.cancel(t)
-	delete(q.early.tickets, it.seq)
-	return t.valid
+	q.cancel(it.ticket)
+	return it.ticket.valid
 }
 
 // promote gives slots that are free to those who have tickets for them, the
@@ -115,7 +112,7 @@ func (q *queue) turnBack(agent string) {
 // ended it wants to see that. It reports false when there is none for the item
 // now, or take has ended.
 func (q *queue) start(take, run context.Context, it item) bool {
-	t := q.ticketOf(it)
+	t := it.ticket
 	if t == nil {
 		return take.Err() == nil
 	}
@@ -132,13 +129,6 @@ func (q *queue) start(take, run context.Context, it item) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return t.valid && take.Err() == nil
-}
-
-// ticketOf returns the ticket of an item, if it has one.
-func (q *queue) ticketOf(it item) *ticket {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.early.tickets[it.seq]
 }
 
 // ran takes note of how long a run took whose next one may get ready early.

@@ -120,3 +120,34 @@ func TestNobodyWaitsForASlotWhoIsTurnedBackOrStopped(t *testing.T) {
 		}
 	}
 }
+
+// A task that was held and let go of is in line twice: what was taken in vain has
+// the slot of nobody else.
+func TestATaskThatWasTakenTwiceBeginsInASlotOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(1, 10, 0, limitOf(1))
+		q.ran("a", time.Millisecond)
+		for _, seq := range []int64{1, 2, 2} {
+			q.push(an(seq, "a", "x"))
+		}
+		first, _ := q.take(t.Context())
+		second, _ := q.take(t.Context())
+		again, _ := q.take(t.Context())
+		q.free(again) // somebody else begins with its task
+		began := false
+		waiting := startAll(func() { began = q.start(t.Context(), t.Context(), second) })
+		synctest.Wait()
+		if began {
+			t.Error("it began while the first had the slot")
+		}
+		q.free(first)
+		waiting.Wait()
+		if !began {
+			t.Error("start = false once the slot was free; want true")
+		}
+		q.free(second)
+		if q.taken != 0 || q.early.of(Everyone) != 0 {
+			t.Errorf("%d slots are taken and %d wait; want none", q.taken, q.early.of(Everyone))
+		}
+	})
+}

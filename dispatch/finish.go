@@ -47,9 +47,12 @@ func (d *Dispatcher) end(row ledger.Task, terms ledger.Terms, o Outcome, result 
 // does not when the attempts are used up, or the pause would last longer than
 // the deadline, if the run was under one.
 func (d *Dispatcher) again(ctx context.Context, row ledger.Task, deadline time.Time, o Outcome) bool {
-	runs, err := d.Ledger.Runs(context.WithoutCancel(ctx), row.Seq)
+	runs, err := d.attempts(ctx, row)
+	if err != nil {
+		return true // the run directory still says what happened
+	}
 	failed := failures(runs, row.Attempt, o)
-	if err != nil || failed > d.agents.Retries(row.Agent) {
+	if failed > d.agents.Retries(row.Agent) {
 		return false
 	}
 	pause := time.Now()
@@ -81,6 +84,16 @@ func (d *Dispatcher) again(ctx context.Context, row ledger.Task, deadline time.T
 		d.admitNext(ctx, row) // which need not wait for the next attempt
 	}
 	return true
+}
+
+// attempts returns the runs of a task in spite of passing trouble: what is not in
+// the tables of the ledger yet is brought there first.
+func (d *Dispatcher) attempts(ctx context.Context, row ledger.Task) (runs []ledger.Run, err error) {
+	err = d.persist(ctx, row, func() (err error) {
+		runs, err = d.Ledger.Runs(context.WithoutCancel(ctx), row.Seq)
+		return err
+	})
+	return runs, err
 }
 
 // failures counts the attempts that went wrong, this one included, which the

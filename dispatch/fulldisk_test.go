@@ -1,11 +1,19 @@
 package dispatch_test
 
 import (
+	"context"
 	"os"
 	"os/exec"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mailboxd/dispatch"
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
 )
 
 // alone runs the test anew in a process of its own, and reports whether this is
@@ -33,4 +41,41 @@ func (e *engine) limitFiles(bytes uint64) {
 	limit.Cur = min(bytes, limit.Max)
 	e.must(unix.Setrlimit(unix.RLIMIT_FSIZE, &limit))
 	e.t.Cleanup(func() { e.must(unix.Setrlimit(unix.RLIMIT_FSIZE, &before)) })
+}
+
+// What the tables of the ledger do not have yet has to be brought there before its
+// runs can be counted, for which there is no room.
+func TestAFullDiskTakesNoAttemptAway(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	e := newEngine(t)
+	e.plays["again"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+		if j.Attempt > 1 {
+			return answer(j, "done")
+		}
+		e.limitFiles(16 << 10) // enough for the redo log
+		err := e.parts.Ledger.Update(context.Background(), func(tx *ledger.Tx) error {
+			return tx.Log(ledger.Event{Time: time.Now(), Kind: "test.pending"})
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		o := answer(j, "not yet")
+		o.Result.Status, o.Retry = envelope.Failed, true
+		return o
+	}
+	complained := make(chan struct{})
+	complain := sync.OnceFunc(func() { close(complained) })
+	e.log.seen = func(line string) {
+		if strings.Contains(line, "ledger cannot be written; trying again") {
+			complain()
+		}
+	}
+	e.start()
+	e.send("t1", "again")
+	<-complained
+	e.limitFiles(unix.RLIM_INFINITY)
+	e.await("t1", ledger.Done)
+	e.wantResult("t1", "done, revision 1")
 }

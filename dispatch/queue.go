@@ -11,7 +11,8 @@ type item struct {
 	seq       int64
 	agent     string
 	requester string
-	start     *start // it has begun already; nil: it has not
+	start     *start  // it has begun already; nil: it has not
+	ticket    *ticket // it was taken before there was a slot for it; nil: it was not
 }
 
 // A queue hands out the oldest task whose agent and requester have room.
@@ -144,7 +145,7 @@ func (q *queue) next() (item, bool) {
 	if q.hasSlot(best.agent) {
 		q.occupy(best)
 	} else {
-		q.admitEarly(best)
+		best.ticket = q.admitEarly(best)
 	}
 	q.count(best)
 	return best, true
