@@ -8,39 +8,60 @@ import (
 	"mailboxd/envelope"
 )
 
-// A reader that finds no daemon takes up the redo log in a transaction. A daemon
-// that has started by then does so itself, and nobody keeps it from writing.
+// A reader that finds no daemon takes up the redo log. A daemon that has started by
+// then does so itself.
 func TestAReaderLeavesTheRedoLogToADaemonThatHasStartedMeanwhile(t *testing.T) {
-	l, path := openWith(t, "a")
+	_, path := openWith(t, "a")
 	copied := copyLedger(t, path)
-	if err := l.fold(); err != nil {
-		t.Fatal(err)
-	}
 	reader, err := newReader(copied) // which has found no daemon
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer reader.Close()
+	before, _, err := reader.behind(copied)
+	if err != nil {
+		t.Fatal(err)
+	}
 	daemon, err := openRedo(copied) // is about to take it up
 	if err != nil {
 		t.Fatal(err)
 	}
-	if whole, _ := reader.withRedo(copied); whole != nil {
-		t.Error("withRedo(beside a daemon) = a reader that keeps the daemon from writing; want none")
-		if err := whole.Close(); err != nil {
-			t.Error(err)
-		}
+	if err := reader.takeUpRedo(copied); err == nil {
+		t.Error("takeUpRedo(beside a daemon) = nil; want an error")
+	}
+	if applied, _, err := reader.behind(copied); applied != before || err != nil {
+		t.Errorf("the tables have %d frames more, %v; want none", applied-before, err)
 	}
 	if err := daemon.close(); err != nil {
 		t.Fatal(err)
 	}
-	whole, err := reader.withRedo(copied)
-	if whole == nil || err != nil {
-		t.Fatalf("withRedo(without a daemon) = %v, %v; want what the redo log has", whole, err)
+	if err := reader.takeUpRedo(copied); err != nil {
+		t.Errorf("takeUpRedo(without a daemon) = %v; want nil", err)
 	}
-	if err := whole.Close(); err != nil {
+	if applied, frames, err := reader.behind(copied); applied != before+1 || len(frames) != 0 || err != nil {
+		t.Errorf("the tables have %d frames more, and miss %d, %v; want the one that there is", applied-before, len(frames), err)
+	}
+}
+
+// Somebody who looks for long at what a killed daemon left, say in a pager, keeps no
+// daemon from starting.
+func TestADaemonStartsWhileSomebodyReadsWhatAKilledOneLeft(t *testing.T) {
+	_, path := openWith(t, "a")
+	copied := copyLedger(t, path)
+	reader, err := OpenReader(copied)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	l, opened, err := Open(copied)
+	if err != nil || opened.Aside != "" {
+		t.Fatalf("Open(beside a reader) = %+v, %v; want the ledger", opened, err)
+	}
+	defer l.Close()
+	if err := addNamed(l, "b"); err != nil {
 		t.Error(err)
 	}
+	wantTasks(t, l, "a", "b")
 }
 
 // What the tables alone say may be long over, so a reader that cannot have the rest

@@ -124,7 +124,7 @@ func (l *Ledger) commitTables(upTo uint64, layers ...*layer) error {
 // endTables commits the transaction of SQLite that is open, with the number of the
 // last frame that the tables have then.
 func (l *Ledger) endTables(upTo uint64) error {
-	if _, err := l.write.run("UPDATE redo SET applied = ?1 WHERE applied <> ?1", int64(upTo)); err != nil {
+	if _, err := l.write.run(appliedUpdate, int64(upTo)); err != nil {
 		return err
 	}
 	if _, err := l.write.run("COMMIT"); err != nil {

@@ -23,11 +23,11 @@ type Reader struct {
 	read *statements
 }
 
-// OpenReader opens the ledger at path, which must be absolute, without changing
-// it. It has all that was durable by then, and what a writer brings to the tables
-// later. It is for a short look: an open reader keeps the write-ahead log from
-// being folded into the file, and after a writer that was killed it keeps the next
-// one waiting. The error wraps fs.ErrNotExist where there is no ledger, and ErrNewer.
+// OpenReader opens the ledger at path, which must be absolute, and changes nothing
+// that it says. It has all that was durable by then, and what a writer brings to the
+// tables later. It is for a short look: an open reader keeps the write-ahead log from
+// being folded into the file. The error wraps fs.ErrNotExist where there is no ledger,
+// and ErrNewer.
 func OpenReader(path string) (*Reader, error) {
 	r, err := openReader(path)
 	if err != nil {
@@ -58,10 +58,7 @@ func openReader(path string) (*Reader, error) {
 	}
 	busy, err := redoBusy(path)
 	if err == nil && !busy {
-		whole, failed := r.withRedo(path)
-		if whole != nil {
-			return whole, r.Close()
-		}
+		failed := r.takeUpRedo(path)
 		if busy, err = redoBusy(path); !busy { // one may have started meanwhile
 			err = errors.Join(err, failed)
 		}
@@ -101,40 +98,46 @@ func (r *Reader) behind(path string) (applied uint64, frames [][]byte, err error
 	return uint64(number), frames, err
 }
 
-// withRedo returns a reader that has what a writer which was killed left in the
-// redo log; nil when there is no such thing. It has that in a transaction that is
-// never committed. The error says why only the tables can be had, which are behind.
-func (r *Reader) withRedo(path string) (*Reader, error) {
+// takeUpRedo brings to the tables what a writer that was killed left in the redo
+// log, as the next one would: until then the tables are behind. That is over when it
+// returns, so who reads for long keeps nobody from starting.
+func (r *Reader) takeUpRedo(path string) error {
 	if _, frames, err := r.behind(path); err != nil || len(frames) == 0 {
-		return nil, err
+		return err
 	}
 	db, err := sql.Open("sqlite", writeURI(path))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	db.SetMaxOpenConns(1) // that of the transaction
-	whole := &Reader{db: db, read: newStatements(db.PrepareContext)}
-	if err := begunWith(db, path); err != nil {
-		return nil, errors.Join(fmt.Errorf("take up its redo log: %w", err), whole.Close())
+	err = redoInto(db, path)
+	if err = errors.Join(err, db.Close()); err != nil {
+		return fmt.Errorf("take up redo log: %w", err)
 	}
-	return whole, nil
+	return nil
 }
 
-// begunWith begins a transaction on the only connection, with what the redo log
-// has, unless somebody who writes has started meanwhile and is kept waiting by it.
-func begunWith(db *sql.DB, path string) error {
+// redoInto commits to the tables what the redo log has, unless somebody who writes
+// has started meanwhile: whoever starts after that waits for the commit.
+func redoInto(db *sql.DB, path string) error {
 	conn, err := db.Conn(background)
 	if err != nil {
 		return err
 	}
 	w := newTables(conn)
+	var last uint64
 	if _, err = conn.ExecContext(background, "BEGIN IMMEDIATE"); err == nil {
-		_, err = w.redo(path)
+		last, err = w.redo(path)
+	}
+	if err == nil {
+		_, err = conn.ExecContext(background, appliedUpdate, int64(last))
 	}
 	if busy, failed := redoBusy(path); err == nil && (busy || failed != nil) {
 		err = cmp.Or(failed, errors.New("it is being written"))
 	}
-	return errors.Join(err, w.close(), conn.Close())
+	if err == nil {
+		_, err = conn.ExecContext(background, "COMMIT")
+	}
+	return errors.Join(err, w.close(), conn.Close()) // which takes back what is not committed
 }
 
 func newReader(path string) (*Reader, error) {

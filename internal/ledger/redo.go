@@ -130,7 +130,11 @@ func (r *redo) rewind(active int) {
 	fault.Forgotten(r.files[active])
 }
 
-const appliedQuery = "SELECT applied FROM redo"
+// The number of the last frame that the tables have.
+const (
+	appliedQuery  = "SELECT applied FROM redo"
+	appliedUpdate = "UPDATE redo SET applied = ?1 WHERE applied <> ?1"
+)
 
 // redo brings to the tables what the redo log beside a ledger has and they do not,
 // in a transaction that somebody else has begun, and returns the number of the last
