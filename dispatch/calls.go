@@ -38,14 +38,20 @@ func (c *calls) make(seq int64, all map[string]func() error) error {
 		}
 		so.made[name] = true
 	}
+	if failed != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		so.failed++
+	}
+	return failed
+}
+
+// forget is for a task of which the ledger knows that its callbacks were made: until
+// then who tries again makes none twice.
+func (c *calls) forget(seq int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if failed == nil {
-		delete(c.open, seq)
-		return nil
-	}
-	so.failed++
-	return failed
+	delete(c.open, seq)
 }
 
 func (c *calls) attempts(seq int64) *attempts {

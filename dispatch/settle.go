@@ -142,6 +142,9 @@ func (d *Dispatcher) showLocked(ctx context.Context, f final) error {
 		}
 		return tx.Log(event(row, "callback.failed", map[string]any{"reason": missed.Error()}))
 	})
+	if err == nil && missed == nil {
+		d.calls.forget(row.Seq)
+	}
 	fault.Point("put-marked")
 	if d.roots.Load() != roots {
 		d.seekMissing() // what was put and not marked was not looked for when the root was replaced
