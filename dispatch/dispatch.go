@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -159,7 +158,7 @@ type Dispatcher struct {
 	failed  chan struct{} // signalled when a look could not take everything in
 	missing chan struct{} // signalled when result files may be missing
 	roots   atomic.Int64  // how often the root directory was replaced
-	names   names         // one result file is moved by one goroutine at a time
+	names   *names        // one result file is moved by one goroutine at a time
 	ready   chan struct{} // closed when recovery is over
 
 	looking   sync.Mutex // one look at a time: guards tail, lost, buried and lastFault
@@ -205,7 +204,7 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 		missing: make(chan struct{}, 1),
 		heard:   newHearings(),
 		kin:     newKin(),
-		names:   names{seed: maphash.MakeSeed()},
+		names:   newNames(),
 		ready:   make(chan struct{}),
 		endings: make(chan struct{}, 4*opts.Workers+64),
 

@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"io/fs"
-	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -17,19 +15,6 @@ import (
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 )
-
-// names gives each task id a lock, so that a result file is not put by one
-// goroutine while another moves it to the history. Ids share locks by hash.
-type names struct {
-	seed  maphash.Seed
-	locks [64]sync.Mutex
-}
-
-func (n *names) lock(id envelope.ID) (unlock func()) {
-	mu := &n.locks[maphash.String(n.seed, string(id))%uint64(len(n.locks))]
-	mu.Lock()
-	return mu.Unlock
-}
 
 // A final is the durable result of a task, and what else it takes to show it.
 type final struct {

@@ -1,0 +1,60 @@
+package dispatch
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"mailboxd/envelope"
+)
+
+// Who has the lock of an id waits 10 ms at times. A task that ended meanwhile had to
+// wait for that too, by chance: every sixth time when 16 ended together.
+func TestNoTaskWaitsForTheNameOfAnother(t *testing.T) {
+	n := newNames()
+	got := make(chan func())
+	go func() {
+		for i := range 1000 {
+			got <- n.lock(envelope.ID(fmt.Sprint("t", i)))
+		}
+		close(got)
+	}()
+	timeout := time.After(10 * time.Second)
+	var held []func()
+	for len(held) < 1000 {
+		select {
+		case unlock := <-got:
+			held = append(held, unlock)
+		case <-timeout:
+			t.Fatalf("the lock number %d waits; want each id to have its own", len(held)+1)
+		}
+	}
+	for _, unlock := range held {
+		unlock()
+	}
+	if len(n.held) != 0 {
+		t.Errorf("%d locks are kept; want none that nobody has", len(n.held))
+	}
+}
+
+func TestANameHasOneHolderAtATime(t *testing.T) {
+	n := newNames()
+	holders := 0
+	var both []func()
+	for range 8 {
+		both = append(both, func() {
+			for range 200 {
+				unlock := n.lock("t1")
+				if holders++; holders != 1 {
+					t.Errorf("%d hold it; want one", holders)
+				}
+				holders--
+				unlock()
+			}
+		})
+	}
+	startAll(both...).Wait()
+	if len(n.held) != 0 {
+		t.Errorf("%d locks are kept; want none that nobody has", len(n.held))
+	}
+}
