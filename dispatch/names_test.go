@@ -13,12 +13,11 @@ import (
 func TestNoTaskWaitsForTheNameOfAnother(t *testing.T) {
 	n := newNames()
 	got := make(chan func())
-	go func() {
+	all := startAll(func() {
 		for i := range 1000 {
 			got <- n.lock(envelope.ID(fmt.Sprint("t", i)))
 		}
-		close(got)
-	}()
+	})
 	timeout := time.After(10 * time.Second)
 	var held []func()
 	for len(held) < 1000 {
@@ -29,6 +28,7 @@ func TestNoTaskWaitsForTheNameOfAnother(t *testing.T) {
 			t.Fatalf("the lock number %d waits; want each id to have its own", len(held)+1)
 		}
 	}
+	all.Wait()
 	for _, unlock := range held {
 		unlock()
 	}
