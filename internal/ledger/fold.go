@@ -113,7 +113,7 @@ func (l *Ledger) commitTables(upTo uint64, layers ...*layer) error {
 		err = l.tables.write(layers...)
 	}
 	if err == nil {
-		err = l.endTables(upTo)
+		err = endTables(l.write, l.path, upTo)
 	}
 	if err != nil {
 		_, _ = l.write.run("ROLLBACK") // were its error another than that SQLite has done so, the next BEGIN would say it
@@ -123,14 +123,14 @@ func (l *Ledger) commitTables(upTo uint64, layers ...*layer) error {
 
 // endTables commits the transaction of SQLite that is open, with the number of the
 // last frame that the tables have then.
-func (l *Ledger) endTables(upTo uint64) error {
-	if _, err := l.write.run(appliedUpdate, int64(upTo)); err != nil {
+func endTables(write *statements, path string, upTo uint64) error {
+	if _, err := write.run(appliedUpdate, int64(upTo)); err != nil {
 		return err
 	}
-	if _, err := l.write.run("COMMIT"); err != nil {
+	if _, err := write.run("COMMIT"); err != nil {
 		return err
 	}
-	fault.SyncedAt("committed", l.path+"-wal")
+	fault.SyncedAt("committed", path+"-wal")
 	return nil
 }
 

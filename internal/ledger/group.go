@@ -181,7 +181,7 @@ func (tx *Tx) commit() error {
 		}
 	}
 	if tx.opened {
-		if err := l.endTables(l.redo.last); err != nil {
+		if err := endTables(l.write, l.path, l.redo.last); err != nil {
 			l.redo.skip() // nobody knows whether it is on the disk
 			return err
 		}

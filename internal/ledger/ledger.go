@@ -132,14 +132,7 @@ func (l *Ledger) recoverRedo() (err error) {
 	if l.redo, err = openRedo(l.path); err != nil {
 		return err
 	}
-	_, err = l.write.run("BEGIN IMMEDIATE")
-	if err == nil {
-		l.redo.last, err = l.tables.redo(l.path)
-	}
-	if err == nil {
-		err = l.endTables(l.redo.last)
-	}
-	if err != nil {
+	if l.redo.last, err = l.tables.takeUp(l.write, l.path, func() error { return nil }); err != nil {
 		return errors.Join(fmt.Errorf("take up redo log: %w", err), l.redo.close())
 	}
 	return nil

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -123,21 +122,15 @@ func redoInto(db *sql.DB, path string) error {
 	if err != nil {
 		return err
 	}
-	w := newTables(conn)
-	var last uint64
-	if _, err = conn.ExecContext(background, "BEGIN IMMEDIATE"); err == nil {
-		last, err = w.redo(path)
-	}
-	if err == nil {
-		_, err = conn.ExecContext(background, appliedUpdate, int64(last))
-	}
-	if busy, failed := redoBusy(path); err == nil && (busy || failed != nil) {
-		err = cmp.Or(failed, errors.New("it is being written"))
-	}
-	if err == nil {
-		_, err = conn.ExecContext(background, "COMMIT")
-	}
-	return errors.Join(err, w.close(), conn.Close()) // which takes back what is not committed
+	w, write := newTables(conn), newStatements(conn.PrepareContext)
+	_, err = w.takeUp(write, path, func() error {
+		busy, err := redoBusy(path)
+		if err == nil && busy {
+			err = errors.New("it is being written")
+		}
+		return err
+	})
+	return errors.Join(err, w.close(), write.close(), conn.Close())
 }
 
 func newReader(path string) (*Reader, error) {

@@ -136,6 +136,21 @@ const (
 	appliedUpdate = "UPDATE redo SET applied = ?1 WHERE applied <> ?1"
 )
 
+// takeUp is redo in a transaction of its own, which is committed unless may, asked
+// last, says why not. What is not is taken back when the connection is closed.
+func (w *tables) takeUp(write *statements, path string, may func() error) (last uint64, err error) {
+	if _, err = write.run("BEGIN IMMEDIATE"); err == nil {
+		last, err = w.redo(path)
+	}
+	if err == nil {
+		err = may()
+	}
+	if err == nil {
+		err = endTables(write, path, last)
+	}
+	return last, err
+}
+
 // redo brings to the tables what the redo log beside a ledger has and they do not,
 // in a transaction that somebody else has begun, and returns the number of the last
 // frame.
