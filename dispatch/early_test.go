@@ -20,6 +20,23 @@ func oneSlot(pace time.Duration) *queue {
 	return q
 }
 
+// wantBehind has an item begin in the slot of another one, once that is free and not
+// before. It is for a test in a bubble.
+func wantBehind(t *testing.T, q *queue, first, second item) {
+	t.Helper()
+	began := false
+	waiting := startAll(func() { began = q.start(t.Context(), t.Context(), second) })
+	synctest.Wait()
+	if began {
+		t.Error("the second began while the first had the slot")
+	}
+	q.free(first)
+	waiting.Wait()
+	if !began {
+		t.Error("start = false once the slot was free; want true")
+	}
+}
+
 func TestATaskOfAQuickAgentGetsReadyBeforeThereIsASlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := oneSlot(time.Millisecond)
@@ -28,17 +45,7 @@ func TestATaskOfAQuickAgentGetsReadyBeforeThereIsASlot(t *testing.T) {
 		if !q.start(t.Context(), t.Context(), first) {
 			t.Error("start = false for the one that has the slot; want true")
 		}
-		began := false
-		waiting := startAll(func() { began = q.start(t.Context(), t.Context(), second) })
-		synctest.Wait()
-		if began {
-			t.Error("the second began while the first had the slot")
-		}
-		q.free(first)
-		waiting.Wait()
-		if !began {
-			t.Error("start = false once the slot was free; want true")
-		}
+		wantBehind(t, q, first, second)
 		third, _ := q.take(t.Context())
 		q.free(second)
 		if !q.start(t.Context(), t.Context(), third) || third.seq != 3 {
@@ -134,17 +141,7 @@ func TestATaskThatWasTakenTwiceBeginsInASlotOfItsOwn(t *testing.T) {
 		second, _ := q.take(t.Context())
 		again, _ := q.take(t.Context())
 		q.free(again) // somebody else begins with its task
-		began := false
-		waiting := startAll(func() { began = q.start(t.Context(), t.Context(), second) })
-		synctest.Wait()
-		if began {
-			t.Error("it began while the first had the slot")
-		}
-		q.free(first)
-		waiting.Wait()
-		if !began {
-			t.Error("start = false once the slot was free; want true")
-		}
+		wantBehind(t, q, first, second)
 		q.free(second)
 		if q.taken != 0 || q.early.of(Everyone) != 0 {
 			t.Errorf("%d slots are taken and %d wait; want none", q.taken, q.early.of(Everyone))

@@ -9,7 +9,7 @@ import (
 )
 
 // Who has the lock of an id waits 10 ms at times. A task that ended meanwhile had to
-// wait for that too, by chance: every sixth time when 16 ended together.
+// wait for that too when they shared one of 64: of 16 that ended together nearly always some.
 func TestNoTaskWaitsForTheNameOfAnother(t *testing.T) {
 	n := newNames()
 	got := make(chan func())
@@ -40,9 +40,9 @@ func TestNoTaskWaitsForTheNameOfAnother(t *testing.T) {
 func TestANameHasOneHolderAtATime(t *testing.T) {
 	n := newNames()
 	holders := 0
-	var both []func()
+	var all []func()
 	for range 8 {
-		both = append(both, func() {
+		all = append(all, func() {
 			for range 200 {
 				unlock := n.lock("t1")
 				if holders++; holders != 1 {
@@ -53,7 +53,7 @@ func TestANameHasOneHolderAtATime(t *testing.T) {
 			}
 		})
 	}
-	startAll(both...).Wait()
+	startAll(all...).Wait()
 	if len(n.held) != 0 {
 		t.Errorf("%d locks are kept; want none that nobody has", len(n.held))
 	}
