@@ -22,7 +22,7 @@ type listArgs struct {
 	State     string `json:"state"`
 	Agent     string `json:"agent"`
 	Requester string `json:"requester"`
-	Limit     int    `json:"limit"`
+	Limit     *int   `json:"limit"`
 }
 
 // A list is the answer of list_tasks.
@@ -31,12 +31,12 @@ type list struct {
 }
 
 func (s *server) listTasks(ctx context.Context, _ call, in listArgs) (list, error) {
-	if in.Limit < 0 {
-		return list{}, errors.New("limit: must not be negative")
+	if in.Limit != nil && *in.Limit < 1 {
+		return list{}, errors.New("limit: must be at least 1")
 	}
 	f := client.Filter{Agent: in.Agent, Requester: in.Requester, NewestFirst: true, Limit: fewTasks}
-	if in.Limit > 0 {
-		f.Limit = min(in.Limit, manyTasks)
+	if in.Limit != nil {
+		f.Limit = min(*in.Limit, manyTasks)
 	}
 	if in.State != "" {
 		f.States = []string{in.State}

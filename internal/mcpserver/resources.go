@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"mailboxd/envelope"
@@ -59,7 +60,7 @@ func (s *server) readResource(ctx context.Context, r *mcp.ReadResourceRequest) (
 	uri := r.Params.URI
 	at, err := topicOf(uri)
 	if err != nil {
-		return nil, err
+		return nil, notFound(err)
 	}
 	text, err := s.content(ctx, at)
 	if errors.Is(err, errMissing) {
@@ -71,6 +72,12 @@ func (s *server) readResource(ctx context.Context, r *mcp.ReadResourceRequest) (
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{
 		{URI: uri, MIMEType: "application/json", Text: string(text)},
 	}}, nil
+}
+
+// notFound is the error for a name that no resource can have. The code is the
+// one that the SDK has for a resource that is not there.
+func notFound(err error) error {
+	return &jsonrpc.Error{Code: mcp.CodeResourceNotFound, Message: err.Error()}
 }
 
 // content is what a resource holds now; an error that wraps errMissing says that

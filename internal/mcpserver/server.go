@@ -67,12 +67,6 @@ type server struct {
 	work   sync.WaitGroup // what runs beside the tools
 }
 
-// Lines is a transport of one message per line, such as a process has on its
-// standard input and output.
-func Lines(in io.ReadCloser, out io.WriteCloser) mcp.Transport {
-	return &mcp.IOTransport{Reader: in, Writer: out}
-}
-
 // Serve speaks the protocol until ctx ends or the editor hangs up, which is
 // nil.
 func Serve(ctx context.Context, at mcp.Transport, box Mailbox, opts Options) error {

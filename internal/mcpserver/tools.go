@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"mailboxd/envelope"
@@ -117,7 +118,7 @@ func explained(err error) error {
 }
 
 // survive answers in the place of a handler that panicked, and keeps the server
-// up for the others.
+// up for the others. Each error that a handler returns has a code from then on.
 func (s *server) survive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (result mcp.Result, err error) {
 		defer func() {
@@ -127,11 +128,14 @@ func (s *server) survive(next mcp.MethodHandler) mcp.MethodHandler {
 			}
 			s.opts.Log.Error().Str("method", method).Interface("panic", p).Bytes("stack", debug.Stack()).Msg("mcp request panicked")
 			broken := errors.New("mailboxd mcp has a bug here; its log says where")
-			if result, err = nil, broken; method == "tools/call" {
+			if result, err = nil, coded(broken, jsonrpc.CodeInternalError); method == "tools/call" {
 				result, err = failure(broken), nil
 			}
 		}()
-		return next(ctx, method, r)
+		if result, err = next(ctx, method, r); err != nil {
+			err = coded(err, jsonrpc.CodeInternalError)
+		}
+		return result, err
 	}
 }
 

@@ -29,7 +29,7 @@ func newTopics() *topics {
 func (s *server) subscribe(_ context.Context, r *mcp.SubscribeRequest) error {
 	at, err := topicOf(r.Params.URI)
 	if err != nil {
-		return err
+		return notFound(err)
 	}
 	s.topics.mu.Lock()
 	defer s.topics.mu.Unlock()
