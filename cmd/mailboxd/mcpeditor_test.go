@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/go-json-experiment/json"
@@ -21,14 +22,16 @@ var protocols = []string{"2025-06-18", mcp.SupportedProtocolVersions()[0]}
 // An mcpEditor has started a mailboxd mcp of its own.
 type mcpEditor struct {
 	*mcp.ClientSession
-	t       *testing.T
-	changed chan string // resources that it was told of
+	t        *testing.T
+	changed  chan string    // resources that it was told of
+	progress chan string    // of calls that go on
+	calls    sync.WaitGroup // that run beside the test
 }
 
 // editor starts an editor that speaks a protocol.
 func (m *manager) editor(protocol string) *mcpEditor {
 	m.t.Helper()
-	e := &mcpEditor{t: m.t, changed: make(chan string, 100)}
+	e := &mcpEditor{t: m.t, changed: make(chan string, 100), progress: make(chan string, 100)}
 	cmd := exec.Command("mailboxd", "mcp", "--config", filepath.Join(m.dir, "config.yaml"), "--as", "ed")
 	cmd.Env, cmd.Stderr = m.env, os.Stderr
 	client := mcp.NewClient(&mcp.Implementation{Name: "editor", Version: "1"}, &mcp.ClientOptions{
@@ -38,12 +41,21 @@ func (m *manager) editor(protocol string) *mcpEditor {
 			default:
 			}
 		},
+		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+			select {
+			case e.progress <- r.Params.Message:
+			default:
+			}
+		},
 	})
 	var err error
 	if e.ClientSession, err = client.Connect(m.t.Context(), &mcp.CommandTransport{Command: cmd}, &mcp.ClientSessionOptions{ProtocolVersion: protocol}); err != nil {
 		m.t.Fatal(err)
 	}
-	m.t.Cleanup(func() { e.Close() })
+	m.t.Cleanup(func() {
+		e.Close()
+		e.calls.Wait()
+	})
 	return e
 }
 
@@ -53,6 +65,11 @@ func (e *mcpEditor) ask(tool, arguments string, answer any) error {
 	if err != nil {
 		return err
 	}
+	return e.decode(result, answer)
+}
+
+// decode reads the structured answer of a tool.
+func (e *mcpEditor) decode(result *mcp.CallToolResult, answer any) error {
 	if result.IsError {
 		return errors.New(result.Content[0].(*mcp.TextContent).Text)
 	}

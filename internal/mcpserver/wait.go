@@ -19,6 +19,12 @@ const glance = 100 * time.Millisecond
 // beat is how often it is said that we still wait.
 const beat = 5 * time.Second
 
+// unseen is the state of a task that nobody knows, and unseenWhy the reason.
+const (
+	unseen    = "unknown"
+	unseenWhy = "no task has this id; when it was sent just now, the daemon may not have read it yet"
+)
+
 // waitArgs are the arguments of wait_result.
 type waitArgs struct {
 	TaskID  string   `json:"task_id"`
@@ -38,7 +44,7 @@ func (s *server) waitResult(ctx context.Context, c call, in waitArgs) (answer, e
 	}
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
-	w := &wait{server: s, last: answer{TaskID: id, State: "unknown"}}
+	w := &wait{server: s, last: answer{TaskID: id, State: unseen}}
 	s.work.Go(func() {
 		defer stop()
 		w.watch(ctx, stop)
@@ -90,8 +96,14 @@ func (w *wait) look(ctx context.Context) bool {
 		return true
 	}
 	now, err := w.answer(ctx, before.TaskID)
-	if now.Why = before.Why; now.State != before.State && !now.Finished {
+	switch {
+	case errors.Is(err, errMissing): // somebody else may have sent it just now
+		now, err = answer{TaskID: before.TaskID, State: unseen, Why: unseenWhy}, nil
+	case now.Finished: // it waits for nothing any more
+	case now.State != before.State:
 		now.Why = w.why(ctx, now)
+	default:
+		now.Why = before.Why
 	}
 	if ctx.Err() != nil && !now.Finished {
 		return true // what was seen is cut short
