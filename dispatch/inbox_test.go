@@ -202,7 +202,7 @@ func TestALaterRevisionReplacesWhatNobodyHasClaimed(t *testing.T) {
 	}
 	e.wantInbox("t1", 2)
 	e.wantEvent("t1", "task.superseded")
-	l, found, err := e.Claim(t.Context(), "editor", me)
+	l, found, err := e.Claim(t.Context(), "editor", me, dispatch.Claimer{})
 	if e.must(err); !found || l.Task.Revision != 2 {
 		t.Errorf("claimed %+v, %v; want revision 2", l.Task, found)
 	}

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 )
@@ -33,14 +31,15 @@ type Lease struct {
 // Claim gives the oldest task that waits for an agent to whoever wants to answer
 // for it, and reports whether there is one. An agent that is paused, or that
 // does not fetch its tasks, is a *ForbiddenError. Who claims is known by the token of the lease from then on, also
-// after a restart; a lease that is not renewed ends by itself.
-func (d *Dispatcher) Claim(ctx context.Context, agent string, by By) (l Lease, found bool, err error) {
+// after a restart; a lease that is not renewed ends by itself, and sooner when
+// its Claimer has ended and another one of that name claims.
+func (d *Dispatcher) Claim(ctx context.Context, agent string, by By, who Claimer) (l Lease, found bool, err error) {
 	if err = d.whenReady(ctx); err == nil {
 		err = d.mayClaim(agent)
 	}
 	if err == nil {
 		err = d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
-			l, found, err = d.lease(tx, agent, by, time.Now())
+			l, found, err = d.lease(tx, agent, by, who, time.Now())
 			return err
 		})
 	}
@@ -67,9 +66,9 @@ func (d *Dispatcher) mayClaim(agent string) error {
 	return nil
 }
 
-// lease gives the oldest unclaimed task away, inside a transaction.
-func (d *Dispatcher) lease(tx *ledger.Tx, agent string, by By, now time.Time) (l Lease, found bool, err error) {
-	row, found, err := tx.Unclaimed(agent, now)
+// lease gives a task away, inside a transaction.
+func (d *Dispatcher) lease(tx *ledger.Tx, agent string, by By, who Claimer, now time.Time) (l Lease, found bool, err error) {
+	row, found, err := claimable(tx, agent, who, now)
 	if err != nil || !found {
 		return Lease{}, false, err
 	}
@@ -78,11 +77,11 @@ func (d *Dispatcher) lease(tx *ledger.Tx, agent string, by By, now time.Time) (l
 		return Lease{}, false, err
 	}
 	if !row.Until.IsZero() {
-		if err := tx.Log(event(row, "lease.expired", nil)); err != nil {
+		if err := tx.Log(event(row, "lease.expired", whyOver(row, now))); err != nil {
 			return Lease{}, false, err
 		}
 	}
-	l = Lease{Token: uuid.NewString(), Until: now.Add(d.agents.Inbox(agent).Lease), Spend: run.Reserved, Terms: run.Terms}
+	l = Lease{Token: who.token(), Until: now.Add(d.agents.Inbox(agent).Lease), Spend: run.Reserved, Terms: run.Terms}
 	if _, err := tx.Move(row.Seq, ledger.Waiting, row.Attempt, ledger.Change{To: ledger.Waiting, Until: l.Until}); err != nil {
 		return Lease{}, false, err
 	}

@@ -14,7 +14,7 @@ import (
 // claim claims what is oldest in the inbox of the editor.
 func (e *engine) claim() dispatch.Lease {
 	e.t.Helper()
-	l, found, err := e.Claim(e.t.Context(), "editor", me)
+	l, found, err := e.Claim(e.t.Context(), "editor", me, dispatch.Claimer{})
 	if e.must(err); !found {
 		e.t.Fatal("nothing waits for the editor")
 	}
@@ -63,7 +63,7 @@ func TestWhoClaimsATaskAnswersIt(t *testing.T) {
 	if second := e.claim(); second.Task.ID != "t2" {
 		t.Errorf("claimed %s; want t2", second.Task.ID)
 	}
-	if _, found, err := e.Claim(t.Context(), "editor", me); found || err != nil {
+	if _, found, err := e.Claim(t.Context(), "editor", me, dispatch.Claimer{}); found || err != nil {
 		t.Errorf("a third claim = %v, %v; want nothing", found, err)
 	}
 	e.must(e.submit("t1", l.Token, "done by the editor"))
@@ -208,7 +208,7 @@ func TestAPausedAgentClaimsNothing(t *testing.T) {
 	e.delivered("t1")
 	e.must(e.Pause(t.Context(), "editor", me))
 	for _, agent := range []string{"editor", "quick", "nobody"} {
-		_, _, err := e.Claim(t.Context(), agent, me)
+		_, _, err := e.Claim(t.Context(), agent, me, dispatch.Claimer{})
 		if _, ok := errors.AsType[*dispatch.ForbiddenError](err); !ok {
 			t.Errorf("Claim(%s) = %v; want it forbidden", agent, err)
 		}

@@ -23,17 +23,22 @@ var protocols = []string{"2025-06-18", mcp.SupportedProtocolVersions()[0]}
 type mcpEditor struct {
 	*mcp.ClientSession
 	t        *testing.T
+	server   *exec.Cmd
 	changed  chan string    // resources that it was told of
 	progress chan string    // of calls that go on
 	calls    sync.WaitGroup // that run beside the test
 }
 
 // editor starts an editor that speaks a protocol.
-func (m *manager) editor(protocol string) *mcpEditor {
+func (m *manager) editor(protocol string) *mcpEditor { return m.editorAs("ed", protocol) }
+
+// editorAs starts an editor with a name of its own.
+func (m *manager) editorAs(name, protocol string) *mcpEditor {
 	m.t.Helper()
 	e := &mcpEditor{t: m.t, changed: make(chan string, 100), progress: make(chan string, 100)}
-	cmd := exec.Command("mailboxd", "mcp", "--config", filepath.Join(m.dir, "config.yaml"), "--as", "ed")
+	cmd := exec.Command("mailboxd", "mcp", "--config", filepath.Join(m.dir, "config.yaml"), "--as", name)
 	cmd.Env, cmd.Stderr = m.env, os.Stderr
+	e.server = cmd
 	client := mcp.NewClient(&mcp.Implementation{Name: "editor", Version: "1"}, &mcp.ClientOptions{
 		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
 			select {

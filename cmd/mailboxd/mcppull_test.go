@@ -130,7 +130,7 @@ func TestTheClaimOfAnEditorThatIsGoneComesBack(t *testing.T) {
 	m := newManager(t)
 	m.configure("agents: [{id: ed, inbox: {lease: 200ms}}]\n")
 	m.start()
-	lost, other := m.editor(protocols[0]), m.editor(protocols[0])
+	lost, other := m.editorAs("ed", protocols[0]), m.editorAs("another", protocols[0])
 	m.run("send", "--agent", "ed", "--type", "work", "--id", "t1")
 	lost.claim("ed", "t1")
 	if err := lost.Close(); err != nil {
@@ -139,6 +139,40 @@ func TestTheClaimOfAnEditorThatIsGoneComesBack(t *testing.T) {
 	other.claim("ed", "t1")
 	var done submitted
 	if other.must("submit_result", `{"task_id":"t1","agent_id":"ed","status":"ok","summary":"s"}`, &done); done.State != "done" {
+		t.Errorf("submitted %+v; want it done", done)
+	}
+}
+
+func TestAnAbandonedClaimIsTakenUpAgainInTheSameNameAlone(t *testing.T) {
+	m := newManager(t)
+	m.configure("agents: [{id: agent, inbox: {}}]\n")
+	serve := m.start()
+	crashed, other := m.editorAs("cursor", protocols[0]), m.editorAs("zed", protocols[0])
+	m.run("send", "--agent", "agent", "--type", "work", "--id", "t1")
+	crashed.claim("agent", "t1")
+	claimsNothing := func(e *mcpEditor, why string) {
+		t.Helper()
+		var got caught
+		if e.must("claim_task", `{"agent_id":"agent"}`, &got); got.Found {
+			t.Errorf("%s has claimed %s", why, got.TaskID)
+		}
+	}
+	claimsNothing(m.editorAs("cursor", protocols[1]), "an editor of the same name, beside the one that works on it,")
+	if err := crashed.server.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	crashed.Close() // the process is gone then; that it was killed is no matter here
+	m.stop(serve)
+	m.start()
+	claimsNothing(other, "an editor of another name")
+	again := m.editorAs("cursor", protocols[1])
+	var got caught
+	if again.must("claim_task", `{"agent_id":"agent"}`, &got); got.TaskID != "t1" {
+		t.Fatalf("the editor has claimed %+v after its restart; want t1 again", got)
+	}
+	claimsNothing(again, "the editor that has it already")
+	var done submitted
+	if again.must("submit_result", `{"task_id":"t1","agent_id":"agent","status":"ok","summary":"s"}`, &done); done.State != "done" {
 		t.Errorf("submitted %+v; want it done", done)
 	}
 }

@@ -24,7 +24,8 @@ func (d *Door) claim(r *http.Request) (any, error) {
 	if err := d.maySteer(r, "claim", ""); err != nil {
 		return nil, err
 	}
-	l, found, err := d.engine.Claim(r.Context(), wish.Agent, dispatch.By{Who: peerIn(r.Context()).name()})
+	p := peerIn(r.Context())
+	l, found, err := d.engine.Claim(r.Context(), wish.Agent, dispatch.By{Who: p.name()}, p.claimer(wish.As))
 	if err != nil || !found {
 		return client.Claimed{}, err
 	}

@@ -12,6 +12,9 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"mailboxd/dispatch"
+	"mailboxd/internal/runner"
 )
 
 // A peer is the process at the other end of a connection, as the kernel names
@@ -60,6 +63,15 @@ func (p peer) alive() bool {
 		ended = failed != nil || n > 0 // readable: it has ended
 	})
 	return err == nil && !ended
+}
+
+// claimer returns the peer as one who claims tasks under a name.
+func (p peer) claimer(name string) dispatch.Claimer {
+	process := runner.ProcessOf(p.pid)
+	if !p.alive() { // after looking: the number may be another process's by now
+		return dispatch.Claimer{}
+	}
+	return dispatch.Claimer{Name: name, Process: process}
 }
 
 // name is who the user is, for the record.

@@ -166,7 +166,8 @@ type Pauses struct {
 
 // A Claim is the body of a request to claim a task.
 type Claim struct {
-	Agent string `json:"agent_id"` // for which agent
+	Agent string `json:"agent_id"`     // for which agent
+	As    string `json:"as,omitempty"` // the name of the program that claims: once its process has ended, a program of that name gets the task again
 }
 
 // A Claimed is what was claimed. It is empty when nothing waits for the agent.

@@ -141,7 +141,7 @@ func (s *server) claimTask(ctx context.Context, _ call, in claimArgs) (catch, er
 	}
 	var got client.Claimed
 	err := s.steer(ctx, func(ctx context.Context, daemon *client.Client) (err error) {
-		got, err = daemon.Claim(ctx, client.Claim{Agent: in.AgentID})
+		got, err = daemon.Claim(ctx, client.Claim{Agent: in.AgentID, As: s.opts.Requester})
 		return err
 	})
 	if err != nil || got.Task == nil {

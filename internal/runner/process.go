@@ -49,6 +49,16 @@ func Alive(p Process) bool {
 	return ok && e.Start == p.Start && e.running()
 }
 
+// ProcessOf names the process that has a number now. It is zero when there is
+// none, or when it has ended.
+func ProcessOf(pid int) Process {
+	e, ok := stat(pid)
+	if !ok || !e.running() {
+		return Process{}
+	}
+	return Process{PID: pid, Start: e.Start, Boot: Boot()}
+}
+
 // identify names a child of ours that is not reaped, and that was born between
 // two readings of the clock of ticks. When that showed the same, /proc does too,
 // which takes 20 us to ask.
