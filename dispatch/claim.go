@@ -80,38 +80,6 @@ func (d *Dispatcher) judge(t envelope.Task, findings envelope.Findings, now time
 	return v
 }
 
-// bury keeps the bytes of lines that are no valid envelope as dead letters.
-// It comes before the ledger moves on, so that a crash cannot lose them; one
-// that is met again after a crash is written again, but not one that comes
-// again because the ledger could not be written.
-func (d *Dispatcher) bury(batch mailbox.Batch, claims []*claim) error {
-	if len(batch.Lines) == 0 {
-		return nil
-	}
-	here := place{batch.Lines[0].File, batch.Lines[0].Offset, batch.Cursor.Inode}
-	if here == d.buried {
-		return nil
-	}
-	var letters []mailbox.DeadLetter
-	for _, c := range claims {
-		if shapeless(c.verdict.Findings.Kind()) {
-			letters = append(letters, deadLetter(c))
-		}
-	}
-	if err := d.Box.AppendDeadLetters(time.Now(), letters); err != nil {
-		return err
-	}
-	d.buried = here
-	return nil
-}
-
-// A place is where in which file a batch begins.
-type place struct {
-	file   string
-	offset int64
-	inode  uint64
-}
-
 // shapeless reports whether the line itself is at fault, not what it asks for.
 func shapeless(kind envelope.Kind) bool {
 	switch kind {
@@ -119,22 +87,6 @@ func shapeless(kind envelope.Kind) bool {
 		return true
 	}
 	return false
-}
-
-func deadLetter(c *claim) mailbox.DeadLetter {
-	letter := mailbox.DeadLetter{
-		Time:   c.now,
-		File:   c.line.File,
-		Offset: c.line.Offset,
-		Length: c.line.Length,
-		TaskID: string(c.task.ID),
-		Kind:   c.verdict.Findings.Kind(),
-		Raw:    c.task.Raw,
-	}
-	for _, f := range c.verdict.Findings.Refusals() {
-		letter.Reasons = append(letter.Reasons, mailbox.Reason{Field: f.Field, Message: f.Message})
-	}
-	return letter
 }
 
 // follow does what a committed claim asks for next.

@@ -50,6 +50,7 @@ func TestBatchesThatAreDecodedAheadMeanWhatTheyMeanInTurn(t *testing.T) {
 			t.Errorf("the story of %s is %v; want one duplicate", id, kinds)
 		}
 	}
+	e.must(e.Idle(t.Context()))
 	letters, err := filepath.Glob(filepath.Join(e.dir, "box", "rejected", "*"))
 	e.must(err)
 	found := 0

@@ -161,12 +161,12 @@ type Dispatcher struct {
 	names   *names        // one result file is moved by one goroutine at a time
 	ready   chan struct{} // closed when recovery is over
 
-	looking   sync.Mutex // one look at a time: guards tail, lost, buried and lastFault
-	buried    place      // the batch whose dead letters were written last
+	looking   sync.Mutex // one look at a time: guards tail and lost
 	lost      bool       // the ledger was lost, and not all lines of that time were met again
-	lastFault string     // what the last look could not do, so that it is logged once
 	finishing *crew
 	endings   chan struct{} // holds a token for each run that ended here and is not finished
+
+	deadLetters chan struct{} // signalled when the ledger has dead letters for their file
 }
 
 // Open makes a Dispatcher that goes on where the ledger says the last one
@@ -208,7 +208,8 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 		ready:   make(chan struct{}),
 		endings: make(chan struct{}, 4*opts.Workers+64),
 
-		finishing: newCrew(opts.Workers),
+		finishing:   newCrew(opts.Workers),
+		deadLetters: make(chan struct{}, 1),
 	}
 	if d.lost, err = parts.Ledger.Lost(ctx); err != nil {
 		return nil, fmt.Errorf("open dispatcher: %w", err)
@@ -229,7 +230,8 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 		d.finishing.dismiss()
 		return fmt.Errorf("recover: %w", err)
 	}
-	d.queue.rest() // until keepResults has gone through them
+	d.deadLettersAdded() // by an earlier daemon
+	d.queue.rest()       // until keepResults has gone through them
 	close(d.ready)
 	var running sync.WaitGroup
 	for range (1 + perSlot) * d.opts.Workers { // so many run, and others get ready
@@ -237,6 +239,7 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 	}
 	running.Go(func() { d.deliverAll(ctx, work) })
 	running.Go(func() { d.tellAll(ctx, work) })
+	running.Go(func() { d.appendDeadLetters(ctx, work) })
 	running.Go(func() {
 		d.alarms.serve(ctx, func(seq int64) {
 			d.revisit(work, seq)
@@ -269,7 +272,3 @@ func (d *Dispatcher) Close() error { return d.tail.Close() }
 // to post, or ctx ends. Tasks that
 // wait for somebody else do not count.
 func (d *Dispatcher) Idle(ctx context.Context) error { return d.queue.idle(ctx) }
-
-func (d *Dispatcher) notice(path string, err error) {
-	d.opts.Log.Warn().Str("file", path).Err(err).Msg("task file passed over")
-}

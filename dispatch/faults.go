@@ -1,11 +1,17 @@
 package dispatch
 
 import (
+	"cmp"
 	"errors"
+	"io/fs"
+	"maps"
+	"slices"
 	"sync"
 	"syscall"
+	"time"
 
 	"mailboxd/internal/ledger"
+	"mailboxd/mailbox"
 )
 
 // mends says what a person can do about what a machine has too little of.
@@ -27,54 +33,102 @@ func mend(err error) (string, bool) {
 	return words, ok
 }
 
+// hint says what a person can do about any error. It is never empty.
+func hint(err error) string {
+	if words, ok := mend(err); ok {
+		return words
+	}
+	if unfit, ok := errors.AsType[*mailbox.UnfitError](err); ok {
+		return unfit.Mend
+	}
+	switch {
+	case errors.Is(err, mailbox.ErrUnterminated):
+		return "end the line with a newline"
+	case errors.Is(err, mailbox.ErrNotRegular):
+		return "move it out of tasks/, or put a regular file in its place"
+	case errors.Is(err, fs.ErrPermission):
+		return "give the user of the daemon permission to read and write it"
+	}
+	return "remove the cause that the reason names"
+}
+
+// A Fault is something that does not work now. It is tried again until it does.
+type Fault struct {
+	What   string // as the log says it: "dead letters cannot be appended"
+	File   string // the task file that is not read, relative to the root; "" when no single file is meant
+	Reason string
+	Hint   string // what a person can do about it
+	Since  time.Time
+}
+
 // faults remembers what does not work, so that it is logged once and not with
 // each attempt or each task.
 type faults struct {
 	mu  sync.Mutex // guards now
-	now map[string]bool
+	now map[string]Fault
 }
 
-func newFaults() *faults { return &faults{now: map[string]bool{}} }
+func newFaults() *faults { return &faults{now: map[string]Fault{}} }
 
-// begin reports whether a fault is news.
-func (f *faults) begin(what string) bool {
+// begin notes a fault and returns what was noted of it before; a zero Fault: nothing.
+func (f *faults) begin(key string, fault Fault) (before Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	news := !f.now[what]
-	f.now[what] = true
-	return news
+	before = f.now[key]
+	if fault.Since = before.Since; fault.Since.IsZero() {
+		fault.Since = time.Now()
+	}
+	f.now[key] = fault
+	return before
 }
 
 // end reports whether there was such a fault.
-func (f *faults) end(what string) bool {
+func (f *faults) end(key string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	was := f.now[what]
-	delete(f.now, what)
+	_, was := f.now[key]
+	delete(f.now, key)
 	return was
 }
 
 // What may be at fault for all tasks alike.
 const (
+	taking     = "no tasks can be taken in"
+	rejecting  = "dead letters cannot be appended"
 	starting   = "tasks cannot be started"
 	recording  = "ledger cannot be written"
 	judging    = "tasks cannot be looked at"
 	delivering = "results cannot be delivered"
 	restoring  = "missing results cannot be put again"
 	telling    = "requesters cannot be told"
+	passedOver = "task file passed over"
 )
 
+// forAll are the faults that concern all tasks, although the first task is logged with them.
+var forAll = []string{taking, rejecting, starting, recording, judging, delivering, restoring, telling}
+
+// Faults returns what does not work now and concerns more than one task, or a task
+// file, oldest first. It may be called at any time, from any goroutine.
+func (d *Dispatcher) Faults() []Fault {
+	d.faults.mu.Lock()
+	defer d.faults.mu.Unlock()
+	shared := maps.Clone(d.faults.now)
+	maps.DeleteFunc(shared, func(_ string, f Fault) bool { return f.What == "" })
+	return slices.SortedFunc(maps.Values(shared), func(a, b Fault) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.What, b.What), cmp.Compare(a.File, b.File))
+	})
+}
+
 // complain logs a fault once. What concerns all tasks is logged for the first
-// of them, with its mend.
+// of them, with its hint.
 func (d *Dispatcher) complain(what string, row ledger.Task, err error) {
-	if !d.faults.begin(what) {
-		return
+	f := Fault{Reason: err.Error(), Hint: hint(err)}
+	if row.ID == "" || slices.Contains(forAll, what) {
+		f.What = what
 	}
-	line := d.log(row).Error().Err(err)
-	if words, ok := mend(err); ok {
-		line.Str("mend", words)
+	if before := d.faults.begin(what, f); before.Since.IsZero() {
+		d.log(row).Error().Err(err).Str("mend", f.Hint).Msg(what + "; trying again")
 	}
-	line.Msg(what + "; trying again")
 }
 
 // relax logs that what did not work does so again.
@@ -82,4 +136,31 @@ func (d *Dispatcher) relax(what string) {
 	if d.faults.end(what) {
 		d.opts.Log.Info().Str("was", what).Msg("works again")
 	}
+}
+
+// takingFails notes that a look could not take everything in, or that one could: then
+// err is nil. Each reason is logged once.
+func (d *Dispatcher) takingFails(err error) {
+	if err == nil {
+		if d.faults.end(taking) {
+			d.opts.Log.Info().Msg("tasks are taken in again")
+		}
+		return
+	}
+	f := Fault{What: taking, Reason: err.Error(), Hint: hint(err)}
+	if before := d.faults.begin(taking, f); before.Reason != f.Reason {
+		d.opts.Log.Error().Str("reason", f.Reason).Str("mend", f.Hint).Msg(taking + "; trying again")
+	}
+}
+
+// notice takes note of a task file that is not read, and why; a nil error says that it is
+// read again.
+func (d *Dispatcher) notice(path string, err error) {
+	key := passedOver + " " + path
+	d.faults.end(key)
+	if err == nil {
+		return
+	}
+	d.faults.begin(key, Fault{What: passedOver, File: path, Reason: err.Error(), Hint: hint(err)})
+	d.opts.Log.Warn().Str("file", path).Err(err).Str("mend", hint(err)).Msg(passedOver)
 }

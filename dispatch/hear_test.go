@@ -154,6 +154,7 @@ func TestWhatIsWrongWithAMessageIsToldToItsSender(t *testing.T) {
 	e.wantFailure("user", "T1", 400)
 	e.say(`{"type":"gossip","task_id":"T2","sender_id":"user","recipient_id":"quick","content":"hear"}`)
 	e.wantFailure("user", "T2", 400)
+	e.must(e.Idle(t.Context()))
 	letters, err := os.ReadDir(filepath.Join(e.parts.Box.Path(), "rejected"))
 	if err != nil || len(letters) != 1 {
 		t.Errorf("rejected/ has %v, %v; want the dead letters of today", letters, err)
@@ -175,6 +176,7 @@ func TestASecretIsNotKeptOfWhatIsNoMessage(t *testing.T) {
 		`{"auth":"sesame","mid":"x6","p":"REQ","from":"ann"}`,
 		`{"auth":"sesame","x":"`+strings.Repeat("x", 2<<20)+`","clowl":"0.2"}`,
 	)
+	e.must(e.Idle(t.Context()))
 	e.must(filepath.WalkDir(filepath.Dir(e.parts.State.LedgerPath()), e.isWithout("sesame")))
 	e.must(filepath.WalkDir(filepath.Join(e.parts.Box.Path(), "rejected"), e.isWithout("sesame")))
 }

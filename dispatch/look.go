@@ -26,25 +26,16 @@ func (d *Dispatcher) Look(ctx context.Context) (paused bool, err error) {
 	}
 	d.looking.Lock()
 	defer d.looking.Unlock()
-	fault := ""
 	before := d.bygones.count()
 	paused, err = d.look(ctx)
 	if err == nil && !paused {
 		d.bygones.forget(before)
 	}
-	if err != nil && ctx.Err() == nil {
-		fault = err.Error()
+	if ctx.Err() != nil {
+		return paused, err
 	}
-	switch {
-	case fault == d.lastFault:
-	case fault == "":
-		d.opts.Log.Info().Msg("tasks are taken in again")
-	default:
-		words, _ := mend(err)
-		d.opts.Log.Error().Str("reason", fault).Str("mend", words).Msg("no tasks can be taken in; trying again")
-	}
-	d.lastFault = fault
-	if fault != "" {
+	d.takingFails(err)
+	if err != nil {
 		select {
 		case d.failed <- struct{}{}:
 		default: // it will be looked at anyway
@@ -99,10 +90,7 @@ func (d *Dispatcher) look(ctx context.Context) (paused bool, err error) {
 // are one transaction, so neither can be remembered without the other.
 func (d *Dispatcher) take(ctx context.Context, batch mailbox.Batch, claims []*claim) error {
 	d.judgeAll(claims)
-	if err := d.bury(batch, claims); err != nil {
-		return err
-	}
-	fault.Point("buried")
+	letters := deadLetters(claims)
 	start := d.startAtOnce(claims)
 	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
 		known, err := lookUp(tx, claims)
@@ -113,6 +101,9 @@ func (d *Dispatcher) take(ctx context.Context, batch mailbox.Batch, claims []*cl
 			if err := d.accept(tx, known, c); err != nil {
 				return fmt.Errorf("accept %s at %d: %w", c.line.File, c.line.Offset, err)
 			}
+		}
+		for _, line := range letters {
+			tx.AddDeadLetter(line)
 		}
 		tx.SetFile(ledger.File(batch.Cursor))
 		if start != nil {
@@ -125,6 +116,9 @@ func (d *Dispatcher) take(ctx context.Context, batch mailbox.Batch, claims []*cl
 		return err
 	}
 	fault.Point("accepted")
+	if len(letters) > 0 {
+		d.deadLettersAdded()
+	}
 	start = d.confirm(start)
 	for _, c := range claims {
 		d.follow(ctx, c)

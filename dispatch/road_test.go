@@ -30,6 +30,7 @@ func TestAFragmentReplacesNothing(t *testing.T) {
 			t.Errorf("after %s: revision %d, %s; want the first one, held", fragment, row.Revision, row.State)
 		}
 	}
+	e.must(e.Idle(t.Context()))
 	letters, err := filepath.Glob(filepath.Join(e.parts.Box.Path(), "rejected", "*.jsonl"))
 	e.must(err)
 	text, err := os.ReadFile(letters[0])

@@ -111,11 +111,42 @@ func CheckQueue(name string) error {
 }
 
 // append puts a line at the end of a file below the root. When it returns nil
-// the line is on disk, and so are the names that lead to it.
+// the line is on disk, and so are the names that lead to it. An *UnfitError names
+// an object that lies in the place of the file or of a directory above it.
 func (b *Box) append(path string, line []byte) error {
 	root, release := b.use()
 	defer release()
 	parts := strings.Split(path, "/")
+	err := appendBelow(root, parts, line)
+	if err != nil {
+		if obstacle := obstacleAt(root, b.path, parts); obstacle != nil {
+			return obstacle
+		}
+	}
+	return err
+}
+
+// obstacleAt returns the first object on the way to a file that is not what belongs
+// there: a directory, or in the end a regular file; nil when there is none.
+func obstacleAt(root *os.Root, rootPath string, parts []string) error {
+	for i := range parts {
+		name := strings.Join(parts[:i+1], "/")
+		info, err := root.Lstat(name)
+		if err != nil {
+			return nil // the error of the append says it
+		}
+		path, want := filepath.Join(rootPath, name), "a directory"
+		if i == len(parts)-1 {
+			want = "a regular file"
+		}
+		if i < len(parts)-1 && !info.IsDir() || i == len(parts)-1 && !info.Mode().IsRegular() {
+			return &UnfitError{path + " is not " + want, fmt.Sprintf("mv %s %s.old", path, path)}
+		}
+	}
+	return nil
+}
+
+func appendBelow(root *os.Root, parts []string, line []byte) error {
 	dir, err := walk(root, parts[:len(parts)-1])
 	if err != nil {
 		return err

@@ -149,9 +149,9 @@ func TestADeadLetterHoldsTheVeryBytes(t *testing.T) {
 	box := open(t)
 	now := time.Date(2026, 3, 9, 23, 30, 0, 0, time.FixedZone("", -3600))
 	reasons := []mailbox.Reason{{Field: "task_id", Message: "must be a string"}}
-	must(t, box.AppendDeadLetters(now, []mailbox.DeadLetter{
-		{File: "tasks/x.jsonl", Offset: 7, Length: 9, TaskID: "../x", Kind: envelope.InvalidEnvelope, Reasons: reasons, Raw: []byte("{\"a\":\n")},
-		{File: "tasks/\xff.jsonl", Raw: []byte("\xff\x00"), Kind: envelope.InvalidJSON},
+	must(t, box.AppendDeadLetters(now, [][]byte{
+		mailbox.DeadLetter{Time: now, File: "tasks/x.jsonl", Offset: 7, Length: 9, TaskID: "../x", Kind: envelope.InvalidEnvelope, Reasons: reasons, Raw: []byte("{\"a\":\n")}.Line(),
+		mailbox.DeadLetter{File: "tasks/\xff.jsonl", Raw: []byte("\xff\x00"), Kind: envelope.InvalidJSON}.Line(),
 	}))
 	must(t, box.AppendDeadLetters(now, nil))
 	lines := strings.Split(read(t, box.Path()+"/rejected/2026-03-10.jsonl"), "\n")

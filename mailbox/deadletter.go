@@ -47,22 +47,24 @@ type letter struct {
 	Base64  []byte        `json:"raw_base64,omitzero"`
 }
 
-// AppendDeadLetters records what was refused in rejected/<yyyy-mm-dd>.jsonl, by
-// the day of now in UTC, as one write. A line that is not UTF-8 is written in
-// base64. It is on disk when it returns nil.
-func (b *Box) AppendDeadLetters(now time.Time, letters []DeadLetter) error {
-	if len(letters) == 0 {
+// Line returns a dead letter as it is written to a file, without the end of the line.
+// A Raw that is not UTF-8 is written in base64.
+func (d DeadLetter) Line() []byte {
+	line, err := json.Marshal(d.letter(time.Now()), jsontext.AllowInvalidUTF8(true)) // names and ids may hold anything
+	if err != nil {
+		panic("encode dead letter: " + err.Error()) // strings, bytes and times never fail
+	}
+	return line
+}
+
+// AppendDeadLetters appends lines of dead letters to rejected/<yyyy-mm-dd>.jsonl, by
+// the day of now in UTC, as one write. They are on disk when it returns nil. An
+// *UnfitError names an object that lies in the place of the file or its directory.
+func (b *Box) AppendDeadLetters(now time.Time, lines [][]byte) error {
+	if len(lines) == 0 {
 		return nil
 	}
 	path := rejectedName + "/" + now.UTC().Format(time.DateOnly) + taskSuffix
-	lines := make([][]byte, len(letters))
-	for i, dead := range letters {
-		line, err := json.Marshal(dead.letter(now), jsontext.AllowInvalidUTF8(true)) // names and ids may hold anything
-		if err != nil {
-			return fmt.Errorf("append dead letters to %s: %w", path, err)
-		}
-		lines[i] = line
-	}
 	if err := b.append(path, bytes.Join(lines, []byte("\n"))); err != nil {
 		return fmt.Errorf("append dead letters to %s: %w", path, err)
 	}

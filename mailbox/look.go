@@ -22,7 +22,8 @@ const (
 	settledAfter = 2 * time.Second // a directory's time is coarser than its changes
 )
 
-var errUnterminated = fmt.Errorf("the last line has had no newline for %v: it is read when it has one", warnAfter)
+// ErrUnterminated says that the last line of a task file has had no newline for a while.
+var ErrUnterminated = fmt.Errorf("the last line has had no newline for %v: it is read when it has one", warnAfter)
 
 // look finds out which files there are and which of them changed. What changed
 // is ready to be read.
@@ -75,7 +76,11 @@ func (t *Tail) list() error {
 	for _, f := range t.listing.odd {
 		t.tell(tasksName+"/"+f.name, f.err)
 	}
-	maps.DeleteFunc(t.told, func(path, _ string) bool { return !t.listing.has(strings.TrimPrefix(path, tasksName+"/")) })
+	for path := range t.told {
+		if !t.listing.has(strings.TrimPrefix(path, tasksName+"/")) {
+			t.untell(path)
+		}
+	}
 	return nil
 }
 
@@ -88,10 +93,11 @@ func (t *Tail) observe(s *source, now stamp) {
 	case s.warned || s.queued || now.size <= s.cursor.Offset || s.retired:
 	case time.Since(s.since) >= warnAfter:
 		s.warned = true
-		t.opts.Notice(s.cursor.Path, errUnterminated)
+		t.tell(s.cursor.Path, ErrUnterminated)
 	}
-	if now.size <= s.cursor.Offset {
+	if s.warned && now.size <= s.cursor.Offset {
 		s.warned = false
+		t.untell(s.cursor.Path)
 	}
 }
 

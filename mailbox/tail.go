@@ -22,7 +22,7 @@ type TailOptions struct {
 	FromEnd    bool                         // the files of the first look start at their end; ignored when there are cursors
 	BatchBytes int64                        // about how many bytes a batch has at most; default 1 MiB
 	BatchLines int                          // most lines of one batch; default 1024
-	Notice     func(path string, err error) // told once per path and cause what is not read; nil for nobody
+	Notice     func(path string, err error) // told once per path and cause what is not read, and with a nil error that this is over; nil for nobody
 }
 
 // A Tail reads the complete lines of all tasks/*.jsonl, each once, and of no
@@ -149,9 +149,11 @@ func (t *Tail) readNext() bool {
 			t.complain(s, err)
 			t.turn(true)
 		case len(piece.lines) > 0:
+			t.readAgain(s)
 			t.pending = &pending{Batch{piece.lines, piece.cursor}, s, piece.end}
 			return true
 		default:
+			t.readAgain(s)
 			s.cursor = piece.cursor
 			t.count(s)
 			if s.owes() {
@@ -161,6 +163,14 @@ func (t *Tail) readNext() bool {
 		}
 	}
 	return false
+}
+
+// readAgain takes back what was told of a file that can be read. That its last line has
+// no newline stays told until the line is read.
+func (t *Tail) readAgain(s *source) {
+	if !s.warned {
+		t.untell(s.cursor.Path)
+	}
 }
 
 // turn takes the first file out of the row, or to its back.
@@ -240,6 +250,14 @@ func (t *Tail) tell(path string, err error) {
 	if cause := err.Error(); t.told[path] != cause {
 		t.told[path] = cause
 		t.opts.Notice(path, err)
+	}
+}
+
+// untell gives notice that what was told of a path is over.
+func (t *Tail) untell(path string) {
+	if _, was := t.told[path]; was {
+		delete(t.told, path)
+		t.opts.Notice(path, nil)
 	}
 }
 

@@ -10,6 +10,23 @@ import (
 	"mailboxd/internal/client"
 )
 
+// intake notes what the daemon cannot do now, as it says itself.
+func (d *doctor) intake(faults []client.Fault) {
+	if len(faults) == 0 {
+		d.good("intake", "the daemon can do all that it has to do")
+	}
+	for _, f := range faults {
+		found := finding{
+			Check: "intake", Subject: f.File, State: gradeBad, Mend: f.Hint,
+			Finding: fmt.Sprintf("since %s: %s: %s", stamp(f.Since), f.What, f.Reason),
+		}
+		if f.File != "" {
+			found.State = gradeWarn // of one file, which may be no task file at all
+		}
+		d.note(found)
+	}
+}
+
 // socket asks on the control socket whether a daemon is there.
 func (d *doctor) socket(ctx context.Context) {
 	places, err := socketPlaces(d.root, d.state)
@@ -27,6 +44,8 @@ func (d *doctor) socket(ctx context.Context) {
 	switch {
 	case err == nil:
 		d.good("socket", "process %d answers, mailboxd %s, at %s", status.PID, status.Version, daemon.Where())
+		d.intake(status.Faults)
+		return
 	case errors.Is(err, client.ErrDown) && d.pid == 0:
 		d.good("socket", "%s, when a daemon runs", at)
 	case isBusy(err):
@@ -38,6 +57,7 @@ func (d *doctor) socket(ctx context.Context) {
 		}
 		d.bad("socket", mend, "%s: %v", at, err)
 	}
+	d.good("intake", "no daemon answers; one says here what it cannot do")
 }
 
 // likely is the first place that a daemon could make its socket in, or else the

@@ -144,6 +144,9 @@ func (d *Door) status(r *http.Request) (any, error) {
 	if s.Paused, err = d.engine.Ledger.Paused(r.Context()); err != nil {
 		return nil, err
 	}
+	for _, f := range d.engine.Faults() {
+		s.Faults = append(s.Faults, client.Fault(f))
+	}
 	s.LastEvent, err = d.engine.Ledger.LastEvent(r.Context())
 	return s, err
 }

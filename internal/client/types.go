@@ -23,6 +23,16 @@ type Status struct {
 	Open      map[string]int `json:"open"`       // tasks that are not done, by state; a state of none is left out, and a brief answer has none
 	Paused    []string       `json:"paused"`     // agents that may start nothing; "" is every agent
 	LastEvent int64          `json:"last_event"` // seq of the newest event
+	Faults    []Fault        `json:"faults"`     // what the daemon cannot do now, oldest first
+}
+
+// A Fault is something that the daemon cannot do now and tries again.
+type Fault struct {
+	What   string    `json:"what"`           // as its log has it: dead letters cannot be appended
+	File   string    `json:"file,omitempty"` // the task file that is not read, relative to the root
+	Reason string    `json:"reason"`
+	Hint   string    `json:"hint"` // what a person can do about it
+	Since  time.Time `json:"since"`
 }
 
 // A Task is one revision of one task.

@@ -65,7 +65,7 @@ func randomStep(dice *rand.Rand) step {
 	seq := 1 + dice.Int64N(8)
 	tokens := dice.Int64N(5)
 	s := step{
-		what: []string{"add", "add", "move", "move", "move", "move", "start", "finish", "process", "put", "settle", "log", "file", "look"}[dice.IntN(14)],
+		what: []string{"add", "add", "move", "move", "move", "move", "start", "finish", "process", "put", "settle", "log", "file", "letter", "drop", "look"}[dice.IntN(16)],
 		seq:  seq, id: envelope.ID(fmt.Sprint("task-", dice.IntN(10))),
 		from: states[dice.IntN(2)+2], attempt: dice.IntN(2), number: dice.IntN(1000),
 		change: ledger.Change{To: states[dice.IntN(len(states))], Attempt: dice.IntN(2), Until: noon.Add(time.Duration(dice.IntN(9)) * time.Second)},
@@ -125,6 +125,11 @@ func took(t *testing.T, l *ledger.Ledger, s step, asks bool) (answer string) {
 		case "file":
 			tx.SetFile(ledger.File{Path: "tasks/a.jsonl", Offset: int64(s.number)})
 			return nil
+		case "letter":
+			tx.AddDeadLetter(fmt.Appendf(nil, "letter %d", s.number))
+			return nil
+		case "drop":
+			return tx.DropDeadLetters(s.seq)
 		default:
 			row, found, err := tx.Task(s.seq)
 			last, known, err2 := tx.Latest(s.id)
@@ -159,8 +164,9 @@ func books(t *testing.T, r *ledger.Reader) (all []any) {
 	}
 	events, err1 := r.Events(ctx, "", 0, 1000)
 	files, err2 := r.Files(ctx)
-	if err = errors.Join(err, err1, err2); err != nil {
+	letters, err3 := r.DeadLetters(ctx, 1<<20)
+	if err = errors.Join(err, err1, err2, err3); err != nil {
 		t.Fatal(err)
 	}
-	return append(all, events, files)
+	return append(all, events, files, letters)
 }

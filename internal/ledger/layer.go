@@ -17,7 +17,8 @@ type layer struct {
 	ran    []RunName // in the order of the runs
 	events []Event   // each with its Of, or of no task
 	files  map[string]File
-	bytes  int // of what it keeps, about
+	dead   [][]byte // lines for rejected/
+	bytes  int      // of what it keeps, about
 }
 
 // A taskChange is a task as it is now.
@@ -43,14 +44,15 @@ func newLayer() *layer {
 }
 
 func (c *layer) empty() bool {
-	return len(c.tasks) == 0 && len(c.runs) == 0 && len(c.events) == 0 && len(c.files) == 0
+	return len(c.tasks) == 0 && len(c.runs) == 0 && len(c.events) == 0 && len(c.files) == 0 && len(c.dead) == 0
 }
 
-// What a task, a run and an event take beside their bodies, about.
+// What a task, a run, an event and a dead letter take beside their bodies, about.
 const (
-	taskSize  = 600
-	runSize   = 500
-	eventSize = 150
+	taskSize       = 600
+	runSize        = 500
+	eventSize      = 150
+	deadLetterSize = 50
 )
 
 // setTask has the layer keep a task as it is now. It is the layer's from then on.
@@ -93,6 +95,11 @@ func (c *layer) log(e Event) {
 	c.bytes += eventSize + len(e.Data)
 }
 
+func (c *layer) addDeadLetter(line []byte) {
+	c.dead = append(c.dead, line)
+	c.bytes += deadLetterSize + len(line)
+}
+
 // merge adds a layer that came after this one, and is not used any more.
 func (c *layer) merge(next *layer) {
 	for _, seq := range next.order {
@@ -106,6 +113,9 @@ func (c *layer) merge(next *layer) {
 	}
 	for path, f := range next.files {
 		c.files[path] = f
+	}
+	for _, line := range next.dead {
+		c.addDeadLetter(line)
 	}
 }
 
@@ -129,6 +139,11 @@ func (c *layer) each(v []value, yield func(change) error) error {
 	}
 	for _, f := range c.files {
 		if err := yield(f.row(v)); err != nil {
+			return err
+		}
+	}
+	for _, line := range c.dead {
+		if err := yield(change{newDeadLetters, append(v, blob(line))}); err != nil {
 			return err
 		}
 	}

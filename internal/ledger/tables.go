@@ -21,6 +21,7 @@ const (
 	changedTasks
 	changedRuns
 	readFiles
+	newDeadLetters
 	tableCount
 )
 
@@ -65,6 +66,7 @@ func newBatches() [batchCount]batch {
 			"settled = ? WHERE task = ? AND attempt = ?"),
 		readFiles: newInsert("files", fileColumns, " ON CONFLICT (path) DO UPDATE SET dev = excluded.dev, inode = excluded.inode, "+
 			"offset = excluded.offset, replay = excluded.replay, head = excluded.head, tail = excluded.tail"),
+		newDeadLetters: newInsert("dead_letters", "line", ""),
 	}
 }
 

@@ -1,0 +1,109 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+
+	"mailboxd/internal/fault"
+	"mailboxd/internal/ledger"
+	"mailboxd/mailbox"
+)
+
+// deadLetters returns the dead letters of lines that are no valid envelope, as they
+// are written to a file. The ledger keeps them with the batch that they stood in, so
+// a crash loses none, and nothing that keeps them from their file stops intake.
+func deadLetters(claims []*claim) (lines [][]byte) {
+	for _, c := range claims {
+		if shapeless(c.verdict.Findings.Kind()) {
+			lines = append(lines, deadLetter(c).Line())
+		}
+	}
+	return lines
+}
+
+func deadLetter(c *claim) mailbox.DeadLetter {
+	letter := mailbox.DeadLetter{
+		Time:   c.now,
+		File:   c.line.File,
+		Offset: c.line.Offset,
+		Length: c.line.Length,
+		TaskID: string(c.task.ID),
+		Kind:   c.verdict.Findings.Kind(),
+		Raw:    c.task.Raw,
+	}
+	for _, f := range c.verdict.Findings.Refusals() {
+		letter.Reasons = append(letter.Reasons, mailbox.Reason{Field: f.Field, Message: f.Message})
+	}
+	return letter
+}
+
+// deadLettersAdded has the dead letters that the ledger keeps appended soon. Nothing is
+// idle until that was tried. It never blocks.
+func (d *Dispatcher) deadLettersAdded() {
+	d.queue.rest()
+	select {
+	case d.deadLetters <- struct{}{}:
+	default: // it is asked for already
+		d.queue.done()
+	}
+}
+
+// appendDeadLetters appends the dead letters that the ledger keeps to their file, until
+// ctx ends. When that fails it is tried again after a pause.
+func (d *Dispatcher) appendDeadLetters(ctx, work context.Context) {
+	var again <-chan time.Time // nil unless the last attempt failed
+	var appended int64
+	for {
+		asked := false
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.deadLetters:
+			asked = true
+		case <-again:
+			again = nil
+		}
+		if again == nil {
+			var err error
+			if appended, err = d.appendTheseDeadLetters(work, appended); err == nil {
+				d.relax(rejecting)
+			} else if ctx.Err() == nil {
+				d.complain(rejecting, ledger.Task{}, err)
+				again = time.After(settlePause)
+			}
+		}
+		if asked {
+			d.queue.done()
+		}
+	}
+}
+
+// fewDeadLetters is how many bytes of dead letters are appended at once.
+const fewDeadLetters = 1 << 20
+
+// appendTheseDeadLetters appends what the ledger keeps and has it forget that. Lines up
+// to a Seq are in their file already, although the ledger could not be told; it returns
+// up to which they are now. A crash between the two appends a line twice.
+func (d *Dispatcher) appendTheseDeadLetters(ctx context.Context, appended int64) (int64, error) {
+	for {
+		letters, err := d.Ledger.DeadLetters(ctx, fewDeadLetters)
+		if err != nil || len(letters) == 0 {
+			return appended, err
+		}
+		var lines [][]byte
+		for _, l := range letters {
+			if l.Seq > appended {
+				lines = append(lines, l.Line)
+			}
+		}
+		if err := d.Box.AppendDeadLetters(time.Now(), lines); err != nil {
+			return appended, err
+		}
+		appended = letters[len(letters)-1].Seq
+		fault.Point("buried")
+		err = d.Ledger.Update(context.WithoutCancel(ctx), func(tx *ledger.Tx) error { return tx.DropDeadLetters(appended) })
+		if err != nil {
+			return appended, err
+		}
+	}
+}
