@@ -1,14 +1,18 @@
 package dispatch_test
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/runner"
 )
 
 // CLOWL-30, CLOWL-35, CAP-19, CAP-21.
@@ -46,6 +50,32 @@ func TestAnAgentHandsOnOnlyWhatItHas(t *testing.T) {
 	close(words["chief"])
 	close(words["clerk"])
 	e.must(e.Idle(t.Context()))
+}
+
+// A file that anybody may place takes no request away from the task of its
+// agent, with its limits of depth, budget and sensitivity.
+func TestAStrayResultFileMakesNoRootOfWhatAWaitingAgentAsksFor(t *testing.T) {
+	e := newEngine(t)
+	e.plays["chief"] = func(context.Context, dispatch.Job) dispatch.Outcome {
+		return dispatch.Outcome{Hold: ledger.Reply, Exit: runner.Exit{Started: time.Now()}}
+	}
+	e.start()
+	e.say(req("m1", "chief"))
+	e.await("m1", ledger.Held)
+	e.place("m1", "chief", "not the answer")
+	e.until("the stray file is told of", func() bool {
+		kinds, _ := e.story("m1")
+		return slices.Contains(kinds, "result.conflict")
+	})
+	for range 3 {
+		e.Look(t.Context())
+	}
+	e.wantEvent("m1", "result.conflict")
+	e.wantResult("m1", "not the answer")
+	e.say(word{mid: "d1", p: "REQ", from: "chief", to: "quick"}.line())
+	if row := e.row("d1"); row.Parent != e.row("m1").Seq {
+		t.Errorf("d1 has the parent %d; want %d, the task that chief has", row.Parent, e.row("m1").Seq)
+	}
 }
 
 // CLOWL-31: an agent that fetches its tasks hands them on as one that is run.
