@@ -191,7 +191,7 @@ func oneLine(raw []byte) ([]byte, error) {
 	if !bytes.ContainsAny(raw, "\r\n") {
 		return raw, nil
 	}
-	return jsontext.AppendFormat(nil, raw, jsontext.PreserveRawStrings(true))
+	return jsontext.AppendFormat(nil, raw, jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true))
 }
 
 // overdue ends a task that nobody answered by its deadline.

@@ -60,6 +60,7 @@ var agents = map[string]func(){
 	"cap":          func() { request(); fmt.Println(`{"content":"ready, in CAP"}`) },
 	"bare-output":  func() { fmt.Println(`{"summary":"only the output","actions":[],"mood":"fine"}`) },
 	"worker":       work,
+	"birds":        countBirds,
 	"meddle":       meddle,
 	"reporter":     reporter,
 	"delegate":     delegate,

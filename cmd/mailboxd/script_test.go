@@ -43,6 +43,9 @@ var vocabulary = map[string]func(*testscript.TestScript, bool, []string){
 	"unlockdb":   unlockLedger,
 	"nofile":     limitFiles,
 	"strict":     holdToDialects,
+	"ask":        sendRequest,
+	"answered":   awaitAnswer,
+	"wellformed": holdRequests,
 }
 
 // sendTask appends a task line: task ID [AGENT [MEMBERS]]. Members, such as

@@ -7,17 +7,19 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/worker"
 )
 
 // A Worker says which processes work for an agent, one task after another or
-// several at once: each reads a task's envelope as one line and prints an
+// several at once: each reads a task's AgentTaskRequest as one line and prints an
 // AgentTaskResult with its task_id as one line. They end with the daemon.
 type Worker struct {
 	Command  []string // argv: a path or a name on PATH, then arguments, all as they are
@@ -74,9 +76,9 @@ func newPool(b Binding, environ []string, opts Options) *worker.Pool {
 
 // ask has a worker do the job.
 func (g *Agent) ask(ctx context.Context, j Job) Outcome {
-	line, err := oneLine(j.Task.Raw)
+	line, err := workerLine(j.Task)
 	if err != nil {
-		return g.notStarted(j, envelope.InternalError, "the task cannot be put on one line: "+err.Error())
+		return g.notStarted(j, envelope.InternalError, "the task cannot be written as a line for a worker: "+err.Error())
 	}
 	got, err := g.workers.Ask(ctx, worker.Question{
 		ID: j.Task.ID, Line: line, Timeout: g.timeout(j), Deadline: j.Deadline,
@@ -94,13 +96,54 @@ func (g *Agent) ask(ctx context.Context, j Job) Outcome {
 	return Outcome{Result: g.complete(j, exit, said), Exit: exit}
 }
 
+// workerLine returns a task as one AgentTaskRequest on one line: the exact bytes
+// of an AINL request, the translation of any other. The processes of an agent have
+// several tasks at once, so a line that they cannot read, or cannot answer by its
+// task_id, is an error here and never reaches them.
+func workerLine(t envelope.Task) ([]byte, error) {
+	said := dialect.Retell(t, envelope.AINL)
+	if !bytes.Equal(said, t.Raw) {
+		again, findings := envelope.DecodeTask(said, envelope.Strict)
+		if err := findings.Refusals(); len(err) > 0 {
+			return nil, errors.New(short(err.String()))
+		}
+		if again.ID != t.ID {
+			return nil, fmt.Errorf("its translation is about another task, %q", again.ID)
+		}
+	}
+	return oneLine(quoteID(said, t.ID))
+}
+
+// quoteID makes a string of a task_id that its sender wrote as a number (AINL-31),
+// as every AgentTaskRequest has it.
+func quoteID(request []byte, id envelope.ID) []byte {
+	if strings.Trim(string(id), "-0123456789") != "" {
+		return request
+	}
+	in := jsontext.NewDecoder(bytes.NewReader(request), lenient)
+	for _, err := in.ReadToken(); err == nil; {
+		var name jsontext.Token
+		if name, err = in.ReadToken(); err != nil || name.Kind() != '"' {
+			break
+		}
+		found := name.String() == "task_id"
+		var value jsontext.Value
+		if value, err = in.ReadValue(); found && value.Kind() == '0' {
+			end := in.InputOffset()
+			start := end - int64(len(value))
+			return slices.Concat(request[:start], []byte(strconv.Quote(string(id))), request[end:])
+		}
+	}
+	return request
+}
+
 // oneLine returns the exact bytes of a task, without the line ends that one
 // from elsewhere than a line may have.
 func oneLine(raw []byte) ([]byte, error) {
 	if bytes.IndexByte(raw, '\n') < 0 && bytes.IndexByte(raw, '\r') < 0 {
 		return raw, nil
 	}
-	return jsontext.AppendFormat(nil, raw, jsontext.PreserveRawStrings(true))
+	return jsontext.AppendFormat(nil, raw, lenient, jsontext.PreserveRawStrings(true))
 }
 
 // unanswered is the outcome of a job that no worker answered.

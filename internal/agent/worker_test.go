@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
 	"mailboxd/internal/agent"
 	"mailboxd/internal/runner"
 )
@@ -172,6 +174,33 @@ func TestWhatWeInterruptIsNoFailureOfTheirs(t *testing.T) {
 func TestARequestOfSeveralLinesIsOneForAWorker(t *testing.T) {
 	got := team(t, answering(t, fine)).Run(t.Context(), lineJob(t, `, "x_text": "a\nb", "x_number": 1e999`), nil)
 	expect(t, "Run", got, envelope.OK, "")
+}
+
+// An AgentTaskRequest has a string there, and a worker may end at anything else.
+func TestATaskIDThatIsANumberIsAStringForAWorker(t *testing.T) {
+	j := lineJob(t, `, "x": "\ud800", "y": 1e999`)
+	j.Task.ID, j.Task.Raw = "20260309", bytes.Replace(j.Task.Raw, []byte(`"t1"`), []byte("20260309"), 1)
+	b := answering(t, fine)
+	b.Timeout = 10 * time.Second // it hangs when the worker finds no task_id
+	expect(t, "Run", team(t, b).Run(t.Context(), j, nil), envelope.OK, "")
+}
+
+func TestARequestOfAnotherDialectIsTranslatedForAWorker(t *testing.T) {
+	b := answering(t, fine)
+	b.Timeout = 10 * time.Second // it hangs when the worker finds no task_id
+	a := team(t, b)
+	const line = `{"clowl":"0.2","mid":"t1","ts":1709078400,"p":"REQ","from":"ann","to":"tester","cid":"c1","body":{"t":"work","d":{"n":1}}}`
+	j := lineJob(t, "")
+	j.Task, _ = dialect.DecodeTask(envelope.CLowl, []byte(line), envelope.Strict)
+	expect(t, "Run", a.Run(t.Context(), j, nil), envelope.OK, "")
+
+	j.Task.ID = "t2" // its answer could not be told from that of t1
+	got := a.Run(t.Context(), j, nil)
+	expect(t, "a translation about another task", got, envelope.Rejected, envelope.InternalError)
+	if got.Exit.PID != 0 {
+		t.Error("it was given to a worker; want it refused before that")
+	}
+	expect(t, "the next task", a.Run(t.Context(), lineJob(t, ""), nil), envelope.OK, "")
 }
 
 func TestAnUnchangedWorkerStaysWarm(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
@@ -15,12 +16,16 @@ import (
 // maxLine bounds an answer, in bytes.
 const maxLine = 4 << 20
 
+// lenient reads a task_id behind whatever an answer must not have: whoever asked
+// refuses that answer, and does not wait for another.
+var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+
 // listen reads the answers until the output ends.
 func (pr *process) listen() {
 	defer close(pr.silent)
 	defer pr.retire()
 	lines := lineReader{from: bufio.NewReaderSize(pr.stdout, 64<<10)}
-	ear := jsontext.NewDecoder(&bytes.Buffer{})
+	ear := jsontext.NewDecoder(&bytes.Buffer{}, lenient)
 	for {
 		line, whole, err := lines.next()
 		if line = bytes.TrimSpace(line); len(line) > 0 && (whole || jsontext.Value(line).IsValid()) {
@@ -74,7 +79,7 @@ func (pr *process) dismiss(line []byte) {
 // taskOf returns the task_id of an object; "" when it has none, or what comes
 // before is not JSON. Whether the line is an answer is for others to decide.
 func taskOf(ear *jsontext.Decoder, line []byte) string {
-	ear.Reset(bytes.NewBuffer(line))
+	ear.Reset(bytes.NewBuffer(line), lenient)
 	if begin, err := ear.ReadToken(); err != nil || begin.Kind() != '{' {
 		return ""
 	}
