@@ -34,22 +34,24 @@ type facts struct {
 	RunID            string
 	Attempt          int
 	Deadline         string // RFC 3339, "" when there is none
-	AllowedTools     string // separated by commas
+	AllowedTools     string // separated by commas; "" also when they are not restricted
+	ToolsRestricted  bool   // to AllowedTools; false: nobody named tools
 	BudgetTokens     string // a number, "" when not given
 	BudgetUSDCents   string
 }
 
 func newFacts(j Job) facts {
 	f := facts{
-		TaskFile:       inDir(j, requestFile),
-		ResultFile:     inDir(j, resultFile),
-		ProgressFile:   inDir(j, progressFile),
-		RunDir:         j.Dir,
-		RunID:          j.RunID,
-		Attempt:        j.Attempt,
-		AllowedTools:   toolList(j.Tools),
-		BudgetTokens:   number(j.Allowance.Tokens),
-		BudgetUSDCents: number(j.Allowance.USDCents),
+		TaskFile:        inDir(j, requestFile),
+		ResultFile:      inDir(j, resultFile),
+		ProgressFile:    inDir(j, progressFile),
+		RunDir:          j.Dir,
+		RunID:           j.RunID,
+		Attempt:         j.Attempt,
+		AllowedTools:    toolList(j.Tools),
+		ToolsRestricted: j.Tools != nil,
+		BudgetTokens:    number(j.Allowance.Tokens),
+		BudgetUSDCents:  number(j.Allowance.USDCents),
 	}
 	if !j.Deadline.IsZero() {
 		f.Deadline = j.Deadline.UTC().Format(time.RFC3339)

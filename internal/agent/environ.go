@@ -63,8 +63,10 @@ func environment(base []string, j Job, f facts) []string {
 		"MAILBOX_RUN_ID="+f.RunID,
 		"MAILBOX_ATTEMPT="+strconv.Itoa(f.Attempt),
 		"MAILBOX_DEADLINE="+f.Deadline,
-		"MAILBOX_ALLOWED_TOOLS="+f.AllowedTools, // also when empty: that means none
 	)
+	if f.ToolsRestricted {
+		env = append(env, "MAILBOX_ALLOWED_TOOLS="+f.AllowedTools) // also when empty: that means none
+	}
 	if f.ConversationFile != "" {
 		env = append(env, "MAILBOX_CONVERSATION_FILE="+f.ConversationFile)
 	}

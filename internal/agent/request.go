@@ -47,7 +47,7 @@ func (g *Agent) prompt(j Job) []byte {
 		fmt.Fprintf(&b, "You are the agent %s. Do the task that is described by the JSON object below.\n", g.binding.ID)
 	}
 	b.WriteString(g.wanted(j) + "\n")
-	fmt.Fprintf(&b, "Tools you may use: %s.\n", orNone(toolList(j.Tools)))
+	fmt.Fprintf(&b, "Tools you may use: %s.\n", usable(j.Tools))
 	if c := j.Task.Contract; c != nil && len(c.MustInclude) > 0 {
 		b.WriteString("The answer must include the fields that required_output_contract names.\n")
 	}
@@ -77,6 +77,15 @@ func (g *Agent) wanted(j Job) string {
 		}
 	}
 	return answers[format]
+}
+
+// usable says which tools a job may use: any when nobody named tools, and none
+// when the list is empty (AINL-47).
+func usable(tools []string) string {
+	if tools == nil {
+		return "any; they are not restricted"
+	}
+	return orNone(toolList(tools))
 }
 
 func orNone(list string) string {
