@@ -72,10 +72,24 @@ func (l *lab) newHouse(dir string, p plan) (*house, error) {
 // command is a call of our program for this mailbox.
 func (h *house) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, h.program, append(args, "--config", filepath.Join(h.dir, "config.yaml"))...)
-	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+filepath.Join(h.dir, "run"), "NOTIFY_SOCKET="+filepath.Join(h.dir, "run/ready"))
+	cmd.Env = append(h.environment(), "XDG_RUNTIME_DIR="+filepath.Join(h.dir, "run"), "NOTIFY_SOCKET="+filepath.Join(h.dir, "run/ready"))
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 20 * time.Second
 	return cmd
+}
+
+// environment is what our program has of ours: nothing that the person who
+// measures has configured or exported. AINL_AGENT_ROOT would name a mailbox that
+// is in use.
+func (h *house) environment() []string {
+	own := []string{"HOME=" + h.dir}
+	for _, variable := range os.Environ() {
+		name, _, _ := strings.Cut(variable, "=")
+		if name == "PATH" || name == "TMPDIR" || strings.HasPrefix(name, "GO") {
+			own = append(own, variable)
+		}
+	}
+	return own
 }
 
 // start starts the daemon and does not wait for it.

@@ -12,7 +12,7 @@ import (
 // The test binary is mailboxd itself and its own cast of agents, so that the
 // scripts run real daemons and real processes.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(cleanTests{m}, map[string]func(){
 		"mailboxd": main,
 		"agent":    func() { agents[os.Args[1]](); syscall.Exit(0) }, // os.Exit takes a second in a program built to find races
 		"editor":   editor,
@@ -46,13 +46,4 @@ func TestScripts(t *testing.T) {
 		Condition:           condition,
 		RequireExplicitExec: true,
 	})
-}
-
-// goCache is where Go keeps what it has built.
-func goCache() (string, error) {
-	if dir := os.Getenv("GOCACHE"); dir != "" {
-		return dir, nil
-	}
-	dir, err := os.UserCacheDir()
-	return filepath.Join(dir, "go-build"), err
 }

@@ -23,9 +23,9 @@ func (s *site) start(fault string, args ...string) (*server, error) {
 		return nil, err
 	}
 	cmd := exec.Command(daemon, append([]string{"--config", s.path("config.yaml"), "serve"}, args...)...)
-	cmd.Env = append(os.Environ(), "MAILBOXD_FAULT="+fault, "MAILBOXD_FAULT_LOG="+s.path("faults"), "MAILBOXD_FAULT_BOOT="+s.boot,
+	cmd.Env = append(s.environment(), "MAILBOXD_FAULT="+fault, "MAILBOXD_FAULT_LOG="+s.path("faults"), "MAILBOXD_FAULT_BOOT="+s.boot,
 		"MAILBOXD_FAULT_ONCE="+s.path("died"),
-		"XDG_RUNTIME_DIR="+s.path("state"), "AINL_AGENT_ROOT=")
+		"XDG_RUNTIME_DIR="+s.path("state"))
 	log, err := os.OpenFile(s.path("log"), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
@@ -38,6 +38,19 @@ func (s *site) start(fault string, args ...string) (*server, error) {
 	v := &server{cmd: cmd, gone: make(chan struct{})}
 	work.Go(func() { v.err = cmd.Wait(); close(v.gone) })
 	return v, nil
+}
+
+// environment is what the daemon has of ours: nothing that the person who runs
+// the tests has configured or exported, such as AINL_AGENT_ROOT.
+func (s *site) environment() []string {
+	own := []string{"HOME=" + s.path("state")}
+	for _, variable := range os.Environ() {
+		name, _, _ := strings.Cut(variable, "=")
+		if name == "PATH" || name == "TMPDIR" || strings.HasPrefix(name, "GO") {
+			own = append(own, variable)
+		}
+	}
+	return own
 }
 
 // live lets it live for a while, unless it dies before, and then kills it. It
