@@ -77,8 +77,8 @@ func TestAMessageMayCancelWhatHasNotComeYet(t *testing.T) {
 	if row := e.await("m1", ledger.Done); row.Status != envelope.Stopped {
 		t.Errorf("m1 ends %s; want cancelled", row.Status)
 	}
-	e.gets("ann", "ACK", "c1")
-	e.gets("ann", "DONE", "m2") // eve did not ask for it
+	e.wantError("ann", "m1", "E013", false) // c1 has its answer
+	e.gets("ann", "DONE", "m2")             // eve did not ask for it
 }
 
 // A crash may come between what a message says and what it does.
@@ -94,7 +94,7 @@ func TestACancellationOutlivesTheDaemon(t *testing.T) {
 	e.await("m1", ledger.Running)
 	row := e.row("m1")
 	e.must(e.parts.Ledger.Update(t.Context(), func(tx *ledger.Tx) error {
-		_, err := tx.Record(ledger.Message{Time: time.Now(), Dialect: envelope.CLowl, Act: envelope.Cancels, ID: "c1", Cause: "m1", Task: row.Seq, From: "ann", Via: ledger.ByLine, Hash: "h"})
+		_, err := tx.Record(ledger.Message{Time: time.Now(), Dialect: envelope.CLowl, Act: envelope.Cancels, ID: "c1", Cause: "m1", Task: row.Seq, From: "ann", Via: ledger.ByLine, Hash: "h", Body: []byte(cncl("c1", "ann", "m1"))})
 		return err
 	}))
 	e.recovers = func(ctx context.Context) dispatch.Outcome { <-ctx.Done(); return cut(ctx) }
@@ -159,7 +159,8 @@ func TestNobodyElsesMessageHidesThatOneCancelledWhatHasNotCome(t *testing.T) {
 		if row := e.await(id, ledger.Done); row.Status != envelope.Stopped {
 			t.Errorf("%s ends %s; want cancelled", id, row.Status)
 		}
-		e.gets("ann", "ACK", mid)
+		e.wantError("ann", mid, "E008", false)
+		e.wantError("ann", id, "E013", false)
 	}
 }
 

@@ -1,6 +1,7 @@
 package dispatch_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"mailboxd/internal/ledger"
 	"mailboxd/internal/strict"
 	"mailboxd/mailbox"
 )
@@ -97,11 +99,15 @@ func (e *engine) post(name string) (all []letter) {
 	return all
 }
 
-// holdInboxes fails the test when a line in an inbox is not as its protocol wants
-// it: all that we said to anybody.
+// holdInboxes fails the test when an inbox is not as its protocols want it, line by
+// line and as a sequence: all that we said to anybody.
 func (e *engine) holdInboxes() {
 	inboxes, err := filepath.Glob(filepath.Join(e.dir, "box", "agents", "*", "inbox.jsonl"))
 	e.must(err)
+	if len(inboxes) == 0 {
+		return
+	}
+	sent := e.sent()
 	for _, path := range inboxes {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -112,7 +118,40 @@ func (e *engine) holdInboxes() {
 				e.t.Errorf("%s has %s: %v", path, line, err)
 			}
 		}
+		if err := strict.Sequence(filepath.Base(filepath.Dir(path)), sent, bytes.Split(bytes.TrimSpace(text), []byte("\n"))); err != nil {
+			e.t.Errorf("%s has %v", path, err)
+		}
 	}
+}
+
+// sent returns what anybody said: the lines of tasks/, what agents said in their runs,
+// and what a test put straight into the ledger.
+func (e *engine) sent() (all [][]byte) {
+	files, err := filepath.Glob(filepath.Join(e.dir, "box", "tasks", "*"))
+	e.must(err)
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		e.must(err)
+		all = append(all, bytes.Split(text, []byte("\n"))...)
+	}
+	reader, err := ledger.OpenReader(filepath.Join(e.dir, "state", "ledger.db"))
+	e.must(err)
+	defer reader.Close()
+	tasks, err := reader.Tasks(context.Background(), ledger.Filter{All: true})
+	e.must(err)
+	for _, task := range tasks {
+		raw, err := reader.Raw(context.Background(), task.Seq)
+		e.must(err)
+		all = append(all, raw)
+		messages, err := reader.About(context.Background(), task.Seq)
+		e.must(err)
+		for _, m := range messages {
+			if m.Via != ledger.ByUs {
+				all = append(all, m.Body)
+			}
+		}
+	}
+	return all
 }
 
 // gets waits until a participant has a letter that is a reply to a message, with

@@ -186,7 +186,7 @@ func (d *Dispatcher) tellable(tx *ledger.Tx, row ledger.Task, k ledger.Talk) (ta
 	t.Result = &result
 	cancels, err := tx.Replies(k.Message, envelope.Cancels, row.Requester, row.Received.Add(-premature))
 	for _, m := range cancels {
-		if m.Task == row.Seq || m.Task == 0 && row.Revision == 1 { // those of an earlier one were answered
+		if m.Task == row.Seq { // one that came before the request was answered then, with an error
 			t.Cancels = append(t.Cancels, m.ID)
 		}
 	}

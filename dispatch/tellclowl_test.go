@@ -137,11 +137,11 @@ func TestACancellationIsAnsweredToWhoAskedForIt(t *testing.T) {
 		e.requested("m1", "slow", func(row *ledger.Task, _ *ledger.Talk) {
 			row.State, row.Reasons = ledger.Held, []ledger.Reason{ledger.Operator}
 		})
+		e.again()
 		e.must(e.parts.Ledger.Update(t.Context(), func(tx *ledger.Tx) error {
-			_, err := tx.Record(ledger.Message{Time: time.Now(), Act: envelope.Cancels, Dialect: envelope.CLowl, ID: "cn1", Cause: "m1", From: c.from, Via: ledger.ByLine})
+			_, err := tx.Record(ledger.Message{Time: time.Now(), Act: envelope.Cancels, Dialect: envelope.CLowl, ID: "cn1", Cause: "m1", Task: e.row("m1").Seq, From: c.from, Via: ledger.ByLine, Body: []byte(cncl("cn1", c.from, "m1"))})
 			return err
 		}))
-		e.again()
 		e.must(e.Cancel(t.Context(), "m1", dispatch.By{Who: c.from}))
 		e.must(e.Idle(t.Context()))
 		lines := e.heard("oscar")

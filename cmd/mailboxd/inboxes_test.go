@@ -1,13 +1,17 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"mailboxd/internal/ledger"
 	"mailboxd/internal/strict"
 )
 
@@ -23,19 +27,61 @@ func holdToDialects(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// holdInboxes holds every line of every inbox of a script's mailbox to its
-// dialect, when the script is over: all that its daemons said to anybody.
+// holdInboxes checks every inbox of a script when the script is over: each line
+// against its dialect, and all of them in their order against what its owner sent.
 func holdInboxes(env *testscript.Env) {
-	inboxes, _ := filepath.Glob(filepath.Join(env.WorkDir, "box", "agents", "*", "inbox.jsonl"))
+	inboxes, sent := correspondence(env.WorkDir)
 	for _, path := range inboxes {
 		text, err := os.ReadFile(path)
 		if err == nil {
 			err = strictly(string(text))
 		}
+		if err == nil {
+			err = strict.Sequence(filepath.Base(filepath.Dir(path)), sent, bytes.Split(bytes.TrimSpace(text), []byte("\n")))
+		}
 		if err != nil {
 			env.T().Fatal(fmt.Sprintf("%s has %v", path, err))
 		}
 	}
+}
+
+// correspondence returns the inboxes of a script, and what anybody sent in it: the
+// lines of its files, wherever it has moved them, and what agents said in their runs.
+func correspondence(dir string) (inboxes []string, sent [][]byte) {
+	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil || !entry.Type().IsRegular():
+		case entry.Name() == "inbox.jsonl":
+			inboxes = append(inboxes, path)
+		case entry.Name() == "ledger.db":
+			sent = append(sent, saidByRuns(path)...)
+		case strings.Contains(entry.Name(), ".jsonl"):
+			text, _ := os.ReadFile(path)
+			sent = append(sent, bytes.Split(text, []byte("\n"))...)
+		}
+		return nil
+	})
+	return inboxes, sent
+}
+
+// saidByRuns returns what agents said in their runs. It returns nothing of a ledger
+// that a script has broken.
+func saidByRuns(path string) (said [][]byte) {
+	reader, err := ledger.OpenReader(path)
+	if err != nil {
+		return nil
+	}
+	defer reader.Close()
+	tasks, _ := reader.Tasks(context.Background(), ledger.Filter{All: true})
+	for _, task := range tasks {
+		messages, _ := reader.About(context.Background(), task.Seq)
+		for _, m := range messages {
+			if m.Via == ledger.ByRun {
+				said = append(said, m.Body)
+			}
+		}
+	}
+	return said
 }
 
 // strictly says which line is not as its dialect is written down.

@@ -1,4 +1,4 @@
-// Package strict holds a line against the protocol that it is said in, as
+// Package strict holds a line, and a whole inbox, against the protocol that it is said in, as
 // somebody would who has read nothing but that protocol. Tests use it on every
 // line that we write. It knows nothing of our own reading and writing, so that
 // both cannot be wrong in the same way.
