@@ -12,17 +12,20 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
-	"mailboxd/internal/runner"
 )
 
 // writing is how long an unreadable result file may be a person still typing.
 const writing = 5 * time.Second
 
-// adoptHeld looks whether a held task was answered by hand. Every look does
-// that, so for all of them at once: one by one, beside 40,000 held tasks, it was
-// most of what taking in 4,096 lines took.
+// adoptHeld looks whether a result file was placed for a task that waits, or for
+// one that runs and whose answer needs an approval. Every look does that, so for
+// all of them at once: one by one, beside 40,000 held tasks, it was most of what
+// taking in 4,096 lines took.
 func (d *Dispatcher) adoptHeld(ctx context.Context) {
 	seqs, ids := d.held.names()
+	for _, row := range d.runs.guarded() {
+		seqs, ids = append(seqs, row.Seq), append(ids, row.ID)
+	}
 	for i, there := range d.Box.HaveResults(ids) {
 		if there {
 			d.revisit(ctx, seqs[i])
@@ -32,8 +35,9 @@ func (d *Dispatcher) adoptHeld(ctx context.Context) {
 
 // foreign deals with a result file that is there before an agent ran
 // (AINL-85): a valid one answers the task, one that cannot be read makes it
-// wait for the operator, and none is ever overwritten. It reports whether
-// there is nothing left to do for the task now.
+// wait for the operator, and none is ever overwritten. One for a task that needs
+// an approval is refused. It reports whether there is nothing left to do for the
+// task now.
 func (d *Dispatcher) foreign(ctx context.Context, row ledger.Task) (bool, error) {
 	if !d.Box.HasResult(row.ID) {
 		return false, nil
@@ -46,20 +50,19 @@ func (d *Dispatcher) foreign(ctx context.Context, row ledger.Task) (bool, error)
 		return false, nil
 	}
 	if err == nil {
-		_, ours, err := d.whose(ctx, row, there)
+		if _, ours, err := d.whose(ctx, row, there); ours || err != nil {
+			return false, d.displaceOurs(ctx, row, err)
+		}
+		need, err := d.approvalNeed(ctx, row, info)
 		if err != nil {
 			return false, err
 		}
-		if ours {
-			defer d.names.lock(row.ID)()
-			return false, d.displaceLocked(ctx, row)
-		}
-		r, findings := envelope.DecodeResult(there)
-		if !findings.Refused() && r.TaskID == row.ID && d.mayAnswer(row, r) {
-			if owed, err := d.reviewOwed(ctx, row); owed || err != nil {
-				return false, err
-			}
-			return true, d.adopt(ctx, row, r, there)
+		r, valid := asResult(row, there)
+		switch {
+		case d.refuses(row, need, valid):
+			return false, d.refuse(ctx, row)
+		case valid && d.mayAnswer(row, r):
+			return true, d.adopt(ctx, row, r, there, need)
 		}
 	}
 	if row.ClaimedAt(time.Now()) {
@@ -72,21 +75,20 @@ func (d *Dispatcher) foreign(ctx context.Context, row ledger.Task) (bool, error)
 	return true, d.waitForOperator(ctx, row, settled)
 }
 
-// reviewOwed reports whether an attempt was made at a task of which a person has
-// to see the answer, or an overseer has to, attempted or not: a result that lies
-// there then is left alone, or an agent could do without the review. One that
-// waits for its agent is reviewed with that result.
-func (d *Dispatcher) reviewOwed(ctx context.Context, row ledger.Task) (bool, error) {
-	if row.State == ledger.Waiting {
-		return false, nil
+// displaceOurs moves the result of an earlier revision to the history, unless
+// finding out whose it is failed.
+func (d *Dispatcher) displaceOurs(ctx context.Context, row ledger.Task, failed error) error {
+	if failed != nil {
+		return failed
 	}
-	if d.agents.Protocol.Overseer(row.Agent) != "" {
-		return true, nil
-	}
-	runs, err := d.Ledger.Runs(ctx, row.Seq)
-	return slices.ContainsFunc(runs, func(r ledger.Run) bool {
-		return afterRun(r.Terms) && (!r.Started.IsZero() || r.Cause == string(runner.Lost))
-	}), err
+	defer d.names.lock(row.ID)()
+	return d.displaceLocked(ctx, row)
+}
+
+// asResult decodes a result file, and reports whether it is a result for a task.
+func asResult(row ledger.Task, there []byte) (envelope.Result, bool) {
+	r, findings := envelope.DecodeResult(there)
+	return r, !findings.Refused() && r.TaskID == row.ID
 }
 
 // oversees reports whether a task is an overseer's look at an answer.
@@ -112,13 +114,17 @@ func (d *Dispatcher) whose(ctx context.Context, row ledger.Task, there []byte) (
 	return 0, false, err
 }
 
-// adopt ends a task with the result that somebody else put into place.
-func (d *Dispatcher) adopt(ctx context.Context, row ledger.Task, r envelope.Result, there []byte) error {
+// adopt ends a task with the result that somebody else put into place, or has a
+// person agree to that result first.
+func (d *Dispatcher) adopt(ctx context.Context, row ledger.Task, r envelope.Result, there []byte, need approvalNeed) error {
 	if row.State == ledger.Waiting {
 		return d.adoptAnswer(ctx, row, r, there)
 	}
 	moved := false
 	change := ledger.Change{To: ledger.Done, Attempt: row.Attempt, Status: r.Status, Kind: r.Error.Kind, Result: there}
+	if need.after {
+		change.To, change.Until = ledger.Review, d.expiry(time.Now())
+	}
 	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
 		moved, err = tx.Move(row.Seq, row.State, row.Attempt, change)
 		if err != nil || !moved {
@@ -127,13 +133,16 @@ func (d *Dispatcher) adopt(ctx context.Context, row ledger.Task, r envelope.Resu
 		if err := withdraw(tx, row, time.Now(), "the task was answered by hand"); err != nil {
 			return err
 		}
-		return tx.Log(event(row, "result.adopted", map[string]any{"agent_id": r.AgentID, "status": r.Status}))
+		if err := tx.Log(event(row, "result.adopted", map[string]any{"agent_id": r.AgentID, "status": r.Status})); err != nil || !need.after {
+			return err
+		}
+		return d.askAfter(tx, row, need.terms, change)
 	})
 	if err != nil || !moved {
 		return err
 	}
 	fault.Point("adopted")
-	row.State, row.Status, row.Kind = ledger.Done, r.Status, r.Error.Kind
+	row.State, row.Until, row.Status, row.Kind = change.To, change.Until, r.Status, r.Error.Kind
 	d.log(row).Info().Str("status", string(r.Status)).Msg("result placed by somebody else adopted")
 	d.proceed(ctx, row)
 	return nil

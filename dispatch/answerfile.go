@@ -2,8 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"time"
 
 	"mailboxd/envelope"
@@ -24,10 +22,9 @@ func (d *Dispatcher) mayAnswer(row ledger.Task, r envelope.Result) bool {
 // person for it, put into place (AINL-85). Nobody rewrites that file: it is the
 // result, as it stands there, whatever was promised. What would have been said of
 // the same answer had it been submitted, such as that it breaks the output
-// contract or costs too much, is told by the event result.adopted. The same goes
-// for an approval that was asked for after the run: the task goes into review,
-// and the event says that its result can be read already; a denial is recorded,
-// and the file stays.
+// contract or costs too much, is told by the event result.adopted. Where the answer
+// needs an approval the task goes into review: the ledger has the answer, the file
+// is taken away, and it is put again as it was once somebody agreed.
 func (d *Dispatcher) adoptAnswer(ctx context.Context, row ledger.Task, r envelope.Result, there []byte) error {
 	run, err := d.runOf(ctx, row)
 	if err != nil {
@@ -48,7 +45,7 @@ func (d *Dispatcher) adoptAnswer(ctx context.Context, row ledger.Task, r envelop
 		data["doubts"] = said
 	}
 	if reviewed(run.Terms, o) || d.agents.Protocol.Overseer(row.Agent) != "" {
-		data["note"] = "it has to be approved, and can be read already"
+		data["note"] = "it has to be approved before it is shown"
 	}
 	fault.Point("inbox-answered")
 	d.log(row).Info().Str("status", string(r.Status)).Msg("result file of the agent taken for its answer")
@@ -66,12 +63,4 @@ func doubts(r, judged envelope.Result, err error) string {
 		return judged.Review.Reason
 	}
 	return ""
-}
-
-// inPlace reports whether the result file of a task is the one it was recorded
-// with.
-func (d *Dispatcher) inPlace(row ledger.Task) bool {
-	there, _, err := d.Box.ReadResult(row.ID)
-	sum := sha256.Sum256(there)
-	return err == nil && hex.EncodeToString(sum[:]) == row.ResultSum
 }

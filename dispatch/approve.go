@@ -75,7 +75,10 @@ func (d *Dispatcher) decide(ctx context.Context, verb string, id envelope.ID, a 
 	err := d.whenReady(ctx)
 	for moved := false; err == nil && !moved; {
 		var row ledger.Task
-		if row, err = d.undecided(ctx, id); err == nil {
+		if row, err = d.undecided(ctx, id); err == nil && row.State == ledger.Held {
+			_, err = d.foreign(ctx, row) // a result file from before the approval is not taken for the answer after it
+		}
+		if err == nil {
 			row, moved, err = d.decideOne(ctx, row, a)
 		}
 		if moved {

@@ -121,7 +121,9 @@ func (d *Dispatcher) reconsiderWords(ctx context.Context, row ledger.Task, t env
 	if joined, err := d.join(ctx, row); joined || err != nil {
 		return err
 	}
-	d.tellOfStray(ctx, row)
+	if err := d.tellOfStray(ctx, row); err != nil {
+		return err
+	}
 	now := time.Now()
 	v := Verdict{Admit: true, Terms: ledger.Terms{Deadline: row.Deadline}}
 	if row.Agent != envelope.Ourselves {
@@ -165,15 +167,21 @@ func (d *Dispatcher) wordsDue(ctx context.Context, row ledger.Task) (until time.
 	return run.Finished.Add(patience), nil
 }
 
-// tellOfStray remembers once that a result file lies there for a task that waits
-// for words: its agent has begun it, so the file is not taken for its answer.
-func (d *Dispatcher) tellOfStray(ctx context.Context, row ledger.Task) {
-	if !d.Box.HasResult(row.ID) {
-		return
+// tellOfStray deals with a result file that lies there for a task that waits for
+// words: its agent has begun it, so the file is not taken for its answer. It is
+// moved away when the answer needs an approval, and else an event says once that
+// the file is there.
+func (d *Dispatcher) tellOfStray(ctx context.Context, row ledger.Task) error {
+	file, err := d.Box.StatResult(row.ID)
+	if err != nil {
+		return nil // nothing is there, or a later look finds out
 	}
-	if _, untold := d.held.remove(row.Seq); untold {
-		if err := d.conflict(ctx, row); err != nil {
-			d.complain(judging, row, err)
-		}
+	need, err := d.approvalNeed(ctx, row, file)
+	switch {
+	case err != nil:
+		return err
+	case need.before || need.after:
+		return d.guard(ctx, row)
 	}
+	return d.conflictOnce(ctx, row)
 }

@@ -177,6 +177,11 @@ func (d *Dispatcher) reconsider(ctx context.Context, row ledger.Task, t envelope
 		return d.tend(ctx, row)
 	case ledger.Review:
 		return d.reconsiderReview(ctx, row)
+	case ledger.Running:
+		if d.runs.isGuarded(row.Seq) {
+			return d.refuse(ctx, row)
+		}
+		return nil
 	default:
 		return nil
 	}

@@ -20,6 +20,7 @@ type heldTask struct {
 	budget  bool                  // until others leave something of a budget
 	paused  bool                  // because its agent is paused, among what else
 	words   bool                  // for something that is said
+	told    bool                  // an event says that a file is in the place of its result
 }
 
 // A heldSet remembers which tasks are held, so that a look can see whether one
@@ -48,6 +49,21 @@ func (h *heldSet) remove(seq int64) (heldTask, bool) {
 	task, held := h.tasks[seq]
 	delete(h.tasks, seq)
 	return task, held
+}
+
+// tell notes that an event is about to say that a file is in the place of a
+// task's result. It reports false when one says so already, or when the task is
+// not held.
+func (h *heldSet) tell(seq int64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	task, held := h.tasks[seq]
+	news := held && !task.told
+	if news {
+		task.told = true
+		h.tasks[seq] = task
+	}
+	return news
 }
 
 // names returns the ids of the tasks beside their Seqs.

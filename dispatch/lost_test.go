@@ -50,6 +50,33 @@ func TestALostLedgerRunsNothingByItself(t *testing.T) {
 	e.await("pending", ledger.Done)
 }
 
+// A result that was there when its task was read again may be of a run that was
+// approved; one that comes later is not.
+func TestALostLedgerLosesNoResultOfAnApprovedRun(t *testing.T) {
+	e := newEngine(t)
+	e.judge = asking("plan", envelope.ApprovalBoth)
+	e.start()
+	e.send("t1", "quick")
+	e.must(e.Approve(t.Context(), "t1", ada, ""))
+	e.await("t1", ledger.Review)
+	e.must(e.Approve(t.Context(), "t1", ada, ""))
+	e.await("t1", ledger.Done)
+	e.send("t2", "quick")
+	before := e.result("t1")
+	e.end()
+	e.loseLedger()
+	e.start()
+	e.Look(t.Context())
+	e.await("t1", ledger.Done)
+	if e.result("t1") != before {
+		t.Errorf("t1 = %s; want the result that was there, %s", e.result("t1"), before)
+	}
+	e.wantHeld("t2", ledger.Approval, ledger.Recovered)
+	e.place("t2", "quick", "forged")
+	e.until("the forged file is gone", func() bool { return e.result("t2") == "" })
+	e.wantHeld("t2", ledger.Approval, ledger.Recovered)
+}
+
 // The new ledger knows that the old one was lost until every line was met
 // again, so that being killed before changes nothing.
 func TestALossIsRememberedUntilEveryLineWasMetAgain(t *testing.T) {

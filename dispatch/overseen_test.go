@@ -187,9 +187,15 @@ func TestWhoAskedHearsOfARetry(t *testing.T) {
 // The operator may change who oversees an agent at any time, also while it ends.
 func TestAnAnswerIsForWhoOverseesItsAgentWhenTheRunEnds(t *testing.T) {
 	s := newReview(t)
+	var ran atomic.Bool
 	var asked atomic.Int32
+	works := s.plays["analyst"]
+	s.plays["analyst"] = func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
+		defer ran.Store(true)
+		return works(ctx, j)
+	}
 	s.spoken.Overseer = func(agent string) string {
-		if agent == "analyst" && asked.Add(1) > 1 {
+		if agent == "analyst" && ran.Load() && asked.Add(1) > 1 {
 			return "qa"
 		}
 		return ""

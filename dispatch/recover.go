@@ -145,6 +145,7 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 	d.queue.adopt(it)
 	run := d.runs.begin(ctx, it)
 	run.began.Store(true)
+	d.guardRun(run, row, job.Terms)
 	d.measure(run, row, &job)
 	job.Report = d.reporting(ctx, row)
 	d.finishing.do(func() {

@@ -15,7 +15,7 @@ import (
 // readers', and no Retention touches them.
 type Retention struct {
 	Runs        time.Duration // directories of runs
-	History     time.Duration // results that a later revision replaced
+	History     time.Duration // results that a later revision replaced, and refused ones
 	Rejected    time.Duration // dead letters
 	Ledger      time.Duration // requests, results, events and messages; ids and hashes stay
 	MaxRunBytes int64         // at which the oldest directories of runs go sooner

@@ -34,15 +34,14 @@ func (d *Dispatcher) askAfter(tx *ledger.Tx, row ledger.Task, terms ledger.Terms
 	})
 }
 
-// reconsiderReview ends a review of which nobody has said anything in time, and
-// remembers a result file that somebody placed meanwhile: it is left alone, and
-// not taken for the answer, or an agent could do without the review (AINL-85).
+// reconsiderReview ends a review of which nobody has said anything in time. A
+// result file that somebody placed is moved away first: it is not taken for the
+// answer, or an agent could do without the review (AINL-85), and the answer itself
+// is not shown before somebody agreed.
 func (d *Dispatcher) reconsiderReview(ctx context.Context, row ledger.Task) error {
-	if d.Box.HasResult(row.ID) && !d.inPlace(row) {
-		if _, untold := d.held.remove(row.Seq); untold {
-			if err := d.conflict(ctx, row); err != nil {
-				return err
-			}
+	if d.Box.HasResult(row.ID) {
+		if err := d.guard(ctx, row); err != nil {
+			return err
 		}
 	}
 	if overseen, err := d.reconsiderOversight(ctx, row); overseen || err != nil {

@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -156,26 +157,115 @@ func TestARevisionBehindAReviewWaitsForItsEnd(t *testing.T) {
 	e.wantResult("t1", "done, revision 2")
 }
 
-func TestAResultPlacedInReviewIsNotTakenForTheAnswer(t *testing.T) {
+func TestAResultPlacedInReviewIsMovedToTheHistory(t *testing.T) {
 	e := inReview(t)
-	forged := `{"schema_version":"1.0","task_id":"t1","agent_id":"quick","status":"ok","output":{"summary":"forged","actions":[]}}`
-	e.must(os.WriteFile(filepath.Join(e.parts.Box.ResultsDir(), "t1.json"), []byte(forged), 0o600))
-	e.Look(t.Context())
-	e.Look(t.Context())
-	e.until("the conflict is told", func() bool { // a look may come before the review is known
-		kinds, _ := e.story("t1")
-		return slices.Contains(kinds, "result.conflict")
-	})
-	e.wantEvent("t1", "result.conflict")
+	e.place("t1", "quick", "forged")
+	e.until("nothing is shown", func() bool { return e.result("t1") == "" }) // a look may come before the review is known
+	e.wantEvent("t1", "result.refused")
+	e.wantRefused("t1", 1, "forged")
 	if row := e.row("t1"); row.State != ledger.Review {
 		t.Errorf("t1 is %s; want it in review still", row.State)
 	}
 	e.must(e.Deny(t.Context(), "t1", ada, ""))
 	e.await("t1", ledger.Done)
-	e.wantResult("t1", "forged") // it stays in place; ours is in the ledger
+	e.wantResult("t1", "approval_denied")
 	if kinds, _ := e.story("t1"); slices.Contains(kinds, "result.adopted") {
 		t.Errorf("story = %v; want nothing adopted", kinds)
 	}
+}
+
+// wantRefused fails the test when the n-th refused result file of a task is not in the history.
+func (e *engine) wantRefused(id string, n int, words string) {
+	e.t.Helper()
+	name := "1.refused.json"
+	if n > 1 {
+		name = fmt.Sprintf("1.refused.%d.json", n)
+	}
+	text, err := os.ReadFile(filepath.Join(e.parts.State.Path(), "history", id, name))
+	if err != nil || !strings.Contains(string(text), words) {
+		e.t.Errorf("%s = %s, %v; want %q", name, text, err, words)
+	}
+}
+
+// A file that comes between the last look and the answer's own file.
+func TestAResultPlacedJustBeforeTheAnswerIsShownBlocksNothing(t *testing.T) {
+	for name, decide := range map[string]func(*engine) error{
+		"approved": func(e *engine) error { return e.Approve(e.t.Context(), "t1", ada, "") },
+		"denied":   func(e *engine) error { return e.Deny(e.t.Context(), "t1", ada, "wrong") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := inReview(t)
+			e.must(os.WriteFile(filepath.Join(e.parts.Box.ResultsDir(), "t1.json"), []byte(forged), 0o600)) // nobody looks
+			e.must(decide(e))
+			e.await("t1", ledger.Done)
+			if e.wantRefused("t1", 1, "forged"); strings.Contains(e.result("t1"), "forged") {
+				t.Errorf("result = %s; want what mailboxd has to say", e.result("t1"))
+			}
+		})
+	}
+}
+
+const forged = `{"schema_version":"1.0","task_id":"t1","agent_id":"quick","status":"ok","output":{"summary":"forged","actions":[]}}`
+
+func TestADirectoryInThePlaceOfAResultInReviewIsToldOnce(t *testing.T) {
+	e := inReview(t)
+	path := filepath.Join(e.parts.Box.ResultsDir(), "t1.json")
+	e.must(os.Mkdir(path, 0o700))
+	for range 3 {
+		e.Look(t.Context())
+	}
+	e.until("the conflict is told", func() bool {
+		kinds, _ := e.story("t1")
+		return slices.Contains(kinds, "result.conflict")
+	})
+	e.Look(t.Context())
+	e.wantEvent("t1", "result.conflict")
+	e.must(os.Remove(path))
+	e.place("t1", "quick", "forged")
+	e.until("nothing is shown", func() bool { return e.result("t1") == "" })
+	e.must(e.Approve(t.Context(), "t1", ada, ""))
+	e.await("t1", ledger.Done)
+	e.wantResult("t1", "done, revision 1")
+}
+
+// Killed between any two steps, the same steps are made again.
+func TestARefusedResultIsMovedOnceAlsoWhenThatWasCutShort(t *testing.T) {
+	e := newEngine(t)
+	e.judge = asking("plan", envelope.ApprovalPre)
+	e.start()
+	e.send("t1", "quick")
+	e.place("t1", "quick", "forged")
+	e.until("nothing is shown", func() bool { return e.result("t1") == "" })
+	ago := e.writtenAt("t1")
+	e.end()
+	kept := filepath.Join(e.dir, "state", "history", "t1", "1.refused.json")
+	back := filepath.Join(e.dir, "box", "results", "t1.json")
+	e.must(os.Link(kept, back)) // as after a kill before the removal
+	e.must(os.Chtimes(back, ago, ago))
+	e.start()
+	e.Look(t.Context())
+	e.until("nothing is shown", func() bool { return e.result("t1") == "" })
+	e.wantEvent("t1", "result.refused")
+	e.place("t1", "quick", "other") // is another file
+	e.until("nothing is shown", func() bool { return e.result("t1") == "" })
+	if kinds, _ := e.story("t1"); len(slices.DeleteFunc(kinds, func(k string) bool { return k != "result.refused" })) != 2 {
+		t.Error("the second file is not told of")
+	}
+	e.wantRefused("t1", 2, "other")
+	e.must(e.Approve(t.Context(), "t1", ada, ""))
+	e.await("t1", ledger.Done)
+	e.wantResult("t1", "done, revision 1")
+}
+
+// writtenAt is when the refused result file of a task was written.
+func (e *engine) writtenAt(id string) (at time.Time) {
+	e.t.Helper()
+	_, data := e.story(id)
+	_, rest, _ := strings.Cut(data, `"written":"`)
+	text, _, _ := strings.Cut(rest, `"`)
+	at, err := time.Parse(time.RFC3339Nano, text)
+	e.must(err)
+	return at
 }
 
 // AINL-85: an agent that asks for another attempt gets round no review.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
 )
 
@@ -32,6 +33,7 @@ type run struct {
 	result   atomic.Pointer[[]byte]            // what its task has ended with; nil: it has not
 	draft    atomic.Pointer[draft]             // of that; nil: there is none
 	shown    atomic.Bool                       // somebody shows that, or has
+	guarded  atomic.Pointer[ledger.Task]       // its task, when the answer needs an approval; nil: it does not
 	followed atomic.Bool                       // a later revision may be there: only the ledger knows
 }
 
@@ -146,6 +148,25 @@ func (s *runSet) find(match func(item) bool) (found []*run) {
 		}
 	}
 	return found
+}
+
+// guarded returns the tasks that run now and whose answers need an approval.
+func (s *runSet) guarded() (rows []ledger.Task) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, runs := range s.all {
+		for _, r := range runs {
+			if row := r.guarded.Load(); row != nil {
+				rows = append(rows, *row)
+			}
+		}
+	}
+	return rows
+}
+
+// isGuarded reports whether a task runs now and its answer needs an approval.
+func (s *runSet) isGuarded(seq int64) bool {
+	return slices.ContainsFunc(s.of(seq), func(r *run) bool { return r.guarded.Load() != nil })
 }
 
 // follow says that a later revision of a task may have been accepted. Whoever

@@ -173,7 +173,29 @@ func (d *Dispatcher) put(ctx context.Context, f final) error {
 	if err == nil && bytes.Equal(there, f.result) {
 		return nil // put before a crash
 	}
-	return d.conflict(ctx, row)
+	return d.putDespite(ctx, f)
+}
+
+// putDespite places a result file whose name somebody else's file has: that file
+// is left alone, unless it was there before an approval that the task needed. The
+// caller has locked the task's name.
+func (d *Dispatcher) putDespite(ctx context.Context, f final) error {
+	needed, err := d.neededApproval(ctx, f.row)
+	if err != nil {
+		return err
+	}
+	if !needed {
+		return d.conflict(ctx, f.row)
+	}
+	switch gone, err := d.refuseLocked(ctx, f.row); {
+	case errors.Is(err, errNotMovable):
+		return d.conflict(ctx, f.row)
+	case err != nil:
+		return err
+	case !gone:
+		return fmt.Errorf("put result %s: a file that may still be written has its name", f.row.ID)
+	}
+	return d.Box.PutResult(f.row.ID, f.result, resultMode)
 }
 
 // conflict remembers that a result which is not ours is in place.

@@ -48,6 +48,7 @@ func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 	d.info(row).Int("attempt", job.Attempt).Msg("agent started")
 	run.began.Store(true)
 	run.callback.Store(&job.Task.Callback)
+	d.guardRun(run, row, job.Terms)
 	if !row.Latest {
 		run.followed.Store(true) // by a revision that came while an earlier run went on
 	}

@@ -29,7 +29,8 @@ type Kept struct {
 // one of them goes along, and the next follows.
 func (s *State) RunDirs() iter.Seq2[Kept, error] { return s.kept(runsName) }
 
-// Histories goes through the results that later revisions replaced.
+// Histories goes through the results that later revisions replaced, and those that
+// were refused.
 func (s *State) Histories() iter.Seq2[Kept, error] { return s.kept(historyName) }
 
 // Drop removes what RunDirs or Histories told of, and the directory of its

@@ -116,6 +116,25 @@ func (b *Box) RemoveResult(id envelope.ID) error {
 	return nil
 }
 
+// RemoveThisResult is RemoveResult for the file that StatResult described, and
+// does nothing when another file has the name, or when it was written since. It
+// reports whether nothing has the name any more.
+func (b *Box) RemoveThisResult(id envelope.ID, was fs.FileInfo) (gone bool, err error) {
+	root, release := b.use()
+	defer release()
+	now, err := root.Lstat(resultsName + "/" + resultName(id))
+	if err == nil && (!os.SameFile(now, was) || now.Size() != was.Size() || !now.ModTime().Equal(was.ModTime())) {
+		return false, nil
+	}
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = removeResult(root, resultName(id))
+	}
+	if err != nil {
+		return false, fmt.Errorf("remove result %s: %w", id, err)
+	}
+	return true, nil
+}
+
 func removeResult(root *os.Root, name string) error {
 	dir, err := root.Open(resultsName)
 	if err != nil {

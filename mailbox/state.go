@@ -142,12 +142,27 @@ func (s *State) RemoveRunDir(id envelope.ID, rev, attempt int) error {
 // The same once more is fine; another content under a name that is taken is
 // kept beside it, as <rev>.2.json and so on.
 func (s *State) PutHistory(id envelope.ID, rev int, data []byte) error {
+	_, err := s.putHistory(id, strconv.Itoa(rev), data)
+	return err
+}
+
+// PutRefused keeps a result file that was refused while a revision was the
+// latest, on disk when it returns nil, as <rev>.refused.json: no reader takes it
+// for the result of that revision. It returns the path relative to the state
+// directory. Like PutHistory it keeps the same bytes once, and other bytes beside
+// them.
+func (s *State) PutRefused(id envelope.ID, rev int, data []byte) (path string, err error) {
+	return s.putHistory(id, strconv.Itoa(rev)+".refused", data)
+}
+
+// putHistory keeps data as <base>.json, or beside that, and returns its path.
+func (s *State) putHistory(id envelope.ID, base string, data []byte) (path string, err error) {
 	dir := filepath.Join(historyName, id.Dir())
 	if err := s.root.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("put history %s: %w", id, err)
+		return "", fmt.Errorf("put history %s: %w", id, err)
 	}
-	name, err := s.freeName(dir, rev, data)
-	if err == nil && name != "" {
+	name, there, err := s.freeName(dir, base, data)
+	if err == nil && !there {
 		err = s.putAside(dir, name, data)
 	}
 	fault.Point("history-named")
@@ -155,25 +170,25 @@ func (s *State) PutHistory(id envelope.ID, rev int, data []byte) error {
 		err = s.sync(dir, historyName, ".")
 	}
 	if err != nil {
-		return fmt.Errorf("put history %s: %w", id, err)
+		return "", fmt.Errorf("put history %s: %w", id, err)
 	}
-	return nil
+	return filepath.Join(dir, name), nil
 }
 
-// freeName returns a name for the data, or "" when it is there.
-func (s *State) freeName(dir string, rev int, data []byte) (string, error) {
-	name := historyFile(rev)
+// freeName returns a name for the data, and whether the data is there already.
+func (s *State) freeName(dir, base string, data []byte) (name string, there bool, err error) {
+	name = base + resultSuffix
 	for n := 2; ; n++ {
-		there, err := s.root.ReadFile(filepath.Join(dir, name))
+		old, err := s.root.ReadFile(filepath.Join(dir, name))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return name, nil
+			return name, false, nil
 		case err != nil:
-			return "", err
-		case bytes.Equal(there, data):
-			return "", nil
+			return "", false, err
+		case bytes.Equal(old, data):
+			return name, true, nil
 		}
-		name = fmt.Sprintf("%d.%d.json", rev, n)
+		name = fmt.Sprintf("%s.%d%s", base, n, resultSuffix)
 	}
 }
 

@@ -161,14 +161,16 @@ func exitCodeOf(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // awaitFile blocks until a file exists and, with a second argument, holds a text.
+// Negated, it blocks until the file does not exist, or does not hold the text.
 func awaitFile(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 1 || len(args) > 2 {
-		ts.Fatalf("usage: waitfor file [text]")
+	if len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: [!] waitfor file [text]")
 	}
 	path := ts.MkAbs(args[0])
 	await(ts, args, filepath.Dir(path), func() bool {
 		text, err := os.ReadFile(path)
-		return err == nil && (len(args) == 1 || strings.Contains(string(text), args[1]))
+		there := err == nil && (len(args) == 1 || strings.Contains(string(text), args[1]))
+		return there != neg
 	})
 }
 

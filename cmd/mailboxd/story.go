@@ -39,6 +39,7 @@ var happenings = map[string]string{
 	"oversight.expired":       "is not shown",
 	"result.adopted":          "what somebody else left as its result was taken as the answer",
 	"result.invalid":          "what stands in the place of its result is none",
+	"result.refused":          "a result file was moved away: its task needs an approval",
 	"result.conflict":         "a file that is not ours stands in the place of its result",
 	"context.degraded":        "what it refers to is not there, so what came with it is used",
 	"message.unknown_sender":  "somebody whom nobody here knows spoke about it",
@@ -53,7 +54,7 @@ var members = []struct{ name, words string }{
 	{"file", "from %s"}, {"offset", "at byte %s"},
 	{"held", "held for %s"}, {"reasons", "for %s"}, {"attempt", "attempt %s"}, {"pct", "%s %%"},
 	{"status", "%s"}, {"error", "(%s)"}, {"exit_code", "exit %s"}, {"took_ms", "after %s"}, {"until", "until %s"},
-	{"reason", "because %s"}, {"why", "because %s"}, {"note", "“%s”"}, {"message", "“%s”"}, {"words", "“%s”"}, {"warnings", "with the warning %s"},
+	{"kept", "kept as %s"}, {"written", "written %s"}, {"reason", "because %s"}, {"why", "because %s"}, {"note", "“%s”"}, {"message", "“%s”"}, {"words", "“%s”"}, {"warnings", "with the warning %s"},
 	{"hash", ""}, {"run_id", ""}, {"digest", ""},
 }
 
