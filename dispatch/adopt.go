@@ -12,6 +12,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/runner"
 )
 
 // writing is how long an unreadable result file may be a person still typing.
@@ -49,6 +50,9 @@ func (d *Dispatcher) foreign(ctx context.Context, row ledger.Task) (bool, error)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
+	if runner.Passing(err) {
+		return false, err // nobody knows what the file says
+	}
 	if err == nil {
 		if _, ours, err := d.whose(ctx, row, there); ours || err != nil {
 			return false, d.displaceOurs(ctx, row, err)
@@ -64,6 +68,9 @@ func (d *Dispatcher) foreign(ctx context.Context, row ledger.Task) (bool, error)
 		case valid && d.mayAnswer(row, r):
 			return true, d.adopt(ctx, row, r, there, need)
 		}
+	}
+	if unread(row) {
+		return false, nil // it waits for release already
 	}
 	if row.ClaimedAt(time.Now()) {
 		return false, nil // whoever has it may still be writing, or answer otherwise
@@ -133,6 +140,9 @@ func (d *Dispatcher) adopt(ctx context.Context, row ledger.Task, r envelope.Resu
 		if err := withdraw(tx, row, time.Now(), "the task was answered by hand"); err != nil {
 			return err
 		}
+		if err := endUnread(tx, row, time.Now()); err != nil {
+			return err
+		}
 		if err := tx.Log(event(row, "result.adopted", map[string]any{"agent_id": r.AgentID, "status": r.Status})); err != nil || !need.after {
 			return err
 		}
@@ -142,6 +152,7 @@ func (d *Dispatcher) adopt(ctx context.Context, row ledger.Task, r envelope.Resu
 		return err
 	}
 	fault.Point("adopted")
+	d.settledUnanswered(ctx, row)
 	row.State, row.Until, row.Status, row.Kind = change.To, change.Until, r.Status, r.Error.Kind
 	d.log(row).Info().Str("status", string(r.Status)).Msg("result placed by somebody else adopted")
 	d.proceed(ctx, row)

@@ -102,7 +102,7 @@ func (d *Dispatcher) Hold(ctx context.Context, id envelope.ID, by By) error {
 		switch {
 		case row.State != ledger.Queued && row.State != ledger.Held && row.State != ledger.Received:
 			return row, false, stateError(row)
-		case slices.Contains(row.Reasons, ledger.Operator):
+		case slices.Contains(row.Reasons, ledger.Operator) || unread(row):
 			return row, true, nil // as asked
 		}
 		change := ledger.Change{To: ledger.Held, Reasons: append(slices.Clone(row.Reasons), ledger.Operator), Until: row.Until}
@@ -119,9 +119,17 @@ func (d *Dispatcher) Hold(ctx context.Context, id envelope.ID, by By) error {
 // Release takes away what only a person can: an operator's hold, that of a
 // task which may have run before the ledger was lost, and that of one whose
 // agent had to be logged in. It lifts nothing else,
-// and no approval. A task that is not held so is a *StateError.
+// and no approval. A task whose answer could not be read has it read again, and
+// is not run for that. A task that is not held so is a *StateError.
 func (d *Dispatcher) Release(ctx context.Context, id envelope.ID, by By) error {
 	return d.control(ctx, "release", id, func(row ledger.Task) (ledger.Task, bool, error) {
+		revisions, err := d.revisions(ctx, id)
+		if err != nil {
+			return row, false, err
+		}
+		if at := slices.IndexFunc(revisions, unread); at >= 0 {
+			return d.releaseUnread(ctx, revisions[at], by)
+		}
 		if len(lastingOf(row.Reasons)) == 0 {
 			return row, false, stateError(row)
 		}
@@ -179,13 +187,18 @@ func (d *Dispatcher) change(ctx context.Context, row ledger.Task, c ledger.Chang
 			if err := withdraw(tx, row, time.Now(), "the task is over"); err != nil {
 				return err
 			}
+			if err := endUnread(tx, row, time.Now()); err != nil {
+				return err
+			}
 		}
 		return tx.Log(e)
 	})
 	if err != nil || !moved {
 		return row, false, err
 	}
-	d.settledUnanswered(ctx, row)
+	if c.To == ledger.Done || !unread(row) {
+		d.settledUnanswered(ctx, row)
+	}
 	row.State, row.Reasons, row.Until = c.To, c.Reasons, c.Until
 	if c.To == ledger.Done {
 		row.Status, row.Kind = c.Status, c.Kind

@@ -112,6 +112,12 @@ type Outcome struct {
 	// little of: the task goes back, and nothing else here counts.
 	Void error
 
+	// Unread says that the run is over, but a part of what it left could not be
+	// read, for a reason that has nothing to do with the agent: nothing else here
+	// counts but Exit, which is zero when that could not be read. Recover reads it
+	// again.
+	Unread error
+
 	// Detached says that ctx ended with runner.ErrDetach and the run goes on
 	// without us: nothing else here counts.
 	Detached bool
@@ -138,28 +144,29 @@ type Options struct {
 // Close ends it once nobody calls it any more.
 type Dispatcher struct {
 	Parts
-	agents  Agents
-	opts    Options
-	tail    *mailbox.Tail
-	queue   *queue
-	fresh   *fresh
-	alarms  *alarms
-	held    *heldSet
-	runs    *runSet
-	bygones *bygones
-	pauses  *pauses
-	waits   *waitingRoom
-	letters *letterBox
-	heard   *hearings
-	kin     *kin
-	untold  *untold
-	faults  *faults
-	calls   *calls
-	failed  chan struct{} // signalled when a look could not take everything in
-	missing chan struct{} // signalled when result files may be missing
-	roots   atomic.Int64  // how often the root directory was replaced
-	names   *names        // one result file is moved by one goroutine at a time
-	ready   chan struct{} // closed when recovery is over
+	agents    Agents
+	opts      Options
+	tail      *mailbox.Tail
+	queue     *queue
+	fresh     *fresh
+	alarms    *alarms
+	held      *heldSet
+	runs      *runSet
+	bygones   *bygones
+	pauses    *pauses
+	waits     *waitingRoom
+	letters   *letterBox
+	heard     *hearings
+	kin       *kin
+	untold    *untold
+	faults    *faults
+	calls     *calls
+	failed    chan struct{} // signalled when a look could not take everything in
+	missing   chan struct{} // signalled when result files may be missing
+	roots     atomic.Int64  // how often the root directory was replaced
+	rereading rereading     // how answers are read again
+	names     *names        // one result file is moved by one goroutine at a time
+	ready     chan struct{} // closed when recovery is over
 
 	looking   sync.Mutex // one look at a time: guards tail and lost
 	lost      bool       // the ledger was lost, and not all lines of that time were met again
@@ -186,27 +193,28 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 	}
 	agents.Protocol = agents.Protocol.filled()
 	d := &Dispatcher{
-		Parts:   parts,
-		agents:  agents,
-		opts:    opts,
-		fresh:   newFresh(),
-		alarms:  newAlarms(),
-		held:    newHeldSet(),
-		runs:    newRunSet(),
-		bygones: newBygones(),
-		pauses:  newPauses(paused),
-		waits:   newWaitingRoom(),
-		letters: newLetterBox(),
-		untold:  newUntold(),
-		faults:  newFaults(),
-		calls:   newCalls(),
-		failed:  make(chan struct{}, 1),
-		missing: make(chan struct{}, 1),
-		heard:   newHearings(),
-		kin:     newKin(),
-		names:   newNames(),
-		ready:   make(chan struct{}),
-		endings: make(chan struct{}, 4*opts.Workers+64),
+		Parts:     parts,
+		agents:    agents,
+		opts:      opts,
+		fresh:     newFresh(),
+		alarms:    newAlarms(),
+		held:      newHeldSet(),
+		runs:      newRunSet(),
+		bygones:   newBygones(),
+		pauses:    newPauses(paused),
+		waits:     newWaitingRoom(),
+		letters:   newLetterBox(),
+		untold:    newUntold(),
+		faults:    newFaults(),
+		calls:     newCalls(),
+		failed:    make(chan struct{}, 1),
+		missing:   make(chan struct{}, 1),
+		heard:     newHearings(),
+		kin:       newKin(),
+		names:     newNames(),
+		rereading: usualRereading,
+		ready:     make(chan struct{}),
+		endings:   make(chan struct{}, 4*opts.Workers+64),
 
 		finishing:   newCrew(opts.Workers),
 		deadLetters: make(chan struct{}, 1),

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"time"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
@@ -19,6 +20,14 @@ func (d *Dispatcher) Apply(ctx context.Context, row ledger.Task, t envelope.Task
 func (d *Dispatcher) ReconsiderReview(ctx context.Context, row ledger.Task) error {
 	return d.reconsiderReview(ctx, row)
 }
+
+// RereadFor has answers that cannot be read be read again at once, for so long.
+func (d *Dispatcher) RereadFor(total time.Duration) {
+	d.rereading = rereading{pause: time.Microsecond, longest: time.Microsecond, total: total}
+}
+
+// TryReading reads as answers are read that cannot be read.
+func TryReading(ctx context.Context, read func() bool) { usualRereading.try(ctx, read) }
 
 func (d *Dispatcher) Proceed(ctx context.Context, row ledger.Task) { d.proceed(ctx, row) }
 

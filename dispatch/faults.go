@@ -97,6 +97,7 @@ const (
 	rejecting  = "dead letters cannot be appended"
 	starting   = "tasks cannot be started"
 	recording  = "ledger cannot be written"
+	reading    = "answers cannot be read"
 	judging    = "tasks cannot be looked at"
 	delivering = "results cannot be delivered"
 	restoring  = "missing results cannot be put again"

@@ -102,7 +102,7 @@ func (d *Dispatcher) proceed(ctx context.Context, row ledger.Task) {
 // to be judged again at once is, before this returns.
 func (d *Dispatcher) proceedNow(ctx context.Context, row ledger.Task) {
 	d.proceed(ctx, row)
-	if row.State == ledger.Held && !row.Until.IsZero() && !row.Until.After(time.Now()) {
+	if row.State == ledger.Held && !unread(row) && !row.Until.IsZero() && !row.Until.After(time.Now()) {
 		d.revisit(ctx, row.Seq)
 	}
 }
@@ -160,6 +160,9 @@ func (d *Dispatcher) reconsider(ctx context.Context, row ledger.Task, t envelope
 		d.endedBelow(ctx, row)
 		return nil
 	case ledger.Held:
+		if unread(row) {
+			return d.reconsiderUnread(ctx, row)
+		}
 		if waitsForWords(row) {
 			return d.reconsiderWords(ctx, row, t, findings)
 		}
@@ -254,7 +257,7 @@ func startable(s ledger.State) bool {
 // attempt has asked for another one.
 func (d *Dispatcher) ran(ctx context.Context, row ledger.Task) (bool, error) {
 	runs, err := d.Ledger.Runs(ctx, row.Seq)
-	return slices.ContainsFunc(runs, func(r ledger.Run) bool { return !r.Started.IsZero() }), err
+	return unread(row) || slices.ContainsFunc(runs, func(r ledger.Run) bool { return !r.Started.IsZero() }), err
 }
 
 // enqueue lets a task start when there is room for it.

@@ -249,10 +249,10 @@ func notAnswered(t envelope.Task, run ledger.Run, status envelope.Status, kind e
 }
 
 // inHand reports whether somebody has a task, so that a later revision has to
-// wait: its agent, or a person who is to agree to the answer. One that waits and
+// wait: its agent, or a person who is to agree to the answer, or to have it read. One that waits and
 // that nobody has claimed is replaced, although its line is in the inbox.
 func inHand(row ledger.Task, now time.Time) bool {
-	return row.State == ledger.Running || row.State == ledger.Review || row.ClaimedAt(now)
+	return row.State == ledger.Running || row.State == ledger.Review || unread(row) || row.ClaimedAt(now)
 }
 
 // endUnanswered ends the run of a task that waits and that nobody is to answer
@@ -269,9 +269,9 @@ func endUnanswered(tx *ledger.Tx, row ledger.Task, now time.Time) error {
 	return tx.FinishRun(run)
 }
 
-// settledUnanswered is settled for what endUnanswered may have ended.
+// settledUnanswered is settled for what endUnanswered or endUnread may have ended.
 func (d *Dispatcher) settledUnanswered(ctx context.Context, row ledger.Task) {
-	if row.State == ledger.Waiting {
+	if row.State == ledger.Waiting || unread(row) {
 		d.settled(context.WithoutCancel(ctx), row)
 	}
 }

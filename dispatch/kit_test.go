@@ -36,6 +36,7 @@ type engine struct {
 	inboxes  map[string]dispatch.Inbox
 	judge    func(t envelope.Task, now time.Time) dispatch.Verdict
 	retries  int
+	givesUp  bool                                               // answers that cannot be read are not read again
 	dirs     bool                                               // runs have directories
 	looksUp  func()                                             // is called before somebody is told that; nil for nobody
 	found    dispatch.Outcome                                   // what becomes of a run that is met at a start
@@ -92,6 +93,9 @@ func (e *engine) start() {
 	e.parts = dispatch.Parts{Box: box, State: state, Ledger: memory}
 	e.Dispatcher, err = dispatch.Open(e.t.Context(), e.parts, e.functions(), e.opts)
 	e.must(err)
+	if e.givesUp {
+		e.RereadFor(0)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	e.stop = cancel
 	var serving sync.WaitGroup

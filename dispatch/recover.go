@@ -136,7 +136,7 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 	switch {
 	case !d.agents.HasDir(row.Agent):
 		job.Dir = ""
-	case !rebooted && runner.Void(job.Dir):
+	case !rebooted && was.PID == 0 && runner.Void(job.Dir):
 		d.log(row).Info().Int("attempt", row.Attempt).Msg("run never began; starting afresh")
 		return d.startAfresh(ctx, row)
 	}
@@ -154,7 +154,9 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 		defer d.over(run)
 		outcome := run.conclude(d.agents.Recover(run.ctx, job))
 		d.queue.free(it)
-		d.finish(ctx, row, job.Terms, outcome)
+		if outcome, read := d.readAnswer(ctx, run, row, job, outcome); read {
+			d.finish(ctx, row, job.Terms, outcome)
+		}
 	})
 	return nil
 }

@@ -57,7 +57,7 @@ func (r *run) conclude(o Outcome) Outcome {
 		o.Result.Review.Ask(why)
 	}
 	why, cancelled := r.cancelled()
-	if !cancelled || o.Detached || o.Exit.Cause != runner.Interrupted && o.Result.Error.Kind != envelope.RunLost {
+	if !cancelled || o.Detached || o.Unread != nil || o.Exit.Cause != runner.Interrupted && o.Result.Error.Kind != envelope.RunLost {
 		return o
 	}
 	o.Retry = false

@@ -14,6 +14,7 @@ import (
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/runner"
 )
 
 // A final is the durable result of a task, and what else it takes to show it.
@@ -172,6 +173,9 @@ func (d *Dispatcher) put(ctx context.Context, f final) error {
 	there, _, err := d.Box.ReadResult(row.ID)
 	if err == nil && bytes.Equal(there, f.result) {
 		return nil // put before a crash
+	}
+	if runner.Passing(err) {
+		return err // it may be ours
 	}
 	return d.putDespite(ctx, f)
 }

@@ -42,7 +42,7 @@ func (d *Dispatcher) approvalNeed(ctx context.Context, row ledger.Task, file fs.
 	}
 	need.after = d.agents.Protocol.Overseer(row.Agent) != ""
 	for _, r := range runs {
-		if afterRun(r.Terms) && (row.State == ledger.Waiting || mayHaveBegun(r)) {
+		if afterRun(r.Terms) && (row.State == ledger.Waiting || unread(row) || mayHaveBegun(r)) {
 			need.after, need.terms = true, r.Terms
 		}
 	}
@@ -59,7 +59,7 @@ func (d *Dispatcher) approvalNeed(ctx context.Context, row ledger.Task, file fs.
 	}
 	last, asked, err := d.Ledger.Consent(ctx, row.Seq, stageOf(row))
 	open := asked && last.Decision == ledger.Undecided
-	given := covers(last, v, slices.ContainsFunc(runs, mayHaveBegun), time.Now())
+	given := covers(last, v, unread(row) || slices.ContainsFunc(runs, mayHaveBegun), time.Now())
 	need.before = wantsApproval(row.Reasons) || open || wantsApproval(v.Hold) && !given
 	return need, err
 }
@@ -161,7 +161,7 @@ func (d *Dispatcher) refuseLocked(ctx context.Context, row ledger.Task) (gone bo
 		return false, err
 	}
 	there, _, err := d.Box.ReadResult(row.ID)
-	if _, machines := mend(err); err != nil && !machines {
+	if err != nil && !runner.Passing(err) {
 		return false, fmt.Errorf("%w: %w", errNotMovable, err)
 	}
 	if err != nil {

@@ -68,7 +68,7 @@ func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 	d.endings <- struct{}{} // quick agents answer faster than results get durable: the rest waits in the queue
 	d.finishing.do(func() {
 		defer func() { <-d.endings }()
-		d.wrapUp(ctx, run, row, job.Terms, outcome)
+		d.wrapUp(ctx, run, row, job, outcome)
 	})
 }
 
@@ -91,7 +91,7 @@ func (d *Dispatcher) equip(ctx context.Context, run *run, row ledger.Task, j *Jo
 }
 
 // wrapUp does what comes of a run whose slot is free again.
-func (d *Dispatcher) wrapUp(ctx context.Context, run *run, row ledger.Task, terms ledger.Terms, o Outcome) {
+func (d *Dispatcher) wrapUp(ctx context.Context, run *run, row ledger.Task, j Job, o Outcome) {
 	defer d.queue.done()
 	defer d.stopAgain(ctx, run)
 	defer d.over(run)
@@ -99,7 +99,9 @@ func (d *Dispatcher) wrapUp(ctx context.Context, run *run, row ledger.Task, term
 		d.giveBack(ctx, row, run.item, o.Void)
 		return
 	}
-	d.finish(ctx, row, terms, o)
+	if o, read := d.readAnswer(ctx, run, row, j, o); read {
+		d.finish(ctx, row, j.Terms, o)
+	}
 }
 
 // over says that nothing more will come of a run, but what it asked for.

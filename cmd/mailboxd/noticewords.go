@@ -12,6 +12,7 @@ var needsPerson = map[ledger.Reason]string{
 	ledger.Approval:      "a person has to approve it",
 	ledger.AuthRequired:  "its agent has to be logged in",
 	ledger.Recovered:     "it may have run before the ledger was lost",
+	ledger.AnswerUnread:  "the answer of its agent cannot be read",
 	ledger.ResultInvalid: "a file that is no result is in the place of its result",
 	inReview:             "a person has to agree with its answer",
 }

@@ -20,6 +20,7 @@ var waitWords = map[ledger.Reason]string{
 	ledger.Operator:      "an operator",
 	ledger.Recovered:     "an operator, for it may have run before",
 	ledger.AuthRequired:  "the login of its agent",
+	ledger.AnswerUnread:  "an operator, for its answer cannot be read",
 	ledger.ResultInvalid: "room for its result",
 	ledger.Children:      "the tasks below it",
 	ledger.Reply:         "a reply",

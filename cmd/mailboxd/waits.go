@@ -185,6 +185,8 @@ func (s surroundings) hold(t client.Task, r ledger.Reason) string {
 		return "release: it may have run before"
 	case ledger.AuthRequired:
 		return "a login of its agent, then release"
+	case ledger.AnswerUnread:
+		return "release: its answer cannot be read"
 	case ledger.ResultInvalid:
 		return "removal of a foreign result file"
 	case ledger.Children:
@@ -235,7 +237,7 @@ func (s surroundings) next(t client.Task) string {
 		return advise("approve", t.ID) + ", or " + advise("deny", t.ID, "--reason WHY")
 	case slices.Contains(t.Held, string(ledger.AuthRequired)):
 		return "log in to what " + flat(t.Agent) + " runs, then " + advise("release", t.ID)
-	case slices.Contains(t.Held, string(ledger.Operator)), slices.Contains(t.Held, string(ledger.Recovered)):
+	case slices.Contains(t.Held, string(ledger.Operator)), slices.Contains(t.Held, string(ledger.AnswerUnread)), slices.Contains(t.Held, string(ledger.Recovered)):
 		return advise("release", t.ID)
 	case slices.Contains(t.Held, string(ledger.ResultInvalid)):
 		return "mend or remove " + shellWord("results/"+string(t.ID)+".json")

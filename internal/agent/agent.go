@@ -73,6 +73,12 @@ type Outcome struct {
 	// job can be begun afresh.
 	Void error
 
+	// Unread says that the run is over, but a part of what it left could not be
+	// read, for a reason that has nothing to do with the agent: nothing else here
+	// counts but Exit, which is zero when that could not be read. Recover reads it
+	// again.
+	Unread error
+
 	// Detached says that ctx ended with runner.ErrDetach and the run goes on
 	// without us: nothing else here counts.
 	Detached bool
@@ -119,6 +125,9 @@ func (g *Agent) Run(ctx context.Context, j Job, started func(runner.Process)) Ou
 	if errors.Is(err, runner.ErrDetach) {
 		return Outcome{Detached: true}
 	}
+	if unread, ok := errors.AsType[*runner.UnreadError](err); ok {
+		return Outcome{Unread: unread}
+	}
 	if spawn, ok := errors.AsType[*runner.SpawnError](err); ok {
 		if scarce(err) {
 			return Outcome{Void: err}
@@ -146,19 +155,33 @@ func (g *Agent) Recover(ctx context.Context, j Job) Outcome {
 	running, stop := m.watch(ctx)
 	exit, known, err := g.await(running, j.Dir)
 	stop()
+	unread, failed := errors.AsType[*runner.UnreadError](err)
 	switch {
 	case errors.Is(err, runner.ErrDetach):
 		return Outcome{Detached: true}
-	case known && !exit.Whole(j.Dir, inDir(j, resultFile)):
-		return g.lost(j, exit, m, "the machine went down and lost part of what the agent had said")
+	case failed:
+		return Outcome{Unread: unread}
 	case known:
-		return g.conclude(j, exit, m)
+		return g.concludeWhole(j, exit, m)
 	}
 	message := "the daemon was gone when the agent ended, so nobody knows how it ended"
 	if err != nil {
 		message += ": " + err.Error()
 	}
 	return g.lost(j, exit, m, message)
+}
+
+// concludeWhole is conclude for a run of an earlier daemon: the machine may have
+// been down since.
+func (g *Agent) concludeWhole(j Job, exit runner.Exit, m *meter) Outcome {
+	whole, err := exit.Whole(j.Dir, inDir(j, resultFile))
+	switch {
+	case err != nil:
+		return Outcome{Exit: exit, Unread: err}
+	case !whole:
+		return g.lost(j, exit, m, "the machine went down and lost part of what the agent had said")
+	}
+	return g.conclude(j, exit, m)
 }
 
 func (g *Agent) await(ctx context.Context, dir string) (runner.Exit, bool, error) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/fault"
 	"mailboxd/internal/runner"
 )
 
@@ -58,31 +59,42 @@ func inside(uri string, roots []string) string {
 	if path == "" {
 		path = u.Opaque
 	}
+	var failed error
 	for _, root := range roots {
 		full := path
 		if !filepath.IsAbs(path) {
 			full = filepath.Join(root, path)
 		}
-		if within(root, full) {
+		there, err := within(root, full)
+		if there {
 			return ""
 		}
+		if runner.Passing(err) {
+			failed = err
+		}
+	}
+	if failed != nil {
+		return "it could not be looked up: " + failed.Error()
 	}
 	return "there is no such file in the run or the mailbox"
 }
 
 // within reports whether a file exists and lies in root, after all symbolic
 // links.
-func within(root, path string) bool {
+func within(root, path string) (bool, error) {
 	root, err := filepath.EvalSymlinks(root)
+	if err == nil {
+		err = fault.Read("artifact")
+	}
 	if err != nil {
-		return false
+		return false, err
 	}
 	path, err = filepath.EvalSymlinks(path)
 	if err != nil {
-		return false
+		return false, err
 	}
 	relative, err := filepath.Rel(root, path)
-	return err == nil && relative != ".." && !strings.HasPrefix(relative, "../")
+	return err == nil && relative != ".." && !strings.HasPrefix(relative, "../"), err
 }
 
 func fileURI(path string) string { return (&url.URL{Scheme: "file", Path: path}).String() }

@@ -34,9 +34,21 @@ func (g *Agent) void(j Job, message string) Outcome {
 // lost is the outcome of a run of which nobody knows how it ended.
 func (g *Agent) lost(j Job, exit runner.Exit, m *meter, message string) Outcome {
 	said := g.answer(j)
+	if err := unread(said, m); err != nil {
+		return Outcome{Exit: exit, Unread: err}
+	}
 	m.add(&said.result)
 	failure := envelope.Error{Kind: envelope.RunLost, Message: short(message)}
 	return Outcome{Result: g.complete(j, exit, failed(said, failure)), Exit: exit, Retry: g.repeats(said, envelope.RunLost)}
+}
+
+// unread is why a part of what a run left could not be read, when that has
+// nothing to do with the agent; nil: all was read, or is not there to be read.
+func unread(said answer, m *meter) error {
+	if runner.Passing(said.err) {
+		return said.err
+	}
+	return m.unread
 }
 
 // repeats reports whether a run that is dead may be made again, because its
@@ -53,6 +65,9 @@ func (g *Agent) conclude(j Job, exit runner.Exit, m *meter) Outcome {
 		exit.Cause = runner.ExitTimeout
 	}
 	said := g.explain(j, exit, g.answer(j))
+	if err := unread(said, m); err != nil {
+		return Outcome{Exit: exit, Unread: err}
+	}
 	m.add(&said.result)
 	failure := g.failure(j, exit)
 	over, again := overspent(j, said.result), exit.Cause == "" && exit.Code == tempFail

@@ -9,11 +9,14 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"mailboxd/internal/fault"
 )
 
 // A file is one of a run directory, open for reading. It is opened without the
 // poller, which os offers each file to and which takes no regular ones.
 type file struct {
+	name string // in the directory
 	fd   int
 	size int64 // when it was opened
 }
@@ -24,6 +27,9 @@ func openRegular(dir, name string) (*file, error) {
 	path := filepath.Join(dir, name)
 	fd := -1
 	err := uninterrupted(func() (err error) {
+		if err := fault.Read("open " + name); err != nil {
+			return err
+		}
 		fd, err = unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		return err
 	})
@@ -42,7 +48,7 @@ func openRegular(dir, name string) (*file, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	return &file{fd, info.Size}, nil
+	return &file{name, fd, info.Size}, nil
 }
 
 // openLink opens what a symbolic link leads to inside the directory.
@@ -65,6 +71,9 @@ func (f *file) ReadAt(p []byte, offset int64) (n int, err error) {
 	for n < len(p) && err == nil {
 		var more int
 		err = uninterrupted(func() (err error) {
+			if err := fault.Read("read " + f.name); err != nil {
+				return err
+			}
 			more, err = unix.Pread(f.fd, p[n:], offset+int64(n))
 			return err
 		})
@@ -83,6 +92,9 @@ func (f *file) read(offset, length int64) ([]byte, error) {
 	if errors.Is(err, io.EOF) {
 		err = nil // cut short since
 	}
+	if err != nil {
+		err = &fs.PathError{Op: "read", Path: f.name, Err: err}
+	}
 	return text[:n], err
 }
 
@@ -93,6 +105,9 @@ func (f *file) close() { unix.Close(f.fd) }
 func create(path string, data []byte) error {
 	fd := -1
 	err := uninterrupted(func() (err error) {
+		if err := fault.Read("write " + filepath.Base(path)); err != nil {
+			return err
+		}
 		fd, err = unix.Open(path, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o600)
 		return err
 	})

@@ -3,6 +3,7 @@ package agent
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"time"
 
 	"mailboxd/internal/runner"
@@ -70,16 +71,32 @@ func (f *follower) take(text []byte) {
 // object over several lines that some print instead.
 func (g *Agent) readTranscript(j Job) (answer, error) {
 	f := follower{format: g.binding.Output}
-	if err := f.look(j.Dir, true); err != nil {
+	err := f.look(j.Dir, true)
+	if err == nil && !f.said.done {
+		err = f.takeObject(j.Dir)
+	}
+	switch {
+	case runner.Passing(err):
+		return answer{}, fmt.Errorf("read answer: %w", err)
+	case err != nil:
 		return answer{}, errNothing
 	}
-	if !f.said.done {
-		if file, err := openRegular(j.Dir, runner.StdoutFile); err == nil {
-			defer file.close()
-			if object, err := readObject(file); err == nil {
-				f.said.hear(f.format, object)
-			}
+	return f.said.result(j)
+}
+
+// takeObject takes all that was printed for one object, if it is one. The error
+// is runner.Passing.
+func (f *follower) takeObject(dir string) error {
+	file, err := openRegular(dir, runner.StdoutFile)
+	if err == nil {
+		defer file.close()
+		var object []byte
+		if object, err = readObject(file); err == nil {
+			f.said.hear(f.format, object)
 		}
 	}
-	return f.said.result(j)
+	if runner.Passing(err) {
+		return err
+	}
+	return nil
 }

@@ -133,7 +133,8 @@ func artifactsOf(j Job, list []envelope.Attachment) []envelope.Ref {
 		uri := a.URL
 		if a.Path != "" {
 			path := a.Path
-			if local := filepath.Join(j.Dir, path); !filepath.IsAbs(path) && j.Dir != "" && within(j.Dir, local) {
+			local := filepath.Join(j.Dir, path)
+			if there, _ := within(j.Dir, local); there && !filepath.IsAbs(path) && j.Dir != "" {
 				path = local
 			}
 			uri = fileURI(path)

@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/runner"
 )
 
 // How much of a progress file is read. An agent that has more to say is not
@@ -35,6 +36,7 @@ type meter struct {
 	long   bool  // the offset is inside a line that is too long
 	odd    int   // lines that could not be read
 	over   error // the first answer of Job.Meter that was one
+	unread error // runner.Passing: why the last look missed a part of the file; nil: it did not
 	news   reporter
 
 	printed  *follower     // what its program says on standard output; nil for any other
@@ -92,11 +94,15 @@ func (m *meter) watch(ctx context.Context) (running context.Context, stop func()
 // nothing more to come.
 func (m *meter) look(last bool) {
 	m.listen(last)
+	m.unread = nil
 	f, err := openRegular(m.job.Dir, progressFile)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return
-	}
-	if err != nil {
+	case runner.Passing(err):
+		m.unread = fmt.Errorf("read progress: %w", err)
+		return
+	case err != nil:
 		m.odd = max(m.odd, 1)
 		return
 	}
@@ -141,10 +147,13 @@ func (m *meter) read(r io.Reader, last bool) {
 			m.long = true
 		case err == nil && m.long:
 			m.long = false // its end
-		case err == nil, last && !m.long:
+		case err == nil, last && !m.long && errors.Is(err, io.EOF):
 			m.take(line)
 		}
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			if runner.Passing(err) {
+				m.unread = fmt.Errorf("read progress: %w", err)
+			}
 			return
 		}
 	}

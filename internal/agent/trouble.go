@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -45,7 +46,11 @@ func (g *Agent) explain(j Job, exit runner.Exit, said answer) answer {
 	if hearings[g.binding.Output] == nil || said.kind != envelope.OutputInvalid || exit.Cause != "" || exit.Code == 0 {
 		return said
 	}
-	words := lastWords(j)
+	words, err := readLastWords(j)
+	if runner.Passing(err) {
+		said.err = fmt.Errorf("read standard error: %w", err)
+		return said
+	}
 	t := transcript{done: true, failed: true, message: strings.TrimPrefix(words, "; "), trouble: troubleIn(words)}
 	if exit.Code == exitLogin && g.binding.Output == Gemini {
 		t.trouble = loggedOut

@@ -23,20 +23,25 @@ func short(text string) string {
 // lastWords quotes the end of what the agent printed on stderr, escaped, or
 // returns "" when that is nothing.
 func lastWords(j Job) string {
+	words, _ := readLastWords(j) // an error message does without them
+	return words
+}
+
+func readLastWords(j Job) (string, error) {
 	if j.Dir == "" {
-		return ""
+		return "", nil
 	}
 	f, err := openRegular(j.Dir, runner.StderrFile)
 	if err != nil {
-		return ""
+		return "", err
 	}
 	defer f.close()
 	offset := max(0, f.size-maxWords)
 	text, err := f.read(offset, maxWords)
 	if err != nil {
-		return ""
+		return "", err
 	}
-	return quote(text, offset > 0)
+	return quote(text, offset > 0), nil
 }
 
 // quote makes words of the end of a text, of which the beginning may be cut.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
@@ -97,7 +99,23 @@ func (b *Books) CaseFile(ctx context.Context, id envelope.ID) (client.CaseFile, 
 	}
 	story, err := b.Memory.Story(ctx, id, manyEvents)
 	file.Story = eventsOf(story)
+	if last.State == ledger.Held && slices.Contains(last.Reasons, ledger.AnswerUnread) {
+		file.Why += unreadFor(story)
+	}
 	return file, err
+}
+
+// unreadFor says with which error the answer of a task could not be read.
+func unreadFor(story []ledger.Event) string {
+	for _, e := range slices.Backward(story) {
+		var data struct {
+			Message string `json:"message"`
+		}
+		if e.Kind == "task.held" && json.Unmarshal(e.Data, &data) == nil && data.Message != "" {
+			return ": " + data.Message
+		}
+	}
+	return ""
 }
 
 // manyEvents is how many events are read in one go.
@@ -205,6 +223,7 @@ func whyHeld(t ledger.Task) (why string) {
 		ledger.Operator:      "an operator holds it: mailboxd release",
 		ledger.Recovered:     "it may have run before the ledger was lost: mailboxd release runs it",
 		ledger.AuthRequired:  "its agent has to be logged in, then: mailboxd release",
+		ledger.AnswerUnread:  "its agent has ended and what it answered cannot be read: mailboxd release reads it again",
 		ledger.Children:      "its agent waits for what it asked others for",
 		ledger.Reply:         "its agent has asked something: mailboxd reply",
 		ledger.ResultInvalid: "results/" + string(t.ID) + ".json is no result for it: mend or remove that file",

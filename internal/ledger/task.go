@@ -39,6 +39,7 @@ const (
 	Operator      Reason = "operator"       // release
 	Recovered     Reason = "recovered"      // release: the ledger was lost, so it may have run
 	AuthRequired  Reason = "auth_required"  // the agent's login
+	AnswerUnread  Reason = "answer_unread"  // release: what its agent answered is read again
 	ResultInvalid Reason = "result_invalid" // the removal of a result file that is none
 	Children      Reason = "children"       // the end of the tasks that it needs the answers of
 	Reply         Reason = "reply"          // a message to its agent

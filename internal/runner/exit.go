@@ -1,10 +1,14 @@
 package runner
 
 import (
+	"cmp"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mailboxd/internal/fault"
 )
 
 // A Cause says why we ended a run. The zero value means that it ended by
@@ -40,18 +44,28 @@ type Exit struct {
 // Whole reports whether the run directory dir still has as much of what the
 // process said as it had then: its files are not synced, so a machine that went
 // down may have kept exit.json and lost part of them. The answer is the file
-// Spec.Answer was, or "".
-func (e Exit) Whole(dir, answer string) bool { return said(dir, answer) >= e.Said }
+// Spec.Answer was, or "". An error is Passing, and nothing is known then.
+func (e Exit) Whole(dir, answer string) (bool, error) {
+	sum, err := said(dir, answer)
+	return sum >= e.Said, err
+}
 
 // said counts the bytes in stdout and in the answer, if that is a file.
-func said(dir, answer string) (sum int64) {
+func said(dir, answer string) (sum int64, failed error) {
 	for _, path := range [2]string{inDir(dir, StdoutFile), answer} {
+		if path == "" {
+			continue
+		}
 		var file unix.Stat_t
-		if path != "" && unix.Lstat(path, &file) == nil && file.Mode&unix.S_IFMT == unix.S_IFREG {
+		err := cmp.Or(fault.Read("size"), unix.Lstat(path, &file))
+		switch {
+		case Passing(err):
+			failed = &fs.PathError{Op: "lstat", Path: path, Err: err}
+		case err == nil && file.Mode&unix.S_IFMT == unix.S_IFREG:
 			sum += file.Size
 		}
 	}
-	return sum
+	return sum, failed
 }
 
 // A Survivor is a process that its run left behind, and that we ended.

@@ -70,7 +70,8 @@ func OpenKeepers(dir, build string, argv []string) (*Keepers, error) {
 // Run runs the process in our keeper, as the function Run would here. When ctx
 // ends with ErrDetach, so does Run, and the process goes on; any other end of
 // ctx ends the process. When the keeper is killed, what is left of the run is
-// ended, and its Exit has the cause Lost.
+// ended, and its Exit has the cause Lost; when that cannot be found out for now,
+// the error is an *UnreadError.
 //
 // Started is called when the run has lasted for a while or is over, and not at
 // all when the keeper is killed before it tells of it.
@@ -146,7 +147,8 @@ func hasNUL(text string) bool { return strings.IndexByte(text, 0) >= 0 }
 // Await returns how the run in dir ended that somebody before us started. While
 // a keeper of any build has it, Await blocks, and the end of ctx means what it
 // means to Run. Otherwise what is left of the run is ended. It reports false
-// when nobody knows how it ended; its Exit then has the cause Lost.
+// when nobody knows how it ended; its Exit then has the cause Lost. After an
+// *UnreadError nothing is known, and a keeper may still have the run.
 func (k *Keepers) Await(ctx context.Context, dir string) (Exit, bool, error) {
 	return k.await(ctx, dir, sweepGrace)
 }
@@ -154,7 +156,7 @@ func (k *Keepers) Await(ctx context.Context, dir string) (Exit, bool, error) {
 func (k *Keepers) await(ctx context.Context, dir string, grace time.Duration) (Exit, bool, error) {
 	all, err := builds(k.root)
 	if err != nil {
-		return Exit{}, false, fmt.Errorf("await run: %w", err)
+		return Exit{}, false, &UnreadError{fmt.Errorf("await run: %w", err)}
 	}
 	for _, build := range all {
 		exit, err := place{k.root, build}.await(ctx, dir)
@@ -163,6 +165,8 @@ func (k *Keepers) await(ctx context.Context, dir string, grace time.Duration) (E
 			return Exit{}, false, ErrDetach
 		case err == nil || exit.PID != 0:
 			return exit, true, nil
+		case unreached(err):
+			return Exit{}, false, &UnreadError{fmt.Errorf("reach keeper: %w", err)}
 		}
 	}
 	return Await(dir, grace)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mailboxd/internal/fault"
 )
 
 // A place is where the keeper of one build has its files: the socket, the lock
@@ -55,6 +57,9 @@ func (p place) address(fn func(address string) error) error {
 
 // dial connects to the keeper, if there is one.
 func (p place) dial(ctx context.Context) (l *line, err error) {
+	if err := fault.Read("keeper"); err != nil {
+		return nil, err
+	}
 	err = p.address(func(address string) error {
 		conn, err := new(net.Dialer).DialContext(ctx, "unix", address)
 		if err != nil {
@@ -73,6 +78,9 @@ func (p place) dial(ctx context.Context) (l *line, err error) {
 // any more, nothing of it is still to come once await returns.
 func (p place) await(ctx context.Context, dir string) (exit Exit, err error) {
 	l, err := p.dial(context.WithoutCancel(ctx))
+	if unreached(err) {
+		return Exit{}, err
+	}
 	if err != nil {
 		p.outlast(context.WithoutCancel(ctx))
 		return Exit{}, err
@@ -83,6 +91,14 @@ func (p place) await(ctx context.Context, dir string) (exit Exit, err error) {
 		p.outlast(context.WithoutCancel(ctx))
 	}
 	return exit, err
+}
+
+// unreached reports whether an error of await leaves open whether there is a
+// keeper: the machine refused the connection, and no keeper did.
+func unreached(err error) bool {
+	_, refused := errors.AsType[*SpawnError](err)
+	gone := errors.Is(err, ErrKeeperGone) || errors.Is(err, unix.ECONNREFUSED)
+	return !refused && !gone && Passing(err)
 }
 
 // outlast waits for the last of a keeper that was killed. A child that it was

@@ -111,10 +111,23 @@ func putExit(dir string, e Exit) error {
 	return nil
 }
 
+// KeepExit writes exit.json for a run that is over, unless it is there: how the
+// run ended is then known to whoever reads its directory later.
+func KeepExit(dir string, e Exit) error {
+	if _, there, err := ReadExit(dir); there || err != nil {
+		return err
+	}
+	_ = os.Remove(inDir(dir, ExitFile+".tmp")) // one that did not fit
+	return putExit(dir, e)
+}
+
 // readRecord reads one of our own files out of a run directory. The agent can
 // write there too, so it is neither followed elsewhere nor waited for.
 func readRecord(dir, name string, record any) (bool, error) {
-	fd, err := open(inDir(dir, name), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+	fd, err := -1, fault.Read(name)
+	if err == nil {
+		fd, err = open(inDir(dir, name), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

@@ -206,7 +206,7 @@ func (r *attempt) conclude(cause Cause) Exit {
 	if r.output.cut(r.spec.MaxOutput) && cause == "" {
 		exit.Cause = OutputTooLarge // it was quicker than our look at it
 	}
-	exit.Said = said(r.spec.Dir, r.spec.Answer)
+	exit.Said, _ = said(r.spec.Dir, r.spec.Answer) // what cannot be counted is not missed later
 	return exit
 }
 

@@ -97,10 +97,17 @@ func notify(e entry, sig unix.Signal) {
 
 // Await returns how the run in dir ended of which nobody is left who hosts it,
 // after ending what is left of it. It reports false when nobody knows; the Exit
-// then has the cause Lost. The error says why a record could not be read.
+// then has the cause Lost. The error says why a record could not be read; when
+// that is an *UnreadError, nothing is known yet and nothing was ended.
 func Await(dir string, grace time.Duration) (Exit, bool, error) {
+	if _, _, err := ReadMeta(dir); Passing(err) {
+		return Exit{}, false, &UnreadError{err} // without it, processes of the run may not be found
+	}
 	survivors, swept := Sweep(dir, grace)
 	exit, ok, err := ReadExit(dir)
+	if Passing(err) {
+		return Exit{}, false, &UnreadError{err}
+	}
 	if !ok || err != nil {
 		exit, ok = Exit{Code: -1, Cause: Lost}, false
 		if meta, ok, _ := ReadMeta(dir); ok { // an error here is swept

@@ -55,7 +55,8 @@ func (s *site) judgeLost(row ledger.Task, runs []ledger.Run, killed []span) erro
 	dir := fmt.Sprintf("state/runs/%s/%d.%d", row.ID.Dir(), row.Revision, row.Attempt)
 	rebooted := s.boot != "" && runs[at].Boot != s.boot
 	exit, ok, _ := runner.ReadExit(s.path(dir))
-	if ok && (!rebooted || exit.Whole(s.path(dir), s.path(dir+"/result.json"))) { // a machine that went down may have lost part of the answer
+	whole, err := exit.Whole(s.path(dir), s.path(dir+"/result.json"))
+	if ok && err == nil && (!rebooted || whole) { // a machine that went down may have lost part of the answer
 		return fmt.Errorf("run_lost, and its directory says how it ended: %+v", exit)
 	}
 	if !rebooted && !slices.ContainsFunc(killed, func(k span) bool { return intent.Before(k.to) && end.After(k.from) }) {
