@@ -17,6 +17,7 @@ type utterance struct {
 	message  envelope.Message
 	degraded bool        // what it refers to is not there, and what it has instead is used
 	answer   *lineAnswer // what it answers, when it ends a task that waits for its sender
+	unread   error       // why that cannot be found out now; nil: it was
 
 	rows  []ledger.Task // tasks that go on once this is committed
 	stop  []ledger.Task // tasks that are to be cancelled then
@@ -27,7 +28,7 @@ type utterance struct {
 func (d *Dispatcher) listen(c *claim) {
 	m := c.heard.message
 	if !c.odd.Refused() {
-		c.heard.answer = d.answerOf(m)
+		c.heard.answer, c.heard.unread = d.answerOf(m)
 	}
 	if c.judged = (Verdict{Findings: c.odd}); requests(m) {
 		c.judged = d.doubt(c.task, d.judgeRequest(c, c.odd))

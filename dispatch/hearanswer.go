@@ -1,12 +1,15 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
+	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 )
 
@@ -22,40 +25,51 @@ type lineAnswer struct {
 // answerOf makes an outcome of a message by which an agent answers a task that
 // lies in its inbox, or hands it on, as Submit does; nil when it does nothing of the kind. It comes
 // before the transaction that takes the message in, which finds out whether the
-// task still waits.
-func (d *Dispatcher) answerOf(m envelope.Message) *lineAnswer {
+// task still waits. An error says that the ledger cannot be read now.
+func (d *Dispatcher) answerOf(m envelope.Message) (*lineAnswer, error) {
 	ctx := context.Background()
 	said := d.agents.Protocol.Dialect(m.From)
 	if d.agents.Inbox(m.From).File == "" || said != m.Dialect {
-		return nil
+		return nil, nil
 	}
 	row, found, err := d.named(ctx, m)
 	if err != nil || !found || row.State != ledger.Waiting || row.Agent != m.From {
-		return nil
+		return nil, err
 	}
 	a := &lineAnswer{row: row}
 	if a.run, err = d.runOf(ctx, row); err != nil {
-		return nil
+		return nil, err
 	}
 	job, err := d.jobOf(ctx, row, a.run)
-	if err != nil {
-		return nil
+	if err = cmp.Or(err, fault.Read("answered task")); err != nil {
+		return nil, err
 	}
 	if codec, _ := dialect.Of(m.Dialect); !ends(codec, m, job.Task) {
-		return nil // it says something else about its task
+		return nil, nil // it says something else about its task
 	}
 	outcome, err := d.judgeAnswer(ctx, row, a.run, job, m.Raw)
 	if err != nil {
 		a.err = err
-		return a
+		return a, nil
 	}
 	if a.turn, err = d.prepareTurn(ctx, row, a.run.Terms, outcome); err != nil {
-		return nil
+		return nil, err
 	}
 	data := with(conclusion(outcome), "by", m.From)
 	delete(data, "exit_code") // there was no process
 	a.turn.event = event(row, "task.finished", data)
-	return a
+	return a, nil
+}
+
+// unjudged is why the messages among claims cannot be judged now, if they cannot:
+// their lines are read again.
+func unjudged(claims []*claim) error {
+	for _, c := range claims {
+		if c.heard != nil && c.heard.unread != nil {
+			return fmt.Errorf("find the task that %s at %d answers: %w", c.line.File, c.line.Offset, c.heard.unread)
+		}
+	}
+	return nil
 }
 
 // ends reports whether a message is the last that an agent says about its task

@@ -2,9 +2,13 @@ package dispatch_test
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"mailboxd/envelope"
+	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 )
 
@@ -96,4 +100,24 @@ func TestNobodyApprovesInALine(t *testing.T) {
 	}
 	s.hidden("T1")
 	s.wantFailure("editor", "T1.review", 401)
+}
+
+func TestAnAnswerInALineIsTakenOnceTheLedgerCanBeRead(t *testing.T) {
+	e := newEngine(t)
+	e.dialects = map[string]envelope.Dialect{"editor": envelope.CLowl}
+	e.start()
+	e.say(req("m1", "editor"))
+	e.await("m1", ledger.Waiting)
+	var failed atomic.Bool
+	t.Cleanup(fault.FailReads(func(read string) error {
+		if read == "answered task" && !failed.Swap(true) {
+			return unix.EIO
+		}
+		return nil
+	}))
+	e.say(word{mid: "d1", p: "DONE", from: "editor", to: "ann", pid: "m1", d: `{"summary":"by hand"}`}.line())
+	if row := e.await("m1", ledger.Done); row.Status != envelope.OK || !failed.Load() {
+		t.Errorf("m1 ends %s, after a failed read: %v; want ok, true", row.Status, failed.Load())
+	}
+	e.wantResult("m1", "by hand")
 }

@@ -90,6 +90,9 @@ func (d *Dispatcher) look(ctx context.Context) (paused bool, err error) {
 // are one transaction, so neither can be remembered without the other.
 func (d *Dispatcher) take(ctx context.Context, batch mailbox.Batch, claims []*claim) error {
 	d.judgeAll(claims)
+	if err := unjudged(claims); err != nil {
+		return err
+	}
 	letters := deadLetters(claims)
 	start := d.startAtOnce(claims)
 	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
