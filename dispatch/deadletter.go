@@ -27,6 +27,7 @@ func deadLetter(c *claim) mailbox.DeadLetter {
 		File:   c.line.File,
 		Offset: c.line.Offset,
 		Length: c.line.Length,
+		SHA256: c.line.SHA256,
 		TaskID: string(c.task.ID),
 		Kind:   c.verdict.Findings.Kind(),
 		Raw:    c.task.Raw,

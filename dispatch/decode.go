@@ -39,13 +39,13 @@ func (d *Dispatcher) decodeAll(lines []mailbox.Line) []*claim {
 	return claims
 }
 
-// pieces appends what a line is made of. Of a line that is too long only the head was
-// read: enough to find out who must be told.
+// pieces appends what a line is made of. Of a line that is too long only the head and
+// the outline were kept: enough to find out who must be told.
 func (d *Dispatcher) pieces(to []dialect.Piece, line mailbox.Line) []dialect.Piece {
 	if !line.TooLong {
 		return dialect.AppendRead(to, line.Raw, d.opts.Reading)
 	}
-	return append(to, dialect.TooLong(line.Raw, line.Length, d.opts.Tail.MaxLine))
+	return append(to, dialect.TooLong(line.Long(), d.opts.Tail.MaxLine))
 }
 
 // inParts hands a long list out in parts, each with its number, to so

@@ -57,11 +57,3 @@ func TestSalvageFindsTheIDOfABrokenLine(t *testing.T) {
 		}
 	}
 }
-
-func TestALineThatIsTooLongIsRefusedByItsHead(t *testing.T) { // row 10
-	head := []byte(`{"task_id":"a","input":{"payload":"` + strings.Repeat("x", 100))
-	p := envelope.TooLong(head, 5_000_000, 1<<20)
-	if p.Task.ID != "a" || !p.Findings.Refused() || len(p.Task.Hash) != 64 {
-		t.Errorf("TooLong = id %q, hash %q, %v; want a, refused", p.Task.ID, p.Task.Hash, p.Findings)
-	}
-}

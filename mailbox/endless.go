@@ -3,8 +3,11 @@ package mailbox
 import (
 	"bytes"
 	"errors"
+	"io"
 
 	"golang.org/x/sys/unix"
+
+	"mailboxd/envelope"
 )
 
 // scanChunk is how much of an endless line is held in memory.
@@ -15,7 +18,7 @@ const scanChunk = 1 << 20
 const slack = 4
 
 // readOn looks for the end of a line that has been without one so far. It never
-// goes over the same bytes twice, and never holds more than a chunk of them.
+// looks through the same bytes twice, and never holds more than a chunk of them.
 func (s *source) readOn(size int64, opts TailOptions) (piece, error) {
 	if err := s.leapHole(size); err != nil {
 		return piece{}, err
@@ -58,8 +61,8 @@ func (s *source) leapHole(size int64) error {
 	return nil
 }
 
-// longLine makes the line between the cursor and text's end, of which nobody
-// wants more than the beginning; end is where the next one starts.
+// longLine makes the line between the cursor and text's end, which is read once
+// more for its outline; end is where the next one starts.
 func (s *source) longLine(text, end int64, last bool) (piece, error) {
 	c := s.cursor
 	keep, err := s.bytes(c.Offset, min(keepOfLong, text-c.Offset))
@@ -74,9 +77,14 @@ func (s *source) longLine(text, end int64, last bool) (piece, error) {
 	if c.Offset == 0 && bytes.HasPrefix(keep, byteOrderMark) {
 		bom = len(byteOrderMark)
 	}
+	start := c.Offset + int64(bom)
+	long, err := envelope.ReadLong(io.NewSectionReader(s.file, start, text-start), text-start)
+	if err != nil {
+		return piece{}, err
+	}
 	line := Line{
-		Offset: c.Offset, End: end, Raw: keep[bom:], Length: text - c.Offset - int64(bom),
-		TooLong: true, Unterminated: end == text,
+		Offset: c.Offset, End: end, Raw: keep[bom:], Length: long.Length,
+		TooLong: true, Outline: long.Outline, SHA256: long.SHA256, Unterminated: end == text,
 	}
 	return s.piece([]Line{line}, next, last), nil
 }

@@ -1,9 +1,13 @@
 package mailbox
 
-import "bytes"
+import (
+	"bytes"
 
-// keepOfLong is how much of a line that is too long is kept: enough to read a
-// task id from it.
+	"mailboxd/envelope"
+)
+
+// keepOfLong is how much of the beginning of a line that is too long is kept, for
+// whoever looks into its dead letter.
 const keepOfLong = 64 << 10
 
 var byteOrderMark = []byte("\xEF\xBB\xBF")
@@ -36,7 +40,8 @@ func cut(text []byte, offset, maxLine int64) Line {
 	text = bytes.TrimSuffix(text, []byte("\r"))
 	line := Line{Offset: offset, Raw: text, Length: int64(len(text))}
 	if line.Length > maxLine {
-		line.TooLong = true
+		long := envelope.LongText(text)
+		line.TooLong, line.Outline, line.SHA256 = true, long.Outline, long.SHA256
 		line.Raw = text[:min(len(text), keepOfLong)]
 	}
 	line.Raw = line.Raw[:len(line.Raw):len(line.Raw)] // an append must not reach the next line

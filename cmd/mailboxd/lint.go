@@ -161,7 +161,7 @@ func (r *lintReport) task(name string, text []byte, how intake) {
 // readLine judges a line as the daemon does.
 func (i intake) readLine(line []byte) []dialect.Piece {
 	if length := int64(len(line)); length > i.MaxLineBytes {
-		return []dialect.Piece{dialect.TooLong(line, length, i.MaxLineBytes)}
+		return []dialect.Piece{dialect.TooLong(envelope.LongText(line), i.MaxLineBytes)}
 	}
 	return dialect.Read(line, i.reading())
 }

@@ -27,6 +27,7 @@ const taskFile = "box/tasks/openclaw_agent_tasks.jsonl"
 var vocabulary = map[string]func(*testscript.TestScript, bool, []string){
 	"task":       sendTask,
 	"bytes":      appendBytes,
+	"longline":   sendLong,
 	"soon":       setSoon,
 	"field":      field,
 	"exitcode":   exitCodeOf,

@@ -79,6 +79,11 @@ func send(cmd *cobra.Command, g *globals, f *sendFlags) error {
 	if err != nil {
 		return err
 	}
+	for _, request := range requests { // before the first is sent
+		if err := cfg.Intake.checkLength(request); err != nil {
+			return err
+		}
+	}
 	var all []sent
 	for _, request := range requests {
 		s, err := appendTask(cmd.Context(), cfg, request, f.wait)
@@ -125,9 +130,20 @@ func (s sent) print(w io.Writer, asJSON bool) error {
 	return err
 }
 
-// appendTask appends a line. Only who will wait for the answer needs to see
+// checkLength refuses a line that the daemon would refuse for its length.
+func (i intake) checkLength(line []byte) error {
+	if length := int64(len(line)); length > i.MaxLineBytes {
+		return exitWith(exitUsage, "the task is %d bytes long, more than the %d of intake.max_line_bytes; put large input into a file and name it in input.refs", length, i.MaxLineBytes)
+	}
+	return nil
+}
+
+// appendTask appends a line, unless it is too long. Only who will wait for the answer needs to see
 // the daemon's ledger.
 func appendTask(ctx context.Context, cfg config, request []byte, wait bool) (sent, error) {
+	if err := cfg.Intake.checkLength(request); err != nil {
+		return sent{}, err
+	}
 	id, last := nameOf(request), int64(0)
 	if wait {
 		var err error
@@ -228,7 +244,7 @@ func (f *sendFlags) request(cmd *cobra.Command) ([]byte, error) {
 	}
 	maps.Copy(members, f.members(cmd, time.Now()))
 	maps.Copy(members, f.extra)
-	return json.Marshal(members, json.Deterministic(true))
+	return envelope.RequestLine(members)
 }
 
 func (f *sendFlags) input() (jsontext.Value, error) {

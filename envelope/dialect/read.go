@@ -102,11 +102,15 @@ func innocent(pieces []Piece) []Piece {
 	return pieces
 }
 
-// TooLong is what Read makes of a line that is longer than we read: a refused
-// Piece, with what its head gives away, so that its sender can be told.
-func TooLong(head []byte, length, limit int64) Piece {
-	p := decode(markedAs(head), head, envelope.Strict)
-	p.Findings = envelope.TooLong(nil, length, limit).Findings
+// TooLong is what Read makes of a line that is longer than limit, in bytes: one
+// refused Piece, with whatever its outline tells of who must be told. Without an
+// outline that is nobody.
+func TooLong(line envelope.LongLine, limit int64) Piece {
+	p := decode(envelope.MarkedAs(line.Outline), line.Outline, envelope.Strict)
+	p.Findings = envelope.Findings{line.Finding(limit)}
+	m := &p.Message
+	m.Raw, m.Hash = line.Head, line.Hash()
+	m.Request.Raw, m.Request.Hash = m.Raw, m.Hash
 	return discreet([]Piece{p})[0]
 }
 

@@ -1,10 +1,13 @@
 package dialect_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
@@ -87,9 +90,27 @@ func TestAINLIsReadAsEver(t *testing.T) {
 }
 
 func TestALineThatIsTooLongStillSaysWhoIsToBeTold(t *testing.T) {
-	p := dialect.TooLong([]byte(complete[:len(complete)-9]), 99, 9)
-	if p.Findings.String() != "the line is 99 bytes long, more than 9" || p.Message.From != "oscar" || p.Message.ID != "m001" || p.Message.Dialect != envelope.CLowl {
-		t.Errorf("it is %+v", p)
+	for _, c := range []struct {
+		line string
+		want envelope.Message
+	}{
+		{ainlLine, envelope.Message{Dialect: envelope.AINL, Task: "t1", From: "ken"}},
+		{complete, envelope.Message{Dialect: envelope.CLowl, From: "oscar", ID: "m001"}}, // whether it asks for a task stands in its body
+		{capLine, envelope.Message{Dialect: envelope.CAP, Task: "T1", From: "orchestrator"}},
+		{ainlLine[:len(ainlLine)-1], envelope.Message{Dialect: envelope.AINL}}, // it is torn: nobody
+	} {
+		p := dialect.TooLong(envelope.LongText([]byte(c.line)), 9)
+		m := p.Message
+		got := envelope.Message{Dialect: m.Dialect, Task: m.Task, From: m.From, ID: m.ID}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%.40s (-want +got):\n%s", c.line, diff)
+		}
+		if want := fmt.Sprintf("the line is %d bytes long, more than 9", len(c.line)); p.Findings.String() != want {
+			t.Errorf("%.40s is refused as %q; want %q", c.line, p.Findings, want)
+		}
+		if m.Request.ID != m.Task || string(m.Request.Raw) != c.line || m.Request.Hash != envelope.LongText([]byte(c.line)).SHA256 {
+			t.Errorf("%.40s asks for %q, %.40q, %s; want what the message says", c.line, m.Request.ID, m.Request.Raw, m.Request.Hash)
+		}
 	}
 }
 

@@ -103,7 +103,7 @@ func (s *server) line(id envelope.ID, in sendArgs) ([]byte, error) {
 	if err := s.descend(request); err != nil {
 		return nil, err
 	}
-	return json.Marshal(request, json.Deterministic(true))
+	return envelope.RequestLine(request)
 }
 
 func (in *sendArgs) input() map[string]any {
