@@ -110,9 +110,9 @@ func TestAPayloadIsSentAsItIs(t *testing.T) {
 	if err != nil || string(answer["task_id"]) != `"t1"` || string(answer["daemon_running"]) != "false" {
 		t.Fatalf("send_task = %v, %v", answer, err)
 	}
-	want := `{"budget_limit":{"tokens":5},"description":"d\ne","input":{"payload":{"n":12345678901234567890,"x":0.1000},"refs":[]},` +
+	want := `{"task_id":"t1","budget_limit":{"tokens":5},"description":"d\ne","input":{"payload":{"n":12345678901234567890,"x":0.1000},"refs":[]},` +
 		`"metadata":{"k":1,"mbx.parent_task_id":"parent-1"},"requester_id":"reviewer","schema_version":"1.0","target_agent":"a",` +
-		`"target_role":"executor","task_id":"t1","task_type":"t"}`
+		`"target_role":"executor","task_type":"t"}`
 	if string(sent) != want {
 		t.Errorf("sent %s\nwant %s", sent, want)
 	}
