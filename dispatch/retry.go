@@ -11,14 +11,18 @@ import (
 	"mailboxd/internal/ledger"
 )
 
-// errNoRequest says that a task cannot be run again.
-var errNoRequest = errors.New("its request is not kept any more; send it again")
+// Why a task is not run again.
+var (
+	ErrStillRefused = errors.New("it is still refused")
+	ErrNoRequest    = errors.New("its request is not kept any more; send it again")
+)
 
 // Retry has a task run again that ended in error, cancelled or rejected. It
 // becomes the next revision, with the same content, so all that is known of
 // the one before stays: its runs, its story, and its result, which goes to the
 // history. One that ended otherwise, or has not ended, is a *StateError; one
-// that policy still refuses stays as it is.
+// that policy still refuses stays as it is, which is ErrStillRefused, and one
+// whose request is gone is ErrNoRequest.
 func (d *Dispatcher) Retry(ctx context.Context, id envelope.ID, by By) error {
 	return d.control(ctx, "retry", id, func(last ledger.Task) (ledger.Task, bool, error) {
 		if last.State != ledger.Done || !slices.Contains(retriable, last.Status) {
@@ -26,7 +30,7 @@ func (d *Dispatcher) Retry(ctx context.Context, id envelope.ID, by By) error {
 		}
 		raw, err := d.Ledger.Raw(ctx, last.Seq)
 		if errors.Is(err, ledger.ErrUnknown) {
-			err = errNoRequest
+			err = ErrNoRequest
 		}
 		if err != nil {
 			return last, false, err
@@ -40,7 +44,7 @@ func (d *Dispatcher) Retry(ctx context.Context, id envelope.ID, by By) error {
 			return last, false, err
 		}
 		if !verdict.Admit {
-			return last, false, fmt.Errorf("it is still refused: %s", verdict.Findings.Refusals())
+			return last, false, fmt.Errorf("%w: %s", ErrStillRefused, verdict.Findings.Refusals())
 		}
 		return d.resubmit(ctx, last, raw, verdict, by)
 	})

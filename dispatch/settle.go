@@ -113,7 +113,11 @@ func (d *Dispatcher) showLocked(ctx context.Context, f final) error {
 			return err
 		}
 		fault.Point("result-put")
-		d.info(row).Str("status", string(row.Status)).Msg("result put")
+		said := d.info(row).Str("status", string(row.Status))
+		if row.Kind != "" {
+			said = said.Str("reason", string(row.Kind))
+		}
+		said.Msg("result put")
 	}
 	missed := d.callBack(f)
 	err := d.Ledger.UpdateSoon(ctx, func(tx *ledger.Tx) error { // a mark that is lost has the result put again, which changes nothing

@@ -11,6 +11,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/runner"
 )
 
 // worker runs one task after another. It begins none once take has ended, and
@@ -45,16 +46,13 @@ func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 		d.putOff(ctx, run, row, job)
 		return
 	}
-	d.info(row).Int("attempt", job.Attempt).Msg("agent started")
 	run.began.Store(true)
 	run.callback.Store(&job.Task.Callback)
 	d.guardRun(run, row, job.Terms)
 	if !row.Latest {
 		run.followed.Store(true) // by a revision that came while an earlier run went on
 	}
-	note := d.newNote(ctx, row)
-	outcome := run.conclude(d.agents.Run(run.ctx, job, note.begin))
-	note.end()
+	outcome := run.conclude(d.runAgent(ctx, run, row, job))
 	if job.Dir != "" && outcome.Exit.PID != 0 { // what has no directory is lost, begun or not, when we are killed
 		d.queue.ran(it.agent, outcome.Exit.Wall)
 	}
@@ -70,6 +68,25 @@ func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 		defer func() { <-d.endings }()
 		d.wrapUp(ctx, run, row, job, outcome)
 	})
+}
+
+// runAgent runs the agent, and notes and logs its start: that of a process when
+// there is one, and that of a worker's task before anybody knows.
+func (d *Dispatcher) runAgent(ctx context.Context, run *run, row ledger.Task, job Job) Outcome {
+	started := func() { d.info(row).Int("attempt", job.Attempt).Msg("agent started") }
+	if job.Dir == "" {
+		started()
+	}
+	note := d.newNote(ctx, row)
+	defer note.end()
+	outcome := d.agents.Run(run.ctx, job, func(p runner.Process) {
+		started()
+		note.begin(p)
+	})
+	if o := outcome; job.Dir != "" && o.Void == nil && !o.Detached && o.Exit.PID == 0 && o.Exit.Cause == "" {
+		d.log(row).Warn().Int("attempt", job.Attempt).Str("reason", o.Result.Error.Message).Msg("agent not started")
+	}
+	return outcome
 }
 
 // takeUp takes up a run that has begun already, or prepares one.

@@ -67,18 +67,36 @@ func spinnerLine(s screen, turn int, elapsed time.Duration, said string) string 
 
 // latestWord says where a task is and the last that its agent wrote, in one line.
 func latestWord(ctx context.Context, cfg config, id envelope.ID) string {
-	said := ""
+	said, served := "", false
 	err := atFreshDesk(ctx, cfg, func(ctx context.Context, d *desk) (err error) {
+		served = d.served
 		said, err = d.word(ctx, id)
 		return err
 	})
 	switch {
 	case exitCode(err) == exitNoTask:
-		return "not taken yet; is mailboxd serve running?"
+		return notTaken(served)
 	case err != nil:
 		return flat(err.Error())
 	}
 	return said
+}
+
+// notTaken says that the daemon has not read a task, if there is a daemon.
+func notTaken(served bool) string {
+	if served {
+		return "not taken yet"
+	}
+	return "not taken yet; is mailboxd serve running?"
+}
+
+// isServed reports whether a daemon serves the mailbox now.
+func isServed(ctx context.Context, cfg config) (served bool) {
+	_ = atFreshDesk(ctx, cfg, func(_ context.Context, d *desk) error { // without a desk nobody can tell
+		served = d.served
+		return nil
+	})
+	return served
 }
 
 // word says where a task is and the last line of its agent, or what it waits for.

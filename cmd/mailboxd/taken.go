@@ -29,7 +29,7 @@ func (s sent) taken(ctx context.Context, cfg config) error {
 		}
 		select {
 		case <-ctx.Done():
-			return exitWith(exitTimeout, "task %s was not taken yet; is mailboxd serve running?", s.ID)
+			return exitWith(exitTimeout, "task %s was %s", s.ID, notTaken(isServed(context.WithoutCancel(ctx), cfg)))
 		case <-time.After(pause): // the ledger tells nobody that it has changed
 		}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -116,7 +117,12 @@ func awaitResult(ctx context.Context, cfg config, id envelope.ID) ([]byte, error
 	case err != nil:
 		return nil, err
 	case raw == nil:
-		return nil, exitWith(exitTimeout, "task %s has no result yet; is mailboxd serve running? see: %s", id, advise("show", id))
+		ctx := context.WithoutCancel(ctx)
+		word := latestWord(ctx, cfg, id)
+		if !strings.Contains(word, "mailboxd serve") && !isServed(ctx, cfg) {
+			word += "; mailboxd serve is not running"
+		}
+		return nil, exitWith(exitTimeout, "task %s has no result yet: %s; see: %s", id, word, advise("show", id))
 	}
 	return raw, nil
 }

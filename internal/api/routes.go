@@ -160,7 +160,8 @@ func kindOf(ctx context.Context, err error) string {
 	case errors.Is(err, dispatch.ErrNoAgent):
 		return client.BadRequest
 	case conflict, errors.Is(err, dispatch.ErrTooLate), errors.Is(err, dispatch.ErrChanged),
-		errors.Is(err, dispatch.ErrLeased), errors.Is(err, dispatch.ErrLeaseOver):
+		errors.Is(err, dispatch.ErrLeased), errors.Is(err, dispatch.ErrLeaseOver),
+		errors.Is(err, dispatch.ErrStillRefused), errors.Is(err, dispatch.ErrNoRequest):
 		return client.Conflict
 	case errors.Is(err, dispatch.ErrNoAnswer):
 		return client.BadRequest

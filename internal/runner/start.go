@@ -72,11 +72,24 @@ func (r *attempt) spawn(path string, stdin int) error {
 		Sys:   &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd},
 	})
 	if err != nil {
-		return err
+		return notStarted(s.Cwd, err)
 	}
 	r.began, r.self = time.Now(), identify(pid, before, ticks())
 	r.life = newLife(pid, pidfd)
 	return nil
+}
+
+// notStarted returns why a process was not started. The kernel gives the same
+// error for a program and for a working directory that it cannot use; notStarted
+// names the directory when that is the one.
+func notStarted(cwd string, err error) error {
+	if !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) && !errors.Is(err, unix.EACCES) {
+		return err
+	}
+	if wrong := unix.Access(cwd+"/.", unix.X_OK); wrong != nil {
+		return fmt.Errorf("working directory %s: %w", cwd, wrong)
+	}
+	return err
 }
 
 func (s Spec) program() (string, error) {
