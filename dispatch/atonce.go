@@ -38,7 +38,7 @@ func (d *Dispatcher) startAtOnce(claims []*claim) *start {
 		d.letGo(s)
 		return nil
 	}
-	dir, err := d.State.MakeRunDir(c.task.ID, 1, 1)
+	dir, err := d.newRunDir(c.task.ID, 1, 1)
 	if err != nil { // it has run before, or whoever takes it from the queue meets that again
 		d.letGo(s)
 		return nil
@@ -116,6 +116,8 @@ func (d *Dispatcher) abandon(s *start) {
 		if err := d.State.RemoveRunDir(s.job.Task.ID, s.job.Revision, s.job.Attempt); err != nil {
 			d.opts.Log.Warn().Err(err).Msg("directory of a run that never began not removed")
 		}
+	} else {
+		d.unused.keep(s.job.Dir)
 	}
 	d.forget(s)
 	d.letGo(s)

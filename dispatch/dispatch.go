@@ -152,6 +152,7 @@ type Dispatcher struct {
 	alarms    *alarms
 	held      *heldSet
 	runs      *runSet
+	unused    *unusedDirs
 	bygones   *bygones
 	pauses    *pauses
 	waits     *waitingRoom
@@ -200,6 +201,7 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 		alarms:    newAlarms(),
 		held:      newHeldSet(),
 		runs:      newRunSet(),
+		unused:    newUnusedDirs(),
 		bygones:   newBygones(),
 		pauses:    newPauses(paused),
 		waits:     newWaitingRoom(),

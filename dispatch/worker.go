@@ -2,8 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"time"
 
 	"github.com/google/uuid"
@@ -198,6 +196,9 @@ const retryPause = time.Second
 // means there is nothing to run.
 func (d *Dispatcher) prepare(ctx context.Context, it item, run *run) (ledger.Task, Job, error) {
 	row, job, err := d.admit(ctx, it)
+	if err == nil && job.RunID == "" {
+		err = d.dropRunDir(row)
+	}
 	if err != nil || job.RunID == "" {
 		return row, Job{}, err
 	}
@@ -207,6 +208,7 @@ func (d *Dispatcher) prepare(ctx context.Context, it item, run *run) (ledger.Tas
 	fault.Point("run-dir")
 	began, moved, err := d.intend(ctx, row, &job, ledger.Running)
 	if err != nil {
+		d.unused.keep(job.Dir)
 		return row, Job{}, err
 	}
 	if !moved {
@@ -265,24 +267,4 @@ func (d *Dispatcher) decodeRow(ctx context.Context, row ledger.Task, raw []byte)
 	t.ID = row.ID // also when it was salvaged from a line that does not decode
 	t, err := d.asAbove(ctx, row.Parent, t)
 	return t, findings, err
-}
-
-// makeRunDir gives the job the next attempt whose directory is not taken:
-// an older ledger may have left some, and none is ever used twice.
-func (d *Dispatcher) makeRunDir(j *Job) error {
-	if !d.agents.HasDir(j.Task.Agent) {
-		j.Attempt++
-		return nil
-	}
-	for {
-		j.Attempt++
-		dir, err := d.State.MakeRunDir(j.Task.ID, j.Revision, j.Attempt)
-		if err == nil {
-			j.Dir = dir
-			return nil
-		}
-		if !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-	}
 }

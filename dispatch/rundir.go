@@ -1,0 +1,83 @@
+package dispatch
+
+import (
+	"errors"
+	"io/fs"
+	"sync"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+)
+
+// unusedDirs are the run directories whose intent the ledger failed to take. They
+// are empty. Each stays where it is, since that intent may be on the disk all the
+// same, and the next intent of the same attempt has it.
+type unusedDirs struct {
+	mu    sync.Mutex // guards paths
+	paths map[string]bool
+}
+
+func newUnusedDirs() *unusedDirs { return &unusedDirs{paths: map[string]bool{}} }
+
+// keep adds a directory; "" is none.
+func (u *unusedDirs) keep(path string) {
+	if path == "" {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.paths[path] = true
+}
+
+// take removes a directory from the set, and reports whether it was there.
+func (u *unusedDirs) take(path string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	there := u.paths[path]
+	delete(u.paths, path)
+	return there
+}
+
+// newRunDir returns the empty directory of an attempt that is about to be intended.
+// The error wraps fs.ErrExist when another run may have used that directory.
+func (d *Dispatcher) newRunDir(id envelope.ID, revision, attempt int) (string, error) {
+	path := d.State.RunDir(id, revision, attempt)
+	unused := d.unused.take(path)
+	dir, err := d.State.MakeRunDir(id, revision, attempt)
+	switch {
+	case unused && errors.Is(err, fs.ErrExist):
+		return path, nil
+	case unused && err != nil:
+		d.unused.keep(path)
+	}
+	return dir, err
+}
+
+// dropRunDir removes the unused directory of a task whose next attempt does not
+// come, if there is one: what the ledger says of the task rules out its intent.
+func (d *Dispatcher) dropRunDir(row ledger.Task) error {
+	if !d.unused.take(d.State.RunDir(row.ID, row.Revision, row.Attempt+1)) {
+		return nil
+	}
+	return d.State.RemoveRunDir(row.ID, row.Revision, row.Attempt+1)
+}
+
+// makeRunDir gives the job the next attempt whose directory is not taken:
+// an older ledger may have left some, and none is ever used twice.
+func (d *Dispatcher) makeRunDir(j *Job) error {
+	if !d.agents.HasDir(j.Task.Agent) {
+		j.Attempt++
+		return nil
+	}
+	for {
+		j.Attempt++
+		dir, err := d.newRunDir(j.Task.ID, j.Revision, j.Attempt)
+		if err == nil {
+			j.Dir = dir
+			return nil
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+}
