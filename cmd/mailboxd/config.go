@@ -236,7 +236,24 @@ func readConfigFile(v *viper.Viper, path string) (string, error) {
 	if err := v.ReadConfig(strings.NewReader(string(text))); err != nil {
 		return "", fmt.Errorf("read configuration %s: %w", path, err)
 	}
+	file, err := namesOf(text)
+	if err == nil {
+		err = checkNames(file)
+	}
+	if err != nil {
+		return "", fmt.Errorf("configuration %s: %w", path, err)
+	}
 	return path, nil
+}
+
+// namesOf reads a file as it is, with the keys that have no value.
+func namesOf(text []byte) (map[string]any, error) {
+	yaml, err := viper.NewCodecRegistry().Decoder("yaml")
+	if err != nil {
+		return nil, err
+	}
+	file := map[string]any{}
+	return file, yaml.Decode(text, file)
 }
 
 // defaultConfigPath is where a configuration is looked for without --config; ""
