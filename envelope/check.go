@@ -73,6 +73,12 @@ func (c *check) refuse(at int, message string) { c.note(InvalidEnvelope, c.path(
 // warn says that a node is taken, but not quite as it stands.
 func (c *check) warn(at int, message string) { c.note("", c.path(at), message) }
 
+// tolerate warns about what AINL's own validator refuses.
+func (c *check) tolerate(at int, message string) {
+	c.warn(at, message)
+	c.findings[len(c.findings)-1].Upstream = true
+}
+
 // missing says that an object lacks a member it must have.
 func (c *check) missing(object int, name string) {
 	c.note(InvalidEnvelope, join(c.path(object), name), "required")

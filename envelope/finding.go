@@ -10,6 +10,10 @@ type Finding struct {
 	Kind    Kind   // what a refusal is called; empty for a warning
 	Field   string // "input.refs[0].uri"; empty when it is the whole line
 	Message string // "must be a string"
+
+	// Upstream, of a warning, says that AINL's own validator refuses the envelope
+	// for it.
+	Upstream bool
 }
 
 // Warning reports whether the envelope is taken in spite of the finding.

@@ -99,7 +99,7 @@ func (c *check) id(at int) ID {
 		text, ok = c.text(at)
 	case c.kind(at) == '0' && integer(string(c.value(at))):
 		text = string(c.value(at))
-		c.warn(at, "should be a string")
+		c.tolerate(at, "should be a string")
 	default:
 		c.refuse(at, "must be a string")
 		return ""

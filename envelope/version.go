@@ -12,7 +12,7 @@ func (c *check) version(at int) {
 	major, minor, dotted := strings.Cut(text, ".")
 	switch {
 	case !quoted && (text == "1" || text == "1.0"):
-		c.warn(at, `should be the string "1.0"`)
+		c.tolerate(at, `should be the string "1.0"`)
 	case !numeral(major), dotted && !numeral(minor), quoted && !dotted:
 		c.refuse(at, `must be a string such as "1.0"`)
 	case major != "1":

@@ -29,7 +29,8 @@ func lintCommand(g *globals) *cobra.Command {
 		Long: `Lint says of lines what the daemon would say to them, as far as that can be told from
 the lines alone, with the codes of CLowl and CAP where they are in these. A file says
 by its content what it is, unless a flag does. It is at least as strict as AINL's own
-validator, and takes its flags. Exit code 1: errors.`,
+validator, and takes its flags: what that one refuses is an error here, also where the
+daemon takes it. Exit code 1: errors.`,
 		Example: `  mailboxd lint tasks.jsonl request.json
   mailboxd lint --tasks-jsonl tasks.jsonl --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -77,7 +78,7 @@ func (f *lintFlags) lint(w io.Writer, files []string, how intake) error {
 			if err != nil {
 				return err
 			}
-			group.check(&report, name, text, how)
+			group.check(&report, name, report.withoutMark(name, text), how)
 			checked++
 		}
 	}
@@ -97,7 +98,7 @@ func (r *lintReport) any(name string, text []byte, how intake) {
 	case names["role_types"] || names["available_tools"]:
 		_, findings := envelope.DecodeManifest(bytes.TrimSpace(text))
 		r.add(name, 1, envelope.AINL, findings)
-	case names["id"] && names["system_prompt"]:
+	case definesAgent(names):
 		_, findings := dialect.DecodeDefinition(bytes.TrimSpace(text))
 		r.add(name, 1, envelope.AINL, findings) // which nobody is answered about
 	case names["status"] && names["output"] || names["agent_id"]:
@@ -107,6 +108,25 @@ func (r *lintReport) any(name string, text []byte, how intake) {
 	default:
 		r.lines(name, text, how)
 	}
+}
+
+// withoutMark takes a byte order mark off the beginning of a file, which is an error.
+func (r *lintReport) withoutMark(name string, text []byte) []byte {
+	text, found := bytes.CutPrefix(text, []byte("\ufeff"))
+	if found {
+		r.add(name, 1, envelope.AINL, envelope.Findings{{
+			Kind:    envelope.InvalidJSON,
+			Message: "begins with a byte order mark; mailboxd takes it at the beginning of a task file, but AINL's own validator does not",
+		}})
+	}
+	return text
+}
+
+// definesAgent reports whether an object with these members is a definition of CAP,
+// also one that lacks some of what it has to have.
+func definesAgent(names map[string]bool) bool {
+	return names["id"] && !names["task_id"] &&
+		(names["system_prompt"] || names["allowed_agents"] || names["delegate_rules"] || names["mcp_bindings"])
 }
 
 // memberNames returns the names of the one object in text, or nil when there
@@ -137,7 +157,6 @@ func memberNames(text []byte) map[string]bool {
 }
 
 func (r *lintReport) lines(name string, text []byte, how intake) {
-	text = bytes.TrimPrefix(text, []byte("\ufeff")) // a byte order mark may open a file
 	for number, line := 1, []byte(nil); len(text) > 0; number++ {
 		line, text, _ = bytes.Cut(text, []byte("\n"))
 		for _, piece := range how.readLine(bytes.TrimSuffix(line, []byte("\r"))) {
@@ -173,12 +192,15 @@ func (r *lintReport) result(name string, text []byte, _ intake) {
 
 func (r *lintReport) add(name string, line int, d envelope.Dialect, findings envelope.Findings) {
 	for _, f := range findings {
-		kind := "error"
-		if f.Warning() {
+		kind, message := "error", f.Message+codeOf(d, f)
+		switch {
+		case f.Upstream:
+			message += "; mailboxd takes it, but AINL's own validator does not"
+		case f.Warning():
 			kind = "warning"
 		}
 		r.OK = r.OK && kind == "warning"
-		r.Issues = append(r.Issues, issue{kind, fmt.Sprintf("%s:%d:%s", name, line, f.Field), f.Message + codeOf(d, f)})
+		r.Issues = append(r.Issues, issue{kind, fmt.Sprintf("%s:%d:%s", name, line, f.Field), message})
 	}
 }
 
