@@ -26,8 +26,11 @@ func newLogger(w io.Writer, c logConfig) zerolog.Logger {
 
 // terminal reports whether w is one.
 func terminal(w io.Writer) bool {
-	if above, ok := w.(*footer); ok {
-		w = above.Writer
+	switch shown := w.(type) {
+	case *footer:
+		w = shown.Writer
+	case screen:
+		w = shown.Writer
 	}
 	f, ok := w.(*os.File)
 	return ok && isatty.IsTerminal(f.Fd())

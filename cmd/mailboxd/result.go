@@ -92,8 +92,7 @@ func printResult(w io.Writer, raw []byte, asJSON bool) error {
 		if err := line.Compact(); err != nil {
 			return fmt.Errorf("read result: %w", err)
 		}
-		_, err := w.Write(append(line, '\n'))
-		return err
+		return printLine(w, line)
 	case findings.Refused():
 		_, err := fmt.Fprintln(w, plain(string(text)))
 		return err

@@ -116,12 +116,7 @@ type sent struct {
 // print says the id of the task; a message that asks for none has nothing to say.
 func (s sent) print(w io.Writer, asJSON bool) error {
 	if asJSON {
-		text, err := json.Marshal(s)
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(w, "%s\n", text)
-		return err
+		return printJSON(w, s)
 	}
 	if s.ID == "" {
 		return nil
