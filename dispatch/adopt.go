@@ -177,6 +177,10 @@ func (d *Dispatcher) waitForOperator(ctx context.Context, row ledger.Task, settl
 	if tell {
 		until = time.Time{}
 	}
+	data := map[string]any{"file": resultFile(row)}
+	if tell {
+		data["faults"] = d.faultsOf(row)
+	}
 	next, moved := row, false
 	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
 		next, moved = row, false
@@ -190,7 +194,7 @@ func (d *Dispatcher) waitForOperator(ctx context.Context, row ledger.Task, settl
 		if err != nil || !moved || !tell {
 			return err
 		}
-		return tx.Log(event(row, "result.invalid", map[string]any{"file": resultFile(row)}))
+		return tx.Log(event(row, "result.invalid", data))
 	})
 	if err != nil || !moved {
 		return err
