@@ -109,6 +109,9 @@ func (d *Dispatcher) take(ctx context.Context, batch mailbox.Batch, claims []*cl
 			tx.AddDeadLetter(line)
 		}
 		tx.SetFile(ledger.File(batch.Cursor))
+		if batch.Gone {
+			return tx.Log(fileGone(batch.Cursor))
+		}
 		if start != nil {
 			return d.begin(ctx, tx, start)
 		}
@@ -121,6 +124,9 @@ func (d *Dispatcher) take(ctx context.Context, batch mailbox.Batch, claims []*cl
 	fault.Point("accepted")
 	if len(letters) > 0 {
 		d.deadLettersAdded()
+	}
+	if batch.Gone {
+		d.opts.Log.Warn().Str("file", batch.Cursor.Path).Int64("offset", batch.Cursor.Offset).Msg("task file is gone; lines behind this offset, if any, were not read")
 	}
 	start = d.confirm(start)
 	for _, c := range claims {

@@ -7,6 +7,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/mailbox"
 )
 
 // event is one line of a task's story in the ledger.
@@ -64,6 +65,12 @@ func contradiction(c *claim, last ledger.Task) ledger.Event {
 		"kind": envelope.DuplicateConflict, "hash": c.task.Hash, "raw": string(c.task.Raw),
 		"file": c.line.File, "offset": c.line.Offset,
 	})
+}
+
+// fileGone is the event of a task file that is not there any more, and of which lines may
+// not have been read.
+func fileGone(c mailbox.Cursor) ledger.Event {
+	return event(ledger.Task{}, "file.gone", map[string]any{"file": c.Path, "offset": c.Offset})
 }
 
 // lineRejected is the story of a line that names no task.

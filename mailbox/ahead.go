@@ -19,7 +19,7 @@ func (t *Tail) Ahead() (b Batch, ok bool) {
 	if t.ahead == nil && !t.readAhead(p.source, p.batch.Cursor) {
 		return Batch{}, false // it is found again when its turn has come
 	}
-	return Batch{t.ahead.piece.lines, t.ahead.piece.cursor}, true
+	return Batch{Lines: t.ahead.piece.lines, Cursor: t.ahead.piece.cursor}, true
 }
 
 // readAhead reads on from a cursor that is not the source's yet. Unless there are

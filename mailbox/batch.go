@@ -22,10 +22,12 @@ func (l Line) Long() envelope.LongLine {
 }
 
 // A Batch is some lines of one file, and the Cursor to write down with them.
-// There may be a cursor and no lines: blank lines, a renamed file.
+// There may be a cursor and no lines: blank lines, a renamed file, and a file that is
+// not there any more, of which the cursor names no inode.
 type Batch struct {
 	Lines  []Line
 	Cursor Cursor
+	Gone   bool // the file is not there any more, and what stood behind the cursor, if anything, was not read
 }
 
 // Empty reports that there is nothing to write down: no more for now.

@@ -34,6 +34,9 @@ func (t *Tail) look() error {
 	if t.rearranged() {
 		t.arrange()
 	}
+	if err := t.seekMoved(); err != nil {
+		return err
+	}
 	for _, f := range t.listing.found {
 		if s := t.named[f.name]; s != nil && s.key() == f.stamp.key {
 			t.observe(s, f.stamp)
@@ -136,8 +139,7 @@ func (t *Tail) thin() {
 
 func (t *Tail) forget(s *source) {
 	s.close()
-	delete(t.known, s.key())
-	t.heads.remove(s.counted)
+	t.part(s, false)
 	t.retired = slices.DeleteFunc(t.retired, func(other *source) bool { return other == s })
 	t.ready = slices.DeleteFunc(t.ready, func(other *source) bool { return other == s })
 	s.queued = false
@@ -230,7 +232,9 @@ func (t *Tail) knew(path string) bool {
 func (t *Tail) retire(s *source) {
 	t.open = slices.DeleteFunc(t.open, func(other *source) bool { return other == s })
 	if s.file == nil {
-		t.forget(s)
+		t.lost = append(t.lost, s)
+		t.ready = slices.DeleteFunc(t.ready, func(other *source) bool { return other == s })
+		s.queued = false
 		return
 	}
 	s.retired = true

@@ -45,6 +45,9 @@ type Tail struct {
 	open    []*source          // those with a name that are open, oldest first
 	ready   []*source          // to be read, next one first
 	owing   []*source          // those whose cursor moved without lines
+	lost    []*source          // those without a name that are not open
+	parted  []Batch            // the ends of files that are not there any more
+	sought  bool               // the files of an earlier life were looked for
 	first   bool               // nothing was ever read here: what is found is new, not read again
 	pending *pending           // the batch that was not Done
 	ahead   *ahead             // what was read after it, if anything
@@ -54,12 +57,12 @@ type Tail struct {
 // pending is a batch on its way.
 type pending struct {
 	batch  Batch
-	source *source
+	source *source // nil for the end of a file that is not there any more
 	end    bool
 }
 
-// Tail goes on reading where the cursors say. Cursors of files that are gone
-// are of no consequence.
+// Tail goes on reading where the cursors say. Files that
+// are gone end in a Batch that is Gone.
 func (b *Box) Tail(cursors []Cursor, opts TailOptions) *Tail {
 	if opts.MaxLine <= 0 {
 		opts.MaxLine = maxLine
@@ -95,13 +98,13 @@ func (t *Tail) Next() (Batch, error) {
 	if t.pending != nil {
 		return t.pending.batch, nil
 	}
-	if t.readNext() {
+	if t.payParted() || t.readNext() {
 		return t.pending.batch, nil
 	}
 	if err := t.look(); err != nil {
 		return Batch{}, fmt.Errorf("look into %s: %w", t.box.TasksDir(), err)
 	}
-	if t.readNext() || t.payUp() {
+	if t.payParted() || t.readNext() || t.payUp() {
 		return t.pending.batch, nil
 	}
 	return Batch{}, nil
@@ -114,6 +117,10 @@ func (t *Tail) Done(b Batch) {
 		return
 	}
 	t.pending = nil
+	if p.source == nil {
+		t.parting(b)
+		return
+	}
 	s := p.source
 	s.cursor, s.saved = b.Cursor, b.Cursor
 	t.count(s)
@@ -129,9 +136,14 @@ func (t *Tail) Done(b Batch) {
 // down again, for whoever keeps one cursor per name.
 func (t *Tail) remindSuccessor(s *source) {
 	if now := t.named[path.Base(s.cursor.Path)]; now != nil {
-		now.saved = Cursor{}
-		t.owing = append(t.owing, now)
+		t.remind(now)
 	}
+}
+
+// remind has the cursor of a file written down again.
+func (t *Tail) remind(s *source) {
+	s.saved = Cursor{}
+	t.owing = append(t.owing, s)
 }
 
 // readNext makes the next lines of the files that are ready pending.
@@ -150,7 +162,7 @@ func (t *Tail) readNext() bool {
 			t.turn(true)
 		case len(piece.lines) > 0:
 			t.readAgain(s)
-			t.pending = &pending{Batch{piece.lines, piece.cursor}, s, piece.end}
+			t.pending = &pending{Batch{Lines: piece.lines, Cursor: piece.cursor}, s, piece.end}
 			return true
 		default:
 			t.readAgain(s)

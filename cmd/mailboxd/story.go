@@ -43,6 +43,7 @@ var happenings = map[string]string{
 	"result.conflict":         "a file that is not ours stands in the place of its result",
 	"context.degraded":        "what it refers to is not there, so what came with it is used",
 	"message.unknown_sender":  "somebody whom nobody here knows spoke about it",
+	"file.gone":               "a task file is not there any more, and lines of it may not have been read",
 	"callback.failed":         "the result could not be delivered where it was asked for",
 }
 
