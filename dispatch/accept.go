@@ -86,10 +86,11 @@ func (k *known) latest(tx *ledger.Tx, id envelope.ID) (ledger.Task, bool, error)
 }
 
 // fragment reports whether only an id could be read from the claim's line: it
-// is no JSON, or too long. It refuses an id that is new, and never replaces
-// what a whole request has asked for.
+// is no JSON, too long, or refused beside another envelope in its line. It
+// refuses an id that is new, and never replaces what a whole request has asked for.
 func (c *claim) fragment() bool {
-	return c.line.TooLong || c.verdict.Findings.Kind() == envelope.InvalidJSON
+	kind := c.verdict.Findings.Kind()
+	return c.line.TooLong || kind == envelope.InvalidJSON || shapeless(kind) && slices.Contains(c.verdict.Findings, envelope.SharedLine)
 }
 
 // same reports whether a claim is nothing new.

@@ -24,7 +24,7 @@ func TestAFragmentReplacesNothing(t *testing.T) {
 	e := startEngine(t)
 	e.judge = holding
 	e.send("victim", "quick")
-	for _, fragment := range []string{`{"schema_version":"1.0","task_id":"victim","requ`, `{"task_id":"victim","input":{"payload":NaN}}`} {
+	for _, fragment := range []string{`{"schema_version":"1.0","task_id":"victim","requ`, `{"task_id":"victim","input":{"payload":NaN}}`, `{"torn":"` + request("victim", "quick", `"deadline":"tomorrow"`)} {
 		e.say(fragment)
 		if row := e.row("victim"); row.Revision != 1 || row.State != ledger.Held {
 			t.Errorf("after %s: revision %d, %s; want the first one, held", fragment, row.Revision, row.State)
@@ -35,8 +35,8 @@ func TestAFragmentReplacesNothing(t *testing.T) {
 	e.must(err)
 	text, err := os.ReadFile(letters[0])
 	e.must(err)
-	if n := strings.Count(string(text), "\n"); n != 2 {
-		t.Errorf("%d dead letters; want 2:\n%s", n, text)
+	if n := strings.Count(string(text), "\n"); n != 4 {
+		t.Errorf("%d dead letters; want 4:\n%s", n, text)
 	}
 
 	// A new id that only a fragment names is answered, and may then be asked for.

@@ -26,10 +26,7 @@ func ReadLine(line []byte, how Reading) []Piece {
 	if !findings.Refused() || bytes.HasPrefix(line, []byte("\ufeff")) {
 		return []Piece{{t, findings}}
 	}
-	spans := Split(line, func(object []byte) bool {
-		_, findings := DecodeTask(object, how)
-		return !findings.Refused()
-	})
+	spans := Split(line, func(object []byte) bool { return Answerable(object, how) })
 	if len(spans) == 1 {
 		return []Piece{{t, findings}}
 	}
@@ -77,9 +74,22 @@ type Span struct {
 	from int
 }
 
+// Answerable reports whether a complete object behind a fragment is a request of its
+// own: one that is taken, or one that is refused, has all that marks a request, and has a
+// safe id that an answer can go to.
+func Answerable(object []byte, how Reading) bool {
+	t, findings := DecodeTask(object, how)
+	if !findings.Refused() {
+		return true
+	}
+	c := check{document: documents.Get().(*document)}
+	defer c.release()
+	return t.ID != "" && c.parse(object) && c.has("schema_version", "task_id", "requester_id", "target_agent")
+}
+
 // Split finds the complete objects at the front of a line without white space
 // around it, then the longest run of them at its end that begins with a valid
-// one. The spans point into the line.
+// one: an envelope that can be answered. The spans point into the line.
 func Split(line []byte, valid func(object []byte) bool) []Span {
 	s := splitter{line: line, valid: valid, met: make([]bool, len(line))}
 	spans, rest := s.run(0)

@@ -34,6 +34,9 @@ var (
 	torn    = a[:len(a)/2]
 )
 
+// of2 is a request of a major version that nobody reads.
+func of2(line string) string { return strings.Replace(line, `"1.0"`, `"2.0"`, 1) }
+
 // lines are what may stand between two newlines, and what becomes of it.
 var lines = []struct {
 	row, line string
@@ -66,6 +69,10 @@ var lines = []struct {
 	{"row 13: a torn line and a whole one", torn + b, []string{"invalid_json a", "taken b"}},
 	{"row 13: a torn line and two whole ones", torn + b + c, []string{"invalid_json a", "taken b", "taken c"}},
 	{"row 13: torn where a value should be", `{"task_id":"a","input":` + b + c, []string{"invalid_json a", "taken b", "taken c"}},
+	{"row 13: torn and a whole one that is refused", torn + of2(b), []string{"invalid_json a", "unsupported_version b"}},
+	{"row 13: torn, a whole one that is refused, a whole one", torn + of2(b) + c, []string{"invalid_json a", "unsupported_version b", "taken c"}},
+	{"row 13: torn behind an object of its payload", `{"task_id":"a","input":{"schema_version":"1.0","task_id":"n"}`, []string{"invalid_json a"}},
+	{"row 13: torn behind a result in its payload", `{"task_id":"a","input":{"schema_version":"1.0","task_id":"n","agent_id":"x","status":"ok"}`, []string{"invalid_json a"}},
 	{"row 13: torn inside a string", `{"task_id":"a","description":"half` + b, []string{"invalid_json a", "taken b"}},
 	{"row 13: torn inside a character", "{\"task_id\":\"a\",\"description\":\"h\xc3" + b, []string{"invalid_json a", "taken b"}},
 	{"row 13: torn twice", torn + torn + b, []string{"invalid_json a", "taken b"}},

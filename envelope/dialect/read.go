@@ -41,9 +41,7 @@ func readAgain(line []byte, how envelope.Reading, pieces []Piece) []Piece {
 	if bytes.HasPrefix(line, []byte("\ufeff")) {
 		return pieces
 	}
-	spans := envelope.Split(line, func(object []byte) bool {
-		return !decode(envelope.MarkedAs(object), object, how).Findings.Refused()
-	})
+	spans := envelope.Split(line, func(object []byte) bool { return answerable(object, how) })
 	if d := markedAs(line); len(spans) == 1 && d != envelope.AINL {
 		return []Piece{decode(d, line, how)}
 	} else if len(spans) == 1 {
@@ -58,6 +56,17 @@ func readAgain(line []byte, how envelope.Reading, pieces []Piece) []Piece {
 		pieces = append(pieces, p)
 	}
 	return innocent(pieces)
+}
+
+// answerable is envelope.Answerable for an object of any dialect. One that is not AINL's
+// and is refused has to name itself and its sender.
+func answerable(object []byte, how envelope.Reading) bool {
+	d := envelope.MarkedAs(object)
+	if d == envelope.AINL {
+		return envelope.Answerable(object, how)
+	}
+	p := decode(d, object, how)
+	return !p.Findings.Refused() || p.Message.From != "" && (p.Message.Task != "" || p.Message.ID != "")
 }
 
 // markedAs returns the dialect of an object, or of what is left of one.

@@ -70,6 +70,14 @@ func TestAFragmentTakesNothingAwayFromTheCompleteOne(t *testing.T) {
 	}
 }
 
+func TestARefusedMessageBehindAFragmentIsAPieceOfItsOwn(t *testing.T) {
+	refused := `{"clowl":"0.2","mid":"m1","ts":1709078400,"p":"NOPE","from":"ann","to":"worker","cid":"c1","body":{"t":"x","d":{}}}`
+	pieces := dialect.Read([]byte(capLine[:60]+refused), envelope.Strict)
+	if len(pieces) != 2 || !pieces[1].Findings.Refused() || pieces[1].Message.ID != "m1" || pieces[1].Message.From != "ann" {
+		t.Errorf("pieces are %+v; want a fragment and m1, refused", pieces)
+	}
+}
+
 // A line of AINL says the same whether it is read alone or among others.
 func TestAINLIsReadAsEver(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "testdata", "upstream-requests.jsonl"))
