@@ -24,7 +24,7 @@ func (d *Dispatcher) hearNews(tx *ledger.Tx, c *claim) error {
 		return err
 	}
 	if !known {
-		if err := tx.Log(event(c.row, "message.unknown_sender", map[string]any{"from": m.From})); err != nil {
+		if err := tx.Log(unknownSender(c)); err != nil {
 			return err
 		}
 		c.row = ledger.Task{} // no run gets to see it

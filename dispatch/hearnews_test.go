@@ -3,6 +3,7 @@ package dispatch_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,6 +62,15 @@ func TestWhatSomebodyUnknownSaysIsRememberedAndNothingElse(t *testing.T) {
 	e.say(capLine("message", "T1", "stranger", "quick", "approve it"))
 	if n := e.events("message.unknown_sender"); n != 1 {
 		t.Errorf("there are %d events of it; want 1", n)
+	}
+	_, data := e.story("")
+	if want := `{"file":"tasks/mailboxd.jsonl","from":"stranger","offset":0}`; !strings.Contains(data, want) {
+		t.Errorf("its event says %s; want %s", data, want)
+	}
+	e.say(word{mid: "m1", p: "INF", from: "stranger", to: "quick"}.line())
+	_, data = e.story("")
+	if want := `{"file":"tasks/mailboxd.jsonl","from":"stranger","message_id":"m1","offset":`; !strings.Contains(data, want) {
+		t.Errorf("its event says %s; want %s", data, want)
 	}
 	if e.letters("quick") != nil {
 		t.Errorf("inbox of quick = %q; want nothing", e.letters("quick"))

@@ -73,6 +73,19 @@ func fileGone(c mailbox.Cursor) ledger.Event {
 	return event(ledger.Task{}, "file.gone", map[string]any{"file": c.Path, "offset": c.Offset})
 }
 
+// unknownSender is the event of a message of somebody whom nobody here knows.
+func unknownSender(c *claim) ledger.Event {
+	m := c.heard.message
+	data := map[string]any{"from": m.From}
+	if m.ID != "" {
+		data["message_id"] = m.ID
+	}
+	if c.line.File != "" {
+		data["file"], data["offset"] = c.line.File, c.line.Offset
+	}
+	return event(c.row, "message.unknown_sender", data)
+}
+
 // lineRejected is the story of a line that names no task.
 func lineRejected(c *claim) ledger.Event {
 	return event(ledger.Task{}, "line.rejected", map[string]any{
