@@ -40,6 +40,9 @@ func (d *Dispatcher) intendIn(tx *ledger.Tx, row ledger.Task, j *Job, to ledger.
 	if short, err = d.reserve(tx, row, &run); err != nil || short != nil {
 		return false, short, err
 	}
+	if j.Dir != "" {
+		run.Boot = runner.Evidence(j.Dir)
+	}
 	moved, err = tx.Move(row.Seq, ledger.Queued, row.Attempt, ledger.Change{To: to, Attempt: j.Attempt})
 	if err != nil || !moved {
 		return false, nil, err

@@ -132,11 +132,11 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 		Task: t, Revision: row.Revision, Attempt: row.Attempt,
 		Dir: d.State.RunDir(row.ID, row.Revision, row.Attempt), RunID: was.ID, Allowance: was.Reserved, Terms: was.Terms,
 	}
-	rebooted := was.Boot != runner.Boot() // what its directory does not say then proves nothing: it is not synced
+	same := was.Boot != "" && was.Boot == runner.Evidence(job.Dir) // else what the directory does not show proves nothing: it is not synced
 	switch {
 	case !d.agents.HasDir(row.Agent):
 		job.Dir = ""
-	case !rebooted && was.PID == 0 && runner.Void(job.Dir):
+	case same && runner.Void(job.Dir):
 		d.log(row).Info().Int("attempt", row.Attempt).Msg("run never began; starting afresh")
 		return d.startAfresh(ctx, row)
 	}

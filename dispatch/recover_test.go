@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
@@ -174,11 +175,30 @@ func TestATaskReplacedWhileItRestsIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-func TestAnIntentCountsAsStartedAfterAReboot(t *testing.T) {
-	for boot, want := range map[string]string{runner.Boot(): "run", "an earlier one": "recovered"} {
+func TestAnIntentCountsAsStartedUnlessItsDirectoryIsTheVeryOne(t *testing.T) {
+	for name, c := range map[string]struct {
+		since func(evidence, dir string) string // what happens to the directory; returns what the intent says of it
+		want  string
+	}{
+		"the same directory":       {func(evidence, _ string) string { return evidence }, "run"},
+		"another boot":             {func(evidence, _ string) string { return "an earlier one" + evidence[len(runner.Boot()):] }, "recovered"},
+		"the boot alone":           {func(string, string) string { return runner.Boot() }, "recovered"},
+		"no evidence":              {func(string, string) string { return "" }, "recovered"},
+		"restored from a copy":     {restored(t), "recovered"},
+		"mounted once more":        {mountedAgain(t), "recovered"},
+		"a process that was noted": {func(string, string) string { return "noted" }, "recovered"},
+	} {
 		parts := places(t)
-		rememberOf(t, parts.Ledger, ledger.Task{ID: "x", Revision: 1, State: ledger.Running, Attempt: 1}, boot)
-		if _, err := parts.State.MakeRunDir("x", 1, 1); err != nil {
+		dir, err := parts.State.MakeRunDir("x", 1, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		evidence := c.since(runner.Evidence(dir), dir)
+		row := rememberOf(t, parts.Ledger, ledger.Task{ID: "x", Revision: 1, State: ledger.Running, Attempt: 1}, evidence)
+		if evidence == "noted" {
+			err = parts.Ledger.Update(t.Context(), func(tx *ledger.Tx) error { return tx.SetProcess(row.Seq, 1, 1, 1, runner.Boot()) })
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		became := make(chan string, 9)
@@ -193,9 +213,33 @@ func TestAnIntentCountsAsStartedAfterAReboot(t *testing.T) {
 			return outcome(j)
 		}
 		serve(t, parts, agents, 1)
-		if got := <-became; got != want {
-			t.Errorf("an intent of boot %q was %s; want it %s", boot, got, want)
+		if got := <-became; got != c.want {
+			t.Errorf("%s: the intent was %s; want it %s", name, got, c.want)
 		}
+	}
+}
+
+// restored makes a directory anew, as a restore does.
+func restored(t *testing.T) func(evidence, dir string) string {
+	return func(evidence, dir string) string {
+		if err := errors.Join(os.Remove(dir), os.Mkdir(dir, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		return evidence
+	}
+}
+
+// mountedAgain mounts a directory over itself, where that is allowed.
+func mountedAgain(t *testing.T) func(evidence, dir string) string {
+	return func(evidence, dir string) string {
+		switch err := unix.Mount(dir, dir, "", unix.MS_BIND, ""); {
+		case errors.Is(err, unix.EPERM):
+			return "" // only root may
+		case err != nil:
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+		return evidence
 	}
 }
 

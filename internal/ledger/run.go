@@ -20,7 +20,7 @@ type Run struct {
 
 	PID      int    // 0 until there is one
 	PIDStart uint64 // clock ticks from boot to its start, as an id alone is used again
-	Boot     string // the boot in which it was decided, and those ticks count from
+	Boot     string // runner.Evidence of its directory as it was decided; of a run whose process is known, the boot those ticks count from
 
 	Started  time.Time // zero when no process was started
 	Finished time.Time // zero until it has ended

@@ -53,7 +53,7 @@ func (s *site) judgeLost(row ledger.Task, runs []ledger.Run, killed []span) erro
 	}
 	intent, end := runs[at].Intent, row.Finished
 	dir := fmt.Sprintf("state/runs/%s/%d.%d", row.ID.Dir(), row.Revision, row.Attempt)
-	rebooted := s.boot != "" && runs[at].Boot != s.boot
+	rebooted := s.boot != "" && !strings.HasPrefix(runs[at].Boot, s.boot)
 	exit, ok, _ := runner.ReadExit(s.path(dir))
 	whole, err := exit.Whole(s.path(dir), s.path(dir+"/result.json"))
 	if ok && err == nil && (!rebooted || whole) { // a machine that went down may have lost part of the answer
