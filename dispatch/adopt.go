@@ -166,7 +166,7 @@ func (d *Dispatcher) waitForOperator(ctx context.Context, row ledger.Task, settl
 	now := time.Now()
 	told := row.State == ledger.Held && slices.Contains(row.Reasons, ledger.ResultInvalid) && row.Until.IsZero()
 	if told {
-		d.alarms.set(row.Seq, now.Add(settlePause))
+		d.alarms.after(row.Seq, settlePause)
 		return nil
 	}
 	if row.State == ledger.Waiting && now.Before(settled) {

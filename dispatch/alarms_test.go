@@ -62,11 +62,42 @@ func TestATaskHasOneAlarmItsEarliest(t *testing.T) {
 	for i := range 1000 {
 		a.set(1, now.Add(time.Duration(1000-i%500)*time.Millisecond))
 	}
-	if seqs, wait := a.due(now.Add(501 * time.Millisecond)); !slices.Equal(seqs, []int64{1}) {
+	a.wall.now = func() time.Time { return now.Add(501 * time.Millisecond) }
+	if seqs, wait := a.due(); !slices.Equal(seqs, []int64{1}) {
 		t.Errorf("due = %v, %s; want task 1, once", seqs, wait)
 	}
-	if seqs, _ := a.due(now.Add(time.Hour)); len(seqs) > 0 {
+	a.wall.now = func() time.Time { return now.Add(time.Hour) }
+	if seqs, _ := a.due(); len(seqs) > 0 {
 		t.Errorf("due later = %v; want nothing more", seqs)
+	}
+}
+
+func TestAPauseIsAsLongAsItWasMeantHoweverTheWallClockIsSet(t *testing.T) {
+	for name, wallStep := range map[string]time.Duration{"not set": 0, "set back": -time.Hour, "set forward": time.Hour} {
+		wall, boot := time.Unix(1e9, 0), time.Unix(1000, 0)
+		a := newAlarms()
+		a.wall.now, a.boot.now = func() time.Time { return wall }, func() time.Time { return boot }
+		a.rest(1, time.Minute)
+		a.after(2, time.Minute)
+		wall, boot = wall.Add(59*time.Second+wallStep), boot.Add(59*time.Second)
+		if seqs, wait := a.due(); len(seqs) > 0 || wait != time.Second || a.restLeft(1) != time.Second {
+			t.Errorf("%s: after 59 s due = %v, %v, left %v; want nothing, and a second", name, seqs, wait, a.restLeft(1))
+		}
+		boot = boot.Add(time.Second) // asleep or awake
+		if seqs, _ := a.due(); !slices.Equal(seqs, []int64{1, 2}) || a.restLeft(1) != 0 {
+			t.Errorf("%s: after a minute due = %v, left %v; want both tasks, 0", name, seqs, a.restLeft(1))
+		}
+	}
+}
+
+func TestATimeOfDayGoesByTheWallClock(t *testing.T) {
+	wall, boot := time.Unix(1e9, 0), time.Unix(1000, 0)
+	a := newAlarms()
+	a.wall.now, a.boot.now = func() time.Time { return wall }, func() time.Time { return boot }
+	a.set(1, wall.Add(time.Hour))
+	wall = wall.Add(time.Hour) // somebody has set it
+	if seqs, _ := a.due(); !slices.Equal(seqs, []int64{1}) {
+		t.Errorf("due = %v; want task 1", seqs)
 	}
 }
 

@@ -139,7 +139,7 @@ func (d *Dispatcher) decideOne(ctx context.Context, row ledger.Task, a answer) (
 	})
 	switch {
 	case errors.Is(err, ErrTooLate) || errors.Is(err, ErrChanged):
-		d.alarms.set(row.Seq, time.Now())
+		d.alarms.after(row.Seq, 0)
 	case err == nil && forbidden != "":
 		d.log(row).Warn().Stringer("by", a.who).Str("reason", forbidden).Msg("approval refused")
 		err = &ForbiddenError{forbidden}

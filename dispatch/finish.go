@@ -192,7 +192,7 @@ func (d *Dispatcher) admitNext(ctx context.Context, row ledger.Task) {
 	}
 	if err := d.tryAdmitNext(ctx, row.ID); err != nil {
 		d.complain(judging, row, err)
-		d.alarms.set(row.Seq, time.Now().Add(retryPause))
+		d.alarms.after(row.Seq, retryPause)
 	}
 }
 

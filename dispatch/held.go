@@ -23,6 +23,7 @@ func (d *Dispatcher) leave(row ledger.Task) (ended func()) {
 		return func() {}
 	}
 	if !was.budget {
+		d.alarms.rested(row.Seq)
 		return d.queue.done
 	}
 	d.queue.unpark()
@@ -33,12 +34,16 @@ func (d *Dispatcher) leave(row ledger.Task) (ended func()) {
 // keepHeld remembers a task that is held, and when to look at it again.
 func (d *Dispatcher) keepHeld(ctx context.Context, row ledger.Task) {
 	d.held.add(row)
-	d.alarms.set(row.Seq, row.Until)
+	if resting(row) && !row.WaitsForBudget() {
+		d.alarms.rest(row.Seq, min(time.Until(row.Until), longestPause)) // of a clock that was set meanwhile we know no better
+	} else {
+		d.alarms.set(row.Seq, row.Until)
+	}
 	if d.needlesslyPaused(row) {
-		d.alarms.set(row.Seq, time.Now()) // it was judged while the pause ended
+		d.alarms.after(row.Seq, 0) // it was judged while the pause ended
 	}
 	if slices.Contains(row.Reasons, ledger.ResultInvalid) {
-		d.alarms.set(row.Seq, time.Now().Add(settlePause)) // the file may have gone
+		d.alarms.after(row.Seq, settlePause) // the file may have gone
 	}
 	if row.WaitsForBudget() {
 		d.queue.park()
@@ -69,7 +74,7 @@ func (d *Dispatcher) proceed(ctx context.Context, row ledger.Task) {
 		own := "earlier result of " + string(row.ID) + " cannot be moved to the history"
 		if err := d.displace(ctx, row); err != nil {
 			d.complain(own, row, err)
-			d.alarms.set(row.Seq, time.Now().Add(retryPause))
+			d.alarms.after(row.Seq, retryPause)
 			return
 		}
 		d.relax(own)
@@ -89,7 +94,7 @@ func (d *Dispatcher) proceed(ctx context.Context, row ledger.Task) {
 		d.held.add(row)
 		d.alarms.set(row.Seq, row.Until)
 		if d.Box.HasResult(row.ID) {
-			d.alarms.set(row.Seq, time.Now()) // placed while it ran
+			d.alarms.after(row.Seq, 0) // placed while it ran
 		}
 	case ledger.Done:
 		d.settle(ctx, row)
@@ -122,7 +127,7 @@ func (d *Dispatcher) Rejudge() {
 // rejudge looks at a held task again, unless it only rests.
 func (d *Dispatcher) rejudge(row ledger.Task) {
 	if !resting(row) || row.WaitsForBudget() {
-		d.alarms.set(row.Seq, time.Now())
+		d.alarms.after(row.Seq, 0)
 	}
 }
 
@@ -140,7 +145,7 @@ func (d *Dispatcher) revisit(ctx context.Context, seq int64) {
 	}
 	if err != nil && ctx.Err() == nil {
 		d.complain(judging, row, err)
-		d.alarms.set(seq, time.Now().Add(retryPause))
+		d.alarms.after(seq, retryPause)
 	}
 	if err == nil {
 		d.relax(judging)
@@ -169,8 +174,8 @@ func (d *Dispatcher) reconsider(ctx context.Context, row ledger.Task, t envelope
 		if answered, err := d.foreign(ctx, row); answered || err != nil {
 			return err
 		}
-		if resting(row) && !row.WaitsForBudget() && time.Now().Before(row.Until) {
-			d.alarms.set(row.Seq, row.Until) // it was looked at for its result file alone
+		if left := d.alarms.restLeft(row.Seq); left > 0 && resting(row) && !row.WaitsForBudget() {
+			d.alarms.after(row.Seq, left) // it was looked at for its result file alone
 			return nil
 		}
 	case ledger.Queued:

@@ -91,7 +91,7 @@ func (d *Dispatcher) deliver(ctx context.Context, seq int64) (ledger.Task, error
 func (d *Dispatcher) lookAfter(ctx context.Context, row ledger.Task) {
 	if err := d.tend(ctx, row); err != nil && ctx.Err() == nil {
 		d.complain(judging, row, err)
-		d.alarms.set(row.Seq, time.Now().Add(retryPause))
+		d.alarms.after(row.Seq, retryPause)
 	}
 }
 
@@ -127,7 +127,7 @@ func (d *Dispatcher) putInInbox(ctx context.Context, row ledger.Task) {
 	own := "task " + string(row.ID) + " cannot be put into the inbox of its agent"
 	if err := d.appendOnce(ctx, row); err != nil {
 		d.complain(own, row, err)
-		d.alarms.set(row.Seq, time.Now().Add(settlePause))
+		d.alarms.after(row.Seq, settlePause)
 		return
 	}
 	d.relax(own)

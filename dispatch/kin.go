@@ -3,7 +3,6 @@ package dispatch
 import (
 	"context"
 	"sync"
-	"time"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
@@ -57,7 +56,7 @@ func (d *Dispatcher) checkAbove(ctx context.Context, row ledger.Task) {
 	switch {
 	case err != nil && ctx.Err() == nil:
 		d.complain(judging, row, err)
-		d.alarms.set(row.Seq, time.Now().Add(retryPause))
+		d.alarms.after(row.Seq, retryPause)
 	case err == nil && now.State == ledger.Done:
 		d.endedBelow(ctx, now)
 	}
@@ -133,7 +132,7 @@ func (d *Dispatcher) recoverTies(ctx context.Context, row ledger.Task) error {
 	}
 	d.kin.add(above.Seq)
 	if above.State == ledger.Done {
-		d.alarms.set(above.Seq, time.Now()) // when all runs are found
+		d.alarms.after(above.Seq, 0) // when all runs are found
 	}
 	return nil
 }

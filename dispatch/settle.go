@@ -53,7 +53,7 @@ func (d *Dispatcher) delivered(row ledger.Task, err error) {
 	} else {
 		d.complain(own, row, err)
 	}
-	d.alarms.set(row.Seq, time.Now().Add(backoff(settlePause, d.calls.failures(row.Seq))))
+	d.alarms.after(row.Seq, backoff(settlePause, d.calls.failures(row.Seq)))
 }
 
 // settlePause is how long an undeliverable result or callback rests at first.

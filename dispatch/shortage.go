@@ -44,7 +44,7 @@ func (d *Dispatcher) doWithout(ctx context.Context, row ledger.Task, j Job, shor
 	}
 	d.proceed(ctx, next)
 	if !d.waits.join(row.Seq, short, since) {
-		d.alarms.set(row.Seq, time.Now())
+		d.alarms.after(row.Seq, 0)
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"time"
 
 	"mailboxd/internal/ledger"
 )
@@ -133,7 +132,7 @@ func (w *waitingRoom) wasCalled(seq int64) bool {
 func (d *Dispatcher) callNext(ctx context.Context, key string) {
 	next, ok := d.waits.first(key)
 	if ok && !d.inVain(ctx, next.short) && d.waits.call(key, next.seq) {
-		d.alarms.set(next.seq, time.Now())
+		d.alarms.after(next.seq, 0)
 	}
 }
 
@@ -208,6 +207,6 @@ func (d *Dispatcher) outOfTurn(seq int64) {
 		return
 	}
 	if next, ok := d.waits.first(key); ok && d.waits.call(key, next.seq) {
-		d.alarms.set(next.seq, time.Now())
+		d.alarms.after(next.seq, 0)
 	}
 }
