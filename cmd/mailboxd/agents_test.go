@@ -62,6 +62,7 @@ var agents = map[string]func(){
 	"worker":       work,
 	"birds":        countBirds,
 	"meddle":       meddle,
+	"order-keeper": orderKeeper,
 	"reporter":     reporter,
 	"delegate":     delegate,
 	"delegate-mcp": delegateAsEditor,

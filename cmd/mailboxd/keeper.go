@@ -29,7 +29,14 @@ func keep(dir, build string) error {
 	defer stop()
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP) // not ignored: the agents would ignore it too
-	return runner.Keep(ctx, dir, build)
+	return runner.Keep(ctx, dir, build, func(pid int) bool { return servesState(filepath.Dir(dir), pid) })
+}
+
+// servesState reports whether a process has the lock of a state directory, as far
+// as that can be seen from here.
+func servesState(state string, pid int) bool {
+	holder, served, err := mailbox.ServedBy(state)
+	return err != nil || served && (holder == 0 || holder == pid)
 }
 
 // spare leaves the processors to the agents: a second thread of ours mostly looks

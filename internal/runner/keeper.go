@@ -15,6 +15,7 @@ import (
 // them. It stays as long as somebody is connected or something runs.
 type keeper struct {
 	build  string
+	serves func(pid int) bool // whether a process is the daemon of the mailbox; nil: it is not asked
 	family *family
 	leave  context.CancelFunc
 	work   sync.WaitGroup // clients
@@ -35,8 +36,9 @@ const lonely = 10 * time.Second
 // over for the build, and returns when nobody is connected and nothing runs.
 // When ctx ends it ends its runs first. It makes its process a subreaper of
 // which it reaps all children; and whoever ignores a signal before makes the
-// runs ignore it too.
-func Keep(ctx context.Context, dir, build string) error {
+// runs ignore it too. Orders are taken from a process of the same user alone, which is
+// part of no run of the keeper, and which serves, unless nil, says to be the daemon.
+func Keep(ctx context.Context, dir, build string, serves func(pid int) bool) error {
 	listener, err := inherit()
 	if err != nil {
 		return fmt.Errorf("keep runs: %w", err)
@@ -50,7 +52,7 @@ func Keep(ctx context.Context, dir, build string) error {
 	}
 	defer root.Close()
 	stay, leave := context.WithCancel(ctx)
-	k := &keeper{build: build, family: newFamily(), leave: leave}
+	k := &keeper{build: build, serves: serves, family: newFamily(), leave: leave}
 	k.runs, k.told, k.clients = map[string]*kept{}, map[string]*kept{}, map[*line]bool{}
 	k.hosts.jobs, k.hosts.left = make(chan func()), stay.Done()
 	defer k.family.close()

@@ -21,7 +21,7 @@ import (
 func keepRuns() {
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
 	defer stop()
-	if err := runner.Keep(ctx, os.Args[2], os.Args[3]); err != nil {
+	if err := runner.Keep(ctx, os.Args[2], os.Args[3], nil); err != nil {
 		panic(err)
 	}
 }

@@ -34,6 +34,7 @@ type Keepers struct {
 	idle      []*line         // connected to our keeper
 	unwritten map[string]bool // the runs whose end we are to remember, by directory
 	known     []string        // those of them whose end is remembered, which the keeper is not told yet
+	killed    []lifetime      // of the keepers that were killed since the machine was started
 }
 
 // sweepGrace is the grace for what is left of a run whose own is not known.
@@ -52,19 +53,28 @@ func OpenKeepers(dir, build string, argv []string) (*Keepers, error) {
 		return nil, fmt.Errorf("open keepers: %w", err)
 	}
 	k := &Keepers{root: root, build: build, unwritten: map[string]bool{}, argv: append(argv[:len(argv):len(argv)], dir, build)}
-	all, err := builds(root)
-	for _, b := range all {
-		p := place{root, b}
-		if lock, _ := p.lock(); lock != nil { // what cannot be locked may be in use
-			p.clear()
-			lock.Close()
-		}
+	if k.killed, err = readKilled(root); err == nil {
+		err = k.clearDead()
 	}
 	if err != nil {
 		root.Close()
 		return nil, fmt.Errorf("open keepers: %w", err)
 	}
 	return k, nil
+}
+
+// clearDead clears the files of keepers that were killed, and notes their deaths.
+func (k *Keepers) clearDead() error {
+	all, err := builds(k.root)
+	for _, b := range all {
+		p := place{k.root, b}
+		if lock, _ := p.lock(); lock != nil { // what cannot be locked may be in use
+			err = errors.Join(err, k.note(lock))
+			p.clear()
+			lock.Close()
+		}
+	}
+	return err
 }
 
 // Run runs the process in our keeper, as the function Run would here. When ctx
@@ -105,7 +115,8 @@ func (k *Keepers) Run(ctx context.Context, s Spec, started func(Process)) (Exit,
 			exit, _, err := k.await(ctx, s.Dir, s.Grace)
 			return exit, err
 		}
-		k.hangUp() // the others lead nowhere either
+		k.hangUp()         // the others lead nowhere either
+		_ = k.noteKilled() // or whoever asks who may decide finds out
 	}
 	if !Void(s.Dir) { // one of them began it after all
 		exit, _, err := k.await(ctx, s.Dir, s.Grace)
@@ -160,6 +171,9 @@ func (k *Keepers) await(ctx context.Context, dir string, grace time.Duration) (E
 	}
 	for _, build := range all {
 		exit, err := place{k.root, build}.await(ctx, dir)
+		if errors.Is(err, ErrKeeperGone) {
+			_ = k.noteKilled() // or whoever asks who may decide finds out
+		}
 		switch {
 		case errors.Is(err, ErrDetach):
 			return Exit{}, false, ErrDetach
@@ -212,6 +226,9 @@ func (k *Keepers) start() error {
 	}
 	defer lock.Close()
 	k.bury() // it has let go of the lock, so it is dead or dying
+	if err := errors.Join(k.note(lock), writeStart(lock)); err != nil {
+		return err
+	}
 	socket, err := p.listen()
 	if err != nil {
 		return err

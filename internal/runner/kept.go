@@ -118,9 +118,9 @@ func (k *keeper) serve(ctx context.Context, l *line) {
 		return
 	}
 	var current *kept
-	for {
+	for first := true; ; first = false {
 		d, err := l.listen()
-		if err != nil {
+		if err != nil || first && !k.obeys(l) {
 			return
 		}
 		switch {

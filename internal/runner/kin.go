@@ -16,7 +16,9 @@ var runVariables = []string{DirVariable, "MAILBOX_RUN_ID"}
 // Kin says why a process is part of a run, or "" when it is not: it or one of
 // its ancestors has a run's mark or environment, is a keeper of ours, of
 // whatever build, or is this process. A process of a run keeps its mark through
-// setsid, a second fork, and the end of its keeper and of us. That which cannot
+// setsid, a second fork, and the end of its keeper and of us. One that sheds its
+// mark is known by its keeper, and when that was killed by its session: each
+// session that began while the keeper lived may be a run's. That which cannot
 // be seen any more is an error: whoever asks should take it for part of a run.
 func (k *Keepers) Kin(pid int) (why string, err error) {
 	if pid == os.Getpid() {
@@ -39,10 +41,23 @@ func (k *Keepers) Kin(pid int) (why string, err error) {
 		}
 		again, err := ancestry(pid)
 		if err == nil && slices.EqualFunc(chain, again, sameProcess) {
-			return "", nil // nobody was swapped for somebody else meanwhile
+			return k.outlived(chain) // nobody was swapped for somebody else meanwhile
 		}
 	}
 	return "", fmt.Errorf("inspect process %d: its ancestors do not stay the same", pid)
+}
+
+// outlived says why processes of which nothing else tells may be part of a run
+// that outlived its keeper: nothing but the time tells that, until their session is
+// gone.
+func (k *Keepers) outlived(chain []entry) (why string, err error) {
+	if err := k.noteKilled(); err != nil {
+		return "", err
+	}
+	if k.underKilled(chain) {
+		return "its session began while a keeper lived that was killed; a session that begins now, such as that of a new terminal, may", nil
+	}
+	return "", nil
 }
 
 // ancestry lists a process and its ancestors, itself first. It ends where one
