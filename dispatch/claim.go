@@ -72,6 +72,9 @@ func (d *Dispatcher) judge(t envelope.Task, findings envelope.Findings, now time
 	if refs.Refused() {
 		return Verdict{Findings: findings, Terms: ledger.Terms{Levels: envelope.Levels{envelope.ControlRefs: envelope.LevelDaemon}}}
 	}
+	if calls := d.checkCallback(t); calls.Refused() {
+		return Verdict{Findings: append(findings, calls...)}
+	}
 	v := d.agents.Judge(t, now)
 	v.Findings = append(findings, v.Findings...)
 	if d.pauses.has(t.Agent) {

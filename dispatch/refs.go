@@ -47,6 +47,22 @@ func (d *Dispatcher) checkRefs(t envelope.Task) envelope.Findings {
 	return findings
 }
 
+// checkCallback refuses a task whose result could not be appended where it asks
+// for, for what lies there (AINL-51).
+func (d *Dispatcher) checkCallback(t envelope.Task) (findings envelope.Findings) {
+	if file := t.Callback.FileAppend; file != "" {
+		if err := d.Box.CheckCallbackFile(file); err != nil {
+			findings = append(findings, envelope.Finding{Kind: envelope.SecurityViolation, Field: "callback.file_append", Message: err.Error()})
+		}
+	}
+	if queue := t.Callback.Queue; queue != "" {
+		if err := d.Box.CheckQueueFile(queue); err != nil {
+			findings = append(findings, envelope.Finding{Kind: envelope.SecurityViolation, Field: "callback.queue", Message: err.Error()})
+		}
+	}
+	return findings
+}
+
 // checkContext says what is wrong with the context of a message, which is opened
 // here and held against its hash (CLOWL-16). One that is not there is no loss when
 // the message has another one with it, which is worth knowing: then it is degraded

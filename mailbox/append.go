@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -96,6 +97,39 @@ func (b *Box) AppendQueue(name string, line []byte) error {
 	}
 	if err != nil {
 		return fmt.Errorf("append to queue %s: %w", name, err)
+	}
+	return nil
+}
+
+// CheckCallbackFile says why AppendCallback could not append at path as the
+// mailbox is now, or nil: it leads through a symlink, or to something that is no
+// regular file (AINL-51). What is missing would be made.
+func (b *Box) CheckCallbackFile(path string) error { return b.checkAppend(path) }
+
+// CheckQueueFile is CheckCallbackFile for AppendQueue.
+func (b *Box) CheckQueueFile(name string) error {
+	return b.checkAppend(queuesName + "/" + name + taskSuffix)
+}
+
+func (b *Box) checkAppend(path string) error {
+	root, release := b.use()
+	defer release()
+	for end := 0; end < len(path); end++ {
+		step := strings.IndexByte(path[end:], '/')
+		if end += step; step < 0 {
+			end = len(path)
+		}
+		info, err := root.Lstat(path[:end])
+		switch {
+		case err != nil:
+			return nil // it is missing; or who appends finds out why it cannot
+		case info.Mode().Type() == fs.ModeSymlink:
+			return fmt.Errorf("leads through %s, which is a symlink", path[:end])
+		case end < len(path) && !info.IsDir():
+			return fmt.Errorf("leads through %s, which is not a directory", path[:end])
+		case end == len(path) && !info.Mode().IsRegular():
+			return fmt.Errorf("%s is not a regular file", path)
+		}
 	}
 	return nil
 }
