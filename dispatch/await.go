@@ -44,7 +44,7 @@ func (d *Dispatcher) holdForWords(tx *ledger.Tx, t *turn) error {
 	if moved, err := t.move(tx, change, e); err != nil || !moved {
 		return err
 	}
-	if err := d.speak(tx, t); err != nil {
+	if err := d.utterAll(tx, t); err != nil {
 		return err
 	}
 	return d.goOnAtOnce(tx, t, children)

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,14 +75,55 @@ func (d *Dispatcher) cancelOne(ctx context.Context, row ledger.Task, by By) (boo
 		result = withheld(q, envelope.Stopped, envelope.Cancelled, why)
 	}
 	change := ledger.Change{To: ledger.Done, Status: envelope.Stopped, Kind: envelope.Cancelled, Result: result}
-	next, moved, err := d.change(ctx, row, change, event(row, "task.cancelled", by.data()))
+	next, moved, err := d.endCancelled(ctx, row, change, by)
 	if err != nil || !moved {
 		return false, err
 	}
 	d.log(row).Info().Str("by", by.Who).Msg("task cancelled")
 	ctx = context.WithoutCancel(ctx)
 	d.proceed(ctx, next)
+	d.nudge(0) // its agent may be told
 	return true, nil
+}
+
+// endCancelled ends a task that is cancelled, and tells the agent that has it in its
+// inbox. Its line may be on its way there, so nobody else may append it meanwhile.
+func (d *Dispatcher) endCancelled(ctx context.Context, row ledger.Task, c ledger.Change, by By) (ledger.Task, bool, error) {
+	defer d.names.lock(row.ID)()
+	return d.change(ctx, row, c, event(row, "task.cancelled", by.data()), func(tx *ledger.Tx) error {
+		return d.recallTask(tx, row, by)
+	})
+}
+
+// recallTask tells an agent that has a task in its inbox, and has not answered it, that
+// the task is cancelled: with CNCL, or with CAP's 499. AINL has no word for that.
+func (d *Dispatcher) recallTask(tx *ledger.Tx, row ledger.Task, by By) error {
+	inbox, in := d.agents.Inbox(row.Agent).File, d.agents.Protocol.Dialect(row.Agent)
+	if inbox == "" || in == envelope.AINL || row.State == ledger.Review {
+		return nil
+	}
+	was, err := tx.Delivery(row.Seq)
+	if err != nil || was.Appended.IsZero() {
+		return err
+	}
+	talk, _, err := tx.Talk(row.Seq)
+	if err != nil {
+		return err
+	}
+	m := envelope.Message{
+		Act: envelope.Cancels, Task: row.ID, Cause: cmp.Or(talk.Message, string(row.ID)), Thread: talk.Thread, Trace: talk.Trace,
+		From: envelope.Ourselves, To: []string{row.Agent}, Type: row.Type, Time: time.Now(), Text: (&CancelError{by}).Error(),
+	}
+	if by.Who == row.Requester {
+		m.From = row.Requester
+	}
+	record, ok := outgoing(in, m, row.Seq, inbox)
+	if !ok {
+		return nil
+	}
+	record.Cause = "" // nobody's wish that has to be answered
+	_, err = tx.Record(record)
+	return err
 }
 
 // cancelRun ends a run and waits until nothing is left of it.

@@ -170,7 +170,7 @@ func (d *Dispatcher) control(ctx context.Context, verb string, id envelope.ID, d
 
 // change moves a task with its event, and returns it as it is then. It does not when
 // somebody changed it since it was read, if only what it waits for.
-func (d *Dispatcher) change(ctx context.Context, row ledger.Task, c ledger.Change, e ledger.Event) (ledger.Task, bool, error) {
+func (d *Dispatcher) change(ctx context.Context, row ledger.Task, c ledger.Change, e ledger.Event, also ...func(*ledger.Tx) error) (ledger.Task, bool, error) {
 	c.Attempt = row.Attempt
 	moved := false
 	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
@@ -188,6 +188,11 @@ func (d *Dispatcher) change(ctx context.Context, row ledger.Task, c ledger.Chang
 				return err
 			}
 			if err := endUnread(tx, row, time.Now()); err != nil {
+				return err
+			}
+		}
+		for _, do := range also {
+			if err := do(tx); err != nil {
 				return err
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/talk"
 )
 
 // A hearing is how much of a conversation a run was handed when it began. The
@@ -134,7 +135,7 @@ func (d *Dispatcher) endOf(ctx context.Context, c ledger.Child) (envelope.Messag
 		From: c.Agent, To: []string{c.Requester}, Time: c.Finished, Type: c.Type, Text: result.Output.Summary, Answer: result,
 	}
 	if result.Status != envelope.OK && result.Status != envelope.Partial {
-		m.Act, m.Failure = envelope.Fails, dialect.FailureOf(cmp.Or(result.Error.Kind, envelope.AgentError), cmp.Or(result.Error.Message, result.Output.Summary))
+		m.Act, m.Failure = envelope.Fails, talk.Failure(result)
 		m.Text = m.Failure.Message
 	}
 	return m, err

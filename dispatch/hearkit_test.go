@@ -143,9 +143,13 @@ func (e *engine) sent() (all [][]byte) {
 		raw, err := reader.Raw(context.Background(), task.Seq)
 		e.must(err)
 		all = append(all, raw)
-		messages, err := reader.About(context.Background(), task.Seq)
+		talk, _, err := reader.Talk(context.Background(), task.Seq)
 		e.must(err)
-		for _, m := range messages {
+		about, err := reader.About(context.Background(), task.Seq)
+		e.must(err)
+		thread, err := reader.Thread(context.Background(), talk.Thread)
+		e.must(err)
+		for _, m := range append(about, thread...) {
 			if m.Via != ledger.ByUs {
 				all = append(all, m.Body)
 			}

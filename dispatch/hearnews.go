@@ -145,12 +145,17 @@ func strict(m envelope.Message) bool {
 }
 
 // hearProgress hands on what an agent says while it works on a task that lies in
-// its inbox. Of anything else it is only remembered: it moves no task.
+// its inbox, after what its requester was to be told before. An ACK, and anything
+// else, is only remembered: it moves no task.
 func (d *Dispatcher) hearProgress(tx *ledger.Tx, c *claim, found bool) error {
-	if found && c.row.State == ledger.Waiting && c.heard.message.From == c.row.Agent {
-		return d.handOut(tx, c)
+	m := c.heard.message
+	if !found || acknowledges(m) || c.row.State != ledger.Waiting || m.From != c.row.Agent {
+		return d.remember(tx, c)
 	}
-	return d.remember(tx, c)
+	if err := d.tell(tx, c.row.Seq); err != nil {
+		return err
+	}
+	return d.handOut(tx, c)
 }
 
 // hearQuestion tells whoever asks how far a task is, and does nothing else

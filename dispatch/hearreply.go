@@ -52,9 +52,20 @@ func (d *Dispatcher) reply(tx *ledger.Tx, c *claim, m envelope.Message) error {
 
 // emit records what we say in a dialect, to be put into an inbox.
 func (d *Dispatcher) emit(tx *ledger.Tx, in envelope.Dialect, m envelope.Message, task int64, inbox string) error {
-	codec, ok := dialect.Of(in)
+	record, ok := outgoing(in, m, task, inbox)
 	if !ok {
 		return nil // nobody speaks it
+	}
+	_, err := tx.Record(record)
+	return err
+}
+
+// outgoing is what we say in a dialect as it is remembered, and whether that dialect
+// is spoken.
+func outgoing(in envelope.Dialect, m envelope.Message, task int64, inbox string) (ledger.Message, bool) {
+	codec, ok := dialect.Of(in)
+	if !ok {
+		return ledger.Message{}, false
 	}
 	if m.ID == "" && in == envelope.CLowl {
 		m.ID = dialect.NewID()
@@ -64,8 +75,7 @@ func (d *Dispatcher) emit(tx *ledger.Tx, in envelope.Dialect, m envelope.Message
 	m.Hash, _ = envelope.ContentHash(line)
 	record := recordOf(m, ledger.ByUs, task, cmp.Or(m.Time, time.Now()))
 	record.Lost, record.Inbox = lost, inbox
-	_, err := tx.Record(record)
-	return err
+	return record, true
 }
 
 // recordOf is a message as it is remembered.

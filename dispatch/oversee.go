@@ -198,5 +198,5 @@ func (d *Dispatcher) backToReview(tx *ledger.Tx, t *turn) (bool, error) {
 	if err != nil || !moved {
 		return true, err
 	}
-	return true, d.speak(tx, t)
+	return true, d.utterAll(tx, t)
 }

@@ -177,7 +177,7 @@ func (d *Dispatcher) closeReview(tx *ledger.Tx, t *turn, kind envelope.Kind, why
 	if err != nil {
 		return err
 	}
-	return d.speak(tx, t)
+	return d.utterAll(tx, t)
 }
 
 // approveOf lets an answer out of review, or has a person agree to it as well, if
@@ -232,7 +232,7 @@ func (d *Dispatcher) sendBack(tx *ledger.Tx, t *turn, round int) error {
 	if err := tx.Log(event(above, "oversight.inquired", data)); err != nil {
 		return err
 	}
-	return d.speak(tx, t)
+	return d.utterAll(tx, t)
 }
 
 // askAgain records the question of an overseer that it said as its answer.

@@ -37,26 +37,33 @@ func inWords(m envelope.Message, row ledger.Task, talk ledger.Talk, now time.Tim
 }
 
 // utterAll records what an agent said in its run, as of when we heard it,
-// whatever it says itself, and has it take effect. It returns the tasks that go on because of it.
-func (d *Dispatcher) utterAll(tx *ledger.Tx, row ledger.Task, said []saying, at time.Time) (woken []ledger.Task, err error) {
-	for _, s := range said {
+// whatever it says itself, and has it take effect. The turn then has the tasks that go
+// on because of it, and what cancels others.
+func (d *Dispatcher) utterAll(tx *ledger.Tx, t *turn) error {
+	for _, s := range t.said {
 		if s.claim != nil {
-			if err := d.passOn(tx, row, s, at); err != nil {
-				return nil, err
+			if err := d.passOn(tx, t.row, s, t.at); err != nil {
+				return err
 			}
 			continue
 		}
-		about, err := subject(tx, row, s.message)
+		about, err := subject(tx, t.row, s.message)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		more, err := d.sendOn(tx, about, s.message, at)
+		if cancels(s.message, about) {
+			if err := d.cancelBelow(tx, t, about, s.message); err != nil {
+				return err
+			}
+			continue
+		}
+		woken, err := d.sendOn(tx, about, s.message, t.at)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		woken = append(woken, more...)
+		t.woken = append(t.woken, woken...)
 	}
-	return woken, nil
+	return nil
 }
 
 // subject is the task that a message of the agent of a task is about: the one
@@ -84,11 +91,15 @@ func subject(tx *ledger.Tx, row ledger.Task, m envelope.Message) (ledger.Task, e
 }
 
 // sendOn records a message about a task for each of its recipients, for whose
-// inboxes it is due, and wakes whom it wakes.
+// inboxes it is due, and wakes whom it wakes. What is onlyRecorded is in none.
 func (d *Dispatcher) sendOn(tx *ledger.Tx, about ledger.Task, m envelope.Message, at time.Time) ([]ledger.Task, error) {
+	silent, err := onlyRecorded(tx, about, m)
+	if err != nil {
+		return nil, err
+	}
 	for _, to := range m.To {
 		inbox := d.inboxOf(to)
-		if to == envelope.Ourselves || to == envelope.Everybody {
+		if to == envelope.Ourselves || to == envelope.Everybody || silent {
 			inbox = ""
 		}
 		if err := d.note(tx, about, m, at, to, ledger.ByRun, inbox); err != nil {
@@ -96,6 +107,22 @@ func (d *Dispatcher) sendOn(tx *ledger.Tx, about ledger.Task, m envelope.Message
 		}
 	}
 	return d.wake(tx, about, m)
+}
+
+// onlyRecorded reports whether a message about a task is in no inbox: an ACK, which we
+// have sent (CLOWL-23), and the progress of a task whose requester is not told of it.
+func onlyRecorded(tx *ledger.Tx, about ledger.Task, m envelope.Message) (bool, error) {
+	if m.Act != envelope.Reports && m.Act != envelope.Waits {
+		return acknowledges(m), nil
+	}
+	talk, known, err := tx.Talk(about.Seq)
+	return known && !toldOf(talk.Tie), err
+}
+
+// acknowledges reports whether a message says that its sender has taken a task, or
+// has stopped.
+func acknowledges(m envelope.Message) bool {
+	return m.Act == envelope.Accepts || m.Act == envelope.Stops
 }
 
 // note remembers a message about a task that is said to somebody, in their own
@@ -114,14 +141,16 @@ func (d *Dispatcher) note(tx *ledger.Tx, about ledger.Task, m envelope.Message, 
 	return err
 }
 
-// sayable reports whether the bytes of a message are a whole line of a dialect.
+// sayable reports whether the bytes of a message are a whole line of a dialect that
+// does what the message does: an answer that another one follows is only news.
 func sayable(m envelope.Message, in envelope.Dialect) bool {
 	codec, ok := dialect.Of(in)
 	if !ok || m.Dialect != in || len(m.Raw) == 0 || slices.Contains(m.Raw, '\n') {
 		return false
 	}
 	read, findings := codec.Decode(m.Raw, envelope.Strict)
-	return !findings.Refused() && read.From == m.From && read.ID == m.ID && slices.Equal(read.To, m.To)
+	superseded := m.Act == envelope.Informs && (read.Act == envelope.Completes || read.Act == envelope.Fails)
+	return !findings.Refused() && !superseded && read.From == m.From && read.ID == m.ID && slices.Equal(read.To, m.To)
 }
 
 // wordsOf is the dialect in which somebody hears about a task: an agent in its

@@ -33,6 +33,8 @@ type turn struct {
 	next  ledger.Task   // the task as it is then
 	moved bool          // false: somebody was first
 	woken []ledger.Task // others that go on, or have ended
+
+	cancels []ledger.Message // what the agent said that cancels other tasks
 }
 
 // turn makes the outcome of a run durable that is its task's last, or ends in
@@ -136,12 +138,17 @@ func tieOf(m envelope.Message, o Outcome) envelope.Tie {
 
 // takeTurn is a turn in its transaction, which may be run again.
 func (d *Dispatcher) takeTurn(tx *ledger.Tx, t *turn) error {
-	t.next, t.moved, t.woken = t.row, false, nil
+	t.next, t.moved, t.woken, t.cancels = t.row, false, nil, nil
 	if t.review != nil {
 		t.review.row = ledger.Task{}
 	}
 	if err := d.sight(tx, t); err != nil {
 		return err
+	}
+	if len(t.said) > 0 { // after what its requester was to be told before
+		if err := d.tell(tx, t.row.Seq); err != nil {
+			return err
+		}
 	}
 	if t.row.State != ledger.Held {
 		run := ended(t.row, t.o)
@@ -204,7 +211,7 @@ func (d *Dispatcher) leaveRun(tx *ledger.Tx, t *turn) error {
 	if err != nil {
 		return err
 	}
-	return d.speak(tx, t)
+	return d.utterAll(tx, t)
 }
 
 // move moves the task of a turn, with its event, and reports whether it did.
@@ -229,13 +236,6 @@ func (t *turn) result() []byte {
 		t.bytes = t.o.Result.Encode()
 	}
 	return t.bytes
-}
-
-// speak has what the agent said take effect.
-func (d *Dispatcher) speak(tx *ledger.Tx, t *turn) error {
-	woken, err := d.utterAll(tx, t.row, t.said, t.at)
-	t.woken = append(t.woken, woken...)
-	return err
 }
 
 // followIfMade is follow for a task that a turn may have made.
@@ -270,6 +270,9 @@ func (d *Dispatcher) followTurn(ctx context.Context, t *turn) {
 	}
 	for _, s := range t.said {
 		d.followIfMade(ctx, s.claim)
+	}
+	for _, m := range t.cancels {
+		d.cancelFor(ctx, ledger.Task{Seq: m.Task}, m.From, m.ID)
 	}
 	d.followIfMade(ctx, t.review)
 	if t.next.State == ledger.Held {

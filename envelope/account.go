@@ -119,7 +119,8 @@ func (a *answer) error(at int) {
 	case a.kind(at) == '"':
 		a.result.Error.Message = a.prose(at)
 	case a.kind(at) == '{':
-		a.result.Error = Error{Kind: Kind(a.word(at, "kind")), Message: a.word(at, "message")}
+		a.result.Error = Error{Kind: Kind(a.word(at, "kind")), Message: a.word(at, "message"), Code: a.word(at, "code")}
+		a.result.Error.Final = a.kind(a.member(at, "retry")) == 'f'
 	default:
 		a.doubt(at, "must have a kind and a message")
 		return

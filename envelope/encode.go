@@ -60,6 +60,12 @@ func (r Result) append(dst []byte) []byte {
 	}
 	dst = nullable(append(dst, `},"error":{"kind":`...), failure.Kind)
 	dst = nullable(append(dst, `,"message":`...), failure.Message)
+	if failure.Code != "" {
+		dst = str(append(dst, `,"code":`...), failure.Code)
+	}
+	if failure.Final {
+		dst = append(dst, `,"retry":false`...)
+	}
 	dst = r.Provenance.append(append(dst, `},"provenance_ref":`...))
 	return append(members(dst, r.Extra, resultFields), '}')
 }

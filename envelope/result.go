@@ -92,6 +92,8 @@ func (r *Review) Note(reason string) {
 type Error struct {
 	Kind    Kind
 	Message string
+	Code    string // what its agent called it in CLowl or CAP, where Kind has another code: "E901", "408"; "" for nothing
+	Final   bool   // its agent says that another attempt is in vain, although Kind allows one
 }
 
 // A Provenance links a result to the program and run it came from (AINL-72).

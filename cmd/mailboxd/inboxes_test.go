@@ -74,8 +74,10 @@ func saidByRuns(path string) (said [][]byte) {
 	defer reader.Close()
 	tasks, _ := reader.Tasks(context.Background(), ledger.Filter{All: true})
 	for _, task := range tasks {
-		messages, _ := reader.About(context.Background(), task.Seq)
-		for _, m := range messages {
+		talk, _, _ := reader.Talk(context.Background(), task.Seq)
+		about, _ := reader.About(context.Background(), task.Seq)
+		thread, _ := reader.Thread(context.Background(), talk.Thread)
+		for _, m := range append(about, thread...) {
 			if m.Via == ledger.ByRun {
 				said = append(said, m.Body)
 			}

@@ -3,6 +3,7 @@ package dialect
 import (
 	"maps"
 	"slices"
+	"strconv"
 
 	"mailboxd/envelope"
 )
@@ -72,6 +73,9 @@ func (r *capReading) answer(about envelope.Task) {
 	switch {
 	case m.Act == envelope.Fails:
 		a.Status, a.Error = envelope.Failed, envelope.Error{Kind: m.Failure.Kind, Message: m.Failure.Message}
+		if _, own, _ := Code(m.Failure.Kind); m.Failure.Code != strconv.Itoa(own) {
+			a.Error.Code = m.Failure.Code
+		}
 	case m.Act == envelope.Informs && !m.WantsReply && len(m.To) == 1 && m.To[0] == about.Requester:
 		m.Act = envelope.Completes
 	default:

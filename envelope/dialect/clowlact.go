@@ -116,12 +116,15 @@ func (r *clowlReading) delegation(p string) {
 // failure reads the words of an ERR (CLOWL-26). One without a code that we can
 // read is an internal error.
 func (r *clowlReading) failure() envelope.Failure {
-	code := r.said("code")
+	code, words := r.said("code"), r.said("msg", "message")
 	if !isCode(code) {
 		r.d.note("", "code", "is no code of an error, read as E009")
+		if code != "" {
+			words = "[" + code + "] " + words
+		}
 		code = "E009"
 	}
-	f := FailureOf(kindOfCLowl(code), r.said("msg", "message"))
+	f := FailureOf(kindOfCLowl(code), words)
 	f.Code = code
 	if exact := envelope.Kind(r.said("kind")); known(exact) {
 		if own, _, _ := Code(exact); own == code {
@@ -147,7 +150,11 @@ func isCode(code string) bool {
 }
 
 func failedAnswer(f envelope.Failure) envelope.Result {
-	a := envelope.Result{Status: envelope.Failed, Error: envelope.Error{Kind: f.Kind, Message: f.Message}}
+	own, _, retry := Code(f.Kind)
+	a := envelope.Result{Status: envelope.Failed, Error: envelope.Error{Kind: f.Kind, Message: f.Message, Final: retry && !f.Retry}}
+	if f.Code != own {
+		a.Error.Code = f.Code
+	}
 	if f.Kind == envelope.Cancelled {
 		a.Status = envelope.Stopped
 	}

@@ -145,6 +145,9 @@ func obligeFailure(m envelope.Message, d map[string]jsontext.Value) {
 	}
 	if said, _ := textOf(d["code"]); said != code {
 		d["code"] = quoted(code)
+		if said != "" && !isCode(said) {
+			d["msg"] = quoted(f.Message) // in which it stands
+		}
 	}
 	if d["msg"].Kind() != '"' {
 		d["msg"] = quoted(f.Message)

@@ -165,14 +165,18 @@ func (t Task) end() envelope.Message {
 		return m
 	}
 	m := t.say(envelope.Fails, nil)
-	m.Failure, m.Answer = failure(r), r
+	m.Failure, m.Answer = Failure(r), r
 	m.Text = m.Failure.Message
 	return m
 }
 
-// failure is why a task did not end well. An agent's own status has no kind.
-func failure(r envelope.Result) envelope.Failure {
-	return dialect.FailureOf(cmp.Or(r.Error.Kind, envelope.AgentError), cmp.Or(r.Error.Message, r.Output.Summary))
+// Failure is why a task did not end well, with the code that its agent gave. An
+// agent's own status has no kind. It is worth a retry if its kind is, unless the
+// agent says that it is not (CLOWL-26).
+func Failure(r envelope.Result) envelope.Failure {
+	f := dialect.FailureOf(cmp.Or(r.Error.Kind, envelope.AgentError), cmp.Or(r.Error.Message, r.Output.Summary))
+	f.Code, f.Retry = r.Error.Code, f.Retry && !r.Error.Final
+	return f
 }
 
 // say is a message to the requester. What has no data is in nobody's words yet.

@@ -1,0 +1,56 @@
+package dispatch
+
+import (
+	"fmt"
+	"slices"
+
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/ledger"
+)
+
+// cancels reports whether a message of an agent is to cancel the task that it is
+// about: a CNCL, or what CAP has for one, a 499 to the agent of that task.
+func cancels(m envelope.Message, about ledger.Task) bool {
+	return m.Act == envelope.Cancels ||
+		m.Act == envelope.Fails && m.Failure.Kind == envelope.Cancelled && m.From != about.Agent && slices.Contains(m.To, about.Agent)
+}
+
+// cancelBelow has a task cancelled that the agent of a turn asked for, or that is part
+// of one (CLOWL-27). The agent is told when that is done, or why it is not.
+func (d *Dispatcher) cancelBelow(tx *ledger.Tx, t *turn, about ledger.Task, m envelope.Message) error {
+	may, err := mayCancel(tx, about, t.row.Agent)
+	if err != nil {
+		return err
+	}
+	record, why := recordOf(m, ledger.ByRun, about.Seq, t.at), envelope.Failure{}
+	record.Act = envelope.Cancels
+	switch {
+	case about.Seq == t.row.Seq:
+		why = unknownTask(m)
+	case !may:
+		why = dialect.FailureOf(envelope.Unauthorized, fmt.Sprintf("%s did not ask for %s", t.row.Agent, about.ID))
+	case about.State == ledger.Done:
+		why = dialect.FailureOf(envelope.DuplicateConflict, fmt.Sprintf("%s is over already (%s)", about.ID, about.Status))
+	}
+	if why.Message != "" {
+		record.Task = 0 // it cancels nothing, at no start either
+	} else {
+		talk, _, err := tx.Talk(about.Seq)
+		if err != nil {
+			return err
+		}
+		record.Cause = talk.Message // by which whoever tells of the end finds it
+	}
+	if _, err := tx.Record(record); err != nil {
+		return err
+	}
+	if why.Message == "" {
+		t.cancels = append(t.cancels, record)
+		return nil
+	}
+	return d.emit(tx, m.Dialect, envelope.Message{
+		Act: envelope.Fails, Task: t.row.ID, Cause: m.ID, Thread: m.Thread, Trace: m.Trace, Type: "error", Text: why.Message, Failure: why,
+		From: envelope.Ourselves, To: []string{t.row.Agent}, Time: t.at,
+	}, t.row.Seq, d.inboxOf(t.row.Agent))
+}
