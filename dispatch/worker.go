@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -10,6 +11,7 @@ import (
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/mailbox"
 )
 
 // worker runs one task after another. It begins none once take has ended, and
@@ -203,6 +205,9 @@ func (d *Dispatcher) prepare(ctx context.Context, it item, run *run) (ledger.Tas
 		return row, Job{}, err
 	}
 	if err := d.makeRunDir(&job); err != nil {
+		if unfit, ok := errors.AsType[*mailbox.UnfitError](err); ok {
+			err = d.refuseUnfit(ctx, row, job, unfit)
+		}
 		return row, Job{}, err
 	}
 	fault.Point("run-dir")
@@ -216,6 +221,14 @@ func (d *Dispatcher) prepare(ctx context.Context, it item, run *run) (ledger.Tas
 	}
 	d.equip(ctx, run, began, &job)
 	return began, job, nil
+}
+
+// refuseUnfit ends a task that cannot have a run directory, for something is in
+// the way that only a person can remove.
+func (d *Dispatcher) refuseUnfit(ctx context.Context, row ledger.Task, j Job, why *mailbox.UnfitError) error {
+	d.log(row).Error().Err(why).Msg("run directory cannot be made")
+	finding := envelope.Finding{Kind: envelope.InternalError, Message: "the run could not be prepared: " + why.Error()}
+	return d.apply(ctx, row, j.Task, Verdict{Findings: envelope.Findings{finding}, Terms: j.Terms})
 }
 
 // admit judges a queued task once more, for time has passed, and makes the job

@@ -109,6 +109,8 @@ func runDir(id envelope.ID, rev, attempt int) string {
 
 // MakeRunDir makes the RunDir with mode 0700 and returns it. That there is one
 // already is an error that wraps fs.ErrExist: a run never writes over another.
+// An *UnfitError says that something else is in the place of the directory that
+// holds those of the task.
 func (s *State) MakeRunDir(id envelope.ID, rev, attempt int) (string, error) {
 	dir := runDir(id, rev, attempt)
 	path := filepath.Join(s.path, dir)
@@ -120,12 +122,28 @@ func (s *State) MakeRunDir(id envelope.ID, rev, attempt int) (string, error) {
 	case err == nil: // ours, so the path leads nowhere else
 		err = os.Mkdir(path, 0o700)
 	case errors.Is(err, fs.ErrExist):
-		err = s.root.Mkdir(dir, 0o700)
+		if err = s.root.Mkdir(dir, 0o700); obstructs(err) {
+			return "", &UnfitError{fmt.Sprintf("%s is no directory that can be used: %v", filepath.Dir(path), err), "remove it, and retry the task"}
+		}
 	}
 	if err != nil {
 		return "", fmt.Errorf("make run directory %s: %w", dir, err)
 	}
 	return path, nil
+}
+
+// obstructs reports whether an error of making a directory says that what it is
+// to be made in is something else, leads elsewhere or cannot be entered. A
+// symlink that leads out of a root is an error without a number.
+func obstructs(err error) bool {
+	errno, numbered := errors.AsType[syscall.Errno](err)
+	switch {
+	case err == nil || errors.Is(err, fs.ErrExist):
+		return false
+	case !numbered:
+		return true
+	}
+	return errno == syscall.ENOTDIR || errno == syscall.ENOENT || errno == syscall.ELOOP || errno == syscall.EACCES || errno == syscall.EPERM
 }
 
 // RemoveRunDir removes the RunDir with all that is in it; that there is none
