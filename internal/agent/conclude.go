@@ -56,7 +56,11 @@ func unread(said answer, m *meter) error {
 // death, but a verdict: the next run would only cost as much.
 func (g *Agent) repeats(said answer, kind envelope.Kind) bool {
 	dead := kind == envelope.RunLost || kind == envelope.AgentCrashed
-	return g.binding.Idempotent && dead && said.err != nil
+	answered := said.err == nil
+	if g.binding.Output == Text { // any text is one, so one that was cut short is not to be told from an answer
+		answered = kind != envelope.RunLost && !said.empty()
+	}
+	return g.binding.Idempotent && dead && !answered
 }
 
 // conclude makes the outcome of a run from how it ended and what was said.

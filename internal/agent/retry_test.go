@@ -10,6 +10,7 @@ import (
 // The rules of retries for agents with a process for each run.
 func TestOnlyDeathsWithoutAnAnswerOfIdempotentAgentsAreRepeated(t *testing.T) {
 	ok := `{"status": "ok", "output": {"summary": "fine"}}`
+	text := func(b agent.Binding) agent.Binding { b.Output = agent.Text; return b }
 	hurried := playing(t, "hang")
 	hurried.Timeout = time.Millisecond
 	for name, c := range map[string]struct {
@@ -21,6 +22,9 @@ func TestOnlyDeathsWithoutAnAnswerOfIdempotentAgentsAreRepeated(t *testing.T) {
 		"a bad exit, answered": {saying(t, ok, 3), false},
 		"an invalid answer":    {saying(t, "junk", 0), false},
 		"a timeout":            {hurried, false},
+		"no text, a signal":    {text(playing(t, "suicide")), true},
+		"no text, a bad exit":  {text(saying(t, "", 3)), true},
+		"a text, a bad exit":   {text(saying(t, "it is fine", 3)), false},
 	} {
 		if got := outcome(t, c.binding); got.Retry {
 			t.Errorf("%s: is repeated; want that only of an idempotent agent", name)
