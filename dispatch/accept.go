@@ -116,6 +116,9 @@ func (d *Dispatcher) revise(tx *ledger.Tx, c *claim, last ledger.Task, found boo
 			return err
 		}
 	}
+	if err := d.reconcile(c, last.Revision+1); err != nil {
+		return err
+	}
 	row := newRow(c)
 	waits := false
 	switch {
@@ -141,7 +144,7 @@ func (d *Dispatcher) revise(tx *ledger.Tx, c *claim, last ledger.Task, found boo
 		row.Revision = last.Revision + 1
 	}
 	if waits {
-		row.State, row.Reasons, row.Until = ledger.Received, operatorOf(last), time.Time{}
+		row.State, row.Reasons, row.Until = ledger.Received, slices.Concat(operatorOf(last), recoveredOf(c.verdict.Hold)), time.Time{}
 	}
 	return d.add(tx, c, row, waits)
 }
@@ -218,7 +221,7 @@ func newRow(c *claim) ledger.Task {
 	t, v := c.task, c.verdict
 	row := ledger.Task{
 		ID: t.ID, Revision: 1, Latest: true, Hash: t.Hash, Dialect: c.dialect(),
-		State: ledger.Received,
+		State: ledger.Received, Attempt: c.attempt,
 		Agent: t.Agent, Requester: t.Requester, Type: t.Type,
 		Deadline: t.Deadline, Received: c.now,
 		File: c.line.File, Offset: c.line.Offset,

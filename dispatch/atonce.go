@@ -44,6 +44,7 @@ func (d *Dispatcher) startAtOnce(claims []*claim) *start {
 		return nil
 	}
 	fault.Point("run-dir")
+	c.dir = dir
 	s.job = Job{Task: c.task, Revision: 1, Attempt: 1, Dir: dir, RunID: uuid.NewString()}
 	return s
 }

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -30,6 +31,9 @@ type claim struct {
 	row     ledger.Task  // as the ledger has it, when accepted
 	instead *ledger.Task // the one it replaces before that has started; nil: none
 	members []*claim     // what is asked of each recipient, where there are several
+	dir     string       // the run directory that was made for it to begin at once; "" for none
+	attempt int          // the highest of a run directory that was there before its revision
+	unknown []string     // run directories in which it may have begun, of which the ledger has no run
 }
 
 // A fate is what the ledger made of a claim.
@@ -111,6 +115,9 @@ func (d *Dispatcher) follow(ctx context.Context, c *claim) {
 	case accepted:
 		if c.row.State != ledger.Done {
 			d.info(c.row).Int("revision", c.row.Revision).Str("state", string(c.row.State)).Msg("task accepted")
+		}
+		if !slices.Contains(c.judged.Hold, ledger.Recovered) { // or that was said of all of them
+			d.warnUnknown(c.row, c.unknown)
 		}
 		if dependent(c.tie) {
 			d.kin.add(c.parent.Seq)

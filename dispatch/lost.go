@@ -2,9 +2,13 @@ package dispatch
 
 import (
 	"context"
+	"os"
+	"path/filepath"
+	"slices"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/runner"
 )
 
 // doubt holds a task that may have run before the ledger was lost: only a
@@ -39,4 +43,81 @@ func (d *Dispatcher) metAgain(ctx context.Context) error {
 	d.lost = false
 	d.opts.Log.Warn().Msg("tasks from before the ledger was lost are met again; those without a result wait for release")
 	return nil
+}
+
+// reconcile compares the run directories of a task with the ledger, before that
+// gets a new revision of it. A directory of this revision, or of a later one, is
+// of a time that the ledger does not know: what may have begun there holds the task.
+func (d *Dispatcher) reconcile(c *claim, revision int) error {
+	c.attempt, c.unknown = 0, nil
+	if !c.verdict.Admit || c.task.ID == "" {
+		return nil
+	}
+	list, err := d.State.Attempts(c.task.ID)
+	for _, a := range list {
+		dir := d.State.RunDir(c.task.ID, a.Revision, a.Attempt)
+		if a.Revision < revision || dir == c.dir || d.unused.has(dir) {
+			continue
+		}
+		if a.Revision == revision {
+			c.attempt = max(c.attempt, a.Attempt)
+		}
+		if beganIn(dir) {
+			c.unknown = append(c.unknown, d.relative(dir))
+		}
+	}
+	if len(c.unknown) > 0 {
+		c.verdict = withReasons(c.verdict, ledger.Recovered)
+	}
+	return err
+}
+
+// beganIn reports whether a run may have begun in a directory that is of no
+// run in the ledger. Where none has, it sees to it that none will.
+func beganIn(dir string) bool {
+	info, err := os.Lstat(dir)
+	return err == nil && info.IsDir() && !runner.Void(dir)
+}
+
+// relative is a path in the state directory as it is told: below that.
+func (d *Dispatcher) relative(path string) string {
+	rel, err := filepath.Rel(d.State.Path(), path)
+	if err != nil {
+		return path
+	}
+	return rel
+}
+
+// holdUnknown holds a task whose turn has come and that may have begun in
+// directories of which the ledger has no run. The job has the next free one.
+func (d *Dispatcher) holdUnknown(ctx context.Context, row ledger.Task, j Job, unknown []string) error {
+	d.unused.keep(j.Dir)
+	next, moved := row, false
+	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
+		change := ledger.Change{To: ledger.Held, Attempt: j.Attempt - 1, Reasons: []ledger.Reason{ledger.Recovered}, Until: row.Deadline}
+		moved, err = tx.Move(row.Seq, ledger.Queued, row.Attempt, change)
+		if err != nil || !moved {
+			return err
+		}
+		next.State, next.Attempt, next.Reasons, next.Until = change.To, change.Attempt, change.Reasons, change.Until
+		return tx.Log(event(row, "task.held", map[string]any{"reasons": change.Reasons, "unknown_runs": unknown}))
+	})
+	if err != nil || !moved {
+		return err
+	}
+	d.warnUnknown(row, unknown)
+	d.proceed(ctx, next)
+	return nil
+}
+
+// warnUnknown tells the operator why a task is held.
+func (d *Dispatcher) warnUnknown(row ledger.Task, unknown []string) {
+	if len(unknown) > 0 {
+		d.log(row).Warn().Strs("runs", unknown).Msg("task held: the ledger does not know a directory of its runs")
+	}
+}
+
+// recoveredOf is the hold of what may have run before, if it is among some reasons.
+func recoveredOf(reasons []ledger.Reason) []ledger.Reason {
+	return slices.DeleteFunc(slices.Clone(reasons), func(r ledger.Reason) bool { return r != ledger.Recovered })
 }

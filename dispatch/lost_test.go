@@ -104,3 +104,60 @@ func TestALossThatWasCutShortIsStillALoss(t *testing.T) {
 	e.Look(t.Context())
 	e.wantHeld("pending", ledger.Recovered)
 }
+
+// leaveRunDir makes a run directory of which no ledger knows, with these files.
+func (e *engine) leaveRunDir(name string, files ...string) {
+	e.t.Helper()
+	dir := filepath.Join(e.dir, "state", "runs", name)
+	e.must(os.MkdirAll(dir, 0o700))
+	for _, file := range files {
+		e.must(os.WriteFile(filepath.Join(dir, file), nil, 0o600))
+	}
+}
+
+func TestARunDirectoryThatTheLedgerDoesNotKnowHoldsItsTask(t *testing.T) {
+	e := newEngine(t)
+	e.dirs = true
+	e.leaveRunDir("same/1.2", "stdout")
+	e.leaveRunDir("later/2.1", "stdout") // of a revision whose first one is forgotten
+	e.start()
+	for _, id := range []string{"same", "later"} {
+		e.send(id, "quick")
+		e.wantHeld(id, ledger.Recovered)
+	}
+	e.restart()
+	for _, id := range []envelope.ID{"same", "later"} {
+		e.wantHeld(string(id), ledger.Recovered)
+		e.must(e.Release(t.Context(), id, me))
+	}
+	e.await("later", ledger.Done)
+	if row := e.await("same", ledger.Done); row.Attempt != 3 {
+		t.Errorf("it ran as attempt %d; want 3, the first without a directory", row.Attempt)
+	}
+}
+
+// Killed between the directory and the intent, a daemon has begun nothing.
+func TestARunDirectoryInWhichNothingBeganHoldsNothing(t *testing.T) {
+	e := newEngine(t)
+	e.dirs = true
+	e.leaveRunDir("t1/1.1")
+	e.start()
+	e.send("t1", "quick")
+	e.await("t1", ledger.Done)
+}
+
+func TestAQueuedTaskIsHeldWhenItsTurnComesAndItMayHaveRun(t *testing.T) {
+	e := newEngine(t)
+	e.dirs = true
+	e.start()
+	e.must(e.Pause(t.Context(), "quick", me))
+	e.send("t1", "quick")
+	e.wantHeld("t1", ledger.Paused)
+	e.leaveRunDir("t1/1.1", "stdout")
+	e.must(e.Resume(t.Context(), "quick", me))
+	e.until("it is held", func() bool { return len(e.row("t1").Reasons) == 1 && e.row("t1").Reasons[0] == ledger.Recovered })
+	e.must(e.Release(t.Context(), "t1", me))
+	if row := e.await("t1", ledger.Done); row.Attempt != 2 {
+		t.Errorf("it ran as attempt %d; want 2", row.Attempt)
+	}
+}

@@ -38,6 +38,13 @@ func (u *unusedDirs) take(path string) bool {
 	return there
 }
 
+// has reports whether a directory is in the set.
+func (u *unusedDirs) has(path string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.paths[path]
+}
+
 // newRunDir returns the empty directory of an attempt that is about to be intended.
 // The error wraps fs.ErrExist when another run may have used that directory.
 func (d *Dispatcher) newRunDir(id envelope.ID, revision, attempt int) (string, error) {
@@ -62,22 +69,26 @@ func (d *Dispatcher) dropRunDir(row ledger.Task) error {
 	return d.State.RemoveRunDir(row.ID, row.Revision, row.Attempt+1)
 }
 
-// makeRunDir gives the job the next attempt whose directory is not taken:
-// an older ledger may have left some, and none is ever used twice.
-func (d *Dispatcher) makeRunDir(j *Job) error {
+// makeRunDir gives the job the next attempt whose directory is not taken, for none
+// is ever used twice. Those that are taken are of no run that the ledger knows: it
+// returns the ones in which something may have begun.
+func (d *Dispatcher) makeRunDir(j *Job) (unknown []string, err error) {
 	if !d.agents.HasDir(j.Task.Agent) {
 		j.Attempt++
-		return nil
+		return nil, nil
 	}
 	for {
 		j.Attempt++
 		dir, err := d.newRunDir(j.Task.ID, j.Revision, j.Attempt)
 		if err == nil {
 			j.Dir = dir
-			return nil
+			return unknown, nil
 		}
 		if !errors.Is(err, fs.ErrExist) {
-			return err
+			return nil, err
+		}
+		if taken := d.State.RunDir(j.Task.ID, j.Revision, j.Attempt); beganIn(taken) {
+			unknown = append(unknown, d.relative(taken))
 		}
 	}
 }

@@ -44,6 +44,7 @@ func arrival(c *claim) ledger.Event {
 	if c.row.State == ledger.Held {
 		data.Held = c.row.Reasons
 	}
+	data.Unknown = c.unknown
 	e.Data = encode(data)
 	return e
 }
@@ -56,6 +57,7 @@ type acceptance struct {
 	Held     []ledger.Reason `json:"held,omitzero"`
 	Offset   *int64          `json:"offset,omitzero"`
 	Parent   envelope.ID     `json:"parent,omitzero"`
+	Unknown  []string        `json:"unknown_runs,omitzero"`
 	Warnings []string        `json:"warnings,omitzero"`
 }
 

@@ -204,13 +204,17 @@ func (d *Dispatcher) prepare(ctx context.Context, it item, run *run) (ledger.Tas
 	if err != nil || job.RunID == "" {
 		return row, Job{}, err
 	}
-	if err := d.makeRunDir(&job); err != nil {
+	unknown, err := d.makeRunDir(&job)
+	if err != nil {
 		if unfit, ok := errors.AsType[*mailbox.UnfitError](err); ok {
 			err = d.refuseUnfit(ctx, row, job, unfit)
 		}
 		return row, Job{}, err
 	}
 	fault.Point("run-dir")
+	if len(unknown) > 0 {
+		return row, Job{}, d.holdUnknown(ctx, row, job, unknown)
+	}
 	began, moved, err := d.intend(ctx, row, &job, ledger.Running)
 	if err != nil {
 		d.unused.keep(job.Dir)

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"mailboxd/internal/host"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
 	"mailboxd/mailbox"
 )
@@ -137,7 +136,7 @@ func sameProgram(pid int) bool {
 func (d *doctor) keeper(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, 3*time.Second)
 	defer stop()
-	builds, err := runner.Living(ctx, filepath.Join(d.state, "keepers"))
+	builds, err := runner.Living(ctx, filepath.Join(d.state, mailbox.KeepersDir))
 	if err != nil {
 		d.bad("keeper", "ls -l "+shellWord(d.state), "%v", err)
 		return
@@ -156,35 +155,5 @@ func (d *doctor) keeper(ctx context.Context) {
 		d.good("keeper", "%d run, of another build, until their agents are done", others)
 	default:
 		d.good("keeper", "one runs, of this build, and %d of another until their agents are done", others)
-	}
-}
-
-// thorough is how long the ledger is looked at: a very large one takes longer.
-const thorough = time.Minute
-
-func (d *doctor) ledger(ctx context.Context) {
-	file := filepath.Join(d.state, "ledger.db")
-	ctx, stop := context.WithTimeout(ctx, thorough)
-	defer stop()
-	memory, err := ledger.OpenReader(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		d.good("ledger", "there is none yet; serve makes it")
-		return
-	}
-	if err == nil {
-		err = errors.Join(memory.Verify(ctx), memory.Close())
-	}
-	aside, _ := filepath.Glob(file + ".unreadable-*Z") // the pattern is good
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		d.warn("ledger", "sqlite3 "+shellWord(file)+" 'PRAGMA quick_check'", "it is too large to be looked through in %s", thorough)
-	case errors.Is(err, ledger.ErrNewer):
-		d.bad("ledger", "install the newer mailboxd again", "%v", err)
-	case err != nil:
-		d.bad("ledger", "mailboxd serve", "%v; serve keeps an unreadable one aside, begins another and holds what may have run", err)
-	case len(aside) > 0:
-		d.warn("ledger", "rm "+shellWord(aside[0])+"*", "every page is as it must be; an earlier, unreadable one is kept as %s", aside[0])
-	default:
-		d.good("ledger", "every page is as it must be")
 	}
 }

@@ -69,15 +69,22 @@ func (h *house) openState(cfg config, log zerolog.Logger) error {
 	if err := h.state.Claim(h.box.Path()); err != nil {
 		return err
 	}
+	traces, err := h.state.Traces()
+	if err != nil {
+		return err
+	}
 	var opened ledger.Opened
-	if h.memory, opened, err = ledger.Open(h.state.LedgerPath()); err != nil {
+	if h.memory, opened, err = ledger.Open(h.state.LedgerPath(), traces...); err != nil {
 		return err
 	}
 	h.closes(func() { h.memory.Close() })
-	if opened.Aside != "" {
+	switch {
+	case opened.Aside != "":
 		log.Error().Str("file", opened.Aside).Err(opened.Cause).Msg("ledger was unreadable and is kept aside; a new one was begun, and tasks that may have run are held")
+	case opened.Lost():
+		log.Error().Str("file", h.state.LedgerPath()).Err(opened.Cause).Msg("ledger is missing; a new one was begun, and tasks that may have run are held")
 	}
-	h.fresh = opened.Created && opened.Aside == ""
+	h.fresh = opened.Created && !opened.Lost()
 	return nil
 }
 

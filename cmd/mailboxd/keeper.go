@@ -53,7 +53,7 @@ func openKeepers(state *mailbox.State) (*runner.Keepers, error) {
 	if err != nil {
 		return nil, err
 	}
-	return runner.OpenKeepers(filepath.Join(state.Path(), "keepers"), build, []string{"mailboxd", keeperName})
+	return runner.OpenKeepers(filepath.Join(state.Path(), mailbox.KeepersDir), build, []string{"mailboxd", keeperName})
 }
 
 // buildID names the file that this program is: an upgrade, or a copy, is

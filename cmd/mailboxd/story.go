@@ -55,6 +55,7 @@ var members = []struct{ name, words string }{
 	{"file", "from %s"}, {"offset", "at byte %s"},
 	{"held", "held for %s"}, {"reasons", "for %s"}, {"attempt", "attempt %s"}, {"pct", "%s %%"},
 	{"status", "%s"}, {"error", "(%s)"}, {"exit_code", "exit %s"}, {"took_ms", "after %s"}, {"until", "until %s"},
+	{"unknown_runs", "with directories of runs that the ledger does not know: %s"},
 	{"kept", "kept as %s"}, {"written", "written %s"}, {"reason", "because %s"}, {"why", "because %s"}, {"faults", "because %s"},
 	{"note", "“%s”"}, {"message", "“%s”"}, {"words", "“%s”"}, {"warnings", "with the warning %s"},
 	{"hash", ""}, {"run_id", ""}, {"digest", ""},

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,8 +52,14 @@ type Ledger struct {
 type Opened struct {
 	Created bool   // there was none, or none that can be read, so this one is empty
 	Aside   string // where an unreadable one was moved, now or by an Open that was cut short; "" when there was none
-	Cause   error  // why it cannot be read; nil when there was none, or it was moved before
+	Cause   error  // why it cannot be read, or ErrMissing; nil when there was none, or it was moved before
 }
+
+// Lost reports whether there was a ledger before the one that was created.
+func (o Opened) Lost() bool { return o.Created && (o.Aside != "" || o.Cause != nil) }
+
+// ErrMissing says that there is no ledger where there was one.
+var ErrMissing = errors.New("is missing")
 
 // Open opens the ledger at path, which must be absolute and in a directory
 // that exists, and makes an empty one, mode 0600, where there is none. An
@@ -60,8 +67,11 @@ type Opened struct {
 // untouched. A file that cannot be read as a ledger is moved aside, reported
 // in Opened and replaced by an empty one, never overwritten. An error of the
 // disk or of permissions moves nothing.
-func Open(path string) (*Ledger, Opened, error) {
-	opened, err := prepare(path)
+//
+// Traces are what else there is of an earlier ledger's time. Where there are some
+// and no ledger, that one is lost: Opened has ErrMissing, and Lost is true.
+func Open(path string, traces ...string) (*Ledger, Opened, error) {
+	opened, err := prepare(path, traces)
 	if err != nil {
 		return nil, opened, fmt.Errorf("open ledger %s: %w", path, err)
 	}
@@ -73,12 +83,15 @@ func Open(path string) (*Ledger, Opened, error) {
 }
 
 // prepare sees to it that there is a file at path which connect can use.
-func prepare(path string) (opened Opened, err error) {
+func prepare(path string, traces []string) (opened Opened, err error) {
 	err = inspect(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if opened.Aside, err = lastAside(path); err != nil {
 			return opened, err
+		}
+		if len(traces) > 0 && opened.Aside == "" {
+			opened.Cause = fmt.Errorf("%w, although there is %s", ErrMissing, strings.Join(traces, " and "))
 		}
 	case errors.Is(err, errUnreadable):
 		opened.Cause = err
@@ -88,11 +101,8 @@ func prepare(path string) (opened Opened, err error) {
 	default:
 		return opened, err
 	}
-	if err := create(path, opened.Aside); err != nil {
-		return opened, err
-	}
 	opened.Created = true
-	return opened, nil
+	return opened, create(path, opened)
 }
 
 func connect(path string) (*Ledger, error) {

@@ -21,8 +21,8 @@ var besides = []string{"", "-wal", "-shm", redoEnds[0], redoEnds[1]}
 
 // create puts an empty ledger at path, where there must be none. It is made
 // aside and renamed, so that what is at path is always whole. It knows of the
-// one that was lost, unless that is "".
-func create(path, lost string) error {
+// one that was lost, if one was.
+func create(path string, opened Opened) error {
 	aside := path + ".new"
 	for _, end := range besides { // of a creation that was cut short
 		if err := os.Remove(aside + end); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -33,7 +33,7 @@ func create(path, lost string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(fill(aside, lost), file.Sync(), file.Close()); err != nil {
+	if err := errors.Join(fill(aside, opened), file.Sync(), file.Close()); err != nil {
 		return err
 	}
 	fault.SyncedAt("ledger-synced", aside)
@@ -44,7 +44,7 @@ func create(path, lost string) error {
 }
 
 // fill gives an empty file the schema; closing leaves no log beside it.
-func fill(path, lost string) error {
+func fill(path string, opened Opened) error {
 	ctx := context.Background()
 	db, err := sql.Open("sqlite", writeURI(path))
 	if err != nil {
@@ -55,8 +55,8 @@ func fill(path, lost string) error {
 		return errors.Join(err, db.Close())
 	}
 	err = migrate(ctx, conn, migrations)
-	if err == nil && lost != "" {
-		_, err = conn.ExecContext(ctx, "INSERT INTO losses (aside, at) VALUES (?, ?)", lost, time.Now().UnixMicro())
+	if err == nil && opened.Lost() {
+		err = noteLoss(ctx, conn, opened)
 	}
 	return errors.Join(err, conn.Close(), db.Close())
 }

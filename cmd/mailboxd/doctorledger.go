@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"mailboxd/internal/ledger"
+	"mailboxd/mailbox"
+)
+
+// thorough is how long the ledger is looked at: a very large one takes longer.
+const thorough = time.Minute
+
+func (d *doctor) ledger(ctx context.Context) {
+	file := filepath.Join(d.state, "ledger.db")
+	ctx, stop := context.WithTimeout(ctx, thorough)
+	defer stop()
+	memory, err := ledger.OpenReader(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		d.noLedger()
+		return
+	}
+	if err == nil {
+		err = errors.Join(memory.Verify(ctx), d.recovered(ctx, memory), memory.Close())
+	}
+	aside, _ := filepath.Glob(file + ".unreadable-*Z") // the pattern is good
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		d.warn("ledger", "sqlite3 "+shellWord(file)+" 'PRAGMA quick_check'", "it is too large to be looked through in %s", thorough)
+	case errors.Is(err, ledger.ErrNewer):
+		d.bad("ledger", "install the newer mailboxd again", "%v", err)
+	case err != nil:
+		d.bad("ledger", "mailboxd serve", "%v; serve keeps an unreadable one aside, begins another and holds what may have run", err)
+	case len(aside) > 0:
+		d.warn("ledger", "rm "+shellWord(aside[0])+"*", "every page is as it must be; an earlier, unreadable one is kept as %s", aside[0])
+	default:
+		d.good("ledger", "every page is as it must be")
+	}
+}
+
+// noLedger tells a ledger that is missing from one that is not there yet.
+func (d *doctor) noLedger() {
+	_, err := os.Stat(d.state) // or OpenState would make it
+	var traces []string
+	var state *mailbox.State
+	if err == nil {
+		state, err = mailbox.OpenState(d.state, d.root)
+	}
+	if err == nil {
+		traces, err = state.Traces()
+		err = errors.Join(err, state.Close())
+	}
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		d.bad("ledger", "ls -l "+shellWord(d.state), "%v", err)
+	case len(traces) > 0:
+		d.bad("ledger", "put it back from a backup, or: mailboxd serve",
+			"it is missing, although %s has %s; serve begins another and holds what may have run", d.state, strings.Join(traces, " and "))
+	default:
+		d.good("ledger", "there is none yet; serve makes it")
+	}
+}
+
+// recovered counts the tasks that wait for a person since a ledger was lost.
+func (d *doctor) recovered(ctx context.Context, memory *ledger.Reader) error {
+	held, err := memory.Tasks(ctx, ledger.Filter{States: []ledger.State{ledger.Held}})
+	held = slices.DeleteFunc(held, func(t ledger.Task) bool { return !slices.Contains(t.Reasons, ledger.Recovered) })
+	if len(held) == 0 {
+		return err
+	}
+	words := "1 task may have run before the ledger was lost, and waits"
+	if len(held) > 1 {
+		words = fmt.Sprintf("%d tasks may have run before the ledger was lost, and wait", len(held))
+	}
+	d.note(finding{
+		Check: "ledger", Subject: "recovered", State: gradeWarn, Finding: words + "; one is " + string(held[0].ID),
+		Mend: "mailboxd ps --state held, and then for each: mailboxd release ID, which runs it, or mailboxd cancel ID",
+	})
+	return err
+}
