@@ -72,8 +72,8 @@ func TestFramesAreReadInBlocksAndWithout(t *testing.T) {
 		"behind them one of an old turn": slices.Concat(block(3), block(4), block(5), block(2)),
 		"and its end torn":               slices.Concat(block(3), block(4), frame(5)),
 	} {
-		if frames, first := framesOf(text, 3); len(frames) != 2 || first != 4 {
-			t.Errorf("%s: %d frames from %d; want 2 from 4", what, len(frames), first)
+		if frames, first, err := framesOf(text, 3); err != nil || len(frames) != 2 || first != 4 {
+			t.Errorf("%s: %d frames from %d, %v; want 2 from 4", what, len(frames), first, err)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func FuzzFrames(f *testing.F) {
 	f.Add(append(appendFrame(nil, 10, newLayer(), nil), frames...))
 	f.Add(append(append(appendFrame(nil, 10, newLayer(), nil), make([]byte, block)...)[:block], appendFrame(nil, 11, someLayer(), nil)...))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		found, _ := framesOf(text, 7)
+		found, _, _ := framesOf(text, 7)
 		for _, rows := range found {
 			if !bytes.Contains(text, rows) {
 				t.Error("a frame is not what the log has")

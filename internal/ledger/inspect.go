@@ -72,11 +72,15 @@ func check(db *sql.DB, path string, everything bool) error {
 	if err := checkStart(ctx, db, version); err != nil || version < 6 {
 		return err
 	}
-	var applied int64
-	if err := db.QueryRowContext(ctx, appliedQuery).Scan(&applied); err != nil {
+	query := extentQuery
+	if version < 8 {
+		query = "SELECT applied, 0 FROM redo"
+	}
+	have, err := scanExtent(db.QueryRowContext(ctx, query))
+	if err != nil {
 		return err
 	}
-	frames, err := readFrames(path, uint64(applied))
+	frames, err := readFrames(path, have)
 	for _, rows := range frames {
 		err = errors.Join(err, eachRow(rows, func(change) error { return nil }))
 	}

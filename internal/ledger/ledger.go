@@ -142,7 +142,7 @@ func (l *Ledger) recoverRedo() (err error) {
 	if l.redo, err = openRedo(l.path); err != nil {
 		return err
 	}
-	if l.redo.last, err = l.tables.takeUp(l.write, l.path, func() error { return nil }); err != nil {
+	if l.redo.last, err = l.tables.takeUp(l.write, l.path, func() error { return setLive(l.write, true) }); err != nil {
 		return errors.Join(fmt.Errorf("take up redo log: %w", err), l.redo.close())
 	}
 	return nil
@@ -154,6 +154,9 @@ func (l *Ledger) Close() error {
 	close(l.closing)
 	l.folder.Wait()
 	err := l.fold()
+	if err == nil {
+		err = setLive(l.write, false)
+	}
 	if err == nil {
 		err = l.redo.clear()
 	}

@@ -90,11 +90,11 @@ func (r *Reader) awaitFold(path string) {
 // behind returns the frames of the redo log that the tables do not have, and the
 // number of the last one that they have.
 func (r *Reader) behind(path string) (applied uint64, frames [][]byte, err error) {
-	number, _, err := first(background, r.read, one[int64], appliedQuery)
+	have, _, err := first(background, r.read, scanExtent, extentQuery)
 	if err == nil {
-		frames, err = readFrames(path, uint64(number))
+		frames, err = readFrames(path, have)
 	}
-	return uint64(number), frames, err
+	return have.applied, frames, err
 }
 
 // takeUpRedo brings to the tables what a writer that was killed left in the redo

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -130,11 +131,34 @@ func (r *redo) rewind(active int) {
 	fault.Forgotten(r.files[active])
 }
 
-// The number of the last frame that the tables have.
+// An extent is how far the tables have what the redo log has.
+type extent struct {
+	applied uint64 // the number of the last frame that they have
+	live    bool   // there may be later ones, so both files have to be there
+}
+
 const (
-	appliedQuery  = "SELECT applied FROM redo"
+	extentQuery   = "SELECT applied, live FROM redo"
 	appliedUpdate = "UPDATE redo SET applied = ?1 WHERE applied <> ?1"
+	liveUpdate    = "UPDATE redo SET live = ?1 WHERE live <> ?1"
 )
+
+func scanExtent(r row) (e extent, err error) {
+	var applied int64
+	err = r.Scan(&applied, &e.live)
+	e.applied = uint64(applied)
+	return e, err
+}
+
+// setLive has the tables say whether the redo log may have more than they do.
+func setLive(write *statements, live bool) error {
+	flag := int64(0)
+	if live {
+		flag = 1
+	}
+	_, err := write.run(liveUpdate, flag)
+	return err
+}
 
 // takeUp is redo in a transaction of its own, which is committed unless may, asked
 // last, says why not. What is not is taken back when the connection is closed.
@@ -155,11 +179,11 @@ func (w *tables) takeUp(write *statements, path string, may func() error) (last 
 // in a transaction that somebody else has begun, and returns the number of the last
 // frame.
 func (w *tables) redo(path string) (last uint64, err error) {
-	var applied int64
-	if err := w.conn.QueryRowContext(background, appliedQuery).Scan(&applied); err != nil {
+	have, err := scanExtent(w.conn.QueryRowContext(background, extentQuery))
+	if err != nil {
 		return 0, err
 	}
-	frames, err := readFrames(path, uint64(applied))
+	frames, err := readFrames(path, have)
 	for _, rows := range frames {
 		if err == nil {
 			err = eachRow(rows, w.add)
@@ -168,26 +192,33 @@ func (w *tables) redo(path string) (last uint64, err error) {
 			err = w.flush()
 		}
 	}
-	return uint64(applied) + uint64(len(frames)), err
+	return have.applied + uint64(len(frames)), err
 }
 
-// readFrames returns what both files have behind a frame that the tables have already,
-// in order.
-func readFrames(path string, applied uint64) (frames [][]byte, err error) {
+// readFrames returns what both files have and the tables do not, in order. A file that
+// has to be there and is missing makes the ledger unreadable. So does a frame that is
+// not whole when a later one is: it was durable before that one was written. A log that
+// ends exactly between two frames is taken for a whole one.
+func readFrames(path string, have extent) (frames [][]byte, err error) {
 	var found [2][][]byte
 	var first [2]uint64
 	for i, end := range redoEnds {
 		text, err := os.ReadFile(path + end)
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
+		switch {
+		case errors.Is(err, os.ErrNotExist) && have.live:
+			return nil, fmt.Errorf("%w: its redo log %s is missing", errUnreadable, filepath.Base(path)+end)
+		case err != nil && !errors.Is(err, os.ErrNotExist):
 			return nil, err
 		}
-		found[i], first[i] = framesOf(text, applied)
+		if found[i], first[i], err = framesOf(text, have.applied); err != nil {
+			return nil, fmt.Errorf("%w: its redo log %s has %w", errUnreadable, filepath.Base(path)+end, err)
+		}
 	}
 	older := 0
 	if first[1] < first[0] {
 		older = 1
 	}
-	next := applied + 1
+	next := have.applied + 1
 	for _, i := range [2]int{older, 1 - older} {
 		if len(found[i]) == 0 {
 			continue
@@ -202,13 +233,14 @@ func readFrames(path string, applied uint64) (frames [][]byte, err error) {
 }
 
 // framesOf returns the rows of the frames that a file begins with, from the first
-// one that is not applied. Behind them is what was left of earlier turns.
-func framesOf(text []byte, applied uint64) (frames [][]byte, first uint64) {
+// one that is not applied. Behind them is what was left of earlier turns, of which
+// all is applied; a later frame there is an error.
+func framesOf(text []byte, applied uint64) (frames [][]byte, first uint64, err error) {
 	var last uint64
 	for at := 0; ; {
 		number, rows, end, ok := nextFrame(text, at, last)
 		if !ok {
-			return frames, first
+			return frames, first, noLaterFrame(text[at:], max(last, applied))
 		}
 		if number > applied {
 			if len(frames) == 0 {
@@ -230,4 +262,19 @@ func nextFrame(text []byte, at int, last uint64) (number uint64, rows []byte, en
 		}
 	}
 	return 0, nil, 0, false
+}
+
+// noLaterFrame returns an error if a frame that was written after the last one is
+// anywhere in a text.
+func noLaterFrame(text []byte, last uint64) error {
+	for at := range max(0, len(text)-frameHead+1) {
+		number := binary.LittleEndian.Uint64(text[at+8:])
+		if number <= last || number-last > uint64(len(text)) { // so many frames are not in it
+			continue
+		}
+		if _, _, _, ok := cutFrame(text[at:]); ok {
+			return fmt.Errorf("frame %d, and the one after %d is damaged", number, last)
+		}
+	}
+	return nil
 }
