@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -77,6 +78,10 @@ func (a *approver) round(ctx context.Context) (open int, err error) {
 		if task.State == "waiting" {
 			err = errors.Join(err, a.answer(ctx, daemon, task))
 		}
+		if slices.Contains(task.Held, "recovered") {
+			a.account(ctx, daemon, task)
+			continue
+		}
 		if slices.Contains(task.Held, "auth_required") {
 			_, _ = daemon.Release(ctx, task.ID, client.Wish{Reason: "logged in"}) // or in the next round
 		}
@@ -85,6 +90,24 @@ func (a *approver) round(ctx context.Context) (open int, err error) {
 		}
 	}
 	return len(tasks), err
+}
+
+// account ends a task that may have run before its ledger was lost, if it has: what
+// lies in its run directories says so. One that has not is let go.
+func (a *approver) account(ctx context.Context, daemon *client.Client, task client.Task) {
+	begun, err := filepath.Glob(a.site.path("state/runs/" + task.ID.Dir() + "/*/stdout"))
+	begun = slices.DeleteFunc(begun, isDir) // nothing can begin there
+	if err == nil && len(begun) == 0 {
+		_, _ = daemon.Release(ctx, task.ID, client.Wish{Reason: "it has not run"}) // or in the next round
+		return
+	}
+	a.book.account(task.ID)
+	_, _ = daemon.Cancel(ctx, task.ID, client.Wish{Reason: "it has run"}) // likewise
+}
+
+func isDir(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.IsDir()
 }
 
 func (a *approver) decide(ctx context.Context, daemon *client.Client, task client.Task) {

@@ -1,6 +1,7 @@
 package torture_test
 
 import (
+	"fmt"
 	"sync"
 
 	"mailboxd/envelope"
@@ -38,6 +39,7 @@ type book struct {
 	strays   map[string]string // results that belong to nobody, by path
 	results  map[string]bool   // ids with a result, as the reader saw it
 	said     map[decision]bool // what a person has said, or was about to
+	ended    map[string]bool   // ids that a person has ended, or was about to, since they had run before a ledger was lost
 }
 
 // A decision is one word of a person about one task.
@@ -48,7 +50,13 @@ type decision struct {
 }
 
 func newBook() *book {
-	return &book{promises: map[string]promise{}, strays: map[string]string{}, results: map[string]bool{}, said: map[decision]bool{}}
+	return &book{promises: map[string]promise{}, strays: map[string]string{}, results: map[string]bool{}, said: map[decision]bool{}, ended: map[string]bool{}}
+}
+
+func (b *book) account(id envelope.ID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ended[string(id)] = true
 }
 
 func (b *book) promise(p promise) {
@@ -87,6 +95,19 @@ func (b *book) seen(id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.results[id] = true
+}
+
+// sent is the highest number among the ids of a writer.
+func (b *book) sent(name string) (highest int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for id := range b.promises {
+		var n int
+		if _, err := fmt.Sscanf(id, name+"-%d", &n); err == nil {
+			highest = max(highest, n)
+		}
+	}
+	return highest
 }
 
 // backlog is how many tasks have had no result yet.

@@ -18,6 +18,8 @@ type site struct {
 	dir   string
 	binds []bind
 	boot  string // the boot of the machine to be played; "" for the real one
+
+	damage *damage // what is done to the state between two lives; nil: nothing
 }
 
 // A bind is one agent of the configuration: its id is the part it plays.

@@ -48,7 +48,7 @@ func (s *site) checkTold(t *testing.T, b *book) {
 			continue
 		}
 		asked++
-		if err := inOrder(of[p.id]); err != "" {
+		if err := inOrder(of[p.id]); err != "" && !s.damage.toldAgain(of[p.id]) {
 			t.Errorf("task %s: its requester was told %v; want %s", p.id, of[p.id], err)
 		}
 	}

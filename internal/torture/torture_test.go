@@ -25,7 +25,21 @@ type tally struct {
 }
 
 func TestNothingIsLostHalfOrDoubleUnderTorture(t *testing.T) {
-	s, b := newSite(t), newBook()
+	torture(t, newSite(t))
+}
+
+// The same while ledgers are removed and damaged, and other objects stand where
+// side files belong: nothing is half, nothing runs twice, and every task ends.
+func TestNothingIsHalfOrDoubleWhenStateIsDamaged(t *testing.T) {
+	s := newSite(t)
+	s.damage = &damage{obstructed: map[string]bool{}}
+	torture(t, s)
+	t.Logf("seed %d: %v", *seed, s.damage)
+}
+
+// torture kills the daemons of a site for a while, and checks what comes of it.
+func torture(t *testing.T, s *site) {
+	b := newBook()
 	t.Logf("seed %d", *seed)
 	sum := tally{began: time.Now()}
 	ctx, stop := context.WithTimeout(t.Context(), *duration)
@@ -40,7 +54,7 @@ func TestNothingIsLostHalfOrDoubleUnderTorture(t *testing.T) {
 	}
 	person := &approver{site: s, book: b, chance: chance(1 << 34)}
 	writers.Go(func() error { return person.agree(ctx) })
-	writers.Go(func() error { defer stop(); return s.killAgainAndAgain(ctx, &sum) })
+	writers.Go(func() error { defer stop(); return s.killAgainAndAgain(ctx, b, &sum) })
 	if err := writers.Wait(); err != nil {
 		t.Errorf("torture: %v", err)
 	}
@@ -54,7 +68,7 @@ func TestNothingIsLostHalfOrDoubleUnderTorture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.checkLost(t, b, append(deaths, sum.killed...))
+	s.checkLost(t, b, slices.Concat(deaths, sum.killed, s.damage.spans()))
 	s.report(t, b, sum)
 }
 
@@ -76,7 +90,7 @@ func team(s *site, b *book) []*writer {
 
 // killAgainAndAgain starts the daemon and kills it: every other time at a
 // random instant, and else at the fault points in turn.
-func (s *site) killAgainAndAgain(ctx context.Context, sum *tally) error {
+func (s *site) killAgainAndAgain(ctx context.Context, b *book, sum *tally) error {
 	points, err := faultPoints()
 	if err != nil {
 		return err
@@ -93,6 +107,9 @@ func (s *site) killAgainAndAgain(ctx context.Context, sum *tally) error {
 		}
 		if turn%2 == 1 && p.keeper || dice.IntN(8) == 0 {
 			s.killKeepers(sum) // the next one has the fault
+		}
+		if err := s.damage.some(s, b, dice); err != nil {
+			return err
 		}
 		if err := s.oneLife(ctx, fault, while, sum); err != nil {
 			return err
@@ -135,6 +152,9 @@ func (s *site) settle(t *testing.T, person *approver, sum *tally) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer stop()
+	if err := s.damage.clear(s); err != nil {
+		t.Fatal(err)
+	}
 	v, err := s.start("")
 	if err != nil {
 		t.Fatal(err)
