@@ -18,6 +18,7 @@ import (
 var mends = map[syscall.Errno]string{
 	syscall.ENOSPC: "make room on the disk",
 	syscall.EDQUOT: "make room in the disk quota",
+	syscall.EFBIG:  "raise the limit of a file's size (ulimit -f, LimitFSIZE)",
 	syscall.EROFS:  "make the file system writable again",
 	syscall.EIO:    "look after the disk",
 	syscall.EMFILE: "raise the limit of open files (ulimit -n, LimitNOFILE)",

@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"strings"
@@ -58,7 +59,7 @@ func TestAFullDiskTakesNoAttemptAway(t *testing.T) {
 		err := e.parts.Ledger.Update(context.Background(), func(tx *ledger.Tx) error {
 			return tx.Log(ledger.Event{Time: time.Now(), Kind: "test.pending"})
 		})
-		if err != nil {
+		if err != nil && !errors.Is(err, unix.EFBIG) { // the tables may have met the limit before
 			t.Error(err)
 		}
 		o := answer(j, "not yet")
@@ -69,6 +70,9 @@ func TestAFullDiskTakesNoAttemptAway(t *testing.T) {
 	complain := sync.OnceFunc(func() { close(complained) })
 	e.log.seen = func(line string) {
 		if strings.Contains(line, "ledger cannot be written; trying again") {
+			if !strings.Contains(line, "raise the limit of a file's size") {
+				t.Errorf("logged %s; want what to do", line)
+			}
 			complain()
 		}
 	}

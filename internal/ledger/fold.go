@@ -28,7 +28,7 @@ func (l *Ledger) layers() []*layer {
 func (l *Ledger) fold() error {
 	for range 2 { // what an earlier one could not bring, and the rest
 		if again, err := l.foldOnce(); err != nil || !again {
-			return err
+			return withErrno(l.path, err)
 		}
 	}
 	return nil

@@ -123,12 +123,13 @@ func (l *Ledger) commit(group []*update) {
 		case err == errWhose:
 			oneByOne = true
 		case failed < 0:
+			err = withErrno(l.path, err)
 			for _, u := range group {
 				u.finish(err)
 			}
 			return
 		default:
-			group[failed].finish(err)
+			group[failed].finish(withErrno(l.path, err))
 			group = slices.Delete(group, failed, failed+1)
 		}
 	}

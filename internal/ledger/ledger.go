@@ -73,11 +73,11 @@ var ErrMissing = errors.New("is missing")
 func Open(path string, traces ...string) (*Ledger, Opened, error) {
 	opened, err := prepare(path, traces)
 	if err != nil {
-		return nil, opened, fmt.Errorf("open ledger %s: %w", path, err)
+		return nil, opened, fmt.Errorf("open ledger %s: %w", path, withErrno(path, err))
 	}
 	l, err := connect(path)
 	if err != nil {
-		return nil, opened, fmt.Errorf("open ledger %s: %w", path, err)
+		return nil, opened, fmt.Errorf("open ledger %s: %w", path, withErrno(path, err))
 	}
 	return l, opened, nil
 }
