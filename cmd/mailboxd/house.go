@@ -30,7 +30,7 @@ func openHouse(cfg config, log zerolog.Logger) (_ *house, err error) {
 		}
 	}()
 	if err := h.openBox(cfg); err != nil {
-		return nil, err
+		return nil, withSpaceHint(err, cfg.Root, "result files and task files that nobody needs any more can be removed")
 	}
 	if err := h.openState(cfg, log); err != nil {
 		return nil, err
@@ -57,11 +57,12 @@ func (h *house) openBox(cfg config) (err error) {
 }
 
 // openState opens the private half, which nobody else may work with then.
-func (h *house) openState(cfg config, log zerolog.Logger) error {
+func (h *house) openState(cfg config, log zerolog.Logger) (err error) {
 	dir, err := stateDir(cfg, h.box.Path())
 	if err != nil {
 		return err
 	}
+	defer func() { err = withSpaceHint(err, dir, "directories in runs/ of tasks that are over can be removed") }()
 	if h.state, err = mailbox.OpenState(dir, h.box.Path()); err != nil {
 		return err
 	}
