@@ -36,7 +36,7 @@ type Binding struct {
 	IdleTimeout time.Duration // without output or progress; 0: none
 	ExitTimeout time.Duration // from the answer in its result file to its exit; 0: none
 	Grace       time.Duration // between SIGTERM and SIGKILL; 0: five seconds
-	MaxOutput   int64         // bytes of stdout, and of stderr; 0: 64 MiB
+	MaxOutput   int64         // bytes of stdout, of stderr, and of the result file; 0: 64 MiB
 
 	Concurrency    int           // runs at once; 0: one
 	Retries        int           // further attempts when a run asks for one

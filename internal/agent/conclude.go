@@ -142,7 +142,7 @@ func (g *Agent) failure(j Job, exit runner.Exit) envelope.Error {
 	case runner.Deadline:
 		return envelope.Error{Kind: envelope.DeadlineExceeded, Message: "the agent was not done at the deadline and was ended"}
 	case runner.OutputTooLarge:
-		return envelope.Error{Kind: envelope.OutputTooLarge, Message: fmt.Sprintf("the agent printed more than %d bytes and was ended", b.MaxOutput)}
+		return envelope.Error{Kind: envelope.OutputTooLarge, Message: fmt.Sprintf("the agent printed more than %d bytes, or wrote more to its result file, and was ended", b.MaxOutput)}
 	case runner.ExitTimeout:
 		return envelope.Error{Kind: envelope.ExitTimeout, Message: fmt.Sprintf("the agent had answered, did not exit for %v and was ended", b.ExitTimeout)}
 	case runner.Lost:

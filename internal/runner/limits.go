@@ -55,7 +55,7 @@ func (l *limits) exceeded(now time.Time) Cause {
 	l.listen(lived)
 	s := l.spec
 	switch {
-	case s.MaxOutput > 0 && largest > s.MaxOutput:
+	case s.MaxOutput > 0 && max(largest, answerSize(s.Answer)) > s.MaxOutput:
 		return OutputTooLarge
 	case s.Timeout > 0 && lived.Sub(l.began) >= s.Timeout:
 		return Timeout

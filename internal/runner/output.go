@@ -91,6 +91,28 @@ func (o output) cut(limit int64) bool {
 	return found
 }
 
+// cutAnswer is cut for the file that holds the answer, if that is one.
+func cutAnswer(path string, limit int64) bool {
+	if limit <= 0 || answerSize(path) <= limit {
+		return false
+	}
+	if fd, err := open(path, unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK); err == nil {
+		_ = unix.Ftruncate(fd, limit) // or it stays too long, which harms no reader
+		unix.Close(fd)
+	}
+	return true
+}
+
+// answerSize is the size of the file that holds the answer; 0 when there is none,
+// or it is no regular file.
+func answerSize(path string) int64 {
+	var file unix.Stat_t
+	if path == "" || unix.Lstat(path, &file) != nil || file.Mode&unix.S_IFMT != unix.S_IFREG {
+		return 0
+	}
+	return file.Size
+}
+
 // length is the size of an open file.
 func length(fd int) int64 {
 	var file unix.Stat_t

@@ -45,7 +45,7 @@ type Spec struct {
 	ExitTimeout time.Duration // between the last change of Answer and the exit
 	Answer      string        // a file that holds the answer once it is not empty; "" for none
 	Deadline    time.Time     // on the wall clock, wherever that is set to
-	MaxOutput   int64         // bytes, for each of stdout and stderr
+	MaxOutput   int64         // bytes, for each of stdout, stderr and Answer
 	Grace       time.Duration // between SIGTERM and SIGKILL, at the deadline half a second at most; zero kills at once
 	Recorded    bool          // what was started is to be found in meta.json in any case; see Keepers.Run
 
@@ -203,7 +203,8 @@ func (r *attempt) conclude(cause Cause) Exit {
 		}
 		exit.Survivors = end(r.left, r.patient)
 	}
-	if r.output.cut(r.spec.MaxOutput) && cause == "" {
+	large := r.output.cut(r.spec.MaxOutput)
+	if large = cutAnswer(r.spec.Answer, r.spec.MaxOutput) || large; large && cause == "" {
 		exit.Cause = OutputTooLarge // it was quicker than our look at it
 	}
 	exit.Said, _ = said(r.spec.Dir, r.spec.Answer) // what cannot be counted is not missed later
