@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
 )
@@ -95,7 +94,6 @@ func (d *Dispatcher) holdUnread(ctx context.Context, row ledger.Task, o Outcome)
 	if err != nil || !moved {
 		return // the run directory still has the answer
 	}
-	fault.Point("answer-unread")
 	d.log(row).Error().Err(o.Unread).Msg("answer cannot be read; task held until it is released")
 	d.proceed(context.WithoutCancel(ctx), next)
 }
@@ -117,7 +115,6 @@ func (d *Dispatcher) reconsiderUnread(ctx context.Context, row ledger.Task) erro
 	if err != nil || !moved {
 		return err
 	}
-	fault.Point("answer-released")
 	d.leave(row)()
 	row.State, row.Reasons, row.Until = ledger.Running, nil, time.Time{}
 	return d.recoverRun(ctx, row)
