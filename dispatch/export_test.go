@@ -29,6 +29,25 @@ func (d *Dispatcher) RereadFor(total time.Duration) {
 // TryReading reads as answers are read that cannot be read.
 func TryReading(ctx context.Context, read func() bool) { usualRereading.try(ctx, read) }
 
+func (d *Dispatcher) Settled(ctx context.Context, row ledger.Task) { d.settled(ctx, row) }
+
+func (d *Dispatcher) Revisit(ctx context.Context, seq int64) { d.revisit(ctx, seq) }
+
+// PausedNow is what Dispatcher knows of a pause without asking the ledger.
+func (d *Dispatcher) PausedNow(agent string) bool { return d.pauses.has(agent) }
+
+// RingNow has a task looked at by whoever looks at deadlines.
+func (d *Dispatcher) RingNow(seq int64) { d.alarms.set(seq, time.Now()) }
+
+// HangCallbacks has every callback hang until goOn is called.
+func (d *Dispatcher) HangCallbacks() (goOn func()) {
+	d.calls.mu.Lock()
+	return d.calls.mu.Unlock
+}
+
+// KnownFault is knownFault for tests in the other package.
+var KnownFault = knownFault
+
 func (d *Dispatcher) Proceed(ctx context.Context, row ledger.Task) { d.proceed(ctx, row) }
 
 func (d *Dispatcher) StopRun(ctx context.Context, row ledger.Task, by By) (bool, error) {

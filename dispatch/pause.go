@@ -20,7 +20,8 @@ const Everyone = ""
 
 // pauses knows who may start nothing, as the ledger has it.
 type pauses struct {
-	turning sync.Mutex // held by the one worker that turns tasks away
+	turning  sync.Mutex // held by the one worker that turns tasks away
+	changing sync.Mutex // held while the ledger and agents change, so that both say what came last
 
 	mu     sync.Mutex // guards agents
 	agents map[string]bool
@@ -58,17 +59,10 @@ func (d *Dispatcher) Pause(ctx context.Context, agent string, by By) error {
 	if agent != Everyone && !d.agents.Known(agent) {
 		return fmt.Errorf("pause agent %q: %w", agent, ErrNoAgent)
 	}
-	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
-		news, err := tx.Pause(agent)
-		if err != nil || !news {
-			return err
-		}
-		return tx.Log(event(ledger.Task{}, "agent.paused", with(by.data(), "agent", agent)))
-	})
+	err := d.setPause(ctx, agent, true, "agent.paused", by)
 	if err != nil {
 		return err
 	}
-	d.pauses.set(agent, true)
 	d.queue.turnBack(agent)
 	return nil
 }
@@ -79,17 +73,9 @@ func (d *Dispatcher) Resume(ctx context.Context, agent string, by By) error {
 	if err := d.whenReady(ctx); err != nil {
 		return fmt.Errorf("resume agent %q: %w", agent, err)
 	}
-	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
-		news, err := tx.Resume(agent)
-		if err != nil || !news {
-			return err
-		}
-		return tx.Log(event(ledger.Task{}, "agent.resumed", with(by.data(), "agent", agent)))
-	})
-	if err != nil {
+	if err := d.setPause(ctx, agent, false, "agent.resumed", by); err != nil {
 		return err
 	}
-	d.pauses.set(agent, false)
 	var free []int64
 	for _, task := range d.held.all() {
 		if task.paused && !d.pauses.has(task.agent.Value()) {
@@ -99,6 +85,27 @@ func (d *Dispatcher) Resume(ctx context.Context, agent string, by By) error {
 	slices.Sort(free) // the oldest is queued first
 	sideBySide(free, func(seq int64) { d.revisit(context.WithoutCancel(ctx), seq) })
 	return nil
+}
+
+// setPause begins or ends a pause, with its event if that is news.
+func (d *Dispatcher) setPause(ctx context.Context, agent string, paused bool, kind string, by By) error {
+	d.pauses.changing.Lock()
+	defer d.pauses.changing.Unlock()
+	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
+		change := tx.Resume
+		if paused {
+			change = tx.Pause
+		}
+		news, err := change(agent)
+		if err != nil || !news {
+			return err
+		}
+		return tx.Log(event(ledger.Task{}, kind, with(by.data(), "agent", agent)))
+	})
+	if err == nil {
+		d.pauses.set(agent, paused)
+	}
+	return err
 }
 
 // turnAway holds what waits in the queue for an agent that is paused, many tasks

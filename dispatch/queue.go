@@ -35,6 +35,7 @@ type queue struct {
 	parked  int               // tasks that wait for something else than a slot, and will be items again
 	taken   int               // slots taken, over all agents
 	early   early             // who was taken beyond that
+	visited int               // items that next has looked at; for tests
 	busy    int               // items taken and not done, or resting
 	paused  bool              // intake found the queue full
 }
@@ -129,6 +130,7 @@ func (q *queue) next() (item, bool) {
 			continue
 		}
 		for i, it := range items.all() {
+			q.visited++
 			if q.perRequester > 0 && q.asking[it.requester] >= q.perRequester {
 				continue
 			}

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
@@ -99,6 +100,13 @@ func (w *waitingRoom) first(key string) (waiter, bool) {
 	return w.waiting[key][0], true
 }
 
+// keys returns all that tasks wait for.
+func (w *waitingRoom) keys() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Keys(w.waiting))
+}
+
 // call takes out a waiter that is to look again, if it still waits.
 func (w *waitingRoom) call(key string, seq int64) bool {
 	w.mu.Lock()
@@ -192,6 +200,12 @@ func (d *Dispatcher) settled(ctx context.Context, row ledger.Task) {
 		var parent ledger.Task
 		parent, err = d.Ledger.Task(ctx, seq)
 		seq = parent.Parent
+	}
+	if err != nil && ctx.Err() == nil {
+		d.complain(judging, row, err)
+	}
+	if err != nil {
+		keys = d.waits.keys() // whoever waits for something else than this run left waits again
 	}
 	slices.Sort(keys)
 	for _, key := range slices.Compact(keys) {

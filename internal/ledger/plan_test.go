@@ -67,6 +67,19 @@ func TestMessagesAreLookedUpByTheirIndexes(t *testing.T) {
 	}
 }
 
+// With many tasks waiting, a line of one requester must not count those of all
+// others. It is a known fault that it does, and this test fails when it is gone.
+func TestTheTasksOfARequesterAreCountedByAnIndexOfRequesters(t *testing.T) {
+	l, _, err := Open(filepath.Join(t.TempDir(), "ledger.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if plan := planOf(t, l, openOfQuery); strings.Contains(plan, "requester=?") {
+		t.Errorf("plan = %q: this fault is gone: make it an ordinary test", plan)
+	}
+}
+
 // wantPlans fails the test when a query does not go by its index.
 func wantPlans(t *testing.T, l *Ledger, indexes map[string]string) {
 	t.Helper()

@@ -1,0 +1,125 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"mailboxd/dispatch"
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+)
+
+func TestATaskThatWaitsForABudgetIsWokenAlsoWhenTheRunsOfAnotherCannotBeRead(t *testing.T) {
+	e, words := family(t, "chief", "clerk")
+	e.start()
+	e.send("first", "chief", `"budget_limit":{"tokens":900}`)
+	e.await("first", ledger.Running)
+	e.send("second", "clerk", `"budget_limit":{"tokens":900}`)
+	e.await("second", ledger.Held)
+	unreadable, cancel := context.WithCancel(t.Context())
+	cancel()
+	e.Settled(unreadable, e.row("first"))
+	e.until("the waiting task is looked at again", func() bool {
+		kinds, _ := e.story("second")
+		held := 0
+		for _, kind := range kinds {
+			if kind == "task.held" {
+				held++
+			}
+		}
+		return held > 1
+	})
+	for _, agent := range words {
+		close(agent)
+	}
+	e.await("second", ledger.Done)
+}
+
+func TestTheLedgerAndTheMemoryAgreeOnAPauseAfterManyChangesAtOnce(t *testing.T) {
+	e := startEngine(t)
+	for range 100 {
+		var changing sync.WaitGroup
+		for range 16 {
+			changing.Go(func() { e.must(e.Pause(t.Context(), "quick", me)) })
+			changing.Go(func() { e.must(e.Resume(t.Context(), "quick", me)) })
+		}
+		changing.Wait()
+		durable, err := e.parts.Ledger.Paused(t.Context())
+		if e.must(err); (len(durable) > 0) != e.PausedNow("quick") {
+			t.Fatalf("the ledger has the pauses %v, the memory %v; want the same", durable, e.PausedNow("quick"))
+		}
+	}
+}
+
+func TestACallbackThatHangsDelaysNoDeadline(t *testing.T) {
+	dispatch.KnownFault(t, "one callback that hangs delays the deadlines of all tasks", func() error {
+		e := newEngine(t)
+		e.judge = func(t envelope.Task, now time.Time) dispatch.Verdict {
+			v := dispatch.Verdict{Admit: true, Terms: ledger.Terms{Deadline: t.Deadline}}
+			if !t.Deadline.IsZero() && !now.Before(t.Deadline) {
+				return dispatch.Verdict{Findings: envelope.Findings{{Kind: envelope.DeadlineExceeded, Field: "deadline", Message: "is past"}}}
+			}
+			return v
+		}
+		e.start()
+		e.must(e.Pause(t.Context(), "quick", me))
+		e.send("cancelled", "quick", `"callback":{"queue":"answers"}`)
+		goOn := sync.OnceFunc(e.HangCallbacks())
+		var cancelling sync.WaitGroup
+		defer cancelling.Wait()
+		defer goOn()
+		cancelling.Go(func() { e.must(e.Cancel(context.Background(), "cancelled", me)) })
+		e.until("the task is over and its callback hangs", func() bool { return e.row("cancelled").State == ledger.Done })
+		e.RingNow(e.row("cancelled").Seq)
+		e.send("held", "quick", fmt.Sprintf(`"deadline":%q`, time.Now().Add(time.Second).Format(time.RFC3339Nano)))
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+		defer cancel()
+		for ctx.Err() == nil {
+			if e.row("held").State == ledger.Done {
+				return nil
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+		return errors.New("a task is held 3 s after its deadline")
+	})
+}
+
+func TestAnErrorThatStaysEndsInAReasonThatAPersonSees(t *testing.T) {
+	dispatch.KnownFault(t, "an error that stays is tried again for ever and logged once", func() error {
+		e := newEngine(t)
+		e.start()
+		path := filepath.Join(e.parts.Box.Path(), "agents", "there.jsonl")
+		e.plays["quick"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+			e.must(os.MkdirAll(path, 0o700)) // where the callback is to be appended
+			return answer(j, "done")
+		}
+		e.send("t1", "quick", `"callback":{"file_append":"agents/there.jsonl"}`)
+		e.until("the callback fails", func() bool {
+			kinds, _ := e.story("t1")
+			return len(kinds) > 0 && kinds[len(kinds)-1] == "callback.failed"
+		})
+		for range 30 {
+			e.Revisit(t.Context(), e.row("t1").Seq)
+		}
+		kinds, _ := e.story("t1")
+		told := 0
+		for _, kind := range kinds {
+			if kind == "callback.failed" {
+				told++
+			}
+		}
+		if logged := e.log.count("cannot be delivered"); !e.row("t1").Delivered && told == 1 && logged == 1 {
+			return errors.New("31 attempts, one event, one line in the log, and no end")
+		}
+		return nil
+	})
+}
