@@ -85,7 +85,7 @@ func configShowCommand(g *globals) *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
 		Use:     "show",
-		Short:   "Show every key with the value in force, and where it came from",
+		Short:   "Show every key with the value that a start would use, and where it came from",
 		Example: "  mailboxd config show | grep -v default",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

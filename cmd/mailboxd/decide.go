@@ -14,7 +14,8 @@ func approveCommand(g *globals) *cobra.Command {
 	cmd.Use, cmd.Short = "approve ID", "Let a task go on that waits for a person"
 	cmd.Long = `Approve lets a task start that is held for approval, or shows the result of one
 that is in review. It is for what mailboxd show says is asked, and void when
-anything of that changes. Nobody approves their own task, and no agent any.`
+anything of that changes. Nobody approves a task that names them as its
+requester, and no agent approves any.`
 	cmd.Example = "  mailboxd show nightly-report && mailboxd approve nightly-report --note 'ticket 4711'\n" +
 		"  mailboxd approve nightly-report --as sre-oncall@example.com"
 	cmd.Flags().StringVar(&word.Note, "note", "", "a note for the record")
