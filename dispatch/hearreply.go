@@ -10,14 +10,32 @@ import (
 	"mailboxd/internal/ledger"
 )
 
-// deny refuses a message and tells its sender why, in its own words. Nothing
-// else comes of it.
+// deny refuses a message and tells its sender why, in its own words. A request has a
+// result file too, unless its id is that of another one. Nothing else comes of it.
 func (d *Dispatcher) deny(tx *ledger.Tx, c *claim, why ...envelope.Finding) error {
+	if c.task.ID != "" {
+		_, known, err := tx.Latest(c.task.ID)
+		if err != nil {
+			return err
+		}
+		if !known {
+			return d.refuse(tx, c, why)
+		}
+	}
 	c.fate, c.verdict = unnamed, Verdict{Findings: why}
 	if err := tx.Log(lineRejected(c)); err != nil {
 		return err
 	}
 	return d.complainTo(tx, c, dialect.FailureOf(c.verdict.Findings.Kind(), c.verdict.Findings.Refusals().String()))
+}
+
+// refuse adds the task of a request that is refused for what it is or who sends it, as
+// rejected. Whoever asked is told of that as of any end.
+func (d *Dispatcher) refuse(tx *ledger.Tx, c *claim, why envelope.Findings) error {
+	c.heard.answer, c.above, c.parent, c.tie = nil, nil, nil, ""
+	c.verdict = Verdict{Findings: why}
+	c.refusal = newRefusal(c.task, c.verdict, c.now, false)
+	return d.enter(tx, c, ledger.Task{}, false)
 }
 
 // complainTo tells the sender of a message what is wrong with it, unless it was

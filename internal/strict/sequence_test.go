@@ -46,6 +46,7 @@ const (
 	asked2   = `{"mid":"r1","p":"REQ","body":{"t":"other"}}`
 	stop     = `{"mid":"s1","pid":"r1","p":"CNCL"}`
 	stop2    = `{"mid":"s2","pid":"r1","p":"CNCL"}`
+	refused1 = `{"mid":"a20","pid":"m2","p":"ERR","body":{"d":{"code":"E002","retry":false}}}`
 	failure  = `{"type":"error_response","task_id":"T1","sender_id":"desk","error_code":504}`
 	failure2 = `{"type":"error_response","task_id":"T1","sender_id":"desk","error_code":500}`
 	answer   = `{"type":"message","task_id":"T1","sender_id":"desk","content":"done"}`
@@ -79,6 +80,8 @@ func TestSequencesOfTheProtocolsPass(t *testing.T) {
 		{ack, status, done},
 		{ackOf2, taken, doneOf2},
 		{taken, ackOf2, stopped},
+		{refused1, ackOf2, doneOf2}, // the first version was refused
+		{ackOf2, doneOf2, refused1},
 		{ackOf2, doneOf2, tooLate},
 		{garbled},
 		{asked, stop},
@@ -111,6 +114,7 @@ func TestAPlantedFaultInASequenceIsFound(t *testing.T) {
 		"two answers to a CNCL":          {ackOf2, stopped, stopped2},
 		"ERR and ACK of a CNCL":          {tooLate, stopped},
 		"two conflicts and an end":       {taken, ackOf2, doneOf2, taken2},
+		"three answers to two messages":  {refused1, ackOf2, doneOf2, taken},
 		"two answers to a QRY":           {status, status2},
 		"a mid twice":                    {asked, asked2},
 		"a CNCL of nothing":              {stop},

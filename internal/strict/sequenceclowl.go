@@ -61,9 +61,14 @@ func (s *sequence) answer(m message) error {
 		return errors.New("it answers a message that was not sent")
 	}
 	e := entry(s.exchanges, m.PID)
-	if m.P == "ERR" && m.Body.D.Code == "E011" && e.refusals < len(s.sent[m.PID])-1 {
-		e.refusals++ // another message of that name has its answer
-		return nil
+	if e.refusals < len(s.sent[m.PID])-1 { // another message of that name may have its answer
+		switch {
+		case m.P == "ERR" && (e.ended || m.Body.D.Code == "E011"):
+			e.refusals++
+			return nil
+		case m.P == "ACK" && e.ended:
+			*e = exchange{refusals: e.refusals + 1}
+		}
 	}
 	if s.isSent(m.PID, "CNCL") {
 		return s.answerCancel(m, e)

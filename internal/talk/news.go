@@ -200,5 +200,5 @@ func (t Task) say(act envelope.Act, data map[string]any) envelope.Message {
 // requesters read results/, we gather what members answer ourselves, and nobody
 // has no inbox.
 func (t Task) Silent() bool {
-	return t.Dialect == envelope.AINL || t.Dialect == "" || t.Tie == envelope.Member || t.Requester == "" || t.Requester == envelope.Ourselves
+	return t.Dialect == envelope.AINL || t.Dialect == "" || t.Tie == envelope.Member || t.Requester == "" || t.Requester == envelope.Ourselves || t.Requester == envelope.Everybody
 }
