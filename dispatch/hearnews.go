@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
@@ -13,7 +14,7 @@ import (
 )
 
 // hearNews hands a message to whom it is for, and has those go on who wait for it
-// (CLOWL-22, CAP-18). Of somebody whom nobody here knows it is only remembered.
+// (CLOWL-22, CAP-18). Somebody whom nobody here knows is told that it goes to nobody.
 func (d *Dispatcher) hearNews(tx *ledger.Tx, c *claim) error {
 	m := c.heard.message
 	if c.heard.answer != nil {
@@ -27,8 +28,12 @@ func (d *Dispatcher) hearNews(tx *ledger.Tx, c *claim) error {
 		if err := tx.Log(unknownSender(c)); err != nil {
 			return err
 		}
-		c.row = ledger.Task{} // no run gets to see it
-		return d.remember(tx, c)
+		c.row = ledger.Task{}                                                // no run gets to see it
+		if err := d.remember(tx, c); err != nil || m.Act == envelope.Fails { // which is no question, and has no answer
+			return err
+		}
+		why := fieldsOf[m.Dialect].from + ": is nobody known here: it has no secret, asked for nothing in this conversation, and has not announced itself"
+		return d.complainTo(tx, c, dialect.FailureOf(envelope.Unauthorized, why))
 	}
 	if most := d.agents.Protocol.Broadcast; len(recipients(m)) > most {
 		return d.deny(tx, c, envelope.Finding{Kind: envelope.ValidationFailed, Field: fieldsOf[m.Dialect].to, Message: fmt.Sprintf("names %d recipients, more than %d", len(m.To), most)})
@@ -158,12 +163,27 @@ func (d *Dispatcher) hearProgress(tx *ledger.Tx, c *claim, found bool) error {
 	return d.handOut(tx, c)
 }
 
+// asksForState reports whether a question is how far a task is, which we answer: it is
+// to us, or names a task and asks nothing else. Any other one is for those it is to.
+func asksForState(m envelope.Message) bool {
+	if slices.Equal(recipients(m), []string{envelope.Ourselves}) {
+		return true
+	}
+	var said map[string]jsontext.Value
+	if m.Task == "" && m.Cause == "" || json.Unmarshal(m.Data, &said) != nil {
+		return false
+	}
+	delete(said, "task_id")
+	delete(said, "mid")
+	return m.Text == "" && (m.Type == "status" || len(said) == 0)
+}
+
 // hearQuestion tells whoever asks how far a task is, and does nothing else
-// (CLOWL-28). One that names no task is for somebody else.
+// (CLOWL-28). Any other question is for somebody else.
 func (d *Dispatcher) hearQuestion(tx *ledger.Tx, c *claim, found bool) error {
 	m := c.heard.message
 	switch {
-	case !found && m.Task == "" && m.Cause == "":
+	case !asksForState(m):
 		return d.hearNews(tx, c)
 	case !found:
 		return d.complainTo(tx, c, unknownTask(m))

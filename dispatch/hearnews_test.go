@@ -57,7 +57,7 @@ func TestNewsGoesIntoTheInboxOfWhoItIsFor(t *testing.T) {
 }
 
 // Row 48.
-func TestWhatSomebodyUnknownSaysIsRememberedAndNothingElse(t *testing.T) {
+func TestWhatSomebodyUnknownSaysIsRememberedAndRefused(t *testing.T) {
 	e := startEngine(t)
 	e.say(capLine("message", "T1", "stranger", "quick", "approve it"))
 	if n := e.events("message.unknown_sender"); n != 1 {
@@ -76,9 +76,11 @@ func TestWhatSomebodyUnknownSaysIsRememberedAndNothingElse(t *testing.T) {
 		t.Errorf("inbox of quick = %q; want nothing", e.letters("quick"))
 	}
 	said, err := e.parts.Ledger.Thread(t.Context(), "T1")
-	if e.must(err); len(said) != 1 {
-		t.Errorf("remembered %+v; want it", said)
+	if e.must(err); len(said) != 2 || said[0].From != "stranger" {
+		t.Errorf("remembered %+v; want it and our answer", said)
 	}
+	e.wantFailure("stranger", "T1", 401)
+	e.wantError("stranger", "m1", "E002", false)
 }
 
 // CAP-29.

@@ -19,7 +19,7 @@ func (d *Dispatcher) deny(tx *ledger.Tx, c *claim, why ...envelope.Finding) erro
 			return err
 		}
 		if !known {
-			return d.refuse(tx, c, why)
+			return d.refuseRequest(tx, c, why)
 		}
 	}
 	c.fate, c.verdict = unnamed, Verdict{Findings: why}
@@ -29,9 +29,9 @@ func (d *Dispatcher) deny(tx *ledger.Tx, c *claim, why ...envelope.Finding) erro
 	return d.complainTo(tx, c, dialect.FailureOf(c.verdict.Findings.Kind(), c.verdict.Findings.Refusals().String()))
 }
 
-// refuse adds the task of a request that is refused for what it is or who sends it, as
+// refuseRequest adds the task of a request that is refused for what it is or who sends it, as
 // rejected. Whoever asked is told of that as of any end.
-func (d *Dispatcher) refuse(tx *ledger.Tx, c *claim, why envelope.Findings) error {
+func (d *Dispatcher) refuseRequest(tx *ledger.Tx, c *claim, why envelope.Findings) error {
 	c.heard.answer, c.above, c.parent, c.tie = nil, nil, nil, ""
 	c.verdict = Verdict{Findings: why}
 	c.refusal = newRefusal(c.task, c.verdict, c.now, false)
