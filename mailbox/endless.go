@@ -40,9 +40,9 @@ func (s *source) readOn(size int64, opts TailOptions) (piece, error) {
 		return s.readLines(newline+1-s.cursor.Offset, size, opts)
 	}
 	if last, err := s.bytes(newline-1, 1); err == nil && string(last) == "\r" {
-		return s.longLine(newline-1, newline+1, newline+1 >= size)
+		return s.longLine(newline-1, newline+1, newline+1 >= size, opts.MaxLine)
 	}
-	return s.longLine(newline, newline+1, newline+1 >= size)
+	return s.longLine(newline, newline+1, newline+1 >= size, opts.MaxLine)
 }
 
 // leapHole moves on over a hole in a sparse file, which a crash may leave: it
@@ -63,8 +63,14 @@ func (s *source) leapHole(size int64) error {
 
 // longLine makes the line between the cursor and text's end, which is read once
 // more for its outline; end is where the next one starts.
-func (s *source) longLine(text, end int64, last bool) (piece, error) {
+func (s *source) longLine(text, end int64, last bool, maxLine int64) (piece, error) {
 	c := s.cursor
+	if hole, err := s.endOfHole(c.Offset, text); err != nil {
+		return piece{}, err
+	} else if c.Offset < hole && hole < text {
+		next, err := s.movedTo(hole)
+		return s.piece([]Line{holeLine(c.Offset, hole-c.Offset, maxLine)}, next, false), err
+	}
 	keep, err := s.bytes(c.Offset, min(keepOfLong, text-c.Offset))
 	if err != nil {
 		return piece{}, err
@@ -95,7 +101,7 @@ func (s *source) lastWords(opts TailOptions) (piece, error) {
 	s.final = false
 	c, end := s.cursor, s.scanned
 	if end-c.Offset > opts.MaxLine+slack {
-		return s.longLine(end, end, true)
+		return s.longLine(end, end, true, opts.MaxLine)
 	}
 	start := c.Offset - c.block()
 	read, err := s.bytes(start, end-start)

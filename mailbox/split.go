@@ -22,7 +22,12 @@ func split(text []byte, offset, maxLine int64, most int) (lines []Line, used int
 			break
 		}
 		start := offset + int64(used)
-		line := cut(text[used:used+length], start, maxLine)
+		whole := text[used : used+length]
+		if hole, rest, ok := cutHole(whole, start, maxLine); ok {
+			lines = append(lines, hole)
+			start, whole = hole.End, rest
+		}
+		line := cut(whole, start, maxLine)
 		used += length + 1
 		if !blank(line.Raw) || line.TooLong {
 			line.End = offset + int64(used)

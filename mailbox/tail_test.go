@@ -260,8 +260,27 @@ func TestAHoleIsOneLineHoweverLarge(t *testing.T) { // row 9
 	r.want("a")
 	add(t, path, "rest of it\nb\n")
 	lines := r.rest()
-	if len(lines) != 2 || !lines[0].TooLong || lines[0].End != 1<<42+11 || string(lines[1].Raw) != "b" {
-		t.Errorf("got %d lines; want the hole as one, and b", len(lines))
+	if len(lines) != 3 || !lines[0].TooLong || lines[0].End != 1<<42 || string(lines[1].Raw) != "rest of it" || string(lines[2].Raw) != "b" {
+		t.Errorf("got %d lines; want the hole as one, the rest of it, and b", len(lines))
+	}
+}
+
+func TestALineBehindALongHoleIsALineOfItsOwn(t *testing.T) { // row 9
+	hole := strings.Repeat("\x00", 3000)
+	for _, batch := range []int64{1, 100, 1 << 20} {
+		for _, text := range []string{"\n", "\r\n"} {
+			box := open(t)
+			path := box.TasksDir() + "/x.jsonl"
+			r := tail(t, box, mailbox.TailOptions{MaxLine: 1024, BatchBytes: batch})
+			add(t, path, "a\n"+hole)
+			r.want("a")
+			add(t, path, "b"+text+hole+text+"c\n")
+			lines := r.rest()
+			if len(lines) != 4 || !lines[0].TooLong || lines[0].Length != 3000 || string(lines[1].Raw) != "b" || !lines[2].TooLong || string(lines[3].Raw) != "c" {
+				t.Errorf("got %d lines by %d bytes; want a hole, b, a hole, c", len(lines), batch)
+			}
+			r.again(box, mailbox.TailOptions{MaxLine: 1024}).want()
+		}
 	}
 }
 
@@ -284,6 +303,8 @@ func TestTenThousandFilesAreRead(t *testing.T) { // row 45
 
 func FuzzLinesAreThoseOfTheFileHoweverItIsRead(f *testing.F) {
 	f.Add([]byte("a\r\n\nb\n\uFEFFc"), uint8(1), uint8(3))
+	f.Add([]byte("a\n\x00\x00\x00\x00\x00\x00\x00\x00\x00b\r\n"), uint8(3), uint8(5))
+	f.Add([]byte("\x000000000\r\n"), uint8('*'), uint8(5))
 	f.Add([]byte("\uFEFFlong long long line\n\n\nx\n"), uint8(5), uint8(9))
 	f.Fuzz(func(t *testing.T, text []byte, batch, pause uint8) {
 		box := open(t)
@@ -299,6 +320,10 @@ func FuzzLinesAreThoseOfTheFileHoweverItIsRead(f *testing.F) {
 		body, _ := bytes.CutPrefix(text[:bytes.LastIndexByte(text, '\n')+1], []byte("\uFEFF"))
 		for line := range bytes.Lines(body) {
 			line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
+			if rest := bytes.TrimLeft(line, "\x00"); len(line) > 8 && len(rest) > 0 && len(rest) < len(line) {
+				want = append(want, string(line[:len(line)-len(rest)]))
+				line = rest // a hole is a line of its own
+			}
 			if len(bytes.Trim(line, " \t\r")) > 0 || len(line) > 8 {
 				want = append(want, string(line))
 			}
