@@ -109,6 +109,9 @@ func (d *Dispatcher) take(ctx context.Context, batch mailbox.Batch, claims []*cl
 			tx.AddDeadLetter(line)
 		}
 		tx.SetFile(ledger.File(batch.Cursor))
+		for _, c := range batch.More {
+			tx.SetFile(ledger.File(c))
+		}
 		if batch.Gone {
 			return tx.Log(fileGone(batch.Cursor))
 		}

@@ -27,7 +27,8 @@ func (l Line) Long() envelope.LongLine {
 type Batch struct {
 	Lines  []Line
 	Cursor Cursor
-	Gone   bool // the file is not there any more, and what stood behind the cursor, if anything, was not read
+	More   []Cursor // those of other files, to be written down too; only without lines
+	Gone   bool     // the file is not there any more, and what stood behind the cursor, if anything, was not read
 }
 
 // Empty reports that there is nothing to write down: no more for now.

@@ -59,6 +59,7 @@ type pending struct {
 	batch  Batch
 	source *source // nil for the end of a file that is not there any more
 	end    bool
+	also   []*source // whose cursors are More of the batch
 }
 
 // Tail goes on reading where the cursors say. Files that
@@ -124,6 +125,9 @@ func (t *Tail) Done(b Batch) {
 	s := p.source
 	s.cursor, s.saved = b.Cursor, b.Cursor
 	t.count(s)
+	for i, other := range p.also {
+		other.saved = p.batch.More[i]
+	}
 	if s.retired {
 		t.remindSuccessor(s)
 	}
@@ -162,7 +166,7 @@ func (t *Tail) readNext() bool {
 			t.turn(true)
 		case len(piece.lines) > 0:
 			t.readAgain(s)
-			t.pending = &pending{Batch{Lines: piece.lines, Cursor: piece.cursor}, s, piece.end}
+			t.pending = &pending{batch: Batch{Lines: piece.lines, Cursor: piece.cursor}, source: s, end: piece.end}
 			return true
 		default:
 			t.readAgain(s)
@@ -195,17 +199,27 @@ func (t *Tail) turn(out bool) {
 	}
 }
 
-// payUp makes a cursor pending that moved without lines.
+// mostCursors is how many cursors without lines are written down at once. Each batch of
+// them follows a look at every file.
+const mostCursors = 4096
+
+// payUp makes cursors pending that moved without lines.
 func (t *Tail) payUp() bool {
-	for len(t.owing) > 0 {
+	var p *pending
+	for len(t.owing) > 0 && (p == nil || len(p.also) < mostCursors) {
 		s := t.owing[0]
 		t.owing = t.owing[1:]
-		if s.owes() && !s.retired {
-			t.pending = &pending{Batch{Cursor: s.cursor}, s, true}
-			return true
+		switch {
+		case !s.owes() || s.retired:
+		case p == nil:
+			p = &pending{batch: Batch{Cursor: s.cursor}, source: s, end: true}
+		default:
+			p.batch.More = append(p.batch.More, s.cursor)
+			p.also = append(p.also, s)
 		}
 	}
-	return false
+	t.pending = p
+	return p != nil
 }
 
 // read opens the file when it is not, and reads it.

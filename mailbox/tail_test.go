@@ -42,7 +42,9 @@ func (r *reader) rest() (lines []mailbox.Line) {
 		}
 		r.Ahead() // whoever does so reads the same
 		lines = append(lines, batch.Lines...)
-		r.cursors[batch.Cursor.Path] = batch.Cursor
+		for _, c := range append(batch.More, batch.Cursor) {
+			r.cursors[c.Path] = c
+		}
 		r.Done(batch)
 	}
 }
@@ -332,4 +334,31 @@ func FuzzLinesAreThoseOfTheFileHoweverItIsRead(f *testing.F) {
 			t.Errorf("lines of %q (-want +got):\n%s", text, diff)
 		}
 	})
+}
+
+// Each batch without lines comes after a look at every file.
+func TestTheCursorsOfManyFilesWithoutLinesComeTogether(t *testing.T) {
+	box := open(t)
+	const files = 1000
+	for n := range files {
+		write(t, fmt.Sprintf("%s/%04d.jsonl", box.TasksDir(), n), "\n")
+	}
+	r := tail(t, box, mailbox.TailOptions{})
+	batches, cursors := 0, map[string]bool{}
+	for batch, err := r.Next(); !batch.Empty(); batch, err = r.Next() {
+		must(t, err)
+		batches++
+		for _, c := range append(batch.More, batch.Cursor) {
+			cursors[c.Path] = true
+			r.cursors[c.Path] = c
+		}
+		r.Done(batch)
+	}
+	if batches != 1 || len(cursors) != files {
+		t.Errorf("got %d cursors in %d batches; want %d in 1", len(cursors), batches, files)
+	}
+	r = r.again(box, mailbox.TailOptions{})
+	r.want()
+	add(t, box.TasksDir()+"/0007.jsonl", "a\n")
+	r.want("a")
 }
