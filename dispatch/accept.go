@@ -21,6 +21,7 @@ func (d *Dispatcher) accept(tx *ledger.Tx, known *known, c *claim) error {
 		known.stale = true
 		return d.hear(tx, c)
 	}
+	d.runs.forgetRefusal(c.row.Seq)
 	c.fate, c.row, c.instead, c.parent, c.verdict = unnamed, ledger.Task{}, nil, c.above, c.judged
 	if c.task.ID == "" {
 		return tx.Log(lineRejected(c))
@@ -196,7 +197,9 @@ func (d *Dispatcher) add(tx *ledger.Tx, c *claim, row ledger.Task, waits bool) e
 	case waits || c.verdict.Admit:
 		return nil
 	}
-	c.row, err = reject(tx, row, c.refusal)
+	if c.row, err = reject(tx, row, c.refusal); err == nil && c.heard == nil {
+		d.runs.refuse(c.row, c)
+	}
 	return err
 }
 

@@ -129,7 +129,11 @@ func (d *Dispatcher) follow(ctx context.Context, c *claim) {
 			d.checkAbove(ctx, *c.instead)
 		}
 		d.fresh.keep(c)
-		d.proceed(ctx, c.row)
+		if c.row.State == ledger.Done {
+			d.showLater(c.row)
+		} else {
+			d.proceed(ctx, c.row)
+		}
 		for _, member := range c.members {
 			d.follow(ctx, member)
 		}

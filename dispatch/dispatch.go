@@ -157,6 +157,7 @@ type Dispatcher struct {
 	pauses    *pauses
 	waits     *waitingRoom
 	letters   *letterBox
+	unshown   *letterBox // tasks that were refused and whose results are still to be put
 	heard     *hearings
 	kin       *kin
 	untold    *untold
@@ -206,6 +207,7 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 		pauses:    newPauses(paused),
 		waits:     newWaitingRoom(),
 		letters:   newLetterBox(),
+		unshown:   newLetterBox(),
 		untold:    newUntold(),
 		faults:    newFaults(),
 		calls:     newCalls(),
@@ -248,6 +250,7 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 		running.Go(func() { d.worker(ctx, work) })
 	}
 	running.Go(func() { d.deliverAll(ctx, work) })
+	running.Go(func() { d.showRefusals(ctx, work) })
 	running.Go(func() { d.tellAll(ctx, work) })
 	running.Go(func() { d.appendDeadLetters(ctx, work) })
 	running.Go(func() {

@@ -190,7 +190,11 @@ func (d *Dispatcher) admitNext(ctx context.Context, row ledger.Task) {
 	if d.runs.alone(row.Seq) {
 		return // there is none
 	}
-	if err := d.tryAdmitNext(ctx, row.ID); err != nil {
+	latest, err := d.latest(ctx, row)
+	if err == nil && !latest {
+		err = d.tryAdmitNext(ctx, row.ID)
+	}
+	if err != nil {
 		d.complain(judging, row, err)
 		d.alarms.after(row.Seq, retryPause)
 	}

@@ -122,6 +122,9 @@ func (d *Dispatcher) take(ctx context.Context, batch mailbox.Batch, claims []*cl
 	})
 	if err != nil {
 		d.abandon(start)
+		for _, c := range claims {
+			d.runs.forgetRefusal(c.row.Seq)
+		}
 		return err
 	}
 	fault.Point("accepted")

@@ -25,7 +25,11 @@ func (d *Dispatcher) recover(ctx context.Context) error {
 			return err
 		}
 		for _, row := range rows {
-			d.proceed(ctx, row)
+			if row.Status == envelope.Rejected { // there may be many, and nothing waits for them
+				d.showLater(row)
+			} else {
+				d.proceed(ctx, row)
+			}
 			after = row.Seq
 		}
 		if len(rows) < page {

@@ -91,12 +91,13 @@ func (r *run) showsItsOwn() bool { return r.callback.Load() != nil && !r.followe
 
 // runSet knows what runs now, so that somebody can end or await it.
 type runSet struct {
-	mu  sync.Mutex       // guards all
-	all map[int64][]*run // by task: one, or for a moment the next as well
+	mu      sync.Mutex            // guards what follows
+	all     map[int64][]*run      // by task: one, or for a moment the next as well
+	refused map[int64]refusedTask // those whose result is not put yet
 }
 
 func newRunSet() *runSet {
-	return &runSet{all: map[int64][]*run{}}
+	return &runSet{all: map[int64][]*run{}, refused: map[int64]refusedTask{}}
 }
 
 // begin makes a run known until over is called for it.
@@ -177,6 +178,9 @@ func (s *runSet) follow(seq int64) {
 	for _, r := range s.all[seq] {
 		r.followed.Store(true)
 	}
+	if t, ok := s.refused[seq]; ok {
+		t.run.followed.Store(true)
+	}
 }
 
 // end says that the run of a task ends it, with a result that is durable when
@@ -193,8 +197,8 @@ func (s *runSet) end(seq int64, result []byte) {
 	}
 }
 
-// ended returns the run that has just ended a task, if all there is to show of
-// that is in hand.
+// ended returns the run that has just ended a task, or stands for one of a task
+// that was refused, if all there is to show of that is in hand.
 func (s *runSet) ended(seq int64) *run {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +207,7 @@ func (s *runSet) ended(seq int64) *run {
 			return r
 		}
 	}
-	return nil
+	return s.refused[seq].run
 }
 
 // alone reports whether a task has just ended that no later revision waits for.

@@ -92,9 +92,8 @@ func (d *Dispatcher) final(ctx context.Context, row ledger.Task) (f final, err e
 	if f.result, err = d.Ledger.Result(ctx, row.Seq); err != nil {
 		return f, err
 	}
-	latest, err := d.latest(ctx, f.row)
-	if f.earlier = !latest; err != nil || f.row.Delivered {
-		return f, err
+	if f.earlier = !f.row.Latest; f.row.Delivered {
+		return f, nil
 	}
 	raw, err := d.Ledger.Raw(ctx, row.Seq)
 	if err != nil {
@@ -214,13 +213,14 @@ func (d *Dispatcher) conflict(ctx context.Context, row ledger.Task) error {
 	})
 }
 
-// latest reports whether no later revision of the task was accepted.
+// latest reports whether no later revision of the task was accepted. It asks for
+// the one row: a list of revisions waits until the ledger's tables have all of it.
 func (d *Dispatcher) latest(ctx context.Context, row ledger.Task) (bool, error) {
-	revisions, err := d.Ledger.Revisions(ctx, row.ID)
-	if err != nil || len(revisions) == 0 {
-		return false, err
+	now, err := d.Ledger.Task(ctx, row.Seq)
+	if errors.Is(err, ledger.ErrUnknown) {
+		return false, nil
 	}
-	return revisions[len(revisions)-1].Revision == row.Revision, nil
+	return now.Latest, err
 }
 
 // callBack appends the result line where the request asked for it.

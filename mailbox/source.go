@@ -17,6 +17,7 @@ type source struct {
 	counted Cursor    // as it is among Tail.heads
 	scanned int64     // no LF between cursor.Offset and here
 	want    int64     // how much to read at a time
+	lines   int       // how many lines to return at a time; 0: that is not known yet
 	file    *os.File  // nil when it is not open
 	seen    stamp     // as of the last look
 	since   time.Time // since when it looks like that
@@ -101,7 +102,7 @@ func (s *source) readLines(length, size int64, opts TailOptions) (piece, error) 
 		return piece{}, err
 	}
 	text, before := text[min(c.block(), int64(len(text))):], text
-	lines, used := split(text, c.Offset, opts.MaxLine, opts.BatchLines)
+	lines, used := split(text, c.Offset, opts.MaxLine, s.most(opts))
 	if used == 0 {
 		s.scanned = c.Offset + int64(len(text))
 		if s.final && s.scanned >= size {

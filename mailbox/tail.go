@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"time"
 )
 
 const (
@@ -52,6 +53,7 @@ type Tail struct {
 	pending *pending           // the batch that was not Done
 	ahead   *ahead             // what was read after it, if anything
 	told    map[string]string  // path to the cause that was told
+	rounds  rounds
 }
 
 // pending is a batch on its way.
@@ -89,7 +91,8 @@ func (b *Box) Tail(cursors []Cursor, opts TailOptions) *Tail {
 	}
 }
 
-// Next returns some lines of one file, and the files take turns. The same batch
+// Next returns some lines of one file, and the files take turns: a file whose lines
+// take their caller long has fewer of them in each batch. The same batch
 // comes again until it is Done: accepting lines and recording the cursor is one
 // step of the caller's, and when that fails no line must be skipped. A batch
 // with a cursor and no lines is to be recorded too; it comes only when there
@@ -99,16 +102,21 @@ func (t *Tail) Next() (Batch, error) {
 	if t.pending != nil {
 		return t.pending.batch, nil
 	}
-	if t.payParted() || t.readNext() {
-		return t.pending.batch, nil
+	for looked := false; !t.payParted() && !t.readNext(); looked = true {
+		if looked && len(t.ready) == 0 {
+			if t.payUp() {
+				break
+			}
+			return Batch{}, nil
+		}
+		begun := time.Now()
+		if err := t.look(); err != nil {
+			return Batch{}, fmt.Errorf("look into %s: %w", t.box.TasksDir(), err)
+		}
+		t.rounds.begin(len(t.ready), begun)
 	}
-	if err := t.look(); err != nil {
-		return Batch{}, fmt.Errorf("look into %s: %w", t.box.TasksDir(), err)
-	}
-	if t.payParted() || t.readNext() || t.payUp() {
-		return t.pending.batch, nil
-	}
-	return Batch{}, nil
+	t.rounds.begun = time.Now()
+	return t.pending.batch, nil
 }
 
 // Done says that the batch is written down and need not come again.
@@ -132,6 +140,7 @@ func (t *Tail) Done(b Batch) {
 		t.remindSuccessor(s)
 	}
 	if len(b.Lines) > 0 {
+		s.spent(time.Since(t.rounds.begun), len(b.Lines), t.opts)
 		t.turn(p.end)
 	}
 }
@@ -150,9 +159,10 @@ func (t *Tail) remind(s *source) {
 	t.owing = append(t.owing, s)
 }
 
-// readNext makes the next lines of the files that are ready pending.
+// readNext makes the next lines of the files that are ready pending. It returns
+// false when there are none, or when it is time to look for other files.
 func (t *Tail) readNext() bool {
-	for len(t.ready) > 0 {
+	for len(t.ready) > 0 && !t.rounds.over() {
 		s := t.ready[0]
 		if s.after != nil && s.after.queued {
 			t.turn(false)
@@ -193,6 +203,7 @@ func (t *Tail) readAgain(s *source) {
 func (t *Tail) turn(out bool) {
 	s := t.ready[0]
 	t.ready = t.ready[1:]
+	t.rounds.left--
 	s.queued = !out
 	if !out {
 		t.ready = append(t.ready, s)
