@@ -219,10 +219,12 @@ func TestAnIntentCountsAsStartedUnlessItsDirectoryIsTheVeryOne(t *testing.T) {
 	}
 }
 
-// restored makes a directory anew, as a restore does.
+// restored puts a copy in the place of a directory. The copy is made first, so that
+// it cannot get the same inode in the same tick of the clock.
 func restored(t *testing.T) func(evidence, dir string) string {
 	return func(evidence, dir string) string {
-		if err := errors.Join(os.Remove(dir), os.Mkdir(dir, 0o700)); err != nil {
+		restored := dir + ".restored"
+		if err := errors.Join(os.Mkdir(restored, 0o700), os.Remove(dir), os.Rename(restored, dir)); err != nil {
 			t.Fatal(err)
 		}
 		return evidence
