@@ -31,15 +31,18 @@ func (d *Dispatcher) hearCancel(tx *ledger.Tx, c *claim, found bool) error {
 	if _, err := tx.Record(record); err != nil {
 		return err
 	}
+	answered := m.From == c.row.Requester && hearsTheEnd(c.row, talk) // with the end
 	switch {
 	case !found:
 		return d.complainTo(tx, c, unknownTask(m))
+	case c.row.State == ledger.Done && answered:
+		return nil
 	case c.row.State == ledger.Done:
 		why := fmt.Sprintf("%s is over already (%s)", c.row.ID, c.row.Status)
 		return d.complainTo(tx, c, dialect.FailureOf(envelope.DuplicateConflict, why))
 	}
 	c.heard.stop = append(c.heard.stop, c.row)
-	if m.Dialect != envelope.CLowl || m.From == c.row.Requester && hearsTheEnd(c.row, talk) {
+	if m.Dialect != envelope.CLowl || answered {
 		return nil
 	}
 	return d.reply(tx, c, envelope.Message{Act: envelope.Stops, Type: m.Type, Dialect: m.Dialect, Data: encode(map[string]any{"status": envelope.Stopped})})
