@@ -11,7 +11,8 @@ import (
 const (
 	perCPU   = 4        // goroutines at work for each processor
 	garbage  = 200      // per cent of what is in use
-	muchUsed = 96 << 20 // bytes from which on garbage is not waited for
+	muchUsed = 96 << 20 // bytes beside the queue from which on garbage is not waited for
+	queued   = 64       // bytes that a task takes in the queue
 )
 
 // equip lets more goroutines be at work than there are processors, and garbage lie
@@ -20,7 +21,12 @@ const (
 // each processor all of them wait while two results are written: 3,000 tasks of a
 // static program took 3.6 s, and 3.0 s with this. Half as many collections save a
 // twentieth of what is left.
-func equip() (undo func()) {
+//
+// The memory limit leaves room for a full queue, of so many tasks: 1,000,000 that
+// wait take 64 MB of the heap. With 96 MiB for everything, taking them in collected
+// garbage 381 times and spent 11 % of the time on that; with this limit 113 times
+// and 3 %, in 182 MB; without one 66 times and 2 %, in 270 MB.
+func equip(queue int) (undo func()) {
 	var undone []func()
 	if os.Getenv("GOMAXPROCS") == "" {
 		procs := runtime.GOMAXPROCS(0)
@@ -28,7 +34,7 @@ func equip() (undo func()) {
 		undone = append(undone, func() { runtime.GOMAXPROCS(procs) })
 	}
 	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
-		percent, limit := debug.SetGCPercent(garbage), debug.SetMemoryLimit(muchUsed)
+		percent, limit := debug.SetGCPercent(garbage), debug.SetMemoryLimit(muchUsed+queued*int64(queue))
 		undone = append(undone, func() { debug.SetGCPercent(percent); debug.SetMemoryLimit(limit) })
 	}
 	return func() {

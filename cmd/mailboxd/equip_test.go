@@ -21,8 +21,8 @@ func givenNow() given {
 func TestADaemonIsGivenMoreToWorkWithForAsLongAsItServes(t *testing.T) {
 	unsetenv(t, "GOMAXPROCS", "GOGC", "GOMEMLIMIT")
 	before := givenNow()
-	undo := equip()
-	if got, want := givenNow(), (given{perCPU * before.procs, garbage, muchUsed}); got != want {
+	undo := equip(1000)
+	if got, want := givenNow(), (given{perCPU * before.procs, garbage, muchUsed + 1000*queued}); got != want {
 		t.Errorf("a daemon works with %+v; want %+v", got, want)
 	}
 	undo()
@@ -36,7 +36,7 @@ func TestWhatTheEnvironmentSaysOfTheRuntimeHolds(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "3")
 	t.Setenv("GOMEMLIMIT", "1GiB") // and so how much garbage may lie
 	before := givenNow()
-	defer equip()()
+	defer equip(1000)()
 	if got := givenNow(); got != before {
 		t.Errorf("a daemon works with %+v; want %+v", got, before)
 	}
@@ -47,5 +47,18 @@ func unsetenv(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		t.Setenv(name, "") // which is taken back by what t does
+	}
+}
+
+// The tasks that wait must not leave too little memory for the rest: the garbage
+// collector would work all the time.
+func TestAFullQueueLeavesTheMemoryOfAnEmptyOne(t *testing.T) {
+	unsetenv(t, "GOGC", "GOMEMLIMIT")
+	for _, queue := range []int{0, 100_000, 1_000_000, 10_000_000} {
+		undo := equip(queue)
+		if room := givenNow().limit - 64*int64(queue); room < 96<<20 {
+			t.Errorf("a queue of %d tasks leaves %d bytes for the rest; want 96 MiB", queue, room)
+		}
+		undo()
 	}
 }

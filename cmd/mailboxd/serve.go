@@ -45,7 +45,7 @@ SIGHUP: read agents and policy again; a broken file changes nothing.`,
 
 // serve is the whole daemon: it hands the parts to each other, then waits.
 func serve(ctx context.Context, cfg config, g *globals, once bool, out console) error {
-	defer equip()()
+	defer equip(cfg.Limits.Queue)()
 	log := out.log
 	h, err := openHouse(cfg, log)
 	if err != nil {
