@@ -25,8 +25,10 @@ func (d *Dispatcher) delegation(ctx context.Context, row ledger.Task, m envelope
 		c.task.Agent = envelope.Ourselves
 	}
 	if !findings.Refused() {
-		context, _ := d.checkContext(m, c.task.Agent)
-		findings = append(findings, context...)
+		context, degraded := d.checkContext(m, c.task.Agent)
+		if findings = append(findings, context...); degraded {
+			c.task = withoutContext(c.task, m.Context.Ref)
+		}
 	}
 	if c.judged = gathered(c.task, findings); !together(m) || findings.Refused() {
 		c.judged = d.judge(c.task, findings, c.now)

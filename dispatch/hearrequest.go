@@ -26,7 +26,9 @@ func (d *Dispatcher) judgeRequest(c *claim, findings envelope.Findings) Verdict 
 	if !findings.Refused() {
 		var context envelope.Findings
 		context, u.degraded = d.checkContext(m, c.task.Agent)
-		findings = append(findings, context...)
+		if findings = append(findings, context...); u.degraded {
+			c.task = withoutContext(c.task, m.Context.Ref)
+		}
 	}
 	if !several || findings.Refused() {
 		return d.judge(c.task, findings, c.now)

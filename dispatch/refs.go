@@ -3,6 +3,7 @@ package dispatch
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
@@ -80,12 +81,14 @@ func (d *Dispatcher) checkContext(m envelope.Message, agent string) (findings en
 		return nil, false
 	case err == nil:
 		f.Kind, f.Field, f.Message = envelope.ContextIntegrity, "ctx.hash", "is not that of what lies at "+ref
-	case errors.Is(err, mailbox.ErrOutside) || errors.Is(err, mailbox.ErrNotRegular):
+	case errors.Is(err, mailbox.ErrOutside):
 		f.Kind, f.Message = envelope.SecurityViolation, err.Error()
 	case errors.Is(err, mailbox.ErrTooLarge):
 		f.Kind, f.Message = envelope.ContextTooLarge, err.Error()
 	case m.Context.Inline != "":
 		return envelope.Findings{{Field: f.Field, Message: err.Error() + "; ctx.inline is used instead"}}, true
+	case errors.Is(err, mailbox.ErrNotRegular):
+		f.Kind, f.Message = envelope.SecurityViolation, err.Error()
 	default:
 		f.Kind, f.Message = envelope.ContextUnavailable, err.Error()
 	}
@@ -93,6 +96,13 @@ func (d *Dispatcher) checkContext(m envelope.Message, agent string) (findings en
 		f.Kind = ""
 	}
 	return envelope.Findings{f}, false
+}
+
+// withoutContext is a task without the reference that its context is, for which the
+// message has another one with it.
+func withoutContext(t envelope.Task, ref string) envelope.Task {
+	t.Refs = slices.DeleteFunc(slices.Clone(t.Refs), func(r envelope.Ref) bool { return r.URI == ref || r.URI == "file://"+ref })
+	return t
 }
 
 // requestOf decodes the request of a task again that is kept as it was said, and
@@ -105,8 +115,10 @@ func (d *Dispatcher) requestOf(row ledger.Task, raw []byte) (envelope.Task, enve
 	m, findings := codec.Decode(raw, d.opts.Reading)
 	m.Request.Agent = row.Agent // one of those it is to, or who does it instead
 	if !findings.Refused() {
-		context, _ := d.checkContext(m, row.Agent)
-		findings = append(findings, context...)
+		context, degraded := d.checkContext(m, row.Agent)
+		if findings = append(findings, context...); degraded {
+			return withoutContext(m.Request, m.Context.Ref), findings
+		}
 	}
 	return m.Request, findings
 }

@@ -16,8 +16,8 @@ type clowlCodec struct{}
 const clowlVersion = "0.2"
 
 const (
-	mostIDUnits     = 128  // of an id, in UTF-16 units, as the strictest reader counts (F12)
-	mostInlineUnits = 2000 // of ctx.inline (CLOWL-15)
+	mostIDUnits = 128  // of an id, in UTF-16 units, as the strictest reader counts (F12)
+	mostInline  = 2000 // characters, which are code points, of ctx.inline (CLOWL-15)
 )
 
 // units is how long a text is in UTF-16 units.

@@ -143,7 +143,7 @@ func contextOf(m envelope.Message) envelope.Context {
 func contextValue(c envelope.Context) jsontext.Value {
 	var w writer
 	w.word("ref", c.Ref)
-	w.word("inline", cutUnits(c.Inline, mostInlineUnits))
+	w.word("inline", cut(c.Inline, mostInline))
 	if c.Ref != "" && isSum(c.Hash) {
 		w.word("hash", c.Hash)
 	}
@@ -153,11 +153,11 @@ func contextValue(c envelope.Context) jsontext.Value {
 	return w.end()
 }
 
-// cutUnits returns the beginning of a text, up to so many UTF-16 units.
-func cutUnits(text string, most int) string {
+// cut returns the beginning of a text, up to so many characters.
+func cut(text string, most int) string {
 	n := 0
-	for at, r := range text {
-		if n += units(string(r)); n > most {
+	for at := range text {
+		if n++; n > most {
 			return text[:at]
 		}
 	}

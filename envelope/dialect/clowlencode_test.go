@@ -165,7 +165,7 @@ func TestCLowlSaysNoMoreThanEveryReaderTakes(t *testing.T) {
 	m = envelope.Message{
 		Act: envelope.Informs, ID: long, Cause: long, Thread: long, Trace: long, From: long, To: []string{long, "b"}, Text: "a\nb",
 		Time:    time.Unix(5, 9e8),
-		Context: envelope.Context{Inline: strings.Repeat("\U0001F600", 1500), Hash: strings.ToUpper(sum)},
+		Context: envelope.Context{Inline: strings.Repeat("\U0001F600", 2500), Hash: strings.ToUpper(sum)},
 	}
 	line, _ := saidInCLowl(t, m)
 	if id := value(line, "mid"); len(id) != 36 || value(line, "pid") != id || value(line, "ts") != "5" || value(line, "ctx.hash") != "" {

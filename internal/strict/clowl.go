@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // performatives are those of CLowl v0.2's table.
@@ -110,7 +111,7 @@ func clowlContext(o object) error {
 		switch {
 		case err != nil:
 			return fmt.Errorf("ctx.%s must be a string", name)
-		case name == "inline" && units(s) > 2000:
+		case name == "inline" && utf8.RuneCountInString(s) > 2000:
 			return errors.New("ctx.inline is longer than 2000")
 		case name == "hash" && !sum.MatchString(s):
 			return errors.New("ctx.hash must be 64 lower-case hex digits")
