@@ -20,6 +20,11 @@ func (d *Dispatcher) hearNews(tx *ledger.Tx, c *claim) error {
 	if c.heard.answer != nil {
 		return d.hearAnswer(tx, c) // CAP's answer is a message like any other (CAP-33)
 	}
+	if d.answersForAgent(c.row, m) {
+		return d.deny(tx, c, envelope.Finding{
+			Kind: envelope.Unauthorized, Field: fieldsOf[m.Dialect].from, Message: "does not have " + string(c.row.ID) + " in its inbox",
+		})
+	}
 	known, err := d.participates(tx, c.row, m)
 	if err != nil {
 		return err
@@ -55,6 +60,14 @@ func (d *Dispatcher) hearNews(tx *ledger.Tx, c *claim) error {
 		c.heard.rows = append(c.heard.rows, woken...)
 	}
 	return nil
+}
+
+// answersForAgent reports whether a message would be the answer of an agent to its
+// task (CAP-33), but is said in a line while we run that agent: the answer is what
+// its run says (CLOWL-40).
+func (d *Dispatcher) answersForAgent(row ledger.Task, m envelope.Message) bool {
+	return m.Dialect == envelope.CAP && m.Act == envelope.Informs && !m.WantsReply && row.State == ledger.Running &&
+		m.From == row.Agent && slices.Contains(m.To, row.Requester)
 }
 
 // awaiting returns the tasks of the conversation of a message of which its

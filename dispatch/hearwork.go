@@ -24,7 +24,7 @@ func (d *Dispatcher) handOn(tx *ledger.Tx, c *claim) (why envelope.Finding, err 
 				c.tie = envelope.Assist
 			}
 		}
-	case m.Act == envelope.Delegates && m.Dialect == envelope.CLowl: // CAP's begins something else (CAP-21)
+	case m.Act == envelope.Delegates && (m.Dialect == envelope.CLowl || d.agents.Known(m.From)): // in CAP, others begin something with it (CAP-17)
 		why = envelope.Finding{Kind: envelope.Unauthorized, Field: fieldsOf[m.Dialect].from, Message: "has no such task that it could hand on"}
 	}
 	return why, nil

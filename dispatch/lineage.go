@@ -45,17 +45,13 @@ func (d *Dispatcher) trace(tx *ledger.Tx, c *claim) error {
 }
 
 // mayHandOn refuses a claim of an agent that may not hand work to the one it is
-// for (CAP-19). Its overseer it hands its answer, so it has to have a task.
+// for (CAP-19).
 func (d *Dispatcher) mayHandOn(c *claim) {
 	ours := c.tie == envelope.Oversee || c.tie == envelope.Transfer && c.above.Agent != c.task.Requester // to mend what failed
 	if !c.verdict.Admit || ours || c.task.Agent == envelope.Ourselves || !d.agents.Known(c.task.Requester) {
 		return
 	}
 	why := d.agents.Protocol.MayDelegate(c.task.Requester, c.task.Agent)
-	unasked := c.said != nil && c.said.Act == envelope.Delegates && c.above == nil
-	if why == "" && unasked && d.agents.Protocol.Overseer(c.task.Requester) == c.task.Agent {
-		why = fmt.Sprintf("%s oversees what %s answers, which has no task", c.task.Agent, c.task.Requester)
-	}
 	if why != "" {
 		d.object(c, envelope.Finding{Kind: envelope.DelegationDenied, Field: cmp.Or(fieldsOf[c.dialect()].to, "target_agent"), Message: why})
 	}

@@ -229,7 +229,7 @@ func TestAnAgentWithoutATaskHandsItsOverseerNothing(t *testing.T) {
 	s.cast("qa", answers("never"))
 	s.start()
 	s.line(notice("analyst", "T9", "qa", "approve this"))
-	s.wantFailure("analyst", "T9", 403)
+	s.wantFailure("analyst", "T9", 401)
 	if len(s.runs("qa")) != 0 {
 		t.Error("qa ran; want it not asked")
 	}

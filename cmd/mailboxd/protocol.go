@@ -63,7 +63,7 @@ func (r *roster) takers(taskType string, announced map[string][]string) []string
 		patterns := r.member(id).subject.TaskTypes
 		fits := len(patterns) == 0 || slices.ContainsFunc(patterns, func(pattern string) bool {
 			ok, _ := path.Match(pattern, taskType)
-			return ok
+			return ok || supported(pattern, taskType)
 		})
 		if supports, said := announced[id]; said {
 			fits = fits && slices.ContainsFunc(supports, func(item string) bool { return supported(item, taskType) })

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	"mailboxd/envelope"
 )
@@ -29,7 +30,7 @@ func (q *question) taskType() envelope.Level {
 	if len(types) == 0 {
 		return nobody
 	}
-	if !matches(q.Type, types) {
+	if !matches(q.Type, types) && !slices.ContainsFunc(types, func(t string) bool { return strings.HasPrefix(t, q.Type+":") }) { // CLOWL-29
 		q.object(envelope.UnsupportedTask, "task_type", fmt.Sprintf("agent %q does not take the type %.80q, only %q", q.Agent, q.Type, types))
 	}
 	return envelope.LevelDaemon
