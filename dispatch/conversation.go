@@ -134,6 +134,7 @@ func (d *Dispatcher) endOf(ctx context.Context, c ledger.Child) (envelope.Messag
 		Act: envelope.Completes, Task: c.ID, Cause: known.Message, Thread: known.Thread, Trace: known.Trace,
 		From: c.Agent, To: []string{c.Requester}, Time: c.Finished, Type: c.Type, Text: result.Output.Summary, Answer: result,
 	}
+	m.Deterministic, m.Context = dialect.Beside(result)
 	if result.Status != envelope.OK && result.Status != envelope.Partial {
 		m.Act, m.Failure = envelope.Fails, talk.Failure(result)
 		m.Text = m.Failure.Message

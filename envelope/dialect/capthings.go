@@ -22,7 +22,7 @@ func foreignThings(m envelope.Message) []envelope.Attachment {
 	var list []envelope.Attachment
 	switch {
 	case m.Act == envelope.Completes:
-		return answerThings(m.Answer)
+		return addFiles(answerThings(m.Answer), m)
 	case m.Act == envelope.Reports || m.Act == envelope.Announces || m.Act == envelope.Fails:
 		return nil // they are prose
 	case asks(m.Act):

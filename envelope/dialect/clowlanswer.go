@@ -44,6 +44,10 @@ func (r *clowlReading) answer() envelope.Result {
 	for _, name := range answerFields {
 		w.add(name, ainl[name])
 	}
+	w.add(keptCtx, contextValue(r.message.Context))
+	if r.message.Deterministic {
+		w.add(keptDet, boolean(true))
+	}
 	a, findings := envelope.DecodeAnswer(w.end())
 	if findings.Refused() { // its words mean something else here
 		a = envelope.Result{Status: status}
@@ -59,6 +63,24 @@ func (r *clowlReading) answer() envelope.Result {
 		r.findings = append(r.findings, f)
 	}
 	return a
+}
+
+// The members of a result that keep what only CLowl says beside an answer: that it is
+// deterministic, and its context.
+const (
+	keptDet = "mbx.det"
+	keptCtx = "mbx.ctx"
+)
+
+// Beside returns what the agent that gave a result said beside it in CLowl: whether the
+// answer is deterministic, and its context.
+func Beside(a envelope.Result) (deterministic bool, context envelope.Context) {
+	kept := membersOf(a.Extra)
+	ctx := membersOf(kept[keptCtx])
+	context.Ref, _ = textOf(ctx["ref"])
+	context.Inline, _ = textOf(ctx["inline"])
+	context.Hash, _ = textOf(ctx["hash"])
+	return kept[keptDet].Kind() == 't', context
 }
 
 // answerData writes an answer as the d of a DONE.

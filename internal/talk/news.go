@@ -162,6 +162,7 @@ func (t Task) end() envelope.Message {
 	if r.Status == envelope.OK || r.Status == envelope.Partial {
 		m := t.say(envelope.Completes, nil)
 		m.Text, m.Answer = r.Output.Summary, r
+		m.Deterministic, m.Context = dialect.Beside(r)
 		return m
 	}
 	m := t.say(envelope.Fails, nil)
