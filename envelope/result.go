@@ -35,6 +35,10 @@ type Output struct {
 	Extra       jsontext.Value // further fields of the agent's own, an object; nil for none
 }
 
+// NoSummary is the summary in the result of an agent that gave none (AINL-65). It is
+// ours: nobody is told it as the words of the agent.
+const NoSummary = "The agent gave no summary."
+
 // An Action is one step an agent took or proposes (AINL-66).
 type Action struct {
 	Kind        string

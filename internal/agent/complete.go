@@ -45,7 +45,7 @@ func summary(r envelope.Result) string {
 	if r.Error.Message != "" {
 		return r.Error.Message
 	}
-	return "The agent gave no summary."
+	return envelope.NoSummary
 }
 
 // setError names the kind of a failure that the agent reports (AINL-71).

@@ -161,6 +161,9 @@ func (t Task) end() envelope.Message {
 	r := *t.Result
 	if r.Status == envelope.OK || r.Status == envelope.Partial {
 		m := t.say(envelope.Completes, nil)
+		if r.Output.Summary == envelope.NoSummary {
+			r.Output.Summary = ""
+		}
 		m.Text, m.Answer = r.Output.Summary, r
 		m.Deterministic, m.Context = dialect.Beside(r)
 		return m
