@@ -165,18 +165,8 @@ func (d *Dispatcher) reconsider(ctx context.Context, row ledger.Task, t envelope
 		d.endedBelow(ctx, row)
 		return nil
 	case ledger.Held:
-		if unread(row) {
-			return d.reconsiderUnread(ctx, row)
-		}
-		if waitsForWords(row) {
-			return d.reconsiderWords(ctx, row, t, findings)
-		}
-		if answered, err := d.foreign(ctx, row); answered || err != nil {
+		if settled, err := d.reconsiderHeld(ctx, row, t, findings); settled || err != nil {
 			return err
-		}
-		if left := d.alarms.restLeft(row.Seq); left > 0 && resting(row) && !row.WaitsForBudget() {
-			d.alarms.after(row.Seq, left) // it was looked at for its result file alone
-			return nil
 		}
 	case ledger.Queued:
 	case ledger.Received:
@@ -205,6 +195,25 @@ func (d *Dispatcher) reconsider(ctx context.Context, row ledger.Task, t envelope
 		}
 	}
 	return d.apply(ctx, row, t, verdict)
+}
+
+// reconsiderHeld does what a held task asks for before it is judged again, and
+// reports whether there is nothing left to do for it now.
+func (d *Dispatcher) reconsiderHeld(ctx context.Context, row ledger.Task, t envelope.Task, findings envelope.Findings) (bool, error) {
+	if unread(row) {
+		return true, d.reconsiderUnread(ctx, row)
+	}
+	if waitsForWords(row) {
+		return true, d.reconsiderWords(ctx, row, t, findings)
+	}
+	if answered, err := d.foreign(ctx, row); answered || err != nil {
+		return true, err
+	}
+	if left := d.alarms.restLeft(row.Seq); left > 0 && resting(row) && !row.WaitsForBudget() {
+		d.alarms.after(row.Seq, left) // it was looked at for its result file alone
+		return true, nil
+	}
+	return false, nil
 }
 
 // apply moves a task that does not run to where a verdict wants it, and a

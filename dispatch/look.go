@@ -93,32 +93,12 @@ func (d *Dispatcher) take(ctx context.Context, batch mailbox.Batch, claims []*cl
 	if err := unjudged(claims); err != nil {
 		return err
 	}
-	letters := deadLetters(claims)
-	start := d.startAtOnce(claims)
+	letters, start := deadLetters(claims), d.startAtOnce(claims)
 	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
-		known, err := lookUp(tx, claims)
-		if err != nil {
+		if err := d.takeIn(tx, batch, claims, letters); err != nil || start == nil {
 			return err
 		}
-		for _, c := range claims {
-			if err := d.accept(tx, known, c); err != nil {
-				return fmt.Errorf("accept %s at %d: %w", c.line.File, c.line.Offset, err)
-			}
-		}
-		for _, line := range letters {
-			tx.AddDeadLetter(line)
-		}
-		tx.SetFile(ledger.File(batch.Cursor))
-		for _, c := range batch.More {
-			tx.SetFile(ledger.File(c))
-		}
-		if batch.Gone {
-			return tx.Log(fileGone(batch.Cursor))
-		}
-		if start != nil {
-			return d.begin(ctx, tx, start)
-		}
-		return nil
+		return d.begin(ctx, tx, start)
 	})
 	if err != nil {
 		d.abandon(start)
@@ -139,6 +119,31 @@ func (d *Dispatcher) take(ctx context.Context, batch mailbox.Batch, claims []*cl
 		d.follow(ctx, c)
 	}
 	d.handOver(start)
+	return nil
+}
+
+// takeIn accepts the lines of a batch in a transaction, which also has their dead
+// letters and the offset behind them.
+func (d *Dispatcher) takeIn(tx *ledger.Tx, batch mailbox.Batch, claims []*claim, letters [][]byte) error {
+	known, err := lookUp(tx, claims)
+	if err != nil {
+		return err
+	}
+	for _, c := range claims {
+		if err := d.accept(tx, known, c); err != nil {
+			return fmt.Errorf("accept %s at %d: %w", c.line.File, c.line.Offset, err)
+		}
+	}
+	for _, line := range letters {
+		tx.AddDeadLetter(line)
+	}
+	tx.SetFile(ledger.File(batch.Cursor))
+	for _, c := range batch.More {
+		tx.SetFile(ledger.File(c))
+	}
+	if batch.Gone {
+		return tx.Log(fileGone(batch.Cursor))
+	}
 	return nil
 }
 
