@@ -78,7 +78,8 @@ func orderKeeper() {
 		runs, _ := filepath.Glob(filepath.Join(filepath.Dir(filepath.Clean(dir)), "runs", "victim", "*"))
 		fmt.Fprintf(conn, "{\"await\":%q}\n{\"stop\":\"stop it\"}\n", base64.StdEncoding.EncodeToString([]byte(runs[0])))
 		lines := bufio.NewScanner(conn)
-		if lines.Scan() && lines.Scan() { // behind the greeting
+		greeted := lines.Scan()
+		if greeted && lines.Scan() {
 			said += lines.Text()
 		}
 	}

@@ -74,10 +74,10 @@ func (s *server) readResource(ctx context.Context, r *mcp.ReadResourceRequest) (
 	}}, nil
 }
 
-// notFound is the error for a name that no resource can have. The code is the
-// one that the SDK has for a resource that is not there.
+// notFound is the error for a name that no resource can have. The SDK gives the
+// same code to a resource that is not there.
 func notFound(err error) error {
-	return &jsonrpc.Error{Code: mcp.CodeResourceNotFound, Message: err.Error()}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
 }
 
 // content is what a resource holds now; an error that wraps errMissing says that
