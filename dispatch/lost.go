@@ -79,6 +79,13 @@ func beganIn(dir string) bool {
 	return err == nil && info.IsDir() && !runner.Void(dir)
 }
 
+// hasOutput reports whether a run has begun in a directory, and changes nothing
+// there: another worker may be about to begin one.
+func hasOutput(dir string) bool {
+	info, err := os.Lstat(filepath.Join(dir, runner.StdoutFile))
+	return err == nil && !info.IsDir()
+}
+
 // relative is a path in the state directory as it is told: below that.
 func (d *Dispatcher) relative(path string) string {
 	rel, err := filepath.Rel(d.State.Path(), path)

@@ -161,3 +161,20 @@ func TestAQueuedTaskIsHeldWhenItsTurnComesAndItMayHaveRun(t *testing.T) {
 		t.Errorf("it ran as attempt %d; want 2", row.Attempt)
 	}
 }
+
+// A task may be queued twice for a moment: then both workers prepare the same
+// attempt, and the one that is late finds the directory of the other.
+func TestTheEmptyRunDirectoryOfAnotherWorkerIsLeftAlone(t *testing.T) {
+	e := newEngine(t)
+	e.dirs = true
+	e.start()
+	e.must(e.Pause(t.Context(), "quick", me))
+	e.send("t1", "quick")
+	e.wantHeld("t1", ledger.Paused)
+	e.leaveRunDir("t1/1.1")
+	e.must(e.Resume(t.Context(), "quick", me))
+	e.await("t1", ledger.Done)
+	if left, err := os.ReadDir(filepath.Join(e.dir, "state", "runs", "t1", "1.1")); err != nil || len(left) != 0 {
+		t.Errorf("1.1 has %v, %v; want nothing", left, err)
+	}
+}

@@ -87,7 +87,7 @@ func (d *Dispatcher) makeRunDir(j *Job) (unknown []string, err error) {
 		if !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
-		if taken := d.State.RunDir(j.Task.ID, j.Revision, j.Attempt); beganIn(taken) {
+		if taken := d.State.RunDir(j.Task.ID, j.Revision, j.Attempt); hasOutput(taken) {
 			unknown = append(unknown, d.relative(taken))
 		}
 	}
