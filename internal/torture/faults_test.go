@@ -56,7 +56,7 @@ func pointName(node ast.Node) (name string, sync, ok bool) {
 	if !ok {
 		return "", false, false
 	}
-	if pkg, ok := function.X.(*ast.Ident); !ok || pkg.Name != "fault" {
+	if pkg, ok := function.X.(*ast.Ident); !ok || pkg.Name != "fault" || function.Sel.Name == "Read" { // nothing dies at a read that fails
 		return "", false, false
 	}
 	text, ok := call.Args[0].(*ast.BasicLit)
