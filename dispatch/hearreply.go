@@ -10,16 +10,18 @@ import (
 	"mailboxd/internal/ledger"
 )
 
-// deny refuses a message and tells its sender why, in its own words. A request has a
-// result file too, unless its id is that of another one. Nothing else comes of it.
+// deny refuses a message and tells its sender why, in its own words, once. A request has
+// a result file too, unless its id is that of another one. Nothing else comes of it.
 func (d *Dispatcher) deny(tx *ledger.Tx, c *claim, why ...envelope.Finding) error {
 	if c.task.ID != "" {
-		_, known, err := tx.Latest(c.task.ID)
-		if err != nil {
+		last, known, err := tx.Latest(c.task.ID)
+		switch {
+		case err != nil:
 			return err
-		}
-		if !known {
+		case !known:
 			return d.refuseRequest(tx, c, why)
+		case last.Hash == c.task.Hash && last.Status == envelope.Rejected:
+			return d.hearAgain(tx, c, last) // it was refused before, and its sender was told
 		}
 	}
 	c.fate, c.verdict = unnamed, Verdict{Findings: why}
