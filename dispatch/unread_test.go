@@ -4,7 +4,6 @@ import (
 	"context"
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,7 +14,6 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
-	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
 )
@@ -153,28 +151,5 @@ func TestAnAnswerThatCannotBeReadCanBeCancelledOrReplacedByHand(t *testing.T) {
 		if runs := e.runs(id); len(runs) != 1 || runs[0].Finished.IsZero() || runs[0].Started.IsZero() {
 			t.Errorf("runs of %s = %+v; want one that is over", id, runs)
 		}
-	}
-}
-
-func TestAResultFileThatCannotBeReadNowIsTakenLater(t *testing.T) {
-	e := newEngine(t)
-	e.judge = func(envelope.Task, time.Time) dispatch.Verdict {
-		return dispatch.Verdict{Admit: true, Hold: []ledger.Reason{ledger.Operator}}
-	}
-	e.start()
-	e.send("t1", "quick")
-	e.await("t1", ledger.Held)
-	var failed atomic.Bool
-	t.Cleanup(fault.FailReads(func(read string) error {
-		if read == "result file" && !failed.Swap(true) {
-			return unix.EMFILE
-		}
-		return nil
-	}))
-	e.place("t1", "quick", "by hand")
-	e.await("t1", ledger.Done)
-	e.wantResult("t1", "by hand")
-	if kinds, _ := e.story("t1"); slices.Contains(kinds, "result.invalid") || !failed.Load() {
-		t.Errorf("events %v, after a failed read: %v; want no result.invalid, true", kinds, failed.Load())
 	}
 }

@@ -63,7 +63,9 @@ func (b *Box) putNameless(name string, data []byte, mode fs.FileMode) error {
 
 // writeNameless makes a file without a name, on disk when the error is nil.
 func writeNameless(dir int, data []byte, mode fs.FileMode) (file int, err error) {
-	file, err = unix.Openat(dir, ".", unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, uint32(mode.Perm()))
+	if err = fault.Read("write result file"); err == nil {
+		file, err = unix.Openat(dir, ".", unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, uint32(mode.Perm()))
+	}
 	if err != nil {
 		return -1, os.NewSyscallError("open O_TMPFILE", err)
 	}
@@ -80,6 +82,9 @@ func writeNameless(dir int, data []byte, mode fs.FileMode) (file int, err error)
 
 // nameFile gives a file that has none a name, unless something has it.
 func nameFile(file, dir int, name string) error {
+	if err := fault.Read("name result file"); err != nil {
+		return os.NewSyscallError("linkat", err)
+	}
 	err := unix.Linkat(file, "", dir, name, unix.AT_EMPTY_PATH)
 	if errors.Is(err, unix.ENOENT) { // for want of a capability, before Linux 6.10; this way costs 5 us more
 		err = unix.Linkat(unix.AT_FDCWD, procPath(file), dir, name, unix.AT_SYMLINK_FOLLOW)

@@ -111,19 +111,6 @@ func TestAFailureOfTheMachineIsNoAnswerAndAFactAboutTheFileIs(t *testing.T) {
 	}
 }
 
-func TestARequestThatCannotBeWrittenIsTriedAgainWhereTheMachineIsAtFault(t *testing.T) {
-	for errno, again := range map[syscall.Errno]bool{
-		unix.ENOSPC: true, unix.EDQUOT: true, unix.EROFS: true, unix.EIO: true, unix.EMFILE: true, unix.ENFILE: true, unix.ENOMEM: true,
-		unix.EACCES: false, unix.ENOENT: false,
-	} {
-		failing(t, "write request.json", errno)
-		got := outcome(t, playing(t, "hang"))
-		if (got.Void != nil) != again || !again && got.Result.Error.Kind != envelope.InternalError {
-			t.Errorf("%v: void: %v, got error %+v; want that it is tried again: %v", errno, got.Void, got.Result.Error, again)
-		}
-	}
-}
-
 func TestAnArtifactThatCannotBeLookedUpIsLeftOutWithTheReason(t *testing.T) {
 	failing(t, "artifact", unix.EIO)
 	c := readCase{files: map[string]string{"result.json": `{"status":"ok","output":{"summary":"fine"},"artifact_refs":[{"kind":"file","uri":"file:///stdout"}]}`}}

@@ -127,6 +127,9 @@ func endTables(write *statements, path string, upTo uint64) error {
 	if _, err := write.run(appliedUpdate, int64(upTo)); err != nil {
 		return err
 	}
+	if err := fault.Read("write ledger"); err != nil {
+		return err
+	}
 	if _, err := write.run("COMMIT"); err != nil {
 		return err
 	}

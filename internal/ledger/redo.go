@@ -97,8 +97,11 @@ func (r *redo) add(c *layer) error {
 	r.frame = appendFrame(r.frame[:0], r.last, c, r.row)
 	r.blocks = blocks(r.blocks, len(r.frame))
 	clear(r.blocks[copy(r.blocks, r.frame):])
-	file := r.files[r.active]
-	if _, err := file.WriteAt(r.blocks, r.offset); err != nil { // O_DSYNC
+	file, err := r.files[r.active], fault.Read("write ledger")
+	if err == nil {
+		_, err = file.WriteAt(r.blocks, r.offset) // O_DSYNC
+	}
+	if err != nil {
 		r.broken = true
 		return fmt.Errorf("write redo log: %w", err)
 	}

@@ -21,6 +21,7 @@ import (
 func keepRuns() {
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
 	defer stop()
+	failWrites()
 	if err := runner.Keep(ctx, os.Args[2], os.Args[3], nil); err != nil {
 		panic(err)
 	}
@@ -214,24 +215,34 @@ func TestAKeeperLeavesWithItsLastClientAndTakesItsFilesAlong(t *testing.T) {
 		t.Fatal(err)
 	}
 	keptRun(t, k, playing(t, "exit3"))
+	left := whenKeeperLeaves(t, dir)
+	if err := k.Close(); err != nil {
+		t.Error(err)
+	}
+	left() // on a busy machine it may still be putting the run away when it is asked to leave
+	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
+		t.Errorf("in the directory are %v, %v; want nothing", files, err)
+	}
+}
+
+// whenKeeperLeaves returns a function that blocks until the keeper of build "a" is gone.
+// Its lock is held until then.
+func whenKeeperLeaves(t *testing.T, dir string) (left func()) {
+	t.Helper()
 	lock, err := os.Open(filepath.Join(dir, "a.lock"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer lock.Close()
-	if err := k.Close(); err != nil {
-		t.Error(err)
-	}
-	// On a busy machine it may still be putting the run away when it is asked
-	// to leave, and leaves a moment later. Its lock is held until it is gone.
-	for err = unix.Flock(int(lock.Fd()), unix.LOCK_EX); errors.Is(err, unix.EINTR); {
-		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
-		t.Errorf("in the directory are %v, %v; want nothing", files, err)
+	return func() {
+		t.Helper()
+		defer lock.Close()
+		err := unix.Flock(int(lock.Fd()), unix.LOCK_EX)
+		for errors.Is(err, unix.EINTR) {
+			err = unix.Flock(int(lock.Fd()), unix.LOCK_EX)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

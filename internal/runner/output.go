@@ -7,6 +7,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"mailboxd/internal/fault"
 )
 
 // output is what a run writes, as descriptors. The process has the files
@@ -19,20 +21,26 @@ type output struct {
 // createOutput makes both files. That they exist tells a later reader that the
 // run may have begun; so they must not exist before.
 func createOutput(dir string) (output, error) {
-	// Appending, so that several writers mix lines instead of overwriting them
-	// and a file that is cut short has no hole.
-	const flags = unix.O_WRONLY | unix.O_APPEND | unix.O_CREAT | unix.O_EXCL
-	stdout, err := open(inDir(dir, StdoutFile), flags)
+	stdout, err := createOutputFile(dir, StdoutFile)
 	if err != nil {
 		return output{}, fmt.Errorf("create output: %w", err)
 	}
-	stderr, err := open(inDir(dir, StderrFile), flags)
+	stderr, err := createOutputFile(dir, StderrFile)
 	if err != nil {
 		unix.Close(stdout)
 		_ = os.Remove(inDir(dir, StdoutFile))
 		return output{}, fmt.Errorf("create output: %w", err)
 	}
 	return output{stdout, stderr}, nil
+}
+
+// createOutputFile makes one of both files. It appends, so that several writers mix
+// lines instead of overwriting them and a file that is cut short has no hole.
+func createOutputFile(dir, name string) (int, error) {
+	if err := fault.Read("create " + name); err != nil {
+		return -1, err
+	}
+	return open(inDir(dir, name), unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT|unix.O_EXCL)
 }
 
 // Void reports whether nothing was started in the run directory, and sees to it

@@ -75,6 +75,9 @@ func (r *record) put(e Exit) error {
 
 // rewrite makes the text all there is of the file: the agent could write to it.
 func (r *record) rewrite(text []byte) error {
+	if err := fault.Read("write exit.json"); err != nil {
+		return err
+	}
 	if err := writeAll(r.fd, text, 0); err != nil {
 		return err
 	}
@@ -95,6 +98,9 @@ func (r *record) close() {
 // putExit puts exit.json in one step, as a file of its own.
 func putExit(dir string, e Exit) error {
 	text, err := json.Marshal(e)
+	if err == nil {
+		err = fault.Read("write exit.json")
+	}
 	if err != nil {
 		return fmt.Errorf("put exit: %w", err)
 	}

@@ -1,0 +1,133 @@
+package dispatch_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mailboxd/dispatch"
+	"mailboxd/envelope"
+	"mailboxd/internal/fault"
+	"mailboxd/internal/ledger"
+)
+
+var passing = []syscall.Errno{unix.EIO, unix.ENOMEM, unix.EMFILE, unix.ENFILE, unix.ESTALE}
+
+// holdEverything has every task wait for an operator.
+func (e *engine) holdEverything() {
+	e.judge = func(envelope.Task, time.Time) dispatch.Verdict {
+		return dispatch.Verdict{Admit: true, Hold: []ledger.Reason{ledger.Operator}}
+	}
+}
+
+func TestAResultFileThatCannotBeReadNowIsTakenLater(t *testing.T) {
+	e := newEngine(t)
+	e.holdEverything()
+	e.start()
+	left := failWith(t, "result file", passing, func() {})
+	for i := range passing {
+		id := fmt.Sprint("t", i)
+		e.send(id, "quick")
+		e.await(id, ledger.Held)
+		e.place(id, "quick", "by hand")
+	}
+	for i := range passing {
+		id := fmt.Sprint("t", i)
+		e.await(id, ledger.Done)
+		e.wantResult(id, "by hand")
+		if kinds, _ := e.story(id); slices.Contains(kinds, "result.invalid") {
+			t.Errorf("%s has events %v; want no result.invalid", id, kinds)
+		}
+	}
+	if left() > 0 {
+		t.Errorf("%d failures did not happen", left())
+	}
+}
+
+func TestAResultFileThatMayNotBeReadHoldsItsTask(t *testing.T) {
+	e := newEngine(t)
+	e.holdEverything()
+	e.start()
+	for i, errno := range []syscall.Errno{unix.EACCES, unix.EPERM, unix.ELOOP, unix.EISDIR, unix.ENXIO} {
+		id := fmt.Sprint("t", i)
+		e.send(id, "quick")
+		e.await(id, ledger.Held)
+		t.Cleanup(fault.FailReads(func(what string) error {
+			if what == "result file" {
+				return errno
+			}
+			return nil
+		}))
+		e.place(id, "quick", "by hand")
+		e.until(id+" is held for its result file", func() bool { return slices.Contains(e.row(id).Reasons, ledger.ResultInvalid) })
+		if _, data := e.story(id); !strings.Contains(data, errno.Error()) {
+			t.Errorf("the events of %s say %s; want %v", id, data, errno)
+		}
+	}
+}
+
+func TestAnAgentIsNotRunWhileTheResultOfItsTaskCannotBeRead(t *testing.T) {
+	e := newEngine(t)
+	e.plays["a"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+		t.Error("the agent was run")
+		return answer(j, "done")
+	}
+	e.start()
+	left := failWith(t, "result file", []syscall.Errno{unix.EIO, unix.ENOMEM}, func() {})
+	e.place("t1", "a", "by hand")
+	e.send("t1", "a")
+	e.await("t1", ledger.Done)
+	e.wantResult("t1", "by hand")
+	if left() > 0 {
+		t.Errorf("%d failures did not happen", left())
+	}
+}
+
+func TestAnAgentThatFetchesItsTasksHasAnsweredOnceItsResultFileCanBeRead(t *testing.T) {
+	e := newEngine(t)
+	e.start()
+	e.send("t1", "editor")
+	e.await("t1", ledger.Waiting)
+	left := failWith(t, "result file", []syscall.Errno{unix.EIO}, func() {})
+	e.place("t1", "editor", "by hand")
+	if row := e.row("t1"); row.State != ledger.Waiting {
+		t.Errorf("t1 is %s while its result file cannot be read; want waiting", row.State)
+	}
+	e.await("t1", ledger.Done)
+	e.wantResult("t1", "by hand")
+	if kinds, _ := e.story("t1"); slices.Contains(kinds, "result.invalid") || left() > 0 {
+		t.Errorf("events %v, failures to come: %d; want no result.invalid, 0", kinds, left())
+	}
+}
+
+// A file that has the name of a result may be that result itself, put before a crash.
+func TestAFileInThePlaceOfAResultIsNoConflictWhileItCannotBeRead(t *testing.T) {
+	e := newEngine(t)
+	e.plays["a"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+		path := filepath.Join(e.parts.Box.ResultsDir(), "t1.json")
+		e.must(os.WriteFile(path, []byte("somebody's"), 0o600))
+		return answer(j, "done")
+	}
+	e.start()
+	left := failWith(t, "result file", []syscall.Errno{unix.EIO}, func() {
+		if kinds, _ := e.story("t1"); slices.Contains(kinds, "result.conflict") {
+			t.Errorf("events %v before the file was read; want no result.conflict", kinds)
+		}
+	})
+	e.send("t1", "a")
+	e.until("the file was read", func() bool { return left() == 0 })
+	if kinds, _ := e.story("t1"); slices.Contains(kinds, "result.conflict") || e.row("t1").Put {
+		t.Errorf("events %v, put: %v; want no result.conflict, false", kinds, e.row("t1").Put)
+	}
+	e.await("t1", ledger.Done)
+	e.wantEvent("t1", "result.conflict")
+	e.wantResult("t1", "somebody's")
+}
