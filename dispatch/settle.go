@@ -174,11 +174,13 @@ func (d *Dispatcher) put(ctx context.Context, f final) error {
 		return err
 	}
 	there, _, err := d.Box.ReadResult(row.ID)
-	if err == nil && bytes.Equal(there, f.result) {
+	switch {
+	case err == nil && bytes.Equal(there, f.result):
 		return nil // put before a crash
-	}
-	if runner.Passing(err) {
+	case runner.Passing(err):
 		return err // it may be ours
+	case !d.Box.HasResult(row.ID):
+		return fmt.Errorf("put result %s: the file that had its name is gone", row.ID)
 	}
 	return d.putDespite(ctx, f)
 }

@@ -131,3 +131,21 @@ func TestAFileInThePlaceOfAResultIsNoConflictWhileItCannotBeRead(t *testing.T) {
 	e.wantEvent("t1", "result.conflict")
 	e.wantResult("t1", "somebody's")
 }
+
+func TestAResultIsPutWhenTheFileInItsPlaceIsGone(t *testing.T) {
+	e := newEngine(t)
+	var path string
+	e.plays["a"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+		path = filepath.Join(e.parts.Box.ResultsDir(), "t1.json")
+		e.must(os.WriteFile(path, []byte("somebody's"), 0o600))
+		return answer(j, "done")
+	}
+	e.start()
+	failWith(t, "result file", []syscall.Errno{unix.ENOENT}, func() { e.must(os.Remove(path)) })
+	e.send("t1", "a")
+	e.await("t1", ledger.Done)
+	e.wantResult("t1", "done, revision 1")
+	if kinds, _ := e.story("t1"); slices.Contains(kinds, "result.conflict") {
+		t.Errorf("events %v; want no result.conflict", kinds)
+	}
+}
