@@ -2,6 +2,8 @@ package dispatch
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io/fs"
 	"slices"
@@ -26,12 +28,29 @@ func (d *Dispatcher) displace(ctx context.Context, row ledger.Task) error {
 func (d *Dispatcher) displaceLocked(ctx context.Context, row ledger.Task) error {
 	info, err := d.Box.StatResult(row.ID)
 	odd := err == nil && !info.Mode().IsRegular() && info.Mode().Type() != fs.ModeSymlink
-	if !odd { // what is, is not a result of anybody's: left alone, and in the way of the next
+	later, err := d.laterResult(ctx, row)
+	if err != nil {
+		return err
+	}
+	if !odd && !later { // what is odd is not a result of anybody's: left alone, and in the way of the next
 		if err := d.fileAway(ctx, row); err != nil {
 			return err
 		}
 	}
 	return d.Ledger.Update(ctx, func(tx *ledger.Tx) error { return tx.MarkDisplaced(row.Seq) })
+}
+
+// laterResult reports whether a later revision than the row's has put its result
+// already. Then it has moved the earlier one, too.
+func (d *Dispatcher) laterResult(ctx context.Context, row ledger.Task) (bool, error) {
+	there, _, err := d.Box.ReadResult(row.ID)
+	if err != nil {
+		return false, nil // there is none, or none of ours
+	}
+	digest := sha256.Sum256(there)
+	sum := hex.EncodeToString(digest[:])
+	revisions, err := d.Ledger.Revisions(ctx, row.ID)
+	return slices.ContainsFunc(revisions, func(r ledger.Task) bool { return r.Revision > row.Revision && r.ResultSum == sum }), err
 }
 
 // fileAway is displace without the books.
