@@ -255,3 +255,19 @@ func TestWhoWasToldIsNotToldAgainOfALineThatIsReadAgain(t *testing.T) {
 		t.Errorf("inbox of ann = %+v; want the error once, ACK and DONE", post)
 	}
 }
+
+func TestARequestWhoseDataCannotBeReadHasAResult(t *testing.T) {
+	e := newEngine(t)
+	e.opts.Tail.MaxLine = 1000
+	e.start()
+	e.say(
+		`{"clowl":"0.2","mid":"m1","ts":1,"p":"REQ","from":"ann","to":"quick","cid":"c1"}`,
+		`{"clowl":"0.2","mid":"m2","ts":1,"p":"DLGT","from":"ann","to":"quick","cid":"c1","body":{"t":"x","d":[]}}`,
+		word{mid: "m3", p: "REQ", from: "ann", to: "quick", d: `{"text":"` + strings.Repeat("x", 1000) + `"}`}.line(),
+	)
+	e.must(e.Idle(t.Context()))
+	for _, mid := range []string{"m1", "m2", "m3"} {
+		e.wantResult(mid, `"status": "rejected"`, `"kind": "invalid_envelope"`)
+		e.wantError("ann", mid, "E001", true)
+	}
+}

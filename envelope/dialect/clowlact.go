@@ -20,10 +20,10 @@ const approving = "approve"
 func (r *clowlReading) act() {
 	m := &r.message
 	p := r.performative()
+	if m.Act = acts[p]; asks(m.Act) {
+		m.Task = TaskID(m.ID) // also when its data cannot be read: it has a result
+	}
 	if r.d.members == nil {
-		if m.Act = acts[p]; p == "" {
-			m.Act = ""
-		}
 		return
 	}
 	m.Act = r.nuance(p)

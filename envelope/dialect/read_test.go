@@ -103,7 +103,7 @@ func TestALineThatIsTooLongStillSaysWhoIsToBeTold(t *testing.T) {
 		want envelope.Message
 	}{
 		{ainlLine, envelope.Message{Dialect: envelope.AINL, Task: "t1", From: "ken"}},
-		{complete, envelope.Message{Dialect: envelope.CLowl, From: "oscar", ID: "m001"}}, // whether it asks for a task stands in its body
+		{complete, envelope.Message{Dialect: envelope.CLowl, Task: "m001", From: "oscar", ID: "m001"}},
 		{capLine, envelope.Message{Dialect: envelope.CAP, Task: "T1", From: "orchestrator"}},
 		{ainlLine[:len(ainlLine)-1], envelope.Message{Dialect: envelope.AINL}}, // it is torn: nobody
 	} {
