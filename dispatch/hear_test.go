@@ -256,6 +256,25 @@ func TestWhoWasToldIsNotToldAgainOfALineThatIsReadAgain(t *testing.T) {
 	}
 }
 
+func TestARequestThatIsRefusedForItsSenderIsAnsweredOnce(t *testing.T) {
+	e := newEngine(t)
+	e.secrets = map[string]string{"ann": "sesame"}
+	e.start()
+	notice := capLine("delegation_notice", "T1", "quick", "slow", "look at it")
+	request := word{mid: "m1", p: "REQ", from: "ann", to: "quick", more: `,"auth":"wrong"`}
+	e.say(request.line(), notice)
+	e.say(request.line(), notice)
+	e.must(e.Idle(t.Context()))
+	for _, name := range []string{"ann", "quick"} {
+		if post := e.letters(name); len(post) != 1 {
+			t.Errorf("inbox of %s = %q; want one answer to what was said again", name, post)
+		}
+	}
+	request.more = `,"auth":"sesame"`
+	e.say(request.line())
+	e.gets("ann", "DONE", "m1")
+}
+
 func TestARequestWhoseDataCannotBeReadHasAResult(t *testing.T) {
 	e := newEngine(t)
 	e.opts.Tail.MaxLine = 1000

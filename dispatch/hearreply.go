@@ -20,8 +20,8 @@ func (d *Dispatcher) deny(tx *ledger.Tx, c *claim, why ...envelope.Finding) erro
 			return err
 		case !known:
 			return d.refuseRequest(tx, c, why)
-		case last.Hash == c.task.Hash && last.Status == envelope.Rejected:
-			return d.hearAgain(tx, c, last) // it was refused before, and its sender was told
+		case last.Hash == c.task.Hash:
+			return d.ignoreDuplicate(tx, c, last)
 		}
 	}
 	c.fate, c.verdict = unnamed, Verdict{Findings: why}

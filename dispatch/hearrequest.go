@@ -63,7 +63,7 @@ func (d *Dispatcher) hearRequest(tx *ledger.Tx, c *claim) error {
 	if err != nil {
 		return err
 	}
-	if found && !refusedFor(c, last) {
+	if found && !d.provedNow(c, last) {
 		return d.hearAgain(tx, c, last)
 	}
 	if !found {
@@ -97,10 +97,11 @@ func (d *Dispatcher) hearRequest(tx *ledger.Tx, c *claim) error {
 	return nil
 }
 
-// refusedFor reports whether a request is one again that was refused for who sent it.
-// That is then judged anew, with whatever proves its sender now.
-func refusedFor(c *claim, last ledger.Task) bool {
-	return last.Hash == c.task.Hash && last.Status == envelope.Rejected && last.Kind == envelope.Unauthorized && !c.line.Replayed
+// provedNow reports whether a request was refused for its sender before and has the
+// secret of its sender now. Such a request is judged again.
+func (d *Dispatcher) provedNow(c *claim, last ledger.Task) bool {
+	return last.Hash == c.task.Hash && last.Status == envelope.Rejected && last.Kind == envelope.Unauthorized && !c.line.Replayed &&
+		d.agents.Protocol.Secret(c.said.From) != ""
 }
 
 // enter adds the task that a message asks for, and remembers the message.
@@ -121,18 +122,13 @@ func (d *Dispatcher) enter(tx *ledger.Tx, c *claim, last ledger.Task, found bool
 // hearAgain is for a request whose id is known: the same content is ignored, and
 // any other is refused, in whatever dialect either was said.
 func (d *Dispatcher) hearAgain(tx *ledger.Tx, c *claim, last ledger.Task) error {
-	same := last.Hash == c.task.Hash
-	if c.fragment() && !same {
+	if last.Hash == c.task.Hash {
+		return d.ignoreDuplicate(tx, c, last)
+	}
+	if c.fragment() {
 		return d.deny(tx, c, c.verdict.Findings...)
 	}
 	c.row = last
-	if same {
-		c.fate = duplicate
-		if c.line.Replayed {
-			return nil
-		}
-		return tx.Log(event(last, "task.duplicate", map[string]any{"file": c.line.File, "offset": c.line.Offset}))
-	}
 	if ours, err := d.liesInInbox(tx, c, last); ours || err != nil {
 		return err
 	}
@@ -142,6 +138,15 @@ func (d *Dispatcher) hearAgain(tx *ledger.Tx, c *claim, last ledger.Task) error 
 	}
 	why := fmt.Sprintf("%s was asked for with other content before", last.ID)
 	return d.complainTo(tx, c, dialect.FailureOf(envelope.DuplicateConflict, why))
+}
+
+// ignoreDuplicate ignores a request that was taken in, or refused, with the same content before.
+func (d *Dispatcher) ignoreDuplicate(tx *ledger.Tx, c *claim, last ledger.Task) error {
+	c.row, c.fate = last, duplicate
+	if c.line.Replayed {
+		return nil
+	}
+	return tx.Log(event(last, "task.duplicate", map[string]any{"file": c.line.File, "offset": c.line.Offset}))
 }
 
 // liesInInbox ignores a line that we put into the inbox of the agent of a task.
