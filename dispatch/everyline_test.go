@@ -110,41 +110,20 @@ func (s *scribe) request(id string) string {
 // in exactly one dead letter, whatever is written, in whatever pieces, and however
 // often the daemon starts again meanwhile.
 func TestEveryLineEndsInOneResultOrOneDeadLetter(t *testing.T) {
-	seed := *everySeed
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("repeat with -every-seed=%d -every-lines=%d", seed, *everyLines)
-	s := &scribe{Rand: rand.New(rand.NewPCG(seed, 0))}
+	s := &scribe{Rand: rand.New(rand.NewPCG(seedOf(t), 0))}
 	e := newEngine(t)
 	e.judge, e.opts.Tail.MaxLine = refusing, limit
 	e.start()
-	type spot struct {
-		file   string
-		offset int64
-	}
-	dead, ids, sizes := map[spot]bool{}, map[string]bool{}, map[string]int64{}
+	dead, ids, sizes := map[place]bool{}, map[string]bool{}, map[string]int64{}
 	for range *everyLines {
 		line := s.write()
 		s.lines = append(s.lines, line)
-		name := fmt.Sprintf("tasks/%d.jsonl", s.IntN(3))
-		if at := (spot{name, sizes[name]}); line.dead {
+		if at := e.addInPieces(s.Rand, sizes, line.text); line.dead {
 			dead[at] = len(line.ids) == 0 // it has to be there, with a result beside it or not
 		}
 		for _, id := range line.ids {
 			ids[id] = true
 		}
-		text := line.text + []string{"\n", "\r\n"}[s.IntN(2)]
-		sizes[name] += int64(len(text))
-		half := s.IntN(len(text))
-		e.addTo(name, text[:half])
-		if s.IntN(3) == 0 {
-			e.look()
-		}
-		if s.IntN(20) == 0 {
-			e.restart()
-		}
-		e.addTo(name, text[half:])
 	}
 	e.look()
 	e.must(e.Idle(t.Context()))
@@ -164,9 +143,9 @@ func TestEveryLineEndsInOneResultOrOneDeadLetter(t *testing.T) {
 			t.Errorf("there is a result %s, of no line's task", file.Name())
 		}
 	}
-	letters := map[spot]int{}
+	letters := map[place]int{}
 	for _, l := range e.deadLetters() {
-		letters[spot{l.File, l.Offset}]++
+		letters[place{l.File, l.Offset}]++
 	}
 	for at := range dead {
 		if letters[at] != 1 {
@@ -177,6 +156,36 @@ func TestEveryLineEndsInOneResultOrOneDeadLetter(t *testing.T) {
 	for at, n := range letters {
 		t.Errorf("the line at %d of %s has %d dead letters; want none", at.offset, at.file, n)
 	}
+}
+
+// seedOf returns the seed of a test, and logs how to repeat it.
+func seedOf(t *testing.T) uint64 {
+	seed := *everySeed
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("repeat with -every-seed=%d -every-lines=%d", seed, *everyLines)
+	return seed
+}
+
+// addInPieces appends a line to one of three files, in two pieces, and sometimes has the engine look,
+// or start again, between them. It returns where the line begins. The sizes are those of the files.
+func (e *engine) addInPieces(r *rand.Rand, sizes map[string]int64, line string) place {
+	e.t.Helper()
+	name := fmt.Sprintf("tasks/%d.jsonl", r.IntN(3))
+	at := place{name, sizes[name]}
+	text := line + []string{"\n", "\r\n"}[r.IntN(2)]
+	sizes[name] += int64(len(text))
+	half := r.IntN(len(text))
+	e.addTo(name, text[:half])
+	if r.IntN(3) == 0 {
+		e.look()
+	}
+	if r.IntN(20) == 0 {
+		e.restart()
+	}
+	e.addTo(name, text[half:])
+	return at
 }
 
 func (e *engine) addTo(name, text string) {
