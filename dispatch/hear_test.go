@@ -275,6 +275,22 @@ func TestARequestThatIsRefusedForItsSenderIsAnsweredOnce(t *testing.T) {
 	e.gets("ann", "DONE", "m1")
 }
 
+func TestADelegationThatWasRefusedIsNotAcceptedLater(t *testing.T) {
+	e := startEngine(t)
+	notice := capLine("delegation_notice", "T1", "slow", "quick", "look at it")
+	e.say(notice)
+	e.wantFailure("slow", "T1", 401)
+	e.say(capLine("delegation_notice", "T2", "user", "slow", "work"))
+	e.await("T2", ledger.Running)
+	e.say(notice)
+	if row := e.row("T1"); row.Status != envelope.Rejected || row.Revision != 1 {
+		t.Errorf("T1 is %+v; want it refused once", row)
+	}
+	if post := e.letters("slow"); len(post) != 1 {
+		t.Errorf("inbox of slow = %q; want one answer", post)
+	}
+}
+
 func TestARequestWhoseDataCannotBeReadHasAResult(t *testing.T) {
 	e := newEngine(t)
 	e.opts.Tail.MaxLine = 1000
