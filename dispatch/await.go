@@ -37,7 +37,9 @@ func (d *Dispatcher) holdForWords(tx *ledger.Tx, t *turn) error {
 	}
 	now := time.Now()
 	change := ledger.Change{To: ledger.Held, Reasons: []ledger.Reason{t.o.Hold}, Until: t.terms.Deadline}
-	if !slices.ContainsFunc(children, pending) && t.o.Hold == ledger.Reply && t.talk.Tie != envelope.Oversee {
+	if change.Result = t.questionAsked(children); change.Result != nil {
+		change.Until = earliest(change.Until, now.Add(d.agents.Protocol.QuestionTimeout()))
+	} else if !slices.ContainsFunc(children, pending) && t.o.Hold == ledger.Reply && t.talk.Tie != envelope.Oversee {
 		change.Until = earliest(change.Until, d.patience(now))
 	}
 	e := event(t.row, "task.held", map[string]any{"reasons": change.Reasons, "attempt": t.row.Attempt})
@@ -131,9 +133,12 @@ func (d *Dispatcher) reconsiderWords(ctx context.Context, row ledger.Task, t env
 	} else if past(row.Deadline, now) {
 		v = Verdict{Findings: envelope.Findings{{Kind: envelope.DeadlineExceeded, Field: "deadline", Message: "is over"}}}
 	}
-	until, err := d.wordsDue(ctx, row)
+	until, asked, err := d.wordsDue(ctx, row)
 	if err != nil {
 		return err
+	}
+	if v.Admit && past(until, now) && asked != nil {
+		return d.endHeld(ctx, row, *asked, map[string]any{"unanswered": true})
 	}
 	if v.Admit && past(until, now) {
 		v = Verdict{Findings: envelope.Findings{{Kind: envelope.Timeout, Message: "nobody has replied in time"}}, Terms: v.Terms}
@@ -146,25 +151,31 @@ func (d *Dispatcher) reconsiderWords(ctx context.Context, row ledger.Task, t env
 }
 
 // wordsDue is until when a task waits for a reply; zero is for ever. Whoever has
-// tasks below, or oversees another, waits as long as these have time.
-func (d *Dispatcher) wordsDue(ctx context.Context, row ledger.Task) (until time.Time, err error) {
-	patience := d.agents.Protocol.Patience
-	if patience <= 0 || !waitsForReply(row) {
-		return time.Time{}, nil
+// tasks below, or oversees another, waits as long as these have time. What its agent
+// asked, if anything, is its answer then.
+func (d *Dispatcher) wordsDue(ctx context.Context, row ledger.Task) (until time.Time, asked *envelope.Result, err error) {
+	if !waitsForReply(row) {
+		return time.Time{}, nil, nil
 	}
 	children, err := d.Ledger.Offspring(ctx, row.Seq)
 	if err != nil || slices.ContainsFunc(children, pending) {
-		return time.Time{}, err
+		return time.Time{}, nil, err
 	}
 	talk, _, err := d.Ledger.Talk(ctx, row.Seq)
 	if err != nil || talk.Tie == envelope.Oversee {
-		return time.Time{}, err
+		return time.Time{}, nil, err
 	}
 	run, err := d.runOf(ctx, row)
 	if err != nil || run.Finished.IsZero() {
-		return time.Time{}, err
+		return time.Time{}, nil, err
 	}
-	return run.Finished.Add(patience), nil
+	wait := d.agents.Protocol.Patience
+	if asked, err = d.askedBy(ctx, row); asked != nil {
+		wait = d.agents.Protocol.QuestionTimeout()
+	} else if err != nil || wait <= 0 {
+		return time.Time{}, nil, err
+	}
+	return run.Finished.Add(wait), asked, nil
 }
 
 // tellOfStray deals with a result file that lies there for a task that waits for

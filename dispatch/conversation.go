@@ -153,7 +153,7 @@ func (d *Dispatcher) answerOfChild(ctx context.Context, row ledger.Task) (envelo
 	if err != nil {
 		return r, err
 	}
-	if said, findings := envelope.DecodeResult(raw); !findings.Refused() {
+	if said, findings := envelope.DecodeResult(raw); !findings.Refused() && !neverItsEnd(row, raw) {
 		return said, nil
 	}
 	return r, nil

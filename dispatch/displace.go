@@ -101,6 +101,9 @@ func (d *Dispatcher) remembered(ctx context.Context, row ledger.Task) (revision 
 		if errors.Is(err, ledger.ErrUnknown) {
 			err = nil // it was not to be kept any longer
 		}
+		if err == nil && neverItsEnd(r, result) {
+			continue
+		}
 		return r.Revision, result, err
 	}
 	return 0, nil, err

@@ -155,7 +155,7 @@ func (d *Dispatcher) hearAnswer(tx *ledger.Tx, c *claim) error {
 	case a.err != nil:
 		return d.deny(tx, c, envelope.Finding{Kind: envelope.ValidationFailed, Message: a.err.Error()})
 	}
-	if !requests(m) { // which the turn remembers itself
+	if !requests(m) && !a.turn.waits() { // which the turn remembers itself
 		if err := d.remember(tx, c); err != nil {
 			return err
 		}

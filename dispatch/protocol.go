@@ -20,6 +20,8 @@ type Protocol struct {
 	Secret      func(sender string) string                                    // what proves that it is who it says; "" for nothing (CLOWL-18)
 	Mend        func(agent string, kind envelope.Kind) Mend                   // what to do when its work fails (CAP-32)
 
+	QuestionTimeout func() time.Duration // how long a requester may take to reply to a question that is the answer else
+
 	Rounds    int           // how often an overseer may send work back
 	Patience  time.Duration // how long an overseer, or whoever is to reply, may take; 0: for ever
 	Broadcast int           // how many agents Everybody may be
@@ -42,6 +44,9 @@ func (p Protocol) filled() Protocol {
 	}
 	if p.MayDelegate == nil {
 		p.MayDelegate = func(string, string) string { return "" }
+	}
+	if p.QuestionTimeout == nil {
+		p.QuestionTimeout = func() time.Duration { return 0 }
 	}
 	if p.Rule == nil {
 		p.Rule = func(string, string) string { return "" }

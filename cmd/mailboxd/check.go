@@ -71,6 +71,7 @@ func (c *config) check() error {
 		atLeast("limits.broadcast", int64(c.Limits.Broadcast), 1),
 		atLeast("oversight.rounds", int64(c.Oversight.Rounds), 0),
 		atLeast("oversight.patience", int64(c.Oversight.Patience), 0),
+		atLeast("conversation.question_timeout", int64(c.Conversation.QuestionTimeout), 0),
 		c.checkSenders(),
 		atLeast("limits.shutdown_grace", int64(c.Limits.ShutdownGrace), 0),
 		atLeast("retention.runs", int64(c.Retention.Runs), 0),

@@ -29,7 +29,8 @@ type config struct {
 	Notice    notice       `mapstructure:"notice"`
 	Agents    []agentEntry `mapstructure:"agents"`
 
-	StopAgentsOnExit bool `mapstructure:"stop_agents_on_exit"`
+	Conversation     conversation `mapstructure:"conversation"`
+	StopAgentsOnExit bool         `mapstructure:"stop_agents_on_exit"`
 
 	written []agentEntry // as they stand in the file, where Agents has one for each replica
 
@@ -111,6 +112,7 @@ func defaults(v *viper.Viper) {
 		"limits.broadcast":                       16,
 		"oversight.rounds":                       3,
 		"oversight.patience":                     24 * time.Hour,
+		"conversation.question_timeout":          10 * time.Minute,
 		"senders":                                []any{},
 		"limits.depth":                           3,
 		"limits.children":                        32,

@@ -64,6 +64,7 @@ func TestWhatIsWrongWithADialogueIsNamedByItsKey(t *testing.T) {
 		"senders: [{name: a, secret_env: X, secret_file: y}]":                "needs secret_env or secret_file, one of them",
 		"senders: [{name: a, secret_env: X}, {name: a, secret_env: X}]":      `senders[1] "a": name: is there twice`,
 		"oversight: {rounds: -1}":                                            "oversight.rounds: must be at least 0",
+		"conversation: {question_timeout: -1s}":                              "conversation.question_timeout: must be at least 0",
 		"oversight: {patience: -1s}":                                         "oversight.patience: must be at least 0",
 		"limits: {broadcast: 0}":                                             "limits.broadcast: must be at least 1",
 		"limits: {queue_per_requester: -1}":                                  "limits.queue_per_requester: must be at least 0",

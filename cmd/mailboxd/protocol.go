@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
@@ -28,6 +29,8 @@ func (t *team) protocol(cfg config) dispatch.Protocol {
 		Mend: func(id string, kind envelope.Kind) dispatch.Mend {
 			return t.current.Load().member(id).entry.mend(kind)
 		},
+		QuestionTimeout: func() time.Duration { return t.current.Load().questionTimeout },
+
 		Rounds:    cfg.Oversight.Rounds,
 		Patience:  cfg.Oversight.Patience,
 		Broadcast: cfg.Limits.Broadcast,

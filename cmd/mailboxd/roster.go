@@ -18,6 +18,8 @@ type roster struct {
 	secrets     map[string]string // what senders prove themselves with
 	approvalTTL time.Duration
 	approvers   func(uid int) []string
+
+	questionTimeout time.Duration // how long a requester may take to reply; 0: nobody waits for that
 }
 
 func newRoster(agents *agent.Agents, members []member, rules policy.Rules, approvalTTL time.Duration) *roster {

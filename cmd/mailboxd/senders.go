@@ -22,6 +22,11 @@ type oversight struct {
 	Patience time.Duration `mapstructure:"patience"`
 }
 
+// conversation is how long whoever asked may take to reply.
+type conversation struct {
+	QuestionTimeout time.Duration `mapstructure:"question_timeout"`
+}
+
 func (c *config) checkSenders() error {
 	for i, s := range c.Senders {
 		var why error

@@ -61,7 +61,7 @@ func (t *team) replace(cfg config) error {
 	rules.KnowsSchema = schemas.Has
 	agents, err := agent.New(bindings, agent.Options{
 		Roots: []string{t.box.Path()}, Version: version(), WorkerDir: t.workerDir(), Notice: t.notice,
-		Schemas: schemas, Modes: rules.Modes,
+		Schemas: schemas, Modes: rules.Modes, Questions: cfg.Conversation.QuestionTimeout > 0,
 		Run: t.keepers.Run, Await: t.keepers.Await,
 	})
 	if err != nil {
@@ -75,7 +75,7 @@ func (t *team) replace(cfg config) error {
 		agents.Keep(before.agents)
 	}
 	next := newRoster(agents, members, rules, cfg.Policy.ApprovalTTL)
-	next.approvers, next.secrets = cfg.approverNames, secrets
+	next.approvers, next.secrets, next.questionTimeout = cfg.approverNames, secrets, cfg.Conversation.QuestionTimeout
 	for _, a := range cfg.approvers() {
 		next.rules.Approvers = append(next.rules.Approvers, a.Name)
 	}

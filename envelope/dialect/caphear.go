@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"mailboxd/envelope"
 )
@@ -62,8 +63,15 @@ func (r *capReading) complete() {
 	m.Hash, _ = envelope.ContentHash(m.Raw)
 }
 
+// questions reports whether a message ends with a question mark and does not say
+// itself whether it expects a reply.
+func (r *capReading) questions() bool {
+	return !r.has(expectsReply) && strings.HasSuffix(strings.TrimSpace(r.message.Text), "?")
+}
+
 // answer makes an answer of what an agent says about its own task: a message to
-// whoever asked (CAP-33), or an error. One that wants a reply is none yet.
+// whoever asked (CAP-33), or an error. One that expects a reply is none yet. One
+// that ends with a question mark is an answer with WantsReply: it may be a question.
 func (r *capReading) answer(about envelope.Task) {
 	m := &r.message
 	if m.Task != about.ID || r.findings.Refused() {
@@ -77,7 +85,7 @@ func (r *capReading) answer(about envelope.Task) {
 			a.Error.Code = m.Failure.Code
 		}
 	case m.Act == envelope.Informs && !m.WantsReply && len(m.To) == 1 && m.To[0] == about.Requester:
-		m.Act = envelope.Completes
+		m.Act, m.WantsReply = envelope.Completes, r.questions()
 	default:
 		return
 	}

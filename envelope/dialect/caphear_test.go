@@ -54,6 +54,19 @@ func TestHearingCAPWhatExpectsAReplyIsNoAnswer(t *testing.T) {
 	}
 }
 
+func TestHearingCAPAnAnswerThatEndsWithAQuestionMarkMayBeAQuestion(t *testing.T) {
+	for raw, question := range map[string]bool{
+		`{"type":"message","content":"Which one? \n"}`:                                                 true,
+		`{"type":"message","content":"Which one?","attachments":[{"type":"text_snippet","text":"x"}]}`: true,
+		`{"type":"message","content":"Which one?","expects_reply":false}`:                              false,
+		`{"type":"message","content":"Which one? That one."}`:                                          false,
+	} {
+		if m := heard(t, raw); m.Act != envelope.Completes || m.WantsReply != question {
+			t.Errorf("%s was heard as %s, a question: %v; want an answer, a question: %v", raw, m.Act, m.WantsReply, question)
+		}
+	}
+}
+
 func TestHearingCAPAnErrorAboutItsTaskIsTheAnswer(t *testing.T) {
 	m := heard(t, `{"type":"error_response","error_code":504,"error_message":"MCP timeout."}`)
 	if m.Act != envelope.Fails || m.Answer.Status != envelope.Failed || m.Answer.Error.Kind != envelope.Timeout || m.Answer.Error.Message != "MCP timeout." {

@@ -68,6 +68,11 @@ type Outcome struct {
 	// Children. Its Result says why, and that attempt does not count.
 	Hold ledger.Reason
 
+	// Unanswered, unless its Status is "", is what becomes the answer if nobody
+	// replies in time to what the agent asked its requester: that question itself.
+	// Hold is Reply then.
+	Unanswered envelope.Result
+
 	// Void says that nothing was started for want of what the machine has too
 	// little of, such as disk or open files: nothing else here counts, and the
 	// job can be begun afresh.

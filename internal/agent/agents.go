@@ -19,6 +19,10 @@ type Options struct {
 	Schemas *schema.Set                        // what answers can be held against; nil: what is built in
 	Modes   map[envelope.Control]envelope.Mode // how strictly they are; what is not there is enforced
 
+	// Questions says that a message of CAP to the requester that ends with a question
+	// mark waits for a reply, and is the answer only if there is none.
+	Questions bool
+
 	// Run and Await are where processes run: nil is runner.Run, in this process,
 	// and runner.Await.
 	Run       func(ctx context.Context, s runner.Spec, started func(runner.Process)) (runner.Exit, error)

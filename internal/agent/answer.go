@@ -31,9 +31,11 @@ type answer struct {
 
 	trouble trouble // what kept a program from answering anybody
 
-	said    []envelope.Message // what an agent of another dialect said beside it
-	hold    ledger.Reason      // what its task waits for, when that was no answer
-	unbound []string           // whose words it hands over that its definition does not bind
+	said []envelope.Message // what an agent of another dialect said beside it
+	hold ledger.Reason      // what its task waits for, when that was no answer
+
+	question *envelope.Result // what the answer is if nobody replies to it in time; nil for none
+	unbound  []string         // whose words it hands over that its definition does not bind
 }
 
 // answer reads what the agent of the job said: its result file, if it wrote

@@ -146,7 +146,7 @@ func file(t testing.TB, name, text string) string {
 
 func bound(t testing.TB, b agent.Binding, roots ...string) *agent.Agent {
 	t.Helper()
-	agents, err := agent.New([]agent.Binding{b}, agent.Options{Roots: roots, Version: "1.2.3"})
+	agents, err := agent.New([]agent.Binding{b}, agent.Options{Roots: roots, Version: "1.2.3", Questions: true})
 	if err != nil {
 		t.Fatal(err)
 	}

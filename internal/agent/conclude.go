@@ -97,6 +97,7 @@ func (g *Agent) conclude(j Job, exit runner.Exit, m *meter) Outcome {
 		Retry:  again || g.repeats(said, failure.Kind),
 	}
 	o.say(said)
+	g.addUnanswered(&o, j, said)
 	o.heed(said.trouble)
 	o.Retry = o.Retry && over == nil // AINL-46
 	return o

@@ -10,6 +10,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
+	"mailboxd/internal/ledger"
 )
 
 // hear reads the messages that an agent of another dialect said: in its result
@@ -73,6 +74,9 @@ func (g *Agent) understand(j Job, text []byte) (answer, error) {
 	if err := refusal(findings); err != nil {
 		return answer{kind: findings.Kind()}, err
 	}
+	if !g.opts.Questions {
+		unquestioned(messages)
+	}
 	t, err := takeTurn(messages, j.Task, g.overseer())
 	if err != nil {
 		return answer{}, err
@@ -84,12 +88,25 @@ func (g *Agent) understand(j Job, text []byte) (answer, error) {
 	} else {
 		a.result.Status, a.result.Output.Summary = envelope.Partial, t.reason()
 	}
+	if t.question != nil && t.hold == ledger.Reply {
+		r := g.resultOf(j, *t.question)
+		a.question, a.result.Cost = &r, r.Cost
+	}
 	for _, f := range findings {
 		if strings.HasSuffix(f.Message, dialect.LeftOut) {
 			a.result.Review.Ask(short(f.String()))
 		}
 	}
 	return a, nil
+}
+
+// unquestioned makes plain answers of those that may be questions.
+func unquestioned(messages []envelope.Message) {
+	for i := range messages {
+		if m := &messages[i]; m.Act == envelope.Completes {
+			m.WantsReply = false
+		}
+	}
 }
 
 // overseer is who approves of what the agent answers; "" for nobody.
@@ -181,4 +198,16 @@ func (o *Outcome) say(said answer) {
 		return
 	}
 	o.Said, o.Hold = said.said, said.hold
+}
+
+// addUnanswered adds to an outcome that waits for a reply what the answer is if there
+// is none in time.
+func (g *Agent) addUnanswered(o *Outcome, j Job, said answer) {
+	if o.Hold != ledger.Reply || said.question == nil {
+		return
+	}
+	r := *said.question
+	r.Cost = said.result.Cost
+	said.result, said.words, said.hold = r, member(r.Encode(), "output"), ""
+	o.Unanswered = g.complete(j, o.Exit, said)
 }

@@ -58,5 +58,6 @@ func (a *Agents) Answered(j Job, raw []byte, exit runner.Exit) (Outcome, error) 
 	}
 	o := Outcome{Result: g.complete(j, exit, said), Exit: exit}
 	o.say(said)
+	g.addUnanswered(&o, j, said)
 	return o, nil
 }

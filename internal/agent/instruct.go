@@ -13,7 +13,7 @@ import (
 var spoken = map[envelope.Dialect]string{
 	envelope.CLowl: dialect.Prompt(),
 	envelope.CAP: `Answer in CAP: JSON objects and nothing else, one a line.
-Your answer, or a message to anybody: {"type": "message", "recipient_id": "...", "content": "..."}; to your requester that is your answer, unless it has "expects_reply": true.
+Your answer, or a message to anybody: {"type": "message", "recipient_id": "...", "content": "..."}; to your requester that is your answer, unless it has "expects_reply": true or ends with a question mark.
 Hand over work: {"type": "delegation_notice", "task_id": "<your task_id>.1", "recipient_id": "...", "context_summary": "what was done and what remains", "attachments": []}.
 Question the work of another agent: {"type": "oversight_inquiry", "recipient_id": "...", "inquiry": "..."}.
 You cannot do it: {"type": "error_response", "error_code": 500, "error_message": "..."}.

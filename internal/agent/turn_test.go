@@ -123,6 +123,7 @@ func TestWhatAnAgentSaysDecidesWhatItsTaskWaitsFor(t *testing.T) {
 		handover = `{"type":"delegation_notice","task_id":"T1.1","recipient_id":"analyst-1","context_summary":"dig"}` + "\n"
 		question = `{"type":"message","recipient_id":"user","content":"Which one?"}` + "\n"
 		back     = `{"type":"message","content":"Which one?","expects_reply":true}` + "\n"
+		maybe    = `{"type":"message","content":"Which one?"}` + "\n"
 		inquiry  = `{"type":"oversight_inquiry","content":"Why?","inquiry":"Why?"}` + "\n"
 		advice   = `{"type":"message","task_id":"T1.1","recipient_id":"analyst-1","content":"Yes."}` + "\n"
 	)
@@ -141,6 +142,10 @@ func TestWhatAnAgentSaysDecidesWhatItsTaskWaitsFor(t *testing.T) {
 		{handover + done, envelope.OK, "", "", "task.delegatedfork to analyst-1"},
 		{question, envelope.Partial, "", ledger.Reply, "info to user"},
 		{back, envelope.Partial, "", ledger.Reply, "info to pm-1"},
+		{maybe, envelope.Partial, "", ledger.Reply, "info to pm-1"},
+		{done + maybe, envelope.Partial, "", ledger.Reply, "info to pm-1; info to pm-1"},
+		{maybe + done, envelope.OK, "", "", "info to pm-1"},
+		{handover + maybe, envelope.Partial, "", ledger.Children, "task.delegatedassist to analyst-1; info to pm-1"},
 		{inquiry, envelope.Partial, "", ledger.Reply, "review.inquiry to pm-1"},
 		{advice, envelope.Partial, "", ledger.Reply, "info to analyst-1"},
 		{question + done, envelope.OK, "", "", "info to user"},
@@ -289,5 +294,19 @@ func TestAProgramOfAProfileSpeaksInItsText(t *testing.T) {
 	}
 	if !strings.Contains(string(o.Result.Output.Extra), `"session_id":"s7"`) {
 		t.Errorf("the output is %s", o.Result.Output.Extra)
+	}
+}
+
+func TestAQuestionToWhoeverAskedIsTheAnswerToWhichNobodyReplies(t *testing.T) {
+	const asks = `{"type":"message","content":"Which one?","attachments":[{"type":"text_snippet","text":"two of them"}]%s}`
+	for more, want := range map[string]envelope.Status{"": envelope.OK, `,"expects_reply":true`: ""} {
+		o := speaking(t, envelope.CAP, fmt.Sprintf(asks, more)).Run(t.Context(), asked(t, asksCAP), nil)
+		r := o.Unanswered
+		if o.Hold != ledger.Reply || r.Status != want {
+			t.Errorf("%s: hold %q, unanswered %q; want it to wait, then %q", more, o.Hold, r.Status, want)
+		}
+		if want != "" && (r.Output.Summary != "Which one?" || !strings.Contains(string(r.Output.Extra), "two of them") || r.TaskID != "T1" || r.AgentID != "tester") {
+			t.Errorf("unanswered, it is %+v; want the question with its attachments", r)
+		}
 	}
 }
