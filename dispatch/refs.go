@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"mailboxd/envelope"
@@ -35,7 +34,7 @@ func (d *Dispatcher) checkRefs(t envelope.Task) envelope.Findings {
 		if err == nil {
 			continue
 		}
-		f := envelope.Finding{Field: fmt.Sprintf("input.refs[%d].uri", i), Message: err.Error()}
+		f := envelope.Finding{Field: dialect.RefField(t, i), Message: err.Error()}
 		switch {
 		case rule.Mode == envelope.Warn:
 		case errors.Is(err, mailbox.ErrOutside) || errors.Is(err, mailbox.ErrNotRegular):

@@ -40,7 +40,7 @@ func openHouse(cfg config, log zerolog.Logger) (_ *house, err error) {
 	}
 	h.closes(func() { h.keepers.Close() })
 	runner.Brand() // before there are workers
-	if h.team, err = newTeam(cfg, places{box: h.box, state: h.state, keepers: h.keepers}, log); err != nil {
+	if h.team, err = newTeam(cfg, places{box: h.box, state: h.state, keepers: h.keepers, refRoots: cfg.Intake.RefRoots}, log); err != nil {
 		return nil, err
 	}
 	h.closes(h.team.close)

@@ -38,6 +38,8 @@ type places struct {
 	box     *mailbox.Box
 	state   *mailbox.State
 	keepers *runner.Keepers
+
+	refRoots []string // in which named files may lie, beside the mailbox; those of the start
 }
 
 func newTeam(cfg config, at places, log zerolog.Logger) (*team, error) {
@@ -60,9 +62,10 @@ func (t *team) replace(cfg config) error {
 	rules := cfg.Policy.rules()
 	rules.KnowsSchema = schemas.Has
 	agents, err := agent.New(bindings, agent.Options{
-		Roots: []string{t.box.Path()}, Version: version(), WorkerDir: t.workerDir(), Notice: t.notice,
+		Roots: append([]string{t.box.Path()}, t.refRoots...), Version: version(), WorkerDir: t.workerDir(), Notice: t.notice,
 		Schemas: schemas, Modes: rules.Modes, Questions: cfg.Conversation.QuestionTimeout > 0,
-		Run: t.keepers.Run, Await: t.keepers.Await,
+		CheckRef: func(uri string) error { return t.box.CheckRef(uri, t.refRoots) },
+		Run:      t.keepers.Run, Await: t.keepers.Await,
 	})
 	if err != nil {
 		return err

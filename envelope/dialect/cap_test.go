@@ -186,6 +186,19 @@ func TestCAPRefusesAPathThatClimbs(t *testing.T) {
 	}
 }
 
+func TestTheReferencesOfACAPRequestAreItsAttachments(t *testing.T) {
+	m := decodeCAP(t, said("delegation_notice", `,"attachments":[{"type":"text_snippet","text":"x"},{"type":"file","url":"http://b/"},{"type":"file","path":"c"}]`))
+	for i, want := range []string{"attachments[1].url", "attachments[2].path"} {
+		if got := dialect.RefField(m.Request, i); got != want {
+			t.Errorf("reference %d is %s, want %s", i, got, want)
+		}
+	}
+	ainl := envelope.Task{Raw: []byte(`{"task_id":"t1"}`)}
+	if got := dialect.RefField(ainl, 1); got != "input.refs[1].uri" {
+		t.Errorf("reference 1 of AINL is %s", got)
+	}
+}
+
 func TestCAPLeavesAPythonObjectAsItIs(t *testing.T) {
 	const object = `{"type":"python_object","object":{"__reduce__":["os.system",["rm -rf /"]],"pickle":"gASVBQAAAAAAAACMAXiULg=="}}`
 	m := decodeCAP(t, said("delegation_notice", `,"attachments":[`+object+`]`))

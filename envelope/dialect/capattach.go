@@ -63,6 +63,32 @@ func (f fields) file(a *envelope.Attachment) {
 	}
 }
 
+// RefField names the member of a request in which its reference i stands.
+func RefField(t envelope.Task, i int) string {
+	if envelope.MarkedAs(t.Raw) == envelope.CAP {
+		m, _ := capCodec{}.Decode(t.Raw, envelope.Legacy)
+		for at, a := range m.Attachments {
+			if a.Path == "" && a.URL == "" {
+				continue
+			}
+			if i == 0 {
+				return AttachmentField(a, at)
+			}
+			i--
+		}
+	}
+	return indexed("input.refs", i) + ".uri"
+}
+
+// AttachmentField names the member of a CAP message that says where the file is that
+// its attachment i is.
+func AttachmentField(a envelope.Attachment, i int) string {
+	if a.Path == "" {
+		return indexed("attachments", i) + ".url"
+	}
+	return indexed("attachments", i) + ".path"
+}
+
 // refsOf returns the files among attachments as references.
 func refsOf(list []envelope.Attachment) []envelope.Ref {
 	var refs []envelope.Ref

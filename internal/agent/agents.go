@@ -19,6 +19,10 @@ type Options struct {
 	Schemas *schema.Set                        // what answers can be held against; nil: what is built in
 	Modes   map[envelope.Control]envelope.Mode // how strictly they are; what is not there is enforced
 
+	// CheckRef says what is wrong with a file URI that a task names, as
+	// mailbox.Box.CheckRef does; nil: nothing ever is.
+	CheckRef func(uri string) error
+
 	// Questions says that a message of CAP to the requester that ends with a question
 	// mark waits for a reply, and is the answer only if there is none.
 	Questions bool

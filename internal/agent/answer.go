@@ -34,6 +34,8 @@ type answer struct {
 	said []envelope.Message // what an agent of another dialect said beside it
 	hold ledger.Reason      // what its task waits for, when that was no answer
 
+	attached []envelope.Attachment // to the message of CAP that it is
+
 	question *envelope.Result // what the answer is if nobody replies to it in time; nil for none
 	unbound  []string         // whose words it hands over that its definition does not bind
 }

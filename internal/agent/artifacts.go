@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -9,8 +10,10 @@ import (
 	"strings"
 
 	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/runner"
+	"mailboxd/mailbox"
 )
 
 // artifacts keeps the agent's references and adds those to the run (AINL-67).
@@ -41,6 +44,23 @@ func (g *Agent) artifacts(j Job, r *envelope.Result) {
 		}
 	}
 	r.Artifacts = kept
+}
+
+// keepAttachments holds the files that an answer in CAP names to the rule for those
+// that a task names (CAP-16). The run directory is the agent's own.
+func (g *Agent) keepAttachments(j Job, list []envelope.Attachment, r *envelope.Result) {
+	if g.opts.CheckRef == nil || g.mode(envelope.ControlRefs) == envelope.Off {
+		return
+	}
+	for i, a := range list {
+		if a.Path == "" || j.Dir != "" && inside("file://"+a.Path, []string{j.Dir}) == "" {
+			continue
+		}
+		err := g.opts.CheckRef("file://" + a.Path)
+		if errors.Is(err, mailbox.ErrOutside) || errors.Is(err, mailbox.ErrNotRegular) {
+			g.object(r, envelope.ControlRefs, envelope.SecurityViolation, dialect.AttachmentField(a, i)+": "+err.Error())
+		}
+	}
 }
 
 // inside says why a file URI is not one of a file inside the roots; "" when it

@@ -20,6 +20,7 @@ func (g *Agent) complete(j Job, exit runner.Exit, said answer) envelope.Result {
 	}
 	if said.hold == "" { // what a task waits for is no answer
 		g.keepContract(j, said.words, &r)
+		g.keepAttachments(j, said.attached, &r)
 	}
 	g.keepTools(j, &r)
 	g.keepBindings(said.unbound, &r)

@@ -83,14 +83,14 @@ func (g *Agent) understand(j Job, text []byte) (answer, error) {
 	}
 	a := answer{said: t.said, hold: t.hold, unbound: g.unbound(messages)}
 	if t.answer != nil {
-		a.result = g.resultOf(j, *t.answer)
+		a.result, a.attached = g.resultOf(j, *t.answer), t.answer.Attachments
 		a.words = member(a.result.Encode(), "output")
 	} else {
 		a.result.Status, a.result.Output.Summary = envelope.Partial, t.reason()
 	}
 	if t.question != nil && t.hold == ledger.Reply {
 		r := g.resultOf(j, *t.question)
-		a.question, a.result.Cost = &r, r.Cost
+		a.question, a.result.Cost, a.attached = &r, r.Cost, t.question.Attachments
 	}
 	for _, f := range findings {
 		if strings.HasSuffix(f.Message, dialect.LeftOut) {
