@@ -57,7 +57,7 @@ func (r *request) read() {
 // salvage reads as much of a broken envelope as an answer to it needs.
 func (r *request) salvage() {
 	r.task.ID = Salvage(r.task.Raw)
-	if agent := Scrap(r.task.Raw, "target_agent"); visible(agent) {
+	if agent := ScrapString(r.task.Raw, "target_agent"); visible(agent) {
 		r.task.Agent = agent
 	}
 }

@@ -23,10 +23,25 @@ func Salvage(raw []byte) ID {
 // Scrap returns what the outermost object of such a text says under a name, ""
 // when it says nothing, no string or integer, or two different things.
 func Scrap(raw []byte, name string) string {
+	text, _ := scrap(raw, name)
+	return text
+}
+
+// ScrapString is Scrap for a member that names a participant: an integer names
+// nobody, so there is nobody to answer.
+func ScrapString(raw []byte, name string) string {
+	text, isString := scrap(raw, name)
+	if !isString {
+		return ""
+	}
+	return text
+}
+
+func scrap(raw []byte, name string) (text string, isString bool) {
 	raw = bytes.TrimLeft(raw, "\x00"+space)
 	raw = bytes.TrimPrefix(raw, []byte("\ufeff"))
 	if len(raw) == 0 || raw[0] != '{' {
-		return "" // the outermost object is not at hand
+		return "", false // the outermost object is not at hand
 	}
 	l := lexer{rest: raw}
 	found := ""
@@ -39,13 +54,13 @@ func Scrap(raw []byte, name string) string {
 			continue
 		}
 		before = ':'
-		word := l.word()
+		word, quoted := l.word()
 		if word == "" || found != "" && found != word {
-			return ""
+			return "", false
 		}
-		found = word
+		found, isString = word, quoted
 	}
-	return found
+	return found, isString
 }
 
 // A lexer cuts a text into strings, brackets and whatever is between them. It
@@ -96,19 +111,20 @@ func (l *lexer) skip(c byte) bool {
 	return true
 }
 
-// word returns the string or integer that comes next, if it is not cut off.
-func (l *lexer) word() string {
+// word returns the string or integer that comes next, if it is not cut off, and
+// whether it is a string.
+func (l *lexer) word() (text string, isString bool) {
 	if len(l.rest) == 0 {
-		return ""
+		return "", false
 	}
 	token := l.next()
 	if token[0] == '"' {
-		return unquote(token)
+		return unquote(token), true
 	}
 	if len(l.rest) == 0 || !integer(string(token)) {
-		return "" // at the very end there may have been more digits
+		return "", false // at the very end there may have been more digits
 	}
-	return string(token)
+	return string(token), false
 }
 
 // stringEnd returns the length of the string literal that text starts with,

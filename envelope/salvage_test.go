@@ -57,3 +57,15 @@ func TestSalvageFindsTheIDOfABrokenLine(t *testing.T) {
 		}
 	}
 }
+
+func TestAnIntegerNamesNoParticipantInABrokenLine(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"sender_id":7,"message":"torn`:     "",
+		`{"sender_id":"7","message":"torn`:   "7",
+		`{"sender_id":"bob","message":"torn`: "bob",
+	} {
+		if got := envelope.ScrapString([]byte(text), "sender_id"); got != want {
+			t.Errorf("ScrapString(%s) = %q; want %q", text, got, want)
+		}
+	}
+}

@@ -58,7 +58,7 @@ func openCap(raw []byte) *capReading {
 	m := &r.message
 	m.Raw, m.Dialect = bytes.Trim(raw, space), envelope.CAP
 	if m.Hash, r.findings = envelope.ContentHash(m.Raw); r.findings.Refused() {
-		m.Task, m.From = envelope.Salvage(m.Raw), envelope.Scrap(m.Raw, "sender_id")
+		m.Task, m.From = envelope.Salvage(m.Raw), envelope.ScrapString(m.Raw, "sender_id")
 		return r
 	}
 	r.fields = newFields(m.Raw, "", &r.findings)

@@ -64,7 +64,7 @@ func openCLowl(raw []byte) *clowlReading {
 	m.Raw, m.Secret = strike(whole, "auth", redacted)
 	content, _ := strike(whole, "auth", "null")
 	if m.Hash, r.findings = envelope.ContentHash(content); r.findings.Refused() {
-		m.ID, m.From, m.Thread = envelope.Scrap(whole, "mid"), envelope.Scrap(whole, "from"), envelope.Scrap(whole, "cid")
+		m.ID, m.From, m.Thread = envelope.Scrap(whole, "mid"), envelope.ScrapString(whole, "from"), envelope.Scrap(whole, "cid")
 		return r
 	}
 	r.fields = newFields(m.Raw, "", &r.findings)
