@@ -21,7 +21,8 @@ var rows = [][]string{
 	{"dispatch"}, // engine
 	{"internal/policy", "internal/agent", "internal/talk"}, // parts
 	{"mailbox", "envelope/dialect", "internal/ledger", "internal/runner", "internal/worker", "internal/schema", "internal/client", "internal/service", "internal/host"}, // hands
-	{"envelope"}, // words
+	{"internal/task"}, // domain types
+	{"envelope"},      // words
 	{"internal/fault", "internal/strict", "internal/slack"}, // marks for the tests, nothing in an ordinary build; when the kernel wakes us
 }
 
@@ -81,6 +82,122 @@ func judge(from, imported string) string {
 		return from + " never meets " + ours
 	}
 	return ""
+}
+
+// pure are the packages that decide and do nothing: of ours they import each other
+// and envelope alone, and nothing of the standard library that reaches the system,
+// waits or draws lots. They ask no clock.
+var pure = []string{"internal/task"}
+
+// impure are the packages that a pure one does not import, with all below them, and
+// clocks are the functions of time that it does not call.
+var (
+	impure = []string{"os", "io/fs", "sync", "context", "net", "database/sql", "math/rand", "syscall", "golang.org/x/sys"}
+	clocks = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick"}
+)
+
+func TestPurePackagesReachNothingOutside(t *testing.T) {
+	all := sources(t)
+	for _, pkg := range pure {
+		found := false
+		for path, file := range all {
+			if filepath.ToSlash(filepath.Dir(path)) != pkg || strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			found = true
+			for _, complaint := range impurities(file) {
+				t.Errorf("%s is in a pure package and %s", path, complaint)
+			}
+		}
+		if !found {
+			t.Errorf("%s is to be pure and has no files", pkg)
+		}
+		for _, reached := range closure(all, pkg) {
+			if reached != "envelope" && !slices.Contains(pure, reached) {
+				t.Errorf("%s is pure and reaches %s, which is not", pkg, reached)
+			}
+		}
+	}
+}
+
+// impurities are what a file of a pure package does that it may not.
+func impurities(file *ast.File) (all []string) {
+	clock := ""
+	for _, spec := range file.Imports {
+		imported, _ := strconv.Unquote(spec.Path.Value)
+		below := func(forbidden string) bool {
+			return imported == forbidden || strings.HasPrefix(imported, forbidden+"/")
+		}
+		if slices.ContainsFunc(impure, below) {
+			all = append(all, "imports "+imported)
+		}
+		if imported == "time" {
+			if clock = "time"; spec.Name != nil {
+				clock = spec.Name.Name
+			}
+		}
+	}
+	for node := range ast.Preorder(file) {
+		call, ok := node.(*ast.SelectorExpr)
+		if !ok || !slices.Contains(clocks, call.Sel.Name) {
+			continue
+		}
+		if of, ok := call.X.(*ast.Ident); ok && of.Name == clock {
+			all = append(all, "uses time."+call.Sel.Name)
+		}
+	}
+	return all
+}
+
+// closure returns the packages of ours that one imports, and those that these do,
+// tests left out.
+func closure(all map[string]*ast.File, pkg string) (reached []string) {
+	for next := []string{pkg}; len(next) > 0; next = next[1:] {
+		for path, file := range all {
+			if filepath.ToSlash(filepath.Dir(path)) != next[0] || strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			for _, spec := range file.Imports {
+				imported, _ := strconv.Unquote(spec.Path.Value)
+				if ours, ok := strings.CutPrefix(imported, "mailboxd/"); ok && !slices.Contains(reached, ours) {
+					reached, next = append(reached, ours), append(next, ours)
+				}
+			}
+		}
+	}
+	return reached
+}
+
+func TestImpuritiesAreFound(t *testing.T) {
+	for source, want := range map[string]string{
+		`package p; import "os"`:                                             "imports os",
+		`package p; import "os/exec"`:                                        "imports os/exec",
+		`package p; import "io/fs"`:                                          "imports io/fs",
+		`package p; import "sync/atomic"`:                                    "imports sync/atomic",
+		`package p; import "math/rand/v2"`:                                   "imports math/rand/v2",
+		`package p; import "time"; var at = time.Now()`:                      "uses time.Now",
+		`package p; import clock "time"; var now = clock.Now`:                "uses time.Now",
+		`package p; import ("io"; "time"; "math"); var d = time.Duration(0)`: "",
+	} {
+		file, err := parser.ParseFile(token.NewFileSet(), "p.go", source, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(impurities(file), "; "); got != want {
+			t.Errorf("impurities of %s = %q; want %q", source, got, want)
+		}
+	}
+}
+
+func TestClosureFollowsImports(t *testing.T) {
+	if got := closure(sources(t), "watcher"); len(got) != 0 {
+		t.Errorf("watcher reaches %v; want nothing of ours", got)
+	}
+	got := closure(sources(t), "internal/policy")
+	slices.Sort(got)
+	if !slices.Contains(got, "envelope") || slices.Contains(got, "internal/policy") {
+		t.Errorf("internal/policy reaches %v; want envelope among it, and not itself", got)
+	}
 }
 
 func row(pkg string) int {

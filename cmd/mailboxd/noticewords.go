@@ -2,19 +2,25 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
-// needsPerson is what a task can wait for that only a person can give, in the
-// words of a notice. An operator's hold is a person's own doing.
-var needsPerson = map[ledger.Reason]string{
-	ledger.Approval:      "a person has to approve it",
-	ledger.AuthRequired:  "its agent has to be logged in",
-	ledger.Recovered:     "it may have run before the ledger was lost",
-	ledger.AnswerUnread:  "the answer of its agent cannot be read",
-	ledger.ResultInvalid: "a file that is no result is in the place of its result",
-	inReview:             "a person has to agree with its answer",
+// needsPerson is what a task can wait for that only a person can give. An
+// operator's hold is a person's own doing.
+var needsPerson = []task.Reason{task.Approval, task.AuthRequired, task.Recovered, task.AnswerUnread, task.ResultInvalid}
+
+// noticeWords are the words of a notice about what a task waits for.
+func noticeWords(r ledger.Reason) string {
+	switch r {
+	case inReview:
+		return "a person has to agree with its answer"
+	case ledger.AnswerUnread:
+		return "the answer of its agent cannot be read"
+	}
+	return task.Reason(r).Clause()
 }
 
 // inReview stands for the state of that name among the reasons.
@@ -26,7 +32,7 @@ func waitsFor(row ledger.Task) (waits []ledger.Reason) {
 		return []ledger.Reason{inReview}
 	}
 	for _, r := range row.Reasons {
-		if row.State == ledger.Held && needsPerson[r] != "" {
+		if row.State == ledger.Held && slices.Contains(needsPerson, task.Reason(r)) {
 			waits = append(waits, r)
 		}
 	}
@@ -37,11 +43,11 @@ func waitsFor(row ledger.Task) (waits []ledger.Reason) {
 // requester's but an id of plain characters: a desktop may take others for markup.
 func words(rows []ledger.Task) (title, text string) {
 	if len(rows) == 1 && !typed(rows[0].ID) {
-		return "A task waits for a person", "One with an odd id: " + needsPerson[waitsFor(rows[0])[0]] + ". See: mailboxd ps --state held,review"
+		return "A task waits for a person", "One with an odd id: " + noticeWords(waitsFor(rows[0])[0]) + ". See: mailboxd ps --state held,review"
 	}
 	if len(rows) > 1 {
 		return fmt.Sprintf("%d tasks wait for a person", len(rows)), "See: mailboxd ps --state held,review"
 	}
 	row := rows[0]
-	return "A task waits for a person", fmt.Sprintf("Task %s: %s. See: %s", row.ID, needsPerson[waitsFor(row)[0]], advise("show", row.ID))
+	return "A task waits for a person", fmt.Sprintf("Task %s: %s. See: %s", row.ID, noticeWords(waitsFor(row)[0]), advise("show", row.ID))
 }

@@ -11,41 +11,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/internal/client"
+	"mailboxd/internal/task"
 )
-
-// happenings are the events of a task that their name alone does not tell.
-var happenings = map[string]string{
-	"task.duplicate":          "came once more with the same content, and was ignored",
-	"task.duplicate_conflict": "came once more with another content, and was refused",
-	"task.superseded":         "replaced by a later revision before it started",
-	"task.started":            "handed to its agent",
-	"task.waiting":            "to be fetched by its agent",
-	"task.claimed":            "fetched for its agent",
-	"lease.expired":           "whoever claimed it did not answer in time",
-	"task.retried":            "to be tried again",
-	"task.progress":           "its agent reports",
-	"task.put_back":           "its agent could do nothing yet",
-	"task.delegated":          "its run asked for another",
-	"budget.exceeded":         "more than it may",
-	"approval.asked":          "a person was asked",
-	"approval.expired":        "nobody said anything in time",
-	"approval.void":           "what was to be approved has changed",
-	"approval.refused":        "who approved it may not",
-	"oversight.asked":         "its overseer was asked",
-	"oversight.answered":      "its overseer has answered",
-	"oversight.inquired":      "sent back to its agent",
-	"oversight.approved":      "may be shown",
-	"oversight.rejected":      "is not shown",
-	"oversight.expired":       "is not shown",
-	"result.adopted":          "what somebody else left as its result was taken as the answer",
-	"result.invalid":          "what stands in the place of its result is none",
-	"result.refused":          "a result file was moved away: its task needs an approval",
-	"result.conflict":         "a file that is not ours stands in the place of its result",
-	"context.degraded":        "what it refers to is not there, so what came with it is used",
-	"message.unknown_sender":  "somebody whom nobody here knows spoke about it",
-	"file.gone":               "a task file is not there any more, and lines of it may not have been read",
-	"callback.failed":         "the result could not be delivered where it was asked for",
-}
 
 // members are the members of an event in the order in which they are told, each
 // with the words around it; "" leaves it out.
@@ -64,7 +31,7 @@ var members = []struct{ name, words string }{
 // retell tells one event.
 func retell(e client.Event) string {
 	var particulars []string
-	if told := happenings[e.Kind]; told != "" {
+	if told := task.Kind(e.Kind).Short(); told != "" {
 		particulars = append(particulars, told)
 	}
 	data := dataOf(e.Data)

@@ -9,22 +9,8 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
-
-// waitWords are what tasks are held for, as a timeline says it.
-var waitWords = map[ledger.Reason]string{
-	ledger.Approval:      "approval",
-	ledger.ChangeWindow:  "its change window",
-	ledger.Capacity:      "a pause before the next attempt",
-	ledger.Paused:        "its agent, which is paused",
-	ledger.Operator:      "an operator",
-	ledger.Recovered:     "an operator, for it may have run before",
-	ledger.AuthRequired:  "the login of its agent",
-	ledger.AnswerUnread:  "an operator, for its answer cannot be read",
-	ledger.ResultInvalid: "room for its result",
-	ledger.Children:      "the tasks below it",
-	ledger.Reply:         "a reply",
-}
 
 // waiting says for what a task waits.
 func waiting(reasons any) string {
@@ -32,7 +18,7 @@ func waiting(reasons any) string {
 	var words []string
 	for _, r := range list {
 		reason, _ := r.(string)
-		words = append(words, cmp.Or(waitWords[ledger.Reason(reason)], flat(reason)))
+		words = append(words, cmp.Or(task.Reason(reason).Awaits(), flat(reason)))
 	}
 	return strings.Join(words, " and ")
 }
@@ -40,12 +26,12 @@ func waiting(reasons any) string {
 // happening is an event in a sentence; "" for one that a conversation does not
 // turn on. What comes later says what came of it.
 func (l timeline) happening(e client.Event, later []client.Event) string {
-	task, _ := l.part(e.Task)
-	id, agent, data := flat(string(e.Task)), flat(task.Task.Agent), dataOf(e.Data)
+	about, _ := l.part(e.Task)
+	id, agent, data := flat(string(e.Task)), flat(about.Task.Agent), dataOf(e.Data)
 	by := flat(fmt.Sprint(cmp.Or(data["by"], any("nobody"))))
 	switch e.Kind {
 	case "task.accepted":
-		return l.asked(task, data)
+		return l.asked(about, data)
 	case "task.held":
 		return id + " waits for " + waiting(data["reasons"])
 	case "task.started":
@@ -75,7 +61,7 @@ func (l timeline) happening(e client.Event, later []client.Event) string {
 	case "approval.denied":
 		return fmt.Sprintf("%s does not approve %s%s", by, subject(id, data), noted(data))
 	case "oversight.approved", "oversight.inquired":
-		return l.overseen(e, task)
+		return l.overseen(e, about)
 	case "oversight.rejected", "oversight.expired":
 		return fmt.Sprintf("nobody gets to see what %s answered: %s", agent, flat(fmt.Sprint(data["reason"])))
 	case "approval.expired":
@@ -85,7 +71,7 @@ func (l timeline) happening(e client.Event, later []client.Event) string {
 }
 
 // overseen tells of an overseer's word that was no message of its own.
-func (l timeline) overseen(e client.Event, task client.Part) string {
+func (l timeline) overseen(e client.Event, about client.Part) string {
 	data := dataOf(e.Data)
 	review, words := envelope.ID(fmt.Sprint(data["task"])), ""
 	act := []string{string(envelope.Informs), string(envelope.Completes)}
@@ -101,24 +87,24 @@ func (l timeline) overseen(e client.Event, task client.Part) string {
 	if text, ok := data["words"].(string); ok && text != "" {
 		words = ": " + quoted(text)
 	}
-	by, id := flat(fmt.Sprint(data["by"])), flat(string(task.Task.ID))
+	by, id := flat(fmt.Sprint(data["by"])), flat(string(about.Task.ID))
 	if e.Kind == "oversight.approved" {
 		return fmt.Sprintf("%s approves %s%s", by, id, words)
 	}
-	return fmt.Sprintf("%s sends %s back to %s%s", by, id, flat(task.Task.Agent), words)
+	return fmt.Sprintf("%s sends %s back to %s%s", by, id, flat(about.Task.Agent), words)
 }
 
 // asked tells of a request that is no message of its own, and of what it waits
 // for at once.
-func (l timeline) asked(task client.Part, data map[string]any) string {
-	id, words := flat(string(task.Task.ID)), ""
+func (l timeline) asked(about client.Part, data map[string]any) string {
+	id, words := flat(string(about.Task.ID)), ""
 	said := slices.ContainsFunc(l.Messages, func(m client.Said) bool {
-		return m.Task == task.Task.ID && (m.Act == string(envelope.Requests) || m.Act == string(envelope.Delegates))
+		return m.Task == about.Task.ID && (m.Act == string(envelope.Requests) || m.Act == string(envelope.Delegates))
 	})
 	if !said {
-		words = fmt.Sprintf("%s asks %s to do %s", flat(task.Task.Requester), flat(task.Task.Agent), id)
-		if task.Asks != "" {
-			words += ": " + quoted(task.Asks)
+		words = fmt.Sprintf("%s asks %s to do %s", flat(about.Task.Requester), flat(about.Task.Agent), id)
+		if about.Asks != "" {
+			words += ": " + quoted(about.Asks)
 		}
 	}
 	if held := waiting(data["held"]); held != "" {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // surroundings are what a task's wait depends on besides the task itself.
@@ -132,7 +134,7 @@ func (s surroundings) wait(t client.Task) string {
 	case ledger.Held:
 		words := make([]string, len(t.Held))
 		for i, r := range t.Held {
-			words[i] = s.hold(t, ledger.Reason(r))
+			words[i] = s.hold(t, task.Reason(r))
 		}
 		return strings.Join(words, "; ")
 	}
@@ -166,39 +168,25 @@ func (s surroundings) queued(t client.Task) string {
 }
 
 // hold says what one reason to hold a task waits for.
-func (s surroundings) hold(t client.Task, r ledger.Reason) string {
+func (s surroundings) hold(t client.Task, r task.Reason) string {
 	switch r {
-	case ledger.Approval:
+	case task.Approval:
 		return s.approval(t)
-	case ledger.ChangeWindow:
-		return "its change window, open" + s.until(t, "s ")
-	case ledger.Capacity:
+	case task.ChangeWindow:
+		return r.Needs() + s.until(t, "s ")
+	case task.Capacity:
 		if t.Until.Equal(t.Deadline) {
 			return "what other runs leave of its budget" // which has no time
 		}
-		return "its next attempt" + s.until(t, " at ")
-	case ledger.Paused:
-		return "resume: its agent is paused"
-	case ledger.Operator:
-		return "release by an operator"
-	case ledger.Recovered:
-		return "release: it may have run before"
-	case ledger.AuthRequired:
-		return "a login of its agent, then release"
-	case ledger.AnswerUnread:
-		return "release: its answer cannot be read"
-	case ledger.ResultInvalid:
-		return "removal of a foreign result file"
-	case ledger.Children:
-		return "the tasks that its agent asked others for"
-	case ledger.Reply:
-		return "a reply to its agent" + s.until(t, " until ")
+		return r.Needs() + s.until(t, " at ")
+	case task.Reply:
+		return r.Needs() + s.until(t, " until ")
 	}
-	return string(r)
+	return cmp.Or(r.Needs(), string(r))
 }
 
 func (s surroundings) approval(t client.Task) string {
-	asked, words := s.asked[t.ID], "approval"
+	asked, words := s.asked[t.ID], task.Approval.Needs()
 	if asked.Approver != "" {
 		words += " of " + flat(asked.Approver)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -13,6 +14,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
 
@@ -214,31 +216,34 @@ func why(t ledger.Task) string {
 	return ""
 }
 
-func whyHeld(t ledger.Task) (why string) {
-	words := map[ledger.Reason]string{
-		ledger.Approval:      "a person has to approve it: mailboxd approve",
-		ledger.ChangeWindow:  "its change window has not begun",
-		ledger.Capacity:      "it is tried again after a pause",
-		ledger.Paused:        "its agent is paused: mailboxd resume",
-		ledger.Operator:      "an operator holds it: mailboxd release",
-		ledger.Recovered:     "it may have run before the ledger was lost: mailboxd release runs it",
-		ledger.AuthRequired:  "its agent has to be logged in, then: mailboxd release",
-		ledger.AnswerUnread:  "its agent has ended and what it answered cannot be read: mailboxd release reads it again",
-		ledger.Children:      "its agent waits for what it asked others for",
-		ledger.Reply:         "its agent has asked something: mailboxd reply",
-		ledger.ResultInvalid: "results/" + string(t.ID) + ".json is no result for it: mend or remove that file",
-	}
-	for i, r := range t.Reasons {
-		if i > 0 {
-			why += "; "
-		}
-		why += words[r]
-	}
+func whyHeld(t ledger.Task) string {
 	if t.WaitsForBudget() {
 		return "what is left of its budget is reserved for others that run; see: mailboxd budget"
 	}
+	all := make([]string, len(t.Reasons))
+	for i, r := range t.Reasons {
+		all[i] = whyHeldFor(t, task.Reason(r))
+	}
+	why := strings.Join(all, "; ")
 	if !t.Until.IsZero() {
 		why += ", looked at again at " + t.Until.Local().Format(time.DateTime)
+	}
+	return why
+}
+
+// whyHeldFor is what one reason says, and what a person can do about it.
+func whyHeldFor(t ledger.Task, r task.Reason) string {
+	why, then := r.Clause(), ": "
+	switch r {
+	case task.Capacity:
+		why = "it is tried again after a pause"
+	case task.AuthRequired:
+		then = ", then: "
+	case task.ResultInvalid:
+		why = "results/" + string(t.ID) + ".json is no result for it"
+	}
+	if r.Remedy() != "" {
+		why += then + r.Remedy()
 	}
 	return why
 }
