@@ -87,7 +87,7 @@ func judge(from, imported string) string {
 // pure are the packages that decide and do nothing: of ours they import each other
 // and envelope alone, and nothing of the standard library that reaches the system,
 // waits or draws lots. They ask no clock.
-var pure = []string{"internal/task"}
+var pure = []string{"internal/task", "internal/policy"}
 
 // impure are the packages that a pure one does not import, with all below them, and
 // clocks are the functions of time that it does not call.

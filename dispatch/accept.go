@@ -7,6 +7,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // accept finds out what a claim is to the ledger and writes that down. It
@@ -22,7 +23,7 @@ func (d *Dispatcher) accept(tx *ledger.Tx, known *known, c *claim) error {
 		return d.hear(tx, c)
 	}
 	d.runs.forgetRefusal(c.row.Seq)
-	c.fate, c.row, c.instead, c.parent, c.verdict = unnamed, ledger.Task{}, nil, c.above, c.judged
+	c.fate, c.row, c.instead, c.parent, c.verdict = unnamed, task.Task{}, nil, c.above, c.judged
 	if c.task.ID == "" {
 		return tx.Log(lineRejected(c))
 	}
@@ -43,7 +44,7 @@ func (d *Dispatcher) accept(tx *ledger.Tx, known *known, c *claim) error {
 			if c.line.Replayed {
 				return nil // a million lines met again are not a million events
 			}
-			return tx.Log(event(last, "task.duplicate", map[string]any{"file": c.line.File, "offset": c.line.Offset}))
+			return tx.Log(event(last, task.KindTaskDuplicate, map[string]any{"file": c.line.File, "offset": c.line.Offset}))
 		}
 		executed, err := tx.Executed(c.task.ID)
 		if err != nil {
@@ -62,7 +63,7 @@ func (d *Dispatcher) accept(tx *ledger.Tx, known *known, c *claim) error {
 // known is what the ledger had of the ids of a batch when that came, asked for
 // at once: one by one, a third of a batch's time went into it.
 type known struct {
-	rows    map[envelope.ID]ledger.Task
+	rows    map[envelope.ID]task.Task
 	changed map[envelope.ID]bool // by the batch itself, so the ledger is asked again
 	stale   bool                 // a message was heard, which may have changed any
 }
@@ -78,7 +79,7 @@ func lookUp(tx *ledger.Tx, claims []*claim) (*known, error) {
 	return &known{rows: rows, changed: map[envelope.ID]bool{}}, err
 }
 
-func (k *known) latest(tx *ledger.Tx, id envelope.ID) (ledger.Task, bool, error) {
+func (k *known) latest(tx *ledger.Tx, id envelope.ID) (task.Task, bool, error) {
 	if k.stale || k.changed[id] {
 		return tx.Latest(id)
 	}
@@ -95,7 +96,7 @@ func (c *claim) fragment() bool {
 }
 
 // same reports whether a claim is nothing new.
-func (d *Dispatcher) same(tx *ledger.Tx, c *claim, last ledger.Task) (bool, error) {
+func (d *Dispatcher) same(tx *ledger.Tx, c *claim, last task.Task) (bool, error) {
 	if last.Hash == c.task.Hash {
 		return true, nil
 	}
@@ -108,11 +109,11 @@ func (d *Dispatcher) same(tx *ledger.Tx, c *claim, last ledger.Task) (bool, erro
 
 // revise adds the next revision. One that has not started is replaced at
 // once; behind one that runs, the new one waits as received.
-func (d *Dispatcher) revise(tx *ledger.Tx, c *claim, last ledger.Task, found bool) error {
+func (d *Dispatcher) revise(tx *ledger.Tx, c *claim, last task.Task, found bool) error {
 	if err := d.trace(tx, c); err != nil {
 		return err
 	}
-	if !found || last.State == ledger.Done {
+	if !found || last.State == task.Done {
 		if err := d.limitRequester(tx, c); err != nil {
 			return err
 		}
@@ -124,17 +125,17 @@ func (d *Dispatcher) revise(tx *ledger.Tx, c *claim, last ledger.Task, found boo
 	waits := false
 	switch {
 	case !found:
-	case last.State == ledger.Done:
+	case last.State == task.Done:
 		row.Replaces = true
 	case inHand(last, c.now):
 		waits = true
 	default:
-		waits = last.State == ledger.Received
+		waits = last.State == task.Received
 		replaced := last
 		row.Replaces, c.instead = last.Replaces, &replaced
-		if slices.Contains(last.Reasons, ledger.Operator) && c.verdict.Admit { // the id is held, whatever it says
-			v := withReasons(c.verdict, ledger.Operator)
-			row.State, row.Reasons, row.Until = ledger.Held, v.Hold, v.Until
+		if slices.Contains(last.Reasons, task.Operator) && c.verdict.Admit { // the id is held, whatever it says
+			v := withReasons(c.verdict, task.Operator)
+			row.State, row.Reasons, row.Until = task.Held, v.Hold, v.Until
 		}
 		if err := supersede(tx, last); err != nil {
 			return err
@@ -145,7 +146,7 @@ func (d *Dispatcher) revise(tx *ledger.Tx, c *claim, last ledger.Task, found boo
 		row.Revision = last.Revision + 1
 	}
 	if waits {
-		row.State, row.Reasons, row.Until = ledger.Received, slices.Concat(operatorOf(last), recoveredOf(c.verdict.Hold)), time.Time{}
+		row.State, row.Reasons, row.Until = task.Received, slices.Concat(operatorOf(last), recoveredOf(c.verdict.Hold)), time.Time{}
 	}
 	return d.add(tx, c, row, waits)
 }
@@ -166,7 +167,7 @@ func (d *Dispatcher) limitRequester(tx *ledger.Tx, c *claim) error {
 }
 
 // add writes a new revision down, and at once its refusal if it has one.
-func (d *Dispatcher) add(tx *ledger.Tx, c *claim, row ledger.Task, waits bool) error {
+func (d *Dispatcher) add(tx *ledger.Tx, c *claim, row task.Task, waits bool) error {
 	asks := wantsApproval(row.Reasons)
 	if asks {
 		row.Until = earliest(row.Until, d.decisionDue(row, c.now))
@@ -187,7 +188,7 @@ func (d *Dispatcher) add(tx *ledger.Tx, c *claim, row ledger.Task, waits bool) e
 		if rule := d.agents.Protocol.Rule(c.parent.Agent, row.Agent); rule != "" {
 			data["rule"] = rule // which is words, and not for us to hold anybody to (CAP-20)
 		}
-		if err := tx.Log(event(*c.parent, "task.delegated", data)); err != nil {
+		if err := tx.Log(event(*c.parent, task.KindTaskDelegated, data)); err != nil {
 			return err
 		}
 	}
@@ -204,9 +205,9 @@ func (d *Dispatcher) add(tx *ledger.Tx, c *claim, row ledger.Task, waits bool) e
 }
 
 // operatorOf is an operator's hold, if the revision before waits under one.
-func operatorOf(last ledger.Task) []ledger.Reason {
-	if last.State == ledger.Received && slices.Contains(last.Reasons, ledger.Operator) {
-		return []ledger.Reason{ledger.Operator}
+func operatorOf(last task.Task) []task.Reason {
+	if last.State == task.Received && slices.Contains(last.Reasons, task.Operator) {
+		return []task.Reason{task.Operator}
 	}
 	return nil
 }
@@ -220,11 +221,11 @@ func (c *claim) dialect() envelope.Dialect {
 }
 
 // newRow is a claim as the ledger's first revision of it.
-func newRow(c *claim) ledger.Task {
+func newRow(c *claim) task.Task {
 	t, v := c.task, c.verdict
-	row := ledger.Task{
+	row := task.Task{
 		ID: t.ID, Revision: 1, Latest: true, Hash: t.Hash, Dialect: c.dialect(),
-		State: ledger.Received, Attempt: c.attempt,
+		State: task.Received, Attempt: c.attempt,
 		Agent: t.Agent, Requester: t.Requester, Type: t.Type,
 		Deadline: t.Deadline, Received: c.now,
 		File: c.line.File, Offset: c.line.Offset,
@@ -235,17 +236,17 @@ func newRow(c *claim) ledger.Task {
 	switch {
 	case !v.Admit:
 	case len(v.Hold) > 0:
-		row.State, row.Reasons, row.Until = ledger.Held, v.Hold, v.Until
+		row.State, row.Reasons, row.Until = task.Held, v.Hold, v.Until
 	default:
-		row.State = ledger.Queued
+		row.State = task.Queued
 	}
 	return row
 }
 
 // supersede ends a revision that was replaced before it started. It has no
 // result: the result file is for the latest revision.
-func supersede(tx *ledger.Tx, row ledger.Task) error {
-	moved, err := tx.Move(row.Seq, row.State, row.Attempt, ledger.Change{To: ledger.Done, Status: envelope.Stopped})
+func supersede(tx *ledger.Tx, row task.Task) error {
+	moved, err := tx.Move(row.Seq, row.State, row.Attempt, task.Change{To: task.Done, Status: envelope.Stopped})
 	if err != nil || !moved {
 		return err
 	}
@@ -258,16 +259,16 @@ func supersede(tx *ledger.Tx, row ledger.Task) error {
 	if err := withdraw(tx, row, time.Now(), "a newer request took its place"); err != nil {
 		return err
 	}
-	return tx.Log(event(row, "task.superseded", nil))
+	return tx.Log(event(row, task.KindTaskSuperseded, nil))
 }
 
 // reject ends a task with a refusal, and returns its row as it now is.
-func reject(tx *ledger.Tx, row ledger.Task, no *refusal) (ledger.Task, error) {
-	change := ledger.Change{To: ledger.Done, Status: no.status, Kind: no.findings.Kind(), Result: no.result}
+func reject(tx *ledger.Tx, row task.Task, no *refusal) (task.Task, error) {
+	change := task.Change{To: task.Done, Status: no.status, Kind: no.findings.Kind(), Result: no.result}
 	moved, err := tx.Move(row.Seq, row.State, row.Attempt, change)
 	if err != nil || !moved {
-		return ledger.Task{}, err
+		return task.Task{}, err
 	}
 	row.State, row.Status, row.Kind = change.To, change.Status, change.Kind
-	return row, tx.Log(event(row, "task.rejected", map[string]any{"reasons": no.findings.Refusals().Words()}))
+	return row, tx.Log(event(row, task.KindTaskRejected, map[string]any{"reasons": no.findings.Refusals().Words()}))
 }

@@ -13,6 +13,7 @@ import (
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // writing is how long an unreadable result file may be a person still typing.
@@ -39,7 +40,7 @@ func (d *Dispatcher) adoptHeld(ctx context.Context) {
 // wait for the operator, and none is ever overwritten. One for a task that needs
 // an approval is refused. It reports whether there is nothing left to do for the
 // task now.
-func (d *Dispatcher) foreign(ctx context.Context, row ledger.Task) (bool, error) {
+func (d *Dispatcher) foreign(ctx context.Context, row task.Task) (bool, error) {
 	if !d.Box.HasResult(row.ID) {
 		return false, nil
 	}
@@ -84,7 +85,7 @@ func (d *Dispatcher) foreign(ctx context.Context, row ledger.Task) (bool, error)
 
 // displaceOurs moves the result of an earlier revision to the history, unless
 // finding out whose it is failed.
-func (d *Dispatcher) displaceOurs(ctx context.Context, row ledger.Task, failed error) error {
+func (d *Dispatcher) displaceOurs(ctx context.Context, row task.Task, failed error) error {
 	if failed != nil {
 		return failed
 	}
@@ -93,13 +94,13 @@ func (d *Dispatcher) displaceOurs(ctx context.Context, row ledger.Task, failed e
 }
 
 // asResult decodes a result file, and reports whether it is a result for a task.
-func asResult(row ledger.Task, there []byte) (envelope.Result, bool) {
+func asResult(row task.Task, there []byte) (envelope.Result, bool) {
 	r, findings := envelope.DecodeResult(there)
 	return r, !findings.Refused() && r.TaskID == row.ID
 }
 
 // oversees reports whether a task is an overseer's look at an answer.
-func (d *Dispatcher) oversees(ctx context.Context, row ledger.Task) (bool, error) {
+func (d *Dispatcher) oversees(ctx context.Context, row task.Task) (bool, error) {
 	if row.Parent == 0 {
 		return false, nil
 	}
@@ -109,7 +110,7 @@ func (d *Dispatcher) oversees(ctx context.Context, row ledger.Task) (bool, error
 
 // whose says which earlier revision a result file belongs to, if any: such a
 // file is never taken for an answer to a later one.
-func (d *Dispatcher) whose(ctx context.Context, row ledger.Task, there []byte) (revision int, ours bool, err error) {
+func (d *Dispatcher) whose(ctx context.Context, row task.Task, there []byte) (revision int, ours bool, err error) {
 	digest := sha256.Sum256(there)
 	sum := hex.EncodeToString(digest[:])
 	revisions, err := d.Ledger.Revisions(ctx, row.ID)
@@ -123,14 +124,14 @@ func (d *Dispatcher) whose(ctx context.Context, row ledger.Task, there []byte) (
 
 // adopt ends a task with the result that somebody else put into place, or has a
 // person agree to that result first.
-func (d *Dispatcher) adopt(ctx context.Context, row ledger.Task, r envelope.Result, there []byte, need approvalNeed) error {
-	if row.State == ledger.Waiting {
+func (d *Dispatcher) adopt(ctx context.Context, row task.Task, r envelope.Result, there []byte, need approvalNeed) error {
+	if row.State == task.Waiting {
 		return d.adoptAnswer(ctx, row, r, there)
 	}
 	moved := false
-	change := ledger.Change{To: ledger.Done, Attempt: row.Attempt, Status: r.Status, Kind: r.Error.Kind, Result: there}
+	change := task.Change{To: task.Done, Attempt: row.Attempt, Status: r.Status, Kind: r.Error.Kind, Result: there}
 	if need.after {
-		change.To, change.Until = ledger.Review, d.expiry(time.Now())
+		change.To, change.Until = task.Review, d.expiry(time.Now())
 	}
 	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
 		moved, err = tx.Move(row.Seq, row.State, row.Attempt, change)
@@ -143,7 +144,7 @@ func (d *Dispatcher) adopt(ctx context.Context, row ledger.Task, r envelope.Resu
 		if err := endUnread(tx, row, time.Now()); err != nil {
 			return err
 		}
-		if err := tx.Log(event(row, "result.adopted", map[string]any{"agent_id": r.AgentID, "status": r.Status})); err != nil || !need.after {
+		if err := tx.Log(event(row, task.KindResultAdopted, map[string]any{"agent_id": r.AgentID, "status": r.Status})); err != nil || !need.after {
 			return err
 		}
 		return d.askAfter(tx, row, need.terms, change)
@@ -162,14 +163,14 @@ func (d *Dispatcher) adopt(ctx context.Context, row ledger.Task, r envelope.Resu
 // waitForOperator holds a task behind a result file that says nothing. It
 // tells so once the file has been left alone for a while, and looks again as
 // long as the file is there.
-func (d *Dispatcher) waitForOperator(ctx context.Context, row ledger.Task, settled time.Time) error {
+func (d *Dispatcher) waitForOperator(ctx context.Context, row task.Task, settled time.Time) error {
 	now := time.Now()
-	told := row.State == ledger.Held && slices.Contains(row.Reasons, ledger.ResultInvalid) && row.Until.IsZero()
+	told := row.State == task.Held && slices.Contains(row.Reasons, task.ResultInvalid) && row.Until.IsZero()
 	if told {
 		d.alarms.after(row.Seq, settlePause)
 		return nil
 	}
-	if row.State == ledger.Waiting && now.Before(settled) {
+	if row.State == task.Waiting && now.Before(settled) {
 		d.alarms.set(row.Seq, settled) // its agent may still be writing
 		return nil
 	}
@@ -190,11 +191,11 @@ func (d *Dispatcher) waitForOperator(ctx context.Context, row ledger.Task, settl
 		if err := endUnanswered(tx, row, now); err != nil {
 			return err
 		}
-		next, moved, err = hold(tx, row, append(lastingOf(row.Reasons), ledger.ResultInvalid), until)
+		next, moved, err = hold(tx, row, append(lastingOf(row.Reasons), task.ResultInvalid), until)
 		if err != nil || !moved || !tell {
 			return err
 		}
-		return tx.Log(event(row, "result.invalid", data))
+		return tx.Log(event(row, task.KindResultInvalid, data))
 	})
 	if err != nil || !moved {
 		return err
@@ -207,4 +208,4 @@ func (d *Dispatcher) waitForOperator(ctx context.Context, row ledger.Task, settl
 	return nil
 }
 
-func resultFile(row ledger.Task) string { return "results/" + string(row.ID) + ".json" }
+func resultFile(row task.Task) string { return "results/" + string(row.ID) + ".json" }

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // startAll runs functions, each in a goroutine that the returned group waits for.
@@ -114,7 +114,7 @@ func TestBackoffDoublesUpToFiveMinutes(t *testing.T) {
 
 func TestOnlyWhatWentWrongByItselfIsAFailure(t *testing.T) {
 	now := time.Now()
-	runs := []ledger.Run{
+	runs := []task.Run{
 		{Attempt: 1, ExitCode: 75, Finished: now},
 		{Attempt: 2, ExitCode: -1, Cause: string(runner.Interrupted), Finished: now},
 		{Attempt: 3},               // never begun

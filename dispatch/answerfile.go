@@ -6,15 +6,15 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/fault"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // mayAnswer reports whether a result file is by somebody who may answer a task.
 // Of an agent that fetches its tasks the file is its way to answer, so it has to
 // be signed with its id; elsewhere a person answers in an agent's place.
-func (d *Dispatcher) mayAnswer(row ledger.Task, r envelope.Result) bool {
-	fetched := row.State == ledger.Waiting || d.agents.Inbox(row.Agent).File != ""
+func (d *Dispatcher) mayAnswer(row task.Task, r envelope.Result) bool {
+	fetched := row.State == task.Waiting || d.agents.Inbox(row.Agent).File != ""
 	return !fetched || r.AgentID == row.Agent
 }
 
@@ -25,7 +25,7 @@ func (d *Dispatcher) mayAnswer(row ledger.Task, r envelope.Result) bool {
 // contract or costs too much, is told by the event result.adopted. Where the answer
 // needs an approval the task goes into review: the ledger has the answer, the file
 // is taken away, and it is put again as it was once somebody agreed.
-func (d *Dispatcher) adoptAnswer(ctx context.Context, row ledger.Task, r envelope.Result, there []byte) error {
+func (d *Dispatcher) adoptAnswer(ctx context.Context, row task.Task, r envelope.Result, there []byte) error {
 	run, err := d.runOf(ctx, row)
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func (d *Dispatcher) adoptAnswer(ctx context.Context, row ledger.Task, r envelop
 	}
 	fault.Point("inbox-answered")
 	d.log(row).Info().Str("status", string(r.Status)).Msg("result file of the agent taken for its answer")
-	return d.endWaiting(ctx, row, run.Terms, o, event(row, "result.adopted", data), there)
+	return d.endWaiting(ctx, row, run.Terms, o, event(row, task.KindResultAdopted, data), there)
 }
 
 // doubts is what there is to say against a result as it was placed.

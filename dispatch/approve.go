@@ -10,6 +10,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // Why a decision does not count any more.
@@ -26,27 +27,27 @@ var (
 // the attempt an event. A task that waits for nobody is a *StateError; an id
 // that is not known wraps ledger.ErrUnknown.
 func (d *Dispatcher) Approve(ctx context.Context, id envelope.ID, who Person, note string) error {
-	return d.decide(ctx, "approve", id, answer{ledger.Approved, who, note})
+	return d.decide(ctx, "approve", id, answer{task.Approved, who, note})
 }
 
 // Deny ends a task that waits for a person as approval_denied: rejected when no
 // agent ran, and otherwise in error, without the answer of its agent, which
 // stays in its run directory and the ledger. Its errors are those of Approve.
 func (d *Dispatcher) Deny(ctx context.Context, id envelope.ID, who Person, reason string) error {
-	return d.decide(ctx, "deny", id, answer{ledger.Denied, who, reason})
+	return d.decide(ctx, "deny", id, answer{task.Denied, who, reason})
 }
 
 // RefuseApproval remembers that somebody tried to decide whom nobody asks, such
 // as a process that belongs to a run.
 func (d *Dispatcher) RefuseApproval(ctx context.Context, id envelope.ID, who, why string) error {
 	err := d.whenReady(ctx)
-	var row ledger.Task
+	var row task.Task
 	if err == nil {
 		row, err = d.newest(ctx, id)
 	}
 	if err == nil {
 		err = d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
-			return tx.Log(event(row, "approval.refused", map[string]any{"by": who, "reason": why}))
+			return tx.Log(event(row, task.KindApprovalRefused, map[string]any{"by": who, "reason": why}))
 		})
 	}
 	if err != nil {
@@ -58,7 +59,7 @@ func (d *Dispatcher) RefuseApproval(ctx context.Context, id envelope.ID, who, wh
 
 // An answer is what a person says to what they were asked.
 type answer struct {
-	to   ledger.Decision
+	to   task.Decision
 	who  Person
 	note string
 }
@@ -74,8 +75,8 @@ func (a answer) as(approver string) string {
 func (d *Dispatcher) decide(ctx context.Context, verb string, id envelope.ID, a answer) error {
 	err := d.whenReady(ctx)
 	for moved := false; err == nil && !moved; {
-		var row ledger.Task
-		if row, err = d.undecided(ctx, id); err == nil && row.State == ledger.Held {
+		var row task.Task
+		if row, err = d.undecided(ctx, id); err == nil && row.State == task.Held {
 			_, err = d.foreign(ctx, row) // a result file from before the approval is not taken for the answer after it
 		}
 		if err == nil {
@@ -94,22 +95,22 @@ func (d *Dispatcher) decide(ctx context.Context, verb string, id envelope.ID, a 
 }
 
 // undecided returns the revision of a task that waits for a person.
-func (d *Dispatcher) undecided(ctx context.Context, id envelope.ID) (ledger.Task, error) {
+func (d *Dispatcher) undecided(ctx context.Context, id envelope.ID) (task.Task, error) {
 	revisions, err := d.revisions(ctx, id)
 	if err != nil {
-		return ledger.Task{}, err
+		return task.Task{}, err
 	}
 	for _, row := range slices.Backward(revisions) {
-		if row.State == ledger.Review || row.State == ledger.Held && wantsApproval(row.Reasons) {
+		if row.State == task.Review || row.State == task.Held && wantsApproval(row.Reasons) {
 			return row, nil
 		}
 	}
-	return ledger.Task{}, stateError(revisions[len(revisions)-1])
+	return task.Task{}, stateError(revisions[len(revisions)-1])
 }
 
 // decideOne has a person decide about one revision, and returns it as it is
 // then. It reports false when somebody moved the task meanwhile.
-func (d *Dispatcher) decideOne(ctx context.Context, row ledger.Task, a answer) (ledger.Task, bool, error) {
+func (d *Dispatcher) decideOne(ctx context.Context, row task.Task, a answer) (task.Task, bool, error) {
 	q, err := d.about(ctx, row)
 	if err != nil {
 		return row, false, err
@@ -129,7 +130,7 @@ func (d *Dispatcher) decideOne(ctx context.Context, row ledger.Task, a answer) (
 			return err
 		}
 		if forbidden = a.who.forbidden(row, c.Approver); forbidden != "" {
-			return tx.Log(event(row, "approval.refused", map[string]any{"by": a.who.String(), "uid": a.who.UID, "reason": forbidden}))
+			return tx.Log(event(row, task.KindApprovalRefused, map[string]any{"by": a.who.String(), "uid": a.who.UID, "reason": forbidden}))
 		}
 		if err := q.standing(row, c, now); err != nil {
 			return err
@@ -156,13 +157,13 @@ type matter struct {
 }
 
 // about gathers what a person decides about.
-func (d *Dispatcher) about(ctx context.Context, row ledger.Task) (q matter, err error) {
+func (d *Dispatcher) about(ctx context.Context, row task.Task) (q matter, err error) {
 	_, t, findings, err := d.load(ctx, row.Seq)
 	if err != nil {
 		return q, err
 	}
 	q.task = t
-	if row.State == ledger.Review {
+	if row.State == task.Review {
 		q.result, err = d.Ledger.Result(ctx, row.Seq)
 		return q, err
 	}
@@ -172,21 +173,21 @@ func (d *Dispatcher) about(ctx context.Context, row ledger.Task) (q matter, err 
 }
 
 // standing returns why what was asked cannot be decided any more.
-func (q matter) standing(row ledger.Task, c ledger.Consent, now time.Time) error {
+func (q matter) standing(row task.Task, c task.Consent, now time.Time) error {
 	switch {
 	case late(c, now):
 		return ErrTooLate
-	case row.State == ledger.Held && wantsApproval(q.verdict.Hold) && !matches(c, q.verdict):
+	case row.State == task.Held && wantsApproval(q.verdict.Hold) && !matches(c, q.verdict):
 		return ErrChanged
 	}
 	return nil
 }
 
 // record writes a decision down and moves the task to where it leads.
-func (d *Dispatcher) record(tx *ledger.Tx, row ledger.Task, q matter, c ledger.Consent, a answer, now time.Time) (ledger.Task, bool, error) {
+func (d *Dispatcher) record(tx *ledger.Tx, row task.Task, q matter, c task.Consent, a answer, now time.Time) (task.Task, bool, error) {
 	by := a.as(c.Approver)
 	c.Decision, c.Decided, c.Decider, c.Note, c.Expires = a.to, now, by, a.note, d.expiry(now)
-	if decided, err := tx.Decide(ledger.Undecided, c); err != nil || !decided {
+	if decided, err := tx.Decide(task.Undecided, c); err != nil || !decided {
 		return row, false, err
 	}
 	said := By{by, a.note}
@@ -194,27 +195,27 @@ func (d *Dispatcher) record(tx *ledger.Tx, row ledger.Task, q matter, c ledger.C
 	if a.note != "" {
 		data["note"] = a.note
 	}
-	if err := tx.Log(event(row, "approval."+string(a.to), data)); err != nil {
+	if err := tx.Log(event(row, decided[a.to], data)); err != nil {
 		return row, false, err
 	}
 	switch {
-	case row.State == ledger.Review:
+	case row.State == task.Review:
 		return d.endReview(tx, row, q, a.to, envelope.ApprovalDenied, "denied by "+said.String())
-	case a.to == ledger.Denied:
+	case a.to == task.Denied:
 		v := refused(envelope.ApprovalDenied, "denied by "+said.String(), q.verdict.Levels)
 		next, err := reject(tx, row, newRefusal(q.task, v, now, q.ran))
 		return next, next.Seq != 0, err
 	}
 	rest := withoutApproval(Verdict{Hold: row.Reasons}).Hold
-	change := ledger.Change{To: ledger.Held, Attempt: row.Attempt, Reasons: rest, Until: now} // what is left is judged at once
+	change := task.Change{To: task.Held, Attempt: row.Attempt, Reasons: rest, Until: now} // what is left is judged at once
 	moved, err := tx.Move(row.Seq, row.State, row.Attempt, change)
 	row.Reasons, row.Until = rest, now
 	return row, moved, err
 }
 
 // unmoved reports whether a task is in the ledger as it was read before.
-func unmoved(tx *ledger.Tx, row ledger.Task) (bool, error) {
+func unmoved(tx *ledger.Tx, row task.Task) (bool, error) {
 	now, found, err := tx.Task(row.Seq)
 	return found && now.State == row.State && now.Attempt == row.Attempt && slices.Equal(now.Reasons, row.Reasons) &&
-		(row.State != ledger.Waiting || now.Until.Equal(row.Until)), err // or somebody has claimed it
+		(row.State != task.Waiting || now.Until.Equal(row.Until)), err // or somebody has claimed it
 }

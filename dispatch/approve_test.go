@@ -12,6 +12,7 @@ import (
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 var (
@@ -25,16 +26,16 @@ func asking(digest string, need envelope.Approval) func(envelope.Task, time.Time
 		if !t.Deadline.IsZero() && !now.Before(t.Deadline) {
 			return dispatch.Verdict{Findings: envelope.Findings{{Kind: envelope.DeadlineExceeded, Field: "deadline", Message: "is past"}}}
 		}
-		v := dispatch.Verdict{Admit: true, Digest: digest, Terms: ledger.Terms{Deadline: t.Deadline, Approval: need, Approver: t.HumanApprover}}
+		v := dispatch.Verdict{Admit: true, Digest: digest, Terms: task.Terms{Deadline: t.Deadline, Approval: need, Approver: t.HumanApprover}}
 		if need != envelope.ApprovalPost {
-			v.Hold, v.Until = []ledger.Reason{ledger.Approval}, t.Deadline
+			v.Hold, v.Until = []task.Reason{task.Approval}, t.Deadline
 		}
 		return v
 	}
 }
 
 // asked returns what was asked about the latest revision of a task.
-func (e *engine) asked(id string) []ledger.Consent {
+func (e *engine) asked(id string) []task.Consent {
 	e.t.Helper()
 	list, err := e.parts.Ledger.Approvals(e.t.Context(), e.row(id).Seq)
 	e.must(err)
@@ -42,9 +43,9 @@ func (e *engine) asked(id string) []ledger.Consent {
 }
 
 // wantDecisions fails the test when other things came of what was asked.
-func (e *engine) wantDecisions(id string, want ...ledger.Decision) {
+func (e *engine) wantDecisions(id string, want ...task.Decision) {
 	e.t.Helper()
-	var got []ledger.Decision
+	var got []task.Decision
 	for _, c := range e.asked(id) {
 		got = append(got, c.Decision)
 	}
@@ -65,13 +66,13 @@ func TestAnApprovedTaskRunsAndNotBefore(t *testing.T) {
 	e.judge = asking("plan", envelope.ApprovalPre)
 	e.start()
 	e.send("t1", "quick")
-	e.wantHeld("t1", ledger.Approval)
+	e.wantHeld("t1", task.Approval)
 	e.must(e.Approve(t.Context(), "t1", ada, "go on"))
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", "done, revision 1")
 	e.wantEvent("t1", "approval.asked")
 	e.wantEvent("t1", "approval.approved")
-	e.wantDecisions("t1", ledger.Approved)
+	e.wantDecisions("t1", task.Approved)
 	if c := e.asked("t1")[0]; c.Decider != "ada" || c.Note != "go on" || c.Digest != "plan" {
 		t.Errorf("asked was %+v; want it decided by ada, with her note, about the plan", c)
 	}
@@ -87,13 +88,13 @@ func TestADeniedTaskIsRejectedInWriting(t *testing.T) {
 	e.start()
 	e.send("t1", "quick")
 	e.must(e.Deny(t.Context(), "t1", ada, "not on a Friday"))
-	row := e.await("t1", ledger.Done)
+	row := e.await("t1", task.Done)
 	if row.Status != envelope.Rejected || row.Kind != envelope.ApprovalDenied || row.Attempt != 0 {
 		t.Errorf("t1 = %s (%s), attempt %d; want rejected (approval_denied), 0", row.Status, row.Kind, row.Attempt)
 	}
 	e.wantResult("t1", `"rejected"`, `"approval_denied"`, "denied by ada: not on a Friday")
 	e.wantEvent("t1", "approval.denied")
-	e.wantDecisions("t1", ledger.Denied)
+	e.wantDecisions("t1", task.Denied)
 }
 
 func TestOnlyWhoIsAskedMayDecide(t *testing.T) {
@@ -111,7 +112,7 @@ func TestOnlyWhoIsAskedMayDecide(t *testing.T) {
 	} {
 		wantForbidden(t, e.Approve(t.Context(), envelope.ID(id), c.who, ""), c.want)
 		wantForbidden(t, e.Deny(t.Context(), envelope.ID(id), dispatch.Person{UID: 7}, ""), "uid 7 is no approver")
-		e.wantHeld(id, ledger.Approval)
+		e.wantHeld(id, task.Approval)
 		if _, data := e.story(id); !strings.Contains(data, c.want) || !strings.Contains(data, `"by":"eve"`) {
 			t.Errorf("the story of %s is %s; want who was refused, and why", id, data)
 		}
@@ -119,8 +120,8 @@ func TestOnlyWhoIsAskedMayDecide(t *testing.T) {
 	wantForbidden(t, e.Approve(t.Context(), "any", dispatch.Person{Names: []string{"quick"}}, ""), "is the task's agent")
 	e.must(e.Approve(t.Context(), "any", eve, ""))
 	e.must(e.Approve(t.Context(), "named", dispatch.Person{Names: []string{"adalovelace", "ada"}}, ""))
-	e.await("any", ledger.Done)
-	e.await("named", ledger.Done)
+	e.await("any", task.Done)
+	e.await("named", task.Done)
 	if c := e.asked("named")[0]; c.Decider != "ada" {
 		t.Errorf("decided by %q; want the name that was asked for", c.Decider)
 	}
@@ -132,7 +133,7 @@ func TestAnAttemptToApproveFromARunIsRemembered(t *testing.T) {
 	e.start()
 	e.send("t1", "quick")
 	e.must(e.RefuseApproval(t.Context(), "t1", "pid 7 of uid 1000", "it belongs to a run"))
-	e.wantHeld("t1", ledger.Approval)
+	e.wantHeld("t1", task.Approval)
 	e.wantEvent("t1", "approval.refused")
 	if err := e.RefuseApproval(t.Context(), "nobody", "x", "y"); !errors.Is(err, ledger.ErrUnknown) {
 		t.Errorf("RefuseApproval(nobody) = %v; want ErrUnknown", err)
@@ -144,7 +145,7 @@ func TestOfManyWhoDecideOneDoes(t *testing.T) {
 	e.judge = asking("plan", envelope.ApprovalPost)
 	e.start()
 	e.send("t1", "quick")
-	e.await("t1", ledger.Review)
+	e.await("t1", task.Review)
 	var crowd sync.WaitGroup
 	var did atomic.Int32
 	for n := range 16 {
@@ -165,7 +166,7 @@ func TestOfManyWhoDecideOneDoes(t *testing.T) {
 	if did.Load() != 1 {
 		t.Errorf("%d of 16 decided; want 1", did.Load())
 	}
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	if n := len(e.asked("t1")); n != 1 {
 		t.Errorf("%d things asked; want 1", n)
 	}
@@ -185,11 +186,11 @@ func TestAnApprovalAndItsExpiryDoNotBothHappen(t *testing.T) {
 	}
 	crowd.Wait()
 	for i, id := range ids {
-		row, first := e.await(id, ledger.Done), e.asked(id)[0].Decision
+		row, first := e.await(id, task.Done), e.asked(id)[0].Decision
 		approved := said[i] == nil
 		switch {
-		case approved && row.Status == envelope.OK && first == ledger.Approved:
-		case row.Kind == envelope.ApprovalExpired && first == ledger.Expired: // or approved, and not begun in time
+		case approved && row.Status == envelope.OK && first == task.Approved:
+		case row.Kind == envelope.ApprovalExpired && first == task.Expired: // or approved, and not begun in time
 		default:
 			t.Errorf("%s: Approve = %v, decision %q, ended %s (%s)", id, said[i], first, row.Status, row.Kind)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // A CAP agent may ask its requester something in a message that ends with a question
@@ -23,9 +24,9 @@ const questionMember = "mbx.unanswered"
 // questionAsked is what becomes the answer of a task if nobody replies to what its
 // agent asked; nil for nothing. The task of an overseer has none, for silence approves
 // of nothing, and an answer that an overseer looks at is not replaced.
-func (t *turn) questionAsked(children []ledger.Child) []byte {
+func (t *turn) questionAsked(children []task.Child) []byte {
 	_, open := overseeing(children)
-	if t.o.Hold != ledger.Reply || t.o.Unanswered.Status == "" || t.talk.Tie == envelope.Oversee || open {
+	if t.o.Hold != task.Reply || t.o.Unanswered.Status == "" || t.talk.Tie == envelope.Oversee || open {
 		return nil
 	}
 	r := t.o.Unanswered
@@ -38,8 +39,8 @@ func (t *turn) questionAsked(children []ledger.Child) []byte {
 
 // neverItsEnd reports whether the result of a task that a newer request has replaced
 // is one that it would have had later.
-func neverItsEnd(row ledger.Task, result []byte) bool {
-	if row.State != ledger.Done || row.Status != envelope.Stopped {
+func neverItsEnd(row task.Task, result []byte) bool {
+	if row.State != task.Done || row.Status != envelope.Stopped {
 		return false
 	}
 	r, findings := envelope.DecodeResult(result)
@@ -48,7 +49,7 @@ func neverItsEnd(row ledger.Task, result []byte) bool {
 
 // askedBy is the answer that a task has if nobody replies to what its agent asked in
 // its last run; nil for none.
-func (d *Dispatcher) askedBy(ctx context.Context, row ledger.Task) (*envelope.Result, error) {
+func (d *Dispatcher) askedBy(ctx context.Context, row task.Task) (*envelope.Result, error) {
 	if row.ResultSum == "" {
 		return nil, nil
 	}

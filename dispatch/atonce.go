@@ -8,6 +8,7 @@ import (
 
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // A start is a task that begins in the transaction that accepts it: one commit
@@ -62,18 +63,18 @@ func (d *Dispatcher) plain(c *claim) bool {
 func (d *Dispatcher) begin(ctx context.Context, tx *ledger.Tx, s *start) error {
 	d.forget(s)
 	c := s.claim
-	if c.fate != accepted || c.row.State != ledger.Queued || c.row.Revision != 1 || c.row.Parent != 0 {
+	if c.fate != accepted || c.row.State != task.Queued || c.row.Revision != 1 || c.row.Parent != 0 {
 		return nil
 	}
 	s.item.seq = c.row.Seq
 	s.run = d.runs.begin(context.WithoutCancel(ctx), s.item) // before anybody can see it running
 	s.job.Terms = c.judged.Terms
-	moved, short, err := d.intendIn(tx, c.row, &s.job, ledger.Running)
+	moved, short, err := d.intendIn(tx, c.row, &s.job, task.Running)
 	if err != nil || short != nil || !moved {
 		d.forget(s) // it waits for its turn, and whoever has that finds out
 		return err
 	}
-	c.row.State, c.row.Attempt = ledger.Running, s.job.Attempt
+	c.row.State, c.row.Attempt = task.Running, s.job.Attempt
 	return nil
 }
 

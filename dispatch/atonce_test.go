@@ -14,6 +14,7 @@ import (
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // newAloneEngine makes an engine with one slot, whose runs have directories: a
@@ -44,7 +45,7 @@ func TestATaskThatComesToAFreeSlotBeginsAsItIsAccepted(t *testing.T) {
 	}
 	e.start()
 	e.send("t1", "quick")
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", "done, revision 1")
 	e.wantEvent("t1", "task.started")
 	if !intended || e.log.count(`"state":"running"`) != 1 {
@@ -56,7 +57,7 @@ func TestWhatDoesNotBeginAtOnceTakesNoSlotAndLeavesNoDirectory(t *testing.T) {
 	e := newAloneEngine(t)
 	e.start()
 	e.send("t1", "quick")
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.must(os.RemoveAll(e.parts.State.RunDir("t1", 1, 1))) // as collecting does
 	e.send("t1", "quick")                                  // a duplicate
 	e.wantRunDir("t1", 1, false)
@@ -68,7 +69,7 @@ func TestWhatDoesNotBeginAtOnceTakesNoSlotAndLeavesNoDirectory(t *testing.T) {
 	e.send("t3", "quick")
 	e.wantRunDir("t3", 1, false)
 	e.send("t4", "quick") // there is but one slot
-	e.await("t4", ledger.Done)
+	e.await("t4", task.Done)
 }
 
 func TestATaskThatTheLedgerCouldNotTakeBeginsWhenItCan(t *testing.T) {
@@ -96,7 +97,7 @@ func TestATaskThatTheLedgerCouldNotTakeBeginsWhenItCan(t *testing.T) {
 	full.Store(false)
 	e.limitFiles(unix.RLIM_INFINITY)
 	e.Look(t.Context())
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", "done, revision 1")
 }
 
@@ -108,12 +109,12 @@ func TestATaskThatABudgetIsTooShortForDoesNotBeginAtOnce(t *testing.T) {
 	e.judge = sharing(100)
 	e.start()
 	e.send("t1", "told", budget(80))
-	e.await("t1", ledger.Running)
+	e.await("t1", task.Running)
 	e.send("t2", "quick", budget(50))
-	e.await("t2", ledger.Held)
+	e.await("t2", task.Held)
 	e.wantRunDir("t2", 1, false)
 	words <- 20
-	if row := e.await("t2", ledger.Done); row.Attempt != 1 || row.Status != envelope.OK {
+	if row := e.await("t2", task.Done); row.Attempt != 1 || row.Status != envelope.OK {
 		t.Errorf("t2 is %s after attempt %d; want ok after the first", row.Status, row.Attempt)
 	}
 	e.wantEvent("t2", "budget.settled")
@@ -129,13 +130,13 @@ func TestATaskIsCancelledWhileItBegins(t *testing.T) {
 	}
 	e.start()
 	e.send("t1", "slow")
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	cancelling.Wait()
 	if row := e.row("t1"); row.Status != envelope.Stopped {
 		t.Errorf("t1 is %s; want cancelled", row.Status)
 	}
 	e.send("t2", "quick")
-	e.await("t2", ledger.Done)
+	e.await("t2", task.Done)
 }
 
 func TestATaskThatWasToBeginWhenWeStoppedDoesSoAfterTheNextStart(t *testing.T) {
@@ -153,7 +154,7 @@ func TestATaskThatWasToBeginWhenWeStoppedDoesSoAfterTheNextStart(t *testing.T) {
 	}
 	e.log.seen = nil
 	e.start()
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", "done, revision 1")
 	if n := e.log.count("run never began"); n > 0 {
 		t.Errorf("the next start found %d intents to run; want the task queued again when we stopped", n)
@@ -171,14 +172,14 @@ func TestNothingBeginsAtOnceOfAnAgentThatIsDrained(t *testing.T) {
 	}
 	e.start()
 	e.send("t1", "quick")
-	e.await("t1", ledger.Held)
-	e.wantHeld("t1", ledger.Paused)
+	e.await("t1", task.Held)
+	e.wantHeld("t1", task.Paused)
 	e.wantRunDir("t1", 1, false)
 	if n := e.log.count("agent started"); n > 0 || !drained {
 		t.Errorf("drained: %v, and the agent was started %d times after that; want it not at all", drained, n)
 	}
 	e.must(e.Resume(t.Context(), "quick", me))
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 }
 
 func TestTheDirectoryOfATaskThatIsBeingAcceptedIsNotCollected(t *testing.T) {
@@ -198,6 +199,6 @@ func TestTheDirectoryOfATaskThatIsBeingAcceptedIsNotCollected(t *testing.T) {
 	e.until("its directory is made", func() bool { _, err := os.Stat(dir); return err == nil })
 	e.collect(dispatch.Retention{MaxRunBytes: 1}, time.Now())
 	close(free)
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantRunDir("t1", 1, true)
 }

@@ -9,6 +9,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // mostTurns is how often an agent may speak about a task without an answer:
@@ -36,13 +37,13 @@ func (d *Dispatcher) holdForWords(tx *ledger.Tx, t *turn) error {
 		return d.giveUp(tx, t, envelope.OutputInvalid, "the agent waits for what is over already: "+names)
 	}
 	now := time.Now()
-	change := ledger.Change{To: ledger.Held, Reasons: []ledger.Reason{t.o.Hold}, Until: t.terms.Deadline}
+	change := task.Change{To: task.Held, Reasons: []task.Reason{t.o.Hold}, Until: t.terms.Deadline}
 	if change.Result = t.questionAsked(children); change.Result != nil {
 		change.Until = earliest(change.Until, now.Add(d.agents.Protocol.QuestionTimeout()))
-	} else if !slices.ContainsFunc(children, pending) && t.o.Hold == ledger.Reply && t.talk.Tie != envelope.Oversee {
+	} else if !slices.ContainsFunc(children, pending) && t.o.Hold == task.Reply && t.talk.Tie != envelope.Oversee {
 		change.Until = earliest(change.Until, d.patience(now))
 	}
-	e := event(t.row, "task.held", map[string]any{"reasons": change.Reasons, "attempt": t.row.Attempt})
+	e := event(t.row, task.KindTaskHeld, map[string]any{"reasons": change.Reasons, "attempt": t.row.Attempt})
 	if moved, err := t.move(tx, change, e); err != nil || !moved {
 		return err
 	}
@@ -62,7 +63,7 @@ func (d *Dispatcher) giveUp(tx *ledger.Tx, t *turn, kind envelope.Kind, why stri
 
 // stale names what an agent hands on, if it waits for nothing that is not over.
 func (t *turn) stale() string {
-	if t.o.Hold != ledger.Children {
+	if t.o.Hold != task.Children {
 		return ""
 	}
 	var names []string
@@ -79,10 +80,10 @@ func (t *turn) stale() string {
 
 // goOnAtOnce lets a task go on that was held for what has come already while its
 // agent spoke.
-func (d *Dispatcher) goOnAtOnce(tx *ledger.Tx, t *turn, children []ledger.Child) error {
+func (d *Dispatcher) goOnAtOnce(tx *ledger.Tx, t *turn, children []task.Child) error {
 	heard := d.heard.of(t.row.Seq)
-	over := slices.DeleteFunc(slices.Clone(children), func(c ledger.Child) bool { return !needed(c) || c.State != ledger.Done })
-	news := t.o.Hold == ledger.Reply && len(over) > heard.ended && !slices.ContainsFunc(children, pending)
+	over := slices.DeleteFunc(slices.Clone(children), func(c task.Child) bool { return !needed(c) || c.State != task.Done })
+	news := t.o.Hold == task.Reply && len(over) > heard.ended && !slices.ContainsFunc(children, pending)
 	messages, err := tx.HeardSince(t.row, heard.message)
 	if err != nil {
 		return err
@@ -93,7 +94,7 @@ func (d *Dispatcher) goOnAtOnce(tx *ledger.Tx, t *turn, children []ledger.Child)
 			return err
 		}
 		question := asks(envelope.Message{Act: m.Act}) || waitsForReply(about) && about.Agent == m.From
-		news = news || talks(m.Act) && (t.o.Hold == ledger.Reply || question)
+		news = news || talks(m.Act) && (t.o.Hold == task.Reply || question)
 	}
 	if !news {
 		return nil
@@ -106,7 +107,7 @@ func (d *Dispatcher) goOnAtOnce(tx *ledger.Tx, t *turn, children []ledger.Child)
 }
 
 // pending reports whether a task is one that the one above waits for.
-func pending(c ledger.Child) bool { return needed(c) && c.State != ledger.Done }
+func pending(c task.Child) bool { return needed(c) && c.State != task.Done }
 
 // patience is until when somebody has to have said something who is asked now;
 // zero is for ever.
@@ -119,7 +120,7 @@ func (d *Dispatcher) patience(now time.Time) time.Time {
 
 // reconsiderWords looks at a task that waits for words: whether what it needs
 // has ended, whether it may wait any longer, whether it still may be run at all.
-func (d *Dispatcher) reconsiderWords(ctx context.Context, row ledger.Task, t envelope.Task, findings envelope.Findings) error {
+func (d *Dispatcher) reconsiderWords(ctx context.Context, row task.Task, t envelope.Task, findings envelope.Findings) error {
 	if joined, err := d.join(ctx, row); joined || err != nil {
 		return err
 	}
@@ -127,7 +128,7 @@ func (d *Dispatcher) reconsiderWords(ctx context.Context, row ledger.Task, t env
 		return err
 	}
 	now := time.Now()
-	v := Verdict{Admit: true, Terms: ledger.Terms{Deadline: row.Deadline}}
+	v := Verdict{Admit: true, Terms: task.Terms{Deadline: row.Deadline}}
 	if row.Agent != envelope.Ourselves {
 		v = d.judge(t, findings, now)
 	} else if past(row.Deadline, now) {
@@ -153,7 +154,7 @@ func (d *Dispatcher) reconsiderWords(ctx context.Context, row ledger.Task, t env
 // wordsDue is until when a task waits for a reply; zero is for ever. Whoever has
 // tasks below, or oversees another, waits as long as these have time. What its agent
 // asked, if anything, is its answer then.
-func (d *Dispatcher) wordsDue(ctx context.Context, row ledger.Task) (until time.Time, asked *envelope.Result, err error) {
+func (d *Dispatcher) wordsDue(ctx context.Context, row task.Task) (until time.Time, asked *envelope.Result, err error) {
 	if !waitsForReply(row) {
 		return time.Time{}, nil, nil
 	}
@@ -182,7 +183,7 @@ func (d *Dispatcher) wordsDue(ctx context.Context, row ledger.Task) (until time.
 // words: its agent has begun it, so the file is not taken for its answer. It is
 // moved away when the answer needs an approval, and else an event says once that
 // the file is there.
-func (d *Dispatcher) tellOfStray(ctx context.Context, row ledger.Task) error {
+func (d *Dispatcher) tellOfStray(ctx context.Context, row task.Task) error {
 	file, err := d.Box.StatResult(row.ID)
 	if err != nil {
 		return nil // nothing is there, or a later look finds out

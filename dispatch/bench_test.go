@@ -11,7 +11,7 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // appended writes the lines of new tasks to a task file at once.
@@ -79,7 +79,7 @@ func BenchmarkAcceptLines(b *testing.B) {
 		b.Run(fmt.Sprintf("lines=%d", batch), func(b *testing.B) {
 			e := newEngine(b)
 			e.judge = func(envelope.Task, time.Time) dispatch.Verdict {
-				return dispatch.Verdict{Admit: true, Hold: []ledger.Reason{ledger.Operator}}
+				return dispatch.Verdict{Admit: true, Hold: []task.Reason{task.Operator}}
 			}
 			e.start()
 			b.ReportAllocs()
@@ -90,7 +90,7 @@ func BenchmarkAcceptLines(b *testing.B) {
 				n += batch
 			}
 			b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "lines/s")
-			if row := e.row(fmt.Sprintf("t%d", n-1)); row.State != ledger.Held {
+			if row := e.row(fmt.Sprintf("t%d", n-1)); row.State != task.Held {
 				b.Errorf("the last task is %q; want it held", row.State)
 			}
 		})

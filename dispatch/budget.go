@@ -5,6 +5,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // A booking finds out what a run may spend (AINL-46): what is left of its
@@ -13,18 +14,18 @@ import (
 // as that goes on: its parent can spend so much less, and has back what is left.
 type booking struct {
 	tx  *ledger.Tx
-	row ledger.Task
-	run *ledger.Run
+	row task.Task
+	run *task.Run
 
 	own       purse   // the task's; without a limit when it has none
 	above     []purse // those of the tasks it is for
-	lender    ledger.Run
-	inherited []ledger.Account // of the tasks it is for
+	lender    task.Run
+	inherited []task.Account // of the tasks it is for
 }
 
 // reserve notes in a run that is about to begin what it may spend, or returns
 // why it may not begin.
-func (d *Dispatcher) reserve(tx *ledger.Tx, row ledger.Task, run *ledger.Run) (*shortage, error) {
+func (d *Dispatcher) reserve(tx *ledger.Tx, row task.Task, run *task.Run) (*shortage, error) {
 	if row.Parent == 0 && run.Terms.Budget == (envelope.Budget{}) && len(run.Terms.Accounts) == 0 {
 		return nil, nil // as most
 	}
@@ -81,21 +82,21 @@ func (b *booking) climb(metered func(seq int64) envelope.Cost) error {
 			continue
 		}
 		p := purse{name: "its parent " + string(parent.ID), key: taskKey(parent.Seq), limit: last.Terms.Budget, spent: f.Spent, reserved: f.Reserved}
-		lends := (parent.State == ledger.Running || parent.State == ledger.Waiting) && !last.Settled
+		lends := (parent.State == task.Running || parent.State == task.Waiting) && !last.Settled
 		if lends {
 			b.lend(&p, last, metered(parent.Seq))
 			seq = 0
 		}
 		b.above = append(b.above, p)
-		b.inherit(append(slices.Clone(last.Terms.Accounts), ledger.Owners(parent, last)...), lends)
+		b.inherit(append(slices.Clone(last.Terms.Accounts), task.Owners(parent, last)...), lends)
 	}
 	return nil
 }
 
 // lend makes a run that goes on the lender, and its purse what it has: what
 // it has spent itself is known only by what it said so far.
-func (b *booking) lend(p *purse, run ledger.Run, said envelope.Cost) {
-	b.lender, b.run.Lender = run, ledger.RunName{Task: run.Task, Attempt: run.Attempt}
+func (b *booking) lend(p *purse, run task.Run, said envelope.Cost) {
+	b.lender, b.run.Lender = run, task.RunName{Task: run.Task, Attempt: run.Attempt}
 	for _, u := range units {
 		limit, held := u.limit(&p.limit), *u.limit(&run.Reserved)
 		if *limit = nil; held == nil {
@@ -110,12 +111,12 @@ func (b *booking) lend(p *purse, run ledger.Run, said envelope.Cost) {
 
 // inherit counts the run for the accounts of those it is for too, once each.
 // The lender's are of the day on which that began.
-func (b *booking) inherit(accounts []ledger.Account, lent bool) {
+func (b *booking) inherit(accounts []task.Account, lent bool) {
 	for _, a := range accounts {
 		if !lent {
-			a.Day = ledger.Day(b.run.Intent)
+			a.Day = task.Day(b.run.Intent)
 		}
-		at := slices.IndexFunc(b.inherited, func(have ledger.Account) bool { return have.Owner == a.Owner })
+		at := slices.IndexFunc(b.inherited, func(have task.Account) bool { return have.Owner == a.Owner })
 		switch {
 		case at < 0:
 			b.inherited = append(b.inherited, a)
@@ -130,8 +131,8 @@ func (b *booking) inherit(accounts []ledger.Account, lent bool) {
 func (b *booking) accounts() (purses []purse, err error) {
 	all := slices.Clone(b.inherited)
 	for _, a := range b.run.Terms.Accounts {
-		a.Day = ledger.Day(b.run.Intent)
-		at := slices.IndexFunc(all, func(have ledger.Account) bool { return have.Owner == a.Owner })
+		a.Day = task.Day(b.run.Intent)
+		at := slices.IndexFunc(all, func(have task.Account) bool { return have.Owner == a.Owner })
 		if at < 0 {
 			all = append(all, a)
 			continue
@@ -185,9 +186,9 @@ func (b *booking) amount(u unit, accounts []purse) (amount *int64, short *shorta
 
 // lent reports whether what the run gets comes out of what its lender has of
 // an account already.
-func (b *booking) lent(u unit, a ledger.Account) bool {
+func (b *booking) lent(u unit, a task.Account) bool {
 	return *u.limit(&b.lender.Reserved) != nil &&
-		slices.ContainsFunc(b.lender.Terms.Accounts, func(have ledger.Account) bool { return have.Owner == a.Owner && have.Day == a.Day })
+		slices.ContainsFunc(b.lender.Terms.Accounts, func(have task.Account) bool { return have.Owner == a.Owner && have.Day == a.Day })
 }
 
 // spentBy is what the run of a task has said so far that it spent.

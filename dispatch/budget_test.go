@@ -9,8 +9,8 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 func tokens(n int64) envelope.Budget { return envelope.Budget{Tokens: &n} }
@@ -34,17 +34,17 @@ func stopped(j dispatch.Job, n int64, why error) dispatch.Outcome {
 // one of the day.
 func sharing(limit int64) func(envelope.Task, time.Time) dispatch.Verdict {
 	return func(t envelope.Task, _ time.Time) dispatch.Verdict {
-		return dispatch.Verdict{Admit: true, Terms: ledger.Terms{
-			Deadline: t.Deadline, Budget: t.Budget, Accounts: []ledger.Account{{Owner: "requester:tester", Limit: tokens(limit)}},
+		return dispatch.Verdict{Admit: true, Terms: task.Terms{
+			Deadline: t.Deadline, Budget: t.Budget, Accounts: []task.Account{{Owner: "requester:tester", Limit: tokens(limit)}},
 		}}
 	}
 }
 
 func budget(n int) string { return fmt.Sprintf(`"budget_limit":{"tokens":%d}`, n) }
 
-func (e *engine) balance(owner string) ledger.Balance {
+func (e *engine) balance(owner string) task.Balance {
 	e.t.Helper()
-	b, err := e.parts.Ledger.Balance(context.Background(), owner, ledger.Day(time.Now()))
+	b, err := e.parts.Ledger.Balance(context.Background(), owner, task.Day(time.Now()))
 	e.must(err)
 	return b
 }
@@ -73,12 +73,12 @@ func TestATaskWaitsForWhatOthersHaveReservedAndIsCalledWhenTheyAreDone(t *testin
 	e.judge = sharing(100)
 	e.start()
 	e.send("t1", "told", budget(80))
-	e.await("t1", ledger.Running)
+	e.await("t1", task.Running)
 	e.send("t2", "quick", budget(50))
 	e.send("t3", "quick", budget(90))
 	for _, id := range []string{"t2", "t3"} {
-		e.await(id, ledger.Held)
-		e.wantHeld(id, ledger.Capacity)
+		e.await(id, task.Held)
+		e.wantHeld(id, task.Capacity)
 	}
 	if _, data := e.story("t2"); !strings.Contains(data, "requester:tester has spent 0 of 100 tokens of ") || !strings.Contains(data, "80 are reserved") {
 		t.Errorf("the story of t2 = %s; want why it waits", data)
@@ -101,10 +101,10 @@ func TestTasksThatWaitForABudgetFillTheQueue(t *testing.T) {
 	e.judge = sharing(100)
 	e.start()
 	e.send("t1", "told")
-	e.await("t1", ledger.Running)
+	e.await("t1", task.Running)
 	for _, id := range []string{"t2", "t3"} {
 		e.send(id, "quick", budget(10))
-		e.await(id, ledger.Held)
+		e.await(id, task.Held)
 	}
 	e.send("t4", "quick", budget(10))
 	if row := e.row("t4"); row.ID != "" {
@@ -112,7 +112,7 @@ func TestTasksThatWaitForABudgetFillTheQueue(t *testing.T) {
 	}
 	words <- 0
 	for _, id := range []string{"t2", "t3", "t4"} {
-		e.await(id, ledger.Done)
+		e.await(id, task.Done)
 	}
 }
 
@@ -126,14 +126,14 @@ func TestATaskThatWaitsForABudgetGoesOnAfterARestart(t *testing.T) {
 	e.judge = sharing(100)
 	e.start()
 	e.send("t1", "left")
-	e.await("t1", ledger.Running)
+	e.await("t1", task.Running)
 	e.send("t2", "quick", budget(30))
-	e.await("t2", ledger.Held)
+	e.await("t2", task.Held)
 	e.end()
 	e.judge = sharing(130)
 	e.found.Exit.Cause = runner.Lost // so t1 counts as it was reserved
 	e.start()
-	e.await("t2", ledger.Done)
+	e.await("t2", task.Done)
 	e.wantResult("t2", `"ok"`)
 	if b := e.balance("requester:tester"); b.Spent.Tokens != 100 || b.Unknown != 1 {
 		t.Errorf("the account = %+v; want 100 spent, by a run of which nobody knows", b)
@@ -156,7 +156,7 @@ func TestABudgetIsForAllAttempts(t *testing.T) {
 	e.retries = 5
 	e.start()
 	e.send("t1", "again", budget(100))
-	row := e.await("t1", ledger.Done)
+	row := e.await("t1", task.Done)
 	if fmt.Sprint(allowed) != "[100 40]" || row.Status != envelope.Failed || row.Kind != envelope.BudgetExceeded {
 		t.Errorf("runs were allowed %v, and it ends %s (%s); want [100 40], error (budget_exceeded)", allowed, row.Status, row.Kind)
 	}
@@ -187,7 +187,7 @@ func TestWhatNobodyKnowsCountsAsItWasReservedAndWhatNeverRanDoesNot(t *testing.T
 	e.start()
 	for _, agent := range []string{"silent", "absent", "scarce"} {
 		e.send(agent, agent, budget(100))
-		e.await(agent, ledger.Done)
+		e.await(agent, task.Done)
 	}
 	if b := e.balance("requester:tester"); b.Spent.Tokens != 105 || b.Reserved.Tokens != 0 || b.Unknown != 1 {
 		t.Errorf("the account = %+v; want 105 spent, 100 of them by a run of which nobody knows", b)
@@ -197,7 +197,7 @@ func TestWhatNobodyKnowsCountsAsItWasReservedAndWhatNeverRanDoesNot(t *testing.T
 func TestABudgetThatWarnsStopsNothing(t *testing.T) {
 	e := newEngine(t)
 	e.judge = func(t envelope.Task, _ time.Time) dispatch.Verdict {
-		return dispatch.Verdict{Admit: true, Terms: ledger.Terms{Expected: tokens(10)}}
+		return dispatch.Verdict{Admit: true, Terms: task.Terms{Expected: tokens(10)}}
 	}
 	e.plays["spender"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
 		if err := j.Meter(envelope.Cost{Tokens: 11}); err != nil {
@@ -207,7 +207,7 @@ func TestABudgetThatWarnsStopsNothing(t *testing.T) {
 	}
 	e.start()
 	e.send("t1", "spender", budget(20))
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", `"ok"`, `"required": true`, "the agent used 11 tokens of 10")
 	e.wantEvent("t1", "budget.exceeded")
 	if b := e.balance("agent:spender"); b.Spent.Tokens != 11 {

@@ -10,6 +10,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // errElsewhere says that a run is in nobody's hands here, as while stopping.
@@ -22,11 +23,11 @@ var errElsewhere = errors.New("its run is being handed over; try again")
 func (d *Dispatcher) Cancel(ctx context.Context, id envelope.ID, by By) error {
 	err := d.whenReady(ctx)
 	for did := false; err == nil; {
-		var row ledger.Task
+		var row task.Task
 		if row, err = d.newestOpen(ctx, id); err != nil {
 			break
 		}
-		if row.State == ledger.Done {
+		if row.State == task.Done {
 			if did {
 				return nil
 			}
@@ -41,13 +42,13 @@ func (d *Dispatcher) Cancel(ctx context.Context, id envelope.ID, by By) error {
 }
 
 // newestOpen returns the latest revision that is not done, or the latest one.
-func (d *Dispatcher) newestOpen(ctx context.Context, id envelope.ID) (ledger.Task, error) {
+func (d *Dispatcher) newestOpen(ctx context.Context, id envelope.ID) (task.Task, error) {
 	revisions, err := d.revisions(ctx, id)
 	if err != nil {
-		return ledger.Task{}, err
+		return task.Task{}, err
 	}
 	for _, row := range slices.Backward(revisions) {
-		if row.State != ledger.Done {
+		if row.State != task.Done {
 			return row, nil
 		}
 	}
@@ -56,8 +57,8 @@ func (d *Dispatcher) newestOpen(ctx context.Context, id envelope.ID) (ledger.Tas
 
 // cancelOne cancels one revision and reports whether it did. It did not when
 // somebody moved the task meanwhile.
-func (d *Dispatcher) cancelOne(ctx context.Context, row ledger.Task, by By) (bool, error) {
-	if row.State == ledger.Running {
+func (d *Dispatcher) cancelOne(ctx context.Context, row task.Task, by By) (bool, error) {
+	if row.State == task.Running {
 		return d.cancelRun(ctx, row, by)
 	}
 	q, err := d.about(ctx, row)
@@ -67,14 +68,14 @@ func (d *Dispatcher) cancelOne(ctx context.Context, row ledger.Task, by By) (boo
 	why := (&CancelError{by}).Error()
 	result := unrun(q.task, envelope.Stopped, envelope.Cancelled, why, q.ran, q.verdict.Levels, time.Now())
 	switch row.State {
-	case ledger.Waiting:
+	case task.Waiting:
 		if result, err = d.unanswered(ctx, q.task, row, envelope.Stopped, envelope.Cancelled, why); err != nil {
 			return false, err
 		}
-	case ledger.Review:
+	case task.Review:
 		result = withheld(q, envelope.Stopped, envelope.Cancelled, why)
 	}
-	change := ledger.Change{To: ledger.Done, Status: envelope.Stopped, Kind: envelope.Cancelled, Result: result}
+	change := task.Change{To: task.Done, Status: envelope.Stopped, Kind: envelope.Cancelled, Result: result}
 	next, moved, err := d.endCancelled(ctx, row, change, by)
 	if err != nil || !moved {
 		return false, err
@@ -88,18 +89,18 @@ func (d *Dispatcher) cancelOne(ctx context.Context, row ledger.Task, by By) (boo
 
 // endCancelled ends a task that is cancelled, and tells the agent that has it in its
 // inbox. Its line may be on its way there, so nobody else may append it meanwhile.
-func (d *Dispatcher) endCancelled(ctx context.Context, row ledger.Task, c ledger.Change, by By) (ledger.Task, bool, error) {
+func (d *Dispatcher) endCancelled(ctx context.Context, row task.Task, c task.Change, by By) (task.Task, bool, error) {
 	defer d.names.lock(row.ID)()
-	return d.change(ctx, row, c, event(row, "task.cancelled", by.data()), func(tx *ledger.Tx) error {
+	return d.change(ctx, row, c, event(row, task.KindTaskCancelled, by.data()), func(tx *ledger.Tx) error {
 		return d.recallTask(tx, row, by)
 	})
 }
 
 // recallTask tells an agent that has a task in its inbox, and has not answered it, that
 // the task is cancelled: with CNCL, or with CAP's 499. AINL has no word for that.
-func (d *Dispatcher) recallTask(tx *ledger.Tx, row ledger.Task, by By) error {
+func (d *Dispatcher) recallTask(tx *ledger.Tx, row task.Task, by By) error {
 	inbox, in := d.agents.Inbox(row.Agent).File, d.agents.Protocol.Dialect(row.Agent)
-	if inbox == "" || in == envelope.AINL || row.State == ledger.Review {
+	if inbox == "" || in == envelope.AINL || row.State == task.Review {
 		return nil
 	}
 	was, err := tx.Delivery(row.Seq)
@@ -127,7 +128,7 @@ func (d *Dispatcher) recallTask(tx *ledger.Tx, row ledger.Task, by By) error {
 }
 
 // cancelRun ends a run and waits until nothing is left of it.
-func (d *Dispatcher) cancelRun(ctx context.Context, row ledger.Task, by By) (bool, error) {
+func (d *Dispatcher) cancelRun(ctx context.Context, row task.Task, by By) (bool, error) {
 	runs := d.runs.of(row.Seq)
 	for _, r := range runs {
 		r.end(&CancelError{by})
@@ -139,8 +140,8 @@ func (d *Dispatcher) cancelRun(ctx context.Context, row ledger.Task, by By) (boo
 	switch {
 	case err != nil:
 		return false, err
-	case now.State == ledger.Running && now.Attempt == row.Attempt:
+	case now.State == task.Running && now.Attempt == row.Attempt:
 		return false, errElsewhere
 	}
-	return now.State == ledger.Done && now.Kind == envelope.Cancelled, nil
+	return now.State == task.Done && now.Kind == envelope.Cancelled, nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
 
@@ -23,17 +23,17 @@ type claim struct {
 	said    *envelope.Message // the message that asks; nil for a line of AINL's
 	heard   *utterance        // what else a message in a line does; nil for a line of AINL's, and for what we ask for ourselves
 	tie     envelope.Tie      // how it belongs to its parent
-	above   *ledger.Task      // its parent, when that is certain; nil: it is found out
-	parent  *ledger.Task      // the task whose run asks; nil: none
+	above   *task.Task        // its parent, when that is certain; nil: it is found out
+	parent  *task.Task        // the task whose run asks; nil: none
 	now     time.Time
 	refusal *refusal // what to answer, if the verdict refuses; nil: it does not, or there is nobody to answer
 	fate    fate
-	row     ledger.Task  // as the ledger has it, when accepted
-	instead *ledger.Task // the one it replaces before that has started; nil: none
-	members []*claim     // what is asked of each recipient, where there are several
-	dir     string       // the run directory that was made for it to begin at once; "" for none
-	attempt int          // the highest of a run directory that was there before its revision
-	unknown []string     // run directories in which it may have begun, of which the ledger has no run
+	row     task.Task  // as the ledger has it, when accepted
+	instead *task.Task // the one it replaces before that has started; nil: none
+	members []*claim   // what is asked of each recipient, where there are several
+	dir     string     // the run directory that was made for it to begin at once; "" for none
+	attempt int        // the highest of a run directory that was there before its revision
+	unknown []string   // run directories in which it may have begun, of which the ledger has no run
 }
 
 // A fate is what the ledger made of a claim.
@@ -74,7 +74,7 @@ func (d *Dispatcher) judge(t envelope.Task, findings envelope.Findings, now time
 	refs := d.checkRefs(t)
 	findings = append(findings, refs...)
 	if refs.Refused() {
-		return Verdict{Findings: findings, Terms: ledger.Terms{Levels: envelope.Levels{envelope.ControlRefs: envelope.LevelDaemon}}}
+		return Verdict{Findings: findings, Terms: task.Terms{Levels: envelope.Levels{envelope.ControlRefs: envelope.LevelDaemon}}}
 	}
 	if calls := d.checkCallback(t); calls.Refused() {
 		return Verdict{Findings: append(findings, calls...)}
@@ -82,7 +82,7 @@ func (d *Dispatcher) judge(t envelope.Task, findings envelope.Findings, now time
 	v := d.agents.Judge(t, now)
 	v.Findings = append(findings, v.Findings...)
 	if d.pauses.has(t.Agent) {
-		v = withReasons(v, ledger.Paused)
+		v = withReasons(v, task.Paused)
 	}
 	return v
 }
@@ -113,10 +113,10 @@ func (d *Dispatcher) follow(ctx context.Context, c *claim) {
 	case heard:
 		d.log(c.row).Debug().Str("act", string(c.heard.message.Act)).Msg("message heard")
 	case accepted:
-		if c.row.State != ledger.Done {
+		if c.row.State != task.Done {
 			d.info(c.row).Int("revision", c.row.Revision).Str("state", string(c.row.State)).Msg("task accepted")
 		}
-		if !slices.Contains(c.judged.Hold, ledger.Recovered) { // or that was said of all of them
+		if !slices.Contains(c.judged.Hold, task.Recovered) { // or that was said of all of them
 			d.warnUnknown(c.row, c.unknown)
 		}
 		if dependent(c.tie) {
@@ -129,7 +129,7 @@ func (d *Dispatcher) follow(ctx context.Context, c *claim) {
 			d.checkAbove(ctx, *c.instead)
 		}
 		d.fresh.keep(c)
-		if c.row.State == ledger.Done {
+		if c.row.State == task.Done {
 			d.showLater(c.row)
 		} else {
 			d.proceed(ctx, c.row)
@@ -142,12 +142,12 @@ func (d *Dispatcher) follow(ctx context.Context, c *claim) {
 
 // info is log(row).Info() for what each task has: without a logger of its own,
 // which is 500 bytes.
-func (d *Dispatcher) info(row ledger.Task) *zerolog.Event {
+func (d *Dispatcher) info(row task.Task) *zerolog.Event {
 	return d.opts.Log.Info().Str("task_id", string(row.ID)).Str("agent", row.Agent)
 }
 
 // log returns a logger that names the task.
-func (d *Dispatcher) log(row ledger.Task) *zerolog.Logger {
+func (d *Dispatcher) log(row task.Task) *zerolog.Logger {
 	log := d.opts.Log
 	if row.ID != "" {
 		log = log.With().Str("task_id", string(row.ID)).Str("agent", row.Agent).Logger()

@@ -10,6 +10,7 @@ import (
 
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // A Claimer is the program that claims a task. When it has ended, another
@@ -47,13 +48,13 @@ func claimerOf(token string) Claimer {
 // claimable returns the oldest task that a claimer may have, inside a
 // transaction, and whether there is one. What a program of the same name has
 // claimed and left comes first.
-func claimable(tx *ledger.Tx, agent string, who Claimer, now time.Time) (ledger.Task, bool, error) {
+func claimable(tx *ledger.Tx, agent string, who Claimer, now time.Time) (task.Task, bool, error) {
 	if who.Name == "" {
 		return tx.Unclaimed(agent, now)
 	}
 	claimed, err := tx.Claimed(agent, now)
 	if err != nil {
-		return ledger.Task{}, false, err
+		return task.Task{}, false, err
 	}
 	for _, row := range claimed {
 		if !row.Latest || past(row.Deadline, now) {
@@ -61,7 +62,7 @@ func claimable(tx *ledger.Tx, agent string, who Claimer, now time.Time) (ledger.
 		}
 		was, err := tx.Delivery(row.Seq)
 		if err != nil {
-			return ledger.Task{}, false, err
+			return task.Task{}, false, err
 		}
 		if last := claimerOf(was.Lease); last.Name == who.Name && !runner.Alive(last.Process) {
 			return row, true, nil
@@ -72,7 +73,7 @@ func claimable(tx *ledger.Tx, agent string, who Claimer, now time.Time) (ledger.
 
 // whyOver says in the event of a lease that is over why, unless time is the
 // reason.
-func whyOver(row ledger.Task, now time.Time) map[string]any {
+func whyOver(row task.Task, now time.Time) map[string]any {
 	if !row.ClaimedAt(now) {
 		return nil
 	}

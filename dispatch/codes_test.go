@@ -10,7 +10,7 @@ import (
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // A mishap is how one code of CLowl's comes to be: what its sender, who is called
@@ -38,7 +38,7 @@ var mishaps = []mishap{
 	{"E003", envelope.ContextUnavailable, true, asks("quick", `,"ctx":{"ref":"none.md"}`)},
 	{"E004", envelope.Capacity, true, func(e *engine, who, mid string) {
 		e.say(word{mid: "first", p: "REQ", from: who, to: "slow"}.line())
-		e.await("first", ledger.Running)
+		e.await("first", task.Running)
 		e.say(word{mid: mid, p: "REQ", from: who, to: "quick"}.line())
 		e.must(e.Cancel(e.t.Context(), "first", me))
 	}},
@@ -58,7 +58,7 @@ var mishaps = []mishap{
 	{"E012", envelope.BudgetExceeded, false, asks("quick", "", "{}", `{"ainl":{"budget_limit":{"tokens":10}}}`)},
 	{"E013", envelope.Cancelled, false, func(e *engine, who, mid string) {
 		asks("slow", "")(e, who, mid)
-		e.await(mid, ledger.Running)
+		e.await(mid, task.Running)
 		e.must(e.Cancel(e.t.Context(), envelope.ID(mid), me))
 	}},
 	{"E014", envelope.UnsupportedVersion, false, asks("quick", "", `"0.2"`, `"0.3"`)},
@@ -99,7 +99,7 @@ func transfers(to string) play {
 	return func(_ context.Context, j dispatch.Job) dispatch.Outcome {
 		codec, _ := dialect.Of(envelope.CLowl)
 		m, _ := codec.Hear(fmt.Appendf(nil, `{"p":"DLGT","to":%q,"body":{"t":"work","d":{"delegation_mode":"transfer"}}}`, to), j.Task)
-		return dispatch.Outcome{Hold: ledger.Children, Said: []envelope.Message{m}}
+		return dispatch.Outcome{Hold: task.Children, Said: []envelope.Message{m}}
 	}
 }
 
@@ -116,9 +116,9 @@ func choosy(e *engine) func(envelope.Task, time.Time) dispatch.Verdict {
 		case t.Type != "work":
 			return no(envelope.UnsupportedTask, "is not what it does")
 		}
-		v := dispatch.Verdict{Admit: true, Terms: ledger.Terms{Deadline: t.Deadline, Budget: t.Budget}}
+		v := dispatch.Verdict{Admit: true, Terms: task.Terms{Deadline: t.Deadline, Budget: t.Budget}}
 		if t.Budget != (envelope.Budget{}) {
-			v.Accounts = []ledger.Account{{Owner: "everybody", Limit: tokens(5)}}
+			v.Accounts = []task.Account{{Owner: "everybody", Limit: tokens(5)}}
 		}
 		return v
 	}

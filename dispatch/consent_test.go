@@ -13,6 +13,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
 
@@ -23,13 +24,13 @@ func TestWhatIsAskedAndSaidOutlastsRestarts(t *testing.T) {
 	e.must(e.Pause(t.Context(), "quick", me))
 	e.send("t1", "quick")
 	e.restart()
-	e.wantHeld("t1", ledger.Approval, ledger.Paused)
+	e.wantHeld("t1", task.Approval, task.Paused)
 	e.must(e.Approve(t.Context(), "t1", ada, ""))
-	e.until("only the pause holds it", func() bool { return slices.Equal(e.row("t1").Reasons, []ledger.Reason{ledger.Paused}) })
+	e.until("only the pause holds it", func() bool { return slices.Equal(e.row("t1").Reasons, []task.Reason{task.Paused}) })
 	e.restart()
 	e.must(e.Resume(t.Context(), "quick", me))
-	e.await("t1", ledger.Done)
-	e.wantDecisions("t1", ledger.Approved)
+	e.await("t1", task.Done)
+	e.wantDecisions("t1", task.Approved)
 }
 
 func TestAnApprovalIsVoidWhenWhatWouldBeRunIsAnother(t *testing.T) {
@@ -47,7 +48,7 @@ func TestAnApprovalIsVoidWhenWhatWouldBeRunIsAnother(t *testing.T) {
 	name("two")
 	e.Rejudge() // as after SIGHUP
 	e.until("it is asked again", func() bool { return len(e.asked("t1")) == 2 })
-	e.wantDecisions("t1", ledger.Void, ledger.Undecided)
+	e.wantDecisions("t1", task.Void, task.Undecided)
 
 	name("three") // and nobody has noticed
 	if err := e.Approve(t.Context(), "t1", ada, ""); err == nil || !strings.Contains(err.Error(), "has changed") {
@@ -58,12 +59,12 @@ func TestAnApprovalIsVoidWhenWhatWouldBeRunIsAnother(t *testing.T) {
 	name("four")
 	e.restart()
 	e.until("it is asked again", func() bool { return len(e.asked("t1")) == 4 })
-	e.wantDecisions("t1", ledger.Void, ledger.Void, ledger.Void, ledger.Undecided)
-	e.wantHeld("t1", ledger.Approval, ledger.Paused)
+	e.wantDecisions("t1", task.Void, task.Void, task.Void, task.Undecided)
+	e.wantHeld("t1", task.Approval, task.Paused)
 
 	e.must(e.Approve(t.Context(), "t1", ada, ""))
 	e.must(e.Resume(t.Context(), "quick", me))
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 }
 
 func TestAnotherPlanIsFoundOutJustBeforeTheStart(t *testing.T) {
@@ -81,16 +82,16 @@ func TestAnotherPlanIsFoundOutJustBeforeTheStart(t *testing.T) {
 	}
 	e.start()
 	e.send("busy", "slow")
-	e.await("busy", ledger.Running)
+	e.await("busy", task.Running)
 	e.send("t1", "quick")
 	e.must(e.Approve(t.Context(), "t1", ada, ""))
-	e.await("t1", ledger.Queued)
+	e.await("t1", task.Queued)
 	changed.Store(true)
 	e.must(e.Cancel(t.Context(), "busy", me))
-	e.await("t1", ledger.Held)
-	e.wantDecisions("t1", ledger.Void, ledger.Undecided)
+	e.await("t1", task.Held)
+	e.wantDecisions("t1", task.Void, task.Undecided)
 	e.must(e.Approve(t.Context(), "t1", ada, ""))
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 }
 
 func TestANewRevisionIsAskedAboutAnew(t *testing.T) {
@@ -102,12 +103,12 @@ func TestANewRevisionIsAskedAboutAnew(t *testing.T) {
 	e.send("t1", "quick", `"metadata":{"n":2}`)
 	before, err := e.parts.Ledger.Approvals(t.Context(), first)
 	e.must(err)
-	if len(before) != 1 || before[0].Decision != ledger.Void {
+	if len(before) != 1 || before[0].Decision != task.Void {
 		t.Errorf("the first revision's approval is %+v; want it void", before)
 	}
-	e.wantDecisions("t1", ledger.Undecided)
+	e.wantDecisions("t1", task.Undecided)
 	e.must(e.Approve(t.Context(), "t1", ada, ""))
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", "done, revision 2")
 }
 
@@ -123,13 +124,13 @@ func TestARetryByAPersonIsAskedAboutAndFurtherAttemptsAreNot(t *testing.T) {
 	e.start()
 	e.send("t1", "flaky")
 	e.must(e.Approve(t.Context(), "t1", ada, ""))
-	if row := e.await("t1", ledger.Done); row.Attempt != 2 {
+	if row := e.await("t1", task.Done); row.Attempt != 2 {
 		t.Errorf("t1 ended in attempt %d; want 2", row.Attempt)
 	}
-	e.wantDecisions("t1", ledger.Approved)
+	e.wantDecisions("t1", task.Approved)
 	e.must(e.Retry(t.Context(), "t1", me))
-	e.wantHeld("t1", ledger.Approval)
-	e.wantDecisions("t1", ledger.Undecided)
+	e.wantHeld("t1", task.Approval)
+	e.wantDecisions("t1", task.Undecided)
 }
 
 func TestNobodyDecidesInTime(t *testing.T) {
@@ -138,12 +139,12 @@ func TestNobodyDecidesInTime(t *testing.T) {
 	e.ttl = 50 * time.Millisecond
 	e.start()
 	e.send("t1", "quick")
-	row := e.await("t1", ledger.Done)
+	row := e.await("t1", task.Done)
 	if row.Status != envelope.Rejected || row.Kind != envelope.ApprovalExpired {
 		t.Errorf("t1 = %s (%s); want rejected (approval_expired)", row.Status, row.Kind)
 	}
 	e.wantResult("t1", `"rejected"`, `"approval_expired"`, "nobody approved it")
-	e.wantDecisions("t1", ledger.Expired)
+	e.wantDecisions("t1", task.Expired)
 	e.wantEvent("t1", "approval.expired")
 }
 
@@ -152,7 +153,7 @@ func TestADeadlineEndsTheWaitForAPerson(t *testing.T) {
 	e.judge = asking("plan", envelope.ApprovalPre)
 	e.start()
 	e.send("t1", "quick", `"human_approver":"ada"`, `"deadline":"`+time.Now().Add(100*time.Millisecond).Format(time.RFC3339Nano)+`"`)
-	row := e.await("t1", ledger.Done)
+	row := e.await("t1", task.Done)
 	if row.Kind != envelope.ApprovalExpired {
 		t.Errorf("t1 ended as %s; want approval_expired", row.Kind)
 	}
@@ -170,25 +171,25 @@ func TestAnApprovalThatWasNotUsedInTimeIsAskedForAgain(t *testing.T) {
 	old := e.asked("t1")[0]
 	old.Expires = time.Now().Add(-time.Second)
 	e.must(e.parts.Ledger.Update(t.Context(), func(tx *ledger.Tx) error {
-		_, err := tx.Decide(ledger.Approved, old)
+		_, err := tx.Decide(task.Approved, old)
 		return err
 	}))
 	e.restart()
 	e.must(e.Resume(t.Context(), "quick", me))
 	e.until("it is asked again, and waits for nothing else", func() bool {
-		return len(e.asked("t1")) == 2 && slices.Equal(e.row("t1").Reasons, []ledger.Reason{ledger.Approval})
+		return len(e.asked("t1")) == 2 && slices.Equal(e.row("t1").Reasons, []task.Reason{task.Approval})
 	})
-	e.wantDecisions("t1", ledger.Expired, ledger.Undecided)
+	e.wantDecisions("t1", task.Expired, task.Undecided)
 }
 
 // leave writes a task x down as a daemon left it that had asked a person.
-func leave(t *testing.T, l *ledger.Ledger, change ledger.Change, asked ledger.Consent, said ledger.Decision) {
+func leave(t *testing.T, l *ledger.Ledger, change task.Change, asked task.Consent, said task.Decision) {
 	t.Helper()
-	row := remember(t, l, ledger.Task{ID: "x", Revision: 1, State: ledger.Received})
+	row := remember(t, l, task.Task{ID: "x", Revision: 1, State: task.Received})
 	asked.Task = row.Seq
 	err := l.Update(t.Context(), func(tx *ledger.Tx) error {
-		_, err := tx.Move(row.Seq, ledger.Received, 0, change)
-		if err = errors.Join(err, tx.Ask(asked)); err != nil || said == ledger.Undecided {
+		_, err := tx.Move(row.Seq, task.Received, 0, change)
+		if err = errors.Join(err, tx.Ask(asked)); err != nil || said == task.Undecided {
 			return err
 		}
 		c, _, err := tx.Consent(row.Seq, asked.Stage)
@@ -196,7 +197,7 @@ func leave(t *testing.T, l *ledger.Ledger, change ledger.Change, asked ledger.Co
 			return err
 		}
 		c.Decision = said
-		_, err = tx.Decide(ledger.Undecided, c)
+		_, err = tx.Decide(task.Undecided, c)
 		return err
 	})
 	if err != nil {
@@ -208,8 +209,8 @@ func leave(t *testing.T, l *ledger.Ledger, change ledger.Change, asked ledger.Co
 // beginning.
 func TestAnApprovalUnderWhichNothingBeganIsAskedForAgain(t *testing.T) {
 	parts := places(t)
-	over := ledger.Consent{Stage: envelope.ApprovalPre, Digest: "plan", Asked: time.Now().Add(-time.Hour), Expires: time.Now().Add(-time.Minute)}
-	leave(t, parts.Ledger, ledger.Change{To: ledger.Queued, Attempt: 1}, over, ledger.Approved)
+	over := task.Consent{Stage: envelope.ApprovalPre, Digest: "plan", Asked: time.Now().Add(-time.Hour), Expires: time.Now().Add(-time.Minute)}
+	leave(t, parts.Ledger, task.Change{To: task.Queued, Attempt: 1}, over, task.Approved)
 	ran := make(chan dispatch.Job, 9)
 	agents := obliging(ran)
 	agents.Judge = asking("plan", envelope.ApprovalPre)
@@ -217,8 +218,8 @@ func TestAnApprovalUnderWhichNothingBeganIsAskedForAgain(t *testing.T) {
 	e := &engine{Dispatcher: d, parts: parts, t: t}
 	<-d.Ready()
 	e.must(d.Idle(t.Context()))
-	e.wantHeld("x", ledger.Approval)
-	e.wantDecisions("x", ledger.Expired, ledger.Undecided)
+	e.wantHeld("x", task.Approval)
+	e.wantDecisions("x", task.Expired, task.Undecided)
 	if len(ran) > 0 {
 		t.Error("x was run; want it to wait for a person")
 	}
@@ -228,32 +229,32 @@ func TestAnApprovalUnderWhichNothingBeganIsAskedForAgain(t *testing.T) {
 // to go on, and nobody is asked twice.
 func TestADaemonThatDiesBetweenTwoStepsAsksNobodyTwice(t *testing.T) {
 	answer := []byte(`{"schema_version":"1.0","task_id":"x","agent_id":"a","status":"ok","output":{"summary":"done","actions":[]}}`)
-	pre := ledger.Consent{Stage: envelope.ApprovalPre, Digest: "plan", Asked: time.Now()}
-	post := ledger.Consent{Stage: envelope.ApprovalPost, Digest: "sum", Asked: time.Now()}
+	pre := task.Consent{Stage: envelope.ApprovalPre, Digest: "plan", Asked: time.Now()}
+	post := task.Consent{Stage: envelope.ApprovalPost, Digest: "sum", Asked: time.Now()}
 	for name, c := range map[string]struct {
-		state   ledger.State
-		reasons []ledger.Reason
-		asked   ledger.Consent
-		said    ledger.Decision
+		state   task.State
+		reasons []task.Reason
+		asked   task.Consent
+		said    task.Decision
 		decides bool // a person has to, before it ends
 	}{
-		"asked before the run":     {ledger.Held, []ledger.Reason{ledger.Approval}, pre, ledger.Undecided, true},
-		"approved":                 {ledger.Held, nil, pre, ledger.Approved, false},
-		"approved and queued":      {ledger.Queued, nil, pre, ledger.Approved, false},
-		"approved, and held still": {ledger.Held, []ledger.Reason{ledger.Approval}, pre, ledger.Approved, false},
-		"asked after the run":      {ledger.Review, nil, post, ledger.Undecided, true},
-		"released and not put":     {ledger.Done, nil, post, ledger.Approved, false},
+		"asked before the run":     {task.Held, []task.Reason{task.Approval}, pre, task.Undecided, true},
+		"approved":                 {task.Held, nil, pre, task.Approved, false},
+		"approved and queued":      {task.Queued, nil, pre, task.Approved, false},
+		"approved, and held still": {task.Held, []task.Reason{task.Approval}, pre, task.Approved, false},
+		"asked after the run":      {task.Review, nil, post, task.Undecided, true},
+		"released and not put":     {task.Done, nil, post, task.Approved, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			parts := places(t)
-			change := ledger.Change{To: c.state, Reasons: c.reasons}
+			change := task.Change{To: c.state, Reasons: c.reasons}
 			if c.asked.Stage == envelope.ApprovalPost {
 				change.Attempt, change.Status, change.Result = 1, envelope.OK, answer
 			}
 			leave(t, parts.Ledger, change, c.asked, c.said)
 			agents := obliging(make(chan dispatch.Job, 9))
 			agents.Judge = func(envelope.Task, time.Time) dispatch.Verdict {
-				return dispatch.Verdict{Admit: true, Hold: []ledger.Reason{ledger.Approval}, Digest: "plan"}
+				return dispatch.Verdict{Admit: true, Hold: []task.Reason{task.Approval}, Digest: "plan"}
 			}
 			d := serve(t, parts, agents, 1)
 			if c.decides {
@@ -262,8 +263,8 @@ func TestADaemonThatDiesBetweenTwoStepsAsksNobodyTwice(t *testing.T) {
 				}
 			}
 			e := &engine{Dispatcher: d, parts: parts, t: t}
-			e.await("x", ledger.Done)
-			e.wantDecisions("x", ledger.Approved)
+			e.await("x", task.Done)
+			e.wantDecisions("x", task.Approved)
 			if text, err := mailbox.ReadResult(parts.Box.Path(), "x"); err != nil || !strings.Contains(string(text), `"ok"`) {
 				t.Errorf("result = %s, %v; want the answer", text, err)
 			}

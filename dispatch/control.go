@@ -9,6 +9,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // By says who wants something, and why. It is for the record; whether they
@@ -36,9 +37,9 @@ func (b By) data() map[string]any {
 
 // A StateError says that what was asked for does not go with where the task is.
 type StateError struct {
-	State   ledger.State
+	State   task.State
 	Status  envelope.Status // of a task that is Done
-	Reasons []ledger.Reason // of one that is Held
+	Reasons []task.Reason   // of one that is Held
 }
 
 func (e *StateError) Error() string {
@@ -52,15 +53,15 @@ func (e *StateError) Error() string {
 		}
 		return fmt.Sprintf("it is %s (%s)", e.State, strings.Join(words, ", "))
 	}
-	if e.State == ledger.Review {
+	if e.State == task.Review {
 		return "it is in review"
 	}
 	return fmt.Sprintf("it is %s", e.State)
 }
 
-func stateError(row ledger.Task) error {
+func stateError(row task.Task) error {
 	e := &StateError{State: row.State, Reasons: row.Reasons}
-	if row.State == ledger.Done {
+	if row.State == task.Done {
 		e.Status = row.Status // one in review has it already, and is not over
 	}
 	return e
@@ -68,17 +69,17 @@ func stateError(row ledger.Task) error {
 
 // lasting are the reasons that only Release takes away: no verdict, reload or
 // restart does.
-var lasting = []ledger.Reason{ledger.Operator, ledger.Recovered, ledger.AuthRequired}
+var lasting = []task.Reason{task.Operator, task.Recovered, task.AuthRequired}
 
 // lastingOf returns the lasting ones among some reasons, which no verdict takes
 // away.
-func lastingOf(reasons []ledger.Reason) []ledger.Reason {
-	return slices.DeleteFunc(slices.Clone(reasons), func(r ledger.Reason) bool { return !slices.Contains(lasting, r) })
+func lastingOf(reasons []task.Reason) []task.Reason {
+	return slices.DeleteFunc(slices.Clone(reasons), func(r task.Reason) bool { return !slices.Contains(lasting, r) })
 }
 
 // withReasons adds reasons to hold a task to a verdict that admits it. A
 // deadline that binds is looked after also while nobody acts.
-func withReasons(v Verdict, reasons ...ledger.Reason) Verdict {
+func withReasons(v Verdict, reasons ...task.Reason) Verdict {
 	if !v.Admit || len(reasons) == 0 {
 		return v
 	}
@@ -98,21 +99,21 @@ func withReasons(v Verdict, reasons ...ledger.Reason) Verdict {
 // that is running or done is a *StateError; an id that is not known wraps
 // ledger.ErrUnknown.
 func (d *Dispatcher) Hold(ctx context.Context, id envelope.ID, by By) error {
-	return d.control(ctx, "hold", id, func(row ledger.Task) (ledger.Task, bool, error) {
+	return d.control(ctx, "hold", id, func(row task.Task) (task.Task, bool, error) {
 		switch {
-		case row.State != ledger.Queued && row.State != ledger.Held && row.State != ledger.Received:
+		case row.State != task.Queued && row.State != task.Held && row.State != task.Received:
 			return row, false, stateError(row)
-		case slices.Contains(row.Reasons, ledger.Operator) || unread(row):
+		case slices.Contains(row.Reasons, task.Operator) || unread(row):
 			return row, true, nil // as asked
 		}
-		change := ledger.Change{To: ledger.Held, Reasons: append(slices.Clone(row.Reasons), ledger.Operator), Until: row.Until}
-		if row.State == ledger.Received {
-			change.To = ledger.Received // it has to wait for its turn as well
+		change := task.Change{To: task.Held, Reasons: append(slices.Clone(row.Reasons), task.Operator), Until: row.Until}
+		if row.State == task.Received {
+			change.To = task.Received // it has to wait for its turn as well
 		}
 		if change.Until.IsZero() {
 			change.Until = row.Deadline
 		}
-		return d.change(ctx, row, change, event(row, "task.held", with(by.data(), "reasons", change.Reasons)))
+		return d.change(ctx, row, change, event(row, task.KindTaskHeld, with(by.data(), "reasons", change.Reasons)))
 	})
 }
 
@@ -122,7 +123,7 @@ func (d *Dispatcher) Hold(ctx context.Context, id envelope.ID, by By) error {
 // and no approval. A task whose answer could not be read has it read again, and
 // is not run for that. A task that is not held so is a *StateError.
 func (d *Dispatcher) Release(ctx context.Context, id envelope.ID, by By) error {
-	return d.control(ctx, "release", id, func(row ledger.Task) (ledger.Task, bool, error) {
+	return d.control(ctx, "release", id, func(row task.Task) (task.Task, bool, error) {
 		revisions, err := d.revisions(ctx, id)
 		if err != nil {
 			return row, false, err
@@ -133,22 +134,22 @@ func (d *Dispatcher) Release(ctx context.Context, id envelope.ID, by By) error {
 		if len(lastingOf(row.Reasons)) == 0 {
 			return row, false, stateError(row)
 		}
-		rest := slices.DeleteFunc(slices.Clone(row.Reasons), func(r ledger.Reason) bool { return slices.Contains(lasting, r) })
-		change := ledger.Change{To: row.State, Reasons: rest, Until: time.Now()} // what is left is judged at once
-		if row.State == ledger.Received {
+		rest := slices.DeleteFunc(slices.Clone(row.Reasons), func(r task.Reason) bool { return slices.Contains(lasting, r) })
+		change := task.Change{To: row.State, Reasons: rest, Until: time.Now()} // what is left is judged at once
+		if row.State == task.Received {
 			change.Until = time.Time{}
 		}
 		data := by.data()
 		if len(rest) > 0 {
 			data = with(data, "reasons", rest)
 		}
-		return d.change(ctx, row, change, event(row, "task.released", data))
+		return d.change(ctx, row, change, event(row, task.KindTaskReleased, data))
 	})
 }
 
 // control does something to the latest revision of a task: again when
 // somebody else moved it meanwhile, and not before Serve has recovered.
-func (d *Dispatcher) control(ctx context.Context, verb string, id envelope.ID, do func(ledger.Task) (ledger.Task, bool, error)) error {
+func (d *Dispatcher) control(ctx context.Context, verb string, id envelope.ID, do func(task.Task) (task.Task, bool, error)) error {
 	if err := d.whenReady(ctx); err != nil {
 		return fmt.Errorf("%s %s: %w", verb, id, err)
 	}
@@ -170,7 +171,7 @@ func (d *Dispatcher) control(ctx context.Context, verb string, id envelope.ID, d
 
 // change moves a task with its event, and returns it as it is then. It does not when
 // somebody changed it since it was read, if only what it waits for.
-func (d *Dispatcher) change(ctx context.Context, row ledger.Task, c ledger.Change, e ledger.Event, also ...func(*ledger.Tx) error) (ledger.Task, bool, error) {
+func (d *Dispatcher) change(ctx context.Context, row task.Task, c task.Change, e task.Event, also ...func(*ledger.Tx) error) (task.Task, bool, error) {
 	c.Attempt = row.Attempt
 	moved := false
 	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
@@ -183,7 +184,7 @@ func (d *Dispatcher) change(ctx context.Context, row ledger.Task, c ledger.Chang
 		if err := endUnanswered(tx, row, time.Now()); err != nil {
 			return err
 		}
-		if c.To == ledger.Done {
+		if c.To == task.Done {
 			if err := withdraw(tx, row, time.Now(), "the task is over"); err != nil {
 				return err
 			}
@@ -201,28 +202,28 @@ func (d *Dispatcher) change(ctx context.Context, row ledger.Task, c ledger.Chang
 	if err != nil || !moved {
 		return row, false, err
 	}
-	if c.To == ledger.Done || !unread(row) {
+	if c.To == task.Done || !unread(row) {
 		d.settledUnanswered(ctx, row)
 	}
 	row.State, row.Reasons, row.Until = c.To, c.Reasons, c.Until
-	if c.To == ledger.Done {
+	if c.To == task.Done {
 		row.Status, row.Kind = c.Status, c.Kind
 	}
 	return row, true, nil
 }
 
 // newest returns the latest revision of an id.
-func (d *Dispatcher) newest(ctx context.Context, id envelope.ID) (ledger.Task, error) {
+func (d *Dispatcher) newest(ctx context.Context, id envelope.ID) (task.Task, error) {
 	all, err := d.revisions(ctx, id)
 	if err != nil {
-		return ledger.Task{}, err
+		return task.Task{}, err
 	}
 	return all[len(all)-1], nil
 }
 
 // revisions returns those of an id, the latest last. There is one at least, or the
 // error wraps ledger.ErrUnknown.
-func (d *Dispatcher) revisions(ctx context.Context, id envelope.ID) ([]ledger.Task, error) {
+func (d *Dispatcher) revisions(ctx context.Context, id envelope.ID) ([]task.Task, error) {
 	all, err := d.Ledger.Revisions(ctx, id)
 	if err == nil && len(all) == 0 {
 		err = ledger.ErrUnknown

@@ -12,6 +12,7 @@ import (
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 var me = dispatch.By{Who: "ada", Reason: "looks wrong"}
@@ -27,11 +28,11 @@ func wantState(t *testing.T, err error, words string) {
 func TestCancelEndsWhatHasNotStartedAtOnce(t *testing.T) {
 	e := startEngine(t)
 	e.judge = func(envelope.Task, time.Time) dispatch.Verdict {
-		return dispatch.Verdict{Admit: true, Hold: []ledger.Reason{ledger.Approval}}
+		return dispatch.Verdict{Admit: true, Hold: []task.Reason{task.Approval}}
 	}
 	e.send("held", "quick")
 	e.must(e.Cancel(t.Context(), "held", me))
-	row := e.await("held", ledger.Done)
+	row := e.await("held", task.Done)
 	if row.Status != envelope.Stopped || row.Kind != envelope.Cancelled || row.Attempt != 0 {
 		t.Errorf("held = %s (%s), attempt %d; want cancelled (cancelled), 0", row.Status, row.Kind, row.Attempt)
 	}
@@ -53,9 +54,9 @@ func TestCancelEndsARunAndWaitsUntilItIsGone(t *testing.T) {
 	}
 	e.start()
 	e.send("t1", "slow")
-	e.await("t1", ledger.Running)
+	e.await("t1", task.Running)
 	e.must(e.Cancel(t.Context(), "t1", me))
-	if row := e.row("t1"); !gone || row.State != ledger.Done || row.Status != envelope.Stopped {
+	if row := e.row("t1"); !gone || row.State != task.Done || row.Status != envelope.Stopped {
 		t.Errorf("after Cancel: gone %v, %s (%s); want the run gone and the task cancelled", gone, row.State, row.Status)
 	}
 	e.wantResult("t1", `"cancelled"`, "cancelled by ada: looks wrong")
@@ -70,22 +71,22 @@ func TestARunThatEndsByItselfKeepsItsEndInSpiteOfCancel(t *testing.T) {
 	}
 	e.start()
 	e.send("t1", "slow")
-	e.await("t1", ledger.Running)
+	e.await("t1", task.Running)
 	wantState(t, e.Cancel(t.Context(), "t1", me), "done already (ok)")
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", "just done")
 }
 
 func TestCancelTakesTheRunAndWhatWaitsBehindIt(t *testing.T) {
 	e := startEngine(t)
 	e.send("t1", "slow")
-	e.await("t1", ledger.Running)
+	e.await("t1", task.Running)
 	e.send("t1", "slow", `"deadline":"2999-01-01T00:00:00Z"`)
 	e.must(e.Cancel(t.Context(), "t1", me))
 	rows, err := e.parts.Ledger.Revisions(t.Context(), "t1")
 	e.must(err)
 	for _, row := range rows {
-		if row.State != ledger.Done || row.Status != envelope.Stopped {
+		if row.State != task.Done || row.Status != envelope.Stopped {
 			t.Errorf("revision %d is %s (%s); want done (cancelled)", row.Revision, row.State, row.Status)
 		}
 	}
@@ -98,18 +99,18 @@ func TestAnOperatorsHoldOutlastsVerdictsRevisionsAndRestarts(t *testing.T) {
 	e := startEngine(t)
 	e.must(e.Pause(t.Context(), "quick", me))
 	e.send("t1", "quick")
-	e.wantHeld("t1", ledger.Paused)
+	e.wantHeld("t1", task.Paused)
 	e.must(e.Hold(t.Context(), "t1", me))
-	e.wantHeld("t1", ledger.Paused, ledger.Operator)
+	e.wantHeld("t1", task.Paused, task.Operator)
 	e.must(e.Resume(t.Context(), "quick", me)) // judges the task anew
-	e.wantHeld("t1", ledger.Operator)
+	e.wantHeld("t1", task.Operator)
 	e.restart()
 	e.Look(t.Context())
-	e.wantHeld("t1", ledger.Operator)
+	e.wantHeld("t1", task.Operator)
 	e.send("t1", "quick", `"deadline":"2999-01-01T00:00:00Z"`) // the next revision
-	e.wantHeld("t1", ledger.Operator)
+	e.wantHeld("t1", task.Operator)
 	e.must(e.Release(t.Context(), "t1", me))
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", "done, revision 2")
 	e.wantEvent("t1", "task.released")
 	wantState(t, e.Release(t.Context(), "t1", me), "done already")
@@ -119,13 +120,13 @@ func TestAnOperatorsHoldOutlastsVerdictsRevisionsAndRestarts(t *testing.T) {
 func TestReleaseNeverLiftsAnApproval(t *testing.T) {
 	e := startEngine(t)
 	e.judge = func(envelope.Task, time.Time) dispatch.Verdict {
-		return dispatch.Verdict{Admit: true, Hold: []ledger.Reason{ledger.Approval}}
+		return dispatch.Verdict{Admit: true, Hold: []task.Reason{task.Approval}}
 	}
 	e.send("t1", "quick")
 	wantState(t, e.Release(t.Context(), "t1", me), "held (approval)")
 	e.must(e.Hold(t.Context(), "t1", me))
 	e.must(e.Release(t.Context(), "t1", me))
-	e.wantHeld("t1", ledger.Approval)
+	e.wantHeld("t1", task.Approval)
 }
 
 func TestAHoldBehindARunKeepsTheNextRevisionFromStarting(t *testing.T) {
@@ -134,21 +135,21 @@ func TestAHoldBehindARunKeepsTheNextRevisionFromStarting(t *testing.T) {
 	e.plays["slow"] = func(ctx context.Context, j dispatch.Job) dispatch.Outcome { <-goOn; return answer(j, "done") }
 	e.start()
 	e.send("t1", "slow")
-	e.await("t1", ledger.Running)
+	e.await("t1", task.Running)
 	wantState(t, e.Hold(t.Context(), "t1", me), "running")
 	e.send("t1", "slow", `"deadline":"2999-01-01T00:00:00Z"`)
 	e.must(e.Hold(t.Context(), "t1", me))
 	close(goOn)
-	e.await("t1", ledger.Held)
-	e.wantHeld("t1", ledger.Operator)
+	e.await("t1", task.Held)
+	e.wantHeld("t1", task.Operator)
 }
 
 func TestAHeldTaskIsStillRefusedAtItsDeadline(t *testing.T) {
 	e := newEngine(t)
 	var late atomic.Bool
-	e.judge = func(task envelope.Task, now time.Time) dispatch.Verdict {
+	e.judge = func(asked envelope.Task, now time.Time) dispatch.Verdict {
 		if !late.Load() {
-			return dispatch.Verdict{Admit: true, Hold: []ledger.Reason{ledger.ChangeWindow}, Until: now.Add(50 * time.Millisecond)}
+			return dispatch.Verdict{Admit: true, Hold: []task.Reason{task.ChangeWindow}, Until: now.Add(50 * time.Millisecond)}
 		}
 		return dispatch.Verdict{Findings: envelope.Findings{{Kind: envelope.DeadlineExceeded, Field: "deadline", Message: "is past"}}}
 	}
@@ -156,7 +157,7 @@ func TestAHeldTaskIsStillRefusedAtItsDeadline(t *testing.T) {
 	e.send("t1", "quick")
 	e.must(e.Hold(t.Context(), "t1", me))
 	late.Store(true)
-	if row := e.await("t1", ledger.Done); row.Kind != envelope.DeadlineExceeded {
+	if row := e.await("t1", task.Done); row.Kind != envelope.DeadlineExceeded {
 		t.Errorf("t1 ended as %s; want deadline_exceeded", row.Kind)
 	}
 }
@@ -172,7 +173,7 @@ func TestRetryRunsAFailedTaskAgainAsTheNextRevision(t *testing.T) {
 	}
 	e.start()
 	e.send("t1", "broken")
-	first := e.await("t1", ledger.Done)
+	first := e.await("t1", task.Done)
 	e.must(e.Retry(t.Context(), "t1", me))
 	e.until("the second revision is done", func() bool { row := e.row("t1"); return row.Revision == 2 && row.Put })
 	e.wantResult("t1", "hopeless, revision 2", `"ok"`)
@@ -221,10 +222,10 @@ func TestACancelledTaskThatRanIsNotSaidToHaveRunNothing(t *testing.T) {
 	}
 	e.start()
 	e.send("t1", "busy")
-	e.await("t1", ledger.Running)
+	e.await("t1", task.Running)
 	e.must(e.Pause(t.Context(), "busy", me))
 	close(paused)
-	e.until("its next attempt waits", func() bool { return slices.Contains(e.row("t1").Reasons, ledger.Paused) })
+	e.until("its next attempt waits", func() bool { return slices.Contains(e.row("t1").Reasons, task.Paused) })
 	e.must(e.Cancel(t.Context(), "t1", me))
 	e.wantResult("t1", "Cancelled before another attempt")
 }

@@ -9,8 +9,8 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/talk"
+	"mailboxd/internal/task"
 )
 
 // A hearing is how much of a conversation a run was handed when it began. The
@@ -50,7 +50,7 @@ func (h *hearings) forget(seq int64) {
 // conversation is what a run of a task is handed beside the request: what was
 // said to and by its agent about the task and those that belong to it, and what
 // became of these. The first attempt at an AINL request has none.
-func (d *Dispatcher) conversation(ctx context.Context, row ledger.Task) ([]envelope.Message, error) {
+func (d *Dispatcher) conversation(ctx context.Context, row task.Task) ([]envelope.Message, error) {
 	if row.Attempt == 0 && row.Parent == 0 && row.Dialect == envelope.AINL {
 		return nil, nil
 	}
@@ -79,21 +79,21 @@ func (d *Dispatcher) conversation(ctx context.Context, row ledger.Task) ([]envel
 // worthTelling reports whether a message is part of what an agent goes on with.
 // The request is handed over by itself, and the ends of other tasks are those
 // that the tasks have.
-func worthTelling(row ledger.Task, m ledger.Message) bool {
+func worthTelling(row task.Task, m task.Message) bool {
 	switch m.Act {
 	case envelope.Requests, envelope.Delegates:
 		return m.Task != row.Seq
 	case envelope.Accepts, envelope.Waits, envelope.Reports:
 		return false
 	case envelope.Completes, envelope.Fails, envelope.Stops:
-		return m.Via != ledger.ByUs || m.Task == row.Seq && m.To == row.Agent
+		return m.Via != task.ByUs || m.Task == row.Seq && m.To == row.Agent
 	}
-	return m.Via != ledger.ByUs || m.From == envelope.Ourselves // else it is what was said in other words
+	return m.Via != task.ByUs || m.From == envelope.Ourselves // else it is what was said in other words
 }
 
 // recall makes a message of what is remembered of it. What its line cannot say
 // any more is taken from the books.
-func (d *Dispatcher) recall(was ledger.Message, row ledger.Task) (m envelope.Message) {
+func (d *Dispatcher) recall(was task.Message, row task.Task) (m envelope.Message) {
 	if codec, ok := dialect.Of(was.Dialect); ok {
 		m, _ = codec.Decode(was.Body, d.opts.Reading)
 	}
@@ -104,14 +104,14 @@ func (d *Dispatcher) recall(was ledger.Message, row ledger.Task) (m envelope.Mes
 }
 
 // ends are what became of the tasks that a task needs, the oldest first.
-func (d *Dispatcher) ends(ctx context.Context, row ledger.Task) ([]envelope.Message, error) {
+func (d *Dispatcher) ends(ctx context.Context, row task.Task) ([]envelope.Message, error) {
 	children, err := d.Ledger.Offspring(ctx, row.Seq)
 	if err != nil {
 		return nil, err
 	}
 	var ends []envelope.Message
 	for _, c := range children {
-		if !needed(c) || c.State != ledger.Done {
+		if !needed(c) || c.State != task.Done {
 			continue
 		}
 		m, err := d.endOf(ctx, c)
@@ -124,7 +124,7 @@ func (d *Dispatcher) ends(ctx context.Context, row ledger.Task) ([]envelope.Mess
 }
 
 // endOf is what became of a task, as its agent says it to its requester.
-func (d *Dispatcher) endOf(ctx context.Context, c ledger.Child) (envelope.Message, error) {
+func (d *Dispatcher) endOf(ctx context.Context, c task.Child) (envelope.Message, error) {
 	result, err := d.answerOfChild(ctx, c.Task)
 	if err != nil {
 		return envelope.Message{}, err
@@ -144,7 +144,7 @@ func (d *Dispatcher) endOf(ctx context.Context, c ledger.Child) (envelope.Messag
 
 // answerOfChild is the result of a task that is done. One that a newer request
 // has replaced has none.
-func (d *Dispatcher) answerOfChild(ctx context.Context, row ledger.Task) (envelope.Result, error) {
+func (d *Dispatcher) answerOfChild(ctx context.Context, row task.Task) (envelope.Result, error) {
 	r := envelope.Result{TaskID: row.ID, AgentID: row.Agent, Status: row.Status, Error: envelope.Error{Kind: row.Kind}}
 	if row.ResultSum == "" {
 		return r, nil
@@ -160,6 +160,6 @@ func (d *Dispatcher) answerOfChild(ctx context.Context, row ledger.Task) (envelo
 }
 
 // needed reports whether the agent of the task above waits for a task, or may.
-func needed(c ledger.Child) bool {
+func needed(c task.Child) bool {
 	return c.Tie == envelope.Assist || c.Tie == envelope.Transfer || c.Tie == envelope.Member
 }

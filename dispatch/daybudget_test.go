@@ -13,6 +13,7 @@ import (
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // A till is where the runs of a test account for what they spent beyond what
@@ -70,7 +71,7 @@ func TestADayBudgetIsOverspentByNoMoreThanWhatRanUnmetered(t *testing.T) {
 	c.must(err)
 	for _, row := range rows {
 		kinds[row.Kind]++
-		if row.State != ledger.Done {
+		if row.State != task.Done {
 			t.Errorf("%s is %s %v; want it done", row.ID, row.State, row.Reasons)
 		}
 	}
@@ -98,7 +99,7 @@ func TestNobodyWaitsForABudgetForEver(t *testing.T) {
 		e.plays["told"] = told(words)
 		e.start()
 		e.send("first", "told") // has all there is
-		e.await("first", ledger.Running)
+		e.await("first", task.Running)
 		ids := e.crowd(dice, "spender")
 		words <- 5
 		e.cancelSome(dice, ids)
@@ -106,7 +107,7 @@ func TestNobodyWaitsForABudgetForEver(t *testing.T) {
 		err := e.Idle(ctx)
 		cancel()
 		for _, id := range ids {
-			if row := e.row(id); row.State != ledger.Done {
+			if row := e.row(id); row.State != task.Done {
 				t.Errorf("seed %d: %.5s is %s %v", seed, id, row.State, row.Reasons)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
 
@@ -69,7 +70,7 @@ func (d *Dispatcher) appendDeadLetters(ctx, work context.Context) {
 			if appended, err = d.appendTheseDeadLetters(work, appended); err == nil {
 				d.relax(rejecting)
 			} else if ctx.Err() == nil {
-				d.complain(rejecting, ledger.Task{}, err)
+				d.complain(rejecting, task.Task{}, err)
 				again = time.After(settlePause)
 			}
 		}

@@ -10,7 +10,7 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
 
@@ -26,7 +26,7 @@ func TestBatchesThatAreDecodedAheadMeanWhatTheyMeanInTurn(t *testing.T) {
 	e := newEngine(t)
 	e.opts.Tail = mailbox.TailOptions{BatchLines: 2}
 	e.judge = func(envelope.Task, time.Time) dispatch.Verdict {
-		return dispatch.Verdict{Admit: true, Hold: []ledger.Reason{ledger.Operator}}
+		return dispatch.Verdict{Admit: true, Hold: []task.Reason{task.Operator}}
 	}
 	e.start()
 	const ids = 20
@@ -42,7 +42,7 @@ func TestBatchesThatAreDecodedAheadMeanWhatTheyMeanInTurn(t *testing.T) {
 	e.look()
 	for n := range ids {
 		id := fmt.Sprintf("t%d", n)
-		if row := e.row(id); row.Revision != 3 || row.State != ledger.Held {
+		if row := e.row(id); row.Revision != 3 || row.State != task.Held {
 			t.Errorf("%s = %+v; want its third revision, held", id, row)
 		}
 		kinds, _ := e.story(id)

@@ -17,6 +17,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
 
@@ -59,13 +60,13 @@ type Agents struct {
 
 // A Verdict says what may happen to a task. The zero value refuses.
 type Verdict struct {
-	Admit        bool
-	Hold         []ledger.Reason   // admitted, but not before these are gone
-	Until        time.Time         // when a held task is to be judged again; zero: when somebody acts
-	Findings     envelope.Findings // why it is refused, and warnings
-	Digest       string            // names what a person would agree to
-	Plan         jsontext.Value    // and says it, an object
-	ledger.Terms                   // what it is admitted with
+	Admit      bool
+	Hold       []task.Reason     // admitted, but not before these are gone
+	Until      time.Time         // when a held task is to be judged again; zero: when somebody acts
+	Findings   envelope.Findings // why it is refused, and warnings
+	Digest     string            // names what a person would agree to
+	Plan       jsontext.Value    // and says it, an object
+	task.Terms                   // what it is admitted with
 }
 
 // A Job is one attempt at one revision of a task.
@@ -90,7 +91,7 @@ type Job struct {
 	// about its progress while it runs.
 	Conversation []envelope.Message
 	Report       func(envelope.Message)
-	ledger.Terms
+	task.Terms
 }
 
 // An Outcome is what became of a Job.
@@ -106,7 +107,7 @@ type Outcome struct {
 	// Hold, unless "", is what the task waits for before it is run again: a
 	// person's login, without which nothing was done; a Reply; the end of its
 	// Children. Its Result says why, and that attempt does not count.
-	Hold ledger.Reason
+	Hold task.Reason
 
 	// Unanswered, unless its Status is "", is what becomes the answer if nobody
 	// replies in time to what the agent asked its requester: that question itself.

@@ -10,11 +10,12 @@ import (
 
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // displace moves the result of an earlier revision to the history, so that
 // its reader finds "not finished" and never the stale answer (AINL-55).
-func (d *Dispatcher) displace(ctx context.Context, row ledger.Task) error {
+func (d *Dispatcher) displace(ctx context.Context, row task.Task) error {
 	defer d.names.lock(row.ID)()
 	now, err := d.Ledger.Task(ctx, row.Seq)
 	if err != nil || !now.Replaces {
@@ -25,7 +26,7 @@ func (d *Dispatcher) displace(ctx context.Context, row ledger.Task) error {
 
 // displaceLocked is displace for a result that is known to be an earlier one. The
 // caller has locked the task's name.
-func (d *Dispatcher) displaceLocked(ctx context.Context, row ledger.Task) error {
+func (d *Dispatcher) displaceLocked(ctx context.Context, row task.Task) error {
 	info, err := d.Box.StatResult(row.ID)
 	odd := err == nil && !info.Mode().IsRegular() && info.Mode().Type() != fs.ModeSymlink
 	later, err := d.laterResult(ctx, row)
@@ -42,7 +43,7 @@ func (d *Dispatcher) displaceLocked(ctx context.Context, row ledger.Task) error 
 
 // laterResult reports whether a later revision than the row's has put its result
 // already. Then it has moved the earlier one, too.
-func (d *Dispatcher) laterResult(ctx context.Context, row ledger.Task) (bool, error) {
+func (d *Dispatcher) laterResult(ctx context.Context, row task.Task) (bool, error) {
 	there, _, err := d.Box.ReadResult(row.ID)
 	if err != nil {
 		return false, nil // there is none, or none of ours
@@ -50,11 +51,11 @@ func (d *Dispatcher) laterResult(ctx context.Context, row ledger.Task) (bool, er
 	digest := sha256.Sum256(there)
 	sum := hex.EncodeToString(digest[:])
 	revisions, err := d.Ledger.Revisions(ctx, row.ID)
-	return slices.ContainsFunc(revisions, func(r ledger.Task) bool { return r.Revision > row.Revision && r.ResultSum == sum }), err
+	return slices.ContainsFunc(revisions, func(r task.Task) bool { return r.Revision > row.Revision && r.ResultSum == sum }), err
 }
 
 // fileAway is displace without the books.
-func (d *Dispatcher) fileAway(ctx context.Context, row ledger.Task) error {
+func (d *Dispatcher) fileAway(ctx context.Context, row task.Task) error {
 	revision, result, err := d.earlier(ctx, row)
 	if err != nil {
 		return err
@@ -75,7 +76,7 @@ func (d *Dispatcher) fileAway(ctx context.Context, row ledger.Task) error {
 // earlier returns the result that was there before the row's, and the revision
 // it belongs to; nil when there was none. A file that is gone, as its name may
 // be after a power cut, is what the ledger has.
-func (d *Dispatcher) earlier(ctx context.Context, row ledger.Task) (revision int, result []byte, err error) {
+func (d *Dispatcher) earlier(ctx context.Context, row task.Task) (revision int, result []byte, err error) {
 	there, _, err := d.Box.ReadResult(row.ID)
 	if errors.Is(err, fs.ErrNotExist) {
 		return d.remembered(ctx, row)
@@ -91,7 +92,7 @@ func (d *Dispatcher) earlier(ctx context.Context, row ledger.Task) (revision int
 }
 
 // remembered returns the last result before the row's that the ledger has.
-func (d *Dispatcher) remembered(ctx context.Context, row ledger.Task) (revision int, result []byte, err error) {
+func (d *Dispatcher) remembered(ctx context.Context, row task.Task) (revision int, result []byte, err error) {
 	revisions, err := d.Ledger.Revisions(ctx, row.ID)
 	for _, r := range slices.Backward(revisions) {
 		if r.Revision >= row.Revision || r.ResultSum == "" {

@@ -6,6 +6,7 @@ import (
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // Refused revisions of one task are shown at once, so a later one may be first.
@@ -16,17 +17,17 @@ func TestTheResultOfALaterRevisionIsNotMovedToTheHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	var rows []ledger.Task
+	var rows []task.Task
 	for revision, result := range []string{"the first", "the second", "the third"} {
-		row := rememberOf(t, parts.Ledger, ledger.Task{ID: "x", Revision: revision + 1, Latest: true, State: ledger.Queued, Replaces: revision > 0}, "")
+		row := rememberOf(t, parts.Ledger, task.Task{ID: "x", Revision: revision + 1, Latest: true, State: task.Queued, Replaces: revision > 0}, "")
 		err := parts.Ledger.Update(t.Context(), func(tx *ledger.Tx) error {
-			_, err := tx.Move(row.Seq, ledger.Queued, 0, ledger.Change{To: ledger.Done, Status: envelope.Rejected, Result: []byte(result)})
+			_, err := tx.Move(row.Seq, task.Queued, 0, task.Change{To: task.Done, Status: envelope.Rejected, Result: []byte(result)})
 			return err
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		row.State, row.Status = ledger.Done, envelope.Rejected
+		row.State, row.Status = task.Done, envelope.Rejected
 		rows = append(rows, row)
 	}
 	for _, revision := range []int{1, 3, 2} {

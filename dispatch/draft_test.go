@@ -13,6 +13,7 @@ import (
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // drafts counts the open files in results/ that have no name.
@@ -71,7 +72,7 @@ func TestAResultHasNoNameBeforeTheLedgerHasIt(t *testing.T) {
 		t.Errorf("results/ has %s; want nothing before the ledger has it", got)
 	}
 	close(free)
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", "done, revision 1")
 	e.wantNoDrafts()
 }
@@ -100,7 +101,7 @@ func TestAResultThatTheLedgerCouldNotTakeHasNoFile(t *testing.T) {
 		t.Errorf("results/ has %s; want nothing before the ledger has it", got)
 	}
 	e.limitFiles(unix.RLIM_INFINITY)
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", "done, revision 1")
 	e.wantNoDrafts()
 }
@@ -112,7 +113,7 @@ func TestADraftIsDroppedWhenSomebodyElseEndsTheTask(t *testing.T) {
 	e.plays["late"] = e.occupies(free, func(tx *ledger.Tx, j dispatch.Job) error {
 		row, _, err := tx.Latest(j.Task.ID)
 		if err == nil {
-			_, err = tx.Move(row.Seq, ledger.Running, row.Attempt, ledger.Change{To: ledger.Done, Status: envelope.Stopped, Result: theirs})
+			_, err = tx.Move(row.Seq, task.Running, row.Attempt, task.Change{To: task.Done, Status: envelope.Stopped, Result: theirs})
 		}
 		return err
 	})
@@ -133,11 +134,11 @@ func TestAWithheldAnswerIsNeverLinked(t *testing.T) {
 	e.judge = asking("plan", envelope.ApprovalPost)
 	e.start()
 	e.send("t1", "quick")
-	e.await("t1", ledger.Review)
+	e.await("t1", task.Review)
 	e.wantNoDrafts()
 	e.wantNothingShown("t1")
 	e.must(e.Deny(t.Context(), "t1", ada, ""))
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantWithheld("t1")
 }
 

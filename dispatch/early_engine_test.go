@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"mailboxd/dispatch"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // crowded starts an engine with one slot, which a task "busy" has, while the
@@ -32,9 +32,9 @@ func crowded(t *testing.T) (e *engine, release func()) {
 	}
 	e.start()
 	e.send("first", "paced")
-	e.await("first", ledger.Done)
+	e.await("first", task.Done)
 	e.send("busy", "paced")
-	e.await("busy", ledger.Running)
+	e.await("busy", task.Running)
 	e.send("ready", "paced")
 	return e, func() { close(gate) }
 }
@@ -42,29 +42,29 @@ func crowded(t *testing.T) (e *engine, release func()) {
 func TestAPausePutsBackWhatIsReadyAheadOfItsSlot(t *testing.T) {
 	e, release := crowded(t)
 	e.must(e.Pause(t.Context(), "paced", dispatch.By{Who: "me"}))
-	e.await("ready", ledger.Held)
-	e.wantHeld("ready", ledger.Paused)
+	e.await("ready", task.Held)
+	e.wantHeld("ready", task.Paused)
 	release()
-	e.await("busy", ledger.Done)
+	e.await("busy", task.Done)
 	e.must(e.Resume(t.Context(), "paced", dispatch.By{Who: "me"}))
-	e.await("ready", ledger.Done)
+	e.await("ready", task.Done)
 }
 
 func TestWhatIsReadyAheadOfItsSlotCanBeCancelled(t *testing.T) {
 	e, release := crowded(t)
 	e.must(e.Cancel(t.Context(), "ready", dispatch.By{Who: "me"}))
-	if row := e.await("ready", ledger.Done); row.Kind != "cancelled" {
+	if row := e.await("ready", task.Done); row.Kind != "cancelled" {
 		t.Errorf("ready ended as %s; want cancelled", row.Kind)
 	}
 	release()
-	e.await("busy", ledger.Done)
+	e.await("busy", task.Done)
 }
 
 func TestWhatIsReadyAheadOfItsSlotIsQueuedAgainWhenWeStop(t *testing.T) {
 	e, release := crowded(t)
 	release()
 	e.restart()
-	e.await("ready", ledger.Done)
+	e.await("ready", task.Done)
 	if runs, err := e.parts.Ledger.Runs(t.Context(), e.row("ready").Seq); err != nil || len(runs) != 1 {
 		t.Errorf("ready has %d runs, %v; want 1, for an intent that came to nothing is none", len(runs), err)
 	}

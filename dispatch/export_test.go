@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // What a goroutine does that was kept, while others went on, after it had read a
@@ -13,11 +13,11 @@ import (
 
 func (d *Dispatcher) LetIn(ctx context.Context, seq int64) error { return d.letIn(ctx, seq) }
 
-func (d *Dispatcher) Apply(ctx context.Context, row ledger.Task, t envelope.Task, v Verdict) error {
+func (d *Dispatcher) Apply(ctx context.Context, row task.Task, t envelope.Task, v Verdict) error {
 	return d.apply(ctx, row, t, v)
 }
 
-func (d *Dispatcher) ReconsiderReview(ctx context.Context, row ledger.Task) error {
+func (d *Dispatcher) ReconsiderReview(ctx context.Context, row task.Task) error {
 	return d.reconsiderReview(ctx, row)
 }
 
@@ -29,7 +29,7 @@ func (d *Dispatcher) RereadFor(total time.Duration) {
 // TryReading reads as answers are read that cannot be read.
 func TryReading(ctx context.Context, read func() bool) { usualRereading.try(ctx, read) }
 
-func (d *Dispatcher) Settled(ctx context.Context, row ledger.Task) { d.settled(ctx, row) }
+func (d *Dispatcher) Settled(ctx context.Context, row task.Task) { d.settled(ctx, row) }
 
 func (d *Dispatcher) Revisit(ctx context.Context, seq int64) { d.revisit(ctx, seq) }
 
@@ -48,8 +48,8 @@ func (d *Dispatcher) HangCallbacks() (goOn func()) {
 // KnownFault is knownFault for tests in the other package.
 var KnownFault = knownFault
 
-func (d *Dispatcher) Proceed(ctx context.Context, row ledger.Task) { d.proceed(ctx, row) }
+func (d *Dispatcher) Proceed(ctx context.Context, row task.Task) { d.proceed(ctx, row) }
 
-func (d *Dispatcher) StopRun(ctx context.Context, row ledger.Task, by By) (bool, error) {
+func (d *Dispatcher) StopRun(ctx context.Context, row task.Task, by By) (bool, error) {
 	return d.stopRun(ctx, row, by)
 }

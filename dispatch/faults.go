@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
 
@@ -123,7 +123,7 @@ func (d *Dispatcher) Faults() []Fault {
 
 // complain logs a fault once. What concerns all tasks is logged for the first
 // of them, with its hint.
-func (d *Dispatcher) complain(what string, row ledger.Task, err error) {
+func (d *Dispatcher) complain(what string, row task.Task, err error) {
 	f := Fault{Reason: err.Error(), Hint: hint(err)}
 	if row.ID == "" || slices.Contains(forAll, what) {
 		f.What = what

@@ -12,16 +12,16 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 func TestATaskThatWaitsForABudgetIsWokenAlsoWhenTheRunsOfAnotherCannotBeRead(t *testing.T) {
 	e, words := family(t, "chief", "clerk")
 	e.start()
 	e.send("first", "chief", `"budget_limit":{"tokens":900}`)
-	e.await("first", ledger.Running)
+	e.await("first", task.Running)
 	e.send("second", "clerk", `"budget_limit":{"tokens":900}`)
-	e.await("second", ledger.Held)
+	e.await("second", task.Held)
 	unreadable, cancel := context.WithCancel(t.Context())
 	cancel()
 	e.Settled(unreadable, e.row("first"))
@@ -38,7 +38,7 @@ func TestATaskThatWaitsForABudgetIsWokenAlsoWhenTheRunsOfAnotherCannotBeRead(t *
 	for _, agent := range words {
 		close(agent)
 	}
-	e.await("second", ledger.Done)
+	e.await("second", task.Done)
 }
 
 func TestTheLedgerAndTheMemoryAgreeOnAPauseAfterManyChangesAtOnce(t *testing.T) {
@@ -61,7 +61,7 @@ func TestACallbackThatHangsDelaysNoDeadline(t *testing.T) {
 	dispatch.KnownFault(t, "one callback that hangs delays the deadlines of all tasks", func() error {
 		e := newEngine(t)
 		e.judge = func(t envelope.Task, now time.Time) dispatch.Verdict {
-			v := dispatch.Verdict{Admit: true, Terms: ledger.Terms{Deadline: t.Deadline}}
+			v := dispatch.Verdict{Admit: true, Terms: task.Terms{Deadline: t.Deadline}}
 			if !t.Deadline.IsZero() && !now.Before(t.Deadline) {
 				return dispatch.Verdict{Findings: envelope.Findings{{Kind: envelope.DeadlineExceeded, Field: "deadline", Message: "is past"}}}
 			}
@@ -75,13 +75,13 @@ func TestACallbackThatHangsDelaysNoDeadline(t *testing.T) {
 		defer cancelling.Wait()
 		defer goOn()
 		cancelling.Go(func() { e.must(e.Cancel(context.Background(), "cancelled", me)) })
-		e.until("the task is over and its callback hangs", func() bool { return e.row("cancelled").State == ledger.Done })
+		e.until("the task is over and its callback hangs", func() bool { return e.row("cancelled").State == task.Done })
 		e.RingNow(e.row("cancelled").Seq)
 		e.send("held", "quick", fmt.Sprintf(`"deadline":%q`, time.Now().Add(time.Second).Format(time.RFC3339Nano)))
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 		defer cancel()
 		for ctx.Err() == nil {
-			if e.row("held").State == ledger.Done {
+			if e.row("held").State == task.Done {
 				return nil
 			}
 			select {

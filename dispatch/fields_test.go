@@ -6,14 +6,14 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 func TestTheFieldsOfAnEventAreWrittenAsJSONIs(t *testing.T) {
 	data := map[string]any{
 		"text": "a \"quoted\" <line>\n\u2028 of é", "empty": "", "status": envelope.OK, "kind": envelope.AgentCrashed,
 		"attempt": 3, "took_ms": int64(-1 << 62), "late": true, "none": nil,
-		"reasons": []ledger.Reason{ledger.Capacity, ledger.Paused}, "nested": map[string]any{"b": 1, "a": 2},
+		"reasons": []task.Reason{task.Capacity, task.Paused}, "nested": map[string]any{"b": 1, "a": 2},
 	}
 	want, err := json.Marshal(data, json.Deterministic(true))
 	if err != nil {

@@ -9,19 +9,20 @@ import (
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // finish makes the outcome of a run durable and shows it. The run directory
 // holds the answer until the ledger does, so trying again is safe.
 // A person may have to agree to that, by the terms of the run.
-func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome) {
+func (d *Dispatcher) finish(ctx context.Context, row task.Task, terms task.Terms, o Outcome) {
 	if o.Detached {
 		d.info(row).Int("attempt", row.Attempt).Msg("run goes on without us")
 		return
 	}
 	d.info(row).Int("exit_code", o.Exit.Code).Int64("took_ms", o.Exit.Wall.Milliseconds()).Str("status", string(o.Result.Status)).Msg("agent exited")
 	switch {
-	case o.Hold == ledger.AuthRequired:
+	case o.Hold == task.AuthRequired:
 		d.putBack(ctx, row, terms.Deadline, o)
 	case o.Hold != "":
 		d.turn(ctx, row, terms, o)
@@ -32,13 +33,13 @@ func (d *Dispatcher) finish(ctx context.Context, row ledger.Task, terms ledger.T
 
 // end is where an outcome moves its task, with the bytes of its result: to its
 // end, or to a person.
-func (d *Dispatcher) end(row ledger.Task, terms ledger.Terms, o Outcome, result []byte) ledger.Change {
-	change := ledger.Change{
-		To: ledger.Done, Attempt: row.Attempt,
+func (d *Dispatcher) end(row task.Task, terms task.Terms, o Outcome, result []byte) task.Change {
+	change := task.Change{
+		To: task.Done, Attempt: row.Attempt,
 		Status: o.Result.Status, Kind: o.Result.Error.Kind, Result: result,
 	}
 	if reviewed(terms, o) {
-		change.To, change.Until = ledger.Review, d.expiry(time.Now())
+		change.To, change.Until = task.Review, d.expiry(time.Now())
 	}
 	return change
 }
@@ -46,7 +47,7 @@ func (d *Dispatcher) end(row ledger.Task, terms ledger.Terms, o Outcome, result 
 // again puts a task back whose run may be made once more, after a pause. It
 // does not when the attempts are used up, or the pause would last longer than
 // the deadline, if the run was under one.
-func (d *Dispatcher) again(ctx context.Context, row ledger.Task, deadline time.Time, o Outcome) bool {
+func (d *Dispatcher) again(ctx context.Context, row task.Task, deadline time.Time, o Outcome) bool {
 	runs, err := d.attempts(ctx, row)
 	if err != nil {
 		return true // the run directory still says what happened
@@ -67,11 +68,11 @@ func (d *Dispatcher) again(ctx context.Context, row ledger.Task, deadline time.T
 		if err := tx.FinishRun(ended(row, o)); err != nil {
 			return err
 		}
-		next, moved, err = hold(tx, row, []ledger.Reason{ledger.Capacity}, pause)
+		next, moved, err = hold(tx, row, []task.Reason{task.Capacity}, pause)
 		if err != nil || !moved {
 			return err
 		}
-		return tx.Log(event(row, "task.retried", retrial(o, pause)))
+		return tx.Log(event(row, task.KindTaskRetried, retrial(o, pause)))
 	})
 	if err != nil {
 		return true // the run directory still says what happened
@@ -88,7 +89,7 @@ func (d *Dispatcher) again(ctx context.Context, row ledger.Task, deadline time.T
 
 // attempts returns the runs of a task in spite of passing trouble: what is not in
 // the tables of the ledger yet is brought there first.
-func (d *Dispatcher) attempts(ctx context.Context, row ledger.Task) (runs []ledger.Run, err error) {
+func (d *Dispatcher) attempts(ctx context.Context, row task.Task) (runs []task.Run, err error) {
 	err = d.persist(ctx, row, func() (err error) {
 		runs, err = d.Ledger.Runs(context.WithoutCancel(ctx), row.Seq)
 		return err
@@ -98,13 +99,13 @@ func (d *Dispatcher) attempts(ctx context.Context, row ledger.Task) (runs []ledg
 
 // failures counts the attempts that went wrong, this one included, which the
 // ledger knows only as begun. One that we interrupted is no failure.
-func failures(runs []ledger.Run, attempt int, o Outcome) int {
+func failures(runs []task.Run, attempt int, o Outcome) int {
 	failed := 0
 	if o.Exit.Cause != runner.Interrupted {
 		failed = 1
 	}
 	for _, run := range runs {
-		void := run.Finished.IsZero() && run.ExitCode == 0 || run.Cause == ledger.PutBack || run.Cause == ledger.Spoke // intended and never begun, or it did nothing
+		void := run.Finished.IsZero() && run.ExitCode == 0 || run.Cause == task.PutBack || run.Cause == task.Spoke // intended and never begun, or it did nothing
 		if run.Attempt != attempt && !void && run.Cause != string(runner.Interrupted) {
 			failed++
 		}
@@ -130,12 +131,12 @@ func retrial(o Outcome, until time.Time) map[string]any {
 
 // insist makes an update durable in spite of passing trouble such as a full
 // disk: it tries until it can, or until work is cut short.
-func (d *Dispatcher) insist(ctx context.Context, row ledger.Task, fn func(*ledger.Tx) error) error {
+func (d *Dispatcher) insist(ctx context.Context, row task.Task, fn func(*ledger.Tx) error) error {
 	return d.persist(ctx, row, func() error { return d.Ledger.Update(context.WithoutCancel(ctx), fn) })
 }
 
 // persist tries until it can, or until work is cut short.
-func (d *Dispatcher) persist(ctx context.Context, row ledger.Task, try func() error) error {
+func (d *Dispatcher) persist(ctx context.Context, row task.Task, try func() error) error {
 	for {
 		err := try()
 		if err == nil {
@@ -152,8 +153,8 @@ func (d *Dispatcher) persist(ctx context.Context, row ledger.Task, try func() er
 }
 
 // ended is the ledger's record of how a run ended.
-func ended(row ledger.Task, o Outcome) ledger.Run {
-	run := ledger.Run{
+func ended(row task.Task, o Outcome) task.Run {
+	run := task.Run{
 		Task: row.Seq, Attempt: row.Attempt,
 		Started: o.Exit.Started, Finished: o.Exit.Finished,
 		PID: o.Exit.PID, ExitCode: o.Exit.Code, Signal: o.Exit.Signal, Cause: string(o.Exit.Cause),
@@ -168,11 +169,11 @@ func ended(row ledger.Task, o Outcome) ledger.Run {
 }
 
 // ending is the kind of event with which a run ended.
-func ending(o Outcome) string {
+func ending(o Outcome) task.Kind {
 	if o.Result.Error.Kind == envelope.Cancelled {
-		return "task.cancelled"
+		return task.KindTaskCancelled
 	}
-	return "task.finished"
+	return task.KindTaskFinished
 }
 
 func conclusion(o Outcome) map[string]any {
@@ -186,7 +187,7 @@ func conclusion(o Outcome) map[string]any {
 
 // admitNext lets the latest revision of a task in, if it was waiting for an
 // earlier one to end.
-func (d *Dispatcher) admitNext(ctx context.Context, row ledger.Task) {
+func (d *Dispatcher) admitNext(ctx context.Context, row task.Task) {
 	if d.runs.alone(row.Seq) {
 		return // there is none
 	}
@@ -206,7 +207,7 @@ func (d *Dispatcher) tryAdmitNext(ctx context.Context, id envelope.ID) error {
 		return err
 	}
 	latest := revisions[len(revisions)-1]
-	if latest.State != ledger.Received {
+	if latest.State != task.Received {
 		return nil
 	}
 	earlier := revisions[:len(revisions)-1]
@@ -217,7 +218,7 @@ func (d *Dispatcher) tryAdmitNext(ctx context.Context, id envelope.ID) error {
 	for _, r := range earlier {
 		defer d.leave(r)()
 		d.settledUnanswered(ctx, r)
-		if r.State != ledger.Done {
+		if r.State != task.Done {
 			d.checkAbove(ctx, r)
 		}
 	}
@@ -228,7 +229,7 @@ func (d *Dispatcher) tryAdmitNext(ctx context.Context, id envelope.ID) error {
 // of that one may see to it: the later of them finds it queued, or running.
 func (d *Dispatcher) letIn(ctx context.Context, seq int64) error {
 	row, t, findings, err := d.load(ctx, seq)
-	if err != nil || row.State != ledger.Received {
+	if err != nil || row.State != task.Received {
 		return err
 	}
 	verdict := withReasons(d.judge(t, findings, time.Now()), lastingOf(row.Reasons)...)
@@ -240,11 +241,11 @@ func (d *Dispatcher) letIn(ctx context.Context, seq int64) error {
 
 // clear ends the revisions that went back to waiting although a later one has
 // come, and reports whether none of them runs.
-func (d *Dispatcher) clear(ctx context.Context, earlier []ledger.Task) (free bool, err error) {
+func (d *Dispatcher) clear(ctx context.Context, earlier []task.Task) (free bool, err error) {
 	err = d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
 		free = true
 		for _, r := range earlier {
-			if r.State == ledger.Done {
+			if r.State == task.Done {
 				continue // and stays so; of the others the transaction knows best
 			}
 			now, found, err := tx.Task(r.Seq)
@@ -252,7 +253,7 @@ func (d *Dispatcher) clear(ctx context.Context, earlier []ledger.Task) (free boo
 				return err
 			}
 			switch {
-			case !found || now.State == ledger.Done:
+			case !found || now.State == task.Done:
 			case inHand(now, time.Now()):
 				free = false
 			default:

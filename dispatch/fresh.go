@@ -6,6 +6,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // fresh has tasks that were just queued, as they were read, so that one whose
@@ -21,7 +22,7 @@ type fresh struct {
 }
 
 type freshTask struct {
-	row      ledger.Task
+	row      task.Task
 	task     envelope.Task
 	findings envelope.Findings
 }
@@ -37,7 +38,7 @@ func newFresh() *fresh {
 
 // keep remembers a claim that was queued, if there is room.
 func (f *fresh) keep(c *claim) {
-	if c.row.State != ledger.Queued || c.row.Replaces || c.row.Dialect != envelope.AINL || c.row.Parent != 0 {
+	if c.row.State != task.Queued || c.row.Replaces || c.row.Dialect != envelope.AINL || c.row.Parent != 0 {
 		return // or it is not as it was read: it inherits what is above it
 	}
 	f.mu.Lock()
@@ -64,13 +65,13 @@ func (f *fresh) take(seq int64) (freshTask, bool) {
 
 // loadQueued is load for a task whose turn has come. Those whose turn comes next are
 // read with it.
-func (d *Dispatcher) loadQueued(ctx context.Context, it item) (ledger.Task, envelope.Task, envelope.Findings, error) {
+func (d *Dispatcher) loadQueued(ctx context.Context, it item) (task.Task, envelope.Task, envelope.Findings, error) {
 	if t, ok := d.fresh.take(it.seq); ok {
 		return t.row, t.task, t.findings, nil
 	}
 	r, err := d.readAhead(ctx, it)
 	if err != nil {
-		return ledger.Task{}, envelope.Task{}, nil, err
+		return task.Task{}, envelope.Task{}, nil, err
 	}
 	t, findings, err := d.decodeRow(ctx, r.Task, r.Raw)
 	return r.Task, t, findings, err

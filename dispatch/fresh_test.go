@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // A line that is kept keeps the whole block that was read with it, so lines from
@@ -15,7 +15,7 @@ func TestLinesThatAreKeptFollowEachOther(t *testing.T) {
 	line := make([]byte, mostFresh/8)
 	keep := func(seqs ...int64) {
 		for _, seq := range seqs {
-			f.keep(&claim{row: ledger.Task{Seq: seq, State: ledger.Queued, Dialect: envelope.AINL}, task: envelope.Task{Raw: line}})
+			f.keep(&claim{row: task.Task{Seq: seq, State: task.Queued, Dialect: envelope.AINL}, task: envelope.Task{Raw: line}})
 		}
 	}
 	take := func(seqs ...int64) {

@@ -15,6 +15,7 @@ import (
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // alone runs the test anew in a process of its own, and reports whether this is
@@ -57,7 +58,7 @@ func TestAFullDiskTakesNoAttemptAway(t *testing.T) {
 		}
 		e.limitFiles(16 << 10) // enough for the redo log
 		err := e.parts.Ledger.Update(context.Background(), func(tx *ledger.Tx) error {
-			return tx.Log(ledger.Event{Time: time.Now(), Kind: "test.pending"})
+			return tx.Log(task.Event{Time: time.Now(), Kind: "test.pending"})
 		})
 		if err != nil && !errors.Is(err, unix.EFBIG) { // the tables may have met the limit before
 			t.Error(err)
@@ -80,6 +81,6 @@ func TestAFullDiskTakesNoAttemptAway(t *testing.T) {
 	e.send("t1", "again")
 	<-complained
 	e.limitFiles(unix.RLIM_INFINITY)
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", "done, revision 1")
 }

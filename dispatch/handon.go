@@ -11,11 +11,12 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // delegation makes a claim of what is handed on from a task: one below it, which
 // is judged like any other. It returns the message as it is kept.
-func (d *Dispatcher) delegation(ctx context.Context, row ledger.Task, m envelope.Message, taken map[envelope.ID]bool) (*claim, envelope.Message, error) {
+func (d *Dispatcher) delegation(ctx context.Context, row task.Task, m envelope.Message, taken map[envelope.ID]bool) (*claim, envelope.Message, error) {
 	m, findings, err := d.request(ctx, row, m, taken)
 	if err != nil {
 		return nil, m, err
@@ -63,7 +64,7 @@ func together(m envelope.Message) bool {
 // request gives what an agent hands on a name that is not taken, and its words
 // as they are kept. What is the same as before keeps its name, so that it is
 // known again.
-func (d *Dispatcher) request(ctx context.Context, row ledger.Task, m envelope.Message, taken map[envelope.ID]bool) (envelope.Message, envelope.Findings, error) {
+func (d *Dispatcher) request(ctx context.Context, row task.Task, m envelope.Message, taken map[envelope.ID]bool) (envelope.Message, envelope.Findings, error) {
 	if m.Dialect == envelope.CLowl && m.Task == "" {
 		m.Task = dialect.TaskID(m.ID)
 	}
@@ -99,7 +100,7 @@ func (d *Dispatcher) request(ctx context.Context, row ledger.Task, m envelope.Me
 
 // childID is the name of a task that an agent hands on: the one that it gave it,
 // unless that is its own task's, or of another task, or taken in the same turn.
-func (d *Dispatcher) childID(ctx context.Context, row ledger.Task, m envelope.Message, taken map[envelope.ID]bool) (envelope.ID, error) {
+func (d *Dispatcher) childID(ctx context.Context, row task.Task, m envelope.Message, taken map[envelope.ID]bool) (envelope.ID, error) {
 	if m.Task != "" && m.Task != row.ID && !taken[m.Task] {
 		last, err := d.newest(ctx, m.Task)
 		switch {
@@ -115,12 +116,12 @@ func (d *Dispatcher) childID(ctx context.Context, row ledger.Task, m envelope.Me
 }
 
 // handedBefore reports whether a task was handed on before, and is over.
-func (d *Dispatcher) handedBefore(ctx context.Context, row ledger.Task, id envelope.ID) (bool, error) {
+func (d *Dispatcher) handedBefore(ctx context.Context, row task.Task, id envelope.ID) (bool, error) {
 	last, err := d.newest(ctx, id)
 	if errors.Is(err, ledger.ErrUnknown) {
 		return false, nil
 	}
-	return last.Parent == row.Seq && last.State == ledger.Done, err
+	return last.Parent == row.Seq && last.State == task.Done, err
 }
 
 // mostNames is how many names below a task are tried one after another.
@@ -154,21 +155,21 @@ func (d *Dispatcher) freeID(ctx context.Context, above envelope.ID, word string,
 
 // passOn accepts what an agent hands on. One that is refused ends at once, and
 // its agent hears of that as of any other end.
-func (d *Dispatcher) passOn(tx *ledger.Tx, row ledger.Task, s saying, at time.Time) error {
+func (d *Dispatcher) passOn(tx *ledger.Tx, row task.Task, s saying, at time.Time) error {
 	c := s.claim
 	known, err := lookUp(tx, []*claim{c})
 	if err != nil {
 		return err
 	}
 	if last, found := known.rows[c.task.ID]; found && (last.Parent != row.Seq || last.Hash != c.task.Hash) {
-		c.fate, c.row = conflict, ledger.Task{} // somebody has taken the name since it was free
+		c.fate, c.row = conflict, task.Task{} // somebody has taken the name since it was free
 	} else if err := d.acceptFor(tx, known, c); err != nil {
 		return err
 	}
 	switch c.fate {
 	case accepted:
 		m := s.message
-		return d.note(tx, c.row, m, at, strings.Join(m.To, ","), ledger.ByRun, "")
+		return d.note(tx, c.row, m, at, strings.Join(m.To, ","), task.ByRun, "")
 	case duplicate:
 		return nil
 	}
@@ -176,7 +177,7 @@ func (d *Dispatcher) passOn(tx *ledger.Tx, row ledger.Task, s saying, at time.Ti
 	return d.note(tx, row, envelope.Message{
 		Act: envelope.Fails, Task: row.ID, Cause: s.message.ID, Thread: s.message.Thread, Trace: s.message.Trace, Dialect: s.message.Dialect,
 		From: envelope.Ourselves, To: []string{row.Agent}, Time: time.Now(), Type: "error", Text: why.Message, Failure: why,
-	}, at, row.Agent, ledger.ByUs, "")
+	}, at, row.Agent, task.ByUs, "")
 }
 
 // acceptFor accepts what is handed on and, where it is for several, asks each.
@@ -189,7 +190,7 @@ func (d *Dispatcher) acceptFor(tx *ledger.Tx, known *known, c *claim) error {
 		return err
 	}
 	c.judged = c.verdict
-	if err := d.accept(tx, known, c); err != nil || len(names) == 0 || c.row.State != ledger.Held {
+	if err := d.accept(tx, known, c); err != nil || len(names) == 0 || c.row.State != task.Held {
 		return err
 	}
 	return d.askEach(tx, c, names)

@@ -10,8 +10,8 @@ import (
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // hands plays an agent that hands its work on in CLowl, and has the last word
@@ -23,7 +23,7 @@ func hands(to, mode string) play {
 		}
 		codec, _ := dialect.Of(envelope.CLowl)
 		m, _ := codec.Hear(fmt.Appendf(nil, `{"p":"DLGT","to":%s,"body":{"t":"work","d":{"delegation_mode":%q}}}`, to, mode), j.Task)
-		return dispatch.Outcome{Hold: ledger.Children, Exit: runner.Exit{Started: time.Now()}, Said: []envelope.Message{m}}
+		return dispatch.Outcome{Hold: task.Children, Exit: runner.Exit{Started: time.Now()}, Said: []envelope.Message{m}}
 	}
 }
 
@@ -43,7 +43,7 @@ func TestWorkIsHandedToEverybodyThatTakesIt(t *testing.T) {
 			e.judge = choosy(e)
 			e.start()
 			e.say(req("m1", "chief"))
-			if row := e.await("m1", ledger.Done); row.Status != envelope.OK {
+			if row := e.await("m1", task.Done); row.Status != envelope.OK {
 				t.Errorf("m1 ends %s (%s); want ok", row.Status, row.Kind)
 			}
 			e.wantResult("m1", c.summary)
@@ -68,7 +68,7 @@ func TestWorkThatNobodyTakesIsHandedToNobody(t *testing.T) {
 	e.judge = choosy(e)
 	e.start()
 	e.say(req("m1", "chief"))
-	if row := e.await("m1", ledger.Done); row.Kind != envelope.NoCapableAgent {
+	if row := e.await("m1", task.Done); row.Kind != envelope.NoCapableAgent {
 		t.Errorf("m1 ends %s (%s); want no_capable_agent", row.Status, row.Kind)
 	}
 	e.wantError("ann", "m1", "E010", false)
@@ -84,7 +84,7 @@ func TestWhoMayNotBeHandedWorkIsNoneOfEverybody(t *testing.T) {
 	e.judge = choosy(e)
 	e.start()
 	e.say(req("m1", "chief"))
-	if row := e.await("m1", ledger.Done); row.Status != envelope.Partial {
+	if row := e.await("m1", task.Done); row.Status != envelope.Partial {
 		t.Errorf("m1 ends %s (%s); want partial", row.Status, row.Kind)
 	}
 	if got := e.result("m1"); !strings.Contains(got, "allowed_agents") {
@@ -100,14 +100,14 @@ func TestWhatLiesInAnInboxIsHandedToEverybodyToo(t *testing.T) {
 	e.answer = func(j dispatch.Job, said []byte) dispatch.Outcome {
 		codec, _ := dialect.Of(envelope.CLowl)
 		m, _ := codec.Hear(said, j.Task)
-		return dispatch.Outcome{Hold: ledger.Children, Said: []envelope.Message{m}}
+		return dispatch.Outcome{Hold: task.Children, Said: []envelope.Message{m}}
 	}
 	e.judge = choosy(e)
 	e.start()
 	e.say(req("m1", "editor"))
-	e.await("m1", ledger.Waiting)
+	e.await("m1", task.Waiting)
 	e.say(word{mid: "d1", p: "DLGT", from: "editor", to: "*", pid: "m1", d: `{"delegation_mode":"transfer"}`}.line())
-	if row := e.await("m1", ledger.Done); row.Status != envelope.OK {
+	if row := e.await("m1", task.Done); row.Status != envelope.OK {
 		t.Errorf("m1 ends %s (%s); want ok, by quick", row.Status, row.Kind)
 	}
 	if row := e.row("d1"); row.Agent != envelope.Ourselves || row.Parent != e.row("m1").Seq {

@@ -8,6 +8,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // An utterance is a message of another dialect than AINL on its way from a line
@@ -19,9 +20,9 @@ type utterance struct {
 	answer   *lineAnswer // what it answers, when it ends a task that waits for its sender
 	unread   error       // why that cannot be found out now; nil: it was
 
-	rows  []ledger.Task // tasks that go on once this is committed
-	stop  []ledger.Task // tasks that are to be cancelled then
-	ended *turn         // what becomes of the task that it answered
+	rows  []task.Task // tasks that go on once this is committed
+	stop  []task.Task // tasks that are to be cancelled then
+	ended *turn       // what becomes of the task that it answered
 }
 
 // listen judges what a message in a line asks for, like any request.
@@ -44,7 +45,7 @@ func requests(m envelope.Message) bool {
 // so it sets all it changes.
 func (d *Dispatcher) hear(tx *ledger.Tx, c *claim) error {
 	u, m := c.heard, c.heard.message
-	c.fate, c.row, c.instead, c.parent, c.verdict = heard, ledger.Task{}, nil, nil, c.judged
+	c.fate, c.row, c.instead, c.parent, c.verdict = heard, task.Task{}, nil, nil, c.judged
 	c.refusal, c.above, c.tie = nil, nil, ""
 	c.members, u.rows, u.stop, u.ended = nil, nil, nil, nil
 	if !c.verdict.Admit && c.task.ID != "" {
@@ -93,10 +94,10 @@ func (d *Dispatcher) effect(tx *ledger.Tx, c *claim) error {
 // isOurs ignores a line that we wrote: what we say is nothing that we hear.
 func (d *Dispatcher) isOurs(tx *ledger.Tx, c *claim) (bool, error) {
 	was, found, err := tx.Said(c.heard.message.Hash)
-	if err != nil || !found || was.Via != ledger.ByUs {
+	if err != nil || !found || was.Via != task.ByUs {
 		return false, err
 	}
-	return true, tx.Log(event(ledger.Task{}, "message.own", map[string]any{"file": c.line.File, "offset": c.line.Offset, "message": was.Seq}))
+	return true, tx.Log(event(task.Task{}, task.KindMessageOwn, map[string]any{"file": c.line.File, "offset": c.line.Offset, "message": was.Seq}))
 }
 
 // reserved are names that are nobody's in a line.
@@ -146,7 +147,7 @@ func (d *Dispatcher) heardBefore(tx *ledger.Tx, c *claim) (bool, error) {
 	case err != nil || !found:
 		return false, err
 	case was.Hash == m.Hash:
-		return true, tx.Log(event(ledger.Task{}, "message.duplicate", map[string]any{"file": c.line.File, "offset": c.line.Offset, "message": was.Seq}))
+		return true, tx.Log(event(task.Task{}, task.KindMessageDuplicate, map[string]any{"file": c.line.File, "offset": c.line.Offset, "message": was.Seq}))
 	}
 	return true, d.deny(tx, c, envelope.Finding{Kind: envelope.DuplicateConflict, Field: "mid", Message: "was said with other content before"})
 }

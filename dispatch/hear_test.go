@@ -11,7 +11,7 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // CLOWL-21, CLOWL-23.
@@ -48,7 +48,7 @@ func TestADelegationInCAPIsAnsweredInCAP(t *testing.T) {
 func TestAnIDIsTakenOnceInAllDialects(t *testing.T) {
 	e := startEngine(t)
 	e.say(req("m1", "quick"), req("m1", "quick"))
-	e.await("m1", ledger.Done)
+	e.await("m1", task.Done)
 	e.say(word{mid: "m1", p: "REQ", from: "ann", to: "quick", t: "other"}.line())
 	e.wantError("ann", "m1", "E011", true)
 	e.say(capLine("delegation_notice", "m1", "user", "quick", "look at it"))
@@ -59,7 +59,7 @@ func TestAnIDIsTakenOnceInAllDialects(t *testing.T) {
 	}
 	e.wantEvent("m1", "task.duplicate")
 	e.send("a1", "quick")
-	e.await("a1", ledger.Done)
+	e.await("a1", task.Done)
 	e.say(req("a1", "quick"))
 	e.wantError("ann", "a1", "E011", true)
 }
@@ -209,12 +209,12 @@ func TestARequesterHasOnlySoManyTasksAtOnce(t *testing.T) {
 	for _, id := range []string{"a1", "a2", "a3"} {
 		e.send(id, "slow")
 	}
-	if row := e.await("a3", ledger.Done); row.Kind != envelope.Capacity || row.Status != envelope.Rejected {
+	if row := e.await("a3", task.Done); row.Kind != envelope.Capacity || row.Status != envelope.Rejected {
 		t.Errorf("a3 ends %s (%s); want rejected (capacity)", row.Status, row.Kind)
 	}
 	e.must(e.Cancel(t.Context(), "a1", me))
 	e.send("a4", "quick")
-	e.await("a4", ledger.Done)
+	e.await("a4", task.Done)
 	e.wantResult("a4", `"status": "ok"`)
 }
 
@@ -281,7 +281,7 @@ func TestADelegationThatWasRefusedIsNotAcceptedLater(t *testing.T) {
 	e.say(notice)
 	e.wantFailure("slow", "T1", 401)
 	e.say(capLine("delegation_notice", "T2", "user", "slow", "work"))
-	e.await("T2", ledger.Running)
+	e.await("T2", task.Running)
 	e.say(notice)
 	if row := e.row("T1"); row.Status != envelope.Rejected || row.Revision != 1 {
 		t.Errorf("T1 is %+v; want it refused once", row)

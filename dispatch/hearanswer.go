@@ -11,13 +11,14 @@ import (
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // A lineAnswer is what an agent that fetches its tasks says, in a line, of one that
 // waits for it.
 type lineAnswer struct {
-	row  ledger.Task
-	run  ledger.Run
+	row  task.Task
+	run  task.Run
 	turn *turn // what comes of it
 	err  error // why it is none
 }
@@ -33,7 +34,7 @@ func (d *Dispatcher) answerOf(m envelope.Message) (*lineAnswer, error) {
 		return nil, nil
 	}
 	row, found, err := d.named(ctx, m)
-	if err != nil || !found || row.State != ledger.Waiting || row.Agent != m.From {
+	if err != nil || !found || row.State != task.Waiting || row.Agent != m.From {
 		return nil, err
 	}
 	a := &lineAnswer{row: row}
@@ -57,7 +58,7 @@ func (d *Dispatcher) answerOf(m envelope.Message) (*lineAnswer, error) {
 	}
 	data := with(conclusion(outcome), "by", m.From)
 	delete(data, "exit_code") // there was no process
-	a.turn.event = event(row, "task.finished", data)
+	a.turn.event = event(row, task.KindTaskFinished, data)
 	return a, nil
 }
 
@@ -83,7 +84,7 @@ func ends(codec dialect.Codec, m envelope.Message, about envelope.Task) bool {
 }
 
 // named is concerned, outside a transaction.
-func (d *Dispatcher) named(ctx context.Context, m envelope.Message) (ledger.Task, bool, error) {
+func (d *Dispatcher) named(ctx context.Context, m envelope.Message) (task.Task, bool, error) {
 	ids := []envelope.ID{m.Task}
 	if requests(m) {
 		ids = prefixes(m) // its own name is that of what it asks for
@@ -102,7 +103,7 @@ func (d *Dispatcher) named(ctx context.Context, m envelope.Message) (ledger.Task
 	}
 	was, found, err := d.Ledger.Named(ctx, m.Cause)
 	if err != nil || !found || was.Task == 0 {
-		return ledger.Task{}, false, err
+		return task.Task{}, false, err
 	}
 	row, err := d.Ledger.Task(ctx, was.Task)
 	return row, err == nil, err
@@ -122,7 +123,7 @@ func (d *Dispatcher) hearEnd(tx *ledger.Tx, c *claim, found bool) error {
 		return d.complainTo(tx, c, unknownTask(m))
 	case c.heard.answer != nil:
 		return d.hearAnswer(tx, c)
-	case c.row.State == ledger.Done:
+	case c.row.State == task.Done:
 		return d.remember(tx, c) // too late to matter
 	}
 	return d.deny(tx, c, envelope.Finding{
@@ -167,6 +168,6 @@ func (d *Dispatcher) hearAnswer(tx *ledger.Tx, c *claim) error {
 
 // remember records a message that came in a line.
 func (d *Dispatcher) remember(tx *ledger.Tx, c *claim) error {
-	_, err := tx.Record(recordOf(c.heard.message, ledger.ByLine, c.row.Seq, c.now))
+	_, err := tx.Record(recordOf(c.heard.message, task.ByLine, c.row.Seq, c.now))
 	return err
 }

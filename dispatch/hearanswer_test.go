@@ -9,7 +9,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/fault"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // Row 47.
@@ -18,8 +18,8 @@ func TestOnlyItsAgentEndsATaskAndOnlyFromItsInbox(t *testing.T) {
 	e.dialects = map[string]envelope.Dialect{"editor": envelope.CLowl}
 	e.start()
 	e.say(req("m1", "slow"), req("m2", "editor"))
-	e.await("m1", ledger.Running)
-	e.await("m2", ledger.Waiting)
+	e.await("m1", task.Running)
+	e.await("m2", task.Waiting)
 	e.say(
 		word{mid: "d1", p: "DONE", from: "eve", to: "ann", pid: "m2"}.line(),
 		word{mid: "d2", p: "DONE", from: "slow", to: "ann", pid: "m1"}.line(),
@@ -29,11 +29,11 @@ func TestOnlyItsAgentEndsATaskAndOnlyFromItsInbox(t *testing.T) {
 	e.wantError("eve", "d1", "E002", false)
 	e.wantError("slow", "d2", "E002", false)
 	e.gets("ann", "PROG", "m2")
-	if row := e.row("m2"); row.State != ledger.Waiting {
+	if row := e.row("m2"); row.State != task.Waiting {
 		t.Errorf("m2 is %s; want that it waits still", row.State)
 	}
 	e.say(word{mid: "d5", p: "DONE", from: "editor", to: "ann", pid: "m2", d: `{"summary":"by hand"}`}.line())
-	if row := e.await("m2", ledger.Done); row.Status != envelope.OK {
+	if row := e.await("m2", task.Done); row.Status != envelope.OK {
 		t.Errorf("m2 ends %s; want ok", row.Status)
 	}
 	e.gets("ann", "DONE", "m2")
@@ -53,20 +53,20 @@ func TestAnAgentAnswersInCAPWhatLiesInItsInbox(t *testing.T) {
 	e.dialects = map[string]envelope.Dialect{"editor": envelope.CAP}
 	e.start()
 	e.say(capLine("delegation_notice", "T1", "user", "editor", "look at it"), capLine("delegation_notice", "T2", "user", "editor", "look at it"))
-	e.await("T1", ledger.Waiting)
-	e.await("T2", ledger.Waiting)
+	e.await("T1", task.Waiting)
+	e.await("T2", task.Waiting)
 	e.say(capLine("message", "T1", "editor", "user", "it is fine"))
-	e.await("T1", ledger.Done)
+	e.await("T1", task.Done)
 	e.gets("user", "message", "T1")
 	e.say(`{"type":"error_response","task_id":"T2","sender_id":"editor","recipient_id":"user","error_code":504.0,"error_message":"MCP timeout"}`)
-	e.await("T2", ledger.Done)
+	e.await("T2", task.Done)
 }
 
 // CAP-24: anybody may append a line.
 func TestALineDecidesNothingAboutAReview(t *testing.T) {
 	e := startEngine(t)
 	e.say(capLine("delegation_notice", "T1", "user", "slow", "look at it"))
-	e.await("T1", ledger.Running)
+	e.await("T1", task.Running)
 	before := e.row("T1")
 	e.say(capLine("oversight_inquiry", "T1", "user", "slow", "are you sure?"))
 	e.gets("slow", "oversight_inquiry", "T1")
@@ -82,7 +82,7 @@ func TestNobodyApprovesInALine(t *testing.T) {
 	s.overseers["analyst"] = "editor"
 	s.start()
 	s.order("T1", "analyst")
-	s.await("T1.review", ledger.Waiting)
+	s.await("T1.review", task.Waiting)
 	s.say(
 		message("editor", "T1.review", "analyst", "verified"),
 		message("editor", "T1.review", "orchestrator", "verified"),
@@ -91,7 +91,7 @@ func TestNobodyApprovesInALine(t *testing.T) {
 		refusal("editor", "T1.review", "analyst", "no"),
 	)
 	for _, id := range []string{"T1", "T1.review"} {
-		if row, want := s.row(id), map[string]ledger.State{"T1": ledger.Review, "T1.review": ledger.Waiting}[id]; row.State != want {
+		if row, want := s.row(id), map[string]task.State{"T1": task.Review, "T1.review": task.Waiting}[id]; row.State != want {
 			t.Errorf("%s is %s after lines of whoever; want %s", id, row.State, want)
 		}
 	}
@@ -107,7 +107,7 @@ func TestAnAnswerInALineIsTakenOnceTheLedgerCanBeRead(t *testing.T) {
 	e.dialects = map[string]envelope.Dialect{"editor": envelope.CLowl}
 	e.start()
 	e.say(req("m1", "editor"))
-	e.await("m1", ledger.Waiting)
+	e.await("m1", task.Waiting)
 	var failed atomic.Bool
 	t.Cleanup(fault.FailReads(func(read string) error {
 		if read == "answered task" && !failed.Swap(true) {
@@ -116,7 +116,7 @@ func TestAnAnswerInALineIsTakenOnceTheLedgerCanBeRead(t *testing.T) {
 		return nil
 	}))
 	e.say(word{mid: "d1", p: "DONE", from: "editor", to: "ann", pid: "m1", d: `{"summary":"by hand"}`}.line())
-	if row := e.await("m1", ledger.Done); row.Status != envelope.OK || !failed.Load() {
+	if row := e.await("m1", task.Done); row.Status != envelope.OK || !failed.Load() {
 		t.Errorf("m1 ends %s, after a failed read: %v; want ok, true", row.Status, failed.Load())
 	}
 	e.wantResult("m1", "by hand")

@@ -8,6 +8,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // hearCancel has a task stopped for whoever asked for it, or for the work that it
@@ -26,7 +27,7 @@ func (d *Dispatcher) hearCancel(tx *ledger.Tx, c *claim, found bool) error {
 	if err != nil {
 		return err
 	}
-	record := recordOf(m, ledger.ByLine, c.row.Seq, c.now)
+	record := recordOf(m, task.ByLine, c.row.Seq, c.now)
 	record.Act, record.Cause = envelope.Cancels, cmp.Or(talk.Message, cancelled(m)) // by which whoever tells of the end finds it
 	if _, err := tx.Record(record); err != nil {
 		return err
@@ -35,9 +36,9 @@ func (d *Dispatcher) hearCancel(tx *ledger.Tx, c *claim, found bool) error {
 	switch {
 	case !found:
 		return d.complainTo(tx, c, unknownTask(m))
-	case c.row.State == ledger.Done && answered:
+	case c.row.State == task.Done && answered:
 		return nil
-	case c.row.State == ledger.Done:
+	case c.row.State == task.Done:
 		why := fmt.Sprintf("%s is over already (%s)", c.row.ID, c.row.Status)
 		return d.complainTo(tx, c, dialect.FailureOf(envelope.DuplicateConflict, why))
 	}
@@ -51,7 +52,7 @@ func (d *Dispatcher) hearCancel(tx *ledger.Tx, c *claim, found bool) error {
 // hearsTheEnd reports whether the requester of a task is told of its end, and so
 // that what they cancelled is stopped. Anybody else, who may cancel it because of
 // a task above, is told at once that it will be.
-func hearsTheEnd(row ledger.Task, talk ledger.Talk) bool {
+func hearsTheEnd(row task.Task, talk task.Talk) bool {
 	return talk.Open && talk.Tie != envelope.Member && row.Dialect == envelope.CLowl
 }
 
@@ -65,7 +66,7 @@ func cancelled(m envelope.Message) string {
 
 // mayCancel reports whether a task may be cancelled by a message of somebody:
 // they asked for it, or for one that it is part of, or have one of those.
-func mayCancel(tx *ledger.Tx, row ledger.Task, by string) (bool, error) {
+func mayCancel(tx *ledger.Tx, row task.Task, by string) (bool, error) {
 	for row.Seq != 0 {
 		if row.Requester == by {
 			return true, nil
@@ -83,7 +84,7 @@ func mayCancel(tx *ledger.Tx, row ledger.Task, by string) (bool, error) {
 
 // cancelFor cancels a task because of a message. It does not wait for the end of
 // its run.
-func (d *Dispatcher) cancelFor(ctx context.Context, row ledger.Task, from, message string) {
+func (d *Dispatcher) cancelFor(ctx context.Context, row task.Task, from, message string) {
 	if err := d.stop(context.WithoutCancel(ctx), row, By{Who: from, Reason: message}); err != nil {
 		d.log(row).Warn().Err(err).Msg("task not cancelled; it will be at the next start")
 	}
@@ -93,7 +94,7 @@ func (d *Dispatcher) cancelFor(ctx context.Context, row ledger.Task, from, messa
 func (d *Dispatcher) cancelAgain(ctx context.Context) error {
 	messages, err := d.Ledger.Cancelled(ctx)
 	for _, m := range messages {
-		d.cancelFor(ctx, ledger.Task{Seq: m.Task}, m.From, m.ID)
+		d.cancelFor(ctx, task.Task{Seq: m.Task}, m.From, m.ID)
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 func cncl(mid, from, pid string) string {
@@ -21,7 +22,7 @@ func TestWhoAskedForATaskMayCancelIt(t *testing.T) {
 	e.opts.Workers = 1
 	e.start()
 	e.say(req("running", "slow"))
-	e.await("running", ledger.Running)
+	e.await("running", task.Running)
 	e.say(req("queued", "slow"))
 	e.say(req("held", "quick"))
 	e.say(cncl("x1", "eve", "running"))
@@ -31,11 +32,11 @@ func TestWhoAskedForATaskMayCancelIt(t *testing.T) {
 		if ack := e.gets("ann", "ACK", "c-"+id); ack.Body.D.Status != "cancelled" {
 			t.Errorf("ann is told %s; want that %s is cancelled", ack.line, id)
 		}
-		if row := e.await(id, ledger.Done); row.Status != envelope.Stopped {
+		if row := e.await(id, task.Done); row.Status != envelope.Stopped {
 			t.Errorf("%s ends %s; want cancelled", id, row.Status)
 		}
 	}
-	e.await("held", ledger.Done)
+	e.await("held", task.Done)
 	e.say(cncl("c-over", "ann", "held"))
 	e.wantError("ann", "c-over", "E011", true)
 	for _, l := range e.post("ann") {
@@ -49,10 +50,10 @@ func TestWhatWaitsOrIsHeldIsCancelledByAMessage(t *testing.T) {
 	e := startEngine(t)
 	e.must(e.Pause(t.Context(), "quick", me))
 	e.say(req("held", "quick"), req("waiting", "editor"))
-	e.await("waiting", ledger.Waiting)
+	e.await("waiting", task.Waiting)
 	for _, id := range []string{"held", "waiting"} {
 		e.say(cncl("c-"+id, "ann", id))
-		if row := e.await(id, ledger.Done); row.Status != envelope.Stopped {
+		if row := e.await(id, task.Done); row.Status != envelope.Stopped {
 			t.Errorf("%s ends %s; want cancelled", id, row.Status)
 		}
 		e.gets("ann", "ACK", "c-"+id)
@@ -63,7 +64,7 @@ func TestWhatWaitsOrIsHeldIsCancelledByAMessage(t *testing.T) {
 func TestSomebodyElseThanWhoCancelledIsToldSo(t *testing.T) {
 	e := startEngine(t)
 	e.say(req("m1", "slow"))
-	e.await("m1", ledger.Running)
+	e.await("m1", task.Running)
 	e.must(e.Cancel(t.Context(), "m1", me))
 	e.wantError("ann", "m1", "E013", false)
 }
@@ -74,7 +75,7 @@ func TestAMessageMayCancelWhatHasNotComeYet(t *testing.T) {
 	e.say(cncl("c1", "ann", "m1"), cncl("c2", "eve", "m2"))
 	e.wantError("ann", "c1", "E008", false)
 	e.say(req("m1", "quick"), req("m2", "quick"))
-	if row := e.await("m1", ledger.Done); row.Status != envelope.Stopped {
+	if row := e.await("m1", task.Done); row.Status != envelope.Stopped {
 		t.Errorf("m1 ends %s; want cancelled", row.Status)
 	}
 	e.wantError("ann", "m1", "E013", false) // c1 has its answer
@@ -91,15 +92,15 @@ func TestACancellationOutlivesTheDaemon(t *testing.T) {
 	}
 	e.start()
 	e.say(req("m1", "left"))
-	e.await("m1", ledger.Running)
+	e.await("m1", task.Running)
 	row := e.row("m1")
 	e.must(e.parts.Ledger.Update(t.Context(), func(tx *ledger.Tx) error {
-		_, err := tx.Record(ledger.Message{Time: time.Now(), Dialect: envelope.CLowl, Act: envelope.Cancels, ID: "c1", Cause: "m1", Task: row.Seq, From: "ann", Via: ledger.ByLine, Hash: "h", Body: []byte(cncl("c1", "ann", "m1"))})
+		_, err := tx.Record(task.Message{Time: time.Now(), Dialect: envelope.CLowl, Act: envelope.Cancels, ID: "c1", Cause: "m1", Task: row.Seq, From: "ann", Via: task.ByLine, Hash: "h", Body: []byte(cncl("c1", "ann", "m1"))})
 		return err
 	}))
 	e.recovers = func(ctx context.Context) dispatch.Outcome { <-ctx.Done(); return cut(ctx) }
 	e.restart()
-	if row := e.await("m1", ledger.Done); row.Status != envelope.Stopped {
+	if row := e.await("m1", task.Done); row.Status != envelope.Stopped {
 		t.Errorf("m1 ends %s; want cancelled", row.Status)
 	}
 	e.gets("ann", "ACK", "c1")
@@ -109,11 +110,11 @@ func TestACancellationOutlivesTheDaemon(t *testing.T) {
 func TestWhoDelegatedInCAPStopsWith499(t *testing.T) {
 	e := startEngine(t)
 	e.say(capLine("delegation_notice", "T1", "user", "slow", "look at it"))
-	e.await("T1", ledger.Running)
+	e.await("T1", task.Running)
 	e.say(`{"type":"error_response","task_id":"T1","sender_id":"eve","recipient_id":"slow","error_code":499,"error_message":"stop"}`)
 	e.wantFailure("eve", "T1", 401)
 	e.say(`{"type":"error_response","task_id":"T1","sender_id":"user","recipient_id":"slow","error_code":499,"error_message":"stop"}`)
-	if row := e.await("T1", ledger.Done); row.Status != envelope.Stopped {
+	if row := e.await("T1", task.Done); row.Status != envelope.Stopped {
 		t.Errorf("T1 ends %s; want cancelled", row.Status)
 	}
 	e.wantFailure("user", "T1", 499)
@@ -128,9 +129,9 @@ func TestACancelledRunThatNeverBeganIsNotBegunLater(t *testing.T) {
 	}
 	e.start()
 	e.say(req("m1", "stuck"))
-	e.await("m1", ledger.Running)
+	e.await("m1", task.Running)
 	e.say(cncl("c1", "ann", "m1"))
-	if row := e.await("m1", ledger.Done); row.Status != envelope.Stopped || row.Attempt != 1 {
+	if row := e.await("m1", task.Done); row.Status != envelope.Stopped || row.Attempt != 1 {
 		t.Errorf("m1 = %+v; want it cancelled in its first attempt", row)
 	}
 	e.gets("ann", "ACK", "c1")
@@ -141,9 +142,9 @@ func TestACancelledRunThatNeverBeganIsNotBegunLater(t *testing.T) {
 func TestATaskOfAINLIsCancelledByItsName(t *testing.T) {
 	e := startEngine(t)
 	e.ask("ann", "t1", "slow")
-	e.await("t1", ledger.Running)
+	e.await("t1", task.Running)
 	e.say(word{mid: "c1", p: "CNCL", from: "ann", to: "slow", d: `{"task_id":"t1"}`}.line())
-	if row := e.await("t1", ledger.Done); row.Status != envelope.Stopped {
+	if row := e.await("t1", task.Done); row.Status != envelope.Stopped {
 		t.Errorf("t1 ends %s; want cancelled", row.Status)
 	}
 	e.gets("ann", "ACK", "c1")
@@ -156,7 +157,7 @@ func TestNobodyElsesMessageHidesThatOneCancelledWhatHasNotCome(t *testing.T) {
 	e.say(word{mid: "c3", p: "CNCL", from: "ann", to: "quick", d: `{"task_id":"m2"}`}.line())
 	e.say(req("m1", "quick"), req("m2", "quick"))
 	for mid, id := range map[string]string{"c1": "m1", "c3": "m2"} {
-		if row := e.await(id, ledger.Done); row.Status != envelope.Stopped {
+		if row := e.await(id, task.Done); row.Status != envelope.Stopped {
 			t.Errorf("%s ends %s; want cancelled", id, row.Status)
 		}
 		e.wantError("ann", mid, "E008", false)
@@ -171,15 +172,15 @@ func TestEachMessageThatCancelsIsAnswered(t *testing.T) {
 	e.start()
 	e.send("a1", "slow")
 	e.say(req("m1", "slow"))
-	e.await("m1", ledger.Queued)
-	e.await("a1", ledger.Running)
+	e.await("m1", task.Queued)
+	e.await("a1", task.Running)
 	e.say(cncl("c1", "ann", "m1") + "\n" + cncl("c2", "ann", "m1"))
 	e.say(cncl("c3", e.row("a1").Requester, "a1"))
 	e.gets("ann", "ACK", "c1")
 	e.gets("ann", "ACK", "c2")
 	e.gets(e.row("a1").Requester, "ACK", "c3")
 	for _, id := range []string{"m1", "a1"} {
-		if row := e.await(id, ledger.Done); row.Status != envelope.Stopped {
+		if row := e.await(id, task.Done); row.Status != envelope.Stopped {
 			t.Errorf("%s ends %s; want cancelled", id, row.Status)
 		}
 	}
@@ -190,15 +191,15 @@ func TestWhatIsCancelledDoesNotGoOnAfterItsRun(t *testing.T) {
 	e := newEngine(t)
 	e.plays["asker"] = func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
 		<-ctx.Done()
-		o := dispatch.Outcome{Hold: ledger.Reply}
+		o := dispatch.Outcome{Hold: task.Reply}
 		o.Said = []envelope.Message{{Dialect: envelope.CLowl, Act: envelope.Asks, To: []string{"ann"}, Type: "q", Text: "which?", WantsReply: true}}
 		return o
 	}
 	e.start()
 	e.say(req("m1", "asker"))
-	e.await("m1", ledger.Running)
+	e.await("m1", task.Running)
 	e.say(cncl("c1", "ann", "m1"))
-	if row := e.await("m1", ledger.Done); row.Status != envelope.Stopped {
+	if row := e.await("m1", task.Done); row.Status != envelope.Stopped {
 		t.Errorf("m1 ends %s; want cancelled", row.Status)
 	}
 	e.gets("ann", "ACK", "c1")

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // CLOWL-14 to CLOWL-17.
@@ -44,7 +44,7 @@ func TestTheContextOfARequestIsWhatItsHashSays(t *testing.T) {
 		"long":     {ctx("", strings.Repeat("x", 2001), ""), "E008", envelope.ContextTooLarge},
 	} {
 		e.say(word{mid: mid, p: "REQ", from: "ann", to: "quick", more: c.ctx}.line())
-		row := e.await(mid, ledger.Done)
+		row := e.await(mid, task.Done)
 		if row.Kind != c.kind {
 			t.Errorf("%s ends %s (%s); want %q", mid, row.Status, row.Kind, c.kind)
 		}
@@ -66,10 +66,10 @@ func TestAContextIsLookedAtAgainBeforeItsTaskIsRun(t *testing.T) {
 	sum := sha256.Sum256([]byte("notes"))
 	e.must(e.Pause(t.Context(), "quick", me))
 	e.say(word{mid: "m1", p: "REQ", from: "ann", to: "quick", more: fmt.Sprintf(`,"ctx":{"ref":"notes.md","hash":%q}`, hex.EncodeToString(sum[:]))}.line())
-	e.await("m1", ledger.Held)
+	e.await("m1", task.Held)
 	e.must(os.WriteFile(path, []byte("forged"), 0o600))
 	e.must(e.Resume(t.Context(), "quick", me))
-	if row := e.await("m1", ledger.Done); row.Kind != envelope.ContextIntegrity {
+	if row := e.await("m1", task.Done); row.Kind != envelope.ContextIntegrity {
 		t.Errorf("m1 ends %s (%s); want context_integrity", row.Status, row.Kind)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/strict"
+	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
 
@@ -139,18 +140,18 @@ func (e *engine) sent() (all [][]byte) {
 	defer reader.Close()
 	tasks, err := reader.Tasks(context.Background(), ledger.Filter{All: true})
 	e.must(err)
-	for _, task := range tasks {
-		raw, err := reader.Raw(context.Background(), task.Seq)
+	for _, row := range tasks {
+		raw, err := reader.Raw(context.Background(), row.Seq)
 		e.must(err)
 		all = append(all, raw)
-		talk, _, err := reader.Talk(context.Background(), task.Seq)
+		talk, _, err := reader.Talk(context.Background(), row.Seq)
 		e.must(err)
-		about, err := reader.About(context.Background(), task.Seq)
+		about, err := reader.About(context.Background(), row.Seq)
 		e.must(err)
 		thread, err := reader.Thread(context.Background(), talk.Thread)
 		e.must(err)
 		for _, m := range append(about, thread...) {
-			if m.Via != ledger.ByUs {
+			if m.Via != task.ByUs {
 				all = append(all, m.Body)
 			}
 		}
@@ -194,7 +195,7 @@ func (e *engine) wantFailure(name, task string, code int) {
 }
 
 // events returns how many events of a kind there are of no task.
-func (e *engine) events(kind string) (n int) {
+func (e *engine) events(kind task.Kind) (n int) {
 	e.t.Helper()
 	all, err := e.parts.Ledger.Events(context.Background(), "", 0, 10000)
 	e.must(err)

@@ -7,6 +7,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // takers returns the agents that a request for several is for. It refuses the
@@ -56,10 +57,10 @@ func (d *Dispatcher) askEach(tx *ledger.Tx, c *claim, names []string) error {
 		if err != nil {
 			return err
 		}
-		if err := d.revise(tx, member, ledger.Task{}, false); err != nil {
+		if err := d.revise(tx, member, task.Task{}, false); err != nil {
 			return err
 		}
-		if _, err := tx.Record(recordOf(*member.said, ledger.ByUs, member.row.Seq, c.now)); err != nil {
+		if _, err := tx.Record(recordOf(*member.said, task.ByUs, member.row.Seq, c.now)); err != nil {
 			return err
 		}
 		c.members = append(c.members, member)

@@ -8,7 +8,7 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // CLOWL-29.
@@ -36,7 +36,7 @@ func TestWhoAnnouncesItselfHearsWhoIsHere(t *testing.T) {
 		t.Errorf("quick announces %s; want what it takes", l.line)
 	}
 	e.say(word{mid: "m1", p: "REQ", from: "ann", to: "*", t: "scan"}.line())
-	if row := e.await("m1", ledger.Done); row.Kind != envelope.DependencyFailed {
+	if row := e.await("m1", task.Done); row.Kind != envelope.DependencyFailed {
 		t.Errorf("m1 ends %s (%s); want that radar, who announced it takes that, is asked, and is no agent here", row.Status, row.Kind)
 	}
 }
@@ -48,7 +48,7 @@ func TestARequestForSeveralIsAskedOfEach(t *testing.T) {
 	e.plays["other"] = quick
 	e.start()
 	e.say(word{mid: "m1", p: "REQ", from: "ann", to: `["quick","other","quick"]`, d: `{"n":1}`}.line())
-	if row := e.await("m1", ledger.Done); row.Status != envelope.OK || row.Agent != envelope.Ourselves {
+	if row := e.await("m1", task.Done); row.Status != envelope.OK || row.Agent != envelope.Ourselves {
 		t.Errorf("m1 = %+v; want it gathered by us", row)
 	}
 	children, err := e.parts.Ledger.Offspring(t.Context(), e.row("m1").Seq)
@@ -72,7 +72,7 @@ func TestARequestForSeveralIsAskedOfEach(t *testing.T) {
 		}
 	}
 	e.say(word{mid: "m2", p: "REQ", from: "ann", to: "*"}.line())
-	if row := e.await("m2", ledger.Done); row.Status != envelope.OK {
+	if row := e.await("m2", task.Done); row.Status != envelope.OK {
 		t.Errorf("m2 ends %s; want ok, by quick and other", row.Status)
 	}
 	e.say(word{mid: "m3", p: "REQ", from: "ann", to: "*", t: "unheard"}.line())
@@ -95,11 +95,11 @@ func TestACancelledRequestForSeveralIsCancelledForEach(t *testing.T) {
 	children, err := e.parts.Ledger.Offspring(t.Context(), e.row("m1").Seq)
 	e.must(err)
 	for _, c := range children {
-		e.await(string(c.ID), ledger.Running)
+		e.await(string(c.ID), task.Running)
 	}
 	e.say(cncl("c1", "ann", "m1"))
 	for _, c := range children {
-		if row := e.await(string(c.ID), ledger.Done); row.Status != envelope.Stopped {
+		if row := e.await(string(c.ID), task.Done); row.Status != envelope.Stopped {
 			t.Errorf("%s ends %s; want cancelled", c.Agent, row.Status)
 		}
 	}
@@ -112,9 +112,9 @@ func TestAMemberThatIsPartOfTheWorkAlreadyIsRefused(t *testing.T) {
 	e.most = 2
 	e.start()
 	e.say(req("m1", "chief"))
-	e.await("m1", ledger.Running)
+	e.await("m1", task.Running)
 	e.say(word{mid: "m2", p: "REQ", from: "chief", to: `["quick","chief"]`, pid: "m1"}.line())
-	e.await("m2", ledger.Done)
+	e.await("m2", task.Done)
 	children, err := e.parts.Ledger.Offspring(t.Context(), e.row("m2").Seq)
 	e.must(err)
 	for _, c := range children {

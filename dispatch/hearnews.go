@@ -11,6 +11,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // hearNews hands a message to whom it is for, and has those go on who wait for it
@@ -33,7 +34,7 @@ func (d *Dispatcher) hearNews(tx *ledger.Tx, c *claim) error {
 		if err := tx.Log(unknownSender(c)); err != nil {
 			return err
 		}
-		c.row = ledger.Task{}                                                // no run gets to see it
+		c.row = task.Task{}                                                  // no run gets to see it
 		if err := d.remember(tx, c); err != nil || m.Act == envelope.Fails { // which is no question, and has no answer
 			return err
 		}
@@ -46,7 +47,7 @@ func (d *Dispatcher) hearNews(tx *ledger.Tx, c *claim) error {
 	if err := d.handOut(tx, c); err != nil || m.Act == envelope.Inquires {
 		return err // who oversees says so in its own run (CAP-24)
 	}
-	about := []ledger.Task{c.row}
+	about := []task.Task{c.row}
 	if c.row.Seq == 0 && m.Dialect == envelope.CLowl {
 		if about, err = awaiting(tx, m); err != nil {
 			return err
@@ -65,14 +66,14 @@ func (d *Dispatcher) hearNews(tx *ledger.Tx, c *claim) error {
 // answersForAgent reports whether a message would be the answer of an agent to its
 // task (CAP-33), but is said in a line while we run that agent: the answer is what
 // its run says (CLOWL-40).
-func (d *Dispatcher) answersForAgent(row ledger.Task, m envelope.Message) bool {
-	return m.Dialect == envelope.CAP && m.Act == envelope.Informs && !m.WantsReply && row.State == ledger.Running &&
+func (d *Dispatcher) answersForAgent(row task.Task, m envelope.Message) bool {
+	return m.Dialect == envelope.CAP && m.Act == envelope.Informs && !m.WantsReply && row.State == task.Running &&
 		m.From == row.Agent && slices.Contains(m.To, row.Requester)
 }
 
 // awaiting returns the tasks of the conversation of a message of which its
 // recipients may wait for it.
-func awaiting(tx *ledger.Tx, m envelope.Message) (tasks []ledger.Task, err error) {
+func awaiting(tx *ledger.Tx, m envelope.Message) (tasks []task.Task, err error) {
 	for _, name := range recipients(m) {
 		more, err := tx.Speechless(m.Thread, name)
 		if err != nil {
@@ -89,7 +90,7 @@ var people = []string{"user", "orchestrator"}
 // participates reports whether anybody here knows the sender of a message: it is
 // an agent, has a secret or has announced itself, or has asked for the task that
 // the message is about, or for one of its conversation.
-func (d *Dispatcher) participates(tx *ledger.Tx, row ledger.Task, m envelope.Message) (bool, error) {
+func (d *Dispatcher) participates(tx *ledger.Tx, row task.Task, m envelope.Message) (bool, error) {
 	if d.agents.Known(m.From) || slices.Contains(people, m.From) || m.Secret != "" && d.agents.Protocol.Secret(m.From) != "" || row.Requester == m.From {
 		return true, nil
 	}
@@ -111,7 +112,7 @@ func (d *Dispatcher) handOut(tx *ledger.Tx, c *claim) error {
 	again := m
 	again.Raw, again.Secret, again.Time = nil, "", c.now
 	for _, name := range to {
-		record := recordOf(m, ledger.ByLine, c.row.Seq, c.now)
+		record := recordOf(m, task.ByLine, c.row.Seq, c.now)
 		record.To = name
 		in := d.readIn(name, m)
 		whole := in == m.Dialect && strict(m)
@@ -167,7 +168,7 @@ func strict(m envelope.Message) bool {
 // else, is only remembered: it moves no task.
 func (d *Dispatcher) hearProgress(tx *ledger.Tx, c *claim, found bool) error {
 	m := c.heard.message
-	if !found || acknowledges(m) || c.row.State != ledger.Waiting || m.From != c.row.Agent {
+	if !found || acknowledges(m) || c.row.State != task.Waiting || m.From != c.row.Agent {
 		return d.remember(tx, c)
 	}
 	if err := d.tell(tx, c.row.Seq); err != nil {
@@ -209,14 +210,14 @@ func (d *Dispatcher) hearQuestion(tx *ledger.Tx, c *claim, found bool) error {
 	switch {
 	case err != nil:
 		return err
-	case c.row.State == ledger.Done:
+	case c.row.State == task.Done:
 		since = c.row.Finished
-	case ran && (c.row.State == ledger.Running || c.row.State == ledger.Waiting):
+	case ran && (c.row.State == task.Running || c.row.State == task.Waiting):
 		since = run.Intent
 	}
 	return d.reply(tx, c, envelope.Message{Act: envelope.Tells, Type: "status", Dialect: m.Dialect, Data: encode(map[string]any{
 		"task_id": c.row.ID, "agent": c.row.Agent, "state": c.row.State, "status": c.row.Status, "kind": c.row.Kind,
-		"attempt": c.row.Attempt, "reasons": slices.Concat([]ledger.Reason{}, c.row.Reasons), "since": since.UTC().Format(time.RFC3339),
+		"attempt": c.row.Attempt, "reasons": slices.Concat([]task.Reason{}, c.row.Reasons), "since": since.UTC().Format(time.RFC3339),
 	})})
 }
 
@@ -234,7 +235,7 @@ func (d *Dispatcher) hearAnnouncement(tx *ledger.Tx, c *claim) error {
 	if err := d.remember(tx, c); err != nil {
 		return err
 	}
-	if err := tx.Announce(ledger.Speaker{Name: m.From, Supports: m.Supports, Since: c.now}); err != nil {
+	if err := tx.Announce(task.Speaker{Name: m.From, Supports: m.Supports, Since: c.now}); err != nil {
 		return err
 	}
 	var all []string

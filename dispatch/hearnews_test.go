@@ -9,15 +9,15 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // CLOWL-28.
 func TestAQuestionIsAnsweredAndDoesNothingElse(t *testing.T) {
 	e := startEngine(t)
 	e.say(req("m1", "slow"))
-	e.await("m1", ledger.Running)
+	e.await("m1", task.Running)
 	before := e.row("m1")
 	e.say(word{mid: "q1", p: "QRY", from: "bob", to: "slow", pid: "m1"}.line())
 	if inf := e.gets("bob", "INF", "q1"); inf.Body.D.State != "running" {
@@ -90,16 +90,16 @@ func TestAReplyInALineHasItsTaskGoOn(t *testing.T) {
 		if j.Attempt > 1 {
 			return quick(ctx, j)
 		}
-		return dispatch.Outcome{Hold: ledger.Reply, Exit: runner.Exit{Started: time.Now()}, Said: []envelope.Message{{Act: envelope.Informs, Dialect: envelope.CAP, Task: j.Task.ID, To: []string{"user"}, Text: "which?", WantsReply: true}}}
+		return dispatch.Outcome{Hold: task.Reply, Exit: runner.Exit{Started: time.Now()}, Said: []envelope.Message{{Act: envelope.Informs, Dialect: envelope.CAP, Task: j.Task.ID, To: []string{"user"}, Text: "which?", WantsReply: true}}}
 	}
 	e.start()
 	e.say(capLine("delegation_notice", "T1", "user", "quick", "look at it"))
-	e.await("T1", ledger.Held)
+	e.await("T1", task.Held)
 	e.gets("user", "message", "T1")
 	e.say(capLine("message", "T1", "stranger", "quick", "that one"))
-	e.wantHeld("T1", ledger.Reply)
+	e.wantHeld("T1", task.Reply)
 	e.say(capLine("message", "T1", "user", "quick", "this one"))
-	if row := e.await("T1", ledger.Done); row.Attempt != 2 || row.Status != envelope.OK {
+	if row := e.await("T1", task.Done); row.Attempt != 2 || row.Status != envelope.OK {
 		t.Errorf("T1 = %+v; want it done by a second attempt", row)
 	}
 }
@@ -117,15 +117,15 @@ func TestAReplyInCLowlNamesWhatItRepliesToOrItsConversation(t *testing.T) {
 				if j.Attempt > 1 {
 					return quick(ctx, j)
 				}
-				return dispatch.Outcome{Hold: ledger.Reply, Exit: runner.Exit{Started: time.Now()}, Said: []envelope.Message{
+				return dispatch.Outcome{Hold: task.Reply, Exit: runner.Exit{Started: time.Now()}, Said: []envelope.Message{
 					{Act: envelope.Asks, Dialect: envelope.CLowl, ID: "question", To: []string{"ann"}, Type: "which", Text: "which?", WantsReply: true},
 				}}
 			}
 			e.start()
 			e.say(req("m1", "quick"))
-			e.await("m1", ledger.Held)
+			e.await("m1", task.Held)
 			e.say(reply.line())
-			if row := e.await("m1", ledger.Done); row.Attempt != 2 || row.Status != envelope.OK {
+			if row := e.await("m1", task.Done); row.Attempt != 2 || row.Status != envelope.OK {
 				t.Errorf("m1 = %+v; want it done by a second attempt", row)
 			}
 		})

@@ -8,6 +8,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // deny refuses a message and tells its sender why, in its own words, once. A request has
@@ -37,7 +38,7 @@ func (d *Dispatcher) refuseRequest(tx *ledger.Tx, c *claim, why envelope.Finding
 	c.heard.answer, c.above, c.parent, c.tie = nil, nil, nil, ""
 	c.verdict = Verdict{Findings: why}
 	c.refusal = newRefusal(c.task, c.verdict, c.now, false)
-	return d.enter(tx, c, ledger.Task{}, false)
+	return d.enter(tx, c, task.Task{}, false)
 }
 
 // complainTo tells the sender of a message what is wrong with it, unless it was
@@ -82,10 +83,10 @@ func (d *Dispatcher) emit(tx *ledger.Tx, in envelope.Dialect, m envelope.Message
 
 // outgoing is what we say in a dialect as it is remembered, and whether that dialect
 // is spoken.
-func outgoing(in envelope.Dialect, m envelope.Message, task int64, inbox string) (ledger.Message, bool) {
+func outgoing(in envelope.Dialect, m envelope.Message, seq int64, inbox string) (task.Message, bool) {
 	codec, ok := dialect.Of(in)
 	if !ok {
-		return ledger.Message{}, false
+		return task.Message{}, false
 	}
 	if m.ID == "" && in == envelope.CLowl {
 		m.ID = dialect.NewID()
@@ -93,15 +94,15 @@ func outgoing(in envelope.Dialect, m envelope.Message, task int64, inbox string)
 	line, lost := codec.Encode(m)
 	m.Raw, m.Dialect = line, in
 	m.Hash, _ = envelope.ContentHash(line)
-	record := recordOf(m, ledger.ByUs, task, cmp.Or(m.Time, time.Now()))
+	record := recordOf(m, task.ByUs, seq, cmp.Or(m.Time, time.Now()))
 	record.Lost, record.Inbox = lost, inbox
 	return record, true
 }
 
 // recordOf is a message as it is remembered.
-func recordOf(m envelope.Message, via ledger.Via, task int64, at time.Time) ledger.Message {
-	return ledger.Message{
-		Time: at, Dialect: m.Dialect, Act: m.Act, ID: m.ID, Cause: m.Cause, Task: task, Thread: m.Thread, Trace: m.Trace,
+func recordOf(m envelope.Message, via task.Via, seq int64, at time.Time) task.Message {
+	return task.Message{
+		Time: at, Dialect: m.Dialect, Act: m.Act, ID: m.ID, Cause: m.Cause, Task: seq, Thread: m.Thread, Trace: m.Trace,
 		From: m.From, To: strings.Join(m.To, ","), Via: via, Hash: m.Hash, Body: m.Raw,
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // judgeRequest lets policy decide on a request in a line, once its context is
@@ -40,8 +41,8 @@ func (d *Dispatcher) judgeRequest(c *claim, findings envelope.Findings) Verdict 
 // several agents.
 func gathered(t envelope.Task, findings envelope.Findings) Verdict {
 	return Verdict{
-		Admit: true, Hold: []ledger.Reason{ledger.Children}, Until: t.Deadline,
-		Findings: findings, Terms: ledger.Terms{Deadline: t.Deadline},
+		Admit: true, Hold: []task.Reason{task.Children}, Until: t.Deadline,
+		Findings: findings, Terms: task.Terms{Deadline: t.Deadline},
 	}
 }
 
@@ -91,7 +92,7 @@ func (d *Dispatcher) hearRequest(tx *ledger.Tx, c *claim) error {
 	if stopped, err := d.stoppedBefore(tx, c); stopped || err != nil {
 		return err
 	}
-	if c.task.Agent == envelope.Ourselves && c.row.State == ledger.Held {
+	if c.task.Agent == envelope.Ourselves && c.row.State == task.Held {
 		return d.askEach(tx, c, names)
 	}
 	return nil
@@ -99,29 +100,29 @@ func (d *Dispatcher) hearRequest(tx *ledger.Tx, c *claim) error {
 
 // provedNow reports whether a request was refused for its sender before and has the
 // secret of its sender now. Such a request is judged again.
-func (d *Dispatcher) provedNow(c *claim, last ledger.Task) bool {
+func (d *Dispatcher) provedNow(c *claim, last task.Task) bool {
 	return last.Hash == c.task.Hash && last.Status == envelope.Rejected && last.Kind == envelope.Unauthorized && !c.line.Replayed &&
 		d.agents.Protocol.Secret(c.said.From) != ""
 }
 
 // enter adds the task that a message asks for, and remembers the message.
-func (d *Dispatcher) enter(tx *ledger.Tx, c *claim, last ledger.Task, found bool) error {
+func (d *Dispatcher) enter(tx *ledger.Tx, c *claim, last task.Task, found bool) error {
 	c.fate = accepted
 	if err := d.revise(tx, c, last, found); err != nil {
 		return err
 	}
-	if _, err := tx.Record(recordOf(*c.said, ledger.ByLine, c.row.Seq, c.now)); err != nil {
+	if _, err := tx.Record(recordOf(*c.said, task.ByLine, c.row.Seq, c.now)); err != nil {
 		return err
 	}
 	if !c.heard.degraded {
 		return nil
 	}
-	return tx.Log(event(c.row, "context.degraded", map[string]any{"ref": c.said.Context.Ref}))
+	return tx.Log(event(c.row, task.KindContextDegraded, map[string]any{"ref": c.said.Context.Ref}))
 }
 
 // hearAgain is for a request whose id is known: the same content is ignored, and
 // any other is refused, in whatever dialect either was said.
-func (d *Dispatcher) hearAgain(tx *ledger.Tx, c *claim, last ledger.Task) error {
+func (d *Dispatcher) hearAgain(tx *ledger.Tx, c *claim, last task.Task) error {
 	if last.Hash == c.task.Hash {
 		return d.ignoreDuplicate(tx, c, last)
 	}
@@ -141,16 +142,16 @@ func (d *Dispatcher) hearAgain(tx *ledger.Tx, c *claim, last ledger.Task) error 
 }
 
 // ignoreDuplicate ignores a request that was taken in, or refused, with the same content before.
-func (d *Dispatcher) ignoreDuplicate(tx *ledger.Tx, c *claim, last ledger.Task) error {
+func (d *Dispatcher) ignoreDuplicate(tx *ledger.Tx, c *claim, last task.Task) error {
 	c.row, c.fate = last, duplicate
 	if c.line.Replayed {
 		return nil
 	}
-	return tx.Log(event(last, "task.duplicate", map[string]any{"file": c.line.File, "offset": c.line.Offset}))
+	return tx.Log(event(last, task.KindTaskDuplicate, map[string]any{"file": c.line.File, "offset": c.line.Offset}))
 }
 
 // liesInInbox ignores a line that we put into the inbox of the agent of a task.
-func (d *Dispatcher) liesInInbox(tx *ledger.Tx, c *claim, last ledger.Task) (bool, error) {
+func (d *Dispatcher) liesInInbox(tx *ledger.Tx, c *claim, last task.Task) (bool, error) {
 	if d.agents.Inbox(last.Agent).File == "" {
 		return false, nil
 	}
@@ -165,7 +166,7 @@ func (d *Dispatcher) liesInInbox(tx *ledger.Tx, c *claim, last ledger.Task) (boo
 	if hash, _ := envelope.ContentHash(line); hash != c.said.Hash {
 		return false, nil
 	}
-	return true, tx.Log(event(ledger.Task{}, "message.own", map[string]any{"file": c.line.File, "offset": c.line.Offset}))
+	return true, tx.Log(event(task.Task{}, task.KindMessageOwn, map[string]any{"file": c.line.File, "offset": c.line.Offset}))
 }
 
 // premature is how long a message that cancels a request which has not come is
@@ -175,14 +176,14 @@ const premature = 10 * time.Minute
 // stoppedBefore ends a request at once that was cancelled before it came.
 func (d *Dispatcher) stoppedBefore(tx *ledger.Tx, c *claim) (bool, error) {
 	cancels, err := tx.Replies(c.said.ID, envelope.Cancels, c.said.From, c.now.Add(-premature))
-	if err != nil || len(cancels) == 0 || c.row.State == ledger.Done {
+	if err != nil || len(cancels) == 0 || c.row.State == task.Done {
 		return false, err
 	}
 	m := cancels[0]
 	by := By{Who: m.From, Reason: m.ID}
 	why := (&CancelError{by}).Error()
-	change := ledger.Change{
-		To: ledger.Done, Attempt: c.row.Attempt, Status: envelope.Stopped, Kind: envelope.Cancelled,
+	change := task.Change{
+		To: task.Done, Attempt: c.row.Attempt, Status: envelope.Stopped, Kind: envelope.Cancelled,
 		Result: unrun(c.task, envelope.Stopped, envelope.Cancelled, why, false, c.verdict.Levels, c.now),
 	}
 	moved, err := tx.Move(c.row.Seq, c.row.State, c.row.Attempt, change)
@@ -193,5 +194,5 @@ func (d *Dispatcher) stoppedBefore(tx *ledger.Tx, c *claim) (bool, error) {
 		return true, err
 	}
 	c.row.State, c.row.Reasons, c.row.Status, c.row.Kind = change.To, nil, change.Status, change.Kind
-	return true, tx.Log(event(c.row, "task.cancelled", by.data()))
+	return true, tx.Log(event(c.row, task.KindTaskCancelled, by.data()))
 }

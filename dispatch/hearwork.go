@@ -7,6 +7,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // handOn finds the task whose agent asks for something, and says why that may
@@ -33,9 +34,9 @@ func (d *Dispatcher) handOn(tx *ledger.Tx, c *claim) (why envelope.Finding, err 
 // workOf returns the task that the sender of a message works on: the one that the
 // message names, if that is its own, or else the one it began last. A message of
 // CLowl that hands work on has to name it, or nothing at all.
-func (d *Dispatcher) workOf(tx *ledger.Tx, m envelope.Message) (row ledger.Task, found bool, err error) {
+func (d *Dispatcher) workOf(tx *ledger.Tx, m envelope.Message) (row task.Task, found bool, err error) {
 	if !d.agents.Known(m.From) {
-		return ledger.Task{}, false, nil
+		return task.Task{}, false, nil
 	}
 	named, known, err := aboveOf(tx, m)
 	if err != nil || known && named.Agent == m.From && inWork(named) {
@@ -46,7 +47,7 @@ func (d *Dispatcher) workOf(tx *ledger.Tx, m envelope.Message) (row ledger.Task,
 		return row, found, err
 	}
 	if m.Act == envelope.Delegates && m.Dialect == envelope.CLowl && m.Cause != "" {
-		return ledger.Task{}, false, nil
+		return task.Task{}, false, nil
 	}
 	if found {
 		return row, true, nil
@@ -64,13 +65,13 @@ func (d *Dispatcher) workOf(tx *ledger.Tx, m envelope.Message) (row ledger.Task,
 }
 
 // inWork reports whether the agent of a task has it, or will have it again.
-func inWork(row ledger.Task) bool {
-	return row.State == ledger.Running || row.State == ledger.Waiting || waitsForWords(row)
+func inWork(row task.Task) bool {
+	return row.State == task.Running || row.State == task.Waiting || waitsForWords(row)
 }
 
 // aboveOf returns the task that a request says it is for: the one that it is a
 // reply to, or whose dotted id its own begins with (CAP-21).
-func aboveOf(tx *ledger.Tx, m envelope.Message) (ledger.Task, bool, error) {
+func aboveOf(tx *ledger.Tx, m envelope.Message) (task.Task, bool, error) {
 	if m.Dialect != envelope.CAP {
 		return repliedTo(tx, m.Cause)
 	}
@@ -79,7 +80,7 @@ func aboveOf(tx *ledger.Tx, m envelope.Message) (ledger.Task, bool, error) {
 			return row, found, err
 		}
 	}
-	return ledger.Task{}, false, nil
+	return task.Task{}, false, nil
 }
 
 // prefixes are the tasks that CAP's dotted id says one is part of, the nearest
@@ -97,7 +98,7 @@ func prefixes(m envelope.Message) (ids []envelope.ID) {
 }
 
 // concerned returns the task that a message is about.
-func concerned(tx *ledger.Tx, m envelope.Message) (row ledger.Task, found bool, err error) {
+func concerned(tx *ledger.Tx, m envelope.Message) (row task.Task, found bool, err error) {
 	if m.Task != "" {
 		if row, found, err = tx.Latest(m.Task); found || err != nil {
 			return row, found, err
@@ -108,16 +109,16 @@ func concerned(tx *ledger.Tx, m envelope.Message) (row ledger.Task, found bool, 
 
 // repliedTo returns the task that a message asks for, or is about, by the name
 // of the message.
-func repliedTo(tx *ledger.Tx, name string) (row ledger.Task, found bool, err error) {
+func repliedTo(tx *ledger.Tx, name string) (row task.Task, found bool, err error) {
 	if name == "" {
-		return ledger.Task{}, false, nil
+		return task.Task{}, false, nil
 	}
 	if row, found, err = tx.Latest(dialect.TaskID(name)); found || err != nil {
 		return row, found, err
 	}
 	m, known, err := tx.Named(name)
 	if err != nil || !known || m.Task == 0 {
-		return ledger.Task{}, false, err
+		return task.Task{}, false, err
 	}
 	return tx.Task(m.Task)
 }

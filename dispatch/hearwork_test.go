@@ -11,8 +11,8 @@ import (
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // CLOWL-30, CLOWL-35, CAP-19, CAP-21.
@@ -21,8 +21,8 @@ func TestAnAgentHandsOnOnlyWhatItHas(t *testing.T) {
 	e.denied = map[string]string{"chief>quick": "is not among its allowed_agents"}
 	e.start()
 	e.say(req("m1", "chief"), capLine("delegation_notice", "T1", "user", "clerk", "look at it"))
-	e.await("m1", ledger.Running)
-	e.await("T1", ledger.Running)
+	e.await("m1", task.Running)
+	e.await("T1", task.Running)
 	dlgt := func(mid, from, to, pid, mode string) string {
 		return word{mid: mid, p: "DLGT", from: from, to: to, pid: pid, d: fmt.Sprintf(`{"delegation_mode":%q}`, mode)}.line()
 	}
@@ -42,7 +42,7 @@ func TestAnAgentHandsOnOnlyWhatItHas(t *testing.T) {
 	}
 	e.wantFailure("chief", "T2", 403)
 	e.ask("chief", "a1", "quick")
-	if row := e.await("a1", ledger.Done); row.Kind != envelope.DelegationDenied {
+	if row := e.await("a1", task.Done); row.Kind != envelope.DelegationDenied {
 		t.Errorf("a1 ends %s (%s); want delegation_denied, in whatever words it is asked", row.Status, row.Kind)
 	}
 	e.must(e.Cancel(t.Context(), "d1", me))
@@ -57,11 +57,11 @@ func TestAnAgentHandsOnOnlyWhatItHas(t *testing.T) {
 func TestAStrayResultFileMakesNoRootOfWhatAWaitingAgentAsksFor(t *testing.T) {
 	e := newEngine(t)
 	e.plays["chief"] = func(context.Context, dispatch.Job) dispatch.Outcome {
-		return dispatch.Outcome{Hold: ledger.Reply, Exit: runner.Exit{Started: time.Now()}}
+		return dispatch.Outcome{Hold: task.Reply, Exit: runner.Exit{Started: time.Now()}}
 	}
 	e.start()
 	e.say(req("m1", "chief"))
-	e.await("m1", ledger.Held)
+	e.await("m1", task.Held)
 	e.place("m1", "chief", "not the answer")
 	e.until("the stray file is told of", func() bool {
 		kinds, _ := e.story("m1")
@@ -85,13 +85,13 @@ func TestAnAgentHandsOnInALineWhatLiesInItsInbox(t *testing.T) {
 	e.answer = func(j dispatch.Job, said []byte) dispatch.Outcome {
 		codec, _ := dialect.Of(envelope.CLowl)
 		m, _ := codec.Hear(said, j.Task)
-		return dispatch.Outcome{Hold: ledger.Children, Said: []envelope.Message{m}}
+		return dispatch.Outcome{Hold: task.Children, Said: []envelope.Message{m}}
 	}
 	e.start()
 	e.say(req("m1", "editor"))
-	e.await("m1", ledger.Waiting)
+	e.await("m1", task.Waiting)
 	e.say(word{mid: "d1", p: "DLGT", from: "editor", to: "quick", pid: "m1", d: `{"delegation_mode":"transfer"}`}.line())
-	if row := e.await("m1", ledger.Done); row.Status != envelope.OK {
+	if row := e.await("m1", task.Done); row.Status != envelope.OK {
 		t.Errorf("m1 ends %s (%s); want ok, by quick", row.Status, row.Kind)
 	}
 	if row := e.row("d1"); row.Agent != "quick" || row.Parent != e.row("m1").Seq {
@@ -105,13 +105,13 @@ func TestWhatARunHandedOnInALineGoesOnAfterItsAnswer(t *testing.T) {
 	e, words := family(t, "chief", "clerk")
 	e.start()
 	e.say(req("m1", "chief"))
-	e.await("m1", ledger.Running)
+	e.await("m1", task.Running)
 	e.say(word{mid: "d1", p: "DLGT", from: "chief", to: "clerk", pid: "m1", d: `{"delegation_mode":"assist"}`}.line())
-	e.await("d1", ledger.Running)
+	e.await("d1", task.Running)
 	close(words["chief"])
-	e.await("m1", ledger.Done)
+	e.await("m1", task.Done)
 	close(words["clerk"])
-	if row := e.await("d1", ledger.Done); row.Status != envelope.OK {
+	if row := e.await("d1", task.Done); row.Status != envelope.OK {
 		t.Errorf("d1 ends %s (%s); want ok", row.Status, row.Kind)
 	}
 }

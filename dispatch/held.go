@@ -8,16 +8,17 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // resting reports whether a task is held for a pause between attempts only.
-func resting(row ledger.Task) bool {
-	return row.State == ledger.Held && slices.Equal(row.Reasons, []ledger.Reason{ledger.Capacity})
+func resting(row task.Task) bool {
+	return row.State == task.Held && slices.Equal(row.Reasons, []task.Reason{task.Capacity})
 }
 
 // leave forgets that a task was held, if it was. What it returns ends a pause
 // between attempts, and is called when the task's next step is known.
-func (d *Dispatcher) leave(row ledger.Task) (ended func()) {
+func (d *Dispatcher) leave(row task.Task) (ended func()) {
 	was, held := d.held.remove(row.Seq)
 	if !held || !was.resting {
 		return func() {}
@@ -32,7 +33,7 @@ func (d *Dispatcher) leave(row ledger.Task) (ended func()) {
 }
 
 // keepHeld remembers a task that is held, and when to look at it again.
-func (d *Dispatcher) keepHeld(ctx context.Context, row ledger.Task) {
+func (d *Dispatcher) keepHeld(ctx context.Context, row task.Task) {
 	d.held.add(row)
 	if resting(row) && !row.WaitsForBudget() {
 		d.alarms.rest(row.Seq, min(time.Until(row.Until), longestPause)) // of a clock that was set meanwhile we know no better
@@ -42,7 +43,7 @@ func (d *Dispatcher) keepHeld(ctx context.Context, row ledger.Task) {
 	if d.needlesslyPaused(row) {
 		d.alarms.after(row.Seq, 0) // it was judged while the pause ended
 	}
-	if slices.Contains(row.Reasons, ledger.ResultInvalid) {
+	if slices.Contains(row.Reasons, task.ResultInvalid) {
 		d.alarms.after(row.Seq, settlePause) // the file may have gone
 	}
 	if row.WaitsForBudget() {
@@ -56,11 +57,11 @@ func (d *Dispatcher) keepHeld(ctx context.Context, row ledger.Task) {
 }
 
 // mayBeOver is for a pause that somebody may have ended before it was known to begin.
-func (d *Dispatcher) mayBeOver(ctx context.Context, row ledger.Task) {
+func (d *Dispatcher) mayBeOver(ctx context.Context, row task.Task) {
 	now, err := d.Ledger.Task(ctx, row.Seq)
 	switch {
 	case err != nil || resting(now):
-	case now.State == ledger.Held:
+	case now.State == task.Held:
 		d.proceed(ctx, now)
 	default:
 		d.leave(row)()
@@ -69,8 +70,8 @@ func (d *Dispatcher) mayBeOver(ctx context.Context, row ledger.Task) {
 
 // proceed does what a task's state asks for. It is the one place where a
 // task enters the queue, whether it was just accepted or is found at start-up.
-func (d *Dispatcher) proceed(ctx context.Context, row ledger.Task) {
-	if row.Replaces && row.State != ledger.Received {
+func (d *Dispatcher) proceed(ctx context.Context, row task.Task) {
+	if row.Replaces && row.State != task.Received {
 		own := "earlier result of " + string(row.ID) + " cannot be moved to the history"
 		if err := d.displace(ctx, row); err != nil {
 			d.complain(own, row, err)
@@ -82,21 +83,21 @@ func (d *Dispatcher) proceed(ctx context.Context, row ledger.Task) {
 	defer d.leave(row)() // after the push: it is never idle in between
 	defer d.nudgeOf(row)
 	switch row.State {
-	case ledger.Queued:
+	case task.Queued:
 		d.alarms.set(row.Seq, row.Deadline)
 		d.queueUp(row)
-	case ledger.Held:
+	case task.Held:
 		d.keepHeld(ctx, row)
-	case ledger.Waiting:
+	case task.Waiting:
 		d.held.add(row)
 		d.alarms.set(row.Seq, earliest(row.Deadline, row.Until))
-	case ledger.Review:
+	case task.Review:
 		d.held.add(row)
 		d.alarms.set(row.Seq, row.Until)
 		if d.Box.HasResult(row.ID) {
 			d.alarms.after(row.Seq, 0) // placed while it ran
 		}
-	case ledger.Done:
+	case task.Done:
 		d.settle(ctx, row)
 		d.admitNext(ctx, row)
 		d.endedBelow(ctx, row)
@@ -105,9 +106,9 @@ func (d *Dispatcher) proceed(ctx context.Context, row ledger.Task) {
 
 // proceedNow is proceed for somebody who looks at the task next: one that is
 // to be judged again at once is, before this returns.
-func (d *Dispatcher) proceedNow(ctx context.Context, row ledger.Task) {
+func (d *Dispatcher) proceedNow(ctx context.Context, row task.Task) {
 	d.proceed(ctx, row)
-	if row.State == ledger.Held && !unread(row) && !row.Until.IsZero() && !row.Until.After(time.Now()) {
+	if row.State == task.Held && !unread(row) && !row.Until.IsZero() && !row.Until.After(time.Now()) {
 		d.revisit(ctx, row.Seq)
 	}
 }
@@ -125,7 +126,7 @@ func (d *Dispatcher) Rejudge() {
 }
 
 // rejudge looks at a held task again, unless it only rests.
-func (d *Dispatcher) rejudge(row ledger.Task) {
+func (d *Dispatcher) rejudge(row task.Task) {
 	if !resting(row) || row.WaitsForBudget() {
 		d.alarms.after(row.Seq, 0)
 	}
@@ -134,7 +135,7 @@ func (d *Dispatcher) rejudge(row ledger.Task) {
 // revisit looks at a task whose alarm rang.
 func (d *Dispatcher) revisit(ctx context.Context, seq int64) {
 	row, err := d.Ledger.Task(ctx, seq)
-	if err == nil && row.State == ledger.Done && row.Put && row.Delivered && !row.Replaces {
+	if err == nil && row.State == task.Done && row.Put && row.Delivered && !row.Replaces {
 		d.admitNext(ctx, row)
 		d.endedBelow(ctx, row)
 		return // its own request may not be kept any more
@@ -152,30 +153,30 @@ func (d *Dispatcher) revisit(ctx context.Context, seq int64) {
 	}
 }
 
-func (d *Dispatcher) reconsider(ctx context.Context, row ledger.Task, t envelope.Task, findings envelope.Findings) error {
-	if row.Replaces && row.State != ledger.Received {
+func (d *Dispatcher) reconsider(ctx context.Context, row task.Task, t envelope.Task, findings envelope.Findings) error {
+	if row.Replaces && row.State != task.Received {
 		d.proceed(ctx, row)
 		return nil
 	}
 	switch row.State {
-	case ledger.Done:
+	case task.Done:
 		if !row.Put || !row.Delivered {
 			d.settle(ctx, row)
 		}
 		d.endedBelow(ctx, row)
 		return nil
-	case ledger.Held:
+	case task.Held:
 		if settled, err := d.reconsiderHeld(ctx, row, t, findings); settled || err != nil {
 			return err
 		}
-	case ledger.Queued:
-	case ledger.Received:
+	case task.Queued:
+	case task.Received:
 		return d.tryAdmitNext(ctx, row.ID)
-	case ledger.Waiting:
+	case task.Waiting:
 		return d.tend(ctx, row)
-	case ledger.Review:
+	case task.Review:
 		return d.reconsiderReview(ctx, row)
-	case ledger.Running:
+	case task.Running:
 		if d.runs.isGuarded(row.Seq) {
 			return d.refuse(ctx, row)
 		}
@@ -184,7 +185,7 @@ func (d *Dispatcher) reconsider(ctx context.Context, row ledger.Task, t envelope
 		return nil
 	}
 	verdict := withReasons(d.judge(t, findings, time.Now()), lastingOf(row.Reasons)...)
-	if row.State == ledger.Queued {
+	if row.State == task.Queued {
 		cleared, err := d.cleared(ctx, row, verdict)
 		if err != nil {
 			return err
@@ -199,7 +200,7 @@ func (d *Dispatcher) reconsider(ctx context.Context, row ledger.Task, t envelope
 
 // reconsiderHeld does what a held task asks for before it is judged again, and
 // reports whether there is nothing left to do for it now.
-func (d *Dispatcher) reconsiderHeld(ctx context.Context, row ledger.Task, t envelope.Task, findings envelope.Findings) (bool, error) {
+func (d *Dispatcher) reconsiderHeld(ctx context.Context, row task.Task, t envelope.Task, findings envelope.Findings) (bool, error) {
 	if unread(row) {
 		return true, d.reconsiderUnread(ctx, row)
 	}
@@ -219,11 +220,11 @@ func (d *Dispatcher) reconsiderHeld(ctx context.Context, row ledger.Task, t enve
 // apply moves a task that does not run to where a verdict wants it, and a
 // person. It does nothing when somebody moved the task meanwhile, also before it
 // was read: what runs, or has run, is for who ends that.
-func (d *Dispatcher) apply(ctx context.Context, row ledger.Task, t envelope.Task, v Verdict) error {
+func (d *Dispatcher) apply(ctx context.Context, row task.Task, t envelope.Task, v Verdict) error {
 	if !startable(row.State) {
 		return nil
 	}
-	if row.State == ledger.Held && v.Admit && !wantsApproval(v.Hold) && slices.Equal(v.Hold, row.Reasons) && v.Until.Equal(row.Until) {
+	if row.State == task.Held && v.Admit && !wantsApproval(v.Hold) && slices.Equal(v.Hold, row.Reasons) && v.Until.Equal(row.Until) {
 		d.alarms.set(row.Seq, row.Until)
 		return nil
 	}
@@ -263,38 +264,38 @@ func (d *Dispatcher) apply(ctx context.Context, row ledger.Task, t envelope.Task
 }
 
 // startable reports whether what comes next for a task in that state is a start.
-func startable(s ledger.State) bool {
-	return s == ledger.Received || s == ledger.Held || s == ledger.Queued
+func startable(s task.State) bool {
+	return s == task.Received || s == task.Held || s == task.Queued
 }
 
 // ran reports whether a task that does not run now was started before: then an
 // attempt has asked for another one.
-func (d *Dispatcher) ran(ctx context.Context, row ledger.Task) (bool, error) {
+func (d *Dispatcher) ran(ctx context.Context, row task.Task) (bool, error) {
 	runs, err := d.Ledger.Runs(ctx, row.Seq)
-	return unread(row) || slices.ContainsFunc(runs, func(r ledger.Run) bool { return !r.Started.IsZero() }), err
+	return unread(row) || slices.ContainsFunc(runs, func(r task.Run) bool { return !r.Started.IsZero() }), err
 }
 
 // enqueue lets a task start when there is room for it.
-func enqueue(tx *ledger.Tx, row ledger.Task) (ledger.Task, bool, error) {
-	moved, err := tx.Move(row.Seq, row.State, row.Attempt, ledger.Change{To: ledger.Queued, Attempt: row.Attempt})
+func enqueue(tx *ledger.Tx, row task.Task) (task.Task, bool, error) {
+	moved, err := tx.Move(row.Seq, row.State, row.Attempt, task.Change{To: task.Queued, Attempt: row.Attempt})
 	if err != nil || !moved {
 		return row, false, err
 	}
-	row.State, row.Reasons, row.Until = ledger.Queued, nil, time.Time{}
-	return row, true, tx.Log(event(row, "task.queued", nil))
+	row.State, row.Reasons, row.Until = task.Queued, nil, time.Time{}
+	return row, true, tx.Log(event(row, task.KindTaskQueued, nil))
 }
 
 // hold makes a task wait, with a story only when the reasons are new.
-func hold(tx *ledger.Tx, row ledger.Task, reasons []ledger.Reason, until time.Time) (ledger.Task, bool, error) {
-	change := ledger.Change{To: ledger.Held, Attempt: row.Attempt, Reasons: reasons, Until: until}
+func hold(tx *ledger.Tx, row task.Task, reasons []task.Reason, until time.Time) (task.Task, bool, error) {
+	change := task.Change{To: task.Held, Attempt: row.Attempt, Reasons: reasons, Until: until}
 	moved, err := tx.Move(row.Seq, row.State, row.Attempt, change)
 	if err != nil || !moved {
 		return row, false, err
 	}
-	news := row.State != ledger.Held || !slices.Equal(row.Reasons, reasons)
-	row.State, row.Reasons, row.Until = ledger.Held, reasons, until
+	news := row.State != task.Held || !slices.Equal(row.Reasons, reasons)
+	row.State, row.Reasons, row.Until = task.Held, reasons, until
 	if !news {
 		return row, true, nil
 	}
-	return row, true, tx.Log(event(row, "task.held", map[string]any{"reasons": reasons}))
+	return row, true, tx.Log(event(row, task.KindTaskHeld, map[string]any{"reasons": reasons}))
 }

@@ -7,7 +7,7 @@ import (
 	"unique"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // A heldTask is what is remembered of a task that is held. There may be as many as
@@ -32,13 +32,13 @@ type heldSet struct {
 
 func newHeldSet() *heldSet { return &heldSet{tasks: map[int64]heldTask{}} }
 
-func (h *heldSet) add(row ledger.Task) {
+func (h *heldSet) add(row task.Task) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.tasks[row.Seq] = heldTask{
 		seq: row.Seq, id: row.ID, agent: unique.Make(row.Agent),
 		resting: resting(row), budget: row.WaitsForBudget(),
-		paused: row.State == ledger.Held && slices.Contains(row.Reasons, ledger.Paused), words: waitsForWords(row),
+		paused: row.State == task.Held && slices.Contains(row.Reasons, task.Paused), words: waitsForWords(row),
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // An Inbox is where an agent fetches its tasks (AINL-21). The zero value is that
@@ -25,7 +26,7 @@ type Inbox struct {
 
 // queueUp has an admitted task wait for a slot, or be delivered to the inbox of
 // its agent, which needs none.
-func (d *Dispatcher) queueUp(row ledger.Task) {
+func (d *Dispatcher) queueUp(row task.Task) {
 	if d.agents.Inbox(row.Agent).File == "" {
 		d.queue.push(item{seq: row.Seq, agent: row.Agent, requester: row.Requester})
 		return
@@ -65,7 +66,7 @@ func (d *Dispatcher) deliverAll(ctx, work context.Context) {
 
 // deliver makes durable that an admitted task waits for its agent, and puts its
 // line into the inbox. No slot is taken, and there is no run directory.
-func (d *Dispatcher) deliver(ctx context.Context, seq int64) (ledger.Task, error) {
+func (d *Dispatcher) deliver(ctx context.Context, seq int64) (task.Task, error) {
 	row, job, err := d.admit(ctx, item{seq: seq})
 	if err != nil || job.RunID == "" {
 		return row, err
@@ -75,7 +76,7 @@ func (d *Dispatcher) deliver(ctx context.Context, seq int64) (ledger.Task, error
 		return row, nil
 	}
 	job.Attempt++
-	began, moved, err := d.intend(ctx, row, &job, ledger.Waiting)
+	began, moved, err := d.intend(ctx, row, &job, task.Waiting)
 	if err != nil || !moved {
 		return row, err
 	}
@@ -88,7 +89,7 @@ func (d *Dispatcher) deliver(ctx context.Context, seq int64) (ledger.Task, error
 }
 
 // lookAfter is tend for who cannot do anything about an error.
-func (d *Dispatcher) lookAfter(ctx context.Context, row ledger.Task) {
+func (d *Dispatcher) lookAfter(ctx context.Context, row task.Task) {
 	if err := d.tend(ctx, row); err != nil && ctx.Err() == nil {
 		d.complain(judging, row, err)
 		d.alarms.after(row.Seq, retryPause)
@@ -99,7 +100,7 @@ func (d *Dispatcher) lookAfter(ctx context.Context, row ledger.Task) {
 // answer, ends it at its deadline, lets go of a lease that lapsed, and sees to
 // it that its line is in the inbox. It may be called at any time, and at least
 // once after a start.
-func (d *Dispatcher) tend(ctx context.Context, row ledger.Task) error {
+func (d *Dispatcher) tend(ctx context.Context, row task.Task) error {
 	if answered, err := d.foreign(ctx, row); answered || err != nil {
 		return err
 	}
@@ -123,7 +124,7 @@ func (d *Dispatcher) tend(ctx context.Context, row ledger.Task) error {
 
 // putInInbox appends a task's line to the inbox of its agent, unless that was
 // done. A crash before that is durable has it done twice.
-func (d *Dispatcher) putInInbox(ctx context.Context, row ledger.Task) {
+func (d *Dispatcher) putInInbox(ctx context.Context, row task.Task) {
 	own := "task " + string(row.ID) + " cannot be put into the inbox of its agent"
 	if err := d.appendOnce(ctx, row); err != nil {
 		d.complain(own, row, err)
@@ -133,7 +134,7 @@ func (d *Dispatcher) putInInbox(ctx context.Context, row ledger.Task) {
 	d.relax(own)
 }
 
-func (d *Dispatcher) appendOnce(ctx context.Context, row ledger.Task) error {
+func (d *Dispatcher) appendOnce(ctx context.Context, row task.Task) error {
 	defer d.names.lock(row.ID)()
 	was, err := d.Ledger.Delivery(ctx, row.Seq)
 	if err != nil || !was.Appended.IsZero() {
@@ -141,7 +142,7 @@ func (d *Dispatcher) appendOnce(ctx context.Context, row ledger.Task) error {
 	}
 	now, err := d.Ledger.Task(ctx, row.Seq)
 	inbox := d.agents.Inbox(row.Agent)
-	if err != nil || now.State != ledger.Waiting || inbox.File == "" {
+	if err != nil || now.State != task.Waiting || inbox.File == "" {
 		return err // nobody is to fetch it any more
 	}
 	raw, err := d.Ledger.Raw(ctx, row.Seq)
@@ -162,7 +163,7 @@ func (d *Dispatcher) appendOnce(ctx context.Context, row ledger.Task) error {
 // inboxLine is a task as it stands in the inbox of its agent, the same each time:
 // in AINL the exact bytes of its request, and else the form of it that every
 // reader of its agent's dialect takes, with its time.
-func (d *Dispatcher) inboxLine(row ledger.Task, raw []byte) ([]byte, error) {
+func (d *Dispatcher) inboxLine(row task.Task, raw []byte) ([]byte, error) {
 	speaks := d.agents.Protocol.Dialect(row.Agent)
 	retold := speaks != cmp.Or(row.Dialect, envelope.AINL)
 	if retold {
@@ -195,7 +196,7 @@ func oneLine(raw []byte) ([]byte, error) {
 }
 
 // overdue ends a task that nobody answered by its deadline.
-func (d *Dispatcher) overdue(ctx context.Context, row ledger.Task, run ledger.Run) error {
+func (d *Dispatcher) overdue(ctx context.Context, row task.Task, run task.Run) error {
 	_, t, _, err := d.load(ctx, row.Seq)
 	if err != nil {
 		return err
@@ -203,12 +204,12 @@ func (d *Dispatcher) overdue(ctx context.Context, row ledger.Task, run ledger.Ru
 	why := fmt.Sprintf("agent %q did not answer it by %s", row.Agent, run.Terms.Deadline.UTC().Format(time.RFC3339))
 	result := notAnswered(t, run, envelope.Failed, envelope.DeadlineExceeded, why)
 	o := Outcome{Result: result, Exit: runner.Exit{Code: -1, Cause: runner.Deadline, Started: run.Started, Finished: result.Time.Finished, Wall: result.Time.Wall}}
-	return d.endWaiting(ctx, row, ledger.Terms{}, o, ledger.Event{}, nil)
+	return d.endWaiting(ctx, row, task.Terms{}, o, task.Event{}, nil)
 }
 
 // endWaiting ends the run of a task that waits, and does what comes of that.
 // there are the bytes of the answer, where these are not ours to say.
-func (d *Dispatcher) endWaiting(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome, e ledger.Event, there []byte) error {
+func (d *Dispatcher) endWaiting(ctx context.Context, row task.Task, terms task.Terms, o Outcome, e task.Event, there []byte) error {
 	t, err := d.prepareTurn(ctx, row, terms, o)
 	if err != nil {
 		return err
@@ -223,7 +224,7 @@ func (d *Dispatcher) endWaiting(ctx context.Context, row ledger.Task, terms ledg
 }
 
 // unanswered is the result of a task that is ended while it waits.
-func (d *Dispatcher) unanswered(ctx context.Context, t envelope.Task, row ledger.Task, status envelope.Status, kind envelope.Kind, why string) ([]byte, error) {
+func (d *Dispatcher) unanswered(ctx context.Context, t envelope.Task, row task.Task, status envelope.Status, kind envelope.Kind, why string) ([]byte, error) {
 	run, err := d.runOf(ctx, row)
 	if err != nil {
 		return nil, err
@@ -234,7 +235,7 @@ func (d *Dispatcher) unanswered(ctx context.Context, t envelope.Task, row ledger
 // past reports whether a deadline is over; zero is none.
 func past(deadline, now time.Time) bool { return !deadline.IsZero() && !now.Before(deadline) }
 
-func notAnswered(t envelope.Task, run ledger.Run, status envelope.Status, kind envelope.Kind, why string) envelope.Result {
+func notAnswered(t envelope.Task, run task.Run, status envelope.Status, kind envelope.Kind, why string) envelope.Result {
 	now := time.Now()
 	return envelope.Result{
 		TaskID: t.ID, AgentID: t.Agent, Status: status,
@@ -251,17 +252,17 @@ func notAnswered(t envelope.Task, run ledger.Run, status envelope.Status, kind e
 // inHand reports whether somebody has a task, so that a later revision has to
 // wait: its agent, or a person who is to agree to the answer, or to have it read. One that waits and
 // that nobody has claimed is replaced, although its line is in the inbox.
-func inHand(row ledger.Task, now time.Time) bool {
-	return row.State == ledger.Running || row.State == ledger.Review || unread(row) || row.ClaimedAt(now)
+func inHand(row task.Task, now time.Time) bool {
+	return row.State == task.Running || row.State == task.Review || unread(row) || row.ClaimedAt(now)
 }
 
 // endUnanswered ends the run of a task that waits and that nobody is to answer
 // any more. Of any other task it ends nothing.
-func endUnanswered(tx *ledger.Tx, row ledger.Task, now time.Time) error {
-	if row.State != ledger.Waiting {
+func endUnanswered(tx *ledger.Tx, row task.Task, now time.Time) error {
+	if row.State != task.Waiting {
 		return nil
 	}
-	run, found, err := tx.Run(ledger.RunName{Task: row.Seq, Attempt: row.Attempt})
+	run, found, err := tx.Run(task.RunName{Task: row.Seq, Attempt: row.Attempt})
 	if err != nil || !found {
 		return err
 	}
@@ -270,8 +271,8 @@ func endUnanswered(tx *ledger.Tx, row ledger.Task, now time.Time) error {
 }
 
 // settledUnanswered is settled for what endUnanswered or endUnread may have ended.
-func (d *Dispatcher) settledUnanswered(ctx context.Context, row ledger.Task) {
-	if row.State == ledger.Waiting || unread(row) {
+func (d *Dispatcher) settledUnanswered(ctx context.Context, row task.Task) {
+	if row.State == task.Waiting || unread(row) {
 		d.settled(context.WithoutCancel(ctx), row)
 	}
 }

@@ -13,8 +13,8 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // answered takes words for an answer that cost five tokens; "?" is none.
@@ -84,10 +84,10 @@ func TestATaskWaitsInTheInboxOfItsAgentWithoutASlot(t *testing.T) {
 	e.opts.Workers = 1
 	e.start()
 	e.send("busy", "slow")
-	e.await("busy", ledger.Running)
+	e.await("busy", task.Running)
 	e.delivered("t1", `"metadata":{"a":"b  c"}`)
 	row := e.row("t1")
-	if row.State != ledger.Waiting || row.Attempt != 1 {
+	if row.State != task.Waiting || row.Attempt != 1 {
 		t.Errorf("t1 is %s, attempt %d; want waiting, 1", row.State, row.Attempt)
 	}
 	raw, err := e.parts.Ledger.Raw(t.Context(), row.Seq)
@@ -116,7 +116,7 @@ func TestAResultFileOfTheAgentAnswersItsTask(t *testing.T) {
 	e := startEngine(t)
 	e.delivered("t1")
 	e.place("t1", "editor", "by hand")
-	if row := e.await("t1", ledger.Done); row.Status != envelope.OK {
+	if row := e.await("t1", task.Done); row.Status != envelope.OK {
 		t.Errorf("t1 is %s; want ok", row.Status)
 	}
 	e.wantResult("t1", "by hand")
@@ -132,15 +132,15 @@ func TestAResultFileSignedBySomebodyElseAnswersNoTaskInAnInbox(t *testing.T) {
 	e := startEngine(t)
 	e.delivered("t1")
 	e.place("t1", "quick", "not mine")
-	e.await("t1", ledger.Held)
-	e.wantHeld("t1", ledger.ResultInvalid)
+	e.await("t1", task.Held)
+	e.wantHeld("t1", task.ResultInvalid)
 	e.wantResult("t1", "not mine") // left alone
 	e.must(os.Remove(filepath.Join(e.parts.Box.ResultsDir(), "t1.json")))
 	e.Rejudge()
-	e.await("t1", ledger.Waiting)
+	e.await("t1", task.Waiting)
 	e.wantInbox("t1", 1) // where it was already
 	e.place("t1", "editor", "mine")
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", "mine")
 }
 
@@ -150,11 +150,11 @@ func TestAResultFileThatSomebodyStillWritesHoldsNothing(t *testing.T) {
 	path := filepath.Join(e.parts.Box.ResultsDir(), "t1.json")
 	e.must(os.WriteFile(path, []byte(`{"schema_version":"1.0","task`), 0o600))
 	e.Look(t.Context())
-	if row := e.row("t1"); row.State != ledger.Waiting {
+	if row := e.row("t1"); row.State != task.Waiting {
 		t.Errorf("t1 is %s while its answer is written; want waiting", row.State)
 	}
 	e.place("t1", "editor", "whole")
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", "whole")
 }
 
@@ -164,12 +164,12 @@ func TestAResultFileThatHasToBeApprovedIsNotShownBefore(t *testing.T) {
 	e.start()
 	e.delivered("t1")
 	e.place("t1", "editor", "in the open")
-	e.await("t1", ledger.Review)
+	e.await("t1", task.Review)
 	e.until("the answer cannot be read", func() bool { return e.result("t1") == "" })
 	e.restart()
 	e.wantNothingShown("t1")
 	e.must(e.Approve(t.Context(), "t1", dispatch.Person{Names: []string{"bob"}}, ""))
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", "in the open")
 	if kinds, _ := e.story("t1"); slices.Contains(kinds, "result.conflict") || slices.Contains(kinds, "result.refused") {
 		t.Errorf("story = %v; want no conflict with what is the answer", kinds)
@@ -182,12 +182,12 @@ func TestAResultFileForAPausedTaskInAnInboxIsReviewedAsWell(t *testing.T) {
 	e.start()
 	e.must(e.Pause(t.Context(), "editor", me))
 	e.send("t1", "editor")
-	e.wantHeld("t1", ledger.Paused)
+	e.wantHeld("t1", task.Paused)
 	e.place("t1", "editor", "early")
-	e.await("t1", ledger.Review)
+	e.await("t1", task.Review)
 	e.until("the answer cannot be read", func() bool { return e.result("t1") == "" })
 	e.must(e.Approve(t.Context(), "t1", dispatch.Person{Names: []string{"bob"}}, ""))
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", "early")
 }
 
@@ -201,26 +201,26 @@ func TestAResultFileThatIsFinishedLateIsReviewedAsWell(t *testing.T) {
 	ago := time.Now().Add(-time.Minute)
 	e.must(errors.Join(os.WriteFile(path, []byte(`{"schema_version":"1.0","task`), 0o600), os.Chtimes(path, ago, ago)))
 	e.Look(t.Context())
-	e.await("t1", ledger.Held)
-	e.wantHeld("t1", ledger.ResultInvalid)
+	e.await("t1", task.Held)
+	e.wantHeld("t1", task.ResultInvalid)
 	e.place("t1", "editor", "whole")
-	e.await("t1", ledger.Review)
+	e.await("t1", task.Review)
 	e.until("the answer cannot be read", func() bool { return e.result("t1") == "" })
 }
 
 // afterwards admits with an approval of the result.
-func afterwards(task envelope.Task, _ time.Time) dispatch.Verdict {
-	return dispatch.Verdict{Admit: true, Terms: ledger.Terms{Deadline: task.Deadline, Approval: envelope.ApprovalPost}}
+func afterwards(asked envelope.Task, _ time.Time) dispatch.Verdict {
+	return dispatch.Verdict{Admit: true, Terms: task.Terms{Deadline: asked.Deadline, Approval: envelope.ApprovalPost}}
 }
 
 func TestATaskThatNobodyAnswersEndsAtItsDeadline(t *testing.T) {
 	e := newEngine(t)
 	e.judge = func(_ envelope.Task, now time.Time) dispatch.Verdict {
-		return dispatch.Verdict{Admit: true, Terms: ledger.Terms{Deadline: now.Add(50 * time.Millisecond)}}
+		return dispatch.Verdict{Admit: true, Terms: task.Terms{Deadline: now.Add(50 * time.Millisecond)}}
 	}
 	e.start()
 	e.send("t1", "editor")
-	if row := e.await("t1", ledger.Done); row.Status != envelope.Failed || row.Kind != envelope.DeadlineExceeded {
+	if row := e.await("t1", task.Done); row.Status != envelope.Failed || row.Kind != envelope.DeadlineExceeded {
 		t.Errorf("t1 = %s (%s); want error (deadline_exceeded)", row.Status, row.Kind)
 	}
 	e.wantResult("t1", "did not answer it by")
@@ -230,7 +230,7 @@ func TestALaterRevisionReplacesWhatNobodyHasClaimed(t *testing.T) {
 	e := startEngine(t)
 	e.delivered("t1", `"metadata":{"n":1}`)
 	e.delivered("t1", `"metadata":{"n":2}`)
-	if row := e.row("t1"); row.State != ledger.Waiting || row.Revision != 2 {
+	if row := e.row("t1"); row.State != task.Waiting || row.Revision != 2 {
 		t.Errorf("t1 is %s, revision %d; want waiting, 2", row.State, row.Revision)
 	}
 	e.wantInbox("t1", 2)
@@ -253,10 +253,10 @@ func TestWhatWasNotInTheInboxBeforeAStartIsPutThere(t *testing.T) {
 	path := e.blocked()
 	e.send("t1", "editor")
 	e.send("dead", "editor")
-	e.await("t1", ledger.Waiting)
-	e.await("dead", ledger.Waiting)
+	e.await("t1", task.Waiting)
+	e.await("dead", task.Waiting)
 	e.must(e.Cancel(t.Context(), "dead", me))
-	e.await("dead", ledger.Done)
+	e.await("dead", task.Done)
 	e.end()
 	e.must(os.Remove(path))
 	e.start()
@@ -292,7 +292,7 @@ func TestATaskInCLowlLiesInTheInboxAsEveryReaderTakesIt(t *testing.T) {
 	e.secrets = map[string]string{"ann": "sesame"}
 	e.start()
 	e.say(`{"clowl":"0.2","mid":"m1","ts":1709078400.0,"tid":null,"pid":null,"p":"REQ","from":"ann","to":"editor","cid":"c1","body":{"t":"x","d":{}},"auth":"sesame","mood":"good"}`)
-	e.await("m1", ledger.Waiting)
+	e.await("m1", task.Waiting)
 	e.must(e.Idle(t.Context()))
 	if line := e.inbox(); !strings.Contains(line, `"mid":"m1"`) || strings.Contains(line, "mood") || strings.Contains(line, "null") || strings.Contains(line, "auth") {
 		t.Errorf("the inbox has %s; want the request without what not every reader takes, and no secret", line)
@@ -320,7 +320,7 @@ func TestATaskInAnInboxIsNoRequestOfItsOwn(t *testing.T) {
 				t.Errorf("the inbox has %d lines; want the 3 tasks", n)
 			}
 			for _, id := range []string{"t1", "m1", "T1"} {
-				if row := e.row(id); row.Revision != 1 || row.State != ledger.Waiting {
+				if row := e.row(id); row.Revision != 1 || row.State != task.Waiting {
 					t.Errorf("%s is %s, revision %d; want it waiting as it was", id, row.State, row.Revision)
 				}
 			}

@@ -8,12 +8,13 @@ import (
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // intend makes durable that the job is about to be started, or to wait for who
 // fetches it, with what it may spend, which becomes its Allowance. It reports
 // false when the task was moved by somebody else meanwhile, or has to do without.
-func (d *Dispatcher) intend(ctx context.Context, row ledger.Task, j *Job, to ledger.State) (ledger.Task, bool, error) {
+func (d *Dispatcher) intend(ctx context.Context, row task.Task, j *Job, to task.State) (task.Task, bool, error) {
 	moved, since := false, d.waits.now()
 	var short *shortage
 	var intended Job
@@ -35,24 +36,24 @@ func (d *Dispatcher) intend(ctx context.Context, row ledger.Task, j *Job, to led
 }
 
 // intendIn is intend in its transaction, which may be run again.
-func (d *Dispatcher) intendIn(tx *ledger.Tx, row ledger.Task, j *Job, to ledger.State) (moved bool, short *shortage, err error) {
-	run := ledger.Run{Task: row.Seq, Attempt: j.Attempt, ID: j.RunID, Intent: time.Now(), Boot: runner.Boot(), Terms: j.Terms}
+func (d *Dispatcher) intendIn(tx *ledger.Tx, row task.Task, j *Job, to task.State) (moved bool, short *shortage, err error) {
+	run := task.Run{Task: row.Seq, Attempt: j.Attempt, ID: j.RunID, Intent: time.Now(), Boot: runner.Boot(), Terms: j.Terms}
 	if short, err = d.reserve(tx, row, &run); err != nil || short != nil {
 		return false, short, err
 	}
 	if j.Dir != "" {
 		run.Boot = runner.Evidence(j.Dir)
 	}
-	moved, err = tx.Move(row.Seq, ledger.Queued, row.Attempt, ledger.Change{To: to, Attempt: j.Attempt})
+	moved, err = tx.Move(row.Seq, task.Queued, row.Attempt, task.Change{To: to, Attempt: j.Attempt})
 	if err != nil || !moved {
 		return false, nil, err
 	}
 	if err := tx.StartRun(run); err != nil {
 		return false, nil, err
 	}
-	kind := "task.started"
-	if to == ledger.Waiting {
-		kind, err = "task.waiting", tx.Deliver(row.Seq)
+	kind := task.KindTaskStarted
+	if to == task.Waiting {
+		kind, err = task.KindTaskWaiting, tx.Deliver(row.Seq)
 	}
 	if err != nil {
 		return false, nil, err

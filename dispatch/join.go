@@ -11,12 +11,13 @@ import (
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/talk"
+	"mailboxd/internal/task"
 )
 
 // endedBelow does what the end of a task means for those above and below it. It
 // may come at any time, and comes at least once after a start for whom it
 // concerns.
-func (d *Dispatcher) endedBelow(ctx context.Context, row ledger.Task) {
+func (d *Dispatcher) endedBelow(ctx context.Context, row task.Task) {
 	d.heard.forget(row.Seq)
 	if d.kin.remove(row.Seq) {
 		if err := d.disown(ctx, row); err != nil {
@@ -37,7 +38,7 @@ func (d *Dispatcher) joinNow(ctx context.Context, seq int64) {
 	case err != nil:
 	case waitsForWords(row):
 		_, err = d.join(ctx, row)
-	case row.State == ledger.Review:
+	case row.State == task.Review:
 		err = d.reconsiderReview(ctx, row)
 	}
 	if err != nil && ctx.Err() == nil {
@@ -49,13 +50,13 @@ func (d *Dispatcher) joinNow(ctx context.Context, seq int64) {
 // join has a task that waits for words go on if what it needs has ended: what
 // it handed over entirely is its outcome, what several were asked for is put
 // together, and else its agent is run again. It reports whether it did.
-func (d *Dispatcher) join(ctx context.Context, row ledger.Task) (bool, error) {
+func (d *Dispatcher) join(ctx context.Context, row task.Task) (bool, error) {
 	children, err := d.Ledger.Offspring(ctx, row.Seq)
 	if err != nil {
 		return false, err
 	}
 	if last, ok := lastOf(children, envelope.Transfer); ok {
-		if last.State != ledger.Done {
+		if last.State != task.Done {
 			return false, nil
 		}
 		return true, d.inherit(ctx, row, last)
@@ -68,7 +69,7 @@ func (d *Dispatcher) join(ctx context.Context, row ledger.Task) (bool, error) {
 	}
 	if waitsForReply(row) {
 		run, err := d.runOf(ctx, row)
-		since := func(c ledger.Child) bool { return needed(c) && c.Finished.After(run.Finished) }
+		since := func(c task.Child) bool { return needed(c) && c.Finished.After(run.Finished) }
 		if err != nil || !slices.ContainsFunc(children, since) {
 			return false, err
 		}
@@ -76,7 +77,7 @@ func (d *Dispatcher) join(ctx context.Context, row ledger.Task) (bool, error) {
 	return d.goOn(ctx, row)
 }
 
-func lastOf(children []ledger.Child, tie envelope.Tie) (last ledger.Child, ok bool) {
+func lastOf(children []task.Child, tie envelope.Tie) (last task.Child, ok bool) {
 	for _, c := range children {
 		if c.Tie == tie {
 			last, ok = c, true
@@ -86,7 +87,7 @@ func lastOf(children []ledger.Child, tie envelope.Tie) (last ledger.Child, ok bo
 }
 
 // goOn has a task run again whose children have ended.
-func (d *Dispatcher) goOn(ctx context.Context, row ledger.Task) (bool, error) {
+func (d *Dispatcher) goOn(ctx context.Context, row task.Task) (bool, error) {
 	next, moved := row, false
 	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
 		next, moved = row, false
@@ -104,7 +105,7 @@ func (d *Dispatcher) goOn(ctx context.Context, row ledger.Task) (bool, error) {
 
 // inherit ends a task with the outcome of the one that its agent handed it over
 // to (CLOWL-31). It is reviewed as an answer of that agent's own would be.
-func (d *Dispatcher) inherit(ctx context.Context, row ledger.Task, from ledger.Child) error {
+func (d *Dispatcher) inherit(ctx context.Context, row task.Task, from task.Child) error {
 	r, err := d.answerOfChild(ctx, from.Task)
 	if err != nil {
 		return err
@@ -120,7 +121,7 @@ func (d *Dispatcher) inherit(ctx context.Context, row ledger.Task, from ledger.C
 }
 
 // gather ends a task that several agents were asked for with what they answered.
-func (d *Dispatcher) gather(ctx context.Context, row ledger.Task, children []ledger.Child) error {
+func (d *Dispatcher) gather(ctx context.Context, row task.Task, children []task.Child) error {
 	var members []talk.Member
 	for _, c := range children {
 		if c.Tie != envelope.Member {
@@ -139,7 +140,7 @@ func (d *Dispatcher) gather(ctx context.Context, row ledger.Task, children []led
 }
 
 // endHeld ends a task that waits for words with an answer that others have given.
-func (d *Dispatcher) endHeld(ctx context.Context, row ledger.Task, r envelope.Result, data map[string]any) error {
+func (d *Dispatcher) endHeld(ctx context.Context, row task.Task, r envelope.Result, data map[string]any) error {
 	run, err := d.runOf(ctx, row)
 	if err != nil {
 		return err

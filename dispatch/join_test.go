@@ -7,6 +7,7 @@ import (
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
 
@@ -63,14 +64,14 @@ func TestWorkThatGoesRoundInACircleEnds(t *testing.T) {
 
 func TestWhatEndsATaskEndsWhatIsBelowIt(t *testing.T) {
 	s := newStage(t)
-	s.cast("pm", says(ledger.Children, notice("pm", "T1.1", "analyst", "count them"), notice("pm", "T1.2", "slow", "wait")))
-	s.cast("analyst", says(ledger.Reply, question("analyst", "T1.1", "user", "all of them?")))
+	s.cast("pm", says(task.Children, notice("pm", "T1.1", "analyst", "count them"), notice("pm", "T1.2", "slow", "wait")))
+	s.cast("analyst", says(task.Reply, question("analyst", "T1.1", "user", "all of them?")))
 	s.start()
 	_, _, err := mailbox.Append(s.parts.Box.Path(), []byte(notice("orchestrator", "T1", "pm", "look")))
 	s.must(err)
 	s.Look(t.Context())
-	s.await("T1.2", ledger.Running)
-	s.await("T1.1", ledger.Held)
+	s.await("T1.2", task.Running)
+	s.await("T1.1", task.Held)
 	s.must(s.Cancel(t.Context(), "T1", dispatch.By{Who: "uid 1000"}))
 	s.must(s.Idle(t.Context()))
 	for _, id := range []string{"T1", "T1.1", "T1.2"} {
@@ -81,7 +82,7 @@ func TestWhatEndsATaskEndsWhatIsBelowIt(t *testing.T) {
 // Names that a model uses again are no names.
 func TestWhatIsHandedOnUnderATakenNameGetsAnotherOne(t *testing.T) {
 	s := newStage(t)
-	s.cast("pm", says(ledger.Children, notice("pm", "T1", "analyst", "count"), notice("pm", "T1", "analyst", "weigh")), answers("both"))
+	s.cast("pm", says(task.Children, notice("pm", "T1", "analyst", "count"), notice("pm", "T1", "analyst", "weigh")), answers("both"))
 	s.cast("analyst", answers("42"))
 	s.start()
 	s.order("T1", "pm")
@@ -93,8 +94,8 @@ func TestWhatIsHandedOnUnderATakenNameGetsAnotherOne(t *testing.T) {
 // AINL-46: a task's limit is over all its attempts and all its children.
 func TestATaskThatWaitsForWordsReservesNothing(t *testing.T) {
 	s := newStage(t)
-	s.judge = func(task envelope.Task, _ time.Time) dispatch.Verdict {
-		return dispatch.Verdict{Admit: true, Terms: ledger.Terms{Budget: tokens(100), Accounts: []ledger.Account{{Owner: "all", Limit: tokens(100)}}}}
+	s.judge = func(asked envelope.Task, _ time.Time) dispatch.Verdict {
+		return dispatch.Verdict{Admit: true, Terms: task.Terms{Budget: tokens(100), Accounts: []task.Account{{Owner: "all", Limit: tokens(100)}}}}
 	}
 	spend := func(p part) part {
 		return func(j dispatch.Job) dispatch.Outcome {
@@ -103,14 +104,14 @@ func TestATaskThatWaitsForWordsReservesNothing(t *testing.T) {
 			return o
 		}
 	}
-	s.cast("pm", spend(says(ledger.Children, notice("pm", "T1.1", "analyst", "count them"))), spend(answers("all")))
+	s.cast("pm", spend(says(task.Children, notice("pm", "T1.1", "analyst", "count them"))), spend(answers("all")))
 	s.cast("analyst", spend(answers("42")))
 	s.start()
 	s.order("T1", "pm")
 	s.wantEnd("T1", envelope.OK, "")
-	var left ledger.Balance
+	var left task.Balance
 	s.must(s.parts.Ledger.Update(t.Context(), func(tx *ledger.Tx) (err error) {
-		left, err = tx.Balance("all", ledger.Day(time.Now()))
+		left, err = tx.Balance("all", task.Day(time.Now()))
 		return err
 	}))
 	if left.Spent.Tokens != 90 || left.Reserved != (envelope.Cost{}) {
@@ -124,19 +125,19 @@ func TestATaskThatWaitsForWordsReservesNothing(t *testing.T) {
 // AINL-48: a person agreed to exactly this already.
 func TestAPersonIsNotAskedAgainWhenATaskGoesOn(t *testing.T) {
 	s := newStage(t)
-	s.judge = func(task envelope.Task, _ time.Time) dispatch.Verdict {
+	s.judge = func(asked envelope.Task, _ time.Time) dispatch.Verdict {
 		v := dispatch.Verdict{Admit: true, Digest: "d"}
-		if task.Agent == "pm" {
-			v.Hold = []ledger.Reason{ledger.Approval}
+		if asked.Agent == "pm" {
+			v.Hold = []task.Reason{task.Approval}
 		}
 		return v
 	}
-	s.cast("pm", says(ledger.Reply, question("pm", "T1", "user", "which region?")), answers("done so"))
+	s.cast("pm", says(task.Reply, question("pm", "T1", "user", "which region?")), answers("done so"))
 	s.start()
 	s.order("T1", "pm")
 	s.must(s.Approve(t.Context(), "T1", dispatch.Person{Names: []string{"anna"}}, ""))
 	s.must(s.Idle(t.Context()))
-	s.wantHeld("T1", ledger.Reply)
+	s.wantHeld("T1", task.Reply)
 	s.line(message("user", "T1", "pm", "the north"))
 	s.wantEnd("T1", envelope.OK, "")
 	s.wantEvent("T1", "approval.asked")
@@ -145,21 +146,21 @@ func TestAPersonIsNotAskedAgainWhenATaskGoesOn(t *testing.T) {
 // A crash leaves each of these as the ledger has it.
 func TestWhatWasWaitedForIsFoundAtTheNextStart(t *testing.T) {
 	s := newStage(t)
-	s.cast("pm", says(ledger.Children, notice("pm", "T1.1", "analyst", "count them")), answers("all counted"))
-	s.cast("analyst", says(ledger.Reply, question("analyst", "T1.1", "user", "all?")), answers("42"))
+	s.cast("pm", says(task.Children, notice("pm", "T1.1", "analyst", "count them")), answers("all counted"))
+	s.cast("analyst", says(task.Reply, question("analyst", "T1.1", "user", "all?")), answers("42"))
 	s.start()
 	s.order("T1", "pm")
-	s.wantHeld("T1", ledger.Children)
+	s.wantHeld("T1", task.Children)
 	s.restart()
 	<-s.Ready()
 	s.must(s.Idle(t.Context()))
-	s.wantHeld("T1", ledger.Children)
-	s.wantHeld("T1.1", ledger.Reply)
+	s.wantHeld("T1", task.Children)
+	s.wantHeld("T1.1", task.Reply)
 	child := s.row("T1.1")
 	s.end()
 	s.aside(func(tx *ledger.Tx) error { // it ends, and the daemon dies before it sees to T1
-		change := ledger.Change{To: ledger.Done, Status: envelope.OK, Result: envelope.Result{TaskID: "T1.1", Status: envelope.OK}.Encode()}
-		if _, err := tx.Move(child.Seq, ledger.Held, child.Attempt, change); err != nil {
+		change := task.Change{To: task.Done, Status: envelope.OK, Result: envelope.Result{TaskID: "T1.1", Status: envelope.OK}.Encode()}
+		if _, err := tx.Move(child.Seq, task.Held, child.Attempt, change); err != nil {
 			return err
 		}
 		return tx.MarkSettled(child.Seq)
@@ -172,34 +173,34 @@ func TestWhatWasWaitedForIsFoundAtTheNextStart(t *testing.T) {
 
 func TestAChildWhoseParentEndedBeforeTheDaemonDiedIsStopped(t *testing.T) {
 	s := newStage(t)
-	s.cast("pm", says(ledger.Children, notice("pm", "T1.1", "analyst", "count them")))
-	s.cast("analyst", says(ledger.Reply, question("analyst", "T1.1", "user", "all?")))
+	s.cast("pm", says(task.Children, notice("pm", "T1.1", "analyst", "count them")))
+	s.cast("analyst", says(task.Reply, question("analyst", "T1.1", "user", "all?")))
 	s.start()
 	s.order("T1", "pm")
 	parent := s.row("T1")
 	s.end()
 	s.aside(func(tx *ledger.Tx) error {
-		change := ledger.Change{To: ledger.Done, Status: envelope.Stopped, Result: envelope.Result{TaskID: "T1", Status: envelope.Stopped}.Encode()}
-		if _, err := tx.Move(parent.Seq, ledger.Held, parent.Attempt, change); err != nil {
+		change := task.Change{To: task.Done, Status: envelope.Stopped, Result: envelope.Result{TaskID: "T1", Status: envelope.Stopped}.Encode()}
+		if _, err := tx.Move(parent.Seq, task.Held, parent.Attempt, change); err != nil {
 			return err
 		}
 		return tx.MarkSettled(parent.Seq)
 	})
 	s.start()
 	<-s.Ready()
-	s.await("T1.1", ledger.Done)
+	s.await("T1.1", task.Done)
 	s.wantEnd("T1.1", envelope.Stopped, envelope.Cancelled)
 }
 
 // What is handed on, and then done without, goes on by itself.
 func TestAnAgentThatDoesNotWaitLeavesWhatItHandedOnAlone(t *testing.T) {
 	s := newStage(t)
-	s.cast("pm", says(ledger.Children, notice("pm", "T1.1", "analyst", "count them")), answers("never mind"))
-	s.cast("analyst", says(ledger.Reply, question("analyst", "T1.1", "pm", "all of them?")), answers("42"))
+	s.cast("pm", says(task.Children, notice("pm", "T1.1", "analyst", "count them")), answers("never mind"))
+	s.cast("analyst", says(task.Reply, question("analyst", "T1.1", "pm", "all of them?")), answers("42"))
 	s.start()
 	s.order("T1", "pm")
 	s.wantEnd("T1", envelope.OK, "")
-	s.wantHeld("T1.1", ledger.Reply)
+	s.wantHeld("T1.1", task.Reply)
 	s.line(message("user", "T1.1", "analyst", "yes"))
 	s.wantEnd("T1.1", envelope.OK, "")
 }
@@ -214,7 +215,7 @@ func TestWhatSeveralAreAskedForIsGathered(t *testing.T) {
 		"all":  {answers("two"), envelope.OK, ""},
 		"some": {fails(envelope.AgentError), envelope.Partial, ""},
 		"asked": {func(j dispatch.Job) dispatch.Outcome {
-			return says(ledger.Reply, question("b", string(j.Task.ID), "user", "which?"))(j)
+			return says(task.Reply, question("b", string(j.Task.ID), "user", "which?"))(j)
 		}, "", ""},
 	} {
 		t.Run("CLOWL-09 "+name, func(t *testing.T) {
@@ -224,7 +225,7 @@ func TestWhatSeveralAreAskedForIsGathered(t *testing.T) {
 			s.start()
 			s.line(`{"clowl":"0.2","mid":"m1","ts":1709078400,"p":"REQ","from":"ann","to":["a","b"],"cid":"c","body":{"t":"count","d":{}}}`)
 			if tt.status == "" {
-				s.wantHeld("m1", ledger.Children)
+				s.wantHeld("m1", task.Children)
 				s.must(s.Cancel(t.Context(), "m1", dispatch.By{Who: "uid 1000"}))
 				s.must(s.Idle(t.Context()))
 				s.wantEnd("m1", envelope.Stopped, envelope.Cancelled)

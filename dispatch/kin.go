@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // A kin knows which tasks have others below them that end with them, so that
@@ -34,7 +34,7 @@ func (k *kin) remove(above int64) bool {
 
 // disown stops what is below a task that is over and does not go on without it.
 // What its agent handed on and then did without is a fork from now on.
-func (d *Dispatcher) disown(ctx context.Context, row ledger.Task) error {
+func (d *Dispatcher) disown(ctx context.Context, row task.Task) error {
 	children, err := d.Ledger.Offspring(ctx, row.Seq)
 	if err != nil {
 		return err
@@ -51,13 +51,13 @@ func (d *Dispatcher) disown(ctx context.Context, row ledger.Task) error {
 
 // checkAbove stops what is below a task if that has ended: before it was known to
 // have any, or because a newer request took its place.
-func (d *Dispatcher) checkAbove(ctx context.Context, row ledger.Task) {
+func (d *Dispatcher) checkAbove(ctx context.Context, row task.Task) {
 	now, err := d.Ledger.Task(ctx, row.Seq)
 	switch {
 	case err != nil && ctx.Err() == nil:
 		d.complain(judging, row, err)
 		d.alarms.after(row.Seq, retryPause)
-	case err == nil && now.State == ledger.Done:
+	case err == nil && now.State == task.Done:
 		d.endedBelow(ctx, now)
 	}
 }
@@ -69,20 +69,20 @@ func dependent(tie envelope.Tie) bool {
 
 // letGo reports whether a task goes on by itself that was handed on: the agent of
 // the one above has answered all the same.
-func letGo(row ledger.Task, c ledger.Child) bool {
+func letGo(row task.Task, c task.Child) bool {
 	handed := c.Tie == envelope.Transfer || c.Tie == envelope.Assist
 	return handed && !failedIn(row.Status)
 }
 
 // stop cancels a task, and does not wait for the end of its run: should the task
 // go on after that, stopAgain is there.
-func (d *Dispatcher) stop(ctx context.Context, row ledger.Task, by By) error {
+func (d *Dispatcher) stop(ctx context.Context, row task.Task, by By) error {
 	for {
 		now, err := d.Ledger.Task(ctx, row.Seq)
-		if err != nil || now.State == ledger.Done {
+		if err != nil || now.State == task.Done {
 			return err
 		}
-		if now.State == ledger.Running {
+		if now.State == task.Running {
 			if did, err := d.stopRun(ctx, now, by); did || err != nil {
 				return err
 			}
@@ -96,7 +96,7 @@ func (d *Dispatcher) stop(ctx context.Context, row ledger.Task, by By) error {
 
 // stopRun ends the run of a task, and reports whether it did, or nobody here has
 // that run. It did not when the run was over meanwhile, and the task may go on.
-func (d *Dispatcher) stopRun(ctx context.Context, row ledger.Task, by By) (bool, error) {
+func (d *Dispatcher) stopRun(ctx context.Context, row task.Task, by By) (bool, error) {
 	runs, missed := d.runs.of(row.Seq), false
 	for _, r := range runs {
 		missed = !r.stop(by) || missed
@@ -105,20 +105,20 @@ func (d *Dispatcher) stopRun(ctx context.Context, row ledger.Task, by By) (bool,
 		return !missed, nil
 	}
 	now, err := d.Ledger.Task(ctx, row.Seq)
-	return now.State == ledger.Running && now.Attempt == row.Attempt, err
+	return now.State == task.Running && now.Attempt == row.Attempt, err
 }
 
 // stopAgain cancels a task whose run was cancelled when it had come to an end of
 // its own: its agent has said something to go on with, or is to try again.
 func (d *Dispatcher) stopAgain(ctx context.Context, r *run) {
 	if why, cancelled := r.cancelled(); cancelled && r.stopped.Load() {
-		d.cancelFor(ctx, ledger.Task{Seq: r.item.seq}, why.By.Who, why.By.Reason)
+		d.cancelFor(ctx, task.Task{Seq: r.item.seq}, why.By.Who, why.By.Reason)
 	}
 }
 
 // recoverTies takes up what ties an unfinished task to the one above it. That
 // one may have ended without it.
-func (d *Dispatcher) recoverTies(ctx context.Context, row ledger.Task) error {
+func (d *Dispatcher) recoverTies(ctx context.Context, row task.Task) error {
 	if row.Parent == 0 {
 		return nil
 	}
@@ -131,7 +131,7 @@ func (d *Dispatcher) recoverTies(ctx context.Context, row ledger.Task) error {
 		return err
 	}
 	d.kin.add(above.Seq)
-	if above.State == ledger.Done {
+	if above.State == task.Done {
 		d.alarms.after(above.Seq, 0) // when all runs are found
 	}
 	return nil

@@ -18,6 +18,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 	"mailboxd/watcher"
 )
@@ -63,7 +64,7 @@ func newEngine(t testing.TB) *engine {
 		plays:   map[string]play{"quick": quick, "slow": slow},
 		inboxes: map[string]dispatch.Inbox{"editor": {File: "agents/editor/inbox.jsonl", Lease: time.Hour}},
 		judge: func(t envelope.Task, _ time.Time) dispatch.Verdict {
-			return dispatch.Verdict{Admit: true, Terms: ledger.Terms{Deadline: t.Deadline}}
+			return dispatch.Verdict{Admit: true, Terms: task.Terms{Deadline: t.Deadline}}
 		},
 		retries: 1,
 		found:   cut(context.Background()),
@@ -200,23 +201,23 @@ func requestOf(requester, id, agent string, members ...string) string {
 }
 
 // row returns the latest revision of a task; a zero one when there is none.
-func (e *engine) row(id string) ledger.Task {
+func (e *engine) row(id string) task.Task {
 	e.t.Helper()
 	rows, err := e.parts.Ledger.Revisions(context.Background(), envelope.ID(id))
 	e.must(err)
 	if len(rows) == 0 {
-		return ledger.Task{}
+		return task.Task{}
 	}
 	return rows[len(rows)-1]
 }
 
 // await blocks until a task is in a state, and returns it; a done one is also
 // settled.
-func (e *engine) await(id string, state ledger.State) (row ledger.Task) {
+func (e *engine) await(id string, state task.State) (row task.Task) {
 	e.t.Helper()
 	e.until(id+" is "+string(state), func() bool {
 		row = e.row(id)
-		return row.State == state && (state != ledger.Done || row.Put && row.Delivered)
+		return row.State == state && (state != task.Done || row.Put && row.Delivered)
 	})
 	return row
 }
@@ -259,9 +260,9 @@ func (e *engine) wantResult(id string, words ...string) {
 }
 
 // wantHeld fails the test when a task is not held for exactly these reasons.
-func (e *engine) wantHeld(id string, reasons ...ledger.Reason) {
+func (e *engine) wantHeld(id string, reasons ...task.Reason) {
 	e.t.Helper()
-	if row := e.row(id); row.State != ledger.Held || !slices.Equal(row.Reasons, reasons) {
+	if row := e.row(id); row.State != task.Held || !slices.Equal(row.Reasons, reasons) {
 		e.t.Errorf("%s is %s %v; want held %v", id, row.State, row.Reasons, reasons)
 	}
 }
@@ -272,7 +273,7 @@ func (e *engine) story(id string) (kinds []string, data string) {
 	events, err := e.parts.Ledger.Events(context.Background(), envelope.ID(id), 0, 1000)
 	e.must(err)
 	for _, event := range events {
-		kinds = append(kinds, event.Kind)
+		kinds = append(kinds, string(event.Kind))
 		data += string(event.Data)
 	}
 	return kinds, data

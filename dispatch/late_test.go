@@ -9,7 +9,7 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // Who has read a task may be kept for a while, and come when it is another one.
@@ -31,7 +31,7 @@ func (m meanwhile) Err() error {
 }
 
 // runs returns the runs of the latest revision of a task.
-func (e *engine) runs(id string) []ledger.Run {
+func (e *engine) runs(id string) []task.Run {
 	e.t.Helper()
 	runs, err := e.parts.Ledger.Runs(context.Background(), e.row(id).Seq)
 	e.must(err)
@@ -47,17 +47,17 @@ func TestARevisionIsLetInOnceAlsoWhenTwoEndsSeeToIt(t *testing.T) {
 	}
 	e.start()
 	e.send("x", "gated")
-	e.await("x", ledger.Running)
+	e.await("x", task.Running)
 	e.send("x", "gated", `"priority":"high"`)
-	next := e.await("x", ledger.Received)
+	next := e.await("x", task.Received)
 	close(ends[1])
-	e.await("x", ledger.Running)
+	e.await("x", task.Running)
 	e.must(e.LetIn(t.Context(), next.Seq)) // the other end, which saw it wait
-	if row := e.row("x"); row.State != ledger.Running || row.Attempt != 1 {
+	if row := e.row("x"); row.State != task.Running || row.Attempt != 1 {
 		t.Errorf("x is %s, attempt %d, after the second end; want running, 1", row.State, row.Attempt)
 	}
 	close(ends[2])
-	e.await("x", ledger.Done)
+	e.await("x", task.Done)
 	if runs := e.runs("x"); len(runs) != 1 {
 		t.Errorf("revision 2 has %d runs; want 1", len(runs))
 	}
@@ -79,11 +79,11 @@ func TestNoVerdictMovesWhatHasStarted(t *testing.T) {
 	e.send("over", "quick")
 	verdicts := map[string]dispatch.Verdict{
 		"to start": {Admit: true},
-		"to wait":  {Admit: true, Hold: []ledger.Reason{ledger.Paused}},
+		"to wait":  {Admit: true, Hold: []task.Reason{task.Paused}},
 		"to end":   {Findings: envelope.Findings{{Kind: envelope.PolicyViolation, Message: "not any more"}}},
 	}
-	for id, state := range map[string]ledger.State{
-		"runs": ledger.Running, "waits": ledger.Waiting, "read": ledger.Review, "over": ledger.Done,
+	for id, state := range map[string]task.State{
+		"runs": task.Running, "waits": task.Waiting, "read": task.Review, "over": task.Done,
 	} {
 		was := e.await(id, state)
 		for name, v := range verdicts {
@@ -97,10 +97,10 @@ func TestNoVerdictMovesWhatHasStarted(t *testing.T) {
 
 func TestARevisionTakesThePlaceOfATaskThatWasWokenInTheSameBatch(t *testing.T) {
 	s := newStage(t)
-	s.cast("pm", says(ledger.Reply, question("pm", "x", "user", "which region?")), answers("done so"))
+	s.cast("pm", says(task.Reply, question("pm", "x", "user", "which region?")), answers("done so"))
 	s.start()
 	s.send("x", "pm")
-	s.await("x", ledger.Held)
+	s.await("x", task.Held)
 	s.say(message("user", "x", "pm", "the north"), request("x", "pm", `"priority":"high"`))
 	s.must(s.Idle(t.Context()))
 	s.wantResult("x", "revision 2")
@@ -110,7 +110,7 @@ func TestARevisionTakesThePlaceOfATaskThatWasWokenInTheSameBatch(t *testing.T) {
 }
 
 func TestWhatIsBelowATaskEndsWhenARevisionTakesItsPlace(t *testing.T) {
-	pm := says(ledger.Children, notice("pm", "x.1", "slow", "take your time"))
+	pm := says(task.Children, notice("pm", "x.1", "slow", "take your time"))
 	replace := func(s *stage) { s.send("x", "pm", `"priority":"high"`) }
 	for name, test := range map[string]struct {
 		began func(s *stage) // while the first revision runs
@@ -130,11 +130,11 @@ func TestWhatIsBelowATaskEndsWhenARevisionTakesItsPlace(t *testing.T) {
 			s.start()
 			s.send("x", "pm")
 			if test.waits != nil {
-				s.await("x.1", ledger.Running)
+				s.await("x.1", task.Running)
 				test.waits(s)
 			}
-			s.await("x", ledger.Done)
-			s.await("x.1", ledger.Done)
+			s.await("x", task.Done)
+			s.await("x.1", task.Done)
 			s.wantEnd("x.1", envelope.Stopped, envelope.Cancelled)
 		})
 	}
@@ -149,7 +149,7 @@ func TestTheResultOfARevisionThatIsOverAtOnceStays(t *testing.T) {
 	}
 	e.start()
 	e.send("x", "quick")
-	e.await("x", ledger.Done)
+	e.await("x", task.Done)
 	e.send("x", "quick", `"priority":"high"`)
 	e.must(e.Idle(t.Context()))
 	e.wantResult("x", "cancelled")
@@ -157,7 +157,7 @@ func TestTheResultOfARevisionThatIsOverAtOnceStays(t *testing.T) {
 
 func TestAReplyThatComesWhileATaskIsReleasedIsNotMissed(t *testing.T) {
 	s := newStage(t)
-	s.cast("pm", says(ledger.Reply, question("pm", "T1", "user", "which region?")), answers("done so"))
+	s.cast("pm", says(task.Reply, question("pm", "T1", "user", "which region?")), answers("done so"))
 	s.start()
 	s.order("T1", "pm")
 	s.must(s.Hold(t.Context(), "T1", me))
@@ -168,12 +168,12 @@ func TestAReplyThatComesWhileATaskIsReleasedIsNotMissed(t *testing.T) {
 
 // An answer may have to be approved by an overseer, and then by a person.
 func TestWhatAnOverseerApprovedWaitsForAPersonWhoeverLooksLate(t *testing.T) {
-	for name, late := range map[string]func(s *stage, was ledger.Task, approve func()){
-		"before that": func(s *stage, was ledger.Task, approve func()) {
+	for name, late := range map[string]func(s *stage, was task.Task, approve func()){
+		"before that": func(s *stage, was task.Task, approve func()) {
 			approve()
 			s.must(s.ReconsiderReview(s.t.Context(), was))
 		},
-		"while it did": func(s *stage, was ledger.Task, approve func()) {
+		"while it did": func(s *stage, was task.Task, approve func()) {
 			s.must(s.ReconsiderReview(during(approve), was))
 		},
 	} {
@@ -183,17 +183,17 @@ func TestWhatAnOverseerApprovedWaitsForAPersonWhoeverLooksLate(t *testing.T) {
 			gate := make(chan struct{})
 			s.plays["qa"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
 				<-gate
-				return says(ledger.Reply, message("qa", "T1.review", "orchestrator", "verified"))(j)
+				return says(task.Reply, message("qa", "T1.review", "orchestrator", "verified"))(j)
 			}
 			s.start()
 			s.say(notice("orchestrator", "T1", "analyst", "look"))
-			was := s.await("T1", ledger.Review)
+			was := s.await("T1", task.Review)
 			was.Until = time.Now() // the overseer's time was over
 			late(s, was, func() {
 				close(gate)
 				s.until("a person is asked", func() bool { return len(s.asked("T1")) > 0 })
 			})
-			if row := s.row("T1"); row.State != ledger.Review || s.asked("T1")[0].Decision != ledger.Undecided {
+			if row := s.row("T1"); row.State != task.Review || s.asked("T1")[0].Decision != task.Undecided {
 				t.Fatalf("T1 is %s, %s (%s); want it in review still", row.State, row.Status, row.Kind)
 			}
 			s.must(s.Approve(t.Context(), "T1", ada, ""))
@@ -205,8 +205,8 @@ func TestWhatAnOverseerApprovedWaitsForAPersonWhoeverLooksLate(t *testing.T) {
 func TestWhatIsOverWhenItWouldRestIsNotWaitedFor(t *testing.T) {
 	e := startEngine(t)
 	e.send("x", "quick")
-	was := e.await("x", ledger.Done)
-	was.State, was.Reasons, was.Until = ledger.Held, []ledger.Reason{ledger.Capacity}, time.Now().Add(time.Hour)
+	was := e.await("x", task.Done)
+	was.State, was.Reasons, was.Until = task.Held, []task.Reason{task.Capacity}, time.Now().Add(time.Hour)
 	e.Proceed(t.Context(), was)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -220,7 +220,7 @@ func TestATaskWhoseRunWasOverIsStoppedWithoutIt(t *testing.T) {
 	e.send("x", "quick")
 	e.must(e.Idle(t.Context()))
 	was := e.row("x")
-	was.State = ledger.Running
+	was.State = task.Running
 	if stopped, err := e.StopRun(t.Context(), was, me); stopped || err != nil {
 		t.Errorf("StopRun(one that has ended) = %v, %v; want it not stopped", stopped, err)
 	}
@@ -229,20 +229,20 @@ func TestATaskWhoseRunWasOverIsStoppedWithoutIt(t *testing.T) {
 func TestARevisionTakesThePlaceOfATaskThatGoesBackIntoTheQueue(t *testing.T) {
 	t.Run("as its turn does not come", func(t *testing.T) {
 		e, release := crowded(t)
-		e.await("ready", ledger.Running)
+		e.await("ready", task.Running)
 		e.send("ready", "paced", `"priority":"high"`)
 		e.must(e.Pause(t.Context(), "paced", me))
 		release()
-		e.await("ready", ledger.Held)
+		e.await("ready", task.Held)
 		e.must(e.Resume(t.Context(), "paced", me))
-		e.await("ready", ledger.Done)
+		e.await("ready", task.Done)
 		e.wantResult("ready", "revision 2")
 	})
 	t.Run("as it goes on at once", func(t *testing.T) {
 		s := newStage(t)
 		s.cast("pm", func(j dispatch.Job) dispatch.Outcome {
 			s.say(message("user", "x", "pm", "the north"), request("x", "pm", `"priority":"high"`))
-			return says(ledger.Reply, question("pm", "x", "user", "which region?"))(j)
+			return says(task.Reply, question("pm", "x", "user", "which region?"))(j)
 		}, answers("done so"))
 		s.start()
 		s.send("x", "pm")
@@ -262,10 +262,10 @@ func TestARevisionTakesThePlaceOfATaskThatGoesBackIntoTheQueue(t *testing.T) {
 		})
 		s.plays["qa"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
 			if s.row("x").Revision == 2 {
-				return says(ledger.Reply, message("qa", string(j.Task.ID), "tester", "verified"))(j)
+				return says(task.Reply, message("qa", string(j.Task.ID), "tester", "verified"))(j)
 			}
 			s.send("x", "analyst", `"priority":"high"`)
-			return says(ledger.Reply, inquiry("qa", "x.review", "analyst", "really?"))(j)
+			return says(task.Reply, inquiry("qa", "x.review", "analyst", "really?"))(j)
 		}
 		s.start()
 		s.send("x", "analyst")

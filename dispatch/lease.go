@@ -9,6 +9,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // Why a task that waits is not somebody's.
@@ -20,12 +21,12 @@ var (
 // A Lease is a task that somebody has claimed, which nobody else can claim or
 // answer until then.
 type Lease struct {
-	Task    ledger.Task
+	Task    task.Task
 	Request []byte          // as it came
 	Token   string          // what to show with the answer
 	Until   time.Time       // and until when
 	Spend   envelope.Budget // what may be spent on it; without a limit: anything
-	ledger.Terms
+	task.Terms
 }
 
 // Claim gives the oldest task that waits for an agent to whoever wants to answer
@@ -72,24 +73,24 @@ func (d *Dispatcher) lease(tx *ledger.Tx, agent string, by By, who Claimer, now 
 	if err != nil || !found {
 		return Lease{}, false, err
 	}
-	run, _, err := tx.Run(ledger.RunName{Task: row.Seq, Attempt: row.Attempt})
+	run, _, err := tx.Run(task.RunName{Task: row.Seq, Attempt: row.Attempt})
 	if err != nil {
 		return Lease{}, false, err
 	}
 	if !row.Until.IsZero() {
-		if err := tx.Log(event(row, "lease.expired", whyOver(row, now))); err != nil {
+		if err := tx.Log(event(row, task.KindLeaseExpired, whyOver(row, now))); err != nil {
 			return Lease{}, false, err
 		}
 	}
 	l = Lease{Token: who.token(), Until: now.Add(d.agents.Inbox(agent).Lease), Spend: run.Reserved, Terms: run.Terms}
-	if _, err := tx.Move(row.Seq, ledger.Waiting, row.Attempt, ledger.Change{To: ledger.Waiting, Until: l.Until}); err != nil {
+	if _, err := tx.Move(row.Seq, task.Waiting, row.Attempt, task.Change{To: task.Waiting, Until: l.Until}); err != nil {
 		return Lease{}, false, err
 	}
 	if err := tx.Lease(row, l.Token, now); err != nil {
 		return Lease{}, false, err
 	}
 	row.Until, l.Task = l.Until, row
-	return l, true, tx.Log(event(row, "task.claimed", with(by.data(), "until", l.Until.UTC().Format(time.RFC3339Nano))))
+	return l, true, tx.Log(event(row, task.KindTaskClaimed, with(by.data(), "until", l.Until.UTC().Format(time.RFC3339Nano))))
 }
 
 // Renew has a lease last as long as a new one would, and returns until when. One
@@ -98,7 +99,7 @@ func (d *Dispatcher) lease(tx *ledger.Tx, agent string, by By, who Claimer, now 
 // *ForbiddenError, and an id that is not known wraps ledger.ErrUnknown.
 func (d *Dispatcher) Renew(ctx context.Context, id envelope.ID, agent, token string) (until time.Time, err error) {
 	err = d.whenReady(ctx)
-	var row ledger.Task
+	var row task.Task
 	if err == nil {
 		row, err = d.waiting(ctx, id, agent)
 	}
@@ -113,7 +114,7 @@ func (d *Dispatcher) Renew(ctx context.Context, id envelope.ID, agent, token str
 				return ErrLeaseOver
 			}
 			until = now.Add(d.agents.Inbox(agent).Lease)
-			_, err = tx.Move(row.Seq, ledger.Waiting, row.Attempt, ledger.Change{To: ledger.Waiting, Until: until})
+			_, err = tx.Move(row.Seq, task.Waiting, row.Attempt, task.Change{To: task.Waiting, Until: until})
 			return err
 		})
 	}
@@ -125,14 +126,14 @@ func (d *Dispatcher) Renew(ctx context.Context, id envelope.ID, agent, token str
 }
 
 // waiting returns the revision of a task that waits for an agent.
-func (d *Dispatcher) waiting(ctx context.Context, id envelope.ID, agent string) (ledger.Task, error) {
+func (d *Dispatcher) waiting(ctx context.Context, id envelope.ID, agent string) (task.Task, error) {
 	revisions, err := d.revisions(ctx, id)
 	if err != nil {
-		return ledger.Task{}, err
+		return task.Task{}, err
 	}
 	row := revisions[len(revisions)-1]
 	for _, r := range slices.Backward(revisions) {
-		if r.State == ledger.Waiting {
+		if r.State == task.Waiting {
 			row = r
 			break
 		}
@@ -140,7 +141,7 @@ func (d *Dispatcher) waiting(ctx context.Context, id envelope.ID, agent string) 
 	switch {
 	case row.Agent != agent:
 		return row, &ForbiddenError{fmt.Sprintf("it is for the agent %q, not %q", row.Agent, agent)}
-	case row.State != ledger.Waiting:
+	case row.State != task.Waiting:
 		return row, stateError(row)
 	}
 	return row, nil
@@ -151,12 +152,12 @@ func (d *Dispatcher) waiting(ctx context.Context, id envelope.ID, agent string) 
 // may answer who shows no token, or the one by which it was claimed last: a lease
 // that lapsed, and that nobody else has taken, was not in vain. Any other token
 // is of a request that was replaced.
-func entitled(tx *ledger.Tx, row ledger.Task, token string, now time.Time) (ledger.Task, error) {
+func entitled(tx *ledger.Tx, row task.Task, token string, now time.Time) (task.Task, error) {
 	fresh, found, err := tx.Task(row.Seq)
 	if err != nil {
 		return row, err
 	}
-	if !found || fresh.State != ledger.Waiting || fresh.Attempt != row.Attempt {
+	if !found || fresh.State != task.Waiting || fresh.Attempt != row.Attempt {
 		return fresh, stateError(fresh)
 	}
 	was, err := tx.Delivery(row.Seq)
@@ -172,18 +173,18 @@ func entitled(tx *ledger.Tx, row ledger.Task, token string, now time.Time) (ledg
 }
 
 // lapse lets go of a lease that nobody has renewed.
-func (d *Dispatcher) lapse(ctx context.Context, row ledger.Task, now time.Time) (ledger.Task, error) {
+func (d *Dispatcher) lapse(ctx context.Context, row task.Task, now time.Time) (task.Task, error) {
 	lapsed := false
 	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
 		lapsed = false
 		if same, err := unmoved(tx, row); err != nil || !same {
 			return err
 		}
-		lapsed, err = tx.Move(row.Seq, ledger.Waiting, row.Attempt, ledger.Change{To: ledger.Waiting})
+		lapsed, err = tx.Move(row.Seq, task.Waiting, row.Attempt, task.Change{To: task.Waiting})
 		if err != nil || !lapsed {
 			return err
 		}
-		return tx.Log(event(row, "lease.expired", nil))
+		return tx.Log(event(row, task.KindLeaseExpired, nil))
 	})
 	if err != nil || !lapsed {
 		return row, err

@@ -9,6 +9,7 @@ import (
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // claim claims what is oldest in the inbox of the editor.
@@ -67,7 +68,7 @@ func TestWhoClaimsATaskAnswersIt(t *testing.T) {
 		t.Errorf("a third claim = %v, %v; want nothing", found, err)
 	}
 	e.must(e.submit("t1", l.Token, "done by the editor"))
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", "done by the editor", `"tokens": 5`)
 	wantState(t, e.submit("t1", l.Token, "once more"), "done already (ok)")
 }
@@ -81,11 +82,11 @@ func TestWhatNobodyHasClaimedIsAnsweredWithoutALease(t *testing.T) {
 		t.Errorf("an answer of another agent = %v; want it forbidden", err)
 	}
 	wantError(t, "an answer to nothing", e.submit("t9", "", "x"), ledger.ErrUnknown)
-	if row := e.row("t1"); row.State != ledger.Waiting {
+	if row := e.row("t1"); row.State != task.Waiting {
 		t.Fatalf("t1 is %s; want it still waiting", row.State)
 	}
 	e.must(e.submit("t1", "", "just so"))
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", "just so")
 }
 
@@ -94,7 +95,7 @@ func TestALeaseThatLapsedReturnsTheTask(t *testing.T) {
 	e.delivered("t1")
 	first := e.claim()
 	e.lapsed("t1", 1)
-	if row := e.row("t1"); row.State != ledger.Waiting || !row.Until.IsZero() {
+	if row := e.row("t1"); row.State != task.Waiting || !row.Until.IsZero() {
 		t.Errorf("t1 is %s until %v; want it waiting, and nobody's", row.State, row.Until)
 	}
 	_, err := e.Renew(t.Context(), "t1", "editor", first.Token)
@@ -103,7 +104,7 @@ func TestALeaseThatLapsedReturnsTheTask(t *testing.T) {
 	e.lapsed("t1", 2)
 	wantError(t, "an answer by the one before", e.submit("t1", first.Token, "late"), dispatch.ErrLeaseOver)
 	e.must(e.submit("t1", second.Token, "late, and nobody else has it"))
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", "late, and nobody else has it")
 }
 
@@ -120,7 +121,7 @@ func TestALeaseSurvivesARestartAndCanBeRenewed(t *testing.T) {
 	wantError(t, "renewing the lease of somebody else", err, dispatch.ErrLeased)
 	wantError(t, "a submission without the lease", e.submit("t1", "", "stolen"), dispatch.ErrLeased)
 	e.must(e.submit("t1", l.Token, "after a restart"))
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantInbox("t1", 1)
 }
 
@@ -129,7 +130,7 @@ func TestCancelEndsWhatWaitsAndRefusesItsAnswer(t *testing.T) {
 	e.delivered("t1")
 	l := e.claim()
 	e.must(e.Cancel(t.Context(), "t1", me))
-	if row := e.await("t1", ledger.Done); row.Status != envelope.Stopped {
+	if row := e.await("t1", task.Done); row.Status != envelope.Stopped {
 		t.Errorf("t1 is %s; want cancelled", row.Status)
 	}
 	e.wantResult("t1", "cancelled by ada")
@@ -141,14 +142,14 @@ func TestALaterRevisionWaitsBehindOneThatIsClaimed(t *testing.T) {
 	e.delivered("t1", `"metadata":{"n":1}`)
 	l := e.claim()
 	e.send("t1", "editor", `"metadata":{"n":2}`)
-	if row := e.row("t1"); row.State != ledger.Received {
+	if row := e.row("t1"); row.State != task.Received {
 		t.Fatalf("revision 2 is %s; want received", row.State)
 	}
 	e.must(e.submit("t1", l.Token, "first"))
-	e.until("revision 2 waits", func() bool { return e.row("t1").State == ledger.Waiting })
+	e.until("revision 2 waits", func() bool { return e.row("t1").State == task.Waiting })
 	wantError(t, "an answer to what was asked before", e.submit("t1", l.Token, "again"), dispatch.ErrLeaseOver)
 	e.must(e.submit("t1", e.claim().Token, "second"))
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", "second, revision 2")
 }
 
@@ -160,20 +161,20 @@ func TestALaterRevisionTakesThePlaceOfOneWhoseLeaseLapsed(t *testing.T) {
 	e.claim()
 	e.send("t1", "editor", `"metadata":{"n":2}`)
 	e.lapsed("t1", 1)
-	row := e.await("t1", ledger.Waiting)
+	row := e.await("t1", task.Waiting)
 	if row.Revision != 2 {
 		t.Errorf("revision %d waits; want 2", row.Revision)
 	}
 	e.must(e.submit("t1", "", "to the latest"))
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", "to the latest, revision 2")
 }
 
 func TestAnAnswerIsSettledAgainstTheBudgetOfItsTask(t *testing.T) {
 	tokens := int64(4)
 	e := newEngine(t)
-	e.judge = func(task envelope.Task, _ time.Time) dispatch.Verdict {
-		return dispatch.Verdict{Admit: true, Terms: ledger.Terms{Budget: envelope.Budget{Tokens: &tokens}}}
+	e.judge = func(asked envelope.Task, _ time.Time) dispatch.Verdict {
+		return dispatch.Verdict{Admit: true, Terms: task.Terms{Budget: envelope.Budget{Tokens: &tokens}}}
 	}
 	e.start()
 	e.delivered("t1")
@@ -182,7 +183,7 @@ func TestAnAnswerIsSettledAgainstTheBudgetOfItsTask(t *testing.T) {
 		t.Errorf("%v may be spent; want 4 tokens", l.Spend.Tokens)
 	}
 	e.must(e.submit("t1", l.Token, "costly"))
-	if row := e.await("t1", ledger.Done); row.Kind != envelope.BudgetExceeded {
+	if row := e.await("t1", task.Done); row.Kind != envelope.BudgetExceeded {
 		t.Errorf("t1 is %s (%s); want budget_exceeded", row.Status, row.Kind)
 	}
 	e.wantEvent("t1", "budget.settled")
@@ -194,12 +195,12 @@ func TestAnAnswerThatHasToBeApprovedIsNotShownBefore(t *testing.T) {
 	e.start()
 	e.delivered("t1")
 	e.must(e.submit("t1", "", "for a person to see first"))
-	e.await("t1", ledger.Review)
+	e.await("t1", task.Review)
 	if text := e.result("t1"); text != "" {
 		t.Errorf("result = %s; want none before the approval", text)
 	}
 	e.must(e.Approve(t.Context(), "t1", dispatch.Person{Names: []string{"bob"}}, ""))
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", "for a person to see first")
 }
 

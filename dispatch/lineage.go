@@ -11,6 +11,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // An agent that asks for something while it works makes a child of its task
@@ -115,14 +116,14 @@ func object(v Verdict, mode envelope.Mode, f envelope.Finding) Verdict {
 // have been written: the one that is wanted, or else the one that was begun
 // last, of those that it works on now if there is any. A task that it fetches it
 // works on from when that is claimed.
-func (d *Dispatcher) parentOf(tx *ledger.Tx, agent string, wanted envelope.ID) (parent ledger.Task, found bool, err error) {
-	var running, over []ledger.Task
+func (d *Dispatcher) parentOf(tx *ledger.Tx, agent string, wanted envelope.ID) (parent task.Task, found bool, err error) {
+	var running, over []task.Task
 	sort := func(it item, began bool) error {
 		row, known, err := tx.Task(it.seq)
 		switch {
 		case err != nil || !known:
 			return err
-		case row.State == ledger.Running && began: // one that has its intent alone asks for nothing
+		case row.State == task.Running && began: // one that has its intent alone asks for nothing
 			running = append(running, row)
 		case began:
 			over = append(over, row)
@@ -140,10 +141,10 @@ func (d *Dispatcher) parentOf(tx *ledger.Tx, agent string, wanted envelope.ID) (
 		running, err = append(running, claimed...), errors.Join(err, failed)
 	}
 	if err != nil {
-		return ledger.Task{}, false, err
+		return task.Task{}, false, err
 	}
 	all := slices.Concat(running, over)
-	if at := slices.IndexFunc(all, func(row ledger.Task) bool { return row.ID == wanted }); at >= 0 {
+	if at := slices.IndexFunc(all, func(row task.Task) bool { return row.ID == wanted }); at >= 0 {
 		return all[at], true, nil
 	}
 	if len(running) > 0 {
@@ -153,12 +154,12 @@ func (d *Dispatcher) parentOf(tx *ledger.Tx, agent string, wanted envelope.ID) (
 }
 
 // lastBegun returns the task of which a run was begun last, if there is any.
-func lastBegun(tx *ledger.Tx, rows []ledger.Task) (last ledger.Task, found bool, err error) {
-	var latest ledger.Run
+func lastBegun(tx *ledger.Tx, rows []task.Task) (last task.Task, found bool, err error) {
+	var latest task.Run
 	for _, row := range rows {
 		run, _, err := tx.LastRun(row.Seq)
 		if err != nil {
-			return ledger.Task{}, false, err
+			return task.Task{}, false, err
 		}
 		if !found || run.Intent.After(latest.Intent) {
 			last, latest, found = row, run, true
@@ -170,7 +171,7 @@ func lastBegun(tx *ledger.Tx, rows []ledger.Task) (last ledger.Task, found bool,
 // lineage returns what there is to object to in a task for an agent that
 // another one's run asks for after so many: it is too deep below the first one,
 // or its agent has a part in that already (CLOWL-35), or they are too many.
-func (d *Dispatcher) lineage(find func(seq int64) (ledger.Task, bool, error), parent ledger.Task, agent string, children int) (envelope.Finding, error) {
+func (d *Dispatcher) lineage(find func(seq int64) (task.Task, bool, error), parent task.Task, agent string, children int) (envelope.Finding, error) {
 	if parent.Depth+1 > d.opts.Depth {
 		return envelope.Finding{Kind: envelope.PolicyViolation, Field: "requester_id",
 			Message: fmt.Sprintf("the task %s of agent %q is %d below the first one, as deep as it may be", parent.ID, parent.Agent, parent.Depth)}, nil
@@ -201,7 +202,7 @@ func (d *Dispatcher) lineage(find func(seq int64) (ledger.Task, bool, error), pa
 
 // judgeLineage judges again, by its parents, a task that waited for an earlier
 // revision to end, or is to be run again.
-func (d *Dispatcher) judgeLineage(ctx context.Context, row ledger.Task, v Verdict) (Verdict, error) {
+func (d *Dispatcher) judgeLineage(ctx context.Context, row task.Task, v Verdict) (Verdict, error) {
 	if row.Parent == 0 || !v.Admit {
 		return v, nil
 	}
@@ -213,7 +214,7 @@ func (d *Dispatcher) judgeLineage(ctx context.Context, row ledger.Task, v Verdic
 	if err != nil {
 		return v, err
 	}
-	objection, err := d.lineage(func(seq int64) (ledger.Task, bool, error) {
+	objection, err := d.lineage(func(seq int64) (task.Task, bool, error) {
 		above, err := d.Ledger.Task(ctx, seq)
 		return above, err == nil, err
 	}, parent, row.Agent, children)
@@ -223,7 +224,7 @@ func (d *Dispatcher) judgeLineage(ctx context.Context, row ledger.Task, v Verdic
 }
 
 // withLineage says who held the limits of what agents may ask for.
-func (d *Dispatcher) withLineage(parent int64, terms ledger.Terms) ledger.Terms {
+func (d *Dispatcher) withLineage(parent int64, terms task.Terms) task.Terms {
 	if parent == 0 {
 		return terms
 	}

@@ -9,7 +9,7 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
 
@@ -38,9 +38,9 @@ func family(t *testing.T, agents ...string) (*engine, map[string]chan int64) {
 		e.plays[agent] = told(words[agent])
 	}
 	e.judge = func(t envelope.Task, _ time.Time) dispatch.Verdict {
-		v := dispatch.Verdict{Admit: true, Terms: ledger.Terms{Budget: t.Budget}}
+		v := dispatch.Verdict{Admit: true, Terms: task.Terms{Budget: t.Budget}}
 		if t.Requester == "tester" && t.Budget != (envelope.Budget{}) {
-			v.Accounts = []ledger.Account{{Owner: "requester:tester", Limit: tokens(1000)}}
+			v.Accounts = []task.Account{{Owner: "requester:tester", Limit: tokens(1000)}}
 		}
 		return v
 	}
@@ -52,9 +52,9 @@ func TestALineOfAnAgentAtWorkIsAChildOfItsTask(t *testing.T) {
 	e, words := family(t, "chief", "clerk")
 	e.start()
 	e.ask("tester", "first", "chief")
-	e.await("first", ledger.Running)
+	e.await("first", task.Running)
 	e.ask("tester", "second", "chief")
-	e.await("second", ledger.Running)
+	e.await("second", task.Running)
 	e.ask("chief", "of-latest", "clerk")
 	e.ask("chief", "of-chosen", "clerk", `"metadata":{"mbx.parent_task_id":"first"}`)
 	e.ask("chief", "of-stranger", "clerk", `"metadata":{"mbx.parent_task_id":"of-latest"}`)
@@ -76,7 +76,7 @@ func TestALineOfAnAgentAtWorkIsAChildOfItsTask(t *testing.T) {
 	e.must(e.Idle(t.Context()))
 	e.Look(t.Context()) // at what they asked for before they ended
 	e.ask("chief", "later", "quick")
-	if row := e.await("later", ledger.Done); row.Parent != 0 {
+	if row := e.await("later", task.Done); row.Parent != 0 {
 		t.Errorf("later has the parent %d; want none, for no run of its requester goes on", row.Parent)
 	}
 }
@@ -95,7 +95,7 @@ func TestALineOfARunThatHasEndedMeanwhileIsItsTasksChild(t *testing.T) {
 		t.Error("Unread() = false; want true, for a run has ended since the look")
 	}
 	e.Look(t.Context())
-	child := e.await("root-child", ledger.Done)
+	child := e.await("root-child", task.Done)
 	if child.Parent != e.row("root").Seq || child.Kind != envelope.DelegationCycle {
 		t.Errorf("root-child ends %s (%s), of %d; want it to be root's child, and a cycle", child.Status, child.Kind, child.Parent)
 	}
@@ -118,11 +118,11 @@ func agentsHaveAnEnd(t *testing.T, mode envelope.Mode) {
 	e.opts.Depth, e.opts.Children = 2, 2
 	e.start()
 	e.ask("tester", "root", "a")
-	e.await("root", ledger.Running)
+	e.await("root", task.Running)
 	e.ask("a", "child", "b")
-	e.await("child", ledger.Running)
+	e.await("child", task.Running)
 	e.ask("b", "grandchild", "c")
-	e.await("grandchild", ledger.Running)
+	e.await("grandchild", task.Running)
 	e.ask("c", "too-deep", "quick")
 	e.ask("b", "cycle", "a")
 	e.ask("a", "second", "quick", `"metadata":{"mbx.parent_task_id":"root"}`)
@@ -154,7 +154,7 @@ func TestAnAgentThatRevisesItsOwnTaskIsAskedNoSecondTime(t *testing.T) {
 	e, words := family(t, "a")
 	e.start()
 	e.ask("tester", "t1", "a")
-	e.await("t1", ledger.Running)
+	e.await("t1", task.Running)
 	e.ask("a", "t1", "a")
 	words["a"] <- 0
 	e.until("the revision is refused", func() bool { row := e.row("t1"); return row.Revision == 2 && row.Put })
@@ -169,11 +169,11 @@ func TestRevisionsOfAChildAreNoWayRoundTheLimit(t *testing.T) {
 	e.opts.Children = 2
 	e.start()
 	e.ask("tester", "root", "chief")
-	e.await("root", ledger.Running)
+	e.await("root", task.Running)
 	e.ask("chief", "child", "clerk")
-	e.await("child", ledger.Running)
+	e.await("child", task.Running)
 	e.ask("chief", "other", "clerk")
-	e.await("other", ledger.Running)
+	e.await("other", task.Running)
 	e.ask("chief", "child", "clerk", `"metadata":{"again":1}`)
 	words["clerk"] <- 0
 	words["clerk"] <- 0
@@ -188,19 +188,19 @@ func TestARetryOfAChildIsStillOne(t *testing.T) {
 	e.opts.Children = 3
 	e.start()
 	e.ask("tester", "root", "chief", budget(500))
-	e.await("root", ledger.Running)
+	e.await("root", task.Running)
 	e.ask("chief", "child", "clerk")
-	e.await("child", ledger.Running)
+	e.await("child", task.Running)
 	e.must(e.Cancel(t.Context(), "child", me))
 	e.must(e.Retry(t.Context(), "child", me))
-	row := e.await("child", ledger.Running)
+	row := e.await("child", task.Running)
 	if row.Parent != e.row("root").Seq || row.Depth != 1 {
 		t.Errorf("child has the parent %d and depth %d; want root, 1", row.Parent, row.Depth)
 	}
 	words["clerk"] <- 10
-	e.await("child", ledger.Done)
+	e.await("child", task.Done)
 	e.ask("chief", "cycle", "chief")
-	e.await("cycle", ledger.Done)
+	e.await("cycle", task.Done)
 	if err := e.Retry(t.Context(), "cycle", me); err == nil || !strings.Contains(err.Error(), "still refused: target_agent: agent \"chief\" has the task root") {
 		t.Errorf("Retry(cycle) = %v; want it still refused", err)
 	}
@@ -223,25 +223,25 @@ func TestAChildSpendsFromWhatItsParentHasLeft(t *testing.T) {
 	}
 	e.start()
 	e.ask("tester", "parent", "chief", budget(500))
-	e.await("parent", ledger.Running)
+	e.await("parent", task.Running)
 	has(500, 0)
 	say(100, "<nil>")
 	e.ask("chief", "c1", "clerk", budget(150))
-	e.await("c1", ledger.Running)
+	e.await("c1", task.Running)
 	e.ask("chief", "c2", "clerk") // has what the parent has left: 250
-	e.await("c2", ledger.Running)
+	e.await("c2", task.Running)
 	e.ask("chief", "c3", "clerk", budget(10))
-	e.await("c3", ledger.Held) // nothing is left
-	has(500, 0)                // once, whoever has it
+	e.await("c3", task.Held) // nothing is left
+	has(500, 0)              // once, whoever has it
 	for range 2 {
 		words["clerk"] <- 50
 	}
-	e.await("c3", ledger.Running)
+	e.await("c3", task.Running)
 	words["clerk"] <- 10
-	e.await("c3", ledger.Done)
+	e.await("c3", task.Done)
 	has(390, 110)
 	say(391, "the agent used 391 tokens of 390")
-	e.await("parent", ledger.Done)
+	e.await("parent", task.Done)
 	has(0, 391+110)
 	for owner, want := range map[string]int64{"agent:chief": 501, "agent:clerk": 110, "requester:chief": 110} {
 		e.wantBalance(owner, 0, want)
@@ -276,18 +276,18 @@ func TestAChildOfAParentThatIsOverSpendsWhatThatLeft(t *testing.T) {
 	e.opts.Workers = 1
 	e.start()
 	e.ask("tester", "parent", "chief", budget(500))
-	e.await("parent", ledger.Running)
+	e.await("parent", task.Running)
 	for _, id := range []string{"c1", "c2"} {
 		e.ask("chief", id, "clerk")
 	}
 	words["chief"] <- 100
-	e.await("parent", ledger.Done)
-	e.await("c1", ledger.Running)
+	e.await("parent", task.Done)
+	e.await("c1", task.Running)
 	if b := e.balance("requester:tester"); b.Spent.Tokens != 100 || b.Reserved.Tokens != 400 {
 		t.Errorf("the requester = %+v; want 100 spent, and 400 reserved for the child", b)
 	}
 	words["clerk"] <- 400
-	e.await("c2", ledger.Done)
+	e.await("c2", task.Done)
 	e.wantResult("c2", "budget_exceeded", "its parent parent has spent 500 of 500 tokens")
 }
 
@@ -301,19 +301,19 @@ func TestALineOfAnAgentThatHasClaimedATaskIsAChildOfIt(t *testing.T) {
 	e.ask("editor", "unclaimed", "quick")
 	l := e.claim()
 	e.ask("editor", "child", "clerk")
-	e.await("child", ledger.Running)
+	e.await("child", task.Running)
 	for id, parent := range map[string]string{"before": "", "unclaimed": "", "child": "first"} {
 		if row := e.row(id); row.Parent != e.row(parent).Seq {
 			t.Errorf("%s has the parent %d; want %q", id, row.Parent, parent)
 		}
 	}
 	e.ask("editor", "circle", "editor")
-	if row := e.await("circle", ledger.Done); row.Kind != envelope.DelegationCycle {
+	if row := e.await("circle", task.Done); row.Kind != envelope.DelegationCycle {
 		t.Errorf("circle ends %s (%s); want a cycle", row.Status, row.Kind)
 	}
 	words["clerk"] <- 30
 	close(words["clerk"])
-	e.await("child", ledger.Done)
+	e.await("child", task.Done)
 	runs, err := e.parts.Ledger.Runs(t.Context(), e.row("first").Seq)
 	if e.must(err); *runs[0].Reserved.Tokens != 70 {
 		t.Errorf("first may spend %d tokens; want what its child has left of 100", *runs[0].Reserved.Tokens)

@@ -9,6 +9,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // doubt holds a task that may have run before the ledger was lost: only a
@@ -20,9 +21,9 @@ func (d *Dispatcher) doubt(t envelope.Task, v Verdict) Verdict {
 		return v
 	}
 	if !v.Admit && d.Box.HasResult(t.ID) {
-		v = Verdict{Admit: true, Findings: v.Findings.Warnings(), Terms: ledger.Terms{Deadline: t.Deadline}}
+		v = Verdict{Admit: true, Findings: v.Findings.Warnings(), Terms: task.Terms{Deadline: t.Deadline}}
 	}
-	return withReasons(v, ledger.Recovered)
+	return withReasons(v, task.Recovered)
 }
 
 // metAgain ends the doubt once every line was met that was there when a lost
@@ -35,7 +36,7 @@ func (d *Dispatcher) metAgain(ctx context.Context) error {
 		if err := tx.MetAgain(); err != nil {
 			return err
 		}
-		return tx.Log(event(ledger.Task{}, "ledger.recovered", nil))
+		return tx.Log(event(task.Task{}, task.KindLedgerRecovered, nil))
 	})
 	if err != nil {
 		return err
@@ -67,7 +68,7 @@ func (d *Dispatcher) reconcile(c *claim, revision int) error {
 		}
 	}
 	if len(c.unknown) > 0 {
-		c.verdict = withReasons(c.verdict, ledger.Recovered)
+		c.verdict = withReasons(c.verdict, task.Recovered)
 	}
 	return err
 }
@@ -97,17 +98,17 @@ func (d *Dispatcher) relative(path string) string {
 
 // holdUnknown holds a task whose turn has come and that may have begun in
 // directories of which the ledger has no run. The job has the next free one.
-func (d *Dispatcher) holdUnknown(ctx context.Context, row ledger.Task, j Job, unknown []string) error {
+func (d *Dispatcher) holdUnknown(ctx context.Context, row task.Task, j Job, unknown []string) error {
 	d.unused.keep(j.Dir)
 	next, moved := row, false
 	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
-		change := ledger.Change{To: ledger.Held, Attempt: j.Attempt - 1, Reasons: []ledger.Reason{ledger.Recovered}, Until: row.Deadline}
-		moved, err = tx.Move(row.Seq, ledger.Queued, row.Attempt, change)
+		change := task.Change{To: task.Held, Attempt: j.Attempt - 1, Reasons: []task.Reason{task.Recovered}, Until: row.Deadline}
+		moved, err = tx.Move(row.Seq, task.Queued, row.Attempt, change)
 		if err != nil || !moved {
 			return err
 		}
 		next.State, next.Attempt, next.Reasons, next.Until = change.To, change.Attempt, change.Reasons, change.Until
-		return tx.Log(event(row, "task.held", map[string]any{"reasons": change.Reasons, "unknown_runs": unknown}))
+		return tx.Log(event(row, task.KindTaskHeld, map[string]any{"reasons": change.Reasons, "unknown_runs": unknown}))
 	})
 	if err != nil || !moved {
 		return err
@@ -118,13 +119,13 @@ func (d *Dispatcher) holdUnknown(ctx context.Context, row ledger.Task, j Job, un
 }
 
 // warnUnknown tells the operator why a task is held.
-func (d *Dispatcher) warnUnknown(row ledger.Task, unknown []string) {
+func (d *Dispatcher) warnUnknown(row task.Task, unknown []string) {
 	if len(unknown) > 0 {
 		d.log(row).Warn().Strs("runs", unknown).Msg("task held: the ledger does not know a directory of its runs")
 	}
 }
 
 // recoveredOf is the hold of what may have run before, if it is among some reasons.
-func recoveredOf(reasons []ledger.Reason) []ledger.Reason {
-	return slices.DeleteFunc(slices.Clone(reasons), func(r ledger.Reason) bool { return r != ledger.Recovered })
+func recoveredOf(reasons []task.Reason) []task.Reason {
+	return slices.DeleteFunc(slices.Clone(reasons), func(r task.Reason) bool { return r != task.Recovered })
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // loseLedger spoils the ledger of an engine that is not running.
@@ -25,7 +25,7 @@ func TestALostLedgerRunsNothingByItself(t *testing.T) {
 	e := startEngine(t)
 	e.send("answered", "quick")
 	e.send("revised", "quick")
-	e.await("revised", ledger.Done)
+	e.await("revised", task.Done)
 	e.send("revised", "quick", `"deadline":"2999-01-01T00:00:00Z"`)
 	e.until("both are answered", func() bool { return e.row("answered").Put && e.row("revised").Revision == 2 && e.row("revised").Put })
 	before := e.result("revised")
@@ -35,19 +35,19 @@ func TestALostLedgerRunsNothingByItself(t *testing.T) {
 	e.loseLedger()
 	e.start()
 	e.Look(t.Context())
-	e.await("answered", ledger.Done)
-	if row := e.await("revised", ledger.Done); row.Status != envelope.OK || e.result("revised") != before {
+	e.await("answered", task.Done)
+	if row := e.await("revised", task.Done); row.Status != envelope.OK || e.result("revised") != before {
 		t.Errorf("revised = %s, %s; want the result that was there, %s", row.Status, e.result("revised"), before)
 	}
 	e.wantEvent("revised", "result.adopted")
-	e.wantHeld("pending", ledger.Recovered)
+	e.wantHeld("pending", task.Recovered)
 	e.send("fresh", "quick")
-	e.await("fresh", ledger.Done)
+	e.await("fresh", task.Done)
 	e.restart()
 	e.Look(t.Context())
-	e.wantHeld("pending", ledger.Recovered)
+	e.wantHeld("pending", task.Recovered)
 	e.must(e.Release(t.Context(), "pending", me))
-	e.await("pending", ledger.Done)
+	e.await("pending", task.Done)
 }
 
 // A result that was there when its task was read again may be of a run that was
@@ -58,23 +58,23 @@ func TestALostLedgerLosesNoResultOfAnApprovedRun(t *testing.T) {
 	e.start()
 	e.send("t1", "quick")
 	e.must(e.Approve(t.Context(), "t1", ada, ""))
-	e.await("t1", ledger.Review)
+	e.await("t1", task.Review)
 	e.must(e.Approve(t.Context(), "t1", ada, ""))
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.send("t2", "quick")
 	before := e.result("t1")
 	e.end()
 	e.loseLedger()
 	e.start()
 	e.Look(t.Context())
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	if e.result("t1") != before {
 		t.Errorf("t1 = %s; want the result that was there, %s", e.result("t1"), before)
 	}
-	e.wantHeld("t2", ledger.Approval, ledger.Recovered)
+	e.wantHeld("t2", task.Approval, task.Recovered)
 	e.place("t2", "quick", "forged")
 	e.until("the forged file is gone", func() bool { return e.result("t2") == "" })
-	e.wantHeld("t2", ledger.Approval, ledger.Recovered)
+	e.wantHeld("t2", task.Approval, task.Recovered)
 }
 
 // The new ledger knows that the old one was lost until every line was met
@@ -88,7 +88,7 @@ func TestALossIsRememberedUntilEveryLineWasMetAgain(t *testing.T) {
 	e.start() // looks at nothing
 	e.restart()
 	e.Look(t.Context())
-	e.wantHeld("pending", ledger.Recovered)
+	e.wantHeld("pending", task.Recovered)
 }
 
 // Killed after the unreadable file was moved and before there was another.
@@ -102,7 +102,7 @@ func TestALossThatWasCutShortIsStillALoss(t *testing.T) {
 	e.must(os.Rename(path, path+".unreadable-20260101T000000Z"))
 	e.start()
 	e.Look(t.Context())
-	e.wantHeld("pending", ledger.Recovered)
+	e.wantHeld("pending", task.Recovered)
 }
 
 // leaveRunDir makes a run directory of which no ledger knows, with these files.
@@ -123,15 +123,15 @@ func TestARunDirectoryThatTheLedgerDoesNotKnowHoldsItsTask(t *testing.T) {
 	e.start()
 	for _, id := range []string{"same", "later"} {
 		e.send(id, "quick")
-		e.wantHeld(id, ledger.Recovered)
+		e.wantHeld(id, task.Recovered)
 	}
 	e.restart()
 	for _, id := range []envelope.ID{"same", "later"} {
-		e.wantHeld(string(id), ledger.Recovered)
+		e.wantHeld(string(id), task.Recovered)
 		e.must(e.Release(t.Context(), id, me))
 	}
-	e.await("later", ledger.Done)
-	if row := e.await("same", ledger.Done); row.Attempt != 3 {
+	e.await("later", task.Done)
+	if row := e.await("same", task.Done); row.Attempt != 3 {
 		t.Errorf("it ran as attempt %d; want 3, the first without a directory", row.Attempt)
 	}
 }
@@ -143,7 +143,7 @@ func TestARunDirectoryInWhichNothingBeganHoldsNothing(t *testing.T) {
 	e.leaveRunDir("t1/1.1")
 	e.start()
 	e.send("t1", "quick")
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 }
 
 func TestAQueuedTaskIsHeldWhenItsTurnComesAndItMayHaveRun(t *testing.T) {
@@ -152,12 +152,12 @@ func TestAQueuedTaskIsHeldWhenItsTurnComesAndItMayHaveRun(t *testing.T) {
 	e.start()
 	e.must(e.Pause(t.Context(), "quick", me))
 	e.send("t1", "quick")
-	e.wantHeld("t1", ledger.Paused)
+	e.wantHeld("t1", task.Paused)
 	e.leaveRunDir("t1/1.1", "stdout")
 	e.must(e.Resume(t.Context(), "quick", me))
-	e.until("it is held", func() bool { return len(e.row("t1").Reasons) == 1 && e.row("t1").Reasons[0] == ledger.Recovered })
+	e.until("it is held", func() bool { return len(e.row("t1").Reasons) == 1 && e.row("t1").Reasons[0] == task.Recovered })
 	e.must(e.Release(t.Context(), "t1", me))
-	if row := e.await("t1", ledger.Done); row.Attempt != 2 {
+	if row := e.await("t1", task.Done); row.Attempt != 2 {
 		t.Errorf("it ran as attempt %d; want 2", row.Attempt)
 	}
 }
@@ -170,10 +170,10 @@ func TestTheEmptyRunDirectoryOfAnotherWorkerIsLeftAlone(t *testing.T) {
 	e.start()
 	e.must(e.Pause(t.Context(), "quick", me))
 	e.send("t1", "quick")
-	e.wantHeld("t1", ledger.Paused)
+	e.wantHeld("t1", task.Paused)
 	e.leaveRunDir("t1/1.1")
 	e.must(e.Resume(t.Context(), "quick", me))
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	if left, err := os.ReadDir(filepath.Join(e.dir, "state", "runs", "t1", "1.1")); err != nil || len(left) != 0 {
 		t.Errorf("1.1 has %v, %v; want nothing", left, err)
 	}

@@ -7,12 +7,12 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // mended is what the operator wants done about how a run failed (CAP-32); nothing
 // when it did not.
-func (d *Dispatcher) mended(row ledger.Task, o Outcome) Mend {
+func (d *Dispatcher) mended(row task.Task, o Outcome) Mend {
 	if o.Result.Status != envelope.Failed || o.Hold != "" {
 		return Mend{}
 	}
@@ -21,7 +21,7 @@ func (d *Dispatcher) mended(row ledger.Task, o Outcome) Mend {
 
 // mend makes an outcome durable that is not tried again: somebody else has the
 // task, or is asked about it, where the operator wants that.
-func (d *Dispatcher) mend(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome) {
+func (d *Dispatcher) mend(ctx context.Context, row task.Task, terms task.Terms, o Outcome) {
 	how := d.mended(row, o)
 	switch {
 	case how.Reassign != "" && how.Reassign != row.Agent:
@@ -35,7 +35,7 @@ func (d *Dispatcher) mend(ctx context.Context, row ledger.Task, terms ledger.Ter
 
 // reassign hands a task that failed to another agent, whose outcome becomes its
 // own. An overseer's work is nobody else's.
-func (d *Dispatcher) reassign(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome, to string) (*turn, error) {
+func (d *Dispatcher) reassign(ctx context.Context, row task.Task, terms task.Terms, o Outcome, to string) (*turn, error) {
 	t, err := d.prepareTurn(ctx, row, terms, o)
 	if err != nil || t.looked != nil {
 		return t, err
@@ -66,11 +66,11 @@ func (d *Dispatcher) reassign(ctx context.Context, row ledger.Task, terms ledger
 	if err != nil {
 		return t, err
 	}
-	return t.mend(ledger.Children, saying{message: m, claim: c}), nil
+	return t.mend(task.Children, saying{message: m, claim: c}), nil
 }
 
 // escalate asks somebody about a task that failed. Their reply has it run again.
-func (d *Dispatcher) escalate(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome, to string) (*turn, error) {
+func (d *Dispatcher) escalate(ctx context.Context, row task.Task, terms task.Terms, o Outcome, to string) (*turn, error) {
 	t, err := d.prepareTurn(ctx, row, terms, o)
 	if err != nil || t.looked != nil {
 		return t, err
@@ -82,11 +82,11 @@ func (d *Dispatcher) escalate(ctx context.Context, row ledger.Task, terms ledger
 	if row.Dialect == envelope.CLowl {
 		m.Dialect, m.Type = envelope.CLowl, "escalation"
 	}
-	return t.mend(ledger.Reply, saying{message: inWords(m, row, t.talk, t.at)}), nil
+	return t.mend(task.Reply, saying{message: inWords(m, row, t.talk, t.at)}), nil
 }
 
 // mend has a turn wait for what mends it, instead of its end.
-func (t *turn) mend(hold ledger.Reason, s saying) *turn {
+func (t *turn) mend(hold task.Reason, s saying) *turn {
 	t.failed, t.o.Hold = true, hold
 	t.said = append(t.said, s)
 	return t

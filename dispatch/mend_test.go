@@ -7,7 +7,7 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // CAP-32.
@@ -20,7 +20,7 @@ func TestWorkThatFailedIsTriedAgainAsTheOperatorWants(t *testing.T) {
 	s.start()
 	s.order("T1", "pm")
 	s.order("T2", "qa")
-	s.await("T1", ledger.Done)
+	s.await("T1", task.Done)
 	s.wantEnd("T1", envelope.OK, "")
 	s.wantEnd("T2", envelope.Failed, envelope.Timeout)
 }
@@ -58,7 +58,7 @@ func TestSomebodyIsAskedAboutWorkThatFailedAsTheOperatorWants(t *testing.T) {
 	s.cast("pm", fails(envelope.Timeout), answers("better"))
 	s.start()
 	s.order("T1", "pm")
-	s.wantHeld("T1", ledger.Reply)
+	s.wantHeld("T1", task.Reply)
 	if got := s.letters("boss"); len(got) != 1 || !strings.Contains(got[0], "no luck") {
 		t.Errorf("boss finds %q; want what failed", got)
 	}

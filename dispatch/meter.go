@@ -7,6 +7,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // A meter knows what a run has said so far that it spent. The zero value has
@@ -68,14 +69,14 @@ func within(limit envelope.Budget, spent envelope.Cost) string {
 // has shrinks while runs it asked for have some of it, so it is looked up each
 // time. Where budgets only warn, what it was expected to spend is what to be
 // warned of.
-func (d *Dispatcher) measure(run *run, row ledger.Task, j *Job) {
+func (d *Dispatcher) measure(run *run, row task.Task, j *Job) {
 	reserved := j.Allowance
 	for _, u := range units {
 		if limit := u.limit(&j.Allowance); *limit == nil {
 			*limit = smaller(*u.limit(&j.Expected), *u.limit(&j.Task.Budget))
 		}
 	}
-	name := ledger.RunName{Task: row.Seq, Attempt: j.Attempt}
+	name := task.RunName{Task: row.Seq, Attempt: j.Attempt}
 	switch {
 	case reserved != (envelope.Budget{}):
 		j.Meter = func(said envelope.Cost) error {
@@ -98,7 +99,7 @@ type excessError string
 func (e excessError) Error() string { return string(e) }
 
 // weigh holds what a run says against its limit.
-func (d *Dispatcher) weigh(run *run, row ledger.Task, mode envelope.Mode, limit envelope.Budget, said envelope.Cost) error {
+func (d *Dispatcher) weigh(run *run, row task.Task, mode envelope.Mode, limit envelope.Budget, said envelope.Cost) error {
 	why := within(limit, run.meter.hear(said))
 	if why == "" {
 		return nil
@@ -113,13 +114,13 @@ func (d *Dispatcher) weigh(run *run, row ledger.Task, mode envelope.Mode, limit 
 }
 
 // tellExcess adds to a task's story that its budget is exceeded.
-func (d *Dispatcher) tellExcess(ctx context.Context, row ledger.Task, mode envelope.Mode, why string) {
+func (d *Dispatcher) tellExcess(ctx context.Context, row task.Task, mode envelope.Mode, why string) {
 	data := map[string]any{"reason": why}
 	if mode == envelope.Warn {
 		data["mode"] = "warn"
 	}
 	d.log(row).Warn().Str("reason", why).Msg("budget exceeded")
-	if err := d.Ledger.Update(ctx, func(tx *ledger.Tx) error { return tx.Log(event(row, "budget.exceeded", data)) }); err != nil {
+	if err := d.Ledger.Update(ctx, func(tx *ledger.Tx) error { return tx.Log(event(row, task.KindBudgetExceeded, data)) }); err != nil {
 		d.log(row).Warn().Err(err).Msg("event of an exceeded budget not written")
 	}
 }

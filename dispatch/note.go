@@ -7,6 +7,7 @@ import (
 
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // noteAfter is how long a run lasts before its process is noted. One that is
@@ -23,7 +24,7 @@ type note struct {
 	written bool // or not wanted any more
 }
 
-func (d *Dispatcher) newNote(ctx context.Context, row ledger.Task) *note {
+func (d *Dispatcher) newNote(ctx context.Context, row task.Task) *note {
 	return &note{write: func(p runner.Process) {
 		err := d.Ledger.UpdateSoon(context.WithoutCancel(ctx), func(tx *ledger.Tx) error {
 			return tx.SetProcess(row.Seq, row.Attempt, p.PID, p.Start, p.Boot)

@@ -10,6 +10,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // Some agents have an overseer, who has to approve of what they answer before
@@ -120,7 +121,7 @@ func (d *Dispatcher) submitForReview(tx *ledger.Tx, t *turn) error {
 		return err
 	}
 	if !talks { // an AINL request: rounds are counted from now on
-		if err := tx.StartTalk(ledger.Talk{Task: t.row.Seq, Thread: string(t.row.ID)}); err != nil {
+		if err := tx.StartTalk(task.Talk{Task: t.row.Seq, Thread: string(t.row.ID)}); err != nil {
 			return err
 		}
 	}
@@ -132,17 +133,17 @@ func (d *Dispatcher) submitForReview(tx *ledger.Tx, t *turn) error {
 		m := *t.review.said
 		m.Act, m.Task, m.Raw, m.WantsReply = envelope.Informs, open.ID, nil, true
 		m.ID = ""
-		woken, err := d.sendOn(tx, open.Task, inWords(m, t.row, ledger.Talk{Thread: m.Thread, Trace: m.Trace}, t.at), t.at)
+		woken, err := d.sendOn(tx, open.Task, inWords(m, t.row, task.Talk{Thread: m.Thread, Trace: m.Trace}, t.at), t.at)
 		t.woken = append(t.woken, woken...)
 		return err
 	}
 	if err := d.passOn(tx, t.row, saying{message: *t.review.said, claim: t.review}, t.at); err != nil {
 		return err
 	}
-	if t.review.fate != accepted || t.review.row.State == ledger.Done {
+	if t.review.fate != accepted || t.review.row.State == task.Done {
 		return d.withholdNow(tx, t, overseer+" cannot be asked: "+t.review.verdict.Findings.Refusals().String())
 	}
-	return tx.Log(event(t.row, "oversight.asked", map[string]any{"overseer": overseer, "task": t.review.row.ID}))
+	return tx.Log(event(t.row, task.KindOversightAsked, map[string]any{"overseer": overseer, "task": t.review.row.ID}))
 }
 
 // withholdNow ends a task whose answer nobody can approve of.
@@ -155,25 +156,25 @@ func (d *Dispatcher) withholdNow(tx *ledger.Tx, t *turn, why string) error {
 }
 
 // endOversight ends a task in review without its answer.
-func endOversight(tx *ledger.Tx, row ledger.Task, q matter, kind envelope.Kind, why string) (ledger.Task, bool, error) {
-	change := ledger.Change{To: ledger.Done, Status: envelope.Failed, Kind: kind, Result: withheld(q, envelope.Failed, kind, why)}
-	moved, err := tx.Move(row.Seq, ledger.Review, row.Attempt, change)
+func endOversight(tx *ledger.Tx, row task.Task, q matter, kind envelope.Kind, why string) (task.Task, bool, error) {
+	change := task.Change{To: task.Done, Status: envelope.Failed, Kind: kind, Result: withheld(q, envelope.Failed, kind, why)}
+	moved, err := tx.Move(row.Seq, task.Review, row.Attempt, change)
 	if err != nil || !moved {
 		return row, false, err
 	}
-	row.State, row.Until, row.Status, row.Kind = ledger.Done, time.Time{}, change.Status, kind
-	word := "oversight.expired"
+	row.State, row.Until, row.Status, row.Kind = task.Done, time.Time{}, change.Status, kind
+	word := task.KindOversightExpired
 	if kind == envelope.OversightRejected {
-		word = "oversight.rejected"
+		word = task.KindOversightRejected
 	}
 	return row, true, tx.Log(event(row, word, map[string]any{"reason": why}))
 }
 
 // overseeing returns the task in which an overseer looks at an answer now.
-func overseeing(children []ledger.Child) (ledger.Child, bool) {
-	at := slices.IndexFunc(children, func(c ledger.Child) bool { return c.Tie == envelope.Oversee && c.State != ledger.Done })
+func overseeing(children []task.Child) (task.Child, bool) {
+	at := slices.IndexFunc(children, func(c task.Child) bool { return c.Tie == envelope.Oversee && c.State != task.Done })
 	if at < 0 {
-		return ledger.Child{}, false
+		return task.Child{}, false
 	}
 	return children[at], true
 }
@@ -181,7 +182,7 @@ func overseeing(children []ledger.Child) (ledger.Child, bool) {
 // backToReview puts an answer before its overseer again when the agent has
 // replied to it and stands by that answer. It reports whether it did.
 func (d *Dispatcher) backToReview(tx *ledger.Tx, t *turn) (bool, error) {
-	if t.row.ResultSum == "" || t.o.Hold != ledger.Reply {
+	if t.row.ResultSum == "" || t.o.Hold != task.Reply {
 		return false, nil
 	}
 	children, err := tx.Offspring(t.row.Seq)
@@ -193,8 +194,8 @@ func (d *Dispatcher) backToReview(tx *ledger.Tx, t *turn) (bool, error) {
 	if !ok || !slices.ContainsFunc(t.said, replies) {
 		return false, nil
 	}
-	change := ledger.Change{To: ledger.Review, Until: d.patience(time.Now())}
-	moved, err := t.move(tx, change, event(t.row, "oversight.answered", map[string]any{"overseer": open.Agent}))
+	change := task.Change{To: task.Review, Until: d.patience(time.Now())}
+	moved, err := t.move(tx, change, event(t.row, task.KindOversightAnswered, map[string]any{"overseer": open.Agent}))
 	if err != nil || !moved {
 		return true, err
 	}

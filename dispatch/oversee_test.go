@@ -8,7 +8,7 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
 
@@ -23,7 +23,7 @@ func newReview(t *testing.T) *stage {
 // hidden fails the test when a task's answer can be seen before it is over.
 func (s *stage) hidden(id string) {
 	s.t.Helper()
-	if row := s.row(id); row.State != ledger.Done && s.result(id) != "" {
+	if row := s.row(id); row.State != task.Done && s.result(id) != "" {
 		s.t.Errorf("%s is %s, and its result is there: %s", id, row.State, s.result(id))
 	}
 }
@@ -31,13 +31,13 @@ func (s *stage) hidden(id string) {
 // CAP-24.
 func TestAnAnswerIsShownWhenItsOverseerHasApproved(t *testing.T) {
 	for name, approval := range map[string]part{
-		"a message to whoever asked": says(ledger.Reply, message("qa", "T1.review", "orchestrator", "verified")),
+		"a message to whoever asked": says(task.Reply, message("qa", "T1.review", "orchestrator", "verified")),
 		"a decision": func(j dispatch.Job) dispatch.Outcome {
 			o := answer(j, "fine")
 			o.Result.Output.Extra = []byte(`{"decision":"approved"}`)
 			return o
 		},
-		"a message of an object that decides": says(ledger.Reply, strings.TrimSuffix(message("qa", "T1.review", "analyst", "verified"), "}")+
+		"a message of an object that decides": says(task.Reply, strings.TrimSuffix(message("qa", "T1.review", "analyst", "verified"), "}")+
 			`,"attachments":[{"type":"python_object","object":{"decision":"approved"}}]}`),
 	} {
 		t.Run("CAP-24 "+name, func(t *testing.T) {
@@ -62,10 +62,10 @@ func TestAnAnswerIsShownWhenItsOverseerHasApproved(t *testing.T) {
 // CAP-24.
 func TestAnOverseerSendsWorkBackUntilItIsContent(t *testing.T) {
 	s := newReview(t)
-	s.cast("analyst", answers("42"), answers("43"), says(ledger.Reply, message("analyst", "T1.review", "qa", "confirmed")))
-	s.cast("qa", says(ledger.Reply, inquiry("qa", "T1.review", "analyst", "really?")),
+	s.cast("analyst", answers("42"), answers("43"), says(task.Reply, message("analyst", "T1.review", "qa", "confirmed")))
+	s.cast("qa", says(task.Reply, inquiry("qa", "T1.review", "analyst", "really?")),
 		says("", inquiry("qa", "T1.review", "analyst", "sure?")),
-		says(ledger.Reply, message("qa", "T1.review", "orchestrator", "verified")))
+		says(task.Reply, message("qa", "T1.review", "orchestrator", "verified")))
 	s.start()
 	s.order("T1", "analyst")
 	s.wantEnd("T1", envelope.OK, "")
@@ -87,8 +87,8 @@ func TestWhatNobodyApprovesOfIsNeverShown(t *testing.T) {
 		kind  envelope.Kind
 		words string
 	}{
-		"rejected":   {says(ledger.Reply, refusal("qa", "T1.review", "analyst", "made up")), envelope.OversightRejected, "made up"},
-		"never done": {says(ledger.Reply, inquiry("qa", "T1.review", "analyst", "really?")), envelope.OversightRejected, "still not content after 2 rounds"},
+		"rejected":   {says(task.Reply, refusal("qa", "T1.review", "analyst", "made up")), envelope.OversightRejected, "made up"},
+		"never done": {says(task.Reply, inquiry("qa", "T1.review", "analyst", "really?")), envelope.OversightRejected, "still not content after 2 rounds"},
 		"crashed": {func(j dispatch.Job) dispatch.Outcome {
 			o := fails(envelope.AgentCrashed)(j)
 			o.Exit = exits(1)
@@ -151,9 +151,9 @@ func TestAnOverseerHasOnlySoLong(t *testing.T) {
 	_, _, err := mailbox.Append(s.parts.Box.Path(), []byte(notice("orchestrator", "T1", "analyst", "look")))
 	s.must(err)
 	s.Look(t.Context())
-	s.await("T1", ledger.Done)
+	s.await("T1", task.Done)
 	s.wantEnd("T1", envelope.Failed, envelope.OversightExpired)
-	s.await("T1.review", ledger.Done)
+	s.await("T1.review", task.Done)
 	s.wantEnd("T1.review", envelope.Stopped, envelope.Cancelled)
 }
 
@@ -167,7 +167,7 @@ func TestAnOverseerHasOnlySoLong(t *testing.T) {
 func TestAnAINLRequestIsOverseenToo(t *testing.T) {
 	s := newReview(t)
 	s.cast("analyst", answers("42"), answers("43"))
-	s.cast("qa", says(ledger.Reply, inquiry("qa", "t1.review", "analyst", "really?")), says(ledger.Reply, message("qa", "t1.review", "tester", "verified")))
+	s.cast("qa", says(task.Reply, inquiry("qa", "t1.review", "analyst", "really?")), says(task.Reply, message("qa", "t1.review", "tester", "verified")))
 	s.start()
 	s.send("t1", "analyst")
 	s.must(s.Idle(t.Context()))
@@ -185,7 +185,7 @@ func TestADecisionThatStandsInTheAnswerItselfApprovesOfNothing(t *testing.T) {
 		o.Result.Output.Extra = []byte("{" + praise)
 		return o
 	})
-	s.cast("qa", says(ledger.Reply, strings.TrimSuffix(message("qa", "T1.review", "analyst", "what is this?"), "}")+","+praise))
+	s.cast("qa", says(task.Reply, strings.TrimSuffix(message("qa", "T1.review", "analyst", "what is this?"), "}")+","+praise))
 	s.start()
 	s.order("T1", "analyst")
 	s.wantEnd("T1", envelope.Failed, envelope.OversightRejected)

@@ -12,14 +12,15 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/talk"
+	"mailboxd/internal/task"
 )
 
 // A looking is the run of an overseer: whose answer it looks at, and what it has
 // decided. Nobody else's word is any: a line may be anybody's, and so may a
 // result file.
 type looking struct {
-	above    ledger.Task  // the task whose answer it is
-	terms    ledger.Terms // of the run that gave it
+	above    task.Task  // the task whose answer it is
+	terms    task.Terms // of the run that gave it
 	answer   matter
 	decision talk.Decision
 	words    string
@@ -30,13 +31,13 @@ type looking struct {
 func (l *looking) goesOn() bool { return l != nil && (l.decision == talk.SendsBack || l.unseen) }
 
 // inspect finds out what an overseer has decided, and on what.
-func (d *Dispatcher) inspect(ctx context.Context, row ledger.Task, o Outcome) (*looking, error) {
+func (d *Dispatcher) inspect(ctx context.Context, row task.Task, o Outcome) (*looking, error) {
 	above, err := d.Ledger.Task(ctx, row.Parent)
 	if err != nil {
 		return nil, err
 	}
 	l := &looking{above: above}
-	if above.State != ledger.Review {
+	if above.State != task.Review {
 		return l, nil // it is too late, or too early, to decide
 	}
 	if l.answer, err = d.about(ctx, above); err != nil {
@@ -57,7 +58,7 @@ func (d *Dispatcher) inspect(ctx context.Context, row ledger.Task, o Outcome) (*
 
 // seenBy is what an overseer was handed to look at: what it was asked, the answer,
 // and what the agent has said about that since.
-func (d *Dispatcher) seenBy(ctx context.Context, row ledger.Task, l *looking) ([]jsontext.Value, error) {
+func (d *Dispatcher) seenBy(ctx context.Context, row task.Task, l *looking) ([]jsontext.Value, error) {
 	question, err := d.Ledger.Raw(ctx, row.Seq)
 	if err != nil {
 		return nil, err
@@ -90,13 +91,13 @@ func broken(o Outcome) bool {
 // inbox can be seen at once.
 func (d *Dispatcher) sight(tx *ledger.Tx, t *turn) error {
 	l := t.looked
-	if l == nil || t.row.State != ledger.Running {
+	if l == nil || t.row.State != task.Running {
 		return nil
 	}
 	l.unseen = false
 	said, err := tx.HeardSince(t.row, d.heard.of(t.row.Seq).message)
-	l.unseen = slices.ContainsFunc(said, func(m ledger.Message) bool {
-		return m.From == l.above.Agent && m.Via == ledger.ByRun && talks(m.Act)
+	l.unseen = slices.ContainsFunc(said, func(m task.Message) bool {
+		return m.From == l.above.Agent && m.Via == task.ByRun && talks(m.Act)
 	})
 	return err
 }
@@ -104,8 +105,8 @@ func (d *Dispatcher) sight(tx *ledger.Tx, t *turn) error {
 // lookAgain has an overseer run again that has not seen what it decides about.
 // What it said about something else is not told to anybody.
 func (d *Dispatcher) lookAgain(tx *ledger.Tx, t *turn) error {
-	held := ledger.Change{To: ledger.Held, Reasons: []ledger.Reason{ledger.Reply}, Until: t.terms.Deadline}
-	moved, err := t.move(tx, held, event(t.row, "task.held", map[string]any{"reasons": held.Reasons, "attempt": t.row.Attempt}))
+	held := task.Change{To: task.Held, Reasons: []task.Reason{task.Reply}, Until: t.terms.Deadline}
+	moved, err := t.move(tx, held, event(t.row, task.KindTaskHeld, map[string]any{"reasons": held.Reasons, "attempt": t.row.Attempt}))
 	if err != nil || !moved {
 		return err
 	}
@@ -120,10 +121,10 @@ func (d *Dispatcher) takeReview(tx *ledger.Tx, t *turn) error {
 	if err != nil {
 		return err
 	}
-	if found && above.State == ledger.Review && l.unseen && (l.decision != "" || !t.waits()) {
+	if found && above.State == task.Review && l.unseen && (l.decision != "" || !t.waits()) {
 		return d.lookAgain(tx, t)
 	}
-	if !found || l.decision == "" || above.State != ledger.Review || above.Attempt != l.above.Attempt {
+	if !found || l.decision == "" || above.State != task.Review || above.Attempt != l.above.Attempt {
 		return d.leaveRun(tx, t)
 	}
 	if l.decision == talk.SendsBack {
@@ -160,12 +161,12 @@ func (d *Dispatcher) closeReview(tx *ledger.Tx, t *turn, kind envelope.Kind, why
 	o := t.o
 	o.Result, o.Hold = r, ""
 	change := d.end(t.row, t.terms, o, r.Encode())
-	change.To, change.Until = ledger.Done, time.Time{} // what an overseer says is for the agent, not for the requester
+	change.To, change.Until = task.Done, time.Time{} // what an overseer says is for the agent, not for the requester
 	moved, err := t.move(tx, change, event(t.row, ending(o), conclusion(o)))
 	if err != nil || !moved {
 		return err
 	}
-	var above ledger.Task
+	var above task.Task
 	if kind == "" {
 		above, moved, err = d.approveOf(tx, t)
 	} else {
@@ -182,25 +183,25 @@ func (d *Dispatcher) closeReview(tx *ledger.Tx, t *turn, kind envelope.Kind, why
 
 // approveOf lets an answer out of review, or has a person agree to it as well, if
 // the terms of its run say so.
-func (d *Dispatcher) approveOf(tx *ledger.Tx, t *turn) (ledger.Task, bool, error) {
+func (d *Dispatcher) approveOf(tx *ledger.Tx, t *turn) (task.Task, bool, error) {
 	above, l := t.looked.above, t.looked
 	data := map[string]any{"by": t.row.Agent, "task": t.row.ID}
 	if l.words != "" {
 		data["words"] = l.words
 	}
-	if err := tx.Log(event(above, "oversight.approved", data)); err != nil {
+	if err := tx.Log(event(above, task.KindOversightApproved, data)); err != nil {
 		return above, false, err
 	}
-	change := ledger.Change{To: ledger.Done}
+	change := task.Change{To: task.Done}
 	if afterRun(l.terms) {
-		change.To, change.Until = ledger.Review, d.expiry(time.Now())
+		change.To, change.Until = task.Review, d.expiry(time.Now())
 	}
-	moved, err := tx.Move(above.Seq, ledger.Review, above.Attempt, change)
+	moved, err := tx.Move(above.Seq, task.Review, above.Attempt, change)
 	if err != nil || !moved {
 		return above, false, err
 	}
 	above.State, above.Until = change.To, change.Until
-	if change.To == ledger.Review {
+	if change.To == task.Review {
 		change.Result = l.answer.result
 		err = d.askAfter(tx, above, l.terms, change)
 	}
@@ -211,16 +212,16 @@ func (d *Dispatcher) approveOf(tx *ledger.Tx, t *turn) (ledger.Task, bool, error
 // waits for its reply.
 func (d *Dispatcher) sendBack(tx *ledger.Tx, t *turn, round int) error {
 	l := t.looked
-	held := ledger.Change{To: ledger.Held, Reasons: []ledger.Reason{ledger.Reply}, Until: t.terms.Deadline}
-	moved, err := t.move(tx, held, event(t.row, "task.held", map[string]any{"reasons": held.Reasons, "attempt": t.row.Attempt}))
+	held := task.Change{To: task.Held, Reasons: []task.Reason{task.Reply}, Until: t.terms.Deadline}
+	moved, err := t.move(tx, held, event(t.row, task.KindTaskHeld, map[string]any{"reasons": held.Reasons, "attempt": t.row.Attempt}))
 	if err != nil || !moved {
 		return err
 	}
 	above := l.above
-	if moved, err = tx.Move(above.Seq, ledger.Review, above.Attempt, ledger.Change{To: ledger.Queued}); err != nil || !moved {
+	if moved, err = tx.Move(above.Seq, task.Review, above.Attempt, task.Change{To: task.Queued}); err != nil || !moved {
 		return err
 	}
-	above.State, above.Until = ledger.Queued, time.Time{}
+	above.State, above.Until = task.Queued, time.Time{}
 	t.woken = append(t.woken, above)
 	asked := func(s saying) bool { return s.claim == nil && slices.Contains(s.message.To, above.Agent) }
 	if !slices.ContainsFunc(t.said, asked) {
@@ -229,7 +230,7 @@ func (d *Dispatcher) sendBack(tx *ledger.Tx, t *turn, round int) error {
 		}
 	}
 	data := map[string]any{"by": t.row.Agent, "task": t.row.ID, "round": round, "words": l.words}
-	if err := tx.Log(event(above, "oversight.inquired", data)); err != nil {
+	if err := tx.Log(event(above, task.KindOversightInquired, data)); err != nil {
 		return err
 	}
 	return d.utterAll(tx, t)
@@ -247,9 +248,9 @@ func (d *Dispatcher) askAgain(tx *ledger.Tx, t *turn) error {
 
 // reconsiderOversight ends a review that no overseer will end any more, or has
 // not in time. It reports whether an overseer is to end it at all.
-func (d *Dispatcher) reconsiderOversight(ctx context.Context, row ledger.Task) (bool, error) {
+func (d *Dispatcher) reconsiderOversight(ctx context.Context, row task.Task) (bool, error) {
 	asked, found, err := d.Ledger.Consent(ctx, row.Seq, envelope.ApprovalPost)
-	if err != nil || found && asked.Decision == ledger.Undecided {
+	if err != nil || found && asked.Decision == task.Undecided {
 		return false, err
 	}
 	children, err := d.Ledger.Offspring(ctx, row.Seq)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // ErrNoAgent says that nobody configured an agent of that name, so that one who
@@ -59,7 +60,7 @@ func (d *Dispatcher) Pause(ctx context.Context, agent string, by By) error {
 	if agent != Everyone && !d.agents.Known(agent) {
 		return fmt.Errorf("pause agent %q: %w", agent, ErrNoAgent)
 	}
-	err := d.setPause(ctx, agent, true, "agent.paused", by)
+	err := d.setPause(ctx, agent, true, task.KindAgentPaused, by)
 	if err != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ func (d *Dispatcher) Resume(ctx context.Context, agent string, by By) error {
 	if err := d.whenReady(ctx); err != nil {
 		return fmt.Errorf("resume agent %q: %w", agent, err)
 	}
-	if err := d.setPause(ctx, agent, false, "agent.resumed", by); err != nil {
+	if err := d.setPause(ctx, agent, false, task.KindAgentResumed, by); err != nil {
 		return err
 	}
 	var free []int64
@@ -88,7 +89,7 @@ func (d *Dispatcher) Resume(ctx context.Context, agent string, by By) error {
 }
 
 // setPause begins or ends a pause, with its event if that is news.
-func (d *Dispatcher) setPause(ctx context.Context, agent string, paused bool, kind string, by By) error {
+func (d *Dispatcher) setPause(ctx context.Context, agent string, paused bool, kind task.Kind, by By) error {
 	d.pauses.changing.Lock()
 	defer d.pauses.changing.Unlock()
 	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
@@ -100,7 +101,7 @@ func (d *Dispatcher) setPause(ctx context.Context, agent string, paused bool, ki
 		if err != nil || !news {
 			return err
 		}
-		return tx.Log(event(ledger.Task{}, kind, with(by.data(), "agent", agent)))
+		return tx.Log(event(task.Task{}, kind, with(by.data(), "agent", agent)))
 	})
 	if err == nil {
 		d.pauses.set(agent, paused)
@@ -130,7 +131,7 @@ func (d *Dispatcher) turnAway(ctx context.Context, agent string) {
 // holdBack holds a queued task of an agent that is paused.
 func (d *Dispatcher) holdBack(ctx context.Context, it item) {
 	row, t, findings, err := d.loadQueued(ctx, it)
-	if err == nil && row.State != ledger.Queued {
+	if err == nil && row.State != task.Queued {
 		return
 	}
 	cleared := false
@@ -164,8 +165,8 @@ func sideBySide[T any](list []T, do func(T)) {
 }
 
 // needlesslyPaused reports whether a task is held for a pause that is over.
-func (d *Dispatcher) needlesslyPaused(row ledger.Task) bool {
-	return row.State == ledger.Held && slices.Contains(row.Reasons, ledger.Paused) && !d.pauses.has(row.Agent)
+func (d *Dispatcher) needlesslyPaused(row task.Task) bool {
+	return row.State == task.Held && slices.Contains(row.Reasons, task.Paused) && !d.pauses.has(row.Agent)
 }
 
 // Drain pauses an agent, or Everyone, and returns when nothing of it runs any

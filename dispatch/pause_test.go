@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"mailboxd/dispatch"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 func TestAPauseOutlastsARestartAndResumeLetsEverythingGo(t *testing.T) {
@@ -18,14 +18,14 @@ func TestAPauseOutlastsARestartAndResumeLetsEverythingGo(t *testing.T) {
 	e.send("t1", "quick")
 	e.restart()
 	e.send("t2", "quick")
-	e.wantHeld("t1", ledger.Paused)
-	e.wantHeld("t2", ledger.Paused)
+	e.wantHeld("t1", task.Paused)
+	e.wantHeld("t2", task.Paused)
 	e.must(e.Resume(t.Context(), dispatch.Everyone, me))
-	e.await("t1", ledger.Done)
-	e.await("t2", ledger.Done)
+	e.await("t1", task.Done)
+	e.await("t2", task.Done)
 	events, err := e.parts.Ledger.Events(t.Context(), "", 0, 1000)
 	e.must(err)
-	told := map[string]int{}
+	told := map[task.Kind]int{}
 	for _, event := range events {
 		told[event.Kind]++
 	}
@@ -40,9 +40,9 @@ func TestAPauseOfOneAgentLeavesTheOthersAlone(t *testing.T) {
 	e.must(e.Pause(t.Context(), "quick", me))
 	e.send("t1", "quick")
 	e.send("t2", "other")
-	e.await("t2", ledger.Done)
+	e.await("t2", task.Done)
 	e.must(e.Resume(t.Context(), dispatch.Everyone, me)) // not what was paused
-	e.wantHeld("t1", ledger.Paused)
+	e.wantHeld("t1", task.Paused)
 }
 
 func TestWhatWaitsInTheQueueDoesNotStartDuringAPause(t *testing.T) {
@@ -52,14 +52,14 @@ func TestWhatWaitsInTheQueueDoesNotStartDuringAPause(t *testing.T) {
 	e.plays["slow"] = func(ctx context.Context, j dispatch.Job) dispatch.Outcome { <-goOn; return answer(j, "done") }
 	e.start()
 	e.send("t1", "slow")
-	e.await("t1", ledger.Running)
+	e.await("t1", task.Running)
 	e.send("t2", "slow")
 	e.must(e.Pause(t.Context(), "slow", me))
 	close(goOn)
-	e.await("t1", ledger.Done)
-	e.await("t2", ledger.Held)
+	e.await("t1", task.Done)
+	e.await("t2", task.Held)
 	e.must(e.Resume(t.Context(), "slow", me))
-	e.await("t2", ledger.Done)
+	e.await("t2", task.Done)
 }
 
 func TestALongQueueIsHeldAndLetGoWhole(t *testing.T) {
@@ -70,23 +70,23 @@ func TestALongQueueIsHeldAndLetGoWhole(t *testing.T) {
 	e.plays["other"] = quick
 	e.start()
 	e.send("first", "slow")
-	e.await("first", ledger.Running)
+	e.await("first", task.Running)
 	var behind []string
 	for n := range 150 {
 		behind = append(behind, fmt.Sprintf("t%03d", n))
 		e.send(behind[n], "slow")
 	}
 	e.send("other", "other")
-	e.await(behind[149], ledger.Queued)
+	e.await(behind[149], task.Queued)
 	e.must(e.Pause(t.Context(), "slow", me))
 	close(goOn)
 	for _, id := range behind {
-		e.await(id, ledger.Held)
+		e.await(id, task.Held)
 	}
-	e.await("other", ledger.Done)
+	e.await("other", task.Done)
 	e.must(e.Resume(t.Context(), "slow", me))
 	for _, id := range behind {
-		e.await(id, ledger.Done)
+		e.await(id, task.Done)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestDrainReturnsWhenNothingRunsAndItsResultsAreDurable(t *testing.T) {
 	e.plays["slow"] = func(ctx context.Context, j dispatch.Job) dispatch.Outcome { <-goOn; return answer(j, "done") }
 	e.start()
 	e.send("t1", "slow")
-	e.await("t1", ledger.Running)
+	e.await("t1", task.Running)
 	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	if err := e.Drain(short, dispatch.Everyone, me); !errors.Is(err, context.DeadlineExceeded) {
@@ -104,9 +104,9 @@ func TestDrainReturnsWhenNothingRunsAndItsResultsAreDurable(t *testing.T) {
 	}
 	close(goOn)
 	e.must(e.Drain(t.Context(), dispatch.Everyone, me))
-	if row := e.row("t1"); row.State != ledger.Done {
+	if row := e.row("t1"); row.State != task.Done {
 		t.Errorf("t1 is %s after Drain; want done", row.State)
 	}
 	e.send("t2", "slow")
-	e.wantHeld("t2", ledger.Paused)
+	e.wantHeld("t2", task.Paused)
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // A Person is somebody who wants to decide: which approvers they are here, and
@@ -37,7 +37,7 @@ type ForbiddenError struct{ Reason string }
 func (e *ForbiddenError) Error() string { return e.Reason }
 
 // forbidden says why a person may not decide, "" when they may (AINL-49).
-func (p Person) forbidden(row ledger.Task, approver string) string {
+func (p Person) forbidden(row task.Task, approver string) string {
 	switch {
 	case len(p.Names) == 0:
 		return fmt.Sprintf("uid %d is no approver", p.UID)

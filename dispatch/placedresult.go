@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // mostFaults bounds how many faults of a result file are recorded.
@@ -12,7 +12,7 @@ const mostFaults = 20
 
 // faultsOf says field by field why a result file that somebody placed is not the
 // answer to its task (AINL-85).
-func (d *Dispatcher) faultsOf(row ledger.Task) []string {
+func (d *Dispatcher) faultsOf(row task.Task) []string {
 	there, _, err := d.Box.ReadResult(row.ID)
 	if err != nil {
 		return []string{err.Error()}

@@ -11,6 +11,7 @@ import (
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // inboxOf is the file, below the mailbox, to which messages for a participant
@@ -63,7 +64,7 @@ func (d *Dispatcher) postDue(ctx context.Context, r round) (round, error) {
 
 // postThese posts some messages, but none to the inboxes that are closed. One
 // that cannot be written is closed.
-func (d *Dispatcher) postThese(ctx context.Context, due []ledger.Message, r *round) error {
+func (d *Dispatcher) postThese(ctx context.Context, due []task.Message, r *round) error {
 	var posted []int64
 	var failed error
 	for _, b := range bundles(due) {
@@ -81,7 +82,7 @@ func (d *Dispatcher) postThese(ctx context.Context, due []ledger.Message, r *rou
 			failed = err
 			break
 		}
-		d.complain(own, ledger.Task{}, err)
+		d.complain(own, task.Task{}, err)
 		r.close(b.inbox)
 	}
 	if len(posted) == 0 {
@@ -118,7 +119,7 @@ type bundle struct {
 
 // bundles puts together what is for the same inbox, in the order of the first
 // of each.
-func bundles(due []ledger.Message) (all []*bundle) {
+func bundles(due []task.Message) (all []*bundle) {
 	of := map[string]*bundle{}
 	for _, m := range due {
 		b := of[m.Inbox]
@@ -135,9 +136,9 @@ func bundles(due []ledger.Message) (all []*bundle) {
 // posted is the line of a message as its recipient finds it: in the form that
 // every reader of its dialect takes, with its time. What others said keeps their
 // own form in the ledger.
-func posted(m ledger.Message) []byte {
+func posted(m task.Message) []byte {
 	codec, ok := dialect.Of(m.Dialect)
-	if !ok || m.Dialect == envelope.AINL || m.Via == ledger.ByUs {
+	if !ok || m.Dialect == envelope.AINL || m.Via == task.ByUs {
 		return m.Body
 	}
 	said, findings := codec.Decode(m.Body, envelope.Strict)

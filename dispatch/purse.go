@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // A unit is something of which a budget says how much.
@@ -24,7 +24,7 @@ var units = []unit{
 type purse struct {
 	name     string          // what people call it
 	key      string          // what who waits for it waits for
-	account  ledger.Account  // which one it is; a zero one is not an account, but a task's own
+	account  task.Account    // which one it is; a zero one is not an account, but a task's own
 	limit    envelope.Budget // without one it has room for anything
 	spent    envelope.Cost
 	reserved envelope.Cost // for others, who may not spend it all
@@ -43,7 +43,7 @@ func (p purse) take(u unit, need *int64) (left *int64, short *shortage) {
 	if need != nil {
 		least = *need
 	}
-	n := max(0, min(*limit-spent-reserved, ledger.Most))
+	n := max(0, min(*limit-spent-reserved, task.Most))
 	switch {
 	case *limit-spent < least || spent > *limit:
 		return nil, &shortage{purse: p, unit: u, need: need, reason: p.state(u, spent, *limit, need)}
@@ -68,7 +68,7 @@ func (p purse) state(u unit, spent, limit int64, need *int64) string {
 
 func taskKey(seq int64) string { return "task:" + strconv.FormatInt(seq, 10) }
 
-func accountKey(a ledger.Account) string { return a.Day + " " + a.Owner }
+func accountKey(a task.Account) string { return a.Day + " " + a.Owner }
 
 // smaller returns the smaller of two limits; nil is none.
 func smaller(a, b *int64) *int64 {

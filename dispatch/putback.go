@@ -6,23 +6,24 @@ import (
 
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // putBack holds a task whose run did nothing for want of what only a person can
 // give, such as a login, until Release.
-func (d *Dispatcher) putBack(ctx context.Context, row ledger.Task, deadline time.Time, o Outcome) {
+func (d *Dispatcher) putBack(ctx context.Context, row task.Task, deadline time.Time, o Outcome) {
 	next, moved := row, false
 	err := d.insist(ctx, row, func(tx *ledger.Tx) (err error) {
 		run := ended(row, o)
-		run.Cause = ledger.PutBack
+		run.Cause = task.PutBack
 		if err := tx.FinishRun(run); err != nil {
 			return err
 		}
-		next, moved, err = hold(tx, row, []ledger.Reason{o.Hold}, deadline)
+		next, moved, err = hold(tx, row, []task.Reason{o.Hold}, deadline)
 		if err != nil || !moved {
 			return err
 		}
-		return tx.Log(event(row, "task.put_back", conclusion(o)))
+		return tx.Log(event(row, task.KindTaskPutBack, conclusion(o)))
 	})
 	if err != nil {
 		return // the run directory still says what happened

@@ -9,14 +9,14 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // shutOut is what comes of a run whose agent is not logged in.
 func shutOut(j dispatch.Job) dispatch.Outcome {
 	return dispatch.Outcome{
-		Hold: ledger.AuthRequired, Exit: runner.Exit{Code: 1, Started: time.Now(), Finished: time.Now()},
+		Hold: task.AuthRequired, Exit: runner.Exit{Code: 1, Started: time.Now(), Finished: time.Now()},
 		Result: envelope.Result{TaskID: j.Task.ID, Status: envelope.Failed, Error: envelope.Error{Kind: envelope.AgentError, Message: "not logged in"}},
 	}
 }
@@ -33,11 +33,11 @@ func TestATaskWhoseAgentIsNotLoggedInWaitsUntilRelease(t *testing.T) {
 	}
 	e.start()
 	e.send("t1", "cli")
-	e.await("t1", ledger.Held)
+	e.await("t1", task.Held)
 	e.wantEvent("t1", "task.put_back")
 	e.Rejudge() // neither a reload nor a restart is a login
 	e.restart()
-	e.wantHeld("t1", ledger.AuthRequired)
+	e.wantHeld("t1", task.AuthRequired)
 	if e.result("t1") != "" {
 		t.Errorf("result = %s; want none yet", e.result("t1"))
 	}
@@ -48,7 +48,7 @@ func TestATaskWhoseAgentIsNotLoggedInWaitsUntilRelease(t *testing.T) {
 	})
 	in.Store(true)
 	e.must(e.Release(t.Context(), "t1", me))
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", `"status": "ok"`)
 }
 
@@ -69,9 +69,9 @@ func TestAPutBackRunDoesNotCountAmongTheAttempts(t *testing.T) {
 	}
 	e.start()
 	e.send("t1", "cli")
-	e.await("t1", ledger.Held)
+	e.await("t1", task.Held)
 	e.must(e.Release(t.Context(), "t1", me))
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", `"status": "ok"`)
 }
 
@@ -81,16 +81,16 @@ func TestAPutBackTaskEndsAtItsDeadlineAndByCancel(t *testing.T) {
 		if !t.Deadline.IsZero() && !now.Before(t.Deadline) {
 			return dispatch.Verdict{Findings: envelope.Findings{{Field: "deadline", Message: "is over", Kind: envelope.DeadlineExceeded}}}
 		}
-		return dispatch.Verdict{Admit: true, Terms: ledger.Terms{Deadline: t.Deadline}}
+		return dispatch.Verdict{Admit: true, Terms: task.Terms{Deadline: t.Deadline}}
 	}
 	e.plays["cli"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome { return shutOut(j) }
 	e.start()
 	e.send("t1", "cli", `"deadline":"`+time.Now().Add(time.Second).UTC().Format(time.RFC3339Nano)+`"`)
 	e.send("t2", "cli")
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", string(envelope.DeadlineExceeded))
-	e.await("t2", ledger.Held)
+	e.await("t2", task.Held)
 	e.must(e.Cancel(t.Context(), "t2", me))
-	e.await("t2", ledger.Done)
+	e.await("t2", task.Done)
 	e.wantResult("t2", `"status": "cancelled"`)
 }

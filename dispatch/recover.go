@@ -10,6 +10,7 @@ import (
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // page is how many rows are read at once, so that a long history costs time
@@ -77,7 +78,7 @@ func (d *Dispatcher) queueTurns(ctx context.Context, line *turnLine, before int6
 	for {
 		for len(line.turns) > 0 && line.turns[0].Seq < before {
 			t := line.turns[0]
-			d.queueUp(ledger.Task{Seq: t.Seq, Agent: t.Agent, Requester: t.Requester})
+			d.queueUp(task.Task{Seq: t.Seq, Agent: t.Agent, Requester: t.Requester})
 			line.turns = line.turns[1:]
 		}
 		if line.whole || len(line.turns) > 0 {
@@ -95,26 +96,26 @@ func (d *Dispatcher) queueTurns(ctx context.Context, line *turnLine, before int6
 
 // resume goes on with one unfinished task. A received one follows when the
 // revision it waits for has ended, which comes earlier in the ledger.
-func (d *Dispatcher) resume(ctx context.Context, row ledger.Task) error {
+func (d *Dispatcher) resume(ctx context.Context, row task.Task) error {
 	if err := d.recoverTies(ctx, row); err != nil {
 		return err
 	}
 	switch row.State {
-	case ledger.Running:
+	case task.Running:
 		return d.recoverRun(ctx, row)
-	case ledger.Received:
+	case task.Received:
 		return d.tryAdmitNext(ctx, row.ID)
 	}
 	d.proceed(ctx, row)
 	switch row.State {
-	case ledger.Held:
+	case task.Held:
 		d.rejudge(row) // the rules may be other ones by now
 		if waitsForWords(row) {
 			d.joinNow(ctx, row.Seq)
 		}
-	case ledger.Review:
+	case task.Review:
 		d.joinNow(ctx, row.Seq)
-	case ledger.Waiting:
+	case task.Waiting:
 		return d.tend(ctx, row)
 	}
 	return nil
@@ -123,7 +124,7 @@ func (d *Dispatcher) resume(ctx context.Context, row ledger.Task) error {
 // recoverRun takes up a run whose daemon is gone. A run that was intended but
 // never began is void and starts afresh; any other has its slots until it is
 // over, and its answer is what lies in its directory.
-func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
+func (d *Dispatcher) recoverRun(ctx context.Context, row task.Task) error {
 	_, t, _, err := d.load(ctx, row.Seq)
 	if err != nil {
 		return err
@@ -167,7 +168,7 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row ledger.Task) error {
 
 // startAfresh queues a task whose run was intended and never began, as Void has
 // made sure of.
-func (d *Dispatcher) startAfresh(ctx context.Context, row ledger.Task) error {
+func (d *Dispatcher) startAfresh(ctx context.Context, row task.Task) error {
 	next, moved := row, false
 	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
 		if next, moved, err = enqueue(tx, row); err != nil || !moved {
@@ -185,17 +186,17 @@ func (d *Dispatcher) startAfresh(ctx context.Context, row ledger.Task) error {
 
 // runOf returns what is known of the run a task has: of no known boot when
 // that is nothing, for it may have begun then.
-func (d *Dispatcher) runOf(ctx context.Context, row ledger.Task) (ledger.Run, error) {
+func (d *Dispatcher) runOf(ctx context.Context, row task.Task) (task.Run, error) {
 	runs, err := d.Ledger.Runs(ctx, row.Seq)
 	if err != nil {
-		return ledger.Run{}, err
+		return task.Run{}, err
 	}
 	for _, run := range runs {
 		if run.Attempt == row.Attempt {
 			return run, nil
 		}
 	}
-	return ledger.Run{Terms: ledger.Terms{Deadline: row.Deadline}}, nil
+	return task.Run{Terms: task.Terms{Deadline: row.Deadline}}, nil
 }
 
 // keepResults puts missing result files back, at the start and whenever the
@@ -235,7 +236,7 @@ func (d *Dispatcher) restoreResults(ctx context.Context) {
 		}
 		switch {
 		case err != nil:
-			d.complain(restoring, ledger.Task{}, err)
+			d.complain(restoring, task.Task{}, err)
 			select {
 			case <-ctx.Done():
 			case <-time.After(retryPause):

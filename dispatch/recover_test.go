@@ -16,6 +16,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
 
@@ -42,24 +43,24 @@ func places(t *testing.T) dispatch.Parts {
 }
 
 // remember writes a revision down as an earlier daemon left it.
-func remember(t *testing.T, l *ledger.Ledger, row ledger.Task) ledger.Task {
+func remember(t *testing.T, l *ledger.Ledger, row task.Task) task.Task {
 	t.Helper()
 	return rememberOf(t, l, row, runner.Boot())
 }
 
 // rememberOf does so for a boot of the machine.
-func rememberOf(t *testing.T, l *ledger.Ledger, row ledger.Task, boot string) ledger.Task {
+func rememberOf(t *testing.T, l *ledger.Ledger, row task.Task, boot string) task.Task {
 	t.Helper()
 	raw := fmt.Sprintf(`{"schema_version":"1.0","task_id":%q,"requester_id":"r","target_agent":"a","target_role":"executor",`+
 		`"task_type":"work","description":"d","input":{"refs":[],"payload":{"revision":%d}}}`, row.ID, row.Revision)
-	task, findings := envelope.DecodeTask([]byte(raw), envelope.Strict)
+	asked, findings := envelope.DecodeTask([]byte(raw), envelope.Strict)
 	if findings.Refused() {
 		t.Fatal(findings)
 	}
-	row.Hash, row.Dialect, row.Agent, row.Requester, row.Received = task.Hash, "ainl", "a", "r", time.Now()
+	row.Hash, row.Dialect, row.Agent, row.Requester, row.Received = asked.Hash, "ainl", "a", "r", time.Now()
 	err := l.Update(t.Context(), func(tx *ledger.Tx) (err error) {
 		if row.Seq, err = tx.Add(row, []byte(raw)); err == nil && row.Attempt > 0 {
-			err = tx.StartRun(ledger.Run{Task: row.Seq, Attempt: row.Attempt, ID: "run", Intent: time.Now(), Boot: boot})
+			err = tx.StartRun(task.Run{Task: row.Seq, Attempt: row.Attempt, ID: "run", Intent: time.Now(), Boot: boot})
 		}
 		return err
 	})
@@ -118,9 +119,9 @@ func serve(t *testing.T, parts dispatch.Parts, agents dispatch.Agents, workers i
 
 func TestARevisionWaitsForTheRunBeforeItThatIsFoundAtTheStart(t *testing.T) {
 	parts := places(t)
-	remember(t, parts.Ledger, ledger.Task{ID: "x", Revision: 1, State: ledger.Running, Attempt: 1})
-	remember(t, parts.Ledger, ledger.Task{ID: "x", Revision: 2, State: ledger.Received})
-	remember(t, parts.Ledger, ledger.Task{ID: "other", Revision: 1, State: ledger.Queued})
+	remember(t, parts.Ledger, task.Task{ID: "x", Revision: 1, State: task.Running, Attempt: 1})
+	remember(t, parts.Ledger, task.Task{ID: "x", Revision: 2, State: task.Received})
+	remember(t, parts.Ledger, task.Task{ID: "other", Revision: 1, State: task.Queued})
 	ran, over := make(chan dispatch.Job, 9), make(chan struct{})
 	agents := obliging(ran)
 	agents.Recover = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
@@ -139,9 +140,9 @@ func TestARevisionWaitsForTheRunBeforeItThatIsFoundAtTheStart(t *testing.T) {
 
 func TestARevisionReplacesOneThatIsBackInTheQueue(t *testing.T) {
 	parts := places(t)
-	first := remember(t, parts.Ledger, ledger.Task{ID: "x", Revision: 1, State: ledger.Held, Attempt: 1,
-		Reasons: []ledger.Reason{ledger.Capacity}, Until: time.Now().Add(time.Hour)})
-	remember(t, parts.Ledger, ledger.Task{ID: "x", Revision: 2, State: ledger.Received})
+	first := remember(t, parts.Ledger, task.Task{ID: "x", Revision: 1, State: task.Held, Attempt: 1,
+		Reasons: []task.Reason{task.Capacity}, Until: time.Now().Add(time.Hour)})
+	remember(t, parts.Ledger, task.Task{ID: "x", Revision: 2, State: task.Received})
 	ran := make(chan dispatch.Job, 9)
 	d := serve(t, parts, obliging(ran), 2)
 	if job := <-ran; job.Revision != 2 {
@@ -150,15 +151,15 @@ func TestARevisionReplacesOneThatIsBackInTheQueue(t *testing.T) {
 	if err := d.Idle(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if row, err := parts.Ledger.Task(t.Context(), first.Seq); err != nil || row.State != ledger.Done || row.Status != envelope.Stopped {
+	if row, err := parts.Ledger.Task(t.Context(), first.Seq); err != nil || row.State != task.Done || row.Status != envelope.Stopped {
 		t.Errorf("revision 1 is %s, %s, %v; want it replaced", row.State, row.Status, err)
 	}
 }
 
 func TestATaskReplacedWhileItRestsIsNotWaitedFor(t *testing.T) {
 	parts := places(t)
-	remember(t, parts.Ledger, ledger.Task{ID: "x", Revision: 1, State: ledger.Held, Attempt: 1,
-		Reasons: []ledger.Reason{ledger.Capacity}, Until: time.Now().Add(time.Hour)})
+	remember(t, parts.Ledger, task.Task{ID: "x", Revision: 1, State: task.Held, Attempt: 1,
+		Reasons: []task.Reason{task.Capacity}, Until: time.Now().Add(time.Hour)})
 	line := `{"schema_version":"1.0","task_id":"x","requester_id":"r","target_agent":"a","target_role":"executor",` +
 		`"task_type":"work","description":"new","input":{"refs":[],"payload":{}}}`
 	if _, _, err := mailbox.Append(parts.Box.Path(), []byte(line)); err != nil {
@@ -194,7 +195,7 @@ func TestAnIntentCountsAsStartedUnlessItsDirectoryIsTheVeryOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		evidence := c.since(runner.Evidence(dir), dir)
-		row := rememberOf(t, parts.Ledger, ledger.Task{ID: "x", Revision: 1, State: ledger.Running, Attempt: 1}, evidence)
+		row := rememberOf(t, parts.Ledger, task.Task{ID: "x", Revision: 1, State: task.Running, Attempt: 1}, evidence)
 		if evidence == "noted" {
 			err = parts.Ledger.Update(t.Context(), func(tx *ledger.Tx) error { return tx.SetProcess(row.Seq, 1, 1, 1, runner.Boot()) })
 		}
@@ -248,9 +249,9 @@ func mountedAgain(t *testing.T) func(evidence, dir string) string {
 func TestIdleWaitsForMissingResultsToBePutAgain(t *testing.T) {
 	parts := places(t)
 	for n := range 50 {
-		row := remember(t, parts.Ledger, ledger.Task{ID: envelope.ID(fmt.Sprint("x", n)), Revision: 1, State: ledger.Queued})
+		row := remember(t, parts.Ledger, task.Task{ID: envelope.ID(fmt.Sprint("x", n)), Revision: 1, State: task.Queued})
 		err := parts.Ledger.Update(t.Context(), func(tx *ledger.Tx) error {
-			_, err := tx.Move(row.Seq, row.State, 0, ledger.Change{To: ledger.Done, Status: envelope.OK, Result: []byte("the result")})
+			_, err := tx.Move(row.Seq, row.State, 0, task.Change{To: task.Done, Status: envelope.OK, Result: []byte("the result")})
 			return errors.Join(err, tx.MarkSettled(row.Seq))
 		})
 		if err != nil {
@@ -272,7 +273,7 @@ func TestIdleWaitsForMissingResultsToBePutAgain(t *testing.T) {
 func TestAResultThatWasReplacedIsKeptAlsoWhenItsFileIsGone(t *testing.T) {
 	e := startEngine(t)
 	e.send("t1", "quick")
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	first := e.result("t1")
 	e.must(os.Remove(filepath.Join(e.parts.Box.ResultsDir(), "t1.json"))) // as a power cut may
 	e.send("t1", "quick", `"priority":"high"`)

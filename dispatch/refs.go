@@ -6,7 +6,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
 
@@ -106,7 +106,7 @@ func withoutContext(t envelope.Task, ref string) envelope.Task {
 
 // requestOf decodes the request of a task again that is kept as it was said, and
 // looks at its context again: it may be another one by now.
-func (d *Dispatcher) requestOf(row ledger.Task, raw []byte) (envelope.Task, envelope.Findings) {
+func (d *Dispatcher) requestOf(row task.Task, raw []byte) (envelope.Task, envelope.Findings) {
 	codec, foreign := dialect.Of(row.Dialect)
 	if !foreign || row.Dialect == envelope.AINL {
 		return envelope.DecodeTask(raw, d.opts.Reading)

@@ -8,7 +8,7 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
 
@@ -36,7 +36,7 @@ func TestReferencesAreJudgedAsStrictlyAsAsked(t *testing.T) {
 				e.Look(t.Context())
 			}
 			for id, want := range map[string]envelope.Kind{"outside": c.outside, "missing": c.missing} {
-				if row := e.await(id, ledger.Done); row.Kind != want {
+				if row := e.await(id, task.Done); row.Kind != want {
 					t.Errorf("%s ended as %q; want %q", id, row.Kind, want)
 				}
 				if _, story := e.story(id); strings.Contains(story, "input.refs[0].uri") == c.silent {
@@ -53,12 +53,12 @@ func TestADeadlineThatDoesNotBindIsNotWaitedFor(t *testing.T) {
 	e.start()
 	e.must(e.Pause(t.Context(), "quick", me))
 	e.send("late", "quick", `"deadline":"2020-01-01T00:00:00Z"`)
-	e.wantHeld("late", ledger.Paused)
+	e.wantHeld("late", task.Paused)
 	if row := e.row("late"); !row.Until.IsZero() {
 		t.Errorf("late is held until %v; want that nobody looks again for a deadline that does not bind", row.Until)
 	}
 	e.must(e.Resume(t.Context(), "quick", me))
-	if row := e.await("late", ledger.Done); row.Status != envelope.OK {
+	if row := e.await("late", task.Done); row.Status != envelope.OK {
 		t.Errorf("late ended as %s (%s); want ok", row.Status, row.Kind)
 	}
 }

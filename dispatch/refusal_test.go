@@ -7,7 +7,7 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // A reader finds who held what in every result, also where no agent ran.
@@ -15,7 +15,7 @@ func TestARefusalSaysWhoHeldWhat(t *testing.T) {
 	e := newEngine(t)
 	refuses := dispatch.Verdict{
 		Findings: envelope.Findings{{Kind: envelope.RoleMismatch, Field: "target_role", Message: "has no such role"}},
-		Terms:    ledger.Terms{Levels: envelope.Levels{envelope.ControlRole: envelope.LevelDaemon}},
+		Terms:    task.Terms{Levels: envelope.Levels{envelope.ControlRole: envelope.LevelDaemon}},
 	}
 	e.judge = func(t envelope.Task, now time.Time) dispatch.Verdict {
 		if t.ID == "refused" {
@@ -25,16 +25,16 @@ func TestARefusalSaysWhoHeldWhat(t *testing.T) {
 	}
 	e.start()
 	e.send("refused", "quick")
-	e.await("refused", ledger.Done)
+	e.await("refused", task.Done)
 	e.wantResult("refused", `"enforcement": {`+"\n"+`      "role": "daemon"`)
 
 	e.say(`{"task_id":"shapeless"}`)
-	e.await("shapeless", ledger.Done)
+	e.await("shapeless", task.Done)
 	e.wantResult("shapeless", `"enforcement": {}`)
 
 	e.send("called off", "quick")
 	e.must(e.Cancel(t.Context(), "called off", dispatch.By{Who: "tester"}))
-	e.await("called off", ledger.Done)
+	e.await("called off", task.Done)
 	e.wantResult("called off", `"enforcement": {}`)
 }
 
@@ -52,9 +52,9 @@ func TestAWithheldAnswerStillSaysWhoHeldWhat(t *testing.T) {
 		"called off": func(id envelope.ID) error { return e.Cancel(t.Context(), id, me) },
 	} {
 		e.send(id, "quick")
-		e.await(id, ledger.Review)
+		e.await(id, task.Review)
 		e.must(end(envelope.ID(id)))
-		e.await(id, ledger.Done)
+		e.await(id, task.Done)
 		e.wantResult(id, "The agent's answer is not shown", `"tools": "observed"`)
 	}
 }

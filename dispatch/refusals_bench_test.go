@@ -8,7 +8,7 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // BenchmarkAcceptedAndRefused has the two rates side by side. Lines of 1 KB come
@@ -44,7 +44,7 @@ func BenchmarkAcceptedAndRefused(b *testing.B) {
 			}
 			b.ReportMetric(float64(n)/b.Elapsed().Seconds(), name+"/s")
 			last := envelope.ID(fmt.Sprintf("t%d", n-1))
-			if row := e.row(string(last)); row.State != ledger.Done || !e.parts.Box.HasResult(last) {
+			if row := e.row(string(last)); row.State != task.Done || !e.parts.Box.HasResult(last) {
 				b.Errorf("%s = %+v; want it done, with a result file", last, row)
 			}
 		})

@@ -6,19 +6,20 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // RefuseControl only remembers, as the event control.refused, that somebody who
 // may not wanted something: cancel, hold, and so on, of a task, or of an agent
 // when id is "".
 func (d *Dispatcher) RefuseControl(ctx context.Context, verb string, id envelope.ID, who, why string) error {
-	return d.refused(ctx, "control.refused", id, map[string]any{"verb": verb, "by": who, "why": why})
+	return d.refused(ctx, task.KindControlRefused, id, map[string]any{"verb": verb, "by": who, "why": why})
 }
 
 // refused logs an event of the latest revision of a task, or of no task where
 // there is none by that name.
-func (d *Dispatcher) refused(ctx context.Context, kind string, id envelope.ID, data map[string]any) error {
-	row := ledger.Task{}
+func (d *Dispatcher) refused(ctx context.Context, kind task.Kind, id envelope.ID, data map[string]any) error {
+	row := task.Task{}
 	if id != "" {
 		revisions, err := d.Ledger.Revisions(ctx, id)
 		if err != nil {

@@ -8,18 +8,19 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // reporting takes what the agent of a run says about its progress: it becomes
 // part of the story of the task, and its requester is told. It is nil when nobody
 // would hear of it.
-func (d *Dispatcher) reporting(ctx context.Context, row ledger.Task) func(envelope.Message) {
+func (d *Dispatcher) reporting(ctx context.Context, row task.Task) func(envelope.Message) {
 	if !spokenOf(row) {
 		return nil
 	}
 	return func(m envelope.Message) {
 		err := d.Ledger.Update(context.WithoutCancel(ctx), func(tx *ledger.Tx) error {
-			return tx.Log(event(row, "task.progress", progress(m)))
+			return tx.Log(event(row, task.KindTaskProgress, progress(m)))
 		})
 		if err != nil {
 			d.log(row).Warn().Err(err).Msg("progress of a run not noted")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
 
@@ -100,7 +101,7 @@ func (p Parts) needless(ctx context.Context, k mailbox.Kept) (bool, error) {
 	rows, err := p.Ledger.Revisions(ctx, k.ID)
 	for _, row := range rows {
 		if row.Revision == k.Revision {
-			return row.State == ledger.Done && row.Put && row.Delivered, err
+			return row.State == task.Done && row.Put && row.Delivered, err
 		}
 	}
 	return err == nil && time.Since(k.Changed) > accepting, err

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"mailboxd/dispatch"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 const year = 365 * 24 * time.Hour
@@ -23,7 +23,7 @@ func (e *engine) collect(r dispatch.Retention, now time.Time) dispatch.Collected
 func TestAnIDStaysKnownWhenItsBodiesAreGone(t *testing.T) {
 	e := startEngine(t)
 	e.send("t1", "quick")
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	keep := dispatch.Retention{Ledger: 24 * time.Hour}
 	if gone := e.collect(keep, time.Now()); gone != (dispatch.Collected{}) {
 		t.Errorf("collected %+v at once; want nothing", gone)
@@ -49,7 +49,7 @@ func TestAnAlarmOfATaskThatWasCollectedSaysNothing(t *testing.T) {
 	e := startEngine(t)
 	soon := time.Now().Add(1500 * time.Millisecond).UTC()
 	e.send("t1", "quick", fmt.Sprintf(`"deadline":%q`, soon.Format(time.RFC3339Nano)))
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.collect(dispatch.Retention{Ledger: time.Hour}, time.Now().Add(year))
 	e.send("t2", "slow", fmt.Sprintf(`"deadline":%q`, soon.Format(time.RFC3339Nano)))
 	e.until("the deadline is over", func() bool { return time.Now().After(soon.Add(50 * time.Millisecond)) })
@@ -68,7 +68,7 @@ func TestWhatIsNotDoneKeepsEverything(t *testing.T) {
 		t.Errorf("collected %+v; want nothing of a held task", gone)
 	}
 	e.must(e.Resume(t.Context(), "quick", me))
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	if gone := e.collect(dispatch.Retention{Runs: time.Hour}, time.Now().Add(year)); gone.Runs != 1 {
 		t.Errorf("collected %+v once it is done; want its run directory", gone)
 	}
@@ -79,7 +79,7 @@ func TestTheOldestRunDirectoriesGoWhenAllAreTooLarge(t *testing.T) {
 	for n := range 5 {
 		id := fmt.Sprintf("t%d", n)
 		e.send(id, "quick")
-		e.await(id, ledger.Done)
+		e.await(id, task.Done)
 		e.makeRun(id, 1, 1, 1000)
 		old := time.Now().Add(-time.Duration(10-n) * time.Hour)
 		dir := e.parts.State.RunDir(e.row(id).ID, 1, 1)

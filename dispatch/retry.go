@@ -9,6 +9,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // Why a task is not run again.
@@ -24,8 +25,8 @@ var (
 // that policy still refuses stays as it is, which is ErrStillRefused, and one
 // whose request is gone is ErrNoRequest.
 func (d *Dispatcher) Retry(ctx context.Context, id envelope.ID, by By) error {
-	return d.control(ctx, "retry", id, func(last ledger.Task) (ledger.Task, bool, error) {
-		if last.State != ledger.Done || !slices.Contains(retriable, last.Status) {
+	return d.control(ctx, "retry", id, func(last task.Task) (task.Task, bool, error) {
+		if last.State != task.Done || !slices.Contains(retriable, last.Status) {
 			return last, false, stateError(last)
 		}
 		raw, err := d.Ledger.Raw(ctx, last.Seq)
@@ -53,15 +54,15 @@ func (d *Dispatcher) Retry(ctx context.Context, id envelope.ID, by By) error {
 var retriable = []envelope.Status{envelope.Failed, envelope.Stopped, envelope.Rejected}
 
 // resubmit adds the next revision of a task with the content of the last one.
-func (d *Dispatcher) resubmit(ctx context.Context, last ledger.Task, raw []byte, v Verdict, by By) (ledger.Task, bool, error) {
-	row := ledger.Task{
+func (d *Dispatcher) resubmit(ctx context.Context, last task.Task, raw []byte, v Verdict, by By) (task.Task, bool, error) {
+	row := task.Task{
 		ID: last.ID, Revision: last.Revision + 1, Hash: last.Hash, Dialect: last.Dialect,
-		State: ledger.Queued, Agent: last.Agent, Requester: last.Requester, Type: last.Type,
+		State: task.Queued, Agent: last.Agent, Requester: last.Requester, Type: last.Type,
 		Deadline: last.Deadline, Received: time.Now(), File: last.File, Offset: last.Offset,
 		Latest: true, Replaces: true, Parent: last.Parent, Depth: last.Depth,
 	}
 	if len(v.Hold) > 0 {
-		row.State, row.Reasons, row.Until = ledger.Held, v.Hold, v.Until
+		row.State, row.Reasons, row.Until = task.Held, v.Hold, v.Until
 	}
 	asks := wantsApproval(row.Reasons)
 	if asks {
@@ -82,7 +83,7 @@ func (d *Dispatcher) resubmit(ctx context.Context, last ledger.Task, raw []byte,
 		if err := d.talkAgain(tx, row, last.Seq); err != nil {
 			return err
 		}
-		err = tx.Log(event(row, "task.resubmitted", with(by.data(), "of_revision", last.Revision)))
+		err = tx.Log(event(row, task.KindTaskResubmitted, with(by.data(), "of_revision", last.Revision)))
 		if err == nil && asks {
 			err = d.ask(tx, row, v, row.Received)
 		}

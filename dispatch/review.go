@@ -9,26 +9,27 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // reviewed reports whether a person has to agree before an outcome is shown:
 // when the task's terms say so, and an agent may have had a part in it.
-func reviewed(terms ledger.Terms, o Outcome) bool {
+func reviewed(terms task.Terms, o Outcome) bool {
 	nobodyRan := o.Result.Status == envelope.Rejected && o.Exit.Started.IsZero() && o.Exit.Cause != runner.Lost
 	return afterRun(terms) && !nobodyRan
 }
 
 // afterRun reports whether a person has to agree to an answer.
-func afterRun(terms ledger.Terms) bool {
+func afterRun(terms task.Terms) bool {
 	return terms.Approval == envelope.ApprovalPost || terms.Approval == envelope.ApprovalBoth
 }
 
 // askAfter asks a person to agree that a result is shown. The deadline of the
 // task is for its run, and a review may outlive it: only the time that a
 // question stands counts.
-func (d *Dispatcher) askAfter(tx *ledger.Tx, row ledger.Task, terms ledger.Terms, c ledger.Change) error {
+func (d *Dispatcher) askAfter(tx *ledger.Tx, row task.Task, terms task.Terms, c task.Change) error {
 	sum := sha256.Sum256(c.Result)
-	return question(tx, row, ledger.Consent{
+	return question(tx, row, task.Consent{
 		Stage: envelope.ApprovalPost, Digest: hex.EncodeToString(sum[:]), Approver: terms.Approver,
 		Asked: time.Now(), Expires: c.Until,
 	})
@@ -38,7 +39,7 @@ func (d *Dispatcher) askAfter(tx *ledger.Tx, row ledger.Task, terms ledger.Terms
 // result file that somebody placed is moved away first: it is not taken for the
 // answer, or an agent could do without the review (AINL-85), and the answer itself
 // is not shown before somebody agreed.
-func (d *Dispatcher) reconsiderReview(ctx context.Context, row ledger.Task) error {
+func (d *Dispatcher) reconsiderReview(ctx context.Context, row task.Task) error {
 	if d.Box.HasResult(row.ID) {
 		if err := d.guard(ctx, row); err != nil {
 			return err
@@ -63,10 +64,10 @@ func (d *Dispatcher) reconsiderReview(ctx context.Context, row ledger.Task) erro
 		if err != nil || !asked || !late(c, now) { // the time that is over may have been an overseer's
 			return err
 		}
-		if err := conclude(tx, row, c, ledger.Expired, now, "nobody decided in time"); err != nil {
+		if err := conclude(tx, row, c, task.Expired, now, "nobody decided in time"); err != nil {
 			return err
 		}
-		next, moved, err = d.endReview(tx, row, q, ledger.Expired, envelope.ApprovalExpired, unheard(c))
+		next, moved, err = d.endReview(tx, row, q, task.Expired, envelope.ApprovalExpired, unheard(c))
 		return err
 	})
 	if err == nil && moved {
@@ -77,18 +78,18 @@ func (d *Dispatcher) reconsiderReview(ctx context.Context, row ledger.Task) erro
 
 // endReview ends a task in review: with the result it has when a person agreed,
 // and else with one that says why that is not shown.
-func (d *Dispatcher) endReview(tx *ledger.Tx, row ledger.Task, q matter, to ledger.Decision, kind envelope.Kind, why string) (ledger.Task, bool, error) {
-	change := ledger.Change{To: ledger.Done}
-	if to != ledger.Approved {
+func (d *Dispatcher) endReview(tx *ledger.Tx, row task.Task, q matter, to task.Decision, kind envelope.Kind, why string) (task.Task, bool, error) {
+	change := task.Change{To: task.Done}
+	if to != task.Approved {
 		change.Status, change.Kind = envelope.Failed, kind
 		change.Result = withheld(q, change.Status, kind, why)
 	}
-	moved, err := tx.Move(row.Seq, ledger.Review, row.Attempt, change)
+	moved, err := tx.Move(row.Seq, task.Review, row.Attempt, change)
 	if err != nil || !moved {
 		return row, false, err
 	}
-	row.State, row.Until = ledger.Done, time.Time{}
-	if to != ledger.Approved {
+	row.State, row.Until = task.Done, time.Time{}
+	if to != task.Approved {
 		row.Status, row.Kind = change.Status, change.Kind
 	}
 	return row, true, nil

@@ -14,6 +14,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
 
@@ -24,7 +25,7 @@ func inReview(t *testing.T) *engine {
 	e.judge = asking("plan", envelope.ApprovalPost)
 	e.start()
 	e.send("t1", "quick", `"callback":{"queue":"answers"}`)
-	e.await("t1", ledger.Review)
+	e.await("t1", task.Review)
 	return e
 }
 
@@ -58,7 +59,7 @@ func TestAResultInReviewIsShownWhenAPersonAgrees(t *testing.T) {
 	e.wantNothingShown("t1")
 	wantState(t, e.Retry(t.Context(), "t1", me), "it is in review")
 	e.must(e.Approve(t.Context(), "t1", ada, ""))
-	row := e.await("t1", ledger.Done)
+	row := e.await("t1", task.Done)
 	if row.Status != envelope.OK || row.Attempt != 1 {
 		t.Errorf("t1 = %s, attempt %d; want ok, 1", row.Status, row.Attempt)
 	}
@@ -67,7 +68,7 @@ func TestAResultInReviewIsShownWhenAPersonAgrees(t *testing.T) {
 	if err != nil || strings.Count(string(line), "\n") != 1 {
 		t.Errorf("callback = %q, %v; want one line", line, err)
 	}
-	e.wantDecisions("t1", ledger.Approved)
+	e.wantDecisions("t1", task.Approved)
 	if c := e.asked("t1")[0]; c.Stage != envelope.ApprovalPost || c.Digest != row.ResultSum {
 		t.Errorf("asked was %+v; want it about the result %s", c, row.ResultSum)
 	}
@@ -76,7 +77,7 @@ func TestAResultInReviewIsShownWhenAPersonAgrees(t *testing.T) {
 func TestADeniedAnswerIsNotShownAndNotLost(t *testing.T) {
 	e := inReview(t)
 	e.must(e.Deny(t.Context(), "t1", ada, "names names"))
-	row := e.await("t1", ledger.Done)
+	row := e.await("t1", task.Done)
 	if row.Status != envelope.Failed || row.Kind != envelope.ApprovalDenied {
 		t.Errorf("t1 = %s (%s); want error (approval_denied)", row.Status, row.Kind)
 	}
@@ -90,15 +91,15 @@ func TestAReviewThatNobodyMakesEndsInTimeAlsoOverARestart(t *testing.T) {
 	e.ttl = 200 * time.Millisecond
 	e.start()
 	e.send("t1", "quick")
-	e.await("t1", ledger.Review)
+	e.await("t1", task.Review)
 	e.restart()
-	row := e.await("t1", ledger.Done)
+	row := e.await("t1", task.Done)
 	if row.Status != envelope.Failed || row.Kind != envelope.ApprovalExpired {
 		t.Errorf("t1 = %s (%s); want error (approval_expired)", row.Status, row.Kind)
 	}
 	e.wantResult("t1", `"approval_expired"`, "nobody approved it by")
 	e.wantWithheld("t1")
-	e.wantDecisions("t1", ledger.Expired)
+	e.wantDecisions("t1", task.Expired)
 }
 
 func TestAReviewOutlivesTheDeadlineOfTheRun(t *testing.T) {
@@ -111,22 +112,22 @@ func TestAReviewOutlivesTheDeadlineOfTheRun(t *testing.T) {
 		return answer(j, "done")
 	}
 	e.send("t1", "late", `"deadline":"`+soon.Format(time.RFC3339Nano)+`"`)
-	e.await("t1", ledger.Review)
+	e.await("t1", task.Review)
 	e.Rejudge()
 	e.must(e.Approve(t.Context(), "t1", ada, ""))
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", "done, revision 1")
 }
 
 func TestCancelInReviewShowsNoAnswer(t *testing.T) {
 	e := inReview(t)
 	e.must(e.Cancel(t.Context(), "t1", me))
-	if row := e.await("t1", ledger.Done); row.Status != envelope.Stopped || row.Kind != envelope.Cancelled {
+	if row := e.await("t1", task.Done); row.Status != envelope.Stopped || row.Kind != envelope.Cancelled {
 		t.Errorf("t1 = %s (%s); want cancelled", row.Status, row.Kind)
 	}
 	e.wantResult("t1", "cancelled by ada: looks wrong")
 	e.wantWithheld("t1")
-	e.wantDecisions("t1", ledger.Void)
+	e.wantDecisions("t1", task.Void)
 }
 
 func TestARunThatIsCancelledShowsNoAnswerWithoutReview(t *testing.T) {
@@ -134,9 +135,9 @@ func TestARunThatIsCancelledShowsNoAnswerWithoutReview(t *testing.T) {
 	e.judge = asking("plan", envelope.ApprovalPost)
 	e.start()
 	e.send("t1", "slow")
-	e.await("t1", ledger.Running)
+	e.await("t1", task.Running)
 	e.must(e.Cancel(t.Context(), "t1", me))
-	if row := e.await("t1", ledger.Done); row.Status != envelope.Stopped {
+	if row := e.await("t1", task.Done); row.Status != envelope.Stopped {
 		t.Errorf("t1 = %s (%s); want cancelled", row.Status, row.Kind)
 	}
 }
@@ -144,16 +145,16 @@ func TestARunThatIsCancelledShowsNoAnswerWithoutReview(t *testing.T) {
 func TestARevisionBehindAReviewWaitsForItsEnd(t *testing.T) {
 	e := inReview(t)
 	e.send("t1", "quick", `"metadata":{"n":2}`)
-	if row := e.row("t1"); row.Revision != 2 || row.State != ledger.Received {
+	if row := e.row("t1"); row.Revision != 2 || row.State != task.Received {
 		t.Fatalf("revision %d is %s; want 2, received", row.Revision, row.State)
 	}
 	e.must(e.Approve(t.Context(), "t1", ada, "")) // the one in review, for the other is not asked about
-	e.await("t1", ledger.Review)
+	e.await("t1", task.Review)
 	if old, err := e.parts.State.History("t1", 1); err != nil || !strings.Contains(string(old), "done, revision 1") {
 		t.Errorf("history = %s, %v; want the first result", old, err)
 	}
 	e.must(e.Approve(t.Context(), "t1", ada, ""))
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", "done, revision 2")
 }
 
@@ -163,11 +164,11 @@ func TestAResultPlacedInReviewIsMovedToTheHistory(t *testing.T) {
 	e.until("nothing is shown", func() bool { return e.result("t1") == "" }) // a look may come before the review is known
 	e.wantEvent("t1", "result.refused")
 	e.wantRefused("t1", 1, "forged")
-	if row := e.row("t1"); row.State != ledger.Review {
+	if row := e.row("t1"); row.State != task.Review {
 		t.Errorf("t1 is %s; want it in review still", row.State)
 	}
 	e.must(e.Deny(t.Context(), "t1", ada, ""))
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", "approval_denied")
 	if kinds, _ := e.story("t1"); slices.Contains(kinds, "result.adopted") {
 		t.Errorf("story = %v; want nothing adopted", kinds)
@@ -197,7 +198,7 @@ func TestAResultPlacedJustBeforeTheAnswerIsShownBlocksNothing(t *testing.T) {
 			e := inReview(t)
 			e.must(os.WriteFile(filepath.Join(e.parts.Box.ResultsDir(), "t1.json"), []byte(forged), 0o600)) // nobody looks
 			e.must(decide(e))
-			e.await("t1", ledger.Done)
+			e.await("t1", task.Done)
 			if e.wantRefused("t1", 1, "forged"); strings.Contains(e.result("t1"), "forged") {
 				t.Errorf("result = %s; want what mailboxd has to say", e.result("t1"))
 			}
@@ -224,7 +225,7 @@ func TestADirectoryInThePlaceOfAResultInReviewIsToldOnce(t *testing.T) {
 	e.place("t1", "quick", "forged")
 	e.until("nothing is shown", func() bool { return e.result("t1") == "" })
 	e.must(e.Approve(t.Context(), "t1", ada, ""))
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", "done, revision 1")
 }
 
@@ -253,7 +254,7 @@ func TestARefusedResultIsMovedOnceAlsoWhenThatWasCutShort(t *testing.T) {
 	}
 	e.wantRefused("t1", 2, "other")
 	e.must(e.Approve(t.Context(), "t1", ada, ""))
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", "done, revision 1")
 }
 
@@ -286,7 +287,7 @@ func TestAResultPlacedBetweenAttemptsIsNoWayRoundTheReview(t *testing.T) {
 	}
 	e.start()
 	e.send("t1", "sly")
-	e.await("t1", ledger.Review)
+	e.await("t1", task.Review)
 	kinds, _ := e.story("t1")
 	if slices.Contains(kinds, "result.adopted") {
 		t.Errorf("the story of t1 is %v; want nothing adopted", kinds)
@@ -303,7 +304,7 @@ func TestATaskForWhichNothingRanNeedsNoReview(t *testing.T) {
 	}
 	e.start()
 	e.send("t1", "absent")
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", `"rejected"`, `"agent_spawn_failed"`)
 }
 
@@ -313,11 +314,11 @@ func TestBothAsksBeforeAndAfter(t *testing.T) {
 	e.start()
 	e.send("t1", "quick", `"human_approver":"ada"`)
 	e.must(e.Approve(t.Context(), "t1", ada, "start"))
-	e.await("t1", ledger.Review)
+	e.await("t1", task.Review)
 	wantForbidden(t, e.Approve(t.Context(), "t1", eve, ""), "only ada")
 	e.must(e.Approve(t.Context(), "t1", ada, "show"))
-	e.await("t1", ledger.Done)
-	e.wantDecisions("t1", ledger.Approved, ledger.Approved)
+	e.await("t1", task.Done)
+	e.wantDecisions("t1", task.Approved, task.Approved)
 	kinds, _ := e.story("t1")
 	want := []string{
 		"task.accepted", "approval.asked", "approval.approved", "task.queued", "task.started",
@@ -331,13 +332,13 @@ func TestBothAsksBeforeAndAfter(t *testing.T) {
 // A run that is found at the start ends under the terms it was begun with.
 func TestARunOfAnEarlierDaemonIsReviewedToo(t *testing.T) {
 	parts := places(t)
-	row := remember(t, parts.Ledger, ledger.Task{ID: "x", Revision: 1, State: ledger.Held, Attempt: 0})
+	row := remember(t, parts.Ledger, task.Task{ID: "x", Revision: 1, State: task.Held, Attempt: 0})
 	err := parts.Ledger.Update(t.Context(), func(tx *ledger.Tx) error {
-		if _, err := tx.Move(row.Seq, ledger.Held, 0, ledger.Change{To: ledger.Running, Attempt: 1}); err != nil {
+		if _, err := tx.Move(row.Seq, task.Held, 0, task.Change{To: task.Running, Attempt: 1}); err != nil {
 			return err
 		}
-		return tx.StartRun(ledger.Run{Task: row.Seq, Attempt: 1, ID: "run", Intent: time.Now(), Boot: runner.Boot(),
-			Terms: ledger.Terms{Approval: envelope.ApprovalPost, Approver: "ada"}})
+		return tx.StartRun(task.Run{Task: row.Seq, Attempt: 1, ID: "run", Intent: time.Now(), Boot: runner.Boot(),
+			Terms: task.Terms{Approval: envelope.ApprovalPost, Approver: "ada"}})
 	})
 	if err != nil {
 		t.Fatal(err)

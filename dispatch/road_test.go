@@ -12,12 +12,12 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 func holding(envelope.Task, time.Time) dispatch.Verdict {
-	return dispatch.Verdict{Admit: true, Hold: []ledger.Reason{ledger.Approval}}
+	return dispatch.Verdict{Admit: true, Hold: []task.Reason{task.Approval}}
 }
 
 func TestAFragmentReplacesNothing(t *testing.T) {
@@ -26,7 +26,7 @@ func TestAFragmentReplacesNothing(t *testing.T) {
 	e.send("victim", "quick")
 	for _, fragment := range []string{`{"schema_version":"1.0","task_id":"victim","requ`, `{"task_id":"victim","input":{"payload":NaN}}`, `{"torn":"` + request("victim", "quick", `"deadline":"tomorrow"`)} {
 		e.say(fragment)
-		if row := e.row("victim"); row.Revision != 1 || row.State != ledger.Held {
+		if row := e.row("victim"); row.Revision != 1 || row.State != task.Held {
 			t.Errorf("after %s: revision %d, %s; want the first one, held", fragment, row.Revision, row.State)
 		}
 	}
@@ -41,11 +41,11 @@ func TestAFragmentReplacesNothing(t *testing.T) {
 
 	// A new id that only a fragment names is answered, and may then be asked for.
 	e.say(`{"task_id":"torn","requ`)
-	if row := e.await("torn", ledger.Done); row.Status != envelope.Rejected {
+	if row := e.await("torn", task.Done); row.Status != envelope.Rejected {
 		t.Errorf("torn is %s; want rejected", row.Status)
 	}
 	e.send("torn", "quick")
-	if row := e.row("torn"); row.Revision != 2 || row.State != ledger.Held {
+	if row := e.row("torn"); row.Revision != 2 || row.State != task.Held {
 		t.Errorf("torn, sent whole: revision %d, %s; want 2, held", row.Revision, row.State)
 	}
 }
@@ -75,7 +75,7 @@ func TestATaskThatRanIsNotRejectedAfterwards(t *testing.T) {
 	}
 	e.start()
 	e.send("t1", "quick")
-	if row := e.await("t1", ledger.Done); row.Status != envelope.Failed || row.Kind != envelope.DeadlineExceeded {
+	if row := e.await("t1", task.Done); row.Status != envelope.Failed || row.Kind != envelope.DeadlineExceeded {
 		t.Errorf("t1 = %s (%s); want error (deadline_exceeded): an agent ran", row.Status, row.Kind)
 	}
 }
@@ -92,13 +92,13 @@ func TestARevisionBehindOneThatRestsDoesNotWaitForIt(t *testing.T) {
 	}
 	e.start()
 	e.send("t1", "quick")
-	e.await("t1", ledger.Running)
+	e.await("t1", task.Running)
 	e.send("t1", "quick", `"metadata":{"n":2}`)
-	if row := e.row("t1"); row.State != ledger.Received {
+	if row := e.row("t1"); row.State != task.Received {
 		t.Fatalf("revision 2 is %s; want received", row.State)
 	}
 	close(goOn)
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", "done, revision 2")
 }
 
@@ -114,11 +114,11 @@ func TestHeldTasksAreJudgedAgainWhenTheRulesChange(t *testing.T) {
 	e.start()
 	e.send("t1", "quick")
 	e.send("t2", "quick")
-	e.wantHeld("t1", ledger.Approval)
+	e.wantHeld("t1", task.Approval)
 	lenient.Store(true)
 	e.Rejudge()
-	e.await("t1", ledger.Done)
-	e.await("t2", ledger.Done)
+	e.await("t1", task.Done)
+	e.await("t2", task.Done)
 }
 
 func TestHeldTasksAreJudgedAgainAtAStart(t *testing.T) {
@@ -128,20 +128,20 @@ func TestHeldTasksAreJudgedAgainAtAStart(t *testing.T) {
 	e.end()
 	e.judge = func(envelope.Task, time.Time) dispatch.Verdict { return dispatch.Verdict{Admit: true} }
 	e.start()
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 }
 
 func TestWhatIsNoFileIsLeftAloneAndHoldsTheNextRevision(t *testing.T) {
 	e := startEngine(t)
 	e.send("t1", "quick")
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	path := filepath.Join(e.parts.Box.ResultsDir(), "t1.json")
 	e.must(errors.Join(os.Remove(path), os.Mkdir(path, 0o700)))
 	e.send("t1", "quick", `"metadata":{"n":2}`)
-	e.await("t1", ledger.Held)
-	e.wantHeld("t1", ledger.ResultInvalid)
+	e.await("t1", task.Held)
+	e.wantHeld("t1", task.ResultInvalid)
 	e.must(os.Remove(path))
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", "done, revision 2")
 }
 
@@ -154,7 +154,7 @@ func TestACallbackThatFailsDoesNotRepeatTheOthers(t *testing.T) {
 		return strings.Contains(strings.Join(kinds, " "), "callback.failed")
 	})
 	e.must(os.Remove(filepath.Join(e.parts.Box.Path(), "agents", "x")))
-	e.await("t1", ledger.Done) // the next attempt
+	e.await("t1", task.Done) // the next attempt
 	queue, err := os.ReadFile(filepath.Join(e.parts.Box.Path(), "queues", "q.jsonl"))
 	e.must(err)
 	if n := strings.Count(string(queue), "\n"); n != 1 {
@@ -168,7 +168,7 @@ func TestALifeLeavesNoDescriptorsBehind(t *testing.T) {
 	descriptors := func() int {
 		t.Helper()
 		e.send("t1", "quick", `"metadata":{"n":1}`)
-		e.await("t1", ledger.Done)
+		e.await("t1", task.Done)
 		e.end()
 		fds, err := os.ReadDir("/proc/self/fd")
 		e.must(err)

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // unusedDirs are the run directories whose intent the ledger failed to take. They
@@ -62,7 +62,7 @@ func (d *Dispatcher) newRunDir(id envelope.ID, revision, attempt int) (string, e
 
 // dropRunDir removes the unused directory of a task whose next attempt does not
 // come, if there is one: what the ledger says of the task rules out its intent.
-func (d *Dispatcher) dropRunDir(row ledger.Task) error {
+func (d *Dispatcher) dropRunDir(row task.Task) error {
 	if !d.unused.take(d.State.RunDir(row.ID, row.Revision, row.Attempt+1)) {
 		return nil
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // A CancelError is the cause with which a run is ended that somebody cancelled.
@@ -33,7 +33,7 @@ type run struct {
 	result   atomic.Pointer[[]byte]            // what its task has ended with; nil: it has not
 	draft    atomic.Pointer[draft]             // of that; nil: there is none
 	shown    atomic.Bool                       // somebody shows that, or has
-	guarded  atomic.Pointer[ledger.Task]       // its task, when the answer needs an approval; nil: it does not
+	guarded  atomic.Pointer[task.Task]         // its task, when the answer needs an approval; nil: it does not
 	followed atomic.Bool                       // a later revision may be there: only the ledger knows
 }
 
@@ -152,7 +152,7 @@ func (s *runSet) find(match func(item) bool) (found []*run) {
 }
 
 // guarded returns the tasks that run now and whose answers need an approval.
-func (s *runSet) guarded() (rows []ledger.Task) {
+func (s *runSet) guarded() (rows []task.Task) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, runs := range s.all {

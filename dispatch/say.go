@@ -8,6 +8,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // A saying is one thing that the agent of a run said, on its way into the
@@ -20,7 +21,7 @@ type saying struct {
 
 // inWords completes what an agent said with what we know: nobody speaks as
 // somebody else, and names and times are not a model's to make (CLOWL-38).
-func inWords(m envelope.Message, row ledger.Task, talk ledger.Talk, now time.Time) envelope.Message {
+func inWords(m envelope.Message, row task.Task, talk task.Talk, now time.Time) envelope.Message {
 	m.From = row.Agent
 	m.Thread, m.Trace = cmp.Or(talk.Thread, m.Thread), cmp.Or(talk.Trace, m.Trace)
 	m.Dialect = cmp.Or(m.Dialect, envelope.AINL)
@@ -68,7 +69,7 @@ func (d *Dispatcher) utterAll(tx *ledger.Tx, t *turn) error {
 
 // subject is the task that a message of the agent of a task is about: the one
 // that it names, itself or by what it replies to, and else its own.
-func subject(tx *ledger.Tx, row ledger.Task, m envelope.Message) (ledger.Task, error) {
+func subject(tx *ledger.Tx, row task.Task, m envelope.Message) (task.Task, error) {
 	if m.Task != "" && m.Task != row.ID {
 		named, found, err := tx.Latest(m.Task)
 		if err != nil || found {
@@ -92,7 +93,7 @@ func subject(tx *ledger.Tx, row ledger.Task, m envelope.Message) (ledger.Task, e
 
 // sendOn records a message about a task for each of its recipients, for whose
 // inboxes it is due, and wakes whom it wakes. What is onlyRecorded is in none.
-func (d *Dispatcher) sendOn(tx *ledger.Tx, about ledger.Task, m envelope.Message, at time.Time) ([]ledger.Task, error) {
+func (d *Dispatcher) sendOn(tx *ledger.Tx, about task.Task, m envelope.Message, at time.Time) ([]task.Task, error) {
 	silent, err := onlyRecorded(tx, about, m)
 	if err != nil {
 		return nil, err
@@ -102,7 +103,7 @@ func (d *Dispatcher) sendOn(tx *ledger.Tx, about ledger.Task, m envelope.Message
 		if to == envelope.Ourselves || to == envelope.Everybody || silent {
 			inbox = ""
 		}
-		if err := d.note(tx, about, m, at, to, ledger.ByRun, inbox); err != nil {
+		if err := d.note(tx, about, m, at, to, task.ByRun, inbox); err != nil {
 			return nil, err
 		}
 	}
@@ -111,7 +112,7 @@ func (d *Dispatcher) sendOn(tx *ledger.Tx, about ledger.Task, m envelope.Message
 
 // onlyRecorded reports whether a message about a task is in no inbox: an ACK, which we
 // have sent (CLOWL-23), and the progress of a task whose requester is not told of it.
-func onlyRecorded(tx *ledger.Tx, about ledger.Task, m envelope.Message) (bool, error) {
+func onlyRecorded(tx *ledger.Tx, about task.Task, m envelope.Message) (bool, error) {
 	if m.Act != envelope.Reports && m.Act != envelope.Waits {
 		return acknowledges(m), nil
 	}
@@ -127,14 +128,14 @@ func acknowledges(m envelope.Message) bool {
 
 // note remembers a message about a task that is said to somebody, in their own
 // words where these can say it.
-func (d *Dispatcher) note(tx *ledger.Tx, about ledger.Task, m envelope.Message, at time.Time, to string, via ledger.Via, inbox string) error {
+func (d *Dispatcher) note(tx *ledger.Tx, about task.Task, m envelope.Message, at time.Time, to string, via task.Via, inbox string) error {
 	in := d.wordsOf(to, about, m.Dialect)
 	line, lost := m.Raw, []string(nil)
 	if codec, ok := dialect.Of(in); ok && !sayable(m, in) {
 		line, lost = codec.Encode(m)
 	}
 	hash, _ := envelope.ContentHash(line)
-	_, err := tx.Record(ledger.Message{
+	_, err := tx.Record(task.Message{
 		Time: at, Dialect: in, Act: m.Act, ID: m.ID, Cause: m.Cause, Task: about.Seq, Thread: m.Thread, Trace: m.Trace,
 		From: m.From, To: to, Via: via, Hash: hash, Lost: lost, Inbox: inbox, Body: line,
 	})
@@ -156,7 +157,7 @@ func sayable(m envelope.Message, in envelope.Dialect) bool {
 // wordsOf is the dialect in which somebody hears about a task: an agent in its
 // own, and whoever asked in that of the request. AINL has no words but requests
 // and answers, so all else is said as it was.
-func (d *Dispatcher) wordsOf(to string, about ledger.Task, said envelope.Dialect) envelope.Dialect {
+func (d *Dispatcher) wordsOf(to string, about task.Task, said envelope.Dialect) envelope.Dialect {
 	in := said
 	switch {
 	case d.agents.Known(to):

@@ -9,14 +9,14 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
 
 // CAP-19, CLOWL-33.
 func TestAnAgentGoesOnWithTheAnswerOfTheOneItAsked(t *testing.T) {
 	s := newStage(t)
-	s.cast("pm", says(ledger.Children, notice("pm", "T1.1", "analyst", "count them")), answers("all counted"))
+	s.cast("pm", says(task.Children, notice("pm", "T1.1", "analyst", "count them")), answers("all counted"))
 	s.cast("analyst", answers("42"))
 	s.start()
 	s.order("T1", "pm")
@@ -42,10 +42,10 @@ func TestAnAgentGoesOnWithTheAnswerOfTheOneItAsked(t *testing.T) {
 // CAP-29.
 func TestAnAgentGoesOnWithTheReplyOfAPerson(t *testing.T) {
 	s := newStage(t)
-	s.cast("pm", says(ledger.Reply, question("pm", "T1", "user", "which region?")), answers("done so"))
+	s.cast("pm", says(task.Reply, question("pm", "T1", "user", "which region?")), answers("done so"))
 	s.start()
 	s.order("T1", "pm")
-	s.wantHeld("T1", ledger.Reply)
+	s.wantHeld("T1", task.Reply)
 	if got := s.letters("user"); len(got) != 1 || !strings.Contains(got[0], "which region?") {
 		t.Errorf("user finds %q; want the question", got)
 	}
@@ -64,7 +64,7 @@ func TestAReplyThatCameBeforeTheTaskWaitsForItIsNotMissed(t *testing.T) {
 		_, _, err := mailbox.Append(s.parts.Box.Path(), []byte(message("user", "T1", "pm", "the north")))
 		s.must(err)
 		s.Look(s.t.Context())
-		return says(ledger.Reply, question("pm", "T1", "user", "which region?"))(j)
+		return says(task.Reply, question("pm", "T1", "user", "which region?"))(j)
 	}, answers("done so"))
 	s.start()
 	s.order("T1", "pm")
@@ -74,9 +74,9 @@ func TestAReplyThatCameBeforeTheTaskWaitsForItIsNotMissed(t *testing.T) {
 // CAP-29.
 func TestAQuestionToTheOneAboveIsAnsweredByItsRun(t *testing.T) {
 	s := newStage(t)
-	s.cast("pm", says(ledger.Children, notice("pm", "T1.1", "analyst", "count them")),
-		says(ledger.Reply, message("pm", "T1.1", "analyst", "yes, all")), answers("all counted"))
-	s.cast("analyst", says(ledger.Reply, question("analyst", "T1.1", "pm", "all of them?")), answers("42"))
+	s.cast("pm", says(task.Children, notice("pm", "T1.1", "analyst", "count them")),
+		says(task.Reply, message("pm", "T1.1", "analyst", "yes, all")), answers("all counted"))
+	s.cast("analyst", says(task.Reply, question("analyst", "T1.1", "pm", "all of them?")), answers("42"))
 	s.start()
 	s.order("T1", "pm")
 	s.wantEnd("T1", envelope.OK, "")
@@ -93,7 +93,7 @@ func TestAQuestionToTheOneAboveIsAnsweredByItsRun(t *testing.T) {
 func TestWorkIsHandedOnlyToWhomItMayBe(t *testing.T) {
 	s := newStage(t)
 	s.allowed["pm"] = []string{"analyst"}
-	s.cast("pm", says(ledger.Children, notice("pm", "T1.1", "qa", "check it")), answers("then not"))
+	s.cast("pm", says(task.Children, notice("pm", "T1.1", "qa", "check it")), answers("then not"))
 	s.cast("qa", answers("never"))
 	s.start()
 	s.order("T1", "pm")
@@ -111,10 +111,10 @@ func TestWorkIsHandedOnlyToWhomItMayBe(t *testing.T) {
 func TestNobodyReplyingInTimeIsATimeout(t *testing.T) {
 	s := newStage(t)
 	s.spoken.Patience = time.Millisecond
-	s.cast("pm", says(ledger.Reply, question("pm", "T1", "user", "which region?")))
+	s.cast("pm", says(task.Reply, question("pm", "T1", "user", "which region?")))
 	s.start()
 	s.order("T1", "pm")
-	s.await("T1", ledger.Done)
+	s.await("T1", task.Done)
 	s.wantEnd("T1", envelope.Failed, envelope.Timeout)
 }
 
@@ -122,7 +122,7 @@ func TestAnAgentThatOnlyEverSpeaksComesToAnEnd(t *testing.T) {
 	s := newStage(t)
 	s.allowed["pm"] = []string{}
 	s.cast("pm", func(j dispatch.Job) dispatch.Outcome {
-		return says(ledger.Children, notice("pm", fmt.Sprintf("T1.%d", j.Attempt), "qa", "check it"))(j)
+		return says(task.Children, notice("pm", fmt.Sprintf("T1.%d", j.Attempt), "qa", "check it"))(j)
 	})
 	s.start()
 	s.order("T1", "pm")

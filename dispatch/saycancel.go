@@ -7,30 +7,31 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // cancels reports whether a message of an agent is to cancel the task that it is
 // about: a CNCL, or what CAP has for one, a 499 to the agent of that task.
-func cancels(m envelope.Message, about ledger.Task) bool {
+func cancels(m envelope.Message, about task.Task) bool {
 	return m.Act == envelope.Cancels ||
 		m.Act == envelope.Fails && m.Failure.Kind == envelope.Cancelled && m.From != about.Agent && slices.Contains(m.To, about.Agent)
 }
 
 // cancelBelow has a task cancelled that the agent of a turn asked for, or that is part
 // of one (CLOWL-27). The agent is told when that is done, or why it is not.
-func (d *Dispatcher) cancelBelow(tx *ledger.Tx, t *turn, about ledger.Task, m envelope.Message) error {
+func (d *Dispatcher) cancelBelow(tx *ledger.Tx, t *turn, about task.Task, m envelope.Message) error {
 	may, err := mayCancel(tx, about, t.row.Agent)
 	if err != nil {
 		return err
 	}
-	record, why := recordOf(m, ledger.ByRun, about.Seq, t.at), envelope.Failure{}
+	record, why := recordOf(m, task.ByRun, about.Seq, t.at), envelope.Failure{}
 	record.Act = envelope.Cancels
 	switch {
 	case about.Seq == t.row.Seq:
 		why = unknownTask(m)
 	case !may:
 		why = dialect.FailureOf(envelope.Unauthorized, fmt.Sprintf("%s did not ask for %s", t.row.Agent, about.ID))
-	case about.State == ledger.Done:
+	case about.State == task.Done:
 		why = dialect.FailureOf(envelope.DuplicateConflict, fmt.Sprintf("%s is over already (%s)", about.ID, about.Status))
 	}
 	if why.Message != "" {

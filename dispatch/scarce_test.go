@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"mailboxd/dispatch"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // A run that never began for want of disk or files says nothing of its task,
@@ -23,7 +23,7 @@ func TestATaskThatCouldNotBeStartedForWantOfSomethingStartsLater(t *testing.T) {
 	}
 	e.start()
 	e.send("t1", "starved")
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", "done at last")
 	runs, err := e.parts.Ledger.Runs(t.Context(), e.row("t1").Seq)
 	if err != nil || len(runs) != 1 {

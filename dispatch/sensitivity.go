@@ -8,6 +8,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // A task is at least as sensitive as the one whose agent asked for it, all the
@@ -15,7 +16,7 @@ import (
 // word for it.
 
 // lookup returns a task and its line. A transaction has its own.
-type lookup func(seq int64) (ledger.Task, []byte, error)
+type lookup func(seq int64) (task.Task, []byte, error)
 
 // sensitivityOf is how sensitive a task is, by its line and by those of the tasks
 // above it. Nobody knows of a line that is not kept, or not understood, any more:
@@ -40,7 +41,7 @@ func (d *Dispatcher) sensitivityOf(seq int64, look lookup) (most envelope.Sensit
 
 // asAbove is a task that is below another one, at least as sensitive as that.
 func (d *Dispatcher) asAbove(ctx context.Context, parent int64, t envelope.Task) (envelope.Task, error) {
-	most, err := d.sensitivityOf(parent, func(seq int64) (row ledger.Task, raw []byte, err error) {
+	most, err := d.sensitivityOf(parent, func(seq int64) (row task.Task, raw []byte, err error) {
 		if row, err = d.Ledger.Task(ctx, seq); err == nil {
 			raw, err = d.Ledger.Raw(ctx, seq)
 		}
@@ -56,7 +57,7 @@ func (d *Dispatcher) heighten(tx *ledger.Tx, c *claim) error {
 	if !c.verdict.Admit || c.parent == nil || c.task.Agent == envelope.Ourselves {
 		return nil
 	}
-	most, err := d.sensitivityOf(c.parent.Seq, func(seq int64) (row ledger.Task, raw []byte, err error) {
+	most, err := d.sensitivityOf(c.parent.Seq, func(seq int64) (row task.Task, raw []byte, err error) {
 		row, known, err := tx.Task(seq)
 		if err == nil && !known {
 			err = ledger.ErrUnknown

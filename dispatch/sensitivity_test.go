@@ -6,7 +6,7 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // upTo is a policy by which an agent sees at most what is internal, and those who
@@ -29,8 +29,8 @@ const secretly = `"sensitivity":"confidential"`
 // AINL-44: CAP has no word for it, and a name for the work is no way round.
 func TestWhatIsHandedOnIsAsSensitiveAsWhatItComesFrom(t *testing.T) {
 	s := newStage(t)
-	s.cast("pm", says(ledger.Children, notice("pm", "T1.1", "lead", "count them")), answers("counted"))
-	s.cast("lead", says(ledger.Children, notice("lead", "T1.1.1", "clerk", "count these")), answers("not by clerk"))
+	s.cast("pm", says(task.Children, notice("pm", "T1.1", "lead", "count them")), answers("counted"))
+	s.cast("lead", says(task.Children, notice("lead", "T1.1.1", "clerk", "count these")), answers("not by clerk"))
 	s.cast("clerk", answers("never"))
 	s.judge = upTo("pm", "lead")
 	s.start()
@@ -59,7 +59,7 @@ func TestAnOverseerSeesOnlyWhatItMaySee(t *testing.T) {
 	} {
 		t.Run("CAP-24 "+name, func(t *testing.T) {
 			s := newReview(t)
-			s.cast("qa", says(ledger.Reply, message("qa", "T1.review", "tester", "verified")))
+			s.cast("qa", says(task.Reply, message("qa", "T1.review", "tester", "verified")))
 			s.judge = upTo(c.cleared...)
 			s.start()
 			s.send("T1", "analyst", secretly)
@@ -82,11 +82,11 @@ func TestALineOfAnAgentAtWorkIsAsSensitiveAsItsTask(t *testing.T) {
 	e.judge = upTo("chief")
 	e.start()
 	e.send("first", "chief", secretly)
-	e.await("first", ledger.Running)
+	e.await("first", task.Running)
 	e.ask("chief", "a1", "quick")
 	e.say(word{mid: "m1", p: "REQ", from: "chief", to: `["quick","other"]`}.line())
 	for _, id := range []string{"a1", "m1"} {
-		if row := e.await(id, ledger.Done); row.Status == envelope.OK {
+		if row := e.await(id, task.Done); row.Status == envelope.OK {
 			t.Errorf("%s ends %s; want nobody to see it", id, row.Status)
 		}
 	}

@@ -15,11 +15,12 @@ import (
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // A final is the durable result of a task, and what else it takes to show it.
 type final struct {
-	row      ledger.Task
+	row      task.Task
 	result   []byte
 	draft    *draft // of the result; nil: none
 	callback envelope.Callback
@@ -29,7 +30,7 @@ type final struct {
 // settle shows the durable result of a finished task: its file first, then
 // the callbacks. What cannot be done now is tried again later; both may then
 // happen twice, which a result file does not notice and a callback may.
-func (d *Dispatcher) settle(ctx context.Context, row ledger.Task) {
+func (d *Dispatcher) settle(ctx context.Context, row task.Task) {
 	err := errFollowed
 	if run := d.runs.ended(row.Seq); run != nil {
 		err = d.showFinal(ctx, row, run)
@@ -41,7 +42,7 @@ func (d *Dispatcher) settle(ctx context.Context, row ledger.Task) {
 }
 
 // delivered takes note of what became of showing a result.
-func (d *Dispatcher) delivered(row ledger.Task, err error) {
+func (d *Dispatcher) delivered(row task.Task, err error) {
 	own := "result of " + string(row.ID) + " cannot be delivered"
 	if err == nil {
 		d.relax(delivering)
@@ -61,7 +62,7 @@ const settlePause = 5 * time.Second
 
 // show puts the result and makes the callbacks, unless that was done: the
 // task's name is locked, so it is done by one goroutine.
-func (d *Dispatcher) show(ctx context.Context, row ledger.Task) error {
+func (d *Dispatcher) show(ctx context.Context, row task.Task) error {
 	defer d.names.lock(row.ID)()
 	f, err := d.final(ctx, row)
 	if err != nil || f.row.Put && f.row.Delivered {
@@ -76,7 +77,7 @@ var errFollowed = errors.New("a later revision may be there")
 // showFinal is show for a task that its run has just ended: what there is to show
 // is in hand, and not read back. Who accepts a later revision once that end is
 // durable moves what we put to the history, when it has the name.
-func (d *Dispatcher) showFinal(ctx context.Context, row ledger.Task, run *run) error {
+func (d *Dispatcher) showFinal(ctx context.Context, row task.Task, run *run) error {
 	defer d.names.lock(row.ID)()
 	if run.followed.Load() || run.shown.Swap(true) {
 		return errFollowed
@@ -85,7 +86,7 @@ func (d *Dispatcher) showFinal(ctx context.Context, row ledger.Task, run *run) e
 }
 
 // final returns what the ledger has to show of a task that is done.
-func (d *Dispatcher) final(ctx context.Context, row ledger.Task) (f final, err error) {
+func (d *Dispatcher) final(ctx context.Context, row task.Task) (f final, err error) {
 	if f.row, err = d.Ledger.Task(ctx, row.Seq); err != nil || f.row.Put && f.row.Delivered {
 		return f, err
 	}
@@ -129,7 +130,7 @@ func (d *Dispatcher) showLocked(ctx context.Context, f final) error {
 		if d.calls.failures(row.Seq) > 1 {
 			return nil // told before
 		}
-		return tx.Log(event(row, "callback.failed", map[string]any{"reason": missed.Error()}))
+		return tx.Log(event(row, task.KindCallbackFailed, map[string]any{"reason": missed.Error()}))
 	})
 	if err == nil && missed == nil {
 		d.calls.forget(row.Seq)
@@ -145,7 +146,7 @@ func (d *Dispatcher) showLocked(ctx context.Context, f final) error {
 const resultMode = 0o600
 
 // restore puts a result file that went missing.
-func (d *Dispatcher) restore(ctx context.Context, row ledger.Task) error {
+func (d *Dispatcher) restore(ctx context.Context, row task.Task) error {
 	defer d.names.lock(row.ID)()
 	result, err := d.Ledger.Result(ctx, row.Seq)
 	if errors.Is(err, ledger.ErrUnknown) {
@@ -208,16 +209,16 @@ func (d *Dispatcher) putDespite(ctx context.Context, f final) error {
 }
 
 // conflict remembers that a result which is not ours is in place.
-func (d *Dispatcher) conflict(ctx context.Context, row ledger.Task) error {
+func (d *Dispatcher) conflict(ctx context.Context, row task.Task) error {
 	d.log(row).Warn().Str("file", resultFile(row)).Msg("a result that is not ours is in place; left alone")
 	return d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
-		return tx.Log(event(row, "result.conflict", map[string]any{"file": resultFile(row)}))
+		return tx.Log(event(row, task.KindResultConflict, map[string]any{"file": resultFile(row)}))
 	})
 }
 
 // latest reports whether no later revision of the task was accepted. It asks for
 // the one row: a list of revisions waits until the ledger's tables have all of it.
-func (d *Dispatcher) latest(ctx context.Context, row ledger.Task) (bool, error) {
+func (d *Dispatcher) latest(ctx context.Context, row task.Task) (bool, error) {
 	now, err := d.Ledger.Task(ctx, row.Seq)
 	if errors.Is(err, ledger.ErrUnknown) {
 		return false, nil

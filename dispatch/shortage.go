@@ -6,6 +6,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // A shortage is why a run may not begin.
@@ -19,7 +20,7 @@ type shortage struct {
 
 // doWithout has a task wait whose budget is reserved for others, or refuses it
 // when it is spent (AINL-46).
-func (d *Dispatcher) doWithout(ctx context.Context, row ledger.Task, j Job, short *shortage, since int) error {
+func (d *Dispatcher) doWithout(ctx context.Context, row task.Task, j Job, short *shortage, since int) error {
 	if j.Dir != "" {
 		if err := d.State.RemoveRunDir(row.ID, row.Revision, j.Attempt); err != nil {
 			return err
@@ -31,13 +32,13 @@ func (d *Dispatcher) doWithout(ctx context.Context, row ledger.Task, j Job, shor
 	}
 	next, moved := row, false
 	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
-		change := ledger.Change{To: ledger.Held, Reasons: []ledger.Reason{ledger.Capacity}, Until: row.Deadline}
-		moved, err = tx.Move(row.Seq, ledger.Queued, row.Attempt, change)
+		change := task.Change{To: task.Held, Reasons: []task.Reason{task.Capacity}, Until: row.Deadline}
+		moved, err = tx.Move(row.Seq, task.Queued, row.Attempt, change)
 		if err != nil || !moved {
 			return err
 		}
 		next.State, next.Reasons, next.Until = change.To, change.Reasons, change.Until
-		return tx.Log(event(row, "task.held", map[string]any{"reasons": change.Reasons, "why": short.reason}))
+		return tx.Log(event(row, task.KindTaskHeld, map[string]any{"reasons": change.Reasons, "why": short.reason}))
 	})
 	if err != nil || !moved {
 		return err

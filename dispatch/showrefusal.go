@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // Intake does not put the results of the tasks that it refuses: it would wait for
@@ -18,13 +18,13 @@ const (
 
 // A refusedTask is a task that was refused, with all that its result file takes.
 type refusedTask struct {
-	row ledger.Task
+	row task.Task
 	run *run // has the result and the callback; nothing was run
 }
 
 // refuse remembers what there is to show of a task, if there is room. Whoever
 // refuses one says so before that is committed; see follow.
-func (s *runSet) refuse(row ledger.Task, c *claim) {
+func (s *runSet) refuse(row task.Task, c *claim) {
 	r := &run{item: item{seq: row.Seq}}
 	r.result.Store(&c.refusal.result)
 	r.callback.Store(&c.task.Callback)
@@ -36,7 +36,7 @@ func (s *runSet) refuse(row ledger.Task, c *claim) {
 }
 
 // refusal returns a task that refuse remembers, if it does.
-func (s *runSet) refusal(seq int64) (ledger.Task, bool) {
+func (s *runSet) refusal(seq int64) (task.Task, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t, ok := s.refused[seq]
@@ -52,7 +52,7 @@ func (s *runSet) forgetRefusal(seq int64) {
 
 // showLater lists a task that was refused. It never blocks; nothing is idle until
 // the result is put.
-func (d *Dispatcher) showLater(row ledger.Task) {
+func (d *Dispatcher) showLater(row task.Task) {
 	d.queue.rest()
 	d.unshown.add(row.Seq)
 }

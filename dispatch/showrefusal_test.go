@@ -8,7 +8,7 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // refusing is a judge that refuses the tasks of nobody.
@@ -16,7 +16,7 @@ func refusing(t envelope.Task, _ time.Time) dispatch.Verdict {
 	if t.Agent == "nobody" {
 		return dispatch.Verdict{Findings: envelope.Findings{{Kind: envelope.UnknownAgent, Field: "target_agent", Message: "is not configured"}}}
 	}
-	return dispatch.Verdict{Admit: true, Terms: ledger.Terms{Deadline: t.Deadline}}
+	return dispatch.Verdict{Admit: true, Terms: task.Terms{Deadline: t.Deadline}}
 }
 
 func TestALineIsTakenWhileTheResultsOfRefusedLinesArePut(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
 
@@ -134,7 +135,7 @@ func fails(kind envelope.Kind) part {
 }
 
 // says is a part that says lines of CAP, and waits for something; "" answers too.
-func says(hold ledger.Reason, lines ...string) part {
+func says(hold task.Reason, lines ...string) part {
 	return func(j dispatch.Job) dispatch.Outcome {
 		o := answer(j, "said")
 		if o.Hold = hold; hold != "" {
@@ -160,7 +161,7 @@ func spoken(j dispatch.Job, lines ...string) (said []envelope.Message) {
 // tied is a part that hands work on in CAP with a tie that CAP has no word for.
 func tied(tie envelope.Tie, line string) part {
 	return func(j dispatch.Job) dispatch.Outcome {
-		o := says(ledger.Children, line)(j)
+		o := says(task.Children, line)(j)
 		o.Said[0].Tie = tie
 		return o
 	}
@@ -177,7 +178,7 @@ func heard(j dispatch.Job) (lines []string) {
 // wantEnd fails the test when a task has not ended so.
 func (s *stage) wantEnd(id string, status envelope.Status, kind envelope.Kind) {
 	s.t.Helper()
-	if row := s.row(id); row.State != ledger.Done || row.Status != status || row.Kind != kind {
+	if row := s.row(id); row.State != task.Done || row.Status != status || row.Kind != kind {
 		kinds, data := s.story(id)
 		s.t.Errorf("%s is %s %v, %s (%s); want done, %s (%s)\n%v %s", id, row.State, row.Reasons, row.Status, row.Kind, status, kind, kinds, data)
 	}

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // startTalk remembers of a claim that was accepted what there is to remember
@@ -11,7 +12,7 @@ func startTalk(tx *ledger.Tx, c *claim) error {
 	if c.said == nil || c.said.Dialect == "" && c.tie == "" {
 		return nil
 	}
-	return tx.StartTalk(ledger.Talk{
+	return tx.StartTalk(task.Talk{
 		Task: c.row.Seq, Message: c.said.ID, Thread: c.said.Thread, Trace: c.said.Trace, Tie: c.tie,
 		Open: toldOf(c.tie),
 	})
@@ -23,7 +24,7 @@ func toldOf(tie envelope.Tie) bool { return tie != envelope.Oversee && tie != en
 
 // talkAgain has a task that is run again heard of by whom it was. It belongs to
 // the one above as it did, unless that is over, and did without it.
-func (d *Dispatcher) talkAgain(tx *ledger.Tx, row ledger.Task, last int64) error {
+func (d *Dispatcher) talkAgain(tx *ledger.Tx, row task.Task, last int64) error {
 	talk, talks, err := tx.Talk(last)
 	if err != nil || !talks {
 		return err
@@ -33,7 +34,7 @@ func (d *Dispatcher) talkAgain(tx *ledger.Tx, row ledger.Task, last int64) error
 		switch {
 		case err != nil:
 			return err
-		case !found || above.State == ledger.Done:
+		case !found || above.State == task.Done:
 			talk.Tie = envelope.Fork
 		case dependent(talk.Tie):
 			d.kin.add(above.Seq)

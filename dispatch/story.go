@@ -6,13 +6,13 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
 
 // event is one line of a task's story in the ledger.
-func event(row ledger.Task, kind string, data map[string]any) ledger.Event {
-	e := ledger.Event{Time: time.Now(), Task: row.ID, Revision: row.Revision, Of: row.Seq, Kind: kind}
+func event(row task.Task, kind task.Kind, data map[string]any) task.Event {
+	e := task.Event{Time: time.Now(), Task: row.ID, Revision: row.Revision, Of: row.Seq, Kind: kind}
 	if len(data) > 0 {
 		e.Data = fields(data)
 	}
@@ -29,8 +29,8 @@ func encode(data any) []byte {
 }
 
 // arrival is how a task came in: what is worth remembering of its line.
-func arrival(c *claim) ledger.Event {
-	e := event(c.row, "task.accepted", nil)
+func arrival(c *claim) task.Event {
+	e := event(c.row, task.KindTaskAccepted, nil)
 	data := acceptance{Hash: c.task.Hash}
 	if warnings := c.verdict.Findings.Warnings(); len(warnings) > 0 {
 		data.Warnings = warnings.Words()
@@ -41,7 +41,7 @@ func arrival(c *claim) ledger.Event {
 	if c.parent != nil {
 		data.Parent = c.parent.ID
 	}
-	if c.row.State == ledger.Held {
+	if c.row.State == task.Held {
 		data.Held = c.row.Reasons
 	}
 	data.Unknown = c.unknown
@@ -52,18 +52,18 @@ func arrival(c *claim) ledger.Event {
 // An acceptance has its fields in the order that the names of an event's data
 // have. There is one for each line: a map of it took twelve allocations.
 type acceptance struct {
-	File     string          `json:"file,omitzero"`
-	Hash     string          `json:"hash"`
-	Held     []ledger.Reason `json:"held,omitzero"`
-	Offset   *int64          `json:"offset,omitzero"`
-	Parent   envelope.ID     `json:"parent,omitzero"`
-	Unknown  []string        `json:"unknown_runs,omitzero"`
-	Warnings []string        `json:"warnings,omitzero"`
+	File     string        `json:"file,omitzero"`
+	Hash     string        `json:"hash"`
+	Held     []task.Reason `json:"held,omitzero"`
+	Offset   *int64        `json:"offset,omitzero"`
+	Parent   envelope.ID   `json:"parent,omitzero"`
+	Unknown  []string      `json:"unknown_runs,omitzero"`
+	Warnings []string      `json:"warnings,omitzero"`
 }
 
 // contradiction is the story of an id that comes with other content than before.
-func contradiction(c *claim, last ledger.Task) ledger.Event {
-	return event(last, "task.duplicate_conflict", map[string]any{
+func contradiction(c *claim, last task.Task) task.Event {
+	return event(last, task.KindTaskDuplicateConflict, map[string]any{
 		"kind": envelope.DuplicateConflict, "hash": c.task.Hash, "raw": string(c.task.Raw),
 		"file": c.line.File, "offset": c.line.Offset,
 	})
@@ -71,12 +71,12 @@ func contradiction(c *claim, last ledger.Task) ledger.Event {
 
 // fileGone is the event of a task file that is not there any more, and of which lines may
 // not have been read.
-func fileGone(c mailbox.Cursor) ledger.Event {
-	return event(ledger.Task{}, "file.gone", map[string]any{"file": c.Path, "offset": c.Offset})
+func fileGone(c mailbox.Cursor) task.Event {
+	return event(task.Task{}, task.KindFileGone, map[string]any{"file": c.Path, "offset": c.Offset})
 }
 
 // unknownSender is the event of a message of somebody whom nobody here knows.
-func unknownSender(c *claim) ledger.Event {
+func unknownSender(c *claim) task.Event {
 	m := c.heard.message
 	data := map[string]any{"from": m.From}
 	if m.ID != "" {
@@ -85,12 +85,12 @@ func unknownSender(c *claim) ledger.Event {
 	if c.line.File != "" {
 		data["file"], data["offset"] = c.line.File, c.line.Offset
 	}
-	return event(c.row, "message.unknown_sender", data)
+	return event(c.row, task.KindMessageUnknownSender, data)
 }
 
 // lineRejected is the story of a line that names no task.
-func lineRejected(c *claim) ledger.Event {
-	return event(ledger.Task{}, "line.rejected", map[string]any{
+func lineRejected(c *claim) task.Event {
+	return event(task.Task{}, task.KindLineRejected, map[string]any{
 		"file": c.line.File, "offset": c.line.Offset, "length": c.line.Length,
 		"sha256": c.task.Hash, "reasons": c.verdict.Findings.Refusals().Words(),
 	})

@@ -10,6 +10,7 @@ import (
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // ErrNoAnswer says that what was submitted is not an answer to the task. It can
@@ -31,7 +32,7 @@ type Submission struct {
 // errors.
 func (d *Dispatcher) Submit(ctx context.Context, id envelope.ID, s Submission, by By) error {
 	err := d.whenReady(ctx)
-	var row ledger.Task
+	var row task.Task
 	if err == nil {
 		row, err = d.waiting(ctx, id, s.Agent)
 	}
@@ -44,7 +45,7 @@ func (d *Dispatcher) Submit(ctx context.Context, id envelope.ID, s Submission, b
 	return nil
 }
 
-func (d *Dispatcher) submit(ctx context.Context, row ledger.Task, s Submission, by By) error {
+func (d *Dispatcher) submit(ctx context.Context, row task.Task, s Submission, by By) error {
 	run, err := d.mayAnswerNow(ctx, row, s.Token)
 	if err != nil {
 		return err
@@ -63,7 +64,7 @@ func (d *Dispatcher) submit(ctx context.Context, row ledger.Task, s Submission, 
 	}
 	data := with(conclusion(o), "by", by.Who)
 	delete(data, "exit_code") // there was no process
-	t.event = event(row, "task.finished", data)
+	t.event = event(row, task.KindTaskFinished, data)
 	if s.Token != "" {
 		d.bygones.add(item{seq: row.Seq, agent: row.Agent, requester: row.Requester}) // what it has asked for may not be read yet
 	}
@@ -84,11 +85,11 @@ func (d *Dispatcher) submit(ctx context.Context, row ledger.Task, s Submission, 
 
 // mayAnswerNow returns the run that a submission is about, or why it comes to
 // nothing; after the deadline the task is over.
-func (d *Dispatcher) mayAnswerNow(ctx context.Context, row ledger.Task, token string) (run ledger.Run, err error) {
+func (d *Dispatcher) mayAnswerNow(ctx context.Context, row task.Task, token string) (run task.Run, err error) {
 	now := time.Now()
 	err = d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
 		if _, err = entitled(tx, row, token, now); err == nil {
-			run, _, err = tx.Run(ledger.RunName{Task: row.Seq, Attempt: row.Attempt})
+			run, _, err = tx.Run(task.RunName{Task: row.Seq, Attempt: row.Attempt})
 		}
 		return err
 	})
@@ -105,7 +106,7 @@ func (d *Dispatcher) mayAnswerNow(ctx context.Context, row ledger.Task, token st
 }
 
 // jobOf is the job that waits for somebody to fetch it.
-func (d *Dispatcher) jobOf(ctx context.Context, row ledger.Task, run ledger.Run) (Job, error) {
+func (d *Dispatcher) jobOf(ctx context.Context, row task.Task, run task.Run) (Job, error) {
 	_, t, _, err := d.load(ctx, row.Seq)
 	return Job{
 		Task: t, Revision: row.Revision, Attempt: row.Attempt,
@@ -115,7 +116,7 @@ func (d *Dispatcher) jobOf(ctx context.Context, row ledger.Task, run ledger.Run)
 
 // judgeAnswer makes an outcome of what somebody answers, as if a run had: the
 // time it took counts from when it was claimed, or else delivered.
-func (d *Dispatcher) judgeAnswer(ctx context.Context, row ledger.Task, was ledger.Run, j Job, said []byte) (Outcome, error) {
+func (d *Dispatcher) judgeAnswer(ctx context.Context, row task.Task, was task.Run, j Job, said []byte) (Outcome, error) {
 	now, began := time.Now(), was.Started
 	if began.IsZero() {
 		began = was.Intent

@@ -8,11 +8,12 @@ import (
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/talk"
+	"mailboxd/internal/task"
 )
 
 // spokenOf reports whether somebody may hear about a task in messages: nobody
 // does of a request in AINL that belongs to no other task.
-func spokenOf(row ledger.Task) bool {
+func spokenOf(row task.Task) bool {
 	return row.Parent != 0 || row.Dialect != envelope.AINL && row.Dialect != ""
 }
 
@@ -27,7 +28,7 @@ func (d *Dispatcher) nudge(seq int64) {
 }
 
 // nudgeOf is nudge for a task that was just moved.
-func (d *Dispatcher) nudgeOf(row ledger.Task) {
+func (d *Dispatcher) nudgeOf(row task.Task) {
 	if spokenOf(row) {
 		d.nudge(row.Seq)
 	}
@@ -66,7 +67,7 @@ func (d *Dispatcher) tellAll(ctx, work context.Context) {
 			stuck, err = d.postDue(work, stuck)
 		}
 		if err != nil && ctx.Err() == nil {
-			d.complain(telling, ledger.Task{}, err)
+			d.complain(telling, task.Task{}, err)
 			select {
 			case <-ctx.Done():
 			case <-time.After(retryPause): // a nudge does not make it shorter
@@ -149,30 +150,30 @@ func (d *Dispatcher) tell(tx *ledger.Tx, seq int64) error {
 	if err != nil {
 		return err
 	}
-	happened, last := make([]talk.Event, len(events)), k.Told
-	for i, e := range events {
-		happened[i], last = talk.Event{Kind: e.Kind, Data: e.Data}, e.Seq
+	last := k.Told
+	if len(events) > 0 {
+		last = events[len(events)-1].Seq
 	}
 	inbox := ""
 	if !about.Silent() {
 		inbox = d.inboxOf(row.Requester)
 	}
-	for _, m := range talk.News(about, happened) {
+	for _, m := range talk.News(about, events) {
 		m.Time = time.Now()
 		if err := d.emit(tx, row.Dialect, m, seq, inbox); err != nil {
 			return err
 		}
 	}
-	return tx.Told(seq, last, row.State != ledger.Done)
+	return tx.Told(seq, last, row.State != task.Done)
 }
 
 // tellable is what a task's requester has to be told about.
-func (d *Dispatcher) tellable(tx *ledger.Tx, row ledger.Task, k ledger.Talk) (talk.Task, error) {
+func (d *Dispatcher) tellable(tx *ledger.Tx, row task.Task, k task.Talk) (talk.Task, error) {
 	t := talk.Task{
 		ID: row.ID, Type: row.Type, Requester: row.Requester, Agent: row.Agent, Dialect: row.Dialect,
 		Message: k.Message, Thread: k.Thread, Trace: k.Trace, Tie: k.Tie,
 	}
-	if row.State != ledger.Done {
+	if row.State != task.Done {
 		return t, nil
 	}
 	raw, err := tx.Result(row.Seq)

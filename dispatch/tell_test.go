@@ -17,22 +17,23 @@ import (
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/strict"
+	"mailboxd/internal/task"
 )
 
 // foreign puts a task into the ledger that somebody asked for in another dialect
 // than AINL, as the intake leaves it when it dies right after.
-func (e *engine) foreign(d envelope.Dialect, raw string, change func(*ledger.Task, *ledger.Talk)) {
+func (e *engine) foreign(d envelope.Dialect, raw string, change func(*task.Task, *task.Talk)) {
 	e.t.Helper()
 	codec, _ := dialect.Of(d)
 	m, findings := codec.Decode([]byte(raw), e.opts.Reading)
 	if findings.Refused() {
 		e.t.Fatalf("the test's own line is refused: %v", findings)
 	}
-	row := ledger.Task{
-		ID: m.Request.ID, Revision: 1, Hash: m.Hash, Dialect: d, State: ledger.Queued, Agent: m.To[0], Requester: m.From,
+	row := task.Task{
+		ID: m.Request.ID, Revision: 1, Hash: m.Hash, Dialect: d, State: task.Queued, Agent: m.To[0], Requester: m.From,
 		Type: m.Type, Received: time.Now(), File: "tasks/a.jsonl",
 	}
-	k := ledger.Talk{Message: m.ID, Thread: m.Thread, Trace: m.Trace, Open: true}
+	k := task.Talk{Message: m.ID, Thread: m.Thread, Trace: m.Trace, Open: true}
 	if change != nil {
 		change(&row, &k)
 	}
@@ -44,7 +45,7 @@ func (e *engine) foreign(d envelope.Dialect, raw string, change func(*ledger.Tas
 		if k.Task, err = tx.Add(row, []byte(raw)); err != nil {
 			return err
 		}
-		if err := tx.Log(ledger.Event{Time: time.Now(), Kind: "task.accepted", Task: row.ID, Revision: 1, Data: data}); err != nil {
+		if err := tx.Log(task.Event{Time: time.Now(), Kind: "task.accepted", Task: row.ID, Revision: 1, Data: data}); err != nil {
 			return err
 		}
 		return tx.StartTalk(k)
@@ -52,13 +53,13 @@ func (e *engine) foreign(d envelope.Dialect, raw string, change func(*ledger.Tas
 }
 
 // delegated is foreign for a request that user makes in CAP.
-func (e *engine) delegated(id, agent string, change func(*ledger.Task, *ledger.Talk)) {
+func (e *engine) delegated(id, agent string, change func(*task.Task, *task.Talk)) {
 	e.t.Helper()
 	e.foreign(envelope.CAP, fmt.Sprintf(`{"type":"delegation_notice","task_id":%q,"sender_id":"user","recipient_id":%q,"context_summary":"look at it"}`, id, agent), change)
 }
 
 // requested is foreign for a request that oscar makes in CLowl.
-func (e *engine) requested(mid, agent string, change func(*ledger.Task, *ledger.Talk)) {
+func (e *engine) requested(mid, agent string, change func(*task.Task, *task.Talk)) {
 	e.t.Helper()
 	e.foreign(envelope.CLowl, fmt.Sprintf(`{"clowl":"0.2","mid":%q,"ts":1709078400,"tid":"x1","p":"REQ","from":"oscar","to":%q,"cid":"c1","body":{"t":"search","d":{}}}`, mid, agent), change)
 }
@@ -82,7 +83,7 @@ func (e *engine) letters(name string) []string {
 }
 
 // said returns what is remembered of what was said about a task.
-func (e *engine) said(id string) []ledger.Message {
+func (e *engine) said(id string) []task.Message {
 	e.t.Helper()
 	said, err := e.parts.Ledger.About(context.Background(), e.row(id).Seq)
 	e.must(err)
@@ -110,7 +111,7 @@ func TestARequesterFindsTheEndInItsInbox(t *testing.T) {
 		t.Errorf("inbox of user = %s; want a message of quick about T1 with its answer and a time", lines[0])
 	}
 	said := e.said("T1")
-	if len(said) != 1 || said[0].Act != envelope.Completes || said[0].Posted.IsZero() || said[0].Via != ledger.ByUs || said[0].Inbox != "agents/user/inbox.jsonl" || string(said[0].Body) != lines[0] {
+	if len(said) != 1 || said[0].Act != envelope.Completes || said[0].Posted.IsZero() || said[0].Via != task.ByUs || said[0].Inbox != "agents/user/inbox.jsonl" || string(said[0].Body) != lines[0] {
 		t.Errorf("remembered %+v; want the answer, posted", said)
 	}
 	e.wantResult("T1", `"status": "ok"`) // and AINL's file is there all the same
@@ -171,7 +172,7 @@ func TestProgressIsRememberedWhereSomebodyHearsOfIt(t *testing.T) {
 		return answer(j, "done")
 	}
 	e.send("plain", "quick")
-	e.await("plain", ledger.Done)
+	e.await("plain", task.Done)
 	if <-heard {
 		t.Error("a task of AINL has somebody to report to; want nobody")
 	}
@@ -187,9 +188,9 @@ func TestAnInboxIsAFileOfItsOwnWhateverTheName(t *testing.T) {
 	e := startEngine(t)
 	names := []string{"../../etc", ".", "a/b", strings.Repeat("x", 300), "planner.v2", "plan ner"}
 	for i, name := range names {
-		e.delegated(fmt.Sprint("T", i), "quick", func(row *ledger.Task, _ *ledger.Talk) { row.Requester = name })
+		e.delegated(fmt.Sprint("T", i), "quick", func(row *task.Task, _ *task.Talk) { row.Requester = name })
 	}
-	e.delegated("T9", "quick", func(row *ledger.Task, _ *ledger.Talk) { row.Requester = "editor" })
+	e.delegated("T9", "quick", func(row *task.Task, _ *task.Talk) { row.Requester = "editor" })
 	e.again()
 	entries, err := os.ReadDir(filepath.Join(e.parts.Box.Path(), "agents"))
 	e.must(err)
@@ -217,7 +218,7 @@ func TestABadInboxIsOnlyItsOwnersTrouble(t *testing.T) {
 	agents := filepath.Join(e.parts.Box.Path(), "agents")
 	e.must(os.MkdirAll(filepath.Join(agents, "bad", "inbox.jsonl"), 0o700))
 	for i, requester := range []string{"bad", "good", "bad", "good"} {
-		e.delegated(fmt.Sprint("T", i), "quick", func(row *ledger.Task, _ *ledger.Talk) { row.Requester = requester })
+		e.delegated(fmt.Sprint("T", i), "quick", func(row *task.Task, _ *task.Talk) { row.Requester = requester })
 	}
 	e.again()
 	if lines := e.letters("good"); len(lines) != 2 {
@@ -237,7 +238,7 @@ func TestABadInboxIsOnlyItsOwnersTrouble(t *testing.T) {
 func TestATaskOfAINLHasNoTalk(t *testing.T) {
 	e := startEngine(t)
 	e.send("t1", "quick")
-	row := e.await("t1", ledger.Done)
+	row := e.await("t1", task.Done)
 	if _, ok, err := e.parts.Ledger.Talk(t.Context(), row.Seq); ok || err != nil {
 		t.Errorf("Talk(t1) = %t, %v; want none", ok, err)
 	}
@@ -252,7 +253,7 @@ func TestWhatOthersSaidIsPostedInTheStrictestForm(t *testing.T) {
 	e := startEngine(t)
 	raw := `{"type":"message","task_id":"T1","sender_id":"a","recipient_id":"b","content":"hello","mood":"good"}`
 	e.must(e.parts.Ledger.Update(t.Context(), func(tx *ledger.Tx) error {
-		_, err := tx.Record(ledger.Message{Time: time.Now(), Dialect: envelope.CAP, Act: envelope.Informs, From: "a", To: "b", Via: ledger.ByLine, Thread: "T1", Inbox: "agents/b/inbox.jsonl", Body: []byte(raw)})
+		_, err := tx.Record(task.Message{Time: time.Now(), Dialect: envelope.CAP, Act: envelope.Informs, From: "a", To: "b", Via: task.ByLine, Thread: "T1", Inbox: "agents/b/inbox.jsonl", Body: []byte(raw)})
 		return err
 	}))
 	e.again()
@@ -276,7 +277,7 @@ func TestDrainedMeansTold(t *testing.T) {
 	}
 	e.delegated("T1", "quick", nil)
 	e.restart()
-	e.await("T1", ledger.Running)
+	e.await("T1", task.Running)
 	close(release)
 	e.must(e.Drain(t.Context(), dispatch.Everyone, dispatch.By{Who: "me"}))
 	if lines := e.letters("user"); len(lines) != 1 {

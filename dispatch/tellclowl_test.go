@@ -14,6 +14,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/strict"
+	"mailboxd/internal/task"
 )
 
 // A clowlLine is what of a line of CLowl the tests look at.
@@ -112,8 +113,8 @@ func TestAFailureInCLowlSaysWhetherToTryAgain(t *testing.T) {
 
 func TestWhoWaitsHearsWhyAndWhenItGoesOn(t *testing.T) {
 	e := startEngine(t)
-	e.requested("m1", "quick", func(row *ledger.Task, _ *ledger.Talk) {
-		row.State, row.Reasons = ledger.Held, []ledger.Reason{ledger.Operator}
+	e.requested("m1", "quick", func(row *task.Task, _ *task.Talk) {
+		row.State, row.Reasons = task.Held, []task.Reason{task.Operator}
 	})
 	e.again()
 	lines := e.heard("oscar")
@@ -121,7 +122,7 @@ func TestWhoWaitsHearsWhyAndWhenItGoesOn(t *testing.T) {
 		t.Fatalf("oscar heard %+v; want ACK, and PROG that it is blocked by an operator", lines)
 	}
 	e.must(e.Release(t.Context(), "m1", dispatch.By{Who: "me"}))
-	e.await("m1", ledger.Done)
+	e.await("m1", task.Done)
 	e.must(e.Idle(t.Context()))
 	lines = e.heard("oscar")
 	if got := performatives(lines); !slices.Equal(got, []string{"ACK", "PROG", "PROG", "DONE"}) || !strings.Contains(string(lines[2].Body.D), `"blocked":[]`) {
@@ -134,12 +135,12 @@ func TestWhoWaitsHearsWhyAndWhenItGoesOn(t *testing.T) {
 func TestACancellationIsAnsweredToWhoAskedForIt(t *testing.T) {
 	for _, c := range []struct{ from, want string }{{"oscar", "ACK"}, {"somebody", "ERR"}} {
 		e := startEngine(t)
-		e.requested("m1", "slow", func(row *ledger.Task, _ *ledger.Talk) {
-			row.State, row.Reasons = ledger.Held, []ledger.Reason{ledger.Operator}
+		e.requested("m1", "slow", func(row *task.Task, _ *task.Talk) {
+			row.State, row.Reasons = task.Held, []task.Reason{task.Operator}
 		})
 		e.again()
 		e.must(e.parts.Ledger.Update(t.Context(), func(tx *ledger.Tx) error {
-			_, err := tx.Record(ledger.Message{Time: time.Now(), Act: envelope.Cancels, Dialect: envelope.CLowl, ID: "cn1", Cause: "m1", Task: e.row("m1").Seq, From: c.from, Via: ledger.ByLine, Body: []byte(cncl("cn1", c.from, "m1"))})
+			_, err := tx.Record(task.Message{Time: time.Now(), Act: envelope.Cancels, Dialect: envelope.CLowl, ID: "cn1", Cause: "m1", Task: e.row("m1").Seq, From: c.from, Via: task.ByLine, Body: []byte(cncl("cn1", c.from, "m1"))})
 			return err
 		}))
 		e.must(e.Cancel(t.Context(), "m1", dispatch.By{Who: c.from}))
@@ -161,7 +162,7 @@ func TestACancellationIsAnsweredToWhoAskedForIt(t *testing.T) {
 // remembered all the same.
 func TestAMembersAnswerIsRememberedAndNotPosted(t *testing.T) {
 	e := startEngine(t)
-	e.requested("m1", "quick", func(_ *ledger.Task, k *ledger.Talk) { k.Tie = envelope.Member })
+	e.requested("m1", "quick", func(_ *task.Task, k *task.Talk) { k.Tie = envelope.Member })
 	e.again()
 	if lines := e.letters("oscar"); len(lines) > 0 {
 		t.Errorf("oscar heard %q; want nothing of a member", lines)
@@ -177,8 +178,8 @@ func TestWhatWasNotToldInTimeIsToldAtTheNextStart(t *testing.T) {
 	e := startEngine(t)
 	e.end()
 	e.start()
-	e.requested("m1", "editor", func(row *ledger.Task, _ *ledger.Talk) {
-		row.State, row.Reasons = ledger.Held, []ledger.Reason{ledger.Operator}
+	e.requested("m1", "editor", func(row *task.Task, _ *task.Talk) {
+		row.State, row.Reasons = task.Held, []task.Reason{task.Operator}
 	})
 	for _, want := range [][]string{{"ACK", "PROG"}, {"ACK", "PROG"}} {
 		e.again()

@@ -8,18 +8,19 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // A turn is the outcome of a run on its way into the ledger: where it moves the
 // task, and what the agent said and handed on. It is one transaction.
 type turn struct {
 	task  envelope.Task // what was asked for, where the answer is overseen
-	row   ledger.Task   // as its run had it; held, when it is the outcome of a task below
-	talk  ledger.Talk
-	terms ledger.Terms
+	row   task.Task     // as its run had it; held, when it is the outcome of a task below
+	talk  task.Talk
+	terms task.Terms
 	o     Outcome
-	event ledger.Event // the story of an end; a zero one is made of the outcome
-	bytes []byte       // the result; nil: nobody has placed it, and nobody asked for it yet
+	event task.Event // the story of an end; a zero one is made of the outcome
+	bytes []byte     // the result; nil: nobody has placed it, and nobody asked for it yet
 
 	at time.Time // when we heard it
 
@@ -30,22 +31,22 @@ type turn struct {
 	looked   *looking             // what an overseer looks at; nil: this is no overseer's run
 	failed   bool                 // the run has, and the task waits to be mended
 
-	next  ledger.Task   // the task as it is then
-	moved bool          // false: somebody was first
-	woken []ledger.Task // others that go on, or have ended
+	next  task.Task   // the task as it is then
+	moved bool        // false: somebody was first
+	woken []task.Task // others that go on, or have ended
 
-	cancels []ledger.Message // what the agent said that cancels other tasks
+	cancels []task.Message // what the agent said that cancels other tasks
 }
 
 // turn makes the outcome of a run durable that is its task's last, or ends in
 // words, and does what comes of it.
-func (d *Dispatcher) turn(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome) {
+func (d *Dispatcher) turn(ctx context.Context, row task.Task, terms task.Terms, o Outcome) {
 	d.insistOn(ctx, row, func(ctx context.Context) (*turn, error) { return d.prepareTurn(ctx, row, terms, o) })
 }
 
 // insistOn makes a turn durable in spite of passing trouble. Where that does not
 // end it was logged, and the run directory still says what happened.
-func (d *Dispatcher) insistOn(ctx context.Context, row ledger.Task, prepare func(context.Context) (*turn, error)) {
+func (d *Dispatcher) insistOn(ctx context.Context, row task.Task, prepare func(context.Context) (*turn, error)) {
 	lasting := context.WithoutCancel(ctx)
 	var t *turn
 	err := d.persist(ctx, row, func() (err error) {
@@ -68,7 +69,7 @@ func (d *Dispatcher) insistOn(ctx context.Context, row ledger.Task, prepare func
 
 // prepareTurn does of a turn what can be done before its transaction: what the
 // agent hands on is judged.
-func (d *Dispatcher) prepareTurn(ctx context.Context, row ledger.Task, terms ledger.Terms, o Outcome) (t *turn, err error) {
+func (d *Dispatcher) prepareTurn(ctx context.Context, row task.Task, terms task.Terms, o Outcome) (t *turn, err error) {
 	t = &turn{row: row, terms: terms, o: o, taken: map[envelope.ID]bool{}, at: time.Now(), overseer: d.agents.Protocol.Overseer(row.Agent)}
 	if t.overseer != "" {
 		t.o.Result = unapproved(o.Result)
@@ -92,8 +93,8 @@ func (d *Dispatcher) prepareTurn(ctx context.Context, row ledger.Task, terms led
 
 // silent reports whether nothing was said yet that a task had to do with, whose
 // first run is over: it was asked for in AINL, and belongs to no other task.
-func silent(row ledger.Task) bool {
-	return row.State == ledger.Running && row.Attempt <= 1 && row.Parent == 0 && row.Dialect == envelope.AINL
+func silent(row task.Task) bool {
+	return row.State == task.Running && row.Attempt <= 1 && row.Parent == 0 && row.Dialect == envelope.AINL
 }
 
 // prepareWords completes and judges what the agent said. What it hands to its own
@@ -140,7 +141,7 @@ func tieOf(m envelope.Message, o Outcome) envelope.Tie {
 func (d *Dispatcher) takeTurn(tx *ledger.Tx, t *turn) error {
 	t.next, t.moved, t.woken, t.cancels = t.row, false, nil, nil
 	if t.review != nil {
-		t.review.row = ledger.Task{}
+		t.review.row = task.Task{}
 	}
 	if err := d.sight(tx, t); err != nil {
 		return err
@@ -150,10 +151,10 @@ func (d *Dispatcher) takeTurn(tx *ledger.Tx, t *turn) error {
 			return err
 		}
 	}
-	if t.row.State != ledger.Held {
+	if t.row.State != task.Held {
 		run := ended(t.row, t.o)
 		if (t.waits() || t.looked.goesOn()) && !t.failed {
-			run.Cause = ledger.Spoke
+			run.Cause = task.Spoke
 		}
 		if err := tx.FinishRun(run); err != nil {
 			return err
@@ -187,10 +188,10 @@ func (d *Dispatcher) leaveRun(tx *ledger.Tx, t *turn) error {
 	}
 	change, overseen := d.end(t.row, t.terms, t.o, t.result()), t.overseen()
 	if overseen {
-		change.To, change.Until = ledger.Review, d.patience(time.Now())
+		change.To, change.Until = task.Review, d.patience(time.Now())
 	}
 	var final []byte
-	if change.To == ledger.Done {
+	if change.To == task.Done {
 		final = change.Result
 	}
 	d.runs.end(t.row.Seq, final)
@@ -205,7 +206,7 @@ func (d *Dispatcher) leaveRun(tx *ledger.Tx, t *turn) error {
 	switch {
 	case overseen:
 		err = d.submitForReview(tx, t)
-	case change.To == ledger.Review:
+	case change.To == task.Review:
 		err = d.askAfter(tx, t.row, t.terms, change)
 	}
 	if err != nil {
@@ -215,7 +216,7 @@ func (d *Dispatcher) leaveRun(tx *ledger.Tx, t *turn) error {
 }
 
 // move moves the task of a turn, with its event, and reports whether it did.
-func (t *turn) move(tx *ledger.Tx, c ledger.Change, e ledger.Event) (bool, error) {
+func (t *turn) move(tx *ledger.Tx, c task.Change, e task.Event) (bool, error) {
 	c.Attempt = t.row.Attempt
 	moved, err := tx.Move(t.row.Seq, t.row.State, t.row.Attempt, c)
 	if err != nil || !moved {
@@ -252,9 +253,9 @@ func (d *Dispatcher) followTurn(ctx context.Context, t *turn) {
 		return // somebody ended the task before
 	}
 	switch t.next.State {
-	case ledger.Review:
+	case task.Review:
 		fault.Point("reviewed")
-	case ledger.Done:
+	case task.Done:
 		fault.Point("result-recorded")
 	default:
 		fault.Point("spoken")
@@ -262,8 +263,8 @@ func (d *Dispatcher) followTurn(ctx context.Context, t *turn) {
 	if len(t.said) > 0 || len(t.woken) > 0 {
 		d.nudge(0) // there may be something to post
 	}
-	for _, row := range append([]ledger.Task{t.next}, t.woken...) {
-		if row.State == ledger.Queued {
+	for _, row := range append([]task.Task{t.next}, t.woken...) {
+		if row.State == task.Queued {
 			d.admitNext(ctx, row) // which need not wait for what has to start again
 		}
 		d.proceed(ctx, row)
@@ -272,13 +273,13 @@ func (d *Dispatcher) followTurn(ctx context.Context, t *turn) {
 		d.followIfMade(ctx, s.claim)
 	}
 	for _, m := range t.cancels {
-		d.cancelFor(ctx, ledger.Task{Seq: m.Task}, m.From, m.ID)
+		d.cancelFor(ctx, task.Task{Seq: m.Task}, m.From, m.ID)
 	}
 	d.followIfMade(ctx, t.review)
-	if t.next.State == ledger.Held {
+	if t.next.State == task.Held {
 		d.admitNext(ctx, t.row) // a later revision need not wait for that
 	}
-	if t.next.State != ledger.Done {
+	if t.next.State != task.Done {
 		d.joinNow(ctx, t.row.Seq) // all that it waits for may be over already
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // Anybody who can write to the mailbox can place a result file. For a task that
@@ -24,16 +25,16 @@ import (
 
 // An approvalNeed says which approvals a task lacks. The zero value needs none.
 type approvalNeed struct {
-	before bool         // of its start
-	after  bool         // of its answer
-	terms  ledger.Terms // under which a person is asked about the answer
+	before bool       // of its start
+	after  bool       // of its answer
+	terms  task.Terms // under which a person is asked about the answer
 }
 
 // approvalNeed finds out which approvals a task lacks that has no run now. A file
 // that was there before the task was read again after the loss of the ledger
 // needs none: it may be the result of a run that was approved.
-func (d *Dispatcher) approvalNeed(ctx context.Context, row ledger.Task, file fs.FileInfo) (need approvalNeed, err error) {
-	if slices.Contains(row.Reasons, ledger.Recovered) && changedAt(file).Before(row.Received) {
+func (d *Dispatcher) approvalNeed(ctx context.Context, row task.Task, file fs.FileInfo) (need approvalNeed, err error) {
+	if slices.Contains(row.Reasons, task.Recovered) && changedAt(file).Before(row.Received) {
 		return need, nil
 	}
 	runs, err := d.Ledger.Runs(ctx, row.Seq)
@@ -42,11 +43,11 @@ func (d *Dispatcher) approvalNeed(ctx context.Context, row ledger.Task, file fs.
 	}
 	need.after = d.agents.Protocol.Overseer(row.Agent) != ""
 	for _, r := range runs {
-		if afterRun(r.Terms) && (row.State == ledger.Waiting || unread(row) || mayHaveBegun(r)) {
+		if afterRun(r.Terms) && (row.State == task.Waiting || unread(row) || mayHaveBegun(r)) {
 			need.after, need.terms = true, r.Terms
 		}
 	}
-	if row.State == ledger.Waiting {
+	if row.State == task.Waiting {
 		return need, nil
 	}
 	_, t, findings, err := d.load(ctx, row.Seq)
@@ -58,14 +59,14 @@ func (d *Dispatcher) approvalNeed(ctx context.Context, row ledger.Task, file fs.
 		need.after, need.terms = true, v.Terms
 	}
 	last, asked, err := d.Ledger.Consent(ctx, row.Seq, stageOf(row))
-	open := asked && last.Decision == ledger.Undecided
+	open := asked && last.Decision == task.Undecided
 	given := covers(last, v, unread(row) || slices.ContainsFunc(runs, mayHaveBegun), time.Now())
 	need.before = wantsApproval(row.Reasons) || open || wantsApproval(v.Hold) && !given
 	return need, err
 }
 
 // mayHaveBegun reports whether an attempt was, or may have been, made.
-func mayHaveBegun(r ledger.Run) bool { return !r.Started.IsZero() || r.Cause == string(runner.Lost) }
+func mayHaveBegun(r task.Run) bool { return !r.Started.IsZero() || r.Cause == string(runner.Lost) }
 
 // changedAt is when a file was changed last, its name and its attributes
 // included: nobody can set that time.
@@ -81,16 +82,16 @@ func changedAt(file fs.FileInfo) time.Time {
 // An agent that fetches its tasks answers with such a file, so only the approval
 // of the start comes before that; a person reviews the answer then. What is no
 // result yet may be an answer that such an agent still writes.
-func (d *Dispatcher) refuses(row ledger.Task, need approvalNeed, valid bool) bool {
-	fetched := row.State == ledger.Waiting || d.agents.Inbox(row.Agent).File != ""
-	overseen := row.State != ledger.Waiting && d.agents.Protocol.Overseer(row.Agent) != "" // who is asked when it waits
+func (d *Dispatcher) refuses(row task.Task, need approvalNeed, valid bool) bool {
+	fetched := row.State == task.Waiting || d.agents.Inbox(row.Agent).File != ""
+	overseen := row.State != task.Waiting && d.agents.Protocol.Overseer(row.Agent) != "" // who is asked when it waits
 	return need.before || need.after && (!fetched || valid && overseen)
 }
 
 // neededApproval reports whether the answer of a task that is done needed an
 // approval, or its start needed one and nobody gave it. No file that somebody
 // else placed may then stand for its result.
-func (d *Dispatcher) neededApproval(ctx context.Context, row ledger.Task) (bool, error) {
+func (d *Dispatcher) neededApproval(ctx context.Context, row task.Task) (bool, error) {
 	if d.agents.Protocol.Overseer(row.Agent) != "" {
 		return true, nil
 	}
@@ -98,16 +99,16 @@ func (d *Dispatcher) neededApproval(ctx context.Context, row ledger.Task) (bool,
 	if err != nil {
 		return false, err
 	}
-	if n := len(asked); n > 0 && (asked[n-1].Stage != envelope.ApprovalPre || asked[n-1].Decision != ledger.Approved) {
+	if n := len(asked); n > 0 && (asked[n-1].Stage != envelope.ApprovalPre || asked[n-1].Decision != task.Approved) {
 		return true, nil
 	}
 	runs, err := d.Ledger.Runs(ctx, row.Seq)
-	return slices.ContainsFunc(runs, func(r ledger.Run) bool { return afterRun(r.Terms) }), err
+	return slices.ContainsFunc(runs, func(r task.Run) bool { return afterRun(r.Terms) }), err
 }
 
 // guardRun has every look move a result file away that is placed while the run
 // lasts, if the answer needs an approval.
-func (d *Dispatcher) guardRun(r *run, row ledger.Task, terms ledger.Terms) {
+func (d *Dispatcher) guardRun(r *run, row task.Task, terms task.Terms) {
 	if afterRun(terms) || d.agents.Protocol.Overseer(row.Agent) != "" {
 		r.guarded.Store(&row)
 	}
@@ -116,7 +117,7 @@ func (d *Dispatcher) guardRun(r *run, row ledger.Task, terms ledger.Terms) {
 // guard keeps the name of a task's result file free while the answer needs an
 // approval. What cannot be moved, such as a directory, is left alone, and an event
 // says so once.
-func (d *Dispatcher) guard(ctx context.Context, row ledger.Task) error {
+func (d *Dispatcher) guard(ctx context.Context, row task.Task) error {
 	err := d.refuse(ctx, row)
 	if !errors.Is(err, errNotMovable) {
 		return err
@@ -125,7 +126,7 @@ func (d *Dispatcher) guard(ctx context.Context, row ledger.Task) error {
 }
 
 // conflictOnce is conflict for a task that waits, once for as long as it does.
-func (d *Dispatcher) conflictOnce(ctx context.Context, row ledger.Task) error {
+func (d *Dispatcher) conflictOnce(ctx context.Context, row task.Task) error {
 	if !d.held.tell(row.Seq) {
 		return nil
 	}
@@ -134,7 +135,7 @@ func (d *Dispatcher) conflictOnce(ctx context.Context, row ledger.Task) error {
 
 // refuse moves the result file of a task to the history, unless somebody moved
 // the task meanwhile.
-func (d *Dispatcher) refuse(ctx context.Context, row ledger.Task) error {
+func (d *Dispatcher) refuse(ctx context.Context, row task.Task) error {
 	defer d.names.lock(row.ID)()
 	now, err := d.Ledger.Task(ctx, row.Seq)
 	if err != nil || now.State != row.State || now.Attempt != row.Attempt {
@@ -152,7 +153,7 @@ var errNotMovable = errors.New("not a file that can be moved to the history")
 // whether nothing has the name any more. It waits with a file that somebody may
 // still be writing. A crash between its steps has them made again: the history
 // keeps the same bytes once, and the same file is told of once.
-func (d *Dispatcher) refuseLocked(ctx context.Context, row ledger.Task) (gone bool, err error) {
+func (d *Dispatcher) refuseLocked(ctx context.Context, row task.Task) (gone bool, err error) {
 	was, err := d.Box.StatResult(row.ID)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
@@ -175,7 +176,7 @@ func (d *Dispatcher) refuseLocked(ctx context.Context, row ledger.Task) (gone bo
 			return false, nil
 		}
 	}
-	if row.State != ledger.Review || hash != row.ResultSum { // else it is the answer, which the ledger has
+	if row.State != task.Review || hash != row.ResultSum { // else it is the answer, which the ledger has
 		if same, err := d.recordRefusal(ctx, row, there, hash, was.ModTime()); !same || err != nil {
 			return false, err
 		}
@@ -190,13 +191,13 @@ func (d *Dispatcher) refuseLocked(ctx context.Context, row ledger.Task) (gone bo
 
 // recordRefusal keeps a refused result file and logs that it was refused. It
 // reports whether the task is as it was.
-func (d *Dispatcher) recordRefusal(ctx context.Context, row ledger.Task, there []byte, hash string, written time.Time) (same bool, err error) {
+func (d *Dispatcher) recordRefusal(ctx context.Context, row task.Task, there []byte, hash string, written time.Time) (same bool, err error) {
 	kept, err := d.State.PutRefused(row.ID, row.Revision, there)
 	if err != nil {
 		return false, err
 	}
 	fault.Point("refused-kept")
-	e := event(row, "result.refused", map[string]any{
+	e := event(row, task.KindResultRefused, map[string]any{
 		"file": resultFile(row), "kept": kept, "hash": hash, "written": written.UTC().Format(time.RFC3339Nano),
 		"reason": "the task needs an approval",
 	})
@@ -205,7 +206,7 @@ func (d *Dispatcher) recordRefusal(ctx context.Context, row ledger.Task, there [
 			return err
 		}
 		before, err := tx.News(row.Seq, 0)
-		if err != nil || slices.ContainsFunc(before, func(b ledger.Event) bool { return b.Kind == e.Kind && bytes.Equal(b.Data, e.Data) }) {
+		if err != nil || slices.ContainsFunc(before, func(b task.Event) bool { return b.Kind == e.Kind && bytes.Equal(b.Data, e.Data) }) {
 			return err // it was told before a crash
 		}
 		return tx.Log(e)

@@ -7,6 +7,7 @@ import (
 
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // A rereading says how an answer is read again that could not be read: after a
@@ -32,14 +33,14 @@ func (r rereading) try(ctx context.Context, read func() bool) {
 
 // unread reports whether a task is held because the answer of its run could not
 // be read. Nothing but Release, Cancel and a result file ends that.
-func unread(row ledger.Task) bool {
-	return row.State == ledger.Held && slices.Contains(row.Reasons, ledger.AnswerUnread)
+func unread(row task.Task) bool {
+	return row.State == task.Held && slices.Contains(row.Reasons, task.AnswerUnread)
 }
 
 // readAnswer reads the answer of a run again as long as it cannot be read, and
 // reports whether an outcome is there. Otherwise the task is held, or left to the
 // next daemon.
-func (d *Dispatcher) readAnswer(ctx context.Context, run *run, row ledger.Task, j Job, o Outcome) (Outcome, bool) {
+func (d *Dispatcher) readAnswer(ctx context.Context, run *run, row task.Task, j Job, o Outcome) (Outcome, bool) {
 	if o.Unread == nil {
 		return o, true
 	}
@@ -67,7 +68,7 @@ func (d *Dispatcher) readAnswer(ctx context.Context, run *run, row ledger.Task, 
 
 // keepExit complains of an answer that cannot be read, and has how its run ended
 // written down, which the keeper may be the only one to know.
-func (d *Dispatcher) keepExit(row ledger.Task, j Job, o Outcome) {
+func (d *Dispatcher) keepExit(row task.Task, j Job, o Outcome) {
 	d.complain(reading, row, o.Unread)
 	if o.Exit.PID != 0 && j.Dir != "" {
 		_ = runner.KeepExit(j.Dir, o.Exit) // or it is tried again, and the keeper has it
@@ -75,21 +76,21 @@ func (d *Dispatcher) keepExit(row ledger.Task, j Job, o Outcome) {
 }
 
 // holdUnread holds a task whose answer could not be read, until Release.
-func (d *Dispatcher) holdUnread(ctx context.Context, row ledger.Task, o Outcome) {
+func (d *Dispatcher) holdUnread(ctx context.Context, row task.Task, o Outcome) {
 	next, moved := row, false
 	err := d.insist(ctx, row, func(tx *ledger.Tx) (err error) {
 		next = row
-		next.State, next.Reasons, next.Until = ledger.Held, []ledger.Reason{ledger.AnswerUnread}, time.Time{}
+		next.State, next.Reasons, next.Until = task.Held, []task.Reason{task.AnswerUnread}, time.Time{}
 		if o.Exit.PID != 0 { // a run of which a process is known has begun, whatever its directory shows
 			if err := tx.SetProcess(row.Seq, row.Attempt, o.Exit.PID, 0, runner.Boot()); err != nil {
 				return err
 			}
 		}
-		change := ledger.Change{To: next.State, Attempt: row.Attempt, Reasons: next.Reasons}
+		change := task.Change{To: next.State, Attempt: row.Attempt, Reasons: next.Reasons}
 		if moved, err = tx.Move(row.Seq, row.State, row.Attempt, change); err != nil || !moved {
 			return err
 		}
-		return tx.Log(event(row, "task.held", map[string]any{"reasons": next.Reasons, "message": o.Unread.Error()}))
+		return tx.Log(event(row, task.KindTaskHeld, map[string]any{"reasons": next.Reasons, "message": o.Unread.Error()}))
 	})
 	if err != nil || !moved {
 		return // the run directory still has the answer
@@ -100,7 +101,7 @@ func (d *Dispatcher) holdUnread(ctx context.Context, row ledger.Task, o Outcome)
 
 // reconsiderUnread takes a result file for the answer that could not be read, or
 // reads that again when the task was released.
-func (d *Dispatcher) reconsiderUnread(ctx context.Context, row ledger.Task) error {
+func (d *Dispatcher) reconsiderUnread(ctx context.Context, row task.Task) error {
 	if answered, err := d.foreign(ctx, row); answered || err != nil {
 		return err
 	}
@@ -109,31 +110,31 @@ func (d *Dispatcher) reconsiderUnread(ctx context.Context, row ledger.Task) erro
 	}
 	moved := false
 	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
-		moved, err = tx.Move(row.Seq, row.State, row.Attempt, ledger.Change{To: ledger.Running, Attempt: row.Attempt})
+		moved, err = tx.Move(row.Seq, row.State, row.Attempt, task.Change{To: task.Running, Attempt: row.Attempt})
 		return err
 	})
 	if err != nil || !moved {
 		return err
 	}
 	d.leave(row)()
-	row.State, row.Reasons, row.Until = ledger.Running, nil, time.Time{}
+	row.State, row.Reasons, row.Until = task.Running, nil, time.Time{}
 	return d.recoverRun(ctx, row)
 }
 
 // releaseUnread has the answer of the revision read again whose answer could not
 // be read, and reports whether there is one.
-func (d *Dispatcher) releaseUnread(ctx context.Context, row ledger.Task, by By) (ledger.Task, bool, error) {
-	change := ledger.Change{To: ledger.Held, Reasons: row.Reasons, Until: time.Now()}
-	return d.change(ctx, row, change, event(row, "task.released", by.data()))
+func (d *Dispatcher) releaseUnread(ctx context.Context, row task.Task, by By) (task.Task, bool, error) {
+	change := task.Change{To: task.Held, Reasons: row.Reasons, Until: time.Now()}
+	return d.change(ctx, row, change, event(row, task.KindTaskReleased, by.data()))
 }
 
 // endUnread ends the run of a task whose answer could not be read and is not
 // wanted any more. Of any other task it ends nothing.
-func endUnread(tx *ledger.Tx, row ledger.Task, now time.Time) error {
+func endUnread(tx *ledger.Tx, row task.Task, now time.Time) error {
 	if !unread(row) {
 		return nil
 	}
-	run, found, err := tx.Run(ledger.RunName{Task: row.Seq, Attempt: row.Attempt})
+	run, found, err := tx.Run(task.RunName{Task: row.Seq, Attempt: row.Attempt})
 	if err != nil || !found {
 		return err
 	}

@@ -14,8 +14,8 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 func TestAnAnswerThatCannotBeReadIsReadAgainForAQuarterOfAnHour(t *testing.T) {
@@ -74,8 +74,8 @@ func TestATaskWhoseAnswerStaysUnreadIsHeldUntilItsReleaseReadsIt(t *testing.T) {
 			e, executions, mend := unreadEngine(t)
 			e.start()
 			e.send("t1", "a")
-			e.await("t1", ledger.Held)
-			e.wantHeld("t1", ledger.AnswerUnread)
+			e.await("t1", task.Held)
+			e.wantHeld("t1", task.AnswerUnread)
 			if _, data := e.story("t1"); !strings.Contains(data, "read result.json: input/output error") {
 				t.Errorf("the events say %s; want the error", data)
 			}
@@ -90,10 +90,10 @@ func TestATaskWhoseAnswerStaysUnreadIsHeldUntilItsReleaseReadsIt(t *testing.T) {
 				kinds, _ := e.story("t1")
 				return strings.Count(strings.Join(kinds, " "), "task.held") == 2
 			})
-			e.wantHeld("t1", ledger.AnswerUnread)
+			e.wantHeld("t1", task.AnswerUnread)
 			mend()
 			e.release("t1")
-			e.await("t1", ledger.Done)
+			e.await("t1", task.Done)
 			e.wantResult("t1", "read at last")
 			if n := executions.Load(); n != 1 {
 				t.Errorf("executed %d times; want once", n)
@@ -106,13 +106,13 @@ func TestAReleaseNeverRunsAgainWhatHasNoOutputFile(t *testing.T) {
 	e, executions, mend := unreadEngine(t)
 	e.start()
 	e.send("t1", "a")
-	e.await("t1", ledger.Held)
+	e.await("t1", task.Held)
 	if _, err := os.Lstat(e.parts.State.RunDir("t1", 1, 1) + "/" + runner.StdoutFile); err == nil {
 		t.Fatal("the run has an output file")
 	}
 	mend()
 	e.release("t1")
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	if n := executions.Load(); n != 1 {
 		t.Errorf("executed %d times; want once", n)
 	}
@@ -122,12 +122,12 @@ func TestARevisionWaitsForAnAnswerThatCannotBeRead(t *testing.T) {
 	e, _, mend := unreadEngine(t)
 	e.start()
 	e.send("t1", "a")
-	e.await("t1", ledger.Held)
+	e.await("t1", task.Held)
 	e.send("t1", "a", `"x":1`)
-	e.await("t1", ledger.Received)
+	e.await("t1", task.Received)
 	mend()
 	e.release("t1")
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", "done, revision 2")
 	if rows, err := e.parts.Ledger.Revisions(t.Context(), "t1"); err != nil || rows[0].Status != envelope.OK {
 		t.Errorf("revision 1 ended as %v, %v; want ok", rows[0].Status, err)
@@ -139,13 +139,13 @@ func TestAnAnswerThatCannotBeReadCanBeCancelledOrReplacedByHand(t *testing.T) {
 	e.start()
 	for _, id := range []string{"t1", "t2"} {
 		e.send(id, "a")
-		e.await(id, ledger.Held)
+		e.await(id, task.Held)
 	}
 	e.must(e.Cancel(t.Context(), "t1", dispatch.By{Who: "tester"}))
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", `"cancelled"`)
 	e.place("t2", "a", "by hand")
-	e.await("t2", ledger.Done)
+	e.await("t2", task.Done)
 	e.wantResult("t2", "by hand")
 	for _, id := range []string{"t1", "t2"} {
 		if runs := e.runs(id); len(runs) != 1 || runs[0].Finished.IsZero() || runs[0].Started.IsZero() {

@@ -16,7 +16,7 @@ import (
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/fault"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 var passing = []syscall.Errno{unix.EIO, unix.ENOMEM, unix.EMFILE, unix.ENFILE, unix.ESTALE}
@@ -24,7 +24,7 @@ var passing = []syscall.Errno{unix.EIO, unix.ENOMEM, unix.EMFILE, unix.ENFILE, u
 // holdEverything has every task wait for an operator.
 func (e *engine) holdEverything() {
 	e.judge = func(envelope.Task, time.Time) dispatch.Verdict {
-		return dispatch.Verdict{Admit: true, Hold: []ledger.Reason{ledger.Operator}}
+		return dispatch.Verdict{Admit: true, Hold: []task.Reason{task.Operator}}
 	}
 }
 
@@ -36,12 +36,12 @@ func TestAResultFileThatCannotBeReadNowIsTakenLater(t *testing.T) {
 	for i := range passing {
 		id := fmt.Sprint("t", i)
 		e.send(id, "quick")
-		e.await(id, ledger.Held)
+		e.await(id, task.Held)
 		e.place(id, "quick", "by hand")
 	}
 	for i := range passing {
 		id := fmt.Sprint("t", i)
-		e.await(id, ledger.Done)
+		e.await(id, task.Done)
 		e.wantResult(id, "by hand")
 		if kinds, _ := e.story(id); slices.Contains(kinds, "result.invalid") {
 			t.Errorf("%s has events %v; want no result.invalid", id, kinds)
@@ -59,7 +59,7 @@ func TestAResultFileThatMayNotBeReadHoldsItsTask(t *testing.T) {
 	for i, errno := range []syscall.Errno{unix.EACCES, unix.EPERM, unix.ELOOP, unix.EISDIR, unix.ENXIO} {
 		id := fmt.Sprint("t", i)
 		e.send(id, "quick")
-		e.await(id, ledger.Held)
+		e.await(id, task.Held)
 		t.Cleanup(fault.FailReads(func(what string) error {
 			if what == "result file" {
 				return errno
@@ -67,7 +67,7 @@ func TestAResultFileThatMayNotBeReadHoldsItsTask(t *testing.T) {
 			return nil
 		}))
 		e.place(id, "quick", "by hand")
-		e.until(id+" is held for its result file", func() bool { return slices.Contains(e.row(id).Reasons, ledger.ResultInvalid) })
+		e.until(id+" is held for its result file", func() bool { return slices.Contains(e.row(id).Reasons, task.ResultInvalid) })
 		if _, data := e.story(id); !strings.Contains(data, errno.Error()) {
 			t.Errorf("the events of %s say %s; want %v", id, data, errno)
 		}
@@ -84,7 +84,7 @@ func TestAnAgentIsNotRunWhileTheResultOfItsTaskCannotBeRead(t *testing.T) {
 	left := failWith(t, "result file", []syscall.Errno{unix.EIO, unix.ENOMEM}, func() {})
 	e.place("t1", "a", "by hand")
 	e.send("t1", "a")
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", "by hand")
 	if left() > 0 {
 		t.Errorf("%d failures did not happen", left())
@@ -95,13 +95,13 @@ func TestAnAgentThatFetchesItsTasksHasAnsweredOnceItsResultFileCanBeRead(t *test
 	e := newEngine(t)
 	e.start()
 	e.send("t1", "editor")
-	e.await("t1", ledger.Waiting)
+	e.await("t1", task.Waiting)
 	left := failWith(t, "result file", []syscall.Errno{unix.EIO}, func() {})
 	e.place("t1", "editor", "by hand")
-	if row := e.row("t1"); row.State != ledger.Waiting {
+	if row := e.row("t1"); row.State != task.Waiting {
 		t.Errorf("t1 is %s while its result file cannot be read; want waiting", row.State)
 	}
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", "by hand")
 	if kinds, _ := e.story("t1"); slices.Contains(kinds, "result.invalid") || left() > 0 {
 		t.Errorf("events %v, failures to come: %d; want no result.invalid, 0", kinds, left())
@@ -127,7 +127,7 @@ func TestAFileInThePlaceOfAResultIsNoConflictWhileItCannotBeRead(t *testing.T) {
 	if kinds, _ := e.story("t1"); slices.Contains(kinds, "result.conflict") || e.row("t1").Put {
 		t.Errorf("events %v, put: %v; want no result.conflict, false", kinds, e.row("t1").Put)
 	}
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantEvent("t1", "result.conflict")
 	e.wantResult("t1", "somebody's")
 }
@@ -143,7 +143,7 @@ func TestAResultIsPutWhenTheFileInItsPlaceIsGone(t *testing.T) {
 	e.start()
 	failWith(t, "result file", []syscall.Errno{unix.ENOENT}, func() { e.must(os.Remove(path)) })
 	e.send("t1", "a")
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", "done, revision 1")
 	if kinds, _ := e.story("t1"); slices.Contains(kinds, "result.conflict") {
 		t.Errorf("events %v; want no result.conflict", kinds)

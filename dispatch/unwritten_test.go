@@ -12,7 +12,7 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/internal/fault"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 var writeErrors = []syscall.Errno{
@@ -51,7 +51,7 @@ func TestALineIsTakenOnceTheLedgerCanBeWritten(t *testing.T) {
 			t.Fatalf("t1 is %s while the ledger cannot be written", row.State)
 		}
 	}
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", "done, revision 1")
 	if executions != 1 {
 		t.Errorf("executed %d times; want once", executions)
@@ -84,7 +84,7 @@ func TestTheEndOfARunIsShownOnceTheLedgerCanBeWritten(t *testing.T) {
 	}))
 	e.send("t1", "a")
 	e.until("t1 has a result", func() bool { return e.result("t1") != "" })
-	e.await("t1", ledger.Done)
+	e.await("t1", task.Done)
 	e.wantResult("t1", "done, revision 1")
 	if executions.Load() != 1 || shown.Load() || e.log.count(complaint) != 1 {
 		t.Errorf("executed %d times, shown before it was in the ledger: %v; want 1, false; the log says\n%s", executions.Load(), shown.Load(), e.log.String())
@@ -119,7 +119,7 @@ func TestAResultFileIsWrittenOnceItCanBe(t *testing.T) {
 		e.send(ids[i], "a")
 	}
 	for _, id := range ids {
-		e.until(id+" is done", func() bool { return e.row(id).State == ledger.Done })
+		e.until(id+" is done", func() bool { return e.row(id).State == task.Done })
 		if row := e.row(id); row.Put || e.result(id) != "" {
 			t.Errorf("%s: put: %v, its file says %q; want neither", id, row.Put, e.result(id))
 		}
@@ -129,7 +129,7 @@ func TestAResultFileIsWrittenOnceItCanBe(t *testing.T) {
 	})
 	works.Store(true)
 	for _, id := range ids {
-		e.await(id, ledger.Done)
+		e.await(id, task.Done)
 		e.wantResult(id, "done, revision 1")
 		if kinds, _ := e.story(id); slices.Contains(kinds, "result.conflict") {
 			t.Errorf("%s has events %v; want no result.conflict", id, kinds)

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // A waitingRoom knows which tasks wait for others to leave something of a
@@ -174,14 +174,14 @@ func (d *Dispatcher) answeredElsewhere(ctx context.Context, seq int64) {
 	if !d.waits.wasCalled(seq) {
 		return
 	}
-	if row, err := d.Ledger.Task(ctx, seq); err == nil && row.State != ledger.Queued {
+	if row, err := d.Ledger.Task(ctx, seq); err == nil && row.State != task.Queued {
 		d.answered(ctx, seq)
 	}
 }
 
 // settled calls those whom it may concern that a run is over. The caller has
 // committed that.
-func (d *Dispatcher) settled(ctx context.Context, row ledger.Task) {
+func (d *Dispatcher) settled(ctx context.Context, row task.Task) {
 	if d.agents.Forget != nil {
 		d.agents.Forget(d.State.RunDir(row.ID, row.Revision, row.Attempt))
 	}
@@ -197,7 +197,7 @@ func (d *Dispatcher) settled(ctx context.Context, row ledger.Task) {
 	}
 	for seq := row.Parent; seq != 0 && err == nil; {
 		keys = append(keys, taskKey(seq))
-		var parent ledger.Task
+		var parent task.Task
 		parent, err = d.Ledger.Task(ctx, seq)
 		seq = parent.Parent
 	}

@@ -6,16 +6,17 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // spoken are the reasons for which a task is held whose agent has spoken and
 // not answered: neither a verdict nor Release takes them away, but a message, or
 // the end of what the task waits for.
-var spoken = []ledger.Reason{ledger.Children, ledger.Reply}
+var spoken = []task.Reason{task.Children, task.Reply}
 
 // waitsForWords reports whether a task is held for a message or its children.
-func waitsForWords(row ledger.Task) bool {
-	return row.State == ledger.Held && slices.ContainsFunc(row.Reasons, func(r ledger.Reason) bool { return slices.Contains(spoken, r) })
+func waitsForWords(row task.Task) bool {
+	return row.State == task.Held && slices.ContainsFunc(row.Reasons, func(r task.Reason) bool { return slices.Contains(spoken, r) })
 }
 
 // wake has those run again for whom a message about a task is what they wait
@@ -23,7 +24,7 @@ func waitsForWords(row ledger.Task) bool {
 // for its children goes on before their end only when its agent is asked
 // something. It runs in the transaction that records the message; what it returns
 // is to proceed after that.
-func (d *Dispatcher) wake(tx *ledger.Tx, row ledger.Task, m envelope.Message) (woken []ledger.Task, err error) {
+func (d *Dispatcher) wake(tx *ledger.Tx, row task.Task, m envelope.Message) (woken []task.Task, err error) {
 	if row.Seq == 0 || !talks(m.Act) {
 		return nil, nil
 	}
@@ -36,7 +37,7 @@ func (d *Dispatcher) wake(tx *ledger.Tx, row ledger.Task, m envelope.Message) (w
 	if err != nil {
 		return nil, err
 	}
-	for _, one := range []ledger.Task{fresh, parent} {
+	for _, one := range []task.Task{fresh, parent} {
 		if one.Seq == parent.Seq && !above || !hears(one, m, asks) {
 			continue
 		}
@@ -52,15 +53,15 @@ func (d *Dispatcher) wake(tx *ledger.Tx, row ledger.Task, m envelope.Message) (w
 }
 
 // hears reports whether a message is what the agent of a task waits for.
-func hears(row ledger.Task, m envelope.Message, asks bool) bool {
+func hears(row task.Task, m envelope.Message, asks bool) bool {
 	if !waitsForWords(row) || row.Agent == envelope.Ourselves || row.Agent == m.From || !slices.Contains(m.To, row.Agent) {
 		return false
 	}
 	return asks || waitsForReply(row)
 }
 
-func waitsForReply(row ledger.Task) bool {
-	return row.State == ledger.Held && slices.Contains(row.Reasons, ledger.Reply)
+func waitsForReply(row task.Task) bool {
+	return row.State == task.Held && slices.Contains(row.Reasons, task.Reply)
 }
 
 // talks reports whether an act is something to go on with; what only says how
@@ -80,16 +81,16 @@ func asks(m envelope.Message) bool {
 
 // rouse lets a task that waits for words start again, unless something else
 // holds it as well.
-func rouse(tx *ledger.Tx, row ledger.Task, why map[string]any) (ledger.Task, bool, error) {
-	rest := slices.DeleteFunc(slices.Clone(row.Reasons), func(r ledger.Reason) bool { return slices.Contains(spoken, r) })
-	change := ledger.Change{To: ledger.Queued, Attempt: row.Attempt}
+func rouse(tx *ledger.Tx, row task.Task, why map[string]any) (task.Task, bool, error) {
+	rest := slices.DeleteFunc(slices.Clone(row.Reasons), func(r task.Reason) bool { return slices.Contains(spoken, r) })
+	change := task.Change{To: task.Queued, Attempt: row.Attempt}
 	if len(rest) > 0 {
-		change = ledger.Change{To: ledger.Held, Attempt: row.Attempt, Reasons: rest, Until: time.Now()} // what is left is judged at once
+		change = task.Change{To: task.Held, Attempt: row.Attempt, Reasons: rest, Until: time.Now()} // what is left is judged at once
 	}
-	moved, err := tx.Move(row.Seq, ledger.Held, row.Attempt, change)
+	moved, err := tx.Move(row.Seq, task.Held, row.Attempt, change)
 	if err != nil || !moved {
 		return row, false, err
 	}
 	row.State, row.Reasons, row.Until = change.To, change.Reasons, change.Until
-	return row, true, tx.Log(event(row, "task.resumed", why))
+	return row, true, tx.Log(event(row, task.KindTaskResumed, why))
 }

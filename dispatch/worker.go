@@ -11,6 +11,7 @@ import (
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
 
@@ -72,7 +73,7 @@ func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 
 // runAgent runs the agent, and notes and logs its start: that of a process when
 // there is one, and that of a worker's task before anybody knows.
-func (d *Dispatcher) runAgent(ctx context.Context, run *run, row ledger.Task, job Job) Outcome {
+func (d *Dispatcher) runAgent(ctx context.Context, run *run, row task.Task, job Job) Outcome {
 	started := func() { d.info(row).Int("attempt", job.Attempt).Msg("agent started") }
 	if job.Dir == "" {
 		started()
@@ -90,7 +91,7 @@ func (d *Dispatcher) runAgent(ctx context.Context, run *run, row ledger.Task, jo
 }
 
 // takeUp takes up a run that has begun already, or prepares one.
-func (d *Dispatcher) takeUp(ctx context.Context, it item) (*run, ledger.Task, Job, error) {
+func (d *Dispatcher) takeUp(ctx context.Context, it item) (*run, task.Task, Job, error) {
 	if s := it.start; s != nil {
 		s.run.under(ctx)
 		d.equip(ctx, s.run, s.claim.row, &s.job)
@@ -102,13 +103,13 @@ func (d *Dispatcher) takeUp(ctx context.Context, it item) (*run, ledger.Task, Jo
 }
 
 // equip lets a run say what it spends and how far it is.
-func (d *Dispatcher) equip(ctx context.Context, run *run, row ledger.Task, j *Job) {
+func (d *Dispatcher) equip(ctx context.Context, run *run, row task.Task, j *Job) {
 	d.measure(run, row, j)
 	j.Report = d.reporting(ctx, row)
 }
 
 // wrapUp does what comes of a run whose slot is free again.
-func (d *Dispatcher) wrapUp(ctx context.Context, run *run, row ledger.Task, j Job, o Outcome) {
+func (d *Dispatcher) wrapUp(ctx context.Context, run *run, row task.Task, j Job, o Outcome) {
 	defer d.queue.done()
 	defer d.stopAgain(ctx, run)
 	defer d.over(run)
@@ -131,7 +132,7 @@ func (d *Dispatcher) over(r *run) {
 
 // giveBack queues a task again whose run never began for want of something
 // that all tasks need.
-func (d *Dispatcher) giveBack(ctx context.Context, row ledger.Task, it item, err error) {
+func (d *Dispatcher) giveBack(ctx context.Context, row task.Task, it item, err error) {
 	d.complain(starting, row, err)
 	if d.unstart(ctx, row) {
 		d.rest(ctx, it)
@@ -140,7 +141,7 @@ func (d *Dispatcher) giveBack(ctx context.Context, row ledger.Task, it item, err
 
 // putOff queues a task again that got ready too early, unless it was cancelled
 // meanwhile.
-func (d *Dispatcher) putOff(ctx context.Context, run *run, row ledger.Task, j Job) {
+func (d *Dispatcher) putOff(ctx context.Context, run *run, row task.Task, j Job) {
 	d.queue.free(run.item)
 	d.finishing.do(func() {
 		defer d.queue.done()
@@ -159,10 +160,10 @@ func (d *Dispatcher) putOff(ctx context.Context, run *run, row ledger.Task, j Jo
 // unstart voids the intent of a run that never began, and reports whether the
 // task is queued again. Its directory goes last: of an intent without one nobody
 // could say whether it began.
-func (d *Dispatcher) unstart(ctx context.Context, row ledger.Task) bool {
+func (d *Dispatcher) unstart(ctx context.Context, row task.Task) bool {
 	moved := false
 	err := d.insist(ctx, row, func(tx *ledger.Tx) (err error) {
-		moved, err = tx.Move(row.Seq, ledger.Running, row.Attempt, ledger.Change{To: ledger.Queued})
+		moved, err = tx.Move(row.Seq, task.Running, row.Attempt, task.Change{To: task.Queued})
 		if err != nil || !moved {
 			return err
 		}
@@ -196,7 +197,7 @@ const retryPause = time.Second
 
 // prepare makes the intent to run a queued task durable. A Job without a RunID
 // means there is nothing to run.
-func (d *Dispatcher) prepare(ctx context.Context, it item, run *run) (ledger.Task, Job, error) {
+func (d *Dispatcher) prepare(ctx context.Context, it item, run *run) (task.Task, Job, error) {
 	row, job, err := d.admit(ctx, it)
 	if err == nil && job.RunID == "" {
 		err = d.dropRunDir(row)
@@ -215,7 +216,7 @@ func (d *Dispatcher) prepare(ctx context.Context, it item, run *run) (ledger.Tas
 	if len(unknown) > 0 {
 		return row, Job{}, d.holdUnknown(ctx, row, job, unknown)
 	}
-	began, moved, err := d.intend(ctx, row, &job, ledger.Running)
+	began, moved, err := d.intend(ctx, row, &job, task.Running)
 	if err != nil {
 		d.unused.keep(job.Dir)
 		return row, Job{}, err
@@ -229,7 +230,7 @@ func (d *Dispatcher) prepare(ctx context.Context, it item, run *run) (ledger.Tas
 
 // refuseUnfit ends a task that cannot have a run directory, for something is in
 // the way that only a person can remove.
-func (d *Dispatcher) refuseUnfit(ctx context.Context, row ledger.Task, j Job, why *mailbox.UnfitError) error {
+func (d *Dispatcher) refuseUnfit(ctx context.Context, row task.Task, j Job, why *mailbox.UnfitError) error {
 	d.log(row).Error().Err(why).Msg("run directory cannot be made")
 	finding := envelope.Finding{Kind: envelope.InternalError, Message: "the run could not be prepared: " + why.Error()}
 	return d.apply(ctx, row, j.Task, Verdict{Findings: envelope.Findings{finding}, Terms: j.Terms})
@@ -237,9 +238,9 @@ func (d *Dispatcher) refuseUnfit(ctx context.Context, row ledger.Task, j Job, wh
 
 // admit judges a queued task once more, for time has passed, and makes the job
 // of it that is next. A Job without a RunID means there is none.
-func (d *Dispatcher) admit(ctx context.Context, it item) (ledger.Task, Job, error) {
+func (d *Dispatcher) admit(ctx context.Context, it item) (task.Task, Job, error) {
 	row, t, findings, err := d.loadQueued(ctx, it)
-	if err != nil || row.State != ledger.Queued {
+	if err != nil || row.State != task.Queued {
 		return row, Job{}, err
 	}
 	verdict := d.judge(t, findings, time.Now())
@@ -265,7 +266,7 @@ func (d *Dispatcher) admit(ctx context.Context, it item) (ledger.Task, Job, erro
 }
 
 // load reads a task's row and decodes its envelope again.
-func (d *Dispatcher) load(ctx context.Context, seq int64) (ledger.Task, envelope.Task, envelope.Findings, error) {
+func (d *Dispatcher) load(ctx context.Context, seq int64) (task.Task, envelope.Task, envelope.Findings, error) {
 	row, err := d.Ledger.Task(ctx, seq)
 	if err != nil {
 		return row, envelope.Task{}, nil, err
@@ -279,7 +280,7 @@ func (d *Dispatcher) load(ctx context.Context, seq int64) (ledger.Task, envelope
 }
 
 // decodeRow decodes the envelope of a task's row.
-func (d *Dispatcher) decodeRow(ctx context.Context, row ledger.Task, raw []byte) (envelope.Task, envelope.Findings, error) {
+func (d *Dispatcher) decodeRow(ctx context.Context, row task.Task, raw []byte) (envelope.Task, envelope.Findings, error) {
 	t, findings := d.requestOf(row, raw)
 	t.ID = row.ID // also when it was salvaged from a line that does not decode
 	t, err := d.asAbove(ctx, row.Parent, t)

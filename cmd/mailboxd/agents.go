@@ -15,7 +15,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
 	"mailboxd/internal/client"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 func agentsCommand(g *globals) *cobra.Command {
@@ -124,7 +124,7 @@ func (c *config) agentView(e agentEntry, m member) agentView {
 
 // occupy adds what the agents have to do.
 func (d *desk) occupy(ctx context.Context, views []agentView) error {
-	tasks, err := d.tasks(ctx, client.Filter{States: names(ledger.Running, ledger.Queued, ledger.Held, ledger.Waiting)})
+	tasks, err := d.tasks(ctx, client.Filter{States: []task.State{task.Running, task.Queued, task.Held, task.Waiting}})
 	if err != nil {
 		return err
 	}
@@ -132,17 +132,17 @@ func (d *desk) occupy(ctx context.Context, views []agentView) error {
 	if err != nil {
 		return err
 	}
-	counts := map[string]map[string]int{}
+	counts := map[string]map[task.State]int{}
 	for _, t := range tasks {
 		if counts[t.Agent] == nil {
-			counts[t.Agent] = map[string]int{}
+			counts[t.Agent] = map[task.State]int{}
 		}
 		counts[t.Agent][t.State]++
 	}
 	for i := range views {
 		has := counts[views[i].ID]
-		views[i].Running, views[i].Queued, views[i].Held = has[string(ledger.Running)], has[string(ledger.Queued)], has[string(ledger.Held)]
-		views[i].Waiting = has[string(ledger.Waiting)]
+		views[i].Running, views[i].Queued, views[i].Held = has[task.Running], has[task.Queued], has[task.Held]
+		views[i].Waiting = has[task.Waiting]
 		views[i].Paused = slices.Contains(paused, "") || slices.Contains(paused, views[i].ID)
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 func agentsTestCommand(g *globals) *cobra.Command {
@@ -126,7 +126,7 @@ const answerGrace = 15 * time.Second
 func heldUp(ctx context.Context, cfg config, id envelope.ID) (held error) {
 	_ = atFreshDesk(ctx, cfg, func(ctx context.Context, d *desk) error {
 		row, err := d.latest(ctx, id)
-		if err == nil && (row.State == string(ledger.Held) && !slices.Equal(row.Held, []string{string(ledger.Capacity)}) || row.State == string(ledger.Review)) {
+		if err == nil && (row.State == task.Held && !slices.Equal(row.Held, []task.Reason{task.Capacity}) || row.State == task.Review) {
 			held = d.unfinished(ctx, id)
 		}
 		return nil // asked again soon

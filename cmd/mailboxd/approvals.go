@@ -9,7 +9,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // printApproval tells what a person is asked now, or said last.
@@ -43,14 +43,14 @@ func sentence(a client.Approval) string {
 	if a.Stage == envelope.ApprovalPost {
 		matter = "to show its answer"
 	}
-	switch ledger.Decision(a.Decision) {
-	case ledger.Undecided:
+	switch task.Decision(a.Decision) {
+	case task.Undecided:
 		until := ""
 		if !a.Expires.IsZero() {
 			until = ", until " + stamp(a.Expires)
 		}
 		return fmt.Sprintf("%s: %s is asked%s", matter, cmp.Or(a.Approver, "any approver"), until)
-	case ledger.Approved, ledger.Denied:
+	case task.Approved, task.Denied:
 		said := ""
 		if a.Note != "" {
 			said = ": " + a.Note

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailboxd/internal/client"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 func budgetCommand(g *globals) *cobra.Command {
@@ -36,7 +36,7 @@ is left. A run of which nobody knows what it spent counts as it was reserved.`,
 			return printBalances(cmd.OutOrStdout(), all, asJSON)
 		}),
 	}
-	cmd.Flags().StringVar(&day, "day", ledger.Day(time.Now()), "which day, in UTC")
+	cmd.Flags().StringVar(&day, "day", task.Day(time.Now()), "which day, in UTC")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
 	return cmd
 }

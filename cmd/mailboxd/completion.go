@@ -8,7 +8,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 func completionCommand() *cobra.Command {
@@ -46,15 +46,15 @@ const mostCompletions = 100
 func completeVerbs(g *globals, root *cobra.Command) {
 	verbs := map[string]completer{
 		"show":    completeTasks(g, false),
-		"logs":    completeTasks(g, false, ledger.Running, ledger.Review, ledger.Done),
-		"result":  completeTasks(g, false, ledger.Done),
+		"logs":    completeTasks(g, false, task.Running, task.Review, task.Done),
+		"result":  completeTasks(g, false, task.Done),
 		"wait":    completeTasks(g, true, open()...),
-		"approve": completeTasks(g, false, ledger.Held, ledger.Review),
-		"deny":    completeTasks(g, false, ledger.Held, ledger.Review),
+		"approve": completeTasks(g, false, task.Held, task.Review),
+		"deny":    completeTasks(g, false, task.Held, task.Review),
 		"cancel":  completeTasks(g, false, open()...),
-		"hold":    completeTasks(g, false, ledger.Received, ledger.Held, ledger.Queued),
-		"release": completeTasks(g, false, ledger.Received, ledger.Held),
-		"retry":   completeTasks(g, false, ledger.Done),
+		"hold":    completeTasks(g, false, task.Received, task.Held, task.Queued),
+		"release": completeTasks(g, false, task.Received, task.Held),
+		"retry":   completeTasks(g, false, task.Done),
 		"thread":  completeTasks(g, false),
 		"trace":   completeTasks(g, false),
 		"reply":   completeTasks(g, false, open()...),
@@ -71,7 +71,7 @@ func completeVerbs(g *globals, root *cobra.Command) {
 
 // completeTasks offers the newest tasks in some states, or any when none are
 // named. Where something is wrong it offers nothing: nobody asked for an error.
-func completeTasks(g *globals, many bool, states ...ledger.State) completer {
+func completeTasks(g *globals, many bool, states ...task.State) completer {
 	return func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 && !many {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -84,7 +84,7 @@ func completeTasks(g *globals, many bool, states ...ledger.State) completer {
 	}
 }
 
-func taskWords(ctx context.Context, g *globals, begun string, states []ledger.State) ([]cobra.Completion, error) {
+func taskWords(ctx context.Context, g *globals, begun string, states []task.State) ([]cobra.Completion, error) {
 	cfg, err := g.load()
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func taskWords(ctx context.Context, g *globals, begun string, states []ledger.St
 		return nil, err
 	}
 	defer desk.Close()
-	tasks, err := desk.tasks(ctx, client.Filter{States: names(states...), NewestFirst: true, Limit: 20 * mostCompletions})
+	tasks, err := desk.tasks(ctx, client.Filter{States: states, NewestFirst: true, Limit: 20 * mostCompletions})
 	var words []cobra.Completion
 	for _, t := range tasks {
 		if strings.HasPrefix(string(t.ID), begun) && typed(t.ID) && len(words) < mostCompletions {
@@ -128,7 +128,7 @@ func completeAgents(g *globals) completer {
 func completeStates(_ *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	before := begun[:strings.LastIndex(begun, ",")+1]
 	var words []cobra.Completion
-	for _, s := range ledger.States() {
+	for _, s := range task.States() {
 		words = append(words, before+string(s))
 	}
 	return words, cobra.ShellCompDirectiveNoFileComp

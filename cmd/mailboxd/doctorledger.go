@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
 
@@ -70,8 +71,8 @@ func (d *doctor) noLedger() {
 
 // recovered counts the tasks that wait for a person since a ledger was lost.
 func (d *doctor) recovered(ctx context.Context, memory *ledger.Reader) error {
-	held, err := memory.Tasks(ctx, ledger.Filter{States: []ledger.State{ledger.Held}})
-	held = slices.DeleteFunc(held, func(t ledger.Task) bool { return !slices.Contains(t.Reasons, ledger.Recovered) })
+	held, err := memory.Tasks(ctx, ledger.Filter{States: []task.State{task.Held}})
+	held = slices.DeleteFunc(held, func(t task.Task) bool { return !slices.Contains(t.Reasons, task.Recovered) })
 	if len(held) == 0 {
 		return err
 	}

@@ -102,6 +102,6 @@ func (f *eventFlags) print(w io.Writer, e client.Event) error {
 	if e.Task != "" {
 		about = fmt.Sprintf("%s r%d", plain(string(e.Task)), e.Revision)
 	}
-	_, err := fmt.Fprintf(w, "%d  %s  %-18s %s  %s\n", e.Seq, stamp(e.Time), plain(e.Kind), about, plain(string(e.Data)))
+	_, err := fmt.Fprintf(w, "%d  %s  %-18s %s  %s\n", e.Seq, stamp(e.Time), plain(string(e.Kind)), about, plain(string(e.Data)))
 	return err
 }

@@ -17,6 +17,7 @@ import (
 	"mailboxd/internal/api"
 	"mailboxd/internal/client"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
 
@@ -179,8 +180,8 @@ func dayOf(t *testing.T) *desk {
 }
 
 func writeDay(tx *ledger.Tx) error {
-	row := func(id envelope.ID, state ledger.State, age time.Duration, more func(*ledger.Task)) (int64, error) {
-		task := ledger.Task{
+	row := func(id envelope.ID, state task.State, age time.Duration, more func(*task.Task)) (int64, error) {
+		task := task.Task{
 			ID: id, Revision: 1, Hash: string(id), Dialect: "ainl", State: state, Agent: "openclaw.monitor",
 			Requester: "planner", Type: "execute_monitor", Received: noon.Add(-age), File: "tasks/openclaw_agent_tasks.jsonl",
 		}
@@ -190,44 +191,44 @@ func writeDay(tx *ledger.Tx) error {
 		request := taskLine(string(id), task.Agent, `"human_approver":"sre-oncall@example.com"`)
 		return tx.Add(task, []byte(request))
 	}
-	held := func(until time.Duration, reasons ...ledger.Reason) func(*ledger.Task) {
-		return func(t *ledger.Task) {
+	held := func(until time.Duration, reasons ...task.Reason) func(*task.Task) {
+		return func(t *task.Task) {
 			t.Reasons = reasons
 			if until > 0 {
 				t.Until = noon.Add(until)
 			}
 		}
 	}
-	ended := func(status envelope.Status, kind envelope.Kind) func(*ledger.Task) {
-		return func(t *ledger.Task) { t.Status, t.Kind, t.Attempt, t.Finished = status, kind, 1, noon }
+	ended := func(status envelope.Status, kind envelope.Kind) func(*task.Task) {
+		return func(t *task.Task) { t.Status, t.Kind, t.Attempt, t.Finished = status, kind, 1, noon }
 	}
-	_, err1 := row("nightly-report", ledger.Done, 50*time.Hour, ended(envelope.OK, ""))
-	failed, err2 := row("failed", ledger.Done, time.Hour, ended(envelope.Failed, envelope.AgentCrashed))
-	asked, err3 := row("deploy-7", ledger.Held, 10*time.Minute, held(26*time.Hour, ledger.Approval))
-	_, err4 := row("deploy-8", ledger.Held, 9*time.Minute, held(13*time.Hour, ledger.Approval, ledger.ChangeWindow))
-	_, err5 := row("again", ledger.Held, 8*time.Minute, held(time.Minute, ledger.Capacity))
-	_, err6 := row("kept", ledger.Held, 7*time.Minute, held(0, ledger.Operator, ledger.Recovered))
-	running, err7 := row("running", ledger.Running, 6*time.Minute, func(t *ledger.Task) { t.Attempt = 1; t.Deadline = noon.Add(3 * time.Hour) })
-	_, err8 := row("next", ledger.Queued, 5*time.Minute, nil)
-	_, err9 := row("later-日本語のエージェント", ledger.Queued, 4*time.Second, func(t *ledger.Task) { t.ID = "later"; t.Agent = "openclaw.monitor" })
+	_, err1 := row("nightly-report", task.Done, 50*time.Hour, ended(envelope.OK, ""))
+	failed, err2 := row("failed", task.Done, time.Hour, ended(envelope.Failed, envelope.AgentCrashed))
+	asked, err3 := row("deploy-7", task.Held, 10*time.Minute, held(26*time.Hour, task.Approval))
+	_, err4 := row("deploy-8", task.Held, 9*time.Minute, held(13*time.Hour, task.Approval, task.ChangeWindow))
+	_, err5 := row("again", task.Held, 8*time.Minute, held(time.Minute, task.Capacity))
+	_, err6 := row("kept", task.Held, 7*time.Minute, held(0, task.Operator, task.Recovered))
+	running, err7 := row("running", task.Running, 6*time.Minute, func(t *task.Task) { t.Attempt = 1; t.Deadline = noon.Add(3 * time.Hour) })
+	_, err8 := row("next", task.Queued, 5*time.Minute, nil)
+	_, err9 := row("later-日本語のエージェント", task.Queued, 4*time.Second, func(t *task.Task) { t.ID = "later"; t.Agent = "openclaw.monitor" })
 	return errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9, writeStory(tx, failed, asked, running))
 }
 
 func writeStory(tx *ledger.Tx, failed, asked, running int64) error {
 	log := func(id envelope.ID, ago time.Duration, kind, data string) error {
-		return tx.Log(ledger.Event{Time: noon.Add(-ago), Kind: kind, Task: id, Revision: 1, Data: []byte(data)})
+		return tx.Log(task.Event{Time: noon.Add(-ago), Kind: task.Kind(kind), Task: id, Revision: 1, Data: []byte(data)})
 	}
-	run := ledger.Run{Task: failed, Attempt: 1, ID: "r1", Intent: noon.Add(-time.Hour), Boot: "b"}
+	run := task.Run{Task: failed, Attempt: 1, ID: "r1", Intent: noon.Add(-time.Hour), Boot: "b"}
 	over := run
 	over.Started, over.Finished, over.ExitCode = noon.Add(-time.Hour), noon.Add(-time.Hour+3*time.Second), 3
 	plan := client.Plan{Command: []string{"/usr/local/bin/deploy.sh", "--to", "all hosts"}, Executable: "/usr/local/bin/deploy.sh", Tools: []string{"http"}}
-	consent := ledger.Consent{
+	consent := task.Consent{
 		Task: asked, Stage: envelope.ApprovalPre, Digest: "d", Plan: plan.Encode(), Approver: "sre-oncall@example.com",
 		Asked: noon.Add(-10 * time.Minute), Expires: noon.Add(26 * time.Hour),
 	}
 	return errors.Join(
 		tx.Ask(consent), tx.StartRun(run), tx.FinishRun(over),
-		tx.StartRun(ledger.Run{Task: running, Attempt: 1, ID: "r2", Intent: noon.Add(-2 * time.Minute), Boot: "b"}),
+		tx.StartRun(task.Run{Task: running, Attempt: 1, ID: "r2", Intent: noon.Add(-2 * time.Minute), Boot: "b"}),
 		log("running", 2*time.Minute, "task.started", `{"attempt":1,"run_id":"r2"}`),
 		log("failed", time.Hour, "task.accepted", `{"file":"tasks/openclaw_agent_tasks.jsonl","offset":120,"hash":"00ff","warnings":["input.refs[0].uri: is not there"]}`),
 		log("failed", time.Hour, "task.started", `{"attempt":1,"run_id":"r1"}`),

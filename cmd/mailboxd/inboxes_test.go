@@ -13,6 +13,7 @@ import (
 
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/strict"
+	"mailboxd/internal/task"
 )
 
 // holdToDialects holds every line of some files to its dialect: strict FILE...
@@ -73,12 +74,12 @@ func saidByRuns(path string) (said [][]byte) {
 	}
 	defer reader.Close()
 	tasks, _ := reader.Tasks(context.Background(), ledger.Filter{All: true})
-	for _, task := range tasks {
-		talk, _, _ := reader.Talk(context.Background(), task.Seq)
-		about, _ := reader.About(context.Background(), task.Seq)
+	for _, row := range tasks {
+		talk, _, _ := reader.Talk(context.Background(), row.Seq)
+		about, _ := reader.About(context.Background(), row.Seq)
 		thread, _ := reader.Thread(context.Background(), talk.Thread)
 		for _, m := range append(about, thread...) {
-			if m.Via == ledger.ByRun {
+			if m.Via == task.ByRun {
 				said = append(said, m.Body)
 			}
 		}

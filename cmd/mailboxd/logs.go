@@ -14,8 +14,8 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 	"mailboxd/watcher"
 )
 
@@ -85,9 +85,9 @@ func (d *desk) run(ctx context.Context, id envelope.ID, attempt int) (client.Run
 	}
 	state := stateOf(file.Task)
 	switch {
-	case ledger.State(file.Task.State) == ledger.Done && len(file.Runs) == 0:
+	case file.Task.State == task.Done && len(file.Runs) == 0:
 		return client.Run{}, exitWith(exitFailed, "no agent ran for %s: it is %s; see: %s", id, state, advise("show", id))
-	case ledger.State(file.Task.State) == ledger.Done:
+	case file.Task.State == task.Done:
 		return client.Run{}, exitWith(exitFailed, "task %s has no run %d, only %d; see: %s", id, attempt, len(file.Runs), advise("show", id))
 	}
 	return client.Run{}, exitWith(exitTimeout, "task %s has not run yet: it is %s; wait for it with: %s", id, state, advise("logs", id, "-f"))

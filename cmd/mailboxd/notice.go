@@ -15,6 +15,7 @@ import (
 
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/slack"
+	"mailboxd/internal/task"
 )
 
 // notices tell a person, by a command, that tasks wait for one: each task once
@@ -23,16 +24,16 @@ import (
 type notices struct {
 	command  []string // "" is none: nobody is told
 	memory   *ledger.Ledger
-	told     map[int64][]ledger.Reason // by the seq of what waits now: what a person knows that it waits for
-	gather   time.Duration             // after a change, so that a burst is one notice
-	rest     time.Duration             // after a notice
-	patience time.Duration             // with the command
-	failing  bool                      // the last one was not shown, and that was logged
+	told     map[int64][]task.Reason // by the seq of what waits now: what a person knows that it waits for
+	gather   time.Duration           // after a change, so that a burst is one notice
+	rest     time.Duration           // after a notice
+	patience time.Duration           // with the command
+	failing  bool                    // the last one was not shown, and that was logged
 	log      zerolog.Logger
 }
 
 func newNotices(cfg config, memory *ledger.Ledger, log zerolog.Logger) *notices {
-	n := &notices{memory: memory, told: map[int64][]ledger.Reason{}, gather: time.Second, rest: 30 * time.Second, patience: 10 * time.Second, log: log}
+	n := &notices{memory: memory, told: map[int64][]task.Reason{}, gather: time.Second, rest: 30 * time.Second, patience: 10 * time.Second, log: log}
 	command := slices.Clone(cfg.Notice.Command)
 	cfg.resolveCommand(command)
 	switch why := cannotShow(command); {
@@ -88,11 +89,11 @@ func (n *notices) serve(ctx context.Context) error {
 // look tells of what waits now and was not told. It reports whether there was
 // something.
 func (n *notices) look(ctx context.Context) (shown bool, err error) {
-	rows, err := n.memory.Tasks(ctx, ledger.Filter{States: []ledger.State{ledger.Held, ledger.Review}})
+	rows, err := n.memory.Tasks(ctx, ledger.Filter{States: []task.State{task.Held, task.Review}})
 	if err != nil {
 		return false, err
 	}
-	told, news := map[int64][]ledger.Reason{}, []ledger.Task(nil)
+	told, news := map[int64][]task.Reason{}, []task.Task(nil)
 	for _, row := range rows {
 		waits := waitsFor(row)
 		if len(waits) == 0 {
@@ -105,7 +106,7 @@ func (n *notices) look(ctx context.Context) (shown bool, err error) {
 			}
 		}
 		told[row.Seq] = waits
-		if slices.ContainsFunc(waits, func(r ledger.Reason) bool { return !slices.Contains(known, r) }) {
+		if slices.ContainsFunc(waits, func(r task.Reason) bool { return !slices.Contains(known, r) }) {
 			news = append(news, row)
 		}
 	}
@@ -123,20 +124,20 @@ func (n *notices) look(ctx context.Context) (shown bool, err error) {
 }
 
 // noticed is the event that a person was told of a task.
-const noticed = "task.noticed"
+const noticed = task.KindTaskNoticed
 
 type noticedData struct {
-	Waits []ledger.Reason `json:"waits_for"`
+	Waits []task.Reason `json:"waits_for"`
 }
 
-func (n *notices) remember(ctx context.Context, rows []ledger.Task) error {
+func (n *notices) remember(ctx context.Context, rows []task.Task) error {
 	return n.memory.Update(ctx, func(tx *ledger.Tx) error {
 		for _, row := range rows {
 			data, err := json.Marshal(noticedData{waitsFor(row)})
 			if err != nil {
 				return err
 			}
-			if err := tx.Log(ledger.Event{Time: time.Now(), Kind: noticed, Task: row.ID, Revision: row.Revision, Data: data}); err != nil {
+			if err := tx.Log(task.Event{Time: time.Now(), Kind: noticed, Task: row.ID, Revision: row.Revision, Data: data}); err != nil {
 				return err
 			}
 		}
@@ -146,7 +147,7 @@ func (n *notices) remember(ctx context.Context, rows []ledger.Task) error {
 
 // toldBefore returns what a person was told that a task waits for, since it
 // last went on.
-func (n *notices) toldBefore(ctx context.Context, row ledger.Task) (told []ledger.Reason, err error) {
+func (n *notices) toldBefore(ctx context.Context, row task.Task) (told []task.Reason, err error) {
 	for last := int64(0); ; {
 		events, err := n.memory.Events(ctx, row.ID, last, manyEvents)
 		if err != nil {
@@ -157,7 +158,7 @@ func (n *notices) toldBefore(ctx context.Context, row ledger.Task) (told []ledge
 			var data noticedData
 			switch {
 			case e.Revision != row.Revision:
-			case e.Kind == "task.queued" || e.Kind == "task.started" || e.Kind == "task.retried":
+			case e.Kind == task.KindTaskQueued || e.Kind == task.KindTaskStarted || e.Kind == task.KindTaskRetried:
 				told = nil
 			case e.Kind == noticed && json.Unmarshal(e.Data, &data) == nil:
 				told = data.Waits
@@ -170,7 +171,7 @@ func (n *notices) toldBefore(ctx context.Context, row ledger.Task) (told []ledge
 }
 
 // show runs the command. What it is told are arguments, and no shell's.
-func (n *notices) show(ctx context.Context, rows []ledger.Task) error {
+func (n *notices) show(ctx context.Context, rows []task.Task) error {
 	ctx, stop := context.WithTimeout(ctx, n.patience)
 	defer stop()
 	title, text := words(rows)

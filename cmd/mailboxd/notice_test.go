@@ -14,6 +14,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // A desktop is a ledger, and a command that writes down what it is told.
@@ -40,7 +41,7 @@ func newDesktop(t *testing.T) *desktop {
 func (d *desktop) notices(script string) *notices {
 	return &notices{
 		command: []string{"/bin/sh", "-c", script, "sh"}, memory: d.memory,
-		told: map[int64][]ledger.Reason{}, patience: time.Minute, log: zerolog.New(&d.log),
+		told: map[int64][]task.Reason{}, patience: time.Minute, log: zerolog.New(&d.log),
 	}
 }
 
@@ -54,23 +55,23 @@ func (d *desktop) update(fn func(tx *ledger.Tx) error) {
 }
 
 // add adds a task that is held for reasons.
-func (d *desktop) add(id envelope.ID, reasons ...ledger.Reason) {
+func (d *desktop) add(id envelope.ID, reasons ...task.Reason) {
 	d.t.Helper()
 	d.update(func(tx *ledger.Tx) (err error) {
-		d.seqs[id], err = tx.Add(ledger.Task{ID: id, Revision: 1, State: ledger.Held, Reasons: reasons}, nil)
+		d.seqs[id], err = tx.Add(task.Task{ID: id, Revision: 1, State: task.Held, Reasons: reasons}, nil)
 		return err
 	})
 }
 
 // move moves a task, and tells of it as the engine does.
-func (d *desktop) move(id envelope.ID, from, to ledger.State, kind string, reasons ...ledger.Reason) {
+func (d *desktop) move(id envelope.ID, from, to task.State, kind string, reasons ...task.Reason) {
 	d.t.Helper()
 	d.update(func(tx *ledger.Tx) error {
-		moved, err := tx.Move(d.seqs[id], from, 0, ledger.Change{To: to, Reasons: reasons})
+		moved, err := tx.Move(d.seqs[id], from, 0, task.Change{To: to, Reasons: reasons})
 		if err != nil || !moved {
 			d.t.Fatalf("move %s from %s: %v, %v", id, from, moved, err)
 		}
-		return tx.Log(ledger.Event{Time: time.Now(), Kind: kind, Task: id, Revision: 1})
+		return tx.Log(task.Event{Time: time.Now(), Kind: task.Kind(kind), Task: id, Revision: 1})
 	})
 }
 
@@ -89,57 +90,57 @@ func (d *desktop) look(n *notices, words string) {
 
 func TestAPersonIsToldOnceOfATaskThatWaits(t *testing.T) {
 	d := newDesktop(t)
-	d.add("t1", ledger.Approval, ledger.ChangeWindow)
+	d.add("t1", task.Approval, task.ChangeWindow)
 	n := d.post()
 	d.look(n, "Task t1: a person has to approve it. See: mailboxd show t1")
 	d.look(n, "")
 	d.look(d.post(), "") // of another daemon, later
-	d.move("t1", ledger.Held, ledger.Held, "task.held", ledger.Approval)
+	d.move("t1", task.Held, task.Held, "task.held", task.Approval)
 	d.look(n, "")
-	d.move("t1", ledger.Held, ledger.Held, "task.held", ledger.Approval, ledger.AuthRequired)
+	d.move("t1", task.Held, task.Held, "task.held", task.Approval, task.AuthRequired)
 	d.look(n, "Task t1")
 }
 
 func TestAPersonIsToldAgainWhenATaskWaitsAnew(t *testing.T) {
 	d := newDesktop(t)
-	d.add("t1", ledger.Approval)
+	d.add("t1", task.Approval)
 	n := d.post()
 	d.look(n, "Task t1")
-	d.move("t1", ledger.Held, ledger.Queued, "task.queued")
+	d.move("t1", task.Held, task.Queued, "task.queued")
 	d.look(n, "")
-	d.move("t1", ledger.Queued, ledger.Held, "task.held", ledger.Approval)
+	d.move("t1", task.Queued, task.Held, "task.held", task.Approval)
 	d.look(n, "Task t1")
-	d.move("t1", ledger.Held, ledger.Queued, "task.queued")
-	d.move("t1", ledger.Queued, ledger.Held, "task.held", ledger.Approval)
+	d.move("t1", task.Held, task.Queued, "task.queued")
+	d.move("t1", task.Queued, task.Held, "task.held", task.Approval)
 	d.look(d.post(), "Task t1") // the daemon that saw it go on is no more
 }
 
 func TestManyTasksAreOneNotice(t *testing.T) {
 	d := newDesktop(t)
-	d.add("t1", ledger.Approval)
-	d.add("t2", ledger.Recovered)
-	d.add("t3", ledger.ResultInvalid)
+	d.add("t1", task.Approval)
+	d.add("t2", task.Recovered)
+	d.add("t3", task.ResultInvalid)
 	d.look(d.post(), "3 tasks wait for a person")
 }
 
 func TestAReviewWaitsForAPerson(t *testing.T) {
 	d := newDesktop(t)
-	d.add("t1", ledger.Capacity)
-	d.move("t1", ledger.Held, ledger.Review, "task.reviewed")
+	d.add("t1", task.Capacity)
+	d.move("t1", task.Held, task.Review, "task.reviewed")
 	d.look(d.post(), "agree with its answer")
 }
 
 func TestAnIDThatADesktopMightTakeForMarkupIsNotShown(t *testing.T) {
 	d := newDesktop(t)
-	d.add("<b>&", ledger.Approval)
+	d.add("<b>&", task.Approval)
 	d.look(d.post(), "One with an odd id: a person has to approve it. See: mailboxd ps")
 }
 
 func TestWhatNeedsNobodyIsNoNotice(t *testing.T) {
 	d := newDesktop(t)
-	d.add("t1", ledger.Operator)
-	d.add("t2", ledger.Capacity)
-	d.add("t3", ledger.Paused, ledger.ChangeWindow)
+	d.add("t1", task.Operator)
+	d.add("t2", task.Capacity)
+	d.add("t3", task.Paused, task.ChangeWindow)
 	d.look(d.post(), "")
 }
 
@@ -156,7 +157,7 @@ func TestTheFirstNoticeOfAQuietDayComesSoon(t *testing.T) {
 			}
 		})
 		time.Sleep(24 * time.Hour)
-		d.add("t1", ledger.Approval)
+		d.add("t1", task.Approval)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if text, err := os.ReadFile(d.board); !strings.Contains(string(text), "Task t1") {
@@ -173,7 +174,7 @@ func TestANoticeThatIsNotShownIsLoggedOnce(t *testing.T) {
 	defer stop()
 	n := d.notices("echo >> '" + d.board + "'; exit 1")
 	for _, id := range []envelope.ID{"t1", "t2"} {
-		d.add(id, ledger.Approval)
+		d.add(id, task.Approval)
 		shown, err := n.look(ctx)
 		if !shown || err == nil {
 			t.Fatalf("look = %v, %v; want an error of the command", shown, err)
@@ -187,7 +188,7 @@ func TestANoticeThatIsNotShownIsLoggedOnce(t *testing.T) {
 
 func TestACommandThatHangsIsEnded(t *testing.T) {
 	d := newDesktop(t)
-	d.add("t1", ledger.Approval)
+	d.add("t1", task.Approval)
 	n := d.notices("sleep 1000; echo survived")
 	n.patience = 50 * time.Millisecond
 	if _, err := n.look(t.Context()); err == nil {

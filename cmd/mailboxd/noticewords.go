@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -13,26 +12,26 @@ import (
 var needsPerson = []task.Reason{task.Approval, task.AuthRequired, task.Recovered, task.AnswerUnread, task.ResultInvalid}
 
 // noticeWords are the words of a notice about what a task waits for.
-func noticeWords(r ledger.Reason) string {
+func noticeWords(r task.Reason) string {
 	switch r {
 	case inReview:
 		return "a person has to agree with its answer"
-	case ledger.AnswerUnread:
+	case task.AnswerUnread:
 		return "the answer of its agent cannot be read"
 	}
-	return task.Reason(r).Clause()
+	return r.Clause()
 }
 
 // inReview stands for the state of that name among the reasons.
-const inReview = ledger.Reason(ledger.Review)
+const inReview = task.Reason(task.Review)
 
 // waitsFor returns what a task waits for that only a person can give.
-func waitsFor(row ledger.Task) (waits []ledger.Reason) {
-	if row.State == ledger.Review {
-		return []ledger.Reason{inReview}
+func waitsFor(row task.Task) (waits []task.Reason) {
+	if row.State == task.Review {
+		return []task.Reason{inReview}
 	}
 	for _, r := range row.Reasons {
-		if row.State == ledger.Held && slices.Contains(needsPerson, task.Reason(r)) {
+		if row.State == task.Held && slices.Contains(needsPerson, r) {
 			waits = append(waits, r)
 		}
 	}
@@ -41,7 +40,7 @@ func waitsFor(row ledger.Task) (waits []ledger.Reason) {
 
 // words say in a title and a text which tasks wait. None of them is a
 // requester's but an id of plain characters: a desktop may take others for markup.
-func words(rows []ledger.Task) (title, text string) {
+func words(rows []task.Task) (title, text string) {
 	if len(rows) == 1 && !typed(rows[0].ID) {
 		return "A task waits for a person", "One with an odd id: " + noticeWords(waitsFor(rows[0])[0]) + ". See: mailboxd ps --state held,review"
 	}

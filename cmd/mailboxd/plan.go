@@ -11,12 +11,12 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
 	"mailboxd/internal/client"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // newPlan is what a person agrees to who approves that an agent begins a task
 // with some terms.
-func newPlan(t envelope.Task, b agent.Binding, terms ledger.Terms) client.Plan {
+func newPlan(t envelope.Task, b agent.Binding, terms task.Terms) client.Plan {
 	p := client.Plan{Request: t.Hash, Command: b.Command, Cwd: b.Cwd, Tools: terms.Tools, Budget: terms.Budget}
 	if b.Inbox != nil {
 		p.Inbox = b.Inbox.File

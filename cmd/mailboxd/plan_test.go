@@ -8,39 +8,39 @@ import (
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 func TestAPlanIsNamedByAllThatAPersonAgreesTo(t *testing.T) {
 	tokens := int64(3000)
-	task := envelope.Task{Hash: "h1"}
+	asked := envelope.Task{Hash: "h1"}
 	binding := agent.Binding{Command: []string{"/bin/sh", "{{.TaskFile}}"}, Cwd: "/src"}
-	terms := ledger.Terms{Tools: []string{"http"}, Budget: envelope.Budget{Tokens: &tokens}}
-	names := []string{digest(newPlan(task, binding, terms).Encode())}
-	if again := digest(newPlan(task, binding, terms).Encode()); again != names[0] {
+	terms := task.Terms{Tools: []string{"http"}, Budget: envelope.Budget{Tokens: &tokens}}
+	names := []string{digest(newPlan(asked, binding, terms).Encode())}
+	if again := digest(newPlan(asked, binding, terms).Encode()); again != names[0] {
 		t.Errorf("the same plan is named %s and %s", names[0], again)
 	}
 	fewer := int64(2999)
-	for what, change := range map[string]func(*envelope.Task, *agent.Binding, *ledger.Terms){
-		"the request": func(t *envelope.Task, _ *agent.Binding, _ *ledger.Terms) { t.Hash = "h2" },
-		"an argument": func(_ *envelope.Task, b *agent.Binding, _ *ledger.Terms) { b.Command = []string{"/bin/sh", "-c"} },
-		"its division": func(_ *envelope.Task, b *agent.Binding, _ *ledger.Terms) {
+	for what, change := range map[string]func(*envelope.Task, *agent.Binding, *task.Terms){
+		"the request": func(t *envelope.Task, _ *agent.Binding, _ *task.Terms) { t.Hash = "h2" },
+		"an argument": func(_ *envelope.Task, b *agent.Binding, _ *task.Terms) { b.Command = []string{"/bin/sh", "-c"} },
+		"its division": func(_ *envelope.Task, b *agent.Binding, _ *task.Terms) {
 			b.Command = []string{"/bin/sh {{.TaskFile}}"}
 		},
-		"the executable": func(_ *envelope.Task, b *agent.Binding, _ *ledger.Terms) {
+		"the executable": func(_ *envelope.Task, b *agent.Binding, _ *task.Terms) {
 			b.Command = []string{"/bin/ls", "{{.TaskFile}}"}
 		},
-		"the directory": func(_ *envelope.Task, b *agent.Binding, _ *ledger.Terms) { b.Cwd = "/" },
-		"the worker": func(_ *envelope.Task, b *agent.Binding, _ *ledger.Terms) {
+		"the directory": func(_ *envelope.Task, b *agent.Binding, _ *task.Terms) { b.Cwd = "/" },
+		"the worker": func(_ *envelope.Task, b *agent.Binding, _ *task.Terms) {
 			b.Worker = &agent.Worker{Command: []string{"w"}}
 		},
-		"the tools":     func(_ *envelope.Task, _ *agent.Binding, terms *ledger.Terms) { terms.Tools = []string{} },
-		"no tools said": func(_ *envelope.Task, _ *agent.Binding, terms *ledger.Terms) { terms.Tools = nil },
-		"the budget":    func(_ *envelope.Task, _ *agent.Binding, terms *ledger.Terms) { terms.Budget.Tokens = &fewer },
-		"no budget":     func(_ *envelope.Task, _ *agent.Binding, terms *ledger.Terms) { terms.Budget = envelope.Budget{} },
+		"the tools":     func(_ *envelope.Task, _ *agent.Binding, terms *task.Terms) { terms.Tools = []string{} },
+		"no tools said": func(_ *envelope.Task, _ *agent.Binding, terms *task.Terms) { terms.Tools = nil },
+		"the budget":    func(_ *envelope.Task, _ *agent.Binding, terms *task.Terms) { terms.Budget.Tokens = &fewer },
+		"no budget":     func(_ *envelope.Task, _ *agent.Binding, terms *task.Terms) { terms.Budget = envelope.Budget{} },
 	} {
-		task, binding, terms := task, binding, terms
+		task, binding, terms := asked, binding, terms
 		change(&task, &binding, &terms)
 		name := digest(newPlan(task, binding, terms).Encode())
 		if slices.Contains(names, name) {

@@ -10,7 +10,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // recent is how many finished tasks ps shows when nobody asks for more.
@@ -68,8 +68,8 @@ when something has changed; elsewhere it adds a line for each task that has.`,
 
 func (f *psFlags) check() error {
 	for _, s := range f.states {
-		if !slices.Contains(ledger.States(), ledger.State(s)) {
-			return exitWith(exitUsage, "--state %s: not one of %v", s, ledger.States())
+		if !slices.Contains(task.States(), task.State(s)) {
+			return exitWith(exitUsage, "--state %s: not one of %v", s, task.States())
 		}
 	}
 	if f.since < 0 {
@@ -80,9 +80,9 @@ func (f *psFlags) check() error {
 
 // filter is what the flags ask for.
 func (f *psFlags) filter(now time.Time) client.Filter {
-	filter := client.Filter{States: f.states, Agent: f.agent, Requester: f.requester}
+	filter := client.Filter{States: statesOf(f.states), Agent: f.agent, Requester: f.requester}
 	if f.held {
-		filter.States = names(ledger.Held, ledger.Review)
+		filter.States = []task.State{task.Held, task.Review}
 	}
 	if f.since > 0 {
 		filter.Since = now.Add(-f.since)
@@ -108,8 +108,8 @@ func (s surroundings) table(tasks []client.Task) *table {
 // stateOf says where a task is, or how it ended.
 func stateOf(t client.Task) string {
 	switch {
-	case t.State != string(ledger.Done):
-		return t.State
+	case t.State != task.Done:
+		return string(t.State)
 	case t.Kind != "":
 		return plain(string(t.Status) + " (" + string(t.Kind) + ")")
 	}
@@ -121,32 +121,36 @@ func whereabouts(t client.Task) string {
 	if len(t.Held) == 0 {
 		return stateOf(t)
 	}
-	return t.State + " (" + strings.Join(t.Held, ", ") + ")"
+	reasons := make([]string, len(t.Held))
+	for i, r := range t.Held {
+		reasons[i] = string(r)
+	}
+	return string(t.State) + " (" + strings.Join(reasons, ", ") + ")"
 }
 
-// names spells states as a filter has them.
-func names(states ...ledger.State) (all []string) {
-	for _, s := range states {
-		all = append(all, string(s))
+// statesOf are the states that were named.
+func statesOf(names []string) (states []task.State) {
+	for _, name := range names {
+		states = append(states, task.State(name))
 	}
-	return all
+	return states
 }
 
 // open are the states of a task that may still change.
-func open() []ledger.State {
-	states := ledger.States()
+func open() []task.State {
+	states := task.States()
 	return states[:len(states)-1] // Done is the last
 }
 
 // colourOf says at a glance what went well, what did not, and what a person
 // may have to do something about.
 func colourOf(t client.Task) paint {
-	switch ledger.State(t.State) {
-	case ledger.Running:
+	switch t.State {
+	case task.Running:
 		return blue
-	case ledger.Held, ledger.Review:
+	case task.Held, task.Review:
 		return yellow
-	case ledger.Done:
+	case task.Done:
 		if t.Status == envelope.OK {
 			return green
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"mailboxd/internal/client"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // mostListed is how many tasks that are not done a list has when nobody asks for
@@ -62,7 +62,7 @@ func (d *desk) latestDone(ctx context.Context, f *psFlags, now time.Time) ([]cli
 	if len(finished.States) > 0 || f.all {
 		return nil, nil
 	}
-	finished.States, finished.Limit, finished.NewestFirst = names(ledger.Done), recent, true
+	finished.States, finished.Limit, finished.NewestFirst = []task.State{task.Done}, recent, true
 	done, err := d.tasks(ctx, finished)
 	slices.Reverse(done)
 	return done, err
@@ -72,7 +72,7 @@ func (d *desk) latestDone(ctx context.Context, f *psFlags, now time.Time) ([]cli
 func (f *psFlags) others(now time.Time) client.Filter {
 	filter := f.filter(now)
 	if len(filter.States) == 0 && !f.all {
-		filter.States = names(open()...)
+		filter.States = open()
 	}
 	return filter
 }
@@ -81,12 +81,11 @@ func (f *psFlags) others(now time.Time) client.Filter {
 // if there are. What is queued comes last, for it is all alike.
 func (d *desk) oldest(ctx context.Context, filter client.Filter) ([]client.Task, error) {
 	filter.Limit = mostListed + 1
-	queued := string(ledger.Queued)
-	if len(filter.States) == 0 || !slices.Contains(filter.States, queued) {
+	if len(filter.States) == 0 || !slices.Contains(filter.States, task.Queued) {
 		return d.tasks(ctx, filter)
 	}
 	rest := filter
-	rest.States = slices.DeleteFunc(slices.Clone(filter.States), func(s string) bool { return s == queued })
+	rest.States = slices.DeleteFunc(slices.Clone(filter.States), func(s task.State) bool { return s == task.Queued })
 	tasks := []client.Task(nil)
 	if len(rest.States) > 0 {
 		var err error
@@ -94,7 +93,7 @@ func (d *desk) oldest(ctx context.Context, filter client.Filter) ([]client.Task,
 			return nil, err
 		}
 	}
-	filter.States, filter.Limit = []string{queued}, filter.Limit-len(tasks)
+	filter.States, filter.Limit = []task.State{task.Queued}, filter.Limit-len(tasks)
 	if filter.Limit == 0 {
 		return tasks, nil
 	}

@@ -13,7 +13,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/client"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
 
@@ -85,7 +85,7 @@ func (d *desk) reply(ctx context.Context, arg, text, as string) (replied, error)
 	}
 	name, offset, err := mailbox.Append(d.root, line)
 	t := file.Task
-	waits := ledger.State(t.State) == ledger.Held && slices.Contains(t.Held, string(ledger.Reply))
+	waits := t.State == task.Held && slices.Contains(t.Held, task.Reply)
 	return replied{Task: id, To: t.Agent, File: name, Offset: offset, Waited: waits, state: flat(string(id)) + " is " + stateOf(t)}, err
 }
 

@@ -17,7 +17,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
 
@@ -65,7 +65,7 @@ func (d *desk) unfinished(ctx context.Context, id envelope.ID) error {
 	if err != nil {
 		return err
 	}
-	if row.State == string(ledger.Done) {
+	if row.State == task.Done {
 		return exitWith(exitFailed, "the result of %s is missing; mailboxd serve puts it again", id)
 	}
 	around, err := d.around(ctx, []client.Task{row}, time.Now())

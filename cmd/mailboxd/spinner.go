@@ -12,8 +12,8 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // spinning shows a word on the terminal while work lasts, and asks for it again
@@ -110,7 +110,7 @@ func (d *desk) word(ctx context.Context, id envelope.ID) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if line := file.lastLine(); line != "" && file.Task.State == string(ledger.Running) {
+	if line := file.lastLine(); line != "" && file.Task.State == task.Running {
 		return stateOf(file.Task) + "  " + line, nil
 	}
 	return stateOf(file.Task) + "  waits for " + around.wait(file.Task), nil

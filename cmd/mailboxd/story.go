@@ -11,7 +11,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/internal/client"
-	"mailboxd/internal/task"
 )
 
 // members are the members of an event in the order in which they are told, each
@@ -31,7 +30,7 @@ var members = []struct{ name, words string }{
 // retell tells one event.
 func retell(e client.Event) string {
 	var particulars []string
-	if told := task.Kind(e.Kind).Short(); told != "" {
+	if told := e.Kind.Short(); told != "" {
 		particulars = append(particulars, told)
 	}
 	data := dataOf(e.Data)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // A summary says in one line on a terminal what a daemon does.
@@ -57,7 +58,7 @@ func (s *summary) line(ctx context.Context) (string, error) {
 	if err := s.look(ctx); err != nil {
 		return "", err
 	}
-	words := fmt.Sprintf("%d queued, %d running, %d held", open[ledger.Queued], open[ledger.Running], open[ledger.Held]+open[ledger.Review])
+	words := fmt.Sprintf("%d queued, %d running, %d held", open[task.Queued], open[task.Running], open[task.Held]+open[task.Review])
 	if left, err := s.unread(ctx); err == nil && left > longBacklog {
 		words = fmt.Sprintf("%d MB of tasks to read, ", left>>20) + words
 	}
@@ -94,7 +95,7 @@ func (s *summary) look(ctx context.Context) error {
 
 // endings are the events with which a task has its result, and the status where
 // they do not tell it.
-var endings = map[string]string{"task.finished": "", "task.cancelled": "cancelled", "task.rejected": "rejected"}
+var endings = map[task.Kind]string{task.KindTaskFinished: "", task.KindTaskCancelled: "cancelled", task.KindTaskRejected: "rejected"}
 
 // longBacklog is from how many bytes of unread tasks one would like to know.
 const longBacklog = 4 << 20

@@ -13,6 +13,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
+	"mailboxd/internal/task"
 )
 
 // manyEvents is how many events of a task are looked at in one go.
@@ -52,7 +53,7 @@ func (s sent) wasTaken(ctx context.Context, cfg config) (bool, error) {
 		return false, err
 	}
 	fate, _, err := desk.fate(ctx, s)
-	if fate == "task.duplicate_conflict" {
+	if fate == task.KindTaskDuplicateConflict {
 		return true, exitWith(exitRejected, "task %s was executed before with another content, and its agent refuses to run it again; send it under a new id, or see: %s", s.ID, advise("result", s.ID))
 	}
 	return read || fate != "", err
@@ -77,7 +78,7 @@ func (d *desk) hasRead(ctx context.Context, s sent) (bool, error) {
 
 // fate returns the kind of the event that tells of our line, "" when there is
 // none, and the number of the last event of the task.
-func (d *desk) fate(ctx context.Context, s sent) (kind string, last int64, err error) {
+func (d *desk) fate(ctx context.Context, s sent) (kind task.Kind, last int64, err error) {
 	for last = s.last; ; {
 		events, err := d.books.Events(ctx, s.ID, last, manyEvents)
 		if err != nil {

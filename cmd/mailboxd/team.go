@@ -16,10 +16,10 @@ import (
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/policy"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/schema"
+	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
 
@@ -179,11 +179,11 @@ func (t *team) run(ctx context.Context, j dispatch.Job, started func(runner.Proc
 
 // judge is how the engine meets policy. What a person has to agree to is the
 // run as it is configured.
-func (t *team) judge(task envelope.Task, now time.Time) dispatch.Verdict {
+func (t *team) judge(asked envelope.Task, now time.Time) dispatch.Verdict {
 	r := t.current.Load()
-	v := policy.Decide(task, r.subject(task.Agent), r.rules, now)
-	if a, ok := r.agents.Lookup(task.Agent); ok && slices.Contains(v.Hold, ledger.Approval) {
-		v.Plan = newPlan(task, a.Binding(), v.Terms).Encode()
+	v := policy.Decide(asked, r.subject(asked.Agent), r.rules, now)
+	if a, ok := r.agents.Lookup(asked.Agent); ok && slices.Contains(v.Hold, task.Approval) {
+		v.Plan = newPlan(asked, a.Binding(), v.Terms).Encode()
 		v.Digest = digest(v.Plan)
 	}
 	return dispatch.Verdict(v)

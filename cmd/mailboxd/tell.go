@@ -13,7 +13,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/client"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // A caseFile is all that is known of one task, to be told to a person.
@@ -82,7 +82,7 @@ func (f *caseFile) answer(s screen, around surroundings) {
 
 // reason is what the task's result, or else its last event, says went wrong.
 func (f *caseFile) reason() string {
-	if f.Result != nil && ledger.State(f.Task.State) == ledger.Done {
+	if f.Result != nil && f.Task.State == task.Done {
 		r, findings := envelope.DecodeResult(f.Result)
 		if !findings.Refused() && r.Error.Message != "" {
 			return flat(r.Error.Message)
@@ -140,7 +140,7 @@ func away(d time.Duration) string {
 func (f *caseFile) story() *table {
 	story := &table{weights: []int{0, 1, 2}}
 	for _, e := range f.Story {
-		story.add(cell{"  " + stamp(e.Time), faint}, cell{text: flat(e.Kind)}, cell{text: retell(e)})
+		story.add(cell{"  " + stamp(e.Time), faint}, cell{text: flat(string(e.Kind))}, cell{text: retell(e)})
 	}
 	return story
 }
@@ -166,7 +166,7 @@ func (f *caseFile) asked() client.Approval {
 // ledger knows when a process started only once it has ended.
 func (f *caseFile) began() time.Time {
 	for _, e := range slices.Backward(f.Story) {
-		if (e.Kind == "task.started" || e.Kind == "task.waiting") && e.Revision == f.Task.Revision {
+		if (e.Kind == task.KindTaskStarted || e.Kind == task.KindTaskWaiting) && e.Revision == f.Task.Revision {
 			return e.Time
 		}
 	}
@@ -177,9 +177,9 @@ func (f *caseFile) began() time.Time {
 func (f *caseFile) outcome(r client.Run, now time.Time) string {
 	words := fmt.Sprintf("%d  ", r.Attempt)
 	switch {
-	case r.Finished.IsZero() && f.Task.State == string(ledger.Waiting) && r.Attempt == f.Task.Attempt:
+	case r.Finished.IsZero() && f.Task.State == task.Waiting && r.Attempt == f.Task.Attempt:
 		words += "waits for " + age(now.Sub(f.began()))
-	case r.Finished.IsZero() && f.Task.State == string(ledger.Running) && r.Attempt == f.Task.Attempt:
+	case r.Finished.IsZero() && f.Task.State == task.Running && r.Attempt == f.Task.Attempt:
 		words += "at work for " + age(now.Sub(f.began()))
 	case r.Finished.IsZero():
 		words += "did not begin"
@@ -189,9 +189,9 @@ func (f *caseFile) outcome(r client.Run, now time.Time) string {
 		how := cmp.Or(r.Signal, fmt.Sprintf("exit %d", r.ExitCode))
 		switch r.Cause {
 		case "":
-		case ledger.PutBack:
+		case task.PutBack:
 			how += ", without having done anything"
-		case ledger.Spoke:
+		case task.Spoke:
 			how += ", without an answer yet"
 		default:
 			how += ", ended by us: " + r.Cause

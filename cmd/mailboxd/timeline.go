@@ -9,7 +9,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // A timeline tells a Dialogue to a person.
@@ -53,7 +53,7 @@ func (l timeline) print(s screen) error {
 func (l timeline) heading(moments []moment) string {
 	said := 0
 	for _, m := range l.Messages {
-		if m.Via != string(ledger.ByUs) {
+		if m.Via != string(task.ByUs) {
 			said++
 		}
 	}
@@ -86,7 +86,7 @@ func (l timeline) moments() (all []moment) {
 		}
 	}
 	for _, p := range l.Tasks {
-		if p.Task.State == string(ledger.Done) {
+		if p.Task.State == task.Done {
 			all = append(all, moment{p.Task.Finished, colourOf(p.Task), endOf(p)})
 		}
 	}
@@ -98,7 +98,7 @@ func (l timeline) moments() (all []moment) {
 // says what happened, which is told anyway.
 func (l timeline) saying(m client.Said) string {
 	act := envelope.Act(m.Act)
-	ours := m.Via == string(ledger.ByUs)
+	ours := m.Via == string(task.ByUs)
 	if ours && m.Task != "" && slices.Contains(toldAnyway, act) || ours && m.From != envelope.Ourselves && slices.Contains(saidAnyway, act) {
 		return ""
 	}

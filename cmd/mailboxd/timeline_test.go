@@ -18,6 +18,7 @@ import (
 	"mailboxd/internal/api"
 	"mailboxd/internal/client"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
 
@@ -33,8 +34,8 @@ func (c *chronicle) next() time.Time {
 	return time.Now()
 }
 
-func (c *chronicle) task(row ledger.Task, k ledger.Talk, raw string) {
-	row.Revision, row.Hash, row.State, row.Received = 1, string(row.ID), ledger.Running, c.next()
+func (c *chronicle) task(row task.Task, k task.Talk, raw string) {
+	row.Revision, row.Hash, row.State, row.Received = 1, string(row.ID), task.Running, c.next()
 	if row.Dialect == "" {
 		row.Dialect = envelope.CAP
 	}
@@ -49,11 +50,11 @@ func (c *chronicle) task(row ledger.Task, k ledger.Talk, raw string) {
 func (c *chronicle) event(id envelope.ID, kind, data string) {
 	at := c.next()
 	if c.err == nil {
-		c.err = c.tx.Log(ledger.Event{Time: at, Kind: kind, Task: id, Revision: 1, Data: []byte(data)})
+		c.err = c.tx.Log(task.Event{Time: at, Kind: task.Kind(kind), Task: id, Revision: 1, Data: []byte(data)})
 	}
 }
 
-func (c *chronicle) said(m ledger.Message) {
+func (c *chronicle) said(m task.Message) {
 	m.Time = c.next()
 	if m.Dialect == "" {
 		m.Dialect = envelope.CAP
@@ -70,7 +71,7 @@ func (c *chronicle) end(seq int64, status envelope.Status, kind envelope.Kind, w
 		result.Error = envelope.Error{Kind: kind, Message: words}
 	}
 	if c.err == nil {
-		_, c.err = c.tx.Move(seq, ledger.Running, 0, ledger.Change{To: ledger.Done, Status: status, Kind: kind, Result: result.Encode()})
+		_, c.err = c.tx.Move(seq, task.Running, 0, task.Change{To: task.Done, Status: status, Kind: kind, Result: result.Encode()})
 	}
 }
 
@@ -87,40 +88,40 @@ func capLine(kind, task, from, to, member, words string) string {
 // what it leads to, with a request of AINL beside it.
 func writeTalk(tx *ledger.Tx) error {
 	c := &chronicle{tx: tx}
-	said := func(act envelope.Act, via ledger.Via, seq int64, kind, task, from, to, member, words string) {
-		c.said(ledger.Message{Act: act, Via: via, Task: seq, Thread: "T1", Trace: "x-7", From: from, To: to, Body: []byte(capLine(kind, task, from, to, member, words))})
+	said := func(act envelope.Act, via task.Via, seq int64, kind, id, from, to, member, words string) {
+		c.said(task.Message{Act: act, Via: via, Task: seq, Thread: "T1", Trace: "x-7", From: from, To: to, Body: []byte(capLine(kind, id, from, to, member, words))})
 	}
 	request := func(id, from, to, words string) string {
 		return capLine("delegation_notice", id, from, to, "context_summary", words)
 	}
 
-	c.task(ledger.Task{ID: "T1", Agent: "pm-1", Requester: "orchestrator"}, ledger.Talk{Thread: "T1", Trace: "x-7"}, request("T1", "orchestrator", "pm-1", "User request: analyze last quarter's sales trends"))
-	said(envelope.Requests, ledger.ByLine, 1, "delegation_notice", "T1", "orchestrator", "pm-1", "context_summary", "User request: analyze last quarter's sales trends")
+	c.task(task.Task{ID: "T1", Agent: "pm-1", Requester: "orchestrator"}, task.Talk{Thread: "T1", Trace: "x-7"}, request("T1", "orchestrator", "pm-1", "User request: analyze last quarter's sales trends"))
+	said(envelope.Requests, task.ByLine, 1, "delegation_notice", "T1", "orchestrator", "pm-1", "context_summary", "User request: analyze last quarter's sales trends")
 	c.event("T1", "task.accepted", `{}`)
 	c.event("T1", "task.started", `{"attempt":1}`)
 	c.event("T1", "task.progress", `{"pct":40,"note":"reading the spec"}`)
-	said(envelope.Informs, ledger.ByRun, 1, "message", "T1", "pm-1", "user", "content", "To clarify, do you want regional breakdowns, customer segments, or overall trend insight?")
+	said(envelope.Informs, task.ByRun, 1, "message", "T1", "pm-1", "user", "content", "To clarify, do you want regional breakdowns, customer segments, or overall trend insight?")
 	c.event("T1", "task.held", `{"reasons":["reply"]}`)
-	said(envelope.Informs, ledger.ByLine, 1, "message", "T1", "user", "pm-1", "content", "Regional breakdown by major market would be\nhelpful.\x1b[2J")
+	said(envelope.Informs, task.ByLine, 1, "message", "T1", "user", "pm-1", "content", "Regional breakdown by major market would be\nhelpful.\x1b[2J")
 	c.event("T1", "task.resumed", `{"from":"user"}`)
 	c.event("T1", "task.started", `{"attempt":2}`)
-	c.task(ledger.Task{ID: "T1.1", Agent: "analyst-1", Requester: "pm-1", Parent: 1}, ledger.Talk{Thread: "T1", Trace: "x-7", Tie: envelope.Assist}, request("T1.1", "pm-1", "analyst-1", "please analyze"))
-	said(envelope.Delegates, ledger.ByRun, 2, "delegation_notice", "T1.1", "pm-1", "analyst-1", "context_summary", "The user asked us to analyze last quarter's sales trends. I've done some reasearch and broke down his question into tasks.")
+	c.task(task.Task{ID: "T1.1", Agent: "analyst-1", Requester: "pm-1", Parent: 1}, task.Talk{Thread: "T1", Trace: "x-7", Tie: envelope.Assist}, request("T1.1", "pm-1", "analyst-1", "please analyze"))
+	said(envelope.Delegates, task.ByRun, 2, "delegation_notice", "T1.1", "pm-1", "analyst-1", "context_summary", "The user asked us to analyze last quarter's sales trends. I've done some reasearch and broke down his question into tasks.")
 	c.event("T1", "task.held", `{"reasons":["children"]}`)
 	c.event("T1.1", "task.held", `{"reasons":["approval"]}`)
 	c.event("T1.1", "approval.approved", `{"by":"dba","stage":"pre","note":"fine"}`)
 	c.event("T1.1", "task.started", `{"attempt":1}`)
 	c.event("T1.1", "task.finished", `{"status":"ok"}`)
 	c.event("T1.1", "oversight.asked", `{"overseer":"qa-1","task":"T1.1.1"}`)
-	c.task(ledger.Task{ID: "T1.1.1", Agent: "qa-1", Requester: "analyst-1", Parent: 2}, ledger.Talk{Thread: "T1", Trace: "x-7", Tie: envelope.Oversee}, request("T1.1.1", "analyst-1", "qa-1", "Analysis complete; please verify data accuracy and relevance."))
-	said(envelope.Delegates, ledger.ByRun, 3, "delegation_notice", "T1.1.1", "analyst-1", "qa-1", "context_summary", "Analysis complete; please verify data accuracy and relevance.")
-	said(envelope.Inquires, ledger.ByRun, 3, "oversight_inquiry", "T1.1.1", "qa-1", "analyst-1", "inquiry", "The report seems detailed and thorough, but the total for Europe seems low.")
-	said(envelope.Informs, ledger.ByRun, 3, "message", "T1.1.1", "analyst-1", "qa-1", "content", "Confirmed: using 'sales_clean' table.")
-	said(envelope.Informs, ledger.ByRun, 3, "message", "T1.1.1", "qa-1", "pm-1", "content", "Verified. Analysis is complete and accurate.")
+	c.task(task.Task{ID: "T1.1.1", Agent: "qa-1", Requester: "analyst-1", Parent: 2}, task.Talk{Thread: "T1", Trace: "x-7", Tie: envelope.Oversee}, request("T1.1.1", "analyst-1", "qa-1", "Analysis complete; please verify data accuracy and relevance."))
+	said(envelope.Delegates, task.ByRun, 3, "delegation_notice", "T1.1.1", "analyst-1", "qa-1", "context_summary", "Analysis complete; please verify data accuracy and relevance.")
+	said(envelope.Inquires, task.ByRun, 3, "oversight_inquiry", "T1.1.1", "qa-1", "analyst-1", "inquiry", "The report seems detailed and thorough, but the total for Europe seems low.")
+	said(envelope.Informs, task.ByRun, 3, "message", "T1.1.1", "analyst-1", "qa-1", "content", "Confirmed: using 'sales_clean' table.")
+	said(envelope.Informs, task.ByRun, 3, "message", "T1.1.1", "qa-1", "pm-1", "content", "Verified. Analysis is complete and accurate.")
 	c.end(3, envelope.OK, "", "Verified. Analysis is complete and accurate.")
 	c.end(2, envelope.OK, "", "See the tables.")
-	said(envelope.Completes, ledger.ByUs, 1, "message", "T1", "pm-1", "orchestrator", "content", "said by an event as well")
-	c.task(ledger.Task{ID: "T1.2", Dialect: envelope.AINL, Agent: "nobody", Requester: "pm-1", Parent: 1}, ledger.Talk{}, taskLine("T1.2", "nobody", ""))
+	said(envelope.Completes, task.ByUs, 1, "message", "T1", "pm-1", "orchestrator", "content", "said by an event as well")
+	c.task(task.Task{ID: "T1.2", Dialect: envelope.AINL, Agent: "nobody", Requester: "pm-1", Parent: 1}, task.Talk{}, taskLine("T1.2", "nobody", ""))
 	c.event("T1.2", "task.accepted", `{}`)
 	c.event("T1.2", "task.rejected", `{}`)
 	c.end(4, envelope.Rejected, envelope.UnknownAgent, "target_agent: no such agent is configured")

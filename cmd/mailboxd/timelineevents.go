@@ -8,7 +8,6 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -30,41 +29,41 @@ func (l timeline) happening(e client.Event, later []client.Event) string {
 	id, agent, data := flat(string(e.Task)), flat(about.Task.Agent), dataOf(e.Data)
 	by := flat(fmt.Sprint(cmp.Or(data["by"], any("nobody"))))
 	switch e.Kind {
-	case "task.accepted":
+	case task.KindTaskAccepted:
 		return l.asked(about, data)
-	case "task.held":
+	case task.KindTaskHeld:
 		return id + " waits for " + waiting(data["reasons"])
-	case "task.started":
+	case task.KindTaskStarted:
 		return fmt.Sprintf("%s starts on %s (attempt %v)", agent, id, data["attempt"])
-	case "task.waiting":
+	case task.KindTaskWaiting:
 		return fmt.Sprintf("%s lies in the inbox of %s", id, agent)
-	case "task.claimed":
+	case task.KindTaskClaimed:
 		return fmt.Sprintf("%s fetches %s", agent, id)
-	case "task.progress":
+	case task.KindTaskProgress:
 		return fmt.Sprintf("%s reports on %s: %s", agent, id, howFar(data))
-	case "task.retried":
+	case task.KindTaskRetried:
 		return fmt.Sprintf("%s fails at %s (%s), which is tried again", agent, id, flat(fmt.Sprint(cmp.Or(data["error"], data["status"]))))
-	case "task.finished":
+	case task.KindTaskFinished:
 		if shownLater(e, later) {
 			return fmt.Sprintf("%s answers %s", agent, id)
 		}
-	case "task.duplicate":
+	case task.KindTaskDuplicate:
 		return id + " comes once more, and is ignored"
-	case "task.duplicate_conflict":
+	case task.KindTaskDuplicateConflict:
 		return id + " comes once more with another content, and is refused"
-	case "task.resubmitted":
+	case task.KindTaskResubmitted:
 		return fmt.Sprintf("%s is tried once more, by %s", id, by)
-	case "approval.asked":
+	case task.KindApprovalAsked:
 		return fmt.Sprintf("%s is asked to approve %s", flat(fmt.Sprint(cmp.Or(data["approver"], any("a person")))), subject(id, data))
-	case "approval.approved":
+	case task.KindApprovalApproved:
 		return fmt.Sprintf("%s approves %s%s", by, subject(id, data), noted(data))
-	case "approval.denied":
+	case task.KindApprovalDenied:
 		return fmt.Sprintf("%s does not approve %s%s", by, subject(id, data), noted(data))
-	case "oversight.approved", "oversight.inquired":
+	case task.KindOversightApproved, task.KindOversightInquired:
 		return l.overseen(e, about)
-	case "oversight.rejected", "oversight.expired":
+	case task.KindOversightRejected, task.KindOversightExpired:
 		return fmt.Sprintf("nobody gets to see what %s answered: %s", agent, flat(fmt.Sprint(data["reason"])))
-	case "approval.expired":
+	case task.KindApprovalExpired:
 		return "nobody approves " + subject(id, data) + " in time"
 	}
 	return ""
@@ -75,11 +74,11 @@ func (l timeline) overseen(e client.Event, about client.Part) string {
 	data := dataOf(e.Data)
 	review, words := envelope.ID(fmt.Sprint(data["task"])), ""
 	act := []string{string(envelope.Informs), string(envelope.Completes)}
-	if e.Kind == "oversight.inquired" {
+	if e.Kind == task.KindOversightInquired {
 		act = append(act, string(envelope.Inquires))
 	}
 	said := slices.ContainsFunc(l.Messages, func(m client.Said) bool {
-		return m.Task == review && m.From == data["by"] && slices.Contains(act, m.Act) && m.Via != string(ledger.ByUs)
+		return m.Task == review && m.From == data["by"] && slices.Contains(act, m.Act) && m.Via != string(task.ByUs)
 	})
 	if said {
 		return ""
@@ -88,7 +87,7 @@ func (l timeline) overseen(e client.Event, about client.Part) string {
 		words = ": " + quoted(text)
 	}
 	by, id := flat(fmt.Sprint(data["by"])), flat(string(about.Task.ID))
-	if e.Kind == "oversight.approved" {
+	if e.Kind == task.KindOversightApproved {
 		return fmt.Sprintf("%s approves %s%s", by, id, words)
 	}
 	return fmt.Sprintf("%s sends %s back to %s%s", by, id, flat(about.Task.Agent), words)
@@ -117,7 +116,7 @@ func (l timeline) asked(about client.Part, data map[string]any) string {
 func shownLater(e client.Event, later []client.Event) bool {
 	for _, next := range later {
 		if next.Task == e.Task {
-			return next.Kind == "approval.asked" || strings.HasPrefix(next.Kind, "oversight.")
+			return next.Kind == task.KindApprovalAsked || strings.HasPrefix(string(next.Kind), "oversight.")
 		}
 	}
 	return false

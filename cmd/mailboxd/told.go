@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // talks are in which words and in which conversation a task was asked for.
@@ -37,7 +37,7 @@ func (f *caseFile) told() *table {
 			where = "for " + flat(m.Inbox) + ", not there yet"
 		case m.Inbox != "":
 			where = "in " + flat(m.Inbox)
-		case m.Via == string(ledger.ByUs):
+		case m.Via == string(task.ByUs):
 			where = "for nobody's inbox"
 		}
 		if len(m.Lost) > 0 {

@@ -10,7 +10,6 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -28,7 +27,7 @@ type surroundings struct {
 func (d *desk) around(ctx context.Context, tasks []client.Task, now time.Time) (surroundings, error) {
 	s := surroundings{now: now, served: d.served, began: map[envelope.ID]time.Time{}, asked: map[envelope.ID]client.Approval{}}
 	var err error
-	if hasState(tasks, ledger.Queued) {
+	if hasState(tasks, task.Queued) {
 		if s.ahead, err = d.queue(ctx, tasks); err != nil {
 			return s, err
 		}
@@ -54,7 +53,7 @@ const manyDetails = 200
 
 // lookInto adds what only a task's file tells of its wait.
 func (d *desk) lookInto(ctx context.Context, t client.Task, s surroundings) error {
-	running := t.State == string(ledger.Running) || t.State == string(ledger.Waiting)
+	running := t.State == task.Running || t.State == task.Waiting
 	if !running && !waitsForApproval(t) {
 		return nil
 	}
@@ -72,15 +71,15 @@ func (d *desk) lookInto(ctx context.Context, t client.Task, s surroundings) erro
 }
 
 func mayBePaused(t client.Task) bool {
-	return t.State == string(ledger.Queued) || slices.Contains(t.Held, string(ledger.Paused))
+	return t.State == task.Queued || slices.Contains(t.Held, task.Paused)
 }
 
-func hasState(tasks []client.Task, state ledger.State) bool {
-	return slices.ContainsFunc(tasks, func(t client.Task) bool { return ledger.State(t.State) == state })
+func hasState(tasks []client.Task, state task.State) bool {
+	return slices.ContainsFunc(tasks, func(t client.Task) bool { return t.State == state })
 }
 
 func waitsForApproval(t client.Task) bool {
-	return t.State == string(ledger.Review) || slices.Contains(t.Held, string(ledger.Approval))
+	return t.State == task.Review || slices.Contains(t.Held, task.Approval)
 }
 
 // manyAhead is how far into the queue of an agent one looks. A queue may be very
@@ -92,11 +91,11 @@ const manyAhead = 1000
 func (d *desk) queue(ctx context.Context, tasks []client.Task) (map[envelope.ID]int, error) {
 	ahead, long := map[envelope.ID]int{}, map[string]bool{}
 	for _, t := range tasks {
-		if ledger.State(t.State) != ledger.Queued {
+		if t.State != task.Queued {
 			continue
 		}
 		if _, done := long[t.Agent]; !done {
-			first, err := d.tasks(ctx, client.Filter{States: names(ledger.Queued), Agent: t.Agent, Limit: manyAhead})
+			first, err := d.tasks(ctx, client.Filter{States: []task.State{task.Queued}, Agent: t.Agent, Limit: manyAhead})
 			if err != nil {
 				return nil, err
 			}
@@ -114,27 +113,27 @@ func (d *desk) queue(ctx context.Context, tasks []client.Task) (map[envelope.ID]
 
 // wait says what a task that is not done waits for, in a few words.
 func (s surroundings) wait(t client.Task) string {
-	switch ledger.State(t.State) {
-	case ledger.Received:
+	switch t.State {
+	case task.Received:
 		return "the end of its earlier revision"
-	case ledger.Queued:
+	case task.Queued:
 		return s.queued(t)
-	case ledger.Running:
+	case task.Running:
 		if began := s.began[t.ID]; !began.IsZero() {
 			return "its agent, at work for " + age(s.now.Sub(began))
 		}
 		return "its agent"
-	case ledger.Waiting:
+	case task.Waiting:
 		return s.fetched(t)
-	case ledger.Review:
+	case task.Review:
 		if asked, known := s.asked[t.ID]; known && asked.Asked.IsZero() {
 			return "an overseer's approval" + s.until(t, " until ")
 		}
 		return s.approval(t)
-	case ledger.Held:
+	case task.Held:
 		words := make([]string, len(t.Held))
 		for i, r := range t.Held {
-			words[i] = s.hold(t, task.Reason(r))
+			words[i] = s.hold(t, r)
 		}
 		return strings.Join(words, "; ")
 	}
@@ -219,29 +218,29 @@ func clock(t, now time.Time) string {
 func (s surroundings) next(t client.Task) string {
 	asked, known := s.asked[t.ID]
 	switch {
-	case t.State == string(ledger.Review) && known && asked.Asked.IsZero():
+	case t.State == task.Review && known && asked.Asked.IsZero():
 		return advise("thread", t.ID)
 	case waitsForApproval(t):
 		return advise("approve", t.ID) + ", or " + advise("deny", t.ID, "--reason WHY")
-	case slices.Contains(t.Held, string(ledger.AuthRequired)):
+	case slices.Contains(t.Held, task.AuthRequired):
 		return "log in to what " + flat(t.Agent) + " runs, then " + advise("release", t.ID)
-	case slices.Contains(t.Held, string(ledger.Operator)), slices.Contains(t.Held, string(ledger.AnswerUnread)), slices.Contains(t.Held, string(ledger.Recovered)):
+	case slices.Contains(t.Held, task.Operator), slices.Contains(t.Held, task.AnswerUnread), slices.Contains(t.Held, task.Recovered):
 		return advise("release", t.ID)
-	case slices.Contains(t.Held, string(ledger.ResultInvalid)):
+	case slices.Contains(t.Held, task.ResultInvalid):
 		return "mend or remove " + shellWord("results/"+string(t.ID)+".json")
-	case slices.Contains(t.Held, string(ledger.Reply)):
+	case slices.Contains(t.Held, task.Reply):
 		return advise("reply", t.ID, "TEXT") + ", or see what it asked: " + advise("thread", t.ID)
-	case slices.Contains(t.Held, string(ledger.Children)):
+	case slices.Contains(t.Held, task.Children):
 		return advise("thread", t.ID)
 	case mayBePaused(t) && slices.Contains(s.paused, ""):
 		return "mailboxd resume"
 	case mayBePaused(t) && slices.Contains(s.paused, t.Agent):
 		return "mailboxd resume " + flat(shellWord(t.Agent))
-	case t.State == string(ledger.Queued) && !s.served:
+	case t.State == task.Queued && !s.served:
 		return "mailboxd serve"
-	case t.State == string(ledger.Running):
+	case t.State == task.Running:
 		return advise("logs", t.ID, "-f")
-	case t.State == string(ledger.Done) && t.Status != envelope.OK && t.Status != envelope.Partial:
+	case t.State == task.Done && t.Status != envelope.OK && t.Status != envelope.Partial:
 		if t.Attempt > 0 {
 			return advise("logs", t.ID) + ", or " + advise("retry", t.ID)
 		}

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 	"mailboxd/internal/worker"
 )
 
@@ -49,7 +49,7 @@ type Job struct {
 	// about its progress while it runs.
 	Conversation []envelope.Message
 	Report       func(envelope.Message)
-	ledger.Terms
+	task.Terms
 }
 
 // An Outcome is what became of a Job. Its Result is complete; a Cost of nil
@@ -66,7 +66,7 @@ type Outcome struct {
 	// Hold, unless "", is what the task waits for before it is run again: a
 	// person's login, without which nothing was done; a Reply; the end of its
 	// Children. Its Result says why, and that attempt does not count.
-	Hold ledger.Reason
+	Hold task.Reason
 
 	// Unanswered, unless its Status is "", is what becomes the answer if nobody
 	// replies in time to what the agent asked its requester: that question itself.

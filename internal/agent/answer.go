@@ -10,8 +10,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // However much an agent writes, only so much of it is read into memory.
@@ -32,7 +32,7 @@ type answer struct {
 	trouble trouble // what kept a program from answering anybody
 
 	said []envelope.Message // what an agent of another dialect said beside it
-	hold ledger.Reason      // what its task waits for, when that was no answer
+	hold task.Reason        // what its task waits for, when that was no answer
 
 	attached []envelope.Attachment // to the message of CAP that it is
 

@@ -17,8 +17,8 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // cast is what the test binary plays when it is called with "play" and a name.
@@ -163,13 +163,13 @@ func request(more string) string {
 
 func jobFor(t testing.TB, request string) agent.Job {
 	t.Helper()
-	task, findings := envelope.DecodeTask([]byte(request), envelope.Strict)
+	given, findings := envelope.DecodeTask([]byte(request), envelope.Strict)
 	if findings.Refused() {
 		t.Fatalf("the request of the test is refused: %v", findings)
 	}
 	return agent.Job{
-		Task: task, Revision: 1, Attempt: 1, Dir: t.TempDir(), RunID: "run-1", Terms: ledger.Terms{Tools: task.AllowedTools},
-		Allowance: task.Budget, Meter: limited(task.Budget),
+		Task: given, Revision: 1, Attempt: 1, Dir: t.TempDir(), RunID: "run-1", Terms: task.Terms{Tools: given.AllowedTools},
+		Allowance: given.Budget, Meter: limited(given.Budget),
 	}
 }
 

@@ -8,9 +8,9 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/schema"
+	"mailboxd/internal/task"
 )
 
 // A held is one control that is judged after a run, broken by an answer.
@@ -20,7 +20,7 @@ type held struct {
 	more    string // members of the request
 	answer  string
 	agent   agent.Binding
-	terms   ledger.Terms
+	terms   task.Terms
 	kind    envelope.Kind // of the error when it is enforced; "": only review is asked
 	reason  string        // for review, begins with this
 	level   envelope.Level
@@ -46,11 +46,11 @@ func holds(t *testing.T) []held {
 		answer: `{"agent_id": "tester", "output": {"summary": "kept", "verdict": "maybe"}}`, fine: `{"verdict": "yes", "summary": "kept"}`,
 		reason: `the answer is not what schema://acme/report/v2 describes: verdict: `, level: envelope.LevelDaemon,
 	}, {
-		id: "AINL-47 an action", control: envelope.ControlTools, kind: envelope.PolicyViolation, terms: ledger.Terms{Tools: []string{"http"}},
+		id: "AINL-47 an action", control: envelope.ControlTools, kind: envelope.PolicyViolation, terms: task.Terms{Tools: []string{"http"}},
 		answer: `{"summary": "kept", "actions": [{"kind": "k", "description": "d", "status": "executed", "tool": "shell"}]}`, fine: `{"summary": "kept", "tools_used": ["http"]}`,
 		reason: `the agent used tools that it was not allowed to: ["shell"]`, level: envelope.LevelObserved,
 	}, {
-		id: "AINL-47 a list", control: envelope.ControlTools, kind: envelope.PolicyViolation, terms: ledger.Terms{Tools: []string{}},
+		id: "AINL-47 a list", control: envelope.ControlTools, kind: envelope.PolicyViolation, terms: task.Terms{Tools: []string{}},
 		answer: `{"summary": "kept", "tools_used": ["http", "http", "fs"]}`, fine: `{"summary": "kept", "tools_used": []}`,
 		reason: `the agent used tools that it was not allowed to: ["http" "fs"]`, level: envelope.LevelObserved,
 	}, {
@@ -63,7 +63,7 @@ func holds(t *testing.T) []held {
 		answer: `{"status": "ok", "output": {"summary": "kept"}, "cost_used": {"tokens": 4, "usd_cents": 0}}`, fine: `{"summary": "kept"}`,
 		reason: "the agent used 4 tokens of 3", level: envelope.LevelObserved, spent: envelope.LevelAdvisory,
 	}, {
-		id: "AINL-46 of the operator", control: envelope.ControlBudget, kind: envelope.BudgetExceeded, terms: ledger.Terms{Budget: envelope.Budget{USDCents: &three}},
+		id: "AINL-46 of the operator", control: envelope.ControlBudget, kind: envelope.BudgetExceeded, terms: task.Terms{Budget: envelope.Budget{USDCents: &three}},
 		answer: `{"status": "ok", "output": {"summary": "kept"}, "cost_used": {"tokens": 0, "usd_cents": 4}}`,
 		fine:   `{"status": "ok", "output": {"summary": "kept"}, "cost_used": {"tokens": 0, "usd_cents": 3}}`,
 		reason: "the agent used 4 US cents of 3", level: envelope.LevelObserved,
@@ -202,7 +202,7 @@ func TestAFailureKeepsItsCauseAndOwesNoContract(t *testing.T) {
 }
 
 func TestAToolReportThatCannotBeReadIsReviewed(t *testing.T) {
-	h := held{control: envelope.ControlTools, terms: ledger.Terms{Tools: []string{"http"}}}
+	h := held{control: envelope.ControlTools, terms: task.Terms{Tools: []string{"http"}}}
 	for answer, review := range map[string]bool{
 		`{"summary": "s", "tools_used": "http"}`:     true,
 		`{"summary": "s", "tools_used": [{"n": 1}]}`: true,

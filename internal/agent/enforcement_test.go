@@ -7,7 +7,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 func TestAnOddJSONAnswerIsReviewed(t *testing.T) {
@@ -21,7 +21,7 @@ func TestAnOddJSONAnswerIsReviewed(t *testing.T) {
 func TestWhoHeldWhatComesFromTheTermsAndTheRun(t *testing.T) {
 	b := playing(t, "tell", "--tools={{.AllowedTools}}", "--run={{.RunID}}")
 	b.Output = agent.JSON
-	terms := ledger.Terms{Tools: []string{"http", "fs"}, Levels: envelope.Levels{
+	terms := task.Terms{Tools: []string{"http", "fs"}, Levels: envelope.Levels{
 		envelope.ControlRole: envelope.LevelDaemon, envelope.ControlBudget: envelope.LevelObserved, envelope.ControlTools: envelope.LevelAdvisory,
 	}}
 	j := jobFor(t, request(""))

@@ -10,7 +10,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // hear reads the messages that an agent of another dialect said: in its result
@@ -88,7 +88,7 @@ func (g *Agent) understand(j Job, text []byte) (answer, error) {
 	} else {
 		a.result.Status, a.result.Output.Summary = envelope.Partial, t.reason()
 	}
-	if t.question != nil && t.hold == ledger.Reply {
+	if t.question != nil && t.hold == task.Reply {
 		r := g.resultOf(j, *t.question)
 		a.question, a.result.Cost, a.attached = &r, r.Cost, t.question.Attachments
 	}
@@ -203,7 +203,7 @@ func (o *Outcome) say(said answer) {
 // addUnanswered adds to an outcome that waits for a reply what the answer is if there
 // is none in time.
 func (g *Agent) addUnanswered(o *Outcome, j Job, said answer) {
-	if o.Hold != ledger.Reply || said.question == nil {
+	if o.Hold != task.Reply || said.question == nil {
 		return
 	}
 	r := *said.question

@@ -11,8 +11,8 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // replaying returns the binding of an agent that prints a fixture, as the
@@ -38,7 +38,7 @@ type printed struct {
 	tokens  int64  // -1: unknown, as is cents
 	cents   int64
 	session bool
-	hold    ledger.Reason
+	hold    task.Reason
 	retry   bool
 }
 
@@ -49,8 +49,8 @@ var fixtures = []printed{
 	{"claude/success-json", 0, envelope.OK, "", found, 6187, 5, true, "", false},
 	{"claude/error", 1, envelope.Failed, envelope.AgentError, "Tool execution was interrupted", 3052, 1, true, "", false},
 	{"claude/budget", 1, envelope.Failed, envelope.AgentError, "Reached maximum budget", 3052, 13, true, "", false},
-	{"claude/login", 1, envelope.Failed, envelope.AgentError, "not logged in", 0, 0, true, ledger.AuthRequired, false},
-	{"claude/login-json", 1, envelope.Failed, envelope.AgentError, "Invalid API key", 0, 0, true, ledger.AuthRequired, false},
+	{"claude/login", 1, envelope.Failed, envelope.AgentError, "not logged in", 0, 0, true, task.AuthRequired, false},
+	{"claude/login-json", 1, envelope.Failed, envelope.AgentError, "Invalid API key", 0, 0, true, task.AuthRequired, false},
 	{"claude/limit", 1, envelope.Failed, envelope.AgentError, "session limit", 0, 0, true, "", true},
 	{"claude/truncated", 0, envelope.Failed, envelope.OutputInvalid, "before it says how it ended", 6187, -1, false, "", false},
 	{"claude/truncated", 1, envelope.Failed, envelope.AgentCrashed, "exited with status 1", 6187, -1, false, "", false},
@@ -58,7 +58,7 @@ var fixtures = []printed{
 	{"codex/success", 0, envelope.OK, "", found, 24885, -1, true, "", false},
 	{"codex/reconnected", 0, envelope.OK, "", found, 24885, -1, true, "", false},
 	{"codex/error", 1, envelope.Failed, envelope.AgentError, "does not exist", -1, -1, true, "", false},
-	{"codex/login", 1, envelope.Failed, envelope.AgentError, "401 Unauthorized", -1, -1, true, ledger.AuthRequired, false},
+	{"codex/login", 1, envelope.Failed, envelope.AgentError, "401 Unauthorized", -1, -1, true, task.AuthRequired, false},
 	{"codex/limit", 1, envelope.Failed, envelope.AgentError, "usage limit", -1, -1, true, "", true},
 	{"codex/truncated", 0, envelope.Failed, envelope.OutputInvalid, "before it says how it ended", -1, -1, false, "", false},
 
@@ -66,15 +66,15 @@ var fixtures = []printed{
 	{"cursor/success-old", 0, envelope.OK, "", found, -1, -1, true, "", false},
 	{"cursor/success-stream", 0, envelope.OK, "", found, -1, -1, true, "", false},
 	{"cursor/error", 1, envelope.Failed, envelope.AgentCrashed, "Connection failed", -1, -1, false, "", false},
-	{"cursor/login", 1, envelope.Failed, envelope.AgentError, "Authentication required", -1, -1, false, ledger.AuthRequired, false},
+	{"cursor/login", 1, envelope.Failed, envelope.AgentError, "Authentication required", -1, -1, false, task.AuthRequired, false},
 	{"cursor/limit", 1, envelope.Failed, envelope.AgentError, "usage limit", -1, -1, false, "", true},
 	{"cursor/truncated", 0, envelope.Failed, envelope.OutputInvalid, "before it says how it ended", -1, -1, false, "", false},
 
 	{"gemini/success", 0, envelope.OK, "", found, 25113, -1, true, "", false},
 	{"gemini/success-json", 0, envelope.OK, "", found, 34146, -1, true, "", false},
 	{"gemini/error", 54, envelope.Failed, envelope.AgentError, "No space left", 0, -1, true, "", false},
-	{"gemini/login", 41, envelope.Failed, envelope.AgentError, "set an Auth method", -1, -1, false, ledger.AuthRequired, false},
-	{"gemini/login-json", 41, envelope.Failed, envelope.AgentError, "set an Auth method", -1, -1, false, ledger.AuthRequired, false},
+	{"gemini/login", 41, envelope.Failed, envelope.AgentError, "set an Auth method", -1, -1, false, task.AuthRequired, false},
+	{"gemini/login-json", 41, envelope.Failed, envelope.AgentError, "set an Auth method", -1, -1, false, task.AuthRequired, false},
 	{"gemini/limit", 1, envelope.Failed, envelope.AgentError, "quota", 0, -1, true, "", true},
 	{"gemini/truncated", 0, envelope.Failed, envelope.OutputInvalid, "before it says how it ended", -1, -1, false, "", false},
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // The words by which programs say that nobody is logged in, or that it was too
@@ -74,7 +74,7 @@ func (o *Outcome) heed(t trouble) {
 	}
 	switch t {
 	case loggedOut:
-		o.Hold, o.Retry = ledger.AuthRequired, false
+		o.Hold, o.Retry = task.AuthRequired, false
 	case limited:
 		o.Retry = true
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // errNoTurn is what is wrong with messages after which nothing can go on.
@@ -16,7 +16,7 @@ var errNoTurn = errors.New("the agent said nothing that its task could go on wit
 type turn struct {
 	answer   *envelope.Message  // the last that completes or fails the agent's task; nil for none
 	said     []envelope.Message // the others, in order
-	hold     ledger.Reason      // what the task waits for, if there is no answer
+	hold     task.Reason        // what the task waits for, if there is no answer
 	question *envelope.Message  // what is the answer if nobody replies to it in time; nil for none
 }
 
@@ -81,15 +81,15 @@ func settles(m envelope.Message, about envelope.Task) bool {
 }
 
 // waitsFor is what a task waits for whose agent gave no answer.
-func waitsFor(said []envelope.Message, about envelope.Task) ledger.Reason {
-	waits := ledger.Reason("")
+func waitsFor(said []envelope.Message, about envelope.Task) task.Reason {
+	waits := task.Reason("")
 	for _, m := range said {
 		switch {
 		case m.Act == envelope.Delegates && (m.Tie == envelope.Transfer || m.Tie == envelope.Assist):
-			return ledger.Children
+			return task.Children
 		case m.Act == envelope.Asks || m.Act == envelope.Inquires || m.WantsReply,
 			m.Act == envelope.Informs && slices.ContainsFunc(m.To, func(to string) bool { return to != about.Requester }):
-			waits = ledger.Reply
+			waits = task.Reply
 		}
 	}
 	return waits
@@ -100,7 +100,7 @@ func (t turn) reason() string {
 	var names []string
 	for _, m := range t.said {
 		handed := m.Act == envelope.Delegates && m.Tie != envelope.Fork
-		if t.hold == ledger.Children && handed || t.hold == ledger.Reply && m.Act != envelope.Reports && !handed {
+		if t.hold == task.Children && handed || t.hold == task.Reply && m.Act != envelope.Reports && !handed {
 			for _, name := range m.To {
 				if !slices.Contains(names, name) {
 					names = append(names, name)
@@ -108,7 +108,7 @@ func (t turn) reason() string {
 			}
 		}
 	}
-	if t.hold == ledger.Children {
+	if t.hold == task.Children {
 		return "The agent waits for what it handed to " + strings.Join(names, ", ") + "."
 	}
 	return "The agent waits for a reply of " + strings.Join(names, ", ") + "."

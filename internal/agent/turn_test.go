@@ -11,7 +11,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/agent"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 const (
@@ -131,23 +131,23 @@ func TestWhatAnAgentSaysDecidesWhatItsTaskWaitsFor(t *testing.T) {
 		text   string
 		status envelope.Status
 		kind   envelope.Kind
-		hold   ledger.Reason
+		hold   task.Reason
 		said   string
 	}{
 		{done, envelope.OK, "", "", ""},
 		{late, envelope.Failed, envelope.Timeout, "", ""},
 		{late + done, envelope.OK, "", "", "info to pm-1"},
-		{handover, envelope.Partial, "", ledger.Children, "task.delegatedassist to analyst-1"},
-		{handover + question, envelope.Partial, "", ledger.Children, "task.delegatedassist to analyst-1; info to user"},
+		{handover, envelope.Partial, "", task.Children, "task.delegatedassist to analyst-1"},
+		{handover + question, envelope.Partial, "", task.Children, "task.delegatedassist to analyst-1; info to user"},
 		{handover + done, envelope.OK, "", "", "task.delegatedfork to analyst-1"},
-		{question, envelope.Partial, "", ledger.Reply, "info to user"},
-		{back, envelope.Partial, "", ledger.Reply, "info to pm-1"},
-		{maybe, envelope.Partial, "", ledger.Reply, "info to pm-1"},
-		{done + maybe, envelope.Partial, "", ledger.Reply, "info to pm-1; info to pm-1"},
+		{question, envelope.Partial, "", task.Reply, "info to user"},
+		{back, envelope.Partial, "", task.Reply, "info to pm-1"},
+		{maybe, envelope.Partial, "", task.Reply, "info to pm-1"},
+		{done + maybe, envelope.Partial, "", task.Reply, "info to pm-1; info to pm-1"},
 		{maybe + done, envelope.OK, "", "", "info to pm-1"},
-		{handover + maybe, envelope.Partial, "", ledger.Children, "task.delegatedassist to analyst-1; info to pm-1"},
-		{inquiry, envelope.Partial, "", ledger.Reply, "review.inquiry to pm-1"},
-		{advice, envelope.Partial, "", ledger.Reply, "info to analyst-1"},
+		{handover + maybe, envelope.Partial, "", task.Children, "task.delegatedassist to analyst-1; info to pm-1"},
+		{inquiry, envelope.Partial, "", task.Reply, "review.inquiry to pm-1"},
+		{advice, envelope.Partial, "", task.Reply, "info to analyst-1"},
 		{question + done, envelope.OK, "", "", "info to user"},
 		{"I have no idea.", envelope.Failed, envelope.OutputInvalid, "", ""},
 		{"", envelope.Failed, envelope.OutputInvalid, "", ""},
@@ -170,16 +170,16 @@ func TestWhatIsSaidInCLowlDecidesToo(t *testing.T) {
 	const done = `{"p":"DONE","body":{"t":"check","d":{"summary":"It runs."}}}` + "\n"
 	for _, c := range []struct {
 		text string
-		hold ledger.Reason
+		hold task.Reason
 		said string
 	}{
-		{delegates("transfer"), ledger.Children, "task.delegatedtransfer to muse"},
-		{delegates("assist"), ledger.Children, "task.delegatedassist to muse"},
+		{delegates("transfer"), task.Children, "task.delegatedtransfer to muse"},
+		{delegates("assist"), task.Children, "task.delegatedassist to muse"},
 		{delegates("fork") + done, "", "task.delegatedfork to muse"},
 		{delegates("transfer") + done, "", "task.delegatedfork to muse"},
 		{`{"p":"ACK"}` + "\n" + `{"p":"PROG","data":{"pct":50}}` + "\n" + done, "", "task.accepted to planner; task.progress to planner"},
-		{`{"p":"QRY","to":"radar","task":"search","data":{}}`, ledger.Reply, "status.query to radar"},
-		{`{"p":"INF","to":"radar","task":"note","data":{"text":"?"}}`, ledger.Reply, "info to radar"},
+		{`{"p":"QRY","to":"radar","task":"search","data":{}}`, task.Reply, "status.query to radar"},
+		{`{"p":"INF","to":"radar","task":"note","data":{"text":"?"}}`, task.Reply, "info to radar"},
 	} {
 		o := speaking(t, envelope.CLowl, c.text).Run(t.Context(), asked(t, asksCLowl), nil)
 		if o.Result.Status == envelope.Failed || o.Hold != c.hold || words(o.Said) != c.said {
@@ -289,7 +289,7 @@ func TestAProgramOfAProfileSpeaksInItsText(t *testing.T) {
 	b := saying(t, string(event)+"\n", 0)
 	b.Dialect, b.Output = envelope.CLowl, agent.Claude
 	o := bound(t, b).Run(t.Context(), asked(t, asksCLowl), nil)
-	if o.Hold != ledger.Children || words(o.Said) != "task.delegatedassist to muse" || o.Result.Cost == nil || o.Result.Cost.Tokens != 7 || o.Result.Cost.USDCents != 2 {
+	if o.Hold != task.Children || words(o.Said) != "task.delegatedassist to muse" || o.Result.Cost == nil || o.Result.Cost.Tokens != 7 || o.Result.Cost.USDCents != 2 {
 		t.Errorf("hold %q, said %s, cost %+v, error %+v", o.Hold, words(o.Said), o.Result.Cost, o.Result.Error)
 	}
 	if !strings.Contains(string(o.Result.Output.Extra), `"session_id":"s7"`) {
@@ -302,7 +302,7 @@ func TestAQuestionToWhoeverAskedIsTheAnswerToWhichNobodyReplies(t *testing.T) {
 	for more, want := range map[string]envelope.Status{"": envelope.OK, `,"expects_reply":true`: ""} {
 		o := speaking(t, envelope.CAP, fmt.Sprintf(asks, more)).Run(t.Context(), asked(t, asksCAP), nil)
 		r := o.Unanswered
-		if o.Hold != ledger.Reply || r.Status != want {
+		if o.Hold != task.Reply || r.Status != want {
 			t.Errorf("%s: hold %q, unanswered %q; want it to wait, then %q", more, o.Hold, r.Status, want)
 		}
 		if want != "" && (r.Output.Summary != "Which one?" || !strings.Contains(string(r.Output.Extra), "two of them") || r.TaskID != "T1" || r.AgentID != "tester") {

@@ -9,6 +9,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 func (d *Door) accounts(r *http.Request) (any, error) {
@@ -45,7 +46,7 @@ func amountOf(limit *int64, spent, reserved int64) client.Amount {
 }
 
 // family returns which task a task is for, and which are for it.
-func (b *Books) family(ctx context.Context, row ledger.Task) (parent envelope.ID, children []envelope.ID, err error) {
+func (b *Books) family(ctx context.Context, row task.Task) (parent envelope.ID, children []envelope.ID, err error) {
 	if row.Parent != 0 {
 		above, err := b.Memory.Task(ctx, row.Parent)
 		if err != nil && !errors.Is(err, ledger.ErrUnknown) {

@@ -9,15 +9,16 @@ import (
 
 	"mailboxd/internal/client"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // asked returns what people were asked about a task: about its latest revision,
 // or about the one in review that this waits behind. With it comes the answer
 // that its requester was not shown, if there is one.
-func (b *Books) asked(ctx context.Context, revisions []ledger.Task) (list []client.Approval, unshown jsontext.Value, err error) {
+func (b *Books) asked(ctx context.Context, revisions []task.Task) (list []client.Approval, unshown jsontext.Value, err error) {
 	row := revisions[len(revisions)-1]
 	for _, r := range revisions {
-		if r.State == ledger.Review {
+		if r.State == task.Review {
 			row = r
 		}
 	}
@@ -29,7 +30,7 @@ func (b *Books) asked(ctx context.Context, revisions []ledger.Task) (list []clie
 		list = append(list, approvalOf(row.Revision, c))
 	}
 	read := b.Memory.Withheld
-	if row.State == ledger.Review {
+	if row.State == task.Review {
 		read = b.Memory.Result
 	}
 	answer, err := read(ctx, row.Seq)
@@ -39,7 +40,7 @@ func (b *Books) asked(ctx context.Context, revisions []ledger.Task) (list []clie
 	return list, answer, err
 }
 
-func approvalOf(revision int, c ledger.Consent) client.Approval {
+func approvalOf(revision int, c task.Consent) client.Approval {
 	a := client.Approval{
 		Revision: revision, Stage: c.Stage, Digest: c.Digest, Approver: c.Approver, Asked: c.Asked, Expires: c.Expires,
 		Decision: string(c.Decision), Decided: c.Decided, Decider: c.Decider, Note: c.Note,

@@ -45,7 +45,7 @@ func (b *Books) Count(ctx context.Context, f client.Filter) (int, error) {
 
 func filterOf(f client.Filter) ledger.Filter {
 	return ledger.Filter{
-		States: convert[ledger.State](f.States), Agent: f.Agent, Requester: f.Requester, Since: f.Since,
+		States: f.States, Agent: f.Agent, Requester: f.Requester, Since: f.Since,
 		AfterSeq: f.After, NewestFirst: f.NewestFirst, All: f.All, Limit: f.Limit,
 	}
 }
@@ -60,7 +60,7 @@ func (b *Books) Latest(ctx context.Context, id envelope.ID) (client.Task, error)
 	return viewOf(revisions[len(revisions)-1]), nil
 }
 
-func (b *Books) revisions(ctx context.Context, id envelope.ID) ([]ledger.Task, error) {
+func (b *Books) revisions(ctx context.Context, id envelope.ID) ([]task.Task, error) {
 	revisions, err := b.Memory.Revisions(ctx, id)
 	if err == nil && len(revisions) == 0 {
 		err = fmt.Errorf("task %s %w", id, ledger.ErrUnknown)
@@ -101,19 +101,19 @@ func (b *Books) CaseFile(ctx context.Context, id envelope.ID) (client.CaseFile, 
 	}
 	story, err := b.Memory.Story(ctx, id, manyEvents)
 	file.Story = eventsOf(story)
-	if last.State == ledger.Held && slices.Contains(last.Reasons, ledger.AnswerUnread) {
+	if last.State == task.Held && slices.Contains(last.Reasons, task.AnswerUnread) {
 		file.Why += unreadFor(story)
 	}
 	return file, err
 }
 
 // unreadFor says with which error the answer of a task could not be read.
-func unreadFor(story []ledger.Event) string {
+func unreadFor(story []task.Event) string {
 	for _, e := range slices.Backward(story) {
 		var data struct {
 			Message string `json:"message"`
 		}
-		if e.Kind == "task.held" && json.Unmarshal(e.Data, &data) == nil && data.Message != "" {
+		if e.Kind == task.KindTaskHeld && json.Unmarshal(e.Data, &data) == nil && data.Message != "" {
 			return ": " + data.Message
 		}
 	}
@@ -123,7 +123,7 @@ func unreadFor(story []ledger.Event) string {
 // manyEvents is how many events are read in one go.
 const manyEvents = 1000
 
-func (b *Books) runs(ctx context.Context, row ledger.Task) (views []client.Run, err error) {
+func (b *Books) runs(ctx context.Context, row task.Task) (views []client.Run, err error) {
 	runs, err := b.Memory.Runs(ctx, row.Seq)
 	for _, r := range runs {
 		views = append(views, client.Run{
@@ -142,7 +142,7 @@ func (b *Books) Events(ctx context.Context, id envelope.ID, after int64, limit i
 	return eventsOf(events), err
 }
 
-func eventsOf(events []ledger.Event) []client.Event {
+func eventsOf(events []task.Event) []client.Event {
 	views := make([]client.Event, len(events))
 	for i, e := range events {
 		views[i] = client.Event{Seq: e.Seq, Time: e.Time, Task: e.Task, Revision: e.Revision, Kind: e.Kind, Data: e.Data}
@@ -163,12 +163,12 @@ func (b *Books) Files(ctx context.Context) ([]client.Cursor, error) {
 // Paused returns the agents that may start nothing; "" is every agent.
 func (b *Books) Paused(ctx context.Context) ([]string, error) { return b.Memory.Paused(ctx) }
 
-func viewOf(t ledger.Task) client.Task {
+func viewOf(t task.Task) client.Task {
 	return client.Task{
-		Seq: t.Seq, ID: t.ID, Revision: t.Revision, State: string(t.State), Held: convert[string](t.Reasons), Until: t.Until,
+		Seq: t.Seq, ID: t.ID, Revision: t.Revision, State: t.State, Held: t.Reasons, Until: t.Until,
 		Attempt: t.Attempt, Agent: t.Agent, Requester: t.Requester, Type: t.Type, Deadline: t.Deadline,
 		Received: t.Received, Finished: t.Finished, Status: t.Status, Kind: t.Kind,
-		ResultFinal: t.State == ledger.Done && !t.Replaces, Depth: t.Depth, Dialect: foreign(t.Dialect), File: t.File, Offset: t.Offset,
+		ResultFinal: t.State == task.Done && !t.Replaces, Depth: t.Depth, Dialect: foreign(t.Dialect), File: t.File, Offset: t.Offset,
 	}
 }
 
@@ -180,49 +180,42 @@ func foreign(d envelope.Dialect) string {
 	return string(d)
 }
 
-func viewsOf(rows []ledger.Task) (views []client.Task) {
+func viewsOf(rows []task.Task) (views []client.Task) {
 	for _, row := range rows {
 		views = append(views, viewOf(row))
 	}
 	return views
 }
 
-func convert[To, From ~string](list []From) (all []To) {
-	for _, s := range list {
-		all = append(all, To(s))
-	}
-	return all
-}
-
 // why says what a task that is not done waits for, and who can help.
-func why(t ledger.Task) string {
+func why(t task.Task) string {
 	switch t.State {
-	case ledger.Received:
+	case task.Received:
 		return "an earlier revision of it is still running"
-	case ledger.Queued:
+	case task.Queued:
 		return "waits for a free slot; is mailboxd serve running?"
-	case ledger.Running:
+	case task.Running:
 		return fmt.Sprintf("its agent is at work, attempt %d", t.Attempt)
-	case ledger.Waiting:
+	case task.Waiting:
 		if t.Until.IsZero() {
 			return "it is in the inbox of its agent, and nobody has claimed it"
 		}
 		return "it was claimed for its agent, until " + t.Until.Local().Format(time.DateTime)
-	case ledger.Review:
+	case task.Review:
 		return "it is answered, and a person has to agree: mailboxd approve"
-	case ledger.Held:
+	case task.Held:
 		return whyHeld(t)
 	}
 	return ""
 }
 
-func whyHeld(t ledger.Task) string {
+func whyHeld(t task.Task) string {
 	if t.WaitsForBudget() {
 		return "what is left of its budget is reserved for others that run; see: mailboxd budget"
 	}
 	all := make([]string, len(t.Reasons))
 	for i, r := range t.Reasons {
-		all[i] = whyHeldFor(t, task.Reason(r))
+		all[i] = whyHeldFor(t, r)
 	}
 	why := strings.Join(all, "; ")
 	if !t.Until.IsZero() {
@@ -232,7 +225,7 @@ func whyHeld(t ledger.Task) string {
 }
 
 // whyHeldFor is what one reason says, and what a person can do about it.
-func whyHeldFor(t ledger.Task, r task.Reason) string {
+func whyHeldFor(t task.Task, r task.Reason) string {
 	why, then := r.Clause(), ": "
 	switch r {
 	case task.Capacity:

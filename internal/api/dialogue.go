@@ -13,6 +13,7 @@ import (
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/client"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 func (d *Door) thread(r *http.Request) (any, error) {
@@ -70,10 +71,10 @@ func (b *Books) Trace(ctx context.Context, id string) (client.Dialogue, error) {
 }
 
 // taskNamed returns the latest revision of a task, and whether there is one.
-func (b *Books) taskNamed(ctx context.Context, id string) (ledger.Task, bool, error) {
+func (b *Books) taskNamed(ctx context.Context, id string) (task.Task, bool, error) {
 	revisions, err := b.Memory.Revisions(ctx, envelope.ID(id))
 	if err != nil || len(revisions) == 0 {
-		return ledger.Task{}, false, err
+		return task.Task{}, false, err
 	}
 	return revisions[len(revisions)-1], true, nil
 }
@@ -81,7 +82,7 @@ func (b *Books) taskNamed(ctx context.Context, id string) (ledger.Task, bool, er
 // threadOf is the conversation that a task is part of: the one that its request
 // names, or the one of the task above it. Of AINL's tasks the first one gives it
 // its name.
-func (b *Books) threadOf(ctx context.Context, row ledger.Task) (string, error) {
+func (b *Books) threadOf(ctx context.Context, row task.Task) (string, error) {
 	for {
 		k, ok, err := b.Memory.Talk(ctx, row.Seq)
 		if err != nil || ok && k.Thread != "" {
@@ -100,7 +101,7 @@ func (b *Books) threadOf(ctx context.Context, row ledger.Task) (string, error) {
 }
 
 // request is what a task asks for, if that is kept.
-func (b *Books) request(ctx context.Context, row ledger.Task) (envelope.Task, bool, error) {
+func (b *Books) request(ctx context.Context, row task.Task) (envelope.Task, bool, error) {
 	raw, err := b.Memory.Raw(ctx, row.Seq)
 	if errors.Is(err, ledger.ErrUnknown) {
 		return envelope.Task{}, false, nil // too old
@@ -149,7 +150,7 @@ const mostTasks = 1000
 
 // withThoseBelow returns tasks and all that were asked for below them, the
 // oldest first. 0 is none.
-func (b *Books) withThoseBelow(ctx context.Context, seqs []int64) (rows []ledger.Task, err error) {
+func (b *Books) withThoseBelow(ctx context.Context, seqs []int64) (rows []task.Task, err error) {
 	met := map[int64]bool{0: true}
 	for len(seqs) > 0 && len(rows) < mostTasks {
 		seq := seqs[0]
@@ -171,12 +172,12 @@ func (b *Books) withThoseBelow(ctx context.Context, seqs []int64) (rows []ledger
 			seqs = append(seqs, c.Seq)
 		}
 	}
-	slices.SortFunc(rows, func(a, b ledger.Task) int { return int(a.Seq - b.Seq) })
+	slices.SortFunc(rows, func(a, b task.Task) int { return int(a.Seq - b.Seq) })
 	return rows, nil
 }
 
 // fill adds the tasks to a Dialogue, what happened to them, and what was said.
-func (b *Books) fill(ctx context.Context, d *client.Dialogue, rows []ledger.Task, said []ledger.Message) error {
+func (b *Books) fill(ctx context.Context, d *client.Dialogue, rows []task.Task, said []task.Message) error {
 	ids := map[int64]envelope.ID{}
 	for _, row := range rows {
 		ids[row.Seq] = row.ID
@@ -201,8 +202,8 @@ func (b *Books) fill(ctx context.Context, d *client.Dialogue, rows []ledger.Task
 		}
 	}
 	slices.SortFunc(d.Events, func(a, b client.Event) int { return int(a.Seq - b.Seq) })
-	slices.SortFunc(said, func(a, b ledger.Message) int { return int(a.Seq - b.Seq) })
-	said = slices.CompactFunc(said, func(a, b ledger.Message) bool { return a.Seq == b.Seq })
+	slices.SortFunc(said, func(a, b task.Message) int { return int(a.Seq - b.Seq) })
+	said = slices.CompactFunc(said, func(a, b task.Message) bool { return a.Seq == b.Seq })
 	for _, m := range said[max(0, len(said)-manyEvents):] {
 		d.Messages = append(d.Messages, saidOf(m, ids[m.Task]))
 	}
@@ -210,7 +211,7 @@ func (b *Books) fill(ctx context.Context, d *client.Dialogue, rows []ledger.Task
 }
 
 // part is a task as a part of a Dialogue.
-func (b *Books) part(ctx context.Context, row ledger.Task) (client.Part, error) {
+func (b *Books) part(ctx context.Context, row task.Task) (client.Part, error) {
 	part := client.Part{Task: viewOf(row)}
 	if row.Parent != 0 {
 		parent, err := b.Memory.Task(ctx, row.Parent)
@@ -234,8 +235,8 @@ func (b *Books) part(ctx context.Context, row ledger.Task) (client.Part, error) 
 }
 
 // ending is how a task ended, in the words of its result, if that is kept.
-func (b *Books) ending(ctx context.Context, row ledger.Task) (string, error) {
-	if row.State != ledger.Done {
+func (b *Books) ending(ctx context.Context, row task.Task) (string, error) {
+	if row.State != task.Done {
 		return "", nil // an answer that a person is asked about is not shown
 	}
 	raw, err := b.Memory.Result(ctx, row.Seq)
@@ -253,7 +254,7 @@ func (b *Books) ending(ctx context.Context, row ledger.Task) (string, error) {
 }
 
 // saidOf is a message in the words of the socket.
-func saidOf(m ledger.Message, task envelope.ID) client.Said {
+func saidOf(m task.Message, task envelope.ID) client.Said {
 	said := client.Said{
 		Seq: m.Seq, Time: m.Time, Dialect: string(m.Dialect), Act: string(m.Act), ID: m.ID, Cause: m.Cause, Task: task,
 		Thread: m.Thread, Trace: m.Trace, From: m.From, To: m.To, Via: string(m.Via), Lost: m.Lost, Inbox: m.Inbox, Posted: m.Posted,
@@ -280,7 +281,7 @@ func wordsOf(m envelope.Message) string {
 }
 
 // talk is what is remembered of a task in messages.
-func (b *Books) talk(ctx context.Context, row ledger.Task) (*client.Talk, []client.Said, error) {
+func (b *Books) talk(ctx context.Context, row task.Task) (*client.Talk, []client.Said, error) {
 	k, ok, err := b.Memory.Talk(ctx, row.Seq)
 	if err != nil || !ok {
 		return nil, nil, err

@@ -7,6 +7,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // talkAbout puts a task into the ledger that somebody asked for in CAP, and one
@@ -16,8 +17,8 @@ func (h *house) talkAbout(t *testing.T) {
 	err := h.memory.Update(t.Context(), func(tx *ledger.Tx) error {
 		parent := int64(0)
 		for _, id := range []envelope.ID{"T1", "T1.1"} {
-			row := ledger.Task{
-				ID: id, Revision: 1, Hash: string(id), Dialect: envelope.CAP, State: ledger.Held, Reasons: []ledger.Reason{ledger.Operator},
+			row := task.Task{
+				ID: id, Revision: 1, Hash: string(id), Dialect: envelope.CAP, State: task.Held, Reasons: []task.Reason{task.Operator},
 				Agent: "a", Requester: "user", Received: time.Now(), Parent: parent,
 			}
 			line := `{"type":"delegation_notice","task_id":"` + string(id) + `","sender_id":"user","recipient_id":"a","context_summary":"look"}`
@@ -26,15 +27,15 @@ func (h *house) talkAbout(t *testing.T) {
 				return err
 			}
 			parent = seq
-			if err := tx.StartTalk(ledger.Talk{Task: seq, Thread: "T1", Trace: "x1", Tie: envelope.Assist}); err != nil {
+			if err := tx.StartTalk(task.Talk{Task: seq, Thread: "T1", Trace: "x1", Tie: envelope.Assist}); err != nil {
 				return err
 			}
-			if err := tx.Log(ledger.Event{Time: time.Now(), Kind: "task.accepted", Task: id, Revision: 1}); err != nil {
+			if err := tx.Log(task.Event{Time: time.Now(), Kind: "task.accepted", Task: id, Revision: 1}); err != nil {
 				return err
 			}
-			_, err = tx.Record(ledger.Message{
+			_, err = tx.Record(task.Message{
 				Time: time.Now(), Dialect: envelope.CAP, Act: envelope.Requests, Task: seq, Thread: "T1", Trace: "x1", From: "user", To: "a",
-				Via: ledger.ByLine, Lost: []string{"pid"}, Body: []byte(line),
+				Via: task.ByLine, Lost: []string{"pid"}, Body: []byte(line),
 			})
 			if err != nil {
 				return err

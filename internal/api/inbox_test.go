@@ -10,7 +10,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // deliver has tasks wait for the editor.
@@ -20,14 +20,14 @@ func (h *house) deliver(t *testing.T, ids ...envelope.ID) {
 	defer stop()
 	for _, id := range ids {
 		h.rememberFor(t, "editor", string(id))
-		task, err := h.Release(ctx, id, client.Wish{})
-		for err == nil && task.State != string(ledger.Waiting) {
+		waits, err := h.Release(ctx, id, client.Wish{})
+		for err == nil && waits.State != task.Waiting {
 			changed := h.memory.Changed()
-			if task, err = h.Latest(ctx, id); err == nil && task.State != string(ledger.Waiting) {
+			if waits, err = h.Latest(ctx, id); err == nil && waits.State != task.Waiting {
 				select {
 				case <-changed:
 				case <-ctx.Done():
-					t.Fatalf("%s is %s; want it waiting", id, task.State)
+					t.Fatalf("%s is %s; want it waiting", id, waits.State)
 				}
 			}
 		}
@@ -49,9 +49,9 @@ func TestATaskIsClaimedRenewedAndAnswered(t *testing.T) {
 		t.Errorf("Renew() = %v, %v; want a time from %v", renewed.Until, err, got.Until)
 	}
 	long := `{"status":"ok","summary":"` + strings.Repeat("long ", 100_000) + `"}`
-	task, err := h.Submit(t.Context(), "t1", client.Submission{Agent: "editor", Lease: got.Lease, Result: jsontext.Value(long)})
-	if err != nil || task.State != string(ledger.Done) || task.Status != envelope.OK {
-		t.Errorf("Submit() = %s (%s), %v; want it done (ok)", task.State, task.Status, err)
+	waits, err := h.Submit(t.Context(), "t1", client.Submission{Agent: "editor", Lease: got.Lease, Result: jsontext.Value(long)})
+	if err != nil || waits.State != task.Done || waits.Status != envelope.OK {
+		t.Errorf("Submit() = %s (%s), %v; want it done (ok)", waits.State, waits.Status, err)
 	}
 	if nothing, err := h.Claim(t.Context(), client.Claim{Agent: "editor"}); err != nil || nothing.Task != nil || nothing.Lease != "" {
 		t.Errorf("Claim() of nothing = %+v, %v; want nothing", nothing, err)

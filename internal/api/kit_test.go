@@ -16,6 +16,7 @@ import (
 	"mailboxd/internal/client"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
 
@@ -150,14 +151,14 @@ func (h *house) rememberFor(t *testing.T, agent string, ids ...string) {
 	t.Helper()
 	err := h.memory.Update(t.Context(), func(tx *ledger.Tx) error {
 		for _, id := range ids {
-			row := ledger.Task{
-				ID: envelope.ID(id), Revision: 1, State: ledger.Held, Reasons: []ledger.Reason{ledger.Operator},
+			row := task.Task{
+				ID: envelope.ID(id), Revision: 1, State: task.Held, Reasons: []task.Reason{task.Operator},
 				Hash: id, Dialect: "ainl", Agent: agent, Requester: "r", Received: time.Now(),
 			}
 			if _, err := tx.Add(row, line(id)); err != nil {
 				return err
 			}
-			if err := tx.Log(ledger.Event{Time: time.Now(), Kind: "task.accepted", Task: row.ID, Revision: 1}); err != nil {
+			if err := tx.Log(task.Event{Time: time.Now(), Kind: "task.accepted", Task: row.ID, Revision: 1}); err != nil {
 				return err
 			}
 		}

@@ -11,7 +11,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // maxPage is how many rows one answer has at most.
@@ -48,13 +48,15 @@ func (d *Door) count(r *http.Request) (any, error) {
 func filterIn(r *http.Request) (f client.Filter, err error) {
 	q := r.URL.Query()
 	f = client.Filter{
-		States: q["state"], Agent: q.Get("agent"), Requester: q.Get("requester"),
+		Agent: q.Get("agent"), Requester: q.Get("requester"),
 		NewestFirst: q.Get("order") == "newest", All: q.Get("revisions") == "all",
 	}
-	for _, s := range f.States {
-		if !slices.Contains(ledger.States(), ledger.State(s)) {
-			return f, bad("state %q is not one of %v", s, ledger.States())
+	for _, name := range q["state"] {
+		s := task.State(name)
+		if !slices.Contains(task.States(), s) {
+			return f, bad("state %q is not one of %v", s, task.States())
 		}
+		f.States = append(f.States, s)
 	}
 	if since := q.Get("since"); since != "" {
 		if f.Since, err = time.Parse(time.RFC3339, since); err != nil {

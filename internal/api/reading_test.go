@@ -12,6 +12,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // startAll runs functions, each in a goroutine that the returned group waits for.
@@ -37,8 +38,8 @@ func TestALongListComesWhole(t *testing.T) {
 		{client.Filter{}, ids},
 		{client.Filter{Limit: 1200}, ids[:1200]},
 		{client.Filter{Limit: 3, NewestFirst: true}, []string{"t2499", "t2498", "t2497"}},
-		{client.Filter{States: []string{"held", "running"}, Agent: "a", Requester: "r", Limit: 1}, ids[:1]},
-		{client.Filter{States: []string{"queued"}}, nil},
+		{client.Filter{States: []task.State{"held", "running"}, Agent: "a", Requester: "r", Limit: 1}, ids[:1]},
+		{client.Filter{States: []task.State{"queued"}}, nil},
 		{client.Filter{Agent: "b"}, nil},
 		{client.Filter{Since: time.Now().Add(time.Hour)}, nil},
 		{client.Filter{All: true, After: 2499}, ids[2499:]},
@@ -63,8 +64,8 @@ func TestTasksAreCountedHoweverFewAreAskedFor(t *testing.T) {
 	}{
 		{client.Filter{}, 3},
 		{client.Filter{Limit: 1, After: 2, NewestFirst: true}, 3},
-		{client.Filter{States: []string{"held", "running"}, Agent: "a", Requester: "r"}, 3},
-		{client.Filter{States: []string{"queued"}}, 0},
+		{client.Filter{States: []task.State{"held", "running"}, Agent: "a", Requester: "r"}, 3},
+		{client.Filter{States: []task.State{"queued"}}, 0},
 		{client.Filter{Agent: "b"}, 0},
 		{client.Filter{Since: time.Now().Add(time.Hour)}, 0},
 	} {
@@ -81,7 +82,7 @@ func TestWhatIsKnownOfATaskIsTold(t *testing.T) {
 	if err != nil || file.Task.ID != "t1" || file.Why == "" || len(file.Story) != 1 || !strings.Contains(string(file.Request), `"task_id":"t1"`) {
 		t.Errorf("CaseFile = %+v, %v; want t1, why, one event and the request", file, err)
 	}
-	if row, err := h.Latest(t.Context(), "t2"); err != nil || row.State != "held" || !slices.Equal(row.Held, []string{"operator"}) || row.ResultFinal {
+	if row, err := h.Latest(t.Context(), "t2"); err != nil || row.State != "held" || !slices.Equal(row.Held, []task.Reason{"operator"}) || row.ResultFinal {
 		t.Errorf("Latest = %+v, %v; want it held by the operator", row, err)
 	}
 	if ids, err := h.Find(t.Context(), "t"); err != nil || !slices.Equal(ids, []envelope.ID{"t1", "t2"}) {
@@ -96,7 +97,7 @@ func TestWhatIsKnownOfATaskIsTold(t *testing.T) {
 	if _, err := h.Result(t.Context(), "t1"); kindOf(err) != client.NoResult {
 		t.Errorf("Result = %v; want %s", err, client.NoResult)
 	}
-	if _, err := h.Tasks(t.Context(), client.Filter{States: []string{"sleeping"}}); kindOf(err) != client.BadRequest {
+	if _, err := h.Tasks(t.Context(), client.Filter{States: []task.State{"sleeping"}}); kindOf(err) != client.BadRequest {
 		t.Errorf("Tasks(sleeping) = %v; want %s", err, client.BadRequest)
 	}
 }
@@ -106,11 +107,11 @@ func TestAStoryOfManyChaptersIsToldToItsEnd(t *testing.T) {
 	h.remember(t, "t1")
 	err := h.memory.Update(t.Context(), func(tx *ledger.Tx) error {
 		for range 1000 {
-			if err := tx.Log(ledger.Event{Time: time.Now(), Kind: "task.duplicate", Task: "t1", Revision: 1}); err != nil {
+			if err := tx.Log(task.Event{Time: time.Now(), Kind: "task.duplicate", Task: "t1", Revision: 1}); err != nil {
 				return err
 			}
 		}
-		return tx.Log(ledger.Event{Time: time.Now(), Kind: "task.held", Task: "t1", Revision: 1})
+		return tx.Log(task.Event{Time: time.Now(), Kind: "task.held", Task: "t1", Revision: 1})
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +203,7 @@ func TestAStreamGoesOnBehindWhatWasForgottenAndNotBehindWhatNeverWas(t *testing.
 		t.Errorf("Follow after an event that never was = %v; want %s", err, client.Conflict)
 	}
 	err := h.memory.Update(t.Context(), func(tx *ledger.Tx) error {
-		if err := tx.Log(ledger.Event{Time: time.Now(), Kind: "old"}); err != nil {
+		if err := tx.Log(task.Event{Time: time.Now(), Kind: "old"}); err != nil {
 			return err
 		}
 		_, _, err := tx.DropEvents(time.Now().Add(time.Hour), 0, 99)
@@ -247,7 +248,7 @@ func TestWhoDoesNotListenKeepsNobodyWaiting(t *testing.T) {
 	big := []byte(`"` + strings.Repeat("x", 1<<20) + `"`)
 	for range 8 { // more than a socket holds
 		err := h.memory.Update(t.Context(), func(tx *ledger.Tx) error {
-			return tx.Log(ledger.Event{Time: time.Now(), Kind: "big", Data: fmt.Appendf(nil, `{"x":%s}`, big)})
+			return tx.Log(task.Event{Time: time.Now(), Kind: "big", Data: fmt.Appendf(nil, `{"x":%s}`, big)})
 		})
 		if err != nil {
 			t.Fatal(err)

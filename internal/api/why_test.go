@@ -3,7 +3,6 @@ package api
 import (
 	"testing"
 
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -22,7 +21,7 @@ func TestWhySaysOfEachReasonWhatAPersonCanDo(t *testing.T) {
 		task.Reply:         "its agent has asked something: mailboxd reply",
 	}
 	for _, r := range task.Reasons() {
-		if got := whyHeldFor(ledger.Task{ID: "t1"}, r); got != words[r] {
+		if got := whyHeldFor(task.Task{ID: "t1"}, r); got != words[r] {
 			t.Errorf("a task held for %s: %q; want %q", r, got, words[r])
 		}
 	}

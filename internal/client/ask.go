@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/task"
 )
 
 // Base begins the path of every request: the version of what is said.
@@ -15,7 +16,7 @@ const Base = "/v1"
 // A Filter says which tasks to list. Its zero value lists the latest revision
 // of every task, oldest first.
 type Filter struct {
-	States      []string // only these; nil: any
+	States      []task.State // only these; nil: any
 	Agent       string
 	Requester   string
 	Since       time.Time // only tasks received from then on
@@ -29,7 +30,7 @@ type Filter struct {
 func (f Filter) Query() url.Values {
 	q := url.Values{}
 	for _, s := range f.States {
-		q.Add("state", s)
+		q.Add("state", string(s))
 	}
 	set := func(key, value string) {
 		if value != "" {

@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/task"
 )
 
 // A Failure is the body of every answer that is not 200.
@@ -40,8 +41,8 @@ type Task struct {
 	Seq         int64           `json:"seq"` // the order in which revisions were accepted
 	ID          envelope.ID     `json:"task_id"`
 	Revision    int             `json:"revision"` // 1 for the first content that had the id
-	State       string          `json:"state"`    // received, held, queued, running, waiting, review or done
-	Held        []string        `json:"held,omitempty"`
+	State       task.State      `json:"state"`    // received, held, queued, running, waiting, review or done
+	Held        []task.Reason   `json:"held,omitempty"`
 	Until       time.Time       `json:"until,omitzero"` // when the hold is looked at again by itself; of a task that waits, when its lease ends
 	Attempt     int             `json:"attempt"`        // the number of the run it has or had; 0 before the first
 	Agent       string          `json:"agent"`
@@ -107,7 +108,7 @@ type Event struct {
 	Time     time.Time      `json:"time"`
 	Task     envelope.ID    `json:"task_id,omitempty"` // absent when it is about no task
 	Revision int            `json:"revision"`
-	Kind     string         `json:"kind"`           // as task.accepted
+	Kind     task.Kind      `json:"kind"`           // as task.accepted
 	Data     jsontext.Value `json:"data,omitempty"` // a JSON object
 }
 

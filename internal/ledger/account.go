@@ -3,25 +3,14 @@ package ledger
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/task"
 )
-
-// Day names the day of an instant, in UTC, as accounts do.
-func Day(at time.Time) string { return at.UTC().Format(time.DateOnly) }
-
-// A Balance is where an account stands.
-type Balance struct {
-	Account
-	Reserved envelope.Cost // for runs that are not over
-	Spent    envelope.Cost // by runs that are; what is unknown counts as it was reserved
-	Unknown  int           // of how many of them that is so
-}
 
 const balanceColumns = "owner, day, limit_tokens, limit_cents, reserved_tokens, reserved_cents, spent_tokens, spent_cents, unknown"
 
-func scanBalance(r row) (b Balance, err error) {
+func scanBalance(r row) (b task.Balance, err error) {
 	err = r.Scan(&b.Owner, &b.Day, &b.Limit.Tokens, &b.Limit.USDCents,
 		&b.Reserved.Tokens, &b.Reserved.USDCents, &b.Spent.Tokens, &b.Spent.USDCents, &b.Unknown)
 	return b, err
@@ -31,20 +20,20 @@ const balanceQuery = "SELECT " + balanceColumns + " FROM accounts WHERE owner = 
 
 // Balance returns where an account stands on a day; one that nothing was
 // reserved or spent of yet is empty.
-func (tx *Tx) Balance(owner, day string) (Balance, error) {
+func (tx *Tx) Balance(owner, day string) (task.Balance, error) {
 	return balance(context.Background(), tx.write, owner, day)
 }
 
 // Balance returns where an account stands on a day; one that nothing was
 // reserved or spent of yet is empty.
-func (r *Reader) Balance(ctx context.Context, owner, day string) (Balance, error) {
+func (r *Reader) Balance(ctx context.Context, owner, day string) (task.Balance, error) {
 	return balance(ctx, r.read, owner, day)
 }
 
-func balance(ctx context.Context, s *statements, owner, day string) (Balance, error) {
+func balance(ctx context.Context, s *statements, owner, day string) (task.Balance, error) {
 	b, _, err := first(ctx, s, scanBalance, balanceQuery, owner, day)
 	if err != nil {
-		return Balance{}, fmt.Errorf("read account %s of %s: %w", owner, day, err)
+		return task.Balance{}, fmt.Errorf("read account %s of %s: %w", owner, day, err)
 	}
 	b.Owner, b.Day = owner, day
 	return b, nil
@@ -52,7 +41,7 @@ func balance(ctx context.Context, s *statements, owner, day string) (Balance, er
 
 // Balances returns the accounts of a day of which something was reserved or
 // spent, in order of their owners.
-func (r *Reader) Balances(ctx context.Context, day string) ([]Balance, error) {
+func (r *Reader) Balances(ctx context.Context, day string) ([]task.Balance, error) {
 	list, err := all(ctx, r.read, scanBalance, "SELECT "+balanceColumns+" FROM accounts WHERE day = ? ORDER BY owner", day)
 	if err != nil {
 		return nil, fmt.Errorf("list accounts of %s: %w", day, err)
@@ -62,7 +51,7 @@ func (r *Reader) Balances(ctx context.Context, day string) ([]Balance, error) {
 
 // Reserved returns what a run may spend as things are now: less while runs it
 // asked for have some of it. One that is not known has no limit.
-func (r *Reader) Reserved(ctx context.Context, name RunName) (envelope.Budget, error) {
+func (r *Reader) Reserved(ctx context.Context, name task.RunName) (envelope.Budget, error) {
 	b, _, err := first(ctx, r.read, scanBudget, "SELECT reserved_tokens, reserved_cents FROM runs WHERE task = ? AND attempt = ?", name.Task, name.Attempt)
 	if err != nil {
 		return envelope.Budget{}, fmt.Errorf("read reservation of run %d of task %d: %w", name.Attempt, name.Task, err)
@@ -75,27 +64,20 @@ func scanBudget(r row) (b envelope.Budget, err error) {
 	return b, err
 }
 
-// A Family is what the runs of a task and of all tasks below it have spent, and
-// what is reserved for those that are not over.
-type Family struct {
-	Spent    envelope.Cost
-	Reserved envelope.Cost
-}
-
 // Family adds up what a task and those it asked for have spent (AINL-46).
-func (tx *Tx) Family(task int64) (Family, error) {
+func (tx *Tx) Family(seq int64) (task.Family, error) {
 	f, _, err := first(context.Background(), tx.write, scanFamily,
 		`WITH RECURSIVE family (seq) AS (SELECT ? UNION SELECT t.seq FROM tasks t JOIN family f ON t.parent = f.seq WHERE t.parent <> 0)
 		SELECT coalesce(sum(settled * coalesce(tokens, reserved_tokens, 0)), 0), coalesce(sum(settled * coalesce(usd_cents, reserved_cents, 0)), 0),
 			coalesce(sum((1 - settled) * coalesce(reserved_tokens, 0)), 0), coalesce(sum((1 - settled) * coalesce(reserved_cents, 0)), 0)
-		FROM family JOIN runs ON runs.task = family.seq`, task)
+		FROM family JOIN runs ON runs.task = family.seq`, seq)
 	if err != nil {
-		return Family{}, fmt.Errorf("add up the spending of task %d: %w", task, err)
+		return task.Family{}, fmt.Errorf("add up the spending of task %d: %w", seq, err)
 	}
 	return f, nil
 }
 
-func scanFamily(r row) (f Family, err error) {
+func scanFamily(r row) (f task.Family, err error) {
 	err = r.Scan(&f.Spent.Tokens, &f.Spent.USDCents, &f.Reserved.Tokens, &f.Reserved.USDCents)
 	return f, err
 }

@@ -14,6 +14,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // errCut is how a transaction of the test comes to nothing.
@@ -26,13 +27,13 @@ type bank struct {
 	dice *rand.Rand
 	l    *ledger.Ledger
 	seqs []int64
-	open []ledger.Run
+	open []task.Run
 }
 
 func newBank(t *testing.T, seed uint64, l *ledger.Ledger) *bank {
 	b := &bank{t: t, dice: rand.New(rand.NewPCG(seed, 1)), l: l}
 	for n := range 30 {
-		row := task(n)
+		row := newTask(n)
 		row.Agent, row.Requester = fmt.Sprint("a", n%3), fmt.Sprint("r", n%2)
 		if n > 0 && b.dice.IntN(2) == 0 {
 			row.Parent = b.seqs[b.dice.IntN(n)]
@@ -58,20 +59,20 @@ func (b *bank) begin(tx *ledger.Tx) error {
 	if err != nil {
 		return err
 	}
-	r := ledger.Run{
+	r := task.Run{
 		Task: seq, Attempt: last.Attempt + 1, ID: "r", Intent: noon.Add(time.Duration(b.dice.IntN(30)) * time.Hour),
 		Reserved: envelope.Budget{Tokens: b.some(1000), USDCents: b.some(10)},
 	}
 	if len(b.open) > 0 && b.dice.IntN(2) == 0 {
 		lender := b.open[b.dice.IntN(len(b.open))]
-		r.Lender, r.Terms.Accounts = ledger.RunName{Task: lender.Task, Attempt: lender.Attempt}, slices.Clone(lender.Terms.Accounts)
+		r.Lender, r.Terms.Accounts = task.RunName{Task: lender.Task, Attempt: lender.Attempt}, slices.Clone(lender.Terms.Accounts)
 		if now, _, err := tx.Run(r.Lender); err != nil || now.Settled {
 			return err
 		} else if r.Reserved = least(r.Reserved, now.Reserved); r.Reserved == (envelope.Budget{}) {
 			return nil
 		}
 	} else {
-		r.Terms.Accounts = []ledger.Account{{Owner: "requester:r0", Day: ledger.Day(r.Intent)}, {Owner: "agent:a1", Day: ledger.Day(r.Intent)}}
+		r.Terms.Accounts = []task.Account{{Owner: "requester:r0", Day: task.Day(r.Intent)}, {Owner: "agent:a1", Day: task.Day(r.Intent)}}
 	}
 	b.open = append(b.open, r)
 	return tx.StartRun(r)
@@ -102,11 +103,11 @@ func (b *bank) end(tx *ledger.Tx) error {
 	case 1:
 		return tx.ReleaseRun(r.Task, r.Attempt)
 	case 2:
-		return tx.FinishRun(ledger.Run{Task: r.Task, Attempt: r.Attempt, ExitCode: -1}) // could not be started
+		return tx.FinishRun(task.Run{Task: r.Task, Attempt: r.Attempt, ExitCode: -1}) // could not be started
 	case 3:
-		return tx.FinishRun(ledger.Run{Task: r.Task, Attempt: r.Attempt, Cause: "lost"})
+		return tx.FinishRun(task.Run{Task: r.Task, Attempt: r.Attempt, Cause: "lost"})
 	}
-	known := ledger.Run{Task: r.Task, Attempt: r.Attempt, Started: noon, Finished: noon, Tokens: b.some(2000), USDCents: b.some(20)}
+	known := task.Run{Task: r.Task, Attempt: r.Attempt, Started: noon, Finished: noon, Tokens: b.some(2000), USDCents: b.some(20)}
 	return errors.Join(tx.FinishRun(known), tx.FinishRun(known)) // once more does nothing
 }
 
@@ -133,7 +134,7 @@ func (b *bank) step() {
 }
 
 // owed is what the runs say of an account.
-func (b *bank) owed(owner, day string) (sum ledger.Balance) {
+func (b *bank) owed(owner, day string) (sum task.Balance) {
 	b.t.Helper()
 	sum.Owner, sum.Day = owner, day
 	for _, seq := range b.seqs {
@@ -143,8 +144,8 @@ func (b *bank) owed(owner, day string) (sum ledger.Balance) {
 			b.t.Fatal(err)
 		}
 		for _, r := range runs {
-			named := slices.ContainsFunc(r.Terms.Accounts, func(a ledger.Account) bool { return a.Owner == owner && a.Day == day })
-			beside := slices.ContainsFunc(ledger.Owners(row, r), func(a ledger.Account) bool { return a.Owner == owner && a.Day == day })
+			named := slices.ContainsFunc(r.Terms.Accounts, func(a task.Account) bool { return a.Owner == owner && a.Day == day })
+			beside := slices.ContainsFunc(task.Owners(row, r), func(a task.Account) bool { return a.Owner == owner && a.Day == day })
 			if named || beside {
 				count(&sum.Reserved.Tokens, &sum.Spent.Tokens, r.Tokens, r.Reserved.Tokens, r.Settled, named)
 				count(&sum.Reserved.USDCents, &sum.Spent.USDCents, r.USDCents, r.Reserved.USDCents, r.Settled, named)
@@ -196,36 +197,36 @@ func amount(n int64) *int64 { return &n }
 
 func TestWhatIsLentComesFromTheLenderAndGoesBack(t *testing.T) {
 	l := open(t)
-	parent := add(t, l, task(1))[0]
-	row := task(2)
+	parent := add(t, l, newTask(1))[0]
+	row := newTask(2)
 	row.Parent = parent
 	child := add(t, l, row)[0]
-	account := []ledger.Account{{Owner: "requester:x", Day: ledger.Day(noon)}}
+	account := []task.Account{{Owner: "requester:x", Day: task.Day(noon)}}
 	update(t, l, func(tx *ledger.Tx) error {
 		return errors.Join(
-			tx.StartRun(ledger.Run{Task: parent, Attempt: 1, Intent: noon, Reserved: envelope.Budget{Tokens: amount(1000)}, Terms: ledger.Terms{Accounts: account}}),
-			tx.StartRun(ledger.Run{Task: child, Attempt: 1, Intent: noon, Reserved: envelope.Budget{Tokens: amount(300)}, Lender: ledger.RunName{Task: parent, Attempt: 1}, Terms: ledger.Terms{Accounts: account}}),
+			tx.StartRun(task.Run{Task: parent, Attempt: 1, Intent: noon, Reserved: envelope.Budget{Tokens: amount(1000)}, Terms: task.Terms{Accounts: account}}),
+			tx.StartRun(task.Run{Task: child, Attempt: 1, Intent: noon, Reserved: envelope.Budget{Tokens: amount(300)}, Lender: task.RunName{Task: parent, Attempt: 1}, Terms: task.Terms{Accounts: account}}),
 		)
 	})
 	want := func(left, reserved, spent int64) {
 		t.Helper()
-		has, err := l.Reserved(t.Context(), ledger.RunName{Task: parent, Attempt: 1})
-		b, err2 := l.Balance(t.Context(), "requester:x", ledger.Day(noon))
+		has, err := l.Reserved(t.Context(), task.RunName{Task: parent, Attempt: 1})
+		b, err2 := l.Balance(t.Context(), "requester:x", task.Day(noon))
 		if err := errors.Join(err, err2); err != nil || *has.Tokens != left || b.Reserved.Tokens != reserved || b.Spent.Tokens != spent {
 			t.Errorf("the parent has %d, %d are reserved and %d spent, %v; want %d, %d, %d", *has.Tokens, b.Reserved.Tokens, b.Spent.Tokens, err, left, reserved, spent)
 		}
 	}
 	want(700, 1000, 0)
 	update(t, l, func(tx *ledger.Tx) error {
-		return tx.FinishRun(ledger.Run{Task: child, Attempt: 1, Started: noon, Finished: noon, Tokens: amount(100), USDCents: amount(0)})
+		return tx.FinishRun(task.Run{Task: child, Attempt: 1, Started: noon, Finished: noon, Tokens: amount(100), USDCents: amount(0)})
 	})
 	want(900, 900, 100)
-	var family ledger.Family
+	var family task.Family
 	update(t, l, func(tx *ledger.Tx) (err error) {
 		family, err = tx.Family(parent)
 		return err
 	})
-	if want := (ledger.Family{Spent: envelope.Cost{Tokens: 100}, Reserved: envelope.Cost{Tokens: 900}}); family != want {
+	if want := (task.Family{Spent: envelope.Cost{Tokens: 100}, Reserved: envelope.Cost{Tokens: 900}}); family != want {
 		t.Errorf("Family() = %+v; want %+v", family, want)
 	}
 }

@@ -5,11 +5,13 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"mailboxd/internal/task"
 )
 
 // A Request is a task with the line that it came as.
 type Request struct {
-	Task
+	task.Task
 	Raw []byte
 }
 
@@ -124,7 +126,7 @@ func (l *Ledger) remember(reading *Request, list []Request) {
 // holds mu.
 func (l *Ledger) rememberFolded(c *layer) {
 	for _, seq := range c.order {
-		if t := c.tasks[seq]; t.added && t.State == Queued && l.still.hasRoom(len(t.raw)) && l.live.tasks[seq] == nil {
+		if t := c.tasks[seq]; t.added && t.State == task.Queued && l.still.hasRoom(len(t.raw)) && l.live.tasks[seq] == nil {
 			l.still.keep(&Request{t.Task, bytes.Clone(t.raw)}) // or all that was read with the line stays in memory
 		}
 	}

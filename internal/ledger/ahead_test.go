@@ -4,26 +4,27 @@ import (
 	"testing"
 
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // What is read ahead is what is there, also when somebody changes it meanwhile.
 func TestARequestThatIsReadAheadIsNeverOld(t *testing.T) {
 	l := open(t)
-	seqs := add(t, l, task(1), task(2), task(3), task(4))
+	seqs := add(t, l, newTask(1), newTask(2), newTask(3), newTask(4))
 	changes := map[string]func(*ledger.Tx, int64) error{
 		"by the redo log": func(tx *ledger.Tx, seq int64) error {
-			_, err := tx.Move(seq, ledger.Queued, 0, ledger.Change{To: ledger.Held})
+			_, err := tx.Move(seq, task.Queued, 0, task.Change{To: task.Held})
 			return err
 		},
 		"by the tables": func(tx *ledger.Tx, seq int64) error {
 			if _, _, err := tx.Talk(seq); err != nil {
 				return err
 			}
-			_, err := tx.Move(seq, ledger.Queued, 0, ledger.Change{To: ledger.Held})
+			_, err := tx.Move(seq, task.Queued, 0, task.Change{To: task.Held})
 			return err
 		},
 		"once it is folded": func(tx *ledger.Tx, seq int64) error {
-			_, err := tx.Move(seq, ledger.Queued, 0, ledger.Change{To: ledger.Held})
+			_, err := tx.Move(seq, task.Queued, 0, task.Change{To: task.Held})
 			return err
 		},
 	}
@@ -48,7 +49,7 @@ func TestARequestThatIsReadAheadIsNeverOld(t *testing.T) {
 		if r, ok := l.Remembered(seqs[at]); ok {
 			t.Errorf("%s: the task is remembered as %s; want it forgotten", name, r.State)
 		}
-		if r, err := l.ReadAhead(t.Context(), seqs[at], nil); err != nil || r.State != ledger.Held {
+		if r, err := l.ReadAhead(t.Context(), seqs[at], nil); err != nil || r.State != task.Held {
 			t.Errorf("%s: ReadAhead() = %s, %v; want held", name, r.State, err)
 		}
 		at++

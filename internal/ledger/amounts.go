@@ -1,6 +1,9 @@
 package ledger
 
-import "mailboxd/envelope"
+import (
+	"mailboxd/envelope"
+	"mailboxd/internal/task"
+)
 
 // amounts are one number for each thing that is counted: tokens, US cents.
 type amounts [2]int64
@@ -22,15 +25,11 @@ func (l limits) sum() (a amounts) {
 
 func (a amounts) minus(b amounts) amounts { return amounts{a[0] - b[0], a[1] - b[1]} }
 
-// Most is as much as is counted of what one run spends or may spend. An agent
-// can claim any number, and sums of many have to stay numbers.
-const Most = 1 << 40
-
 // countable bounds what an agent says.
 func countable(n *int64) *int64 {
 	if n == nil {
 		return nil
 	}
-	within := max(0, min(*n, Most))
+	within := max(0, min(*n, task.Most))
 	return &within
 }

@@ -3,46 +3,14 @@ package ledger
 import (
 	"context"
 	"fmt"
-	"time"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/task"
 )
-
-// A Decision is what came of asking a person. The zero value is Undecided.
-type Decision string
-
-// The decisions.
-const (
-	Undecided Decision = ""         // nobody has said anything
-	Approved  Decision = "approved" // go on
-	Denied    Decision = "denied"   // do not
-	Expired   Decision = "expired"  // nobody said so in time, or it was not made use of in time
-	Void      Decision = "void"     // it was about something else than what would happen now
-)
-
-// A Consent is one approval that was asked for, and what came of it. Times are
-// in UTC, to the microsecond.
-type Consent struct {
-	Seq      int64             // Ask gives it
-	Task     int64             // the task's Seq
-	Stage    envelope.Approval // ApprovalPre: before it starts; ApprovalPost: before its result is shown
-	Digest   string            // names what exactly it is about
-	Plan     jsontext.Value    // and says it, an object; nil after a run, where the result does
-	Approver string            // the only one who may decide; "": anybody who may at all
-	Asked    time.Time
-	Expires  time.Time // zero: never by itself
-
-	Decision Decision
-	Decided  time.Time // zero while it is open
-	Decider  string    // the name with which a person decided; "" when nobody did
-	Note     string    // what they, or we, said about it
-}
 
 const consentColumns = "seq, task, stage, digest, plan, approver, asked, expires, decision, decided, decider, note"
 
-func scanConsent(r row) (c Consent, err error) {
+func scanConsent(r row) (c task.Consent, err error) {
 	err = r.Scan(&c.Seq, &c.Task, &c.Stage, &c.Digest, (*[]byte)(&c.Plan), &c.Approver, stamp{&c.Asked}, stamp{&c.Expires},
 		&c.Decision, stamp{&c.Decided}, &c.Decider, &c.Note)
 	if len(c.Plan) == 0 {
@@ -52,7 +20,7 @@ func scanConsent(r row) (c Consent, err error) {
 }
 
 // Ask remembers that a person is asked from now on: Task to Expires of c.
-func (tx *Tx) Ask(c Consent) error {
+func (tx *Tx) Ask(c task.Consent) error {
 	_, err := tx.exec(`INSERT INTO approvals (task, stage, digest, plan, approver, asked, expires, decision, decider, note)
 		VALUES (?, ?, ?, ?, ?, ?, ?, '', '', '')`,
 		c.Task, string(c.Stage), c.Digest, string(c.Plan), c.Approver, c.Asked.UnixMicro(), micros(c.Expires))
@@ -65,7 +33,7 @@ func (tx *Tx) Ask(c Consent) error {
 // Decide remembers what came of the consent with c's Seq: Decision, Decided,
 // Decider, Note and Expires of c. It reports whether the decision before was
 // from; when somebody else was first nothing changes.
-func (tx *Tx) Decide(from Decision, c Consent) (bool, error) {
+func (tx *Tx) Decide(from task.Decision, c task.Consent) (bool, error) {
 	decided, err := tx.change(`UPDATE approvals SET decision = ?, decided = ?, decider = ?, note = ?, expires = ?
 		WHERE seq = ? AND decision = ?`,
 		string(c.Decision), micros(c.Decided), c.Decider, c.Note, micros(c.Expires), c.Seq, string(from))
@@ -79,27 +47,27 @@ const consentQuery = "SELECT " + consentColumns + " FROM approvals WHERE task = 
 
 // Consent returns what was asked last about a revision at a stage, and whether
 // anything was.
-func (tx *Tx) Consent(task int64, stage envelope.Approval) (Consent, bool, error) {
-	c, ok, err := first(context.Background(), tx.write, scanConsent, consentQuery, task, string(stage))
+func (tx *Tx) Consent(seq int64, stage envelope.Approval) (task.Consent, bool, error) {
+	c, ok, err := first(context.Background(), tx.write, scanConsent, consentQuery, seq, string(stage))
 	if err != nil {
-		return Consent{}, false, fmt.Errorf("look up approval of task %d: %w", task, err)
+		return task.Consent{}, false, fmt.Errorf("look up approval of task %d: %w", seq, err)
 	}
 	return c, ok, nil
 }
 
 // Consent returns what was asked last about a revision at a stage, and whether
 // anything was.
-func (r *Reader) Consent(ctx context.Context, task int64, stage envelope.Approval) (Consent, bool, error) {
-	c, ok, err := first(ctx, r.read, scanConsent, consentQuery, task, string(stage))
+func (r *Reader) Consent(ctx context.Context, seq int64, stage envelope.Approval) (task.Consent, bool, error) {
+	c, ok, err := first(ctx, r.read, scanConsent, consentQuery, seq, string(stage))
 	if err != nil {
-		return Consent{}, false, fmt.Errorf("look up approval of task %d: %w", task, err)
+		return task.Consent{}, false, fmt.Errorf("look up approval of task %d: %w", seq, err)
 	}
 	return c, ok, nil
 }
 
 // Approvals returns everything that was asked about the revision with this
 // Seq, the first one first.
-func (r *Reader) Approvals(ctx context.Context, task int64) ([]Consent, error) {
+func (r *Reader) Approvals(ctx context.Context, task int64) ([]task.Consent, error) {
 	list, err := all(ctx, r.read, scanConsent, "SELECT "+consentColumns+" FROM approvals WHERE task = ? ORDER BY seq", task)
 	if err != nil {
 		return nil, fmt.Errorf("list approvals of task %d: %w", task, err)

@@ -10,25 +10,26 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 func TestWhatWasAskedAndSaidIsRemembered(t *testing.T) {
 	l := open(t)
-	seq := add(t, l, named("t1", 1, ledger.Held))[0]
-	before := ledger.Consent{Task: seq, Stage: envelope.ApprovalPre, Digest: "d1", Plan: []byte(`{"command":["x"]}`), Approver: "ada", Asked: noon, Expires: noon.Add(time.Hour)}
-	after := ledger.Consent{Task: seq, Stage: envelope.ApprovalPost, Digest: "d2", Asked: noon.Add(time.Minute)}
+	seq := add(t, l, named("t1", 1, task.Held))[0]
+	before := task.Consent{Task: seq, Stage: envelope.ApprovalPre, Digest: "d1", Plan: []byte(`{"command":["x"]}`), Approver: "ada", Asked: noon, Expires: noon.Add(time.Hour)}
+	after := task.Consent{Task: seq, Stage: envelope.ApprovalPost, Digest: "d2", Asked: noon.Add(time.Minute)}
 	update(t, l, func(tx *ledger.Tx) error { return errors.Join(tx.Ask(before), tx.Ask(after)) })
 
-	var asked ledger.Consent
+	var asked task.Consent
 	update(t, l, func(tx *ledger.Tx) (err error) {
 		asked, _, err = tx.Consent(seq, envelope.ApprovalPre)
 		return err
 	})
 	said := asked
-	said.Decision, said.Decided, said.Decider, said.Note, said.Expires = ledger.Approved, noon.Add(time.Second), "ada", "go on", noon.Add(2*time.Hour)
+	said.Decision, said.Decided, said.Decider, said.Note, said.Expires = task.Approved, noon.Add(time.Second), "ada", "go on", noon.Add(2*time.Hour)
 	for _, want := range []bool{true, false} { // the second time it is decided
 		update(t, l, func(tx *ledger.Tx) error {
-			decided, err := tx.Decide(ledger.Undecided, said)
+			decided, err := tx.Decide(task.Undecided, said)
 			if decided != want {
 				t.Errorf("Decide = %v; want %v", decided, want)
 			}
@@ -39,7 +40,7 @@ func TestWhatWasAskedAndSaidIsRemembered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]ledger.Consent{said, after}, list, cmpopts.IgnoreFields(ledger.Consent{}, "Seq")); diff != "" {
+	if diff := cmp.Diff([]task.Consent{said, after}, list, cmpopts.IgnoreFields(task.Consent{}, "Seq")); diff != "" {
 		t.Errorf("approvals are (-want +got):\n%s", diff)
 	}
 	last, found, err := l.Consent(t.Context(), seq, envelope.ApprovalPost)
@@ -53,20 +54,20 @@ func TestWhatWasAskedAndSaidIsRemembered(t *testing.T) {
 
 func TestAnAnswerThatIsNotShownIsKeptAsLongAsBodiesAre(t *testing.T) {
 	l := open(t)
-	row := named("t1", 1, ledger.Running)
+	row := named("t1", 1, task.Running)
 	row.Attempt = 1
 	seq := add(t, l, row)[0]
 	update(t, l, func(tx *ledger.Tx) error {
-		if _, err := tx.Move(seq, ledger.Running, 1, ledger.Change{To: ledger.Review, Result: []byte("answer")}); err != nil {
+		if _, err := tx.Move(seq, task.Running, 1, task.Change{To: task.Review, Result: []byte("answer")}); err != nil {
 			return err
 		}
-		return tx.Ask(ledger.Consent{Task: seq, Stage: envelope.ApprovalPost, Asked: noon})
+		return tx.Ask(task.Consent{Task: seq, Stage: envelope.ApprovalPost, Asked: noon})
 	})
 	if kept, err := l.Withheld(t.Context(), seq); !errors.Is(err, ledger.ErrUnknown) {
 		t.Errorf("Withheld(in review) = %s, %v; want ErrUnknown", kept, err)
 	}
 	update(t, l, func(tx *ledger.Tx) error {
-		_, err := tx.Move(seq, ledger.Review, 1, ledger.Change{To: ledger.Done, Result: []byte("denied")})
+		_, err := tx.Move(seq, task.Review, 1, task.Change{To: task.Done, Result: []byte("denied")})
 		return errors.Join(err, tx.MarkSettled(seq))
 	})
 	kept, err := l.Withheld(t.Context(), seq)

@@ -6,12 +6,13 @@ import (
 	"strings"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/task"
 )
 
 // arrival is the row of a task that has come in and waits: most have these in all
 // columns but a few of their own. Those rows have a statement that says the rest by
 // itself, which takes a tenth less of what a line costs here than binding it.
-var arrival = (&taskChange{Task: Task{Revision: 1, Latest: true, Dialect: envelope.AINL, State: Queued}, added: true}).row(nil).values
+var arrival = (&taskChange{Task: task.Task{Revision: 1, Latest: true, Dialect: envelope.AINL, State: task.Queued}, added: true}).row(nil).values
 
 // ownOfArrival are the columns in which arrivals differ.
 var ownOfArrival = func() (own []bool) {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/task"
 )
 
 // A new task is in the tables as it was added, whether it is like any other that
@@ -19,19 +20,19 @@ func TestANewTaskIsInTheTablesAsItWasAdded(t *testing.T) {
 	}
 	defer l.Close()
 	at := time.UnixMicro(1_700_000_000_000_000).UTC()
-	plain := Task{
-		Revision: 1, Latest: true, Hash: "h", Dialect: envelope.AINL, State: Queued, Agent: "a", Requester: "r", Type: "t",
+	plain := task.Task{
+		Revision: 1, Latest: true, Hash: "h", Dialect: envelope.AINL, State: task.Queued, Agent: "a", Requester: "r", Type: "t",
 		Received: at, File: "tasks/a.jsonl", Offset: 7,
 	}
 	c := newLayer()
-	for _, set := range []func(*Task){
-		func(*Task) {}, func(t *Task) { t.Revision = 2 }, func(t *Task) { t.Latest = false }, func(t *Task) { t.Dialect = envelope.CAP },
-		func(t *Task) { t.State = Held }, func(t *Task) { t.Attempt = 3 }, func(t *Task) { t.Reasons = []Reason{Approval, Paused} },
-		func(t *Task) { t.Until = at }, func(t *Task) { t.Deadline = at }, func(t *Task) { t.Finished = at },
-		func(t *Task) { t.Status = envelope.OK }, func(t *Task) { t.Kind = envelope.Capacity }, func(t *Task) { t.ResultSum = "s" },
-		func(t *Task) { t.Put = true }, func(t *Task) { t.Delivered = true }, func(t *Task) { t.Replaces = true },
-		func(t *Task) { t.Parent = 1 }, func(t *Task) { t.Depth = 1 }, func(t *Task) { t.Agent, t.Requester, t.Type = "", "", "" },
-		func(t *Task) { t.Received, t.File, t.Offset = time.Time{}, "", 0 }, func(*Task) {},
+	for _, set := range []func(*task.Task){
+		func(*task.Task) {}, func(t *task.Task) { t.Revision = 2 }, func(t *task.Task) { t.Latest = false }, func(t *task.Task) { t.Dialect = envelope.CAP },
+		func(t *task.Task) { t.State = task.Held }, func(t *task.Task) { t.Attempt = 3 }, func(t *task.Task) { t.Reasons = []task.Reason{task.Approval, task.Paused} },
+		func(t *task.Task) { t.Until = at }, func(t *task.Task) { t.Deadline = at }, func(t *task.Task) { t.Finished = at },
+		func(t *task.Task) { t.Status = envelope.OK }, func(t *task.Task) { t.Kind = envelope.Capacity }, func(t *task.Task) { t.ResultSum = "s" },
+		func(t *task.Task) { t.Put = true }, func(t *task.Task) { t.Delivered = true }, func(t *task.Task) { t.Replaces = true },
+		func(t *task.Task) { t.Parent = 1 }, func(t *task.Task) { t.Depth = 1 }, func(t *task.Task) { t.Agent, t.Requester, t.Type = "", "", "" },
+		func(t *task.Task) { t.Received, t.File, t.Offset = time.Time{}, "", 0 }, func(*task.Task) {},
 	} {
 		row := plain
 		row.Seq = int64(len(c.order) + 1)

@@ -12,6 +12,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // BenchmarkAccept is the ledger's share of taking a line: looking the id up,
@@ -26,7 +27,7 @@ func BenchmarkAccept(b *testing.B) {
 			for b.Loop() {
 				update(b, l, func(tx *ledger.Tx) error {
 					for i := range batch {
-						if err := accept(tx, task(n*batch+i), raw); err != nil {
+						if err := accept(tx, newTask(n*batch+i), raw); err != nil {
 							return err
 						}
 					}
@@ -40,7 +41,7 @@ func BenchmarkAccept(b *testing.B) {
 	}
 }
 
-func accept(tx *ledger.Tx, t ledger.Task, raw []byte) error {
+func accept(tx *ledger.Tx, t task.Task, raw []byte) error {
 	if _, known, err := tx.Latest(t.ID); known || err != nil {
 		return fmt.Errorf("task %s is known, or %w", t.ID, err)
 	}
@@ -48,7 +49,7 @@ func accept(tx *ledger.Tx, t ledger.Task, raw []byte) error {
 	if err != nil {
 		return err
 	}
-	return tx.Log(ledger.Event{Time: t.Received, Kind: "task.accepted", Task: t.ID, Revision: 1, Of: seq, Data: []byte(`{"file":"tasks/a.jsonl"}`)})
+	return tx.Log(task.Event{Time: t.Received, Kind: "task.accepted", Task: t.ID, Revision: 1, Of: seq, Data: []byte(`{"file":"tasks/a.jsonl"}`)})
 }
 
 // BenchmarkMove takes tasks from queued to settled as the workers do, each
@@ -62,7 +63,7 @@ func BenchmarkMove(b *testing.B) {
 			for b.Loop() {
 				var crew sync.WaitGroup
 				for w := range workers {
-					crew.Go(func() { work(b, l, task(n+w)) })
+					crew.Go(func() { work(b, l, newTask(n+w)) })
 				}
 				crew.Wait()
 				n += workers
@@ -73,19 +74,19 @@ func BenchmarkMove(b *testing.B) {
 }
 
 // work makes the commits of a task's life: accepted, started, ended, settled.
-func work(tb testing.TB, l *ledger.Ledger, t ledger.Task) {
+func work(tb testing.TB, l *ledger.Ledger, t task.Task) {
 	var seq int64
 	update(tb, l, func(tx *ledger.Tx) (err error) {
 		seq, err = tx.Add(t, []byte("{}"))
-		return errors.Join(err, tx.Log(ledger.Event{Time: noon, Kind: "task.accepted", Task: t.ID, Revision: 1, Of: seq}))
+		return errors.Join(err, tx.Log(task.Event{Time: noon, Kind: "task.accepted", Task: t.ID, Revision: 1, Of: seq}))
 	})
 	update(tb, l, func(tx *ledger.Tx) error {
-		_, err := tx.Move(seq, ledger.Queued, 0, ledger.Change{To: ledger.Running, Attempt: 1})
-		return errors.Join(err, tx.Log(ledger.Event{Time: noon, Kind: "task.started", Task: t.ID, Revision: 1, Of: seq}))
+		_, err := tx.Move(seq, task.Queued, 0, task.Change{To: task.Running, Attempt: 1})
+		return errors.Join(err, tx.Log(task.Event{Time: noon, Kind: "task.started", Task: t.ID, Revision: 1, Of: seq}))
 	})
 	update(tb, l, func(tx *ledger.Tx) error {
-		_, err := tx.Move(seq, ledger.Running, 1, ledger.Change{To: ledger.Done, Status: envelope.OK, Result: []byte(`{"status":"ok"}`)})
-		return errors.Join(err, tx.Log(ledger.Event{Time: noon, Kind: "task.finished", Task: t.ID, Revision: 1, Of: seq}))
+		_, err := tx.Move(seq, task.Running, 1, task.Change{To: task.Done, Status: envelope.OK, Result: []byte(`{"status":"ok"}`)})
+		return errors.Join(err, tx.Log(task.Event{Time: noon, Kind: "task.finished", Task: t.ID, Revision: 1, Of: seq}))
 	})
 	update(tb, l, func(tx *ledger.Tx) error { return tx.MarkSettled(seq) })
 }

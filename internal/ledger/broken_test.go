@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/task"
 )
 
 // A frame of which nobody knows whether it is on the disk was not durable, so its
@@ -80,7 +81,7 @@ func failToSync(t *testing.T, l *Ledger, path string, try func()) {
 
 func addNamed(l *Ledger, id envelope.ID) error {
 	return l.Update(context.Background(), func(tx *Tx) error {
-		_, err := tx.Add(Task{ID: id, Revision: 1, State: Queued}, nil)
+		_, err := tx.Add(task.Task{ID: id, Revision: 1, State: task.Queued}, nil)
 		return err
 	})
 }

@@ -3,6 +3,8 @@ package ledger
 import (
 	"context"
 	"fmt"
+
+	"mailboxd/internal/task"
 )
 
 // Changed returns a channel that is closed once another group is committed.
@@ -42,9 +44,9 @@ func (r *Reader) LastEvent(ctx context.Context) (int64, error) {
 //
 // What is queued may be a million, and is what is left when the others are
 // counted: that takes a fifth of what grouping them takes.
-func (r *Reader) CountOpen(ctx context.Context) (map[State]int, error) {
+func (r *Reader) CountOpen(ctx context.Context) (map[task.State]int, error) {
 	type count struct {
-		state State
+		state task.State
 		n     int
 	}
 	counts, err := all(ctx, r.read, func(row row) (c count, err error) {
@@ -54,15 +56,15 @@ func (r *Reader) CountOpen(ctx context.Context) (map[State]int, error) {
 	if err != nil {
 		return nil, fmt.Errorf("count tasks: %w", err)
 	}
-	open := map[State]int{}
+	open := map[task.State]int{}
 	for _, c := range counts {
 		open[c.state] += c.n
-		if c.state != Queued {
-			open[Queued] -= c.n
+		if c.state != task.Queued {
+			open[task.Queued] -= c.n
 		}
 	}
-	if open[Queued] == 0 {
-		delete(open, Queued)
+	if open[task.Queued] == 0 {
+		delete(open, task.Queued)
 	}
 	return open, nil
 }

@@ -4,24 +4,13 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"mailboxd/internal/task"
 )
 
-// A Delivery is what is remembered of a task whose agent fetches it, beside the
-// task itself: that is Waiting, and claimed until its Until.
-type Delivery struct {
-	Appended time.Time // when its line was in the inbox file; zero: nobody knows that it is
-	Claimed  time.Time // when it was claimed last; zero: never
-	Lease    string    // what whoever claimed it last has to show; "" for nobody
-}
-
-func scanDelivery(r row) (d Delivery, err error) {
+func scanDelivery(r row) (d task.Delivery, err error) {
 	err = r.Scan(stamp{&d.Appended}, stamp{&d.Claimed}, &d.Lease)
 	return d, err
-}
-
-// ClaimedAt reports whether somebody has a lease on a waiting task at an instant.
-func (t Task) ClaimedAt(now time.Time) bool {
-	return t.State == Waiting && !t.Until.IsZero() && now.Before(t.Until)
 }
 
 // Deliver remembers that a task is to be in the inbox of its agent. A line that
@@ -44,7 +33,7 @@ func (tx *Tx) MarkAppended(task int64, at time.Time) error {
 
 // Lease remembers who has to show what to answer a task that waits, and that
 // its run has begun with the first lease.
-func (tx *Tx) Lease(t Task, token string, at time.Time) error {
+func (tx *Tx) Lease(t task.Task, token string, at time.Time) error {
 	_, err := tx.exec("UPDATE deliveries SET claimed = ?, lease = ? WHERE task = ?", micros(at), token, t.Seq)
 	if err == nil {
 		_, err = tx.exec("UPDATE runs SET started = coalesce(started, ?) WHERE task = ? AND attempt = ?", micros(at), t.Seq, t.Attempt)
@@ -59,20 +48,20 @@ const deliveryQuery = "SELECT appended, claimed, lease FROM deliveries WHERE tas
 
 // Delivery returns what is remembered of the delivery of a task; zero for one
 // that was never to be delivered.
-func (tx *Tx) Delivery(task int64) (Delivery, error) {
+func (tx *Tx) Delivery(task int64) (task.Delivery, error) {
 	return delivery(context.Background(), tx.write, task)
 }
 
 // Delivery returns what is remembered of the delivery of a task; zero for one
 // that was never to be delivered.
-func (r *Reader) Delivery(ctx context.Context, task int64) (Delivery, error) {
+func (r *Reader) Delivery(ctx context.Context, task int64) (task.Delivery, error) {
 	return delivery(ctx, r.read, task)
 }
 
-func delivery(ctx context.Context, s *statements, task int64) (Delivery, error) {
-	d, _, err := first(ctx, s, scanDelivery, deliveryQuery, task)
+func delivery(ctx context.Context, s *statements, seq int64) (task.Delivery, error) {
+	d, _, err := first(ctx, s, scanDelivery, deliveryQuery, seq)
 	if err != nil {
-		return Delivery{}, fmt.Errorf("look up delivery of task %d: %w", task, err)
+		return task.Delivery{}, fmt.Errorf("look up delivery of task %d: %w", seq, err)
 	}
 	return d, nil
 }
@@ -84,10 +73,10 @@ const unclaimedQuery = "SELECT " + taskColumns + ` FROM tasks WHERE state <> 'do
 // Unclaimed returns the oldest task that waits for an agent and that nobody has
 // at an instant, and whether there is one. One that is too late for its
 // deadline, or that a later revision follows, is none.
-func (tx *Tx) Unclaimed(agent string, now time.Time) (Task, bool, error) {
+func (tx *Tx) Unclaimed(agent string, now time.Time) (task.Task, bool, error) {
 	t, ok, err := first(context.Background(), tx.write, scanTask, unclaimedQuery, agent, micros(now), micros(now))
 	if err != nil {
-		return Task{}, false, fmt.Errorf("look for a task that waits for %s: %w", agent, err)
+		return task.Task{}, false, fmt.Errorf("look for a task that waits for %s: %w", agent, err)
 	}
 	return t, ok, nil
 }
@@ -96,7 +85,7 @@ const claimedQuery = "SELECT " + taskColumns + ` FROM tasks WHERE state <> 'done
 
 // Claimed returns the tasks that wait for an agent and that somebody has at an
 // instant, the oldest first.
-func (tx *Tx) Claimed(agent string, now time.Time) ([]Task, error) {
+func (tx *Tx) Claimed(agent string, now time.Time) ([]task.Task, error) {
 	claimed, err := all(context.Background(), tx.write, scanTask, claimedQuery, agent, micros(now))
 	if err != nil {
 		return nil, fmt.Errorf("list what is claimed for %s: %w", agent, err)

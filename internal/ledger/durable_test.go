@@ -160,7 +160,7 @@ func copyOf(t *testing.T, path, torn string, logged int64) string {
 func acceptLine(t *testing.T, l *ledger.Ledger, n int, ask func(*ledger.Tx) error) {
 	t.Helper()
 	update(t, l, func(tx *ledger.Tx) error {
-		if err := accept(tx, task(n), nil); err != nil {
+		if err := accept(tx, newTask(n), nil); err != nil {
 			return err
 		}
 		tx.SetFile(ledger.File{Path: "tasks/a.jsonl", Offset: int64(n + 1)})

@@ -4,30 +4,18 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/task"
 )
-
-// An Event is one thing that happened. Events are only ever added, and their
-// Seq, not their Time, says which came first.
-type Event struct {
-	Seq      int64          // Log gives it
-	Time     time.Time      // to the microsecond, UTC
-	Kind     string         // "task.accepted"
-	Task     envelope.ID    // which task it is about; "" for none
-	Revision int            // and which revision of it
-	Of       int64          // that revision's Seq, which Log need not look up then; 0: not known
-	Data     jsontext.Value // a JSON object; nil for an empty one
-}
 
 const eventColumns = "e.seq, e.time, e.kind, coalesce(t.id, ''), coalesce(t.revision, 0), e.data"
 
 // Log adds an event. An event of a revision that is not in the ledger is
 // ErrUnknown.
-func (tx *Tx) Log(e Event) error {
+func (tx *Tx) Log(e task.Event) error {
 	if err := tx.log(e); err != nil {
 		return fmt.Errorf("log %s of task %q: %w", e.Kind, e.Task, err)
 	}
@@ -36,7 +24,7 @@ func (tx *Tx) Log(e Event) error {
 
 // log keeps a task by its seq: an index over those grows at its end, where
 // one over ids is written to all over.
-func (tx *Tx) log(e Event) error {
+func (tx *Tx) log(e task.Event) error {
 	if e.Data == nil {
 		e.Data = jsontext.Value("{}")
 	}
@@ -54,7 +42,7 @@ func (tx *Tx) log(e Event) error {
 
 // Events returns up to limit events after afterSeq, oldest first: those of
 // one task with all its revisions, or everybody's when id is "".
-func (r *Reader) Events(ctx context.Context, id envelope.ID, afterSeq int64, limit int) ([]Event, error) {
+func (r *Reader) Events(ctx context.Context, id envelope.ID, afterSeq int64, limit int) ([]task.Event, error) {
 	query := "SELECT " + eventColumns + " FROM events e LEFT JOIN tasks t ON t.seq = e.task WHERE e.seq > ?1 ORDER BY e.seq LIMIT ?2"
 	args := []any{afterSeq, limit}
 	if id != "" {
@@ -71,7 +59,7 @@ func (r *Reader) Events(ctx context.Context, id envelope.ID, afterSeq int64, lim
 const newsQuery = "SELECT " + eventColumns + " FROM events e JOIN tasks t ON t.seq = e.task WHERE e.task = ? AND e.task IS NOT NULL AND e.seq > ? ORDER BY e.seq"
 
 // News returns the events of one revision of a task after a Seq, oldest first.
-func (tx *Tx) News(task, after int64) ([]Event, error) {
+func (tx *Tx) News(task, after int64) ([]task.Event, error) {
 	events, err := all(context.Background(), tx.write, scanEvent, newsQuery, task, after)
 	if err != nil {
 		return nil, fmt.Errorf("list news of task %d: %w", task, err)
@@ -80,7 +68,7 @@ func (tx *Tx) News(task, after int64) ([]Event, error) {
 }
 
 // Story returns the latest events of a task, up to limit, oldest first.
-func (r *Reader) Story(ctx context.Context, id envelope.ID, limit int) ([]Event, error) {
+func (r *Reader) Story(ctx context.Context, id envelope.ID, limit int) ([]task.Event, error) {
 	events, err := all(ctx, r.read, scanEvent,
 		"SELECT "+eventColumns+" FROM tasks t JOIN events e ON e.task = t.seq WHERE t.id = ? ORDER BY e.seq DESC LIMIT ?", string(id), limit)
 	if err != nil {
@@ -90,7 +78,7 @@ func (r *Reader) Story(ctx context.Context, id envelope.ID, limit int) ([]Event,
 	return events, nil
 }
 
-func scanEvent(r row) (e Event, err error) {
+func scanEvent(r row) (e task.Event, err error) {
 	err = r.Scan(&e.Seq, stamp{&e.Time}, &e.Kind, &e.Task, &e.Revision, (*[]byte)(&e.Data))
 	return e, err
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/task"
 )
 
 // A COMMIT that failed may be on the disk all the same, where nobody sees it before
@@ -87,7 +88,7 @@ func addBySQL(l *Ledger) error {
 		if _, _, err := tx.Talk(1); err != nil {
 			return err
 		}
-		_, err := tx.Add(Task{ID: "b", Revision: 1, State: Queued}, nil)
+		_, err := tx.Add(task.Task{ID: "b", Revision: 1, State: task.Queued}, nil)
 		return err
 	})
 }

@@ -6,14 +6,16 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"mailboxd/internal/task"
 )
 
 // A Filter says which tasks to list. Its zero value lists the latest revision
 // of every task, oldest first.
 type Filter struct {
-	States      []State // only these; nil: any
-	Agent       string  // "": any
-	Requester   string  // "": any
+	States      []task.State // only these; nil: any
+	Agent       string       // "": any
+	Requester   string       // "": any
 	Since       time.Time
 	AfterSeq    int64 // what comes after it in the order asked for; 0: from the start
 	NewestFirst bool
@@ -23,7 +25,7 @@ type Filter struct {
 
 // Tasks returns the tasks that pass the filter, in order of Seq. Where the
 // filter leaves out Done, what is done costs nothing.
-func (r *Reader) Tasks(ctx context.Context, f Filter) ([]Task, error) {
+func (r *Reader) Tasks(ctx context.Context, f Filter) ([]task.Task, error) {
 	query, args := f.query()
 	if err := r.read.ready(); err != nil {
 		return nil, fmt.Errorf("list tasks: %w", err)
@@ -84,8 +86,8 @@ func (f Filter) where() (string, []any) {
 		after = "seq < ?"
 	}
 	states := f.states()
-	need(!slices.Contains(states, any(string(Done))), "state <> 'done'") // as the partial index has it
-	need(len(states) < len(States()), "state IN ("+strings.Join(slices.Repeat([]string{"?"}, len(states)), ", ")+")", states...)
+	need(!slices.Contains(states, any(string(task.Done))), "state <> 'done'") // as the partial index has it
+	need(len(states) < len(task.States()), "state IN ("+strings.Join(slices.Repeat([]string{"?"}, len(states)), ", ")+")", states...)
 	need(f.Agent != "", "agent = ?", f.Agent)
 	need(f.Requester != "", "requester = ?", f.Requester)
 	need(!f.Since.IsZero(), "received >= ?", micros(f.Since))
@@ -99,7 +101,7 @@ func (f Filter) where() (string, []any) {
 
 // states returns the states that pass, as arguments of a query.
 func (f Filter) states() (pass []any) {
-	for _, s := range States() {
+	for _, s := range task.States() {
 		if f.States == nil || slices.Contains(f.States, s) {
 			pass = append(pass, string(s))
 		}

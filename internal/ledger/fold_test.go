@@ -13,6 +13,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // Whether a change waits in the redo log, is being folded, or went to the tables at
@@ -53,27 +54,27 @@ type step struct {
 	what    string
 	seq     int64
 	id      envelope.ID
-	from    ledger.State
+	from    task.State
 	attempt int
-	change  ledger.Change
-	run     ledger.Run
+	change  task.Change
+	run     task.Run
 	number  int
 }
 
 func randomStep(dice *rand.Rand) step {
-	states := ledger.States()
+	states := task.States()
 	seq := 1 + dice.Int64N(8)
 	tokens := dice.Int64N(5)
 	s := step{
 		what: []string{"add", "add", "move", "move", "move", "move", "start", "finish", "process", "put", "settle", "log", "file", "letter", "drop", "look"}[dice.IntN(16)],
 		seq:  seq, id: envelope.ID(fmt.Sprint("task-", dice.IntN(10))),
 		from: states[dice.IntN(2)+2], attempt: dice.IntN(2), number: dice.IntN(1000),
-		change: ledger.Change{To: states[dice.IntN(len(states))], Attempt: dice.IntN(2), Until: noon.Add(time.Duration(dice.IntN(9)) * time.Second)},
-		run:    ledger.Run{Task: seq, Attempt: dice.IntN(3), ID: "run", Intent: noon, Started: noon, Finished: noon.Add(time.Minute), ExitCode: dice.IntN(3)},
+		change: task.Change{To: states[dice.IntN(len(states))], Attempt: dice.IntN(2), Until: noon.Add(time.Duration(dice.IntN(9)) * time.Second)},
+		run:    task.Run{Task: seq, Attempt: dice.IntN(3), ID: "run", Intent: noon, Started: noon, Finished: noon.Add(time.Minute), ExitCode: dice.IntN(3)},
 	}
 	if dice.IntN(2) == 0 {
 		s.change.Result = fmt.Appendf(nil, "result %d", s.number)
-		s.change.Status, s.change.Reasons = envelope.OK, []ledger.Reason{ledger.Capacity}
+		s.change.Status, s.change.Reasons = envelope.OK, []task.Reason{task.Capacity}
 	}
 	if dice.IntN(4) == 0 {
 		s.run.Tokens = &tokens
@@ -103,7 +104,7 @@ func took(t *testing.T, l *ledger.Ledger, s step, asks bool) (answer string) {
 				return err
 			}
 			row.Finished = time.Time{}
-			seq, err := tx.Add(ledger.Task{ID: s.id, Revision: row.Revision + 1, State: ledger.Queued, Received: noon}, []byte(s.id))
+			seq, err := tx.Add(task.Task{ID: s.id, Revision: row.Revision + 1, State: task.Queued, Received: noon}, []byte(s.id))
 			answer = fmt.Sprint(seq, row)
 			return err
 		case "move":
@@ -121,7 +122,7 @@ func took(t *testing.T, l *ledger.Ledger, s step, asks bool) (answer string) {
 		case "settle":
 			return tx.MarkSettled(s.seq)
 		case "log":
-			return tx.Log(ledger.Event{Time: noon, Kind: fmt.Sprint("kind-", s.number)})
+			return tx.Log(task.Event{Time: noon, Kind: task.Kind(fmt.Sprint("kind-", s.number))})
 		case "file":
 			tx.SetFile(ledger.File{Path: "tasks/a.jsonl", Offset: int64(s.number)})
 			return nil
@@ -143,8 +144,8 @@ func took(t *testing.T, l *ledger.Ledger, s step, asks bool) (answer string) {
 
 // sameTimes leaves out when something was done that both did.
 var sameTimes = cmp.Options{
-	cmpopts.IgnoreFields(ledger.Task{}, "Finished"),
-	cmpopts.IgnoreFields(ledger.Event{}, "Of"),
+	cmpopts.IgnoreFields(task.Task{}, "Finished"),
+	cmpopts.IgnoreFields(task.Event{}, "Of"),
 }
 
 // books is all that a ledger has.

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/task"
 )
 
 // addedTasks is a layer as intake makes it: n lines of 1 KB, each with its event.
@@ -21,13 +22,13 @@ func addedTasks(first int64, n int) *layer {
 		sum := sha256.Sum256(fmt.Append(nil, seq))
 		hash := hex.EncodeToString(sum[:])
 		c.setTask(&taskChange{
-			Task: Task{
+			Task: task.Task{
 				Seq: seq, ID: envelope.ID(fmt.Sprintf("task-%07d", seq)), Revision: 1, Latest: true, Hash: hash, Dialect: envelope.AINL,
-				State: Queued, Agent: "bench", Requester: "somebody", Type: "bench", Received: at, File: "tasks/backlog.jsonl", Offset: seq * 1024,
+				State: task.Queued, Agent: "bench", Requester: "somebody", Type: "bench", Received: at, File: "tasks/backlog.jsonl", Offset: seq * 1024,
 			},
 			added: true, raw: make([]byte, 1023),
 		})
-		c.log(Event{Time: at, Kind: "task.accepted", Of: seq, Data: fmt.Appendf(nil, `{"file":"tasks/backlog.jsonl","hash":"%s","offset":%d}`, hash, seq*1024)})
+		c.log(task.Event{Time: at, Kind: "task.accepted", Of: seq, Data: fmt.Appendf(nil, `{"file":"tasks/backlog.jsonl","hash":"%s","offset":%d}`, hash, seq*1024)})
 	}
 	c.files["tasks/backlog.jsonl"] = File{Path: "tasks/backlog.jsonl", Offset: 1}
 	return c

@@ -10,18 +10,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/task"
 )
 
 // someLayer has a row of each kind.
 func someLayer() *layer {
 	c := newLayer()
 	at := time.UnixMicro(1_700_000_000_000_000).UTC()
-	c.setTask(&taskChange{Task: Task{Seq: 1, ID: "new", Revision: 1, Latest: true, Received: at}, added: true, raw: []byte("{}"), result: []byte("[]")})
-	c.setTask(&taskChange{Task: Task{Seq: 2, ID: "old", State: Done, Status: envelope.OK, Finished: at}})
-	c.setRun(&runChange{record: record{Run: Run{Task: 1, Attempt: 1, Intent: at}, terms: "{}"}, added: true})
-	c.setRun(&runChange{record: record{Run: Run{Task: 2, Attempt: 3, ExitCode: -1, Settled: true}}})
-	c.log(Event{Time: at, Kind: "task.accepted", Of: 1, Data: []byte("{}")})
-	c.log(Event{Time: at, Kind: "agent.paused", Data: []byte("{}")})
+	c.setTask(&taskChange{Task: task.Task{Seq: 1, ID: "new", Revision: 1, Latest: true, Received: at}, added: true, raw: []byte("{}"), result: []byte("[]")})
+	c.setTask(&taskChange{Task: task.Task{Seq: 2, ID: "old", State: task.Done, Status: envelope.OK, Finished: at}})
+	c.setRun(&runChange{record: record{Run: task.Run{Task: 1, Attempt: 1, Intent: at}, terms: "{}"}, added: true})
+	c.setRun(&runChange{record: record{Run: task.Run{Task: 2, Attempt: 3, ExitCode: -1, Settled: true}}})
+	c.log(task.Event{Time: at, Kind: "task.accepted", Of: 1, Data: []byte("{}")})
+	c.log(task.Event{Time: at, Kind: "agent.paused", Data: []byte("{}")})
 	c.files["tasks/a.jsonl"] = File{Path: "tasks/a.jsonl", Inode: 1 << 63, Offset: 7}
 	return c
 }

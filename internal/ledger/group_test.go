@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // stall starts an Update that ends when the returned function is called, and
@@ -39,7 +40,7 @@ func TestWhoComesDuringACommitSharesTheNextOne(t *testing.T) {
 			crowd.Go(func() {
 				update(t, l, func(tx *ledger.Tx) error {
 					groups[tx]++
-					_, err := tx.Add(task(n), nil)
+					_, err := tx.Add(newTask(n), nil)
 					return err
 				})
 			})
@@ -87,7 +88,7 @@ func TestWhatIsWantedSoonIsDoneWithoutAnybodyElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := open(t)
 		err := l.UpdateSoon(t.Context(), func(tx *ledger.Tx) error {
-			_, err := tx.Add(task(1), nil)
+			_, err := tx.Add(newTask(1), nil)
 			return err
 		})
 		tasks, _ := l.Tasks(context.Background(), ledger.Filter{})
@@ -106,7 +107,7 @@ func TestAFailingFunctionDoesNotSpoilItsGroup(t *testing.T) {
 		for n := range 9 {
 			crowd.Go(func() {
 				err := l.Update(context.Background(), func(tx *ledger.Tx) error {
-					if _, err := tx.Add(task(n), nil); err != nil {
+					if _, err := tx.Add(newTask(n), nil); err != nil {
 						return err
 					}
 					if n%3 == 0 {
@@ -132,13 +133,13 @@ func TestAFailingFunctionDoesNotSpoilItsGroup(t *testing.T) {
 func TestAnSQLErrorDoesNotSpoilItsGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := open(t)
-		add(t, l, task(0))
+		add(t, l, newTask(0))
 		var crowd sync.WaitGroup
 		release := stall(t, l, &crowd)
 		for n := range 3 {
 			crowd.Go(func() {
 				err := l.Update(context.Background(), func(tx *ledger.Tx) error {
-					_, err := tx.Add(task(n), nil) // the first is there already
+					_, err := tx.Add(newTask(n), nil) // the first is there already
 					return err
 				})
 				if (err != nil) != (n == 0) {
@@ -183,7 +184,7 @@ func TestAContextThatEndsInsideAGroupDoesNotMatter(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	err := l.Update(ctx, func(tx *ledger.Tx) error {
 		cancel()
-		_, err := tx.Add(task(1), nil)
+		_, err := tx.Add(newTask(1), nil)
 		return err
 	})
 	tasks, listed := l.Tasks(context.Background(), ledger.Filter{})
@@ -201,7 +202,7 @@ func TestUpdatesOfACrowdAreAllKept(t *testing.T) {
 	for w := range 8 {
 		crowd.Go(func() {
 			for n := range 50 {
-				update(t, l, func(tx *ledger.Tx) error { return accept(tx, task(w*50+n), nil) })
+				update(t, l, func(tx *ledger.Tx) error { return accept(tx, newTask(w*50+n), nil) })
 			}
 		})
 	}
@@ -225,9 +226,9 @@ func TestUpdatesOfACrowdAreAllKept(t *testing.T) {
 func TestARowThatCannotBeWrittenIsHeldAgainstWhoAddedIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := open(t)
-		first := add(t, l, task(0), task(1), task(2))[0]
+		first := add(t, l, newTask(0), newTask(1), newTask(2))[0]
 		begin := func(tx *ledger.Tx, seq int64) error {
-			return tx.StartRun(ledger.Run{Task: seq, Attempt: 1, Intent: noon})
+			return tx.StartRun(task.Run{Task: seq, Attempt: 1, Intent: noon})
 		}
 		update(t, l, func(tx *ledger.Tx) error { return begin(tx, first) })
 		var crowd sync.WaitGroup
@@ -235,7 +236,7 @@ func TestARowThatCannotBeWrittenIsHeldAgainstWhoAddedIt(t *testing.T) {
 		for n := range 3 {
 			crowd.Go(func() {
 				err := l.Update(context.Background(), func(tx *ledger.Tx) error {
-					if _, _, err := tx.Run(ledger.RunName{Task: first, Attempt: 1}); err != nil {
+					if _, _, err := tx.Run(task.RunName{Task: first, Attempt: 1}); err != nil {
 						return err // of what those before added, were it held against this one
 					}
 					return begin(tx, first+int64(n)) // the first was begun before

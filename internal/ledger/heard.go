@@ -3,6 +3,8 @@ package ledger
 import (
 	"context"
 	"fmt"
+
+	"mailboxd/internal/task"
 )
 
 const (
@@ -14,7 +16,7 @@ const (
 // HeardSince returns the messages to the agent of a task, about it or the tasks
 // that belong to it, that others said after the message with this Seq, the
 // oldest first. What we say ourselves is not among them.
-func (tx *Tx) HeardSince(t Task, seq int64) ([]Message, error) {
+func (tx *Tx) HeardSince(t task.Task, seq int64) ([]task.Message, error) {
 	messages, err := all(context.Background(), tx.write, scanMessage, heardQuery, t.Seq, t.Agent, seq)
 	if err != nil {
 		return nil, fmt.Errorf("list what was said about task %s: %w", t.ID, err)
@@ -23,10 +25,10 @@ func (tx *Tx) HeardSince(t Task, seq int64) ([]Message, error) {
 }
 
 // Spoken counts the runs of a task that ended in words, and without an answer.
-func (tx *Tx) Spoken(task int64) (int, error) {
-	n, _, err := first(context.Background(), tx.write, one[int], spokenQuery, task, Spoke)
+func (tx *Tx) Spoken(seq int64) (int, error) {
+	n, _, err := first(context.Background(), tx.write, one[int], spokenQuery, seq, task.Spoke)
 	if err != nil {
-		return 0, fmt.Errorf("count the turns of task %d: %w", task, err)
+		return 0, fmt.Errorf("count the turns of task %d: %w", seq, err)
 	}
 	return n, nil
 }

@@ -3,6 +3,8 @@ package ledger
 import (
 	"bytes"
 	"testing"
+
+	"mailboxd/internal/task"
 )
 
 // A frame has an end, and what is more than that is durable all the same: as one
@@ -11,7 +13,7 @@ func TestAGroupThatIsTooLargeForAFrameGoesToTheTables(t *testing.T) {
 	l, _ := openWith(t, "a")
 	last := l.redo.last
 	err := l.Update(t.Context(), func(tx *Tx) error {
-		_, err := tx.Add(Task{ID: "b", Revision: 1, State: Queued}, bytes.Repeat([]byte("x"), mostBytes+1))
+		_, err := tx.Add(task.Task{ID: "b", Revision: 1, State: task.Queued}, bytes.Repeat([]byte("x"), mostBytes+1))
 		return err
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/task"
 )
 
 // A layer is what some groups have changed and the tables do not have yet: of
@@ -13,9 +14,9 @@ type layer struct {
 	tasks  map[int64]*taskChange
 	order  []int64 // of the tasks, as they came
 	latest map[envelope.ID]int64
-	runs   map[RunName]*runChange
-	ran    []RunName // in the order of the runs
-	events []Event   // each with its Of, or of no task
+	runs   map[task.RunName]*runChange
+	ran    []task.RunName // in the order of the runs
+	events []task.Event   // each with its Of, or of no task
 	files  map[string]File
 	dead   [][]byte // lines for rejected/
 	bytes  int      // of what it keeps, about
@@ -23,7 +24,7 @@ type layer struct {
 
 // A taskChange is a task as it is now.
 type taskChange struct {
-	Task
+	task.Task
 	added  bool   // this layer brings it
 	raised bool   // its group has begun another attempt
 	raw    []byte // with added: the line
@@ -39,7 +40,7 @@ type runChange struct {
 func newLayer() *layer {
 	return &layer{
 		tasks: map[int64]*taskChange{}, latest: map[envelope.ID]int64{},
-		runs: map[RunName]*runChange{}, files: map[string]File{},
+		runs: map[task.RunName]*runChange{}, files: map[string]File{},
 	}
 }
 
@@ -80,7 +81,7 @@ func (c *layer) setTask(t *taskChange) {
 
 // setRun has the layer keep a run as it is now. It is the layer's from then on.
 func (c *layer) setRun(r *runChange) {
-	name := RunName{r.Task, r.Attempt}
+	name := task.RunName{Task: r.Task, Attempt: r.Attempt}
 	if was := c.runs[name]; was == nil {
 		c.ran = append(c.ran, name)
 		c.bytes += runSize
@@ -90,7 +91,7 @@ func (c *layer) setRun(r *runChange) {
 	c.runs[name] = r
 }
 
-func (c *layer) log(e Event) {
+func (c *layer) log(e task.Event) {
 	c.events = append(c.events, e)
 	c.bytes += eventSize + len(e.Data)
 }
@@ -133,7 +134,7 @@ func (c *layer) each(v []value, yield func(change) error) error {
 		}
 	}
 	for _, e := range c.events {
-		if err := yield(e.row(v)); err != nil {
+		if err := yield(rowOf(e, v)); err != nil {
 			return err
 		}
 	}
@@ -191,7 +192,7 @@ func (r *runChange) row(v []value) change {
 		text(r.Signal), text(r.Cause), truth(r.Settled), integer(r.Task), integer(int64(r.Attempt)))}
 }
 
-func (e *Event) row(v []value) change {
+func rowOf(e task.Event, v []value) change {
 	of := value{} // no task
 	if e.Of != 0 {
 		of = integer(e.Of)

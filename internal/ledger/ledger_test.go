@@ -9,6 +9,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 var noon = time.Date(2026, 3, 9, 12, 0, 0, 123456000, time.UTC)
@@ -41,7 +42,7 @@ func update(tb testing.TB, l *ledger.Ledger, fn func(*ledger.Tx) error) {
 }
 
 // add adds tasks and returns their seqs.
-func add(tb testing.TB, l *ledger.Ledger, tasks ...ledger.Task) (seqs []int64) {
+func add(tb testing.TB, l *ledger.Ledger, tasks ...task.Task) (seqs []int64) {
 	tb.Helper()
 	update(tb, l, func(tx *ledger.Tx) error {
 		seqs = nil
@@ -58,7 +59,7 @@ func add(tb testing.TB, l *ledger.Ledger, tasks ...ledger.Task) (seqs []int64) {
 }
 
 // move moves a task and fails the test when somebody else was first.
-func move(tb testing.TB, l *ledger.Ledger, seq int64, from ledger.State, attempt int, c ledger.Change) {
+func move(tb testing.TB, l *ledger.Ledger, seq int64, from task.State, attempt int, c task.Change) {
 	tb.Helper()
 	update(tb, l, func(tx *ledger.Tx) error {
 		moved, err := tx.Move(seq, from, attempt, c)
@@ -71,23 +72,23 @@ func move(tb testing.TB, l *ledger.Ledger, seq int64, from ledger.State, attempt
 
 // task is a queued task; the ids of different n are in no particular order,
 // as those of senders are not.
-func task(n int) ledger.Task {
-	return ledger.Task{
+func newTask(n int) task.Task {
+	return task.Task{
 		ID: envelope.ID(fmt.Sprintf("task-%08x", uint32(n)*2654435761)), Revision: 1,
-		Hash: fmt.Sprintf("%064x", n), Dialect: "ainl", State: ledger.Queued,
+		Hash: fmt.Sprintf("%064x", n), Dialect: "ainl", State: task.Queued,
 		Agent: "openclaw.monitor", Requester: "sre@example.com", Type: "execute_monitor",
 		Received: noon, File: "tasks/a.jsonl", Offset: int64(n),
 	}
 }
 
-func named(id envelope.ID, revision int, state ledger.State) ledger.Task {
-	t := task(revision)
+func named(id envelope.ID, revision int, state task.State) task.Task {
+	t := newTask(revision)
 	t.ID, t.Revision, t.State = id, revision, state
 	return t
 }
 
 // ids shortens tasks to what tests compare.
-func ids(tasks []ledger.Task) (list []string) {
+func ids(tasks []task.Task) (list []string) {
 	for _, t := range tasks {
 		list = append(list, fmt.Sprintf("%s.%d", t.ID, t.Revision))
 	}

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"mailboxd/envelope"
+	"mailboxd/internal/task"
 )
 
 // toTables brings what the group has changed to the tables, of which somebody
@@ -47,7 +48,7 @@ func (tx *Tx) refuse(err, why error) error {
 }
 
 // task returns a task as it is now.
-func (tx *Tx) task(seq int64) (Task, bool, error) {
+func (tx *Tx) task(seq int64) (task.Task, bool, error) {
 	if t := tx.changed(seq); t != nil {
 		return t.Task, true, nil
 	}
@@ -70,7 +71,7 @@ func (tx *Tx) changed(seq int64) *taskChange {
 }
 
 // latest returns the highest revision of an id as it is now.
-func (tx *Tx) latest(id envelope.ID) (Task, bool, error) {
+func (tx *Tx) latest(id envelope.ID) (task.Task, bool, error) {
 	if t, ok := tx.changedLatest(id); ok {
 		return t, true, nil
 	}
@@ -78,7 +79,7 @@ func (tx *Tx) latest(id envelope.ID) (Task, bool, error) {
 		"SELECT "+taskColumns+" FROM tasks WHERE id = ? ORDER BY revision DESC LIMIT 1", string(id))
 }
 
-func (tx *Tx) changedLatest(id envelope.ID) (Task, bool) {
+func (tx *Tx) changedLatest(id envelope.ID) (task.Task, bool) {
 	seq, ok := tx.stage.latest[id]
 	for _, c := range tx.below {
 		if !ok {
@@ -86,13 +87,13 @@ func (tx *Tx) changedLatest(id envelope.ID) (Task, bool) {
 		}
 	}
 	if !ok {
-		return Task{}, false
+		return task.Task{}, false
 	}
 	return tx.changed(seq).Task, true
 }
 
 // run returns a run as it is now.
-func (tx *Tx) run(name RunName) (record, bool, error) {
+func (tx *Tx) run(name task.RunName) (record, bool, error) {
 	r := tx.stage.runs[name]
 	for _, c := range tx.below {
 		if r == nil {

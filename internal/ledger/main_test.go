@@ -74,6 +74,6 @@ func writeOnAFullDisk(l *ledger.Ledger) error {
 func writeOne(l *ledger.Ledger, n int) error {
 	return l.Update(context.Background(), func(tx *ledger.Tx) error {
 		tx.SetFile(ledger.File{Path: "tasks/a.jsonl", Offset: int64(n)})
-		return accept(tx, task(n), fmt.Appendf(nil, "line %d", n))
+		return accept(tx, newTask(n), fmt.Appendf(nil, "line %d", n))
 	})
 }

@@ -7,45 +7,14 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/task"
 )
-
-// A Via is how a message came to us, which is what its sender's name is worth.
-type Via string
-
-// The ways.
-const (
-	ByLine   Via = "line"   // in a task file, to which anybody may append
-	ByRun    Via = "run"    // an agent's run printed it
-	BySocket Via = "socket" // over the control socket
-	ByUs     Via = "daemon" // we say it
-)
-
-// A Message is something that was said, as it is remembered.
-type Message struct {
-	Seq     int64 // the order in which they were remembered; Record gives it
-	Time    time.Time
-	Dialect envelope.Dialect
-	Act     envelope.Act
-	ID      string // what its sender calls it; "" where messages have no names
-	Cause   string // the ID of the message that it is a reply to
-	Task    int64  // the Seq of the task that it asks for or is about; 0: none
-	Thread  string
-	Trace   string
-	From    string
-	To      string // with commas between several
-	Via     Via
-	Hash    string    // names its content
-	Lost    []string  // what its dialect had no words for
-	Inbox   string    // the file below the root that its line is for; "" for none
-	Posted  time.Time // when its line was appended there; zero: it was not
-	Body    []byte    // the line, without its end
-}
 
 const messageColumns = "seq, time, dialect, act, message, cause, task, thread, trace, sender, recipient, via, hash, lost, inbox, posted, body"
 
 const selectMessages = "SELECT " + messageColumns + " FROM messages "
 
-func scanMessage(r row) (m Message, err error) {
+func scanMessage(r row) (m task.Message, err error) {
 	var lost string
 	err = r.Scan(&m.Seq, stamp{&m.Time}, &m.Dialect, &m.Act, &m.ID, &m.Cause, &m.Task, &m.Thread, &m.Trace, &m.From, &m.To,
 		&m.Via, &m.Hash, &lost, &m.Inbox, stamp{&m.Posted}, &m.Body)
@@ -57,7 +26,7 @@ func scanMessage(r row) (m Message, err error) {
 
 // Record remembers a message and returns its Seq. Seq and Posted of m are
 // ignored: one that has an Inbox is due from then on.
-func (tx *Tx) Record(m Message) (seq int64, err error) {
+func (tx *Tx) Record(m task.Message) (seq int64, err error) {
 	if m.Body == nil {
 		m.Body = []byte{} // a column for bytes, not for NULL
 	}
@@ -89,7 +58,7 @@ const (
 
 // MessageNamed returns the oldest message of that name which was not ours, and
 // whether there is one (CLOWL-37).
-func (tx *Tx) MessageNamed(id string) (Message, bool, error) {
+func (tx *Tx) MessageNamed(id string) (task.Message, bool, error) {
 	return tx.message("look up message "+id, namedQuery, id)
 }
 
@@ -97,16 +66,16 @@ const anyNamedQuery = selectMessages + "WHERE message = ? AND message <> '' ORDE
 
 // Named returns the oldest message of that name, ours among them, and whether
 // there is one.
-func (tx *Tx) Named(id string) (Message, bool, error) {
+func (tx *Tx) Named(id string) (task.Message, bool, error) {
 	return tx.message("look up message "+id, anyNamedQuery, id)
 }
 
 // Named returns the oldest message of that name, ours among them, and whether
 // there is one.
-func (r *Reader) Named(ctx context.Context, id string) (Message, bool, error) {
+func (r *Reader) Named(ctx context.Context, id string) (task.Message, bool, error) {
 	m, err := r.messages(ctx, "named "+id, anyNamedQuery, id)
 	if err != nil || len(m) == 0 {
-		return Message{}, false, err
+		return task.Message{}, false, err
 	}
 	return m[0], true, nil
 }
@@ -115,18 +84,18 @@ const cancelledQuery = selectMessages + "WHERE act = ? AND task <> 0 AND task IN
 
 // Cancelled returns the messages that are to cancel tasks which are not done, the
 // oldest first.
-func (r *Reader) Cancelled(ctx context.Context) ([]Message, error) {
+func (r *Reader) Cancelled(ctx context.Context) ([]task.Message, error) {
 	return r.messages(ctx, "that cancel tasks", cancelledQuery, string(envelope.Cancels))
 }
 
 // Said returns the oldest message of that content, and whether there is one.
-func (tx *Tx) Said(hash string) (Message, bool, error) {
+func (tx *Tx) Said(hash string) (task.Message, bool, error) {
 	return tx.message("look up what was said", saidQuery, hash)
 }
 
 // Replies returns the messages of an act by which somebody replied to the named
 // one, at or after an instant, the oldest first.
-func (tx *Tx) Replies(cause string, act envelope.Act, from string, since time.Time) ([]Message, error) {
+func (tx *Tx) Replies(cause string, act envelope.Act, from string, since time.Time) ([]task.Message, error) {
 	messages, err := all(context.Background(), tx.write, scanMessage, repliesQuery, cause, string(act), from, since.UnixMicro())
 	if err != nil {
 		return nil, fmt.Errorf("list replies to %s: %w", cause, err)
@@ -134,10 +103,10 @@ func (tx *Tx) Replies(cause string, act envelope.Act, from string, since time.Ti
 	return messages, nil
 }
 
-func (tx *Tx) message(what, query string, args ...any) (Message, bool, error) {
+func (tx *Tx) message(what, query string, args ...any) (task.Message, bool, error) {
 	m, ok, err := first(context.Background(), tx.write, scanMessage, query, args...)
 	if err != nil {
-		return Message{}, false, fmt.Errorf("%s: %w", what, err)
+		return task.Message{}, false, fmt.Errorf("%s: %w", what, err)
 	}
 	return m, ok, nil
 }
@@ -155,33 +124,33 @@ const (
 
 // Due returns up to limit messages after a Seq that are still to be put into an
 // inbox, the oldest first.
-func (r *Reader) Due(ctx context.Context, after int64, limit int) ([]Message, error) {
+func (r *Reader) Due(ctx context.Context, after int64, limit int) ([]task.Message, error) {
 	return r.messages(ctx, "due", dueQuery, after, limit)
 }
 
 // Conversation returns what was said to and by the agent of a task, about it and
 // about the tasks that belong to it, the oldest first. What we say for the agent
 // it did not say itself, so that is left out.
-func (r *Reader) Conversation(ctx context.Context, t Task) ([]Message, error) {
+func (r *Reader) Conversation(ctx context.Context, t task.Task) ([]task.Message, error) {
 	return r.messages(ctx, "about task "+string(t.ID), conversationQuery, t.Seq, t.Agent)
 }
 
 // About returns what was said about a task, the oldest first.
-func (r *Reader) About(ctx context.Context, task int64) ([]Message, error) {
+func (r *Reader) About(ctx context.Context, task int64) ([]task.Message, error) {
 	return r.messages(ctx, fmt.Sprintf("about task %d", task), aboutQuery, task)
 }
 
 // Thread returns what was said in a conversation, the oldest first.
-func (r *Reader) Thread(ctx context.Context, thread string) ([]Message, error) {
+func (r *Reader) Thread(ctx context.Context, thread string) ([]task.Message, error) {
 	return r.messages(ctx, "of thread "+thread, threadQuery, thread)
 }
 
 // Trace returns what was said in a chain of work, the oldest first.
-func (r *Reader) Trace(ctx context.Context, trace string) ([]Message, error) {
+func (r *Reader) Trace(ctx context.Context, trace string) ([]task.Message, error) {
 	return r.messages(ctx, "of trace "+trace, traceQuery, trace)
 }
 
-func (r *Reader) messages(ctx context.Context, which, query string, args ...any) ([]Message, error) {
+func (r *Reader) messages(ctx context.Context, which, query string, args ...any) ([]task.Message, error) {
 	messages, err := all(ctx, r.read, scanMessage, query, args...)
 	if err != nil {
 		return nil, fmt.Errorf("list messages %s: %w", which, err)

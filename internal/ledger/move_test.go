@@ -14,11 +14,12 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 func TestOfTwoMoversOneWins(t *testing.T) {
 	l := open(t)
-	seq := add(t, l, task(1))[0]
+	seq := add(t, l, newTask(1))[0]
 	var (
 		wins  atomic.Int32
 		crowd sync.WaitGroup
@@ -27,7 +28,7 @@ func TestOfTwoMoversOneWins(t *testing.T) {
 		crowd.Go(func() {
 			var moved bool
 			update(t, l, func(tx *ledger.Tx) (err error) {
-				moved, err = tx.Move(seq, ledger.Queued, 0, ledger.Change{To: ledger.Running, Attempt: n + 1})
+				moved, err = tx.Move(seq, task.Queued, 0, task.Change{To: task.Running, Attempt: n + 1})
 				return err
 			})
 			if moved {
@@ -43,11 +44,11 @@ func TestOfTwoMoversOneWins(t *testing.T) {
 
 func TestAMoveFromAnotherAttemptLoses(t *testing.T) {
 	l := open(t)
-	row := task(1)
-	row.State, row.Attempt = ledger.Running, 2
+	row := newTask(1)
+	row.State, row.Attempt = task.Running, 2
 	seq := add(t, l, row)[0]
 	update(t, l, func(tx *ledger.Tx) error {
-		moved, err := tx.Move(seq, ledger.Running, 1, ledger.Change{To: ledger.Done, Result: []byte("late")})
+		moved, err := tx.Move(seq, task.Running, 1, task.Change{To: task.Done, Result: []byte("late")})
 		if moved || err != nil {
 			t.Errorf("Move(from attempt 1 of 2) = %v, %v; want false, nil", moved, err)
 		}
@@ -60,9 +61,9 @@ func TestAMoveFromAnotherAttemptLoses(t *testing.T) {
 
 func TestDoneIsOver(t *testing.T) {
 	l := open(t)
-	seq := add(t, l, named("a", 1, ledger.Done))[0]
+	seq := add(t, l, named("a", 1, task.Done))[0]
 	update(t, l, func(tx *ledger.Tx) error {
-		moved, err := tx.Move(seq, ledger.Done, 0, ledger.Change{To: ledger.Queued})
+		moved, err := tx.Move(seq, task.Done, 0, task.Change{To: task.Queued})
 		if moved || err != nil {
 			t.Errorf("Move(from done) = %v, %v; want false, nil", moved, err)
 		}
@@ -73,19 +74,19 @@ func TestDoneIsOver(t *testing.T) {
 func TestAResultIsKeptWithItsSumAndTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, ctx := open(t), context.Background()
-		seq := add(t, l, task(1))[0]
-		move(t, l, seq, ledger.Queued, 0, ledger.Change{To: ledger.Running, Attempt: 1, Agent: "other"})
+		seq := add(t, l, newTask(1))[0]
+		move(t, l, seq, task.Queued, 0, task.Change{To: task.Running, Attempt: 1, Agent: "other"})
 		result := []byte("{\"status\":\"error\"}\n")
-		move(t, l, seq, ledger.Running, 1, ledger.Change{To: ledger.Review, Status: envelope.Failed, Kind: envelope.AgentCrashed, Result: result})
+		move(t, l, seq, task.Running, 1, task.Change{To: task.Review, Status: envelope.Failed, Kind: envelope.AgentCrashed, Result: result})
 		time.Sleep(time.Hour) // the bubble's clock, not ours
-		move(t, l, seq, ledger.Review, 1, ledger.Change{To: ledger.Done})
+		move(t, l, seq, task.Review, 1, task.Change{To: task.Done})
 
 		sum := sha256.Sum256(result)
 		got, err := l.Task(ctx, seq)
 		if err != nil || got.ResultSum != hex.EncodeToString(sum[:]) || !got.Finished.Equal(time.Now()) {
 			t.Errorf("Task() = sum %s, finished %v, %v; want %x, %v", got.ResultSum, got.Finished, err, sum, time.Now())
 		}
-		if got.State != ledger.Done || got.Attempt != 1 || got.Agent != "other" || got.Status != envelope.Failed || got.Kind != envelope.AgentCrashed {
+		if got.State != task.Done || got.Attempt != 1 || got.Agent != "other" || got.Status != envelope.Failed || got.Kind != envelope.AgentCrashed {
 			t.Errorf("Task() = %+v; want what the moves before the last said", got)
 		}
 		if kept, err := l.Result(ctx, seq); err != nil || string(kept) != string(result) {
@@ -96,10 +97,10 @@ func TestAResultIsKeptWithItsSumAndTime(t *testing.T) {
 
 func TestAMoveReplacesTheReasonsOfAHold(t *testing.T) {
 	l := open(t)
-	row := task(1)
-	row.State, row.Reasons, row.Until = ledger.Held, []ledger.Reason{ledger.Approval}, noon
+	row := newTask(1)
+	row.State, row.Reasons, row.Until = task.Held, []task.Reason{task.Approval}, noon
 	seq := add(t, l, row)[0]
-	move(t, l, seq, ledger.Held, 0, ledger.Change{To: ledger.Queued})
+	move(t, l, seq, task.Held, 0, task.Change{To: task.Queued})
 	got, err := l.Task(context.Background(), seq)
 	if err != nil || got.Reasons != nil || !got.Until.IsZero() {
 		t.Errorf("Task() = reasons %v until %v, %v; want none", got.Reasons, got.Until, err)
@@ -111,18 +112,18 @@ func TestAMoveReplacesTheReasonsOfAHold(t *testing.T) {
 func TestEveryMoveThatWonIsOneEvent(t *testing.T) {
 	l, ctx := open(t), context.Background()
 	dice := rand.New(rand.NewPCG(1, 2))
-	seq := add(t, l, named("a", 1, ledger.Received))[0]
-	state, attempt, won := ledger.Received, 0, 0
+	seq := add(t, l, named("a", 1, task.Received))[0]
+	state, attempt, won := task.Received, 0, 0
 	for range 300 {
-		from, to := ledger.States()[dice.IntN(7)], ledger.States()[dice.IntN(6)] // never to done, or it is soon over
-		c := ledger.Change{To: to, Attempt: dice.IntN(3)}
+		from, to := task.States()[dice.IntN(7)], task.States()[dice.IntN(6)] // never to done, or it is soon over
+		c := task.Change{To: to, Attempt: dice.IntN(3)}
 		var moved bool
 		update(t, l, func(tx *ledger.Tx) (err error) {
 			moved, err = tx.Move(seq, from, attempt, c)
 			if err != nil || !moved {
 				return err
 			}
-			return tx.Log(ledger.Event{Time: noon, Kind: "task." + string(to), Task: "a", Revision: 1})
+			return tx.Log(task.Event{Time: noon, Kind: task.Kind("task." + string(to)), Task: "a", Revision: 1})
 		})
 		if moved != (from == state) {
 			t.Fatalf("Move(from %s) of a task that is %s = %v", from, state, moved)

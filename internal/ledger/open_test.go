@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 func TestANewLedgerIsForItsOwnerOnly(t *testing.T) {
@@ -22,7 +23,7 @@ func TestANewLedgerIsForItsOwnerOnly(t *testing.T) {
 		t.Fatalf("Open() = %+v, %v; want it created", opened, err)
 	}
 	defer l.Close()
-	add(t, l, task(1))
+	add(t, l, newTask(1))
 	for _, end := range []string{"", "-wal", "-shm"} {
 		info, err := os.Stat(path + end)
 		if err != nil || info.Mode() != 0o600 {
@@ -36,7 +37,7 @@ func TestAPathIsOnlyAPath(t *testing.T) {
 	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	add(t, openAt(t, path), task(1))
+	add(t, openAt(t, path), newTask(1))
 	if _, err := os.Stat(path); err != nil {
 		t.Errorf("the ledger is not where it was opened: %v", err)
 	}
@@ -61,7 +62,7 @@ func TestVersion1IsRead(t *testing.T) {
 		t.Fatalf("Revisions() = %v, %v; want 2", ids(rows), err)
 	}
 	held := rows[1]
-	if held.State != ledger.Held || !held.Latest || !held.Replaces || len(held.Reasons) != 2 || held.Deadline.Year() != 9999 {
+	if held.State != task.Held || !held.Latest || !held.Replaces || len(held.Reasons) != 2 || held.Deadline.Year() != 9999 {
 		t.Errorf("revision 2 = %+v; want it held for two reasons with a deadline in 9999", held)
 	}
 	if !held.Received.Equal(time.Date(2026, 3, 9, 12, 0, 2, 0, time.UTC)) {
@@ -83,7 +84,7 @@ func TestVersion1IsRead(t *testing.T) {
 	if err != nil || len(files) != 1 || files[0].Offset != 1234 {
 		t.Errorf("Files() = %+v, %v; want one read up to 1234", files, err)
 	}
-	if seqs := add(t, l, named("next", 1, ledger.Queued)); seqs[0] != 3 {
+	if seqs := add(t, l, named("next", 1, task.Queued)); seqs[0] != 3 {
 		t.Errorf("the next task has seq %d; want 3", seqs[0])
 	}
 }
@@ -169,7 +170,7 @@ func TestAnUnreadableLedgerIsMovedAsideAndReported(t *testing.T) {
 			if tasks, err := l.Tasks(t.Context(), ledger.Filter{}); err != nil || len(tasks) != 0 {
 				t.Errorf("the new ledger has %d tasks, %v; want none", len(tasks), err)
 			}
-			add(t, l, task(1))
+			add(t, l, newTask(1))
 			after := contents(t, dir)
 			for name, data := range before {
 				moved := filepath.Base(opened.Aside) + name[len("ledger.db"):]
@@ -212,7 +213,7 @@ func TestACreationThatWasCutShortIsStartedOver(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	write(t, path+".new", []byte("half"))
 	write(t, path+".new-wal", []byte("half"))
-	add(t, openAt(t, path), task(1))
+	add(t, openAt(t, path), newTask(1))
 }
 
 // leaveUnfolded leaves a ledger as a daemon does that is killed, with so many frames in
@@ -312,7 +313,7 @@ func closeNow(t *testing.T, path string, n int) {
 		t.Fatal(err)
 	}
 	for i := range n {
-		add(t, l, task(i))
+		add(t, l, newTask(i))
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)

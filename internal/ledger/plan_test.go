@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"mailboxd/internal/task"
 )
 
 // With a million tasks done, a start must not look at them: what it asks goes
@@ -19,8 +21,8 @@ func TestAStartGoesByThePartialIndexes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	open, _ := Filter{States: []State{Held, Queued, Running}}.query()
-	held, _ := Filter{States: []State{Held}, Agent: "a"}.query()
+	open, _ := Filter{States: []task.State{task.Held, task.Queued, task.Running}}.query()
+	held, _ := Filter{States: []task.State{task.Held}, Agent: "a"}.query()
 	wantPlans(t, l, map[string]string{
 		unfinishedQuery: "tasks_open",
 		turnsQuery:      "tasks_open",
@@ -129,7 +131,7 @@ func TestVersion4IsBroughtForward(t *testing.T) {
 	if err == nil {
 		old := newLayer()
 		old.setTask(&taskChange{
-			Task:  Task{Seq: 1, ID: "old", Revision: 1, Latest: true, Hash: "h", Dialect: "ainl", State: Queued, Agent: "a", Requester: "r"},
+			Task:  task.Task{Seq: 1, ID: "old", Revision: 1, Latest: true, Hash: "h", Dialect: "ainl", State: task.Queued, Agent: "a", Requester: "r"},
 			added: true, raw: []byte("{}"),
 		})
 		err = newTables(conn).write(old)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/task"
 )
 
 // ErrUnknown says that the ledger has no such task, or no such body of it.
@@ -149,7 +150,7 @@ func (r *Reader) Close() error {
 }
 
 // Task returns the revision with this Seq; ErrUnknown when there is none.
-func (r *Reader) Task(ctx context.Context, seq int64) (Task, error) {
+func (r *Reader) Task(ctx context.Context, seq int64) (task.Task, error) {
 	t, ok, err := first(ctx, r.read, scanTask, "SELECT "+taskColumns+" FROM tasks WHERE seq = ?", seq)
 	return known(t, ok, err, "read task", seq)
 }
@@ -180,7 +181,7 @@ func known[T any](v T, ok bool, err error, verb string, seq int64) (T, error) {
 
 // Revisions returns every revision of an id, the first one first; none when
 // the id is not known.
-func (r *Reader) Revisions(ctx context.Context, id envelope.ID) ([]Task, error) {
+func (r *Reader) Revisions(ctx context.Context, id envelope.ID) ([]task.Task, error) {
 	tasks, err := all(ctx, r.read, scanTask, "SELECT "+taskColumns+" FROM tasks WHERE id = ? ORDER BY revision", string(id))
 	if err != nil {
 		return nil, fmt.Errorf("list revisions of %s: %w", id, err)

@@ -11,6 +11,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 func TestAReaderWorksBesideADaemonAndWithoutOne(t *testing.T) {
@@ -23,7 +24,7 @@ func TestAReaderWorksBesideADaemonAndWithoutOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := 1; n <= 3; n++ {
-		add(t, l, task(n))
+		add(t, l, newTask(n))
 		beside, err := ledger.OpenReader(path)
 		if err != nil {
 			t.Fatalf("OpenReader(beside a daemon) = %v; want nil", err)
@@ -70,10 +71,10 @@ func TestAReaderOfSomethingElseSaysSo(t *testing.T) {
 func TestFindPutsTheExactIDFirst(t *testing.T) {
 	l := open(t)
 	for _, id := range []envelope.ID{"ab", "a", "abc", "abé", "ab\U0010ffff", "ac", "b", "Ab", "a%", "a_"} {
-		add(t, l, named(id, 1, ledger.Done), named(id, 2, ledger.Done))
+		add(t, l, named(id, 1, task.Done), named(id, 2, task.Done))
 	}
 	for n := range 20 {
-		add(t, l, task(n))
+		add(t, l, newTask(n))
 	}
 	for prefix, want := range map[string][]envelope.ID{
 		"ab":     {"ab", "abc", "abé", "ab\U0010ffff"},
@@ -96,9 +97,9 @@ func TestFindPutsTheExactIDFirst(t *testing.T) {
 
 func TestTasksPassTheFilter(t *testing.T) {
 	l := open(t)
-	rows := []ledger.Task{
-		named("a", 1, ledger.Done), named("a", 2, ledger.Queued), named("b", 1, ledger.Held),
-		named("c", 1, ledger.Done), named("d", 1, ledger.Running), named("e", 1, ledger.Done),
+	rows := []task.Task{
+		named("a", 1, task.Done), named("a", 2, task.Queued), named("b", 1, task.Held),
+		named("c", 1, task.Done), named("d", 1, task.Running), named("e", 1, task.Done),
 	}
 	rows[2].Agent, rows[3].Requester, rows[4].Received = "other", "somebody", noon.AddDate(0, 0, 1)
 	add(t, l, rows...)
@@ -108,11 +109,11 @@ func TestTasksPassTheFilter(t *testing.T) {
 	}{
 		"everything latest": {ledger.Filter{}, []string{"a.2", "b.1", "c.1", "d.1", "e.1"}},
 		"all":               {ledger.Filter{All: true}, []string{"a.1", "a.2", "b.1", "c.1", "d.1", "e.1"}},
-		"states":            {ledger.Filter{States: []ledger.State{ledger.Held, ledger.Running}}, []string{"b.1", "d.1"}},
+		"states":            {ledger.Filter{States: []task.State{task.Held, task.Running}}, []string{"b.1", "d.1"}},
 		"agent":             {ledger.Filter{Agent: "other"}, []string{"b.1"}},
 		"requester":         {ledger.Filter{Requester: "somebody"}, []string{"c.1"}},
 		"since":             {ledger.Filter{Since: noon.AddDate(0, 0, 1)}, []string{"d.1"}},
-		"newest done":       {ledger.Filter{States: []ledger.State{ledger.Done}, NewestFirst: true, Limit: 1}, []string{"e.1"}},
+		"newest done":       {ledger.Filter{States: []task.State{task.Done}, NewestFirst: true, Limit: 1}, []string{"e.1"}},
 		"next page":         {ledger.Filter{AfterSeq: 3, Limit: 2}, []string{"c.1", "d.1"}},
 		"page before":       {ledger.Filter{AfterSeq: 4, NewestFirst: true}, []string{"b.1", "a.2"}},
 	} {

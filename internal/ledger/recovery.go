@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/task"
 )
 
 // What a start asks. The conditions are spelled as the partial indexes have
@@ -43,7 +44,7 @@ func scanTurn(r row) (t Turn, err error) {
 
 // Unfinished returns up to limit revisions after afterSeq that are not Done and
 // no Turns, in order of Seq. What is done costs it nothing.
-func (r *Reader) Unfinished(ctx context.Context, afterSeq int64, limit int) ([]Task, error) {
+func (r *Reader) Unfinished(ctx context.Context, afterSeq int64, limit int) ([]task.Task, error) {
 	tasks, err := all(ctx, r.read, scanTask, unfinishedQuery, afterSeq, limit)
 	if err != nil {
 		return nil, fmt.Errorf("list unfinished tasks: %w", err)
@@ -54,7 +55,7 @@ func (r *Reader) Unfinished(ctx context.Context, afterSeq int64, limit int) ([]T
 // Unsettled returns up to limit revisions after afterSeq that are Done and
 // whose result file is not in place or whose callbacks are not done, in order
 // of Seq. What is settled costs it nothing.
-func (r *Reader) Unsettled(ctx context.Context, afterSeq int64, limit int) ([]Task, error) {
+func (r *Reader) Unsettled(ctx context.Context, afterSeq int64, limit int) ([]task.Task, error) {
 	tasks, err := all(ctx, r.read, scanTask, unsettledQuery, afterSeq, limit)
 	if err != nil {
 		return nil, fmt.Errorf("list unsettled tasks: %w", err)

@@ -8,13 +8,14 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 func TestUnfinishedTasksComeInTheirOrderPageAfterPage(t *testing.T) {
 	l := open(t)
 	add(t, l,
-		named("a", 1, ledger.Done), named("b", 1, ledger.Held), named("a", 2, ledger.Received), named("c", 2, ledger.Queued),
-		named("d", 1, ledger.Running), named("e", 1, ledger.Done), named("f", 1, ledger.Review), named("g", 1, ledger.Waiting))
+		named("a", 1, task.Done), named("b", 1, task.Held), named("a", 2, task.Received), named("c", 2, task.Queued),
+		named("d", 1, task.Running), named("e", 1, task.Done), named("f", 1, task.Review), named("g", 1, task.Waiting))
 	var got []string
 	for after := int64(0); ; {
 		page, err := l.Unfinished(t.Context(), after, 2)
@@ -35,21 +36,21 @@ func TestUnfinishedTasksComeInTheirOrderPageAfterPage(t *testing.T) {
 // Whatever has more to mind than its turn is read whole.
 func TestWhatOnlyWaitsForItsTurnIsNoUnfinishedTask(t *testing.T) {
 	l := open(t)
-	queued := func(id envelope.ID, change func(*ledger.Task)) ledger.Task {
-		row := named(id, 1, ledger.Queued)
+	queued := func(id envelope.ID, change func(*task.Task)) task.Task {
+		row := named(id, 1, task.Queued)
 		change(&row)
 		return row
 	}
 	add(t, l,
-		queued("plain", func(*ledger.Task) {}),
-		named("held", 1, ledger.Held),
-		queued("due", func(t *ledger.Task) { t.Deadline = time.Now() }),
-		queued("child", func(t *ledger.Task) { t.Parent = 1 }),
-		queued("said", func(t *ledger.Task) { t.Dialect = envelope.CLowl }),
-		queued("again", func(t *ledger.Task) { t.Attempt = 1 }),
-		queued("moving", func(t *ledger.Task) { t.Replaces = true }),
-		named("plain", 2, ledger.Queued),
-		queued("other", func(t *ledger.Task) { t.Agent, t.Requester = "b", "s" }),
+		queued("plain", func(*task.Task) {}),
+		named("held", 1, task.Held),
+		queued("due", func(t *task.Task) { t.Deadline = time.Now() }),
+		queued("child", func(t *task.Task) { t.Parent = 1 }),
+		queued("said", func(t *task.Task) { t.Dialect = envelope.CLowl }),
+		queued("again", func(t *task.Task) { t.Attempt = 1 }),
+		queued("moving", func(t *task.Task) { t.Replaces = true }),
+		named("plain", 2, task.Queued),
+		queued("other", func(t *task.Task) { t.Agent, t.Requester = "b", "s" }),
 	)
 	rows, err := l.Unfinished(t.Context(), 0, 10)
 	if want := []string{"held.1", "due.1", "child.1", "said.1", "again.1", "moving.1", "plain.2"}; err != nil || !cmp.Equal(ids(rows), want) {
@@ -66,7 +67,7 @@ func TestWhatOnlyWaitsForItsTurnIsNoUnfinishedTask(t *testing.T) {
 
 func TestADoneTaskIsUnsettledUntilItIsPutAndDelivered(t *testing.T) {
 	l := open(t)
-	seqs := add(t, l, named("a", 1, ledger.Done), named("b", 1, ledger.Done), named("c", 1, ledger.Done), named("d", 1, ledger.Running))
+	seqs := add(t, l, named("a", 1, task.Done), named("b", 1, task.Done), named("c", 1, task.Done), named("d", 1, task.Running))
 	check := func(want ...string) {
 		t.Helper()
 		got, err := l.Unsettled(t.Context(), 0, 10)
@@ -84,18 +85,18 @@ func TestADoneTaskIsUnsettledUntilItIsPutAndDelivered(t *testing.T) {
 
 func TestFinalsAreTheLatestRevisionsThatHaveTheirResults(t *testing.T) {
 	l := open(t)
-	tasks := []ledger.Task{
-		named("a", 1, ledger.Running), named("a", 2, ledger.Running), named("b", 1, ledger.Running), named("b", 2, ledger.Held),
-		named("c", 1, ledger.Running), named("d", 1, ledger.Running), named("e", 1, ledger.Running),
+	tasks := []task.Task{
+		named("a", 1, task.Running), named("a", 2, task.Running), named("b", 1, task.Running), named("b", 2, task.Held),
+		named("c", 1, task.Running), named("d", 1, task.Running), named("e", 1, task.Running),
 	}
 	seqs := add(t, l, tasks...)
 	for i, seq := range seqs {
-		if tasks[i].State == ledger.Running {
-			move(t, l, seq, ledger.Running, 0, ledger.Change{To: ledger.Done, Result: []byte("x")})
+		if tasks[i].State == task.Running {
+			move(t, l, seq, task.Running, 0, task.Change{To: task.Done, Result: []byte("x")})
 		}
 	}
-	move(t, l, add(t, l, named("f", 1, ledger.Queued))[0], ledger.Queued, 0, ledger.Change{To: ledger.Done}) // without one
-	for _, seq := range []int64{seqs[0], seqs[1], seqs[2], seqs[4], seqs[6]} {                               // d is not put yet
+	move(t, l, add(t, l, named("f", 1, task.Queued))[0], task.Queued, 0, task.Change{To: task.Done}) // without one
+	for _, seq := range []int64{seqs[0], seqs[1], seqs[2], seqs[4], seqs[6]} {                       // d is not put yet
 		update(t, l, func(tx *ledger.Tx) error { return tx.MarkPut(seq) })
 	}
 	want := []ledger.Final{{Seq: seqs[1], ID: "a"}, {Seq: seqs[4], ID: "c"}, {Seq: seqs[6], ID: "e"}}
@@ -109,7 +110,7 @@ func TestFinalsAreTheLatestRevisionsThatHaveTheirResults(t *testing.T) {
 
 func TestADisplacedResultIsRemembered(t *testing.T) {
 	l := open(t)
-	row := named("a", 2, ledger.Queued)
+	row := named("a", 2, task.Queued)
 	row.Replaces = true
 	seq := add(t, l, row)[0]
 	update(t, l, func(tx *ledger.Tx) error { return tx.MarkDisplaced(seq) })

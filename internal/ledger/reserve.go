@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/task"
 )
 
 // An account is the sum of its runs, always: what changes a run's reservation
@@ -15,7 +15,7 @@ import (
 
 // reserve takes what a run may spend from its lender, and notes it in its
 // accounts.
-func (tx *Tx) reserve(r Run) error {
+func (tx *Tx) reserve(r task.Run) error {
 	held := limitsOf(r.Reserved)
 	if held == (limits{}) {
 		return nil
@@ -33,7 +33,7 @@ func (tx *Tx) reserve(r Run) error {
 			return err
 		}
 	}
-	return tx.tell(r, "budget.reserved", booked{Attempt: r.Attempt, Reserved: r.Reserved, Accounts: spelled(r.Terms.Accounts)})
+	return tx.tell(r, task.KindBudgetReserved, booked{Attempt: r.Attempt, Reserved: r.Reserved, Accounts: spelled(r.Terms.Accounts)})
 }
 
 // ReleaseRun gives back what was reserved for a run that never began.
@@ -62,11 +62,11 @@ func (tx *Tx) settle(rec record) error {
 	r := rec.Run
 	used, unknown := known.sum(), 0
 	for i := range used {
-		if known[i] == nil && held[i] != nil && r.ran() {
+		if known[i] == nil && held[i] != nil && r.MayHaveSpent() {
 			used[i], unknown = *held[i], 1
 		}
 	}
-	if !r.ran() {
+	if !r.MayHaveSpent() {
 		if _, err := tx.exec("UPDATE runs SET reserved_tokens = NULL, reserved_cents = NULL WHERE task = ? AND attempt = ?", r.Task, r.Attempt); err != nil {
 			return err
 		}
@@ -86,17 +86,12 @@ func (tx *Tx) settle(rec record) error {
 		return err
 	}
 	spent := envelope.Budget{Tokens: &used[0], USDCents: &used[1]}
-	return tx.tell(r, "budget.settled", booked{Attempt: r.Attempt, Reserved: r.Reserved, Spent: spent, Unknown: unknown > 0})
-}
-
-// ran reports whether a run that is over may have spent something.
-func (r Run) ran() bool {
-	return !r.Started.IsZero() || r.Cause == "lost" || r.Tokens != nil || r.USDCents != nil
+	return tx.tell(r, task.KindBudgetSettled, booked{Attempt: r.Attempt, Reserved: r.Reserved, Spent: spent, Unknown: unknown > 0})
 }
 
 // postUnlimited counts spending for those for whom it is not limited too: a
 // limit that is made later today finds it.
-func (tx *Tx) postUnlimited(r Run, used amounts, unknown int) error {
+func (tx *Tx) postUnlimited(r task.Run, used amounts, unknown int) error {
 	if used == (amounts{}) && unknown == 0 {
 		return nil
 	}
@@ -104,7 +99,7 @@ func (tx *Tx) postUnlimited(r Run, used amounts, unknown int) error {
 	if err != nil || !found {
 		return err
 	}
-	for _, a := range Owners(t, r) {
+	for _, a := range task.Owners(t, r) {
 		if err := tx.post(a, amounts{}, used, unknown); err != nil {
 			return err
 		}
@@ -112,21 +107,10 @@ func (tx *Tx) postUnlimited(r Run, used amounts, unknown int) error {
 	return nil
 }
 
-// Owners are those whose accounts a run counts for besides the ones it names:
-// who asked for it, and who did it.
-func Owners(t Task, r Run) (more []Account) {
-	for _, owner := range []string{"requester:" + t.Requester, "agent:" + t.Agent} {
-		if !slices.ContainsFunc(r.Terms.Accounts, func(a Account) bool { return a.Owner == owner }) {
-			more = append(more, Account{Owner: owner, Day: Day(r.Intent)})
-		}
-	}
-	return more
-}
-
 // lend changes what a run may spend, and its accounts with it, unless it is
 // over. It never has less than nothing.
-func (tx *Tx) lend(lender RunName, change amounts) error {
-	if lender == (RunName{}) || change == (amounts{}) {
+func (tx *Tx) lend(lender task.RunName, change amounts) error {
+	if lender == (task.RunName{}) || change == (amounts{}) {
 		return nil
 	}
 	r, found, err := tx.Run(lender)
@@ -155,7 +139,7 @@ func (tx *Tx) lend(lender RunName, change amounts) error {
 }
 
 // post adds to an account.
-func (tx *Tx) post(a Account, reserved, spent amounts, unknown int) error {
+func (tx *Tx) post(a task.Account, reserved, spent amounts, unknown int) error {
 	_, err := tx.exec(`INSERT INTO accounts (`+balanceColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (owner, day) DO UPDATE SET
 		reserved_tokens = reserved_tokens + excluded.reserved_tokens, reserved_cents = reserved_cents + excluded.reserved_cents,
 		spent_tokens = spent_tokens + excluded.spent_tokens, spent_cents = spent_cents + excluded.spent_cents, unknown = unknown + excluded.unknown`,
@@ -172,7 +156,7 @@ type booked struct {
 	Accounts []string        `json:"accounts,omitzero"` // which it counts for
 }
 
-func spelled(accounts []Account) (list []string) {
+func spelled(accounts []task.Account) (list []string) {
 	for _, a := range accounts {
 		list = append(list, a.Owner+" "+a.Day)
 	}
@@ -180,11 +164,11 @@ func spelled(accounts []Account) (list []string) {
 }
 
 // tell adds to the story of the run's task.
-func (tx *Tx) tell(r Run, kind string, what booked) error {
+func (tx *Tx) tell(r task.Run, kind task.Kind, what booked) error {
 	data, err := json.Marshal(what)
 	if err != nil {
 		return err
 	}
-	tx.stage.log(Event{Time: time.Now(), Kind: kind, Data: data, Of: r.Task})
+	tx.stage.log(task.Event{Time: time.Now(), Kind: kind, Data: data, Of: r.Task})
 	return nil
 }

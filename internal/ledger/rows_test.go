@@ -8,6 +8,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // Rows wait to be written together, and nobody can tell.
@@ -16,12 +17,12 @@ func TestATransactionSeesWhatItHasAdded(t *testing.T) {
 	const many = 151 // two statements of 64, two of 8, and seven
 	update(t, l, func(tx *ledger.Tx) error {
 		for n := range many {
-			row := task(n)
+			row := newTask(n)
 			seq, err := tx.Add(row, []byte(row.ID))
 			if err != nil {
 				return err
 			}
-			if err := tx.Log(ledger.Event{Time: noon, Kind: "one", Task: row.ID, Revision: row.Revision, Of: seq}); err != nil {
+			if err := tx.Log(task.Event{Time: noon, Kind: "one", Task: row.ID, Revision: row.Revision, Of: seq}); err != nil {
 				return err
 			}
 			if n%50 != 0 {
@@ -30,7 +31,7 @@ func TestATransactionSeesWhatItHasAdded(t *testing.T) {
 			if last, ok, err := tx.Latest(row.ID); err != nil || !ok || last.Seq != seq {
 				t.Errorf("Latest(%s) = %d, %v, %v; want %d, which was just added", row.ID, last.Seq, ok, err, seq)
 			}
-			if err := tx.Log(ledger.Event{Time: noon, Kind: "two", Task: row.ID, Revision: row.Revision}); err != nil {
+			if err := tx.Log(task.Event{Time: noon, Kind: "two", Task: row.ID, Revision: row.Revision}); err != nil {
 				return err
 			}
 		}
@@ -46,10 +47,10 @@ func TestATransactionSeesWhatItHasAdded(t *testing.T) {
 	}
 	for n, at := 0, 0; n < many; n++ {
 		row := tasks[n]
-		if raw, err := l.Raw(ctx, row.Seq); err != nil || string(raw) != string(row.ID) || row.ID != task(n).ID {
-			t.Errorf("task %d is %s with %q, %v; want %s with its own line", n, row.ID, raw, err, task(n).ID)
+		if raw, err := l.Raw(ctx, row.Seq); err != nil || string(raw) != string(row.ID) || row.ID != newTask(n).ID {
+			t.Errorf("task %d is %s with %q, %v; want %s with its own line", n, row.ID, raw, err, newTask(n).ID)
 		}
-		want := []string{"one"}
+		want := []task.Kind{"one"}
 		if n%50 == 0 {
 			want = append(want, "two")
 		}
@@ -64,14 +65,14 @@ func TestATransactionSeesWhatItHasAdded(t *testing.T) {
 
 func TestARowThatCannotBeWrittenFailsItsFunctionAlone(t *testing.T) {
 	l, ctx := open(t), context.Background()
-	add(t, l, named("a", 1, ledger.Done))
+	add(t, l, named("a", 1, task.Done))
 	for name, fn := range map[string]func(*ledger.Tx) error{
 		"at the end": func(tx *ledger.Tx) error {
-			_, err := tx.Add(named("a", 1, ledger.Queued), nil)
+			_, err := tx.Add(named("a", 1, task.Queued), nil)
 			return err
 		},
 		"unnoticed": func(tx *ledger.Tx) error {
-			_, _ = tx.Add(named("a", 1, ledger.Queued), nil)
+			_, _ = tx.Add(named("a", 1, task.Queued), nil)
 			_, _, _ = tx.Latest("a")
 			return nil
 		},
@@ -79,13 +80,13 @@ func TestARowThatCannotBeWrittenFailsItsFunctionAlone(t *testing.T) {
 		if err := l.Update(ctx, fn); err == nil {
 			t.Errorf("%s: Update() = nil; want that a has that revision", name)
 		}
-		seq := add(t, l, named(envelope.ID(fmt.Sprint("after ", name)), 1, ledger.Queued))[0]
+		seq := add(t, l, named(envelope.ID(fmt.Sprint("after ", name)), 1, task.Queued))[0]
 		if _, err := l.Task(ctx, seq); err != nil {
 			t.Errorf("%s: what came next is lost: %v", name, err)
 		}
 	}
 	revisions, err := l.Revisions(ctx, "a")
-	if err != nil || len(revisions) != 1 || revisions[0].State != ledger.Done {
+	if err != nil || len(revisions) != 1 || revisions[0].State != task.Done {
 		t.Errorf("Revisions(a) = %v, %v; want the first one alone", revisions, err)
 	}
 }
@@ -94,7 +95,7 @@ func TestATaskThatWasNotKeptLeavesNothing(t *testing.T) {
 	l, ctx := open(t), context.Background()
 	no := errors.New("no")
 	err := l.Update(ctx, func(tx *ledger.Tx) error {
-		if _, err := tx.Add(task(1), nil); err != nil {
+		if _, err := tx.Add(newTask(1), nil); err != nil {
 			return err
 		}
 		return no
@@ -102,21 +103,21 @@ func TestATaskThatWasNotKeptLeavesNothing(t *testing.T) {
 	if !errors.Is(err, no) {
 		t.Errorf("Update() = %v; want %v", err, no)
 	}
-	add(t, l, task(2))
-	if tasks, err := l.Tasks(ctx, ledger.Filter{}); err != nil || len(tasks) != 1 || tasks[0].ID != task(2).ID {
+	add(t, l, newTask(2))
+	if tasks, err := l.Tasks(ctx, ledger.Filter{}); err != nil || len(tasks) != 1 || tasks[0].ID != newTask(2).ID {
 		t.Errorf("Tasks() = %v, %v; want the second alone", ids(tasks), err)
 	}
 }
 
 func TestManyAreLookedUpAtOnce(t *testing.T) {
 	l := open(t)
-	var rows []ledger.Task
+	var rows []task.Task
 	var asked []envelope.ID
 	for n := range 75 {
-		rows = append(rows, task(n))
-		asked = append(asked, task(n).ID, envelope.ID(fmt.Sprint("never seen ", n)))
+		rows = append(rows, newTask(n))
+		asked = append(asked, newTask(n).ID, envelope.ID(fmt.Sprint("never seen ", n)))
 	}
-	second := task(0)
+	second := newTask(0)
 	second.Revision = 2
 	add(t, l, append(rows, second)...)
 	update(t, l, func(tx *ledger.Tx) error {

@@ -3,19 +3,13 @@ package ledger
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/go-json-experiment/json"
+
+	"mailboxd/internal/task"
 )
 
-// A Speaker is somebody who has announced what it can do (CLOWL-29).
-type Speaker struct {
-	Name     string
-	Supports []string
-	Since    time.Time // when it said so last
-}
-
-func scanSpeaker(r row) (s Speaker, err error) {
+func scanSpeaker(r row) (s task.Speaker, err error) {
 	var supports []byte
 	if err = r.Scan(&s.Name, &supports, stamp{&s.Since}); err == nil {
 		err = json.Unmarshal(supports, &s.Supports)
@@ -24,7 +18,7 @@ func scanSpeaker(r row) (s Speaker, err error) {
 }
 
 // Announce remembers what somebody can do, instead of what it said before.
-func (tx *Tx) Announce(s Speaker) error {
+func (tx *Tx) Announce(s task.Speaker) error {
 	supports, err := json.Marshal(s.Supports)
 	if err == nil {
 		_, err = tx.exec(`INSERT INTO speakers (name, supports, since) VALUES (?, ?, ?)
@@ -46,7 +40,7 @@ func (tx *Tx) Announced(name string) (bool, error) {
 }
 
 // Speakers returns everybody who has announced something, by name.
-func (tx *Tx) Speakers() ([]Speaker, error) {
+func (tx *Tx) Speakers() ([]task.Speaker, error) {
 	speakers, err := all(context.Background(), tx.write, scanSpeaker, "SELECT name, supports, since FROM speakers ORDER BY name")
 	if err != nil {
 		return nil, fmt.Errorf("list speakers: %w", err)

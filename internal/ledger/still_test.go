@@ -1,6 +1,9 @@
 package ledger
 
-import "testing"
+import (
+	"mailboxd/internal/task"
+	"testing"
+)
 
 // Two may read ahead at once, and the later one does not vouch for what the
 // earlier one read before a change.
@@ -20,7 +23,7 @@ func TestWhatWasReadBeforeAChangeIsNotRememberedAfterIt(t *testing.T) {
 		early = append(early, Request{Task: row})
 	}
 	err := l.Update(t.Context(), func(tx *Tx) error {
-		_, err := tx.Move(seq, Queued, 0, Change{To: Running, Attempt: 1})
+		_, err := tx.Move(seq, task.Queued, 0, task.Change{To: task.Running, Attempt: 1})
 		return err
 	})
 	if err != nil {
@@ -33,7 +36,7 @@ func TestWhatWasReadBeforeAChangeIsNotRememberedAfterIt(t *testing.T) {
 	l.remember(reading, early)
 	var again bool
 	err = l.Update(t.Context(), func(tx *Tx) (err error) {
-		again, err = tx.Move(seq, Queued, 0, Change{To: Running, Attempt: 1})
+		again, err = tx.Move(seq, task.Queued, 0, task.Change{To: task.Running, Attempt: 1})
 		return err
 	})
 	if err != nil || again {

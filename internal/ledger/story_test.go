@@ -11,21 +11,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // Row 44: sequence numbers order events, not clocks.
 func TestEventsStayInOrderWhenTheClockGoesBack(t *testing.T) {
 	l := open(t)
-	add(t, l, named("a", 1, ledger.Done), named("b", 1, ledger.Done), named("a", 2, ledger.Queued))
+	add(t, l, named("a", 1, task.Done), named("b", 1, task.Done), named("a", 2, task.Queued))
 	update(t, l, func(tx *ledger.Tx) error {
 		return errors.Join(
-			tx.Log(ledger.Event{Time: noon, Kind: "one", Task: "a", Revision: 1}),
-			tx.Log(ledger.Event{Time: noon.Add(-time.Hour), Kind: "two", Task: "b", Revision: 1, Data: jsontext.Value(`{"n":1.0}`)}),
-			tx.Log(ledger.Event{Time: noon.Add(-time.Minute), Kind: "three"}),
-			tx.Log(ledger.Event{Time: noon.Add(-time.Second), Kind: "four", Task: "a", Revision: 2}),
+			tx.Log(task.Event{Time: noon, Kind: "one", Task: "a", Revision: 1}),
+			tx.Log(task.Event{Time: noon.Add(-time.Hour), Kind: "two", Task: "b", Revision: 1, Data: jsontext.Value(`{"n":1.0}`)}),
+			tx.Log(task.Event{Time: noon.Add(-time.Minute), Kind: "three"}),
+			tx.Log(task.Event{Time: noon.Add(-time.Second), Kind: "four", Task: "a", Revision: 2}),
 		)
 	})
-	want := []ledger.Event{
+	want := []task.Event{
 		{Seq: 1, Time: noon, Kind: "one", Task: "a", Revision: 1, Data: jsontext.Value("{}")},
 		{Seq: 2, Time: noon.Add(-time.Hour), Kind: "two", Task: "b", Revision: 1, Data: jsontext.Value(`{"n":1.0}`)},
 		{Seq: 3, Time: noon.Add(-time.Minute), Kind: "three", Data: jsontext.Value("{}")},
@@ -36,7 +37,7 @@ func TestEventsStayInOrderWhenTheClockGoesBack(t *testing.T) {
 		t.Errorf("Events() = %v; difference (-want +got):\n%s", err, cmp.Diff(want, got))
 	}
 	got, err = l.Events(t.Context(), "a", 0, 10)
-	if want := []ledger.Event{want[0], want[3]}; err != nil || !cmp.Equal(got, want) {
+	if want := []task.Event{want[0], want[3]}; err != nil || !cmp.Equal(got, want) {
 		t.Errorf("Events(a) = %v; difference (-want +got):\n%s", err, cmp.Diff(want, got))
 	}
 	got, err = l.Events(t.Context(), "", 1, 2)
@@ -47,9 +48,9 @@ func TestEventsStayInOrderWhenTheClockGoesBack(t *testing.T) {
 
 func TestAnEventOfNoKnownTaskIsAnError(t *testing.T) {
 	l := open(t)
-	add(t, l, named("a", 1, ledger.Done))
+	add(t, l, named("a", 1, task.Done))
 	err := l.Update(context.Background(), func(tx *ledger.Tx) error {
-		return tx.Log(ledger.Event{Time: noon, Kind: "one", Task: "a", Revision: 2})
+		return tx.Log(task.Event{Time: noon, Kind: "one", Task: "a", Revision: 2})
 	})
 	if !errors.Is(err, ledger.ErrUnknown) {
 		t.Errorf("Log(revision 2 of 1) = %v; want ErrUnknown", err)
@@ -58,9 +59,9 @@ func TestAnEventOfNoKnownTaskIsAnError(t *testing.T) {
 
 func TestARunIsIntendedThenStartedThenEndedOnce(t *testing.T) {
 	l := open(t)
-	seq := add(t, l, task(1))[0]
+	seq := add(t, l, newTask(1))[0]
 	tokens := int64(0)
-	intended := ledger.Run{Task: seq, Attempt: 1, ID: "r-1", Intent: noon}
+	intended := task.Run{Task: seq, Attempt: 1, ID: "r-1", Intent: noon}
 	started := intended
 	started.PID, started.PIDStart, started.Boot = 4321, math.MaxUint64, "boot"
 	ended := started
@@ -73,7 +74,7 @@ func TestARunIsIntendedThenStartedThenEndedOnce(t *testing.T) {
 
 	for _, step := range []struct {
 		do   func(*ledger.Tx) error
-		want ledger.Run
+		want task.Run
 	}{
 		{func(tx *ledger.Tx) error { return tx.StartRun(intended) }, intended},
 		{func(tx *ledger.Tx) error { return tx.SetProcess(seq, 1, started.PID, started.PIDStart, started.Boot) }, started},
@@ -82,7 +83,7 @@ func TestARunIsIntendedThenStartedThenEndedOnce(t *testing.T) {
 	} {
 		update(t, l, step.do)
 		got, err := l.Runs(t.Context(), seq)
-		if want := []ledger.Run{step.want}; err != nil || !cmp.Equal(got, want) {
+		if want := []task.Run{step.want}; err != nil || !cmp.Equal(got, want) {
 			t.Errorf("Runs() = %v; difference (-want +got):\n%s", err, cmp.Diff(want, got))
 		}
 	}

@@ -4,32 +4,18 @@ import (
 	"context"
 	"fmt"
 
-	"mailboxd/envelope"
+	"mailboxd/internal/task"
 )
-
-// A Talk is what is remembered of a task beside the task itself when somebody
-// hears about it in messages, or when it belongs to another one. A task that
-// was asked for in AINL and belongs to none has no Talk.
-type Talk struct {
-	Task    int64        // the task's Seq
-	Message string       // the message that asked for it, by the name its sender gave it
-	Thread  string       // which conversation it is part of
-	Trace   string       // which chain of work, over many of them; "" for none
-	Tie     envelope.Tie // how it belongs to its parent
-	Told    int64        // the Seq of the event up to which its requester was told
-	Open    bool         // there may be more to tell
-	Rounds  int          // how often its overseer has sent it back
-}
 
 const talkColumns = "task, message, thread, trace, tie, told, open, rounds"
 
-func scanTalk(r row) (t Talk, err error) {
+func scanTalk(r row) (t task.Talk, err error) {
 	err = r.Scan(&t.Task, &t.Message, &t.Thread, &t.Trace, &t.Tie, &t.Told, &t.Open, &t.Rounds)
 	return t, err
 }
 
 // StartTalk remembers the Talk of a task that was just added.
-func (tx *Tx) StartTalk(t Talk) error {
+func (tx *Tx) StartTalk(t task.Talk) error {
 	_, err := tx.exec("INSERT INTO talks ("+talkColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 		t.Task, t.Message, t.Thread, t.Trace, string(t.Tie), t.Told, t.Open, t.Rounds)
 	if err != nil {
@@ -65,20 +51,20 @@ const talkQuery = "SELECT " + talkColumns + " FROM talks WHERE task = ?"
 
 // Talk returns what is remembered of a task's conversation, and whether there
 // is one.
-func (tx *Tx) Talk(task int64) (Talk, bool, error) {
+func (tx *Tx) Talk(task int64) (task.Talk, bool, error) {
 	return talk(context.Background(), tx.write, task)
 }
 
 // Talk returns what is remembered of a task's conversation, and whether there
 // is one.
-func (r *Reader) Talk(ctx context.Context, task int64) (Talk, bool, error) {
+func (r *Reader) Talk(ctx context.Context, task int64) (task.Talk, bool, error) {
 	return talk(ctx, r.read, task)
 }
 
-func talk(ctx context.Context, s *statements, task int64) (Talk, bool, error) {
-	t, ok, err := first(ctx, s, scanTalk, talkQuery, task)
+func talk(ctx context.Context, s *statements, seq int64) (task.Talk, bool, error) {
+	t, ok, err := first(ctx, s, scanTalk, talkQuery, seq)
 	if err != nil {
-		return Talk{}, false, fmt.Errorf("look up the talk of task %d: %w", task, err)
+		return task.Talk{}, false, fmt.Errorf("look up the talk of task %d: %w", seq, err)
 	}
 	return t, ok, nil
 }
@@ -96,7 +82,7 @@ const (
 
 // Speechless returns the tasks of a conversation that wait for a message to their
 // agent, or for others to end, the oldest first.
-func (tx *Tx) Speechless(thread, agent string) ([]Task, error) {
+func (tx *Tx) Speechless(thread, agent string) ([]task.Task, error) {
 	tasks, err := all(context.Background(), tx.write, scanTask, speechlessQuery, thread, agent)
 	if err != nil {
 		return nil, fmt.Errorf("list tasks of thread %s: %w", thread, err)
@@ -149,19 +135,13 @@ func (r *Reader) TraceTasks(ctx context.Context, trace string) ([]int64, error) 
 	return tasks, nil
 }
 
-// A Child is a task that belongs to another one.
-type Child struct {
-	Task
-	Tie envelope.Tie
-}
-
 const offspringQuery = "SELECT " + childColumns + " FROM tasks t LEFT JOIN talks k ON k.task = t.seq WHERE t.parent = ? AND t.parent <> 0 AND t.latest = 1 ORDER BY t.seq"
 
 // childColumns are those scanChild reads.
 const childColumns = "coalesce(k.tie, ''), t.seq, t.id, t.revision, t.latest, t.hash, t.dialect, t.state, t.attempt, t.reasons, t.until, t.agent, " +
 	"t.requester, t.type, t.deadline, t.received, t.finished, t.file, t.offset, t.status, t.kind, t.result_sum, t.put, t.delivered, t.replaces, t.parent, t.depth"
 
-func scanChild(r row) (c Child, err error) {
+func scanChild(r row) (c task.Child, err error) {
 	c.Task, err = scanTask(prefixed{r, &c.Tie})
 	return c, err
 }
@@ -176,17 +156,17 @@ func (p prefixed) Scan(dest ...any) error { return p.row.Scan(append([]any{p.fir
 
 // Offspring returns the tasks that belong to a task, in the latest revision of
 // each, the oldest first.
-func (tx *Tx) Offspring(task int64) ([]Child, error) {
+func (tx *Tx) Offspring(task int64) ([]task.Child, error) {
 	return offspring(context.Background(), tx.write, task)
 }
 
 // Offspring returns the tasks that belong to a task, in the latest revision of
 // each, the oldest first.
-func (r *Reader) Offspring(ctx context.Context, task int64) ([]Child, error) {
+func (r *Reader) Offspring(ctx context.Context, task int64) ([]task.Child, error) {
 	return offspring(ctx, r.read, task)
 }
 
-func offspring(ctx context.Context, s *statements, task int64) ([]Child, error) {
+func offspring(ctx context.Context, s *statements, task int64) ([]task.Child, error) {
 	children, err := all(ctx, s, scanChild, offspringQuery, task)
 	if err != nil {
 		return nil, fmt.Errorf("list what belongs to task %d: %w", task, err)

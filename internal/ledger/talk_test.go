@@ -12,6 +12,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // A mailbox that dies the moment an Update returned still knows what was said,
@@ -19,15 +20,15 @@ import (
 func TestWhatWasSaidSurvivesAPowerCut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	l := openAt(t, path)
-	seq := add(t, l, named("t1", 1, ledger.Queued))[0]
-	talk := ledger.Talk{Task: seq, Message: "m1", Thread: "c1", Trace: "x1", Tie: envelope.Assist, Open: true}
-	said := ledger.Message{
+	seq := add(t, l, named("t1", 1, task.Queued))[0]
+	talk := task.Talk{Task: seq, Message: "m1", Thread: "c1", Trace: "x1", Tie: envelope.Assist, Open: true}
+	said := task.Message{
 		Time: noon, Dialect: envelope.CLowl, Act: envelope.Accepts, ID: "a1", Cause: "m1", Task: seq, Thread: "c1", Trace: "x1",
-		From: "worker", To: "asker", Via: ledger.ByUs, Hash: "h1", Lost: []string{"x", "y"}, Inbox: "agents/asker/inbox.jsonl", Body: []byte(`{"p":"ACK"}`),
+		From: "worker", To: "asker", Via: task.ByUs, Hash: "h1", Lost: []string{"x", "y"}, Inbox: "agents/asker/inbox.jsonl", Body: []byte(`{"p":"ACK"}`),
 	}
 	update(t, l, func(tx *ledger.Tx) (err error) {
 		said.Seq, err = tx.Record(said)
-		return errors.Join(err, tx.StartTalk(talk), tx.Announce(ledger.Speaker{Name: "worker", Supports: []string{"search:web"}, Since: noon}))
+		return errors.Join(err, tx.StartTalk(talk), tx.Announce(task.Speaker{Name: "worker", Supports: []string{"search:web"}, Since: noon}))
 	})
 	after := openAt(t, copyOf(t, path, "", 0))
 	got, ok, err := after.Talk(context.Background(), seq)
@@ -52,12 +53,12 @@ func TestWhatWasSaidSurvivesAPowerCut(t *testing.T) {
 
 func TestATalkIsToldUpToAnEventAndThenOver(t *testing.T) {
 	l := open(t)
-	seqs := add(t, l, named("t1", 1, ledger.Queued), named("t2", 1, ledger.Queued))
+	seqs := add(t, l, named("t1", 1, task.Queued), named("t2", 1, task.Queued))
 	update(t, l, func(tx *ledger.Tx) error {
-		return errors.Join(tx.StartTalk(ledger.Talk{Task: seqs[0], Thread: "t1", Open: true}),
-			tx.Log(ledger.Event{Kind: "task.accepted", Task: "t1", Revision: 1, Time: noon}),
-			tx.Log(ledger.Event{Kind: "task.accepted", Task: "t2", Revision: 1, Time: noon}),
-			tx.Log(ledger.Event{Kind: "task.finished", Task: "t1", Revision: 1, Time: noon}))
+		return errors.Join(tx.StartTalk(task.Talk{Task: seqs[0], Thread: "t1", Open: true}),
+			tx.Log(task.Event{Kind: "task.accepted", Task: "t1", Revision: 1, Time: noon}),
+			tx.Log(task.Event{Kind: "task.accepted", Task: "t2", Revision: 1, Time: noon}),
+			tx.Log(task.Event{Kind: "task.finished", Task: "t1", Revision: 1, Time: noon}))
 	})
 	update(t, l, func(tx *ledger.Tx) error {
 		news, err := tx.News(seqs[0], 0)
@@ -84,8 +85,8 @@ func TestATalkIsToldUpToAnEventAndThenOver(t *testing.T) {
 
 func TestRoundsAreCountedForATaskThatIsTalkedAbout(t *testing.T) {
 	l := open(t)
-	seq := add(t, l, named("t1", 1, ledger.Review))[0]
-	update(t, l, func(tx *ledger.Tx) error { return tx.StartTalk(ledger.Talk{Task: seq}) })
+	seq := add(t, l, named("t1", 1, task.Review))[0]
+	update(t, l, func(tx *ledger.Tx) error { return tx.StartTalk(task.Talk{Task: seq}) })
 	for want := 1; want <= 2; want++ {
 		update(t, l, func(tx *ledger.Tx) error {
 			if got, err := tx.SendBack(seq); err != nil || got != want {
@@ -108,7 +109,7 @@ func TestMessagesArePostedInTheirOrderOnce(t *testing.T) {
 	update(t, l, func(tx *ledger.Tx) error {
 		seqs = nil
 		for _, inbox := range []string{"agents/a/inbox.jsonl", "", "agents/b/inbox.jsonl", "agents/a/inbox.jsonl"} {
-			seq, err := tx.Record(ledger.Message{Time: noon, Inbox: inbox, Via: ledger.ByUs})
+			seq, err := tx.Record(task.Message{Time: noon, Inbox: inbox, Via: task.ByUs})
 			if err != nil {
 				return err
 			}
@@ -138,15 +139,15 @@ func TestMessagesArePostedInTheirOrderOnce(t *testing.T) {
 
 func TestMessagesAreFoundByNameContentAndCause(t *testing.T) {
 	l := open(t)
-	record := func(m ledger.Message) {
+	record := func(m task.Message) {
 		t.Helper()
 		update(t, l, func(tx *ledger.Tx) error { _, err := tx.Record(m); return err })
 	}
-	record(ledger.Message{Time: noon, ID: "ours", Via: ledger.ByUs, Hash: "h0"})
-	record(ledger.Message{Time: noon, ID: "m1", Via: ledger.ByLine, Hash: "h1", Act: envelope.Requests})
-	record(ledger.Message{Time: noon, ID: "m1", Via: ledger.ByLine, Hash: "h2", Act: envelope.Requests})
-	record(ledger.Message{Time: noon, ID: "c1", Cause: "m1", From: "ann", Via: ledger.ByLine, Hash: "h3", Act: envelope.Cancels})
-	record(ledger.Message{Time: noon, ID: "c2", Cause: "m1", From: "eve", Via: ledger.ByLine, Hash: "h4", Act: envelope.Cancels})
+	record(task.Message{Time: noon, ID: "ours", Via: task.ByUs, Hash: "h0"})
+	record(task.Message{Time: noon, ID: "m1", Via: task.ByLine, Hash: "h1", Act: envelope.Requests})
+	record(task.Message{Time: noon, ID: "m1", Via: task.ByLine, Hash: "h2", Act: envelope.Requests})
+	record(task.Message{Time: noon, ID: "c1", Cause: "m1", From: "ann", Via: task.ByLine, Hash: "h3", Act: envelope.Cancels})
+	record(task.Message{Time: noon, ID: "c2", Cause: "m1", From: "eve", Via: task.ByLine, Hash: "h4", Act: envelope.Cancels})
 	update(t, l, func(tx *ledger.Tx) error {
 		if _, ok, err := tx.MessageNamed("ours"); ok || err != nil {
 			t.Errorf("MessageNamed(ours) = %t, %v; want none: we may use a name again", ok, err)
@@ -175,7 +176,7 @@ func TestMessagesAreFoundByNameContentAndCause(t *testing.T) {
 
 func TestWhatSomebodyHasOpenIsCounted(t *testing.T) {
 	l := open(t)
-	add(t, l, named("t1", 1, ledger.Queued), named("t2", 1, ledger.Held), named("t3", 1, ledger.Done), named("t4", 1, ledger.Waiting))
+	add(t, l, named("t1", 1, task.Queued), named("t2", 1, task.Held), named("t3", 1, task.Done), named("t4", 1, task.Waiting))
 	update(t, l, func(tx *ledger.Tx) error {
 		row, _, err := tx.Latest("t1")
 		if err != nil {
@@ -195,19 +196,19 @@ func TestWhatSomebodyHasOpenIsCounted(t *testing.T) {
 // task and those below it; not what we said in its name.
 func TestAConversationIsWhatItsAgentSaidAndHeard(t *testing.T) {
 	l := open(t)
-	seqs := add(t, l, named("t1", 1, ledger.Running))
-	child, other := named("t1.1", 1, ledger.Done), named("t2", 1, ledger.Running)
+	seqs := add(t, l, named("t1", 1, task.Running))
+	child, other := named("t1.1", 1, task.Done), named("t2", 1, task.Running)
 	child.Parent, child.Agent = seqs[0], "helper"
 	seqs = append(seqs, add(t, l, child, other)...)
-	agent := named("t1", 1, ledger.Running).Agent
-	for _, m := range []ledger.Message{
-		{ID: "request", Task: seqs[0], From: "asker", To: agent, Via: ledger.ByLine},
-		{ID: "ours", Task: seqs[0], From: agent, To: "asker", Via: ledger.ByUs},
-		{ID: "delegation", Task: seqs[1], From: agent, To: "helper", Via: ledger.ByRun},
-		{ID: "aside", Task: seqs[1], From: "helper", To: "somebody", Via: ledger.ByRun},
-		{ID: "end", Task: seqs[1], From: "helper", To: agent, Via: ledger.ByUs},
-		{ID: "elsewhere", Task: seqs[2], From: "asker", To: agent, Via: ledger.ByLine},
-		{ID: "nowhere", From: "asker", To: agent, Via: ledger.ByLine},
+	agent := named("t1", 1, task.Running).Agent
+	for _, m := range []task.Message{
+		{ID: "request", Task: seqs[0], From: "asker", To: agent, Via: task.ByLine},
+		{ID: "ours", Task: seqs[0], From: agent, To: "asker", Via: task.ByUs},
+		{ID: "delegation", Task: seqs[1], From: agent, To: "helper", Via: task.ByRun},
+		{ID: "aside", Task: seqs[1], From: "helper", To: "somebody", Via: task.ByRun},
+		{ID: "end", Task: seqs[1], From: "helper", To: agent, Via: task.ByUs},
+		{ID: "elsewhere", Task: seqs[2], From: "asker", To: agent, Via: task.ByLine},
+		{ID: "nowhere", From: "asker", To: agent, Via: task.ByLine},
 	} {
 		m.Time = noon
 		update(t, l, func(tx *ledger.Tx) error { _, err := tx.Record(m); return err })
@@ -228,11 +229,11 @@ func TestAConversationIsWhatItsAgentSaidAndHeard(t *testing.T) {
 
 func TestChildrenAreListedWithTheirTies(t *testing.T) {
 	l := open(t)
-	parent := add(t, l, named("t1", 1, ledger.Held))[0]
-	tied, plain := named("t1.1", 1, ledger.Queued), named("t1.2", 1, ledger.Queued)
+	parent := add(t, l, named("t1", 1, task.Held))[0]
+	tied, plain := named("t1.1", 1, task.Queued), named("t1.2", 1, task.Queued)
 	tied.Parent, plain.Parent = parent, parent
-	seqs := add(t, l, tied, plain, named("t2", 1, ledger.Queued))
-	update(t, l, func(tx *ledger.Tx) error { return tx.StartTalk(ledger.Talk{Task: seqs[0], Tie: envelope.Transfer}) })
+	seqs := add(t, l, tied, plain, named("t2", 1, task.Queued))
+	update(t, l, func(tx *ledger.Tx) error { return tx.StartTalk(task.Talk{Task: seqs[0], Tie: envelope.Transfer}) })
 	children, err := l.Offspring(context.Background(), parent)
 	if err != nil || len(children) != 2 || children[0].ID != "t1.1" || children[0].Tie != envelope.Transfer || children[1].Tie != "" {
 		t.Errorf("Offspring() = %+v, %v; want t1.1, a transfer, and t1.2, which has no tie", children, err)
@@ -244,11 +245,11 @@ func TestChildrenAreListedWithTheirTies(t *testing.T) {
 
 func TestWhatIsInAThreadOrATraceIsListed(t *testing.T) {
 	l := open(t)
-	seqs := add(t, l, named("t1", 1, ledger.Queued), named("t2", 1, ledger.Queued))
+	seqs := add(t, l, named("t1", 1, task.Queued), named("t2", 1, task.Queued))
 	update(t, l, func(tx *ledger.Tx) error {
-		_, err1 := tx.Record(ledger.Message{Time: noon, ID: "m1", Thread: "c1", Trace: "x", Via: ledger.ByLine})
-		_, err2 := tx.Record(ledger.Message{Time: noon, ID: "m2", Thread: "c2", Trace: "x", Via: ledger.ByLine})
-		return errors.Join(err1, err2, tx.StartTalk(ledger.Talk{Task: seqs[0], Thread: "c1", Trace: "x"}), tx.StartTalk(ledger.Talk{Task: seqs[1], Thread: "c2", Trace: "x"}))
+		_, err1 := tx.Record(task.Message{Time: noon, ID: "m1", Thread: "c1", Trace: "x", Via: task.ByLine})
+		_, err2 := tx.Record(task.Message{Time: noon, ID: "m2", Thread: "c2", Trace: "x", Via: task.ByLine})
+		return errors.Join(err1, err2, tx.StartTalk(task.Talk{Task: seqs[0], Thread: "c1", Trace: "x"}), tx.StartTalk(task.Talk{Task: seqs[1], Thread: "c2", Trace: "x"}))
 	})
 	ctx := context.Background()
 	thread, err1 := l.Thread(ctx, "c1")
@@ -266,22 +267,22 @@ func TestWhatIsInAThreadOrATraceIsListed(t *testing.T) {
 // told, posted or gathered keeps everything.
 func TestMessagesGoWithTheirTaskAndNotBefore(t *testing.T) {
 	l := open(t)
-	over, open, child := named("over", 1, ledger.Queued), named("open", 1, ledger.Queued), named("child", 1, ledger.Queued)
-	parent := add(t, l, named("parent", 1, ledger.Held))[0]
+	over, open, child := named("over", 1, task.Queued), named("open", 1, task.Queued), named("child", 1, task.Queued)
+	parent := add(t, l, named("parent", 1, task.Held))[0]
 	child.Parent = parent
 	seqs := add(t, l, over, open, child)
 	for _, seq := range seqs {
-		move(t, l, seq, ledger.Queued, 0, ledger.Change{To: ledger.Done, Status: envelope.OK, Result: []byte("{}")})
+		move(t, l, seq, task.Queued, 0, task.Change{To: task.Done, Status: envelope.OK, Result: []byte("{}")})
 	}
 	update(t, l, func(tx *ledger.Tx) error {
 		var err error
 		for i, seq := range seqs {
-			_, failed := tx.Record(ledger.Message{Time: noon, Task: seq, Via: ledger.ByUs})
-			err = errors.Join(err, failed, tx.MarkSettled(seq), tx.StartTalk(ledger.Talk{Task: seq, Open: i == 1}))
+			_, failed := tx.Record(task.Message{Time: noon, Task: seq, Via: task.ByUs})
+			err = errors.Join(err, failed, tx.MarkSettled(seq), tx.StartTalk(task.Talk{Task: seq, Open: i == 1}))
 		}
-		_, err1 := tx.Record(ledger.Message{Time: noon, ID: "chat", Via: ledger.ByLine})
-		_, err2 := tx.Record(ledger.Message{Time: noon, ID: "due", Via: ledger.ByUs, Inbox: "agents/a/inbox.jsonl"})
-		return errors.Join(err, err1, err2, tx.Announce(ledger.Speaker{Name: "a", Since: noon}))
+		_, err1 := tx.Record(task.Message{Time: noon, ID: "chat", Via: task.ByLine})
+		_, err2 := tx.Record(task.Message{Time: noon, ID: "due", Via: task.ByUs, Inbox: "agents/a/inbox.jsonl"})
+		return errors.Join(err, err1, err2, tx.Announce(task.Speaker{Name: "a", Since: noon}))
 	})
 	later := time.Now().Add(time.Hour)
 	want := ledger.Aged{Bodies: 1, Messages: 2}

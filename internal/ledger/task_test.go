@@ -10,14 +10,15 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 func TestATaskComesBackAsItWasAdded(t *testing.T) {
 	l, ctx := open(t), context.Background()
 	berlin := time.FixedZone("", 3600)
-	want := ledger.Task{
+	want := task.Task{
 		ID: "report-é", Revision: 1, Hash: "h", Dialect: "ainl",
-		State: ledger.Held, Attempt: 2, Reasons: []ledger.Reason{ledger.Approval, ledger.ChangeWindow}, Until: noon.In(berlin),
+		State: task.Held, Attempt: 2, Reasons: []task.Reason{task.Approval, task.ChangeWindow}, Until: noon.In(berlin),
 		Agent: "a", Requester: "r", Type: "t",
 		Deadline: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), Received: noon, Finished: time.Date(1969, 1, 1, 0, 0, 0, 0, time.UTC),
 		File: "tasks/a.jsonl", Offset: 1 << 40, Status: envelope.Partial, Kind: envelope.Timeout, Put: true, Delivered: true, Replaces: true,
@@ -40,7 +41,7 @@ func TestALineKeepsItsBytes(t *testing.T) {
 	for n, want := range [][]byte{nil, {}, {0}, {0xff, 0, '\n'}, []byte(`{"n":1.0,"n2":30000000000000000000000000001}`)} {
 		var seq int64
 		update(t, l, func(tx *ledger.Tx) (err error) {
-			seq, err = tx.Add(task(n), want)
+			seq, err = tx.Add(newTask(n), want)
 			return err
 		})
 		got, err := l.Raw(context.Background(), seq)
@@ -52,7 +53,7 @@ func TestALineKeepsItsBytes(t *testing.T) {
 
 func TestOnlyTheHighestRevisionIsTheLatest(t *testing.T) {
 	l, ctx := open(t), context.Background()
-	add(t, l, named("a", 1, ledger.Done), named("b", 1, ledger.Done), named("a", 2, ledger.Running), named("a", 3, ledger.Received))
+	add(t, l, named("a", 1, task.Done), named("b", 1, task.Done), named("a", 2, task.Running), named("a", 3, task.Received))
 	update(t, l, func(tx *ledger.Tx) error {
 		latest, ok, err := tx.Latest("a")
 		if err != nil || !ok || latest.Revision != 3 {
@@ -80,9 +81,9 @@ func TestOnlyTheHighestRevisionIsTheLatest(t *testing.T) {
 
 func TestARevisionIsAddedOnce(t *testing.T) {
 	l := open(t)
-	add(t, l, named("a", 1, ledger.Queued))
+	add(t, l, named("a", 1, task.Queued))
 	err := l.Update(context.Background(), func(tx *ledger.Tx) error {
-		_, err := tx.Add(named("a", 1, ledger.Queued), nil)
+		_, err := tx.Add(named("a", 1, task.Queued), nil)
 		return err
 	})
 	if err == nil {
@@ -93,7 +94,7 @@ func TestARevisionIsAddedOnce(t *testing.T) {
 // Row 21: the same content is known however long ago it came (AINL-55).
 func TestContentIsKnownInWhicheverRevisionItCame(t *testing.T) {
 	l := open(t)
-	add(t, l, named("a", 1, ledger.Done), named("a", 2, ledger.Done), named("b", 1, ledger.Done))
+	add(t, l, named("a", 1, task.Done), named("a", 2, task.Done), named("b", 1, task.Done))
 	update(t, l, func(tx *ledger.Tx) error {
 		for _, c := range []struct {
 			id   envelope.ID
@@ -119,11 +120,11 @@ func TestContentIsKnownInWhicheverRevisionItCame(t *testing.T) {
 func TestATaskIsExecutedOnceARunOfItMayHaveBegun(t *testing.T) {
 	l := open(t)
 	begin := func(tx *ledger.Tx, seq int64) error {
-		_, err := tx.Move(seq, ledger.Queued, 0, ledger.Change{To: ledger.Running, Attempt: 1})
-		return errors.Join(err, tx.StartRun(ledger.Run{Task: seq, Attempt: 1, ID: "r", Intent: noon}))
+		_, err := tx.Move(seq, task.Queued, 0, task.Change{To: task.Running, Attempt: 1})
+		return errors.Join(err, tx.StartRun(task.Run{Task: seq, Attempt: 1, ID: "r", Intent: noon}))
 	}
-	leave := func(tx *ledger.Tx, seq int64, to ledger.State) error {
-		_, err := tx.Move(seq, ledger.Running, 1, ledger.Change{To: to})
+	leave := func(tx *ledger.Tx, seq int64, to task.State) error {
+		_, err := tx.Move(seq, task.Running, 1, task.Change{To: to})
 		return err
 	}
 	for id, c := range map[envelope.ID]struct {
@@ -133,25 +134,25 @@ func TestATaskIsExecutedOnceARunOfItMayHaveBegun(t *testing.T) {
 		"queued":  {func(*ledger.Tx, int64) error { return nil }, false},
 		"running": {begin, true},
 		"void": {func(tx *ledger.Tx, seq int64) error {
-			return errors.Join(begin(tx, seq), leave(tx, seq, ledger.Queued), tx.VoidRun(seq, 1))
+			return errors.Join(begin(tx, seq), leave(tx, seq, task.Queued), tx.VoidRun(seq, 1))
 		}, false},
 		"never began": {func(tx *ledger.Tx, seq int64) error {
-			return errors.Join(begin(tx, seq), leave(tx, seq, ledger.Queued))
+			return errors.Join(begin(tx, seq), leave(tx, seq, task.Queued))
 		}, false},
 		"spawn failed": {func(tx *ledger.Tx, seq int64) error {
-			return errors.Join(begin(tx, seq), tx.FinishRun(ledger.Run{Task: seq, Attempt: 1, Finished: noon}), leave(tx, seq, ledger.Done))
+			return errors.Join(begin(tx, seq), tx.FinishRun(task.Run{Task: seq, Attempt: 1, Finished: noon}), leave(tx, seq, task.Done))
 		}, false},
 		"ended": {func(tx *ledger.Tx, seq int64) error {
-			return errors.Join(begin(tx, seq), tx.FinishRun(ledger.Run{Task: seq, Attempt: 1, Started: noon, Finished: noon}), leave(tx, seq, ledger.Done))
+			return errors.Join(begin(tx, seq), tx.FinishRun(task.Run{Task: seq, Attempt: 1, Started: noon, Finished: noon}), leave(tx, seq, task.Done))
 		}, true},
 		"has a process": {func(tx *ledger.Tx, seq int64) error {
-			return errors.Join(begin(tx, seq), tx.SetProcess(seq, 1, 7, 1, "boot"), leave(tx, seq, ledger.Queued))
+			return errors.Join(begin(tx, seq), tx.SetProcess(seq, 1, 7, 1, "boot"), leave(tx, seq, task.Queued))
 		}, true},
 		"lost": {func(tx *ledger.Tx, seq int64) error {
-			return errors.Join(begin(tx, seq), tx.FinishRun(ledger.Run{Task: seq, Attempt: 1, Finished: noon, Cause: "lost"}), leave(tx, seq, ledger.Done))
+			return errors.Join(begin(tx, seq), tx.FinishRun(task.Run{Task: seq, Attempt: 1, Finished: noon, Cause: "lost"}), leave(tx, seq, task.Done))
 		}, true},
 	} {
-		seq := add(t, l, named(id, 1, ledger.Queued))[0]
+		seq := add(t, l, named(id, 1, task.Queued))[0]
 		update(t, l, func(tx *ledger.Tx) error {
 			if err := c.do(tx, seq); err != nil {
 				return err
@@ -166,7 +167,7 @@ func TestATaskIsExecutedOnceARunOfItMayHaveBegun(t *testing.T) {
 
 func TestWhatIsNotThereIsUnknown(t *testing.T) {
 	l, ctx := open(t), context.Background()
-	seq := add(t, l, task(1))[0]
+	seq := add(t, l, newTask(1))[0]
 	_, noTask := l.Task(ctx, seq+1)
 	_, noRaw := l.Raw(ctx, seq+1)
 	_, noResult := l.Result(ctx, seq)

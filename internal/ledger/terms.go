@@ -3,44 +3,21 @@ package ledger
 import (
 	"encoding/json"
 	"fmt"
-	"time"
 
-	"mailboxd/envelope"
+	"mailboxd/internal/task"
 )
 
-// Terms are what a task is, or was, admitted with: the limits of its run, and
-// what has to happen after it. They are kept with the run, so that it ends
-// under them also when the rules are others by then.
-type Terms struct {
-	Tools    []string          `json:"tools,omitzero"`    // what it may use (AINL-47); nil: nobody said
-	Deadline time.Time         `json:"deadline,omitzero"` // when it must be over; zero: no limit
-	Timeout  time.Duration     `json:"timeout,omitzero"`  // for the whole run, beside the agent's own; 0: no limit
-	Budget   envelope.Budget   `json:"budget,omitzero"`   // what the task may spend, over all its runs (AINL-46)
-	Expected envelope.Budget   `json:"expected,omitzero"` // what it should spend, where budgets only warn
-	Accounts []Account         `json:"accounts,omitzero"` // what else its spending counts for
-	Approval envelope.Approval `json:"approval,omitzero"` // when a person must agree (AINL-48)
-	Approver string            `json:"approver,omitzero"` // the only one who may (AINL-49); "" for anybody who may at all
-	Levels   envelope.Levels   `json:"levels,omitzero"`   // who holds which control
-}
-
-// An Account is a budget that many tasks share for a day.
-type Account struct {
-	Owner string          `json:"owner"`        // whose: "requester:planner.agent", "agent:openclaw.monitor"
-	Limit envelope.Budget `json:"limit"`        // of one day, in UTC
-	Day   string          `json:"day,omitzero"` // which day that is, as Day names it; "" before a run is begun
-}
-
-func (t Terms) encode() (string, error) {
+func encodeTerms(t task.Terms) (string, error) {
 	text, err := json.Marshal(t)
 	return string(text), err
 }
 
-func decodeTerms(text string) (t Terms, err error) {
+func decodeTerms(text string) (t task.Terms, err error) {
 	if text == "" {
-		return Terms{}, nil // an older version's run
+		return task.Terms{}, nil // an older version's run
 	}
 	if err := json.Unmarshal([]byte(text), &t); err != nil {
-		return Terms{}, fmt.Errorf("read terms: %w", err)
+		return task.Terms{}, fmt.Errorf("read terms: %w", err)
 	}
 	return t, nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/task"
 )
 
 // A Tx is the writing side of the ledger, inside one Update. It must not be
@@ -44,10 +45,10 @@ func (tx *Tx) change(query string, args ...any) (bool, error) {
 }
 
 // Latest returns the highest revision of an id, and whether there is one.
-func (tx *Tx) Latest(id envelope.ID) (Task, bool, error) {
+func (tx *Tx) Latest(id envelope.ID) (task.Task, bool, error) {
 	t, ok, err := tx.latest(id)
 	if err != nil {
-		return Task{}, false, fmt.Errorf("look up task %s: %w", id, err)
+		return task.Task{}, false, fmt.Errorf("look up task %s: %w", id, err)
 	}
 	return t, ok, nil
 }
@@ -59,8 +60,8 @@ func (tx *Tx) Raw(seq int64) ([]byte, error) {
 }
 
 // Latests is Latest for many ids at once; those that are not known are left out.
-func (tx *Tx) Latests(ids []envelope.ID) (map[envelope.ID]Task, error) {
-	found := map[envelope.ID]Task{}
+func (tx *Tx) Latests(ids []envelope.ID) (map[envelope.ID]task.Task, error) {
+	found := map[envelope.ID]task.Task{}
 	asked := make([]any, 0, len(ids))
 	for _, id := range ids {
 		if t, ok := tx.changedLatest(id); ok {
@@ -88,7 +89,7 @@ func (tx *Tx) Latests(ids []envelope.ID) (map[envelope.ID]Task, error) {
 // latests asks the tables for the highest revision of each id, and first whether
 // there is one: mostly there is not, and to be told so of all columns takes twice
 // as long.
-func (tx *Tx) latests(ids []any) ([]Task, error) {
+func (tx *Tx) latests(ids []any) ([]task.Task, error) {
 	there, err := all(background, tx.reads(), one[envelope.ID], thereQueries[len(ids)], ids...)
 	if len(there) == 0 || err != nil {
 		return nil, err
@@ -111,10 +112,10 @@ func queriesOfLatest(columns string) map[int]string {
 }
 
 // Task returns the revision with this Seq, and whether there is one.
-func (tx *Tx) Task(seq int64) (Task, bool, error) {
+func (tx *Tx) Task(seq int64) (task.Task, bool, error) {
 	t, ok, err := tx.task(seq)
 	if err != nil {
-		return Task{}, false, fmt.Errorf("look up task %d: %w", seq, err)
+		return task.Task{}, false, fmt.Errorf("look up task %d: %w", seq, err)
 	}
 	return t, ok, nil
 }
@@ -169,14 +170,14 @@ func (tx *Tx) Executed(id envelope.ID) (bool, error) {
 // Add remembers a new revision with the bytes it came as, and returns its
 // Seq. Seq, Latest and ResultSum of t are ignored. A revision that is not
 // higher than the others of its id is an error, of Add or of its Update.
-func (tx *Tx) Add(t Task, raw []byte) (seq int64, err error) {
+func (tx *Tx) Add(t task.Task, raw []byte) (seq int64, err error) {
 	if seq, err = tx.add(t, raw); err != nil {
 		return 0, fmt.Errorf("add task %s: %w", t.ID, err)
 	}
 	return seq, nil
 }
 
-func (tx *Tx) add(t Task, raw []byte) (int64, error) {
+func (tx *Tx) add(t task.Task, raw []byte) (int64, error) {
 	if t.Revision > 1 {
 		if _, err := tx.exec("UPDATE tasks SET latest = 0 WHERE id = ? AND revision < ? AND latest = 1", string(t.ID), t.Revision); err != nil {
 			return 0, err

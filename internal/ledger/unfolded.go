@@ -3,10 +3,12 @@ package ledger
 import (
 	"context"
 	"slices"
+
+	"mailboxd/internal/task"
 )
 
 // Task returns the revision with this Seq; ErrUnknown when there is none.
-func (l *Ledger) Task(ctx context.Context, seq int64) (Task, error) {
+func (l *Ledger) Task(ctx context.Context, seq int64) (task.Task, error) {
 	if t, ok := l.unfolded(seq); ok {
 		return t.Task, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 func TestVerifyFindsAPageThatNoStartReads(t *testing.T) {
@@ -16,7 +17,7 @@ func TestVerifyFindsAPageThatNoStartReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = l.Update(t.Context(), func(tx *ledger.Tx) error {
-		_, err := tx.Add(ledger.Task{ID: "t1", Revision: 1, State: ledger.Done}, bytes.Repeat([]byte("x"), 1<<20))
+		_, err := tx.Add(task.Task{ID: "t1", Revision: 1, State: task.Done}, bytes.Repeat([]byte("x"), 1<<20))
 		return err
 	})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
 
@@ -56,7 +57,7 @@ func (s *server) answer(ctx context.Context, id envelope.ID) (answer, error) {
 	if err != nil {
 		return a, err
 	}
-	if a.State = row.State; known && !row.ResultFinal {
+	if a.State = string(row.State); known && !row.ResultFinal {
 		return a, nil
 	}
 	a.Result, err = s.result(id)
@@ -66,7 +67,7 @@ func (s *server) answer(ctx context.Context, id envelope.ID) (answer, error) {
 	case gone:
 		return a, missing(id)
 	}
-	a.Finished, a.State = err == nil, string(ledger.Done)
+	a.Finished, a.State = err == nil, string(task.Done)
 	return a, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // The most tasks and events that are shown at once: each costs a model room.
@@ -39,7 +40,7 @@ func (s *server) listTasks(ctx context.Context, _ call, in listArgs) (list, erro
 		f.Limit = min(*in.Limit, manyTasks)
 	}
 	if in.State != "" {
-		f.States = []string{in.State}
+		f.States = []task.State{task.State(in.State)}
 	}
 	var found list
 	err := s.Read(ctx, func(b Books) (err error) {
@@ -93,7 +94,7 @@ type outcome struct {
 	Status envelope.Status `json:"status,omitempty"`
 }
 
-func outcomeOf(t client.Task) outcome { return outcome{t.ID, t.State, t.Status} }
+func outcomeOf(t client.Task) outcome { return outcome{t.ID, string(t.State), t.Status} }
 
 // patience is how long a tool waits for the daemon to do something.
 const patience = 40 * time.Second

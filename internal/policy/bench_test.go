@@ -11,7 +11,7 @@ import (
 // BenchmarkDecide judges a task that asks for little, and one that comes under
 // most controls, with each of them in force.
 func BenchmarkDecide(b *testing.B) {
-	strict := task()
+	strict := newTask()
 	strict.Budget = envelope.Budget{Tokens: amount(500), USDCents: amount(3)}
 	strict.Deadline = noon.Add(time.Hour)
 	strict.Environment = "prod"
@@ -21,7 +21,7 @@ func BenchmarkDecide(b *testing.B) {
 		task  envelope.Task
 		agent policy.Subject
 	}{
-		"plain":  {task(), policy.Subject{Manifest: &envelope.Manifest{}}},
+		"plain":  {newTask(), policy.Subject{Manifest: &envelope.Manifest{}}},
 		"strict": {strict, policy.Subject{Manifest: manifest, Metered: true, Environments: []string{"prod"}, TaskTypes: []string{"wor*"}}},
 	} {
 		b.Run(name, func(b *testing.B) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // What a task may spend.
@@ -40,9 +40,9 @@ func (q *question) budget() envelope.Level {
 }
 
 // inMoney reports whether a limit, or one of the day, is in cents.
-func inMoney(limit envelope.Budget, accounts []ledger.Account) bool {
+func inMoney(limit envelope.Budget, accounts []task.Account) bool {
 	return limit.USDCents != nil ||
-		slices.ContainsFunc(accounts, func(a ledger.Account) bool { return a.Limit.USDCents != nil })
+		slices.ContainsFunc(accounts, func(a task.Account) bool { return a.Limit.USDCents != nil })
 }
 
 // budgetOrigin says where a budget comes from that the request does not have.
@@ -58,13 +58,13 @@ func (q *question) budgetOrigin(class Class) string {
 
 // accounts are the day budgets that the task's spending counts for: the
 // requester's first, then the agent's.
-func (q *question) accounts() []ledger.Account {
-	var accounts []ledger.Account
+func (q *question) accounts() []task.Account {
+	var accounts []task.Account
 	add := func(kind, id string, of func(DayBudget) string) {
 		for _, name := range []string{id, "*"} {
 			at := slices.IndexFunc(q.rules.DayBudgets, func(b DayBudget) bool { return of(b) == name })
 			if at >= 0 && name != "" {
-				accounts = append(accounts, ledger.Account{Owner: kind + ":" + id, Limit: q.rules.DayBudgets[at].Limit})
+				accounts = append(accounts, task.Account{Owner: kind + ":" + id, Limit: q.rules.DayBudgets[at].Limit})
 				return
 			}
 		}

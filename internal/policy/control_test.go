@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/policy"
+	"mailboxd/internal/task"
 )
 
 // A breach is a task that one control is against.
@@ -17,7 +17,7 @@ type breach struct {
 	control envelope.Control
 	field   string                    // which the finding names
 	kind    envelope.Kind             // of the refusal; "" when the task is held or only warned about
-	hold    ledger.Reason             // it waits for
+	hold    task.Reason               // it waits for
 	level   envelope.Level            // who holds it when it is enforced
 	commit  func(*scene)              // makes the breach
 	lax     func(policy.Verdict) bool // what else is true when it is not enforced; nil for nothing
@@ -55,17 +55,17 @@ var breaches = []breach{
 		lax: func(v policy.Verdict) bool { return v.Budget == (envelope.Budget{}) && v.Accounts == nil }},
 	{rule: "AINL-47", control: envelope.ControlTools, field: "allowed_tools", level: envelope.LevelAdvisory,
 		commit: func(s *scene) { s.task.AllowedTools, s.card.AvailableTools = []string{"rm"}, []string{"ls"} }},
-	{rule: "AINL-48", control: envelope.ControlApproval, field: "approval_required", hold: ledger.Approval, level: envelope.LevelDaemon,
+	{rule: "AINL-48", control: envelope.ControlApproval, field: "approval_required", hold: task.Approval, level: envelope.LevelDaemon,
 		commit: func(s *scene) { s.task.Approval, s.task.HumanApprover = envelope.ApprovalPre, "sre" },
 		lax:    func(v policy.Verdict) bool { return v.Approval == "" && v.Approver == "" }},
-	{rule: "AINL-17", control: envelope.ControlApproval, field: "approval_required", hold: ledger.Approval, level: envelope.LevelDaemon,
+	{rule: "AINL-17", control: envelope.ControlApproval, field: "approval_required", hold: task.Approval, level: envelope.LevelDaemon,
 		commit: func(s *scene) { s.card.ApprovalByType = map[string]bool{"work": true} },
 		lax:    func(v policy.Verdict) bool { return v.Approval == "" }},
 	{rule: "AINL-52", control: envelope.ControlEnvironment, field: "policy_context.environment", kind: envelope.PolicyViolation, level: envelope.LevelDaemon,
 		commit: func(s *scene) { s.task.Environment, s.agent.Environments = "production", []string{"staging"} }},
 	{rule: "AINL-52 not named", control: envelope.ControlEnvironment, field: "policy_context.environment", kind: envelope.PolicyViolation, level: envelope.LevelDaemon,
 		commit: func(s *scene) { s.agent.Environments = []string{"staging"} }},
-	{rule: "AINL-58 before", control: envelope.ControlChangeWindow, field: "policy_context.change_window", hold: ledger.ChangeWindow, level: envelope.LevelDaemon,
+	{rule: "AINL-58 before", control: envelope.ControlChangeWindow, field: "policy_context.change_window", hold: task.ChangeWindow, level: envelope.LevelDaemon,
 		commit: func(s *scene) { s.task.ChangeWindows = []envelope.Window{{Start: noon.Add(1), End: noon.Add(2)}} }},
 	{rule: "AINL-58 after", control: envelope.ControlChangeWindow, field: "policy_context.change_window", kind: envelope.ChangeWindowMissed, level: envelope.LevelDaemon,
 		commit: func(s *scene) { s.task.ChangeWindows = []envelope.Window{{Start: noon.Add(-time.Hour), End: noon}} }},
@@ -77,7 +77,7 @@ var breaches = []breach{
 
 // decide commits the breach with its control in a mode.
 func (b breach) decide(mode envelope.Mode) policy.Verdict {
-	s := scene{task: task(), agent: policy.Subject{MaxSensitivity: envelope.Restricted, Metered: true}}
+	s := scene{task: newTask(), agent: policy.Subject{MaxSensitivity: envelope.Restricted, Metered: true}}
 	b.commit(&s)
 	s.agent.Manifest = &s.card
 	s.rules.Modes = map[envelope.Control]envelope.Mode{b.control: mode}
@@ -88,7 +88,7 @@ func TestEveryControlIsAsStrictAsItsMode(t *testing.T) {
 	for _, b := range breaches {
 		t.Run(b.rule+" "+string(b.control)+" enforce", func(t *testing.T) {
 			v := b.decide(envelope.Enforce)
-			waits := slices.Equal(v.Hold, []ledger.Reason{b.hold})
+			waits := slices.Equal(v.Hold, []task.Reason{b.hold})
 			if v.Admit != (b.kind == "") || v.Findings.Kind() != b.kind || waits != (b.hold != "") {
 				t.Errorf("Decide = %+v; want kind %q, held for %q", v, b.kind, b.hold)
 			}
@@ -135,7 +135,7 @@ func (b breach) wantLax(t *testing.T, v policy.Verdict) {
 
 // An approval after the run holds nothing yet.
 func TestAnApprovalOfTheResultIsAsStrictAsItsMode(t *testing.T) {
-	asks := task()
+	asks := newTask()
 	asks.Approval, asks.HumanApprover = envelope.ApprovalPost, "sre"
 	for mode, want := range map[envelope.Mode]struct {
 		approval envelope.Approval
@@ -164,7 +164,7 @@ func TestEveryControlThatPolicyDecidesIsTriedInEveryMode(t *testing.T) {
 }
 
 func TestWhatIsJudgedElsewhereIsStillSaidToBeHeld(t *testing.T) {
-	asks := task()
+	asks := newTask()
 	asks.Refs = []envelope.Ref{{Kind: "file", URI: "file://x"}}
 	advisor := &policy.Subject{Manifest: &envelope.Manifest{ExecutionMode: envelope.Advisory}}
 	v := policy.Decide(asks, advisor, policy.Rules{}, noon)
@@ -174,7 +174,7 @@ func TestWhatIsJudgedElsewhereIsStillSaidToBeHeld(t *testing.T) {
 }
 
 func TestABudgetIsObservedOrOnlyToldTheAgent(t *testing.T) {
-	asks := task()
+	asks := newTask()
 	asks.Budget = envelope.Budget{Tokens: amount(1)}
 	for want, agent := range map[envelope.Level]*policy.Subject{
 		envelope.LevelObserved: {Metered: true}, envelope.LevelAdvisory: {AllowUnmetered: true},
@@ -187,7 +187,7 @@ func TestABudgetIsObservedOrOnlyToldTheAgent(t *testing.T) {
 
 // A program that says its tokens but no price can be held to tokens alone.
 func TestABudgetInCentsNeedsAnAgentThatSaysAPrice(t *testing.T) {
-	tokens, cents := task(), task()
+	tokens, cents := newTask(), newTask()
 	tokens.Budget, cents.Budget = envelope.Budget{Tokens: amount(1)}, envelope.Budget{USDCents: amount(1)}
 	day := policy.Rules{DayBudgets: []policy.DayBudget{{Agent: "*", Limit: envelope.Budget{USDCents: amount(1)}}}}
 	unpriced := &policy.Subject{Metered: true, Unpriced: true}

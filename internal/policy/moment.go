@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // When a task may begin, and who must agree.
@@ -47,7 +47,7 @@ func (q *question) changeWindow() envelope.Level {
 		q.object(envelope.ChangeWindowMissed, field, "is over, or begins after the deadline")
 		return envelope.LevelDaemon
 	}
-	q.hold(ledger.ChangeWindow, next, field, "has not begun")
+	q.hold(task.ChangeWindow, next, field, "has not begun")
 	return envelope.LevelDaemon
 }
 
@@ -80,7 +80,7 @@ func (q *question) approval() envelope.Level {
 	q.approver()
 	switch {
 	case when != envelope.ApprovalPost:
-		q.hold(ledger.Approval, time.Time{}, "approval_required", "a person should approve this task")
+		q.hold(task.Approval, time.Time{}, "approval_required", "a person should approve this task")
 	case !q.enforced():
 		q.warn("approval_required", "a person should approve the result of this task")
 	}

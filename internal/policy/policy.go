@@ -9,19 +9,19 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // A Verdict says what may happen to a task. The zero value refuses. One that
 // refuses has no terms but the levels at which its controls were held.
 type Verdict struct {
-	Admit        bool
-	Hold         []ledger.Reason   // admitted, but not before these are gone
-	Until        time.Time         // when a held task is to be judged again; zero: when somebody acts
-	Findings     envelope.Findings // why it is refused, and warnings
-	Digest       string            // names what a person would agree to; not policy's to say
-	Plan         jsontext.Value    // and says it, an object
-	ledger.Terms                   // what it is admitted with
+	Admit      bool
+	Hold       []task.Reason     // admitted, but not before these are gone
+	Until      time.Time         // when a held task is to be judged again; zero: when somebody acts
+	Findings   envelope.Findings // why it is refused, and warnings
+	Digest     string            // names what a person would agree to; not policy's to say
+	Plan       jsontext.Value    // and says it, an object
+	task.Terms                   // what it is admitted with
 }
 
 // controls are those that can be held before an agent runs, in the order of

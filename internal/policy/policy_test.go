@@ -9,13 +9,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/policy"
+	"mailboxd/internal/task"
 )
 
 var noon = time.Date(2026, 3, 9, 12, 0, 0, 0, time.UTC)
 
-func task() envelope.Task {
+func newTask() envelope.Task {
 	return envelope.Task{ID: "t1", Requester: "me", Agent: "a", Role: "executor", Type: "work"}
 }
 
@@ -23,7 +23,7 @@ func amount(n int64) *int64 { return &n }
 
 // AINL-18: a class that only warns is one to be warned of.
 func TestABudgetThatOnlyWarnsIsExpectedToBeKept(t *testing.T) {
-	asks, class := task(), policy.Class{Name: "low", Budget: envelope.Budget{Tokens: amount(500)}}
+	asks, class := newTask(), policy.Class{Name: "low", Budget: envelope.Budget{Tokens: amount(500)}}
 	asks.Budget = envelope.Budget{Tokens: amount(900), USDCents: amount(3)}
 	agent := &policy.Subject{Manifest: &envelope.Manifest{BudgetClass: "low"}, Metered: true}
 	for mode, want := range map[envelope.Mode]envelope.Budget{
@@ -41,7 +41,7 @@ func TestAnApproverWhomNobodyIsIsWarnedOf(t *testing.T) {
 	for approver, warned := range map[string]string{
 		"": "", "ada": "", "carol": `human_approver: "carol" is no approver here`, "tester": `human_approver: "tester" asks for it`,
 	} {
-		asks := task()
+		asks := newTask()
 		asks.Requester, asks.Approval, asks.HumanApprover = "tester", envelope.ApprovalPre, approver
 		v := policy.Decide(asks, &policy.Subject{}, policy.Rules{Approvers: []string{"ada", "tester"}}, noon)
 		if got := v.Findings.Warnings().String(); !v.Admit || (got == "") != (warned == "") || !strings.HasPrefix(got, warned) {
@@ -58,7 +58,7 @@ func TestTheZeroVerdictRefuses(t *testing.T) {
 
 func TestAnAgentThatCannotBeAskedIsRefusedByName(t *testing.T) {
 	for _, agent := range []*policy.Subject{nil, {Unfit: "its manifest has no agent_id"}} {
-		v := policy.Decide(task(), agent, policy.Rules{}, noon)
+		v := policy.Decide(newTask(), agent, policy.Rules{}, noon)
 		if v.Admit || v.Findings.Kind() != envelope.UnknownAgent || v.Findings[0].Field != "target_agent" {
 			t.Errorf("AINL-10: Decide(%+v) = %+v; want unknown_agent at target_agent", agent, v)
 		}
@@ -68,14 +68,14 @@ func TestAnAgentThatCannotBeAskedIsRefusedByName(t *testing.T) {
 func TestAnAgentWithoutListsTakesWhatComes(t *testing.T) {
 	anybody := &policy.Subject{Manifest: &envelope.Manifest{}}
 	for _, s := range []*policy.Subject{anybody, {}} {
-		if v := policy.Decide(task(), s, policy.Rules{}, noon); !v.Admit || len(v.Findings) > 0 {
+		if v := policy.Decide(newTask(), s, policy.Rules{}, noon); !v.Admit || len(v.Findings) > 0 {
 			t.Errorf("Decide(nothing listed) = %+v; want it admitted", v)
 		}
 	}
 }
 
 func TestADeadlineEndsWhatIsAdmittedBeforeIt(t *testing.T) {
-	late := task()
+	late := newTask()
 	late.Deadline = noon
 	if v := policy.Decide(late, &policy.Subject{}, policy.Rules{}, noon.Add(-time.Second)); !v.Admit || !v.Deadline.Equal(noon) {
 		t.Errorf("AINL-45: Decide(before its deadline) = %+v; want it admitted until the deadline", v)
@@ -99,7 +99,7 @@ func TestToolsAreTheOnesAllSidesAllow(t *testing.T) {
 		{"only granted", policy.Subject{Tools: []string{"http"}}, nil, []string{"http"}, false},
 		{"nobody said", policy.Subject{}, nil, nil, false},
 	} {
-		asks := task()
+		asks := newTask()
 		asks.AllowedTools = c.asked
 		v := policy.Decide(asks, &c.agent, policy.Rules{}, noon)
 		if !v.Admit || !slices.Equal(v.Tools, c.want) || (v.Tools == nil) != (c.want == nil) || (len(v.Findings) > 0) != c.wantsAWarning {
@@ -125,10 +125,10 @@ func TestTheStricterApprovalCounts(t *testing.T) {
 		{standing, "work", envelope.ApprovalPost, envelope.ApprovalBoth, true},
 		{standing, "look", envelope.ApprovalNone, envelope.ApprovalNone, false},
 	} {
-		asks := task()
+		asks := newTask()
 		asks.Type, asks.Approval, asks.HumanApprover, asks.Deadline = c.taskType, c.asked, "sre", noon.Add(time.Hour)
 		v := policy.Decide(asks, c.agent, policy.Rules{}, noon)
-		if !v.Admit || v.Approval != c.want || slices.Contains(v.Hold, ledger.Approval) != c.held {
+		if !v.Admit || v.Approval != c.want || slices.Contains(v.Hold, task.Approval) != c.held {
 			t.Errorf("AINL-17: Decide(%q for %q) = %+v; want approval %q, held %v", c.asked, c.taskType, v, c.want, c.held)
 		}
 		if c.held && (!v.Until.Equal(asks.Deadline) || v.Approver != "sre") {
@@ -155,7 +155,7 @@ func TestAChangeWindowIsWaitedForOrMissed(t *testing.T) {
 		{"after the deadline", at(time.Hour, 2*time.Hour), noon.Add(time.Hour), envelope.ChangeWindowMissed, false},
 		{"second of two", append(at(-2*time.Hour, -time.Hour), at(time.Hour, 2*time.Hour)...), time.Time{}, "", true},
 	} {
-		asks := task()
+		asks := newTask()
 		asks.ChangeWindows, asks.Deadline = c.windows, c.deadline
 		v := policy.Decide(asks, &policy.Subject{}, policy.Rules{}, noon)
 		if v.Findings.Kind() != c.kind || (len(v.Hold) > 0) != c.hold {
@@ -173,7 +173,7 @@ func TestAChangeWindowIsWaitedForOrMissed(t *testing.T) {
 func TestARunEndsWithItsWindowWhereItsAgentSaysSo(t *testing.T) {
 	end := noon.Add(time.Hour)
 	for deadline, want := range map[time.Time]time.Time{{}: end, end.Add(1): end, end.Add(-1): end.Add(-1)} {
-		asks := task()
+		asks := newTask()
 		asks.Deadline, asks.ChangeWindows = deadline, []envelope.Window{{Start: noon, End: end}}
 		if v := policy.Decide(asks, &policy.Subject{KillAtWindowEnd: true}, policy.Rules{}, noon); !v.Deadline.Equal(want) {
 			t.Errorf("AINL-58: Decide(deadline %v) = until %v; want %v", deadline, v.Deadline, want)
@@ -188,14 +188,14 @@ func TestTheLeastBudgetCounts(t *testing.T) {
 	class := policy.Class{Name: "low", Budget: envelope.Budget{Tokens: amount(1000), USDCents: amount(10)}, Wall: time.Minute}
 	rules := policy.Rules{Classes: []policy.Class{class}}
 	low := &policy.Subject{Manifest: &envelope.Manifest{BudgetClass: "low"}, Metered: true}
-	asks := task()
+	asks := newTask()
 	asks.Budget = envelope.Budget{Tokens: amount(3000), USDCents: amount(0)}
 	v := policy.Decide(asks, low, rules, noon)
 	if !v.Admit || *v.Budget.Tokens != 1000 || *v.Budget.USDCents != 0 || v.Timeout != time.Minute {
 		t.Errorf("AINL-18: Decide = %+v; want 1000 tokens of the class, 0 cents of the request, a minute", v)
 	}
 	unheard := &policy.Subject{Manifest: &envelope.Manifest{BudgetClass: "enormous"}, Metered: true}
-	if v := policy.Decide(task(), unheard, rules, noon); !v.Admit || v.Budget != (envelope.Budget{}) || v.Timeout != 0 {
+	if v := policy.Decide(newTask(), unheard, rules, noon); !v.Admit || v.Budget != (envelope.Budget{}) || v.Timeout != 0 {
 		t.Errorf("AINL-18: Decide(unknown class) = %+v; want no caps", v)
 	}
 }
@@ -206,7 +206,7 @@ func TestADayBudgetIsEachOnesOwn(t *testing.T) {
 	}
 	rules := policy.Rules{DayBudgets: []policy.DayBudget{row("*", "", 1), row("me", "", 2), row("", "a", 3), row("", "b", 4)}}
 	for requester, want := range map[string]int64{"me": 2, "you": 1} {
-		asks := task()
+		asks := newTask()
 		asks.Requester = requester
 		v := policy.Decide(asks, &policy.Subject{Metered: true}, rules, noon)
 		if len(v.Accounts) != 2 || v.Accounts[0].Owner != "requester:"+requester || *v.Accounts[0].Limit.USDCents != want ||
@@ -226,7 +226,7 @@ func TestTheFirstRowOfTrustThatMatchesCounts(t *testing.T) {
 	}
 	inside := &policy.Subject{Manifest: &envelope.Manifest{TrustDomain: "internal"}}
 	for requester, want := range map[string]bool{"tester": true, "boss": false, "stranger": false} {
-		asks := task()
+		asks := newTask()
 		asks.Requester = requester
 		if v := policy.Decide(asks, inside, rules, noon); v.Admit != want {
 			t.Errorf("AINL-60: Decide(from %s) = %+v; want admitted %v", requester, v, want)

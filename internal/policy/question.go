@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // A question is a task in front of the rules, with the verdict as far as it
@@ -37,7 +37,7 @@ func (q *question) warn(field, message string) {
 
 // hold makes the task wait for a reason until an instant at the latest, or
 // warns, as the control's mode says.
-func (q *question) hold(reason ledger.Reason, until time.Time, field, message string) {
+func (q *question) hold(reason task.Reason, until time.Time, field, message string) {
 	if !q.enforced() {
 		q.warn(field, message)
 		return
@@ -68,7 +68,7 @@ func (q *question) note(control envelope.Control, level envelope.Level) {
 func (q *question) answer() Verdict {
 	v := q.verdict
 	if v.Findings.Refused() {
-		return Verdict{Findings: v.Findings, Terms: ledger.Terms{Levels: v.Levels}}
+		return Verdict{Findings: v.Findings, Terms: task.Terms{Levels: v.Levels}}
 	}
 	v.Until = earliest(v.Until, v.Deadline)
 	if len(v.Hold) == 0 {

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/policy"
+	"mailboxd/internal/task"
 )
 
 // The contract's own example, its dates moved to today: its deadline lies before
@@ -21,7 +21,7 @@ func TestTheExampleOfTheContractNeedsItsApproverAndAnExemptType(t *testing.T) {
 	exempt := policy.Rules{WindowExempt: []string{"execute_monitor", "advisory_*"}}
 
 	v := policy.Decide(asks, monitor, exempt, now)
-	if !v.Admit || !slices.Equal(v.Hold, []ledger.Reason{ledger.Approval}) || !v.Until.Equal(asks.Deadline) {
+	if !v.Admit || !slices.Equal(v.Hold, []task.Reason{task.Approval}) || !v.Until.Equal(asks.Deadline) {
 		t.Errorf("Decide(example) = %+v; want it held for approval until its deadline", v)
 	}
 	if v.Approval != envelope.ApprovalPre || v.Approver != "sre-oncall@example.com" {

@@ -14,6 +14,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
+	"mailboxd/internal/task"
 )
 
 // A Task is what its requester has to be told about: who asked whom for it, in
@@ -33,12 +34,6 @@ type Task struct {
 	Cancels []string         // the messages by which its requester wanted it ended; nil when nobody did, or somebody else
 }
 
-// An Event is one thing that happened to a task, as the ledger names it.
-type Event struct {
-	Kind string
-	Data jsontext.Value // an object; nil for an empty one
-}
-
 // News returns what the requester of a task is to be told of some events, the
 // oldest first, and of its end once it has one: that it was taken before
 // anything else (CLOWL-23), why it waits, how far it is, and at last what came
@@ -47,10 +42,10 @@ type Event struct {
 // for progress are told the end alone, and so is whoever gathers it from its
 // members. What an overseer says of a task it says itself. The messages have no
 // ID and no Time.
-func News(t Task, events []Event) (news []envelope.Message) {
+func News(t Task, events []task.Event) (news []envelope.Message) {
 	if t.Dialect == envelope.CLowl && t.Tie != envelope.Member && t.Tie != envelope.Oversee {
 		for i, e := range events {
-			refused := i+1 < len(events) && events[i+1].Kind == "task.rejected"
+			refused := i+1 < len(events) && events[i+1].Kind == task.KindTaskRejected
 			news = append(news, t.of(e, refused)...)
 		}
 	}
@@ -70,16 +65,16 @@ type detail struct {
 }
 
 // of is what is told of one event.
-func (t Task) of(e Event, refused bool) []envelope.Message {
+func (t Task) of(e task.Event, refused bool) []envelope.Message {
 	var d detail
 	switch e.Kind {
-	case "task.accepted", "task.held", "task.released", "approval.asked", "task.progress":
+	case task.KindTaskAccepted, task.KindTaskHeld, task.KindTaskReleased, task.KindApprovalAsked, task.KindTaskProgress:
 		if e.Data != nil && json.Unmarshal(e.Data, &d) != nil {
 			d = detail{} // then its kind is all that can be told
 		}
 	}
 	switch e.Kind {
-	case "task.accepted", "task.resubmitted":
+	case task.KindTaskAccepted, task.KindTaskResubmitted:
 		switch {
 		case refused:
 			return nil
@@ -87,23 +82,23 @@ func (t Task) of(e Event, refused bool) []envelope.Message {
 			return []envelope.Message{t.say(envelope.Accepts, map[string]any{}), t.waits(d.Held...)}
 		}
 		return []envelope.Message{t.say(envelope.Accepts, map[string]any{})}
-	case "task.held":
+	case task.KindTaskHeld:
 		return []envelope.Message{t.waits(d.Reasons...)}
-	case "task.released":
+	case task.KindTaskReleased:
 		if len(d.Reasons) > 0 { // else it is held or queued at once, with a story of its own
 			return []envelope.Message{t.waits(d.Reasons...)}
 		}
-	case "task.waiting":
+	case task.KindTaskWaiting:
 		return []envelope.Message{t.waits("inbox")}
-	case "approval.asked":
+	case task.KindApprovalAsked:
 		if d.Stage == string(envelope.ApprovalPost) { // of the others task.held tells
 			return []envelope.Message{t.waits("approval")}
 		}
-	case "oversight.asked", "oversight.answered":
+	case task.KindOversightAsked, task.KindOversightAnswered:
 		return []envelope.Message{t.waits("oversight")}
-	case "task.queued", "task.resumed", "oversight.inquired":
+	case task.KindTaskQueued, task.KindTaskResumed, task.KindOversightInquired:
 		return []envelope.Message{t.reports(map[string]any{"blocked": []string{}}, "goes on")}
-	case "task.progress":
+	case task.KindTaskProgress:
 		data := map[string]any{}
 		if d.Pct != nil {
 			data["pct"] = d.Pct

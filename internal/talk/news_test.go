@@ -8,6 +8,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/talk"
+	"mailboxd/internal/task"
 )
 
 // asked is a task that somebody asked for in CLowl.
@@ -23,9 +24,9 @@ func ended(status envelope.Status, kind envelope.Kind, message string) func(talk
 	}
 }
 
-func said(e ...string) (events []talk.Event) {
+func said(e ...string) (events []task.Event) {
 	for i := 0; i < len(e); i += 2 {
-		events = append(events, talk.Event{Kind: e[i], Data: jsontext.Value(e[i+1])})
+		events = append(events, task.Event{Kind: task.Kind(e[i]), Data: jsontext.Value(e[i+1])})
 	}
 	return events
 }
@@ -43,7 +44,7 @@ func TestWhatFollowsFromWhichEvent(t *testing.T) {
 	well := ended(envelope.OK, "", "")
 	for name, c := range map[string]struct {
 		about  talk.Task
-		events []talk.Event
+		events []task.Event
 		want   []string // the act, and its data or the kind of its failure
 	}{
 		"a request that is taken is acknowledged":   {asked, said("task.accepted", `{}`), []string{"task.accepted {}"}},

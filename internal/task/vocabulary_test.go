@@ -7,14 +7,16 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"mailboxd/internal/task"
 )
 
-// constants returns the values of the constants of a type in vocabulary.go, in
-// order.
-func constants(t *testing.T, of string) (values []string) {
+type constant struct{ name, value string }
+
+// constants returns the constants of a type in vocabulary.go, in order.
+func constants(t *testing.T, of string) (all []constant) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "vocabulary.go", nil, 0)
 	if err != nil {
@@ -28,15 +30,13 @@ func constants(t *testing.T, of string) (values []string) {
 		if is, ok := spec.Type.(*ast.Ident); !ok || is.Name != of {
 			continue
 		}
-		for _, v := range spec.Values {
-			text, err := strconv.Unquote(v.(*ast.BasicLit).Value)
-			if err != nil {
-				t.Fatal(err)
-			}
-			values = append(values, text)
+		text, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+		if err != nil {
+			t.Fatal(err)
 		}
+		all = append(all, constant{spec.Names[0].Name, text})
 	}
-	return values
+	return all
 }
 
 func texts[S ~string](list []S) (all []string) {
@@ -50,8 +50,24 @@ func TestEveryConstantIsListedOnce(t *testing.T) {
 	for of, listed := range map[string][]string{
 		"State": texts(task.States()), "Reason": texts(task.Reasons()), "Kind": texts(task.EventKinds()),
 	} {
-		if want := constants(t, of); len(want) == 0 || !slices.Equal(listed, want) {
+		var want []string
+		for _, c := range constants(t, of) {
+			want = append(want, c.value)
+		}
+		if len(want) == 0 || !slices.Equal(listed, want) {
 			t.Errorf("%ss listed are %q; want the constants in their order, %q", of, listed, want)
+		}
+	}
+}
+
+func TestConstantsOfKindsAreNamedAfterThem(t *testing.T) {
+	for _, c := range constants(t, "Kind") {
+		want := "Kind"
+		for _, word := range strings.FieldsFunc(c.value, func(r rune) bool { return r == '.' || r == '_' }) {
+			want += strings.ToUpper(word[:1]) + word[1:]
+		}
+		if c.name != want {
+			t.Errorf("the constant of %s is %s; want %s", c.value, c.name, want)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
+	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
 
@@ -70,7 +71,7 @@ func (a *approver) round(ctx context.Context) (open int, err error) {
 		return 0, errNobodyThere
 	}
 	defer daemon.Close()
-	tasks, err := daemon.Tasks(ctx, client.Filter{States: []string{"received", "held", "queued", "running", "waiting", "review"}})
+	tasks, err := daemon.Tasks(ctx, client.Filter{States: []task.State{"received", "held", "queued", "running", "waiting", "review"}})
 	if err != nil {
 		return 0, errNobodyThere
 	}

@@ -11,6 +11,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // A span is a time in which keepers were killed.
@@ -46,8 +47,8 @@ func (s *site) checkLost(t *testing.T, b *book, killed []span) {
 	}
 }
 
-func (s *site) judgeLost(row ledger.Task, runs []ledger.Run, killed []span) error {
-	at := slices.IndexFunc(runs, func(r ledger.Run) bool { return r.Attempt == row.Attempt })
+func (s *site) judgeLost(row task.Task, runs []task.Run, killed []span) error {
+	at := slices.IndexFunc(runs, func(r task.Run) bool { return r.Attempt == row.Attempt })
 	if at < 0 && s.damage != nil {
 		return nil // the result of a run of which the ledger was lost
 	}

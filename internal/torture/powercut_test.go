@@ -18,6 +18,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 // What is played is a power cut at each sync of a file of the mailbox's or the
@@ -188,11 +189,11 @@ func (c *cutter) check(t *testing.T, before, after *site, b *book) {
 
 // checkResults looks for the result of each revision that has one, and returns
 // how many have.
-func (c *cutter) checkResults(t *testing.T, after *site, rows []ledger.Task) (answers int) {
+func (c *cutter) checkResults(t *testing.T, after *site, rows []task.Task) (answers int) {
 	t.Helper()
 	for _, row := range rows {
 		replaced := row.Status == envelope.Stopped // before it started, and so without a result
-		if row.State != ledger.Done || !row.Put || !row.Delivered || !replaced && (row.Replaces || row.ResultSum == "") {
+		if row.State != task.Done || !row.Put || !row.Delivered || !replaced && (row.Replaces || row.ResultSum == "") {
 			t.Errorf("task %s, revision %d: %+v; want nothing left to do", row.ID, row.Revision, row)
 		}
 		if replaced {

@@ -1,0 +1,65 @@
+package task
+
+import (
+	"slices"
+	"time"
+
+	"mailboxd/envelope"
+)
+
+// Owners are those whose accounts a run counts for besides the ones it names:
+// who asked for it, and who did it.
+func Owners(t Task, r Run) (more []Account) {
+	for _, owner := range []string{"requester:" + t.Requester, "agent:" + t.Agent} {
+		if !slices.ContainsFunc(r.Terms.Accounts, func(a Account) bool { return a.Owner == owner }) {
+			more = append(more, Account{Owner: owner, Day: Day(r.Intent)})
+		}
+	}
+	return more
+}
+
+// A Run is one attempt to have an agent do a task. Times are in UTC, to the
+// microsecond.
+type Run struct {
+	Task    int64     // the task's Seq
+	Attempt int       // 1 for the first
+	ID      string    // MAILBOX_RUN_ID
+	Intent  time.Time // when it was decided, which is durable before a process is asked for
+
+	PID      int    // 0 until there is one
+	PIDStart uint64 // clock ticks from boot to its start, as an id alone is used again
+	Boot     string // runner.Evidence of its directory as it was decided; of a run whose process is known, the boot those ticks count from
+
+	Started  time.Time // zero when no process was started
+	Finished time.Time // zero until it has ended
+	ExitCode int
+	Signal   string // what ended it; "" for none
+	Cause    string // why we ended it, PutBack or Spoke; "" when it ended by itself
+	Tokens   *int64 // nil: unknown, which is not 0
+	USDCents *int64
+
+	Terms Terms // what it was admitted with
+
+	Reserved envelope.Budget // what it may spend; without a limit: anything
+	Lender   RunName         // whose reservation that was part of; zero: nobody's
+	Settled  bool            // it is over, and its spending counted
+}
+
+// PutBack is the Cause of a run that did nothing, because its agent waits for a
+// person. It is no failure.
+const PutBack = "put_back"
+
+// Spoke is the Cause of a run that ended without an answer, because its agent
+// waits for what others say or do. It is no failure.
+const Spoke = "spoke"
+
+// A RunName names a run. The zero value is none.
+type RunName struct {
+	Task    int64
+	Attempt int
+}
+
+// MayHaveSpent reports whether a run that is over may have spent something.
+func (r Run) MayHaveSpent() bool {
+	return !r.Started.IsZero() || r.Cause == "lost" || r.Tokens != nil || r.USDCents != nil
+}
