@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
 )
 
@@ -116,15 +115,15 @@ func TestOnlyWhatWentWrongByItselfIsAFailure(t *testing.T) {
 	now := time.Now()
 	runs := []task.Run{
 		{Attempt: 1, ExitCode: 75, Finished: now},
-		{Attempt: 2, ExitCode: -1, Cause: string(runner.Interrupted), Finished: now},
+		{Attempt: 2, ExitCode: -1, Cause: task.CauseInterrupted, Finished: now},
 		{Attempt: 3},               // never begun
 		{Attempt: 4, ExitCode: -1}, // nothing could be started, or nobody knows
 		{Attempt: 5},               // this one
 	}
-	if got := failures(runs, 5, Outcome{}); got != 3 {
+	if got := failures(runs, 5, task.Outcome{}); got != 3 {
 		t.Errorf("failures = %d; want 3: attempts 1, 4 and 5", got)
 	}
-	if got := failures(runs, 5, Outcome{Exit: runner.Exit{Cause: runner.Interrupted}}); got != 2 {
+	if got := failures(runs, 5, task.Outcome{Exit: task.Exit{Cause: task.CauseInterrupted}}); got != 2 {
 		t.Errorf("failures = %d when this one was interrupted; want 2", got)
 	}
 }

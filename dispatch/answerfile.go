@@ -6,7 +6,6 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/fault"
-	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
 )
 
@@ -36,7 +35,7 @@ func (d *Dispatcher) adoptAnswer(ctx context.Context, row task.Task, r envelope.
 	}
 	judged, doubt := d.judgeAnswer(ctx, row, run, job, there)
 	now := time.Now()
-	o := Outcome{Result: r, Exit: runner.Exit{Started: run.Started, Finished: now, Wall: now.Sub(run.Intent)}}
+	o := task.Outcome{Result: r, Exit: task.Exit{Started: run.Started, Finished: now, Wall: now.Sub(run.Intent)}}
 	if o.Exit.Started.IsZero() {
 		o.Exit.Started = run.Intent // somebody has done it, claimed or not
 	}

@@ -151,9 +151,9 @@ func (d *Dispatcher) decideOne(ctx context.Context, row task.Task, a answer) (ta
 // A matter is what a decision is about, and what is needed to carry it out.
 type matter struct {
 	task    envelope.Task
-	verdict Verdict // on a start now
-	ran     bool    // an attempt was made
-	result  []byte  // the answer in review
+	verdict task.Verdict // on a start now
+	ran     bool         // an attempt was made
+	result  []byte       // the answer in review
 }
 
 // about gathers what a person decides about.
@@ -206,7 +206,7 @@ func (d *Dispatcher) record(tx *ledger.Tx, row task.Task, q matter, c task.Conse
 		next, err := reject(tx, row, newRefusal(q.task, v, now, q.ran))
 		return next, next.Seq != 0, err
 	}
-	rest := withoutApproval(Verdict{Hold: row.Reasons}).Hold
+	rest := withoutApproval(task.Verdict{Hold: row.Reasons}).Hold
 	change := task.Change{To: task.Held, Attempt: row.Attempt, Reasons: rest, Until: now} // what is left is judged at once
 	moved, err := tx.Move(row.Seq, row.State, row.Attempt, change)
 	row.Reasons, row.Until = rest, now

@@ -21,12 +21,12 @@ var (
 )
 
 // asking is a policy that wants an approval for a plan with this name.
-func asking(digest string, need envelope.Approval) func(envelope.Task, time.Time) dispatch.Verdict {
-	return func(t envelope.Task, now time.Time) dispatch.Verdict {
+func asking(digest string, need envelope.Approval) func(envelope.Task, time.Time) task.Verdict {
+	return func(t envelope.Task, now time.Time) task.Verdict {
 		if !t.Deadline.IsZero() && !now.Before(t.Deadline) {
-			return dispatch.Verdict{Findings: envelope.Findings{{Kind: envelope.DeadlineExceeded, Field: "deadline", Message: "is past"}}}
+			return task.Verdict{Findings: envelope.Findings{{Kind: envelope.DeadlineExceeded, Field: "deadline", Message: "is past"}}}
 		}
-		v := dispatch.Verdict{Admit: true, Digest: digest, Terms: task.Terms{Deadline: t.Deadline, Approval: need, Approver: t.HumanApprover}}
+		v := task.Verdict{Admit: true, Digest: digest, Terms: task.Terms{Deadline: t.Deadline, Approval: need, Approver: t.HumanApprover}}
 		if need != envelope.ApprovalPost {
 			v.Hold, v.Until = []task.Reason{task.Approval}, t.Deadline
 		}

@@ -19,7 +19,7 @@ import (
 type start struct {
 	item  item
 	claim *claim
-	job   Job
+	job   task.Job
 	run   *run // nil: it does not begin, and is accepted like any other
 }
 
@@ -46,7 +46,7 @@ func (d *Dispatcher) startAtOnce(claims []*claim) *start {
 	}
 	fault.Point("run-dir")
 	c.dir = dir
-	s.job = Job{Task: c.task, Revision: 1, Attempt: 1, Dir: dir, RunID: uuid.NewString()}
+	s.job = task.Job{Task: c.task, Revision: 1, Attempt: 1, Dir: dir, RunID: uuid.NewString()}
 	return s
 }
 

@@ -38,7 +38,7 @@ func (e *engine) wantRunDir(id string, attempt int, want bool) {
 func TestATaskThatComesToAFreeSlotBeginsAsItIsAccepted(t *testing.T) {
 	e := newAloneEngine(t)
 	intended := false
-	e.plays["quick"] = func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["quick"] = func(ctx context.Context, j task.Job) task.Outcome {
 		runs, err := e.parts.Ledger.Runs(ctx, e.row("t1").Seq)
 		intended = err == nil && len(runs) == 1 && runs[0].ID == j.RunID
 		return quick(ctx, j)
@@ -79,7 +79,7 @@ func TestATaskThatTheLedgerCouldNotTakeBeginsWhenItCan(t *testing.T) {
 	e := newAloneEngine(t)
 	admit, full := e.judge, atomic.Bool{}
 	full.Store(true)
-	e.judge = func(task envelope.Task, now time.Time) dispatch.Verdict {
+	e.judge = func(task envelope.Task, now time.Time) task.Verdict {
 		if full.Load() {
 			e.limitFiles(1)
 		}

@@ -128,11 +128,11 @@ func (d *Dispatcher) reconsiderWords(ctx context.Context, row task.Task, t envel
 		return err
 	}
 	now := time.Now()
-	v := Verdict{Admit: true, Terms: task.Terms{Deadline: row.Deadline}}
+	v := task.Verdict{Admit: true, Terms: task.Terms{Deadline: row.Deadline}}
 	if row.Agent != envelope.Ourselves {
 		v = d.judge(t, findings, now)
 	} else if past(row.Deadline, now) {
-		v = Verdict{Findings: envelope.Findings{{Kind: envelope.DeadlineExceeded, Field: "deadline", Message: "is over"}}}
+		v = task.Verdict{Findings: envelope.Findings{{Kind: envelope.DeadlineExceeded, Field: "deadline", Message: "is over"}}}
 	}
 	until, asked, err := d.wordsDue(ctx, row)
 	if err != nil {
@@ -142,7 +142,7 @@ func (d *Dispatcher) reconsiderWords(ctx context.Context, row task.Task, t envel
 		return d.endHeld(ctx, row, *asked, map[string]any{"unanswered": true})
 	}
 	if v.Admit && past(until, now) {
-		v = Verdict{Findings: envelope.Findings{{Kind: envelope.Timeout, Message: "nobody has replied in time"}}, Terms: v.Terms}
+		v = task.Verdict{Findings: envelope.Findings{{Kind: envelope.Timeout, Message: "nobody has replied in time"}}, Terms: v.Terms}
 	}
 	if !v.Admit {
 		return d.apply(ctx, row, t, v)

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/task"
 )
@@ -78,8 +77,8 @@ func BenchmarkAcceptLines(b *testing.B) {
 	for _, batch := range []int{1, 256, 4096} {
 		b.Run(fmt.Sprintf("lines=%d", batch), func(b *testing.B) {
 			e := newEngine(b)
-			e.judge = func(envelope.Task, time.Time) dispatch.Verdict {
-				return dispatch.Verdict{Admit: true, Hold: []task.Reason{task.Operator}}
+			e.judge = func(envelope.Task, time.Time) task.Verdict {
+				return task.Verdict{Admit: true, Hold: []task.Reason{task.Operator}}
 			}
 			e.start()
 			b.ReportAllocs()

@@ -7,24 +7,22 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
-	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
 )
 
 func tokens(n int64) envelope.Budget { return envelope.Budget{Tokens: &n} }
 
 // spent is the outcome of a run that says what it used.
-func spent(j dispatch.Job, n int64) dispatch.Outcome {
+func spent(j task.Job, n int64) task.Outcome {
 	o := answer(j, "done")
-	o.Exit = runner.Exit{Started: time.Now(), Finished: time.Now()}
+	o.Exit = task.Exit{Started: time.Now(), Finished: time.Now()}
 	o.Result.Cost = &envelope.Cost{Tokens: n}
 	return o
 }
 
 // stopped is the outcome of a run that was ended because it used too much.
-func stopped(j dispatch.Job, n int64, why error) dispatch.Outcome {
+func stopped(j task.Job, n int64, why error) task.Outcome {
 	o := spent(j, n)
 	o.Result.Status, o.Result.Error = envelope.Failed, envelope.Error{Kind: envelope.BudgetExceeded, Message: why.Error()}
 	return o
@@ -32,9 +30,9 @@ func stopped(j dispatch.Job, n int64, why error) dispatch.Outcome {
 
 // sharing is a judge under which all tasks have their own budgets, and share
 // one of the day.
-func sharing(limit int64) func(envelope.Task, time.Time) dispatch.Verdict {
-	return func(t envelope.Task, _ time.Time) dispatch.Verdict {
-		return dispatch.Verdict{Admit: true, Terms: task.Terms{
+func sharing(limit int64) func(envelope.Task, time.Time) task.Verdict {
+	return func(t envelope.Task, _ time.Time) task.Verdict {
+		return task.Verdict{Admit: true, Terms: task.Terms{
 			Deadline: t.Deadline, Budget: t.Budget, Accounts: []task.Account{{Owner: "requester:tester", Limit: tokens(limit)}},
 		}}
 	}
@@ -51,7 +49,7 @@ func (e *engine) balance(owner string) task.Balance {
 
 // told plays an agent that works until it is told what it has spent.
 func told(words <-chan int64) play {
-	return func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
+	return func(ctx context.Context, j task.Job) task.Outcome {
 		select {
 		case n := <-words:
 			if j.Meter != nil {
@@ -119,9 +117,9 @@ func TestTasksThatWaitForABudgetFillTheQueue(t *testing.T) {
 func TestATaskThatWaitsForABudgetGoesOnAfterARestart(t *testing.T) {
 	e := newEngine(t)
 	e.opts.Detach = true
-	e.plays["left"] = func(ctx context.Context, _ dispatch.Job) dispatch.Outcome {
+	e.plays["left"] = func(ctx context.Context, _ task.Job) task.Outcome {
 		<-ctx.Done()
-		return dispatch.Outcome{Detached: true}
+		return task.Outcome{Detached: true}
 	}
 	e.judge = sharing(100)
 	e.start()
@@ -131,7 +129,7 @@ func TestATaskThatWaitsForABudgetGoesOnAfterARestart(t *testing.T) {
 	e.await("t2", task.Held)
 	e.end()
 	e.judge = sharing(130)
-	e.found.Exit.Cause = runner.Lost // so t1 counts as it was reserved
+	e.found.Exit.Cause = task.CauseLost // so t1 counts as it was reserved
 	e.start()
 	e.await("t2", task.Done)
 	e.wantResult("t2", `"ok"`)
@@ -143,7 +141,7 @@ func TestATaskThatWaitsForABudgetGoesOnAfterARestart(t *testing.T) {
 func TestABudgetIsForAllAttempts(t *testing.T) {
 	e := newEngine(t)
 	var allowed []int64
-	e.plays["again"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["again"] = func(_ context.Context, j task.Job) task.Outcome {
 		allowed = append(allowed, *j.Allowance.Tokens)
 		o := spent(j, 60)
 		o.Result.Status, o.Retry = envelope.Failed, true
@@ -168,18 +166,18 @@ func TestABudgetIsForAllAttempts(t *testing.T) {
 
 func TestWhatNobodyKnowsCountsAsItWasReservedAndWhatNeverRanDoesNot(t *testing.T) {
 	e := newEngine(t)
-	e.plays["silent"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["silent"] = func(_ context.Context, j task.Job) task.Outcome {
 		o := spent(j, 0)
 		o.Result.Cost = nil
 		return o
 	}
-	e.plays["absent"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
-		return dispatch.Outcome{Exit: runner.Exit{Code: -1}, Result: envelope.Result{Status: envelope.Rejected, Error: envelope.Error{Kind: envelope.SpawnFailed}}}
+	e.plays["absent"] = func(_ context.Context, j task.Job) task.Outcome {
+		return task.Outcome{Exit: task.Exit{Code: -1}, Result: envelope.Result{Status: envelope.Rejected, Error: envelope.Error{Kind: envelope.SpawnFailed}}}
 	}
 	void := 0
-	e.plays["scarce"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["scarce"] = func(_ context.Context, j task.Job) task.Outcome {
 		if void++; void == 1 {
-			return dispatch.Outcome{Void: fmt.Errorf("no room")}
+			return task.Outcome{Void: fmt.Errorf("no room")}
 		}
 		return spent(j, 5)
 	}
@@ -196,10 +194,10 @@ func TestWhatNobodyKnowsCountsAsItWasReservedAndWhatNeverRanDoesNot(t *testing.T
 
 func TestABudgetThatWarnsStopsNothing(t *testing.T) {
 	e := newEngine(t)
-	e.judge = func(t envelope.Task, _ time.Time) dispatch.Verdict {
-		return dispatch.Verdict{Admit: true, Terms: task.Terms{Expected: tokens(10)}}
+	e.judge = func(t envelope.Task, _ time.Time) task.Verdict {
+		return task.Verdict{Admit: true, Terms: task.Terms{Expected: tokens(10)}}
 	}
-	e.plays["spender"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["spender"] = func(_ context.Context, j task.Job) task.Outcome {
 		if err := j.Meter(envelope.Cost{Tokens: 11}); err != nil {
 			t.Errorf("Meter() = %v; want nil", err)
 		}

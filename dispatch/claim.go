@@ -18,8 +18,8 @@ type claim struct {
 	line    mailbox.Line
 	task    envelope.Task
 	odd     envelope.Findings // of reading it
-	judged  Verdict           // what policy says
-	verdict Verdict           // that, and what follows from who asks
+	judged  task.Verdict      // what policy says
+	verdict task.Verdict      // that, and what follows from who asks
 	said    *envelope.Message // the message that asks; nil for a line of AINL's
 	heard   *utterance        // what else a message in a line does; nil for a line of AINL's, and for what we ask for ourselves
 	tie     envelope.Tie      // how it belongs to its parent
@@ -67,17 +67,17 @@ func (d *Dispatcher) judgeAll(claims []*claim) {
 }
 
 // judge lets policy decide on what was decoded without a refusal.
-func (d *Dispatcher) judge(t envelope.Task, findings envelope.Findings, now time.Time) Verdict {
+func (d *Dispatcher) judge(t envelope.Task, findings envelope.Findings, now time.Time) task.Verdict {
 	if findings.Refused() {
-		return Verdict{Findings: findings}
+		return task.Verdict{Findings: findings}
 	}
 	refs := d.checkRefs(t)
 	findings = append(findings, refs...)
 	if refs.Refused() {
-		return Verdict{Findings: findings, Terms: task.Terms{Levels: envelope.Levels{envelope.ControlRefs: envelope.LevelDaemon}}}
+		return task.Verdict{Findings: findings, Terms: task.Terms{Levels: envelope.Levels{envelope.ControlRefs: envelope.LevelDaemon}}}
 	}
 	if calls := d.checkCallback(t); calls.Refused() {
-		return Verdict{Findings: append(findings, calls...)}
+		return task.Verdict{Findings: append(findings, calls...)}
 	}
 	v := d.agents.Judge(t, now)
 	v.Findings = append(findings, v.Findings...)

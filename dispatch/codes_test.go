@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/task"
@@ -71,7 +70,7 @@ func TestEachCodeOfCLowlArisesAndSaysWhetherToRetry(t *testing.T) {
 	e := newEngine(t)
 	e.secrets = map[string]string{"e002": "sesame"}
 	e.opts.QueuePerRequester, e.most, e.retries, e.mode = 1, 2, 0, envelope.Enforce
-	e.plays["broken"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome { return fails(envelope.AgentCrashed)(j) }
+	e.plays["broken"] = func(_ context.Context, j task.Job) task.Outcome { return fails(envelope.AgentCrashed)(j) }
 	for from, to := range map[string]string{"a": "b", "b": "c", "c": "a"} {
 		e.plays[from] = transfers(to)
 	}
@@ -96,19 +95,19 @@ func TestEachCodeOfCLowlArisesAndSaysWhetherToRetry(t *testing.T) {
 
 // transfers plays an agent that hands all its work to another one, in CLowl.
 func transfers(to string) play {
-	return func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	return func(_ context.Context, j task.Job) task.Outcome {
 		codec, _ := dialect.Of(envelope.CLowl)
 		m, _ := codec.Hear(fmt.Appendf(nil, `{"p":"DLGT","to":%q,"body":{"t":"work","d":{"delegation_mode":"transfer"}}}`, to), j.Task)
-		return dispatch.Outcome{Hold: task.Children, Said: []envelope.Message{m}}
+		return task.Outcome{Hold: task.Children, Said: []envelope.Message{m}}
 	}
 }
 
 // choosy is a judge that knows its agents, one kind of work, and an account that
 // is nearly empty.
-func choosy(e *engine) func(envelope.Task, time.Time) dispatch.Verdict {
-	return func(t envelope.Task, _ time.Time) dispatch.Verdict {
-		no := func(kind envelope.Kind, why string) dispatch.Verdict {
-			return dispatch.Verdict{Findings: envelope.Findings{{Kind: kind, Message: why}}}
+func choosy(e *engine) func(envelope.Task, time.Time) task.Verdict {
+	return func(t envelope.Task, _ time.Time) task.Verdict {
+		no := func(kind envelope.Kind, why string) task.Verdict {
+			return task.Verdict{Findings: envelope.Findings{{Kind: kind, Message: why}}}
 		}
 		switch {
 		case e.plays[t.Agent] == nil && e.inboxes[t.Agent].File == "":
@@ -116,7 +115,7 @@ func choosy(e *engine) func(envelope.Task, time.Time) dispatch.Verdict {
 		case t.Type != "work":
 			return no(envelope.UnsupportedTask, "is not what it does")
 		}
-		v := dispatch.Verdict{Admit: true, Terms: task.Terms{Deadline: t.Deadline, Budget: t.Budget}}
+		v := task.Verdict{Admit: true, Terms: task.Terms{Deadline: t.Deadline, Budget: t.Budget}}
 		if t.Budget != (envelope.Budget{}) {
 			v.Accounts = []task.Account{{Owner: "everybody", Limit: tokens(5)}}
 		}

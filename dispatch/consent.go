@@ -15,7 +15,7 @@ func wantsApproval(reasons []task.Reason) bool { return slices.Contains(reasons,
 
 // cleared reports whether a task may start: it is admitted, and nothing holds it
 // but an approval that was given for exactly this.
-func (d *Dispatcher) cleared(ctx context.Context, row task.Task, v Verdict) (bool, error) {
+func (d *Dispatcher) cleared(ctx context.Context, row task.Task, v task.Verdict) (bool, error) {
 	if !v.Admit || !wantsApproval(v.Hold) {
 		return v.Admit && len(v.Hold) == 0, nil
 	}
@@ -32,12 +32,12 @@ func (d *Dispatcher) cleared(ctx context.Context, row task.Task, v Verdict) (boo
 
 // covers reports whether an approval was given for what would happen now. Once
 // an attempt was begun under it, it does for all further ones, however late.
-func covers(c task.Consent, v Verdict, ran bool, now time.Time) bool {
+func covers(c task.Consent, v task.Verdict, ran bool, now time.Time) bool {
 	return c.Decision == task.Approved && matches(c, v) && (ran || !late(c, now))
 }
 
 // matches reports whether a person was asked about what would happen now.
-func matches(c task.Consent, v Verdict) bool {
+func matches(c task.Consent, v task.Verdict) bool {
 	return c.Digest == v.Digest && c.Approver == v.Approver
 }
 
@@ -49,7 +49,7 @@ func late(c task.Consent, now time.Time) bool {
 // consult makes a verdict on a task that has not started take into account what
 // a person said of it, and asks whom nobody has asked about what would happen
 // now. The verdict it returns is held for approval, or is not, or refuses.
-func (d *Dispatcher) consult(tx *ledger.Tx, row task.Task, v Verdict, ran bool, now time.Time) (Verdict, error) {
+func (d *Dispatcher) consult(tx *ledger.Tx, row task.Task, v task.Verdict, ran bool, now time.Time) (task.Verdict, error) {
 	if !wantsApproval(v.Hold) && !wantsApproval(row.Reasons) {
 		return v, nil
 	}
@@ -84,7 +84,7 @@ func (d *Dispatcher) consult(tx *ledger.Tx, row task.Task, v Verdict, ran bool, 
 }
 
 // withoutApproval is a verdict for which a person has agreed.
-func withoutApproval(v Verdict) Verdict {
+func withoutApproval(v task.Verdict) task.Verdict {
 	v.Hold = slices.DeleteFunc(slices.Clone(v.Hold), func(r task.Reason) bool { return r == task.Approval })
 	if len(v.Hold) == 0 {
 		v.Until = time.Time{}
@@ -106,8 +106,8 @@ func unheard(c task.Consent) string {
 
 // refused is the verdict on a task that a person did not let start. Who held
 // what until then is still so.
-func refused(kind envelope.Kind, why string, levels envelope.Levels) Verdict {
-	return Verdict{
+func refused(kind envelope.Kind, why string, levels envelope.Levels) task.Verdict {
+	return task.Verdict{
 		Findings: envelope.Findings{{Kind: kind, Field: "approval_required", Message: why}},
 		Terms:    task.Terms{Levels: levels},
 	}
@@ -130,7 +130,7 @@ func (d *Dispatcher) expiry(now time.Time) time.Time {
 }
 
 // ask asks a person to agree to what a verdict wants to start.
-func (d *Dispatcher) ask(tx *ledger.Tx, row task.Task, v Verdict, now time.Time) error {
+func (d *Dispatcher) ask(tx *ledger.Tx, row task.Task, v task.Verdict, now time.Time) error {
 	return question(tx, row, task.Consent{
 		Stage: envelope.ApprovalPre, Digest: v.Digest, Plan: v.Plan, Approver: v.Approver,
 		Asked: now, Expires: d.decisionDue(row, now),

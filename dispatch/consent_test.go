@@ -9,10 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
-	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
@@ -38,7 +36,7 @@ func TestAnApprovalIsVoidWhenWhatWouldBeRunIsAnother(t *testing.T) {
 	var plan atomic.Pointer[string]
 	name := func(s string) { plan.Store(&s) }
 	name("one")
-	e.judge = func(t envelope.Task, now time.Time) dispatch.Verdict {
+	e.judge = func(t envelope.Task, now time.Time) task.Verdict {
 		return asking(*plan.Load(), envelope.ApprovalPre)(t, now)
 	}
 	e.start()
@@ -71,9 +69,9 @@ func TestAnotherPlanIsFoundOutJustBeforeTheStart(t *testing.T) {
 	e := newEngine(t)
 	e.opts.Workers = 1
 	var changed atomic.Bool
-	e.judge = func(t envelope.Task, now time.Time) dispatch.Verdict {
+	e.judge = func(t envelope.Task, now time.Time) task.Verdict {
 		if t.Agent == "slow" {
-			return dispatch.Verdict{Admit: true}
+			return task.Verdict{Admit: true}
 		}
 		if changed.Load() {
 			return asking("two", envelope.ApprovalPre)(t, now)
@@ -115,10 +113,10 @@ func TestANewRevisionIsAskedAboutAnew(t *testing.T) {
 func TestARetryByAPersonIsAskedAboutAndFurtherAttemptsAreNot(t *testing.T) {
 	e := newEngine(t)
 	e.judge = asking("plan", envelope.ApprovalPre)
-	e.plays["flaky"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["flaky"] = func(_ context.Context, j task.Job) task.Outcome {
 		o := answer(j, "no luck")
 		o.Retry, o.Result.Status = true, envelope.Failed
-		o.Exit = runner.Exit{Code: 75, Started: time.Now(), Finished: time.Now()}
+		o.Exit = task.Exit{Code: 75, Started: time.Now(), Finished: time.Now()}
 		return o
 	}
 	e.start()
@@ -211,7 +209,7 @@ func TestAnApprovalUnderWhichNothingBeganIsAskedForAgain(t *testing.T) {
 	parts := places(t)
 	over := task.Consent{Stage: envelope.ApprovalPre, Digest: "plan", Asked: time.Now().Add(-time.Hour), Expires: time.Now().Add(-time.Minute)}
 	leave(t, parts.Ledger, task.Change{To: task.Queued, Attempt: 1}, over, task.Approved)
-	ran := make(chan dispatch.Job, 9)
+	ran := make(chan task.Job, 9)
 	agents := obliging(ran)
 	agents.Judge = asking("plan", envelope.ApprovalPre)
 	d := serve(t, parts, agents, 1)
@@ -252,9 +250,9 @@ func TestADaemonThatDiesBetweenTwoStepsAsksNobodyTwice(t *testing.T) {
 				change.Attempt, change.Status, change.Result = 1, envelope.OK, answer
 			}
 			leave(t, parts.Ledger, change, c.asked, c.said)
-			agents := obliging(make(chan dispatch.Job, 9))
-			agents.Judge = func(envelope.Task, time.Time) dispatch.Verdict {
-				return dispatch.Verdict{Admit: true, Hold: []task.Reason{task.Approval}, Digest: "plan"}
+			agents := obliging(make(chan task.Job, 9))
+			agents.Judge = func(envelope.Task, time.Time) task.Verdict {
+				return task.Verdict{Admit: true, Hold: []task.Reason{task.Approval}, Digest: "plan"}
 			}
 			d := serve(t, parts, agents, 1)
 			if c.decides {

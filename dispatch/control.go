@@ -79,7 +79,7 @@ func lastingOf(reasons []task.Reason) []task.Reason {
 
 // withReasons adds reasons to hold a task to a verdict that admits it. A
 // deadline that binds is looked after also while nobody acts.
-func withReasons(v Verdict, reasons ...task.Reason) Verdict {
+func withReasons(v task.Verdict, reasons ...task.Reason) task.Verdict {
 	if !v.Admit || len(reasons) == 0 {
 		return v
 	}

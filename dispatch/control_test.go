@@ -27,8 +27,8 @@ func wantState(t *testing.T, err error, words string) {
 
 func TestCancelEndsWhatHasNotStartedAtOnce(t *testing.T) {
 	e := startEngine(t)
-	e.judge = func(envelope.Task, time.Time) dispatch.Verdict {
-		return dispatch.Verdict{Admit: true, Hold: []task.Reason{task.Approval}}
+	e.judge = func(envelope.Task, time.Time) task.Verdict {
+		return task.Verdict{Admit: true, Hold: []task.Reason{task.Approval}}
 	}
 	e.send("held", "quick")
 	e.must(e.Cancel(t.Context(), "held", me))
@@ -47,7 +47,7 @@ func TestCancelEndsWhatHasNotStartedAtOnce(t *testing.T) {
 func TestCancelEndsARunAndWaitsUntilItIsGone(t *testing.T) {
 	e := newEngine(t)
 	gone := false
-	e.plays["slow"] = func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["slow"] = func(ctx context.Context, j task.Job) task.Outcome {
 		o := slow(ctx, j)
 		gone = true
 		return o
@@ -65,7 +65,7 @@ func TestCancelEndsARunAndWaitsUntilItIsGone(t *testing.T) {
 
 func TestARunThatEndsByItselfKeepsItsEndInSpiteOfCancel(t *testing.T) {
 	e := newEngine(t)
-	e.plays["slow"] = func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["slow"] = func(ctx context.Context, j task.Job) task.Outcome {
 		<-ctx.Done()
 		return answer(j, "just done")
 	}
@@ -119,8 +119,8 @@ func TestAnOperatorsHoldOutlastsVerdictsRevisionsAndRestarts(t *testing.T) {
 
 func TestReleaseNeverLiftsAnApproval(t *testing.T) {
 	e := startEngine(t)
-	e.judge = func(envelope.Task, time.Time) dispatch.Verdict {
-		return dispatch.Verdict{Admit: true, Hold: []task.Reason{task.Approval}}
+	e.judge = func(envelope.Task, time.Time) task.Verdict {
+		return task.Verdict{Admit: true, Hold: []task.Reason{task.Approval}}
 	}
 	e.send("t1", "quick")
 	wantState(t, e.Release(t.Context(), "t1", me), "held (approval)")
@@ -132,7 +132,7 @@ func TestReleaseNeverLiftsAnApproval(t *testing.T) {
 func TestAHoldBehindARunKeepsTheNextRevisionFromStarting(t *testing.T) {
 	e := newEngine(t)
 	goOn := make(chan struct{})
-	e.plays["slow"] = func(ctx context.Context, j dispatch.Job) dispatch.Outcome { <-goOn; return answer(j, "done") }
+	e.plays["slow"] = func(ctx context.Context, j task.Job) task.Outcome { <-goOn; return answer(j, "done") }
 	e.start()
 	e.send("t1", "slow")
 	e.await("t1", task.Running)
@@ -147,11 +147,11 @@ func TestAHoldBehindARunKeepsTheNextRevisionFromStarting(t *testing.T) {
 func TestAHeldTaskIsStillRefusedAtItsDeadline(t *testing.T) {
 	e := newEngine(t)
 	var late atomic.Bool
-	e.judge = func(asked envelope.Task, now time.Time) dispatch.Verdict {
+	e.judge = func(asked envelope.Task, now time.Time) task.Verdict {
 		if !late.Load() {
-			return dispatch.Verdict{Admit: true, Hold: []task.Reason{task.ChangeWindow}, Until: now.Add(50 * time.Millisecond)}
+			return task.Verdict{Admit: true, Hold: []task.Reason{task.ChangeWindow}, Until: now.Add(50 * time.Millisecond)}
 		}
-		return dispatch.Verdict{Findings: envelope.Findings{{Kind: envelope.DeadlineExceeded, Field: "deadline", Message: "is past"}}}
+		return task.Verdict{Findings: envelope.Findings{{Kind: envelope.DeadlineExceeded, Field: "deadline", Message: "is past"}}}
 	}
 	e.start()
 	e.send("t1", "quick")
@@ -164,7 +164,7 @@ func TestAHeldTaskIsStillRefusedAtItsDeadline(t *testing.T) {
 
 func TestRetryRunsAFailedTaskAgainAsTheNextRevision(t *testing.T) {
 	e := newEngine(t)
-	e.plays["broken"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["broken"] = func(_ context.Context, j task.Job) task.Outcome {
 		o := answer(j, "hopeless")
 		if j.Revision == 1 {
 			o.Result.Status, o.Result.Error = envelope.Failed, envelope.Error{Kind: envelope.AgentError, Message: "no"}
@@ -194,8 +194,8 @@ func TestRetryRunsAFailedTaskAgainAsTheNextRevision(t *testing.T) {
 
 func TestRetryOfWhatIsStillRefusedChangesNothing(t *testing.T) {
 	e := startEngine(t)
-	refuse := func(envelope.Task, time.Time) dispatch.Verdict {
-		return dispatch.Verdict{Findings: envelope.Findings{{Kind: envelope.UnknownAgent, Field: "target_agent", Message: "is nobody"}}}
+	refuse := func(envelope.Task, time.Time) task.Verdict {
+		return task.Verdict{Findings: envelope.Findings{{Kind: envelope.UnknownAgent, Field: "target_agent", Message: "is nobody"}}}
 	}
 	admit := e.judge
 	e.judge = refuse
@@ -214,7 +214,7 @@ func TestRetryOfWhatIsStillRefusedChangesNothing(t *testing.T) {
 func TestACancelledTaskThatRanIsNotSaidToHaveRunNothing(t *testing.T) {
 	e := newEngine(t)
 	paused := make(chan struct{})
-	e.plays["busy"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["busy"] = func(_ context.Context, j task.Job) task.Outcome {
 		<-paused
 		o := answer(j, "later")
 		o.Retry, o.Exit.Started = true, time.Now()

@@ -25,7 +25,7 @@ type till struct {
 }
 
 // done accounts for a run, while the others go on.
-func (c *till) done(j dispatch.Job, used int64) {
+func (c *till) done(j task.Job, used int64) {
 	c.unmetered.Add(max(0, used-*j.Allowance.Tokens))
 	b := c.balance("requester:tester")
 	if all := b.Spent.Tokens + b.Reserved.Tokens; all > c.limit+c.unmetered.Load() {
@@ -35,7 +35,7 @@ func (c *till) done(j dispatch.Job, used int64) {
 
 // spender plays an agent that reports in steps of 7, or only when it is done.
 func (c *till) spender(metered bool) play {
-	return func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	return func(_ context.Context, j task.Job) task.Outcome {
 		used, wants := int64(0), int64(len(j.Task.ID)*37%61+5)
 		for ; metered && used < wants; used += 7 {
 			if err := j.Meter(envelope.Cost{Tokens: used}); err != nil {
@@ -92,7 +92,7 @@ func TestNobodyWaitsForABudgetForEver(t *testing.T) {
 		e := newEngine(t)
 		e.opts.Workers = 3
 		e.judge = sharing(2000)
-		e.plays["spender"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+		e.plays["spender"] = func(_ context.Context, j task.Job) task.Outcome {
 			return spent(j, min(*j.Allowance.Tokens, int64(len(j.Task.ID))))
 		}
 		words := make(chan int64)

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/task"
 	"mailboxd/mailbox"
@@ -25,8 +24,8 @@ func (e *engine) lay(lines ...string) {
 func TestBatchesThatAreDecodedAheadMeanWhatTheyMeanInTurn(t *testing.T) {
 	e := newEngine(t)
 	e.opts.Tail = mailbox.TailOptions{BatchLines: 2}
-	e.judge = func(envelope.Task, time.Time) dispatch.Verdict {
-		return dispatch.Verdict{Admit: true, Hold: []task.Reason{task.Operator}}
+	e.judge = func(envelope.Task, time.Time) task.Verdict {
+		return task.Verdict{Admit: true, Hold: []task.Reason{task.Operator}}
 	}
 	e.start()
 	const ids = 20

@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/rs/zerolog"
 
 	"mailboxd/envelope"
@@ -35,98 +34,27 @@ type Parts struct {
 // Agents is how the engine meets policy and agents: as functions that are
 // handed in. All must be set, and safe for concurrent use.
 type Agents struct {
-	Judge   func(t envelope.Task, now time.Time) Verdict
-	Run     func(ctx context.Context, j Job, started func(runner.Process)) Outcome
-	Recover func(ctx context.Context, j Job) Outcome // what becomes of a run that an earlier daemon started
-	Forget  func(dir string)                         // what became of the run in a directory is durable: nobody else need remember it; nil: nobody does
-	Refs    func(agent string) RefRule               // how the files that its tasks name are judged
-	HasDir  func(agent string) bool                  // whether its runs have directories
-	Limit   func(agent string) int                   // how many runs an agent may have at once
-	Reruns  func(agent string) bool                  // whether an id that was executed may be sent again with other content
-	Retries func(agent string) int                   // how many further attempts a run that asks for one gets
-	Backoff func(agent string) time.Duration         // the pause before the first of them; it doubles
-	Known   func(agent string) bool                  // whether there is such an agent: it may be paused, and its requests are a run's
-	Mode    func(envelope.Control) envelope.Mode     // how strictly a control is held that is ours: lineage
+	Judge   func(t envelope.Task, now time.Time) task.Verdict
+	Run     func(ctx context.Context, j task.Job, started func(runner.Process)) task.Outcome
+	Recover func(ctx context.Context, j task.Job) task.Outcome // what becomes of a run that an earlier daemon started
+	Forget  func(dir string)                                   // what became of the run in a directory is durable: nobody else need remember it; nil: nobody does
+	Refs    func(agent string) RefRule                         // how the files that its tasks name are judged
+	HasDir  func(agent string) bool                            // whether its runs have directories
+	Limit   func(agent string) int                             // how many runs an agent may have at once
+	Reruns  func(agent string) bool                            // whether an id that was executed may be sent again with other content
+	Retries func(agent string) int                             // how many further attempts a run that asks for one gets
+	Backoff func(agent string) time.Duration                   // the pause before the first of them; it doubles
+	Known   func(agent string) bool                            // whether there is such an agent: it may be paused, and its requests are a run's
+	Mode    func(envelope.Control) envelope.Mode               // how strictly a control is held that is ours: lineage
 
 	// Inbox is where an agent fetches its tasks; Answer makes the outcome of a
 	// job from what somebody said who fetched it, or says why that is no answer.
 	Inbox  func(agent string) Inbox
-	Answer func(j Job, said []byte, exit runner.Exit) (Outcome, error)
+	Answer func(j task.Job, said []byte, exit task.Exit) (task.Outcome, error)
 
 	ApprovalTTL func() time.Duration // how long a question to a person, or what they said, stands; 0: for ever
 
 	Protocol Protocol // how agents are spoken with, and speak with each other
-}
-
-// A Verdict says what may happen to a task. The zero value refuses.
-type Verdict struct {
-	Admit      bool
-	Hold       []task.Reason     // admitted, but not before these are gone
-	Until      time.Time         // when a held task is to be judged again; zero: when somebody acts
-	Findings   envelope.Findings // why it is refused, and warnings
-	Digest     string            // names what a person would agree to
-	Plan       jsontext.Value    // and says it, an object
-	task.Terms                   // what it is admitted with
-}
-
-// A Job is one attempt at one revision of a task.
-type Job struct {
-	Task     envelope.Task
-	Revision int
-	Attempt  int
-	Dir      string // the run directory
-	RunID    string
-	Digest   string // what a person agreed to; "" when nobody was asked
-
-	// Allowance is what the run may spend as it begins, AINL's request where
-	// nothing is enforced. Meter, unless nil, takes what it has spent in all so
-	// far, as it goes on and when it is over; an error says that this is too
-	// much, in words for the requester, and the run is to be ended.
-	Allowance envelope.Budget
-	Meter     func(envelope.Cost) error
-
-	// Conversation is what was said to and by the agent about the task and those
-	// that belong to it, the oldest first; empty for the first attempt at a task
-	// about which nothing was said. Report, unless nil, takes what the agent says
-	// about its progress while it runs.
-	Conversation []envelope.Message
-	Report       func(envelope.Message)
-	task.Terms
-}
-
-// An Outcome is what became of a Job.
-type Outcome struct {
-	Result envelope.Result
-	Exit   runner.Exit
-	Retry  bool // another attempt may be made; one that was Interrupted does not count
-
-	// Said is what the agent said in messages, in order, beside its answer: to whom
-	// it reports, whom it asks, what it delegates.
-	Said []envelope.Message
-
-	// Hold, unless "", is what the task waits for before it is run again: a
-	// person's login, without which nothing was done; a Reply; the end of its
-	// Children. Its Result says why, and that attempt does not count.
-	Hold task.Reason
-
-	// Unanswered, unless its Status is "", is what becomes the answer if nobody
-	// replies in time to what the agent asked its requester: that question itself.
-	// Hold is Reply then.
-	Unanswered envelope.Result
-
-	// Void says that nothing was started for want of what the machine has too
-	// little of: the task goes back, and nothing else here counts.
-	Void error
-
-	// Unread says that the run is over, but a part of what it left could not be
-	// read, for a reason that has nothing to do with the agent: nothing else here
-	// counts but Exit, which is zero when that could not be read. Recover reads it
-	// again.
-	Unread error
-
-	// Detached says that ctx ended with runner.ErrDetach and the run goes on
-	// without us: nothing else here counts.
-	Detached bool
 }
 
 // Options are the operator's choices.

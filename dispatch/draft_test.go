@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
@@ -42,8 +41,8 @@ func (e *engine) canDraft() {
 
 // occupies is an agent whose answer comes while somebody else writes to the
 // ledger, until free is closed: meanwhile is what they do to its task.
-func (e *engine) occupies(free chan struct{}, meanwhile func(tx *ledger.Tx, j dispatch.Job) error) play {
-	return func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+func (e *engine) occupies(free chan struct{}, meanwhile func(tx *ledger.Tx, j task.Job) error) play {
+	return func(_ context.Context, j task.Job) task.Outcome {
 		begun, once := make(chan struct{}), sync.Once{}
 		e.writing.Go(func() {
 			e.must(e.parts.Ledger.Update(context.Background(), func(tx *ledger.Tx) error {
@@ -58,7 +57,7 @@ func (e *engine) occupies(free chan struct{}, meanwhile func(tx *ledger.Tx, j di
 	}
 }
 
-func nothing(*ledger.Tx, dispatch.Job) error { return nil }
+func nothing(*ledger.Tx, task.Job) error { return nil }
 
 func TestAResultHasNoNameBeforeTheLedgerHasIt(t *testing.T) {
 	e := newEngine(t)
@@ -82,7 +81,7 @@ func TestAResultThatTheLedgerCouldNotTakeHasNoFile(t *testing.T) {
 		return
 	}
 	e := newEngine(t)
-	e.plays["full"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["full"] = func(_ context.Context, j task.Job) task.Outcome {
 		e.limitFiles(16 << 10) // enough for a result
 		return answer(j, "done")
 	}
@@ -110,7 +109,7 @@ func TestADraftIsDroppedWhenSomebodyElseEndsTheTask(t *testing.T) {
 	e := newEngine(t)
 	free := make(chan struct{})
 	theirs := []byte(`{"theirs":true}`)
-	e.plays["late"] = e.occupies(free, func(tx *ledger.Tx, j dispatch.Job) error {
+	e.plays["late"] = e.occupies(free, func(tx *ledger.Tx, j task.Job) error {
 		row, _, err := tx.Latest(j.Task.ID)
 		if err == nil {
 			_, err = tx.Move(row.Seq, task.Running, row.Attempt, task.Change{To: task.Done, Status: envelope.Stopped, Result: theirs})

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"mailboxd/dispatch"
-	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
 )
 
@@ -17,7 +16,7 @@ func crowded(t *testing.T) (e *engine, release func()) {
 	e = newEngine(t)
 	gate := make(chan struct{})
 	e.dirs, e.opts.Workers = true, 1
-	e.plays["paced"] = func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["paced"] = func(ctx context.Context, j task.Job) task.Outcome {
 		if ctx.Err() != nil {
 			o := cut(ctx)
 			o.Retry = true
@@ -27,7 +26,7 @@ func crowded(t *testing.T) (e *engine, release func()) {
 			<-gate
 		}
 		o := answer(j, "done")
-		o.Exit = runner.Exit{PID: 1, Started: time.Now(), Wall: time.Millisecond}
+		o.Exit = task.Exit{PID: 1, Started: time.Now(), Wall: time.Millisecond}
 		return o
 	}
 	e.start()

@@ -8,6 +8,7 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
+	"mailboxd/internal/task"
 )
 
 func TestNoMoreRunsBeginThanCanBeFinished(t *testing.T) {
@@ -16,7 +17,7 @@ func TestNoMoreRunsBeginThanCanBeFinished(t *testing.T) {
 	gate := make(chan struct{})
 	e := newEngine(t)
 	e.opts.Workers = 2
-	e.plays["failing"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["failing"] = func(_ context.Context, j task.Job) task.Outcome {
 		peak.Store(max(peak.Load(), runs.Add(1)))
 		o := answer(j, "failed")
 		o.Result.Status = envelope.Failed

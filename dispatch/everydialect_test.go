@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
+	"mailboxd/internal/task"
 )
 
 // Every CLowl or CAP line that asks for a task with a readable id ends in exactly one result
@@ -23,7 +23,7 @@ func TestEveryMessageEndsInOneResultOrOneDeadLetter(t *testing.T) {
 	w := &messageWriter{Rand: rand.New(rand.NewPCG(seedOf(t), 1))}
 	e := newEngine(t)
 	e.opts.Tail.MaxLine, e.most = limit, 3
-	e.judge = func(t envelope.Task, now time.Time) dispatch.Verdict {
+	e.judge = func(t envelope.Task, now time.Time) task.Verdict {
 		if e.plays[t.Agent] == nil {
 			t.Agent = "nobody"
 		}
@@ -35,7 +35,7 @@ func TestEveryMessageEndsInOneResultOrOneDeadLetter(t *testing.T) {
 	e.denied = map[string]string{"chief>cap": "is not allowed"}
 	e.plays["clowl"], e.plays["cap"] = quick, quick
 	end := make(chan struct{})
-	e.plays["chief"] = func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["chief"] = func(ctx context.Context, j task.Job) task.Outcome {
 		select {
 		case <-end:
 			return quick(ctx, j)

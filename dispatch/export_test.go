@@ -13,7 +13,7 @@ import (
 
 func (d *Dispatcher) LetIn(ctx context.Context, seq int64) error { return d.letIn(ctx, seq) }
 
-func (d *Dispatcher) Apply(ctx context.Context, row task.Task, t envelope.Task, v Verdict) error {
+func (d *Dispatcher) Apply(ctx context.Context, row task.Task, t envelope.Task, v task.Verdict) error {
 	return d.apply(ctx, row, t, v)
 }
 

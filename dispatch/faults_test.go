@@ -60,10 +60,10 @@ func TestTheLedgerAndTheMemoryAgreeOnAPauseAfterManyChangesAtOnce(t *testing.T) 
 func TestACallbackThatHangsDelaysNoDeadline(t *testing.T) {
 	dispatch.KnownFault(t, "one callback that hangs delays the deadlines of all tasks", func() error {
 		e := newEngine(t)
-		e.judge = func(t envelope.Task, now time.Time) dispatch.Verdict {
-			v := dispatch.Verdict{Admit: true, Terms: task.Terms{Deadline: t.Deadline}}
+		e.judge = func(t envelope.Task, now time.Time) task.Verdict {
+			v := task.Verdict{Admit: true, Terms: task.Terms{Deadline: t.Deadline}}
 			if !t.Deadline.IsZero() && !now.Before(t.Deadline) {
-				return dispatch.Verdict{Findings: envelope.Findings{{Kind: envelope.DeadlineExceeded, Field: "deadline", Message: "is past"}}}
+				return task.Verdict{Findings: envelope.Findings{{Kind: envelope.DeadlineExceeded, Field: "deadline", Message: "is past"}}}
 			}
 			return v
 		}
@@ -98,7 +98,7 @@ func TestAnErrorThatStaysEndsInAReasonThatAPersonSees(t *testing.T) {
 		e := newEngine(t)
 		e.start()
 		path := filepath.Join(e.parts.Box.Path(), "agents", "there.jsonl")
-		e.plays["quick"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+		e.plays["quick"] = func(_ context.Context, j task.Job) task.Outcome {
 			e.must(os.MkdirAll(path, 0o700)) // where the callback is to be appended
 			return answer(j, "done")
 		}

@@ -8,14 +8,13 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
-	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
 )
 
 // finish makes the outcome of a run durable and shows it. The run directory
 // holds the answer until the ledger does, so trying again is safe.
 // A person may have to agree to that, by the terms of the run.
-func (d *Dispatcher) finish(ctx context.Context, row task.Task, terms task.Terms, o Outcome) {
+func (d *Dispatcher) finish(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome) {
 	if o.Detached {
 		d.info(row).Int("attempt", row.Attempt).Msg("run goes on without us")
 		return
@@ -33,7 +32,7 @@ func (d *Dispatcher) finish(ctx context.Context, row task.Task, terms task.Terms
 
 // end is where an outcome moves its task, with the bytes of its result: to its
 // end, or to a person.
-func (d *Dispatcher) end(row task.Task, terms task.Terms, o Outcome, result []byte) task.Change {
+func (d *Dispatcher) end(row task.Task, terms task.Terms, o task.Outcome, result []byte) task.Change {
 	change := task.Change{
 		To: task.Done, Attempt: row.Attempt,
 		Status: o.Result.Status, Kind: o.Result.Error.Kind, Result: result,
@@ -47,7 +46,7 @@ func (d *Dispatcher) end(row task.Task, terms task.Terms, o Outcome, result []by
 // again puts a task back whose run may be made once more, after a pause. It
 // does not when the attempts are used up, or the pause would last longer than
 // the deadline, if the run was under one.
-func (d *Dispatcher) again(ctx context.Context, row task.Task, deadline time.Time, o Outcome) bool {
+func (d *Dispatcher) again(ctx context.Context, row task.Task, deadline time.Time, o task.Outcome) bool {
 	runs, err := d.attempts(ctx, row)
 	if err != nil {
 		return true // the run directory still says what happened
@@ -57,7 +56,7 @@ func (d *Dispatcher) again(ctx context.Context, row task.Task, deadline time.Tim
 		return false
 	}
 	pause := time.Now()
-	if o.Exit.Cause != runner.Interrupted {
+	if o.Exit.Cause != task.CauseInterrupted {
 		pause = pause.Add(backoff(d.agents.Backoff(row.Agent), failed))
 	}
 	if !deadline.IsZero() && !pause.Before(deadline) {
@@ -99,14 +98,14 @@ func (d *Dispatcher) attempts(ctx context.Context, row task.Task) (runs []task.R
 
 // failures counts the attempts that went wrong, this one included, which the
 // ledger knows only as begun. One that we interrupted is no failure.
-func failures(runs []task.Run, attempt int, o Outcome) int {
+func failures(runs []task.Run, attempt int, o task.Outcome) int {
 	failed := 0
-	if o.Exit.Cause != runner.Interrupted {
+	if o.Exit.Cause != task.CauseInterrupted {
 		failed = 1
 	}
 	for _, run := range runs {
-		void := run.Finished.IsZero() && run.ExitCode == 0 || run.Cause == task.PutBack || run.Cause == task.Spoke // intended and never begun, or it did nothing
-		if run.Attempt != attempt && !void && run.Cause != string(runner.Interrupted) {
+		void := run.Finished.IsZero() && run.ExitCode == 0 || run.Cause == task.CausePutBack || run.Cause == task.CauseNoAnswer // intended and never begun, or it did nothing
+		if run.Attempt != attempt && !void && run.Cause != task.CauseInterrupted {
 			failed++
 		}
 	}
@@ -123,7 +122,7 @@ func backoff(first time.Duration, failed int) time.Duration {
 	return pause - rand.N(pause/4+1)
 }
 
-func retrial(o Outcome, until time.Time) map[string]any {
+func retrial(o task.Outcome, until time.Time) map[string]any {
 	data := conclusion(o)
 	data["until"] = until.UTC().Format(time.RFC3339Nano)
 	return data
@@ -153,11 +152,11 @@ func (d *Dispatcher) persist(ctx context.Context, row task.Task, try func() erro
 }
 
 // ended is the ledger's record of how a run ended.
-func ended(row task.Task, o Outcome) task.Run {
+func ended(row task.Task, o task.Outcome) task.Run {
 	run := task.Run{
 		Task: row.Seq, Attempt: row.Attempt,
 		Started: o.Exit.Started, Finished: o.Exit.Finished,
-		PID: o.Exit.PID, ExitCode: o.Exit.Code, Signal: o.Exit.Signal, Cause: string(o.Exit.Cause),
+		PID: o.Exit.PID, ExitCode: o.Exit.Code, Signal: o.Exit.Signal, Cause: o.Exit.Cause,
 	}
 	if cost := o.Result.Cost; cost != nil {
 		run.Tokens = &cost.Tokens
@@ -169,14 +168,14 @@ func ended(row task.Task, o Outcome) task.Run {
 }
 
 // ending is the kind of event with which a run ended.
-func ending(o Outcome) task.Kind {
+func ending(o task.Outcome) task.Kind {
 	if o.Result.Error.Kind == envelope.Cancelled {
 		return task.KindTaskCancelled
 	}
 	return task.KindTaskFinished
 }
 
-func conclusion(o Outcome) map[string]any {
+func conclusion(o task.Outcome) map[string]any {
 	data := map[string]any{"status": o.Result.Status, "exit_code": o.Exit.Code, "took_ms": o.Exit.Wall.Milliseconds()}
 	if o.Result.Error != (envelope.Error{}) {
 		data["error"] = o.Result.Error.Kind

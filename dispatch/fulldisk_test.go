@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
@@ -52,7 +51,7 @@ func TestAFullDiskTakesNoAttemptAway(t *testing.T) {
 		return
 	}
 	e := newEngine(t)
-	e.plays["again"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["again"] = func(_ context.Context, j task.Job) task.Outcome {
 		if j.Attempt > 1 {
 			return answer(j, "done")
 		}

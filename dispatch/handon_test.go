@@ -7,23 +7,21 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
-	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
 )
 
 // hands plays an agent that hands its work on in CLowl, and has the last word
 // once it hears of the end.
 func hands(to, mode string) play {
-	return func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
+	return func(ctx context.Context, j task.Job) task.Outcome {
 		if len(j.Conversation) > 0 {
 			return answer(j, "heard of it")
 		}
 		codec, _ := dialect.Of(envelope.CLowl)
 		m, _ := codec.Hear(fmt.Appendf(nil, `{"p":"DLGT","to":%s,"body":{"t":"work","d":{"delegation_mode":%q}}}`, to, mode), j.Task)
-		return dispatch.Outcome{Hold: task.Children, Exit: runner.Exit{Started: time.Now()}, Said: []envelope.Message{m}}
+		return task.Outcome{Hold: task.Children, Exit: task.Exit{Started: time.Now()}, Said: []envelope.Message{m}}
 	}
 }
 
@@ -97,10 +95,10 @@ func TestWhatLiesInAnInboxIsHandedToEverybodyToo(t *testing.T) {
 	e := newEngine(t)
 	e.supports, e.most = map[string][]string{"quick": {"work"}, "editor": {"work"}}, 4
 	e.dialects = map[string]envelope.Dialect{"editor": envelope.CLowl}
-	e.answer = func(j dispatch.Job, said []byte) dispatch.Outcome {
+	e.answer = func(j task.Job, said []byte) task.Outcome {
 		codec, _ := dialect.Of(envelope.CLowl)
 		m, _ := codec.Hear(said, j.Task)
-		return dispatch.Outcome{Hold: task.Children, Said: []envelope.Message{m}}
+		return task.Outcome{Hold: task.Children, Said: []envelope.Message{m}}
 	}
 	e.judge = choosy(e)
 	e.start()

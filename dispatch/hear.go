@@ -31,7 +31,7 @@ func (d *Dispatcher) listen(c *claim) {
 	if !c.odd.Refused() {
 		c.heard.answer, c.heard.unread = d.answerOf(m)
 	}
-	if c.judged = (Verdict{Findings: c.odd}); requests(m) {
+	if c.judged = (task.Verdict{Findings: c.odd}); requests(m) {
 		c.judged = d.doubt(c.task, d.judgeRequest(c, c.odd))
 	}
 }

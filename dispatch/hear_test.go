@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/task"
 )
@@ -221,8 +220,8 @@ func TestARequesterHasOnlySoManyTasksAtOnce(t *testing.T) {
 // CLOWL-36: what policy says no to has the code of that.
 func TestWhatPolicyRefusesIsToldInItsCode(t *testing.T) {
 	e := newEngine(t)
-	e.judge = func(t envelope.Task, _ time.Time) dispatch.Verdict {
-		return dispatch.Verdict{Findings: envelope.Findings{{Kind: envelope.Kind(t.Type), Message: "no"}}}
+	e.judge = func(t envelope.Task, _ time.Time) task.Verdict {
+		return task.Verdict{Findings: envelope.Findings{{Kind: envelope.Kind(t.Type), Message: "no"}}}
 	}
 	e.start()
 	for kind, c := range map[envelope.Kind]struct {

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
@@ -86,9 +85,9 @@ func TestAMessageMayCancelWhatHasNotComeYet(t *testing.T) {
 func TestACancellationOutlivesTheDaemon(t *testing.T) {
 	e := newEngine(t)
 	e.opts.Detach = true
-	e.plays["left"] = func(ctx context.Context, _ dispatch.Job) dispatch.Outcome {
+	e.plays["left"] = func(ctx context.Context, _ task.Job) task.Outcome {
 		<-ctx.Done()
-		return dispatch.Outcome{Detached: true}
+		return task.Outcome{Detached: true}
 	}
 	e.start()
 	e.say(req("m1", "left"))
@@ -98,7 +97,7 @@ func TestACancellationOutlivesTheDaemon(t *testing.T) {
 		_, err := tx.Record(task.Message{Time: time.Now(), Dialect: envelope.CLowl, Act: envelope.Cancels, ID: "c1", Cause: "m1", Task: row.Seq, From: "ann", Via: task.ByLine, Hash: "h", Body: []byte(cncl("c1", "ann", "m1"))})
 		return err
 	}))
-	e.recovers = func(ctx context.Context) dispatch.Outcome { <-ctx.Done(); return cut(ctx) }
+	e.recovers = func(ctx context.Context) task.Outcome { <-ctx.Done(); return cut(ctx) }
 	e.restart()
 	if row := e.await("m1", task.Done); row.Status != envelope.Stopped {
 		t.Errorf("m1 ends %s; want cancelled", row.Status)
@@ -123,9 +122,9 @@ func TestWhoDelegatedInCAPStopsWith499(t *testing.T) {
 // A cancellation may come while the machine still tries to start the agent.
 func TestACancelledRunThatNeverBeganIsNotBegunLater(t *testing.T) {
 	e := newEngine(t)
-	e.plays["stuck"] = func(ctx context.Context, _ dispatch.Job) dispatch.Outcome {
+	e.plays["stuck"] = func(ctx context.Context, _ task.Job) task.Outcome {
 		<-ctx.Done()
-		return dispatch.Outcome{Void: errors.New("nobody starts it")}
+		return task.Outcome{Void: errors.New("nobody starts it")}
 	}
 	e.start()
 	e.say(req("m1", "stuck"))
@@ -189,9 +188,9 @@ func TestEachMessageThatCancelsIsAnswered(t *testing.T) {
 // An agent may have said something to go on with when it is cancelled.
 func TestWhatIsCancelledDoesNotGoOnAfterItsRun(t *testing.T) {
 	e := newEngine(t)
-	e.plays["asker"] = func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["asker"] = func(ctx context.Context, j task.Job) task.Outcome {
 		<-ctx.Done()
-		o := dispatch.Outcome{Hold: task.Reply}
+		o := task.Outcome{Hold: task.Reply}
 		o.Said = []envelope.Message{{Dialect: envelope.CLowl, Act: envelope.Asks, To: []string{"ann"}, Type: "q", Text: "which?", WantsReply: true}}
 		return o
 	}

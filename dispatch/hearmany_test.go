@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/task"
 )
@@ -16,11 +15,11 @@ func TestWhoAnnouncesItselfHearsWhoIsHere(t *testing.T) {
 	e := newEngine(t)
 	e.supports = map[string][]string{"quick": {"search:web"}}
 	e.most = 4
-	e.judge = func(t envelope.Task, _ time.Time) dispatch.Verdict {
+	e.judge = func(t envelope.Task, _ time.Time) task.Verdict {
 		if t.Agent == "radar" {
-			return dispatch.Verdict{Findings: envelope.Findings{{Kind: envelope.UnknownAgent, Message: "is no agent here"}}}
+			return task.Verdict{Findings: envelope.Findings{{Kind: envelope.UnknownAgent, Message: "is no agent here"}}}
 		}
-		return dispatch.Verdict{Admit: true}
+		return task.Verdict{Admit: true}
 	}
 	e.start()
 	e.say(word{mid: "k1", p: "CAPS", from: "radar", to: "*", t: "capabilities", d: `{"supports":["scan"],"clowl":"0.2"}`}.line())

@@ -7,9 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
-	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
 )
 
@@ -86,11 +84,11 @@ func TestWhatSomebodyUnknownSaysIsRememberedAndRefused(t *testing.T) {
 // CAP-29.
 func TestAReplyInALineHasItsTaskGoOn(t *testing.T) {
 	e := newEngine(t)
-	e.plays["quick"] = func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["quick"] = func(ctx context.Context, j task.Job) task.Outcome {
 		if j.Attempt > 1 {
 			return quick(ctx, j)
 		}
-		return dispatch.Outcome{Hold: task.Reply, Exit: runner.Exit{Started: time.Now()}, Said: []envelope.Message{{Act: envelope.Informs, Dialect: envelope.CAP, Task: j.Task.ID, To: []string{"user"}, Text: "which?", WantsReply: true}}}
+		return task.Outcome{Hold: task.Reply, Exit: task.Exit{Started: time.Now()}, Said: []envelope.Message{{Act: envelope.Informs, Dialect: envelope.CAP, Task: j.Task.ID, To: []string{"user"}, Text: "which?", WantsReply: true}}}
 	}
 	e.start()
 	e.say(capLine("delegation_notice", "T1", "user", "quick", "look at it"))
@@ -113,11 +111,11 @@ func TestAReplyInCLowlNamesWhatItRepliesToOrItsConversation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
 			e.dialects = map[string]envelope.Dialect{"quick": envelope.CLowl}
-			e.plays["quick"] = func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
+			e.plays["quick"] = func(ctx context.Context, j task.Job) task.Outcome {
 				if j.Attempt > 1 {
 					return quick(ctx, j)
 				}
-				return dispatch.Outcome{Hold: task.Reply, Exit: runner.Exit{Started: time.Now()}, Said: []envelope.Message{
+				return task.Outcome{Hold: task.Reply, Exit: task.Exit{Started: time.Now()}, Said: []envelope.Message{
 					{Act: envelope.Asks, Dialect: envelope.CLowl, ID: "question", To: []string{"ann"}, Type: "which", Text: "which?", WantsReply: true},
 				}}
 			}

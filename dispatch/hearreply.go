@@ -25,7 +25,7 @@ func (d *Dispatcher) deny(tx *ledger.Tx, c *claim, why ...envelope.Finding) erro
 			return d.ignoreDuplicate(tx, c, last)
 		}
 	}
-	c.fate, c.verdict = unnamed, Verdict{Findings: why}
+	c.fate, c.verdict = unnamed, task.Verdict{Findings: why}
 	if err := tx.Log(lineRejected(c)); err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (d *Dispatcher) deny(tx *ledger.Tx, c *claim, why ...envelope.Finding) erro
 // rejected. Whoever asked is told of that as of any end.
 func (d *Dispatcher) refuseRequest(tx *ledger.Tx, c *claim, why envelope.Findings) error {
 	c.heard.answer, c.above, c.parent, c.tie = nil, nil, nil, ""
-	c.verdict = Verdict{Findings: why}
+	c.verdict = task.Verdict{Findings: why}
 	c.refusal = newRefusal(c.task, c.verdict, c.now, false)
 	return d.enter(tx, c, task.Task{}, false)
 }

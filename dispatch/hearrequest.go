@@ -14,7 +14,7 @@ import (
 // judgeRequest lets policy decide on a request in a line, once its context is
 // what it says. One for several agents is only gathered: each of them is asked,
 // and judged, by itself.
-func (d *Dispatcher) judgeRequest(c *claim, findings envelope.Findings) Verdict {
+func (d *Dispatcher) judgeRequest(c *claim, findings envelope.Findings) task.Verdict {
 	u, m := c.heard, *c.said
 	to := recipients(m)
 	several := len(to) > 1 || slices.Contains(to, envelope.Everybody)
@@ -39,8 +39,8 @@ func (d *Dispatcher) judgeRequest(c *claim, findings envelope.Findings) Verdict 
 
 // gathered is the verdict on a task that only waits for what is asked of each of
 // several agents.
-func gathered(t envelope.Task, findings envelope.Findings) Verdict {
-	return Verdict{
+func gathered(t envelope.Task, findings envelope.Findings) task.Verdict {
+	return task.Verdict{
 		Admit: true, Hold: []task.Reason{task.Children}, Until: t.Deadline,
 		Findings: findings, Terms: task.Terms{Deadline: t.Deadline},
 	}

@@ -8,10 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
-	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
 )
 
@@ -56,8 +54,8 @@ func TestAnAgentHandsOnOnlyWhatItHas(t *testing.T) {
 // agent, with its limits of depth, budget and sensitivity.
 func TestAStrayResultFileMakesNoRootOfWhatAWaitingAgentAsksFor(t *testing.T) {
 	e := newEngine(t)
-	e.plays["chief"] = func(context.Context, dispatch.Job) dispatch.Outcome {
-		return dispatch.Outcome{Hold: task.Reply, Exit: runner.Exit{Started: time.Now()}}
+	e.plays["chief"] = func(context.Context, task.Job) task.Outcome {
+		return task.Outcome{Hold: task.Reply, Exit: task.Exit{Started: time.Now()}}
 	}
 	e.start()
 	e.say(req("m1", "chief"))
@@ -82,10 +80,10 @@ func TestAStrayResultFileMakesNoRootOfWhatAWaitingAgentAsksFor(t *testing.T) {
 func TestAnAgentHandsOnInALineWhatLiesInItsInbox(t *testing.T) {
 	e := newEngine(t)
 	e.dialects = map[string]envelope.Dialect{"editor": envelope.CLowl}
-	e.answer = func(j dispatch.Job, said []byte) dispatch.Outcome {
+	e.answer = func(j task.Job, said []byte) task.Outcome {
 		codec, _ := dialect.Of(envelope.CLowl)
 		m, _ := codec.Hear(said, j.Task)
-		return dispatch.Outcome{Hold: task.Children, Said: []envelope.Message{m}}
+		return task.Outcome{Hold: task.Children, Said: []envelope.Message{m}}
 	}
 	e.start()
 	e.say(req("m1", "editor"))

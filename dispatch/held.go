@@ -220,7 +220,7 @@ func (d *Dispatcher) reconsiderHeld(ctx context.Context, row task.Task, t envelo
 // apply moves a task that does not run to where a verdict wants it, and a
 // person. It does nothing when somebody moved the task meanwhile, also before it
 // was read: what runs, or has run, is for who ends that.
-func (d *Dispatcher) apply(ctx context.Context, row task.Task, t envelope.Task, v Verdict) error {
+func (d *Dispatcher) apply(ctx context.Context, row task.Task, t envelope.Task, v task.Verdict) error {
 	if !startable(row.State) {
 		return nil
 	}

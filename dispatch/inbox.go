@@ -13,7 +13,6 @@ import (
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
-	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
 )
 
@@ -203,13 +202,13 @@ func (d *Dispatcher) overdue(ctx context.Context, row task.Task, run task.Run) e
 	}
 	why := fmt.Sprintf("agent %q did not answer it by %s", row.Agent, run.Terms.Deadline.UTC().Format(time.RFC3339))
 	result := notAnswered(t, run, envelope.Failed, envelope.DeadlineExceeded, why)
-	o := Outcome{Result: result, Exit: runner.Exit{Code: -1, Cause: runner.Deadline, Started: run.Started, Finished: result.Time.Finished, Wall: result.Time.Wall}}
+	o := task.Outcome{Result: result, Exit: task.Exit{Code: -1, Cause: task.CauseDeadline, Started: run.Started, Finished: result.Time.Finished, Wall: result.Time.Wall}}
 	return d.endWaiting(ctx, row, task.Terms{}, o, task.Event{}, nil)
 }
 
 // endWaiting ends the run of a task that waits, and does what comes of that.
 // there are the bytes of the answer, where these are not ours to say.
-func (d *Dispatcher) endWaiting(ctx context.Context, row task.Task, terms task.Terms, o Outcome, e task.Event, there []byte) error {
+func (d *Dispatcher) endWaiting(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome, e task.Event, there []byte) error {
 	t, err := d.prepareTurn(ctx, row, terms, o)
 	if err != nil {
 		return err
@@ -266,7 +265,7 @@ func endUnanswered(tx *ledger.Tx, row task.Task, now time.Time) error {
 	if err != nil || !found {
 		return err
 	}
-	run.Finished, run.ExitCode, run.Cause = now, -1, string(runner.Interrupted)
+	run.Finished, run.ExitCode, run.Cause = now, -1, task.CauseInterrupted
 	return tx.FinishRun(run)
 }
 

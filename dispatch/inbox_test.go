@@ -13,17 +13,16 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
-	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
 )
 
 // answered takes words for an answer that cost five tokens; "?" is none.
-func (e *engine) answered(j dispatch.Job, said []byte, exit runner.Exit) (dispatch.Outcome, error) {
+func (e *engine) answered(j task.Job, said []byte, exit task.Exit) (task.Outcome, error) {
 	if e.answer != nil {
 		return e.answer(j, said), nil
 	}
 	if string(said) == "?" {
-		return dispatch.Outcome{}, errors.New("it says nothing")
+		return task.Outcome{}, errors.New("it says nothing")
 	}
 	o := answer(j, string(said))
 	o.Exit, o.Result.Cost = exit, &envelope.Cost{Tokens: 5}
@@ -209,14 +208,14 @@ func TestAResultFileThatIsFinishedLateIsReviewedAsWell(t *testing.T) {
 }
 
 // afterwards admits with an approval of the result.
-func afterwards(asked envelope.Task, _ time.Time) dispatch.Verdict {
-	return dispatch.Verdict{Admit: true, Terms: task.Terms{Deadline: asked.Deadline, Approval: envelope.ApprovalPost}}
+func afterwards(asked envelope.Task, _ time.Time) task.Verdict {
+	return task.Verdict{Admit: true, Terms: task.Terms{Deadline: asked.Deadline, Approval: envelope.ApprovalPost}}
 }
 
 func TestATaskThatNobodyAnswersEndsAtItsDeadline(t *testing.T) {
 	e := newEngine(t)
-	e.judge = func(_ envelope.Task, now time.Time) dispatch.Verdict {
-		return dispatch.Verdict{Admit: true, Terms: task.Terms{Deadline: now.Add(50 * time.Millisecond)}}
+	e.judge = func(_ envelope.Task, now time.Time) task.Verdict {
+		return task.Verdict{Admit: true, Terms: task.Terms{Deadline: now.Add(50 * time.Millisecond)}}
 	}
 	e.start()
 	e.send("t1", "editor")

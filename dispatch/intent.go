@@ -14,10 +14,10 @@ import (
 // intend makes durable that the job is about to be started, or to wait for who
 // fetches it, with what it may spend, which becomes its Allowance. It reports
 // false when the task was moved by somebody else meanwhile, or has to do without.
-func (d *Dispatcher) intend(ctx context.Context, row task.Task, j *Job, to task.State) (task.Task, bool, error) {
+func (d *Dispatcher) intend(ctx context.Context, row task.Task, j *task.Job, to task.State) (task.Task, bool, error) {
 	moved, since := false, d.waits.now()
 	var short *shortage
-	var intended Job
+	var intended task.Job
 	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
 		intended = *j
 		moved, short, err = d.intendIn(tx, row, &intended, to)
@@ -36,7 +36,7 @@ func (d *Dispatcher) intend(ctx context.Context, row task.Task, j *Job, to task.
 }
 
 // intendIn is intend in its transaction, which may be run again.
-func (d *Dispatcher) intendIn(tx *ledger.Tx, row task.Task, j *Job, to task.State) (moved bool, short *shortage, err error) {
+func (d *Dispatcher) intendIn(tx *ledger.Tx, row task.Task, j *task.Job, to task.State) (moved bool, short *shortage, err error) {
 	run := task.Run{Task: row.Seq, Attempt: j.Attempt, ID: j.RunID, Intent: time.Now(), Boot: runner.Boot(), Terms: j.Terms}
 	if short, err = d.reserve(tx, row, &run); err != nil || short != nil {
 		return false, short, err

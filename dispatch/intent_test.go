@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
+	"mailboxd/internal/task"
 )
 
 // wantOneRunDir fails the test when a task has not exactly one run directory, of
@@ -35,7 +35,7 @@ func (e *engine) wantOneRunDir(id string) {
 func (e *engine) freeWhenJudged(id string, times int) <-chan struct{} {
 	judge, free := e.judge, make(chan struct{})
 	var mu sync.Mutex // guards times
-	e.judge = func(t envelope.Task, now time.Time) dispatch.Verdict {
+	e.judge = func(t envelope.Task, now time.Time) task.Verdict {
 		mu.Lock()
 		defer mu.Unlock()
 		if string(t.ID) == id {
@@ -57,12 +57,12 @@ func TestAnIntentThatFailsLeavesOneRunDirectory(t *testing.T) {
 	e := newEngine(t)
 	e.dirs, e.opts.Workers = true, 1
 	began, end := make(chan struct{}), make(chan struct{})
-	e.plays["first"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["first"] = func(_ context.Context, j task.Job) task.Outcome {
 		close(began)
 		<-end
 		return answer(j, "done")
 	}
-	e.plays["next"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["next"] = func(_ context.Context, j task.Job) task.Outcome {
 		if j.Attempt != 1 {
 			t.Errorf("attempt %d is the first that began", j.Attempt)
 		}
@@ -87,7 +87,7 @@ func TestAnIntentThatFailsWithItsLineLeavesOneRunDirectory(t *testing.T) {
 	}
 	e := newEngine(t)
 	e.dirs = true
-	e.plays["next"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["next"] = func(_ context.Context, j task.Job) task.Outcome {
 		if j.Attempt != 1 {
 			t.Errorf("attempt %d is the first that began", j.Attempt)
 		}

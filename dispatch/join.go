@@ -9,7 +9,6 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
-	"mailboxd/internal/runner"
 	"mailboxd/internal/talk"
 	"mailboxd/internal/task"
 )
@@ -145,7 +144,7 @@ func (d *Dispatcher) endHeld(ctx context.Context, row task.Task, r envelope.Resu
 	if err != nil {
 		return err
 	}
-	o := Outcome{Result: r, Exit: runner.Exit{Started: run.Started, Finished: run.Finished}}
+	o := task.Outcome{Result: r, Exit: task.Exit{Started: run.Started, Finished: run.Finished}}
 	t, err := d.prepareTurn(ctx, row, run.Terms, o)
 	if err != nil {
 		return err

@@ -33,7 +33,7 @@ func TestWhatIsHandedOverEntirelyAnswersForItself(t *testing.T) {
 // CLOWL-32.
 func TestAForkIsOnItsOwn(t *testing.T) {
 	s := newStage(t)
-	s.cast("pm", func(j dispatch.Job) dispatch.Outcome {
+	s.cast("pm", func(j task.Job) task.Outcome {
 		o := answer(j, "mine")
 		o.Said = spoken(j, notice("pm", "T1.1", "analyst", "as well"))
 		return o
@@ -94,11 +94,11 @@ func TestWhatIsHandedOnUnderATakenNameGetsAnotherOne(t *testing.T) {
 // AINL-46: a task's limit is over all its attempts and all its children.
 func TestATaskThatWaitsForWordsReservesNothing(t *testing.T) {
 	s := newStage(t)
-	s.judge = func(asked envelope.Task, _ time.Time) dispatch.Verdict {
-		return dispatch.Verdict{Admit: true, Terms: task.Terms{Budget: tokens(100), Accounts: []task.Account{{Owner: "all", Limit: tokens(100)}}}}
+	s.judge = func(asked envelope.Task, _ time.Time) task.Verdict {
+		return task.Verdict{Admit: true, Terms: task.Terms{Budget: tokens(100), Accounts: []task.Account{{Owner: "all", Limit: tokens(100)}}}}
 	}
 	spend := func(p part) part {
-		return func(j dispatch.Job) dispatch.Outcome {
+		return func(j task.Job) task.Outcome {
 			o := p(j)
 			o.Result.Cost = &envelope.Cost{Tokens: 30}
 			return o
@@ -125,8 +125,8 @@ func TestATaskThatWaitsForWordsReservesNothing(t *testing.T) {
 // AINL-48: a person agreed to exactly this already.
 func TestAPersonIsNotAskedAgainWhenATaskGoesOn(t *testing.T) {
 	s := newStage(t)
-	s.judge = func(asked envelope.Task, _ time.Time) dispatch.Verdict {
-		v := dispatch.Verdict{Admit: true, Digest: "d"}
+	s.judge = func(asked envelope.Task, _ time.Time) task.Verdict {
+		v := task.Verdict{Admit: true, Digest: "d"}
 		if asked.Agent == "pm" {
 			v.Hold = []task.Reason{task.Approval}
 		}
@@ -214,7 +214,7 @@ func TestWhatSeveralAreAskedForIsGathered(t *testing.T) {
 	}{
 		"all":  {answers("two"), envelope.OK, ""},
 		"some": {fails(envelope.AgentError), envelope.Partial, ""},
-		"asked": {func(j dispatch.Job) dispatch.Outcome {
+		"asked": {func(j task.Job) task.Outcome {
 			return says(task.Reply, question("b", string(j.Task.ID), "user", "which?"))(j)
 		}, "", ""},
 	} {

@@ -24,7 +24,7 @@ import (
 )
 
 // A play is an agent function, played in Go.
-type play func(ctx context.Context, j dispatch.Job) dispatch.Outcome
+type play func(ctx context.Context, j task.Job) task.Outcome
 
 // An engine is a dispatcher with real parts in a directory of the test's own.
 // What is set before start is in force from then on.
@@ -35,15 +35,15 @@ type engine struct {
 	dir      string
 	plays    map[string]play
 	inboxes  map[string]dispatch.Inbox
-	judge    func(t envelope.Task, now time.Time) dispatch.Verdict
+	judge    func(t envelope.Task, now time.Time) task.Verdict
 	retries  int
-	givesUp  bool                                               // answers that cannot be read are not read again
-	dirs     bool                                               // runs have directories
-	looksUp  func()                                             // is called before somebody is told that; nil for nobody
-	found    dispatch.Outcome                                   // what becomes of a run that is met at a start
-	recovers func(context.Context) dispatch.Outcome             // or this
-	answer   func(j dispatch.Job, said []byte) dispatch.Outcome // of who fetches a task, instead of its words
-	mode     envelope.Mode                                      // of every control that the engine holds itself
+	givesUp  bool                                       // answers that cannot be read are not read again
+	dirs     bool                                       // runs have directories
+	looksUp  func()                                     // is called before somebody is told that; nil for nobody
+	found    task.Outcome                               // what becomes of a run that is met at a start
+	recovers func(context.Context) task.Outcome         // or this
+	answer   func(j task.Job, said []byte) task.Outcome // of who fetches a task, instead of its words
+	mode     envelope.Mode                              // of every control that the engine holds itself
 	refs     dispatch.RefRule
 	opts     dispatch.Options
 	ttl      time.Duration // of approvals; 0: for ever
@@ -63,8 +63,8 @@ func newEngine(t testing.TB) *engine {
 		t: t, dir: t.TempDir(),
 		plays:   map[string]play{"quick": quick, "slow": slow},
 		inboxes: map[string]dispatch.Inbox{"editor": {File: "agents/editor/inbox.jsonl", Lease: time.Hour}},
-		judge: func(t envelope.Task, _ time.Time) dispatch.Verdict {
-			return dispatch.Verdict{Admit: true, Terms: task.Terms{Deadline: t.Deadline}}
+		judge: func(t envelope.Task, _ time.Time) task.Verdict {
+			return task.Verdict{Admit: true, Terms: task.Terms{Deadline: t.Deadline}}
 		},
 		retries: 1,
 		found:   cut(context.Background()),
@@ -127,11 +127,11 @@ func (e *engine) restart() {
 
 func (e *engine) functions() dispatch.Agents {
 	return dispatch.Agents{
-		Judge: func(t envelope.Task, now time.Time) dispatch.Verdict { return e.judge(t, now) },
-		Run: func(ctx context.Context, j dispatch.Job, started func(runner.Process)) dispatch.Outcome {
+		Judge: func(t envelope.Task, now time.Time) task.Verdict { return e.judge(t, now) },
+		Run: func(ctx context.Context, j task.Job, started func(runner.Process)) task.Outcome {
 			return e.plays[j.Task.Agent](ctx, j)
 		},
-		Recover: func(ctx context.Context, _ dispatch.Job) dispatch.Outcome {
+		Recover: func(ctx context.Context, _ task.Job) task.Outcome {
 			if e.recovers != nil {
 				return e.recovers(ctx)
 			}
@@ -159,26 +159,26 @@ func (e *engine) functions() dispatch.Agents {
 }
 
 // quick answers at once.
-func quick(_ context.Context, j dispatch.Job) dispatch.Outcome { return answer(j, "done") }
+func quick(_ context.Context, j task.Job) task.Outcome { return answer(j, "done") }
 
-func answer(j dispatch.Job, words string) dispatch.Outcome {
-	return dispatch.Outcome{Result: envelope.Result{
+func answer(j task.Job, words string) task.Outcome {
+	return task.Outcome{Result: envelope.Result{
 		TaskID: j.Task.ID, AgentID: j.Task.Agent, Status: envelope.OK,
 		Output: envelope.Output{Summary: fmt.Sprintf("%s, revision %d", words, j.Revision)},
 	}}
 }
 
 // slow works until it is ended, and answers what an agent's run does then.
-func slow(ctx context.Context, j dispatch.Job) dispatch.Outcome {
+func slow(ctx context.Context, j task.Job) task.Outcome {
 	<-ctx.Done()
 	o := cut(ctx)
 	o.Result.TaskID = j.Task.ID
 	return o
 }
 
-func cut(ctx context.Context) dispatch.Outcome {
-	return dispatch.Outcome{
-		Exit:   runner.Exit{Code: -1, Cause: runner.Interrupted},
+func cut(ctx context.Context) task.Outcome {
+	return task.Outcome{
+		Exit:   task.Exit{Code: -1, Cause: task.CauseInterrupted},
 		Result: envelope.Result{Status: envelope.Failed, Error: envelope.Error{Kind: envelope.RunLost, Message: fmt.Sprint(context.Cause(ctx))}},
 	}
 }

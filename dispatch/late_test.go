@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/task"
 )
@@ -41,7 +40,7 @@ func (e *engine) runs(id string) []task.Run {
 func TestARevisionIsLetInOnceAlsoWhenTwoEndsSeeToIt(t *testing.T) {
 	e := newEngine(t)
 	ends := []chan struct{}{nil, make(chan struct{}), make(chan struct{})}
-	e.plays["gated"] = func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["gated"] = func(ctx context.Context, j task.Job) task.Outcome {
 		<-ends[j.Revision]
 		return answer(j, "done")
 	}
@@ -65,11 +64,11 @@ func TestARevisionIsLetInOnceAlsoWhenTwoEndsSeeToIt(t *testing.T) {
 
 func TestNoVerdictMovesWhatHasStarted(t *testing.T) {
 	e := newEngine(t)
-	e.judge = func(t envelope.Task, now time.Time) dispatch.Verdict {
+	e.judge = func(t envelope.Task, now time.Time) task.Verdict {
 		if t.Agent == "read" {
 			return asking("plan", envelope.ApprovalPost)(t, now)
 		}
-		return dispatch.Verdict{Admit: true}
+		return task.Verdict{Admit: true}
 	}
 	e.plays["read"] = quick
 	e.start()
@@ -77,7 +76,7 @@ func TestNoVerdictMovesWhatHasStarted(t *testing.T) {
 	e.send("waits", "editor")
 	e.send("read", "read")
 	e.send("over", "quick")
-	verdicts := map[string]dispatch.Verdict{
+	verdicts := map[string]task.Verdict{
 		"to start": {Admit: true},
 		"to wait":  {Admit: true, Hold: []task.Reason{task.Paused}},
 		"to end":   {Findings: envelope.Findings{{Kind: envelope.PolicyViolation, Message: "not any more"}}},
@@ -121,7 +120,7 @@ func TestWhatIsBelowATaskEndsWhenARevisionTakesItsPlace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
-			s.cast("pm", func(j dispatch.Job) dispatch.Outcome {
+			s.cast("pm", func(j task.Job) task.Outcome {
 				if test.began != nil {
 					test.began(s)
 				}
@@ -181,7 +180,7 @@ func TestWhatAnOverseerApprovedWaitsForAPersonWhoeverLooksLate(t *testing.T) {
 			s := newReview(t)
 			s.judge = asking("plan", envelope.ApprovalPost)
 			gate := make(chan struct{})
-			s.plays["qa"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+			s.plays["qa"] = func(_ context.Context, j task.Job) task.Outcome {
 				<-gate
 				return says(task.Reply, message("qa", "T1.review", "orchestrator", "verified"))(j)
 			}
@@ -240,7 +239,7 @@ func TestARevisionTakesThePlaceOfATaskThatGoesBackIntoTheQueue(t *testing.T) {
 	})
 	t.Run("as it goes on at once", func(t *testing.T) {
 		s := newStage(t)
-		s.cast("pm", func(j dispatch.Job) dispatch.Outcome {
+		s.cast("pm", func(j task.Job) task.Outcome {
 			s.say(message("user", "x", "pm", "the north"), request("x", "pm", `"priority":"high"`))
 			return says(task.Reply, question("pm", "x", "user", "which region?"))(j)
 		}, answers("done so"))
@@ -254,13 +253,13 @@ func TestARevisionTakesThePlaceOfATaskThatGoesBackIntoTheQueue(t *testing.T) {
 	})
 	t.Run("as its overseer sends it back", func(t *testing.T) {
 		s := newReview(t)
-		s.cast("analyst", answers("42"), func(j dispatch.Job) dispatch.Outcome {
+		s.cast("analyst", answers("42"), func(j task.Job) task.Outcome {
 			if j.Revision == 1 {
 				return fails(envelope.AgentError)(j)
 			}
 			return answer(j, "43")
 		})
-		s.plays["qa"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+		s.plays["qa"] = func(_ context.Context, j task.Job) task.Outcome {
 			if s.row("x").Revision == 2 {
 				return says(task.Reply, message("qa", string(j.Task.ID), "tester", "verified"))(j)
 			}

@@ -173,8 +173,8 @@ func TestALaterRevisionTakesThePlaceOfOneWhoseLeaseLapsed(t *testing.T) {
 func TestAnAnswerIsSettledAgainstTheBudgetOfItsTask(t *testing.T) {
 	tokens := int64(4)
 	e := newEngine(t)
-	e.judge = func(asked envelope.Task, _ time.Time) dispatch.Verdict {
-		return dispatch.Verdict{Admit: true, Terms: task.Terms{Budget: envelope.Budget{Tokens: &tokens}}}
+	e.judge = func(asked envelope.Task, _ time.Time) task.Verdict {
+		return task.Verdict{Admit: true, Terms: task.Terms{Budget: envelope.Budget{Tokens: &tokens}}}
 	}
 	e.start()
 	e.delivered("t1")

@@ -100,12 +100,12 @@ func (c *claim) warn(field, message string) {
 
 // object adds a finding to a verdict, as strictly as the mode says. A finding
 // without words is none.
-func object(v Verdict, mode envelope.Mode, f envelope.Finding) Verdict {
+func object(v task.Verdict, mode envelope.Mode, f envelope.Finding) task.Verdict {
 	if f.Message == "" || mode == envelope.Off {
 		return v
 	}
 	if mode == envelope.Enforce {
-		return Verdict{Findings: append(v.Findings.Warnings(), f), Terms: v.Terms}
+		return task.Verdict{Findings: append(v.Findings.Warnings(), f), Terms: v.Terms}
 	}
 	f.Kind = ""
 	v.Findings = append(v.Findings.Warnings(), f)
@@ -202,7 +202,7 @@ func (d *Dispatcher) lineage(find func(seq int64) (task.Task, bool, error), pare
 
 // judgeLineage judges again, by its parents, a task that waited for an earlier
 // revision to end, or is to be run again.
-func (d *Dispatcher) judgeLineage(ctx context.Context, row task.Task, v Verdict) (Verdict, error) {
+func (d *Dispatcher) judgeLineage(ctx context.Context, row task.Task, v task.Verdict) (task.Verdict, error) {
 	if row.Parent == 0 || !v.Admit {
 		return v, nil
 	}

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/task"
 	"mailboxd/mailbox"
@@ -37,8 +36,8 @@ func family(t *testing.T, agents ...string) (*engine, map[string]chan int64) {
 		words[agent] = make(chan int64)
 		e.plays[agent] = told(words[agent])
 	}
-	e.judge = func(t envelope.Task, _ time.Time) dispatch.Verdict {
-		v := dispatch.Verdict{Admit: true, Terms: task.Terms{Budget: t.Budget}}
+	e.judge = func(t envelope.Task, _ time.Time) task.Verdict {
+		v := task.Verdict{Admit: true, Terms: task.Terms{Budget: t.Budget}}
 		if t.Requester == "tester" && t.Budget != (envelope.Budget{}) {
 			v.Accounts = []task.Account{{Owner: "requester:tester", Limit: tokens(1000)}}
 		}
@@ -84,7 +83,7 @@ func TestALineOfAnAgentAtWorkIsAChildOfItsTask(t *testing.T) {
 // A line lies there when its run ends, and is read when that is over.
 func TestALineOfARunThatHasEndedMeanwhileIsItsTasksChild(t *testing.T) {
 	e := newEngine(t)
-	e.plays["hasty"] = func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["hasty"] = func(ctx context.Context, j task.Job) task.Outcome {
 		e.append("hasty", string(j.Task.ID)+"-child", "hasty")
 		return quick(ctx, j)
 	}
@@ -251,7 +250,7 @@ func TestAChildSpendsFromWhatItsParentHasLeft(t *testing.T) {
 // saying plays an agent that says what it has spent when it is told to, and
 // tells what it is told.
 func saying(meter <-chan int64, verdict chan<- error) play {
-	return func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	return func(_ context.Context, j task.Job) task.Outcome {
 		for n := range meter {
 			err := j.Meter(envelope.Cost{Tokens: n})
 			verdict <- err

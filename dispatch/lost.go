@@ -16,12 +16,12 @@ import (
 // person can know. One that has a result file is held for that alone, whatever
 // the verdict, until adoptHeld takes the result for its answer, which it does
 // when all revisions of its id were met.
-func (d *Dispatcher) doubt(t envelope.Task, v Verdict) Verdict {
+func (d *Dispatcher) doubt(t envelope.Task, v task.Verdict) task.Verdict {
 	if !d.lost || t.ID == "" || shapeless(v.Findings.Kind()) {
 		return v
 	}
 	if !v.Admit && d.Box.HasResult(t.ID) {
-		v = Verdict{Admit: true, Findings: v.Findings.Warnings(), Terms: task.Terms{Deadline: t.Deadline}}
+		v = task.Verdict{Admit: true, Findings: v.Findings.Warnings(), Terms: task.Terms{Deadline: t.Deadline}}
 	}
 	return withReasons(v, task.Recovered)
 }
@@ -98,7 +98,7 @@ func (d *Dispatcher) relative(path string) string {
 
 // holdUnknown holds a task whose turn has come and that may have begun in
 // directories of which the ledger has no run. The job has the next free one.
-func (d *Dispatcher) holdUnknown(ctx context.Context, row task.Task, j Job, unknown []string) error {
+func (d *Dispatcher) holdUnknown(ctx context.Context, row task.Task, j task.Job, unknown []string) error {
 	d.unused.keep(j.Dir)
 	next, moved := row, false
 	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {

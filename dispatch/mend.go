@@ -12,7 +12,7 @@ import (
 
 // mended is what the operator wants done about how a run failed (CAP-32); nothing
 // when it did not.
-func (d *Dispatcher) mended(row task.Task, o Outcome) Mend {
+func (d *Dispatcher) mended(row task.Task, o task.Outcome) Mend {
 	if o.Result.Status != envelope.Failed || o.Hold != "" {
 		return Mend{}
 	}
@@ -21,7 +21,7 @@ func (d *Dispatcher) mended(row task.Task, o Outcome) Mend {
 
 // mend makes an outcome durable that is not tried again: somebody else has the
 // task, or is asked about it, where the operator wants that.
-func (d *Dispatcher) mend(ctx context.Context, row task.Task, terms task.Terms, o Outcome) {
+func (d *Dispatcher) mend(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome) {
 	how := d.mended(row, o)
 	switch {
 	case how.Reassign != "" && how.Reassign != row.Agent:
@@ -35,7 +35,7 @@ func (d *Dispatcher) mend(ctx context.Context, row task.Task, terms task.Terms, 
 
 // reassign hands a task that failed to another agent, whose outcome becomes its
 // own. An overseer's work is nobody else's.
-func (d *Dispatcher) reassign(ctx context.Context, row task.Task, terms task.Terms, o Outcome, to string) (*turn, error) {
+func (d *Dispatcher) reassign(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome, to string) (*turn, error) {
 	t, err := d.prepareTurn(ctx, row, terms, o)
 	if err != nil || t.looked != nil {
 		return t, err
@@ -70,7 +70,7 @@ func (d *Dispatcher) reassign(ctx context.Context, row task.Task, terms task.Ter
 }
 
 // escalate asks somebody about a task that failed. Their reply has it run again.
-func (d *Dispatcher) escalate(ctx context.Context, row task.Task, terms task.Terms, o Outcome, to string) (*turn, error) {
+func (d *Dispatcher) escalate(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome, to string) (*turn, error) {
 	t, err := d.prepareTurn(ctx, row, terms, o)
 	if err != nil || t.looked != nil {
 		return t, err

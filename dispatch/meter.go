@@ -69,7 +69,7 @@ func within(limit envelope.Budget, spent envelope.Cost) string {
 // has shrinks while runs it asked for have some of it, so it is looked up each
 // time. Where budgets only warn, what it was expected to spend is what to be
 // warned of.
-func (d *Dispatcher) measure(run *run, row task.Task, j *Job) {
+func (d *Dispatcher) measure(run *run, row task.Task, j *task.Job) {
 	reserved := j.Allowance
 	for _, u := range units {
 		if limit := u.limit(&j.Allowance); *limit == nil {

@@ -31,7 +31,7 @@ type looking struct {
 func (l *looking) goesOn() bool { return l != nil && (l.decision == talk.SendsBack || l.unseen) }
 
 // inspect finds out what an overseer has decided, and on what.
-func (d *Dispatcher) inspect(ctx context.Context, row task.Task, o Outcome) (*looking, error) {
+func (d *Dispatcher) inspect(ctx context.Context, row task.Task, o task.Outcome) (*looking, error) {
 	above, err := d.Ledger.Task(ctx, row.Parent)
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (d *Dispatcher) seenBy(ctx context.Context, row task.Task, l *looking) ([]j
 }
 
 // broken reports whether a run came to an end that its agent did not choose.
-func broken(o Outcome) bool {
+func broken(o task.Outcome) bool {
 	if o.Exit.Cause != "" || o.Exit.Code != 0 || o.Exit.Signal != "" {
 		return true
 	}

@@ -20,18 +20,18 @@ func TestAnOverseerDecidesAboutNothingThatItHasNotSeen(t *testing.T) {
 	s := newReview(t)
 	var analyst, qa atomic.Int32
 	woken := make(chan struct{})
-	timed := func(o dispatch.Outcome) dispatch.Outcome {
+	timed := func(o task.Outcome) task.Outcome {
 		o.Exit.Started, o.Exit.Finished = time.Now(), time.Now()
 		return o
 	}
-	s.plays["analyst"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	s.plays["analyst"] = func(_ context.Context, j task.Job) task.Outcome {
 		if analyst.Add(1) == 1 {
 			return timed(answer(j, "42"))
 		}
 		<-woken
 		return timed(answer(j, "forged"))
 	}
-	s.plays["qa"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	s.plays["qa"] = func(_ context.Context, j task.Job) task.Outcome {
 		switch qa.Add(1) {
 		case 1:
 			return timed(says(task.Reply, inquiry("qa", "T1.review", "analyst", "really?"))(j))
@@ -67,12 +67,12 @@ func TestALineMakesNobodyAnOverseer(t *testing.T) {
 	s := newReview(t)
 	s.spoken.Dialect = func(string) envelope.Dialect { return envelope.CLowl }
 	begun, goOn := make(chan struct{}), make(chan struct{})
-	s.plays["analyst"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	s.plays["analyst"] = func(_ context.Context, j task.Job) task.Outcome {
 		close(begun)
 		<-goOn
 		return answer(j, "42")
 	}
-	s.plays["qa"] = func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
+	s.plays["qa"] = func(ctx context.Context, j task.Job) task.Outcome {
 		if j.Task.ID != "forged" {
 			return slow(ctx, j)
 		}
@@ -125,7 +125,7 @@ func TestAnObjectThatAnOverseerQuotesDoesNotDecide(t *testing.T) {
 // A failure is no way around an overseer.
 func TestAFailureDoesNotShowWhatNobodyApprovedOf(t *testing.T) {
 	s := newReview(t)
-	s.cast("analyst", func(j dispatch.Job) dispatch.Outcome {
+	s.cast("analyst", func(j task.Job) task.Outcome {
 		o := answer(j, "the secret")
 		o.Result.Output.Extra = []byte(`{"insight":"the secret"}`)
 		o.Result.Artifacts = []envelope.Ref{{Kind: "file", URI: "file:///secret"}}
@@ -146,8 +146,8 @@ func TestAFailureDoesNotShowWhatNobodyApprovedOf(t *testing.T) {
 func TestAFileIsNoAnswerOfAnAgentThatIsOverseen(t *testing.T) {
 	s := newReview(t)
 	s.cast("qa", says(task.Reply, message("qa", "T1.review", "orchestrator", "verified")))
-	s.judge = func(asked envelope.Task, _ time.Time) dispatch.Verdict {
-		v := dispatch.Verdict{Admit: true}
+	s.judge = func(asked envelope.Task, _ time.Time) task.Verdict {
+		v := task.Verdict{Admit: true}
 		if asked.ID == "T1" {
 			v.Hold = []task.Reason{task.Paused}
 		}
@@ -190,7 +190,7 @@ func TestAnAnswerIsForWhoOverseesItsAgentWhenTheRunEnds(t *testing.T) {
 	var ran atomic.Bool
 	var asked atomic.Int32
 	works := s.plays["analyst"]
-	s.plays["analyst"] = func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
+	s.plays["analyst"] = func(ctx context.Context, j task.Job) task.Outcome {
 		defer ran.Store(true)
 		return works(ctx, j)
 	}

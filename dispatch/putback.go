@@ -11,11 +11,11 @@ import (
 
 // putBack holds a task whose run did nothing for want of what only a person can
 // give, such as a login, until Release.
-func (d *Dispatcher) putBack(ctx context.Context, row task.Task, deadline time.Time, o Outcome) {
+func (d *Dispatcher) putBack(ctx context.Context, row task.Task, deadline time.Time, o task.Outcome) {
 	next, moved := row, false
 	err := d.insist(ctx, row, func(tx *ledger.Tx) (err error) {
 		run := ended(row, o)
-		run.Cause = task.PutBack
+		run.Cause = task.CausePutBack
 		if err := tx.FinishRun(run); err != nil {
 			return err
 		}

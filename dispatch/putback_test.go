@@ -7,16 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
-	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
 )
 
 // shutOut is what comes of a run whose agent is not logged in.
-func shutOut(j dispatch.Job) dispatch.Outcome {
-	return dispatch.Outcome{
-		Hold: task.AuthRequired, Exit: runner.Exit{Code: 1, Started: time.Now(), Finished: time.Now()},
+func shutOut(j task.Job) task.Outcome {
+	return task.Outcome{
+		Hold: task.AuthRequired, Exit: task.Exit{Code: 1, Started: time.Now(), Finished: time.Now()},
 		Result: envelope.Result{TaskID: j.Task.ID, Status: envelope.Failed, Error: envelope.Error{Kind: envelope.AgentError, Message: "not logged in"}},
 	}
 }
@@ -25,7 +23,7 @@ func TestATaskWhoseAgentIsNotLoggedInWaitsUntilRelease(t *testing.T) {
 	e := newEngine(t)
 	e.retries = 0
 	var in atomic.Bool
-	e.plays["cli"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["cli"] = func(_ context.Context, j task.Job) task.Outcome {
 		if !in.Load() {
 			return shutOut(j)
 		}
@@ -56,7 +54,7 @@ func TestATaskWhoseAgentIsNotLoggedInWaitsUntilRelease(t *testing.T) {
 func TestAPutBackRunDoesNotCountAmongTheAttempts(t *testing.T) {
 	e := newEngine(t)
 	e.retries = 1
-	e.plays["cli"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["cli"] = func(_ context.Context, j task.Job) task.Outcome {
 		switch j.Attempt {
 		case 1:
 			return shutOut(j)
@@ -77,13 +75,13 @@ func TestAPutBackRunDoesNotCountAmongTheAttempts(t *testing.T) {
 
 func TestAPutBackTaskEndsAtItsDeadlineAndByCancel(t *testing.T) {
 	e := newEngine(t)
-	e.judge = func(t envelope.Task, now time.Time) dispatch.Verdict {
+	e.judge = func(t envelope.Task, now time.Time) task.Verdict {
 		if !t.Deadline.IsZero() && !now.Before(t.Deadline) {
-			return dispatch.Verdict{Findings: envelope.Findings{{Field: "deadline", Message: "is over", Kind: envelope.DeadlineExceeded}}}
+			return task.Verdict{Findings: envelope.Findings{{Field: "deadline", Message: "is over", Kind: envelope.DeadlineExceeded}}}
 		}
-		return dispatch.Verdict{Admit: true, Terms: task.Terms{Deadline: t.Deadline}}
+		return task.Verdict{Admit: true, Terms: task.Terms{Deadline: t.Deadline}}
 	}
-	e.plays["cli"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome { return shutOut(j) }
+	e.plays["cli"] = func(_ context.Context, j task.Job) task.Outcome { return shutOut(j) }
 	e.start()
 	e.send("t1", "cli", `"deadline":"`+time.Now().Add(time.Second).UTC().Format(time.RFC3339Nano)+`"`)
 	e.send("t2", "cli")

@@ -133,7 +133,7 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row task.Task) error {
 	if err != nil {
 		return err
 	}
-	job := Job{
+	job := task.Job{
 		Task: t, Revision: row.Revision, Attempt: row.Attempt,
 		Dir: d.State.RunDir(row.ID, row.Revision, row.Attempt), RunID: was.ID, Allowance: was.Reserved, Terms: was.Terms,
 	}

@@ -71,14 +71,14 @@ func rememberOf(t *testing.T, l *ledger.Ledger, row task.Task, boot string) task
 }
 
 // obliging agents are admitted and answer ok, and their runs are told.
-func obliging(ran chan<- dispatch.Job) dispatch.Agents {
+func obliging(ran chan<- task.Job) dispatch.Agents {
 	return dispatch.Agents{
-		Judge: func(envelope.Task, time.Time) dispatch.Verdict { return dispatch.Verdict{Admit: true} },
-		Run: func(_ context.Context, j dispatch.Job, _ func(runner.Process)) dispatch.Outcome {
+		Judge: func(envelope.Task, time.Time) task.Verdict { return task.Verdict{Admit: true} },
+		Run: func(_ context.Context, j task.Job, _ func(runner.Process)) task.Outcome {
 			ran <- j
 			return outcome(j)
 		},
-		Recover: func(_ context.Context, j dispatch.Job) dispatch.Outcome { return outcome(j) },
+		Recover: func(_ context.Context, j task.Job) task.Outcome { return outcome(j) },
 		Refs:    func(string) dispatch.RefRule { return dispatch.RefRule{} },
 		HasDir:  func(string) bool { return false },
 		Limit:   func(string) int { return 9 },
@@ -93,8 +93,8 @@ func obliging(ran chan<- dispatch.Job) dispatch.Agents {
 	}
 }
 
-func outcome(j dispatch.Job) dispatch.Outcome {
-	return dispatch.Outcome{Result: envelope.Result{TaskID: j.Task.ID, AgentID: "a", Status: envelope.OK}}
+func outcome(j task.Job) task.Outcome {
+	return task.Outcome{Result: envelope.Result{TaskID: j.Task.ID, AgentID: "a", Status: envelope.OK}}
 }
 
 // serve works a dispatcher until the test ends.
@@ -122,9 +122,9 @@ func TestARevisionWaitsForTheRunBeforeItThatIsFoundAtTheStart(t *testing.T) {
 	remember(t, parts.Ledger, task.Task{ID: "x", Revision: 1, State: task.Running, Attempt: 1})
 	remember(t, parts.Ledger, task.Task{ID: "x", Revision: 2, State: task.Received})
 	remember(t, parts.Ledger, task.Task{ID: "other", Revision: 1, State: task.Queued})
-	ran, over := make(chan dispatch.Job, 9), make(chan struct{})
+	ran, over := make(chan task.Job, 9), make(chan struct{})
 	agents := obliging(ran)
-	agents.Recover = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	agents.Recover = func(_ context.Context, j task.Job) task.Outcome {
 		<-over
 		return outcome(j)
 	}
@@ -143,7 +143,7 @@ func TestARevisionReplacesOneThatIsBackInTheQueue(t *testing.T) {
 	first := remember(t, parts.Ledger, task.Task{ID: "x", Revision: 1, State: task.Held, Attempt: 1,
 		Reasons: []task.Reason{task.Capacity}, Until: time.Now().Add(time.Hour)})
 	remember(t, parts.Ledger, task.Task{ID: "x", Revision: 2, State: task.Received})
-	ran := make(chan dispatch.Job, 9)
+	ran := make(chan task.Job, 9)
 	d := serve(t, parts, obliging(ran), 2)
 	if job := <-ran; job.Revision != 2 {
 		t.Errorf("revision %d was run; want 2", job.Revision)
@@ -165,7 +165,7 @@ func TestATaskReplacedWhileItRestsIsNotWaitedFor(t *testing.T) {
 	if _, _, err := mailbox.Append(parts.Box.Path(), []byte(line)); err != nil {
 		t.Fatal(err)
 	}
-	ran := make(chan dispatch.Job, 9)
+	ran := make(chan task.Job, 9)
 	d := serve(t, parts, obliging(ran), 2)
 	d.Look(t.Context())
 	if job := <-ran; job.Revision != 2 {
@@ -203,13 +203,13 @@ func TestAnIntentCountsAsStartedUnlessItsDirectoryIsTheVeryOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		became := make(chan string, 9)
-		agents := obliging(make(chan dispatch.Job, 9))
+		agents := obliging(make(chan task.Job, 9))
 		agents.HasDir = func(string) bool { return true } // with nothing in them: it never began, or nothing was synced
-		agents.Run = func(_ context.Context, j dispatch.Job, _ func(runner.Process)) dispatch.Outcome {
+		agents.Run = func(_ context.Context, j task.Job, _ func(runner.Process)) task.Outcome {
 			became <- "run"
 			return outcome(j)
 		}
-		agents.Recover = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+		agents.Recover = func(_ context.Context, j task.Job) task.Outcome {
 			became <- "recovered"
 			return outcome(j)
 		}
@@ -258,7 +258,7 @@ func TestIdleWaitsForMissingResultsToBePutAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d := serve(t, parts, obliging(make(chan dispatch.Job, 9)), 1)
+	d := serve(t, parts, obliging(make(chan task.Job, 9)), 1)
 	d.Look(t.Context())
 	if err := d.Idle(t.Context()); err != nil {
 		t.Error(err)

@@ -49,7 +49,7 @@ func TestReferencesAreJudgedAsStrictlyAsAsked(t *testing.T) {
 
 func TestADeadlineThatDoesNotBindIsNotWaitedFor(t *testing.T) {
 	e := newEngine(t)
-	e.judge = func(envelope.Task, time.Time) dispatch.Verdict { return dispatch.Verdict{Admit: true} }
+	e.judge = func(envelope.Task, time.Time) task.Verdict { return task.Verdict{Admit: true} }
 	e.start()
 	e.must(e.Pause(t.Context(), "quick", me))
 	e.send("late", "quick", `"deadline":"2020-01-01T00:00:00Z"`)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/task"
 )
 
 // A refusal is the answer to a task that will not be run, or not again.
@@ -15,7 +16,7 @@ type refusal struct {
 
 // newRefusal is the answer to a task that a verdict does not admit. Its status
 // is rejected as long as no agent ran, and error when one did.
-func newRefusal(t envelope.Task, v Verdict, now time.Time, ran bool) *refusal {
+func newRefusal(t envelope.Task, v task.Verdict, now time.Time, ran bool) *refusal {
 	status := envelope.Rejected
 	if ran {
 		status = envelope.Failed

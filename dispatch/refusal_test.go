@@ -13,11 +13,11 @@ import (
 // A reader finds who held what in every result, also where no agent ran.
 func TestARefusalSaysWhoHeldWhat(t *testing.T) {
 	e := newEngine(t)
-	refuses := dispatch.Verdict{
+	refuses := task.Verdict{
 		Findings: envelope.Findings{{Kind: envelope.RoleMismatch, Field: "target_role", Message: "has no such role"}},
 		Terms:    task.Terms{Levels: envelope.Levels{envelope.ControlRole: envelope.LevelDaemon}},
 	}
-	e.judge = func(t envelope.Task, now time.Time) dispatch.Verdict {
+	e.judge = func(t envelope.Task, now time.Time) task.Verdict {
 		if t.ID == "refused" {
 			return refuses
 		}
@@ -41,7 +41,7 @@ func TestARefusalSaysWhoHeldWhat(t *testing.T) {
 func TestAWithheldAnswerStillSaysWhoHeldWhat(t *testing.T) {
 	e := newEngine(t)
 	e.judge = asking("plan", envelope.ApprovalPost)
-	e.plays["quick"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["quick"] = func(_ context.Context, j task.Job) task.Outcome {
 		o := answer(j, "done")
 		o.Result.Output.Enforcement = envelope.Levels{envelope.ControlTools: envelope.LevelObserved}
 		return o

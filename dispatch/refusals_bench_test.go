@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/task"
 )
@@ -15,7 +14,7 @@ import (
 // in and each ends in a result file: after a run of an agent that is a function,
 // or as a refusal.
 func BenchmarkAcceptedAndRefused(b *testing.B) {
-	verdicts := map[string]dispatch.Verdict{
+	verdicts := map[string]task.Verdict{
 		"accepted": {Admit: true},
 		"refused":  {Findings: envelope.Findings{{Kind: envelope.UnknownAgent, Field: "target_agent", Message: "is not configured"}}},
 	}
@@ -24,7 +23,7 @@ func BenchmarkAcceptedAndRefused(b *testing.B) {
 			const batch = 1000
 			e := newEngine(b)
 			e.opts.Workers, e.opts.Queue = 16, 10*batch
-			e.judge = func(envelope.Task, time.Time) dispatch.Verdict { return verdicts[name] }
+			e.judge = func(envelope.Task, time.Time) task.Verdict { return verdicts[name] }
 			results := make(chan struct{}, batch)
 			e.log.seen = func(line string) {
 				if strings.Contains(line, "result put") {

@@ -54,7 +54,7 @@ func (d *Dispatcher) Retry(ctx context.Context, id envelope.ID, by By) error {
 var retriable = []envelope.Status{envelope.Failed, envelope.Stopped, envelope.Rejected}
 
 // resubmit adds the next revision of a task with the content of the last one.
-func (d *Dispatcher) resubmit(ctx context.Context, last task.Task, raw []byte, v Verdict, by By) (task.Task, bool, error) {
+func (d *Dispatcher) resubmit(ctx context.Context, last task.Task, raw []byte, v task.Verdict, by By) (task.Task, bool, error) {
 	row := task.Task{
 		ID: last.ID, Revision: last.Revision + 1, Hash: last.Hash, Dialect: last.Dialect,
 		State: task.Queued, Agent: last.Agent, Requester: last.Requester, Type: last.Type,

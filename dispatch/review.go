@@ -8,14 +8,13 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
-	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
 )
 
 // reviewed reports whether a person has to agree before an outcome is shown:
 // when the task's terms say so, and an agent may have had a part in it.
-func reviewed(terms task.Terms, o Outcome) bool {
-	nobodyRan := o.Result.Status == envelope.Rejected && o.Exit.Started.IsZero() && o.Exit.Cause != runner.Lost
+func reviewed(terms task.Terms, o task.Outcome) bool {
+	nobodyRan := o.Result.Status == envelope.Rejected && o.Exit.Started.IsZero() && o.Exit.Cause != task.CauseLost
 	return afterRun(terms) && !nobodyRan
 }
 

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
@@ -107,7 +106,7 @@ func TestAReviewOutlivesTheDeadlineOfTheRun(t *testing.T) {
 	e.judge = asking("plan", envelope.ApprovalPost)
 	e.start()
 	soon := time.Now().Add(time.Second)
-	e.plays["late"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["late"] = func(_ context.Context, j task.Job) task.Outcome {
 		<-time.After(time.Until(soon))
 		return answer(j, "done")
 	}
@@ -273,7 +272,7 @@ func (e *engine) writtenAt(id string) (at time.Time) {
 func TestAResultPlacedBetweenAttemptsIsNoWayRoundTheReview(t *testing.T) {
 	e := newEngine(t)
 	e.judge = asking("plan", envelope.ApprovalPost)
-	e.plays["sly"] = func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["sly"] = func(ctx context.Context, j task.Job) task.Outcome {
 		if j.Attempt > 1 {
 			return quick(ctx, j)
 		}
@@ -282,7 +281,7 @@ func TestAResultPlacedBetweenAttemptsIsNoWayRoundTheReview(t *testing.T) {
 			t.Error(err)
 		}
 		o := answer(j, "later")
-		o.Exit, o.Retry = runner.Exit{Started: time.Now(), Finished: time.Now(), Code: 75}, true
+		o.Exit, o.Retry = task.Exit{Started: time.Now(), Finished: time.Now(), Code: 75}, true
 		return o
 	}
 	e.start()
@@ -297,8 +296,8 @@ func TestAResultPlacedBetweenAttemptsIsNoWayRoundTheReview(t *testing.T) {
 func TestATaskForWhichNothingRanNeedsNoReview(t *testing.T) {
 	e := newEngine(t)
 	e.judge = asking("plan", envelope.ApprovalPost)
-	e.plays["absent"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
-		return dispatch.Outcome{Exit: runner.Exit{Code: -1}, Result: envelope.Result{
+	e.plays["absent"] = func(_ context.Context, j task.Job) task.Outcome {
+		return task.Outcome{Exit: task.Exit{Code: -1}, Result: envelope.Result{
 			TaskID: j.Task.ID, Status: envelope.Rejected, Error: envelope.Error{Kind: envelope.SpawnFailed},
 		}}
 	}
@@ -343,7 +342,7 @@ func TestARunOfAnEarlierDaemonIsReviewedToo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := serve(t, parts, obliging(make(chan dispatch.Job, 9)), 1)
+	d := serve(t, parts, obliging(make(chan task.Job, 9)), 1)
 	d.Look(t.Context()) // which waits until the run was found
 	if err := d.Idle(t.Context()); err != nil {
 		t.Fatal(err)

@@ -10,14 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
-	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
 )
 
-func holding(envelope.Task, time.Time) dispatch.Verdict {
-	return dispatch.Verdict{Admit: true, Hold: []task.Reason{task.Approval}}
+func holding(envelope.Task, time.Time) task.Verdict {
+	return task.Verdict{Admit: true, Hold: []task.Reason{task.Approval}}
 }
 
 func TestAFragmentReplacesNothing(t *testing.T) {
@@ -51,10 +49,10 @@ func TestAFragmentReplacesNothing(t *testing.T) {
 }
 
 // tiredOnce asks for another attempt the first time.
-func tiredOnce(_ context.Context, j dispatch.Job) dispatch.Outcome {
+func tiredOnce(_ context.Context, j task.Job) task.Outcome {
 	o := answer(j, "done")
 	if j.Attempt == 1 {
-		o.Exit = runner.Exit{Code: 75, Started: time.Now()}
+		o.Exit = task.Exit{Code: 75, Started: time.Now()}
 		o.Result.Status, o.Retry = envelope.Failed, true
 	}
 	return o
@@ -63,15 +61,15 @@ func tiredOnce(_ context.Context, j dispatch.Job) dispatch.Outcome {
 func TestATaskThatRanIsNotRejectedAfterwards(t *testing.T) {
 	e := newEngine(t)
 	var late atomic.Bool
-	e.plays["quick"] = func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["quick"] = func(ctx context.Context, j task.Job) task.Outcome {
 		late.Store(true)
 		return tiredOnce(ctx, j)
 	}
-	e.judge = func(envelope.Task, time.Time) dispatch.Verdict {
+	e.judge = func(envelope.Task, time.Time) task.Verdict {
 		if late.Load() {
-			return dispatch.Verdict{Findings: envelope.Findings{{Kind: envelope.DeadlineExceeded, Field: "deadline", Message: "is past"}}}
+			return task.Verdict{Findings: envelope.Findings{{Kind: envelope.DeadlineExceeded, Field: "deadline", Message: "is past"}}}
 		}
-		return dispatch.Verdict{Admit: true}
+		return task.Verdict{Admit: true}
 	}
 	e.start()
 	e.send("t1", "quick")
@@ -83,7 +81,7 @@ func TestATaskThatRanIsNotRejectedAfterwards(t *testing.T) {
 func TestARevisionBehindOneThatRestsDoesNotWaitForIt(t *testing.T) {
 	e := newEngine(t)
 	goOn := make(chan struct{})
-	e.plays["quick"] = func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["quick"] = func(ctx context.Context, j task.Job) task.Outcome {
 		if j.Revision == 1 {
 			<-goOn
 			return tiredOnce(ctx, j)
@@ -105,9 +103,9 @@ func TestARevisionBehindOneThatRestsDoesNotWaitForIt(t *testing.T) {
 func TestHeldTasksAreJudgedAgainWhenTheRulesChange(t *testing.T) {
 	e := newEngine(t)
 	var lenient atomic.Bool
-	e.judge = func(t envelope.Task, now time.Time) dispatch.Verdict {
+	e.judge = func(t envelope.Task, now time.Time) task.Verdict {
 		if lenient.Load() {
-			return dispatch.Verdict{Admit: true}
+			return task.Verdict{Admit: true}
 		}
 		return holding(t, now)
 	}
@@ -126,7 +124,7 @@ func TestHeldTasksAreJudgedAgainAtAStart(t *testing.T) {
 	e.judge = holding
 	e.send("t1", "quick")
 	e.end()
-	e.judge = func(envelope.Task, time.Time) dispatch.Verdict { return dispatch.Verdict{Admit: true} }
+	e.judge = func(envelope.Task, time.Time) task.Verdict { return task.Verdict{Admit: true} }
 	e.start()
 	e.await("t1", task.Done)
 }

@@ -72,7 +72,7 @@ func (d *Dispatcher) dropRunDir(row task.Task) error {
 // makeRunDir gives the job the next attempt whose directory is not taken, for none
 // is ever used twice. Those that are taken are of no run that the ledger knows: it
 // returns the ones in which something may have begun.
-func (d *Dispatcher) makeRunDir(j *Job) (unknown []string, err error) {
+func (d *Dispatcher) makeRunDir(j *task.Job) (unknown []string, err error) {
 	if !d.agents.HasDir(j.Task.Agent) {
 		j.Attempt++
 		return nil, nil

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
 )
 
@@ -52,12 +51,12 @@ func (r *run) cancelled() (*CancelError, bool) {
 
 // conclude makes a run that was cut short because somebody cancelled it end as
 // cancelled. One that came to an end of its own before that keeps it.
-func (r *run) conclude(o Outcome) Outcome {
+func (r *run) conclude(o task.Outcome) task.Outcome {
 	if why := r.meter.excess(); why != "" {
 		o.Result.Review.Ask(why)
 	}
 	why, cancelled := r.cancelled()
-	if !cancelled || o.Detached || o.Unread != nil || o.Exit.Cause != runner.Interrupted && o.Result.Error.Kind != envelope.RunLost {
+	if !cancelled || o.Detached || o.Unread != nil || o.Exit.Cause != task.CauseInterrupted && o.Result.Error.Kind != envelope.RunLost {
 		return o
 	}
 	o.Retry = false
@@ -68,14 +67,14 @@ func (r *run) conclude(o Outcome) Outcome {
 
 // neverBegun is the outcome of a run that was cancelled, if it was, and of which
 // nothing was started: it is not to be begun later.
-func (r *run) neverBegun(j Job) (o Outcome, cancelled bool) {
+func (r *run) neverBegun(j task.Job) (o task.Outcome, cancelled bool) {
 	why, cancelled := r.cancelled()
 	if !cancelled {
-		return Outcome{}, false
+		return task.Outcome{}, false
 	}
 	now := time.Now()
-	return Outcome{
-		Exit: runner.Exit{Code: -1, Cause: runner.Interrupted, Finished: now},
+	return task.Outcome{
+		Exit: task.Exit{Code: -1, Cause: task.CauseInterrupted, Finished: now},
 		Result: envelope.Result{
 			TaskID: j.Task.ID, AgentID: j.Task.Agent, Status: envelope.Stopped,
 			Output: envelope.Output{Summary: sayings[envelope.Stopped] + why.Error(), Enforcement: j.Levels},

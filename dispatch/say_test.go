@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/task"
 	"mailboxd/mailbox"
@@ -60,7 +59,7 @@ func TestAnAgentGoesOnWithTheReplyOfAPerson(t *testing.T) {
 // A reply that comes while the agent still speaks is one all the same.
 func TestAReplyThatCameBeforeTheTaskWaitsForItIsNotMissed(t *testing.T) {
 	s := newStage(t)
-	s.cast("pm", func(j dispatch.Job) dispatch.Outcome {
+	s.cast("pm", func(j task.Job) task.Outcome {
 		_, _, err := mailbox.Append(s.parts.Box.Path(), []byte(message("user", "T1", "pm", "the north")))
 		s.must(err)
 		s.Look(s.t.Context())
@@ -121,7 +120,7 @@ func TestNobodyReplyingInTimeIsATimeout(t *testing.T) {
 func TestAnAgentThatOnlyEverSpeaksComesToAnEnd(t *testing.T) {
 	s := newStage(t)
 	s.allowed["pm"] = []string{}
-	s.cast("pm", func(j dispatch.Job) dispatch.Outcome {
+	s.cast("pm", func(j task.Job) task.Outcome {
 		return says(task.Children, notice("pm", fmt.Sprintf("T1.%d", j.Attempt), "qa", "check it"))(j)
 	})
 	s.start()

@@ -6,7 +6,6 @@ import (
 	"syscall"
 	"testing"
 
-	"mailboxd/dispatch"
 	"mailboxd/internal/task"
 )
 
@@ -15,9 +14,9 @@ import (
 func TestATaskThatCouldNotBeStartedForWantOfSomethingStartsLater(t *testing.T) {
 	e := newEngine(t)
 	tries := 0
-	e.plays["starved"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["starved"] = func(_ context.Context, j task.Job) task.Outcome {
 		if tries++; tries < 3 {
-			return dispatch.Outcome{Void: &os.PathError{Op: "open", Path: "request.json", Err: syscall.EMFILE}}
+			return task.Outcome{Void: &os.PathError{Op: "open", Path: "request.json", Err: syscall.EMFILE}}
 		}
 		return answer(j, "done at last")
 	}

@@ -4,23 +4,22 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/task"
 )
 
 // upTo is a policy by which an agent sees at most what is internal, and those who
 // are cleared what is restricted.
-func upTo(cleared ...string) func(envelope.Task, time.Time) dispatch.Verdict {
+func upTo(cleared ...string) func(envelope.Task, time.Time) task.Verdict {
 	most := map[string]envelope.Sensitivity{}
 	for _, agent := range cleared {
 		most[agent] = envelope.Restricted
 	}
-	return func(t envelope.Task, _ time.Time) dispatch.Verdict {
+	return func(t envelope.Task, _ time.Time) task.Verdict {
 		if t.Sensitivity > max(most[t.Agent], envelope.Internal) {
-			return dispatch.Verdict{Findings: envelope.Findings{{Kind: envelope.PolicyViolation, Field: "sensitivity", Message: "is " + t.Sensitivity.String()}}}
+			return task.Verdict{Findings: envelope.Findings{{Kind: envelope.PolicyViolation, Field: "sensitivity", Message: "is " + t.Sensitivity.String()}}}
 		}
-		return dispatch.Verdict{Admit: true}
+		return task.Verdict{Admit: true}
 	}
 }
 

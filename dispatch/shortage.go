@@ -20,7 +20,7 @@ type shortage struct {
 
 // doWithout has a task wait whose budget is reserved for others, or refuses it
 // when it is spent (AINL-46).
-func (d *Dispatcher) doWithout(ctx context.Context, row task.Task, j Job, short *shortage, since int) error {
+func (d *Dispatcher) doWithout(ctx context.Context, row task.Task, j task.Job, short *shortage, since int) error {
 	if j.Dir != "" {
 		if err := d.State.RemoveRunDir(row.ID, row.Revision, j.Attempt); err != nil {
 			return err
@@ -28,7 +28,7 @@ func (d *Dispatcher) doWithout(ctx context.Context, row task.Task, j Job, short 
 	}
 	if !short.waits {
 		d.tellExcess(ctx, row, envelope.Enforce, short.reason)
-		return d.apply(ctx, row, j.Task, Verdict{Findings: envelope.Findings{{Kind: envelope.BudgetExceeded, Field: "budget_limit", Message: short.reason}}, Terms: j.Terms})
+		return d.apply(ctx, row, j.Task, task.Verdict{Findings: envelope.Findings{{Kind: envelope.BudgetExceeded, Field: "budget_limit", Message: short.reason}}, Terms: j.Terms})
 	}
 	next, moved := row, false
 	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {

@@ -6,17 +6,16 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/task"
 )
 
 // refusing is a judge that refuses the tasks of nobody.
-func refusing(t envelope.Task, _ time.Time) dispatch.Verdict {
+func refusing(t envelope.Task, _ time.Time) task.Verdict {
 	if t.Agent == "nobody" {
-		return dispatch.Verdict{Findings: envelope.Findings{{Kind: envelope.UnknownAgent, Field: "target_agent", Message: "is not configured"}}}
+		return task.Verdict{Findings: envelope.Findings{{Kind: envelope.UnknownAgent, Field: "target_agent", Message: "is not configured"}}}
 	}
-	return dispatch.Verdict{Admit: true, Terms: task.Terms{Deadline: t.Deadline}}
+	return task.Verdict{Admit: true, Terms: task.Terms{Deadline: t.Deadline}}
 }
 
 func TestALineIsTakenWhileTheResultsOfRefusedLinesArePut(t *testing.T) {

@@ -13,14 +13,13 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/ledger"
-	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
 
 // A part is what an agent does at one of its runs, in order over all its tasks;
 // the last one is repeated.
-type part func(j dispatch.Job) dispatch.Outcome
+type part func(j task.Job) task.Outcome
 
 // A stage is an engine whose agents speak CAP, each with its parts.
 type stage struct {
@@ -30,7 +29,7 @@ type stage struct {
 	mend      map[string]dispatch.Mend
 
 	mu   sync.Mutex // guards jobs
-	jobs []dispatch.Job
+	jobs []task.Job
 }
 
 func newStage(t *testing.T) *stage {
@@ -61,7 +60,7 @@ func newStage(t *testing.T) *stage {
 // cast gives an agent its parts.
 func (s *stage) cast(agent string, parts ...part) {
 	at := 0
-	s.plays[agent] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	s.plays[agent] = func(_ context.Context, j task.Job) task.Outcome {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.jobs = append(s.jobs, j)
@@ -74,7 +73,7 @@ func (s *stage) cast(agent string, parts ...part) {
 }
 
 // runs returns the jobs that an agent had.
-func (s *stage) runs(agent string) (jobs []dispatch.Job) {
+func (s *stage) runs(agent string) (jobs []task.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, j := range s.jobs {
@@ -122,12 +121,12 @@ func refusal(from, id, to, words string) string {
 
 // answers is a part that answers its task.
 func answers(words string) part {
-	return func(j dispatch.Job) dispatch.Outcome { return answer(j, words) }
+	return func(j task.Job) task.Outcome { return answer(j, words) }
 }
 
 // fails is a part that fails with a kind.
 func fails(kind envelope.Kind) part {
-	return func(j dispatch.Job) dispatch.Outcome {
+	return func(j task.Job) task.Outcome {
 		o := answer(j, "")
 		o.Result.Status, o.Result.Error = envelope.Failed, envelope.Error{Kind: kind, Message: "no luck"}
 		return o
@@ -136,7 +135,7 @@ func fails(kind envelope.Kind) part {
 
 // says is a part that says lines of CAP, and waits for something; "" answers too.
 func says(hold task.Reason, lines ...string) part {
-	return func(j dispatch.Job) dispatch.Outcome {
+	return func(j task.Job) task.Outcome {
 		o := answer(j, "said")
 		if o.Hold = hold; hold != "" {
 			o.Result = envelope.Result{}
@@ -146,7 +145,7 @@ func says(hold task.Reason, lines ...string) part {
 	}
 }
 
-func spoken(j dispatch.Job, lines ...string) (said []envelope.Message) {
+func spoken(j task.Job, lines ...string) (said []envelope.Message) {
 	codec, _ := dialect.Of(envelope.CAP)
 	for _, line := range lines {
 		m, findings := codec.Hear([]byte(line), j.Task)
@@ -160,7 +159,7 @@ func spoken(j dispatch.Job, lines ...string) (said []envelope.Message) {
 
 // tied is a part that hands work on in CAP with a tie that CAP has no word for.
 func tied(tie envelope.Tie, line string) part {
-	return func(j dispatch.Job) dispatch.Outcome {
+	return func(j task.Job) task.Outcome {
 		o := says(task.Children, line)(j)
 		o.Said[0].Tie = tie
 		return o
@@ -168,7 +167,7 @@ func tied(tie envelope.Tie, line string) part {
 }
 
 // heard is what a conversation says, one line for each message.
-func heard(j dispatch.Job) (lines []string) {
+func heard(j task.Job) (lines []string) {
 	for _, m := range j.Conversation {
 		lines = append(lines, fmt.Sprintf("%s %s>%s %s", m.Act, m.From, strings.Join(m.To, ","), m.Text))
 	}
@@ -194,4 +193,4 @@ func (s *stage) aside(fn func(tx *ledger.Tx) error) {
 }
 
 // exits is what a run looks like that came to a bad end.
-func exits(code int) runner.Exit { return runner.Exit{Code: code} }
+func exits(code int) task.Exit { return task.Exit{Code: code} }

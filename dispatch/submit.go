@@ -9,7 +9,6 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
-	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
 )
 
@@ -106,9 +105,9 @@ func (d *Dispatcher) mayAnswerNow(ctx context.Context, row task.Task, token stri
 }
 
 // jobOf is the job that waits for somebody to fetch it.
-func (d *Dispatcher) jobOf(ctx context.Context, row task.Task, run task.Run) (Job, error) {
+func (d *Dispatcher) jobOf(ctx context.Context, row task.Task, run task.Run) (task.Job, error) {
 	_, t, _, err := d.load(ctx, row.Seq)
-	return Job{
+	return task.Job{
 		Task: t, Revision: row.Revision, Attempt: row.Attempt,
 		RunID: run.ID, Allowance: run.Reserved, Terms: run.Terms,
 	}, err
@@ -116,13 +115,13 @@ func (d *Dispatcher) jobOf(ctx context.Context, row task.Task, run task.Run) (Jo
 
 // judgeAnswer makes an outcome of what somebody answers, as if a run had: the
 // time it took counts from when it was claimed, or else delivered.
-func (d *Dispatcher) judgeAnswer(ctx context.Context, row task.Task, was task.Run, j Job, said []byte) (Outcome, error) {
+func (d *Dispatcher) judgeAnswer(ctx context.Context, row task.Task, was task.Run, j task.Job, said []byte) (task.Outcome, error) {
 	now, began := time.Now(), was.Started
 	if began.IsZero() {
 		began = was.Intent
 	}
 	metered := &run{ctx: ctx, item: item{seq: row.Seq, agent: row.Agent, requester: row.Requester}}
 	d.measure(metered, row, &j)
-	o, err := d.agents.Answer(j, said, runner.Exit{Started: began, Finished: now, Wall: now.Sub(began)})
+	o, err := d.agents.Answer(j, said, task.Exit{Started: began, Finished: now, Wall: now.Sub(began)})
 	return metered.conclude(o), err
 }

@@ -147,7 +147,7 @@ func TestALineThatMayNotHaveBeenPostedIsPostedAgain(t *testing.T) {
 
 func TestAFailureIsToldWithItsCode(t *testing.T) {
 	e := startEngine(t)
-	e.plays["slow"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["slow"] = func(_ context.Context, j task.Job) task.Outcome {
 		o := answer(j, "nothing")
 		o.Result.Status, o.Result.Error = envelope.Failed, envelope.Error{Kind: envelope.Timeout, Message: "too slow"}
 		return o
@@ -164,7 +164,7 @@ func TestAFailureIsToldWithItsCode(t *testing.T) {
 func TestProgressIsRememberedWhereSomebodyHearsOfIt(t *testing.T) {
 	e := startEngine(t)
 	heard := make(chan bool, 2)
-	e.plays["quick"] = func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["quick"] = func(ctx context.Context, j task.Job) task.Outcome {
 		heard <- j.Report != nil
 		if j.Report != nil {
 			j.Report(envelope.Message{Act: envelope.Reports, Data: []byte(`{"pct":40,"note":"reading"}`)})
@@ -271,7 +271,7 @@ func TestWhatOthersSaidIsPostedInTheStrictestForm(t *testing.T) {
 func TestDrainedMeansTold(t *testing.T) {
 	e := startEngine(t)
 	release := make(chan struct{})
-	e.plays["quick"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["quick"] = func(_ context.Context, j task.Job) task.Outcome {
 		<-release
 		return answer(j, "done")
 	}

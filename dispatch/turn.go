@@ -18,7 +18,7 @@ type turn struct {
 	row   task.Task     // as its run had it; held, when it is the outcome of a task below
 	talk  task.Talk
 	terms task.Terms
-	o     Outcome
+	o     task.Outcome
 	event task.Event // the story of an end; a zero one is made of the outcome
 	bytes []byte     // the result; nil: nobody has placed it, and nobody asked for it yet
 
@@ -40,7 +40,7 @@ type turn struct {
 
 // turn makes the outcome of a run durable that is its task's last, or ends in
 // words, and does what comes of it.
-func (d *Dispatcher) turn(ctx context.Context, row task.Task, terms task.Terms, o Outcome) {
+func (d *Dispatcher) turn(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome) {
 	d.insistOn(ctx, row, func(ctx context.Context) (*turn, error) { return d.prepareTurn(ctx, row, terms, o) })
 }
 
@@ -69,7 +69,7 @@ func (d *Dispatcher) insistOn(ctx context.Context, row task.Task, prepare func(c
 
 // prepareTurn does of a turn what can be done before its transaction: what the
 // agent hands on is judged.
-func (d *Dispatcher) prepareTurn(ctx context.Context, row task.Task, terms task.Terms, o Outcome) (t *turn, err error) {
+func (d *Dispatcher) prepareTurn(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome) (t *turn, err error) {
 	t = &turn{row: row, terms: terms, o: o, taken: map[envelope.ID]bool{}, at: time.Now(), overseer: d.agents.Protocol.Overseer(row.Agent)}
 	if t.overseer != "" {
 		t.o.Result = unapproved(o.Result)
@@ -127,7 +127,7 @@ func (d *Dispatcher) prepareWords(ctx context.Context, t *turn) (submitted envel
 
 // tieOf is how what an agent hands on belongs to its task. One that has answered
 // waits for nobody, and only our own asking makes an overseer of anybody.
-func tieOf(m envelope.Message, o Outcome) envelope.Tie {
+func tieOf(m envelope.Message, o task.Outcome) envelope.Tie {
 	switch {
 	case !slices.Contains(spoken, o.Hold):
 		return envelope.Fork
@@ -154,7 +154,7 @@ func (d *Dispatcher) takeTurn(tx *ledger.Tx, t *turn) error {
 	if t.row.State != task.Held {
 		run := ended(t.row, t.o)
 		if (t.waits() || t.looked.goesOn()) && !t.failed {
-			run.Cause = task.Spoke
+			run.Cause = task.CauseNoAnswer
 		}
 		if err := tx.FinishRun(run); err != nil {
 			return err

@@ -66,7 +66,7 @@ func (d *Dispatcher) approvalNeed(ctx context.Context, row task.Task, file fs.Fi
 }
 
 // mayHaveBegun reports whether an attempt was, or may have been, made.
-func mayHaveBegun(r task.Run) bool { return !r.Started.IsZero() || r.Cause == string(runner.Lost) }
+func mayHaveBegun(r task.Run) bool { return !r.Started.IsZero() || r.Cause == task.CauseLost }
 
 // changedAt is when a file was changed last, its name and its attributes
 // included: nobody can set that time.

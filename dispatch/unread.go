@@ -40,7 +40,7 @@ func unread(row task.Task) bool {
 // readAnswer reads the answer of a run again as long as it cannot be read, and
 // reports whether an outcome is there. Otherwise the task is held, or left to the
 // next daemon.
-func (d *Dispatcher) readAnswer(ctx context.Context, run *run, row task.Task, j Job, o Outcome) (Outcome, bool) {
+func (d *Dispatcher) readAnswer(ctx context.Context, run *run, row task.Task, j task.Job, o task.Outcome) (task.Outcome, bool) {
 	if o.Unread == nil {
 		return o, true
 	}
@@ -68,7 +68,7 @@ func (d *Dispatcher) readAnswer(ctx context.Context, run *run, row task.Task, j 
 
 // keepExit complains of an answer that cannot be read, and has how its run ended
 // written down, which the keeper may be the only one to know.
-func (d *Dispatcher) keepExit(row task.Task, j Job, o Outcome) {
+func (d *Dispatcher) keepExit(row task.Task, j task.Job, o task.Outcome) {
 	d.complain(reading, row, o.Unread)
 	if o.Exit.PID != 0 && j.Dir != "" {
 		_ = runner.KeepExit(j.Dir, o.Exit) // or it is tried again, and the keeper has it
@@ -76,7 +76,7 @@ func (d *Dispatcher) keepExit(row task.Task, j Job, o Outcome) {
 }
 
 // holdUnread holds a task whose answer could not be read, until Release.
-func (d *Dispatcher) holdUnread(ctx context.Context, row task.Task, o Outcome) {
+func (d *Dispatcher) holdUnread(ctx context.Context, row task.Task, o task.Outcome) {
 	next, moved := row, false
 	err := d.insist(ctx, row, func(tx *ledger.Tx) (err error) {
 		next = row
@@ -138,6 +138,6 @@ func endUnread(tx *ledger.Tx, row task.Task, now time.Time) error {
 	if err != nil || !found {
 		return err
 	}
-	run.Started, run.Finished, run.ExitCode, run.Cause = run.Intent, now, -1, string(runner.Lost)
+	run.Started, run.Finished, run.ExitCode, run.Cause = run.Intent, now, -1, task.CauseLost
 	return tx.FinishRun(run)
 }

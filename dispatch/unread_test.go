@@ -44,19 +44,19 @@ func unreadEngine(t *testing.T) (e *engine, executions *atomic.Int32, mend func(
 	e.dirs, e.givesUp = true, true
 	executions = new(atomic.Int32)
 	var good atomic.Bool
-	unread := dispatch.Outcome{Unread: errBadDisk, Exit: runner.Exit{PID: 1, Said: 1}}
-	e.plays["a"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	unread := task.Outcome{Unread: errBadDisk, Exit: task.Exit{PID: 1, Said: 1}}
+	e.plays["a"] = func(_ context.Context, j task.Job) task.Outcome {
 		executions.Add(1)
 		if good.Load() {
 			return answer(j, "done")
 		}
 		return unread
 	}
-	e.recovers = func(context.Context) dispatch.Outcome {
+	e.recovers = func(context.Context) task.Outcome {
 		if !good.Load() {
 			return unread
 		}
-		o := answer(dispatch.Job{Task: envelope.Task{ID: "t1", Agent: "a"}, Revision: 1}, "read at last")
+		o := answer(task.Job{Task: envelope.Task{ID: "t1", Agent: "a"}, Revision: 1}, "read at last")
 		o.Exit.PID = 1
 		return o
 	}

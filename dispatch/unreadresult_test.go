@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/task"
@@ -23,8 +22,8 @@ var passing = []syscall.Errno{unix.EIO, unix.ENOMEM, unix.EMFILE, unix.ENFILE, u
 
 // holdEverything has every task wait for an operator.
 func (e *engine) holdEverything() {
-	e.judge = func(envelope.Task, time.Time) dispatch.Verdict {
-		return dispatch.Verdict{Admit: true, Hold: []task.Reason{task.Operator}}
+	e.judge = func(envelope.Task, time.Time) task.Verdict {
+		return task.Verdict{Admit: true, Hold: []task.Reason{task.Operator}}
 	}
 }
 
@@ -76,7 +75,7 @@ func TestAResultFileThatMayNotBeReadHoldsItsTask(t *testing.T) {
 
 func TestAnAgentIsNotRunWhileTheResultOfItsTaskCannotBeRead(t *testing.T) {
 	e := newEngine(t)
-	e.plays["a"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["a"] = func(_ context.Context, j task.Job) task.Outcome {
 		t.Error("the agent was run")
 		return answer(j, "done")
 	}
@@ -111,7 +110,7 @@ func TestAnAgentThatFetchesItsTasksHasAnsweredOnceItsResultFileCanBeRead(t *test
 // A file that has the name of a result may be that result itself, put before a crash.
 func TestAFileInThePlaceOfAResultIsNoConflictWhileItCannotBeRead(t *testing.T) {
 	e := newEngine(t)
-	e.plays["a"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["a"] = func(_ context.Context, j task.Job) task.Outcome {
 		path := filepath.Join(e.parts.Box.ResultsDir(), "t1.json")
 		e.must(os.WriteFile(path, []byte("somebody's"), 0o600))
 		return answer(j, "done")
@@ -135,7 +134,7 @@ func TestAFileInThePlaceOfAResultIsNoConflictWhileItCannotBeRead(t *testing.T) {
 func TestAResultIsPutWhenTheFileInItsPlaceIsGone(t *testing.T) {
 	e := newEngine(t)
 	var path string
-	e.plays["a"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["a"] = func(_ context.Context, j task.Job) task.Outcome {
 		path = filepath.Join(e.parts.Box.ResultsDir(), "t1.json")
 		e.must(os.WriteFile(path, []byte("somebody's"), 0o600))
 		return answer(j, "done")

@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mailboxd/dispatch"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/task"
 )
@@ -40,7 +39,7 @@ func failWith(t *testing.T, name string, errnos []syscall.Errno, look func()) (l
 
 func TestALineIsTakenOnceTheLedgerCanBeWritten(t *testing.T) {
 	e, executions := newEngine(t), 0
-	e.plays["a"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["a"] = func(_ context.Context, j task.Job) task.Outcome {
 		executions++
 		return answer(j, "done")
 	}
@@ -64,7 +63,7 @@ func TestTheEndOfARunIsShownOnceTheLedgerCanBeWritten(t *testing.T) {
 	const complaint = "ledger cannot be written; trying again"
 	var executions, failures atomic.Int64
 	var ended, shown atomic.Bool
-	e.plays["a"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["a"] = func(_ context.Context, j task.Job) task.Outcome {
 		executions.Add(1)
 		ended.Store(true)
 		return answer(j, "done")
@@ -96,7 +95,7 @@ func TestAResultFileIsWrittenOnceItCanBe(t *testing.T) {
 	e := newEngine(t)
 	var executions, writes, names atomic.Int64
 	var works atomic.Bool
-	e.plays["a"] = func(_ context.Context, j dispatch.Job) dispatch.Outcome {
+	e.plays["a"] = func(_ context.Context, j task.Job) task.Outcome {
 		executions.Add(1)
 		return answer(j, "done")
 	}

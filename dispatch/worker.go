@@ -73,7 +73,7 @@ func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 
 // runAgent runs the agent, and notes and logs its start: that of a process when
 // there is one, and that of a worker's task before anybody knows.
-func (d *Dispatcher) runAgent(ctx context.Context, run *run, row task.Task, job Job) Outcome {
+func (d *Dispatcher) runAgent(ctx context.Context, run *run, row task.Task, job task.Job) task.Outcome {
 	started := func() { d.info(row).Int("attempt", job.Attempt).Msg("agent started") }
 	if job.Dir == "" {
 		started()
@@ -91,7 +91,7 @@ func (d *Dispatcher) runAgent(ctx context.Context, run *run, row task.Task, job 
 }
 
 // takeUp takes up a run that has begun already, or prepares one.
-func (d *Dispatcher) takeUp(ctx context.Context, it item) (*run, task.Task, Job, error) {
+func (d *Dispatcher) takeUp(ctx context.Context, it item) (*run, task.Task, task.Job, error) {
 	if s := it.start; s != nil {
 		s.run.under(ctx)
 		d.equip(ctx, s.run, s.claim.row, &s.job)
@@ -103,13 +103,13 @@ func (d *Dispatcher) takeUp(ctx context.Context, it item) (*run, task.Task, Job,
 }
 
 // equip lets a run say what it spends and how far it is.
-func (d *Dispatcher) equip(ctx context.Context, run *run, row task.Task, j *Job) {
+func (d *Dispatcher) equip(ctx context.Context, run *run, row task.Task, j *task.Job) {
 	d.measure(run, row, j)
 	j.Report = d.reporting(ctx, row)
 }
 
 // wrapUp does what comes of a run whose slot is free again.
-func (d *Dispatcher) wrapUp(ctx context.Context, run *run, row task.Task, j Job, o Outcome) {
+func (d *Dispatcher) wrapUp(ctx context.Context, run *run, row task.Task, j task.Job, o task.Outcome) {
 	defer d.queue.done()
 	defer d.stopAgain(ctx, run)
 	defer d.over(run)
@@ -141,7 +141,7 @@ func (d *Dispatcher) giveBack(ctx context.Context, row task.Task, it item, err e
 
 // putOff queues a task again that got ready too early, unless it was cancelled
 // meanwhile.
-func (d *Dispatcher) putOff(ctx context.Context, run *run, row task.Task, j Job) {
+func (d *Dispatcher) putOff(ctx context.Context, run *run, row task.Task, j task.Job) {
 	d.queue.free(run.item)
 	d.finishing.do(func() {
 		defer d.queue.done()
@@ -197,32 +197,32 @@ const retryPause = time.Second
 
 // prepare makes the intent to run a queued task durable. A Job without a RunID
 // means there is nothing to run.
-func (d *Dispatcher) prepare(ctx context.Context, it item, run *run) (task.Task, Job, error) {
+func (d *Dispatcher) prepare(ctx context.Context, it item, run *run) (task.Task, task.Job, error) {
 	row, job, err := d.admit(ctx, it)
 	if err == nil && job.RunID == "" {
 		err = d.dropRunDir(row)
 	}
 	if err != nil || job.RunID == "" {
-		return row, Job{}, err
+		return row, task.Job{}, err
 	}
 	unknown, err := d.makeRunDir(&job)
 	if err != nil {
 		if unfit, ok := errors.AsType[*mailbox.UnfitError](err); ok {
 			err = d.refuseUnfit(ctx, row, job, unfit)
 		}
-		return row, Job{}, err
+		return row, task.Job{}, err
 	}
 	fault.Point("run-dir")
 	if len(unknown) > 0 {
-		return row, Job{}, d.holdUnknown(ctx, row, job, unknown)
+		return row, task.Job{}, d.holdUnknown(ctx, row, job, unknown)
 	}
 	began, moved, err := d.intend(ctx, row, &job, task.Running)
 	if err != nil {
 		d.unused.keep(job.Dir)
-		return row, Job{}, err
+		return row, task.Job{}, err
 	}
 	if !moved {
-		return row, Job{}, d.State.RemoveRunDir(row.ID, row.Revision, job.Attempt) // of no run
+		return row, task.Job{}, d.State.RemoveRunDir(row.ID, row.Revision, job.Attempt) // of no run
 	}
 	d.equip(ctx, run, began, &job)
 	return began, job, nil
@@ -230,31 +230,31 @@ func (d *Dispatcher) prepare(ctx context.Context, it item, run *run) (task.Task,
 
 // refuseUnfit ends a task that cannot have a run directory, for something is in
 // the way that only a person can remove.
-func (d *Dispatcher) refuseUnfit(ctx context.Context, row task.Task, j Job, why *mailbox.UnfitError) error {
+func (d *Dispatcher) refuseUnfit(ctx context.Context, row task.Task, j task.Job, why *mailbox.UnfitError) error {
 	d.log(row).Error().Err(why).Msg("run directory cannot be made")
 	finding := envelope.Finding{Kind: envelope.InternalError, Message: "the run could not be prepared: " + why.Error()}
-	return d.apply(ctx, row, j.Task, Verdict{Findings: envelope.Findings{finding}, Terms: j.Terms})
+	return d.apply(ctx, row, j.Task, task.Verdict{Findings: envelope.Findings{finding}, Terms: j.Terms})
 }
 
 // admit judges a queued task once more, for time has passed, and makes the job
 // of it that is next. A Job without a RunID means there is none.
-func (d *Dispatcher) admit(ctx context.Context, it item) (task.Task, Job, error) {
+func (d *Dispatcher) admit(ctx context.Context, it item) (task.Task, task.Job, error) {
 	row, t, findings, err := d.loadQueued(ctx, it)
 	if err != nil || row.State != task.Queued {
-		return row, Job{}, err
+		return row, task.Job{}, err
 	}
 	verdict := d.judge(t, findings, time.Now())
 	cleared, err := d.cleared(ctx, row, verdict)
 	if err != nil {
-		return row, Job{}, err
+		return row, task.Job{}, err
 	}
 	if !cleared {
-		return row, Job{}, d.apply(ctx, row, t, verdict)
+		return row, task.Job{}, d.apply(ctx, row, t, verdict)
 	}
 	if answered, err := d.foreign(ctx, row); answered || err != nil {
-		return row, Job{}, err
+		return row, task.Job{}, err
 	}
-	job := Job{
+	job := task.Job{
 		Task: t, Revision: row.Revision, Attempt: row.Attempt,
 		RunID: uuid.NewString(), Terms: d.withLineage(row.Parent, verdict.Terms),
 	}

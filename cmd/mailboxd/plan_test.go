@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
 	"mailboxd/internal/runner"
@@ -53,9 +52,9 @@ func TestAPlanIsNamedByAllThatAPersonAgreesTo(t *testing.T) {
 func TestACommandThatNobodyApprovedIsNotStarted(t *testing.T) {
 	started := 0
 	agents, err := agent.New([]agent.Binding{{ID: "a", Command: []string{"/bin/true"}}}, agent.Options{
-		Run: func(context.Context, runner.Spec, func(runner.Process)) (runner.Exit, error) {
+		Run: func(context.Context, runner.Spec, func(runner.Process)) (task.Exit, error) {
 			started++
-			return runner.Exit{}, nil
+			return task.Exit{}, nil
 		},
 	})
 	if err != nil {
@@ -63,7 +62,7 @@ func TestACommandThatNobodyApprovedIsNotStarted(t *testing.T) {
 	}
 	team := &team{}
 	team.current.Store(&roster{agents: agents})
-	job := dispatch.Job{Task: envelope.Task{ID: "t1", Agent: "a", Hash: "h"}, Dir: t.TempDir()}
+	job := task.Job{Task: envelope.Task{ID: "t1", Agent: "a", Hash: "h"}, Dir: t.TempDir()}
 	agreed := func(command string) string {
 		return digest(newPlan(job.Task, agent.Binding{Command: []string{command}}, job.Terms).Encode())
 	}

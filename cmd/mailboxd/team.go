@@ -139,8 +139,8 @@ func (t *team) functions(cfg config) dispatch.Agents {
 	return dispatch.Agents{
 		Judge: t.judge,
 		Run:   t.run,
-		Recover: func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
-			return dispatch.Outcome(t.agents().Recover(ctx, agent.Job(j)))
+		Recover: func(ctx context.Context, j task.Job) task.Outcome {
+			return t.agents().Recover(ctx, j)
 		},
 		Forget:  t.keepers.Forget,
 		Refs:    func(id string) dispatch.RefRule { return t.current.Load().refRule(id) },
@@ -152,9 +152,8 @@ func (t *team) functions(cfg config) dispatch.Agents {
 		Known:   func(id string) bool { _, ok := t.agents().Lookup(id); return ok },
 		Mode:    t.mode,
 		Inbox:   t.inbox,
-		Answer: func(j dispatch.Job, said []byte, exit runner.Exit) (dispatch.Outcome, error) {
-			o, err := t.agents().Answered(agent.Job(j), said, exit)
-			return dispatch.Outcome(o), err
+		Answer: func(j task.Job, said []byte, exit task.Exit) (task.Outcome, error) {
+			return t.agents().Answered(j, said, exit)
 		},
 
 		Protocol:    t.protocol(cfg),
@@ -167,26 +166,26 @@ var errChanged = errors.New("the agent's command has changed since its run was a
 
 // run has an agent do a job. The configuration may have changed since the job
 // was judged: then what a person agreed to holds, and nothing is started.
-func (t *team) run(ctx context.Context, j dispatch.Job, started func(runner.Process)) dispatch.Outcome {
+func (t *team) run(ctx context.Context, j task.Job, started func(runner.Process)) task.Outcome {
 	r := t.current.Load()
 	if a, ok := r.agents.Lookup(j.Task.Agent); ok && j.Digest != "" {
 		if digest(newPlan(j.Task, a.Binding(), j.Terms).Encode()) != j.Digest {
-			return dispatch.Outcome{Void: errChanged}
+			return task.Outcome{Void: errChanged}
 		}
 	}
-	return dispatch.Outcome(r.agents.Run(ctx, agent.Job(j), started))
+	return r.agents.Run(ctx, j, started)
 }
 
 // judge is how the engine meets policy. What a person has to agree to is the
 // run as it is configured.
-func (t *team) judge(asked envelope.Task, now time.Time) dispatch.Verdict {
+func (t *team) judge(asked envelope.Task, now time.Time) task.Verdict {
 	r := t.current.Load()
 	v := policy.Decide(asked, r.subject(asked.Agent), r.rules, now)
 	if a, ok := r.agents.Lookup(asked.Agent); ok && slices.Contains(v.Hold, task.Approval) {
 		v.Plan = newPlan(asked, a.Binding(), v.Terms).Encode()
 		v.Digest = digest(v.Plan)
 	}
-	return dispatch.Verdict(v)
+	return v
 }
 
 // mode is how strictly a control is held.

@@ -189,12 +189,12 @@ func (f *caseFile) outcome(r client.Run, now time.Time) string {
 		how := cmp.Or(r.Signal, fmt.Sprintf("exit %d", r.ExitCode))
 		switch r.Cause {
 		case "":
-		case task.PutBack:
+		case task.CausePutBack:
 			how += ", without having done anything"
-		case task.Spoke:
+		case task.CauseNoAnswer:
 			how += ", without an answer yet"
 		default:
-			how += ", ended by us: " + r.Cause
+			how += ", ended by us: " + string(r.Cause)
 		}
 		words += fmt.Sprintf("%s after %s", how, r.Finished.Sub(r.Started).Round(time.Millisecond))
 	}

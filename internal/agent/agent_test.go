@@ -15,6 +15,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 func TestAnAnswerBecomesACompleteResult(t *testing.T) {
@@ -50,7 +51,7 @@ func TestAnAnswerBecomesACompleteResult(t *testing.T) {
 	}
 }
 
-func tell(t *testing.T, o agent.Outcome) given {
+func tell(t *testing.T, o task.Outcome) given {
 	t.Helper()
 	var told given
 	text, err := os.ReadFile(strings.TrimPrefix(o.Result.Artifacts[1].URI, "file://"))

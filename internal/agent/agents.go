@@ -10,6 +10,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/schema"
+	"mailboxd/internal/task"
 )
 
 // Options are what all agents share.
@@ -29,8 +30,8 @@ type Options struct {
 
 	// Run and Await are where processes run: nil is runner.Run, in this process,
 	// and runner.Await.
-	Run       func(ctx context.Context, s runner.Spec, started func(runner.Process)) (runner.Exit, error)
-	Await     func(ctx context.Context, dir string) (runner.Exit, bool, error)
+	Run       func(ctx context.Context, s runner.Spec, started func(runner.Process)) (task.Exit, error)
+	Await     func(ctx context.Context, dir string) (task.Exit, bool, error)
 	WorkerDir string                        // where worker processes have their directories; "": the system's for temporary ones
 	Notice    func(agent string, err error) // is told what goes wrong with workers; nil: nobody is
 }
@@ -86,7 +87,7 @@ func (a *Agents) IDs() []string {
 
 // Run runs the job with the agent its task names; see Agent.Run. An agent that
 // is no longer there runs nothing.
-func (a *Agents) Run(ctx context.Context, j Job, started func(runner.Process)) Outcome {
+func (a *Agents) Run(ctx context.Context, j task.Job, started func(runner.Process)) task.Outcome {
 	g, ok := a.byID[j.Task.Agent]
 	if !ok {
 		return a.stranger(j).notStarted(j, envelope.UnknownAgent, fmt.Sprintf("no agent %q is configured", j.Task.Agent))
@@ -96,7 +97,7 @@ func (a *Agents) Run(ctx context.Context, j Job, started func(runner.Process)) O
 
 // Recover returns what became of a run of the agent its task names, also of an
 // agent that is no longer there; see Agent.Recover.
-func (a *Agents) Recover(ctx context.Context, j Job) Outcome {
+func (a *Agents) Recover(ctx context.Context, j task.Job) task.Outcome {
 	g, ok := a.byID[j.Task.Agent]
 	if !ok {
 		g = a.stranger(j)
@@ -105,6 +106,6 @@ func (a *Agents) Recover(ctx context.Context, j Job) Outcome {
 }
 
 // stranger stands for an agent that was taken out of the configuration.
-func (a *Agents) stranger(j Job) *Agent {
+func (a *Agents) stranger(j task.Job) *Agent {
 	return &Agent{binding: Binding{ID: j.Task.Agent}.withDefaults(), opts: a.opts}
 }

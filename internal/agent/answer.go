@@ -42,7 +42,7 @@ type answer struct {
 
 // answer reads what the agent of the job said: its result file, if it wrote
 // one, else its standard output.
-func (g *Agent) answer(j Job) answer {
+func (g *Agent) answer(j task.Job) answer {
 	if j.Dir == "" {
 		return answer{kind: envelope.OutputInvalid, err: errNothing}
 	}
@@ -51,7 +51,7 @@ func (g *Agent) answer(j Job) answer {
 }
 
 // attribute holds what was said against who was asked.
-func (g *Agent) attribute(j Job, said answer, err error) answer {
+func (g *Agent) attribute(j task.Job, said answer, err error) answer {
 	r := said.result
 	switch {
 	case err != nil:
@@ -66,7 +66,7 @@ func (g *Agent) attribute(j Job, said answer, err error) answer {
 	return said
 }
 
-func (g *Agent) read(j Job) (answer, error) {
+func (g *Agent) read(j task.Job) (answer, error) {
 	if g.binding.Speaks() != envelope.AINL {
 		return g.hear(j)
 	}

@@ -10,16 +10,16 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
-	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // recovered is the outcome of a run that printed a text and exited with 0.
-func recovered(t *testing.T, format agent.Format, stdout string) agent.Outcome {
+func recovered(t *testing.T, format agent.Format, stdout string) task.Outcome {
 	t.Helper()
 	b := playing(t, "hang")
 	b.Output = format
 	j := jobFor(t, request(""))
-	ended(t, j, stdout, runner.Exit{PID: 1 << 30})
+	ended(t, j, stdout, task.Exit{PID: 1 << 30})
 	return bound(t, b).Recover(t.Context(), j)
 }
 
@@ -145,7 +145,7 @@ func TestAResultFileLeadsNowhereElse(t *testing.T) {
 		"a directory":           func(path string) error { return os.Mkdir(path, 0o700) },
 	} {
 		j := jobFor(t, request(""))
-		ended(t, j, `{"summary": "from stdout"}`, runner.Exit{PID: 1 << 30})
+		ended(t, j, `{"summary": "from stdout"}`, task.Exit{PID: 1 << 30})
 		if err := create(filepath.Join(j.Dir, "result.json")); err != nil {
 			t.Fatal(err)
 		}

@@ -13,13 +13,14 @@ import (
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
 
 // artifacts keeps the agent's references and adds those to the run (AINL-67).
 // A file the agent names has to be there, in the run directory or one of the
 // roots; else a person should know that it was named.
-func (g *Agent) artifacts(j Job, r *envelope.Result) {
+func (g *Agent) artifacts(j task.Job, r *envelope.Result) {
 	roots := g.opts.Roots
 	if j.Dir != "" {
 		roots = append([]string{j.Dir}, roots...)
@@ -48,7 +49,7 @@ func (g *Agent) artifacts(j Job, r *envelope.Result) {
 
 // keepAttachments holds the files that an answer in CAP names to the rule for those
 // that a task names (CAP-16). The run directory is the agent's own.
-func (g *Agent) keepAttachments(j Job, list []envelope.Attachment, r *envelope.Result) {
+func (g *Agent) keepAttachments(j task.Job, list []envelope.Attachment, r *envelope.Result) {
 	if g.opts.CheckRef == nil || g.mode(envelope.ControlRefs) == envelope.Off {
 		return
 	}
@@ -121,7 +122,7 @@ func fileURI(path string) string { return (&url.URL{Scheme: "file", Path: path})
 
 // provenance says which program and run the result comes from: what the
 // request names, else what the agent does (AINL-72).
-func (g *Agent) provenance(j Job, r *envelope.Result) {
+func (g *Agent) provenance(j task.Job, r *envelope.Result) {
 	p := &r.Provenance
 	p.GraphChecksum = cmp.Or(j.Task.Named("ainl.graph_checksum"), p.GraphChecksum)
 	p.ProgramID = cmp.Or(j.Task.Named("ainl.program_id"), p.ProgramID)

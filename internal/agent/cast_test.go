@@ -161,13 +161,13 @@ func request(more string) string {
  "input": {"payload": {"hours": 24}}` + more + `}`
 }
 
-func jobFor(t testing.TB, request string) agent.Job {
+func jobFor(t testing.TB, request string) task.Job {
 	t.Helper()
 	given, findings := envelope.DecodeTask([]byte(request), envelope.Strict)
 	if findings.Refused() {
 		t.Fatalf("the request of the test is refused: %v", findings)
 	}
-	return agent.Job{
+	return task.Job{
 		Task: given, Revision: 1, Attempt: 1, Dir: t.TempDir(), RunID: "run-1", Terms: task.Terms{Tools: given.AllowedTools},
 		Allowance: given.Budget, Meter: limited(given.Budget),
 	}
@@ -189,13 +189,13 @@ func limited(budgets ...envelope.Budget) func(envelope.Cost) error {
 }
 
 // outcome runs a binding with a plain request.
-func outcome(t testing.TB, b agent.Binding) agent.Outcome {
+func outcome(t testing.TB, b agent.Binding) task.Outcome {
 	t.Helper()
 	return bound(t, b).Run(t.Context(), jobFor(t, request("")), nil)
 }
 
 // expect checks how a run ended.
-func expect(t *testing.T, what string, got agent.Outcome, status envelope.Status, kind envelope.Kind) {
+func expect(t *testing.T, what string, got task.Outcome, status envelope.Status, kind envelope.Kind) {
 	t.Helper()
 	if got.Result.Status != status || got.Result.Error.Kind != kind {
 		t.Errorf("%s: status %q, error %+v; want status %q, error kind %q", what, got.Result.Status, got.Result.Error, status, kind)
@@ -209,7 +209,7 @@ func expect(t *testing.T, what string, got agent.Outcome, status envelope.Status
 }
 
 // ended makes the directory of a run that printed stdout and ended so.
-func ended(t testing.TB, j agent.Job, stdout string, exit runner.Exit) {
+func ended(t testing.TB, j task.Job, stdout string, exit task.Exit) {
 	t.Helper()
 	record, err := json.Marshal(exit)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // The files of a run directory besides the runner's.
@@ -40,7 +41,7 @@ type facts struct {
 	BudgetUSDCents   string
 }
 
-func newFacts(j Job) facts {
+func newFacts(j task.Job) facts {
 	f := facts{
 		TaskFile:        inDir(j, requestFile),
 		ResultFile:      inDir(j, resultFile),
@@ -115,7 +116,7 @@ func parseCommand(command []string) ([]*template.Template, error) {
 
 // argv renders each element by itself: an element stays one, whatever is in it.
 // What a profile adds stands behind them.
-func (g *Agent) argv(j Job, f facts) ([]string, error) {
+func (g *Agent) argv(j task.Job, f facts) ([]string, error) {
 	argv := make([]string, len(g.command))
 	for i, t := range g.command {
 		if argv[i] = g.binding.Command[i]; !strings.Contains(argv[i], "{{") {
@@ -135,7 +136,7 @@ func (g *Agent) argv(j Job, f facts) ([]string, error) {
 
 // timeout is what the whole run may take: the shorter of what the agent and the
 // task's terms say; 0: no limit.
-func (g *Agent) timeout(j Job) time.Duration {
+func (g *Agent) timeout(j task.Job) time.Duration {
 	if own := g.binding.Timeout; j.Timeout == 0 || own > 0 && own < j.Timeout {
 		return own
 	}
@@ -143,7 +144,7 @@ func (g *Agent) timeout(j Job) time.Duration {
 }
 
 // spec says how the job is run.
-func (g *Agent) spec(j Job) (runner.Spec, error) {
+func (g *Agent) spec(j task.Job) (runner.Spec, error) {
 	f := newFacts(j)
 	g.addFiles(&f, j)
 	argv, err := g.argv(j, f)

@@ -5,12 +5,12 @@ import (
 	"slices"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // complete fills in what is ours to say, and holds the result against what was
 // promised: to the requester by the task, to us by the manifest.
-func (g *Agent) complete(j Job, exit runner.Exit, said answer) envelope.Result {
+func (g *Agent) complete(j task.Job, exit task.Exit, said answer) envelope.Result {
 	r := said.result
 	r.TaskID, r.AgentID = j.Task.ID, g.binding.ID
 	r.Time = envelope.TimeUsed{Started: exit.Started, Finished: exit.Finished, Wall: exit.Wall}
@@ -84,7 +84,7 @@ func (g *Agent) object(r *envelope.Result, c envelope.Control, kind envelope.Kin
 
 // keepBudget has what was spent in the end held against what the run could
 // spend (AINL-46). Whoever gave it its meter knows how much that is.
-func (g *Agent) keepBudget(j Job, r *envelope.Result) {
+func (g *Agent) keepBudget(j task.Job, r *envelope.Result) {
 	if g.mode(envelope.ControlBudget) == envelope.Off {
 		return
 	}
@@ -94,7 +94,7 @@ func (g *Agent) keepBudget(j Job, r *envelope.Result) {
 }
 
 // overspent says what a run spent too much, if anybody knows.
-func overspent(j Job, r envelope.Result) error {
+func overspent(j task.Job, r envelope.Result) error {
 	if r.Cost == nil || j.Meter == nil {
 		return nil
 	}

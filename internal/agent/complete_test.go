@@ -13,17 +13,18 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // answered is the outcome of a request to which an agent answered so.
-func answered(t *testing.T, more, stdout string, set func(*agent.Binding), roots ...string) agent.Outcome {
+func answered(t *testing.T, more, stdout string, set func(*agent.Binding), roots ...string) task.Outcome {
 	t.Helper()
 	b := playing(t, "hang")
 	if set != nil {
 		set(&b)
 	}
 	j := jobFor(t, request(more))
-	ended(t, j, stdout, runner.Exit{PID: 1 << 30})
+	ended(t, j, stdout, task.Exit{PID: 1 << 30})
 	return bound(t, b, roots...).Recover(t.Context(), j)
 }
 
@@ -142,15 +143,15 @@ func TestOnlyFilesOfTheRunOrTheMailboxAreArtifacts(t *testing.T) {
 }
 
 func TestEachCauseOfAnEndHasItsKind(t *testing.T) {
-	for cause, want := range map[runner.Cause]envelope.Kind{
-		runner.Timeout:        envelope.Timeout,
-		runner.IdleTimeout:    envelope.IdleTimeout,
-		runner.Deadline:       envelope.DeadlineExceeded,
-		runner.OutputTooLarge: envelope.OutputTooLarge,
-		runner.Interrupted:    envelope.RunLost,
+	for cause, want := range map[task.Cause]envelope.Kind{
+		task.CauseTimeout:        envelope.Timeout,
+		task.CauseIdleTimeout:    envelope.IdleTimeout,
+		task.CauseDeadline:       envelope.DeadlineExceeded,
+		task.CauseOutputTooLarge: envelope.OutputTooLarge,
+		task.CauseInterrupted:    envelope.RunLost,
 	} {
 		j := jobFor(t, request(""))
-		ended(t, j, `{"status": "ok", "output": {"summary": "in time"}}`, runner.Exit{PID: 1 << 30, Cause: cause})
+		ended(t, j, `{"status": "ok", "output": {"summary": "in time"}}`, task.Exit{PID: 1 << 30, Cause: cause})
 		got := bound(t, playing(t, "hang")).Recover(t.Context(), j)
 		expect(t, string(cause), got, envelope.Failed, want)
 		if got.Result.Output.Summary != "in time" || !got.Result.Review.Required {
@@ -204,7 +205,7 @@ func TestLastWordsComeFromTheRunAlone(t *testing.T) {
 		"a FIFO":                func(path string) error { return unix.Mkfifo(path, 0o600) },
 	} {
 		j := jobFor(t, request(""))
-		ended(t, j, "", runner.Exit{PID: 1 << 30, Code: 3})
+		ended(t, j, "", task.Exit{PID: 1 << 30, Code: 3})
 		stderr := filepath.Join(j.Dir, "stderr")
 		if err := errors.Join(os.Remove(stderr), create(stderr)); err != nil {
 			t.Fatal(err)

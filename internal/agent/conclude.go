@@ -6,18 +6,19 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // notStarted is the outcome of a job for which no agent ran.
-func (g *Agent) notStarted(j Job, kind envelope.Kind, message string) Outcome {
-	exit := runner.Exit{Code: -1}
+func (g *Agent) notStarted(j task.Job, kind envelope.Kind, message string) task.Outcome {
+	exit := task.Exit{Code: -1}
 	r := envelope.Result{Status: envelope.Rejected, Error: envelope.Error{Kind: kind, Message: short(message)}}
-	return Outcome{Result: g.complete(j, exit, answer{result: r}), Exit: exit}
+	return task.Outcome{Result: g.complete(j, exit, answer{result: r}), Exit: exit}
 }
 
 // noProcess is the outcome of a job whose process could not be started, which
 // may be better another time.
-func (g *Agent) noProcess(j Job, err error) Outcome {
+func (g *Agent) noProcess(j task.Job, err error) task.Outcome {
 	o := g.notStarted(j, envelope.SpawnFailed, fmt.Sprintf("the agent's command cannot be started: %v", err))
 	o.Retry = true
 	return o
@@ -25,21 +26,21 @@ func (g *Agent) noProcess(j Job, err error) Outcome {
 
 // void is the outcome of a job that we ended before anything was started: it
 // starts afresh.
-func (g *Agent) void(j Job, message string) Outcome {
+func (g *Agent) void(j task.Job, message string) task.Outcome {
 	o := g.notStarted(j, envelope.RunLost, message)
-	o.Exit.Cause, o.Retry = runner.Interrupted, true
+	o.Exit.Cause, o.Retry = task.CauseInterrupted, true
 	return o
 }
 
 // lost is the outcome of a run of which nobody knows how it ended.
-func (g *Agent) lost(j Job, exit runner.Exit, m *meter, message string) Outcome {
+func (g *Agent) lost(j task.Job, exit task.Exit, m *meter, message string) task.Outcome {
 	said := g.answer(j)
 	if err := unread(said, m); err != nil {
-		return Outcome{Exit: exit, Unread: err}
+		return task.Outcome{Exit: exit, Unread: err}
 	}
 	m.add(&said.result)
 	failure := envelope.Error{Kind: envelope.RunLost, Message: short(message)}
-	return Outcome{Result: g.complete(j, exit, failed(said, failure)), Exit: exit, Retry: g.repeats(said, envelope.RunLost)}
+	return task.Outcome{Result: g.complete(j, exit, failed(said, failure)), Exit: exit, Retry: g.repeats(said, envelope.RunLost)}
 }
 
 // unread is why a part of what a run left could not be read, when that has
@@ -64,19 +65,19 @@ func (g *Agent) repeats(said answer, kind envelope.Kind) bool {
 }
 
 // conclude makes the outcome of a run from how it ended and what was said.
-func (g *Agent) conclude(j Job, exit runner.Exit, m *meter) Outcome {
-	if exit.Cause == runner.Interrupted && exit.Reason == errOverstays.Error() {
-		exit.Cause = runner.ExitTimeout
+func (g *Agent) conclude(j task.Job, exit task.Exit, m *meter) task.Outcome {
+	if exit.Cause == task.CauseInterrupted && exit.Reason == errOverstays.Error() {
+		exit.Cause = task.CauseExitTimeout
 	}
 	said := g.explain(j, exit, g.answer(j))
 	if err := unread(said, m); err != nil {
-		return Outcome{Exit: exit, Unread: err}
+		return task.Outcome{Exit: exit, Unread: err}
 	}
 	m.add(&said.result)
 	failure := g.failure(j, exit)
 	over, again := overspent(j, said.result), exit.Cause == "" && exit.Code == tempFail
 	switch {
-	case exit.Cause == runner.Interrupted && m.over != nil:
+	case exit.Cause == task.CauseInterrupted && m.over != nil:
 		failure = envelope.Error{Kind: envelope.BudgetExceeded, Message: short(m.over.Error() + " and was ended")}
 	case again && over != nil:
 		failure = envelope.Error{Kind: envelope.BudgetExceeded, Message: short(over.Error())}
@@ -91,14 +92,14 @@ func (g *Agent) conclude(j Job, exit runner.Exit, m *meter) Outcome {
 	default:
 		said = failed(said, failure)
 	}
-	o := Outcome{
+	o := task.Outcome{
 		Result: g.complete(j, exit, said),
 		Exit:   exit,
 		Retry:  again || g.repeats(said, failure.Kind),
 	}
-	o.say(said)
+	addMessages(&o, said)
 	g.addUnanswered(&o, j, said)
-	o.heed(said.trouble)
+	addTrouble(&o, said.trouble)
 	o.Retry = o.Retry && over == nil // AINL-46
 	return o
 }
@@ -133,22 +134,22 @@ func failed(said answer, failure envelope.Error) answer {
 }
 
 // failure says what was wrong with how the process ended, if anything.
-func (g *Agent) failure(j Job, exit runner.Exit) envelope.Error {
+func (g *Agent) failure(j task.Job, exit task.Exit) envelope.Error {
 	b := g.binding
 	switch exit.Cause {
-	case runner.Timeout:
+	case task.CauseTimeout:
 		return envelope.Error{Kind: envelope.Timeout, Message: fmt.Sprintf("the agent was not done after %v and was ended", g.timeout(j))}
-	case runner.IdleTimeout:
+	case task.CauseIdleTimeout:
 		return envelope.Error{Kind: envelope.IdleTimeout, Message: fmt.Sprintf("the agent printed nothing for %v and was ended", b.IdleTimeout)}
-	case runner.Deadline:
+	case task.CauseDeadline:
 		return envelope.Error{Kind: envelope.DeadlineExceeded, Message: "the agent was not done at the deadline and was ended"}
-	case runner.OutputTooLarge:
+	case task.CauseOutputTooLarge:
 		return envelope.Error{Kind: envelope.OutputTooLarge, Message: fmt.Sprintf("the agent printed more than %d bytes, or wrote more to its result file, and was ended", b.MaxOutput)}
-	case runner.ExitTimeout:
+	case task.CauseExitTimeout:
 		return envelope.Error{Kind: envelope.ExitTimeout, Message: fmt.Sprintf("the agent had answered, did not exit for %v and was ended", b.ExitTimeout)}
-	case runner.Lost:
+	case task.CauseLost:
 		return envelope.Error{Kind: envelope.RunLost, Message: "the keeper was gone when the agent ended, so nobody knows how it ended"}
-	case runner.Interrupted:
+	case task.CauseInterrupted:
 		return envelope.Error{Kind: envelope.RunLost, Message: "the agent was ended before it was done: " + exit.Reason}
 	}
 	switch {

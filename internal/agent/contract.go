@@ -11,13 +11,14 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/schema"
+	"mailboxd/internal/task"
 )
 
 // keepContract holds an answer against required_output_contract: the fields it
 // must include, and the schema it names (AINL-41 to AINL-43). An answer that
 // admits failure is not asked for what it says is missing. A schema that we do
 // not have cannot be held to; output.enforcement says so.
-func (g *Agent) keepContract(j Job, words jsontext.Value, r *envelope.Result) {
+func (g *Agent) keepContract(j task.Job, words jsontext.Value, r *envelope.Result) {
 	c := j.Task.Contract
 	finished := r.Status == envelope.OK || r.Status == envelope.Partial
 	if c == nil || !finished || g.mode(envelope.ControlOutputContract) == envelope.Off {

@@ -5,7 +5,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
-	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // AINL-42: a schema that is nowhere is not held to, and nobody says it was.
@@ -40,7 +40,7 @@ func TestASchemaIsAboutTheAgentsOwnWords(t *testing.T) {
 		b := playing(t, "hang")
 		b.Output = c.format
 		j := jobFor(t, request(contract))
-		ended(t, j, c.answer, runner.Exit{PID: 1 << 30})
+		ended(t, j, c.answer, task.Exit{PID: 1 << 30})
 		agents, err := agent.New([]agent.Binding{b}, agent.Options{Schemas: schemas(t)})
 		if err != nil {
 			t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
-	"mailboxd/internal/runner"
 	"mailboxd/internal/schema"
 	"mailboxd/internal/task"
 )
@@ -92,7 +91,7 @@ func (h held) finish(t *testing.T, mode envelope.Mode, answer string, asWorker b
 	if asWorker {
 		return agents.Run(t.Context(), j, nil).Result
 	}
-	ended(t, j, answer, runner.Exit{PID: 1 << 30})
+	ended(t, j, answer, task.Exit{PID: 1 << 30})
 	return agents.Recover(t.Context(), j).Result
 }
 
@@ -123,7 +122,7 @@ func TestARunThatSpentTooMuchIsNotMadeAgain(t *testing.T) {
 		}
 		j := jobFor(t, request(`, "budget_limit": {"tokens": 3}`))
 		j.Meter = limited(j.Task.Budget, envelope.Budget{Tokens: &three})
-		ended(t, j, `{"status": "error", "output": {"summary": "later"}, "cost_used": `+cost+`}`, runner.Exit{PID: 1 << 30, Code: 75})
+		ended(t, j, `{"status": "error", "output": {"summary": "later"}, "cost_used": `+cost+`}`, task.Exit{PID: 1 << 30, Code: 75})
 		o := agents.Recover(t.Context(), j)
 		if exceeded := o.Result.Error.Kind == envelope.BudgetExceeded; o.Retry != again || exceeded == again || o.Result.Output.Summary != "later" {
 			t.Errorf("at %s: again %v, result %+v; want again %v, the answer kept, and budget_exceeded only if not", cost, o.Retry, o.Result, again)

@@ -10,6 +10,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
+	"mailboxd/internal/task"
 )
 
 // The files of a run directory that only an agent has with which there is more to
@@ -34,12 +35,12 @@ func (b Binding) checkDialect() error {
 
 // converses reports whether the agent gets the conversation: always where it is
 // one, and in AINL when something was said beside the request.
-func (g *Agent) converses(j Job) bool {
+func (g *Agent) converses(j task.Job) bool {
 	return g.binding.Speaks() != envelope.AINL || len(j.Conversation) > 0
 }
 
 // brief writes what the agent reads of the job beside the prompt.
-func (g *Agent) brief(j Job) error {
+func (g *Agent) brief(j task.Job) error {
 	if err := create(inDir(j, requestFile), dialect.Retell(j.Task, g.binding.Speaks())); err != nil {
 		return err
 	}
@@ -56,7 +57,7 @@ func (g *Agent) brief(j Job) error {
 
 // conversation is the request, as it stands in its file, and what was said since,
 // in the agent's dialect.
-func (g *Agent) conversation(j Job) []byte {
+func (g *Agent) conversation(j task.Job) []byte {
 	codec, _ := dialect.Of(g.binding.Speaks())
 	request := jsontext.Value(slices.Clone(dialect.Retell(j.Task, g.binding.Speaks())))
 	_ = request.Compact() // a request that somebody printed may take several lines
@@ -69,7 +70,7 @@ func (g *Agent) conversation(j Job) []byte {
 }
 
 // addFiles says where the files are that this run has.
-func (g *Agent) addFiles(f *facts, j Job) {
+func (g *Agent) addFiles(f *facts, j task.Job) {
 	if g.converses(j) {
 		f.ConversationFile = inDir(j, conversationFile)
 	}

@@ -9,12 +9,12 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/agent"
-	"mailboxd/internal/runner"
 	"mailboxd/internal/strict"
+	"mailboxd/internal/task"
 )
 
 // read returns a file of a run directory; "" for none.
-func read(t testing.TB, j agent.Job, name string) string {
+func read(t testing.TB, j task.Job, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(j.Dir, name))
 	if err != nil && !os.IsNotExist(err) {
@@ -39,7 +39,7 @@ const reply = `{"type":"message", "task_id":"T1", "sender_id":"user", "recipient
 func TestAnAgentReadsTheConversationInItsDialect(t *testing.T) {
 	for d, check := range map[envelope.Dialect]func([]byte) error{envelope.CLowl: strict.CLowl, envelope.CAP: strict.CAP} {
 		stamped := strings.NewReplacer(`"content"`, `"timestamp":"2026-03-09T23:00:00Z","content"`, `"context_summary"`, `"timestamp":"2026-03-09T23:00:00Z","context_summary"`)
-		for _, j := range []agent.Job{jobFor(t, request("")), asked(t, stamped.Replace(asksCAP)), asked(t, asksCLowl)} {
+		for _, j := range []task.Job{jobFor(t, request("")), asked(t, stamped.Replace(asksCAP)), asked(t, asksCLowl)} {
 			j.Conversation = []envelope.Message{heard(t, reply)}
 			speaking(t, d, "").Run(t.Context(), j, nil)
 			lines := strings.Split(strings.TrimSpace(read(t, j, "conversation.jsonl")), "\n")
@@ -133,12 +133,12 @@ func TestWhatIsSubmittedIsReadInTheAgentsDialectOrAsOurToolsSayIt(t *testing.T) 
 		`{"type":"message","task_id":"T1","sender_id":"tester","recipient_id":"pm-1","content":"It runs."}`,
 		`{"status":"ok","output":{"summary":"It runs.","actions":[]}}`,
 	} {
-		o, err := agents.Answered(j, []byte(said), runner.Exit{Code: -1})
+		o, err := agents.Answered(j, []byte(said), task.Exit{Code: -1})
 		if err != nil || o.Result.Status != envelope.OK || o.Result.Output.Summary != "It runs." {
 			t.Errorf("%s: %v, %+v", said, err, o.Result)
 		}
 	}
-	if o, err := agents.Answered(j, []byte(`{"type":"message","task_id":"T1","sender_id":"qa-1","recipient_id":"pm-1","content":"It runs."}`), runner.Exit{Code: -1}); err == nil {
+	if o, err := agents.Answered(j, []byte(`{"type":"message","task_id":"T1","sender_id":"qa-1","recipient_id":"pm-1","content":"It runs."}`), task.Exit{Code: -1}); err == nil {
 		t.Errorf("what another one says is taken: %+v", o)
 	}
 }

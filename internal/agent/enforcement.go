@@ -7,12 +7,13 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // enforcement says who held which control: what was settled when the task was
 // admitted, and what only the run can show. It claims no more than was held,
 // and knows nothing from the agent.
-func (g *Agent) enforcement(j Job, r envelope.Result) envelope.Levels {
+func (g *Agent) enforcement(j task.Job, r envelope.Result) envelope.Levels {
 	levels := envelope.Levels{}
 	maps.Copy(levels, j.Levels)
 	set := func(c envelope.Control, applies bool, held envelope.Level) {
@@ -41,7 +42,7 @@ func (g *Agent) enforcement(j Job, r envelope.Result) envelope.Levels {
 
 // contractLevel is that of an answer no requester gets as a success unless we
 // found it right, as far as we know what that is.
-func (g *Agent) contractLevel(j Job) envelope.Level {
+func (g *Agent) contractLevel(j task.Job) envelope.Level {
 	if c := j.Task.Contract; c != nil && c.SchemaRef != "" && !g.opts.Schemas.Has(c.SchemaRef) {
 		return envelope.LevelAdvisory
 	}
@@ -52,7 +53,7 @@ func (g *Agent) contractLevel(j Job) envelope.Level {
 // what nobody reported, or a run that began when budgets were not enforced. A
 // program's own flag for it claims no more: programs look at what they spent
 // between two steps.
-func budgetLevel(j Job, r envelope.Result) envelope.Level {
+func budgetLevel(j task.Job, r envelope.Result) envelope.Level {
 	if r.Cost == nil || j.Meter == nil || r.Cost.Unpriced && j.Allowance.USDCents != nil {
 		return envelope.LevelAdvisory
 	}
@@ -62,7 +63,7 @@ func budgetLevel(j Job, r envelope.Result) envelope.Level {
 // toolsLevel: every agent is told its tools. Those that got them in their argv
 // have a flag for it, says its profile or whoever wrote the command; others we
 // can only hold to what they report.
-func (g *Agent) toolsLevel(j Job, r *envelope.Result) envelope.Level {
+func (g *Agent) toolsLevel(j task.Job, r *envelope.Result) envelope.Level {
 	switch {
 	case r.Status == envelope.Rejected: // no agent ran
 		return envelope.LevelAdvisory
@@ -76,7 +77,7 @@ func (g *Agent) toolsLevel(j Job, r *envelope.Result) envelope.Level {
 
 // flagged reports whether the list of tools stood in the argv of the run. A run
 // that was recovered may have been started by another command than today's.
-func (g *Agent) flagged(j Job) bool {
+func (g *Agent) flagged(j task.Job) bool {
 	if g.workers != nil || g.binding.Inbox != nil {
 		return false
 	}
@@ -91,7 +92,7 @@ func (g *Agent) flagged(j Job) bool {
 // tellsTools reports whether an argv says the tools of a job: by the profile,
 // which knows a flag that holds, or by its templates. Of an empty list in those
 // nobody can tell what the agent takes it for.
-func (g *Agent) tellsTools(j Job, with []string) bool {
+func (g *Agent) tellsTools(j task.Job, with []string) bool {
 	if g.terms != nil && recipes[g.binding.Profile].tools {
 		return true
 	}

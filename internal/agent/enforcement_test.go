@@ -58,7 +58,7 @@ func TestEveryResultSaysWhoHeldWhat(t *testing.T) {
 		t.Fatal(err)
 	}
 	missing := agent.Binding{ID: "tester", Command: []string{"/nonexistent/agent"}}
-	for name, got := range map[string]agent.Outcome{
+	for name, got := range map[string]task.Outcome{
 		"no such agent": agents.Run(t.Context(), jobFor(t, request("")), nil),
 		"lost":          agents.Recover(t.Context(), jobFor(t, request(""))),
 		"not started":   outcome(t, missing),

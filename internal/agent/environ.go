@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"mailboxd/internal/task"
 )
 
 // passed are the variables of ours that every agent gets. Anything else, such
@@ -53,7 +55,7 @@ func setVariable(env []string, name, value string) []string {
 
 // environment adds what is said about one run. The run directory itself is the
 // runner's to add.
-func environment(base []string, j Job, f facts) []string {
+func environment(base []string, j task.Job, f facts) []string {
 	env := append(make([]string, 0, len(base)+12), base...)
 	env = append(env,
 		"MAILBOX_TASK_ID="+string(j.Task.ID),

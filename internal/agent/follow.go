@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 var (
@@ -69,7 +70,7 @@ func (f *follower) take(text []byte) {
 
 // readTranscript reads all that a program printed: its events, or the one
 // object over several lines that some print instead.
-func (g *Agent) readTranscript(j Job) (answer, error) {
+func (g *Agent) readTranscript(j task.Job) (answer, error) {
 	f := follower{format: g.binding.Output}
 	err := f.look(j.Dir, true)
 	if err == nil && !f.said.done {

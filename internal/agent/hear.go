@@ -15,7 +15,7 @@ import (
 
 // hear reads the messages that an agent of another dialect said: in its result
 // file, on standard output, or in the text that a program of a profile answered.
-func (g *Agent) hear(j Job) (answer, error) {
+func (g *Agent) hear(j task.Job) (answer, error) {
 	if hearings[g.binding.Output] != nil {
 		free := j
 		free.Task.Contract = nil // its text is messages, whatever they have to hold
@@ -61,7 +61,7 @@ func printedEnd(f *file) ([]byte, error) {
 
 // submitted reads what somebody submitted for an agent: in its own dialect, or as
 // our tools do.
-func (g *Agent) submitted(j Job, raw []byte) (answer, error) {
+func (g *Agent) submitted(j task.Job, raw []byte) (answer, error) {
 	if speaks := g.binding.Speaks(); speaks != envelope.AINL && envelope.MarkedAs(raw) == speaks {
 		return g.understand(j, raw)
 	}
@@ -69,7 +69,7 @@ func (g *Agent) submitted(j Job, raw []byte) (answer, error) {
 }
 
 // understand makes an answer of messages, or finds what the task waits for.
-func (g *Agent) understand(j Job, text []byte) (answer, error) {
+func (g *Agent) understand(j task.Job, text []byte) (answer, error) {
 	messages, findings := dialect.HearAll(g.binding.Speaks(), text, j.Task)
 	if err := refusal(findings); err != nil {
 		return answer{kind: findings.Kind()}, err
@@ -119,7 +119,7 @@ func (g *Agent) overseer() string {
 
 // resultOf is the result that a message is. Work handed to the overseer is the
 // answer as it stands there (CAP-24).
-func (g *Agent) resultOf(j Job, m envelope.Message) envelope.Result {
+func (g *Agent) resultOf(j task.Job, m envelope.Message) envelope.Result {
 	r := m.Answer
 	if m.Act == envelope.Delegates {
 		r = envelope.Result{Status: envelope.OK, Output: envelope.Output{Summary: m.Text, Extra: m.Request.Payload}}
@@ -144,7 +144,7 @@ func costOf(output jsontext.Value) []byte {
 
 // artifactsOf returns the files among attachments. A path that is relative starts
 // in the run directory, where the agent ran, or else in the mailbox.
-func artifactsOf(j Job, list []envelope.Attachment) []envelope.Ref {
+func artifactsOf(j task.Job, list []envelope.Attachment) []envelope.Ref {
 	var refs []envelope.Ref
 	for _, a := range list {
 		uri := a.URL
@@ -191,9 +191,9 @@ func (g *Agent) keepBindings(unbound []string, r *envelope.Result) {
 	}
 }
 
-// say takes what the agent said beside its answer. What a run said that went
-// wrong, or broke its terms, has no effect.
-func (o *Outcome) say(said answer) {
+// addMessages adds the agent's messages beside its answer to an outcome. Those of a
+// run that went wrong, or broke its terms, have no effect.
+func addMessages(o *task.Outcome, said answer) {
 	if o.Result.Status == envelope.Failed && said.result.Status != envelope.Failed {
 		return
 	}
@@ -202,7 +202,7 @@ func (o *Outcome) say(said answer) {
 
 // addUnanswered adds to an outcome that waits for a reply what the answer is if there
 // is none in time.
-func (g *Agent) addUnanswered(o *Outcome, j Job, said answer) {
+func (g *Agent) addUnanswered(o *task.Outcome, j task.Job, said answer) {
 	if o.Hold != task.Reply || said.question == nil {
 		return
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
 
@@ -42,22 +42,22 @@ func (b Binding) checkInbox() error {
 // answer is. An answer that cannot be read, or is another task's or agent's, is
 // an error, and nobody's outcome: it can be mended. Exit says when the job was
 // begun and answered; there was no process.
-func (a *Agents) Answered(j Job, raw []byte, exit runner.Exit) (Outcome, error) {
+func (a *Agents) Answered(j task.Job, raw []byte, exit task.Exit) (task.Outcome, error) {
 	g, ok := a.byID[j.Task.Agent]
 	if !ok {
 		g = a.stranger(j)
 	}
 	said, err := g.submitted(j, raw)
 	if said = g.attribute(j, said, err); said.err != nil {
-		return Outcome{}, said.err
+		return task.Outcome{}, said.err
 	}
 	setDefault(&said.result.Status, envelope.OK)
 	if said.result.Status == envelope.Rejected {
 		said.result.Status = envelope.Failed // rejected means that no agent ran
 		said.result.Review.Ask("the agent says it rejected the task")
 	}
-	o := Outcome{Result: g.complete(j, exit, said), Exit: exit}
-	o.say(said)
+	o := task.Outcome{Result: g.complete(j, exit, said), Exit: exit}
+	addMessages(&o, said)
 	g.addUnanswered(&o, j, said)
 	return o, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // How much of a progress file is read. An agent that has more to say is not
@@ -30,7 +31,7 @@ const (
 // of its run so far; what else stands in a line is the agent's own. It is read
 // from its start whenever somebody takes the run up, and totals count once.
 type meter struct {
-	job    Job
+	job    task.Job
 	offset int64 // behind the last whole line
 	said   *envelope.Cost
 	long   bool  // the offset is inside a line that is too long
@@ -43,7 +44,7 @@ type meter struct {
 	patience time.Duration // with a program that has said how it ended; 0: without end
 }
 
-func (g *Agent) newMeter(j Job) *meter {
+func (g *Agent) newMeter(j task.Job) *meter {
 	m := &meter{job: j, news: reporter{job: j, speaks: g.binding.Speaks(), now: time.Now}}
 	if hearings[g.binding.Output] != nil {
 		m.printed, m.patience = &follower{format: g.binding.Output}, g.binding.ExitTimeout

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // report says on the progress file of a run what it has spent.
@@ -25,7 +25,7 @@ func TestARunThatSaysItSpentTooMuchIsEnded(t *testing.T) {
 	got := bound(t, b).Run(t.Context(), j, nil)
 	expect(t, "a spender", got, envelope.Failed, envelope.BudgetExceeded)
 	r := got.Result
-	if got.Exit.Cause != runner.Interrupted || got.Retry || r.Output.Summary != "half of it" || !r.Review.Required || r.Cost == nil || r.Cost.Tokens != 3001 {
+	if got.Exit.Cause != task.CauseInterrupted || got.Retry || r.Output.Summary != "half of it" || !r.Review.Required || r.Cost == nil || r.Cost.Tokens != 3001 {
 		t.Errorf("outcome = %+v; want the run ended, its output and cost kept, and a review", got)
 	}
 	if want := "the agent used 3001 tokens of 3000 and was ended"; r.Error.Message != want {
@@ -49,7 +49,7 @@ func TestWhatARunSaidItSpentIsKnownAfterARestart(t *testing.T) {
 		`{"cost_used":{"tokens":11,"usd_cents":0}}` + "\n":                                                    {11, envelope.BudgetExceeded, "the agent used 11 tokens of 10"},
 	} {
 		j := jobFor(t, request(`, "budget_limit": {"tokens": 10}`))
-		ended(t, j, `{"status": "ok", "output": {"summary": "s"}}`, runner.Exit{PID: 1 << 30})
+		ended(t, j, `{"status": "ok", "output": {"summary": "s"}}`, task.Exit{PID: 1 << 30})
 		report(t, j.Dir, text)
 		got := bound(t, playing(t, "hang")).Recover(t.Context(), j)
 		said := int64(-1)
@@ -64,7 +64,7 @@ func TestWhatARunSaidItSpentIsKnownAfterARestart(t *testing.T) {
 
 func TestACostIsNoLessThanWasSaidOnTheWay(t *testing.T) {
 	j := jobFor(t, request(""))
-	ended(t, j, `{"status": "ok", "output": {"summary": "s"}, "cost_used": {"tokens": 3, "usd_cents": 9}}`, runner.Exit{PID: 1 << 30})
+	ended(t, j, `{"status": "ok", "output": {"summary": "s"}, "cost_used": {"tokens": 3, "usd_cents": 9}}`, task.Exit{PID: 1 << 30})
 	report(t, j.Dir, `{"cost_used":{"tokens":7,"usd_cents":1}}`+"\n")
 	got := bound(t, playing(t, "hang")).Recover(t.Context(), j)
 	if want := (envelope.Cost{Tokens: 7, USDCents: 9}); got.Result.Cost == nil || *got.Result.Cost != want {

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/task"
 )
 
 // A toolReport is what an answer says of the tools that were used: the tool of
@@ -58,7 +59,7 @@ func (t *toolReport) add(said jsontext.Value, kind jsontext.Kind) {
 
 // keepTools holds the tools that were used, as far as the agent says, against
 // those that the task was admitted with (AINL-14, AINL-47).
-func (g *Agent) keepTools(j Job, r *envelope.Result) {
+func (g *Agent) keepTools(j task.Job, r *envelope.Result) {
 	if j.Tools == nil || g.mode(envelope.ControlTools) == envelope.Off {
 		return
 	}

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"mailboxd/internal/task"
 )
 
 // A Profile names a program that many people have, and fills what a binding
@@ -34,8 +36,8 @@ type recipe struct {
 	model   string   // its flag for a model; "" when it has none
 	stdin   Stdin
 	output  Format
-	terms   func(Job) []string // what else it is told about one run; nil: nothing
-	tools   bool               // the terms hold it to Job.Tools, an empty list included
+	terms   func(task.Job) []string // what else it is told about one run; nil: nothing
+	tools   bool                    // the terms hold it to Job.Tools, an empty list included
 }
 
 var recipes = map[Profile]recipe{
@@ -78,7 +80,7 @@ func (r recipe) told(model string) []string {
 
 // terms says what the program of a filled binding is told about one run: none
 // when the command is the binding's own.
-func (b Binding) terms() func(Job) []string {
+func (b Binding) terms() func(task.Job) []string {
 	if b.byRecipe() {
 		return recipes[b.Profile].terms
 	}

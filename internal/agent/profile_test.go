@@ -11,7 +11,6 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
-	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
 )
 
@@ -88,7 +87,7 @@ func TestWhatTheProgramsOfProfilesPrintIsRead(t *testing.T) {
 	}
 }
 
-func (s printed) check(t *testing.T, got agent.Outcome) {
+func (s printed) check(t *testing.T, got task.Outcome) {
 	t.Helper()
 	expect(t, s.fixture, got, s.want, s.kind)
 	r := got.Result
@@ -140,7 +139,7 @@ func TestAProgramThatAnswersAndStaysIsEndedAndItsAnswerKept(t *testing.T) {
 		b.ExitTimeout = time.Millisecond
 		got := outcome(t, b)
 		expect(t, fixture, got, envelope.Failed, envelope.ExitTimeout)
-		if r := got.Result; r.Output.Summary != found || !r.Review.Required || got.Exit.Cause != runner.ExitTimeout || r.Cost == nil {
+		if r := got.Result; r.Output.Summary != found || !r.Review.Required || got.Exit.Cause != task.CauseExitTimeout || r.Cost == nil {
 			t.Errorf("%s: result %+v, exit %+v; want the answer and its cost kept, for review", fixture, r, got.Exit)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
-	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 func TestAResultOfClaudeWithoutAnyWordIsAFailure(t *testing.T) {
@@ -14,7 +14,7 @@ func TestAResultOfClaudeWithoutAnyWordIsAFailure(t *testing.T) {
 		b := playing(t, "hang")
 		b.Output = agent.Claude
 		j := jobFor(t, request(""))
-		ended(t, j, line, runner.Exit{PID: 1 << 30, Code: 1})
+		ended(t, j, line, task.Exit{PID: 1 << 30, Code: 1})
 		expect(t, line, bound(t, b).Recover(t.Context(), j), envelope.Failed, envelope.AgentError)
 	}
 }
@@ -28,7 +28,7 @@ func TestARunThatSpentTooMuchIsNotMadeAgainForARateLimit(t *testing.T) {
 		j := jobFor(t, request(`, "budget_limit": {"tokens": 3}`))
 		j.Meter = limited(j.Task.Budget, envelope.Budget{Tokens: &three})
 		line := fmt.Sprintf(`{"type":"result","subtype":"success","is_error":true,"result":"slow down","api_error_status":429,"usage":{"input_tokens":%d,"output_tokens":0}}`, tokens)
-		ended(t, j, line, runner.Exit{PID: 1 << 30, Code: 1})
+		ended(t, j, line, task.Exit{PID: 1 << 30, Code: 1})
 		if o := bound(t, b).Recover(t.Context(), j); o.Retry != again {
 			t.Errorf("after %d of 3 tokens: again %v (%+v); want %v", tokens, o.Retry, o.Result.Error, again)
 		}

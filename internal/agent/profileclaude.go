@@ -7,6 +7,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/internal/task"
 )
 
 // claudeRecipe asks Claude Code. Nobody is there to be asked for a permission,
@@ -25,7 +27,7 @@ var claudeRecipe = recipe{
 
 // claudeTerms tells it which tools there are, of which it then needs no
 // permission for any, and what it may spend. An empty list is no tool.
-func claudeTerms(j Job) []string {
+func claudeTerms(j task.Job) []string {
 	var flags []string
 	if j.Tools != nil {
 		// The word default would be every tool.

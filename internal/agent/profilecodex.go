@@ -3,6 +3,8 @@ package agent
 import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/internal/task"
 )
 
 // codexRecipe asks Codex, which reads the prompt when it is told "-". It has no
@@ -12,7 +14,7 @@ var codexRecipe = recipe{
 	model:   "--model",
 	stdin:   Prompt,
 	output:  Codex,
-	terms:   func(Job) []string { return []string{"-"} },
+	terms:   func(task.Job) []string { return []string{"-"} },
 }
 
 // hearCodex hears a line of --json.

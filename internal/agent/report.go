@@ -8,6 +8,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
+	"mailboxd/internal/task"
 )
 
 // What is passed on of an agent's progress.
@@ -19,7 +20,7 @@ const (
 // A reporter passes on what an agent says about its progress, on its progress
 // file: lines such as {"pct": 40, "note": "reading"}, or messages of its dialect.
 type reporter struct {
-	job     Job
+	job     task.Job
 	speaks  envelope.Dialect
 	now     func() time.Time
 	latest  *envelope.Message // that was not passed on yet

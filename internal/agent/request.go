@@ -10,12 +10,13 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
-func inDir(j Job, name string) string { return filepath.Join(j.Dir, name) }
+func inDir(j task.Job, name string) string { return filepath.Join(j.Dir, name) }
 
 // prepare writes what the agent reads, and returns how it is run.
-func (g *Agent) prepare(j Job) (runner.Spec, error) {
+func (g *Agent) prepare(j task.Job) (runner.Spec, error) {
 	if err := g.brief(j); err != nil {
 		return runner.Spec{}, err
 	}
@@ -38,7 +39,7 @@ var answers = map[Format]string{
 // prompt puts the task into words. What the requester wrote stays JSON, between
 // two marks: it is material, not part of the instructions. Nobody can end what
 // ends with a mark that was made after they wrote.
-func (g *Agent) prompt(j Job) []byte {
+func (g *Agent) prompt(j task.Job) []byte {
 	var b bytes.Buffer
 	g.instruct(&b)
 	if g.converses(j) {
@@ -65,7 +66,7 @@ func (g *Agent) prompt(j Job) []byte {
 
 // wanted says what the answer shall look like. What a program we know answers
 // is a text, but for a task that wants more than that.
-func (g *Agent) wanted(j Job) string {
+func (g *Agent) wanted(j task.Job) string {
 	if speaks := g.binding.Speaks(); speaks != envelope.AINL {
 		return spoken[speaks]
 	}

@@ -7,16 +7,17 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
+	"mailboxd/internal/task"
 )
 
 func TestTheTermsCanShortenARunAndNeverLengthenIt(t *testing.T) {
-	for name, play := range map[string]func(own, terms time.Duration) agent.Outcome{
-		"exec": func(own, terms time.Duration) agent.Outcome {
+	for name, play := range map[string]func(own, terms time.Duration) task.Outcome{
+		"exec": func(own, terms time.Duration) task.Outcome {
 			b, j := playing(t, "hang"), jobFor(t, request(""))
 			b.Timeout, j.Timeout = own, terms
 			return bound(t, b).Run(t.Context(), j, nil)
 		},
-		"worker": func(own, terms time.Duration) agent.Outcome {
+		"worker": func(own, terms time.Duration) task.Outcome {
 			b, j := working(t, "hang"), lineJob(t, "")
 			b.Timeout, b.Grace, j.Timeout = own, time.Millisecond, terms
 			return team(t, b).Run(t.Context(), j, nil)

@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/task"
 )
 
 // A transcript is what a program of a profile has said of its run so far.
@@ -99,7 +100,7 @@ func (t *transcript) cost() *envelope.Cost {
 
 // result is what was said, as an answer: the text is the summary, or the whole
 // output when an object was asked for and it is one.
-func (t *transcript) result(j Job) (answer, error) {
+func (t *transcript) result(j task.Job) (answer, error) {
 	said := answer{trouble: t.trouble}
 	if !t.done {
 		said.result.Cost = t.cost()

@@ -42,7 +42,7 @@ const exitLogin = 41
 
 // explain finds out why a program that failed did not say so on its standard
 // output: from its standard error, and its exit status.
-func (g *Agent) explain(j Job, exit runner.Exit, said answer) answer {
+func (g *Agent) explain(j task.Job, exit task.Exit, said answer) answer {
 	if hearings[g.binding.Output] == nil || said.kind != envelope.OutputInvalid || exit.Cause != "" || exit.Code == 0 {
 		return said
 	}
@@ -66,9 +66,9 @@ func (g *Agent) explain(j Job, exit runner.Exit, said answer) answer {
 	return why
 }
 
-// heed has what keeps a program from working decide what becomes of its run: it
+// addTrouble has what keeps a program from working decide what becomes of its run: it
 // waits for a login, or for another time.
-func (o *Outcome) heed(t trouble) {
+func addTrouble(o *task.Outcome, t trouble) {
 	if o.Result.Status != envelope.Failed || o.Exit.Cause != "" {
 		return
 	}

@@ -20,7 +20,7 @@ const (
 )
 
 // asked is a job that was asked for in a dialect.
-func asked(t testing.TB, line string) agent.Job {
+func asked(t testing.TB, line string) task.Job {
 	t.Helper()
 	j := jobFor(t, request(""))
 	task, findings := dialect.DecodeTask(envelope.MarkedAs([]byte(line)), []byte(line), envelope.Strict)
@@ -106,7 +106,7 @@ func TestWhatAnAnswerInAnotherDialectPromisesIsHeld(t *testing.T) {
 
 func TestAnAgentOfOneDialectIsAskedInAnother(t *testing.T) {
 	done := `{"p":"DONE","body":{"t":"check","d":{"summary":"It runs."}}}`
-	for _, j := range []agent.Job{jobFor(t, request("")), asked(t, asksCAP)} {
+	for _, j := range []task.Job{jobFor(t, request("")), asked(t, asksCAP)} {
 		o := speaking(t, envelope.CLowl, done).Run(t.Context(), j, nil)
 		expect(t, string(j.Task.Raw), o, envelope.OK, "")
 	}

@@ -14,7 +14,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
 	"mailboxd/internal/fault"
-	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // failing has one read fail with an error, as long as the test runs.
@@ -69,11 +69,11 @@ func readCases() []readCase {
 }
 
 // recovered has the run of the case taken up by a later daemon.
-func (c readCase) recovered(t *testing.T) agent.Outcome {
+func (c readCase) recovered(t *testing.T) task.Outcome {
 	t.Helper()
 	j := jobFor(t, request(""))
 	said := int64(len(c.files["stdout"]) + len(c.files["result.json"]))
-	record, err := json.Marshal(runner.Exit{Code: c.code, PID: 1 << 30, Finished: time.Now(), Said: said})
+	record, err := json.Marshal(task.Exit{Code: c.code, PID: 1 << 30, Finished: time.Now(), Said: said})
 	if err != nil {
 		t.Fatal(err)
 	}

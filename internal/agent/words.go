@@ -8,6 +8,7 @@ import (
 
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // maxWords bounds, in bytes, what a requester is told in one message.
@@ -22,12 +23,12 @@ func short(text string) string {
 
 // lastWords quotes the end of what the agent printed on stderr, escaped, or
 // returns "" when that is nothing.
-func lastWords(j Job) string {
+func lastWords(j task.Job) string {
 	words, _ := readLastWords(j) // an error message does without them
 	return words
 }
 
-func readLastWords(j Job) (string, error) {
+func readLastWords(j task.Job) (string, error) {
 	if j.Dir == "" {
 		return "", nil
 	}

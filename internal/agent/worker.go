@@ -15,6 +15,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 	"mailboxd/internal/worker"
 )
 
@@ -75,7 +76,7 @@ func newPool(b Binding, environ []string, opts Options) *worker.Pool {
 }
 
 // ask has a worker do the job.
-func (g *Agent) ask(ctx context.Context, j Job) Outcome {
+func (g *Agent) ask(ctx context.Context, j task.Job) task.Outcome {
 	line, err := workerLine(j.Task)
 	if err != nil {
 		return g.notStarted(j, envelope.InternalError, "the task cannot be written as a line for a worker: "+err.Error())
@@ -83,7 +84,7 @@ func (g *Agent) ask(ctx context.Context, j Job) Outcome {
 	got, err := g.workers.Ask(ctx, worker.Question{
 		ID: j.Task.ID, Line: line, Timeout: g.timeout(j), Deadline: j.Deadline,
 	})
-	exit := runner.Exit{PID: got.PID, Started: got.Started, Finished: got.Finished, Wall: got.Wall}
+	exit := task.Exit{PID: got.PID, Started: got.Started, Finished: got.Finished, Wall: got.Wall}
 	if err != nil {
 		exit.Code = -1
 		return g.unanswered(j, exit, err)
@@ -93,7 +94,7 @@ func (g *Agent) ask(ctx context.Context, j Job) Outcome {
 		said = failed(said, envelope.Error{Kind: said.kind, Message: said.err.Error()})
 	}
 	setDefault(&said.result.Status, envelope.OK)
-	return Outcome{Result: g.complete(j, exit, said), Exit: exit}
+	return task.Outcome{Result: g.complete(j, exit, said), Exit: exit}
 }
 
 // workerLine returns a task as one AgentTaskRequest on one line: the exact bytes
@@ -147,7 +148,7 @@ func oneLine(raw []byte) ([]byte, error) {
 }
 
 // unanswered is the outcome of a job that no worker answered.
-func (g *Agent) unanswered(j Job, exit runner.Exit, err error) Outcome {
+func (g *Agent) unanswered(j task.Job, exit task.Exit, err error) task.Outcome {
 	if start, ok := errors.AsType[*worker.StartError](err); ok {
 		return g.noProcess(j, start)
 	}
@@ -160,28 +161,28 @@ func (g *Agent) unanswered(j Job, exit runner.Exit, err error) Outcome {
 	case dead:
 		return g.bereaved(j, exit, died)
 	case errors.Is(err, worker.ErrTimeout):
-		exit.Cause = runner.Timeout
+		exit.Cause = task.CauseTimeout
 	case errors.Is(err, worker.ErrDeadline):
-		exit.Cause = runner.Deadline
+		exit.Cause = task.CauseDeadline
 	case errors.Is(err, worker.ErrTooLong):
-		exit.Cause = runner.OutputTooLarge
+		exit.Cause = task.CauseOutputTooLarge
 	default:
-		exit.Cause, exit.Reason = runner.Interrupted, err.Error()
+		exit.Cause, exit.Reason = task.CauseInterrupted, err.Error()
 	}
 	failure := g.failure(j, exit)
-	if exit.Cause == runner.OutputTooLarge {
+	if exit.Cause == task.CauseOutputTooLarge {
 		failure.Message = err.Error()
 	}
 	said := g.answer(j)
-	return Outcome{Result: g.complete(j, exit, failed(said, failure)), Exit: exit, Retry: g.repeats(said, failure.Kind)}
+	return task.Outcome{Result: g.complete(j, exit, failed(said, failure)), Exit: exit, Retry: g.repeats(said, failure.Kind)}
 }
 
 // bereaved is the outcome of a job whose worker died. An exit status of 75 asks
 // for another attempt at all it had.
-func (g *Agent) bereaved(j Job, exit runner.Exit, died *worker.ExitError) Outcome {
+func (g *Agent) bereaved(j task.Job, exit task.Exit, died *worker.ExitError) task.Outcome {
 	exit.Code, exit.Signal = died.Code, died.Signal
 	failure := envelope.Error{Kind: envelope.AgentCrashed, Message: died.Error() + quote(died.Words, died.Cut)}
 	said := g.answer(j)
 	retry := died.Code == tempFail || g.repeats(said, failure.Kind)
-	return Outcome{Result: g.complete(j, exit, failed(said, failure)), Exit: exit, Retry: retry}
+	return task.Outcome{Result: g.complete(j, exit, failed(said, failure)), Exit: exit, Retry: retry}
 }

@@ -21,6 +21,7 @@ import (
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/agent"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 func init() {
@@ -74,7 +75,7 @@ func team(t testing.TB, bindings ...agent.Binding) *agent.Agents {
 }
 
 // lineJob is a job without a directory.
-func lineJob(t testing.TB, more string) agent.Job {
+func lineJob(t testing.TB, more string) task.Job {
 	t.Helper()
 	j := jobFor(t, request(more))
 	j.Dir = ""
@@ -153,14 +154,14 @@ func TestWhatWeInterruptIsNoFailureOfTheirs(t *testing.T) {
 		got := a.Run(ctx, lineJob(t, ""), nil)
 		stopping.Stop()
 		expect(t, "Run", got, got.Result.Status, envelope.RunLost)
-		if got.Exit.Cause != runner.Interrupted || got.Detached {
+		if got.Exit.Cause != task.CauseInterrupted || got.Detached {
 			t.Errorf("exit = %+v, detached %v; want interrupted: a worker ends with us", got.Exit, got.Detached)
 		}
 		if got.Exit.PID != 0 && got.Retry != idempotent {
 			t.Errorf("retry = %v; want %v", got.Retry, idempotent)
 		}
 		void := a.Run(ctx, lineJob(t, ""), nil)
-		if !void.Retry || void.Exit.Cause != runner.Interrupted || void.Exit.PID != 0 {
+		if !void.Retry || void.Exit.Cause != task.CauseInterrupted || void.Exit.PID != 0 {
 			t.Errorf("Run with an ended context = %+v; want it void", void)
 		}
 		recovered := a.Recover(t.Context(), lineJob(t, ""))
@@ -224,7 +225,7 @@ func TestAnUnchangedWorkerStaysWarm(t *testing.T) {
 		}
 		if pid = got.Result.Output.Summary; count == 2 {
 			void := before.Run(t.Context(), lineJob(t, ""), nil)
-			if !void.Retry || void.Exit.Cause != runner.Interrupted {
+			if !void.Retry || void.Exit.Cause != task.CauseInterrupted {
 				t.Errorf("Run of closed agents = %+v; want it void", void)
 			}
 		}

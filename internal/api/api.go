@@ -19,7 +19,7 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/internal/client"
-	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // Options are what a Door has to be told.
@@ -32,7 +32,7 @@ type Options struct {
 	Kin func(pid int) (why string, err error)
 
 	// Left says which processes of the run in a directory there are.
-	Left func(dir string) ([]runner.Survivor, error)
+	Left func(dir string) ([]task.Survivor, error)
 
 	// Approvers returns the names under which a user may approve; none: not at all.
 	Approvers func(uid int) []string

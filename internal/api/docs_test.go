@@ -152,7 +152,7 @@ func kindOfField(e ast.Expr) string {
 	case *ast.SelectorExpr:
 		return map[string]string{
 			"Time": "time", "Value": "any JSON", "Budget": "object of number",
-			"ID": "string", "Status": "string", "Kind": "string", "Approval": "string", "State": "string", "Reason": "string",
+			"ID": "string", "Status": "string", "Kind": "string", "Approval": "string", "State": "string", "Reason": "string", "Cause": "string",
 		}[e.Sel.Name]
 	case *ast.StarExpr:
 		return kindOfField(e.X)

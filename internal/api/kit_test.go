@@ -49,7 +49,7 @@ func openAt(t *testing.T, dir string, kin func(int) (string, error)) *house {
 	door, err := api.Open(t.Context(), d, api.Options{
 		Places: []client.Place{place}, Version: "test", Kin: kin,
 		Recheck:   5 * time.Millisecond,
-		Left:      func(string) ([]runner.Survivor, error) { return []runner.Survivor{{PID: 7, Command: "sh"}}, nil },
+		Left:      func(string) ([]task.Survivor, error) { return []task.Survivor{{PID: 7, Command: "sh"}}, nil },
 		Approvers: func(int) []string { return nil },
 	})
 	if err != nil {
@@ -102,16 +102,16 @@ func places(t *testing.T) dispatch.Parts {
 
 // agents are one agent for everything, which works until it is ended.
 func agents() dispatch.Agents {
-	work := func(ctx context.Context, j dispatch.Job) dispatch.Outcome {
+	work := func(ctx context.Context, j task.Job) task.Outcome {
 		<-ctx.Done()
-		return dispatch.Outcome{
+		return task.Outcome{
 			Result: envelope.Result{TaskID: j.Task.ID, AgentID: "a", Status: envelope.Failed},
-			Exit:   runner.Exit{Cause: runner.Interrupted},
+			Exit:   task.Exit{Cause: task.CauseInterrupted},
 		}
 	}
 	return dispatch.Agents{
-		Judge: func(envelope.Task, time.Time) dispatch.Verdict { return dispatch.Verdict{Admit: true} },
-		Run: func(ctx context.Context, j dispatch.Job, _ func(runner.Process)) dispatch.Outcome {
+		Judge: func(envelope.Task, time.Time) task.Verdict { return task.Verdict{Admit: true} },
+		Run: func(ctx context.Context, j task.Job, _ func(runner.Process)) task.Outcome {
 			return work(ctx, j)
 		},
 		Recover: work,
@@ -132,13 +132,13 @@ func agents() dispatch.Agents {
 var inboxes = map[string]dispatch.Inbox{"editor": {File: "agents/editor/inbox.jsonl", Lease: time.Hour}}
 
 // answer takes anything with a summary for an answer.
-func answer(j dispatch.Job, said []byte, exit runner.Exit) (dispatch.Outcome, error) {
+func answer(j task.Job, said []byte, exit task.Exit) (task.Outcome, error) {
 	r, _ := envelope.DecodeAnswer(said)
 	if r.Output.Summary == "" {
-		return dispatch.Outcome{}, errors.New("it has no summary")
+		return task.Outcome{}, errors.New("it has no summary")
 	}
 	r.TaskID, r.AgentID, r.Status = j.Task.ID, j.Task.Agent, envelope.OK
-	return dispatch.Outcome{Result: r, Exit: exit}, nil
+	return task.Outcome{Result: r, Exit: exit}, nil
 }
 
 // remember writes tasks down as they were held before the daemon came.

@@ -90,16 +90,16 @@ type CaseFile struct {
 
 // A Run is one attempt to have an agent do a task.
 type Run struct {
-	Attempt  int       `json:"attempt"`
-	PID      int       `json:"pid,omitzero"`
-	Started  time.Time `json:"started_at,omitzero"`
-	Finished time.Time `json:"finished_at,omitzero"`
-	ExitCode int       `json:"exit_code"`
-	Signal   string    `json:"signal,omitempty"` // what ended it
-	Cause    string    `json:"cause,omitempty"`  // why we ended it
-	Tokens   *int64    `json:"tokens,omitzero"`  // what it spent; absent while nobody knows, or for ever
-	USDCents *int64    `json:"usd_cents,omitzero"`
-	Dir      string    `json:"dir"` // its run directory; agents that are workers have none
+	Attempt  int        `json:"attempt"`
+	PID      int        `json:"pid,omitzero"`
+	Started  time.Time  `json:"started_at,omitzero"`
+	Finished time.Time  `json:"finished_at,omitzero"`
+	ExitCode int        `json:"exit_code"`
+	Signal   string     `json:"signal,omitempty"` // what ended it
+	Cause    task.Cause `json:"cause,omitempty"`  // why we ended it
+	Tokens   *int64     `json:"tokens,omitzero"`  // what it spent; absent while nobody knows, or for ever
+	USDCents *int64     `json:"usd_cents,omitzero"`
+	Dir      string     `json:"dir"` // its run directory; agents that are workers have none
 }
 
 // An Event is one thing that happened.

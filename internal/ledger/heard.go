@@ -26,7 +26,7 @@ func (tx *Tx) HeardSince(t task.Task, seq int64) ([]task.Message, error) {
 
 // Spoken counts the runs of a task that ended in words, and without an answer.
 func (tx *Tx) Spoken(seq int64) (int, error) {
-	n, _, err := first(context.Background(), tx.write, one[int], spokenQuery, seq, task.Spoke)
+	n, _, err := first(context.Background(), tx.write, one[int], spokenQuery, seq, string(task.CauseNoAnswer))
 	if err != nil {
 		return 0, fmt.Errorf("count the turns of task %d: %w", seq, err)
 	}

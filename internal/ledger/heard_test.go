@@ -47,8 +47,8 @@ func TestTurnsAreCountedByTheirRuns(t *testing.T) {
 	l := open(t)
 	seq := add(t, l, named("t1", 1, task.Running))[0]
 	update(t, l, func(tx *ledger.Tx) error {
-		for attempt, cause := range []string{task.Spoke, "timeout", task.Spoke} {
-			run := task.Run{Task: seq, Attempt: attempt + 1, ID: cause, Intent: noon, Finished: noon.Add(time.Second), Cause: cause}
+		for attempt, cause := range []task.Cause{task.CauseNoAnswer, "timeout", task.CauseNoAnswer} {
+			run := task.Run{Task: seq, Attempt: attempt + 1, ID: string(cause), Intent: noon, Finished: noon.Add(time.Second), Cause: cause}
 			if err := errors.Join(tx.StartRun(run), tx.FinishRun(run)); err != nil {
 				return err
 			}

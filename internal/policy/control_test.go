@@ -15,12 +15,12 @@ import (
 type breach struct {
 	rule    string // the requirement
 	control envelope.Control
-	field   string                    // which the finding names
-	kind    envelope.Kind             // of the refusal; "" when the task is held or only warned about
-	hold    task.Reason               // it waits for
-	level   envelope.Level            // who holds it when it is enforced
-	commit  func(*scene)              // makes the breach
-	lax     func(policy.Verdict) bool // what else is true when it is not enforced; nil for nothing
+	field   string                  // which the finding names
+	kind    envelope.Kind           // of the refusal; "" when the task is held or only warned about
+	hold    task.Reason             // it waits for
+	level   envelope.Level          // who holds it when it is enforced
+	commit  func(*scene)            // makes the breach
+	lax     func(task.Verdict) bool // what else is true when it is not enforced; nil for nothing
 }
 
 // A scene is what Decide is asked.
@@ -46,21 +46,21 @@ var breaches = []breach{
 		commit: func(s *scene) { s.task.Sensitivity, s.card.Locality = envelope.Confidential, envelope.Remote }},
 	{rule: "AINL-45", control: envelope.ControlDeadline, field: "deadline", kind: envelope.DeadlineExceeded, level: envelope.LevelDaemon,
 		commit: func(s *scene) { s.task.Deadline = noon },
-		lax:    func(v policy.Verdict) bool { return v.Deadline.IsZero() }},
+		lax:    func(v task.Verdict) bool { return v.Deadline.IsZero() }},
 	{rule: "AINL-46", control: envelope.ControlBudget, field: "budget_limit", kind: envelope.PolicyViolation, level: envelope.LevelAdvisory,
 		commit: func(s *scene) {
 			s.task.Budget, s.agent.Metered = envelope.Budget{Tokens: amount(3000)}, false
 			s.rules.DayBudgets = []policy.DayBudget{{Requester: "*", Limit: envelope.Budget{Tokens: amount(1)}}}
 		},
-		lax: func(v policy.Verdict) bool { return v.Budget == (envelope.Budget{}) && v.Accounts == nil }},
+		lax: func(v task.Verdict) bool { return v.Budget == (envelope.Budget{}) && v.Accounts == nil }},
 	{rule: "AINL-47", control: envelope.ControlTools, field: "allowed_tools", level: envelope.LevelAdvisory,
 		commit: func(s *scene) { s.task.AllowedTools, s.card.AvailableTools = []string{"rm"}, []string{"ls"} }},
 	{rule: "AINL-48", control: envelope.ControlApproval, field: "approval_required", hold: task.Approval, level: envelope.LevelDaemon,
 		commit: func(s *scene) { s.task.Approval, s.task.HumanApprover = envelope.ApprovalPre, "sre" },
-		lax:    func(v policy.Verdict) bool { return v.Approval == "" && v.Approver == "" }},
+		lax:    func(v task.Verdict) bool { return v.Approval == "" && v.Approver == "" }},
 	{rule: "AINL-17", control: envelope.ControlApproval, field: "approval_required", hold: task.Approval, level: envelope.LevelDaemon,
 		commit: func(s *scene) { s.card.ApprovalByType = map[string]bool{"work": true} },
-		lax:    func(v policy.Verdict) bool { return v.Approval == "" }},
+		lax:    func(v task.Verdict) bool { return v.Approval == "" }},
 	{rule: "AINL-52", control: envelope.ControlEnvironment, field: "policy_context.environment", kind: envelope.PolicyViolation, level: envelope.LevelDaemon,
 		commit: func(s *scene) { s.task.Environment, s.agent.Environments = "production", []string{"staging"} }},
 	{rule: "AINL-52 not named", control: envelope.ControlEnvironment, field: "policy_context.environment", kind: envelope.PolicyViolation, level: envelope.LevelDaemon,
@@ -76,7 +76,7 @@ var breaches = []breach{
 }
 
 // decide commits the breach with its control in a mode.
-func (b breach) decide(mode envelope.Mode) policy.Verdict {
+func (b breach) decide(mode envelope.Mode) task.Verdict {
 	s := scene{task: newTask(), agent: policy.Subject{MaxSensitivity: envelope.Restricted, Metered: true}}
 	b.commit(&s)
 	s.agent.Manifest = &s.card
@@ -126,7 +126,7 @@ func (b breach) names(found envelope.Findings) bool {
 	return len(found) == 1 && found[0].Field == b.field
 }
 
-func (b breach) wantLax(t *testing.T, v policy.Verdict) {
+func (b breach) wantLax(t *testing.T, v task.Verdict) {
 	t.Helper()
 	if b.lax != nil && !b.lax(v) {
 		t.Errorf("Decide = terms %+v; want nothing of a control that does not bind", v.Terms)
@@ -194,7 +194,7 @@ func TestABudgetInCentsNeedsAnAgentThatSaysAPrice(t *testing.T) {
 	if v := policy.Decide(tokens, unpriced, policy.Rules{}, noon); !v.Admit || v.Levels[envelope.ControlBudget] != envelope.LevelObserved {
 		t.Errorf("AINL-46: Decide(tokens) = %+v; want it admitted, the budget observed", v)
 	}
-	for name, v := range map[string]policy.Verdict{
+	for name, v := range map[string]task.Verdict{
 		"of the task": policy.Decide(cents, unpriced, policy.Rules{}, noon), "of the day": policy.Decide(tokens, unpriced, day, noon),
 	} {
 		if v.Admit || v.Findings.Kind() != envelope.PolicyViolation {

@@ -9,6 +9,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/policy"
+	"mailboxd/internal/task"
 )
 
 // Whatever stands in a request and a manifest, Decide answers, twice the same,
@@ -69,7 +70,7 @@ func operator(m *envelope.Manifest, choices uint16) (*policy.Subject, policy.Rul
 	return s, rules
 }
 
-func checkTerms(t *testing.T, asked envelope.Task, s *policy.Subject, rules policy.Rules, v policy.Verdict, now time.Time) {
+func checkTerms(t *testing.T, asked envelope.Task, s *policy.Subject, rules policy.Rules, v task.Verdict, now time.Time) {
 	t.Helper()
 	within := func(got, most *int64) bool { return most == nil || got != nil && *got <= *most }
 	class, named := rules.Class(s.Manifest.BudgetClass)

@@ -6,23 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"mailboxd/envelope"
 	"mailboxd/internal/task"
 )
-
-// A Verdict says what may happen to a task. The zero value refuses. One that
-// refuses has no terms but the levels at which its controls were held.
-type Verdict struct {
-	Admit      bool
-	Hold       []task.Reason     // admitted, but not before these are gone
-	Until      time.Time         // when a held task is to be judged again; zero: when somebody acts
-	Findings   envelope.Findings // why it is refused, and warnings
-	Digest     string            // names what a person would agree to; not policy's to say
-	Plan       jsontext.Value    // and says it, an object
-	task.Terms                   // what it is admitted with
-}
 
 // controls are those that can be held before an agent runs, in the order of
 // the contract's fields. The deadline comes before what is measured by it.
@@ -56,14 +42,14 @@ const nobody envelope.Level = ""
 // Decide judges a task for an agent at an instant. A nil agent is an unknown
 // one. It has no side effect, never fails, and always answers the same for the
 // same input.
-func Decide(t envelope.Task, agent *Subject, rules Rules, now time.Time) Verdict {
+func Decide(t envelope.Task, agent *Subject, rules Rules, now time.Time) task.Verdict {
 	switch {
 	case agent == nil:
 		return refuse(fmt.Sprintf("no agent %.250q is configured here", t.Agent))
 	case agent.Unfit != "":
 		return refuse(fmt.Sprintf("agent %q is disabled here: %s", t.Agent, agent.Unfit))
 	}
-	q := question{Task: t, agent: agent, manifest: agent.Manifest, rules: rules, now: now, verdict: Verdict{Admit: true}}
+	q := question{Task: t, agent: agent, manifest: agent.Manifest, rules: rules, now: now, verdict: task.Verdict{Admit: true}}
 	if q.manifest == nil {
 		q.manifest = &unlimited
 	}
@@ -77,6 +63,6 @@ func Decide(t envelope.Task, agent *Subject, rules Rules, now time.Time) Verdict
 }
 
 // refuse is the verdict on a task for an agent that cannot be asked (AINL-33).
-func refuse(message string) Verdict {
-	return Verdict{Findings: envelope.Findings{{Kind: envelope.UnknownAgent, Field: "target_agent", Message: message}}}
+func refuse(message string) task.Verdict {
+	return task.Verdict{Findings: envelope.Findings{{Kind: envelope.UnknownAgent, Field: "target_agent", Message: message}}}
 }

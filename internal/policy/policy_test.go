@@ -51,7 +51,7 @@ func TestAnApproverWhomNobodyIsIsWarnedOf(t *testing.T) {
 }
 
 func TestTheZeroVerdictRefuses(t *testing.T) {
-	if (policy.Verdict{}).Admit {
+	if (task.Verdict{}).Admit {
 		t.Error("a zero Verdict admits")
 	}
 }

@@ -16,7 +16,7 @@ type question struct {
 	rules    Rules
 	now      time.Time
 	mode     envelope.Mode // of the control that is being judged, never Off
-	verdict  Verdict
+	verdict  task.Verdict
 }
 
 // enforced reports whether the control that is being judged binds.
@@ -65,10 +65,10 @@ func (q *question) note(control envelope.Control, level envelope.Level) {
 }
 
 // answer is the verdict when every control was judged.
-func (q *question) answer() Verdict {
+func (q *question) answer() task.Verdict {
 	v := q.verdict
 	if v.Findings.Refused() {
-		return Verdict{Findings: v.Findings, Terms: task.Terms{Levels: v.Levels}}
+		return task.Verdict{Findings: v.Findings, Terms: task.Terms{Levels: v.Levels}}
 	}
 	v.Until = earliest(v.Until, v.Deadline)
 	if len(v.Hold) == 0 {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // role names, in the environment, what the test binary plays instead of
@@ -123,7 +124,7 @@ func playing(t testing.TB, name string) runner.Spec {
 	return runner.Spec{Dir: dir, Argv: []string{self}, Env: env, Grace: time.Minute}
 }
 
-func run(t testing.TB, s runner.Spec) runner.Exit {
+func run(t testing.TB, s runner.Spec) task.Exit {
 	t.Helper()
 	exit, err := runner.Run(t.Context(), s, nil)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 // keepRuns is what the test binary does as a keeper.
@@ -42,7 +43,7 @@ func keepers(t testing.TB, dir, build string) *runner.Keepers {
 	return k
 }
 
-func keptRun(t testing.TB, k *runner.Keepers, s runner.Spec) runner.Exit {
+func keptRun(t testing.TB, k *runner.Keepers, s runner.Spec) task.Exit {
 	t.Helper()
 	exit, err := k.Run(t.Context(), s, nil)
 	if err != nil {
@@ -137,7 +138,7 @@ func TestWhoeverAwaitsARunCanEndIt(t *testing.T) {
 	ctx, stop := context.WithCancelCause(t.Context())
 	stop(errors.New("enough"))
 	got, known, err := k.Await(ctx, s.Dir)
-	if err != nil || !known || got.Cause != runner.Interrupted || got.Reason != "enough" {
+	if err != nil || !known || got.Cause != task.CauseInterrupted || got.Reason != "enough" {
 		t.Errorf("Await = %+v, %v, %v; want it interrupted, for enough", got, known, err)
 	}
 }
@@ -148,8 +149,8 @@ func TestLimitsHoldWhileNobodyIsThere(t *testing.T) {
 	s.Timeout = 200 * time.Millisecond
 	detached(t, k, s)
 	got, known, err := k.Await(t.Context(), s.Dir)
-	if err != nil || !known || got.Cause != runner.Timeout {
-		t.Errorf("Await = %+v, %v, %v; want cause %s", got, known, err, runner.Timeout)
+	if err != nil || !known || got.Cause != task.CauseTimeout {
+		t.Errorf("Await = %+v, %v, %v; want cause %s", got, known, err, task.CauseTimeout)
 	}
 }
 
@@ -170,8 +171,8 @@ func TestARunWhoseKeeperIsKilledIsLostAndLeavesNothing(t *testing.T) {
 		wait(filepath.Join(s.Dir, "ready"))
 		unix.Kill(keeperOf(t, p), unix.SIGKILL)
 	})
-	if err != nil || got.Cause != runner.Lost || got.Code != -1 {
-		t.Errorf("Run = %+v, %v; want cause %s", got, err, runner.Lost)
+	if err != nil || got.Cause != task.CauseLost || got.Code != -1 {
+		t.Errorf("Run = %+v, %v; want cause %s", got, err, task.CauseLost)
 	}
 	if left := inside(t, s.Dir); runner.Alive(self) || len(left) > 0 {
 		t.Errorf("left over of the lost run: %v", left)
@@ -322,8 +323,8 @@ func TestAKeeperThatIsToldToStopEndsItsRuns(t *testing.T) {
 		wait(filepath.Join(s.Dir, "ready"))
 		unix.Kill(keeperOf(t, p), unix.SIGTERM)
 	})
-	if err != nil || got.Cause != runner.Interrupted {
-		t.Errorf("Run = %+v, %v; want cause %s", got, err, runner.Interrupted)
+	if err != nil || got.Cause != task.CauseInterrupted {
+		t.Errorf("Run = %+v, %v; want cause %s", got, err, task.CauseInterrupted)
 	}
 	if got := keptRun(t, k, playing(t, "exit3")); got.Code != 3 {
 		t.Errorf("the next Run = %+v; want status 3, by a new keeper", got)

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailboxd/internal/slack"
+	"mailboxd/internal/task"
 )
 
 // Keepers runs processes in a keeper: another process of our own program, which
@@ -89,7 +90,7 @@ func (k *Keepers) clearDead() error {
 // Of a run that was over by then and has nothing else to tell, unless it is to be
 // Recorded, there is neither meta.json nor exit.json: the keeper remembers its end
 // until Forget, and writes them when we are gone before that.
-func (k *Keepers) Run(ctx context.Context, s Spec, started func(Process)) (Exit, error) {
+func (k *Keepers) Run(ctx context.Context, s Spec, started func(Process)) (task.Exit, error) {
 	s, err := s.settle()
 	const attempts = 3 // a keeper may be leaving, or be killed, before it has read what we want
 	for range attempts {
@@ -99,10 +100,10 @@ func (k *Keepers) Run(ctx context.Context, s Spec, started func(Process)) (Exit,
 		}
 		if errors.Is(context.Cause(ctx), ErrDetach) {
 			k.release(l)
-			return Exit{}, ErrDetach
+			return task.Exit{}, ErrDetach
 		}
 		if err != nil {
-			return Exit{}, spawnError(s, err)
+			return task.Exit{}, spawnError(s, err)
 		}
 		order := newOrder(s, k.news())
 		exit, err := l.follow(ctx, demand{Start: len(order), order: order}, started)
@@ -122,7 +123,7 @@ func (k *Keepers) Run(ctx context.Context, s Spec, started func(Process)) (Exit,
 		exit, _, err := k.await(ctx, s.Dir, s.Grace)
 		return exit, err
 	}
-	return Exit{}, spawnError(s, ErrKeeperGone)
+	return task.Exit{}, spawnError(s, ErrKeeperGone)
 }
 
 func spawnError(s Spec, err error) *SpawnError {
@@ -160,14 +161,14 @@ func hasNUL(text string) bool { return strings.IndexByte(text, 0) >= 0 }
 // means to Run. Otherwise what is left of the run is ended. It reports false
 // when nobody knows how it ended; its Exit then has the cause Lost. After an
 // *UnreadError nothing is known, and a keeper may still have the run.
-func (k *Keepers) Await(ctx context.Context, dir string) (Exit, bool, error) {
+func (k *Keepers) Await(ctx context.Context, dir string) (task.Exit, bool, error) {
 	return k.await(ctx, dir, sweepGrace)
 }
 
-func (k *Keepers) await(ctx context.Context, dir string, grace time.Duration) (Exit, bool, error) {
+func (k *Keepers) await(ctx context.Context, dir string, grace time.Duration) (task.Exit, bool, error) {
 	all, err := builds(k.root)
 	if err != nil {
-		return Exit{}, false, &UnreadError{fmt.Errorf("await run: %w", err)}
+		return task.Exit{}, false, &UnreadError{fmt.Errorf("await run: %w", err)}
 	}
 	for _, build := range all {
 		exit, err := place{k.root, build}.await(ctx, dir)
@@ -176,11 +177,11 @@ func (k *Keepers) await(ctx context.Context, dir string, grace time.Duration) (E
 		}
 		switch {
 		case errors.Is(err, ErrDetach):
-			return Exit{}, false, ErrDetach
+			return task.Exit{}, false, ErrDetach
 		case err == nil || exit.PID != 0:
 			return exit, true, nil
 		case unreached(err):
-			return Exit{}, false, &UnreadError{fmt.Errorf("reach keeper: %w", err)}
+			return task.Exit{}, false, &UnreadError{fmt.Errorf("reach keeper: %w", err)}
 		}
 	}
 	return Await(dir, grace)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mailboxd/internal/task"
 )
 
 // A kept run is one that a keeper hosts.
@@ -18,7 +20,7 @@ type kept struct {
 	begun chan struct{} // closed when self is set
 	self  Process
 	over  chan struct{} // closed when exit and err are set
-	exit  Exit
+	exit  task.Exit
 	err   error
 
 	book   *record // of its directory

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mailboxd/internal/task"
 )
 
 // lookInterval is how often a run is looked at, for what no timer can tell:
@@ -48,7 +50,7 @@ func newLimits(s Spec, o output, began time.Time) *limits {
 
 // exceeded returns the limit that is reached at now, or "". Durations go on
 // while the machine is suspended, as they do for whoever waits for the answer.
-func (l *limits) exceeded(now time.Time) Cause {
+func (l *limits) exceeded(now time.Time) task.Cause {
 	sum, largest := l.output.size()
 	lived := now.Add(suspended() - l.asleep)
 	l.notice(lived, sum)
@@ -56,15 +58,15 @@ func (l *limits) exceeded(now time.Time) Cause {
 	s := l.spec
 	switch {
 	case s.MaxOutput > 0 && max(largest, answerSize(s.Answer)) > s.MaxOutput:
-		return OutputTooLarge
+		return task.CauseOutputTooLarge
 	case s.Timeout > 0 && lived.Sub(l.began) >= s.Timeout:
-		return Timeout
+		return task.CauseTimeout
 	case !s.Deadline.IsZero() && !now.Before(s.Deadline):
-		return Deadline
+		return task.CauseDeadline
 	case !l.said.IsZero() && lived.Sub(l.said) >= s.ExitTimeout:
-		return ExitTimeout
+		return task.CauseExitTimeout
 	case s.IdleTimeout > 0 && lived.Sub(l.alive) >= s.IdleTimeout:
-		return IdleTimeout
+		return task.CauseIdleTimeout
 	}
 	return ""
 }

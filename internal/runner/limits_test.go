@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mailboxd/internal/task"
 )
 
 // began is when the runs of these tests begin.
@@ -22,7 +24,7 @@ func limited(t *testing.T, s Spec) *limits {
 	return newLimits(s, out, began)
 }
 
-func expect(t *testing.T, l *limits, after time.Duration, want Cause) {
+func expect(t *testing.T, l *limits, after time.Duration, want task.Cause) {
 	t.Helper()
 	if got := l.exceeded(began.Add(after)); got != want {
 		t.Errorf("after %v: exceeded = %q; want %q", after, got, want)
@@ -37,7 +39,7 @@ func TestOutputIsASignOfLife(t *testing.T) {
 	}
 	expect(t, l, 60*time.Second, "")
 	expect(t, l, 119*time.Second, "")
-	expect(t, l, 120*time.Second, IdleTimeout)
+	expect(t, l, 120*time.Second, task.CauseIdleTimeout)
 }
 
 func TestProgressIsASignOfLife(t *testing.T) {
@@ -48,13 +50,13 @@ func TestProgressIsASignOfLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, l, 60*time.Second, "")
-	expect(t, l, 120*time.Second, IdleTimeout)
+	expect(t, l, 120*time.Second, task.CauseIdleTimeout)
 }
 
 func TestADeadlineMovesWithTheWallClock(t *testing.T) {
 	l := limited(t, Spec{Deadline: began.Add(time.Hour)})
 	expect(t, l, time.Minute, "")
-	expect(t, l, 2*time.Hour, Deadline) // somebody set the clock
+	expect(t, l, 2*time.Hour, task.CauseDeadline) // somebody set the clock
 	if got := l.next(began); got != lookInterval {
 		t.Errorf("next = %v; want %v, or a clock that is set goes unnoticed", got, lookInterval)
 	}
@@ -91,5 +93,5 @@ func TestWhoHasAnsweredHasToExit(t *testing.T) {
 	write("{}") // still at it
 	expect(t, l, 3*time.Hour+59*time.Second, "")
 	expect(t, l, 3*time.Hour+118*time.Second, "")
-	expect(t, l, 3*time.Hour+119*time.Second, ExitTimeout)
+	expect(t, l, 3*time.Hour+119*time.Second, task.CauseExitTimeout)
 }

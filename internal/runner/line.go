@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"mailboxd/internal/task"
 )
 
 // ErrKeeperGone says that the keepers that were asked died one after the other.
@@ -95,10 +97,10 @@ func (l *line) greet(ctx context.Context) error {
 // follow asks for a run and returns how it ended; see Run and ErrDetach for what
 // the end of ctx means. Other errors are a *SpawnError, errUnknown, ErrKeeperGone,
 // and what comes with a complete Exit.
-func (l *line) follow(ctx context.Context, d demand, started func(Process)) (Exit, error) {
+func (l *line) follow(ctx context.Context, d demand, started func(Process)) (task.Exit, error) {
 	l.unwritten = false
 	if l.send(d) != nil {
-		return Exit{}, ErrKeeperGone
+		return task.Exit{}, ErrKeeperGone
 	}
 	calm := context.AfterFunc(ctx, func() { l.turn(context.Cause(ctx)) })
 	defer func() { l.spoilt = !calm() || l.spoilt }()
@@ -107,9 +109,9 @@ func (l *line) follow(ctx context.Context, d demand, started func(Process)) (Exi
 		if err := l.receive(&r); err != nil {
 			l.spoilt = true
 			if errors.Is(context.Cause(ctx), ErrDetach) {
-				return Exit{}, ErrDetach
+				return task.Exit{}, ErrDetach
 			}
-			return Exit{}, ErrKeeperGone
+			return task.Exit{}, ErrKeeperGone
 		}
 		l.unwritten = r.Unwritten
 		if r.Started != nil && started != nil {
@@ -117,13 +119,13 @@ func (l *line) follow(ctx context.Context, d demand, started func(Process)) (Exi
 		}
 		switch {
 		case r.Refused != nil:
-			return Exit{}, r.Refused.spawnError()
+			return task.Exit{}, r.Refused.spawnError()
 		case r.Exit != nil && r.Error != "":
 			return *r.Exit, errors.New(r.Error)
 		case r.Exit != nil:
 			return *r.Exit, nil
 		case r.Unknown:
-			return Exit{}, errUnknown
+			return task.Exit{}, errUnknown
 		}
 	}
 }

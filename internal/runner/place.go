@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailboxd/internal/fault"
+	"mailboxd/internal/task"
 )
 
 // A place is where the keeper of one build has its files: the socket, the lock
@@ -76,14 +77,14 @@ func (p place) dial(ctx context.Context) (l *line, err error) {
 
 // await follows a run, if the keeper has it. When there is no keeper, or none
 // any more, nothing of it is still to come once await returns.
-func (p place) await(ctx context.Context, dir string) (exit Exit, err error) {
+func (p place) await(ctx context.Context, dir string) (exit task.Exit, err error) {
 	l, err := p.dial(context.WithoutCancel(ctx))
 	if unreached(err) {
-		return Exit{}, err
+		return task.Exit{}, err
 	}
 	if err != nil {
 		p.outlast(context.WithoutCancel(ctx))
-		return Exit{}, err
+		return task.Exit{}, err
 	}
 	defer l.conn.Close()
 	exit, err = l.follow(ctx, demand{Await: exact(dir)}, nil)

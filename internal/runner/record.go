@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailboxd/internal/fault"
+	"mailboxd/internal/task"
 )
 
 // maxRecord is more than any record of ours has: argv is the largest part.
@@ -44,7 +45,7 @@ func (r *record) make() {
 
 // end puts exit.json in one step: a reader finds all of it or nothing. The error
 // is also that of making meta.json.
-func (r *record) end(e Exit) error {
+func (r *record) end(e task.Exit) error {
 	if r.text == nil {
 		r.make()
 	}
@@ -52,7 +53,7 @@ func (r *record) end(e Exit) error {
 	return errors.Join(r.made, r.put(e))
 }
 
-func (r *record) put(e Exit) error {
+func (r *record) put(e task.Exit) error {
 	if r.fd < 0 {
 		return putExit(r.dir, e)
 	}
@@ -96,7 +97,7 @@ func (r *record) close() {
 }
 
 // putExit puts exit.json in one step, as a file of its own.
-func putExit(dir string, e Exit) error {
+func putExit(dir string, e task.Exit) error {
 	text, err := json.Marshal(e)
 	if err == nil {
 		err = fault.Read("write exit.json")
@@ -119,7 +120,7 @@ func putExit(dir string, e Exit) error {
 
 // KeepExit writes exit.json for a run that is over, unless it is there: how the
 // run ended is then known to whoever reads its directory later.
-func KeepExit(dir string, e Exit) error {
+func KeepExit(dir string, e task.Exit) error {
 	if _, there, err := ReadExit(dir); there || err != nil {
 		return err
 	}

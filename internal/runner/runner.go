@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailboxd/internal/fault"
+	"mailboxd/internal/task"
 )
 
 // DirVariable is set in the environment of every run to its directory. It is
@@ -74,7 +75,7 @@ func (e *SpawnError) Unwrap() error { return e.Err }
 //
 // Started, unless nil, is called once while the process runs; Run does not
 // return before it has.
-func Run(ctx context.Context, s Spec, started func(Process)) (Exit, error) {
+func Run(ctx context.Context, s Spec, started func(Process)) (task.Exit, error) {
 	var noting sync.WaitGroup
 	defer noting.Wait()
 	var book *record
@@ -86,14 +87,14 @@ func Run(ctx context.Context, s Spec, started func(Process)) (Exit, error) {
 		}
 	})
 	if err != nil {
-		return Exit{}, err
+		return task.Exit{}, err
 	}
 	return e.exit, book.end(e.exit)
 }
 
 // An ending is what became of a run that began.
 type ending struct {
-	exit   Exit
+	exit   task.Exit
 	silent bool // it ended well by itself, and left and printed nothing
 }
 
@@ -111,7 +112,7 @@ func run(ctx context.Context, f *family, s Spec, begun func(Meta)) (ending, erro
 	}
 	e := ending{exit: r.conclude(cause)}
 	fault.Point("exited")
-	if cause == Interrupted {
+	if cause == task.CauseInterrupted {
 		e.exit.Reason = context.Cause(ctx).Error()
 	}
 	printed, _ := r.output.size()
@@ -135,7 +136,7 @@ type attempt struct {
 // watch waits until the process has ended by itself, which it reports as "",
 // or until there is a cause to end it. What happened first counts, also when we
 // notice both at once.
-func (r *attempt) watch(ctx context.Context) Cause {
+func (r *attempt) watch(ctx context.Context) task.Cause {
 	limits := newLimits(r.spec, r.output, r.began)
 	defer context.AfterFunc(ctx, r.life.look)()
 	for now := r.began; ; now = time.Now() {
@@ -144,7 +145,7 @@ func (r *attempt) watch(ctx context.Context) Cause {
 			return ""
 		}
 		if ctx.Err() != nil {
-			return Interrupted
+			return task.CauseInterrupted
 		}
 		if cause := limits.exceeded(time.Now()); cause != "" {
 			return cause
@@ -159,16 +160,16 @@ const lateGrace = 500 * time.Millisecond
 // stop ends the group. Its number cannot have been taken by another group, for
 // the process is not reaped yet. One that prints too much has no grace: it would
 // print through that.
-func (r *attempt) stop(cause Cause) {
+func (r *attempt) stop(cause task.Cause) {
 	patience := r.spec.Grace
 	switch cause {
-	case Deadline:
+	case task.CauseDeadline:
 		patience = min(patience, lateGrace)
-	case OutputTooLarge:
+	case task.CauseOutputTooLarge:
 		patience = 0
 	}
 	r.patient = time.Now().Add(patience)
-	if cause != OutputTooLarge {
+	if cause != task.CauseOutputTooLarge {
 		r.signalGroup(unix.SIGTERM)
 		r.signalGroup(unix.SIGCONT) // one that is stopped would not notice
 	}
@@ -184,8 +185,8 @@ func (r *attempt) signalGroup(sig unix.Signal) {
 
 // conclude reaps the process, ends what it left running, and says how it all
 // ended.
-func (r *attempt) conclude(cause Cause) Exit {
-	exit := Exit{
+func (r *attempt) conclude(cause task.Cause) task.Exit {
+	exit := task.Exit{
 		Cause:    cause,
 		PID:      r.self.PID,
 		Started:  r.began,
@@ -205,7 +206,7 @@ func (r *attempt) conclude(cause Cause) Exit {
 	}
 	large := r.output.cut(r.spec.MaxOutput)
 	if large = cutAnswer(r.spec.Answer, r.spec.MaxOutput) || large; large && cause == "" {
-		exit.Cause = OutputTooLarge // it was quicker than our look at it
+		exit.Cause = task.CauseOutputTooLarge // it was quicker than our look at it
 	}
 	exit.Said, _ = said(r.spec.Dir, r.spec.Answer) // what cannot be counted is not missed later
 	return exit

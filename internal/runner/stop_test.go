@@ -13,17 +13,18 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 func TestEachLimitEndsARunByItsName(t *testing.T) {
 	for _, test := range []struct {
-		want runner.Cause
+		want task.Cause
 		set  func(*runner.Spec)
 	}{
-		{runner.Timeout, func(s *runner.Spec) { s.Timeout = time.Millisecond }},
-		{runner.IdleTimeout, func(s *runner.Spec) { s.IdleTimeout = time.Millisecond }},
-		{runner.Deadline, func(s *runner.Spec) { s.Deadline = time.Now().Add(time.Millisecond) }},
-		{runner.Deadline, func(s *runner.Spec) { s.Deadline = time.Unix(0, 0) }},
+		{task.CauseTimeout, func(s *runner.Spec) { s.Timeout = time.Millisecond }},
+		{task.CauseIdleTimeout, func(s *runner.Spec) { s.IdleTimeout = time.Millisecond }},
+		{task.CauseDeadline, func(s *runner.Spec) { s.Deadline = time.Now().Add(time.Millisecond) }},
+		{task.CauseDeadline, func(s *runner.Spec) { s.Deadline = time.Unix(0, 0) }},
 	} {
 		s := playing(t, "hang")
 		test.set(&s)
@@ -52,7 +53,7 @@ func TestWhoIgnoresSIGTERMIsKilledAfterTheGrace(t *testing.T) {
 		wait(filepath.Join(s.Dir, "ready"))
 		stop(why)
 	})
-	if err != nil || got.Cause != runner.Interrupted || got.Signal != "SIGKILL (9)" || got.Reason != why.Error() {
+	if err != nil || got.Cause != task.CauseInterrupted || got.Signal != "SIGKILL (9)" || got.Reason != why.Error() {
 		t.Errorf("Run(stubborn) = %+v, %v; want it interrupted by SIGKILL, for %q", got, err, why)
 	}
 }
@@ -61,8 +62,8 @@ func TestWhoIgnoresSIGTERMIsKilledAfterTheGrace(t *testing.T) {
 func TestTooMuchOutputEndsTheRunAndIsCut(t *testing.T) {
 	s := playing(t, "flood")
 	s.MaxOutput = 1 << 20
-	if got := run(t, s); got.Cause != runner.OutputTooLarge {
-		t.Errorf("Run(flood) = %+v; want cause %s", got, runner.OutputTooLarge)
+	if got := run(t, s); got.Cause != task.CauseOutputTooLarge {
+		t.Errorf("Run(flood) = %+v; want cause %s", got, task.CauseOutputTooLarge)
 	}
 	if got := len(read(t, s, runner.StdoutFile)); int64(got) != s.MaxOutput {
 		t.Errorf("stdout has %d bytes; want it cut to %d", got, s.MaxOutput)
@@ -73,16 +74,16 @@ func TestTooMuchOutputEndsTheRunAndIsCut(t *testing.T) {
 func TestTooMuchOutputLeavesNoGrace(t *testing.T) {
 	s := playing(t, "stubborn flood")
 	s.MaxOutput, s.Grace = 1, 24*time.Hour
-	if got := run(t, s); got.Cause != runner.OutputTooLarge || got.Signal != "SIGKILL (9)" {
-		t.Errorf("Run(stubborn flood) = %+v; want cause %s by SIGKILL", got, runner.OutputTooLarge)
+	if got := run(t, s); got.Cause != task.CauseOutputTooLarge || got.Signal != "SIGKILL (9)" {
+		t.Errorf("Run(stubborn flood) = %+v; want cause %s by SIGKILL", got, task.CauseOutputTooLarge)
 	}
 }
 
 func TestTooMuchOutputIsNoticedAlsoOfAQuickProcess(t *testing.T) {
 	s := playing(t, "environ")
 	s.MaxOutput = 1
-	if got := run(t, s); got.Cause != runner.OutputTooLarge {
-		t.Errorf("Run(environ) = %+v; want cause %s", got, runner.OutputTooLarge)
+	if got := run(t, s); got.Cause != task.CauseOutputTooLarge {
+		t.Errorf("Run(environ) = %+v; want cause %s", got, task.CauseOutputTooLarge)
 	}
 	if got := read(t, s, runner.StdoutFile); len(got) != 1 {
 		t.Errorf("stdout is %q; want it cut to 1 byte", got)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mailboxd/internal/task"
 )
 
 // Sweep ends what is left of the run in dir whose daemon is gone: SIGTERM, and
@@ -15,7 +17,7 @@ import (
 // by the session of the process in meta.json, if there is one, while that one lives;
 // a number that was given to somebody else since is never signalled. It returns what it
 // found, and with it an error when meta.json cannot be read.
-func Sweep(dir string, grace time.Duration) ([]Survivor, error) {
+func Sweep(dir string, grace time.Duration) ([]task.Survivor, error) {
 	meta, _, err := ReadMeta(dir)
 	leader := leaderOf(meta)
 	left := func() []entry { return remains(dir, meta, leader) }
@@ -54,8 +56,8 @@ const calm = 2
 
 // end ends the processes that find lists, until it lists none: each gets
 // SIGTERM when it is first seen, and SIGKILL once patient is over.
-func end(find func() []entry, patient time.Time) []Survivor {
-	seen := map[int]Survivor{}
+func end(find func() []entry, patient time.Time) []task.Survivor {
+	seen := map[int]task.Survivor{}
 	hopeless := max(0, time.Until(patient)) + unkillable
 	began, empty := time.Now(), 0
 	for pause := time.Millisecond; empty < calm && time.Since(began) < hopeless; pause = min(2*pause, 16*time.Millisecond) {
@@ -73,13 +75,13 @@ func end(find func() []entry, patient time.Time) []Survivor {
 				notify(e, unix.SIGTERM)
 				notify(e, unix.SIGCONT)
 			}
-			seen[e.PID] = Survivor{PID: e.PID, Command: e.Command, Killed: known.Killed || kill}
+			seen[e.PID] = task.Survivor{PID: e.PID, Command: e.Command, Killed: known.Killed || kill}
 		}
 		if empty < calm {
 			time.Sleep(pause)
 		}
 	}
-	return slices.SortedFunc(maps.Values(seen), func(a, b Survivor) int { return a.PID - b.PID })
+	return slices.SortedFunc(maps.Values(seen), func(a, b task.Survivor) int { return a.PID - b.PID })
 }
 
 // notify sends sig to exactly the process of the entry: the descriptor keeps
@@ -99,17 +101,17 @@ func notify(e entry, sig unix.Signal) {
 // after ending what is left of it. It reports false when nobody knows; the Exit
 // then has the cause Lost. The error says why a record could not be read; when
 // that is an *UnreadError, nothing is known yet and nothing was ended.
-func Await(dir string, grace time.Duration) (Exit, bool, error) {
+func Await(dir string, grace time.Duration) (task.Exit, bool, error) {
 	if _, _, err := ReadMeta(dir); Passing(err) {
-		return Exit{}, false, &UnreadError{err} // without it, processes of the run may not be found
+		return task.Exit{}, false, &UnreadError{err} // without it, processes of the run may not be found
 	}
 	survivors, swept := Sweep(dir, grace)
 	exit, ok, err := ReadExit(dir)
 	if Passing(err) {
-		return Exit{}, false, &UnreadError{err}
+		return task.Exit{}, false, &UnreadError{err}
 	}
 	if !ok || err != nil {
-		exit, ok = Exit{Code: -1, Cause: Lost}, false
+		exit, ok = task.Exit{Code: -1, Cause: task.CauseLost}, false
 		if meta, ok, _ := ReadMeta(dir); ok { // an error here is swept
 			exit.PID, exit.Started = meta.Process.PID, meta.StartedAt
 		}

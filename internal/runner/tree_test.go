@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 func init() {
@@ -86,18 +87,18 @@ func TestAnEndedRunLeavesNothingOfItsTree(t *testing.T) {
 	for _, test := range []struct {
 		role    string
 		timeout time.Duration
-		want    runner.Cause
+		want    task.Cause
 	}{
 		{"grows a tree", 0, ""},
-		{"grows a tree and stays", 2 * time.Second, runner.Timeout},
-		{"grows a tree and stays", 0, runner.Interrupted},
+		{"grows a tree and stays", 2 * time.Second, task.CauseTimeout},
+		{"grows a tree and stays", 0, task.CauseInterrupted},
 	} {
 		s := playing(t, test.role)
 		s.Grace, s.Timeout = 50*time.Millisecond, test.timeout
 		ctx, stop := context.WithCancelCause(t.Context())
 		got, err := k.Run(ctx, s, func(runner.Process) {
 			wait(filepath.Join(s.Dir, "ready"))
-			if test.want == runner.Interrupted {
+			if test.want == task.CauseInterrupted {
 				stop(errors.New("cancelled"))
 			}
 		})

@@ -9,6 +9,7 @@ import (
 
 	"mailboxd/internal/fault"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
 )
 
 func TestARunIsLeftAloneWhileItsKeeperCannotBeReached(t *testing.T) {
@@ -36,7 +37,7 @@ func TestARunIsLeftAloneWhileItsKeeperCannotBeReached(t *testing.T) {
 
 func TestExitJSONIsKeptForARunWhoseEndNobodyWrote(t *testing.T) {
 	dir := t.TempDir()
-	want := runner.Exit{Code: 7, PID: 1}
+	want := task.Exit{Code: 7, PID: 1}
 	for range 2 {
 		if err := runner.KeepExit(dir, want); err != nil {
 			t.Fatal(err)

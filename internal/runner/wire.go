@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"syscall"
+
+	"mailboxd/internal/task"
 )
 
 // protocol is the version of what a keeper and its clients say to each other. A
@@ -34,11 +36,11 @@ type demand struct {
 // beside Exit; and of a run that a client has started and that is over at once,
 // Started and Exit are said together.
 type report struct {
-	Started *Process `json:"started,omitempty"`
-	Refused *refusal `json:"refused,omitempty"` // nothing was started
-	Exit    *Exit    `json:"exit,omitempty"`
-	Error   string   `json:"error,omitempty"`   // a record of the run could not be written
-	Unknown bool     `json:"unknown,omitempty"` // there is no such run; or the keeper does not leave
+	Started *Process   `json:"started,omitempty"`
+	Refused *refusal   `json:"refused,omitempty"` // nothing was started
+	Exit    *task.Exit `json:"exit,omitempty"`
+	Error   string     `json:"error,omitempty"`   // a record of the run could not be written
+	Unknown bool       `json:"unknown,omitempty"` // there is no such run; or the keeper does not leave
 
 	Unwritten bool `json:"unwritten,omitempty"` // beside Exit: nothing says so but the keeper, until a Start names the run as known
 }

@@ -34,7 +34,7 @@ type Run struct {
 	Finished time.Time // zero until it has ended
 	ExitCode int
 	Signal   string // what ended it; "" for none
-	Cause    string // why we ended it, PutBack or Spoke; "" when it ended by itself
+	Cause    Cause  // "" when it ended by itself
 	Tokens   *int64 // nil: unknown, which is not 0
 	USDCents *int64
 
@@ -45,14 +45,6 @@ type Run struct {
 	Settled  bool            // it is over, and its spending counted
 }
 
-// PutBack is the Cause of a run that did nothing, because its agent waits for a
-// person. It is no failure.
-const PutBack = "put_back"
-
-// Spoke is the Cause of a run that ended without an answer, because its agent
-// waits for what others say or do. It is no failure.
-const Spoke = "spoke"
-
 // A RunName names a run. The zero value is none.
 type RunName struct {
 	Task    int64
@@ -61,5 +53,5 @@ type RunName struct {
 
 // MayHaveSpent reports whether a run that is over may have spent something.
 func (r Run) MayHaveSpent() bool {
-	return !r.Started.IsZero() || r.Cause == "lost" || r.Tokens != nil || r.USDCents != nil
+	return !r.Started.IsZero() || r.Cause == CauseLost || r.Tokens != nil || r.USDCents != nil
 }

@@ -59,7 +59,7 @@ func (s *site) judgeLost(row task.Task, runs []task.Run, killed []span) error {
 	dir := fmt.Sprintf("state/runs/%s/%d.%d", row.ID.Dir(), row.Revision, row.Attempt)
 	rebooted := s.boot != "" && !strings.HasPrefix(runs[at].Boot, s.boot)
 	exit, ok, _ := runner.ReadExit(s.path(dir))
-	whole, err := exit.Whole(s.path(dir), s.path(dir+"/result.json"))
+	whole, err := runner.Whole(exit, s.path(dir), s.path(dir+"/result.json"))
 	if ok && err == nil && (!rebooted || whole) { // a machine that went down may have lost part of the answer
 		return fmt.Errorf("run_lost, and its directory says how it ended: %+v", exit)
 	}
