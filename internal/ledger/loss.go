@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+
+	"mailboxd/internal/task"
 )
 
 // noteLoss has a new ledger remember that there was one before it: in an event, and
@@ -24,7 +26,7 @@ func noteLoss(ctx context.Context, conn *sql.Conn, opened Opened) error {
 		_, err = conn.ExecContext(ctx, "INSERT INTO losses (aside, at) VALUES (?, ?)", opened.Aside, now)
 	}
 	if err == nil {
-		_, err = conn.ExecContext(ctx, "INSERT INTO events (time, kind, data) VALUES (?, 'ledger.lost', ?)", now, string(text))
+		_, err = conn.ExecContext(ctx, "INSERT INTO events (time, kind, data) VALUES (?, ?, ?)", now, string(task.KindLedgerLost), string(text))
 	}
 	return err
 }

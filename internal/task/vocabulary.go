@@ -181,6 +181,7 @@ const (
 	KindAgentPaused          Kind = "agent.paused"
 	KindAgentResumed         Kind = "agent.resumed"
 	KindControlRefused       Kind = "control.refused"
+	KindLedgerLost           Kind = "ledger.lost"
 	KindLedgerRecovered      Kind = "ledger.recovered"
 )
 
@@ -243,6 +244,7 @@ var kinds = []kindWords{
 	{KindAgentPaused, "An agent, or every agent, was paused.", ""},
 	{KindAgentResumed, "The pause of an agent, or of every agent, ended.", ""},
 	{KindControlRefused, "A caller that may not change anything tried to.", ""},
+	{KindLedgerLost, "The ledger was missing or could not be read, and a new one was started.", ""},
 	{KindLedgerRecovered, "Every line from before the loss of the ledger was read again.", ""},
 }
 
