@@ -29,6 +29,8 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	seen := &coverage{occurred: map[string]bool{}}
+	t.Cleanup(func() { seen.check(t) })
 	testscript.Run(t, testscript.Params{
 		Dir:  "testdata/script",
 		Cmds: vocabulary,
@@ -41,6 +43,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
 			env.Setenv("AINL_AGENT_ROOT", filepath.Join(env.WorkDir, "box"))
 			env.Defer(func() { holdInboxes(env) })
+			env.Defer(func() { seen.collect(env) })
 			return os.MkdirAll(filepath.Join(env.WorkDir, "box"), 0o700)
 		},
 		Condition:           condition,
