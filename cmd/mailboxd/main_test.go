@@ -16,6 +16,7 @@ func TestMain(m *testing.M) {
 		"mailboxd": main,
 		"agent":    func() { agents[os.Args[1]](); syscall.Exit(0) }, // os.Exit takes a second in a program built to find races
 		"editor":   editor,
+		"recorder": recorder,
 	})
 }
 

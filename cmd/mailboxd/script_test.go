@@ -47,6 +47,7 @@ var vocabulary = map[string]func(*testscript.TestScript, bool, []string){
 	"ask":        sendRequest,
 	"answered":   awaitAnswer,
 	"wellformed": holdRequests,
+	"recorded":   compareStream,
 }
 
 // sendTask appends a task line: task ID [AGENT [MEMBERS]]. Members, such as
