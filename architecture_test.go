@@ -16,7 +16,7 @@ import (
 
 // rows is the import table: a package imports only from rows below its own.
 var rows = [][]string{
-	{"cmd/mailboxd", "internal/torture", "bench"},     // wiring, and what tries to break and to measure it
+	{"cmd/mailboxd", "internal/torture", "internal/differential", "bench"}, // wiring, and what tries to break, to compare and to measure it
 	{"watcher", "internal/api", "internal/mcpserver"}, // doors
 	{"dispatch"}, // engine
 	{"internal/policy", "internal/agent", "internal/talk"}, // parts
