@@ -17,7 +17,7 @@ import (
 // rows is the import table: a package imports only from rows below its own.
 var rows = [][]string{
 	{"cmd/mailboxd", "internal/torture", "internal/differential", "bench"}, // wiring, and what tries to break, to compare and to measure it
-	{"watcher", "internal/api", "internal/mcpserver"}, // doors
+	{"watcher", "internal/api", "internal/mcpserver"},                      // doors
 	{"dispatch"}, // engine
 	{"internal/policy", "internal/agent", "internal/talk"}, // parts
 	{"mailbox", "envelope/dialect", "internal/ledger", "internal/runner", "internal/worker", "internal/schema", "internal/client", "internal/service", "internal/host"}, // hands

@@ -18,9 +18,13 @@ import (
 // soon is the time within which a thing that happens by itself is waited for.
 const soon = 10 * time.Second
 
+// emptyLines is the file into which settle writes.
+const emptyLines = "box/tasks/empty.jsonl"
+
 // settle waits until nothing more happens by itself: all lines were read, each task is
 // done or waits for something that only a later step does, and all messages are in
-// their inboxes. It looks twice, with no event between.
+// their inboxes. It looks twice, with no event between. Between the looks an empty line
+// has to be read: by then what follows from the lines before it was done.
 func (s *site) settle(ctx context.Context, l limits) error {
 	var last int64 = -1
 	why := ""
@@ -34,9 +38,11 @@ func (s *site) settle(ctx context.Context, l limits) error {
 			last = -1
 			return false, err
 		}
-		again := now.LastEvent == last
+		if now.LastEvent == last {
+			return true, nil
+		}
 		last = now.LastEvent
-		return again, nil
+		return false, s.append(filepath.Base(emptyLines), "\n")
 	})
 	if err != nil && why != "" {
 		err = fmt.Errorf("%w; %s", err, why)
@@ -65,7 +71,7 @@ func (s *site) unsettled(ctx context.Context, l limits, now status) (string, err
 		}
 	}
 	for _, t := range all.Tasks {
-		if t.Dialect == "" && t.Depth == 0 && t.State != "review" {
+		if t.Dialect == "" && t.Depth == 0 && t.State != "review" || t.State == "done" && s.over[t.ID] == t.Revision {
 			continue
 		}
 		var file caseFile
@@ -74,6 +80,9 @@ func (s *site) unsettled(ctx context.Context, l limits, now status) (string, err
 		}
 		if why := look.tells(t, file); why != "" {
 			return fmt.Sprintf("task %s is %s %v, %s", t.ID, t.State, t.Held, why), nil
+		}
+		if t.State == "done" {
+			s.over[t.ID] = t.Revision
 		}
 	}
 	return s.undelivered(ctx)

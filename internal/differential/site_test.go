@@ -27,10 +27,11 @@ type site struct {
 	http    *http.Client
 	leases  []string        // those that were handed out, the latest last
 	threads map[string]bool // the conversations that lines have named
+	over    map[string]int  // the revisions of tasks that are done and of which everything was told
 }
 
 func newSite(dir, daemon string, l limits) (*site, error) {
-	s := &site{dir: dir, daemon: daemon, threads: map[string]bool{}}
+	s := &site{dir: dir, daemon: daemon, threads: map[string]bool{}, over: map[string]int{}}
 	err := os.RemoveAll(dir)
 	for _, name := range []string{"box/tasks", "box/results", "run", "gates", "marks"} {
 		err = errors.Join(err, os.MkdirAll(s.path(name), 0o700))
@@ -155,7 +156,7 @@ func (s *site) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 func (s *site) await(ctx context.Context, what string, seen func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	pause := 2 * time.Millisecond
+	pause := 4 * time.Millisecond
 	for {
 		if ok, err := seen(); ok || err != nil {
 			return err

@@ -17,6 +17,7 @@ import (
 
 type task struct {
 	ID        string    `json:"task_id"`
+	Revision  int       `json:"revision"`
 	State     string    `json:"state"`
 	Held      []string  `json:"held"`
 	Until     time.Time `json:"until"`
