@@ -32,6 +32,7 @@ func TestScripts(t *testing.T) {
 	}
 	seen := &coverage{occurred: map[string]bool{}}
 	t.Cleanup(func() { seen.check(t) })
+	recorded := newRecording(t)
 	testscript.Run(t, testscript.Params{
 		Dir:  "testdata/script",
 		Cmds: vocabulary,
@@ -45,6 +46,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("AINL_AGENT_ROOT", filepath.Join(env.WorkDir, "box"))
 			env.Defer(func() { holdInboxes(env) })
 			env.Defer(func() { seen.collect(env) })
+			env.Defer(func() { recorded.keep(env) })
 			return os.MkdirAll(filepath.Join(env.WorkDir, "box"), 0o700)
 		},
 		Condition:           condition,

@@ -75,6 +75,9 @@ func (c *comparison) one(ctx context.Context, s scenario, dir string) string {
 	c.steps += len(s.steps)
 	c.mu.Unlock()
 	difference := base.against(current)
+	if difference == "" && base.err != nil {
+		return fmt.Sprintf("the base cannot play the scenario; repeat with -seed=%d -scenarios=1\n%v", s.seed, base.err)
+	}
 	if difference == "" {
 		return ""
 	}
@@ -125,7 +128,7 @@ func (o outcome) against(other outcome) string {
 			return fmt.Sprintf("step %d: %s\nbase (-) and current (+):\n%s", n+1, r.step, cmp.Diff(r.bySection(), theirs.bySection()))
 		}
 	}
-	if o.err != nil || other.err != nil {
+	if (o.err == nil) != (other.err == nil) {
 		return fmt.Sprintf("base: %v\ncurrent: %v", o.err, other.err)
 	}
 	return ""

@@ -88,25 +88,19 @@ func conversationOf(name, text string) []section {
 	if err := json.Unmarshal([]byte(text), &whole); err != nil {
 		return []section{{name, []string{text}}}
 	}
-	of := map[string]*section{}
+	var sections []section
 	for member, value := range whole {
 		var list []jsontext.Value
 		if json.Unmarshal(value, &list) != nil {
 			list = []jsontext.Value{value}
 		}
-		for _, element := range list {
-			subject := "nothing"
-			if m := about.FindSubmatch(element); m != nil {
-				subject = string(m[2])
-			}
-			key := name + ", " + member + " about " + subject
-			if of[key] == nil {
-				of[key] = &section{name: key}
-			}
-			of[key].lines = append(of[key].lines, string(element))
+		lines := make([]string, len(list))
+		for i, element := range list {
+			lines[i] = string(element)
 		}
+		sections = append(sections, grouped(name+", "+member, lines, subjectOf)...)
 	}
-	return collected(of)
+	return sections
 }
 
 // events are the new events, those of each task by themselves.
@@ -139,7 +133,7 @@ var about = regexp.MustCompile(`"(pid|task_id)":"([^"]*)"`)
 
 // inboxes are the new lines of all inboxes.
 func (w *witness) inboxes() ([]section, error) {
-	of := map[string]*section{}
+	var sections []section
 	paths, err := filepath.Glob(w.site.path("box/agents/*/inbox.jsonl"))
 	for _, path := range paths {
 		text, readErr := os.ReadFile(path)
@@ -147,20 +141,34 @@ func (w *witness) inboxes() ([]section, error) {
 			return nil, readErr
 		}
 		name := filepath.Base(filepath.Dir(path))
-		for line := range strings.Lines(string(text[w.read[name]:])) {
-			subject := "no task"
-			if m := about.FindStringSubmatch(line); m != nil {
-				subject = m[2]
-			}
-			key := "inbox of " + name + " about " + subject
-			if of[key] == nil {
-				of[key] = &section{name: key}
-			}
-			of[key].lines = append(of[key].lines, strings.TrimSuffix(line, "\n"))
+		if lines := strings.Split(string(text[w.read[name]:]), "\n"); len(lines) > 1 {
+			sections = append(sections, grouped("inbox of "+name, lines[:len(lines)-1], subjectOf)...)
 		}
 		w.read[name] = int64(len(text))
 	}
-	return collected(of), err
+	return sections, err
+}
+
+// subjectOf finds what a line is about.
+func subjectOf(line string) (subject, text string) {
+	if m := about.FindStringSubmatch(line); m != nil {
+		return m[2], line
+	}
+	return "nothing", line
+}
+
+// grouped puts lines about the same thing together, in their order.
+func grouped(name string, lines []string, read func(line string) (subject, text string)) []section {
+	of := map[string]*section{}
+	for _, line := range lines {
+		subject, text := read(line)
+		key := name + " about " + subject
+		if of[key] == nil {
+			of[key] = &section{name: key}
+		}
+		of[key].lines = append(of[key].lines, text)
+	}
+	return collected(of)
 }
 
 func collected(of map[string]*section) (all []section) {
@@ -305,8 +313,10 @@ var (
 	moment = regexp.MustCompile(`20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(\.[0-9]+)?(Z|[+-][0-9:]{5})|20[0-9]{2}-[0-9]{2}-[0-9]{2} [0-9:]{8}`)
 	// counted are numbers that count time, processes and what has no order.
 	counted = regexp.MustCompile(`"(ts|pid|seq|took_ms|wall_ms|wall_time_ms|inode|told)": ?[0-9]+`)
+	// process is one that gave a command.
+	process = regexp.MustCompile(`process [0-9]+`)
 	// derived are hashes of what has ids and times in it that a build makes up.
-	derived = regexp.MustCompile(`"(hash|digest)": ?"[0-9a-f]+"`)
+	derived = regexp.MustCompile(`"(hash|digest|request)": ?"[0-9a-f]{12,64}"`)
 	// below are the hash of a task that another task asked for, and that of an answer with
 	// its times, which a person is asked about.
 	below = regexp.MustCompile(`"(hash|digest)":"[0-9a-f]+"(,.*"parent"|,.*"stage":"post")`)
@@ -319,6 +329,7 @@ var (
 // masked is a text without what varies.
 func masked(text string) string {
 	text = day.ReplaceAllString(moment.ReplaceAllString(text, "TIME"), "DAY")
+	text = process.ReplaceAllString(text, "process N")
 	text = counted.ReplaceAllString(text, `"$1":N`)
 	text = below.ReplaceAllString(text, `"$1":"HASH"$2`)
 	text = secret.ReplaceAllString(text, `"lease":"LEASE"`)

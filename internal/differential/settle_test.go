@@ -240,6 +240,8 @@ func (l looked) tells(t task, file caseFile) string {
 	})
 	asks := slices.ContainsFunc(file.Approvals, func(a approval) bool { return a.Decision == "" })
 	switch {
+	case t.State == "running" && t.Agent == "progress" && !slices.ContainsFunc(file.Events, func(e event) bool { return e.Rev == t.Revision && e.Kind == "task.progress" }):
+		return "and its progress was not read"
 	case slices.Contains(t.Held, "children") && !open:
 		return "and no task below it is open"
 	case t.State == "review" && !asks && !open:

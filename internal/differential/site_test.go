@@ -2,6 +2,7 @@ package differential_test
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"net"
@@ -13,6 +14,12 @@ import (
 	"syscall"
 	"time"
 )
+
+//go:embed testdata/agent.sh
+var agentScript string
+
+//go:embed testdata/talk.sh
+var talkScript string
 
 // patience is how long anything that has to happen may take on a busy machine.
 const patience = 30 * time.Second
@@ -40,10 +47,7 @@ func newSite(dir, daemon string, l limits) (*site, error) {
 	for name, text := range definitions {
 		files[name] = text
 	}
-	for _, name := range []string{"agent.sh", "talk.sh"} {
-		text, readErr := os.ReadFile("testdata/" + name)
-		err, files[name] = errors.Join(err, readErr), string(text)
-	}
+	files["agent.sh"], files["talk.sh"] = agentScript, talkScript
 	for name, text := range files {
 		err = errors.Join(err, os.WriteFile(s.path(name), []byte(text), 0o600))
 	}
@@ -63,6 +67,7 @@ func (s *site) environment() []string {
 func (s *site) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(s.daemon, append(args, "--config", s.path("config.yaml"))...)
 	cmd.Env, cmd.Dir = s.environment(), s.dir
+	cmd.Args[0] = "mailboxd" // as what a process is told about: both builds have one name
 	return cmd
 }
 
