@@ -31,7 +31,6 @@ type comparison struct {
 	mu       sync.Mutex // guards what follows
 	steps    int
 	unstable []uint64 // the seeds of scenarios that the base does not repeat
-	found    []string // differences
 }
 
 // run runs scenarios with consecutive seeds, several at a time.
@@ -39,19 +38,13 @@ func (c *comparison) run(t *testing.T, first uint64, number int) {
 	t.Helper()
 	seeds := make(chan uint64)
 	var workers sync.WaitGroup
-	for n := range *parallel {
-		dir, err := os.MkdirTemp("", fmt.Sprintf("diff-%d-", n))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if dir, err = filepath.EvalSymlinks(dir); err != nil {
-			t.Fatal(err)
-		}
+	for range *parallel {
+		dir := shortDir(t)
 		workers.Go(func() {
-			defer os.RemoveAll(dir)
 			for s := range seeds {
-				if difference := c.one(t.Context(), newScenario(s), filepath.Join(dir, "m")); difference != "" {
-					t.Error(difference)
+				difference, err := c.one(t.Context(), newScenario(s), filepath.Join(dir, "m"))
+				if difference != "" || err != nil {
+					t.Errorf("repeat with -seed=%d -scenarios=1: %s%s", s, difference, failure(err))
 				}
 			}
 		})
@@ -64,9 +57,30 @@ func (c *comparison) run(t *testing.T, first uint64, number int) {
 	daemons.Wait()
 }
 
+func failure(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// shortDir is a directory with a name that leaves room for that of a socket.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "diff-")
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
 // one runs a scenario with both builds, and returns how they differ. When they do, each
 // runs it again: a scenario that a build does not repeat says nothing.
-func (c *comparison) one(ctx context.Context, s scenario, dir string) string {
+func (c *comparison) one(ctx context.Context, s scenario, dir string) (string, error) {
 	base, current := s.outcome(ctx, dir, c.base), s.outcome(ctx, dir, c.current)
 	if *show {
 		fmt.Println(base)
@@ -76,10 +90,10 @@ func (c *comparison) one(ctx context.Context, s scenario, dir string) string {
 	c.mu.Unlock()
 	difference := base.against(current)
 	if difference == "" && base.err != nil {
-		return fmt.Sprintf("the base cannot play the scenario; repeat with -seed=%d -scenarios=1\n%v", s.seed, base.err)
+		return "", fmt.Errorf("neither build can play the scenario: %w", base.err)
 	}
 	if difference == "" {
-		return ""
+		return "", nil
 	}
 	for range 3 {
 		if base.against(s.outcome(ctx, dir, c.base)) != "" || current.against(s.outcome(ctx, dir, c.current)) != "" {
@@ -89,10 +103,10 @@ func (c *comparison) one(ctx context.Context, s scenario, dir string) string {
 			if *show {
 				fmt.Printf("seed %d is not repeatable:\n%s\n", s.seed, difference)
 			}
-			return ""
+			return "", nil
 		}
 	}
-	return fmt.Sprintf("the builds differ; repeat with -seed=%d -scenarios=1\n%s", s.seed, difference)
+	return "the builds differ at " + difference + "\n", nil
 }
 
 // An outcome is what could be seen of a scenario.

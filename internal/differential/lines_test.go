@@ -19,6 +19,7 @@ type writer struct {
 	sent  []sent
 	count int
 	into  string // the file for which it writes
+	alone bool   // no two tasks begin at once, for each changes what the other one may spend
 }
 
 func (w *writer) pick(from ...string) string { return from[w.IntN(len(from))] }
@@ -141,10 +142,11 @@ func unique(members []string) (all []string) {
 // clowl is a REQ.
 func (w *writer) clowl(s sent) string {
 	to := fmt.Sprintf("%q", s.agent)
-	switch w.IntN(16) {
-	case 0:
+	switch n := w.IntN(16); {
+	case w.alone:
+	case n == 0:
 		to = `["text","fails"]`
-	case 1:
+	case n == 1:
 		to = `["slow","worker"]`
 	}
 	data := []string{`"description":"do it"`, fmt.Sprintf(`"n":%d`, w.count)}

@@ -25,6 +25,7 @@ func (s step) String() string { return s.verb + " " + strings.Join(s.args, " | "
 func newScenario(seed uint64) scenario {
 	r := rand.New(rand.NewPCG(seed, 0))
 	g := generator{writer: &writer{Rand: r}, scenario: scenario{seed: seed, limits: pickLimits(r)}}
+	g.alone = g.limits.budgets != "" || g.limits.queueOf > 0
 	for range 5 + r.IntN(11) {
 		g.next()
 	}
@@ -97,7 +98,7 @@ func (g *generator) requests() {
 	file := g.file()
 	g.into = file
 	text := g.request() + "\n"
-	if g.limits.budgets == "" && g.limits.queueOf == 0 && g.limits.concurrency > 2 && g.one(3) {
+	if !g.alone && g.limits.concurrency > 2 && g.one(3) {
 		for range 1 + g.IntN(3) {
 			text += g.request() + "\n"
 		}
