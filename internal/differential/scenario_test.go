@@ -3,6 +3,7 @@ package differential_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 )
 
@@ -83,12 +84,13 @@ func (g *generator) place() {
 	s, ok := g.earlierOf("pull", "slow", "again")
 	switch {
 	case !ok || g.one(2):
-		g.add("place", fmt.Sprintf("t%d", g.count+1), kind)
+		at, first := len(g.steps), len(g.sent)
 		g.requests()
+		g.steps = slices.Insert(g.steps, at, step{"place", []string{g.sent[first].id, kind, g.sent[first].agent}})
 	case s.agent == "pull":
-		g.add("place", s.id, kind)
+		g.add("place", s.id, kind, s.agent)
 	default:
-		g.add("place", s.id, g.pick(kind, "nonsense")) // elsewhere it would be looked at again and again
+		g.add("place", s.id, g.pick(kind, "nonsense"), s.agent) // elsewhere it would be looked at again and again
 	}
 }
 

@@ -86,6 +86,9 @@ func regexpOf(names string) string {
 // slugs are the names that the daemon makes for mailboxes, from their paths.
 var slugs = regexp.MustCompile(`state/mailboxd/[^/"]+`)
 
+// program is how a process is told about that gave a command: the builds have paths of their own.
+var program = regexp.MustCompile(`\(/[^ ]*/mailboxd `)
+
 // readRecording reads what a script left behind, without what varies.
 func readRecording(dir string) (record, error) {
 	work, err := os.ReadFile(filepath.Join(dir, "WORK"))
@@ -100,7 +103,7 @@ func readRecording(dir string) (record, error) {
 		}
 		text, err := os.ReadFile(path)
 		name, _ := filepath.Rel(dir, path)
-		plain := slugs.ReplaceAllString(strings.ReplaceAll(string(text), string(work), "WORK"), "state/mailboxd/SLUG")
+		plain := program.ReplaceAllString(slugs.ReplaceAllString(strings.ReplaceAll(string(text), string(work), "WORK"), "state/mailboxd/SLUG"), "(mailboxd ")
 		sections = append(sections, sectionsOf(slugs.ReplaceAllString(name, "state/mailboxd/SLUG"), plain)...)
 		return err
 	})
