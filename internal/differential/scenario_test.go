@@ -36,7 +36,6 @@ func newScenario(seed uint64) scenario {
 type generator struct {
 	*writer
 	scenario
-	torn bool // the file torn.jsonl ends within a line
 }
 
 func (g *generator) add(verb string, args ...string) {
