@@ -88,7 +88,7 @@ func (b *booking) climb(metered func(seq int64) envelope.Cost) error {
 			seq = 0
 		}
 		b.above = append(b.above, p)
-		b.inherit(append(slices.Clone(last.Terms.Accounts), task.Owners(parent, last)...), lends)
+		b.inherit(append(slices.Clone(last.Terms.Accounts), task.DailyAccounts(parent, last)...), lends)
 	}
 	return nil
 }

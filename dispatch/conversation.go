@@ -86,9 +86,9 @@ func worthTelling(row task.Task, m task.Message) bool {
 	case envelope.Accepts, envelope.Waits, envelope.Reports:
 		return false
 	case envelope.Completes, envelope.Fails, envelope.Stops:
-		return m.Via != task.ByUs || m.Task == row.Seq && m.To == row.Agent
+		return m.Via != task.ByDaemon || m.Task == row.Seq && m.To == row.Agent
 	}
-	return m.Via != task.ByUs || m.From == envelope.Ourselves // else it is what was said in other words
+	return m.Via != task.ByDaemon || m.From == envelope.Ourselves // else it is what was said in other words
 }
 
 // recall makes a message of what is remembered of it. What its line cannot say

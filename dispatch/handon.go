@@ -177,7 +177,7 @@ func (d *Dispatcher) passOn(tx *ledger.Tx, row task.Task, s saying, at time.Time
 	return d.note(tx, row, envelope.Message{
 		Act: envelope.Fails, Task: row.ID, Cause: s.message.ID, Thread: s.message.Thread, Trace: s.message.Trace, Dialect: s.message.Dialect,
 		From: envelope.Ourselves, To: []string{row.Agent}, Time: time.Now(), Type: "error", Text: why.Message, Failure: why,
-	}, at, row.Agent, task.ByUs, "")
+	}, at, row.Agent, task.ByDaemon, "")
 }
 
 // acceptFor accepts what is handed on and, where it is for several, asks each.

@@ -94,7 +94,7 @@ func (d *Dispatcher) effect(tx *ledger.Tx, c *claim) error {
 // isOurs ignores a line that we wrote: what we say is nothing that we hear.
 func (d *Dispatcher) isOurs(tx *ledger.Tx, c *claim) (bool, error) {
 	was, found, err := tx.Said(c.heard.message.Hash)
-	if err != nil || !found || was.Via != task.ByUs {
+	if err != nil || !found || was.Via != task.ByDaemon {
 		return false, err
 	}
 	return true, tx.Log(event(task.Task{}, task.KindMessageOwn, map[string]any{"file": c.line.File, "offset": c.line.Offset, "message": was.Seq}))

@@ -52,7 +52,7 @@ func (d *Dispatcher) hearCancel(tx *ledger.Tx, c *claim, found bool) error {
 // hearsTheEnd reports whether the requester of a task is told of its end, and so
 // that what they cancelled is stopped. Anybody else, who may cancel it because of
 // a task above, is told at once that it will be.
-func hearsTheEnd(row task.Task, talk task.Talk) bool {
+func hearsTheEnd(row task.Task, talk task.Conversation) bool {
 	return talk.Open && talk.Tie != envelope.Member && row.Dialect == envelope.CLowl
 }
 

@@ -151,7 +151,7 @@ func (e *engine) sent() (all [][]byte) {
 		thread, err := reader.Thread(context.Background(), talk.Thread)
 		e.must(err)
 		for _, m := range append(about, thread...) {
-			if m.Via != task.ByUs {
+			if m.Via != task.ByDaemon {
 				all = append(all, m.Body)
 			}
 		}

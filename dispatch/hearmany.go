@@ -60,7 +60,7 @@ func (d *Dispatcher) askEach(tx *ledger.Tx, c *claim, names []string) error {
 		if err := d.revise(tx, member, task.Task{}, false); err != nil {
 			return err
 		}
-		if _, err := tx.Record(recordOf(*member.said, task.ByUs, member.row.Seq, c.now)); err != nil {
+		if _, err := tx.Record(recordOf(*member.said, task.ByDaemon, member.row.Seq, c.now)); err != nil {
 			return err
 		}
 		c.members = append(c.members, member)

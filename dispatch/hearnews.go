@@ -235,7 +235,7 @@ func (d *Dispatcher) hearAnnouncement(tx *ledger.Tx, c *claim) error {
 	if err := d.remember(tx, c); err != nil {
 		return err
 	}
-	if err := tx.Announce(task.Speaker{Name: m.From, Supports: m.Supports, Since: c.now}); err != nil {
+	if err := tx.Announce(task.Announcement{Name: m.From, Supports: m.Supports, Since: c.now}); err != nil {
 		return err
 	}
 	var all []string

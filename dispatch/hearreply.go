@@ -94,7 +94,7 @@ func outgoing(in envelope.Dialect, m envelope.Message, seq int64, inbox string) 
 	line, lost := codec.Encode(m)
 	m.Raw, m.Dialect = line, in
 	m.Hash, _ = envelope.ContentHash(line)
-	record := recordOf(m, task.ByUs, seq, cmp.Or(m.Time, time.Now()))
+	record := recordOf(m, task.ByDaemon, seq, cmp.Or(m.Time, time.Now()))
 	record.Lost, record.Inbox = lost, inbox
 	return record, true
 }

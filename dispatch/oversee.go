@@ -121,7 +121,7 @@ func (d *Dispatcher) submitForReview(tx *ledger.Tx, t *turn) error {
 		return err
 	}
 	if !talks { // an AINL request: rounds are counted from now on
-		if err := tx.StartTalk(task.Talk{Task: t.row.Seq, Thread: string(t.row.ID)}); err != nil {
+		if err := tx.StartTalk(task.Conversation{Task: t.row.Seq, Thread: string(t.row.ID)}); err != nil {
 			return err
 		}
 	}
@@ -133,7 +133,7 @@ func (d *Dispatcher) submitForReview(tx *ledger.Tx, t *turn) error {
 		m := *t.review.said
 		m.Act, m.Task, m.Raw, m.WantsReply = envelope.Informs, open.ID, nil, true
 		m.ID = ""
-		woken, err := d.sendOn(tx, open.Task, inWords(m, t.row, task.Talk{Thread: m.Thread, Trace: m.Trace}, t.at), t.at)
+		woken, err := d.sendOn(tx, open.Task, inWords(m, t.row, task.Conversation{Thread: m.Thread, Trace: m.Trace}, t.at), t.at)
 		t.woken = append(t.woken, woken...)
 		return err
 	}

@@ -138,7 +138,7 @@ func bundles(due []task.Message) (all []*bundle) {
 // own form in the ledger.
 func posted(m task.Message) []byte {
 	codec, ok := dialect.Of(m.Dialect)
-	if !ok || m.Dialect == envelope.AINL || m.Via == task.ByUs {
+	if !ok || m.Dialect == envelope.AINL || m.Via == task.ByDaemon {
 		return m.Body
 	}
 	said, findings := codec.Decode(m.Body, envelope.Strict)

@@ -43,7 +43,7 @@ func (p purse) take(u unit, need *int64) (left *int64, short *shortage) {
 	if need != nil {
 		least = *need
 	}
-	n := max(0, min(*limit-spent-reserved, task.Most))
+	n := max(0, min(*limit-spent-reserved, task.MaxAmount))
 	switch {
 	case *limit-spent < least || spent > *limit:
 		return nil, &shortage{purse: p, unit: u, need: need, reason: p.state(u, spent, *limit, need)}

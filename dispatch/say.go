@@ -21,7 +21,7 @@ type saying struct {
 
 // inWords completes what an agent said with what we know: nobody speaks as
 // somebody else, and names and times are not a model's to make (CLOWL-38).
-func inWords(m envelope.Message, row task.Task, talk task.Talk, now time.Time) envelope.Message {
+func inWords(m envelope.Message, row task.Task, talk task.Conversation, now time.Time) envelope.Message {
 	m.From = row.Agent
 	m.Thread, m.Trace = cmp.Or(talk.Thread, m.Thread), cmp.Or(talk.Trace, m.Trace)
 	m.Dialect = cmp.Or(m.Dialect, envelope.AINL)

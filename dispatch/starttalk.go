@@ -12,7 +12,7 @@ func startTalk(tx *ledger.Tx, c *claim) error {
 	if c.said == nil || c.said.Dialect == "" && c.tie == "" {
 		return nil
 	}
-	return tx.StartTalk(task.Talk{
+	return tx.StartTalk(task.Conversation{
 		Task: c.row.Seq, Message: c.said.ID, Thread: c.said.Thread, Trace: c.said.Trace, Tie: c.tie,
 		Open: toldOf(c.tie),
 	})
@@ -40,6 +40,6 @@ func (d *Dispatcher) talkAgain(tx *ledger.Tx, row task.Task, last int64) error {
 			d.kin.add(above.Seq)
 		}
 	}
-	talk.Task, talk.Told, talk.Open, talk.Rounds = row.Seq, 0, toldOf(talk.Tie), 0
+	talk.Task, talk.Notified, talk.Open, talk.Rounds = row.Seq, 0, toldOf(talk.Tie), 0
 	return tx.StartTalk(talk)
 }

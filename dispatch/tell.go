@@ -142,7 +142,7 @@ func (d *Dispatcher) tell(tx *ledger.Tx, seq int64) error {
 	if err != nil || !found {
 		return err
 	}
-	events, err := tx.News(seq, k.Told)
+	events, err := tx.News(seq, k.Notified)
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (d *Dispatcher) tell(tx *ledger.Tx, seq int64) error {
 	if err != nil {
 		return err
 	}
-	last := k.Told
+	last := k.Notified
 	if len(events) > 0 {
 		last = events[len(events)-1].Seq
 	}
@@ -168,7 +168,7 @@ func (d *Dispatcher) tell(tx *ledger.Tx, seq int64) error {
 }
 
 // tellable is what a task's requester has to be told about.
-func (d *Dispatcher) tellable(tx *ledger.Tx, row task.Task, k task.Talk) (talk.Task, error) {
+func (d *Dispatcher) tellable(tx *ledger.Tx, row task.Task, k task.Conversation) (talk.Task, error) {
 	t := talk.Task{
 		ID: row.ID, Type: row.Type, Requester: row.Requester, Agent: row.Agent, Dialect: row.Dialect,
 		Message: k.Message, Thread: k.Thread, Trace: k.Trace, Tie: k.Tie,

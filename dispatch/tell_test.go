@@ -22,7 +22,7 @@ import (
 
 // foreign puts a task into the ledger that somebody asked for in another dialect
 // than AINL, as the intake leaves it when it dies right after.
-func (e *engine) foreign(d envelope.Dialect, raw string, change func(*task.Task, *task.Talk)) {
+func (e *engine) foreign(d envelope.Dialect, raw string, change func(*task.Task, *task.Conversation)) {
 	e.t.Helper()
 	codec, _ := dialect.Of(d)
 	m, findings := codec.Decode([]byte(raw), e.opts.Reading)
@@ -33,7 +33,7 @@ func (e *engine) foreign(d envelope.Dialect, raw string, change func(*task.Task,
 		ID: m.Request.ID, Revision: 1, Hash: m.Hash, Dialect: d, State: task.Queued, Agent: m.To[0], Requester: m.From,
 		Type: m.Type, Received: time.Now(), File: "tasks/a.jsonl",
 	}
-	k := task.Talk{Message: m.ID, Thread: m.Thread, Trace: m.Trace, Open: true}
+	k := task.Conversation{Message: m.ID, Thread: m.Thread, Trace: m.Trace, Open: true}
 	if change != nil {
 		change(&row, &k)
 	}
@@ -53,13 +53,13 @@ func (e *engine) foreign(d envelope.Dialect, raw string, change func(*task.Task,
 }
 
 // delegated is foreign for a request that user makes in CAP.
-func (e *engine) delegated(id, agent string, change func(*task.Task, *task.Talk)) {
+func (e *engine) delegated(id, agent string, change func(*task.Task, *task.Conversation)) {
 	e.t.Helper()
 	e.foreign(envelope.CAP, fmt.Sprintf(`{"type":"delegation_notice","task_id":%q,"sender_id":"user","recipient_id":%q,"context_summary":"look at it"}`, id, agent), change)
 }
 
 // requested is foreign for a request that oscar makes in CLowl.
-func (e *engine) requested(mid, agent string, change func(*task.Task, *task.Talk)) {
+func (e *engine) requested(mid, agent string, change func(*task.Task, *task.Conversation)) {
 	e.t.Helper()
 	e.foreign(envelope.CLowl, fmt.Sprintf(`{"clowl":"0.2","mid":%q,"ts":1709078400,"tid":"x1","p":"REQ","from":"oscar","to":%q,"cid":"c1","body":{"t":"search","d":{}}}`, mid, agent), change)
 }
@@ -111,7 +111,7 @@ func TestARequesterFindsTheEndInItsInbox(t *testing.T) {
 		t.Errorf("inbox of user = %s; want a message of quick about T1 with its answer and a time", lines[0])
 	}
 	said := e.said("T1")
-	if len(said) != 1 || said[0].Act != envelope.Completes || said[0].Posted.IsZero() || said[0].Via != task.ByUs || said[0].Inbox != "agents/user/inbox.jsonl" || string(said[0].Body) != lines[0] {
+	if len(said) != 1 || said[0].Act != envelope.Completes || said[0].Delivered.IsZero() || said[0].Via != task.ByDaemon || said[0].Inbox != "agents/user/inbox.jsonl" || string(said[0].Body) != lines[0] {
 		t.Errorf("remembered %+v; want the answer, posted", said)
 	}
 	e.wantResult("T1", `"status": "ok"`) // and AINL's file is there all the same
@@ -188,9 +188,9 @@ func TestAnInboxIsAFileOfItsOwnWhateverTheName(t *testing.T) {
 	e := startEngine(t)
 	names := []string{"../../etc", ".", "a/b", strings.Repeat("x", 300), "planner.v2", "plan ner"}
 	for i, name := range names {
-		e.delegated(fmt.Sprint("T", i), "quick", func(row *task.Task, _ *task.Talk) { row.Requester = name })
+		e.delegated(fmt.Sprint("T", i), "quick", func(row *task.Task, _ *task.Conversation) { row.Requester = name })
 	}
-	e.delegated("T9", "quick", func(row *task.Task, _ *task.Talk) { row.Requester = "editor" })
+	e.delegated("T9", "quick", func(row *task.Task, _ *task.Conversation) { row.Requester = "editor" })
 	e.again()
 	entries, err := os.ReadDir(filepath.Join(e.parts.Box.Path(), "agents"))
 	e.must(err)
@@ -218,7 +218,7 @@ func TestABadInboxIsOnlyItsOwnersTrouble(t *testing.T) {
 	agents := filepath.Join(e.parts.Box.Path(), "agents")
 	e.must(os.MkdirAll(filepath.Join(agents, "bad", "inbox.jsonl"), 0o700))
 	for i, requester := range []string{"bad", "good", "bad", "good"} {
-		e.delegated(fmt.Sprint("T", i), "quick", func(row *task.Task, _ *task.Talk) { row.Requester = requester })
+		e.delegated(fmt.Sprint("T", i), "quick", func(row *task.Task, _ *task.Conversation) { row.Requester = requester })
 	}
 	e.again()
 	if lines := e.letters("good"); len(lines) != 2 {

@@ -113,7 +113,7 @@ func TestAFailureInCLowlSaysWhetherToTryAgain(t *testing.T) {
 
 func TestWhoWaitsHearsWhyAndWhenItGoesOn(t *testing.T) {
 	e := startEngine(t)
-	e.requested("m1", "quick", func(row *task.Task, _ *task.Talk) {
+	e.requested("m1", "quick", func(row *task.Task, _ *task.Conversation) {
 		row.State, row.Reasons = task.Held, []task.Reason{task.Operator}
 	})
 	e.again()
@@ -135,7 +135,7 @@ func TestWhoWaitsHearsWhyAndWhenItGoesOn(t *testing.T) {
 func TestACancellationIsAnsweredToWhoAskedForIt(t *testing.T) {
 	for _, c := range []struct{ from, want string }{{"oscar", "ACK"}, {"somebody", "ERR"}} {
 		e := startEngine(t)
-		e.requested("m1", "slow", func(row *task.Task, _ *task.Talk) {
+		e.requested("m1", "slow", func(row *task.Task, _ *task.Conversation) {
 			row.State, row.Reasons = task.Held, []task.Reason{task.Operator}
 		})
 		e.again()
@@ -162,7 +162,7 @@ func TestACancellationIsAnsweredToWhoAskedForIt(t *testing.T) {
 // remembered all the same.
 func TestAMembersAnswerIsRememberedAndNotPosted(t *testing.T) {
 	e := startEngine(t)
-	e.requested("m1", "quick", func(_ *task.Task, k *task.Talk) { k.Tie = envelope.Member })
+	e.requested("m1", "quick", func(_ *task.Task, k *task.Conversation) { k.Tie = envelope.Member })
 	e.again()
 	if lines := e.letters("oscar"); len(lines) > 0 {
 		t.Errorf("oscar heard %q; want nothing of a member", lines)
@@ -178,7 +178,7 @@ func TestWhatWasNotToldInTimeIsToldAtTheNextStart(t *testing.T) {
 	e := startEngine(t)
 	e.end()
 	e.start()
-	e.requested("m1", "editor", func(row *task.Task, _ *task.Talk) {
+	e.requested("m1", "editor", func(row *task.Task, _ *task.Conversation) {
 		row.State, row.Reasons = task.Held, []task.Reason{task.Operator}
 	})
 	for _, want := range [][]string{{"ACK", "PROG"}, {"ACK", "PROG"}} {

@@ -16,7 +16,7 @@ import (
 type turn struct {
 	task  envelope.Task // what was asked for, where the answer is overseen
 	row   task.Task     // as its run had it; held, when it is the outcome of a task below
-	talk  task.Talk
+	talk  task.Conversation
 	terms task.Terms
 	o     task.Outcome
 	event task.Event // the story of an end; a zero one is made of the outcome

@@ -53,7 +53,7 @@ func (l timeline) print(s screen) error {
 func (l timeline) heading(moments []moment) string {
 	said := 0
 	for _, m := range l.Messages {
-		if m.Via != string(task.ByUs) {
+		if m.Via != string(task.ByDaemon) {
 			said++
 		}
 	}
@@ -98,7 +98,7 @@ func (l timeline) moments() (all []moment) {
 // says what happened, which is told anyway.
 func (l timeline) saying(m client.Said) string {
 	act := envelope.Act(m.Act)
-	ours := m.Via == string(task.ByUs)
+	ours := m.Via == string(task.ByDaemon)
 	if ours && m.Task != "" && slices.Contains(toldAnyway, act) || ours && m.From != envelope.Ourselves && slices.Contains(saidAnyway, act) {
 		return ""
 	}

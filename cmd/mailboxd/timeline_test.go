@@ -34,7 +34,7 @@ func (c *chronicle) next() time.Time {
 	return time.Now()
 }
 
-func (c *chronicle) task(row task.Task, k task.Talk, raw string) {
+func (c *chronicle) task(row task.Task, k task.Conversation, raw string) {
 	row.Revision, row.Hash, row.State, row.Received = 1, string(row.ID), task.Running, c.next()
 	if row.Dialect == "" {
 		row.Dialect = envelope.CAP
@@ -95,7 +95,7 @@ func writeTalk(tx *ledger.Tx) error {
 		return capLine("delegation_notice", id, from, to, "context_summary", words)
 	}
 
-	c.task(task.Task{ID: "T1", Agent: "pm-1", Requester: "orchestrator"}, task.Talk{Thread: "T1", Trace: "x-7"}, request("T1", "orchestrator", "pm-1", "User request: analyze last quarter's sales trends"))
+	c.task(task.Task{ID: "T1", Agent: "pm-1", Requester: "orchestrator"}, task.Conversation{Thread: "T1", Trace: "x-7"}, request("T1", "orchestrator", "pm-1", "User request: analyze last quarter's sales trends"))
 	said(envelope.Requests, task.ByLine, 1, "delegation_notice", "T1", "orchestrator", "pm-1", "context_summary", "User request: analyze last quarter's sales trends")
 	c.event("T1", "task.accepted", `{}`)
 	c.event("T1", "task.started", `{"attempt":1}`)
@@ -105,7 +105,7 @@ func writeTalk(tx *ledger.Tx) error {
 	said(envelope.Informs, task.ByLine, 1, "message", "T1", "user", "pm-1", "content", "Regional breakdown by major market would be\nhelpful.\x1b[2J")
 	c.event("T1", "task.resumed", `{"from":"user"}`)
 	c.event("T1", "task.started", `{"attempt":2}`)
-	c.task(task.Task{ID: "T1.1", Agent: "analyst-1", Requester: "pm-1", Parent: 1}, task.Talk{Thread: "T1", Trace: "x-7", Tie: envelope.Assist}, request("T1.1", "pm-1", "analyst-1", "please analyze"))
+	c.task(task.Task{ID: "T1.1", Agent: "analyst-1", Requester: "pm-1", Parent: 1}, task.Conversation{Thread: "T1", Trace: "x-7", Tie: envelope.Assist}, request("T1.1", "pm-1", "analyst-1", "please analyze"))
 	said(envelope.Delegates, task.ByRun, 2, "delegation_notice", "T1.1", "pm-1", "analyst-1", "context_summary", "The user asked us to analyze last quarter's sales trends. I've done some reasearch and broke down his question into tasks.")
 	c.event("T1", "task.held", `{"reasons":["children"]}`)
 	c.event("T1.1", "task.held", `{"reasons":["approval"]}`)
@@ -113,15 +113,15 @@ func writeTalk(tx *ledger.Tx) error {
 	c.event("T1.1", "task.started", `{"attempt":1}`)
 	c.event("T1.1", "task.finished", `{"status":"ok"}`)
 	c.event("T1.1", "oversight.asked", `{"overseer":"qa-1","task":"T1.1.1"}`)
-	c.task(task.Task{ID: "T1.1.1", Agent: "qa-1", Requester: "analyst-1", Parent: 2}, task.Talk{Thread: "T1", Trace: "x-7", Tie: envelope.Oversee}, request("T1.1.1", "analyst-1", "qa-1", "Analysis complete; please verify data accuracy and relevance."))
+	c.task(task.Task{ID: "T1.1.1", Agent: "qa-1", Requester: "analyst-1", Parent: 2}, task.Conversation{Thread: "T1", Trace: "x-7", Tie: envelope.Oversee}, request("T1.1.1", "analyst-1", "qa-1", "Analysis complete; please verify data accuracy and relevance."))
 	said(envelope.Delegates, task.ByRun, 3, "delegation_notice", "T1.1.1", "analyst-1", "qa-1", "context_summary", "Analysis complete; please verify data accuracy and relevance.")
 	said(envelope.Inquires, task.ByRun, 3, "oversight_inquiry", "T1.1.1", "qa-1", "analyst-1", "inquiry", "The report seems detailed and thorough, but the total for Europe seems low.")
 	said(envelope.Informs, task.ByRun, 3, "message", "T1.1.1", "analyst-1", "qa-1", "content", "Confirmed: using 'sales_clean' table.")
 	said(envelope.Informs, task.ByRun, 3, "message", "T1.1.1", "qa-1", "pm-1", "content", "Verified. Analysis is complete and accurate.")
 	c.end(3, envelope.OK, "", "Verified. Analysis is complete and accurate.")
 	c.end(2, envelope.OK, "", "See the tables.")
-	said(envelope.Completes, task.ByUs, 1, "message", "T1", "pm-1", "orchestrator", "content", "said by an event as well")
-	c.task(task.Task{ID: "T1.2", Dialect: envelope.AINL, Agent: "nobody", Requester: "pm-1", Parent: 1}, task.Talk{}, taskLine("T1.2", "nobody", ""))
+	said(envelope.Completes, task.ByDaemon, 1, "message", "T1", "pm-1", "orchestrator", "content", "said by an event as well")
+	c.task(task.Task{ID: "T1.2", Dialect: envelope.AINL, Agent: "nobody", Requester: "pm-1", Parent: 1}, task.Conversation{}, taskLine("T1.2", "nobody", ""))
 	c.event("T1.2", "task.accepted", `{}`)
 	c.event("T1.2", "task.rejected", `{}`)
 	c.end(4, envelope.Rejected, envelope.UnknownAgent, "target_agent: no such agent is configured")

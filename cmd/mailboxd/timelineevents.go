@@ -78,7 +78,7 @@ func (l timeline) overseen(e client.Event, about client.Part) string {
 		act = append(act, string(envelope.Inquires))
 	}
 	said := slices.ContainsFunc(l.Messages, func(m client.Said) bool {
-		return m.Task == review && m.From == data["by"] && slices.Contains(act, m.Act) && m.Via != string(task.ByUs)
+		return m.Task == review && m.From == data["by"] && slices.Contains(act, m.Act) && m.Via != string(task.ByDaemon)
 	})
 	if said {
 		return ""

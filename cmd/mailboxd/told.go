@@ -37,7 +37,7 @@ func (f *caseFile) told() *table {
 			where = "for " + flat(m.Inbox) + ", not there yet"
 		case m.Inbox != "":
 			where = "in " + flat(m.Inbox)
-		case m.Via == string(task.ByUs):
+		case m.Via == string(task.ByDaemon):
 			where = "for nobody's inbox"
 		}
 		if len(m.Lost) > 0 {

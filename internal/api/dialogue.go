@@ -257,7 +257,7 @@ func (b *Books) ending(ctx context.Context, row task.Task) (string, error) {
 func saidOf(m task.Message, task envelope.ID) client.Said {
 	said := client.Said{
 		Seq: m.Seq, Time: m.Time, Dialect: string(m.Dialect), Act: string(m.Act), ID: m.ID, Cause: m.Cause, Task: task,
-		Thread: m.Thread, Trace: m.Trace, From: m.From, To: m.To, Via: string(m.Via), Lost: m.Lost, Inbox: m.Inbox, Posted: m.Posted,
+		Thread: m.Thread, Trace: m.Trace, From: m.From, To: m.To, Via: string(m.Via), Lost: m.Lost, Inbox: m.Inbox, Posted: m.Delivered,
 	}
 	if jsontext.Value(m.Body).IsValid() {
 		said.Line = m.Body
@@ -292,6 +292,6 @@ func (b *Books) talk(ctx context.Context, row task.Task) (*client.Talk, []client
 		said = append(said, saidOf(m, row.ID))
 	}
 	return &client.Talk{
-		Message: k.Message, Thread: k.Thread, Trace: k.Trace, Tie: string(k.Tie), Told: k.Told, Open: k.Open, Rounds: k.Rounds,
+		Message: k.Message, Thread: k.Thread, Trace: k.Trace, Tie: string(k.Tie), Told: k.Notified, Open: k.Open, Rounds: k.Rounds,
 	}, said, err
 }

@@ -65,19 +65,19 @@ func scanBudget(r row) (b envelope.Budget, err error) {
 }
 
 // Family adds up what a task and those it asked for have spent (AINL-46).
-func (tx *Tx) Family(seq int64) (task.Family, error) {
+func (tx *Tx) Family(seq int64) (task.TreeCost, error) {
 	f, _, err := first(context.Background(), tx.write, scanFamily,
 		`WITH RECURSIVE family (seq) AS (SELECT ? UNION SELECT t.seq FROM tasks t JOIN family f ON t.parent = f.seq WHERE t.parent <> 0)
 		SELECT coalesce(sum(settled * coalesce(tokens, reserved_tokens, 0)), 0), coalesce(sum(settled * coalesce(usd_cents, reserved_cents, 0)), 0),
 			coalesce(sum((1 - settled) * coalesce(reserved_tokens, 0)), 0), coalesce(sum((1 - settled) * coalesce(reserved_cents, 0)), 0)
 		FROM family JOIN runs ON runs.task = family.seq`, seq)
 	if err != nil {
-		return task.Family{}, fmt.Errorf("add up the spending of task %d: %w", seq, err)
+		return task.TreeCost{}, fmt.Errorf("add up the spending of task %d: %w", seq, err)
 	}
 	return f, nil
 }
 
-func scanFamily(r row) (f task.Family, err error) {
+func scanFamily(r row) (f task.TreeCost, err error) {
 	err = r.Scan(&f.Spent.Tokens, &f.Spent.USDCents, &f.Reserved.Tokens, &f.Reserved.USDCents)
 	return f, err
 }

@@ -145,7 +145,7 @@ func (b *bank) owed(owner, day string) (sum task.Balance) {
 		}
 		for _, r := range runs {
 			named := slices.ContainsFunc(r.Terms.Accounts, func(a task.Account) bool { return a.Owner == owner && a.Day == day })
-			beside := slices.ContainsFunc(task.Owners(row, r), func(a task.Account) bool { return a.Owner == owner && a.Day == day })
+			beside := slices.ContainsFunc(task.DailyAccounts(row, r), func(a task.Account) bool { return a.Owner == owner && a.Day == day })
 			if named || beside {
 				count(&sum.Reserved.Tokens, &sum.Spent.Tokens, r.Tokens, r.Reserved.Tokens, r.Settled, named)
 				count(&sum.Reserved.USDCents, &sum.Spent.USDCents, r.USDCents, r.Reserved.USDCents, r.Settled, named)
@@ -221,12 +221,12 @@ func TestWhatIsLentComesFromTheLenderAndGoesBack(t *testing.T) {
 		return tx.FinishRun(task.Run{Task: child, Attempt: 1, Started: noon, Finished: noon, Tokens: amount(100), USDCents: amount(0)})
 	})
 	want(900, 900, 100)
-	var family task.Family
+	var family task.TreeCost
 	update(t, l, func(tx *ledger.Tx) (err error) {
 		family, err = tx.Family(parent)
 		return err
 	})
-	if want := (task.Family{Spent: envelope.Cost{Tokens: 100}, Reserved: envelope.Cost{Tokens: 900}}); family != want {
+	if want := (task.TreeCost{Spent: envelope.Cost{Tokens: 100}, Reserved: envelope.Cost{Tokens: 900}}); family != want {
 		t.Errorf("Family() = %+v; want %+v", family, want)
 	}
 }

@@ -30,6 +30,6 @@ func countable(n *int64) *int64 {
 	if n == nil {
 		return nil
 	}
-	within := max(0, min(*n, task.Most))
+	within := max(0, min(*n, task.MaxAmount))
 	return &within
 }

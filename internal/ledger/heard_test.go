@@ -29,7 +29,7 @@ func TestAnAgentHearsWhatOthersHaveSaidSince(t *testing.T) {
 		first, err := tx.Record(said(root, "user", row.Agent, task.ByLine, "before"))
 		for _, m := range []task.Message{
 			said(root, "user", row.Agent, task.ByLine, "about it"), said(child, "helper", row.Agent, task.ByRun, "about what is below"),
-			said(root, row.Agent, "user", task.ByRun, "its own"), said(root, "user", row.Agent, task.ByUs, "ours"),
+			said(root, row.Agent, "user", task.ByRun, "its own"), said(root, "user", row.Agent, task.ByDaemon, "ours"),
 			said(other, "user", row.Agent, task.ByLine, "about another"), said(root, "user", "somebody", task.ByLine, "to another"),
 		} {
 			_, failed := tx.Record(m)

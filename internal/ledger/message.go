@@ -17,14 +17,14 @@ const selectMessages = "SELECT " + messageColumns + " FROM messages "
 func scanMessage(r row) (m task.Message, err error) {
 	var lost string
 	err = r.Scan(&m.Seq, stamp{&m.Time}, &m.Dialect, &m.Act, &m.ID, &m.Cause, &m.Task, &m.Thread, &m.Trace, &m.From, &m.To,
-		&m.Via, &m.Hash, &lost, &m.Inbox, stamp{&m.Posted}, &m.Body)
+		&m.Via, &m.Hash, &lost, &m.Inbox, stamp{&m.Delivered}, &m.Body)
 	if lost != "" {
 		m.Lost = strings.Split(lost, ",")
 	}
 	return m, err
 }
 
-// Record remembers a message and returns its Seq. Seq and Posted of m are
+// Record remembers a message and returns its Seq. Seq and Delivered of m are
 // ignored: one that has an Inbox is due from then on.
 func (tx *Tx) Record(m task.Message) (seq int64, err error) {
 	if m.Body == nil {

@@ -99,7 +99,7 @@ func (tx *Tx) postUnlimited(r task.Run, used amounts, unknown int) error {
 	if err != nil || !found {
 		return err
 	}
-	for _, a := range task.Owners(t, r) {
+	for _, a := range task.DailyAccounts(t, r) {
 		if err := tx.post(a, amounts{}, used, unknown); err != nil {
 			return err
 		}

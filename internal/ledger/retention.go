@@ -17,7 +17,7 @@ const over = `t.state = 'done' AND t.put = 1 AND t.delivered = 1 AND t.replaces 
 const said = `(inbox = '' OR posted IS NOT NULL) AND
 		(task = 0 OR EXISTS (SELECT 1 FROM tasks t WHERE t.seq = messages.task AND ` + over + `))`
 
-// DropBodies forgets the requests, results and Talks of up to limit tasks after
+// DropBodies forgets the requests, results and Conversations of up to limit tasks after
 // afterSeq that were over before a time, and returns where to go on; 0 when
 // there are no more. The tasks stay, with their ids, hashes and ends.
 func (tx *Tx) DropBodies(before time.Time, afterSeq int64, limit int) (next int64, dropped int, err error) {

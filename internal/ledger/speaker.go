@@ -9,7 +9,7 @@ import (
 	"mailboxd/internal/task"
 )
 
-func scanSpeaker(r row) (s task.Speaker, err error) {
+func scanSpeaker(r row) (s task.Announcement, err error) {
 	var supports []byte
 	if err = r.Scan(&s.Name, &supports, stamp{&s.Since}); err == nil {
 		err = json.Unmarshal(supports, &s.Supports)
@@ -18,7 +18,7 @@ func scanSpeaker(r row) (s task.Speaker, err error) {
 }
 
 // Announce remembers what somebody can do, instead of what it said before.
-func (tx *Tx) Announce(s task.Speaker) error {
+func (tx *Tx) Announce(s task.Announcement) error {
 	supports, err := json.Marshal(s.Supports)
 	if err == nil {
 		_, err = tx.exec(`INSERT INTO speakers (name, supports, since) VALUES (?, ?, ?)
@@ -40,7 +40,7 @@ func (tx *Tx) Announced(name string) (bool, error) {
 }
 
 // Speakers returns everybody who has announced something, by name.
-func (tx *Tx) Speakers() ([]task.Speaker, error) {
+func (tx *Tx) Speakers() ([]task.Announcement, error) {
 	speakers, err := all(context.Background(), tx.write, scanSpeaker, "SELECT name, supports, since FROM speakers ORDER BY name")
 	if err != nil {
 		return nil, fmt.Errorf("list speakers: %w", err)

@@ -9,15 +9,15 @@ import (
 
 const talkColumns = "task, message, thread, trace, tie, told, open, rounds"
 
-func scanTalk(r row) (t task.Talk, err error) {
-	err = r.Scan(&t.Task, &t.Message, &t.Thread, &t.Trace, &t.Tie, &t.Told, &t.Open, &t.Rounds)
+func scanTalk(r row) (t task.Conversation, err error) {
+	err = r.Scan(&t.Task, &t.Message, &t.Thread, &t.Trace, &t.Tie, &t.Notified, &t.Open, &t.Rounds)
 	return t, err
 }
 
-// StartTalk remembers the Talk of a task that was just added.
-func (tx *Tx) StartTalk(t task.Talk) error {
+// StartTalk remembers the Conversation of a task that was just added.
+func (tx *Tx) StartTalk(t task.Conversation) error {
 	_, err := tx.exec("INSERT INTO talks ("+talkColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-		t.Task, t.Message, t.Thread, t.Trace, string(t.Tie), t.Told, t.Open, t.Rounds)
+		t.Task, t.Message, t.Thread, t.Trace, string(t.Tie), t.Notified, t.Open, t.Rounds)
 	if err != nil {
 		return fmt.Errorf("remember the talk of task %d: %w", t.Task, err)
 	}
@@ -35,7 +35,7 @@ func (tx *Tx) Told(task, event int64, open bool) error {
 }
 
 // SendBack counts that the overseer of a task has sent it back once more, and
-// returns how often it has. A task without a Talk is ErrUnknown.
+// returns how often it has. A task without a Conversation is ErrUnknown.
 func (tx *Tx) SendBack(task int64) (rounds int, err error) {
 	rounds, ok, err := first(context.Background(), tx.write, one[int], "UPDATE talks SET rounds = rounds + 1 WHERE task = ? RETURNING rounds", task)
 	if err == nil && !ok {
@@ -51,20 +51,20 @@ const talkQuery = "SELECT " + talkColumns + " FROM talks WHERE task = ?"
 
 // Talk returns what is remembered of a task's conversation, and whether there
 // is one.
-func (tx *Tx) Talk(task int64) (task.Talk, bool, error) {
+func (tx *Tx) Talk(task int64) (task.Conversation, bool, error) {
 	return talk(context.Background(), tx.write, task)
 }
 
 // Talk returns what is remembered of a task's conversation, and whether there
 // is one.
-func (r *Reader) Talk(ctx context.Context, task int64) (task.Talk, bool, error) {
+func (r *Reader) Talk(ctx context.Context, task int64) (task.Conversation, bool, error) {
 	return talk(ctx, r.read, task)
 }
 
-func talk(ctx context.Context, s *statements, seq int64) (task.Talk, bool, error) {
+func talk(ctx context.Context, s *statements, seq int64) (task.Conversation, bool, error) {
 	t, ok, err := first(ctx, s, scanTalk, talkQuery, seq)
 	if err != nil {
-		return task.Talk{}, false, fmt.Errorf("look up the talk of task %d: %w", seq, err)
+		return task.Conversation{}, false, fmt.Errorf("look up the talk of task %d: %w", seq, err)
 	}
 	return t, ok, nil
 }

@@ -21,14 +21,14 @@ func TestWhatWasSaidSurvivesAPowerCut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	l := openAt(t, path)
 	seq := add(t, l, named("t1", 1, task.Queued))[0]
-	talk := task.Talk{Task: seq, Message: "m1", Thread: "c1", Trace: "x1", Tie: envelope.Assist, Open: true}
+	talk := task.Conversation{Task: seq, Message: "m1", Thread: "c1", Trace: "x1", Tie: envelope.Assist, Open: true}
 	said := task.Message{
 		Time: noon, Dialect: envelope.CLowl, Act: envelope.Accepts, ID: "a1", Cause: "m1", Task: seq, Thread: "c1", Trace: "x1",
-		From: "worker", To: "asker", Via: task.ByUs, Hash: "h1", Lost: []string{"x", "y"}, Inbox: "agents/asker/inbox.jsonl", Body: []byte(`{"p":"ACK"}`),
+		From: "worker", To: "asker", Via: task.ByDaemon, Hash: "h1", Lost: []string{"x", "y"}, Inbox: "agents/asker/inbox.jsonl", Body: []byte(`{"p":"ACK"}`),
 	}
 	update(t, l, func(tx *ledger.Tx) (err error) {
 		said.Seq, err = tx.Record(said)
-		return errors.Join(err, tx.StartTalk(talk), tx.Announce(task.Speaker{Name: "worker", Supports: []string{"search:web"}, Since: noon}))
+		return errors.Join(err, tx.StartTalk(talk), tx.Announce(task.Announcement{Name: "worker", Supports: []string{"search:web"}, Since: noon}))
 	})
 	after := openAt(t, copyOf(t, path, "", 0))
 	got, ok, err := after.Talk(context.Background(), seq)
@@ -55,7 +55,7 @@ func TestATalkIsToldUpToAnEventAndThenOver(t *testing.T) {
 	l := open(t)
 	seqs := add(t, l, named("t1", 1, task.Queued), named("t2", 1, task.Queued))
 	update(t, l, func(tx *ledger.Tx) error {
-		return errors.Join(tx.StartTalk(task.Talk{Task: seqs[0], Thread: "t1", Open: true}),
+		return errors.Join(tx.StartTalk(task.Conversation{Task: seqs[0], Thread: "t1", Open: true}),
 			tx.Log(task.Event{Kind: "task.accepted", Task: "t1", Revision: 1, Time: noon}),
 			tx.Log(task.Event{Kind: "task.accepted", Task: "t2", Revision: 1, Time: noon}),
 			tx.Log(task.Event{Kind: "task.finished", Task: "t1", Revision: 1, Time: noon}))
@@ -69,12 +69,12 @@ func TestATalkIsToldUpToAnEventAndThenOver(t *testing.T) {
 			return err
 		}
 		talk, _, err := tx.Talk(seqs[0])
-		if err != nil || talk.Told != news[0].Seq || !talk.Open {
+		if err != nil || talk.Notified != news[0].Seq || !talk.Open {
 			t.Errorf("Talk() = %+v, %v; want it told up to %d and open", talk, err, news[0].Seq)
 		}
-		left, err := tx.News(seqs[0], talk.Told)
+		left, err := tx.News(seqs[0], talk.Notified)
 		if err != nil || len(left) != 1 || left[0].Kind != "task.finished" {
-			t.Errorf("News(%d) = %+v, %v; want the end alone", talk.Told, left, err)
+			t.Errorf("News(%d) = %+v, %v; want the end alone", talk.Notified, left, err)
 		}
 		return tx.Told(seqs[0], left[0].Seq, false)
 	})
@@ -86,7 +86,7 @@ func TestATalkIsToldUpToAnEventAndThenOver(t *testing.T) {
 func TestRoundsAreCountedForATaskThatIsTalkedAbout(t *testing.T) {
 	l := open(t)
 	seq := add(t, l, named("t1", 1, task.Review))[0]
-	update(t, l, func(tx *ledger.Tx) error { return tx.StartTalk(task.Talk{Task: seq}) })
+	update(t, l, func(tx *ledger.Tx) error { return tx.StartTalk(task.Conversation{Task: seq}) })
 	for want := 1; want <= 2; want++ {
 		update(t, l, func(tx *ledger.Tx) error {
 			if got, err := tx.SendBack(seq); err != nil || got != want {
@@ -109,7 +109,7 @@ func TestMessagesArePostedInTheirOrderOnce(t *testing.T) {
 	update(t, l, func(tx *ledger.Tx) error {
 		seqs = nil
 		for _, inbox := range []string{"agents/a/inbox.jsonl", "", "agents/b/inbox.jsonl", "agents/a/inbox.jsonl"} {
-			seq, err := tx.Record(task.Message{Time: noon, Inbox: inbox, Via: task.ByUs})
+			seq, err := tx.Record(task.Message{Time: noon, Inbox: inbox, Via: task.ByDaemon})
 			if err != nil {
 				return err
 			}
@@ -143,7 +143,7 @@ func TestMessagesAreFoundByNameContentAndCause(t *testing.T) {
 		t.Helper()
 		update(t, l, func(tx *ledger.Tx) error { _, err := tx.Record(m); return err })
 	}
-	record(task.Message{Time: noon, ID: "ours", Via: task.ByUs, Hash: "h0"})
+	record(task.Message{Time: noon, ID: "ours", Via: task.ByDaemon, Hash: "h0"})
 	record(task.Message{Time: noon, ID: "m1", Via: task.ByLine, Hash: "h1", Act: envelope.Requests})
 	record(task.Message{Time: noon, ID: "m1", Via: task.ByLine, Hash: "h2", Act: envelope.Requests})
 	record(task.Message{Time: noon, ID: "c1", Cause: "m1", From: "ann", Via: task.ByLine, Hash: "h3", Act: envelope.Cancels})
@@ -203,10 +203,10 @@ func TestAConversationIsWhatItsAgentSaidAndHeard(t *testing.T) {
 	agent := named("t1", 1, task.Running).Agent
 	for _, m := range []task.Message{
 		{ID: "request", Task: seqs[0], From: "asker", To: agent, Via: task.ByLine},
-		{ID: "ours", Task: seqs[0], From: agent, To: "asker", Via: task.ByUs},
+		{ID: "ours", Task: seqs[0], From: agent, To: "asker", Via: task.ByDaemon},
 		{ID: "delegation", Task: seqs[1], From: agent, To: "helper", Via: task.ByRun},
 		{ID: "aside", Task: seqs[1], From: "helper", To: "somebody", Via: task.ByRun},
-		{ID: "end", Task: seqs[1], From: "helper", To: agent, Via: task.ByUs},
+		{ID: "end", Task: seqs[1], From: "helper", To: agent, Via: task.ByDaemon},
 		{ID: "elsewhere", Task: seqs[2], From: "asker", To: agent, Via: task.ByLine},
 		{ID: "nowhere", From: "asker", To: agent, Via: task.ByLine},
 	} {
@@ -233,7 +233,9 @@ func TestChildrenAreListedWithTheirTies(t *testing.T) {
 	tied, plain := named("t1.1", 1, task.Queued), named("t1.2", 1, task.Queued)
 	tied.Parent, plain.Parent = parent, parent
 	seqs := add(t, l, tied, plain, named("t2", 1, task.Queued))
-	update(t, l, func(tx *ledger.Tx) error { return tx.StartTalk(task.Talk{Task: seqs[0], Tie: envelope.Transfer}) })
+	update(t, l, func(tx *ledger.Tx) error {
+		return tx.StartTalk(task.Conversation{Task: seqs[0], Tie: envelope.Transfer})
+	})
 	children, err := l.Offspring(context.Background(), parent)
 	if err != nil || len(children) != 2 || children[0].ID != "t1.1" || children[0].Tie != envelope.Transfer || children[1].Tie != "" {
 		t.Errorf("Offspring() = %+v, %v; want t1.1, a transfer, and t1.2, which has no tie", children, err)
@@ -249,7 +251,7 @@ func TestWhatIsInAThreadOrATraceIsListed(t *testing.T) {
 	update(t, l, func(tx *ledger.Tx) error {
 		_, err1 := tx.Record(task.Message{Time: noon, ID: "m1", Thread: "c1", Trace: "x", Via: task.ByLine})
 		_, err2 := tx.Record(task.Message{Time: noon, ID: "m2", Thread: "c2", Trace: "x", Via: task.ByLine})
-		return errors.Join(err1, err2, tx.StartTalk(task.Talk{Task: seqs[0], Thread: "c1", Trace: "x"}), tx.StartTalk(task.Talk{Task: seqs[1], Thread: "c2", Trace: "x"}))
+		return errors.Join(err1, err2, tx.StartTalk(task.Conversation{Task: seqs[0], Thread: "c1", Trace: "x"}), tx.StartTalk(task.Conversation{Task: seqs[1], Thread: "c2", Trace: "x"}))
 	})
 	ctx := context.Background()
 	thread, err1 := l.Thread(ctx, "c1")
@@ -277,12 +279,12 @@ func TestMessagesGoWithTheirTaskAndNotBefore(t *testing.T) {
 	update(t, l, func(tx *ledger.Tx) error {
 		var err error
 		for i, seq := range seqs {
-			_, failed := tx.Record(task.Message{Time: noon, Task: seq, Via: task.ByUs})
-			err = errors.Join(err, failed, tx.MarkSettled(seq), tx.StartTalk(task.Talk{Task: seq, Open: i == 1}))
+			_, failed := tx.Record(task.Message{Time: noon, Task: seq, Via: task.ByDaemon})
+			err = errors.Join(err, failed, tx.MarkSettled(seq), tx.StartTalk(task.Conversation{Task: seq, Open: i == 1}))
 		}
 		_, err1 := tx.Record(task.Message{Time: noon, ID: "chat", Via: task.ByLine})
-		_, err2 := tx.Record(task.Message{Time: noon, ID: "due", Via: task.ByUs, Inbox: "agents/a/inbox.jsonl"})
-		return errors.Join(err, err1, err2, tx.Announce(task.Speaker{Name: "a", Since: noon}))
+		_, err2 := tx.Record(task.Message{Time: noon, ID: "due", Via: task.ByDaemon, Inbox: "agents/a/inbox.jsonl"})
+		return errors.Join(err, err1, err2, tx.Announce(task.Announcement{Name: "a", Since: noon}))
 	})
 	later := time.Now().Add(time.Hour)
 	want := ledger.Aged{Bodies: 1, Messages: 2}

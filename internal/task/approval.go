@@ -13,27 +13,27 @@ type Decision string
 
 // The decisions.
 const (
-	Undecided Decision = ""         // nobody has said anything
+	Undecided Decision = ""         // no decision yet
 	Approved  Decision = "approved" // go on
 	Denied    Decision = "denied"   // do not
-	Expired   Decision = "expired"  // nobody said so in time, or it was not made use of in time
-	Void      Decision = "void"     // it was about something else than what would happen now
+	Expired   Decision = "expired"  // nobody decided in time, or the approval was not used in time
+	Void      Decision = "void"     // it was about something else than what would happen now, or is not needed
 )
 
 // A Consent is one approval that was asked for, and what came of it. Times are
 // in UTC, to the microsecond.
 type Consent struct {
-	Seq      int64             // Ask gives it
+	Seq      int64             // the ledger gives it
 	Task     int64             // the task's Seq
 	Stage    envelope.Approval // ApprovalPre: before it starts; ApprovalPost: before its result is shown
 	Digest   string            // names what exactly it is about
-	Plan     jsontext.Value    // and says it, an object; nil after a run, where the result does
-	Approver string            // the only one who may decide; "": anybody who may at all
+	Plan     jsontext.Value    // what that is, an object; nil after a run, where it is the result
+	Approver string            // the only one who may decide; "": every approver
 	Asked    time.Time
 	Expires  time.Time // zero: never by itself
 
 	Decision Decision
 	Decided  time.Time // zero while it is open
 	Decider  string    // the name with which a person decided; "" when nobody did
-	Note     string    // what they, or we, said about it
+	Note     string    // their reason, or the daemon's
 }

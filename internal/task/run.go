@@ -1,22 +1,10 @@
 package task
 
 import (
-	"slices"
 	"time"
 
 	"mailboxd/envelope"
 )
-
-// Owners are those whose accounts a run counts for besides the ones it names:
-// who asked for it, and who did it.
-func Owners(t Task, r Run) (more []Account) {
-	for _, owner := range []string{"requester:" + t.Requester, "agent:" + t.Agent} {
-		if !slices.ContainsFunc(r.Terms.Accounts, func(a Account) bool { return a.Owner == owner }) {
-			more = append(more, Account{Owner: owner, Day: Day(r.Intent)})
-		}
-	}
-	return more
-}
 
 // A Run is one attempt to have an agent do a task. Times are in UTC, to the
 // microsecond.
@@ -28,7 +16,7 @@ type Run struct {
 
 	PID      int    // 0 until there is one
 	PIDStart uint64 // clock ticks from boot to its start, as an id alone is used again
-	Boot     string // runner.Evidence of its directory as it was decided; of a run whose process is known, the boot those ticks count from
+	Boot     string // runner.Evidence of its directory as it was decided; once its process is known, the boot from which those ticks count
 
 	Started  time.Time // zero when no process was started
 	Finished time.Time // zero until it has ended
@@ -41,17 +29,17 @@ type Run struct {
 	Terms Terms // what it was admitted with
 
 	Reserved envelope.Budget // what it may spend; without a limit: anything
-	Lender   RunName         // whose reservation that was part of; zero: nobody's
+	Lender   RunName         // the run of whose reservation that was part; zero: none
 	Settled  bool            // it is over, and its spending counted
+}
+
+// MayHaveSpent reports whether a run that is over may have spent something.
+func (r Run) MayHaveSpent() bool {
+	return !r.Started.IsZero() || r.Cause == CauseLost || r.Tokens != nil || r.USDCents != nil
 }
 
 // A RunName names a run. The zero value is none.
 type RunName struct {
 	Task    int64
 	Attempt int
-}
-
-// MayHaveSpent reports whether a run that is over may have spent something.
-func (r Run) MayHaveSpent() bool {
-	return !r.Started.IsZero() || r.Cause == CauseLost || r.Tokens != nil || r.USDCents != nil
 }
