@@ -14,6 +14,7 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/internal/client"
+	"mailboxd/internal/task"
 )
 
 var update = flag.Bool("update", false, "write docs/api.md anew")
@@ -56,6 +57,14 @@ func generated(t *testing.T) string {
 	for _, c := range source.constants {
 		status, means, _ := strings.Cut(c.comment, ": ")
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", c.value, status, means)
+	}
+	fmt.Fprint(&b, "\n## Event kinds\n\nOther kinds may be added.\n\n| kind | what happened |\n|---|---|\n")
+	for _, k := range task.EventKinds() {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", k, k.Sentence())
+	}
+	fmt.Fprint(&b, "\n## Hold reasons\n\nThe sentences are about the task.\n\n| reason | why the task is held | what a person can do |\n|---|---|---|\n")
+	for _, r := range task.Reasons() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r, r.Sentence(), r.Remedy())
 	}
 	fmt.Fprint(&b, "\n## Types\n\nTimes are RFC 3339 in UTC.\n")
 	for _, s := range slices.Concat(parse(t, "types.go").structs, parse(t, "approval.go").structs, parse(t, "dialogue.go").structs, source.structs) {
