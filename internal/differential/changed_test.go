@@ -19,7 +19,7 @@ var changes = []change{
 	{"an error text", "dispatch/control.go", "it is %s already (%s)", "it is already %s (%s)"},
 	{"words to a requester", "internal/talk/news.go", `note = "waits for "`, `note = "is waiting for "`},
 	{"a duplicate is an event no more", "dispatch/hearrequest.go", `	return tx.Log(event(last, "task.duplicate", map[string]any{"file": c.line.File, "offset": c.line.Offset}))`, "	return nil"},
-	{"who has submitted is not said", "dispatch/submit.go", `"by", by.Who)`, `"by", "")`},
+	{"who has submitted is not said", "dispatch/submit.go", `data := with(conclusion(o), "by", by.Who)`, `data := with(conclusion(o), "by", "")`},
 	{"a pause ends with its daemon", "dispatch/pause.go", "range agents {", "range agents[:0] {"},
 }
 
