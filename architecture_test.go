@@ -19,7 +19,7 @@ var rows = [][]string{
 	{"cmd/mailboxd", "internal/torture", "internal/differential", "bench"}, // wiring, and what tries to break, to compare and to measure it
 	{"watcher", "internal/api", "internal/mcpserver"},                      // doors
 	{"dispatch"}, // engine
-	{"internal/policy", "internal/agent", "internal/talk"}, // parts
+	{"internal/core", "internal/policy", "internal/agent", "internal/talk"}, // parts
 	{"mailbox", "envelope/dialect", "internal/ledger", "internal/runner", "internal/worker", "internal/schema", "internal/client", "internal/service", "internal/host"}, // hands
 	{"internal/task"}, // domain types
 	{"envelope"},      // words
@@ -87,7 +87,7 @@ func judge(from, imported string) string {
 // pure are the packages that decide and do nothing: of ours they import each other
 // and envelope alone, and nothing of the standard library that reaches the system,
 // waits or draws lots. They ask no clock.
-var pure = []string{"internal/task", "internal/policy"}
+var pure = []string{"internal/task", "internal/core", "internal/policy"}
 
 // impure are the packages that a pure one does not import, with all below them, and
 // clocks are the functions of time that it does not call.

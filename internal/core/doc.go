@@ -1,0 +1,12 @@
+// Package core decides what happens to a task. It reads no clock, file or database:
+// the same state, command and time always give the same events.
+//
+//	Decide(state, command, now) -> events     changes nothing
+//	Apply(state, event)                       decides nothing
+//
+// A caller loads the tasks that a command concerns into a State, calls Decide, makes
+// the events durable and applies them. A State may hold all open tasks, or only those
+// of one command. Facts from outside, such as the verdict of policy, come in the
+// command, with the task as it was when they were gathered: when the task has changed
+// since, Decide answers ErrStale, and the caller gathers them again.
+package core

@@ -1,0 +1,126 @@
+package core
+
+import (
+	"slices"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/task"
+)
+
+// Judge takes a task that hasn't started to where a verdict wants it: to the queue, to
+// a hold, or to its end. A task that was moved since it was judged stays where it is.
+type Judge struct {
+	Task    int64
+	Seen    Seen
+	Request envelope.Task
+	Verdict task.Verdict
+}
+
+func (c *Judge) decide(d *decision) error {
+	t, err := d.state.find(c.Task, c.Seen)
+	if err != nil || !startable(t.State) {
+		return ErrStale
+	}
+	if t.State == task.Received && !d.clear(t) {
+		return nil // it comes when the earlier one has ended
+	}
+	switch v := d.consult(t, c.Verdict); {
+	case !v.Admit:
+		d.reject(t, c.Request, v)
+	case len(v.Hold) > 0:
+		d.hold(t, v.Hold, v.Until)
+	default:
+		d.add(t, moved(t, task.Change{To: task.Queued}), task.KindTaskQueued, nil)
+	}
+	return nil
+}
+
+// clear ends the earlier revisions of a task that went back to waiting although this
+// one has come, and reports whether none of them is in hand.
+func (d *decision) clear(t *Task) bool {
+	free := true
+	for _, earlier := range d.state.ids[t.ID] {
+		switch {
+		case earlier.Revision >= t.Revision || earlier.State == task.Done:
+		case InHand(earlier.Task, d.now):
+			free = false
+		default:
+			d.supersede(earlier)
+		}
+	}
+	return free
+}
+
+// consult takes into account what an approver decided about the start of a task, and
+// asks for an approval that nobody was asked for. The verdict that it returns is held
+// for the approval, or isn't, or refuses.
+func (d *decision) consult(t *Task, v task.Verdict) task.Verdict {
+	if !wantsApproval(v.Hold) && !wantsApproval(t.Reasons) {
+		return v
+	}
+	last := t.Start
+	open, given := isOpen(last), isGiven(last)
+	switch {
+	case open && (late(last, d.now) || v.Findings.Kind() == envelope.DeadlineExceeded):
+		d.conclude(t, last, task.Expired, "nobody decided in time")
+		return refused(envelope.ApprovalExpired, unheard(last), v.Levels)
+	case !v.Admit:
+		d.withdraw(t, "the task is refused")
+		return v
+	case !wantsApproval(v.Hold):
+		d.withdraw(t, "no approval is needed any more")
+		return v
+	case open && matches(last, v):
+		v.Until = Earliest(v.Until, last.Expires)
+		return v
+	case given && Covers(last, v, t.Began, d.now):
+		return withoutApproval(v)
+	case given && matches(last, v):
+		d.conclude(t, last, task.Expired, "the task was not started in time")
+	case open || given:
+		d.conclude(t, last, task.Void, "what would be run is not what was asked about")
+	}
+	v.Until = Earliest(v.Until, d.decisionDue(t.Task))
+	d.askStart(t, v)
+	return v
+}
+
+// hold makes a task wait. Readers of events are shown that only when the reasons are
+// new.
+func (d *decision) hold(t *Task, reasons []task.Reason, until time.Time) {
+	change := moved(t, task.Change{To: task.Held, Reasons: reasons, Until: until})
+	if t.State == task.Held && slices.Equal(t.Reasons, reasons) {
+		d.add(t, change, "", nil)
+		return
+	}
+	d.add(t, change, task.KindTaskHeld, map[string]any{"reasons": reasons})
+}
+
+// reject ends a task that a verdict doesn't admit.
+func (d *decision) reject(t *Task, request envelope.Task, v task.Verdict) {
+	d.rejectWith(t, v, Refusal(request, v, t.Began, d.now))
+}
+
+func (d *decision) rejectWith(t *Task, v task.Verdict, result []byte) {
+	change := task.Change{To: task.Done, Status: refusalStatus(t.Began), Kind: v.Findings.Kind(), Result: result}
+	d.add(t, moved(t, change), task.KindTaskRejected, map[string]any{"reasons": v.Findings.Refusals().Words()})
+}
+
+// refused is the verdict on a task that an approver did not let start. Who enforced
+// what until then is still so.
+func refused(kind envelope.Kind, why string, levels envelope.Levels) task.Verdict {
+	return task.Verdict{
+		Findings: envelope.Findings{{Kind: kind, Field: "approval_required", Message: why}},
+		Terms:    task.Terms{Levels: levels},
+	}
+}
+
+// withoutApproval is a verdict whose approval was given.
+func withoutApproval(v task.Verdict) task.Verdict {
+	v.Hold = slices.DeleteFunc(slices.Clone(v.Hold), func(r task.Reason) bool { return r == task.Approval })
+	if len(v.Hold) == 0 {
+		v.Until = time.Time{}
+	}
+	return v
+}

@@ -1,0 +1,17 @@
+package core_test
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Rapid plays the same world, and makes a schedule that breaks a promise shorter.
+func TestRapidSchedulesKeepThePromises(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "pick") })
+		if err := w.play(stepsOfSchedule); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
