@@ -3,9 +3,9 @@ package dispatch
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
@@ -108,7 +108,7 @@ func (d *Dispatcher) same(tx *ledger.Tx, c *claim, last task.Task) (bool, error)
 }
 
 // revise adds the next revision. One that has not started is replaced at
-// once; behind one that runs, the new one waits as received.
+// once; behind one that is in hand, the new one waits as received.
 func (d *Dispatcher) revise(tx *ledger.Tx, c *claim, last task.Task, found bool) error {
 	if err := d.trace(tx, c); err != nil {
 		return err
@@ -121,34 +121,50 @@ func (d *Dispatcher) revise(tx *ledger.Tx, c *claim, last task.Task, found bool)
 	if err := d.reconcile(c, last.Revision+1); err != nil {
 		return err
 	}
-	row := newRow(c)
-	waits := false
-	switch {
-	case !found:
-	case last.State == task.Done:
-		row.Replaces = true
-	case inHand(last, c.now):
-		waits = true
-	default:
-		waits = last.State == task.Received
-		replaced := last
-		row.Replaces, c.instead = last.Replaces, &replaced
-		if slices.Contains(last.Reasons, task.Operator) && c.verdict.Admit { // the id is held, whatever it says
-			v := withReasons(c.verdict, task.Operator)
-			row.State, row.Reasons, row.Until = task.Held, v.Hold, v.Until
-		}
-		if err := supersede(tx, last); err != nil {
+	state, err := core.NewState(), error(nil)
+	if found {
+		d.runs.follow(last.Seq)
+		if state, err = loadRevisions(tx, c.task.ID); err != nil {
 			return err
 		}
 	}
-	if found {
-		d.runs.follow(last.Seq)
-		row.Revision = last.Revision + 1
+	return d.add(tx, c, state)
+}
+
+// add adds a claim to the tasks of its id.
+func (d *Dispatcher) add(tx *ledger.Tx, c *claim, state *core.State) error {
+	before := slices.Clone(state.Revisions(c.task.ID))
+	open := make([]task.Task, 0, len(before))
+	for _, t := range before {
+		if t.State != task.Done {
+			open = append(open, t.Task)
+		}
 	}
-	if waits {
-		row.State, row.Reasons, row.Until = task.Received, slices.Concat(operatorOf(last), recoveredOf(c.verdict.Hold)), time.Time{}
+	if _, err := d.decideIn(tx, state, c.command(d.agents.Protocol.Rule), c.now); err != nil {
+		return err
 	}
-	return d.add(tx, c, row, waits)
+	c.row = state.Latest(c.task.ID).Task
+	for _, replaced := range open {
+		if state.Task(replaced.Seq).State == task.Done {
+			c.instead = append(c.instead, replaced)
+		}
+	}
+	if !c.verdict.Admit && c.row.State == task.Done && c.heard == nil {
+		d.runs.refuse(c.row, c)
+	}
+	return startTalk(tx, c)
+}
+
+// command is what a claim asks of the core.
+func (c *claim) command(rule func(from, to string) string) *core.Accept {
+	accept := &core.Accept{
+		Request: c.task, Dialect: c.dialect(), Verdict: c.verdict, File: c.line.File, Offset: c.line.Offset, Received: c.now,
+		Attempt: c.attempt, Unknown: c.unknown, Parent: c.parent, Result: c.refusal,
+	}
+	if c.parent != nil {
+		accept.Rule = rule(c.parent.Agent, c.task.Agent)
+	}
+	return accept
 }
 
 // limitRequester refuses a claim of somebody who has as many tasks that are not
@@ -166,109 +182,10 @@ func (d *Dispatcher) limitRequester(tx *ledger.Tx, c *claim) error {
 	return nil
 }
 
-// add writes a new revision down, and at once its refusal if it has one.
-func (d *Dispatcher) add(tx *ledger.Tx, c *claim, row task.Task, waits bool) error {
-	asks := wantsApproval(row.Reasons)
-	if asks {
-		row.Until = earliest(row.Until, d.decisionDue(row, c.now))
-	}
-	var err error
-	if row.Seq, err = tx.Add(row, c.task.Raw); err != nil {
-		return err
-	}
-	c.row = row
-	if err := startTalk(tx, c); err != nil {
-		return err
-	}
-	if err := tx.Log(arrival(c)); err != nil {
-		return err
-	}
-	if c.parent != nil {
-		data := map[string]any{"child": row.ID, "revision": row.Revision}
-		if rule := d.agents.Protocol.Rule(c.parent.Agent, row.Agent); rule != "" {
-			data["rule"] = rule // which is words, and not for us to hold anybody to (CAP-20)
-		}
-		if err := tx.Log(event(*c.parent, task.KindTaskDelegated, data)); err != nil {
-			return err
-		}
-	}
-	switch {
-	case asks:
-		return d.ask(tx, row, c.verdict, c.now)
-	case waits || c.verdict.Admit:
-		return nil
-	}
-	if c.row, err = reject(tx, row, c.refusal); err == nil && c.heard == nil {
-		d.runs.refuse(c.row, c)
-	}
-	return err
-}
-
-// operatorOf is an operator's hold, if the revision before waits under one.
-func operatorOf(last task.Task) []task.Reason {
-	if last.State == task.Received && slices.Contains(last.Reasons, task.Operator) {
-		return []task.Reason{task.Operator}
-	}
-	return nil
-}
-
 // dialect is the one in which a claim is said.
 func (c *claim) dialect() envelope.Dialect {
 	if c.said == nil || c.said.Dialect == "" {
 		return envelope.AINL
 	}
 	return c.said.Dialect
-}
-
-// newRow is a claim as the ledger's first revision of it.
-func newRow(c *claim) task.Task {
-	t, v := c.task, c.verdict
-	row := task.Task{
-		ID: t.ID, Revision: 1, Latest: true, Hash: t.Hash, Dialect: c.dialect(),
-		State: task.Received, Attempt: c.attempt,
-		Agent: t.Agent, Requester: t.Requester, Type: t.Type,
-		Deadline: t.Deadline, Received: c.now,
-		File: c.line.File, Offset: c.line.Offset,
-	}
-	if c.parent != nil {
-		row.Parent, row.Depth = c.parent.Seq, c.parent.Depth+1
-	}
-	switch {
-	case !v.Admit:
-	case len(v.Hold) > 0:
-		row.State, row.Reasons, row.Until = task.Held, v.Hold, v.Until
-	default:
-		row.State = task.Queued
-	}
-	return row
-}
-
-// supersede ends a revision that was replaced before it started. It has no
-// result: the result file is for the latest revision.
-func supersede(tx *ledger.Tx, row task.Task) error {
-	moved, err := tx.Move(row.Seq, row.State, row.Attempt, task.Change{To: task.Done, Status: envelope.Stopped})
-	if err != nil || !moved {
-		return err
-	}
-	if err := tx.MarkSettled(row.Seq); err != nil {
-		return err
-	}
-	if err := endUnanswered(tx, row, time.Now()); err != nil {
-		return err
-	}
-	if err := withdraw(tx, row, time.Now(), "a newer request took its place"); err != nil {
-		return err
-	}
-	return tx.Log(event(row, task.KindTaskSuperseded, nil))
-}
-
-// reject ends a task with a refusal, and returns its row as it now is.
-func reject(tx *ledger.Tx, row task.Task, no *refusal) (task.Task, error) {
-	change := task.Change{To: task.Done, Status: no.status, Kind: no.findings.Kind(), Result: no.result}
-	moved, err := tx.Move(row.Seq, row.State, row.Attempt, change)
-	if err != nil || !moved {
-		return task.Task{}, err
-	}
-	row.State, row.Status, row.Kind = change.To, change.Status, change.Kind
-	return row, tx.Log(event(row, task.KindTaskRejected, map[string]any{"reasons": no.findings.Refusals().Words()}))
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/fault"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
 )
@@ -70,7 +70,7 @@ func (d *Dispatcher) foreign(ctx context.Context, row task.Task) (bool, error) {
 			return true, d.adopt(ctx, row, r, there, need)
 		}
 	}
-	if unread(row) {
+	if core.Unread(row) {
 		return false, nil // it waits for release already
 	}
 	if row.ClaimedAt(time.Now()) {
@@ -128,35 +128,19 @@ func (d *Dispatcher) adopt(ctx context.Context, row task.Task, r envelope.Result
 	if row.State == task.Waiting {
 		return d.adoptAnswer(ctx, row, r, there)
 	}
-	moved := false
-	change := task.Change{To: task.Done, Attempt: row.Attempt, Status: r.Status, Kind: r.Error.Kind, Result: there}
-	if need.after {
-		change.To, change.Until = task.Review, d.expiry(time.Now())
-	}
-	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
-		moved, err = tx.Move(row.Seq, row.State, row.Attempt, change)
-		if err != nil || !moved {
-			return err
-		}
-		if err := withdraw(tx, row, time.Now(), "the task was answered by hand"); err != nil {
-			return err
-		}
-		if err := endUnread(tx, row, time.Now()); err != nil {
-			return err
-		}
-		if err := tx.Log(event(row, task.KindResultAdopted, map[string]any{"agent_id": r.AgentID, "status": r.Status})); err != nil || !need.after {
-			return err
-		}
-		return d.askAfter(tx, row, need.terms, change)
+	state, err := d.decide(ctx, loads(row.Seq, true, true), &core.TakeAnswer{
+		Task: row.Seq, Seen: core.See(row), Result: r, Bytes: there, Review: need.after, Terms: need.terms,
 	})
-	if err != nil || !moved {
+	if errors.Is(err, core.ErrStale) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	fault.Point("adopted")
 	d.settledUnanswered(ctx, row)
-	row.State, row.Until, row.Status, row.Kind = change.To, change.Until, r.Status, r.Error.Kind
 	d.log(row).Info().Str("status", string(r.Status)).Msg("result placed by somebody else adopted")
-	d.proceed(ctx, row)
+	d.proceed(ctx, state.Task(row.Seq).Task)
 	return nil
 }
 
@@ -178,33 +162,22 @@ func (d *Dispatcher) waitForOperator(ctx context.Context, row task.Task, settled
 	if tell {
 		until = time.Time{}
 	}
-	data := map[string]any{"file": resultFile(row)}
+	var data map[string]any
 	if tell {
-		data["faults"] = d.faultsOf(row)
+		data = map[string]any{"file": resultFile(row), "faults": d.faultsOf(row)}
 	}
-	next, moved := row, false
-	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
-		next, moved = row, false
-		if same, err := unmoved(tx, row); err != nil || !same {
-			return err
-		}
-		if err := endUnanswered(tx, row, now); err != nil {
-			return err
-		}
-		next, moved, err = hold(tx, row, append(lastingOf(row.Reasons), task.ResultInvalid), until)
-		if err != nil || !moved || !tell {
-			return err
-		}
-		return tx.Log(event(row, task.KindResultInvalid, data))
-	})
-	if err != nil || !moved {
+	state, err := d.decide(ctx, loads(row.Seq, true, false), &core.RefuseAnswer{Task: row.Seq, Seen: core.See(row), Until: until, Data: data})
+	if errors.Is(err, core.ErrStale) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	d.settledUnanswered(ctx, row)
 	if tell {
 		d.log(row).Warn().Str("file", resultFile(row)).Msg("result file is no result for its task; held until it is mended or removed")
 	}
-	d.proceed(ctx, next)
+	d.proceed(ctx, state.Task(row.Seq).Task)
 	return nil
 }
 

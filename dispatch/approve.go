@@ -8,15 +8,10 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
-)
-
-// Why a decision does not count any more.
-var (
-	ErrTooLate = errors.New("the time to decide about it is over")
-	ErrChanged = errors.New("what would be run has changed since it was asked about; it is asked about again")
 )
 
 // Approve lets a task go on that waits for a person: one that is held for
@@ -26,15 +21,15 @@ var (
 // time that a question stands. Who may not decide is a *ForbiddenError, and
 // the attempt an event. A task that waits for nobody is a *StateError; an id
 // that is not known wraps ledger.ErrUnknown.
-func (d *Dispatcher) Approve(ctx context.Context, id envelope.ID, who Person, note string) error {
-	return d.decide(ctx, "approve", id, answer{task.Approved, who, note})
+func (d *Dispatcher) Approve(ctx context.Context, id envelope.ID, who core.Person, note string) error {
+	return d.answer(ctx, "approve", id, answer{task.Approved, who, note})
 }
 
 // Deny ends a task that waits for a person as approval_denied: rejected when no
 // agent ran, and otherwise in error, without the answer of its agent, which
 // stays in its run directory and the ledger. Its errors are those of Approve.
-func (d *Dispatcher) Deny(ctx context.Context, id envelope.ID, who Person, reason string) error {
-	return d.decide(ctx, "deny", id, answer{task.Denied, who, reason})
+func (d *Dispatcher) Deny(ctx context.Context, id envelope.ID, who core.Person, reason string) error {
+	return d.answer(ctx, "deny", id, answer{task.Denied, who, reason})
 }
 
 // RefuseApproval remembers that somebody tried to decide whom nobody asks, such
@@ -60,27 +55,24 @@ func (d *Dispatcher) RefuseApproval(ctx context.Context, id envelope.ID, who, wh
 // An answer is what a person says to what they were asked.
 type answer struct {
 	to   task.Decision
-	who  Person
+	who  core.Person
 	note string
 }
 
-// as is the name under which a person decides what asks for an approver.
-func (a answer) as(approver string) string {
-	if approver != "" {
-		return approver
-	}
-	return a.who.String()
-}
-
-func (d *Dispatcher) decide(ctx context.Context, verb string, id envelope.ID, a answer) error {
+// answer carries out what a person decides about a task.
+func (d *Dispatcher) answer(ctx context.Context, verb string, id envelope.ID, a answer) error {
 	err := d.whenReady(ctx)
+	asked := "" // what they were asked about: a question that takes its place is another one
 	for moved := false; err == nil && !moved; {
 		var row task.Task
-		if row, err = d.undecided(ctx, id); err == nil && row.State == task.Held {
+		if row, err = d.undecided(ctx, id); err == nil && asked == "" {
+			asked, err = d.digestAsked(ctx, row)
+		}
+		if err == nil && row.State == task.Held {
 			_, err = d.foreign(ctx, row) // a result file from before the approval is not taken for the answer after it
 		}
 		if err == nil {
-			row, moved, err = d.decideOne(ctx, row, a)
+			row, moved, err = d.decideOne(ctx, row, a, asked)
 		}
 		if moved {
 			fault.Point("approved")
@@ -94,6 +86,12 @@ func (d *Dispatcher) decide(ctx context.Context, verb string, id envelope.ID, a 
 	return nil
 }
 
+// digestAsked names what an approver is asked about a task; "" for nothing.
+func (d *Dispatcher) digestAsked(ctx context.Context, row task.Task) (string, error) {
+	c, _, err := d.Ledger.Consent(ctx, row.Seq, stageOf(row))
+	return c.Digest, err
+}
+
 // undecided returns the revision of a task that waits for a person.
 func (d *Dispatcher) undecided(ctx context.Context, id envelope.ID) (task.Task, error) {
 	revisions, err := d.revisions(ctx, id)
@@ -105,59 +103,46 @@ func (d *Dispatcher) undecided(ctx context.Context, id envelope.ID) (task.Task, 
 			return row, nil
 		}
 	}
-	return task.Task{}, stateError(revisions[len(revisions)-1])
+	return task.Task{}, core.StateErrorOf(revisions[len(revisions)-1])
 }
 
 // decideOne has a person decide about one revision, and returns it as it is
 // then. It reports false when somebody moved the task meanwhile.
-func (d *Dispatcher) decideOne(ctx context.Context, row task.Task, a answer) (task.Task, bool, error) {
+func (d *Dispatcher) decideOne(ctx context.Context, row task.Task, a answer, asked string) (task.Task, bool, error) {
 	q, err := d.about(ctx, row)
 	if err != nil {
 		return row, false, err
 	}
-	next, moved, forbidden := row, false, ""
-	err = d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
-		next, moved, forbidden = row, false, ""
-		if same, err := unmoved(tx, row); err != nil || !same {
-			return err
-		}
-		now := time.Now()
-		c, asked, err := openQuestion(tx, row)
-		if err == nil && !asked {
-			err = stateError(row)
-		}
-		if err != nil {
-			return err
-		}
-		if forbidden = a.who.forbidden(row, c.Approver); forbidden != "" {
-			return tx.Log(event(row, task.KindApprovalRefused, map[string]any{"by": a.who.String(), "uid": a.who.UID, "reason": forbidden}))
-		}
-		if err := q.standing(row, c, now); err != nil {
-			return err
-		}
-		next, moved, err = d.record(tx, row, q, c, a, now)
-		return err
+	state, err := d.decide(ctx, loads(row.Seq, q.began, true), &core.Answer{
+		Task: row.Seq, Seen: core.See(row), Decision: a.to, Person: a.who, Note: a.note, Digest: asked,
+		Request: q.task, Verdict: q.verdict, Result: q.result,
 	})
+	forbidden, isForbidden := errors.AsType[*core.ForbiddenError](err)
 	switch {
-	case errors.Is(err, ErrTooLate) || errors.Is(err, ErrChanged):
+	case errors.Is(err, core.ErrStale):
+		return row, false, nil
+	case errors.Is(err, core.ErrTooLate) || errors.Is(err, core.ErrChanged):
 		d.alarms.after(row.Seq, 0)
-	case err == nil && forbidden != "":
-		d.log(row).Warn().Stringer("by", a.who).Str("reason", forbidden).Msg("approval refused")
-		err = &ForbiddenError{forbidden}
+		return row, false, err
+	case isForbidden:
+		d.log(row).Warn().Stringer("by", a.who).Str("reason", forbidden.Reason).Msg("approval refused")
+		return row, false, err
+	case err != nil:
+		return row, false, err
 	}
-	return next, moved, err
+	return state.Task(row.Seq).Task, true, nil
 }
 
-// A matter is what a decision is about, and what is needed to carry it out.
-type matter struct {
+// A decisionSubject is what a decision is about, and what is needed to carry it out.
+type decisionSubject struct {
 	task    envelope.Task
 	verdict task.Verdict // on a start now
-	ran     bool         // an attempt was made
+	began   bool         // an attempt was started
 	result  []byte       // the answer in review
 }
 
 // about gathers what a person decides about.
-func (d *Dispatcher) about(ctx context.Context, row task.Task) (q matter, err error) {
+func (d *Dispatcher) about(ctx context.Context, row task.Task) (q decisionSubject, err error) {
 	_, t, findings, err := d.load(ctx, row.Seq)
 	if err != nil {
 		return q, err
@@ -168,49 +153,8 @@ func (d *Dispatcher) about(ctx context.Context, row task.Task) (q matter, err er
 		return q, err
 	}
 	q.verdict = d.judge(t, findings, time.Now())
-	q.ran, err = d.ran(ctx, row)
+	q.began, err = d.ran(ctx, row)
 	return q, err
-}
-
-// standing returns why what was asked cannot be decided any more.
-func (q matter) standing(row task.Task, c task.Consent, now time.Time) error {
-	switch {
-	case late(c, now):
-		return ErrTooLate
-	case row.State == task.Held && wantsApproval(q.verdict.Hold) && !matches(c, q.verdict):
-		return ErrChanged
-	}
-	return nil
-}
-
-// record writes a decision down and moves the task to where it leads.
-func (d *Dispatcher) record(tx *ledger.Tx, row task.Task, q matter, c task.Consent, a answer, now time.Time) (task.Task, bool, error) {
-	by := a.as(c.Approver)
-	c.Decision, c.Decided, c.Decider, c.Note, c.Expires = a.to, now, by, a.note, d.expiry(now)
-	if decided, err := tx.Decide(task.Undecided, c); err != nil || !decided {
-		return row, false, err
-	}
-	said := By{by, a.note}
-	data := with(about(c), "by", by)
-	if a.note != "" {
-		data["note"] = a.note
-	}
-	if err := tx.Log(event(row, decided[a.to], data)); err != nil {
-		return row, false, err
-	}
-	switch {
-	case row.State == task.Review:
-		return d.endReview(tx, row, q, a.to, envelope.ApprovalDenied, "denied by "+said.String())
-	case a.to == task.Denied:
-		v := refused(envelope.ApprovalDenied, "denied by "+said.String(), q.verdict.Levels)
-		next, err := reject(tx, row, newRefusal(q.task, v, now, q.ran))
-		return next, next.Seq != 0, err
-	}
-	rest := withoutApproval(task.Verdict{Hold: row.Reasons}).Hold
-	change := task.Change{To: task.Held, Attempt: row.Attempt, Reasons: rest, Until: now} // what is left is judged at once
-	moved, err := tx.Move(row.Seq, row.State, row.Attempt, change)
-	row.Reasons, row.Until = rest, now
-	return row, moved, err
 }
 
 // unmoved reports whether a task is in the ledger as it was read before.

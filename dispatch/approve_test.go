@@ -9,15 +9,15 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
 var (
-	ada = dispatch.Person{Names: []string{"ada"}, UID: 1000}
-	eve = dispatch.Person{Names: []string{"eve", "root"}}
+	ada = core.Person{Names: []string{"ada"}, UID: 1000}
+	eve = core.Person{Names: []string{"eve", "root"}}
 )
 
 // asking is a policy that wants an approval for a plan with this name.
@@ -56,7 +56,7 @@ func (e *engine) wantDecisions(id string, want ...task.Decision) {
 
 func wantForbidden(t *testing.T, err error, words string) {
 	t.Helper()
-	if _, ok := errors.AsType[*dispatch.ForbiddenError](err); !ok || !strings.Contains(err.Error(), words) {
+	if _, ok := errors.AsType[*core.ForbiddenError](err); !ok || !strings.Contains(err.Error(), words) {
 		t.Errorf("got %v; want a forbidden error with %q", err, words)
 	}
 }
@@ -104,22 +104,22 @@ func TestOnlyWhoIsAskedMayDecide(t *testing.T) {
 	e.send("any", "quick")
 	e.send("named", "quick", `"human_approver":"ada"`)
 	for id, c := range map[string]struct {
-		who  dispatch.Person
+		who  core.Person
 		want string
 	}{
-		"any":   {dispatch.Person{Names: []string{"eve", "tester"}}, "nobody approves their own"},
+		"any":   {core.Person{Names: []string{"eve", "tester"}}, "nobody approves their own"},
 		"named": {eve, "only ada may decide"},
 	} {
 		wantForbidden(t, e.Approve(t.Context(), envelope.ID(id), c.who, ""), c.want)
-		wantForbidden(t, e.Deny(t.Context(), envelope.ID(id), dispatch.Person{UID: 7}, ""), "uid 7 is no approver")
+		wantForbidden(t, e.Deny(t.Context(), envelope.ID(id), core.Person{UID: 7}, ""), "uid 7 is no approver")
 		e.wantHeld(id, task.Approval)
 		if _, data := e.story(id); !strings.Contains(data, c.want) || !strings.Contains(data, `"by":"eve"`) {
 			t.Errorf("the story of %s is %s; want who was refused, and why", id, data)
 		}
 	}
-	wantForbidden(t, e.Approve(t.Context(), "any", dispatch.Person{Names: []string{"quick"}}, ""), "is the task's agent")
+	wantForbidden(t, e.Approve(t.Context(), "any", core.Person{Names: []string{"quick"}}, ""), "is the task's agent")
 	e.must(e.Approve(t.Context(), "any", eve, ""))
-	e.must(e.Approve(t.Context(), "named", dispatch.Person{Names: []string{"adalovelace", "ada"}}, ""))
+	e.must(e.Approve(t.Context(), "named", core.Person{Names: []string{"adalovelace", "ada"}}, ""))
 	e.await("any", task.Done)
 	e.await("named", task.Done)
 	if c := e.asked("named")[0]; c.Decider != "ada" {
@@ -157,7 +157,7 @@ func TestOfManyWhoDecideOneDoes(t *testing.T) {
 			err := decide(t.Context(), "t1", ada, "")
 			if err == nil {
 				did.Add(1)
-			} else if _, ok := errors.AsType[*dispatch.StateError](err); !ok {
+			} else if _, ok := errors.AsType[*core.StateError](err); !ok {
 				t.Errorf("deciding again = %v; want a state error", err)
 			}
 		})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
@@ -39,9 +40,9 @@ func (d *Dispatcher) holdForWords(tx *ledger.Tx, t *turn) error {
 	now := time.Now()
 	change := task.Change{To: task.Held, Reasons: []task.Reason{t.o.Hold}, Until: t.terms.Deadline}
 	if change.Result = t.questionAsked(children); change.Result != nil {
-		change.Until = earliest(change.Until, now.Add(d.agents.Protocol.QuestionTimeout()))
+		change.Until = core.Earliest(change.Until, now.Add(d.agents.Protocol.QuestionTimeout()))
 	} else if !slices.ContainsFunc(children, pending) && t.o.Hold == task.Reply && t.talk.Tie != envelope.Oversee {
-		change.Until = earliest(change.Until, d.patience(now))
+		change.Until = core.Earliest(change.Until, d.patience(now))
 	}
 	e := event(t.row, task.KindTaskHeld, map[string]any{"reasons": change.Reasons, "attempt": t.row.Attempt})
 	if moved, err := t.move(tx, change, e); err != nil || !moved {
@@ -147,7 +148,7 @@ func (d *Dispatcher) reconsiderWords(ctx context.Context, row task.Task, t envel
 	if !v.Admit {
 		return d.apply(ctx, row, t, v)
 	}
-	d.alarms.set(row.Seq, earliest(v.Deadline, until))
+	d.alarms.set(row.Seq, core.Earliest(v.Deadline, until))
 	return nil
 }
 

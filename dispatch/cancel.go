@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
@@ -20,7 +21,7 @@ var errElsewhere = errors.New("its run is being handed over; try again")
 // done. What has not started is over at once; a run is ended, and Cancel
 // returns when nothing is left of it, or with the cause of ctx. The answer of
 // one in review is not shown. A task that is done is a *StateError, also when its run came to an end of its own first.
-func (d *Dispatcher) Cancel(ctx context.Context, id envelope.ID, by By) error {
+func (d *Dispatcher) Cancel(ctx context.Context, id envelope.ID, by core.By) error {
 	err := d.whenReady(ctx)
 	for did := false; err == nil; {
 		var row task.Task
@@ -31,7 +32,7 @@ func (d *Dispatcher) Cancel(ctx context.Context, id envelope.ID, by By) error {
 			if did {
 				return nil
 			}
-			err = stateError(row)
+			err = core.StateErrorOf(row)
 			break
 		}
 		var ended bool
@@ -57,7 +58,7 @@ func (d *Dispatcher) newestOpen(ctx context.Context, id envelope.ID) (task.Task,
 
 // cancelOne cancels one revision and reports whether it did. It did not when
 // somebody moved the task meanwhile.
-func (d *Dispatcher) cancelOne(ctx context.Context, row task.Task, by By) (bool, error) {
+func (d *Dispatcher) cancelOne(ctx context.Context, row task.Task, by core.By) (bool, error) {
 	if row.State == task.Running {
 		return d.cancelRun(ctx, row, by)
 	}
@@ -65,23 +66,13 @@ func (d *Dispatcher) cancelOne(ctx context.Context, row task.Task, by By) (bool,
 	if err != nil {
 		return false, err
 	}
-	why := (&CancelError{by}).Error()
-	result := unrun(q.task, envelope.Stopped, envelope.Cancelled, why, q.ran, q.verdict.Levels, time.Now())
-	switch row.State {
-	case task.Waiting:
-		if result, err = d.unanswered(ctx, q.task, row, envelope.Stopped, envelope.Cancelled, why); err != nil {
-			return false, err
-		}
-	case task.Review:
-		result = withheld(q, envelope.Stopped, envelope.Cancelled, why)
-	}
-	change := task.Change{To: task.Done, Status: envelope.Stopped, Kind: envelope.Cancelled, Result: result}
-	next, moved, err := d.endCancelled(ctx, row, change, by)
+	next, moved, err := d.endCancelled(ctx, row, q, by)
 	if err != nil || !moved {
 		return false, err
 	}
 	d.log(row).Info().Str("by", by.Who).Msg("task cancelled")
 	ctx = context.WithoutCancel(ctx)
+	d.settledUnanswered(ctx, row)
 	d.proceed(ctx, next)
 	d.nudge(0) // its agent may be told
 	return true, nil
@@ -89,16 +80,23 @@ func (d *Dispatcher) cancelOne(ctx context.Context, row task.Task, by By) (bool,
 
 // endCancelled ends a task that is cancelled, and tells the agent that has it in its
 // inbox. Its line may be on its way there, so nobody else may append it meanwhile.
-func (d *Dispatcher) endCancelled(ctx context.Context, row task.Task, c task.Change, by By) (task.Task, bool, error) {
+func (d *Dispatcher) endCancelled(ctx context.Context, row task.Task, q decisionSubject, by core.By) (task.Task, bool, error) {
 	defer d.names.lock(row.ID)()
-	return d.change(ctx, row, c, event(row, task.KindTaskCancelled, by.data()), func(tx *ledger.Tx) error {
-		return d.recallTask(tx, row, by)
-	})
+	state, err := d.decide(ctx, loads(row.Seq, q.began, true), &core.Cancel{
+		Task: row.Seq, Seen: core.See(row), By: by, Request: q.task, Levels: q.verdict.Levels, Result: q.result,
+	}, func(tx *ledger.Tx) error { return d.recallTask(tx, row, by) })
+	if errors.Is(err, core.ErrStale) {
+		return row, false, nil
+	}
+	if err != nil {
+		return row, false, err
+	}
+	return state.Task(row.Seq).Task, true, nil
 }
 
 // recallTask tells an agent that has a task in its inbox, and has not answered it, that
 // the task is cancelled: with CNCL, or with CAP's 499. AINL has no word for that.
-func (d *Dispatcher) recallTask(tx *ledger.Tx, row task.Task, by By) error {
+func (d *Dispatcher) recallTask(tx *ledger.Tx, row task.Task, by core.By) error {
 	inbox, in := d.agents.Inbox(row.Agent).File, d.agents.Protocol.Dialect(row.Agent)
 	if inbox == "" || in == envelope.AINL || row.State == task.Review {
 		return nil
@@ -128,7 +126,7 @@ func (d *Dispatcher) recallTask(tx *ledger.Tx, row task.Task, by By) error {
 }
 
 // cancelRun ends a run and waits until nothing is left of it.
-func (d *Dispatcher) cancelRun(ctx context.Context, row task.Task, by By) (bool, error) {
+func (d *Dispatcher) cancelRun(ctx context.Context, row task.Task, by core.By) (bool, error) {
 	runs := d.runs.of(row.Seq)
 	for _, r := range runs {
 		r.end(&CancelError{by})

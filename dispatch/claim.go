@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
@@ -26,14 +27,14 @@ type claim struct {
 	above   *task.Task        // its parent, when that is certain; nil: it is found out
 	parent  *task.Task        // the task whose run asks; nil: none
 	now     time.Time
-	refusal *refusal // what to answer, if the verdict refuses; nil: it does not, or there is nobody to answer
+	refusal []byte // the answer, if the verdict refuses; nil: it does not, or there is nobody to answer
 	fate    fate
-	row     task.Task  // as the ledger has it, when accepted
-	instead *task.Task // the one it replaces before that has started; nil: none
-	members []*claim   // what is asked of each recipient, where there are several
-	dir     string     // the run directory that was made for it to begin at once; "" for none
-	attempt int        // the highest of a run directory that was there before its revision
-	unknown []string   // run directories in which it may have begun, of which the ledger has no run
+	row     task.Task   // as the ledger has it, when accepted
+	instead []task.Task // revisions that it replaces before they have started
+	members []*claim    // what is asked of each recipient, where there are several
+	dir     string      // the run directory that was made for it to begin at once; "" for none
+	attempt int         // the highest of a run directory that was there before its revision
+	unknown []string    // run directories in which it may have begun, of which the ledger has no run
 }
 
 // A fate is what the ledger made of a claim.
@@ -60,11 +61,14 @@ func (d *Dispatcher) judgeAll(claims []*claim) {
 			}
 			c.verdict = c.judged
 			if !c.verdict.Admit && c.task.ID != "" {
-				c.refusal = newRefusal(c.task, c.verdict, c.now, false)
+				c.refuse()
 			}
 		}
 	})
 }
+
+// refuse makes the answer to a claim that the verdict does not admit.
+func (c *claim) refuse() { c.refusal = core.Refusal(c.task, c.verdict, false, c.now) }
 
 // judge lets policy decide on what was decoded without a refusal.
 func (d *Dispatcher) judge(t envelope.Task, findings envelope.Findings, now time.Time) task.Verdict {
@@ -82,7 +86,7 @@ func (d *Dispatcher) judge(t envelope.Task, findings envelope.Findings, now time
 	v := d.agents.Judge(t, now)
 	v.Findings = append(findings, v.Findings...)
 	if d.pauses.has(t.Agent) {
-		v = withReasons(v, task.Paused)
+		v = core.Held(v, task.Paused)
 	}
 	return v
 }
@@ -123,10 +127,10 @@ func (d *Dispatcher) follow(ctx context.Context, c *claim) {
 			d.kin.add(c.parent.Seq)
 			d.checkAbove(ctx, *c.parent)
 		}
-		if c.instead != nil {
-			defer d.leave(*c.instead)()
-			d.settledUnanswered(ctx, *c.instead)
-			d.checkAbove(ctx, *c.instead)
+		for _, replaced := range c.instead {
+			defer d.leave(replaced)()
+			d.settledUnanswered(ctx, replaced)
+			d.checkAbove(ctx, replaced)
 		}
 		d.fresh.keep(c)
 		if c.row.State == task.Done {

@@ -70,12 +70,3 @@ func claimable(tx *ledger.Tx, agent string, who Claimer, now time.Time) (task.Ta
 	}
 	return tx.Unclaimed(agent, now)
 }
-
-// whyOver says in the event of a lease that is over why, unless time is the
-// reason.
-func whyOver(row task.Task, now time.Time) map[string]any {
-	if !row.ClaimedAt(now) {
-		return nil
-	}
-	return map[string]any{"reason": "the program that claimed it has ended"}
-}

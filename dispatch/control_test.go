@@ -9,18 +9,18 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
-var me = dispatch.By{Who: "ada", Reason: "looks wrong"}
+var me = core.By{Who: "ada", Reason: "looks wrong"}
 
-// wantState fails the test when an error is no *dispatch.StateError.
+// wantState fails the test when an error is no *core.StateError.
 func wantState(t *testing.T, err error, words string) {
 	t.Helper()
-	if _, ok := errors.AsType[*dispatch.StateError](err); !ok || !strings.Contains(err.Error(), words) {
+	if _, ok := errors.AsType[*core.StateError](err); !ok || !strings.Contains(err.Error(), words) {
 		t.Errorf("got %v; want a state error with %q", err, words)
 	}
 }

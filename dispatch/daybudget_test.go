@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
@@ -137,7 +137,7 @@ func (e *engine) cancelSome(dice *rand.Rand, ids []string) {
 			continue
 		}
 		err := e.Cancel(e.t.Context(), envelope.ID(id), me)
-		if _, late := errors.AsType[*dispatch.StateError](err); err != nil && !late {
+		if _, late := errors.AsType[*core.StateError](err); err != nil && !late {
 			e.t.Error(err)
 		}
 	}

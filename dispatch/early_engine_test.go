@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/dispatch"
+	"mailboxd/internal/core"
 	"mailboxd/internal/task"
 )
 
@@ -40,18 +40,18 @@ func crowded(t *testing.T) (e *engine, release func()) {
 
 func TestAPausePutsBackWhatIsReadyAheadOfItsSlot(t *testing.T) {
 	e, release := crowded(t)
-	e.must(e.Pause(t.Context(), "paced", dispatch.By{Who: "me"}))
+	e.must(e.Pause(t.Context(), "paced", core.By{Who: "me"}))
 	e.await("ready", task.Held)
 	e.wantHeld("ready", task.Paused)
 	release()
 	e.await("busy", task.Done)
-	e.must(e.Resume(t.Context(), "paced", dispatch.By{Who: "me"}))
+	e.must(e.Resume(t.Context(), "paced", core.By{Who: "me"}))
 	e.await("ready", task.Done)
 }
 
 func TestWhatIsReadyAheadOfItsSlotCanBeCancelled(t *testing.T) {
 	e, release := crowded(t)
-	e.must(e.Cancel(t.Context(), "ready", dispatch.By{Who: "me"}))
+	e.must(e.Cancel(t.Context(), "ready", core.By{Who: "me"}))
 	if row := e.await("ready", task.Done); row.Kind != "cancelled" {
 		t.Errorf("ready ended as %s; want cancelled", row.Kind)
 	}

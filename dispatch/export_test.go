@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/task"
 )
 
 // What a goroutine does that was kept, while others went on, after it had read a
 // row of the ledger: for tests, which cannot keep it there.
 
-func (d *Dispatcher) LetIn(ctx context.Context, seq int64) error { return d.letIn(ctx, seq) }
+func (d *Dispatcher) LetIn(ctx context.Context, seq int64) error { return d.letIn(ctx, seq, nil) }
 
 func (d *Dispatcher) Apply(ctx context.Context, row task.Task, t envelope.Task, v task.Verdict) error {
 	return d.apply(ctx, row, t, v)
@@ -50,6 +51,6 @@ var KnownFault = knownFault
 
 func (d *Dispatcher) Proceed(ctx context.Context, row task.Task) { d.proceed(ctx, row) }
 
-func (d *Dispatcher) StopRun(ctx context.Context, row task.Task, by By) (bool, error) {
+func (d *Dispatcher) StopRun(ctx context.Context, row task.Task, by core.By) (bool, error) {
 	return d.stopRun(ctx, row, by)
 }

@@ -2,10 +2,12 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
@@ -62,16 +64,8 @@ func (d *Dispatcher) again(ctx context.Context, row task.Task, deadline time.Tim
 	if !deadline.IsZero() && !pause.Before(deadline) {
 		return false
 	}
-	next, moved := row, false
-	err = d.insist(ctx, row, func(tx *ledger.Tx) (err error) {
-		if err := tx.FinishRun(ended(row, o)); err != nil {
-			return err
-		}
-		next, moved, err = hold(tx, row, []task.Reason{task.Capacity}, pause)
-		if err != nil || !moved {
-			return err
-		}
-		return tx.Log(event(row, task.KindTaskRetried, retrial(o, pause)))
+	next, moved, err := d.mustDecide(ctx, row, loads(row.Seq, true, false), &core.Again{
+		Task: row.Seq, Until: pause, Run: ended(row, o), Data: conclusion(o),
 	})
 	if err != nil {
 		return true // the run directory still says what happened
@@ -120,18 +114,6 @@ const longestPause = 5 * time.Minute
 func backoff(first time.Duration, failed int) time.Duration {
 	pause := min(min(first, longestPause)<<min(max(failed-1, 0), 20), longestPause)
 	return pause - rand.N(pause/4+1)
-}
-
-func retrial(o task.Outcome, until time.Time) map[string]any {
-	data := conclusion(o)
-	data["until"] = until.UTC().Format(time.RFC3339Nano)
-	return data
-}
-
-// insist makes an update durable in spite of passing trouble such as a full
-// disk: it tries until it can, or until work is cut short.
-func (d *Dispatcher) insist(ctx context.Context, row task.Task, fn func(*ledger.Tx) error) error {
-	return d.persist(ctx, row, func() error { return d.Ledger.Update(context.WithoutCancel(ctx), fn) })
 }
 
 // persist tries until it can, or until work is cut short.
@@ -205,14 +187,32 @@ func (d *Dispatcher) tryAdmitNext(ctx context.Context, id envelope.ID) error {
 	if err != nil || len(revisions) == 0 {
 		return err
 	}
-	latest := revisions[len(revisions)-1]
-	if latest.State != task.Received {
+	latest := len(revisions) - 1
+	return d.letIn(ctx, revisions[latest].Seq, revisions[:latest])
+}
+
+// letIn lets a revision in that waits for earlier ones, if none of them is in hand any
+// more. Two ends of these may see to it: the later of them finds it queued, or running.
+func (d *Dispatcher) letIn(ctx context.Context, seq int64, earlier []task.Task) error {
+	row, t, findings, err := d.load(ctx, seq)
+	if err != nil || row.State != task.Received {
+		return err
+	}
+	verdict := core.Held(d.judge(t, findings, time.Now()), core.Lasting(row.Reasons)...)
+	if verdict, err = d.judgeLineage(ctx, row, verdict); err != nil {
+		return err
+	}
+	load := func(tx *ledger.Tx) (*core.State, error) { return loadRevisions(tx, row.ID) }
+	state, err := d.decide(ctx, load, &core.Judge{Task: seq, Seen: core.See(row), Request: t, Verdict: verdict})
+	if errors.Is(err, core.ErrStale) {
 		return nil
 	}
-	earlier := revisions[:len(revisions)-1]
-	free, err := d.clear(ctx, earlier)
-	if err != nil || !free {
+	if err != nil {
 		return err
+	}
+	next := state.Task(seq).Task
+	if next.State == task.Received {
+		return nil // an earlier one is in hand
 	}
 	for _, r := range earlier {
 		defer d.leave(r)()
@@ -221,47 +221,7 @@ func (d *Dispatcher) tryAdmitNext(ctx context.Context, id envelope.ID) error {
 			d.checkAbove(ctx, r)
 		}
 	}
-	return d.letIn(ctx, latest.Seq)
-}
-
-// letIn lets a revision in that does not wait for an earlier one any more. Two ends
-// of that one may see to it: the later of them finds it queued, or running.
-func (d *Dispatcher) letIn(ctx context.Context, seq int64) error {
-	row, t, findings, err := d.load(ctx, seq)
-	if err != nil || row.State != task.Received {
-		return err
-	}
-	verdict := withReasons(d.judge(t, findings, time.Now()), lastingOf(row.Reasons)...)
-	if verdict, err = d.judgeLineage(ctx, row, verdict); err != nil {
-		return err
-	}
-	return d.apply(ctx, row, t, verdict)
-}
-
-// clear ends the revisions that went back to waiting although a later one has
-// come, and reports whether none of them runs.
-func (d *Dispatcher) clear(ctx context.Context, earlier []task.Task) (free bool, err error) {
-	err = d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
-		free = true
-		for _, r := range earlier {
-			if r.State == task.Done {
-				continue // and stays so; of the others the transaction knows best
-			}
-			now, found, err := tx.Task(r.Seq)
-			if err != nil {
-				return err
-			}
-			switch {
-			case !found || now.State == task.Done:
-			case inHand(now, time.Now()):
-				free = false
-			default:
-				if err := supersede(tx, now); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
-	return free, err
+	fault.Point("moved")
+	d.proceed(ctx, next)
+	return nil
 }

@@ -36,7 +36,7 @@ func (d *Dispatcher) delegation(ctx context.Context, row task.Task, m envelope.M
 	}
 	c.verdict = c.judged
 	if !c.verdict.Admit {
-		c.refusal = newRefusal(c.task, c.verdict, c.now, false)
+		c.refuse()
 	}
 	return c, m, nil
 }

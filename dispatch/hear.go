@@ -49,7 +49,7 @@ func (d *Dispatcher) hear(tx *ledger.Tx, c *claim) error {
 	c.refusal, c.above, c.tie = nil, nil, ""
 	c.members, u.rows, u.stop, u.ended = nil, nil, nil, nil
 	if !c.verdict.Admit && c.task.ID != "" {
-		c.refusal = newRefusal(c.task, c.verdict, c.now, false)
+		c.refuse()
 	}
 	if ours, err := d.isOurs(tx, c); ours || err != nil {
 		return err

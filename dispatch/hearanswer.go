@@ -9,6 +9,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
+	"mailboxd/internal/core"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
@@ -138,11 +139,11 @@ func (d *Dispatcher) hearAnswer(tx *ledger.Tx, c *claim) error {
 	field := fieldsOf[m.Dialect].from
 	c.row = a.row
 	fresh, err := entitled(tx, a.row, "", c.now)
-	var over *StateError
+	var over *core.StateError
 	switch {
 	case errors.As(err, &over) || err == nil && past(a.run.Terms.Deadline, c.now):
 		return d.remember(tx, c)
-	case errors.Is(err, ErrLeased):
+	case errors.Is(err, core.ErrLeased):
 		return d.deny(tx, c, envelope.Finding{Kind: envelope.DuplicateConflict, Field: field, Message: err.Error()})
 	case err != nil:
 		return err

@@ -7,6 +7,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
+	"mailboxd/internal/core"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
@@ -85,7 +86,7 @@ func mayCancel(tx *ledger.Tx, row task.Task, by string) (bool, error) {
 // cancelFor cancels a task because of a message. It does not wait for the end of
 // its run.
 func (d *Dispatcher) cancelFor(ctx context.Context, row task.Task, from, message string) {
-	if err := d.stop(context.WithoutCancel(ctx), row, By{Who: from, Reason: message}); err != nil {
+	if err := d.stop(context.WithoutCancel(ctx), row, core.By{Who: from, Reason: message}); err != nil {
 		d.log(row).Warn().Err(err).Msg("task not cancelled; it will be at the next start")
 	}
 }

@@ -46,7 +46,7 @@ func (d *Dispatcher) takers(tx *ledger.Tx, c *claim) ([]string, error) {
 // object refuses a claim.
 func (d *Dispatcher) object(c *claim, why envelope.Finding) {
 	c.verdict = object(c.verdict, envelope.Enforce, why)
-	c.refusal = newRefusal(c.task, c.verdict, c.now, false)
+	c.refuse()
 }
 
 // askEach adds a task for each of several agents below the one that gathers what
@@ -90,7 +90,7 @@ func (d *Dispatcher) memberOf(tx *ledger.Tx, c *claim, name string) (*claim, err
 		member.verdict = object(member.verdict, d.agents.Mode(envelope.ControlLineage), objection)
 	}
 	if !member.verdict.Admit {
-		member.refusal = newRefusal(member.task, member.verdict, c.now, false)
+		member.refuse()
 	}
 	return member, nil
 }

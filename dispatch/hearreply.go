@@ -37,7 +37,7 @@ func (d *Dispatcher) deny(tx *ledger.Tx, c *claim, why ...envelope.Finding) erro
 func (d *Dispatcher) refuseRequest(tx *ledger.Tx, c *claim, why envelope.Findings) error {
 	c.heard.answer, c.above, c.parent, c.tie = nil, nil, nil, ""
 	c.verdict = task.Verdict{Findings: why}
-	c.refusal = newRefusal(c.task, c.verdict, c.now, false)
+	c.refuse()
 	return d.enter(tx, c, task.Task{}, false)
 }
 

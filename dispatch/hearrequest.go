@@ -7,6 +7,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
+	"mailboxd/internal/core"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
@@ -180,11 +181,11 @@ func (d *Dispatcher) stoppedBefore(tx *ledger.Tx, c *claim) (bool, error) {
 		return false, err
 	}
 	m := cancels[0]
-	by := By{Who: m.From, Reason: m.ID}
+	by := core.By{Who: m.From, Reason: m.ID}
 	why := (&CancelError{by}).Error()
 	change := task.Change{
 		To: task.Done, Attempt: c.row.Attempt, Status: envelope.Stopped, Kind: envelope.Cancelled,
-		Result: unrun(c.task, envelope.Stopped, envelope.Cancelled, why, false, c.verdict.Levels, c.now),
+		Result: core.NotRun(c.task, envelope.Stopped, envelope.Cancelled, why, false, c.verdict.Levels, c.now),
 	}
 	moved, err := tx.Move(c.row.Seq, c.row.State, c.row.Attempt, change)
 	if err != nil || !moved {
@@ -194,5 +195,5 @@ func (d *Dispatcher) stoppedBefore(tx *ledger.Tx, c *claim) (bool, error) {
 		return true, err
 	}
 	c.row.State, c.row.Reasons, c.row.Status, c.row.Kind = change.To, nil, change.Status, change.Kind
-	return true, tx.Log(event(c.row, task.KindTaskCancelled, by.data()))
+	return true, tx.Log(event(c.row, task.KindTaskCancelled, by.Data()))
 }

@@ -2,12 +2,13 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/fault"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -90,7 +91,7 @@ func (d *Dispatcher) proceed(ctx context.Context, row task.Task) {
 		d.keepHeld(ctx, row)
 	case task.Waiting:
 		d.held.add(row)
-		d.alarms.set(row.Seq, earliest(row.Deadline, row.Until))
+		d.alarms.set(row.Seq, core.Earliest(row.Deadline, row.Until))
 	case task.Review:
 		d.held.add(row)
 		d.alarms.set(row.Seq, row.Until)
@@ -108,7 +109,7 @@ func (d *Dispatcher) proceed(ctx context.Context, row task.Task) {
 // to be judged again at once is, before this returns.
 func (d *Dispatcher) proceedNow(ctx context.Context, row task.Task) {
 	d.proceed(ctx, row)
-	if row.State == task.Held && !unread(row) && !row.Until.IsZero() && !row.Until.After(time.Now()) {
+	if row.State == task.Held && !core.Unread(row) && !row.Until.IsZero() && !row.Until.After(time.Now()) {
 		d.revisit(ctx, row.Seq)
 	}
 }
@@ -184,7 +185,7 @@ func (d *Dispatcher) reconsider(ctx context.Context, row task.Task, t envelope.T
 	default:
 		return nil
 	}
-	verdict := withReasons(d.judge(t, findings, time.Now()), lastingOf(row.Reasons)...)
+	verdict := core.Held(d.judge(t, findings, time.Now()), core.Lasting(row.Reasons)...)
 	if row.State == task.Queued {
 		cleared, err := d.cleared(ctx, row, verdict)
 		if err != nil {
@@ -201,7 +202,7 @@ func (d *Dispatcher) reconsider(ctx context.Context, row task.Task, t envelope.T
 // reconsiderHeld does what a held task asks for before it is judged again, and
 // reports whether there is nothing left to do for it now.
 func (d *Dispatcher) reconsiderHeld(ctx context.Context, row task.Task, t envelope.Task, findings envelope.Findings) (bool, error) {
-	if unread(row) {
+	if core.Unread(row) {
 		return true, d.reconsiderUnread(ctx, row)
 	}
 	if waitsForWords(row) {
@@ -228,38 +229,20 @@ func (d *Dispatcher) apply(ctx context.Context, row task.Task, t envelope.Task, 
 		d.alarms.set(row.Seq, row.Until)
 		return nil
 	}
-	ran, err := d.ran(ctx, row)
+	began, err := d.ran(ctx, row)
 	if err != nil {
 		return err
 	}
-	next, moved := row, false
-	err = d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
-		next, moved = row, false
-		now := time.Now()
-		same, err := unmoved(tx, row)
-		if err != nil || !same {
-			return err
-		}
-		v, err := d.consult(tx, row, v, ran, now)
-		if err != nil {
-			return err
-		}
-		switch {
-		case !v.Admit:
-			next, err = reject(tx, row, newRefusal(t, v, now, ran))
-			moved = next.Seq != 0
-		case len(v.Hold) > 0:
-			next, moved, err = hold(tx, row, v.Hold, v.Until)
-		default:
-			next, moved, err = enqueue(tx, row)
-		}
-		return err
-	})
-	if err != nil || !moved {
+	load := loads(row.Seq, began, wantsApproval(v.Hold) || wantsApproval(row.Reasons))
+	state, err := d.decide(ctx, load, &core.Judge{Task: row.Seq, Seen: core.See(row), Request: t, Verdict: v})
+	if errors.Is(err, core.ErrStale) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	fault.Point("moved")
-	d.proceed(ctx, next)
+	d.proceed(ctx, state.Task(row.Seq).Task)
 	return nil
 }
 
@@ -272,30 +255,5 @@ func startable(s task.State) bool {
 // attempt has asked for another one.
 func (d *Dispatcher) ran(ctx context.Context, row task.Task) (bool, error) {
 	runs, err := d.Ledger.Runs(ctx, row.Seq)
-	return unread(row) || slices.ContainsFunc(runs, func(r task.Run) bool { return !r.Started.IsZero() }), err
-}
-
-// enqueue lets a task start when there is room for it.
-func enqueue(tx *ledger.Tx, row task.Task) (task.Task, bool, error) {
-	moved, err := tx.Move(row.Seq, row.State, row.Attempt, task.Change{To: task.Queued, Attempt: row.Attempt})
-	if err != nil || !moved {
-		return row, false, err
-	}
-	row.State, row.Reasons, row.Until = task.Queued, nil, time.Time{}
-	return row, true, tx.Log(event(row, task.KindTaskQueued, nil))
-}
-
-// hold makes a task wait, with a story only when the reasons are new.
-func hold(tx *ledger.Tx, row task.Task, reasons []task.Reason, until time.Time) (task.Task, bool, error) {
-	change := task.Change{To: task.Held, Attempt: row.Attempt, Reasons: reasons, Until: until}
-	moved, err := tx.Move(row.Seq, row.State, row.Attempt, change)
-	if err != nil || !moved {
-		return row, false, err
-	}
-	news := row.State != task.Held || !slices.Equal(row.Reasons, reasons)
-	row.State, row.Reasons, row.Until = task.Held, reasons, until
-	if !news {
-		return row, true, nil
-	}
-	return row, true, tx.Log(event(row, task.KindTaskHeld, map[string]any{"reasons": reasons}))
+	return core.Unread(row) || slices.ContainsFunc(runs, func(r task.Run) bool { return !r.Started.IsZero() }), err
 }

@@ -11,6 +11,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
+	"mailboxd/internal/core"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
@@ -112,11 +113,11 @@ func (d *Dispatcher) tend(ctx context.Context, row task.Task) error {
 		return d.overdue(ctx, row, run)
 	}
 	if !row.Until.IsZero() && !row.ClaimedAt(now) {
-		if row, err = d.lapse(ctx, row, now); err != nil {
+		if row, err = d.lapse(ctx, row); err != nil {
 			return err
 		}
 	}
-	d.alarms.set(row.Seq, earliest(run.Terms.Deadline, row.Until))
+	d.alarms.set(row.Seq, core.Earliest(run.Terms.Deadline, row.Until))
 	d.putInInbox(ctx, row)
 	return nil
 }
@@ -222,15 +223,6 @@ func (d *Dispatcher) endWaiting(ctx context.Context, row task.Task, terms task.T
 	return nil
 }
 
-// unanswered is the result of a task that is ended while it waits.
-func (d *Dispatcher) unanswered(ctx context.Context, t envelope.Task, row task.Task, status envelope.Status, kind envelope.Kind, why string) ([]byte, error) {
-	run, err := d.runOf(ctx, row)
-	if err != nil {
-		return nil, err
-	}
-	return notAnswered(t, run, status, kind, why).Encode(), nil
-}
-
 // past reports whether a deadline is over; zero is none.
 func past(deadline, now time.Time) bool { return !deadline.IsZero() && !now.Before(deadline) }
 
@@ -248,30 +240,9 @@ func notAnswered(t envelope.Task, run task.Run, status envelope.Status, kind env
 	}
 }
 
-// inHand reports whether somebody has a task, so that a later revision has to
-// wait: its agent, or a person who is to agree to the answer, or to have it read. One that waits and
-// that nobody has claimed is replaced, although its line is in the inbox.
-func inHand(row task.Task, now time.Time) bool {
-	return row.State == task.Running || row.State == task.Review || unread(row) || row.ClaimedAt(now)
-}
-
-// endUnanswered ends the run of a task that waits and that nobody is to answer
-// any more. Of any other task it ends nothing.
-func endUnanswered(tx *ledger.Tx, row task.Task, now time.Time) error {
-	if row.State != task.Waiting {
-		return nil
-	}
-	run, found, err := tx.Run(task.RunName{Task: row.Seq, Attempt: row.Attempt})
-	if err != nil || !found {
-		return err
-	}
-	run.Finished, run.ExitCode, run.Cause = now, -1, task.CauseInterrupted
-	return tx.FinishRun(run)
-}
-
-// settledUnanswered is settled for what endUnanswered or endUnread may have ended.
+// settledUnanswered is settled for a run that ended with its task, unanswered or unread.
 func (d *Dispatcher) settledUnanswered(ctx context.Context, row task.Task) {
-	if row.State == task.Waiting || unread(row) {
+	if row.State == task.Waiting || core.Unread(row) {
 		d.settled(context.WithoutCancel(ctx), row)
 	}
 }

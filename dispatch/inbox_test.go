@@ -13,6 +13,7 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/task"
 )
 
@@ -167,7 +168,7 @@ func TestAResultFileThatHasToBeApprovedIsNotShownBefore(t *testing.T) {
 	e.until("the answer cannot be read", func() bool { return e.result("t1") == "" })
 	e.restart()
 	e.wantNothingShown("t1")
-	e.must(e.Approve(t.Context(), "t1", dispatch.Person{Names: []string{"bob"}}, ""))
+	e.must(e.Approve(t.Context(), "t1", core.Person{Names: []string{"bob"}}, ""))
 	e.await("t1", task.Done)
 	e.wantResult("t1", "in the open")
 	if kinds, _ := e.story("t1"); slices.Contains(kinds, "result.conflict") || slices.Contains(kinds, "result.refused") {
@@ -185,7 +186,7 @@ func TestAResultFileForAPausedTaskInAnInboxIsReviewedAsWell(t *testing.T) {
 	e.place("t1", "editor", "early")
 	e.await("t1", task.Review)
 	e.until("the answer cannot be read", func() bool { return e.result("t1") == "" })
-	e.must(e.Approve(t.Context(), "t1", dispatch.Person{Names: []string{"bob"}}, ""))
+	e.must(e.Approve(t.Context(), "t1", core.Person{Names: []string{"bob"}}, ""))
 	e.await("t1", task.Done)
 	e.wantResult("t1", "early")
 }

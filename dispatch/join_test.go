@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 	"mailboxd/mailbox"
@@ -72,7 +72,7 @@ func TestWhatEndsATaskEndsWhatIsBelowIt(t *testing.T) {
 	s.Look(t.Context())
 	s.await("T1.2", task.Running)
 	s.await("T1.1", task.Held)
-	s.must(s.Cancel(t.Context(), "T1", dispatch.By{Who: "uid 1000"}))
+	s.must(s.Cancel(t.Context(), "T1", core.By{Who: "uid 1000"}))
 	s.must(s.Idle(t.Context()))
 	for _, id := range []string{"T1", "T1.1", "T1.2"} {
 		s.wantEnd(id, envelope.Stopped, envelope.Cancelled)
@@ -135,7 +135,7 @@ func TestAPersonIsNotAskedAgainWhenATaskGoesOn(t *testing.T) {
 	s.cast("pm", says(task.Reply, question("pm", "T1", "user", "which region?")), answers("done so"))
 	s.start()
 	s.order("T1", "pm")
-	s.must(s.Approve(t.Context(), "T1", dispatch.Person{Names: []string{"anna"}}, ""))
+	s.must(s.Approve(t.Context(), "T1", core.Person{Names: []string{"anna"}}, ""))
 	s.must(s.Idle(t.Context()))
 	s.wantHeld("T1", task.Reply)
 	s.line(message("user", "T1", "pm", "the north"))
@@ -226,7 +226,7 @@ func TestWhatSeveralAreAskedForIsGathered(t *testing.T) {
 			s.line(`{"clowl":"0.2","mid":"m1","ts":1709078400,"p":"REQ","from":"ann","to":["a","b"],"cid":"c","body":{"t":"count","d":{}}}`)
 			if tt.status == "" {
 				s.wantHeld("m1", task.Children)
-				s.must(s.Cancel(t.Context(), "m1", dispatch.By{Who: "uid 1000"}))
+				s.must(s.Cancel(t.Context(), "m1", core.By{Who: "uid 1000"}))
 				s.must(s.Idle(t.Context()))
 				s.wantEnd("m1", envelope.Stopped, envelope.Cancelled)
 				return

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/task"
 )
 
@@ -41,7 +42,7 @@ func (d *Dispatcher) disown(ctx context.Context, row task.Task) error {
 	}
 	for _, c := range children {
 		if dependent(c.Tie) && !letGo(row, c) {
-			if err := d.stop(ctx, c.Task, By{envelope.Ourselves, "the task " + string(row.ID) + " above it is over"}); err != nil {
+			if err := d.stop(ctx, c.Task, core.By{Who: envelope.Ourselves, Reason: "the task " + string(row.ID) + " above it is over"}); err != nil {
 				return err
 			}
 		}
@@ -76,7 +77,7 @@ func letGo(row task.Task, c task.Child) bool {
 
 // stop cancels a task, and does not wait for the end of its run: should the task
 // go on after that, stopAgain is there.
-func (d *Dispatcher) stop(ctx context.Context, row task.Task, by By) error {
+func (d *Dispatcher) stop(ctx context.Context, row task.Task, by core.By) error {
 	for {
 		now, err := d.Ledger.Task(ctx, row.Seq)
 		if err != nil || now.State == task.Done {
@@ -96,7 +97,7 @@ func (d *Dispatcher) stop(ctx context.Context, row task.Task, by By) error {
 
 // stopRun ends the run of a task, and reports whether it did, or nobody here has
 // that run. It did not when the run was over meanwhile, and the task may go on.
-func (d *Dispatcher) stopRun(ctx context.Context, row task.Task, by By) (bool, error) {
+func (d *Dispatcher) stopRun(ctx context.Context, row task.Task, by core.By) (bool, error) {
 	runs, missed := d.runs.of(row.Seq), false
 	for _, r := range runs {
 		missed = !r.stop(by) || missed

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,14 +9,9 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
-)
-
-// Why a task that waits is not somebody's.
-var (
-	ErrLeased    = errors.New("somebody else has claimed it")
-	ErrLeaseOver = errors.New("that lease is over; claim it again")
 )
 
 // A Lease is a task that somebody has claimed, which nobody else can claim or
@@ -34,7 +30,7 @@ type Lease struct {
 // does not fetch its tasks, is a *ForbiddenError. Who claims is known by the token of the lease from then on, also
 // after a restart; a lease that is not renewed ends by itself, and sooner when
 // its Claimer has ended and another one of that name claims.
-func (d *Dispatcher) Claim(ctx context.Context, agent string, by By, who Claimer) (l Lease, found bool, err error) {
+func (d *Dispatcher) Claim(ctx context.Context, agent string, by core.By, who Claimer) (l Lease, found bool, err error) {
 	if err = d.whenReady(ctx); err == nil {
 		err = d.mayClaim(agent)
 	}
@@ -60,37 +56,36 @@ func (d *Dispatcher) Claim(ctx context.Context, agent string, by By, who Claimer
 func (d *Dispatcher) mayClaim(agent string) error {
 	switch {
 	case d.agents.Inbox(agent).File == "":
-		return &ForbiddenError{"it is no agent here that fetches its tasks"}
+		return &core.ForbiddenError{Reason: "it is no agent here that fetches its tasks"}
 	case d.pauses.has(agent):
-		return &ForbiddenError{"it is paused"}
+		return &core.ForbiddenError{Reason: "it is paused"}
 	}
 	return nil
 }
 
 // lease gives a task away, inside a transaction.
-func (d *Dispatcher) lease(tx *ledger.Tx, agent string, by By, who Claimer, now time.Time) (l Lease, found bool, err error) {
+func (d *Dispatcher) lease(tx *ledger.Tx, agent string, by core.By, who Claimer, now time.Time) (l Lease, found bool, err error) {
 	row, found, err := claimable(tx, agent, who, now)
 	if err != nil || !found {
 		return Lease{}, false, err
 	}
-	run, _, err := tx.Run(task.RunName{Task: row.Seq, Attempt: row.Attempt})
+	state, err := loads(row.Seq, false, false)(tx)
 	if err != nil {
 		return Lease{}, false, err
 	}
-	if !row.Until.IsZero() {
-		if err := tx.Log(event(row, task.KindLeaseExpired, whyOver(row, now))); err != nil {
-			return Lease{}, false, err
-		}
+	l.Token = who.token()
+	answer, err := d.decideIn(tx, state, &core.Claim{
+		Task: row.Seq, By: by, Token: l.Token, Lasts: d.agents.Inbox(agent).Lease, Ended: row.ClaimedAt(now),
+	}, now)
+	if err != nil || answer != nil {
+		return Lease{}, false, cmp.Or(err, answer)
 	}
-	l = Lease{Token: who.token(), Until: now.Add(d.agents.Inbox(agent).Lease), Spend: run.Reserved, Terms: run.Terms}
-	if _, err := tx.Move(row.Seq, task.Waiting, row.Attempt, task.Change{To: task.Waiting, Until: l.Until}); err != nil {
-		return Lease{}, false, err
+	t := state.Task(row.Seq)
+	l.Task, l.Until = t.Task, t.Until
+	if t.Run != nil {
+		l.Spend, l.Terms = t.Run.Reserved, t.Run.Terms
 	}
-	if err := tx.Lease(row, l.Token, now); err != nil {
-		return Lease{}, false, err
-	}
-	row.Until, l.Task = l.Until, row
-	return l, true, tx.Log(event(row, task.KindTaskClaimed, with(by.data(), "until", l.Until.UTC().Format(time.RFC3339Nano))))
+	return l, true, nil
 }
 
 // Renew has a lease last as long as a new one would, and returns until when. One
@@ -104,19 +99,11 @@ func (d *Dispatcher) Renew(ctx context.Context, id envelope.ID, agent, token str
 		row, err = d.waiting(ctx, id, agent)
 	}
 	if err == nil {
-		err = d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
-			now := time.Now()
-			fresh, err := entitled(tx, row, token, now)
-			switch {
-			case err != nil:
-				return err
-			case !fresh.ClaimedAt(now):
-				return ErrLeaseOver
-			}
-			until = now.Add(d.agents.Inbox(agent).Lease)
-			_, err = tx.Move(row.Seq, task.Waiting, row.Attempt, task.Change{To: task.Waiting, Until: until})
-			return err
-		})
+		var state *core.State
+		renew := &core.Renew{Task: row.Seq, Attempt: row.Attempt, Token: token, Lasts: d.agents.Inbox(agent).Lease}
+		if state, err = d.decide(ctx, loads(row.Seq, false, false), renew); err == nil {
+			until = state.Task(row.Seq).Until
+		}
 	}
 	if err != nil {
 		return time.Time{}, fmt.Errorf("renew the lease of %s: %w", id, err)
@@ -140,59 +127,36 @@ func (d *Dispatcher) waiting(ctx context.Context, id envelope.ID, agent string) 
 	}
 	switch {
 	case row.Agent != agent:
-		return row, &ForbiddenError{fmt.Sprintf("it is for the agent %q, not %q", row.Agent, agent)}
+		return row, &core.ForbiddenError{Reason: fmt.Sprintf("it is for the agent %q, not %q", row.Agent, agent)}
 	case row.State != task.Waiting:
-		return row, stateError(row)
+		return row, core.StateErrorOf(row)
 	}
 	return row, nil
 }
 
 // entitled says why a token does not let anybody answer a task, inside a
-// transaction, and returns the task as it is now. What nobody has claimed anybody
-// may answer who shows no token, or the one by which it was claimed last: a lease
-// that lapsed, and that nobody else has taken, was not in vain. Any other token
-// is of a request that was replaced.
+// transaction, and returns the task as it is now.
 func entitled(tx *ledger.Tx, row task.Task, token string, now time.Time) (task.Task, error) {
-	fresh, found, err := tx.Task(row.Seq)
+	state, err := loads(row.Seq, false, false)(tx)
 	if err != nil {
 		return row, err
 	}
-	if !found || fresh.State != task.Waiting || fresh.Attempt != row.Attempt {
-		return fresh, stateError(fresh)
-	}
-	was, err := tx.Delivery(row.Seq)
-	switch {
-	case err != nil:
-		return fresh, err
-	case fresh.ClaimedAt(now) && token != was.Lease:
-		return fresh, ErrLeased
-	case token != "" && token != was.Lease:
-		return fresh, ErrLeaseOver
-	}
-	return fresh, nil
+	t := state.Task(row.Seq)
+	return t.Task, core.Entitled(t, row.Attempt, token, now)
 }
 
 // lapse lets go of a lease that nobody has renewed.
-func (d *Dispatcher) lapse(ctx context.Context, row task.Task, now time.Time) (task.Task, error) {
-	lapsed := false
-	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
-		lapsed = false
-		if same, err := unmoved(tx, row); err != nil || !same {
-			return err
-		}
-		lapsed, err = tx.Move(row.Seq, task.Waiting, row.Attempt, task.Change{To: task.Waiting})
-		if err != nil || !lapsed {
-			return err
-		}
-		return tx.Log(event(row, task.KindLeaseExpired, nil))
-	})
-	if err != nil || !lapsed {
+func (d *Dispatcher) lapse(ctx context.Context, row task.Task) (task.Task, error) {
+	state, err := d.decide(ctx, loads(row.Seq, false, false), &core.Lapse{Task: row.Seq, Seen: core.See(row)})
+	if errors.Is(err, core.ErrStale) {
+		return row, nil
+	}
+	if err != nil {
 		return row, err
 	}
 	d.log(row).Warn().Msg("lease is over; the task waits again")
-	row.Until = time.Time{}
 	if !row.Latest {
 		d.admitNext(ctx, row) // it was only waited for because somebody had it
 	}
-	return row, nil
+	return state.Task(row.Seq).Task, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
@@ -59,8 +60,8 @@ func TestWhoClaimsATaskAnswersIt(t *testing.T) {
 	if l.Task.ID != "t1" || len(l.Request) == 0 {
 		t.Fatalf("claimed %s; want t1, the oldest, with its request", l.Task.ID)
 	}
-	wantError(t, "a submission without the lease", e.submit("t1", "", "stolen"), dispatch.ErrLeased)
-	wantError(t, "a submission with another lease", e.submit("t1", "made-up", "stolen"), dispatch.ErrLeased)
+	wantError(t, "a submission without the lease", e.submit("t1", "", "stolen"), core.ErrLeased)
+	wantError(t, "a submission with another lease", e.submit("t1", "made-up", "stolen"), core.ErrLeased)
 	if second := e.claim(); second.Task.ID != "t2" {
 		t.Errorf("claimed %s; want t2", second.Task.ID)
 	}
@@ -78,7 +79,7 @@ func TestWhatNobodyHasClaimedIsAnsweredWithoutALease(t *testing.T) {
 	e.delivered("t1")
 	wantError(t, "no answer", e.submit("t1", "", "?"), dispatch.ErrNoAnswer)
 	err := e.Submit(t.Context(), "t1", dispatch.Submission{Agent: "quick", Answer: []byte("x")}, me)
-	if _, ok := errors.AsType[*dispatch.ForbiddenError](err); !ok {
+	if _, ok := errors.AsType[*core.ForbiddenError](err); !ok {
 		t.Errorf("an answer of another agent = %v; want it forbidden", err)
 	}
 	wantError(t, "an answer to nothing", e.submit("t9", "", "x"), ledger.ErrUnknown)
@@ -99,10 +100,10 @@ func TestALeaseThatLapsedReturnsTheTask(t *testing.T) {
 		t.Errorf("t1 is %s until %v; want it waiting, and nobody's", row.State, row.Until)
 	}
 	_, err := e.Renew(t.Context(), "t1", "editor", first.Token)
-	wantError(t, "renewing what is over", err, dispatch.ErrLeaseOver)
+	wantError(t, "renewing what is over", err, core.ErrLeaseOver)
 	second := e.claim()
 	e.lapsed("t1", 2)
-	wantError(t, "an answer by the one before", e.submit("t1", first.Token, "late"), dispatch.ErrLeaseOver)
+	wantError(t, "an answer by the one before", e.submit("t1", first.Token, "late"), core.ErrLeaseOver)
 	e.must(e.submit("t1", second.Token, "late, and nobody else has it"))
 	e.await("t1", task.Done)
 	e.wantResult("t1", "late, and nobody else has it")
@@ -118,8 +119,8 @@ func TestALeaseSurvivesARestartAndCanBeRenewed(t *testing.T) {
 		t.Errorf("renewed until %v; want it after %v", until, l.Until)
 	}
 	_, err = e.Renew(t.Context(), "t1", "editor", "made-up")
-	wantError(t, "renewing the lease of somebody else", err, dispatch.ErrLeased)
-	wantError(t, "a submission without the lease", e.submit("t1", "", "stolen"), dispatch.ErrLeased)
+	wantError(t, "renewing the lease of somebody else", err, core.ErrLeased)
+	wantError(t, "a submission without the lease", e.submit("t1", "", "stolen"), core.ErrLeased)
 	e.must(e.submit("t1", l.Token, "after a restart"))
 	e.await("t1", task.Done)
 	e.wantInbox("t1", 1)
@@ -147,7 +148,7 @@ func TestALaterRevisionWaitsBehindOneThatIsClaimed(t *testing.T) {
 	}
 	e.must(e.submit("t1", l.Token, "first"))
 	e.until("revision 2 waits", func() bool { return e.row("t1").State == task.Waiting })
-	wantError(t, "an answer to what was asked before", e.submit("t1", l.Token, "again"), dispatch.ErrLeaseOver)
+	wantError(t, "an answer to what was asked before", e.submit("t1", l.Token, "again"), core.ErrLeaseOver)
 	e.must(e.submit("t1", e.claim().Token, "second"))
 	e.await("t1", task.Done)
 	e.wantResult("t1", "second, revision 2")
@@ -199,7 +200,7 @@ func TestAnAnswerThatHasToBeApprovedIsNotShownBefore(t *testing.T) {
 	if text := e.result("t1"); text != "" {
 		t.Errorf("result = %s; want none before the approval", text)
 	}
-	e.must(e.Approve(t.Context(), "t1", dispatch.Person{Names: []string{"bob"}}, ""))
+	e.must(e.Approve(t.Context(), "t1", core.Person{Names: []string{"bob"}}, ""))
 	e.await("t1", task.Done)
 	e.wantResult("t1", "for a person to see first")
 }
@@ -210,7 +211,7 @@ func TestAPausedAgentClaimsNothing(t *testing.T) {
 	e.must(e.Pause(t.Context(), "editor", me))
 	for _, agent := range []string{"editor", "quick", "nobody"} {
 		_, _, err := e.Claim(t.Context(), agent, me, dispatch.Claimer{})
-		if _, ok := errors.AsType[*dispatch.ForbiddenError](err); !ok {
+		if _, ok := errors.AsType[*core.ForbiddenError](err); !ok {
 			t.Errorf("Claim(%s) = %v; want it forbidden", agent, err)
 		}
 	}

@@ -72,7 +72,7 @@ func (d *Dispatcher) limitChild(tx *ledger.Tx, c *claim) error {
 		return err
 	}
 	if !c.verdict.Admit {
-		c.refusal = newRefusal(c.task, c.verdict, c.now, false)
+		c.refuse()
 	}
 	return nil
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
@@ -23,7 +23,7 @@ func (d *Dispatcher) doubt(t envelope.Task, v task.Verdict) task.Verdict {
 	if !v.Admit && d.Box.HasResult(t.ID) {
 		v = task.Verdict{Admit: true, Findings: v.Findings.Warnings(), Terms: task.Terms{Deadline: t.Deadline}}
 	}
-	return withReasons(v, task.Recovered)
+	return core.Held(v, task.Recovered)
 }
 
 // metAgain ends the doubt once every line was met that was there when a lost
@@ -68,7 +68,7 @@ func (d *Dispatcher) reconcile(c *claim, revision int) error {
 		}
 	}
 	if len(c.unknown) > 0 {
-		c.verdict = withReasons(c.verdict, task.Recovered)
+		c.verdict = core.Held(c.verdict, task.Recovered)
 	}
 	return err
 }
@@ -123,9 +123,4 @@ func (d *Dispatcher) warnUnknown(row task.Task, unknown []string) {
 	if len(unknown) > 0 {
 		d.log(row).Warn().Strs("runs", unknown).Msg("task held: the ledger does not know a directory of its runs")
 	}
-}
-
-// recoveredOf is the hold of what may have run before, if it is among some reasons.
-func recoveredOf(reasons []task.Reason) []task.Reason {
-	return slices.DeleteFunc(slices.Clone(reasons), func(r task.Reason) bool { return r != task.Recovered })
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
@@ -148,7 +149,7 @@ func (d *Dispatcher) submitForReview(tx *ledger.Tx, t *turn) error {
 
 // withholdNow ends a task whose answer nobody can approve of.
 func (d *Dispatcher) withholdNow(tx *ledger.Tx, t *turn, why string) error {
-	next, moved, err := endOversight(tx, t.next, matter{task: t.task, result: t.o.Result.Encode()}, envelope.OversightExpired, why)
+	next, moved, err := endOversight(tx, t.next, decisionSubject{task: t.task, result: t.o.Result.Encode()}, envelope.OversightExpired, why)
 	if moved {
 		t.next = next
 	}
@@ -156,8 +157,8 @@ func (d *Dispatcher) withholdNow(tx *ledger.Tx, t *turn, why string) error {
 }
 
 // endOversight ends a task in review without its answer.
-func endOversight(tx *ledger.Tx, row task.Task, q matter, kind envelope.Kind, why string) (task.Task, bool, error) {
-	change := task.Change{To: task.Done, Status: envelope.Failed, Kind: kind, Result: withheld(q, envelope.Failed, kind, why)}
+func endOversight(tx *ledger.Tx, row task.Task, q decisionSubject, kind envelope.Kind, why string) (task.Task, bool, error) {
+	change := task.Change{To: task.Done, Status: envelope.Failed, Kind: kind, Result: core.Withheld(q.task, q.result, envelope.Failed, kind, why)}
 	moved, err := tx.Move(row.Seq, task.Review, row.Attempt, change)
 	if err != nil || !moved {
 		return row, false, err

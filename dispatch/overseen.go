@@ -21,7 +21,7 @@ import (
 type looking struct {
 	above    task.Task  // the task whose answer it is
 	terms    task.Terms // of the run that gave it
-	answer   matter
+	answer   decisionSubject
 	decision talk.Decision
 	words    string
 	unseen   bool // the agent has answered anew, and the overseer did not know

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/task"
 )
 
@@ -175,7 +175,7 @@ func TestWhoAskedHearsOfARetry(t *testing.T) {
 	s.start()
 	s.order("T1", "pm")
 	s.wantEnd("T1", envelope.Failed, envelope.AgentError)
-	s.must(s.Retry(t.Context(), "T1", dispatch.By{Who: "uid 1000"}))
+	s.must(s.Retry(t.Context(), "T1", core.By{Who: "uid 1000"}))
 	s.must(s.Idle(t.Context()))
 	s.wantEnd("T1", envelope.OK, "")
 	got := s.letters("orchestrator")
@@ -242,7 +242,7 @@ func TestWhatIsHandedOnEndsWithATaskThatIsCancelledMeanwhile(t *testing.T) {
 	var once atomic.Bool
 	s.log.seen = func(line string) {
 		if strings.Contains(line, "T1.1") && strings.Contains(line, "task accepted") && once.CompareAndSwap(false, true) {
-			s.must(s.Cancel(t.Context(), "T1", dispatch.By{Who: "uid 1000"}))
+			s.must(s.Cancel(t.Context(), "T1", core.By{Who: "uid 1000"}))
 		}
 	}
 	s.start()

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"mailboxd/internal/core"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
@@ -56,7 +57,7 @@ func (p *pauses) set(agent string, paused bool) {
 // Pause keeps an agent, or Everyone, from starting anything until Resume,
 // across restarts. Tasks go on to come in and are held; what runs goes on. One
 // that is not known is ErrNoAgent.
-func (d *Dispatcher) Pause(ctx context.Context, agent string, by By) error {
+func (d *Dispatcher) Pause(ctx context.Context, agent string, by core.By) error {
 	if agent != Everyone && !d.agents.Known(agent) {
 		return fmt.Errorf("pause agent %q: %w", agent, ErrNoAgent)
 	}
@@ -70,7 +71,7 @@ func (d *Dispatcher) Pause(ctx context.Context, agent string, by By) error {
 
 // Resume ends the pause that has exactly this name: that of Everyone does not
 // end by resuming one agent, nor the other way round.
-func (d *Dispatcher) Resume(ctx context.Context, agent string, by By) error {
+func (d *Dispatcher) Resume(ctx context.Context, agent string, by core.By) error {
 	if err := d.whenReady(ctx); err != nil {
 		return fmt.Errorf("resume agent %q: %w", agent, err)
 	}
@@ -89,7 +90,7 @@ func (d *Dispatcher) Resume(ctx context.Context, agent string, by By) error {
 }
 
 // setPause begins or ends a pause, with its event if that is news.
-func (d *Dispatcher) setPause(ctx context.Context, agent string, paused bool, kind task.Kind, by By) error {
+func (d *Dispatcher) setPause(ctx context.Context, agent string, paused bool, kind task.Kind, by core.By) error {
 	d.pauses.changing.Lock()
 	defer d.pauses.changing.Unlock()
 	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
@@ -101,7 +102,7 @@ func (d *Dispatcher) setPause(ctx context.Context, agent string, paused bool, ki
 		if err != nil || !news {
 			return err
 		}
-		return tx.Log(event(task.Task{}, kind, with(by.data(), "agent", agent)))
+		return tx.Log(event(task.Task{}, kind, with(by.Data(), "agent", agent)))
 	})
 	if err == nil {
 		d.pauses.set(agent, paused)
@@ -172,7 +173,7 @@ func (d *Dispatcher) needlesslyPaused(row task.Task) bool {
 // Drain pauses an agent, or Everyone, and returns when nothing of it runs any
 // more, its results are durable, and who is told of them in messages is told, or
 // with the cause of ctx.
-func (d *Dispatcher) Drain(ctx context.Context, agent string, by By) error {
+func (d *Dispatcher) Drain(ctx context.Context, agent string, by core.By) error {
 	if err := d.Pause(ctx, agent, by); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
@@ -169,18 +170,15 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row task.Task) error {
 // startAfresh queues a task whose run was intended and never began, as Void has
 // made sure of.
 func (d *Dispatcher) startAfresh(ctx context.Context, row task.Task) error {
-	next, moved := row, false
-	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
-		if next, moved, err = enqueue(tx, row); err != nil || !moved {
-			return err
-		}
-		return tx.ReleaseRun(row.Seq, row.Attempt)
-	})
-	if err != nil || !moved {
+	state, err := d.decide(ctx, loads(row.Seq, false, false), &core.Void{Task: row.Seq, Attempt: row.Attempt, Keep: true, Show: true})
+	if errors.Is(err, core.ErrStale) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	fault.Point("moved")
-	d.proceed(ctx, next)
+	d.proceed(ctx, state.Task(row.Seq).Task)
 	return nil
 }
 

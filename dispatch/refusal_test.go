@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/task"
 )
 
@@ -33,7 +33,7 @@ func TestARefusalSaysWhoHeldWhat(t *testing.T) {
 	e.wantResult("shapeless", `"enforcement": {}`)
 
 	e.send("called off", "quick")
-	e.must(e.Cancel(t.Context(), "called off", dispatch.By{Who: "tester"}))
+	e.must(e.Cancel(t.Context(), "called off", core.By{Who: "tester"}))
 	e.await("called off", task.Done)
 	e.wantResult("called off", `"enforcement": {}`)
 }

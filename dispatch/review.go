@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
@@ -56,55 +58,12 @@ func (d *Dispatcher) reconsiderReview(ctx context.Context, row task.Task) error 
 	if err != nil {
 		return err
 	}
-	next, moved := row, false
-	err = d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
-		next, moved = row, false
-		c, asked, err := openQuestion(tx, row)
-		if err != nil || !asked || !late(c, now) { // the time that is over may have been an overseer's
-			return err
-		}
-		if err := conclude(tx, row, c, task.Expired, now, "nobody decided in time"); err != nil {
-			return err
-		}
-		next, moved, err = d.endReview(tx, row, q, task.Expired, envelope.ApprovalExpired, unheard(c))
-		return err
-	})
-	if err == nil && moved {
-		d.proceed(ctx, next)
+	state, err := d.decide(ctx, loads(row.Seq, q.began, true), &core.ReviewDue{Task: row.Seq, Request: q.task, Result: q.result})
+	if errors.Is(err, core.ErrStale) {
+		return nil // the time that is over was an overseer's, or somebody decided
+	}
+	if err == nil {
+		d.proceed(ctx, state.Task(row.Seq).Task)
 	}
 	return err
-}
-
-// endReview ends a task in review: with the result it has when a person agreed,
-// and else with one that says why that is not shown.
-func (d *Dispatcher) endReview(tx *ledger.Tx, row task.Task, q matter, to task.Decision, kind envelope.Kind, why string) (task.Task, bool, error) {
-	change := task.Change{To: task.Done}
-	if to != task.Approved {
-		change.Status, change.Kind = envelope.Failed, kind
-		change.Result = withheld(q, change.Status, kind, why)
-	}
-	moved, err := tx.Move(row.Seq, task.Review, row.Attempt, change)
-	if err != nil || !moved {
-		return row, false, err
-	}
-	row.State, row.Until = task.Done, time.Time{}
-	if to != task.Approved {
-		row.Status, row.Kind = change.Status, change.Kind
-	}
-	return row, true, nil
-}
-
-// withheld is the result of a task whose answer is not to be shown. What the
-// run cost, when it was and who held what stays, for that is ours to say.
-func withheld(q matter, status envelope.Status, kind envelope.Kind, why string) []byte {
-	was, _ := envelope.DecodeResult(q.result)
-	r := envelope.Result{
-		TaskID: q.task.ID, AgentID: q.task.Agent, Status: status,
-		Output:     envelope.Output{Summary: "The agent's answer is not shown: " + why, Enforcement: was.Output.Enforcement},
-		Cost:       was.Cost,
-		Time:       was.Time,
-		Error:      envelope.Error{Kind: kind, Message: why},
-		Provenance: was.Provenance,
-	}
-	return r.Encode()
 }

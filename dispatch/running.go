@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/task"
 )
 
 // A CancelError is the cause with which a run is ended that somebody cancelled.
-type CancelError struct{ By By }
+type CancelError struct{ By core.By }
 
 func (e *CancelError) Error() string { return "cancelled by " + e.By.String() }
 
@@ -38,7 +39,7 @@ type run struct {
 
 // stop ends a run for somebody who does not wait for what becomes of its task. It
 // reports false when the run was over.
-func (r *run) stop(by By) bool {
+func (r *run) stop(by core.By) bool {
 	r.stopped.Store(true)
 	r.end(&CancelError{by})
 	return !errors.Is(context.Cause(r.ctx), context.Canceled) // which is what finish says
@@ -77,7 +78,7 @@ func (r *run) neverBegun(j task.Job) (o task.Outcome, cancelled bool) {
 		Exit: task.Exit{Code: -1, Cause: task.CauseInterrupted, Finished: now},
 		Result: envelope.Result{
 			TaskID: j.Task.ID, AgentID: j.Task.Agent, Status: envelope.Stopped,
-			Output: envelope.Output{Summary: sayings[envelope.Stopped] + why.Error(), Enforcement: j.Levels},
+			Output: envelope.Output{Summary: core.Opening(envelope.Stopped) + why.Error(), Enforcement: j.Levels},
 			Time:   envelope.TimeUsed{Started: now, Finished: now},
 			Error:  envelope.Error{Kind: envelope.Cancelled, Message: why.Error()},
 		},

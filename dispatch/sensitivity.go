@@ -76,7 +76,7 @@ func (d *Dispatcher) heighten(tx *ledger.Tx, c *claim) error {
 	v.Findings = unrepeated(v.Findings)
 	if !v.Admit {
 		c.verdict = v
-		c.refusal = newRefusal(c.task, v, c.now, false)
+		c.refuse()
 		return nil
 	}
 	c.verdict.Findings, c.verdict.Terms = v.Findings, v.Terms

@@ -26,7 +26,7 @@ type refusedTask struct {
 // refuses one says so before that is committed; see follow.
 func (s *runSet) refuse(row task.Task, c *claim) {
 	r := &run{item: item{seq: row.Seq}}
-	r.result.Store(&c.refusal.result)
+	r.result.Store(&c.refusal)
 	r.callback.Store(&c.task.Callback)
 	s.mu.Lock()
 	defer s.mu.Unlock()

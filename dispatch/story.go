@@ -28,39 +28,6 @@ func encode(data any) []byte {
 	return text
 }
 
-// arrival is how a task came in: what is worth remembering of its line.
-func arrival(c *claim) task.Event {
-	e := event(c.row, task.KindTaskAccepted, nil)
-	data := acceptance{Hash: c.task.Hash}
-	if warnings := c.verdict.Findings.Warnings(); len(warnings) > 0 {
-		data.Warnings = warnings.Words()
-	}
-	if c.line.File != "" { // what a run asks for stands in no line
-		data.File, data.Offset = c.line.File, &c.line.Offset
-	}
-	if c.parent != nil {
-		data.Parent = c.parent.ID
-	}
-	if c.row.State == task.Held {
-		data.Held = c.row.Reasons
-	}
-	data.Unknown = c.unknown
-	e.Data = encode(data)
-	return e
-}
-
-// An acceptance has its fields in the order that the names of an event's data
-// have. There is one for each line: a map of it took twelve allocations.
-type acceptance struct {
-	File     string        `json:"file,omitzero"`
-	Hash     string        `json:"hash"`
-	Held     []task.Reason `json:"held,omitzero"`
-	Offset   *int64        `json:"offset,omitzero"`
-	Parent   envelope.ID   `json:"parent,omitzero"`
-	Unknown  []string      `json:"unknown_runs,omitzero"`
-	Warnings []string      `json:"warnings,omitzero"`
-}
-
 // contradiction is the story of an id that comes with other content than before.
 func contradiction(c *claim, last task.Task) task.Event {
 	return event(last, task.KindTaskDuplicateConflict, map[string]any{

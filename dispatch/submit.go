@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
@@ -29,7 +30,7 @@ type Submission struct {
 // read wraps ErrNoAnswer. Who shows the token of a lease that lapsed may still
 // answer as long as nobody else has claimed the task; see Renew for the other
 // errors.
-func (d *Dispatcher) Submit(ctx context.Context, id envelope.ID, s Submission, by By) error {
+func (d *Dispatcher) Submit(ctx context.Context, id envelope.ID, s Submission, by core.By) error {
 	err := d.whenReady(ctx)
 	var row task.Task
 	if err == nil {
@@ -44,7 +45,7 @@ func (d *Dispatcher) Submit(ctx context.Context, id envelope.ID, s Submission, b
 	return nil
 }
 
-func (d *Dispatcher) submit(ctx context.Context, row task.Task, s Submission, by By) error {
+func (d *Dispatcher) submit(ctx context.Context, row task.Task, s Submission, by core.By) error {
 	run, err := d.mayAnswerNow(ctx, row, s.Token)
 	if err != nil {
 		return err
@@ -99,7 +100,7 @@ func (d *Dispatcher) mayAnswerNow(ctx context.Context, row task.Task, token stri
 		return run, err
 	}
 	if row, err = d.Ledger.Task(ctx, row.Seq); err == nil {
-		err = stateError(row)
+		err = core.StateErrorOf(row)
 	}
 	return run, err
 }

@@ -15,6 +15,7 @@ import (
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
+	"mailboxd/internal/core"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/strict"
 	"mailboxd/internal/task"
@@ -279,7 +280,7 @@ func TestDrainedMeansTold(t *testing.T) {
 	e.restart()
 	e.await("T1", task.Running)
 	close(release)
-	e.must(e.Drain(t.Context(), dispatch.Everyone, dispatch.By{Who: "me"}))
+	e.must(e.Drain(t.Context(), dispatch.Everyone, core.By{Who: "me"}))
 	if lines := e.letters("user"); len(lines) != 1 {
 		t.Errorf("inbox of user = %q when drained; want the answer", lines)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/strict"
 	"mailboxd/internal/task"
@@ -121,7 +121,7 @@ func TestWhoWaitsHearsWhyAndWhenItGoesOn(t *testing.T) {
 	if got := performatives(lines); !slices.Equal(got, []string{"ACK", "PROG"}) || !strings.Contains(string(lines[1].Body.D), `"blocked":["operator"]`) {
 		t.Fatalf("oscar heard %+v; want ACK, and PROG that it is blocked by an operator", lines)
 	}
-	e.must(e.Release(t.Context(), "m1", dispatch.By{Who: "me"}))
+	e.must(e.Release(t.Context(), "m1", core.By{Who: "me"}))
 	e.await("m1", task.Done)
 	e.must(e.Idle(t.Context()))
 	lines = e.heard("oscar")
@@ -143,7 +143,7 @@ func TestACancellationIsAnsweredToWhoAskedForIt(t *testing.T) {
 			_, err := tx.Record(task.Message{Time: time.Now(), Act: envelope.Cancels, Dialect: envelope.CLowl, ID: "cn1", Cause: "m1", Task: e.row("m1").Seq, From: c.from, Via: task.ByLine, Body: []byte(cncl("cn1", c.from, "m1"))})
 			return err
 		}))
-		e.must(e.Cancel(t.Context(), "m1", dispatch.By{Who: c.from}))
+		e.must(e.Cancel(t.Context(), "m1", core.By{Who: c.from}))
 		e.must(e.Idle(t.Context()))
 		lines := e.heard("oscar")
 		last := lines[len(lines)-1]

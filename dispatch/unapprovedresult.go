@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
@@ -43,7 +44,7 @@ func (d *Dispatcher) approvalNeed(ctx context.Context, row task.Task, file fs.Fi
 	}
 	need.after = d.agents.Protocol.Overseer(row.Agent) != ""
 	for _, r := range runs {
-		if afterRun(r.Terms) && (row.State == task.Waiting || unread(row) || mayHaveBegun(r)) {
+		if afterRun(r.Terms) && (row.State == task.Waiting || core.Unread(row) || mayHaveBegun(r)) {
 			need.after, need.terms = true, r.Terms
 		}
 	}
@@ -60,7 +61,7 @@ func (d *Dispatcher) approvalNeed(ctx context.Context, row task.Task, file fs.Fi
 	}
 	last, asked, err := d.Ledger.Consent(ctx, row.Seq, stageOf(row))
 	open := asked && last.Decision == task.Undecided
-	given := covers(last, v, unread(row) || slices.ContainsFunc(runs, mayHaveBegun), time.Now())
+	given := asked && core.Covers(&last, v, core.Unread(row) || slices.ContainsFunc(runs, mayHaveBegun), time.Now())
 	need.before = wantsApproval(row.Reasons) || open || wantsApproval(v.Hold) && !given
 	return need, err
 }

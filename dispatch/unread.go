@@ -2,9 +2,10 @@ package dispatch
 
 import (
 	"context"
-	"slices"
+	"errors"
 	"time"
 
+	"mailboxd/internal/core"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
@@ -29,12 +30,6 @@ func (r rereading) try(ctx context.Context, read func() bool) {
 			return
 		}
 	}
-}
-
-// unread reports whether a task is held because the answer of its run could not
-// be read. Nothing but Release, Cancel and a result file ends that.
-func unread(row task.Task) bool {
-	return row.State == task.Held && slices.Contains(row.Reasons, task.AnswerUnread)
 }
 
 // readAnswer reads the answer of a run again as long as it cannot be read, and
@@ -77,21 +72,13 @@ func (d *Dispatcher) keepExit(row task.Task, j task.Job, o task.Outcome) {
 
 // holdUnread holds a task whose answer could not be read, until Release.
 func (d *Dispatcher) holdUnread(ctx context.Context, row task.Task, o task.Outcome) {
-	next, moved := row, false
-	err := d.insist(ctx, row, func(tx *ledger.Tx) (err error) {
-		next = row
-		next.State, next.Reasons, next.Until = task.Held, []task.Reason{task.AnswerUnread}, time.Time{}
-		if o.Exit.PID != 0 { // a run of which a process is known has begun, whatever its directory shows
-			if err := tx.SetProcess(row.Seq, row.Attempt, o.Exit.PID, 0, runner.Boot()); err != nil {
-				return err
-			}
+	process := func(tx *ledger.Tx) error {
+		if o.Exit.PID == 0 {
+			return nil
 		}
-		change := task.Change{To: next.State, Attempt: row.Attempt, Reasons: next.Reasons}
-		if moved, err = tx.Move(row.Seq, row.State, row.Attempt, change); err != nil || !moved {
-			return err
-		}
-		return tx.Log(event(row, task.KindTaskHeld, map[string]any{"reasons": next.Reasons, "message": o.Unread.Error()}))
-	})
+		return tx.SetProcess(row.Seq, row.Attempt, o.Exit.PID, 0, runner.Boot()) // a run of which a process is known has begun, whatever its directory shows
+	}
+	next, moved, err := d.mustDecide(ctx, row, loads(row.Seq, true, false), &core.KeepUnread{Task: row.Seq, Attempt: row.Attempt, Why: o.Unread.Error()}, process)
 	if err != nil || !moved {
 		return // the run directory still has the answer
 	}
@@ -108,36 +95,13 @@ func (d *Dispatcher) reconsiderUnread(ctx context.Context, row task.Task) error 
 	if row.Until.IsZero() {
 		return nil
 	}
-	moved := false
-	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
-		moved, err = tx.Move(row.Seq, row.State, row.Attempt, task.Change{To: task.Running, Attempt: row.Attempt})
-		return err
-	})
-	if err != nil || !moved {
+	state, err := d.decide(ctx, loads(row.Seq, true, false), &core.Reread{Task: row.Seq, Attempt: row.Attempt})
+	if errors.Is(err, core.ErrStale) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	d.leave(row)()
-	row.State, row.Reasons, row.Until = task.Running, nil, time.Time{}
-	return d.recoverRun(ctx, row)
-}
-
-// releaseUnread has the answer of the revision read again whose answer could not
-// be read, and reports whether there is one.
-func (d *Dispatcher) releaseUnread(ctx context.Context, row task.Task, by By) (task.Task, bool, error) {
-	change := task.Change{To: task.Held, Reasons: row.Reasons, Until: time.Now()}
-	return d.change(ctx, row, change, event(row, task.KindTaskReleased, by.data()))
-}
-
-// endUnread ends the run of a task whose answer could not be read and is not
-// wanted any more. Of any other task it ends nothing.
-func endUnread(tx *ledger.Tx, row task.Task, now time.Time) error {
-	if !unread(row) {
-		return nil
-	}
-	run, found, err := tx.Run(task.RunName{Task: row.Seq, Attempt: row.Attempt})
-	if err != nil || !found {
-		return err
-	}
-	run.Started, run.Finished, run.ExitCode, run.Cause = run.Intent, now, -1, task.CauseLost
-	return tx.FinishRun(run)
+	return d.recoverRun(ctx, state.Task(row.Seq).Task)
 }

@@ -14,6 +14,7 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
 )
@@ -65,7 +66,7 @@ func unreadEngine(t *testing.T) (e *engine, executions *atomic.Int32, mend func(
 
 func (e *engine) release(id string) {
 	e.t.Helper()
-	e.must(e.Release(e.t.Context(), envelope.ID(id), dispatch.By{Who: "tester"}))
+	e.must(e.Release(e.t.Context(), envelope.ID(id), core.By{Who: "tester"}))
 }
 
 func TestATaskWhoseAnswerStaysUnreadIsHeldUntilItsReleaseReadsIt(t *testing.T) {
@@ -141,7 +142,7 @@ func TestAnAnswerThatCannotBeReadCanBeCancelledOrReplacedByHand(t *testing.T) {
 		e.send(id, "a")
 		e.await(id, task.Held)
 	}
-	e.must(e.Cancel(t.Context(), "t1", dispatch.By{Who: "tester"}))
+	e.must(e.Cancel(t.Context(), "t1", core.By{Who: "tester"}))
 	e.await("t1", task.Done)
 	e.wantResult("t1", `"cancelled"`)
 	e.place("t2", "a", "by hand")

@@ -8,8 +8,8 @@ import (
 	"github.com/google/uuid"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/fault"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
 	"mailboxd/mailbox"
@@ -161,14 +161,7 @@ func (d *Dispatcher) putOff(ctx context.Context, run *run, row task.Task, j task
 // task is queued again. Its directory goes last: of an intent without one nobody
 // could say whether it began.
 func (d *Dispatcher) unstart(ctx context.Context, row task.Task) bool {
-	moved := false
-	err := d.insist(ctx, row, func(tx *ledger.Tx) (err error) {
-		moved, err = tx.Move(row.Seq, task.Running, row.Attempt, task.Change{To: task.Queued})
-		if err != nil || !moved {
-			return err
-		}
-		return tx.VoidRun(row.Seq, row.Attempt)
-	})
+	_, moved, err := d.mustDecide(ctx, row, loads(row.Seq, false, false), &core.Void{Task: row.Seq, Attempt: row.Attempt})
 	if err != nil || !moved {
 		return false
 	}

@@ -8,17 +8,17 @@ import (
 	"strings"
 	"time"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
+	"mailboxd/internal/core"
 )
 
 // controls are what changes something.
 func (d *Door) controls() []route {
-	task := func(verb, about string, do func(context.Context, envelope.ID, dispatch.By) error) route {
+	task := func(verb, about string, do func(context.Context, envelope.ID, core.By) error) route {
 		return route{"POST", "/tasks/{id}/" + verb, about, "", client.Wish{}, client.Task{}, d.control(verb, do)}
 	}
-	agent := func(verb, about string, do func(context.Context, string, dispatch.By) error) route {
+	agent := func(verb, about string, do func(context.Context, string, core.By) error) route {
 		return route{"POST", "/" + verb, about, "", client.AgentWish{}, client.Pauses{}, d.steer(verb, do)}
 	}
 	e := d.engine
@@ -34,7 +34,7 @@ func (d *Door) controls() []route {
 }
 
 // control does something to a task and answers with the task as it is then.
-func (d *Door) control(verb string, do func(context.Context, envelope.ID, dispatch.By) error) func(*http.Request) (any, error) {
+func (d *Door) control(verb string, do func(context.Context, envelope.ID, core.By) error) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
 		id, err := idIn(r)
 		if err != nil {
@@ -52,7 +52,7 @@ func (d *Door) control(verb string, do func(context.Context, envelope.ID, dispat
 			return nil, err
 		}
 		defer stop()
-		err = late(ctx, do(ctx, id, dispatch.By{Who: peerIn(ctx).name(), Reason: wish.Reason}))
+		err = late(ctx, do(ctx, id, core.By{Who: peerIn(ctx).name(), Reason: wish.Reason}))
 		if errors.Is(err, errLate) {
 			err = fmt.Errorf("%w; %s", err, d.left(r.Context(), id))
 		}
@@ -64,7 +64,7 @@ func (d *Door) control(verb string, do func(context.Context, envelope.ID, dispat
 }
 
 // steer does something to an agent and answers with those that are paused then.
-func (d *Door) steer(verb string, do func(context.Context, string, dispatch.By) error) func(*http.Request) (any, error) {
+func (d *Door) steer(verb string, do func(context.Context, string, core.By) error) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
 		var wish client.AgentWish
 		if err := read(r, &wish); err != nil {
@@ -78,7 +78,7 @@ func (d *Door) steer(verb string, do func(context.Context, string, dispatch.By) 
 			return nil, err
 		}
 		defer stop()
-		if err := late(ctx, do(ctx, wish.Agent, dispatch.By{Who: peerIn(ctx).name(), Reason: wish.Reason})); err != nil {
+		if err := late(ctx, do(ctx, wish.Agent, core.By{Who: peerIn(ctx).name(), Reason: wish.Reason})); err != nil {
 			return nil, err
 		}
 		paused, err := d.engine.Ledger.Paused(r.Context())

@@ -5,14 +5,14 @@ import (
 	"net/http"
 	"slices"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
+	"mailboxd/internal/core"
 )
 
 // decisions are what only a person may do, about somebody else's task.
 func (d *Door) decisions() []route {
-	verb := func(name, about string, do func(context.Context, envelope.ID, dispatch.Person, string) error) route {
+	verb := func(name, about string, do func(context.Context, envelope.ID, core.Person, string) error) route {
 		return route{"POST", "/tasks/{id}/" + name, about, "", client.Word{}, client.Task{}, d.decide(name, do)}
 	}
 	return []route{
@@ -22,7 +22,7 @@ func (d *Door) decisions() []route {
 }
 
 // decide has a person decide about a task, and answers with the task as it is then.
-func (d *Door) decide(verb string, do func(context.Context, envelope.ID, dispatch.Person, string) error) func(*http.Request) (any, error) {
+func (d *Door) decide(verb string, do func(context.Context, envelope.ID, core.Person, string) error) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
 		id, err := idIn(r)
 		if err != nil {
@@ -49,9 +49,9 @@ func (d *Door) decide(verb string, do func(context.Context, envelope.ID, dispatc
 // person is who the peer is as an approver: all of its names, for they are one
 // person's. An agent is none, whoever it says it is, and its attempt is
 // remembered.
-func (d *Door) person(r *http.Request, verb string, id envelope.ID, as string) (dispatch.Person, error) {
+func (d *Door) person(r *http.Request, verb string, id envelope.ID, as string) (core.Person, error) {
 	p := peerIn(r.Context())
-	who := dispatch.Person{Names: d.opts.Approvers(p.uid), UID: p.uid}
+	who := core.Person{Names: d.opts.Approvers(p.uid), UID: p.uid}
 	why := d.partOfRun(p)
 	switch {
 	case why != "":
@@ -65,7 +65,7 @@ func (d *Door) person(r *http.Request, verb string, id envelope.ID, as string) (
 	}
 	ctx := context.WithoutCancel(r.Context()) // hanging up is no way not to be remembered
 	if err := d.engine.RefuseApproval(ctx, id, p.String(), why); err != nil {
-		return dispatch.Person{}, err
+		return core.Person{}, err
 	}
-	return dispatch.Person{}, forbidden("%s may not %s: %s", p, verb, why)
+	return core.Person{}, forbidden("%s may not %s: %s", p, verb, why)
 }

@@ -5,6 +5,7 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/internal/client"
+	"mailboxd/internal/core"
 )
 
 // fetching is what is done for agents that fetch their tasks.
@@ -25,7 +26,7 @@ func (d *Door) claim(r *http.Request) (any, error) {
 		return nil, err
 	}
 	p := peerIn(r.Context())
-	l, found, err := d.engine.Claim(r.Context(), wish.Agent, dispatch.By{Who: p.name()}, p.claimer(wish.As))
+	l, found, err := d.engine.Claim(r.Context(), wish.Agent, core.By{Who: p.name()}, p.claimer(wish.As))
 	if err != nil || !found {
 		return client.Claimed{}, err
 	}
@@ -65,7 +66,7 @@ func (d *Door) submit(r *http.Request) (any, error) {
 		return nil, err
 	}
 	answer := dispatch.Submission{Agent: wish.Agent, Token: wish.Lease, Answer: wish.Result}
-	if err := d.engine.Submit(r.Context(), id, answer, dispatch.By{Who: peerIn(r.Context()).name()}); err != nil {
+	if err := d.engine.Submit(r.Context(), id, answer, core.By{Who: peerIn(r.Context()).name()}); err != nil {
 		return nil, err
 	}
 	return d.books.Latest(r.Context(), id)

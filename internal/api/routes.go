@@ -14,6 +14,7 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/internal/client"
+	"mailboxd/internal/core"
 	"mailboxd/internal/ledger"
 )
 
@@ -150,8 +151,8 @@ func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
 
 func kindOf(ctx context.Context, err error) string {
 	said, ok := errors.AsType[*client.Error](err)
-	_, conflict := errors.AsType[*dispatch.StateError](err)
-	_, mayNot := errors.AsType[*dispatch.ForbiddenError](err)
+	_, conflict := errors.AsType[*core.StateError](err)
+	_, mayNot := errors.AsType[*core.ForbiddenError](err)
 	switch {
 	case ok:
 		return said.Kind
@@ -159,9 +160,9 @@ func kindOf(ctx context.Context, err error) string {
 		return client.Forbidden
 	case errors.Is(err, dispatch.ErrNoAgent):
 		return client.BadRequest
-	case conflict, errors.Is(err, dispatch.ErrTooLate), errors.Is(err, dispatch.ErrChanged),
-		errors.Is(err, dispatch.ErrLeased), errors.Is(err, dispatch.ErrLeaseOver),
-		errors.Is(err, dispatch.ErrStillRefused), errors.Is(err, dispatch.ErrNoRequest):
+	case conflict, errors.Is(err, core.ErrTooLate), errors.Is(err, core.ErrChanged),
+		errors.Is(err, core.ErrLeased), errors.Is(err, core.ErrLeaseOver),
+		errors.Is(err, core.ErrStillRefused), errors.Is(err, dispatch.ErrNoRequest):
 		return client.Conflict
 	case errors.Is(err, dispatch.ErrNoAnswer):
 		return client.BadRequest

@@ -120,6 +120,15 @@ func (tx *Tx) Task(seq int64) (task.Task, bool, error) {
 	return t, ok, nil
 }
 
+// OpenRevisions returns the revisions of an id that are not Done, the first one first.
+func (tx *Tx) OpenRevisions(id envelope.ID) ([]task.Task, error) {
+	rows, err := all(background, tx.write, scanTask, "SELECT "+taskColumns+" FROM tasks WHERE id = ? AND state <> 'done' ORDER BY revision", string(id))
+	if err != nil {
+		return nil, fmt.Errorf("list open revisions of %s: %w", id, err)
+	}
+	return rows, nil
+}
+
 // Result returns the bytes of the result of the revision with this Seq, which
 // nobody may have been shown yet; nil when there is none.
 func (tx *Tx) Result(seq int64) ([]byte, error) {

@@ -1,0 +1,242 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/core"
+	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
+)
+
+// A loader returns the tasks that a command concerns, as a transaction sees them.
+type loader func(*ledger.Tx) (*core.State, error)
+
+// decide has the core decide a command, and makes what it decides durable, together
+// with what else belongs to that. It returns the tasks as they are then, and the answer
+// of the core: core.ErrStale when a task was moved since the facts of the command were
+// gathered.
+func (d *Dispatcher) decide(ctx context.Context, load loader, c core.Command, also ...func(*ledger.Tx) error) (*core.State, error) {
+	var state *core.State
+	var answer error
+	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
+		if state, err = load(tx); err != nil {
+			return err
+		}
+		answer, err = d.decideIn(tx, state, c, time.Now())
+		if err != nil || answer != nil {
+			return err
+		}
+		for _, do := range also {
+			if err := do(tx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return state, answer
+}
+
+// mustDecide is decide in spite of passing trouble such as a full disk: it tries until
+// it can, or until work is cut short. It reports false when a task was moved since the
+// facts of the command were gathered.
+func (d *Dispatcher) mustDecide(ctx context.Context, row task.Task, load loader, c core.Command, also ...func(*ledger.Tx) error) (next task.Task, decided bool, err error) {
+	next = row
+	err = d.persist(ctx, row, func() error {
+		state, err := d.decide(context.WithoutCancel(ctx), load, c, also...)
+		if errors.Is(err, core.ErrStale) {
+			return nil
+		}
+		if err == nil {
+			next, decided = state.Task(row.Seq).Task, true
+		}
+		return err
+	})
+	return next, decided, err
+}
+
+// decideIn is decide in a transaction, which may be run again. The state is as it is
+// after the command then.
+func (d *Dispatcher) decideIn(tx *ledger.Tx, state *core.State, c core.Command, now time.Time) (answer, err error) {
+	events, answer := core.Decide(state, c, core.Config{ApprovalTTL: d.agents.ApprovalTTL()}, now)
+	return answer, write(tx, state, events, addedRequest(c), now)
+}
+
+// addedRequest is the request of the task that a command adds; nil for no task.
+func addedRequest(c core.Command) []byte {
+	switch c := c.(type) {
+	case *core.Accept:
+		return c.Request.Raw
+	case *core.Resubmit:
+		return c.Raw
+	}
+	return nil
+}
+
+// write makes events durable, and applies them to the state that they were decided on.
+// The request is that of a task that they add.
+func write(tx *ledger.Tx, state *core.State, events []core.Event, request []byte, now time.Time) error {
+	for i := range events {
+		e := &events[i]
+		if added, ok := e.Change.(*core.Added); ok {
+			seq, err := tx.Add(added.Task, request)
+			if err != nil {
+				return err
+			}
+			core.Number(events, seq)
+		}
+		if err := writeChange(tx, state, e, now); err != nil {
+			return fmt.Errorf("write %T of task %d: %w", e.Change, e.Task, err)
+		}
+		core.Apply(state, events[i:i+1])
+		if e.Kind == "" {
+			continue
+		}
+		if err := tx.Log(storedEvent(state, e, now)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// storedEvent is an event as the ledger keeps it.
+func storedEvent(state *core.State, e *core.Event, now time.Time) task.Event {
+	stored := task.Event{Time: now, Kind: e.Kind, Of: e.Task}
+	if t := state.Task(e.Task); t != nil {
+		stored.Task, stored.Revision = t.ID, t.Revision
+	}
+	switch data := e.Data.(type) {
+	case nil:
+	case map[string]any:
+		if len(data) > 0 {
+			stored.Data = fields(data)
+		}
+	default:
+		stored.Data = encode(data)
+	}
+	return stored
+}
+
+// errMoved says that a task is in another state than the one that was loaded from the
+// same transaction.
+var errMoved = errors.New("it is not in the state that was read")
+
+// writeChange makes the change of an event durable.
+func writeChange(tx *ledger.Tx, state *core.State, e *core.Event, now time.Time) error {
+	switch c := e.Change.(type) {
+	case *core.Moved:
+		moved, err := tx.Move(e.Task, c.From, c.FromAttempt, c.Change)
+		if err == nil && !moved {
+			err = errMoved
+		}
+		return err
+	case *core.Asked:
+		return tx.Ask(c.Consent)
+	case *core.Concluded:
+		decided, err := tx.Decide(c.From, c.Consent)
+		if err == nil && !decided {
+			err = errMoved
+		}
+		return err
+	case *core.RunIntended:
+		return tx.StartRun(c.Run)
+	case *core.RunEnded:
+		return tx.FinishRun(c.Run)
+	case *core.RunVoid:
+		return tx.VoidRun(c.Run.Task, c.Run.Attempt)
+	case *core.RunReleased:
+		return tx.ReleaseRun(c.Run.Task, c.Run.Attempt)
+	case *core.Settled:
+		return tx.MarkSettled(e.Task)
+	case *core.Leased:
+		return tx.Lease(state.Task(e.Task).Task, c.Token, now)
+	case *core.Offered:
+		return tx.Deliver(e.Task)
+	}
+	return nil
+}
+
+// loads returns a loader of one task. Began says whether an attempt at it was started;
+// the approvals are loaded where a command may need them.
+func loads(seq int64, began, approvals bool) loader {
+	return func(tx *ledger.Tx) (*core.State, error) {
+		state := core.NewState()
+		return state, load(tx, state, seq, began, approvals)
+	}
+}
+
+// load adds a task to a state: with its run where somebody else has that, and with the
+// approvals that were asked for, if they are wanted.
+func load(tx *ledger.Tx, state *core.State, seq int64, began, approvals bool) error {
+	row, found, err := tx.Task(seq)
+	if err != nil || !found {
+		return err
+	}
+	t := core.Task{Task: row, Began: began}
+	if row.State == task.Waiting || core.Unread(row) || row.State == task.Running {
+		run, found, err := tx.Run(task.RunName{Task: row.Seq, Attempt: row.Attempt})
+		if err != nil {
+			return err
+		}
+		if found {
+			t.Run = &run
+		}
+	}
+	if row.State == task.Waiting {
+		was, err := tx.Delivery(row.Seq)
+		if err != nil {
+			return err
+		}
+		t.Token = was.Lease
+	}
+	if approvals {
+		if t.Start, err = consent(tx, row.Seq, envelope.ApprovalPre); err != nil {
+			return err
+		}
+		if row.State == task.Review {
+			if t.Show, err = consent(tx, row.Seq, envelope.ApprovalPost); err != nil {
+				return err
+			}
+		}
+	}
+	state.Add(t)
+	return nil
+}
+
+// loadRevisions returns a state with the revisions of a task that aren't over, and with
+// the latest one.
+func loadRevisions(tx *ledger.Tx, id envelope.ID) (*core.State, error) {
+	state := core.NewState()
+	latest, found, err := tx.Latest(id)
+	if err != nil || !found {
+		return state, err
+	}
+	if err := load(tx, state, latest.Seq, false, latest.State != task.Done); err != nil || latest.Revision == 1 {
+		return state, err
+	}
+	open, err := tx.OpenRevisions(id)
+	if err != nil {
+		return state, err
+	}
+	for _, row := range open {
+		if err := load(tx, state, row.Seq, false, true); err != nil {
+			return state, err
+		}
+	}
+	return state, nil
+}
+
+// consent returns the latest approval of a stage that was asked for; nil for none.
+func consent(tx *ledger.Tx, seq int64, stage envelope.Approval) (*task.Consent, error) {
+	c, asked, err := tx.Consent(seq, stage)
+	if err != nil || !asked {
+		return nil, err
+	}
+	return &c, nil
+}
