@@ -30,10 +30,23 @@ func (a *approver) agree(ctx context.Context) error {
 	return a.rounds(ctx, func(int) bool { return false })
 }
 
-// finish decides until there is nothing left that is not done.
+// finish decides until nothing is left that is not done, and each task that was asked
+// for has a result: a daemon that has just started may not have read its line yet.
 func (a *approver) finish(ctx context.Context) error {
-	err := a.rounds(ctx, func(open int) bool { return open == 0 })
+	err := a.rounds(ctx, func(open int) bool { return open == 0 && !a.missing() })
 	return errors.Join(err, ctx.Err())
+}
+
+// missing reports whether a task that was asked for has no result file.
+func (a *approver) missing() bool {
+	a.book.mu.Lock()
+	defer a.book.mu.Unlock()
+	for id := range a.book.promises {
+		if _, err := os.Stat(a.site.path("box/results/" + id + ".json")); err != nil {
+			return true
+		}
+	}
+	return false
 }
 
 func (a *approver) rounds(ctx context.Context, enough func(open int) bool) error {
