@@ -42,7 +42,7 @@ func (a *approver) missing() bool {
 	a.book.mu.Lock()
 	defer a.book.mu.Unlock()
 	for id := range a.book.promises {
-		if _, err := os.Stat(a.site.path("box/results/" + id + ".json")); err != nil {
+		if _, err := os.Stat(a.site.result(id)); err != nil {
 			return true
 		}
 	}
