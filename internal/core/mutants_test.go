@@ -126,6 +126,19 @@ var mutants = []mutant{
 			c.To, c.Reasons = task.Done, nil
 		}
 	})},
+	{name: "an answer is shown that its overseer rejects", events: func(_ *world, c core.Command, events []core.Event) []core.Event {
+		if !is[*core.FailReview](c) {
+			return events
+		}
+		return changing(func(_ *world, m *core.Moved) { m.Result, m.Status, m.Kind = nil, "", "" })(nil, c, events)
+	}},
+	{name: "a message wakes what an operator holds", events: func(_ *world, c core.Command, events []core.Event) []core.Event {
+		if !is[*core.Wake](c) {
+			return events
+		}
+		return changing(func(_ *world, m *core.Moved) { m.To, m.Reasons, m.Until = task.Queued, nil, time.Time{} })(nil, c, events)
+	}},
+	{name: "a wait does not end the run", events: without[*core.RunEnded](func(c core.Command) bool { return is[*core.EndRun](c) })},
 	{name: "the journal loses an event", journal: func(events []core.Event) []core.Event {
 		return events[:max(0, len(events)-1)]
 	}},

@@ -17,7 +17,7 @@ var moves = map[task.State][]task.State{
 	task.Queued:   {task.Held, task.Queued, task.Running, task.Waiting, task.Review, task.Done},
 	task.Running:  {task.Held, task.Queued, task.Review, task.Done},
 	task.Waiting:  {task.Held, task.Waiting, task.Review, task.Done},
-	task.Review:   {task.Done},
+	task.Review:   {task.Done, task.Queued},
 }
 
 // check holds one event to the promises, before it is applied.
@@ -97,7 +97,7 @@ func (w *world) checkMove(t *core.Task, c *core.Moved, e core.Event) {
 	if c.Result != nil {
 		w.results[e.Task] = c.Result
 	}
-	if c.To == task.Review && !slices.Contains([]string{asksPost}, w.seen(t).agent) {
+	if c.To == task.Review && !slices.Contains([]string{asksPost, overseen}, w.seen(t).agent) {
 		w.fail("%s is in review, and needs no approval", t.ID)
 	}
 	if c.To == task.Done {
@@ -156,7 +156,7 @@ func (w *world) promises() {
 			w.fail("%s is held for no reason, and without an end", t.ID)
 		case (t.State == task.Running || t.State == task.Waiting) && (t.Run == nil || t.Run.Attempt != t.Attempt || t.Run.Settled):
 			w.fail("%s is %s in attempt %d, and its run is %+v", t.ID, t.State, t.Attempt, t.Run)
-		case t.State == task.Review && open(t.Show) == nil:
+		case t.State == task.Review && open(t.Show) == nil && w.seen(t).agent != overseen:
 			w.fail("%s is in review, and nobody is asked", t.ID)
 		case t.State == task.Held && slices.Contains(t.Reasons, task.Approval) && open(t.Start) == nil:
 			w.fail("%s waits for an approval, and nobody is asked", t.ID)
@@ -218,6 +218,10 @@ func (w *world) further(t *core.Task) {
 		w.do(&core.Release{Task: t.Seq, Seen: seen, By: by})
 	case core.Unread(t.Task):
 		w.release(t)
+	case core.WaitsForWords(t.Task):
+		w.do(&core.Wake{Task: t.Seq, Attempt: t.Attempt})
+	case t.State == task.Review && w.seen(t).agent == overseen:
+		w.oversee(t, 2)
 	case t.State == task.Held && slices.Contains(t.Reasons, task.Approval):
 		w.do(&core.Answer{Task: t.Seq, Seen: seen, Decision: task.Approved, Person: bob, Digest: digestAsked(t), Request: request, Verdict: w.verdict(w.seen(t))})
 		w.look(w.state.Task(t.Seq))

@@ -47,9 +47,9 @@ type Intend struct {
 }
 
 func (c *Intend) decide(d *decision) error {
-	t := d.state.tasks[c.Task]
-	if t == nil || t.State != task.Queued || t.Attempt != c.Attempt {
-		return ErrStale
+	t, err := d.queued(c.Task, c.Attempt)
+	if err != nil {
+		return err
 	}
 	d.add(t, moved(t, task.Change{To: c.To, Attempt: c.Run.Attempt}), "", nil)
 	d.add(t, &RunIntended{Run: c.Run}, "", nil)
@@ -62,34 +62,94 @@ func (c *Intend) decide(d *decision) error {
 	return nil
 }
 
-// Finish ends the run of a task with its answer. An approver has to agree to that
-// first, when the terms of the run say so.
+// Finish ends a task with an answer, and the run that gave it. An overseer has to approve
+// of the answer first when the agent has one, or else an approver when the terms of the
+// run say so.
 type Finish struct {
-	Task   int64
-	Run    task.Run // how it ended
-	Status envelope.Status
-	Kind   envelope.Kind // what went wrong; "" for nothing
-	Result []byte
-	Review bool       // an approver has to agree
-	Terms  task.Terms // under which they are asked
-	Show   task.Kind  // KindTaskFinished or KindTaskCancelled
-	Data   map[string]any
+	Task     int64
+	Seen     Seen
+	Run      task.Run // how the run ended; zero: it has ended before
+	Status   envelope.Status
+	Kind     envelope.Kind // what went wrong; "" for nothing
+	Result   []byte
+	Terms    task.Terms
+	NoReview bool      // no agent had a part in the answer, or it is an overseer's
+	Overseen bool      // an overseer looks at the answer
+	Patience time.Time // until when the overseer may decide; zero: without end
+	Show     task.Kind // KindTaskFinished or KindTaskCancelled
+	Data     any
 }
 
 func (c *Finish) decide(d *decision) error {
-	t, err := d.ended(c.Task, c.Run, c.Run.Cause)
+	t, err := d.finished(c)
 	if err != nil {
 		return err
 	}
 	change := task.Change{To: task.Done, Attempt: t.Attempt, Status: c.Status, Kind: c.Kind, Result: c.Result}
-	if c.Review {
+	asks := !c.Overseen && !c.NoReview && NeedsReview(c.Terms)
+	switch {
+	case c.Overseen:
+		change.To, change.Until = task.Review, c.Patience
+	case asks:
 		change.To, change.Until = task.Review, d.expiry()
 	}
 	d.add(t, moved(t, change), c.Show, c.Data)
-	if c.Review {
+	if asks {
 		d.askShow(t, c.Terms, c.Result, change.Until)
 	}
 	return nil
+}
+
+// finished returns the task that ends, with the end of its run.
+func (d *decision) finished(c *Finish) (*Task, error) {
+	if c.Run.Attempt == 0 {
+		return d.inTurn(c.Task, c.Seen)
+	}
+	return d.ended(c.Task, c.Run, c.Run.Cause)
+}
+
+// HoldRecovered holds a queued task that may have begun in directories of which nobody
+// knows a run.
+type HoldRecovered struct {
+	Task    int64
+	Attempt int // of the task as it was queued
+	Last    int // the highest attempt of which there are traces
+	Unknown []string
+}
+
+func (c *HoldRecovered) decide(d *decision) error {
+	t, err := d.queued(c.Task, c.Attempt)
+	if err != nil {
+		return err
+	}
+	change := task.Change{To: task.Held, Attempt: c.Last, Reasons: []task.Reason{task.Recovered}, Until: t.Deadline}
+	d.add(t, moved(t, change), task.KindTaskHeld, map[string]any{"reasons": change.Reasons, "unknown_runs": c.Unknown})
+	return nil
+}
+
+// WaitForBudget holds a queued task until other runs leave enough of a budget.
+type WaitForBudget struct {
+	Task    int64
+	Attempt int // of the task as it was queued
+	Why     string
+}
+
+func (c *WaitForBudget) decide(d *decision) error {
+	t, err := d.queued(c.Task, c.Attempt)
+	if err != nil {
+		return err
+	}
+	change := task.Change{To: task.Held, Reasons: []task.Reason{task.Capacity}, Until: t.Deadline}
+	d.add(t, moved(t, change), task.KindTaskHeld, map[string]any{"reasons": change.Reasons, "why": c.Why})
+	return nil
+}
+
+func (d *decision) queued(seq int64, attempt int) (*Task, error) {
+	t := d.state.tasks[seq]
+	if t == nil || t.State != task.Queued || t.Attempt != attempt {
+		return nil, ErrStale
+	}
+	return t, nil
 }
 
 // Shown says that the result file of a task is in place, and its callbacks are made.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +84,8 @@ type scenario struct{ w *world }
 //	hold|release|cancel|retry ID
 //	claim|renew|answer ID [TOKEN]
 //	place ID placed|bad        another program writes the result file
+//	reply ID                   somebody replies to the agent
+//	overseer ID rejects|asks|approves
 //	wait DURATION              time passes
 func (s scenario) run(words []string) error {
 	w, verb, rest := s.w, words[0], words[1:]
@@ -156,6 +159,10 @@ func (s scenario) about(verb string, t *core.Task, word string) error {
 			return nil
 		}
 		w.finish(t, task.Run{Task: t.Seq, Attempt: t.Attempt, Started: w.now, Finished: w.now}, envelope.OK, "", []byte("fetched"))
+	case "reply":
+		w.do(&core.Wake{Task: t.Seq, Attempt: t.Attempt, Data: map[string]any{"from": "ann"}})
+	case "overseer":
+		w.oversee(t, slices.Index([]string{"rejects", "asks", "approves"}, word))
 	case "place":
 		w.files[t.ID] = resultFile{body: word}
 	default:
