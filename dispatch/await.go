@@ -38,14 +38,13 @@ func (d *Dispatcher) holdForWords(tx *ledger.Tx, t *turn) error {
 		return d.giveUp(tx, t, envelope.OutputInvalid, "the agent waits for what is over already: "+names)
 	}
 	now := time.Now()
-	change := task.Change{To: task.Held, Reasons: []task.Reason{t.o.Hold}, Until: t.terms.Deadline}
-	if change.Result = t.questionAsked(children); change.Result != nil {
-		change.Until = core.Earliest(change.Until, now.Add(d.agents.Protocol.QuestionTimeout()))
+	wait := &core.Wait{Task: t.row.Seq, Seen: core.See(t.row), Reason: t.o.Hold, Until: t.terms.Deadline}
+	if wait.Result = t.questionAsked(children); wait.Result != nil {
+		wait.Until = core.Earliest(wait.Until, now.Add(d.agents.Protocol.QuestionTimeout()))
 	} else if !slices.ContainsFunc(children, pending) && t.o.Hold == task.Reply && t.talk.Tie != envelope.Oversee {
-		change.Until = core.Earliest(change.Until, d.patience(now))
+		wait.Until = core.Earliest(wait.Until, d.patience(now))
 	}
-	e := event(t.row, task.KindTaskHeld, map[string]any{"reasons": change.Reasons, "attempt": t.row.Attempt})
-	if moved, err := t.move(tx, change, e); err != nil || !moved {
+	if moved, err := d.move(tx, t, wait); err != nil || !moved {
 		return err
 	}
 	if err := d.utterAll(tx, t); err != nil {
@@ -100,7 +99,7 @@ func (d *Dispatcher) goOnAtOnce(tx *ledger.Tx, t *turn, children []task.Child) e
 	if !news {
 		return nil
 	}
-	next, moved, err := rouse(tx, t.next, nil)
+	next, moved, err := d.rouse(tx, t.next, nil)
 	if moved {
 		t.next = next
 	}

@@ -79,6 +79,23 @@ func addedRequest(c core.Command) []byte {
 	return nil
 }
 
+// decideOn is decide in a transaction, on one task as that sees it. It reports false when
+// the task was moved since the facts of the command were gathered.
+func (d *Dispatcher) decideOn(tx *ledger.Tx, seq int64, approvals bool, c core.Command) (next task.Task, decided bool, err error) {
+	state, err := loads(seq, false, approvals)(tx)
+	if err != nil {
+		return task.Task{}, false, err
+	}
+	answer, err := d.decideIn(tx, state, c, time.Now())
+	if err != nil || errors.Is(answer, core.ErrStale) {
+		return task.Task{}, false, err
+	}
+	if answer != nil {
+		return task.Task{}, false, answer
+	}
+	return state.Task(seq).Task, true, nil
+}
+
 // write makes events durable, and applies them to the state that they were decided on.
 // The request is that of a task that they add.
 func write(tx *ledger.Tx, state *core.State, events []core.Event, request []byte, now time.Time) error {

@@ -32,19 +32,6 @@ func (d *Dispatcher) finish(ctx context.Context, row task.Task, terms task.Terms
 	}
 }
 
-// end is where an outcome moves its task, with the bytes of its result: to its
-// end, or to a person.
-func (d *Dispatcher) end(row task.Task, terms task.Terms, o task.Outcome, result []byte) task.Change {
-	change := task.Change{
-		To: task.Done, Attempt: row.Attempt,
-		Status: o.Result.Status, Kind: o.Result.Error.Kind, Result: result,
-	}
-	if reviewed(terms, o) {
-		change.To, change.Until = task.Review, d.expiry(time.Now())
-	}
-	return change
-}
-
 // again puts a task back whose run may be made once more, after a pause. It
 // does not when the attempts are used up, or the pause would last longer than
 // the deadline, if the run was under one.

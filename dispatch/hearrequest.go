@@ -181,19 +181,11 @@ func (d *Dispatcher) stoppedBefore(tx *ledger.Tx, c *claim) (bool, error) {
 		return false, err
 	}
 	m := cancels[0]
-	by := core.By{Who: m.From, Reason: m.ID}
-	why := (&CancelError{by}).Error()
-	change := task.Change{
-		To: task.Done, Attempt: c.row.Attempt, Status: envelope.Stopped, Kind: envelope.Cancelled,
-		Result: core.NotRun(c.task, envelope.Stopped, envelope.Cancelled, why, false, c.verdict.Levels, c.now),
+	row, stopped, err := d.decideOn(tx, c.row.Seq, true, &core.Cancel{
+		Task: c.row.Seq, Seen: core.See(c.row), By: core.By{Who: m.From, Reason: m.ID}, Request: c.task, Levels: c.verdict.Levels,
+	})
+	if stopped {
+		c.row = row
 	}
-	moved, err := tx.Move(c.row.Seq, c.row.State, c.row.Attempt, change)
-	if err != nil || !moved {
-		return moved, err
-	}
-	if err := withdraw(tx, c.row, c.now, "the task is over"); err != nil {
-		return true, err
-	}
-	c.row.State, c.row.Reasons, c.row.Status, c.row.Kind = change.To, nil, change.Status, change.Kind
-	return true, tx.Log(event(c.row, task.KindTaskCancelled, by.Data()))
+	return stopped, err
 }

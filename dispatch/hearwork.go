@@ -6,6 +6,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
+	"mailboxd/internal/core"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
@@ -66,7 +67,7 @@ func (d *Dispatcher) workOf(tx *ledger.Tx, m envelope.Message) (row task.Task, f
 
 // inWork reports whether the agent of a task has it, or will have it again.
 func inWork(row task.Task) bool {
-	return row.State == task.Running || row.State == task.Waiting || waitsForWords(row)
+	return row.State == task.Running || row.State == task.Waiting || core.WaitsForWords(row)
 }
 
 // aboveOf returns the task that a request says it is for: the one that it is a

@@ -205,7 +205,7 @@ func (d *Dispatcher) reconsiderHeld(ctx context.Context, row task.Task, t envelo
 	if core.Unread(row) {
 		return true, d.reconsiderUnread(ctx, row)
 	}
-	if waitsForWords(row) {
+	if core.WaitsForWords(row) {
 		return true, d.reconsiderWords(ctx, row, t, findings)
 	}
 	if answered, err := d.foreign(ctx, row); answered || err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"mailboxd/internal/core"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
@@ -44,20 +45,7 @@ func (d *Dispatcher) intendIn(tx *ledger.Tx, row task.Task, j *task.Job, to task
 	if j.Dir != "" {
 		run.Boot = runner.Evidence(j.Dir)
 	}
-	moved, err = tx.Move(row.Seq, task.Queued, row.Attempt, task.Change{To: to, Attempt: j.Attempt})
-	if err != nil || !moved {
-		return false, nil, err
-	}
-	if err := tx.StartRun(run); err != nil {
-		return false, nil, err
-	}
-	kind := task.KindTaskStarted
-	if to == task.Waiting {
-		kind, err = task.KindTaskWaiting, tx.Deliver(row.Seq)
-	}
-	if err != nil {
-		return false, nil, err
-	}
+	_, moved, err = d.decideOn(tx, row.Seq, false, &core.Intend{Task: row.Seq, Attempt: row.Attempt, To: to, Run: run})
 	j.Allowance, j.Terms = run.Reserved, run.Terms
-	return true, nil, tx.Log(event(row, kind, map[string]any{"attempt": j.Attempt, "run_id": j.RunID}))
+	return moved, nil, err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/talk"
 	"mailboxd/internal/task"
@@ -35,7 +36,7 @@ func (d *Dispatcher) joinNow(ctx context.Context, seq int64) {
 	row, err := d.Ledger.Task(ctx, seq)
 	switch {
 	case err != nil:
-	case waitsForWords(row):
+	case core.WaitsForWords(row):
 		_, err = d.join(ctx, row)
 	case row.State == task.Review:
 		err = d.reconsiderReview(ctx, row)
@@ -92,7 +93,7 @@ func (d *Dispatcher) goOn(ctx context.Context, row task.Task) (bool, error) {
 		next, moved = row, false
 		same, err := unmoved(tx, row)
 		if err == nil && same {
-			next, moved, err = rouse(tx, row, nil)
+			next, moved, err = d.rouse(tx, row, nil)
 		}
 		return err
 	})

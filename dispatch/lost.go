@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 
@@ -100,21 +101,15 @@ func (d *Dispatcher) relative(path string) string {
 // directories of which the ledger has no run. The job has the next free one.
 func (d *Dispatcher) holdUnknown(ctx context.Context, row task.Task, j task.Job, unknown []string) error {
 	d.unused.keep(j.Dir)
-	next, moved := row, false
-	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
-		change := task.Change{To: task.Held, Attempt: j.Attempt - 1, Reasons: []task.Reason{task.Recovered}, Until: row.Deadline}
-		moved, err = tx.Move(row.Seq, task.Queued, row.Attempt, change)
-		if err != nil || !moved {
-			return err
-		}
-		next.State, next.Attempt, next.Reasons, next.Until = change.To, change.Attempt, change.Reasons, change.Until
-		return tx.Log(event(row, task.KindTaskHeld, map[string]any{"reasons": change.Reasons, "unknown_runs": unknown}))
-	})
-	if err != nil || !moved {
+	state, err := d.decide(ctx, loads(row.Seq, false, false), &core.HoldRecovered{Task: row.Seq, Attempt: row.Attempt, Last: j.Attempt - 1, Unknown: unknown})
+	if errors.Is(err, core.ErrStale) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	d.warnUnknown(row, unknown)
-	d.proceed(ctx, next)
+	d.proceed(ctx, state.Task(row.Seq).Task)
 	return nil
 }
 

@@ -149,7 +149,7 @@ func (d *Dispatcher) submitForReview(tx *ledger.Tx, t *turn) error {
 
 // withholdNow ends a task whose answer nobody can approve of.
 func (d *Dispatcher) withholdNow(tx *ledger.Tx, t *turn, why string) error {
-	next, moved, err := endOversight(tx, t.next, decisionSubject{task: t.task, result: t.o.Result.Encode()}, envelope.OversightExpired, why)
+	next, moved, err := d.endOversight(tx, t.next, decisionSubject{task: t.task, result: t.o.Result.Encode()}, envelope.OversightExpired, why)
 	if moved {
 		t.next = next
 	}
@@ -157,18 +157,10 @@ func (d *Dispatcher) withholdNow(tx *ledger.Tx, t *turn, why string) error {
 }
 
 // endOversight ends a task in review without its answer.
-func endOversight(tx *ledger.Tx, row task.Task, q decisionSubject, kind envelope.Kind, why string) (task.Task, bool, error) {
-	change := task.Change{To: task.Done, Status: envelope.Failed, Kind: kind, Result: core.Withheld(q.task, q.result, envelope.Failed, kind, why)}
-	moved, err := tx.Move(row.Seq, task.Review, row.Attempt, change)
-	if err != nil || !moved {
-		return row, false, err
-	}
-	row.State, row.Until, row.Status, row.Kind = task.Done, time.Time{}, change.Status, kind
-	word := task.KindOversightExpired
-	if kind == envelope.OversightRejected {
-		word = task.KindOversightRejected
-	}
-	return row, true, tx.Log(event(row, word, map[string]any{"reason": why}))
+func (d *Dispatcher) endOversight(tx *ledger.Tx, row task.Task, q decisionSubject, kind envelope.Kind, why string) (task.Task, bool, error) {
+	return d.decideOn(tx, row.Seq, true, &core.FailReview{
+		Task: row.Seq, Attempt: row.Attempt, Kind: kind, Why: why, Request: q.task, Result: q.result,
+	})
 }
 
 // overseeing returns the task in which an overseer looks at an answer now.
@@ -195,8 +187,7 @@ func (d *Dispatcher) backToReview(tx *ledger.Tx, t *turn) (bool, error) {
 	if !ok || !slices.ContainsFunc(t.said, replies) {
 		return false, nil
 	}
-	change := task.Change{To: task.Review, Until: d.patience(time.Now())}
-	moved, err := t.move(tx, change, event(t.row, task.KindOversightAnswered, map[string]any{"overseer": open.Agent}))
+	moved, err := d.move(tx, t, &core.Reconsider{Task: t.row.Seq, Seen: core.See(t.row), Until: d.patience(time.Now()), Overseer: open.Agent})
 	if err != nil || !moved {
 		return true, err
 	}

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/talk"
 	"mailboxd/internal/task"
@@ -105,12 +107,11 @@ func (d *Dispatcher) sight(tx *ledger.Tx, t *turn) error {
 // lookAgain has an overseer run again that has not seen what it decides about.
 // What it said about something else is not told to anybody.
 func (d *Dispatcher) lookAgain(tx *ledger.Tx, t *turn) error {
-	held := task.Change{To: task.Held, Reasons: []task.Reason{task.Reply}, Until: t.terms.Deadline}
-	moved, err := t.move(tx, held, event(t.row, task.KindTaskHeld, map[string]any{"reasons": held.Reasons, "attempt": t.row.Attempt}))
+	moved, err := d.move(tx, t, &core.Wait{Task: t.row.Seq, Seen: core.See(t.row), Reason: task.Reply, Until: t.terms.Deadline})
 	if err != nil || !moved {
 		return err
 	}
-	t.next, _, err = rouse(tx, t.next, map[string]any{"from": t.looked.above.Agent})
+	t.next, _, err = d.rouse(tx, t.next, map[string]any{"from": t.looked.above.Agent})
 	return err
 }
 
@@ -160,9 +161,10 @@ func (d *Dispatcher) closeReview(tx *ledger.Tx, t *turn, kind envelope.Kind, why
 	}
 	o := t.o
 	o.Result, o.Hold = r, ""
-	change := d.end(t.row, t.terms, o, r.Encode())
-	change.To, change.Until = task.Done, time.Time{} // what an overseer says is for the agent, not for the requester
-	moved, err := t.move(tx, change, event(t.row, ending(o), conclusion(o)))
+	moved, err := d.move(tx, t, &core.Finish{
+		Task: t.row.Seq, Seen: core.See(t.row), Status: r.Status, Kind: r.Error.Kind, Result: r.Encode(),
+		NoReview: true, Show: ending(o), Data: conclusion(o), // what an overseer says is for the agent, not for the requester
+	})
 	if err != nil || !moved {
 		return err
 	}
@@ -170,7 +172,7 @@ func (d *Dispatcher) closeReview(tx *ledger.Tx, t *turn, kind envelope.Kind, why
 	if kind == "" {
 		above, moved, err = d.approveOf(tx, t)
 	} else {
-		above, moved, err = endOversight(tx, t.looked.above, t.looked.answer, kind, why)
+		above, moved, err = d.endOversight(tx, t.looked.above, t.looked.answer, kind, why)
 	}
 	if moved {
 		t.woken = append(t.woken, above)
@@ -184,54 +186,32 @@ func (d *Dispatcher) closeReview(tx *ledger.Tx, t *turn, kind envelope.Kind, why
 // approveOf lets an answer out of review, or has a person agree to it as well, if
 // the terms of its run say so.
 func (d *Dispatcher) approveOf(tx *ledger.Tx, t *turn) (task.Task, bool, error) {
-	above, l := t.looked.above, t.looked
-	data := map[string]any{"by": t.row.Agent, "task": t.row.ID}
-	if l.words != "" {
-		data["words"] = l.words
-	}
-	if err := tx.Log(event(above, task.KindOversightApproved, data)); err != nil {
-		return above, false, err
-	}
-	change := task.Change{To: task.Done}
-	if afterRun(l.terms) {
-		change.To, change.Until = task.Review, d.expiry(time.Now())
-	}
-	moved, err := tx.Move(above.Seq, task.Review, above.Attempt, change)
-	if err != nil || !moved {
-		return above, false, err
-	}
-	above.State, above.Until = change.To, change.Until
-	if change.To == task.Review {
-		change.Result = l.answer.result
-		err = d.askAfter(tx, above, l.terms, change)
-	}
-	return above, true, err
+	l := t.looked
+	return d.decideOn(tx, l.above.Seq, false, &core.PassReview{
+		Task: l.above.Seq, Attempt: l.above.Attempt, By: t.row.Agent, Review: t.row.ID, Words: l.words, Terms: l.terms, Result: l.answer.result,
+	})
 }
 
 // sendBack has an agent run again with what its overseer asks it. The overseer
 // waits for its reply.
 func (d *Dispatcher) sendBack(tx *ledger.Tx, t *turn, round int) error {
 	l := t.looked
-	held := task.Change{To: task.Held, Reasons: []task.Reason{task.Reply}, Until: t.terms.Deadline}
-	moved, err := t.move(tx, held, event(t.row, task.KindTaskHeld, map[string]any{"reasons": held.Reasons, "attempt": t.row.Attempt}))
+	moved, err := d.move(tx, t, &core.Wait{Task: t.row.Seq, Seen: core.See(t.row), Reason: task.Reply, Until: t.terms.Deadline})
 	if err != nil || !moved {
 		return err
 	}
-	above := l.above
-	if moved, err = tx.Move(above.Seq, task.Review, above.Attempt, task.Change{To: task.Queued}); err != nil || !moved {
+	above, moved, err := d.decideOn(tx, l.above.Seq, false, &core.SendBack{
+		Task: l.above.Seq, Attempt: l.above.Attempt, By: t.row.Agent, Review: t.row.ID, Round: round, Words: l.words,
+	})
+	if err != nil || !moved {
 		return err
 	}
-	above.State, above.Until = task.Queued, time.Time{}
 	t.woken = append(t.woken, above)
 	asked := func(s saying) bool { return s.claim == nil && slices.Contains(s.message.To, above.Agent) }
 	if !slices.ContainsFunc(t.said, asked) {
 		if err := d.askAgain(tx, t); err != nil {
 			return err
 		}
-	}
-	data := map[string]any{"by": t.row.Agent, "task": t.row.ID, "round": round, "words": l.words}
-	if err := tx.Log(event(above, task.KindOversightInquired, data)); err != nil {
-		return err
 	}
 	return d.utterAll(tx, t)
 }
@@ -270,20 +250,14 @@ func (d *Dispatcher) reconsiderOversight(ctx context.Context, row task.Task) (bo
 	if err != nil {
 		return true, err
 	}
-	next, moved := row, false
-	err = d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
-		next, moved = row, false
-		if same, err := unmoved(tx, row); err != nil || !same {
-			return err
-		}
-		if _, asked, err := openQuestion(tx, row); err != nil || asked {
-			return err // the overseer has approved meanwhile
-		}
-		next, moved, err = endOversight(tx, row, q, envelope.OversightExpired, why)
-		return err
+	state, err := d.decide(ctx, loads(row.Seq, false, true), &core.FailReview{
+		Task: row.Seq, Attempt: row.Attempt, Kind: envelope.OversightExpired, Why: why, Request: q.task, Result: q.result,
 	})
-	if err == nil && moved {
-		d.proceed(ctx, next)
+	if errors.Is(err, core.ErrStale) {
+		return true, nil
+	}
+	if err == nil {
+		d.proceed(ctx, state.Task(row.Seq).Task)
 	}
 	return true, err
 }

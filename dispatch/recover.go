@@ -111,7 +111,7 @@ func (d *Dispatcher) resume(ctx context.Context, row task.Task) error {
 	switch row.State {
 	case task.Held:
 		d.rejudge(row) // the rules may be other ones by now
-		if waitsForWords(row) {
+		if core.WaitsForWords(row) {
 			d.joinNow(ctx, row.Seq)
 		}
 	case task.Review:

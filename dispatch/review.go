@@ -2,38 +2,23 @@ package dispatch
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"time"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
 // reviewed reports whether a person has to agree before an outcome is shown:
 // when the task's terms say so, and an agent may have had a part in it.
 func reviewed(terms task.Terms, o task.Outcome) bool {
-	nobodyRan := o.Result.Status == envelope.Rejected && o.Exit.Started.IsZero() && o.Exit.Cause != task.CauseLost
-	return afterRun(terms) && !nobodyRan
+	return core.NeedsReview(terms) && !nobodyRan(o)
 }
 
-// afterRun reports whether a person has to agree to an answer.
-func afterRun(terms task.Terms) bool {
-	return terms.Approval == envelope.ApprovalPost || terms.Approval == envelope.ApprovalBoth
-}
-
-// askAfter asks a person to agree that a result is shown. The deadline of the
-// task is for its run, and a review may outlive it: only the time that a
-// question stands counts.
-func (d *Dispatcher) askAfter(tx *ledger.Tx, row task.Task, terms task.Terms, c task.Change) error {
-	sum := sha256.Sum256(c.Result)
-	return question(tx, row, task.Consent{
-		Stage: envelope.ApprovalPost, Digest: hex.EncodeToString(sum[:]), Approver: terms.Approver,
-		Asked: time.Now(), Expires: c.Until,
-	})
+// nobodyRan reports whether no agent had a part in an outcome.
+func nobodyRan(o task.Outcome) bool {
+	return o.Result.Status == envelope.Rejected && o.Exit.Started.IsZero() && o.Exit.Cause != task.CauseLost
 }
 
 // reconsiderReview ends a review of which nobody has said anything in time. A

@@ -2,10 +2,11 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
+	"mailboxd/internal/core"
 	"mailboxd/internal/task"
 )
 
@@ -30,20 +31,14 @@ func (d *Dispatcher) doWithout(ctx context.Context, row task.Task, j task.Job, s
 		d.tellExcess(ctx, row, envelope.Enforce, short.reason)
 		return d.apply(ctx, row, j.Task, task.Verdict{Findings: envelope.Findings{{Kind: envelope.BudgetExceeded, Field: "budget_limit", Message: short.reason}}, Terms: j.Terms})
 	}
-	next, moved := row, false
-	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
-		change := task.Change{To: task.Held, Reasons: []task.Reason{task.Capacity}, Until: row.Deadline}
-		moved, err = tx.Move(row.Seq, task.Queued, row.Attempt, change)
-		if err != nil || !moved {
-			return err
-		}
-		next.State, next.Reasons, next.Until = change.To, change.Reasons, change.Until
-		return tx.Log(event(row, task.KindTaskHeld, map[string]any{"reasons": change.Reasons, "why": short.reason}))
-	})
-	if err != nil || !moved {
+	state, err := d.decide(ctx, loads(row.Seq, false, false), &core.WaitForBudget{Task: row.Seq, Attempt: row.Attempt, Why: short.reason})
+	if errors.Is(err, core.ErrStale) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
-	d.proceed(ctx, next)
+	d.proceed(ctx, state.Task(row.Seq).Task)
 	if !d.waits.join(row.Seq, short, since) {
 		d.alarms.after(row.Seq, 0)
 	}

@@ -2,10 +2,10 @@ package dispatch
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
@@ -129,7 +129,7 @@ func (d *Dispatcher) prepareWords(ctx context.Context, t *turn) (submitted envel
 // waits for nobody, and only our own asking makes an overseer of anybody.
 func tieOf(m envelope.Message, o task.Outcome) envelope.Tie {
 	switch {
-	case !slices.Contains(spoken, o.Hold):
+	case !core.Spoken(o.Hold):
 		return envelope.Fork
 	case m.Tie == envelope.Oversee || m.Tie == envelope.Member || m.Tie == "":
 		return envelope.Assist
@@ -156,7 +156,7 @@ func (d *Dispatcher) takeTurn(tx *ledger.Tx, t *turn) error {
 		if (t.waits() || t.looked.goesOn()) && !t.failed {
 			run.Cause = task.CauseNoAnswer
 		}
-		if err := tx.FinishRun(run); err != nil {
+		if _, _, err := d.decideOn(tx, t.row.Seq, false, &core.EndRun{Task: t.row.Seq, Run: run}); err != nil {
 			return err
 		}
 	}
@@ -179,55 +179,53 @@ func (d *Dispatcher) takeAsRead(ctx context.Context, t *turn) error {
 }
 
 // waits reports whether the agent goes on when others have spoken or ended.
-func (t *turn) waits() bool { return slices.Contains(spoken, t.o.Hold) }
+func (t *turn) waits() bool { return core.Spoken(t.o.Hold) }
 
 // leaveRun moves the task of a turn to where its outcome leads.
 func (d *Dispatcher) leaveRun(tx *ledger.Tx, t *turn) error {
 	if t.waits() {
 		return d.holdForWords(tx, t)
 	}
-	change, overseen := d.end(t.row, t.terms, t.o, t.result()), t.overseen()
-	if overseen {
-		change.To, change.Until = task.Review, d.patience(time.Now())
-	}
-	var final []byte
-	if change.To == task.Done {
-		final = change.Result
-	}
-	d.runs.end(t.row.Seq, final)
-	e := t.event
-	if e.Kind == "" {
-		e = event(t.row, ending(t.o), conclusion(t.o))
-	}
-	if moved, err := t.move(tx, change, e); err != nil || !moved {
+	finish := d.finishOf(t)
+	if moved, err := d.move(tx, t, finish); err != nil || !moved {
 		return err
 	}
-	var err error
-	switch {
-	case overseen:
-		err = d.submitForReview(tx, t)
-	case change.To == task.Review:
-		err = d.askAfter(tx, t.row, t.terms, change)
+	if t.next.State == task.Done {
+		d.runs.end(t.row.Seq, finish.Result)
+	} else {
+		d.runs.end(t.row.Seq, nil)
 	}
-	if err != nil {
-		return err
+	if finish.Overseen {
+		if err := d.submitForReview(tx, t); err != nil {
+			return err
+		}
 	}
 	return d.utterAll(tx, t)
 }
 
-// move moves the task of a turn, with its event, and reports whether it did.
-func (t *turn) move(tx *ledger.Tx, c task.Change, e task.Event) (bool, error) {
-	c.Attempt = t.row.Attempt
-	moved, err := tx.Move(t.row.Seq, t.row.State, t.row.Attempt, c)
-	if err != nil || !moved {
-		return false, err
+// finishOf ends the task of a turn with the outcome of that.
+func (d *Dispatcher) finishOf(t *turn) *core.Finish {
+	finish := &core.Finish{
+		Task: t.row.Seq, Seen: core.See(t.row), Status: t.o.Result.Status, Kind: t.o.Result.Error.Kind, Result: t.result(),
+		Terms: t.terms, NoReview: nobodyRan(t.o), Overseen: t.overseen(), Show: ending(t.o), Data: conclusion(t.o),
 	}
-	t.moved = true
-	t.next.State, t.next.Reasons, t.next.Until = c.To, c.Reasons, c.Until
-	if c.Status != "" {
-		t.next.Status, t.next.Kind = c.Status, c.Kind
+	if finish.Overseen {
+		finish.Patience = d.patience(time.Now())
 	}
-	return true, tx.Log(e)
+	if t.event.Kind != "" {
+		finish.Show, finish.Data = t.event.Kind, t.event.Data
+	}
+	return finish
+}
+
+// move moves the task of a turn, and reports whether it did: not when somebody has moved
+// it since.
+func (d *Dispatcher) move(tx *ledger.Tx, t *turn, c core.Command) (bool, error) {
+	next, moved, err := d.decideOn(tx, t.row.Seq, false, c)
+	if moved {
+		t.moved, t.next = true, next
+	}
+	return moved, err
 }
 
 // result is what a turn ends its task with: as somebody placed it, or as the

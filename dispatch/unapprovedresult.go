@@ -44,7 +44,7 @@ func (d *Dispatcher) approvalNeed(ctx context.Context, row task.Task, file fs.Fi
 	}
 	need.after = d.agents.Protocol.Overseer(row.Agent) != ""
 	for _, r := range runs {
-		if afterRun(r.Terms) && (row.State == task.Waiting || core.Unread(row) || mayHaveBegun(r)) {
+		if core.NeedsReview(r.Terms) && (row.State == task.Waiting || core.Unread(row) || mayHaveBegun(r)) {
 			need.after, need.terms = true, r.Terms
 		}
 	}
@@ -56,7 +56,7 @@ func (d *Dispatcher) approvalNeed(ctx context.Context, row task.Task, file fs.Fi
 		return need, err
 	}
 	v := d.judge(t, findings, time.Now())
-	if afterRun(v.Terms) {
+	if core.NeedsReview(v.Terms) {
 		need.after, need.terms = true, v.Terms
 	}
 	last, asked, err := d.Ledger.Consent(ctx, row.Seq, stageOf(row))
@@ -104,13 +104,13 @@ func (d *Dispatcher) neededApproval(ctx context.Context, row task.Task) (bool, e
 		return true, nil
 	}
 	runs, err := d.Ledger.Runs(ctx, row.Seq)
-	return slices.ContainsFunc(runs, func(r task.Run) bool { return afterRun(r.Terms) }), err
+	return slices.ContainsFunc(runs, func(r task.Run) bool { return core.NeedsReview(r.Terms) }), err
 }
 
 // guardRun has every look move a result file away that is placed while the run
 // lasts, if the answer needs an approval.
 func (d *Dispatcher) guardRun(r *run, row task.Task, terms task.Terms) {
-	if afterRun(terms) || d.agents.Protocol.Overseer(row.Agent) != "" {
+	if core.NeedsReview(terms) || d.agents.Protocol.Overseer(row.Agent) != "" {
 		r.guarded.Store(&row)
 	}
 }

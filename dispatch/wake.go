@@ -2,22 +2,12 @@ package dispatch
 
 import (
 	"slices"
-	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
-
-// spoken are the reasons for which a task is held whose agent has spoken and
-// not answered: neither a verdict nor Release takes them away, but a message, or
-// the end of what the task waits for.
-var spoken = []task.Reason{task.Children, task.Reply}
-
-// waitsForWords reports whether a task is held for a message or its children.
-func waitsForWords(row task.Task) bool {
-	return row.State == task.Held && slices.ContainsFunc(row.Reasons, func(r task.Reason) bool { return slices.Contains(spoken, r) })
-}
 
 // wake has those run again for whom a message about a task is what they wait
 // for: the agent of the task, and that of the one above it. A task that is held
@@ -41,7 +31,7 @@ func (d *Dispatcher) wake(tx *ledger.Tx, row task.Task, m envelope.Message) (wok
 		if one.Seq == parent.Seq && !above || !hears(one, m, asks) {
 			continue
 		}
-		next, moved, err := rouse(tx, one, map[string]any{"from": m.From})
+		next, moved, err := d.rouse(tx, one, map[string]any{"from": m.From})
 		if err != nil {
 			return nil, err
 		}
@@ -54,7 +44,7 @@ func (d *Dispatcher) wake(tx *ledger.Tx, row task.Task, m envelope.Message) (wok
 
 // hears reports whether a message is what the agent of a task waits for.
 func hears(row task.Task, m envelope.Message, asks bool) bool {
-	if !waitsForWords(row) || row.Agent == envelope.Ourselves || row.Agent == m.From || !slices.Contains(m.To, row.Agent) {
+	if !core.WaitsForWords(row) || row.Agent == envelope.Ourselves || row.Agent == m.From || !slices.Contains(m.To, row.Agent) {
 		return false
 	}
 	return asks || waitsForReply(row)
@@ -81,16 +71,10 @@ func asks(m envelope.Message) bool {
 
 // rouse lets a task that waits for words start again, unless something else
 // holds it as well.
-func rouse(tx *ledger.Tx, row task.Task, why map[string]any) (task.Task, bool, error) {
-	rest := slices.DeleteFunc(slices.Clone(row.Reasons), func(r task.Reason) bool { return slices.Contains(spoken, r) })
-	change := task.Change{To: task.Queued, Attempt: row.Attempt}
-	if len(rest) > 0 {
-		change = task.Change{To: task.Held, Attempt: row.Attempt, Reasons: rest, Until: time.Now()} // what is left is judged at once
+func (d *Dispatcher) rouse(tx *ledger.Tx, row task.Task, why map[string]any) (task.Task, bool, error) {
+	next, woken, err := d.decideOn(tx, row.Seq, false, &core.Wake{Task: row.Seq, Attempt: row.Attempt, Data: why})
+	if !woken {
+		next = row
 	}
-	moved, err := tx.Move(row.Seq, task.Held, row.Attempt, change)
-	if err != nil || !moved {
-		return row, false, err
-	}
-	row.State, row.Reasons, row.Until = change.To, change.Reasons, change.Until
-	return row, true, tx.Log(event(row, task.KindTaskResumed, why))
+	return next, woken, err
 }
