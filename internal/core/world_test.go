@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -66,7 +67,7 @@ type line struct {
 	agent   string
 }
 
-func (l line) hash() string { return fmt.Sprintf("%s/%s/%d", l.id, l.agent, l.content) }
+func (l line) hash() string { return string(l.id) + "/" + l.agent + "/" + string(rune('0'+l.content)) }
 
 func (l line) request() envelope.Task {
 	return envelope.Task{ID: l.id, Agent: l.agent, Requester: "ann", Type: "work", Hash: l.hash()}
@@ -87,10 +88,10 @@ const (
 
 var agents = []string{plain, repeats, asksPre, asksPre, asksPost, fetches, windowed, speaks, overseen}
 
-const (
-	slots = 2
-	ids   = 4
-)
+const slots = 2
+
+// names are the ids of all tasks.
+var names = []envelope.ID{"t0", "t1", "t2", "t3"}
 
 // A group is what one transaction makes durable.
 
@@ -191,7 +192,7 @@ func (w *world) step() {
 // any is one of the tasks; nil when there is none.
 
 func (w *world) any() *core.Task {
-	id := envelope.ID(fmt.Sprintf("t%d", w.pick(ids)))
+	id := names[w.pick(len(names))]
 	all := w.state.Revisions(id)
 	if len(all) == 0 {
 		return nil
@@ -200,7 +201,7 @@ func (w *world) any() *core.Task {
 }
 
 func (w *world) append() {
-	w.lines = append(w.lines, line{id: envelope.ID(fmt.Sprintf("t%d", w.pick(ids))), content: w.pick(2), agent: agents[w.pick(len(agents))]})
+	w.lines = append(w.lines, line{id: names[w.pick(len(names))], content: w.pick(2), agent: agents[w.pick(len(agents))]})
 }
 
 // verdict is what policy says of a request now.
@@ -399,8 +400,8 @@ func (w *world) crash() {
 	for _, g := range w.journal {
 		core.Apply(again, g.events)
 	}
-	if a, b := dump(again), dump(w.state); a != b {
-		w.fail("the state is not what its events make it:\n%s\nis\n%s", a, b)
+	if !same(again, w.state) {
+		w.fail("the state is not what its events make it:\n%s\nis\n%s", dump(w.state), dump(again))
 	}
 	w.state, w.stale, w.starts = again, nil, nil
 	for _, t := range w.open() {
@@ -413,8 +414,8 @@ func (w *world) crash() {
 // open lists the tasks that aren't over, the oldest first.
 
 func (w *world) open() (all []*core.Task) {
-	for n := range ids {
-		for _, t := range w.state.Revisions(envelope.ID(fmt.Sprintf("t%d", n))) {
+	for _, id := range names {
+		for _, t := range w.state.Revisions(id) {
 			if t.State != task.Done || !t.Put || !t.Delivered {
 				all = append(all, t)
 			}
@@ -424,10 +425,20 @@ func (w *world) open() (all []*core.Task) {
 	return all
 }
 
+// same reports whether two states hold the same tasks.
+func same(a, b *core.State) bool {
+	for _, id := range names {
+		if !reflect.DeepEqual(a.Revisions(id), b.Revisions(id)) {
+			return false
+		}
+	}
+	return true
+}
+
 func dump(s *core.State) string {
 	var b strings.Builder
-	for n := range ids {
-		for _, t := range s.Revisions(envelope.ID(fmt.Sprintf("t%d", n))) {
+	for _, id := range names {
+		for _, t := range s.Revisions(id) {
 			fmt.Fprintf(&b, "%+v %v %+v %+v %+v %s\n", t.Task, t.Began, t.Start, t.Show, t.Run, t.Token)
 		}
 	}

@@ -168,11 +168,11 @@ func (w *world) begin() {
 }
 
 func (w *world) endOne() {
-	names := w.names()
-	if len(names) == 0 {
+	runs := w.names()
+	if len(runs) == 0 {
 		return
 	}
-	name := names[w.pick(len(names))]
+	name := runs[w.pick(len(runs))]
 	if r := w.runs[name]; !r.ended {
 		r.ended, r.ok, r.again = true, w.pick(3) > 0 && !r.end, w.pick(4) == 0
 	}
