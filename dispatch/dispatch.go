@@ -52,7 +52,7 @@ type Agents struct {
 	Inbox  func(agent string) Inbox
 	Answer func(j task.Job, said []byte, exit task.Exit) (task.Outcome, error)
 
-	ApprovalTTL func() time.Duration // how long a question to a person, or what they said, stands; 0: for ever
+	ApprovalTTL func() time.Duration // how long a question to a person, or what they said, stands; 0, or nil: for ever
 
 	Protocol Protocol // how agents are spoken with, and speak with each other
 }
@@ -128,6 +128,9 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 		return nil, fmt.Errorf("open dispatcher: %w", err)
 	}
 	agents.Protocol = agents.Protocol.filled()
+	if agents.ApprovalTTL == nil {
+		agents.ApprovalTTL = func() time.Duration { return 0 }
+	}
 	d := &Dispatcher{
 		Parts:     parts,
 		agents:    agents,

@@ -114,12 +114,14 @@ func (tx *Tx) finishRun(r task.Run) error {
 
 // Run returns a run, and whether there is one.
 func (tx *Tx) Run(name task.RunName) (task.Run, bool, error) {
-	run, ok, err := first(context.Background(), tx.write, scanRun,
-		"SELECT "+runColumns+" FROM runs WHERE task = ? AND attempt = ?", name.Task, name.Attempt)
+	rec, ok, err := tx.run(name)
+	if err == nil && ok {
+		err = rec.readTerms()
+	}
 	if err != nil {
 		return task.Run{}, false, fmt.Errorf("look up run %d of task %d: %w", name.Attempt, name.Task, err)
 	}
-	return run, ok, nil
+	return rec.Run, ok, nil
 }
 
 // LastRun returns the run of a task that was begun last, and whether there is
