@@ -134,12 +134,12 @@ func (m *manager) inboxes() map[string][]string {
 		if err != nil {
 			m.t.Fatal(err)
 		}
-		name, last := filepath.Base(filepath.Dir(path)), ""
+		name, seen := filepath.Base(filepath.Dir(path)), map[string]bool{}
 		for line := range strings.Lines(string(text)) {
-			if line == last {
+			if seen[line] { // lines are appended together, so more than one may come again
 				continue
 			}
-			last = line
+			seen[line] = true
 			inboxes[name] = append(inboxes[name], varying.ReplaceAllString(line, "..."))
 		}
 	}
