@@ -133,26 +133,36 @@ func (d *Dispatcher) revise(tx *ledger.Tx, c *claim, last task.Task, found bool)
 
 // add adds a claim to the tasks of its id.
 func (d *Dispatcher) add(tx *ledger.Tx, c *claim, state *core.State) error {
-	before := slices.Clone(state.Revisions(c.task.ID))
-	open := make([]task.Task, 0, len(before))
-	for _, t := range before {
-		if t.State != task.Done {
-			open = append(open, t.Task)
-		}
-	}
+	open := unfinished(state, c.task.ID)
 	if _, err := d.decideIn(tx, state, c.command(d.agents.Protocol.Rule), c.now); err != nil {
 		return err
 	}
 	c.row = state.Latest(c.task.ID).Task
-	for _, replaced := range open {
-		if state.Task(replaced.Seq).State == task.Done {
-			c.instead = append(c.instead, replaced)
-		}
-	}
+	c.instead = superseded(state, open)
 	if !c.verdict.Admit && c.row.State == task.Done && c.heard == nil {
 		d.runs.refuse(c.row, c)
 	}
 	return startTalk(tx, c)
+}
+
+// unfinished returns the revisions of a task that aren't over.
+func unfinished(state *core.State, id envelope.ID) (open []task.Task) {
+	for _, t := range state.Revisions(id) {
+		if t.State != task.Done {
+			open = append(open, t.Task)
+		}
+	}
+	return open
+}
+
+// superseded returns those of some revisions that are over by now, as they were.
+func superseded(state *core.State, open []task.Task) (over []task.Task) {
+	for _, row := range open {
+		if state.Task(row.Seq).State == task.Done {
+			over = append(over, row)
+		}
+	}
+	return over
 }
 
 // command is what a claim asks of the core.

@@ -88,8 +88,11 @@ func (d *Dispatcher) answer(ctx context.Context, verb string, id envelope.ID, a 
 
 // digestAsked names what an approver is asked about a task; "" for nothing.
 func (d *Dispatcher) digestAsked(ctx context.Context, row task.Task) (string, error) {
-	c, _, err := d.Ledger.Consent(ctx, row.Seq, stageOf(row))
-	return c.Digest, err
+	c, asked, err := d.Ledger.Consent(ctx, row.Seq, stageOf(row))
+	if err != nil || !asked || c.Decision != task.Undecided {
+		return "", err
+	}
+	return c.Digest, nil
 }
 
 // undecided returns the revision of a task that waits for a person.

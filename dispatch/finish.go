@@ -175,6 +175,9 @@ func (d *Dispatcher) tryAdmitNext(ctx context.Context, id envelope.ID) error {
 		return err
 	}
 	latest := len(revisions) - 1
+	if revisions[latest].State != task.Received {
+		return nil // its request may not be kept any more
+	}
 	return d.letIn(ctx, revisions[latest].Seq, revisions[:latest])
 }
 

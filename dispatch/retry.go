@@ -54,19 +54,29 @@ var retriable = []envelope.Status{envelope.Failed, envelope.Stopped, envelope.Re
 // resubmit adds the next revision of a task with the content of the last one.
 func (d *Dispatcher) resubmit(ctx context.Context, last task.Task, raw []byte, v task.Verdict, by core.By) (task.Task, bool, error) {
 	var added task.Task
+	var replaced []task.Task
 	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
-		added = task.Task{}
+		added, replaced = task.Task{}, nil
 		state, err := loadRevisions(tx, last.ID)
 		if err != nil {
 			return err
 		}
+		open := unfinished(state, last.ID)
 		d.runs.follow(last.Seq)
 		answer, err := d.decideIn(tx, state, &core.Resubmit{Task: last.Seq, By: by, Raw: raw, Verdict: v}, time.Now())
 		if err != nil || answer != nil {
 			return err // a newer request came first
 		}
-		added = state.Latest(last.ID).Task
+		added, replaced = state.Latest(last.ID).Task, superseded(state, open)
 		return d.talkAgain(tx, added, last.Seq)
 	})
-	return added, added.Seq != 0 && err == nil, err
+	if err != nil {
+		return added, false, err
+	}
+	for _, r := range replaced {
+		defer d.leave(r)()
+		d.settledUnanswered(context.WithoutCancel(ctx), r)
+		d.checkAbove(context.WithoutCancel(ctx), r)
+	}
+	return added, added.Seq != 0, nil
 }

@@ -53,7 +53,7 @@ func (c *Accept) decide(d *decision) error {
 // behind fits the next revision to those before, and reports whether it has to wait for
 // one that is in hand. All others that aren't over it replaces.
 func (c *Accept) behind(d *decision, last *Task, next *task.Task) (waits bool) {
-	waits = d.behindEarlier(last) || last.State == task.Received
+	waits = d.behindEarlier(last)
 	switch {
 	case last.State == task.Done:
 		next.Replaces = true

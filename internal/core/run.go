@@ -202,18 +202,16 @@ func (c *Again) decide(d *decision) error {
 	return nil
 }
 
-// ended adds the end of a run, also when its task has moved on, and returns the task if
-// that still is in the run. A run ends once, and one whose answer is still to be read
-// hasn't ended.
+// ended adds the end of a run that hasn't ended, and returns the task if that still is in
+// the run. One whose answer is still to be read hasn't ended.
 func (d *decision) ended(seq int64, run task.Run, cause task.Cause) (*Task, error) {
 	t := d.state.tasks[seq]
-	if t == nil || t.Run == nil || t.Run.Attempt != run.Attempt || t.Run.Settled || Unread(t.Task) {
+	if t == nil || t.Attempt != run.Attempt || t.State != task.Running && t.State != task.Waiting {
 		return nil, ErrStale
 	}
-	run.Cause = cause
-	d.add(t, &RunEnded{Run: run}, "", nil)
-	if t.State != task.Running && t.State != task.Waiting || t.Attempt != run.Attempt {
-		return nil, ErrStale
+	if t.Run != nil && t.Run.Attempt == run.Attempt && !t.Run.Settled {
+		run.Cause = cause
+		d.add(t, &RunEnded{Run: run}, "", nil)
 	}
 	return t, nil
 }
