@@ -17,7 +17,7 @@ import (
 // A Lease is a task that somebody has claimed, which nobody else can claim or
 // answer until then.
 type Lease struct {
-	Task    task.Task
+	Task    task.Task       // as it was before
 	Request []byte          // as it came
 	Token   string          // what to show with the answer
 	Until   time.Time       // and until when
@@ -81,7 +81,7 @@ func (d *Dispatcher) lease(tx *ledger.Tx, agent string, by core.By, who Claimer,
 		return Lease{}, false, cmp.Or(err, answer)
 	}
 	t := state.Task(row.Seq)
-	l.Task, l.Until = t.Task, t.Until
+	l.Task, l.Until = row, t.Until // as it was when it was claimed
 	if t.Run != nil {
 		l.Spend, l.Terms = t.Run.Reserved, t.Run.Terms
 	}
