@@ -231,7 +231,7 @@ func TestAChildSpendsFromWhatItsParentHasLeft(t *testing.T) {
 	e.await("c2", task.Running)
 	e.ask("chief", "c3", "clerk", budget(10))
 	e.await("c3", task.Held) // nothing is left
-	has(500, 0)              // once, whoever has it
+	has(500, 0)              // once, whatever program has it
 	for range 2 {
 		words["clerk"] <- 50
 	}

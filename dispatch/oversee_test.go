@@ -30,7 +30,7 @@ func (s *stage) hidden(id string) {
 // CAP-24.
 func TestAnAnswerIsShownWhenItsOverseerHasApproved(t *testing.T) {
 	for name, approval := range map[string]part{
-		"a message to whoever asked": says(task.Reply, message("qa", "T1.review", "orchestrator", "verified")),
+		"a message to its requester": says(task.Reply, message("qa", "T1.review", "orchestrator", "verified")),
 		"a decision": func(j task.Job) task.Outcome {
 			o := answer(j, "fine")
 			o.Result.Output.Extra = []byte(`{"decision":"approved"}`)
@@ -190,7 +190,7 @@ func TestADecisionThatStandsInTheAnswerItselfApprovesOfNothing(t *testing.T) {
 	s.wantEnd("T1", envelope.Failed, envelope.OversightRejected)
 }
 
-// CAP-24: who approves says so to whoever asked, and has to know who that is.
+// CAP-24: who approves says so to its requester, and has to know who that is.
 func TestAnOverseerIsToldWhoAsked(t *testing.T) {
 	for reads, words := range map[envelope.Dialect]string{
 		envelope.CAP:   `"asked for by orchestrator"`,

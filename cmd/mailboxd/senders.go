@@ -22,7 +22,7 @@ type oversight struct {
 	Patience time.Duration `mapstructure:"patience"`
 }
 
-// conversation is how long whoever asked may take to reply.
+// conversation is how long the requester may take to reply.
 type conversation struct {
 	QuestionTimeout time.Duration `mapstructure:"question_timeout"`
 }

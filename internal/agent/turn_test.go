@@ -236,7 +236,7 @@ func TestWorkHandedToTheOverseerIsTheAnswer(t *testing.T) {
 	}
 }
 
-// An answer that an agent takes back is no message to whoever asked, or it would
+// An answer that an agent takes back is no message to its requester, or it would
 // be there before anybody approved of it (CAP-24).
 func TestAnAnswerThatWasTakenBackIsNotToldPastTheOverseer(t *testing.T) {
 	for name, last := range map[string]string{

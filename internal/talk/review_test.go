@@ -23,7 +23,7 @@ func TestWhatAnOverseerDecides(t *testing.T) {
 		review talk.Review
 		want   talk.Decision
 	}{
-		"a message to whoever asked":             {talk.Review{Dialect: cap, GoesOn: true, Said: said(say(cap, envelope.Informs, "boss", ""))}, talk.Approves},
+		"a message to its requester":             {talk.Review{Dialect: cap, GoesOn: true, Said: said(say(cap, envelope.Informs, "boss", ""))}, talk.Approves},
 		"that and a word to the agent":           {talk.Review{Dialect: cap, Said: said(say(cap, envelope.Informs, "boss", "")), Answer: output(`{}`)}, talk.Approves},
 		"that and an inquiry":                    {talk.Review{Dialect: cap, GoesOn: true, Said: said(say(cap, envelope.Informs, "boss", ""), say(cap, envelope.Inquires, "worker", ""))}, talk.SendsBack},
 		"an inquiry":                             {talk.Review{Dialect: cap, GoesOn: true, Said: said(say(cap, envelope.Inquires, "worker", ""))}, talk.SendsBack},
@@ -33,7 +33,7 @@ func TestWhatAnOverseerDecides(t *testing.T) {
 		"an error":                               {talk.Review{Dialect: cap, Answer: envelope.Result{Status: envelope.Failed}}, talk.Rejects},
 		"a crash":                                {talk.Review{Dialect: cap, Broken: true, Answer: output(`{"decision":"approved"}`)}, talk.Unable},
 		"a question to somebody else":            {talk.Review{Dialect: cap, GoesOn: true, Said: said(say(cap, envelope.Asks, "user", ""))}, ""},
-		"a question to whoever asked":            {talk.Review{Dialect: cap, GoesOn: true, Said: said(say(cap, envelope.Asks, "boss", ""))}, ""},
+		"a question to its requester":            {talk.Review{Dialect: cap, GoesOn: true, Said: said(say(cap, envelope.Asks, "boss", ""))}, ""},
 		"CLowl: INF of type approve":             {talk.Review{Dialect: clowl, GoesOn: true, Said: said(say(clowl, envelope.Informs, "worker", "approve"))}, talk.Approves},
 		"CLowl: any INF":                         {talk.Review{Dialect: clowl, GoesOn: true, Said: said(say(clowl, envelope.Informs, "boss", "news"))}, ""},
 		"CLowl: a QRY to the agent":              {talk.Review{Dialect: clowl, GoesOn: true, Said: said(say(clowl, envelope.Asks, "worker", "review"))}, talk.SendsBack},
