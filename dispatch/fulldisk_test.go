@@ -25,7 +25,7 @@ func alone(t *testing.T) bool {
 	if os.Getenv(name) != "" {
 		return true
 	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.timeout=2m")
 	cmd.Env = append(os.Environ(), name+"=1")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("in a process of its own: %v\n%s", err, out)
@@ -42,6 +42,21 @@ func (e *engine) limitFiles(bytes uint64) {
 	limit.Cur = min(bytes, limit.Max)
 	e.must(unix.Setrlimit(unix.RLIMIT_FSIZE, &limit))
 	e.t.Cleanup(func() { e.must(unix.Setrlimit(unix.RLIMIT_FSIZE, &before)) })
+}
+
+// fillRedoLog writes events until the limit of [engine.limitFiles] refuses them. The
+// log may have just been begun anew: that the limit is low is not enough.
+func (e *engine) fillRedoLog() {
+	e.t.Helper()
+	for range 64 {
+		err := e.parts.Ledger.Update(context.Background(), func(tx *ledger.Tx) error {
+			return tx.Log(task.Event{Time: time.Now(), Kind: "test.filling"})
+		})
+		if err != nil {
+			return
+		}
+	}
+	e.t.Error("the limit of a file's size refuses nothing")
 }
 
 // What the tables of the ledger do not have yet has to be brought there before its
