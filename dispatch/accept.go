@@ -6,7 +6,6 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -17,7 +16,7 @@ import (
 // content as the latest revision is a duplicate; content of an older revision
 // is a new request when it was appended, and a duplicate when it was met
 // while a file was read again.
-func (d *Dispatcher) accept(tx *ledger.Tx, known *known, c *claim) error {
+func (d *Dispatcher) accept(tx *transaction, known *known, c *claim) error {
 	if c.heard != nil {
 		known.stale = true
 		return d.hear(tx, c)
@@ -68,7 +67,7 @@ type known struct {
 	stale   bool                 // a message was heard, which may have changed any
 }
 
-func lookUp(tx *ledger.Tx, claims []*claim) (*known, error) {
+func lookUp(tx *transaction, claims []*claim) (*known, error) {
 	ids := make([]envelope.ID, 0, len(claims))
 	for _, c := range claims {
 		if c.task.ID != "" {
@@ -79,7 +78,7 @@ func lookUp(tx *ledger.Tx, claims []*claim) (*known, error) {
 	return &known{rows: rows, changed: map[envelope.ID]bool{}}, err
 }
 
-func (k *known) latest(tx *ledger.Tx, id envelope.ID) (task.Task, bool, error) {
+func (k *known) latest(tx *transaction, id envelope.ID) (task.Task, bool, error) {
 	if k.stale || k.changed[id] {
 		return tx.Latest(id)
 	}
@@ -96,7 +95,7 @@ func (c *claim) fragment() bool {
 }
 
 // same reports whether a claim is nothing new.
-func (d *Dispatcher) same(tx *ledger.Tx, c *claim, last task.Task) (bool, error) {
+func (d *Dispatcher) same(tx *transaction, c *claim, last task.Task) (bool, error) {
 	if last.Hash == c.task.Hash {
 		return true, nil
 	}
@@ -109,7 +108,7 @@ func (d *Dispatcher) same(tx *ledger.Tx, c *claim, last task.Task) (bool, error)
 
 // revise adds the next revision. One that has not started is replaced at
 // once; behind one that is in hand, the new one waits as received.
-func (d *Dispatcher) revise(tx *ledger.Tx, c *claim, last task.Task, found bool) error {
+func (d *Dispatcher) revise(tx *transaction, c *claim, last task.Task, found bool) error {
 	if err := d.trace(tx, c); err != nil {
 		return err
 	}
@@ -132,7 +131,7 @@ func (d *Dispatcher) revise(tx *ledger.Tx, c *claim, last task.Task, found bool)
 }
 
 // add adds a claim to the tasks of its id.
-func (d *Dispatcher) add(tx *ledger.Tx, c *claim, state *core.State) error {
+func (d *Dispatcher) add(tx *transaction, c *claim, state *core.State) error {
 	open := unfinished(state, c.task.ID)
 	if _, err := d.decideIn(tx, state, c.command(d.agents.Protocol.Rule), c.now); err != nil {
 		return err
@@ -179,7 +178,7 @@ func (c *claim) command(rule func(from, to string) string) *core.Accept {
 
 // limitRequester refuses a claim of somebody who has as many tasks that are not
 // over as they may (CLOWL-36). What they asked of several counts once.
-func (d *Dispatcher) limitRequester(tx *ledger.Tx, c *claim) error {
+func (d *Dispatcher) limitRequester(tx *transaction, c *claim) error {
 	most := d.opts.QueuePerRequester
 	if most <= 0 || !c.verdict.Admit || c.tie == envelope.Member || c.tie == envelope.Oversee {
 		return nil

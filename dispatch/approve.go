@@ -10,7 +10,6 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
 	"mailboxd/internal/fault"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -41,7 +40,7 @@ func (d *Dispatcher) RefuseApproval(ctx context.Context, id envelope.ID, who, wh
 		row, err = d.newest(ctx, id)
 	}
 	if err == nil {
-		err = d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
+		err = d.update(ctx, func(tx *transaction) error {
 			return tx.Log(event(row, task.KindApprovalRefused, map[string]any{"by": who, "reason": why}))
 		})
 	}
@@ -161,7 +160,7 @@ func (d *Dispatcher) about(ctx context.Context, row task.Task) (q decisionSubjec
 }
 
 // unmoved reports whether a task is in the ledger as it was read before.
-func unmoved(tx *ledger.Tx, row task.Task) (bool, error) {
+func unmoved(tx *transaction, row task.Task) (bool, error) {
 	now, found, err := tx.Task(row.Seq)
 	return found && now.State == row.State && now.Attempt == row.Attempt && slices.Equal(now.Reasons, row.Reasons) &&
 		(row.State != task.Waiting || now.Until.Equal(row.Until)), err // or somebody has claimed it

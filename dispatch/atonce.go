@@ -7,7 +7,6 @@ import (
 	"github.com/google/uuid"
 
 	"mailboxd/internal/fault"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -60,7 +59,7 @@ func (d *Dispatcher) plain(c *claim) bool {
 
 // begin adds to the transaction that has accepted a claim the intent to run it,
 // if it is a new task's that is queued. It may be run again.
-func (d *Dispatcher) begin(ctx context.Context, tx *ledger.Tx, s *start) error {
+func (d *Dispatcher) begin(ctx context.Context, tx *transaction, s *start) error {
 	d.forget(s)
 	c := s.claim
 	if c.fate != accepted || c.row.State != task.Queued || c.row.Revision != 1 || c.row.Parent != 0 {

@@ -9,7 +9,6 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -19,7 +18,7 @@ const mostTurns = 100
 
 // holdForWords makes a task wait whose agent has spoken: for a reply, or for
 // the end of what it handed on. When that came while it spoke, it goes on at once.
-func (d *Dispatcher) holdForWords(tx *ledger.Tx, t *turn) error {
+func (d *Dispatcher) holdForWords(tx *transaction, t *turn) error {
 	turns, err := tx.Spoken(t.row.Seq)
 	if err != nil {
 		return err
@@ -54,7 +53,7 @@ func (d *Dispatcher) holdForWords(tx *ledger.Tx, t *turn) error {
 }
 
 // giveUp ends a task whose agent would only go round in circles.
-func (d *Dispatcher) giveUp(tx *ledger.Tx, t *turn, kind envelope.Kind, why string) error {
+func (d *Dispatcher) giveUp(tx *transaction, t *turn, kind envelope.Kind, why string) error {
 	t.o.Hold, t.said = "", nil
 	t.o.Result.Status = envelope.Failed
 	t.o.Result.Error = envelope.Error{Kind: kind, Message: why}
@@ -80,7 +79,7 @@ func (t *turn) stale() string {
 
 // goOnAtOnce lets a task go on that was held for what has come already while its
 // agent spoke.
-func (d *Dispatcher) goOnAtOnce(tx *ledger.Tx, t *turn, children []task.Child) error {
+func (d *Dispatcher) goOnAtOnce(tx *transaction, t *turn, children []task.Child) error {
 	heard := d.heard.of(t.row.Seq)
 	over := slices.DeleteFunc(slices.Clone(children), func(c task.Child) bool { return !needed(c) || c.State != task.Done })
 	news := t.o.Hold == task.Reply && len(over) > heard.ended && !slices.ContainsFunc(children, pending)

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -13,7 +12,7 @@ import (
 // it counts for. One that another run asked for has it from that run, as long
 // as that goes on: its parent can spend so much less, and has back what is left.
 type booking struct {
-	tx  *ledger.Tx
+	tx  *transaction
 	row task.Task
 	run *task.Run
 
@@ -25,7 +24,7 @@ type booking struct {
 
 // reserve notes in a run that is about to begin what it may spend, or returns
 // why it may not begin.
-func (d *Dispatcher) reserve(tx *ledger.Tx, row task.Task, run *task.Run) (*shortage, error) {
+func (d *Dispatcher) reserve(tx *transaction, row task.Task, run *task.Run) (*shortage, error) {
 	if row.Parent == 0 && run.Terms.Budget == (envelope.Budget{}) && len(run.Terms.Accounts) == 0 {
 		return nil, nil // as most
 	}

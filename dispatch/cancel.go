@@ -10,7 +10,6 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -84,7 +83,7 @@ func (d *Dispatcher) endCancelled(ctx context.Context, row task.Task, q decision
 	defer d.names.lock(row.ID)()
 	state, err := d.decide(ctx, loads(row.Seq, q.began, true), &core.Cancel{
 		Task: row.Seq, Seen: core.See(row), By: by, Request: q.task, Levels: q.verdict.Levels, Result: q.result,
-	}, func(tx *ledger.Tx) error { return d.recallTask(tx, row, by) })
+	}, func(tx *transaction) error { return d.recallTask(tx, row, by) })
 	if errors.Is(err, core.ErrStale) {
 		return row, false, nil
 	}
@@ -96,7 +95,7 @@ func (d *Dispatcher) endCancelled(ctx context.Context, row task.Task, q decision
 
 // recallTask tells an agent that has a task in its inbox, and has not answered it, that
 // the task is cancelled: with CNCL, or with CAP's 499. AINL has no word for that.
-func (d *Dispatcher) recallTask(tx *ledger.Tx, row task.Task, by core.By) error {
+func (d *Dispatcher) recallTask(tx *transaction, row task.Task, by core.By) error {
 	inbox, in := d.agents.Inbox(row.Agent).File, d.agents.Protocol.Dialect(row.Agent)
 	if inbox == "" || in == envelope.AINL || row.State == task.Review {
 		return nil

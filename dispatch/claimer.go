@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
 )
@@ -48,7 +47,7 @@ func claimerOf(token string) Claimer {
 // claimable returns the oldest task that a claimer may have, inside a
 // transaction, and whether there is one. What a program of the same name has
 // claimed and left comes first.
-func claimable(tx *ledger.Tx, agent string, who Claimer, now time.Time) (task.Task, bool, error) {
+func claimable(tx *transaction, agent string, who Claimer, now time.Time) (task.Task, bool, error) {
 	if who.Name == "" {
 		return tx.Unclaimed(agent, now)
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"mailboxd/internal/fault"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
@@ -103,7 +102,7 @@ func (d *Dispatcher) appendTheseDeadLetters(ctx context.Context, appended int64)
 		}
 		appended = letters[len(letters)-1].Seq
 		fault.Point("buried")
-		err = d.Ledger.Update(context.WithoutCancel(ctx), func(tx *ledger.Tx) error { return tx.DropDeadLetters(appended) })
+		err = d.update(context.WithoutCancel(ctx), func(tx *transaction) error { return tx.DropDeadLetters(appended) })
 		if err != nil {
 			return appended, err
 		}

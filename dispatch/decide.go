@@ -8,21 +8,20 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
 // A loader returns the tasks that a command concerns, as a transaction sees them.
-type loader func(*ledger.Tx) (*core.State, error)
+type loader func(*transaction) (*core.State, error)
 
 // decide has the core decide a command, and makes what it decides durable, together
 // with what else belongs to that. It returns the tasks as they are then, and the answer
 // of the core: core.ErrStale when a task was moved since the facts of the command were
 // gathered.
-func (d *Dispatcher) decide(ctx context.Context, load loader, c core.Command, also ...func(*ledger.Tx) error) (*core.State, error) {
+func (d *Dispatcher) decide(ctx context.Context, load loader, c core.Command, also ...func(*transaction) error) (*core.State, error) {
 	var state *core.State
 	var answer error
-	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
+	err := d.update(ctx, func(tx *transaction) (err error) {
 		if state, err = load(tx); err != nil {
 			return err
 		}
@@ -46,7 +45,7 @@ func (d *Dispatcher) decide(ctx context.Context, load loader, c core.Command, al
 // mustDecide is decide in spite of passing trouble such as a full disk: it tries until
 // it can, or until work is cut short. It reports false when a task was moved since the
 // facts of the command were gathered.
-func (d *Dispatcher) mustDecide(ctx context.Context, row task.Task, load loader, c core.Command, also ...func(*ledger.Tx) error) (next task.Task, decided bool, err error) {
+func (d *Dispatcher) mustDecide(ctx context.Context, row task.Task, load loader, c core.Command, also ...func(*transaction) error) (next task.Task, decided bool, err error) {
 	next = row
 	err = d.persist(ctx, row, func() error {
 		state, err := d.decide(context.WithoutCancel(ctx), load, c, also...)
@@ -63,7 +62,7 @@ func (d *Dispatcher) mustDecide(ctx context.Context, row task.Task, load loader,
 
 // decideIn is decide in a transaction, which may be run again. The state is as it is
 // after the command then.
-func (d *Dispatcher) decideIn(tx *ledger.Tx, state *core.State, c core.Command, now time.Time) (answer, err error) {
+func (d *Dispatcher) decideIn(tx *transaction, state *core.State, c core.Command, now time.Time) (answer, err error) {
 	events, answer := core.Decide(state, c, core.Config{ApprovalTTL: d.agents.ApprovalTTL()}, now)
 	return answer, write(tx, state, events, addedRequest(c), now)
 }
@@ -81,7 +80,7 @@ func addedRequest(c core.Command) []byte {
 
 // decideOn is decide in a transaction, on one task as that sees it. It reports false when
 // the task was moved since the facts of the command were gathered.
-func (d *Dispatcher) decideOn(tx *ledger.Tx, seq int64, approvals bool, c core.Command) (next task.Task, decided bool, err error) {
+func (d *Dispatcher) decideOn(tx *transaction, seq int64, approvals bool, c core.Command) (next task.Task, decided bool, err error) {
 	state, err := loads(seq, false, approvals)(tx)
 	if err != nil {
 		return task.Task{}, false, err
@@ -98,7 +97,7 @@ func (d *Dispatcher) decideOn(tx *ledger.Tx, seq int64, approvals bool, c core.C
 
 // write makes events durable, and applies them to the state that they were decided on.
 // The request is that of a task that they add.
-func write(tx *ledger.Tx, state *core.State, events []core.Event, request []byte, now time.Time) error {
+func write(tx *transaction, state *core.State, events []core.Event, request []byte, now time.Time) error {
 	for i := range events {
 		e := &events[i]
 		if added, ok := e.Change.(*core.Added); ok {
@@ -145,7 +144,7 @@ func storedEvent(state *core.State, e *core.Event, now time.Time) task.Event {
 var errMoved = errors.New("it is not in the state that was read")
 
 // writeChange makes the change of an event durable.
-func writeChange(tx *ledger.Tx, state *core.State, e *core.Event, now time.Time) error {
+func writeChange(tx *transaction, state *core.State, e *core.Event, now time.Time) error {
 	switch c := e.Change.(type) {
 	case *core.Moved:
 		moved, err := tx.Move(e.Task, c.From, c.FromAttempt, c.Change)
@@ -182,7 +181,7 @@ func writeChange(tx *ledger.Tx, state *core.State, e *core.Event, now time.Time)
 // loads returns a loader of one task. Began says whether an attempt at it was started;
 // the approvals are loaded where a command may need them.
 func loads(seq int64, began, approvals bool) loader {
-	return func(tx *ledger.Tx) (*core.State, error) {
+	return func(tx *transaction) (*core.State, error) {
 		state := core.NewState()
 		return state, load(tx, state, seq, began, approvals)
 	}
@@ -190,7 +189,7 @@ func loads(seq int64, began, approvals bool) loader {
 
 // load adds a task to a state: with its run where somebody else has that, and with the
 // approvals that were asked for, if they are wanted.
-func load(tx *ledger.Tx, state *core.State, seq int64, began, approvals bool) error {
+func load(tx *transaction, state *core.State, seq int64, began, approvals bool) error {
 	row, found, err := tx.Task(seq)
 	if err != nil || !found {
 		return err
@@ -228,7 +227,7 @@ func load(tx *ledger.Tx, state *core.State, seq int64, began, approvals bool) er
 
 // loadRevisions returns a state with the revisions of a task that aren't over, and with
 // the latest one.
-func loadRevisions(tx *ledger.Tx, id envelope.ID) (*core.State, error) {
+func loadRevisions(tx *transaction, id envelope.ID) (*core.State, error) {
 	state := core.NewState()
 	latest, found, err := tx.Latest(id)
 	if err != nil || !found {
@@ -250,7 +249,7 @@ func loadRevisions(tx *ledger.Tx, id envelope.ID) (*core.State, error) {
 }
 
 // consent returns the latest approval of a stage that was asked for; nil for none.
-func consent(tx *ledger.Tx, seq int64, stage envelope.Approval) (*task.Consent, error) {
+func consent(tx *transaction, seq int64, stage envelope.Approval) (*task.Consent, error) {
 	c, asked, err := tx.Consent(seq, stage)
 	if err != nil || !asked {
 		return nil, err

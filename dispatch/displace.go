@@ -38,7 +38,7 @@ func (d *Dispatcher) displaceLocked(ctx context.Context, row task.Task) error {
 			return err
 		}
 	}
-	return d.Ledger.Update(ctx, func(tx *ledger.Tx) error { return tx.MarkDisplaced(row.Seq) })
+	return d.update(ctx, func(tx *transaction) error { return tx.MarkDisplaced(row.Seq) })
 }
 
 // laterResult reports whether a later revision than the row's has put its result

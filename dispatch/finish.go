@@ -9,7 +9,6 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
 	"mailboxd/internal/fault"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -192,7 +191,7 @@ func (d *Dispatcher) letIn(ctx context.Context, seq int64, earlier []task.Task) 
 	if verdict, err = d.judgeLineage(ctx, row, verdict); err != nil {
 		return err
 	}
-	load := func(tx *ledger.Tx) (*core.State, error) { return loadRevisions(tx, row.ID) }
+	load := func(tx *transaction) (*core.State, error) { return loadRevisions(tx, row.ID) }
 	state, err := d.decide(ctx, load, &core.Judge{Task: seq, Seen: core.See(row), Request: t, Verdict: verdict})
 	if errors.Is(err, core.ErrStale) {
 		return nil

@@ -155,7 +155,7 @@ func (d *Dispatcher) freeID(ctx context.Context, above envelope.ID, word string,
 
 // passOn accepts what an agent hands on. One that is refused ends at once, and
 // its agent hears of that as of any other end.
-func (d *Dispatcher) passOn(tx *ledger.Tx, row task.Task, s saying, at time.Time) error {
+func (d *Dispatcher) passOn(tx *transaction, row task.Task, s saying, at time.Time) error {
 	c := s.claim
 	known, err := lookUp(tx, []*claim{c})
 	if err != nil {
@@ -181,7 +181,7 @@ func (d *Dispatcher) passOn(tx *ledger.Tx, row task.Task, s saying, at time.Time
 }
 
 // acceptFor accepts what is handed on and, where it is for several, asks each.
-func (d *Dispatcher) acceptFor(tx *ledger.Tx, known *known, c *claim) error {
+func (d *Dispatcher) acceptFor(tx *transaction, known *known, c *claim) error {
 	judged := c.judged
 	defer func() { c.judged = judged }() // for the transaction may be run again
 	c.members, c.verdict = nil, judged

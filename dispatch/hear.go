@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -43,7 +42,7 @@ func requests(m envelope.Message) bool {
 
 // hear takes one message in. It runs inside a transaction that may be run again,
 // so it sets all it changes.
-func (d *Dispatcher) hear(tx *ledger.Tx, c *claim) error {
+func (d *Dispatcher) hear(tx *transaction, c *claim) error {
 	u, m := c.heard, c.heard.message
 	c.fate, c.row, c.instead, c.parent, c.verdict = heard, task.Task{}, nil, nil, c.judged
 	c.refusal, c.above, c.tie = nil, nil, ""
@@ -70,7 +69,7 @@ func (d *Dispatcher) hear(tx *ledger.Tx, c *claim) error {
 }
 
 // effect does what a message does that asks for no work.
-func (d *Dispatcher) effect(tx *ledger.Tx, c *claim) error {
+func (d *Dispatcher) effect(tx *transaction, c *claim) error {
 	row, found, err := concerned(tx, c.heard.message)
 	if err != nil {
 		return err
@@ -92,7 +91,7 @@ func (d *Dispatcher) effect(tx *ledger.Tx, c *claim) error {
 }
 
 // isOurs ignores a line that we wrote: what we say is nothing that we hear.
-func (d *Dispatcher) isOurs(tx *ledger.Tx, c *claim) (bool, error) {
+func (d *Dispatcher) isOurs(tx *transaction, c *claim) (bool, error) {
 	was, found, err := tx.Said(c.heard.message.Hash)
 	if err != nil || !found || was.Via != task.ByDaemon {
 		return false, err
@@ -133,7 +132,7 @@ var fieldsOf = map[envelope.Dialect]struct{ from, to, about string }{
 // heardBefore ignores a message that was taken in already, and refuses one of
 // which another content was (CLOWL-37). A message without a name of its own may
 // be said twice; it is known again only when a line is read again.
-func (d *Dispatcher) heardBefore(tx *ledger.Tx, c *claim) (bool, error) {
+func (d *Dispatcher) heardBefore(tx *transaction, c *claim) (bool, error) {
 	m := c.heard.message
 	if m.Dialect != envelope.CLowl {
 		if !c.line.Replayed {

@@ -113,7 +113,7 @@ func (d *Dispatcher) named(ctx context.Context, m envelope.Message) (task.Task, 
 // hearEnd is for a message that says that a task is done, or has failed. It ends
 // a task only if that waits for its sender: what we run ourselves ends as its
 // run does (CLOWL-40).
-func (d *Dispatcher) hearEnd(tx *ledger.Tx, c *claim, found bool) error {
+func (d *Dispatcher) hearEnd(tx *transaction, c *claim, found bool) error {
 	m := c.heard.message
 	switch {
 	case found && m.Failure.Kind == envelope.Cancelled && m.From != c.row.Agent && slices.Contains(m.To, c.row.Agent):
@@ -134,7 +134,7 @@ func (d *Dispatcher) hearEnd(tx *ledger.Tx, c *claim, found bool) error {
 
 // hearAnswer ends a task with what its agent answered in a line. Of a review it
 // decides nothing: anybody may append a line (CAP-24).
-func (d *Dispatcher) hearAnswer(tx *ledger.Tx, c *claim) error {
+func (d *Dispatcher) hearAnswer(tx *transaction, c *claim) error {
 	m, a := c.heard.message, c.heard.answer
 	field := fieldsOf[m.Dialect].from
 	c.row = a.row
@@ -168,7 +168,7 @@ func (d *Dispatcher) hearAnswer(tx *ledger.Tx, c *claim) error {
 }
 
 // remember records a message that came in a line.
-func (d *Dispatcher) remember(tx *ledger.Tx, c *claim) error {
+func (d *Dispatcher) remember(tx *transaction, c *claim) error {
 	_, err := tx.Record(recordOf(c.heard.message, task.ByLine, c.row.Seq, c.now))
 	return err
 }

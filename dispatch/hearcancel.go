@@ -8,14 +8,13 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/core"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
 // hearCancel has a task stopped for whoever asked for it, or for the work that it
 // is part of (CLOWL-27). Whoever asked for it is told when that is done, anybody
 // else at once; one that has not come yet is stopped when it comes.
-func (d *Dispatcher) hearCancel(tx *ledger.Tx, c *claim, found bool) error {
+func (d *Dispatcher) hearCancel(tx *transaction, c *claim, found bool) error {
 	m := c.heard.message
 	may, err := mayCancel(tx, c.row, m.From)
 	switch {
@@ -67,7 +66,7 @@ func cancelled(m envelope.Message) string {
 
 // mayCancel reports whether a task may be cancelled by a message of somebody:
 // they asked for it, or for one that it is part of, or have one of those.
-func mayCancel(tx *ledger.Tx, row task.Task, by string) (bool, error) {
+func mayCancel(tx *transaction, row task.Task, by string) (bool, error) {
 	for row.Seq != 0 {
 		if row.Requester == by {
 			return true, nil

@@ -6,13 +6,12 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
 // takers returns the agents that a request for several is for. It refuses the
 // claim when Everybody is nobody, or there are more than there may be.
-func (d *Dispatcher) takers(tx *ledger.Tx, c *claim) ([]string, error) {
+func (d *Dispatcher) takers(tx *transaction, c *claim) ([]string, error) {
 	if !c.verdict.Admit || c.task.Agent != envelope.Ourselves {
 		return nil, nil
 	}
@@ -51,7 +50,7 @@ func (d *Dispatcher) object(c *claim, why envelope.Finding) {
 
 // askEach adds a task for each of several agents below the one that gathers what
 // they answer (CLOWL-09).
-func (d *Dispatcher) askEach(tx *ledger.Tx, c *claim, names []string) error {
+func (d *Dispatcher) askEach(tx *transaction, c *claim, names []string) error {
 	for _, name := range names {
 		member, err := d.memberOf(tx, c, name)
 		if err != nil {
@@ -70,7 +69,7 @@ func (d *Dispatcher) askEach(tx *ledger.Tx, c *claim, names []string) error {
 
 // memberOf is a request for several as it is asked of one of them, in a message
 // of its own.
-func (d *Dispatcher) memberOf(tx *ledger.Tx, c *claim, name string) (*claim, error) {
+func (d *Dispatcher) memberOf(tx *transaction, c *claim, name string) (*claim, error) {
 	m := *c.said
 	m.Raw, m.Hash, m.Secret = nil, "", ""
 	m.ID, m.Cause, m.To, m.Time = dialect.NewID(), c.said.ID, []string{name}, c.now

@@ -10,13 +10,12 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
 // hearNews hands a message to whom it is for, and has those go on who wait for it
 // (CLOWL-22, CAP-18). Somebody whom nobody here knows is told that it goes to nobody.
-func (d *Dispatcher) hearNews(tx *ledger.Tx, c *claim) error {
+func (d *Dispatcher) hearNews(tx *transaction, c *claim) error {
 	m := c.heard.message
 	if c.heard.answer != nil {
 		return d.hearAnswer(tx, c) // CAP's answer is a message like any other (CAP-33)
@@ -73,7 +72,7 @@ func (d *Dispatcher) answersForAgent(row task.Task, m envelope.Message) bool {
 
 // awaiting returns the tasks of the conversation of a message of which its
 // recipients may wait for it.
-func awaiting(tx *ledger.Tx, m envelope.Message) (tasks []task.Task, err error) {
+func awaiting(tx *transaction, m envelope.Message) (tasks []task.Task, err error) {
 	for _, name := range recipients(m) {
 		more, err := tx.Speechless(m.Thread, name)
 		if err != nil {
@@ -90,7 +89,7 @@ var people = []string{"user", "orchestrator"}
 // participates reports whether anybody here knows the sender of a message: it is
 // an agent, has a secret or has announced itself, or has asked for the task that
 // the message is about, or for one of its conversation.
-func (d *Dispatcher) participates(tx *ledger.Tx, row task.Task, m envelope.Message) (bool, error) {
+func (d *Dispatcher) participates(tx *transaction, row task.Task, m envelope.Message) (bool, error) {
 	if d.agents.Known(m.From) || slices.Contains(people, m.From) || m.Secret != "" && d.agents.Protocol.Secret(m.From) != "" || row.Requester == m.From {
 		return true, nil
 	}
@@ -103,7 +102,7 @@ func (d *Dispatcher) participates(tx *ledger.Tx, row task.Task, m envelope.Messa
 // handOut records a message, and puts it into the inbox of each recipient: as it
 // came where that is strict enough and they read its dialect, and else as we say
 // it, which we then know for ours.
-func (d *Dispatcher) handOut(tx *ledger.Tx, c *claim) error {
+func (d *Dispatcher) handOut(tx *transaction, c *claim) error {
 	m := c.heard.message
 	to := d.readers(m)
 	if len(to) == 0 {
@@ -166,7 +165,7 @@ func strict(m envelope.Message) bool {
 // hearProgress hands on what an agent says while it works on a task that lies in
 // its inbox, after what its requester was to be told before. An ACK, and anything
 // else, is only remembered: it moves no task.
-func (d *Dispatcher) hearProgress(tx *ledger.Tx, c *claim, found bool) error {
+func (d *Dispatcher) hearProgress(tx *transaction, c *claim, found bool) error {
 	m := c.heard.message
 	if !found || acknowledges(m) || c.row.State != task.Waiting || m.From != c.row.Agent {
 		return d.remember(tx, c)
@@ -194,7 +193,7 @@ func asksForState(m envelope.Message) bool {
 
 // hearQuestion tells whoever asks how far a task is, and does nothing else
 // (CLOWL-28). Any other question is for somebody else.
-func (d *Dispatcher) hearQuestion(tx *ledger.Tx, c *claim, found bool) error {
+func (d *Dispatcher) hearQuestion(tx *transaction, c *claim, found bool) error {
 	m := c.heard.message
 	switch {
 	case !asksForState(m):
@@ -230,7 +229,7 @@ func unknownTask(m envelope.Message) envelope.Failure {
 
 // hearAnnouncement remembers what somebody can do, and tells them who is here
 // (CLOWL-29).
-func (d *Dispatcher) hearAnnouncement(tx *ledger.Tx, c *claim) error {
+func (d *Dispatcher) hearAnnouncement(tx *transaction, c *claim) error {
 	m := c.heard.message
 	if err := d.remember(tx, c); err != nil {
 		return err

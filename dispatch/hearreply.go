@@ -7,13 +7,12 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
 // deny refuses a message and tells its sender why, in its own words, once. A request has
 // a result file too, unless its id is that of another one. Nothing else comes of it.
-func (d *Dispatcher) deny(tx *ledger.Tx, c *claim, why ...envelope.Finding) error {
+func (d *Dispatcher) deny(tx *transaction, c *claim, why ...envelope.Finding) error {
 	if c.task.ID != "" {
 		last, known, err := tx.Latest(c.task.ID)
 		switch {
@@ -34,7 +33,7 @@ func (d *Dispatcher) deny(tx *ledger.Tx, c *claim, why ...envelope.Finding) erro
 
 // refuseRequest adds the task of a request that is refused for what it is or who sends it, as
 // rejected. Whoever asked is told of that as of any end.
-func (d *Dispatcher) refuseRequest(tx *ledger.Tx, c *claim, why envelope.Findings) error {
+func (d *Dispatcher) refuseRequest(tx *transaction, c *claim, why envelope.Findings) error {
 	c.heard.answer, c.above, c.parent, c.tie = nil, nil, nil, ""
 	c.verdict = task.Verdict{Findings: why}
 	c.refuse()
@@ -43,7 +42,7 @@ func (d *Dispatcher) refuseRequest(tx *ledger.Tx, c *claim, why envelope.Finding
 
 // complainTo tells the sender of a message what is wrong with it, unless it was
 // told when the line was read before.
-func (d *Dispatcher) complainTo(tx *ledger.Tx, c *claim, why envelope.Failure) error {
+func (d *Dispatcher) complainTo(tx *transaction, c *claim, why envelope.Failure) error {
 	if to := c.heard.message; c.line.Replayed {
 		told, err := tx.Replies(cmp.Or(to.ID, to.Cause), envelope.Fails, envelope.Ourselves, time.Time{})
 		if err != nil || len(told) > 0 {
@@ -55,7 +54,7 @@ func (d *Dispatcher) complainTo(tx *ledger.Tx, c *claim, why envelope.Failure) e
 
 // reply says something to the sender of a message, in its dialect, unless that
 // is nobody.
-func (d *Dispatcher) reply(tx *ledger.Tx, c *claim, m envelope.Message) error {
+func (d *Dispatcher) reply(tx *transaction, c *claim, m envelope.Message) error {
 	to := c.heard.message
 	if to.From == "" || to.From == envelope.Everybody || to.From == envelope.Ourselves {
 		return nil
@@ -72,7 +71,7 @@ func (d *Dispatcher) reply(tx *ledger.Tx, c *claim, m envelope.Message) error {
 }
 
 // emit records what we say in a dialect, to be put into an inbox.
-func (d *Dispatcher) emit(tx *ledger.Tx, in envelope.Dialect, m envelope.Message, task int64, inbox string) error {
+func (d *Dispatcher) emit(tx *transaction, in envelope.Dialect, m envelope.Message, task int64, inbox string) error {
 	record, ok := outgoing(in, m, task, inbox)
 	if !ok {
 		return nil // nobody speaks it

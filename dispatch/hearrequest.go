@@ -8,7 +8,6 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/core"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -60,7 +59,7 @@ func recipients(m envelope.Message) (to []string) {
 // hearRequest takes a request in as any other one, but for what its dialect has
 // that AINL has not: it is not revised, it may have been cancelled before it
 // came, and it may be for several.
-func (d *Dispatcher) hearRequest(tx *ledger.Tx, c *claim) error {
+func (d *Dispatcher) hearRequest(tx *transaction, c *claim) error {
 	last, found, err := tx.Latest(c.task.ID)
 	if err != nil {
 		return err
@@ -107,7 +106,7 @@ func (d *Dispatcher) provedNow(c *claim, last task.Task) bool {
 }
 
 // enter adds the task that a message asks for, and remembers the message.
-func (d *Dispatcher) enter(tx *ledger.Tx, c *claim, last task.Task, found bool) error {
+func (d *Dispatcher) enter(tx *transaction, c *claim, last task.Task, found bool) error {
 	c.fate = accepted
 	if err := d.revise(tx, c, last, found); err != nil {
 		return err
@@ -123,7 +122,7 @@ func (d *Dispatcher) enter(tx *ledger.Tx, c *claim, last task.Task, found bool) 
 
 // hearAgain is for a request whose id is known: the same content is ignored, and
 // any other is refused, in whatever dialect either was said.
-func (d *Dispatcher) hearAgain(tx *ledger.Tx, c *claim, last task.Task) error {
+func (d *Dispatcher) hearAgain(tx *transaction, c *claim, last task.Task) error {
 	if last.Hash == c.task.Hash {
 		return d.ignoreDuplicate(tx, c, last)
 	}
@@ -143,7 +142,7 @@ func (d *Dispatcher) hearAgain(tx *ledger.Tx, c *claim, last task.Task) error {
 }
 
 // ignoreDuplicate ignores a request that was taken in, or refused, with the same content before.
-func (d *Dispatcher) ignoreDuplicate(tx *ledger.Tx, c *claim, last task.Task) error {
+func (d *Dispatcher) ignoreDuplicate(tx *transaction, c *claim, last task.Task) error {
 	c.row, c.fate = last, duplicate
 	if c.line.Replayed {
 		return nil
@@ -152,7 +151,7 @@ func (d *Dispatcher) ignoreDuplicate(tx *ledger.Tx, c *claim, last task.Task) er
 }
 
 // liesInInbox ignores a line that we put into the inbox of the agent of a task.
-func (d *Dispatcher) liesInInbox(tx *ledger.Tx, c *claim, last task.Task) (bool, error) {
+func (d *Dispatcher) liesInInbox(tx *transaction, c *claim, last task.Task) (bool, error) {
 	if d.agents.Inbox(last.Agent).File == "" {
 		return false, nil
 	}
@@ -175,7 +174,7 @@ func (d *Dispatcher) liesInInbox(tx *ledger.Tx, c *claim, last task.Task) (bool,
 const premature = 10 * time.Minute
 
 // stoppedBefore ends a request at once that was cancelled before it came.
-func (d *Dispatcher) stoppedBefore(tx *ledger.Tx, c *claim) (bool, error) {
+func (d *Dispatcher) stoppedBefore(tx *transaction, c *claim) (bool, error) {
 	cancels, err := tx.Replies(c.said.ID, envelope.Cancels, c.said.From, c.now.Add(-premature))
 	if err != nil || len(cancels) == 0 || c.row.State == task.Done {
 		return false, err

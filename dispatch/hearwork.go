@@ -7,13 +7,12 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/core"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
 // handOn finds the task whose agent asks for something, and says why that may
 // not hand it on, if so: it does not have it (CLOWL-30).
-func (d *Dispatcher) handOn(tx *ledger.Tx, c *claim) (why envelope.Finding, err error) {
+func (d *Dispatcher) handOn(tx *transaction, c *claim) (why envelope.Finding, err error) {
 	m := *c.said
 	above, found, err := d.workOf(tx, m)
 	switch {
@@ -35,7 +34,7 @@ func (d *Dispatcher) handOn(tx *ledger.Tx, c *claim) (why envelope.Finding, err 
 // workOf returns the task that the sender of a message works on: the one that the
 // message names, if that is its own, or else the one it began last. A message of
 // CLowl that hands work on has to name it, or nothing at all.
-func (d *Dispatcher) workOf(tx *ledger.Tx, m envelope.Message) (row task.Task, found bool, err error) {
+func (d *Dispatcher) workOf(tx *transaction, m envelope.Message) (row task.Task, found bool, err error) {
 	if !d.agents.Known(m.From) {
 		return task.Task{}, false, nil
 	}
@@ -72,7 +71,7 @@ func inWork(row task.Task) bool {
 
 // aboveOf returns the task that a request says it is for: the one that it is a
 // reply to, or whose dotted id its own begins with (CAP-21).
-func aboveOf(tx *ledger.Tx, m envelope.Message) (task.Task, bool, error) {
+func aboveOf(tx *transaction, m envelope.Message) (task.Task, bool, error) {
 	if m.Dialect != envelope.CAP {
 		return repliedTo(tx, m.Cause)
 	}
@@ -99,7 +98,7 @@ func prefixes(m envelope.Message) (ids []envelope.ID) {
 }
 
 // concerned returns the task that a message is about.
-func concerned(tx *ledger.Tx, m envelope.Message) (row task.Task, found bool, err error) {
+func concerned(tx *transaction, m envelope.Message) (row task.Task, found bool, err error) {
 	if m.Task != "" {
 		if row, found, err = tx.Latest(m.Task); found || err != nil {
 			return row, found, err
@@ -110,7 +109,7 @@ func concerned(tx *ledger.Tx, m envelope.Message) (row task.Task, found bool, er
 
 // repliedTo returns the task that a message asks for, or is about, by the name
 // of the message.
-func repliedTo(tx *ledger.Tx, name string) (row task.Task, found bool, err error) {
+func repliedTo(tx *transaction, name string) (row task.Task, found bool, err error) {
 	if name == "" {
 		return task.Task{}, false, nil
 	}

@@ -13,7 +13,6 @@ import (
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/core"
 	"mailboxd/internal/fault"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -157,7 +156,7 @@ func (d *Dispatcher) appendOnce(ctx context.Context, row task.Task) error {
 		return err
 	}
 	fault.Point("inbox-appended")
-	return d.Ledger.Update(ctx, func(tx *ledger.Tx) error { return tx.MarkAppended(row.Seq, time.Now()) })
+	return d.update(ctx, func(tx *transaction) error { return tx.MarkAppended(row.Seq, time.Now()) })
 }
 
 // inboxLine is a task as it stands in the inbox of its agent, the same each time:

@@ -7,7 +7,6 @@ import (
 
 	"mailboxd/internal/core"
 	"mailboxd/internal/fault"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
 )
@@ -19,7 +18,7 @@ func (d *Dispatcher) intend(ctx context.Context, row task.Task, j *task.Job, to 
 	moved, since := false, d.waits.now()
 	var short *shortage
 	var intended task.Job
-	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
+	err := d.update(ctx, func(tx *transaction) (err error) {
 		intended = *j
 		moved, short, err = d.intendIn(tx, row, &intended, to)
 		return err
@@ -37,7 +36,7 @@ func (d *Dispatcher) intend(ctx context.Context, row task.Task, j *task.Job, to 
 }
 
 // intendIn is intend in its transaction, which may be run again.
-func (d *Dispatcher) intendIn(tx *ledger.Tx, row task.Task, j *task.Job, to task.State) (moved bool, short *shortage, err error) {
+func (d *Dispatcher) intendIn(tx *transaction, row task.Task, j *task.Job, to task.State) (moved bool, short *shortage, err error) {
 	run := task.Run{Task: row.Seq, Attempt: j.Attempt, ID: j.RunID, Intent: time.Now(), Boot: runner.Boot(), Terms: j.Terms}
 	if short, err = d.reserve(tx, row, &run); err != nil || short != nil {
 		return false, short, err

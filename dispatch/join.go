@@ -9,7 +9,6 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/talk"
 	"mailboxd/internal/task"
 )
@@ -89,7 +88,7 @@ func lastOf(children []task.Child, tie envelope.Tie) (last task.Child, ok bool) 
 // goOn has a task run again whose children have ended.
 func (d *Dispatcher) goOn(ctx context.Context, row task.Task) (bool, error) {
 	next, moved := row, false
-	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
+	err := d.update(ctx, func(tx *transaction) error {
 		next, moved = row, false
 		same, err := unmoved(tx, row)
 		if err == nil && same {

@@ -10,7 +10,6 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -35,7 +34,7 @@ func (d *Dispatcher) Claim(ctx context.Context, agent string, by core.By, who Cl
 		err = d.mayClaim(agent)
 	}
 	if err == nil {
-		err = d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
+		err = d.update(ctx, func(tx *transaction) (err error) {
 			l, found, err = d.lease(tx, agent, by, who, time.Now())
 			return err
 		})
@@ -64,7 +63,7 @@ func (d *Dispatcher) mayClaim(agent string) error {
 }
 
 // lease gives a task away, inside a transaction.
-func (d *Dispatcher) lease(tx *ledger.Tx, agent string, by core.By, who Claimer, now time.Time) (l Lease, found bool, err error) {
+func (d *Dispatcher) lease(tx *transaction, agent string, by core.By, who Claimer, now time.Time) (l Lease, found bool, err error) {
 	row, found, err := claimable(tx, agent, who, now)
 	if err != nil || !found {
 		return Lease{}, false, err
@@ -136,7 +135,7 @@ func (d *Dispatcher) waiting(ctx context.Context, id envelope.ID, agent string) 
 
 // entitled says why a token does not let anybody answer a task, inside a
 // transaction, and returns the task as it is now.
-func entitled(tx *ledger.Tx, row task.Task, token string, now time.Time) (task.Task, error) {
+func entitled(tx *transaction, row task.Task, token string, now time.Time) (task.Task, error) {
 	state, err := loads(row.Seq, false, false)(tx)
 	if err != nil {
 		return row, err

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -19,7 +18,7 @@ import (
 
 // trace finds the task whose run a claim comes from, and refuses the claim
 // when there are too many of its kind already. It runs inside a transaction.
-func (d *Dispatcher) trace(tx *ledger.Tx, c *claim) error {
+func (d *Dispatcher) trace(tx *transaction, c *claim) error {
 	if c.verdict.Findings.Kind() == envelope.Unauthorized {
 		return nil // nobody knows that it comes from that agent
 	}
@@ -61,7 +60,7 @@ func (d *Dispatcher) mayHandOn(c *claim) {
 // limitChild refuses a claim that has a parent when it is too sensitive, as that
 // is, or when that has too many of its kind already. What we ask for ourselves, to
 // gather or to oversee, has other limits.
-func (d *Dispatcher) limitChild(tx *ledger.Tx, c *claim) error {
+func (d *Dispatcher) limitChild(tx *transaction, c *claim) error {
 	if err := d.heighten(tx, c); err != nil {
 		return err
 	}
@@ -78,7 +77,7 @@ func (d *Dispatcher) limitChild(tx *ledger.Tx, c *claim) error {
 }
 
 // admitChild holds a claim against the limits of what agents may ask for.
-func (d *Dispatcher) admitChild(tx *ledger.Tx, c *claim) error {
+func (d *Dispatcher) admitChild(tx *transaction, c *claim) error {
 	children, err := tx.Children(c.parent.Seq)
 	if err != nil {
 		return err
@@ -116,7 +115,7 @@ func object(v task.Verdict, mode envelope.Mode, f envelope.Finding) task.Verdict
 // have been written: the one that is wanted, or else the one that was begun
 // last, of those that it works on now if there is any. A task that it fetches it
 // works on from when that is claimed.
-func (d *Dispatcher) parentOf(tx *ledger.Tx, agent string, wanted envelope.ID) (parent task.Task, found bool, err error) {
+func (d *Dispatcher) parentOf(tx *transaction, agent string, wanted envelope.ID) (parent task.Task, found bool, err error) {
 	var running, over []task.Task
 	sort := func(it item, began bool) error {
 		row, known, err := tx.Task(it.seq)
@@ -154,7 +153,7 @@ func (d *Dispatcher) parentOf(tx *ledger.Tx, agent string, wanted envelope.ID) (
 }
 
 // lastBegun returns the task of which a run was begun last, if there is any.
-func lastBegun(tx *ledger.Tx, rows []task.Task) (last task.Task, found bool, err error) {
+func lastBegun(tx *transaction, rows []task.Task) (last task.Task, found bool, err error) {
 	var latest task.Run
 	for _, row := range rows {
 		run, _, err := tx.LastRun(row.Seq)

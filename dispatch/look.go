@@ -94,7 +94,7 @@ func (d *Dispatcher) take(ctx context.Context, batch mailbox.Batch, claims []*cl
 		return err
 	}
 	letters, start := deadLetters(claims), d.startAtOnce(claims)
-	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
+	err := d.update(ctx, func(tx *transaction) error {
 		if err := d.takeIn(tx, batch, claims, letters); err != nil || start == nil {
 			return err
 		}
@@ -124,7 +124,7 @@ func (d *Dispatcher) take(ctx context.Context, batch mailbox.Batch, claims []*cl
 
 // takeIn accepts the lines of a batch in a transaction, which also has their dead
 // letters and the offset behind them.
-func (d *Dispatcher) takeIn(tx *ledger.Tx, batch mailbox.Batch, claims []*claim, letters [][]byte) error {
+func (d *Dispatcher) takeIn(tx *transaction, batch mailbox.Batch, claims []*claim, letters [][]byte) error {
 	known, err := lookUp(tx, claims)
 	if err != nil {
 		return err

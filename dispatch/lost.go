@@ -8,7 +8,6 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
 )
@@ -33,7 +32,7 @@ func (d *Dispatcher) metAgain(ctx context.Context) error {
 	if !d.lost {
 		return nil
 	}
-	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
+	err := d.update(ctx, func(tx *transaction) error {
 		if err := tx.MetAgain(); err != nil {
 			return err
 		}

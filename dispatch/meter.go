@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -120,7 +119,7 @@ func (d *Dispatcher) tellExcess(ctx context.Context, row task.Task, mode envelop
 		data["mode"] = "warn"
 	}
 	d.log(row).Warn().Str("reason", why).Msg("budget exceeded")
-	if err := d.Ledger.Update(ctx, func(tx *ledger.Tx) error { return tx.Log(event(row, task.KindBudgetExceeded, data)) }); err != nil {
+	if err := d.update(ctx, func(tx *transaction) error { return tx.Log(event(row, task.KindBudgetExceeded, data)) }); err != nil {
 		d.log(row).Warn().Err(err).Msg("event of an exceeded budget not written")
 	}
 }

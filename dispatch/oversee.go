@@ -10,7 +10,6 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -109,7 +108,7 @@ func (d *Dispatcher) questionFor(t *turn, submitted envelope.Message) envelope.M
 // submitForReview asks the overseer of an agent to look at its answer, or tells
 // it what the agent has answered since it sent the work back. When nobody can
 // approve, the answer is not shown.
-func (d *Dispatcher) submitForReview(tx *ledger.Tx, t *turn) error {
+func (d *Dispatcher) submitForReview(tx *transaction, t *turn) error {
 	overseer := t.overseer
 	switch {
 	case overseer == t.row.Agent:
@@ -148,7 +147,7 @@ func (d *Dispatcher) submitForReview(tx *ledger.Tx, t *turn) error {
 }
 
 // withholdNow ends a task whose answer nobody can approve of.
-func (d *Dispatcher) withholdNow(tx *ledger.Tx, t *turn, why string) error {
+func (d *Dispatcher) withholdNow(tx *transaction, t *turn, why string) error {
 	next, moved, err := d.endOversight(tx, t.next, decisionSubject{task: t.task, result: t.o.Result.Encode()}, envelope.OversightExpired, why)
 	if moved {
 		t.next = next
@@ -157,7 +156,7 @@ func (d *Dispatcher) withholdNow(tx *ledger.Tx, t *turn, why string) error {
 }
 
 // endOversight ends a task in review without its answer.
-func (d *Dispatcher) endOversight(tx *ledger.Tx, row task.Task, q decisionSubject, kind envelope.Kind, why string) (task.Task, bool, error) {
+func (d *Dispatcher) endOversight(tx *transaction, row task.Task, q decisionSubject, kind envelope.Kind, why string) (task.Task, bool, error) {
 	return d.decideOn(tx, row.Seq, true, &core.FailReview{
 		Task: row.Seq, Attempt: row.Attempt, Kind: kind, Why: why, Request: q.task, Result: q.result,
 	})
@@ -174,7 +173,7 @@ func overseeing(children []task.Child) (task.Child, bool) {
 
 // backToReview puts an answer before its overseer again when the agent has
 // replied to it and stands by that answer. It reports whether it did.
-func (d *Dispatcher) backToReview(tx *ledger.Tx, t *turn) (bool, error) {
+func (d *Dispatcher) backToReview(tx *transaction, t *turn) (bool, error) {
 	if t.row.ResultSum == "" || t.o.Hold != task.Reply {
 		return false, nil
 	}

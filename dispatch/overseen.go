@@ -12,7 +12,6 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/talk"
 	"mailboxd/internal/task"
 )
@@ -91,7 +90,7 @@ func broken(o task.Outcome) bool {
 // sight finds out whether an overseer has seen what it decides about: somebody
 // else may have had it go on before the agent answered anew. What lies in an
 // inbox can be seen at once.
-func (d *Dispatcher) sight(tx *ledger.Tx, t *turn) error {
+func (d *Dispatcher) sight(tx *transaction, t *turn) error {
 	l := t.looked
 	if l == nil || t.row.State != task.Running {
 		return nil
@@ -106,7 +105,7 @@ func (d *Dispatcher) sight(tx *ledger.Tx, t *turn) error {
 
 // lookAgain has an overseer run again that has not seen what it decides about.
 // What it said about something else is not told to anybody.
-func (d *Dispatcher) lookAgain(tx *ledger.Tx, t *turn) error {
+func (d *Dispatcher) lookAgain(tx *transaction, t *turn) error {
 	moved, err := d.move(tx, t, &core.Wait{Task: t.row.Seq, Seen: core.See(t.row), Reason: task.Reply, Until: t.terms.Deadline})
 	if err != nil || !moved {
 		return err
@@ -116,7 +115,7 @@ func (d *Dispatcher) lookAgain(tx *ledger.Tx, t *turn) error {
 }
 
 // takeReview is the turn of an overseer.
-func (d *Dispatcher) takeReview(tx *ledger.Tx, t *turn) error {
+func (d *Dispatcher) takeReview(tx *transaction, t *turn) error {
 	l := t.looked
 	above, found, err := tx.Task(l.above.Seq)
 	if err != nil {
@@ -150,7 +149,7 @@ func (d *Dispatcher) takeReview(tx *ledger.Tx, t *turn) error {
 
 // closeReview ends the task of an overseer, and with it the review: the answer
 // is shown, or withheld for a reason of some kind.
-func (d *Dispatcher) closeReview(tx *ledger.Tx, t *turn, kind envelope.Kind, why string) error {
+func (d *Dispatcher) closeReview(tx *transaction, t *turn, kind envelope.Kind, why string) error {
 	r := t.o.Result
 	if t.waits() || r.Status == "" {
 		r.TaskID, r.AgentID, r.Status, r.Error = t.row.ID, t.row.Agent, envelope.OK, envelope.Error{}
@@ -185,7 +184,7 @@ func (d *Dispatcher) closeReview(tx *ledger.Tx, t *turn, kind envelope.Kind, why
 
 // approveOf lets an answer out of review, or has a person agree to it as well, if
 // the terms of its run say so.
-func (d *Dispatcher) approveOf(tx *ledger.Tx, t *turn) (task.Task, bool, error) {
+func (d *Dispatcher) approveOf(tx *transaction, t *turn) (task.Task, bool, error) {
 	l := t.looked
 	return d.decideOn(tx, l.above.Seq, false, &core.PassReview{
 		Task: l.above.Seq, Attempt: l.above.Attempt, By: t.row.Agent, Review: t.row.ID, Words: l.words, Terms: l.terms, Result: l.answer.result,
@@ -194,7 +193,7 @@ func (d *Dispatcher) approveOf(tx *ledger.Tx, t *turn) (task.Task, bool, error) 
 
 // sendBack has an agent run again with what its overseer asks it. The overseer
 // waits for its reply.
-func (d *Dispatcher) sendBack(tx *ledger.Tx, t *turn, round int) error {
+func (d *Dispatcher) sendBack(tx *transaction, t *turn, round int) error {
 	l := t.looked
 	moved, err := d.move(tx, t, &core.Wait{Task: t.row.Seq, Seen: core.See(t.row), Reason: task.Reply, Until: t.terms.Deadline})
 	if err != nil || !moved {
@@ -217,7 +216,7 @@ func (d *Dispatcher) sendBack(tx *ledger.Tx, t *turn, round int) error {
 }
 
 // askAgain records the question of an overseer that it said as its answer.
-func (d *Dispatcher) askAgain(tx *ledger.Tx, t *turn) error {
+func (d *Dispatcher) askAgain(tx *transaction, t *turn) error {
 	m := envelope.Message{
 		Dialect: envelope.CAP, Act: envelope.Inquires, Task: t.row.ID, WantsReply: true, // which has a word for it
 		To: []string{t.looked.above.Agent}, Text: t.looked.words,

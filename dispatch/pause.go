@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"mailboxd/internal/core"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -93,7 +92,7 @@ func (d *Dispatcher) Resume(ctx context.Context, agent string, by core.By) error
 func (d *Dispatcher) setPause(ctx context.Context, agent string, paused bool, kind task.Kind, by core.By) error {
 	d.pauses.changing.Lock()
 	defer d.pauses.changing.Unlock()
-	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
+	err := d.update(ctx, func(tx *transaction) error {
 		change := tx.Resume
 		if paused {
 			change = tx.Pause

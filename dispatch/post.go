@@ -10,7 +10,6 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/fault"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -89,7 +88,7 @@ func (d *Dispatcher) postThese(ctx context.Context, due []task.Message, r *round
 		return failed
 	}
 	fault.Point("posted")
-	err := d.Ledger.Update(context.WithoutCancel(ctx), func(tx *ledger.Tx) error { // they are there, whoever stops us now
+	err := d.update(context.WithoutCancel(ctx), func(tx *transaction) error { // they are there, whoever stops us now
 		for _, seq := range posted {
 			if err := tx.MarkPosted(seq, time.Now()); err != nil {
 				return err

@@ -7,7 +7,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -19,7 +18,7 @@ func (d *Dispatcher) reporting(ctx context.Context, row task.Task) func(envelope
 		return nil
 	}
 	return func(m envelope.Message) {
-		err := d.Ledger.Update(context.WithoutCancel(ctx), func(tx *ledger.Tx) error {
+		err := d.update(context.WithoutCancel(ctx), func(tx *transaction) error {
 			return tx.Log(event(row, task.KindTaskProgress, progress(m)))
 		})
 		if err != nil {

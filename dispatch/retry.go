@@ -55,7 +55,7 @@ var retriable = []envelope.Status{envelope.Failed, envelope.Stopped, envelope.Re
 func (d *Dispatcher) resubmit(ctx context.Context, last task.Task, raw []byte, v task.Verdict, by core.By) (task.Task, bool, error) {
 	var added task.Task
 	var replaced []task.Task
-	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
+	err := d.update(ctx, func(tx *transaction) error {
 		added, replaced = task.Task{}, nil
 		state, err := loadRevisions(tx, last.ID)
 		if err != nil {

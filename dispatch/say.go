@@ -7,7 +7,6 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -40,7 +39,7 @@ func inWords(m envelope.Message, row task.Task, talk task.Conversation, now time
 // utterAll records what an agent said in its run, as of when we heard it,
 // whatever it says itself, and has it take effect. The turn then has the tasks that go
 // on because of it, and what cancels others.
-func (d *Dispatcher) utterAll(tx *ledger.Tx, t *turn) error {
+func (d *Dispatcher) utterAll(tx *transaction, t *turn) error {
 	for _, s := range t.said {
 		if s.claim != nil {
 			if err := d.passOn(tx, t.row, s, t.at); err != nil {
@@ -69,7 +68,7 @@ func (d *Dispatcher) utterAll(tx *ledger.Tx, t *turn) error {
 
 // subject is the task that a message of the agent of a task is about: the one
 // that it names, itself or by what it replies to, and else its own.
-func subject(tx *ledger.Tx, row task.Task, m envelope.Message) (task.Task, error) {
+func subject(tx *transaction, row task.Task, m envelope.Message) (task.Task, error) {
 	if m.Task != "" && m.Task != row.ID {
 		named, found, err := tx.Latest(m.Task)
 		if err != nil || found {
@@ -93,7 +92,7 @@ func subject(tx *ledger.Tx, row task.Task, m envelope.Message) (task.Task, error
 
 // sendOn records a message about a task for each of its recipients, for whose
 // inboxes it is due, and wakes whom it wakes. What is onlyRecorded is in none.
-func (d *Dispatcher) sendOn(tx *ledger.Tx, about task.Task, m envelope.Message, at time.Time) ([]task.Task, error) {
+func (d *Dispatcher) sendOn(tx *transaction, about task.Task, m envelope.Message, at time.Time) ([]task.Task, error) {
 	silent, err := onlyRecorded(tx, about, m)
 	if err != nil {
 		return nil, err
@@ -112,7 +111,7 @@ func (d *Dispatcher) sendOn(tx *ledger.Tx, about task.Task, m envelope.Message, 
 
 // onlyRecorded reports whether a message about a task is in no inbox: an ACK, which we
 // have sent (CLOWL-23), and the progress of a task whose requester is not told of it.
-func onlyRecorded(tx *ledger.Tx, about task.Task, m envelope.Message) (bool, error) {
+func onlyRecorded(tx *transaction, about task.Task, m envelope.Message) (bool, error) {
 	if m.Act != envelope.Reports && m.Act != envelope.Waits {
 		return acknowledges(m), nil
 	}
@@ -128,7 +127,7 @@ func acknowledges(m envelope.Message) bool {
 
 // note remembers a message about a task that is said to somebody, in their own
 // words where these can say it.
-func (d *Dispatcher) note(tx *ledger.Tx, about task.Task, m envelope.Message, at time.Time, to string, via task.Via, inbox string) error {
+func (d *Dispatcher) note(tx *transaction, about task.Task, m envelope.Message, at time.Time, to string, via task.Via, inbox string) error {
 	in := d.wordsOf(to, about, m.Dialect)
 	line, lost := m.Raw, []string(nil)
 	if codec, ok := dialect.Of(in); ok && !sayable(m, in) {

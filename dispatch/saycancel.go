@@ -6,7 +6,6 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -19,7 +18,7 @@ func cancels(m envelope.Message, about task.Task) bool {
 
 // cancelBelow has a task cancelled that the agent of a turn asked for, or that is part
 // of one (CLOWL-27). The agent is told when that is done, or why it is not.
-func (d *Dispatcher) cancelBelow(tx *ledger.Tx, t *turn, about task.Task, m envelope.Message) error {
+func (d *Dispatcher) cancelBelow(tx *transaction, t *turn, about task.Task, m envelope.Message) error {
 	may, err := mayCancel(tx, about, t.row.Agent)
 	if err != nil {
 		return err

@@ -53,7 +53,7 @@ func (d *Dispatcher) asAbove(ctx context.Context, parent int64, t envelope.Task)
 
 // heighten judges a claim again that is less sensitive by itself than what it is
 // below. It runs inside a transaction.
-func (d *Dispatcher) heighten(tx *ledger.Tx, c *claim) error {
+func (d *Dispatcher) heighten(tx *transaction, c *claim) error {
 	if !c.verdict.Admit || c.parent == nil || c.task.Agent == envelope.Ourselves {
 		return nil
 	}

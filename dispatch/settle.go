@@ -211,7 +211,7 @@ func (d *Dispatcher) putDespite(ctx context.Context, f final) error {
 // conflict remembers that a result which is not ours is in place.
 func (d *Dispatcher) conflict(ctx context.Context, row task.Task) error {
 	d.log(row).Warn().Str("file", resultFile(row)).Msg("a result that is not ours is in place; left alone")
-	return d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
+	return d.update(ctx, func(tx *transaction) error {
 		return tx.Log(event(row, task.KindResultConflict, map[string]any{"file": resultFile(row)}))
 	})
 }

@@ -2,13 +2,12 @@ package dispatch
 
 import (
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
 // startTalk remembers of a claim that was accepted what there is to remember
 // beside the task: nothing of an AINL request that belongs to no other task.
-func startTalk(tx *ledger.Tx, c *claim) error {
+func startTalk(tx *transaction, c *claim) error {
 	if c.said == nil || c.said.Dialect == "" && c.tie == "" {
 		return nil
 	}
@@ -24,7 +23,7 @@ func toldOf(tie envelope.Tie) bool { return tie != envelope.Oversee && tie != en
 
 // talkAgain has a task that is run again heard of by whom it was. It belongs to
 // the one above as it did, unless that is over, and did without it.
-func (d *Dispatcher) talkAgain(tx *ledger.Tx, row task.Task, last int64) error {
+func (d *Dispatcher) talkAgain(tx *transaction, row task.Task, last int64) error {
 	talk, talks, err := tx.Talk(last)
 	if err != nil || !talks {
 		return err

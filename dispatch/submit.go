@@ -9,7 +9,6 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
 	"mailboxd/internal/fault"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -68,7 +67,7 @@ func (d *Dispatcher) submit(ctx context.Context, row task.Task, s Submission, by
 	if s.Token != "" {
 		d.bygones.add(item{seq: row.Seq, agent: row.Agent, requester: row.Requester}) // what it has asked for may not be read yet
 	}
-	err = d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
+	err = d.update(ctx, func(tx *transaction) error {
 		if t.row, err = entitled(tx, row, s.Token, time.Now()); err != nil {
 			return err
 		}
@@ -87,7 +86,7 @@ func (d *Dispatcher) submit(ctx context.Context, row task.Task, s Submission, by
 // nothing; after the deadline the task is over.
 func (d *Dispatcher) mayAnswerNow(ctx context.Context, row task.Task, token string) (run task.Run, err error) {
 	now := time.Now()
-	err = d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
+	err = d.update(ctx, func(tx *transaction) (err error) {
 		if _, err = entitled(tx, row, token, now); err == nil {
 			run, _, err = tx.Run(task.RunName{Task: row.Seq, Attempt: row.Attempt})
 		}

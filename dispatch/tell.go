@@ -6,7 +6,6 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/fault"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/talk"
 	"mailboxd/internal/task"
 )
@@ -115,7 +114,7 @@ func (d *Dispatcher) tellThese(ctx context.Context, seqs []int64) error {
 	if len(open) == 0 {
 		return nil
 	}
-	err := d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
+	err := d.update(ctx, func(tx *transaction) error {
 		for _, seq := range open {
 			if err := d.tell(tx, seq); err != nil {
 				return err
@@ -133,7 +132,7 @@ func (d *Dispatcher) tellThese(ctx context.Context, seqs []int64) error {
 // told last, and remembers that: what it says is said once, whoever calls it how
 // often. After the end of the task there is no more to tell. The caller nudges
 // afterwards, so that what was said is posted.
-func (d *Dispatcher) tell(tx *ledger.Tx, seq int64) error {
+func (d *Dispatcher) tell(tx *transaction, seq int64) error {
 	k, ok, err := tx.Talk(seq)
 	if err != nil || !ok || !k.Open {
 		return err
@@ -168,7 +167,7 @@ func (d *Dispatcher) tell(tx *ledger.Tx, seq int64) error {
 }
 
 // tellable is what a task's requester has to be told about.
-func (d *Dispatcher) tellable(tx *ledger.Tx, row task.Task, k task.Conversation) (talk.Task, error) {
+func (d *Dispatcher) tellable(tx *transaction, row task.Task, k task.Conversation) (talk.Task, error) {
 	t := talk.Task{
 		ID: row.ID, Type: row.Type, Requester: row.Requester, Agent: row.Agent, Dialect: row.Dialect,
 		Message: k.Message, Thread: k.Thread, Trace: k.Trace, Tie: k.Tie,

@@ -7,7 +7,6 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
 	"mailboxd/internal/fault"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -58,7 +57,7 @@ func (d *Dispatcher) insistOn(ctx context.Context, row task.Task, prepare func(c
 	}
 	draft, err := d.commitBeside(t, func() error {
 		return d.persist(ctx, row, func() error {
-			return d.Ledger.Update(lasting, func(tx *ledger.Tx) error { return d.takeTurn(tx, t) })
+			return d.update(lasting, func(tx *transaction) error { return d.takeTurn(tx, t) })
 		})
 	})
 	defer draft.drop()
@@ -138,7 +137,7 @@ func tieOf(m envelope.Message, o task.Outcome) envelope.Tie {
 }
 
 // takeTurn is a turn in its transaction, which may be run again.
-func (d *Dispatcher) takeTurn(tx *ledger.Tx, t *turn) error {
+func (d *Dispatcher) takeTurn(tx *transaction, t *turn) error {
 	t.next, t.moved, t.woken, t.cancels = t.row, false, nil, nil
 	if t.review != nil {
 		t.review.row = task.Task{}
@@ -169,7 +168,7 @@ func (d *Dispatcher) takeTurn(tx *ledger.Tx, t *turn) error {
 // takeAsRead makes a turn durable, unless somebody has moved its task since that
 // was read.
 func (d *Dispatcher) takeAsRead(ctx context.Context, t *turn) error {
-	return d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
+	return d.update(ctx, func(tx *transaction) error {
 		t.moved = false
 		if same, err := unmoved(tx, t.row); err != nil || !same {
 			return err
@@ -182,7 +181,7 @@ func (d *Dispatcher) takeAsRead(ctx context.Context, t *turn) error {
 func (t *turn) waits() bool { return core.Spoken(t.o.Hold) }
 
 // leaveRun moves the task of a turn to where its outcome leads.
-func (d *Dispatcher) leaveRun(tx *ledger.Tx, t *turn) error {
+func (d *Dispatcher) leaveRun(tx *transaction, t *turn) error {
 	if t.waits() {
 		return d.holdForWords(tx, t)
 	}
@@ -220,7 +219,7 @@ func (d *Dispatcher) finishOf(t *turn) *core.Finish {
 
 // move moves the task of a turn, and reports whether it did: not when somebody has moved
 // it since.
-func (d *Dispatcher) move(tx *ledger.Tx, t *turn, c core.Command) (bool, error) {
+func (d *Dispatcher) move(tx *transaction, t *turn, c core.Command) (bool, error) {
 	next, moved, err := d.decideOn(tx, t.row.Seq, false, c)
 	if moved {
 		t.moved, t.next = true, next

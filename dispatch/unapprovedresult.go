@@ -15,7 +15,6 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
 	"mailboxd/internal/fault"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
 )
@@ -202,7 +201,7 @@ func (d *Dispatcher) recordRefusal(ctx context.Context, row task.Task, there []b
 		"file": resultFile(row), "kept": kept, "hash": hash, "written": written.UTC().Format(time.RFC3339Nano),
 		"reason": "the task needs an approval",
 	})
-	err = d.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
+	err = d.update(ctx, func(tx *transaction) (err error) {
 		if same, err = unmoved(tx, row); err != nil || !same {
 			return err
 		}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"mailboxd/internal/core"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
 )
@@ -72,7 +71,7 @@ func (d *Dispatcher) keepExit(row task.Task, j task.Job, o task.Outcome) {
 
 // holdUnread holds a task whose answer could not be read, until Release.
 func (d *Dispatcher) holdUnread(ctx context.Context, row task.Task, o task.Outcome) {
-	process := func(tx *ledger.Tx) error {
+	process := func(tx *transaction) error {
 		if o.Exit.PID == 0 {
 			return nil
 		}

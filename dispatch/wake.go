@@ -5,7 +5,6 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -14,7 +13,7 @@ import (
 // for its children goes on before their end only when its agent is asked
 // something. It runs in the transaction that records the message; what it returns
 // is to proceed after that.
-func (d *Dispatcher) wake(tx *ledger.Tx, row task.Task, m envelope.Message) (woken []task.Task, err error) {
+func (d *Dispatcher) wake(tx *transaction, row task.Task, m envelope.Message) (woken []task.Task, err error) {
 	if row.Seq == 0 || !talks(m.Act) {
 		return nil, nil
 	}
@@ -71,7 +70,7 @@ func asks(m envelope.Message) bool {
 
 // rouse lets a task that waits for words start again, unless something else
 // holds it as well.
-func (d *Dispatcher) rouse(tx *ledger.Tx, row task.Task, why map[string]any) (task.Task, bool, error) {
+func (d *Dispatcher) rouse(tx *transaction, row task.Task, why map[string]any) (task.Task, bool, error) {
 	next, woken, err := d.decideOn(tx, row.Seq, false, &core.Wake{Task: row.Seq, Attempt: row.Attempt, Data: why})
 	if !woken {
 		next = row
