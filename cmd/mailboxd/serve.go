@@ -47,6 +47,11 @@ SIGHUP: read agents and policy again; a broken file changes nothing.`,
 func serve(ctx context.Context, cfg config, g *globals, once bool, out console) error {
 	defer equip(cfg.Limits.Queue)()
 	log := out.log
+	hangup := make(chan os.Signal, 1)
+	if !once {
+		signal.Notify(hangup, syscall.SIGHUP) // from here: one that comes during the start would end the daemon
+		defer signal.Stop(hangup)
+	}
 	h, err := openHouse(cfg, log)
 	if err != nil {
 		return err
@@ -81,7 +86,7 @@ func serve(ctx context.Context, cfg config, g *globals, once bool, out console) 
 		})
 		work.Go(func() error { return newNotices(cfg, h.memory, log).serve(ctx) })
 		work.Go(func() error { return rest(ctx, d.Ready(), h.memory.Changed, giveBack) })
-		work.Go(func() error { return reloadOnHangup(ctx, g, h.team, d.Rejudge, super) })
+		work.Go(func() error { return reloadOnHangup(ctx, hangup, g, h.team, d.Rejudge, super) })
 	}
 	err = work.Wait()
 	log.Info().Err(err).Msg("stopped")
@@ -138,10 +143,7 @@ func (i intake) reading() envelope.Reading {
 
 // reloadOnHangup reads agents and policy again at each SIGHUP. A broken file
 // leaves the old ones in force.
-func reloadOnHangup(ctx context.Context, g *globals, team *team, changed func(), super supervisor) error {
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
-	defer signal.Stop(hangup)
+func reloadOnHangup(ctx context.Context, hangup <-chan os.Signal, g *globals, team *team, changed func(), super supervisor) error {
 	for {
 		select {
 		case <-ctx.Done():
