@@ -22,7 +22,7 @@ func (d *Dispatcher) accept(tx *transaction, known *known, c *claim) error {
 		return d.hear(tx, c)
 	}
 	d.runs.forgetRefusal(c.row.Seq)
-	c.fate, c.row, c.instead, c.parent, c.verdict = unnamed, task.Task{}, nil, c.above, c.judged
+	c.fate, c.row, c.parent, c.verdict = unnamed, task.Task{}, c.above, c.judged
 	if c.task.ID == "" {
 		return tx.Log(lineRejected(c))
 	}
@@ -132,36 +132,14 @@ func (d *Dispatcher) revise(tx *transaction, c *claim, last task.Task, found boo
 
 // add adds a claim to the tasks of its id.
 func (d *Dispatcher) add(tx *transaction, c *claim, state *core.State) error {
-	open := unfinished(state, c.task.ID)
 	if _, err := d.decideIn(tx, state, c.command(d.agents.Protocol.Rule), c.now); err != nil {
 		return err
 	}
 	c.row = state.Latest(c.task.ID).Task
-	c.instead = superseded(state, open)
 	if !c.verdict.Admit && c.row.State == task.Done && c.heard == nil {
 		d.runs.refuse(c.row, c)
 	}
 	return startTalk(tx, c)
-}
-
-// unfinished returns the revisions of a task that aren't over.
-func unfinished(state *core.State, id envelope.ID) (open []task.Task) {
-	for _, t := range state.Revisions(id) {
-		if t.State != task.Done {
-			open = append(open, t.Task)
-		}
-	}
-	return open
-}
-
-// superseded returns those of some revisions that are over by now, as they were.
-func superseded(state *core.State, open []task.Task) (over []task.Task) {
-	for _, row := range open {
-		if state.Task(row.Seq).State == task.Done {
-			over = append(over, row)
-		}
-	}
-	return over
 }
 
 // command is what a claim asks of the core.

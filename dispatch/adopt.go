@@ -11,7 +11,6 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
-	"mailboxd/internal/fault"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
 )
@@ -128,20 +127,13 @@ func (d *Dispatcher) adopt(ctx context.Context, row task.Task, r envelope.Result
 	if row.State == task.Waiting {
 		return d.adoptAnswer(ctx, row, r, there)
 	}
-	state, err := d.decide(ctx, loads(row.Seq, true, true), &core.TakeAnswer{
+	taken, err := d.decideIfCurrent(ctx, loads(row.Seq, true, true), &core.TakeAnswer{
 		Task: row.Seq, Seen: core.See(row), Result: r, Bytes: there, Review: need.after, Terms: need.terms,
 	})
-	if errors.Is(err, core.ErrStale) {
-		return nil
+	if taken {
+		d.log(row).Info().Str("status", string(r.Status)).Msg("result placed by somebody else adopted")
 	}
-	if err != nil {
-		return err
-	}
-	fault.Point("adopted")
-	d.settledUnanswered(ctx, row)
-	d.log(row).Info().Str("status", string(r.Status)).Msg("result placed by somebody else adopted")
-	d.proceed(ctx, state.Task(row.Seq).Task)
-	return nil
+	return err
 }
 
 // waitForOperator holds a task behind a result file that says nothing. It
@@ -166,19 +158,11 @@ func (d *Dispatcher) waitForOperator(ctx context.Context, row task.Task, settled
 	if tell {
 		data = map[string]any{"file": resultFile(row), "faults": d.faultsOf(row)}
 	}
-	state, err := d.decide(ctx, loads(row.Seq, true, false), &core.RefuseAnswer{Task: row.Seq, Seen: core.See(row), Until: until, Data: data})
-	if errors.Is(err, core.ErrStale) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	d.settledUnanswered(ctx, row)
-	if tell {
+	refused, err := d.decideIfCurrent(ctx, loads(row.Seq, true, false), &core.RefuseAnswer{Task: row.Seq, Seen: core.See(row), Until: until, Data: data})
+	if refused && tell {
 		d.log(row).Warn().Str("file", resultFile(row)).Msg("result file is no result for its task; held until it is mended or removed")
 	}
-	d.proceed(ctx, state.Task(row.Seq).Task)
-	return nil
+	return err
 }
 
 func resultFile(row task.Task) string { return "results/" + string(row.ID) + ".json" }

@@ -9,7 +9,6 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
-	"mailboxd/internal/fault"
 	"mailboxd/internal/task"
 )
 
@@ -74,9 +73,8 @@ func (d *Dispatcher) answer(ctx context.Context, verb string, id envelope.ID, a 
 			row, moved, err = d.decideOne(ctx, row, a, asked)
 		}
 		if moved {
-			fault.Point("approved")
 			d.log(row).Info().Stringer("by", a.who).Str("decision", string(a.to)).Msg("approval decided")
-			d.proceedNow(context.WithoutCancel(ctx), row)
+			d.judgeDue(context.WithoutCancel(ctx), row)
 		}
 	}
 	if err != nil {

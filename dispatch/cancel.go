@@ -65,32 +65,35 @@ func (d *Dispatcher) cancelOne(ctx context.Context, row task.Task, by core.By) (
 	if err != nil {
 		return false, err
 	}
-	next, moved, err := d.endCancelled(ctx, row, q, by)
-	if err != nil || !moved {
+	follow, err := d.endCancelled(ctx, row, q, by)
+	if errors.Is(err, core.ErrStale) {
+		return false, nil
+	}
+	if err != nil {
 		return false, err
 	}
 	d.log(row).Info().Str("by", by.Who).Msg("task cancelled")
-	ctx = context.WithoutCancel(ctx)
-	d.settledUnanswered(ctx, row)
-	d.proceed(ctx, next)
-	d.nudge(0) // its agent may be told
+	d.onCommitted(ctx, follow)
 	return true, nil
 }
 
 // endCancelled ends a task that is cancelled, and tells the agent that has it in its
 // inbox. Its line may be on its way there, so nobody else may append it meanwhile.
-func (d *Dispatcher) endCancelled(ctx context.Context, row task.Task, q decisionSubject, by core.By) (task.Task, bool, error) {
+func (d *Dispatcher) endCancelled(ctx context.Context, row task.Task, q decisionSubject, by core.By) (consequences, error) {
 	defer d.names.lock(row.ID)()
-	state, err := d.decide(ctx, loads(row.Seq, q.began, true), &core.Cancel{
-		Task: row.Seq, Seen: core.See(row), By: by, Request: q.task, Levels: q.verdict.Levels, Result: q.result,
-	}, func(tx *transaction) error { return d.recallTask(tx, row, by) })
-	if errors.Is(err, core.ErrStale) {
-		return row, false, nil
-	}
-	if err != nil {
-		return row, false, err
-	}
-	return state.Task(row.Seq).Task, true, nil
+	return d.commit(ctx, func(tx *transaction) error {
+		state, err := loads(row.Seq, q.began, true)(tx)
+		if err != nil {
+			return err
+		}
+		answer, err := d.decideIn(tx, state, &core.Cancel{
+			Task: row.Seq, Seen: core.See(row), By: by, Request: q.task, Levels: q.verdict.Levels, Result: q.result,
+		}, time.Now())
+		if err = cmp.Or(err, answer); err != nil {
+			return err
+		}
+		return d.recallTask(tx, row, by)
+	})
 }
 
 // recallTask tells an agent that has a task in its inbox, and has not answered it, that

@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"context"
 	"runtime"
 	"slices"
 	"time"
@@ -29,12 +28,11 @@ type claim struct {
 	now     time.Time
 	refusal []byte // the answer, if the verdict refuses; nil: it does not, or there is nobody to answer
 	fate    fate
-	row     task.Task   // as the ledger has it, when accepted
-	instead []task.Task // revisions that it replaces before they have started
-	members []*claim    // what is asked of each recipient, where there are several
-	dir     string      // the run directory that was made for it to begin at once; "" for none
-	attempt int         // the highest of a run directory that was there before its revision
-	unknown []string    // run directories in which it may have begun, of which the ledger has no run
+	row     task.Task // as the ledger has it, when accepted
+	members []*claim  // what is asked of each recipient, where there are several
+	dir     string    // the run directory that was made for it to begin at once; "" for none
+	attempt int       // the highest of a run directory that was there before its revision
+	unknown []string  // run directories in which it may have begun, of which the ledger has no run
 }
 
 // A fate is what the ledger made of a claim.
@@ -100,11 +98,8 @@ func shapeless(kind envelope.Kind) bool {
 	return false
 }
 
-// follow does what a committed claim asks for next.
-func (d *Dispatcher) follow(ctx context.Context, c *claim) {
-	if c.heard != nil {
-		defer d.followUp(ctx, c.heard)
-	}
+// logTaken logs what became of a claim, once that is durable.
+func (d *Dispatcher) logTaken(c *claim) {
 	switch c.fate {
 	case unnamed:
 		// The findings quote the line, which may hold anything: they lie with it in rejected/.
@@ -123,23 +118,8 @@ func (d *Dispatcher) follow(ctx context.Context, c *claim) {
 		if !slices.Contains(c.judged.Hold, task.Recovered) { // or that was said of all of them
 			d.warnUnknown(c.row, c.unknown)
 		}
-		if dependent(c.tie) {
-			d.kin.add(c.parent.Seq)
-			d.checkAbove(ctx, *c.parent)
-		}
-		for _, replaced := range c.instead {
-			defer d.leave(replaced)()
-			d.settledUnanswered(ctx, replaced)
-			d.checkAbove(ctx, replaced)
-		}
-		d.fresh.keep(c)
-		if c.row.State == task.Done {
-			d.showLater(c.row)
-		} else {
-			d.proceed(ctx, c.row)
-		}
 		for _, member := range c.members {
-			d.follow(ctx, member)
+			d.logTaken(member)
 		}
 	}
 }

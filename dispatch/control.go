@@ -68,7 +68,7 @@ func (d *Dispatcher) control(ctx context.Context, verb string, id envelope.ID, d
 			return fmt.Errorf("%s %s: %w", verb, id, err)
 		}
 		if moved {
-			d.proceedNow(context.WithoutCancel(ctx), row)
+			d.judgeDue(context.WithoutCancel(ctx), row)
 			return nil
 		}
 	}

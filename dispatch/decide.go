@@ -14,27 +14,16 @@ import (
 // A loader returns the tasks that a command concerns, as a transaction sees them.
 type loader func(*transaction) (*core.State, error)
 
-// decide has the core decide a command, and makes what it decides durable, together
-// with what else belongs to that. It returns the tasks as they are then, and the answer
-// of the core: core.ErrStale when a task was moved since the facts of the command were
-// gathered.
-func (d *Dispatcher) decide(ctx context.Context, load loader, c core.Command, also ...func(*transaction) error) (*core.State, error) {
-	var state *core.State
+// decide has the core decide a command, makes that durable, and takes the next step of the
+// tasks that are moved. It returns the tasks as the command left them, and the answer of the
+// core: core.ErrStale when a task was moved since the facts of the command were gathered.
+func (d *Dispatcher) decide(ctx context.Context, load loader, c core.Command) (state *core.State, err error) {
 	var answer error
-	err := d.update(ctx, func(tx *transaction) (err error) {
-		if state, err = load(tx); err != nil {
-			return err
+	err = d.update(ctx, func(tx *transaction) (err error) {
+		if state, err = load(tx); err == nil {
+			answer, err = d.decideIn(tx, state, c, time.Now())
 		}
-		answer, err = d.decideIn(tx, state, c, time.Now())
-		if err != nil || answer != nil {
-			return err
-		}
-		for _, do := range also {
-			if err := do(tx); err != nil {
-				return err
-			}
-		}
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -42,22 +31,24 @@ func (d *Dispatcher) decide(ctx context.Context, load loader, c core.Command, al
 	return state, answer
 }
 
-// mustDecide is decide in spite of passing trouble such as a full disk: it tries until
-// it can, or until work is cut short. It reports false when a task was moved since the
-// facts of the command were gathered.
-func (d *Dispatcher) mustDecide(ctx context.Context, row task.Task, load loader, c core.Command, also ...func(*transaction) error) (next task.Task, decided bool, err error) {
-	next = row
-	err = d.persist(ctx, row, func() error {
-		state, err := d.decide(context.WithoutCancel(ctx), load, c, also...)
-		if errors.Is(err, core.ErrStale) {
-			return nil
-		}
-		if err == nil {
-			next, decided = state.Task(row.Seq).Task, true
-		}
+// decideIfCurrent is decide for a command that is dropped when its task was moved since its
+// facts were gathered. It reports whether it was carried out.
+func (d *Dispatcher) decideIfCurrent(ctx context.Context, load loader, c core.Command) (bool, error) {
+	_, err := d.decide(ctx, load, c)
+	if errors.Is(err, core.ErrStale) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// mustDecide is decideIfCurrent in spite of passing trouble such as a full disk: it tries
+// until it can, or until work is cut short.
+func (d *Dispatcher) mustDecide(ctx context.Context, row task.Task, load loader, c core.Command) (decided bool, err error) {
+	err = d.persist(ctx, row, func() (err error) {
+		decided, err = d.decideIfCurrent(context.WithoutCancel(ctx), load, c)
 		return err
 	})
-	return next, decided, err
+	return decided, err
 }
 
 // decideIn is decide in a transaction, which may be run again. The state is as it is
@@ -110,7 +101,9 @@ func write(tx *transaction, state *core.State, events []core.Event, request []by
 		if err := writeChange(tx, state, e, now); err != nil {
 			return fmt.Errorf("write %T of task %d: %w", e.Change, e.Task, err)
 		}
+		before := rowOf(state, e.Task)
 		core.Apply(state, events[i:i+1])
+		tx.follow.note(e.Change, before, rowOf(state, e.Task))
 		if e.Kind == "" {
 			continue
 		}
@@ -119,6 +112,14 @@ func write(tx *transaction, state *core.State, events []core.Event, request []by
 		}
 	}
 	return nil
+}
+
+// rowOf is a task of a state; zero for none.
+func rowOf(state *core.State, seq int64) task.Task {
+	if t := state.Task(seq); t != nil {
+		return t.Task
+	}
+	return task.Task{}
 }
 
 // storedEvent is an event as the ledger keeps it.

@@ -12,7 +12,7 @@ import (
 // What a goroutine does that was kept, while others went on, after it had read a
 // row of the ledger: for tests, which cannot keep it there.
 
-func (d *Dispatcher) LetIn(ctx context.Context, seq int64) error { return d.letIn(ctx, seq, nil) }
+func (d *Dispatcher) LetIn(ctx context.Context, seq int64) error { return d.letIn(ctx, seq) }
 
 func (d *Dispatcher) Apply(ctx context.Context, row task.Task, t envelope.Task, v task.Verdict) error {
 	return d.apply(ctx, row, t, v)

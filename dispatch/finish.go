@@ -2,13 +2,11 @@ package dispatch
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"time"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
-	"mailboxd/internal/fault"
 	"mailboxd/internal/task"
 )
 
@@ -50,19 +48,9 @@ func (d *Dispatcher) again(ctx context.Context, row task.Task, deadline time.Tim
 	if !deadline.IsZero() && !pause.Before(deadline) {
 		return false
 	}
-	next, moved, err := d.mustDecide(ctx, row, loads(row.Seq, true, false), &core.Again{
+	_, _ = d.mustDecide(ctx, row, loads(row.Seq, true, false), &core.Again{
 		Task: row.Seq, Until: pause, Run: ended(row, o), Data: conclusion(o),
-	})
-	if err != nil {
-		return true // the run directory still says what happened
-	}
-	fault.Point("retry-held")
-	d.settled(context.WithoutCancel(ctx), row)
-	if moved {
-		ctx = context.WithoutCancel(ctx)
-		d.proceed(ctx, next)
-		d.admitNext(ctx, row) // which need not wait for the next attempt
-	}
+	}) // after an error, which is logged, the run directory still says what happened
 	return true
 }
 
@@ -155,14 +143,10 @@ func conclusion(o task.Outcome) map[string]any {
 // admitNext lets the latest revision of a task in, if it was waiting for an
 // earlier one to end.
 func (d *Dispatcher) admitNext(ctx context.Context, row task.Task) {
-	if d.runs.alone(row.Seq) {
-		return // there is none
+	if row.Latest {
+		return // and one that comes later doesn't wait for it
 	}
-	latest, err := d.latest(ctx, row)
-	if err == nil && !latest {
-		err = d.tryAdmitNext(ctx, row.ID)
-	}
-	if err != nil {
+	if err := d.tryAdmitNext(ctx, row.ID); err != nil {
 		d.complain(judging, row, err)
 		d.alarms.after(row.Seq, retryPause)
 	}
@@ -177,12 +161,12 @@ func (d *Dispatcher) tryAdmitNext(ctx context.Context, id envelope.ID) error {
 	if revisions[latest].State != task.Received {
 		return nil // its request may not be kept any more
 	}
-	return d.letIn(ctx, revisions[latest].Seq, revisions[:latest])
+	return d.letIn(ctx, revisions[latest].Seq)
 }
 
 // letIn lets a revision in that waits for earlier ones, if none of them is in hand any
 // more. Two ends of these may see to it: the later of them finds it queued, or running.
-func (d *Dispatcher) letIn(ctx context.Context, seq int64, earlier []task.Task) error {
+func (d *Dispatcher) letIn(ctx context.Context, seq int64) error {
 	row, t, findings, err := d.load(ctx, seq)
 	if err != nil || row.State != task.Received {
 		return err
@@ -192,25 +176,6 @@ func (d *Dispatcher) letIn(ctx context.Context, seq int64, earlier []task.Task) 
 		return err
 	}
 	load := func(tx *transaction) (*core.State, error) { return loadRevisions(tx, row.ID) }
-	state, err := d.decide(ctx, load, &core.Judge{Task: seq, Seen: core.See(row), Request: t, Verdict: verdict})
-	if errors.Is(err, core.ErrStale) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	next := state.Task(seq).Task
-	if next.State == task.Received {
-		return nil // an earlier one is in hand
-	}
-	for _, r := range earlier {
-		defer d.leave(r)()
-		d.settledUnanswered(ctx, r)
-		if r.State != task.Done {
-			d.checkAbove(ctx, r)
-		}
-	}
-	fault.Point("moved")
-	d.proceed(ctx, next)
-	return nil
+	_, err = d.decideIfCurrent(ctx, load, &core.Judge{Task: seq, Seen: core.See(row), Request: t, Verdict: verdict})
+	return err
 }

@@ -168,6 +168,7 @@ func (d *Dispatcher) passOn(tx *transaction, row task.Task, s saying, at time.Ti
 	}
 	switch c.fate {
 	case accepted:
+		tx.follow.accepted = append(tx.follow.accepted, c)
 		m := s.message
 		return d.note(tx, c.row, m, at, strings.Join(m.To, ","), task.ByRun, "")
 	case duplicate:

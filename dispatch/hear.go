@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"slices"
@@ -19,9 +18,7 @@ type utterance struct {
 	answer   *lineAnswer // what it answers, when it ends a task that waits for its sender
 	unread   error       // why that cannot be found out now; nil: it was
 
-	rows  []task.Task // tasks that go on once this is committed
-	stop  []task.Task // tasks that are to be cancelled then
-	ended *turn       // what becomes of the task that it answered
+	ended *turn // what becomes of the task that it answered; nil: it answered none
 }
 
 // listen judges what a message in a line asks for, like any request.
@@ -44,9 +41,9 @@ func requests(m envelope.Message) bool {
 // so it sets all it changes.
 func (d *Dispatcher) hear(tx *transaction, c *claim) error {
 	u, m := c.heard, c.heard.message
-	c.fate, c.row, c.instead, c.parent, c.verdict = heard, task.Task{}, nil, nil, c.judged
+	c.fate, c.row, c.parent, c.verdict = heard, task.Task{}, nil, c.judged
 	c.refusal, c.above, c.tie = nil, nil, ""
-	c.members, u.rows, u.stop, u.ended = nil, nil, nil, nil
+	c.members, u.ended = nil, nil
 	if !c.verdict.Admit && c.task.ID != "" {
 		c.refuse()
 	}
@@ -149,18 +146,4 @@ func (d *Dispatcher) heardBefore(tx *transaction, c *claim) (bool, error) {
 		return true, tx.Log(event(task.Task{}, task.KindMessageDuplicate, map[string]any{"file": c.line.File, "offset": c.line.Offset, "message": was.Seq}))
 	}
 	return true, d.deny(tx, c, envelope.Finding{Kind: envelope.DuplicateConflict, Field: "mid", Message: "was said with other content before"})
-}
-
-// followUp does what a message leads to, once that is committed.
-func (d *Dispatcher) followUp(ctx context.Context, u *utterance) {
-	if u.ended != nil {
-		d.followTurn(ctx, u.ended)
-	}
-	for _, row := range u.rows {
-		d.proceed(ctx, row)
-	}
-	for _, row := range u.stop {
-		d.cancelFor(ctx, row, u.message.From, u.message.ID)
-	}
-	d.nudge(0) // what we replied is due
 }

@@ -42,7 +42,7 @@ func (d *Dispatcher) hearCancel(tx *transaction, c *claim, found bool) error {
 		why := fmt.Sprintf("%s is over already (%s)", c.row.ID, c.row.Status)
 		return d.complainTo(tx, c, dialect.FailureOf(envelope.DuplicateConflict, why))
 	}
-	c.heard.stop = append(c.heard.stop, c.row)
+	tx.cancelAfter(c.row.Seq, m)
 	if m.Dialect != envelope.CLowl || answered {
 		return nil
 	}

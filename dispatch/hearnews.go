@@ -53,11 +53,9 @@ func (d *Dispatcher) hearNews(tx *transaction, c *claim) error {
 		}
 	}
 	for _, row := range about {
-		woken, err := d.wake(tx, row, m)
-		if err != nil {
+		if err := d.wake(tx, row, m); err != nil {
 			return err
 		}
-		c.heard.rows = append(c.heard.rows, woken...)
 	}
 	return nil
 }

@@ -2,13 +2,11 @@ package dispatch
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
-	"mailboxd/internal/fault"
 	"mailboxd/internal/task"
 )
 
@@ -69,9 +67,16 @@ func (d *Dispatcher) mayBeOver(ctx context.Context, row task.Task) {
 	}
 }
 
-// proceed does what a task's state asks for. It is the one place where a
-// task enters the queue, whether it was just accepted or is found at start-up.
+// proceed is advance for a task that was not moved just now, such as one that is found at
+// start-up.
 func (d *Dispatcher) proceed(ctx context.Context, row task.Task) {
+	defer d.leave(row)() // last: the engine isn't idle in between
+	d.advance(ctx, row)
+}
+
+// advance does what a task's state asks for. It is the one place where a task enters the
+// queue.
+func (d *Dispatcher) advance(ctx context.Context, row task.Task) {
 	if row.Replaces && row.State != task.Received {
 		own := "earlier result of " + string(row.ID) + " cannot be moved to the history"
 		if err := d.displace(ctx, row); err != nil {
@@ -81,7 +86,6 @@ func (d *Dispatcher) proceed(ctx context.Context, row task.Task) {
 		}
 		d.relax(own)
 	}
-	defer d.leave(row)() // after the push: it is never idle in between
 	defer d.nudgeOf(row)
 	switch row.State {
 	case task.Queued:
@@ -105,10 +109,9 @@ func (d *Dispatcher) proceed(ctx context.Context, row task.Task) {
 	}
 }
 
-// proceedNow is proceed for somebody who looks at the task next: one that is
-// to be judged again at once is, before this returns.
-func (d *Dispatcher) proceedNow(ctx context.Context, row task.Task) {
-	d.proceed(ctx, row)
+// judgeDue judges a task again at once whose hold is over, for a caller who looks at the
+// task next.
+func (d *Dispatcher) judgeDue(ctx context.Context, row task.Task) {
 	if row.State == task.Held && !core.Unread(row) && !row.Until.IsZero() && !row.Until.After(time.Now()) {
 		d.revisit(ctx, row.Seq)
 	}
@@ -234,16 +237,8 @@ func (d *Dispatcher) apply(ctx context.Context, row task.Task, t envelope.Task, 
 		return err
 	}
 	load := loads(row.Seq, began, wantsApproval(v.Hold) || wantsApproval(row.Reasons))
-	state, err := d.decide(ctx, load, &core.Judge{Task: row.Seq, Seen: core.See(row), Request: t, Verdict: v})
-	if errors.Is(err, core.ErrStale) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	fault.Point("moved")
-	d.proceed(ctx, state.Task(row.Seq).Task)
-	return nil
+	_, err = d.decideIfCurrent(ctx, load, &core.Judge{Task: row.Seq, Seen: core.See(row), Request: t, Verdict: v})
+	return err
 }
 
 // startable reports whether what comes next for a task in that state is a start.

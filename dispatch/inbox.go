@@ -82,8 +82,6 @@ func (d *Dispatcher) deliver(ctx context.Context, seq int64) (task.Task, error) 
 	fault.Point("inbox-intent")
 	d.relax(starting)
 	d.log(row).Info().Int("attempt", job.Attempt).Msg("task waits for its agent to fetch it")
-	d.proceed(ctx, began)
-	d.lookAfter(ctx, began)
 	return began, nil
 }
 
@@ -218,7 +216,6 @@ func (d *Dispatcher) endWaiting(ctx context.Context, row task.Task, terms task.T
 		return err
 	}
 	d.log(row).Info().Str("status", string(t.next.Status)).Str("reason", string(t.next.Kind)).Msg("task ended while it waited for its agent")
-	d.followTurn(ctx, t)
 	return nil
 }
 
@@ -236,12 +233,5 @@ func notAnswered(t envelope.Task, run task.Run, status envelope.Status, kind env
 			GraphChecksum: t.Named("ainl.graph_checksum"),
 			ProgramID:     t.Named("ainl.program_id"),
 		},
-	}
-}
-
-// settledUnanswered is settled for a run that ended with its task, unanswered or unread.
-func (d *Dispatcher) settledUnanswered(ctx context.Context, row task.Task) {
-	if row.State == task.Waiting || core.Unread(row) {
-		d.settled(context.WithoutCancel(ctx), row)
 	}
 }

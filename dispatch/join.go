@@ -87,18 +87,15 @@ func lastOf(children []task.Child, tie envelope.Tie) (last task.Child, ok bool) 
 
 // goOn has a task run again whose children have ended.
 func (d *Dispatcher) goOn(ctx context.Context, row task.Task) (bool, error) {
-	next, moved := row, false
+	moved := false
 	err := d.update(ctx, func(tx *transaction) error {
-		next, moved = row, false
+		moved = false
 		same, err := unmoved(tx, row)
 		if err == nil && same {
-			next, moved, err = d.rouse(tx, row, nil)
+			_, moved, err = d.rouse(tx, row, nil)
 		}
 		return err
 	})
-	if err == nil && moved {
-		d.proceed(ctx, next)
-	}
 	return moved, err
 }
 
@@ -154,9 +151,5 @@ func (d *Dispatcher) endHeld(ctx context.Context, row task.Task, r envelope.Resu
 		data["error"], data["message"] = r.Error.Kind, r.Error.Message
 	}
 	t.event = event(row, ending(o), data)
-	if err := d.takeAsRead(ctx, t); err != nil || !t.moved {
-		return err
-	}
-	d.followTurn(ctx, t)
-	return nil
+	return d.takeAsRead(ctx, t)
 }

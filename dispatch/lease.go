@@ -154,8 +154,5 @@ func (d *Dispatcher) lapse(ctx context.Context, row task.Task) (task.Task, error
 		return row, err
 	}
 	d.log(row).Warn().Msg("lease is over; the task waits again")
-	if !row.Latest {
-		d.admitNext(ctx, row) // it was only waited for because somebody had it
-	}
 	return state.Task(row.Seq).Task, nil
 }

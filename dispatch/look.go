@@ -94,7 +94,7 @@ func (d *Dispatcher) take(ctx context.Context, batch mailbox.Batch, claims []*cl
 		return err
 	}
 	letters, start := deadLetters(claims), d.startAtOnce(claims)
-	err := d.update(ctx, func(tx *transaction) error {
+	follow, err := d.commit(ctx, func(tx *transaction) error {
 		if err := d.takeIn(tx, batch, claims, letters); err != nil || start == nil {
 			return err
 		}
@@ -116,8 +116,12 @@ func (d *Dispatcher) take(ctx context.Context, batch mailbox.Batch, claims []*cl
 	}
 	start = d.confirm(start)
 	for _, c := range claims {
-		d.follow(ctx, c)
+		d.logTaken(c)
+		if c.fate == accepted {
+			d.fresh.keep(c) // before a worker looks for it
+		}
 	}
+	d.onCommitted(ctx, follow)
 	d.handOver(start)
 	return nil
 }

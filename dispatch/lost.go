@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 
@@ -100,16 +99,11 @@ func (d *Dispatcher) relative(path string) string {
 // directories of which the ledger has no run. The job has the next free one.
 func (d *Dispatcher) holdUnknown(ctx context.Context, row task.Task, j task.Job, unknown []string) error {
 	d.unused.keep(j.Dir)
-	state, err := d.decide(ctx, loads(row.Seq, false, false), &core.HoldRecovered{Task: row.Seq, Attempt: row.Attempt, Last: j.Attempt - 1, Unknown: unknown})
-	if errors.Is(err, core.ErrStale) {
-		return nil
+	held, err := d.decideIfCurrent(ctx, loads(row.Seq, false, false), &core.HoldRecovered{Task: row.Seq, Attempt: row.Attempt, Last: j.Attempt - 1, Unknown: unknown})
+	if held {
+		d.warnUnknown(row, unknown)
 	}
-	if err != nil {
-		return err
-	}
-	d.warnUnknown(row, unknown)
-	d.proceed(ctx, state.Task(row.Seq).Task)
-	return nil
+	return err
 }
 
 // warnUnknown tells the operator why a task is held.

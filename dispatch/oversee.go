@@ -133,9 +133,7 @@ func (d *Dispatcher) submitForReview(tx *transaction, t *turn) error {
 		m := *t.review.said
 		m.Act, m.Task, m.Raw, m.WantsReply = envelope.Informs, open.ID, nil, true
 		m.ID = ""
-		woken, err := d.sendOn(tx, open.Task, inWords(m, t.row, task.Conversation{Thread: m.Thread, Trace: m.Trace}, t.at), t.at)
-		t.woken = append(t.woken, woken...)
-		return err
+		return d.sendOn(tx, open.Task, inWords(m, t.row, task.Conversation{Thread: m.Thread, Trace: m.Trace}, t.at), t.at)
 	}
 	if err := d.passOn(tx, t.row, saying{message: *t.review.said, claim: t.review}, t.at); err != nil {
 		return err

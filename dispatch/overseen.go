@@ -3,7 +3,6 @@ package dispatch
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -167,14 +166,10 @@ func (d *Dispatcher) closeReview(tx *transaction, t *turn, kind envelope.Kind, w
 	if err != nil || !moved {
 		return err
 	}
-	var above task.Task
 	if kind == "" {
-		above, moved, err = d.approveOf(tx, t)
+		err = d.approveOf(tx, t)
 	} else {
-		above, moved, err = d.endOversight(tx, t.looked.above, t.looked.answer, kind, why)
-	}
-	if moved {
-		t.woken = append(t.woken, above)
+		_, _, err = d.endOversight(tx, t.looked.above, t.looked.answer, kind, why)
 	}
 	if err != nil {
 		return err
@@ -184,11 +179,12 @@ func (d *Dispatcher) closeReview(tx *transaction, t *turn, kind envelope.Kind, w
 
 // approveOf lets an answer out of review, or has a person agree to it as well, if
 // the terms of its run say so.
-func (d *Dispatcher) approveOf(tx *transaction, t *turn) (task.Task, bool, error) {
+func (d *Dispatcher) approveOf(tx *transaction, t *turn) error {
 	l := t.looked
-	return d.decideOn(tx, l.above.Seq, false, &core.PassReview{
+	_, _, err := d.decideOn(tx, l.above.Seq, false, &core.PassReview{
 		Task: l.above.Seq, Attempt: l.above.Attempt, By: t.row.Agent, Review: t.row.ID, Words: l.words, Terms: l.terms, Result: l.answer.result,
 	})
+	return err
 }
 
 // sendBack has an agent run again with what its overseer asks it. The overseer
@@ -205,7 +201,6 @@ func (d *Dispatcher) sendBack(tx *transaction, t *turn, round int) error {
 	if err != nil || !moved {
 		return err
 	}
-	t.woken = append(t.woken, above)
 	asked := func(s saying) bool { return s.claim == nil && slices.Contains(s.message.To, above.Agent) }
 	if !slices.ContainsFunc(t.said, asked) {
 		if err := d.askAgain(tx, t); err != nil {
@@ -221,8 +216,7 @@ func (d *Dispatcher) askAgain(tx *transaction, t *turn) error {
 		Dialect: envelope.CAP, Act: envelope.Inquires, Task: t.row.ID, WantsReply: true, // which has a word for it
 		To: []string{t.looked.above.Agent}, Text: t.looked.words,
 	}
-	_, err := d.sendOn(tx, t.row, inWords(m, t.row, t.talk, t.at), t.at)
-	return err
+	return d.sendOn(tx, t.row, inWords(m, t.row, t.talk, t.at), t.at)
 }
 
 // reconsiderOversight ends a review that no overseer will end any more, or has
@@ -249,14 +243,8 @@ func (d *Dispatcher) reconsiderOversight(ctx context.Context, row task.Task) (bo
 	if err != nil {
 		return true, err
 	}
-	state, err := d.decide(ctx, loads(row.Seq, false, true), &core.FailReview{
+	_, err = d.decideIfCurrent(ctx, loads(row.Seq, false, true), &core.FailReview{
 		Task: row.Seq, Attempt: row.Attempt, Kind: envelope.OversightExpired, Why: why, Request: q.task, Result: q.result,
 	})
-	if errors.Is(err, core.ErrStale) {
-		return true, nil
-	}
-	if err == nil {
-		d.proceed(ctx, state.Task(row.Seq).Task)
-	}
 	return true, err
 }

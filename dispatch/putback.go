@@ -5,25 +5,16 @@ import (
 	"time"
 
 	"mailboxd/internal/core"
-	"mailboxd/internal/fault"
 	"mailboxd/internal/task"
 )
 
 // putBack holds a task whose run did nothing for want of what only a person can
 // give, such as a login, until Release.
 func (d *Dispatcher) putBack(ctx context.Context, row task.Task, deadline time.Time, o task.Outcome) {
-	next, moved, err := d.mustDecide(ctx, row, loads(row.Seq, true, false), &core.PutBack{
+	moved, _ := d.mustDecide(ctx, row, loads(row.Seq, true, false), &core.PutBack{
 		Task: row.Seq, Reason: o.Hold, Until: deadline, Run: ended(row, o), Data: conclusion(o),
 	})
-	if err != nil {
-		return // the run directory still says what happened
-	}
-	fault.Point("put-back")
-	ctx = context.WithoutCancel(ctx)
-	d.settled(ctx, row)
-	if moved {
+	if moved { // after an error the run directory still says what happened
 		d.log(row).Warn().Str("reason", string(o.Hold)).Msg("task waits for a person before it is run again")
-		d.proceed(ctx, next)
-		d.admitNext(ctx, row) // which need not wait for that
 	}
 }

@@ -8,7 +8,6 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
-	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
@@ -170,16 +169,8 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row task.Task) error {
 // startAfresh queues a task whose run was intended and never began, as Void has
 // made sure of.
 func (d *Dispatcher) startAfresh(ctx context.Context, row task.Task) error {
-	state, err := d.decide(ctx, loads(row.Seq, false, false), &core.Void{Task: row.Seq, Attempt: row.Attempt, Keep: true, Show: true})
-	if errors.Is(err, core.ErrStale) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	fault.Point("moved")
-	d.proceed(ctx, state.Task(row.Seq).Task)
-	return nil
+	_, err := d.decideIfCurrent(ctx, loads(row.Seq, false, false), &core.Void{Task: row.Seq, Attempt: row.Attempt, Keep: true, Show: true})
+	return err
 }
 
 // runOf returns what is known of the run a task has: of no known boot when

@@ -54,29 +54,19 @@ var retriable = []envelope.Status{envelope.Failed, envelope.Stopped, envelope.Re
 // resubmit adds the next revision of a task with the content of the last one.
 func (d *Dispatcher) resubmit(ctx context.Context, last task.Task, raw []byte, v task.Verdict, by core.By) (task.Task, bool, error) {
 	var added task.Task
-	var replaced []task.Task
 	err := d.update(ctx, func(tx *transaction) error {
-		added, replaced = task.Task{}, nil
+		added = task.Task{}
 		state, err := loadRevisions(tx, last.ID)
 		if err != nil {
 			return err
 		}
-		open := unfinished(state, last.ID)
 		d.runs.follow(last.Seq)
 		answer, err := d.decideIn(tx, state, &core.Resubmit{Task: last.Seq, By: by, Raw: raw, Verdict: v}, time.Now())
 		if err != nil || answer != nil {
 			return err // a newer request came first
 		}
-		added, replaced = state.Latest(last.ID).Task, superseded(state, open)
+		added = state.Latest(last.ID).Task
 		return d.talkAgain(tx, added, last.Seq)
 	})
-	if err != nil {
-		return added, false, err
-	}
-	for _, r := range replaced {
-		defer d.leave(r)()
-		d.settledUnanswered(context.WithoutCancel(ctx), r)
-		d.checkAbove(context.WithoutCancel(ctx), r)
-	}
-	return added, added.Seq != 0, nil
+	return added, err == nil && added.Seq != 0, err
 }

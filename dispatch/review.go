@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"mailboxd/envelope"
@@ -43,12 +42,6 @@ func (d *Dispatcher) reconsiderReview(ctx context.Context, row task.Task) error 
 	if err != nil {
 		return err
 	}
-	state, err := d.decide(ctx, loads(row.Seq, q.began, true), &core.ReviewDue{Task: row.Seq, Request: q.task, Result: q.result})
-	if errors.Is(err, core.ErrStale) {
-		return nil // the time that is over was an overseer's, or somebody decided
-	}
-	if err == nil {
-		d.proceed(ctx, state.Task(row.Seq).Task)
-	}
+	_, err = d.decideIfCurrent(ctx, loads(row.Seq, q.began, true), &core.ReviewDue{Task: row.Seq, Request: q.task, Result: q.result})
 	return err
 }

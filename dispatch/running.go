@@ -210,12 +210,6 @@ func (s *runSet) ended(seq int64) *run {
 	return s.refused[seq].run
 }
 
-// alone reports whether a task has just ended that no later revision waits for.
-func (s *runSet) alone(seq int64) bool {
-	r := s.ended(seq)
-	return r != nil && !r.followed.Load()
-}
-
 // await blocks until the runs are over, or ctx ends.
 func await(ctx context.Context, runs []*run) error {
 	for _, r := range runs {

@@ -37,8 +37,7 @@ func inWords(m envelope.Message, row task.Task, talk task.Conversation, now time
 }
 
 // utterAll records what an agent said in its run, as of when we heard it,
-// whatever it says itself, and has it take effect. The turn then has the tasks that go
-// on because of it, and what cancels others.
+// whatever it says itself, and has it take effect.
 func (d *Dispatcher) utterAll(tx *transaction, t *turn) error {
 	for _, s := range t.said {
 		if s.claim != nil {
@@ -57,11 +56,9 @@ func (d *Dispatcher) utterAll(tx *transaction, t *turn) error {
 			}
 			continue
 		}
-		woken, err := d.sendOn(tx, about, s.message, t.at)
-		if err != nil {
+		if err := d.sendOn(tx, about, s.message, t.at); err != nil {
 			return err
 		}
-		t.woken = append(t.woken, woken...)
 	}
 	return nil
 }
@@ -92,10 +89,10 @@ func subject(tx *transaction, row task.Task, m envelope.Message) (task.Task, err
 
 // sendOn records a message about a task for each of its recipients, for whose
 // inboxes it is due, and wakes whom it wakes. What is onlyRecorded is in none.
-func (d *Dispatcher) sendOn(tx *transaction, about task.Task, m envelope.Message, at time.Time) ([]task.Task, error) {
+func (d *Dispatcher) sendOn(tx *transaction, about task.Task, m envelope.Message, at time.Time) error {
 	silent, err := onlyRecorded(tx, about, m)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, to := range m.To {
 		inbox := d.inboxOf(to)
@@ -103,7 +100,7 @@ func (d *Dispatcher) sendOn(tx *transaction, about task.Task, m envelope.Message
 			inbox = ""
 		}
 		if err := d.note(tx, about, m, at, to, task.ByRun, inbox); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	return d.wake(tx, about, m)

@@ -46,7 +46,7 @@ func (d *Dispatcher) cancelBelow(tx *transaction, t *turn, about task.Task, m en
 		return err
 	}
 	if why.Message == "" {
-		t.cancels = append(t.cancels, record)
+		tx.cancelAfter(about.Seq, m)
 		return nil
 	}
 	return d.emit(tx, m.Dialect, envelope.Message{

@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"mailboxd/envelope"
@@ -31,18 +30,11 @@ func (d *Dispatcher) doWithout(ctx context.Context, row task.Task, j task.Job, s
 		d.tellExcess(ctx, row, envelope.Enforce, short.reason)
 		return d.apply(ctx, row, j.Task, task.Verdict{Findings: envelope.Findings{{Kind: envelope.BudgetExceeded, Field: "budget_limit", Message: short.reason}}, Terms: j.Terms})
 	}
-	state, err := d.decide(ctx, loads(row.Seq, false, false), &core.WaitForBudget{Task: row.Seq, Attempt: row.Attempt, Why: short.reason})
-	if errors.Is(err, core.ErrStale) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	d.proceed(ctx, state.Task(row.Seq).Task)
-	if !d.waits.join(row.Seq, short, since) {
+	waits, err := d.decideIfCurrent(ctx, loads(row.Seq, false, false), &core.WaitForBudget{Task: row.Seq, Attempt: row.Attempt, Why: short.reason})
+	if waits && !d.waits.join(row.Seq, short, since) {
 		d.alarms.after(row.Seq, 0)
 	}
-	return nil
+	return err
 }
 
 // midnight is when the budgets of the day begin anew.

@@ -35,8 +35,6 @@ func (d *Dispatcher) talkAgain(tx *transaction, row task.Task, last int64) error
 			return err
 		case !found || above.State == task.Done:
 			talk.Tie = envelope.Fork
-		case dependent(talk.Tie):
-			d.kin.add(above.Seq)
 		}
 	}
 	talk.Task, talk.Notified, talk.Open, talk.Rounds = row.Seq, 0, toldOf(talk.Tie), 0

@@ -67,7 +67,7 @@ func (d *Dispatcher) submit(ctx context.Context, row task.Task, s Submission, by
 	if s.Token != "" {
 		d.bygones.add(item{seq: row.Seq, agent: row.Agent, requester: row.Requester}) // what it has asked for may not be read yet
 	}
-	err = d.update(ctx, func(tx *transaction) error {
+	follow, err := d.commit(ctx, func(tx *transaction) error {
 		if t.row, err = entitled(tx, row, s.Token, time.Now()); err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ func (d *Dispatcher) submit(ctx context.Context, row task.Task, s Submission, by
 	}
 	fault.Point("submitted")
 	d.log(row).Info().Str("by", by.Who).Str("status", string(t.next.Status)).Msg("answer submitted")
-	d.followTurn(context.WithoutCancel(ctx), t)
+	d.onCommitted(ctx, follow)
 	return nil
 }
 

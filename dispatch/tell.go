@@ -114,7 +114,7 @@ func (d *Dispatcher) tellThese(ctx context.Context, seqs []int64) error {
 	if len(open) == 0 {
 		return nil
 	}
-	err := d.update(ctx, func(tx *transaction) error {
+	_, err := d.commit(ctx, func(tx *transaction) error { // and posting is next
 		for _, seq := range open {
 			if err := d.tell(tx, seq); err != nil {
 				return err

@@ -2,17 +2,163 @@ package dispatch
 
 import (
 	"context"
+	"slices"
 
+	"mailboxd/envelope"
+	"mailboxd/internal/core"
+	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
-// A transaction is one change of the ledger.
+// A transaction is one change of the ledger, and what has to follow from it.
 type transaction struct {
 	*ledger.Tx
+	follow consequences
 }
 
-// update runs fn in a transaction, as [ledger.Ledger.Update] does. It returns when the
-// changes are durable.
+// consequences are what has to be done because of a transaction, once that is durable.
+// The zero value is nothing.
+type consequences struct {
+	accepted []*claim // what agents handed on
+	moves    []move
+	parents  []int64        // the Seqs of tasks that have a new task below them which ends with them
+	cancels  []cancellation // of other tasks
+	deliver  bool           // a message is due in an inbox
+}
+
+// A cancellation is a task that a message cancels.
+type cancellation struct {
+	task    int64 // its Seq
+	from    string
+	message string // the name of the message
+}
+
+// A move is a task that a transaction added or moved.
+type move struct {
+	before task.Task // as it was before the transaction; zero: it is new
+	after  task.Task
+	ended  bool // a run of it is over
+}
+
+// Record is [ledger.Tx.Record]. The message is delivered once the transaction is durable.
+func (tx *transaction) Record(m task.Message) (int64, error) {
+	tx.follow.deliver = tx.follow.deliver || m.Inbox != ""
+	return tx.Tx.Record(m)
+}
+
+// cancelAfter has a task cancelled once the transaction is durable.
+func (tx *transaction) cancelAfter(seq int64, m envelope.Message) {
+	tx.follow.cancels = append(tx.follow.cancels, cancellation{task: seq, from: m.From, message: m.ID})
+}
+
+// StartTalk is [ledger.Tx.StartTalk]. A task that was just added may end with the one above.
+func (tx *transaction) StartTalk(c task.Conversation) error {
+	for _, m := range tx.follow.moves {
+		if m.after.Seq == c.Task && dependent(c.Tie) {
+			tx.follow.parents = append(tx.follow.parents, m.after.Parent)
+		}
+	}
+	return tx.Tx.StartTalk(c)
+}
+
+// note remembers what a change made of a task. A change of a task that isn't loaded, such as
+// the parent of a new one, moves nothing.
+func (f *consequences) note(c core.Change, before, after task.Task) {
+	at := slices.IndexFunc(f.moves, func(m move) bool { return m.after.Seq == after.Seq })
+	if at < 0 {
+		if after.Seq == 0 || !moves(c) {
+			return
+		}
+		f.moves = append(f.moves, move{before: before})
+		at = len(f.moves) - 1
+	}
+	m := &f.moves[at]
+	m.after = after
+	m.ended = m.ended || endsRun(c)
+}
+
+// moves reports whether a change calls for a next step.
+func moves(c core.Change) bool {
+	_, moved := c.(*core.Moved)
+	_, added := c.(*core.Added)
+	return moved || added || endsRun(c)
+}
+
+// endsRun reports whether a change ends a run, or takes one back.
+func endsRun(c core.Change) bool {
+	switch c.(type) {
+	case *core.RunEnded, *core.RunVoid, *core.RunReleased:
+		return true
+	}
+	return false
+}
+
+// update runs fn in a transaction, as [ledger.Ledger.Update] does, and takes the next step
+// of all tasks that it moved. It returns when both are done.
 func (d *Dispatcher) update(ctx context.Context, fn func(tx *transaction) error) error {
-	return d.Ledger.Update(ctx, func(tx *ledger.Tx) error { return fn(&transaction{Tx: tx}) })
+	follow, err := d.commit(ctx, fn)
+	if err == nil {
+		d.onCommitted(ctx, follow)
+	}
+	return err
+}
+
+// commit runs fn in a transaction, and returns what has to follow.
+func (d *Dispatcher) commit(ctx context.Context, fn func(tx *transaction) error) (follow consequences, err error) {
+	err = d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
+		t := transaction{Tx: tx}
+		err := fn(&t)
+		follow = t.follow
+		return err
+	})
+	if err == nil && len(follow.moves) > 0 {
+		fault.Point("moved")
+	}
+	return follow, err
+}
+
+// onCommitted takes the next step of all tasks that a transaction moved. It is the one
+// place where one step leads to the next.
+func (d *Dispatcher) onCommitted(ctx context.Context, follow consequences) {
+	ctx = context.WithoutCancel(ctx)
+	for _, c := range follow.accepted {
+		d.logTaken(c)
+	}
+	for _, parent := range follow.parents {
+		d.kin.add(parent)
+		d.checkAbove(ctx, task.Task{Seq: parent})
+	}
+	for _, m := range follow.moves {
+		defer d.leave(m.before)() // last: the engine isn't idle in between
+		d.onMoved(ctx, m)
+	}
+	for _, c := range follow.cancels {
+		d.cancelFor(ctx, task.Task{Seq: c.task}, c.from, c.message)
+	}
+	if follow.deliver {
+		d.nudge(0)
+	}
+}
+
+// onMoved takes the next step of one task.
+func (d *Dispatcher) onMoved(ctx context.Context, m move) {
+	row := m.after
+	if m.ended {
+		d.settled(ctx, m.before)
+	}
+	if row.State != task.Done { // or it comes after the result
+		d.admitNext(ctx, row)
+	}
+	if m.before.Seq == 0 && row.State == task.Done {
+		d.showLater(row)
+	} else {
+		d.advance(ctx, row)
+	}
+	if row.State == task.Waiting {
+		d.lookAfter(ctx, row)
+	}
+	if core.WaitsForWords(row) || row.State == task.Review {
+		d.joinNow(ctx, row.Seq) // what it waits for may be over already
+	}
 }

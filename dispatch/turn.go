@@ -6,7 +6,6 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
-	"mailboxd/internal/fault"
 	"mailboxd/internal/task"
 )
 
@@ -30,11 +29,8 @@ type turn struct {
 	looked   *looking             // what an overseer looks at; nil: this is no overseer's run
 	failed   bool                 // the run has, and the task waits to be mended
 
-	next  task.Task   // the task as it is then
-	moved bool        // false: somebody was first
-	woken []task.Task // others that go on, or have ended
-
-	cancels []task.Message // what the agent said that cancels other tasks
+	next  task.Task // the task as it is then
+	moved bool      // false: somebody was first
 }
 
 // turn makes the outcome of a run durable that is its task's last, or ends in
@@ -55,14 +51,16 @@ func (d *Dispatcher) insistOn(ctx context.Context, row task.Task, prepare func(c
 	if err != nil {
 		return
 	}
+	var follow consequences
 	draft, err := d.commitBeside(t, func() error {
-		return d.persist(ctx, row, func() error {
-			return d.update(lasting, func(tx *transaction) error { return d.takeTurn(tx, t) })
+		return d.persist(ctx, row, func() (err error) {
+			follow, err = d.commit(lasting, func(tx *transaction) error { return d.takeTurn(tx, t) })
+			return err
 		})
 	})
 	defer draft.drop()
 	if err == nil {
-		d.followTurn(lasting, t)
+		d.onCommitted(lasting, follow)
 	}
 }
 
@@ -138,7 +136,7 @@ func tieOf(m envelope.Message, o task.Outcome) envelope.Tie {
 
 // takeTurn is a turn in its transaction, which may be run again.
 func (d *Dispatcher) takeTurn(tx *transaction, t *turn) error {
-	t.next, t.moved, t.woken, t.cancels = t.row, false, nil, nil
+	t.next, t.moved = t.row, false
 	if t.review != nil {
 		t.review.row = task.Task{}
 	}
@@ -234,49 +232,4 @@ func (t *turn) result() []byte {
 		t.bytes = t.o.Result.Encode()
 	}
 	return t.bytes
-}
-
-// followIfMade is follow for a task that a turn may have made.
-func (d *Dispatcher) followIfMade(ctx context.Context, c *claim) {
-	if c != nil && c.row.Seq != 0 {
-		d.follow(ctx, c)
-	}
-}
-
-// followTurn does what comes of a turn that is durable.
-func (d *Dispatcher) followTurn(ctx context.Context, t *turn) {
-	d.settled(ctx, t.row)
-	if !t.moved {
-		return // somebody ended the task before
-	}
-	switch t.next.State {
-	case task.Review:
-		fault.Point("reviewed")
-	case task.Done:
-		fault.Point("result-recorded")
-	default:
-		fault.Point("spoken")
-	}
-	if len(t.said) > 0 || len(t.woken) > 0 {
-		d.nudge(0) // there may be something to post
-	}
-	for _, row := range append([]task.Task{t.next}, t.woken...) {
-		if row.State == task.Queued {
-			d.admitNext(ctx, row) // which need not wait for what has to start again
-		}
-		d.proceed(ctx, row)
-	}
-	for _, s := range t.said {
-		d.followIfMade(ctx, s.claim)
-	}
-	for _, m := range t.cancels {
-		d.cancelFor(ctx, task.Task{Seq: m.Task}, m.From, m.ID)
-	}
-	d.followIfMade(ctx, t.review)
-	if t.next.State == task.Held {
-		d.admitNext(ctx, t.row) // a later revision need not wait for that
-	}
-	if t.next.State != task.Done {
-		d.joinNow(ctx, t.row.Seq) // all that it waits for may be over already
-	}
 }

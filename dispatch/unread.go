@@ -71,18 +71,19 @@ func (d *Dispatcher) keepExit(row task.Task, j task.Job, o task.Outcome) {
 
 // holdUnread holds a task whose answer could not be read, until Release.
 func (d *Dispatcher) holdUnread(ctx context.Context, row task.Task, o task.Outcome) {
-	process := func(tx *transaction) error {
-		if o.Exit.PID == 0 {
-			return nil
-		}
-		return tx.SetProcess(row.Seq, row.Attempt, o.Exit.PID, 0, runner.Boot()) // a run of which a process is known has begun, whatever its directory shows
+	held := false
+	err := d.persist(ctx, row, func() error {
+		return d.update(context.WithoutCancel(ctx), func(tx *transaction) (err error) {
+			_, held, err = d.decideOn(tx, row.Seq, false, &core.KeepUnread{Task: row.Seq, Attempt: row.Attempt, Why: o.Unread.Error()})
+			if err != nil || !held || o.Exit.PID == 0 {
+				return err
+			}
+			return tx.SetProcess(row.Seq, row.Attempt, o.Exit.PID, 0, runner.Boot()) // a run of which a process is known has begun, whatever its directory shows
+		})
+	})
+	if err == nil && held { // else the run directory still has the answer
+		d.log(row).Error().Err(o.Unread).Msg("answer cannot be read; task held until it is released")
 	}
-	next, moved, err := d.mustDecide(ctx, row, loads(row.Seq, true, false), &core.KeepUnread{Task: row.Seq, Attempt: row.Attempt, Why: o.Unread.Error()}, process)
-	if err != nil || !moved {
-		return // the run directory still has the answer
-	}
-	d.log(row).Error().Err(o.Unread).Msg("answer cannot be read; task held until it is released")
-	d.proceed(context.WithoutCancel(ctx), next)
 }
 
 // reconsiderUnread takes a result file for the answer that could not be read, or
@@ -101,6 +102,5 @@ func (d *Dispatcher) reconsiderUnread(ctx context.Context, row task.Task) error 
 	if err != nil {
 		return err
 	}
-	d.leave(row)()
 	return d.recoverRun(ctx, state.Task(row.Seq).Task)
 }

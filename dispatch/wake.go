@@ -11,34 +11,29 @@ import (
 // wake has those run again for whom a message about a task is what they wait
 // for: the agent of the task, and that of the one above it. A task that is held
 // for its children goes on before their end only when its agent is asked
-// something. It runs in the transaction that records the message; what it returns
-// is to proceed after that.
-func (d *Dispatcher) wake(tx *transaction, row task.Task, m envelope.Message) (woken []task.Task, err error) {
+// something. It runs in the transaction that records the message.
+func (d *Dispatcher) wake(tx *transaction, row task.Task, m envelope.Message) error {
 	if row.Seq == 0 || !talks(m.Act) {
-		return nil, nil
+		return nil
 	}
 	fresh, found, err := tx.Task(row.Seq)
 	if err != nil || !found {
-		return nil, err
+		return err
 	}
 	asks := asks(m) || waitsForReply(fresh) && m.From == fresh.Agent
 	parent, above, err := tx.Task(fresh.Parent)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, one := range []task.Task{fresh, parent} {
 		if one.Seq == parent.Seq && !above || !hears(one, m, asks) {
 			continue
 		}
-		next, moved, err := d.rouse(tx, one, map[string]any{"from": m.From})
-		if err != nil {
-			return nil, err
-		}
-		if moved {
-			woken = append(woken, next)
+		if _, _, err := d.rouse(tx, one, map[string]any{"from": m.From}); err != nil {
+			return err
 		}
 	}
-	return woken, nil
+	return nil
 }
 
 // hears reports whether a message is what the agent of a task waits for.

@@ -114,7 +114,7 @@ func (d *Dispatcher) wrapUp(ctx context.Context, run *run, row task.Task, j task
 	defer d.stopAgain(ctx, run)
 	defer d.over(run)
 	if o.Void != nil {
-		d.giveBack(ctx, row, run.item, o.Void)
+		d.giveBack(ctx, row, o.Void)
 		return
 	}
 	if o, read := d.readAnswer(ctx, run, row, j, o); read {
@@ -132,11 +132,9 @@ func (d *Dispatcher) over(r *run) {
 
 // giveBack queues a task again whose run never began for want of something
 // that all tasks need.
-func (d *Dispatcher) giveBack(ctx context.Context, row task.Task, it item, err error) {
+func (d *Dispatcher) giveBack(ctx context.Context, row task.Task, err error) {
 	d.complain(starting, row, err)
-	if d.unstart(ctx, row) {
-		d.rest(ctx, it)
-	}
+	d.unstart(ctx, row, retryPause)
 }
 
 // putOff queues a task again that got ready too early, unless it was cancelled
@@ -151,28 +149,36 @@ func (d *Dispatcher) putOff(ctx context.Context, run *run, row task.Task, j task
 			d.finish(ctx, row, j.Terms, o)
 			return
 		}
-		if d.unstart(ctx, row) {
-			d.queue.push(run.item)
-		}
+		d.unstart(ctx, row, 0)
 	})
 }
 
-// unstart voids the intent of a run that never began, and reports whether the
-// task is queued again. Its directory goes last: of an intent without one nobody
-// could say whether it began.
-func (d *Dispatcher) unstart(ctx context.Context, row task.Task) bool {
-	_, moved, err := d.mustDecide(ctx, row, loads(row.Seq, false, false), &core.Void{Task: row.Seq, Attempt: row.Attempt})
-	if err != nil || !moved {
-		return false
+// unstart voids the intent of a run that never began, and queues the task again after a
+// pause. The directory goes after the intent: of an intent without one nobody could say
+// whether the run began.
+func (d *Dispatcher) unstart(ctx context.Context, row task.Task, pause time.Duration) {
+	var follow consequences
+	err := d.persist(ctx, row, func() (err error) {
+		follow, err = d.commit(context.WithoutCancel(ctx), func(tx *transaction) error {
+			_, _, err := d.decideOn(tx, row.Seq, false, &core.Void{Task: row.Seq, Attempt: row.Attempt})
+			return err
+		})
+		return err
+	})
+	if err != nil || len(follow.moves) == 0 {
+		return
 	}
 	fault.Point("unstarted")
 	if err := d.State.RemoveRunDir(row.ID, row.Revision, row.Attempt); err != nil {
 		d.log(row).Warn().Err(err).Msg("directory of a run that never began not removed")
 	}
-	ctx = context.WithoutCancel(ctx)
-	d.settled(ctx, row)
-	d.admitNext(ctx, row) // which need not wait for that
-	return true
+	if pause > 0 {
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+	d.onCommitted(ctx, follow)
 }
 
 // rest puts an item back into the queue after a pause.
