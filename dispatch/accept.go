@@ -17,10 +17,6 @@ import (
 // is a new request when it was appended, and a duplicate when it was met
 // while a file was read again.
 func (d *Dispatcher) accept(tx *transaction, known *known, c *claim) error {
-	if c.heard != nil {
-		known.stale = true
-		return d.hear(tx, c)
-	}
 	d.runs.forgetRefusal(c.row.Seq)
 	c.fate, c.row, c.parent, c.verdict = unnamed, task.Task{}, c.above, c.judged
 	if c.task.ID == "" {

@@ -134,7 +134,7 @@ func (d *Dispatcher) takeIn(tx *transaction, batch mailbox.Batch, claims []*clai
 		return err
 	}
 	for _, c := range claims {
-		if err := d.accept(tx, known, c); err != nil {
+		if err := d.takeClaim(tx, known, c); err != nil {
 			return fmt.Errorf("accept %s at %d: %w", c.line.File, c.line.Offset, err)
 		}
 	}
@@ -149,6 +149,15 @@ func (d *Dispatcher) takeIn(tx *transaction, batch mailbox.Batch, claims []*clai
 		return tx.Log(fileGone(batch.Cursor))
 	}
 	return nil
+}
+
+// takeClaim takes one request or message in.
+func (d *Dispatcher) takeClaim(tx *transaction, known *known, c *claim) error {
+	if c.heard == nil {
+		return d.accept(tx, known, c)
+	}
+	known.stale = true
+	return d.hear(tx, c)
 }
 
 // lookWhenThereIsRoom goes on with intake that paused at a full queue, or that
