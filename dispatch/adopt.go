@@ -143,11 +143,11 @@ func (d *Dispatcher) waitForOperator(ctx context.Context, row task.Task, settled
 	now := time.Now()
 	told := row.State == task.Held && slices.Contains(row.Reasons, task.ResultInvalid) && row.Until.IsZero()
 	if told {
-		d.alarms.after(row.Seq, settlePause)
+		d.timers.After(row.Seq, settlePause)
 		return nil
 	}
 	if row.State == task.Waiting && now.Before(settled) {
-		d.alarms.set(row.Seq, settled) // its agent may still be writing
+		d.timers.Set(row.Seq, settled) // its agent may still be writing
 		return nil
 	}
 	tell, until := !now.Before(settled), settled

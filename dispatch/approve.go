@@ -122,7 +122,7 @@ func (d *Dispatcher) decideOne(ctx context.Context, row task.Task, a answer, ask
 	case errors.Is(err, core.ErrStale):
 		return row, false, nil
 	case errors.Is(err, core.ErrTooLate) || errors.Is(err, core.ErrChanged):
-		d.alarms.after(row.Seq, 0)
+		d.timers.After(row.Seq, 0)
 		return row, false, err
 	case isForbidden:
 		d.log(row).Warn().Stringer("by", a.who).Str("reason", forbidden.Reason).Msg("approval refused")

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"mailboxd/internal/fault"
+	"mailboxd/internal/schedule"
 	"mailboxd/internal/task"
 )
 
@@ -16,7 +17,7 @@ import (
 // into once more, and is for an agent whose runs have directories: one that is
 // never begun after all is known by its directory.
 type start struct {
-	item  item
+	item  schedule.Item
 	claim *claim
 	job   task.Job
 	run   *run // nil: it does not begin, and is accepted like any other
@@ -30,8 +31,8 @@ func (d *Dispatcher) startAtOnce(claims []*claim) *start {
 		return nil
 	}
 	c := claims[0]
-	s := &start{item: item{agent: c.task.Agent, requester: c.task.Requester}, claim: c}
-	if !d.queue.claim(s.item) {
+	s := &start{item: schedule.Item{Agent: c.task.Agent, Requester: c.task.Requester}, claim: c}
+	if !d.queue.Reserve(s.item) {
 		return nil
 	}
 	if d.pauses.has(c.task.Agent) { // since it was judged: whoever drains had no slot to see
@@ -65,7 +66,7 @@ func (d *Dispatcher) begin(ctx context.Context, tx *transaction, s *start) error
 	if c.fate != accepted || c.row.State != task.Queued || c.row.Revision != 1 || c.row.Parent != 0 {
 		return nil
 	}
-	s.item.seq = c.row.Seq
+	s.item.Seq = c.row.Seq
 	s.run = d.runs.begin(context.WithoutCancel(ctx), s.item) // before anybody can see it running
 	s.job.Terms = c.judged.Terms
 	moved, short, err := d.intendIn(tx, c.row, &s.job, task.Running)
@@ -100,8 +101,8 @@ func (d *Dispatcher) confirm(s *start) *start {
 func (d *Dispatcher) handOver(s *start) {
 	if s != nil {
 		it := s.item
-		it.start = s
-		d.queue.hand(it)
+		it.Begun = s
+		d.queue.PushBegun(it)
 		runtime.Gosched() // it goes on here and now, and not when another thread has woken up
 	}
 }
@@ -125,39 +126,7 @@ func (d *Dispatcher) abandon(s *start) {
 }
 
 func (d *Dispatcher) letGo(s *start) {
-	d.queue.free(s.item)
-	d.queue.unclaim()
-	d.queue.done()
-}
-
-// claim takes the slots for an item that is not there yet, unless others would
-// come first.
-func (q *queue) claim(it item) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.length+len(q.early.waiting) > 0 || !q.hasSlot(it.agent) || q.perRequester > 0 && q.asking[it.requester] >= q.perRequester {
-		return false
-	}
-	q.occupy(it)
-	q.count(it)
-	q.claimed++
-	return true
-}
-
-// hand adds an item whose slots were claimed. It is taken also once nothing else
-// is any more.
-func (q *queue) hand(it item) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.handed = append(q.handed, it)
-	q.claimed--
-	q.work.Signal()
-}
-
-// unclaim says that an item whose slots were claimed will not be handed.
-func (q *queue) unclaim() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.claimed--
-	q.work.Signal()
+	d.queue.Release(s.item)
+	d.queue.CancelReservation()
+	d.queue.Done()
 }

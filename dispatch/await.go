@@ -146,7 +146,7 @@ func (d *Dispatcher) reconsiderWords(ctx context.Context, row task.Task, t envel
 	if !v.Admit {
 		return d.apply(ctx, row, t, v)
 	}
-	d.alarms.set(row.Seq, core.Earliest(v.Deadline, until))
+	d.timers.Set(row.Seq, core.Earliest(v.Deadline, until))
 	return nil
 }
 

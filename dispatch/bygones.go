@@ -3,6 +3,8 @@ package dispatch
 import (
 	"slices"
 	"sync"
+
+	"mailboxd/internal/schedule"
 )
 
 // bygones knows which runs have ended since task lines were last looked at: what
@@ -15,7 +17,7 @@ type bygones struct {
 
 // A bygone is a run that has ended, and the how manieth that was.
 type bygone struct {
-	item item
+	item schedule.Item
 	n    int
 }
 
@@ -26,12 +28,12 @@ const mostBygones = 100
 func newBygones() *bygones { return &bygones{runs: map[string][]bygone{}} }
 
 // add remembers a run that has ended.
-func (b *bygones) add(it item) {
+func (b *bygones) add(it schedule.Item) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ended++
-	runs := append(b.runs[it.agent], bygone{it, b.ended})
-	b.runs[it.agent] = runs[max(0, len(runs)-mostBygones):]
+	runs := append(b.runs[it.Agent], bygone{it, b.ended})
+	b.runs[it.Agent] = runs[max(0, len(runs)-mostBygones):]
 }
 
 // count is what to tell forget, from before a look.
@@ -54,7 +56,7 @@ func (b *bygones) forget(first int) {
 }
 
 // of returns the runs of an agent, the one that ended first first.
-func (b *bygones) of(agent string) (items []item) {
+func (b *bygones) of(agent string) (items []schedule.Item) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, one := range b.runs[agent] {

@@ -41,11 +41,11 @@ func deadLetter(c *claim) mailbox.DeadLetter {
 // deadLettersAdded has the dead letters that the ledger keeps appended soon. Nothing is
 // idle until that was tried. It never blocks.
 func (d *Dispatcher) deadLettersAdded() {
-	d.queue.rest()
+	d.queue.AddBusy()
 	select {
 	case d.deadLetters <- struct{}{}:
 	default: // it is asked for already
-		d.queue.done()
+		d.queue.Done()
 	}
 }
 
@@ -74,7 +74,7 @@ func (d *Dispatcher) appendDeadLetters(ctx, work context.Context) {
 			}
 		}
 		if asked {
-			d.queue.done()
+			d.queue.Done()
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/schedule"
 	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
@@ -81,17 +82,17 @@ type Dispatcher struct {
 	agents    Agents
 	opts      Options
 	tail      *mailbox.Tail
-	queue     *queue
+	queue     *schedule.Queue
 	fresh     *fresh
-	alarms    *alarms
+	timers    *schedule.Timers
 	held      *heldSet
 	runs      *runSet
 	unused    *unusedDirs
 	bygones   *bygones
 	pauses    *pauses
 	waits     *waitingRoom
-	letters   *letterBox
-	unshown   *letterBox // tasks that were refused and whose results are still to be put
+	inboxes   *schedule.DeliveryQueue // tasks to deliver to the inboxes of their agents
+	unshown   *schedule.DeliveryQueue // tasks that were refused and whose results are still to be put
 	heard     *hearings
 	kin       *kin
 	untold    *untold
@@ -106,7 +107,7 @@ type Dispatcher struct {
 
 	looking   sync.Mutex // one look at a time: guards tail and lost
 	lost      bool       // the ledger was lost, and not all lines of that time were met again
-	finishing *crew
+	finishing *schedule.WorkerPool
 	endings   chan struct{} // holds a token for each run that ended here and is not finished
 
 	deadLetters chan struct{} // signalled when the ledger has dead letters for their file
@@ -136,15 +137,15 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 		agents:    agents,
 		opts:      opts,
 		fresh:     newFresh(),
-		alarms:    newAlarms(),
+		timers:    schedule.NewTimers(),
 		held:      newHeldSet(),
 		runs:      newRunSet(),
 		unused:    newUnusedDirs(),
 		bygones:   newBygones(),
 		pauses:    newPauses(paused),
 		waits:     newWaitingRoom(),
-		letters:   newLetterBox(),
-		unshown:   newLetterBox(),
+		inboxes:   schedule.NewDeliveryQueue(),
+		unshown:   schedule.NewDeliveryQueue(),
 		untold:    newUntold(),
 		faults:    newFaults(),
 		calls:     newCalls(),
@@ -157,7 +158,7 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 		ready:     make(chan struct{}),
 		endings:   make(chan struct{}, 4*opts.Workers+64),
 
-		finishing:   newCrew(opts.Workers),
+		finishing:   schedule.NewWorkerPool(opts.Workers),
 		deadLetters: make(chan struct{}, 1),
 	}
 	if d.lost, err = parts.Ledger.Lost(ctx); err != nil {
@@ -165,7 +166,7 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 	}
 	d.opts.Tail.Notice = d.notice
 	d.tail = parts.Box.Tail(cursors, d.opts.Tail)
-	d.queue = newQueue(opts.Workers, opts.Queue, opts.PerRequester, agents.Limit)
+	d.queue = schedule.NewQueue(opts.Workers, opts.Queue, opts.PerRequester, agents.Limit)
 	return d, nil
 }
 
@@ -176,14 +177,14 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 	work, stopWork := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stopWork(nil)
 	if err := d.recover(work); err != nil {
-		d.finishing.dismiss()
+		d.finishing.Close()
 		return fmt.Errorf("recover: %w", err)
 	}
 	d.deadLettersAdded() // by an earlier daemon
-	d.queue.rest()       // until keepResults has gone through them
+	d.queue.AddBusy()    // until keepResults has gone through them
 	close(d.ready)
 	var running sync.WaitGroup
-	for range (1 + perSlot) * d.opts.Workers { // so many run, and others get ready
+	for range (1 + schedule.PrefetchPerSlot) * d.opts.Workers { // so many run, and others get ready
 		running.Go(func() { d.worker(ctx, work) })
 	}
 	running.Go(func() { d.deliverAll(ctx, work) })
@@ -191,7 +192,7 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 	running.Go(func() { d.tellAll(ctx, work) })
 	running.Go(func() { d.appendDeadLetters(ctx, work) })
 	running.Go(func() {
-		d.alarms.serve(ctx, func(seq int64) {
+		d.timers.Serve(ctx, func(seq int64) {
 			d.revisit(work, seq)
 			d.answeredElsewhere(work, seq)
 		})
@@ -206,8 +207,8 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 	grace := time.AfterFunc(d.opts.Grace, func() { stopWork(ErrShutdown) })
 	defer grace.Stop()
 	running.Wait()
-	d.finishing.dismiss()
-	d.finishing.wait()
+	d.finishing.Close()
+	d.finishing.Wait()
 	return nil
 }
 
@@ -221,4 +222,4 @@ func (d *Dispatcher) Close() error { return d.tail.Close() }
 // before another attempt, no result is missing, and nothing is left to tell or
 // to post, or ctx ends. Tasks that
 // wait for somebody else do not count.
-func (d *Dispatcher) Idle(ctx context.Context) error { return d.queue.idle(ctx) }
+func (d *Dispatcher) Idle(ctx context.Context) error { return d.queue.WaitIdle(ctx) }

@@ -38,7 +38,7 @@ func (d *Dispatcher) Revisit(ctx context.Context, seq int64) { d.revisit(ctx, se
 func (d *Dispatcher) PausedNow(agent string) bool { return d.pauses.has(agent) }
 
 // RingNow has a task looked at by whoever looks at deadlines.
-func (d *Dispatcher) RingNow(seq int64) { d.alarms.set(seq, time.Now()) }
+func (d *Dispatcher) RingNow(seq int64) { d.timers.Set(seq, time.Now()) }
 
 // HangCallbacks has every callback hang until goOn is called.
 func (d *Dispatcher) HangCallbacks() (goOn func()) {

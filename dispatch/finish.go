@@ -148,7 +148,7 @@ func (d *Dispatcher) admitNext(ctx context.Context, row task.Task) {
 	}
 	if err := d.tryAdmitNext(ctx, row.ID); err != nil {
 		d.complain(judging, row, err)
-		d.alarms.after(row.Seq, retryPause)
+		d.timers.After(row.Seq, retryPause)
 	}
 }
 

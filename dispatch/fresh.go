@@ -6,6 +6,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/schedule"
 	"mailboxd/internal/task"
 )
 
@@ -65,8 +66,8 @@ func (f *fresh) take(seq int64) (freshTask, bool) {
 
 // loadQueued is load for a task whose turn has come. Those whose turn comes next are
 // read with it.
-func (d *Dispatcher) loadQueued(ctx context.Context, it item) (task.Task, envelope.Task, envelope.Findings, error) {
-	if t, ok := d.fresh.take(it.seq); ok {
+func (d *Dispatcher) loadQueued(ctx context.Context, it schedule.Item) (task.Task, envelope.Task, envelope.Findings, error) {
+	if t, ok := d.fresh.take(it.Seq); ok {
 		return t.row, t.task, t.findings, nil
 	}
 	r, err := d.readAhead(ctx, it)
@@ -81,14 +82,14 @@ func (d *Dispatcher) loadQueued(ctx context.Context, it item) (task.Task, envelo
 const readAtOnce = 16
 
 // readAhead returns the request of an item as it is now.
-func (d *Dispatcher) readAhead(ctx context.Context, it item) (ledger.Request, error) {
-	if r, ok := d.Ledger.Remembered(it.seq); ok {
+func (d *Dispatcher) readAhead(ctx context.Context, it schedule.Item) (ledger.Request, error) {
+	if r, ok := d.Ledger.Remembered(it.Seq); ok {
 		return r, nil
 	}
 	d.fresh.reading.Lock()
 	defer d.fresh.reading.Unlock()
-	if r, ok := d.Ledger.Remembered(it.seq); ok {
+	if r, ok := d.Ledger.Remembered(it.Seq); ok {
 		return r, nil // who had the lock before has read it
 	}
-	return d.Ledger.ReadAhead(ctx, it.seq, d.queue.ahead(it.agent, readAtOnce-1))
+	return d.Ledger.ReadAhead(ctx, it.Seq, d.queue.Peek(it.Agent, readAtOnce-1))
 }

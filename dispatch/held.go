@@ -23,34 +23,34 @@ func (d *Dispatcher) leave(row task.Task) (ended func()) {
 		return func() {}
 	}
 	if !was.budget {
-		d.alarms.rested(row.Seq)
-		return d.queue.done
+		d.timers.Rested(row.Seq)
+		return d.queue.Done
 	}
-	d.queue.unpark()
+	d.queue.RemoveBlocked()
 	d.outOfTurn(row.Seq)
-	return d.queue.done
+	return d.queue.Done
 }
 
 // keepHeld remembers a task that is held, and when to look at it again.
 func (d *Dispatcher) keepHeld(ctx context.Context, row task.Task) {
 	d.held.add(row)
 	if resting(row) && !row.WaitsForBudget() {
-		d.alarms.rest(row.Seq, min(time.Until(row.Until), longestPause)) // of a clock that was set meanwhile we know no better
+		d.timers.Rest(row.Seq, min(time.Until(row.Until), longestPause)) // of a clock that was set meanwhile we know no better
 	} else {
-		d.alarms.set(row.Seq, row.Until)
+		d.timers.Set(row.Seq, row.Until)
 	}
 	if d.needlesslyPaused(row) {
-		d.alarms.after(row.Seq, 0) // it was judged while the pause ended
+		d.timers.After(row.Seq, 0) // it was judged while the pause ended
 	}
 	if slices.Contains(row.Reasons, task.ResultInvalid) {
-		d.alarms.after(row.Seq, settlePause) // the file may have gone
+		d.timers.After(row.Seq, settlePause) // the file may have gone
 	}
 	if row.WaitsForBudget() {
-		d.queue.park()
-		d.alarms.set(row.Seq, midnight(time.Now())) // the budgets of the day are new ones then
+		d.queue.AddBlocked()
+		d.timers.Set(row.Seq, midnight(time.Now())) // the budgets of the day are new ones then
 	}
 	if resting(row) {
-		d.queue.rest()
+		d.queue.AddBusy()
 		d.mayBeOver(ctx, row)
 	}
 }
@@ -81,7 +81,7 @@ func (d *Dispatcher) advance(ctx context.Context, row task.Task) {
 		own := "earlier result of " + string(row.ID) + " cannot be moved to the history"
 		if err := d.displace(ctx, row); err != nil {
 			d.complain(own, row, err)
-			d.alarms.after(row.Seq, retryPause)
+			d.timers.After(row.Seq, retryPause)
 			return
 		}
 		d.relax(own)
@@ -89,18 +89,18 @@ func (d *Dispatcher) advance(ctx context.Context, row task.Task) {
 	defer d.nudgeOf(row)
 	switch row.State {
 	case task.Queued:
-		d.alarms.set(row.Seq, row.Deadline)
+		d.timers.Set(row.Seq, row.Deadline)
 		d.queueUp(row)
 	case task.Held:
 		d.keepHeld(ctx, row)
 	case task.Waiting:
 		d.held.add(row)
-		d.alarms.set(row.Seq, core.Earliest(row.Deadline, row.Until))
+		d.timers.Set(row.Seq, core.Earliest(row.Deadline, row.Until))
 	case task.Review:
 		d.held.add(row)
-		d.alarms.set(row.Seq, row.Until)
+		d.timers.Set(row.Seq, row.Until)
 		if d.Box.HasResult(row.ID) {
-			d.alarms.after(row.Seq, 0) // placed while it ran
+			d.timers.After(row.Seq, 0) // placed while it ran
 		}
 	case task.Done:
 		d.settle(ctx, row)
@@ -123,16 +123,16 @@ func (d *Dispatcher) Rejudge() {
 	now := time.Now()
 	for _, task := range d.held.all() {
 		if !task.resting || task.budget {
-			d.alarms.set(task.seq, now)
+			d.timers.Set(task.seq, now)
 		}
 	}
-	d.queue.wake()
+	d.queue.Wake()
 }
 
 // rejudge looks at a held task again, unless it only rests.
 func (d *Dispatcher) rejudge(row task.Task) {
 	if !resting(row) || row.WaitsForBudget() {
-		d.alarms.after(row.Seq, 0)
+		d.timers.After(row.Seq, 0)
 	}
 }
 
@@ -150,7 +150,7 @@ func (d *Dispatcher) revisit(ctx context.Context, seq int64) {
 	}
 	if err != nil && ctx.Err() == nil {
 		d.complain(judging, row, err)
-		d.alarms.after(seq, retryPause)
+		d.timers.After(seq, retryPause)
 	}
 	if err == nil {
 		d.relax(judging)
@@ -195,7 +195,7 @@ func (d *Dispatcher) reconsider(ctx context.Context, row task.Task, t envelope.T
 			return err
 		}
 		if cleared {
-			d.alarms.set(row.Seq, verdict.Deadline)
+			d.timers.Set(row.Seq, verdict.Deadline)
 			return nil // it waits in the queue already
 		}
 	}
@@ -214,8 +214,8 @@ func (d *Dispatcher) reconsiderHeld(ctx context.Context, row task.Task, t envelo
 	if answered, err := d.foreign(ctx, row); answered || err != nil {
 		return true, err
 	}
-	if left := d.alarms.restLeft(row.Seq); left > 0 && resting(row) && !row.WaitsForBudget() {
-		d.alarms.after(row.Seq, left) // it was looked at for its result file alone
+	if left := d.timers.RestLeft(row.Seq); left > 0 && resting(row) && !row.WaitsForBudget() {
+		d.timers.After(row.Seq, left) // it was looked at for its result file alone
 		return true, nil
 	}
 	return false, nil
@@ -229,7 +229,7 @@ func (d *Dispatcher) apply(ctx context.Context, row task.Task, t envelope.Task, 
 		return nil
 	}
 	if row.State == task.Held && v.Admit && !wantsApproval(v.Hold) && slices.Equal(v.Hold, row.Reasons) && v.Until.Equal(row.Until) {
-		d.alarms.set(row.Seq, row.Until)
+		d.timers.Set(row.Seq, row.Until)
 		return nil
 	}
 	began, err := d.ran(ctx, row)

@@ -13,6 +13,7 @@ import (
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/core"
 	"mailboxd/internal/fault"
+	"mailboxd/internal/schedule"
 	"mailboxd/internal/task"
 )
 
@@ -27,7 +28,7 @@ type Inbox struct {
 // its agent, which needs none.
 func (d *Dispatcher) queueUp(row task.Task) {
 	if d.agents.Inbox(row.Agent).File == "" {
-		d.queue.push(item{seq: row.Seq, agent: row.Agent, requester: row.Requester})
+		d.queue.Push(schedule.Item{Seq: row.Seq, Agent: row.Agent, Requester: row.Requester})
 		return
 	}
 	d.post(row.Seq)
@@ -35,16 +36,16 @@ func (d *Dispatcher) queueUp(row task.Task) {
 
 // post has a task delivered to whom it waits for.
 func (d *Dispatcher) post(seq int64) {
-	d.queue.rest()
-	d.queue.park()
-	d.letters.add(seq)
+	d.queue.AddBusy()
+	d.queue.AddBlocked()
+	d.inboxes.Add(seq)
 }
 
 // deliverAll delivers one task after another until ctx ends. What cannot be
 // delivered for want of something that all tasks need rests for a while.
 func (d *Dispatcher) deliverAll(ctx, work context.Context) {
 	for {
-		seq, ok := d.letters.next(ctx)
+		seq, ok := d.inboxes.Next(ctx)
 		if !ok {
 			return
 		}
@@ -58,15 +59,15 @@ func (d *Dispatcher) deliverAll(ctx, work context.Context) {
 				d.post(seq) // the row may not have been read
 			}
 		}
-		d.queue.unpark()
-		d.queue.done()
+		d.queue.RemoveBlocked()
+		d.queue.Done()
 	}
 }
 
 // deliver makes durable that an admitted task waits for its agent, and puts its
 // line into the inbox. No slot is taken, and there is no run directory.
 func (d *Dispatcher) deliver(ctx context.Context, seq int64) (task.Task, error) {
-	row, job, err := d.admit(ctx, item{seq: seq})
+	row, job, err := d.admit(ctx, schedule.Item{Seq: seq})
 	if err != nil || job.RunID == "" {
 		return row, err
 	}
@@ -89,7 +90,7 @@ func (d *Dispatcher) deliver(ctx context.Context, seq int64) (task.Task, error) 
 func (d *Dispatcher) lookAfter(ctx context.Context, row task.Task) {
 	if err := d.tend(ctx, row); err != nil && ctx.Err() == nil {
 		d.complain(judging, row, err)
-		d.alarms.after(row.Seq, retryPause)
+		d.timers.After(row.Seq, retryPause)
 	}
 }
 
@@ -114,7 +115,7 @@ func (d *Dispatcher) tend(ctx context.Context, row task.Task) error {
 			return err
 		}
 	}
-	d.alarms.set(row.Seq, core.Earliest(run.Terms.Deadline, row.Until))
+	d.timers.Set(row.Seq, core.Earliest(run.Terms.Deadline, row.Until))
 	d.putInInbox(ctx, row)
 	return nil
 }
@@ -125,7 +126,7 @@ func (d *Dispatcher) putInInbox(ctx context.Context, row task.Task) {
 	own := "task " + string(row.ID) + " cannot be put into the inbox of its agent"
 	if err := d.appendOnce(ctx, row); err != nil {
 		d.complain(own, row, err)
-		d.alarms.after(row.Seq, settlePause)
+		d.timers.After(row.Seq, settlePause)
 		return
 	}
 	d.relax(own)

@@ -22,7 +22,7 @@ func (d *Dispatcher) endedBelow(ctx context.Context, row task.Task) {
 		if err := d.disown(ctx, row); err != nil {
 			d.complain(judging, row, err)
 			d.kin.add(row.Seq)
-			d.alarms.after(row.Seq, retryPause)
+			d.timers.After(row.Seq, retryPause)
 		}
 	}
 	if row.Parent != 0 {
@@ -42,7 +42,7 @@ func (d *Dispatcher) joinNow(ctx context.Context, seq int64) {
 	}
 	if err != nil && ctx.Err() == nil {
 		d.complain(judging, row, err)
-		d.alarms.after(seq, retryPause)
+		d.timers.After(seq, retryPause)
 	}
 }
 

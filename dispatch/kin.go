@@ -57,7 +57,7 @@ func (d *Dispatcher) checkAbove(ctx context.Context, row task.Task) {
 	switch {
 	case err != nil && ctx.Err() == nil:
 		d.complain(judging, row, err)
-		d.alarms.after(row.Seq, retryPause)
+		d.timers.After(row.Seq, retryPause)
 	case err == nil && now.State == task.Done:
 		d.endedBelow(ctx, now)
 	}
@@ -113,7 +113,7 @@ func (d *Dispatcher) stopRun(ctx context.Context, row task.Task, by core.By) (bo
 // its own: its agent has said something to go on with, or is to try again.
 func (d *Dispatcher) stopAgain(ctx context.Context, r *run) {
 	if why, cancelled := r.cancelled(); cancelled && r.stopped.Load() {
-		d.cancelFor(ctx, task.Task{Seq: r.item.seq}, why.By.Who, why.By.Reason)
+		d.cancelFor(ctx, task.Task{Seq: r.item.Seq}, why.By.Who, why.By.Reason)
 	}
 }
 
@@ -133,7 +133,7 @@ func (d *Dispatcher) recoverTies(ctx context.Context, row task.Task) error {
 	}
 	d.kin.add(above.Seq)
 	if above.State == task.Done {
-		d.alarms.after(above.Seq, 0) // when all runs are found
+		d.timers.After(above.Seq, 0) // when all runs are found
 	}
 	return nil
 }

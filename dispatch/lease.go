@@ -47,7 +47,7 @@ func (d *Dispatcher) Claim(ctx context.Context, agent string, by core.By, who Cl
 	}
 	if found {
 		d.log(l.Task).Info().Str("by", by.Who).Time("until", l.Until).Msg("task claimed")
-		d.alarms.set(l.Task.Seq, l.Until)
+		d.timers.Set(l.Task.Seq, l.Until)
 	}
 	return l, found, nil
 }
@@ -107,7 +107,7 @@ func (d *Dispatcher) Renew(ctx context.Context, id envelope.ID, agent, token str
 	if err != nil {
 		return time.Time{}, fmt.Errorf("renew the lease of %s: %w", id, err)
 	}
-	d.alarms.set(row.Seq, until)
+	d.timers.Set(row.Seq, until)
 	return until, nil
 }
 

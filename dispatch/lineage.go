@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/schedule"
 	"mailboxd/internal/task"
 )
 
@@ -117,8 +118,8 @@ func object(v task.Verdict, mode envelope.Mode, f envelope.Finding) task.Verdict
 // works on from when that is claimed.
 func (d *Dispatcher) parentOf(tx *transaction, agent string, wanted envelope.ID) (parent task.Task, found bool, err error) {
 	var running, over []task.Task
-	sort := func(it item, began bool) error {
-		row, known, err := tx.Task(it.seq)
+	sort := func(it schedule.Item, began bool) error {
+		row, known, err := tx.Task(it.Seq)
 		switch {
 		case err != nil || !known:
 			return err
@@ -129,7 +130,7 @@ func (d *Dispatcher) parentOf(tx *transaction, agent string, wanted envelope.ID)
 		}
 		return nil
 	}
-	for _, r := range d.runs.find(func(it item) bool { return it.agent == agent }) {
+	for _, r := range d.runs.find(func(it schedule.Item) bool { return it.Agent == agent }) {
 		err = errors.Join(err, sort(r.item, r.began.Load()))
 	}
 	for _, it := range d.bygones.of(agent) { // after the others: a run is first among these, then not among those

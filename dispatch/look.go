@@ -62,7 +62,7 @@ func (d *Dispatcher) look(ctx context.Context) (paused bool, err error) {
 	var next *coming
 	defer func() { next.wait() }()
 	for ctx.Err() == nil {
-		if !d.queue.hasRoom() {
+		if !d.queue.HasRoom() {
 			return true, nil
 		}
 		batch, err := d.tail.Next()
@@ -172,7 +172,7 @@ func (d *Dispatcher) lookWhenThereIsRoom(ctx context.Context) {
 			pause = time.After(retryPause)
 			continue
 		case <-pause:
-		case <-d.queue.room:
+		case <-d.queue.Room():
 		}
 		d.Look(ctx)
 	}

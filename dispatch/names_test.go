@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -57,4 +58,13 @@ func TestANameHasOneHolderAtATime(t *testing.T) {
 	if len(n.held) != 0 {
 		t.Errorf("%d locks are kept; want none that nobody has", len(n.held))
 	}
+}
+
+// startAll runs functions, each in a goroutine that the returned group waits for.
+func startAll(functions ...func()) *sync.WaitGroup {
+	var group sync.WaitGroup
+	for _, f := range functions {
+		group.Go(f)
+	}
+	return &group
 }

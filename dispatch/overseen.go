@@ -234,7 +234,7 @@ func (d *Dispatcher) reconsiderOversight(ctx context.Context, row task.Task) (bo
 	why := "its overseer has not approved of it"
 	switch {
 	case ok && !past(row.Until, time.Now()):
-		d.alarms.set(row.Seq, row.Until)
+		d.timers.Set(row.Seq, row.Until)
 		return true, nil
 	case ok:
 		why = fmt.Sprintf("%s did not approve of it by %s", open.Agent, row.Until.UTC().Format(time.RFC3339))

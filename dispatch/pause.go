@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mailboxd/internal/core"
+	"mailboxd/internal/schedule"
 	"mailboxd/internal/task"
 )
 
@@ -17,7 +18,7 @@ import (
 var ErrNoAgent = errors.New("no such agent is configured; see: mailboxd agents")
 
 // Everyone, in the place of an agent's id, means every agent.
-const Everyone = ""
+const Everyone = schedule.AllAgents
 
 // pauses knows who may start nothing, as the ledger has it.
 type pauses struct {
@@ -64,7 +65,7 @@ func (d *Dispatcher) Pause(ctx context.Context, agent string, by core.By) error 
 	if err != nil {
 		return err
 	}
-	d.queue.turnBack(agent)
+	d.queue.CancelPrefetch(agent)
 	return nil
 }
 
@@ -117,19 +118,19 @@ func (d *Dispatcher) turnAway(ctx context.Context, agent string) {
 	}
 	defer d.pauses.turning.Unlock()
 	for ctx.Err() == nil && d.pauses.has(agent) {
-		items := d.queue.takeBack(agent, manyMoves)
+		items := d.queue.TakeBack(agent, manyMoves)
 		if len(items) == 0 {
 			return
 		}
-		sideBySide(items, func(it item) {
-			defer d.queue.done()
+		sideBySide(items, func(it schedule.Item) {
+			defer d.queue.Done()
 			d.holdBack(ctx, it)
 		})
 	}
 }
 
 // holdBack holds a queued task of an agent that is paused.
-func (d *Dispatcher) holdBack(ctx context.Context, it item) {
+func (d *Dispatcher) holdBack(ctx context.Context, it schedule.Item) {
 	row, t, findings, err := d.loadQueued(ctx, it)
 	if err == nil && row.State != task.Queued {
 		return
@@ -143,7 +144,7 @@ func (d *Dispatcher) holdBack(ctx context.Context, it item) {
 	}
 	switch {
 	case cleared:
-		d.queue.push(it) // it was resumed meanwhile
+		d.queue.Push(it) // it was resumed meanwhile
 	case err != nil && ctx.Err() == nil:
 		d.complain(judging, row, err)
 		d.rest(ctx, it)
@@ -176,9 +177,9 @@ func (d *Dispatcher) Drain(ctx context.Context, agent string, by core.By) error 
 	if err := d.Pause(ctx, agent, by); err != nil {
 		return err
 	}
-	err := d.queue.still(ctx, agent)
+	err := d.queue.WaitReleased(ctx, agent)
 	if err == nil {
-		err = await(ctx, d.runs.find(func(it item) bool { return agent == Everyone || it.agent == agent }))
+		err = await(ctx, d.runs.find(func(it schedule.Item) bool { return agent == Everyone || it.Agent == agent }))
 	}
 	if err == nil {
 		err = d.untold.await(ctx)

@@ -10,6 +10,7 @@ import (
 	"mailboxd/internal/core"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/schedule"
 	"mailboxd/internal/task"
 )
 
@@ -146,19 +147,19 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row task.Task) error {
 		return d.startAfresh(ctx, row)
 	}
 	d.log(row).Info().Int("attempt", row.Attempt).Msg("run of an earlier daemon found")
-	it := item{seq: row.Seq, agent: row.Agent, requester: row.Requester}
-	d.queue.adopt(it)
+	it := schedule.Item{Seq: row.Seq, Agent: row.Agent, Requester: row.Requester}
+	d.queue.Adopt(it)
 	run := d.runs.begin(ctx, it)
 	run.began.Store(true)
 	d.guardRun(run, row, job.Terms)
 	d.measure(run, row, &job)
 	job.Report = d.reporting(ctx, row)
-	d.finishing.do(func() {
-		defer d.queue.done()
+	d.finishing.Go(func() {
+		defer d.queue.Done()
 		defer d.stopAgain(ctx, run)
 		defer d.over(run)
 		outcome := run.conclude(d.agents.Recover(run.ctx, job))
-		d.queue.free(it)
+		d.queue.Release(it)
 		if outcome, read := d.readAnswer(ctx, run, row, job, outcome); read {
 			d.finish(ctx, row, job.Terms, outcome)
 		}
@@ -193,12 +194,12 @@ func (d *Dispatcher) runOf(ctx context.Context, row task.Task) (task.Run, error)
 func (d *Dispatcher) keepResults(ctx context.Context) {
 	for {
 		d.restoreResults(ctx)
-		d.queue.done() // of the rest that began before
+		d.queue.Done() // of the rest that began before
 		select {
 		case <-ctx.Done():
 			return
 		case <-d.missing:
-			d.queue.rest()
+			d.queue.AddBusy()
 		}
 	}
 }

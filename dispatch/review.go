@@ -35,7 +35,7 @@ func (d *Dispatcher) reconsiderReview(ctx context.Context, row task.Task) error 
 	}
 	now := time.Now()
 	if !past(row.Until, now) {
-		d.alarms.set(row.Seq, row.Until)
+		d.timers.Set(row.Seq, row.Until)
 		return nil
 	}
 	q, err := d.about(ctx, row)

@@ -10,6 +10,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
+	"mailboxd/internal/schedule"
 	"mailboxd/internal/task"
 )
 
@@ -20,7 +21,7 @@ func (e *CancelError) Error() string { return "cancelled by " + e.By.String() }
 
 // A run is something an agent does now, or is about to.
 type run struct {
-	item    item
+	item    schedule.Item
 	ctx     context.Context // of the agent function, for as long as it is called
 	end     context.CancelCauseFunc
 	began   atomic.Bool // it may have asked for something
@@ -101,12 +102,12 @@ func newRunSet() *runSet {
 }
 
 // begin makes a run known until over is called for it.
-func (s *runSet) begin(ctx context.Context, it item) *run {
+func (s *runSet) begin(ctx context.Context, it schedule.Item) *run {
 	r := &run{item: it, over: make(chan struct{})}
 	r.ctx, r.end = context.WithCancelCause(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.all[it.seq] = append(s.all[it.seq], r)
+	s.all[it.Seq] = append(s.all[it.Seq], r)
 	return r
 }
 
@@ -123,9 +124,9 @@ func (s *runSet) finish(r *run) {
 	r.end(nil)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	left := slices.DeleteFunc(s.all[r.item.seq], func(other *run) bool { return other == r })
-	if s.all[r.item.seq] = left; len(left) == 0 {
-		delete(s.all, r.item.seq)
+	left := slices.DeleteFunc(s.all[r.item.Seq], func(other *run) bool { return other == r })
+	if s.all[r.item.Seq] = left; len(left) == 0 {
+		delete(s.all, r.item.Seq)
 	}
 	close(r.over)
 }
@@ -138,7 +139,7 @@ func (s *runSet) of(seq int64) []*run {
 }
 
 // find returns the runs that match.
-func (s *runSet) find(match func(item) bool) (found []*run) {
+func (s *runSet) find(match func(schedule.Item) bool) (found []*run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, runs := range s.all {

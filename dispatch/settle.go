@@ -54,7 +54,7 @@ func (d *Dispatcher) delivered(row task.Task, err error) {
 	} else {
 		d.complain(own, row, err)
 	}
-	d.alarms.after(row.Seq, backoff(settlePause, d.calls.failures(row.Seq)))
+	d.timers.After(row.Seq, backoff(settlePause, d.calls.failures(row.Seq)))
 }
 
 // settlePause is how long an undeliverable result or callback rests at first.

@@ -32,7 +32,7 @@ func (d *Dispatcher) doWithout(ctx context.Context, row task.Task, j task.Job, s
 	}
 	waits, err := d.decideIfCurrent(ctx, loads(row.Seq, false, false), &core.WaitForBudget{Task: row.Seq, Attempt: row.Attempt, Why: short.reason})
 	if waits && !d.waits.join(row.Seq, short, since) {
-		d.alarms.after(row.Seq, 0)
+		d.timers.After(row.Seq, 0)
 	}
 	return err
 }

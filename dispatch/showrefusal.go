@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"mailboxd/internal/schedule"
 	"mailboxd/internal/task"
 )
 
@@ -25,7 +26,7 @@ type refusedTask struct {
 // refuse remembers what there is to show of a task, if there is room. Whoever
 // refuses one says so before that is committed; see follow.
 func (s *runSet) refuse(row task.Task, c *claim) {
-	r := &run{item: item{seq: row.Seq}}
+	r := &run{item: schedule.Item{Seq: row.Seq}}
 	r.result.Store(&c.refusal)
 	r.callback.Store(&c.task.Callback)
 	s.mu.Lock()
@@ -53,8 +54,8 @@ func (s *runSet) forgetRefusal(seq int64) {
 // showLater lists a task that was refused. It never blocks; nothing is idle until
 // the result is put.
 func (d *Dispatcher) showLater(row task.Task) {
-	d.queue.rest()
-	d.unshown.add(row.Seq)
+	d.queue.AddBusy()
+	d.unshown.Add(row.Seq)
 }
 
 // showRefusals puts the results of refused tasks until ctx ends. The next start
@@ -62,12 +63,12 @@ func (d *Dispatcher) showLater(row task.Task) {
 func (d *Dispatcher) showRefusals(ctx, work context.Context) {
 	showing := make(chan struct{}, mostShowing)
 	for {
-		seq, ok := d.unshown.next(ctx)
+		seq, ok := d.unshown.Next(ctx)
 		if !ok {
 			return
 		}
 		showing <- struct{}{}
-		d.finishing.do(func() {
+		d.finishing.Go(func() {
 			d.showRefusal(work, seq)
 			<-showing
 		})
@@ -75,14 +76,14 @@ func (d *Dispatcher) showRefusals(ctx, work context.Context) {
 }
 
 func (d *Dispatcher) showRefusal(ctx context.Context, seq int64) {
-	defer d.queue.done()
+	defer d.queue.Done()
 	defer d.runs.forgetRefusal(seq)
 	row, ok := d.runs.refusal(seq)
 	if !ok {
 		var err error
 		if row, err = d.Ledger.Task(ctx, seq); err != nil {
 			d.complain(judging, row, err)
-			d.alarms.set(seq, time.Now().Add(retryPause))
+			d.timers.Set(seq, time.Now().Add(retryPause))
 			return
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
 	"mailboxd/internal/fault"
+	"mailboxd/internal/schedule"
 	"mailboxd/internal/task"
 )
 
@@ -65,7 +66,7 @@ func (d *Dispatcher) submit(ctx context.Context, row task.Task, s Submission, by
 	delete(data, "exit_code") // there was no process
 	t.event = event(row, task.KindTaskFinished, data)
 	if s.Token != "" {
-		d.bygones.add(item{seq: row.Seq, agent: row.Agent, requester: row.Requester}) // what it has asked for may not be read yet
+		d.bygones.add(schedule.Item{Seq: row.Seq, Agent: row.Agent, Requester: row.Requester}) // what it has asked for may not be read yet
 	}
 	follow, err := d.commit(ctx, func(tx *transaction) error {
 		if t.row, err = entitled(tx, row, s.Token, time.Now()); err != nil {
@@ -120,7 +121,7 @@ func (d *Dispatcher) judgeAnswer(ctx context.Context, row task.Task, was task.Ru
 	if began.IsZero() {
 		began = was.Intent
 	}
-	metered := &run{ctx: ctx, item: item{seq: row.Seq, agent: row.Agent, requester: row.Requester}}
+	metered := &run{ctx: ctx, item: schedule.Item{Seq: row.Seq, Agent: row.Agent, Requester: row.Requester}}
 	d.measure(metered, row, &j)
 	o, err := d.agents.Answer(j, said, task.Exit{Started: began, Finished: now, Wall: now.Sub(began)})
 	return metered.conclude(o), err

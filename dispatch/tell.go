@@ -20,9 +20,9 @@ func spokenOf(row task.Task) bool {
 // soon. Until that is done it is never idle. 0 is no task: then only what is due
 // is posted. It never blocks.
 func (d *Dispatcher) nudge(seq int64) {
-	d.queue.rest()
+	d.queue.AddBusy()
 	if !d.untold.add(seq) {
-		d.queue.done()
+		d.queue.Done()
 	}
 }
 
@@ -80,7 +80,7 @@ func (d *Dispatcher) tellAll(ctx, work context.Context) {
 		}
 		d.untold.told(len(seqs))
 		for range seqs {
-			d.queue.done()
+			d.queue.Done()
 		}
 	}
 }
@@ -93,7 +93,7 @@ func (d *Dispatcher) tellLater(seqs []int64) {
 	}
 	for _, seq := range seqs {
 		if !d.untold.add(seq) {
-			d.queue.done() // somebody has nudged meanwhile
+			d.queue.Done() // somebody has nudged meanwhile
 		}
 	}
 	d.untold.told(len(seqs))

@@ -172,7 +172,7 @@ func (d *Dispatcher) refuseLocked(ctx context.Context, row task.Task) (gone bool
 	hash := hex.EncodeToString(sum[:])
 	if age := time.Since(was.ModTime()); age >= 0 && age < writing {
 		if _, valid := asResult(row, there); !valid {
-			d.alarms.set(row.Seq, was.ModTime().Add(writing))
+			d.timers.Set(row.Seq, was.ModTime().Add(writing))
 			return false, nil
 		}
 	}

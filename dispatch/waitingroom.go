@@ -140,7 +140,7 @@ func (w *waitingRoom) wasCalled(seq int64) bool {
 func (d *Dispatcher) callNext(ctx context.Context, key string) {
 	next, ok := d.waits.first(key)
 	if ok && !d.inVain(ctx, next.short) && d.waits.call(key, next.seq) {
-		d.alarms.after(next.seq, 0)
+		d.timers.After(next.seq, 0)
 	}
 }
 
@@ -221,6 +221,6 @@ func (d *Dispatcher) outOfTurn(seq int64) {
 		return
 	}
 	if next, ok := d.waits.first(key); ok && d.waits.call(key, next.seq) {
-		d.alarms.after(next.seq, 0)
+		d.timers.After(next.seq, 0)
 	}
 }

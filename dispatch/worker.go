@@ -11,6 +11,7 @@ import (
 	"mailboxd/internal/core"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/schedule"
 	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
@@ -19,7 +20,7 @@ import (
 // cuts its run short when work ends.
 func (d *Dispatcher) worker(take, work context.Context) {
 	for {
-		it, ok := d.queue.take(take)
+		it, ok := d.queue.Take(take)
 		if !ok {
 			return
 		}
@@ -29,21 +30,21 @@ func (d *Dispatcher) worker(take, work context.Context) {
 
 // attempt runs one task once, when its slot is free. That is free again when the
 // agent has exited: making its result durable does not keep the next task waiting.
-func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
+func (d *Dispatcher) attempt(take, ctx context.Context, it schedule.Item) {
 	run, row, job, err := d.takeUp(ctx, it)
-	d.answered(ctx, it.seq)
+	d.answered(ctx, it.Seq)
 	if err != nil || job.RunID == "" {
 		d.over(run)
-		d.queue.free(it)
+		d.queue.Release(it)
 		if err != nil {
 			d.complain(starting, row, err)
 			d.rest(ctx, it)
 		}
-		d.turnAway(ctx, it.agent)
-		d.queue.done()
+		d.turnAway(ctx, it.Agent)
+		d.queue.Done()
 		return
 	}
-	if !d.queue.start(take, run.ctx, it) {
+	if !d.queue.WaitForSlot(take, run.ctx, it) {
 		d.putOff(ctx, run, row, job)
 		return
 	}
@@ -55,9 +56,9 @@ func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 	}
 	outcome := run.conclude(d.runAgent(ctx, run, row, job))
 	if job.Dir != "" && outcome.Exit.PID != 0 { // what has no directory is lost, begun or not, when we are killed
-		d.queue.ran(it.agent, outcome.Exit.Wall)
+		d.queue.RecordRun(it.Agent, outcome.Exit.Wall)
 	}
-	d.queue.free(it)
+	d.queue.Release(it)
 	switch o, cancelled := run.neverBegun(job); {
 	case outcome.Void == nil:
 		d.relax(starting)
@@ -65,7 +66,7 @@ func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 		outcome = o
 	}
 	d.endings <- struct{}{} // quick agents answer faster than results get durable: the rest waits in the queue
-	d.finishing.do(func() {
+	d.finishing.Go(func() {
 		defer func() { <-d.endings }()
 		d.wrapUp(ctx, run, row, job, outcome)
 	})
@@ -91,8 +92,8 @@ func (d *Dispatcher) runAgent(ctx context.Context, run *run, row task.Task, job 
 }
 
 // takeUp takes up a run that has begun already, or prepares one.
-func (d *Dispatcher) takeUp(ctx context.Context, it item) (*run, task.Task, task.Job, error) {
-	if s := it.start; s != nil {
+func (d *Dispatcher) takeUp(ctx context.Context, it schedule.Item) (*run, task.Task, task.Job, error) {
+	if s, begun := it.Begun.(*start); begun {
 		s.run.under(ctx)
 		d.equip(ctx, s.run, s.claim.row, &s.job)
 		return s.run, s.claim.row, s.job, nil
@@ -110,7 +111,7 @@ func (d *Dispatcher) equip(ctx context.Context, run *run, row task.Task, j *task
 
 // wrapUp does what comes of a run whose slot is free again.
 func (d *Dispatcher) wrapUp(ctx context.Context, run *run, row task.Task, j task.Job, o task.Outcome) {
-	defer d.queue.done()
+	defer d.queue.Done()
 	defer d.stopAgain(ctx, run)
 	defer d.over(run)
 	if o.Void != nil {
@@ -140,9 +141,9 @@ func (d *Dispatcher) giveBack(ctx context.Context, row task.Task, err error) {
 // putOff queues a task again that got ready too early, unless it was cancelled
 // meanwhile.
 func (d *Dispatcher) putOff(ctx context.Context, run *run, row task.Task, j task.Job) {
-	d.queue.free(run.item)
-	d.finishing.do(func() {
-		defer d.queue.done()
+	d.queue.Release(run.item)
+	d.finishing.Go(func() {
+		defer d.queue.Done()
 		defer d.stopAgain(ctx, run)
 		defer d.over(run)
 		if o, cancelled := run.neverBegun(j); cancelled {
@@ -182,11 +183,11 @@ func (d *Dispatcher) unstart(ctx context.Context, row task.Task, pause time.Dura
 }
 
 // rest puts an item back into the queue after a pause.
-func (d *Dispatcher) rest(ctx context.Context, it item) {
+func (d *Dispatcher) rest(ctx context.Context, it schedule.Item) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(retryPause):
-		d.queue.push(it)
+		d.queue.Push(it)
 	}
 }
 
@@ -196,7 +197,7 @@ const retryPause = time.Second
 
 // prepare makes the intent to run a queued task durable. A Job without a RunID
 // means there is nothing to run.
-func (d *Dispatcher) prepare(ctx context.Context, it item, run *run) (task.Task, task.Job, error) {
+func (d *Dispatcher) prepare(ctx context.Context, it schedule.Item, run *run) (task.Task, task.Job, error) {
 	row, job, err := d.admit(ctx, it)
 	if err == nil && job.RunID == "" {
 		err = d.dropRunDir(row)
@@ -237,7 +238,7 @@ func (d *Dispatcher) refuseUnfit(ctx context.Context, row task.Task, j task.Job,
 
 // admit judges a queued task once more, for time has passed, and makes the job
 // of it that is next. A Job without a RunID means there is none.
-func (d *Dispatcher) admit(ctx context.Context, it item) (task.Task, task.Job, error) {
+func (d *Dispatcher) admit(ctx context.Context, it schedule.Item) (task.Task, task.Job, error) {
 	row, t, findings, err := d.loadQueued(ctx, it)
 	if err != nil || row.State != task.Queued {
 		return row, task.Job{}, err

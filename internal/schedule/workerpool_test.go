@@ -1,4 +1,4 @@
-package dispatch
+package schedule
 
 import (
 	"sync"
@@ -6,31 +6,31 @@ import (
 	"testing/synctest"
 )
 
-func TestEachJobBeginsAtOnceHoweverManyAreUnderWay(t *testing.T) {
+func TestEachJobBeginsAtOnceHoweverManyAreRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrew(1)
+		pool := NewWorkerPool(1)
 		var begun sync.WaitGroup
-		for range 3 { // with nobody there, with one who waits, and again
+		for range 3 { // with no goroutine there, with one that waits, and again
 			begun.Add(5)
 			hold := make(chan struct{})
 			for range 5 {
-				c.do(func() { begun.Done(); <-hold })
+				pool.Go(func() { begun.Done(); <-hold })
 			}
 			begun.Wait() // for good, were one of them not begun before another has ended
 			close(hold)
 			synctest.Wait()
 		}
-		c.dismiss()
-		c.wait()
+		pool.Close()
+		pool.Wait()
 	})
 }
 
-func TestACrewIsWaitedForAlsoWhenItIsDismissedInTheMiddleOfItsJobs(t *testing.T) {
+func TestWaitWaitsForAJobThatRunsWhileThePoolIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, hold, done := newCrew(9), make(chan struct{}), 0
-		c.do(func() { <-hold; done++ })
-		c.dismiss()
-		gone := startAll(c.wait)
+		pool, hold, done := NewWorkerPool(9), make(chan struct{}), 0
+		pool.Go(func() { <-hold; done++ })
+		pool.Close()
+		gone := startAll(pool.Wait)
 		synctest.Wait()
 		if done > 0 {
 			t.Error("the job is done before it could be")

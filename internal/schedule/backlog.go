@@ -1,14 +1,14 @@
-package dispatch
+package schedule
 
 import (
 	"iter"
 	"unique"
 )
 
-// items are those that wait for one agent, oldest first. They are what a
+// A backlog is the items that wait for one agent, oldest first. It is what a
 // backlog costs in memory: 16 bytes for each, in blocks that go as they empty.
 // A slice took 40, up to twice that while it grew, and their names.
-type items struct {
+type backlog struct {
 	agent  string
 	blocks [][]spot // none is empty
 }
@@ -26,7 +26,7 @@ const (
 )
 
 // push adds an item at the end.
-func (l *items) push(it item) {
+func (l *backlog) push(it Item) {
 	last := len(l.blocks) - 1
 	if last < 0 || len(l.blocks[last]) == cap(l.blocks[last]) {
 		size := leastBlock
@@ -36,16 +36,16 @@ func (l *items) push(it item) {
 		l.blocks = append(l.blocks, make([]spot, 0, size))
 		last++
 	}
-	l.blocks[last] = append(l.blocks[last], spot{it.seq, unique.Make(it.requester)})
+	l.blocks[last] = append(l.blocks[last], spot{it.Seq, unique.Make(it.Requester)})
 }
 
 // all yields the items, oldest first, with their numbers from the front.
-func (l *items) all() iter.Seq2[int, item] {
-	return func(yield func(int, item) bool) {
+func (l *backlog) all() iter.Seq2[int, Item] {
+	return func(yield func(int, Item) bool) {
 		n := 0
 		for _, block := range l.blocks {
 			for _, p := range block {
-				if !yield(n, item{seq: p.seq, agent: l.agent, requester: p.requester.Value()}) {
+				if !yield(n, Item{Seq: p.seq, Agent: l.agent, Requester: p.requester.Value()}) {
 					return
 				}
 				n++
@@ -56,7 +56,7 @@ func (l *items) all() iter.Seq2[int, item] {
 
 // remove takes the item with that number out, and reports whether it was the
 // last one.
-func (l *items) remove(at int) (empty bool) {
+func (l *backlog) remove(at int) (empty bool) {
 	b := 0
 	for at >= len(l.blocks[b]) {
 		at -= len(l.blocks[b])

@@ -1,0 +1,99 @@
+package schedule
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// startAll runs functions, each in a goroutine that the returned group waits for.
+func startAll(functions ...func()) *sync.WaitGroup {
+	var group sync.WaitGroup
+	for _, f := range functions {
+		group.Go(f)
+	}
+	return &group
+}
+
+func TestTimersFireInOrderAndOnTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		timers := NewTimers()
+		fired := make(chan int64, 9)
+		serving := startAll(func() { timers.Serve(ctx, func(seq int64) { fired <- seq }) })
+		now := time.Now()
+		timers.Set(3, now.Add(3*time.Hour))
+		timers.Set(1, now.Add(time.Second))
+		timers.Set(2, now.Add(time.Minute+time.Second))
+		timers.Set(9, time.Time{}) // no time, no timer
+		for _, c := range []struct {
+			wait time.Duration
+			want []int64
+		}{
+			{999 * time.Millisecond, nil},
+			{time.Millisecond, []int64{1}},
+			{time.Minute, []int64{2}},
+			{4 * time.Hour, []int64{3}},
+		} {
+			time.Sleep(c.wait) // the bubble's clock, no real one
+			synctest.Wait()
+			var fires []int64
+			for len(fired) > 0 {
+				fires = append(fires, <-fired)
+			}
+			if !slices.Equal(fires, c.want) {
+				t.Errorf("fires %v; want %v", fires, c.want)
+			}
+		}
+		cancel()
+		serving.Wait()
+	})
+}
+
+func TestATaskHasOneTimerItsEarliest(t *testing.T) {
+	timers := NewTimers()
+	now := time.Now()
+	for i := range 1000 {
+		timers.Set(1, now.Add(time.Duration(1000-i%500)*time.Millisecond))
+	}
+	timers.wall.now = func() time.Time { return now.Add(501 * time.Millisecond) }
+	if seqs, wait := timers.due(); !slices.Equal(seqs, []int64{1}) {
+		t.Errorf("due = %v, %s; want task 1, once", seqs, wait)
+	}
+	timers.wall.now = func() time.Time { return now.Add(time.Hour) }
+	if seqs, _ := timers.due(); len(seqs) > 0 {
+		t.Errorf("due later = %v; want nothing more", seqs)
+	}
+}
+
+func TestAPauseIsAsLongAsItWasMeantHoweverTheWallClockIsSet(t *testing.T) {
+	for name, wallStep := range map[string]time.Duration{"not set": 0, "set back": -time.Hour, "set forward": time.Hour} {
+		wall, boot := time.Unix(1e9, 0), time.Unix(1000, 0)
+		timers := NewTimers()
+		timers.wall.now, timers.boot.now = func() time.Time { return wall }, func() time.Time { return boot }
+		timers.Rest(1, time.Minute)
+		timers.After(2, time.Minute)
+		wall, boot = wall.Add(59*time.Second+wallStep), boot.Add(59*time.Second)
+		if seqs, wait := timers.due(); len(seqs) > 0 || wait != time.Second || timers.RestLeft(1) != time.Second {
+			t.Errorf("%s: after 59 s due = %v, %v, left %v; want nothing, and a second", name, seqs, wait, timers.RestLeft(1))
+		}
+		boot = boot.Add(time.Second) // asleep or awake
+		if seqs, _ := timers.due(); !slices.Equal(seqs, []int64{1, 2}) || timers.RestLeft(1) != 0 {
+			t.Errorf("%s: after a minute due = %v, left %v; want both tasks, 0", name, seqs, timers.RestLeft(1))
+		}
+	}
+}
+
+func TestATimeOfDayGoesByTheWallClock(t *testing.T) {
+	wall, boot := time.Unix(1e9, 0), time.Unix(1000, 0)
+	timers := NewTimers()
+	timers.wall.now, timers.boot.now = func() time.Time { return wall }, func() time.Time { return boot }
+	timers.Set(1, wall.Add(time.Hour))
+	wall = wall.Add(time.Hour) // somebody has set it
+	if seqs, _ := timers.due(); !slices.Equal(seqs, []int64{1}) {
+		t.Errorf("due = %v; want task 1", seqs)
+	}
+}
