@@ -1,75 +1,100 @@
 package schedule
 
 import (
-	"iter"
-	"unique"
+	"container/heap"
+	"slices"
 )
 
-// A backlog is the items that wait for one agent, oldest first. It is what a
-// backlog costs in memory: 16 bytes for each, in blocks that go as they empty.
-// A slice took 40, up to twice that while it grew, and their names.
+// A backlog is the items that wait for one agent, in the order in which they were
+// pushed. It keeps them by requester, so that a requester at its limit costs one look
+// however many items it has.
 type backlog struct {
-	agent  string
-	blocks [][]spot // none is empty
+	agent   string
+	pushed  uint64           // how many items were, ever
+	lines   map[string]*line // by requester; none is empty
+	ready   lineHeap         // all lines but those in atLimit
+	atLimit map[string]*line // lines of requesters that had no slot left
 }
 
-// A spot is an item without its agent.
-type spot struct {
-	seq       int64
-	requester unique.Handle[string] // there are many items of one requester
+func newBacklog(agent string) *backlog {
+	return &backlog{agent: agent, lines: map[string]*line{}, atLimit: map[string]*line{}}
 }
-
-// The first blocks are small, for most agents have few.
-const (
-	leastBlock = 8
-	mostBlock  = 512
-)
 
 // push adds an item at the end.
-func (l *backlog) push(it Item) {
-	last := len(l.blocks) - 1
-	if last < 0 || len(l.blocks[last]) == cap(l.blocks[last]) {
-		size := leastBlock
-		if last >= 0 {
-			size = min(2*cap(l.blocks[last]), mostBlock)
-		}
-		l.blocks = append(l.blocks, make([]spot, 0, size))
-		last++
+func (b *backlog) push(it Item) {
+	b.pushed++
+	l := b.lines[it.Requester]
+	if l == nil {
+		l = &line{requester: it.Requester}
+		b.lines[it.Requester] = l
+		defer heap.Push(&b.ready, l)
 	}
-	l.blocks[last] = append(l.blocks[last], spot{it.Seq, unique.Make(it.Requester)})
+	l.items = append(l.items, waitingItem{it.Seq, b.pushed})
 }
 
-// all yields the items, oldest first, with their numbers from the front.
-func (l *backlog) all() iter.Seq2[int, Item] {
-	return func(yield func(int, Item) bool) {
-		n := 0
-		for _, block := range l.blocks {
-			for _, p := range block {
-				if !yield(n, Item{Seq: p.seq, Agent: l.agent, Requester: p.requester.Value()}) {
-					return
-				}
-				n++
+// first returns the first item of a requester that has a slot, and how many lines it
+// looked at. It passes over the others until restore.
+func (b *backlog) first(hasSlot func(requester string) bool) (it Item, ok bool, visited int) {
+	for len(b.ready) > 0 {
+		visited++
+		l := b.ready[0]
+		if hasSlot(l.requester) {
+			return Item{Seq: l.waiting()[0].seq, Agent: b.agent, Requester: l.requester}, true, visited
+		}
+		heap.Pop(&b.ready)
+		b.atLimit[l.requester] = l
+	}
+	return Item{}, false, visited
+}
+
+// restore has first look at a requester again.
+func (b *backlog) restore(requester string) {
+	if l := b.atLimit[requester]; l != nil {
+		delete(b.atLimit, requester)
+		heap.Push(&b.ready, l)
+	}
+}
+
+// removeFirst removes the item that first returned, and reports whether it was the
+// last one.
+func (b *backlog) removeFirst() (empty bool) {
+	l := b.ready[0]
+	if l.removeFirst() {
+		heap.Pop(&b.ready)
+		delete(b.lines, l.requester)
+	} else {
+		heap.Fix(&b.ready, 0)
+	}
+	return len(b.lines) == 0
+}
+
+// peek returns up to n items, the first ones first, of requesters that first does not
+// pass over. A line of the heap comes behind its parent, and an item behind the one
+// before it in its line, so few places can be next.
+func (b *backlog) peek(n int) (seqs []int64) {
+	type place struct{ line, at int }
+	var next []place
+	add := func(p place) {
+		if p.line < len(b.ready) && p.at < len(b.ready[p.line].waiting()) {
+			next = append(next, p)
+		}
+	}
+	item := func(p place) waitingItem { return b.ready[p.line].waiting()[p.at] }
+	for add(place{0, 0}); len(next) > 0 && len(seqs) < n; {
+		first := 0
+		for i, p := range next {
+			if item(p).order < item(next[first]).order {
+				first = i
 			}
 		}
+		p := next[first]
+		next = slices.Delete(next, first, first+1)
+		seqs = append(seqs, item(p).seq)
+		add(place{p.line, p.at + 1})
+		if p.at == 0 {
+			add(place{2*p.line + 1, 0})
+			add(place{2*p.line + 2, 0})
+		}
 	}
-}
-
-// remove takes the item with that number out, and reports whether it was the
-// last one.
-func (l *backlog) remove(at int) (empty bool) {
-	b := 0
-	for at >= len(l.blocks[b]) {
-		at -= len(l.blocks[b])
-		b++
-	}
-	block := l.blocks[b]
-	if at == 0 {
-		block = block[1:]
-	} else {
-		block = append(block[:at], block[at+1:]...)
-	}
-	if l.blocks[b] = block; len(block) == 0 {
-		l.blocks = append(l.blocks[:b], l.blocks[b+1:]...)
-	}
-	return len(l.blocks) == 0
+	return seqs
 }

@@ -41,7 +41,7 @@ type Queue struct {
 	blocked    int                 // tasks that wait for something else than a slot, and will be items again
 	taken      int                 // slots taken, over all agents
 	prefetch   prefetch            // items taken beyond that
-	visited    int                 // items that next has looked at; for tests
+	visited    int                 // first items of requesters that next has looked at; for tests
 	busy       int                 // items taken and not done, and what AddBusy has counted
 	paused     bool                // intake found the queue full
 }
@@ -70,7 +70,7 @@ func (q *Queue) Push(it Item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.waiting[it.Agent] == nil {
-		q.waiting[it.Agent] = &backlog{agent: it.Agent}
+		q.waiting[it.Agent] = newBacklog(it.Agent)
 	}
 	q.waiting[it.Agent].push(it)
 	q.length++
@@ -78,19 +78,13 @@ func (q *Queue) Push(it Item) {
 }
 
 // Peek returns up to n items of an agent that are next, the oldest first.
-func (q *Queue) Peek(agent string, n int) (seqs []int64) {
+func (q *Queue) Peek(agent string, n int) []int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.waiting[agent] == nil {
 		return nil
 	}
-	for at, it := range q.waiting[agent].all() {
-		if at == n {
-			break
-		}
-		seqs = append(seqs, it.Seq)
-	}
-	return seqs
+	return q.waiting[agent].peek(n)
 }
 
 // Take blocks for an item that may run now, and takes its slots, or for one that
@@ -132,26 +126,21 @@ func (q *Queue) next() (Item, bool) {
 		return it, true
 	}
 	var best Item
-	var at int
+	requesterHasSlot := q.requesterHasSlot // once, for it is allocated
 	for agent, items := range q.waiting {
 		if !q.hasSlot(agent) && !q.mayPrefetch(agent) {
 			continue
 		}
-		for i, it := range items.all() {
-			q.visited++
-			if !q.requesterHasSlot(it.Requester) {
-				continue
-			}
-			if best.Seq == 0 || it.Seq < best.Seq {
-				best, at = it, i
-			}
-			break
+		it, ok, visited := items.first(requesterHasSlot)
+		q.visited += visited
+		if ok && (best.Seq == 0 || it.Seq < best.Seq) {
+			best = it
 		}
 	}
 	if best.Seq == 0 {
 		return Item{}, false
 	}
-	q.remove(best.Agent, at)
+	q.removeFirst(best.Agent)
 	if q.hasSlot(best.Agent) {
 		q.occupy(best)
 	} else {
@@ -193,9 +182,9 @@ func (q *Queue) Adopt(it Item) {
 	q.count(it)
 }
 
-// remove takes one item out of an agent's backlog. The caller holds mu.
-func (q *Queue) remove(agent string, at int) {
-	if q.waiting[agent].remove(at) {
+// removeFirst removes the item that first returned for an agent. The caller holds mu.
+func (q *Queue) removeFirst(agent string) {
+	if q.waiting[agent].removeFirst() {
 		delete(q.waiting, agent)
 	}
 	q.length--
@@ -207,12 +196,20 @@ func (q *Queue) remove(agent string, at int) {
 func (q *Queue) TakeBack(agent string, most int) (back []Item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(back) < most && q.waiting[agent] != nil {
-		for _, it := range q.waiting[agent].all() {
-			back = append(back, it)
+	items := q.waiting[agent]
+	if items == nil {
+		return nil
+	}
+	for requester := range items.atLimit {
+		items.restore(requester)
+	}
+	for len(back) < most {
+		it, ok, _ := items.first(func(string) bool { return true })
+		if !ok {
 			break
 		}
-		q.remove(agent, 0)
+		back = append(back, it)
+		q.removeFirst(agent)
 		q.busy++
 	}
 	return back
@@ -223,6 +220,11 @@ func (q *Queue) Release(it Item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	decrement(q.requesters, it.Requester)
+	if q.perRequester > 0 && q.requesterHasSlot(it.Requester) {
+		for _, items := range q.waiting {
+			items.restore(it.Requester)
+		}
+	}
 	if q.leavePrefetch(it) {
 		decrement(q.agents, it.Agent)
 		q.taken--

@@ -2,7 +2,7 @@ package schedule
 
 import (
 	"context"
-	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -153,66 +153,118 @@ func TestAnAdoptedRunTakesASlot(t *testing.T) {
 	})
 }
 
-func TestALongLineKeepsItsOrderWhoeverStepsAside(t *testing.T) {
-	l := &backlog{agent: "a"}
-	var want []int64
-	for seq := range int64(3000) {
-		requester := "x"
-		if seq%7 == 0 {
-			requester = "y"
+// model is the same queue of one agent, the simple way: a list that is searched.
+type model struct {
+	waiting []Item
+	taken   map[string]int
+}
+
+func (m *model) next(limit int) Item {
+	for i, it := range m.waiting {
+		if m.taken[it.Requester] < limit {
+			m.waiting = slices.Delete(m.waiting, i, i+1)
+			m.taken[it.Requester]++
+			return it
 		}
-		l.push(an(seq, "a", requester))
-		want = append(want, seq)
-		if seq%3 == 2 { // from the front, the middle and the end by turns
-			at := []int{0, len(want) / 2, len(want) - 1}[seq/3%3]
-			want = slices.Delete(want, at, at+1)
-			if l.remove(at) {
-				t.Fatalf("remove(%d) = the last one; %d are left", at, len(want))
+	}
+	return Item{}
+}
+
+func TestTheOldestItemWithRoomIsNextAfterAnyHistory(t *testing.T) {
+	for seed := range uint64(50) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		limit := 1 + random.IntN(3)
+		q, m := NewQueue(1000, 9, limit, limitOf(1000)), &model{taken: map[string]int{}}
+		var running []Item
+		for step := range int64(3000) {
+			switch random.IntN(5) {
+			case 0, 1:
+				it := an(step+1, "a", string(rune('p'+random.IntN(5))))
+				q.Push(it)
+				m.waiting = append(m.waiting, it)
+			case 2:
+				got, _ := q.next()
+				if want := m.next(limit); got != want {
+					t.Fatalf("seed %d, step %d: next = %+v; want %+v", seed, step, got, want)
+				}
+				if got.Seq != 0 {
+					running = append(running, got)
+				}
+			case 3:
+				if n := len(running); n > 0 {
+					at := random.IntN(n)
+					q.Release(running[at])
+					decrement(m.taken, running[at].Requester)
+					running = slices.Delete(running, at, at+1)
+				}
+			case 4:
+				if random.IntN(200) > 0 {
+					continue
+				}
+				back := q.TakeBack("a", 10)
+				if want := m.waiting[:min(10, len(m.waiting))]; !slices.Equal(back, want) {
+					t.Fatalf("seed %d, step %d: TakeBack = %v; want %v", seed, step, back, want)
+				}
+				m.waiting = slices.Clone(m.waiting[len(back):])
 			}
 		}
 	}
-	n := 0
-	for at, it := range l.all() {
-		requester := map[bool]string{true: "y", false: "x"}[it.Seq%7 == 0]
-		if at != n || n >= len(want) || it != an(want[n], "a", requester) {
-			t.Fatalf("item %d = %d, %+v; want %d of a and %s", n, at, it, want[min(n, len(want)-1)], requester)
+}
+
+func TestPeekReturnsTheNextItemsOfAllRequesters(t *testing.T) {
+	q := NewQueue(9, 9, 0, limitOf(9))
+	var want []int64
+	for seq := range int64(300) {
+		q.Push(an(seq+1, "a", string(rune('p'+seq*seq%7))))
+		want = append(want, seq+1)
+	}
+	for len(want) > 0 {
+		if got := q.Peek("a", 15); !slices.Equal(got, want[:min(15, len(want))]) {
+			t.Fatalf("Peek = %v; want %v", got, want[:min(15, len(want))])
 		}
-		n++
+		it, _ := q.Take(t.Context())
+		q.Release(it)
+		want = want[1:]
 	}
-	if n != len(want) {
-		t.Errorf("%d items; want %d", n, len(want))
-	}
-	for range want[1:] {
-		l.remove(0)
-	}
-	if !l.remove(0) || len(l.blocks) != 0 {
-		t.Errorf("%d blocks after the last item; want none", len(l.blocks))
+	if got := q.Peek("a", 15); got != nil {
+		t.Errorf("Peek = %v of an empty queue; want nothing", got)
 	}
 }
 
-// A known fault: a take visits every item of a requester that is at its limit.
 func TestATakeLooksAtFewItemsHoweverManyABusyRequesterHas(t *testing.T) {
-	show := func() error {
-		const many = 1000
-		q := NewQueue(9, many, 1, limitOf(9))
-		q.Push(an(1, "a", "greedy"))
-		if _, ok := q.next(); !ok {
-			t.Fatal("next = false; want the first item")
-		}
-		for seq := range int64(many) {
-			q.Push(an(seq+2, "a", "greedy"))
-		}
-		q.Push(an(many+2, "a", "modest"))
-		q.visited = 0
-		if it, ok := q.next(); !ok || it.Requester != "modest" {
-			t.Fatalf("next = %+v, %v; want the task of modest", it, ok)
-		}
-		if q.visited > 10 {
-			return fmt.Errorf("%d items visited for one take", q.visited)
-		}
-		return nil
+	const many = 1000
+	q := NewQueue(9, many, 1, limitOf(9))
+	q.Push(an(1, "a", "greedy"))
+	if _, ok := q.next(); !ok {
+		t.Fatal("next = false; want the first item")
 	}
-	if err := show(); err == nil {
-		t.Fatal("this fault is gone: make this an ordinary test")
+	for seq := range int64(many) {
+		q.Push(an(seq+2, "a", "greedy"))
+	}
+	q.Push(an(many+2, "a", "modest"))
+	q.visited = 0
+	if it, ok := q.next(); !ok || it.Requester != "modest" {
+		t.Fatalf("next = %+v, %v; want the task of modest", it, ok)
+	}
+	if q.visited > 10 {
+		t.Errorf("%d items visited for one take; want a few", q.visited)
+	}
+}
+
+func TestManyTakesLookAtFewRequestersThatStayAtTheirLimits(t *testing.T) {
+	const many = 1000
+	q := NewQueue(2*many, many, 1, limitOf(2*many))
+	for n := range int64(many) {
+		requester := string(rune(n + 1000))
+		q.Push(an(2*n+1, "a", requester))
+		q.Push(an(2*n+2, "a", requester))
+	}
+	for {
+		if _, ok := q.next(); !ok {
+			break
+		}
+	}
+	if q.visited > 3*many {
+		t.Errorf("%d items visited for %d takes; want each requester once more when it is at its limit", q.visited, many)
 	}
 }

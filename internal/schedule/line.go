@@ -1,0 +1,47 @@
+package schedule
+
+import "slices"
+
+// A line is the items of one requester that wait for one agent, the first one first.
+type line struct {
+	requester string
+	items     []waitingItem
+	head      int // of items: those before it are gone
+}
+
+// A waitingItem is an item without its agent and its requester.
+type waitingItem struct {
+	seq   int64
+	order uint64 // of its push, among the items of its agent
+}
+
+func (l *line) waiting() []waitingItem { return l.items[l.head:] }
+
+// fewItems is the length below which a line is not moved to give memory back.
+const fewItems = 64
+
+// removeFirst removes the first item, and reports whether it was the last one.
+func (l *line) removeFirst() (empty bool) {
+	l.head++
+	if l.head >= fewItems && 2*l.head >= len(l.items) {
+		l.items, l.head = slices.Clone(l.items[l.head:]), 0
+	}
+	return l.head == len(l.items)
+}
+
+// lineHeap orders lines by their first items.
+type lineHeap []*line
+
+func (h lineHeap) Len() int { return len(h) }
+func (h lineHeap) Less(i, j int) bool {
+	return h[i].waiting()[0].order < h[j].waiting()[0].order
+}
+func (h lineHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *lineHeap) Push(x any)   { *h = append(*h, x.(*line)) }
+func (h *lineHeap) Pop() any {
+	last := len(*h) - 1
+	l := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return l
+}
