@@ -19,7 +19,7 @@ var rows = [][]string{
 	{"cmd/mailboxd", "internal/torture", "internal/differential", "bench"}, // wiring, and what tries to break, to compare and to measure it
 	{"watcher", "internal/api", "internal/mcpserver"},                      // doors
 	{"dispatch"}, // engine
-	{"internal/core", "internal/policy", "internal/agent", "internal/talk"}, // parts
+	{"internal/core", "internal/policy", "internal/agent", "internal/talk", "internal/retention"},                                                                                            // parts
 	{"mailbox", "envelope/dialect", "internal/ledger", "internal/schedule", "internal/runner", "internal/worker", "internal/schema", "internal/client", "internal/service", "internal/host"}, // hands
 	{"internal/task"}, // domain types
 	{"envelope"},      // words

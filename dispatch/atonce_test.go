@@ -11,9 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/retention"
 	"mailboxd/internal/task"
 )
 
@@ -197,7 +197,7 @@ func TestTheDirectoryOfATaskThatIsBeingAcceptedIsNotCollected(t *testing.T) {
 	e.writing.Go(func() { e.send("t1", "quick") })
 	dir := e.parts.State.RunDir("t1", 1, 1)
 	e.until("its directory is made", func() bool { _, err := os.Stat(dir); return err == nil })
-	e.collect(dispatch.Retention{MaxRunBytes: 1}, time.Now())
+	e.collect(retention.Policy{MaxRunBytes: 1}, time.Now())
 	close(free)
 	e.await("t1", task.Done)
 	e.wantRunDir("t1", 1, true)

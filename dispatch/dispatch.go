@@ -15,6 +15,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/retention"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/schedule"
 	"mailboxd/internal/task"
@@ -68,7 +69,7 @@ type Options struct {
 	QueuePerRequester int           // tasks of one requester that are not over, at which they are refused more; 0: no limit
 	Grace             time.Duration // how long runs may go on once Serve is told to stop
 	Detach            bool          // or leave them to whoever hosts them, at once
-	Retention         Retention
+	Retention         retention.Policy
 	Reading           envelope.Reading
 	RefRoots          []string // where files named by tasks may lie, beside the mailbox
 	Tail              mailbox.TailOptions
@@ -199,7 +200,7 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 	})
 	running.Go(func() { d.lookWhenThereIsRoom(ctx) })
 	running.Go(func() { d.keepResults(ctx) })
-	running.Go(func() { d.collectDaily(ctx) })
+	running.Go(func() { retention.Collector(d.Parts).ServeDaily(ctx, d.opts.Retention, d.opts.Log) })
 	<-ctx.Done() // from here: take no more, finish what runs
 	if d.opts.Detach {
 		stopWork(runner.ErrDetach)

@@ -7,15 +7,15 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/dispatch"
+	"mailboxd/internal/retention"
 	"mailboxd/internal/task"
 )
 
 const year = 365 * 24 * time.Hour
 
-func (e *engine) collect(r dispatch.Retention, now time.Time) dispatch.Collected {
+func (e *engine) collect(r retention.Policy, now time.Time) retention.Collected {
 	e.t.Helper()
-	gone, err := e.parts.Collect(e.t.Context(), r, now, false)
+	gone, err := retention.Collector(e.parts).Collect(e.t.Context(), r, now, false)
 	e.must(err)
 	return gone
 }
@@ -24,8 +24,8 @@ func TestAnIDStaysKnownWhenItsBodiesAreGone(t *testing.T) {
 	e := startEngine(t)
 	e.send("t1", "quick")
 	e.await("t1", task.Done)
-	keep := dispatch.Retention{Ledger: 24 * time.Hour}
-	if gone := e.collect(keep, time.Now()); gone != (dispatch.Collected{}) {
+	keep := retention.Policy{Ledger: 24 * time.Hour}
+	if gone := e.collect(keep, time.Now()); gone != (retention.Collected{}) {
 		t.Errorf("collected %+v at once; want nothing", gone)
 	}
 	gone := e.collect(keep, time.Now().Add(48*time.Hour))
@@ -50,7 +50,7 @@ func TestAnAlarmOfATaskThatWasCollectedSaysNothing(t *testing.T) {
 	soon := time.Now().Add(1500 * time.Millisecond).UTC()
 	e.send("t1", "quick", fmt.Sprintf(`"deadline":%q`, soon.Format(time.RFC3339Nano)))
 	e.await("t1", task.Done)
-	e.collect(dispatch.Retention{Ledger: time.Hour}, time.Now().Add(year))
+	e.collect(retention.Policy{Ledger: time.Hour}, time.Now().Add(year))
 	e.send("t2", "slow", fmt.Sprintf(`"deadline":%q`, soon.Format(time.RFC3339Nano)))
 	e.until("the deadline is over", func() bool { return time.Now().After(soon.Add(50 * time.Millisecond)) })
 	if e.log.count("cannot be looked at") > 0 {
@@ -63,13 +63,13 @@ func TestWhatIsNotDoneKeepsEverything(t *testing.T) {
 	e.must(e.Pause(t.Context(), "quick", me))
 	e.send("t1", "quick")
 	e.makeRun("t1", 1, 1, 10)
-	gone := e.collect(dispatch.Retention{Runs: time.Hour, Ledger: time.Hour, MaxRunBytes: 1}, time.Now().Add(year))
+	gone := e.collect(retention.Policy{Runs: time.Hour, Ledger: time.Hour, MaxRunBytes: 1}, time.Now().Add(year))
 	if gone.Runs != 0 || gone.Bodies != 0 {
 		t.Errorf("collected %+v; want nothing of a held task", gone)
 	}
 	e.must(e.Resume(t.Context(), "quick", me))
 	e.await("t1", task.Done)
-	if gone := e.collect(dispatch.Retention{Runs: time.Hour}, time.Now().Add(year)); gone.Runs != 1 {
+	if gone := e.collect(retention.Policy{Runs: time.Hour}, time.Now().Add(year)); gone.Runs != 1 {
 		t.Errorf("collected %+v once it is done; want its run directory", gone)
 	}
 }
@@ -86,13 +86,13 @@ func TestTheOldestRunDirectoriesGoWhenAllAreTooLarge(t *testing.T) {
 		e.must(os.Chtimes(filepath.Join(dir, "stdout"), old, old))
 		e.must(os.Chtimes(dir, old, old))
 	}
-	size := e.collect(dispatch.Retention{MaxRunBytes: 1 << 40}, time.Now())
+	size := e.collect(retention.Policy{MaxRunBytes: 1 << 40}, time.Now())
 	if size.Runs != 0 {
 		t.Errorf("collected %+v below the limit; want nothing", size)
 	}
 	info, err := os.Stat(e.parts.State.RunDir("t4", 1, 1))
 	e.must(err)
-	gone := e.collect(dispatch.Retention{MaxRunBytes: 2 * (1000 + info.Size())}, time.Now())
+	gone := e.collect(retention.Policy{MaxRunBytes: 2 * (1000 + info.Size())}, time.Now())
 	if gone.Runs != 3 {
 		t.Errorf("collected %+v; want the 3 oldest directories", gone)
 	}
@@ -112,7 +112,7 @@ func TestDeadLettersGoByTheDay(t *testing.T) {
 		e.must(os.WriteFile(filepath.Join(dir, name), []byte("{}\n"), 0o600))
 	}
 	now := time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC)
-	if gone := e.collect(dispatch.Retention{Rejected: 12 * time.Hour}, now); gone.Rejected != 1 {
+	if gone := e.collect(retention.Policy{Rejected: 12 * time.Hour}, now); gone.Rejected != 1 {
 		t.Errorf("collected %+v; want the day that ended a day ago", gone)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "notes.txt")); err != nil {

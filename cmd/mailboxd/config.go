@@ -16,18 +16,18 @@ import (
 // config is the whole configuration, read once. It lives in package main,
 // which nothing can import: parts are handed values, never this.
 type config struct {
-	Root      string       `mapstructure:"root"`
-	StateDir  string       `mapstructure:"state_dir"`
-	Log       logConfig    `mapstructure:"log"`
-	Intake    intake       `mapstructure:"intake"`
-	Limits    limits       `mapstructure:"limits"`
-	Retention retention    `mapstructure:"retention"`
-	Approvers []approver   `mapstructure:"approvers"`
-	Senders   []sender     `mapstructure:"senders"`
-	Oversight oversight    `mapstructure:"oversight"`
-	Policy    policyRules  `mapstructure:"policy"`
-	Notice    notice       `mapstructure:"notice"`
-	Agents    []agentEntry `mapstructure:"agents"`
+	Root      string        `mapstructure:"root"`
+	StateDir  string        `mapstructure:"state_dir"`
+	Log       logConfig     `mapstructure:"log"`
+	Intake    intake        `mapstructure:"intake"`
+	Limits    limits        `mapstructure:"limits"`
+	Retention retentionKeys `mapstructure:"retention"`
+	Approvers []approver    `mapstructure:"approvers"`
+	Senders   []sender      `mapstructure:"senders"`
+	Oversight oversight     `mapstructure:"oversight"`
+	Policy    policyRules   `mapstructure:"policy"`
+	Notice    notice        `mapstructure:"notice"`
+	Agents    []agentEntry  `mapstructure:"agents"`
 
 	Conversation     conversation `mapstructure:"conversation"`
 	StopAgentsOnExit bool         `mapstructure:"stop_agents_on_exit"`
@@ -63,7 +63,7 @@ type limits struct {
 	ShutdownGrace time.Duration `mapstructure:"shutdown_grace"`
 }
 
-type retention struct {
+type retentionKeys struct {
 	Runs        time.Duration `mapstructure:"runs"`
 	History     time.Duration `mapstructure:"history"`
 	Rejected    time.Duration `mapstructure:"rejected"`

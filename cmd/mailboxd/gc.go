@@ -10,7 +10,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
-	"mailboxd/dispatch"
+	"mailboxd/internal/retention"
 	"mailboxd/mailbox"
 )
 
@@ -33,7 +33,7 @@ gc is for a mailbox that is not being served.`,
 			}
 			log := newLogger(cmd.ErrOrStderr(), cfg.Log)
 			gone, err := spinning(cmd, func(context.Context) string { return "looking for what is too old" },
-				func() (dispatch.Collected, error) { return collect(cmd.Context(), cfg, log, dry) })
+				func() (retention.Collected, error) { return collect(cmd.Context(), cfg, log, dry) })
 			if err != nil {
 				return err
 			}
@@ -49,7 +49,7 @@ gc is for a mailbox that is not being served.`,
 }
 
 // collect does it under the lock of the root, as a daemon would.
-func collect(ctx context.Context, cfg config, log zerolog.Logger, dry bool) (gone dispatch.Collected, err error) {
+func collect(ctx context.Context, cfg config, log zerolog.Logger, dry bool) (gone retention.Collected, err error) {
 	h := &house{}
 	defer h.close()
 	err = h.openBox(cfg)
@@ -62,10 +62,10 @@ func collect(ctx context.Context, cfg config, log zerolog.Logger, dry bool) (gon
 	if err := h.openState(cfg, log); err != nil {
 		return gone, err
 	}
-	return h.parts().Collect(ctx, dispatch.Retention(cfg.Retention), time.Now(), dry)
+	return retention.Collector(h.parts()).Collect(ctx, retention.Policy(cfg.Retention), time.Now(), dry)
 }
 
-func printCollected(w io.Writer, gone dispatch.Collected, dry bool) error {
+func printCollected(w io.Writer, gone retention.Collected, dry bool) error {
 	verb := "removed"
 	if dry {
 		verb = "would remove"

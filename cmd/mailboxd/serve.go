@@ -13,6 +13,7 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
+	"mailboxd/internal/retention"
 	"mailboxd/mailbox"
 	"mailboxd/watcher"
 )
@@ -125,7 +126,7 @@ func options(cfg config, fresh bool, log zerolog.Logger) dispatch.Options {
 		Children:          cfg.Limits.Children,
 		Grace:             cfg.Limits.ShutdownGrace,
 		Detach:            !cfg.StopAgentsOnExit,
-		Retention:         dispatch.Retention(cfg.Retention),
+		Retention:         retention.Policy(cfg.Retention),
 		Reading:           cfg.Intake.reading(),
 		RefRoots:          cfg.Intake.RefRoots,
 		Tail:              mailbox.TailOptions{MaxLine: cfg.Intake.MaxLineBytes, FromEnd: fresh && cfg.Intake.FirstStart == "from_end"},

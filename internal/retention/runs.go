@@ -1,4 +1,4 @@
-package dispatch
+package retention
 
 import (
 	"cmp"
@@ -15,12 +15,12 @@ const oldestAtOnce = 4096
 
 // collectRuns removes the directories of runs that are too old, and then the
 // oldest ones while all together are too large.
-func (p Parts) collectRuns(ctx context.Context, r Retention, now time.Time, dry bool, gone *Collected) error {
+func (c Collector) collectRuns(ctx context.Context, r Policy, now time.Time, dry bool, gone *Collected) error {
 	if r.Runs <= 0 && r.MaxRunBytes <= 0 {
 		return nil
 	}
 	old, left := before(now, r.Runs), int64(0)
-	for k, err := range p.State.RunDirs() {
+	for k, err := range c.State.RunDirs() {
 		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return err
 		}
@@ -28,10 +28,10 @@ func (p Parts) collectRuns(ctx context.Context, r Retention, now time.Time, dry 
 		if !k.Changed.Before(old) {
 			continue
 		}
-		needless, err := p.needless(ctx, k)
+		needless, err := c.needless(ctx, k)
 		if err == nil && needless {
 			left -= k.Bytes
-			err = p.drop(k, dry, &gone.Runs, gone)
+			err = c.drop(k, dry, &gone.Runs, gone)
 		}
 		if err != nil {
 			return err
@@ -40,14 +40,14 @@ func (p Parts) collectRuns(ctx context.Context, r Retention, now time.Time, dry 
 	if r.MaxRunBytes <= 0 {
 		return nil
 	}
-	return p.shrinkRuns(ctx, left-r.MaxRunBytes, old, dry, gone)
+	return c.shrinkRuns(ctx, left-r.MaxRunBytes, old, dry, gone)
 }
 
 // shrinkRuns removes the oldest directories until so many bytes are gone, or
 // nothing is left that may go.
-func (p Parts) shrinkRuns(ctx context.Context, excess int64, after time.Time, dry bool, gone *Collected) error {
+func (c Collector) shrinkRuns(ctx context.Context, excess int64, after time.Time, dry bool, gone *Collected) error {
 	for excess > 0 {
-		oldest, err := p.oldestRuns(ctx, after)
+		oldest, err := c.oldestRuns(ctx, after)
 		if err != nil || len(oldest) == 0 {
 			return err
 		}
@@ -55,7 +55,7 @@ func (p Parts) shrinkRuns(ctx context.Context, excess int64, after time.Time, dr
 			if excess <= 0 {
 				return nil
 			}
-			if err := p.drop(k, dry, &gone.Runs, gone); err != nil {
+			if err := c.drop(k, dry, &gone.Runs, gone); err != nil {
 				return err
 			}
 			excess -= k.Bytes
@@ -67,16 +67,16 @@ func (p Parts) shrinkRuns(ctx context.Context, excess int64, after time.Time, dr
 
 // oldestRuns returns the oldest directories that may go and did not change
 // before a time, oldest first.
-func (p Parts) oldestRuns(ctx context.Context, after time.Time) (oldest []mailbox.Kept, err error) {
+func (c Collector) oldestRuns(ctx context.Context, after time.Time) (oldest []mailbox.Kept, err error) {
 	byAge := func(a, b mailbox.Kept) int { return a.Changed.Compare(b.Changed) }
-	for k, err := range p.State.RunDirs() {
+	for k, err := range c.State.RunDirs() {
 		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return nil, err
 		}
 		if k.Changed.Before(after) {
 			continue
 		}
-		needless, err := p.needless(ctx, k)
+		needless, err := c.needless(ctx, k)
 		if err != nil {
 			return nil, err
 		}

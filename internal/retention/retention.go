@@ -1,4 +1,6 @@
-package dispatch
+// Package retention removes what nobody needs for work any more once it is old
+// enough. It touches only tasks that are done, put and delivered.
+package retention
 
 import (
 	"cmp"
@@ -6,15 +8,17 @@ import (
 	"errors"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
 
-// Retention says how long to keep what nobody needs for work any more, counted
+// Policy says how long to keep what nobody needs for work any more, counted
 // from its last change. Zero keeps it for ever. Result files are their
-// readers', and no Retention touches them.
-type Retention struct {
+// readers', and no Policy touches them.
+type Policy struct {
 	Runs        time.Duration // directories of runs
 	History     time.Duration // results that a later revision replaced, and refused ones
 	Rejected    time.Duration // dead letters
@@ -36,12 +40,20 @@ type Collected struct {
 // The daemon collects some time after its start, so that it does not slow the
 // start down, and then once a day. A page of rows is one short transaction.
 const (
+	page            = 1000
 	firstCollection = 10 * time.Minute
 	nextCollection  = 24 * time.Hour
 )
 
-// collectDaily removes what need not be kept, until ctx ends.
-func (d *Dispatcher) collectDaily(ctx context.Context) {
+// A Collector removes what a Policy does not keep. It owns none of its parts.
+type Collector struct {
+	Box    *mailbox.Box
+	State  *mailbox.State
+	Ledger *ledger.Ledger
+}
+
+// ServeDaily collects once a day until ctx ends, and logs what it removed.
+func (c Collector) ServeDaily(ctx context.Context, keep Policy, log zerolog.Logger) {
 	timer := time.NewTimer(firstCollection)
 	defer timer.Stop()
 	for {
@@ -51,26 +63,26 @@ func (d *Dispatcher) collectDaily(ctx context.Context) {
 		case <-timer.C:
 		}
 		timer.Reset(nextCollection)
-		gone, err := d.Collect(ctx, d.opts.Retention, time.Now(), false)
+		gone, err := c.Collect(ctx, keep, time.Now(), false)
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
-			d.opts.Log.Error().Err(err).Msg("not everything could be collected; trying again tomorrow")
+			log.Error().Err(err).Msg("not everything could be collected; trying again tomorrow")
 		case gone != (Collected{}):
-			d.opts.Log.Info().Int("runs", gone.Runs).Int("requests", gone.Bodies).Int("events", gone.Events).Int("messages", gone.Messages).Int64("bytes", gone.Bytes).Msg("collected")
+			log.Info().Int("runs", gone.Runs).Int("requests", gone.Bodies).Int("events", gone.Events).Int("messages", gone.Messages).Int64("bytes", gone.Bytes).Msg("collected")
 		}
 	}
 }
 
 // Collect removes what r does not keep, or only counts it when dry. It touches
-// only tasks that are done, put and delivered. It may run beside Serve.
-func (p Parts) Collect(ctx context.Context, r Retention, now time.Time, dry bool) (Collected, error) {
+// only tasks that are done, put and delivered. It may run beside the engine.
+func (c Collector) Collect(ctx context.Context, r Policy, now time.Time, dry bool) (Collected, error) {
 	var gone Collected
 	err := errors.Join(
-		p.collectRuns(ctx, r, now, dry, &gone),
-		p.collectHistory(ctx, before(now, r.History), dry, &gone),
-		p.collectRejected(before(now, r.Rejected), dry, &gone),
-		p.collectLedger(ctx, before(now, r.Ledger), dry, &gone),
+		c.collectRuns(ctx, r, now, dry, &gone),
+		c.collectHistory(ctx, before(now, r.History), dry, &gone),
+		c.collectRejected(before(now, r.Rejected), dry, &gone),
+		c.collectLedger(ctx, before(now, r.Ledger), dry, &gone),
 	)
 	return gone, err
 }
@@ -84,9 +96,9 @@ func before(now time.Time, keep time.Duration) time.Time {
 }
 
 // drop removes one thing, unless dry, and counts it.
-func (p Parts) drop(k mailbox.Kept, dry bool, count *int, gone *Collected) error {
+func (c Collector) drop(k mailbox.Kept, dry bool, count *int, gone *Collected) error {
 	if !dry {
-		if err := p.State.Drop(k); err != nil {
+		if err := c.State.Drop(k); err != nil {
 			return err
 		}
 	}
@@ -97,8 +109,8 @@ func (p Parts) drop(k mailbox.Kept, dry bool, count *int, gone *Collected) error
 
 // needless reports whether nothing will come of a revision any more. One that
 // is not known is of a ledger that was lost, or is being accepted.
-func (p Parts) needless(ctx context.Context, k mailbox.Kept) (bool, error) {
-	rows, err := p.Ledger.Revisions(ctx, k.ID)
+func (c Collector) needless(ctx context.Context, k mailbox.Kept) (bool, error) {
+	rows, err := c.Ledger.Revisions(ctx, k.ID)
 	for _, row := range rows {
 		if row.Revision == k.Revision {
 			return row.State == task.Done && row.Put && row.Delivered, err
@@ -110,13 +122,13 @@ func (p Parts) needless(ctx context.Context, k mailbox.Kept) (bool, error) {
 // accepting is longer than a directory is there before the ledger has its task.
 const accepting = time.Hour
 
-func (p Parts) collectHistory(ctx context.Context, before time.Time, dry bool, gone *Collected) error {
+func (c Collector) collectHistory(ctx context.Context, before time.Time, dry bool, gone *Collected) error {
 	if before.IsZero() {
 		return nil
 	}
-	for k, err := range p.State.Histories() {
+	for k, err := range c.State.Histories() {
 		if err == nil && ctx.Err() == nil && k.Changed.Before(before) {
-			err = p.drop(k, dry, &gone.History, gone)
+			err = c.drop(k, dry, &gone.History, gone)
 		}
 		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return err
@@ -125,17 +137,17 @@ func (p Parts) collectHistory(ctx context.Context, before time.Time, dry bool, g
 	return nil
 }
 
-func (p Parts) collectRejected(before time.Time, dry bool, gone *Collected) error {
+func (c Collector) collectRejected(before time.Time, dry bool, gone *Collected) error {
 	if before.IsZero() {
 		return nil
 	}
-	files, err := p.Box.DeadLetters()
+	files, err := c.Box.DeadLetters()
 	for _, k := range files {
 		if !k.Changed.Before(before) {
 			continue
 		}
 		if !dry {
-			if err := p.Box.DropDeadLetters(k); err != nil {
+			if err := c.Box.DropDeadLetters(k); err != nil {
 				return err
 			}
 		}
@@ -145,12 +157,12 @@ func (p Parts) collectRejected(before time.Time, dry bool, gone *Collected) erro
 	return err
 }
 
-func (p Parts) collectLedger(ctx context.Context, before time.Time, dry bool, gone *Collected) (err error) {
+func (c Collector) collectLedger(ctx context.Context, before time.Time, dry bool, gone *Collected) (err error) {
 	if before.IsZero() {
 		return nil
 	}
 	if dry {
-		aged, err := p.Ledger.CountOver(ctx, before)
+		aged, err := c.Ledger.CountOver(ctx, before)
 		gone.Bodies, gone.Events, gone.Messages = aged.Bodies, aged.Events, aged.Messages
 		return err
 	}
@@ -165,7 +177,7 @@ func (p Parts) collectLedger(ctx context.Context, before time.Time, dry bool, go
 	for _, drop := range drops {
 		for next, more := int64(0), true; more; more = next > 0 {
 			after, n := next, 0
-			err := p.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
+			err := c.Ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
 				next, n, err = drop.page(tx, after)
 				return err
 			})
