@@ -131,8 +131,9 @@ func (d *Dispatcher) info(row task.Task) *zerolog.Event {
 }
 
 // log returns a logger that names the task.
-func (d *Dispatcher) log(row task.Task) *zerolog.Logger {
-	log := d.opts.Log
+func (d *Dispatcher) log(row task.Task) *zerolog.Logger { return taskLogger(d.opts.Log, row) }
+
+func taskLogger(log zerolog.Logger, row task.Task) *zerolog.Logger {
 	if row.ID != "" {
 		log = log.With().Str("task_id", string(row.ID)).Str("agent", row.Agent).Logger()
 	}

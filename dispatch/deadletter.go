@@ -67,9 +67,9 @@ func (d *Dispatcher) appendDeadLetters(ctx, work context.Context) {
 		if again == nil {
 			var err error
 			if appended, err = d.appendTheseDeadLetters(work, appended); err == nil {
-				d.relax(rejecting)
+				d.faults.clear(rejecting)
 			} else if ctx.Err() == nil {
-				d.complain(rejecting, task.Task{}, err)
+				d.faults.report(rejecting, task.Task{}, err)
 				again = time.After(settlePause)
 			}
 		}

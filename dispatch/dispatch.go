@@ -148,7 +148,7 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 		inboxes:   schedule.NewDeliveryQueue(),
 		unshown:   schedule.NewDeliveryQueue(),
 		untold:    newUntold(),
-		faults:    newFaults(),
+		faults:    newFaults(opts.Log),
 		calls:     newCalls(),
 		failed:    make(chan struct{}, 1),
 		missing:   make(chan struct{}, 1),
@@ -165,7 +165,7 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 	if d.lost, err = parts.Ledger.Lost(ctx); err != nil {
 		return nil, fmt.Errorf("open dispatcher: %w", err)
 	}
-	d.opts.Tail.Notice = d.notice
+	d.opts.Tail.Notice = d.faults.reportFile
 	d.tail = parts.Box.Tail(cursors, d.opts.Tail)
 	d.queue = schedule.NewQueue(opts.Workers, opts.Queue, opts.PerRequester, agents.Limit)
 	return d, nil

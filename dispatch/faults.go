@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
@@ -65,11 +67,13 @@ type Fault struct {
 // faults remembers what does not work, so that it is logged once and not with
 // each attempt or each task.
 type faults struct {
+	log zerolog.Logger
+
 	mu  sync.Mutex // guards now
 	now map[string]Fault
 }
 
-func newFaults() *faults { return &faults{now: map[string]Fault{}} }
+func newFaults(log zerolog.Logger) *faults { return &faults{log: log, now: map[string]Fault{}} }
 
 // begin notes a fault and returns what was noted of it before; a zero Fault: nothing.
 func (f *faults) begin(key string, fault Fault) (before Fault) {
@@ -111,58 +115,61 @@ var forAll = []string{taking, rejecting, starting, recording, judging, deliverin
 
 // Faults returns what does not work now and concerns more than one task, or a task
 // file, oldest first. It may be called at any time, from any goroutine.
-func (d *Dispatcher) Faults() []Fault {
-	d.faults.mu.Lock()
-	defer d.faults.mu.Unlock()
-	shared := maps.Clone(d.faults.now)
+func (d *Dispatcher) Faults() []Fault { return d.faults.shared() }
+
+// shared returns the faults that concern more than one task, or a task file, oldest first.
+func (f *faults) shared() []Fault {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	shared := maps.Clone(f.now)
 	maps.DeleteFunc(shared, func(_ string, f Fault) bool { return f.What == "" })
 	return slices.SortedFunc(maps.Values(shared), func(a, b Fault) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.What, b.What), cmp.Compare(a.File, b.File))
 	})
 }
 
-// complain logs a fault once. What concerns all tasks is logged for the first
+// report logs a fault once. What concerns all tasks is logged for the first
 // of them, with its hint.
-func (d *Dispatcher) complain(what string, row task.Task, err error) {
-	f := Fault{Reason: err.Error(), Hint: hint(err)}
+func (f *faults) report(what string, row task.Task, err error) {
+	fault := Fault{Reason: err.Error(), Hint: hint(err)}
 	if row.ID == "" || slices.Contains(forAll, what) {
-		f.What = what
+		fault.What = what
 	}
-	if before := d.faults.begin(what, f); before.Since.IsZero() {
-		d.log(row).Error().Err(err).Str("mend", f.Hint).Msg(what + "; trying again")
-	}
-}
-
-// relax logs that what did not work does so again.
-func (d *Dispatcher) relax(what string) {
-	if d.faults.end(what) {
-		d.opts.Log.Info().Str("was", what).Msg("works again")
+	if before := f.begin(what, fault); before.Since.IsZero() {
+		taskLogger(f.log, row).Error().Err(err).Str("mend", fault.Hint).Msg(what + "; trying again")
 	}
 }
 
-// takingFails notes that a look could not take everything in, or that one could: then
-// err is nil. Each reason is logged once.
-func (d *Dispatcher) takingFails(err error) {
+// clear logs that what did not work works again.
+func (f *faults) clear(what string) {
+	if f.end(what) {
+		f.log.Info().Str("was", what).Msg("works again")
+	}
+}
+
+// reportIntake notes that a look could not take everything in, or, with a nil error,
+// that it could. Each reason is logged once.
+func (f *faults) reportIntake(err error) {
 	if err == nil {
-		if d.faults.end(taking) {
-			d.opts.Log.Info().Msg("tasks are taken in again")
+		if f.end(taking) {
+			f.log.Info().Msg("tasks are taken in again")
 		}
 		return
 	}
-	f := Fault{What: taking, Reason: err.Error(), Hint: hint(err)}
-	if before := d.faults.begin(taking, f); before.Reason != f.Reason {
-		d.opts.Log.Error().Str("reason", f.Reason).Str("mend", f.Hint).Msg(taking + "; trying again")
+	fault := Fault{What: taking, Reason: err.Error(), Hint: hint(err)}
+	if before := f.begin(taking, fault); before.Reason != fault.Reason {
+		f.log.Error().Str("reason", fault.Reason).Str("mend", fault.Hint).Msg(taking + "; trying again")
 	}
 }
 
-// notice takes note of a task file that is not read, and why; a nil error says that it is
+// reportFile notes a task file that is not read, and why; a nil error says that it is
 // read again.
-func (d *Dispatcher) notice(path string, err error) {
+func (f *faults) reportFile(path string, err error) {
 	key := passedOver + " " + path
-	d.faults.end(key)
+	f.end(key)
 	if err == nil {
 		return
 	}
-	d.faults.begin(key, Fault{What: passedOver, File: path, Reason: err.Error(), Hint: hint(err)})
-	d.opts.Log.Warn().Str("file", path).Err(err).Str("mend", hint(err)).Msg(passedOver)
+	f.begin(key, Fault{What: passedOver, File: path, Reason: err.Error(), Hint: hint(err)})
+	f.log.Warn().Str("file", path).Err(err).Str("mend", hint(err)).Msg(passedOver)
 }

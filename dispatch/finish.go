@@ -95,10 +95,10 @@ func (d *Dispatcher) persist(ctx context.Context, row task.Task, try func() erro
 	for {
 		err := try()
 		if err == nil {
-			d.relax(recording)
+			d.faults.clear(recording)
 			return nil
 		}
-		d.complain(recording, row, err)
+		d.faults.report(recording, row, err)
 		select {
 		case <-ctx.Done():
 			return err
@@ -147,7 +147,7 @@ func (d *Dispatcher) admitNext(ctx context.Context, row task.Task) {
 		return // and one that comes later doesn't wait for it
 	}
 	if err := d.tryAdmitNext(ctx, row.ID); err != nil {
-		d.complain(judging, row, err)
+		d.faults.report(judging, row, err)
 		d.timers.After(row.Seq, retryPause)
 	}
 }

@@ -80,11 +80,11 @@ func (d *Dispatcher) advance(ctx context.Context, row task.Task) {
 	if row.Replaces && row.State != task.Received {
 		own := "earlier result of " + string(row.ID) + " cannot be moved to the history"
 		if err := d.displace(ctx, row); err != nil {
-			d.complain(own, row, err)
+			d.faults.report(own, row, err)
 			d.timers.After(row.Seq, retryPause)
 			return
 		}
-		d.relax(own)
+		d.faults.clear(own)
 	}
 	defer d.nudgeOf(row)
 	switch row.State {
@@ -149,11 +149,11 @@ func (d *Dispatcher) revisit(ctx context.Context, seq int64) {
 		err = d.reconsider(ctx, row, t, findings)
 	}
 	if err != nil && ctx.Err() == nil {
-		d.complain(judging, row, err)
+		d.faults.report(judging, row, err)
 		d.timers.After(seq, retryPause)
 	}
 	if err == nil {
-		d.relax(judging)
+		d.faults.clear(judging)
 	}
 }
 

@@ -52,7 +52,7 @@ func (d *Dispatcher) deliverAll(ctx, work context.Context) {
 		row, err := d.deliver(work, seq)
 		d.answered(work, seq)
 		if err != nil && ctx.Err() == nil {
-			d.complain(starting, row, err)
+			d.faults.report(starting, row, err)
 			select {
 			case <-ctx.Done():
 			case <-time.After(retryPause):
@@ -81,7 +81,7 @@ func (d *Dispatcher) deliver(ctx context.Context, seq int64) (task.Task, error) 
 		return row, err
 	}
 	fault.Point("inbox-intent")
-	d.relax(starting)
+	d.faults.clear(starting)
 	d.log(row).Info().Int("attempt", job.Attempt).Msg("task waits for its agent to fetch it")
 	return began, nil
 }
@@ -89,7 +89,7 @@ func (d *Dispatcher) deliver(ctx context.Context, seq int64) (task.Task, error) 
 // lookAfter is tend for who cannot do anything about an error.
 func (d *Dispatcher) lookAfter(ctx context.Context, row task.Task) {
 	if err := d.tend(ctx, row); err != nil && ctx.Err() == nil {
-		d.complain(judging, row, err)
+		d.faults.report(judging, row, err)
 		d.timers.After(row.Seq, retryPause)
 	}
 }
@@ -125,11 +125,11 @@ func (d *Dispatcher) tend(ctx context.Context, row task.Task) error {
 func (d *Dispatcher) putInInbox(ctx context.Context, row task.Task) {
 	own := "task " + string(row.ID) + " cannot be put into the inbox of its agent"
 	if err := d.appendOnce(ctx, row); err != nil {
-		d.complain(own, row, err)
+		d.faults.report(own, row, err)
 		d.timers.After(row.Seq, settlePause)
 		return
 	}
-	d.relax(own)
+	d.faults.clear(own)
 }
 
 func (d *Dispatcher) appendOnce(ctx context.Context, row task.Task) error {

@@ -20,7 +20,7 @@ func (d *Dispatcher) endedBelow(ctx context.Context, row task.Task) {
 	d.heard.forget(row.Seq)
 	if d.kin.remove(row.Seq) {
 		if err := d.disown(ctx, row); err != nil {
-			d.complain(judging, row, err)
+			d.faults.report(judging, row, err)
 			d.kin.add(row.Seq)
 			d.timers.After(row.Seq, retryPause)
 		}
@@ -41,7 +41,7 @@ func (d *Dispatcher) joinNow(ctx context.Context, seq int64) {
 		err = d.reconsiderReview(ctx, row)
 	}
 	if err != nil && ctx.Err() == nil {
-		d.complain(judging, row, err)
+		d.faults.report(judging, row, err)
 		d.timers.After(seq, retryPause)
 	}
 }

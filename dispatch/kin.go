@@ -56,7 +56,7 @@ func (d *Dispatcher) checkAbove(ctx context.Context, row task.Task) {
 	now, err := d.Ledger.Task(ctx, row.Seq)
 	switch {
 	case err != nil && ctx.Err() == nil:
-		d.complain(judging, row, err)
+		d.faults.report(judging, row, err)
 		d.timers.After(row.Seq, retryPause)
 	case err == nil && now.State == task.Done:
 		d.endedBelow(ctx, now)

@@ -34,7 +34,7 @@ func (d *Dispatcher) Look(ctx context.Context) (paused bool, err error) {
 	if ctx.Err() != nil {
 		return paused, err
 	}
-	d.takingFails(err)
+	d.faults.reportIntake(err)
 	if err != nil {
 		select {
 		case d.failed <- struct{}{}:

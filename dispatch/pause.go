@@ -146,7 +146,7 @@ func (d *Dispatcher) holdBack(ctx context.Context, it schedule.Item) {
 	case cleared:
 		d.queue.Push(it) // it was resumed meanwhile
 	case err != nil && ctx.Err() == nil:
-		d.complain(judging, row, err)
+		d.faults.report(judging, row, err)
 		d.rest(ctx, it)
 	}
 }

@@ -73,7 +73,7 @@ func (d *Dispatcher) postThese(ctx context.Context, due []task.Message, r *round
 		own := "messages cannot be put into " + b.inbox
 		err := d.Box.AppendInbox(b.inbox, bytes.Join(b.lines, []byte("\n")))
 		if err == nil {
-			d.relax(own)
+			d.faults.clear(own)
 			posted = append(posted, b.seqs...)
 			continue
 		}
@@ -81,7 +81,7 @@ func (d *Dispatcher) postThese(ctx context.Context, due []task.Message, r *round
 			failed = err
 			break
 		}
-		d.complain(own, task.Task{}, err)
+		d.faults.report(own, task.Task{}, err)
 		r.close(b.inbox)
 	}
 	if len(posted) == 0 {

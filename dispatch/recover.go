@@ -226,13 +226,13 @@ func (d *Dispatcher) restoreResults(ctx context.Context) {
 		}
 		switch {
 		case err != nil:
-			d.complain(restoring, task.Task{}, err)
+			d.faults.report(restoring, task.Task{}, err)
 			select {
 			case <-ctx.Done():
 			case <-time.After(retryPause):
 			}
 		case len(finals) < page:
-			d.relax(restoring)
+			d.faults.clear(restoring)
 			return
 		}
 	}

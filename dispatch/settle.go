@@ -45,14 +45,14 @@ func (d *Dispatcher) settle(ctx context.Context, row task.Task) {
 func (d *Dispatcher) delivered(row task.Task, err error) {
 	own := "result of " + string(row.ID) + " cannot be delivered"
 	if err == nil {
-		d.relax(delivering)
-		d.relax(own)
+		d.faults.clear(delivering)
+		d.faults.clear(own)
 		return
 	}
 	if _, everybodys := mend(err); everybodys {
-		d.complain(delivering, row, err)
+		d.faults.report(delivering, row, err)
 	} else {
-		d.complain(own, row, err)
+		d.faults.report(own, row, err)
 	}
 	d.timers.After(row.Seq, backoff(settlePause, d.calls.failures(row.Seq)))
 }

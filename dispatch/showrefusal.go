@@ -82,7 +82,7 @@ func (d *Dispatcher) showRefusal(ctx context.Context, seq int64) {
 	if !ok {
 		var err error
 		if row, err = d.Ledger.Task(ctx, seq); err != nil {
-			d.complain(judging, row, err)
+			d.faults.report(judging, row, err)
 			d.timers.Set(seq, time.Now().Add(retryPause))
 			return
 		}

@@ -66,7 +66,7 @@ func (d *Dispatcher) tellAll(ctx, work context.Context) {
 			stuck, err = d.postDue(work, stuck)
 		}
 		if err != nil && ctx.Err() == nil {
-			d.complain(telling, task.Task{}, err)
+			d.faults.report(telling, task.Task{}, err)
 			select {
 			case <-ctx.Done():
 			case <-time.After(retryPause): // a nudge does not make it shorter
@@ -74,7 +74,7 @@ func (d *Dispatcher) tellAll(ctx, work context.Context) {
 			d.tellLater(seqs)
 			continue
 		}
-		d.relax(telling)
+		d.faults.clear(telling)
 		if stuck.closed != nil && pause == nil {
 			pause = time.After(settlePause)
 		}

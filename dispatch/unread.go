@@ -48,7 +48,7 @@ func (d *Dispatcher) readAnswer(ctx context.Context, run *run, row task.Task, j 
 		return o.Unread == nil
 	})
 	if o.Unread == nil {
-		d.relax(reading)
+		d.faults.clear(reading)
 		return o, true
 	}
 	if run.ctx.Err() == nil {
@@ -60,10 +60,10 @@ func (d *Dispatcher) readAnswer(ctx context.Context, run *run, row task.Task, j 
 	return cancelled, yes
 }
 
-// keepExit complains of an answer that cannot be read, and has how its run ended
+// keepExit reports an answer that cannot be read, and has how its run ended
 // written down, which the keeper may be the only one to know.
 func (d *Dispatcher) keepExit(row task.Task, j task.Job, o task.Outcome) {
-	d.complain(reading, row, o.Unread)
+	d.faults.report(reading, row, o.Unread)
 	if o.Exit.PID != 0 && j.Dir != "" {
 		_ = runner.KeepExit(j.Dir, o.Exit) // or it is tried again, and the keeper has it
 	}

@@ -202,7 +202,7 @@ func (d *Dispatcher) settled(ctx context.Context, row task.Task) {
 		seq = parent.Parent
 	}
 	if err != nil && ctx.Err() == nil {
-		d.complain(judging, row, err)
+		d.faults.report(judging, row, err)
 	}
 	if err != nil {
 		keys = d.waits.keys() // whoever waits for something else than this run left waits again

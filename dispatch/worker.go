@@ -37,7 +37,7 @@ func (d *Dispatcher) attempt(take, ctx context.Context, it schedule.Item) {
 		d.over(run)
 		d.queue.Release(it)
 		if err != nil {
-			d.complain(starting, row, err)
+			d.faults.report(starting, row, err)
 			d.rest(ctx, it)
 		}
 		d.turnAway(ctx, it.Agent)
@@ -61,7 +61,7 @@ func (d *Dispatcher) attempt(take, ctx context.Context, it schedule.Item) {
 	d.queue.Release(it)
 	switch o, cancelled := run.neverBegun(job); {
 	case outcome.Void == nil:
-		d.relax(starting)
+		d.faults.clear(starting)
 	case cancelled:
 		outcome = o
 	}
@@ -134,7 +134,7 @@ func (d *Dispatcher) over(r *run) {
 // giveBack queues a task again whose run never began for want of something
 // that all tasks need.
 func (d *Dispatcher) giveBack(ctx context.Context, row task.Task, err error) {
-	d.complain(starting, row, err)
+	d.faults.report(starting, row, err)
 	d.unstart(ctx, row, retryPause)
 }
 
