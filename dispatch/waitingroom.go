@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"mailboxd/internal/core"
 	"mailboxd/internal/task"
 )
 
@@ -17,19 +18,19 @@ import (
 type waitingRoom struct {
 	mu      sync.Mutex // guards what follows
 	settled int        // how often a run was
-	waiting map[string][]waiter
-	where   map[int64]string // the key under which a task waits
-	called  map[int64]string // or waited
+	waiting map[core.LimitKey][]waiter
+	where   map[int64]core.LimitKey // the key under which a task waits
+	called  map[int64]core.LimitKey // or waited
 }
 
 // A waiter is a task, and what it waits for.
 type waiter struct {
 	seq   int64
-	short *shortage
+	short *core.Shortfall
 }
 
 func newWaitingRoom() *waitingRoom {
-	return &waitingRoom{waiting: map[string][]waiter{}, where: map[int64]string{}, called: map[int64]string{}}
+	return &waitingRoom{waiting: map[core.LimitKey][]waiter{}, where: map[int64]core.LimitKey{}, called: map[int64]core.LimitKey{}}
 }
 
 // now is what to tell join, from before it was known that there is too little.
@@ -49,10 +50,10 @@ func (w *waitingRoom) settle() bool {
 
 // join has a task wait, behind those that are older. It reports false when a
 // run was settled since, so that the task had better look again.
-func (w *waitingRoom) join(seq int64, short *shortage, since int) bool {
+func (w *waitingRoom) join(seq int64, short *core.Shortfall, since int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	key := short.purse.key
+	key := short.Limit.Key
 	if w.settled != since {
 		return false
 	}
@@ -69,7 +70,7 @@ func (w *waitingRoom) join(seq int64, short *shortage, since int) bool {
 func bySeq(w waiter, seq int64) int { return cmp.Compare(w.seq, seq) }
 
 // leave takes a task out that waits, and says for what it waited.
-func (w *waitingRoom) leave(seq int64) (key string, waited bool) {
+func (w *waitingRoom) leave(seq int64) (key core.LimitKey, waited bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	key, waited = w.where[seq]
@@ -80,7 +81,7 @@ func (w *waitingRoom) leave(seq int64) (key string, waited bool) {
 }
 
 // remove forgets a waiter. The caller holds mu.
-func (w *waitingRoom) remove(key string, seq int64) {
+func (w *waitingRoom) remove(key core.LimitKey, seq int64) {
 	delete(w.where, seq)
 	line := w.waiting[key]
 	if at, found := slices.BinarySearchFunc(line, seq, bySeq); found {
@@ -91,7 +92,7 @@ func (w *waitingRoom) remove(key string, seq int64) {
 	}
 }
 
-func (w *waitingRoom) first(key string) (waiter, bool) {
+func (w *waitingRoom) first(key core.LimitKey) (waiter, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.waiting[key]) == 0 {
@@ -101,14 +102,14 @@ func (w *waitingRoom) first(key string) (waiter, bool) {
 }
 
 // keys returns all that tasks wait for.
-func (w *waitingRoom) keys() []string {
+func (w *waitingRoom) keys() []core.LimitKey {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Collect(maps.Keys(w.waiting))
 }
 
 // call takes out a waiter that is to look again, if it still waits.
-func (w *waitingRoom) call(key string, seq int64) bool {
+func (w *waitingRoom) call(key core.LimitKey, seq int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.where[seq] != key {
@@ -120,7 +121,7 @@ func (w *waitingRoom) call(key string, seq int64) bool {
 }
 
 // answer returns for what a task waited that was called, once.
-func (w *waitingRoom) answer(seq int64) (key string, called bool) {
+func (w *waitingRoom) answer(seq int64) (key core.LimitKey, called bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	key, called = w.called[seq]
@@ -137,7 +138,7 @@ func (w *waitingRoom) wasCalled(seq int64) bool {
 
 // callNext has the first one that waits for something look again, unless it
 // would find too little.
-func (d *Dispatcher) callNext(ctx context.Context, key string) {
+func (d *Dispatcher) callNext(ctx context.Context, key core.LimitKey) {
 	next, ok := d.waits.first(key)
 	if ok && !d.inVain(ctx, next.short) && d.waits.call(key, next.seq) {
 		d.alarms.after(next.seq, 0)
@@ -146,18 +147,13 @@ func (d *Dispatcher) callNext(ctx context.Context, key string) {
 
 // inVain reports whether an account is still too short because of what others
 // have reserved. Of anything else whoever needs it finds out.
-func (d *Dispatcher) inVain(ctx context.Context, short *shortage) bool {
-	p := short.purse
-	if p.account.Day == "" {
+func (d *Dispatcher) inVain(ctx context.Context, short *core.Shortfall) bool {
+	key := short.Limit.Key
+	if key.Owner == "" {
 		return false
 	}
-	now, err := d.Ledger.Balance(ctx, p.account.Owner, p.account.Day)
-	if err != nil {
-		return false
-	}
-	p.spent, p.reserved = now.Spent, now.Reserved
-	_, still := p.take(short.unit, short.need)
-	return still != nil && still.waits
+	now, err := d.Ledger.Balance(ctx, key.Owner, key.Day)
+	return err == nil && short.Lasts(now)
 }
 
 // answered is for a task whose next step is known. If it was called, the next
@@ -188,15 +184,15 @@ func (d *Dispatcher) settled(ctx context.Context, row task.Task) {
 	if !d.waits.settle() {
 		return
 	}
-	keys := []string{taskKey(row.Seq)}
+	keys := []core.LimitKey{{Task: row.Seq}}
 	runs, err := d.Ledger.Runs(ctx, row.Seq)
 	for _, run := range runs {
 		for _, a := range run.Terms.Accounts {
-			keys = append(keys, accountKey(a))
+			keys = append(keys, core.KeyOf(a))
 		}
 	}
 	for seq := row.Parent; seq != 0 && err == nil; {
-		keys = append(keys, taskKey(seq))
+		keys = append(keys, core.LimitKey{Task: seq})
 		var parent task.Task
 		parent, err = d.Ledger.Task(ctx, seq)
 		seq = parent.Parent
@@ -207,9 +203,10 @@ func (d *Dispatcher) settled(ctx context.Context, row task.Task) {
 	if err != nil {
 		keys = d.waits.keys() // whoever waits for something else than this run left waits again
 	}
-	slices.Sort(keys)
-	for _, key := range slices.Compact(keys) {
-		d.callNext(ctx, key)
+	for i, key := range keys {
+		if !slices.Contains(keys[:i], key) {
+			d.callNext(ctx, key)
+		}
 	}
 }
 

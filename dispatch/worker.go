@@ -221,7 +221,7 @@ func (d *Dispatcher) prepare(ctx context.Context, it item, run *run) (task.Task,
 		return row, task.Job{}, err
 	}
 	if !moved {
-		return row, task.Job{}, d.State.RemoveRunDir(row.ID, row.Revision, job.Attempt) // of no run
+		return row, task.Job{}, nil
 	}
 	d.equip(ctx, run, began, &job)
 	return began, job, nil
