@@ -253,9 +253,12 @@ func (d *Dispatcher) admit(ctx context.Context, it item) (task.Task, task.Job, e
 	if answered, err := d.foreign(ctx, row); answered || err != nil {
 		return row, task.Job{}, err
 	}
+	if row.Parent != 0 {
+		verdict.Terms = core.WithLineage(verdict.Terms, d.agents.Mode(envelope.ControlLineage))
+	}
 	job := task.Job{
 		Task: t, Revision: row.Revision, Attempt: row.Attempt,
-		RunID: uuid.NewString(), Terms: d.withLineage(row.Parent, verdict.Terms),
+		RunID: uuid.NewString(), Terms: verdict.Terms,
 	}
 	if wantsApproval(verdict.Hold) {
 		job.Digest = verdict.Digest
