@@ -26,12 +26,11 @@ func (d *Dispatcher) spending(tx *transaction, row task.Task, run task.Run) (s c
 	if s.Above, err = d.ancestors(tx, row.Parent); err != nil {
 		return s, err
 	}
+	s.Balances = map[core.LimitKey]task.Balance{}
 	for _, a := range s.Accounts(run) {
-		b, err := tx.Balance(a.Owner, a.Day)
-		if err != nil {
+		if s.Balances[core.KeyOf(a)], err = tx.Balance(a.Owner, a.Day); err != nil {
 			return s, err
 		}
-		s.Balances = append(s.Balances, b)
 	}
 	return s, nil
 }

@@ -34,11 +34,14 @@ func (d *Dispatcher) intend(ctx context.Context, row task.Task, j *task.Job, to 
 		return row, false, fmt.Errorf("start %s: %w", row.ID, err)
 	}
 	if answer != nil {
-		d.removeUnused(row, *j)
+		d.removeRunDir(row, j.Attempt) // before the next attempt, which may have the same
 	}
 	d.onCommitted(ctx, follow)
-	if short, ok := errors.AsType[*core.Shortfall](answer); ok {
-		d.fallShort(row, short, since)
+	switch short, ok := errors.AsType[*core.Shortfall](answer); {
+	case ok && !short.Waits:
+		d.log(row).Warn().Str("reason", short.Reason).Msg("budget exceeded")
+	case ok && !d.waits.join(row.Seq, short, since):
+		d.alarms.after(row.Seq, 0)
 	}
 	if answer != nil {
 		return row, false, nil
@@ -69,27 +72,4 @@ func (d *Dispatcher) intendIn(tx *transaction, row task.Task, began bool, j *tas
 		j.Allowance, j.Terms = run.Reserved, run.Terms
 	}
 	return answer, err
-}
-
-// removeUnused removes the directory of a run that isn't intended. The caller has taken no
-// next step of the task yet: the next attempt may have the same directory.
-func (d *Dispatcher) removeUnused(row task.Task, j task.Job) {
-	if j.Dir == "" {
-		return
-	}
-	if err := d.State.RemoveRunDir(row.ID, row.Revision, j.Attempt); err != nil {
-		d.unused.keep(j.Dir)
-		d.log(row).Warn().Err(err).Msg("directory of a run that never began not removed")
-	}
-}
-
-// fallShort remembers that a task waits for a budget (AINL-46). One for which there was
-// room since is looked at again.
-func (d *Dispatcher) fallShort(row task.Task, short *core.Shortfall, since int) {
-	switch {
-	case !short.Waits:
-		d.log(row).Warn().Str("reason", short.Reason).Msg("budget exceeded")
-	case !d.waits.join(row.Seq, short, since):
-		d.alarms.after(row.Seq, 0)
-	}
 }

@@ -169,9 +169,7 @@ func (d *Dispatcher) unstart(ctx context.Context, row task.Task, pause time.Dura
 		return
 	}
 	fault.Point("unstarted")
-	if err := d.State.RemoveRunDir(row.ID, row.Revision, row.Attempt); err != nil {
-		d.log(row).Warn().Err(err).Msg("directory of a run that never began not removed")
-	}
+	d.removeRunDir(row, row.Attempt)
 	if pause > 0 {
 		select {
 		case <-ctx.Done():

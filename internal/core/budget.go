@@ -10,9 +10,9 @@ import (
 // Spending is what is spent and reserved of all that a run has to fit into, before the
 // run begins. The zero value is that of a run without any limit.
 type Spending struct {
-	Own      task.TreeCost  // of the task, if it has a budget
-	Above    []Ancestor     // the tasks above it, the nearest first, up to one that Lends
-	Balances []task.Balance // of the accounts that Accounts returns; one that is missing is empty
+	Own      task.TreeCost             // of the task, if it has a budget
+	Above    []Ancestor                // the tasks above it, the nearest first, up to one that Lends
+	Balances map[LimitKey]task.Balance // of the accounts that Accounts returns
 }
 
 // An Ancestor is a task above another one.
@@ -23,8 +23,9 @@ type Ancestor struct {
 	Said envelope.Cost // what the run has said so far that it spent
 }
 
-// Lends reports whether the runs that an ancestor's run asked for have their
-// reservations from that run. What it has is part of the limits above it already.
+// Lends reports whether the runs that an ancestor's run asked for have their reservations
+// from that run: it can spend so much less, and gets back what they leave. What it has is
+// part of the limits above it already.
 func (a *Ancestor) Lends() bool {
 	return (a.Task.State == task.Running || a.Task.State == task.Waiting) && a.Run.Attempt > 0 && !a.Run.Settled
 }
@@ -48,17 +49,6 @@ func (a *Ancestor) limit() Limit {
 		}
 	}
 	return l
-}
-
-// lender is the run from which another one has its reservation as long as it goes on: it
-// can spend so much less, and gets back what is left. The zero Run is none.
-func (s *Spending) lender() task.Run {
-	for _, a := range s.Above {
-		if a.Lends() {
-			return a.Run
-		}
-	}
-	return task.Run{}
 }
 
 // Accounts returns the accounts that a run counts for, one for each owner: those of the
@@ -102,8 +92,11 @@ func (s *Spending) Accounts(run task.Run) []task.Account {
 // it can't begin: what is left of its task's budget over all attempts and children, and
 // of the accounts it counts for.
 func (s *Spending) reserve(run task.Run) (task.Run, *Shortfall) {
-	lender := s.lender()
-	run.Lender = task.RunName{Task: lender.Task, Attempt: lender.Attempt}
+	var lender task.Run
+	if last := len(s.Above) - 1; last >= 0 && s.Above[last].Lends() {
+		lender = s.Above[last].Run
+		run.Lender = task.RunName{Task: lender.Task, Attempt: lender.Attempt}
+	}
 	run.Terms.Accounts = s.Accounts(run)
 	var short *Shortfall
 	for _, u := range units {
@@ -140,7 +133,8 @@ func (s *Spending) amount(u Unit, run, lender task.Run) (amount *int64, short *S
 	}
 	for _, a := range run.Terms.Accounts {
 		if !lent(u, a, lender) {
-			take(s.account(a), need)
+			b := s.Balances[KeyOf(a)]
+			take(Limit{Key: KeyOf(a), name: a.Owner, budget: a.Limit, spent: b.Spent, reserved: b.Reserved}, need)
 		}
 	}
 	if short != nil {
@@ -149,18 +143,9 @@ func (s *Spending) amount(u Unit, run, lender task.Run) (amount *int64, short *S
 	return amount, nil
 }
 
-// account is the limit of an account.
-func (s *Spending) account(a task.Account) Limit {
-	l := Limit{Key: KeyOf(a), name: a.Owner, budget: a.Limit}
-	if at := slices.IndexFunc(s.Balances, func(b task.Balance) bool { return b.Owner == a.Owner && b.Day == a.Day }); at >= 0 {
-		l.spent, l.reserved = s.Balances[at].Spent, s.Balances[at].Reserved
-	}
-	return l
-}
-
 // lent reports whether a run gets what it may spend of an account out of what its lender
 // has of that already.
 func lent(u Unit, a task.Account, lender task.Run) bool {
 	return *u.limit(&lender.Reserved) != nil &&
-		slices.ContainsFunc(lender.Terms.Accounts, func(have task.Account) bool { return have.Owner == a.Owner && have.Day == a.Day })
+		slices.ContainsFunc(lender.Terms.Accounts, func(have task.Account) bool { return KeyOf(have) == KeyOf(a) })
 }

@@ -62,13 +62,10 @@ type Shortfall struct {
 // Error returns the reason.
 func (s *Shortfall) Error() string { return s.Reason }
 
-// Lasts reports whether a run still has to wait when its account has a balance. A limit
-// that isn't an account's is only known in the transaction that starts the run.
+// Lasts reports whether the run still has to wait when the account that is short has a
+// balance.
 func (s *Shortfall) Lasts(now task.Balance) bool {
 	l := s.Limit
-	if l.Key.Owner == "" {
-		return false
-	}
 	l.spent, l.reserved = now.Spent, now.Reserved
 	_, still := l.room(s.Unit, s.Need)
 	return still != nil && still.Waits
@@ -87,14 +84,15 @@ func (l Limit) room(u Unit, need *int64) (left *int64, short *Shortfall) {
 		least = *need
 	}
 	n := max(0, min(*limit-spent-reserved, task.MaxAmount))
-	switch {
-	case *limit-spent < least || spent > *limit:
-		return nil, &Shortfall{Limit: l, Unit: u, Need: need, Reason: l.state(u, need)}
-	case n < least:
-		reason := fmt.Sprintf("%s, and %d are reserved by others", l.state(u, need), reserved)
-		return nil, &Shortfall{Limit: l, Unit: u, Need: need, Waits: true, Reason: reason}
+	ends := *limit-spent < least || spent > *limit
+	if n >= least && !ends {
+		return &n, nil
 	}
-	return &n, nil
+	reason := l.state(u, need)
+	if !ends {
+		reason += fmt.Sprintf(", and %d are reserved by others", reserved)
+	}
+	return nil, &Shortfall{Limit: l, Unit: u, Need: need, Waits: !ends, Reason: reason}
 }
 
 // state says in words how much of a limit is spent.

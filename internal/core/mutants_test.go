@@ -161,8 +161,8 @@ var mutants = []mutant{
 		}
 	})},
 	{name: "an account has room for what others have reserved", command: intending(func(c *core.Intend) {
-		for n := range c.Spending.Balances {
-			c.Spending.Balances[n].Reserved = envelope.Cost{}
+		for key, b := range c.Spending.Balances {
+			c.Spending.Balances[key] = task.Balance{Spent: b.Spent}
 		}
 	})},
 	{name: "a budget is for each attempt", command: intending(func(c *core.Intend) { c.Spending.Own = task.TreeCost{} })},
@@ -172,8 +172,8 @@ var mutants = []mutant{
 		}
 	})},
 	{name: "what others have reserved is spent", command: intending(func(c *core.Intend) {
-		for n, b := range c.Spending.Balances {
-			c.Spending.Balances[n].Spent = envelope.Cost{Tokens: b.Spent.Tokens + b.Reserved.Tokens}
+		for key, b := range c.Spending.Balances {
+			c.Spending.Balances[key] = task.Balance{Spent: envelope.Cost{Tokens: b.Spent.Tokens + b.Reserved.Tokens}, Reserved: b.Reserved}
 		}
 	})},
 	{name: "a wait for a budget doesn't end", events: func(w *world, c core.Command, events []core.Event) []core.Event {

@@ -146,8 +146,9 @@ func (w *world) spending(t *core.Task, run task.Run) (s core.Spending) {
 			break
 		}
 	}
+	s.Balances = map[core.LimitKey]task.Balance{}
 	for _, a := range s.Accounts(run) {
-		s.Balances = append(s.Balances, w.balance(a.Owner, a.Day))
+		s.Balances[core.KeyOf(a)] = w.balance(a.Owner, a.Day)
 	}
 	return s
 }
@@ -262,7 +263,7 @@ func (w *world) wake(name task.RunName, r *task.Run) {
 		}
 	}
 	for seq, waits := range w.waits {
-		if key := waits.short.Limit.Key; slices.Contains(keys, key) && !waits.short.Lasts(w.balance(key.Owner, key.Day)) {
+		if key := waits.short.Limit.Key; slices.Contains(keys, key) && (key.Owner == "" || !waits.short.Lasts(w.balance(key.Owner, key.Day))) {
 			delete(w.waits, seq)
 		}
 	}
