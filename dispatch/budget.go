@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"context"
+	"slices"
 	"time"
 
 	"mailboxd/envelope"
@@ -63,6 +65,57 @@ func (d *Dispatcher) spentBy(seq int64) (most envelope.Cost) {
 		most = r.meter.seen()
 	}
 	return most
+}
+
+// settled wakes the tasks that wait for what a run of a task gives back, which is over.
+func (d *Dispatcher) settled(ctx context.Context, row task.Task) {
+	if d.agents.Forget != nil {
+		d.agents.Forget(d.State.RunDir(row.ID, row.Revision, row.Attempt))
+	}
+	if !d.waits.settle() {
+		return
+	}
+	keys, err := d.limitsOf(ctx, row)
+	if err != nil {
+		keys = d.waits.limits() // a task that waits for another limit waits again
+		if ctx.Err() == nil {
+			d.complain(judging, row, err)
+		}
+	}
+	for i, key := range keys {
+		if !slices.Contains(keys[:i], key) {
+			d.waits.wakeNext(ctx, key)
+		}
+	}
+}
+
+// limitsOf returns the limits that the runs of a task have to fit into.
+func (d *Dispatcher) limitsOf(ctx context.Context, row task.Task) ([]core.LimitKey, error) {
+	keys := []core.LimitKey{{Task: row.Seq}}
+	runs, err := d.Ledger.Runs(ctx, row.Seq)
+	for _, run := range runs {
+		for _, a := range run.Terms.Accounts {
+			keys = append(keys, core.KeyOf(a))
+		}
+	}
+	for seq := row.Parent; seq != 0 && err == nil; {
+		keys = append(keys, core.LimitKey{Task: seq})
+		var parent task.Task
+		parent, err = d.Ledger.Task(ctx, seq)
+		seq = parent.Parent
+	}
+	return keys, err
+}
+
+// lookedAt is for a task that was looked at, perhaps because it was woken. The next step
+// of one that is queued is known when its turn comes.
+func (d *Dispatcher) lookedAt(ctx context.Context, seq int64) {
+	if !d.waits.isWoken(seq) {
+		return
+	}
+	if row, err := d.Ledger.Task(ctx, seq); err == nil && row.State != task.Queued {
+		d.waits.proceeded(ctx, seq)
+	}
 }
 
 // midnight is when the budgets of the day begin anew.

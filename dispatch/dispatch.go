@@ -89,7 +89,7 @@ type Dispatcher struct {
 	unused    *unusedDirs
 	bygones   *bygones
 	pauses    *pauses
-	waits     *waitingRoom
+	waits     *budgetWaiters
 	letters   *letterBox
 	unshown   *letterBox // tasks that were refused and whose results are still to be put
 	heard     *hearings
@@ -142,7 +142,6 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 		unused:    newUnusedDirs(),
 		bygones:   newBygones(),
 		pauses:    newPauses(paused),
-		waits:     newWaitingRoom(),
 		letters:   newLetterBox(),
 		unshown:   newLetterBox(),
 		untold:    newUntold(),
@@ -160,6 +159,7 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 		finishing:   newCrew(opts.Workers),
 		deadLetters: make(chan struct{}, 1),
 	}
+	d.waits = newBudgetWaiters(parts.Ledger.Balance, func(seq int64) { d.alarms.after(seq, 0) })
 	if d.lost, err = parts.Ledger.Lost(ctx); err != nil {
 		return nil, fmt.Errorf("open dispatcher: %w", err)
 	}
@@ -193,7 +193,7 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 	running.Go(func() {
 		d.alarms.serve(ctx, func(seq int64) {
 			d.revisit(work, seq)
-			d.answeredElsewhere(work, seq)
+			d.lookedAt(work, seq)
 		})
 	})
 	running.Go(func() { d.lookWhenThereIsRoom(ctx) })

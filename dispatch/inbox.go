@@ -49,7 +49,7 @@ func (d *Dispatcher) deliverAll(ctx, work context.Context) {
 			return
 		}
 		row, err := d.deliver(work, seq)
-		d.answered(work, seq)
+		d.waits.proceeded(work, seq)
 		if err != nil && ctx.Err() == nil {
 			d.complain(starting, row, err)
 			select {

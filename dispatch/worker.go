@@ -31,7 +31,7 @@ func (d *Dispatcher) worker(take, work context.Context) {
 // agent has exited: making its result durable does not keep the next task waiting.
 func (d *Dispatcher) attempt(take, ctx context.Context, it item) {
 	run, row, job, err := d.takeUp(ctx, it)
-	d.answered(ctx, it.seq)
+	d.waits.proceeded(ctx, it.seq)
 	if err != nil || job.RunID == "" {
 		d.over(run)
 		d.queue.free(it)
