@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"mailboxd/internal/core"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/schedule"
 	"mailboxd/internal/task"
@@ -69,8 +70,8 @@ func (d *Dispatcher) begin(ctx context.Context, tx *transaction, s *start) error
 	s.item.Seq = c.row.Seq
 	s.run = d.runs.begin(context.WithoutCancel(ctx), s.item) // before anybody can see it running
 	s.job.Terms = c.judged.Terms
-	moved, short, err := d.intendIn(tx, c.row, &s.job, task.Running)
-	if err != nil || short != nil || !moved {
+	answer, err := d.intendIn(tx, c.row, false, &s.job, core.Intend{To: task.Running, Stay: true})
+	if err != nil || answer != nil {
 		d.forget(s) // it waits for its turn, and whoever has that finds out
 		return err
 	}

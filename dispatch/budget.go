@@ -1,193 +1,62 @@
 package dispatch
 
 import (
+	"context"
 	"slices"
+	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/task"
 )
 
-// A booking finds out what a run may spend (AINL-46): what is left of its
-// task's budget over all attempts and children, and of the budgets of the day
-// it counts for. One that another run asked for has it from that run, as long
-// as that goes on: its parent can spend so much less, and has back what is left.
-type booking struct {
-	tx  *transaction
-	row task.Task
-	run *task.Run
-
-	own       purse   // the task's; without a limit when it has none
-	above     []purse // those of the tasks it is for
-	lender    task.Run
-	inherited []task.Account // of the tasks it is for
+// limited reports whether what a task spends may have to fit into something.
+func limited(row task.Task, terms task.Terms) bool {
+	return row.Parent != 0 || terms.Budget != (envelope.Budget{}) || len(terms.Accounts) > 0
 }
 
-// reserve notes in a run that is about to begin what it may spend, or returns
-// why it may not begin.
-func (d *Dispatcher) reserve(tx *transaction, row task.Task, run *task.Run) (*shortage, error) {
-	if row.Parent == 0 && run.Terms.Budget == (envelope.Budget{}) && len(run.Terms.Accounts) == 0 {
-		return nil, nil // as most
+// spending gathers what is spent and reserved before a run of a task begins.
+func (d *Dispatcher) spending(tx *transaction, row task.Task, run task.Run) (s core.Spending, err error) {
+	if !limited(row, run.Terms) {
+		return s, nil // as most
 	}
-	b := booking{tx: tx, row: row, run: run}
-	if err := b.open(); err != nil {
-		return nil, err
-	}
-	if err := b.climb(d.spentBy); err != nil {
-		return nil, err
-	}
-	accounts, err := b.accounts()
-	if err != nil {
-		return nil, err
-	}
-	var short *shortage
-	for _, u := range units {
-		amount, lacks := b.amount(u, accounts)
-		if lacks != nil && (short == nil || short.waits) {
-			short = lacks
+	if run.Terms.Budget != (envelope.Budget{}) {
+		if s.Own, err = tx.Family(row.Seq); err != nil {
+			return s, err
 		}
-		*u.limit(&run.Reserved) = amount
 	}
-	return short, nil
+	if s.Above, err = d.ancestors(tx, row.Parent); err != nil {
+		return s, err
+	}
+	s.Balances = map[core.LimitKey]task.Balance{}
+	for _, a := range s.Accounts(run) {
+		if s.Balances[core.KeyOf(a)], err = tx.Balance(a.Owner, a.Day); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
 }
 
-// open looks into the task's own purse.
-func (b *booking) open() error {
-	if b.run.Terms.Budget == (envelope.Budget{}) {
-		return nil
-	}
-	f, err := b.tx.Family(b.row.Seq)
-	b.own = purse{name: "the task", key: taskKey(b.row.Seq), limit: b.run.Terms.Budget, spent: f.Spent, reserved: f.Reserved}
-	return err
-}
-
-// climb looks into the purses of the tasks above, up to one that runs, or waits
-// for its agent: that one's reservation is part of those above it already.
-func (b *booking) climb(metered func(seq int64) envelope.Cost) error {
-	for seq := b.row.Parent; seq != 0; {
-		parent, found, err := b.tx.Task(seq)
-		if err != nil || !found {
-			return err
+// ancestors gathers a task and those above it, up to one that lends.
+func (d *Dispatcher) ancestors(tx *transaction, seq int64) (above []core.Ancestor, err error) {
+	for seq != 0 {
+		var a core.Ancestor
+		var found bool
+		if a.Task, found, err = tx.Task(seq); err != nil || !found {
+			return above, err
 		}
-		last, ran, err := b.tx.LastRun(seq)
-		if err != nil {
-			return err
+		if a.Run, _, err = tx.LastRun(seq); err != nil {
+			return above, err
 		}
-		f, err := b.tx.Family(seq)
-		if err != nil {
-			return err
+		if a.Tree, err = tx.Family(seq); err != nil {
+			return above, err
 		}
-		seq = parent.Parent
-		if !ran {
-			continue
-		}
-		p := purse{name: "its parent " + string(parent.ID), key: taskKey(parent.Seq), limit: last.Terms.Budget, spent: f.Spent, reserved: f.Reserved}
-		lends := (parent.State == task.Running || parent.State == task.Waiting) && !last.Settled
-		if lends {
-			b.lend(&p, last, metered(parent.Seq))
-			seq = 0
-		}
-		b.above = append(b.above, p)
-		b.inherit(append(slices.Clone(last.Terms.Accounts), task.DailyAccounts(parent, last)...), lends)
-	}
-	return nil
-}
-
-// lend makes a run that goes on the lender, and its purse what it has: what
-// it has spent itself is known only by what it said so far.
-func (b *booking) lend(p *purse, run task.Run, said envelope.Cost) {
-	b.lender, b.run.Lender = run, task.RunName{Task: run.Task, Attempt: run.Attempt}
-	for _, u := range units {
-		limit, held := u.limit(&p.limit), *u.limit(&run.Reserved)
-		if *limit = nil; held == nil {
-			continue
-		}
-		all := *u.sum(&p.spent) + *u.sum(&p.reserved)
-		*limit = &all
-		*u.sum(&p.spent) += *u.sum(&said)
-		*u.sum(&p.reserved) -= *held
-	}
-}
-
-// inherit counts the run for the accounts of those it is for too, once each.
-// The lender's are of the day on which that began.
-func (b *booking) inherit(accounts []task.Account, lent bool) {
-	for _, a := range accounts {
-		if !lent {
-			a.Day = task.Day(b.run.Intent)
-		}
-		at := slices.IndexFunc(b.inherited, func(have task.Account) bool { return have.Owner == a.Owner })
-		switch {
-		case at < 0:
-			b.inherited = append(b.inherited, a)
-		case lent:
-			b.inherited[at] = a
+		a.Said, seq = d.spentBy(seq), a.Task.Parent
+		if above = append(above, a); a.Lends() {
+			break
 		}
 	}
-}
-
-// accounts says which accounts the run counts for, from now on in its terms,
-// and looks into them.
-func (b *booking) accounts() (purses []purse, err error) {
-	all := slices.Clone(b.inherited)
-	for _, a := range b.run.Terms.Accounts {
-		a.Day = task.Day(b.run.Intent)
-		at := slices.IndexFunc(all, func(have task.Account) bool { return have.Owner == a.Owner })
-		if at < 0 {
-			all = append(all, a)
-			continue
-		}
-		for _, u := range units {
-			*u.limit(&all[at].Limit) = smaller(*u.limit(&all[at].Limit), *u.limit(&a.Limit))
-		}
-	}
-	b.run.Terms.Accounts = all
-	for _, a := range all {
-		balance, err := b.tx.Balance(a.Owner, a.Day)
-		if err != nil {
-			return nil, err
-		}
-		purses = append(purses, purse{name: a.Owner, key: accountKey(a), account: a, limit: a.Limit, spent: balance.Spent, reserved: balance.Reserved})
-	}
-	return purses, nil
-}
-
-// amount is what the run may spend of a unit; nil: anything. A task that has a
-// budget of its own needs all that is left of it to fit into its accounts; one
-// that has none takes what is left of them.
-func (b *booking) amount(u unit, accounts []purse) (amount *int64, short *shortage) {
-	var lacks []*shortage
-	take := func(p purse, need *int64) {
-		left, lack := p.take(u, need)
-		if lack != nil {
-			lacks = append(lacks, lack)
-		}
-		amount = smaller(amount, left)
-	}
-	take(b.own, nil)
-	for _, p := range b.above {
-		take(p, nil)
-	}
-	need := amount
-	if *u.limit(&b.own.limit) == nil {
-		need = nil
-	}
-	for _, p := range accounts {
-		if !b.lent(u, p.account) {
-			take(p, need)
-		}
-	}
-	if len(lacks) == 0 {
-		return amount, nil
-	}
-	final := slices.IndexFunc(lacks, func(s *shortage) bool { return !s.waits })
-	return nil, lacks[max(0, final)] // no waiting ends that one
-}
-
-// lent reports whether what the run gets comes out of what its lender has of
-// an account already.
-func (b *booking) lent(u unit, a task.Account) bool {
-	return *u.limit(&b.lender.Reserved) != nil &&
-		slices.ContainsFunc(b.lender.Terms.Accounts, func(have task.Account) bool { return have.Owner == a.Owner && have.Day == a.Day })
+	return above, nil
 }
 
 // spentBy is what the run of a task has said so far that it spent.
@@ -197,3 +66,57 @@ func (d *Dispatcher) spentBy(seq int64) (most envelope.Cost) {
 	}
 	return most
 }
+
+// settled wakes the tasks that wait for what a run of a task gives back, which is over.
+func (d *Dispatcher) settled(ctx context.Context, row task.Task) {
+	if d.agents.Forget != nil {
+		d.agents.Forget(d.State.RunDir(row.ID, row.Revision, row.Attempt))
+	}
+	if !d.waits.settle() {
+		return
+	}
+	keys, err := d.limitsOf(ctx, row)
+	if err != nil {
+		keys = d.waits.limits() // a task that waits for another limit waits again
+		if ctx.Err() == nil {
+			d.faults.report(judging, row, err)
+		}
+	}
+	for i, key := range keys {
+		if !slices.Contains(keys[:i], key) {
+			d.waits.wakeNext(ctx, key)
+		}
+	}
+}
+
+// limitsOf returns the limits that the runs of a task have to fit into.
+func (d *Dispatcher) limitsOf(ctx context.Context, row task.Task) ([]core.LimitKey, error) {
+	keys := []core.LimitKey{{Task: row.Seq}}
+	runs, err := d.Ledger.Runs(ctx, row.Seq)
+	for _, run := range runs {
+		for _, a := range run.Terms.Accounts {
+			keys = append(keys, core.KeyOf(a))
+		}
+	}
+	for seq := row.Parent; seq != 0 && err == nil; {
+		keys = append(keys, core.LimitKey{Task: seq})
+		var parent task.Task
+		parent, err = d.Ledger.Task(ctx, seq)
+		seq = parent.Parent
+	}
+	return keys, err
+}
+
+// lookedAt is for a task that was looked at, perhaps because it was woken. The next step
+// of one that is queued is known when its turn comes.
+func (d *Dispatcher) lookedAt(ctx context.Context, seq int64) {
+	if !d.waits.isWoken(seq) {
+		return
+	}
+	if row, err := d.Ledger.Task(ctx, seq); err == nil && row.State != task.Queued {
+		d.waits.proceeded(ctx, seq)
+	}
+}
+
+// midnight is when the budgets of the day begin anew.
+func midnight(now time.Time) time.Time { return now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour) }

@@ -91,7 +91,7 @@ type Dispatcher struct {
 	unused    *unusedDirs
 	bygones   *bygones
 	pauses    *pauses
-	waits     *waitingRoom
+	waits     *budgetWaiters
 	inboxes   *schedule.DeliveryQueue // tasks to deliver to the inboxes of their agents
 	unshown   *schedule.DeliveryQueue // tasks that were refused and whose results are still to be put
 	heard     *hearings
@@ -144,7 +144,6 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 		unused:    newUnusedDirs(),
 		bygones:   newBygones(),
 		pauses:    newPauses(paused),
-		waits:     newWaitingRoom(),
 		inboxes:   schedule.NewDeliveryQueue(),
 		unshown:   schedule.NewDeliveryQueue(),
 		untold:    newUntold(),
@@ -162,6 +161,7 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 		finishing:   schedule.NewWorkerPool(opts.Workers),
 		deadLetters: make(chan struct{}, 1),
 	}
+	d.waits = newBudgetWaiters(parts.Ledger.Balance, func(seq int64) { d.timers.After(seq, 0) })
 	if d.lost, err = parts.Ledger.Lost(ctx); err != nil {
 		return nil, fmt.Errorf("open dispatcher: %w", err)
 	}
@@ -195,7 +195,7 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 	running.Go(func() {
 		d.timers.Serve(ctx, func(seq int64) {
 			d.revisit(work, seq)
-			d.answeredElsewhere(work, seq)
+			d.lookedAt(work, seq)
 		})
 	})
 	running.Go(func() { d.lookWhenThereIsRoom(ctx) })

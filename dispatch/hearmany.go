@@ -6,6 +6,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
+	"mailboxd/internal/core"
 	"mailboxd/internal/task"
 )
 
@@ -44,7 +45,7 @@ func (d *Dispatcher) takers(tx *transaction, c *claim) ([]string, error) {
 
 // object refuses a claim.
 func (d *Dispatcher) object(c *claim, why envelope.Finding) {
-	c.verdict = object(c.verdict, envelope.Enforce, why)
+	c.verdict = core.Object(c.verdict, envelope.Enforce, why)
 	c.refuse()
 }
 
@@ -82,11 +83,11 @@ func (d *Dispatcher) memberOf(tx *transaction, c *claim, name string) (*claim, e
 	member.judged = d.judge(member.task, findings, c.now)
 	member.verdict = member.judged
 	if member.verdict.Admit && c.parent != nil {
-		objection, err := d.lineage(tx.Task, *c.parent, name, 0)
+		lineage, err := d.lineage(tx.Task, *c.parent, 0)
 		if err != nil {
 			return nil, err
 		}
-		member.verdict = object(member.verdict, d.agents.Mode(envelope.ControlLineage), objection)
+		member.verdict = core.Object(member.verdict, d.agents.Mode(envelope.ControlLineage), lineage.Objection(name))
 	}
 	if !member.verdict.Admit {
 		member.refuse()

@@ -27,7 +27,7 @@ func (d *Dispatcher) leave(row task.Task) (ended func()) {
 		return d.queue.Done
 	}
 	d.queue.RemoveBlocked()
-	d.outOfTurn(row.Seq)
+	d.waits.leave(row.Seq)
 	return d.queue.Done
 }
 

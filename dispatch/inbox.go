@@ -50,7 +50,7 @@ func (d *Dispatcher) deliverAll(ctx, work context.Context) {
 			return
 		}
 		row, err := d.deliver(work, seq)
-		d.answered(work, seq)
+		d.waits.proceeded(work, seq)
 		if err != nil && ctx.Err() == nil {
 			d.faults.report(starting, row, err)
 			select {

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,40 +12,64 @@ import (
 	"mailboxd/internal/task"
 )
 
-// intend makes durable that the job is about to be started, or to wait for who
-// fetches it, with what it may spend, which becomes its Allowance. It reports
-// false when the task was moved by somebody else meanwhile, or has to do without.
+// intend makes durable that the job is about to be started, or to wait for its agent to
+// fetch it, with what it may spend, which becomes its Allowance. It reports false when
+// the task has changed meanwhile, or a limit has too little room for the run.
 func (d *Dispatcher) intend(ctx context.Context, row task.Task, j *task.Job, to task.State) (task.Task, bool, error) {
-	moved, since := false, d.waits.now()
-	var short *shortage
+	since, began := d.waits.now(), false
+	if limited(row, j.Terms) && row.Attempt > 0 {
+		var err error
+		if began, err = d.ran(ctx, row); err != nil {
+			return row, false, err
+		}
+	}
+	var answer error
 	var intended task.Job
-	err := d.update(ctx, func(tx *transaction) (err error) {
+	follow, err := d.commit(ctx, func(tx *transaction) (err error) {
 		intended = *j
-		moved, short, err = d.intendIn(tx, row, &intended, to)
+		answer, err = d.intendIn(tx, row, began, &intended, core.Intend{To: to})
 		return err
 	})
 	if err != nil {
 		return row, false, fmt.Errorf("start %s: %w", row.ID, err)
 	}
-	if short != nil {
-		return row, false, d.doWithout(ctx, row, *j, short, since)
+	if answer != nil {
+		d.removeRunDir(row, j.Attempt) // before the next attempt, which may have the same
+	}
+	d.onCommitted(ctx, follow)
+	switch short, ok := errors.AsType[*core.Shortfall](answer); {
+	case ok && !short.Waits:
+		d.log(row).Warn().Str("reason", short.Reason).Msg("budget exceeded")
+	case ok && !d.waits.join(row.Seq, short, since):
+		d.timers.After(row.Seq, 0)
+	}
+	if answer != nil {
+		return row, false, nil
 	}
 	fault.Point("intent")
 	*j = intended
 	row.State, row.Attempt = to, j.Attempt
-	return row, moved, nil
+	return row, true, nil
 }
 
-// intendIn is intend in its transaction, which may be run again.
-func (d *Dispatcher) intendIn(tx *transaction, row task.Task, j *task.Job, to task.State) (moved bool, short *shortage, err error) {
+// intendIn is intend in its transaction, which may be run again. It returns the answer of
+// the core.
+func (d *Dispatcher) intendIn(tx *transaction, row task.Task, began bool, j *task.Job, c core.Intend) (answer, err error) {
 	run := task.Run{Task: row.Seq, Attempt: j.Attempt, ID: j.RunID, Intent: time.Now(), Boot: runner.Boot(), Terms: j.Terms}
-	if short, err = d.reserve(tx, row, &run); err != nil || short != nil {
-		return false, short, err
-	}
 	if j.Dir != "" {
 		run.Boot = runner.Evidence(j.Dir)
 	}
-	_, moved, err = d.decideOn(tx, row.Seq, false, &core.Intend{Task: row.Seq, Attempt: row.Attempt, To: to, Run: run})
-	j.Allowance, j.Terms = run.Reserved, run.Terms
-	return moved, nil, err
+	c.Task, c.Attempt, c.Request, c.Run = row.Seq, row.Attempt, j.Task, run
+	if c.Spending, err = d.spending(tx, row, run); err != nil {
+		return nil, err
+	}
+	state, err := loads(row.Seq, began, false)(tx)
+	if err != nil {
+		return nil, err
+	}
+	if answer, err = d.decideIn(tx, state, &c, time.Now()); err == nil && answer == nil {
+		run = *state.Task(row.Seq).Run
+		j.Allowance, j.Terms = run.Reserved, run.Terms
+	}
+	return answer, err
 }

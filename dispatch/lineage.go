@@ -4,12 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/schedule"
 	"mailboxd/internal/task"
 )
@@ -68,27 +67,18 @@ func (d *Dispatcher) limitChild(tx *transaction, c *claim) error {
 	if !c.verdict.Admit || c.tie == envelope.Member || c.tie == envelope.Oversee {
 		return nil
 	}
-	if err := d.admitChild(tx, c); err != nil {
-		return err
-	}
-	if !c.verdict.Admit {
-		c.refuse()
-	}
-	return nil
-}
-
-// admitChild holds a claim against the limits of what agents may ask for.
-func (d *Dispatcher) admitChild(tx *transaction, c *claim) error {
 	children, err := tx.Children(c.parent.Seq)
 	if err != nil {
 		return err
 	}
-	objection, err := d.lineage(tx.Task, *c.parent, c.task.Agent, children)
+	lineage, err := d.lineage(tx.Task, *c.parent, children)
 	if err != nil {
 		return err
 	}
-	c.verdict = object(c.verdict, d.agents.Mode(envelope.ControlLineage), objection)
-	c.verdict.Terms = d.withLineage(c.parent.Seq, c.verdict.Terms)
+	c.verdict = lineage.Admit(c.verdict, c.task.Agent, d.agents.Mode(envelope.ControlLineage))
+	if !c.verdict.Admit {
+		c.refuse()
+	}
 	return nil
 }
 
@@ -96,20 +86,6 @@ func (d *Dispatcher) admitChild(tx *transaction, c *claim) error {
 func (c *claim) warn(field, message string) {
 	findings := c.verdict.Findings
 	c.verdict.Findings = append(findings[:len(findings):len(findings)], envelope.Finding{Field: field, Message: message})
-}
-
-// object adds a finding to a verdict, as strictly as the mode says. A finding
-// without words is none.
-func object(v task.Verdict, mode envelope.Mode, f envelope.Finding) task.Verdict {
-	if f.Message == "" || mode == envelope.Off {
-		return v
-	}
-	if mode == envelope.Enforce {
-		return task.Verdict{Findings: append(v.Findings.Warnings(), f), Terms: v.Terms}
-	}
-	f.Kind = ""
-	v.Findings = append(v.Findings.Warnings(), f)
-	return v
 }
 
 // parentOf returns the task that an agent works on, or did when the line may
@@ -168,36 +144,17 @@ func lastBegun(tx *transaction, rows []task.Task) (last task.Task, found bool, e
 	return last, found, nil
 }
 
-// lineage returns what there is to object to in a task for an agent that
-// another one's run asks for after so many: it is too deep below the first one,
-// or its agent has a part in that already (CLOWL-35), or they are too many.
-func (d *Dispatcher) lineage(find func(seq int64) (task.Task, bool, error), parent task.Task, agent string, children int) (envelope.Finding, error) {
-	if parent.Depth+1 > d.opts.Depth {
-		return envelope.Finding{Kind: envelope.PolicyViolation, Field: "requester_id",
-			Message: fmt.Sprintf("the task %s of agent %q is %d below the first one, as deep as it may be", parent.ID, parent.Agent, parent.Depth)}, nil
+// lineage gathers the tasks above one that the run of a parent asks for.
+func (d *Dispatcher) lineage(find func(seq int64) (task.Task, bool, error), parent task.Task, children int) (core.Lineage, error) {
+	l := core.Lineage{Above: []task.Task{parent}, Children: children, MaxDepth: d.opts.Depth, MaxChildren: d.opts.Children}
+	for seq := parent.Parent; seq != 0; {
+		above, found, err := find(seq)
+		if err != nil || !found {
+			return l, err
+		}
+		l.Above, seq = append(l.Above, above), above.Parent
 	}
-	for above := parent; ; {
-		if above.Agent == agent {
-			return envelope.Finding{Kind: envelope.DelegationCycle, Field: "target_agent",
-				Message: fmt.Sprintf("agent %q has the task %s, which this one is for", agent, above.ID)}, nil
-		}
-		if above.Parent == 0 {
-			break
-		}
-		next, found, err := find(above.Parent)
-		if err != nil {
-			return envelope.Finding{}, err
-		}
-		if !found {
-			break
-		}
-		above = next
-	}
-	if children >= d.opts.Children {
-		return envelope.Finding{Kind: envelope.PolicyViolation, Field: "requester_id",
-			Message: fmt.Sprintf("the task %s of agent %q has asked for %d others already, as many as it may", parent.ID, parent.Agent, children)}, nil
-	}
-	return envelope.Finding{}, nil
+	return l, nil
 }
 
 // judgeLineage judges again, by its parents, a task that waited for an earlier
@@ -214,29 +171,9 @@ func (d *Dispatcher) judgeLineage(ctx context.Context, row task.Task, v task.Ver
 	if err != nil {
 		return v, err
 	}
-	objection, err := d.lineage(func(seq int64) (task.Task, bool, error) {
+	lineage, err := d.lineage(func(seq int64) (task.Task, bool, error) {
 		above, err := d.Ledger.Task(ctx, seq)
 		return above, err == nil, err
-	}, parent, row.Agent, children)
-	v = object(v, d.agents.Mode(envelope.ControlLineage), objection)
-	v.Terms = d.withLineage(row.Parent, v.Terms)
-	return v, err
-}
-
-// withLineage says who held the limits of what agents may ask for.
-func (d *Dispatcher) withLineage(parent int64, terms task.Terms) task.Terms {
-	if parent == 0 {
-		return terms
-	}
-	mode := d.agents.Mode(envelope.ControlLineage)
-	if mode == envelope.Off {
-		return terms
-	}
-	levels := envelope.Levels{}
-	maps.Copy(levels, terms.Levels)
-	if levels[envelope.ControlLineage] = envelope.LevelDaemon; mode == envelope.Warn {
-		levels[envelope.ControlLineage] = envelope.LevelAdvisory
-	}
-	terms.Levels = levels
-	return terms
+	}, parent, children)
+	return lineage.Admit(v, row.Agent, d.agents.Mode(envelope.ControlLineage)), err
 }

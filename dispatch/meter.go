@@ -1,11 +1,12 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"sync"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/core"
 	"mailboxd/internal/task"
 )
 
@@ -36,9 +37,7 @@ func (m *meter) excess() string {
 func (m *meter) hear(said envelope.Cost) envelope.Cost {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, u := range units {
-		*u.sum(&m.spent) = max(*u.sum(&m.spent), *u.sum(&said))
-	}
+	m.spent.Tokens, m.spent.USDCents = max(m.spent.Tokens, said.Tokens), max(m.spent.USDCents, said.USDCents)
 	return m.spent
 }
 
@@ -53,28 +52,13 @@ func (m *meter) exceed(why string) bool {
 	return true
 }
 
-// within returns what is over a limit of a cost, in words, "" for nothing.
-func within(limit envelope.Budget, spent envelope.Cost) string {
-	for _, u := range units {
-		most, used := *u.limit(&limit), *u.sum(&spent)
-		if most != nil && used > *most {
-			return fmt.Sprintf("the agent used %d %s of %d", used, u.name, *most)
-		}
-	}
-	return ""
-}
-
 // measure lets a run say what it spends, if that is limited (AINL-46). What it
 // has shrinks while runs it asked for have some of it, so it is looked up each
 // time. Where budgets only warn, what it was expected to spend is what to be
 // warned of.
 func (d *Dispatcher) measure(run *run, row task.Task, j *task.Job) {
-	reserved := j.Allowance
-	for _, u := range units {
-		if limit := u.limit(&j.Allowance); *limit == nil {
-			*limit = smaller(*u.limit(&j.Expected), *u.limit(&j.Task.Budget))
-		}
-	}
+	reserved, wanted := j.Allowance, j.Expected.Least(j.Task.Budget)
+	j.Allowance = envelope.Budget{Tokens: cmp.Or(reserved.Tokens, wanted.Tokens), USDCents: cmp.Or(reserved.USDCents, wanted.USDCents)}
 	name := task.RunName{Task: row.Seq, Attempt: j.Attempt}
 	switch {
 	case reserved != (envelope.Budget{}):
@@ -99,7 +83,7 @@ func (e excessError) Error() string { return string(e) }
 
 // weigh holds what a run says against its limit.
 func (d *Dispatcher) weigh(run *run, row task.Task, mode envelope.Mode, limit envelope.Budget, said envelope.Cost) error {
-	why := within(limit, run.meter.hear(said))
+	why := core.Overspent(limit, run.meter.hear(said))
 	if why == "" {
 		return nil
 	}

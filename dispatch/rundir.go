@@ -69,6 +69,14 @@ func (d *Dispatcher) dropRunDir(row task.Task) error {
 	return d.State.RemoveRunDir(row.ID, row.Revision, row.Attempt+1)
 }
 
+// removeRunDir removes the directory of an attempt that never began. One that stays is
+// used by no other attempt.
+func (d *Dispatcher) removeRunDir(row task.Task, attempt int) {
+	if err := d.State.RemoveRunDir(row.ID, row.Revision, attempt); err != nil {
+		d.log(row).Warn().Err(err).Msg("directory of a run that never began not removed")
+	}
+}
+
 // makeRunDir gives the job the next attempt whose directory is not taken, for none
 // is ever used twice. Those that are taken are of no run that the ledger knows: it
 // returns the ones in which something may have begun.

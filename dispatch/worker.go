@@ -32,7 +32,7 @@ func (d *Dispatcher) worker(take, work context.Context) {
 // agent has exited: making its result durable does not keep the next task waiting.
 func (d *Dispatcher) attempt(take, ctx context.Context, it schedule.Item) {
 	run, row, job, err := d.takeUp(ctx, it)
-	d.answered(ctx, it.Seq)
+	d.waits.proceeded(ctx, it.Seq)
 	if err != nil || job.RunID == "" {
 		d.over(run)
 		d.queue.Release(it)
@@ -170,9 +170,7 @@ func (d *Dispatcher) unstart(ctx context.Context, row task.Task, pause time.Dura
 		return
 	}
 	fault.Point("unstarted")
-	if err := d.State.RemoveRunDir(row.ID, row.Revision, row.Attempt); err != nil {
-		d.log(row).Warn().Err(err).Msg("directory of a run that never began not removed")
-	}
+	d.removeRunDir(row, row.Attempt)
 	if pause > 0 {
 		select {
 		case <-ctx.Done():
@@ -222,7 +220,7 @@ func (d *Dispatcher) prepare(ctx context.Context, it schedule.Item, run *run) (t
 		return row, task.Job{}, err
 	}
 	if !moved {
-		return row, task.Job{}, d.State.RemoveRunDir(row.ID, row.Revision, job.Attempt) // of no run
+		return row, task.Job{}, nil
 	}
 	d.equip(ctx, run, began, &job)
 	return began, job, nil
@@ -254,9 +252,12 @@ func (d *Dispatcher) admit(ctx context.Context, it schedule.Item) (task.Task, ta
 	if answered, err := d.foreign(ctx, row); answered || err != nil {
 		return row, task.Job{}, err
 	}
+	if row.Parent != 0 {
+		verdict.Terms = core.WithLineage(verdict.Terms, d.agents.Mode(envelope.ControlLineage))
+	}
 	job := task.Job{
 		Task: t, Revision: row.Revision, Attempt: row.Attempt,
-		RunID: uuid.NewString(), Terms: d.withLineage(row.Parent, verdict.Terms),
+		RunID: uuid.NewString(), Terms: verdict.Terms,
 	}
 	if wantsApproval(verdict.Hold) {
 		job.Digest = verdict.Digest

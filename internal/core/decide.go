@@ -16,9 +16,9 @@ type Command interface{ decide(*decision) error }
 // record of a caller who isn't allowed to decide.
 //
 // The commands are Accept, Judge, Hold, Release, Answer, ReviewDue, Cancel, Resubmit,
-// Intend, HoldRecovered, WaitForBudget, Finish, EndRun, Again, PutBack, KeepUnread,
-// Reread, Void, Shown, Claim, Renew, Lapse, TakeAnswer, RefuseAnswer, Wait, Wake,
-// Reconsider, SendBack, PassReview and FailReview.
+// Intend, HoldRecovered, Finish, EndRun, Again, PutBack, KeepUnread, Reread, Void, Shown,
+// Claim, Renew, Lapse, TakeAnswer, RefuseAnswer, Wait, Wake, Reconsider, SendBack,
+// PassReview and FailReview.
 func Decide(s *State, c Command, cfg Config, now time.Time) ([]Event, error) {
 	d := decision{state: s, cfg: cfg, now: now}
 	err := c.decide(&d)

@@ -47,6 +47,15 @@ func changing[C core.Change](change func(*world, C)) func(*world, core.Command, 
 	}
 }
 
+// intending changes what the core is told about a run that is about to begin.
+func intending(change func(*core.Intend)) func(*world, core.Command) {
+	return func(_ *world, c core.Command) {
+		if i, ok := c.(*core.Intend); ok {
+			change(i)
+		}
+	}
+}
+
 // mutants are faults that an engineer could make. Each must break a promise.
 var mutants = []mutant{
 	{name: "a verdict counts although the task has changed since", command: func(w *world, c core.Command) {
@@ -139,6 +148,50 @@ var mutants = []mutant{
 		return changing(func(_ *world, m *core.Moved) { m.To, m.Reasons, m.Until = task.Queued, nil, time.Time{} })(nil, c, events)
 	}},
 	{name: "a wait does not end the run", events: without[*core.RunEnded](func(c core.Command) bool { return is[*core.EndRun](c) })},
+	{name: "a reservation forgets its lender", events: changing(func(_ *world, c *core.RunIntended) { c.Run.Lender = task.RunName{} })},
+	{name: "what a run borrows counts for today", events: changing(func(w *world, c *core.RunIntended) {
+		c.Run.Terms.Accounts = slices.Clone(c.Run.Terms.Accounts)
+		for i := range c.Run.Terms.Accounts {
+			c.Run.Terms.Accounts[i].Day = task.Day(w.now)
+		}
+	})},
+	{name: "a budget is one more than it is", command: intending(func(c *core.Intend) {
+		if own := c.Run.Terms.Budget.Tokens; own != nil {
+			c.Run.Terms.Budget = tokens(*own + 1)
+		}
+	})},
+	{name: "an account has room for what others have reserved", command: intending(func(c *core.Intend) {
+		for key, b := range c.Spending.Balances {
+			c.Spending.Balances[key] = task.Balance{Spent: b.Spent}
+		}
+	})},
+	{name: "a budget is for each attempt", command: intending(func(c *core.Intend) { c.Spending.Own = task.TreeCost{} })},
+	{name: "a run lends what it has spent", command: intending(func(c *core.Intend) {
+		for n := range c.Spending.Above {
+			c.Spending.Above[n].Said = envelope.Cost{}
+		}
+	})},
+	{name: "what others have reserved is spent", command: intending(func(c *core.Intend) {
+		for key, b := range c.Spending.Balances {
+			c.Spending.Balances[key] = task.Balance{Spent: envelope.Cost{Tokens: b.Spent.Tokens + b.Reserved.Tokens}, Reserved: b.Reserved}
+		}
+	})},
+	{name: "a wait for a budget doesn't end", events: func(w *world, c core.Command, events []core.Event) []core.Event {
+		if j, ok := c.(*core.Judge); ok && w.state.Task(j.Task) != nil && w.state.Task(j.Task).WaitsForBudget() {
+			return nil
+		}
+		return events
+	}},
+	{name: "a wait for a budget is a pause", events: changing(func(w *world, c *core.Moved) {
+		if is[*core.Intend](w.doing) && c.To == task.Held {
+			c.Until = w.now.AddDate(1, 0, 0)
+		}
+	})},
+	{name: "a child isn't held to the limits of its lineage", command: func(w *world, c core.Command) {
+		if a, ok := c.(*core.Accept); ok && a.Parent != nil {
+			a.Verdict = w.verdict(line{id: a.Request.ID, agent: a.Request.Agent})
+		}
+	}},
 	{name: "the journal loses an event", journal: func(events []core.Event) []core.Event {
 		return events[:max(0, len(events)-1)]
 	}},

@@ -46,6 +46,7 @@ func (w *world) check(e core.Event) {
 		if began := w.executions(t.ID, t.Seq); began > 0 && w.seen(t).agent == plain && !t.Began {
 			w.fail("%s runs again, and the state doesn't know that it ran", t.ID)
 		}
+		w.checkIntent(t, c.Run)
 	case *core.Leased:
 		claim := w.doing.(*core.Claim)
 		if w.now.Before(w.leased[e.Task]) && !claim.Ended && w.claims(t) {
@@ -58,7 +59,7 @@ func (w *world) check(e core.Event) {
 // lineOf is the line of a revision: the latest that was read, or that of the revision
 // before when an operator resubmits it.
 func (w *world) lineOf(t task.Task) line {
-	return line{id: t.ID, agent: t.Agent, content: int(t.Hash[len(t.Hash)-1] - '0')}
+	return line{id: t.ID, agent: t.Agent, content: int(t.Hash[len(t.Hash)-1] - '0'), parent: t.Parent}
 }
 
 // checkRevision wants revisions in order, and none of the same content as the one
@@ -102,6 +103,9 @@ func (w *world) checkMove(t *core.Task, c *core.Moved, e core.Event) {
 	}
 	if c.To == task.Done {
 		w.end(e.Task, c)
+		if c.Kind == envelope.BudgetExceeded {
+			w.checkExcess(t)
+		}
 	}
 }
 
@@ -150,6 +154,7 @@ func (w *world) executions(_ envelope.ID, seq int64) (n int) {
 
 // promises holds the state to what is always true.
 func (w *world) promises() {
+	w.solvent()
 	for _, t := range w.open() {
 		switch {
 		case t.State == task.Held && len(t.Reasons) == 0 && t.Until.IsZero():
@@ -269,6 +274,11 @@ func (w *world) checkEnd() {
 			w.fail("%s has the result of %d, and its latest revision is %d", id, file.seq, last.Seq)
 		case last.Hash != contents[id]:
 			w.fail("the latest revision of %s is %s, and %s was asked for last", id, last.Hash, contents[id])
+		}
+	}
+	for name, r := range w.booked {
+		if !r.Settled {
+			w.fail("%v is over, and %d are reserved for it", name, held(r))
 		}
 	}
 	for name, r := range w.runs {

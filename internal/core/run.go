@@ -38,12 +38,17 @@ func (d *decision) endUnread(t *Task) {
 	d.add(t, &RunEnded{Run: run}, "", nil)
 }
 
-// Intend is the decision to run a queued task, before anything is started.
+// Intend is the decision to run a queued task, before anything is started. When a limit
+// has too little room for the run, the answer is a Shortfall: the task waits for the
+// budget, or it ends because no waiting helps.
 type Intend struct {
-	Task    int64
-	Attempt int        // of the task as it was queued
-	To      task.State // Running, or Waiting for its agent to fetch it
-	Run     task.Run
+	Task     int64
+	Attempt  int           // of the task as it was queued
+	To       task.State    // Running, or Waiting for its agent to fetch it
+	Request  envelope.Task // what is refused after a Shortfall
+	Run      task.Run
+	Spending Spending
+	Stay     bool // the task stays in the queue after a Shortfall
 }
 
 func (c *Intend) decide(d *decision) error {
@@ -51,15 +56,36 @@ func (c *Intend) decide(d *decision) error {
 	if err != nil {
 		return err
 	}
-	d.add(t, moved(t, task.Change{To: c.To, Attempt: c.Run.Attempt}), "", nil)
-	d.add(t, &RunIntended{Run: c.Run}, "", nil)
-	data := map[string]any{"attempt": c.Run.Attempt, "run_id": c.Run.ID}
+	run, short := c.Spending.reserve(c.Run)
+	switch {
+	case short != nil && c.Stay:
+		return short
+	case short != nil:
+		c.without(d, t, short)
+		return short
+	}
+	d.add(t, moved(t, task.Change{To: c.To, Attempt: run.Attempt}), "", nil)
+	d.add(t, &RunIntended{Run: run}, "", nil)
+	data := map[string]any{"attempt": run.Attempt, "run_id": run.ID}
 	if c.To == task.Waiting {
 		d.add(t, &Offered{}, task.KindTaskWaiting, data)
 	} else {
 		d.show(t, task.KindTaskStarted, data)
 	}
 	return nil
+}
+
+// without holds a task until other runs leave enough of a budget, or ends it when they
+// can't.
+func (c *Intend) without(d *decision, t *Task, short *Shortfall) {
+	if short.Waits {
+		change := task.Change{To: task.Held, Reasons: []task.Reason{task.Capacity}, Until: t.Deadline}
+		d.add(t, moved(t, change), task.KindTaskHeld, map[string]any{"reasons": change.Reasons, "why": short.Reason})
+		return
+	}
+	d.show(t, task.KindBudgetExceeded, map[string]any{"reason": short.Reason})
+	finding := envelope.Finding{Kind: envelope.BudgetExceeded, Field: "budget_limit", Message: short.Reason}
+	d.reject(t, c.Request, task.Verdict{Findings: envelope.Findings{finding}, Terms: c.Run.Terms})
 }
 
 // Finish ends a task with an answer, and the run that gave it. An overseer has to approve
@@ -124,23 +150,6 @@ func (c *HoldRecovered) decide(d *decision) error {
 	}
 	change := task.Change{To: task.Held, Attempt: c.Last, Reasons: []task.Reason{task.Recovered}, Until: t.Deadline}
 	d.add(t, moved(t, change), task.KindTaskHeld, map[string]any{"reasons": change.Reasons, "unknown_runs": c.Unknown})
-	return nil
-}
-
-// WaitForBudget holds a queued task until other runs leave enough of a budget.
-type WaitForBudget struct {
-	Task    int64
-	Attempt int // of the task as it was queued
-	Why     string
-}
-
-func (c *WaitForBudget) decide(d *decision) error {
-	t, err := d.queued(c.Task, c.Attempt)
-	if err != nil {
-		return err
-	}
-	change := task.Change{To: task.Held, Reasons: []task.Reason{task.Capacity}, Until: t.Deadline}
-	d.add(t, moved(t, change), task.KindTaskHeld, map[string]any{"reasons": change.Reasons, "why": c.Why})
 	return nil
 }
 

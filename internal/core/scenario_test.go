@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -77,6 +78,8 @@ type scenario struct{ w *world }
 // words.
 //
 //	line ID AGENT [CONTENT]    a line in a task file, which is accepted
+//	ask PARENT ID AGENT        the run of a task asks for another one
+//	says ID TOKENS             a run says what it has spent
 //	look ID                    what the daemon does for the task as it stands
 //	begin, crash, rules        a run begins, the daemon is killed, the rules change
 //	end ID ok|failed|again     its run ends
@@ -113,8 +116,13 @@ func (s scenario) run(words []string) error {
 		return nil
 	}
 	t := w.state.Latest(envelope.ID(rest[0]))
-	if t == nil {
+	switch {
+	case t == nil:
 		return fmt.Errorf("there is no task %s", rest[0])
+	case verb == "ask":
+		w.lines = append(w.lines, line{id: envelope.ID(rest[1]), agent: rest[2], parent: t.Seq})
+		w.takeLines()
+		return nil
 	}
 	if len(rest) > 1 {
 		return s.about(verb, t, rest[1])
@@ -130,6 +138,10 @@ func (s scenario) about(verb string, t *core.Task, word string) error {
 		w.look(t)
 	case "end":
 		s.end(t, word)
+	case "says":
+		n, err := strconv.ParseInt(word, 10, 64)
+		w.runs[task.RunName{Task: t.Seq, Attempt: t.Attempt}].said = n
+		return err
 	case "approve", "deny":
 		c := &core.Answer{
 			Task: t.Seq, Seen: seen, Decision: task.Approved, Person: core.Person{Names: []string{word}}, Digest: digestAsked(t),
@@ -146,7 +158,7 @@ func (s scenario) about(verb string, t *core.Task, word string) error {
 	case "cancel":
 		w.do(&core.Cancel{Task: t.Seq, Seen: seen, By: by, Request: request, Result: w.results[t.Seq]})
 	case "retry":
-		events := w.decide(&core.Resubmit{Task: t.Seq, By: by, Verdict: w.verdict(w.seen(t))})
+		events := w.decide(&core.Resubmit{Task: t.Seq, By: by, Verdict: w.admit(w.seen(t), 0)})
 		core.Number(events, w.next())
 		w.commit(events, w.offset)
 	case "claim":
@@ -176,7 +188,7 @@ func (s scenario) end(t *core.Task, how string) {
 	for _, one := range s.w.state.Revisions(t.ID) {
 		name := task.RunName{Task: one.Seq, Attempt: one.Attempt}
 		if r := s.w.runs[name]; r != nil && !r.ended {
-			r.ended, r.ok, r.again = true, how == "ok", how == "again"
+			r.ended, r.final, r.ok, r.again = true, true, how == "ok", how == "again"
 			s.w.heard(name)
 			return
 		}

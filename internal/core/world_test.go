@@ -35,13 +35,15 @@ type world struct {
 	journal []group
 	runs    map[task.RunName]*run // of the keeper, which outlives the daemon
 	files   map[envelope.ID]resultFile
-	rules   int // changes what approvals are asked for
-	offset  int // how many lines the journal has
+	booked  map[task.RunName]*task.Run // what runs have reserved and spent
+	rules   int                        // changes what approvals are asked for
+	offset  int                        // how many lines the journal has
 
 	// Volatile.
 	state  *core.State
 	stale  []core.Command // with facts that were gathered a while ago
 	starts []task.RunName // intended, and not begun
+	waits  map[int64]wait // for a budget
 
 	// What was seen, for the checks.
 	approved map[string]bool // what a person agreed to: a task and a digest
@@ -55,6 +57,7 @@ type world struct {
 	asked    map[*core.Answer]string // the digest that a person looked at
 	passed   map[int64]bool          // of which answers an overseer approves
 	doing    core.Command
+	answer   error // of the core
 	steps    int
 	crashes  int
 }
@@ -65,6 +68,7 @@ type line struct {
 	id      envelope.ID
 	content int
 	agent   string
+	parent  int64 // the task whose run asks for it; 0: none
 }
 
 func (l line) hash() string { return string(l.id) + "/" + l.agent + "/" + string(rune('0'+l.content)) }
@@ -86,9 +90,9 @@ const (
 	overseen = "overseen" // has an overseer
 )
 
-var agents = []string{plain, repeats, asksPre, asksPre, asksPost, fetches, windowed, speaks, overseen}
+var agents = []string{plain, repeats, asksPre, asksPre, asksPost, fetches, windowed, speaks, overseen, spends, shares}
 
-const slots = 2
+const slots = 3
 
 // names are the ids of all tasks.
 var names = []envelope.ID{"t0", "t1", "t2", "t3"}
@@ -109,6 +113,8 @@ type run struct {
 	ok    bool
 	again bool // it asks for another attempt
 	end   bool // somebody cancels it
+	said  int64
+	final bool // it has said all
 }
 
 // A resultFile is what lies in results/.
@@ -121,7 +127,7 @@ type resultFile struct {
 func newWorld(pick func(int) int) *world {
 	w := &world{
 		pick: pick, now: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC), cfg: core.Config{ApprovalTTL: 40 * time.Second},
-		runs: map[task.RunName]*run{}, files: map[envelope.ID]resultFile{}, state: core.NewState(),
+		runs: map[task.RunName]*run{}, booked: map[task.RunName]*task.Run{}, waits: map[int64]wait{}, files: map[envelope.ID]resultFile{}, state: core.NewState(),
 		approved: map[string]bool{}, shown: map[int64]int{}, requests: map[int64]line{}, results: map[int64][]byte{}, tokens: map[int64]string{},
 		leased: map[int64]time.Time{}, begun: map[int64]int{}, allowed: map[int64]int{}, asked: map[*core.Answer]string{}, passed: map[int64]bool{},
 	}
@@ -147,6 +153,9 @@ func (w *world) note(format string, args ...any) {
 // play does so many random steps, and then lets everything come to its end.
 
 func (w *world) play(steps int) error {
+	if w.pick(3) == 0 {
+		w.now = w.now.Add(12*time.Hour - 90*time.Second) // a day ends meanwhile
+	}
 	for range steps {
 		if w.step(); w.err != nil {
 			return w.err
@@ -160,21 +169,25 @@ func (w *world) step() {
 	w.steps++
 	w.now = w.now.Add(time.Duration(1+w.pick(3)) * time.Second)
 	switch n := w.pick(100); {
-	case n < 12:
+	case n < 9:
 		w.append()
-	case n < 24:
+	case n < 15:
+		w.ask()
+	case n < 25:
 		w.takeLines()
-	case n < 40:
+	case n < 41:
 		w.look(w.any())
-	case n < 49:
+	case n < 50:
 		w.begin()
-	case n < 57:
+	case n < 58:
 		w.endOne()
-	case n < 70:
+	case n < 60:
+		w.meter()
+	case n < 72:
 		w.person(w.any())
-	case n < 76:
+	case n < 78:
 		w.program(w.any())
-	case n < 79:
+	case n < 81:
 		w.place(w.any())
 	case n < 89:
 		w.old()
@@ -207,7 +220,7 @@ func (w *world) append() {
 // verdict is what policy says of a request now.
 
 func (w *world) verdict(l line) task.Verdict {
-	v := task.Verdict{Admit: true, Digest: fmt.Sprintf("%s rules %d", l.hash(), w.rules)}
+	v := task.Verdict{Admit: true, Digest: fmt.Sprintf("%s rules %d", l.hash(), w.rules), Terms: l.terms()}
 	switch l.agent {
 	case asksPre:
 		v.Hold, v.Terms.Approval = []task.Reason{task.Approval}, envelope.ApprovalPre
@@ -234,7 +247,10 @@ func (w *world) takeLines() {
 			w.commit(nil, w.offset+1)
 			continue
 		}
-		c := &core.Accept{Request: l.request(), Dialect: envelope.AINL, Verdict: w.verdict(l), File: "tasks/a.jsonl", Offset: int64(w.offset), Received: w.now}
+		c := &core.Accept{Request: l.request(), Dialect: envelope.AINL, Verdict: w.admit(l, w.children(l.parent)), File: "tasks/a.jsonl", Offset: int64(w.offset), Received: w.now}
+		if parent := w.state.Task(l.parent); parent != nil {
+			c.Parent = &parent.Task
+		}
 		events := w.decide(c)
 		core.Number(events, w.next())
 		w.commit(events, w.offset+1)
@@ -253,6 +269,7 @@ func (w *world) decide(c core.Command) []core.Event {
 		w.bug.command(w, c)
 	}
 	events, err := core.Decide(w.state, c, w.cfg, w.now)
+	w.answer = err
 	if w.bug != nil && w.bug.events != nil {
 		events = w.bug.events(w, c, events)
 	}
@@ -291,6 +308,8 @@ func brief(c core.Change) string {
 		return fmt.Sprintf("adds %s.%d, %s", c.Task.ID, c.Task.Revision, c.Task.State)
 	case *core.Moved:
 		return describe(c)
+	case *core.RunIntended:
+		return reserves(&c.Run)
 	}
 	return strings.TrimPrefix(fmt.Sprintf("%T", c), "*core.")
 }
@@ -335,6 +354,7 @@ func (w *world) commit(events []core.Event, offset int) {
 	w.journal = append(w.journal, group{kept, offset})
 	w.offset = offset
 	core.Apply(w.state, events)
+	w.book(kept)
 	w.promises()
 }
 
@@ -403,7 +423,7 @@ func (w *world) crash() {
 	if !same(again, w.state) {
 		w.fail("the state is not what its events make it:\n%s\nis\n%s", dump(w.state), dump(again))
 	}
-	w.state, w.stale, w.starts = again, nil, nil
+	w.state, w.stale, w.starts, w.waits = again, nil, nil, map[int64]wait{}
 	for _, t := range w.open() {
 		if t.State == task.Running {
 			w.recoverRun(t)

@@ -53,7 +53,14 @@ func (w *world) judge(t *core.Task) {
 		w.adopt(t, file)
 		return
 	}
-	v := core.Held(w.verdict(w.seen(t)), core.Lasting(t.Reasons)...)
+	if w.waitsStill(t) {
+		return
+	}
+	v := w.verdict(w.seen(t))
+	if t.State == task.Received {
+		v = w.admit(w.seen(t), 0)
+	}
+	v = core.Held(v, core.Lasting(t.Reasons)...)
 	if resting := slices.Equal(t.Reasons, []task.Reason{task.Capacity}); resting && w.now.Before(t.Until) {
 		return
 	}
@@ -105,7 +112,7 @@ func (w *world) start(t *core.Task) {
 		w.adopt(t, file)
 		return
 	}
-	c := &core.Intend{Task: t.Seq, Attempt: t.Attempt, To: task.Running, Run: task.Run{Task: t.Seq, Attempt: t.Attempt + 1, ID: "run", Intent: w.now, Terms: v.Terms}}
+	c := &core.Intend{Task: t.Seq, Attempt: t.Attempt, To: task.Running, Request: w.seen(t).request(), Run: task.Run{Task: t.Seq, Attempt: t.Attempt + 1, ID: "run", Intent: w.now, Terms: v.Terms}}
 	if w.seen(t).agent == fetches {
 		c.To = task.Waiting
 	} else if w.busy() >= slots {
@@ -114,7 +121,9 @@ func (w *world) start(t *core.Task) {
 	if pre && !w.approved[agreed(t.Seq, v.Digest)] {
 		w.fail("%s is started as %q, to which nobody agreed", t.ID, v.Digest)
 	}
+	c.Spending = w.spending(t, c.Run)
 	name := task.RunName{Task: t.Seq, Attempt: c.Run.Attempt}
+	defer w.await(t)
 	if w.do(c); t.State == task.Running && w.state.Task(t.Seq) == t && t.Attempt == name.Attempt {
 		w.starts = append(w.starts, name)
 	}
@@ -174,7 +183,11 @@ func (w *world) endOne() {
 	}
 	name := runs[w.pick(len(runs))]
 	if r := w.runs[name]; !r.ended {
-		r.ended, r.ok, r.again = true, w.pick(3) > 0 && !r.end, w.pick(4) == 0
+		again := w.pick(4) == 0
+		if t := w.state.Task(name.Task); t != nil && w.seen(t).agent == speaks {
+			again = again || w.pick(2) == 0
+		}
+		r.ended, r.ok, r.again = true, w.pick(3) > 0 && !r.end, again
 	}
 	w.heard(name)
 }
@@ -187,7 +200,7 @@ func (w *world) heard(name task.RunName) {
 	if file, there := w.files[t.ID]; there && file.seq == 0 && w.seen(t).agent == asksPost {
 		delete(w.files, t.ID)
 	}
-	how := task.Run{Task: name.Task, Attempt: name.Attempt, Started: w.now, Finished: w.now}
+	how := task.Run{Task: name.Task, Attempt: name.Attempt, Started: w.now, Finished: w.now, Tokens: w.cost(name)}
 	body := []byte(fmt.Sprintf("answer of %d.%d", name.Task, name.Attempt))
 	switch {
 	case r.end:

@@ -89,7 +89,7 @@ func (w *world) person(t *core.Task) {
 		}
 		w.later(&core.Cancel{Task: t.Seq, Seen: seen, By: by, Request: request, Result: w.results[t.Seq]})
 	case 7:
-		if events := w.decide(&core.Resubmit{Task: t.Seq, By: by, Verdict: w.verdict(w.seen(t))}); len(events) > 0 {
+		if events := w.decide(&core.Resubmit{Task: t.Seq, By: by, Verdict: w.admit(w.seen(t), 0)}); len(events) > 0 {
 			core.Number(events, w.next())
 			w.commit(events, w.offset)
 		}
