@@ -9,7 +9,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
-	"mailboxd/internal/talk"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/task"
 )
 
@@ -136,7 +136,7 @@ func (d *Dispatcher) endOf(ctx context.Context, c task.Child) (envelope.Message,
 	}
 	m.Deterministic, m.Context = dialect.Beside(result)
 	if result.Status != envelope.OK && result.Status != envelope.Partial {
-		m.Act, m.Failure = envelope.Fails, talk.Failure(result)
+		m.Act, m.Failure = envelope.Fails, conversation.Failure(result)
 		m.Text = m.Failure.Message
 	}
 	return m, err

@@ -8,8 +8,8 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/core"
-	"mailboxd/internal/talk"
 	"mailboxd/internal/task"
 )
 
@@ -118,7 +118,7 @@ func (d *Dispatcher) inherit(ctx context.Context, row task.Task, from task.Child
 
 // gather ends a task that several agents were asked for with what they answered.
 func (d *Dispatcher) gather(ctx context.Context, row task.Task, children []task.Child) error {
-	var members []talk.Member
+	var members []conversation.Member
 	for _, c := range children {
 		if c.Tie != envelope.Member {
 			continue
@@ -127,9 +127,9 @@ func (d *Dispatcher) gather(ctx context.Context, row task.Task, children []task.
 		if err != nil {
 			return err
 		}
-		members = append(members, talk.Member{Agent: c.Agent, Result: r})
+		members = append(members, conversation.Member{Agent: c.Agent, Result: r})
 	}
-	r := talk.Gather(row.ID, members)
+	r := conversation.Combine(row.ID, members)
 	r.Time = envelope.TimeUsed{Started: row.Received, Finished: time.Now()}
 	r.Time.Wall = r.Time.Finished.Sub(r.Time.Started)
 	return d.endHeld(ctx, row, r, map[string]any{"members": len(members)})

@@ -10,8 +10,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/core"
-	"mailboxd/internal/talk"
 	"mailboxd/internal/task"
 )
 
@@ -22,13 +22,15 @@ type looking struct {
 	above    task.Task  // the task whose answer it is
 	terms    task.Terms // of the run that gave it
 	answer   decisionSubject
-	decision talk.Decision
+	decision conversation.Decision
 	words    string
 	unseen   bool // the agent has answered anew, and the overseer did not know
 }
 
 // goesOn reports whether the overseer is run again after this.
-func (l *looking) goesOn() bool { return l != nil && (l.decision == talk.SendsBack || l.unseen) }
+func (l *looking) goesOn() bool {
+	return l != nil && (l.decision == conversation.SendsBack || l.unseen)
+}
 
 // inspect finds out what an overseer has decided, and on what.
 func (d *Dispatcher) inspect(ctx context.Context, row task.Task, o task.Outcome) (*looking, error) {
@@ -49,9 +51,9 @@ func (d *Dispatcher) inspect(ctx context.Context, row task.Task, o task.Outcome)
 	}
 	l.terms = run.Terms
 	seen, err := d.seenBy(ctx, row, l)
-	l.decision, l.words = talk.Review{
+	l.decision, l.words = conversation.Review{
 		Said: o.Said, Answer: o.Result, GoesOn: o.Hold != "", Broken: broken(o), Dialect: d.agents.Protocol.Dialect(row.Agent),
-		Worker: above.Agent, Asked: above.Requester, Tasks: []envelope.ID{row.ID, above.ID}, Seen: seen,
+		Worker: above.Agent, Requester: above.Requester, Tasks: []envelope.ID{row.ID, above.ID}, Seen: seen,
 	}.Decide()
 	return l, err
 }
@@ -126,7 +128,7 @@ func (d *Dispatcher) takeReview(tx *transaction, t *turn) error {
 	if !found || l.decision == "" || above.State != task.Review || above.Attempt != l.above.Attempt {
 		return d.leaveRun(tx, t)
 	}
-	if l.decision == talk.SendsBack {
+	if l.decision == conversation.SendsBack {
 		rounds, err := tx.SendBack(above.Seq)
 		if err != nil {
 			return err
@@ -138,9 +140,9 @@ func (d *Dispatcher) takeReview(tx *transaction, t *turn) error {
 		return d.closeReview(tx, t, envelope.OversightRejected, why)
 	}
 	switch l.decision {
-	case talk.Approves:
+	case conversation.Approves:
 		return d.closeReview(tx, t, "", "")
-	case talk.Rejects:
+	case conversation.Rejects:
 		return d.closeReview(tx, t, envelope.OversightRejected, t.row.Agent+" rejects it: "+l.words)
 	}
 	return d.closeReview(tx, t, envelope.OversightExpired, t.row.Agent+" has not decided: "+l.words)
@@ -153,7 +155,7 @@ func (d *Dispatcher) closeReview(tx *transaction, t *turn, kind envelope.Kind, w
 	if t.waits() || r.Status == "" {
 		r.TaskID, r.AgentID, r.Status, r.Error = t.row.ID, t.row.Agent, envelope.OK, envelope.Error{}
 		r.Output.Summary = cmp.Or(t.looked.words, r.Output.Summary)
-		if t.looked.decision == talk.Rejects {
+		if t.looked.decision == conversation.Rejects {
 			r.Status, r.Error = envelope.Failed, envelope.Error{Kind: envelope.OversightRejected, Message: r.Output.Summary}
 		}
 	}

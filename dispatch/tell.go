@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/fault"
-	"mailboxd/internal/talk"
 	"mailboxd/internal/task"
 )
 
@@ -157,7 +157,7 @@ func (d *Dispatcher) tell(tx *transaction, seq int64) error {
 	if !about.Silent() {
 		inbox = d.inboxOf(row.Requester)
 	}
-	for _, m := range talk.News(about, events) {
+	for _, m := range conversation.Notifications(about, events) {
 		m.Time = time.Now()
 		if err := d.emit(tx, row.Dialect, m, seq, inbox); err != nil {
 			return err
@@ -167,8 +167,8 @@ func (d *Dispatcher) tell(tx *transaction, seq int64) error {
 }
 
 // tellable is what a task's requester has to be told about.
-func (d *Dispatcher) tellable(tx *transaction, row task.Task, k task.Conversation) (talk.Task, error) {
-	t := talk.Task{
+func (d *Dispatcher) tellable(tx *transaction, row task.Task, k task.Conversation) (conversation.Request, error) {
+	t := conversation.Request{
 		ID: row.ID, Type: row.Type, Requester: row.Requester, Agent: row.Agent, Dialect: row.Dialect,
 		Message: k.Message, Thread: k.Thread, Trace: k.Trace, Tie: k.Tie,
 	}

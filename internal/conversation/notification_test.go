@@ -1,4 +1,4 @@
-package talk_test
+package conversation_test
 
 import (
 	"slices"
@@ -7,18 +7,18 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/talk"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/task"
 )
 
 // asked is a task that somebody asked for in CLowl.
-var asked = talk.Task{
+var asked = conversation.Request{
 	ID: "m1", Type: "search", Requester: "asker", Agent: "worker", Dialect: envelope.CLowl,
 	Message: "m1", Thread: "c1", Trace: "x1",
 }
 
-func ended(status envelope.Status, kind envelope.Kind, message string) func(talk.Task) talk.Task {
-	return func(t talk.Task) talk.Task {
+func ended(status envelope.Status, kind envelope.Kind, message string) func(conversation.Request) conversation.Request {
+	return func(t conversation.Request) conversation.Request {
 		t.Result = &envelope.Result{TaskID: t.ID, Status: status, Error: envelope.Error{Kind: kind, Message: message}, Output: envelope.Output{Summary: "found it"}}
 		return t
 	}
@@ -32,7 +32,7 @@ func said(e ...string) (events []task.Event) {
 }
 
 func TestWhatFollowsFromWhichEvent(t *testing.T) {
-	as := func(d envelope.Dialect, tie envelope.Tie, more ...func(talk.Task) talk.Task) talk.Task {
+	as := func(d envelope.Dialect, tie envelope.Tie, more ...func(conversation.Request) conversation.Request) conversation.Request {
 		about := asked
 		about.Dialect, about.Tie = d, tie
 		for _, change := range more {
@@ -40,10 +40,10 @@ func TestWhatFollowsFromWhichEvent(t *testing.T) {
 		}
 		return about
 	}
-	byCancel := func(t talk.Task) talk.Task { t.Cancels = []string{"cn1"}; return t }
+	byCancel := func(t conversation.Request) conversation.Request { t.Cancels = []string{"cn1"}; return t }
 	well := ended(envelope.OK, "", "")
 	for name, c := range map[string]struct {
-		about  talk.Task
+		about  conversation.Request
 		events []task.Event
 		want   []string // the act, and its data or the kind of its failure
 	}{
@@ -78,7 +78,7 @@ func TestWhatFollowsFromWhichEvent(t *testing.T) {
 		"nothing is said of nothing":                {asked, nil, nil},
 	} {
 		var got []string
-		for _, m := range talk.News(c.about, c.events) {
+		for _, m := range conversation.Notifications(c.about, c.events) {
 			words := string(m.Act)
 			switch {
 			case m.Data != nil:
@@ -96,7 +96,7 @@ func TestWhatFollowsFromWhichEvent(t *testing.T) {
 
 func TestEveryMessageAnswersTheRequest(t *testing.T) {
 	about := ended(envelope.Failed, envelope.Timeout, "too slow")(asked)
-	for _, m := range talk.News(about, said("task.accepted", `{"held":["approval"]}`, "task.progress", `{}`)) {
+	for _, m := range conversation.Notifications(about, said("task.accepted", `{"held":["approval"]}`, "task.progress", `{}`)) {
 		if m.From != "worker" || !slices.Equal(m.To, []string{"asker"}) || m.Cause != "m1" || m.Thread != "c1" || m.Trace != "x1" || m.Task != "m1" || m.Type != "search" {
 			t.Errorf("%s = %+v; want it from worker to asker, about m1 in c1 and x1", m.Act, m)
 		}
@@ -105,23 +105,23 @@ func TestEveryMessageAnswersTheRequest(t *testing.T) {
 		}
 	}
 	about.Cancels, about.Result.Status = []string{"cn1"}, envelope.Stopped
-	if m := talk.News(about, nil)[0]; m.Act != envelope.Stops || m.Cause != "cn1" {
+	if m := conversation.Notifications(about, nil)[0]; m.Act != envelope.Stops || m.Cause != "cn1" {
 		t.Errorf("%s answers %q; want a stop that answers cn1 (CLOWL-27)", m.Act, m.Cause)
 	}
 }
 
 func TestSomeRequestersHaveNoInbox(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*talk.Task)
+		change func(*conversation.Request)
 		silent bool
 	}{
-		"CLowl":            {func(*talk.Task) {}, false},
-		"CAP":              {func(a *talk.Task) { a.Dialect = envelope.CAP }, false},
-		"AINL":             {func(a *talk.Task) { a.Dialect = envelope.AINL }, true},
-		"a gathered one":   {func(a *talk.Task) { a.Tie = envelope.Member }, true},
-		"one that assists": {func(a *talk.Task) { a.Tie = envelope.Assist }, false},
-		"nobody":           {func(a *talk.Task) { a.Requester = "" }, true},
-		"ourselves":        {func(a *talk.Task) { a.Requester = envelope.Ourselves }, true},
+		"CLowl":            {func(*conversation.Request) {}, false},
+		"CAP":              {func(a *conversation.Request) { a.Dialect = envelope.CAP }, false},
+		"AINL":             {func(a *conversation.Request) { a.Dialect = envelope.AINL }, true},
+		"a gathered one":   {func(a *conversation.Request) { a.Tie = envelope.Member }, true},
+		"one that assists": {func(a *conversation.Request) { a.Tie = envelope.Assist }, false},
+		"nobody":           {func(a *conversation.Request) { a.Requester = "" }, true},
+		"ourselves":        {func(a *conversation.Request) { a.Requester = envelope.Ourselves }, true},
 	} {
 		about := asked
 		c.change(&about)

@@ -1,4 +1,4 @@
-package talk
+package conversation
 
 import (
 	"fmt"
@@ -9,15 +9,15 @@ import (
 	"mailboxd/envelope"
 )
 
-// A Member is what became of one of the tasks that were asked for at once.
+// A Member is one of several agents that were asked for the same work, and its result.
 type Member struct {
 	Agent  string
 	Result envelope.Result
 }
 
-// Gather makes one answer of those of several agents (CLOWL-09): ok when all
+// Combine makes one answer of those of several agents (CLOWL-09): ok when all
 // are, partial when some are, and an error when none is.
-func Gather(id envelope.ID, members []Member) envelope.Result {
+func Combine(id envelope.ID, members []Member) envelope.Result {
 	r := envelope.Result{TaskID: id, AgentID: envelope.Ourselves}
 	good, whole := 0, true
 	list := make([]member, len(members))
@@ -46,7 +46,7 @@ func Gather(id envelope.ID, members []Member) envelope.Result {
 	return r
 }
 
-// A member is a Member as it stands in the output.
+// A member is a Member as the output has it.
 type member struct {
 	Agent   string          `json:"agent"`
 	TaskID  envelope.ID     `json:"task_id"`

@@ -1,0 +1,202 @@
+package conversation
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/envelope"
+)
+
+// A Decision is what an overseer decides about an answer (CAP-24). The zero value is
+// that it has not decided.
+type Decision string
+
+// The decisions.
+const (
+	Approves  Decision = "approved"
+	SendsBack Decision = "needs_revision" // the agent has to say or do more
+	Rejects   Decision = "rejected"
+	Unable    Decision = "unable" // its run is over without a decision
+)
+
+// A Review is the outcome of an overseer's run.
+type Review struct {
+	Said      []envelope.Message // its messages beside its answer
+	Answer    envelope.Result    // its answer, unless it GoesOn
+	GoesOn    bool               // it has not answered: it waits for somebody
+	Broken    bool               // its run failed
+	Dialect   envelope.Dialect   // of the overseer
+	Worker    string             // the agent whose answer it reviews
+	Requester string             // who asked for that answer
+	Tasks     []envelope.ID      // the overseer's own, and the one of the answer
+	Seen      []jsontext.Value   // what it was given to review: a decision in there is not its own
+}
+
+// Decide returns what an overseer has decided, and its words. A question to the
+// worker overrides an approval. Without a clear decision there is none. The decision
+// of an AINL agent is a member of its output.
+func (r Review) Decide() (d Decision, words string) {
+	approved := ""
+	for _, m := range r.Said {
+		switch said := r.decides(m); said {
+		case SendsBack, Rejects:
+			return said, m.Text
+		case Approves:
+			d, approved = said, m.Text
+		}
+	}
+	switch {
+	case r.GoesOn:
+		return d, approved
+	case r.Broken:
+		return Unable, r.Answer.Error.Message
+	case r.Answer.Status == envelope.Failed:
+		return Rejects, r.Answer.Error.Message
+	case d == Approves:
+		return d, approved
+	}
+	if d := cmp.Or(decision(r.Answer.Output.Extra), r.enclosed(r.Answer.Output.Extra)); d != "" {
+		return d, r.Answer.Output.Summary
+	}
+	if d := decision(r.Answer.Extra); d != "" {
+		return d, r.Answer.Output.Summary
+	}
+	if r.Dialect == envelope.CAP && r.Answer.Output.Summary != "" {
+		return SendsBack, r.Answer.Output.Summary // its message to the worker is a question
+	}
+	return Unable, "it answered without a decision"
+}
+
+// decides returns what one message of an overseer decides.
+func (r Review) decides(m envelope.Message) Decision {
+	if m.Task != "" && !slices.Contains(r.Tasks, m.Task) {
+		return "" // it is about something else
+	}
+	switch m.Act { // these may quote a decision that is not theirs
+	case envelope.Inquires:
+		return SendsBack
+	case envelope.Fails:
+		return Rejects
+	}
+	if d := r.feedback(m); d != "" {
+		return d
+	}
+	switch {
+	case m.Act == envelope.Informs && m.Dialect == envelope.CLowl && m.Type == "approve":
+		return Approves
+	case m.Act != envelope.Informs && m.Act != envelope.Completes && m.Act != envelope.Asks:
+		return ""
+	case slices.Contains(m.To, r.Worker):
+		return SendsBack
+	case slices.Contains(m.To, r.Requester) && m.Dialect != envelope.CLowl && !r.open(): // CLowl has a type for it
+		return Approves
+	}
+	return ""
+}
+
+// open reports whether the overseer asks others before it decides, or delegates to
+// them. Its message to the requester is no approval then.
+func (r Review) open() bool {
+	return slices.ContainsFunc(r.Said, func(m envelope.Message) bool {
+		return m.WantsReply || m.Act == envelope.Asks || m.Act == envelope.Delegates && m.Tie != envelope.Fork
+	})
+}
+
+// feedback returns the decision that a message has for machines.
+func (r Review) feedback(m envelope.Message) Decision {
+	if d := decision(m.Data); d != "" {
+		return d
+	}
+	for _, a := range m.Attachments {
+		if d := r.attached(a.Raw); d != "" {
+			return d
+		}
+	}
+	return ""
+}
+
+// enclosed returns the decision that an answer in CAP has for machines: its
+// attachments have become a member of its output.
+func (r Review) enclosed(output jsontext.Value) Decision {
+	var held struct {
+		Attachments []jsontext.Value `json:"attachments"`
+	}
+	if output.Kind() != '{' || json.Unmarshal(output, &held) != nil {
+		return ""
+	}
+	for _, a := range held.Attachments {
+		if d := r.attached(a); d != "" {
+			return d
+		}
+	}
+	return ""
+}
+
+// attached reads the decision of an attachment: of a python_object, unless the overseer
+// was given that object to review.
+func (r Review) attached(thing jsontext.Value) Decision {
+	var held struct {
+		Type   string         `json:"type"`
+		Object jsontext.Value `json:"object"`
+	}
+	if thing.Kind() != '{' || json.Unmarshal(thing, &held) != nil || held.Type != "python_object" || r.given(held.Object) {
+		return ""
+	}
+	return decision(held.Object)
+}
+
+// decision reads review.feedback.v1: an object with a decision.
+func decision(object jsontext.Value) Decision {
+	var said struct {
+		Decision jsontext.Value `json:"decision"`
+	}
+	word := ""
+	if object.Kind() != '{' || json.Unmarshal(object, &said) != nil || json.Unmarshal(said.Decision, &word) != nil {
+		return ""
+	}
+	switch d := Decision(word); d {
+	case Approves, SendsBack, Rejects:
+		return d
+	}
+	return ""
+}
+
+// given reports whether an object is part of what the overseer was given to review,
+// with any space and order of members. It is not the overseer's own then (CAP-24).
+func (r Review) given(object jsontext.Value) bool {
+	if object = canonical(object); object == nil {
+		return false
+	}
+	return slices.ContainsFunc(r.Seen, func(seen jsontext.Value) bool { return holds(canonical(seen), object) })
+}
+
+// holds reports whether a value is an object or contains it. Both are canonical.
+func holds(value, object jsontext.Value) bool {
+	switch value.Kind() {
+	case '{':
+		var members map[string]jsontext.Value
+		if bytes.Equal(value, object) {
+			return true
+		}
+		inside := func(v jsontext.Value) bool { return holds(v, object) }
+		return json.Unmarshal(value, &members) == nil && slices.ContainsFunc(slices.Collect(maps.Values(members)), inside)
+	case '[':
+		var items []jsontext.Value
+		return json.Unmarshal(value, &items) == nil && slices.ContainsFunc(items, func(v jsontext.Value) bool { return holds(v, object) })
+	}
+	return false
+}
+
+// canonical returns a copy of a value in the form of RFC 8785; nil for what is no JSON.
+func canonical(value jsontext.Value) jsontext.Value {
+	value = value.Clone()
+	if value.Canonicalize() != nil {
+		return nil
+	}
+	return value
+}
