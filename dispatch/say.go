@@ -72,7 +72,7 @@ func subject(tx *transaction, row task.Task, m envelope.Message) (task.Task, err
 			return named, err
 		}
 	}
-	if m.Cause != "" {
+	if m.Cause != "" && dialect.TaskID(m.Cause) != row.ID { // else it replies to the request, which an earlier revision may have had
 		was, found, err := tx.Named(m.Cause)
 		if err != nil {
 			return row, err
