@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/core"
 	"mailboxd/internal/task"
 )
@@ -92,7 +93,7 @@ func (d *Dispatcher) goOnAtOnce(tx *transaction, t *turn, children []task.Child)
 		if err != nil {
 			return err
 		}
-		question := asks(envelope.Message{Act: m.Act}) || waitsForReply(about) && about.Agent == m.From
+		question := asks(envelope.Message{Act: m.Act}) || conversation.AwaitsReply(about) && about.Agent == m.From
 		news = news || talks(m.Act) && (t.o.Hold == task.Reply || question)
 	}
 	if !news {
@@ -154,7 +155,7 @@ func (d *Dispatcher) reconsiderWords(ctx context.Context, row task.Task, t envel
 // tasks below, or oversees another, waits as long as these have time. What its agent
 // asked, if anything, is its answer then.
 func (d *Dispatcher) wordsDue(ctx context.Context, row task.Task) (until time.Time, asked *envelope.Result, err error) {
-	if !waitsForReply(row) {
+	if !conversation.AwaitsReply(row) {
 		return time.Time{}, nil, nil
 	}
 	children, err := d.Ledger.Offspring(ctx, row.Seq)

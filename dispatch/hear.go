@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/task"
 )
 
@@ -27,14 +28,9 @@ func (d *Dispatcher) listen(c *claim) {
 	if !c.odd.Refused() {
 		c.heard.answer, c.heard.unread = d.answerOf(m)
 	}
-	if c.judged = (task.Verdict{Findings: c.odd}); requests(m) {
+	if c.judged = (task.Verdict{Findings: c.odd}); conversation.AsksForWork(m) {
 		c.judged = d.doubt(c.task, d.judgeRequest(c, c.odd))
 	}
-}
-
-// requests reports whether a message asks for work.
-func requests(m envelope.Message) bool {
-	return m.Act == envelope.Requests || m.Act == envelope.Delegates
 }
 
 // hear takes one message in. It runs inside a transaction that may be run again,
@@ -67,7 +63,7 @@ func (d *Dispatcher) hear(tx *transaction, c *claim) error {
 
 // effect does what a message does that asks for no work.
 func (d *Dispatcher) effect(tx *transaction, c *claim) error {
-	row, found, err := concerned(tx, c.heard.message)
+	row, found, err := tx.finder().resolve(c.heard.message, task.Task{})
 	if err != nil {
 		return err
 	}

@@ -9,9 +9,9 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/core"
 	"mailboxd/internal/fault"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -34,7 +34,7 @@ func (d *Dispatcher) answerOf(m envelope.Message) (*lineAnswer, error) {
 	if d.agents.Inbox(m.From).File == "" || said != m.Dialect {
 		return nil, nil
 	}
-	row, found, err := d.named(ctx, m)
+	row, found, err := d.finder(ctx).resolve(m, task.Task{})
 	if err != nil || !found || row.State != task.Waiting || row.Agent != m.From {
 		return nil, err
 	}
@@ -77,37 +77,11 @@ func unjudged(claims []*claim) error {
 // ends reports whether a message is the last that an agent says about its task
 // until others have spoken: its answer, or that it hands the task on.
 func ends(codec dialect.Codec, m envelope.Message, about envelope.Task) bool {
-	if requests(m) {
+	if conversation.AsksForWork(m) {
 		return m.Act == envelope.Delegates && m.Tie != envelope.Fork
 	}
 	heard, findings := codec.Hear(m.Raw, about)
 	return !findings.Refused() && (heard.Act == envelope.Completes || heard.Act == envelope.Fails)
-}
-
-// named is concerned, outside a transaction.
-func (d *Dispatcher) named(ctx context.Context, m envelope.Message) (task.Task, bool, error) {
-	ids := []envelope.ID{m.Task}
-	if requests(m) {
-		ids = prefixes(m) // its own name is that of what it asks for
-	}
-	if m.Cause != "" {
-		ids = append(ids, dialect.TaskID(m.Cause))
-	}
-	for _, id := range ids {
-		if id == "" {
-			continue
-		}
-		row, err := d.newest(ctx, id)
-		if !errors.Is(err, ledger.ErrUnknown) {
-			return row, err == nil, err
-		}
-	}
-	was, found, err := d.Ledger.Named(ctx, m.Cause)
-	if err != nil || !found || was.Task == 0 {
-		return task.Task{}, false, err
-	}
-	row, err := d.Ledger.Task(ctx, was.Task)
-	return row, err == nil, err
 }
 
 // hearEnd is for a message that says that a task is done, or has failed. It ends
@@ -157,7 +131,7 @@ func (d *Dispatcher) hearAnswer(tx *transaction, c *claim) error {
 	case a.err != nil:
 		return d.deny(tx, c, envelope.Finding{Kind: envelope.ValidationFailed, Message: a.err.Error()})
 	}
-	if !requests(m) && !a.turn.waits() { // which the turn remembers itself
+	if !conversation.AsksForWork(m) && !a.turn.waits() { // which the turn remembers itself
 		if err := d.remember(tx, c); err != nil {
 			return err
 		}

@@ -47,8 +47,8 @@ func (d *Dispatcher) hearNews(tx *transaction, c *claim) error {
 		return err // who oversees says so in its own run (CAP-24)
 	}
 	about := []task.Task{c.row}
-	if c.row.Seq == 0 && m.Dialect == envelope.CLowl {
-		if about, err = awaiting(tx, m); err != nil {
+	if c.row.Seq == 0 {
+		if about, err = resolveThread(tx, m); err != nil {
 			return err
 		}
 	}
@@ -66,19 +66,6 @@ func (d *Dispatcher) hearNews(tx *transaction, c *claim) error {
 func (d *Dispatcher) answersForAgent(row task.Task, m envelope.Message) bool {
 	return m.Dialect == envelope.CAP && m.Act == envelope.Informs && !m.WantsReply && row.State == task.Running &&
 		m.From == row.Agent && slices.Contains(m.To, row.Requester)
-}
-
-// awaiting returns the tasks of the conversation of a message of which its
-// recipients may wait for it.
-func awaiting(tx *transaction, m envelope.Message) (tasks []task.Task, err error) {
-	for _, name := range recipients(m) {
-		more, err := tx.Speechless(m.Thread, name)
-		if err != nil {
-			return nil, err
-		}
-		tasks = append(tasks, more...)
-	}
-	return tasks, nil
 }
 
 // people are participants that no agent is (CAP-17).

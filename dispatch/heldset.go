@@ -7,7 +7,7 @@ import (
 	"unique"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/core"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/task"
 )
 
@@ -39,7 +39,7 @@ func (h *heldSet) add(row task.Task) {
 	h.tasks[row.Seq] = heldTask{
 		seq: row.Seq, id: row.ID, agent: unique.Make(row.Agent),
 		resting: resting(row), budget: row.WaitsForBudget(),
-		paused: row.State == task.Held && slices.Contains(row.Reasons, task.Paused), words: core.WaitsForWords(row),
+		paused: row.State == task.Held && slices.Contains(row.Reasons, task.Paused), words: conversation.Suspended(row),
 	}
 }
 

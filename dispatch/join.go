@@ -9,7 +9,6 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/conversation"
-	"mailboxd/internal/core"
 	"mailboxd/internal/task"
 )
 
@@ -35,7 +34,7 @@ func (d *Dispatcher) joinNow(ctx context.Context, seq int64) {
 	row, err := d.Ledger.Task(ctx, seq)
 	switch {
 	case err != nil:
-	case core.WaitsForWords(row):
+	case conversation.Suspended(row):
 		_, err = d.join(ctx, row)
 	case row.State == task.Review:
 		err = d.reconsiderReview(ctx, row)
@@ -66,7 +65,7 @@ func (d *Dispatcher) join(ctx context.Context, row task.Task) (bool, error) {
 	if row.Agent == envelope.Ourselves {
 		return true, d.gather(ctx, row, children)
 	}
-	if waitsForReply(row) {
+	if conversation.AwaitsReply(row) {
 		run, err := d.runOf(ctx, row)
 		since := func(c task.Child) bool { return needed(c) && c.Finished.After(run.Finished) }
 		if err != nil || !slices.ContainsFunc(children, since) {

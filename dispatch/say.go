@@ -46,9 +46,12 @@ func (d *Dispatcher) utterAll(tx *transaction, t *turn) error {
 			}
 			continue
 		}
-		about, err := subject(tx, t.row, s.message)
-		if err != nil {
+		about, named, err := tx.finder().resolve(s.message, t.row)
+		switch {
+		case err != nil:
 			return err
+		case !named:
+			about = t.row
 		}
 		if cancels(s.message, about) {
 			if err := d.cancelBelow(tx, t, about, s.message); err != nil {
@@ -61,30 +64,6 @@ func (d *Dispatcher) utterAll(tx *transaction, t *turn) error {
 		}
 	}
 	return nil
-}
-
-// subject is the task that a message of the agent of a task is about: the one
-// that it names, itself or by what it replies to, and else its own.
-func subject(tx *transaction, row task.Task, m envelope.Message) (task.Task, error) {
-	if m.Task != "" && m.Task != row.ID {
-		named, found, err := tx.Latest(m.Task)
-		if err != nil || found {
-			return named, err
-		}
-	}
-	if m.Cause != "" && dialect.TaskID(m.Cause) != row.ID { // else it replies to the request, which an earlier revision may have had
-		was, found, err := tx.Named(m.Cause)
-		if err != nil {
-			return row, err
-		}
-		if found && was.Task != 0 {
-			named, known, err := tx.Task(was.Task)
-			if err != nil || known {
-				return named, err
-			}
-		}
-	}
-	return row, nil
 }
 
 // sendOn records a message about a task for each of its recipients, for whose

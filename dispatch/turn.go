@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/core"
 	"mailboxd/internal/task"
 )
@@ -100,7 +101,7 @@ func (d *Dispatcher) prepareWords(ctx context.Context, t *turn) (submitted envel
 	for _, m := range t.o.Said {
 		m = inWords(m, t.row, t.talk, t.at)
 		switch {
-		case !requests(m):
+		case !conversation.AsksForWork(m):
 			t.said = append(t.said, saying{message: m})
 			continue
 		case m.Tie == envelope.Oversee && t.overseen():
@@ -126,7 +127,7 @@ func (d *Dispatcher) prepareWords(ctx context.Context, t *turn) (submitted envel
 // waits for nobody, and only our own asking makes an overseer of anybody.
 func tieOf(m envelope.Message, o task.Outcome) envelope.Tie {
 	switch {
-	case !core.Spoken(o.Hold):
+	case !conversation.Suspends(o.Hold):
 		return envelope.Fork
 	case m.Tie == envelope.Oversee || m.Tie == envelope.Member || m.Tie == "":
 		return envelope.Assist
@@ -176,7 +177,7 @@ func (d *Dispatcher) takeAsRead(ctx context.Context, t *turn) error {
 }
 
 // waits reports whether the agent goes on when others have spoken or ended.
-func (t *turn) waits() bool { return core.Spoken(t.o.Hold) }
+func (t *turn) waits() bool { return conversation.Suspends(t.o.Hold) }
 
 // leaveRun moves the task of a turn to where its outcome leads.
 func (d *Dispatcher) leaveRun(tx *transaction, t *turn) error {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/core"
 	"mailboxd/internal/task"
 )
@@ -20,7 +21,7 @@ func (d *Dispatcher) wake(tx *transaction, row task.Task, m envelope.Message) er
 	if err != nil || !found {
 		return err
 	}
-	asks := asks(m) || waitsForReply(fresh) && m.From == fresh.Agent
+	asks := asks(m) || conversation.AwaitsReply(fresh) && m.From == fresh.Agent
 	parent, above, err := tx.Task(fresh.Parent)
 	if err != nil {
 		return err
@@ -38,14 +39,10 @@ func (d *Dispatcher) wake(tx *transaction, row task.Task, m envelope.Message) er
 
 // hears reports whether a message is what the agent of a task waits for.
 func hears(row task.Task, m envelope.Message, asks bool) bool {
-	if !core.WaitsForWords(row) || row.Agent == envelope.Ourselves || row.Agent == m.From || !slices.Contains(m.To, row.Agent) {
+	if !conversation.Suspended(row) || row.Agent == envelope.Ourselves || row.Agent == m.From || !slices.Contains(m.To, row.Agent) {
 		return false
 	}
-	return asks || waitsForReply(row)
-}
-
-func waitsForReply(row task.Task) bool {
-	return row.State == task.Held && slices.Contains(row.Reasons, task.Reply)
+	return asks || conversation.AwaitsReply(row)
 }
 
 // talks reports whether an act is something to go on with; what only says how

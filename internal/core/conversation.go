@@ -5,20 +5,12 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/task"
 )
 
-// spoken are the reasons for which a task is held whose agent has spoken and hasn't
-// answered: a message ends them, or the end of what the task waits for.
-var spoken = []task.Reason{task.Children, task.Reply}
-
-// Spoken reports whether a reason ends with a message, or with the end of other tasks.
-func Spoken(r task.Reason) bool { return slices.Contains(spoken, r) }
-
-// WaitsForWords reports whether a task is held for a message or for other tasks.
-func WaitsForWords(t task.Task) bool {
-	return t.State == task.Held && slices.ContainsFunc(t.Reasons, Spoken)
-}
+// WaitsForWords is [conversation.Suspended].
+func WaitsForWords(t task.Task) bool { return conversation.Suspended(t) }
 
 // EndRun ends a run, whatever becomes of its task.
 type EndRun struct {
@@ -69,7 +61,7 @@ func (c *Wake) decide(d *decision) error {
 		return ErrStale
 	}
 	change := task.Change{To: task.Queued, Attempt: t.Attempt}
-	if rest := slices.DeleteFunc(slices.Clone(t.Reasons), Spoken); len(rest) > 0 {
+	if rest := slices.DeleteFunc(slices.Clone(t.Reasons), conversation.Suspends); len(rest) > 0 {
 		change.To, change.Reasons, change.Until = task.Held, rest, d.now // what is left is judged at once
 	}
 	d.add(t, moved(t, change), task.KindTaskResumed, c.Data)
