@@ -34,14 +34,14 @@ func (d *Dispatcher) holdForWords(tx *transaction, t *turn) error {
 	if err != nil {
 		return err
 	}
-	if names := t.stale(); names != "" && !slices.ContainsFunc(children, pending) {
+	if names := t.stale(); names != "" && !slices.ContainsFunc(children, conversation.Pending) {
 		return d.giveUp(tx, t, envelope.OutputInvalid, "the agent waits for what is over already: "+names)
 	}
 	now := time.Now()
 	wait := &core.Wait{Task: t.row.Seq, Seen: core.See(t.row), Reason: t.o.Hold, Until: t.terms.Deadline}
-	if wait.Result = t.questionAsked(children); wait.Result != nil {
+	if wait.Result = conversation.Question(t.o, t.row.Attempt, t.talk.Tie, children); wait.Result != nil {
 		wait.Until = core.Earliest(wait.Until, now.Add(d.agents.Protocol.QuestionTimeout()))
-	} else if !slices.ContainsFunc(children, pending) && t.o.Hold == task.Reply && t.talk.Tie != envelope.Oversee {
+	} else if !slices.ContainsFunc(children, conversation.Pending) && t.o.Hold == task.Reply && t.talk.Tie != envelope.Oversee {
 		wait.Until = core.Earliest(wait.Until, d.patience(now))
 	}
 	if moved, err := d.move(tx, t, wait); err != nil || !moved {
@@ -82,8 +82,8 @@ func (t *turn) stale() string {
 // agent spoke.
 func (d *Dispatcher) goOnAtOnce(tx *transaction, t *turn, children []task.Child) error {
 	heard := d.heard.of(t.row.Seq)
-	over := slices.DeleteFunc(slices.Clone(children), func(c task.Child) bool { return !needed(c) || c.State != task.Done })
-	news := t.o.Hold == task.Reply && len(over) > heard.ended && !slices.ContainsFunc(children, pending)
+	over := slices.DeleteFunc(slices.Clone(children), func(c task.Child) bool { return !conversation.Needed(c) || c.State != task.Done })
+	news := t.o.Hold == task.Reply && len(over) > heard.ended && !slices.ContainsFunc(children, conversation.Pending)
 	messages, err := tx.HeardSince(t.row, heard.message)
 	if err != nil {
 		return err
@@ -93,8 +93,8 @@ func (d *Dispatcher) goOnAtOnce(tx *transaction, t *turn, children []task.Child)
 		if err != nil {
 			return err
 		}
-		question := asks(envelope.Message{Act: m.Act}) || conversation.AwaitsReply(about) && about.Agent == m.From
-		news = news || talks(m.Act) && (t.o.Hold == task.Reply || question)
+		question := conversation.IsQuestion(envelope.Message{Act: m.Act, From: m.From}, about)
+		news = news || conversation.Resumes(m.Act) && (t.o.Hold == task.Reply || question)
 	}
 	if !news {
 		return nil
@@ -105,9 +105,6 @@ func (d *Dispatcher) goOnAtOnce(tx *transaction, t *turn, children []task.Child)
 	}
 	return err
 }
-
-// pending reports whether a task is one that the one above waits for.
-func pending(c task.Child) bool { return needed(c) && c.State != task.Done }
 
 // patience is until when somebody has to have said something who is asked now;
 // zero is for ever.
@@ -159,7 +156,7 @@ func (d *Dispatcher) wordsDue(ctx context.Context, row task.Task) (until time.Ti
 		return time.Time{}, nil, nil
 	}
 	children, err := d.Ledger.Offspring(ctx, row.Seq)
-	if err != nil || slices.ContainsFunc(children, pending) {
+	if err != nil || slices.ContainsFunc(children, conversation.Pending) {
 		return time.Time{}, nil, err
 	}
 	talk, _, err := d.Ledger.Talk(ctx, row.Seq)

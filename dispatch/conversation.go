@@ -1,10 +1,8 @@
 package dispatch
 
 import (
-	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"sync"
 
 	"mailboxd/envelope"
@@ -66,7 +64,7 @@ func (d *Dispatcher) conversation(ctx context.Context, row task.Task) ([]envelop
 	var list []envelope.Message
 	for _, m := range said {
 		heard.message = max(heard.message, m.Seq)
-		if worthTelling(row, m) {
+		if conversation.InHistory(m, row) {
 			list = append(list, d.recall(m, row))
 		}
 	}
@@ -76,31 +74,13 @@ func (d *Dispatcher) conversation(ctx context.Context, row task.Task) ([]envelop
 	return list, nil
 }
 
-// worthTelling reports whether a message is part of what an agent goes on with.
-// The request is handed over by itself, and the ends of other tasks are those
-// that the tasks have.
-func worthTelling(row task.Task, m task.Message) bool {
-	switch m.Act {
-	case envelope.Requests, envelope.Delegates:
-		return m.Task != row.Seq
-	case envelope.Accepts, envelope.Waits, envelope.Reports:
-		return false
-	case envelope.Completes, envelope.Fails, envelope.Stops:
-		return m.Via != task.ByDaemon || m.Task == row.Seq && m.To == row.Agent
-	}
-	return m.Via != task.ByDaemon || m.From == envelope.Ourselves // else it is what was said in other words
-}
-
 // recall makes a message of what is remembered of it. What its line cannot say
 // any more is taken from the books.
 func (d *Dispatcher) recall(was task.Message, row task.Task) (m envelope.Message) {
 	if codec, ok := dialect.Of(was.Dialect); ok {
 		m, _ = codec.Decode(was.Body, d.opts.Reading)
 	}
-	m.Dialect, m.Act, m.ID, m.Cause, m.Thread, m.Trace = was.Dialect, was.Act, was.ID, was.Cause, was.Thread, was.Trace
-	m.From, m.To, m.Time = was.From, strings.Split(was.To, ","), was.Time
-	m.Task = cmp.Or(m.Task, row.ID)
-	return m
+	return conversation.Recorded(m, was, row)
 }
 
 // ends are what became of the tasks that a task needs, the oldest first.
@@ -111,7 +91,7 @@ func (d *Dispatcher) ends(ctx context.Context, row task.Task) ([]envelope.Messag
 	}
 	var ends []envelope.Message
 	for _, c := range children {
-		if !needed(c) || c.State != task.Done {
+		if !conversation.Needed(c) || c.State != task.Done {
 			continue
 		}
 		m, err := d.endOf(ctx, c)
@@ -130,36 +110,15 @@ func (d *Dispatcher) endOf(ctx context.Context, c task.Child) (envelope.Message,
 		return envelope.Message{}, err
 	}
 	known, _, err := d.Ledger.Talk(ctx, c.Seq)
-	m := envelope.Message{
-		Act: envelope.Completes, Task: c.ID, Cause: known.Message, Thread: known.Thread, Trace: known.Trace,
-		From: c.Agent, To: []string{c.Requester}, Time: c.Finished, Type: c.Type, Text: result.Output.Summary, Answer: result,
-	}
-	m.Deterministic, m.Context = dialect.Beside(result)
-	if result.Status != envelope.OK && result.Status != envelope.Partial {
-		m.Act, m.Failure = envelope.Fails, conversation.Failure(result)
-		m.Text = m.Failure.Message
-	}
-	return m, err
+	return conversation.End(c.Task, known, result), err
 }
 
 // answerOfChild is the result of a task that is done. One that a newer request
 // has replaced has none.
 func (d *Dispatcher) answerOfChild(ctx context.Context, row task.Task) (envelope.Result, error) {
-	r := envelope.Result{TaskID: row.ID, AgentID: row.Agent, Status: row.Status, Error: envelope.Error{Kind: row.Kind}}
 	if row.ResultSum == "" {
-		return r, nil
+		return conversation.ResultOf(row, nil), nil
 	}
 	raw, err := d.Ledger.Result(ctx, row.Seq)
-	if err != nil {
-		return r, err
-	}
-	if said, findings := envelope.DecodeResult(raw); !findings.Refused() && !neverItsEnd(row, raw) {
-		return said, nil
-	}
-	return r, nil
-}
-
-// needed reports whether the agent of the task above waits for a task, or may.
-func needed(c task.Child) bool {
-	return c.Tie == envelope.Assist || c.Tie == envelope.Transfer || c.Tie == envelope.Member
+	return conversation.ResultOf(row, raw), err
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"slices"
 
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
@@ -102,7 +103,7 @@ func (d *Dispatcher) remembered(ctx context.Context, row task.Task) (revision in
 		if errors.Is(err, ledger.ErrUnknown) {
 			err = nil // it was not to be kept any longer
 		}
-		if err == nil && neverItsEnd(r, result) {
+		if err == nil && conversation.WasLater(r, result) {
 			continue
 		}
 		return r.Revision, result, err

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
@@ -22,7 +22,7 @@ func (d *Dispatcher) delegation(ctx context.Context, row task.Task, m envelope.M
 		return nil, m, err
 	}
 	c := &claim{task: m.Request, said: &m, tie: m.Tie, above: &row, now: time.Now()}
-	if together(m) {
+	if conversation.Combines(m) {
 		c.task.Agent = envelope.Ourselves
 	}
 	if !findings.Refused() {
@@ -31,7 +31,7 @@ func (d *Dispatcher) delegation(ctx context.Context, row task.Task, m envelope.M
 			c.task = withoutContext(c.task, m.Context.Ref)
 		}
 	}
-	if c.judged = gathered(c.task, findings); !together(m) || findings.Refused() {
+	if c.judged = conversation.AdmitCombined(c.task, findings); !conversation.Combines(m) || findings.Refused() {
 		c.judged = d.judge(c.task, findings, c.now)
 	}
 	c.verdict = c.judged
@@ -39,26 +39,6 @@ func (d *Dispatcher) delegation(ctx context.Context, row task.Task, m envelope.M
 		c.refuse()
 	}
 	return c, m, nil
-}
-
-// apart are the messages that hand work on to each of several agents: each has a
-// task of its own, unless their answers belong together.
-func apart(m envelope.Message) (each []envelope.Message) {
-	if len(m.To) <= 1 || together(m) {
-		return []envelope.Message{m}
-	}
-	for _, to := range m.To {
-		one := m
-		one.To, one.Raw = []string{to}, nil
-		each = append(each, one)
-	}
-	return each
-}
-
-// together reports whether what is handed on is one task that gathers what several
-// agents answer (CLOWL-09): it is for Everybody, or the outcome of the one above.
-func together(m envelope.Message) bool {
-	return slices.Contains(m.To, envelope.Everybody) || len(m.To) > 1 && m.Tie == envelope.Transfer
 }
 
 // request gives what an agent hands on a name that is not taken, and its words

@@ -1,10 +1,6 @@
 package dispatch
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
-	"slices"
-
 	"mailboxd/envelope"
 	"mailboxd/internal/conversation"
 	"mailboxd/internal/task"
@@ -92,28 +88,10 @@ func (d *Dispatcher) isOurs(tx *transaction, c *claim) (bool, error) {
 	return true, tx.Log(event(task.Task{}, task.KindMessageOwn, map[string]any{"file": c.line.File, "offset": c.line.Offset, "message": was.Seq}))
 }
 
-// reserved are names that are nobody's in a line.
-var reserved = []string{envelope.Ourselves, envelope.Everybody, "router", "registry", "mcp"}
-
 // distrust says why a message cannot be from whom it says, if so (CLOWL-18).
 func (d *Dispatcher) distrust(m envelope.Message) envelope.Finding {
-	f := envelope.Finding{Kind: envelope.Unauthorized, Field: fieldsOf[m.Dialect].from}
-	switch secret := d.agents.Protocol.Secret(m.From); {
-	case slices.Contains(reserved, m.From):
-		f.Message = "is a reserved name"
-	case secret == "" || same(secret, m.Secret):
-	case m.Secret == "":
-		f.Message = "has a secret here, which is missing"
-	default:
-		f.Message = "has another secret here"
-	}
-	return f
-}
-
-// same compares two secrets in a time that says nothing about them.
-func same(a, b string) bool {
-	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
-	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
+	why := conversation.Distrust(m, d.agents.Protocol.Secret(m.From))
+	return envelope.Finding{Kind: envelope.Unauthorized, Field: fieldsOf[m.Dialect].from, Message: why}
 }
 
 // fieldsOf are what a dialect calls what we speak of in findings.

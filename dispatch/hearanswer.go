@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
@@ -46,7 +45,12 @@ func (d *Dispatcher) answerOf(m envelope.Message) (*lineAnswer, error) {
 	if err = cmp.Or(err, fault.Read("answered task")); err != nil {
 		return nil, err
 	}
-	if codec, _ := dialect.Of(m.Dialect); !ends(codec, m, job.Task) {
+	codec, _ := dialect.Of(m.Dialect)
+	read, findings := codec.Hear(m.Raw, job.Task)
+	if findings.Refused() {
+		read = envelope.Message{}
+	}
+	if !conversation.EndsRun(m, read) {
 		return nil, nil // it says something else about its task
 	}
 	outcome, err := d.judgeAnswer(ctx, row, a.run, job, m.Raw)
@@ -74,23 +78,13 @@ func unjudged(claims []*claim) error {
 	return nil
 }
 
-// ends reports whether a message is the last that an agent says about its task
-// until others have spoken: its answer, or that it hands the task on.
-func ends(codec dialect.Codec, m envelope.Message, about envelope.Task) bool {
-	if conversation.AsksForWork(m) {
-		return m.Act == envelope.Delegates && m.Tie != envelope.Fork
-	}
-	heard, findings := codec.Hear(m.Raw, about)
-	return !findings.Refused() && (heard.Act == envelope.Completes || heard.Act == envelope.Fails)
-}
-
 // hearEnd is for a message that says that a task is done, or has failed. It ends
 // a task only if that waits for its sender: what we run ourselves ends as its
 // run does (CLOWL-40).
 func (d *Dispatcher) hearEnd(tx *transaction, c *claim, found bool) error {
 	m := c.heard.message
 	switch {
-	case found && m.Failure.Kind == envelope.Cancelled && m.From != c.row.Agent && slices.Contains(m.To, c.row.Agent):
+	case found && conversation.Cancels(m, c.row):
 		return d.hearCancel(tx, c, true) // as CAP says it (mapping 2.2)
 	case !found && m.Act == envelope.Fails:
 		return d.hearNews(tx, c)

@@ -7,6 +7,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/core"
 	"mailboxd/internal/task"
 )
@@ -28,11 +29,11 @@ func (d *Dispatcher) hearCancel(tx *transaction, c *claim, found bool) error {
 		return err
 	}
 	record := recordOf(m, task.ByLine, c.row.Seq, c.now)
-	record.Act, record.Cause = envelope.Cancels, cmp.Or(talk.Message, cancelled(m)) // by which whoever tells of the end finds it
+	record.Act, record.Cause = envelope.Cancels, cmp.Or(talk.Message, conversation.CancelledRequest(m)) // by which whoever tells of the end finds it
 	if _, err := tx.Record(record); err != nil {
 		return err
 	}
-	answered := m.From == c.row.Requester && hearsTheEnd(c.row, talk) // with the end
+	answered := m.From == c.row.Requester && conversation.NotifiedOfEnd(c.row, talk) // with the end
 	switch {
 	case !found:
 		return d.complainTo(tx, c, unknownTask(m))
@@ -47,21 +48,6 @@ func (d *Dispatcher) hearCancel(tx *transaction, c *claim, found bool) error {
 		return nil
 	}
 	return d.reply(tx, c, envelope.Message{Act: envelope.Stops, Type: m.Type, Dialect: m.Dialect, Data: encode(map[string]any{"status": envelope.Stopped})})
-}
-
-// hearsTheEnd reports whether the requester of a task is told of its end, and so
-// that what they cancelled is stopped. Anybody else, who may cancel it because of
-// a task above, is told at once that it will be.
-func hearsTheEnd(row task.Task, talk task.Conversation) bool {
-	return talk.Open && talk.Tie != envelope.Member && row.Dialect == envelope.CLowl
-}
-
-// cancelled is the name of the message that asks for what another cancels.
-func cancelled(m envelope.Message) string {
-	if m.Task != "" && m.Task != dialect.TaskID(m.Cause) {
-		return string(m.Task)
-	}
-	return m.Cause
 }
 
 // mayCancel reports whether a task may be cancelled by a message of somebody:

@@ -6,6 +6,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/core"
 	"mailboxd/internal/task"
 )
@@ -16,7 +17,7 @@ func (d *Dispatcher) takers(tx *transaction, c *claim) ([]string, error) {
 	if !c.verdict.Admit || c.task.Agent != envelope.Ourselves {
 		return nil, nil
 	}
-	to, most := recipients(*c.said), d.agents.Protocol.Broadcast
+	to, most := conversation.Recipients(*c.said), d.agents.Protocol.Broadcast
 	field := fieldsOf[c.said.Dialect].to
 	if !slices.Contains(to, envelope.Everybody) {
 		if len(to) > most {

@@ -5,11 +5,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/task"
 )
 
@@ -20,7 +18,7 @@ func (d *Dispatcher) hearNews(tx *transaction, c *claim) error {
 	if c.heard.answer != nil {
 		return d.hearAnswer(tx, c) // CAP's answer is a message like any other (CAP-33)
 	}
-	if d.answersForAgent(c.row, m) {
+	if conversation.AnswersForRun(m, c.row) {
 		return d.deny(tx, c, envelope.Finding{
 			Kind: envelope.Unauthorized, Field: fieldsOf[m.Dialect].from, Message: "does not have " + string(c.row.ID) + " in its inbox",
 		})
@@ -40,7 +38,7 @@ func (d *Dispatcher) hearNews(tx *transaction, c *claim) error {
 		why := fieldsOf[m.Dialect].from + ": is nobody known here: it has no secret, asked for nothing in this conversation, and has not announced itself"
 		return d.complainTo(tx, c, dialect.FailureOf(envelope.Unauthorized, why))
 	}
-	if most := d.agents.Protocol.Broadcast; len(recipients(m)) > most {
+	if most := d.agents.Protocol.Broadcast; len(conversation.Recipients(m)) > most {
 		return d.deny(tx, c, envelope.Finding{Kind: envelope.ValidationFailed, Field: fieldsOf[m.Dialect].to, Message: fmt.Sprintf("names %d recipients, more than %d", len(m.To), most)})
 	}
 	if err := d.handOut(tx, c); err != nil || m.Act == envelope.Inquires {
@@ -60,22 +58,11 @@ func (d *Dispatcher) hearNews(tx *transaction, c *claim) error {
 	return nil
 }
 
-// answersForAgent reports whether a message would be the answer of an agent to its
-// task (CAP-33), but is said in a line while we run that agent: the answer is what
-// its run says (CLOWL-40).
-func (d *Dispatcher) answersForAgent(row task.Task, m envelope.Message) bool {
-	return m.Dialect == envelope.CAP && m.Act == envelope.Informs && !m.WantsReply && row.State == task.Running &&
-		m.From == row.Agent && slices.Contains(m.To, row.Requester)
-}
-
-// people are participants that no agent is (CAP-17).
-var people = []string{"user", "orchestrator"}
-
 // participates reports whether anybody here knows the sender of a message: it is
 // an agent, has a secret or has announced itself, or has asked for the task that
 // the message is about, or for one of its conversation.
 func (d *Dispatcher) participates(tx *transaction, row task.Task, m envelope.Message) (bool, error) {
-	if d.agents.Known(m.From) || slices.Contains(people, m.From) || m.Secret != "" && d.agents.Protocol.Secret(m.From) != "" || row.Requester == m.From {
+	if d.agents.Known(m.From) || conversation.IsPerson(m.From) || m.Secret != "" && d.agents.Protocol.Secret(m.From) != "" || row.Requester == m.From {
 		return true, nil
 	}
 	if announced, err := tx.Announced(m.From); announced || err != nil {
@@ -98,7 +85,7 @@ func (d *Dispatcher) handOut(tx *transaction, c *claim) error {
 	for _, name := range to {
 		record := recordOf(m, task.ByLine, c.row.Seq, c.now)
 		record.To = name
-		in := d.readIn(name, m)
+		in := d.dialectFor(name, task.Task{}, m.Dialect)
 		whole := in == m.Dialect && strict(m)
 		if whole {
 			record.Inbox = d.inboxOf(name)
@@ -118,25 +105,13 @@ func (d *Dispatcher) handOut(tx *transaction, c *claim) error {
 
 // readers are those into whose inboxes a message goes.
 func (d *Dispatcher) readers(m envelope.Message) []string {
-	to := recipients(m)
+	to := conversation.Recipients(m)
 	if slices.Contains(to, envelope.Everybody) {
 		to = slices.Clone(d.agents.Protocol.Agents())
 		to = slices.DeleteFunc(to, func(name string) bool { return name == m.From })
 	}
 	to = slices.DeleteFunc(to, func(name string) bool { return name == envelope.Ourselves })
 	return to[:min(len(to), d.agents.Protocol.Broadcast)]
-}
-
-// readIn is the dialect in which somebody reads a message: an agent in its own,
-// unless that has no words for news.
-func (d *Dispatcher) readIn(name string, m envelope.Message) envelope.Dialect {
-	if !d.agents.Known(name) {
-		return m.Dialect
-	}
-	if reads := d.agents.Protocol.Dialect(name); reads != envelope.AINL {
-		return reads
-	}
-	return m.Dialect
 }
 
 // strict reports whether a message says what it says as we would say it.
@@ -152,7 +127,7 @@ func strict(m envelope.Message) bool {
 // else, is only remembered: it moves no task.
 func (d *Dispatcher) hearProgress(tx *transaction, c *claim, found bool) error {
 	m := c.heard.message
-	if !found || acknowledges(m) || c.row.State != task.Waiting || m.From != c.row.Agent {
+	if !found || conversation.Acknowledges(m) || c.row.State != task.Waiting || m.From != c.row.Agent {
 		return d.remember(tx, c)
 	}
 	if err := d.tell(tx, c.row.Seq); err != nil {
@@ -161,27 +136,12 @@ func (d *Dispatcher) hearProgress(tx *transaction, c *claim, found bool) error {
 	return d.handOut(tx, c)
 }
 
-// asksForState reports whether a question is how far a task is, which we answer: it is
-// to us, or names a task and asks nothing else. Any other one is for those it is to.
-func asksForState(m envelope.Message) bool {
-	if slices.Equal(recipients(m), []string{envelope.Ourselves}) {
-		return true
-	}
-	var said map[string]jsontext.Value
-	if m.Task == "" && m.Cause == "" || json.Unmarshal(m.Data, &said) != nil {
-		return false
-	}
-	delete(said, "task_id")
-	delete(said, "mid")
-	return m.Text == "" && (m.Type == "status" || len(said) == 0)
-}
-
 // hearQuestion tells whoever asks how far a task is, and does nothing else
 // (CLOWL-28). Any other question is for somebody else.
 func (d *Dispatcher) hearQuestion(tx *transaction, c *claim, found bool) error {
 	m := c.heard.message
 	switch {
-	case !asksForState(m):
+	case !conversation.AsksForStatus(m):
 		return d.hearNews(tx, c)
 	case !found:
 		return d.complainTo(tx, c, unknownTask(m))
@@ -222,26 +182,9 @@ func (d *Dispatcher) hearAnnouncement(tx *transaction, c *claim) error {
 	if err := tx.Announce(task.Announcement{Name: m.From, Supports: m.Supports, Since: c.now}); err != nil {
 		return err
 	}
-	var all []string
-	said := map[string][]string{}
-	names := d.agents.Protocol.Agents()
-	for _, name := range names {
-		said[name] = d.agents.Protocol.Supports(name)
-		all = append(all, said[name]...)
-	}
-	slices.Sort(all)
-	said[envelope.Ourselves] = slices.Compact(all)
-	for _, name := range slices.Concat([]string{envelope.Ourselves}, names) {
-		supports := slices.Concat([]string{}, said[name])
-		data, err := json.Marshal(map[string]any{"supports": supports, "clowl": "0.2"}, json.Deterministic(true))
-		if err != nil {
-			return err
-		}
-		err = d.reply(tx, c, envelope.Message{
-			Act: envelope.Announces, From: name, To: []string{envelope.Everybody}, Type: "capabilities",
-			Dialect: m.Dialect, Data: data, Supports: supports,
-		})
-		if err != nil {
+	for _, answer := range conversation.Capabilities(d.agents.Protocol.Agents(), d.agents.Protocol.Supports) {
+		answer.Dialect = m.Dialect
+		if err := d.reply(tx, c, answer); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/core"
 	"mailboxd/internal/task"
 )
@@ -16,7 +17,7 @@ import (
 // and judged, by itself.
 func (d *Dispatcher) judgeRequest(c *claim, findings envelope.Findings) task.Verdict {
 	u, m := c.heard, *c.said
-	to := recipients(m)
+	to := conversation.Recipients(m)
 	several := len(to) > 1 || slices.Contains(to, envelope.Everybody)
 	switch {
 	case several:
@@ -34,26 +35,7 @@ func (d *Dispatcher) judgeRequest(c *claim, findings envelope.Findings) task.Ver
 	if !several || findings.Refused() {
 		return d.judge(c.task, findings, c.now)
 	}
-	return gathered(c.task, findings)
-}
-
-// gathered is the verdict on a task that only waits for what is asked of each of
-// several agents.
-func gathered(t envelope.Task, findings envelope.Findings) task.Verdict {
-	return task.Verdict{
-		Admit: true, Hold: []task.Reason{task.Children}, Until: t.Deadline,
-		Findings: findings, Terms: task.Terms{Deadline: t.Deadline},
-	}
-}
-
-// recipients are those a message is to, each once.
-func recipients(m envelope.Message) (to []string) {
-	for _, name := range m.To {
-		if !slices.Contains(to, name) {
-			to = append(to, name)
-		}
-	}
-	return to
+	return conversation.AdmitCombined(c.task, findings)
 }
 
 // hearRequest takes a request in as any other one, but for what its dialect has

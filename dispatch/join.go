@@ -53,13 +53,13 @@ func (d *Dispatcher) join(ctx context.Context, row task.Task) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if last, ok := lastOf(children, envelope.Transfer); ok {
+	if last, ok := conversation.Tied(children, envelope.Transfer); ok {
 		if last.State != task.Done {
 			return false, nil
 		}
 		return true, d.inherit(ctx, row, last)
 	}
-	if slices.ContainsFunc(children, pending) {
+	if slices.ContainsFunc(children, conversation.Pending) {
 		return false, nil
 	}
 	if row.Agent == envelope.Ourselves {
@@ -67,21 +67,12 @@ func (d *Dispatcher) join(ctx context.Context, row task.Task) (bool, error) {
 	}
 	if conversation.AwaitsReply(row) {
 		run, err := d.runOf(ctx, row)
-		since := func(c task.Child) bool { return needed(c) && c.Finished.After(run.Finished) }
+		since := func(c task.Child) bool { return conversation.Needed(c) && c.Finished.After(run.Finished) }
 		if err != nil || !slices.ContainsFunc(children, since) {
 			return false, err
 		}
 	}
 	return d.goOn(ctx, row)
-}
-
-func lastOf(children []task.Child, tie envelope.Tie) (last task.Child, ok bool) {
-	for _, c := range children {
-		if c.Tie == tie {
-			last, ok = c, true
-		}
-	}
-	return last, ok
 }
 
 // goOn has a task run again whose children have ended.

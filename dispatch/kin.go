@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/core"
 	"mailboxd/internal/task"
 )
@@ -41,7 +42,7 @@ func (d *Dispatcher) disown(ctx context.Context, row task.Task) error {
 		return err
 	}
 	for _, c := range children {
-		if dependent(c.Tie) && !letGo(row, c) {
+		if conversation.EndsWith(c, row) {
 			if err := d.stop(ctx, c.Task, core.By{Who: envelope.Ourselves, Reason: "the task " + string(row.ID) + " above it is over"}); err != nil {
 				return err
 			}
@@ -61,18 +62,6 @@ func (d *Dispatcher) checkAbove(ctx context.Context, row task.Task) {
 	case err == nil && now.State == task.Done:
 		d.endedBelow(ctx, now)
 	}
-}
-
-// dependent reports whether a task of that tie ends with the one above.
-func dependent(tie envelope.Tie) bool {
-	return tie == envelope.Member || tie == envelope.Transfer || tie == envelope.Assist || tie == envelope.Oversee
-}
-
-// letGo reports whether a task goes on by itself that was handed on: the agent of
-// the one above has answered all the same.
-func letGo(row task.Task, c task.Child) bool {
-	handed := c.Tie == envelope.Transfer || c.Tie == envelope.Assist
-	return handed && !failedIn(row.Status)
 }
 
 // stop cancels a task, and does not wait for the end of its run: should the task
@@ -124,7 +113,7 @@ func (d *Dispatcher) recoverTies(ctx context.Context, row task.Task) error {
 		return nil
 	}
 	talk, _, err := d.Ledger.Talk(ctx, row.Seq)
-	if err != nil || !dependent(talk.Tie) {
+	if err != nil || !conversation.Dependent(talk.Tie) {
 		return err
 	}
 	above, err := d.Ledger.Task(ctx, row.Parent)

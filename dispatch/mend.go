@@ -7,6 +7,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/task"
 )
 
@@ -82,7 +83,7 @@ func (d *Dispatcher) escalate(ctx context.Context, row task.Task, terms task.Ter
 	if row.Dialect == envelope.CLowl {
 		m.Dialect, m.Type = envelope.CLowl, "escalation"
 	}
-	return t.mend(task.Reply, saying{message: inWords(m, row, t.talk, t.at)}), nil
+	return t.mend(task.Reply, saying{message: conversation.Complete(m, row, t.talk, dialect.NewID(), t.at)}), nil
 }
 
 // mend has a turn wait for what mends it, instead of its end.

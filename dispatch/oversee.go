@@ -1,14 +1,13 @@
 package dispatch
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/core"
 	"mailboxd/internal/task"
 )
@@ -19,28 +18,8 @@ import (
 // overseen reports whether a turn ends in an answer that an overseer has to
 // approve of. What an overseer decides is not overseen itself.
 func (t *turn) overseen() bool {
-	return !failedIn(t.o.Result.Status) && !t.waits() && t.looked == nil && t.overseer != ""
+	return !conversation.NoAnswer(t.o.Result.Status) && !t.waits() && t.looked == nil && t.overseer != ""
 }
-
-// unapproved is an answer as it is without an approval: why a run failed is for
-// whoever asked, and what it says besides is for nobody.
-func unapproved(r envelope.Result) envelope.Result {
-	if !failedIn(r.Status) {
-		return r
-	}
-	why := cmp.Or(r.Error.Message, "The agent's answer is not shown: nobody approves of one that is "+string(r.Status)+".")
-	r.Output = envelope.Output{Summary: why, Enforcement: r.Output.Enforcement}
-	r.Artifacts, r.Confidence, r.Extra = nil, nil, nil
-	return r
-}
-
-// failedIn reports whether a result of that status is no answer to look at.
-func failedIn(status envelope.Status) bool {
-	return status == envelope.Failed || status == envelope.Stopped || status == envelope.Rejected
-}
-
-// reviewWork is the type of the work that overseers are asked for.
-const reviewWork = "review"
 
 // oversight makes what asks the overseer of an agent to look at its answer: in
 // the words of the agent, if it has submitted that itself.
@@ -54,7 +33,10 @@ func (d *Dispatcher) oversight(ctx context.Context, t *turn, submitted envelope.
 	if err != nil {
 		return nil, err
 	}
-	m := d.questionFor(t, submitted)
+	m := conversation.ReviewRequest{
+		Task: t.row, Conversation: t.talk, Sensitivity: t.task.Sensitivity, Answer: t.o.Result, Submitted: submitted,
+		Overseer: t.overseer, Rule: d.agents.Protocol.Rule(t.row.Requester, t.row.Agent), Time: t.at,
+	}.Message()
 	m.Task, m.Dialect = id, d.agents.Protocol.Dialect(m.To[0])
 	if m.Dialect == envelope.CLowl {
 		m.ID, m.Cause = string(id), t.talk.Message
@@ -69,40 +51,9 @@ func (d *Dispatcher) oversight(ctx context.Context, t *turn, submitted envelope.
 // reviewID is the name of the task in which an overseer looks at an answer.
 func (d *Dispatcher) reviewID(ctx context.Context, t *turn, submitted envelope.Message) (envelope.ID, error) {
 	if submitted.Task == "" || submitted.Task == t.row.ID {
-		return d.freeID(ctx, t.row.ID, reviewWork, t.taken)
+		return d.freeID(ctx, t.row.ID, conversation.ReviewWork, t.taken)
 	}
 	return d.childID(ctx, t.row, submitted, t.taken)
-}
-
-// questionFor is what an overseer is asked: in the words in which the agent has
-// submitted its answer, or else with all that it answered, with who asked for
-// that, who is told of an approval, and by which rule.
-func (d *Dispatcher) questionFor(t *turn, submitted envelope.Message) envelope.Message {
-	answer := t.o.Result
-	answer.TaskID = t.row.ID
-	data := map[string]any{
-		"task_id": t.row.ID, "agent_id": t.row.Agent, "requester_id": t.row.Requester,
-		"summary": answer.Output.Summary, "result": jsontext.Value(answer.EncodeLine()),
-	}
-	rule := d.agents.Protocol.Rule(t.row.Requester, t.row.Agent)
-	if rule != "" {
-		data["when_to_delegate"] = rule
-	}
-	m := envelope.Message{
-		Act: envelope.Requests, Tie: envelope.Oversee, Thread: cmp.Or(t.talk.Thread, string(t.row.ID)), Trace: t.talk.Trace,
-		From: t.row.Agent, To: []string{t.overseer}, Time: t.at, Type: reviewWork, Data: encode(data),
-		Text: cmp.Or(submitted.Text, answer.Output.Summary), Attachments: submitted.Attachments,
-	}
-	if submitted.Text == "" {
-		object := encode(map[string]any{"type": "python_object", "object": jsontext.Value(answer.EncodeLine())})
-		m.Attachments = []envelope.Attachment{{Type: "python_object", Raw: object}}
-	}
-	m.Attachments = append(slices.Clip(m.Attachments), envelope.Attachment{Type: "text_snippet", Text: "asked for by " + t.row.Requester})
-	if rule != "" {
-		m.Attachments = append(m.Attachments, envelope.Attachment{Type: "text_snippet", Text: "when_to_delegate: " + rule})
-	}
-	m.Request = envelope.Task{Requester: m.From, Agent: t.overseer, Type: reviewWork, Description: m.Text, Payload: m.Data, Sensitivity: t.task.Sensitivity}
-	return m
 }
 
 // submitForReview asks the overseer of an agent to look at its answer, or tells
@@ -129,11 +80,11 @@ func (d *Dispatcher) submitForReview(tx *transaction, t *turn) error {
 	if err != nil {
 		return err
 	}
-	if open, ok := overseeing(children); ok {
+	if open, ok := conversation.Reviewing(children); ok {
 		m := *t.review.said
 		m.Act, m.Task, m.Raw, m.WantsReply = envelope.Informs, open.ID, nil, true
 		m.ID = ""
-		return d.sendOn(tx, open.Task, inWords(m, t.row, task.Conversation{Thread: m.Thread, Trace: m.Trace}, t.at), t.at)
+		return d.sendOn(tx, open.Task, conversation.Complete(m, t.row, task.Conversation{Thread: m.Thread, Trace: m.Trace}, dialect.NewID(), t.at), t.at)
 	}
 	if err := d.passOn(tx, t.row, saying{message: *t.review.said, claim: t.review}, t.at); err != nil {
 		return err
@@ -160,15 +111,6 @@ func (d *Dispatcher) endOversight(tx *transaction, row task.Task, q decisionSubj
 	})
 }
 
-// overseeing returns the task in which an overseer looks at an answer now.
-func overseeing(children []task.Child) (task.Child, bool) {
-	at := slices.IndexFunc(children, func(c task.Child) bool { return c.Tie == envelope.Oversee && c.State != task.Done })
-	if at < 0 {
-		return task.Child{}, false
-	}
-	return children[at], true
-}
-
 // backToReview puts an answer before its overseer again when the agent has
 // replied to it and stands by that answer. It reports whether it did.
 func (d *Dispatcher) backToReview(tx *transaction, t *turn) (bool, error) {
@@ -179,7 +121,7 @@ func (d *Dispatcher) backToReview(tx *transaction, t *turn) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	open, ok := overseeing(children)
+	open, ok := conversation.Reviewing(children)
 	replies := func(s saying) bool { return s.claim == nil && slices.Contains(s.message.To, open.Agent) }
 	if !ok || !slices.ContainsFunc(t.said, replies) {
 		return false, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
 	"mailboxd/internal/conversation"
 	"mailboxd/internal/core"
 	"mailboxd/internal/task"
@@ -52,7 +53,7 @@ func (d *Dispatcher) inspect(ctx context.Context, row task.Task, o task.Outcome)
 	l.terms = run.Terms
 	seen, err := d.seenBy(ctx, row, l)
 	l.decision, l.words = conversation.Review{
-		Said: o.Said, Answer: o.Result, GoesOn: o.Hold != "", Broken: broken(o), Dialect: d.agents.Protocol.Dialect(row.Agent),
+		Said: o.Said, Answer: o.Result, GoesOn: o.Hold != "", Broken: conversation.Broken(o), Dialect: d.agents.Protocol.Dialect(row.Agent),
 		Worker: above.Agent, Requester: above.Requester, Tasks: []envelope.ID{row.ID, above.ID}, Seen: seen,
 	}.Decide()
 	return l, err
@@ -75,19 +76,6 @@ func (d *Dispatcher) seenBy(ctx context.Context, row task.Task, l *looking) ([]j
 	return seen, err
 }
 
-// broken reports whether a run came to an end that its agent did not choose.
-func broken(o task.Outcome) bool {
-	if o.Exit.Cause != "" || o.Exit.Code != 0 || o.Exit.Signal != "" {
-		return true
-	}
-	switch o.Result.Error.Kind {
-	case envelope.SpawnFailed, envelope.AgentCrashed, envelope.OutputInvalid, envelope.OutputTooLarge, envelope.IdentityMismatch,
-		envelope.RunLost, envelope.Cancelled, envelope.ContractViolation, envelope.BudgetExceeded, envelope.PolicyViolation:
-		return true
-	}
-	return o.Result.Status == envelope.Stopped
-}
-
 // sight finds out whether an overseer has seen what it decides about: somebody
 // else may have had it go on before the agent answered anew. What lies in an
 // inbox can be seen at once.
@@ -99,7 +87,7 @@ func (d *Dispatcher) sight(tx *transaction, t *turn) error {
 	l.unseen = false
 	said, err := tx.HeardSince(t.row, d.heard.of(t.row.Seq).message)
 	l.unseen = slices.ContainsFunc(said, func(m task.Message) bool {
-		return m.From == l.above.Agent && m.Via == task.ByRun && talks(m.Act)
+		return m.From == l.above.Agent && m.Via == task.ByRun && conversation.Resumes(m.Act)
 	})
 	return err
 }
@@ -218,7 +206,7 @@ func (d *Dispatcher) askAgain(tx *transaction, t *turn) error {
 		Dialect: envelope.CAP, Act: envelope.Inquires, Task: t.row.ID, WantsReply: true, // which has a word for it
 		To: []string{t.looked.above.Agent}, Text: t.looked.words,
 	}
-	return d.sendOn(tx, t.row, inWords(m, t.row, t.talk, t.at), t.at)
+	return d.sendOn(tx, t.row, conversation.Complete(m, t.row, t.talk, dialect.NewID(), t.at), t.at)
 }
 
 // reconsiderOversight ends a review that no overseer will end any more, or has
@@ -232,7 +220,7 @@ func (d *Dispatcher) reconsiderOversight(ctx context.Context, row task.Task) (bo
 	if err != nil {
 		return true, err
 	}
-	open, ok := overseeing(children)
+	open, ok := conversation.Reviewing(children)
 	why := "its overseer has not approved of it"
 	switch {
 	case ok && !past(row.Until, time.Now()):

@@ -3,10 +3,8 @@ package dispatch
 import (
 	"context"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
 	"mailboxd/envelope"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/task"
 )
 
@@ -14,12 +12,12 @@ import (
 // part of the story of the task, and its requester is told. It is nil when nobody
 // would hear of it.
 func (d *Dispatcher) reporting(ctx context.Context, row task.Task) func(envelope.Message) {
-	if !spokenOf(row) {
+	if !conversation.MayNotify(row) {
 		return nil
 	}
 	return func(m envelope.Message) {
 		err := d.update(context.WithoutCancel(ctx), func(tx *transaction) error {
-			return tx.Log(event(row, task.KindTaskProgress, progress(m)))
+			return tx.Log(event(row, task.KindTaskProgress, conversation.Progress(m)))
 		})
 		if err != nil {
 			d.log(row).Warn().Err(err).Msg("progress of a run not noted")
@@ -27,26 +25,4 @@ func (d *Dispatcher) reporting(ctx context.Context, row task.Task) func(envelope
 		}
 		d.nudgeOf(row)
 	}
-}
-
-// progress is what a report says: how much is done, in percent, and in words
-// (CLOWL-24).
-func progress(m envelope.Message) map[string]any {
-	var said struct {
-		Pct  jsontext.Value `json:"pct"`
-		Note string         `json:"note"`
-	}
-	if m.Data != nil && json.Unmarshal(m.Data, &said) != nil {
-		said.Note = "" // words of another shape: those for people do
-	}
-	data := map[string]any{}
-	if said.Pct.Kind() == '0' {
-		data["pct"] = said.Pct
-	}
-	if m.Text != "" {
-		data["note"] = m.Text
-	} else if said.Note != "" {
-		data["note"] = said.Note
-	}
-	return data
 }

@@ -66,7 +66,7 @@ func resolveThread(tx *transaction, m envelope.Message) (tasks []task.Task, err 
 	if !conversation.ByThread(m) {
 		return nil, nil
 	}
-	for _, name := range recipients(m) {
+	for _, name := range conversation.Recipients(m) {
 		more, err := tx.Speechless(m.Thread, name)
 		if err != nil {
 			return nil, err

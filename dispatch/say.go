@@ -2,11 +2,11 @@ package dispatch
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/task"
 )
 
@@ -16,24 +16,6 @@ type saying struct {
 	message envelope.Message
 	claim   *claim // what it hands on to another agent; nil for nothing
 	stale   bool   // that was handed on before, and is over
-}
-
-// inWords completes what an agent said with what we know: nobody speaks as
-// somebody else, and names and times are not a model's to make (CLOWL-38).
-func inWords(m envelope.Message, row task.Task, talk task.Conversation, now time.Time) envelope.Message {
-	m.From = row.Agent
-	m.Thread, m.Trace = cmp.Or(talk.Thread, m.Thread), cmp.Or(talk.Trace, m.Trace)
-	m.Dialect = cmp.Or(m.Dialect, envelope.AINL)
-	if m.Time.IsZero() {
-		m.Time = now
-	}
-	if m.Dialect == envelope.CLowl {
-		m.ID, m.Cause = cmp.Or(m.ID, dialect.NewID()), cmp.Or(m.Cause, talk.Message)
-	}
-	if len(m.To) == 0 {
-		m.To = []string{row.Requester}
-	}
-	return m
 }
 
 // utterAll records what an agent said in its run, as of when we heard it,
@@ -53,7 +35,7 @@ func (d *Dispatcher) utterAll(tx *transaction, t *turn) error {
 		case !named:
 			about = t.row
 		}
-		if cancels(s.message, about) {
+		if conversation.Cancels(s.message, about) {
 			if err := d.cancelBelow(tx, t, about, s.message); err != nil {
 				return err
 			}
@@ -89,24 +71,18 @@ func (d *Dispatcher) sendOn(tx *transaction, about task.Task, m envelope.Message
 // have sent (CLOWL-23), and the progress of a task whose requester is not told of it.
 func onlyRecorded(tx *transaction, about task.Task, m envelope.Message) (bool, error) {
 	if m.Act != envelope.Reports && m.Act != envelope.Waits {
-		return acknowledges(m), nil
+		return conversation.Acknowledges(m), nil
 	}
 	talk, known, err := tx.Talk(about.Seq)
-	return known && !toldOf(talk.Tie), err
-}
-
-// acknowledges reports whether a message says that its sender has taken a task, or
-// has stopped.
-func acknowledges(m envelope.Message) bool {
-	return m.Act == envelope.Accepts || m.Act == envelope.Stops
+	return known && !conversation.Notified(talk.Tie), err
 }
 
 // note remembers a message about a task that is said to somebody, in their own
 // words where these can say it.
 func (d *Dispatcher) note(tx *transaction, about task.Task, m envelope.Message, at time.Time, to string, via task.Via, inbox string) error {
-	in := d.wordsOf(to, about, m.Dialect)
+	in := d.dialectFor(to, about, m.Dialect)
 	line, lost := m.Raw, []string(nil)
-	if codec, ok := dialect.Of(in); ok && !sayable(m, in) {
+	if codec, ok := dialect.Of(in); ok && !deliverable(codec, m, in) {
 		line, lost = codec.Encode(m)
 	}
 	hash, _ := envelope.ContentHash(line)
@@ -117,31 +93,20 @@ func (d *Dispatcher) note(tx *transaction, about task.Task, m envelope.Message, 
 	return err
 }
 
-// sayable reports whether the bytes of a message are a whole line of a dialect that
-// does what the message does: an answer that another one follows is only news.
-func sayable(m envelope.Message, in envelope.Dialect) bool {
-	codec, ok := dialect.Of(in)
-	if !ok || m.Dialect != in || len(m.Raw) == 0 || slices.Contains(m.Raw, '\n') {
+// deliverable reports whether the line of a message can be delivered in a dialect as it is.
+func deliverable(codec dialect.Codec, m envelope.Message, in envelope.Dialect) bool {
+	if m.Dialect != in || len(m.Raw) == 0 {
 		return false
 	}
 	read, findings := codec.Decode(m.Raw, envelope.Strict)
-	superseded := m.Act == envelope.Informs && (read.Act == envelope.Completes || read.Act == envelope.Fails)
-	return !findings.Refused() && !superseded && read.From == m.From && read.ID == m.ID && slices.Equal(read.To, m.To)
+	return !findings.Refused() && conversation.Deliverable(m, read)
 }
 
-// wordsOf is the dialect in which somebody hears about a task: an agent in its
-// own, and whoever asked in that of the request. AINL has no words but requests
-// and answers, so all else is said as it was.
-func (d *Dispatcher) wordsOf(to string, about task.Task, said envelope.Dialect) envelope.Dialect {
-	in := said
-	switch {
-	case d.agents.Known(to):
-		in = d.agents.Protocol.Dialect(to)
-	case to == about.Requester:
-		in = about.Dialect
+// dialectFor returns the dialect in which a participant gets a message about a task.
+func (d *Dispatcher) dialectFor(to string, about task.Task, own envelope.Dialect) envelope.Dialect {
+	reads := envelope.Dialect("")
+	if d.agents.Known(to) {
+		reads = cmp.Or(d.agents.Protocol.Dialect(to), envelope.AINL)
 	}
-	if in == envelope.AINL || in == "" {
-		return said
-	}
-	return in
+	return conversation.DialectFor(to, reads, about, own)
 }

@@ -2,19 +2,11 @@ package dispatch
 
 import (
 	"fmt"
-	"slices"
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/task"
 )
-
-// cancels reports whether a message of an agent is to cancel the task that it is
-// about: a CNCL, or what CAP has for one, a 499 to the agent of that task.
-func cancels(m envelope.Message, about task.Task) bool {
-	return m.Act == envelope.Cancels ||
-		m.Act == envelope.Fails && m.Failure.Kind == envelope.Cancelled && m.From != about.Agent && slices.Contains(m.To, about.Agent)
-}
 
 // cancelBelow has a task cancelled that the agent of a turn asked for, or that is part
 // of one (CLOWL-27). The agent is told when that is done, or why it is not.

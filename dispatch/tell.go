@@ -10,12 +10,6 @@ import (
 	"mailboxd/internal/task"
 )
 
-// spokenOf reports whether somebody may hear about a task in messages: nobody
-// does of a request in AINL that belongs to no other task.
-func spokenOf(row task.Task) bool {
-	return row.Parent != 0 || row.Dialect != envelope.AINL && row.Dialect != ""
-}
-
 // nudge has the requester of a task told what is new, and what is due posted,
 // soon. Until that is done it is never idle. 0 is no task: then only what is due
 // is posted. It never blocks.
@@ -28,7 +22,7 @@ func (d *Dispatcher) nudge(seq int64) {
 
 // nudgeOf is nudge for a task that was just moved.
 func (d *Dispatcher) nudgeOf(row task.Task) {
-	if spokenOf(row) {
+	if conversation.MayNotify(row) {
 		d.nudge(row.Seq)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/core"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/ledger"
@@ -55,7 +56,7 @@ func (tx *transaction) cancelAfter(seq int64, m envelope.Message) {
 // StartTalk is [ledger.Tx.StartTalk]. A task that was just added may end with the one above.
 func (tx *transaction) StartTalk(c task.Conversation) error {
 	for _, m := range tx.follow.moves {
-		if m.after.Seq == c.Task && dependent(c.Tie) {
+		if m.after.Seq == c.Task && conversation.Dependent(c.Tie) {
 			tx.follow.parents = append(tx.follow.parents, m.after.Parent)
 		}
 	}

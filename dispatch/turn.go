@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
 	"mailboxd/internal/conversation"
 	"mailboxd/internal/core"
 	"mailboxd/internal/task"
@@ -70,9 +71,9 @@ func (d *Dispatcher) insistOn(ctx context.Context, row task.Task, prepare func(c
 func (d *Dispatcher) prepareTurn(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome) (t *turn, err error) {
 	t = &turn{row: row, terms: terms, o: o, taken: map[envelope.ID]bool{}, at: time.Now(), overseer: d.agents.Protocol.Overseer(row.Agent)}
 	if t.overseer != "" {
-		t.o.Result = unapproved(o.Result)
+		t.o.Result = conversation.Unapproved(o.Result)
 	}
-	if !silent(row) {
+	if !conversation.Silent(row) {
 		if t.talk, _, err = d.Ledger.Talk(ctx, row.Seq); err != nil {
 			return nil, err
 		}
@@ -89,17 +90,11 @@ func (d *Dispatcher) prepareTurn(ctx context.Context, row task.Task, terms task.
 	return t, err
 }
 
-// silent reports whether nothing was said yet that a task had to do with, whose
-// first run is over: it was asked for in AINL, and belongs to no other task.
-func silent(row task.Task) bool {
-	return row.State == task.Running && row.Attempt <= 1 && row.Parent == 0 && row.Dialect == envelope.AINL
-}
-
 // prepareWords completes and judges what the agent said. What it hands to its own
 // overseer is its answer in other words, and is returned.
 func (d *Dispatcher) prepareWords(ctx context.Context, t *turn) (submitted envelope.Message, err error) {
 	for _, m := range t.o.Said {
-		m = inWords(m, t.row, t.talk, t.at)
+		m = conversation.Complete(m, t.row, t.talk, dialect.NewID(), t.at)
 		switch {
 		case !conversation.AsksForWork(m):
 			t.said = append(t.said, saying{message: m})
@@ -108,8 +103,8 @@ func (d *Dispatcher) prepareWords(ctx context.Context, t *turn) (submitted envel
 			submitted = m
 			continue
 		}
-		m.Tie = tieOf(m, t.o)
-		for _, one := range apart(m) {
+		m.Tie = conversation.TieOf(m, t.o.Hold)
+		for _, one := range conversation.Split(m) {
 			s := saying{message: one}
 			if s.claim, s.message, err = d.delegation(ctx, t.row, s.message, t.taken); err != nil {
 				return submitted, err
@@ -121,18 +116,6 @@ func (d *Dispatcher) prepareWords(ctx context.Context, t *turn) (submitted envel
 		}
 	}
 	return submitted, nil
-}
-
-// tieOf is how what an agent hands on belongs to its task. One that has answered
-// waits for nobody, and only our own asking makes an overseer of anybody.
-func tieOf(m envelope.Message, o task.Outcome) envelope.Tie {
-	switch {
-	case !conversation.Suspends(o.Hold):
-		return envelope.Fork
-	case m.Tie == envelope.Oversee || m.Tie == envelope.Member || m.Tie == "":
-		return envelope.Assist
-	}
-	return m.Tie
 }
 
 // takeTurn is a turn in its transaction, which may be run again.

@@ -1,8 +1,6 @@
 package dispatch
 
 import (
-	"slices"
-
 	"mailboxd/envelope"
 	"mailboxd/internal/conversation"
 	"mailboxd/internal/core"
@@ -14,20 +12,20 @@ import (
 // for its children goes on before their end only when its agent is asked
 // something. It runs in the transaction that records the message.
 func (d *Dispatcher) wake(tx *transaction, row task.Task, m envelope.Message) error {
-	if row.Seq == 0 || !talks(m.Act) {
+	if row.Seq == 0 || !conversation.Resumes(m.Act) {
 		return nil
 	}
 	fresh, found, err := tx.Task(row.Seq)
 	if err != nil || !found {
 		return err
 	}
-	asks := asks(m) || conversation.AwaitsReply(fresh) && m.From == fresh.Agent
+	question := conversation.IsQuestion(m, fresh)
 	parent, above, err := tx.Task(fresh.Parent)
 	if err != nil {
 		return err
 	}
 	for _, one := range []task.Task{fresh, parent} {
-		if one.Seq == parent.Seq && !above || !hears(one, m, asks) {
+		if one.Seq == parent.Seq && !above || !conversation.Wakes(m, question, one) {
 			continue
 		}
 		if _, _, err := d.rouse(tx, one, map[string]any{"from": m.From}); err != nil {
@@ -35,29 +33,6 @@ func (d *Dispatcher) wake(tx *transaction, row task.Task, m envelope.Message) er
 		}
 	}
 	return nil
-}
-
-// hears reports whether a message is what the agent of a task waits for.
-func hears(row task.Task, m envelope.Message, asks bool) bool {
-	if !conversation.Suspended(row) || row.Agent == envelope.Ourselves || row.Agent == m.From || !slices.Contains(m.To, row.Agent) {
-		return false
-	}
-	return asks || conversation.AwaitsReply(row)
-}
-
-// talks reports whether an act is something to go on with; what only says how
-// far somebody is is not.
-func talks(act envelope.Act) bool {
-	switch act {
-	case envelope.Informs, envelope.Asks, envelope.Tells, envelope.Inquires, envelope.Completes, envelope.Fails:
-		return true
-	}
-	return false
-}
-
-// asks reports whether the sender of a message goes on when it has an answer.
-func asks(m envelope.Message) bool {
-	return m.WantsReply || m.Act == envelope.Asks || m.Act == envelope.Inquires
 }
 
 // rouse lets a task that waits for words start again, unless something else

@@ -3,7 +3,6 @@ package conversation
 import (
 	"fmt"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
@@ -33,7 +32,7 @@ func Combine(id envelope.ID, members []Member) envelope.Result {
 		}
 	}
 	r.Output.Summary = fmt.Sprintf("%d of %d agents answered.", good, len(members))
-	r.Output.Extra = extra(list)
+	r.Output.Extra = encode(map[string]any{"members": list})
 	switch {
 	case whole && good > 0:
 		r.Status = envelope.OK
@@ -54,13 +53,4 @@ type member struct {
 	Summary string          `json:"summary"`
 	Output  jsontext.Value  `json:"output,omitzero"`
 	Kind    envelope.Kind   `json:"error_kind,omitzero"`
-}
-
-// extra never fails: the values are text, and objects that were decoded.
-func extra(list []member) jsontext.Value {
-	text, err := json.Marshal(map[string]any{"members": list})
-	if err != nil {
-		panic("encode members: " + err.Error())
-	}
-	return text
 }

@@ -1,8 +1,144 @@
 package conversation
 
-import "mailboxd/envelope"
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/task"
+)
 
 // AsksForWork reports whether a message asks for a task.
 func AsksForWork(m envelope.Message) bool {
 	return m.Act == envelope.Requests || m.Act == envelope.Delegates
+}
+
+// Recipients returns the recipients of a message, each once.
+func Recipients(m envelope.Message) (to []string) {
+	for _, name := range m.To {
+		if !slices.Contains(to, name) {
+			to = append(to, name)
+		}
+	}
+	return to
+}
+
+// Acknowledges reports whether a message says that its sender has accepted a task, or
+// has stopped it.
+func Acknowledges(m envelope.Message) bool {
+	return m.Act == envelope.Accepts || m.Act == envelope.Stops
+}
+
+// AsksForStatus reports whether a question is for the daemon, which answers with the
+// status of a task: it is sent to the daemon, or it names a task and asks nothing else.
+func AsksForStatus(m envelope.Message) bool {
+	if slices.Equal(Recipients(m), []string{envelope.Ourselves}) {
+		return true
+	}
+	var data map[string]jsontext.Value
+	if m.Task == "" && m.Cause == "" || json.Unmarshal(m.Data, &data) != nil {
+		return false
+	}
+	delete(data, "task_id")
+	delete(data, "mid")
+	return m.Text == "" && (m.Type == "status" || len(data) == 0)
+}
+
+// Cancels reports whether a message cancels the task that it is about: by a CNCL, or in
+// CAP by an error 499 to the agent of the task (mapping 2.2).
+func Cancels(m envelope.Message, about task.Task) bool {
+	return m.Act == envelope.Cancels ||
+		m.Act == envelope.Fails && m.Failure.Kind == envelope.Cancelled && m.From != about.Agent && slices.Contains(m.To, about.Agent)
+}
+
+// CancelledRequest returns the name of the request that a message cancels.
+func CancelledRequest(m envelope.Message) string {
+	if m.Task != "" && m.Task != dialect.TaskID(m.Cause) {
+		return string(m.Task)
+	}
+	return m.Cause
+}
+
+// EndsRun reports whether a message of an agent ends its work on its task until others
+// have sent something: it delegates the task, or is the answer. Read is the message as
+// one about that task.
+func EndsRun(m, read envelope.Message) bool {
+	if AsksForWork(m) {
+		return m.Act == envelope.Delegates && m.Tie != envelope.Fork
+	}
+	return read.Act == envelope.Completes || read.Act == envelope.Fails
+}
+
+// AnswersForRun reports whether a line of CAP would be the answer to a task (CAP-33)
+// whose agent is running: the answer is then that of the run (CLOWL-40).
+func AnswersForRun(m envelope.Message, about task.Task) bool {
+	return m.Dialect == envelope.CAP && m.Act == envelope.Informs && !m.WantsReply && about.State == task.Running &&
+		m.From == about.Agent && slices.Contains(m.To, about.Requester)
+}
+
+// Complete returns a message of the agent of a task with what the daemon knows: its
+// sender, thread and trace, a time, and in CLowl an id and what it replies to
+// (CLOWL-38).
+func Complete(m envelope.Message, t task.Task, c task.Conversation, id string, now time.Time) envelope.Message {
+	m.From = t.Agent
+	m.Thread, m.Trace = cmp.Or(c.Thread, m.Thread), cmp.Or(c.Trace, m.Trace)
+	m.Dialect = cmp.Or(m.Dialect, envelope.AINL)
+	if m.Time.IsZero() {
+		m.Time = now
+	}
+	if m.Dialect == envelope.CLowl {
+		m.ID, m.Cause = cmp.Or(m.ID, id), cmp.Or(m.Cause, c.Message)
+	}
+	if len(m.To) == 0 {
+		m.To = []string{t.Requester}
+	}
+	return m
+}
+
+// Deliverable reports whether the line of a message can be delivered as it is, given
+// what its dialect reads in that line: it is one line that names the same sender,
+// recipients and id, and no answer that a later answer has replaced.
+func Deliverable(m, read envelope.Message) bool {
+	replaced := m.Act == envelope.Informs && (read.Act == envelope.Completes || read.Act == envelope.Fails)
+	return len(m.Raw) > 0 && !slices.Contains(m.Raw, '\n') && !replaced &&
+		read.From == m.From && read.ID == m.ID && slices.Equal(read.To, m.To)
+}
+
+// DialectFor returns the dialect in which a participant gets a message about a task: an
+// agent gets the one that it reads, and the requester that of the request. AINL has
+// requests and answers alone, so anything else stays in the message's own dialect. A
+// participant that is no agent reads "".
+func DialectFor(to string, reads envelope.Dialect, about task.Task, own envelope.Dialect) envelope.Dialect {
+	if reads == "" && to == about.Requester {
+		reads = about.Dialect
+	}
+	if reads == envelope.AINL || reads == "" {
+		return own
+	}
+	return reads
+}
+
+// Progress returns what a report of an agent has for the event of it: how much is done,
+// in percent, and a note (CLOWL-24).
+func Progress(m envelope.Message) map[string]any {
+	var data struct {
+		Pct  jsontext.Value `json:"pct"`
+		Note string         `json:"note"`
+	}
+	if m.Data != nil && json.Unmarshal(m.Data, &data) != nil {
+		data.Note = "" // its text is enough
+	}
+	progress := map[string]any{}
+	if data.Pct.Kind() == '0' {
+		progress["pct"] = data.Pct
+	}
+	if note := cmp.Or(m.Text, data.Note); note != "" {
+		progress["note"] = note
+	}
+	return progress
 }

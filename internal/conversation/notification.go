@@ -184,12 +184,7 @@ func (r Request) message(act envelope.Act, data map[string]any) envelope.Message
 		From: r.Agent, To: []string{r.Requester}, Type: r.Type,
 	}
 	if data != nil {
-		m.Dialect = r.Dialect
-		text, err := json.Marshal(data, json.Deterministic(true))
-		if err != nil {
-			panic("say " + string(act) + ": " + err.Error()) // strings, lists and numbers that were JSON before
-		}
-		m.Data = text
+		m.Dialect, m.Data = r.Dialect, encode(data)
 	}
 	return m
 }

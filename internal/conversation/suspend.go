@@ -3,6 +3,7 @@ package conversation
 import (
 	"slices"
 
+	"mailboxd/envelope"
 	"mailboxd/internal/task"
 )
 
@@ -18,4 +19,28 @@ func Suspended(t task.Task) bool {
 // AwaitsReply reports whether a task is held for a message.
 func AwaitsReply(t task.Task) bool {
 	return t.State == task.Held && slices.Contains(t.Reasons, task.Reply)
+}
+
+// Resumes reports whether a message of an act may resume a suspended task: one that
+// reports progress does not.
+func Resumes(act envelope.Act) bool {
+	switch act {
+	case envelope.Informs, envelope.Asks, envelope.Tells, envelope.Inquires, envelope.Completes, envelope.Fails:
+		return true
+	}
+	return false
+}
+
+// IsQuestion reports whether the sender of a message about a task waits for an answer.
+func IsQuestion(m envelope.Message, about task.Task) bool {
+	return m.WantsReply || m.Act == envelope.Asks || m.Act == envelope.Inquires || AwaitsReply(about) && m.From == about.Agent
+}
+
+// Wakes reports whether a message, which may be a question, resumes a suspended task. It
+// resumes a task that is held for its children only as a question to the agent.
+func Wakes(m envelope.Message, question bool, t task.Task) bool {
+	if !Suspended(t) || t.Agent == envelope.Ourselves || t.Agent == m.From || !slices.Contains(m.To, t.Agent) {
+		return false
+	}
+	return question || AwaitsReply(t)
 }

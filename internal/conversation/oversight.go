@@ -1,0 +1,95 @@
+package conversation
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/task"
+)
+
+// ReviewWork is the type of the task of an overseer.
+const ReviewWork = "review"
+
+// NoAnswer reports whether a result of a status has no answer to review.
+func NoAnswer(status envelope.Status) bool {
+	return status == envelope.Failed || status == envelope.Stopped || status == envelope.Rejected
+}
+
+// Unapproved returns an answer without what needs an approval: the requester gets the
+// reason of a failure, and nothing else.
+func Unapproved(r envelope.Result) envelope.Result {
+	if !NoAnswer(r.Status) {
+		return r
+	}
+	why := cmp.Or(r.Error.Message, "The agent's answer is not shown: nobody approves of one that is "+string(r.Status)+".")
+	r.Output = envelope.Output{Summary: why, Enforcement: r.Output.Enforcement}
+	r.Artifacts, r.Confidence, r.Extra = nil, nil, nil
+	return r
+}
+
+// Broken reports whether a run ended in a way that its agent did not choose.
+func Broken(o task.Outcome) bool {
+	if o.Exit.Cause != "" || o.Exit.Code != 0 || o.Exit.Signal != "" {
+		return true
+	}
+	switch o.Result.Error.Kind {
+	case envelope.SpawnFailed, envelope.AgentCrashed, envelope.OutputInvalid, envelope.OutputTooLarge, envelope.IdentityMismatch,
+		envelope.RunLost, envelope.Cancelled, envelope.ContractViolation, envelope.BudgetExceeded, envelope.PolicyViolation:
+		return true
+	}
+	return o.Result.Status == envelope.Stopped
+}
+
+// A ReviewRequest asks the overseer of an agent to review an answer (CAP-24).
+type ReviewRequest struct {
+	Task         task.Task
+	Conversation task.Conversation
+	Sensitivity  envelope.Sensitivity
+	Answer       envelope.Result
+	Submitted    envelope.Message // by which the agent asks the overseer; zero: it has not
+	Overseer     string
+	Rule         string // when the requester delegates to the agent; "" for no rule
+	Time         time.Time
+}
+
+// Message returns the request, without its Task and Dialect: in the words in which the
+// agent has submitted its answer, or else with the whole answer, and with the requester
+// and the rule.
+func (r ReviewRequest) Message() envelope.Message {
+	r.Answer.TaskID = r.Task.ID
+	line := jsontext.Value(r.Answer.EncodeLine())
+	data := map[string]any{
+		"task_id": r.Task.ID, "agent_id": r.Task.Agent, "requester_id": r.Task.Requester,
+		"summary": r.Answer.Output.Summary, "result": line,
+	}
+	attachments := append([]envelope.Attachment{}, r.Submitted.Attachments...)
+	if r.Submitted.Text == "" {
+		object := encode(map[string]any{"type": "python_object", "object": line})
+		attachments = []envelope.Attachment{{Type: "python_object", Raw: object}}
+	}
+	attachments = append(attachments, envelope.Attachment{Type: "text_snippet", Text: "asked for by " + r.Task.Requester})
+	if r.Rule != "" {
+		data["when_to_delegate"] = r.Rule
+		attachments = append(attachments, envelope.Attachment{Type: "text_snippet", Text: "when_to_delegate: " + r.Rule})
+	}
+	m := envelope.Message{
+		Act: envelope.Requests, Tie: envelope.Oversee, Thread: cmp.Or(r.Conversation.Thread, string(r.Task.ID)), Trace: r.Conversation.Trace,
+		From: r.Task.Agent, To: []string{r.Overseer}, Time: r.Time, Type: ReviewWork, Data: encode(data),
+		Text: cmp.Or(r.Submitted.Text, r.Answer.Output.Summary), Attachments: attachments,
+	}
+	m.Request = envelope.Task{Requester: m.From, Agent: r.Overseer, Type: ReviewWork, Description: m.Text, Payload: m.Data, Sensitivity: r.Sensitivity}
+	return m
+}
+
+// encode writes a value that JSON has.
+func encode(data any) jsontext.Value {
+	text, err := json.Marshal(data, json.Deterministic(true))
+	if err != nil {
+		panic("encode a message: " + err.Error())
+	}
+	return text
+}

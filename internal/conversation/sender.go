@@ -1,0 +1,61 @@
+package conversation
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"slices"
+
+	"mailboxd/envelope"
+)
+
+// reserved are names that no sender of a line has.
+var reserved = []string{envelope.Ourselves, envelope.Everybody, "router", "registry", "mcp"}
+
+// people are participants that are no agents (CAP-17).
+var people = []string{"user", "orchestrator"}
+
+// IsPerson reports whether a name is that of a participant that is always known.
+func IsPerson(name string) bool { return slices.Contains(people, name) }
+
+// Distrust says why a message in a line can't be from its sender, who has a secret here
+// or "" (CLOWL-18). It returns "" for a message that can.
+func Distrust(m envelope.Message, secret string) string {
+	switch {
+	case slices.Contains(reserved, m.From):
+		return "is a reserved name"
+	case secret == "" || same(secret, m.Secret):
+		return ""
+	case m.Secret == "":
+		return "has a secret here, which is missing"
+	}
+	return "has another secret here"
+}
+
+// same compares two secrets in a time that does not depend on them.
+func same(a, b string) bool {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
+}
+
+// Capabilities returns the messages that announce what the daemon and each of its agents
+// support (CLOWL-29), in the data of CLowl. They have no ID and no Time.
+func Capabilities(agents []string, supports func(agent string) []string) []envelope.Message {
+	var all []string
+	for _, name := range agents {
+		all = append(all, supports(name)...)
+	}
+	slices.Sort(all)
+	messages := []envelope.Message{capability(envelope.Ourselves, slices.Compact(all))}
+	for _, name := range agents {
+		messages = append(messages, capability(name, supports(name)))
+	}
+	return messages
+}
+
+func capability(name string, supports []string) envelope.Message {
+	supports = slices.Concat([]string{}, supports) // never null
+	return envelope.Message{
+		Act: envelope.Announces, From: name, To: []string{envelope.Everybody}, Type: "capabilities",
+		Data: encode(map[string]any{"supports": supports, "clowl": "0.2"}), Supports: supports,
+	}
+}
