@@ -132,10 +132,10 @@ func (d *Dispatcher) add(tx *transaction, c *claim, state *core.State) error {
 		return err
 	}
 	c.row = state.Latest(c.task.ID).Task
-	if !c.verdict.Admit && c.row.State == task.Done && c.heard == nil {
+	if !c.verdict.Admit && c.row.State == task.Done && c.inbound == nil {
 		d.runs.refuse(c.row, c)
 	}
-	return startTalk(tx, c)
+	return startConversation(tx, c)
 }
 
 // command is what a claim asks of the core.

@@ -55,7 +55,7 @@ func (d *Dispatcher) startAtOnce(claims []*claim) *start {
 // holds, and that nobody has answered by hand.
 func (d *Dispatcher) plain(c *claim) bool {
 	t := c.task
-	return c.heard == nil && t.ID != "" && c.judged.Admit && len(c.judged.Hold) == 0 && !d.agents.Known(t.Requester) &&
+	return c.inbound == nil && t.ID != "" && c.judged.Admit && len(c.judged.Hold) == 0 && !d.agents.Known(t.Requester) &&
 		d.agents.HasDir(t.Agent) && d.agents.Inbox(t.Agent).File == "" && !d.Box.HasResult(t.ID)
 }
 

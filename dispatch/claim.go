@@ -21,7 +21,7 @@ type claim struct {
 	judged  task.Verdict      // what policy says
 	verdict task.Verdict      // that, and what follows from who asks
 	said    *envelope.Message // the message that asks; nil for a line of AINL's
-	heard   *utterance        // what else a message in a line does; nil for a line of AINL's, and for what we ask for ourselves
+	inbound *inboundMessage   // what else a message in a line does; nil for a line of AINL and for what the daemon asks for
 	tie     envelope.Tie      // how it belongs to its parent
 	above   *task.Task        // its parent, when that is certain; nil: it is found out
 	parent  *task.Task        // the task whose run asks; nil: none
@@ -43,7 +43,7 @@ const (
 	accepted              // a new revision, of whatever state
 	duplicate             // the same content as before
 	conflict              // the id was executed and its agent refuses other content, or it is no AINL request's
-	heard                 // a message that asks for no work
+	received              // a message that asks for no work
 )
 
 // judgeAll judges claims, on all processors when there are many. Those of other
@@ -52,8 +52,8 @@ func (d *Dispatcher) judgeAll(claims []*claim) {
 	inParts(claims, runtime.GOMAXPROCS(0), func(_ int, part []*claim) {
 		for _, c := range part {
 			c.now = time.Now()
-			if c.heard != nil {
-				d.listen(c)
+			if c.inbound != nil {
+				d.judgeMessage(c)
 			} else {
 				c.judged = d.doubt(c.task, d.judge(c.task, c.odd, c.now))
 			}
@@ -109,8 +109,8 @@ func (d *Dispatcher) logTaken(c *claim) {
 		d.log(c.row).Debug().Str("task_id", string(c.task.ID)).Msg("duplicate ignored")
 	case conflict:
 		d.log(c.row).Warn().Str("task_id", string(c.task.ID)).Msg("other content for an executed id refused")
-	case heard:
-		d.log(c.row).Debug().Str("act", string(c.heard.message.Act)).Msg("message heard")
+	case received:
+		d.log(c.row).Debug().Str("act", string(c.inbound.message.Act)).Msg("message received")
 	case accepted:
 		if c.row.State != task.Done {
 			d.info(c.row).Int("revision", c.row.Revision).Str("state", string(c.row.State)).Msg("task accepted")

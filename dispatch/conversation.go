@@ -11,43 +11,43 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A hearing is how much of a conversation a run was handed when it began. The
-// zero value is nothing.
-type hearing struct {
+// A historyMark is how much of a conversation a run got when it began. The zero value is
+// nothing.
+type historyMark struct {
 	message int64 // the Seq of the last message
 	ended   int   // how many of the tasks that it needs had ended
 }
 
-// hearings know what the last run of a task that is not over has heard. One that an
-// earlier daemon began has heard nothing, so its agent may be handed something twice.
-type hearings struct {
+// historyMarks has the mark of the last run of each open task. A run of an earlier
+// daemon has none, so its agent may get something twice.
+type historyMarks struct {
 	mu  sync.Mutex // guards all
-	all map[int64]hearing
+	all map[int64]historyMark
 }
 
-func newHearings() *hearings { return &hearings{all: map[int64]hearing{}} }
+func newHistoryMarks() *historyMarks { return &historyMarks{all: map[int64]historyMark{}} }
 
-func (h *hearings) set(seq int64, one hearing) {
+func (h *historyMarks) set(seq int64, one historyMark) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.all[seq] = one
 }
 
-func (h *hearings) of(seq int64) hearing {
+func (h *historyMarks) of(seq int64) historyMark {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.all[seq]
 }
 
-func (h *hearings) forget(seq int64) {
+func (h *historyMarks) forget(seq int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.all, seq)
 }
 
-// conversation is what a run of a task is handed beside the request: what was
-// said to and by its agent about the task and those that belong to it, and what
-// became of these. The first attempt at an AINL request has none.
+// conversation returns what a run of a task gets beside the request: the messages to and
+// from its agent about the task and those that belong to it, and the ends of these. The
+// first attempt at an AINL request gets none.
 func (d *Dispatcher) conversation(ctx context.Context, row task.Task) ([]envelope.Message, error) {
 	if row.Attempt == 0 && row.Parent == 0 && row.Dialect == envelope.AINL {
 		return nil, nil
@@ -56,11 +56,11 @@ func (d *Dispatcher) conversation(ctx context.Context, row task.Task) ([]envelop
 	if err != nil {
 		return nil, err
 	}
-	ends, err := d.ends(ctx, row)
+	ends, err := d.endsOf(ctx, row)
 	if err != nil {
 		return nil, err
 	}
-	heard := hearing{ended: len(ends)}
+	heard := historyMark{ended: len(ends)}
 	var list []envelope.Message
 	for _, m := range said {
 		heard.message = max(heard.message, m.Seq)
@@ -70,12 +70,11 @@ func (d *Dispatcher) conversation(ctx context.Context, row task.Task) ([]envelop
 	}
 	list = append(list, ends...)
 	slices.SortStableFunc(list, func(a, b envelope.Message) int { return a.Time.Compare(b.Time) })
-	d.heard.set(row.Seq, heard)
+	d.historyMarks.set(row.Seq, heard)
 	return list, nil
 }
 
-// recall makes a message of what is remembered of it. What its line cannot say
-// any more is taken from the books.
+// recall returns a recorded message.
 func (d *Dispatcher) recall(was task.Message, row task.Task) (m envelope.Message) {
 	if codec, ok := dialect.Of(was.Dialect); ok {
 		m, _ = codec.Decode(was.Body, d.opts.Reading)
@@ -83,8 +82,8 @@ func (d *Dispatcher) recall(was task.Message, row task.Task) (m envelope.Message
 	return conversation.Recorded(m, was, row)
 }
 
-// ends are what became of the tasks that a task needs, the oldest first.
-func (d *Dispatcher) ends(ctx context.Context, row task.Task) ([]envelope.Message, error) {
+// endsOf returns the ends of the tasks that a task needs, the oldest first.
+func (d *Dispatcher) endsOf(ctx context.Context, row task.Task) ([]envelope.Message, error) {
 	children, err := d.Ledger.Offspring(ctx, row.Seq)
 	if err != nil {
 		return nil, err
@@ -103,7 +102,7 @@ func (d *Dispatcher) ends(ctx context.Context, row task.Task) ([]envelope.Messag
 	return ends, nil
 }
 
-// endOf is what became of a task, as its agent says it to its requester.
+// endOf returns the end of a task as its agent sends it to its requester.
 func (d *Dispatcher) endOf(ctx context.Context, c task.Child) (envelope.Message, error) {
 	result, err := d.answerOfChild(ctx, c.Task)
 	if err != nil {
@@ -113,12 +112,36 @@ func (d *Dispatcher) endOf(ctx context.Context, c task.Child) (envelope.Message,
 	return conversation.End(c.Task, known, result), err
 }
 
-// answerOfChild is the result of a task that is done. One that a newer request
-// has replaced has none.
+// answerOfChild returns the result of a task that is done.
 func (d *Dispatcher) answerOfChild(ctx context.Context, row task.Task) (envelope.Result, error) {
 	if row.ResultSum == "" {
 		return conversation.ResultOf(row, nil), nil
 	}
 	raw, err := d.Ledger.Result(ctx, row.Seq)
 	return conversation.ResultOf(row, raw), err
+}
+
+// startConversation records the conversation of an accepted claim; an AINL request that
+// belongs to no other task has none.
+func startConversation(tx *transaction, c *claim) error {
+	if c.said == nil || c.said.Dialect == "" && c.tie == "" {
+		return nil
+	}
+	return tx.StartTalk(task.Conversation{
+		Task: c.row.Seq, Message: c.said.ID, Thread: c.said.Thread, Trace: c.said.Trace, Tie: c.tie,
+		Open: conversation.Notified(c.tie),
+	})
+}
+
+// restartConversation records the conversation of a task that is run again.
+func (d *Dispatcher) restartConversation(tx *transaction, row task.Task, last int64) error {
+	talk, talks, err := tx.Talk(last)
+	if err != nil || !talks {
+		return err
+	}
+	above, found, err := tx.Task(row.Parent)
+	if err != nil {
+		return err
+	}
+	return tx.StartTalk(conversation.Retried(talk, row.Seq, !found || above.State == task.Done))
 }

@@ -29,8 +29,8 @@ func (d *Dispatcher) decodeAll(lines []mailbox.Line) []*claim {
 		for _, piece := range pieces {
 			c := &claim{line: line, task: piece.Message.Request, odd: piece.Findings}
 			if piece.Message.Dialect != envelope.AINL {
-				c.heard = &utterance{message: piece.Message}
-				c.said = &c.heard.message
+				c.inbound = &inboundMessage{message: piece.Message}
+				c.said = &c.inbound.message
 				c.task.Raw, c.task.Hash = c.said.Raw, c.said.Hash
 			}
 			claims = append(claims, c)

@@ -80,31 +80,31 @@ type Options struct {
 // Close ends it once nobody calls it any more.
 type Dispatcher struct {
 	Parts
-	agents    Agents
-	opts      Options
-	tail      *mailbox.Tail
-	queue     *schedule.Queue
-	fresh     *fresh
-	timers    *schedule.Timers
-	held      *heldSet
-	runs      *runSet
-	unused    *unusedDirs
-	bygones   *bygones
-	pauses    *pauses
-	waits     *budgetWaiters
-	inboxes   *schedule.DeliveryQueue // tasks to deliver to the inboxes of their agents
-	unshown   *schedule.DeliveryQueue // tasks that were refused and whose results are still to be put
-	heard     *hearings
-	kin       *kin
-	untold    *untold
-	faults    *faults
-	calls     *calls
-	failed    chan struct{} // signalled when a look could not take everything in
-	missing   chan struct{} // signalled when result files may be missing
-	roots     atomic.Int64  // how often the root directory was replaced
-	rereading rereading     // how answers are read again
-	names     *names        // one result file is moved by one goroutine at a time
-	ready     chan struct{} // closed when recovery is over
+	agents       Agents
+	opts         Options
+	tail         *mailbox.Tail
+	queue        *schedule.Queue
+	fresh        *fresh
+	timers       *schedule.Timers
+	held         *heldSet
+	runs         *runSet
+	unused       *unusedDirs
+	bygones      *bygones
+	pauses       *pauses
+	waits        *budgetWaiters
+	inboxes      *schedule.DeliveryQueue // tasks to deliver to the inboxes of their agents
+	unshown      *schedule.DeliveryQueue // tasks that were refused and whose results are still to be put
+	historyMarks *historyMarks
+	kin          *kin
+	notifyQueue  *notifyQueue
+	faults       *faults
+	calls        *calls
+	failed       chan struct{} // signalled when a look could not take everything in
+	missing      chan struct{} // signalled when result files may be missing
+	roots        atomic.Int64  // how often the root directory was replaced
+	rereading    rereading     // how answers are read again
+	names        *names        // one result file is moved by one goroutine at a time
+	ready        chan struct{} // closed when recovery is over
 
 	looking   sync.Mutex // one look at a time: guards tail and lost
 	lost      bool       // the ledger was lost, and not all lines of that time were met again
@@ -134,29 +134,29 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 		agents.ApprovalTTL = func() time.Duration { return 0 }
 	}
 	d := &Dispatcher{
-		Parts:     parts,
-		agents:    agents,
-		opts:      opts,
-		fresh:     newFresh(),
-		timers:    schedule.NewTimers(),
-		held:      newHeldSet(),
-		runs:      newRunSet(),
-		unused:    newUnusedDirs(),
-		bygones:   newBygones(),
-		pauses:    newPauses(paused),
-		inboxes:   schedule.NewDeliveryQueue(),
-		unshown:   schedule.NewDeliveryQueue(),
-		untold:    newUntold(),
-		faults:    newFaults(opts.Log),
-		calls:     newCalls(),
-		failed:    make(chan struct{}, 1),
-		missing:   make(chan struct{}, 1),
-		heard:     newHearings(),
-		kin:       newKin(),
-		names:     newNames(),
-		rereading: usualRereading,
-		ready:     make(chan struct{}),
-		endings:   make(chan struct{}, 4*opts.Workers+64),
+		Parts:        parts,
+		agents:       agents,
+		opts:         opts,
+		fresh:        newFresh(),
+		timers:       schedule.NewTimers(),
+		held:         newHeldSet(),
+		runs:         newRunSet(),
+		unused:       newUnusedDirs(),
+		bygones:      newBygones(),
+		pauses:       newPauses(paused),
+		inboxes:      schedule.NewDeliveryQueue(),
+		unshown:      schedule.NewDeliveryQueue(),
+		notifyQueue:  newNotifyQueue(),
+		faults:       newFaults(opts.Log),
+		calls:        newCalls(),
+		failed:       make(chan struct{}, 1),
+		missing:      make(chan struct{}, 1),
+		historyMarks: newHistoryMarks(),
+		kin:          newKin(),
+		names:        newNames(),
+		rereading:    usualRereading,
+		ready:        make(chan struct{}),
+		endings:      make(chan struct{}, 4*opts.Workers+64),
 
 		finishing:   schedule.NewWorkerPool(opts.Workers),
 		deadLetters: make(chan struct{}, 1),
@@ -190,7 +190,7 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 	}
 	running.Go(func() { d.deliverAll(ctx, work) })
 	running.Go(func() { d.showRefusals(ctx, work) })
-	running.Go(func() { d.tellAll(ctx, work) })
+	running.Go(func() { d.notifyAll(ctx, work) })
 	running.Go(func() { d.appendDeadLetters(ctx, work) })
 	running.Go(func() {
 		d.timers.Serve(ctx, func(seq int64) {

@@ -35,7 +35,7 @@ func (d *Dispatcher) commitBeside(t *turn, commit func() error) (f *draft, err e
 // showsResult reports whether a turn ends its task with the result of its run,
 // and nobody has to agree to that.
 func (d *Dispatcher) showsResult(t *turn) bool {
-	return t.looked == nil && !t.waits() && !t.overseen() && !reviewed(t.terms, t.o)
+	return t.reviewRun == nil && !t.waits() && !t.overseen() && !reviewed(t.terms, t.o)
 }
 
 // of returns the file that has a result already; nil when there is none.

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -9,14 +10,14 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/conversation"
+	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
-// endedBelow does what the end of a task means for those above and below it. It
-// may come at any time, and comes at least once after a start for whom it
-// concerns.
+// endedBelow does what follows from the end of a task for those above and below it. It
+// may run at any time, and runs at least once after a start.
 func (d *Dispatcher) endedBelow(ctx context.Context, row task.Task) {
-	d.heard.forget(row.Seq)
+	d.historyMarks.forget(row.Seq)
 	if d.kin.remove(row.Seq) {
 		if err := d.disown(ctx, row); err != nil {
 			d.faults.report(judging, row, err)
@@ -29,7 +30,7 @@ func (d *Dispatcher) endedBelow(ctx context.Context, row task.Task) {
 	}
 }
 
-// joinNow lets a task go on that waits for the end of others, if they have ended.
+// joinNow resumes a task that waits for the end of others, if they have ended.
 func (d *Dispatcher) joinNow(ctx context.Context, seq int64) {
 	row, err := d.Ledger.Task(ctx, seq)
 	switch {
@@ -45,9 +46,9 @@ func (d *Dispatcher) joinNow(ctx context.Context, seq int64) {
 	}
 }
 
-// join has a task that waits for words go on if what it needs has ended: what
-// it handed over entirely is its outcome, what several were asked for is put
-// together, and else its agent is run again. It reports whether it did.
+// join resumes a suspended task if what it needs has ended: the outcome of a transferred
+// task is its own, the answers of several agents are combined, and otherwise its agent
+// runs again. It reports whether it did.
 func (d *Dispatcher) join(ctx context.Context, row task.Task) (bool, error) {
 	children, err := d.Ledger.Offspring(ctx, row.Seq)
 	if err != nil {
@@ -57,13 +58,13 @@ func (d *Dispatcher) join(ctx context.Context, row task.Task) (bool, error) {
 		if last.State != task.Done {
 			return false, nil
 		}
-		return true, d.inherit(ctx, row, last)
+		return true, d.transfer(ctx, row, last)
 	}
 	if slices.ContainsFunc(children, conversation.Pending) {
 		return false, nil
 	}
 	if row.Agent == envelope.Ourselves {
-		return true, d.gather(ctx, row, children)
+		return true, d.combine(ctx, row, children)
 	}
 	if conversation.AwaitsReply(row) {
 		run, err := d.runOf(ctx, row)
@@ -72,26 +73,26 @@ func (d *Dispatcher) join(ctx context.Context, row task.Task) (bool, error) {
 			return false, err
 		}
 	}
-	return d.goOn(ctx, row)
+	return d.resumeJoined(ctx, row)
 }
 
-// goOn has a task run again whose children have ended.
-func (d *Dispatcher) goOn(ctx context.Context, row task.Task) (bool, error) {
+// resumeJoined runs a task again whose children have ended.
+func (d *Dispatcher) resumeJoined(ctx context.Context, row task.Task) (bool, error) {
 	moved := false
 	err := d.update(ctx, func(tx *transaction) error {
 		moved = false
 		same, err := unmoved(tx, row)
 		if err == nil && same {
-			_, moved, err = d.rouse(tx, row, nil)
+			_, moved, err = d.wake(tx, row, nil)
 		}
 		return err
 	})
 	return moved, err
 }
 
-// inherit ends a task with the outcome of the one that its agent handed it over
-// to (CLOWL-31). It is reviewed as an answer of that agent's own would be.
-func (d *Dispatcher) inherit(ctx context.Context, row task.Task, from task.Child) error {
+// transfer ends a task with the outcome of the one that its agent transferred it to
+// (CLOWL-31). It is reviewed like an answer of that agent.
+func (d *Dispatcher) transfer(ctx context.Context, row task.Task, from task.Child) error {
 	r, err := d.answerOfChild(ctx, from.Task)
 	if err != nil {
 		return err
@@ -106,8 +107,8 @@ func (d *Dispatcher) inherit(ctx context.Context, row task.Task, from task.Child
 	return d.endHeld(ctx, row, r, map[string]any{"of": from.ID})
 }
 
-// gather ends a task that several agents were asked for with what they answered.
-func (d *Dispatcher) gather(ctx context.Context, row task.Task, children []task.Child) error {
+// combine ends a task of several agents with their combined answers.
+func (d *Dispatcher) combine(ctx context.Context, row task.Task, children []task.Child) error {
 	var members []conversation.Member
 	for _, c := range children {
 		if c.Tie != envelope.Member {
@@ -125,7 +126,7 @@ func (d *Dispatcher) gather(ctx context.Context, row task.Task, children []task.
 	return d.endHeld(ctx, row, r, map[string]any{"members": len(members)})
 }
 
-// endHeld ends a task that waits for words with an answer that others have given.
+// endHeld ends a suspended task with an answer that others have given.
 func (d *Dispatcher) endHeld(ctx context.Context, row task.Task, r envelope.Result, data map[string]any) error {
 	run, err := d.runOf(ctx, row)
 	if err != nil {
@@ -142,4 +143,25 @@ func (d *Dispatcher) endHeld(ctx context.Context, row task.Task, r envelope.Resu
 	}
 	t.event = event(row, ending(o), data)
 	return d.takeAsRead(ctx, t)
+}
+
+// A CAP agent may ask its requester something in a message that ends with a question
+// mark. The message is the answer if nobody replies in conversation.question_timeout.
+// That answer is in the ledger from the end of the run on, as the result of a task
+// that is not done.
+
+// askedBy returns the answer that a task has if nobody replies to the question of its
+// agent's last run; nil for none.
+func (d *Dispatcher) askedBy(ctx context.Context, row task.Task) (*envelope.Result, error) {
+	if row.ResultSum == "" {
+		return nil, nil
+	}
+	raw, err := d.Ledger.Result(ctx, row.Seq)
+	if errors.Is(err, ledger.ErrUnknown) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return conversation.Unanswered(raw, row.Attempt), nil
 }

@@ -153,11 +153,11 @@ func (d *Dispatcher) takeIn(tx *transaction, batch mailbox.Batch, claims []*clai
 
 // takeClaim takes one request or message in.
 func (d *Dispatcher) takeClaim(tx *transaction, known *known, c *claim) error {
-	if c.heard == nil {
+	if c.inbound == nil {
 		return d.accept(tx, known, c)
 	}
 	known.stale = true
-	return d.hear(tx, c)
+	return d.receive(tx, c)
 }
 
 // lookWhenThereIsRoom goes on with intake that paused at a full queue, or that

@@ -38,7 +38,7 @@ func (d *Dispatcher) mend(ctx context.Context, row task.Task, terms task.Terms, 
 // own. An overseer's work is nobody else's.
 func (d *Dispatcher) reassign(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome, to string) (*turn, error) {
 	t, err := d.prepareTurn(ctx, row, terms, o)
-	if err != nil || t.looked != nil {
+	if err != nil || t.reviewRun != nil {
 		return t, err
 	}
 	raw, err := d.Ledger.Raw(ctx, row.Seq)
@@ -67,13 +67,13 @@ func (d *Dispatcher) reassign(ctx context.Context, row task.Task, terms task.Ter
 	if err != nil {
 		return t, err
 	}
-	return t.mend(task.Children, saying{message: m, claim: c}), nil
+	return t.mend(task.Children, outboundMessage{message: m, claim: c}), nil
 }
 
 // escalate asks somebody about a task that failed. Their reply has it run again.
 func (d *Dispatcher) escalate(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome, to string) (*turn, error) {
 	t, err := d.prepareTurn(ctx, row, terms, o)
-	if err != nil || t.looked != nil {
+	if err != nil || t.reviewRun != nil {
 		return t, err
 	}
 	m := envelope.Message{
@@ -83,12 +83,12 @@ func (d *Dispatcher) escalate(ctx context.Context, row task.Task, terms task.Ter
 	if row.Dialect == envelope.CLowl {
 		m.Dialect, m.Type = envelope.CLowl, "escalation"
 	}
-	return t.mend(task.Reply, saying{message: conversation.Complete(m, row, t.talk, dialect.NewID(), t.at)}), nil
+	return t.mend(task.Reply, outboundMessage{message: conversation.Complete(m, row, t.talk, dialect.NewID(), t.at)}), nil
 }
 
 // mend has a turn wait for what mends it, instead of its end.
-func (t *turn) mend(hold task.Reason, s saying) *turn {
+func (t *turn) mend(hold task.Reason, s outboundMessage) *turn {
 	t.failed, t.o.Hold = true, hold
-	t.said = append(t.said, s)
+	t.outbound = append(t.outbound, s)
 	return t
 }

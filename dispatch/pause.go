@@ -182,7 +182,7 @@ func (d *Dispatcher) Drain(ctx context.Context, agent string, by core.By) error 
 		err = await(ctx, d.runs.find(func(it schedule.Item) bool { return agent == Everyone || it.Agent == agent }))
 	}
 	if err == nil {
-		err = d.untold.await(ctx)
+		err = d.notifyQueue.await(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("drain agent %q: %w", agent, err)

@@ -66,7 +66,7 @@ func (d *Dispatcher) resubmit(ctx context.Context, last task.Task, raw []byte, v
 			return err // a newer request came first
 		}
 		added = state.Latest(last.ID).Task
-		return d.talkAgain(tx, added, last.Seq)
+		return d.restartConversation(tx, added, last.Seq)
 	})
 	return added, err == nil && added.Seq != 0, err
 }

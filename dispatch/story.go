@@ -44,7 +44,7 @@ func fileGone(c mailbox.Cursor) task.Event {
 
 // unknownSender is the event of a message of somebody whom nobody here knows.
 func unknownSender(c *claim) task.Event {
-	m := c.heard.message
+	m := c.inbound.message
 	data := map[string]any{"from": m.From}
 	if m.ID != "" {
 		data["message_id"] = m.ID

@@ -24,12 +24,12 @@ type turn struct {
 
 	at time.Time // when we heard it
 
-	overseer string // of its agent, as the run ended; "" for nobody
-	said     []saying
-	taken    map[envelope.ID]bool // the names of what is handed on
-	review   *claim               // asks the overseer of the agent; nil: there is nothing to approve
-	looked   *looking             // what an overseer looks at; nil: this is no overseer's run
-	failed   bool                 // the run has, and the task waits to be mended
+	overseer  string // of its agent, as the run ended; "" for nobody
+	outbound  []outboundMessage
+	taken     map[envelope.ID]bool // the names of what is handed on
+	review    *claim               // asks the overseer of the agent; nil: there is nothing to approve
+	reviewRun *reviewRun           // of an overseer; nil: this is the run of another agent
+	failed    bool                 // the run has, and the task waits to be mended
 
 	next  task.Task // the task as it is then
 	moved bool      // false: somebody was first
@@ -79,25 +79,25 @@ func (d *Dispatcher) prepareTurn(ctx context.Context, row task.Task, terms task.
 		}
 	}
 	if t.talk.Tie == envelope.Oversee {
-		if t.looked, err = d.inspect(ctx, row, o); err != nil {
+		if t.reviewRun, err = d.reviewRunOf(ctx, row, o); err != nil {
 			return nil, err
 		}
 	}
-	submitted, err := d.prepareWords(ctx, t)
+	submitted, err := d.prepareMessages(ctx, t)
 	if err == nil && t.overseen() {
 		t.review, err = d.oversight(ctx, t, submitted)
 	}
 	return t, err
 }
 
-// prepareWords completes and judges what the agent said. What it hands to its own
+// prepareMessages completes and judges what the agent said. What it hands to its own
 // overseer is its answer in other words, and is returned.
-func (d *Dispatcher) prepareWords(ctx context.Context, t *turn) (submitted envelope.Message, err error) {
+func (d *Dispatcher) prepareMessages(ctx context.Context, t *turn) (submitted envelope.Message, err error) {
 	for _, m := range t.o.Said {
 		m = conversation.Complete(m, t.row, t.talk, dialect.NewID(), t.at)
 		switch {
 		case !conversation.AsksForWork(m):
-			t.said = append(t.said, saying{message: m})
+			t.outbound = append(t.outbound, outboundMessage{message: m})
 			continue
 		case m.Tie == envelope.Oversee && t.overseen():
 			submitted = m
@@ -105,14 +105,14 @@ func (d *Dispatcher) prepareWords(ctx context.Context, t *turn) (submitted envel
 		}
 		m.Tie = conversation.TieOf(m, t.o.Hold)
 		for _, one := range conversation.Split(m) {
-			s := saying{message: one}
+			s := outboundMessage{message: one}
 			if s.claim, s.message, err = d.delegation(ctx, t.row, s.message, t.taken); err != nil {
 				return submitted, err
 			}
-			if s.stale, err = d.handedBefore(ctx, t.row, s.claim.task.ID); err != nil {
+			if s.stale, err = d.delegatedBefore(ctx, t.row, s.claim.task.ID); err != nil {
 				return submitted, err
 			}
-			t.said = append(t.said, s)
+			t.outbound = append(t.outbound, s)
 		}
 	}
 	return submitted, nil
@@ -124,25 +124,25 @@ func (d *Dispatcher) takeTurn(tx *transaction, t *turn) error {
 	if t.review != nil {
 		t.review.row = task.Task{}
 	}
-	if err := d.sight(tx, t); err != nil {
+	if err := d.checkSeen(tx, t); err != nil {
 		return err
 	}
-	if len(t.said) > 0 { // after what its requester was to be told before
-		if err := d.tell(tx, t.row.Seq); err != nil {
+	if len(t.outbound) > 0 { // after what its requester was to be told before
+		if err := d.notify(tx, t.row.Seq); err != nil {
 			return err
 		}
 	}
 	if t.row.State != task.Held {
 		run := ended(t.row, t.o)
-		if (t.waits() || t.looked.goesOn()) && !t.failed {
+		if (t.waits() || t.reviewRun.goesOn()) && !t.failed {
 			run.Cause = task.CauseNoAnswer
 		}
 		if _, _, err := d.decideOn(tx, t.row.Seq, false, &core.EndRun{Task: t.row.Seq, Run: run}); err != nil {
 			return err
 		}
 	}
-	if t.looked != nil {
-		return d.takeReview(tx, t)
+	if t.reviewRun != nil {
+		return d.completeReview(tx, t)
 	}
 	return d.leaveRun(tx, t)
 }
@@ -165,7 +165,7 @@ func (t *turn) waits() bool { return conversation.Suspends(t.o.Hold) }
 // leaveRun moves the task of a turn to where its outcome leads.
 func (d *Dispatcher) leaveRun(tx *transaction, t *turn) error {
 	if t.waits() {
-		return d.holdForWords(tx, t)
+		return d.suspend(tx, t)
 	}
 	finish := d.finishOf(t)
 	if moved, err := d.move(tx, t, finish); err != nil || !moved {
@@ -181,7 +181,7 @@ func (d *Dispatcher) leaveRun(tx *transaction, t *turn) error {
 			return err
 		}
 	}
-	return d.utterAll(tx, t)
+	return d.emitAll(tx, t)
 }
 
 // finishOf ends the task of a turn with the outcome of that.

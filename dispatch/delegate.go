@@ -14,8 +14,8 @@ import (
 	"mailboxd/internal/task"
 )
 
-// delegation makes a claim of what is handed on from a task: one below it, which
-// is judged like any other. It returns the message as it is kept.
+// delegation makes a claim of what a task delegates: a task below it, which is judged
+// like any other. It returns the message as it is recorded.
 func (d *Dispatcher) delegation(ctx context.Context, row task.Task, m envelope.Message, taken map[envelope.ID]bool) (*claim, envelope.Message, error) {
 	m, findings, err := d.request(ctx, row, m, taken)
 	if err != nil {
@@ -41,9 +41,8 @@ func (d *Dispatcher) delegation(ctx context.Context, row task.Task, m envelope.M
 	return c, m, nil
 }
 
-// request gives what an agent hands on a name that is not taken, and its words
-// as they are kept. What is the same as before keeps its name, so that it is
-// known again.
+// request gives a delegated task a name that is free. The same delegation keeps its
+// name, so that it is known again.
 func (d *Dispatcher) request(ctx context.Context, row task.Task, m envelope.Message, taken map[envelope.ID]bool) (envelope.Message, envelope.Findings, error) {
 	if m.Dialect == envelope.CLowl && m.Task == "" {
 		m.Task = dialect.TaskID(m.ID)
@@ -78,8 +77,8 @@ func (d *Dispatcher) request(ctx context.Context, row task.Task, m envelope.Mess
 	return m, findings, nil
 }
 
-// childID is the name of a task that an agent hands on: the one that it gave it,
-// unless that is its own task's, or of another task, or taken in the same turn.
+// childID returns the name of a delegated task: the one that its agent gave it, unless
+// that is the name of another task.
 func (d *Dispatcher) childID(ctx context.Context, row task.Task, m envelope.Message, taken map[envelope.ID]bool) (envelope.ID, error) {
 	if m.Task != "" && m.Task != row.ID && !taken[m.Task] {
 		last, err := d.newest(ctx, m.Task)
@@ -95,8 +94,8 @@ func (d *Dispatcher) childID(ctx context.Context, row task.Task, m envelope.Mess
 	return d.freeID(ctx, row.ID, "", taken)
 }
 
-// handedBefore reports whether a task was handed on before, and is over.
-func (d *Dispatcher) handedBefore(ctx context.Context, row task.Task, id envelope.ID) (bool, error) {
+// delegatedBefore reports whether a task was delegated before, and is over.
+func (d *Dispatcher) delegatedBefore(ctx context.Context, row task.Task, id envelope.ID) (bool, error) {
 	last, err := d.newest(ctx, id)
 	if errors.Is(err, ledger.ErrUnknown) {
 		return false, nil
@@ -104,13 +103,12 @@ func (d *Dispatcher) handedBefore(ctx context.Context, row task.Task, id envelop
 	return last.Parent == row.Seq && last.State == task.Done, err
 }
 
-// mostNames is how many names below a task are tried one after another.
-const mostNames = 1000
+// maxNames is how many names below a task are tried.
+const maxNames = 1000
 
-// freeID returns a name below that of a task which no task has: "T1.2", or
-// "T1.review".
+// freeID returns a free name below that of a task: "T1.2", or "T1.review".
 func (d *Dispatcher) freeID(ctx context.Context, above envelope.ID, word string, taken map[envelope.ID]bool) (envelope.ID, error) {
-	for n := range mostNames {
+	for n := range maxNames {
 		name := fmt.Sprintf("%s.%d", above, n+1)
 		if word != "" {
 			if name = fmt.Sprintf("%s.%s", above, word); n > 0 {
@@ -133,9 +131,9 @@ func (d *Dispatcher) freeID(ctx context.Context, above envelope.ID, word string,
 	return envelope.ID(dialect.NewID()), nil
 }
 
-// passOn accepts what an agent hands on. One that is refused ends at once, and
-// its agent hears of that as of any other end.
-func (d *Dispatcher) passOn(tx *transaction, row task.Task, s saying, at time.Time) error {
+// acceptDelegated accepts a delegated task. The agent gets a refusal as any other end of
+// the task.
+func (d *Dispatcher) acceptDelegated(tx *transaction, row task.Task, s outboundMessage, at time.Time) error {
 	c := s.claim
 	known, err := lookUp(tx, []*claim{c})
 	if err != nil {
@@ -143,30 +141,30 @@ func (d *Dispatcher) passOn(tx *transaction, row task.Task, s saying, at time.Ti
 	}
 	if last, found := known.rows[c.task.ID]; found && (last.Parent != row.Seq || last.Hash != c.task.Hash) {
 		c.fate, c.row = conflict, task.Task{} // somebody has taken the name since it was free
-	} else if err := d.acceptFor(tx, known, c); err != nil {
+	} else if err := d.acceptAll(tx, known, c); err != nil {
 		return err
 	}
 	switch c.fate {
 	case accepted:
 		tx.follow.accepted = append(tx.follow.accepted, c)
 		m := s.message
-		return d.note(tx, c.row, m, at, strings.Join(m.To, ","), task.ByRun, "")
+		return d.recordFor(tx, c.row, m, at, strings.Join(m.To, ","), task.ByRun, "")
 	case duplicate:
 		return nil
 	}
 	why := dialect.FailureOf(envelope.DuplicateConflict, fmt.Sprintf("task %s is there already, and asks for something else", c.task.ID))
-	return d.note(tx, row, envelope.Message{
+	return d.recordFor(tx, row, envelope.Message{
 		Act: envelope.Fails, Task: row.ID, Cause: s.message.ID, Thread: s.message.Thread, Trace: s.message.Trace, Dialect: s.message.Dialect,
 		From: envelope.Ourselves, To: []string{row.Agent}, Time: time.Now(), Type: "error", Text: why.Message, Failure: why,
 	}, at, row.Agent, task.ByDaemon, "")
 }
 
-// acceptFor accepts what is handed on and, where it is for several, asks each.
-func (d *Dispatcher) acceptFor(tx *transaction, known *known, c *claim) error {
+// acceptAll accepts a delegated task and, where it is for several agents, requests each.
+func (d *Dispatcher) acceptAll(tx *transaction, known *known, c *claim) error {
 	judged := c.judged
 	defer func() { c.judged = judged }() // for the transaction may be run again
 	c.members, c.verdict = nil, judged
-	names, err := d.takers(tx, c)
+	names, err := d.requestedAgents(tx, c)
 	if err != nil {
 		return err
 	}
@@ -174,5 +172,5 @@ func (d *Dispatcher) acceptFor(tx *transaction, known *known, c *claim) error {
 	if err := d.accept(tx, known, c); err != nil || len(names) == 0 || c.row.State != task.Held {
 		return err
 	}
-	return d.askEach(tx, c, names)
+	return d.requestEach(tx, c, names)
 }

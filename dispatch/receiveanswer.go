@@ -14,8 +14,7 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A lineAnswer is what an agent that fetches its tasks says, in a line, of one that
-// waits for it.
+// A lineAnswer is the answer, in a line, of an agent that fetches its tasks.
 type lineAnswer struct {
 	row  task.Task
 	run  task.Run
@@ -23,10 +22,10 @@ type lineAnswer struct {
 	err  error // why it is none
 }
 
-// answerOf makes an outcome of a message by which an agent answers a task that
-// lies in its inbox, or hands it on, as Submit does; nil when it does nothing of the kind. It comes
-// before the transaction that takes the message in, which finds out whether the
-// task still waits. An error says that the ledger cannot be read now.
+// answerOf returns the outcome of a message by which an agent answers a task in its
+// inbox, or delegates it, as Submit does; nil for another message. It runs before the
+// transaction of the message, which finds out whether the task still waits. An error
+// says that the ledger can't be read.
 func (d *Dispatcher) answerOf(m envelope.Message) (*lineAnswer, error) {
 	ctx := context.Background()
 	said := d.agents.Protocol.Dialect(m.From)
@@ -67,31 +66,31 @@ func (d *Dispatcher) answerOf(m envelope.Message) (*lineAnswer, error) {
 	return a, nil
 }
 
-// unjudged is why the messages among claims cannot be judged now, if they cannot:
-// their lines are read again.
+// unjudged says why messages among claims can't be judged now. Their lines are read
+// again.
 func unjudged(claims []*claim) error {
 	for _, c := range claims {
-		if c.heard != nil && c.heard.unread != nil {
-			return fmt.Errorf("find the task that %s at %d answers: %w", c.line.File, c.line.Offset, c.heard.unread)
+		if c.inbound != nil && c.inbound.unread != nil {
+			return fmt.Errorf("find the task that %s at %d answers: %w", c.line.File, c.line.Offset, c.inbound.unread)
 		}
 	}
 	return nil
 }
 
-// hearEnd is for a message that says that a task is done, or has failed. It ends
-// a task only if that waits for its sender: what we run ourselves ends as its
-// run does (CLOWL-40).
-func (d *Dispatcher) hearEnd(tx *transaction, c *claim, found bool) error {
-	m := c.heard.message
+// receiveEnd is for a message that says that a task is done, or has failed. It ends a
+// task only if that waits for its sender: a task that the daemon runs ends as its run
+// does (CLOWL-40).
+func (d *Dispatcher) receiveEnd(tx *transaction, c *claim, found bool) error {
+	m := c.inbound.message
 	switch {
 	case found && conversation.Cancels(m, c.row):
-		return d.hearCancel(tx, c, true) // as CAP says it (mapping 2.2)
+		return d.receiveCancel(tx, c, true) // as CAP says it (mapping 2.2)
 	case !found && m.Act == envelope.Fails:
-		return d.hearNews(tx, c)
+		return d.receiveInfo(tx, c)
 	case !found:
-		return d.complainTo(tx, c, unknownTask(m))
-	case c.heard.answer != nil:
-		return d.hearAnswer(tx, c)
+		return d.replyError(tx, c, unknownTask(m))
+	case c.inbound.answer != nil:
+		return d.receiveAnswer(tx, c)
 	case c.row.State == task.Done:
 		return d.remember(tx, c) // too late to matter
 	}
@@ -100,10 +99,10 @@ func (d *Dispatcher) hearEnd(tx *transaction, c *claim, found bool) error {
 	})
 }
 
-// hearAnswer ends a task with what its agent answered in a line. Of a review it
-// decides nothing: anybody may append a line (CAP-24).
-func (d *Dispatcher) hearAnswer(tx *transaction, c *claim) error {
-	m, a := c.heard.message, c.heard.answer
+// receiveAnswer ends a task with the answer of its agent in a line. It decides no
+// review: anybody may append a line (CAP-24).
+func (d *Dispatcher) receiveAnswer(tx *transaction, c *claim) error {
+	m, a := c.inbound.message, c.inbound.answer
 	field := fieldsOf[m.Dialect].from
 	c.row = a.row
 	fresh, err := entitled(tx, a.row, "", c.now)
@@ -131,12 +130,12 @@ func (d *Dispatcher) hearAnswer(tx *transaction, c *claim) error {
 		}
 	}
 	a.turn.row = fresh
-	c.heard.ended = a.turn
+	c.inbound.ended = a.turn
 	return d.takeTurn(tx, a.turn)
 }
 
-// remember records a message that came in a line.
+// remember records a message of a line.
 func (d *Dispatcher) remember(tx *transaction, c *claim) error {
-	_, err := tx.Record(recordOf(c.heard.message, task.ByLine, c.row.Seq, c.now))
+	_, err := tx.Record(recordOf(c.inbound.message, task.ByLine, c.row.Seq, c.now))
 	return err
 }

@@ -13,21 +13,20 @@ import (
 	"mailboxd/internal/task"
 )
 
-// mostTurns is how often an agent may speak about a task without an answer:
-// enough for any talk, and an end to one that goes round in circles.
-const mostTurns = 100
+// maxTurns is how many runs of a task may end without an answer.
+const maxTurns = 100
 
-// holdForWords makes a task wait whose agent has spoken: for a reply, or for
-// the end of what it handed on. When that came while it spoke, it goes on at once.
-func (d *Dispatcher) holdForWords(tx *transaction, t *turn) error {
+// suspend holds a task whose agent waits for a reply, or for the end of what it
+// delegated. If that came while the agent ran, the task goes on at once.
+func (d *Dispatcher) suspend(tx *transaction, t *turn) error {
 	turns, err := tx.Spoken(t.row.Seq)
 	if err != nil {
 		return err
 	}
-	if turns > mostTurns {
+	if turns > maxTurns {
 		return d.giveUp(tx, t, envelope.PolicyViolation, fmt.Sprintf("the agent has spoken %d times without an answer", turns))
 	}
-	if back, err := d.backToReview(tx, t); back || err != nil {
+	if back, err := d.returnToReview(tx, t); back || err != nil {
 		return err
 	}
 	children, err := tx.Offspring(t.row.Seq)
@@ -47,27 +46,27 @@ func (d *Dispatcher) holdForWords(tx *transaction, t *turn) error {
 	if moved, err := d.move(tx, t, wait); err != nil || !moved {
 		return err
 	}
-	if err := d.utterAll(tx, t); err != nil {
+	if err := d.emitAll(tx, t); err != nil {
 		return err
 	}
-	return d.goOnAtOnce(tx, t, children)
+	return d.resumeAtOnce(tx, t, children)
 }
 
-// giveUp ends a task whose agent would only go round in circles.
+// giveUp ends a task whose agent would never end it.
 func (d *Dispatcher) giveUp(tx *transaction, t *turn, kind envelope.Kind, why string) error {
-	t.o.Hold, t.said = "", nil
+	t.o.Hold, t.outbound = "", nil
 	t.o.Result.Status = envelope.Failed
 	t.o.Result.Error = envelope.Error{Kind: kind, Message: why}
 	return d.leaveRun(tx, t)
 }
 
-// stale names what an agent hands on, if it waits for nothing that is not over.
+// stale names what an agent delegates, if all of it is over already.
 func (t *turn) stale() string {
 	if t.o.Hold != task.Children {
 		return ""
 	}
 	var names []string
-	for _, s := range t.said {
+	for _, s := range t.outbound {
 		switch {
 		case s.claim != nil && !s.stale:
 			return ""
@@ -78,10 +77,9 @@ func (t *turn) stale() string {
 	return strings.Join(names, ", ")
 }
 
-// goOnAtOnce lets a task go on that was held for what has come already while its
-// agent spoke.
-func (d *Dispatcher) goOnAtOnce(tx *transaction, t *turn, children []task.Child) error {
-	heard := d.heard.of(t.row.Seq)
+// resumeAtOnce resumes a task if what it waits for came while its agent ran.
+func (d *Dispatcher) resumeAtOnce(tx *transaction, t *turn, children []task.Child) error {
+	heard := d.historyMarks.of(t.row.Seq)
 	over := slices.DeleteFunc(slices.Clone(children), func(c task.Child) bool { return !conversation.Needed(c) || c.State != task.Done })
 	news := t.o.Hold == task.Reply && len(over) > heard.ended && !slices.ContainsFunc(children, conversation.Pending)
 	messages, err := tx.HeardSince(t.row, heard.message)
@@ -99,15 +97,15 @@ func (d *Dispatcher) goOnAtOnce(tx *transaction, t *turn, children []task.Child)
 	if !news {
 		return nil
 	}
-	next, moved, err := d.rouse(tx, t.next, nil)
+	next, moved, err := d.wake(tx, t.next, nil)
 	if moved {
 		t.next = next
 	}
 	return err
 }
 
-// patience is until when somebody has to have said something who is asked now;
-// zero is for ever.
+// patience returns until when a participant has to reply to a message of now; zero is
+// without end.
 func (d *Dispatcher) patience(now time.Time) time.Time {
 	if d.agents.Protocol.Patience <= 0 {
 		return time.Time{}
@@ -115,13 +113,13 @@ func (d *Dispatcher) patience(now time.Time) time.Time {
 	return now.Add(d.agents.Protocol.Patience)
 }
 
-// reconsiderWords looks at a task that waits for words: whether what it needs
-// has ended, whether it may wait any longer, whether it still may be run at all.
+// reconsiderWords looks at a suspended task: whether what it waits for has ended, and
+// whether it may still wait, or run.
 func (d *Dispatcher) reconsiderWords(ctx context.Context, row task.Task, t envelope.Task, findings envelope.Findings) error {
 	if joined, err := d.join(ctx, row); joined || err != nil {
 		return err
 	}
-	if err := d.tellOfStray(ctx, row); err != nil {
+	if err := d.reportStray(ctx, row); err != nil {
 		return err
 	}
 	now := time.Now()
@@ -131,7 +129,7 @@ func (d *Dispatcher) reconsiderWords(ctx context.Context, row task.Task, t envel
 	} else if past(row.Deadline, now) {
 		v = task.Verdict{Findings: envelope.Findings{{Kind: envelope.DeadlineExceeded, Field: "deadline", Message: "is over"}}}
 	}
-	until, asked, err := d.wordsDue(ctx, row)
+	until, asked, err := d.replyDue(ctx, row)
 	if err != nil {
 		return err
 	}
@@ -148,10 +146,10 @@ func (d *Dispatcher) reconsiderWords(ctx context.Context, row task.Task, t envel
 	return nil
 }
 
-// wordsDue is until when a task waits for a reply; zero is for ever. Whoever has
-// tasks below, or oversees another, waits as long as these have time. What its agent
-// asked, if anything, is its answer then.
-func (d *Dispatcher) wordsDue(ctx context.Context, row task.Task) (until time.Time, asked *envelope.Result, err error) {
+// replyDue returns until when a task waits for a reply; zero is without end. A task with
+// tasks below it, or one of an overseer, waits as long as these may. Asked is its answer
+// then, if its agent has asked a question.
+func (d *Dispatcher) replyDue(ctx context.Context, row task.Task) (until time.Time, asked *envelope.Result, err error) {
 	if !conversation.AwaitsReply(row) {
 		return time.Time{}, nil, nil
 	}
@@ -176,11 +174,10 @@ func (d *Dispatcher) wordsDue(ctx context.Context, row task.Task) (until time.Ti
 	return run.Finished.Add(wait), asked, nil
 }
 
-// tellOfStray deals with a result file that lies there for a task that waits for
-// words: its agent has begun it, so the file is not taken for its answer. It is
-// moved away when the answer needs an approval, and else an event says once that
-// the file is there.
-func (d *Dispatcher) tellOfStray(ctx context.Context, row task.Task) error {
+// reportStray deals with a result file of a suspended task: its agent has begun it, so
+// the file is not the answer. The file is moved away when the answer needs an approval,
+// and otherwise an event says once that it is there.
+func (d *Dispatcher) reportStray(ctx context.Context, row task.Task) error {
 	file, err := d.Box.StatResult(row.ID)
 	if err != nil {
 		return nil // nothing is there, or a later look finds out
@@ -193,4 +190,39 @@ func (d *Dispatcher) tellOfStray(ctx context.Context, row task.Task) error {
 		return d.guard(ctx, row)
 	}
 	return d.conflictOnce(ctx, row)
+}
+
+// wakeFor resumes the tasks that wait for a message about a task: that task, and the one
+// above it.
+func (d *Dispatcher) wakeFor(tx *transaction, row task.Task, m envelope.Message) error {
+	if row.Seq == 0 || !conversation.Resumes(m.Act) {
+		return nil
+	}
+	fresh, found, err := tx.Task(row.Seq)
+	if err != nil || !found {
+		return err
+	}
+	question := conversation.IsQuestion(m, fresh)
+	parent, above, err := tx.Task(fresh.Parent)
+	if err != nil {
+		return err
+	}
+	for _, one := range []task.Task{fresh, parent} {
+		if one.Seq == parent.Seq && !above || !conversation.Wakes(m, question, one) {
+			continue
+		}
+		if _, _, err := d.wake(tx, one, map[string]any{"from": m.From}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wake resumes a suspended task, unless something else holds it too.
+func (d *Dispatcher) wake(tx *transaction, row task.Task, why map[string]any) (task.Task, bool, error) {
+	next, woken, err := d.decideOn(tx, row.Seq, false, &core.Wake{Task: row.Seq, Attempt: row.Attempt, Data: why})
+	if !woken {
+		next = row
+	}
+	return next, woken, err
 }

@@ -13,9 +13,9 @@ import (
 	"mailboxd/internal/task"
 )
 
-// inboxOf is the file, below the mailbox, to which messages for a participant
-// are appended: that of an agent which fetches its tasks, and else
-// agents/<name>/inbox.jsonl. A name that no file can have is digested.
+// inboxOf returns the file below the mailbox to which messages for a participant are
+// appended: the inbox of an agent that fetches its tasks, or agents/<name>/inbox.jsonl.
+// A name that no file can have is digested.
 func (d *Dispatcher) inboxOf(name string) string {
 	if file := d.agents.Inbox(name).File; file != "" {
 		return file
@@ -27,25 +27,24 @@ func (d *Dispatcher) inboxOf(name string) string {
 	return "agents/" + name + "/inbox.jsonl"
 }
 
-// fewLetters is how many messages are posted at once.
-const fewLetters = 64
+// deliverBatchSize is how many messages are posted at once.
+const deliverBatchSize = 64
 
-// A round is the way of the postman past inboxes of which some cannot be written
-// for a reason of their own: what is for those stays due, in its order, and is not
-// looked at again before the next round. The zero value begins with what is due
-// longest.
+// A round delivers what is due past inboxes that can't be written for a reason of their
+// own: their messages stay due, in order, until the next round. The zero value begins
+// with the oldest message.
 type round struct {
 	closed map[string]bool // the inboxes that cannot be written; nil: none
 	after  int64           // the last message that was looked at
 }
 
-// postDue appends the messages that are due to their inboxes, in the order in
-// which they were said, and remembers that. A crash between the two has a line
-// there twice, with the same name. It goes on with a round, and returns where
-// that is then. An error is one that everybody's inbox has, and the end of it.
-func (d *Dispatcher) postDue(ctx context.Context, r round) (round, error) {
+// deliverDue appends the messages that are due to their inboxes, in order, and records
+// that. After a crash between the two an inbox has a line twice, with the same name. It
+// goes on with a round, and returns the round as it is then. An error concerns all
+// inboxes, and ends the round.
+func (d *Dispatcher) deliverDue(ctx context.Context, r round) (round, error) {
 	for {
-		due, err := d.Ledger.Due(ctx, r.after, fewLetters)
+		due, err := d.Ledger.Due(ctx, r.after, deliverBatchSize)
 		switch {
 		case err != nil:
 			return round{}, err
@@ -54,16 +53,16 @@ func (d *Dispatcher) postDue(ctx context.Context, r round) (round, error) {
 		case len(due) == 0:
 			return r, nil
 		}
-		if err := d.postThese(ctx, due, &r); err != nil {
+		if err := d.deliverBatch(ctx, due, &r); err != nil {
 			return round{}, err
 		}
 		r.after = due[len(due)-1].Seq
 	}
 }
 
-// postThese posts some messages, but none to the inboxes that are closed. One
-// that cannot be written is closed.
-func (d *Dispatcher) postThese(ctx context.Context, due []task.Message, r *round) error {
+// deliverBatch delivers some messages, except to closed inboxes. An inbox that can't be
+// written is closed.
+func (d *Dispatcher) deliverBatch(ctx context.Context, due []task.Message, r *round) error {
 	var posted []int64
 	var failed error
 	for _, b := range bundles(due) {
@@ -116,8 +115,7 @@ type bundle struct {
 	seqs  []int64
 }
 
-// bundles puts together what is for the same inbox, in the order of the first
-// of each.
+// bundles groups messages by inbox, in the order of the first message of each.
 func bundles(due []task.Message) (all []*bundle) {
 	of := map[string]*bundle{}
 	for _, m := range due {
@@ -132,9 +130,8 @@ func bundles(due []task.Message) (all []*bundle) {
 	return all
 }
 
-// posted is the line of a message as its recipient finds it: in the form that
-// every reader of its dialect takes, with its time. What others said keeps their
-// own form in the ledger.
+// posted returns the line of a message as its recipient gets it: in the strict form of
+// its dialect, with a time. The ledger keeps the sender's form.
 func posted(m task.Message) []byte {
 	codec, ok := dialect.Of(m.Dialect)
 	if !ok || m.Dialect == envelope.AINL || m.Via == task.ByDaemon {

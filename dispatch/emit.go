@@ -1,0 +1,190 @@
+package dispatch
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/conversation"
+	"mailboxd/internal/task"
+)
+
+// An outboundMessage is a message of an agent's run on its way into the ledger.
+type outboundMessage struct {
+	message envelope.Message
+	claim   *claim // of the task that it delegates; nil for none
+	stale   bool   // that task was delegated before, and is over
+}
+
+// emitAll records the messages of an agent's run as of the time they were read, and does
+// what follows from them.
+func (d *Dispatcher) emitAll(tx *transaction, t *turn) error {
+	for _, s := range t.outbound {
+		if s.claim != nil {
+			if err := d.acceptDelegated(tx, t.row, s, t.at); err != nil {
+				return err
+			}
+			continue
+		}
+		about, named, err := tx.finder().resolve(s.message, t.row)
+		switch {
+		case err != nil:
+			return err
+		case !named:
+			about = t.row
+		}
+		if conversation.Cancels(s.message, about) {
+			if err := d.emitCancel(tx, t, about, s.message); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := d.emitToAll(tx, about, s.message, t.at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// emitToAll records a message about a task for each of its recipients, and wakes the
+// tasks that wait for it.
+func (d *Dispatcher) emitToAll(tx *transaction, about task.Task, m envelope.Message, at time.Time) error {
+	silent, err := isOnlyRecorded(tx, about, m)
+	if err != nil {
+		return err
+	}
+	for _, to := range m.To {
+		inbox := d.inboxOf(to)
+		if to == envelope.Ourselves || to == envelope.Everybody || silent {
+			inbox = ""
+		}
+		if err := d.recordFor(tx, about, m, at, to, task.ByRun, inbox); err != nil {
+			return err
+		}
+	}
+	return d.wakeFor(tx, about, m)
+}
+
+// isOnlyRecorded reports whether a message about a task is for no inbox: an ACK, since
+// the daemon has sent one (CLOWL-23), and the progress of a task whose requester isn't
+// notified of it.
+func isOnlyRecorded(tx *transaction, about task.Task, m envelope.Message) (bool, error) {
+	if m.Act != envelope.Reports && m.Act != envelope.Waits {
+		return conversation.Acknowledges(m), nil
+	}
+	talk, known, err := tx.Talk(about.Seq)
+	return known && !conversation.Notified(talk.Tie), err
+}
+
+// recordFor records a message about a task for a participant, in the dialect of the
+// participant if that can say it.
+func (d *Dispatcher) recordFor(tx *transaction, about task.Task, m envelope.Message, at time.Time, to string, via task.Via, inbox string) error {
+	in := d.dialectFor(to, about, m.Dialect)
+	line, lost := m.Raw, []string(nil)
+	if codec, ok := dialect.Of(in); ok && !deliverable(codec, m, in) {
+		line, lost = codec.Encode(m)
+	}
+	hash, _ := envelope.ContentHash(line)
+	_, err := tx.Record(task.Message{
+		Time: at, Dialect: in, Act: m.Act, ID: m.ID, Cause: m.Cause, Task: about.Seq, Thread: m.Thread, Trace: m.Trace,
+		From: m.From, To: to, Via: via, Hash: hash, Lost: lost, Inbox: inbox, Body: line,
+	})
+	return err
+}
+
+// deliverable reports whether the line of a message can be delivered in a dialect as it is.
+func deliverable(codec dialect.Codec, m envelope.Message, in envelope.Dialect) bool {
+	if m.Dialect != in || len(m.Raw) == 0 {
+		return false
+	}
+	read, findings := codec.Decode(m.Raw, envelope.Strict)
+	return !findings.Refused() && conversation.Deliverable(m, read)
+}
+
+// dialectFor returns the dialect in which a participant gets a message about a task.
+func (d *Dispatcher) dialectFor(to string, about task.Task, own envelope.Dialect) envelope.Dialect {
+	reads := envelope.Dialect("")
+	if d.agents.Known(to) {
+		reads = cmp.Or(d.agents.Protocol.Dialect(to), envelope.AINL)
+	}
+	return conversation.DialectFor(to, reads, about, own)
+}
+
+// emitCancel has a task cancelled that the agent of a turn has asked for, or that is
+// part of such a task (CLOWL-27). The agent is told when it is cancelled, or why it is
+// not.
+func (d *Dispatcher) emitCancel(tx *transaction, t *turn, about task.Task, m envelope.Message) error {
+	may, err := mayCancel(tx, about, t.row.Agent)
+	if err != nil {
+		return err
+	}
+	record, why := recordOf(m, task.ByRun, about.Seq, t.at), envelope.Failure{}
+	record.Act = envelope.Cancels
+	switch {
+	case about.Seq == t.row.Seq:
+		why = unknownTask(m)
+	case !may:
+		why = dialect.FailureOf(envelope.Unauthorized, fmt.Sprintf("%s did not ask for %s", t.row.Agent, about.ID))
+	case about.State == task.Done:
+		why = dialect.FailureOf(envelope.DuplicateConflict, fmt.Sprintf("%s is over already (%s)", about.ID, about.Status))
+	}
+	if why.Message != "" {
+		record.Task = 0 // it cancels nothing, at no start either
+	} else {
+		talk, _, err := tx.Talk(about.Seq)
+		if err != nil {
+			return err
+		}
+		record.Cause = talk.Message // by which the notification of the end finds it
+	}
+	if _, err := tx.Record(record); err != nil {
+		return err
+	}
+	if why.Message == "" {
+		tx.cancelAfter(about.Seq, m)
+		return nil
+	}
+	return d.emit(tx, m.Dialect, envelope.Message{
+		Act: envelope.Fails, Task: t.row.ID, Cause: m.ID, Thread: m.Thread, Trace: m.Trace, Type: "error", Text: why.Message, Failure: why,
+		From: envelope.Ourselves, To: []string{t.row.Agent}, Time: t.at,
+	}, t.row.Seq, d.inboxOf(t.row.Agent))
+}
+
+// emit records a message of the daemon in a dialect, for an inbox.
+func (d *Dispatcher) emit(tx *transaction, in envelope.Dialect, m envelope.Message, task int64, inbox string) error {
+	record, ok := outgoing(in, m, task, inbox)
+	if !ok {
+		return nil // it has no codec
+	}
+	_, err := tx.Record(record)
+	return err
+}
+
+// outgoing returns the record of a message of the daemon in a dialect, and whether the
+// dialect has a codec.
+func outgoing(in envelope.Dialect, m envelope.Message, seq int64, inbox string) (task.Message, bool) {
+	codec, ok := dialect.Of(in)
+	if !ok {
+		return task.Message{}, false
+	}
+	if m.ID == "" && in == envelope.CLowl {
+		m.ID = dialect.NewID()
+	}
+	line, lost := codec.Encode(m)
+	m.Raw, m.Dialect = line, in
+	m.Hash, _ = envelope.ContentHash(line)
+	record := recordOf(m, task.ByDaemon, seq, cmp.Or(m.Time, time.Now()))
+	record.Lost, record.Inbox = lost, inbox
+	return record, true
+}
+
+// recordOf returns the record of a message.
+func recordOf(m envelope.Message, via task.Via, seq int64, at time.Time) task.Message {
+	return task.Message{
+		Time: at, Dialect: m.Dialect, Act: m.Act, ID: m.ID, Cause: m.Cause, Task: seq, Thread: m.Thread, Trace: m.Trace,
+		From: m.From, To: strings.Join(m.To, ","), Via: via, Hash: m.Hash, Body: m.Raw,
+	}
+}

@@ -1,0 +1,275 @@
+package dispatch
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/conversation"
+	"mailboxd/internal/fault"
+	"mailboxd/internal/task"
+)
+
+// nudge has the requester of a task notified soon, and messages delivered that are due.
+// The engine is not idle before. 0 is no task, so messages are only delivered. It never
+// blocks.
+func (d *Dispatcher) nudge(seq int64) {
+	d.queue.AddBusy()
+	if !d.notifyQueue.add(seq) {
+		d.queue.Done()
+	}
+}
+
+// nudgeOf is nudge for a task that was just moved.
+func (d *Dispatcher) nudgeOf(row task.Task) {
+	if conversation.MayNotify(row) {
+		d.nudge(row.Seq)
+	}
+}
+
+// recallTalks goes on with the notifications that an earlier daemon still had to send.
+func (d *Dispatcher) recallTalks(ctx context.Context) error {
+	open, err := d.Ledger.OpenTalks(ctx)
+	for _, seq := range open {
+		d.nudge(seq)
+	}
+	d.nudge(0)
+	return err
+}
+
+// notifyBatchSize is how many tasks one transaction notifies of.
+const notifyBatchSize = 100
+
+// notifyAll notifies requesters and delivers messages until ctx ends. After an error
+// that concerns every inbox it tries again after a pause, and the engine is not idle
+// before. An inbox with an error of its own waits by itself.
+func (d *Dispatcher) notifyAll(ctx, work context.Context) {
+	var pause <-chan time.Time
+	var stuck round
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.notifyQueue.added:
+		case <-pause:
+			pause, stuck = nil, round{}
+		}
+		seqs := d.notifyQueue.take(notifyBatchSize)
+		err := d.notifyTasks(work, seqs)
+		if err == nil {
+			stuck, err = d.deliverDue(work, stuck)
+		}
+		if err != nil && ctx.Err() == nil {
+			d.faults.report(telling, task.Task{}, err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(retryPause): // whatever is added meanwhile
+			}
+			d.requeue(seqs)
+			continue
+		}
+		d.faults.clear(telling)
+		if stuck.closed != nil && pause == nil {
+			pause = time.After(settlePause)
+		}
+		d.notifyQueue.done(len(seqs))
+		for range seqs {
+			d.queue.Done()
+		}
+	}
+}
+
+// requeue puts tasks back that could not be notified of. Without tasks it was the
+// delivery that failed.
+func (d *Dispatcher) requeue(seqs []int64) {
+	if len(seqs) == 0 {
+		d.nudge(0)
+	}
+	for _, seq := range seqs {
+		if !d.notifyQueue.add(seq) {
+			d.queue.Done() // it was added meanwhile
+		}
+	}
+	d.notifyQueue.done(len(seqs))
+}
+
+// notifyTasks notifies the requesters of some tasks.
+func (d *Dispatcher) notifyTasks(ctx context.Context, seqs []int64) error {
+	var open []int64
+	for _, seq := range seqs {
+		k, ok, err := d.Ledger.Talk(ctx, seq)
+		if err != nil {
+			return err
+		}
+		if ok && k.Open {
+			open = append(open, seq)
+		}
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	_, err := d.commit(ctx, func(tx *transaction) error { // and delivery is next
+		for _, seq := range open {
+			if err := d.notify(tx, seq); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		fault.Point("told")
+	}
+	return err
+}
+
+// notify tells the requester of a task what has happened since the last notification,
+// and records that, so each notification is sent once. The end of the task is the last
+// one. The caller has the messages delivered afterwards.
+func (d *Dispatcher) notify(tx *transaction, seq int64) error {
+	k, ok, err := tx.Talk(seq)
+	if err != nil || !ok || !k.Open {
+		return err
+	}
+	row, found, err := tx.Task(seq)
+	if err != nil || !found {
+		return err
+	}
+	events, err := tx.News(seq, k.Notified)
+	if err != nil {
+		return err
+	}
+	about, err := d.notifiable(tx, row, k)
+	if err != nil {
+		return err
+	}
+	last := k.Notified
+	if len(events) > 0 {
+		last = events[len(events)-1].Seq
+	}
+	inbox := ""
+	if !about.Silent() {
+		inbox = d.inboxOf(row.Requester)
+	}
+	for _, m := range conversation.Notifications(about, events) {
+		m.Time = time.Now()
+		if err := d.emit(tx, row.Dialect, m, seq, inbox); err != nil {
+			return err
+		}
+	}
+	return tx.Told(seq, last, row.State != task.Done)
+}
+
+// notifiable returns a task as its requester knows it.
+func (d *Dispatcher) notifiable(tx *transaction, row task.Task, k task.Conversation) (conversation.Request, error) {
+	t := conversation.Request{
+		ID: row.ID, Type: row.Type, Requester: row.Requester, Agent: row.Agent, Dialect: row.Dialect,
+		Message: k.Message, Thread: k.Thread, Trace: k.Trace, Tie: k.Tie,
+	}
+	if row.State != task.Done {
+		return t, nil
+	}
+	raw, err := tx.Result(row.Seq)
+	if err != nil {
+		return t, err
+	}
+	result, _ := envelope.DecodeResult(raw) // ours
+	if raw == nil {
+		result = envelope.Result{TaskID: row.ID, Status: row.Status, Error: envelope.Error{Kind: row.Kind}} // a newer request took its place
+	}
+	t.Result = &result
+	cancels, err := tx.Replies(k.Message, envelope.Cancels, row.Requester, row.Received.Add(-premature))
+	for _, m := range cancels {
+		if m.Task == row.Seq { // one that came before the request was answered with an error
+			t.Cancels = append(t.Cancels, m.ID)
+		}
+	}
+	return t, err
+}
+
+// reporting returns what records the progress of a run and notifies the requester; nil
+// when nobody may be notified.
+func (d *Dispatcher) reporting(ctx context.Context, row task.Task) func(envelope.Message) {
+	if !conversation.MayNotify(row) {
+		return nil
+	}
+	return func(m envelope.Message) {
+		err := d.update(context.WithoutCancel(ctx), func(tx *transaction) error {
+			return tx.Log(event(row, task.KindTaskProgress, conversation.Progress(m)))
+		})
+		if err != nil {
+			d.log(row).Warn().Err(err).Msg("progress of a run not noted")
+			return
+		}
+		d.nudgeOf(row)
+	}
+}
+
+// A notifyQueue has the tasks whose requesters may have to be notified.
+type notifyQueue struct {
+	added chan struct{} // signalled when there is one
+
+	mu    sync.Mutex // guards what follows
+	empty *sync.Cond // nothing is left
+	tasks map[int64]bool
+	taken int // tasks that are in hand
+}
+
+func newNotifyQueue() *notifyQueue {
+	q := &notifyQueue{tasks: map[int64]bool{}, added: make(chan struct{}, 1)}
+	q.empty = sync.NewCond(&q.mu)
+	return q
+}
+
+// add reports whether the task was not there yet.
+func (q *notifyQueue) add(seq int64) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	added := !q.tasks[seq]
+	q.tasks[seq] = true
+	select {
+	case q.added <- struct{}{}:
+	default: // it will be looked at anyway
+	}
+	return added
+}
+
+// take takes the oldest tasks out, at most so many, until they are done.
+func (q *notifyQueue) take(most int) []int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	oldest := slices.Sorted(maps.Keys(q.tasks))
+	oldest = oldest[:min(most, len(oldest))]
+	for _, seq := range oldest {
+		delete(q.tasks, seq)
+	}
+	q.taken += len(oldest)
+	if len(q.tasks) > 0 {
+		select {
+		case q.added <- struct{}{}:
+		default:
+		}
+	}
+	return oldest
+}
+
+// done says that so many taken tasks are done, or were added again.
+func (q *notifyQueue) done(n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.taken -= n
+	q.empty.Broadcast()
+}
+
+// await blocks until nothing is left, or ctx ends.
+func (q *notifyQueue) await(ctx context.Context) error {
+	defer context.AfterFunc(ctx, func() { q.done(0) })()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.tasks)+q.taken > 0 && ctx.Err() == nil {
+		q.empty.Wait()
+	}
+	return context.Cause(ctx)
+}

@@ -1,0 +1,275 @@
+package dispatch
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/conversation"
+	"mailboxd/internal/core"
+	"mailboxd/internal/task"
+)
+
+// judgeRequest lets policy decide on a request in a line, once its context is there. One
+// for several agents only combines: each agent is requested, and judged, by itself.
+func (d *Dispatcher) judgeRequest(c *claim, findings envelope.Findings) task.Verdict {
+	u, m := c.inbound, *c.said
+	to := conversation.Recipients(m)
+	several := len(to) > 1 || slices.Contains(to, envelope.Everybody)
+	switch {
+	case several:
+		c.task.Agent = envelope.Ourselves
+	case len(to) == 1:
+		c.task.Agent = to[0]
+	}
+	if !findings.Refused() {
+		var context envelope.Findings
+		context, u.degraded = d.checkContext(m, c.task.Agent)
+		if findings = append(findings, context...); u.degraded {
+			c.task = withoutContext(c.task, m.Context.Ref)
+		}
+	}
+	if !several || findings.Refused() {
+		return d.judge(c.task, findings, c.now)
+	}
+	return conversation.AdmitCombined(c.task, findings)
+}
+
+// receiveRequest accepts a request like a line of AINL, except that it has no revisions,
+// may have been cancelled before it came, and may be for several agents.
+func (d *Dispatcher) receiveRequest(tx *transaction, c *claim) error {
+	last, found, err := tx.Latest(c.task.ID)
+	if err != nil {
+		return err
+	}
+	if found && !d.authenticatedNow(c, last) {
+		return d.receiveAgain(tx, c, last)
+	}
+	if !found {
+		if known, err := d.receivedBefore(tx, c); known || err != nil {
+			return err
+		}
+	}
+	if c.inbound.answer != nil {
+		return d.receiveAnswer(tx, c)
+	}
+	if c.verdict.Admit {
+		if why, err := d.findParent(tx, c); err != nil {
+			return err
+		} else if why.Message != "" {
+			return d.deny(tx, c, why)
+		}
+	}
+	names, err := d.requestedAgents(tx, c)
+	if err != nil {
+		return err
+	}
+	if err := d.enter(tx, c, last, found); err != nil {
+		return err
+	}
+	if stopped, err := d.cancelledBefore(tx, c); stopped || err != nil {
+		return err
+	}
+	if c.task.Agent == envelope.Ourselves && c.row.State == task.Held {
+		return d.requestEach(tx, c, names)
+	}
+	return nil
+}
+
+// authenticatedNow reports whether a request was refused for its sender before and has
+// the sender's secret now. Such a request is judged again.
+func (d *Dispatcher) authenticatedNow(c *claim, last task.Task) bool {
+	return last.Hash == c.task.Hash && last.Status == envelope.Rejected && last.Kind == envelope.Unauthorized && !c.line.Replayed &&
+		d.agents.Protocol.Secret(c.said.From) != ""
+}
+
+// enter adds the task that a message asks for, and records the message.
+func (d *Dispatcher) enter(tx *transaction, c *claim, last task.Task, found bool) error {
+	c.fate = accepted
+	if err := d.revise(tx, c, last, found); err != nil {
+		return err
+	}
+	if _, err := tx.Record(recordOf(*c.said, task.ByLine, c.row.Seq, c.now)); err != nil {
+		return err
+	}
+	if !c.inbound.degraded {
+		return nil
+	}
+	return tx.Log(event(c.row, task.KindContextDegraded, map[string]any{"ref": c.said.Context.Ref}))
+}
+
+// receiveAgain ignores a request whose id has the same content, and refuses one whose id
+// has another content, in any dialect.
+func (d *Dispatcher) receiveAgain(tx *transaction, c *claim, last task.Task) error {
+	if last.Hash == c.task.Hash {
+		return d.ignoreDuplicate(tx, c, last)
+	}
+	if c.fragment() {
+		return d.deny(tx, c, c.verdict.Findings...)
+	}
+	c.row = last
+	if ours, err := d.isDelivered(tx, c, last); ours || err != nil {
+		return err
+	}
+	c.fate = conflict
+	if err := tx.Log(contradiction(c, last)); err != nil {
+		return err
+	}
+	why := fmt.Sprintf("%s was asked for with other content before", last.ID)
+	return d.replyError(tx, c, dialect.FailureOf(envelope.DuplicateConflict, why))
+}
+
+// ignoreDuplicate ignores a request that was accepted, or refused, with the same content
+// before.
+func (d *Dispatcher) ignoreDuplicate(tx *transaction, c *claim, last task.Task) error {
+	c.row, c.fate = last, duplicate
+	if c.line.Replayed {
+		return nil
+	}
+	return tx.Log(event(last, task.KindTaskDuplicate, map[string]any{"file": c.line.File, "offset": c.line.Offset}))
+}
+
+// isDelivered ignores a line that the daemon has delivered to the agent of a task.
+func (d *Dispatcher) isDelivered(tx *transaction, c *claim, last task.Task) (bool, error) {
+	if d.agents.Inbox(last.Agent).File == "" {
+		return false, nil
+	}
+	raw, err := tx.Raw(last.Seq)
+	if err != nil {
+		return false, err
+	}
+	line, err := d.inboxLine(last, raw)
+	if err != nil {
+		return false, err
+	}
+	if hash, _ := envelope.ContentHash(line); hash != c.said.Hash {
+		return false, nil
+	}
+	return true, tx.Log(event(task.Task{}, task.KindMessageOwn, map[string]any{"file": c.line.File, "offset": c.line.Offset}))
+}
+
+// premature is how long a message that cancels an unknown request counts (CLOWL-27).
+const premature = 10 * time.Minute
+
+// cancelledBefore ends a request at once that was cancelled before it came.
+func (d *Dispatcher) cancelledBefore(tx *transaction, c *claim) (bool, error) {
+	cancels, err := tx.Replies(c.said.ID, envelope.Cancels, c.said.From, c.now.Add(-premature))
+	if err != nil || len(cancels) == 0 || c.row.State == task.Done {
+		return false, err
+	}
+	m := cancels[0]
+	row, stopped, err := d.decideOn(tx, c.row.Seq, true, &core.Cancel{
+		Task: c.row.Seq, Seen: core.See(c.row), By: core.By{Who: m.From, Reason: m.ID}, Request: c.task, Levels: c.verdict.Levels,
+	})
+	if stopped {
+		c.row = row
+	}
+	return stopped, err
+}
+
+// findParent finds the task whose agent sends a request, and says why the agent may not
+// delegate: it doesn't have that task (CLOWL-30).
+func (d *Dispatcher) findParent(tx *transaction, c *claim) (why envelope.Finding, err error) {
+	m := *c.said
+	above, found, err := d.resolveWork(tx, m)
+	switch {
+	case err != nil:
+		return envelope.Finding{}, err
+	case found:
+		c.above, c.parent = &above, &above
+		if m.Act == envelope.Delegates {
+			if c.tie = m.Tie; c.tie == envelope.Oversee { // the daemon alone asks overseers: anybody may append a line (CAP-24)
+				c.tie = envelope.Assist
+			}
+		}
+	case m.Act == envelope.Delegates && (m.Dialect == envelope.CLowl || d.agents.Known(m.From)): // in CAP, a person begins a task with it (CAP-17)
+		why = envelope.Finding{Kind: envelope.Unauthorized, Field: fieldsOf[m.Dialect].from, Message: "has no such task that it could hand on"}
+	}
+	return why, nil
+}
+
+// requestedAgents returns the agents that a request for several is for. It refuses the
+// claim when Everybody is nobody, or the request names too many.
+func (d *Dispatcher) requestedAgents(tx *transaction, c *claim) ([]string, error) {
+	if !c.verdict.Admit || c.task.Agent != envelope.Ourselves {
+		return nil, nil
+	}
+	to, most := conversation.Recipients(*c.said), d.agents.Protocol.Broadcast
+	field := fieldsOf[c.said.Dialect].to
+	if !slices.Contains(to, envelope.Everybody) {
+		if len(to) > most {
+			d.object(c, envelope.Finding{Kind: envelope.ValidationFailed, Field: field, Message: fmt.Sprintf("names %d agents, more than %d", len(to), most)})
+		}
+		return to, nil
+	}
+	speakers, err := tx.Speakers()
+	if err != nil {
+		return nil, err
+	}
+	announced := map[string][]string{}
+	for _, s := range speakers {
+		announced[s.Name] = s.Supports
+	}
+	to = slices.DeleteFunc(slices.Clone(d.agents.Protocol.Takers(c.task.Type, announced)), func(name string) bool { return name == c.said.From })
+	switch {
+	case len(to) == 0:
+		d.object(c, envelope.Finding{Kind: envelope.NoCapableAgent, Field: field, Message: fmt.Sprintf("nobody here takes %q", c.task.Type)})
+	case len(to) > most:
+		c.warn(field, fmt.Sprintf("%d agents take it, and only the first %d are asked", len(to), most))
+		to = to[:most]
+	}
+	return to, nil
+}
+
+// object refuses a claim.
+func (d *Dispatcher) object(c *claim, why envelope.Finding) {
+	c.verdict = core.Object(c.verdict, envelope.Enforce, why)
+	c.refuse()
+}
+
+// requestEach adds a task for each of several agents below the one that combines their
+// answers (CLOWL-09).
+func (d *Dispatcher) requestEach(tx *transaction, c *claim, names []string) error {
+	for _, name := range names {
+		member, err := d.memberRequest(tx, c, name)
+		if err != nil {
+			return err
+		}
+		if err := d.revise(tx, member, task.Task{}, false); err != nil {
+			return err
+		}
+		if _, err := tx.Record(recordOf(*member.said, task.ByDaemon, member.row.Seq, c.now)); err != nil {
+			return err
+		}
+		c.members = append(c.members, member)
+	}
+	return nil
+}
+
+// memberRequest returns a request for several agents as a request of one of them.
+func (d *Dispatcher) memberRequest(tx *transaction, c *claim, name string) (*claim, error) {
+	m := *c.said
+	m.Raw, m.Hash, m.Secret = nil, "", ""
+	m.ID, m.Cause, m.To, m.Time = dialect.NewID(), c.said.ID, []string{name}, c.now
+	codec, _ := dialect.Of(m.Dialect)
+	line, _ := codec.Encode(m)
+	said, findings := codec.Decode(line, d.opts.Reading)
+	above := c.row
+	member := &claim{line: c.line, task: said.Request, said: &said, tie: envelope.Member, above: &above, parent: &above, now: c.now, fate: accepted}
+	member.task.Agent = name
+	member.judged = d.judge(member.task, findings, c.now)
+	member.verdict = member.judged
+	if member.verdict.Admit && c.parent != nil {
+		lineage, err := d.lineage(tx.Task, *c.parent, 0)
+		if err != nil {
+			return nil, err
+		}
+		member.verdict = core.Object(member.verdict, d.agents.Mode(envelope.ControlLineage), lineage.Objection(name))
+	}
+	if !member.verdict.Admit {
+		member.refuse()
+	}
+	return member, nil
+}
