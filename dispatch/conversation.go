@@ -3,7 +3,6 @@ package dispatch
 import (
 	"context"
 	"slices"
-	"sync"
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
@@ -18,31 +17,12 @@ type historyMark struct {
 	ended   int   // how many of the tasks that it needs had ended
 }
 
-// historyMarks has the mark of the last run of each open task. A run of an earlier
-// daemon has none, so its agent may get something twice.
-type historyMarks struct {
-	mu  sync.Mutex // guards all
-	all map[int64]historyMark
-}
-
-func newHistoryMarks() *historyMarks { return &historyMarks{all: map[int64]historyMark{}} }
-
-func (h *historyMarks) set(seq int64, one historyMark) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.all[seq] = one
-}
-
-func (h *historyMarks) of(seq int64) historyMark {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.all[seq]
-}
-
-func (h *historyMarks) forget(seq int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.all, seq)
+// markOf returns the mark of the last run of an open task. A run of an earlier daemon has
+// none, so its agent may get something twice.
+func (d *Dispatcher) markOf(seq int64) historyMark {
+	mark, _ := d.historyMarks.Load(seq)
+	known, _ := mark.(historyMark)
+	return known
 }
 
 // conversation returns what a run of a task gets beside the request: the messages to and
@@ -60,17 +40,17 @@ func (d *Dispatcher) conversation(ctx context.Context, row task.Task) ([]envelop
 	if err != nil {
 		return nil, err
 	}
-	heard := historyMark{ended: len(ends)}
+	mark := historyMark{ended: len(ends)}
 	var list []envelope.Message
 	for _, m := range said {
-		heard.message = max(heard.message, m.Seq)
+		mark.message = max(mark.message, m.Seq)
 		if conversation.InHistory(m, row) {
 			list = append(list, d.recall(m, row))
 		}
 	}
 	list = append(list, ends...)
 	slices.SortStableFunc(list, func(a, b envelope.Message) int { return a.Time.Compare(b.Time) })
-	d.historyMarks.set(row.Seq, heard)
+	d.historyMarks.Store(row.Seq, mark)
 	return list, nil
 }
 
@@ -93,23 +73,17 @@ func (d *Dispatcher) endsOf(ctx context.Context, row task.Task) ([]envelope.Mess
 		if !conversation.Needed(c) || c.State != task.Done {
 			continue
 		}
-		m, err := d.endOf(ctx, c)
+		result, err := d.answerOfChild(ctx, c.Task)
 		if err != nil {
 			return nil, err
 		}
-		ends = append(ends, m)
+		known, _, err := d.Ledger.Talk(ctx, c.Seq)
+		if err != nil {
+			return nil, err
+		}
+		ends = append(ends, conversation.End(c.Task, known, result))
 	}
 	return ends, nil
-}
-
-// endOf returns the end of a task as its agent sends it to its requester.
-func (d *Dispatcher) endOf(ctx context.Context, c task.Child) (envelope.Message, error) {
-	result, err := d.answerOfChild(ctx, c.Task)
-	if err != nil {
-		return envelope.Message{}, err
-	}
-	known, _, err := d.Ledger.Talk(ctx, c.Seq)
-	return conversation.End(c.Task, known, result), err
 }
 
 // answerOfChild returns the result of a task that is done.

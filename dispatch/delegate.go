@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -10,7 +9,6 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/conversation"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -22,18 +20,7 @@ func (d *Dispatcher) delegation(ctx context.Context, row task.Task, m envelope.M
 		return nil, m, err
 	}
 	c := &claim{task: m.Request, said: &m, tie: m.Tie, above: &row, now: time.Now()}
-	if conversation.Combines(m) {
-		c.task.Agent = envelope.Ourselves
-	}
-	if !findings.Refused() {
-		context, degraded := d.checkContext(m, c.task.Agent)
-		if findings = append(findings, context...); degraded {
-			c.task = withoutContext(c.task, m.Context.Ref)
-		}
-	}
-	if c.judged = conversation.AdmitCombined(c.task, findings); !conversation.Combines(m) || findings.Refused() {
-		c.judged = d.judge(c.task, findings, c.now)
-	}
+	c.judged, _ = d.judgeInContext(c, conversation.Combines(m), findings)
 	c.verdict = c.judged
 	if !c.verdict.Admit {
 		c.refuse()
@@ -81,14 +68,9 @@ func (d *Dispatcher) request(ctx context.Context, row task.Task, m envelope.Mess
 // that is the name of another task.
 func (d *Dispatcher) childID(ctx context.Context, row task.Task, m envelope.Message, taken map[envelope.ID]bool) (envelope.ID, error) {
 	if m.Task != "" && m.Task != row.ID && !taken[m.Task] {
-		last, err := d.newest(ctx, m.Task)
-		switch {
-		case errors.Is(err, ledger.ErrUnknown):
-			return m.Task, nil
-		case err != nil:
-			return "", err
-		case last.Parent == row.Seq && last.Hash == m.Hash:
-			return m.Task, nil
+		last, found, err := d.finder(ctx).latest(m.Task)
+		if err != nil || !found || last.Parent == row.Seq && last.Hash == m.Hash {
+			return m.Task, err
 		}
 	}
 	return d.freeID(ctx, row.ID, "", taken)
@@ -96,11 +78,8 @@ func (d *Dispatcher) childID(ctx context.Context, row task.Task, m envelope.Mess
 
 // delegatedBefore reports whether a task was delegated before, and is over.
 func (d *Dispatcher) delegatedBefore(ctx context.Context, row task.Task, id envelope.ID) (bool, error) {
-	last, err := d.newest(ctx, id)
-	if errors.Is(err, ledger.ErrUnknown) {
-		return false, nil
-	}
-	return last.Parent == row.Seq && last.State == task.Done, err
+	last, found, err := d.finder(ctx).latest(id)
+	return found && last.Parent == row.Seq && last.State == task.Done, err
 }
 
 // maxNames is how many names below a task are tried.
@@ -122,10 +101,8 @@ func (d *Dispatcher) freeID(ctx context.Context, above envelope.ID, word string,
 		if taken[id] {
 			continue
 		}
-		if _, err := d.newest(ctx, id); errors.Is(err, ledger.ErrUnknown) {
-			return id, nil
-		} else if err != nil {
-			return "", err
+		if _, found, err := d.finder(ctx).latest(id); err != nil || !found {
+			return id, err
 		}
 	}
 	return envelope.ID(dialect.NewID()), nil
@@ -153,10 +130,7 @@ func (d *Dispatcher) acceptDelegated(tx *transaction, row task.Task, s outboundM
 		return nil
 	}
 	why := dialect.FailureOf(envelope.DuplicateConflict, fmt.Sprintf("task %s is there already, and asks for something else", c.task.ID))
-	return d.recordFor(tx, row, envelope.Message{
-		Act: envelope.Fails, Task: row.ID, Cause: s.message.ID, Thread: s.message.Thread, Trace: s.message.Trace, Dialect: s.message.Dialect,
-		From: envelope.Ourselves, To: []string{row.Agent}, Time: time.Now(), Type: "error", Text: why.Message, Failure: why,
-	}, at, row.Agent, task.ByDaemon, "")
+	return d.recordFor(tx, row, conversation.Error(s.message, row, why, time.Now()), at, row.Agent, task.ByDaemon, "")
 }
 
 // acceptAll accepts a delegated task and, where it is for several agents, requests each.

@@ -94,7 +94,7 @@ type Dispatcher struct {
 	waits        *budgetWaiters
 	inboxes      *schedule.DeliveryQueue // tasks to deliver to the inboxes of their agents
 	unshown      *schedule.DeliveryQueue // tasks that were refused and whose results are still to be put
-	historyMarks *historyMarks
+	historyMarks sync.Map                // of historyMark, by the Seq of an open task
 	kin          *kin
 	notifyQueue  *notifyQueue
 	faults       *faults
@@ -134,29 +134,28 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 		agents.ApprovalTTL = func() time.Duration { return 0 }
 	}
 	d := &Dispatcher{
-		Parts:        parts,
-		agents:       agents,
-		opts:         opts,
-		fresh:        newFresh(),
-		timers:       schedule.NewTimers(),
-		held:         newHeldSet(),
-		runs:         newRunSet(),
-		unused:       newUnusedDirs(),
-		bygones:      newBygones(),
-		pauses:       newPauses(paused),
-		inboxes:      schedule.NewDeliveryQueue(),
-		unshown:      schedule.NewDeliveryQueue(),
-		notifyQueue:  newNotifyQueue(),
-		faults:       newFaults(opts.Log),
-		calls:        newCalls(),
-		failed:       make(chan struct{}, 1),
-		missing:      make(chan struct{}, 1),
-		historyMarks: newHistoryMarks(),
-		kin:          newKin(),
-		names:        newNames(),
-		rereading:    usualRereading,
-		ready:        make(chan struct{}),
-		endings:      make(chan struct{}, 4*opts.Workers+64),
+		Parts:       parts,
+		agents:      agents,
+		opts:        opts,
+		fresh:       newFresh(),
+		timers:      schedule.NewTimers(),
+		held:        newHeldSet(),
+		runs:        newRunSet(),
+		unused:      newUnusedDirs(),
+		bygones:     newBygones(),
+		pauses:      newPauses(paused),
+		inboxes:     schedule.NewDeliveryQueue(),
+		unshown:     schedule.NewDeliveryQueue(),
+		notifyQueue: newNotifyQueue(),
+		faults:      newFaults(opts.Log),
+		calls:       newCalls(),
+		failed:      make(chan struct{}, 1),
+		missing:     make(chan struct{}, 1),
+		kin:         newKin(),
+		names:       newNames(),
+		rereading:   usualRereading,
+		ready:       make(chan struct{}),
+		endings:     make(chan struct{}, 4*opts.Workers+64),
 
 		finishing:   schedule.NewWorkerPool(opts.Workers),
 		deadLetters: make(chan struct{}, 1),

@@ -87,11 +87,9 @@ func (d *Dispatcher) recordFor(tx *transaction, about task.Task, m envelope.Mess
 	if codec, ok := dialect.Of(in); ok && !deliverable(codec, m, in) {
 		line, lost = codec.Encode(m)
 	}
-	hash, _ := envelope.ContentHash(line)
-	_, err := tx.Record(task.Message{
-		Time: at, Dialect: in, Act: m.Act, ID: m.ID, Cause: m.Cause, Task: about.Seq, Thread: m.Thread, Trace: m.Trace,
-		From: m.From, To: to, Via: via, Hash: hash, Lost: lost, Inbox: inbox, Body: line,
-	})
+	record := recordOf(said(m, in, line), via, about.Seq, at)
+	record.To, record.Lost, record.Inbox = to, lost, inbox
+	_, err := tx.Record(record)
 	return err
 }
 
@@ -147,10 +145,7 @@ func (d *Dispatcher) emitCancel(tx *transaction, t *turn, about task.Task, m env
 		tx.cancelAfter(about.Seq, m)
 		return nil
 	}
-	return d.emit(tx, m.Dialect, envelope.Message{
-		Act: envelope.Fails, Task: t.row.ID, Cause: m.ID, Thread: m.Thread, Trace: m.Trace, Type: "error", Text: why.Message, Failure: why,
-		From: envelope.Ourselves, To: []string{t.row.Agent}, Time: t.at,
-	}, t.row.Seq, d.inboxOf(t.row.Agent))
+	return d.emit(tx, m.Dialect, conversation.Error(m, t.row, why, t.at), t.row.Seq, d.inboxOf(t.row.Agent))
 }
 
 // emit records a message of the daemon in a dialect, for an inbox.
@@ -174,11 +169,16 @@ func outgoing(in envelope.Dialect, m envelope.Message, seq int64, inbox string) 
 		m.ID = dialect.NewID()
 	}
 	line, lost := codec.Encode(m)
-	m.Raw, m.Dialect = line, in
-	m.Hash, _ = envelope.ContentHash(line)
-	record := recordOf(m, task.ByDaemon, seq, cmp.Or(m.Time, time.Now()))
+	record := recordOf(said(m, in, line), task.ByDaemon, seq, cmp.Or(m.Time, time.Now()))
 	record.Lost, record.Inbox = lost, inbox
 	return record, true
+}
+
+// said returns a message as a line of a dialect.
+func said(m envelope.Message, in envelope.Dialect, line []byte) envelope.Message {
+	m.Dialect, m.Raw = in, line
+	m.Hash, _ = envelope.ContentHash(line)
+	return m
 }
 
 // recordOf returns the record of a message.

@@ -175,10 +175,7 @@ func (d *Dispatcher) notifiable(tx *transaction, row task.Task, k task.Conversat
 	if err != nil {
 		return t, err
 	}
-	result, _ := envelope.DecodeResult(raw) // ours
-	if raw == nil {
-		result = envelope.Result{TaskID: row.ID, Status: row.Status, Error: envelope.Error{Kind: row.Kind}} // a newer request took its place
-	}
+	result := conversation.ResultOf(row, raw)
 	t.Result = &result
 	cancels, err := tx.Replies(k.Message, envelope.Cancels, row.Requester, row.Received.Add(-premature))
 	for _, m := range cancels {

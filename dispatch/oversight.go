@@ -205,7 +205,7 @@ func (d *Dispatcher) checkSeen(tx *transaction, t *turn) error {
 		return nil
 	}
 	l.unseen = false
-	said, err := tx.HeardSince(t.row, d.historyMarks.of(t.row.Seq).message)
+	said, err := tx.HeardSince(t.row, d.markOf(t.row.Seq).message)
 	l.unseen = slices.ContainsFunc(said, func(m task.Message) bool {
 		return m.From == l.above.Agent && m.Via == task.ByRun && conversation.Resumes(m.Act)
 	})

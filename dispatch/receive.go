@@ -17,7 +17,6 @@ type inboundMessage struct {
 	degraded bool        // its context is not there, so its inline context is used
 	answer   *lineAnswer // the answer that it is to a task which waits for its sender; nil: none
 	unread   error       // why that cannot be found out now; nil: it was
-	ended    *turn       // of the task that it has answered; nil: none
 }
 
 // judgeMessage lets policy decide on what a message in a line asks for.
@@ -34,10 +33,10 @@ func (d *Dispatcher) judgeMessage(c *claim) {
 // receive records a message and does what follows from it. Its transaction may be run
 // again, so it sets all that it changes.
 func (d *Dispatcher) receive(tx *transaction, c *claim) error {
-	u, m := c.inbound, c.inbound.message
+	m := c.inbound.message
 	c.fate, c.row, c.parent, c.verdict = received, task.Task{}, nil, c.judged
 	c.refusal, c.above, c.tie = nil, nil, ""
-	c.members, u.ended = nil, nil
+	c.members = nil
 	if !c.verdict.Admit && c.task.ID != "" {
 		c.refuse()
 	}

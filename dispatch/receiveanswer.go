@@ -94,8 +94,13 @@ func (d *Dispatcher) receiveEnd(tx *transaction, c *claim, found bool) error {
 	case c.row.State == task.Done:
 		return d.remember(tx, c) // too late to matter
 	}
+	return d.denyAnswer(tx, c)
+}
+
+// denyAnswer refuses the answer to a task whose agent the daemon runs.
+func (d *Dispatcher) denyAnswer(tx *transaction, c *claim) error {
 	return d.deny(tx, c, envelope.Finding{
-		Kind: envelope.Unauthorized, Field: fieldsOf[m.Dialect].from, Message: "does not have " + string(c.row.ID) + " in its inbox",
+		Kind: envelope.Unauthorized, Field: fieldsOf[c.inbound.message.Dialect].from, Message: "does not have " + string(c.row.ID) + " in its inbox",
 	})
 }
 
@@ -130,7 +135,6 @@ func (d *Dispatcher) receiveAnswer(tx *transaction, c *claim) error {
 		}
 	}
 	a.turn.row = fresh
-	c.inbound.ended = a.turn
 	return d.takeTurn(tx, a.turn)
 }
 

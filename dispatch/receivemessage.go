@@ -22,9 +22,7 @@ func (d *Dispatcher) receiveInfo(tx *transaction, c *claim) error {
 		return d.receiveAnswer(tx, c) // in CAP it is a message like any other (CAP-33)
 	}
 	if conversation.AnswersForRun(m, c.row) {
-		return d.deny(tx, c, envelope.Finding{
-			Kind: envelope.Unauthorized, Field: fieldsOf[m.Dialect].from, Message: "does not have " + string(c.row.ID) + " in its inbox",
-		})
+		return d.denyAnswer(tx, c)
 	}
 	known, err := d.participates(tx, c.row, m)
 	if err != nil {

@@ -15,26 +15,33 @@ import (
 // judgeRequest lets policy decide on a request in a line, once its context is there. One
 // for several agents only combines: each agent is requested, and judged, by itself.
 func (d *Dispatcher) judgeRequest(c *claim, findings envelope.Findings) task.Verdict {
-	u, m := c.inbound, *c.said
-	to := conversation.Recipients(m)
+	to := conversation.Recipients(*c.said)
 	several := len(to) > 1 || slices.Contains(to, envelope.Everybody)
-	switch {
-	case several:
-		c.task.Agent = envelope.Ourselves
-	case len(to) == 1:
+	if len(to) == 1 {
 		c.task.Agent = to[0]
+	}
+	v, degraded := d.judgeInContext(c, several, findings)
+	c.inbound.degraded = degraded
+	return v
+}
+
+// judgeInContext lets policy decide on a request once its context is there, and reports
+// whether that is the inline one. A task of several agents is the daemon's, and not judged.
+func (d *Dispatcher) judgeInContext(c *claim, several bool, findings envelope.Findings) (v task.Verdict, degraded bool) {
+	if several {
+		c.task.Agent = envelope.Ourselves
 	}
 	if !findings.Refused() {
 		var context envelope.Findings
-		context, u.degraded = d.checkContext(m, c.task.Agent)
-		if findings = append(findings, context...); u.degraded {
-			c.task = withoutContext(c.task, m.Context.Ref)
+		context, degraded = d.checkContext(*c.said, c.task.Agent)
+		if findings = append(findings, context...); degraded {
+			c.task = withoutContext(c.task, c.said.Context.Ref)
 		}
 	}
 	if !several || findings.Refused() {
-		return d.judge(c.task, findings, c.now)
+		return d.judge(c.task, findings, c.now), degraded
 	}
-	return conversation.AdmitCombined(c.task, findings)
+	return conversation.AdmitCombined(c.task, findings), degraded
 }
 
 // receiveRequest accepts a request like a line of AINL, except that it has no revisions,

@@ -79,10 +79,10 @@ func (t *turn) stale() string {
 
 // resumeAtOnce resumes a task if what it waits for came while its agent ran.
 func (d *Dispatcher) resumeAtOnce(tx *transaction, t *turn, children []task.Child) error {
-	heard := d.historyMarks.of(t.row.Seq)
+	mark := d.markOf(t.row.Seq)
 	over := slices.DeleteFunc(slices.Clone(children), func(c task.Child) bool { return !conversation.Needed(c) || c.State != task.Done })
-	news := t.o.Hold == task.Reply && len(over) > heard.ended && !slices.ContainsFunc(children, conversation.Pending)
-	messages, err := tx.HeardSince(t.row, heard.message)
+	news := t.o.Hold == task.Reply && len(over) > mark.ended && !slices.ContainsFunc(children, conversation.Pending)
+	messages, err := tx.HeardSince(t.row, mark.message)
 	if err != nil {
 		return err
 	}

@@ -100,6 +100,14 @@ func Complete(m envelope.Message, t task.Task, c task.Conversation, id string, n
 	return m
 }
 
+// Error returns the error with which the daemon answers a message of the agent of a task.
+func Error(m envelope.Message, t task.Task, why envelope.Failure, now time.Time) envelope.Message {
+	return envelope.Message{
+		Act: envelope.Fails, Task: t.ID, Cause: m.ID, Thread: m.Thread, Trace: m.Trace, Dialect: m.Dialect,
+		From: envelope.Ourselves, To: []string{t.Agent}, Time: now, Type: "error", Text: why.Message, Failure: why,
+	}
+}
+
 // Deliverable reports whether the line of a message can be delivered as it is, given
 // what its dialect reads in that line: it is one line that names the same sender,
 // recipients and id, and no answer that a later answer has replaced.
