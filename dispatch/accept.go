@@ -9,14 +9,14 @@ import (
 	"mailboxd/internal/task"
 )
 
-// accept finds out what a claim is to the ledger and writes that down. It
+// accept finds out what a submission is to the ledger and writes that down. It
 // runs inside a transaction that may be run again, so it sets all it changes.
 //
 // The id names the task, the content names the revision (AINL-55): the same
 // content as the latest revision is a duplicate; content of an older revision
 // is a new request when it was appended, and a duplicate when it was met
 // while a file was read again.
-func (d *Dispatcher) accept(tx *transaction, known *known, c *claim) error {
+func (d *Dispatcher) accept(tx *transaction, known *known, c *submission) error {
 	d.runs.forgetRefusal(c.row.Seq)
 	c.fate, c.row, c.parent, c.verdict = unnamed, task.Task{}, c.above, c.judged
 	if c.task.ID == "" {
@@ -63,9 +63,9 @@ type known struct {
 	stale   bool                 // a message was heard, which may have changed any
 }
 
-func lookUp(tx *transaction, claims []*claim) (*known, error) {
-	ids := make([]envelope.ID, 0, len(claims))
-	for _, c := range claims {
+func lookUp(tx *transaction, submissions []*submission) (*known, error) {
+	ids := make([]envelope.ID, 0, len(submissions))
+	for _, c := range submissions {
 		if c.task.ID != "" {
 			ids = append(ids, c.task.ID)
 		}
@@ -82,16 +82,16 @@ func (k *known) latest(tx *transaction, id envelope.ID) (task.Task, bool, error)
 	return row, found, nil
 }
 
-// fragment reports whether only an id could be read from the claim's line: it
+// fragment reports whether only an id could be read from the submission's line: it
 // is no JSON, too long, or refused beside another envelope in its line. It
 // refuses an id that is new, and never replaces what a whole request has asked for.
-func (c *claim) fragment() bool {
+func (c *submission) fragment() bool {
 	kind := c.verdict.Findings.Kind()
 	return c.line.TooLong || kind == envelope.InvalidJSON || shapeless(kind) && slices.Contains(c.verdict.Findings, envelope.SharedLine)
 }
 
-// same reports whether a claim is nothing new.
-func (d *Dispatcher) same(tx *transaction, c *claim, last task.Task) (bool, error) {
+// same reports whether a submission is nothing new.
+func (d *Dispatcher) same(tx *transaction, c *submission, last task.Task) (bool, error) {
 	if last.Hash == c.task.Hash {
 		return true, nil
 	}
@@ -104,7 +104,7 @@ func (d *Dispatcher) same(tx *transaction, c *claim, last task.Task) (bool, erro
 
 // revise adds the next revision. One that has not started is replaced at
 // once; behind one that is in hand, the new one waits as received.
-func (d *Dispatcher) revise(tx *transaction, c *claim, last task.Task, found bool) error {
+func (d *Dispatcher) revise(tx *transaction, c *submission, last task.Task, found bool) error {
 	if err := d.trace(tx, c); err != nil {
 		return err
 	}
@@ -126,8 +126,8 @@ func (d *Dispatcher) revise(tx *transaction, c *claim, last task.Task, found boo
 	return d.add(tx, c, state)
 }
 
-// add adds a claim to the tasks of its id.
-func (d *Dispatcher) add(tx *transaction, c *claim, state *core.State) error {
+// add adds a submission to the tasks of its id.
+func (d *Dispatcher) add(tx *transaction, c *submission, state *core.State) error {
 	if _, err := d.decideIn(tx, state, c.command(d.agents.Protocol.Rule), c.now); err != nil {
 		return err
 	}
@@ -138,8 +138,8 @@ func (d *Dispatcher) add(tx *transaction, c *claim, state *core.State) error {
 	return startConversation(tx, c)
 }
 
-// command is what a claim asks of the core.
-func (c *claim) command(rule func(from, to string) string) *core.Accept {
+// command is what a submission asks of the core.
+func (c *submission) command(rule func(from, to string) string) *core.Accept {
 	accept := &core.Accept{
 		Request: c.task, Dialect: c.dialect(), Verdict: c.verdict, File: c.line.File, Offset: c.line.Offset, Received: c.now,
 		Attempt: c.attempt, Unknown: c.unknown, Parent: c.parent, Result: c.refusal,
@@ -150,9 +150,9 @@ func (c *claim) command(rule func(from, to string) string) *core.Accept {
 	return accept
 }
 
-// limitRequester refuses a claim of somebody who has as many tasks that are not
+// limitRequester refuses a submission of somebody who has as many tasks that are not
 // over as they may (CLOWL-36). What they asked of several counts once.
-func (d *Dispatcher) limitRequester(tx *transaction, c *claim) error {
+func (d *Dispatcher) limitRequester(tx *transaction, c *submission) error {
 	most := d.opts.QueuePerRequester
 	if most <= 0 || !c.verdict.Admit || c.tie == envelope.Member || c.tie == envelope.Oversee {
 		return nil
@@ -165,8 +165,8 @@ func (d *Dispatcher) limitRequester(tx *transaction, c *claim) error {
 	return nil
 }
 
-// dialect is the one in which a claim is said.
-func (c *claim) dialect() envelope.Dialect {
+// dialect is the one in which a submission is said.
+func (c *submission) dialect() envelope.Dialect {
 	if c.said == nil || c.said.Dialect == "" {
 		return envelope.AINL
 	}

@@ -18,21 +18,21 @@ import (
 // into once more, and is for an agent whose runs have directories: one that is
 // never begun after all is known by its directory.
 type start struct {
-	item  schedule.Item
-	claim *claim
-	job   task.Job
-	run   *run // nil: it does not begin, and is accepted like any other
+	item       schedule.Item
+	submission *submission
+	job        task.Job
+	run        *run // nil: it does not begin, and is accepted like any other
 }
 
-// startAtOnce makes ready for a claim to begin at once; nil when it is to wait
+// startAtOnce makes ready for a submission to begin at once; nil when it is to wait
 // for its turn. It takes the slots, and makes the run directory: of an intent
 // without one nobody could say whether it began.
-func (d *Dispatcher) startAtOnce(claims []*claim) *start {
-	if len(claims) != 1 || !d.plain(claims[0]) {
+func (d *Dispatcher) startAtOnce(submissions []*submission) *start {
+	if len(submissions) != 1 || !d.plain(submissions[0]) {
 		return nil
 	}
-	c := claims[0]
-	s := &start{item: schedule.Item{Agent: c.task.Agent, Requester: c.task.Requester}, claim: c}
+	c := submissions[0]
+	s := &start{item: schedule.Item{Agent: c.task.Agent, Requester: c.task.Requester}, submission: c}
 	if !d.queue.Reserve(s.item) {
 		return nil
 	}
@@ -51,19 +51,19 @@ func (d *Dispatcher) startAtOnce(claims []*claim) *start {
 	return s
 }
 
-// plain reports whether a claim is an AINL request of no agent's that nothing
+// plain reports whether a submission is an AINL request of no agent's that nothing
 // holds, and that nobody has answered by hand.
-func (d *Dispatcher) plain(c *claim) bool {
+func (d *Dispatcher) plain(c *submission) bool {
 	t := c.task
 	return c.inbound == nil && t.ID != "" && c.judged.Admit && len(c.judged.Hold) == 0 && !d.agents.Known(t.Requester) &&
 		d.agents.HasDir(t.Agent) && d.agents.Inbox(t.Agent).File == "" && !d.Box.HasResult(t.ID)
 }
 
-// begin adds to the transaction that has accepted a claim the intent to run it,
+// begin adds to the transaction that has accepted a submission the intent to run it,
 // if it is a new task's that is queued. It may be run again.
 func (d *Dispatcher) begin(ctx context.Context, tx *transaction, s *start) error {
 	d.forget(s)
-	c := s.claim
+	c := s.submission
 	if c.fate != accepted || c.row.State != task.Queued || c.row.Revision != 1 || c.row.Parent != 0 {
 		return nil
 	}

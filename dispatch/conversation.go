@@ -95,9 +95,9 @@ func (d *Dispatcher) answerOfChild(ctx context.Context, row task.Task) (envelope
 	return conversation.ResultOf(row, raw), err
 }
 
-// startConversation records the conversation of an accepted claim; an AINL request that
+// startConversation records the conversation of an accepted submission; an AINL request that
 // belongs to no other task has none.
-func startConversation(tx *transaction, c *claim) error {
+func startConversation(tx *transaction, c *submission) error {
 	if c.said == nil || c.said.Dialect == "" && c.tie == "" {
 		return nil
 	}

@@ -12,8 +12,8 @@ import (
 // deadLetters returns the dead letters of lines that are no valid envelope, as they
 // are written to a file. The ledger keeps them with the batch that they stood in, so
 // a crash loses none, and nothing that keeps them from their file stops intake.
-func deadLetters(claims []*claim) (lines [][]byte) {
-	for _, c := range claims {
+func deadLetters(submissions []*submission) (lines [][]byte) {
+	for _, c := range submissions {
 		if shapeless(c.verdict.Findings.Kind()) {
 			lines = append(lines, deadLetter(c).Line())
 		}
@@ -21,7 +21,7 @@ func deadLetters(claims []*claim) (lines [][]byte) {
 	return lines
 }
 
-func deadLetter(c *claim) mailbox.DeadLetter {
+func deadLetter(c *submission) mailbox.DeadLetter {
 	letter := mailbox.DeadLetter{
 		Time:   c.now,
 		File:   c.line.File,

@@ -10,33 +10,33 @@ import (
 	"mailboxd/mailbox"
 )
 
-// few is how many lines or claims are not worth another goroutine.
+// few is how many lines or submissions are not worth another goroutine.
 const few = 64
 
-// decode makes claims of lines. It asks nobody, so it may come before the lines
+// decode makes submissions of lines. It asks nobody, so it may come before the lines
 // ahead of these are written down.
-func (d *Dispatcher) decode(lines []mailbox.Line, processors int) []*claim {
-	parts := make([][]*claim, processors)
+func (d *Dispatcher) decode(lines []mailbox.Line, processors int) []*submission {
+	parts := make([][]*submission, processors)
 	inParts(lines, processors, func(n int, part []mailbox.Line) { parts[n] = d.decodeAll(part) })
 	return slices.Concat(parts...)
 }
 
-func (d *Dispatcher) decodeAll(lines []mailbox.Line) []*claim {
-	claims := make([]*claim, 0, len(lines))
+func (d *Dispatcher) decodeAll(lines []mailbox.Line) []*submission {
+	submissions := make([]*submission, 0, len(lines))
 	var pieces []dialect.Piece // the same room for each line
 	for _, line := range lines {
 		pieces = d.pieces(pieces[:0], line)
 		for _, piece := range pieces {
-			c := &claim{line: line, task: piece.Message.Request, odd: piece.Findings}
+			c := &submission{line: line, task: piece.Message.Request, odd: piece.Findings}
 			if piece.Message.Dialect != envelope.AINL {
 				c.inbound = &inboundMessage{message: piece.Message}
 				c.said = &c.inbound.message
 				c.task.Raw, c.task.Hash = c.said.Raw, c.said.Hash
 			}
-			claims = append(claims, c)
+			submissions = append(submissions, c)
 		}
 	}
-	return claims
+	return submissions
 }
 
 // pieces appends what a line is made of. Of a line that is too long only the head and
@@ -66,9 +66,9 @@ func inParts[T any](list []T, processors int, do func(n int, part []T)) {
 
 // A coming is the batch after one that is being written down, decoded meanwhile.
 type coming struct {
-	lines    []mailbox.Line
-	claims   []*claim
-	decoding sync.WaitGroup
+	lines       []mailbox.Line
+	submissions []*submission
+	decoding    sync.WaitGroup
 }
 
 // decodeAhead begins with the batch after the one that Next returned, if there
@@ -80,7 +80,7 @@ func (d *Dispatcher) decodeAhead() *coming {
 		return nil
 	}
 	c := &coming{lines: batch.Lines}
-	c.decoding.Go(func() { c.claims = d.decode(c.lines, max(1, runtime.GOMAXPROCS(0)-1)) })
+	c.decoding.Go(func() { c.submissions = d.decode(c.lines, max(1, runtime.GOMAXPROCS(0)-1)) })
 	return c
 }
 
@@ -91,11 +91,11 @@ func (c *coming) wait() {
 	}
 }
 
-// claimsOf returns the claims of a batch, if that is the one.
-func (c *coming) claimsOf(batch mailbox.Batch) ([]*claim, bool) {
+// submissionsOf returns the submissions of a batch, if that is the one.
+func (c *coming) submissionsOf(batch mailbox.Batch) ([]*submission, bool) {
 	if c == nil || len(batch.Lines) == 0 || &c.lines[0] != &batch.Lines[0] {
 		return nil, false
 	}
 	c.wait()
-	return c.claims, true
+	return c.submissions, true
 }

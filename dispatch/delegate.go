@@ -12,14 +12,14 @@ import (
 	"mailboxd/internal/task"
 )
 
-// delegation makes a claim of what a task delegates: a task below it, which is judged
+// delegation makes a submission of what a task delegates: a task below it, which is judged
 // like any other. It returns the message as it is recorded.
-func (d *Dispatcher) delegation(ctx context.Context, row task.Task, m envelope.Message, taken map[envelope.ID]bool) (*claim, envelope.Message, error) {
+func (d *Dispatcher) delegation(ctx context.Context, row task.Task, m envelope.Message, taken map[envelope.ID]bool) (*submission, envelope.Message, error) {
 	m, findings, err := d.request(ctx, row, m, taken)
 	if err != nil {
 		return nil, m, err
 	}
-	c := &claim{task: m.Request, said: &m, tie: m.Tie, above: &row, now: time.Now()}
+	c := &submission{task: m.Request, said: &m, tie: m.Tie, above: &row, now: time.Now()}
 	c.judged, _ = d.judgeInContext(c, conversation.Combines(m), findings)
 	c.verdict = c.judged
 	if !c.verdict.Admit {
@@ -111,8 +111,8 @@ func (d *Dispatcher) freeID(ctx context.Context, above envelope.ID, word string,
 // acceptDelegated accepts a delegated task. The agent gets a refusal as any other end of
 // the task.
 func (d *Dispatcher) acceptDelegated(tx *transaction, row task.Task, s outboundMessage, at time.Time) error {
-	c := s.claim
-	known, err := lookUp(tx, []*claim{c})
+	c := s.submission
+	known, err := lookUp(tx, []*submission{c})
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (d *Dispatcher) acceptDelegated(tx *transaction, row task.Task, s outboundM
 }
 
 // acceptAll accepts a delegated task and, where it is for several agents, requests each.
-func (d *Dispatcher) acceptAll(tx *transaction, known *known, c *claim) error {
+func (d *Dispatcher) acceptAll(tx *transaction, known *known, c *submission) error {
 	judged := c.judged
 	defer func() { c.judged = judged }() // for the transaction may be run again
 	c.members, c.verdict = nil, judged

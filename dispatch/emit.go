@@ -14,16 +14,16 @@ import (
 
 // An outboundMessage is a message of an agent's run on its way into the ledger.
 type outboundMessage struct {
-	message envelope.Message
-	claim   *claim // of the task that it delegates; nil for none
-	stale   bool   // that task was delegated before, and is over
+	message    envelope.Message
+	submission *submission // of the task that it delegates; nil for none
+	stale      bool        // that task was delegated before, and is over
 }
 
 // emitAll records the messages of an agent's run as of the time they were read, and does
 // what follows from them.
 func (d *Dispatcher) emitAll(tx *transaction, t *turn) error {
 	for _, s := range t.outbound {
-		if s.claim != nil {
+		if s.submission != nil {
 			if err := d.acceptDelegated(tx, t.row, s, t.at); err != nil {
 				return err
 			}

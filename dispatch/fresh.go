@@ -37,8 +37,8 @@ func newFresh() *fresh {
 	return &fresh{tasks: map[int64]freshTask{}}
 }
 
-// keep remembers a claim that was queued, if there is room.
-func (f *fresh) keep(c *claim) {
+// keep remembers a submission that was queued, if there is room.
+func (f *fresh) keep(c *submission) {
 	if c.row.State != task.Queued || c.row.Replaces || c.row.Dialect != envelope.AINL || c.row.Parent != 0 {
 		return // or it is not as it was read: it inherits what is above it
 	}

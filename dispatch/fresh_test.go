@@ -15,7 +15,7 @@ func TestLinesThatAreKeptFollowEachOther(t *testing.T) {
 	line := make([]byte, mostFresh/8)
 	keep := func(seqs ...int64) {
 		for _, seq := range seqs {
-			f.keep(&claim{row: task.Task{Seq: seq, State: task.Queued, Dialect: envelope.AINL}, task: envelope.Task{Raw: line}})
+			f.keep(&submission{row: task.Task{Seq: seq, State: task.Queued, Dialect: envelope.AINL}, task: envelope.Task{Raw: line}})
 		}
 	}
 	take := func(seqs ...int64) {

@@ -86,7 +86,7 @@ func (d *Dispatcher) advance(ctx context.Context, row task.Task) {
 		}
 		d.faults.clear(own)
 	}
-	defer d.nudgeOf(row)
+	defer d.notifyLaterOf(row)
 	switch row.State {
 	case task.Queued:
 		d.timers.Set(row.Seq, row.Deadline)

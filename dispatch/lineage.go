@@ -16,9 +16,9 @@ import (
 // An agent that asks for something while it works makes a child of its task
 // (AINL-01). That has limits, so that it has an end.
 
-// trace finds the task whose run a claim comes from, and refuses the claim
+// trace finds the task whose run a submission comes from, and refuses the submission
 // when there are too many of its kind already. It runs inside a transaction.
-func (d *Dispatcher) trace(tx *transaction, c *claim) error {
+func (d *Dispatcher) trace(tx *transaction, c *submission) error {
 	if c.verdict.Findings.Kind() == envelope.Unauthorized {
 		return nil // nobody knows that it comes from that agent
 	}
@@ -44,9 +44,9 @@ func (d *Dispatcher) trace(tx *transaction, c *claim) error {
 	return d.limitChild(tx, c)
 }
 
-// mayHandOn refuses a claim of an agent that may not hand work to the one it is
+// mayHandOn refuses a submission of an agent that may not hand work to the one it is
 // for (CAP-19).
-func (d *Dispatcher) mayHandOn(c *claim) {
+func (d *Dispatcher) mayHandOn(c *submission) {
 	ours := c.tie == envelope.Oversee || c.tie == envelope.Transfer && c.above.Agent != c.task.Requester // to mend what failed
 	if !c.verdict.Admit || ours || c.task.Agent == envelope.Ourselves || !d.agents.Known(c.task.Requester) {
 		return
@@ -57,10 +57,10 @@ func (d *Dispatcher) mayHandOn(c *claim) {
 	}
 }
 
-// limitChild refuses a claim that has a parent when it is too sensitive, as that
+// limitChild refuses a submission that has a parent when it is too sensitive, as that
 // is, or when that has too many of its kind already. What we ask for ourselves, to
 // gather or to oversee, has other limits.
-func (d *Dispatcher) limitChild(tx *transaction, c *claim) error {
+func (d *Dispatcher) limitChild(tx *transaction, c *submission) error {
 	if err := d.heighten(tx, c); err != nil {
 		return err
 	}
@@ -82,8 +82,8 @@ func (d *Dispatcher) limitChild(tx *transaction, c *claim) error {
 	return nil
 }
 
-// warn adds to what is said about a claim.
-func (c *claim) warn(field, message string) {
+// warn adds to what is said about a submission.
+func (c *submission) warn(field, message string) {
 	findings := c.verdict.Findings
 	c.verdict.Findings = append(findings[:len(findings):len(findings)], envelope.Finding{Field: field, Message: message})
 }

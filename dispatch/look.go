@@ -72,13 +72,13 @@ func (d *Dispatcher) look(ctx context.Context) (paused bool, err error) {
 		if batch.Empty() {
 			return false, d.metAgain(ctx)
 		}
-		claims, decoded := next.claimsOf(batch)
+		submissions, decoded := next.submissionsOf(batch)
 		if !decoded {
-			claims = d.decode(batch.Lines, runtime.GOMAXPROCS(0))
+			submissions = d.decode(batch.Lines, runtime.GOMAXPROCS(0))
 		}
 		next.wait()
 		next = d.decodeAhead()
-		if err := d.take(ctx, batch, claims); err != nil {
+		if err := d.take(ctx, batch, submissions); err != nil {
 			return false, err // the batch comes again
 		}
 		d.tail.Done(batch)
@@ -88,21 +88,21 @@ func (d *Dispatcher) look(ctx context.Context) (paused bool, err error) {
 
 // take moves one batch into the ledger. The lines and the offset behind them
 // are one transaction, so neither can be remembered without the other.
-func (d *Dispatcher) take(ctx context.Context, batch mailbox.Batch, claims []*claim) error {
-	d.judgeAll(claims)
-	if err := unjudged(claims); err != nil {
+func (d *Dispatcher) take(ctx context.Context, batch mailbox.Batch, submissions []*submission) error {
+	d.judgeAll(submissions)
+	if err := unjudged(submissions); err != nil {
 		return err
 	}
-	letters, start := deadLetters(claims), d.startAtOnce(claims)
+	letters, start := deadLetters(submissions), d.startAtOnce(submissions)
 	follow, err := d.commit(ctx, func(tx *transaction) error {
-		if err := d.takeIn(tx, batch, claims, letters); err != nil || start == nil {
+		if err := d.takeIn(tx, batch, submissions, letters); err != nil || start == nil {
 			return err
 		}
 		return d.begin(ctx, tx, start)
 	})
 	if err != nil {
 		d.abandon(start)
-		for _, c := range claims {
+		for _, c := range submissions {
 			d.runs.forgetRefusal(c.row.Seq)
 		}
 		return err
@@ -115,7 +115,7 @@ func (d *Dispatcher) take(ctx context.Context, batch mailbox.Batch, claims []*cl
 		d.opts.Log.Warn().Str("file", batch.Cursor.Path).Int64("offset", batch.Cursor.Offset).Msg("task file is gone; lines behind this offset, if any, were not read")
 	}
 	start = d.confirm(start)
-	for _, c := range claims {
+	for _, c := range submissions {
 		d.logTaken(c)
 		if c.fate == accepted {
 			d.fresh.keep(c) // before a worker looks for it
@@ -128,12 +128,12 @@ func (d *Dispatcher) take(ctx context.Context, batch mailbox.Batch, claims []*cl
 
 // takeIn accepts the lines of a batch in a transaction, which also has their dead
 // letters and the offset behind them.
-func (d *Dispatcher) takeIn(tx *transaction, batch mailbox.Batch, claims []*claim, letters [][]byte) error {
-	known, err := lookUp(tx, claims)
+func (d *Dispatcher) takeIn(tx *transaction, batch mailbox.Batch, submissions []*submission, letters [][]byte) error {
+	known, err := lookUp(tx, submissions)
 	if err != nil {
 		return err
 	}
-	for _, c := range claims {
+	for _, c := range submissions {
 		if err := d.takeClaim(tx, known, c); err != nil {
 			return fmt.Errorf("accept %s at %d: %w", c.line.File, c.line.Offset, err)
 		}
@@ -152,7 +152,7 @@ func (d *Dispatcher) takeIn(tx *transaction, batch mailbox.Batch, claims []*clai
 }
 
 // takeClaim takes one request or message in.
-func (d *Dispatcher) takeClaim(tx *transaction, known *known, c *claim) error {
+func (d *Dispatcher) takeClaim(tx *transaction, known *known, c *submission) error {
 	if c.inbound == nil {
 		return d.accept(tx, known, c)
 	}

@@ -48,7 +48,7 @@ func (d *Dispatcher) metAgain(ctx context.Context) error {
 // reconcile compares the run directories of a task with the ledger, before that
 // gets a new revision of it. A directory of this revision, or of a later one, is
 // of a time that the ledger does not know: what may have begun there holds the task.
-func (d *Dispatcher) reconcile(c *claim, revision int) error {
+func (d *Dispatcher) reconcile(c *submission, revision int) error {
 	c.attempt, c.unknown = 0, nil
 	if !c.verdict.Admit || c.task.ID == "" {
 		return nil

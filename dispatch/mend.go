@@ -67,7 +67,7 @@ func (d *Dispatcher) reassign(ctx context.Context, row task.Task, terms task.Ter
 	if err != nil {
 		return t, err
 	}
-	return t.mend(task.Children, outboundMessage{message: m, claim: c}), nil
+	return t.mend(task.Children, outboundMessage{message: m, submission: c}), nil
 }
 
 // escalate asks somebody about a task that failed. Their reply has it run again.

@@ -13,30 +13,30 @@ import (
 	"mailboxd/internal/task"
 )
 
-// nudge has the requester of a task notified soon, and messages delivered that are due.
+// notifyLater has the requester of a task notified soon, and messages delivered that are due.
 // The engine is not idle before. 0 is no task, so messages are only delivered. It never
 // blocks.
-func (d *Dispatcher) nudge(seq int64) {
+func (d *Dispatcher) notifyLater(seq int64) {
 	d.queue.AddBusy()
 	if !d.notifyQueue.add(seq) {
 		d.queue.Done()
 	}
 }
 
-// nudgeOf is nudge for a task that was just moved.
-func (d *Dispatcher) nudgeOf(row task.Task) {
+// notifyLaterOf is notifyLater for a task that was just moved.
+func (d *Dispatcher) notifyLaterOf(row task.Task) {
 	if conversation.MayNotify(row) {
-		d.nudge(row.Seq)
+		d.notifyLater(row.Seq)
 	}
 }
 
-// recallTalks goes on with the notifications that an earlier daemon still had to send.
-func (d *Dispatcher) recallTalks(ctx context.Context) error {
+// resumeNotifications goes on with the notifications that an earlier daemon still had to send.
+func (d *Dispatcher) resumeNotifications(ctx context.Context) error {
 	open, err := d.Ledger.OpenTalks(ctx)
 	for _, seq := range open {
-		d.nudge(seq)
+		d.notifyLater(seq)
 	}
-	d.nudge(0)
+	d.notifyLater(0)
 	return err
 }
 
@@ -86,7 +86,7 @@ func (d *Dispatcher) notifyAll(ctx, work context.Context) {
 // delivery that failed.
 func (d *Dispatcher) requeue(seqs []int64) {
 	if len(seqs) == 0 {
-		d.nudge(0)
+		d.notifyLater(0)
 	}
 	for _, seq := range seqs {
 		if !d.notifyQueue.add(seq) {
@@ -200,7 +200,7 @@ func (d *Dispatcher) reporting(ctx context.Context, row task.Task) func(envelope
 			d.log(row).Warn().Err(err).Msg("progress of a run not noted")
 			return
 		}
-		d.nudgeOf(row)
+		d.notifyLaterOf(row)
 	}
 }
 

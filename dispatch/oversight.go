@@ -25,9 +25,9 @@ func (t *turn) overseen() bool {
 	return !conversation.NoAnswer(t.o.Result.Status) && !t.waits() && t.reviewRun == nil && t.overseer != ""
 }
 
-// oversight makes the claim that asks the overseer of an agent to review its answer: in
+// oversight makes the submission that asks the overseer of an agent to review its answer: in
 // the agent's words, if it has submitted the answer itself.
-func (d *Dispatcher) oversight(ctx context.Context, t *turn, submitted envelope.Message) (*claim, error) {
+func (d *Dispatcher) oversight(ctx context.Context, t *turn, submitted envelope.Message) (*submission, error) {
 	_, task, _, err := d.load(ctx, t.row.Seq)
 	if err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (d *Dispatcher) submitForReview(tx *transaction, t *turn) error {
 		m.ID = ""
 		return d.emitToAll(tx, open.Task, conversation.Complete(m, t.row, task.Conversation{Thread: m.Thread, Trace: m.Trace}, dialect.NewID(), t.at), t.at)
 	}
-	if err := d.acceptDelegated(tx, t.row, outboundMessage{message: *t.review.said, claim: t.review}, t.at); err != nil {
+	if err := d.acceptDelegated(tx, t.row, outboundMessage{message: *t.review.said, submission: t.review}, t.at); err != nil {
 		return err
 	}
 	if t.review.fate != accepted || t.review.row.State == task.Done {
@@ -126,7 +126,7 @@ func (d *Dispatcher) returnToReview(tx *transaction, t *turn) (bool, error) {
 		return false, err
 	}
 	open, ok := conversation.Reviewing(children)
-	replies := func(s outboundMessage) bool { return s.claim == nil && slices.Contains(s.message.To, open.Agent) }
+	replies := func(s outboundMessage) bool { return s.submission == nil && slices.Contains(s.message.To, open.Agent) }
 	if !ok || !slices.ContainsFunc(t.outbound, replies) {
 		return false, nil
 	}
@@ -310,7 +310,7 @@ func (d *Dispatcher) sendBack(tx *transaction, t *turn, round int) error {
 	if err != nil || !moved {
 		return err
 	}
-	asked := func(s outboundMessage) bool { return s.claim == nil && slices.Contains(s.message.To, above.Agent) }
+	asked := func(s outboundMessage) bool { return s.submission == nil && slices.Contains(s.message.To, above.Agent) }
 	if !slices.ContainsFunc(t.outbound, asked) {
 		if err := d.askAgain(tx, t); err != nil {
 			return err

@@ -20,7 +20,7 @@ type inboundMessage struct {
 }
 
 // judgeMessage lets policy decide on what a message in a line asks for.
-func (d *Dispatcher) judgeMessage(c *claim) {
+func (d *Dispatcher) judgeMessage(c *submission) {
 	m := c.inbound.message
 	if !c.odd.Refused() {
 		c.inbound.answer, c.inbound.unread = d.answerOf(m)
@@ -32,7 +32,7 @@ func (d *Dispatcher) judgeMessage(c *claim) {
 
 // receive records a message and does what follows from it. Its transaction may be run
 // again, so it sets all that it changes.
-func (d *Dispatcher) receive(tx *transaction, c *claim) error {
+func (d *Dispatcher) receive(tx *transaction, c *submission) error {
 	m := c.inbound.message
 	c.fate, c.row, c.parent, c.verdict = received, task.Task{}, nil, c.judged
 	c.refusal, c.above, c.tie = nil, nil, ""
@@ -59,7 +59,7 @@ func (d *Dispatcher) receive(tx *transaction, c *claim) error {
 }
 
 // effect does what follows from a message that asks for no work.
-func (d *Dispatcher) effect(tx *transaction, c *claim) error {
+func (d *Dispatcher) effect(tx *transaction, c *submission) error {
 	row, found, err := tx.finder().resolve(c.inbound.message, task.Task{})
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (d *Dispatcher) effect(tx *transaction, c *claim) error {
 }
 
 // isOurs ignores a line that the daemon has written.
-func (d *Dispatcher) isOurs(tx *transaction, c *claim) (bool, error) {
+func (d *Dispatcher) isOurs(tx *transaction, c *submission) (bool, error) {
 	was, found, err := tx.Said(c.inbound.message.Hash)
 	if err != nil || !found || was.Via != task.ByDaemon {
 		return false, err
@@ -104,7 +104,7 @@ var fieldsOf = map[envelope.Dialect]struct{ from, to, about string }{
 // receivedBefore ignores a message that was received before, and refuses one whose name
 // another content has (CLOWL-37). A message without a name may be sent twice, so it is
 // known again only when a line is read again.
-func (d *Dispatcher) receivedBefore(tx *transaction, c *claim) (bool, error) {
+func (d *Dispatcher) receivedBefore(tx *transaction, c *submission) (bool, error) {
 	m := c.inbound.message
 	if m.Dialect != envelope.CLowl {
 		if !c.line.Replayed {
@@ -125,7 +125,7 @@ func (d *Dispatcher) receivedBefore(tx *transaction, c *claim) (bool, error) {
 
 // deny refuses a message and tells its sender why, once. A request has a result file
 // too, unless another task has its id.
-func (d *Dispatcher) deny(tx *transaction, c *claim, why ...envelope.Finding) error {
+func (d *Dispatcher) deny(tx *transaction, c *submission, why ...envelope.Finding) error {
 	if c.task.ID != "" {
 		last, known, err := tx.Latest(c.task.ID)
 		switch {
@@ -146,7 +146,7 @@ func (d *Dispatcher) deny(tx *transaction, c *claim, why ...envelope.Finding) er
 
 // refuseRequest adds the task of a request that is refused for its form or its sender,
 // as rejected. Its requester is notified of that end.
-func (d *Dispatcher) refuseRequest(tx *transaction, c *claim, why envelope.Findings) error {
+func (d *Dispatcher) refuseRequest(tx *transaction, c *submission, why envelope.Findings) error {
 	c.inbound.answer, c.above, c.parent, c.tie = nil, nil, nil, ""
 	c.verdict = task.Verdict{Findings: why}
 	c.refuse()
@@ -155,7 +155,7 @@ func (d *Dispatcher) refuseRequest(tx *transaction, c *claim, why envelope.Findi
 
 // replyError tells the sender of a message what is wrong with it, unless a reply was
 // sent when the line was read before.
-func (d *Dispatcher) replyError(tx *transaction, c *claim, why envelope.Failure) error {
+func (d *Dispatcher) replyError(tx *transaction, c *submission, why envelope.Failure) error {
 	if to := c.inbound.message; c.line.Replayed {
 		told, err := tx.Replies(cmp.Or(to.ID, to.Cause), envelope.Fails, envelope.Ourselves, time.Time{})
 		if err != nil || len(told) > 0 {
@@ -167,7 +167,7 @@ func (d *Dispatcher) replyError(tx *transaction, c *claim, why envelope.Failure)
 
 // reply sends a message to the sender of another one, in its dialect. Some senders have
 // no inbox.
-func (d *Dispatcher) reply(tx *transaction, c *claim, m envelope.Message) error {
+func (d *Dispatcher) reply(tx *transaction, c *submission, m envelope.Message) error {
 	to := c.inbound.message
 	if to.From == "" || to.From == envelope.Everybody || to.From == envelope.Ourselves {
 		return nil

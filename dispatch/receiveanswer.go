@@ -66,10 +66,10 @@ func (d *Dispatcher) answerOf(m envelope.Message) (*lineAnswer, error) {
 	return a, nil
 }
 
-// unjudged says why messages among claims can't be judged now. Their lines are read
+// unjudged says why messages among submissions can't be judged now. Their lines are read
 // again.
-func unjudged(claims []*claim) error {
-	for _, c := range claims {
+func unjudged(submissions []*submission) error {
+	for _, c := range submissions {
 		if c.inbound != nil && c.inbound.unread != nil {
 			return fmt.Errorf("find the task that %s at %d answers: %w", c.line.File, c.line.Offset, c.inbound.unread)
 		}
@@ -80,7 +80,7 @@ func unjudged(claims []*claim) error {
 // receiveEnd is for a message that says that a task is done, or has failed. It ends a
 // task only if that waits for its sender: a task that the daemon runs ends as its run
 // does (CLOWL-40).
-func (d *Dispatcher) receiveEnd(tx *transaction, c *claim, found bool) error {
+func (d *Dispatcher) receiveEnd(tx *transaction, c *submission, found bool) error {
 	m := c.inbound.message
 	switch {
 	case found && conversation.Cancels(m, c.row):
@@ -98,7 +98,7 @@ func (d *Dispatcher) receiveEnd(tx *transaction, c *claim, found bool) error {
 }
 
 // denyAnswer refuses the answer to a task whose agent the daemon runs.
-func (d *Dispatcher) denyAnswer(tx *transaction, c *claim) error {
+func (d *Dispatcher) denyAnswer(tx *transaction, c *submission) error {
 	return d.deny(tx, c, envelope.Finding{
 		Kind: envelope.Unauthorized, Field: fieldsOf[c.inbound.message.Dialect].from, Message: "does not have " + string(c.row.ID) + " in its inbox",
 	})
@@ -106,7 +106,7 @@ func (d *Dispatcher) denyAnswer(tx *transaction, c *claim) error {
 
 // receiveAnswer ends a task with the answer of its agent in a line. It decides no
 // review: anybody may append a line (CAP-24).
-func (d *Dispatcher) receiveAnswer(tx *transaction, c *claim) error {
+func (d *Dispatcher) receiveAnswer(tx *transaction, c *submission) error {
 	m, a := c.inbound.message, c.inbound.answer
 	field := fieldsOf[m.Dialect].from
 	c.row = a.row
@@ -139,7 +139,7 @@ func (d *Dispatcher) receiveAnswer(tx *transaction, c *claim) error {
 }
 
 // remember records a message of a line.
-func (d *Dispatcher) remember(tx *transaction, c *claim) error {
+func (d *Dispatcher) remember(tx *transaction, c *submission) error {
 	_, err := tx.Record(recordOf(c.inbound.message, task.ByLine, c.row.Seq, c.now))
 	return err
 }

@@ -16,7 +16,7 @@ import (
 
 // receiveInfo delivers a message and wakes the tasks that wait for it (CLOWL-22,
 // CAP-18). A sender that nobody here knows gets an error.
-func (d *Dispatcher) receiveInfo(tx *transaction, c *claim) error {
+func (d *Dispatcher) receiveInfo(tx *transaction, c *submission) error {
 	m := c.inbound.message
 	if c.inbound.answer != nil {
 		return d.receiveAnswer(tx, c) // in CAP it is a message like any other (CAP-33)
@@ -75,7 +75,7 @@ func (d *Dispatcher) participates(tx *transaction, row task.Task, m envelope.Mes
 // distribute records a message for each of its recipients: as it came where its form is
 // strict and they read its dialect, and else as the daemon writes it, whose lines are
 // known.
-func (d *Dispatcher) distribute(tx *transaction, c *claim) error {
+func (d *Dispatcher) distribute(tx *transaction, c *submission) error {
 	m := c.inbound.message
 	to := d.inboxOwners(m)
 	if len(to) == 0 {
@@ -126,7 +126,7 @@ func strict(m envelope.Message) bool {
 // receiveProgress delivers the progress of an agent that fetches its tasks, after the
 // notifications of what came before. An ACK, and progress of any other sender, is only
 // recorded: it moves no task.
-func (d *Dispatcher) receiveProgress(tx *transaction, c *claim, found bool) error {
+func (d *Dispatcher) receiveProgress(tx *transaction, c *submission, found bool) error {
 	m := c.inbound.message
 	if !found || conversation.Acknowledges(m) || c.row.State != task.Waiting || m.From != c.row.Agent {
 		return d.remember(tx, c)
@@ -139,7 +139,7 @@ func (d *Dispatcher) receiveProgress(tx *transaction, c *claim, found bool) erro
 
 // receiveQuestion answers a question for the status of a task, and does nothing else
 // (CLOWL-28). Any other question is for its recipients.
-func (d *Dispatcher) receiveQuestion(tx *transaction, c *claim, found bool) error {
+func (d *Dispatcher) receiveQuestion(tx *transaction, c *submission, found bool) error {
 	m := c.inbound.message
 	switch {
 	case !conversation.AsksForStatus(m):
@@ -175,7 +175,7 @@ func unknownTask(m envelope.Message) envelope.Failure {
 
 // receiveAnnouncement records what a sender supports, and answers with what the daemon
 // and its agents do (CLOWL-29).
-func (d *Dispatcher) receiveAnnouncement(tx *transaction, c *claim) error {
+func (d *Dispatcher) receiveAnnouncement(tx *transaction, c *submission) error {
 	m := c.inbound.message
 	if err := d.remember(tx, c); err != nil {
 		return err
@@ -195,7 +195,7 @@ func (d *Dispatcher) receiveAnnouncement(tx *transaction, c *claim) error {
 // receiveCancel has a task cancelled for its requester, or for the work that it is part
 // of (CLOWL-27). The requester gets its end as the answer, anybody else an answer at
 // once. A task that has not come yet is cancelled when it comes.
-func (d *Dispatcher) receiveCancel(tx *transaction, c *claim, found bool) error {
+func (d *Dispatcher) receiveCancel(tx *transaction, c *submission, found bool) error {
 	m := c.inbound.message
 	may, err := mayCancel(tx, c.row, m.From)
 	switch {

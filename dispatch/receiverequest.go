@@ -14,7 +14,7 @@ import (
 
 // judgeRequest lets policy decide on a request in a line, once its context is there. One
 // for several agents only combines: each agent is requested, and judged, by itself.
-func (d *Dispatcher) judgeRequest(c *claim, findings envelope.Findings) task.Verdict {
+func (d *Dispatcher) judgeRequest(c *submission, findings envelope.Findings) task.Verdict {
 	to := conversation.Recipients(*c.said)
 	several := len(to) > 1 || slices.Contains(to, envelope.Everybody)
 	if len(to) == 1 {
@@ -27,7 +27,7 @@ func (d *Dispatcher) judgeRequest(c *claim, findings envelope.Findings) task.Ver
 
 // judgeInContext lets policy decide on a request once its context is there, and reports
 // whether that is the inline one. A task of several agents is the daemon's, and not judged.
-func (d *Dispatcher) judgeInContext(c *claim, several bool, findings envelope.Findings) (v task.Verdict, degraded bool) {
+func (d *Dispatcher) judgeInContext(c *submission, several bool, findings envelope.Findings) (v task.Verdict, degraded bool) {
 	if several {
 		c.task.Agent = envelope.Ourselves
 	}
@@ -46,7 +46,7 @@ func (d *Dispatcher) judgeInContext(c *claim, several bool, findings envelope.Fi
 
 // receiveRequest accepts a request like a line of AINL, except that it has no revisions,
 // may have been cancelled before it came, and may be for several agents.
-func (d *Dispatcher) receiveRequest(tx *transaction, c *claim) error {
+func (d *Dispatcher) receiveRequest(tx *transaction, c *submission) error {
 	last, found, err := tx.Latest(c.task.ID)
 	if err != nil {
 		return err
@@ -87,13 +87,13 @@ func (d *Dispatcher) receiveRequest(tx *transaction, c *claim) error {
 
 // authenticatedNow reports whether a request was refused for its sender before and has
 // the sender's secret now. Such a request is judged again.
-func (d *Dispatcher) authenticatedNow(c *claim, last task.Task) bool {
+func (d *Dispatcher) authenticatedNow(c *submission, last task.Task) bool {
 	return last.Hash == c.task.Hash && last.Status == envelope.Rejected && last.Kind == envelope.Unauthorized && !c.line.Replayed &&
 		d.agents.Protocol.Secret(c.said.From) != ""
 }
 
 // enter adds the task that a message asks for, and records the message.
-func (d *Dispatcher) enter(tx *transaction, c *claim, last task.Task, found bool) error {
+func (d *Dispatcher) enter(tx *transaction, c *submission, last task.Task, found bool) error {
 	c.fate = accepted
 	if err := d.revise(tx, c, last, found); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (d *Dispatcher) enter(tx *transaction, c *claim, last task.Task, found bool
 
 // receiveAgain ignores a request whose id has the same content, and refuses one whose id
 // has another content, in any dialect.
-func (d *Dispatcher) receiveAgain(tx *transaction, c *claim, last task.Task) error {
+func (d *Dispatcher) receiveAgain(tx *transaction, c *submission, last task.Task) error {
 	if last.Hash == c.task.Hash {
 		return d.ignoreDuplicate(tx, c, last)
 	}
@@ -130,7 +130,7 @@ func (d *Dispatcher) receiveAgain(tx *transaction, c *claim, last task.Task) err
 
 // ignoreDuplicate ignores a request that was accepted, or refused, with the same content
 // before.
-func (d *Dispatcher) ignoreDuplicate(tx *transaction, c *claim, last task.Task) error {
+func (d *Dispatcher) ignoreDuplicate(tx *transaction, c *submission, last task.Task) error {
 	c.row, c.fate = last, duplicate
 	if c.line.Replayed {
 		return nil
@@ -139,7 +139,7 @@ func (d *Dispatcher) ignoreDuplicate(tx *transaction, c *claim, last task.Task) 
 }
 
 // isDelivered ignores a line that the daemon has delivered to the agent of a task.
-func (d *Dispatcher) isDelivered(tx *transaction, c *claim, last task.Task) (bool, error) {
+func (d *Dispatcher) isDelivered(tx *transaction, c *submission, last task.Task) (bool, error) {
 	if d.agents.Inbox(last.Agent).File == "" {
 		return false, nil
 	}
@@ -161,7 +161,7 @@ func (d *Dispatcher) isDelivered(tx *transaction, c *claim, last task.Task) (boo
 const premature = 10 * time.Minute
 
 // cancelledBefore ends a request at once that was cancelled before it came.
-func (d *Dispatcher) cancelledBefore(tx *transaction, c *claim) (bool, error) {
+func (d *Dispatcher) cancelledBefore(tx *transaction, c *submission) (bool, error) {
 	cancels, err := tx.Replies(c.said.ID, envelope.Cancels, c.said.From, c.now.Add(-premature))
 	if err != nil || len(cancels) == 0 || c.row.State == task.Done {
 		return false, err
@@ -178,7 +178,7 @@ func (d *Dispatcher) cancelledBefore(tx *transaction, c *claim) (bool, error) {
 
 // findParent finds the task whose agent sends a request, and says why the agent may not
 // delegate: it doesn't have that task (CLOWL-30).
-func (d *Dispatcher) findParent(tx *transaction, c *claim) (why envelope.Finding, err error) {
+func (d *Dispatcher) findParent(tx *transaction, c *submission) (why envelope.Finding, err error) {
 	m := *c.said
 	above, found, err := d.resolveWork(tx, m)
 	switch {
@@ -198,8 +198,8 @@ func (d *Dispatcher) findParent(tx *transaction, c *claim) (why envelope.Finding
 }
 
 // requestedAgents returns the agents that a request for several is for. It refuses the
-// claim when Everybody is nobody, or the request names too many.
-func (d *Dispatcher) requestedAgents(tx *transaction, c *claim) ([]string, error) {
+// submission when Everybody is nobody, or the request names too many.
+func (d *Dispatcher) requestedAgents(tx *transaction, c *submission) ([]string, error) {
 	if !c.verdict.Admit || c.task.Agent != envelope.Ourselves {
 		return nil, nil
 	}
@@ -230,15 +230,15 @@ func (d *Dispatcher) requestedAgents(tx *transaction, c *claim) ([]string, error
 	return to, nil
 }
 
-// object refuses a claim.
-func (d *Dispatcher) object(c *claim, why envelope.Finding) {
+// object refuses a submission.
+func (d *Dispatcher) object(c *submission, why envelope.Finding) {
 	c.verdict = core.Object(c.verdict, envelope.Enforce, why)
 	c.refuse()
 }
 
 // requestEach adds a task for each of several agents below the one that combines their
 // answers (CLOWL-09).
-func (d *Dispatcher) requestEach(tx *transaction, c *claim, names []string) error {
+func (d *Dispatcher) requestEach(tx *transaction, c *submission, names []string) error {
 	for _, name := range names {
 		member, err := d.memberRequest(tx, c, name)
 		if err != nil {
@@ -256,7 +256,7 @@ func (d *Dispatcher) requestEach(tx *transaction, c *claim, names []string) erro
 }
 
 // memberRequest returns a request for several agents as a request of one of them.
-func (d *Dispatcher) memberRequest(tx *transaction, c *claim, name string) (*claim, error) {
+func (d *Dispatcher) memberRequest(tx *transaction, c *submission, name string) (*submission, error) {
 	m := *c.said
 	m.Raw, m.Hash, m.Secret = nil, "", ""
 	m.ID, m.Cause, m.To, m.Time = dialect.NewID(), c.said.ID, []string{name}, c.now
@@ -264,7 +264,7 @@ func (d *Dispatcher) memberRequest(tx *transaction, c *claim, name string) (*cla
 	line, _ := codec.Encode(m)
 	said, findings := codec.Decode(line, d.opts.Reading)
 	above := c.row
-	member := &claim{line: c.line, task: said.Request, said: &said, tie: envelope.Member, above: &above, parent: &above, now: c.now, fate: accepted}
+	member := &submission{line: c.line, task: said.Request, said: &said, tie: envelope.Member, above: &above, parent: &above, now: c.now, fate: accepted}
 	member.task.Agent = name
 	member.judged = d.judge(member.task, findings, c.now)
 	member.verdict = member.judged

@@ -41,7 +41,7 @@ func (d *Dispatcher) recover(ctx context.Context) error {
 	if err := d.recoverOpen(ctx); err != nil {
 		return err
 	}
-	return errors.Join(d.cancelAgain(ctx), d.recallTalks(ctx))
+	return errors.Join(d.cancelAgain(ctx), d.resumeNotifications(ctx))
 }
 
 // recoverOpen takes up what is not done, in the order in which it was accepted.

@@ -51,9 +51,9 @@ func (d *Dispatcher) asAbove(ctx context.Context, parent int64, t envelope.Task)
 	return t, err
 }
 
-// heighten judges a claim again that is less sensitive by itself than what it is
+// heighten judges a submission again that is less sensitive by itself than what it is
 // below. It runs inside a transaction.
-func (d *Dispatcher) heighten(tx *transaction, c *claim) error {
+func (d *Dispatcher) heighten(tx *transaction, c *submission) error {
 	if !c.verdict.Admit || c.parent == nil || c.task.Agent == envelope.Ourselves {
 		return nil
 	}

@@ -25,7 +25,7 @@ type refusedTask struct {
 
 // refuse remembers what there is to show of a task, if there is room. Whoever
 // refuses one says so before that is committed; see follow.
-func (s *runSet) refuse(row task.Task, c *claim) {
+func (s *runSet) refuse(row task.Task, c *submission) {
 	r := &run{item: schedule.Item{Seq: row.Seq}}
 	r.result.Store(&c.refusal)
 	r.callback.Store(&c.task.Callback)

@@ -29,7 +29,7 @@ func encode(data any) []byte {
 }
 
 // contradiction is the story of an id that comes with other content than before.
-func contradiction(c *claim, last task.Task) task.Event {
+func contradiction(c *submission, last task.Task) task.Event {
 	return event(last, task.KindTaskDuplicateConflict, map[string]any{
 		"kind": envelope.DuplicateConflict, "hash": c.task.Hash, "raw": string(c.task.Raw),
 		"file": c.line.File, "offset": c.line.Offset,
@@ -43,7 +43,7 @@ func fileGone(c mailbox.Cursor) task.Event {
 }
 
 // unknownSender is the event of a message of somebody whom nobody here knows.
-func unknownSender(c *claim) task.Event {
+func unknownSender(c *submission) task.Event {
 	m := c.inbound.message
 	data := map[string]any{"from": m.From}
 	if m.ID != "" {
@@ -56,7 +56,7 @@ func unknownSender(c *claim) task.Event {
 }
 
 // lineRejected is the story of a line that names no task.
-func lineRejected(c *claim) task.Event {
+func lineRejected(c *submission) task.Event {
 	return event(task.Task{}, task.KindLineRejected, map[string]any{
 		"file": c.line.File, "offset": c.line.Offset, "length": c.line.Length,
 		"sha256": c.task.Hash, "reasons": c.verdict.Findings.Refusals().Words(),

@@ -68,10 +68,10 @@ func (t *turn) stale() string {
 	var names []string
 	for _, s := range t.outbound {
 		switch {
-		case s.claim != nil && !s.stale:
+		case s.submission != nil && !s.stale:
 			return ""
-		case s.claim != nil:
-			names = append(names, string(s.claim.task.ID))
+		case s.submission != nil:
+			names = append(names, string(s.submission.task.ID))
 		}
 	}
 	return strings.Join(names, ", ")

@@ -21,7 +21,7 @@ type transaction struct {
 // consequences are what has to be done because of a transaction, once that is durable.
 // The zero value is nothing.
 type consequences struct {
-	accepted []*claim // what agents handed on
+	accepted []*submission // what agents handed on
 	moves    []move
 	parents  []int64        // the Seqs of tasks that have a new task below them which ends with them
 	cancels  []cancellation // of other tasks
@@ -138,7 +138,7 @@ func (d *Dispatcher) onCommitted(ctx context.Context, follow consequences) {
 		d.cancelFor(ctx, task.Task{Seq: c.task}, c.from, c.message)
 	}
 	if follow.deliver {
-		d.nudge(0)
+		d.notifyLater(0)
 	}
 }
 

@@ -27,7 +27,7 @@ type turn struct {
 	overseer  string // of its agent, as the run ended; "" for nobody
 	outbound  []outboundMessage
 	taken     map[envelope.ID]bool // the names of what is handed on
-	review    *claim               // asks the overseer of the agent; nil: there is nothing to approve
+	review    *submission          // asks the overseer of the agent; nil: there is nothing to approve
 	reviewRun *reviewRun           // of an overseer; nil: this is the run of another agent
 	failed    bool                 // the run has, and the task waits to be mended
 
@@ -106,10 +106,10 @@ func (d *Dispatcher) prepareMessages(ctx context.Context, t *turn) (submitted en
 		m.Tie = conversation.TieOf(m, t.o.Hold)
 		for _, one := range conversation.Split(m) {
 			s := outboundMessage{message: one}
-			if s.claim, s.message, err = d.delegation(ctx, t.row, s.message, t.taken); err != nil {
+			if s.submission, s.message, err = d.delegation(ctx, t.row, s.message, t.taken); err != nil {
 				return submitted, err
 			}
-			if s.stale, err = d.delegatedBefore(ctx, t.row, s.claim.task.ID); err != nil {
+			if s.stale, err = d.delegatedBefore(ctx, t.row, s.submission.task.ID); err != nil {
 				return submitted, err
 			}
 			t.outbound = append(t.outbound, s)

@@ -95,8 +95,8 @@ func (d *Dispatcher) runAgent(ctx context.Context, run *run, row task.Task, job 
 func (d *Dispatcher) takeUp(ctx context.Context, it schedule.Item) (*run, task.Task, task.Job, error) {
 	if s, begun := it.Begun.(*start); begun {
 		s.run.under(ctx)
-		d.equip(ctx, s.run, s.claim.row, &s.job)
-		return s.run, s.claim.row, s.job, nil
+		d.equip(ctx, s.run, s.submission.row, &s.job)
+		return s.run, s.submission.row, s.job, nil
 	}
 	run := d.runs.begin(ctx, it) // before anybody can see it running
 	row, job, err := d.prepare(ctx, it, run)

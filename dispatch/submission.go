@@ -13,8 +13,8 @@ import (
 	"mailboxd/mailbox"
 )
 
-// A claim is one envelope on its way from a line into the ledger.
-type claim struct {
+// A submission is one envelope on its way from a line into the ledger.
+type submission struct {
 	line    mailbox.Line
 	task    envelope.Task
 	odd     envelope.Findings // of reading it
@@ -28,14 +28,14 @@ type claim struct {
 	now     time.Time
 	refusal []byte // the answer, if the verdict refuses; nil: it does not, or there is nobody to answer
 	fate    fate
-	row     task.Task // as the ledger has it, when accepted
-	members []*claim  // what is asked of each recipient, where there are several
-	dir     string    // the run directory that was made for it to begin at once; "" for none
-	attempt int       // the highest of a run directory that was there before its revision
-	unknown []string  // run directories in which it may have begun, of which the ledger has no run
+	row     task.Task     // as the ledger has it, when accepted
+	members []*submission // what is asked of each recipient, where there are several
+	dir     string        // the run directory that was made for it to begin at once; "" for none
+	attempt int           // the highest of a run directory that was there before its revision
+	unknown []string      // run directories in which it may have begun, of which the ledger has no run
 }
 
-// A fate is what the ledger made of a claim.
+// A fate is what the ledger made of a submission.
 type fate int
 
 const (
@@ -46,10 +46,10 @@ const (
 	received              // a message that asks for no work
 )
 
-// judgeAll judges claims, on all processors when there are many. Those of other
+// judgeAll judges submissions, on all processors when there are many. Those of other
 // dialects may ask the ledger, so what came before them is written down.
-func (d *Dispatcher) judgeAll(claims []*claim) {
-	inParts(claims, runtime.GOMAXPROCS(0), func(_ int, part []*claim) {
+func (d *Dispatcher) judgeAll(submissions []*submission) {
+	inParts(submissions, runtime.GOMAXPROCS(0), func(_ int, part []*submission) {
 		for _, c := range part {
 			c.now = time.Now()
 			if c.inbound != nil {
@@ -65,8 +65,8 @@ func (d *Dispatcher) judgeAll(claims []*claim) {
 	})
 }
 
-// refuse makes the answer to a claim that the verdict does not admit.
-func (c *claim) refuse() { c.refusal = core.Refusal(c.task, c.verdict, false, c.now) }
+// refuse makes the answer to a submission that the verdict does not admit.
+func (c *submission) refuse() { c.refusal = core.Refusal(c.task, c.verdict, false, c.now) }
 
 // judge lets policy decide on what was decoded without a refusal.
 func (d *Dispatcher) judge(t envelope.Task, findings envelope.Findings, now time.Time) task.Verdict {
@@ -98,8 +98,8 @@ func shapeless(kind envelope.Kind) bool {
 	return false
 }
 
-// logTaken logs what became of a claim, once that is durable.
-func (d *Dispatcher) logTaken(c *claim) {
+// logTaken logs what became of a submission, once that is durable.
+func (d *Dispatcher) logTaken(c *submission) {
 	switch c.fate {
 	case unnamed:
 		// The findings quote the line, which may hold anything: they lie with it in rejected/.
