@@ -94,7 +94,7 @@ type Dispatcher struct {
 	waits        *budgetWaiters
 	inboxes      *schedule.DeliveryQueue // tasks to deliver to the inboxes of their agents
 	unshown      *schedule.DeliveryQueue // tasks that were refused and whose results are still to be put
-	historyMarks sync.Map                // of historyMark, by the Seq of an open task
+	marks        sync.Map                // of historyMark, by the Seq of an open task
 	kin          *kin
 	notifyQueue  *notifyQueue
 	faults       *faults

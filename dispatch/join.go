@@ -17,7 +17,7 @@ import (
 // endedBelow does what follows from the end of a task for those above and below it. It
 // may run at any time, and runs at least once after a start.
 func (d *Dispatcher) endedBelow(ctx context.Context, row task.Task) {
-	d.historyMarks.Delete(row.Seq)
+	d.forgetMark(row.Seq)
 	if d.kin.remove(row.Seq) {
 		if err := d.disown(ctx, row); err != nil {
 			d.faults.report(judging, row, err)

@@ -28,6 +28,7 @@ func (d *Dispatcher) Look(ctx context.Context) (paused bool, err error) {
 	defer d.looking.Unlock()
 	before := d.bygones.count()
 	paused, err = d.look(ctx)
+	d.adoptHeld(ctx)
 	if err == nil && !paused {
 		d.bygones.forget(before)
 	}
@@ -55,10 +56,8 @@ func (d *Dispatcher) look(ctx context.Context) (paused bool, err error) {
 	}
 	if replaced {
 		d.opts.Log.Warn().Str("root", d.Box.Path()).Msg("root directory was replaced; going on in the new one")
-		d.roots.Add(1)
-		d.seekMissing()
+		d.rootReplaced()
 	}
-	defer d.adoptHeld(ctx)
 	var next *coming
 	defer func() { next.wait() }()
 	for ctx.Err() == nil {

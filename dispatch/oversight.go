@@ -223,18 +223,24 @@ func (d *Dispatcher) reviewAgain(tx *transaction, t *turn) error {
 }
 
 // completeReview is the turn of an overseer.
-func (d *Dispatcher) completeReview(tx *transaction, t *turn) error {
+func (d *Dispatcher) completeReview(tx *transaction, t *turn) (complete bool, err error) {
 	l := t.reviewRun
 	above, found, err := tx.Task(l.above.Seq)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if found && above.State == task.Review && l.unseen && (l.decision != "" || !t.waits()) {
-		return d.reviewAgain(tx, t)
+		return true, d.reviewAgain(tx, t)
 	}
 	if !found || l.decision == "" || above.State != task.Review || above.Attempt != l.above.Attempt {
-		return d.leaveRun(tx, t)
+		return false, nil
 	}
+	return true, d.carryOutDecision(tx, t, above)
+}
+
+// carryOutDecision does what an overseer decided about an answer.
+func (d *Dispatcher) carryOutDecision(tx *transaction, t *turn, above task.Task) error {
+	l := t.reviewRun
 	if l.decision == conversation.SendsBack {
 		rounds, err := tx.SendBack(above.Seq)
 		if err != nil {

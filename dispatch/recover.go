@@ -204,6 +204,12 @@ func (d *Dispatcher) keepResults(ctx context.Context) {
 	}
 }
 
+// rootReplaced has the result files of all tasks put into a new root directory.
+func (d *Dispatcher) rootReplaced() {
+	d.roots.Add(1)
+	d.seekMissing()
+}
+
 // seekMissing has keepResults look for what is missing.
 func (d *Dispatcher) seekMissing() {
 	select {

@@ -142,7 +142,9 @@ func (d *Dispatcher) takeTurn(tx *transaction, t *turn) error {
 		}
 	}
 	if t.reviewRun != nil {
-		return d.completeReview(tx, t)
+		if complete, err := d.completeReview(tx, t); complete || err != nil {
+			return err
+		}
 	}
 	return d.leaveRun(tx, t)
 }

@@ -262,7 +262,7 @@ func (d *Dispatcher) admit(ctx context.Context, it schedule.Item) (task.Task, ta
 	if wantsApproval(verdict.Hold) {
 		job.Digest = verdict.Digest
 	}
-	job.Conversation, err = d.conversation(ctx, row)
+	job.Conversation, err = d.history(ctx, row)
 	return row, job, err
 }
 

@@ -20,15 +20,18 @@ type historyMark struct {
 // markOf returns the mark of the last run of an open task. A run of an earlier daemon has
 // none, so its agent may get something twice.
 func (d *Dispatcher) markOf(seq int64) historyMark {
-	mark, _ := d.historyMarks.Load(seq)
+	mark, _ := d.marks.Load(seq)
 	known, _ := mark.(historyMark)
 	return known
 }
 
-// conversation returns what a run of a task gets beside the request: the messages to and
+// forgetMark forgets the mark of a task that is over.
+func (d *Dispatcher) forgetMark(seq int64) { d.marks.Delete(seq) }
+
+// history returns what a run of a task gets beside the request: the messages to and
 // from its agent about the task and those that belong to it, and the ends of these. The
 // first attempt at an AINL request gets none.
-func (d *Dispatcher) conversation(ctx context.Context, row task.Task) ([]envelope.Message, error) {
+func (d *Dispatcher) history(ctx context.Context, row task.Task) ([]envelope.Message, error) {
 	if row.Attempt == 0 && row.Parent == 0 && row.Dialect == envelope.AINL {
 		return nil, nil
 	}
@@ -50,7 +53,7 @@ func (d *Dispatcher) conversation(ctx context.Context, row task.Task) ([]envelop
 	}
 	list = append(list, ends...)
 	slices.SortStableFunc(list, func(a, b envelope.Message) int { return a.Time.Compare(b.Time) })
-	d.historyMarks.Store(row.Seq, mark)
+	d.marks.Store(row.Seq, mark)
 	return list, nil
 }
 
