@@ -16,8 +16,8 @@ import (
 // content as the latest revision is a duplicate; content of an older revision
 // is a new request when it was appended, and a duplicate when it was met
 // while a file was read again.
-func (d *Dispatcher) accept(tx *transaction, known *known, c *submission) error {
-	d.runs.forgetRefusal(c.row.Seq)
+func (ac *acceptor) accept(tx *transaction, known *known, c *submission) error {
+	ac.runs.forgetRefusal(c.row.Seq)
 	c.fate, c.row, c.parent, c.verdict = unnamed, task.Task{}, c.above, c.judged
 	if c.task.ID == "" {
 		return tx.Log(lineRejected(c))
@@ -30,7 +30,7 @@ func (d *Dispatcher) accept(tx *transaction, known *known, c *submission) error 
 		return tx.Log(lineRejected(c)) // nobody knows what it would have said
 	}
 	if found {
-		same, err := d.same(tx, c, last)
+		same, err := ac.same(tx, c, last)
 		if err != nil {
 			return err
 		}
@@ -45,14 +45,14 @@ func (d *Dispatcher) accept(tx *transaction, known *known, c *submission) error 
 		if err != nil {
 			return err
 		}
-		if executed && !d.agents.Reruns(last.Agent) || last.Dialect != c.dialect() { // only AINL has revisions
+		if executed && !ac.agents.Reruns(last.Agent) || last.Dialect != c.dialect() { // only AINL has revisions
 			c.fate = conflict
 			return tx.Log(contradiction(c, last))
 		}
 	}
 	c.fate = accepted
 	known.changed[c.task.ID] = true
-	return d.revise(tx, c, last, found)
+	return ac.revise(tx, c, last, found)
 }
 
 // known is what the ledger had of the ids of a batch when that came, asked for
@@ -91,7 +91,7 @@ func (c *submission) fragment() bool {
 }
 
 // same reports whether a submission is nothing new.
-func (d *Dispatcher) same(tx *transaction, c *submission, last task.Task) (bool, error) {
+func (ac *acceptor) same(tx *transaction, c *submission, last task.Task) (bool, error) {
 	if last.Hash == c.task.Hash {
 		return true, nil
 	}
@@ -104,36 +104,36 @@ func (d *Dispatcher) same(tx *transaction, c *submission, last task.Task) (bool,
 
 // revise adds the next revision. One that has not started is replaced at
 // once; behind one that is in hand, the new one waits as received.
-func (d *Dispatcher) revise(tx *transaction, c *submission, last task.Task, found bool) error {
-	if err := d.trace(tx, c); err != nil {
+func (ac *acceptor) revise(tx *transaction, c *submission, last task.Task, found bool) error {
+	if err := ac.trace(tx, c); err != nil {
 		return err
 	}
 	if !found || last.State == task.Done {
-		if err := d.limitRequester(tx, c); err != nil {
+		if err := ac.limitRequester(tx, c); err != nil {
 			return err
 		}
 	}
-	if err := d.reconcile(c, last.Revision+1); err != nil {
+	if err := ac.reconcile(c, last.Revision+1); err != nil {
 		return err
 	}
 	state, err := core.NewState(), error(nil)
 	if found {
-		d.runs.follow(last.Seq)
+		ac.runs.follow(last.Seq)
 		if state, err = loadRevisions(tx, c.task.ID); err != nil {
 			return err
 		}
 	}
-	return d.add(tx, c, state)
+	return ac.add(tx, c, state)
 }
 
 // add adds a submission to the tasks of its id.
-func (d *Dispatcher) add(tx *transaction, c *submission, state *core.State) error {
-	if _, err := d.decideIn(tx, state, c.command(d.agents.Protocol.Rule), c.now); err != nil {
+func (ac *acceptor) add(tx *transaction, c *submission, state *core.State) error {
+	if _, err := ac.writer.decideIn(tx, state, c.command(ac.agents.Protocol.Rule), c.now); err != nil {
 		return err
 	}
 	c.row = state.Latest(c.task.ID).Task
 	if !c.verdict.Admit && c.row.State == task.Done && c.inbound == nil {
-		d.runs.refuse(c.row, c)
+		ac.runs.refuse(c.row, c)
 	}
 	return startConversation(tx, c)
 }
@@ -152,8 +152,8 @@ func (c *submission) command(rule func(from, to string) string) *core.Accept {
 
 // limitRequester refuses a submission of somebody who has as many tasks that are not
 // over as they may (CLOWL-36). What they asked of several counts once.
-func (d *Dispatcher) limitRequester(tx *transaction, c *submission) error {
-	most := d.opts.QueuePerRequester
+func (ac *acceptor) limitRequester(tx *transaction, c *submission) error {
+	most := ac.opts.QueuePerRequester
 	if most <= 0 || !c.verdict.Admit || c.tie == envelope.Member || c.tie == envelope.Oversee {
 		return nil
 	}
@@ -161,7 +161,7 @@ func (d *Dispatcher) limitRequester(tx *transaction, c *submission) error {
 	if err != nil || open < most {
 		return err
 	}
-	d.object(c, envelope.Finding{Kind: envelope.Capacity, Message: fmt.Sprintf("%q has %d tasks that are not over, as many as anybody may", c.task.Requester, open)})
+	ac.object(c, envelope.Finding{Kind: envelope.Capacity, Message: fmt.Sprintf("%q has %d tasks that are not over, as many as anybody may", c.task.Requester, open)})
 	return nil
 }
 

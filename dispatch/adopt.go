@@ -39,14 +39,14 @@ func (d *Dispatcher) adoptHeld(ctx context.Context) {
 // wait for the operator, and none is ever overwritten. One for a task that needs
 // an approval is refused. It reports whether there is nothing left to do for the
 // task now.
-func (d *Dispatcher) foreign(ctx context.Context, row task.Task) (bool, error) {
-	if !d.Box.HasResult(row.ID) {
+func (pr *placedResults) foreign(ctx context.Context, row task.Task) (bool, error) {
+	if !pr.Box.HasResult(row.ID) {
 		return false, nil
 	}
-	if oversees, err := d.oversees(ctx, row); oversees || err != nil {
+	if oversees, err := pr.reader.oversees(ctx, row); oversees || err != nil {
 		return false, err // its own word decides, and no file that anybody may place (CAP-24)
 	}
-	there, info, err := d.Box.ReadResult(row.ID)
+	there, info, err := pr.Box.ReadResult(row.ID)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -54,19 +54,19 @@ func (d *Dispatcher) foreign(ctx context.Context, row task.Task) (bool, error) {
 		return false, err // nobody knows what the file says
 	}
 	if err == nil {
-		if _, ours, err := d.whose(ctx, row, there); ours || err != nil {
-			return false, d.displaceOurs(ctx, row, err)
+		if _, ours, err := pr.reader.whose(ctx, row, there); ours || err != nil {
+			return false, pr.displaceOurs(ctx, row, err)
 		}
-		need, err := d.approvalNeed(ctx, row, info)
+		need, err := pr.reader.approvalNeed(ctx, row, info)
 		if err != nil {
 			return false, err
 		}
 		r, valid := asResult(row, there)
 		switch {
-		case d.refuses(row, need, valid):
-			return false, d.refuse(ctx, row)
-		case valid && d.mayAnswer(row, r):
-			return true, d.adopt(ctx, row, r, there, need)
+		case pr.publisher.refuses(row, need, valid):
+			return false, pr.publisher.refuse(ctx, row)
+		case valid && pr.mayAnswer(row, r):
+			return true, pr.adopt(ctx, row, r, there, need)
 		}
 	}
 	if core.Unread(row) {
@@ -79,17 +79,17 @@ func (d *Dispatcher) foreign(ctx context.Context, row task.Task) (bool, error) {
 	if info != nil {
 		settled = info.ModTime().Add(writing)
 	}
-	return true, d.waitForOperator(ctx, row, settled)
+	return true, pr.waitForOperator(ctx, row, settled)
 }
 
 // displaceOurs moves the result of an earlier revision to the history, unless
 // finding out whose it is failed.
-func (d *Dispatcher) displaceOurs(ctx context.Context, row task.Task, failed error) error {
+func (pr *placedResults) displaceOurs(ctx context.Context, row task.Task, failed error) error {
 	if failed != nil {
 		return failed
 	}
-	defer d.names.lock(row.ID)()
-	return d.displaceLocked(ctx, row)
+	defer pr.names.lock(row.ID)()
+	return pr.publisher.displaceLocked(ctx, row)
 }
 
 // asResult decodes a result file, and reports whether it is a result for a task.
@@ -99,20 +99,20 @@ func asResult(row task.Task, there []byte) (envelope.Result, bool) {
 }
 
 // oversees reports whether a task is an overseer's look at an answer.
-func (d *Dispatcher) oversees(ctx context.Context, row task.Task) (bool, error) {
+func (rd *reader) oversees(ctx context.Context, row task.Task) (bool, error) {
 	if row.Parent == 0 {
 		return false, nil
 	}
-	talk, _, err := d.Ledger.Talk(ctx, row.Seq)
+	talk, _, err := rd.Ledger.Talk(ctx, row.Seq)
 	return talk.Tie == envelope.Oversee, err
 }
 
 // whose says which earlier revision a result file belongs to, if any: such a
 // file is never taken for an answer to a later one.
-func (d *Dispatcher) whose(ctx context.Context, row task.Task, there []byte) (revision int, ours bool, err error) {
+func (rd *reader) whose(ctx context.Context, row task.Task, there []byte) (revision int, ours bool, err error) {
 	digest := sha256.Sum256(there)
 	sum := hex.EncodeToString(digest[:])
-	revisions, err := d.Ledger.Revisions(ctx, row.ID)
+	revisions, err := rd.Ledger.Revisions(ctx, row.ID)
 	for _, r := range revisions {
 		if r.Revision < row.Revision && r.ResultSum == sum {
 			return r.Revision, true, nil
@@ -123,15 +123,15 @@ func (d *Dispatcher) whose(ctx context.Context, row task.Task, there []byte) (re
 
 // adopt ends a task with the result that somebody else put into place, or has a
 // person agree to that result first.
-func (d *Dispatcher) adopt(ctx context.Context, row task.Task, r envelope.Result, there []byte, need approvalNeed) error {
+func (pr *placedResults) adopt(ctx context.Context, row task.Task, r envelope.Result, there []byte, need approvalNeed) error {
 	if row.State == task.Waiting {
-		return d.adoptAnswer(ctx, row, r, there)
+		return pr.adoptAnswer(ctx, row, r, there)
 	}
-	taken, err := d.decideIfCurrent(ctx, loads(row.Seq, true, true), &core.TakeAnswer{
+	taken, err := pr.writer.decideIfCurrent(ctx, loads(row.Seq, true, true), &core.TakeAnswer{
 		Task: row.Seq, Seen: core.See(row), Result: r, Bytes: there, Review: need.after, Terms: need.terms,
 	})
 	if taken {
-		d.log(row).Info().Str("status", string(r.Status)).Msg("result placed by somebody else adopted")
+		pr.log(row).Info().Str("status", string(r.Status)).Msg("result placed by somebody else adopted")
 	}
 	return err
 }
@@ -139,15 +139,15 @@ func (d *Dispatcher) adopt(ctx context.Context, row task.Task, r envelope.Result
 // waitForOperator holds a task behind a result file that says nothing. It
 // tells so once the file has been left alone for a while, and looks again as
 // long as the file is there.
-func (d *Dispatcher) waitForOperator(ctx context.Context, row task.Task, settled time.Time) error {
+func (pr *placedResults) waitForOperator(ctx context.Context, row task.Task, settled time.Time) error {
 	now := time.Now()
 	told := row.State == task.Held && slices.Contains(row.Reasons, task.ResultInvalid) && row.Until.IsZero()
 	if told {
-		d.timers.After(row.Seq, settlePause)
+		pr.timers.After(row.Seq, settlePause)
 		return nil
 	}
 	if row.State == task.Waiting && now.Before(settled) {
-		d.timers.Set(row.Seq, settled) // its agent may still be writing
+		pr.timers.Set(row.Seq, settled) // its agent may still be writing
 		return nil
 	}
 	tell, until := !now.Before(settled), settled
@@ -156,11 +156,11 @@ func (d *Dispatcher) waitForOperator(ctx context.Context, row task.Task, settled
 	}
 	var data map[string]any
 	if tell {
-		data = map[string]any{"file": resultFile(row), "faults": d.faultsOf(row)}
+		data = map[string]any{"file": resultFile(row), "faults": pr.faultsOf(row)}
 	}
-	refused, err := d.decideIfCurrent(ctx, loads(row.Seq, true, false), &core.RefuseAnswer{Task: row.Seq, Seen: core.See(row), Until: until, Data: data})
+	refused, err := pr.writer.decideIfCurrent(ctx, loads(row.Seq, true, false), &core.RefuseAnswer{Task: row.Seq, Seen: core.See(row), Until: until, Data: data})
 	if refused && tell {
-		d.log(row).Warn().Str("file", resultFile(row)).Msg("result file is no result for its task; held until it is mended or removed")
+		pr.log(row).Warn().Str("file", resultFile(row)).Msg("result file is no result for its task; held until it is mended or removed")
 	}
 	return err
 }

@@ -12,8 +12,8 @@ import (
 // mayAnswer reports whether a result file is by somebody who may answer a task.
 // Of an agent that fetches its tasks the file is its way to answer, so it has to
 // be signed with its id; elsewhere a person answers in an agent's place.
-func (d *Dispatcher) mayAnswer(row task.Task, r envelope.Result) bool {
-	fetched := row.State == task.Waiting || d.agents.Inbox(row.Agent).File != ""
+func (pr *placedResults) mayAnswer(row task.Task, r envelope.Result) bool {
+	fetched := row.State == task.Waiting || pr.agents.Inbox(row.Agent).File != ""
 	return !fetched || r.AgentID == row.Agent
 }
 
@@ -24,16 +24,16 @@ func (d *Dispatcher) mayAnswer(row task.Task, r envelope.Result) bool {
 // contract or costs too much, is told by the event result.adopted. Where the answer
 // needs an approval the task goes into review: the ledger has the answer, the file
 // is taken away, and it is put again as it was once somebody agreed.
-func (d *Dispatcher) adoptAnswer(ctx context.Context, row task.Task, r envelope.Result, there []byte) error {
-	run, err := d.runOf(ctx, row)
+func (pr *placedResults) adoptAnswer(ctx context.Context, row task.Task, r envelope.Result, there []byte) error {
+	run, err := pr.reader.runOf(ctx, row)
 	if err != nil {
 		return err
 	}
-	job, err := d.jobOf(ctx, row, run)
+	job, err := pr.reader.jobOf(ctx, row, run)
 	if err != nil {
 		return err
 	}
-	judged, doubt := d.judgeAnswer(ctx, row, run, job, there)
+	judged, doubt := pr.meters.judgeAnswer(ctx, row, run, job, there)
 	now := time.Now()
 	o := task.Outcome{Result: r, Exit: task.Exit{Started: run.Started, Finished: now, Wall: now.Sub(run.Intent)}}
 	if o.Exit.Started.IsZero() {
@@ -43,12 +43,12 @@ func (d *Dispatcher) adoptAnswer(ctx context.Context, row task.Task, r envelope.
 	if said := doubts(r, judged.Result, doubt); said != "" {
 		data["doubts"] = said
 	}
-	if reviewed(run.Terms, o) || d.agents.Protocol.Overseer(row.Agent) != "" {
+	if reviewed(run.Terms, o) || pr.agents.Protocol.Overseer(row.Agent) != "" {
 		data["note"] = "it has to be approved before it is shown"
 	}
 	fault.Point("inbox-answered")
-	d.log(row).Info().Str("status", string(r.Status)).Msg("result file of the agent taken for its answer")
-	return d.endWaiting(ctx, row, run.Terms, o, event(row, task.KindResultAdopted, data), there)
+	pr.log(row).Info().Str("status", string(r.Status)).Msg("result file of the agent taken for its answer")
+	return pr.endWaiting(ctx, row, run.Terms, o, event(row, task.KindResultAdopted, data), there)
 }
 
 // doubts is what there is to say against a result as it was placed.

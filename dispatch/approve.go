@@ -36,10 +36,10 @@ func (d *Dispatcher) RefuseApproval(ctx context.Context, id envelope.ID, who, wh
 	err := d.whenReady(ctx)
 	var row task.Task
 	if err == nil {
-		row, err = d.newest(ctx, id)
+		row, err = d.reader.newest(ctx, id)
 	}
 	if err == nil {
-		err = d.update(ctx, func(tx *transaction) error {
+		err = d.writer.update(ctx, func(tx *transaction) error {
 			return tx.Log(event(row, task.KindApprovalRefused, map[string]any{"by": who, "reason": why}))
 		})
 	}
@@ -63,11 +63,11 @@ func (d *Dispatcher) answer(ctx context.Context, verb string, id envelope.ID, a 
 	asked := "" // what they were asked about: a question that takes its place is another one
 	for moved := false; err == nil && !moved; {
 		var row task.Task
-		if row, err = d.undecided(ctx, id); err == nil && asked == "" {
-			asked, err = d.digestAsked(ctx, row)
+		if row, err = d.reader.undecided(ctx, id); err == nil && asked == "" {
+			asked, err = d.reader.digestAsked(ctx, row)
 		}
 		if err == nil && row.State == task.Held {
-			_, err = d.foreign(ctx, row) // a result file from before the approval is not taken for the answer after it
+			_, err = d.placed.foreign(ctx, row) // a result file from before the approval is not taken for the answer after it
 		}
 		if err == nil {
 			row, moved, err = d.decideOne(ctx, row, a, asked)
@@ -84,8 +84,8 @@ func (d *Dispatcher) answer(ctx context.Context, verb string, id envelope.ID, a 
 }
 
 // digestAsked names what an approver is asked about a task; "" for nothing.
-func (d *Dispatcher) digestAsked(ctx context.Context, row task.Task) (string, error) {
-	c, asked, err := d.Ledger.Consent(ctx, row.Seq, stageOf(row))
+func (rd *reader) digestAsked(ctx context.Context, row task.Task) (string, error) {
+	c, asked, err := rd.Ledger.Consent(ctx, row.Seq, stageOf(row))
 	if err != nil || !asked || c.Decision != task.Undecided {
 		return "", err
 	}
@@ -93,8 +93,8 @@ func (d *Dispatcher) digestAsked(ctx context.Context, row task.Task) (string, er
 }
 
 // undecided returns the revision of a task that waits for a person.
-func (d *Dispatcher) undecided(ctx context.Context, id envelope.ID) (task.Task, error) {
-	revisions, err := d.revisions(ctx, id)
+func (rd *reader) undecided(ctx context.Context, id envelope.ID) (task.Task, error) {
+	revisions, err := rd.revisions(ctx, id)
 	if err != nil {
 		return task.Task{}, err
 	}
@@ -109,11 +109,11 @@ func (d *Dispatcher) undecided(ctx context.Context, id envelope.ID) (task.Task, 
 // decideOne has a person decide about one revision, and returns it as it is
 // then. It reports false when somebody moved the task meanwhile.
 func (d *Dispatcher) decideOne(ctx context.Context, row task.Task, a answer, asked string) (task.Task, bool, error) {
-	q, err := d.about(ctx, row)
+	q, err := d.reader.about(ctx, row)
 	if err != nil {
 		return row, false, err
 	}
-	state, err := d.decide(ctx, loads(row.Seq, q.began, true), &core.Answer{
+	state, err := d.writer.decide(ctx, loads(row.Seq, q.began, true), &core.Answer{
 		Task: row.Seq, Seen: core.See(row), Decision: a.to, Person: a.who, Note: a.note, Digest: asked,
 		Request: q.task, Verdict: q.verdict, Result: q.result,
 	})
@@ -142,18 +142,18 @@ type decisionSubject struct {
 }
 
 // about gathers what a person decides about.
-func (d *Dispatcher) about(ctx context.Context, row task.Task) (q decisionSubject, err error) {
-	_, t, findings, err := d.load(ctx, row.Seq)
+func (rd *reader) about(ctx context.Context, row task.Task) (q decisionSubject, err error) {
+	_, t, findings, err := rd.load(ctx, row.Seq)
 	if err != nil {
 		return q, err
 	}
 	q.task = t
 	if row.State == task.Review {
-		q.result, err = d.Ledger.Result(ctx, row.Seq)
+		q.result, err = rd.Ledger.Result(ctx, row.Seq)
 		return q, err
 	}
-	q.verdict = d.judge(t, findings, time.Now())
-	q.began, err = d.ran(ctx, row)
+	q.verdict = rd.judge(t, findings, time.Now())
+	q.began, err = rd.ran(ctx, row)
 	return q, err
 }
 

@@ -16,7 +16,7 @@ func limited(row task.Task, terms task.Terms) bool {
 }
 
 // spending gathers what is spent and reserved before a run of a task begins.
-func (d *Dispatcher) spending(tx *transaction, row task.Task, run task.Run) (s core.Spending, err error) {
+func (x *executor) spending(tx *transaction, row task.Task, run task.Run) (s core.Spending, err error) {
 	if !limited(row, run.Terms) {
 		return s, nil // as most
 	}
@@ -25,7 +25,7 @@ func (d *Dispatcher) spending(tx *transaction, row task.Task, run task.Run) (s c
 			return s, err
 		}
 	}
-	if s.Above, err = d.ancestors(tx, row.Parent); err != nil {
+	if s.Above, err = x.ancestors(tx, row.Parent); err != nil {
 		return s, err
 	}
 	s.Balances = map[core.LimitKey]task.Balance{}
@@ -38,7 +38,7 @@ func (d *Dispatcher) spending(tx *transaction, row task.Task, run task.Run) (s c
 }
 
 // ancestors gathers a task and those above it, up to one that lends.
-func (d *Dispatcher) ancestors(tx *transaction, seq int64) (above []core.Ancestor, err error) {
+func (x *executor) ancestors(tx *transaction, seq int64) (above []core.Ancestor, err error) {
 	for seq != 0 {
 		var a core.Ancestor
 		var found bool
@@ -51,7 +51,7 @@ func (d *Dispatcher) ancestors(tx *transaction, seq int64) (above []core.Ancesto
 		if a.Tree, err = tx.Family(seq); err != nil {
 			return above, err
 		}
-		a.Said, seq = d.spentBy(seq), a.Task.Parent
+		a.Said, seq = x.meters.spentBy(seq), a.Task.Parent
 		if above = append(above, a); a.Lends() {
 			break
 		}
@@ -60,8 +60,8 @@ func (d *Dispatcher) ancestors(tx *transaction, seq int64) (above []core.Ancesto
 }
 
 // spentBy is what the run of a task has said so far that it spent.
-func (d *Dispatcher) spentBy(seq int64) (most envelope.Cost) {
-	for _, r := range d.runs.of(seq) {
+func (mt *meters) spentBy(seq int64) (most envelope.Cost) {
+	for _, r := range mt.runs.of(seq) {
 		most = r.meter.seen()
 	}
 	return most
@@ -72,27 +72,27 @@ func (d *Dispatcher) settled(ctx context.Context, row task.Task) {
 	if d.agents.Forget != nil {
 		d.agents.Forget(d.State.RunDir(row.ID, row.Revision, row.Attempt))
 	}
-	if !d.waits.settle() {
+	if !d.executor.waits.settle() {
 		return
 	}
-	keys, err := d.limitsOf(ctx, row)
+	keys, err := d.executor.limitsOf(ctx, row)
 	if err != nil {
-		keys = d.waits.limits() // a task that waits for another limit waits again
+		keys = d.executor.waits.limits() // a task that waits for another limit waits again
 		if ctx.Err() == nil {
 			d.faults.report(judging, row, err)
 		}
 	}
 	for i, key := range keys {
 		if !slices.Contains(keys[:i], key) {
-			d.waits.wakeNext(ctx, key)
+			d.executor.waits.wakeNext(ctx, key)
 		}
 	}
 }
 
 // limitsOf returns the limits that the runs of a task have to fit into.
-func (d *Dispatcher) limitsOf(ctx context.Context, row task.Task) ([]core.LimitKey, error) {
+func (x *executor) limitsOf(ctx context.Context, row task.Task) ([]core.LimitKey, error) {
 	keys := []core.LimitKey{{Task: row.Seq}}
-	runs, err := d.Ledger.Runs(ctx, row.Seq)
+	runs, err := x.Ledger.Runs(ctx, row.Seq)
 	for _, run := range runs {
 		for _, a := range run.Terms.Accounts {
 			keys = append(keys, core.KeyOf(a))
@@ -101,7 +101,7 @@ func (d *Dispatcher) limitsOf(ctx context.Context, row task.Task) ([]core.LimitK
 	for seq := row.Parent; seq != 0 && err == nil; {
 		keys = append(keys, core.LimitKey{Task: seq})
 		var parent task.Task
-		parent, err = d.Ledger.Task(ctx, seq)
+		parent, err = x.Ledger.Task(ctx, seq)
 		seq = parent.Parent
 	}
 	return keys, err
@@ -110,11 +110,11 @@ func (d *Dispatcher) limitsOf(ctx context.Context, row task.Task) ([]core.LimitK
 // lookedAt is for a task that was looked at, perhaps because it was woken. The next step
 // of one that is queued is known when its turn comes.
 func (d *Dispatcher) lookedAt(ctx context.Context, seq int64) {
-	if !d.waits.isWoken(seq) {
+	if !d.executor.waits.isWoken(seq) {
 		return
 	}
 	if row, err := d.Ledger.Task(ctx, seq); err == nil && row.State != task.Queued {
-		d.waits.proceeded(ctx, seq)
+		d.executor.waits.proceeded(ctx, seq)
 	}
 }
 

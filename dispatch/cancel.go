@@ -24,7 +24,7 @@ func (d *Dispatcher) Cancel(ctx context.Context, id envelope.ID, by core.By) err
 	err := d.whenReady(ctx)
 	for did := false; err == nil; {
 		var row task.Task
-		if row, err = d.newestOpen(ctx, id); err != nil {
+		if row, err = d.reader.newestOpen(ctx, id); err != nil {
 			break
 		}
 		if row.State == task.Done {
@@ -35,15 +35,15 @@ func (d *Dispatcher) Cancel(ctx context.Context, id envelope.ID, by core.By) err
 			break
 		}
 		var ended bool
-		ended, err = d.cancelOne(ctx, row, by)
+		ended, err = d.canceller.cancelOne(ctx, row, by)
 		did = did || ended
 	}
 	return fmt.Errorf("cancel %s: %w", id, err)
 }
 
 // newestOpen returns the latest revision that is not done, or the latest one.
-func (d *Dispatcher) newestOpen(ctx context.Context, id envelope.ID) (task.Task, error) {
-	revisions, err := d.revisions(ctx, id)
+func (rd *reader) newestOpen(ctx context.Context, id envelope.ID) (task.Task, error) {
+	revisions, err := rd.revisions(ctx, id)
 	if err != nil {
 		return task.Task{}, err
 	}
@@ -57,49 +57,49 @@ func (d *Dispatcher) newestOpen(ctx context.Context, id envelope.ID) (task.Task,
 
 // cancelOne cancels one revision and reports whether it did. It did not when
 // somebody moved the task meanwhile.
-func (d *Dispatcher) cancelOne(ctx context.Context, row task.Task, by core.By) (bool, error) {
+func (cn *canceller) cancelOne(ctx context.Context, row task.Task, by core.By) (bool, error) {
 	if row.State == task.Running {
-		return d.cancelRun(ctx, row, by)
+		return cn.cancelRun(ctx, row, by)
 	}
-	q, err := d.about(ctx, row)
+	q, err := cn.reader.about(ctx, row)
 	if err != nil {
 		return false, err
 	}
-	follow, err := d.endCancelled(ctx, row, q, by)
+	follow, err := cn.endCancelled(ctx, row, q, by)
 	if errors.Is(err, core.ErrStale) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	d.log(row).Info().Str("by", by.Who).Msg("task cancelled")
-	d.onCommitted(ctx, follow)
+	cn.log(row).Info().Str("by", by.Who).Msg("task cancelled")
+	cn.writer.onCommitted(ctx, follow)
 	return true, nil
 }
 
 // endCancelled ends a task that is cancelled, and tells the agent that has it in its
 // inbox. Its line may be on its way there, so nobody else may append it meanwhile.
-func (d *Dispatcher) endCancelled(ctx context.Context, row task.Task, q decisionSubject, by core.By) (consequences, error) {
-	defer d.names.lock(row.ID)()
-	return d.commit(ctx, func(tx *transaction) error {
+func (cn *canceller) endCancelled(ctx context.Context, row task.Task, q decisionSubject, by core.By) (consequences, error) {
+	defer cn.names.lock(row.ID)()
+	return cn.writer.commit(ctx, func(tx *transaction) error {
 		state, err := loads(row.Seq, q.began, true)(tx)
 		if err != nil {
 			return err
 		}
-		answer, err := d.decideIn(tx, state, &core.Cancel{
+		answer, err := cn.writer.decideIn(tx, state, &core.Cancel{
 			Task: row.Seq, Seen: core.See(row), By: by, Request: q.task, Levels: q.verdict.Levels, Result: q.result,
 		}, time.Now())
 		if err = cmp.Or(err, answer); err != nil {
 			return err
 		}
-		return d.recallTask(tx, row, by)
+		return cn.messenger.recallTask(tx, row, by)
 	})
 }
 
 // recallTask tells an agent that has a task in its inbox, and has not answered it, that
 // the task is cancelled: with CNCL, or with CAP's 499. AINL has no word for that.
-func (d *Dispatcher) recallTask(tx *transaction, row task.Task, by core.By) error {
-	inbox, in := d.agents.Inbox(row.Agent).File, d.agents.Protocol.Dialect(row.Agent)
+func (ms *messenger) recallTask(tx *transaction, row task.Task, by core.By) error {
+	inbox, in := ms.agents.Inbox(row.Agent).File, ms.agents.Protocol.Dialect(row.Agent)
 	if inbox == "" || in == envelope.AINL || row.State == task.Review {
 		return nil
 	}
@@ -128,15 +128,15 @@ func (d *Dispatcher) recallTask(tx *transaction, row task.Task, by core.By) erro
 }
 
 // cancelRun ends a run and waits until nothing is left of it.
-func (d *Dispatcher) cancelRun(ctx context.Context, row task.Task, by core.By) (bool, error) {
-	runs := d.runs.of(row.Seq)
+func (cn *canceller) cancelRun(ctx context.Context, row task.Task, by core.By) (bool, error) {
+	runs := cn.runs.of(row.Seq)
 	for _, r := range runs {
 		r.end(&CancelError{by})
 	}
 	if err := await(ctx, runs); err != nil {
 		return false, fmt.Errorf("its run is still being ended: %w", err)
 	}
-	now, err := d.Ledger.Task(ctx, row.Seq)
+	now, err := cn.Ledger.Task(ctx, row.Seq)
 	switch {
 	case err != nil:
 		return false, err

@@ -15,17 +15,17 @@ func wantsApproval(reasons []task.Reason) bool { return slices.Contains(reasons,
 
 // cleared reports whether a task may start: it is admitted, and nothing holds it
 // but an approval that was given for exactly this.
-func (d *Dispatcher) cleared(ctx context.Context, row task.Task, v task.Verdict) (bool, error) {
+func (rd *reader) cleared(ctx context.Context, row task.Task, v task.Verdict) (bool, error) {
 	if !v.Admit || !wantsApproval(v.Hold) {
 		return v.Admit && len(v.Hold) == 0, nil
 	}
-	last, asked, err := d.Ledger.Consent(ctx, row.Seq, envelope.ApprovalPre)
+	last, asked, err := rd.Ledger.Consent(ctx, row.Seq, envelope.ApprovalPre)
 	if err != nil || !asked || len(v.Hold) > 1 {
 		return false, err
 	}
 	began := false
 	if row.Attempt > 0 {
-		began, err = d.ran(ctx, row)
+		began, err = rd.ran(ctx, row)
 	}
 	return core.Covers(&last, v, began, time.Now()), err
 }

@@ -28,7 +28,7 @@ func (d *Dispatcher) Hold(ctx context.Context, id envelope.ID, by core.By) error
 // is not run for that. A task that is not held so is a *StateError.
 func (d *Dispatcher) Release(ctx context.Context, id envelope.ID, by core.By) error {
 	return d.control(ctx, "release", id, func(row task.Task) (task.Task, bool, error) {
-		revisions, err := d.revisions(ctx, id)
+		revisions, err := d.reader.revisions(ctx, id)
 		if err != nil {
 			return row, false, err
 		}
@@ -42,7 +42,7 @@ func (d *Dispatcher) Release(ctx context.Context, id envelope.ID, by core.By) er
 // steer gives a command about a task that doesn't run, and returns the task as it is
 // then. It reports false when somebody moved the task meanwhile.
 func (d *Dispatcher) steer(ctx context.Context, row task.Task, c core.Command) (task.Task, bool, error) {
-	state, err := d.decide(ctx, loads(row.Seq, false, false), c)
+	state, err := d.writer.decide(ctx, loads(row.Seq, false, false), c)
 	if errors.Is(err, core.ErrStale) {
 		return row, false, nil
 	}
@@ -59,7 +59,7 @@ func (d *Dispatcher) control(ctx context.Context, verb string, id envelope.ID, d
 		return fmt.Errorf("%s %s: %w", verb, id, err)
 	}
 	for {
-		row, err := d.newest(ctx, id)
+		row, err := d.reader.newest(ctx, id)
 		moved := false
 		if err == nil {
 			row, moved, err = do(row)
@@ -75,8 +75,8 @@ func (d *Dispatcher) control(ctx context.Context, verb string, id envelope.ID, d
 }
 
 // newest returns the latest revision of an id.
-func (d *Dispatcher) newest(ctx context.Context, id envelope.ID) (task.Task, error) {
-	all, err := d.revisions(ctx, id)
+func (rd *reader) newest(ctx context.Context, id envelope.ID) (task.Task, error) {
+	all, err := rd.revisions(ctx, id)
 	if err != nil {
 		return task.Task{}, err
 	}
@@ -85,8 +85,8 @@ func (d *Dispatcher) newest(ctx context.Context, id envelope.ID) (task.Task, err
 
 // revisions returns those of an id, the latest last. There is one at least, or the
 // error wraps ledger.ErrUnknown.
-func (d *Dispatcher) revisions(ctx context.Context, id envelope.ID) ([]task.Task, error) {
-	all, err := d.Ledger.Revisions(ctx, id)
+func (rd *reader) revisions(ctx context.Context, id envelope.ID) ([]task.Task, error) {
+	all, err := rd.Ledger.Revisions(ctx, id)
 	if err == nil && len(all) == 0 {
 		err = ledger.ErrUnknown
 	}

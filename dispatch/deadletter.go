@@ -40,18 +40,18 @@ func deadLetter(c *submission) mailbox.DeadLetter {
 
 // deadLettersAdded has the dead letters that the ledger keeps appended soon. Nothing is
 // idle until that was tried. It never blocks.
-func (d *Dispatcher) deadLettersAdded() {
-	d.queue.AddBusy()
+func (in *intake) deadLettersAdded() {
+	in.queue.AddBusy()
 	select {
-	case d.deadLetters <- struct{}{}:
+	case in.deadLetters <- struct{}{}:
 	default: // it is asked for already
-		d.queue.Done()
+		in.queue.Done()
 	}
 }
 
 // appendDeadLetters appends the dead letters that the ledger keeps to their file, until
 // ctx ends. When that fails it is tried again after a pause.
-func (d *Dispatcher) appendDeadLetters(ctx, work context.Context) {
+func (in *intake) appendDeadLetters(ctx, work context.Context) {
 	var again <-chan time.Time // nil unless the last attempt failed
 	var appended int64
 	for {
@@ -59,22 +59,22 @@ func (d *Dispatcher) appendDeadLetters(ctx, work context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-d.deadLetters:
+		case <-in.deadLetters:
 			asked = true
 		case <-again:
 			again = nil
 		}
 		if again == nil {
 			var err error
-			if appended, err = d.appendTheseDeadLetters(work, appended); err == nil {
-				d.faults.clear(rejecting)
+			if appended, err = in.appendTheseDeadLetters(work, appended); err == nil {
+				in.faults.clear(rejecting)
 			} else if ctx.Err() == nil {
-				d.faults.report(rejecting, task.Task{}, err)
+				in.faults.report(rejecting, task.Task{}, err)
 				again = time.After(settlePause)
 			}
 		}
 		if asked {
-			d.queue.Done()
+			in.queue.Done()
 		}
 	}
 }
@@ -85,9 +85,9 @@ const fewDeadLetters = 1 << 20
 // appendTheseDeadLetters appends what the ledger keeps and has it forget that. Lines up
 // to a Seq are in their file already, although the ledger could not be told; it returns
 // up to which they are now. A crash between the two appends a line twice.
-func (d *Dispatcher) appendTheseDeadLetters(ctx context.Context, appended int64) (int64, error) {
+func (in *intake) appendTheseDeadLetters(ctx context.Context, appended int64) (int64, error) {
 	for {
-		letters, err := d.Ledger.DeadLetters(ctx, fewDeadLetters)
+		letters, err := in.Ledger.DeadLetters(ctx, fewDeadLetters)
 		if err != nil || len(letters) == 0 {
 			return appended, err
 		}
@@ -97,12 +97,12 @@ func (d *Dispatcher) appendTheseDeadLetters(ctx context.Context, appended int64)
 				lines = append(lines, l.Line)
 			}
 		}
-		if err := d.Box.AppendDeadLetters(time.Now(), lines); err != nil {
+		if err := in.Box.AppendDeadLetters(time.Now(), lines); err != nil {
 			return appended, err
 		}
 		appended = letters[len(letters)-1].Seq
 		fault.Point("buried")
-		err = d.update(context.WithoutCancel(ctx), func(tx *transaction) error { return tx.DropDeadLetters(appended) })
+		err = in.writer.update(context.WithoutCancel(ctx), func(tx *transaction) error { return tx.DropDeadLetters(appended) })
 		if err != nil {
 			return appended, err
 		}

@@ -17,11 +17,11 @@ type loader func(*transaction) (*core.State, error)
 // decide has the core decide a command, makes that durable, and takes the next step of the
 // tasks that are moved. It returns the tasks as the command left them, and the answer of the
 // core: core.ErrStale when a task was moved since the facts of the command were gathered.
-func (d *Dispatcher) decide(ctx context.Context, load loader, c core.Command) (state *core.State, err error) {
+func (w *writer) decide(ctx context.Context, load loader, c core.Command) (state *core.State, err error) {
 	var answer error
-	err = d.update(ctx, func(tx *transaction) (err error) {
+	err = w.update(ctx, func(tx *transaction) (err error) {
 		if state, err = load(tx); err == nil {
-			answer, err = d.decideIn(tx, state, c, time.Now())
+			answer, err = w.decideIn(tx, state, c, time.Now())
 		}
 		return err
 	})
@@ -33,8 +33,8 @@ func (d *Dispatcher) decide(ctx context.Context, load loader, c core.Command) (s
 
 // decideIfCurrent is decide for a command that is dropped when its task was moved since its
 // facts were gathered. It reports whether it was carried out.
-func (d *Dispatcher) decideIfCurrent(ctx context.Context, load loader, c core.Command) (bool, error) {
-	_, err := d.decide(ctx, load, c)
+func (w *writer) decideIfCurrent(ctx context.Context, load loader, c core.Command) (bool, error) {
+	_, err := w.decide(ctx, load, c)
 	if errors.Is(err, core.ErrStale) {
 		return false, nil
 	}
@@ -43,9 +43,9 @@ func (d *Dispatcher) decideIfCurrent(ctx context.Context, load loader, c core.Co
 
 // mustDecide is decideIfCurrent in spite of passing trouble such as a full disk: it tries
 // until it can, or until work is cut short.
-func (d *Dispatcher) mustDecide(ctx context.Context, row task.Task, load loader, c core.Command) (decided bool, err error) {
-	err = d.persist(ctx, row, func() (err error) {
-		decided, err = d.decideIfCurrent(context.WithoutCancel(ctx), load, c)
+func (w *writer) mustDecide(ctx context.Context, row task.Task, load loader, c core.Command) (decided bool, err error) {
+	err = w.persist(ctx, row, func() (err error) {
+		decided, err = w.decideIfCurrent(context.WithoutCancel(ctx), load, c)
 		return err
 	})
 	return decided, err
@@ -53,8 +53,8 @@ func (d *Dispatcher) mustDecide(ctx context.Context, row task.Task, load loader,
 
 // decideIn is decide in a transaction, which may be run again. The state is as it is
 // after the command then.
-func (d *Dispatcher) decideIn(tx *transaction, state *core.State, c core.Command, now time.Time) (answer, err error) {
-	events, answer := core.Decide(state, c, core.Config{ApprovalTTL: d.agents.ApprovalTTL()}, now)
+func (w *writer) decideIn(tx *transaction, state *core.State, c core.Command, now time.Time) (answer, err error) {
+	events, answer := core.Decide(state, c, core.Config{ApprovalTTL: w.agents.ApprovalTTL()}, now)
 	return answer, write(tx, state, events, addedRequest(c), now)
 }
 
@@ -71,12 +71,12 @@ func addedRequest(c core.Command) []byte {
 
 // decideOn is decide in a transaction, on one task as that sees it. It reports false when
 // the task was moved since the facts of the command were gathered.
-func (d *Dispatcher) decideOn(tx *transaction, seq int64, approvals bool, c core.Command) (next task.Task, decided bool, err error) {
+func (w *writer) decideOn(tx *transaction, seq int64, approvals bool, c core.Command) (next task.Task, decided bool, err error) {
 	state, err := loads(seq, false, approvals)(tx)
 	if err != nil {
 		return task.Task{}, false, err
 	}
-	answer, err := d.decideIn(tx, state, c, time.Now())
+	answer, err := w.decideIn(tx, state, c, time.Now())
 	if err != nil || errors.Is(answer, core.ErrStale) {
 		return task.Task{}, false, err
 	}

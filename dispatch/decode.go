@@ -15,17 +15,17 @@ const few = 64
 
 // decode makes submissions of lines. It asks nobody, so it may come before the lines
 // ahead of these are written down.
-func (d *Dispatcher) decode(lines []mailbox.Line, processors int) []*submission {
+func (in *intake) decode(lines []mailbox.Line, processors int) []*submission {
 	parts := make([][]*submission, processors)
-	inParts(lines, processors, func(n int, part []mailbox.Line) { parts[n] = d.decodeAll(part) })
+	inParts(lines, processors, func(n int, part []mailbox.Line) { parts[n] = in.decodeAll(part) })
 	return slices.Concat(parts...)
 }
 
-func (d *Dispatcher) decodeAll(lines []mailbox.Line) []*submission {
+func (in *intake) decodeAll(lines []mailbox.Line) []*submission {
 	submissions := make([]*submission, 0, len(lines))
 	var pieces []dialect.Piece // the same room for each line
 	for _, line := range lines {
-		pieces = d.pieces(pieces[:0], line)
+		pieces = in.pieces(pieces[:0], line)
 		for _, piece := range pieces {
 			c := &submission{line: line, task: piece.Message.Request, odd: piece.Findings}
 			if piece.Message.Dialect != envelope.AINL {
@@ -41,11 +41,11 @@ func (d *Dispatcher) decodeAll(lines []mailbox.Line) []*submission {
 
 // pieces appends what a line is made of. Of a line that is too long only the head and
 // the outline were kept: enough to find out who must be told.
-func (d *Dispatcher) pieces(to []dialect.Piece, line mailbox.Line) []dialect.Piece {
+func (in *intake) pieces(to []dialect.Piece, line mailbox.Line) []dialect.Piece {
 	if !line.TooLong {
-		return dialect.AppendRead(to, line.Raw, d.opts.Reading)
+		return dialect.AppendRead(to, line.Raw, in.opts.Reading)
 	}
-	return append(to, dialect.TooLong(line.Long(), d.opts.Tail.MaxLine))
+	return append(to, dialect.TooLong(line.Long(), in.opts.Tail.MaxLine))
 }
 
 // inParts hands a long list out in parts, each with its number, to so
@@ -74,13 +74,13 @@ type coming struct {
 // decodeAhead begins with the batch after the one that Next returned, if there
 // is one. Writing down keeps one processor busy; the others decode, which was a
 // fifth of the time that a backlog took.
-func (d *Dispatcher) decodeAhead() *coming {
-	batch, ok := d.tail.Ahead()
+func (in *intake) decodeAhead() *coming {
+	batch, ok := in.tail.Ahead()
 	if !ok {
 		return nil
 	}
 	c := &coming{lines: batch.Lines}
-	c.decoding.Go(func() { c.submissions = d.decode(c.lines, max(1, runtime.GOMAXPROCS(0)-1)) })
+	c.decoding.Go(func() { c.submissions = in.decode(c.lines, max(1, runtime.GOMAXPROCS(0)-1)) })
 	return c
 }
 

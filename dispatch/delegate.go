@@ -14,13 +14,13 @@ import (
 
 // delegation makes a submission of what a task delegates: a task below it, which is judged
 // like any other. It returns the message as it is recorded.
-func (d *Dispatcher) delegation(ctx context.Context, row task.Task, m envelope.Message, taken map[envelope.ID]bool) (*submission, envelope.Message, error) {
-	m, findings, err := d.request(ctx, row, m, taken)
+func (g *delegator) delegation(ctx context.Context, row task.Task, m envelope.Message, taken map[envelope.ID]bool) (*submission, envelope.Message, error) {
+	m, findings, err := g.request(ctx, row, m, taken)
 	if err != nil {
 		return nil, m, err
 	}
 	c := &submission{task: m.Request, said: &m, tie: m.Tie, above: &row, now: time.Now()}
-	c.judged, _ = d.judgeInContext(c, conversation.Combines(m), findings)
+	c.judged, _ = g.judgeInContext(c, conversation.Combines(m), findings)
 	c.verdict = c.judged
 	if !c.verdict.Admit {
 		c.refuse()
@@ -30,11 +30,11 @@ func (d *Dispatcher) delegation(ctx context.Context, row task.Task, m envelope.M
 
 // request gives a delegated task a name that is free. The same delegation keeps its
 // name, so that it is known again.
-func (d *Dispatcher) request(ctx context.Context, row task.Task, m envelope.Message, taken map[envelope.ID]bool) (envelope.Message, envelope.Findings, error) {
+func (g *delegator) request(ctx context.Context, row task.Task, m envelope.Message, taken map[envelope.ID]bool) (envelope.Message, envelope.Findings, error) {
 	if m.Dialect == envelope.CLowl && m.Task == "" {
 		m.Task = dialect.TaskID(m.ID)
 	}
-	free, err := d.childID(ctx, row, m, taken)
+	free, err := g.childID(ctx, row, m, taken)
 	if err != nil {
 		return m, nil, err
 	}
@@ -50,14 +50,14 @@ func (d *Dispatcher) request(ctx context.Context, row task.Task, m envelope.Mess
 		m.Request.Agent = m.To[0]
 	}
 	raw := m.Raw
-	t, findings := dialect.DecodeTask(m.Dialect, raw, d.opts.Reading)
+	t, findings := dialect.DecodeTask(m.Dialect, raw, g.opts.Reading)
 	if findings.Refused() || t.ID != m.Task || t.Requester != m.From {
 		codec, ok := dialect.Of(m.Dialect)
 		if !ok {
 			return m, findings, nil
 		}
 		raw, _ = codec.Encode(m)
-		t, findings = dialect.DecodeTask(m.Dialect, raw, d.opts.Reading)
+		t, findings = dialect.DecodeTask(m.Dialect, raw, g.opts.Reading)
 	}
 	t.ID, t.Requester = m.Task, m.From
 	m.Raw, m.Hash, m.Request = t.Raw, t.Hash, t
@@ -66,19 +66,19 @@ func (d *Dispatcher) request(ctx context.Context, row task.Task, m envelope.Mess
 
 // childID returns the name of a delegated task: the one that its agent gave it, unless
 // that is the name of another task.
-func (d *Dispatcher) childID(ctx context.Context, row task.Task, m envelope.Message, taken map[envelope.ID]bool) (envelope.ID, error) {
+func (g *delegator) childID(ctx context.Context, row task.Task, m envelope.Message, taken map[envelope.ID]bool) (envelope.ID, error) {
 	if m.Task != "" && m.Task != row.ID && !taken[m.Task] {
-		last, found, err := d.finder(ctx).latest(m.Task)
+		last, found, err := g.reader.finder(ctx).latest(m.Task)
 		if err != nil || !found || last.Parent == row.Seq && last.Hash == m.Hash {
 			return m.Task, err
 		}
 	}
-	return d.freeID(ctx, row.ID, "", taken)
+	return g.freeID(ctx, row.ID, "", taken)
 }
 
 // delegatedBefore reports whether a task was delegated before, and is over.
-func (d *Dispatcher) delegatedBefore(ctx context.Context, row task.Task, id envelope.ID) (bool, error) {
-	last, found, err := d.finder(ctx).latest(id)
+func (g *delegator) delegatedBefore(ctx context.Context, row task.Task, id envelope.ID) (bool, error) {
+	last, found, err := g.reader.finder(ctx).latest(id)
 	return found && last.Parent == row.Seq && last.State == task.Done, err
 }
 
@@ -86,7 +86,7 @@ func (d *Dispatcher) delegatedBefore(ctx context.Context, row task.Task, id enve
 const maxNames = 1000
 
 // freeID returns a free name below that of a task: "T1.2", or "T1.review".
-func (d *Dispatcher) freeID(ctx context.Context, above envelope.ID, word string, taken map[envelope.ID]bool) (envelope.ID, error) {
+func (g *delegator) freeID(ctx context.Context, above envelope.ID, word string, taken map[envelope.ID]bool) (envelope.ID, error) {
 	for n := range maxNames {
 		name := fmt.Sprintf("%s.%d", above, n+1)
 		if word != "" {
@@ -101,7 +101,7 @@ func (d *Dispatcher) freeID(ctx context.Context, above envelope.ID, word string,
 		if taken[id] {
 			continue
 		}
-		if _, found, err := d.finder(ctx).latest(id); err != nil || !found {
+		if _, found, err := g.reader.finder(ctx).latest(id); err != nil || !found {
 			return id, err
 		}
 	}
@@ -110,7 +110,7 @@ func (d *Dispatcher) freeID(ctx context.Context, above envelope.ID, word string,
 
 // acceptDelegated accepts a delegated task. The agent gets a refusal as any other end of
 // the task.
-func (d *Dispatcher) acceptDelegated(tx *transaction, row task.Task, s outboundMessage, at time.Time) error {
+func (g *delegator) acceptDelegated(tx *transaction, row task.Task, s outboundMessage, at time.Time) error {
 	c := s.submission
 	known, err := lookUp(tx, []*submission{c})
 	if err != nil {
@@ -118,33 +118,33 @@ func (d *Dispatcher) acceptDelegated(tx *transaction, row task.Task, s outboundM
 	}
 	if last, found := known.rows[c.task.ID]; found && (last.Parent != row.Seq || last.Hash != c.task.Hash) {
 		c.fate, c.row = conflict, task.Task{} // somebody has taken the name since it was free
-	} else if err := d.acceptAll(tx, known, c); err != nil {
+	} else if err := g.acceptAll(tx, known, c); err != nil {
 		return err
 	}
 	switch c.fate {
 	case accepted:
 		tx.follow.accepted = append(tx.follow.accepted, c)
 		m := s.message
-		return d.recordFor(tx, c.row, m, at, strings.Join(m.To, ","), task.ByRun, "")
+		return g.messenger.recordFor(tx, c.row, m, at, strings.Join(m.To, ","), task.ByRun, "")
 	case duplicate:
 		return nil
 	}
 	why := dialect.FailureOf(envelope.DuplicateConflict, fmt.Sprintf("task %s is there already, and asks for something else", c.task.ID))
-	return d.recordFor(tx, row, conversation.Error(s.message, row, why, time.Now()), at, row.Agent, task.ByDaemon, "")
+	return g.messenger.recordFor(tx, row, conversation.Error(s.message, row, why, time.Now()), at, row.Agent, task.ByDaemon, "")
 }
 
 // acceptAll accepts a delegated task and, where it is for several agents, requests each.
-func (d *Dispatcher) acceptAll(tx *transaction, known *known, c *submission) error {
+func (g *delegator) acceptAll(tx *transaction, known *known, c *submission) error {
 	judged := c.judged
 	defer func() { c.judged = judged }() // for the transaction may be run again
 	c.members, c.verdict = nil, judged
-	names, err := d.requestedAgents(tx, c)
+	names, err := g.acceptor.requestedAgents(tx, c)
 	if err != nil {
 		return err
 	}
 	c.judged = c.verdict
-	if err := d.accept(tx, known, c); err != nil || len(names) == 0 || c.row.State != task.Held {
+	if err := g.acceptor.accept(tx, known, c); err != nil || len(names) == 0 || c.row.State != task.Held {
 		return err
 	}
-	return d.requestEach(tx, c, names)
+	return g.acceptor.requestEach(tx, c, names)
 }

@@ -16,8 +16,8 @@ import (
 // inboxOf returns the file below the mailbox to which messages for a participant are
 // appended: the inbox of an agent that fetches its tasks, or agents/<name>/inbox.jsonl.
 // A name that no file can have is digested.
-func (d *Dispatcher) inboxOf(name string) string {
-	if file := d.agents.Inbox(name).File; file != "" {
+func (ms *messenger) inboxOf(name string) string {
+	if file := ms.agents.Inbox(name).File; file != "" {
 		return file
 	}
 	if id, err := envelope.ParseID(name); err != nil || id == "." {
@@ -42,9 +42,9 @@ type round struct {
 // that. After a crash between the two an inbox has a line twice, with the same name. It
 // goes on with a round, and returns the round as it is then. An error concerns all
 // inboxes, and ends the round.
-func (d *Dispatcher) deliverDue(ctx context.Context, r round) (round, error) {
+func (ms *messenger) deliverDue(ctx context.Context, r round) (round, error) {
 	for {
-		due, err := d.Ledger.Due(ctx, r.after, deliverBatchSize)
+		due, err := ms.Ledger.Due(ctx, r.after, deliverBatchSize)
 		switch {
 		case err != nil:
 			return round{}, err
@@ -53,7 +53,7 @@ func (d *Dispatcher) deliverDue(ctx context.Context, r round) (round, error) {
 		case len(due) == 0:
 			return r, nil
 		}
-		if err := d.deliverBatch(ctx, due, &r); err != nil {
+		if err := ms.deliverBatch(ctx, due, &r); err != nil {
 			return round{}, err
 		}
 		r.after = due[len(due)-1].Seq
@@ -62,7 +62,7 @@ func (d *Dispatcher) deliverDue(ctx context.Context, r round) (round, error) {
 
 // deliverBatch delivers some messages, except to closed inboxes. An inbox that can't be
 // written is closed.
-func (d *Dispatcher) deliverBatch(ctx context.Context, due []task.Message, r *round) error {
+func (ms *messenger) deliverBatch(ctx context.Context, due []task.Message, r *round) error {
 	var posted []int64
 	var failed error
 	for _, b := range bundles(due) {
@@ -70,9 +70,9 @@ func (d *Dispatcher) deliverBatch(ctx context.Context, due []task.Message, r *ro
 			continue
 		}
 		own := "messages cannot be put into " + b.inbox
-		err := d.Box.AppendInbox(b.inbox, bytes.Join(b.lines, []byte("\n")))
+		err := ms.Box.AppendInbox(b.inbox, bytes.Join(b.lines, []byte("\n")))
 		if err == nil {
-			d.faults.clear(own)
+			ms.faults.clear(own)
 			posted = append(posted, b.seqs...)
 			continue
 		}
@@ -80,14 +80,14 @@ func (d *Dispatcher) deliverBatch(ctx context.Context, due []task.Message, r *ro
 			failed = err
 			break
 		}
-		d.faults.report(own, task.Task{}, err)
+		ms.faults.report(own, task.Task{}, err)
 		r.close(b.inbox)
 	}
 	if len(posted) == 0 {
 		return failed
 	}
 	fault.Point("posted")
-	err := d.update(context.WithoutCancel(ctx), func(tx *transaction) error { // they are there, whoever stops us now
+	err := ms.writer.update(context.WithoutCancel(ctx), func(tx *transaction) error { // they are there, whoever stops us now
 		for _, seq := range posted {
 			if err := tx.MarkPosted(seq, time.Now()); err != nil {
 				return err

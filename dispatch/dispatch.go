@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -79,39 +78,18 @@ type Options struct {
 // A Dispatcher is the engine of one mailbox. Open makes it, Serve works it,
 // Close ends it once nobody calls it any more.
 type Dispatcher struct {
-	Parts
-	agents       Agents
-	opts         Options
-	tail         *mailbox.Tail
-	queue        *schedule.Queue
-	fresh        *fresh
-	timers       *schedule.Timers
-	held         *heldSet
-	runs         *runSet
-	unused       *unusedDirs
-	bygones      *bygones
-	pauses       *pauses
-	waits        *budgetWaiters
-	inboxes      *schedule.DeliveryQueue // tasks to deliver to the inboxes of their agents
-	unshown      *schedule.DeliveryQueue // tasks that were refused and whose results are still to be put
-	marks        sync.Map                // of historyMark, by the Seq of an open task
-	kin          *kin
-	notifyQueue  *notifyQueue
-	faults       *faults
-	calls        *calls
-	failed       chan struct{} // signalled when a look could not take everything in
-	missing      chan struct{} // signalled when result files may be missing
-	roots        atomic.Int64  // how often the root directory was replaced
-	rereading    rereading     // how answers are read again
-	names        *names        // one result file is moved by one goroutine at a time
-	ready        chan struct{} // closed when recovery is over
-
-	looking   sync.Mutex // one look at a time: guards tail and lost
-	lost      bool       // the ledger was lost, and not all lines of that time were met again
-	finishing *schedule.WorkerPool
-	endings   chan struct{} // holds a token for each run that ended here and is not finished
-
-	deadLetters chan struct{} // signalled when the ledger has dead letters for their file
+	*base
+	completion *completion
+	overseer   *overseer
+	placed     *placedResults
+	executor   *executor
+	intake     *intake
+	inbox      *inboxes
+	kin        *kin
+	unshown    *schedule.DeliveryQueue // tasks that were refused and whose results are still to be put
+	failed     chan struct{}           // signalled when a look could not take everything in
+	ready      chan struct{}           // closed when recovery is over
+	looking    sync.Mutex              // one look at a time: guards the intake
 }
 
 // Open makes a Dispatcher that goes on where the ledger says the last one
@@ -133,40 +111,15 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 	if agents.ApprovalTTL == nil {
 		agents.ApprovalTTL = func() time.Duration { return 0 }
 	}
-	d := &Dispatcher{
-		Parts:       parts,
-		agents:      agents,
-		opts:        opts,
-		fresh:       newFresh(),
-		timers:      schedule.NewTimers(),
-		held:        newHeldSet(),
-		runs:        newRunSet(),
-		unused:      newUnusedDirs(),
-		bygones:     newBygones(),
-		pauses:      newPauses(paused),
-		inboxes:     schedule.NewDeliveryQueue(),
-		unshown:     schedule.NewDeliveryQueue(),
-		notifyQueue: newNotifyQueue(),
-		faults:      newFaults(opts.Log),
-		calls:       newCalls(),
-		failed:      make(chan struct{}, 1),
-		missing:     make(chan struct{}, 1),
-		kin:         newKin(),
-		names:       newNames(),
-		rereading:   usualRereading,
-		ready:       make(chan struct{}),
-		endings:     make(chan struct{}, 4*opts.Workers+64),
-
-		finishing:   schedule.NewWorkerPool(opts.Workers),
-		deadLetters: make(chan struct{}, 1),
-	}
-	d.waits = newBudgetWaiters(parts.Ledger.Balance, func(seq int64) { d.timers.After(seq, 0) })
-	if d.lost, err = parts.Ledger.Lost(ctx); err != nil {
+	lost, err := parts.Ledger.Lost(ctx)
+	if err != nil {
 		return nil, fmt.Errorf("open dispatcher: %w", err)
 	}
-	d.opts.Tail.Notice = d.faults.reportFile
-	d.tail = parts.Box.Tail(cursors, d.opts.Tail)
-	d.queue = schedule.NewQueue(opts.Workers, opts.Queue, opts.PerRequester, agents.Limit)
+	all := newShared(parts, agents, opts)
+	all.pauses = newPauses(paused)
+	d := newDispatcher(all, lost)
+	opts.Tail.Notice = d.faults.reportFile
+	d.intake.tail = parts.Box.Tail(cursors, opts.Tail)
 	return d, nil
 }
 
@@ -177,20 +130,20 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 	work, stopWork := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stopWork(nil)
 	if err := d.recover(work); err != nil {
-		d.finishing.Close()
+		d.executor.finishing.Close()
 		return fmt.Errorf("recover: %w", err)
 	}
-	d.deadLettersAdded() // by an earlier daemon
-	d.queue.AddBusy()    // until keepResults has gone through them
+	d.intake.deadLettersAdded() // by an earlier daemon
+	d.queue.AddBusy()           // until keepResults has gone through them
 	close(d.ready)
 	var running sync.WaitGroup
 	for range (1 + schedule.PrefetchPerSlot) * d.opts.Workers { // so many run, and others get ready
-		running.Go(func() { d.worker(ctx, work) })
+		running.Go(func() { d.executor.worker(ctx, work) })
 	}
-	running.Go(func() { d.deliverAll(ctx, work) })
+	running.Go(func() { d.inbox.deliverAll(ctx, work) })
 	running.Go(func() { d.showRefusals(ctx, work) })
-	running.Go(func() { d.notifyAll(ctx, work) })
-	running.Go(func() { d.appendDeadLetters(ctx, work) })
+	running.Go(func() { d.messenger.notifyAll(ctx, work) })
+	running.Go(func() { d.intake.appendDeadLetters(ctx, work) })
 	running.Go(func() {
 		d.timers.Serve(ctx, func(seq int64) {
 			d.revisit(work, seq)
@@ -198,7 +151,7 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 		})
 	})
 	running.Go(func() { d.lookWhenThereIsRoom(ctx) })
-	running.Go(func() { d.keepResults(ctx) })
+	running.Go(func() { d.publisher.keepResults(ctx) })
 	running.Go(func() { retention.Collector(d.Parts).ServeDaily(ctx, d.opts.Retention, d.opts.Log) })
 	<-ctx.Done() // from here: take no more, finish what runs
 	if d.opts.Detach {
@@ -207,8 +160,8 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 	grace := time.AfterFunc(d.opts.Grace, func() { stopWork(ErrShutdown) })
 	defer grace.Stop()
 	running.Wait()
-	d.finishing.Close()
-	d.finishing.Wait()
+	d.executor.finishing.Close()
+	d.executor.finishing.Wait()
 	return nil
 }
 
@@ -216,7 +169,7 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 func (d *Dispatcher) Ready() <-chan struct{} { return d.ready }
 
 // Close lets go of the task files.
-func (d *Dispatcher) Close() error { return d.tail.Close() }
+func (d *Dispatcher) Close() error { return d.intake.tail.Close() }
 
 // Idle blocks until nothing is queued, running, being finished or resting
 // before another attempt, no result is missing, and nothing is left to tell or

@@ -18,15 +18,15 @@ type draft struct {
 // commitBeside commits a turn, and writes the draft of what it shows meanwhile. It
 // does not while other runs are being finished: these keep the disk busy then, and
 // nothing is gained.
-func (d *Dispatcher) commitBeside(t *turn, commit func() error) (f *draft, err error) {
-	runs := d.runs.of(t.row.Seq)
-	if len(d.endings) > 1 || len(runs) != 1 || !runs[0].showsItsOwn() || !d.showsResult(t) {
+func (pb *publisher) commitBeside(t *turn, commit func() error) (f *draft, err error) {
+	runs := pb.runs.of(t.row.Seq)
+	if len(pb.endings) > 1 || len(runs) != 1 || !runs[0].showsItsOwn() || !pb.showsResult(t) {
 		return nil, commit()
 	}
 	f = &draft{result: t.result()}
 	var committing sync.WaitGroup
 	committing.Go(func() { err = commit() })
-	f.file, _ = d.Box.DraftResult(f.result, resultMode) // here, for it takes longer; what fails is met again by who puts it
+	f.file, _ = pb.Box.DraftResult(f.result, resultMode) // here, for it takes longer; what fails is met again by who puts it
 	committing.Wait()
 	runs[0].draft.Store(f)
 	return f, err
@@ -34,7 +34,7 @@ func (d *Dispatcher) commitBeside(t *turn, commit func() error) (f *draft, err e
 
 // showsResult reports whether a turn ends its task with the result of its run,
 // and nobody has to agree to that.
-func (d *Dispatcher) showsResult(t *turn) bool {
+func (pb *publisher) showsResult(t *turn) bool {
 	return t.reviewRun == nil && !t.waits() && !t.overseen() && !reviewed(t.terms, t.o)
 }
 
@@ -54,9 +54,9 @@ func (f *draft) drop() {
 }
 
 // putFile places a result file: as it was drafted, if it was.
-func (d *Dispatcher) putFile(f final) error {
+func (pb *publisher) putFile(f final) error {
 	if drafted := f.draft.of(f.result); drafted != nil {
 		return drafted.Put(f.row.ID)
 	}
-	return d.Box.PutResult(f.row.ID, f.result, resultMode)
+	return pb.Box.PutResult(f.row.ID, f.result, resultMode)
 }

@@ -21,10 +21,10 @@ type outboundMessage struct {
 
 // emitAll records the messages of an agent's run as of the time they were read, and does
 // what follows from them.
-func (d *Dispatcher) emitAll(tx *transaction, t *turn) error {
+func (g *delegator) emitAll(tx *transaction, t *turn) error {
 	for _, s := range t.outbound {
 		if s.submission != nil {
-			if err := d.acceptDelegated(tx, t.row, s, t.at); err != nil {
+			if err := g.acceptDelegated(tx, t.row, s, t.at); err != nil {
 				return err
 			}
 			continue
@@ -37,12 +37,12 @@ func (d *Dispatcher) emitAll(tx *transaction, t *turn) error {
 			about = t.row
 		}
 		if conversation.Cancels(s.message, about) {
-			if err := d.emitCancel(tx, t, about, s.message); err != nil {
+			if err := g.emitCancel(tx, t, about, s.message); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := d.emitToAll(tx, about, s.message, t.at); err != nil {
+		if err := g.messenger.emitToAll(tx, about, s.message, t.at); err != nil {
 			return err
 		}
 	}
@@ -51,21 +51,21 @@ func (d *Dispatcher) emitAll(tx *transaction, t *turn) error {
 
 // emitToAll records a message about a task for each of its recipients, and wakes the
 // tasks that wait for it.
-func (d *Dispatcher) emitToAll(tx *transaction, about task.Task, m envelope.Message, at time.Time) error {
+func (ms *messenger) emitToAll(tx *transaction, about task.Task, m envelope.Message, at time.Time) error {
 	silent, err := isOnlyRecorded(tx, about, m)
 	if err != nil {
 		return err
 	}
 	for _, to := range m.To {
-		inbox := d.inboxOf(to)
+		inbox := ms.inboxOf(to)
 		if to == envelope.Ourselves || to == envelope.Everybody || silent {
 			inbox = ""
 		}
-		if err := d.recordFor(tx, about, m, at, to, task.ByRun, inbox); err != nil {
+		if err := ms.recordFor(tx, about, m, at, to, task.ByRun, inbox); err != nil {
 			return err
 		}
 	}
-	return d.wakeFor(tx, about, m)
+	return ms.wakeFor(tx, about, m)
 }
 
 // isOnlyRecorded reports whether a message about a task is for no inbox: an ACK, since
@@ -81,8 +81,8 @@ func isOnlyRecorded(tx *transaction, about task.Task, m envelope.Message) (bool,
 
 // recordFor records a message about a task for a participant, in the dialect of the
 // participant if that can say it.
-func (d *Dispatcher) recordFor(tx *transaction, about task.Task, m envelope.Message, at time.Time, to string, via task.Via, inbox string) error {
-	in := d.dialectFor(to, about, m.Dialect)
+func (ms *messenger) recordFor(tx *transaction, about task.Task, m envelope.Message, at time.Time, to string, via task.Via, inbox string) error {
+	in := ms.dialectFor(to, about, m.Dialect)
 	line, lost := m.Raw, []string(nil)
 	if codec, ok := dialect.Of(in); ok && !deliverable(codec, m, in) {
 		line, lost = codec.Encode(m)
@@ -103,10 +103,10 @@ func deliverable(codec dialect.Codec, m envelope.Message, in envelope.Dialect) b
 }
 
 // dialectFor returns the dialect in which a participant gets a message about a task.
-func (d *Dispatcher) dialectFor(to string, about task.Task, own envelope.Dialect) envelope.Dialect {
+func (ms *messenger) dialectFor(to string, about task.Task, own envelope.Dialect) envelope.Dialect {
 	reads := envelope.Dialect("")
-	if d.agents.Known(to) {
-		reads = cmp.Or(d.agents.Protocol.Dialect(to), envelope.AINL)
+	if ms.agents.Known(to) {
+		reads = cmp.Or(ms.agents.Protocol.Dialect(to), envelope.AINL)
 	}
 	return conversation.DialectFor(to, reads, about, own)
 }
@@ -114,7 +114,7 @@ func (d *Dispatcher) dialectFor(to string, about task.Task, own envelope.Dialect
 // emitCancel has a task cancelled that the agent of a turn has asked for, or that is
 // part of such a task (CLOWL-27). The agent is told when it is cancelled, or why it is
 // not.
-func (d *Dispatcher) emitCancel(tx *transaction, t *turn, about task.Task, m envelope.Message) error {
+func (g *delegator) emitCancel(tx *transaction, t *turn, about task.Task, m envelope.Message) error {
 	may, err := mayCancel(tx, about, t.row.Agent)
 	if err != nil {
 		return err
@@ -145,11 +145,11 @@ func (d *Dispatcher) emitCancel(tx *transaction, t *turn, about task.Task, m env
 		tx.cancelAfter(about.Seq, m)
 		return nil
 	}
-	return d.emit(tx, m.Dialect, conversation.Error(m, t.row, why, t.at), t.row.Seq, d.inboxOf(t.row.Agent))
+	return g.messenger.emit(tx, m.Dialect, conversation.Error(m, t.row, why, t.at), t.row.Seq, g.messenger.inboxOf(t.row.Agent))
 }
 
 // emit records a message of the daemon in a dialect, for an inbox.
-func (d *Dispatcher) emit(tx *transaction, in envelope.Dialect, m envelope.Message, task int64, inbox string) error {
+func (ms *messenger) emit(tx *transaction, in envelope.Dialect, m envelope.Message, task int64, inbox string) error {
 	record, ok := outgoing(in, m, task, inbox)
 	if !ok {
 		return nil // it has no codec

@@ -15,16 +15,16 @@ import (
 func (d *Dispatcher) LetIn(ctx context.Context, seq int64) error { return d.letIn(ctx, seq) }
 
 func (d *Dispatcher) Apply(ctx context.Context, row task.Task, t envelope.Task, v task.Verdict) error {
-	return d.apply(ctx, row, t, v)
+	return d.reader.apply(ctx, row, t, v)
 }
 
 func (d *Dispatcher) ReconsiderReview(ctx context.Context, row task.Task) error {
-	return d.reconsiderReview(ctx, row)
+	return d.overseer.reconsiderReview(ctx, row)
 }
 
 // RereadFor has answers that cannot be read be read again at once, for so long.
 func (d *Dispatcher) RereadFor(total time.Duration) {
-	d.rereading = rereading{pause: time.Microsecond, longest: time.Microsecond, total: total}
+	d.executor.rereading = rereading{pause: time.Microsecond, longest: time.Microsecond, total: total}
 }
 
 // TryReading reads as answers are read that cannot be read.
@@ -42,8 +42,8 @@ func (d *Dispatcher) RingNow(seq int64) { d.timers.Set(seq, time.Now()) }
 
 // HangCallbacks has every callback hang until goOn is called.
 func (d *Dispatcher) HangCallbacks() (goOn func()) {
-	d.calls.mu.Lock()
-	return d.calls.mu.Unlock
+	d.publisher.calls.mu.Lock()
+	return d.publisher.calls.mu.Unlock
 }
 
 // KnownFault is knownFault for tests in the other package.
@@ -52,5 +52,5 @@ var KnownFault = knownFault
 func (d *Dispatcher) Proceed(ctx context.Context, row task.Task) { d.proceed(ctx, row) }
 
 func (d *Dispatcher) StopRun(ctx context.Context, row task.Task, by core.By) (bool, error) {
-	return d.stopRun(ctx, row, by)
+	return d.canceller.stopRun(ctx, row, by)
 }

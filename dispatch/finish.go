@@ -13,42 +13,42 @@ import (
 // finish makes the outcome of a run durable and shows it. The run directory
 // holds the answer until the ledger does, so trying again is safe.
 // A person may have to agree to that, by the terms of the run.
-func (d *Dispatcher) finish(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome) {
+func (x *executor) finish(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome) {
 	if o.Detached {
-		d.info(row).Int("attempt", row.Attempt).Msg("run goes on without us")
+		x.info(row).Int("attempt", row.Attempt).Msg("run goes on without us")
 		return
 	}
-	d.info(row).Int("exit_code", o.Exit.Code).Int64("took_ms", o.Exit.Wall.Milliseconds()).Str("status", string(o.Result.Status)).Msg("agent exited")
+	x.info(row).Int("exit_code", o.Exit.Code).Int64("took_ms", o.Exit.Wall.Milliseconds()).Str("status", string(o.Result.Status)).Msg("agent exited")
 	switch {
 	case o.Hold == task.AuthRequired:
-		d.putBack(ctx, row, terms.Deadline, o)
+		x.putBack(ctx, row, terms.Deadline, o)
 	case o.Hold != "":
-		d.turn(ctx, row, terms, o)
-	case !o.Retry && !d.mended(row, o).Again, !d.again(ctx, row, terms.Deadline, o):
-		d.mend(ctx, row, terms, o)
+		x.completion.turn(ctx, row, terms, o)
+	case !o.Retry && !x.completion.mended(row, o).Again, !x.again(ctx, row, terms.Deadline, o):
+		x.completion.mend(ctx, row, terms, o)
 	}
 }
 
 // again puts a task back whose run may be made once more, after a pause. It
 // does not when the attempts are used up, or the pause would last longer than
 // the deadline, if the run was under one.
-func (d *Dispatcher) again(ctx context.Context, row task.Task, deadline time.Time, o task.Outcome) bool {
-	runs, err := d.attempts(ctx, row)
+func (x *executor) again(ctx context.Context, row task.Task, deadline time.Time, o task.Outcome) bool {
+	runs, err := x.attempts(ctx, row)
 	if err != nil {
 		return true // the run directory still says what happened
 	}
 	failed := failures(runs, row.Attempt, o)
-	if failed > d.agents.Retries(row.Agent) {
+	if failed > x.agents.Retries(row.Agent) {
 		return false
 	}
 	pause := time.Now()
 	if o.Exit.Cause != task.CauseInterrupted {
-		pause = pause.Add(backoff(d.agents.Backoff(row.Agent), failed))
+		pause = pause.Add(backoff(x.agents.Backoff(row.Agent), failed))
 	}
 	if !deadline.IsZero() && !pause.Before(deadline) {
 		return false
 	}
-	_, _ = d.mustDecide(ctx, row, loads(row.Seq, true, false), &core.Again{
+	_, _ = x.writer.mustDecide(ctx, row, loads(row.Seq, true, false), &core.Again{
 		Task: row.Seq, Until: pause, Run: ended(row, o), Data: conclusion(o),
 	}) // after an error, which is logged, the run directory still says what happened
 	return true
@@ -56,9 +56,9 @@ func (d *Dispatcher) again(ctx context.Context, row task.Task, deadline time.Tim
 
 // attempts returns the runs of a task in spite of passing trouble: what is not in
 // the tables of the ledger yet is brought there first.
-func (d *Dispatcher) attempts(ctx context.Context, row task.Task) (runs []task.Run, err error) {
-	err = d.persist(ctx, row, func() (err error) {
-		runs, err = d.Ledger.Runs(context.WithoutCancel(ctx), row.Seq)
+func (x *executor) attempts(ctx context.Context, row task.Task) (runs []task.Run, err error) {
+	err = x.persist(ctx, row, func() (err error) {
+		runs, err = x.Ledger.Runs(context.WithoutCancel(ctx), row.Seq)
 		return err
 	})
 	return runs, err
@@ -91,14 +91,14 @@ func backoff(first time.Duration, failed int) time.Duration {
 }
 
 // persist tries until it can, or until work is cut short.
-func (d *Dispatcher) persist(ctx context.Context, row task.Task, try func() error) error {
+func (s *shared) persist(ctx context.Context, row task.Task, try func() error) error {
 	for {
 		err := try()
 		if err == nil {
-			d.faults.clear(recording)
+			s.faults.clear(recording)
 			return nil
 		}
-		d.faults.report(recording, row, err)
+		s.faults.report(recording, row, err)
 		select {
 		case <-ctx.Done():
 			return err
@@ -167,15 +167,15 @@ func (d *Dispatcher) tryAdmitNext(ctx context.Context, id envelope.ID) error {
 // letIn lets a revision in that waits for earlier ones, if none of them is in hand any
 // more. Two ends of these may see to it: the later of them finds it queued, or running.
 func (d *Dispatcher) letIn(ctx context.Context, seq int64) error {
-	row, t, findings, err := d.load(ctx, seq)
+	row, t, findings, err := d.reader.load(ctx, seq)
 	if err != nil || row.State != task.Received {
 		return err
 	}
-	verdict := core.Held(d.judge(t, findings, time.Now()), core.Lasting(row.Reasons)...)
-	if verdict, err = d.judgeLineage(ctx, row, verdict); err != nil {
+	verdict := core.Held(d.reader.judge(t, findings, time.Now()), core.Lasting(row.Reasons)...)
+	if verdict, err = d.reader.judgeLineage(ctx, row, verdict); err != nil {
 		return err
 	}
 	load := func(tx *transaction) (*core.State, error) { return loadRevisions(tx, row.ID) }
-	_, err = d.decideIfCurrent(ctx, load, &core.Judge{Task: seq, Seen: core.See(row), Request: t, Verdict: verdict})
+	_, err = d.writer.decideIfCurrent(ctx, load, &core.Judge{Task: seq, Seen: core.See(row), Request: t, Verdict: verdict})
 	return err
 }

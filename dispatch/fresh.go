@@ -66,15 +66,15 @@ func (f *fresh) take(seq int64) (freshTask, bool) {
 
 // loadQueued is load for a task whose turn has come. Those whose turn comes next are
 // read with it.
-func (d *Dispatcher) loadQueued(ctx context.Context, it schedule.Item) (task.Task, envelope.Task, envelope.Findings, error) {
-	if t, ok := d.fresh.take(it.Seq); ok {
+func (x *executor) loadQueued(ctx context.Context, it schedule.Item) (task.Task, envelope.Task, envelope.Findings, error) {
+	if t, ok := x.fresh.take(it.Seq); ok {
 		return t.row, t.task, t.findings, nil
 	}
-	r, err := d.readAhead(ctx, it)
+	r, err := x.readAhead(ctx, it)
 	if err != nil {
 		return task.Task{}, envelope.Task{}, nil, err
 	}
-	t, findings, err := d.decodeRow(ctx, r.Task, r.Raw)
+	t, findings, err := x.reader.decodeRow(ctx, r.Task, r.Raw)
 	return r.Task, t, findings, err
 }
 
@@ -82,14 +82,14 @@ func (d *Dispatcher) loadQueued(ctx context.Context, it schedule.Item) (task.Tas
 const readAtOnce = 16
 
 // readAhead returns the request of an item as it is now.
-func (d *Dispatcher) readAhead(ctx context.Context, it schedule.Item) (ledger.Request, error) {
-	if r, ok := d.Ledger.Remembered(it.Seq); ok {
+func (x *executor) readAhead(ctx context.Context, it schedule.Item) (ledger.Request, error) {
+	if r, ok := x.Ledger.Remembered(it.Seq); ok {
 		return r, nil
 	}
-	d.fresh.reading.Lock()
-	defer d.fresh.reading.Unlock()
-	if r, ok := d.Ledger.Remembered(it.Seq); ok {
+	x.fresh.reading.Lock()
+	defer x.fresh.reading.Unlock()
+	if r, ok := x.Ledger.Remembered(it.Seq); ok {
 		return r, nil // who had the lock before has read it
 	}
-	return d.Ledger.ReadAhead(ctx, it.Seq, d.queue.Peek(it.Agent, readAtOnce-1))
+	return x.Ledger.ReadAhead(ctx, it.Seq, x.queue.Peek(it.Agent, readAtOnce-1))
 }

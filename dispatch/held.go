@@ -27,7 +27,7 @@ func (d *Dispatcher) leave(row task.Task) (ended func()) {
 		return d.queue.Done
 	}
 	d.queue.RemoveBlocked()
-	d.waits.leave(row.Seq)
+	d.executor.waits.leave(row.Seq)
 	return d.queue.Done
 }
 
@@ -39,7 +39,7 @@ func (d *Dispatcher) keepHeld(ctx context.Context, row task.Task) {
 	} else {
 		d.timers.Set(row.Seq, row.Until)
 	}
-	if d.needlesslyPaused(row) {
+	if d.executor.needlesslyPaused(row) {
 		d.timers.After(row.Seq, 0) // it was judged while the pause ended
 	}
 	if slices.Contains(row.Reasons, task.ResultInvalid) {
@@ -79,18 +79,18 @@ func (d *Dispatcher) proceed(ctx context.Context, row task.Task) {
 func (d *Dispatcher) advance(ctx context.Context, row task.Task) {
 	if row.Replaces && row.State != task.Received {
 		own := "earlier result of " + string(row.ID) + " cannot be moved to the history"
-		if err := d.displace(ctx, row); err != nil {
+		if err := d.publisher.displace(ctx, row); err != nil {
 			d.faults.report(own, row, err)
 			d.timers.After(row.Seq, retryPause)
 			return
 		}
 		d.faults.clear(own)
 	}
-	defer d.notifyLaterOf(row)
+	defer d.messenger.notifyLaterOf(row)
 	switch row.State {
 	case task.Queued:
 		d.timers.Set(row.Seq, row.Deadline)
-		d.queueUp(row)
+		d.inbox.queueUp(row)
 	case task.Held:
 		d.keepHeld(ctx, row)
 	case task.Waiting:
@@ -103,9 +103,9 @@ func (d *Dispatcher) advance(ctx context.Context, row task.Task) {
 			d.timers.After(row.Seq, 0) // placed while it ran
 		}
 	case task.Done:
-		d.settle(ctx, row)
+		d.publisher.settle(ctx, row)
 		d.admitNext(ctx, row)
-		d.endedBelow(ctx, row)
+		d.completion.endedBelow(ctx, row)
 	}
 }
 
@@ -141,10 +141,10 @@ func (d *Dispatcher) revisit(ctx context.Context, seq int64) {
 	row, err := d.Ledger.Task(ctx, seq)
 	if err == nil && row.State == task.Done && row.Put && row.Delivered && !row.Replaces {
 		d.admitNext(ctx, row)
-		d.endedBelow(ctx, row)
+		d.completion.endedBelow(ctx, row)
 		return // its own request may not be kept any more
 	}
-	row, t, findings, err := d.load(ctx, seq)
+	row, t, findings, err := d.reader.load(ctx, seq)
 	if err == nil {
 		err = d.reconsider(ctx, row, t, findings)
 	}
@@ -165,9 +165,9 @@ func (d *Dispatcher) reconsider(ctx context.Context, row task.Task, t envelope.T
 	switch row.State {
 	case task.Done:
 		if !row.Put || !row.Delivered {
-			d.settle(ctx, row)
+			d.publisher.settle(ctx, row)
 		}
-		d.endedBelow(ctx, row)
+		d.completion.endedBelow(ctx, row)
 		return nil
 	case task.Held:
 		if settled, err := d.reconsiderHeld(ctx, row, t, findings); settled || err != nil {
@@ -177,20 +177,20 @@ func (d *Dispatcher) reconsider(ctx context.Context, row task.Task, t envelope.T
 	case task.Received:
 		return d.tryAdmitNext(ctx, row.ID)
 	case task.Waiting:
-		return d.tend(ctx, row)
+		return d.inbox.tend(ctx, row)
 	case task.Review:
-		return d.reconsiderReview(ctx, row)
+		return d.overseer.reconsiderReview(ctx, row)
 	case task.Running:
 		if d.runs.isGuarded(row.Seq) {
-			return d.refuse(ctx, row)
+			return d.publisher.refuse(ctx, row)
 		}
 		return nil
 	default:
 		return nil
 	}
-	verdict := core.Held(d.judge(t, findings, time.Now()), core.Lasting(row.Reasons)...)
+	verdict := core.Held(d.reader.judge(t, findings, time.Now()), core.Lasting(row.Reasons)...)
 	if row.State == task.Queued {
-		cleared, err := d.cleared(ctx, row, verdict)
+		cleared, err := d.reader.cleared(ctx, row, verdict)
 		if err != nil {
 			return err
 		}
@@ -199,19 +199,19 @@ func (d *Dispatcher) reconsider(ctx context.Context, row task.Task, t envelope.T
 			return nil // it waits in the queue already
 		}
 	}
-	return d.apply(ctx, row, t, verdict)
+	return d.reader.apply(ctx, row, t, verdict)
 }
 
 // reconsiderHeld does what a held task asks for before it is judged again, and
 // reports whether there is nothing left to do for it now.
 func (d *Dispatcher) reconsiderHeld(ctx context.Context, row task.Task, t envelope.Task, findings envelope.Findings) (bool, error) {
 	if core.Unread(row) {
-		return true, d.reconsiderUnread(ctx, row)
+		return true, d.executor.reconsiderUnread(ctx, row)
 	}
 	if core.WaitsForWords(row) {
-		return true, d.reconsiderWords(ctx, row, t, findings)
+		return true, d.completion.reconsiderWords(ctx, row, t, findings)
 	}
-	if answered, err := d.foreign(ctx, row); answered || err != nil {
+	if answered, err := d.placed.foreign(ctx, row); answered || err != nil {
 		return true, err
 	}
 	if left := d.timers.RestLeft(row.Seq); left > 0 && resting(row) && !row.WaitsForBudget() {
@@ -224,20 +224,20 @@ func (d *Dispatcher) reconsiderHeld(ctx context.Context, row task.Task, t envelo
 // apply moves a task that does not run to where a verdict wants it, and a
 // person. It does nothing when somebody moved the task meanwhile, also before it
 // was read: what runs, or has run, is for who ends that.
-func (d *Dispatcher) apply(ctx context.Context, row task.Task, t envelope.Task, v task.Verdict) error {
+func (rd *reader) apply(ctx context.Context, row task.Task, t envelope.Task, v task.Verdict) error {
 	if !startable(row.State) {
 		return nil
 	}
 	if row.State == task.Held && v.Admit && !wantsApproval(v.Hold) && slices.Equal(v.Hold, row.Reasons) && v.Until.Equal(row.Until) {
-		d.timers.Set(row.Seq, row.Until)
+		rd.timers.Set(row.Seq, row.Until)
 		return nil
 	}
-	began, err := d.ran(ctx, row)
+	began, err := rd.ran(ctx, row)
 	if err != nil {
 		return err
 	}
 	load := loads(row.Seq, began, wantsApproval(v.Hold) || wantsApproval(row.Reasons))
-	_, err = d.decideIfCurrent(ctx, load, &core.Judge{Task: row.Seq, Seen: core.See(row), Request: t, Verdict: v})
+	_, err = rd.writer.decideIfCurrent(ctx, load, &core.Judge{Task: row.Seq, Seen: core.See(row), Request: t, Verdict: v})
 	return err
 }
 
@@ -248,7 +248,7 @@ func startable(s task.State) bool {
 
 // ran reports whether a task that does not run now was started before: then an
 // attempt has asked for another one.
-func (d *Dispatcher) ran(ctx context.Context, row task.Task) (bool, error) {
-	runs, err := d.Ledger.Runs(ctx, row.Seq)
+func (rd *reader) ran(ctx context.Context, row task.Task) (bool, error) {
+	runs, err := rd.Ledger.Runs(ctx, row.Seq)
 	return core.Unread(row) || slices.ContainsFunc(runs, func(r task.Run) bool { return !r.Started.IsZero() }), err
 }

@@ -19,27 +19,27 @@ type historyMark struct {
 
 // markOf returns the mark of the last run of an open task. A run of an earlier daemon has
 // none, so its agent may get something twice.
-func (d *Dispatcher) markOf(seq int64) historyMark {
-	mark, _ := d.marks.Load(seq)
+func (h *history) markOf(seq int64) historyMark {
+	mark, _ := h.marks.Load(seq)
 	known, _ := mark.(historyMark)
 	return known
 }
 
 // forgetMark forgets the mark of a task that is over.
-func (d *Dispatcher) forgetMark(seq int64) { d.marks.Delete(seq) }
+func (h *history) forgetMark(seq int64) { h.marks.Delete(seq) }
 
-// history returns what a run of a task gets beside the request: the messages to and
+// messages returns what a run of a task gets beside the request: the messages to and
 // from its agent about the task and those that belong to it, and the ends of these. The
 // first attempt at an AINL request gets none.
-func (d *Dispatcher) history(ctx context.Context, row task.Task) ([]envelope.Message, error) {
+func (h *history) messages(ctx context.Context, row task.Task) ([]envelope.Message, error) {
 	if row.Attempt == 0 && row.Parent == 0 && row.Dialect == envelope.AINL {
 		return nil, nil
 	}
-	said, err := d.Ledger.Conversation(ctx, row)
+	said, err := h.Ledger.Conversation(ctx, row)
 	if err != nil {
 		return nil, err
 	}
-	ends, err := d.endsOf(ctx, row)
+	ends, err := h.endsOf(ctx, row)
 	if err != nil {
 		return nil, err
 	}
@@ -48,26 +48,26 @@ func (d *Dispatcher) history(ctx context.Context, row task.Task) ([]envelope.Mes
 	for _, m := range said {
 		mark.message = max(mark.message, m.Seq)
 		if conversation.InHistory(m, row) {
-			list = append(list, d.recall(m, row))
+			list = append(list, h.recall(m, row))
 		}
 	}
 	list = append(list, ends...)
 	slices.SortStableFunc(list, func(a, b envelope.Message) int { return a.Time.Compare(b.Time) })
-	d.marks.Store(row.Seq, mark)
+	h.marks.Store(row.Seq, mark)
 	return list, nil
 }
 
 // recall returns a recorded message.
-func (d *Dispatcher) recall(was task.Message, row task.Task) (m envelope.Message) {
+func (h *history) recall(was task.Message, row task.Task) (m envelope.Message) {
 	if codec, ok := dialect.Of(was.Dialect); ok {
-		m, _ = codec.Decode(was.Body, d.opts.Reading)
+		m, _ = codec.Decode(was.Body, h.opts.Reading)
 	}
 	return conversation.Recorded(m, was, row)
 }
 
 // endsOf returns the ends of the tasks that a task needs, the oldest first.
-func (d *Dispatcher) endsOf(ctx context.Context, row task.Task) ([]envelope.Message, error) {
-	children, err := d.Ledger.Offspring(ctx, row.Seq)
+func (h *history) endsOf(ctx context.Context, row task.Task) ([]envelope.Message, error) {
+	children, err := h.Ledger.Offspring(ctx, row.Seq)
 	if err != nil {
 		return nil, err
 	}
@@ -76,11 +76,11 @@ func (d *Dispatcher) endsOf(ctx context.Context, row task.Task) ([]envelope.Mess
 		if !conversation.Needed(c) || c.State != task.Done {
 			continue
 		}
-		result, err := d.answerOfChild(ctx, c.Task)
+		result, err := h.answerOfChild(ctx, c.Task)
 		if err != nil {
 			return nil, err
 		}
-		known, _, err := d.Ledger.Talk(ctx, c.Seq)
+		known, _, err := h.Ledger.Talk(ctx, c.Seq)
 		if err != nil {
 			return nil, err
 		}
@@ -90,11 +90,11 @@ func (d *Dispatcher) endsOf(ctx context.Context, row task.Task) ([]envelope.Mess
 }
 
 // answerOfChild returns the result of a task that is done.
-func (d *Dispatcher) answerOfChild(ctx context.Context, row task.Task) (envelope.Result, error) {
+func (h *history) answerOfChild(ctx context.Context, row task.Task) (envelope.Result, error) {
 	if row.ResultSum == "" {
 		return conversation.ResultOf(row, nil), nil
 	}
-	raw, err := d.Ledger.Result(ctx, row.Seq)
+	raw, err := h.Ledger.Result(ctx, row.Seq)
 	return conversation.ResultOf(row, raw), err
 }
 
@@ -111,7 +111,7 @@ func startConversation(tx *transaction, c *submission) error {
 }
 
 // restartConversation records the conversation of a task that is run again.
-func (d *Dispatcher) restartConversation(tx *transaction, row task.Task, last int64) error {
+func (h *history) restartConversation(tx *transaction, row task.Task, last int64) error {
 	talk, talks, err := tx.Talk(last)
 	if err != nil || !talks {
 		return err

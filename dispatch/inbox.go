@@ -26,71 +26,71 @@ type Inbox struct {
 
 // queueUp has an admitted task wait for a slot, or be delivered to the inbox of
 // its agent, which needs none.
-func (d *Dispatcher) queueUp(row task.Task) {
-	if d.agents.Inbox(row.Agent).File == "" {
-		d.queue.Push(schedule.Item{Seq: row.Seq, Agent: row.Agent, Requester: row.Requester})
+func (ib *inboxes) queueUp(row task.Task) {
+	if ib.agents.Inbox(row.Agent).File == "" {
+		ib.queue.Push(schedule.Item{Seq: row.Seq, Agent: row.Agent, Requester: row.Requester})
 		return
 	}
-	d.post(row.Seq)
+	ib.post(row.Seq)
 }
 
 // post has a task delivered to whom it waits for.
-func (d *Dispatcher) post(seq int64) {
-	d.queue.AddBusy()
-	d.queue.AddBlocked()
-	d.inboxes.Add(seq)
+func (ib *inboxes) post(seq int64) {
+	ib.queue.AddBusy()
+	ib.queue.AddBlocked()
+	ib.inboxes.Add(seq)
 }
 
 // deliverAll delivers one task after another until ctx ends. What cannot be
 // delivered for want of something that all tasks need rests for a while.
-func (d *Dispatcher) deliverAll(ctx, work context.Context) {
+func (ib *inboxes) deliverAll(ctx, work context.Context) {
 	for {
-		seq, ok := d.inboxes.Next(ctx)
+		seq, ok := ib.inboxes.Next(ctx)
 		if !ok {
 			return
 		}
-		row, err := d.deliver(work, seq)
-		d.waits.proceeded(work, seq)
+		row, err := ib.deliver(work, seq)
+		ib.waits.proceeded(work, seq)
 		if err != nil && ctx.Err() == nil {
-			d.faults.report(starting, row, err)
+			ib.faults.report(starting, row, err)
 			select {
 			case <-ctx.Done():
 			case <-time.After(retryPause):
-				d.post(seq) // the row may not have been read
+				ib.post(seq) // the row may not have been read
 			}
 		}
-		d.queue.RemoveBlocked()
-		d.queue.Done()
+		ib.queue.RemoveBlocked()
+		ib.queue.Done()
 	}
 }
 
 // deliver makes durable that an admitted task waits for its agent, and puts its
 // line into the inbox. No slot is taken, and there is no run directory.
-func (d *Dispatcher) deliver(ctx context.Context, seq int64) (task.Task, error) {
-	row, job, err := d.admit(ctx, schedule.Item{Seq: seq})
+func (ib *inboxes) deliver(ctx context.Context, seq int64) (task.Task, error) {
+	row, job, err := ib.executor.admit(ctx, schedule.Item{Seq: seq})
 	if err != nil || job.RunID == "" {
 		return row, err
 	}
-	if d.agents.Inbox(row.Agent).File == "" {
-		d.queueUp(row) // it is run, from now on
+	if ib.agents.Inbox(row.Agent).File == "" {
+		ib.queueUp(row) // it is run, from now on
 		return row, nil
 	}
 	job.Attempt++
-	began, moved, err := d.intend(ctx, row, &job, task.Waiting)
+	began, moved, err := ib.executor.intend(ctx, row, &job, task.Waiting)
 	if err != nil || !moved {
 		return row, err
 	}
 	fault.Point("inbox-intent")
-	d.faults.clear(starting)
-	d.log(row).Info().Int("attempt", job.Attempt).Msg("task waits for its agent to fetch it")
+	ib.faults.clear(starting)
+	ib.log(row).Info().Int("attempt", job.Attempt).Msg("task waits for its agent to fetch it")
 	return began, nil
 }
 
 // lookAfter is tend for who cannot do anything about an error.
-func (d *Dispatcher) lookAfter(ctx context.Context, row task.Task) {
-	if err := d.tend(ctx, row); err != nil && ctx.Err() == nil {
-		d.faults.report(judging, row, err)
-		d.timers.After(row.Seq, retryPause)
+func (ib *inboxes) lookAfter(ctx context.Context, row task.Task) {
+	if err := ib.tend(ctx, row); err != nil && ctx.Err() == nil {
+		ib.faults.report(judging, row, err)
+		ib.timers.After(row.Seq, retryPause)
 	}
 }
 
@@ -98,81 +98,81 @@ func (d *Dispatcher) lookAfter(ctx context.Context, row task.Task) {
 // answer, ends it at its deadline, lets go of a lease that lapsed, and sees to
 // it that its line is in the inbox. It may be called at any time, and at least
 // once after a start.
-func (d *Dispatcher) tend(ctx context.Context, row task.Task) error {
-	if answered, err := d.foreign(ctx, row); answered || err != nil {
+func (ib *inboxes) tend(ctx context.Context, row task.Task) error {
+	if answered, err := ib.placed.foreign(ctx, row); answered || err != nil {
 		return err
 	}
-	run, err := d.runOf(ctx, row)
+	run, err := ib.reader.runOf(ctx, row)
 	if err != nil {
 		return err
 	}
 	now := time.Now()
 	if past(run.Terms.Deadline, now) {
-		return d.overdue(ctx, row, run)
+		return ib.overdue(ctx, row, run)
 	}
 	if !row.Until.IsZero() && !row.ClaimedAt(now) {
-		if row, err = d.lapse(ctx, row); err != nil {
+		if row, err = ib.lapse(ctx, row); err != nil {
 			return err
 		}
 	}
-	d.timers.Set(row.Seq, core.Earliest(run.Terms.Deadline, row.Until))
-	d.putInInbox(ctx, row)
+	ib.timers.Set(row.Seq, core.Earliest(run.Terms.Deadline, row.Until))
+	ib.putInInbox(ctx, row)
 	return nil
 }
 
 // putInInbox appends a task's line to the inbox of its agent, unless that was
 // done. A crash before that is durable has it done twice.
-func (d *Dispatcher) putInInbox(ctx context.Context, row task.Task) {
+func (ib *inboxes) putInInbox(ctx context.Context, row task.Task) {
 	own := "task " + string(row.ID) + " cannot be put into the inbox of its agent"
-	if err := d.appendOnce(ctx, row); err != nil {
-		d.faults.report(own, row, err)
-		d.timers.After(row.Seq, settlePause)
+	if err := ib.appendOnce(ctx, row); err != nil {
+		ib.faults.report(own, row, err)
+		ib.timers.After(row.Seq, settlePause)
 		return
 	}
-	d.faults.clear(own)
+	ib.faults.clear(own)
 }
 
-func (d *Dispatcher) appendOnce(ctx context.Context, row task.Task) error {
-	defer d.names.lock(row.ID)()
-	was, err := d.Ledger.Delivery(ctx, row.Seq)
+func (ib *inboxes) appendOnce(ctx context.Context, row task.Task) error {
+	defer ib.names.lock(row.ID)()
+	was, err := ib.Ledger.Delivery(ctx, row.Seq)
 	if err != nil || !was.Appended.IsZero() {
 		return err
 	}
-	now, err := d.Ledger.Task(ctx, row.Seq)
-	inbox := d.agents.Inbox(row.Agent)
+	now, err := ib.Ledger.Task(ctx, row.Seq)
+	inbox := ib.agents.Inbox(row.Agent)
 	if err != nil || now.State != task.Waiting || inbox.File == "" {
 		return err // nobody is to fetch it any more
 	}
-	raw, err := d.Ledger.Raw(ctx, row.Seq)
+	raw, err := ib.Ledger.Raw(ctx, row.Seq)
 	if err != nil {
 		return err
 	}
-	line, err := d.inboxLine(now, raw)
+	line, err := ib.messenger.inboxLine(now, raw)
 	if err == nil {
-		err = d.Box.AppendInbox(inbox.File, line)
+		err = ib.Box.AppendInbox(inbox.File, line)
 	}
 	if err != nil {
 		return err
 	}
 	fault.Point("inbox-appended")
-	return d.update(ctx, func(tx *transaction) error { return tx.MarkAppended(row.Seq, time.Now()) })
+	return ib.writer.update(ctx, func(tx *transaction) error { return tx.MarkAppended(row.Seq, time.Now()) })
 }
 
 // inboxLine is a task as it stands in the inbox of its agent, the same each time:
 // in AINL the exact bytes of its request, and else the form of it that every
 // reader of its agent's dialect takes, with its time.
-func (d *Dispatcher) inboxLine(row task.Task, raw []byte) ([]byte, error) {
-	speaks := d.agents.Protocol.Dialect(row.Agent)
+func (ms *messenger) inboxLine(row task.Task, raw []byte) ([]byte, error) {
+	speaks := ms.agents.Protocol.Dialect(row.Agent)
 	retold := speaks != cmp.Or(row.Dialect, envelope.AINL)
 	if retold {
-		t, _ := dialect.DecodeTask(row.Dialect, raw, d.opts.Reading)
+		t, _ := dialect.DecodeTask(row.Dialect, raw, ms.opts.Reading)
 		raw = dialect.Retell(t, speaks)
 	}
 	codec, ok := dialect.Of(speaks)
 	if !ok || speaks == envelope.AINL {
 		return oneLine(raw)
 	}
-	m, findings := codec.Decode(raw, d.opts.Reading)
+	m, findings := codec.Decode(raw, ms.opts.Reading)
 	if findings.Refused() {
 		return oneLine(raw) // it was taken as it is
 	}
@@ -194,29 +194,29 @@ func oneLine(raw []byte) ([]byte, error) {
 }
 
 // overdue ends a task that nobody answered by its deadline.
-func (d *Dispatcher) overdue(ctx context.Context, row task.Task, run task.Run) error {
-	_, t, _, err := d.load(ctx, row.Seq)
+func (ib *inboxes) overdue(ctx context.Context, row task.Task, run task.Run) error {
+	_, t, _, err := ib.reader.load(ctx, row.Seq)
 	if err != nil {
 		return err
 	}
 	why := fmt.Sprintf("agent %q did not answer it by %s", row.Agent, run.Terms.Deadline.UTC().Format(time.RFC3339))
 	result := notAnswered(t, run, envelope.Failed, envelope.DeadlineExceeded, why)
 	o := task.Outcome{Result: result, Exit: task.Exit{Code: -1, Cause: task.CauseDeadline, Started: run.Started, Finished: result.Time.Finished, Wall: result.Time.Wall}}
-	return d.endWaiting(ctx, row, task.Terms{}, o, task.Event{}, nil)
+	return ib.placed.endWaiting(ctx, row, task.Terms{}, o, task.Event{}, nil)
 }
 
 // endWaiting ends the run of a task that waits, and does what comes of that.
 // there are the bytes of the answer, where these are not ours to say.
-func (d *Dispatcher) endWaiting(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome, e task.Event, there []byte) error {
-	t, err := d.prepareTurn(ctx, row, terms, o)
+func (pr *placedResults) endWaiting(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome, e task.Event, there []byte) error {
+	t, err := pr.completion.prepareTurn(ctx, row, terms, o)
 	if err != nil {
 		return err
 	}
 	t.event, t.bytes = e, there
-	if err := d.takeAsRead(ctx, t); err != nil || !t.moved {
+	if err := pr.completion.takeAsRead(ctx, t); err != nil || !t.moved {
 		return err
 	}
-	d.log(row).Info().Str("status", string(t.next.Status)).Str("reason", string(t.next.Kind)).Msg("task ended while it waited for its agent")
+	pr.log(row).Info().Str("status", string(t.next.Status)).Str("reason", string(t.next.Kind)).Msg("task ended while it waited for its agent")
 	return nil
 }
 

@@ -15,33 +15,33 @@ import (
 // intend makes durable that the job is about to be started, or to wait for its agent to
 // fetch it, with what it may spend, which becomes its Allowance. It reports false when
 // the task has changed meanwhile, or a limit has too little room for the run.
-func (d *Dispatcher) intend(ctx context.Context, row task.Task, j *task.Job, to task.State) (task.Task, bool, error) {
-	since, began := d.waits.now(), false
+func (x *executor) intend(ctx context.Context, row task.Task, j *task.Job, to task.State) (task.Task, bool, error) {
+	since, began := x.waits.now(), false
 	if limited(row, j.Terms) && row.Attempt > 0 {
 		var err error
-		if began, err = d.ran(ctx, row); err != nil {
+		if began, err = x.reader.ran(ctx, row); err != nil {
 			return row, false, err
 		}
 	}
 	var answer error
 	var intended task.Job
-	follow, err := d.commit(ctx, func(tx *transaction) (err error) {
+	follow, err := x.writer.commit(ctx, func(tx *transaction) (err error) {
 		intended = *j
-		answer, err = d.intendIn(tx, row, began, &intended, core.Intend{To: to})
+		answer, err = x.intendIn(tx, row, began, &intended, core.Intend{To: to})
 		return err
 	})
 	if err != nil {
 		return row, false, fmt.Errorf("start %s: %w", row.ID, err)
 	}
 	if answer != nil {
-		d.removeRunDir(row, j.Attempt) // before the next attempt, which may have the same
+		x.removeRunDir(row, j.Attempt) // before the next attempt, which may have the same
 	}
-	d.onCommitted(ctx, follow)
+	x.writer.onCommitted(ctx, follow)
 	switch short, ok := errors.AsType[*core.Shortfall](answer); {
 	case ok && !short.Waits:
-		d.log(row).Warn().Str("reason", short.Reason).Msg("budget exceeded")
-	case ok && !d.waits.join(row.Seq, short, since):
-		d.timers.After(row.Seq, 0)
+		x.log(row).Warn().Str("reason", short.Reason).Msg("budget exceeded")
+	case ok && !x.waits.join(row.Seq, short, since):
+		x.timers.After(row.Seq, 0)
 	}
 	if answer != nil {
 		return row, false, nil
@@ -54,20 +54,20 @@ func (d *Dispatcher) intend(ctx context.Context, row task.Task, j *task.Job, to 
 
 // intendIn is intend in its transaction, which may be run again. It returns the answer of
 // the core.
-func (d *Dispatcher) intendIn(tx *transaction, row task.Task, began bool, j *task.Job, c core.Intend) (answer, err error) {
+func (x *executor) intendIn(tx *transaction, row task.Task, began bool, j *task.Job, c core.Intend) (answer, err error) {
 	run := task.Run{Task: row.Seq, Attempt: j.Attempt, ID: j.RunID, Intent: time.Now(), Boot: runner.Boot(), Terms: j.Terms}
 	if j.Dir != "" {
 		run.Boot = runner.Evidence(j.Dir)
 	}
 	c.Task, c.Attempt, c.Request, c.Run = row.Seq, row.Attempt, j.Task, run
-	if c.Spending, err = d.spending(tx, row, run); err != nil {
+	if c.Spending, err = x.spending(tx, row, run); err != nil {
 		return nil, err
 	}
 	state, err := loads(row.Seq, began, false)(tx)
 	if err != nil {
 		return nil, err
 	}
-	if answer, err = d.decideIn(tx, state, &c, time.Now()); err == nil && answer == nil {
+	if answer, err = x.writer.decideIn(tx, state, &c, time.Now()); err == nil && answer == nil {
 		run = *state.Task(row.Seq).Run
 		j.Allowance, j.Terms = run.Reserved, run.Terms
 	}

@@ -16,41 +16,41 @@ import (
 
 // endedBelow does what follows from the end of a task for those above and below it. It
 // may run at any time, and runs at least once after a start.
-func (d *Dispatcher) endedBelow(ctx context.Context, row task.Task) {
-	d.forgetMark(row.Seq)
-	if d.kin.remove(row.Seq) {
-		if err := d.disown(ctx, row); err != nil {
-			d.faults.report(judging, row, err)
-			d.kin.add(row.Seq)
-			d.timers.After(row.Seq, retryPause)
+func (cp *completion) endedBelow(ctx context.Context, row task.Task) {
+	cp.history.forgetMark(row.Seq)
+	if cp.kin.remove(row.Seq) {
+		if err := cp.canceller.disown(ctx, row); err != nil {
+			cp.faults.report(judging, row, err)
+			cp.kin.add(row.Seq)
+			cp.timers.After(row.Seq, retryPause)
 		}
 	}
 	if row.Parent != 0 {
-		d.joinNow(ctx, row.Parent)
+		cp.joinNow(ctx, row.Parent)
 	}
 }
 
 // joinNow resumes a task that waits for the end of others, if they have ended.
-func (d *Dispatcher) joinNow(ctx context.Context, seq int64) {
-	row, err := d.Ledger.Task(ctx, seq)
+func (cp *completion) joinNow(ctx context.Context, seq int64) {
+	row, err := cp.Ledger.Task(ctx, seq)
 	switch {
 	case err != nil:
 	case conversation.Suspended(row):
-		_, err = d.join(ctx, row)
+		_, err = cp.join(ctx, row)
 	case row.State == task.Review:
-		err = d.reconsiderReview(ctx, row)
+		err = cp.overseer.reconsiderReview(ctx, row)
 	}
 	if err != nil && ctx.Err() == nil {
-		d.faults.report(judging, row, err)
-		d.timers.After(seq, retryPause)
+		cp.faults.report(judging, row, err)
+		cp.timers.After(seq, retryPause)
 	}
 }
 
 // join resumes a suspended task if what it needs has ended: the outcome of a transferred
 // task is its own, the answers of several agents are combined, and otherwise its agent
 // runs again. It reports whether it did.
-func (d *Dispatcher) join(ctx context.Context, row task.Task) (bool, error) {
-	children, err := d.Ledger.Offspring(ctx, row.Seq)
+func (cp *completion) join(ctx context.Context, row task.Task) (bool, error) {
+	children, err := cp.Ledger.Offspring(ctx, row.Seq)
 	if err != nil {
 		return false, err
 	}
@@ -58,32 +58,32 @@ func (d *Dispatcher) join(ctx context.Context, row task.Task) (bool, error) {
 		if last.State != task.Done {
 			return false, nil
 		}
-		return true, d.transfer(ctx, row, last)
+		return true, cp.transfer(ctx, row, last)
 	}
 	if slices.ContainsFunc(children, conversation.Pending) {
 		return false, nil
 	}
 	if row.Agent == envelope.Ourselves {
-		return true, d.combine(ctx, row, children)
+		return true, cp.combine(ctx, row, children)
 	}
 	if conversation.AwaitsReply(row) {
-		run, err := d.runOf(ctx, row)
+		run, err := cp.reader.runOf(ctx, row)
 		since := func(c task.Child) bool { return conversation.Needed(c) && c.Finished.After(run.Finished) }
 		if err != nil || !slices.ContainsFunc(children, since) {
 			return false, err
 		}
 	}
-	return d.resumeJoined(ctx, row)
+	return cp.resumeJoined(ctx, row)
 }
 
 // resumeJoined runs a task again whose children have ended.
-func (d *Dispatcher) resumeJoined(ctx context.Context, row task.Task) (bool, error) {
+func (cp *completion) resumeJoined(ctx context.Context, row task.Task) (bool, error) {
 	moved := false
-	err := d.update(ctx, func(tx *transaction) error {
+	err := cp.writer.update(ctx, func(tx *transaction) error {
 		moved = false
 		same, err := unmoved(tx, row)
 		if err == nil && same {
-			_, moved, err = d.wake(tx, row, nil)
+			_, moved, err = cp.messenger.wake(tx, row, nil)
 		}
 		return err
 	})
@@ -92,8 +92,8 @@ func (d *Dispatcher) resumeJoined(ctx context.Context, row task.Task) (bool, err
 
 // transfer ends a task with the outcome of the one that its agent transferred it to
 // (CLOWL-31). It is reviewed like an answer of that agent.
-func (d *Dispatcher) transfer(ctx context.Context, row task.Task, from task.Child) error {
-	r, err := d.answerOfChild(ctx, from.Task)
+func (cp *completion) transfer(ctx context.Context, row task.Task, from task.Child) error {
+	r, err := cp.history.answerOfChild(ctx, from.Task)
 	if err != nil {
 		return err
 	}
@@ -104,17 +104,17 @@ func (d *Dispatcher) transfer(ctx context.Context, row task.Task, from task.Chil
 	if r.Extra == nil {
 		r.Extra, _ = json.Marshal(map[string]any{"mbx.answered_as": from.ID})
 	}
-	return d.endHeld(ctx, row, r, map[string]any{"of": from.ID})
+	return cp.endHeld(ctx, row, r, map[string]any{"of": from.ID})
 }
 
 // combine ends a task of several agents with their combined answers.
-func (d *Dispatcher) combine(ctx context.Context, row task.Task, children []task.Child) error {
+func (cp *completion) combine(ctx context.Context, row task.Task, children []task.Child) error {
 	var members []conversation.Member
 	for _, c := range children {
 		if c.Tie != envelope.Member {
 			continue
 		}
-		r, err := d.answerOfChild(ctx, c.Task)
+		r, err := cp.history.answerOfChild(ctx, c.Task)
 		if err != nil {
 			return err
 		}
@@ -123,17 +123,17 @@ func (d *Dispatcher) combine(ctx context.Context, row task.Task, children []task
 	r := conversation.Combine(row.ID, members)
 	r.Time = envelope.TimeUsed{Started: row.Received, Finished: time.Now()}
 	r.Time.Wall = r.Time.Finished.Sub(r.Time.Started)
-	return d.endHeld(ctx, row, r, map[string]any{"members": len(members)})
+	return cp.endHeld(ctx, row, r, map[string]any{"members": len(members)})
 }
 
 // endHeld ends a suspended task with an answer that others have given.
-func (d *Dispatcher) endHeld(ctx context.Context, row task.Task, r envelope.Result, data map[string]any) error {
-	run, err := d.runOf(ctx, row)
+func (cp *completion) endHeld(ctx context.Context, row task.Task, r envelope.Result, data map[string]any) error {
+	run, err := cp.reader.runOf(ctx, row)
 	if err != nil {
 		return err
 	}
 	o := task.Outcome{Result: r, Exit: task.Exit{Started: run.Started, Finished: run.Finished}}
-	t, err := d.prepareTurn(ctx, row, run.Terms, o)
+	t, err := cp.prepareTurn(ctx, row, run.Terms, o)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (d *Dispatcher) endHeld(ctx context.Context, row task.Task, r envelope.Resu
 		data["error"], data["message"] = r.Error.Kind, r.Error.Message
 	}
 	t.event = event(row, ending(o), data)
-	return d.takeAsRead(ctx, t)
+	return cp.takeAsRead(ctx, t)
 }
 
 // A CAP agent may ask its requester something in a message that ends with a question
@@ -152,11 +152,11 @@ func (d *Dispatcher) endHeld(ctx context.Context, row task.Task, r envelope.Resu
 
 // askedBy returns the answer that a task has if nobody replies to the question of its
 // agent's last run; nil for none.
-func (d *Dispatcher) askedBy(ctx context.Context, row task.Task) (*envelope.Result, error) {
+func (cp *completion) askedBy(ctx context.Context, row task.Task) (*envelope.Result, error) {
 	if row.ResultSum == "" {
 		return nil, nil
 	}
-	raw, err := d.Ledger.Result(ctx, row.Seq)
+	raw, err := cp.Ledger.Result(ctx, row.Seq)
 	if errors.Is(err, ledger.ErrUnknown) {
 		return nil, nil
 	}

@@ -36,14 +36,14 @@ func (k *kin) remove(above int64) bool {
 
 // disown stops what is below a task that is over and does not go on without it.
 // What its agent handed on and then did without is a fork from now on.
-func (d *Dispatcher) disown(ctx context.Context, row task.Task) error {
-	children, err := d.Ledger.Offspring(ctx, row.Seq)
+func (cn *canceller) disown(ctx context.Context, row task.Task) error {
+	children, err := cn.Ledger.Offspring(ctx, row.Seq)
 	if err != nil {
 		return err
 	}
 	for _, c := range children {
 		if conversation.EndsWith(c, row) {
-			if err := d.stop(ctx, c.Task, core.By{Who: envelope.Ourselves, Reason: "the task " + string(row.ID) + " above it is over"}); err != nil {
+			if err := cn.stop(ctx, c.Task, core.By{Who: envelope.Ourselves, Reason: "the task " + string(row.ID) + " above it is over"}); err != nil {
 				return err
 			}
 		}
@@ -60,25 +60,25 @@ func (d *Dispatcher) checkAbove(ctx context.Context, row task.Task) {
 		d.faults.report(judging, row, err)
 		d.timers.After(row.Seq, retryPause)
 	case err == nil && now.State == task.Done:
-		d.endedBelow(ctx, now)
+		d.completion.endedBelow(ctx, now)
 	}
 }
 
 // stop cancels a task, and does not wait for the end of its run: should the task
 // go on after that, stopAgain is there.
-func (d *Dispatcher) stop(ctx context.Context, row task.Task, by core.By) error {
+func (cn *canceller) stop(ctx context.Context, row task.Task, by core.By) error {
 	for {
-		now, err := d.Ledger.Task(ctx, row.Seq)
+		now, err := cn.Ledger.Task(ctx, row.Seq)
 		if err != nil || now.State == task.Done {
 			return err
 		}
 		if now.State == task.Running {
-			if did, err := d.stopRun(ctx, now, by); did || err != nil {
+			if did, err := cn.stopRun(ctx, now, by); did || err != nil {
 				return err
 			}
 			continue
 		}
-		if did, err := d.cancelOne(ctx, now, by); did || err != nil {
+		if did, err := cn.cancelOne(ctx, now, by); did || err != nil {
 			return err
 		}
 	}
@@ -86,43 +86,43 @@ func (d *Dispatcher) stop(ctx context.Context, row task.Task, by core.By) error 
 
 // stopRun ends the run of a task, and reports whether it did, or nobody here has
 // that run. It did not when the run was over meanwhile, and the task may go on.
-func (d *Dispatcher) stopRun(ctx context.Context, row task.Task, by core.By) (bool, error) {
-	runs, missed := d.runs.of(row.Seq), false
+func (cn *canceller) stopRun(ctx context.Context, row task.Task, by core.By) (bool, error) {
+	runs, missed := cn.runs.of(row.Seq), false
 	for _, r := range runs {
 		missed = !r.stop(by) || missed
 	}
 	if len(runs) > 0 {
 		return !missed, nil
 	}
-	now, err := d.Ledger.Task(ctx, row.Seq)
+	now, err := cn.Ledger.Task(ctx, row.Seq)
 	return now.State == task.Running && now.Attempt == row.Attempt, err
 }
 
 // stopAgain cancels a task whose run was cancelled when it had come to an end of
 // its own: its agent has said something to go on with, or is to try again.
-func (d *Dispatcher) stopAgain(ctx context.Context, r *run) {
+func (cn *canceller) stopAgain(ctx context.Context, r *run) {
 	if why, cancelled := r.cancelled(); cancelled && r.stopped.Load() {
-		d.cancelFor(ctx, task.Task{Seq: r.item.Seq}, why.By.Who, why.By.Reason)
+		cn.cancelFor(ctx, task.Task{Seq: r.item.Seq}, why.By.Who, why.By.Reason)
 	}
 }
 
 // recoverTies takes up what ties an unfinished task to the one above it. That
 // one may have ended without it.
-func (d *Dispatcher) recoverTies(ctx context.Context, row task.Task) error {
+func (cn *canceller) recoverTies(ctx context.Context, row task.Task) error {
 	if row.Parent == 0 {
 		return nil
 	}
-	talk, _, err := d.Ledger.Talk(ctx, row.Seq)
+	talk, _, err := cn.Ledger.Talk(ctx, row.Seq)
 	if err != nil || !conversation.Dependent(talk.Tie) {
 		return err
 	}
-	above, err := d.Ledger.Task(ctx, row.Parent)
+	above, err := cn.Ledger.Task(ctx, row.Parent)
 	if err != nil {
 		return err
 	}
-	d.kin.add(above.Seq)
+	cn.kin.add(above.Seq)
 	if above.State == task.Done {
-		d.timers.After(above.Seq, 0) // when all runs are found
+		cn.timers.After(above.Seq, 0) // when all runs are found
 	}
 	return nil
 }

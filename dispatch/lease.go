@@ -34,7 +34,7 @@ func (d *Dispatcher) Claim(ctx context.Context, agent string, by core.By, who Cl
 		err = d.mayClaim(agent)
 	}
 	if err == nil {
-		err = d.update(ctx, func(tx *transaction) (err error) {
+		err = d.writer.update(ctx, func(tx *transaction) (err error) {
 			l, found, err = d.lease(tx, agent, by, who, time.Now())
 			return err
 		})
@@ -73,7 +73,7 @@ func (d *Dispatcher) lease(tx *transaction, agent string, by core.By, who Claime
 		return Lease{}, false, err
 	}
 	l.Token = who.token()
-	answer, err := d.decideIn(tx, state, &core.Claim{
+	answer, err := d.writer.decideIn(tx, state, &core.Claim{
 		Task: row.Seq, By: by, Token: l.Token, Lasts: d.agents.Inbox(agent).Lease, Ended: row.ClaimedAt(now),
 	}, now)
 	if err != nil || answer != nil {
@@ -95,12 +95,12 @@ func (d *Dispatcher) Renew(ctx context.Context, id envelope.ID, agent, token str
 	err = d.whenReady(ctx)
 	var row task.Task
 	if err == nil {
-		row, err = d.waiting(ctx, id, agent)
+		row, err = d.reader.waiting(ctx, id, agent)
 	}
 	if err == nil {
 		var state *core.State
 		renew := &core.Renew{Task: row.Seq, Attempt: row.Attempt, Token: token, Lasts: d.agents.Inbox(agent).Lease}
-		if state, err = d.decide(ctx, loads(row.Seq, false, false), renew); err == nil {
+		if state, err = d.writer.decide(ctx, loads(row.Seq, false, false), renew); err == nil {
 			until = state.Task(row.Seq).Until
 		}
 	}
@@ -112,8 +112,8 @@ func (d *Dispatcher) Renew(ctx context.Context, id envelope.ID, agent, token str
 }
 
 // waiting returns the revision of a task that waits for an agent.
-func (d *Dispatcher) waiting(ctx context.Context, id envelope.ID, agent string) (task.Task, error) {
-	revisions, err := d.revisions(ctx, id)
+func (rd *reader) waiting(ctx context.Context, id envelope.ID, agent string) (task.Task, error) {
+	revisions, err := rd.revisions(ctx, id)
 	if err != nil {
 		return task.Task{}, err
 	}
@@ -145,14 +145,14 @@ func entitled(tx *transaction, row task.Task, token string, now time.Time) (task
 }
 
 // lapse lets go of a lease that nobody has renewed.
-func (d *Dispatcher) lapse(ctx context.Context, row task.Task) (task.Task, error) {
-	state, err := d.decide(ctx, loads(row.Seq, false, false), &core.Lapse{Task: row.Seq, Seen: core.See(row)})
+func (ib *inboxes) lapse(ctx context.Context, row task.Task) (task.Task, error) {
+	state, err := ib.writer.decide(ctx, loads(row.Seq, false, false), &core.Lapse{Task: row.Seq, Seen: core.See(row)})
 	if errors.Is(err, core.ErrStale) {
 		return row, nil
 	}
 	if err != nil {
 		return row, err
 	}
-	d.log(row).Warn().Msg("lease is over; the task waits again")
+	ib.log(row).Warn().Msg("lease is over; the task waits again")
 	return state.Task(row.Seq).Task, nil
 }

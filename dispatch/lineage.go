@@ -18,22 +18,22 @@ import (
 
 // trace finds the task whose run a submission comes from, and refuses the submission
 // when there are too many of its kind already. It runs inside a transaction.
-func (d *Dispatcher) trace(tx *transaction, c *submission) error {
+func (ac *acceptor) trace(tx *transaction, c *submission) error {
 	if c.verdict.Findings.Kind() == envelope.Unauthorized {
 		return nil // nobody knows that it comes from that agent
 	}
-	d.mayHandOn(c)
+	ac.mayHandOn(c)
 	if c.above != nil {
-		return d.limitChild(tx, c)
+		return ac.limitChild(tx, c)
 	}
 	wanted := c.task.Named(envelope.ParentTask)
-	if !d.agents.Known(c.task.Requester) {
+	if !ac.agents.Known(c.task.Requester) {
 		if wanted != "" {
 			c.warn("metadata."+envelope.ParentTask, "is left out: the requester is no agent here")
 		}
 		return nil
 	}
-	parent, found, err := d.parentOf(tx, c.task.Requester, envelope.ID(wanted))
+	parent, found, err := ac.reader.parentOf(tx, c.task.Requester, envelope.ID(wanted))
 	if err != nil || !found {
 		return err
 	}
@@ -41,27 +41,27 @@ func (d *Dispatcher) trace(tx *transaction, c *submission) error {
 	if wanted != "" && string(parent.ID) != wanted {
 		c.warn("metadata."+envelope.ParentTask, "is no task that the requester has now: read as "+string(parent.ID))
 	}
-	return d.limitChild(tx, c)
+	return ac.limitChild(tx, c)
 }
 
 // mayHandOn refuses a submission of an agent that may not hand work to the one it is
 // for (CAP-19).
-func (d *Dispatcher) mayHandOn(c *submission) {
+func (ac *acceptor) mayHandOn(c *submission) {
 	ours := c.tie == envelope.Oversee || c.tie == envelope.Transfer && c.above.Agent != c.task.Requester // to mend what failed
-	if !c.verdict.Admit || ours || c.task.Agent == envelope.Ourselves || !d.agents.Known(c.task.Requester) {
+	if !c.verdict.Admit || ours || c.task.Agent == envelope.Ourselves || !ac.agents.Known(c.task.Requester) {
 		return
 	}
-	why := d.agents.Protocol.MayDelegate(c.task.Requester, c.task.Agent)
+	why := ac.agents.Protocol.MayDelegate(c.task.Requester, c.task.Agent)
 	if why != "" {
-		d.object(c, envelope.Finding{Kind: envelope.DelegationDenied, Field: cmp.Or(fieldsOf[c.dialect()].to, "target_agent"), Message: why})
+		ac.object(c, envelope.Finding{Kind: envelope.DelegationDenied, Field: cmp.Or(fieldsOf[c.dialect()].to, "target_agent"), Message: why})
 	}
 }
 
 // limitChild refuses a submission that has a parent when it is too sensitive, as that
 // is, or when that has too many of its kind already. What we ask for ourselves, to
 // gather or to oversee, has other limits.
-func (d *Dispatcher) limitChild(tx *transaction, c *submission) error {
-	if err := d.heighten(tx, c); err != nil {
+func (ac *acceptor) limitChild(tx *transaction, c *submission) error {
+	if err := ac.reader.heighten(tx, c); err != nil {
 		return err
 	}
 	if !c.verdict.Admit || c.tie == envelope.Member || c.tie == envelope.Oversee {
@@ -71,11 +71,11 @@ func (d *Dispatcher) limitChild(tx *transaction, c *submission) error {
 	if err != nil {
 		return err
 	}
-	lineage, err := d.lineage(tx.Task, *c.parent, children)
+	lineage, err := ac.reader.lineage(tx.Task, *c.parent, children)
 	if err != nil {
 		return err
 	}
-	c.verdict = lineage.Admit(c.verdict, c.task.Agent, d.agents.Mode(envelope.ControlLineage))
+	c.verdict = lineage.Admit(c.verdict, c.task.Agent, ac.agents.Mode(envelope.ControlLineage))
 	if !c.verdict.Admit {
 		c.refuse()
 	}
@@ -92,7 +92,7 @@ func (c *submission) warn(field, message string) {
 // have been written: the one that is wanted, or else the one that was begun
 // last, of those that it works on now if there is any. A task that it fetches it
 // works on from when that is claimed.
-func (d *Dispatcher) parentOf(tx *transaction, agent string, wanted envelope.ID) (parent task.Task, found bool, err error) {
+func (rd *reader) parentOf(tx *transaction, agent string, wanted envelope.ID) (parent task.Task, found bool, err error) {
 	var running, over []task.Task
 	sort := func(it schedule.Item, began bool) error {
 		row, known, err := tx.Task(it.Seq)
@@ -106,13 +106,13 @@ func (d *Dispatcher) parentOf(tx *transaction, agent string, wanted envelope.ID)
 		}
 		return nil
 	}
-	for _, r := range d.runs.find(func(it schedule.Item) bool { return it.Agent == agent }) {
+	for _, r := range rd.runs.find(func(it schedule.Item) bool { return it.Agent == agent }) {
 		err = errors.Join(err, sort(r.item, r.began.Load()))
 	}
-	for _, it := range d.bygones.of(agent) { // after the others: a run is first among these, then not among those
+	for _, it := range rd.bygones.of(agent) { // after the others: a run is first among these, then not among those
 		err = errors.Join(err, sort(it, true))
 	}
-	if d.agents.Inbox(agent).File != "" {
+	if rd.agents.Inbox(agent).File != "" {
 		claimed, failed := tx.Claimed(agent, time.Now())
 		running, err = append(running, claimed...), errors.Join(err, failed)
 	}
@@ -145,8 +145,8 @@ func lastBegun(tx *transaction, rows []task.Task) (last task.Task, found bool, e
 }
 
 // lineage gathers the tasks above one that the run of a parent asks for.
-func (d *Dispatcher) lineage(find func(seq int64) (task.Task, bool, error), parent task.Task, children int) (core.Lineage, error) {
-	l := core.Lineage{Above: []task.Task{parent}, Children: children, MaxDepth: d.opts.Depth, MaxChildren: d.opts.Children}
+func (rd *reader) lineage(find func(seq int64) (task.Task, bool, error), parent task.Task, children int) (core.Lineage, error) {
+	l := core.Lineage{Above: []task.Task{parent}, Children: children, MaxDepth: rd.opts.Depth, MaxChildren: rd.opts.Children}
 	for seq := parent.Parent; seq != 0; {
 		above, found, err := find(seq)
 		if err != nil || !found {
@@ -159,21 +159,21 @@ func (d *Dispatcher) lineage(find func(seq int64) (task.Task, bool, error), pare
 
 // judgeLineage judges again, by its parents, a task that waited for an earlier
 // revision to end, or is to be run again.
-func (d *Dispatcher) judgeLineage(ctx context.Context, row task.Task, v task.Verdict) (task.Verdict, error) {
+func (rd *reader) judgeLineage(ctx context.Context, row task.Task, v task.Verdict) (task.Verdict, error) {
 	if row.Parent == 0 || !v.Admit {
 		return v, nil
 	}
-	parent, err := d.Ledger.Task(ctx, row.Parent)
+	parent, err := rd.Ledger.Task(ctx, row.Parent)
 	if err != nil {
 		return v, err
 	}
-	children, err := d.Ledger.ChildrenBefore(ctx, row.Parent, row.Seq)
+	children, err := rd.Ledger.ChildrenBefore(ctx, row.Parent, row.Seq)
 	if err != nil {
 		return v, err
 	}
-	lineage, err := d.lineage(func(seq int64) (task.Task, bool, error) {
-		above, err := d.Ledger.Task(ctx, seq)
+	lineage, err := rd.lineage(func(seq int64) (task.Task, bool, error) {
+		above, err := rd.Ledger.Task(ctx, seq)
 		return above, err == nil, err
 	}, parent, children)
-	return lineage.Admit(v, row.Agent, d.agents.Mode(envelope.ControlLineage)), err
+	return lineage.Admit(v, row.Agent, rd.agents.Mode(envelope.ControlLineage)), err
 }

@@ -27,7 +27,7 @@ func (d *Dispatcher) Look(ctx context.Context) (paused bool, err error) {
 	d.looking.Lock()
 	defer d.looking.Unlock()
 	before := d.bygones.count()
-	paused, err = d.look(ctx)
+	paused, err = d.intake.look(ctx)
 	d.adoptHeld(ctx)
 	if err == nil && !paused {
 		d.bygones.forget(before)
@@ -49,91 +49,91 @@ func (d *Dispatcher) Look(ctx context.Context) (paused bool, err error) {
 // agent asked for may lie there. It is for who looks but once.
 func (d *Dispatcher) Unread() bool { return d.bygones.any() }
 
-func (d *Dispatcher) look(ctx context.Context) (paused bool, err error) {
-	replaced, err := d.Box.Refresh()
+func (in *intake) look(ctx context.Context) (paused bool, err error) {
+	replaced, err := in.Box.Refresh()
 	if err != nil {
 		return false, err
 	}
 	if replaced {
-		d.opts.Log.Warn().Str("root", d.Box.Path()).Msg("root directory was replaced; going on in the new one")
-		d.rootReplaced()
+		in.opts.Log.Warn().Str("root", in.Box.Path()).Msg("root directory was replaced; going on in the new one")
+		in.publisher.rootReplaced()
 	}
 	var next *coming
 	defer func() { next.wait() }()
 	for ctx.Err() == nil {
-		if !d.queue.HasRoom() {
+		if !in.queue.HasRoom() {
 			return true, nil
 		}
-		batch, err := d.tail.Next()
+		batch, err := in.tail.Next()
 		if err != nil {
 			return false, err
 		}
 		if batch.Empty() {
-			return false, d.metAgain(ctx)
+			return false, in.acceptor.metAgain(ctx)
 		}
 		submissions, decoded := next.submissionsOf(batch)
 		if !decoded {
-			submissions = d.decode(batch.Lines, runtime.GOMAXPROCS(0))
+			submissions = in.decode(batch.Lines, runtime.GOMAXPROCS(0))
 		}
 		next.wait()
-		next = d.decodeAhead()
-		if err := d.take(ctx, batch, submissions); err != nil {
+		next = in.decodeAhead()
+		if err := in.take(ctx, batch, submissions); err != nil {
 			return false, err // the batch comes again
 		}
-		d.tail.Done(batch)
+		in.tail.Done(batch)
 	}
 	return false, nil
 }
 
 // take moves one batch into the ledger. The lines and the offset behind them
 // are one transaction, so neither can be remembered without the other.
-func (d *Dispatcher) take(ctx context.Context, batch mailbox.Batch, submissions []*submission) error {
-	d.judgeAll(submissions)
+func (in *intake) take(ctx context.Context, batch mailbox.Batch, submissions []*submission) error {
+	in.judgeAll(submissions)
 	if err := unjudged(submissions); err != nil {
 		return err
 	}
-	letters, start := deadLetters(submissions), d.startAtOnce(submissions)
-	follow, err := d.commit(ctx, func(tx *transaction) error {
-		if err := d.takeIn(tx, batch, submissions, letters); err != nil || start == nil {
+	letters, start := deadLetters(submissions), in.startAtOnce(submissions)
+	follow, err := in.writer.commit(ctx, func(tx *transaction) error {
+		if err := in.takeIn(tx, batch, submissions, letters); err != nil || start == nil {
 			return err
 		}
-		return d.begin(ctx, tx, start)
+		return in.begin(ctx, tx, start)
 	})
 	if err != nil {
-		d.abandon(start)
+		in.abandon(start)
 		for _, c := range submissions {
-			d.runs.forgetRefusal(c.row.Seq)
+			in.runs.forgetRefusal(c.row.Seq)
 		}
 		return err
 	}
 	fault.Point("accepted")
 	if len(letters) > 0 {
-		d.deadLettersAdded()
+		in.deadLettersAdded()
 	}
 	if batch.Gone {
-		d.opts.Log.Warn().Str("file", batch.Cursor.Path).Int64("offset", batch.Cursor.Offset).Msg("task file is gone; lines behind this offset, if any, were not read")
+		in.opts.Log.Warn().Str("file", batch.Cursor.Path).Int64("offset", batch.Cursor.Offset).Msg("task file is gone; lines behind this offset, if any, were not read")
 	}
-	start = d.confirm(start)
+	start = in.confirm(start)
 	for _, c := range submissions {
-		d.logTaken(c)
+		in.logTaken(c)
 		if c.fate == accepted {
-			d.fresh.keep(c) // before a worker looks for it
+			in.fresh.keep(c) // before a worker looks for it
 		}
 	}
-	d.onCommitted(ctx, follow)
-	d.handOver(start)
+	in.writer.onCommitted(ctx, follow)
+	in.handOver(start)
 	return nil
 }
 
 // takeIn accepts the lines of a batch in a transaction, which also has their dead
 // letters and the offset behind them.
-func (d *Dispatcher) takeIn(tx *transaction, batch mailbox.Batch, submissions []*submission, letters [][]byte) error {
+func (in *intake) takeIn(tx *transaction, batch mailbox.Batch, submissions []*submission, letters [][]byte) error {
 	known, err := lookUp(tx, submissions)
 	if err != nil {
 		return err
 	}
 	for _, c := range submissions {
-		if err := d.takeClaim(tx, known, c); err != nil {
+		if err := in.takeClaim(tx, known, c); err != nil {
 			return fmt.Errorf("accept %s at %d: %w", c.line.File, c.line.Offset, err)
 		}
 	}
@@ -151,12 +151,12 @@ func (d *Dispatcher) takeIn(tx *transaction, batch mailbox.Batch, submissions []
 }
 
 // takeClaim takes one request or message in.
-func (d *Dispatcher) takeClaim(tx *transaction, known *known, c *submission) error {
+func (in *intake) takeClaim(tx *transaction, known *known, c *submission) error {
 	if c.inbound == nil {
-		return d.accept(tx, known, c)
+		return in.acceptor.accept(tx, known, c)
 	}
 	known.stale = true
-	return d.receive(tx, c)
+	return in.receiver.receive(tx, c)
 }
 
 // lookWhenThereIsRoom goes on with intake that paused at a full queue, or that

@@ -15,11 +15,11 @@ import (
 // person can know. One that has a result file is held for that alone, whatever
 // the verdict, until adoptHeld takes the result for its answer, which it does
 // when all revisions of its id were met.
-func (d *Dispatcher) doubt(t envelope.Task, v task.Verdict) task.Verdict {
-	if !d.lost || t.ID == "" || shapeless(v.Findings.Kind()) {
+func (ac *acceptor) doubt(t envelope.Task, v task.Verdict) task.Verdict {
+	if !ac.lost || t.ID == "" || shapeless(v.Findings.Kind()) {
 		return v
 	}
-	if !v.Admit && d.Box.HasResult(t.ID) {
+	if !v.Admit && ac.Box.HasResult(t.ID) {
 		v = task.Verdict{Admit: true, Findings: v.Findings.Warnings(), Terms: task.Terms{Deadline: t.Deadline}}
 	}
 	return core.Held(v, task.Recovered)
@@ -27,11 +27,11 @@ func (d *Dispatcher) doubt(t envelope.Task, v task.Verdict) task.Verdict {
 
 // metAgain ends the doubt once every line was met that was there when a lost
 // ledger was begun anew.
-func (d *Dispatcher) metAgain(ctx context.Context) error {
-	if !d.lost {
+func (ac *acceptor) metAgain(ctx context.Context) error {
+	if !ac.lost {
 		return nil
 	}
-	err := d.update(ctx, func(tx *transaction) error {
+	err := ac.writer.update(ctx, func(tx *transaction) error {
 		if err := tx.MetAgain(); err != nil {
 			return err
 		}
@@ -40,30 +40,30 @@ func (d *Dispatcher) metAgain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.lost = false
-	d.opts.Log.Warn().Msg("tasks from before the ledger was lost are met again; those without a result wait for release")
+	ac.lost = false
+	ac.opts.Log.Warn().Msg("tasks from before the ledger was lost are met again; those without a result wait for release")
 	return nil
 }
 
 // reconcile compares the run directories of a task with the ledger, before that
 // gets a new revision of it. A directory of this revision, or of a later one, is
 // of a time that the ledger does not know: what may have begun there holds the task.
-func (d *Dispatcher) reconcile(c *submission, revision int) error {
+func (ac *acceptor) reconcile(c *submission, revision int) error {
 	c.attempt, c.unknown = 0, nil
 	if !c.verdict.Admit || c.task.ID == "" {
 		return nil
 	}
-	list, err := d.State.Attempts(c.task.ID)
+	list, err := ac.State.Attempts(c.task.ID)
 	for _, a := range list {
-		dir := d.State.RunDir(c.task.ID, a.Revision, a.Attempt)
-		if a.Revision < revision || dir == c.dir || d.unused.has(dir) {
+		dir := ac.State.RunDir(c.task.ID, a.Revision, a.Attempt)
+		if a.Revision < revision || dir == c.dir || ac.unused.has(dir) {
 			continue
 		}
 		if a.Revision == revision {
 			c.attempt = max(c.attempt, a.Attempt)
 		}
 		if beganIn(dir) {
-			c.unknown = append(c.unknown, d.relative(dir))
+			c.unknown = append(c.unknown, ac.relative(dir))
 		}
 	}
 	if len(c.unknown) > 0 {
@@ -87,8 +87,8 @@ func hasOutput(dir string) bool {
 }
 
 // relative is a path in the state directory as it is told: below that.
-func (d *Dispatcher) relative(path string) string {
-	rel, err := filepath.Rel(d.State.Path(), path)
+func (s *shared) relative(path string) string {
+	rel, err := filepath.Rel(s.State.Path(), path)
 	if err != nil {
 		return path
 	}
@@ -97,18 +97,18 @@ func (d *Dispatcher) relative(path string) string {
 
 // holdUnknown holds a task whose turn has come and that may have begun in
 // directories of which the ledger has no run. The job has the next free one.
-func (d *Dispatcher) holdUnknown(ctx context.Context, row task.Task, j task.Job, unknown []string) error {
-	d.unused.keep(j.Dir)
-	held, err := d.decideIfCurrent(ctx, loads(row.Seq, false, false), &core.HoldRecovered{Task: row.Seq, Attempt: row.Attempt, Last: j.Attempt - 1, Unknown: unknown})
+func (ac *acceptor) holdUnknown(ctx context.Context, row task.Task, j task.Job, unknown []string) error {
+	ac.unused.keep(j.Dir)
+	held, err := ac.writer.decideIfCurrent(ctx, loads(row.Seq, false, false), &core.HoldRecovered{Task: row.Seq, Attempt: row.Attempt, Last: j.Attempt - 1, Unknown: unknown})
 	if held {
-		d.warnUnknown(row, unknown)
+		ac.warnUnknown(row, unknown)
 	}
 	return err
 }
 
 // warnUnknown tells the operator why a task is held.
-func (d *Dispatcher) warnUnknown(row task.Task, unknown []string) {
+func (ac *acceptor) warnUnknown(row task.Task, unknown []string) {
 	if len(unknown) > 0 {
-		d.log(row).Warn().Strs("runs", unknown).Msg("task held: the ledger does not know a directory of its runs")
+		ac.log(row).Warn().Strs("runs", unknown).Msg("task held: the ledger does not know a directory of its runs")
 	}
 }

@@ -13,35 +13,35 @@ import (
 
 // mended is what the operator wants done about how a run failed (CAP-32); nothing
 // when it did not.
-func (d *Dispatcher) mended(row task.Task, o task.Outcome) Mend {
+func (cp *completion) mended(row task.Task, o task.Outcome) Mend {
 	if o.Result.Status != envelope.Failed || o.Hold != "" {
 		return Mend{}
 	}
-	return d.agents.Protocol.Mend(row.Agent, o.Result.Error.Kind)
+	return cp.agents.Protocol.Mend(row.Agent, o.Result.Error.Kind)
 }
 
 // mend makes an outcome durable that is not tried again: somebody else has the
 // task, or is asked about it, where the operator wants that.
-func (d *Dispatcher) mend(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome) {
-	how := d.mended(row, o)
+func (cp *completion) mend(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome) {
+	how := cp.mended(row, o)
 	switch {
 	case how.Reassign != "" && how.Reassign != row.Agent:
-		d.insistOn(ctx, row, func(ctx context.Context) (*turn, error) { return d.reassign(ctx, row, terms, o, how.Reassign) })
+		cp.insistOn(ctx, row, func(ctx context.Context) (*turn, error) { return cp.reassign(ctx, row, terms, o, how.Reassign) })
 	case how.Escalate != "":
-		d.insistOn(ctx, row, func(ctx context.Context) (*turn, error) { return d.escalate(ctx, row, terms, o, how.Escalate) })
+		cp.insistOn(ctx, row, func(ctx context.Context) (*turn, error) { return cp.escalate(ctx, row, terms, o, how.Escalate) })
 	default:
-		d.turn(ctx, row, terms, o)
+		cp.turn(ctx, row, terms, o)
 	}
 }
 
 // reassign hands a task that failed to another agent, whose outcome becomes its
 // own. An overseer's work is nobody else's.
-func (d *Dispatcher) reassign(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome, to string) (*turn, error) {
-	t, err := d.prepareTurn(ctx, row, terms, o)
+func (cp *completion) reassign(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome, to string) (*turn, error) {
+	t, err := cp.prepareTurn(ctx, row, terms, o)
 	if err != nil || t.reviewRun != nil {
 		return t, err
 	}
-	raw, err := d.Ledger.Raw(ctx, row.Seq)
+	raw, err := cp.Ledger.Raw(ctx, row.Seq)
 	if err != nil {
 		return t, err
 	}
@@ -49,11 +49,11 @@ func (d *Dispatcher) reassign(ctx context.Context, row task.Task, terms task.Ter
 	if !ok {
 		return t, nil
 	}
-	m, findings := codec.Decode(raw, d.opts.Reading)
+	m, findings := codec.Decode(raw, cp.opts.Reading)
 	if findings.Refused() {
 		return t, nil
 	}
-	if m.Task, err = d.freeID(ctx, row.ID, "", t.taken); err != nil {
+	if m.Task, err = cp.delegator.freeID(ctx, row.ID, "", t.taken); err != nil {
 		return t, err
 	}
 	m.Raw, m.To, m.Time, m.Tie = nil, []string{to}, time.Now(), envelope.Transfer
@@ -63,7 +63,7 @@ func (d *Dispatcher) reassign(ctx context.Context, row task.Task, terms task.Ter
 	} else {
 		m.ID = ""
 	}
-	c, m, err := d.delegation(ctx, row, m, t.taken)
+	c, m, err := cp.delegator.delegation(ctx, row, m, t.taken)
 	if err != nil {
 		return t, err
 	}
@@ -71,8 +71,8 @@ func (d *Dispatcher) reassign(ctx context.Context, row task.Task, terms task.Ter
 }
 
 // escalate asks somebody about a task that failed. Their reply has it run again.
-func (d *Dispatcher) escalate(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome, to string) (*turn, error) {
-	t, err := d.prepareTurn(ctx, row, terms, o)
+func (cp *completion) escalate(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome, to string) (*turn, error) {
+	t, err := cp.prepareTurn(ctx, row, terms, o)
 	if err != nil || t.reviewRun != nil {
 		return t, err
 	}

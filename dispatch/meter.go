@@ -56,22 +56,22 @@ func (m *meter) exceed(why string) bool {
 // has shrinks while runs it asked for have some of it, so it is looked up each
 // time. Where budgets only warn, what it was expected to spend is what to be
 // warned of.
-func (d *Dispatcher) measure(run *run, row task.Task, j *task.Job) {
+func (mt *meters) measure(run *run, row task.Task, j *task.Job) {
 	reserved, wanted := j.Allowance, j.Expected.Least(j.Task.Budget)
 	j.Allowance = envelope.Budget{Tokens: cmp.Or(reserved.Tokens, wanted.Tokens), USDCents: cmp.Or(reserved.USDCents, wanted.USDCents)}
 	name := task.RunName{Task: row.Seq, Attempt: j.Attempt}
 	switch {
 	case reserved != (envelope.Budget{}):
 		j.Meter = func(said envelope.Cost) error {
-			now, err := d.Ledger.Reserved(context.WithoutCancel(run.ctx), name)
+			now, err := mt.Ledger.Reserved(context.WithoutCancel(run.ctx), name)
 			if err != nil {
 				now = reserved
 			}
-			return d.weigh(run, row, envelope.Enforce, now, said)
+			return mt.weigh(run, row, envelope.Enforce, now, said)
 		}
 	case j.Expected != (envelope.Budget{}):
 		j.Meter = func(said envelope.Cost) error {
-			return d.weigh(run, row, envelope.Warn, j.Expected, said)
+			return mt.weigh(run, row, envelope.Warn, j.Expected, said)
 		}
 	}
 }
@@ -82,13 +82,13 @@ type excessError string
 func (e excessError) Error() string { return string(e) }
 
 // weigh holds what a run says against its limit.
-func (d *Dispatcher) weigh(run *run, row task.Task, mode envelope.Mode, limit envelope.Budget, said envelope.Cost) error {
+func (mt *meters) weigh(run *run, row task.Task, mode envelope.Mode, limit envelope.Budget, said envelope.Cost) error {
 	why := core.Overspent(limit, run.meter.hear(said))
 	if why == "" {
 		return nil
 	}
 	if run.meter.exceed(why) {
-		d.tellExcess(context.WithoutCancel(run.ctx), row, mode, why)
+		mt.tellExcess(context.WithoutCancel(run.ctx), row, mode, why)
 	}
 	if mode != envelope.Enforce {
 		return nil
@@ -97,13 +97,13 @@ func (d *Dispatcher) weigh(run *run, row task.Task, mode envelope.Mode, limit en
 }
 
 // tellExcess adds to a task's story that its budget is exceeded.
-func (d *Dispatcher) tellExcess(ctx context.Context, row task.Task, mode envelope.Mode, why string) {
+func (mt *meters) tellExcess(ctx context.Context, row task.Task, mode envelope.Mode, why string) {
 	data := map[string]any{"reason": why}
 	if mode == envelope.Warn {
 		data["mode"] = "warn"
 	}
-	d.log(row).Warn().Str("reason", why).Msg("budget exceeded")
-	if err := d.update(ctx, func(tx *transaction) error { return tx.Log(event(row, task.KindBudgetExceeded, data)) }); err != nil {
-		d.log(row).Warn().Err(err).Msg("event of an exceeded budget not written")
+	mt.log(row).Warn().Str("reason", why).Msg("budget exceeded")
+	if err := mt.writer.update(ctx, func(tx *transaction) error { return tx.Log(event(row, task.KindBudgetExceeded, data)) }); err != nil {
+		mt.log(row).Warn().Err(err).Msg("event of an exceeded budget not written")
 	}
 }

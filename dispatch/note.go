@@ -24,13 +24,13 @@ type note struct {
 	written bool // or not wanted any more
 }
 
-func (d *Dispatcher) newNote(ctx context.Context, row task.Task) *note {
+func (x *executor) newNote(ctx context.Context, row task.Task) *note {
 	return &note{write: func(p runner.Process) {
-		err := d.Ledger.UpdateSoon(context.WithoutCancel(ctx), func(tx *ledger.Tx) error {
+		err := x.Ledger.UpdateSoon(context.WithoutCancel(ctx), func(tx *ledger.Tx) error {
 			return tx.SetProcess(row.Seq, row.Attempt, p.PID, p.Start, p.Boot)
 		})
 		if err != nil {
-			d.log(row).Warn().Err(err).Msg("process of a run not noted")
+			x.log(row).Warn().Err(err).Msg("process of a run not noted")
 		}
 	}}
 }

@@ -16,27 +16,27 @@ import (
 // notifyLater has the requester of a task notified soon, and messages delivered that are due.
 // The engine is not idle before. 0 is no task, so messages are only delivered. It never
 // blocks.
-func (d *Dispatcher) notifyLater(seq int64) {
-	d.queue.AddBusy()
-	if !d.notifyQueue.add(seq) {
-		d.queue.Done()
+func (ms *messenger) notifyLater(seq int64) {
+	ms.queue.AddBusy()
+	if !ms.notifyQueue.add(seq) {
+		ms.queue.Done()
 	}
 }
 
 // notifyLaterOf is notifyLater for a task that was just moved.
-func (d *Dispatcher) notifyLaterOf(row task.Task) {
+func (ms *messenger) notifyLaterOf(row task.Task) {
 	if conversation.MayNotify(row) {
-		d.notifyLater(row.Seq)
+		ms.notifyLater(row.Seq)
 	}
 }
 
 // resumeNotifications goes on with the notifications that an earlier daemon still had to send.
-func (d *Dispatcher) resumeNotifications(ctx context.Context) error {
-	open, err := d.Ledger.OpenTalks(ctx)
+func (ms *messenger) resumeNotifications(ctx context.Context) error {
+	open, err := ms.Ledger.OpenTalks(ctx)
 	for _, seq := range open {
-		d.notifyLater(seq)
+		ms.notifyLater(seq)
 	}
-	d.notifyLater(0)
+	ms.notifyLater(0)
 	return err
 }
 
@@ -46,61 +46,61 @@ const notifyBatchSize = 100
 // notifyAll notifies requesters and delivers messages until ctx ends. After an error
 // that concerns every inbox it tries again after a pause, and the engine is not idle
 // before. An inbox with an error of its own waits by itself.
-func (d *Dispatcher) notifyAll(ctx, work context.Context) {
+func (ms *messenger) notifyAll(ctx, work context.Context) {
 	var pause <-chan time.Time
 	var stuck round
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-d.notifyQueue.added:
+		case <-ms.notifyQueue.added:
 		case <-pause:
 			pause, stuck = nil, round{}
 		}
-		seqs := d.notifyQueue.take(notifyBatchSize)
-		err := d.notifyTasks(work, seqs)
+		seqs := ms.notifyQueue.take(notifyBatchSize)
+		err := ms.notifyTasks(work, seqs)
 		if err == nil {
-			stuck, err = d.deliverDue(work, stuck)
+			stuck, err = ms.deliverDue(work, stuck)
 		}
 		if err != nil && ctx.Err() == nil {
-			d.faults.report(telling, task.Task{}, err)
+			ms.faults.report(telling, task.Task{}, err)
 			select {
 			case <-ctx.Done():
 			case <-time.After(retryPause): // whatever is added meanwhile
 			}
-			d.requeue(seqs)
+			ms.requeue(seqs)
 			continue
 		}
-		d.faults.clear(telling)
+		ms.faults.clear(telling)
 		if stuck.closed != nil && pause == nil {
 			pause = time.After(settlePause)
 		}
-		d.notifyQueue.done(len(seqs))
+		ms.notifyQueue.done(len(seqs))
 		for range seqs {
-			d.queue.Done()
+			ms.queue.Done()
 		}
 	}
 }
 
 // requeue puts tasks back that could not be notified of. Without tasks it was the
 // delivery that failed.
-func (d *Dispatcher) requeue(seqs []int64) {
+func (ms *messenger) requeue(seqs []int64) {
 	if len(seqs) == 0 {
-		d.notifyLater(0)
+		ms.notifyLater(0)
 	}
 	for _, seq := range seqs {
-		if !d.notifyQueue.add(seq) {
-			d.queue.Done() // it was added meanwhile
+		if !ms.notifyQueue.add(seq) {
+			ms.queue.Done() // it was added meanwhile
 		}
 	}
-	d.notifyQueue.done(len(seqs))
+	ms.notifyQueue.done(len(seqs))
 }
 
 // notifyTasks notifies the requesters of some tasks.
-func (d *Dispatcher) notifyTasks(ctx context.Context, seqs []int64) error {
+func (ms *messenger) notifyTasks(ctx context.Context, seqs []int64) error {
 	var open []int64
 	for _, seq := range seqs {
-		k, ok, err := d.Ledger.Talk(ctx, seq)
+		k, ok, err := ms.Ledger.Talk(ctx, seq)
 		if err != nil {
 			return err
 		}
@@ -111,9 +111,9 @@ func (d *Dispatcher) notifyTasks(ctx context.Context, seqs []int64) error {
 	if len(open) == 0 {
 		return nil
 	}
-	_, err := d.commit(ctx, func(tx *transaction) error { // and delivery is next
+	_, err := ms.writer.commit(ctx, func(tx *transaction) error { // and delivery is next
 		for _, seq := range open {
-			if err := d.notify(tx, seq); err != nil {
+			if err := ms.notify(tx, seq); err != nil {
 				return err
 			}
 		}
@@ -128,7 +128,7 @@ func (d *Dispatcher) notifyTasks(ctx context.Context, seqs []int64) error {
 // notify tells the requester of a task what has happened since the last notification,
 // and records that, so each notification is sent once. The end of the task is the last
 // one. The caller has the messages delivered afterwards.
-func (d *Dispatcher) notify(tx *transaction, seq int64) error {
+func (ms *messenger) notify(tx *transaction, seq int64) error {
 	k, ok, err := tx.Talk(seq)
 	if err != nil || !ok || !k.Open {
 		return err
@@ -141,7 +141,7 @@ func (d *Dispatcher) notify(tx *transaction, seq int64) error {
 	if err != nil {
 		return err
 	}
-	about, err := d.notifiable(tx, row, k)
+	about, err := ms.notifiable(tx, row, k)
 	if err != nil {
 		return err
 	}
@@ -151,11 +151,11 @@ func (d *Dispatcher) notify(tx *transaction, seq int64) error {
 	}
 	inbox := ""
 	if !about.Silent() {
-		inbox = d.inboxOf(row.Requester)
+		inbox = ms.inboxOf(row.Requester)
 	}
 	for _, m := range conversation.Notifications(about, events) {
 		m.Time = time.Now()
-		if err := d.emit(tx, row.Dialect, m, seq, inbox); err != nil {
+		if err := ms.emit(tx, row.Dialect, m, seq, inbox); err != nil {
 			return err
 		}
 	}
@@ -163,7 +163,7 @@ func (d *Dispatcher) notify(tx *transaction, seq int64) error {
 }
 
 // notifiable returns a task as its requester knows it.
-func (d *Dispatcher) notifiable(tx *transaction, row task.Task, k task.Conversation) (conversation.Request, error) {
+func (ms *messenger) notifiable(tx *transaction, row task.Task, k task.Conversation) (conversation.Request, error) {
 	t := conversation.Request{
 		ID: row.ID, Type: row.Type, Requester: row.Requester, Agent: row.Agent, Dialect: row.Dialect,
 		Message: k.Message, Thread: k.Thread, Trace: k.Trace, Tie: k.Tie,
@@ -188,19 +188,19 @@ func (d *Dispatcher) notifiable(tx *transaction, row task.Task, k task.Conversat
 
 // reporting returns what records the progress of a run and notifies the requester; nil
 // when nobody may be notified.
-func (d *Dispatcher) reporting(ctx context.Context, row task.Task) func(envelope.Message) {
+func (ms *messenger) reporting(ctx context.Context, row task.Task) func(envelope.Message) {
 	if !conversation.MayNotify(row) {
 		return nil
 	}
 	return func(m envelope.Message) {
-		err := d.update(context.WithoutCancel(ctx), func(tx *transaction) error {
+		err := ms.writer.update(context.WithoutCancel(ctx), func(tx *transaction) error {
 			return tx.Log(event(row, task.KindTaskProgress, conversation.Progress(m)))
 		})
 		if err != nil {
-			d.log(row).Warn().Err(err).Msg("progress of a run not noted")
+			ms.log(row).Warn().Err(err).Msg("progress of a run not noted")
 			return
 		}
-		d.notifyLaterOf(row)
+		ms.notifyLaterOf(row)
 	}
 }
 

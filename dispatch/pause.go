@@ -93,7 +93,7 @@ func (d *Dispatcher) Resume(ctx context.Context, agent string, by core.By) error
 func (d *Dispatcher) setPause(ctx context.Context, agent string, paused bool, kind task.Kind, by core.By) error {
 	d.pauses.changing.Lock()
 	defer d.pauses.changing.Unlock()
-	err := d.update(ctx, func(tx *transaction) error {
+	err := d.writer.update(ctx, func(tx *transaction) error {
 		change := tx.Resume
 		if paused {
 			change = tx.Pause
@@ -112,42 +112,42 @@ func (d *Dispatcher) setPause(ctx context.Context, agent string, paused bool, ki
 
 // turnAway holds what waits in the queue for an agent that is paused, many tasks
 // in a commit. One by one, each by a worker, 90,000 took 90,000 commits.
-func (d *Dispatcher) turnAway(ctx context.Context, agent string) {
-	if !d.pauses.turning.TryLock() {
+func (x *executor) turnAway(ctx context.Context, agent string) {
+	if !x.pauses.turning.TryLock() {
 		return
 	}
-	defer d.pauses.turning.Unlock()
-	for ctx.Err() == nil && d.pauses.has(agent) {
-		items := d.queue.TakeBack(agent, manyMoves)
+	defer x.pauses.turning.Unlock()
+	for ctx.Err() == nil && x.pauses.has(agent) {
+		items := x.queue.TakeBack(agent, manyMoves)
 		if len(items) == 0 {
 			return
 		}
 		sideBySide(items, func(it schedule.Item) {
-			defer d.queue.Done()
-			d.holdBack(ctx, it)
+			defer x.queue.Done()
+			x.holdBack(ctx, it)
 		})
 	}
 }
 
 // holdBack holds a queued task of an agent that is paused.
-func (d *Dispatcher) holdBack(ctx context.Context, it schedule.Item) {
-	row, t, findings, err := d.loadQueued(ctx, it)
+func (x *executor) holdBack(ctx context.Context, it schedule.Item) {
+	row, t, findings, err := x.loadQueued(ctx, it)
 	if err == nil && row.State != task.Queued {
 		return
 	}
 	cleared := false
 	if err == nil {
-		verdict := d.judge(t, findings, time.Now())
-		if cleared, err = d.cleared(ctx, row, verdict); err == nil && !cleared {
-			err = d.apply(ctx, row, t, verdict)
+		verdict := x.reader.judge(t, findings, time.Now())
+		if cleared, err = x.reader.cleared(ctx, row, verdict); err == nil && !cleared {
+			err = x.reader.apply(ctx, row, t, verdict)
 		}
 	}
 	switch {
 	case cleared:
-		d.queue.Push(it) // it was resumed meanwhile
+		x.queue.Push(it) // it was resumed meanwhile
 	case err != nil && ctx.Err() == nil:
-		d.faults.report(judging, row, err)
-		d.rest(ctx, it)
+		x.faults.report(judging, row, err)
+		x.rest(ctx, it)
 	}
 }
 
@@ -166,8 +166,8 @@ func sideBySide[T any](list []T, do func(T)) {
 }
 
 // needlesslyPaused reports whether a task is held for a pause that is over.
-func (d *Dispatcher) needlesslyPaused(row task.Task) bool {
-	return row.State == task.Held && slices.Contains(row.Reasons, task.Paused) && !d.pauses.has(row.Agent)
+func (x *executor) needlesslyPaused(row task.Task) bool {
+	return row.State == task.Held && slices.Contains(row.Reasons, task.Paused) && !x.pauses.has(row.Agent)
 }
 
 // Drain pauses an agent, or Everyone, and returns when nothing of it runs any
@@ -182,7 +182,7 @@ func (d *Dispatcher) Drain(ctx context.Context, agent string, by core.By) error 
 		err = await(ctx, d.runs.find(func(it schedule.Item) bool { return agent == Everyone || it.Agent == agent }))
 	}
 	if err == nil {
-		err = d.notifyQueue.await(ctx)
+		err = d.messenger.notifyQueue.await(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("drain agent %q: %w", agent, err)

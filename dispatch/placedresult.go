@@ -12,8 +12,8 @@ const mostFaults = 20
 
 // faultsOf says field by field why a result file that somebody placed is not the
 // answer to its task (AINL-85).
-func (d *Dispatcher) faultsOf(row task.Task) []string {
-	there, _, err := d.Box.ReadResult(row.ID)
+func (pr *placedResults) faultsOf(row task.Task) []string {
+	there, _, err := pr.Box.ReadResult(row.ID)
 	if err != nil {
 		return []string{err.Error()}
 	}
@@ -22,7 +22,7 @@ func (d *Dispatcher) faultsOf(row task.Task) []string {
 	if r.TaskID != "" && r.TaskID != row.ID {
 		wrong = append(wrong, envelope.Finding{Field: "task_id", Message: fmt.Sprintf("is %q, not %q", r.TaskID, row.ID)})
 	}
-	if r.AgentID != "" && !d.mayAnswer(row, r) {
+	if r.AgentID != "" && !pr.mayAnswer(row, r) {
 		wrong = append(wrong, envelope.Finding{Field: "agent_id", Message: fmt.Sprintf("is %q, and not the agent that fetches the task, %q", r.AgentID, row.Agent)})
 	}
 	faults := make([]string, 0, len(wrong))

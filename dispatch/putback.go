@@ -10,11 +10,11 @@ import (
 
 // putBack holds a task whose run did nothing for want of what only a person can
 // give, such as a login, until Release.
-func (d *Dispatcher) putBack(ctx context.Context, row task.Task, deadline time.Time, o task.Outcome) {
-	moved, _ := d.mustDecide(ctx, row, loads(row.Seq, true, false), &core.PutBack{
+func (x *executor) putBack(ctx context.Context, row task.Task, deadline time.Time, o task.Outcome) {
+	moved, _ := x.writer.mustDecide(ctx, row, loads(row.Seq, true, false), &core.PutBack{
 		Task: row.Seq, Reason: o.Hold, Until: deadline, Run: ended(row, o), Data: conclusion(o),
 	})
 	if moved { // after an error the run directory still says what happened
-		d.log(row).Warn().Str("reason", string(o.Hold)).Msg("task waits for a person before it is run again")
+		x.log(row).Warn().Str("reason", string(o.Hold)).Msg("task waits for a person before it is run again")
 	}
 }

@@ -20,19 +20,19 @@ type inboundMessage struct {
 }
 
 // judgeMessage lets policy decide on what a message in a line asks for.
-func (d *Dispatcher) judgeMessage(c *submission) {
+func (rc *receiver) judgeMessage(c *submission) {
 	m := c.inbound.message
 	if !c.odd.Refused() {
-		c.inbound.answer, c.inbound.unread = d.answerOf(m)
+		c.inbound.answer, c.inbound.unread = rc.answerOf(m)
 	}
 	if c.judged = (task.Verdict{Findings: c.odd}); conversation.AsksForWork(m) {
-		c.judged = d.doubt(c.task, d.judgeRequest(c, c.odd))
+		c.judged = rc.acceptor.doubt(c.task, rc.judgeRequest(c, c.odd))
 	}
 }
 
 // receive records a message and does what follows from it. Its transaction may be run
 // again, so it sets all that it changes.
-func (d *Dispatcher) receive(tx *transaction, c *submission) error {
+func (rc *receiver) receive(tx *transaction, c *submission) error {
 	m := c.inbound.message
 	c.fate, c.row, c.parent, c.verdict = received, task.Task{}, nil, c.judged
 	c.refusal, c.above, c.tie = nil, nil, ""
@@ -40,26 +40,26 @@ func (d *Dispatcher) receive(tx *transaction, c *submission) error {
 	if !c.verdict.Admit && c.task.ID != "" {
 		c.refuse()
 	}
-	if ours, err := d.isOurs(tx, c); ours || err != nil {
+	if ours, err := rc.isOurs(tx, c); ours || err != nil {
 		return err
 	}
-	if why := d.distrust(m); why.Message != "" {
-		return d.deny(tx, c, why)
+	if why := rc.distrust(m); why.Message != "" {
+		return rc.deny(tx, c, why)
 	}
 	if c.task.ID != "" {
-		return d.receiveRequest(tx, c)
+		return rc.receiveRequest(tx, c)
 	}
 	if c.verdict.Findings.Refused() {
-		return d.deny(tx, c, c.verdict.Findings...)
+		return rc.deny(tx, c, c.verdict.Findings...)
 	}
-	if known, err := d.receivedBefore(tx, c); known || err != nil {
+	if known, err := rc.receivedBefore(tx, c); known || err != nil {
 		return err
 	}
-	return d.effect(tx, c)
+	return rc.effect(tx, c)
 }
 
 // effect does what follows from a message that asks for no work.
-func (d *Dispatcher) effect(tx *transaction, c *submission) error {
+func (rc *receiver) effect(tx *transaction, c *submission) error {
 	row, found, err := tx.finder().resolve(c.inbound.message, task.Task{})
 	if err != nil {
 		return err
@@ -67,21 +67,21 @@ func (d *Dispatcher) effect(tx *transaction, c *submission) error {
 	c.row = row
 	switch c.inbound.message.Act {
 	case envelope.Cancels:
-		return d.receiveCancel(tx, c, found)
+		return rc.receiveCancel(tx, c, found)
 	case envelope.Asks:
-		return d.receiveQuestion(tx, c, found)
+		return rc.receiveQuestion(tx, c, found)
 	case envelope.Announces:
-		return d.receiveAnnouncement(tx, c)
+		return rc.receiveAnnouncement(tx, c)
 	case envelope.Completes, envelope.Fails:
-		return d.receiveEnd(tx, c, found)
+		return rc.receiveEnd(tx, c, found)
 	case envelope.Accepts, envelope.Reports, envelope.Waits, envelope.Stops:
-		return d.receiveProgress(tx, c, found)
+		return rc.receiveProgress(tx, c, found)
 	}
-	return d.receiveInfo(tx, c)
+	return rc.receiveInfo(tx, c)
 }
 
 // isOurs ignores a line that the daemon has written.
-func (d *Dispatcher) isOurs(tx *transaction, c *submission) (bool, error) {
+func (rc *receiver) isOurs(tx *transaction, c *submission) (bool, error) {
 	was, found, err := tx.Said(c.inbound.message.Hash)
 	if err != nil || !found || was.Via != task.ByDaemon {
 		return false, err
@@ -90,8 +90,8 @@ func (d *Dispatcher) isOurs(tx *transaction, c *submission) (bool, error) {
 }
 
 // distrust says why a message can't be from its sender (CLOWL-18).
-func (d *Dispatcher) distrust(m envelope.Message) envelope.Finding {
-	why := conversation.Distrust(m, d.agents.Protocol.Secret(m.From))
+func (rc *receiver) distrust(m envelope.Message) envelope.Finding {
+	why := conversation.Distrust(m, rc.agents.Protocol.Secret(m.From))
 	return envelope.Finding{Kind: envelope.Unauthorized, Field: fieldsOf[m.Dialect].from, Message: why}
 }
 
@@ -104,7 +104,7 @@ var fieldsOf = map[envelope.Dialect]struct{ from, to, about string }{
 // receivedBefore ignores a message that was received before, and refuses one whose name
 // another content has (CLOWL-37). A message without a name may be sent twice, so it is
 // known again only when a line is read again.
-func (d *Dispatcher) receivedBefore(tx *transaction, c *submission) (bool, error) {
+func (rc *receiver) receivedBefore(tx *transaction, c *submission) (bool, error) {
 	m := c.inbound.message
 	if m.Dialect != envelope.CLowl {
 		if !c.line.Replayed {
@@ -120,54 +120,54 @@ func (d *Dispatcher) receivedBefore(tx *transaction, c *submission) (bool, error
 	case was.Hash == m.Hash:
 		return true, tx.Log(event(task.Task{}, task.KindMessageDuplicate, map[string]any{"file": c.line.File, "offset": c.line.Offset, "message": was.Seq}))
 	}
-	return true, d.deny(tx, c, envelope.Finding{Kind: envelope.DuplicateConflict, Field: "mid", Message: "was said with other content before"})
+	return true, rc.deny(tx, c, envelope.Finding{Kind: envelope.DuplicateConflict, Field: "mid", Message: "was said with other content before"})
 }
 
 // deny refuses a message and tells its sender why, once. A request has a result file
 // too, unless another task has its id.
-func (d *Dispatcher) deny(tx *transaction, c *submission, why ...envelope.Finding) error {
+func (rc *receiver) deny(tx *transaction, c *submission, why ...envelope.Finding) error {
 	if c.task.ID != "" {
 		last, known, err := tx.Latest(c.task.ID)
 		switch {
 		case err != nil:
 			return err
 		case !known:
-			return d.refuseRequest(tx, c, why)
+			return rc.refuseRequest(tx, c, why)
 		case last.Hash == c.task.Hash:
-			return d.ignoreDuplicate(tx, c, last)
+			return rc.acceptor.ignoreDuplicate(tx, c, last)
 		}
 	}
 	c.fate, c.verdict = unnamed, task.Verdict{Findings: why}
 	if err := tx.Log(lineRejected(c)); err != nil {
 		return err
 	}
-	return d.replyError(tx, c, dialect.FailureOf(c.verdict.Findings.Kind(), c.verdict.Findings.Refusals().String()))
+	return rc.replyError(tx, c, dialect.FailureOf(c.verdict.Findings.Kind(), c.verdict.Findings.Refusals().String()))
 }
 
 // refuseRequest adds the task of a request that is refused for its form or its sender,
 // as rejected. Its requester is notified of that end.
-func (d *Dispatcher) refuseRequest(tx *transaction, c *submission, why envelope.Findings) error {
+func (rc *receiver) refuseRequest(tx *transaction, c *submission, why envelope.Findings) error {
 	c.inbound.answer, c.above, c.parent, c.tie = nil, nil, nil, ""
 	c.verdict = task.Verdict{Findings: why}
 	c.refuse()
-	return d.enter(tx, c, task.Task{}, false)
+	return rc.enter(tx, c, task.Task{}, false)
 }
 
 // replyError tells the sender of a message what is wrong with it, unless a reply was
 // sent when the line was read before.
-func (d *Dispatcher) replyError(tx *transaction, c *submission, why envelope.Failure) error {
+func (rc *receiver) replyError(tx *transaction, c *submission, why envelope.Failure) error {
 	if to := c.inbound.message; c.line.Replayed {
 		told, err := tx.Replies(cmp.Or(to.ID, to.Cause), envelope.Fails, envelope.Ourselves, time.Time{})
 		if err != nil || len(told) > 0 {
 			return err
 		}
 	}
-	return d.reply(tx, c, envelope.Message{Act: envelope.Fails, Type: "error", Text: why.Message, Failure: why})
+	return rc.reply(tx, c, envelope.Message{Act: envelope.Fails, Type: "error", Text: why.Message, Failure: why})
 }
 
 // reply sends a message to the sender of another one, in its dialect. Some senders have
 // no inbox.
-func (d *Dispatcher) reply(tx *transaction, c *submission, m envelope.Message) error {
+func (rc *receiver) reply(tx *transaction, c *submission, m envelope.Message) error {
 	to := c.inbound.message
 	if to.From == "" || to.From == envelope.Everybody || to.From == envelope.Ourselves {
 		return nil
@@ -180,5 +180,5 @@ func (d *Dispatcher) reply(tx *transaction, c *submission, m envelope.Message) e
 	if m.To == nil {
 		m.To = []string{to.From}
 	}
-	return d.emit(tx, to.Dialect, m, c.row.Seq, d.inboxOf(to.From))
+	return rc.messenger.emit(tx, to.Dialect, m, c.row.Seq, rc.messenger.inboxOf(to.From))
 }

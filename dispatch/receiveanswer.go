@@ -26,21 +26,21 @@ type lineAnswer struct {
 // inbox, or delegates it, as Submit does; nil for another message. It runs before the
 // transaction of the message, which finds out whether the task still waits. An error
 // says that the ledger can't be read.
-func (d *Dispatcher) answerOf(m envelope.Message) (*lineAnswer, error) {
+func (rc *receiver) answerOf(m envelope.Message) (*lineAnswer, error) {
 	ctx := context.Background()
-	said := d.agents.Protocol.Dialect(m.From)
-	if d.agents.Inbox(m.From).File == "" || said != m.Dialect {
+	said := rc.agents.Protocol.Dialect(m.From)
+	if rc.agents.Inbox(m.From).File == "" || said != m.Dialect {
 		return nil, nil
 	}
-	row, found, err := d.finder(ctx).resolve(m, task.Task{})
+	row, found, err := rc.reader.finder(ctx).resolve(m, task.Task{})
 	if err != nil || !found || row.State != task.Waiting || row.Agent != m.From {
 		return nil, err
 	}
 	a := &lineAnswer{row: row}
-	if a.run, err = d.runOf(ctx, row); err != nil {
+	if a.run, err = rc.reader.runOf(ctx, row); err != nil {
 		return nil, err
 	}
-	job, err := d.jobOf(ctx, row, a.run)
+	job, err := rc.reader.jobOf(ctx, row, a.run)
 	if err = cmp.Or(err, fault.Read("answered task")); err != nil {
 		return nil, err
 	}
@@ -52,12 +52,12 @@ func (d *Dispatcher) answerOf(m envelope.Message) (*lineAnswer, error) {
 	if !conversation.EndsRun(m, read) {
 		return nil, nil // it says something else about its task
 	}
-	outcome, err := d.judgeAnswer(ctx, row, a.run, job, m.Raw)
+	outcome, err := rc.meters.judgeAnswer(ctx, row, a.run, job, m.Raw)
 	if err != nil {
 		a.err = err
 		return a, nil
 	}
-	if a.turn, err = d.prepareTurn(ctx, row, a.run.Terms, outcome); err != nil {
+	if a.turn, err = rc.completion.prepareTurn(ctx, row, a.run.Terms, outcome); err != nil {
 		return nil, err
 	}
 	data := with(conclusion(outcome), "by", m.From)
@@ -80,33 +80,33 @@ func unjudged(submissions []*submission) error {
 // receiveEnd is for a message that says that a task is done, or has failed. It ends a
 // task only if that waits for its sender: a task that the daemon runs ends as its run
 // does (CLOWL-40).
-func (d *Dispatcher) receiveEnd(tx *transaction, c *submission, found bool) error {
+func (rc *receiver) receiveEnd(tx *transaction, c *submission, found bool) error {
 	m := c.inbound.message
 	switch {
 	case found && conversation.Cancels(m, c.row):
-		return d.receiveCancel(tx, c, true) // as CAP says it (mapping 2.2)
+		return rc.receiveCancel(tx, c, true) // as CAP says it (mapping 2.2)
 	case !found && m.Act == envelope.Fails:
-		return d.receiveInfo(tx, c)
+		return rc.receiveInfo(tx, c)
 	case !found:
-		return d.replyError(tx, c, unknownTask(m))
+		return rc.replyError(tx, c, unknownTask(m))
 	case c.inbound.answer != nil:
-		return d.receiveAnswer(tx, c)
+		return rc.receiveAnswer(tx, c)
 	case c.row.State == task.Done:
-		return d.remember(tx, c) // too late to matter
+		return rc.remember(tx, c) // too late to matter
 	}
-	return d.denyAnswer(tx, c)
+	return rc.denyAnswer(tx, c)
 }
 
 // denyAnswer refuses the answer to a task whose agent the daemon runs.
-func (d *Dispatcher) denyAnswer(tx *transaction, c *submission) error {
-	return d.deny(tx, c, envelope.Finding{
+func (rc *receiver) denyAnswer(tx *transaction, c *submission) error {
+	return rc.deny(tx, c, envelope.Finding{
 		Kind: envelope.Unauthorized, Field: fieldsOf[c.inbound.message.Dialect].from, Message: "does not have " + string(c.row.ID) + " in its inbox",
 	})
 }
 
 // receiveAnswer ends a task with the answer of its agent in a line. It decides no
 // review: anybody may append a line (CAP-24).
-func (d *Dispatcher) receiveAnswer(tx *transaction, c *submission) error {
+func (rc *receiver) receiveAnswer(tx *transaction, c *submission) error {
 	m, a := c.inbound.message, c.inbound.answer
 	field := fieldsOf[m.Dialect].from
 	c.row = a.row
@@ -114,9 +114,9 @@ func (d *Dispatcher) receiveAnswer(tx *transaction, c *submission) error {
 	var over *core.StateError
 	switch {
 	case errors.As(err, &over) || err == nil && past(a.run.Terms.Deadline, c.now):
-		return d.remember(tx, c)
+		return rc.remember(tx, c)
 	case errors.Is(err, core.ErrLeased):
-		return d.deny(tx, c, envelope.Finding{Kind: envelope.DuplicateConflict, Field: field, Message: err.Error()})
+		return rc.deny(tx, c, envelope.Finding{Kind: envelope.DuplicateConflict, Field: field, Message: err.Error()})
 	case err != nil:
 		return err
 	}
@@ -125,21 +125,21 @@ func (d *Dispatcher) receiveAnswer(tx *transaction, c *submission) error {
 	case err != nil:
 		return err
 	case talk.Tie == envelope.Oversee:
-		return d.deny(tx, c, envelope.Finding{Kind: envelope.Unauthorized, Field: field, Message: "decides by its own run, or by submitting it, not in a line"})
+		return rc.deny(tx, c, envelope.Finding{Kind: envelope.Unauthorized, Field: field, Message: "decides by its own run, or by submitting it, not in a line"})
 	case a.err != nil:
-		return d.deny(tx, c, envelope.Finding{Kind: envelope.ValidationFailed, Message: a.err.Error()})
+		return rc.deny(tx, c, envelope.Finding{Kind: envelope.ValidationFailed, Message: a.err.Error()})
 	}
 	if !conversation.AsksForWork(m) && !a.turn.waits() { // which the turn remembers itself
-		if err := d.remember(tx, c); err != nil {
+		if err := rc.remember(tx, c); err != nil {
 			return err
 		}
 	}
 	a.turn.row = fresh
-	return d.takeTurn(tx, a.turn)
+	return rc.completion.takeTurn(tx, a.turn)
 }
 
 // remember records a message of a line.
-func (d *Dispatcher) remember(tx *transaction, c *submission) error {
+func (rc *receiver) remember(tx *transaction, c *submission) error {
 	_, err := tx.Record(recordOf(c.inbound.message, task.ByLine, c.row.Seq, c.now))
 	return err
 }

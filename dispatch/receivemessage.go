@@ -16,15 +16,15 @@ import (
 
 // receiveInfo delivers a message and wakes the tasks that wait for it (CLOWL-22,
 // CAP-18). A sender that nobody here knows gets an error.
-func (d *Dispatcher) receiveInfo(tx *transaction, c *submission) error {
+func (rc *receiver) receiveInfo(tx *transaction, c *submission) error {
 	m := c.inbound.message
 	if c.inbound.answer != nil {
-		return d.receiveAnswer(tx, c) // in CAP it is a message like any other (CAP-33)
+		return rc.receiveAnswer(tx, c) // in CAP it is a message like any other (CAP-33)
 	}
 	if conversation.AnswersForRun(m, c.row) {
-		return d.denyAnswer(tx, c)
+		return rc.denyAnswer(tx, c)
 	}
-	known, err := d.participates(tx, c.row, m)
+	known, err := rc.participates(tx, c.row, m)
 	if err != nil {
 		return err
 	}
@@ -32,17 +32,17 @@ func (d *Dispatcher) receiveInfo(tx *transaction, c *submission) error {
 		if err := tx.Log(unknownSender(c)); err != nil {
 			return err
 		}
-		c.row = task.Task{}                                                  // no run gets it
-		if err := d.remember(tx, c); err != nil || m.Act == envelope.Fails { // an error has no reply
+		c.row = task.Task{}                                                   // no run gets it
+		if err := rc.remember(tx, c); err != nil || m.Act == envelope.Fails { // an error has no reply
 			return err
 		}
 		why := fieldsOf[m.Dialect].from + ": is nobody known here: it has no secret, asked for nothing in this conversation, and has not announced itself"
-		return d.replyError(tx, c, dialect.FailureOf(envelope.Unauthorized, why))
+		return rc.replyError(tx, c, dialect.FailureOf(envelope.Unauthorized, why))
 	}
-	if most := d.agents.Protocol.Broadcast; len(conversation.Recipients(m)) > most {
-		return d.deny(tx, c, envelope.Finding{Kind: envelope.ValidationFailed, Field: fieldsOf[m.Dialect].to, Message: fmt.Sprintf("names %d recipients, more than %d", len(m.To), most)})
+	if most := rc.agents.Protocol.Broadcast; len(conversation.Recipients(m)) > most {
+		return rc.deny(tx, c, envelope.Finding{Kind: envelope.ValidationFailed, Field: fieldsOf[m.Dialect].to, Message: fmt.Sprintf("names %d recipients, more than %d", len(m.To), most)})
 	}
-	if err := d.distribute(tx, c); err != nil || m.Act == envelope.Inquires {
+	if err := rc.distribute(tx, c); err != nil || m.Act == envelope.Inquires {
 		return err // an overseer decides in its own run (CAP-24)
 	}
 	about := []task.Task{c.row}
@@ -52,7 +52,7 @@ func (d *Dispatcher) receiveInfo(tx *transaction, c *submission) error {
 		}
 	}
 	for _, row := range about {
-		if err := d.wakeFor(tx, row, m); err != nil {
+		if err := rc.messenger.wakeFor(tx, row, m); err != nil {
 			return err
 		}
 	}
@@ -62,8 +62,8 @@ func (d *Dispatcher) receiveInfo(tx *transaction, c *submission) error {
 // participates reports whether the sender of a message is known: it is an agent, has a
 // secret or has announced itself, or has asked for the task that the message is about,
 // or for one of its thread.
-func (d *Dispatcher) participates(tx *transaction, row task.Task, m envelope.Message) (bool, error) {
-	if d.agents.Known(m.From) || conversation.IsPerson(m.From) || m.Secret != "" && d.agents.Protocol.Secret(m.From) != "" || row.Requester == m.From {
+func (rc *receiver) participates(tx *transaction, row task.Task, m envelope.Message) (bool, error) {
+	if rc.agents.Known(m.From) || conversation.IsPerson(m.From) || m.Secret != "" && rc.agents.Protocol.Secret(m.From) != "" || row.Requester == m.From {
 		return true, nil
 	}
 	if announced, err := tx.Announced(m.From); announced || err != nil {
@@ -75,21 +75,21 @@ func (d *Dispatcher) participates(tx *transaction, row task.Task, m envelope.Mes
 // distribute records a message for each of its recipients: as it came where its form is
 // strict and they read its dialect, and else as the daemon writes it, whose lines are
 // known.
-func (d *Dispatcher) distribute(tx *transaction, c *submission) error {
+func (rc *receiver) distribute(tx *transaction, c *submission) error {
 	m := c.inbound.message
-	to := d.inboxOwners(m)
+	to := rc.inboxOwners(m)
 	if len(to) == 0 {
-		return d.remember(tx, c)
+		return rc.remember(tx, c)
 	}
 	again := m
 	again.Raw, again.Secret, again.Time = nil, "", c.now
 	for _, name := range to {
 		record := recordOf(m, task.ByLine, c.row.Seq, c.now)
 		record.To = name
-		in := d.dialectFor(name, task.Task{}, m.Dialect)
+		in := rc.messenger.dialectFor(name, task.Task{}, m.Dialect)
 		whole := in == m.Dialect && strict(m)
 		if whole {
-			record.Inbox = d.inboxOf(name)
+			record.Inbox = rc.messenger.inboxOf(name)
 		}
 		if _, err := tx.Record(record); err != nil {
 			return err
@@ -97,7 +97,7 @@ func (d *Dispatcher) distribute(tx *transaction, c *submission) error {
 		if whole {
 			continue
 		}
-		if err := d.emit(tx, in, again, c.row.Seq, d.inboxOf(name)); err != nil {
+		if err := rc.messenger.emit(tx, in, again, c.row.Seq, rc.messenger.inboxOf(name)); err != nil {
 			return err
 		}
 	}
@@ -105,14 +105,14 @@ func (d *Dispatcher) distribute(tx *transaction, c *submission) error {
 }
 
 // inboxOwners returns those into whose inboxes a message goes.
-func (d *Dispatcher) inboxOwners(m envelope.Message) []string {
+func (rc *receiver) inboxOwners(m envelope.Message) []string {
 	to := conversation.Recipients(m)
 	if slices.Contains(to, envelope.Everybody) {
-		to = slices.Clone(d.agents.Protocol.Agents())
+		to = slices.Clone(rc.agents.Protocol.Agents())
 		to = slices.DeleteFunc(to, func(name string) bool { return name == m.From })
 	}
 	to = slices.DeleteFunc(to, func(name string) bool { return name == envelope.Ourselves })
-	return to[:min(len(to), d.agents.Protocol.Broadcast)]
+	return to[:min(len(to), rc.agents.Protocol.Broadcast)]
 }
 
 // strict reports whether a message is as the daemon would write it.
@@ -126,28 +126,28 @@ func strict(m envelope.Message) bool {
 // receiveProgress delivers the progress of an agent that fetches its tasks, after the
 // notifications of what came before. An ACK, and progress of any other sender, is only
 // recorded: it moves no task.
-func (d *Dispatcher) receiveProgress(tx *transaction, c *submission, found bool) error {
+func (rc *receiver) receiveProgress(tx *transaction, c *submission, found bool) error {
 	m := c.inbound.message
 	if !found || conversation.Acknowledges(m) || c.row.State != task.Waiting || m.From != c.row.Agent {
-		return d.remember(tx, c)
+		return rc.remember(tx, c)
 	}
-	if err := d.notify(tx, c.row.Seq); err != nil {
+	if err := rc.messenger.notify(tx, c.row.Seq); err != nil {
 		return err
 	}
-	return d.distribute(tx, c)
+	return rc.distribute(tx, c)
 }
 
 // receiveQuestion answers a question for the status of a task, and does nothing else
 // (CLOWL-28). Any other question is for its recipients.
-func (d *Dispatcher) receiveQuestion(tx *transaction, c *submission, found bool) error {
+func (rc *receiver) receiveQuestion(tx *transaction, c *submission, found bool) error {
 	m := c.inbound.message
 	switch {
 	case !conversation.AsksForStatus(m):
-		return d.receiveInfo(tx, c)
+		return rc.receiveInfo(tx, c)
 	case !found:
-		return d.replyError(tx, c, unknownTask(m))
+		return rc.replyError(tx, c, unknownTask(m))
 	}
-	if err := d.remember(tx, c); err != nil {
+	if err := rc.remember(tx, c); err != nil {
 		return err
 	}
 	since := c.row.Received
@@ -160,7 +160,7 @@ func (d *Dispatcher) receiveQuestion(tx *transaction, c *submission, found bool)
 	case ran && (c.row.State == task.Running || c.row.State == task.Waiting):
 		since = run.Intent
 	}
-	return d.reply(tx, c, envelope.Message{Act: envelope.Tells, Type: "status", Dialect: m.Dialect, Data: encode(map[string]any{
+	return rc.reply(tx, c, envelope.Message{Act: envelope.Tells, Type: "status", Dialect: m.Dialect, Data: encode(map[string]any{
 		"task_id": c.row.ID, "agent": c.row.Agent, "state": c.row.State, "status": c.row.Status, "kind": c.row.Kind,
 		"attempt": c.row.Attempt, "reasons": slices.Concat([]task.Reason{}, c.row.Reasons), "since": since.UTC().Format(time.RFC3339),
 	})})
@@ -175,17 +175,17 @@ func unknownTask(m envelope.Message) envelope.Failure {
 
 // receiveAnnouncement records what a sender supports, and answers with what the daemon
 // and its agents do (CLOWL-29).
-func (d *Dispatcher) receiveAnnouncement(tx *transaction, c *submission) error {
+func (rc *receiver) receiveAnnouncement(tx *transaction, c *submission) error {
 	m := c.inbound.message
-	if err := d.remember(tx, c); err != nil {
+	if err := rc.remember(tx, c); err != nil {
 		return err
 	}
 	if err := tx.Announce(task.Announcement{Name: m.From, Supports: m.Supports, Since: c.now}); err != nil {
 		return err
 	}
-	for _, answer := range conversation.Capabilities(d.agents.Protocol.Agents(), d.agents.Protocol.Supports) {
+	for _, answer := range conversation.Capabilities(rc.agents.Protocol.Agents(), rc.agents.Protocol.Supports) {
 		answer.Dialect = m.Dialect
-		if err := d.reply(tx, c, answer); err != nil {
+		if err := rc.reply(tx, c, answer); err != nil {
 			return err
 		}
 	}
@@ -195,14 +195,14 @@ func (d *Dispatcher) receiveAnnouncement(tx *transaction, c *submission) error {
 // receiveCancel has a task cancelled for its requester, or for the work that it is part
 // of (CLOWL-27). The requester gets its end as the answer, anybody else an answer at
 // once. A task that has not come yet is cancelled when it comes.
-func (d *Dispatcher) receiveCancel(tx *transaction, c *submission, found bool) error {
+func (rc *receiver) receiveCancel(tx *transaction, c *submission, found bool) error {
 	m := c.inbound.message
 	may, err := mayCancel(tx, c.row, m.From)
 	switch {
 	case err != nil:
 		return err
 	case found && !may:
-		return d.deny(tx, c, envelope.Finding{Kind: envelope.Unauthorized, Field: fieldsOf[m.Dialect].from, Message: "did not ask for what it wants to cancel"})
+		return rc.deny(tx, c, envelope.Finding{Kind: envelope.Unauthorized, Field: fieldsOf[m.Dialect].from, Message: "did not ask for what it wants to cancel"})
 	}
 	talk, _, err := tx.Talk(c.row.Seq)
 	if err != nil {
@@ -216,18 +216,18 @@ func (d *Dispatcher) receiveCancel(tx *transaction, c *submission, found bool) e
 	answered := m.From == c.row.Requester && conversation.NotifiedOfEnd(c.row, talk) // by the end
 	switch {
 	case !found:
-		return d.replyError(tx, c, unknownTask(m))
+		return rc.replyError(tx, c, unknownTask(m))
 	case c.row.State == task.Done && answered:
 		return nil
 	case c.row.State == task.Done:
 		why := fmt.Sprintf("%s is over already (%s)", c.row.ID, c.row.Status)
-		return d.replyError(tx, c, dialect.FailureOf(envelope.DuplicateConflict, why))
+		return rc.replyError(tx, c, dialect.FailureOf(envelope.DuplicateConflict, why))
 	}
 	tx.cancelAfter(c.row.Seq, m)
 	if m.Dialect != envelope.CLowl || answered {
 		return nil
 	}
-	return d.reply(tx, c, envelope.Message{Act: envelope.Stops, Type: m.Type, Dialect: m.Dialect, Data: encode(map[string]any{"status": envelope.Stopped})})
+	return rc.reply(tx, c, envelope.Message{Act: envelope.Stops, Type: m.Type, Dialect: m.Dialect, Data: encode(map[string]any{"status": envelope.Stopped})})
 }
 
 // mayCancel reports whether a participant may cancel a task: it has asked for the task
@@ -249,17 +249,17 @@ func mayCancel(tx *transaction, row task.Task, by string) (bool, error) {
 }
 
 // cancelFor cancels a task because of a message. It doesn't wait for the end of the run.
-func (d *Dispatcher) cancelFor(ctx context.Context, row task.Task, from, message string) {
-	if err := d.stop(context.WithoutCancel(ctx), row, core.By{Who: from, Reason: message}); err != nil {
-		d.log(row).Warn().Err(err).Msg("task not cancelled; it will be at the next start")
+func (cn *canceller) cancelFor(ctx context.Context, row task.Task, from, message string) {
+	if err := cn.stop(context.WithoutCancel(ctx), row, core.By{Who: from, Reason: message}); err != nil {
+		cn.log(row).Warn().Err(err).Msg("task not cancelled; it will be at the next start")
 	}
 }
 
 // cancelAgain goes on after a start with the cancellations that messages ask for.
-func (d *Dispatcher) cancelAgain(ctx context.Context) error {
-	messages, err := d.Ledger.Cancelled(ctx)
+func (cn *canceller) cancelAgain(ctx context.Context) error {
+	messages, err := cn.Ledger.Cancelled(ctx)
 	for _, m := range messages {
-		d.cancelFor(ctx, task.Task{Seq: m.Task}, m.From, m.ID)
+		cn.cancelFor(ctx, task.Task{Seq: m.Task}, m.From, m.ID)
 	}
 	return err
 }

@@ -14,88 +14,88 @@ import (
 
 // judgeRequest lets policy decide on a request in a line, once its context is there. One
 // for several agents only combines: each agent is requested, and judged, by itself.
-func (d *Dispatcher) judgeRequest(c *submission, findings envelope.Findings) task.Verdict {
+func (rc *receiver) judgeRequest(c *submission, findings envelope.Findings) task.Verdict {
 	to := conversation.Recipients(*c.said)
 	several := len(to) > 1 || slices.Contains(to, envelope.Everybody)
 	if len(to) == 1 {
 		c.task.Agent = to[0]
 	}
-	v, degraded := d.judgeInContext(c, several, findings)
+	v, degraded := rc.delegator.judgeInContext(c, several, findings)
 	c.inbound.degraded = degraded
 	return v
 }
 
 // judgeInContext lets policy decide on a request once its context is there, and reports
 // whether that is the inline one. A task of several agents is the daemon's, and not judged.
-func (d *Dispatcher) judgeInContext(c *submission, several bool, findings envelope.Findings) (v task.Verdict, degraded bool) {
+func (g *delegator) judgeInContext(c *submission, several bool, findings envelope.Findings) (v task.Verdict, degraded bool) {
 	if several {
 		c.task.Agent = envelope.Ourselves
 	}
 	if !findings.Refused() {
 		var context envelope.Findings
-		context, degraded = d.checkContext(*c.said, c.task.Agent)
+		context, degraded = g.reader.checkContext(*c.said, c.task.Agent)
 		if findings = append(findings, context...); degraded {
 			c.task = withoutContext(c.task, c.said.Context.Ref)
 		}
 	}
 	if !several || findings.Refused() {
-		return d.judge(c.task, findings, c.now), degraded
+		return g.reader.judge(c.task, findings, c.now), degraded
 	}
 	return conversation.AdmitCombined(c.task, findings), degraded
 }
 
 // receiveRequest accepts a request like a line of AINL, except that it has no revisions,
 // may have been cancelled before it came, and may be for several agents.
-func (d *Dispatcher) receiveRequest(tx *transaction, c *submission) error {
+func (rc *receiver) receiveRequest(tx *transaction, c *submission) error {
 	last, found, err := tx.Latest(c.task.ID)
 	if err != nil {
 		return err
 	}
-	if found && !d.authenticatedNow(c, last) {
-		return d.receiveAgain(tx, c, last)
+	if found && !rc.authenticatedNow(c, last) {
+		return rc.receiveAgain(tx, c, last)
 	}
 	if !found {
-		if known, err := d.receivedBefore(tx, c); known || err != nil {
+		if known, err := rc.receivedBefore(tx, c); known || err != nil {
 			return err
 		}
 	}
 	if c.inbound.answer != nil {
-		return d.receiveAnswer(tx, c)
+		return rc.receiveAnswer(tx, c)
 	}
 	if c.verdict.Admit {
-		if why, err := d.findParent(tx, c); err != nil {
+		if why, err := rc.findParent(tx, c); err != nil {
 			return err
 		} else if why.Message != "" {
-			return d.deny(tx, c, why)
+			return rc.deny(tx, c, why)
 		}
 	}
-	names, err := d.requestedAgents(tx, c)
+	names, err := rc.acceptor.requestedAgents(tx, c)
 	if err != nil {
 		return err
 	}
-	if err := d.enter(tx, c, last, found); err != nil {
+	if err := rc.enter(tx, c, last, found); err != nil {
 		return err
 	}
-	if stopped, err := d.cancelledBefore(tx, c); stopped || err != nil {
+	if stopped, err := rc.cancelledBefore(tx, c); stopped || err != nil {
 		return err
 	}
 	if c.task.Agent == envelope.Ourselves && c.row.State == task.Held {
-		return d.requestEach(tx, c, names)
+		return rc.acceptor.requestEach(tx, c, names)
 	}
 	return nil
 }
 
 // authenticatedNow reports whether a request was refused for its sender before and has
 // the sender's secret now. Such a request is judged again.
-func (d *Dispatcher) authenticatedNow(c *submission, last task.Task) bool {
+func (rc *receiver) authenticatedNow(c *submission, last task.Task) bool {
 	return last.Hash == c.task.Hash && last.Status == envelope.Rejected && last.Kind == envelope.Unauthorized && !c.line.Replayed &&
-		d.agents.Protocol.Secret(c.said.From) != ""
+		rc.agents.Protocol.Secret(c.said.From) != ""
 }
 
 // enter adds the task that a message asks for, and records the message.
-func (d *Dispatcher) enter(tx *transaction, c *submission, last task.Task, found bool) error {
+func (rc *receiver) enter(tx *transaction, c *submission, last task.Task, found bool) error {
 	c.fate = accepted
-	if err := d.revise(tx, c, last, found); err != nil {
+	if err := rc.acceptor.revise(tx, c, last, found); err != nil {
 		return err
 	}
 	if _, err := tx.Record(recordOf(*c.said, task.ByLine, c.row.Seq, c.now)); err != nil {
@@ -109,15 +109,15 @@ func (d *Dispatcher) enter(tx *transaction, c *submission, last task.Task, found
 
 // receiveAgain ignores a request whose id has the same content, and refuses one whose id
 // has another content, in any dialect.
-func (d *Dispatcher) receiveAgain(tx *transaction, c *submission, last task.Task) error {
+func (rc *receiver) receiveAgain(tx *transaction, c *submission, last task.Task) error {
 	if last.Hash == c.task.Hash {
-		return d.ignoreDuplicate(tx, c, last)
+		return rc.acceptor.ignoreDuplicate(tx, c, last)
 	}
 	if c.fragment() {
-		return d.deny(tx, c, c.verdict.Findings...)
+		return rc.deny(tx, c, c.verdict.Findings...)
 	}
 	c.row = last
-	if ours, err := d.isDelivered(tx, c, last); ours || err != nil {
+	if ours, err := rc.isDelivered(tx, c, last); ours || err != nil {
 		return err
 	}
 	c.fate = conflict
@@ -125,12 +125,12 @@ func (d *Dispatcher) receiveAgain(tx *transaction, c *submission, last task.Task
 		return err
 	}
 	why := fmt.Sprintf("%s was asked for with other content before", last.ID)
-	return d.replyError(tx, c, dialect.FailureOf(envelope.DuplicateConflict, why))
+	return rc.replyError(tx, c, dialect.FailureOf(envelope.DuplicateConflict, why))
 }
 
 // ignoreDuplicate ignores a request that was accepted, or refused, with the same content
 // before.
-func (d *Dispatcher) ignoreDuplicate(tx *transaction, c *submission, last task.Task) error {
+func (ac *acceptor) ignoreDuplicate(tx *transaction, c *submission, last task.Task) error {
 	c.row, c.fate = last, duplicate
 	if c.line.Replayed {
 		return nil
@@ -139,15 +139,15 @@ func (d *Dispatcher) ignoreDuplicate(tx *transaction, c *submission, last task.T
 }
 
 // isDelivered ignores a line that the daemon has delivered to the agent of a task.
-func (d *Dispatcher) isDelivered(tx *transaction, c *submission, last task.Task) (bool, error) {
-	if d.agents.Inbox(last.Agent).File == "" {
+func (rc *receiver) isDelivered(tx *transaction, c *submission, last task.Task) (bool, error) {
+	if rc.agents.Inbox(last.Agent).File == "" {
 		return false, nil
 	}
 	raw, err := tx.Raw(last.Seq)
 	if err != nil {
 		return false, err
 	}
-	line, err := d.inboxLine(last, raw)
+	line, err := rc.messenger.inboxLine(last, raw)
 	if err != nil {
 		return false, err
 	}
@@ -161,13 +161,13 @@ func (d *Dispatcher) isDelivered(tx *transaction, c *submission, last task.Task)
 const premature = 10 * time.Minute
 
 // cancelledBefore ends a request at once that was cancelled before it came.
-func (d *Dispatcher) cancelledBefore(tx *transaction, c *submission) (bool, error) {
+func (rc *receiver) cancelledBefore(tx *transaction, c *submission) (bool, error) {
 	cancels, err := tx.Replies(c.said.ID, envelope.Cancels, c.said.From, c.now.Add(-premature))
 	if err != nil || len(cancels) == 0 || c.row.State == task.Done {
 		return false, err
 	}
 	m := cancels[0]
-	row, stopped, err := d.decideOn(tx, c.row.Seq, true, &core.Cancel{
+	row, stopped, err := rc.writer.decideOn(tx, c.row.Seq, true, &core.Cancel{
 		Task: c.row.Seq, Seen: core.See(c.row), By: core.By{Who: m.From, Reason: m.ID}, Request: c.task, Levels: c.verdict.Levels,
 	})
 	if stopped {
@@ -178,9 +178,9 @@ func (d *Dispatcher) cancelledBefore(tx *transaction, c *submission) (bool, erro
 
 // findParent finds the task whose agent sends a request, and says why the agent may not
 // delegate: it doesn't have that task (CLOWL-30).
-func (d *Dispatcher) findParent(tx *transaction, c *submission) (why envelope.Finding, err error) {
+func (rc *receiver) findParent(tx *transaction, c *submission) (why envelope.Finding, err error) {
 	m := *c.said
-	above, found, err := d.resolveWork(tx, m)
+	above, found, err := rc.reader.resolveWork(tx, m)
 	switch {
 	case err != nil:
 		return envelope.Finding{}, err
@@ -191,7 +191,7 @@ func (d *Dispatcher) findParent(tx *transaction, c *submission) (why envelope.Fi
 				c.tie = envelope.Assist
 			}
 		}
-	case m.Act == envelope.Delegates && (m.Dialect == envelope.CLowl || d.agents.Known(m.From)): // in CAP, a person begins a task with it (CAP-17)
+	case m.Act == envelope.Delegates && (m.Dialect == envelope.CLowl || rc.agents.Known(m.From)): // in CAP, a person begins a task with it (CAP-17)
 		why = envelope.Finding{Kind: envelope.Unauthorized, Field: fieldsOf[m.Dialect].from, Message: "has no such task that it could hand on"}
 	}
 	return why, nil
@@ -199,15 +199,15 @@ func (d *Dispatcher) findParent(tx *transaction, c *submission) (why envelope.Fi
 
 // requestedAgents returns the agents that a request for several is for. It refuses the
 // submission when Everybody is nobody, or the request names too many.
-func (d *Dispatcher) requestedAgents(tx *transaction, c *submission) ([]string, error) {
+func (ac *acceptor) requestedAgents(tx *transaction, c *submission) ([]string, error) {
 	if !c.verdict.Admit || c.task.Agent != envelope.Ourselves {
 		return nil, nil
 	}
-	to, most := conversation.Recipients(*c.said), d.agents.Protocol.Broadcast
+	to, most := conversation.Recipients(*c.said), ac.agents.Protocol.Broadcast
 	field := fieldsOf[c.said.Dialect].to
 	if !slices.Contains(to, envelope.Everybody) {
 		if len(to) > most {
-			d.object(c, envelope.Finding{Kind: envelope.ValidationFailed, Field: field, Message: fmt.Sprintf("names %d agents, more than %d", len(to), most)})
+			ac.object(c, envelope.Finding{Kind: envelope.ValidationFailed, Field: field, Message: fmt.Sprintf("names %d agents, more than %d", len(to), most)})
 		}
 		return to, nil
 	}
@@ -219,10 +219,10 @@ func (d *Dispatcher) requestedAgents(tx *transaction, c *submission) ([]string, 
 	for _, s := range speakers {
 		announced[s.Name] = s.Supports
 	}
-	to = slices.DeleteFunc(slices.Clone(d.agents.Protocol.Takers(c.task.Type, announced)), func(name string) bool { return name == c.said.From })
+	to = slices.DeleteFunc(slices.Clone(ac.agents.Protocol.Takers(c.task.Type, announced)), func(name string) bool { return name == c.said.From })
 	switch {
 	case len(to) == 0:
-		d.object(c, envelope.Finding{Kind: envelope.NoCapableAgent, Field: field, Message: fmt.Sprintf("nobody here takes %q", c.task.Type)})
+		ac.object(c, envelope.Finding{Kind: envelope.NoCapableAgent, Field: field, Message: fmt.Sprintf("nobody here takes %q", c.task.Type)})
 	case len(to) > most:
 		c.warn(field, fmt.Sprintf("%d agents take it, and only the first %d are asked", len(to), most))
 		to = to[:most]
@@ -231,20 +231,20 @@ func (d *Dispatcher) requestedAgents(tx *transaction, c *submission) ([]string, 
 }
 
 // object refuses a submission.
-func (d *Dispatcher) object(c *submission, why envelope.Finding) {
+func (ac *acceptor) object(c *submission, why envelope.Finding) {
 	c.verdict = core.Object(c.verdict, envelope.Enforce, why)
 	c.refuse()
 }
 
 // requestEach adds a task for each of several agents below the one that combines their
 // answers (CLOWL-09).
-func (d *Dispatcher) requestEach(tx *transaction, c *submission, names []string) error {
+func (ac *acceptor) requestEach(tx *transaction, c *submission, names []string) error {
 	for _, name := range names {
-		member, err := d.memberRequest(tx, c, name)
+		member, err := ac.memberRequest(tx, c, name)
 		if err != nil {
 			return err
 		}
-		if err := d.revise(tx, member, task.Task{}, false); err != nil {
+		if err := ac.revise(tx, member, task.Task{}, false); err != nil {
 			return err
 		}
 		if _, err := tx.Record(recordOf(*member.said, task.ByDaemon, member.row.Seq, c.now)); err != nil {
@@ -256,24 +256,24 @@ func (d *Dispatcher) requestEach(tx *transaction, c *submission, names []string)
 }
 
 // memberRequest returns a request for several agents as a request of one of them.
-func (d *Dispatcher) memberRequest(tx *transaction, c *submission, name string) (*submission, error) {
+func (ac *acceptor) memberRequest(tx *transaction, c *submission, name string) (*submission, error) {
 	m := *c.said
 	m.Raw, m.Hash, m.Secret = nil, "", ""
 	m.ID, m.Cause, m.To, m.Time = dialect.NewID(), c.said.ID, []string{name}, c.now
 	codec, _ := dialect.Of(m.Dialect)
 	line, _ := codec.Encode(m)
-	said, findings := codec.Decode(line, d.opts.Reading)
+	said, findings := codec.Decode(line, ac.opts.Reading)
 	above := c.row
 	member := &submission{line: c.line, task: said.Request, said: &said, tie: envelope.Member, above: &above, parent: &above, now: c.now, fate: accepted}
 	member.task.Agent = name
-	member.judged = d.judge(member.task, findings, c.now)
+	member.judged = ac.reader.judge(member.task, findings, c.now)
 	member.verdict = member.judged
 	if member.verdict.Admit && c.parent != nil {
-		lineage, err := d.lineage(tx.Task, *c.parent, 0)
+		lineage, err := ac.reader.lineage(tx.Task, *c.parent, 0)
 		if err != nil {
 			return nil, err
 		}
-		member.verdict = core.Object(member.verdict, d.agents.Mode(envelope.ControlLineage), lineage.Objection(name))
+		member.verdict = core.Object(member.verdict, ac.agents.Mode(envelope.ControlLineage), lineage.Objection(name))
 	}
 	if !member.verdict.Admit {
 		member.refuse()

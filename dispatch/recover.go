@@ -41,7 +41,7 @@ func (d *Dispatcher) recover(ctx context.Context) error {
 	if err := d.recoverOpen(ctx); err != nil {
 		return err
 	}
-	return errors.Join(d.cancelAgain(ctx), d.resumeNotifications(ctx))
+	return errors.Join(d.canceller.cancelAgain(ctx), d.messenger.resumeNotifications(ctx))
 }
 
 // recoverOpen takes up what is not done, in the order in which it was accepted.
@@ -79,7 +79,7 @@ func (d *Dispatcher) queueTurns(ctx context.Context, line *turnLine, before int6
 	for {
 		for len(line.turns) > 0 && line.turns[0].Seq < before {
 			t := line.turns[0]
-			d.queueUp(task.Task{Seq: t.Seq, Agent: t.Agent, Requester: t.Requester})
+			d.inbox.queueUp(task.Task{Seq: t.Seq, Agent: t.Agent, Requester: t.Requester})
 			line.turns = line.turns[1:]
 		}
 		if line.whole || len(line.turns) > 0 {
@@ -98,12 +98,12 @@ func (d *Dispatcher) queueTurns(ctx context.Context, line *turnLine, before int6
 // resume goes on with one unfinished task. A received one follows when the
 // revision it waits for has ended, which comes earlier in the ledger.
 func (d *Dispatcher) resume(ctx context.Context, row task.Task) error {
-	if err := d.recoverTies(ctx, row); err != nil {
+	if err := d.canceller.recoverTies(ctx, row); err != nil {
 		return err
 	}
 	switch row.State {
 	case task.Running:
-		return d.recoverRun(ctx, row)
+		return d.executor.recoverRun(ctx, row)
 	case task.Received:
 		return d.tryAdmitNext(ctx, row.ID)
 	}
@@ -112,12 +112,12 @@ func (d *Dispatcher) resume(ctx context.Context, row task.Task) error {
 	case task.Held:
 		d.rejudge(row) // the rules may be other ones by now
 		if core.WaitsForWords(row) {
-			d.joinNow(ctx, row.Seq)
+			d.completion.joinNow(ctx, row.Seq)
 		}
 	case task.Review:
-		d.joinNow(ctx, row.Seq)
+		d.completion.joinNow(ctx, row.Seq)
 	case task.Waiting:
-		return d.tend(ctx, row)
+		return d.inbox.tend(ctx, row)
 	}
 	return nil
 }
@@ -125,43 +125,43 @@ func (d *Dispatcher) resume(ctx context.Context, row task.Task) error {
 // recoverRun takes up a run whose daemon is gone. A run that was intended but
 // never began is void and starts afresh; any other has its slots until it is
 // over, and its answer is what lies in its directory.
-func (d *Dispatcher) recoverRun(ctx context.Context, row task.Task) error {
-	_, t, _, err := d.load(ctx, row.Seq)
+func (x *executor) recoverRun(ctx context.Context, row task.Task) error {
+	_, t, _, err := x.reader.load(ctx, row.Seq)
 	if err != nil {
 		return err
 	}
-	was, err := d.runOf(ctx, row)
+	was, err := x.reader.runOf(ctx, row)
 	if err != nil {
 		return err
 	}
 	job := task.Job{
 		Task: t, Revision: row.Revision, Attempt: row.Attempt,
-		Dir: d.State.RunDir(row.ID, row.Revision, row.Attempt), RunID: was.ID, Allowance: was.Reserved, Terms: was.Terms,
+		Dir: x.State.RunDir(row.ID, row.Revision, row.Attempt), RunID: was.ID, Allowance: was.Reserved, Terms: was.Terms,
 	}
 	same := was.Boot != "" && was.Boot == runner.Evidence(job.Dir) // else what the directory does not show proves nothing: it is not synced
 	switch {
-	case !d.agents.HasDir(row.Agent):
+	case !x.agents.HasDir(row.Agent):
 		job.Dir = ""
 	case same && runner.Void(job.Dir):
-		d.log(row).Info().Int("attempt", row.Attempt).Msg("run never began; starting afresh")
-		return d.startAfresh(ctx, row)
+		x.log(row).Info().Int("attempt", row.Attempt).Msg("run never began; starting afresh")
+		return x.startAfresh(ctx, row)
 	}
-	d.log(row).Info().Int("attempt", row.Attempt).Msg("run of an earlier daemon found")
+	x.log(row).Info().Int("attempt", row.Attempt).Msg("run of an earlier daemon found")
 	it := schedule.Item{Seq: row.Seq, Agent: row.Agent, Requester: row.Requester}
-	d.queue.Adopt(it)
-	run := d.runs.begin(ctx, it)
+	x.queue.Adopt(it)
+	run := x.runs.begin(ctx, it)
 	run.began.Store(true)
-	d.guardRun(run, row, job.Terms)
-	d.measure(run, row, &job)
-	job.Report = d.reporting(ctx, row)
-	d.finishing.Go(func() {
-		defer d.queue.Done()
-		defer d.stopAgain(ctx, run)
-		defer d.over(run)
-		outcome := run.conclude(d.agents.Recover(run.ctx, job))
-		d.queue.Release(it)
-		if outcome, read := d.readAnswer(ctx, run, row, job, outcome); read {
-			d.finish(ctx, row, job.Terms, outcome)
+	x.publisher.guardRun(run, row, job.Terms)
+	x.meters.measure(run, row, &job)
+	job.Report = x.messenger.reporting(ctx, row)
+	x.finishing.Go(func() {
+		defer x.queue.Done()
+		defer x.canceller.stopAgain(ctx, run)
+		defer x.over(run)
+		outcome := run.conclude(x.agents.Recover(run.ctx, job))
+		x.queue.Release(it)
+		if outcome, read := x.readAnswer(ctx, run, row, job, outcome); read {
+			x.finish(ctx, row, job.Terms, outcome)
 		}
 	})
 	return nil
@@ -169,15 +169,15 @@ func (d *Dispatcher) recoverRun(ctx context.Context, row task.Task) error {
 
 // startAfresh queues a task whose run was intended and never began, as Void has
 // made sure of.
-func (d *Dispatcher) startAfresh(ctx context.Context, row task.Task) error {
-	_, err := d.decideIfCurrent(ctx, loads(row.Seq, false, false), &core.Void{Task: row.Seq, Attempt: row.Attempt, Keep: true, Show: true})
+func (x *executor) startAfresh(ctx context.Context, row task.Task) error {
+	_, err := x.writer.decideIfCurrent(ctx, loads(row.Seq, false, false), &core.Void{Task: row.Seq, Attempt: row.Attempt, Keep: true, Show: true})
 	return err
 }
 
 // runOf returns what is known of the run a task has: of no known boot when
 // that is nothing, for it may have begun then.
-func (d *Dispatcher) runOf(ctx context.Context, row task.Task) (task.Run, error) {
-	runs, err := d.Ledger.Runs(ctx, row.Seq)
+func (rd *reader) runOf(ctx context.Context, row task.Task) (task.Run, error) {
+	runs, err := rd.Ledger.Runs(ctx, row.Seq)
 	if err != nil {
 		return task.Run{}, err
 	}
@@ -191,29 +191,29 @@ func (d *Dispatcher) runOf(ctx context.Context, row task.Task) (task.Run, error)
 
 // keepResults puts missing result files back, at the start and whenever the
 // directory was replaced.
-func (d *Dispatcher) keepResults(ctx context.Context) {
+func (pb *publisher) keepResults(ctx context.Context) {
 	for {
-		d.restoreResults(ctx)
-		d.queue.Done() // of the rest that began before
+		pb.restoreResults(ctx)
+		pb.queue.Done() // of the rest that began before
 		select {
 		case <-ctx.Done():
 			return
-		case <-d.missing:
-			d.queue.AddBusy()
+		case <-pb.missing:
+			pb.queue.AddBusy()
 		}
 	}
 }
 
 // rootReplaced has the result files of all tasks put into a new root directory.
-func (d *Dispatcher) rootReplaced() {
-	d.roots.Add(1)
-	d.seekMissing()
+func (pb *publisher) rootReplaced() {
+	pb.roots.Add(1)
+	pb.seekMissing()
 }
 
 // seekMissing has keepResults look for what is missing.
-func (d *Dispatcher) seekMissing() {
+func (pb *publisher) seekMissing() {
 	select {
-	case d.missing <- struct{}{}:
+	case pb.missing <- struct{}{}:
 	default: // it will be gone through anyway
 	}
 }
@@ -221,44 +221,44 @@ func (d *Dispatcher) seekMissing() {
 // restoreResults puts result files back that are missing although the ledger
 // has them. It goes through the whole history in the background, and rests
 // where it cannot go on.
-func (d *Dispatcher) restoreResults(ctx context.Context) {
+func (pb *publisher) restoreResults(ctx context.Context) {
 	for after := int64(0); ctx.Err() == nil; {
-		finals, err := d.Ledger.Finals(ctx, after, page)
+		finals, err := pb.Ledger.Finals(ctx, after, page)
 		if err == nil {
-			err = d.restoreMissing(ctx, finals)
+			err = pb.restoreMissing(ctx, finals)
 		}
 		if err == nil && len(finals) > 0 {
 			after = finals[len(finals)-1].Seq
 		}
 		switch {
 		case err != nil:
-			d.faults.report(restoring, task.Task{}, err)
+			pb.faults.report(restoring, task.Task{}, err)
 			select {
 			case <-ctx.Done():
 			case <-time.After(retryPause):
 			}
 		case len(finals) < page:
-			d.faults.clear(restoring)
+			pb.faults.clear(restoring)
 			return
 		}
 	}
 }
 
 // restoreMissing puts the results of finished tasks back that are missing.
-func (d *Dispatcher) restoreMissing(ctx context.Context, finals []ledger.Final) error {
+func (pb *publisher) restoreMissing(ctx context.Context, finals []ledger.Final) error {
 	ids := make([]envelope.ID, len(finals))
 	for i, f := range finals {
 		ids[i] = f.ID
 	}
-	for i, there := range d.Box.HaveResults(ids) {
+	for i, there := range pb.Box.HaveResults(ids) {
 		if there {
 			continue
 		}
-		row, err := d.Ledger.Task(ctx, finals[i].Seq)
+		row, err := pb.Ledger.Task(ctx, finals[i].Seq)
 		if err != nil {
 			return err
 		}
-		if err := d.restore(ctx, row); err != nil {
+		if err := pb.restore(ctx, row); err != nil {
 			return err
 		}
 	}

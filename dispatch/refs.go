@@ -20,17 +20,17 @@ type RefRule struct {
 // checkRefs judges what a task refers to, without opening it (AINL-40). A file
 // that is missing may still come, so that is only worth a warning unless the
 // agent requires it.
-func (d *Dispatcher) checkRefs(t envelope.Task) envelope.Findings {
+func (rd *reader) checkRefs(t envelope.Task) envelope.Findings {
 	if len(t.Refs) == 0 {
 		return nil
 	}
-	rule := d.agents.Refs(t.Agent)
+	rule := rd.agents.Refs(t.Agent)
 	if rule.Mode == envelope.Off {
 		return nil
 	}
 	var findings envelope.Findings
 	for i, ref := range t.Refs {
-		err := d.Box.CheckRef(ref.URI, d.opts.RefRoots)
+		err := rd.Box.CheckRef(ref.URI, rd.opts.RefRoots)
 		if err == nil {
 			continue
 		}
@@ -49,14 +49,14 @@ func (d *Dispatcher) checkRefs(t envelope.Task) envelope.Findings {
 
 // checkCallback refuses a task whose result could not be appended where it asks
 // for, for what lies there (AINL-51).
-func (d *Dispatcher) checkCallback(t envelope.Task) (findings envelope.Findings) {
+func (rd *reader) checkCallback(t envelope.Task) (findings envelope.Findings) {
 	if file := t.Callback.FileAppend; file != "" {
-		if err := d.Box.CheckCallbackFile(file); err != nil {
+		if err := rd.Box.CheckCallbackFile(file); err != nil {
 			findings = append(findings, envelope.Finding{Kind: envelope.SecurityViolation, Field: "callback.file_append", Message: err.Error()})
 		}
 	}
 	if queue := t.Callback.Queue; queue != "" {
-		if err := d.Box.CheckQueueFile(queue); err != nil {
+		if err := rd.Box.CheckQueueFile(queue); err != nil {
 			findings = append(findings, envelope.Finding{Kind: envelope.SecurityViolation, Field: "callback.queue", Message: err.Error()})
 		}
 	}
@@ -67,13 +67,13 @@ func (d *Dispatcher) checkCallback(t envelope.Task) (findings envelope.Findings)
 // here and held against its hash (CLOWL-16). One that is not there is no loss when
 // the message has another one with it, which is worth knowing: then it is degraded
 // (CLOWL-15, CLOWL-17). What leads outside the roots is refused.
-func (d *Dispatcher) checkContext(m envelope.Message, agent string) (findings envelope.Findings, degraded bool) {
+func (rd *reader) checkContext(m envelope.Message, agent string) (findings envelope.Findings, degraded bool) {
 	ref := m.Context.Ref
-	rule := d.agents.Refs(agent)
+	rule := rd.agents.Refs(agent)
 	if ref == "" || rule.Mode == envelope.Off {
 		return nil, false
 	}
-	sum, err := d.Box.SumRef(ref, d.opts.RefRoots)
+	sum, err := rd.Box.SumRef(ref, rd.opts.RefRoots)
 	f := envelope.Finding{Field: "ctx.ref"}
 	switch {
 	case err == nil && (m.Context.Hash == "" || sum == m.Context.Hash):
@@ -106,15 +106,15 @@ func withoutContext(t envelope.Task, ref string) envelope.Task {
 
 // requestOf decodes the request of a task again that is kept as it was said, and
 // looks at its context again: it may be another one by now.
-func (d *Dispatcher) requestOf(row task.Task, raw []byte) (envelope.Task, envelope.Findings) {
+func (rd *reader) requestOf(row task.Task, raw []byte) (envelope.Task, envelope.Findings) {
 	codec, foreign := dialect.Of(row.Dialect)
 	if !foreign || row.Dialect == envelope.AINL {
-		return envelope.DecodeTask(raw, d.opts.Reading)
+		return envelope.DecodeTask(raw, rd.opts.Reading)
 	}
-	m, findings := codec.Decode(raw, d.opts.Reading)
+	m, findings := codec.Decode(raw, rd.opts.Reading)
 	m.Request.Agent = row.Agent // one of those it is to, or who does it instead
 	if !findings.Refused() {
-		context, degraded := d.checkContext(m, row.Agent)
+		context, degraded := rd.checkContext(m, row.Agent)
 		if findings = append(findings, context...); degraded {
 			return withoutContext(m.Request, m.Context.Ref), findings
 		}

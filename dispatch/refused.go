@@ -30,7 +30,7 @@ func (d *Dispatcher) refused(ctx context.Context, kind task.Kind, id envelope.ID
 			data["task_id"] = id
 		}
 	}
-	err := d.update(ctx, func(tx *transaction) error { return tx.Log(event(row, kind, data)) })
+	err := d.writer.update(ctx, func(tx *transaction) error { return tx.Log(event(row, kind, data)) })
 	if err != nil {
 		return fmt.Errorf("remember refusal: %w", err)
 	}

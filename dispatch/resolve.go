@@ -20,7 +20,7 @@ type finder struct {
 
 func (tx *transaction) finder() finder { return finder{tx.Latest, tx.Named, tx.Task} }
 
-func (d *Dispatcher) finder(ctx context.Context) finder {
+func (rd *reader) finder(ctx context.Context) finder {
 	known := func(row task.Task, err error) (task.Task, bool, error) {
 		if errors.Is(err, ledger.ErrUnknown) {
 			return task.Task{}, false, nil
@@ -28,9 +28,9 @@ func (d *Dispatcher) finder(ctx context.Context) finder {
 		return row, err == nil, err
 	}
 	return finder{
-		latest: func(id envelope.ID) (task.Task, bool, error) { return known(d.newest(ctx, id)) },
-		named:  func(message string) (task.Message, bool, error) { return d.Ledger.Named(ctx, message) },
-		task:   func(seq int64) (task.Task, bool, error) { return known(d.Ledger.Task(ctx, seq)) },
+		latest: func(id envelope.ID) (task.Task, bool, error) { return known(rd.newest(ctx, id)) },
+		named:  func(message string) (task.Message, bool, error) { return rd.Ledger.Named(ctx, message) },
+		task:   func(seq int64) (task.Task, bool, error) { return known(rd.Ledger.Task(ctx, seq)) },
 	}
 }
 
@@ -78,15 +78,15 @@ func resolveThread(tx *transaction, m envelope.Message) (tasks []task.Task, err 
 
 // resolveWork returns the task that the sender of a request works on: the one that the
 // request names, if it is the sender's, or else the one that began last.
-func (d *Dispatcher) resolveWork(tx *transaction, m envelope.Message) (task.Task, bool, error) {
-	if !d.agents.Known(m.From) {
+func (rd *reader) resolveWork(tx *transaction, m envelope.Message) (task.Task, bool, error) {
+	if !rd.agents.Known(m.From) {
 		return task.Task{}, false, nil
 	}
 	named, known, err := tx.finder().resolve(m, task.Task{})
 	if err != nil || known && named.Agent == m.From && conversation.InWork(named) {
 		return named, known && err == nil, err
 	}
-	row, found, err := d.parentOf(tx, m.From, named.ID)
+	row, found, err := rd.parentOf(tx, m.From, named.ID)
 	if err != nil || found && (row.ID == named.ID || !conversation.MustHave(m)) {
 		return row, found, err
 	}
@@ -94,7 +94,7 @@ func (d *Dispatcher) resolveWork(tx *transaction, m envelope.Message) (task.Task
 		return task.Task{}, false, nil
 	}
 	latest := int64(0)
-	for _, held := range d.held.all() {
+	for _, held := range rd.held.all() {
 		if held.words && held.agent.Value() == m.From {
 			latest = max(latest, held.seq)
 		}

@@ -24,24 +24,24 @@ func nobodyRan(o task.Outcome) bool {
 // result file that somebody placed is moved away first: it is not taken for the
 // answer, or an agent could do without the review (AINL-85), and the answer itself
 // is not shown before somebody agreed.
-func (d *Dispatcher) reconsiderReview(ctx context.Context, row task.Task) error {
-	if d.Box.HasResult(row.ID) {
-		if err := d.guard(ctx, row); err != nil {
+func (ov *overseer) reconsiderReview(ctx context.Context, row task.Task) error {
+	if ov.Box.HasResult(row.ID) {
+		if err := ov.publisher.guard(ctx, row); err != nil {
 			return err
 		}
 	}
-	if overseen, err := d.reconsiderOversight(ctx, row); overseen || err != nil {
+	if overseen, err := ov.reconsiderOversight(ctx, row); overseen || err != nil {
 		return err
 	}
 	now := time.Now()
 	if !past(row.Until, now) {
-		d.timers.Set(row.Seq, row.Until)
+		ov.timers.Set(row.Seq, row.Until)
 		return nil
 	}
-	q, err := d.about(ctx, row)
+	q, err := ov.reader.about(ctx, row)
 	if err != nil {
 		return err
 	}
-	_, err = d.decideIfCurrent(ctx, loads(row.Seq, q.began, true), &core.ReviewDue{Task: row.Seq, Request: q.task, Result: q.result})
+	_, err = ov.writer.decideIfCurrent(ctx, loads(row.Seq, q.began, true), &core.ReviewDue{Task: row.Seq, Request: q.task, Result: q.result})
 	return err
 }

@@ -47,47 +47,47 @@ func (u *unusedDirs) has(path string) bool {
 
 // newRunDir returns the empty directory of an attempt that is about to be intended.
 // The error wraps fs.ErrExist when another run may have used that directory.
-func (d *Dispatcher) newRunDir(id envelope.ID, revision, attempt int) (string, error) {
-	path := d.State.RunDir(id, revision, attempt)
-	unused := d.unused.take(path)
-	dir, err := d.State.MakeRunDir(id, revision, attempt)
+func (x *executor) newRunDir(id envelope.ID, revision, attempt int) (string, error) {
+	path := x.State.RunDir(id, revision, attempt)
+	unused := x.unused.take(path)
+	dir, err := x.State.MakeRunDir(id, revision, attempt)
 	switch {
 	case unused && errors.Is(err, fs.ErrExist):
 		return path, nil
 	case unused && err != nil:
-		d.unused.keep(path)
+		x.unused.keep(path)
 	}
 	return dir, err
 }
 
 // dropRunDir removes the unused directory of a task whose next attempt does not
 // come, if there is one: what the ledger says of the task rules out its intent.
-func (d *Dispatcher) dropRunDir(row task.Task) error {
-	if !d.unused.take(d.State.RunDir(row.ID, row.Revision, row.Attempt+1)) {
+func (x *executor) dropRunDir(row task.Task) error {
+	if !x.unused.take(x.State.RunDir(row.ID, row.Revision, row.Attempt+1)) {
 		return nil
 	}
-	return d.State.RemoveRunDir(row.ID, row.Revision, row.Attempt+1)
+	return x.State.RemoveRunDir(row.ID, row.Revision, row.Attempt+1)
 }
 
 // removeRunDir removes the directory of an attempt that never began. One that stays is
 // used by no other attempt.
-func (d *Dispatcher) removeRunDir(row task.Task, attempt int) {
-	if err := d.State.RemoveRunDir(row.ID, row.Revision, attempt); err != nil {
-		d.log(row).Warn().Err(err).Msg("directory of a run that never began not removed")
+func (x *executor) removeRunDir(row task.Task, attempt int) {
+	if err := x.State.RemoveRunDir(row.ID, row.Revision, attempt); err != nil {
+		x.log(row).Warn().Err(err).Msg("directory of a run that never began not removed")
 	}
 }
 
 // makeRunDir gives the job the next attempt whose directory is not taken, for none
 // is ever used twice. Those that are taken are of no run that the ledger knows: it
 // returns the ones in which something may have begun.
-func (d *Dispatcher) makeRunDir(j *task.Job) (unknown []string, err error) {
-	if !d.agents.HasDir(j.Task.Agent) {
+func (x *executor) makeRunDir(j *task.Job) (unknown []string, err error) {
+	if !x.agents.HasDir(j.Task.Agent) {
 		j.Attempt++
 		return nil, nil
 	}
 	for {
 		j.Attempt++
-		dir, err := d.newRunDir(j.Task.ID, j.Revision, j.Attempt)
+		dir, err := x.newRunDir(j.Task.ID, j.Revision, j.Attempt)
 		if err == nil {
 			j.Dir = dir
 			return unknown, nil
@@ -95,8 +95,8 @@ func (d *Dispatcher) makeRunDir(j *task.Job) (unknown []string, err error) {
 		if !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
-		if taken := d.State.RunDir(j.Task.ID, j.Revision, j.Attempt); hasOutput(taken) {
-			unknown = append(unknown, d.relative(taken))
+		if taken := x.State.RunDir(j.Task.ID, j.Revision, j.Attempt); hasOutput(taken) {
+			unknown = append(unknown, x.relative(taken))
 		}
 	}
 }

@@ -21,7 +21,7 @@ type lookup func(seq int64) (task.Task, []byte, error)
 // sensitivityOf is how sensitive a task is, by its line and by those of the tasks
 // above it. Nobody knows of a line that is not kept, or not understood, any more:
 // that is Restricted.
-func (d *Dispatcher) sensitivityOf(seq int64, look lookup) (most envelope.Sensitivity, err error) {
+func (rd *reader) sensitivityOf(seq int64, look lookup) (most envelope.Sensitivity, err error) {
 	for seq != 0 && most < envelope.Restricted {
 		row, raw, err := look(seq)
 		if errors.Is(err, ledger.ErrUnknown) {
@@ -30,7 +30,7 @@ func (d *Dispatcher) sensitivityOf(seq int64, look lookup) (most envelope.Sensit
 		if err != nil {
 			return most, err
 		}
-		t, findings := dialect.DecodeTask(row.Dialect, raw, d.opts.Reading)
+		t, findings := dialect.DecodeTask(row.Dialect, raw, rd.opts.Reading)
 		if findings.Refused() {
 			return envelope.Restricted, nil
 		}
@@ -40,10 +40,10 @@ func (d *Dispatcher) sensitivityOf(seq int64, look lookup) (most envelope.Sensit
 }
 
 // asAbove is a task that is below another one, at least as sensitive as that.
-func (d *Dispatcher) asAbove(ctx context.Context, parent int64, t envelope.Task) (envelope.Task, error) {
-	most, err := d.sensitivityOf(parent, func(seq int64) (row task.Task, raw []byte, err error) {
-		if row, err = d.Ledger.Task(ctx, seq); err == nil {
-			raw, err = d.Ledger.Raw(ctx, seq)
+func (rd *reader) asAbove(ctx context.Context, parent int64, t envelope.Task) (envelope.Task, error) {
+	most, err := rd.sensitivityOf(parent, func(seq int64) (row task.Task, raw []byte, err error) {
+		if row, err = rd.Ledger.Task(ctx, seq); err == nil {
+			raw, err = rd.Ledger.Raw(ctx, seq)
 		}
 		return row, raw, err
 	})
@@ -53,11 +53,11 @@ func (d *Dispatcher) asAbove(ctx context.Context, parent int64, t envelope.Task)
 
 // heighten judges a submission again that is less sensitive by itself than what it is
 // below. It runs inside a transaction.
-func (d *Dispatcher) heighten(tx *transaction, c *submission) error {
+func (rd *reader) heighten(tx *transaction, c *submission) error {
 	if !c.verdict.Admit || c.parent == nil || c.task.Agent == envelope.Ourselves {
 		return nil
 	}
-	most, err := d.sensitivityOf(c.parent.Seq, func(seq int64) (row task.Task, raw []byte, err error) {
+	most, err := rd.sensitivityOf(c.parent.Seq, func(seq int64) (row task.Task, raw []byte, err error) {
 		row, known, err := tx.Task(seq)
 		if err == nil && !known {
 			err = ledger.ErrUnknown
@@ -72,7 +72,7 @@ func (d *Dispatcher) heighten(tx *transaction, c *submission) error {
 	}
 	t, before := c.task, c.verdict
 	t.Sensitivity = most
-	v := d.judge(t, before.Findings.Warnings(), c.now)
+	v := rd.judge(t, before.Findings.Warnings(), c.now)
 	v.Findings = unrepeated(v.Findings)
 	if !v.Admit {
 		c.verdict = v

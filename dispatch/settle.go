@@ -30,31 +30,31 @@ type final struct {
 // settle shows the durable result of a finished task: its file first, then
 // the callbacks. What cannot be done now is tried again later; both may then
 // happen twice, which a result file does not notice and a callback may.
-func (d *Dispatcher) settle(ctx context.Context, row task.Task) {
+func (pb *publisher) settle(ctx context.Context, row task.Task) {
 	err := errFollowed
-	if run := d.runs.ended(row.Seq); run != nil {
-		err = d.showFinal(ctx, row, run)
+	if run := pb.runs.ended(row.Seq); run != nil {
+		err = pb.showFinal(ctx, row, run)
 	}
 	if errors.Is(err, errFollowed) {
-		err = d.show(ctx, row)
+		err = pb.show(ctx, row)
 	}
-	d.delivered(row, err)
+	pb.delivered(row, err)
 }
 
 // delivered takes note of what became of showing a result.
-func (d *Dispatcher) delivered(row task.Task, err error) {
+func (pb *publisher) delivered(row task.Task, err error) {
 	own := "result of " + string(row.ID) + " cannot be delivered"
 	if err == nil {
-		d.faults.clear(delivering)
-		d.faults.clear(own)
+		pb.faults.clear(delivering)
+		pb.faults.clear(own)
 		return
 	}
 	if _, everybodys := mend(err); everybodys {
-		d.faults.report(delivering, row, err)
+		pb.faults.report(delivering, row, err)
 	} else {
-		d.faults.report(own, row, err)
+		pb.faults.report(own, row, err)
 	}
-	d.timers.After(row.Seq, backoff(settlePause, d.calls.failures(row.Seq)))
+	pb.timers.After(row.Seq, backoff(settlePause, pb.calls.failures(row.Seq)))
 }
 
 // settlePause is how long an undeliverable result or callback rests at first.
@@ -62,13 +62,13 @@ const settlePause = 5 * time.Second
 
 // show puts the result and makes the callbacks, unless that was done: the
 // task's name is locked, so it is done by one goroutine.
-func (d *Dispatcher) show(ctx context.Context, row task.Task) error {
-	defer d.names.lock(row.ID)()
-	f, err := d.final(ctx, row)
+func (pb *publisher) show(ctx context.Context, row task.Task) error {
+	defer pb.names.lock(row.ID)()
+	f, err := pb.final(ctx, row)
 	if err != nil || f.row.Put && f.row.Delivered {
 		return err
 	}
-	return d.showLocked(ctx, f)
+	return pb.showLocked(ctx, f)
 }
 
 // errFollowed says that only the ledger knows where a result belongs.
@@ -77,67 +77,67 @@ var errFollowed = errors.New("a later revision may be there")
 // showFinal is show for a task that its run has just ended: what there is to show
 // is in hand, and not read back. Who accepts a later revision once that end is
 // durable moves what we put to the history, when it has the name.
-func (d *Dispatcher) showFinal(ctx context.Context, row task.Task, run *run) error {
-	defer d.names.lock(row.ID)()
+func (pb *publisher) showFinal(ctx context.Context, row task.Task, run *run) error {
+	defer pb.names.lock(row.ID)()
 	if run.followed.Load() || run.shown.Swap(true) {
 		return errFollowed
 	}
-	return d.showLocked(ctx, final{row: row, result: *run.result.Load(), draft: run.draft.Load(), callback: *run.callback.Load()})
+	return pb.showLocked(ctx, final{row: row, result: *run.result.Load(), draft: run.draft.Load(), callback: *run.callback.Load()})
 }
 
 // final returns what the ledger has to show of a task that is done.
-func (d *Dispatcher) final(ctx context.Context, row task.Task) (f final, err error) {
-	if f.row, err = d.Ledger.Task(ctx, row.Seq); err != nil || f.row.Put && f.row.Delivered {
+func (pb *publisher) final(ctx context.Context, row task.Task) (f final, err error) {
+	if f.row, err = pb.Ledger.Task(ctx, row.Seq); err != nil || f.row.Put && f.row.Delivered {
 		return f, err
 	}
-	if f.result, err = d.Ledger.Result(ctx, row.Seq); err != nil {
+	if f.result, err = pb.Ledger.Result(ctx, row.Seq); err != nil {
 		return f, err
 	}
 	if f.earlier = !f.row.Latest; f.row.Delivered {
 		return f, nil
 	}
-	raw, err := d.Ledger.Raw(ctx, row.Seq)
+	raw, err := pb.Ledger.Raw(ctx, row.Seq)
 	if err != nil {
 		return f, err
 	}
-	t, _ := dialect.DecodeTask(row.Dialect, raw, d.opts.Reading)
+	t, _ := dialect.DecodeTask(row.Dialect, raw, pb.opts.Reading)
 	f.callback = t.Callback
 	return f, nil
 }
 
 // showLocked shows a final. The caller has locked the task's name.
-func (d *Dispatcher) showLocked(ctx context.Context, f final) error {
-	row, roots := f.row, d.roots.Load()
+func (pb *publisher) showLocked(ctx context.Context, f final) error {
+	row, roots := f.row, pb.roots.Load()
 	if !row.Put {
-		if err := d.put(ctx, f); err != nil {
+		if err := pb.put(ctx, f); err != nil {
 			return err
 		}
 		fault.Point("result-put")
-		said := d.info(row).Str("status", string(row.Status))
+		said := pb.info(row).Str("status", string(row.Status))
 		if row.Kind != "" {
 			said = said.Str("reason", string(row.Kind))
 		}
 		said.Msg("result put")
 	}
-	missed := d.callBack(f)
-	err := d.Ledger.UpdateSoon(ctx, func(tx *ledger.Tx) error { // a mark that is lost has the result put again, which changes nothing
+	missed := pb.callBack(f)
+	err := pb.Ledger.UpdateSoon(ctx, func(tx *ledger.Tx) error { // a mark that is lost has the result put again, which changes nothing
 		if missed == nil {
 			return tx.MarkSettled(row.Seq)
 		}
 		if err := tx.MarkPut(row.Seq); err != nil {
 			return err
 		}
-		if d.calls.failures(row.Seq) > 1 {
+		if pb.calls.failures(row.Seq) > 1 {
 			return nil // told before
 		}
 		return tx.Log(event(row, task.KindCallbackFailed, map[string]any{"reason": missed.Error()}))
 	})
 	if err == nil && missed == nil {
-		d.calls.forget(row.Seq)
+		pb.calls.forget(row.Seq)
 	}
 	fault.Point("put-marked")
-	if d.roots.Load() != roots {
-		d.seekMissing() // what was put and not marked was not looked for when the root was replaced
+	if pb.roots.Load() != roots {
+		pb.seekMissing() // what was put and not marked was not looked for when the root was replaced
 	}
 	return errors.Join(err, missed)
 }
@@ -146,80 +146,80 @@ func (d *Dispatcher) showLocked(ctx context.Context, f final) error {
 const resultMode = 0o600
 
 // restore puts a result file that went missing.
-func (d *Dispatcher) restore(ctx context.Context, row task.Task) error {
-	defer d.names.lock(row.ID)()
-	result, err := d.Ledger.Result(ctx, row.Seq)
+func (pb *publisher) restore(ctx context.Context, row task.Task) error {
+	defer pb.names.lock(row.ID)()
+	result, err := pb.Ledger.Result(ctx, row.Seq)
 	if errors.Is(err, ledger.ErrUnknown) {
 		return nil // it was not to be kept any longer
 	}
 	if err != nil {
 		return err
 	}
-	latest, err := d.latest(ctx, row)
+	latest, err := pb.latest(ctx, row)
 	if err != nil {
 		return err
 	}
-	d.log(row).Warn().Msg("result file is missing; putting it again")
-	return d.put(ctx, final{row: row, result: result, earlier: !latest})
+	pb.log(row).Warn().Msg("result file is missing; putting it again")
+	return pb.put(ctx, final{row: row, result: result, earlier: !latest})
 }
 
 // put places the result file, or files the result away when a later revision
 // was accepted meanwhile. The caller has locked the task's name.
-func (d *Dispatcher) put(ctx context.Context, f final) error {
+func (pb *publisher) put(ctx context.Context, f final) error {
 	row := f.row
 	if f.earlier {
-		return d.State.PutHistory(row.ID, row.Revision, f.result)
+		return pb.State.PutHistory(row.ID, row.Revision, f.result)
 	}
-	err := d.putFile(f)
+	err := pb.putFile(f)
 	if !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	there, _, err := d.Box.ReadResult(row.ID)
+	there, _, err := pb.Box.ReadResult(row.ID)
 	switch {
 	case err == nil && bytes.Equal(there, f.result):
 		return nil // put before a crash
 	case runner.Passing(err):
 		return err // it may be ours
-	case !d.Box.HasResult(row.ID):
+	case !pb.Box.HasResult(row.ID):
 		return fmt.Errorf("put result %s: the file that had its name is gone", row.ID)
 	}
-	return d.putDespite(ctx, f)
+	return pb.putDespite(ctx, f)
 }
 
 // putDespite places a result file whose name somebody else's file has: that file
 // is left alone, unless it was there before an approval that the task needed. The
 // caller has locked the task's name.
-func (d *Dispatcher) putDespite(ctx context.Context, f final) error {
-	needed, err := d.neededApproval(ctx, f.row)
+func (pb *publisher) putDespite(ctx context.Context, f final) error {
+	needed, err := pb.reader.neededApproval(ctx, f.row)
 	if err != nil {
 		return err
 	}
 	if !needed {
-		return d.conflict(ctx, f.row)
+		return pb.conflict(ctx, f.row)
 	}
-	switch gone, err := d.refuseLocked(ctx, f.row); {
+	switch gone, err := pb.refuseLocked(ctx, f.row); {
 	case errors.Is(err, errNotMovable):
-		return d.conflict(ctx, f.row)
+		return pb.conflict(ctx, f.row)
 	case err != nil:
 		return err
 	case !gone:
 		return fmt.Errorf("put result %s: a file that may still be written has its name", f.row.ID)
 	}
-	return d.Box.PutResult(f.row.ID, f.result, resultMode)
+	return pb.Box.PutResult(f.row.ID, f.result, resultMode)
 }
 
 // conflict remembers that a result which is not ours is in place.
-func (d *Dispatcher) conflict(ctx context.Context, row task.Task) error {
-	d.log(row).Warn().Str("file", resultFile(row)).Msg("a result that is not ours is in place; left alone")
-	return d.update(ctx, func(tx *transaction) error {
+func (pb *publisher) conflict(ctx context.Context, row task.Task) error {
+	pb.log(row).Warn().Str("file", resultFile(row)).Msg("a result that is not ours is in place; left alone")
+	return pb.writer.update(ctx, func(tx *transaction) error {
 		return tx.Log(event(row, task.KindResultConflict, map[string]any{"file": resultFile(row)}))
 	})
 }
 
 // latest reports whether no later revision of the task was accepted. It asks for
 // the one row: a list of revisions waits until the ledger's tables have all of it.
-func (d *Dispatcher) latest(ctx context.Context, row task.Task) (bool, error) {
-	now, err := d.Ledger.Task(ctx, row.Seq)
+func (pb *publisher) latest(ctx context.Context, row task.Task) (bool, error) {
+	now, err := pb.Ledger.Task(ctx, row.Seq)
 	if errors.Is(err, ledger.ErrUnknown) {
 		return false, nil
 	}
@@ -227,7 +227,7 @@ func (d *Dispatcher) latest(ctx context.Context, row task.Task) (bool, error) {
 }
 
 // callBack appends the result line where the request asked for it.
-func (d *Dispatcher) callBack(f final) error {
+func (pb *publisher) callBack(f final) error {
 	row, to := f.row, f.callback
 	if row.Delivered || to == (envelope.Callback{}) {
 		return nil
@@ -236,9 +236,9 @@ func (d *Dispatcher) callBack(f final) error {
 	if err != nil {
 		return fmt.Errorf("put result %s on one line: %w", row.ID, err)
 	}
-	return d.calls.make(row.Seq, map[string]func() error{
-		"callback.queue":       given(to.Queue, line, d.Box.AppendQueue),
-		"callback.file_append": given(to.FileAppend, line, d.Box.AppendCallback),
+	return pb.calls.make(row.Seq, map[string]func() error{
+		"callback.queue":       given(to.Queue, line, pb.Box.AppendQueue),
+		"callback.file_append": given(to.FileAppend, line, pb.Box.AppendCallback),
 	})
 }
 

@@ -68,7 +68,7 @@ func (d *Dispatcher) showRefusals(ctx, work context.Context) {
 			return
 		}
 		showing <- struct{}{}
-		d.finishing.Go(func() {
+		d.executor.finishing.Go(func() {
 			d.showRefusal(work, seq)
 			<-showing
 		})

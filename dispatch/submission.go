@@ -48,14 +48,14 @@ const (
 
 // judgeAll judges submissions, on all processors when there are many. Those of other
 // dialects may ask the ledger, so what came before them is written down.
-func (d *Dispatcher) judgeAll(submissions []*submission) {
+func (in *intake) judgeAll(submissions []*submission) {
 	inParts(submissions, runtime.GOMAXPROCS(0), func(_ int, part []*submission) {
 		for _, c := range part {
 			c.now = time.Now()
 			if c.inbound != nil {
-				d.judgeMessage(c)
+				in.receiver.judgeMessage(c)
 			} else {
-				c.judged = d.doubt(c.task, d.judge(c.task, c.odd, c.now))
+				c.judged = in.acceptor.doubt(c.task, in.reader.judge(c.task, c.odd, c.now))
 			}
 			c.verdict = c.judged
 			if !c.verdict.Admit && c.task.ID != "" {
@@ -69,21 +69,21 @@ func (d *Dispatcher) judgeAll(submissions []*submission) {
 func (c *submission) refuse() { c.refusal = core.Refusal(c.task, c.verdict, false, c.now) }
 
 // judge lets policy decide on what was decoded without a refusal.
-func (d *Dispatcher) judge(t envelope.Task, findings envelope.Findings, now time.Time) task.Verdict {
+func (rd *reader) judge(t envelope.Task, findings envelope.Findings, now time.Time) task.Verdict {
 	if findings.Refused() {
 		return task.Verdict{Findings: findings}
 	}
-	refs := d.checkRefs(t)
+	refs := rd.checkRefs(t)
 	findings = append(findings, refs...)
 	if refs.Refused() {
 		return task.Verdict{Findings: findings, Terms: task.Terms{Levels: envelope.Levels{envelope.ControlRefs: envelope.LevelDaemon}}}
 	}
-	if calls := d.checkCallback(t); calls.Refused() {
+	if calls := rd.checkCallback(t); calls.Refused() {
 		return task.Verdict{Findings: append(findings, calls...)}
 	}
-	v := d.agents.Judge(t, now)
+	v := rd.agents.Judge(t, now)
 	v.Findings = append(findings, v.Findings...)
-	if d.pauses.has(t.Agent) {
+	if rd.pauses.has(t.Agent) {
 		v = core.Held(v, task.Paused)
 	}
 	return v
@@ -99,39 +99,39 @@ func shapeless(kind envelope.Kind) bool {
 }
 
 // logTaken logs what became of a submission, once that is durable.
-func (d *Dispatcher) logTaken(c *submission) {
+func (in *intake) logTaken(c *submission) {
 	switch c.fate {
 	case unnamed:
 		// The findings quote the line, which may hold anything: they lie with it in rejected/.
-		d.opts.Log.Warn().Str("file", c.line.File).Int64("offset", c.line.Offset).
+		in.opts.Log.Warn().Str("file", c.line.File).Int64("offset", c.line.Offset).
 			Str("reason", string(c.verdict.Findings.Kind())).Msg("line rejected")
 	case duplicate:
-		d.log(c.row).Debug().Str("task_id", string(c.task.ID)).Msg("duplicate ignored")
+		in.log(c.row).Debug().Str("task_id", string(c.task.ID)).Msg("duplicate ignored")
 	case conflict:
-		d.log(c.row).Warn().Str("task_id", string(c.task.ID)).Msg("other content for an executed id refused")
+		in.log(c.row).Warn().Str("task_id", string(c.task.ID)).Msg("other content for an executed id refused")
 	case received:
-		d.log(c.row).Debug().Str("act", string(c.inbound.message.Act)).Msg("message received")
+		in.log(c.row).Debug().Str("act", string(c.inbound.message.Act)).Msg("message received")
 	case accepted:
 		if c.row.State != task.Done {
-			d.info(c.row).Int("revision", c.row.Revision).Str("state", string(c.row.State)).Msg("task accepted")
+			in.info(c.row).Int("revision", c.row.Revision).Str("state", string(c.row.State)).Msg("task accepted")
 		}
 		if !slices.Contains(c.judged.Hold, task.Recovered) { // or that was said of all of them
-			d.warnUnknown(c.row, c.unknown)
+			in.acceptor.warnUnknown(c.row, c.unknown)
 		}
 		for _, member := range c.members {
-			d.logTaken(member)
+			in.logTaken(member)
 		}
 	}
 }
 
 // info is log(row).Info() for what each task has: without a logger of its own,
 // which is 500 bytes.
-func (d *Dispatcher) info(row task.Task) *zerolog.Event {
-	return d.opts.Log.Info().Str("task_id", string(row.ID)).Str("agent", row.Agent)
+func (s *shared) info(row task.Task) *zerolog.Event {
+	return s.opts.Log.Info().Str("task_id", string(row.ID)).Str("agent", row.Agent)
 }
 
 // log returns a logger that names the task.
-func (d *Dispatcher) log(row task.Task) *zerolog.Logger { return taskLogger(d.opts.Log, row) }
+func (s *shared) log(row task.Task) *zerolog.Logger { return taskLogger(s.opts.Log, row) }
 
 func taskLogger(log zerolog.Logger, row task.Task) *zerolog.Logger {
 	if row.ID != "" {

@@ -34,7 +34,7 @@ func (d *Dispatcher) Submit(ctx context.Context, id envelope.ID, s Submission, b
 	err := d.whenReady(ctx)
 	var row task.Task
 	if err == nil {
-		row, err = d.waiting(ctx, id, s.Agent)
+		row, err = d.reader.waiting(ctx, id, s.Agent)
 	}
 	if err == nil {
 		err = d.submit(ctx, row, s, by)
@@ -50,15 +50,15 @@ func (d *Dispatcher) submit(ctx context.Context, row task.Task, s Submission, by
 	if err != nil {
 		return err
 	}
-	job, err := d.jobOf(ctx, row, run)
+	job, err := d.reader.jobOf(ctx, row, run)
 	if err != nil {
 		return err
 	}
-	o, err := d.judgeAnswer(ctx, row, run, job, s.Answer)
+	o, err := d.meters.judgeAnswer(ctx, row, run, job, s.Answer)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNoAnswer, err)
 	}
-	t, err := d.prepareTurn(ctx, row, run.Terms, o)
+	t, err := d.completion.prepareTurn(ctx, row, run.Terms, o)
 	if err != nil {
 		return err
 	}
@@ -68,11 +68,11 @@ func (d *Dispatcher) submit(ctx context.Context, row task.Task, s Submission, by
 	if s.Token != "" {
 		d.bygones.add(schedule.Item{Seq: row.Seq, Agent: row.Agent, Requester: row.Requester}) // what it has asked for may not be read yet
 	}
-	follow, err := d.commit(ctx, func(tx *transaction) error {
+	follow, err := d.writer.commit(ctx, func(tx *transaction) error {
 		if t.row, err = entitled(tx, row, s.Token, time.Now()); err != nil {
 			return err
 		}
-		return d.takeTurn(tx, t)
+		return d.completion.takeTurn(tx, t)
 	})
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (d *Dispatcher) submit(ctx context.Context, row task.Task, s Submission, by
 // nothing; after the deadline the task is over.
 func (d *Dispatcher) mayAnswerNow(ctx context.Context, row task.Task, token string) (run task.Run, err error) {
 	now := time.Now()
-	err = d.update(ctx, func(tx *transaction) (err error) {
+	err = d.writer.update(ctx, func(tx *transaction) (err error) {
 		if _, err = entitled(tx, row, token, now); err == nil {
 			run, _, err = tx.Run(task.RunName{Task: row.Seq, Attempt: row.Attempt})
 		}
@@ -96,7 +96,7 @@ func (d *Dispatcher) mayAnswerNow(ctx context.Context, row task.Task, token stri
 	if err != nil || !past(run.Terms.Deadline, now) {
 		return run, err
 	}
-	if err := d.overdue(ctx, row, run); err != nil {
+	if err := d.inbox.overdue(ctx, row, run); err != nil {
 		return run, err
 	}
 	if row, err = d.Ledger.Task(ctx, row.Seq); err == nil {
@@ -106,8 +106,8 @@ func (d *Dispatcher) mayAnswerNow(ctx context.Context, row task.Task, token stri
 }
 
 // jobOf is the job that waits for somebody to fetch it.
-func (d *Dispatcher) jobOf(ctx context.Context, row task.Task, run task.Run) (task.Job, error) {
-	_, t, _, err := d.load(ctx, row.Seq)
+func (rd *reader) jobOf(ctx context.Context, row task.Task, run task.Run) (task.Job, error) {
+	_, t, _, err := rd.load(ctx, row.Seq)
 	return task.Job{
 		Task: t, Revision: row.Revision, Attempt: row.Attempt,
 		RunID: run.ID, Allowance: run.Reserved, Terms: run.Terms,
@@ -116,13 +116,13 @@ func (d *Dispatcher) jobOf(ctx context.Context, row task.Task, run task.Run) (ta
 
 // judgeAnswer makes an outcome of what somebody answers, as if a run had: the
 // time it took counts from when it was claimed, or else delivered.
-func (d *Dispatcher) judgeAnswer(ctx context.Context, row task.Task, was task.Run, j task.Job, said []byte) (task.Outcome, error) {
+func (mt *meters) judgeAnswer(ctx context.Context, row task.Task, was task.Run, j task.Job, said []byte) (task.Outcome, error) {
 	now, began := time.Now(), was.Started
 	if began.IsZero() {
 		began = was.Intent
 	}
 	metered := &run{ctx: ctx, item: schedule.Item{Seq: row.Seq, Agent: row.Agent, Requester: row.Requester}}
-	d.measure(metered, row, &j)
-	o, err := d.agents.Answer(j, said, task.Exit{Started: began, Finished: now, Wall: now.Sub(began)})
+	mt.measure(metered, row, &j)
+	o, err := mt.agents.Answer(j, said, task.Exit{Started: began, Finished: now, Wall: now.Sub(began)})
 	return metered.conclude(o), err
 }

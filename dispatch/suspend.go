@@ -18,15 +18,15 @@ const maxTurns = 100
 
 // suspend holds a task whose agent waits for a reply, or for the end of what it
 // delegated. If that came while the agent ran, the task goes on at once.
-func (d *Dispatcher) suspend(tx *transaction, t *turn) error {
+func (cp *completion) suspend(tx *transaction, t *turn) error {
 	turns, err := tx.Spoken(t.row.Seq)
 	if err != nil {
 		return err
 	}
 	if turns > maxTurns {
-		return d.giveUp(tx, t, envelope.PolicyViolation, fmt.Sprintf("the agent has spoken %d times without an answer", turns))
+		return cp.giveUp(tx, t, envelope.PolicyViolation, fmt.Sprintf("the agent has spoken %d times without an answer", turns))
 	}
-	if back, err := d.returnToReview(tx, t); back || err != nil {
+	if back, err := cp.overseer.returnToReview(tx, t); back || err != nil {
 		return err
 	}
 	children, err := tx.Offspring(t.row.Seq)
@@ -34,30 +34,30 @@ func (d *Dispatcher) suspend(tx *transaction, t *turn) error {
 		return err
 	}
 	if names := t.stale(); names != "" && !slices.ContainsFunc(children, conversation.Pending) {
-		return d.giveUp(tx, t, envelope.OutputInvalid, "the agent waits for what is over already: "+names)
+		return cp.giveUp(tx, t, envelope.OutputInvalid, "the agent waits for what is over already: "+names)
 	}
 	now := time.Now()
 	wait := &core.Wait{Task: t.row.Seq, Seen: core.See(t.row), Reason: t.o.Hold, Until: t.terms.Deadline}
 	if wait.Result = conversation.Question(t.o, t.row.Attempt, t.talk.Tie, children); wait.Result != nil {
-		wait.Until = core.Earliest(wait.Until, now.Add(d.agents.Protocol.QuestionTimeout()))
+		wait.Until = core.Earliest(wait.Until, now.Add(cp.agents.Protocol.QuestionTimeout()))
 	} else if !slices.ContainsFunc(children, conversation.Pending) && t.o.Hold == task.Reply && t.talk.Tie != envelope.Oversee {
-		wait.Until = core.Earliest(wait.Until, d.patience(now))
+		wait.Until = core.Earliest(wait.Until, cp.reader.patience(now))
 	}
-	if moved, err := d.move(tx, t, wait); err != nil || !moved {
+	if moved, err := cp.delegator.move(tx, t, wait); err != nil || !moved {
 		return err
 	}
-	if err := d.emitAll(tx, t); err != nil {
+	if err := cp.delegator.emitAll(tx, t); err != nil {
 		return err
 	}
-	return d.resumeAtOnce(tx, t, children)
+	return cp.resumeAtOnce(tx, t, children)
 }
 
 // giveUp ends a task whose agent would never end it.
-func (d *Dispatcher) giveUp(tx *transaction, t *turn, kind envelope.Kind, why string) error {
+func (cp *completion) giveUp(tx *transaction, t *turn, kind envelope.Kind, why string) error {
 	t.o.Hold, t.outbound = "", nil
 	t.o.Result.Status = envelope.Failed
 	t.o.Result.Error = envelope.Error{Kind: kind, Message: why}
-	return d.leaveRun(tx, t)
+	return cp.leaveRun(tx, t)
 }
 
 // stale names what an agent delegates, if all of it is over already.
@@ -78,8 +78,8 @@ func (t *turn) stale() string {
 }
 
 // resumeAtOnce resumes a task if what it waits for came while its agent ran.
-func (d *Dispatcher) resumeAtOnce(tx *transaction, t *turn, children []task.Child) error {
-	mark := d.markOf(t.row.Seq)
+func (cp *completion) resumeAtOnce(tx *transaction, t *turn, children []task.Child) error {
+	mark := cp.history.markOf(t.row.Seq)
 	over := slices.DeleteFunc(slices.Clone(children), func(c task.Child) bool { return !conversation.Needed(c) || c.State != task.Done })
 	news := t.o.Hold == task.Reply && len(over) > mark.ended && !slices.ContainsFunc(children, conversation.Pending)
 	messages, err := tx.HeardSince(t.row, mark.message)
@@ -97,7 +97,7 @@ func (d *Dispatcher) resumeAtOnce(tx *transaction, t *turn, children []task.Chil
 	if !news {
 		return nil
 	}
-	next, moved, err := d.wake(tx, t.next, nil)
+	next, moved, err := cp.messenger.wake(tx, t.next, nil)
 	if moved {
 		t.next = next
 	}
@@ -106,68 +106,68 @@ func (d *Dispatcher) resumeAtOnce(tx *transaction, t *turn, children []task.Chil
 
 // patience returns until when a participant has to reply to a message of now; zero is
 // without end.
-func (d *Dispatcher) patience(now time.Time) time.Time {
-	if d.agents.Protocol.Patience <= 0 {
+func (rd *reader) patience(now time.Time) time.Time {
+	if rd.agents.Protocol.Patience <= 0 {
 		return time.Time{}
 	}
-	return now.Add(d.agents.Protocol.Patience)
+	return now.Add(rd.agents.Protocol.Patience)
 }
 
 // reconsiderWords looks at a suspended task: whether what it waits for has ended, and
 // whether it may still wait, or run.
-func (d *Dispatcher) reconsiderWords(ctx context.Context, row task.Task, t envelope.Task, findings envelope.Findings) error {
-	if joined, err := d.join(ctx, row); joined || err != nil {
+func (cp *completion) reconsiderWords(ctx context.Context, row task.Task, t envelope.Task, findings envelope.Findings) error {
+	if joined, err := cp.join(ctx, row); joined || err != nil {
 		return err
 	}
-	if err := d.reportStray(ctx, row); err != nil {
+	if err := cp.reportStray(ctx, row); err != nil {
 		return err
 	}
 	now := time.Now()
 	v := task.Verdict{Admit: true, Terms: task.Terms{Deadline: row.Deadline}}
 	if row.Agent != envelope.Ourselves {
-		v = d.judge(t, findings, now)
+		v = cp.reader.judge(t, findings, now)
 	} else if past(row.Deadline, now) {
 		v = task.Verdict{Findings: envelope.Findings{{Kind: envelope.DeadlineExceeded, Field: "deadline", Message: "is over"}}}
 	}
-	until, asked, err := d.replyDue(ctx, row)
+	until, asked, err := cp.replyDue(ctx, row)
 	if err != nil {
 		return err
 	}
 	if v.Admit && past(until, now) && asked != nil {
-		return d.endHeld(ctx, row, *asked, map[string]any{"unanswered": true})
+		return cp.endHeld(ctx, row, *asked, map[string]any{"unanswered": true})
 	}
 	if v.Admit && past(until, now) {
 		v = task.Verdict{Findings: envelope.Findings{{Kind: envelope.Timeout, Message: "nobody has replied in time"}}, Terms: v.Terms}
 	}
 	if !v.Admit {
-		return d.apply(ctx, row, t, v)
+		return cp.reader.apply(ctx, row, t, v)
 	}
-	d.timers.Set(row.Seq, core.Earliest(v.Deadline, until))
+	cp.timers.Set(row.Seq, core.Earliest(v.Deadline, until))
 	return nil
 }
 
 // replyDue returns until when a task waits for a reply; zero is without end. A task with
 // tasks below it, or one of an overseer, waits as long as these may. Asked is its answer
 // then, if its agent has asked a question.
-func (d *Dispatcher) replyDue(ctx context.Context, row task.Task) (until time.Time, asked *envelope.Result, err error) {
+func (cp *completion) replyDue(ctx context.Context, row task.Task) (until time.Time, asked *envelope.Result, err error) {
 	if !conversation.AwaitsReply(row) {
 		return time.Time{}, nil, nil
 	}
-	children, err := d.Ledger.Offspring(ctx, row.Seq)
+	children, err := cp.Ledger.Offspring(ctx, row.Seq)
 	if err != nil || slices.ContainsFunc(children, conversation.Pending) {
 		return time.Time{}, nil, err
 	}
-	talk, _, err := d.Ledger.Talk(ctx, row.Seq)
+	talk, _, err := cp.Ledger.Talk(ctx, row.Seq)
 	if err != nil || talk.Tie == envelope.Oversee {
 		return time.Time{}, nil, err
 	}
-	run, err := d.runOf(ctx, row)
+	run, err := cp.reader.runOf(ctx, row)
 	if err != nil || run.Finished.IsZero() {
 		return time.Time{}, nil, err
 	}
-	wait := d.agents.Protocol.Patience
-	if asked, err = d.askedBy(ctx, row); asked != nil {
-		wait = d.agents.Protocol.QuestionTimeout()
+	wait := cp.agents.Protocol.Patience
+	if asked, err = cp.askedBy(ctx, row); asked != nil {
+		wait = cp.agents.Protocol.QuestionTimeout()
 	} else if err != nil || wait <= 0 {
 		return time.Time{}, nil, err
 	}
@@ -177,24 +177,24 @@ func (d *Dispatcher) replyDue(ctx context.Context, row task.Task) (until time.Ti
 // reportStray deals with a result file of a suspended task: its agent has begun it, so
 // the file is not the answer. The file is moved away when the answer needs an approval,
 // and otherwise an event says once that it is there.
-func (d *Dispatcher) reportStray(ctx context.Context, row task.Task) error {
-	file, err := d.Box.StatResult(row.ID)
+func (cp *completion) reportStray(ctx context.Context, row task.Task) error {
+	file, err := cp.Box.StatResult(row.ID)
 	if err != nil {
 		return nil // nothing is there, or a later look finds out
 	}
-	need, err := d.approvalNeed(ctx, row, file)
+	need, err := cp.reader.approvalNeed(ctx, row, file)
 	switch {
 	case err != nil:
 		return err
 	case need.before || need.after:
-		return d.guard(ctx, row)
+		return cp.publisher.guard(ctx, row)
 	}
-	return d.conflictOnce(ctx, row)
+	return cp.publisher.conflictOnce(ctx, row)
 }
 
 // wakeFor resumes the tasks that wait for a message about a task: that task, and the one
 // above it.
-func (d *Dispatcher) wakeFor(tx *transaction, row task.Task, m envelope.Message) error {
+func (ms *messenger) wakeFor(tx *transaction, row task.Task, m envelope.Message) error {
 	if row.Seq == 0 || !conversation.Resumes(m.Act) {
 		return nil
 	}
@@ -211,7 +211,7 @@ func (d *Dispatcher) wakeFor(tx *transaction, row task.Task, m envelope.Message)
 		if one.Seq == parent.Seq && !above || !conversation.Wakes(m, question, one) {
 			continue
 		}
-		if _, _, err := d.wake(tx, one, map[string]any{"from": m.From}); err != nil {
+		if _, _, err := ms.wake(tx, one, map[string]any{"from": m.From}); err != nil {
 			return err
 		}
 	}
@@ -219,8 +219,8 @@ func (d *Dispatcher) wakeFor(tx *transaction, row task.Task, m envelope.Message)
 }
 
 // wake resumes a suspended task, unless something else holds it too.
-func (d *Dispatcher) wake(tx *transaction, row task.Task, why map[string]any) (task.Task, bool, error) {
-	next, woken, err := d.decideOn(tx, row.Seq, false, &core.Wake{Task: row.Seq, Attempt: row.Attempt, Data: why})
+func (ms *messenger) wake(tx *transaction, row task.Task, why map[string]any) (task.Task, bool, error) {
+	next, woken, err := ms.writer.decideOn(tx, row.Seq, false, &core.Wake{Task: row.Seq, Attempt: row.Attempt, Data: why})
 	if !woken {
 		next = row
 	}

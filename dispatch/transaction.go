@@ -97,17 +97,17 @@ func endsRun(c core.Change) bool {
 
 // update runs fn in a transaction, as [ledger.Ledger.Update] does, and takes the next step
 // of all tasks that it moved. It returns when both are done.
-func (d *Dispatcher) update(ctx context.Context, fn func(tx *transaction) error) error {
-	follow, err := d.commit(ctx, fn)
+func (w *writer) update(ctx context.Context, fn func(tx *transaction) error) error {
+	follow, err := w.commit(ctx, fn)
 	if err == nil {
-		d.onCommitted(ctx, follow)
+		w.onCommitted(ctx, follow)
 	}
 	return err
 }
 
 // commit runs fn in a transaction, and returns what has to follow.
-func (d *Dispatcher) commit(ctx context.Context, fn func(tx *transaction) error) (follow consequences, err error) {
-	err = d.Ledger.Update(ctx, func(tx *ledger.Tx) error {
+func (w *writer) commit(ctx context.Context, fn func(tx *transaction) error) (follow consequences, err error) {
+	err = w.Ledger.Update(ctx, func(tx *ledger.Tx) error {
 		t := transaction{Tx: tx}
 		err := fn(&t)
 		follow = t.follow
@@ -124,7 +124,7 @@ func (d *Dispatcher) commit(ctx context.Context, fn func(tx *transaction) error)
 func (d *Dispatcher) onCommitted(ctx context.Context, follow consequences) {
 	ctx = context.WithoutCancel(ctx)
 	for _, c := range follow.accepted {
-		d.logTaken(c)
+		d.intake.logTaken(c)
 	}
 	for _, parent := range follow.parents {
 		d.kin.add(parent)
@@ -135,10 +135,10 @@ func (d *Dispatcher) onCommitted(ctx context.Context, follow consequences) {
 		d.onMoved(ctx, m)
 	}
 	for _, c := range follow.cancels {
-		d.cancelFor(ctx, task.Task{Seq: c.task}, c.from, c.message)
+		d.canceller.cancelFor(ctx, task.Task{Seq: c.task}, c.from, c.message)
 	}
 	if follow.deliver {
-		d.notifyLater(0)
+		d.messenger.notifyLater(0)
 	}
 }
 
@@ -157,9 +157,9 @@ func (d *Dispatcher) onMoved(ctx context.Context, m move) {
 		d.advance(ctx, row)
 	}
 	if row.State == task.Waiting {
-		d.lookAfter(ctx, row)
+		d.inbox.lookAfter(ctx, row)
 	}
 	if core.WaitsForWords(row) || row.State == task.Review {
-		d.joinNow(ctx, row.Seq) // what it waits for may be over already
+		d.completion.joinNow(ctx, row.Seq) // what it waits for may be over already
 	}
 }

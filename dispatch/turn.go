@@ -37,16 +37,16 @@ type turn struct {
 
 // turn makes the outcome of a run durable that is its task's last, or ends in
 // words, and does what comes of it.
-func (d *Dispatcher) turn(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome) {
-	d.insistOn(ctx, row, func(ctx context.Context) (*turn, error) { return d.prepareTurn(ctx, row, terms, o) })
+func (cp *completion) turn(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome) {
+	cp.insistOn(ctx, row, func(ctx context.Context) (*turn, error) { return cp.prepareTurn(ctx, row, terms, o) })
 }
 
 // insistOn makes a turn durable in spite of passing trouble. Where that does not
 // end it was logged, and the run directory still says what happened.
-func (d *Dispatcher) insistOn(ctx context.Context, row task.Task, prepare func(context.Context) (*turn, error)) {
+func (cp *completion) insistOn(ctx context.Context, row task.Task, prepare func(context.Context) (*turn, error)) {
 	lasting := context.WithoutCancel(ctx)
 	var t *turn
-	err := d.persist(ctx, row, func() (err error) {
+	err := cp.persist(ctx, row, func() (err error) {
 		t, err = prepare(lasting)
 		return err
 	})
@@ -54,45 +54,45 @@ func (d *Dispatcher) insistOn(ctx context.Context, row task.Task, prepare func(c
 		return
 	}
 	var follow consequences
-	draft, err := d.commitBeside(t, func() error {
-		return d.persist(ctx, row, func() (err error) {
-			follow, err = d.commit(lasting, func(tx *transaction) error { return d.takeTurn(tx, t) })
+	draft, err := cp.publisher.commitBeside(t, func() error {
+		return cp.persist(ctx, row, func() (err error) {
+			follow, err = cp.writer.commit(lasting, func(tx *transaction) error { return cp.takeTurn(tx, t) })
 			return err
 		})
 	})
 	defer draft.drop()
 	if err == nil {
-		d.onCommitted(lasting, follow)
+		cp.writer.onCommitted(lasting, follow)
 	}
 }
 
 // prepareTurn does of a turn what can be done before its transaction: what the
 // agent hands on is judged.
-func (d *Dispatcher) prepareTurn(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome) (t *turn, err error) {
-	t = &turn{row: row, terms: terms, o: o, taken: map[envelope.ID]bool{}, at: time.Now(), overseer: d.agents.Protocol.Overseer(row.Agent)}
+func (cp *completion) prepareTurn(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome) (t *turn, err error) {
+	t = &turn{row: row, terms: terms, o: o, taken: map[envelope.ID]bool{}, at: time.Now(), overseer: cp.agents.Protocol.Overseer(row.Agent)}
 	if t.overseer != "" {
 		t.o.Result = conversation.Unapproved(o.Result)
 	}
 	if !conversation.Silent(row) {
-		if t.talk, _, err = d.Ledger.Talk(ctx, row.Seq); err != nil {
+		if t.talk, _, err = cp.Ledger.Talk(ctx, row.Seq); err != nil {
 			return nil, err
 		}
 	}
 	if t.talk.Tie == envelope.Oversee {
-		if t.reviewRun, err = d.reviewRunOf(ctx, row, o); err != nil {
+		if t.reviewRun, err = cp.overseer.reviewRunOf(ctx, row, o); err != nil {
 			return nil, err
 		}
 	}
-	submitted, err := d.prepareMessages(ctx, t)
+	submitted, err := cp.prepareMessages(ctx, t)
 	if err == nil && t.overseen() {
-		t.review, err = d.oversight(ctx, t, submitted)
+		t.review, err = cp.overseer.oversight(ctx, t, submitted)
 	}
 	return t, err
 }
 
 // prepareMessages completes and judges what the agent said. What it hands to its own
 // overseer is its answer in other words, and is returned.
-func (d *Dispatcher) prepareMessages(ctx context.Context, t *turn) (submitted envelope.Message, err error) {
+func (cp *completion) prepareMessages(ctx context.Context, t *turn) (submitted envelope.Message, err error) {
 	for _, m := range t.o.Said {
 		m = conversation.Complete(m, t.row, t.talk, dialect.NewID(), t.at)
 		switch {
@@ -106,10 +106,10 @@ func (d *Dispatcher) prepareMessages(ctx context.Context, t *turn) (submitted en
 		m.Tie = conversation.TieOf(m, t.o.Hold)
 		for _, one := range conversation.Split(m) {
 			s := outboundMessage{message: one}
-			if s.submission, s.message, err = d.delegation(ctx, t.row, s.message, t.taken); err != nil {
+			if s.submission, s.message, err = cp.delegator.delegation(ctx, t.row, s.message, t.taken); err != nil {
 				return submitted, err
 			}
-			if s.stale, err = d.delegatedBefore(ctx, t.row, s.submission.task.ID); err != nil {
+			if s.stale, err = cp.delegator.delegatedBefore(ctx, t.row, s.submission.task.ID); err != nil {
 				return submitted, err
 			}
 			t.outbound = append(t.outbound, s)
@@ -119,16 +119,16 @@ func (d *Dispatcher) prepareMessages(ctx context.Context, t *turn) (submitted en
 }
 
 // takeTurn is a turn in its transaction, which may be run again.
-func (d *Dispatcher) takeTurn(tx *transaction, t *turn) error {
+func (cp *completion) takeTurn(tx *transaction, t *turn) error {
 	t.next, t.moved = t.row, false
 	if t.review != nil {
 		t.review.row = task.Task{}
 	}
-	if err := d.checkSeen(tx, t); err != nil {
+	if err := cp.overseer.checkSeen(tx, t); err != nil {
 		return err
 	}
 	if len(t.outbound) > 0 { // after what its requester was to be told before
-		if err := d.notify(tx, t.row.Seq); err != nil {
+		if err := cp.messenger.notify(tx, t.row.Seq); err != nil {
 			return err
 		}
 	}
@@ -137,27 +137,27 @@ func (d *Dispatcher) takeTurn(tx *transaction, t *turn) error {
 		if (t.waits() || t.reviewRun.goesOn()) && !t.failed {
 			run.Cause = task.CauseNoAnswer
 		}
-		if _, _, err := d.decideOn(tx, t.row.Seq, false, &core.EndRun{Task: t.row.Seq, Run: run}); err != nil {
+		if _, _, err := cp.writer.decideOn(tx, t.row.Seq, false, &core.EndRun{Task: t.row.Seq, Run: run}); err != nil {
 			return err
 		}
 	}
 	if t.reviewRun != nil {
-		if complete, err := d.completeReview(tx, t); complete || err != nil {
+		if complete, err := cp.overseer.completeReview(tx, t); complete || err != nil {
 			return err
 		}
 	}
-	return d.leaveRun(tx, t)
+	return cp.leaveRun(tx, t)
 }
 
 // takeAsRead makes a turn durable, unless somebody has moved its task since that
 // was read.
-func (d *Dispatcher) takeAsRead(ctx context.Context, t *turn) error {
-	return d.update(ctx, func(tx *transaction) error {
+func (cp *completion) takeAsRead(ctx context.Context, t *turn) error {
+	return cp.writer.update(ctx, func(tx *transaction) error {
 		t.moved = false
 		if same, err := unmoved(tx, t.row); err != nil || !same {
 			return err
 		}
-		return d.takeTurn(tx, t)
+		return cp.takeTurn(tx, t)
 	})
 }
 
@@ -165,35 +165,35 @@ func (d *Dispatcher) takeAsRead(ctx context.Context, t *turn) error {
 func (t *turn) waits() bool { return conversation.Suspends(t.o.Hold) }
 
 // leaveRun moves the task of a turn to where its outcome leads.
-func (d *Dispatcher) leaveRun(tx *transaction, t *turn) error {
+func (cp *completion) leaveRun(tx *transaction, t *turn) error {
 	if t.waits() {
-		return d.suspend(tx, t)
+		return cp.suspend(tx, t)
 	}
-	finish := d.finishOf(t)
-	if moved, err := d.move(tx, t, finish); err != nil || !moved {
+	finish := cp.finishOf(t)
+	if moved, err := cp.delegator.move(tx, t, finish); err != nil || !moved {
 		return err
 	}
 	if t.next.State == task.Done {
-		d.runs.end(t.row.Seq, finish.Result)
+		cp.runs.end(t.row.Seq, finish.Result)
 	} else {
-		d.runs.end(t.row.Seq, nil)
+		cp.runs.end(t.row.Seq, nil)
 	}
 	if finish.Overseen {
-		if err := d.submitForReview(tx, t); err != nil {
+		if err := cp.overseer.submitForReview(tx, t); err != nil {
 			return err
 		}
 	}
-	return d.emitAll(tx, t)
+	return cp.delegator.emitAll(tx, t)
 }
 
 // finishOf ends the task of a turn with the outcome of that.
-func (d *Dispatcher) finishOf(t *turn) *core.Finish {
+func (cp *completion) finishOf(t *turn) *core.Finish {
 	finish := &core.Finish{
 		Task: t.row.Seq, Seen: core.See(t.row), Status: t.o.Result.Status, Kind: t.o.Result.Error.Kind, Result: t.result(),
 		Terms: t.terms, NoReview: nobodyRan(t.o), Overseen: t.overseen(), Show: ending(t.o), Data: conclusion(t.o),
 	}
 	if finish.Overseen {
-		finish.Patience = d.patience(time.Now())
+		finish.Patience = cp.reader.patience(time.Now())
 	}
 	if t.event.Kind != "" {
 		finish.Show, finish.Data = t.event.Kind, t.event.Data
@@ -203,8 +203,8 @@ func (d *Dispatcher) finishOf(t *turn) *core.Finish {
 
 // move moves the task of a turn, and reports whether it did: not when somebody has moved
 // it since.
-func (d *Dispatcher) move(tx *transaction, t *turn, c core.Command) (bool, error) {
-	next, moved, err := d.decideOn(tx, t.row.Seq, false, c)
+func (g *delegator) move(tx *transaction, t *turn, c core.Command) (bool, error) {
+	next, moved, err := g.writer.decideOn(tx, t.row.Seq, false, c)
 	if moved {
 		t.moved, t.next = true, next
 	}

@@ -33,15 +33,15 @@ type approvalNeed struct {
 // approvalNeed finds out which approvals a task lacks that has no run now. A file
 // that was there before the task was read again after the loss of the ledger
 // needs none: it may be the result of a run that was approved.
-func (d *Dispatcher) approvalNeed(ctx context.Context, row task.Task, file fs.FileInfo) (need approvalNeed, err error) {
+func (rd *reader) approvalNeed(ctx context.Context, row task.Task, file fs.FileInfo) (need approvalNeed, err error) {
 	if slices.Contains(row.Reasons, task.Recovered) && changedAt(file).Before(row.Received) {
 		return need, nil
 	}
-	runs, err := d.Ledger.Runs(ctx, row.Seq)
+	runs, err := rd.Ledger.Runs(ctx, row.Seq)
 	if err != nil {
 		return need, err
 	}
-	need.after = d.agents.Protocol.Overseer(row.Agent) != ""
+	need.after = rd.agents.Protocol.Overseer(row.Agent) != ""
 	for _, r := range runs {
 		if core.NeedsReview(r.Terms) && (row.State == task.Waiting || core.Unread(row) || mayHaveBegun(r)) {
 			need.after, need.terms = true, r.Terms
@@ -50,15 +50,15 @@ func (d *Dispatcher) approvalNeed(ctx context.Context, row task.Task, file fs.Fi
 	if row.State == task.Waiting {
 		return need, nil
 	}
-	_, t, findings, err := d.load(ctx, row.Seq)
+	_, t, findings, err := rd.load(ctx, row.Seq)
 	if err != nil {
 		return need, err
 	}
-	v := d.judge(t, findings, time.Now())
+	v := rd.judge(t, findings, time.Now())
 	if core.NeedsReview(v.Terms) {
 		need.after, need.terms = true, v.Terms
 	}
-	last, asked, err := d.Ledger.Consent(ctx, row.Seq, stageOf(row))
+	last, asked, err := rd.Ledger.Consent(ctx, row.Seq, stageOf(row))
 	open := asked && last.Decision == task.Undecided
 	given := asked && core.Covers(&last, v, core.Unread(row) || slices.ContainsFunc(runs, mayHaveBegun), time.Now())
 	need.before = wantsApproval(row.Reasons) || open || wantsApproval(v.Hold) && !given
@@ -82,34 +82,34 @@ func changedAt(file fs.FileInfo) time.Time {
 // An agent that fetches its tasks answers with such a file, so only the approval
 // of the start comes before that; a person reviews the answer then. What is no
 // result yet may be an answer that such an agent still writes.
-func (d *Dispatcher) refuses(row task.Task, need approvalNeed, valid bool) bool {
-	fetched := row.State == task.Waiting || d.agents.Inbox(row.Agent).File != ""
-	overseen := row.State != task.Waiting && d.agents.Protocol.Overseer(row.Agent) != "" // who is asked when it waits
+func (pb *publisher) refuses(row task.Task, need approvalNeed, valid bool) bool {
+	fetched := row.State == task.Waiting || pb.agents.Inbox(row.Agent).File != ""
+	overseen := row.State != task.Waiting && pb.agents.Protocol.Overseer(row.Agent) != "" // who is asked when it waits
 	return need.before || need.after && (!fetched || valid && overseen)
 }
 
 // neededApproval reports whether the answer of a task that is done needed an
 // approval, or its start needed one and nobody gave it. No file that somebody
 // else placed may then stand for its result.
-func (d *Dispatcher) neededApproval(ctx context.Context, row task.Task) (bool, error) {
-	if d.agents.Protocol.Overseer(row.Agent) != "" {
+func (rd *reader) neededApproval(ctx context.Context, row task.Task) (bool, error) {
+	if rd.agents.Protocol.Overseer(row.Agent) != "" {
 		return true, nil
 	}
-	asked, err := d.Ledger.Approvals(ctx, row.Seq)
+	asked, err := rd.Ledger.Approvals(ctx, row.Seq)
 	if err != nil {
 		return false, err
 	}
 	if n := len(asked); n > 0 && (asked[n-1].Stage != envelope.ApprovalPre || asked[n-1].Decision != task.Approved) {
 		return true, nil
 	}
-	runs, err := d.Ledger.Runs(ctx, row.Seq)
+	runs, err := rd.Ledger.Runs(ctx, row.Seq)
 	return slices.ContainsFunc(runs, func(r task.Run) bool { return core.NeedsReview(r.Terms) }), err
 }
 
 // guardRun has every look move a result file away that is placed while the run
 // lasts, if the answer needs an approval.
-func (d *Dispatcher) guardRun(r *run, row task.Task, terms task.Terms) {
-	if core.NeedsReview(terms) || d.agents.Protocol.Overseer(row.Agent) != "" {
+func (pb *publisher) guardRun(r *run, row task.Task, terms task.Terms) {
+	if core.NeedsReview(terms) || pb.agents.Protocol.Overseer(row.Agent) != "" {
 		r.guarded.Store(&row)
 	}
 }
@@ -117,31 +117,31 @@ func (d *Dispatcher) guardRun(r *run, row task.Task, terms task.Terms) {
 // guard keeps the name of a task's result file free while the answer needs an
 // approval. What cannot be moved, such as a directory, is left alone, and an event
 // says so once.
-func (d *Dispatcher) guard(ctx context.Context, row task.Task) error {
-	err := d.refuse(ctx, row)
+func (pb *publisher) guard(ctx context.Context, row task.Task) error {
+	err := pb.refuse(ctx, row)
 	if !errors.Is(err, errNotMovable) {
 		return err
 	}
-	return d.conflictOnce(ctx, row)
+	return pb.conflictOnce(ctx, row)
 }
 
 // conflictOnce is conflict for a task that waits, once for as long as it does.
-func (d *Dispatcher) conflictOnce(ctx context.Context, row task.Task) error {
-	if !d.held.tell(row.Seq) {
+func (pb *publisher) conflictOnce(ctx context.Context, row task.Task) error {
+	if !pb.held.tell(row.Seq) {
 		return nil
 	}
-	return d.conflict(ctx, row)
+	return pb.conflict(ctx, row)
 }
 
 // refuse moves the result file of a task to the history, unless somebody moved
 // the task meanwhile.
-func (d *Dispatcher) refuse(ctx context.Context, row task.Task) error {
-	defer d.names.lock(row.ID)()
-	now, err := d.Ledger.Task(ctx, row.Seq)
+func (pb *publisher) refuse(ctx context.Context, row task.Task) error {
+	defer pb.names.lock(row.ID)()
+	now, err := pb.Ledger.Task(ctx, row.Seq)
 	if err != nil || now.State != row.State || now.Attempt != row.Attempt {
 		return err // what lies there may be its result
 	}
-	_, err = d.refuseLocked(ctx, now)
+	_, err = pb.refuseLocked(ctx, now)
 	return err
 }
 
@@ -153,15 +153,15 @@ var errNotMovable = errors.New("not a file that can be moved to the history")
 // whether nothing has the name any more. It waits with a file that somebody may
 // still be writing. A crash between its steps has them made again: the history
 // keeps the same bytes once, and the same file is told of once.
-func (d *Dispatcher) refuseLocked(ctx context.Context, row task.Task) (gone bool, err error) {
-	was, err := d.Box.StatResult(row.ID)
+func (pb *publisher) refuseLocked(ctx context.Context, row task.Task) (gone bool, err error) {
+	was, err := pb.Box.StatResult(row.ID)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	there, _, err := d.Box.ReadResult(row.ID)
+	there, _, err := pb.Box.ReadResult(row.ID)
 	if err != nil && !runner.Passing(err) {
 		return false, fmt.Errorf("%w: %w", errNotMovable, err)
 	}
@@ -172,27 +172,27 @@ func (d *Dispatcher) refuseLocked(ctx context.Context, row task.Task) (gone bool
 	hash := hex.EncodeToString(sum[:])
 	if age := time.Since(was.ModTime()); age >= 0 && age < writing {
 		if _, valid := asResult(row, there); !valid {
-			d.timers.Set(row.Seq, was.ModTime().Add(writing))
+			pb.timers.Set(row.Seq, was.ModTime().Add(writing))
 			return false, nil
 		}
 	}
 	if row.State != task.Review || hash != row.ResultSum { // else it is the answer, which the ledger has
-		if same, err := d.recordRefusal(ctx, row, there, hash, was.ModTime()); !same || err != nil {
+		if same, err := pb.recordRefusal(ctx, row, there, hash, was.ModTime()); !same || err != nil {
 			return false, err
 		}
 	}
-	gone, err = d.Box.RemoveThisResult(row.ID, was)
+	gone, err = pb.Box.RemoveThisResult(row.ID, was)
 	fault.Point("refused-removed")
 	if err == nil && gone {
-		d.log(row).Warn().Str("file", resultFile(row)).Msg("result file moved to the history: its task needs an approval")
+		pb.log(row).Warn().Str("file", resultFile(row)).Msg("result file moved to the history: its task needs an approval")
 	}
 	return gone, err
 }
 
 // recordRefusal keeps a refused result file and logs that it was refused. It
 // reports whether the task is as it was.
-func (d *Dispatcher) recordRefusal(ctx context.Context, row task.Task, there []byte, hash string, written time.Time) (same bool, err error) {
-	kept, err := d.State.PutRefused(row.ID, row.Revision, there)
+func (pb *publisher) recordRefusal(ctx context.Context, row task.Task, there []byte, hash string, written time.Time) (same bool, err error) {
+	kept, err := pb.State.PutRefused(row.ID, row.Revision, there)
 	if err != nil {
 		return false, err
 	}
@@ -201,7 +201,7 @@ func (d *Dispatcher) recordRefusal(ctx context.Context, row task.Task, there []b
 		"file": resultFile(row), "kept": kept, "hash": hash, "written": written.UTC().Format(time.RFC3339Nano),
 		"reason": "the task needs an approval",
 	})
-	err = d.update(ctx, func(tx *transaction) (err error) {
+	err = pb.writer.update(ctx, func(tx *transaction) (err error) {
 		if same, err = unmoved(tx, row); err != nil || !same {
 			return err
 		}

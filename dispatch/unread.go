@@ -34,25 +34,25 @@ func (r rereading) try(ctx context.Context, read func() bool) {
 // readAnswer reads the answer of a run again as long as it cannot be read, and
 // reports whether an outcome is there. Otherwise the task is held, or left to the
 // next daemon.
-func (d *Dispatcher) readAnswer(ctx context.Context, run *run, row task.Task, j task.Job, o task.Outcome) (task.Outcome, bool) {
+func (x *executor) readAnswer(ctx context.Context, run *run, row task.Task, j task.Job, o task.Outcome) (task.Outcome, bool) {
 	if o.Unread == nil {
 		return o, true
 	}
 	j.Report = nil // what the agent reported was passed on
-	d.keepExit(row, j, o)
-	d.rereading.try(run.ctx, func() bool {
-		o = run.conclude(d.agents.Recover(run.ctx, j))
+	x.keepExit(row, j, o)
+	x.rereading.try(run.ctx, func() bool {
+		o = run.conclude(x.agents.Recover(run.ctx, j))
 		if o.Unread != nil {
-			d.keepExit(row, j, o)
+			x.keepExit(row, j, o)
 		}
 		return o.Unread == nil
 	})
 	if o.Unread == nil {
-		d.faults.clear(reading)
+		x.faults.clear(reading)
 		return o, true
 	}
 	if run.ctx.Err() == nil {
-		d.holdUnread(ctx, row, o)
+		x.holdUnread(ctx, row, o)
 		return o, false
 	}
 	cancelled, yes := run.neverBegun(j)
@@ -62,19 +62,19 @@ func (d *Dispatcher) readAnswer(ctx context.Context, run *run, row task.Task, j 
 
 // keepExit reports an answer that cannot be read, and has how its run ended
 // written down, which the keeper may be the only one to know.
-func (d *Dispatcher) keepExit(row task.Task, j task.Job, o task.Outcome) {
-	d.faults.report(reading, row, o.Unread)
+func (x *executor) keepExit(row task.Task, j task.Job, o task.Outcome) {
+	x.faults.report(reading, row, o.Unread)
 	if o.Exit.PID != 0 && j.Dir != "" {
 		_ = runner.KeepExit(j.Dir, o.Exit) // or it is tried again, and the keeper has it
 	}
 }
 
 // holdUnread holds a task whose answer could not be read, until Release.
-func (d *Dispatcher) holdUnread(ctx context.Context, row task.Task, o task.Outcome) {
+func (x *executor) holdUnread(ctx context.Context, row task.Task, o task.Outcome) {
 	held := false
-	err := d.persist(ctx, row, func() error {
-		return d.update(context.WithoutCancel(ctx), func(tx *transaction) (err error) {
-			_, held, err = d.decideOn(tx, row.Seq, false, &core.KeepUnread{Task: row.Seq, Attempt: row.Attempt, Why: o.Unread.Error()})
+	err := x.persist(ctx, row, func() error {
+		return x.writer.update(context.WithoutCancel(ctx), func(tx *transaction) (err error) {
+			_, held, err = x.writer.decideOn(tx, row.Seq, false, &core.KeepUnread{Task: row.Seq, Attempt: row.Attempt, Why: o.Unread.Error()})
 			if err != nil || !held || o.Exit.PID == 0 {
 				return err
 			}
@@ -82,25 +82,25 @@ func (d *Dispatcher) holdUnread(ctx context.Context, row task.Task, o task.Outco
 		})
 	})
 	if err == nil && held { // else the run directory still has the answer
-		d.log(row).Error().Err(o.Unread).Msg("answer cannot be read; task held until it is released")
+		x.log(row).Error().Err(o.Unread).Msg("answer cannot be read; task held until it is released")
 	}
 }
 
 // reconsiderUnread takes a result file for the answer that could not be read, or
 // reads that again when the task was released.
-func (d *Dispatcher) reconsiderUnread(ctx context.Context, row task.Task) error {
-	if answered, err := d.foreign(ctx, row); answered || err != nil {
+func (x *executor) reconsiderUnread(ctx context.Context, row task.Task) error {
+	if answered, err := x.placed.foreign(ctx, row); answered || err != nil {
 		return err
 	}
 	if row.Until.IsZero() {
 		return nil
 	}
-	state, err := d.decide(ctx, loads(row.Seq, true, false), &core.Reread{Task: row.Seq, Attempt: row.Attempt})
+	state, err := x.writer.decide(ctx, loads(row.Seq, true, false), &core.Reread{Task: row.Seq, Attempt: row.Attempt})
 	if errors.Is(err, core.ErrStale) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return d.recoverRun(ctx, state.Task(row.Seq).Task)
+	return x.recoverRun(ctx, state.Task(row.Seq).Task)
 }
