@@ -5,7 +5,9 @@ import (
 	"slices"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/core"
+	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -133,7 +135,7 @@ func (ac *acceptor) add(tx *transaction, c *submission, state *core.State) error
 	}
 	c.row = state.Latest(c.task.ID).Task
 	if !c.verdict.Admit && c.row.State == task.Done && c.inbound == nil {
-		ac.runs.refuse(c.row, c)
+		ac.runs.refuse(c.row, c.refusal, c.task.Callback)
 	}
 	return startConversation(tx, c)
 }
@@ -171,4 +173,58 @@ func (c *submission) dialect() envelope.Dialect {
 		return envelope.AINL
 	}
 	return c.said.Dialect
+}
+
+// startConversation records the conversation of an accepted submission; an AINL request that
+// belongs to no other task has none.
+func startConversation(tx *transaction, c *submission) error {
+	if c.said == nil || c.said.Dialect == "" && c.tie == "" {
+		return nil
+	}
+	return tx.StartTalk(task.Conversation{
+		Task: c.row.Seq, Message: c.said.ID, Thread: c.said.Thread, Trace: c.said.Trace, Tie: c.tie,
+		Open: conversation.Notified(c.tie),
+	})
+}
+
+// heighten judges a submission again that is less sensitive by itself than what it is
+// below. It runs inside a transaction.
+func (ac *acceptor) heighten(tx *transaction, c *submission) error {
+	if !c.verdict.Admit || c.parent == nil || c.task.Agent == envelope.Ourselves {
+		return nil
+	}
+	most, err := ac.reader.sensitivityOf(c.parent.Seq, func(seq int64) (row task.Task, raw []byte, err error) {
+		row, known, err := tx.Task(seq)
+		if err == nil && !known {
+			err = ledger.ErrUnknown
+		}
+		if err == nil {
+			raw, err = tx.Raw(seq)
+		}
+		return row, raw, err
+	})
+	if err != nil || most <= c.task.Sensitivity {
+		return err
+	}
+	t, before := c.task, c.verdict
+	t.Sensitivity = most
+	v := ac.reader.judge(t, before.Findings.Warnings(), c.now)
+	v.Findings = unrepeated(v.Findings)
+	if !v.Admit {
+		c.verdict = v
+		c.refuse()
+		return nil
+	}
+	c.verdict.Findings, c.verdict.Terms = v.Findings, v.Terms
+	return nil
+}
+
+// unrepeated are findings, each once.
+func unrepeated(all envelope.Findings) (each envelope.Findings) {
+	for _, f := range all {
+		if !slices.Contains(each, f) {
+			each = append(each, f)
+		}
+	}
+	return each
 }

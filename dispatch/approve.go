@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"time"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
@@ -83,29 +81,6 @@ func (d *Dispatcher) answer(ctx context.Context, verb string, id envelope.ID, a 
 	return nil
 }
 
-// digestAsked names what an approver is asked about a task; "" for nothing.
-func (rd *reader) digestAsked(ctx context.Context, row task.Task) (string, error) {
-	c, asked, err := rd.Ledger.Consent(ctx, row.Seq, stageOf(row))
-	if err != nil || !asked || c.Decision != task.Undecided {
-		return "", err
-	}
-	return c.Digest, nil
-}
-
-// undecided returns the revision of a task that waits for a person.
-func (rd *reader) undecided(ctx context.Context, id envelope.ID) (task.Task, error) {
-	revisions, err := rd.revisions(ctx, id)
-	if err != nil {
-		return task.Task{}, err
-	}
-	for _, row := range slices.Backward(revisions) {
-		if row.State == task.Review || row.State == task.Held && wantsApproval(row.Reasons) {
-			return row, nil
-		}
-	}
-	return task.Task{}, core.StateErrorOf(revisions[len(revisions)-1])
-}
-
 // decideOne has a person decide about one revision, and returns it as it is
 // then. It reports false when somebody moved the task meanwhile.
 func (d *Dispatcher) decideOne(ctx context.Context, row task.Task, a answer, asked string) (task.Task, bool, error) {
@@ -131,35 +106,4 @@ func (d *Dispatcher) decideOne(ctx context.Context, row task.Task, a answer, ask
 		return row, false, err
 	}
 	return state.Task(row.Seq).Task, true, nil
-}
-
-// A decisionSubject is what a decision is about, and what is needed to carry it out.
-type decisionSubject struct {
-	task    envelope.Task
-	verdict task.Verdict // on a start now
-	began   bool         // an attempt was started
-	result  []byte       // the answer in review
-}
-
-// about gathers what a person decides about.
-func (rd *reader) about(ctx context.Context, row task.Task) (q decisionSubject, err error) {
-	_, t, findings, err := rd.load(ctx, row.Seq)
-	if err != nil {
-		return q, err
-	}
-	q.task = t
-	if row.State == task.Review {
-		q.result, err = rd.Ledger.Result(ctx, row.Seq)
-		return q, err
-	}
-	q.verdict = rd.judge(t, findings, time.Now())
-	q.began, err = rd.ran(ctx, row)
-	return q, err
-}
-
-// unmoved reports whether a task is in the ledger as it was read before.
-func unmoved(tx *transaction, row task.Task) (bool, error) {
-	now, found, err := tx.Task(row.Seq)
-	return found && now.State == row.State && now.Attempt == row.Attempt && slices.Equal(now.Reasons, row.Reasons) &&
-		(row.State != task.Waiting || now.Until.Equal(row.Until)), err // or somebody has claimed it
 }

@@ -12,18 +12,6 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A start is a task that begins in the transaction that accepts it: one commit
-// less lies between a line and its run, which is half a millisecond. That is for
-// a line that comes alone to a free slot, asks for nothing that has to be looked
-// into once more, and is for an agent whose runs have directories: one that is
-// never begun after all is known by its directory.
-type start struct {
-	item       schedule.Item
-	submission *submission
-	job        task.Job
-	run        *run // nil: it does not begin, and is accepted like any other
-}
-
 // startAtOnce makes ready for a submission to begin at once; nil when it is to wait
 // for its turn. It takes the slots, and makes the run directory: of an intent
 // without one nobody could say whether it began.

@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"mailboxd/envelope"
@@ -59,36 +58,6 @@ func (x *executor) ancestors(tx *transaction, seq int64) (above []core.Ancestor,
 	return above, nil
 }
 
-// spentBy is what the run of a task has said so far that it spent.
-func (mt *meters) spentBy(seq int64) (most envelope.Cost) {
-	for _, r := range mt.runs.of(seq) {
-		most = r.meter.seen()
-	}
-	return most
-}
-
-// settled wakes the tasks that wait for what a run of a task gives back, which is over.
-func (d *Dispatcher) settled(ctx context.Context, row task.Task) {
-	if d.agents.Forget != nil {
-		d.agents.Forget(d.State.RunDir(row.ID, row.Revision, row.Attempt))
-	}
-	if !d.executor.waits.settle() {
-		return
-	}
-	keys, err := d.executor.limitsOf(ctx, row)
-	if err != nil {
-		keys = d.executor.waits.limits() // a task that waits for another limit waits again
-		if ctx.Err() == nil {
-			d.faults.report(judging, row, err)
-		}
-	}
-	for i, key := range keys {
-		if !slices.Contains(keys[:i], key) {
-			d.executor.waits.wakeNext(ctx, key)
-		}
-	}
-}
-
 // limitsOf returns the limits that the runs of a task have to fit into.
 func (x *executor) limitsOf(ctx context.Context, row task.Task) ([]core.LimitKey, error) {
 	keys := []core.LimitKey{{Task: row.Seq}}
@@ -105,17 +74,6 @@ func (x *executor) limitsOf(ctx context.Context, row task.Task) ([]core.LimitKey
 		seq = parent.Parent
 	}
 	return keys, err
-}
-
-// lookedAt is for a task that was looked at, perhaps because it was woken. The next step
-// of one that is queued is known when its turn comes.
-func (d *Dispatcher) lookedAt(ctx context.Context, seq int64) {
-	if !d.executor.waits.isWoken(seq) {
-		return
-	}
-	if row, err := d.Ledger.Task(ctx, seq); err == nil && row.State != task.Queued {
-		d.executor.waits.proceeded(ctx, seq)
-	}
 }
 
 // midnight is when the budgets of the day begin anew.

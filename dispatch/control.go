@@ -8,7 +8,6 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -74,25 +73,6 @@ func (d *Dispatcher) control(ctx context.Context, verb string, id envelope.ID, d
 	}
 }
 
-// newest returns the latest revision of an id.
-func (rd *reader) newest(ctx context.Context, id envelope.ID) (task.Task, error) {
-	all, err := rd.revisions(ctx, id)
-	if err != nil {
-		return task.Task{}, err
-	}
-	return all[len(all)-1], nil
-}
-
-// revisions returns those of an id, the latest last. There is one at least, or the
-// error wraps ledger.ErrUnknown.
-func (rd *reader) revisions(ctx context.Context, id envelope.ID) ([]task.Task, error) {
-	all, err := rd.Ledger.Revisions(ctx, id)
-	if err == nil && len(all) == 0 {
-		err = ledger.ErrUnknown
-	}
-	return all, err
-}
-
 // whenReady waits until Serve has recovered what was left over.
 func (d *Dispatcher) whenReady(ctx context.Context) error {
 	select {
@@ -101,9 +81,4 @@ func (d *Dispatcher) whenReady(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-func with(data map[string]any, key string, value any) map[string]any {
-	data[key] = value
-	return data
 }

@@ -6,7 +6,6 @@ import (
 
 	"mailboxd/internal/fault"
 	"mailboxd/internal/task"
-	"mailboxd/mailbox"
 )
 
 // deadLetters returns the dead letters of lines that are no valid envelope, as they
@@ -19,23 +18,6 @@ func deadLetters(submissions []*submission) (lines [][]byte) {
 		}
 	}
 	return lines
-}
-
-func deadLetter(c *submission) mailbox.DeadLetter {
-	letter := mailbox.DeadLetter{
-		Time:   c.now,
-		File:   c.line.File,
-		Offset: c.line.Offset,
-		Length: c.line.Length,
-		SHA256: c.line.SHA256,
-		TaskID: string(c.task.ID),
-		Kind:   c.verdict.Findings.Kind(),
-		Raw:    c.task.Raw,
-	}
-	for _, f := range c.verdict.Findings.Refusals() {
-		letter.Reasons = append(letter.Reasons, mailbox.Reason{Field: f.Field, Message: f.Message})
-	}
-	return letter
 }
 
 // deadLettersAdded has the dead letters that the ledger keeps appended soon. Nothing is

@@ -9,6 +9,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/conversation"
+	"mailboxd/internal/core"
 	"mailboxd/internal/task"
 )
 
@@ -123,7 +124,6 @@ func (g *delegator) acceptDelegated(tx *transaction, row task.Task, s outboundMe
 	}
 	switch c.fate {
 	case accepted:
-		tx.follow.accepted = append(tx.follow.accepted, c)
 		m := s.message
 		return g.messenger.recordFor(tx, c.row, m, at, strings.Join(m.To, ","), task.ByRun, "")
 	case duplicate:
@@ -147,4 +147,120 @@ func (g *delegator) acceptAll(tx *transaction, known *known, c *submission) erro
 		return err
 	}
 	return g.acceptor.requestEach(tx, c, names)
+}
+
+// A delegator records what agents say in their runs, and adds the tasks that they hand on.
+type delegator struct {
+	*base
+	acceptor *acceptor
+}
+
+// emitAll records the messages of an agent's run as of the time they were read, and does
+// what follows from them.
+func (g *delegator) emitAll(tx *transaction, t *turn) error {
+	for _, s := range t.outbound {
+		if s.submission != nil {
+			if err := g.acceptDelegated(tx, t.row, s, t.at); err != nil {
+				return err
+			}
+			continue
+		}
+		about, named, err := tx.finder().resolve(s.message, t.row)
+		switch {
+		case err != nil:
+			return err
+		case !named:
+			about = t.row
+		}
+		if conversation.Cancels(s.message, about) {
+			if err := g.emitCancel(tx, t, about, s.message); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := g.messenger.emitToAll(tx, about, s.message, t.at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// emitCancel has a task cancelled that the agent of a turn has asked for, or that is
+// part of such a task (CLOWL-27). The agent is told when it is cancelled, or why it is
+// not.
+func (g *delegator) emitCancel(tx *transaction, t *turn, about task.Task, m envelope.Message) error {
+	may, err := mayCancel(tx, about, t.row.Agent)
+	if err != nil {
+		return err
+	}
+	record, why := recordOf(m, task.ByRun, about.Seq, t.at), envelope.Failure{}
+	record.Act = envelope.Cancels
+	switch {
+	case about.Seq == t.row.Seq:
+		why = unknownTask(m)
+	case !may:
+		why = dialect.FailureOf(envelope.Unauthorized, fmt.Sprintf("%s did not ask for %s", t.row.Agent, about.ID))
+	case about.State == task.Done:
+		why = dialect.FailureOf(envelope.DuplicateConflict, fmt.Sprintf("%s is over already (%s)", about.ID, about.Status))
+	}
+	if why.Message != "" {
+		record.Task = 0 // it cancels nothing, at no start either
+	} else {
+		talk, _, err := tx.Talk(about.Seq)
+		if err != nil {
+			return err
+		}
+		record.Cause = talk.Message // by which the notification of the end finds it
+	}
+	if _, err := tx.Record(record); err != nil {
+		return err
+	}
+	if why.Message == "" {
+		tx.cancelAfter(about.Seq, m)
+		return nil
+	}
+	return g.messenger.emit(tx, m.Dialect, conversation.Error(m, t.row, why, t.at), t.row.Seq, g.messenger.inboxOf(t.row.Agent))
+}
+
+// judgeInContext lets policy decide on a request once its context is there, and reports
+// whether that is the inline one. A task of several agents is the daemon's, and not judged.
+func (g *delegator) judgeInContext(c *submission, several bool, findings envelope.Findings) (v task.Verdict, degraded bool) {
+	if several {
+		c.task.Agent = envelope.Ourselves
+	}
+	if !findings.Refused() {
+		var context envelope.Findings
+		context, degraded = g.reader.checkContext(*c.said, c.task.Agent)
+		if findings = append(findings, context...); degraded {
+			c.task = withoutContext(c.task, c.said.Context.Ref)
+		}
+	}
+	if !several || findings.Refused() {
+		return g.reader.judge(c.task, findings, c.now), degraded
+	}
+	return conversation.AdmitCombined(c.task, findings), degraded
+}
+
+// move moves the task of a turn, and reports whether it did: not when somebody has moved
+// it since.
+func (g *delegator) move(tx *transaction, t *turn, c core.Command) (bool, error) {
+	next, moved, err := g.writer.decideOn(tx, t.row.Seq, false, c)
+	if moved {
+		t.moved, t.next = true, next
+	}
+	return moved, err
+}
+
+// An outboundMessage is a message of an agent's run on its way into the ledger.
+type outboundMessage struct {
+	message    envelope.Message
+	submission *submission // of the task that it delegates; nil for none
+	stale      bool        // that task was delegated before, and is over
+}
+
+// unknownTask is the failure of a message that names no task.
+func unknownTask(m envelope.Message) envelope.Failure {
+	why := dialect.FailureOf(envelope.ValidationFailed, fieldsOf[m.Dialect].about+": names no task here")
+	why.Retry = false
+	return why
 }

@@ -2,13 +2,17 @@ package dispatch
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
+	"mailboxd/internal/core"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/task"
 )
@@ -76,7 +80,7 @@ func (ms *messenger) deliverBatch(ctx context.Context, due []task.Message, r *ro
 			posted = append(posted, b.seqs...)
 			continue
 		}
-		if _, everybodys := mend(err); everybodys {
+		if _, everybodys := machineHint(err); everybodys {
 			failed = err
 			break
 		}
@@ -147,4 +151,70 @@ func posted(m task.Message) []byte {
 	said.Extra = nil
 	line, _ := codec.Encode(said)
 	return line
+}
+
+// inboxLine is a task as it stands in the inbox of its agent, the same each time:
+// in AINL the exact bytes of its request, and else the form of it that every
+// reader of its agent's dialect takes, with its time.
+func (ms *messenger) inboxLine(row task.Task, raw []byte) ([]byte, error) {
+	speaks := ms.agents.Protocol.Dialect(row.Agent)
+	retold := speaks != cmp.Or(row.Dialect, envelope.AINL)
+	if retold {
+		t, _ := dialect.DecodeTask(row.Dialect, raw, ms.opts.Reading)
+		raw = dialect.Retell(t, speaks)
+	}
+	codec, ok := dialect.Of(speaks)
+	if !ok || speaks == envelope.AINL {
+		return oneLine(raw)
+	}
+	m, findings := codec.Decode(raw, ms.opts.Reading)
+	if findings.Refused() {
+		return oneLine(raw) // it was taken as it is
+	}
+	if retold || m.Time.IsZero() {
+		m.Time = row.Received
+	}
+	m.Extra = nil
+	line, _ := codec.Encode(m)
+	return line, nil
+}
+
+// oneLine returns the exact bytes of a task, without the line ends that one
+// from elsewhere than a line may have.
+func oneLine(raw []byte) ([]byte, error) {
+	if !bytes.ContainsAny(raw, "\r\n") {
+		return raw, nil
+	}
+	return jsontext.AppendFormat(nil, raw, jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true))
+}
+
+// recallTask tells an agent that has a task in its inbox, and has not answered it, that
+// the task is cancelled: with CNCL, or with CAP's 499. AINL has no word for that.
+func (ms *messenger) recallTask(tx *transaction, row task.Task, by core.By) error {
+	inbox, in := ms.agents.Inbox(row.Agent).File, ms.agents.Protocol.Dialect(row.Agent)
+	if inbox == "" || in == envelope.AINL || row.State == task.Review {
+		return nil
+	}
+	was, err := tx.Delivery(row.Seq)
+	if err != nil || was.Appended.IsZero() {
+		return err
+	}
+	talk, _, err := tx.Talk(row.Seq)
+	if err != nil {
+		return err
+	}
+	m := envelope.Message{
+		Act: envelope.Cancels, Task: row.ID, Cause: cmp.Or(talk.Message, string(row.ID)), Thread: talk.Thread, Trace: talk.Trace,
+		From: envelope.Ourselves, To: []string{row.Agent}, Type: row.Type, Time: time.Now(), Text: (&CancelError{by}).Error(),
+	}
+	if by.Who == row.Requester {
+		m.From = row.Requester
+	}
+	record, ok := outgoing(in, m, row.Seq, inbox)
+	if !ok {
+		return nil
+	}
+	record.Cause = "" // nobody's wish that has to be answered
+	_, err = tx.Record(record)
+	return err
 }

@@ -5,75 +5,15 @@ package dispatch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
 
-	"github.com/rs/zerolog"
-
-	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/retention"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/schedule"
-	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
-
-// ErrShutdown is the cause with which runs are cut short when the daemon stops.
-var ErrShutdown = errors.New("the daemon is shutting down")
-
-// Parts are the places a Dispatcher works on. It owns none of them: whoever
-// opened them closes them, after Serve has returned.
-type Parts struct {
-	Box    *mailbox.Box
-	State  *mailbox.State
-	Ledger *ledger.Ledger
-}
-
-// Agents is how the engine meets policy and agents: as functions that are
-// handed in. All must be set, and safe for concurrent use.
-type Agents struct {
-	Judge   func(t envelope.Task, now time.Time) task.Verdict
-	Run     func(ctx context.Context, j task.Job, started func(runner.Process)) task.Outcome
-	Recover func(ctx context.Context, j task.Job) task.Outcome // what becomes of a run that an earlier daemon started
-	Forget  func(dir string)                                   // what became of the run in a directory is durable: nobody else need remember it; nil: nobody does
-	Refs    func(agent string) RefRule                         // how the files that its tasks name are judged
-	HasDir  func(agent string) bool                            // whether its runs have directories
-	Limit   func(agent string) int                             // how many runs an agent may have at once
-	Reruns  func(agent string) bool                            // whether an id that was executed may be sent again with other content
-	Retries func(agent string) int                             // how many further attempts a run that asks for one gets
-	Backoff func(agent string) time.Duration                   // the pause before the first of them; it doubles
-	Known   func(agent string) bool                            // whether there is such an agent: it may be paused, and its requests are a run's
-	Mode    func(envelope.Control) envelope.Mode               // how strictly a control is held that is ours: lineage
-
-	// Inbox is where an agent fetches its tasks; Answer makes the outcome of a
-	// job from what somebody said who fetched it, or says why that is no answer.
-	Inbox  func(agent string) Inbox
-	Answer func(j task.Job, said []byte, exit task.Exit) (task.Outcome, error)
-
-	ApprovalTTL func() time.Duration // how long a question to a person, or what they said, stands; 0, or nil: for ever
-
-	Protocol Protocol // how agents are spoken with, and speak with each other
-}
-
-// Options are the operator's choices.
-type Options struct {
-	Workers           int           // runs at once, over all agents
-	PerRequester      int           // runs at once of one requester; 0: no limit
-	Depth             int           // how many tasks may be above one that an agent asked for; 0: no agent may ask
-	Children          int           // how many tasks the run of one may ask for
-	Queue             int           // queued tasks at which intake pauses
-	QueuePerRequester int           // tasks of one requester that are not over, at which they are refused more; 0: no limit
-	Grace             time.Duration // how long runs may go on once Serve is told to stop
-	Detach            bool          // or leave them to whoever hosts them, at once
-	Retention         retention.Policy
-	Reading           envelope.Reading
-	RefRoots          []string // where files named by tasks may lie, beside the mailbox
-	Tail              mailbox.TailOptions
-	Log               zerolog.Logger // the zero value is silent
-}
 
 // A Dispatcher is the engine of one mailbox. Open makes it, Serve works it,
 // Close ends it once nobody calls it any more.
@@ -176,3 +116,36 @@ func (d *Dispatcher) Close() error { return d.intake.tail.Close() }
 // to post, or ctx ends. Tasks that
 // wait for somebody else do not count.
 func (d *Dispatcher) Idle(ctx context.Context) error { return d.queue.WaitIdle(ctx) }
+
+// Faults returns what does not work now and concerns more than one task, or a task
+// file, oldest first. It may be called at any time, from any goroutine.
+func (d *Dispatcher) Faults() []Fault { return d.faults.shared() }
+
+// newDispatcher makes all components and hands them to each other. Each knows only those
+// that are made before it.
+func newDispatcher(s *shared, lost bool) *Dispatcher {
+	kin, endings := newKin(), make(chan struct{}, 4*s.opts.Workers+64)
+	b := newBase(s, kin, endings)
+	acceptor := &acceptor{base: b, lost: lost}
+	delegator := &delegator{base: b, acceptor: acceptor}
+	overseer := &overseer{base: b, delegator: delegator}
+	completion := &completion{base: b, delegator: delegator, overseer: overseer, kin: kin}
+	placed := &placedResults{base: b, completion: completion}
+	receiver := &receiver{base: b, acceptor: acceptor, delegator: delegator, completion: completion}
+	waits := newBudgetWaiters(s.Ledger.Balance, func(seq int64) { s.timers.After(seq, 0) })
+	fresh := newFresh()
+	ex := &executor{
+		base: b, acceptor: acceptor, completion: completion, placed: placed, endings: endings,
+		finishing: schedule.NewWorkerPool(s.opts.Workers), fresh: fresh, rereading: usualRereading, waits: waits,
+	}
+	in := &intake{
+		base: b, acceptor: acceptor, receiver: receiver, executor: ex, deadLetters: make(chan struct{}, 1), fresh: fresh,
+	}
+	d := &Dispatcher{
+		base: b, completion: completion, overseer: overseer, placed: placed, executor: ex, intake: in,
+		inbox: &inboxes{base: b, placed: placed, executor: ex, inboxes: schedule.NewDeliveryQueue(), waits: waits},
+		kin:   kin, unshown: schedule.NewDeliveryQueue(), failed: make(chan struct{}, 1), ready: make(chan struct{}),
+	}
+	b.writer.onCommitted = d.onCommitted
+	return d
+}

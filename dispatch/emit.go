@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 	"time"
 
@@ -11,43 +10,6 @@ import (
 	"mailboxd/internal/conversation"
 	"mailboxd/internal/task"
 )
-
-// An outboundMessage is a message of an agent's run on its way into the ledger.
-type outboundMessage struct {
-	message    envelope.Message
-	submission *submission // of the task that it delegates; nil for none
-	stale      bool        // that task was delegated before, and is over
-}
-
-// emitAll records the messages of an agent's run as of the time they were read, and does
-// what follows from them.
-func (g *delegator) emitAll(tx *transaction, t *turn) error {
-	for _, s := range t.outbound {
-		if s.submission != nil {
-			if err := g.acceptDelegated(tx, t.row, s, t.at); err != nil {
-				return err
-			}
-			continue
-		}
-		about, named, err := tx.finder().resolve(s.message, t.row)
-		switch {
-		case err != nil:
-			return err
-		case !named:
-			about = t.row
-		}
-		if conversation.Cancels(s.message, about) {
-			if err := g.emitCancel(tx, t, about, s.message); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := g.messenger.emitToAll(tx, about, s.message, t.at); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // emitToAll records a message about a task for each of its recipients, and wakes the
 // tasks that wait for it.
@@ -109,43 +71,6 @@ func (ms *messenger) dialectFor(to string, about task.Task, own envelope.Dialect
 		reads = cmp.Or(ms.agents.Protocol.Dialect(to), envelope.AINL)
 	}
 	return conversation.DialectFor(to, reads, about, own)
-}
-
-// emitCancel has a task cancelled that the agent of a turn has asked for, or that is
-// part of such a task (CLOWL-27). The agent is told when it is cancelled, or why it is
-// not.
-func (g *delegator) emitCancel(tx *transaction, t *turn, about task.Task, m envelope.Message) error {
-	may, err := mayCancel(tx, about, t.row.Agent)
-	if err != nil {
-		return err
-	}
-	record, why := recordOf(m, task.ByRun, about.Seq, t.at), envelope.Failure{}
-	record.Act = envelope.Cancels
-	switch {
-	case about.Seq == t.row.Seq:
-		why = unknownTask(m)
-	case !may:
-		why = dialect.FailureOf(envelope.Unauthorized, fmt.Sprintf("%s did not ask for %s", t.row.Agent, about.ID))
-	case about.State == task.Done:
-		why = dialect.FailureOf(envelope.DuplicateConflict, fmt.Sprintf("%s is over already (%s)", about.ID, about.Status))
-	}
-	if why.Message != "" {
-		record.Task = 0 // it cancels nothing, at no start either
-	} else {
-		talk, _, err := tx.Talk(about.Seq)
-		if err != nil {
-			return err
-		}
-		record.Cause = talk.Message // by which the notification of the end finds it
-	}
-	if _, err := tx.Record(record); err != nil {
-		return err
-	}
-	if why.Message == "" {
-		tx.cancelAfter(about.Seq, m)
-		return nil
-	}
-	return g.messenger.emit(tx, m.Dialect, conversation.Error(m, t.row, why, t.at), t.row.Seq, g.messenger.inboxOf(t.row.Agent))
 }
 
 // emit records a message of the daemon in a dialect, for an inbox.

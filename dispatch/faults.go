@@ -29,8 +29,8 @@ var mends = map[syscall.Errno]string{
 	syscall.EAGAIN: "raise the limit of processes (ulimit -u, TasksMax)",
 }
 
-// mend returns the mend of an error that is the machine's, not a task's.
-func mend(err error) (string, bool) {
+// machineHint returns the hint of an error that is the machine's, not a task's.
+func machineHint(err error) (string, bool) {
 	errno, _ := errors.AsType[syscall.Errno](err)
 	words, ok := mends[errno]
 	return words, ok
@@ -38,7 +38,7 @@ func mend(err error) (string, bool) {
 
 // hint says what a person can do about any error. It is never empty.
 func hint(err error) string {
-	if words, ok := mend(err); ok {
+	if words, ok := machineHint(err); ok {
 		return words
 	}
 	if unfit, ok := errors.AsType[*mailbox.UnfitError](err); ok {
@@ -112,10 +112,6 @@ const (
 
 // forAll are the faults that concern all tasks, although the first task is logged with them.
 var forAll = []string{taking, rejecting, starting, recording, judging, delivering, restoring, telling}
-
-// Faults returns what does not work now and concerns more than one task, or a task
-// file, oldest first. It may be called at any time, from any goroutine.
-func (d *Dispatcher) Faults() []Fault { return d.faults.shared() }
 
 // shared returns the faults that concern more than one task, or a task file, oldest first.
 func (f *faults) shared() []Fault {

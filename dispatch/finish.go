@@ -2,10 +2,8 @@ package dispatch
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
-	"mailboxd/envelope"
 	"mailboxd/internal/core"
 	"mailboxd/internal/task"
 )
@@ -78,104 +76,4 @@ func failures(runs []task.Run, attempt int, o task.Outcome) int {
 		}
 	}
 	return failed
-}
-
-// longestPause is the most that backoff grows to.
-const longestPause = 5 * time.Minute
-
-// backoff is the pause after so many failures: first, doubling, and a random
-// part shorter, so that what failed together is not tried again together.
-func backoff(first time.Duration, failed int) time.Duration {
-	pause := min(min(first, longestPause)<<min(max(failed-1, 0), 20), longestPause)
-	return pause - rand.N(pause/4+1)
-}
-
-// persist tries until it can, or until work is cut short.
-func (s *shared) persist(ctx context.Context, row task.Task, try func() error) error {
-	for {
-		err := try()
-		if err == nil {
-			s.faults.clear(recording)
-			return nil
-		}
-		s.faults.report(recording, row, err)
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(retryPause):
-		}
-	}
-}
-
-// ended is the ledger's record of how a run ended.
-func ended(row task.Task, o task.Outcome) task.Run {
-	run := task.Run{
-		Task: row.Seq, Attempt: row.Attempt,
-		Started: o.Exit.Started, Finished: o.Exit.Finished,
-		PID: o.Exit.PID, ExitCode: o.Exit.Code, Signal: o.Exit.Signal, Cause: o.Exit.Cause,
-	}
-	if cost := o.Result.Cost; cost != nil {
-		run.Tokens = &cost.Tokens
-		if !cost.Unpriced {
-			run.USDCents = &cost.USDCents
-		}
-	}
-	return run
-}
-
-// ending is the kind of event with which a run ended.
-func ending(o task.Outcome) task.Kind {
-	if o.Result.Error.Kind == envelope.Cancelled {
-		return task.KindTaskCancelled
-	}
-	return task.KindTaskFinished
-}
-
-func conclusion(o task.Outcome) map[string]any {
-	data := map[string]any{"status": o.Result.Status, "exit_code": o.Exit.Code, "took_ms": o.Exit.Wall.Milliseconds()}
-	if o.Result.Error != (envelope.Error{}) {
-		data["error"] = o.Result.Error.Kind
-		data["message"] = o.Result.Error.Message
-	}
-	return data
-}
-
-// admitNext lets the latest revision of a task in, if it was waiting for an
-// earlier one to end.
-func (d *Dispatcher) admitNext(ctx context.Context, row task.Task) {
-	if row.Latest {
-		return // and one that comes later doesn't wait for it
-	}
-	if err := d.tryAdmitNext(ctx, row.ID); err != nil {
-		d.faults.report(judging, row, err)
-		d.timers.After(row.Seq, retryPause)
-	}
-}
-
-func (d *Dispatcher) tryAdmitNext(ctx context.Context, id envelope.ID) error {
-	revisions, err := d.Ledger.Revisions(ctx, id)
-	if err != nil || len(revisions) == 0 {
-		return err
-	}
-	latest := len(revisions) - 1
-	if revisions[latest].State != task.Received {
-		return nil // its request may not be kept any more
-	}
-	return d.letIn(ctx, revisions[latest].Seq)
-}
-
-// letIn lets a revision in that waits for earlier ones, if none of them is in hand any
-// more. Two ends of these may see to it: the later of them finds it queued, or running.
-func (d *Dispatcher) letIn(ctx context.Context, seq int64) error {
-	row, t, findings, err := d.reader.load(ctx, seq)
-	if err != nil || row.State != task.Received {
-		return err
-	}
-	verdict := core.Held(d.reader.judge(t, findings, time.Now()), core.Lasting(row.Reasons)...)
-	if verdict, err = d.reader.judgeLineage(ctx, row, verdict); err != nil {
-		return err
-	}
-	load := func(tx *transaction) (*core.State, error) { return loadRevisions(tx, row.ID) }
-	_, err = d.writer.decideIfCurrent(ctx, load, &core.Judge{Task: seq, Seen: core.See(row), Request: t, Verdict: verdict})
-	return err
 }

@@ -10,11 +10,6 @@ import (
 	"mailboxd/internal/task"
 )
 
-// resting reports whether a task is held for a pause between attempts only.
-func resting(row task.Task) bool {
-	return row.State == task.Held && slices.Equal(row.Reasons, []task.Reason{task.Capacity})
-}
-
 // leave forgets that a task was held, if it was. What it returns ends a pause
 // between attempts, and is called when the task's next step is known.
 func (d *Dispatcher) leave(row task.Task) (ended func()) {
@@ -219,36 +214,4 @@ func (d *Dispatcher) reconsiderHeld(ctx context.Context, row task.Task, t envelo
 		return true, nil
 	}
 	return false, nil
-}
-
-// apply moves a task that does not run to where a verdict wants it, and a
-// person. It does nothing when somebody moved the task meanwhile, also before it
-// was read: what runs, or has run, is for who ends that.
-func (rd *reader) apply(ctx context.Context, row task.Task, t envelope.Task, v task.Verdict) error {
-	if !startable(row.State) {
-		return nil
-	}
-	if row.State == task.Held && v.Admit && !wantsApproval(v.Hold) && slices.Equal(v.Hold, row.Reasons) && v.Until.Equal(row.Until) {
-		rd.timers.Set(row.Seq, row.Until)
-		return nil
-	}
-	began, err := rd.ran(ctx, row)
-	if err != nil {
-		return err
-	}
-	load := loads(row.Seq, began, wantsApproval(v.Hold) || wantsApproval(row.Reasons))
-	_, err = rd.writer.decideIfCurrent(ctx, load, &core.Judge{Task: row.Seq, Seen: core.See(row), Request: t, Verdict: v})
-	return err
-}
-
-// startable reports whether what comes next for a task in that state is a start.
-func startable(s task.State) bool {
-	return s == task.Received || s == task.Held || s == task.Queued
-}
-
-// ran reports whether a task that does not run now was started before: then an
-// attempt has asked for another one.
-func (rd *reader) ran(ctx context.Context, row task.Task) (bool, error) {
-	runs, err := rd.Ledger.Runs(ctx, row.Seq)
-	return core.Unread(row) || slices.ContainsFunc(runs, func(r task.Run) bool { return !r.Started.IsZero() }), err
 }

@@ -83,3 +83,8 @@ func (h *heldSet) all() []heldTask {
 	defer h.mu.Unlock()
 	return slices.Collect(maps.Values(h.tasks))
 }
+
+// resting reports whether a task is held for a pause between attempts only.
+func resting(row task.Task) bool {
+	return row.State == task.Held && slices.Equal(row.Reasons, []task.Reason{task.Capacity})
+}

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
@@ -98,18 +99,6 @@ func (h *history) answerOfChild(ctx context.Context, row task.Task) (envelope.Re
 	return conversation.ResultOf(row, raw), err
 }
 
-// startConversation records the conversation of an accepted submission; an AINL request that
-// belongs to no other task has none.
-func startConversation(tx *transaction, c *submission) error {
-	if c.said == nil || c.said.Dialect == "" && c.tie == "" {
-		return nil
-	}
-	return tx.StartTalk(task.Conversation{
-		Task: c.row.Seq, Message: c.said.ID, Thread: c.said.Thread, Trace: c.said.Trace, Tie: c.tie,
-		Open: conversation.Notified(c.tie),
-	})
-}
-
 // restartConversation records the conversation of a task that is run again.
 func (h *history) restartConversation(tx *transaction, row task.Task, last int64) error {
 	talk, talks, err := tx.Talk(last)
@@ -121,4 +110,10 @@ func (h *history) restartConversation(tx *transaction, row task.Task, last int64
 		return err
 	}
 	return tx.StartTalk(conversation.Retried(talk, row.Seq, !found || above.State == task.Done))
+}
+
+// A history returns what was said about a task.
+type history struct {
+	*shared
+	marks sync.Map // of historyMark, by the Seq of an open task
 }

@@ -1,28 +1,16 @@
 package dispatch
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"mailboxd/envelope"
-	"mailboxd/envelope/dialect"
 	"mailboxd/internal/core"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/schedule"
 	"mailboxd/internal/task"
 )
-
-// An Inbox is where an agent fetches its tasks (AINL-21). The zero value is that
-// of an agent that is run.
-type Inbox struct {
-	File  string        // below the mailbox, with slashes; "": the agent is run
-	Lease time.Duration // how long who claims a task has it, unless they renew that
-}
 
 // queueUp has an admitted task wait for a slot, or be delivered to the inbox of
 // its agent, which needs none.
@@ -158,41 +146,6 @@ func (ib *inboxes) appendOnce(ctx context.Context, row task.Task) error {
 	return ib.writer.update(ctx, func(tx *transaction) error { return tx.MarkAppended(row.Seq, time.Now()) })
 }
 
-// inboxLine is a task as it stands in the inbox of its agent, the same each time:
-// in AINL the exact bytes of its request, and else the form of it that every
-// reader of its agent's dialect takes, with its time.
-func (ms *messenger) inboxLine(row task.Task, raw []byte) ([]byte, error) {
-	speaks := ms.agents.Protocol.Dialect(row.Agent)
-	retold := speaks != cmp.Or(row.Dialect, envelope.AINL)
-	if retold {
-		t, _ := dialect.DecodeTask(row.Dialect, raw, ms.opts.Reading)
-		raw = dialect.Retell(t, speaks)
-	}
-	codec, ok := dialect.Of(speaks)
-	if !ok || speaks == envelope.AINL {
-		return oneLine(raw)
-	}
-	m, findings := codec.Decode(raw, ms.opts.Reading)
-	if findings.Refused() {
-		return oneLine(raw) // it was taken as it is
-	}
-	if retold || m.Time.IsZero() {
-		m.Time = row.Received
-	}
-	m.Extra = nil
-	line, _ := codec.Encode(m)
-	return line, nil
-}
-
-// oneLine returns the exact bytes of a task, without the line ends that one
-// from elsewhere than a line may have.
-func oneLine(raw []byte) ([]byte, error) {
-	if !bytes.ContainsAny(raw, "\r\n") {
-		return raw, nil
-	}
-	return jsontext.AppendFormat(nil, raw, jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true))
-}
-
 // overdue ends a task that nobody answered by its deadline.
 func (ib *inboxes) overdue(ctx context.Context, row task.Task, run task.Run) error {
 	_, t, _, err := ib.reader.load(ctx, row.Seq)
@@ -204,24 +157,6 @@ func (ib *inboxes) overdue(ctx context.Context, row task.Task, run task.Run) err
 	o := task.Outcome{Result: result, Exit: task.Exit{Code: -1, Cause: task.CauseDeadline, Started: run.Started, Finished: result.Time.Finished, Wall: result.Time.Wall}}
 	return ib.placed.endWaiting(ctx, row, task.Terms{}, o, task.Event{}, nil)
 }
-
-// endWaiting ends the run of a task that waits, and does what comes of that.
-// there are the bytes of the answer, where these are not ours to say.
-func (pr *placedResults) endWaiting(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome, e task.Event, there []byte) error {
-	t, err := pr.completion.prepareTurn(ctx, row, terms, o)
-	if err != nil {
-		return err
-	}
-	t.event, t.bytes = e, there
-	if err := pr.completion.takeAsRead(ctx, t); err != nil || !t.moved {
-		return err
-	}
-	pr.log(row).Info().Str("status", string(t.next.Status)).Str("reason", string(t.next.Kind)).Msg("task ended while it waited for its agent")
-	return nil
-}
-
-// past reports whether a deadline is over; zero is none.
-func past(deadline, now time.Time) bool { return !deadline.IsZero() && !now.Before(deadline) }
 
 func notAnswered(t envelope.Task, run task.Run, status envelope.Status, kind envelope.Kind, why string) envelope.Result {
 	now := time.Now()

@@ -51,19 +51,6 @@ func (cn *canceller) disown(ctx context.Context, row task.Task) error {
 	return nil
 }
 
-// checkAbove stops what is below a task if that has ended: before it was known to
-// have any, or because a newer request took its place.
-func (d *Dispatcher) checkAbove(ctx context.Context, row task.Task) {
-	now, err := d.Ledger.Task(ctx, row.Seq)
-	switch {
-	case err != nil && ctx.Err() == nil:
-		d.faults.report(judging, row, err)
-		d.timers.After(row.Seq, retryPause)
-	case err == nil && now.State == task.Done:
-		d.completion.endedBelow(ctx, now)
-	}
-}
-
 // stop cancels a task, and does not wait for the end of its run: should the task
 // go on after that, stopAgain is there.
 func (cn *canceller) stop(ctx context.Context, row task.Task, by core.By) error {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"mailboxd/envelope"
@@ -109,39 +108,6 @@ func (d *Dispatcher) Renew(ctx context.Context, id envelope.ID, agent, token str
 	}
 	d.timers.Set(row.Seq, until)
 	return until, nil
-}
-
-// waiting returns the revision of a task that waits for an agent.
-func (rd *reader) waiting(ctx context.Context, id envelope.ID, agent string) (task.Task, error) {
-	revisions, err := rd.revisions(ctx, id)
-	if err != nil {
-		return task.Task{}, err
-	}
-	row := revisions[len(revisions)-1]
-	for _, r := range slices.Backward(revisions) {
-		if r.State == task.Waiting {
-			row = r
-			break
-		}
-	}
-	switch {
-	case row.Agent != agent:
-		return row, &core.ForbiddenError{Reason: fmt.Sprintf("it is for the agent %q, not %q", row.Agent, agent)}
-	case row.State != task.Waiting:
-		return row, core.StateErrorOf(row)
-	}
-	return row, nil
-}
-
-// entitled says why a token does not let anybody answer a task, inside a
-// transaction, and returns the task as it is now.
-func entitled(tx *transaction, row task.Task, token string, now time.Time) (task.Task, error) {
-	state, err := loads(row.Seq, false, false)(tx)
-	if err != nil {
-		return row, err
-	}
-	t := state.Task(row.Seq)
-	return t.Task, core.Entitled(t, row.Attempt, token, now)
 }
 
 // lapse lets go of a lease that nobody has renewed.

@@ -86,15 +86,6 @@ func hasOutput(dir string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// relative is a path in the state directory as it is told: below that.
-func (s *shared) relative(path string) string {
-	rel, err := filepath.Rel(s.State.Path(), path)
-	if err != nil {
-		return path
-	}
-	return rel
-}
-
 // holdUnknown holds a task whose turn has come and that may have begun in
 // directories of which the ledger has no run. The job has the next free one.
 func (ac *acceptor) holdUnknown(ctx context.Context, row task.Task, j task.Job, unknown []string) error {

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"sync"
+	"time"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
+	"mailboxd/internal/schedule"
 	"mailboxd/internal/task"
 )
 
@@ -106,4 +108,31 @@ func (mt *meters) tellExcess(ctx context.Context, row task.Task, mode envelope.M
 	if err := mt.writer.update(ctx, func(tx *transaction) error { return tx.Log(event(row, task.KindBudgetExceeded, data)) }); err != nil {
 		mt.log(row).Warn().Err(err).Msg("event of an exceeded budget not written")
 	}
+}
+
+// The meters know what runs spend.
+type meters struct {
+	*shared
+	writer *writer
+}
+
+// spentBy is what the run of a task has said so far that it spent.
+func (mt *meters) spentBy(seq int64) (most envelope.Cost) {
+	for _, r := range mt.runs.of(seq) {
+		most = r.meter.seen()
+	}
+	return most
+}
+
+// judgeAnswer makes an outcome of what somebody answers, as if a run had: the
+// time it took counts from when it was claimed, or else delivered.
+func (mt *meters) judgeAnswer(ctx context.Context, row task.Task, was task.Run, j task.Job, said []byte) (task.Outcome, error) {
+	now, began := time.Now(), was.Started
+	if began.IsZero() {
+		began = was.Intent
+	}
+	metered := &run{ctx: ctx, item: schedule.Item{Seq: row.Seq, Agent: row.Agent, Requester: row.Requester}}
+	mt.measure(metered, row, &j)
+	o, err := mt.agents.Answer(j, said, task.Exit{Started: began, Finished: now, Wall: now.Sub(began)})
+	return metered.conclude(o), err
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"time"
 
 	"mailboxd/internal/core"
 	"mailboxd/internal/schedule"
@@ -16,43 +14,6 @@ import (
 // ErrNoAgent says that nobody configured an agent of that name, so that one who
 // mistypes it does not believe another at rest.
 var ErrNoAgent = errors.New("no such agent is configured; see: mailboxd agents")
-
-// Everyone, in the place of an agent's id, means every agent.
-const Everyone = schedule.AllAgents
-
-// pauses knows who may start nothing, as the ledger has it.
-type pauses struct {
-	turning  sync.Mutex // held by the one worker that turns tasks away
-	changing sync.Mutex // held while the ledger and agents change, so that both say what came last
-
-	mu     sync.Mutex // guards agents
-	agents map[string]bool
-}
-
-func newPauses(agents []string) *pauses {
-	p := &pauses{agents: map[string]bool{}}
-	for _, a := range agents {
-		p.agents[a] = true
-	}
-	return p
-}
-
-// has reports whether an agent may start nothing.
-func (p *pauses) has(agent string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.agents[agent] || p.agents[Everyone]
-}
-
-func (p *pauses) set(agent string, paused bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if paused {
-		p.agents[agent] = true
-	} else {
-		delete(p.agents, agent)
-	}
-}
 
 // Pause keeps an agent, or Everyone, from starting anything until Resume,
 // across restarts. Tasks go on to come in and are held; what runs goes on. One
@@ -108,66 +69,6 @@ func (d *Dispatcher) setPause(ctx context.Context, agent string, paused bool, ki
 		d.pauses.set(agent, paused)
 	}
 	return err
-}
-
-// turnAway holds what waits in the queue for an agent that is paused, many tasks
-// in a commit. One by one, each by a worker, 90,000 took 90,000 commits.
-func (x *executor) turnAway(ctx context.Context, agent string) {
-	if !x.pauses.turning.TryLock() {
-		return
-	}
-	defer x.pauses.turning.Unlock()
-	for ctx.Err() == nil && x.pauses.has(agent) {
-		items := x.queue.TakeBack(agent, manyMoves)
-		if len(items) == 0 {
-			return
-		}
-		sideBySide(items, func(it schedule.Item) {
-			defer x.queue.Done()
-			x.holdBack(ctx, it)
-		})
-	}
-}
-
-// holdBack holds a queued task of an agent that is paused.
-func (x *executor) holdBack(ctx context.Context, it schedule.Item) {
-	row, t, findings, err := x.loadQueued(ctx, it)
-	if err == nil && row.State != task.Queued {
-		return
-	}
-	cleared := false
-	if err == nil {
-		verdict := x.reader.judge(t, findings, time.Now())
-		if cleared, err = x.reader.cleared(ctx, row, verdict); err == nil && !cleared {
-			err = x.reader.apply(ctx, row, t, verdict)
-		}
-	}
-	switch {
-	case cleared:
-		x.queue.Push(it) // it was resumed meanwhile
-	case err != nil && ctx.Err() == nil:
-		x.faults.report(judging, row, err)
-		x.rest(ctx, it)
-	}
-}
-
-// manyMoves is how many tasks are moved side by side, so that they share commits.
-const manyMoves = 64
-
-// sideBySide calls do for each of a list, for many at a time, in about its order.
-func sideBySide[T any](list []T, do func(T)) {
-	for part := range slices.Chunk(list, manyMoves) {
-		var moving sync.WaitGroup
-		for _, one := range part {
-			moving.Go(func() { do(one) })
-		}
-		moving.Wait()
-	}
-}
-
-// needlesslyPaused reports whether a task is held for a pause that is over.
-func (x *executor) needlesslyPaused(row task.Task) bool {
-	return row.State == task.Held && slices.Contains(row.Reasons, task.Paused) && !x.pauses.has(row.Agent)
 }
 
 // Drain pauses an agent, or Everyone, and returns when nothing of it runs any

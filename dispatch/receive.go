@@ -10,15 +10,6 @@ import (
 	"mailboxd/internal/task"
 )
 
-// An inboundMessage is a message of CLowl or CAP on its way from a line into the ledger,
-// and its effect. A transaction that runs again finds out all of it anew.
-type inboundMessage struct {
-	message  envelope.Message
-	degraded bool        // its context is not there, so its inline context is used
-	answer   *lineAnswer // the answer that it is to a task which waits for its sender; nil: none
-	unread   error       // why that cannot be found out now; nil: it was
-}
-
 // judgeMessage lets policy decide on what a message in a line asks for.
 func (rc *receiver) judgeMessage(c *submission) {
 	m := c.inbound.message
@@ -93,12 +84,6 @@ func (rc *receiver) isOurs(tx *transaction, c *submission) (bool, error) {
 func (rc *receiver) distrust(m envelope.Message) envelope.Finding {
 	why := conversation.Distrust(m, rc.agents.Protocol.Secret(m.From))
 	return envelope.Finding{Kind: envelope.Unauthorized, Field: fieldsOf[m.Dialect].from, Message: why}
-}
-
-// fieldsOf names the fields of a dialect in findings.
-var fieldsOf = map[envelope.Dialect]struct{ from, to, about string }{
-	envelope.CLowl: {"from", "to", "pid"},
-	envelope.CAP:   {"sender_id", "recipient_id", "task_id"},
 }
 
 // receivedBefore ignores a message that was received before, and refuses one whose name

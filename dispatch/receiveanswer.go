@@ -14,14 +14,6 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A lineAnswer is the answer, in a line, of an agent that fetches its tasks.
-type lineAnswer struct {
-	row  task.Task
-	run  task.Run
-	turn *turn // what comes of it
-	err  error // why it is none
-}
-
 // answerOf returns the outcome of a message by which an agent answers a task in its
 // inbox, or delegates it, as Submit does; nil for another message. It runs before the
 // transaction of the message, which finds out whether the task still waits. An error

@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -10,7 +9,6 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/conversation"
-	"mailboxd/internal/core"
 	"mailboxd/internal/task"
 )
 
@@ -166,13 +164,6 @@ func (rc *receiver) receiveQuestion(tx *transaction, c *submission, found bool) 
 	})})
 }
 
-// unknownTask is the failure of a message that names no task.
-func unknownTask(m envelope.Message) envelope.Failure {
-	why := dialect.FailureOf(envelope.ValidationFailed, fieldsOf[m.Dialect].about+": names no task here")
-	why.Retry = false
-	return why
-}
-
 // receiveAnnouncement records what a sender supports, and answers with what the daemon
 // and its agents do (CLOWL-29).
 func (rc *receiver) receiveAnnouncement(tx *transaction, c *submission) error {
@@ -228,38 +219,4 @@ func (rc *receiver) receiveCancel(tx *transaction, c *submission, found bool) er
 		return nil
 	}
 	return rc.reply(tx, c, envelope.Message{Act: envelope.Stops, Type: m.Type, Dialect: m.Dialect, Data: encode(map[string]any{"status": envelope.Stopped})})
-}
-
-// mayCancel reports whether a participant may cancel a task: it has asked for the task
-// or for one above, or is the agent of one above.
-func mayCancel(tx *transaction, row task.Task, by string) (bool, error) {
-	for row.Seq != 0 {
-		if row.Requester == by {
-			return true, nil
-		}
-		above, _, err := tx.Task(row.Parent)
-		if err != nil {
-			return false, err
-		}
-		if row = above; row.Agent == by {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
-// cancelFor cancels a task because of a message. It doesn't wait for the end of the run.
-func (cn *canceller) cancelFor(ctx context.Context, row task.Task, from, message string) {
-	if err := cn.stop(context.WithoutCancel(ctx), row, core.By{Who: from, Reason: message}); err != nil {
-		cn.log(row).Warn().Err(err).Msg("task not cancelled; it will be at the next start")
-	}
-}
-
-// cancelAgain goes on after a start with the cancellations that messages ask for.
-func (cn *canceller) cancelAgain(ctx context.Context) error {
-	messages, err := cn.Ledger.Cancelled(ctx)
-	for _, m := range messages {
-		cn.cancelFor(ctx, task.Task{Seq: m.Task}, m.From, m.ID)
-	}
-	return err
 }

@@ -3,7 +3,6 @@ package dispatch
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
@@ -23,25 +22,6 @@ func (rc *receiver) judgeRequest(c *submission, findings envelope.Findings) task
 	v, degraded := rc.delegator.judgeInContext(c, several, findings)
 	c.inbound.degraded = degraded
 	return v
-}
-
-// judgeInContext lets policy decide on a request once its context is there, and reports
-// whether that is the inline one. A task of several agents is the daemon's, and not judged.
-func (g *delegator) judgeInContext(c *submission, several bool, findings envelope.Findings) (v task.Verdict, degraded bool) {
-	if several {
-		c.task.Agent = envelope.Ourselves
-	}
-	if !findings.Refused() {
-		var context envelope.Findings
-		context, degraded = g.reader.checkContext(*c.said, c.task.Agent)
-		if findings = append(findings, context...); degraded {
-			c.task = withoutContext(c.task, c.said.Context.Ref)
-		}
-	}
-	if !several || findings.Refused() {
-		return g.reader.judge(c.task, findings, c.now), degraded
-	}
-	return conversation.AdmitCombined(c.task, findings), degraded
 }
 
 // receiveRequest accepts a request like a line of AINL, except that it has no revisions,
@@ -128,16 +108,6 @@ func (rc *receiver) receiveAgain(tx *transaction, c *submission, last task.Task)
 	return rc.replyError(tx, c, dialect.FailureOf(envelope.DuplicateConflict, why))
 }
 
-// ignoreDuplicate ignores a request that was accepted, or refused, with the same content
-// before.
-func (ac *acceptor) ignoreDuplicate(tx *transaction, c *submission, last task.Task) error {
-	c.row, c.fate = last, duplicate
-	if c.line.Replayed {
-		return nil
-	}
-	return tx.Log(event(last, task.KindTaskDuplicate, map[string]any{"file": c.line.File, "offset": c.line.Offset}))
-}
-
 // isDelivered ignores a line that the daemon has delivered to the agent of a task.
 func (rc *receiver) isDelivered(tx *transaction, c *submission, last task.Task) (bool, error) {
 	if rc.agents.Inbox(last.Agent).File == "" {
@@ -156,9 +126,6 @@ func (rc *receiver) isDelivered(tx *transaction, c *submission, last task.Task) 
 	}
 	return true, tx.Log(event(task.Task{}, task.KindMessageOwn, map[string]any{"file": c.line.File, "offset": c.line.Offset}))
 }
-
-// premature is how long a message that cancels an unknown request counts (CLOWL-27).
-const premature = 10 * time.Minute
 
 // cancelledBefore ends a request at once that was cancelled before it came.
 func (rc *receiver) cancelledBefore(tx *transaction, c *submission) (bool, error) {
@@ -195,88 +162,4 @@ func (rc *receiver) findParent(tx *transaction, c *submission) (why envelope.Fin
 		why = envelope.Finding{Kind: envelope.Unauthorized, Field: fieldsOf[m.Dialect].from, Message: "has no such task that it could hand on"}
 	}
 	return why, nil
-}
-
-// requestedAgents returns the agents that a request for several is for. It refuses the
-// submission when Everybody is nobody, or the request names too many.
-func (ac *acceptor) requestedAgents(tx *transaction, c *submission) ([]string, error) {
-	if !c.verdict.Admit || c.task.Agent != envelope.Ourselves {
-		return nil, nil
-	}
-	to, most := conversation.Recipients(*c.said), ac.agents.Protocol.Broadcast
-	field := fieldsOf[c.said.Dialect].to
-	if !slices.Contains(to, envelope.Everybody) {
-		if len(to) > most {
-			ac.object(c, envelope.Finding{Kind: envelope.ValidationFailed, Field: field, Message: fmt.Sprintf("names %d agents, more than %d", len(to), most)})
-		}
-		return to, nil
-	}
-	speakers, err := tx.Speakers()
-	if err != nil {
-		return nil, err
-	}
-	announced := map[string][]string{}
-	for _, s := range speakers {
-		announced[s.Name] = s.Supports
-	}
-	to = slices.DeleteFunc(slices.Clone(ac.agents.Protocol.Takers(c.task.Type, announced)), func(name string) bool { return name == c.said.From })
-	switch {
-	case len(to) == 0:
-		ac.object(c, envelope.Finding{Kind: envelope.NoCapableAgent, Field: field, Message: fmt.Sprintf("nobody here takes %q", c.task.Type)})
-	case len(to) > most:
-		c.warn(field, fmt.Sprintf("%d agents take it, and only the first %d are asked", len(to), most))
-		to = to[:most]
-	}
-	return to, nil
-}
-
-// object refuses a submission.
-func (ac *acceptor) object(c *submission, why envelope.Finding) {
-	c.verdict = core.Object(c.verdict, envelope.Enforce, why)
-	c.refuse()
-}
-
-// requestEach adds a task for each of several agents below the one that combines their
-// answers (CLOWL-09).
-func (ac *acceptor) requestEach(tx *transaction, c *submission, names []string) error {
-	for _, name := range names {
-		member, err := ac.memberRequest(tx, c, name)
-		if err != nil {
-			return err
-		}
-		if err := ac.revise(tx, member, task.Task{}, false); err != nil {
-			return err
-		}
-		if _, err := tx.Record(recordOf(*member.said, task.ByDaemon, member.row.Seq, c.now)); err != nil {
-			return err
-		}
-		c.members = append(c.members, member)
-	}
-	return nil
-}
-
-// memberRequest returns a request for several agents as a request of one of them.
-func (ac *acceptor) memberRequest(tx *transaction, c *submission, name string) (*submission, error) {
-	m := *c.said
-	m.Raw, m.Hash, m.Secret = nil, "", ""
-	m.ID, m.Cause, m.To, m.Time = dialect.NewID(), c.said.ID, []string{name}, c.now
-	codec, _ := dialect.Of(m.Dialect)
-	line, _ := codec.Encode(m)
-	said, findings := codec.Decode(line, ac.opts.Reading)
-	above := c.row
-	member := &submission{line: c.line, task: said.Request, said: &said, tie: envelope.Member, above: &above, parent: &above, now: c.now, fate: accepted}
-	member.task.Agent = name
-	member.judged = ac.reader.judge(member.task, findings, c.now)
-	member.verdict = member.judged
-	if member.verdict.Admit && c.parent != nil {
-		lineage, err := ac.reader.lineage(tx.Task, *c.parent, 0)
-		if err != nil {
-			return nil, err
-		}
-		member.verdict = core.Object(member.verdict, ac.agents.Mode(envelope.ControlLineage), lineage.Objection(name))
-	}
-	if !member.verdict.Admit {
-		member.refuse()
-	}
-	return member, nil
 }

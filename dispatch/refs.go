@@ -10,13 +10,6 @@ import (
 	"mailboxd/mailbox"
 )
 
-// A RefRule says how strictly the files that a task names are judged. The zero
-// value refuses what leads outside the roots, and warns of what is missing.
-type RefRule struct {
-	Mode     envelope.Mode // Warn only says what Enforce refuses; Off does not look
-	Required bool          // what is missing refuses the task too
-}
-
 // checkRefs judges what a task refers to, without opening it (AINL-40). A file
 // that is missing may still come, so that is only worth a warning unless the
 // agent requires it.

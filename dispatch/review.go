@@ -4,21 +4,9 @@ import (
 	"context"
 	"time"
 
-	"mailboxd/envelope"
 	"mailboxd/internal/core"
 	"mailboxd/internal/task"
 )
-
-// reviewed reports whether a person has to agree before an outcome is shown:
-// when the task's terms say so, and an agent may have had a part in it.
-func reviewed(terms task.Terms, o task.Outcome) bool {
-	return core.NeedsReview(terms) && !nobodyRan(o)
-}
-
-// nobodyRan reports whether no agent had a part in an outcome.
-func nobodyRan(o task.Outcome) bool {
-	return o.Result.Status == envelope.Rejected && o.Exit.Started.IsZero() && o.Exit.Cause != task.CauseLost
-}
 
 // reconsiderReview ends a review of which nobody has said anything in time. A
 // result file that somebody placed is moved away first: it is not taken for the

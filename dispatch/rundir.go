@@ -3,47 +3,10 @@ package dispatch
 import (
 	"errors"
 	"io/fs"
-	"sync"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/task"
 )
-
-// unusedDirs are the run directories whose intent the ledger failed to take. They
-// are empty. Each stays where it is, since that intent may be on the disk all the
-// same, and the next intent of the same attempt has it.
-type unusedDirs struct {
-	mu    sync.Mutex // guards paths
-	paths map[string]bool
-}
-
-func newUnusedDirs() *unusedDirs { return &unusedDirs{paths: map[string]bool{}} }
-
-// keep adds a directory; "" is none.
-func (u *unusedDirs) keep(path string) {
-	if path == "" {
-		return
-	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.paths[path] = true
-}
-
-// take removes a directory from the set, and reports whether it was there.
-func (u *unusedDirs) take(path string) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	there := u.paths[path]
-	delete(u.paths, path)
-	return there
-}
-
-// has reports whether a directory is in the set.
-func (u *unusedDirs) has(path string) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.paths[path]
-}
 
 // newRunDir returns the empty directory of an attempt that is about to be intended.
 // The error wraps fs.ErrExist when another run may have used that directory.

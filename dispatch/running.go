@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"mailboxd/internal/core"
 	"mailboxd/internal/schedule"
 	"mailboxd/internal/task"
+	"mailboxd/mailbox"
 )
 
 // A CancelError is the cause with which a run is ended that somebody cancelled.
@@ -221,4 +223,66 @@ func await(ctx context.Context, runs []*run) error {
 		}
 	}
 	return nil
+}
+
+// A refusedTask is a task that was refused, with all that its result file takes.
+type refusedTask struct {
+	row task.Task
+	run *run // has the result and the callback; nothing was run
+}
+
+const (
+	mostShowing = 64   // refusals whose results are put at once: they share the commits that mark them
+	mostInHand  = 1024 // refusals that are kept in memory until then; of others the ledger is asked
+)
+
+// refuse remembers what there is to show of a task, if there is room. Whoever
+// refuses one says so before that is committed; see follow.
+func (s *runSet) refuse(row task.Task, result []byte, callback envelope.Callback) {
+	r := &run{item: schedule.Item{Seq: row.Seq}}
+	r.result.Store(&result)
+	r.callback.Store(&callback)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.refused) < mostInHand {
+		s.refused[row.Seq] = refusedTask{row, r}
+	}
+}
+
+// refusal returns a task that refuse remembers, if it does.
+func (s *runSet) refusal(seq int64) (task.Task, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, ok := s.refused[seq]
+	return t.row, ok
+}
+
+// forgetRefusal lets go of a task that refuse may remember.
+func (s *runSet) forgetRefusal(seq int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.refused, seq)
+}
+
+// A draft is the result with which a turn is about to end its task, written and
+// synced while the ledger takes that in: each is a wait for the disk. It has its
+// name only once the ledger has its bytes, and is nothing when it does not get it.
+type draft struct {
+	result []byte
+	file   *mailbox.Draft // nil: it could not be written
+}
+
+// of returns the file that has a result already; nil when there is none.
+func (f *draft) of(result []byte) *mailbox.Draft {
+	if f == nil || !bytes.Equal(f.result, result) {
+		return nil
+	}
+	return f.file
+}
+
+// drop lets go of a draft that was not put.
+func (f *draft) drop() {
+	if f != nil && f.file != nil {
+		f.file.Drop()
+	}
 }

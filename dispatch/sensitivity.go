@@ -3,7 +3,6 @@ package dispatch
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
@@ -49,46 +48,4 @@ func (rd *reader) asAbove(ctx context.Context, parent int64, t envelope.Task) (e
 	})
 	t.Sensitivity = max(t.Sensitivity, most)
 	return t, err
-}
-
-// heighten judges a submission again that is less sensitive by itself than what it is
-// below. It runs inside a transaction.
-func (rd *reader) heighten(tx *transaction, c *submission) error {
-	if !c.verdict.Admit || c.parent == nil || c.task.Agent == envelope.Ourselves {
-		return nil
-	}
-	most, err := rd.sensitivityOf(c.parent.Seq, func(seq int64) (row task.Task, raw []byte, err error) {
-		row, known, err := tx.Task(seq)
-		if err == nil && !known {
-			err = ledger.ErrUnknown
-		}
-		if err == nil {
-			raw, err = tx.Raw(seq)
-		}
-		return row, raw, err
-	})
-	if err != nil || most <= c.task.Sensitivity {
-		return err
-	}
-	t, before := c.task, c.verdict
-	t.Sensitivity = most
-	v := rd.judge(t, before.Findings.Warnings(), c.now)
-	v.Findings = unrepeated(v.Findings)
-	if !v.Admit {
-		c.verdict = v
-		c.refuse()
-		return nil
-	}
-	c.verdict.Findings, c.verdict.Terms = v.Findings, v.Terms
-	return nil
-}
-
-// unrepeated are findings, each once.
-func unrepeated(all envelope.Findings) (each envelope.Findings) {
-	for _, f := range all {
-		if !slices.Contains(each, f) {
-			each = append(each, f)
-		}
-	}
-	return each
 }

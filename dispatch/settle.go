@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -49,16 +48,13 @@ func (pb *publisher) delivered(row task.Task, err error) {
 		pb.faults.clear(own)
 		return
 	}
-	if _, everybodys := mend(err); everybodys {
+	if _, everybodys := machineHint(err); everybodys {
 		pb.faults.report(delivering, row, err)
 	} else {
 		pb.faults.report(own, row, err)
 	}
 	pb.timers.After(row.Seq, backoff(settlePause, pb.calls.failures(row.Seq)))
 }
-
-// settlePause is how long an undeliverable result or callback rests at first.
-const settlePause = 5 * time.Second
 
 // show puts the result and makes the callbacks, unless that was done: the
 // task's name is locked, so it is done by one goroutine.

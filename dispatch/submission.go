@@ -1,11 +1,7 @@
 package dispatch
 
 import (
-	"runtime"
-	"slices"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
@@ -46,96 +42,80 @@ const (
 	received              // a message that asks for no work
 )
 
-// judgeAll judges submissions, on all processors when there are many. Those of other
-// dialects may ask the ledger, so what came before them is written down.
-func (in *intake) judgeAll(submissions []*submission) {
-	inParts(submissions, runtime.GOMAXPROCS(0), func(_ int, part []*submission) {
-		for _, c := range part {
-			c.now = time.Now()
-			if c.inbound != nil {
-				in.receiver.judgeMessage(c)
-			} else {
-				c.judged = in.acceptor.doubt(c.task, in.reader.judge(c.task, c.odd, c.now))
-			}
-			c.verdict = c.judged
-			if !c.verdict.Admit && c.task.ID != "" {
-				c.refuse()
-			}
-		}
-	})
-}
-
 // refuse makes the answer to a submission that the verdict does not admit.
 func (c *submission) refuse() { c.refusal = core.Refusal(c.task, c.verdict, false, c.now) }
 
-// judge lets policy decide on what was decoded without a refusal.
-func (rd *reader) judge(t envelope.Task, findings envelope.Findings, now time.Time) task.Verdict {
-	if findings.Refused() {
-		return task.Verdict{Findings: findings}
-	}
-	refs := rd.checkRefs(t)
-	findings = append(findings, refs...)
-	if refs.Refused() {
-		return task.Verdict{Findings: findings, Terms: task.Terms{Levels: envelope.Levels{envelope.ControlRefs: envelope.LevelDaemon}}}
-	}
-	if calls := rd.checkCallback(t); calls.Refused() {
-		return task.Verdict{Findings: append(findings, calls...)}
-	}
-	v := rd.agents.Judge(t, now)
-	v.Findings = append(findings, v.Findings...)
-	if rd.pauses.has(t.Agent) {
-		v = core.Held(v, task.Paused)
-	}
-	return v
+// warn adds to what is said about a submission.
+func (c *submission) warn(field, message string) {
+	findings := c.verdict.Findings
+	c.verdict.Findings = append(findings[:len(findings):len(findings)], envelope.Finding{Field: field, Message: message})
 }
 
-// shapeless reports whether the line itself is at fault, not what it asks for.
-func shapeless(kind envelope.Kind) bool {
-	switch kind {
-	case envelope.InvalidJSON, envelope.InvalidEnvelope, envelope.UnsupportedVersion, envelope.SecurityViolation:
-		return true
-	}
-	return false
+// contradiction is the story of an id that comes with other content than before.
+func contradiction(c *submission, last task.Task) task.Event {
+	return event(last, task.KindTaskDuplicateConflict, map[string]any{
+		"kind": envelope.DuplicateConflict, "hash": c.task.Hash, "raw": string(c.task.Raw),
+		"file": c.line.File, "offset": c.line.Offset,
+	})
 }
 
-// logTaken logs what became of a submission, once that is durable.
-func (in *intake) logTaken(c *submission) {
-	switch c.fate {
-	case unnamed:
-		// The findings quote the line, which may hold anything: they lie with it in rejected/.
-		in.opts.Log.Warn().Str("file", c.line.File).Int64("offset", c.line.Offset).
-			Str("reason", string(c.verdict.Findings.Kind())).Msg("line rejected")
-	case duplicate:
-		in.log(c.row).Debug().Str("task_id", string(c.task.ID)).Msg("duplicate ignored")
-	case conflict:
-		in.log(c.row).Warn().Str("task_id", string(c.task.ID)).Msg("other content for an executed id refused")
-	case received:
-		in.log(c.row).Debug().Str("act", string(c.inbound.message.Act)).Msg("message received")
-	case accepted:
-		if c.row.State != task.Done {
-			in.info(c.row).Int("revision", c.row.Revision).Str("state", string(c.row.State)).Msg("task accepted")
-		}
-		if !slices.Contains(c.judged.Hold, task.Recovered) { // or that was said of all of them
-			in.acceptor.warnUnknown(c.row, c.unknown)
-		}
-		for _, member := range c.members {
-			in.logTaken(member)
-		}
-	}
+// lineRejected is the story of a line that names no task.
+func lineRejected(c *submission) task.Event {
+	return event(task.Task{}, task.KindLineRejected, map[string]any{
+		"file": c.line.File, "offset": c.line.Offset, "length": c.line.Length,
+		"sha256": c.task.Hash, "reasons": c.verdict.Findings.Refusals().Words(),
+	})
 }
 
-// info is log(row).Info() for what each task has: without a logger of its own,
-// which is 500 bytes.
-func (s *shared) info(row task.Task) *zerolog.Event {
-	return s.opts.Log.Info().Str("task_id", string(row.ID)).Str("agent", row.Agent)
+// unknownSender is the event of a message of somebody whom nobody here knows.
+func unknownSender(c *submission) task.Event {
+	m := c.inbound.message
+	data := map[string]any{"from": m.From}
+	if m.ID != "" {
+		data["message_id"] = m.ID
+	}
+	if c.line.File != "" {
+		data["file"], data["offset"] = c.line.File, c.line.Offset
+	}
+	return event(c.row, task.KindMessageUnknownSender, data)
 }
 
-// log returns a logger that names the task.
-func (s *shared) log(row task.Task) *zerolog.Logger { return taskLogger(s.opts.Log, row) }
-
-func taskLogger(log zerolog.Logger, row task.Task) *zerolog.Logger {
-	if row.ID != "" {
-		log = log.With().Str("task_id", string(row.ID)).Str("agent", row.Agent).Logger()
+func deadLetter(c *submission) mailbox.DeadLetter {
+	letter := mailbox.DeadLetter{
+		Time:   c.now,
+		File:   c.line.File,
+		Offset: c.line.Offset,
+		Length: c.line.Length,
+		SHA256: c.line.SHA256,
+		TaskID: string(c.task.ID),
+		Kind:   c.verdict.Findings.Kind(),
+		Raw:    c.task.Raw,
 	}
-	return &log
+	for _, f := range c.verdict.Findings.Refusals() {
+		letter.Reasons = append(letter.Reasons, mailbox.Reason{Field: f.Field, Message: f.Message})
+	}
+	return letter
+}
+
+// An inboundMessage is a message of CLowl or CAP on its way from a line into the ledger,
+// and its effect. A transaction that runs again finds out all of it anew.
+type inboundMessage struct {
+	message  envelope.Message
+	degraded bool        // its context is not there, so its inline context is used
+	answer   *lineAnswer // the answer that it is to a task which waits for its sender; nil: none
+	unread   error       // why that cannot be found out now; nil: it was
+}
+
+// A lineAnswer is the answer, in a line, of an agent that fetches its tasks.
+type lineAnswer struct {
+	row  task.Task
+	run  task.Run
+	turn *turn // what comes of it
+	err  error // why it is none
+}
+
+// fieldsOf names the fields of a dialect in findings.
+var fieldsOf = map[envelope.Dialect]struct{ from, to, about string }{
+	envelope.CLowl: {"from", "to", "pid"},
+	envelope.CAP:   {"sender_id", "recipient_id", "task_id"},
 }

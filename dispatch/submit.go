@@ -104,25 +104,3 @@ func (d *Dispatcher) mayAnswerNow(ctx context.Context, row task.Task, token stri
 	}
 	return run, err
 }
-
-// jobOf is the job that waits for somebody to fetch it.
-func (rd *reader) jobOf(ctx context.Context, row task.Task, run task.Run) (task.Job, error) {
-	_, t, _, err := rd.load(ctx, row.Seq)
-	return task.Job{
-		Task: t, Revision: row.Revision, Attempt: row.Attempt,
-		RunID: run.ID, Allowance: run.Reserved, Terms: run.Terms,
-	}, err
-}
-
-// judgeAnswer makes an outcome of what somebody answers, as if a run had: the
-// time it took counts from when it was claimed, or else delivered.
-func (mt *meters) judgeAnswer(ctx context.Context, row task.Task, was task.Run, j task.Job, said []byte) (task.Outcome, error) {
-	now, began := time.Now(), was.Started
-	if began.IsZero() {
-		began = was.Intent
-	}
-	metered := &run{ctx: ctx, item: schedule.Item{Seq: row.Seq, Agent: row.Agent, Requester: row.Requester}}
-	mt.measure(metered, row, &j)
-	o, err := mt.agents.Answer(j, said, task.Exit{Started: began, Finished: now, Wall: now.Sub(began)})
-	return metered.conclude(o), err
-}

@@ -104,15 +104,6 @@ func (cp *completion) resumeAtOnce(tx *transaction, t *turn, children []task.Chi
 	return err
 }
 
-// patience returns until when a participant has to reply to a message of now; zero is
-// without end.
-func (rd *reader) patience(now time.Time) time.Time {
-	if rd.agents.Protocol.Patience <= 0 {
-		return time.Time{}
-	}
-	return now.Add(rd.agents.Protocol.Patience)
-}
-
 // reconsiderWords looks at a suspended task: whether what it waits for has ended, and
 // whether it may still wait, or run.
 func (cp *completion) reconsiderWords(ctx context.Context, row task.Task, t envelope.Task, findings envelope.Findings) error {
@@ -190,39 +181,4 @@ func (cp *completion) reportStray(ctx context.Context, row task.Task) error {
 		return cp.publisher.guard(ctx, row)
 	}
 	return cp.publisher.conflictOnce(ctx, row)
-}
-
-// wakeFor resumes the tasks that wait for a message about a task: that task, and the one
-// above it.
-func (ms *messenger) wakeFor(tx *transaction, row task.Task, m envelope.Message) error {
-	if row.Seq == 0 || !conversation.Resumes(m.Act) {
-		return nil
-	}
-	fresh, found, err := tx.Task(row.Seq)
-	if err != nil || !found {
-		return err
-	}
-	question := conversation.IsQuestion(m, fresh)
-	parent, above, err := tx.Task(fresh.Parent)
-	if err != nil {
-		return err
-	}
-	for _, one := range []task.Task{fresh, parent} {
-		if one.Seq == parent.Seq && !above || !conversation.Wakes(m, question, one) {
-			continue
-		}
-		if _, _, err := ms.wake(tx, one, map[string]any{"from": m.From}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// wake resumes a suspended task, unless something else holds it too.
-func (ms *messenger) wake(tx *transaction, row task.Task, why map[string]any) (task.Task, bool, error) {
-	next, woken, err := ms.writer.decideOn(tx, row.Seq, false, &core.Wake{Task: row.Seq, Attempt: row.Attempt, Data: why})
-	if !woken {
-		next = row
-	}
-	return next, woken, err
 }

@@ -54,16 +54,28 @@ func (cp *completion) insistOn(ctx context.Context, row task.Task, prepare func(
 		return
 	}
 	var follow consequences
-	draft, err := cp.publisher.commitBeside(t, func() error {
+	commit := func() error {
 		return cp.persist(ctx, row, func() (err error) {
 			follow, err = cp.writer.commit(lasting, func(tx *transaction) error { return cp.takeTurn(tx, t) })
 			return err
 		})
-	})
-	defer draft.drop()
+	}
+	if t.showsResult() && cp.publisher.mayDraft(row.Seq) {
+		var f *draft
+		f, err = cp.publisher.commitBeside(row.Seq, t.result(), commit)
+		defer f.drop()
+	} else {
+		err = commit()
+	}
 	if err == nil {
 		cp.writer.onCommitted(lasting, follow)
 	}
+}
+
+// showsResult reports whether a turn ends its task with the result of its run, and nobody
+// has to agree to that.
+func (t *turn) showsResult() bool {
+	return t.reviewRun == nil && !t.waits() && !t.overseen() && !reviewed(t.terms, t.o)
 }
 
 // prepareTurn does of a turn what can be done before its transaction: what the
@@ -201,16 +213,6 @@ func (cp *completion) finishOf(t *turn) *core.Finish {
 	return finish
 }
 
-// move moves the task of a turn, and reports whether it did: not when somebody has moved
-// it since.
-func (g *delegator) move(tx *transaction, t *turn, c core.Command) (bool, error) {
-	next, moved, err := g.writer.decideOn(tx, t.row.Seq, false, c)
-	if moved {
-		t.moved, t.next = true, next
-	}
-	return moved, err
-}
-
 // result is what a turn ends its task with: as somebody placed it, or as the
 // outcome has it.
 func (t *turn) result() []byte {
@@ -218,4 +220,48 @@ func (t *turn) result() []byte {
 		t.bytes = t.o.Result.Encode()
 	}
 	return t.bytes
+}
+
+// ended is the ledger's record of how a run ended.
+func ended(row task.Task, o task.Outcome) task.Run {
+	run := task.Run{
+		Task: row.Seq, Attempt: row.Attempt,
+		Started: o.Exit.Started, Finished: o.Exit.Finished,
+		PID: o.Exit.PID, ExitCode: o.Exit.Code, Signal: o.Exit.Signal, Cause: o.Exit.Cause,
+	}
+	if cost := o.Result.Cost; cost != nil {
+		run.Tokens = &cost.Tokens
+		if !cost.Unpriced {
+			run.USDCents = &cost.USDCents
+		}
+	}
+	return run
+}
+
+// ending is the kind of event with which a run ended.
+func ending(o task.Outcome) task.Kind {
+	if o.Result.Error.Kind == envelope.Cancelled {
+		return task.KindTaskCancelled
+	}
+	return task.KindTaskFinished
+}
+
+func conclusion(o task.Outcome) map[string]any {
+	data := map[string]any{"status": o.Result.Status, "exit_code": o.Exit.Code, "took_ms": o.Exit.Wall.Milliseconds()}
+	if o.Result.Error != (envelope.Error{}) {
+		data["error"] = o.Result.Error.Kind
+		data["message"] = o.Result.Error.Message
+	}
+	return data
+}
+
+// reviewed reports whether a person has to agree before an outcome is shown:
+// when the task's terms say so, and an agent may have had a part in it.
+func reviewed(terms task.Terms, o task.Outcome) bool {
+	return core.NeedsReview(terms) && !nobodyRan(o)
+}
+
+// nobodyRan reports whether no agent had a part in an outcome.
+func nobodyRan(o task.Outcome) bool {
+	return o.Result.Status == envelope.Rejected && o.Exit.Started.IsZero() && o.Exit.Cause != task.CauseLost
 }

@@ -9,10 +9,8 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"syscall"
 	"time"
 
-	"mailboxd/envelope"
 	"mailboxd/internal/core"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/runner"
@@ -23,61 +21,6 @@ import (
 // needs an approval such a file is no answer before the approval: it is moved to
 // the history, where it blocks nothing and nothing of it is lost (AINL-48, AINL-85).
 
-// An approvalNeed says which approvals a task lacks. The zero value needs none.
-type approvalNeed struct {
-	before bool       // of its start
-	after  bool       // of its answer
-	terms  task.Terms // under which a person is asked about the answer
-}
-
-// approvalNeed finds out which approvals a task lacks that has no run now. A file
-// that was there before the task was read again after the loss of the ledger
-// needs none: it may be the result of a run that was approved.
-func (rd *reader) approvalNeed(ctx context.Context, row task.Task, file fs.FileInfo) (need approvalNeed, err error) {
-	if slices.Contains(row.Reasons, task.Recovered) && changedAt(file).Before(row.Received) {
-		return need, nil
-	}
-	runs, err := rd.Ledger.Runs(ctx, row.Seq)
-	if err != nil {
-		return need, err
-	}
-	need.after = rd.agents.Protocol.Overseer(row.Agent) != ""
-	for _, r := range runs {
-		if core.NeedsReview(r.Terms) && (row.State == task.Waiting || core.Unread(row) || mayHaveBegun(r)) {
-			need.after, need.terms = true, r.Terms
-		}
-	}
-	if row.State == task.Waiting {
-		return need, nil
-	}
-	_, t, findings, err := rd.load(ctx, row.Seq)
-	if err != nil {
-		return need, err
-	}
-	v := rd.judge(t, findings, time.Now())
-	if core.NeedsReview(v.Terms) {
-		need.after, need.terms = true, v.Terms
-	}
-	last, asked, err := rd.Ledger.Consent(ctx, row.Seq, stageOf(row))
-	open := asked && last.Decision == task.Undecided
-	given := asked && core.Covers(&last, v, core.Unread(row) || slices.ContainsFunc(runs, mayHaveBegun), time.Now())
-	need.before = wantsApproval(row.Reasons) || open || wantsApproval(v.Hold) && !given
-	return need, err
-}
-
-// mayHaveBegun reports whether an attempt was, or may have been, made.
-func mayHaveBegun(r task.Run) bool { return !r.Started.IsZero() || r.Cause == task.CauseLost }
-
-// changedAt is when a file was changed last, its name and its attributes
-// included: nobody can set that time.
-func changedAt(file fs.FileInfo) time.Time {
-	stat, ok := file.Sys().(*syscall.Stat_t)
-	if !ok {
-		return file.ModTime()
-	}
-	return time.Unix(stat.Ctim.Unix())
-}
-
 // refuses reports whether a result file is refused that is there before a run.
 // An agent that fetches its tasks answers with such a file, so only the approval
 // of the start comes before that; a person reviews the answer then. What is no
@@ -86,24 +29,6 @@ func (pb *publisher) refuses(row task.Task, need approvalNeed, valid bool) bool 
 	fetched := row.State == task.Waiting || pb.agents.Inbox(row.Agent).File != ""
 	overseen := row.State != task.Waiting && pb.agents.Protocol.Overseer(row.Agent) != "" // who is asked when it waits
 	return need.before || need.after && (!fetched || valid && overseen)
-}
-
-// neededApproval reports whether the answer of a task that is done needed an
-// approval, or its start needed one and nobody gave it. No file that somebody
-// else placed may then stand for its result.
-func (rd *reader) neededApproval(ctx context.Context, row task.Task) (bool, error) {
-	if rd.agents.Protocol.Overseer(row.Agent) != "" {
-		return true, nil
-	}
-	asked, err := rd.Ledger.Approvals(ctx, row.Seq)
-	if err != nil {
-		return false, err
-	}
-	if n := len(asked); n > 0 && (asked[n-1].Stage != envelope.ApprovalPre || asked[n-1].Decision != task.Approved) {
-		return true, nil
-	}
-	runs, err := rd.Ledger.Runs(ctx, row.Seq)
-	return slices.ContainsFunc(runs, func(r task.Run) bool { return core.NeedsReview(r.Terms) }), err
 }
 
 // guardRun has every look move a result file away that is placed while the run
