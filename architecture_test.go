@@ -19,7 +19,12 @@ import (
 var rows = [][]string{
 	{"cmd/mailboxd", "internal/torture", "internal/differential", "bench"}, // wiring, and what tries to break, to compare and to measure it
 	{"watcher", "internal/api", "internal/mcpserver"},                      // doors
-	{"dispatch"}, // engine
+	{"dispatch"},          // engine: its commands, and what follows from each step
+	{"dispatch/intake"},   // engine: lines
+	{"dispatch/executor"}, // engine: runs
+	{"dispatch/exchange"}, // engine: requests and messages
+	{"dispatch/outbox"},   // engine: results and notifications
+	{"dispatch/store"},    // engine: tasks
 	{"internal/core", "internal/policy", "internal/agent", "internal/retention"}, // parts
 	{"internal/conversation"}, // rules of messages
 	{"mailbox", "envelope/dialect", "internal/ledger", "internal/schedule", "internal/runner", "internal/worker", "internal/schema", "internal/client", "internal/service", "internal/host"}, // hands

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
 	"mailboxd/internal/task"
@@ -34,17 +35,17 @@ func (d *Dispatcher) RefuseApproval(ctx context.Context, id envelope.ID, who, wh
 	err := d.whenReady(ctx)
 	var row task.Task
 	if err == nil {
-		row, err = d.reader.newest(ctx, id)
+		row, err = d.Reader.Newest(ctx, id)
 	}
 	if err == nil {
-		err = d.writer.update(ctx, func(tx *transaction) error {
-			return tx.Log(event(row, task.KindApprovalRefused, map[string]any{"by": who, "reason": why}))
+		err = d.Writer.Update(ctx, func(tx *store.Transaction) error {
+			return tx.Log(store.Event(row, task.KindApprovalRefused, map[string]any{"by": who, "reason": why}))
 		})
 	}
 	if err != nil {
 		return fmt.Errorf("refuse approval of %s: %w", id, err)
 	}
-	d.log(row).Warn().Str("by", who).Str("reason", why).Msg("approval refused")
+	d.Log(row).Warn().Str("by", who).Str("reason", why).Msg("approval refused")
 	return nil
 }
 
@@ -61,17 +62,17 @@ func (d *Dispatcher) answer(ctx context.Context, verb string, id envelope.ID, a 
 	asked := "" // what they were asked about: a question that takes its place is another one
 	for moved := false; err == nil && !moved; {
 		var row task.Task
-		if row, err = d.reader.undecided(ctx, id); err == nil && asked == "" {
-			asked, err = d.reader.digestAsked(ctx, row)
+		if row, err = d.Reader.Undecided(ctx, id); err == nil && asked == "" {
+			asked, err = d.Reader.DigestAsked(ctx, row)
 		}
 		if err == nil && row.State == task.Held {
-			_, err = d.placed.foreign(ctx, row) // a result file from before the approval is not taken for the answer after it
+			_, err = d.placed.Foreign(ctx, row) // a result file from before the approval is not taken for the answer after it
 		}
 		if err == nil {
 			row, moved, err = d.decideOne(ctx, row, a, asked)
 		}
 		if moved {
-			d.log(row).Info().Stringer("by", a.who).Str("decision", string(a.to)).Msg("approval decided")
+			d.Log(row).Info().Stringer("by", a.who).Str("decision", string(a.to)).Msg("approval decided")
 			d.judgeDue(context.WithoutCancel(ctx), row)
 		}
 	}
@@ -84,23 +85,23 @@ func (d *Dispatcher) answer(ctx context.Context, verb string, id envelope.ID, a 
 // decideOne has a person decide about one revision, and returns it as it is
 // then. It reports false when somebody moved the task meanwhile.
 func (d *Dispatcher) decideOne(ctx context.Context, row task.Task, a answer, asked string) (task.Task, bool, error) {
-	q, err := d.reader.about(ctx, row)
+	q, err := d.Reader.About(ctx, row)
 	if err != nil {
 		return row, false, err
 	}
-	state, err := d.writer.decide(ctx, loads(row.Seq, q.began, true), &core.Answer{
+	state, err := d.Writer.Decide(ctx, store.Loads(row.Seq, q.Began, true), &core.Answer{
 		Task: row.Seq, Seen: core.See(row), Decision: a.to, Person: a.who, Note: a.note, Digest: asked,
-		Request: q.task, Verdict: q.verdict, Result: q.result,
+		Request: q.Task, Verdict: q.Verdict, Result: q.Result,
 	})
 	forbidden, isForbidden := errors.AsType[*core.ForbiddenError](err)
 	switch {
 	case errors.Is(err, core.ErrStale):
 		return row, false, nil
 	case errors.Is(err, core.ErrTooLate) || errors.Is(err, core.ErrChanged):
-		d.timers.After(row.Seq, 0)
+		d.Timers.After(row.Seq, 0)
 		return row, false, err
 	case isForbidden:
-		d.log(row).Warn().Stringer("by", a.who).Str("reason", forbidden.Reason).Msg("approval refused")
+		d.Log(row).Warn().Stringer("by", a.who).Str("reason", forbidden.Reason).Msg("approval refused")
 		return row, false, err
 	case err != nil:
 		return row, false, err

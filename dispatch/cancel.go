@@ -17,7 +17,7 @@ func (d *Dispatcher) Cancel(ctx context.Context, id envelope.ID, by core.By) err
 	err := d.whenReady(ctx)
 	for did := false; err == nil; {
 		var row task.Task
-		if row, err = d.reader.newestOpen(ctx, id); err != nil {
+		if row, err = d.Reader.NewestOpen(ctx, id); err != nil {
 			break
 		}
 		if row.State == task.Done {
@@ -28,7 +28,7 @@ func (d *Dispatcher) Cancel(ctx context.Context, id envelope.ID, by core.By) err
 			break
 		}
 		var ended bool
-		ended, err = d.canceller.cancelOne(ctx, row, by)
+		ended, err = d.Canceller.CancelOne(ctx, row, by)
 		did = did || ended
 	}
 	return fmt.Errorf("cancel %s: %w", id, err)

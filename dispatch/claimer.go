@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"mailboxd/dispatch/store"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
 )
@@ -47,7 +48,7 @@ func claimerOf(token string) Claimer {
 // claimable returns the oldest task that a claimer may have, inside a
 // transaction, and whether there is one. What a program of the same name has
 // claimed and left comes first.
-func claimable(tx *transaction, agent string, who Claimer, now time.Time) (task.Task, bool, error) {
+func claimable(tx *store.Transaction, agent string, who Claimer, now time.Time) (task.Task, bool, error) {
 	if who.Name == "" {
 		return tx.Unclaimed(agent, now)
 	}
@@ -56,7 +57,7 @@ func claimable(tx *transaction, agent string, who Claimer, now time.Time) (task.
 		return task.Task{}, false, err
 	}
 	for _, row := range claimed {
-		if !row.Latest || past(row.Deadline, now) {
+		if !row.Latest || store.Past(row.Deadline, now) {
 			continue // nobody is to begin with it any more
 		}
 		was, err := tx.Delivery(row.Seq)

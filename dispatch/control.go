@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
 	"mailboxd/internal/task"
@@ -27,7 +28,7 @@ func (d *Dispatcher) Hold(ctx context.Context, id envelope.ID, by core.By) error
 // is not run for that. A task that is not held so is a *StateError.
 func (d *Dispatcher) Release(ctx context.Context, id envelope.ID, by core.By) error {
 	return d.control(ctx, "release", id, func(row task.Task) (task.Task, bool, error) {
-		revisions, err := d.reader.revisions(ctx, id)
+		revisions, err := d.Reader.Revisions(ctx, id)
 		if err != nil {
 			return row, false, err
 		}
@@ -41,7 +42,7 @@ func (d *Dispatcher) Release(ctx context.Context, id envelope.ID, by core.By) er
 // steer gives a command about a task that doesn't run, and returns the task as it is
 // then. It reports false when somebody moved the task meanwhile.
 func (d *Dispatcher) steer(ctx context.Context, row task.Task, c core.Command) (task.Task, bool, error) {
-	state, err := d.writer.decide(ctx, loads(row.Seq, false, false), c)
+	state, err := d.Writer.Decide(ctx, store.Loads(row.Seq, false, false), c)
 	if errors.Is(err, core.ErrStale) {
 		return row, false, nil
 	}
@@ -58,7 +59,7 @@ func (d *Dispatcher) control(ctx context.Context, verb string, id envelope.ID, d
 		return fmt.Errorf("%s %s: %w", verb, id, err)
 	}
 	for {
-		row, err := d.reader.newest(ctx, id)
+		row, err := d.Reader.Newest(ctx, id)
 		moved := false
 		if err == nil {
 			row, moved, err = do(row)

@@ -9,6 +9,11 @@ import (
 	"sync"
 	"time"
 
+	"mailboxd/dispatch/exchange"
+	"mailboxd/dispatch/executor"
+	"mailboxd/dispatch/intake"
+	"mailboxd/dispatch/outbox"
+	"mailboxd/dispatch/store"
 	"mailboxd/internal/retention"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/schedule"
@@ -18,14 +23,14 @@ import (
 // A Dispatcher is the engine of one mailbox. Open makes it, Serve works it,
 // Close ends it once nobody calls it any more.
 type Dispatcher struct {
-	*base
-	completion *completion
-	overseer   *overseer
-	placed     *placedResults
-	executor   *executor
-	intake     *intake
+	*outbox.Base
+	completion *exchange.Completion
+	overseer   *exchange.Overseer
+	placed     *exchange.PlacedResults
+	executor   *executor.Executor
+	intake     *intake.Intake
 	inbox      *inboxes
-	kin        *kin
+	kin        *outbox.Kin
 	unshown    *schedule.DeliveryQueue // tasks that were refused and whose results are still to be put
 	failed     chan struct{}           // signalled when a look could not take everything in
 	ready      chan struct{}           // closed when recovery is over
@@ -34,7 +39,7 @@ type Dispatcher struct {
 
 // Open makes a Dispatcher that goes on where the ledger says the last one
 // stopped. Nothing happens before Serve.
-func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispatcher, error) {
+func Open(ctx context.Context, parts store.Parts, agents store.Agents, opts store.Options) (*Dispatcher, error) {
 	files, err := parts.Ledger.Files(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("open dispatcher: %w", err)
@@ -47,7 +52,7 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 	if err != nil {
 		return nil, fmt.Errorf("open dispatcher: %w", err)
 	}
-	agents.Protocol = agents.Protocol.filled()
+	agents.Protocol = agents.Protocol.Filled()
 	if agents.ApprovalTTL == nil {
 		agents.ApprovalTTL = func() time.Duration { return 0 }
 	}
@@ -55,11 +60,11 @@ func Open(ctx context.Context, parts Parts, agents Agents, opts Options) (*Dispa
 	if err != nil {
 		return nil, fmt.Errorf("open dispatcher: %w", err)
 	}
-	all := newShared(parts, agents, opts)
-	all.pauses = newPauses(paused)
+	all := store.NewShared(parts, agents, opts)
+	all.Pauses = store.NewPauses(paused)
 	d := newDispatcher(all, lost)
-	opts.Tail.Notice = d.faults.reportFile
-	d.intake.tail = parts.Box.Tail(cursors, opts.Tail)
+	opts.Tail.Notice = d.FaultLog.ReportFile
+	d.intake.Tail = parts.Box.Tail(cursors, opts.Tail)
 	return d, nil
 }
 
@@ -70,38 +75,38 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 	work, stopWork := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stopWork(nil)
 	if err := d.recover(work); err != nil {
-		d.executor.finishing.Close()
+		d.executor.Finishing.Close()
 		return fmt.Errorf("recover: %w", err)
 	}
-	d.intake.deadLettersAdded() // by an earlier daemon
-	d.queue.AddBusy()           // until keepResults has gone through them
+	d.intake.DeadLettersAdded() // by an earlier daemon
+	d.Queue.AddBusy()           // until KeepResults has gone through them
 	close(d.ready)
 	var running sync.WaitGroup
-	for range (1 + schedule.PrefetchPerSlot) * d.opts.Workers { // so many run, and others get ready
-		running.Go(func() { d.executor.worker(ctx, work) })
+	for range (1 + schedule.PrefetchPerSlot) * d.Opts.Workers { // so many run, and others get ready
+		running.Go(func() { d.executor.Worker(ctx, work) })
 	}
 	running.Go(func() { d.inbox.deliverAll(ctx, work) })
 	running.Go(func() { d.showRefusals(ctx, work) })
-	running.Go(func() { d.messenger.notifyAll(ctx, work) })
-	running.Go(func() { d.intake.appendDeadLetters(ctx, work) })
+	running.Go(func() { d.Messenger.NotifyAll(ctx, work) })
+	running.Go(func() { d.intake.AppendDeadLetters(ctx, work) })
 	running.Go(func() {
-		d.timers.Serve(ctx, func(seq int64) {
+		d.Timers.Serve(ctx, func(seq int64) {
 			d.revisit(work, seq)
 			d.lookedAt(work, seq)
 		})
 	})
 	running.Go(func() { d.lookWhenThereIsRoom(ctx) })
-	running.Go(func() { d.publisher.keepResults(ctx) })
-	running.Go(func() { retention.Collector(d.Parts).ServeDaily(ctx, d.opts.Retention, d.opts.Log) })
+	running.Go(func() { d.Publisher.KeepResults(ctx) })
+	running.Go(func() { retention.Collector(d.Parts).ServeDaily(ctx, d.Opts.Retention, d.Opts.Log) })
 	<-ctx.Done() // from here: take no more, finish what runs
-	if d.opts.Detach {
+	if d.Opts.Detach {
 		stopWork(runner.ErrDetach)
 	}
-	grace := time.AfterFunc(d.opts.Grace, func() { stopWork(ErrShutdown) })
+	grace := time.AfterFunc(d.Opts.Grace, func() { stopWork(store.ErrShutdown) })
 	defer grace.Stop()
 	running.Wait()
-	d.executor.finishing.Close()
-	d.executor.finishing.Wait()
+	d.executor.Finishing.Close()
+	d.executor.Finishing.Wait()
 	return nil
 }
 
@@ -109,43 +114,43 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 func (d *Dispatcher) Ready() <-chan struct{} { return d.ready }
 
 // Close lets go of the task files.
-func (d *Dispatcher) Close() error { return d.intake.tail.Close() }
+func (d *Dispatcher) Close() error { return d.intake.Tail.Close() }
 
 // Idle blocks until nothing is queued, running, being finished or resting
 // before another attempt, no result is missing, and nothing is left to tell or
 // to post, or ctx ends. Tasks that
 // wait for somebody else do not count.
-func (d *Dispatcher) Idle(ctx context.Context) error { return d.queue.WaitIdle(ctx) }
+func (d *Dispatcher) Idle(ctx context.Context) error { return d.Queue.WaitIdle(ctx) }
 
 // Faults returns what does not work now and concerns more than one task, or a task
 // file, oldest first. It may be called at any time, from any goroutine.
-func (d *Dispatcher) Faults() []Fault { return d.faults.shared() }
+func (d *Dispatcher) Faults() []store.Fault { return d.FaultLog.Shared() }
 
 // newDispatcher makes all components and hands them to each other. Each knows only those
 // that are made before it.
-func newDispatcher(s *shared, lost bool) *Dispatcher {
-	kin, endings := newKin(), make(chan struct{}, 4*s.opts.Workers+64)
-	b := newBase(s, kin, endings)
-	acceptor := &acceptor{base: b, lost: lost}
-	delegator := &delegator{base: b, acceptor: acceptor}
-	overseer := &overseer{base: b, delegator: delegator}
-	completion := &completion{base: b, delegator: delegator, overseer: overseer, kin: kin}
-	placed := &placedResults{base: b, completion: completion}
-	receiver := &receiver{base: b, acceptor: acceptor, delegator: delegator, completion: completion}
-	waits := newBudgetWaiters(s.Ledger.Balance, func(seq int64) { s.timers.After(seq, 0) })
-	fresh := newFresh()
-	ex := &executor{
-		base: b, acceptor: acceptor, completion: completion, placed: placed, endings: endings,
-		finishing: schedule.NewWorkerPool(s.opts.Workers), fresh: fresh, rereading: usualRereading, waits: waits,
+func newDispatcher(s *store.Shared, lost bool) *Dispatcher {
+	kin, endings := outbox.NewKin(), make(chan struct{}, 4*s.Opts.Workers+64)
+	b := outbox.NewBase(s, kin, endings)
+	acceptor := &exchange.Acceptor{Base: b, Lost: lost}
+	delegator := &exchange.Delegator{Base: b, Acceptor: acceptor}
+	overseer := &exchange.Overseer{Base: b, Delegator: delegator}
+	completion := &exchange.Completion{Base: b, Delegator: delegator, Overseer: overseer, Kin: kin}
+	placed := &exchange.PlacedResults{Base: b, Completion: completion}
+	receiver := &exchange.Receiver{Base: b, Acceptor: acceptor, Delegator: delegator, Completion: completion}
+	waits := executor.NewBudgetWaiters(s.Ledger.Balance, func(seq int64) { s.Timers.After(seq, 0) })
+	fresh := executor.NewFresh()
+	ex := &executor.Executor{
+		Base: b, Acceptor: acceptor, Completion: completion, Placed: placed, Endings: endings,
+		Finishing: schedule.NewWorkerPool(s.Opts.Workers), Fresh: fresh, Rereading: executor.UsualRereading, Waits: waits,
 	}
-	in := &intake{
-		base: b, acceptor: acceptor, receiver: receiver, executor: ex, deadLetters: make(chan struct{}, 1), fresh: fresh,
+	in := &intake.Intake{
+		Base: b, Acceptor: acceptor, Receiver: receiver, Executor: ex, DeadLetters: make(chan struct{}, 1), Fresh: fresh,
 	}
 	d := &Dispatcher{
-		base: b, completion: completion, overseer: overseer, placed: placed, executor: ex, intake: in,
-		inbox: &inboxes{base: b, placed: placed, executor: ex, inboxes: schedule.NewDeliveryQueue(), waits: waits},
+		Base: b, completion: completion, overseer: overseer, placed: placed, executor: ex, intake: in,
+		inbox: &inboxes{Base: b, placed: placed, executor: ex, inboxes: schedule.NewDeliveryQueue(), waits: waits},
 		kin:   kin, unshown: schedule.NewDeliveryQueue(), failed: make(chan struct{}, 1), ready: make(chan struct{}),
 	}
-	b.writer.onCommitted = d.onCommitted
+	b.Writer.OnCommitted = d.onCommitted
 	return d
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"mailboxd/dispatch"
+	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
@@ -12,7 +13,7 @@ import (
 // Refused revisions of one task are shown at once, so a later one may be first.
 func TestTheResultOfALaterRevisionIsNotMovedToTheHistory(t *testing.T) {
 	parts := places(t)
-	d, err := dispatch.Open(t.Context(), parts, obliging(nil), dispatch.Options{Workers: 1, Queue: 9})
+	d, err := dispatch.Open(t.Context(), parts, obliging(nil), store.Options{Workers: 1, Queue: 9})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"mailboxd/dispatch"
+	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/task"
 )
@@ -24,10 +24,10 @@ func TestNoMoreRunsBeginThanCanBeFinished(t *testing.T) {
 		return o
 	}
 	e.spoken = e.protocol()
-	e.spoken.Mend = func(string, envelope.Kind) dispatch.Mend { // what is asked for first when a run has failed
+	e.spoken.Mend = func(string, envelope.Kind) store.Mend { // what is asked for first when a run has failed
 		ending.Add(1)
 		<-gate
-		return dispatch.Mend{}
+		return store.Mend{}
 	}
 	e.start()
 	for n := range tasks {

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"mailboxd/dispatch"
+	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 )
 
@@ -18,11 +18,11 @@ type etiquette struct {
 	most     int // how many Everybody may be
 }
 
-func (e *engine) protocol() dispatch.Protocol {
+func (e *engine) protocol() store.Protocol {
 	if e.spoken.Dialect != nil {
 		return e.spoken
 	}
-	return dispatch.Protocol{
+	return store.Protocol{
 		Dialect: func(agent string) envelope.Dialect {
 			if said, ok := e.dialects[agent]; ok {
 				return said
@@ -47,7 +47,7 @@ func (e *engine) protocol() dispatch.Protocol {
 		Supports:  func(agent string) []string { return e.supports[agent] },
 		Agents:    func() []string { return slices.Sorted(maps.Keys(e.plays)) },
 		Secret:    func(sender string) string { return e.secrets[sender] },
-		Mend:      func(string, envelope.Kind) dispatch.Mend { return dispatch.Mend{} },
+		Mend:      func(string, envelope.Kind) store.Mend { return store.Mend{} },
 		Rounds:    3,
 		Broadcast: max(e.most, 1),
 	}

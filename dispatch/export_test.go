@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"mailboxd/dispatch/executor"
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
 	"mailboxd/internal/task"
@@ -15,35 +16,35 @@ import (
 func (d *Dispatcher) LetIn(ctx context.Context, seq int64) error { return d.letIn(ctx, seq) }
 
 func (d *Dispatcher) Apply(ctx context.Context, row task.Task, t envelope.Task, v task.Verdict) error {
-	return d.reader.apply(ctx, row, t, v)
+	return d.Reader.Apply(ctx, row, t, v)
 }
 
 func (d *Dispatcher) ReconsiderReview(ctx context.Context, row task.Task) error {
-	return d.overseer.reconsiderReview(ctx, row)
+	return d.overseer.ReconsiderReview(ctx, row)
 }
 
 // RereadFor has answers that cannot be read be read again at once, for so long.
 func (d *Dispatcher) RereadFor(total time.Duration) {
-	d.executor.rereading = rereading{pause: time.Microsecond, longest: time.Microsecond, total: total}
+	d.executor.Rereading = executor.Rereading{Pause: time.Microsecond, Longest: time.Microsecond, Total: total}
 }
 
 // TryReading reads as answers are read that cannot be read.
-func TryReading(ctx context.Context, read func() bool) { usualRereading.try(ctx, read) }
+func TryReading(ctx context.Context, read func() bool) { executor.UsualRereading.Try(ctx, read) }
 
 func (d *Dispatcher) Settled(ctx context.Context, row task.Task) { d.settled(ctx, row) }
 
 func (d *Dispatcher) Revisit(ctx context.Context, seq int64) { d.revisit(ctx, seq) }
 
 // PausedNow is what Dispatcher knows of a pause without asking the ledger.
-func (d *Dispatcher) PausedNow(agent string) bool { return d.pauses.has(agent) }
+func (d *Dispatcher) PausedNow(agent string) bool { return d.Pauses.Has(agent) }
 
 // RingNow has a task looked at by whoever looks at deadlines.
-func (d *Dispatcher) RingNow(seq int64) { d.timers.Set(seq, time.Now()) }
+func (d *Dispatcher) RingNow(seq int64) { d.Timers.Set(seq, time.Now()) }
 
 // HangCallbacks has every callback hang until goOn is called.
 func (d *Dispatcher) HangCallbacks() (goOn func()) {
-	d.publisher.calls.mu.Lock()
-	return d.publisher.calls.mu.Unlock
+	d.Publisher.Calls.Mu.Lock()
+	return d.Publisher.Calls.Mu.Unlock
 }
 
 // KnownFault is knownFault for tests in the other package.
@@ -52,5 +53,5 @@ var KnownFault = knownFault
 func (d *Dispatcher) Proceed(ctx context.Context, row task.Task) { d.proceed(ctx, row) }
 
 func (d *Dispatcher) StopRun(ctx context.Context, row task.Task, by core.By) (bool, error) {
-	return d.canceller.stopRun(ctx, row, by)
+	return d.Canceller.StopRun(ctx, row, by)
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"mailboxd/dispatch/executor"
+	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
 	"mailboxd/internal/task"
@@ -13,39 +15,39 @@ import (
 // leave forgets that a task was held, if it was. What it returns ends a pause
 // between attempts, and is called when the task's next step is known.
 func (d *Dispatcher) leave(row task.Task) (ended func()) {
-	was, held := d.held.remove(row.Seq)
-	if !held || !was.resting {
+	was, held := d.Held.Remove(row.Seq)
+	if !held || !was.Resting {
 		return func() {}
 	}
-	if !was.budget {
-		d.timers.Rested(row.Seq)
-		return d.queue.Done
+	if !was.Budget {
+		d.Timers.Rested(row.Seq)
+		return d.Queue.Done
 	}
-	d.queue.RemoveBlocked()
-	d.executor.waits.leave(row.Seq)
-	return d.queue.Done
+	d.Queue.RemoveBlocked()
+	d.executor.Waits.Leave(row.Seq)
+	return d.Queue.Done
 }
 
 // keepHeld remembers a task that is held, and when to look at it again.
 func (d *Dispatcher) keepHeld(ctx context.Context, row task.Task) {
-	d.held.add(row)
-	if resting(row) && !row.WaitsForBudget() {
-		d.timers.Rest(row.Seq, min(time.Until(row.Until), longestPause)) // of a clock that was set meanwhile we know no better
+	d.Held.Add(row)
+	if store.Resting(row) && !row.WaitsForBudget() {
+		d.Timers.Rest(row.Seq, min(time.Until(row.Until), store.LongestPause)) // of a clock that was set meanwhile we know no better
 	} else {
-		d.timers.Set(row.Seq, row.Until)
+		d.Timers.Set(row.Seq, row.Until)
 	}
-	if d.executor.needlesslyPaused(row) {
-		d.timers.After(row.Seq, 0) // it was judged while the pause ended
+	if d.executor.NeedlesslyPaused(row) {
+		d.Timers.After(row.Seq, 0) // it was judged while the pause ended
 	}
 	if slices.Contains(row.Reasons, task.ResultInvalid) {
-		d.timers.After(row.Seq, settlePause) // the file may have gone
+		d.Timers.After(row.Seq, store.SettlePause) // the file may have gone
 	}
 	if row.WaitsForBudget() {
-		d.queue.AddBlocked()
-		d.timers.Set(row.Seq, midnight(time.Now())) // the budgets of the day are new ones then
+		d.Queue.AddBlocked()
+		d.Timers.Set(row.Seq, executor.Midnight(time.Now())) // the budgets of the day are new ones then
 	}
-	if resting(row) {
-		d.queue.AddBusy()
+	if store.Resting(row) {
+		d.Queue.AddBusy()
 		d.mayBeOver(ctx, row)
 	}
 }
@@ -54,7 +56,7 @@ func (d *Dispatcher) keepHeld(ctx context.Context, row task.Task) {
 func (d *Dispatcher) mayBeOver(ctx context.Context, row task.Task) {
 	now, err := d.Ledger.Task(ctx, row.Seq)
 	switch {
-	case err != nil || resting(now):
+	case err != nil || store.Resting(now):
 	case now.State == task.Held:
 		d.proceed(ctx, now)
 	default:
@@ -74,33 +76,33 @@ func (d *Dispatcher) proceed(ctx context.Context, row task.Task) {
 func (d *Dispatcher) advance(ctx context.Context, row task.Task) {
 	if row.Replaces && row.State != task.Received {
 		own := "earlier result of " + string(row.ID) + " cannot be moved to the history"
-		if err := d.publisher.displace(ctx, row); err != nil {
-			d.faults.report(own, row, err)
-			d.timers.After(row.Seq, retryPause)
+		if err := d.Publisher.Displace(ctx, row); err != nil {
+			d.FaultLog.Report(own, row, err)
+			d.Timers.After(row.Seq, store.RetryPause)
 			return
 		}
-		d.faults.clear(own)
+		d.FaultLog.Clear(own)
 	}
-	defer d.messenger.notifyLaterOf(row)
+	defer d.Messenger.NotifyLaterOf(row)
 	switch row.State {
 	case task.Queued:
-		d.timers.Set(row.Seq, row.Deadline)
+		d.Timers.Set(row.Seq, row.Deadline)
 		d.inbox.queueUp(row)
 	case task.Held:
 		d.keepHeld(ctx, row)
 	case task.Waiting:
-		d.held.add(row)
-		d.timers.Set(row.Seq, core.Earliest(row.Deadline, row.Until))
+		d.Held.Add(row)
+		d.Timers.Set(row.Seq, core.Earliest(row.Deadline, row.Until))
 	case task.Review:
-		d.held.add(row)
-		d.timers.Set(row.Seq, row.Until)
+		d.Held.Add(row)
+		d.Timers.Set(row.Seq, row.Until)
 		if d.Box.HasResult(row.ID) {
-			d.timers.After(row.Seq, 0) // placed while it ran
+			d.Timers.After(row.Seq, 0) // placed while it ran
 		}
 	case task.Done:
-		d.publisher.settle(ctx, row)
+		d.Publisher.Settle(ctx, row)
 		d.admitNext(ctx, row)
-		d.completion.endedBelow(ctx, row)
+		d.completion.EndedBelow(ctx, row)
 	}
 }
 
@@ -116,18 +118,18 @@ func (d *Dispatcher) judgeDue(ctx context.Context, row task.Task) {
 // changed, and lets workers see whether agents have more room.
 func (d *Dispatcher) Rejudge() {
 	now := time.Now()
-	for _, task := range d.held.all() {
-		if !task.resting || task.budget {
-			d.timers.Set(task.seq, now)
+	for _, task := range d.Held.All() {
+		if !task.Resting || task.Budget {
+			d.Timers.Set(task.Seq, now)
 		}
 	}
-	d.queue.Wake()
+	d.Queue.Wake()
 }
 
 // rejudge looks at a held task again, unless it only rests.
 func (d *Dispatcher) rejudge(row task.Task) {
-	if !resting(row) || row.WaitsForBudget() {
-		d.timers.After(row.Seq, 0)
+	if !store.Resting(row) || row.WaitsForBudget() {
+		d.Timers.After(row.Seq, 0)
 	}
 }
 
@@ -136,19 +138,19 @@ func (d *Dispatcher) revisit(ctx context.Context, seq int64) {
 	row, err := d.Ledger.Task(ctx, seq)
 	if err == nil && row.State == task.Done && row.Put && row.Delivered && !row.Replaces {
 		d.admitNext(ctx, row)
-		d.completion.endedBelow(ctx, row)
+		d.completion.EndedBelow(ctx, row)
 		return // its own request may not be kept any more
 	}
-	row, t, findings, err := d.reader.load(ctx, seq)
+	row, t, findings, err := d.Reader.Load(ctx, seq)
 	if err == nil {
 		err = d.reconsider(ctx, row, t, findings)
 	}
 	if err != nil && ctx.Err() == nil {
-		d.faults.report(judging, row, err)
-		d.timers.After(seq, retryPause)
+		d.FaultLog.Report(store.Judging, row, err)
+		d.Timers.After(seq, store.RetryPause)
 	}
 	if err == nil {
-		d.faults.clear(judging)
+		d.FaultLog.Clear(store.Judging)
 	}
 }
 
@@ -160,9 +162,9 @@ func (d *Dispatcher) reconsider(ctx context.Context, row task.Task, t envelope.T
 	switch row.State {
 	case task.Done:
 		if !row.Put || !row.Delivered {
-			d.publisher.settle(ctx, row)
+			d.Publisher.Settle(ctx, row)
 		}
-		d.completion.endedBelow(ctx, row)
+		d.completion.EndedBelow(ctx, row)
 		return nil
 	case task.Held:
 		if settled, err := d.reconsiderHeld(ctx, row, t, findings); settled || err != nil {
@@ -174,43 +176,43 @@ func (d *Dispatcher) reconsider(ctx context.Context, row task.Task, t envelope.T
 	case task.Waiting:
 		return d.inbox.tend(ctx, row)
 	case task.Review:
-		return d.overseer.reconsiderReview(ctx, row)
+		return d.overseer.ReconsiderReview(ctx, row)
 	case task.Running:
-		if d.runs.isGuarded(row.Seq) {
-			return d.publisher.refuse(ctx, row)
+		if d.Runs.IsGuarded(row.Seq) {
+			return d.Publisher.Refuse(ctx, row)
 		}
 		return nil
 	default:
 		return nil
 	}
-	verdict := core.Held(d.reader.judge(t, findings, time.Now()), core.Lasting(row.Reasons)...)
+	verdict := core.Held(d.Reader.Judge(t, findings, time.Now()), core.Lasting(row.Reasons)...)
 	if row.State == task.Queued {
-		cleared, err := d.reader.cleared(ctx, row, verdict)
+		cleared, err := d.Reader.Cleared(ctx, row, verdict)
 		if err != nil {
 			return err
 		}
 		if cleared {
-			d.timers.Set(row.Seq, verdict.Deadline)
+			d.Timers.Set(row.Seq, verdict.Deadline)
 			return nil // it waits in the queue already
 		}
 	}
-	return d.reader.apply(ctx, row, t, verdict)
+	return d.Reader.Apply(ctx, row, t, verdict)
 }
 
 // reconsiderHeld does what a held task asks for before it is judged again, and
 // reports whether there is nothing left to do for it now.
 func (d *Dispatcher) reconsiderHeld(ctx context.Context, row task.Task, t envelope.Task, findings envelope.Findings) (bool, error) {
 	if core.Unread(row) {
-		return true, d.executor.reconsiderUnread(ctx, row)
+		return true, d.executor.ReconsiderUnread(ctx, row)
 	}
 	if core.WaitsForWords(row) {
-		return true, d.completion.reconsiderWords(ctx, row, t, findings)
+		return true, d.completion.ReconsiderWords(ctx, row, t, findings)
 	}
-	if answered, err := d.placed.foreign(ctx, row); answered || err != nil {
+	if answered, err := d.placed.Foreign(ctx, row); answered || err != nil {
 		return true, err
 	}
-	if left := d.timers.RestLeft(row.Seq); left > 0 && resting(row) && !row.WaitsForBudget() {
-		d.timers.After(row.Seq, left) // it was looked at for its result file alone
+	if left := d.Timers.RestLeft(row.Seq); left > 0 && store.Resting(row) && !row.WaitsForBudget() {
+		d.Timers.After(row.Seq, left) // it was looked at for its result file alone
 		return true, nil
 	}
 	return false, nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
 	"mailboxd/internal/fault"
@@ -15,8 +16,8 @@ import (
 // queueUp has an admitted task wait for a slot, or be delivered to the inbox of
 // its agent, which needs none.
 func (ib *inboxes) queueUp(row task.Task) {
-	if ib.agents.Inbox(row.Agent).File == "" {
-		ib.queue.Push(schedule.Item{Seq: row.Seq, Agent: row.Agent, Requester: row.Requester})
+	if ib.Agents.Inbox(row.Agent).File == "" {
+		ib.Queue.Push(schedule.Item{Seq: row.Seq, Agent: row.Agent, Requester: row.Requester})
 		return
 	}
 	ib.post(row.Seq)
@@ -24,8 +25,8 @@ func (ib *inboxes) queueUp(row task.Task) {
 
 // post has a task delivered to whom it waits for.
 func (ib *inboxes) post(seq int64) {
-	ib.queue.AddBusy()
-	ib.queue.AddBlocked()
+	ib.Queue.AddBusy()
+	ib.Queue.AddBlocked()
 	ib.inboxes.Add(seq)
 }
 
@@ -38,47 +39,47 @@ func (ib *inboxes) deliverAll(ctx, work context.Context) {
 			return
 		}
 		row, err := ib.deliver(work, seq)
-		ib.waits.proceeded(work, seq)
+		ib.waits.Proceeded(work, seq)
 		if err != nil && ctx.Err() == nil {
-			ib.faults.report(starting, row, err)
+			ib.FaultLog.Report(store.Starting, row, err)
 			select {
 			case <-ctx.Done():
-			case <-time.After(retryPause):
+			case <-time.After(store.RetryPause):
 				ib.post(seq) // the row may not have been read
 			}
 		}
-		ib.queue.RemoveBlocked()
-		ib.queue.Done()
+		ib.Queue.RemoveBlocked()
+		ib.Queue.Done()
 	}
 }
 
 // deliver makes durable that an admitted task waits for its agent, and puts its
 // line into the inbox. No slot is taken, and there is no run directory.
 func (ib *inboxes) deliver(ctx context.Context, seq int64) (task.Task, error) {
-	row, job, err := ib.executor.admit(ctx, schedule.Item{Seq: seq})
+	row, job, err := ib.executor.Admit(ctx, schedule.Item{Seq: seq})
 	if err != nil || job.RunID == "" {
 		return row, err
 	}
-	if ib.agents.Inbox(row.Agent).File == "" {
+	if ib.Agents.Inbox(row.Agent).File == "" {
 		ib.queueUp(row) // it is run, from now on
 		return row, nil
 	}
 	job.Attempt++
-	began, moved, err := ib.executor.intend(ctx, row, &job, task.Waiting)
+	began, moved, err := ib.executor.Intend(ctx, row, &job, task.Waiting)
 	if err != nil || !moved {
 		return row, err
 	}
 	fault.Point("inbox-intent")
-	ib.faults.clear(starting)
-	ib.log(row).Info().Int("attempt", job.Attempt).Msg("task waits for its agent to fetch it")
+	ib.FaultLog.Clear(store.Starting)
+	ib.Log(row).Info().Int("attempt", job.Attempt).Msg("task waits for its agent to fetch it")
 	return began, nil
 }
 
 // lookAfter is tend for who cannot do anything about an error.
 func (ib *inboxes) lookAfter(ctx context.Context, row task.Task) {
 	if err := ib.tend(ctx, row); err != nil && ctx.Err() == nil {
-		ib.faults.report(judging, row, err)
-		ib.timers.After(row.Seq, retryPause)
+		ib.FaultLog.Report(store.Judging, row, err)
+		ib.Timers.After(row.Seq, store.RetryPause)
 	}
 }
 
@@ -87,15 +88,15 @@ func (ib *inboxes) lookAfter(ctx context.Context, row task.Task) {
 // it that its line is in the inbox. It may be called at any time, and at least
 // once after a start.
 func (ib *inboxes) tend(ctx context.Context, row task.Task) error {
-	if answered, err := ib.placed.foreign(ctx, row); answered || err != nil {
+	if answered, err := ib.placed.Foreign(ctx, row); answered || err != nil {
 		return err
 	}
-	run, err := ib.reader.runOf(ctx, row)
+	run, err := ib.Reader.RunOf(ctx, row)
 	if err != nil {
 		return err
 	}
 	now := time.Now()
-	if past(run.Terms.Deadline, now) {
+	if store.Past(run.Terms.Deadline, now) {
 		return ib.overdue(ctx, row, run)
 	}
 	if !row.Until.IsZero() && !row.ClaimedAt(now) {
@@ -103,7 +104,7 @@ func (ib *inboxes) tend(ctx context.Context, row task.Task) error {
 			return err
 		}
 	}
-	ib.timers.Set(row.Seq, core.Earliest(run.Terms.Deadline, row.Until))
+	ib.Timers.Set(row.Seq, core.Earliest(run.Terms.Deadline, row.Until))
 	ib.putInInbox(ctx, row)
 	return nil
 }
@@ -113,21 +114,21 @@ func (ib *inboxes) tend(ctx context.Context, row task.Task) error {
 func (ib *inboxes) putInInbox(ctx context.Context, row task.Task) {
 	own := "task " + string(row.ID) + " cannot be put into the inbox of its agent"
 	if err := ib.appendOnce(ctx, row); err != nil {
-		ib.faults.report(own, row, err)
-		ib.timers.After(row.Seq, settlePause)
+		ib.FaultLog.Report(own, row, err)
+		ib.Timers.After(row.Seq, store.SettlePause)
 		return
 	}
-	ib.faults.clear(own)
+	ib.FaultLog.Clear(own)
 }
 
 func (ib *inboxes) appendOnce(ctx context.Context, row task.Task) error {
-	defer ib.names.lock(row.ID)()
+	defer ib.Names.Lock(row.ID)()
 	was, err := ib.Ledger.Delivery(ctx, row.Seq)
 	if err != nil || !was.Appended.IsZero() {
 		return err
 	}
 	now, err := ib.Ledger.Task(ctx, row.Seq)
-	inbox := ib.agents.Inbox(row.Agent)
+	inbox := ib.Agents.Inbox(row.Agent)
 	if err != nil || now.State != task.Waiting || inbox.File == "" {
 		return err // nobody is to fetch it any more
 	}
@@ -135,7 +136,7 @@ func (ib *inboxes) appendOnce(ctx context.Context, row task.Task) error {
 	if err != nil {
 		return err
 	}
-	line, err := ib.messenger.inboxLine(now, raw)
+	line, err := ib.Messenger.InboxLine(now, raw)
 	if err == nil {
 		err = ib.Box.AppendInbox(inbox.File, line)
 	}
@@ -143,19 +144,19 @@ func (ib *inboxes) appendOnce(ctx context.Context, row task.Task) error {
 		return err
 	}
 	fault.Point("inbox-appended")
-	return ib.writer.update(ctx, func(tx *transaction) error { return tx.MarkAppended(row.Seq, time.Now()) })
+	return ib.Writer.Update(ctx, func(tx *store.Transaction) error { return tx.MarkAppended(row.Seq, time.Now()) })
 }
 
 // overdue ends a task that nobody answered by its deadline.
 func (ib *inboxes) overdue(ctx context.Context, row task.Task, run task.Run) error {
-	_, t, _, err := ib.reader.load(ctx, row.Seq)
+	_, t, _, err := ib.Reader.Load(ctx, row.Seq)
 	if err != nil {
 		return err
 	}
 	why := fmt.Sprintf("agent %q did not answer it by %s", row.Agent, run.Terms.Deadline.UTC().Format(time.RFC3339))
 	result := notAnswered(t, run, envelope.Failed, envelope.DeadlineExceeded, why)
 	o := task.Outcome{Result: result, Exit: task.Exit{Code: -1, Cause: task.CauseDeadline, Started: run.Started, Finished: result.Time.Finished, Wall: result.Time.Wall}}
-	return ib.placed.endWaiting(ctx, row, task.Terms{}, o, task.Event{}, nil)
+	return ib.placed.EndWaiting(ctx, row, task.Terms{}, o, task.Event{}, nil)
 }
 
 func notAnswered(t envelope.Task, run task.Run, status envelope.Status, kind envelope.Kind, why string) envelope.Result {

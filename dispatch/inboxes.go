@@ -1,12 +1,17 @@
 package dispatch
 
-import "mailboxd/internal/schedule"
+import (
+	"mailboxd/dispatch/exchange"
+	"mailboxd/dispatch/executor"
+	"mailboxd/dispatch/outbox"
+	"mailboxd/internal/schedule"
+)
 
 // The inboxes have the tasks that agents fetch.
 type inboxes struct {
-	*base
-	placed   *placedResults
-	executor *executor
+	*outbox.Base
+	placed   *exchange.PlacedResults
+	executor *executor.Executor
 	inboxes  *schedule.DeliveryQueue // tasks to deliver to the inboxes of their agents
-	waits    *budgetWaiters
+	waits    *executor.BudgetWaiters
 }

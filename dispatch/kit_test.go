@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"mailboxd/dispatch"
+	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
@@ -30,11 +31,11 @@ type play func(ctx context.Context, j task.Job) task.Outcome
 // What is set before start is in force from then on.
 type engine struct {
 	*dispatch.Dispatcher
-	parts    dispatch.Parts
+	parts    store.Parts
 	t        testing.TB
 	dir      string
 	plays    map[string]play
-	inboxes  map[string]dispatch.Inbox
+	inboxes  map[string]store.Inbox
 	judge    func(t envelope.Task, now time.Time) task.Verdict
 	retries  int
 	givesUp  bool                                       // answers that cannot be read are not read again
@@ -44,11 +45,11 @@ type engine struct {
 	recovers func(context.Context) task.Outcome         // or this
 	answer   func(j task.Job, said []byte) task.Outcome // of who fetches a task, instead of its words
 	mode     envelope.Mode                              // of every control that the engine holds itself
-	refs     dispatch.RefRule
-	opts     dispatch.Options
+	refs     store.RefRule
+	opts     store.Options
 	ttl      time.Duration // of approvals; 0: for ever
 	etiquette
-	spoken  dispatch.Protocol // instead of that; one without functions is none
+	spoken  store.Protocol // instead of that; one without functions is none
 	log     journal
 	writing sync.WaitGroup // to the ledger, beside the engine
 	stop    func()         // has serving end
@@ -62,13 +63,13 @@ func newEngine(t testing.TB) *engine {
 	e := &engine{
 		t: t, dir: t.TempDir(),
 		plays:   map[string]play{"quick": quick, "slow": slow},
-		inboxes: map[string]dispatch.Inbox{"editor": {File: "agents/editor/inbox.jsonl", Lease: time.Hour}},
+		inboxes: map[string]store.Inbox{"editor": {File: "agents/editor/inbox.jsonl", Lease: time.Hour}},
 		judge: func(t envelope.Task, _ time.Time) task.Verdict {
 			return task.Verdict{Admit: true, Terms: task.Terms{Deadline: t.Deadline}}
 		},
 		retries: 1,
 		found:   cut(context.Background()),
-		opts:    dispatch.Options{Workers: 4, Queue: 1000, Depth: 3, Children: 32},
+		opts:    store.Options{Workers: 4, Queue: 1000, Depth: 3, Children: 32},
 		end:     func() {},
 	}
 	t.Cleanup(e.holdInboxes)
@@ -91,7 +92,7 @@ func (e *engine) start() {
 	e.must(err)
 	memory, _, err := ledger.Open(state.LedgerPath())
 	e.must(err)
-	e.parts = dispatch.Parts{Box: box, State: state, Ledger: memory}
+	e.parts = store.Parts{Box: box, State: state, Ledger: memory}
 	e.Dispatcher, err = dispatch.Open(e.t.Context(), e.parts, e.functions(), e.opts)
 	e.must(err)
 	if e.givesUp {
@@ -125,8 +126,8 @@ func (e *engine) restart() {
 	e.start()
 }
 
-func (e *engine) functions() dispatch.Agents {
-	return dispatch.Agents{
+func (e *engine) functions() store.Agents {
+	return store.Agents{
 		Judge: func(t envelope.Task, now time.Time) task.Verdict { return e.judge(t, now) },
 		Run: func(ctx context.Context, j task.Job, started func(runner.Process)) task.Outcome {
 			return e.plays[j.Task.Agent](ctx, j)
@@ -137,7 +138,7 @@ func (e *engine) functions() dispatch.Agents {
 			}
 			return e.found
 		},
-		Refs: func(string) dispatch.RefRule { return e.refs },
+		Refs: func(string) store.RefRule { return e.refs },
 		HasDir: func(string) bool {
 			if e.looksUp != nil {
 				e.looksUp()
@@ -150,7 +151,7 @@ func (e *engine) functions() dispatch.Agents {
 		Backoff: func(string) time.Duration { return time.Millisecond },
 		Known:   func(agent string) bool { return e.plays[agent] != nil || e.inboxes[agent].File != "" },
 		Mode:    func(envelope.Control) envelope.Mode { return e.mode },
-		Inbox:   func(agent string) dispatch.Inbox { return e.inboxes[agent] },
+		Inbox:   func(agent string) store.Inbox { return e.inboxes[agent] },
 		Answer:  e.answered,
 
 		ApprovalTTL: func() time.Duration { return e.ttl },

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
 	"mailboxd/internal/task"
@@ -33,7 +34,7 @@ func (d *Dispatcher) Claim(ctx context.Context, agent string, by core.By, who Cl
 		err = d.mayClaim(agent)
 	}
 	if err == nil {
-		err = d.writer.update(ctx, func(tx *transaction) (err error) {
+		err = d.Writer.Update(ctx, func(tx *store.Transaction) (err error) {
 			l, found, err = d.lease(tx, agent, by, who, time.Now())
 			return err
 		})
@@ -45,35 +46,35 @@ func (d *Dispatcher) Claim(ctx context.Context, agent string, by core.By, who Cl
 		return Lease{}, false, fmt.Errorf("claim a task of agent %q: %w", agent, err)
 	}
 	if found {
-		d.log(l.Task).Info().Str("by", by.Who).Time("until", l.Until).Msg("task claimed")
-		d.timers.Set(l.Task.Seq, l.Until)
+		d.Log(l.Task).Info().Str("by", by.Who).Time("until", l.Until).Msg("task claimed")
+		d.Timers.Set(l.Task.Seq, l.Until)
 	}
 	return l, found, nil
 }
 
 func (d *Dispatcher) mayClaim(agent string) error {
 	switch {
-	case d.agents.Inbox(agent).File == "":
+	case d.Agents.Inbox(agent).File == "":
 		return &core.ForbiddenError{Reason: "it is no agent here that fetches its tasks"}
-	case d.pauses.has(agent):
+	case d.Pauses.Has(agent):
 		return &core.ForbiddenError{Reason: "it is paused"}
 	}
 	return nil
 }
 
 // lease gives a task away, inside a transaction.
-func (d *Dispatcher) lease(tx *transaction, agent string, by core.By, who Claimer, now time.Time) (l Lease, found bool, err error) {
+func (d *Dispatcher) lease(tx *store.Transaction, agent string, by core.By, who Claimer, now time.Time) (l Lease, found bool, err error) {
 	row, found, err := claimable(tx, agent, who, now)
 	if err != nil || !found {
 		return Lease{}, false, err
 	}
-	state, err := loads(row.Seq, false, false)(tx)
+	state, err := store.Loads(row.Seq, false, false)(tx)
 	if err != nil {
 		return Lease{}, false, err
 	}
 	l.Token = who.token()
-	answer, err := d.writer.decideIn(tx, state, &core.Claim{
-		Task: row.Seq, By: by, Token: l.Token, Lasts: d.agents.Inbox(agent).Lease, Ended: row.ClaimedAt(now),
+	answer, err := d.Writer.DecideIn(tx, state, &core.Claim{
+		Task: row.Seq, By: by, Token: l.Token, Lasts: d.Agents.Inbox(agent).Lease, Ended: row.ClaimedAt(now),
 	}, now)
 	if err != nil || answer != nil {
 		return Lease{}, false, cmp.Or(err, answer)
@@ -94,31 +95,31 @@ func (d *Dispatcher) Renew(ctx context.Context, id envelope.ID, agent, token str
 	err = d.whenReady(ctx)
 	var row task.Task
 	if err == nil {
-		row, err = d.reader.waiting(ctx, id, agent)
+		row, err = d.Reader.Waiting(ctx, id, agent)
 	}
 	if err == nil {
 		var state *core.State
-		renew := &core.Renew{Task: row.Seq, Attempt: row.Attempt, Token: token, Lasts: d.agents.Inbox(agent).Lease}
-		if state, err = d.writer.decide(ctx, loads(row.Seq, false, false), renew); err == nil {
+		renew := &core.Renew{Task: row.Seq, Attempt: row.Attempt, Token: token, Lasts: d.Agents.Inbox(agent).Lease}
+		if state, err = d.Writer.Decide(ctx, store.Loads(row.Seq, false, false), renew); err == nil {
 			until = state.Task(row.Seq).Until
 		}
 	}
 	if err != nil {
 		return time.Time{}, fmt.Errorf("renew the lease of %s: %w", id, err)
 	}
-	d.timers.Set(row.Seq, until)
+	d.Timers.Set(row.Seq, until)
 	return until, nil
 }
 
 // lapse lets go of a lease that nobody has renewed.
 func (ib *inboxes) lapse(ctx context.Context, row task.Task) (task.Task, error) {
-	state, err := ib.writer.decide(ctx, loads(row.Seq, false, false), &core.Lapse{Task: row.Seq, Seen: core.See(row)})
+	state, err := ib.Writer.Decide(ctx, store.Loads(row.Seq, false, false), &core.Lapse{Task: row.Seq, Seen: core.See(row)})
 	if errors.Is(err, core.ErrStale) {
 		return row, nil
 	}
 	if err != nil {
 		return row, err
 	}
-	ib.log(row).Warn().Msg("lease is over; the task waits again")
+	ib.Log(row).Warn().Msg("lease is over; the task waits again")
 	return state.Task(row.Seq).Task, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mailboxd/dispatch"
+	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
 	"mailboxd/internal/ledger"
@@ -31,7 +32,7 @@ func (e *engine) submit(id envelope.ID, token, words string) error {
 // lapsing has leases last no time that anybody could see.
 func lapsing(t *testing.T) *engine {
 	e := newEngine(t)
-	e.inboxes["editor"] = dispatch.Inbox{File: "agents/editor/inbox.jsonl", Lease: time.Nanosecond}
+	e.inboxes["editor"] = store.Inbox{File: "agents/editor/inbox.jsonl", Lease: time.Nanosecond}
 	e.start()
 	return e
 }
@@ -156,7 +157,7 @@ func TestALaterRevisionWaitsBehindOneThatIsClaimed(t *testing.T) {
 
 func TestALaterRevisionTakesThePlaceOfOneWhoseLeaseLapsed(t *testing.T) {
 	e := newEngine(t)
-	e.inboxes["editor"] = dispatch.Inbox{File: "agents/editor/inbox.jsonl", Lease: 500 * time.Millisecond}
+	e.inboxes["editor"] = store.Inbox{File: "agents/editor/inbox.jsonl", Lease: 500 * time.Millisecond}
 	e.start()
 	e.delivered("t1", `"metadata":{"n":1}`)
 	e.claim()

@@ -3,6 +3,8 @@ package dispatch
 import (
 	"context"
 	"time"
+
+	"mailboxd/dispatch/store"
 )
 
 // Look takes in what is new in the mailbox: task lines, and results that
@@ -20,16 +22,16 @@ func (d *Dispatcher) Look(ctx context.Context) (paused bool, err error) {
 	}
 	d.looking.Lock()
 	defer d.looking.Unlock()
-	before := d.bygones.count()
-	paused, err = d.intake.look(ctx)
+	before := d.Bygones.Count()
+	paused, err = d.intake.Look(ctx)
 	d.adoptHeld(ctx)
 	if err == nil && !paused {
-		d.bygones.forget(before)
+		d.Bygones.Forget(before)
 	}
 	if ctx.Err() != nil {
 		return paused, err
 	}
-	d.faults.reportIntake(err)
+	d.FaultLog.ReportIntake(err)
 	if err != nil {
 		select {
 		case d.failed <- struct{}{}:
@@ -41,7 +43,7 @@ func (d *Dispatcher) Look(ctx context.Context) (paused bool, err error) {
 
 // Unread reports whether a run has ended since the last look, so that what its
 // agent asked for may lie there. It is for who looks but once.
-func (d *Dispatcher) Unread() bool { return d.bygones.any() }
+func (d *Dispatcher) Unread() bool { return d.Bygones.Any() }
 
 // lookWhenThereIsRoom goes on with intake that paused at a full queue, or that
 // something kept from going on.
@@ -52,10 +54,10 @@ func (d *Dispatcher) lookWhenThereIsRoom(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-d.failed:
-			pause = time.After(retryPause)
+			pause = time.After(store.RetryPause)
 			continue
 		case <-pause:
-		case <-d.queue.Room():
+		case <-d.Queue.Room():
 		}
 		d.Look(ctx)
 	}

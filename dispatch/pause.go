@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"mailboxd/dispatch/executor"
+	"mailboxd/dispatch/store"
 	"mailboxd/internal/core"
 	"mailboxd/internal/schedule"
 	"mailboxd/internal/task"
@@ -19,14 +21,14 @@ var ErrNoAgent = errors.New("no such agent is configured; see: mailboxd agents")
 // across restarts. Tasks go on to come in and are held; what runs goes on. One
 // that is not known is ErrNoAgent.
 func (d *Dispatcher) Pause(ctx context.Context, agent string, by core.By) error {
-	if agent != Everyone && !d.agents.Known(agent) {
+	if agent != store.Everyone && !d.Agents.Known(agent) {
 		return fmt.Errorf("pause agent %q: %w", agent, ErrNoAgent)
 	}
 	err := d.setPause(ctx, agent, true, task.KindAgentPaused, by)
 	if err != nil {
 		return err
 	}
-	d.queue.CancelPrefetch(agent)
+	d.Queue.CancelPrefetch(agent)
 	return nil
 }
 
@@ -40,21 +42,21 @@ func (d *Dispatcher) Resume(ctx context.Context, agent string, by core.By) error
 		return err
 	}
 	var free []int64
-	for _, task := range d.held.all() {
-		if task.paused && !d.pauses.has(task.agent.Value()) {
-			free = append(free, task.seq)
+	for _, task := range d.Held.All() {
+		if task.Paused && !d.Pauses.Has(task.Agent.Value()) {
+			free = append(free, task.Seq)
 		}
 	}
 	slices.Sort(free) // the oldest is queued first
-	sideBySide(free, func(seq int64) { d.revisit(context.WithoutCancel(ctx), seq) })
+	executor.SideBySide(free, func(seq int64) { d.revisit(context.WithoutCancel(ctx), seq) })
 	return nil
 }
 
 // setPause begins or ends a pause, with its event if that is news.
 func (d *Dispatcher) setPause(ctx context.Context, agent string, paused bool, kind task.Kind, by core.By) error {
-	d.pauses.changing.Lock()
-	defer d.pauses.changing.Unlock()
-	err := d.writer.update(ctx, func(tx *transaction) error {
+	d.Pauses.Changing.Lock()
+	defer d.Pauses.Changing.Unlock()
+	err := d.Writer.Update(ctx, func(tx *store.Transaction) error {
 		change := tx.Resume
 		if paused {
 			change = tx.Pause
@@ -63,10 +65,10 @@ func (d *Dispatcher) setPause(ctx context.Context, agent string, paused bool, ki
 		if err != nil || !news {
 			return err
 		}
-		return tx.Log(event(task.Task{}, kind, with(by.Data(), "agent", agent)))
+		return tx.Log(store.Event(task.Task{}, kind, store.With(by.Data(), "agent", agent)))
 	})
 	if err == nil {
-		d.pauses.set(agent, paused)
+		d.Pauses.Set(agent, paused)
 	}
 	return err
 }
@@ -78,12 +80,12 @@ func (d *Dispatcher) Drain(ctx context.Context, agent string, by core.By) error 
 	if err := d.Pause(ctx, agent, by); err != nil {
 		return err
 	}
-	err := d.queue.WaitReleased(ctx, agent)
+	err := d.Queue.WaitReleased(ctx, agent)
 	if err == nil {
-		err = await(ctx, d.runs.find(func(it schedule.Item) bool { return agent == Everyone || it.Agent == agent }))
+		err = store.Await(ctx, d.Runs.Find(func(it schedule.Item) bool { return agent == store.Everyone || it.Agent == agent }))
 	}
 	if err == nil {
-		err = d.messenger.notifyQueue.await(ctx)
+		err = d.Messenger.NotifyQueue.Await(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("drain agent %q: %w", agent, err)

@@ -7,20 +7,20 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/dispatch"
+	"mailboxd/dispatch/store"
 	"mailboxd/internal/task"
 )
 
 func TestAPauseOutlastsARestartAndResumeLetsEverythingGo(t *testing.T) {
 	e := startEngine(t)
-	e.must(e.Pause(t.Context(), dispatch.Everyone, me))
-	e.must(e.Pause(t.Context(), dispatch.Everyone, me)) // once more is no news
+	e.must(e.Pause(t.Context(), store.Everyone, me))
+	e.must(e.Pause(t.Context(), store.Everyone, me)) // once more is no news
 	e.send("t1", "quick")
 	e.restart()
 	e.send("t2", "quick")
 	e.wantHeld("t1", task.Paused)
 	e.wantHeld("t2", task.Paused)
-	e.must(e.Resume(t.Context(), dispatch.Everyone, me))
+	e.must(e.Resume(t.Context(), store.Everyone, me))
 	e.await("t1", task.Done)
 	e.await("t2", task.Done)
 	events, err := e.parts.Ledger.Events(t.Context(), "", 0, 1000)
@@ -41,7 +41,7 @@ func TestAPauseOfOneAgentLeavesTheOthersAlone(t *testing.T) {
 	e.send("t1", "quick")
 	e.send("t2", "other")
 	e.await("t2", task.Done)
-	e.must(e.Resume(t.Context(), dispatch.Everyone, me)) // not what was paused
+	e.must(e.Resume(t.Context(), store.Everyone, me)) // not what was paused
 	e.wantHeld("t1", task.Paused)
 }
 
@@ -99,11 +99,11 @@ func TestDrainReturnsWhenNothingRunsAndItsResultsAreDurable(t *testing.T) {
 	e.await("t1", task.Running)
 	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if err := e.Drain(short, dispatch.Everyone, me); !errors.Is(err, context.DeadlineExceeded) {
+	if err := e.Drain(short, store.Everyone, me); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Drain(while it runs) = %v; want the end of its context", err)
 	}
 	close(goOn)
-	e.must(e.Drain(t.Context(), dispatch.Everyone, me))
+	e.must(e.Drain(t.Context(), store.Everyone, me))
 	if row := e.row("t1"); row.State != task.Done {
 		t.Errorf("t1 is %s after Drain; want done", row.State)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 
+	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
 	"mailboxd/internal/ledger"
@@ -15,7 +16,7 @@ import (
 // so the path of a crash is walked every day.
 func (d *Dispatcher) recover(ctx context.Context) error {
 	for after := int64(0); ; {
-		rows, err := d.Ledger.Unsettled(ctx, after, page)
+		rows, err := d.Ledger.Unsettled(ctx, after, store.Page)
 		if err != nil {
 			return err
 		}
@@ -27,21 +28,21 @@ func (d *Dispatcher) recover(ctx context.Context) error {
 			}
 			after = row.Seq
 		}
-		if len(rows) < page {
+		if len(rows) < store.Page {
 			break
 		}
 	}
 	if err := d.recoverOpen(ctx); err != nil {
 		return err
 	}
-	return errors.Join(d.canceller.cancelAgain(ctx), d.messenger.resumeNotifications(ctx))
+	return errors.Join(d.Canceller.CancelAgain(ctx), d.Messenger.ResumeNotifications(ctx))
 }
 
 // recoverOpen takes up what is not done, in the order in which it was accepted.
 func (d *Dispatcher) recoverOpen(ctx context.Context) error {
 	line := &turnLine{}
 	for after := int64(0); ; {
-		rows, err := d.Ledger.Unfinished(ctx, after, page)
+		rows, err := d.Ledger.Unfinished(ctx, after, store.Page)
 		if err != nil {
 			return err
 		}
@@ -54,7 +55,7 @@ func (d *Dispatcher) recoverOpen(ctx context.Context) error {
 			}
 			after = row.Seq
 		}
-		if len(rows) < page {
+		if len(rows) < store.Page {
 			return d.queueTurns(ctx, line, math.MaxInt64)
 		}
 	}
@@ -79,10 +80,10 @@ func (d *Dispatcher) queueTurns(ctx context.Context, line *turnLine, before int6
 			return nil
 		}
 		var err error
-		if line.turns, err = d.Ledger.Turns(ctx, line.last, page); err != nil {
+		if line.turns, err = d.Ledger.Turns(ctx, line.last, store.Page); err != nil {
 			return err
 		}
-		if line.whole = len(line.turns) < page; len(line.turns) > 0 {
+		if line.whole = len(line.turns) < store.Page; len(line.turns) > 0 {
 			line.last = line.turns[len(line.turns)-1].Seq
 		}
 	}
@@ -91,12 +92,12 @@ func (d *Dispatcher) queueTurns(ctx context.Context, line *turnLine, before int6
 // resume goes on with one unfinished task. A received one follows when the
 // revision it waits for has ended, which comes earlier in the ledger.
 func (d *Dispatcher) resume(ctx context.Context, row task.Task) error {
-	if err := d.canceller.recoverTies(ctx, row); err != nil {
+	if err := d.Canceller.RecoverTies(ctx, row); err != nil {
 		return err
 	}
 	switch row.State {
 	case task.Running:
-		return d.executor.recoverRun(ctx, row)
+		return d.executor.RecoverRun(ctx, row)
 	case task.Received:
 		return d.tryAdmitNext(ctx, row.ID)
 	}
@@ -105,10 +106,10 @@ func (d *Dispatcher) resume(ctx context.Context, row task.Task) error {
 	case task.Held:
 		d.rejudge(row) // the rules may be other ones by now
 		if core.WaitsForWords(row) {
-			d.completion.joinNow(ctx, row.Seq)
+			d.completion.JoinNow(ctx, row.Seq)
 		}
 	case task.Review:
-		d.completion.joinNow(ctx, row.Seq)
+		d.completion.JoinNow(ctx, row.Seq)
 	case task.Waiting:
 		return d.inbox.tend(ctx, row)
 	}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailboxd/dispatch"
+	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
@@ -21,7 +22,7 @@ import (
 )
 
 // places opens a mailbox with its state in a new directory.
-func places(t *testing.T) dispatch.Parts {
+func places(t *testing.T) store.Parts {
 	t.Helper()
 	dir := t.TempDir()
 	box, err := mailbox.Open(filepath.Join(dir, "box"))
@@ -39,7 +40,7 @@ func places(t *testing.T) dispatch.Parts {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { memory.Close() })
-	return dispatch.Parts{Box: box, State: state, Ledger: memory}
+	return store.Parts{Box: box, State: state, Ledger: memory}
 }
 
 // remember writes a revision down as an earlier daemon left it.
@@ -71,21 +72,21 @@ func rememberOf(t *testing.T, l *ledger.Ledger, row task.Task, boot string) task
 }
 
 // obliging agents are admitted and answer ok, and their runs are told.
-func obliging(ran chan<- task.Job) dispatch.Agents {
-	return dispatch.Agents{
+func obliging(ran chan<- task.Job) store.Agents {
+	return store.Agents{
 		Judge: func(envelope.Task, time.Time) task.Verdict { return task.Verdict{Admit: true} },
 		Run: func(_ context.Context, j task.Job, _ func(runner.Process)) task.Outcome {
 			ran <- j
 			return outcome(j)
 		},
 		Recover: func(_ context.Context, j task.Job) task.Outcome { return outcome(j) },
-		Refs:    func(string) dispatch.RefRule { return dispatch.RefRule{} },
+		Refs:    func(string) store.RefRule { return store.RefRule{} },
 		HasDir:  func(string) bool { return false },
 		Limit:   func(string) int { return 9 },
 		Reruns:  func(string) bool { return true },
 		Retries: func(string) int { return 0 },
 		Backoff: func(string) time.Duration { return time.Second },
-		Inbox:   func(string) dispatch.Inbox { return dispatch.Inbox{} },
+		Inbox:   func(string) store.Inbox { return store.Inbox{} },
 		Known:   func(string) bool { return false },
 		Mode:    func(envelope.Control) envelope.Mode { return envelope.Enforce },
 
@@ -98,9 +99,9 @@ func outcome(j task.Job) task.Outcome {
 }
 
 // serve works a dispatcher until the test ends.
-func serve(t *testing.T, parts dispatch.Parts, agents dispatch.Agents, workers int) *dispatch.Dispatcher {
+func serve(t *testing.T, parts store.Parts, agents store.Agents, workers int) *dispatch.Dispatcher {
 	t.Helper()
-	d, err := dispatch.Open(t.Context(), parts, agents, dispatch.Options{Workers: workers, Queue: 9, Grace: time.Minute})
+	d, err := dispatch.Open(t.Context(), parts, agents, store.Options{Workers: workers, Queue: 9, Grace: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

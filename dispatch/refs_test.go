@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/dispatch"
+	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/task"
 	"mailboxd/mailbox"
@@ -15,14 +15,14 @@ import (
 func TestReferencesAreJudgedAsStrictlyAsAsked(t *testing.T) {
 	for _, c := range []struct {
 		name             string
-		rule             dispatch.RefRule
+		rule             store.RefRule
 		outside, missing envelope.Kind
 		silent           bool
 	}{
-		{"AINL-40 refs enforce", dispatch.RefRule{}, envelope.SecurityViolation, "", false},
-		{"AINL-40 refs enforce, required", dispatch.RefRule{Required: true}, envelope.SecurityViolation, envelope.ContextUnavailable, false},
-		{"AINL-40 refs warn", dispatch.RefRule{Mode: envelope.Warn, Required: true}, "", "", false},
-		{"AINL-40 refs off", dispatch.RefRule{Mode: envelope.Off, Required: true}, "", "", true},
+		{"AINL-40 refs enforce", store.RefRule{}, envelope.SecurityViolation, "", false},
+		{"AINL-40 refs enforce, required", store.RefRule{Required: true}, envelope.SecurityViolation, envelope.ContextUnavailable, false},
+		{"AINL-40 refs warn", store.RefRule{Mode: envelope.Warn, Required: true}, "", "", false},
+		{"AINL-40 refs off", store.RefRule{Mode: envelope.Off, Required: true}, "", "", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := newEngine(t)

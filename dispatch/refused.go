@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/task"
 )
@@ -30,7 +31,7 @@ func (d *Dispatcher) refused(ctx context.Context, kind task.Kind, id envelope.ID
 			data["task_id"] = id
 		}
 	}
-	err := d.writer.update(ctx, func(tx *transaction) error { return tx.Log(event(row, kind, data)) })
+	err := d.Writer.Update(ctx, func(tx *store.Transaction) error { return tx.Log(store.Event(row, kind, data)) })
 	if err != nil {
 		return fmt.Errorf("remember refusal: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
 	"mailboxd/internal/ledger"
@@ -34,11 +35,11 @@ func (d *Dispatcher) Retry(ctx context.Context, id envelope.ID, by core.By) erro
 		if err != nil {
 			return last, false, err
 		}
-		t, findings := d.reader.requestOf(last, raw)
-		if t, err = d.reader.asAbove(ctx, last.Parent, t); err != nil {
+		t, findings := d.Reader.RequestOf(last, raw)
+		if t, err = d.Reader.AsAbove(ctx, last.Parent, t); err != nil {
 			return last, false, err
 		}
-		verdict, err := d.reader.judgeLineage(ctx, last, d.reader.judge(t, findings, time.Now()))
+		verdict, err := d.Reader.JudgeLineage(ctx, last, d.Reader.Judge(t, findings, time.Now()))
 		if err != nil {
 			return last, false, err
 		}
@@ -54,19 +55,19 @@ var retriable = []envelope.Status{envelope.Failed, envelope.Stopped, envelope.Re
 // resubmit adds the next revision of a task with the content of the last one.
 func (d *Dispatcher) resubmit(ctx context.Context, last task.Task, raw []byte, v task.Verdict, by core.By) (task.Task, bool, error) {
 	var added task.Task
-	err := d.writer.update(ctx, func(tx *transaction) error {
+	err := d.Writer.Update(ctx, func(tx *store.Transaction) error {
 		added = task.Task{}
-		state, err := loadRevisions(tx, last.ID)
+		state, err := store.LoadRevisions(tx, last.ID)
 		if err != nil {
 			return err
 		}
-		d.runs.follow(last.Seq)
-		answer, err := d.writer.decideIn(tx, state, &core.Resubmit{Task: last.Seq, By: by, Raw: raw, Verdict: v}, time.Now())
+		d.Runs.Follow(last.Seq)
+		answer, err := d.Writer.DecideIn(tx, state, &core.Resubmit{Task: last.Seq, By: by, Raw: raw, Verdict: v}, time.Now())
 		if err != nil || answer != nil {
 			return err // a newer request came first
 		}
 		added = state.Latest(last.ID).Task
-		return d.history.restartConversation(tx, added, last.Seq)
+		return d.History.RestartConversation(tx, added, last.Seq)
 	})
 	return added, err == nil && added.Seq != 0, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"mailboxd/dispatch/store"
 	"mailboxd/internal/task"
 )
 
@@ -14,21 +15,21 @@ import (
 // showLater lists a task that was refused. It never blocks; nothing is idle until
 // the result is put.
 func (d *Dispatcher) showLater(row task.Task) {
-	d.queue.AddBusy()
+	d.Queue.AddBusy()
 	d.unshown.Add(row.Seq)
 }
 
 // showRefusals puts the results of refused tasks until ctx ends. The next start
 // finds those that are left then.
 func (d *Dispatcher) showRefusals(ctx, work context.Context) {
-	showing := make(chan struct{}, mostShowing)
+	showing := make(chan struct{}, store.MostShowing)
 	for {
 		seq, ok := d.unshown.Next(ctx)
 		if !ok {
 			return
 		}
 		showing <- struct{}{}
-		d.executor.finishing.Go(func() {
+		d.executor.Finishing.Go(func() {
 			d.showRefusal(work, seq)
 			<-showing
 		})
@@ -36,14 +37,14 @@ func (d *Dispatcher) showRefusals(ctx, work context.Context) {
 }
 
 func (d *Dispatcher) showRefusal(ctx context.Context, seq int64) {
-	defer d.queue.Done()
-	defer d.runs.forgetRefusal(seq)
-	row, ok := d.runs.refusal(seq)
+	defer d.Queue.Done()
+	defer d.Runs.ForgetRefusal(seq)
+	row, ok := d.Runs.Refusal(seq)
 	if !ok {
 		var err error
 		if row, err = d.Ledger.Task(ctx, seq); err != nil {
-			d.faults.report(judging, row, err)
-			d.timers.Set(seq, time.Now().Add(retryPause))
+			d.FaultLog.Report(store.Judging, row, err)
+			d.Timers.Set(seq, time.Now().Add(store.RetryPause))
 			return
 		}
 	}

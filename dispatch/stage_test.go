@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/dispatch"
+	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/ledger"
@@ -26,18 +26,18 @@ type stage struct {
 	*engine
 	overseers map[string]string
 	allowed   map[string][]string // whom an agent may hand work to; nil: anybody
-	mend      map[string]dispatch.Mend
+	mend      map[string]store.Mend
 
 	mu   sync.Mutex // guards jobs
 	jobs []task.Job
 }
 
 func newStage(t *testing.T) *stage {
-	s := &stage{engine: newEngine(t), overseers: map[string]string{}, allowed: map[string][]string{}, mend: map[string]dispatch.Mend{}}
+	s := &stage{engine: newEngine(t), overseers: map[string]string{}, allowed: map[string][]string{}, mend: map[string]store.Mend{}}
 	s.mode = envelope.Enforce
 	s.retries = 0
 	s.opts.Depth = 5
-	s.spoken = dispatch.Protocol{
+	s.spoken = store.Protocol{
 		Dialect:  func(string) envelope.Dialect { return envelope.CAP },
 		Overseer: func(agent string) string { return s.overseers[agent] },
 		MayDelegate: func(from, to string) string {
@@ -46,7 +46,7 @@ func newStage(t *testing.T) *stage {
 			}
 			return ""
 		},
-		Mend:      func(agent string, _ envelope.Kind) dispatch.Mend { return s.mend[agent] },
+		Mend:      func(agent string, _ envelope.Kind) store.Mend { return s.mend[agent] },
 		Takers:    func(string, map[string][]string) []string { return nil },
 		Supports:  func(string) []string { return nil },
 		Agents:    func() []string { return nil },

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"mailboxd/dispatch/exchange"
+	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
 	"mailboxd/internal/fault"
@@ -34,7 +36,7 @@ func (d *Dispatcher) Submit(ctx context.Context, id envelope.ID, s Submission, b
 	err := d.whenReady(ctx)
 	var row task.Task
 	if err == nil {
-		row, err = d.reader.waiting(ctx, id, s.Agent)
+		row, err = d.Reader.Waiting(ctx, id, s.Agent)
 	}
 	if err == nil {
 		err = d.submit(ctx, row, s, by)
@@ -50,35 +52,35 @@ func (d *Dispatcher) submit(ctx context.Context, row task.Task, s Submission, by
 	if err != nil {
 		return err
 	}
-	job, err := d.reader.jobOf(ctx, row, run)
+	job, err := d.Reader.JobOf(ctx, row, run)
 	if err != nil {
 		return err
 	}
-	o, err := d.meters.judgeAnswer(ctx, row, run, job, s.Answer)
+	o, err := d.Meters.JudgeAnswer(ctx, row, run, job, s.Answer)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNoAnswer, err)
 	}
-	t, err := d.completion.prepareTurn(ctx, row, run.Terms, o)
+	t, err := d.completion.PrepareTurn(ctx, row, run.Terms, o)
 	if err != nil {
 		return err
 	}
-	data := with(conclusion(o), "by", by.Who)
+	data := store.With(exchange.Conclusion(o), "by", by.Who)
 	delete(data, "exit_code") // there was no process
-	t.event = event(row, task.KindTaskFinished, data)
+	t.Event = store.Event(row, task.KindTaskFinished, data)
 	if s.Token != "" {
-		d.bygones.add(schedule.Item{Seq: row.Seq, Agent: row.Agent, Requester: row.Requester}) // what it has asked for may not be read yet
+		d.Bygones.Add(schedule.Item{Seq: row.Seq, Agent: row.Agent, Requester: row.Requester}) // what it has asked for may not be read yet
 	}
-	follow, err := d.writer.commit(ctx, func(tx *transaction) error {
-		if t.row, err = entitled(tx, row, s.Token, time.Now()); err != nil {
+	follow, err := d.Writer.Commit(ctx, func(tx *store.Transaction) error {
+		if t.Row, err = store.Entitled(tx, row, s.Token, time.Now()); err != nil {
 			return err
 		}
-		return d.completion.takeTurn(tx, t)
+		return d.completion.TakeTurn(tx, t)
 	})
 	if err != nil {
 		return err
 	}
 	fault.Point("submitted")
-	d.log(row).Info().Str("by", by.Who).Str("status", string(t.next.Status)).Msg("answer submitted")
+	d.Log(row).Info().Str("by", by.Who).Str("status", string(t.Next.Status)).Msg("answer submitted")
 	d.onCommitted(ctx, follow)
 	return nil
 }
@@ -87,13 +89,13 @@ func (d *Dispatcher) submit(ctx context.Context, row task.Task, s Submission, by
 // nothing; after the deadline the task is over.
 func (d *Dispatcher) mayAnswerNow(ctx context.Context, row task.Task, token string) (run task.Run, err error) {
 	now := time.Now()
-	err = d.writer.update(ctx, func(tx *transaction) (err error) {
-		if _, err = entitled(tx, row, token, now); err == nil {
+	err = d.Writer.Update(ctx, func(tx *store.Transaction) (err error) {
+		if _, err = store.Entitled(tx, row, token, now); err == nil {
 			run, _, err = tx.Run(task.RunName{Task: row.Seq, Attempt: row.Attempt})
 		}
 		return err
 	})
-	if err != nil || !past(run.Terms.Deadline, now) {
+	if err != nil || !store.Past(run.Terms.Deadline, now) {
 		return run, err
 	}
 	if err := d.inbox.overdue(ctx, row, run); err != nil {

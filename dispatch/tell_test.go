@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"mailboxd/dispatch"
+	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/core"
@@ -280,7 +280,7 @@ func TestDrainedMeansTold(t *testing.T) {
 	e.restart()
 	e.await("T1", task.Running)
 	close(release)
-	e.must(e.Drain(t.Context(), dispatch.Everyone, core.By{Who: "me"}))
+	e.must(e.Drain(t.Context(), store.Everyone, core.By{Who: "me"}))
 	if lines := e.letters("user"); len(lines) != 1 {
 		t.Errorf("inbox of user = %q when drained; want the answer", lines)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mailboxd/dispatch"
+	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
 )
@@ -194,7 +194,7 @@ func printPauses(w io.Writer, paused []string) error {
 	words := "no agent is paused"
 	if len(paused) > 0 {
 		words = "paused: " + strings.Join(paused, ", ")
-		if paused[0] == dispatch.Everyone { // it comes first
+		if paused[0] == store.Everyone { // it comes first
 			words = "paused: every agent" + strings.Join(paused, ", ")
 		}
 	}

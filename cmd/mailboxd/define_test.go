@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"mailboxd/dispatch"
+	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 )
 
@@ -156,11 +156,11 @@ func TestTheEngineLearnsHowAgentsAreSpokenWith(t *testing.T) {
 		"Supports nobody":     {fmt.Sprint(p.Supports("nobody")), "[]"},
 		"Agents":              {fmt.Sprint(p.Agents()), "[analyst pm qa]"},
 		"numbers":             {fmt.Sprint(p.Rounds, p.Patience, p.Broadcast), "2 1h0m0s 5"},
-		"Mend qa budget":      {p.Mend("qa", envelope.BudgetExceeded), dispatch.Mend{Escalate: "user"}},
-		"Mend qa late":        {p.Mend("qa", envelope.OversightExpired), dispatch.Mend{Reassign: "pm"}},
-		"Mend qa crash":       {p.Mend("qa", envelope.AgentCrashed), dispatch.Mend{Again: true}},
-		"Mend qa cycle":       {p.Mend("qa", envelope.DelegationCycle), dispatch.Mend{}},
-		"Mend nobody":         {p.Mend("nobody", envelope.Timeout), dispatch.Mend{}},
+		"Mend qa budget":      {p.Mend("qa", envelope.BudgetExceeded), store.Mend{Escalate: "user"}},
+		"Mend qa late":        {p.Mend("qa", envelope.OversightExpired), store.Mend{Reassign: "pm"}},
+		"Mend qa crash":       {p.Mend("qa", envelope.AgentCrashed), store.Mend{Again: true}},
+		"Mend qa cycle":       {p.Mend("qa", envelope.DelegationCycle), store.Mend{}},
+		"Mend nobody":         {p.Mend("nobody", envelope.Timeout), store.Mend{}},
 	} {
 		if c[0] != c[1] {
 			t.Errorf("%s is %v, want %v", name, c[0], c[1])

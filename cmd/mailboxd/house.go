@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/rs/zerolog"
 
-	"mailboxd/dispatch"
+	"mailboxd/dispatch/store"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
 	"mailboxd/mailbox"
@@ -99,8 +99,8 @@ func (h *house) close() {
 	}
 }
 
-func (h *house) parts() dispatch.Parts {
-	return dispatch.Parts{Box: h.box, State: h.state, Ledger: h.memory}
+func (h *house) parts() store.Parts {
+	return store.Parts{Box: h.box, State: h.state, Ledger: h.memory}
 }
 
 // greet tells the operator what is served, and what might be better.

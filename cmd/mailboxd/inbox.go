@@ -4,7 +4,7 @@ import (
 	"reflect"
 	"time"
 
-	"mailboxd/dispatch"
+	"mailboxd/dispatch/store"
 )
 
 // An inboxEntry is the inbox of an entry of agents that we do not run.
@@ -41,9 +41,9 @@ func (m *member) findInbox() {
 }
 
 // inbox is where an agent fetches its tasks, if it does.
-func (t *team) inbox(id string) dispatch.Inbox {
+func (t *team) inbox(id string) store.Inbox {
 	if in := t.binding(id).Inbox; in != nil {
-		return dispatch.Inbox(*in)
+		return store.Inbox(*in)
 	}
-	return dispatch.Inbox{}
+	return store.Inbox{}
 }

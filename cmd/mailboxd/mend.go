@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"mailboxd/dispatch"
+	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 )
@@ -44,17 +44,17 @@ func (r errorRule) covers(kind envelope.Kind) bool {
 
 // mend is what to do about an error of a kind: what the first rule says that is
 // about it.
-func (e agentEntry) mend(kind envelope.Kind) dispatch.Mend {
+func (e agentEntry) mend(kind envelope.Kind) store.Mend {
 	at := slices.IndexFunc(e.OnError, func(r errorRule) bool { return r.covers(kind) })
 	if at < 0 {
-		return dispatch.Mend{}
+		return store.Mend{}
 	}
 	switch rule := e.OnError[at]; rule.Do {
 	case "retry":
-		return dispatch.Mend{Again: true}
+		return store.Mend{Again: true}
 	case "reassign":
-		return dispatch.Mend{Reassign: rule.To}
+		return store.Mend{Reassign: rule.To}
 	default:
-		return dispatch.Mend{Escalate: cmp.Or(rule.To, "user")}
+		return store.Mend{Escalate: cmp.Or(rule.To, "user")}
 	}
 }

@@ -7,15 +7,15 @@ import (
 	"strings"
 	"time"
 
-	"mailboxd/dispatch"
+	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 )
 
 // protocol is how the engine learns how agents are spoken with. What a SIGHUP
 // changes, it asks anew each time; the numbers stay those of the start.
-func (t *team) protocol(cfg config) dispatch.Protocol {
-	return dispatch.Protocol{
+func (t *team) protocol(cfg config) store.Protocol {
+	return store.Protocol{
 		Dialect:     func(id string) envelope.Dialect { return t.binding(id).Speaks() },
 		Overseer:    func(id string) string { return t.definition(id).Overseer },
 		MayDelegate: t.mayDelegate,
@@ -26,7 +26,7 @@ func (t *team) protocol(cfg config) dispatch.Protocol {
 		Supports: func(id string) []string { return t.current.Load().supports(id) },
 		Agents:   func() []string { return t.current.Load().ids() },
 		Secret:   func(name string) string { return t.current.Load().secrets[name] },
-		Mend: func(id string, kind envelope.Kind) dispatch.Mend {
+		Mend: func(id string, kind envelope.Kind) store.Mend {
 			return t.current.Load().member(id).entry.mend(kind)
 		},
 		QuestionTimeout: func() time.Duration { return t.current.Load().questionTimeout },

@@ -3,7 +3,7 @@ package main
 import (
 	"time"
 
-	"mailboxd/dispatch"
+	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
 	"mailboxd/internal/policy"
@@ -70,8 +70,8 @@ func (r *roster) limit(id string) int {
 }
 
 // refRule is how the files that a task for an agent names are judged.
-func (r *roster) refRule(id string) dispatch.RefRule {
-	return dispatch.RefRule{Mode: r.rules.Modes[envelope.ControlRefs], Required: r.member(id).refsRequired}
+func (r *roster) refRule(id string) store.RefRule {
+	return store.RefRule{Mode: r.rules.Modes[envelope.ControlRefs], Required: r.member(id).refsRequired}
 }
 
 // ids lists the agents that can be asked, sorted.

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"mailboxd/dispatch"
+	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/retention"
 	"mailboxd/mailbox"
@@ -116,8 +117,8 @@ func stateDir(cfg config, root string) (string, error) {
 	return mailbox.DefaultStateDir(root)
 }
 
-func options(cfg config, fresh bool, log zerolog.Logger) dispatch.Options {
-	return dispatch.Options{
+func options(cfg config, fresh bool, log zerolog.Logger) store.Options {
+	return store.Options{
 		Workers:           cfg.Limits.Concurrency,
 		PerRequester:      cfg.Limits.PerRequester,
 		Queue:             cfg.Limits.Queue,

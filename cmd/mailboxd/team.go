@@ -13,7 +13,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"mailboxd/dispatch"
+	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
 	"mailboxd/internal/policy"
@@ -135,15 +135,15 @@ func (t *team) binding(id string) agent.Binding {
 
 // functions is how the engine meets the team. Of the configuration it takes what
 // holds from the start to the end.
-func (t *team) functions(cfg config) dispatch.Agents {
-	return dispatch.Agents{
+func (t *team) functions(cfg config) store.Agents {
+	return store.Agents{
 		Judge: t.judge,
 		Run:   t.run,
 		Recover: func(ctx context.Context, j task.Job) task.Outcome {
 			return t.agents().Recover(ctx, j)
 		},
 		Forget:  t.keepers.Forget,
-		Refs:    func(id string) dispatch.RefRule { return t.current.Load().refRule(id) },
+		Refs:    func(id string) store.RefRule { return t.current.Load().refRule(id) },
 		HasDir:  func(id string) bool { return t.agents().HasDir(id) },
 		Limit:   func(id string) int { return t.current.Load().limit(id) },
 		Reruns:  func(id string) bool { return t.binding(id).Resend != agent.Refuse },

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"mailboxd/dispatch"
+	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/api"
 	"mailboxd/internal/client"
@@ -41,7 +42,7 @@ func open(t *testing.T, kin func(int) (string, error)) *house {
 func openAt(t *testing.T, dir string, kin func(int) (string, error)) *house {
 	t.Helper()
 	parts := places(t)
-	d, err := dispatch.Open(t.Context(), parts, agents(), dispatch.Options{Workers: 2, Queue: 9000, Grace: time.Millisecond})
+	d, err := dispatch.Open(t.Context(), parts, agents(), store.Options{Workers: 2, Queue: 9000, Grace: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +80,7 @@ func openAt(t *testing.T, dir string, kin func(int) (string, error)) *house {
 	return h
 }
 
-func places(t *testing.T) dispatch.Parts {
+func places(t *testing.T) store.Parts {
 	t.Helper()
 	dir := t.TempDir()
 	box, err := mailbox.Open(filepath.Join(dir, "box"))
@@ -97,11 +98,11 @@ func places(t *testing.T) dispatch.Parts {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { memory.Close() })
-	return dispatch.Parts{Box: box, State: state, Ledger: memory}
+	return store.Parts{Box: box, State: state, Ledger: memory}
 }
 
 // agents are one agent for everything, which works until it is ended.
-func agents() dispatch.Agents {
+func agents() store.Agents {
 	work := func(ctx context.Context, j task.Job) task.Outcome {
 		<-ctx.Done()
 		return task.Outcome{
@@ -109,13 +110,13 @@ func agents() dispatch.Agents {
 			Exit:   task.Exit{Cause: task.CauseInterrupted},
 		}
 	}
-	return dispatch.Agents{
+	return store.Agents{
 		Judge: func(envelope.Task, time.Time) task.Verdict { return task.Verdict{Admit: true} },
 		Run: func(ctx context.Context, j task.Job, _ func(runner.Process)) task.Outcome {
 			return work(ctx, j)
 		},
 		Recover: work,
-		Refs:    func(string) dispatch.RefRule { return dispatch.RefRule{} },
+		Refs:    func(string) store.RefRule { return store.RefRule{} },
 		HasDir:  func(string) bool { return false },
 		Limit:   func(string) int { return 9 },
 		Reruns:  func(string) bool { return true },
@@ -123,13 +124,13 @@ func agents() dispatch.Agents {
 		Backoff: func(string) time.Duration { return time.Second },
 		Known:   func(agent string) bool { return agent == "a" },
 		Mode:    func(envelope.Control) envelope.Mode { return envelope.Enforce },
-		Inbox:   func(agent string) dispatch.Inbox { return inboxes[agent] },
+		Inbox:   func(agent string) store.Inbox { return inboxes[agent] },
 		Answer:  answer,
 	}
 }
 
 // inboxes are where the agents of a house fetch their tasks.
-var inboxes = map[string]dispatch.Inbox{"editor": {File: "agents/editor/inbox.jsonl", Lease: time.Hour}}
+var inboxes = map[string]store.Inbox{"editor": {File: "agents/editor/inbox.jsonl", Lease: time.Hour}}
 
 // answer takes anything with a summary for an answer.
 func answer(j task.Job, said []byte, exit task.Exit) (task.Outcome, error) {

@@ -1,9 +1,0 @@
-package dispatch
-
-// A completion takes the outcome of a run to where that leads its task.
-type completion struct {
-	*base
-	delegator *delegator
-	overseer  *overseer
-	kin       *kin
-}

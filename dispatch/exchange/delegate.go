@@ -1,0 +1,268 @@
+package exchange
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"mailboxd/dispatch/outbox"
+	"mailboxd/dispatch/store"
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/conversation"
+	"mailboxd/internal/core"
+	"mailboxd/internal/task"
+)
+
+// delegation makes a submission of what a task delegates: a task below it, which is judged
+// like any other. It returns the message as it is recorded.
+func (g *Delegator) delegation(ctx context.Context, row task.Task, m envelope.Message, taken map[envelope.ID]bool) (*Submission, envelope.Message, error) {
+	m, findings, err := g.request(ctx, row, m, taken)
+	if err != nil {
+		return nil, m, err
+	}
+	c := &Submission{Task: m.Request, Said: &m, tie: m.Tie, above: &row, Now: time.Now()}
+	c.Judged, _ = g.judgeInContext(c, conversation.Combines(m), findings)
+	c.Verdict = c.Judged
+	if !c.Verdict.Admit {
+		c.Refuse()
+	}
+	return c, m, nil
+}
+
+// request gives a delegated task a name that is free. The same delegation keeps its
+// name, so that it is known again.
+func (g *Delegator) request(ctx context.Context, row task.Task, m envelope.Message, taken map[envelope.ID]bool) (envelope.Message, envelope.Findings, error) {
+	if m.Dialect == envelope.CLowl && m.Task == "" {
+		m.Task = dialect.TaskID(m.ID)
+	}
+	free, err := g.childID(ctx, row, m, taken)
+	if err != nil {
+		return m, nil, err
+	}
+	taken[free] = true
+	if free != m.Task {
+		m.Task, m.Raw = free, nil
+		if m.Dialect == envelope.CLowl {
+			m.ID = string(free)
+		}
+	}
+	m.Request.ID, m.Request.Requester = m.Task, m.From
+	if len(m.To) == 1 {
+		m.Request.Agent = m.To[0]
+	}
+	raw := m.Raw
+	t, findings := dialect.DecodeTask(m.Dialect, raw, g.Opts.Reading)
+	if findings.Refused() || t.ID != m.Task || t.Requester != m.From {
+		codec, ok := dialect.Of(m.Dialect)
+		if !ok {
+			return m, findings, nil
+		}
+		raw, _ = codec.Encode(m)
+		t, findings = dialect.DecodeTask(m.Dialect, raw, g.Opts.Reading)
+	}
+	t.ID, t.Requester = m.Task, m.From
+	m.Raw, m.Hash, m.Request = t.Raw, t.Hash, t
+	return m, findings, nil
+}
+
+// childID returns the name of a delegated task: the one that its agent gave it, unless
+// that is the name of another task.
+func (g *Delegator) childID(ctx context.Context, row task.Task, m envelope.Message, taken map[envelope.ID]bool) (envelope.ID, error) {
+	if m.Task != "" && m.Task != row.ID && !taken[m.Task] {
+		last, found, err := g.Reader.Finder(ctx).Latest(m.Task)
+		if err != nil || !found || last.Parent == row.Seq && last.Hash == m.Hash {
+			return m.Task, err
+		}
+	}
+	return g.freeID(ctx, row.ID, "", taken)
+}
+
+// delegatedBefore reports whether a task was delegated before, and is over.
+func (g *Delegator) delegatedBefore(ctx context.Context, row task.Task, id envelope.ID) (bool, error) {
+	last, found, err := g.Reader.Finder(ctx).Latest(id)
+	return found && last.Parent == row.Seq && last.State == task.Done, err
+}
+
+// maxNames is how many names below a task are tried.
+const maxNames = 1000
+
+// freeID returns a free name below that of a task: "T1.2", or "T1.review".
+func (g *Delegator) freeID(ctx context.Context, above envelope.ID, word string, taken map[envelope.ID]bool) (envelope.ID, error) {
+	for n := range maxNames {
+		name := fmt.Sprintf("%s.%d", above, n+1)
+		if word != "" {
+			if name = fmt.Sprintf("%s.%s", above, word); n > 0 {
+				name = fmt.Sprintf("%s%d", name, n+1)
+			}
+		}
+		id, err := envelope.ParseID(name)
+		if err != nil {
+			break
+		}
+		if taken[id] {
+			continue
+		}
+		if _, found, err := g.Reader.Finder(ctx).Latest(id); err != nil || !found {
+			return id, err
+		}
+	}
+	return envelope.ID(dialect.NewID()), nil
+}
+
+// acceptDelegated accepts a delegated task. The agent gets a refusal as any other end of
+// the task.
+func (g *Delegator) acceptDelegated(tx *store.Transaction, row task.Task, s outboundMessage, at time.Time) error {
+	c := s.submission
+	known, err := LookUp(tx, []*Submission{c})
+	if err != nil {
+		return err
+	}
+	if last, found := known.rows[c.Task.ID]; found && (last.Parent != row.Seq || last.Hash != c.Task.Hash) {
+		c.Fate, c.Row = Conflict, task.Task{} // somebody has taken the name since it was free
+	} else if err := g.acceptAll(tx, known, c); err != nil {
+		return err
+	}
+	switch c.Fate {
+	case Accepted:
+		m := s.message
+		return g.Messenger.RecordFor(tx, c.Row, m, at, strings.Join(m.To, ","), task.ByRun, "")
+	case Duplicate:
+		return nil
+	}
+	why := dialect.FailureOf(envelope.DuplicateConflict, fmt.Sprintf("task %s is there already, and asks for something else", c.Task.ID))
+	return g.Messenger.RecordFor(tx, row, conversation.Error(s.message, row, why, time.Now()), at, row.Agent, task.ByDaemon, "")
+}
+
+// acceptAll accepts a delegated task and, where it is for several agents, requests each.
+func (g *Delegator) acceptAll(tx *store.Transaction, known *Known, c *Submission) error {
+	judged := c.Judged
+	defer func() { c.Judged = judged }() // for the transaction may be run again
+	c.Members, c.Verdict = nil, judged
+	names, err := g.Acceptor.requestedAgents(tx, c)
+	if err != nil {
+		return err
+	}
+	c.Judged = c.Verdict
+	if err := g.Acceptor.Accept(tx, known, c); err != nil || len(names) == 0 || c.Row.State != task.Held {
+		return err
+	}
+	return g.Acceptor.requestEach(tx, c, names)
+}
+
+// A Delegator records what agents say in their runs, and adds the tasks that they hand on.
+type Delegator struct {
+	*outbox.Base
+	Acceptor *Acceptor
+}
+
+// emitAll records the messages of an agent's run as of the time they were read, and does
+// what follows from them.
+func (g *Delegator) emitAll(tx *store.Transaction, t *turn) error {
+	for _, s := range t.outbound {
+		if s.submission != nil {
+			if err := g.acceptDelegated(tx, t.Row, s, t.at); err != nil {
+				return err
+			}
+			continue
+		}
+		about, named, err := tx.Finder().Resolve(s.message, t.Row)
+		switch {
+		case err != nil:
+			return err
+		case !named:
+			about = t.Row
+		}
+		if conversation.Cancels(s.message, about) {
+			if err := g.emitCancel(tx, t, about, s.message); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := g.Messenger.EmitToAll(tx, about, s.message, t.at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// emitCancel has a task cancelled that the agent of a turn has asked for, or that is
+// part of such a task (CLOWL-27). The agent is told when it is cancelled, or why it is
+// not.
+func (g *Delegator) emitCancel(tx *store.Transaction, t *turn, about task.Task, m envelope.Message) error {
+	may, err := outbox.MayCancel(tx, about, t.Row.Agent)
+	if err != nil {
+		return err
+	}
+	record, why := outbox.RecordOf(m, task.ByRun, about.Seq, t.at), envelope.Failure{}
+	record.Act = envelope.Cancels
+	switch {
+	case about.Seq == t.Row.Seq:
+		why = unknownTask(m)
+	case !may:
+		why = dialect.FailureOf(envelope.Unauthorized, fmt.Sprintf("%s did not ask for %s", t.Row.Agent, about.ID))
+	case about.State == task.Done:
+		why = dialect.FailureOf(envelope.DuplicateConflict, fmt.Sprintf("%s is over already (%s)", about.ID, about.Status))
+	}
+	if why.Message != "" {
+		record.Task = 0 // it cancels nothing, at no start either
+	} else {
+		talk, _, err := tx.Talk(about.Seq)
+		if err != nil {
+			return err
+		}
+		record.Cause = talk.Message // by which the notification of the end finds it
+	}
+	if _, err := tx.Record(record); err != nil {
+		return err
+	}
+	if why.Message == "" {
+		tx.CancelAfter(about.Seq, m)
+		return nil
+	}
+	return g.Messenger.Emit(tx, m.Dialect, conversation.Error(m, t.Row, why, t.at), t.Row.Seq, g.Messenger.InboxOf(t.Row.Agent))
+}
+
+// judgeInContext lets policy decide on a request once its context is there, and reports
+// whether that is the inline one. A task of several agents is the daemon's, and not judged.
+func (g *Delegator) judgeInContext(c *Submission, several bool, findings envelope.Findings) (v task.Verdict, degraded bool) {
+	if several {
+		c.Task.Agent = envelope.Ourselves
+	}
+	if !findings.Refused() {
+		var context envelope.Findings
+		context, degraded = g.Reader.CheckContext(*c.Said, c.Task.Agent)
+		if findings = append(findings, context...); degraded {
+			c.Task = store.WithoutContext(c.Task, c.Said.Context.Ref)
+		}
+	}
+	if !several || findings.Refused() {
+		return g.Reader.Judge(c.Task, findings, c.Now), degraded
+	}
+	return conversation.AdmitCombined(c.Task, findings), degraded
+}
+
+// move moves the task of a turn, and reports whether it did: not when somebody has moved
+// it since.
+func (g *Delegator) move(tx *store.Transaction, t *turn, c core.Command) (bool, error) {
+	next, moved, err := g.Writer.DecideOn(tx, t.Row.Seq, false, c)
+	if moved {
+		t.moved, t.Next = true, next
+	}
+	return moved, err
+}
+
+// An outboundMessage is a message of an agent's run on its way into the ledger.
+type outboundMessage struct {
+	message    envelope.Message
+	submission *Submission // of the task that it delegates; nil for none
+	stale      bool        // that task was delegated before, and is over
+}
+
+// unknownTask is the failure of a message that names no task.
+func unknownTask(m envelope.Message) envelope.Failure {
+	why := dialect.FailureOf(envelope.ValidationFailed, fieldsOf[m.Dialect].about+": names no task here")
+	why.Retry = false
+	return why
+}

@@ -1,0 +1,106 @@
+package exchange
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"mailboxd/dispatch/store"
+	"mailboxd/envelope"
+	"mailboxd/internal/core"
+	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
+)
+
+// Doubt holds a task that may have run before the ledger was lost: only a
+// person can know. One that has a result file is held for that alone, whatever
+// the verdict, until adoptHeld takes the result for its answer, which it does
+// when all revisions of its id were met.
+func (ac *Acceptor) Doubt(t envelope.Task, v task.Verdict) task.Verdict {
+	if !ac.Lost || t.ID == "" || store.Shapeless(v.Findings.Kind()) {
+		return v
+	}
+	if !v.Admit && ac.Box.HasResult(t.ID) {
+		v = task.Verdict{Admit: true, Findings: v.Findings.Warnings(), Terms: task.Terms{Deadline: t.Deadline}}
+	}
+	return core.Held(v, task.Recovered)
+}
+
+// MetAgain ends the doubt once every line was met that was there when a lost
+// ledger was begun anew.
+func (ac *Acceptor) MetAgain(ctx context.Context) error {
+	if !ac.Lost {
+		return nil
+	}
+	err := ac.Writer.Update(ctx, func(tx *store.Transaction) error {
+		if err := tx.MetAgain(); err != nil {
+			return err
+		}
+		return tx.Log(store.Event(task.Task{}, task.KindLedgerRecovered, nil))
+	})
+	if err != nil {
+		return err
+	}
+	ac.Lost = false
+	ac.Opts.Log.Warn().Msg("tasks from before the ledger was lost are met again; those without a result wait for release")
+	return nil
+}
+
+// reconcile compares the run directories of a task with the ledger, before that
+// gets a new revision of it. A directory of this revision, or of a later one, is
+// of a time that the ledger does not know: what may have begun there holds the task.
+func (ac *Acceptor) reconcile(c *Submission, revision int) error {
+	c.attempt, c.Unknown = 0, nil
+	if !c.Verdict.Admit || c.Task.ID == "" {
+		return nil
+	}
+	list, err := ac.State.Attempts(c.Task.ID)
+	for _, a := range list {
+		dir := ac.State.RunDir(c.Task.ID, a.Revision, a.Attempt)
+		if a.Revision < revision || dir == c.Dir || ac.Unused.Has(dir) {
+			continue
+		}
+		if a.Revision == revision {
+			c.attempt = max(c.attempt, a.Attempt)
+		}
+		if beganIn(dir) {
+			c.Unknown = append(c.Unknown, ac.Relative(dir))
+		}
+	}
+	if len(c.Unknown) > 0 {
+		c.Verdict = core.Held(c.Verdict, task.Recovered)
+	}
+	return err
+}
+
+// beganIn reports whether a run may have begun in a directory that is of no
+// run in the ledger. Where none has, it sees to it that none will.
+func beganIn(dir string) bool {
+	info, err := os.Lstat(dir)
+	return err == nil && info.IsDir() && !runner.Void(dir)
+}
+
+// HasOutput reports whether a run has begun in a directory, and changes nothing
+// there: another worker may be about to begin one.
+func HasOutput(dir string) bool {
+	info, err := os.Lstat(filepath.Join(dir, runner.StdoutFile))
+	return err == nil && !info.IsDir()
+}
+
+// HoldUnknown holds a task whose turn has come and that may have begun in
+// directories of which the ledger has no run. The job has the next free one.
+func (ac *Acceptor) HoldUnknown(ctx context.Context, row task.Task, j task.Job, unknown []string) error {
+	ac.Unused.Keep(j.Dir)
+	held, err := ac.Writer.DecideIfCurrent(ctx, store.Loads(row.Seq, false, false), &core.HoldRecovered{Task: row.Seq, Attempt: row.Attempt, Last: j.Attempt - 1, Unknown: unknown})
+	if held {
+		ac.WarnUnknown(row, unknown)
+	}
+	return err
+}
+
+// WarnUnknown tells the operator why a task is held.
+func (ac *Acceptor) WarnUnknown(row task.Task, unknown []string) {
+	if len(unknown) > 0 {
+		ac.Log(row).Warn().Strs("runs", unknown).Msg("task held: the ledger does not know a directory of its runs")
+	}
+}

@@ -1,0 +1,92 @@
+package exchange
+
+import (
+	"fmt"
+	"slices"
+
+	"mailboxd/dispatch/outbox"
+	"mailboxd/dispatch/store"
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/conversation"
+	"mailboxd/internal/core"
+	"mailboxd/internal/task"
+)
+
+// requestedAgents returns the agents that a request for several is for. It refuses the
+// submission when Everybody is nobody, or the request names too many.
+func (ac *Acceptor) requestedAgents(tx *store.Transaction, c *Submission) ([]string, error) {
+	if !c.Verdict.Admit || c.Task.Agent != envelope.Ourselves {
+		return nil, nil
+	}
+	to, most := conversation.Recipients(*c.Said), ac.Agents.Protocol.Broadcast
+	field := fieldsOf[c.Said.Dialect].to
+	if !slices.Contains(to, envelope.Everybody) {
+		if len(to) > most {
+			ac.object(c, envelope.Finding{Kind: envelope.ValidationFailed, Field: field, Message: fmt.Sprintf("names %d agents, more than %d", len(to), most)})
+		}
+		return to, nil
+	}
+	speakers, err := tx.Speakers()
+	if err != nil {
+		return nil, err
+	}
+	announced := map[string][]string{}
+	for _, s := range speakers {
+		announced[s.Name] = s.Supports
+	}
+	to = slices.DeleteFunc(slices.Clone(ac.Agents.Protocol.Takers(c.Task.Type, announced)), func(name string) bool { return name == c.Said.From })
+	switch {
+	case len(to) == 0:
+		ac.object(c, envelope.Finding{Kind: envelope.NoCapableAgent, Field: field, Message: fmt.Sprintf("nobody here takes %q", c.Task.Type)})
+	case len(to) > most:
+		c.warn(field, fmt.Sprintf("%d agents take it, and only the first %d are asked", len(to), most))
+		to = to[:most]
+	}
+	return to, nil
+}
+
+// requestEach adds a task for each of several agents below the one that combines their
+// answers (CLOWL-09).
+func (ac *Acceptor) requestEach(tx *store.Transaction, c *Submission, names []string) error {
+	for _, name := range names {
+		member, err := ac.memberRequest(tx, c, name)
+		if err != nil {
+			return err
+		}
+		if err := ac.revise(tx, member, task.Task{}, false); err != nil {
+			return err
+		}
+		if _, err := tx.Record(outbox.RecordOf(*member.Said, task.ByDaemon, member.Row.Seq, c.Now)); err != nil {
+			return err
+		}
+		c.Members = append(c.Members, member)
+	}
+	return nil
+}
+
+// memberRequest returns a request for several agents as a request of one of them.
+func (ac *Acceptor) memberRequest(tx *store.Transaction, c *Submission, name string) (*Submission, error) {
+	m := *c.Said
+	m.Raw, m.Hash, m.Secret = nil, "", ""
+	m.ID, m.Cause, m.To, m.Time = dialect.NewID(), c.Said.ID, []string{name}, c.Now
+	codec, _ := dialect.Of(m.Dialect)
+	line, _ := codec.Encode(m)
+	said, findings := codec.Decode(line, ac.Opts.Reading)
+	above := c.Row
+	member := &Submission{Line: c.Line, Task: said.Request, Said: &said, tie: envelope.Member, above: &above, parent: &above, Now: c.Now, Fate: Accepted}
+	member.Task.Agent = name
+	member.Judged = ac.Reader.Judge(member.Task, findings, c.Now)
+	member.Verdict = member.Judged
+	if member.Verdict.Admit && c.parent != nil {
+		lineage, err := ac.Reader.Lineage(tx.Task, *c.parent, 0)
+		if err != nil {
+			return nil, err
+		}
+		member.Verdict = core.Object(member.Verdict, ac.Agents.Mode(envelope.ControlLineage), lineage.Objection(name))
+	}
+	if !member.Verdict.Admit {
+		member.Refuse()
+	}
+	return member, nil
+}

@@ -1,0 +1,139 @@
+package exchange
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"mailboxd/dispatch/outbox"
+	"mailboxd/dispatch/store"
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/conversation"
+	"mailboxd/internal/core"
+	"mailboxd/internal/fault"
+	"mailboxd/internal/task"
+)
+
+// answerOf returns the outcome of a message by which an agent answers a task in its
+// inbox, or delegates it, as Submit does; nil for another message. It runs before the
+// transaction of the message, which finds out whether the task still waits. An error
+// says that the ledger can't be read.
+func (rc *Receiver) answerOf(m envelope.Message) (*lineAnswer, error) {
+	ctx := context.Background()
+	said := rc.Agents.Protocol.Dialect(m.From)
+	if rc.Agents.Inbox(m.From).File == "" || said != m.Dialect {
+		return nil, nil
+	}
+	row, found, err := rc.Reader.Finder(ctx).Resolve(m, task.Task{})
+	if err != nil || !found || row.State != task.Waiting || row.Agent != m.From {
+		return nil, err
+	}
+	a := &lineAnswer{row: row}
+	if a.run, err = rc.Reader.RunOf(ctx, row); err != nil {
+		return nil, err
+	}
+	job, err := rc.Reader.JobOf(ctx, row, a.run)
+	if err = cmp.Or(err, fault.Read("answered task")); err != nil {
+		return nil, err
+	}
+	codec, _ := dialect.Of(m.Dialect)
+	read, findings := codec.Hear(m.Raw, job.Task)
+	if findings.Refused() {
+		read = envelope.Message{}
+	}
+	if !conversation.EndsRun(m, read) {
+		return nil, nil // it says something else about its task
+	}
+	outcome, err := rc.Meters.JudgeAnswer(ctx, row, a.run, job, m.Raw)
+	if err != nil {
+		a.err = err
+		return a, nil
+	}
+	if a.turn, err = rc.Completion.PrepareTurn(ctx, row, a.run.Terms, outcome); err != nil {
+		return nil, err
+	}
+	data := store.With(Conclusion(outcome), "by", m.From)
+	delete(data, "exit_code") // there was no process
+	a.turn.Event = store.Event(row, task.KindTaskFinished, data)
+	return a, nil
+}
+
+// Unjudged says why messages among submissions can't be judged now. Their lines are read
+// again.
+func Unjudged(submissions []*Submission) error {
+	for _, c := range submissions {
+		if c.Inbound != nil && c.Inbound.unread != nil {
+			return fmt.Errorf("find the task that %s at %d answers: %w", c.Line.File, c.Line.Offset, c.Inbound.unread)
+		}
+	}
+	return nil
+}
+
+// receiveEnd is for a message that says that a task is done, or has failed. It ends a
+// task only if that waits for its sender: a task that the daemon runs ends as its run
+// does (CLOWL-40).
+func (rc *Receiver) receiveEnd(tx *store.Transaction, c *Submission, found bool) error {
+	m := c.Inbound.Message
+	switch {
+	case found && conversation.Cancels(m, c.Row):
+		return rc.receiveCancel(tx, c, true) // as CAP says it (mapping 2.2)
+	case !found && m.Act == envelope.Fails:
+		return rc.receiveInfo(tx, c)
+	case !found:
+		return rc.replyError(tx, c, unknownTask(m))
+	case c.Inbound.answer != nil:
+		return rc.receiveAnswer(tx, c)
+	case c.Row.State == task.Done:
+		return rc.remember(tx, c) // too late to matter
+	}
+	return rc.denyAnswer(tx, c)
+}
+
+// denyAnswer refuses the answer to a task whose agent the daemon runs.
+func (rc *Receiver) denyAnswer(tx *store.Transaction, c *Submission) error {
+	return rc.deny(tx, c, envelope.Finding{
+		Kind: envelope.Unauthorized, Field: fieldsOf[c.Inbound.Message.Dialect].from, Message: "does not have " + string(c.Row.ID) + " in its inbox",
+	})
+}
+
+// receiveAnswer ends a task with the answer of its agent in a line. It decides no
+// review: anybody may append a line (CAP-24).
+func (rc *Receiver) receiveAnswer(tx *store.Transaction, c *Submission) error {
+	m, a := c.Inbound.Message, c.Inbound.answer
+	field := fieldsOf[m.Dialect].from
+	c.Row = a.row
+	fresh, err := store.Entitled(tx, a.row, "", c.Now)
+	var over *core.StateError
+	switch {
+	case errors.As(err, &over) || err == nil && store.Past(a.run.Terms.Deadline, c.Now):
+		return rc.remember(tx, c)
+	case errors.Is(err, core.ErrLeased):
+		return rc.deny(tx, c, envelope.Finding{Kind: envelope.DuplicateConflict, Field: field, Message: err.Error()})
+	case err != nil:
+		return err
+	}
+	talk, _, err := tx.Talk(fresh.Seq)
+	switch {
+	case err != nil:
+		return err
+	case talk.Tie == envelope.Oversee:
+		return rc.deny(tx, c, envelope.Finding{Kind: envelope.Unauthorized, Field: field, Message: "decides by its own run, or by submitting it, not in a line"})
+	case a.err != nil:
+		return rc.deny(tx, c, envelope.Finding{Kind: envelope.ValidationFailed, Message: a.err.Error()})
+	}
+	if !conversation.AsksForWork(m) && !a.turn.waits() { // which the turn remembers itself
+		if err := rc.remember(tx, c); err != nil {
+			return err
+		}
+	}
+	a.turn.Row = fresh
+	return rc.Completion.TakeTurn(tx, a.turn)
+}
+
+// remember records a message of a line.
+func (rc *Receiver) remember(tx *store.Transaction, c *Submission) error {
+	_, err := tx.Record(outbox.RecordOf(c.Inbound.Message, task.ByLine, c.Row.Seq, c.Now))
+	return err
+}

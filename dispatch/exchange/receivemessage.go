@@ -1,0 +1,224 @@
+package exchange
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"mailboxd/dispatch/outbox"
+	"mailboxd/dispatch/store"
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/conversation"
+	"mailboxd/internal/task"
+)
+
+// receiveInfo delivers a message and wakes the tasks that wait for it (CLOWL-22,
+// CAP-18). A sender that nobody here knows gets an error.
+func (rc *Receiver) receiveInfo(tx *store.Transaction, c *Submission) error {
+	m := c.Inbound.Message
+	if c.Inbound.answer != nil {
+		return rc.receiveAnswer(tx, c) // in CAP it is a message like any other (CAP-33)
+	}
+	if conversation.AnswersForRun(m, c.Row) {
+		return rc.denyAnswer(tx, c)
+	}
+	known, err := rc.participates(tx, c.Row, m)
+	if err != nil {
+		return err
+	}
+	if !known {
+		if err := tx.Log(unknownSender(c)); err != nil {
+			return err
+		}
+		c.Row = task.Task{}                                                   // no run gets it
+		if err := rc.remember(tx, c); err != nil || m.Act == envelope.Fails { // an error has no reply
+			return err
+		}
+		why := fieldsOf[m.Dialect].from + ": is nobody known here: it has no secret, asked for nothing in this conversation, and has not announced itself"
+		return rc.replyError(tx, c, dialect.FailureOf(envelope.Unauthorized, why))
+	}
+	if most := rc.Agents.Protocol.Broadcast; len(conversation.Recipients(m)) > most {
+		return rc.deny(tx, c, envelope.Finding{Kind: envelope.ValidationFailed, Field: fieldsOf[m.Dialect].to, Message: fmt.Sprintf("names %d recipients, more than %d", len(m.To), most)})
+	}
+	if err := rc.distribute(tx, c); err != nil || m.Act == envelope.Inquires {
+		return err // an overseer decides in its own run (CAP-24)
+	}
+	about := []task.Task{c.Row}
+	if c.Row.Seq == 0 {
+		if about, err = store.ResolveThread(tx, m); err != nil {
+			return err
+		}
+	}
+	for _, row := range about {
+		if err := rc.Messenger.WakeFor(tx, row, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// participates reports whether the sender of a message is known: it is an agent, has a
+// secret or has announced itself, or has asked for the task that the message is about,
+// or for one of its thread.
+func (rc *Receiver) participates(tx *store.Transaction, row task.Task, m envelope.Message) (bool, error) {
+	if rc.Agents.Known(m.From) || conversation.IsPerson(m.From) || m.Secret != "" && rc.Agents.Protocol.Secret(m.From) != "" || row.Requester == m.From {
+		return true, nil
+	}
+	if announced, err := tx.Announced(m.From); announced || err != nil {
+		return announced, err
+	}
+	return tx.AskedIn(m.Thread, m.From)
+}
+
+// distribute records a message for each of its recipients: as it came where its form is
+// strict and they read its dialect, and else as the daemon writes it, whose lines are
+// known.
+func (rc *Receiver) distribute(tx *store.Transaction, c *Submission) error {
+	m := c.Inbound.Message
+	to := rc.inboxOwners(m)
+	if len(to) == 0 {
+		return rc.remember(tx, c)
+	}
+	again := m
+	again.Raw, again.Secret, again.Time = nil, "", c.Now
+	for _, name := range to {
+		record := outbox.RecordOf(m, task.ByLine, c.Row.Seq, c.Now)
+		record.To = name
+		in := rc.Messenger.DialectFor(name, task.Task{}, m.Dialect)
+		whole := in == m.Dialect && strict(m)
+		if whole {
+			record.Inbox = rc.Messenger.InboxOf(name)
+		}
+		if _, err := tx.Record(record); err != nil {
+			return err
+		}
+		if whole {
+			continue
+		}
+		if err := rc.Messenger.Emit(tx, in, again, c.Row.Seq, rc.Messenger.InboxOf(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inboxOwners returns those into whose inboxes a message goes.
+func (rc *Receiver) inboxOwners(m envelope.Message) []string {
+	to := conversation.Recipients(m)
+	if slices.Contains(to, envelope.Everybody) {
+		to = slices.Clone(rc.Agents.Protocol.Agents())
+		to = slices.DeleteFunc(to, func(name string) bool { return name == m.From })
+	}
+	to = slices.DeleteFunc(to, func(name string) bool { return name == envelope.Ourselves })
+	return to[:min(len(to), rc.Agents.Protocol.Broadcast)]
+}
+
+// strict reports whether a message is as the daemon would write it.
+func strict(m envelope.Message) bool {
+	codec, _ := dialect.Of(m.Dialect)
+	line, _ := codec.Encode(m)
+	hash, _ := envelope.ContentHash(line)
+	return hash == m.Hash
+}
+
+// receiveProgress delivers the progress of an agent that fetches its tasks, after the
+// notifications of what came before. An ACK, and progress of any other sender, is only
+// recorded: it moves no task.
+func (rc *Receiver) receiveProgress(tx *store.Transaction, c *Submission, found bool) error {
+	m := c.Inbound.Message
+	if !found || conversation.Acknowledges(m) || c.Row.State != task.Waiting || m.From != c.Row.Agent {
+		return rc.remember(tx, c)
+	}
+	if err := rc.Messenger.Notify(tx, c.Row.Seq); err != nil {
+		return err
+	}
+	return rc.distribute(tx, c)
+}
+
+// receiveQuestion answers a question for the status of a task, and does nothing else
+// (CLOWL-28). Any other question is for its recipients.
+func (rc *Receiver) receiveQuestion(tx *store.Transaction, c *Submission, found bool) error {
+	m := c.Inbound.Message
+	switch {
+	case !conversation.AsksForStatus(m):
+		return rc.receiveInfo(tx, c)
+	case !found:
+		return rc.replyError(tx, c, unknownTask(m))
+	}
+	if err := rc.remember(tx, c); err != nil {
+		return err
+	}
+	since := c.Row.Received
+	run, ran, err := tx.LastRun(c.Row.Seq)
+	switch {
+	case err != nil:
+		return err
+	case c.Row.State == task.Done:
+		since = c.Row.Finished
+	case ran && (c.Row.State == task.Running || c.Row.State == task.Waiting):
+		since = run.Intent
+	}
+	return rc.reply(tx, c, envelope.Message{Act: envelope.Tells, Type: "status", Dialect: m.Dialect, Data: store.Encode(map[string]any{
+		"task_id": c.Row.ID, "agent": c.Row.Agent, "state": c.Row.State, "status": c.Row.Status, "kind": c.Row.Kind,
+		"attempt": c.Row.Attempt, "reasons": slices.Concat([]task.Reason{}, c.Row.Reasons), "since": since.UTC().Format(time.RFC3339),
+	})})
+}
+
+// receiveAnnouncement records what a sender supports, and answers with what the daemon
+// and its agents do (CLOWL-29).
+func (rc *Receiver) receiveAnnouncement(tx *store.Transaction, c *Submission) error {
+	m := c.Inbound.Message
+	if err := rc.remember(tx, c); err != nil {
+		return err
+	}
+	if err := tx.Announce(task.Announcement{Name: m.From, Supports: m.Supports, Since: c.Now}); err != nil {
+		return err
+	}
+	for _, answer := range conversation.Capabilities(rc.Agents.Protocol.Agents(), rc.Agents.Protocol.Supports) {
+		answer.Dialect = m.Dialect
+		if err := rc.reply(tx, c, answer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// receiveCancel has a task cancelled for its requester, or for the work that it is part
+// of (CLOWL-27). The requester gets its end as the answer, anybody else an answer at
+// once. A task that has not come yet is cancelled when it comes.
+func (rc *Receiver) receiveCancel(tx *store.Transaction, c *Submission, found bool) error {
+	m := c.Inbound.Message
+	may, err := outbox.MayCancel(tx, c.Row, m.From)
+	switch {
+	case err != nil:
+		return err
+	case found && !may:
+		return rc.deny(tx, c, envelope.Finding{Kind: envelope.Unauthorized, Field: fieldsOf[m.Dialect].from, Message: "did not ask for what it wants to cancel"})
+	}
+	talk, _, err := tx.Talk(c.Row.Seq)
+	if err != nil {
+		return err
+	}
+	record := outbox.RecordOf(m, task.ByLine, c.Row.Seq, c.Now)
+	record.Act, record.Cause = envelope.Cancels, cmp.Or(talk.Message, conversation.CancelledRequest(m)) // by which the notification of the end finds it
+	if _, err := tx.Record(record); err != nil {
+		return err
+	}
+	answered := m.From == c.Row.Requester && conversation.NotifiedOfEnd(c.Row, talk) // by the end
+	switch {
+	case !found:
+		return rc.replyError(tx, c, unknownTask(m))
+	case c.Row.State == task.Done && answered:
+		return nil
+	case c.Row.State == task.Done:
+		why := fmt.Sprintf("%s is over already (%s)", c.Row.ID, c.Row.Status)
+		return rc.replyError(tx, c, dialect.FailureOf(envelope.DuplicateConflict, why))
+	}
+	tx.CancelAfter(c.Row.Seq, m)
+	if m.Dialect != envelope.CLowl || answered {
+		return nil
+	}
+	return rc.reply(tx, c, envelope.Message{Act: envelope.Stops, Type: m.Type, Dialect: m.Dialect, Data: store.Encode(map[string]any{"status": envelope.Stopped})})
+}

@@ -1,0 +1,167 @@
+package exchange
+
+import (
+	"fmt"
+	"slices"
+
+	"mailboxd/dispatch/outbox"
+	"mailboxd/dispatch/store"
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/conversation"
+	"mailboxd/internal/core"
+	"mailboxd/internal/task"
+)
+
+// judgeRequest lets policy decide on a request in a line, once its context is there. One
+// for several agents only combines: each agent is requested, and judged, by itself.
+func (rc *Receiver) judgeRequest(c *Submission, findings envelope.Findings) task.Verdict {
+	to := conversation.Recipients(*c.Said)
+	several := len(to) > 1 || slices.Contains(to, envelope.Everybody)
+	if len(to) == 1 {
+		c.Task.Agent = to[0]
+	}
+	v, degraded := rc.Delegator.judgeInContext(c, several, findings)
+	c.Inbound.degraded = degraded
+	return v
+}
+
+// receiveRequest accepts a request like a line of AINL, except that it has no revisions,
+// may have been cancelled before it came, and may be for several agents.
+func (rc *Receiver) receiveRequest(tx *store.Transaction, c *Submission) error {
+	last, found, err := tx.Latest(c.Task.ID)
+	if err != nil {
+		return err
+	}
+	if found && !rc.authenticatedNow(c, last) {
+		return rc.receiveAgain(tx, c, last)
+	}
+	if !found {
+		if known, err := rc.receivedBefore(tx, c); known || err != nil {
+			return err
+		}
+	}
+	if c.Inbound.answer != nil {
+		return rc.receiveAnswer(tx, c)
+	}
+	if c.Verdict.Admit {
+		if why, err := rc.findParent(tx, c); err != nil {
+			return err
+		} else if why.Message != "" {
+			return rc.deny(tx, c, why)
+		}
+	}
+	names, err := rc.Acceptor.requestedAgents(tx, c)
+	if err != nil {
+		return err
+	}
+	if err := rc.enter(tx, c, last, found); err != nil {
+		return err
+	}
+	if stopped, err := rc.cancelledBefore(tx, c); stopped || err != nil {
+		return err
+	}
+	if c.Task.Agent == envelope.Ourselves && c.Row.State == task.Held {
+		return rc.Acceptor.requestEach(tx, c, names)
+	}
+	return nil
+}
+
+// authenticatedNow reports whether a request was refused for its sender before and has
+// the sender's secret now. Such a request is judged again.
+func (rc *Receiver) authenticatedNow(c *Submission, last task.Task) bool {
+	return last.Hash == c.Task.Hash && last.Status == envelope.Rejected && last.Kind == envelope.Unauthorized && !c.Line.Replayed &&
+		rc.Agents.Protocol.Secret(c.Said.From) != ""
+}
+
+// enter adds the task that a message asks for, and records the message.
+func (rc *Receiver) enter(tx *store.Transaction, c *Submission, last task.Task, found bool) error {
+	c.Fate = Accepted
+	if err := rc.Acceptor.revise(tx, c, last, found); err != nil {
+		return err
+	}
+	if _, err := tx.Record(outbox.RecordOf(*c.Said, task.ByLine, c.Row.Seq, c.Now)); err != nil {
+		return err
+	}
+	if !c.Inbound.degraded {
+		return nil
+	}
+	return tx.Log(store.Event(c.Row, task.KindContextDegraded, map[string]any{"ref": c.Said.Context.Ref}))
+}
+
+// receiveAgain ignores a request whose id has the same content, and refuses one whose id
+// has another content, in any dialect.
+func (rc *Receiver) receiveAgain(tx *store.Transaction, c *Submission, last task.Task) error {
+	if last.Hash == c.Task.Hash {
+		return rc.Acceptor.ignoreDuplicate(tx, c, last)
+	}
+	if c.fragment() {
+		return rc.deny(tx, c, c.Verdict.Findings...)
+	}
+	c.Row = last
+	if ours, err := rc.isDelivered(tx, c, last); ours || err != nil {
+		return err
+	}
+	c.Fate = Conflict
+	if err := tx.Log(contradiction(c, last)); err != nil {
+		return err
+	}
+	why := fmt.Sprintf("%s was asked for with other content before", last.ID)
+	return rc.replyError(tx, c, dialect.FailureOf(envelope.DuplicateConflict, why))
+}
+
+// isDelivered ignores a line that the daemon has delivered to the agent of a task.
+func (rc *Receiver) isDelivered(tx *store.Transaction, c *Submission, last task.Task) (bool, error) {
+	if rc.Agents.Inbox(last.Agent).File == "" {
+		return false, nil
+	}
+	raw, err := tx.Raw(last.Seq)
+	if err != nil {
+		return false, err
+	}
+	line, err := rc.Messenger.InboxLine(last, raw)
+	if err != nil {
+		return false, err
+	}
+	if hash, _ := envelope.ContentHash(line); hash != c.Said.Hash {
+		return false, nil
+	}
+	return true, tx.Log(store.Event(task.Task{}, task.KindMessageOwn, map[string]any{"file": c.Line.File, "offset": c.Line.Offset}))
+}
+
+// cancelledBefore ends a request at once that was cancelled before it came.
+func (rc *Receiver) cancelledBefore(tx *store.Transaction, c *Submission) (bool, error) {
+	cancels, err := tx.Replies(c.Said.ID, envelope.Cancels, c.Said.From, c.Now.Add(-outbox.Premature))
+	if err != nil || len(cancels) == 0 || c.Row.State == task.Done {
+		return false, err
+	}
+	m := cancels[0]
+	row, stopped, err := rc.Writer.DecideOn(tx, c.Row.Seq, true, &core.Cancel{
+		Task: c.Row.Seq, Seen: core.See(c.Row), By: core.By{Who: m.From, Reason: m.ID}, Request: c.Task, Levels: c.Verdict.Levels,
+	})
+	if stopped {
+		c.Row = row
+	}
+	return stopped, err
+}
+
+// findParent finds the task whose agent sends a request, and says why the agent may not
+// delegate: it doesn't have that task (CLOWL-30).
+func (rc *Receiver) findParent(tx *store.Transaction, c *Submission) (why envelope.Finding, err error) {
+	m := *c.Said
+	above, found, err := rc.Reader.ResolveWork(tx, m)
+	switch {
+	case err != nil:
+		return envelope.Finding{}, err
+	case found:
+		c.above, c.parent = &above, &above
+		if m.Act == envelope.Delegates {
+			if c.tie = m.Tie; c.tie == envelope.Oversee { // the daemon alone asks overseers: anybody may append a line (CAP-24)
+				c.tie = envelope.Assist
+			}
+		}
+	case m.Act == envelope.Delegates && (m.Dialect == envelope.CLowl || rc.Agents.Known(m.From)): // in CAP, a person begins a task with it (CAP-17)
+		why = envelope.Finding{Kind: envelope.Unauthorized, Field: fieldsOf[m.Dialect].from, Message: "has no such task that it could hand on"}
+	}
+	return why, nil
+}

@@ -1,0 +1,36 @@
+package exchange
+
+import (
+	"context"
+	"time"
+
+	"mailboxd/dispatch/store"
+	"mailboxd/internal/core"
+	"mailboxd/internal/task"
+)
+
+// ReconsiderReview ends a review of which nobody has said anything in time. A
+// result file that somebody placed is moved away first: it is not taken for the
+// answer, or an agent could do without the review (AINL-85), and the answer itself
+// is not shown before somebody agreed.
+func (ov *Overseer) ReconsiderReview(ctx context.Context, row task.Task) error {
+	if ov.Box.HasResult(row.ID) {
+		if err := ov.Publisher.Guard(ctx, row); err != nil {
+			return err
+		}
+	}
+	if overseen, err := ov.reconsiderOversight(ctx, row); overseen || err != nil {
+		return err
+	}
+	now := time.Now()
+	if !store.Past(row.Until, now) {
+		ov.Timers.Set(row.Seq, row.Until)
+		return nil
+	}
+	q, err := ov.Reader.About(ctx, row)
+	if err != nil {
+		return err
+	}
+	_, err = ov.Writer.DecideIfCurrent(ctx, store.Loads(row.Seq, q.Began, true), &core.ReviewDue{Task: row.Seq, Request: q.Task, Result: q.Result})
+	return err
+}

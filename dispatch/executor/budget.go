@@ -1,0 +1,81 @@
+package executor
+
+import (
+	"context"
+	"time"
+
+	"mailboxd/dispatch/store"
+	"mailboxd/envelope"
+	"mailboxd/internal/core"
+	"mailboxd/internal/task"
+)
+
+// limited reports whether what a task spends may have to fit into something.
+func limited(row task.Task, terms task.Terms) bool {
+	return row.Parent != 0 || terms.Budget != (envelope.Budget{}) || len(terms.Accounts) > 0
+}
+
+// spending gathers what is spent and reserved before a run of a task begins.
+func (x *Executor) spending(tx *store.Transaction, row task.Task, run task.Run) (s core.Spending, err error) {
+	if !limited(row, run.Terms) {
+		return s, nil // as most
+	}
+	if run.Terms.Budget != (envelope.Budget{}) {
+		if s.Own, err = tx.Family(row.Seq); err != nil {
+			return s, err
+		}
+	}
+	if s.Above, err = x.ancestors(tx, row.Parent); err != nil {
+		return s, err
+	}
+	s.Balances = map[core.LimitKey]task.Balance{}
+	for _, a := range s.Accounts(run) {
+		if s.Balances[core.KeyOf(a)], err = tx.Balance(a.Owner, a.Day); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// ancestors gathers a task and those above it, up to one that lends.
+func (x *Executor) ancestors(tx *store.Transaction, seq int64) (above []core.Ancestor, err error) {
+	for seq != 0 {
+		var a core.Ancestor
+		var found bool
+		if a.Task, found, err = tx.Task(seq); err != nil || !found {
+			return above, err
+		}
+		if a.Run, _, err = tx.LastRun(seq); err != nil {
+			return above, err
+		}
+		if a.Tree, err = tx.Family(seq); err != nil {
+			return above, err
+		}
+		a.Said, seq = x.Meters.SpentBy(seq), a.Task.Parent
+		if above = append(above, a); a.Lends() {
+			break
+		}
+	}
+	return above, nil
+}
+
+// LimitsOf returns the limits that the runs of a task have to fit into.
+func (x *Executor) LimitsOf(ctx context.Context, row task.Task) ([]core.LimitKey, error) {
+	keys := []core.LimitKey{{Task: row.Seq}}
+	runs, err := x.Ledger.Runs(ctx, row.Seq)
+	for _, run := range runs {
+		for _, a := range run.Terms.Accounts {
+			keys = append(keys, core.KeyOf(a))
+		}
+	}
+	for seq := row.Parent; seq != 0 && err == nil; {
+		keys = append(keys, core.LimitKey{Task: seq})
+		var parent task.Task
+		parent, err = x.Ledger.Task(ctx, seq)
+		seq = parent.Parent
+	}
+	return keys, err
+}
+
+// Midnight is when the budgets of the day begin anew.
+func Midnight(now time.Time) time.Time { return now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour) }

@@ -1,0 +1,165 @@
+package executor
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"mailboxd/internal/core"
+	"mailboxd/internal/task"
+)
+
+// BudgetWaiters are the tasks that wait for runs to leave something of a limit, the oldest
+// first. When a run is settled, the first task that waits for one of its limits is woken.
+// When the next step of that task is known, the next one is woken. So nothing polls, and
+// only the first task may find too little.
+type BudgetWaiters struct {
+	balance func(ctx context.Context, owner, day string) (task.Balance, error)
+	look    func(seq int64) // has a task looked at again
+
+	mu      sync.Mutex // guards what follows
+	settled int        // how many runs were
+	queues  map[core.LimitKey][]budgetWaiter
+	waiting map[int64]core.LimitKey // in which queue a task is
+	woken   map[int64]core.LimitKey // in which one it was, as long as its next step isn't known
+}
+
+// A budgetWaiter is a task that waits, and what for.
+type budgetWaiter struct {
+	seq   int64
+	short *core.Shortfall
+}
+
+func NewBudgetWaiters(balance func(ctx context.Context, owner, day string) (task.Balance, error), look func(seq int64)) *BudgetWaiters {
+	return &BudgetWaiters{
+		balance: balance, look: look,
+		queues: map[core.LimitKey][]budgetWaiter{}, waiting: map[int64]core.LimitKey{}, woken: map[int64]core.LimitKey{},
+	}
+}
+
+// now counts the runs that were settled, for join.
+func (w *BudgetWaiters) now() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.settled
+}
+
+// Settle counts a run that was settled, and reports whether any task waits.
+func (w *BudgetWaiters) Settle() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.settled++
+	return len(w.waiting) > 0
+}
+
+// join has a task wait, behind older ones, and reports true. It reports false when a run
+// was settled since now returned since, before the shortfall was found.
+func (w *BudgetWaiters) join(seq int64, short *core.Shortfall, since int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.settled != since {
+		return false
+	}
+	key := short.Limit.Key
+	if w.woken[seq] == key {
+		delete(w.woken, seq) // it is the one to be woken again
+	}
+	queue := w.queues[key]
+	at, _ := slices.BinarySearchFunc(queue, seq, bySeq)
+	w.queues[key] = slices.Insert(queue, at, budgetWaiter{seq, short})
+	w.waiting[seq] = key
+	return true
+}
+
+func bySeq(w budgetWaiter, seq int64) int { return cmp.Compare(w.seq, seq) }
+
+// Leave removes a task that may have waited. Others may not have to wait behind it.
+func (w *BudgetWaiters) Leave(seq int64) {
+	w.mu.Lock()
+	key, waited := w.waiting[seq]
+	if waited {
+		w.remove(key, seq)
+	}
+	w.mu.Unlock()
+	if next, ok := w.first(key); waited && ok {
+		w.wake(key, next.seq)
+	}
+}
+
+// remove removes a task from its queue. The caller holds mu.
+func (w *BudgetWaiters) remove(key core.LimitKey, seq int64) {
+	delete(w.waiting, seq)
+	queue := w.queues[key]
+	if at, found := slices.BinarySearchFunc(queue, seq, bySeq); found {
+		queue = slices.Delete(queue, at, at+1)
+	}
+	if w.queues[key] = queue; len(queue) == 0 {
+		delete(w.queues, key)
+	}
+}
+
+func (w *BudgetWaiters) first(key core.LimitKey) (budgetWaiter, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.queues[key]) == 0 {
+		return budgetWaiter{}, false
+	}
+	return w.queues[key][0], true
+}
+
+// Limits returns all limits that tasks wait for.
+func (w *BudgetWaiters) Limits() []core.LimitKey {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Keys(w.queues))
+}
+
+// WakeNext wakes the first task that waits for a limit, unless its account is still too
+// short. What any other limit has left, the task finds out.
+func (w *BudgetWaiters) WakeNext(ctx context.Context, key core.LimitKey) {
+	next, ok := w.first(key)
+	if !ok {
+		return
+	}
+	if key.Owner != "" {
+		if now, err := w.balance(ctx, key.Owner, key.Day); err == nil && next.short.Lasts(now) {
+			return
+		}
+	}
+	w.wake(key, next.seq)
+}
+
+// wake has a task looked at again, if it still waits for a limit.
+func (w *BudgetWaiters) wake(key core.LimitKey, seq int64) {
+	w.mu.Lock()
+	waits := w.waiting[seq] == key
+	if waits {
+		w.remove(key, seq)
+		w.woken[seq] = key
+	}
+	w.mu.Unlock()
+	if waits {
+		w.look(seq)
+	}
+}
+
+// Proceeded is for a task whose next step is known. If it was woken, the next one is.
+func (w *BudgetWaiters) Proceeded(ctx context.Context, seq int64) {
+	w.mu.Lock()
+	key, woken := w.woken[seq]
+	delete(w.woken, seq)
+	w.mu.Unlock()
+	if woken {
+		w.WakeNext(ctx, key)
+	}
+}
+
+// IsWoken reports whether a task was woken, and its next step isn't known.
+func (w *BudgetWaiters) IsWoken(seq int64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, woken := w.woken[seq]
+	return woken
+}

@@ -1,0 +1,81 @@
+package executor
+
+import (
+	"context"
+	"time"
+
+	"mailboxd/dispatch/exchange"
+	"mailboxd/dispatch/store"
+	"mailboxd/internal/core"
+	"mailboxd/internal/task"
+)
+
+// finish makes the outcome of a run durable and shows it. The run directory
+// holds the answer until the ledger does, so trying again is safe.
+// A person may have to agree to that, by the terms of the run.
+func (x *Executor) finish(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome) {
+	if o.Detached {
+		x.Info(row).Int("attempt", row.Attempt).Msg("run goes on without us")
+		return
+	}
+	x.Info(row).Int("exit_code", o.Exit.Code).Int64("took_ms", o.Exit.Wall.Milliseconds()).Str("status", string(o.Result.Status)).Msg("agent exited")
+	switch {
+	case o.Hold == task.AuthRequired:
+		x.putBack(ctx, row, terms.Deadline, o)
+	case o.Hold != "":
+		x.Completion.Turn(ctx, row, terms, o)
+	case !o.Retry && !x.Completion.Mended(row, o).Again, !x.again(ctx, row, terms.Deadline, o):
+		x.Completion.Mend(ctx, row, terms, o)
+	}
+}
+
+// again puts a task back whose run may be made once more, after a pause. It
+// does not when the attempts are used up, or the pause would last longer than
+// the deadline, if the run was under one.
+func (x *Executor) again(ctx context.Context, row task.Task, deadline time.Time, o task.Outcome) bool {
+	runs, err := x.attempts(ctx, row)
+	if err != nil {
+		return true // the run directory still says what happened
+	}
+	failed := Failures(runs, row.Attempt, o)
+	if failed > x.Agents.Retries(row.Agent) {
+		return false
+	}
+	pause := time.Now()
+	if o.Exit.Cause != task.CauseInterrupted {
+		pause = pause.Add(store.Backoff(x.Agents.Backoff(row.Agent), failed))
+	}
+	if !deadline.IsZero() && !pause.Before(deadline) {
+		return false
+	}
+	_, _ = x.Writer.MustDecide(ctx, row, store.Loads(row.Seq, true, false), &core.Again{
+		Task: row.Seq, Until: pause, Run: exchange.Ended(row, o), Data: exchange.Conclusion(o),
+	}) // after an error, which is logged, the run directory still says what happened
+	return true
+}
+
+// attempts returns the runs of a task in spite of passing trouble: what is not in
+// the tables of the ledger yet is brought there first.
+func (x *Executor) attempts(ctx context.Context, row task.Task) (runs []task.Run, err error) {
+	err = x.Persist(ctx, row, func() (err error) {
+		runs, err = x.Ledger.Runs(context.WithoutCancel(ctx), row.Seq)
+		return err
+	})
+	return runs, err
+}
+
+// Failures counts the attempts that went wrong, this one included, which the
+// ledger knows only as begun. One that we interrupted is no failure.
+func Failures(runs []task.Run, attempt int, o task.Outcome) int {
+	failed := 0
+	if o.Exit.Cause != task.CauseInterrupted {
+		failed = 1
+	}
+	for _, run := range runs {
+		void := run.Finished.IsZero() && run.ExitCode == 0 || run.Cause == task.CausePutBack || run.Cause == task.CauseNoAnswer // intended and never begun, or it did nothing
+		if run.Attempt != attempt && !void && run.Cause != task.CauseInterrupted {
+			failed++
+		}
+	}
+	return failed
+}

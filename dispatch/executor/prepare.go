@@ -1,0 +1,157 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"mailboxd/dispatch/exchange"
+	"mailboxd/dispatch/store"
+	"mailboxd/envelope"
+	"mailboxd/internal/core"
+	"mailboxd/internal/fault"
+	"mailboxd/internal/schedule"
+	"mailboxd/internal/task"
+	"mailboxd/mailbox"
+)
+
+// prepare makes the intent to run a queued task durable. A Job without a RunID
+// means there is nothing to run.
+func (x *Executor) prepare(ctx context.Context, it schedule.Item, run *store.Run) (task.Task, task.Job, error) {
+	row, job, err := x.Admit(ctx, it)
+	if err == nil && job.RunID == "" {
+		err = x.dropRunDir(row)
+	}
+	if err != nil || job.RunID == "" {
+		return row, task.Job{}, err
+	}
+	unknown, err := x.makeRunDir(&job)
+	if err != nil {
+		if unfit, ok := errors.AsType[*mailbox.UnfitError](err); ok {
+			err = x.refuseUnfit(ctx, row, job, unfit)
+		}
+		return row, task.Job{}, err
+	}
+	fault.Point("run-dir")
+	if len(unknown) > 0 {
+		return row, task.Job{}, x.Acceptor.HoldUnknown(ctx, row, job, unknown)
+	}
+	began, moved, err := x.Intend(ctx, row, &job, task.Running)
+	if err != nil {
+		x.Unused.Keep(job.Dir)
+		return row, task.Job{}, err
+	}
+	if !moved {
+		return row, task.Job{}, nil
+	}
+	x.equip(ctx, run, began, &job)
+	return began, job, nil
+}
+
+// Admit judges a queued task once more, for time has passed, and makes the job
+// of it that is next. A Job without a RunID means there is none.
+func (x *Executor) Admit(ctx context.Context, it schedule.Item) (task.Task, task.Job, error) {
+	row, t, findings, err := x.loadQueued(ctx, it)
+	if err != nil || row.State != task.Queued {
+		return row, task.Job{}, err
+	}
+	verdict := x.Reader.Judge(t, findings, time.Now())
+	cleared, err := x.Reader.Cleared(ctx, row, verdict)
+	if err != nil {
+		return row, task.Job{}, err
+	}
+	if !cleared {
+		return row, task.Job{}, x.Reader.Apply(ctx, row, t, verdict)
+	}
+	if answered, err := x.Placed.Foreign(ctx, row); answered || err != nil {
+		return row, task.Job{}, err
+	}
+	if row.Parent != 0 {
+		verdict.Terms = core.WithLineage(verdict.Terms, x.Agents.Mode(envelope.ControlLineage))
+	}
+	job := task.Job{
+		Task: t, Revision: row.Revision, Attempt: row.Attempt,
+		RunID: uuid.NewString(), Terms: verdict.Terms,
+	}
+	if store.WantsApproval(verdict.Hold) {
+		job.Digest = verdict.Digest
+	}
+	job.Conversation, err = x.History.Messages(ctx, row)
+	return row, job, err
+}
+
+// A Start is a task that begins in the transaction that accepts it: one commit
+// less lies between a line and its run, which is half a millisecond. That is for
+// a line that comes alone to a free slot, asks for nothing that has to be looked
+// into once more, and is for an agent whose runs have directories: one that is
+// never begun after all is known by its directory.
+type Start struct {
+	Item       schedule.Item
+	Submission *exchange.Submission
+	Job        task.Job
+	Run        *store.Run // nil: it does not begin, and is accepted like any other
+}
+
+// turnAway holds what waits in the queue for an agent that is paused, many tasks
+// in a commit. One by one, each by a worker, 90,000 took 90,000 commits.
+func (x *Executor) turnAway(ctx context.Context, agent string) {
+	if !x.Pauses.Turning.TryLock() {
+		return
+	}
+	defer x.Pauses.Turning.Unlock()
+	for ctx.Err() == nil && x.Pauses.Has(agent) {
+		items := x.Queue.TakeBack(agent, manyMoves)
+		if len(items) == 0 {
+			return
+		}
+		SideBySide(items, func(it schedule.Item) {
+			defer x.Queue.Done()
+			x.holdBack(ctx, it)
+		})
+	}
+}
+
+// holdBack holds a queued task of an agent that is paused.
+func (x *Executor) holdBack(ctx context.Context, it schedule.Item) {
+	row, t, findings, err := x.loadQueued(ctx, it)
+	if err == nil && row.State != task.Queued {
+		return
+	}
+	cleared := false
+	if err == nil {
+		verdict := x.Reader.Judge(t, findings, time.Now())
+		if cleared, err = x.Reader.Cleared(ctx, row, verdict); err == nil && !cleared {
+			err = x.Reader.Apply(ctx, row, t, verdict)
+		}
+	}
+	switch {
+	case cleared:
+		x.Queue.Push(it) // it was resumed meanwhile
+	case err != nil && ctx.Err() == nil:
+		x.FaultLog.Report(store.Judging, row, err)
+		x.rest(ctx, it)
+	}
+}
+
+// NeedlesslyPaused reports whether a task is held for a pause that is over.
+func (x *Executor) NeedlesslyPaused(row task.Task) bool {
+	return row.State == task.Held && slices.Contains(row.Reasons, task.Paused) && !x.Pauses.Has(row.Agent)
+}
+
+// manyMoves is how many tasks are moved side by side, so that they share commits.
+const manyMoves = 64
+
+// SideBySide calls do for each of a list, for many at a time, in about its order.
+func SideBySide[T any](list []T, do func(T)) {
+	for part := range slices.Chunk(list, manyMoves) {
+		var moving sync.WaitGroup
+		for _, one := range part {
+			moving.Go(func() { do(one) })
+		}
+		moving.Wait()
+	}
+}

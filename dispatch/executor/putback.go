@@ -1,0 +1,22 @@
+package executor
+
+import (
+	"context"
+	"time"
+
+	"mailboxd/dispatch/exchange"
+	"mailboxd/dispatch/store"
+	"mailboxd/internal/core"
+	"mailboxd/internal/task"
+)
+
+// putBack holds a task whose run did nothing for want of what only a person can
+// give, such as a login, until Release.
+func (x *Executor) putBack(ctx context.Context, row task.Task, deadline time.Time, o task.Outcome) {
+	moved, _ := x.Writer.MustDecide(ctx, row, store.Loads(row.Seq, true, false), &core.PutBack{
+		Task: row.Seq, Reason: o.Hold, Until: deadline, Run: exchange.Ended(row, o), Data: exchange.Conclusion(o),
+	})
+	if moved { // after an error the run directory still says what happened
+		x.Log(row).Warn().Str("reason", string(o.Hold)).Msg("task waits for a person before it is run again")
+	}
+}

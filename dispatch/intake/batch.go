@@ -1,0 +1,187 @@
+package intake
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+
+	"mailboxd/dispatch/exchange"
+	"mailboxd/dispatch/executor"
+	"mailboxd/dispatch/outbox"
+	"mailboxd/dispatch/store"
+	"mailboxd/internal/fault"
+	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
+	"mailboxd/mailbox"
+)
+
+// An Intake takes lines in.
+type Intake struct {
+	*outbox.Base
+	Acceptor    *exchange.Acceptor
+	Receiver    *exchange.Receiver
+	Executor    *executor.Executor
+	DeadLetters chan struct{} // signalled when the ledger has dead letters for their file
+	Fresh       *executor.Fresh
+	Tail        *mailbox.Tail
+}
+
+func (in *Intake) Look(ctx context.Context) (paused bool, err error) {
+	replaced, err := in.Box.Refresh()
+	if err != nil {
+		return false, err
+	}
+	if replaced {
+		in.Opts.Log.Warn().Str("root", in.Box.Path()).Msg("root directory was replaced; going on in the new one")
+		in.Publisher.RootReplaced()
+	}
+	var next *coming
+	defer func() { next.wait() }()
+	for ctx.Err() == nil {
+		if !in.Queue.HasRoom() {
+			return true, nil
+		}
+		batch, err := in.Tail.Next()
+		if err != nil {
+			return false, err
+		}
+		if batch.Empty() {
+			return false, in.Acceptor.MetAgain(ctx)
+		}
+		submissions, decoded := next.submissionsOf(batch)
+		if !decoded {
+			submissions = in.decode(batch.Lines, runtime.GOMAXPROCS(0))
+		}
+		next.wait()
+		next = in.decodeAhead()
+		if err := in.take(ctx, batch, submissions); err != nil {
+			return false, err // the batch comes again
+		}
+		in.Tail.Done(batch)
+	}
+	return false, nil
+}
+
+// take moves one batch into the ledger. The lines and the offset behind them
+// are one transaction, so neither can be remembered without the other.
+func (in *Intake) take(ctx context.Context, batch mailbox.Batch, submissions []*exchange.Submission) error {
+	in.judgeAll(submissions)
+	if err := exchange.Unjudged(submissions); err != nil {
+		return err
+	}
+	letters, start := deadLetters(submissions), in.startAtOnce(submissions)
+	follow, err := in.Writer.Commit(ctx, func(tx *store.Transaction) error {
+		if err := in.takeIn(tx, batch, submissions, letters); err != nil || start == nil {
+			return err
+		}
+		return in.begin(ctx, tx, start)
+	})
+	if err != nil {
+		in.abandon(start)
+		for _, c := range submissions {
+			in.Runs.ForgetRefusal(c.Row.Seq)
+		}
+		return err
+	}
+	fault.Point("accepted")
+	if len(letters) > 0 {
+		in.DeadLettersAdded()
+	}
+	if batch.Gone {
+		in.Opts.Log.Warn().Str("file", batch.Cursor.Path).Int64("offset", batch.Cursor.Offset).Msg("task file is gone; lines behind this offset, if any, were not read")
+	}
+	start = in.confirm(start)
+	for _, c := range submissions {
+		in.logTaken(c)
+		if c.Fate == exchange.Accepted {
+			in.Fresh.Keep(c) // before a worker looks for it
+		}
+	}
+	in.Writer.OnCommitted(ctx, follow)
+	in.handOver(start)
+	return nil
+}
+
+// takeIn accepts the lines of a batch in a transaction, which also has their dead
+// letters and the offset behind them.
+func (in *Intake) takeIn(tx *store.Transaction, batch mailbox.Batch, submissions []*exchange.Submission, letters [][]byte) error {
+	known, err := exchange.LookUp(tx, submissions)
+	if err != nil {
+		return err
+	}
+	for _, c := range submissions {
+		if err := in.takeClaim(tx, known, c); err != nil {
+			return fmt.Errorf("accept %s at %d: %w", c.Line.File, c.Line.Offset, err)
+		}
+	}
+	for _, line := range letters {
+		tx.AddDeadLetter(line)
+	}
+	tx.SetFile(ledger.File(batch.Cursor))
+	for _, c := range batch.More {
+		tx.SetFile(ledger.File(c))
+	}
+	if batch.Gone {
+		return tx.Log(fileGone(batch.Cursor))
+	}
+	return nil
+}
+
+// takeClaim takes one request or message in.
+func (in *Intake) takeClaim(tx *store.Transaction, known *exchange.Known, c *exchange.Submission) error {
+	if c.Inbound == nil {
+		return in.Acceptor.Accept(tx, known, c)
+	}
+	known.Stale = true
+	return in.Receiver.Receive(tx, c)
+}
+
+// judgeAll judges submissions, on all processors when there are many. Those of other
+// dialects may ask the ledger, so what came before them is written down.
+func (in *Intake) judgeAll(submissions []*exchange.Submission) {
+	inParts(submissions, runtime.GOMAXPROCS(0), func(_ int, part []*exchange.Submission) {
+		for _, c := range part {
+			c.Now = time.Now()
+			if c.Inbound != nil {
+				in.Receiver.JudgeMessage(c)
+			} else {
+				c.Judged = in.Acceptor.Doubt(c.Task, in.Reader.Judge(c.Task, c.Odd, c.Now))
+			}
+			c.Verdict = c.Judged
+			if !c.Verdict.Admit && c.Task.ID != "" {
+				c.Refuse()
+			}
+		}
+	})
+}
+
+// logTaken logs what became of a submission, once that is durable.
+func (in *Intake) logTaken(c *exchange.Submission) {
+	switch c.Fate {
+	case exchange.Unnamed:
+		// The findings quote the line, which may hold anything: they lie with it in rejected/.
+		in.Opts.Log.Warn().Str("file", c.Line.File).Int64("offset", c.Line.Offset).
+			Str("reason", string(c.Verdict.Findings.Kind())).Msg("line rejected")
+	case exchange.Duplicate:
+		in.Log(c.Row).Debug().Str("task_id", string(c.Task.ID)).Msg("duplicate ignored")
+	case exchange.Conflict:
+		in.Log(c.Row).Warn().Str("task_id", string(c.Task.ID)).Msg("other content for an executed id refused")
+	case exchange.Received:
+		in.Log(c.Row).Debug().Str("act", string(c.Inbound.Message.Act)).Msg("message received")
+	case exchange.Accepted:
+		if !slices.Contains(c.Judged.Hold, task.Recovered) { // or that was said of all of them
+			in.Acceptor.WarnUnknown(c.Row, c.Unknown)
+		}
+		for _, member := range c.Members {
+			in.logTaken(member)
+		}
+	}
+}
+
+// fileGone is the event of a task file that is not there any more, and of which lines may
+// not have been read.
+func fileGone(c mailbox.Cursor) task.Event {
+	return store.Event(task.Task{}, task.KindFileGone, map[string]any{"file": c.Path, "offset": c.Offset})
+}

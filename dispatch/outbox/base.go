@@ -1,0 +1,28 @@
+package outbox
+
+import "mailboxd/dispatch/store"
+
+// A Base is what the upper components of the engine are built on.
+type Base struct {
+	*store.Shared
+	Writer    *store.Writer
+	Reader    *store.Reader
+	Meters    *store.Meters
+	History   *store.History
+	Messenger *messenger
+	Publisher *publisher
+	Canceller *canceller
+}
+
+// NewBase makes the lower components.
+func NewBase(s *store.Shared, kin *Kin, endings chan struct{}) *Base {
+	b := &Base{Shared: s, Writer: &store.Writer{Shared: s}, History: &store.History{Shared: s}}
+	b.Reader = &store.Reader{Shared: s, Writer: b.Writer}
+	b.Meters = &store.Meters{Shared: s, Writer: b.Writer}
+	b.Messenger = &messenger{Shared: s, writer: b.Writer, NotifyQueue: newNotifyQueue()}
+	b.Publisher = &publisher{
+		Shared: s, writer: b.Writer, reader: b.Reader, Calls: newCalls(), endings: endings, missing: make(chan struct{}, 1),
+	}
+	b.Canceller = &canceller{Shared: s, writer: b.Writer, reader: b.Reader, messenger: b.Messenger, kin: kin}
+	return b
+}

@@ -1,0 +1,116 @@
+package outbox
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"mailboxd/dispatch/store"
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/conversation"
+	"mailboxd/internal/task"
+)
+
+// EmitToAll records a message about a task for each of its recipients, and wakes the
+// tasks that wait for it.
+func (ms *messenger) EmitToAll(tx *store.Transaction, about task.Task, m envelope.Message, at time.Time) error {
+	silent, err := isOnlyRecorded(tx, about, m)
+	if err != nil {
+		return err
+	}
+	for _, to := range m.To {
+		inbox := ms.InboxOf(to)
+		if to == envelope.Ourselves || to == envelope.Everybody || silent {
+			inbox = ""
+		}
+		if err := ms.RecordFor(tx, about, m, at, to, task.ByRun, inbox); err != nil {
+			return err
+		}
+	}
+	return ms.WakeFor(tx, about, m)
+}
+
+// isOnlyRecorded reports whether a message about a task is for no inbox: an ACK, since
+// the daemon has sent one (CLOWL-23), and the progress of a task whose requester isn't
+// notified of it.
+func isOnlyRecorded(tx *store.Transaction, about task.Task, m envelope.Message) (bool, error) {
+	if m.Act != envelope.Reports && m.Act != envelope.Waits {
+		return conversation.Acknowledges(m), nil
+	}
+	talk, known, err := tx.Talk(about.Seq)
+	return known && !conversation.Notified(talk.Tie), err
+}
+
+// RecordFor records a message about a task for a participant, in the dialect of the
+// participant if that can say it.
+func (ms *messenger) RecordFor(tx *store.Transaction, about task.Task, m envelope.Message, at time.Time, to string, via task.Via, inbox string) error {
+	in := ms.DialectFor(to, about, m.Dialect)
+	line, lost := m.Raw, []string(nil)
+	if codec, ok := dialect.Of(in); ok && !deliverable(codec, m, in) {
+		line, lost = codec.Encode(m)
+	}
+	record := RecordOf(said(m, in, line), via, about.Seq, at)
+	record.To, record.Lost, record.Inbox = to, lost, inbox
+	_, err := tx.Record(record)
+	return err
+}
+
+// deliverable reports whether the line of a message can be delivered in a dialect as it is.
+func deliverable(codec dialect.Codec, m envelope.Message, in envelope.Dialect) bool {
+	if m.Dialect != in || len(m.Raw) == 0 {
+		return false
+	}
+	read, findings := codec.Decode(m.Raw, envelope.Strict)
+	return !findings.Refused() && conversation.Deliverable(m, read)
+}
+
+// DialectFor returns the dialect in which a participant gets a message about a task.
+func (ms *messenger) DialectFor(to string, about task.Task, own envelope.Dialect) envelope.Dialect {
+	reads := envelope.Dialect("")
+	if ms.Agents.Known(to) {
+		reads = cmp.Or(ms.Agents.Protocol.Dialect(to), envelope.AINL)
+	}
+	return conversation.DialectFor(to, reads, about, own)
+}
+
+// Emit records a message of the daemon in a dialect, for an inbox.
+func (ms *messenger) Emit(tx *store.Transaction, in envelope.Dialect, m envelope.Message, task int64, inbox string) error {
+	record, ok := outgoing(in, m, task, inbox)
+	if !ok {
+		return nil // it has no codec
+	}
+	_, err := tx.Record(record)
+	return err
+}
+
+// outgoing returns the record of a message of the daemon in a dialect, and whether the
+// dialect has a codec.
+func outgoing(in envelope.Dialect, m envelope.Message, seq int64, inbox string) (task.Message, bool) {
+	codec, ok := dialect.Of(in)
+	if !ok {
+		return task.Message{}, false
+	}
+	if m.ID == "" && in == envelope.CLowl {
+		m.ID = dialect.NewID()
+	}
+	line, lost := codec.Encode(m)
+	record := RecordOf(said(m, in, line), task.ByDaemon, seq, cmp.Or(m.Time, time.Now()))
+	record.Lost, record.Inbox = lost, inbox
+	return record, true
+}
+
+// said returns a message as a line of a dialect.
+func said(m envelope.Message, in envelope.Dialect, line []byte) envelope.Message {
+	m.Dialect, m.Raw = in, line
+	m.Hash, _ = envelope.ContentHash(line)
+	return m
+}
+
+// RecordOf returns the record of a message.
+func RecordOf(m envelope.Message, via task.Via, seq int64, at time.Time) task.Message {
+	return task.Message{
+		Time: at, Dialect: m.Dialect, Act: m.Act, ID: m.ID, Cause: m.Cause, Task: seq, Thread: m.Thread, Trace: m.Trace,
+		From: m.From, To: strings.Join(m.To, ","), Via: via, Hash: m.Hash, Body: m.Raw,
+	}
+}

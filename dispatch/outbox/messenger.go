@@ -1,0 +1,214 @@
+package outbox
+
+import (
+	"context"
+	"time"
+
+	"mailboxd/dispatch/store"
+	"mailboxd/envelope"
+	"mailboxd/internal/conversation"
+	"mailboxd/internal/fault"
+	"mailboxd/internal/task"
+)
+
+// A messenger records the messages of the daemon and its agents, notifies requesters, and
+// delivers what is due to inboxes.
+type messenger struct {
+	*store.Shared
+	writer      *store.Writer
+	NotifyQueue *notifyQueue
+}
+
+// NotifyLater has the requester of a task notified soon, and messages delivered that are due.
+// The engine is not idle before. 0 is no task, so messages are only delivered. It never
+// blocks.
+func (ms *messenger) NotifyLater(seq int64) {
+	ms.Queue.AddBusy()
+	if !ms.NotifyQueue.add(seq) {
+		ms.Queue.Done()
+	}
+}
+
+// NotifyLaterOf is NotifyLater for a task that was just moved.
+func (ms *messenger) NotifyLaterOf(row task.Task) {
+	if conversation.MayNotify(row) {
+		ms.NotifyLater(row.Seq)
+	}
+}
+
+// ResumeNotifications goes on with the notifications that an earlier daemon still had to send.
+func (ms *messenger) ResumeNotifications(ctx context.Context) error {
+	open, err := ms.Ledger.OpenTalks(ctx)
+	for _, seq := range open {
+		ms.NotifyLater(seq)
+	}
+	ms.NotifyLater(0)
+	return err
+}
+
+// notifyBatchSize is how many tasks one transaction notifies of.
+const notifyBatchSize = 100
+
+// NotifyAll notifies requesters and delivers messages until ctx ends. After an error
+// that concerns every inbox it tries again after a pause, and the engine is not idle
+// before. An inbox with an error of its own waits by itself.
+func (ms *messenger) NotifyAll(ctx, work context.Context) {
+	var pause <-chan time.Time
+	var stuck round
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ms.NotifyQueue.added:
+		case <-pause:
+			pause, stuck = nil, round{}
+		}
+		seqs := ms.NotifyQueue.take(notifyBatchSize)
+		err := ms.notifyTasks(work, seqs)
+		if err == nil {
+			stuck, err = ms.deliverDue(work, stuck)
+		}
+		if err != nil && ctx.Err() == nil {
+			ms.FaultLog.Report(store.Telling, task.Task{}, err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(store.RetryPause): // whatever is added meanwhile
+			}
+			ms.requeue(seqs)
+			continue
+		}
+		ms.FaultLog.Clear(store.Telling)
+		if stuck.closed != nil && pause == nil {
+			pause = time.After(store.SettlePause)
+		}
+		ms.NotifyQueue.done(len(seqs))
+		for range seqs {
+			ms.Queue.Done()
+		}
+	}
+}
+
+// requeue puts tasks back that could not be notified of. Without tasks it was the
+// delivery that failed.
+func (ms *messenger) requeue(seqs []int64) {
+	if len(seqs) == 0 {
+		ms.NotifyLater(0)
+	}
+	for _, seq := range seqs {
+		if !ms.NotifyQueue.add(seq) {
+			ms.Queue.Done() // it was added meanwhile
+		}
+	}
+	ms.NotifyQueue.done(len(seqs))
+}
+
+// notifyTasks notifies the requesters of some tasks.
+func (ms *messenger) notifyTasks(ctx context.Context, seqs []int64) error {
+	var open []int64
+	for _, seq := range seqs {
+		k, ok, err := ms.Ledger.Talk(ctx, seq)
+		if err != nil {
+			return err
+		}
+		if ok && k.Open {
+			open = append(open, seq)
+		}
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	_, err := ms.writer.Commit(ctx, func(tx *store.Transaction) error { // and delivery is next
+		for _, seq := range open {
+			if err := ms.Notify(tx, seq); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		fault.Point("told")
+	}
+	return err
+}
+
+// Notify tells the requester of a task what has happened since the last notification,
+// and records that, so each notification is sent once. The end of the task is the last
+// one. The caller has the messages delivered afterwards.
+func (ms *messenger) Notify(tx *store.Transaction, seq int64) error {
+	k, ok, err := tx.Talk(seq)
+	if err != nil || !ok || !k.Open {
+		return err
+	}
+	row, found, err := tx.Task(seq)
+	if err != nil || !found {
+		return err
+	}
+	events, err := tx.News(seq, k.Notified)
+	if err != nil {
+		return err
+	}
+	about, err := ms.notifiable(tx, row, k)
+	if err != nil {
+		return err
+	}
+	last := k.Notified
+	if len(events) > 0 {
+		last = events[len(events)-1].Seq
+	}
+	inbox := ""
+	if !about.Silent() {
+		inbox = ms.InboxOf(row.Requester)
+	}
+	for _, m := range conversation.Notifications(about, events) {
+		m.Time = time.Now()
+		if err := ms.Emit(tx, row.Dialect, m, seq, inbox); err != nil {
+			return err
+		}
+	}
+	return tx.Told(seq, last, row.State != task.Done)
+}
+
+// notifiable returns a task as its requester knows it.
+func (ms *messenger) notifiable(tx *store.Transaction, row task.Task, k task.Conversation) (conversation.Request, error) {
+	t := conversation.Request{
+		ID: row.ID, Type: row.Type, Requester: row.Requester, Agent: row.Agent, Dialect: row.Dialect,
+		Message: k.Message, Thread: k.Thread, Trace: k.Trace, Tie: k.Tie,
+	}
+	if row.State != task.Done {
+		return t, nil
+	}
+	raw, err := tx.Result(row.Seq)
+	if err != nil {
+		return t, err
+	}
+	result := conversation.ResultOf(row, raw)
+	t.Result = &result
+	cancels, err := tx.Replies(k.Message, envelope.Cancels, row.Requester, row.Received.Add(-Premature))
+	for _, m := range cancels {
+		if m.Task == row.Seq { // one that came before the request was answered with an error
+			t.Cancels = append(t.Cancels, m.ID)
+		}
+	}
+	return t, err
+}
+
+// Reporting returns what records the progress of a run and notifies the requester; nil
+// when nobody may be notified.
+func (ms *messenger) Reporting(ctx context.Context, row task.Task) func(envelope.Message) {
+	if !conversation.MayNotify(row) {
+		return nil
+	}
+	return func(m envelope.Message) {
+		err := ms.writer.Update(context.WithoutCancel(ctx), func(tx *store.Transaction) error {
+			return tx.Log(store.Event(row, task.KindTaskProgress, conversation.Progress(m)))
+		})
+		if err != nil {
+			ms.Log(row).Warn().Err(err).Msg("progress of a run not noted")
+			return
+		}
+		ms.NotifyLaterOf(row)
+	}
+}
+
+// Premature is how long a message that cancels an unknown request counts (CLOWL-27).
+const Premature = 10 * time.Minute

@@ -1,0 +1,99 @@
+package outbox
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"mailboxd/dispatch/store"
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
+)
+
+// A publisher puts results into place and makes callbacks.
+type publisher struct {
+	*store.Shared
+	writer  *store.Writer
+	reader  *store.Reader
+	Calls   *calls
+	endings chan struct{} // holds a token for each run that ended here and is not finished
+	missing chan struct{} // signalled when result files may be missing
+	roots   atomic.Int64  // how often the root directory was replaced
+}
+
+// KeepResults puts missing result files back, at the start and whenever the
+// directory was replaced.
+func (pb *publisher) KeepResults(ctx context.Context) {
+	for {
+		pb.restoreResults(ctx)
+		pb.Queue.Done() // of the rest that began before
+		select {
+		case <-ctx.Done():
+			return
+		case <-pb.missing:
+			pb.Queue.AddBusy()
+		}
+	}
+}
+
+// RootReplaced has the result files of all tasks put into a new root directory.
+func (pb *publisher) RootReplaced() {
+	pb.roots.Add(1)
+	pb.seekMissing()
+}
+
+// seekMissing has KeepResults look for what is missing.
+func (pb *publisher) seekMissing() {
+	select {
+	case pb.missing <- struct{}{}:
+	default: // it will be gone through anyway
+	}
+}
+
+// restoreResults puts result files back that are missing although the ledger
+// has them. It goes through the whole history in the background, and rests
+// where it cannot go on.
+func (pb *publisher) restoreResults(ctx context.Context) {
+	for after := int64(0); ctx.Err() == nil; {
+		finals, err := pb.Ledger.Finals(ctx, after, store.Page)
+		if err == nil {
+			err = pb.restoreMissing(ctx, finals)
+		}
+		if err == nil && len(finals) > 0 {
+			after = finals[len(finals)-1].Seq
+		}
+		switch {
+		case err != nil:
+			pb.FaultLog.Report(store.Restoring, task.Task{}, err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(store.RetryPause):
+			}
+		case len(finals) < store.Page:
+			pb.FaultLog.Clear(store.Restoring)
+			return
+		}
+	}
+}
+
+// restoreMissing puts the results of finished tasks back that are missing.
+func (pb *publisher) restoreMissing(ctx context.Context, finals []ledger.Final) error {
+	ids := make([]envelope.ID, len(finals))
+	for i, f := range finals {
+		ids[i] = f.ID
+	}
+	for i, there := range pb.Box.HaveResults(ids) {
+		if there {
+			continue
+		}
+		row, err := pb.Ledger.Task(ctx, finals[i].Seq)
+		if err != nil {
+			return err
+		}
+		if err := pb.restore(ctx, row); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package store
+
+import (
+	"slices"
+	"sync"
+
+	"mailboxd/internal/schedule"
+)
+
+// bygones knows which runs have ended since task lines were last looked at: what
+// one has asked for may not be read yet, and is a child of its task all the same.
+type bygones struct {
+	mu    sync.Mutex // guards what follows
+	ended int        // how many runs have
+	runs  map[string][]bygone
+}
+
+// A bygone is a run that has ended, and the how manieth that was.
+type bygone struct {
+	item schedule.Item
+	n    int
+}
+
+// mostBygones is how many of one agent are remembered. What older ones have
+// asked for is taken for what a later one did.
+const mostBygones = 100
+
+func newBygones() *bygones { return &bygones{runs: map[string][]bygone{}} }
+
+// Add remembers a run that has ended.
+func (b *bygones) Add(it schedule.Item) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ended++
+	runs := append(b.runs[it.Agent], bygone{it, b.ended})
+	b.runs[it.Agent] = runs[max(0, len(runs)-mostBygones):]
+}
+
+// Count is what to tell forget, from before a look.
+func (b *bygones) Count() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ended
+}
+
+// Forget lets go of the first runs that ended: a look has read what they said.
+func (b *bygones) Forget(first int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for agent, runs := range b.runs {
+		runs = slices.DeleteFunc(runs, func(one bygone) bool { return one.n <= first })
+		if b.runs[agent] = runs; len(runs) == 0 {
+			delete(b.runs, agent)
+		}
+	}
+}
+
+// of returns the runs of an agent, the one that ended first first.
+func (b *bygones) of(agent string) (items []schedule.Item) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, one := range b.runs[agent] {
+		items = append(items, one.item)
+	}
+	return items
+}
+
+func (b *bygones) Any() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.runs) > 0
+}

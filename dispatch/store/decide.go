@@ -1,0 +1,259 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/core"
+	"mailboxd/internal/task"
+)
+
+// A loader returns the tasks that a command concerns, as a transaction sees them.
+type loader func(*Transaction) (*core.State, error)
+
+// Decide has the core decide a command, makes that durable, and takes the next step of the
+// tasks that are moved. It returns the tasks as the command left them, and the answer of the
+// core: core.ErrStale when a task was moved since the facts of the command were gathered.
+func (w *Writer) Decide(ctx context.Context, load loader, c core.Command) (state *core.State, err error) {
+	var answer error
+	err = w.Update(ctx, func(tx *Transaction) (err error) {
+		if state, err = load(tx); err == nil {
+			answer, err = w.DecideIn(tx, state, c, time.Now())
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return state, answer
+}
+
+// DecideIfCurrent is decide for a command that is dropped when its task was moved since its
+// facts were gathered. It reports whether it was carried out.
+func (w *Writer) DecideIfCurrent(ctx context.Context, load loader, c core.Command) (bool, error) {
+	_, err := w.Decide(ctx, load, c)
+	if errors.Is(err, core.ErrStale) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// MustDecide is DecideIfCurrent in spite of passing trouble such as a full disk: it tries
+// until it can, or until work is cut short.
+func (w *Writer) MustDecide(ctx context.Context, row task.Task, load loader, c core.Command) (decided bool, err error) {
+	err = w.Persist(ctx, row, func() (err error) {
+		decided, err = w.DecideIfCurrent(context.WithoutCancel(ctx), load, c)
+		return err
+	})
+	return decided, err
+}
+
+// DecideIn is decide in a transaction, which may be run again. The state is as it is
+// after the command then.
+func (w *Writer) DecideIn(tx *Transaction, state *core.State, c core.Command, now time.Time) (answer, err error) {
+	events, answer := core.Decide(state, c, core.Config{ApprovalTTL: w.Agents.ApprovalTTL()}, now)
+	return answer, write(tx, state, events, addedRequest(c), now)
+}
+
+// addedRequest is the request of the task that a command adds; nil for no task.
+func addedRequest(c core.Command) []byte {
+	switch c := c.(type) {
+	case *core.Accept:
+		return c.Request.Raw
+	case *core.Resubmit:
+		return c.Raw
+	}
+	return nil
+}
+
+// DecideOn is decide in a transaction, on one task as that sees it. It reports false when
+// the task was moved since the facts of the command were gathered.
+func (w *Writer) DecideOn(tx *Transaction, seq int64, approvals bool, c core.Command) (next task.Task, decided bool, err error) {
+	state, err := Loads(seq, false, approvals)(tx)
+	if err != nil {
+		return task.Task{}, false, err
+	}
+	answer, err := w.DecideIn(tx, state, c, time.Now())
+	if err != nil || errors.Is(answer, core.ErrStale) {
+		return task.Task{}, false, err
+	}
+	if answer != nil {
+		return task.Task{}, false, answer
+	}
+	return state.Task(seq).Task, true, nil
+}
+
+// write makes events durable, and applies them to the state that they were decided on.
+// The request is that of a task that they add.
+func write(tx *Transaction, state *core.State, events []core.Event, request []byte, now time.Time) error {
+	for i := range events {
+		e := &events[i]
+		if added, ok := e.Change.(*core.Added); ok {
+			seq, err := tx.Add(added.Task, request)
+			if err != nil {
+				return err
+			}
+			core.Number(events, seq)
+		}
+		if err := writeChange(tx, state, e, now); err != nil {
+			return fmt.Errorf("write %T of task %d: %w", e.Change, e.Task, err)
+		}
+		before := rowOf(state, e.Task)
+		core.Apply(state, events[i:i+1])
+		tx.follow.note(e.Change, before, rowOf(state, e.Task))
+		if e.Kind == "" {
+			continue
+		}
+		if err := tx.Log(storedEvent(state, e, now)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rowOf is a task of a state; zero for none.
+func rowOf(state *core.State, seq int64) task.Task {
+	if t := state.Task(seq); t != nil {
+		return t.Task
+	}
+	return task.Task{}
+}
+
+// storedEvent is an event as the ledger keeps it.
+func storedEvent(state *core.State, e *core.Event, now time.Time) task.Event {
+	stored := task.Event{Time: now, Kind: e.Kind, Of: e.Task}
+	if t := state.Task(e.Task); t != nil {
+		stored.Task, stored.Revision = t.ID, t.Revision
+	}
+	switch data := e.Data.(type) {
+	case nil:
+	case map[string]any:
+		if len(data) > 0 {
+			stored.Data = fields(data)
+		}
+	default:
+		stored.Data = Encode(data)
+	}
+	return stored
+}
+
+// errMoved says that a task is in another state than the one that was loaded from the
+// same transaction.
+var errMoved = errors.New("it is not in the state that was read")
+
+// writeChange makes the change of an event durable.
+func writeChange(tx *Transaction, state *core.State, e *core.Event, now time.Time) error {
+	switch c := e.Change.(type) {
+	case *core.Moved:
+		moved, err := tx.Move(e.Task, c.From, c.FromAttempt, c.Change)
+		if err == nil && !moved {
+			err = errMoved
+		}
+		return err
+	case *core.Asked:
+		return tx.Ask(c.Consent)
+	case *core.Concluded:
+		decided, err := tx.Decide(c.From, c.Consent)
+		if err == nil && !decided {
+			err = errMoved
+		}
+		return err
+	case *core.RunIntended:
+		return tx.StartRun(c.Run)
+	case *core.RunEnded:
+		return tx.FinishRun(c.Run)
+	case *core.RunVoid:
+		return tx.VoidRun(c.Run.Task, c.Run.Attempt)
+	case *core.RunReleased:
+		return tx.ReleaseRun(c.Run.Task, c.Run.Attempt)
+	case *core.Settled:
+		return tx.MarkSettled(e.Task)
+	case *core.Leased:
+		return tx.Lease(state.Task(e.Task).Task, c.Token, now)
+	case *core.Offered:
+		return tx.Deliver(e.Task)
+	}
+	return nil
+}
+
+// Loads returns a loader of one task. Began says whether an attempt at it was started;
+// the approvals are loaded where a command may need them.
+func Loads(seq int64, began, approvals bool) loader {
+	return func(tx *Transaction) (*core.State, error) {
+		state := core.NewState()
+		return state, load(tx, state, seq, began, approvals)
+	}
+}
+
+// load adds a task to a state: with its run where somebody else has that, and with the
+// approvals that were asked for, if they are wanted.
+func load(tx *Transaction, state *core.State, seq int64, began, approvals bool) error {
+	row, found, err := tx.Task(seq)
+	if err != nil || !found {
+		return err
+	}
+	t := core.Task{Task: row, Began: began}
+	if row.State == task.Waiting || core.Unread(row) || row.State == task.Running {
+		run, found, err := tx.Run(task.RunName{Task: row.Seq, Attempt: row.Attempt})
+		if err != nil {
+			return err
+		}
+		if found {
+			t.Run = &run
+		}
+	}
+	if row.State == task.Waiting {
+		was, err := tx.Delivery(row.Seq)
+		if err != nil {
+			return err
+		}
+		t.Token = was.Lease
+	}
+	if approvals {
+		if t.Start, err = consent(tx, row.Seq, envelope.ApprovalPre); err != nil {
+			return err
+		}
+		if row.State == task.Review {
+			if t.Show, err = consent(tx, row.Seq, envelope.ApprovalPost); err != nil {
+				return err
+			}
+		}
+	}
+	state.Add(t)
+	return nil
+}
+
+// LoadRevisions returns a state with the revisions of a task that aren't over, and with
+// the latest one.
+func LoadRevisions(tx *Transaction, id envelope.ID) (*core.State, error) {
+	state := core.NewState()
+	latest, found, err := tx.Latest(id)
+	if err != nil || !found {
+		return state, err
+	}
+	if err := load(tx, state, latest.Seq, false, latest.State != task.Done); err != nil || latest.Revision == 1 {
+		return state, err
+	}
+	open, err := tx.OpenRevisions(id)
+	if err != nil {
+		return state, err
+	}
+	for _, row := range open {
+		if err := load(tx, state, row.Seq, false, true); err != nil {
+			return state, err
+		}
+	}
+	return state, nil
+}
+
+// consent returns the latest approval of a stage that was asked for; nil for none.
+func consent(tx *Transaction, seq int64, stage envelope.Approval) (*task.Consent, error) {
+	c, asked, err := tx.Consent(seq, stage)
+	if err != nil || !asked {
+		return nil, err
+	}
+	return &c, nil
+}

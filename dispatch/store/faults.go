@@ -1,0 +1,171 @@
+package store
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"maps"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"mailboxd/internal/task"
+	"mailboxd/mailbox"
+)
+
+// mends says what a person can do about what a machine has too little of.
+var mends = map[syscall.Errno]string{
+	syscall.ENOSPC: "make room on the disk",
+	syscall.EDQUOT: "make room in the disk quota",
+	syscall.EFBIG:  "raise the limit of a file's size (ulimit -f, LimitFSIZE)",
+	syscall.EROFS:  "make the file system writable again",
+	syscall.EIO:    "look after the disk",
+	syscall.EMFILE: "raise the limit of open files (ulimit -n, LimitNOFILE)",
+	syscall.ENFILE: "raise the system's limit of open files (fs.file-max)",
+	syscall.ENOMEM: "give the machine more memory, or fewer agents at once",
+	syscall.EAGAIN: "raise the limit of processes (ulimit -u, TasksMax)",
+}
+
+// MachineHint returns the hint of an error that is the machine's, not a task's.
+func MachineHint(err error) (string, bool) {
+	errno, _ := errors.AsType[syscall.Errno](err)
+	words, ok := mends[errno]
+	return words, ok
+}
+
+// hint says what a person can do about any error. It is never empty.
+func hint(err error) string {
+	if words, ok := MachineHint(err); ok {
+		return words
+	}
+	if unfit, ok := errors.AsType[*mailbox.UnfitError](err); ok {
+		return unfit.Mend
+	}
+	switch {
+	case errors.Is(err, mailbox.ErrUnterminated):
+		return "end the line with a newline"
+	case errors.Is(err, mailbox.ErrNotRegular):
+		return "move it out of tasks/, or put a regular file in its place"
+	case errors.Is(err, fs.ErrPermission):
+		return "give the user of the daemon permission to read and write it"
+	}
+	return "remove the cause that the reason names"
+}
+
+// A Fault is something that does not work now. It is tried again until it does.
+type Fault struct {
+	What   string // as the log says it: "dead letters cannot be appended"
+	File   string // the task file that is not read, relative to the root; "" when no single file is meant
+	Reason string
+	Hint   string // what a person can do about it
+	Since  time.Time
+}
+
+// faults remembers what does not work, so that it is logged once and not with
+// each attempt or each task.
+type faults struct {
+	log zerolog.Logger
+
+	mu  sync.Mutex // guards now
+	now map[string]Fault
+}
+
+func newFaults(log zerolog.Logger) *faults { return &faults{log: log, now: map[string]Fault{}} }
+
+// begin notes a fault and returns what was noted of it before; a zero Fault: nothing.
+func (f *faults) begin(key string, fault Fault) (before Fault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before = f.now[key]
+	if fault.Since = before.Since; fault.Since.IsZero() {
+		fault.Since = time.Now()
+	}
+	f.now[key] = fault
+	return before
+}
+
+// end reports whether there was such a fault.
+func (f *faults) end(key string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, was := f.now[key]
+	delete(f.now, key)
+	return was
+}
+
+// What may be at fault for all tasks alike.
+const (
+	taking     = "no tasks can be taken in"
+	Rejecting  = "dead letters cannot be appended"
+	Starting   = "tasks cannot be started"
+	recording  = "ledger cannot be written"
+	Reading    = "answers cannot be read"
+	Judging    = "tasks cannot be looked at"
+	Delivering = "results cannot be delivered"
+	Restoring  = "missing results cannot be put again"
+	Telling    = "requesters cannot be told"
+	passedOver = "task file passed over"
+)
+
+// forAll are the faults that concern all tasks, although the first task is logged with them.
+var forAll = []string{taking, Rejecting, Starting, recording, Judging, Delivering, Restoring, Telling}
+
+// Shared returns the faults that concern more than one task, or a task file, oldest first.
+func (f *faults) Shared() []Fault {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	shared := maps.Clone(f.now)
+	maps.DeleteFunc(shared, func(_ string, f Fault) bool { return f.What == "" })
+	return slices.SortedFunc(maps.Values(shared), func(a, b Fault) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.What, b.What), cmp.Compare(a.File, b.File))
+	})
+}
+
+// Report logs a fault once. What concerns all tasks is logged for the first
+// of them, with its hint.
+func (f *faults) Report(what string, row task.Task, err error) {
+	fault := Fault{Reason: err.Error(), Hint: hint(err)}
+	if row.ID == "" || slices.Contains(forAll, what) {
+		fault.What = what
+	}
+	if before := f.begin(what, fault); before.Since.IsZero() {
+		taskLogger(f.log, row).Error().Err(err).Str("mend", fault.Hint).Msg(what + "; trying again")
+	}
+}
+
+// Clear logs that what did not work works again.
+func (f *faults) Clear(what string) {
+	if f.end(what) {
+		f.log.Info().Str("was", what).Msg("works again")
+	}
+}
+
+// ReportIntake notes that a look could not take everything in, or, with a nil error,
+// that it could. Each reason is logged once.
+func (f *faults) ReportIntake(err error) {
+	if err == nil {
+		if f.end(taking) {
+			f.log.Info().Msg("tasks are taken in again")
+		}
+		return
+	}
+	fault := Fault{What: taking, Reason: err.Error(), Hint: hint(err)}
+	if before := f.begin(taking, fault); before.Reason != fault.Reason {
+		f.log.Error().Str("reason", fault.Reason).Str("mend", fault.Hint).Msg(taking + "; trying again")
+	}
+}
+
+// ReportFile notes a task file that is not read, and why; a nil error says that it is
+// read again.
+func (f *faults) ReportFile(path string, err error) {
+	key := passedOver + " " + path
+	f.end(key)
+	if err == nil {
+		return
+	}
+	f.begin(key, Fault{What: passedOver, File: path, Reason: err.Error(), Hint: hint(err)})
+	f.log.Warn().Str("file", path).Err(err).Str("mend", hint(err)).Msg(passedOver)
+}

@@ -1,0 +1,49 @@
+package store
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/envelope"
+)
+
+// fields is encode for a line of the story, of which each run has two: what most
+// of them say is written without reflection, seven times as fast.
+func fields(data map[string]any) []byte {
+	text := append(make([]byte, 0, 128), '{')
+	names := slices.AppendSeq(make([]string, 0, len(data)), maps.Keys(data))
+	slices.Sort(names)
+	for i, name := range names {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(appendText(text, name), ':')
+		switch v := data[name].(type) {
+		case string:
+			text = appendText(text, v)
+		case envelope.Status:
+			text = appendText(text, v)
+		case int:
+			text = strconv.AppendInt(text, int64(v), 10)
+		case int64:
+			text = strconv.AppendInt(text, v, 10)
+		default:
+			other, err := json.Marshal(v, json.Deterministic(true))
+			if err != nil {
+				panic("encode " + name + " of an event: " + err.Error())
+			}
+			text = append(text, other...)
+		}
+	}
+	return append(text, '}')
+}
+
+// appendText appends a string; what is not UTF-8 in it is replaced.
+func appendText[S ~string](dst []byte, s S) []byte {
+	dst, _ = jsontext.AppendQuote(dst, s)
+	return dst
+}

@@ -1,0 +1,43 @@
+package store
+
+import (
+	"sync"
+
+	"mailboxd/envelope"
+)
+
+// names gives each task id a lock, so that a result file is not put by one
+// goroutine while another moves it to the history. Nobody waits for another id:
+// who holds a lock may wait for a while until a mark is written down.
+type names struct {
+	mu   sync.Mutex // guards what follows
+	held map[envelope.ID]*name
+}
+
+// A name is the lock of one id, for as long as somebody has it or waits for it.
+type name struct {
+	sync.Mutex
+	users int // the mu of names guards it
+}
+
+func newNames() *names { return &names{held: map[envelope.ID]*name{}} }
+
+func (n *names) Lock(id envelope.ID) (unlock func()) {
+	n.mu.Lock()
+	own := n.held[id]
+	if own == nil {
+		own = &name{}
+		n.held[id] = own
+	}
+	own.users++
+	n.mu.Unlock()
+	own.Lock()
+	return func() {
+		own.Unlock()
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if own.users--; own.users == 0 {
+			delete(n.held, id)
+		}
+	}
+}

@@ -1,0 +1,37 @@
+package store
+
+import "sync"
+
+// pauses knows who may start nothing, as the ledger has it.
+type pauses struct {
+	Turning  sync.Mutex // held by the one worker that turns tasks away
+	Changing sync.Mutex // held while the ledger and agents change, so that both say what came last
+
+	mu     sync.Mutex // guards agents
+	agents map[string]bool
+}
+
+func NewPauses(agents []string) *pauses {
+	p := &pauses{agents: map[string]bool{}}
+	for _, a := range agents {
+		p.agents[a] = true
+	}
+	return p
+}
+
+// Has reports whether an agent may start nothing.
+func (p *pauses) Has(agent string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.agents[agent] || p.agents[Everyone]
+}
+
+func (p *pauses) Set(agent string, paused bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if paused {
+		p.agents[agent] = true
+	} else {
+		delete(p.agents, agent)
+	}
+}

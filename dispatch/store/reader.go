@@ -1,0 +1,181 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/core"
+	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
+)
+
+// A Reader reads tasks, and judges them.
+type Reader struct {
+	*Shared
+	Writer *Writer
+}
+
+// Load reads a task's row and decodes its envelope again.
+func (rd *Reader) Load(ctx context.Context, seq int64) (task.Task, envelope.Task, envelope.Findings, error) {
+	row, err := rd.Ledger.Task(ctx, seq)
+	if err != nil {
+		return row, envelope.Task{}, nil, err
+	}
+	raw, err := rd.Ledger.Raw(ctx, seq)
+	if err != nil {
+		return row, envelope.Task{}, nil, err
+	}
+	t, findings, err := rd.DecodeRow(ctx, row, raw)
+	return row, t, findings, err
+}
+
+// DecodeRow decodes the envelope of a task's row.
+func (rd *Reader) DecodeRow(ctx context.Context, row task.Task, raw []byte) (envelope.Task, envelope.Findings, error) {
+	t, findings := rd.RequestOf(row, raw)
+	t.ID = row.ID // also when it was salvaged from a line that does not decode
+	t, err := rd.AsAbove(ctx, row.Parent, t)
+	return t, findings, err
+}
+
+// Newest returns the latest revision of an id.
+func (rd *Reader) Newest(ctx context.Context, id envelope.ID) (task.Task, error) {
+	all, err := rd.Revisions(ctx, id)
+	if err != nil {
+		return task.Task{}, err
+	}
+	return all[len(all)-1], nil
+}
+
+// Revisions returns those of an id, the latest last. There is one at least, or the
+// error wraps ledger.ErrUnknown.
+func (rd *Reader) Revisions(ctx context.Context, id envelope.ID) ([]task.Task, error) {
+	all, err := rd.Ledger.Revisions(ctx, id)
+	if err == nil && len(all) == 0 {
+		err = ledger.ErrUnknown
+	}
+	return all, err
+}
+
+// NewestOpen returns the latest revision that is not done, or the latest one.
+func (rd *Reader) NewestOpen(ctx context.Context, id envelope.ID) (task.Task, error) {
+	revisions, err := rd.Revisions(ctx, id)
+	if err != nil {
+		return task.Task{}, err
+	}
+	for _, row := range slices.Backward(revisions) {
+		if row.State != task.Done {
+			return row, nil
+		}
+	}
+	return revisions[len(revisions)-1], nil
+}
+
+// Waiting returns the revision of a task that waits for an agent.
+func (rd *Reader) Waiting(ctx context.Context, id envelope.ID, agent string) (task.Task, error) {
+	revisions, err := rd.Revisions(ctx, id)
+	if err != nil {
+		return task.Task{}, err
+	}
+	row := revisions[len(revisions)-1]
+	for _, r := range slices.Backward(revisions) {
+		if r.State == task.Waiting {
+			row = r
+			break
+		}
+	}
+	switch {
+	case row.Agent != agent:
+		return row, &core.ForbiddenError{Reason: fmt.Sprintf("it is for the agent %q, not %q", row.Agent, agent)}
+	case row.State != task.Waiting:
+		return row, core.StateErrorOf(row)
+	}
+	return row, nil
+}
+
+// RunOf returns what is known of the run a task has: of no known boot when
+// that is nothing, for it may have begun then.
+func (rd *Reader) RunOf(ctx context.Context, row task.Task) (task.Run, error) {
+	runs, err := rd.Ledger.Runs(ctx, row.Seq)
+	if err != nil {
+		return task.Run{}, err
+	}
+	for _, run := range runs {
+		if run.Attempt == row.Attempt {
+			return run, nil
+		}
+	}
+	return task.Run{Terms: task.Terms{Deadline: row.Deadline}}, nil
+}
+
+// JobOf is the job that waits for somebody to fetch it.
+func (rd *Reader) JobOf(ctx context.Context, row task.Task, run task.Run) (task.Job, error) {
+	_, t, _, err := rd.Load(ctx, row.Seq)
+	return task.Job{
+		Task: t, Revision: row.Revision, Attempt: row.Attempt,
+		RunID: run.ID, Allowance: run.Reserved, Terms: run.Terms,
+	}, err
+}
+
+// Ran reports whether a task that does not run now was started before: then an
+// attempt has asked for another one.
+func (rd *Reader) Ran(ctx context.Context, row task.Task) (bool, error) {
+	runs, err := rd.Ledger.Runs(ctx, row.Seq)
+	return core.Unread(row) || slices.ContainsFunc(runs, func(r task.Run) bool { return !r.Started.IsZero() }), err
+}
+
+// Oversees reports whether a task is an overseer's look at an answer.
+func (rd *Reader) Oversees(ctx context.Context, row task.Task) (bool, error) {
+	if row.Parent == 0 {
+		return false, nil
+	}
+	talk, _, err := rd.Ledger.Talk(ctx, row.Seq)
+	return talk.Tie == envelope.Oversee, err
+}
+
+// Whose says which earlier revision a result file belongs to, if any: such a
+// file is never taken for an answer to a later one.
+func (rd *Reader) Whose(ctx context.Context, row task.Task, there []byte) (revision int, ours bool, err error) {
+	digest := sha256.Sum256(there)
+	sum := hex.EncodeToString(digest[:])
+	revisions, err := rd.Ledger.Revisions(ctx, row.ID)
+	for _, r := range revisions {
+		if r.Revision < row.Revision && r.ResultSum == sum {
+			return r.Revision, true, nil
+		}
+	}
+	return 0, false, err
+}
+
+// AsResult decodes a result file, and reports whether it is a result for a task.
+func AsResult(row task.Task, there []byte) (envelope.Result, bool) {
+	r, findings := envelope.DecodeResult(there)
+	return r, !findings.Refused() && r.TaskID == row.ID
+}
+
+func ResultFile(row task.Task) string { return "results/" + string(row.ID) + ".json" }
+
+// Unmoved reports whether a task is in the ledger as it was read before.
+func Unmoved(tx *Transaction, row task.Task) (bool, error) {
+	now, found, err := tx.Task(row.Seq)
+	return found && now.State == row.State && now.Attempt == row.Attempt && slices.Equal(now.Reasons, row.Reasons) &&
+		(row.State != task.Waiting || now.Until.Equal(row.Until)), err // or somebody has claimed it
+}
+
+// Entitled says why a token does not let anybody answer a task, inside a
+// transaction, and returns the task as it is now.
+func Entitled(tx *Transaction, row task.Task, token string, now time.Time) (task.Task, error) {
+	state, err := Loads(row.Seq, false, false)(tx)
+	if err != nil {
+		return row, err
+	}
+	t := state.Task(row.Seq)
+	return t.Task, core.Entitled(t, row.Attempt, token, now)
+}
+
+// Writing is how long an unreadable result file may be a person still typing.
+const Writing = 5 * time.Second

@@ -1,0 +1,116 @@
+package store
+
+import (
+	"errors"
+	"slices"
+
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/task"
+	"mailboxd/mailbox"
+)
+
+// checkRefs judges what a task refers to, without opening it (AINL-40). A file
+// that is missing may still come, so that is only worth a warning unless the
+// agent requires it.
+func (rd *Reader) checkRefs(t envelope.Task) envelope.Findings {
+	if len(t.Refs) == 0 {
+		return nil
+	}
+	rule := rd.Agents.Refs(t.Agent)
+	if rule.Mode == envelope.Off {
+		return nil
+	}
+	var findings envelope.Findings
+	for i, ref := range t.Refs {
+		err := rd.Box.CheckRef(ref.URI, rd.Opts.RefRoots)
+		if err == nil {
+			continue
+		}
+		f := envelope.Finding{Field: dialect.RefField(t, i), Message: err.Error()}
+		switch {
+		case rule.Mode == envelope.Warn:
+		case errors.Is(err, mailbox.ErrOutside) || errors.Is(err, mailbox.ErrNotRegular):
+			f.Kind = envelope.SecurityViolation
+		case rule.Required:
+			f.Kind = envelope.ContextUnavailable
+		}
+		findings = append(findings, f)
+	}
+	return findings
+}
+
+// checkCallback refuses a task whose result could not be appended where it asks
+// for, for what lies there (AINL-51).
+func (rd *Reader) checkCallback(t envelope.Task) (findings envelope.Findings) {
+	if file := t.Callback.FileAppend; file != "" {
+		if err := rd.Box.CheckCallbackFile(file); err != nil {
+			findings = append(findings, envelope.Finding{Kind: envelope.SecurityViolation, Field: "callback.file_append", Message: err.Error()})
+		}
+	}
+	if queue := t.Callback.Queue; queue != "" {
+		if err := rd.Box.CheckQueueFile(queue); err != nil {
+			findings = append(findings, envelope.Finding{Kind: envelope.SecurityViolation, Field: "callback.queue", Message: err.Error()})
+		}
+	}
+	return findings
+}
+
+// CheckContext says what is wrong with the context of a message, which is opened
+// here and held against its hash (CLOWL-16). One that is not there is no loss when
+// the message has another one with it, which is worth knowing: then it is degraded
+// (CLOWL-15, CLOWL-17). What leads outside the roots is refused.
+func (rd *Reader) CheckContext(m envelope.Message, agent string) (findings envelope.Findings, degraded bool) {
+	ref := m.Context.Ref
+	rule := rd.Agents.Refs(agent)
+	if ref == "" || rule.Mode == envelope.Off {
+		return nil, false
+	}
+	sum, err := rd.Box.SumRef(ref, rd.Opts.RefRoots)
+	f := envelope.Finding{Field: "ctx.ref"}
+	switch {
+	case err == nil && (m.Context.Hash == "" || sum == m.Context.Hash):
+		return nil, false
+	case err == nil:
+		f.Kind, f.Field, f.Message = envelope.ContextIntegrity, "ctx.hash", "is not that of what lies at "+ref
+	case errors.Is(err, mailbox.ErrOutside):
+		f.Kind, f.Message = envelope.SecurityViolation, err.Error()
+	case errors.Is(err, mailbox.ErrTooLarge):
+		f.Kind, f.Message = envelope.ContextTooLarge, err.Error()
+	case m.Context.Inline != "":
+		return envelope.Findings{{Field: f.Field, Message: err.Error() + "; ctx.inline is used instead"}}, true
+	case errors.Is(err, mailbox.ErrNotRegular):
+		f.Kind, f.Message = envelope.SecurityViolation, err.Error()
+	default:
+		f.Kind, f.Message = envelope.ContextUnavailable, err.Error()
+	}
+	if rule.Mode == envelope.Warn {
+		f.Kind = ""
+	}
+	return envelope.Findings{f}, false
+}
+
+// WithoutContext is a task without the reference that its context is, for which the
+// message has another one with it.
+func WithoutContext(t envelope.Task, ref string) envelope.Task {
+	t.Refs = slices.DeleteFunc(slices.Clone(t.Refs), func(r envelope.Ref) bool { return r.URI == ref || r.URI == "file://"+ref })
+	return t
+}
+
+// RequestOf decodes the request of a task again that is kept as it was said, and
+// looks at its context again: it may be another one by now.
+func (rd *Reader) RequestOf(row task.Task, raw []byte) (envelope.Task, envelope.Findings) {
+	codec, foreign := dialect.Of(row.Dialect)
+	if !foreign || row.Dialect == envelope.AINL {
+		return envelope.DecodeTask(raw, rd.Opts.Reading)
+	}
+	m, findings := codec.Decode(raw, rd.Opts.Reading)
+	m.Request.Agent = row.Agent // one of those it is to, or who does it instead
+	if !findings.Refused() {
+		context, degraded := rd.CheckContext(m, row.Agent)
+		if findings = append(findings, context...); degraded {
+			return WithoutContext(m.Request, m.Context.Ref), findings
+		}
+	}
+	return m.Request, findings
+}

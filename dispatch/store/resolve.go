@@ -1,0 +1,103 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/conversation"
+	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
+)
+
+// A finder looks up what a message may name: as a transaction sees it, or as it is
+// committed.
+type finder struct {
+	Latest func(envelope.ID) (task.Task, bool, error)
+	named  func(message string) (task.Message, bool, error)
+	task   func(seq int64) (task.Task, bool, error)
+}
+
+func (tx *Transaction) Finder() finder { return finder{tx.Latest, tx.Named, tx.Task} }
+
+func (rd *Reader) Finder(ctx context.Context) finder {
+	known := func(row task.Task, err error) (task.Task, bool, error) {
+		if errors.Is(err, ledger.ErrUnknown) {
+			return task.Task{}, false, nil
+		}
+		return row, err == nil, err
+	}
+	return finder{
+		Latest: func(id envelope.ID) (task.Task, bool, error) { return known(rd.Newest(ctx, id)) },
+		named:  func(message string) (task.Message, bool, error) { return rd.Ledger.Named(ctx, message) },
+		task:   func(seq int64) (task.Task, bool, error) { return known(rd.Ledger.Task(ctx, seq)) },
+	}
+}
+
+// Resolve returns the task that a message names, and whether it names one: the latest
+// revision of an id, or the revision that a message is about. Own is the task of the
+// run that has sent the message, whose id names that revision.
+func (f finder) Resolve(m envelope.Message, own task.Task) (task.Task, bool, error) {
+	for _, name := range conversation.References(m) {
+		row, found, err := f.refer(name, own)
+		if found || err != nil {
+			return row, found, err
+		}
+	}
+	return task.Task{}, false, nil
+}
+
+func (f finder) refer(name conversation.Reference, own task.Task) (task.Task, bool, error) {
+	switch name.Task {
+	case "":
+		m, found, err := f.named(name.Message)
+		if err != nil || !found || m.Task == 0 {
+			return task.Task{}, false, err
+		}
+		return f.task(m.Task)
+	case own.ID:
+		return own, true, nil
+	}
+	return f.Latest(name.Task)
+}
+
+// ResolveThread returns the tasks that wait for a message which names none.
+func ResolveThread(tx *Transaction, m envelope.Message) (tasks []task.Task, err error) {
+	if !conversation.ByThread(m) {
+		return nil, nil
+	}
+	for _, name := range conversation.Recipients(m) {
+		more, err := tx.Speechless(m.Thread, name)
+		if err != nil {
+			return nil, err
+		}
+		tasks = append(tasks, more...)
+	}
+	return tasks, nil
+}
+
+// ResolveWork returns the task that the sender of a request works on: the one that the
+// request names, if it is the sender's, or else the one that began last.
+func (rd *Reader) ResolveWork(tx *Transaction, m envelope.Message) (task.Task, bool, error) {
+	if !rd.Agents.Known(m.From) {
+		return task.Task{}, false, nil
+	}
+	named, known, err := tx.Finder().Resolve(m, task.Task{})
+	if err != nil || known && named.Agent == m.From && conversation.InWork(named) {
+		return named, known && err == nil, err
+	}
+	row, found, err := rd.ParentOf(tx, m.From, named.ID)
+	if err != nil || found && (row.ID == named.ID || !conversation.MustHave(m)) {
+		return row, found, err
+	}
+	if conversation.MustHave(m) {
+		return task.Task{}, false, nil
+	}
+	latest := int64(0)
+	for _, held := range rd.Held.All() {
+		if held.words && held.Agent.Value() == m.From {
+			latest = max(latest, held.Seq)
+		}
+	}
+	return tx.Task(latest)
+}

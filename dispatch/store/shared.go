@@ -1,0 +1,128 @@
+package store
+
+import (
+	"context"
+	"math/rand/v2"
+	"path/filepath"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"mailboxd/internal/ledger"
+	"mailboxd/internal/schedule"
+	"mailboxd/internal/task"
+	"mailboxd/mailbox"
+)
+
+// What all components of the engine share.
+type Shared struct {
+	Parts
+	Agents   Agents
+	Opts     Options
+	FaultLog *faults
+	Timers   *schedule.Timers
+	Queue    *schedule.Queue
+	Runs     *runSet
+	Held     *heldSet
+	Pauses   *pauses
+	Names    *names // one result file is moved by one goroutine at a time
+	Bygones  *bygones
+	Unused   *unusedDirs
+}
+
+// NewShared makes what the components share, for an engine in which no agent is paused.
+func NewShared(parts Parts, agents Agents, opts Options) *Shared {
+	return &Shared{
+		Parts:    parts,
+		Agents:   agents,
+		Opts:     opts,
+		FaultLog: newFaults(opts.Log),
+		Timers:   schedule.NewTimers(),
+		Queue:    schedule.NewQueue(opts.Workers, opts.Queue, opts.PerRequester, agents.Limit),
+		Runs:     newRunSet(),
+		Held:     newHeldSet(),
+		Pauses:   NewPauses(nil),
+		Names:    newNames(),
+		Bygones:  newBygones(),
+		Unused:   newUnusedDirs(),
+	}
+}
+
+// Info is log(row).Info() for what each task has: without a logger of its own,
+// which is 500 bytes.
+func (s *Shared) Info(row task.Task) *zerolog.Event {
+	return s.Opts.Log.Info().Str("task_id", string(row.ID)).Str("agent", row.Agent)
+}
+
+// Log returns a logger that names the task.
+func (s *Shared) Log(row task.Task) *zerolog.Logger { return taskLogger(s.Opts.Log, row) }
+
+// Persist tries until it can, or until work is cut short.
+func (s *Shared) Persist(ctx context.Context, row task.Task, try func() error) error {
+	for {
+		err := try()
+		if err == nil {
+			s.FaultLog.Clear(recording)
+			return nil
+		}
+		s.FaultLog.Report(recording, row, err)
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(RetryPause):
+		}
+	}
+}
+
+// Relative is a path in the state directory as it is told: below that.
+func (s *Shared) Relative(path string) string {
+	rel, err := filepath.Rel(s.State.Path(), path)
+	if err != nil {
+		return path
+	}
+	return rel
+}
+
+// Parts are the places a Dispatcher works on. It owns none of them: whoever
+// opened them closes them, after Serve has returned.
+type Parts struct {
+	Box    *mailbox.Box
+	State  *mailbox.State
+	Ledger *ledger.Ledger
+}
+
+func taskLogger(log zerolog.Logger, row task.Task) *zerolog.Logger {
+	if row.ID != "" {
+		log = log.With().Str("task_id", string(row.ID)).Str("agent", row.Agent).Logger()
+	}
+	return &log
+}
+
+// RetryPause is how long we wait before trying again what failed through no
+// fault of the task: a full disk, a busy ledger.
+const RetryPause = time.Second
+
+// SettlePause is how long an undeliverable result or callback rests at first.
+const SettlePause = 5 * time.Second
+
+// Backoff is the pause after so many failures: first, doubling, and a random
+// part shorter, so that what failed together is not tried again together.
+func Backoff(first time.Duration, failed int) time.Duration {
+	pause := min(min(first, LongestPause)<<min(max(failed-1, 0), 20), LongestPause)
+	return pause - rand.N(pause/4+1)
+}
+
+// LongestPause is the most that backoff grows to.
+const LongestPause = 5 * time.Minute
+
+// Past reports whether a deadline is over; zero is none.
+func Past(deadline, now time.Time) bool { return !deadline.IsZero() && !now.Before(deadline) }
+
+func With(data map[string]any, key string, value any) map[string]any {
+	data[key] = value
+	return data
+}
+
+// Page is how many rows are read at once, so that a long history costs time
+// but no memory.
+const Page = 1000

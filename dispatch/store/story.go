@@ -1,0 +1,27 @@
+package store
+
+import (
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"mailboxd/internal/task"
+)
+
+// Event is one line of a task's story in the ledger.
+func Event(row task.Task, kind task.Kind, data map[string]any) task.Event {
+	e := task.Event{Time: time.Now(), Task: row.ID, Revision: row.Revision, Of: row.Seq, Kind: kind}
+	if len(data) > 0 {
+		e.Data = fields(data)
+	}
+	return e
+}
+
+// Encode never fails: what we put into events are strings, numbers and lists.
+func Encode(data any) []byte {
+	text, err := json.Marshal(data, json.Deterministic(true))
+	if err != nil {
+		panic("encode event: " + err.Error())
+	}
+	return text
+}
