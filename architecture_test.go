@@ -36,9 +36,14 @@ var rows = [][]string{
 // forbidden narrows the table: the packages on the left never import these,
 // although their row would let them.
 var forbidden = map[string][]string{
-	"dispatch":         {"internal/policy", "internal/agent"},
-	"envelope/dialect": {"internal/fault", "internal/strict"}, // a protocol's words need nothing but our own
-	"watcher":          {"dispatch", "internal/policy", "internal/agent", "mailbox", "internal/ledger", "internal/runner", "envelope"},
+	"dispatch":          {"internal/policy", "internal/agent"},
+	"dispatch/intake":   {"internal/policy", "internal/agent"},
+	"dispatch/executor": {"internal/policy", "internal/agent"},
+	"dispatch/exchange": {"internal/policy", "internal/agent"},
+	"dispatch/outbox":   {"internal/policy", "internal/agent"},
+	"dispatch/store":    {"internal/policy", "internal/agent"},
+	"envelope/dialect":  {"internal/fault", "internal/strict"}, // a protocol's words need nothing but our own
+	"watcher":           {"dispatch", "internal/policy", "internal/agent", "mailbox", "internal/ledger", "internal/runner", "envelope"},
 }
 
 // owners are the only rooms in which a dependency may be seen.

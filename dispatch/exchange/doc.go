@@ -1,0 +1,3 @@
+// Package exchange takes requests and messages in, from lines and from the runs of agents,
+// and does what they ask. Nobody speaks as somebody else.
+package exchange

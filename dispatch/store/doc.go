@@ -1,0 +1,3 @@
+// Package store reads tasks from the ledger, judges them, and changes them as the core
+// decides. A change is durable before anything follows from it.
+package store
