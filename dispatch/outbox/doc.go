@@ -1,3 +1,3 @@
-//  result files, callbacks, and the messages to
+// Package outbox shows what became of tasks: result files, callbacks, and messages to
 // requesters and agents. It shows nothing before the ledger has it.
 package outbox
