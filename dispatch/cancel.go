@@ -13,11 +13,11 @@ import (
 // done. What has not started is over at once; a run is ended, and Cancel
 // returns when nothing is left of it, or with the cause of ctx. The answer of
 // one in review is not shown. A task that is done is a *StateError, also when its run came to an end of its own first.
-func (d *Dispatcher) Cancel(ctx context.Context, id envelope.ID, by core.By) error {
-	err := d.whenReady(ctx)
+func (ct *controls) Cancel(ctx context.Context, id envelope.ID, by core.By) error {
+	err := ct.whenReady(ctx)
 	for did := false; err == nil; {
 		var row task.Task
-		if row, err = d.Reader.NewestOpen(ctx, id); err != nil {
+		if row, err = ct.Reader.NewestOpen(ctx, id); err != nil {
 			break
 		}
 		if row.State == task.Done {
@@ -28,7 +28,7 @@ func (d *Dispatcher) Cancel(ctx context.Context, id envelope.ID, by core.By) err
 			break
 		}
 		var ended bool
-		ended, err = d.Canceller.CancelOne(ctx, row, by)
+		ended, err = ct.Canceller.CancelOne(ctx, row, by)
 		did = did || ended
 	}
 	return fmt.Errorf("cancel %s: %w", id, err)

@@ -24,17 +24,17 @@ import (
 // Close ends it once nobody calls it any more.
 type Dispatcher struct {
 	*outbox.Base
-	completion *exchange.Completion
-	overseer   *exchange.Overseer
-	placed     *exchange.PlacedResults
-	executor   *executor.Executor
-	intake     *intake.Intake
-	inbox      *inboxes
-	kin        *outbox.Kin
-	unshown    *schedule.DeliveryQueue // tasks that were refused and whose results are still to be put
-	failed     chan struct{}           // signalled when a look could not take everything in
-	ready      chan struct{}           // closed when recovery is over
-	looking    sync.Mutex              // one look at a time: guards the intake
+	*readiness
+	*steps
+	*approvals
+	*leases
+	*controls
+	recovery *recovery
+	executor *executor.Executor
+	intake   *intake.Intake
+	inbox    *inboxes
+	failed   chan struct{} // signalled when a look could not take everything in
+	looking  sync.Mutex    // one look at a time: guards the intake
 }
 
 // Open makes a Dispatcher that goes on where the ledger says the last one
@@ -74,7 +74,7 @@ func Open(ctx context.Context, parts store.Parts, agents store.Agents, opts stor
 func (d *Dispatcher) Serve(ctx context.Context) error {
 	work, stopWork := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stopWork(nil)
-	if err := d.recover(work); err != nil {
+	if err := d.recovery.recover(work); err != nil {
 		d.executor.Finishing.Close()
 		return fmt.Errorf("recover: %w", err)
 	}
@@ -86,13 +86,13 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 		running.Go(func() { d.executor.Worker(ctx, work) })
 	}
 	running.Go(func() { d.inbox.deliverAll(ctx, work) })
-	running.Go(func() { d.showRefusals(ctx, work) })
+	running.Go(func() { d.steps.showRefusals(ctx, work) })
 	running.Go(func() { d.Messenger.NotifyAll(ctx, work) })
 	running.Go(func() { d.intake.AppendDeadLetters(ctx, work) })
 	running.Go(func() {
 		d.Timers.Serve(ctx, func(seq int64) {
-			d.revisit(work, seq)
-			d.lookedAt(work, seq)
+			d.steps.revisit(work, seq)
+			d.steps.lookedAt(work, seq)
 		})
 	})
 	running.Go(func() { d.lookWhenThereIsRoom(ctx) })
@@ -109,9 +109,6 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 	d.executor.Finishing.Wait()
 	return nil
 }
-
-// Ready is closed when recovery is over and new tasks are taken.
-func (d *Dispatcher) Ready() <-chan struct{} { return d.ready }
 
 // Close lets go of the task files.
 func (d *Dispatcher) Close() error { return d.intake.Tail.Close() }
@@ -146,11 +143,19 @@ func newDispatcher(s *store.Shared, lost bool) *Dispatcher {
 	in := &intake.Intake{
 		Base: b, Acceptor: acceptor, Receiver: receiver, Executor: ex, DeadLetters: make(chan struct{}, 1), Fresh: fresh,
 	}
-	d := &Dispatcher{
-		Base: b, completion: completion, overseer: overseer, placed: placed, executor: ex, intake: in,
-		inbox: &inboxes{Base: b, placed: placed, executor: ex, inboxes: schedule.NewDeliveryQueue(), waits: waits},
-		kin:   kin, unshown: schedule.NewDeliveryQueue(), failed: make(chan struct{}, 1), ready: make(chan struct{}),
+	inbox := &inboxes{Base: b, placed: placed, executor: ex, inboxes: schedule.NewDeliveryQueue(), waits: waits}
+	st := &steps{
+		Base: b, completion: completion, overseer: overseer, placed: placed, executor: ex, inbox: inbox,
+		kin: kin, unshown: schedule.NewDeliveryQueue(),
 	}
-	b.Writer.OnCommitted = d.onCommitted
-	return d
+	b.Writer.OnCommitted = st.onCommitted
+	ready := &readiness{ready: make(chan struct{})}
+	return &Dispatcher{
+		Base: b, readiness: ready, steps: st,
+		approvals: &approvals{Base: b, readiness: ready, steps: st, placed: placed},
+		leases:    &leases{Base: b, readiness: ready, steps: st, completion: completion, inbox: inbox},
+		controls:  &controls{Base: b, readiness: ready, steps: st},
+		recovery:  &recovery{Base: b, steps: st, completion: completion, executor: ex, inbox: inbox},
+		executor:  ex, intake: in, inbox: inbox, failed: make(chan struct{}, 1),
+	}
 }

@@ -7,11 +7,22 @@ import (
 	"fmt"
 	"time"
 
+	"mailboxd/dispatch/exchange"
+	"mailboxd/dispatch/outbox"
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
 	"mailboxd/internal/task"
 )
+
+// The leases give tasks to programs that fetch them, and take their answers.
+type leases struct {
+	*outbox.Base
+	*readiness
+	steps      *steps
+	completion *exchange.Completion
+	inbox      *inboxes
+}
 
 // A Lease is a task that somebody has claimed, which nobody else can claim or
 // answer until then.
@@ -29,41 +40,41 @@ type Lease struct {
 // does not fetch its tasks, is a *ForbiddenError. Who claims is known by the token of the lease from then on, also
 // after a restart; a lease that is not renewed ends by itself, and sooner when
 // its Claimer has ended and another one of that name claims.
-func (d *Dispatcher) Claim(ctx context.Context, agent string, by core.By, who Claimer) (l Lease, found bool, err error) {
-	if err = d.whenReady(ctx); err == nil {
-		err = d.mayClaim(agent)
+func (le *leases) Claim(ctx context.Context, agent string, by core.By, who Claimer) (l Lease, found bool, err error) {
+	if err = le.whenReady(ctx); err == nil {
+		err = le.mayClaim(agent)
 	}
 	if err == nil {
-		err = d.Writer.Update(ctx, func(tx *store.Transaction) (err error) {
-			l, found, err = d.lease(tx, agent, by, who, time.Now())
+		err = le.Writer.Update(ctx, func(tx *store.Transaction) (err error) {
+			l, found, err = le.lease(tx, agent, by, who, time.Now())
 			return err
 		})
 	}
 	if err == nil && found {
-		l.Request, err = d.Ledger.Raw(ctx, l.Task.Seq)
+		l.Request, err = le.Ledger.Raw(ctx, l.Task.Seq)
 	}
 	if err != nil {
 		return Lease{}, false, fmt.Errorf("claim a task of agent %q: %w", agent, err)
 	}
 	if found {
-		d.Log(l.Task).Info().Str("by", by.Who).Time("until", l.Until).Msg("task claimed")
-		d.Timers.Set(l.Task.Seq, l.Until)
+		le.Log(l.Task).Info().Str("by", by.Who).Time("until", l.Until).Msg("task claimed")
+		le.Timers.Set(l.Task.Seq, l.Until)
 	}
 	return l, found, nil
 }
 
-func (d *Dispatcher) mayClaim(agent string) error {
+func (le *leases) mayClaim(agent string) error {
 	switch {
-	case d.Agents.Inbox(agent).File == "":
+	case le.Agents.Inbox(agent).File == "":
 		return &core.ForbiddenError{Reason: "it is no agent here that fetches its tasks"}
-	case d.Pauses.Has(agent):
+	case le.Pauses.Has(agent):
 		return &core.ForbiddenError{Reason: "it is paused"}
 	}
 	return nil
 }
 
 // lease gives a task away, inside a transaction.
-func (d *Dispatcher) lease(tx *store.Transaction, agent string, by core.By, who Claimer, now time.Time) (l Lease, found bool, err error) {
+func (le *leases) lease(tx *store.Transaction, agent string, by core.By, who Claimer, now time.Time) (l Lease, found bool, err error) {
 	row, found, err := claimable(tx, agent, who, now)
 	if err != nil || !found {
 		return Lease{}, false, err
@@ -73,8 +84,8 @@ func (d *Dispatcher) lease(tx *store.Transaction, agent string, by core.By, who 
 		return Lease{}, false, err
 	}
 	l.Token = who.token()
-	answer, err := d.Writer.DecideIn(tx, state, &core.Claim{
-		Task: row.Seq, By: by, Token: l.Token, Lasts: d.Agents.Inbox(agent).Lease, Ended: row.ClaimedAt(now),
+	answer, err := le.Writer.DecideIn(tx, state, &core.Claim{
+		Task: row.Seq, By: by, Token: l.Token, Lasts: le.Agents.Inbox(agent).Lease, Ended: row.ClaimedAt(now),
 	}, now)
 	if err != nil || answer != nil {
 		return Lease{}, false, cmp.Or(err, answer)
@@ -91,23 +102,23 @@ func (d *Dispatcher) lease(tx *store.Transaction, agent string, by core.By, who 
 // that has lapsed is ErrLeaseOver, and one of somebody else ErrLeased. A task
 // that waits for nobody is a *StateError, one that is another agent's a
 // *ForbiddenError, and an id that is not known wraps ledger.ErrUnknown.
-func (d *Dispatcher) Renew(ctx context.Context, id envelope.ID, agent, token string) (until time.Time, err error) {
-	err = d.whenReady(ctx)
+func (le *leases) Renew(ctx context.Context, id envelope.ID, agent, token string) (until time.Time, err error) {
+	err = le.whenReady(ctx)
 	var row task.Task
 	if err == nil {
-		row, err = d.Reader.Waiting(ctx, id, agent)
+		row, err = le.Reader.Waiting(ctx, id, agent)
 	}
 	if err == nil {
 		var state *core.State
-		renew := &core.Renew{Task: row.Seq, Attempt: row.Attempt, Token: token, Lasts: d.Agents.Inbox(agent).Lease}
-		if state, err = d.Writer.Decide(ctx, store.Loads(row.Seq, false, false), renew); err == nil {
+		renew := &core.Renew{Task: row.Seq, Attempt: row.Attempt, Token: token, Lasts: le.Agents.Inbox(agent).Lease}
+		if state, err = le.Writer.Decide(ctx, store.Loads(row.Seq, false, false), renew); err == nil {
 			until = state.Task(row.Seq).Until
 		}
 	}
 	if err != nil {
 		return time.Time{}, fmt.Errorf("renew the lease of %s: %w", id, err)
 	}
-	d.Timers.Set(row.Seq, until)
+	le.Timers.Set(row.Seq, until)
 	return until, nil
 }
 

@@ -24,7 +24,7 @@ func (d *Dispatcher) Look(ctx context.Context) (paused bool, err error) {
 	defer d.looking.Unlock()
 	before := d.Bygones.Count()
 	paused, err = d.intake.Look(ctx)
-	d.adoptHeld(ctx)
+	d.steps.adoptHeld(ctx)
 	if err == nil && !paused {
 		d.Bygones.Forget(before)
 	}

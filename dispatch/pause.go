@@ -20,43 +20,43 @@ var ErrNoAgent = errors.New("no such agent is configured; see: mailboxd agents")
 // Pause keeps an agent, or Everyone, from starting anything until Resume,
 // across restarts. Tasks go on to come in and are held; what runs goes on. One
 // that is not known is ErrNoAgent.
-func (d *Dispatcher) Pause(ctx context.Context, agent string, by core.By) error {
-	if agent != store.Everyone && !d.Agents.Known(agent) {
+func (ct *controls) Pause(ctx context.Context, agent string, by core.By) error {
+	if agent != store.Everyone && !ct.Agents.Known(agent) {
 		return fmt.Errorf("pause agent %q: %w", agent, ErrNoAgent)
 	}
-	err := d.setPause(ctx, agent, true, task.KindAgentPaused, by)
+	err := ct.setPause(ctx, agent, true, task.KindAgentPaused, by)
 	if err != nil {
 		return err
 	}
-	d.Queue.CancelPrefetch(agent)
+	ct.Queue.CancelPrefetch(agent)
 	return nil
 }
 
 // Resume ends the pause that has exactly this name: that of Everyone does not
 // end by resuming one agent, nor the other way round.
-func (d *Dispatcher) Resume(ctx context.Context, agent string, by core.By) error {
-	if err := d.whenReady(ctx); err != nil {
+func (ct *controls) Resume(ctx context.Context, agent string, by core.By) error {
+	if err := ct.whenReady(ctx); err != nil {
 		return fmt.Errorf("resume agent %q: %w", agent, err)
 	}
-	if err := d.setPause(ctx, agent, false, task.KindAgentResumed, by); err != nil {
+	if err := ct.setPause(ctx, agent, false, task.KindAgentResumed, by); err != nil {
 		return err
 	}
 	var free []int64
-	for _, task := range d.Held.All() {
-		if task.Paused && !d.Pauses.Has(task.Agent.Value()) {
+	for _, task := range ct.Held.All() {
+		if task.Paused && !ct.Pauses.Has(task.Agent.Value()) {
 			free = append(free, task.Seq)
 		}
 	}
 	slices.Sort(free) // the oldest is queued first
-	executor.SideBySide(free, func(seq int64) { d.revisit(context.WithoutCancel(ctx), seq) })
+	executor.SideBySide(free, func(seq int64) { ct.steps.revisit(context.WithoutCancel(ctx), seq) })
 	return nil
 }
 
 // setPause begins or ends a pause, with its event if that is news.
-func (d *Dispatcher) setPause(ctx context.Context, agent string, paused bool, kind task.Kind, by core.By) error {
-	d.Pauses.Changing.Lock()
-	defer d.Pauses.Changing.Unlock()
-	err := d.Writer.Update(ctx, func(tx *store.Transaction) error {
+func (ct *controls) setPause(ctx context.Context, agent string, paused bool, kind task.Kind, by core.By) error {
+	ct.Pauses.Changing.Lock()
+	defer ct.Pauses.Changing.Unlock()
+	err := ct.Writer.Update(ctx, func(tx *store.Transaction) error {
 		change := tx.Resume
 		if paused {
 			change = tx.Pause
@@ -68,7 +68,7 @@ func (d *Dispatcher) setPause(ctx context.Context, agent string, paused bool, ki
 		return tx.Log(store.Event(task.Task{}, kind, store.With(by.Data(), "agent", agent)))
 	})
 	if err == nil {
-		d.Pauses.Set(agent, paused)
+		ct.Pauses.Set(agent, paused)
 	}
 	return err
 }
@@ -76,16 +76,16 @@ func (d *Dispatcher) setPause(ctx context.Context, agent string, paused bool, ki
 // Drain pauses an agent, or Everyone, and returns when nothing of it runs any
 // more, its results are durable, and who is told of them in messages is told, or
 // with the cause of ctx.
-func (d *Dispatcher) Drain(ctx context.Context, agent string, by core.By) error {
-	if err := d.Pause(ctx, agent, by); err != nil {
+func (ct *controls) Drain(ctx context.Context, agent string, by core.By) error {
+	if err := ct.Pause(ctx, agent, by); err != nil {
 		return err
 	}
-	err := d.Queue.WaitReleased(ctx, agent)
+	err := ct.Queue.WaitReleased(ctx, agent)
 	if err == nil {
-		err = store.Await(ctx, d.Runs.Find(func(it schedule.Item) bool { return agent == store.Everyone || it.Agent == agent }))
+		err = store.Await(ctx, ct.Runs.Find(func(it schedule.Item) bool { return agent == store.Everyone || it.Agent == agent }))
 	}
 	if err == nil {
-		err = d.Messenger.NotifyQueue.Await(ctx)
+		err = ct.Messenger.NotifyQueue.Await(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("drain agent %q: %w", agent, err)

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"math"
 
+	"mailboxd/dispatch/exchange"
+	"mailboxd/dispatch/executor"
+	"mailboxd/dispatch/outbox"
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
@@ -12,19 +15,28 @@ import (
 	"mailboxd/internal/task"
 )
 
+// A recovery takes up what an earlier daemon left.
+type recovery struct {
+	*outbox.Base
+	steps      *steps
+	completion *exchange.Completion
+	executor   *executor.Executor
+	inbox      *inboxes
+}
+
 // recover takes up what an earlier daemon left. It is the only way to start,
 // so the path of a crash is walked every day.
-func (d *Dispatcher) recover(ctx context.Context) error {
+func (re *recovery) recover(ctx context.Context) error {
 	for after := int64(0); ; {
-		rows, err := d.Ledger.Unsettled(ctx, after, store.Page)
+		rows, err := re.Ledger.Unsettled(ctx, after, store.Page)
 		if err != nil {
 			return err
 		}
 		for _, row := range rows {
 			if row.Status == envelope.Rejected { // there may be many, and nothing waits for them
-				d.showLater(row)
+				re.steps.showLater(row)
 			} else {
-				d.proceed(ctx, row)
+				re.steps.proceed(ctx, row)
 			}
 			after = row.Seq
 		}
@@ -32,31 +44,31 @@ func (d *Dispatcher) recover(ctx context.Context) error {
 			break
 		}
 	}
-	if err := d.recoverOpen(ctx); err != nil {
+	if err := re.recoverOpen(ctx); err != nil {
 		return err
 	}
-	return errors.Join(d.Canceller.CancelAgain(ctx), d.Messenger.ResumeNotifications(ctx))
+	return errors.Join(re.Canceller.CancelAgain(ctx), re.Messenger.ResumeNotifications(ctx))
 }
 
 // recoverOpen takes up what is not done, in the order in which it was accepted.
-func (d *Dispatcher) recoverOpen(ctx context.Context) error {
+func (re *recovery) recoverOpen(ctx context.Context) error {
 	line := &turnLine{}
 	for after := int64(0); ; {
-		rows, err := d.Ledger.Unfinished(ctx, after, store.Page)
+		rows, err := re.Ledger.Unfinished(ctx, after, store.Page)
 		if err != nil {
 			return err
 		}
 		for _, row := range rows {
-			if err := d.queueTurns(ctx, line, row.Seq); err != nil {
+			if err := re.queueTurns(ctx, line, row.Seq); err != nil {
 				return err
 			}
-			if err := d.resume(ctx, row); err != nil {
+			if err := re.resume(ctx, row); err != nil {
 				return err
 			}
 			after = row.Seq
 		}
 		if len(rows) < store.Page {
-			return d.queueTurns(ctx, line, math.MaxInt64)
+			return re.queueTurns(ctx, line, math.MaxInt64)
 		}
 	}
 }
@@ -69,18 +81,18 @@ type turnLine struct {
 }
 
 // queueTurns queues the Turns that were accepted before a Seq.
-func (d *Dispatcher) queueTurns(ctx context.Context, line *turnLine, before int64) error {
+func (re *recovery) queueTurns(ctx context.Context, line *turnLine, before int64) error {
 	for {
 		for len(line.turns) > 0 && line.turns[0].Seq < before {
 			t := line.turns[0]
-			d.inbox.queueUp(task.Task{Seq: t.Seq, Agent: t.Agent, Requester: t.Requester})
+			re.inbox.queueUp(task.Task{Seq: t.Seq, Agent: t.Agent, Requester: t.Requester})
 			line.turns = line.turns[1:]
 		}
 		if line.whole || len(line.turns) > 0 {
 			return nil
 		}
 		var err error
-		if line.turns, err = d.Ledger.Turns(ctx, line.last, store.Page); err != nil {
+		if line.turns, err = re.Ledger.Turns(ctx, line.last, store.Page); err != nil {
 			return err
 		}
 		if line.whole = len(line.turns) < store.Page; len(line.turns) > 0 {
@@ -91,27 +103,27 @@ func (d *Dispatcher) queueTurns(ctx context.Context, line *turnLine, before int6
 
 // resume goes on with one unfinished task. A received one follows when the
 // revision it waits for has ended, which comes earlier in the ledger.
-func (d *Dispatcher) resume(ctx context.Context, row task.Task) error {
-	if err := d.Canceller.RecoverTies(ctx, row); err != nil {
+func (re *recovery) resume(ctx context.Context, row task.Task) error {
+	if err := re.Canceller.RecoverTies(ctx, row); err != nil {
 		return err
 	}
 	switch row.State {
 	case task.Running:
-		return d.executor.RecoverRun(ctx, row)
+		return re.executor.RecoverRun(ctx, row)
 	case task.Received:
-		return d.tryAdmitNext(ctx, row.ID)
+		return re.steps.tryAdmitNext(ctx, row.ID)
 	}
-	d.proceed(ctx, row)
+	re.steps.proceed(ctx, row)
 	switch row.State {
 	case task.Held:
-		d.rejudge(row) // the rules may be other ones by now
+		re.steps.rejudge(row) // the rules may be other ones by now
 		if core.WaitsForWords(row) {
-			d.completion.JoinNow(ctx, row.Seq)
+			re.completion.JoinNow(ctx, row.Seq)
 		}
 	case task.Review:
-		d.completion.JoinNow(ctx, row.Seq)
+		re.completion.JoinNow(ctx, row.Seq)
 	case task.Waiting:
-		return d.inbox.tend(ctx, row)
+		return re.inbox.tend(ctx, row)
 	}
 	return nil
 }

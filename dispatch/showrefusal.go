@@ -14,39 +14,39 @@ import (
 
 // showLater lists a task that was refused. It never blocks; nothing is idle until
 // the result is put.
-func (d *Dispatcher) showLater(row task.Task) {
-	d.Queue.AddBusy()
-	d.unshown.Add(row.Seq)
+func (st *steps) showLater(row task.Task) {
+	st.Queue.AddBusy()
+	st.unshown.Add(row.Seq)
 }
 
 // showRefusals puts the results of refused tasks until ctx ends. The next start
 // finds those that are left then.
-func (d *Dispatcher) showRefusals(ctx, work context.Context) {
+func (st *steps) showRefusals(ctx, work context.Context) {
 	showing := make(chan struct{}, store.MostShowing)
 	for {
-		seq, ok := d.unshown.Next(ctx)
+		seq, ok := st.unshown.Next(ctx)
 		if !ok {
 			return
 		}
 		showing <- struct{}{}
-		d.executor.Finishing.Go(func() {
-			d.showRefusal(work, seq)
+		st.executor.Finishing.Go(func() {
+			st.showRefusal(work, seq)
 			<-showing
 		})
 	}
 }
 
-func (d *Dispatcher) showRefusal(ctx context.Context, seq int64) {
-	defer d.Queue.Done()
-	defer d.Runs.ForgetRefusal(seq)
-	row, ok := d.Runs.Refusal(seq)
+func (st *steps) showRefusal(ctx context.Context, seq int64) {
+	defer st.Queue.Done()
+	defer st.Runs.ForgetRefusal(seq)
+	row, ok := st.Runs.Refusal(seq)
 	if !ok {
 		var err error
-		if row, err = d.Ledger.Task(ctx, seq); err != nil {
-			d.FaultLog.Report(store.Judging, row, err)
-			d.Timers.Set(seq, time.Now().Add(store.RetryPause))
+		if row, err = st.Ledger.Task(ctx, seq); err != nil {
+			st.FaultLog.Report(store.Judging, row, err)
+			st.Timers.Set(seq, time.Now().Add(store.RetryPause))
 			return
 		}
 	}
-	d.proceed(ctx, row)
+	st.proceed(ctx, row)
 }

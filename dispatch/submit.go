@@ -32,14 +32,14 @@ type Submission struct {
 // read wraps ErrNoAnswer. Who shows the token of a lease that lapsed may still
 // answer as long as nobody else has claimed the task; see Renew for the other
 // errors.
-func (d *Dispatcher) Submit(ctx context.Context, id envelope.ID, s Submission, by core.By) error {
-	err := d.whenReady(ctx)
+func (le *leases) Submit(ctx context.Context, id envelope.ID, s Submission, by core.By) error {
+	err := le.whenReady(ctx)
 	var row task.Task
 	if err == nil {
-		row, err = d.Reader.Waiting(ctx, id, s.Agent)
+		row, err = le.Reader.Waiting(ctx, id, s.Agent)
 	}
 	if err == nil {
-		err = d.submit(ctx, row, s, by)
+		err = le.submit(ctx, row, s, by)
 	}
 	if err != nil {
 		return fmt.Errorf("submit the result of %s: %w", id, err)
@@ -47,20 +47,20 @@ func (d *Dispatcher) Submit(ctx context.Context, id envelope.ID, s Submission, b
 	return nil
 }
 
-func (d *Dispatcher) submit(ctx context.Context, row task.Task, s Submission, by core.By) error {
-	run, err := d.mayAnswerNow(ctx, row, s.Token)
+func (le *leases) submit(ctx context.Context, row task.Task, s Submission, by core.By) error {
+	run, err := le.mayAnswerNow(ctx, row, s.Token)
 	if err != nil {
 		return err
 	}
-	job, err := d.Reader.JobOf(ctx, row, run)
+	job, err := le.Reader.JobOf(ctx, row, run)
 	if err != nil {
 		return err
 	}
-	o, err := d.Meters.JudgeAnswer(ctx, row, run, job, s.Answer)
+	o, err := le.Meters.JudgeAnswer(ctx, row, run, job, s.Answer)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNoAnswer, err)
 	}
-	t, err := d.completion.PrepareTurn(ctx, row, run.Terms, o)
+	t, err := le.completion.PrepareTurn(ctx, row, run.Terms, o)
 	if err != nil {
 		return err
 	}
@@ -68,28 +68,28 @@ func (d *Dispatcher) submit(ctx context.Context, row task.Task, s Submission, by
 	delete(data, "exit_code") // there was no process
 	t.Event = store.Event(row, task.KindTaskFinished, data)
 	if s.Token != "" {
-		d.Bygones.Add(schedule.Item{Seq: row.Seq, Agent: row.Agent, Requester: row.Requester}) // what it has asked for may not be read yet
+		le.Bygones.Add(schedule.Item{Seq: row.Seq, Agent: row.Agent, Requester: row.Requester}) // what it has asked for may not be read yet
 	}
-	follow, err := d.Writer.Commit(ctx, func(tx *store.Transaction) error {
+	follow, err := le.Writer.Commit(ctx, func(tx *store.Transaction) error {
 		if t.Row, err = store.Entitled(tx, row, s.Token, time.Now()); err != nil {
 			return err
 		}
-		return d.completion.TakeTurn(tx, t)
+		return le.completion.TakeTurn(tx, t)
 	})
 	if err != nil {
 		return err
 	}
 	fault.Point("submitted")
-	d.Log(row).Info().Str("by", by.Who).Str("status", string(t.Next.Status)).Msg("answer submitted")
-	d.onCommitted(ctx, follow)
+	le.Log(row).Info().Str("by", by.Who).Str("status", string(t.Next.Status)).Msg("answer submitted")
+	le.steps.onCommitted(ctx, follow)
 	return nil
 }
 
 // mayAnswerNow returns the run that a submission is about, or why it comes to
 // nothing; after the deadline the task is over.
-func (d *Dispatcher) mayAnswerNow(ctx context.Context, row task.Task, token string) (run task.Run, err error) {
+func (le *leases) mayAnswerNow(ctx context.Context, row task.Task, token string) (run task.Run, err error) {
 	now := time.Now()
-	err = d.Writer.Update(ctx, func(tx *store.Transaction) (err error) {
+	err = le.Writer.Update(ctx, func(tx *store.Transaction) (err error) {
 		if _, err = store.Entitled(tx, row, token, now); err == nil {
 			run, _, err = tx.Run(task.RunName{Task: row.Seq, Attempt: row.Attempt})
 		}
@@ -98,10 +98,10 @@ func (d *Dispatcher) mayAnswerNow(ctx context.Context, row task.Task, token stri
 	if err != nil || !store.Past(run.Terms.Deadline, now) {
 		return run, err
 	}
-	if err := d.inbox.overdue(ctx, row, run); err != nil {
+	if err := le.inbox.overdue(ctx, row, run); err != nil {
 		return run, err
 	}
-	if row, err = d.Ledger.Task(ctx, row.Seq); err == nil {
+	if row, err = le.Ledger.Task(ctx, row.Seq); err == nil {
 		err = core.StateErrorOf(row)
 	}
 	return run, err
