@@ -137,8 +137,9 @@ func newDispatcher(s *store.Shared, lost bool) *Dispatcher {
 	waits := executor.NewBudgetWaiters(s.Ledger.Balance, func(seq int64) { s.Timers.After(seq, 0) })
 	fresh := executor.NewFresh()
 	ex := &executor.Executor{
-		Base: b, Acceptor: acceptor, Completion: completion, Placed: placed, Endings: endings,
-		Finishing: schedule.NewWorkerPool(s.Opts.Workers), Fresh: fresh, Rereading: executor.UsualRereading, Waits: waits,
+		Preparer:   &executor.Preparer{Base: b, Acceptor: acceptor, Placed: placed, Fresh: fresh, Waits: waits},
+		Completion: completion, Endings: endings,
+		Finishing: schedule.NewWorkerPool(s.Opts.Workers), Rereading: executor.UsualRereading,
 	}
 	in := &intake.Intake{
 		Base: b, Acceptor: acceptor, Receiver: receiver, Executor: ex, DeadLetters: make(chan struct{}, 1), Fresh: fresh,

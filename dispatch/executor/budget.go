@@ -16,7 +16,7 @@ func limited(row task.Task, terms task.Terms) bool {
 }
 
 // spending gathers what is spent and reserved before a run of a task begins.
-func (x *Executor) spending(tx *store.Transaction, row task.Task, run task.Run) (s core.Spending, err error) {
+func (p *Preparer) spending(tx *store.Transaction, row task.Task, run task.Run) (s core.Spending, err error) {
 	if !limited(row, run.Terms) {
 		return s, nil // as most
 	}
@@ -25,7 +25,7 @@ func (x *Executor) spending(tx *store.Transaction, row task.Task, run task.Run) 
 			return s, err
 		}
 	}
-	if s.Above, err = x.ancestors(tx, row.Parent); err != nil {
+	if s.Above, err = p.ancestors(tx, row.Parent); err != nil {
 		return s, err
 	}
 	s.Balances = map[core.LimitKey]task.Balance{}
@@ -38,7 +38,7 @@ func (x *Executor) spending(tx *store.Transaction, row task.Task, run task.Run) 
 }
 
 // ancestors gathers a task and those above it, up to one that lends.
-func (x *Executor) ancestors(tx *store.Transaction, seq int64) (above []core.Ancestor, err error) {
+func (p *Preparer) ancestors(tx *store.Transaction, seq int64) (above []core.Ancestor, err error) {
 	for seq != 0 {
 		var a core.Ancestor
 		var found bool
@@ -51,7 +51,7 @@ func (x *Executor) ancestors(tx *store.Transaction, seq int64) (above []core.Anc
 		if a.Tree, err = tx.Family(seq); err != nil {
 			return above, err
 		}
-		a.Said, seq = x.Meters.SpentBy(seq), a.Task.Parent
+		a.Said, seq = p.Meters.SpentBy(seq), a.Task.Parent
 		if above = append(above, a); a.Lends() {
 			break
 		}
@@ -60,9 +60,9 @@ func (x *Executor) ancestors(tx *store.Transaction, seq int64) (above []core.Anc
 }
 
 // LimitsOf returns the limits that the runs of a task have to fit into.
-func (x *Executor) LimitsOf(ctx context.Context, row task.Task) ([]core.LimitKey, error) {
+func (p *Preparer) LimitsOf(ctx context.Context, row task.Task) ([]core.LimitKey, error) {
 	keys := []core.LimitKey{{Task: row.Seq}}
-	runs, err := x.Ledger.Runs(ctx, row.Seq)
+	runs, err := p.Ledger.Runs(ctx, row.Seq)
 	for _, run := range runs {
 		for _, a := range run.Terms.Accounts {
 			keys = append(keys, core.KeyOf(a))
@@ -71,7 +71,7 @@ func (x *Executor) LimitsOf(ctx context.Context, row task.Task) ([]core.LimitKey
 	for seq := row.Parent; seq != 0 && err == nil; {
 		keys = append(keys, core.LimitKey{Task: seq})
 		var parent task.Task
-		parent, err = x.Ledger.Task(ctx, seq)
+		parent, err = p.Ledger.Task(ctx, seq)
 		seq = parent.Parent
 	}
 	return keys, err

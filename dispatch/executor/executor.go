@@ -5,28 +5,21 @@ import (
 	"time"
 
 	"mailboxd/dispatch/exchange"
-	"mailboxd/dispatch/outbox"
 	"mailboxd/dispatch/store"
-	"mailboxd/envelope"
 	"mailboxd/internal/core"
 	"mailboxd/internal/fault"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/schedule"
 	"mailboxd/internal/task"
-	"mailboxd/mailbox"
 )
 
 // An Executor starts the runs of queued tasks, and takes up those of an earlier daemon.
 type Executor struct {
-	*outbox.Base
-	Acceptor   *exchange.Acceptor
+	*Preparer
 	Completion *exchange.Completion
-	Placed     *exchange.PlacedResults
 	Endings    chan struct{} // holds a token for each run that ended here and is not finished
 	Finishing  *schedule.WorkerPool
-	Fresh      *Fresh
 	Rereading  Rereading // how answers are read again
-	Waits      *BudgetWaiters
 }
 
 // Worker runs one task after another. It begins none once take has ended, and
@@ -116,12 +109,6 @@ func (x *Executor) takeUp(ctx context.Context, it schedule.Item) (*store.Run, ta
 	return run, row, job, err
 }
 
-// equip lets a run say what it spends and how far it is.
-func (x *Executor) equip(ctx context.Context, run *store.Run, row task.Task, j *task.Job) {
-	x.Meters.Measure(run, row, j)
-	j.Report = x.Messenger.Reporting(ctx, row)
-}
-
 // wrapUp does what comes of a run whose slot is free again.
 func (x *Executor) wrapUp(ctx context.Context, run *store.Run, row task.Task, j task.Job, o task.Outcome) {
 	defer x.Queue.Done()
@@ -191,21 +178,4 @@ func (x *Executor) unstart(ctx context.Context, row task.Task, pause time.Durati
 		}
 	}
 	x.Writer.OnCommitted(ctx, follow)
-}
-
-// rest puts an item back into the queue after a pause.
-func (x *Executor) rest(ctx context.Context, it schedule.Item) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(store.RetryPause):
-		x.Queue.Push(it)
-	}
-}
-
-// refuseUnfit ends a task that cannot have a run directory, for something is in
-// the way that only a person can remove.
-func (x *Executor) refuseUnfit(ctx context.Context, row task.Task, j task.Job, why *mailbox.UnfitError) error {
-	x.Log(row).Error().Err(why).Msg("run directory cannot be made")
-	finding := envelope.Finding{Kind: envelope.InternalError, Message: "the run could not be prepared: " + why.Error()}
-	return x.Reader.Apply(ctx, row, j.Task, task.Verdict{Findings: envelope.Findings{finding}, Terms: j.Terms})
 }

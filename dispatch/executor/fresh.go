@@ -67,15 +67,15 @@ func (f *Fresh) take(seq int64) (freshTask, bool) {
 
 // loadQueued is load for a task whose turn has come. Those whose turn comes next are
 // read with it.
-func (x *Executor) loadQueued(ctx context.Context, it schedule.Item) (task.Task, envelope.Task, envelope.Findings, error) {
-	if t, ok := x.Fresh.take(it.Seq); ok {
+func (p *Preparer) loadQueued(ctx context.Context, it schedule.Item) (task.Task, envelope.Task, envelope.Findings, error) {
+	if t, ok := p.Fresh.take(it.Seq); ok {
 		return t.row, t.task, t.findings, nil
 	}
-	r, err := x.readAhead(ctx, it)
+	r, err := p.readAhead(ctx, it)
 	if err != nil {
 		return task.Task{}, envelope.Task{}, nil, err
 	}
-	t, findings, err := x.Reader.DecodeRow(ctx, r.Task, r.Raw)
+	t, findings, err := p.Reader.DecodeRow(ctx, r.Task, r.Raw)
 	return r.Task, t, findings, err
 }
 
@@ -83,14 +83,14 @@ func (x *Executor) loadQueued(ctx context.Context, it schedule.Item) (task.Task,
 const readAtOnce = 16
 
 // readAhead returns the request of an item as it is now.
-func (x *Executor) readAhead(ctx context.Context, it schedule.Item) (ledger.Request, error) {
-	if r, ok := x.Ledger.Remembered(it.Seq); ok {
+func (p *Preparer) readAhead(ctx context.Context, it schedule.Item) (ledger.Request, error) {
+	if r, ok := p.Ledger.Remembered(it.Seq); ok {
 		return r, nil
 	}
-	x.Fresh.reading.Lock()
-	defer x.Fresh.reading.Unlock()
-	if r, ok := x.Ledger.Remembered(it.Seq); ok {
+	p.Fresh.reading.Lock()
+	defer p.Fresh.reading.Unlock()
+	if r, ok := p.Ledger.Remembered(it.Seq); ok {
 		return r, nil // who had the lock before has read it
 	}
-	return x.Ledger.ReadAhead(ctx, it.Seq, x.Queue.Peek(it.Agent, readAtOnce-1))
+	return p.Ledger.ReadAhead(ctx, it.Seq, p.Queue.Peek(it.Agent, readAtOnce-1))
 }

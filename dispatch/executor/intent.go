@@ -16,33 +16,33 @@ import (
 // Intend makes durable that the job is about to be started, or to wait for its agent to
 // fetch it, with what it may spend, which becomes its Allowance. It reports false when
 // the task has changed meanwhile, or a limit has too little room for the run.
-func (x *Executor) Intend(ctx context.Context, row task.Task, j *task.Job, to task.State) (task.Task, bool, error) {
-	since, began := x.Waits.now(), false
+func (p *Preparer) Intend(ctx context.Context, row task.Task, j *task.Job, to task.State) (task.Task, bool, error) {
+	since, began := p.Waits.now(), false
 	if limited(row, j.Terms) && row.Attempt > 0 {
 		var err error
-		if began, err = x.Reader.Ran(ctx, row); err != nil {
+		if began, err = p.Reader.Ran(ctx, row); err != nil {
 			return row, false, err
 		}
 	}
 	var answer error
 	var intended task.Job
-	follow, err := x.Writer.Commit(ctx, func(tx *store.Transaction) (err error) {
+	follow, err := p.Writer.Commit(ctx, func(tx *store.Transaction) (err error) {
 		intended = *j
-		answer, err = x.IntendIn(tx, row, began, &intended, core.Intend{To: to})
+		answer, err = p.IntendIn(tx, row, began, &intended, core.Intend{To: to})
 		return err
 	})
 	if err != nil {
 		return row, false, fmt.Errorf("start %s: %w", row.ID, err)
 	}
 	if answer != nil {
-		x.removeRunDir(row, j.Attempt) // before the next attempt, which may have the same
+		p.removeRunDir(row, j.Attempt) // before the next attempt, which may have the same
 	}
-	x.Writer.OnCommitted(ctx, follow)
+	p.Writer.OnCommitted(ctx, follow)
 	switch short, ok := errors.AsType[*core.Shortfall](answer); {
 	case ok && !short.Waits:
-		x.Log(row).Warn().Str("reason", short.Reason).Msg("budget exceeded")
-	case ok && !x.Waits.join(row.Seq, short, since):
-		x.Timers.After(row.Seq, 0)
+		p.Log(row).Warn().Str("reason", short.Reason).Msg("budget exceeded")
+	case ok && !p.Waits.join(row.Seq, short, since):
+		p.Timers.After(row.Seq, 0)
 	}
 	if answer != nil {
 		return row, false, nil
@@ -55,20 +55,20 @@ func (x *Executor) Intend(ctx context.Context, row task.Task, j *task.Job, to ta
 
 // IntendIn is intend in its transaction, which may be run again. It returns the answer of
 // the core.
-func (x *Executor) IntendIn(tx *store.Transaction, row task.Task, began bool, j *task.Job, c core.Intend) (answer, err error) {
+func (p *Preparer) IntendIn(tx *store.Transaction, row task.Task, began bool, j *task.Job, c core.Intend) (answer, err error) {
 	run := task.Run{Task: row.Seq, Attempt: j.Attempt, ID: j.RunID, Intent: time.Now(), Boot: runner.Boot(), Terms: j.Terms}
 	if j.Dir != "" {
 		run.Boot = runner.Evidence(j.Dir)
 	}
 	c.Task, c.Attempt, c.Request, c.Run = row.Seq, row.Attempt, j.Task, run
-	if c.Spending, err = x.spending(tx, row, run); err != nil {
+	if c.Spending, err = p.spending(tx, row, run); err != nil {
 		return nil, err
 	}
 	state, err := store.Loads(row.Seq, began, false)(tx)
 	if err != nil {
 		return nil, err
 	}
-	if answer, err = x.Writer.DecideIn(tx, state, &c, time.Now()); err == nil && answer == nil {
+	if answer, err = p.Writer.DecideIn(tx, state, &c, time.Now()); err == nil && answer == nil {
 		run = *state.Task(row.Seq).Run
 		j.Allowance, j.Terms = run.Reserved, run.Terms
 	}

@@ -11,47 +11,47 @@ import (
 
 // NewRunDir returns the empty directory of an attempt that is about to be intended.
 // The error wraps fs.ErrExist when another run may have used that directory.
-func (x *Executor) NewRunDir(id envelope.ID, revision, attempt int) (string, error) {
-	path := x.State.RunDir(id, revision, attempt)
-	unused := x.Unused.Take(path)
-	dir, err := x.State.MakeRunDir(id, revision, attempt)
+func (p *Preparer) NewRunDir(id envelope.ID, revision, attempt int) (string, error) {
+	path := p.State.RunDir(id, revision, attempt)
+	unused := p.Unused.Take(path)
+	dir, err := p.State.MakeRunDir(id, revision, attempt)
 	switch {
 	case unused && errors.Is(err, fs.ErrExist):
 		return path, nil
 	case unused && err != nil:
-		x.Unused.Keep(path)
+		p.Unused.Keep(path)
 	}
 	return dir, err
 }
 
 // dropRunDir removes the unused directory of a task whose next attempt does not
 // come, if there is one: what the ledger says of the task rules out its intent.
-func (x *Executor) dropRunDir(row task.Task) error {
-	if !x.Unused.Take(x.State.RunDir(row.ID, row.Revision, row.Attempt+1)) {
+func (p *Preparer) dropRunDir(row task.Task) error {
+	if !p.Unused.Take(p.State.RunDir(row.ID, row.Revision, row.Attempt+1)) {
 		return nil
 	}
-	return x.State.RemoveRunDir(row.ID, row.Revision, row.Attempt+1)
+	return p.State.RemoveRunDir(row.ID, row.Revision, row.Attempt+1)
 }
 
 // removeRunDir removes the directory of an attempt that never began. One that stays is
 // used by no other attempt.
-func (x *Executor) removeRunDir(row task.Task, attempt int) {
-	if err := x.State.RemoveRunDir(row.ID, row.Revision, attempt); err != nil {
-		x.Log(row).Warn().Err(err).Msg("directory of a run that never began not removed")
+func (p *Preparer) removeRunDir(row task.Task, attempt int) {
+	if err := p.State.RemoveRunDir(row.ID, row.Revision, attempt); err != nil {
+		p.Log(row).Warn().Err(err).Msg("directory of a run that never began not removed")
 	}
 }
 
 // makeRunDir gives the job the next attempt whose directory is not taken, for none
 // is ever used twice. Those that are taken are of no run that the ledger knows: it
 // returns the ones in which something may have begun.
-func (x *Executor) makeRunDir(j *task.Job) (unknown []string, err error) {
-	if !x.Agents.HasDir(j.Task.Agent) {
+func (p *Preparer) makeRunDir(j *task.Job) (unknown []string, err error) {
+	if !p.Agents.HasDir(j.Task.Agent) {
 		j.Attempt++
 		return nil, nil
 	}
 	for {
 		j.Attempt++
-		dir, err := x.NewRunDir(j.Task.ID, j.Revision, j.Attempt)
+		dir, err := p.NewRunDir(j.Task.ID, j.Revision, j.Attempt)
 		if err == nil {
 			j.Dir = dir
 			return unknown, nil
@@ -59,8 +59,8 @@ func (x *Executor) makeRunDir(j *task.Job) (unknown []string, err error) {
 		if !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
-		if taken := x.State.RunDir(j.Task.ID, j.Revision, j.Attempt); exchange.HasOutput(taken) {
-			unknown = append(unknown, x.Relative(taken))
+		if taken := p.State.RunDir(j.Task.ID, j.Revision, j.Attempt); exchange.HasOutput(taken) {
+			unknown = append(unknown, p.Relative(taken))
 		}
 	}
 }
