@@ -276,6 +276,9 @@ func TestTheTableCatchesWhatItForbids(t *testing.T) {
 	}
 }
 
+// fileSet has the positions of all sources.
+var fileSet = token.NewFileSet()
+
 // sources parses every Go file of the module, tests included.
 func sources(t *testing.T) map[string]*ast.File {
 	t.Helper()
@@ -290,7 +293,7 @@ func sources(t *testing.T) map[string]*ast.File {
 		if !strings.HasSuffix(path, ".go") {
 			return nil
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		file, err := parser.ParseFile(fileSet, path, nil, parser.ParseComments)
 		files[path] = file
 		return err
 	})

@@ -22,7 +22,7 @@ func (g *Delegator) delegation(ctx context.Context, row task.Task, m envelope.Me
 	if err != nil {
 		return nil, m, err
 	}
-	c := &Submission{Task: m.Request, Said: &m, tie: m.Tie, above: &row, Now: time.Now()}
+	c := &Submission{Task: m.Request, Said: &m, lineage: lineage{tie: m.Tie, above: &row}, Now: time.Now()}
 	c.Judged, _ = g.judgeInContext(c, conversation.Combines(m), findings)
 	c.Verdict = c.Judged
 	if !c.Verdict.Admit {

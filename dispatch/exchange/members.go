@@ -74,7 +74,11 @@ func (ac *Acceptor) memberRequest(tx *store.Transaction, c *Submission, name str
 	line, _ := codec.Encode(m)
 	said, findings := codec.Decode(line, ac.Opts.Reading)
 	above := c.Row
-	member := &Submission{Line: c.Line, Task: said.Request, Said: &said, tie: envelope.Member, above: &above, parent: &above, Now: c.Now, Fate: Accepted}
+	member := &Submission{
+		Line: c.Line, Task: said.Request, Said: &said, Now: c.Now,
+		lineage:    lineage{tie: envelope.Member, above: &above, parent: &above},
+		acceptance: acceptance{Fate: Accepted},
+	}
 	member.Task.Agent = name
 	member.Judged = ac.Reader.Judge(member.Task, findings, c.Now)
 	member.Verdict = member.Judged

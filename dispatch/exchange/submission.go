@@ -19,17 +19,32 @@ type Submission struct {
 	Verdict task.Verdict      // that, and what follows from who asks
 	Said    *envelope.Message // the message that asks; nil for a line of AINL's
 	Inbound *InboundMessage   // what else a message in a line does; nil for a line of AINL and for what the daemon asks for
-	tie     envelope.Tie      // how it belongs to its parent
-	above   *task.Task        // its parent, when that is certain; nil: it is found out
-	parent  *task.Task        // the task whose run asks; nil: none
 	Now     time.Time
-	refusal []byte // the answer, if the verdict refuses; nil: it does not, or there is nobody to answer
+	lineage
+	acceptance
+	traces
+}
+
+// A lineage is how a submission belongs to another task.
+type lineage struct {
+	tie    envelope.Tie
+	above  *task.Task // its parent, when that is certain; nil: it is found out
+	parent *task.Task // the task whose run asks; nil: none
+}
+
+// An acceptance is what the ledger made of a submission.
+type acceptance struct {
 	Fate    fate
 	Row     task.Task     // as the ledger has it, when accepted
 	Members []*Submission // what is asked of each recipient, where there are several
-	Dir     string        // the run directory that was made for it to begin at once; "" for none
-	attempt int           // the highest of a run directory that was there before its revision
-	Unknown []string      // run directories in which it may have begun, of which the ledger has no run
+	refusal []byte        // the answer, if the verdict refuses; nil: it does not, or there is nobody to answer
+}
+
+// The traces of a submission are what lies in the state directory from before it.
+type traces struct {
+	Dir     string   // the run directory that was made for it to begin at once; "" for none
+	Unknown []string // run directories in which it may have begun, of which the ledger has no run
+	attempt int      // the highest of a run directory that was there before its revision
 }
 
 // A fate is what the ledger made of a submission.

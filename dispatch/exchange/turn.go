@@ -20,20 +20,28 @@ type turn struct {
 	talk  task.Conversation
 	terms task.Terms
 	o     task.Outcome
-	Event task.Event // the story of an end; a zero one is made of the outcome
+	Event task.Event // with which the task ends; a zero one is made of the outcome
 	bytes []byte     // the result; nil: nobody has placed it, and nobody asked for it yet
+	at    time.Time  // when we heard it
 
-	at time.Time // when we heard it
+	outbound []outboundMessage
+	taken    map[envelope.ID]bool // the names of what is handed on
+	supervision
+	step
+}
 
-	overseer  string // of its agent, as the run ended; "" for nobody
-	outbound  []outboundMessage
-	taken     map[envelope.ID]bool // the names of what is handed on
-	review    *Submission          // asks the overseer of the agent; nil: there is nothing to approve
-	reviewRun *reviewRun           // of an overseer; nil: this is the run of another agent
-	failed    bool                 // the run has, and the task waits to be mended
+// A supervision is what an overseer has to do with a turn.
+type supervision struct {
+	overseer  string      // of its agent, as the run ended; "" for nobody
+	review    *Submission // asks the overseer of the agent; nil: there is nothing to approve
+	reviewRun *reviewRun  // of an overseer; nil: this is the run of another agent
+}
 
-	Next  task.Task // the task as it is then
-	moved bool      // false: somebody was first
+// A step is where a turn takes its task.
+type step struct {
+	Next   task.Task // the task as it is then
+	moved  bool      // false: somebody was first
+	failed bool      // the run has, and the task waits to be mended
 }
 
 // Turn makes the outcome of a run durable that is its task's last, or ends in
@@ -82,7 +90,8 @@ func (t *turn) showsResult() bool {
 // PrepareTurn does of a turn what can be done before its transaction: what the
 // agent hands on is judged.
 func (cp *Completion) PrepareTurn(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome) (t *turn, err error) {
-	t = &turn{Row: row, terms: terms, o: o, taken: map[envelope.ID]bool{}, at: time.Now(), overseer: cp.Agents.Protocol.Overseer(row.Agent)}
+	t = &turn{Row: row, terms: terms, o: o, taken: map[envelope.ID]bool{}, at: time.Now()}
+	t.overseer = cp.Agents.Protocol.Overseer(row.Agent)
 	if t.overseer != "" {
 		t.o.Result = conversation.Unapproved(o.Result)
 	}

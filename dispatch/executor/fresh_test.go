@@ -16,7 +16,9 @@ func TestLinesThatAreKeptFollowEachOther(t *testing.T) {
 	line := make([]byte, mostFresh/8)
 	keep := func(seqs ...int64) {
 		for _, seq := range seqs {
-			f.Keep(&exchange.Submission{Row: task.Task{Seq: seq, State: task.Queued, Dialect: envelope.AINL}, Task: envelope.Task{Raw: line}})
+			c := &exchange.Submission{Task: envelope.Task{Raw: line}}
+			c.Row = task.Task{Seq: seq, State: task.Queued, Dialect: envelope.AINL}
+			f.Keep(c)
 		}
 	}
 	take := func(seqs ...int64) {

@@ -32,6 +32,11 @@ type Run struct {
 	over    chan struct{} // closed when nothing more will come of it
 	loose   func() bool   // has it not end with the work any more; nil: it never did, but for ctx
 
+	ending
+}
+
+// An ending is what there is to show of the task of a run.
+type ending struct {
 	Callback atomic.Pointer[envelope.Callback] // what its task asks for; nil: nobody has read that here
 	Result   atomic.Pointer[[]byte]            // what its task has ended with; nil: it has not
 	Draft    atomic.Pointer[Draft]             // of that; nil: there is none

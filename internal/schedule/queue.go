@@ -23,27 +23,37 @@ type Item struct {
 
 // A Queue hands out the oldest task whose agent and requester have room.
 type Queue struct {
-	room         chan struct{} // signalled when a full queue has room again
-	slots        int           // runs at once, over all agents
-	size         int           // at which intake pauses
-	perRequester int           // runs at once of one requester; 0: no limit
-	limit        func(agent string) int
+	limits
+	room chan struct{} // signalled when a full queue has room again
 
 	mu         sync.Mutex          // guards what follows
 	work       *sync.Cond          // for takers: there may be an item to take
 	changed    *sync.Cond          // for others: any of it
 	waiting    map[string]*backlog // by agent, oldest first
 	begun      []Item              // items that have their slots
-	reserved   int                 // slots of items that may be pushed as begun
 	agents     map[string]int      // slots taken, by agent
 	requesters map[string]int      // slots taken, by requester
-	length     int                 // items waiting
-	blocked    int                 // tasks that wait for something else than a slot, and will be items again
-	taken      int                 // slots taken, over all agents
 	prefetch   prefetch            // items taken beyond that
-	visited    int                 // first items of requesters that next has looked at; for tests
-	busy       int                 // items taken and not done, and what AddBusy has counted
-	paused     bool                // intake found the queue full
+	counts
+	paused bool // intake found the queue full
+}
+
+// The limits of a queue do not change.
+type limits struct {
+	slots        int // runs at once, over all agents
+	size         int // at which intake pauses
+	perRequester int // runs at once of one requester; 0: no limit
+	limit        func(agent string) int
+}
+
+// The counts of a queue are guarded by its mutex.
+type counts struct {
+	length   int // items waiting
+	blocked  int // tasks that wait for something else than a slot, and will be items again
+	reserved int // slots of items that may be pushed as begun
+	taken    int // slots taken, over all agents
+	busy     int // items taken and not done, and what AddBusy has counted
+	visited  int // first items of requesters that next has looked at; for tests
 }
 
 // NewQueue returns an empty queue: so many slots over all agents, and limit of them
@@ -51,15 +61,12 @@ type Queue struct {
 // size waiting tasks. The limit of an agent may change between calls; Wake follows.
 func NewQueue(slots, size, perRequester int, limit func(agent string) int) *Queue {
 	q := &Queue{
-		room:         make(chan struct{}, 1),
-		slots:        slots,
-		size:         size,
-		perRequester: perRequester,
-		limit:        limit,
-		waiting:      map[string]*backlog{},
-		agents:       map[string]int{},
-		requesters:   map[string]int{},
-		prefetch:     newPrefetch(),
+		limits:     limits{slots: slots, size: size, perRequester: perRequester, limit: limit},
+		room:       make(chan struct{}, 1),
+		waiting:    map[string]*backlog{},
+		agents:     map[string]int{},
+		requesters: map[string]int{},
+		prefetch:   newPrefetch(),
 	}
 	q.work, q.changed = sync.NewCond(&q.mu), sync.NewCond(&q.mu)
 	return q
