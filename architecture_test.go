@@ -28,9 +28,9 @@ var rows = [][]string{
 	{"internal/core", "internal/policy", "internal/agent", "internal/retention"}, // parts
 	{"internal/conversation"}, // rules of messages
 	{"mailbox", "envelope/dialect", "internal/ledger", "internal/schedule", "internal/runner", "internal/worker", "internal/schema", "internal/client", "internal/service", "internal/host"}, // hands
-	{"internal/task"}, // domain types
-	{"envelope"},      // words
-	{"internal/fault", "internal/strict", "internal/slack"}, // marks for the tests, nothing in an ordinary build; when the kernel wakes us
+	{"internal/task"},                     // domain types
+	{"envelope"},                          // words
+	{"internal/fault", "internal/strict"}, // marks for the tests, nothing in an ordinary build
 }
 
 // forbidden narrows the table: the packages on the left never import these,

@@ -7,7 +7,7 @@ import (
 )
 
 // settling is how long after its start, or its last task, a daemon counts as
-// idle: by then it has given back what that took. Watching is how long we look
+// idle: by then it has unmapped its pages. Watching is how long we look
 // at it then: a rescan falls into it.
 const settling, watching = 25 * time.Second, 30 * time.Second
 

@@ -10,8 +10,9 @@ import (
 
 // A document is one JSON value taken apart in a single pass. Nothing is
 // built: its nodes, in the order they were written, point into raw. jsontext
-// is not used for that because it either refuses half surrogate pairs, which
-// are the sender's to keep, or replaces them.
+// does not do this: after an escaped name, an error of it takes as long as the rest
+// of the text, and Split, which tries a line again and again, took 26 s for a
+// hostile line of 1 MiB instead of 0.05 s.
 type document struct {
 	raw        []byte
 	nodes      []node

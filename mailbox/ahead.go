@@ -33,6 +33,7 @@ func (t *Tail) readAhead(s *source, from Cursor) bool {
 		s.scanned = scanned
 		return false
 	}
+	piece.end = false // the file may have grown, and been looked at, before this is used
 	t.ahead = &ahead{source: s, from: from, piece: piece}
 	return true
 }

@@ -2,6 +2,7 @@ package mailbox_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -106,4 +107,17 @@ func TestALineWithoutAnEndIsReadWhenItHasOneAlsoAhead(t *testing.T) {
 	add(t, box.TasksDir()+"/x.jsonl", "c\nd\n")
 	r.Done(first)
 	r.want("cc", "d")
+}
+
+func TestAFileThatGrowsAfterItWasReadAheadToItsEndIsReadOn(t *testing.T) {
+	box := open(t)
+	write(t, box.TasksDir()+"/x.jsonl", "a\nb\nc\n")
+	r := tail(t, box, byTwo)
+	first := r.next("a", "b")
+	r.wantAhead("c")
+	add(t, box.TasksDir()+"/x.jsonl", "d\n")
+	time.Sleep(10 * time.Millisecond) // another look at the files is due then
+	r.Done(first)
+	r.want("c", "d")
+	r.want()
 }

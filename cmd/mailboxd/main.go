@@ -11,18 +11,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
-
-	"mailboxd/internal/slack"
 )
 
 func main() {
-	if slices.Contains(os.Args[1:], "serve") {
-		slack.Relax() // here and not in run: the whole process begins anew
-	}
 	os.Exit(run(os.Args[1:]))
 }
 

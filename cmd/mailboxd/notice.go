@@ -14,7 +14,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"mailboxd/internal/ledger"
-	"mailboxd/internal/slack"
 	"mailboxd/internal/task"
 )
 
@@ -178,7 +177,7 @@ func (n *notices) show(ctx context.Context, rows []task.Task) error {
 	cmd := exec.CommandContext(ctx, n.command[0], append(n.command[1:len(n.command):len(n.command)], title, text)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	err := slack.Start(slack.Usual, cmd.Start)
+	err := cmd.Start()
 	if err == nil {
 		err = cmd.Wait()
 	}

@@ -87,7 +87,7 @@ func serve(ctx context.Context, cfg config, g *globals, once bool, out console) 
 			return watcher.WatchBeside(ctx, tasks, results, cfg.Intake.Rescan, func() { d.Look(ctx) })
 		})
 		work.Go(func() error { return newNotices(cfg, h.memory, log).serve(ctx) })
-		work.Go(func() error { return rest(ctx, d.Ready(), h.memory.Changed, giveBack) })
+		work.Go(func() error { return unmapAtRest(ctx, d.Ready(), h.memory.Changed, unmap) })
 		work.Go(func() error { return reloadOnHangup(ctx, hangup, g, h.team, d.Rejudge, super) })
 	}
 	err = work.Wait()

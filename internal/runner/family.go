@@ -7,8 +7,6 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
-
-	"mailboxd/internal/slack"
 )
 
 // A family is the children of a process that hosts runs and is their
@@ -50,7 +48,7 @@ func (f *family) bear(r *attempt, start func() error) error {
 	defer f.bearing.Unlock()
 	mark, unset := markFor(r.spec.Dir).set()
 	r.mark = mark
-	err := slack.Start(slack.Usual, start)
+	err := withSlack(usualSlack, start)
 	unset()
 	if err != nil {
 		return err

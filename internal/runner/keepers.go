@@ -15,7 +15,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mailboxd/internal/slack"
 	"mailboxd/internal/task"
 )
 
@@ -245,7 +244,7 @@ func (k *Keepers) start() error {
 		return err
 	}
 	defer unix.Close(null)
-	return slack.Start(slack.Keeper, func() error {
+	return withSlack(keeperSlack, func() error {
 		k.child, err = startProcess("/proc/self/exe", k.argv, &syscall.ProcAttr{
 			Dir: "/", Env: os.Environ(),
 			Files: []uintptr{uintptr(null), log.Fd(), log.Fd(), socket.Fd(), lock.Fd()},

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/slack"
 )
 
 // A process is one worker from its start to its end. Besides its host, two
@@ -117,7 +116,7 @@ func (pr *process) command() (cmd *exec.Cmd, err error) {
 func (pr *process) run(cmd *exec.Cmd, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	err := slack.Start(slack.Usual, cmd.Start)
+	err := cmd.Start()
 	if err == nil {
 		pr.pid = cmd.Process.Pid
 	}
