@@ -1,4 +1,4 @@
-// Package mailboxd_test holds the rules of the house that a compiler does not:
+// Package mailboxd_test holds the rules of the project that a compiler does not check:
 // who may import whom, and that every goroutine has somebody waiting for it.
 package mailboxd_test
 
@@ -17,20 +17,20 @@ import (
 
 // rows is the import table: a package imports only from rows below its own.
 var rows = [][]string{
-	{"cmd/mailboxd", "internal/torture", "internal/differential", "bench"}, // wiring, and what tries to break, to compare and to measure it
-	{"watcher", "internal/api", "internal/mcpserver"},                      // doors
-	{"dispatch"},          // engine: its commands, and what follows from each step
-	{"dispatch/intake"},   // engine: lines
+	{"cmd/mailboxd", "internal/torture", "internal/differential", "bench"}, // wiring, and what tests and measures the whole
+	{"watcher", "internal/api", "internal/mcpserver"},                      // access
+	{"dispatch"},          // engine: commands of people, and the next step after each change
+	{"dispatch/intake"},   // engine: lines of task files
 	{"dispatch/executor"}, // engine: runs
 	{"dispatch/exchange"}, // engine: requests and messages
 	{"dispatch/outbox"},   // engine: results and notifications
 	{"dispatch/store"},    // engine: tasks
-	{"internal/core", "internal/policy", "internal/agent", "internal/retention"}, // parts
-	{"internal/conversation"}, // rules of messages
-	{"mailbox", "envelope/dialect", "internal/ledger", "internal/schedule", "internal/runner", "internal/worker", "internal/schema", "internal/client", "internal/service", "internal/host"}, // hands
-	{"internal/task"},                     // domain types
-	{"envelope"},                          // words
-	{"internal/fault", "internal/strict"}, // marks for the tests, nothing in an ordinary build
+	{"internal/core", "internal/policy", "internal/agent", "internal/retention"}, // parts; core and policy are pure
+	{"internal/conversation"}, // rules of messages, pure
+	{"mailbox", "envelope/dialect", "internal/ledger", "internal/schedule", "internal/runner", "internal/worker", "internal/schema", "internal/client", "internal/service", "internal/host"}, // stores and system
+	{"internal/task"},                     // types of the domain, pure
+	{"envelope"},                          // types of the protocol
+	{"internal/fault", "internal/strict"}, // support: fault points, and checks for tests
 }
 
 // forbidden narrows the table: the packages on the left never import these,
@@ -42,11 +42,11 @@ var forbidden = map[string][]string{
 	"dispatch/exchange": {"internal/policy", "internal/agent"},
 	"dispatch/outbox":   {"internal/policy", "internal/agent"},
 	"dispatch/store":    {"internal/policy", "internal/agent"},
-	"envelope/dialect":  {"internal/fault", "internal/strict"}, // a protocol's words need nothing but our own
+	"envelope/dialect":  {"internal/fault", "internal/strict"}, // protocols need the types alone
 	"watcher":           {"dispatch", "internal/policy", "internal/agent", "mailbox", "internal/ledger", "internal/runner", "envelope"},
 }
 
-// owners are the only rooms in which a dependency may be seen.
+// owners are the only packages that import a dependency.
 var owners = map[string]string{
 	"github.com/fsnotify/fsnotify":               "watcher",
 	"github.com/spf13/cobra":                     "cmd/mailboxd",

@@ -66,6 +66,7 @@ type Known struct {
 	Stale   bool                 // a message was heard, which may have changed any
 }
 
+// LookUp asks the ledger for the latest revisions of the ids of a batch.
 func LookUp(tx *store.Transaction, submissions []*Submission) (*Known, error) {
 	ids := make([]envelope.ID, 0, len(submissions))
 	for _, c := range submissions {

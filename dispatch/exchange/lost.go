@@ -14,7 +14,7 @@ import (
 
 // Doubt holds a task that may have run before the ledger was lost: only a
 // person can know. One that has a result file is held for that alone, whatever
-// the verdict, until adoptHeld takes the result for its answer, which it does
+// the verdict, until a look (dispatch, adoptHeld) takes the result for its answer, which it does
 // when all revisions of its id were met.
 func (ac *Acceptor) Doubt(t envelope.Task, v task.Verdict) task.Verdict {
 	if !ac.Lost || t.ID == "" || store.Shapeless(v.Findings.Kind()) {

@@ -32,6 +32,7 @@ type budgetWaiter struct {
 	short *core.Shortfall
 }
 
+// NewBudgetWaiters returns BudgetWaiters that read accounts with balance, and wake tasks with look.
 func NewBudgetWaiters(balance func(ctx context.Context, owner, day string) (task.Balance, error), look func(seq int64)) *BudgetWaiters {
 	return &BudgetWaiters{
 		balance: balance, look: look,

@@ -34,6 +34,7 @@ type freshTask struct {
 // all that was read with it in memory, which is up to a thousand times as much.
 const mostFresh = 4 << 20
 
+// NewFresh returns a Fresh without tasks.
 func NewFresh() *Fresh {
 	return &Fresh{tasks: map[int64]freshTask{}}
 }
@@ -65,7 +66,7 @@ func (f *Fresh) take(seq int64) (freshTask, bool) {
 	return t, ok
 }
 
-// loadQueued is load for a task whose turn has come. Those whose turn comes next are
+// loadQueued is [store.Reader.Load] for a task whose turn has come. Those whose turn comes next are
 // read with it.
 func (p *Preparer) loadQueued(ctx context.Context, it schedule.Item) (task.Task, envelope.Task, envelope.Findings, error) {
 	if t, ok := p.Fresh.take(it.Seq); ok {

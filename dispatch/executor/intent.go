@@ -53,7 +53,7 @@ func (p *Preparer) Intend(ctx context.Context, row task.Task, j *task.Job, to ta
 	return row, true, nil
 }
 
-// IntendIn is intend in its transaction, which may be run again. It returns the answer of
+// IntendIn is Intend in its transaction, which may be run again. It returns the answer of
 // the core.
 func (p *Preparer) IntendIn(tx *store.Transaction, row task.Task, began bool, j *task.Job, c core.Intend) (answer, err error) {
 	run := task.Run{Task: row.Seq, Attempt: j.Attempt, ID: j.RunID, Intent: time.Now(), Boot: runner.Boot(), Terms: j.Terms}

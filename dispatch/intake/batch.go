@@ -28,6 +28,8 @@ type Intake struct {
 	Tail        *mailbox.Tail
 }
 
+// Look takes in all new lines, a batch in a transaction. It reports paused when the queue is
+// full. After an error the failed batch comes again at the next look.
 func (in *Intake) Look(ctx context.Context) (paused bool, err error) {
 	replaced, err := in.Box.Refresh()
 	if err != nil {

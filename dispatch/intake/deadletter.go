@@ -10,7 +10,7 @@ import (
 	"mailboxd/internal/task"
 )
 
-// DeadLetters returns the dead letters of lines that are no valid envelope, as they
+// deadLetters returns the dead letters of lines that are no valid envelope, as they
 // are written to a file. The ledger keeps them with the batch that they stood in, so
 // a crash loses none, and nothing that keeps them from their file stops intake.
 func deadLetters(submissions []*exchange.Submission) (lines [][]byte) {

@@ -82,7 +82,7 @@ func (cn *canceller) cancelRun(ctx context.Context, row task.Task, by core.By) (
 	return now.State == task.Done && now.Kind == envelope.Cancelled, nil
 }
 
-// errElsewhere says that a run is in nobody's hands here, as while stopping.
+// errElsewhere says that no component here has the run, as while stopping.
 var errElsewhere = errors.New("its run is being handed over; try again")
 
 // CancelFor cancels a task because of a message. It doesn't wait for the end of the run.

@@ -26,7 +26,7 @@ func (pb *publisher) Displace(ctx context.Context, row task.Task) error {
 	return pb.DisplaceLocked(ctx, row)
 }
 
-// DisplaceLocked is displace for a result that is known to be an earlier one. The
+// DisplaceLocked is Displace for a result that is known to be an earlier one. The
 // caller has locked the task's name.
 func (pb *publisher) DisplaceLocked(ctx context.Context, row task.Task) error {
 	info, err := pb.Box.StatResult(row.ID)
@@ -56,7 +56,7 @@ func (pb *publisher) laterResult(ctx context.Context, row task.Task) (bool, erro
 	return slices.ContainsFunc(revisions, func(r task.Task) bool { return r.Revision > row.Revision && r.ResultSum == sum }), err
 }
 
-// fileAway is displace without the books.
+// fileAway moves the earlier result to the history, and leaves the ledger as it is.
 func (pb *publisher) fileAway(ctx context.Context, row task.Task) error {
 	revision, result, err := pb.earlier(ctx, row)
 	if err != nil {

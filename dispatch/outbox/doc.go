@@ -1,3 +1,3 @@
-// Package outbox shows what became of tasks: result files, callbacks, and messages to
-// requesters and agents. It shows nothing before the ledger has it.
+// Package outbox shows what has happened: result files, callbacks, and the messages to
+// requesters and agents. It also cancels tasks. It shows nothing before the ledger has it.
 package outbox

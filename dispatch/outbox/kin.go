@@ -18,8 +18,10 @@ type Kin struct {
 	all map[int64]struct{}
 }
 
+// NewKin returns a Kin without tasks.
 func NewKin() *Kin { return &Kin{all: map[int64]struct{}{}} }
 
+// Add notes that a task may have others below it that end with it.
 func (k *Kin) Add(above int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

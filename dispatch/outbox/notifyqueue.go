@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// A NotifyQueue has the tasks whose requesters may have to be notified.
+// A notifyQueue has the tasks whose requesters may have to be notified.
 type notifyQueue struct {
 	added chan struct{} // signalled when there is one
 

@@ -75,7 +75,7 @@ func (pb *publisher) Refuse(ctx context.Context, row task.Task) error {
 // be read.
 var errNotMovable = errors.New("not a file that can be moved to the history")
 
-// refuseLocked is refuse by somebody who has locked the task's name. It reports
+// refuseLocked is Refuse by somebody who has locked the task's name. It reports
 // whether nothing has the name any more. It waits with a file that somebody may
 // still be writing. A crash between its steps has them made again: the history
 // keeps the same bytes once, and the same file is told of once.

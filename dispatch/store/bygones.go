@@ -15,7 +15,7 @@ type bygones struct {
 	runs  map[string][]bygone
 }
 
-// A bygone is a run that has ended, and the how manieth that was.
+// A bygone is a run that has ended, and its number among these.
 type bygone struct {
 	item schedule.Item
 	n    int
@@ -36,7 +36,7 @@ func (b *bygones) Add(it schedule.Item) {
 	b.runs[it.Agent] = runs[max(0, len(runs)-mostBygones):]
 }
 
-// Count is what to tell forget, from before a look.
+// Count returns how many runs have ended. A caller takes it before a look, for Forget.
 func (b *bygones) Count() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -65,6 +65,7 @@ func (b *bygones) of(agent string) (items []schedule.Item) {
 	return items
 }
 
+// Any reports whether a run has ended whose requests no look may have read yet.
 func (b *bygones) Any() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

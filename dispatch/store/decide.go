@@ -31,7 +31,7 @@ func (w *Writer) Decide(ctx context.Context, load loader, c core.Command) (state
 	return state, answer
 }
 
-// DecideIfCurrent is decide for a command that is dropped when its task was moved since its
+// DecideIfCurrent is Decide for a command that is dropped when its task was moved since its
 // facts were gathered. It reports whether it was carried out.
 func (w *Writer) DecideIfCurrent(ctx context.Context, load loader, c core.Command) (bool, error) {
 	_, err := w.Decide(ctx, load, c)
@@ -51,7 +51,7 @@ func (w *Writer) MustDecide(ctx context.Context, row task.Task, load loader, c c
 	return decided, err
 }
 
-// DecideIn is decide in a transaction, which may be run again. The state is as it is
+// DecideIn is Decide in a transaction, which may be run again. The state is as it is
 // after the command then.
 func (w *Writer) DecideIn(tx *Transaction, state *core.State, c core.Command, now time.Time) (answer, err error) {
 	events, answer := core.Decide(state, c, core.Config{ApprovalTTL: w.Agents.ApprovalTTL()}, now)
@@ -69,7 +69,7 @@ func addedRequest(c core.Command) []byte {
 	return nil
 }
 
-// DecideOn is decide in a transaction, on one task as that sees it. It reports false when
+// DecideOn is Decide in a transaction, on one task as that sees it. It reports false when
 // the task was moved since the facts of the command were gathered.
 func (w *Writer) DecideOn(tx *Transaction, seq int64, approvals bool, c core.Command) (next task.Task, decided bool, err error) {
 	state, err := Loads(seq, false, approvals)(tx)

@@ -96,7 +96,8 @@ func (f *faults) end(key string) bool {
 	return was
 }
 
-// What may be at fault for all tasks alike.
+// Rejecting, Starting, Reading, Judging, Delivering, Restoring and Telling are the faults
+// that other packages report; the text is what the log says.
 const (
 	taking     = "no tasks can be taken in"
 	Rejecting  = "dead letters cannot be appended"

@@ -33,6 +33,7 @@ type heldSet struct {
 
 func newHeldSet() *heldSet { return &heldSet{tasks: map[int64]heldTask{}} }
 
+// Add remembers a task that is held, waits for its agent, or is in review.
 func (h *heldSet) Add(row task.Task) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -78,6 +79,7 @@ func (h *heldSet) Names() (seqs []int64, ids []envelope.ID) {
 	return seqs, ids
 }
 
+// All returns all held tasks, in no order.
 func (h *heldSet) All() []heldTask {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -81,6 +81,7 @@ func (mt *Meters) Measure(run *Run, row task.Task, j *task.Job) {
 // An excessError is why a run is ended that spends too much.
 type excessError string
 
+// Error says what the run spent too much.
 func (e excessError) Error() string { return string(e) }
 
 // weigh holds what a run says against its limit.

@@ -22,6 +22,7 @@ type name struct {
 
 func newNames() *names { return &names{held: map[envelope.ID]*name{}} }
 
+// Lock waits for the lock of an id, and returns the function that unlocks it.
 func (n *names) Lock(id envelope.ID) (unlock func()) {
 	n.mu.Lock()
 	own := n.held[id]

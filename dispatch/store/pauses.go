@@ -11,6 +11,7 @@ type pauses struct {
 	agents map[string]bool
 }
 
+// NewPauses returns the pauses of some agents, or of Everyone.
 func NewPauses(agents []string) *pauses {
 	p := &pauses{agents: map[string]bool{}}
 	for _, a := range agents {
@@ -26,6 +27,7 @@ func (p *pauses) Has(agent string) bool {
 	return p.agents[agent] || p.agents[Everyone]
 }
 
+// Set begins or ends the pause of an agent, or of Everyone.
 func (p *pauses) Set(agent string, paused bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

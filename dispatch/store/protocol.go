@@ -34,7 +34,7 @@ type Mend struct {
 	Escalate string // or ask this participant, and wait for a reply
 }
 
-// Filled has functions that answer for nobody where none was handed in.
+// Filled returns the protocol with default functions for some that were not handed in.
 func (p Protocol) Filled() Protocol {
 	if p.Dialect == nil {
 		p.Dialect = func(string) envelope.Dialect { return envelope.AINL }

@@ -157,6 +157,7 @@ func AsResult(row task.Task, there []byte) (envelope.Result, bool) {
 	return r, !findings.Refused() && r.TaskID == row.ID
 }
 
+// ResultFile returns the path of the result file of a task, relative to the mailbox.
 func ResultFile(row task.Task) string { return "results/" + string(row.ID) + ".json" }
 
 // Unmoved reports whether a task is in the ledger as it was read before.

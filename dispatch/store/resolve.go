@@ -18,8 +18,10 @@ type finder struct {
 	task   func(seq int64) (task.Task, bool, error)
 }
 
+// Finder returns a finder of what the transaction sees.
 func (tx *Transaction) Finder() finder { return finder{tx.Latest, tx.Named, tx.Task} }
 
+// Finder returns a finder of what is committed.
 func (rd *Reader) Finder(ctx context.Context) finder {
 	known := func(row task.Task, err error) (task.Task, bool, error) {
 		if errors.Is(err, ledger.ErrUnknown) {

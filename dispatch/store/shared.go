@@ -14,7 +14,7 @@ import (
 	"mailboxd/mailbox"
 )
 
-// What all components of the engine share.
+// Shared is what all components of the engine share.
 type Shared struct {
 	Parts
 	Agents   Agents
@@ -48,7 +48,7 @@ func NewShared(parts Parts, agents Agents, opts Options) *Shared {
 	}
 }
 
-// Info is log(row).Info() for what each task has: without a logger of its own,
+// Info is Log(row).Info() for what each task has: without a logger of its own,
 // which is 500 bytes.
 func (s *Shared) Info(row task.Task) *zerolog.Event {
 	return s.Opts.Log.Info().Str("task_id", string(row.ID)).Str("agent", row.Agent)
@@ -74,7 +74,7 @@ func (s *Shared) Persist(ctx context.Context, row task.Task, try func() error) e
 	}
 }
 
-// Relative is a path in the state directory as it is told: below that.
+// Relative returns a path in the state directory relative to that directory.
 func (s *Shared) Relative(path string) string {
 	rel, err := filepath.Rel(s.State.Path(), path)
 	if err != nil {
@@ -112,12 +112,13 @@ func Backoff(first time.Duration, failed int) time.Duration {
 	return pause - rand.N(pause/4+1)
 }
 
-// LongestPause is the most that backoff grows to.
+// LongestPause is the most that Backoff grows to.
 const LongestPause = 5 * time.Minute
 
 // Past reports whether a deadline is over; zero is none.
 func Past(deadline, now time.Time) bool { return !deadline.IsZero() && !now.Before(deadline) }
 
+// With sets one field in the data of an event, and returns the data.
 func With(data map[string]any, key string, value any) map[string]any {
 	data[key] = value
 	return data

@@ -8,7 +8,7 @@ import (
 	"mailboxd/internal/task"
 )
 
-// Event is one line of a task's story in the ledger.
+// Event returns an event of a task that happens now, for the ledger.
 func Event(row task.Task, kind task.Kind, data map[string]any) task.Event {
 	e := task.Event{Time: time.Now(), Task: row.ID, Revision: row.Revision, Of: row.Seq, Kind: kind}
 	if len(data) > 0 {
@@ -17,7 +17,8 @@ func Event(row task.Task, kind task.Kind, data map[string]any) task.Event {
 	return e
 }
 
-// Encode never fails: what we put into events are strings, numbers and lists.
+// Encode returns the data of an event as JSON. It never fails: the data are strings,
+// numbers and lists.
 func Encode(data any) []byte {
 	text, err := json.Marshal(data, json.Deterministic(true))
 	if err != nil {
