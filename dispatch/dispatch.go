@@ -114,8 +114,8 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 func (d *Dispatcher) Close() error { return d.intake.Tail.Close() }
 
 // Idle blocks until nothing is queued, running, being finished or resting
-// before another attempt, no result is missing, and nothing is left to tell or
-// to post, or ctx ends. Tasks that
+// before another attempt, no result is missing, and nothing is left to notify or
+// to deliver, or ctx ends. Tasks that
 // wait for somebody else do not count.
 func (d *Dispatcher) Idle(ctx context.Context) error { return d.Queue.WaitIdle(ctx) }
 

@@ -28,7 +28,7 @@ type steps struct {
 	unshown    *schedule.DeliveryQueue // tasks that were refused and whose results are still to be put
 }
 
-// OnCommitted takes the next step of all tasks that a transaction moved. It is the one
+// onCommitted takes the next step of all tasks that a transaction moved. It is the one
 // place where one step leads to the next.
 func (st *steps) onCommitted(ctx context.Context, follow store.Consequences) {
 	ctx = context.WithoutCancel(ctx)

@@ -133,7 +133,7 @@ func (st *steps) rejudge(row task.Task) {
 	}
 }
 
-// revisit looks at a task whose alarm rang.
+// revisit looks at a task whose time has come.
 func (st *steps) revisit(ctx context.Context, seq int64) {
 	row, err := st.Ledger.Task(ctx, seq)
 	if err == nil && row.State == task.Done && row.Put && row.Delivered && !row.Replaces {

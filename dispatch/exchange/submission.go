@@ -50,6 +50,7 @@ type traces struct {
 // A fate is what the ledger made of a submission.
 type fate int
 
+// The fates.
 const (
 	Unnamed   fate = iota // refused, without an id that a result could go to
 	Accepted              // a new revision, of whatever state
@@ -67,7 +68,7 @@ func (c *Submission) warn(field, message string) {
 	c.Verdict.Findings = append(findings[:len(findings):len(findings)], envelope.Finding{Field: field, Message: message})
 }
 
-// contradiction is the story of an id that comes with other content than before.
+// contradiction is the event of an id that comes with other content than before.
 func contradiction(c *Submission, last task.Task) task.Event {
 	return store.Event(last, task.KindTaskDuplicateConflict, map[string]any{
 		"kind": envelope.DuplicateConflict, "hash": c.Task.Hash, "raw": string(c.Task.Raw),
@@ -75,7 +76,7 @@ func contradiction(c *Submission, last task.Task) task.Event {
 	})
 }
 
-// lineRejected is the story of a line that names no task.
+// lineRejected is the event of a line that names no task.
 func lineRejected(c *Submission) task.Event {
 	return store.Event(task.Task{}, task.KindLineRejected, map[string]any{
 		"file": c.Line.File, "offset": c.Line.Offset, "length": c.Line.Length,
@@ -96,6 +97,7 @@ func unknownSender(c *Submission) task.Event {
 	return store.Event(c.Row, task.KindMessageUnknownSender, data)
 }
 
+// DeadLetter is a submission that is no valid envelope, as it is kept in rejected/.
 func DeadLetter(c *Submission) mailbox.DeadLetter {
 	letter := mailbox.DeadLetter{
 		Time:   c.Now,

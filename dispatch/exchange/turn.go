@@ -22,7 +22,7 @@ type turn struct {
 	o     task.Outcome
 	Event task.Event // with which the task ends; a zero one is made of the outcome
 	bytes []byte     // the result; nil: nobody has placed it, and nobody asked for it yet
-	at    time.Time  // when we heard it
+	at    time.Time  // when the run, or its answer, ended
 
 	outbound []outboundMessage
 	taken    map[envelope.ID]bool // the names of what is handed on
@@ -256,6 +256,7 @@ func ending(o task.Outcome) task.Kind {
 	return task.KindTaskFinished
 }
 
+// Conclusion is what the event of an end says about an outcome.
 func Conclusion(o task.Outcome) map[string]any {
 	data := map[string]any{"status": o.Result.Status, "exit_code": o.Exit.Code, "took_ms": o.Exit.Wall.Milliseconds()}
 	if o.Result.Error != (envelope.Error{}) {

@@ -19,6 +19,7 @@ import (
 // A CancelError is the cause with which a run is ended that somebody cancelled.
 type CancelError struct{ By core.By }
 
+// Error names who cancelled the run.
 func (e *CancelError) Error() string { return "cancelled by " + e.By.String() }
 
 // A Run is something an agent does now, or is about to.
@@ -108,7 +109,7 @@ func newRunSet() *runSet {
 	return &runSet{all: map[int64][]*Run{}, refused: map[int64]refusedTask{}}
 }
 
-// Begin makes a run known until over is called for it.
+// Begin makes a run known until Finish is called for it.
 func (s *runSet) Begin(ctx context.Context, it schedule.Item) *Run {
 	r := &Run{Item: it, over: make(chan struct{})}
 	r.Ctx, r.End = context.WithCancelCause(ctx)
@@ -236,13 +237,14 @@ type refusedTask struct {
 	run *Run // has the result and the callback; nothing was run
 }
 
+// MostShowing and mostInHand bound what is kept of refusals.
 const (
 	MostShowing = 64   // refusals whose results are put at once: they share the commits that mark them
 	mostInHand  = 1024 // refusals that are kept in memory until then; of others the ledger is asked
 )
 
-// Refuse remembers what there is to show of a task, if there is room. Whoever
-// refuses one says so before that is committed; see follow.
+// Refuse remembers what there is to show of a task, if there is room. It is called
+// before the refusal is committed; see Follow.
 func (s *runSet) Refuse(row task.Task, result []byte, callback envelope.Callback) {
 	r := &Run{Item: schedule.Item{Seq: row.Seq}}
 	r.Result.Store(&result)
@@ -254,7 +256,7 @@ func (s *runSet) Refuse(row task.Task, result []byte, callback envelope.Callback
 	}
 }
 
-// Refusal returns a task that refuse remembers, if it does.
+// Refusal returns a task that Refuse remembers, if it does.
 func (s *runSet) Refusal(seq int64) (task.Task, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -262,7 +264,7 @@ func (s *runSet) Refusal(seq int64) (task.Task, bool) {
 	return t.row, ok
 }
 
-// ForgetRefusal lets go of a task that refuse may remember.
+// ForgetRefusal lets go of a task that Refuse may remember.
 func (s *runSet) ForgetRefusal(seq int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
