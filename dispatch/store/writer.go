@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"slices"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/conversation"
@@ -56,6 +55,7 @@ type Consequences struct {
 	Parents []int64        // the Seqs of tasks that have a new task below them which ends with them
 	Cancels []cancellation // of other tasks
 	Deliver bool           // a message is due in an inbox
+	index   map[int64]int  // of Moves, by the Seq of the task
 }
 
 // A cancellation is a task that a message cancels.
@@ -75,13 +75,16 @@ type Move struct {
 // note remembers what a change made of a task. A change of a task that isn't loaded, such as
 // the parent of a new one, moves nothing.
 func (f *Consequences) note(c core.Change, before, after task.Task) {
-	at := slices.IndexFunc(f.Moves, func(m Move) bool { return m.After.Seq == after.Seq })
-	if at < 0 {
+	at, known := f.index[after.Seq]
+	if !known {
 		if after.Seq == 0 || !moves(c) {
 			return
 		}
-		f.Moves = append(f.Moves, Move{Before: before})
-		at = len(f.Moves) - 1
+		if f.index == nil {
+			f.index = map[int64]int{}
+		}
+		at = len(f.Moves)
+		f.Moves, f.index[after.Seq] = append(f.Moves, Move{Before: before}), at
 	}
 	m := &f.Moves[at]
 	m.After = after
@@ -117,10 +120,8 @@ func (tx *Transaction) CancelAfter(seq int64, m envelope.Message) {
 
 // StartTalk is [ledger.Tx.StartTalk]. A task that was just added may end with the one above.
 func (tx *Transaction) StartTalk(c task.Conversation) error {
-	for _, m := range tx.follow.Moves {
-		if m.After.Seq == c.Task && conversation.Dependent(c.Tie) {
-			tx.follow.Parents = append(tx.follow.Parents, m.After.Parent)
-		}
+	if at, known := tx.follow.index[c.Task]; known && conversation.Dependent(c.Tie) {
+		tx.follow.Parents = append(tx.follow.Parents, tx.follow.Moves[at].After.Parent)
 	}
 	return tx.Tx.StartTalk(c)
 }
