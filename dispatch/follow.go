@@ -37,7 +37,9 @@ func (st *steps) onCommitted(ctx context.Context, follow store.Consequences) {
 		st.checkAbove(ctx, task.Task{Seq: parent})
 	}
 	for _, m := range follow.Moves {
-		defer st.leave(m.Before)() // last: the engine isn't idle in between
+		if m.Before.Seq != 0 {
+			defer st.leave(m.Before)() // last: the engine isn't idle in between
+		}
 		st.onMoved(ctx, m)
 	}
 	for _, c := range follow.Cancels {
