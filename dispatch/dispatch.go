@@ -126,12 +126,12 @@ func (d *Dispatcher) Faults() []store.Fault { return d.FaultLog.Shared() }
 // newDispatcher makes all components and hands them to each other. Each knows only those
 // that are made before it.
 func newDispatcher(s *store.Shared, lost bool) *Dispatcher {
-	kin, endings := outbox.NewKin(), make(chan struct{}, 4*s.Opts.Workers+64)
-	b := outbox.NewBase(s, kin, endings)
+	dependents, endings := outbox.NewDependents(), make(chan struct{}, 4*s.Opts.Workers+64)
+	b := outbox.NewBase(s, dependents, endings)
 	acceptor := &exchange.Acceptor{Base: b, Lost: lost}
 	delegator := &exchange.Delegator{Base: b, Acceptor: acceptor}
 	overseer := &exchange.Overseer{Base: b, Delegator: delegator}
-	completion := &exchange.Completion{Base: b, Delegator: delegator, Overseer: overseer, Kin: kin}
+	completion := &exchange.Completion{Base: b, Delegator: delegator, Overseer: overseer, Dependents: dependents}
 	placed := &exchange.PlacedResults{Base: b, Completion: completion}
 	receiver := &exchange.Receiver{Base: b, Acceptor: acceptor, Delegator: delegator, Completion: completion}
 	waits := executor.NewBudgetWaiters(s.Ledger.Balance, func(seq int64) { s.Timers.After(seq, 0) })
@@ -147,7 +147,7 @@ func newDispatcher(s *store.Shared, lost bool) *Dispatcher {
 	inbox := &inboxes{Base: b, placed: placed, executor: ex, inboxes: schedule.NewDeliveryQueue(), waits: waits}
 	st := &steps{
 		Base: b, completion: completion, overseer: overseer, placed: placed, executor: ex, inbox: inbox,
-		kin: kin, unshown: schedule.NewDeliveryQueue(),
+		dependents: dependents, unshown: schedule.NewDeliveryQueue(),
 	}
 	b.Writer.OnCommitted = st.onCommitted
 	ready := &readiness{ready: make(chan struct{})}

@@ -24,7 +24,7 @@ type steps struct {
 	placed     *exchange.PlacedResults
 	executor   *executor.Executor
 	inbox      *inboxes
-	kin        *outbox.Kin
+	dependents *outbox.Dependents
 	unshown    *schedule.DeliveryQueue // tasks that were refused and whose results are still to be put
 }
 
@@ -33,7 +33,7 @@ type steps struct {
 func (st *steps) onCommitted(ctx context.Context, follow store.Consequences) {
 	ctx = context.WithoutCancel(ctx)
 	for _, parent := range follow.Parents {
-		st.kin.Add(parent)
+		st.dependents.Add(parent)
 		st.checkAbove(ctx, task.Task{Seq: parent})
 	}
 	for _, m := range follow.Moves {

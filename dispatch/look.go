@@ -22,11 +22,11 @@ func (d *Dispatcher) Look(ctx context.Context) (paused bool, err error) {
 	}
 	d.looking.Lock()
 	defer d.looking.Unlock()
-	before := d.Bygones.Count()
+	before := d.RecentRuns.Count()
 	paused, err = d.intake.Look(ctx)
 	d.steps.adoptHeld(ctx)
 	if err == nil && !paused {
-		d.Bygones.Forget(before)
+		d.RecentRuns.Forget(before)
 	}
 	if ctx.Err() != nil {
 		return paused, err
@@ -43,7 +43,7 @@ func (d *Dispatcher) Look(ctx context.Context) (paused bool, err error) {
 
 // Unread reports whether a run has ended since the last look, so that what its
 // agent asked for may lie there. It is for who looks but once.
-func (d *Dispatcher) Unread() bool { return d.Bygones.Any() }
+func (d *Dispatcher) Unread() bool { return d.RecentRuns.Any() }
 
 // lookWhenThereIsRoom goes on with intake that paused at a full queue, or that
 // something kept from going on.

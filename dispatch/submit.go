@@ -68,7 +68,7 @@ func (le *leases) submit(ctx context.Context, row task.Task, s Submission, by co
 	delete(data, "exit_code") // there was no process
 	t.Event = store.Event(row, task.KindTaskFinished, data)
 	if s.Token != "" {
-		le.Bygones.Add(schedule.Item{Seq: row.Seq, Agent: row.Agent, Requester: row.Requester}) // what it has asked for may not be read yet
+		le.RecentRuns.Add(schedule.Item{Seq: row.Seq, Agent: row.Agent, Requester: row.Requester}) // what it has asked for may not be read yet
 	}
 	follow, err := le.Writer.Commit(ctx, func(tx *store.Transaction) error {
 		if t.Row, err = store.Entitled(tx, row, s.Token, time.Now()); err != nil {

@@ -19,10 +19,10 @@ import (
 // may run at any time, and runs at least once after a start.
 func (cp *Completion) EndedBelow(ctx context.Context, row task.Task) {
 	cp.History.ForgetMark(row.Seq)
-	if cp.Kin.Remove(row.Seq) {
+	if cp.Dependents.Remove(row.Seq) {
 		if err := cp.Canceller.Disown(ctx, row); err != nil {
 			cp.FaultLog.Report(store.Judging, row, err)
-			cp.Kin.Add(row.Seq)
+			cp.Dependents.Add(row.Seq)
 			cp.Timers.After(row.Seq, store.RetryPause)
 		}
 	}

@@ -12,11 +12,11 @@ import (
 	"mailboxd/internal/task"
 )
 
-// Doubt holds a task that may have run before the ledger was lost: only a
+// HoldRecovered holds a task that may have run before the ledger was lost: only a
 // person can know. One that has a result file is held for that alone, whatever
 // the verdict, until a look (dispatch, adoptHeld) takes the result for its answer, which it does
 // when all revisions of its id were met.
-func (ac *Acceptor) Doubt(t envelope.Task, v task.Verdict) task.Verdict {
+func (ac *Acceptor) HoldRecovered(t envelope.Task, v task.Verdict) task.Verdict {
 	if !ac.Lost || t.ID == "" || store.Shapeless(v.Findings.Kind()) {
 		return v
 	}

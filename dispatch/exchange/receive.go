@@ -18,7 +18,7 @@ func (rc *Receiver) JudgeMessage(c *Submission) {
 		c.Inbound.answer, c.Inbound.unread = rc.answerOf(m)
 	}
 	if c.Judged = (task.Verdict{Findings: c.Odd}); conversation.AsksForWork(m) {
-		c.Judged = rc.Acceptor.Doubt(c.Task, rc.judgeRequest(c, c.Odd))
+		c.Judged = rc.Acceptor.HoldRecovered(c.Task, rc.judgeRequest(c, c.Odd))
 	}
 }
 

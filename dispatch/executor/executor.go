@@ -126,7 +126,7 @@ func (x *Executor) wrapUp(ctx context.Context, run *store.Run, row task.Task, j 
 // over says that nothing more will come of a run, but what it asked for.
 func (x *Executor) over(r *store.Run) {
 	if r.Began.Load() {
-		x.Bygones.Add(r.Item)
+		x.RecentRuns.Add(r.Item)
 	}
 	x.Runs.Finish(r)
 }

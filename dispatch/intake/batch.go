@@ -114,7 +114,7 @@ func (in *Intake) takeIn(tx *store.Transaction, batch mailbox.Batch, submissions
 		return err
 	}
 	for _, c := range submissions {
-		if err := in.takeClaim(tx, known, c); err != nil {
+		if err := in.takeSubmission(tx, known, c); err != nil {
 			return fmt.Errorf("accept %s at %d: %w", c.Line.File, c.Line.Offset, err)
 		}
 	}
@@ -131,8 +131,8 @@ func (in *Intake) takeIn(tx *store.Transaction, batch mailbox.Batch, submissions
 	return nil
 }
 
-// takeClaim takes one request or message in.
-func (in *Intake) takeClaim(tx *store.Transaction, known *exchange.Known, c *exchange.Submission) error {
+// takeSubmission takes one request or message in.
+func (in *Intake) takeSubmission(tx *store.Transaction, known *exchange.Known, c *exchange.Submission) error {
 	if c.Inbound == nil {
 		return in.Acceptor.Accept(tx, known, c)
 	}
@@ -149,7 +149,7 @@ func (in *Intake) judgeAll(submissions []*exchange.Submission) {
 			if c.Inbound != nil {
 				in.Receiver.JudgeMessage(c)
 			} else {
-				c.Judged = in.Acceptor.Doubt(c.Task, in.Reader.Judge(c.Task, c.Odd, c.Now))
+				c.Judged = in.Acceptor.HoldRecovered(c.Task, in.Reader.Judge(c.Task, c.Odd, c.Now))
 			}
 			c.Verdict = c.Judged
 			if !c.Verdict.Admit && c.Task.ID != "" {

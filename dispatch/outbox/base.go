@@ -15,7 +15,7 @@ type Base struct {
 }
 
 // NewBase makes the lower components.
-func NewBase(s *store.Shared, kin *Kin, endings chan struct{}) *Base {
+func NewBase(s *store.Shared, dependents *Dependents, endings chan struct{}) *Base {
 	b := &Base{Shared: s, Writer: &store.Writer{Shared: s}, History: &store.History{Shared: s}}
 	b.Reader = &store.Reader{Shared: s, Writer: b.Writer}
 	b.Meters = &store.Meters{Shared: s, Writer: b.Writer}
@@ -23,6 +23,6 @@ func NewBase(s *store.Shared, kin *Kin, endings chan struct{}) *Base {
 	b.Publisher = &publisher{
 		Shared: s, writer: b.Writer, reader: b.Reader, Calls: newCalls(), endings: endings, missing: make(chan struct{}, 1),
 	}
-	b.Canceller = &canceller{Shared: s, writer: b.Writer, reader: b.Reader, messenger: b.Messenger, kin: kin}
+	b.Canceller = &canceller{Shared: s, writer: b.Writer, reader: b.Reader, messenger: b.Messenger, dependents: dependents}
 	return b
 }

@@ -16,10 +16,10 @@ import (
 // A canceller cancels tasks, and those that end with them.
 type canceller struct {
 	*store.Shared
-	writer    *store.Writer
-	reader    *store.Reader
-	messenger *messenger
-	kin       *Kin
+	writer     *store.Writer
+	reader     *store.Reader
+	messenger  *messenger
+	dependents *Dependents
 }
 
 // CancelOne cancels one revision and reports whether it did. It did not when

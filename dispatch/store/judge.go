@@ -199,7 +199,7 @@ func (rd *Reader) ParentOf(tx *Transaction, agent string, wanted envelope.ID) (p
 	for _, r := range rd.Runs.Find(func(it schedule.Item) bool { return it.Agent == agent }) {
 		err = errors.Join(err, sort(r.Item, r.Began.Load()))
 	}
-	for _, it := range rd.Bygones.of(agent) { // after the others: a run is first among these, then not among those
+	for _, it := range rd.RecentRuns.of(agent) { // after the others: a run is first among these, then not among those
 		err = errors.Join(err, sort(it, true))
 	}
 	if rd.Agents.Inbox(agent).File != "" {

@@ -91,7 +91,7 @@ func (mt *Meters) weigh(run *Run, row task.Task, mode envelope.Mode, limit envel
 		return nil
 	}
 	if run.meter.exceed(why) {
-		mt.tellExcess(context.WithoutCancel(run.Ctx), row, mode, why)
+		mt.reportExcess(context.WithoutCancel(run.Ctx), row, mode, why)
 	}
 	if mode != envelope.Enforce {
 		return nil
@@ -99,8 +99,8 @@ func (mt *Meters) weigh(run *Run, row task.Task, mode envelope.Mode, limit envel
 	return excessError(why)
 }
 
-// tellExcess adds to a task's story that its budget is exceeded.
-func (mt *Meters) tellExcess(ctx context.Context, row task.Task, mode envelope.Mode, why string) {
+// reportExcess records that the budget of a task is exceeded.
+func (mt *Meters) reportExcess(ctx context.Context, row task.Task, mode envelope.Mode, why string) {
 	data := map[string]any{"reason": why}
 	if mode == envelope.Warn {
 		data["mode"] = "warn"

@@ -17,34 +17,34 @@ import (
 // Shared is what all components of the engine share.
 type Shared struct {
 	Parts
-	Agents   Agents
-	Opts     Options
-	FaultLog *faults
-	Timers   *schedule.Timers
-	Queue    *schedule.Queue
-	Runs     *runSet
-	Held     *heldSet
-	Pauses   *pauses
-	Names    *names // one result file is moved by one goroutine at a time
-	Bygones  *bygones
-	Unused   *unusedDirs
+	Agents     Agents
+	Opts       Options
+	FaultLog   *faults
+	Timers     *schedule.Timers
+	Queue      *schedule.Queue
+	Runs       *runSet
+	Held       *heldSet
+	Pauses     *pauses
+	Names      *names // one result file is moved by one goroutine at a time
+	RecentRuns *recentRuns
+	Unused     *unusedDirs
 }
 
 // NewShared makes what the components share, for an engine in which no agent is paused.
 func NewShared(parts Parts, agents Agents, opts Options) *Shared {
 	return &Shared{
-		Parts:    parts,
-		Agents:   agents,
-		Opts:     opts,
-		FaultLog: newFaults(opts.Log),
-		Timers:   schedule.NewTimers(),
-		Queue:    schedule.NewQueue(opts.Workers, opts.Queue, opts.PerRequester, agents.Limit),
-		Runs:     newRunSet(),
-		Held:     newHeldSet(),
-		Pauses:   NewPauses(nil),
-		Names:    newNames(),
-		Bygones:  newBygones(),
-		Unused:   newUnusedDirs(),
+		Parts:      parts,
+		Agents:     agents,
+		Opts:       opts,
+		FaultLog:   newFaults(opts.Log),
+		Timers:     schedule.NewTimers(),
+		Queue:      schedule.NewQueue(opts.Workers, opts.Queue, opts.PerRequester, agents.Limit),
+		Runs:       newRunSet(),
+		Held:       newHeldSet(),
+		Pauses:     NewPauses(nil),
+		Names:      newNames(),
+		RecentRuns: newRecentRuns(),
+		Unused:     newUnusedDirs(),
 	}
 }
 

@@ -11,25 +11,25 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A Kin knows which tasks have others below them that end with them, so that
+// Dependents knows which tasks have others below them that end with them, so that
 // nobody has to look for those of each task that ends.
-type Kin struct {
+type Dependents struct {
 	mu  sync.Mutex // guards all
 	all map[int64]struct{}
 }
 
-// NewKin returns a Kin without tasks.
-func NewKin() *Kin { return &Kin{all: map[int64]struct{}{}} }
+// NewDependents returns Dependents without tasks.
+func NewDependents() *Dependents { return &Dependents{all: map[int64]struct{}{}} }
 
 // Add notes that a task may have others below it that end with it.
-func (k *Kin) Add(above int64) {
+func (k *Dependents) Add(above int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.all[above] = struct{}{}
 }
 
 // Remove forgets a task, and reports whether it may have others below.
-func (k *Kin) Remove(above int64) bool {
+func (k *Dependents) Remove(above int64) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	_, has := k.all[above]
@@ -110,7 +110,7 @@ func (cn *canceller) RecoverTies(ctx context.Context, row task.Task) error {
 	if err != nil {
 		return err
 	}
-	cn.kin.Add(above.Seq)
+	cn.dependents.Add(above.Seq)
 	if above.State == task.Done {
 		cn.Timers.After(above.Seq, 0) // when all runs are found
 	}

@@ -7,48 +7,48 @@ import (
 	"mailboxd/internal/schedule"
 )
 
-// bygones knows which runs have ended since task lines were last looked at: what
+// recentRuns knows which runs have ended since task lines were last looked at: what
 // one has asked for may not be read yet, and is a child of its task all the same.
-type bygones struct {
+type recentRuns struct {
 	mu    sync.Mutex // guards what follows
 	ended int        // how many runs have
-	runs  map[string][]bygone
+	runs  map[string][]recentRun
 }
 
-// A bygone is a run that has ended, and its number among these.
-type bygone struct {
+// A recentRun is a run that has ended, and its number among these.
+type recentRun struct {
 	item schedule.Item
 	n    int
 }
 
-// mostBygones is how many of one agent are remembered. What older ones have
+// maxRecentRuns is how many of one agent are remembered. What older ones have
 // asked for is taken for what a later one did.
-const mostBygones = 100
+const maxRecentRuns = 100
 
-func newBygones() *bygones { return &bygones{runs: map[string][]bygone{}} }
+func newRecentRuns() *recentRuns { return &recentRuns{runs: map[string][]recentRun{}} }
 
 // Add remembers a run that has ended.
-func (b *bygones) Add(it schedule.Item) {
+func (b *recentRuns) Add(it schedule.Item) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ended++
-	runs := append(b.runs[it.Agent], bygone{it, b.ended})
-	b.runs[it.Agent] = runs[max(0, len(runs)-mostBygones):]
+	runs := append(b.runs[it.Agent], recentRun{it, b.ended})
+	b.runs[it.Agent] = runs[max(0, len(runs)-maxRecentRuns):]
 }
 
 // Count returns how many runs have ended. A caller takes it before a look, for Forget.
-func (b *bygones) Count() int {
+func (b *recentRuns) Count() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.ended
 }
 
 // Forget lets go of the first runs that ended: a look has read what they said.
-func (b *bygones) Forget(first int) {
+func (b *recentRuns) Forget(first int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for agent, runs := range b.runs {
-		runs = slices.DeleteFunc(runs, func(one bygone) bool { return one.n <= first })
+		runs = slices.DeleteFunc(runs, func(one recentRun) bool { return one.n <= first })
 		if b.runs[agent] = runs; len(runs) == 0 {
 			delete(b.runs, agent)
 		}
@@ -56,7 +56,7 @@ func (b *bygones) Forget(first int) {
 }
 
 // of returns the runs of an agent, the one that ended first first.
-func (b *bygones) of(agent string) (items []schedule.Item) {
+func (b *recentRuns) of(agent string) (items []schedule.Item) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, one := range b.runs[agent] {
@@ -66,7 +66,7 @@ func (b *bygones) of(agent string) (items []schedule.Item) {
 }
 
 // Any reports whether a run has ended whose requests no look may have read yet.
-func (b *bygones) Any() bool {
+func (b *recentRuns) Any() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.runs) > 0
