@@ -89,12 +89,7 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 	running.Go(func() { d.steps.showRefusals(ctx, work) })
 	running.Go(func() { d.Messenger.NotifyAll(ctx, work) })
 	running.Go(func() { d.intake.AppendDeadLetters(ctx, work) })
-	running.Go(func() {
-		d.Timers.Serve(ctx, func(seq int64) {
-			d.steps.revisit(work, seq)
-			d.steps.lookedAt(work, seq)
-		})
-	})
+	running.Go(func() { d.reevaluateDue(ctx, work) })
 	running.Go(func() { d.lookWhenThereIsRoom(ctx) })
 	running.Go(func() { d.Publisher.KeepResults(ctx) })
 	running.Go(func() { retention.Collector(d.Parts).ServeDaily(ctx, d.Opts.Retention, d.Opts.Log) })
@@ -108,6 +103,34 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 	d.executor.Finishing.Close()
 	d.executor.Finishing.Wait()
 	return nil
+}
+
+// mostDue is how many tasks are reevaluated at the same time. One whose callback hangs
+// keeps no other from its deadline.
+const mostDue = 64
+
+// reevaluateDue looks at each task whose time has come, until ctx ends. It looks at one
+// task once at a time.
+func (d *Dispatcher) reevaluateDue(ctx, work context.Context) {
+	var looking sync.Map // by Seq
+	slots := make(chan struct{}, mostDue)
+	d.Timers.Serve(ctx, func(seq int64) {
+		if _, already := looking.LoadOrStore(seq, true); already {
+			d.Timers.After(seq, store.RetryPause)
+			return
+		}
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		d.executor.Finishing.Go(func() {
+			defer func() { <-slots }()
+			defer looking.Delete(seq)
+			d.revisit(work, seq)
+			d.lookedAt(work, seq)
+		})
+	})
 }
 
 // Close lets go of the task files.
