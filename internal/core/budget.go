@@ -73,6 +73,7 @@ func (s *Spending) Accounts(run task.Run) []task.Account {
 			case at < 0:
 				all = append(all, a)
 			case lends:
+				a.Limit = a.Limit.Least(all[at].Limit)
 				all[at] = a
 			}
 		}
