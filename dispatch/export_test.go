@@ -55,3 +55,11 @@ func (d *Dispatcher) Proceed(ctx context.Context, row task.Task) { d.steps.proce
 func (d *Dispatcher) StopRun(ctx context.Context, row task.Task, by core.By) (bool, error) {
 	return d.Canceller.StopRun(ctx, row, by)
 }
+
+// HeldSeqs are the tasks that a look compares with the result files.
+func (d *Dispatcher) HeldSeqs() (seqs []int64) {
+	for _, h := range d.Shared.Held.All() {
+		seqs = append(seqs, h.Seq)
+	}
+	return seqs
+}

@@ -37,7 +37,11 @@ func (st *steps) onCommitted(ctx context.Context, follow store.Consequences) {
 		st.checkAbove(ctx, task.Task{Seq: parent})
 	}
 	for _, m := range follow.Moves {
-		if m.Before.Seq != 0 {
+		if changesOnlyLease(m) {
+			st.admitNext(ctx, m.After)
+			continue
+		}
+		if m.Before.Seq != 0 && (remembered(m.Before) || remembered(m.After)) {
 			defer st.leave(m.Before)() // last: the engine isn't idle in between
 		}
 		st.onMoved(ctx, m)
@@ -59,20 +63,39 @@ func (st *steps) onMoved(ctx context.Context, m store.Move) {
 	if m.Ended {
 		st.settled(ctx, m.Before)
 	}
-	if row.State != task.Done { // or it comes after the result
-		st.admitNext(ctx, row)
-	}
-	if m.Before.Seq == 0 && row.State == task.Done {
+	switch {
+	case m.Before.Seq == 0 && row.State == task.Done:
 		st.showLater(row)
-	} else {
+	case row.State == task.Done:
 		st.advance(ctx, row)
+	case row.State == task.Queued:
+		st.admitNext(ctx, row) // which need not wait for what has to start again
+		st.advance(ctx, row)
+	default:
+		st.advance(ctx, row)
+		st.lookAt(ctx, row)
+		st.admitNext(ctx, row) // last: it may end this one
 	}
+}
+
+// changesOnlyLease reports whether a task waits for its agent as it did before.
+func changesOnlyLease(m store.Move) bool {
+	return m.Before.State == task.Waiting && m.After.State == task.Waiting && !m.Ended
+}
+
+// lookAt looks at a task that has begun to wait: what it waits for may be over already.
+func (st *steps) lookAt(ctx context.Context, row task.Task) {
 	if row.State == task.Waiting {
 		st.inbox.lookAfter(ctx, row)
 	}
 	if core.WaitsForWords(row) || row.State == task.Review {
-		st.completion.JoinNow(ctx, row.Seq) // what it waits for may be over already
+		st.completion.JoinNow(ctx, row.Seq)
 	}
+}
+
+// remembered reports whether a look finds the task by what is remembered of it.
+func remembered(row task.Task) bool {
+	return row.State == task.Held || row.State == task.Waiting || row.State == task.Review
 }
 
 // checkAbove stops what is below a task if that has ended: before it was known to

@@ -83,6 +83,9 @@ func (st *steps) advance(ctx context.Context, row task.Task) {
 		}
 		st.FaultLog.Clear(own)
 	}
+	if row.State == task.Running {
+		return // the run goes on with it
+	}
 	defer st.Messenger.NotifyLaterOf(row)
 	switch row.State {
 	case task.Queued:
@@ -100,7 +103,9 @@ func (st *steps) advance(ctx context.Context, row task.Task) {
 			st.Timers.After(row.Seq, 0) // placed while it ran
 		}
 	case task.Done:
-		st.Publisher.Settle(ctx, row)
+		if !row.Put || !row.Delivered {
+			st.Publisher.Settle(ctx, row)
+		}
 		st.admitNext(ctx, row)
 		st.completion.EndedBelow(ctx, row)
 	}

@@ -34,7 +34,7 @@ func (p *Preparer) Intend(ctx context.Context, row task.Task, j *task.Job, to ta
 	if err != nil {
 		return row, false, fmt.Errorf("start %s: %w", row.ID, err)
 	}
-	if answer != nil {
+	if answer != nil && j.Dir != "" {
 		p.removeRunDir(row, j.Attempt) // before the next attempt, which may have the same
 	}
 	p.Writer.OnCommitted(ctx, follow)

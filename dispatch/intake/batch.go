@@ -97,7 +97,7 @@ func (in *Intake) take(ctx context.Context, batch mailbox.Batch, submissions []*
 	start = in.confirm(start)
 	for _, c := range submissions {
 		in.logTaken(c)
-		if c.Fate == exchange.Accepted {
+		if after, moved := follow.After(c.Row.Seq); moved && after.State == task.Queued {
 			in.Fresh.Keep(c) // before a worker looks for it
 		}
 	}

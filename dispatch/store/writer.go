@@ -91,6 +91,15 @@ func (f *Consequences) note(c core.Change, before, after task.Task) {
 	m.Ended = m.Ended || endsRun(c)
 }
 
+// After returns a task as the transaction left it, if it was moved.
+func (f *Consequences) After(seq int64) (after task.Task, moved bool) {
+	at, moved := f.index[seq]
+	if !moved {
+		return task.Task{}, false
+	}
+	return f.Moves[at].After, true
+}
+
 // moves reports whether a change calls for a next step.
 func moves(c core.Change) bool {
 	_, moved := c.(*core.Moved)
