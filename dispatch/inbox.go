@@ -154,21 +154,7 @@ func (ib *inboxes) overdue(ctx context.Context, row task.Task, run task.Run) err
 		return err
 	}
 	why := fmt.Sprintf("agent %q did not answer it by %s", row.Agent, run.Terms.Deadline.UTC().Format(time.RFC3339))
-	result := notAnswered(t, run, envelope.Failed, envelope.DeadlineExceeded, why)
+	result := core.NotAnswered(t, run, envelope.Failed, envelope.DeadlineExceeded, why, time.Now())
 	o := task.Outcome{Result: result, Exit: task.Exit{Code: -1, Cause: task.CauseDeadline, Started: run.Started, Finished: result.Time.Finished, Wall: result.Time.Wall}}
 	return ib.placed.EndWaiting(ctx, row, task.Terms{}, o, task.Event{}, nil)
-}
-
-func notAnswered(t envelope.Task, run task.Run, status envelope.Status, kind envelope.Kind, why string) envelope.Result {
-	now := time.Now()
-	return envelope.Result{
-		TaskID: t.ID, AgentID: t.Agent, Status: status,
-		Output: envelope.Output{Summary: "Not answered: " + why, Enforcement: run.Terms.Levels},
-		Time:   envelope.TimeUsed{Started: run.Intent, Finished: now, Wall: now.Sub(run.Intent)},
-		Error:  envelope.Error{Kind: kind, Message: why},
-		Provenance: envelope.Provenance{
-			GraphChecksum: t.Named("ainl.graph_checksum"),
-			ProgramID:     t.Named("ainl.program_id"),
-		},
-	}
 }

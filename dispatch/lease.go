@@ -35,7 +35,7 @@ type Lease struct {
 	task.Terms
 }
 
-// Claim gives the oldest task that waits for an agent to whoever wants to answer
+// Claim gives the oldest task that waits for an agent to a program that wants to answer
 // for it, and reports whether there is one. An agent that is paused, or that
 // does not fetch its tasks, is a *ForbiddenError. Who claims is known by the token of the lease from then on, also
 // after a restart; a lease that is not renewed ends by itself, and sooner when

@@ -26,9 +26,9 @@ func (ac *Acceptor) HoldRecovered(t envelope.Task, v task.Verdict) task.Verdict 
 	return core.Held(v, task.Recovered)
 }
 
-// MetAgain ends the doubt once every line was met that was there when a lost
+// RecoveryDone ends the holds as recovered once every line was met that was there when a lost
 // ledger was begun anew.
-func (ac *Acceptor) MetAgain(ctx context.Context) error {
+func (ac *Acceptor) RecoveryDone(ctx context.Context) error {
 	if !ac.Lost {
 		return nil
 	}

@@ -60,7 +60,7 @@ func (pr *PlacedResults) Foreign(ctx context.Context, row task.Task) (bool, erro
 		return false, nil // it waits for release already
 	}
 	if row.ClaimedAt(time.Now()) {
-		return false, nil // whoever has it may still be writing, or answer otherwise
+		return false, nil // the program that has it may still be writing, or answer otherwise
 	}
 	settled := time.Now()
 	if info != nil {

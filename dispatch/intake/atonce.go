@@ -27,12 +27,12 @@ func (in *Intake) startAtOnce(submissions []*exchange.Submission) *executor.Star
 	if !in.Queue.Reserve(s.Item) {
 		return nil
 	}
-	if in.Pauses.Has(c.Task.Agent) { // since it was judged: whoever drains had no slot to see
+	if in.Pauses.Has(c.Task.Agent) { // since it was judged: Drain had no slot to see
 		in.letGo(s)
 		return nil
 	}
 	dir, err := in.Executor.NewRunDir(c.Task.ID, 1, 1)
-	if err != nil { // it has run before, or whoever takes it from the queue meets that again
+	if err != nil { // it has run before, or the worker that takes it from the queue meets that again
 		in.letGo(s)
 		return nil
 	}
@@ -63,7 +63,7 @@ func (in *Intake) begin(ctx context.Context, tx *store.Transaction, s *executor.
 	s.Job.Terms = c.Judged.Terms
 	answer, err := in.Executor.IntendIn(tx, c.Row, false, &s.Job, core.Intend{To: task.Running, Stay: true})
 	if err != nil || answer != nil {
-		in.forget(s) // it waits for its turn, and whoever has that finds out
+		in.forget(s) // it waits in the queue, and its worker finds out
 		return err
 	}
 	c.Row.State, c.Row.Attempt = task.Running, s.Job.Attempt

@@ -50,7 +50,7 @@ func (in *Intake) Look(ctx context.Context) (paused bool, err error) {
 			return false, err
 		}
 		if batch.Empty() {
-			return false, in.Acceptor.MetAgain(ctx)
+			return false, in.Acceptor.RecoveryDone(ctx)
 		}
 		submissions, decoded := next.submissionsOf(batch)
 		if !decoded {

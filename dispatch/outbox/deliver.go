@@ -92,7 +92,7 @@ func (ms *messenger) deliverBatch(ctx context.Context, due []task.Message, r *ro
 		return failed
 	}
 	fault.Point("posted")
-	err := ms.writer.Update(context.WithoutCancel(ctx), func(tx *store.Transaction) error { // they are there, whoever stops us now
+	err := ms.writer.Update(context.WithoutCancel(ctx), func(tx *store.Transaction) error { // the lines are in the inbox already
 		for _, seq := range posted {
 			if err := tx.MarkPosted(seq, time.Now()); err != nil {
 				return err

@@ -50,7 +50,7 @@ type Options struct {
 	Queue             int           // queued tasks at which intake pauses
 	QueuePerRequester int           // tasks of one requester that are not over, at which they are refused more; 0: no limit
 	Grace             time.Duration // how long runs may go on once Serve is told to stop
-	Detach            bool          // or leave them to whoever hosts them, at once
+	Detach            bool          // or leave them to their keeper, at once
 	Retention         retention.Policy
 	Reading           envelope.Reading
 	RefRoots          []string // where files named by tasks may lie, beside the mailbox

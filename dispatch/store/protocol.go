@@ -23,7 +23,7 @@ type Protocol struct {
 	QuestionTimeout func() time.Duration // how long a requester may take to reply to a question that is the answer else
 
 	Rounds    int           // how often an overseer may send work back
-	Patience  time.Duration // how long an overseer, or whoever is to reply, may take; 0: for ever
+	Patience  time.Duration // how long an overseer, or another participant who is asked, may take; 0: for ever
 	Broadcast int           // how many agents Everybody may be
 }
 

@@ -179,8 +179,8 @@ func (s *runSet) IsGuarded(seq int64) bool {
 	return slices.ContainsFunc(s.Of(seq), func(r *Run) bool { return r.Guarded.Load() != nil })
 }
 
-// Follow says that a later revision of a task may have been accepted. Whoever
-// accepts one says so before that is committed.
+// Follow says that a later revision of a task may have been accepted. It is
+// called before that is committed.
 func (s *runSet) Follow(seq int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -83,8 +83,8 @@ func (s *Shared) Relative(path string) string {
 	return rel
 }
 
-// Parts are the places a Dispatcher works on. It owns none of them: whoever
-// opened them closes them, after Serve has returned.
+// Parts are the places a Dispatcher works on. It owns none of them: the
+// caller that opened them closes them, after Serve has returned.
 type Parts struct {
 	Box    *mailbox.Box
 	State  *mailbox.State
