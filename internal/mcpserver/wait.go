@@ -13,8 +13,9 @@ import (
 // minute.
 const longest = 50 * time.Second
 
-// glance is the least time for a wait, so that it sees anything at all.
-const glance = 100 * time.Millisecond
+// firstLook is how long a shorter wait takes at most, until it has looked once: without a
+// look it knows nothing of the task.
+const firstLook = 5 * time.Second
 
 // beat is how often it is said that we still wait.
 const beat = 5 * time.Second
@@ -42,9 +43,9 @@ func (s *server) waitResult(ctx context.Context, c call, in waitArgs) (answer, e
 	if err != nil {
 		return answer{}, err
 	}
-	ctx, stop := context.WithTimeout(ctx, patience)
+	ctx, stop := context.WithTimeout(ctx, max(patience, firstLook))
 	defer stop()
-	w := &wait{server: s, last: answer{TaskID: id, State: unseen}}
+	w := &wait{server: s, last: answer{TaskID: id, State: unseen}, looked: make(chan struct{})}
 	s.work.Go(func() {
 		defer stop()
 		w.watch(ctx, stop)
@@ -62,17 +63,18 @@ func (in *waitArgs) patience() (time.Duration, error) {
 	case *in.Seconds < 0:
 		return 0, errors.New("timeout_seconds: must not be negative")
 	}
-	wanted := time.Duration(min(*in.Seconds, longest.Seconds()) * float64(time.Second))
-	return max(wanted, glance), nil
+	return time.Duration(min(*in.Seconds, longest.Seconds()) * float64(time.Second)), nil
 }
 
 // A wait is one call of wait_result.
 type wait struct {
 	*server
+	looked chan struct{} // closed by the first look that saw anything
 
-	mu   sync.Mutex // guards last and err
+	mu   sync.Mutex // guards last, err and seen
 	last answer
 	err  error
+	seen bool // looked is closed
 }
 
 // watch looks until there is nothing more to wait for, and then calls over.
@@ -110,18 +112,26 @@ func (w *wait) look(ctx context.Context) bool {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.last, w.err = now, err
+	if w.last, w.err = now, err; !w.seen {
+		w.seen = true
+		close(w.looked)
+	}
 	return now.Finished || err != nil
 }
 
-// report says now and then that the wait goes on, to whoever wants to know,
-// until it is over.
+// report sends the progress of the wait to a caller that wants it, until the wait is over.
 func (w *wait) report(ctx context.Context, c call, patience time.Duration) {
-	began, pulse := time.Now(), time.NewTicker(beat)
+	began, pulse, enough := time.Now(), time.NewTicker(beat), time.After(patience)
 	defer pulse.Stop()
+	var looked chan struct{} // nil, which blocks, before the time is up
 	for {
 		select {
 		case <-ctx.Done():
+			return
+		case <-enough:
+			looked = w.looked
+			continue
+		case <-looked:
 			return
 		case <-pulse.C:
 		}

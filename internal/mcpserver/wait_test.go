@@ -28,14 +28,18 @@ func (b books) CaseFile(context.Context, envelope.ID) (client.CaseFile, error) {
 func TestAWaitNeverOutlivesItsBound(t *testing.T) {
 	for _, c := range []struct {
 		name, arguments string
-		want            time.Duration
+		want, wantStuck time.Duration
 	}{
-		{"as long as may be", `{"task_id":"t1"}`, 50 * time.Second},
-		{"longer than may be", `{"task_id":"t1","timeout_seconds":3600}`, 50 * time.Second},
-		{"as long as wanted", `{"task_id":"t1","timeout_seconds":7.5}`, 7500 * time.Millisecond},
-		{"not at all", `{"task_id":"t1","timeout_seconds":0}`, 100 * time.Millisecond},
+		{"as long as may be", `{"task_id":"t1"}`, 50 * time.Second, 50 * time.Second},
+		{"longer than may be", `{"task_id":"t1","timeout_seconds":3600}`, 50 * time.Second, 50 * time.Second},
+		{"as long as wanted", `{"task_id":"t1","timeout_seconds":7.5}`, 7500 * time.Millisecond, 7500 * time.Millisecond},
+		{"until it has looked once", `{"task_id":"t1","timeout_seconds":0}`, 0, 5 * time.Second},
 	} {
 		for _, stuck := range []bool{false, true} {
+			want := c.want
+			if stuck {
+				want = c.wantStuck
+			}
 			t.Run(c.name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					freed := make(chan struct{})
@@ -49,14 +53,29 @@ func TestAWaitNeverOutlivesItsBound(t *testing.T) {
 					e := connect(t, "", box, mcpserver.Options{}, nil)
 					began := time.Now()
 					answer, err := e.call(t.Context(), "wait_result", c.arguments)
-					if took := time.Since(began); err != nil || took != c.want || string(answer["finished"]) != "false" {
-						t.Errorf("wait_result = %v, %v after %v; want it unfinished after %v", answer, err, took, c.want)
+					if took := time.Since(began); err != nil || took != want || string(answer["finished"]) != "false" {
+						t.Errorf("wait_result = %v, %v after %v; want it unfinished after %v", answer, err, took, want)
 					}
 					close(freed)
 				})
 			})
 		}
 	}
+}
+
+func TestAWaitOfNoTimeStillSaysWhatIsKnownOfTheTask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		box := empty(t)
+		box.Read = func(_ context.Context, do func(mcpserver.Books) error) error {
+			time.Sleep(time.Second) // a busy machine
+			return do(books{client.Task{ID: "t1", State: "running"}})
+		}
+		e := connect(t, "", box, mcpserver.Options{}, nil)
+		answer, err := e.call(t.Context(), "wait_result", `{"task_id":"t1","timeout_seconds":0}`)
+		if err != nil || string(answer["state"]) != `"running"` {
+			t.Errorf("wait_result = %v, %v; want the task running", answer, err)
+		}
+	})
 }
 
 func TestAWaitSaysNowAndThenThatItGoesOn(t *testing.T) {
