@@ -76,7 +76,7 @@ func (ap *approvals) answer(ctx context.Context, verb string, id envelope.ID, a 
 			asked, err = ap.Reader.DigestAsked(ctx, row)
 		}
 		if err == nil && row.State == task.Held {
-			_, err = ap.placed.Foreign(ctx, row) // a result file from before the approval is not taken for the answer after it
+			_, err = ap.placed.HandleFile(ctx, row) // a result file from before the approval is not taken for the answer after it
 		}
 		if err == nil {
 			row, moved, err = ap.decideOne(ctx, row, a, asked)

@@ -57,7 +57,7 @@ func claimable(tx *store.Transaction, agent string, who Claimer, now time.Time) 
 		return task.Task{}, false, err
 	}
 	for _, row := range claimed {
-		if !row.Latest || store.Past(row.Deadline, now) {
+		if !row.Latest || store.IsPast(row.Deadline, now) {
 			continue // nobody is to begin with it any more
 		}
 		was, err := tx.Delivery(row.Seq)

@@ -44,7 +44,7 @@ func TestAnApprovalIsVoidWhenWhatWouldBeRunIsAnother(t *testing.T) {
 	e.send("t1", "quick")
 
 	name("two")
-	e.Rejudge() // as after SIGHUP
+	e.ReevaluateAll() // as after SIGHUP
 	e.until("it is asked again", func() bool { return len(e.asked("t1")) == 2 })
 	e.wantDecisions("t1", task.Void, task.Undecided)
 
@@ -180,7 +180,7 @@ func TestAnApprovalThatWasNotUsedInTimeIsAskedForAgain(t *testing.T) {
 	e.wantDecisions("t1", task.Expired, task.Undecided)
 }
 
-// leave writes a task x down as a daemon left it that had asked a person.
+// removeHeld writes a task x down as a daemon left it that had asked a person.
 func leave(t *testing.T, l *ledger.Ledger, change task.Change, asked task.Consent, said task.Decision) {
 	t.Helper()
 	row := remember(t, l, task.Task{ID: "x", Revision: 1, State: task.Received})

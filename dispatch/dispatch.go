@@ -52,7 +52,7 @@ func Open(ctx context.Context, parts store.Parts, agents store.Agents, opts stor
 	if err != nil {
 		return nil, fmt.Errorf("open dispatcher: %w", err)
 	}
-	agents.Protocol = agents.Protocol.Filled()
+	agents.Protocol = agents.Protocol.WithDefaults()
 	if agents.ApprovalTTL == nil {
 		agents.ApprovalTTL = func() time.Duration { return 0 }
 	}
@@ -127,8 +127,8 @@ func (d *Dispatcher) reevaluateDue(ctx, work context.Context) {
 		d.executor.Finishing.Go(func() {
 			defer func() { <-slots }()
 			defer looking.Delete(seq)
-			d.revisit(work, seq)
-			d.lookedAt(work, seq)
+			d.reevaluate(work, seq)
+			d.reevaluated(work, seq)
 		})
 	})
 }
@@ -154,22 +154,22 @@ func newDispatcher(s *store.Shared, lost bool) *Dispatcher {
 	acceptor := &exchange.Acceptor{Base: b, Lost: lost}
 	delegator := &exchange.Delegator{Base: b, Acceptor: acceptor}
 	overseer := &exchange.Overseer{Base: b, Delegator: delegator}
-	completion := &exchange.Completion{Base: b, Delegator: delegator, Overseer: overseer, Dependents: dependents}
-	placed := &exchange.PlacedResults{Base: b, Completion: completion}
-	receiver := &exchange.Receiver{Base: b, Acceptor: acceptor, Delegator: delegator, Completion: completion}
+	completer := &exchange.Completer{Base: b, Delegator: delegator, Overseer: overseer, Dependents: dependents}
+	placed := &exchange.PlacedResults{Base: b, Completer: completer}
+	receiver := &exchange.Receiver{Base: b, Acceptor: acceptor, Delegator: delegator, Completer: completer}
 	waits := executor.NewBudgetWaiters(s.Ledger.Balance, func(seq int64) { s.Timers.After(seq, 0) })
 	fresh := executor.NewFresh()
 	ex := &executor.Executor{
-		Preparer:   &executor.Preparer{Base: b, Acceptor: acceptor, Placed: placed, Fresh: fresh, Waits: waits},
-		Completion: completion, Endings: endings,
+		Preparer:  &executor.Preparer{Base: b, Acceptor: acceptor, Placed: placed, Fresh: fresh, Waits: waits},
+		Completer: completer, Endings: endings,
 		Finishing: schedule.NewWorkerPool(s.Opts.Workers), Rereading: executor.UsualRereading,
 	}
 	in := &intake.Intake{
 		Base: b, Acceptor: acceptor, Receiver: receiver, Executor: ex, DeadLetters: make(chan struct{}, 1), Fresh: fresh,
 	}
-	inbox := &inboxes{Base: b, placed: placed, executor: ex, inboxes: schedule.NewDeliveryQueue(), waits: waits}
+	inbox := &inboxes{Base: b, placed: placed, executor: ex, deliveries: schedule.NewDeliveryQueue(), waits: waits}
 	st := &steps{
-		Base: b, completion: completion, overseer: overseer, placed: placed, executor: ex, inbox: inbox,
+		Base: b, completer: completer, overseer: overseer, placed: placed, executor: ex, inbox: inbox,
 		dependents: dependents, unshown: schedule.NewDeliveryQueue(),
 	}
 	b.Writer.OnCommitted = st.onCommitted
@@ -177,9 +177,9 @@ func newDispatcher(s *store.Shared, lost bool) *Dispatcher {
 	return &Dispatcher{
 		Base: b, readiness: ready, steps: st,
 		approvals: &approvals{Base: b, readiness: ready, steps: st, placed: placed},
-		leases:    &leases{Base: b, readiness: ready, steps: st, completion: completion, inbox: inbox},
+		leases:    &leases{Base: b, readiness: ready, steps: st, completer: completer, inbox: inbox},
 		controls:  &controls{Base: b, readiness: ready, steps: st},
-		recovery:  &recovery{Base: b, steps: st, completion: completion, executor: ex, inbox: inbox},
+		recovery:  &recovery{Base: b, steps: st, completer: completer, executor: ex, inbox: inbox},
 		executor:  ex, intake: in, inbox: inbox, failed: make(chan struct{}, 1),
 	}
 }

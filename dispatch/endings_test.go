@@ -24,10 +24,10 @@ func TestNoMoreRunsBeginThanCanBeFinished(t *testing.T) {
 		return o
 	}
 	e.spoken = e.protocol()
-	e.spoken.Mend = func(string, envelope.Kind) store.Mend { // what is asked for first when a run has failed
+	e.spoken.OnFailure = func(string, envelope.Kind) store.FailureAction { // what is asked for first when a run has failed
 		ending.Add(1)
 		<-gate
-		return store.Mend{}
+		return store.FailureAction{}
 	}
 	e.start()
 	for n := range tasks {

@@ -47,7 +47,7 @@ func (e *engine) protocol() store.Protocol {
 		Supports:  func(agent string) []string { return e.supports[agent] },
 		Agents:    func() []string { return slices.Sorted(maps.Keys(e.plays)) },
 		Secret:    func(sender string) string { return e.secrets[sender] },
-		Mend:      func(string, envelope.Kind) store.Mend { return store.Mend{} },
+		OnFailure: func(string, envelope.Kind) store.FailureAction { return store.FailureAction{} },
 		Rounds:    3,
 		Broadcast: max(e.most, 1),
 	}

@@ -13,14 +13,14 @@ import (
 // What a goroutine does that was kept, while others went on, after it had read a
 // row of the ledger: for tests, which cannot keep it there.
 
-func (d *Dispatcher) LetIn(ctx context.Context, seq int64) error { return d.steps.letIn(ctx, seq) }
+func (d *Dispatcher) LetIn(ctx context.Context, seq int64) error { return d.steps.admit(ctx, seq) }
 
 func (d *Dispatcher) Apply(ctx context.Context, row task.Task, t envelope.Task, v task.Verdict) error {
 	return d.Reader.Apply(ctx, row, t, v)
 }
 
 func (d *Dispatcher) ReconsiderReview(ctx context.Context, row task.Task) error {
-	return d.steps.overseer.ReconsiderReview(ctx, row)
+	return d.steps.overseer.ReevaluateReview(ctx, row)
 }
 
 // RereadFor has answers that cannot be read be read again at once, for so long.
@@ -33,7 +33,7 @@ func TryReading(ctx context.Context, read func() bool) { executor.UsualRereading
 
 func (d *Dispatcher) Settled(ctx context.Context, row task.Task) { d.steps.settled(ctx, row) }
 
-func (d *Dispatcher) Revisit(ctx context.Context, seq int64) { d.steps.revisit(ctx, seq) }
+func (d *Dispatcher) Revisit(ctx context.Context, seq int64) { d.steps.reevaluate(ctx, seq) }
 
 // PausedNow is what Dispatcher knows of a pause without asking the ledger.
 func (d *Dispatcher) PausedNow(agent string) bool { return d.Pauses.Has(agent) }
@@ -50,7 +50,7 @@ func (d *Dispatcher) HangCallbacks() (goOn func()) {
 // KnownFault is knownFault for tests in the other package.
 var KnownFault = knownFault
 
-func (d *Dispatcher) Proceed(ctx context.Context, row task.Task) { d.steps.proceed(ctx, row) }
+func (d *Dispatcher) Proceed(ctx context.Context, row task.Task) { d.steps.resume(ctx, row) }
 
 func (d *Dispatcher) StopRun(ctx context.Context, row task.Task, by core.By) (bool, error) {
 	return d.Canceller.StopRun(ctx, row, by)

@@ -19,7 +19,7 @@ import (
 // change is durable, the timers when a task is due.
 type steps struct {
 	*outbox.Base
-	completion *exchange.Completion
+	completer  *exchange.Completer
 	overseer   *exchange.Overseer
 	placed     *exchange.PlacedResults
 	executor   *executor.Executor
@@ -42,7 +42,7 @@ func (st *steps) onCommitted(ctx context.Context, follow store.Consequences) {
 			continue
 		}
 		if m.Before.Seq != 0 && (remembered(m.Before) || remembered(m.After)) {
-			defer st.leave(m.Before)() // last: the engine isn't idle in between
+			defer st.removeHeld(m.Before)() // last: the engine isn't idle in between
 		}
 		st.onMoved(ctx, m)
 	}
@@ -73,7 +73,7 @@ func (st *steps) onMoved(ctx context.Context, m store.Move) {
 		st.advance(ctx, row)
 	default:
 		st.advance(ctx, row)
-		st.lookAt(ctx, row)
+		st.checkWait(ctx, row)
 		st.admitNext(ctx, row) // last: it may end this one
 	}
 }
@@ -83,13 +83,13 @@ func changesOnlyLease(m store.Move) bool {
 	return m.Before.State == task.Waiting && m.After.State == task.Waiting && !m.Ended
 }
 
-// lookAt looks at a task that has begun to wait: what it waits for may be over already.
-func (st *steps) lookAt(ctx context.Context, row task.Task) {
+// checkWait looks at a task that has begun to wait: what it waits for may be over already.
+func (st *steps) checkWait(ctx context.Context, row task.Task) {
 	if row.State == task.Waiting {
-		st.inbox.lookAfter(ctx, row)
+		st.inbox.checkWaiting(ctx, row)
 	}
 	if core.WaitsForWords(row) || row.State == task.Review {
-		st.completion.JoinNow(ctx, row.Seq)
+		st.completer.TryJoin(ctx, row.Seq)
 	}
 }
 
@@ -98,7 +98,7 @@ func remembered(row task.Task) bool {
 	return row.State == task.Held || row.State == task.Waiting || row.State == task.Review
 }
 
-// checkAbove stops what is below a task if that has ended: before it was known to
+// checkAbove cancels the dependents of a task that has ended: before it was known to
 // have any, or because a newer request took its place.
 func (st *steps) checkAbove(ctx context.Context, row task.Task) {
 	now, err := st.Ledger.Task(ctx, row.Seq)
@@ -107,7 +107,7 @@ func (st *steps) checkAbove(ctx context.Context, row task.Task) {
 		st.FaultLog.Report(store.Judging, row, err)
 		st.Timers.After(row.Seq, store.RetryPause)
 	case err == nil && now.State == task.Done:
-		st.completion.EndedBelow(ctx, now)
+		st.completer.TaskEnded(ctx, now)
 	}
 }
 
@@ -133,9 +133,9 @@ func (st *steps) settled(ctx context.Context, row task.Task) {
 	}
 }
 
-// lookedAt is for a task that was looked at, perhaps because it was woken. The next step
-// of one that is queued is known when its turn comes.
-func (st *steps) lookedAt(ctx context.Context, seq int64) {
+// reevaluated is for a task that was looked at, perhaps because it was woken. The next step
+// of one that is queued is known when it is taken from the queue.
+func (st *steps) reevaluated(ctx context.Context, seq int64) {
 	if !st.executor.Waits.IsWoken(seq) {
 		return
 	}
@@ -144,18 +144,18 @@ func (st *steps) lookedAt(ctx context.Context, seq int64) {
 	}
 }
 
-// adoptHeld looks whether a result file was placed for a task that waits, or for
+// adoptPlaced looks whether a result file was placed for a task that waits, or for
 // one that runs and whose answer needs an approval. Every look does that, so for
 // all of them at once: one by one, beside 40,000 held tasks, it was most of what
 // taking in 4,096 lines took.
-func (st *steps) adoptHeld(ctx context.Context) {
+func (st *steps) adoptPlaced(ctx context.Context) {
 	seqs, ids := st.Held.Names()
-	for _, row := range st.Runs.Guarded() {
+	for _, row := range st.Runs.NeedingApproval() {
 		seqs, ids = append(seqs, row.Seq), append(ids, row.ID)
 	}
 	for i, there := range st.Box.HaveResults(ids) {
 		if there {
-			st.revisit(ctx, seqs[i])
+			st.reevaluate(ctx, seqs[i])
 		}
 	}
 }
@@ -181,12 +181,12 @@ func (st *steps) tryAdmitNext(ctx context.Context, id envelope.ID) error {
 	if revisions[latest].State != task.Received {
 		return nil // its request may not be kept any more
 	}
-	return st.letIn(ctx, revisions[latest].Seq)
+	return st.admit(ctx, revisions[latest].Seq)
 }
 
-// letIn lets a revision in that waits for earlier ones, if none of them is in hand any
+// admit lets a revision in that waits for earlier ones, if none of them is in hand any
 // more. Two ends of these may see to it: the later of them finds it queued, or running.
-func (st *steps) letIn(ctx context.Context, seq int64) error {
+func (st *steps) admit(ctx context.Context, seq int64) error {
 	row, t, findings, err := st.Reader.Load(ctx, seq)
 	if err != nil || row.State != task.Received {
 		return err

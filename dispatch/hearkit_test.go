@@ -89,7 +89,7 @@ type letter struct {
 	line   string
 }
 
-// post returns what lies in the inbox of a participant.
+// enqueueDelivery returns what lies in the inbox of a participant.
 func (e *engine) post(name string) (all []letter) {
 	e.t.Helper()
 	for _, line := range e.letters(name) {
@@ -144,11 +144,11 @@ func (e *engine) sent() (all [][]byte) {
 		raw, err := reader.Raw(context.Background(), row.Seq)
 		e.must(err)
 		all = append(all, raw)
-		talk, _, err := reader.Talk(context.Background(), row.Seq)
+		conv, _, err := reader.Conversation(context.Background(), row.Seq)
 		e.must(err)
 		about, err := reader.About(context.Background(), row.Seq)
 		e.must(err)
-		thread, err := reader.Thread(context.Background(), talk.Thread)
+		thread, err := reader.Thread(context.Background(), conv.Thread)
 		e.must(err)
 		for _, m := range append(about, thread...) {
 			if m.Via != task.ByDaemon {

@@ -50,7 +50,7 @@ func TestARequestForSeveralIsAskedOfEach(t *testing.T) {
 	if row := e.await("m1", task.Done); row.Status != envelope.OK || row.Agent != envelope.Ourselves {
 		t.Errorf("m1 = %+v; want it gathered by us", row)
 	}
-	children, err := e.parts.Ledger.Offspring(t.Context(), e.row("m1").Seq)
+	children, err := e.parts.Ledger.Dependents(t.Context(), e.row("m1").Seq)
 	e.must(err)
 	var agents []string
 	for _, c := range children {
@@ -91,7 +91,7 @@ func TestACancelledRequestForSeveralIsCancelledForEach(t *testing.T) {
 	e.plays["other"] = slow
 	e.start()
 	e.say(word{mid: "m1", p: "REQ", from: "ann", to: `["slow","other"]`}.line())
-	children, err := e.parts.Ledger.Offspring(t.Context(), e.row("m1").Seq)
+	children, err := e.parts.Ledger.Dependents(t.Context(), e.row("m1").Seq)
 	e.must(err)
 	for _, c := range children {
 		e.await(string(c.ID), task.Running)
@@ -114,7 +114,7 @@ func TestAMemberThatIsPartOfTheWorkAlreadyIsRefused(t *testing.T) {
 	e.await("m1", task.Running)
 	e.say(word{mid: "m2", p: "REQ", from: "chief", to: `["quick","chief"]`, pid: "m1"}.line())
 	e.await("m2", task.Done)
-	children, err := e.parts.Ledger.Offspring(t.Context(), e.row("m2").Seq)
+	children, err := e.parts.Ledger.Dependents(t.Context(), e.row("m2").Seq)
 	e.must(err)
 	for _, c := range children {
 		if want := map[string]envelope.Kind{"chief": envelope.DelegationCycle}[c.Agent]; c.Kind != want {

@@ -12,15 +12,15 @@ import (
 	"mailboxd/internal/task"
 )
 
-// leave forgets that a task was held, if it was. What it returns ends a pause
+// removeHeld forgets that a task was held, if it was. What it returns ends a pause
 // between attempts, and is called when the task's next step is known.
-func (st *steps) leave(row task.Task) (ended func()) {
+func (st *steps) removeHeld(row task.Task) (ended func()) {
 	was, held := st.Held.Remove(row.Seq)
-	if !held || !was.Resting {
+	if !held || !was.InBackoff {
 		return func() {}
 	}
 	if !was.Budget {
-		st.Timers.Rested(row.Seq)
+		st.Timers.EndBackoff(row.Seq)
 		return st.Queue.Done
 	}
 	st.Queue.RemoveBlocked()
@@ -28,11 +28,11 @@ func (st *steps) leave(row task.Task) (ended func()) {
 	return st.Queue.Done
 }
 
-// keepHeld remembers a task that is held, and when to look at it again.
-func (st *steps) keepHeld(ctx context.Context, row task.Task) {
+// addHeld remembers a task that is held, and when to look at it again.
+func (st *steps) addHeld(ctx context.Context, row task.Task) {
 	st.Held.Add(row)
-	if store.Resting(row) && !row.WaitsForBudget() {
-		st.Timers.Rest(row.Seq, min(time.Until(row.Until), store.LongestPause)) // of a clock that was set meanwhile we know no better
+	if store.InBackoff(row) && !row.WaitsForBudget() {
+		st.Timers.StartBackoff(row.Seq, min(time.Until(row.Until), store.LongestPause)) // of a clock that was set meanwhile we know no better
 	} else {
 		st.Timers.Set(row.Seq, row.Until)
 	}
@@ -46,28 +46,28 @@ func (st *steps) keepHeld(ctx context.Context, row task.Task) {
 		st.Queue.AddBlocked()
 		st.Timers.Set(row.Seq, executor.Midnight(time.Now())) // the budgets of the day are new ones then
 	}
-	if store.Resting(row) {
+	if store.InBackoff(row) {
 		st.Queue.AddBusy()
-		st.mayBeOver(ctx, row)
+		st.checkBackoff(ctx, row)
 	}
 }
 
-// mayBeOver is for a pause that somebody may have ended before it was known to begin.
-func (st *steps) mayBeOver(ctx context.Context, row task.Task) {
+// checkBackoff is for a pause that somebody may have ended before it was known to begin.
+func (st *steps) checkBackoff(ctx context.Context, row task.Task) {
 	now, err := st.Ledger.Task(ctx, row.Seq)
 	switch {
-	case err != nil || store.Resting(now):
+	case err != nil || store.InBackoff(now):
 	case now.State == task.Held:
-		st.proceed(ctx, now)
+		st.resume(ctx, now)
 	default:
-		st.leave(row)()
+		st.removeHeld(row)()
 	}
 }
 
-// proceed is advance for a task that was not moved just now, such as one that is found at
+// resume is advance for a task that was not moved just now, such as one that is found at
 // start-up.
-func (st *steps) proceed(ctx context.Context, row task.Task) {
-	defer st.leave(row)() // last: the engine isn't idle in between
+func (st *steps) resume(ctx context.Context, row task.Task) {
+	defer st.removeHeld(row)() // last: the engine isn't idle in between
 	st.advance(ctx, row)
 }
 
@@ -90,9 +90,9 @@ func (st *steps) advance(ctx context.Context, row task.Task) {
 	switch row.State {
 	case task.Queued:
 		st.Timers.Set(row.Seq, row.Deadline)
-		st.inbox.queueUp(row)
+		st.inbox.enqueue(row)
 	case task.Held:
-		st.keepHeld(ctx, row)
+		st.addHeld(ctx, row)
 	case task.Waiting:
 		st.Held.Add(row)
 		st.Timers.Set(row.Seq, core.Earliest(row.Deadline, row.Until))
@@ -107,7 +107,7 @@ func (st *steps) advance(ctx context.Context, row task.Task) {
 			st.Publisher.Settle(ctx, row)
 		}
 		st.admitNext(ctx, row)
-		st.completion.EndedBelow(ctx, row)
+		st.completer.TaskEnded(ctx, row)
 	}
 }
 
@@ -115,40 +115,40 @@ func (st *steps) advance(ctx context.Context, row task.Task) {
 // task next.
 func (st *steps) judgeDue(ctx context.Context, row task.Task) {
 	if row.State == task.Held && !core.Unread(row) && !row.Until.IsZero() && !row.Until.After(time.Now()) {
-		st.revisit(ctx, row.Seq)
+		st.reevaluate(ctx, row.Seq)
 	}
 }
 
-// Rejudge looks at all held tasks again, after the rules or the agents have
+// ReevaluateAll looks at all held tasks again, after the rules or the agents have
 // changed, and lets workers see whether agents have more room.
-func (st *steps) Rejudge() {
+func (st *steps) ReevaluateAll() {
 	now := time.Now()
 	for _, task := range st.Held.All() {
-		if !task.Resting || task.Budget {
+		if !task.InBackoff || task.Budget {
 			st.Timers.Set(task.Seq, now)
 		}
 	}
 	st.Queue.Wake()
 }
 
-// rejudge looks at a held task again, unless it only rests.
-func (st *steps) rejudge(row task.Task) {
-	if !store.Resting(row) || row.WaitsForBudget() {
+// reevaluateSoon looks at a held task again, unless it waits for its next attempt.
+func (st *steps) reevaluateSoon(row task.Task) {
+	if !store.InBackoff(row) || row.WaitsForBudget() {
 		st.Timers.After(row.Seq, 0)
 	}
 }
 
-// revisit looks at a task whose time has come.
-func (st *steps) revisit(ctx context.Context, seq int64) {
+// reevaluate looks at a task that is due.
+func (st *steps) reevaluate(ctx context.Context, seq int64) {
 	row, err := st.Ledger.Task(ctx, seq)
 	if err == nil && row.State == task.Done && row.Put && row.Delivered && !row.Replaces {
 		st.admitNext(ctx, row)
-		st.completion.EndedBelow(ctx, row)
+		st.completer.TaskEnded(ctx, row)
 		return // its own request may not be kept any more
 	}
 	row, t, findings, err := st.Reader.Load(ctx, seq)
 	if err == nil {
-		err = st.reconsider(ctx, row, t, findings)
+		err = st.reevaluateTask(ctx, row, t, findings)
 	}
 	if err != nil && ctx.Err() == nil {
 		st.FaultLog.Report(store.Judging, row, err)
@@ -159,9 +159,9 @@ func (st *steps) revisit(ctx context.Context, seq int64) {
 	}
 }
 
-func (st *steps) reconsider(ctx context.Context, row task.Task, t envelope.Task, findings envelope.Findings) error {
+func (st *steps) reevaluateTask(ctx context.Context, row task.Task, t envelope.Task, findings envelope.Findings) error {
 	if row.Replaces && row.State != task.Received {
-		st.proceed(ctx, row)
+		st.resume(ctx, row)
 		return nil
 	}
 	switch row.State {
@@ -169,21 +169,21 @@ func (st *steps) reconsider(ctx context.Context, row task.Task, t envelope.Task,
 		if !row.Put || !row.Delivered {
 			st.Publisher.Settle(ctx, row)
 		}
-		st.completion.EndedBelow(ctx, row)
+		st.completer.TaskEnded(ctx, row)
 		return nil
 	case task.Held:
-		if settled, err := st.reconsiderHeld(ctx, row, t, findings); settled || err != nil {
+		if settled, err := st.reevaluateHeld(ctx, row, t, findings); settled || err != nil {
 			return err
 		}
 	case task.Queued:
 	case task.Received:
 		return st.tryAdmitNext(ctx, row.ID)
 	case task.Waiting:
-		return st.inbox.tend(ctx, row)
+		return st.inbox.reevaluateWaiting(ctx, row)
 	case task.Review:
-		return st.overseer.ReconsiderReview(ctx, row)
+		return st.overseer.ReevaluateReview(ctx, row)
 	case task.Running:
-		if st.Runs.IsGuarded(row.Seq) {
+		if st.Runs.NeedsApproval(row.Seq) {
 			return st.Publisher.Refuse(ctx, row)
 		}
 		return nil
@@ -204,19 +204,19 @@ func (st *steps) reconsider(ctx context.Context, row task.Task, t envelope.Task,
 	return st.Reader.Apply(ctx, row, t, verdict)
 }
 
-// reconsiderHeld does what a held task asks for before it is judged again, and
+// reevaluateHeld does what a held task asks for before it is judged again, and
 // reports whether there is nothing left to do for it now.
-func (st *steps) reconsiderHeld(ctx context.Context, row task.Task, t envelope.Task, findings envelope.Findings) (bool, error) {
+func (st *steps) reevaluateHeld(ctx context.Context, row task.Task, t envelope.Task, findings envelope.Findings) (bool, error) {
 	if core.Unread(row) {
 		return true, st.executor.ReconsiderUnread(ctx, row)
 	}
 	if core.WaitsForWords(row) {
-		return true, st.completion.ReconsiderWords(ctx, row, t, findings)
+		return true, st.completer.ReevaluateSuspended(ctx, row, t, findings)
 	}
-	if answered, err := st.placed.Foreign(ctx, row); answered || err != nil {
+	if answered, err := st.placed.HandleFile(ctx, row); answered || err != nil {
 		return true, err
 	}
-	if left := st.Timers.RestLeft(row.Seq); left > 0 && store.Resting(row) && !row.WaitsForBudget() {
+	if left := st.Timers.BackoffLeft(row.Seq); left > 0 && store.InBackoff(row) && !row.WaitsForBudget() {
 		st.Timers.After(row.Seq, left) // it was looked at for its result file alone
 		return true, nil
 	}

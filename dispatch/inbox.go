@@ -13,28 +13,28 @@ import (
 	"mailboxd/internal/task"
 )
 
-// queueUp has an admitted task wait for a slot, or be delivered to the inbox of
+// enqueue has an admitted task wait for a slot, or be delivered to the inbox of
 // its agent, which needs none.
-func (ib *inboxes) queueUp(row task.Task) {
+func (ib *inboxes) enqueue(row task.Task) {
 	if ib.Agents.Inbox(row.Agent).File == "" {
 		ib.Queue.Push(schedule.Item{Seq: row.Seq, Agent: row.Agent, Requester: row.Requester})
 		return
 	}
-	ib.post(row.Seq)
+	ib.enqueueDelivery(row.Seq)
 }
 
-// post has a task delivered to whom it waits for.
-func (ib *inboxes) post(seq int64) {
+// enqueueDelivery has a task delivered to whom it waits for.
+func (ib *inboxes) enqueueDelivery(seq int64) {
 	ib.Queue.AddBusy()
 	ib.Queue.AddBlocked()
-	ib.inboxes.Add(seq)
+	ib.deliveries.Add(seq)
 }
 
-// deliverAll delivers one task after another until ctx ends. What cannot be
-// delivered for want of something that all tasks need rests for a while.
+// deliverAll delivers one task after another until ctx ends. After an error that
+// concerns all tasks it waits before the next attempt.
 func (ib *inboxes) deliverAll(ctx, work context.Context) {
 	for {
-		seq, ok := ib.inboxes.Next(ctx)
+		seq, ok := ib.deliveries.Next(ctx)
 		if !ok {
 			return
 		}
@@ -45,7 +45,7 @@ func (ib *inboxes) deliverAll(ctx, work context.Context) {
 			select {
 			case <-ctx.Done():
 			case <-time.After(store.RetryPause):
-				ib.post(seq) // the row may not have been read
+				ib.enqueueDelivery(seq) // the row may not have been read
 			}
 		}
 		ib.Queue.RemoveBlocked()
@@ -61,7 +61,7 @@ func (ib *inboxes) deliver(ctx context.Context, seq int64) (task.Task, error) {
 		return row, err
 	}
 	if ib.Agents.Inbox(row.Agent).File == "" {
-		ib.queueUp(row) // it is run, from now on
+		ib.enqueue(row) // it is run, from now on
 		return row, nil
 	}
 	job.Attempt++
@@ -75,20 +75,20 @@ func (ib *inboxes) deliver(ctx context.Context, seq int64) (task.Task, error) {
 	return began, nil
 }
 
-// lookAfter is tend for who cannot do anything about an error.
-func (ib *inboxes) lookAfter(ctx context.Context, row task.Task) {
-	if err := ib.tend(ctx, row); err != nil && ctx.Err() == nil {
+// checkWaiting is reevaluateWaiting for callers that can't handle an error.
+func (ib *inboxes) checkWaiting(ctx context.Context, row task.Task) {
+	if err := ib.reevaluateWaiting(ctx, row); err != nil && ctx.Err() == nil {
 		ib.FaultLog.Report(store.Judging, row, err)
 		ib.Timers.After(row.Seq, store.RetryPause)
 	}
 }
 
-// tend does what is due for a task that waits: it takes a result file for its
+// reevaluateWaiting does what is due for a task that waits: it takes a result file for its
 // answer, ends it at its deadline, lets go of a lease that lapsed, and sees to
 // it that its line is in the inbox. It may be called at any time, and at least
 // once after a start.
-func (ib *inboxes) tend(ctx context.Context, row task.Task) error {
-	if answered, err := ib.placed.Foreign(ctx, row); answered || err != nil {
+func (ib *inboxes) reevaluateWaiting(ctx context.Context, row task.Task) error {
+	if answered, err := ib.placed.HandleFile(ctx, row); answered || err != nil {
 		return err
 	}
 	run, err := ib.Reader.RunOf(ctx, row)
@@ -96,11 +96,11 @@ func (ib *inboxes) tend(ctx context.Context, row task.Task) error {
 		return err
 	}
 	now := time.Now()
-	if store.Past(run.Terms.Deadline, now) {
-		return ib.overdue(ctx, row, run)
+	if store.IsPast(run.Terms.Deadline, now) {
+		return ib.endOverdue(ctx, row, run)
 	}
 	if !row.Until.IsZero() && !row.ClaimedAt(now) {
-		if row, err = ib.lapse(ctx, row); err != nil {
+		if row, err = ib.endLease(ctx, row); err != nil {
 			return err
 		}
 	}
@@ -122,7 +122,7 @@ func (ib *inboxes) putInInbox(ctx context.Context, row task.Task) {
 }
 
 func (ib *inboxes) appendOnce(ctx context.Context, row task.Task) error {
-	defer ib.Names.Lock(row.ID)()
+	defer ib.ResultLocks.Lock(row.ID)()
 	was, err := ib.Ledger.Delivery(ctx, row.Seq)
 	if err != nil || !was.Appended.IsZero() {
 		return err
@@ -147,8 +147,8 @@ func (ib *inboxes) appendOnce(ctx context.Context, row task.Task) error {
 	return ib.Writer.Update(ctx, func(tx *store.Transaction) error { return tx.MarkAppended(row.Seq, time.Now()) })
 }
 
-// overdue ends a task that nobody answered by its deadline.
-func (ib *inboxes) overdue(ctx context.Context, row task.Task, run task.Run) error {
+// endOverdue ends a task that nobody answered by its deadline.
+func (ib *inboxes) endOverdue(ctx context.Context, row task.Task, run task.Run) error {
 	_, t, _, err := ib.Reader.Load(ctx, row.Seq)
 	if err != nil {
 		return err

@@ -136,7 +136,7 @@ func TestAResultFileSignedBySomebodyElseAnswersNoTaskInAnInbox(t *testing.T) {
 	e.wantHeld("t1", task.ResultInvalid)
 	e.wantResult("t1", "not mine") // left alone
 	e.must(os.Remove(filepath.Join(e.parts.Box.ResultsDir(), "t1.json")))
-	e.Rejudge()
+	e.ReevaluateAll()
 	e.await("t1", task.Waiting)
 	e.wantInbox("t1", 1) // where it was already
 	e.place("t1", "editor", "mine")

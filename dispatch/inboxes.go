@@ -10,8 +10,8 @@ import (
 // The inboxes have the tasks that agents fetch.
 type inboxes struct {
 	*outbox.Base
-	placed   *exchange.PlacedResults
-	executor *executor.Executor
-	inboxes  *schedule.DeliveryQueue // tasks to deliver to the inboxes of their agents
-	waits    *executor.BudgetWaiters
+	placed     *exchange.PlacedResults
+	executor   *executor.Executor
+	deliveries *schedule.DeliveryQueue // tasks to deliver to the inboxes of their agents
+	waits      *executor.BudgetWaiters
 }

@@ -19,9 +19,9 @@ import (
 type leases struct {
 	*outbox.Base
 	*readiness
-	steps      *steps
-	completion *exchange.Completion
-	inbox      *inboxes
+	steps     *steps
+	completer *exchange.Completer
+	inbox     *inboxes
 }
 
 // A Lease is a task that somebody has claimed, which nobody else can claim or
@@ -122,8 +122,8 @@ func (le *leases) Renew(ctx context.Context, id envelope.ID, agent, token string
 	return until, nil
 }
 
-// lapse lets go of a lease that nobody has renewed.
-func (ib *inboxes) lapse(ctx context.Context, row task.Task) (task.Task, error) {
+// endLease lets go of a lease that nobody has renewed.
+func (ib *inboxes) endLease(ctx context.Context, row task.Task) (task.Task, error) {
 	state, err := ib.Writer.Decide(ctx, store.Loads(row.Seq, false, false), &core.Lapse{Task: row.Seq, Seen: core.See(row)})
 	if errors.Is(err, core.ErrStale) {
 		return row, nil

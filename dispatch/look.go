@@ -12,8 +12,8 @@ import (
 // from several goroutines. What it cannot do is logged once and tried again
 // by the next look. It waits until Serve has recovered what was left over. It
 // reports whether there may be more, because the queue is full; Serve looks
-// again by itself when it has room. The error is logged already; it is for who
-// looks but once.
+// again by itself when it has room. The error is logged already; it is for a caller
+// that looks once.
 func (d *Dispatcher) Look(ctx context.Context) (paused bool, err error) {
 	select {
 	case <-d.ready:
@@ -24,7 +24,7 @@ func (d *Dispatcher) Look(ctx context.Context) (paused bool, err error) {
 	defer d.looking.Unlock()
 	before := d.RecentRuns.Count()
 	paused, err = d.intake.Look(ctx)
-	d.steps.adoptHeld(ctx)
+	d.steps.adoptPlaced(ctx)
 	if err == nil && !paused {
 		d.RecentRuns.Forget(before)
 	}
@@ -42,7 +42,7 @@ func (d *Dispatcher) Look(ctx context.Context) (paused bool, err error) {
 }
 
 // Unread reports whether a run has ended since the last look, so that what its
-// agent asked for may lie there. It is for who looks but once.
+// agent asked for may lie there. It is for a caller that looks once.
 func (d *Dispatcher) Unread() bool { return d.RecentRuns.Any() }
 
 // lookWhenThereIsRoom goes on with intake that paused at a full queue, or that

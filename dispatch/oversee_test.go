@@ -144,7 +144,7 @@ func TestAnOverseerThatIsRefusedApprovesOfNothing(t *testing.T) {
 
 func TestAnOverseerHasOnlySoLong(t *testing.T) {
 	s := newReview(t)
-	s.spoken.Patience = time.Millisecond
+	s.spoken.ReplyTimeout = time.Millisecond
 	s.plays["qa"] = slow
 	s.start()
 	_, _, err := mailbox.Append(s.parts.Box.Path(), []byte(notice("orchestrator", "T1", "analyst", "look")))

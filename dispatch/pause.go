@@ -48,7 +48,7 @@ func (ct *controls) Resume(ctx context.Context, agent string, by core.By) error 
 		}
 	}
 	slices.Sort(free) // the oldest is queued first
-	executor.SideBySide(free, func(seq int64) { ct.steps.revisit(context.WithoutCancel(ctx), seq) })
+	executor.SideBySide(free, func(seq int64) { ct.steps.reevaluate(context.WithoutCancel(ctx), seq) })
 	return nil
 }
 
@@ -65,7 +65,7 @@ func (ct *controls) setPause(ctx context.Context, agent string, paused bool, kin
 		if err != nil || !news {
 			return err
 		}
-		return tx.Log(store.Event(task.Task{}, kind, store.With(by.Data(), "agent", agent)))
+		return tx.Log(store.Event(task.Task{}, kind, store.WithField(by.Data(), "agent", agent)))
 	})
 	if err == nil {
 		ct.Pauses.Set(agent, paused)
@@ -74,7 +74,7 @@ func (ct *controls) setPause(ctx context.Context, agent string, paused bool, kin
 }
 
 // Drain pauses an agent, or Everyone, and returns when nothing of it runs any
-// more, its results are durable, and who is told of them in messages is told, or
+// more, its results are durable, and their requesters are notified, or
 // with the cause of ctx.
 func (ct *controls) Drain(ctx context.Context, agent string, by core.By) error {
 	if err := ct.Pause(ctx, agent, by); err != nil {

@@ -33,7 +33,7 @@ func TestATaskWhoseAgentIsNotLoggedInWaitsUntilRelease(t *testing.T) {
 	e.send("t1", "cli")
 	e.await("t1", task.Held)
 	e.wantEvent("t1", "task.put_back")
-	e.Rejudge() // neither a reload nor a restart is a login
+	e.ReevaluateAll() // neither a reload nor a restart is a login
 	e.restart()
 	e.wantHeld("t1", task.AuthRequired)
 	if e.result("t1") != "" {

@@ -18,17 +18,17 @@ import (
 // A recovery takes up what an earlier daemon left.
 type recovery struct {
 	*outbox.Base
-	steps      *steps
-	completion *exchange.Completion
-	executor   *executor.Executor
-	inbox      *inboxes
+	steps     *steps
+	completer *exchange.Completer
+	executor  *executor.Executor
+	inbox     *inboxes
 }
 
 // recover takes up what an earlier daemon left. It is the only way to start,
 // so the path of a crash is walked every day.
 func (re *recovery) recover(ctx context.Context) error {
 	for after := int64(0); ; {
-		rows, err := re.Ledger.Unsettled(ctx, after, store.Page)
+		rows, err := re.Ledger.Unsettled(ctx, after, store.PageSize)
 		if err != nil {
 			return err
 		}
@@ -36,11 +36,11 @@ func (re *recovery) recover(ctx context.Context) error {
 			if row.Status == envelope.Rejected { // there may be many, and nothing waits for them
 				re.steps.showLater(row)
 			} else {
-				re.steps.proceed(ctx, row)
+				re.steps.resume(ctx, row)
 			}
 			after = row.Seq
 		}
-		if len(rows) < store.Page {
+		if len(rows) < store.PageSize {
 			break
 		}
 	}
@@ -52,14 +52,14 @@ func (re *recovery) recover(ctx context.Context) error {
 
 // recoverOpen takes up what is not done, in the order in which it was accepted.
 func (re *recovery) recoverOpen(ctx context.Context) error {
-	line := &turnLine{}
+	line := &queueCursor{}
 	for after := int64(0); ; {
-		rows, err := re.Ledger.Unfinished(ctx, after, store.Page)
+		rows, err := re.Ledger.Unfinished(ctx, after, store.PageSize)
 		if err != nil {
 			return err
 		}
 		for _, row := range rows {
-			if err := re.queueTurns(ctx, line, row.Seq); err != nil {
+			if err := re.queueBefore(ctx, line, row.Seq); err != nil {
 				return err
 			}
 			if err := re.resume(ctx, row); err != nil {
@@ -67,36 +67,36 @@ func (re *recovery) recoverOpen(ctx context.Context) error {
 			}
 			after = row.Seq
 		}
-		if len(rows) < store.Page {
-			return re.queueTurns(ctx, line, math.MaxInt64)
+		if len(rows) < store.PageSize {
+			return re.queueBefore(ctx, line, math.MaxInt64)
 		}
 	}
 }
 
-// A turnLine is how far the ledger's Turns were queued.
-type turnLine struct {
-	turns []ledger.Turn // read and not queued yet
-	last  int64         // the Seq of the last one that was read
-	whole bool          // all were read
+// A queueCursor is how far the queued tasks of the ledger were read.
+type queueCursor struct {
+	unqueued []ledger.QueuedTask // read and not queued yet
+	last     int64               // the Seq of the last one that was read
+	complete bool                // all were read
 }
 
-// queueTurns queues the Turns that were accepted before a Seq.
-func (re *recovery) queueTurns(ctx context.Context, line *turnLine, before int64) error {
+// queueBefore queues the tasks that were accepted before a Seq.
+func (re *recovery) queueBefore(ctx context.Context, line *queueCursor, before int64) error {
 	for {
-		for len(line.turns) > 0 && line.turns[0].Seq < before {
-			t := line.turns[0]
-			re.inbox.queueUp(task.Task{Seq: t.Seq, Agent: t.Agent, Requester: t.Requester})
-			line.turns = line.turns[1:]
+		for len(line.unqueued) > 0 && line.unqueued[0].Seq < before {
+			t := line.unqueued[0]
+			re.inbox.enqueue(task.Task{Seq: t.Seq, Agent: t.Agent, Requester: t.Requester})
+			line.unqueued = line.unqueued[1:]
 		}
-		if line.whole || len(line.turns) > 0 {
+		if line.complete || len(line.unqueued) > 0 {
 			return nil
 		}
 		var err error
-		if line.turns, err = re.Ledger.Turns(ctx, line.last, store.Page); err != nil {
+		if line.unqueued, err = re.Ledger.QueuedTasks(ctx, line.last, store.PageSize); err != nil {
 			return err
 		}
-		if line.whole = len(line.turns) < store.Page; len(line.turns) > 0 {
-			line.last = line.turns[len(line.turns)-1].Seq
+		if line.complete = len(line.unqueued) < store.PageSize; len(line.unqueued) > 0 {
+			line.last = line.unqueued[len(line.unqueued)-1].Seq
 		}
 	}
 }
@@ -104,7 +104,7 @@ func (re *recovery) queueTurns(ctx context.Context, line *turnLine, before int64
 // resume goes on with one unfinished task. A received one follows when the
 // revision it waits for has ended, which comes earlier in the ledger.
 func (re *recovery) resume(ctx context.Context, row task.Task) error {
-	if err := re.Canceller.RecoverTies(ctx, row); err != nil {
+	if err := re.Canceller.RecoverDependents(ctx, row); err != nil {
 		return err
 	}
 	switch row.State {
@@ -113,17 +113,17 @@ func (re *recovery) resume(ctx context.Context, row task.Task) error {
 	case task.Received:
 		return re.steps.tryAdmitNext(ctx, row.ID)
 	}
-	re.steps.proceed(ctx, row)
+	re.steps.resume(ctx, row)
 	switch row.State {
 	case task.Held:
-		re.steps.rejudge(row) // the rules may be other ones by now
+		re.steps.reevaluateSoon(row) // the rules may be other ones by now
 		if core.WaitsForWords(row) {
-			re.completion.JoinNow(ctx, row.Seq)
+			re.completer.TryJoin(ctx, row.Seq)
 		}
 	case task.Review:
-		re.completion.JoinNow(ctx, row.Seq)
+		re.completer.TryJoin(ctx, row.Seq)
 	case task.Waiting:
-		return re.inbox.tend(ctx, row)
+		return re.inbox.reevaluateWaiting(ctx, row)
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func (ct *controls) Retry(ctx context.Context, id envelope.ID, by core.By) error
 			return last, false, err
 		}
 		t, findings := ct.Reader.RequestOf(last, raw)
-		if t, err = ct.Reader.AsAbove(ctx, last.Parent, t); err != nil {
+		if t, err = ct.Reader.WithParentSensitivity(ctx, last.Parent, t); err != nil {
 			return last, false, err
 		}
 		verdict, err := ct.Reader.JudgeLineage(ctx, last, ct.Reader.Judge(t, findings, time.Now()))
@@ -61,7 +61,7 @@ func (ct *controls) resubmit(ctx context.Context, last task.Task, raw []byte, v 
 		if err != nil {
 			return err
 		}
-		ct.Runs.Follow(last.Seq)
+		ct.Runs.MarkSuccessor(last.Seq)
 		answer, err := ct.Writer.DecideIn(tx, state, &core.Resubmit{Task: last.Seq, By: by, Raw: raw, Verdict: v}, time.Now())
 		if err != nil || answer != nil {
 			return err // a newer request came first

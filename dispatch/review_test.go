@@ -112,7 +112,7 @@ func TestAReviewOutlivesTheDeadlineOfTheRun(t *testing.T) {
 	}
 	e.send("t1", "late", `"deadline":"`+soon.Format(time.RFC3339Nano)+`"`)
 	e.await("t1", task.Review)
-	e.Rejudge()
+	e.ReevaluateAll()
 	e.must(e.Approve(t.Context(), "t1", ada, ""))
 	e.await("t1", task.Done)
 	e.wantResult("t1", "done, revision 1")

@@ -114,7 +114,7 @@ func TestHeldTasksAreJudgedAgainWhenTheRulesChange(t *testing.T) {
 	e.send("t2", "quick")
 	e.wantHeld("t1", task.Approval)
 	lenient.Store(true)
-	e.Rejudge()
+	e.ReevaluateAll()
 	e.await("t1", task.Done)
 	e.await("t2", task.Done)
 }

@@ -109,7 +109,7 @@ func TestWorkIsHandedOnlyToWhomItMayBe(t *testing.T) {
 
 func TestNobodyReplyingInTimeIsATimeout(t *testing.T) {
 	s := newStage(t)
-	s.spoken.Patience = time.Millisecond
+	s.spoken.ReplyTimeout = time.Millisecond
 	s.cast("pm", says(task.Reply, question("pm", "T1", "user", "which region?")))
 	s.start()
 	s.order("T1", "pm")

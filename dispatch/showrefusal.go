@@ -22,7 +22,7 @@ func (st *steps) showLater(row task.Task) {
 // showRefusals puts the results of refused tasks until ctx ends. The next start
 // finds those that are left then.
 func (st *steps) showRefusals(ctx, work context.Context) {
-	showing := make(chan struct{}, store.MostShowing)
+	showing := make(chan struct{}, store.MaxPublishing)
 	for {
 		seq, ok := st.unshown.Next(ctx)
 		if !ok {
@@ -48,5 +48,5 @@ func (st *steps) showRefusal(ctx context.Context, seq int64) {
 			return
 		}
 	}
-	st.proceed(ctx, row)
+	st.resume(ctx, row)
 }

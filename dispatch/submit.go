@@ -60,11 +60,11 @@ func (le *leases) submit(ctx context.Context, row task.Task, s Submission, by co
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNoAnswer, err)
 	}
-	t, err := le.completion.PrepareTurn(ctx, row, run.Terms, o)
+	t, err := le.completer.Prepare(ctx, row, run.Terms, o)
 	if err != nil {
 		return err
 	}
-	data := store.With(exchange.Conclusion(o), "by", by.Who)
+	data := store.WithField(exchange.EndData(o), "by", by.Who)
 	delete(data, "exit_code") // there was no process
 	t.Event = store.Event(row, task.KindTaskFinished, data)
 	if s.Token != "" {
@@ -74,7 +74,7 @@ func (le *leases) submit(ctx context.Context, row task.Task, s Submission, by co
 		if t.Row, err = store.Entitled(tx, row, s.Token, time.Now()); err != nil {
 			return err
 		}
-		return le.completion.TakeTurn(tx, t)
+		return le.completer.Apply(tx, t)
 	})
 	if err != nil {
 		return err
@@ -95,10 +95,10 @@ func (le *leases) mayAnswerNow(ctx context.Context, row task.Task, token string)
 		}
 		return err
 	})
-	if err != nil || !store.Past(run.Terms.Deadline, now) {
+	if err != nil || !store.IsPast(run.Terms.Deadline, now) {
 		return run, err
 	}
-	if err := le.inbox.overdue(ctx, row, run); err != nil {
+	if err := le.inbox.endOverdue(ctx, row, run); err != nil {
 		return run, err
 	}
 	if row, err = le.Ledger.Task(ctx, row.Seq); err == nil {

@@ -49,7 +49,7 @@ func (e *engine) foreign(d envelope.Dialect, raw string, change func(*task.Task,
 		if err := tx.Log(task.Event{Time: time.Now(), Kind: "task.accepted", Task: row.ID, Revision: 1, Data: data}); err != nil {
 			return err
 		}
-		return tx.StartTalk(k)
+		return tx.StartConversation(k)
 	}))
 }
 
@@ -127,7 +127,7 @@ func TestWhatWasToldIsNotToldAgain(t *testing.T) {
 	if lines := e.letters("user"); len(lines) != 1 {
 		t.Errorf("inbox of user = %q; want one line after three starts", lines)
 	}
-	if open, err := e.parts.Ledger.OpenTalks(t.Context()); err != nil || len(open) > 0 {
+	if open, err := e.parts.Ledger.WithOpenNotifications(t.Context()); err != nil || len(open) > 0 {
 		t.Errorf("OpenTalks() = %v, %v; want none after the end", open, err)
 	}
 }
@@ -138,7 +138,7 @@ func TestALineThatMayNotHaveBeenPostedIsPostedAgain(t *testing.T) {
 	e := startEngine(t)
 	e.delegated("T1", "quick", nil)
 	e.again()
-	e.must(e.parts.Ledger.Update(t.Context(), func(tx *ledger.Tx) error { return tx.MarkPosted(e.said("T1")[0].Seq, time.Time{}) }))
+	e.must(e.parts.Ledger.Update(t.Context(), func(tx *ledger.Tx) error { return tx.MarkDelivered(e.said("T1")[0].Seq, time.Time{}) }))
 	e.again()
 	lines := e.letters("user")
 	if len(lines) != 2 || lines[0] != lines[1] {
@@ -240,7 +240,7 @@ func TestATaskOfAINLHasNoTalk(t *testing.T) {
 	e := startEngine(t)
 	e.send("t1", "quick")
 	row := e.await("t1", task.Done)
-	if _, ok, err := e.parts.Ledger.Talk(t.Context(), row.Seq); ok || err != nil {
+	if _, ok, err := e.parts.Ledger.Conversation(t.Context(), row.Seq); ok || err != nil {
 		t.Errorf("Talk(t1) = %t, %v; want none", ok, err)
 	}
 	if said := e.said("t1"); len(said) > 0 {

@@ -155,12 +155,12 @@ func TestTheEngineLearnsHowAgentsAreSpokenWith(t *testing.T) {
 		"Supports pm":         {fmt.Sprint(p.Supports("pm")), "[*]"},
 		"Supports nobody":     {fmt.Sprint(p.Supports("nobody")), "[]"},
 		"Agents":              {fmt.Sprint(p.Agents()), "[analyst pm qa]"},
-		"numbers":             {fmt.Sprint(p.Rounds, p.Patience, p.Broadcast), "2 1h0m0s 5"},
-		"Mend qa budget":      {p.Mend("qa", envelope.BudgetExceeded), store.Mend{Escalate: "user"}},
-		"Mend qa late":        {p.Mend("qa", envelope.OversightExpired), store.Mend{Reassign: "pm"}},
-		"Mend qa crash":       {p.Mend("qa", envelope.AgentCrashed), store.Mend{Again: true}},
-		"Mend qa cycle":       {p.Mend("qa", envelope.DelegationCycle), store.Mend{}},
-		"Mend nobody":         {p.Mend("nobody", envelope.Timeout), store.Mend{}},
+		"numbers":             {fmt.Sprint(p.Rounds, p.ReplyTimeout, p.Broadcast), "2 1h0m0s 5"},
+		"Mend qa budget":      {p.OnFailure("qa", envelope.BudgetExceeded), store.FailureAction{Escalate: "user"}},
+		"Mend qa late":        {p.OnFailure("qa", envelope.OversightExpired), store.FailureAction{Reassign: "pm"}},
+		"Mend qa crash":       {p.OnFailure("qa", envelope.AgentCrashed), store.FailureAction{Retry: true}},
+		"Mend qa cycle":       {p.OnFailure("qa", envelope.DelegationCycle), store.FailureAction{}},
+		"Mend nobody":         {p.OnFailure("nobody", envelope.Timeout), store.FailureAction{}},
 	} {
 		if c[0] != c[1] {
 			t.Errorf("%s is %v, want %v", name, c[0], c[1])

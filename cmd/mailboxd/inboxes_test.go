@@ -75,7 +75,7 @@ func saidByRuns(path string) (said [][]byte) {
 	defer reader.Close()
 	tasks, _ := reader.Tasks(context.Background(), ledger.Filter{All: true})
 	for _, row := range tasks {
-		talk, _, _ := reader.Talk(context.Background(), row.Seq)
+		talk, _, _ := reader.Conversation(context.Background(), row.Seq)
 		about, _ := reader.About(context.Background(), row.Seq)
 		thread, _ := reader.Thread(context.Background(), talk.Thread)
 		for _, m := range append(about, thread...) {

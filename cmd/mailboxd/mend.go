@@ -44,17 +44,17 @@ func (r errorRule) covers(kind envelope.Kind) bool {
 
 // mend is what to do about an error of a kind: what the first rule says that is
 // about it.
-func (e agentEntry) mend(kind envelope.Kind) store.Mend {
+func (e agentEntry) mend(kind envelope.Kind) store.FailureAction {
 	at := slices.IndexFunc(e.OnError, func(r errorRule) bool { return r.covers(kind) })
 	if at < 0 {
-		return store.Mend{}
+		return store.FailureAction{}
 	}
 	switch rule := e.OnError[at]; rule.Do {
 	case "retry":
-		return store.Mend{Again: true}
+		return store.FailureAction{Retry: true}
 	case "reassign":
-		return store.Mend{Reassign: rule.To}
+		return store.FailureAction{Reassign: rule.To}
 	default:
-		return store.Mend{Escalate: cmp.Or(rule.To, "user")}
+		return store.FailureAction{Escalate: cmp.Or(rule.To, "user")}
 	}
 }

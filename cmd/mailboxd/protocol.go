@@ -26,14 +26,14 @@ func (t *team) protocol(cfg config) store.Protocol {
 		Supports: func(id string) []string { return t.current.Load().supports(id) },
 		Agents:   func() []string { return t.current.Load().ids() },
 		Secret:   func(name string) string { return t.current.Load().secrets[name] },
-		Mend: func(id string, kind envelope.Kind) store.Mend {
+		OnFailure: func(id string, kind envelope.Kind) store.FailureAction {
 			return t.current.Load().member(id).entry.mend(kind)
 		},
 		QuestionTimeout: func() time.Duration { return t.current.Load().questionTimeout },
 
-		Rounds:    cfg.Oversight.Rounds,
-		Patience:  cfg.Oversight.Patience,
-		Broadcast: cfg.Limits.Broadcast,
+		Rounds:       cfg.Oversight.Rounds,
+		ReplyTimeout: cfg.Oversight.Patience,
+		Broadcast:    cfg.Limits.Broadcast,
 	}
 }
 

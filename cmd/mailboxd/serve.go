@@ -88,7 +88,7 @@ func serve(ctx context.Context, cfg config, g *globals, once bool, out console) 
 		})
 		work.Go(func() error { return newNotices(cfg, h.memory, log).serve(ctx) })
 		work.Go(func() error { return unmapAtRest(ctx, d.Ready(), h.memory.Changed, unmap) })
-		work.Go(func() error { return reloadOnHangup(ctx, hangup, g, h.team, d.Rejudge, super) })
+		work.Go(func() error { return reloadOnHangup(ctx, hangup, g, h.team, d.ReevaluateAll, super) })
 	}
 	err = work.Wait()
 	log.Info().Err(err).Msg("stopped")

@@ -43,7 +43,7 @@ func (c *chronicle) task(row task.Task, k task.Conversation, raw string) {
 		k.Task, c.err = c.tx.Add(row, []byte(raw))
 	}
 	if c.err == nil && row.Dialect != envelope.AINL {
-		c.err = c.tx.StartTalk(k)
+		c.err = c.tx.StartConversation(k)
 	}
 }
 

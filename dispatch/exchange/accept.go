@@ -19,9 +19,9 @@ import (
 // content as the latest revision is a duplicate; content of an older revision
 // is a new request when it was appended, and a duplicate when it was met
 // while a file was read again.
-func (ac *Acceptor) Accept(tx *store.Transaction, known *Known, c *Submission) error {
+func (ac *Acceptor) Accept(tx *store.Transaction, known *KnownIDs, c *Submission) error {
 	ac.Runs.ForgetRefusal(c.Row.Seq)
-	c.Fate, c.Row, c.parent, c.Verdict = Unnamed, task.Task{}, c.above, c.Judged
+	c.Disposition, c.Row, c.parent, c.Verdict = Unnamed, task.Task{}, c.above, c.Judged
 	if c.Task.ID == "" {
 		return tx.Log(lineRejected(c))
 	}
@@ -29,16 +29,16 @@ func (ac *Acceptor) Accept(tx *store.Transaction, known *Known, c *Submission) e
 	if err != nil {
 		return err
 	}
-	if found && c.fragment() && !store.Shapeless(last.Kind) {
+	if found && c.isFragment() && !store.Shapeless(last.Kind) {
 		return tx.Log(lineRejected(c)) // nobody knows what it would have said
 	}
 	if found {
-		same, err := ac.same(tx, c, last)
+		same, err := ac.isDuplicate(tx, c, last)
 		if err != nil {
 			return err
 		}
 		if same {
-			c.Fate = Duplicate
+			c.Disposition = Duplicate
 			if c.Line.Replayed {
 				return nil // a million lines met again are not a million events
 			}
@@ -49,25 +49,25 @@ func (ac *Acceptor) Accept(tx *store.Transaction, known *Known, c *Submission) e
 			return err
 		}
 		if executed && !ac.Agents.Reruns(last.Agent) || last.Dialect != c.dialect() { // only AINL has revisions
-			c.Fate = Conflict
-			return tx.Log(contradiction(c, last))
+			c.Disposition = Conflict
+			return tx.Log(conflictEvent(c, last))
 		}
 	}
-	c.Fate = Accepted
+	c.Disposition = Accepted
 	known.changed[c.Task.ID] = true
 	return ac.revise(tx, c, last, found)
 }
 
-// Known is what the ledger had of the ids of a batch when that came, asked for
+// KnownIDs is what the ledger had of the ids of a batch when that came, asked for
 // at once: one by one, a third of a batch's time went into it.
-type Known struct {
+type KnownIDs struct {
 	rows    map[envelope.ID]task.Task
 	changed map[envelope.ID]bool // by the batch itself, so the ledger is asked again
-	Stale   bool                 // a message was heard, which may have changed any
+	Stale   bool                 // a message was received, which may have changed any
 }
 
-// LookUp asks the ledger for the latest revisions of the ids of a batch.
-func LookUp(tx *store.Transaction, submissions []*Submission) (*Known, error) {
+// LookUpIDs asks the ledger for the latest revisions of the ids of a batch.
+func LookUpIDs(tx *store.Transaction, submissions []*Submission) (*KnownIDs, error) {
 	ids := make([]envelope.ID, 0, len(submissions))
 	for _, c := range submissions {
 		if c.Task.ID != "" {
@@ -75,10 +75,10 @@ func LookUp(tx *store.Transaction, submissions []*Submission) (*Known, error) {
 		}
 	}
 	rows, err := tx.Latests(ids)
-	return &Known{rows: rows, changed: map[envelope.ID]bool{}}, err
+	return &KnownIDs{rows: rows, changed: map[envelope.ID]bool{}}, err
 }
 
-func (k *Known) latest(tx *store.Transaction, id envelope.ID) (task.Task, bool, error) {
+func (k *KnownIDs) latest(tx *store.Transaction, id envelope.ID) (task.Task, bool, error) {
 	if k.Stale || k.changed[id] {
 		return tx.Latest(id)
 	}
@@ -86,16 +86,16 @@ func (k *Known) latest(tx *store.Transaction, id envelope.ID) (task.Task, bool, 
 	return row, found, nil
 }
 
-// fragment reports whether only an id could be read from the submission's line: it
+// isFragment reports whether only an id could be read from the submission's line: it
 // is no JSON, too long, or refused beside another envelope in its line. It
 // refuses an id that is new, and never replaces what a whole request has asked for.
-func (c *Submission) fragment() bool {
+func (c *Submission) isFragment() bool {
 	kind := c.Verdict.Findings.Kind()
 	return c.Line.TooLong || kind == envelope.InvalidJSON || store.Shapeless(kind) && slices.Contains(c.Verdict.Findings, envelope.SharedLine)
 }
 
-// same reports whether a submission is nothing new.
-func (ac *Acceptor) same(tx *store.Transaction, c *Submission, last task.Task) (bool, error) {
+// isDuplicate reports whether a submission is nothing new.
+func (ac *Acceptor) isDuplicate(tx *store.Transaction, c *Submission, last task.Task) (bool, error) {
 	if last.Hash == c.Task.Hash {
 		return true, nil
 	}
@@ -109,7 +109,7 @@ func (ac *Acceptor) same(tx *store.Transaction, c *Submission, last task.Task) (
 // revise adds the next revision. One that has not started is replaced at
 // once; behind one that is in hand, the new one waits as received.
 func (ac *Acceptor) revise(tx *store.Transaction, c *Submission, last task.Task, found bool) error {
-	if err := ac.trace(tx, c); err != nil {
+	if err := ac.findParent(tx, c); err != nil {
 		return err
 	}
 	if !found || last.State == task.Done {
@@ -122,7 +122,7 @@ func (ac *Acceptor) revise(tx *store.Transaction, c *Submission, last task.Task,
 	}
 	state, err := core.NewState(), error(nil)
 	if found {
-		ac.Runs.Follow(last.Seq)
+		ac.Runs.MarkSuccessor(last.Seq)
 		if state, err = store.LoadRevisions(tx, c.Task.ID); err != nil {
 			return err
 		}
@@ -165,33 +165,33 @@ func (ac *Acceptor) limitRequester(tx *store.Transaction, c *Submission) error {
 	if err != nil || open < most {
 		return err
 	}
-	ac.object(c, envelope.Finding{Kind: envelope.Capacity, Message: fmt.Sprintf("%q has %d tasks that are not over, as many as anybody may", c.Task.Requester, open)})
+	ac.refuse(c, envelope.Finding{Kind: envelope.Capacity, Message: fmt.Sprintf("%q has %d tasks that are not over, as many as anybody may", c.Task.Requester, open)})
 	return nil
 }
 
 // dialect is the one in which a submission is said.
 func (c *Submission) dialect() envelope.Dialect {
-	if c.Said == nil || c.Said.Dialect == "" {
+	if c.Message == nil || c.Message.Dialect == "" {
 		return envelope.AINL
 	}
-	return c.Said.Dialect
+	return c.Message.Dialect
 }
 
 // startConversation records the conversation of an accepted submission; an AINL request that
 // belongs to no other task has none.
 func startConversation(tx *store.Transaction, c *Submission) error {
-	if c.Said == nil || c.Said.Dialect == "" && c.tie == "" {
+	if c.Message == nil || c.Message.Dialect == "" && c.tie == "" {
 		return nil
 	}
-	return tx.StartTalk(task.Conversation{
-		Task: c.Row.Seq, Message: c.Said.ID, Thread: c.Said.Thread, Trace: c.Said.Trace, Tie: c.tie,
+	return tx.StartConversation(task.Conversation{
+		Task: c.Row.Seq, Message: c.Message.ID, Thread: c.Message.Thread, Trace: c.Message.Trace, Tie: c.tie,
 		Open: conversation.Notified(c.tie),
 	})
 }
 
-// heighten judges a submission again that is less sensitive by itself than what it is
+// raiseSensitivity judges a submission again that is less sensitive by itself than what it is
 // below. It runs inside a transaction.
-func (ac *Acceptor) heighten(tx *store.Transaction, c *Submission) error {
+func (ac *Acceptor) raiseSensitivity(tx *store.Transaction, c *Submission) error {
 	if !c.Verdict.Admit || c.parent == nil || c.Task.Agent == envelope.Ourselves {
 		return nil
 	}
@@ -211,7 +211,7 @@ func (ac *Acceptor) heighten(tx *store.Transaction, c *Submission) error {
 	t, before := c.Task, c.Verdict
 	t.Sensitivity = most
 	v := ac.Reader.Judge(t, before.Findings.Warnings(), c.Now)
-	v.Findings = unrepeated(v.Findings)
+	v.Findings = distinct(v.Findings)
 	if !v.Admit {
 		c.Verdict = v
 		c.Refuse()
@@ -221,8 +221,8 @@ func (ac *Acceptor) heighten(tx *store.Transaction, c *Submission) error {
 	return nil
 }
 
-// unrepeated are findings, each once.
-func unrepeated(all envelope.Findings) (each envelope.Findings) {
+// distinct are findings, each once.
+func distinct(all envelope.Findings) (each envelope.Findings) {
 	for _, f := range all {
 		if !slices.Contains(each, f) {
 			each = append(each, f)

@@ -19,26 +19,26 @@ type Acceptor struct {
 // ignoreDuplicate ignores a request that was accepted, or refused, with the same content
 // before.
 func (ac *Acceptor) ignoreDuplicate(tx *store.Transaction, c *Submission, last task.Task) error {
-	c.Row, c.Fate = last, Duplicate
+	c.Row, c.Disposition = last, Duplicate
 	if c.Line.Replayed {
 		return nil
 	}
 	return tx.Log(store.Event(last, task.KindTaskDuplicate, map[string]any{"file": c.Line.File, "offset": c.Line.Offset}))
 }
 
-// object refuses a submission.
-func (ac *Acceptor) object(c *Submission, why envelope.Finding) {
+// refuse refuses a submission.
+func (ac *Acceptor) refuse(c *Submission, why envelope.Finding) {
 	c.Verdict = core.Object(c.Verdict, envelope.Enforce, why)
 	c.Refuse()
 }
 
-// trace finds the task whose run a submission comes from, and refuses the submission
+// findParent finds the task whose run a submission comes from, and refuses the submission
 // when there are too many of its kind already. It runs inside a transaction.
-func (ac *Acceptor) trace(tx *store.Transaction, c *Submission) error {
+func (ac *Acceptor) findParent(tx *store.Transaction, c *Submission) error {
 	if c.Verdict.Findings.Kind() == envelope.Unauthorized {
 		return nil // nobody knows that it comes from that agent
 	}
-	ac.mayHandOn(c)
+	ac.checkDelegation(c)
 	if c.above != nil {
 		return ac.limitChild(tx, c)
 	}
@@ -60,16 +60,16 @@ func (ac *Acceptor) trace(tx *store.Transaction, c *Submission) error {
 	return ac.limitChild(tx, c)
 }
 
-// mayHandOn refuses a submission of an agent that may not hand work to the one it is
+// checkDelegation refuses a submission of an agent that may not hand work to the one it is
 // for (CAP-19).
-func (ac *Acceptor) mayHandOn(c *Submission) {
-	ours := c.tie == envelope.Oversee || c.tie == envelope.Transfer && c.above.Agent != c.Task.Requester // to mend what failed
+func (ac *Acceptor) checkDelegation(c *Submission) {
+	ours := c.tie == envelope.Oversee || c.tie == envelope.Transfer && c.above.Agent != c.Task.Requester // after a failure
 	if !c.Verdict.Admit || ours || c.Task.Agent == envelope.Ourselves || !ac.Agents.Known(c.Task.Requester) {
 		return
 	}
 	why := ac.Agents.Protocol.MayDelegate(c.Task.Requester, c.Task.Agent)
 	if why != "" {
-		ac.object(c, envelope.Finding{Kind: envelope.DelegationDenied, Field: cmp.Or(fieldsOf[c.dialect()].to, "target_agent"), Message: why})
+		ac.refuse(c, envelope.Finding{Kind: envelope.DelegationDenied, Field: cmp.Or(fieldsOf[c.dialect()].to, "target_agent"), Message: why})
 	}
 }
 
@@ -77,13 +77,13 @@ func (ac *Acceptor) mayHandOn(c *Submission) {
 // is, or when that has too many of its kind already. What we ask for ourselves, to
 // gather or to oversee, has other limits.
 func (ac *Acceptor) limitChild(tx *store.Transaction, c *Submission) error {
-	if err := ac.heighten(tx, c); err != nil {
+	if err := ac.raiseSensitivity(tx, c); err != nil {
 		return err
 	}
 	if !c.Verdict.Admit || c.tie == envelope.Member || c.tie == envelope.Oversee {
 		return nil
 	}
-	children, err := tx.Children(c.parent.Seq)
+	children, err := tx.CountChildren(c.parent.Seq)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func (pr *PlacedResults) mayAnswer(row task.Task, r envelope.Result) bool {
 // person for it, put into place (AINL-85). Nobody rewrites that file: it is the
 // result, as it stands there, whatever was promised. What would have been said of
 // the same answer had it been submitted, such as that it breaks the output
-// contract or costs too much, is told by the event result.adopted. Where the answer
+// contract or costs too much, is in the event result.adopted. Where the answer
 // needs an approval the task goes into review: the ledger has the answer, the file
 // is taken away, and it is put again as it was once somebody agreed.
 func (pr *PlacedResults) adoptAnswer(ctx context.Context, row task.Task, r envelope.Result, there []byte) error {
@@ -44,7 +44,7 @@ func (pr *PlacedResults) adoptAnswer(ctx context.Context, row task.Task, r envel
 	if said := doubts(r, judged.Result, doubt); said != "" {
 		data["doubts"] = said
 	}
-	if reviewed(run.Terms, o) || pr.Agents.Protocol.Overseer(row.Agent) != "" {
+	if needsApproval(run.Terms, o) || pr.Agents.Protocol.Overseer(row.Agent) != "" {
 		data["note"] = "it has to be approved before it is shown"
 	}
 	fault.Point("inbox-answered")

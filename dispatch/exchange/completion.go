@@ -1,11 +1,283 @@
 package exchange
 
-import "mailboxd/dispatch/outbox"
+import (
+	"context"
+	"time"
 
-// A Completion takes the outcome of a run to where that leads its task.
-type Completion struct {
+	"mailboxd/dispatch/outbox"
+	"mailboxd/dispatch/store"
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/conversation"
+	"mailboxd/internal/core"
+	"mailboxd/internal/task"
+)
+
+// A Completer takes the outcome of a run to where that leads its task.
+type Completer struct {
 	*outbox.Base
 	Delegator  *Delegator
 	Overseer   *Overseer
 	Dependents *outbox.Dependents
+}
+
+// A completion is the outcome of a run, the move of its task, and the messages of its agent.
+// All of it is one transaction.
+type completion struct {
+	task         envelope.Task // what was asked for, where the answer is overseen
+	Row          task.Task     // as its run had it; held, when it is the outcome of a task below
+	conversation task.Conversation
+	terms        task.Terms
+	outcome      task.Outcome
+	Event        task.Event // with which the task ends; a zero one is made of the outcome
+	bytes        []byte     // the result; nil: nobody has placed it, and nobody asked for it yet
+	at           time.Time  // when the run, or its answer, ended
+
+	outbound []outboundMessage
+	takenIDs map[envelope.ID]bool // the names of what is handed on
+	supervision
+	step
+}
+
+// A supervision is what an overseer has to do with a completion.
+type supervision struct {
+	overseer  string      // of its agent, as the run ended; "" for nobody
+	review    *Submission // asks the overseer of the agent; nil: there is nothing to approve
+	reviewRun *reviewRun  // of an overseer; nil: this is the run of another agent
+}
+
+// A step is where a completion moves its task.
+type step struct {
+	Next   task.Task // the task as it is then
+	moved  bool      // false: somebody was first
+	failed bool      // the run has, and the task waits for another agent or a reply
+}
+
+// Complete makes the outcome of a run durable, and takes the next steps.
+func (cp *Completer) Complete(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome) {
+	cp.commit(ctx, row, func(ctx context.Context) (*completion, error) { return cp.Prepare(ctx, row, terms, o) })
+}
+
+// commit makes a completion durable, and tries again after passing errors. If they stay, the
+// error is logged, and the run directory has the outcome.
+func (cp *Completer) commit(ctx context.Context, row task.Task, prepare func(context.Context) (*completion, error)) {
+	lasting := context.WithoutCancel(ctx)
+	var t *completion
+	err := cp.Persist(ctx, row, func() (err error) {
+		t, err = prepare(lasting)
+		return err
+	})
+	if err != nil {
+		return
+	}
+	var follow store.Consequences
+	commit := func() error {
+		return cp.Persist(ctx, row, func() (err error) {
+			follow, err = cp.Writer.Commit(lasting, func(tx *store.Transaction) error { return cp.Apply(tx, t) })
+			return err
+		})
+	}
+	if t.publishesResult() && cp.Publisher.MayDraft(row.Seq) {
+		var f *store.Draft
+		f, err = cp.Publisher.CommitWithDraft(row.Seq, t.result(), commit)
+		defer f.Drop()
+	} else {
+		err = commit()
+	}
+	if err == nil {
+		cp.Writer.OnCommitted(lasting, follow)
+	}
+}
+
+// publishesResult reports whether a completion ends its task with the result of its run, and
+// nobody has to approve that.
+func (t *completion) publishesResult() bool {
+	return t.reviewRun == nil && !t.suspends() && !t.needsOversight() && !needsApproval(t.terms, t.outcome)
+}
+
+// Prepare makes a completion before its transaction: it judges what the agent delegates.
+func (cp *Completer) Prepare(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome) (t *completion, err error) {
+	t = &completion{Row: row, terms: terms, outcome: o, takenIDs: map[envelope.ID]bool{}, at: time.Now()}
+	t.overseer = cp.Agents.Protocol.Overseer(row.Agent)
+	if t.overseer != "" {
+		t.outcome.Result = conversation.Unapproved(o.Result)
+	}
+	if !conversation.Silent(row) {
+		if t.conversation, _, err = cp.Ledger.Conversation(ctx, row.Seq); err != nil {
+			return nil, err
+		}
+	}
+	if t.conversation.Tie == envelope.Oversee {
+		if t.reviewRun, err = cp.Overseer.reviewRunOf(ctx, row, o); err != nil {
+			return nil, err
+		}
+	}
+	submitted, err := cp.prepareMessages(ctx, t)
+	if err == nil && t.needsOversight() {
+		t.review, err = cp.Overseer.oversight(ctx, t, submitted)
+	}
+	return t, err
+}
+
+// prepareMessages completes and judges the messages of the agent. A message to its own
+// overseer is its answer, and is returned.
+func (cp *Completer) prepareMessages(ctx context.Context, t *completion) (submitted envelope.Message, err error) {
+	for _, m := range t.outcome.Said {
+		m = conversation.Complete(m, t.Row, t.conversation, dialect.NewID(), t.at)
+		switch {
+		case !conversation.AsksForWork(m):
+			t.outbound = append(t.outbound, outboundMessage{message: m})
+			continue
+		case m.Tie == envelope.Oversee && t.needsOversight():
+			submitted = m
+			continue
+		}
+		m.Tie = conversation.TieOf(m, t.outcome.Hold)
+		for _, one := range conversation.Split(m) {
+			s := outboundMessage{message: one}
+			if s.submission, s.message, err = cp.Delegator.delegation(ctx, t.Row, s.message, t.takenIDs); err != nil {
+				return submitted, err
+			}
+			if s.stale, err = cp.Delegator.delegatedBefore(ctx, t.Row, s.submission.Task.ID); err != nil {
+				return submitted, err
+			}
+			t.outbound = append(t.outbound, s)
+		}
+	}
+	return submitted, nil
+}
+
+// Apply writes a completion. Its transaction may be run again.
+func (cp *Completer) Apply(tx *store.Transaction, t *completion) error {
+	t.Next, t.moved = t.Row, false
+	if t.review != nil {
+		t.review.Row = task.Task{}
+	}
+	if err := cp.Overseer.checkSeen(tx, t); err != nil {
+		return err
+	}
+	if len(t.outbound) > 0 { // after earlier notifications of its requester
+		if err := cp.Messenger.Notify(tx, t.Row.Seq); err != nil {
+			return err
+		}
+	}
+	if t.Row.State != task.Held {
+		run := EndedRun(t.Row, t.outcome)
+		if (t.suspends() || t.reviewRun.continues()) && !t.failed {
+			run.Cause = task.CauseNoAnswer
+		}
+		if _, _, err := cp.Writer.DecideOn(tx, t.Row.Seq, false, &core.EndRun{Task: t.Row.Seq, Run: run}); err != nil {
+			return err
+		}
+	}
+	if t.reviewRun != nil {
+		if complete, err := cp.Overseer.completeReview(tx, t); complete || err != nil {
+			return err
+		}
+	}
+	return cp.finish(tx, t)
+}
+
+// commitIfUnmoved makes a completion durable, unless its task was moved since it was read.
+func (cp *Completer) commitIfUnmoved(ctx context.Context, t *completion) error {
+	return cp.Writer.Update(ctx, func(tx *store.Transaction) error {
+		t.moved = false
+		if same, err := store.Unmoved(tx, t.Row); err != nil || !same {
+			return err
+		}
+		return cp.Apply(tx, t)
+	})
+}
+
+// suspends reports whether the agent goes on when others have spoken or ended.
+func (t *completion) suspends() bool { return conversation.Suspends(t.outcome.Hold) }
+
+// finish moves the task to where its outcome leads.
+func (cp *Completer) finish(tx *store.Transaction, t *completion) error {
+	if t.suspends() {
+		return cp.suspend(tx, t)
+	}
+	finish := cp.finishCommand(t)
+	if moved, err := cp.Delegator.move(tx, t, finish); err != nil || !moved {
+		return err
+	}
+	if t.Next.State == task.Done {
+		cp.Runs.SetResult(t.Row.Seq, finish.Result)
+	} else {
+		cp.Runs.SetResult(t.Row.Seq, nil)
+	}
+	if finish.Overseen {
+		if err := cp.Overseer.submitForReview(tx, t); err != nil {
+			return err
+		}
+	}
+	return cp.Delegator.emitAll(tx, t)
+}
+
+// finishCommand is the command that ends the task with its outcome.
+func (cp *Completer) finishCommand(t *completion) *core.Finish {
+	finish := &core.Finish{
+		Task: t.Row.Seq, Seen: core.See(t.Row), Status: t.outcome.Result.Status, Kind: t.outcome.Result.Error.Kind, Result: t.result(),
+		Terms: t.terms, NoReview: noAgentRan(t.outcome), Overseen: t.needsOversight(), Show: endKind(t.outcome), Data: EndData(t.outcome),
+	}
+	if finish.Overseen {
+		finish.Patience = cp.Reader.ReplyDeadline(time.Now())
+	}
+	if t.Event.Kind != "" {
+		finish.Show, finish.Data = t.Event.Kind, t.Event.Data
+	}
+	return finish
+}
+
+// result is the result of the task: the bytes of a placed file, or the encoded outcome.
+func (t *completion) result() []byte {
+	if t.bytes == nil {
+		t.bytes = t.outcome.Result.Encode()
+	}
+	return t.bytes
+}
+
+// EndedRun is the ledger's record of how a run ended.
+func EndedRun(row task.Task, o task.Outcome) task.Run {
+	run := task.Run{
+		Task: row.Seq, Attempt: row.Attempt,
+		Started: o.Exit.Started, Finished: o.Exit.Finished,
+		PID: o.Exit.PID, ExitCode: o.Exit.Code, Signal: o.Exit.Signal, Cause: o.Exit.Cause,
+	}
+	if cost := o.Result.Cost; cost != nil {
+		run.Tokens = &cost.Tokens
+		if !cost.Unpriced {
+			run.USDCents = &cost.USDCents
+		}
+	}
+	return run
+}
+
+// endKind is the kind of event with which a run ended.
+func endKind(o task.Outcome) task.Kind {
+	if o.Result.Error.Kind == envelope.Cancelled {
+		return task.KindTaskCancelled
+	}
+	return task.KindTaskFinished
+}
+
+// EndData is what the event of an end says about an outcome.
+func EndData(o task.Outcome) map[string]any {
+	data := map[string]any{"status": o.Result.Status, "exit_code": o.Exit.Code, "took_ms": o.Exit.Wall.Milliseconds()}
+	if o.Result.Error != (envelope.Error{}) {
+		data["error"] = o.Result.Error.Kind
+		data["message"] = o.Result.Error.Message
+	}
+	return data
+}
+
+// needsApproval reports whether a person has to agree before an outcome is shown:
+// when the task's terms say so, and an agent may have had a part in it.
+func needsApproval(terms task.Terms, o task.Outcome) bool {
+	return core.NeedsReview(terms) && !noAgentRan(o)
+}
+
+// noAgentRan reports whether no agent had a part in an outcome.
+func noAgentRan(o task.Outcome) bool {
+	return o.Result.Status == envelope.Rejected && o.Exit.Started.IsZero() && o.Exit.Cause != task.CauseLost
 }

@@ -22,7 +22,7 @@ func (g *Delegator) delegation(ctx context.Context, row task.Task, m envelope.Me
 	if err != nil {
 		return nil, m, err
 	}
-	c := &Submission{Task: m.Request, Said: &m, lineage: lineage{tie: m.Tie, above: &row}, Now: time.Now()}
+	c := &Submission{Task: m.Request, Message: &m, lineage: lineage{tie: m.Tie, above: &row}, Now: time.Now()}
 	c.Judged, _ = g.judgeInContext(c, conversation.Combines(m), findings)
 	c.Verdict = c.Judged
 	if !c.Verdict.Admit {
@@ -115,16 +115,16 @@ func (g *Delegator) freeID(ctx context.Context, above envelope.ID, word string, 
 // the task.
 func (g *Delegator) acceptDelegated(tx *store.Transaction, row task.Task, s outboundMessage, at time.Time) error {
 	c := s.submission
-	known, err := LookUp(tx, []*Submission{c})
+	known, err := LookUpIDs(tx, []*Submission{c})
 	if err != nil {
 		return err
 	}
 	if last, found := known.rows[c.Task.ID]; found && (last.Parent != row.Seq || last.Hash != c.Task.Hash) {
-		c.Fate, c.Row = Conflict, task.Task{} // somebody has taken the name since it was free
+		c.Disposition, c.Row = Conflict, task.Task{} // somebody has taken the name since it was free
 	} else if err := g.acceptAll(tx, known, c); err != nil {
 		return err
 	}
-	switch c.Fate {
+	switch c.Disposition {
 	case Accepted:
 		m := s.message
 		return g.Messenger.RecordFor(tx, c.Row, m, at, strings.Join(m.To, ","), task.ByRun, "")
@@ -136,7 +136,7 @@ func (g *Delegator) acceptDelegated(tx *store.Transaction, row task.Task, s outb
 }
 
 // acceptAll accepts a delegated task and, where it is for several agents, requests each.
-func (g *Delegator) acceptAll(tx *store.Transaction, known *Known, c *Submission) error {
+func (g *Delegator) acceptAll(tx *store.Transaction, known *KnownIDs, c *Submission) error {
 	judged := c.Judged
 	defer func() { c.Judged = judged }() // for the transaction may be run again
 	c.Members, c.Verdict = nil, judged
@@ -159,7 +159,7 @@ type Delegator struct {
 
 // emitAll records the messages of an agent's run as of the time they were read, and does
 // what follows from them.
-func (g *Delegator) emitAll(tx *store.Transaction, t *turn) error {
+func (g *Delegator) emitAll(tx *store.Transaction, t *completion) error {
 	for _, s := range t.outbound {
 		if s.submission != nil {
 			if err := g.acceptDelegated(tx, t.Row, s, t.at); err != nil {
@@ -187,10 +187,10 @@ func (g *Delegator) emitAll(tx *store.Transaction, t *turn) error {
 	return nil
 }
 
-// emitCancel has a task cancelled that the agent of a turn has asked for, or that is
-// part of such a task (CLOWL-27). The agent is told when it is cancelled, or why it is
+// emitCancel has a task cancelled that the agent has asked for, or that is
+// part of such a task (CLOWL-27). The agent is notified when it is cancelled, or why it is
 // not.
-func (g *Delegator) emitCancel(tx *store.Transaction, t *turn, about task.Task, m envelope.Message) error {
+func (g *Delegator) emitCancel(tx *store.Transaction, t *completion, about task.Task, m envelope.Message) error {
 	may, err := outbox.MayCancel(tx, about, t.Row.Agent)
 	if err != nil {
 		return err
@@ -208,11 +208,11 @@ func (g *Delegator) emitCancel(tx *store.Transaction, t *turn, about task.Task, 
 	if why.Message != "" {
 		record.Task = 0 // it cancels nothing, at no start either
 	} else {
-		talk, _, err := tx.Talk(about.Seq)
+		conv, _, err := tx.Conversation(about.Seq)
 		if err != nil {
 			return err
 		}
-		record.Cause = talk.Message // by which the notification of the end finds it
+		record.Cause = conv.Message // by which the notification of the end finds it
 	}
 	if _, err := tx.Record(record); err != nil {
 		return err
@@ -232,9 +232,9 @@ func (g *Delegator) judgeInContext(c *Submission, several bool, findings envelop
 	}
 	if !findings.Refused() {
 		var context envelope.Findings
-		context, degraded = g.Reader.CheckContext(*c.Said, c.Task.Agent)
+		context, degraded = g.Reader.CheckContext(*c.Message, c.Task.Agent)
 		if findings = append(findings, context...); degraded {
-			c.Task = store.WithoutContext(c.Task, c.Said.Context.Ref)
+			c.Task = store.WithoutContext(c.Task, c.Message.Context.Ref)
 		}
 	}
 	if !several || findings.Refused() {
@@ -243,9 +243,9 @@ func (g *Delegator) judgeInContext(c *Submission, several bool, findings envelop
 	return conversation.AdmitCombined(c.Task, findings), degraded
 }
 
-// move moves the task of a turn, and reports whether it did: not when somebody has moved
+// move moves the task of a completion, and reports whether it did: not when somebody has moved
 // it since.
-func (g *Delegator) move(tx *store.Transaction, t *turn, c core.Command) (bool, error) {
+func (g *Delegator) move(tx *store.Transaction, t *completion, c core.Command) (bool, error) {
 	next, moved, err := g.Writer.DecideOn(tx, t.Row.Seq, false, c)
 	if moved {
 		t.moved, t.Next = true, next

@@ -15,31 +15,31 @@ import (
 	"mailboxd/internal/task"
 )
 
-// EndedBelow does what follows from the end of a task for those above and below it. It
+// TaskEnded does what follows from the end of a task for those above and below it. It
 // may run at any time, and runs at least once after a start.
-func (cp *Completion) EndedBelow(ctx context.Context, row task.Task) {
+func (cp *Completer) TaskEnded(ctx context.Context, row task.Task) {
 	cp.History.ForgetMark(row.Seq)
 	if cp.Dependents.Remove(row.Seq) {
-		if err := cp.Canceller.Disown(ctx, row); err != nil {
+		if err := cp.Canceller.CancelDependents(ctx, row); err != nil {
 			cp.FaultLog.Report(store.Judging, row, err)
 			cp.Dependents.Add(row.Seq)
 			cp.Timers.After(row.Seq, store.RetryPause)
 		}
 	}
 	if row.Parent != 0 {
-		cp.JoinNow(ctx, row.Parent)
+		cp.TryJoin(ctx, row.Parent)
 	}
 }
 
-// JoinNow resumes a task that waits for the end of others, if they have ended.
-func (cp *Completion) JoinNow(ctx context.Context, seq int64) {
+// TryJoin resumes a task that waits for the end of others, if they have ended.
+func (cp *Completer) TryJoin(ctx context.Context, seq int64) {
 	row, err := cp.Ledger.Task(ctx, seq)
 	switch {
 	case err != nil:
 	case conversation.Suspended(row):
 		_, err = cp.join(ctx, row)
 	case row.State == task.Review:
-		err = cp.Overseer.ReconsiderReview(ctx, row)
+		err = cp.Overseer.ReevaluateReview(ctx, row)
 	}
 	if err != nil && ctx.Err() == nil {
 		cp.FaultLog.Report(store.Judging, row, err)
@@ -50,8 +50,8 @@ func (cp *Completion) JoinNow(ctx context.Context, seq int64) {
 // join resumes a suspended task if what it needs has ended: the outcome of a transferred
 // task is its own, the answers of several agents are combined, and otherwise its agent
 // runs again. It reports whether it did.
-func (cp *Completion) join(ctx context.Context, row task.Task) (bool, error) {
-	children, err := cp.Ledger.Offspring(ctx, row.Seq)
+func (cp *Completer) join(ctx context.Context, row task.Task) (bool, error) {
+	children, err := cp.Ledger.Dependents(ctx, row.Seq)
 	if err != nil {
 		return false, err
 	}
@@ -78,7 +78,7 @@ func (cp *Completion) join(ctx context.Context, row task.Task) (bool, error) {
 }
 
 // resumeJoined runs a task again whose children have ended.
-func (cp *Completion) resumeJoined(ctx context.Context, row task.Task) (bool, error) {
+func (cp *Completer) resumeJoined(ctx context.Context, row task.Task) (bool, error) {
 	moved := false
 	err := cp.Writer.Update(ctx, func(tx *store.Transaction) error {
 		moved = false
@@ -93,7 +93,7 @@ func (cp *Completion) resumeJoined(ctx context.Context, row task.Task) (bool, er
 
 // transfer ends a task with the outcome of the one that its agent transferred it to
 // (CLOWL-31). It is reviewed like an answer of that agent.
-func (cp *Completion) transfer(ctx context.Context, row task.Task, from task.Child) error {
+func (cp *Completer) transfer(ctx context.Context, row task.Task, from task.Child) error {
 	r, err := cp.History.AnswerOfChild(ctx, from.Task)
 	if err != nil {
 		return err
@@ -105,11 +105,11 @@ func (cp *Completion) transfer(ctx context.Context, row task.Task, from task.Chi
 	if r.Extra == nil {
 		r.Extra, _ = json.Marshal(map[string]any{"mbx.answered_as": from.ID})
 	}
-	return cp.endHeld(ctx, row, r, map[string]any{"of": from.ID})
+	return cp.endSuspended(ctx, row, r, map[string]any{"of": from.ID})
 }
 
 // combine ends a task of several agents with their combined answers.
-func (cp *Completion) combine(ctx context.Context, row task.Task, children []task.Child) error {
+func (cp *Completer) combine(ctx context.Context, row task.Task, children []task.Child) error {
 	var members []conversation.Member
 	for _, c := range children {
 		if c.Tie != envelope.Member {
@@ -124,17 +124,17 @@ func (cp *Completion) combine(ctx context.Context, row task.Task, children []tas
 	r := conversation.Combine(row.ID, members)
 	r.Time = envelope.TimeUsed{Started: row.Received, Finished: time.Now()}
 	r.Time.Wall = r.Time.Finished.Sub(r.Time.Started)
-	return cp.endHeld(ctx, row, r, map[string]any{"members": len(members)})
+	return cp.endSuspended(ctx, row, r, map[string]any{"members": len(members)})
 }
 
-// endHeld ends a suspended task with an answer that others have given.
-func (cp *Completion) endHeld(ctx context.Context, row task.Task, r envelope.Result, data map[string]any) error {
+// endSuspended ends a suspended task with an answer that others have given.
+func (cp *Completer) endSuspended(ctx context.Context, row task.Task, r envelope.Result, data map[string]any) error {
 	run, err := cp.Reader.RunOf(ctx, row)
 	if err != nil {
 		return err
 	}
 	o := task.Outcome{Result: r, Exit: task.Exit{Started: run.Started, Finished: run.Finished}}
-	t, err := cp.PrepareTurn(ctx, row, run.Terms, o)
+	t, err := cp.Prepare(ctx, row, run.Terms, o)
 	if err != nil {
 		return err
 	}
@@ -142,8 +142,8 @@ func (cp *Completion) endHeld(ctx context.Context, row task.Task, r envelope.Res
 	if r.Error != (envelope.Error{}) {
 		data["error"], data["message"] = r.Error.Kind, r.Error.Message
 	}
-	t.Event = store.Event(row, ending(o), data)
-	return cp.takeAsRead(ctx, t)
+	t.Event = store.Event(row, endKind(o), data)
+	return cp.commitIfUnmoved(ctx, t)
 }
 
 // A CAP agent may ask its requester something in a message that ends with a question
@@ -151,9 +151,9 @@ func (cp *Completion) endHeld(ctx context.Context, row task.Task, r envelope.Res
 // That answer is in the ledger from the end of the run on, as the result of a task
 // that is not done.
 
-// askedBy returns the answer that a task has if nobody replies to the question of its
+// questionOf returns the answer that a task has if nobody replies to the question of its
 // agent's last run; nil for none.
-func (cp *Completion) askedBy(ctx context.Context, row task.Task) (*envelope.Result, error) {
+func (cp *Completer) questionOf(ctx context.Context, row task.Task) (*envelope.Result, error) {
 	if row.ResultSum == "" {
 		return nil, nil
 	}

@@ -19,15 +19,15 @@ func (ac *Acceptor) requestedAgents(tx *store.Transaction, c *Submission) ([]str
 	if !c.Verdict.Admit || c.Task.Agent != envelope.Ourselves {
 		return nil, nil
 	}
-	to, most := conversation.Recipients(*c.Said), ac.Agents.Protocol.Broadcast
-	field := fieldsOf[c.Said.Dialect].to
+	to, most := conversation.Recipients(*c.Message), ac.Agents.Protocol.Broadcast
+	field := fieldsOf[c.Message.Dialect].to
 	if !slices.Contains(to, envelope.Everybody) {
 		if len(to) > most {
-			ac.object(c, envelope.Finding{Kind: envelope.ValidationFailed, Field: field, Message: fmt.Sprintf("names %d agents, more than %d", len(to), most)})
+			ac.refuse(c, envelope.Finding{Kind: envelope.ValidationFailed, Field: field, Message: fmt.Sprintf("names %d agents, more than %d", len(to), most)})
 		}
 		return to, nil
 	}
-	speakers, err := tx.Speakers()
+	speakers, err := tx.Announcements()
 	if err != nil {
 		return nil, err
 	}
@@ -35,10 +35,10 @@ func (ac *Acceptor) requestedAgents(tx *store.Transaction, c *Submission) ([]str
 	for _, s := range speakers {
 		announced[s.Name] = s.Supports
 	}
-	to = slices.DeleteFunc(slices.Clone(ac.Agents.Protocol.Takers(c.Task.Type, announced)), func(name string) bool { return name == c.Said.From })
+	to = slices.DeleteFunc(slices.Clone(ac.Agents.Protocol.Takers(c.Task.Type, announced)), func(name string) bool { return name == c.Message.From })
 	switch {
 	case len(to) == 0:
-		ac.object(c, envelope.Finding{Kind: envelope.NoCapableAgent, Field: field, Message: fmt.Sprintf("nobody here takes %q", c.Task.Type)})
+		ac.refuse(c, envelope.Finding{Kind: envelope.NoCapableAgent, Field: field, Message: fmt.Sprintf("nobody here takes %q", c.Task.Type)})
 	case len(to) > most:
 		c.warn(field, fmt.Sprintf("%d agents take it, and only the first %d are asked", len(to), most))
 		to = to[:most]
@@ -57,7 +57,7 @@ func (ac *Acceptor) requestEach(tx *store.Transaction, c *Submission, names []st
 		if err := ac.revise(tx, member, task.Task{}, false); err != nil {
 			return err
 		}
-		if _, err := tx.Record(outbox.RecordOf(*member.Said, task.ByDaemon, member.Row.Seq, c.Now)); err != nil {
+		if _, err := tx.Record(outbox.RecordOf(*member.Message, task.ByDaemon, member.Row.Seq, c.Now)); err != nil {
 			return err
 		}
 		c.Members = append(c.Members, member)
@@ -67,17 +67,17 @@ func (ac *Acceptor) requestEach(tx *store.Transaction, c *Submission, names []st
 
 // memberRequest returns a request for several agents as a request of one of them.
 func (ac *Acceptor) memberRequest(tx *store.Transaction, c *Submission, name string) (*Submission, error) {
-	m := *c.Said
+	m := *c.Message
 	m.Raw, m.Hash, m.Secret = nil, "", ""
-	m.ID, m.Cause, m.To, m.Time = dialect.NewID(), c.Said.ID, []string{name}, c.Now
+	m.ID, m.Cause, m.To, m.Time = dialect.NewID(), c.Message.ID, []string{name}, c.Now
 	codec, _ := dialect.Of(m.Dialect)
 	line, _ := codec.Encode(m)
 	said, findings := codec.Decode(line, ac.Opts.Reading)
 	above := c.Row
 	member := &Submission{
-		Line: c.Line, Task: said.Request, Said: &said, Now: c.Now,
+		Line: c.Line, Task: said.Request, Message: &said, Now: c.Now,
 		lineage:    lineage{tie: envelope.Member, above: &above, parent: &above},
-		acceptance: acceptance{Fate: Accepted},
+		acceptance: acceptance{Disposition: Accepted},
 	}
 	member.Task.Agent = name
 	member.Judged = ac.Reader.Judge(member.Task, findings, c.Now)

@@ -18,15 +18,15 @@ import (
 // The PlacedResults are result files that another program put into place.
 type PlacedResults struct {
 	*outbox.Base
-	Completion *Completion
+	Completer *Completer
 }
 
-// Foreign deals with a result file that is there before an agent ran
+// HandleFile deals with a result file that is there before an agent ran
 // (AINL-85): a valid one answers the task, one that cannot be read makes it
 // wait for the operator, and none is ever overwritten. One for a task that needs
 // an approval is refused. It reports whether there is nothing left to do for the
 // task now.
-func (pr *PlacedResults) Foreign(ctx context.Context, row task.Task) (bool, error) {
+func (pr *PlacedResults) HandleFile(ctx context.Context, row task.Task) (bool, error) {
 	if !pr.Box.HasResult(row.ID) {
 		return false, nil
 	}
@@ -41,7 +41,7 @@ func (pr *PlacedResults) Foreign(ctx context.Context, row task.Task) (bool, erro
 		return false, err // nobody knows what the file says
 	}
 	if err == nil {
-		if _, ours, err := pr.Reader.Whose(ctx, row, there); ours || err != nil {
+		if _, ours, err := pr.Reader.RevisionOfResult(ctx, row, there); ours || err != nil {
 			return false, pr.displaceOurs(ctx, row, err)
 		}
 		need, err := pr.Reader.ApprovalNeed(ctx, row, info)
@@ -75,7 +75,7 @@ func (pr *PlacedResults) displaceOurs(ctx context.Context, row task.Task, failed
 	if failed != nil {
 		return failed
 	}
-	defer pr.Names.Lock(row.ID)()
+	defer pr.ResultLocks.Lock(row.ID)()
 	return pr.Publisher.DisplaceLocked(ctx, row)
 }
 
@@ -95,12 +95,12 @@ func (pr *PlacedResults) adopt(ctx context.Context, row task.Task, r envelope.Re
 }
 
 // waitForOperator holds a task behind a result file that says nothing. It
-// tells so once the file has been left alone for a while, and looks again as
-// long as the file is there.
+// logs that once the file hasn't changed for a while, and looks again as long as the file
+// is there.
 func (pr *PlacedResults) waitForOperator(ctx context.Context, row task.Task, settled time.Time) error {
 	now := time.Now()
-	told := row.State == task.Held && slices.Contains(row.Reasons, task.ResultInvalid) && row.Until.IsZero()
-	if told {
+	logged := row.State == task.Held && slices.Contains(row.Reasons, task.ResultInvalid) && row.Until.IsZero()
+	if logged {
 		pr.Timers.After(row.Seq, store.SettlePause)
 		return nil
 	}
@@ -126,12 +126,12 @@ func (pr *PlacedResults) waitForOperator(ctx context.Context, row task.Task, set
 // EndWaiting ends the run of a task that waits, and does what comes of that.
 // there are the bytes of the answer, where these are not ours to say.
 func (pr *PlacedResults) EndWaiting(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome, e task.Event, there []byte) error {
-	t, err := pr.Completion.PrepareTurn(ctx, row, terms, o)
+	t, err := pr.Completer.Prepare(ctx, row, terms, o)
 	if err != nil {
 		return err
 	}
 	t.Event, t.bytes = e, there
-	if err := pr.Completion.takeAsRead(ctx, t); err != nil || !t.moved {
+	if err := pr.Completer.commitIfUnmoved(ctx, t); err != nil || !t.moved {
 		return err
 	}
 	pr.Log(row).Info().Str("status", string(t.Next.Status)).Str("reason", string(t.Next.Kind)).Msg("task ended while it waited for its agent")

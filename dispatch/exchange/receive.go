@@ -14,11 +14,11 @@ import (
 // JudgeMessage lets policy decide on what a message in a line asks for.
 func (rc *Receiver) JudgeMessage(c *Submission) {
 	m := c.Inbound.Message
-	if !c.Odd.Refused() {
+	if !c.DecodeFindings.Refused() {
 		c.Inbound.answer, c.Inbound.unread = rc.answerOf(m)
 	}
-	if c.Judged = (task.Verdict{Findings: c.Odd}); conversation.AsksForWork(m) {
-		c.Judged = rc.Acceptor.HoldRecovered(c.Task, rc.judgeRequest(c, c.Odd))
+	if c.Judged = (task.Verdict{Findings: c.DecodeFindings}); conversation.AsksForWork(m) {
+		c.Judged = rc.Acceptor.HoldRecovered(c.Task, rc.judgeRequest(c, c.DecodeFindings))
 	}
 }
 
@@ -26,7 +26,7 @@ func (rc *Receiver) JudgeMessage(c *Submission) {
 // again, so it sets all that it changes.
 func (rc *Receiver) Receive(tx *store.Transaction, c *Submission) error {
 	m := c.Inbound.Message
-	c.Fate, c.Row, c.parent, c.Verdict = Received, task.Task{}, nil, c.Judged
+	c.Disposition, c.Row, c.parent, c.Verdict = Received, task.Task{}, nil, c.Judged
 	c.refusal, c.above, c.tie = nil, nil, ""
 	c.Members = nil
 	if !c.Verdict.Admit && c.Task.ID != "" {
@@ -74,7 +74,7 @@ func (rc *Receiver) effect(tx *store.Transaction, c *Submission) error {
 
 // isOurs ignores a line that the daemon has written.
 func (rc *Receiver) isOurs(tx *store.Transaction, c *Submission) (bool, error) {
-	was, found, err := tx.Said(c.Inbound.Message.Hash)
+	was, found, err := tx.MessageWithHash(c.Inbound.Message.Hash)
 	if err != nil || !found || was.Via != task.ByDaemon {
 		return false, err
 	}
@@ -96,10 +96,10 @@ func (rc *Receiver) receivedBefore(tx *store.Transaction, c *Submission) (bool, 
 		if !c.Line.Replayed {
 			return false, nil
 		}
-		_, known, err := tx.Said(m.Hash)
+		_, known, err := tx.MessageWithHash(m.Hash)
 		return known, err
 	}
-	was, found, err := tx.MessageNamed(m.ID)
+	was, found, err := tx.MessageWithID(m.ID)
 	switch {
 	case err != nil || !found:
 		return false, err
@@ -109,7 +109,7 @@ func (rc *Receiver) receivedBefore(tx *store.Transaction, c *Submission) (bool, 
 	return true, rc.deny(tx, c, envelope.Finding{Kind: envelope.DuplicateConflict, Field: "mid", Message: "was said with other content before"})
 }
 
-// deny refuses a message and tells its sender why, once. A request has a result file
+// deny refuses a message and notifies its sender, once. A request has a result file
 // too, unless another task has its id.
 func (rc *Receiver) deny(tx *store.Transaction, c *Submission, why ...envelope.Finding) error {
 	if c.Task.ID != "" {
@@ -123,7 +123,7 @@ func (rc *Receiver) deny(tx *store.Transaction, c *Submission, why ...envelope.F
 			return rc.Acceptor.ignoreDuplicate(tx, c, last)
 		}
 	}
-	c.Fate, c.Verdict = Unnamed, task.Verdict{Findings: why}
+	c.Disposition, c.Verdict = Unnamed, task.Verdict{Findings: why}
 	if err := tx.Log(lineRejected(c)); err != nil {
 		return err
 	}
@@ -139,12 +139,12 @@ func (rc *Receiver) refuseRequest(tx *store.Transaction, c *Submission, why enve
 	return rc.enter(tx, c, task.Task{}, false)
 }
 
-// replyError tells the sender of a message what is wrong with it, unless a reply was
+// replyError notifies the sender of what is wrong with a message, unless a reply was
 // sent when the line was read before.
 func (rc *Receiver) replyError(tx *store.Transaction, c *Submission, why envelope.Failure) error {
 	if to := c.Inbound.Message; c.Line.Replayed {
-		told, err := tx.Replies(cmp.Or(to.ID, to.Cause), envelope.Fails, envelope.Ourselves, time.Time{})
-		if err != nil || len(told) > 0 {
+		replies, err := tx.Replies(cmp.Or(to.ID, to.Cause), envelope.Fails, envelope.Ourselves, time.Time{})
+		if err != nil || len(replies) > 0 {
 			return err
 		}
 	}

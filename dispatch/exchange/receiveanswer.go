@@ -20,7 +20,7 @@ import (
 // inbox, or delegates it, as Submit does; nil for another message. It runs before the
 // transaction of the message, which finds out whether the task still waits. An error
 // says that the ledger can't be read.
-func (rc *Receiver) answerOf(m envelope.Message) (*lineAnswer, error) {
+func (rc *Receiver) answerOf(m envelope.Message) (*inboundAnswer, error) {
 	ctx := context.Background()
 	said := rc.Agents.Protocol.Dialect(m.From)
 	if rc.Agents.Inbox(m.From).File == "" || said != m.Dialect {
@@ -30,7 +30,7 @@ func (rc *Receiver) answerOf(m envelope.Message) (*lineAnswer, error) {
 	if err != nil || !found || row.State != task.Waiting || row.Agent != m.From {
 		return nil, err
 	}
-	a := &lineAnswer{row: row}
+	a := &inboundAnswer{row: row}
 	if a.run, err = rc.Reader.RunOf(ctx, row); err != nil {
 		return nil, err
 	}
@@ -51,12 +51,12 @@ func (rc *Receiver) answerOf(m envelope.Message) (*lineAnswer, error) {
 		a.err = err
 		return a, nil
 	}
-	if a.turn, err = rc.Completion.PrepareTurn(ctx, row, a.run.Terms, outcome); err != nil {
+	if a.completion, err = rc.Completer.Prepare(ctx, row, a.run.Terms, outcome); err != nil {
 		return nil, err
 	}
-	data := store.With(Conclusion(outcome), "by", m.From)
+	data := store.WithField(EndData(outcome), "by", m.From)
 	delete(data, "exit_code") // there was no process
-	a.turn.Event = store.Event(row, task.KindTaskFinished, data)
+	a.completion.Event = store.Event(row, task.KindTaskFinished, data)
 	return a, nil
 }
 
@@ -107,29 +107,29 @@ func (rc *Receiver) receiveAnswer(tx *store.Transaction, c *Submission) error {
 	fresh, err := store.Entitled(tx, a.row, "", c.Now)
 	var over *core.StateError
 	switch {
-	case errors.As(err, &over) || err == nil && store.Past(a.run.Terms.Deadline, c.Now):
+	case errors.As(err, &over) || err == nil && store.IsPast(a.run.Terms.Deadline, c.Now):
 		return rc.remember(tx, c)
 	case errors.Is(err, core.ErrLeased):
 		return rc.deny(tx, c, envelope.Finding{Kind: envelope.DuplicateConflict, Field: field, Message: err.Error()})
 	case err != nil:
 		return err
 	}
-	talk, _, err := tx.Talk(fresh.Seq)
+	conv, _, err := tx.Conversation(fresh.Seq)
 	switch {
 	case err != nil:
 		return err
-	case talk.Tie == envelope.Oversee:
+	case conv.Tie == envelope.Oversee:
 		return rc.deny(tx, c, envelope.Finding{Kind: envelope.Unauthorized, Field: field, Message: "decides by its own run, or by submitting it, not in a line"})
 	case a.err != nil:
 		return rc.deny(tx, c, envelope.Finding{Kind: envelope.ValidationFailed, Message: a.err.Error()})
 	}
-	if !conversation.AsksForWork(m) && !a.turn.waits() { // which the turn remembers itself
+	if !conversation.AsksForWork(m) && !a.completion.suspends() { // which the completion records itself
 		if err := rc.remember(tx, c); err != nil {
 			return err
 		}
 	}
-	a.turn.Row = fresh
-	return rc.Completion.TakeTurn(tx, a.turn)
+	a.completion.Row = fresh
+	return rc.Completer.Apply(tx, a.completion)
 }
 
 // remember records a message of a line.

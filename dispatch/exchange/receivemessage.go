@@ -69,7 +69,7 @@ func (rc *Receiver) participates(tx *store.Transaction, row task.Task, m envelop
 	if announced, err := tx.Announced(m.From); announced || err != nil {
 		return announced, err
 	}
-	return tx.AskedIn(m.Thread, m.From)
+	return tx.IsRequesterIn(m.Thread, m.From)
 }
 
 // distribute records a message for each of its recipients: as it came where its form is
@@ -197,16 +197,16 @@ func (rc *Receiver) receiveCancel(tx *store.Transaction, c *Submission, found bo
 	case found && !may:
 		return rc.deny(tx, c, envelope.Finding{Kind: envelope.Unauthorized, Field: fieldsOf[m.Dialect].from, Message: "did not ask for what it wants to cancel"})
 	}
-	talk, _, err := tx.Talk(c.Row.Seq)
+	conv, _, err := tx.Conversation(c.Row.Seq)
 	if err != nil {
 		return err
 	}
 	record := outbox.RecordOf(m, task.ByLine, c.Row.Seq, c.Now)
-	record.Act, record.Cause = envelope.Cancels, cmp.Or(talk.Message, conversation.CancelledRequest(m)) // by which the notification of the end finds it
+	record.Act, record.Cause = envelope.Cancels, cmp.Or(conv.Message, conversation.CancelledRequest(m)) // by which the notification of the end finds it
 	if _, err := tx.Record(record); err != nil {
 		return err
 	}
-	answered := m.From == c.Row.Requester && conversation.NotifiedOfEnd(c.Row, talk) // by the end
+	answered := m.From == c.Row.Requester && conversation.NotifiedOfEnd(c.Row, conv) // by the end
 	switch {
 	case !found:
 		return rc.replyError(tx, c, unknownTask(m))

@@ -5,7 +5,7 @@ import "mailboxd/dispatch/outbox"
 // A Receiver takes messages in.
 type Receiver struct {
 	*outbox.Base
-	Acceptor   *Acceptor
-	Delegator  *Delegator
-	Completion *Completion
+	Acceptor  *Acceptor
+	Delegator *Delegator
+	Completer *Completer
 }

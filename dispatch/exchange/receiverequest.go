@@ -16,7 +16,7 @@ import (
 // judgeRequest lets policy decide on a request in a line, once its context is there. One
 // for several agents only combines: each agent is requested, and judged, by itself.
 func (rc *Receiver) judgeRequest(c *Submission, findings envelope.Findings) task.Verdict {
-	to := conversation.Recipients(*c.Said)
+	to := conversation.Recipients(*c.Message)
 	several := len(to) > 1 || slices.Contains(to, envelope.Everybody)
 	if len(to) == 1 {
 		c.Task.Agent = to[0]
@@ -71,22 +71,22 @@ func (rc *Receiver) receiveRequest(tx *store.Transaction, c *Submission) error {
 // the sender's secret now. Such a request is judged again.
 func (rc *Receiver) authenticatedNow(c *Submission, last task.Task) bool {
 	return last.Hash == c.Task.Hash && last.Status == envelope.Rejected && last.Kind == envelope.Unauthorized && !c.Line.Replayed &&
-		rc.Agents.Protocol.Secret(c.Said.From) != ""
+		rc.Agents.Protocol.Secret(c.Message.From) != ""
 }
 
 // enter adds the task that a message asks for, and records the message.
 func (rc *Receiver) enter(tx *store.Transaction, c *Submission, last task.Task, found bool) error {
-	c.Fate = Accepted
+	c.Disposition = Accepted
 	if err := rc.Acceptor.revise(tx, c, last, found); err != nil {
 		return err
 	}
-	if _, err := tx.Record(outbox.RecordOf(*c.Said, task.ByLine, c.Row.Seq, c.Now)); err != nil {
+	if _, err := tx.Record(outbox.RecordOf(*c.Message, task.ByLine, c.Row.Seq, c.Now)); err != nil {
 		return err
 	}
 	if !c.Inbound.degraded {
 		return nil
 	}
-	return tx.Log(store.Event(c.Row, task.KindContextDegraded, map[string]any{"ref": c.Said.Context.Ref}))
+	return tx.Log(store.Event(c.Row, task.KindContextDegraded, map[string]any{"ref": c.Message.Context.Ref}))
 }
 
 // receiveAgain ignores a request whose id has the same content, and refuses one whose id
@@ -95,15 +95,15 @@ func (rc *Receiver) receiveAgain(tx *store.Transaction, c *Submission, last task
 	if last.Hash == c.Task.Hash {
 		return rc.Acceptor.ignoreDuplicate(tx, c, last)
 	}
-	if c.fragment() {
+	if c.isFragment() {
 		return rc.deny(tx, c, c.Verdict.Findings...)
 	}
 	c.Row = last
 	if ours, err := rc.isDelivered(tx, c, last); ours || err != nil {
 		return err
 	}
-	c.Fate = Conflict
-	if err := tx.Log(contradiction(c, last)); err != nil {
+	c.Disposition = Conflict
+	if err := tx.Log(conflictEvent(c, last)); err != nil {
 		return err
 	}
 	why := fmt.Sprintf("%s was asked for with other content before", last.ID)
@@ -123,7 +123,7 @@ func (rc *Receiver) isDelivered(tx *store.Transaction, c *Submission, last task.
 	if err != nil {
 		return false, err
 	}
-	if hash, _ := envelope.ContentHash(line); hash != c.Said.Hash {
+	if hash, _ := envelope.ContentHash(line); hash != c.Message.Hash {
 		return false, nil
 	}
 	return true, tx.Log(store.Event(task.Task{}, task.KindMessageOwn, map[string]any{"file": c.Line.File, "offset": c.Line.Offset}))
@@ -131,7 +131,7 @@ func (rc *Receiver) isDelivered(tx *store.Transaction, c *Submission, last task.
 
 // cancelledBefore ends a request at once that was cancelled before it came.
 func (rc *Receiver) cancelledBefore(tx *store.Transaction, c *Submission) (bool, error) {
-	cancels, err := tx.Replies(c.Said.ID, envelope.Cancels, c.Said.From, c.Now.Add(-outbox.Premature))
+	cancels, err := tx.Replies(c.Message.ID, envelope.Cancels, c.Message.From, c.Now.Add(-outbox.Premature))
 	if err != nil || len(cancels) == 0 || c.Row.State == task.Done {
 		return false, err
 	}
@@ -148,7 +148,7 @@ func (rc *Receiver) cancelledBefore(tx *store.Transaction, c *Submission) (bool,
 // findParent finds the task whose agent sends a request, and says why the agent may not
 // delegate: it doesn't have that task (CLOWL-30).
 func (rc *Receiver) findParent(tx *store.Transaction, c *Submission) (why envelope.Finding, err error) {
-	m := *c.Said
+	m := *c.Message
 	above, found, err := rc.Reader.ResolveWork(tx, m)
 	switch {
 	case err != nil:

@@ -9,21 +9,21 @@ import (
 	"mailboxd/internal/task"
 )
 
-// ReconsiderReview ends a review of which nobody has said anything in time. A
+// ReevaluateReview ends a review of which nobody has said anything in time. A
 // result file that somebody placed is moved away first: it is not taken for the
 // answer, or an agent could do without the review (AINL-85), and the answer itself
 // is not shown before somebody agreed.
-func (ov *Overseer) ReconsiderReview(ctx context.Context, row task.Task) error {
+func (ov *Overseer) ReevaluateReview(ctx context.Context, row task.Task) error {
 	if ov.Box.HasResult(row.ID) {
 		if err := ov.Publisher.Guard(ctx, row); err != nil {
 			return err
 		}
 	}
-	if overseen, err := ov.reconsiderOversight(ctx, row); overseen || err != nil {
+	if overseen, err := ov.reevaluateOversight(ctx, row); overseen || err != nil {
 		return err
 	}
 	now := time.Now()
-	if !store.Past(row.Until, now) {
+	if !store.IsPast(row.Until, now) {
 		ov.Timers.Set(row.Seq, row.Until)
 		return nil
 	}

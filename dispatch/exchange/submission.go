@@ -12,17 +12,17 @@ import (
 
 // A Submission is one envelope on its way from a line into the ledger.
 type Submission struct {
-	Line    mailbox.Line
-	Task    envelope.Task
-	Odd     envelope.Findings // of reading it
-	Judged  task.Verdict      // what policy says
-	Verdict task.Verdict      // that, and what follows from who asks
-	Said    *envelope.Message // the message that asks; nil for a line of AINL's
-	Inbound *InboundMessage   // what else a message in a line does; nil for a line of AINL and for what the daemon asks for
-	Now     time.Time
+	Line           mailbox.Line
+	Task           envelope.Task
+	DecodeFindings envelope.Findings // of reading it
+	Judged         task.Verdict      // what policy says
+	Verdict        task.Verdict      // that, and what follows from who asks
+	Message        *envelope.Message // the message that asks; nil for a line of AINL's
+	Inbound        *InboundMessage   // what else a message in a line does; nil for a line of AINL and for what the daemon asks for
+	Now            time.Time
 	lineage
 	acceptance
-	traces
+	priorRuns
 }
 
 // A lineage is how a submission belongs to another task.
@@ -34,29 +34,29 @@ type lineage struct {
 
 // An acceptance is what the ledger made of a submission.
 type acceptance struct {
-	Fate    fate
-	Row     task.Task     // as the ledger has it, when accepted
-	Members []*Submission // what is asked of each recipient, where there are several
-	refusal []byte        // the answer, if the verdict refuses; nil: it does not, or there is nobody to answer
+	Disposition Disposition
+	Row         task.Task     // as the ledger has it, when accepted
+	Members     []*Submission // what is asked of each recipient, where there are several
+	refusal     []byte        // the answer, if the verdict refuses; nil: it does not, or there is nobody to answer
 }
 
 // The traces of a submission are what lies in the state directory from before it.
-type traces struct {
+type priorRuns struct {
 	Dir     string   // the run directory that was made for it to begin at once; "" for none
 	Unknown []string // run directories in which it may have begun, of which the ledger has no run
 	attempt int      // the highest of a run directory that was there before its revision
 }
 
-// A fate is what the ledger made of a submission.
-type fate int
+// A Disposition is what the ledger made of a submission.
+type Disposition int
 
-// The fates.
+// The dispositions.
 const (
-	Unnamed   fate = iota // refused, without an id that a result could go to
-	Accepted              // a new revision, of whatever state
-	Duplicate             // the same content as before
-	Conflict              // the id was executed and its agent refuses other content, or it is no AINL request's
-	Received              // a message that asks for no work
+	Unnamed   Disposition = iota // refused, without an id that a result could go to
+	Accepted                     // a new revision, of whatever state
+	Duplicate                    // the same content as before
+	Conflict                     // the id was executed and its agent refuses other content, or it is no AINL request's
+	Received                     // a message that asks for no work
 )
 
 // Refuse makes the answer to a submission that the verdict does not admit.
@@ -68,8 +68,8 @@ func (c *Submission) warn(field, message string) {
 	c.Verdict.Findings = append(findings[:len(findings):len(findings)], envelope.Finding{Field: field, Message: message})
 }
 
-// contradiction is the event of an id that comes with other content than before.
-func contradiction(c *Submission, last task.Task) task.Event {
+// conflictEvent is the event of an id that comes with other content than before.
+func conflictEvent(c *Submission, last task.Task) task.Event {
 	return store.Event(last, task.KindTaskDuplicateConflict, map[string]any{
 		"kind": envelope.DuplicateConflict, "hash": c.Task.Hash, "raw": string(c.Task.Raw),
 		"file": c.Line.File, "offset": c.Line.Offset,
@@ -119,17 +119,17 @@ func DeadLetter(c *Submission) mailbox.DeadLetter {
 // and its effect. A transaction that runs again finds out all of it anew.
 type InboundMessage struct {
 	Message  envelope.Message
-	degraded bool        // its context is not there, so its inline context is used
-	answer   *lineAnswer // the answer that it is to a task which waits for its sender; nil: none
-	unread   error       // why that cannot be found out now; nil: it was
+	degraded bool           // its context is not there, so its inline context is used
+	answer   *inboundAnswer // the answer that it is to a task which waits for its sender; nil: none
+	unread   error          // why that cannot be found out now; nil: it was
 }
 
-// A lineAnswer is the answer, in a line, of an agent that fetches its tasks.
-type lineAnswer struct {
-	row  task.Task
-	run  task.Run
-	turn *turn // what comes of it
-	err  error // why it is none
+// A inboundAnswer is the answer, in a line, of an agent that fetches its tasks.
+type inboundAnswer struct {
+	row        task.Task
+	run        task.Run
+	completion *completion // what comes of it
+	err        error       // why it is none
 }
 
 // fieldsOf names the fields of a dialect in findings.

@@ -21,7 +21,7 @@ func (p *Preparer) spending(tx *store.Transaction, row task.Task, run task.Run) 
 		return s, nil // as most
 	}
 	if run.Terms.Budget != (envelope.Budget{}) {
-		if s.Own, err = tx.Family(row.Seq); err != nil {
+		if s.Own, err = tx.TreeCost(row.Seq); err != nil {
 			return s, err
 		}
 	}
@@ -48,7 +48,7 @@ func (p *Preparer) ancestors(tx *store.Transaction, seq int64) (above []core.Anc
 		if a.Run, _, err = tx.LastRun(seq); err != nil {
 			return above, err
 		}
-		if a.Tree, err = tx.Family(seq); err != nil {
+		if a.Tree, err = tx.TreeCost(seq); err != nil {
 			return above, err
 		}
 		a.Said, seq = p.Meters.SpentBy(seq), a.Task.Parent

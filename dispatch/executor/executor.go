@@ -16,10 +16,10 @@ import (
 // An Executor starts the runs of queued tasks, and takes up those of an earlier daemon.
 type Executor struct {
 	*Preparer
-	Completion *exchange.Completion
-	Endings    chan struct{} // holds a token for each run that ended here and is not finished
-	Finishing  *schedule.WorkerPool
-	Rereading  Rereading // how answers are read again
+	Completer *exchange.Completer
+	Endings   chan struct{} // holds a token for each run that ended here and is not finished
+	Finishing *schedule.WorkerPool
+	Rereading Rereading // how answers are read again
 }
 
 // Worker runs one task after another. It begins none once take has ended, and
@@ -58,7 +58,7 @@ func (x *Executor) attempt(take, ctx context.Context, it schedule.Item) {
 	run.Callback.Store(&job.Task.Callback)
 	x.Publisher.GuardRun(run, row, job.Terms)
 	if !row.Latest {
-		run.Followed.Store(true) // by a revision that came while an earlier run went on
+		run.MayHaveSuccessor.Store(true) // by a revision that came while an earlier run went on
 	}
 	outcome := run.Conclude(x.runAgent(ctx, run, row, job))
 	if job.Dir != "" && outcome.Exit.PID != 0 { // what has no directory is lost, begun or not, when we are killed
@@ -100,7 +100,7 @@ func (x *Executor) runAgent(ctx context.Context, run *store.Run, row task.Task, 
 // takeUp takes up a run that has begun already, or prepares one.
 func (x *Executor) takeUp(ctx context.Context, it schedule.Item) (*store.Run, task.Task, task.Job, error) {
 	if s, begun := it.Begun.(*Start); begun {
-		s.Run.Under(ctx)
+		s.Run.CancelWith(ctx)
 		x.equip(ctx, s.Run, s.Submission.Row, &s.Job)
 		return s.Run, s.Submission.Row, s.Job, nil
 	}

@@ -23,9 +23,9 @@ func (x *Executor) finish(ctx context.Context, row task.Task, terms task.Terms, 
 	case o.Hold == task.AuthRequired:
 		x.putBack(ctx, row, terms.Deadline, o)
 	case o.Hold != "":
-		x.Completion.Turn(ctx, row, terms, o)
-	case !o.Retry && !x.Completion.Mended(row, o).Again, !x.again(ctx, row, terms.Deadline, o):
-		x.Completion.Mend(ctx, row, terms, o)
+		x.Completer.Complete(ctx, row, terms, o)
+	case !o.Retry && !x.Completer.OnFailure(row, o).Retry, !x.again(ctx, row, terms.Deadline, o):
+		x.Completer.HandleFailure(ctx, row, terms, o)
 	}
 }
 
@@ -49,7 +49,7 @@ func (x *Executor) again(ctx context.Context, row task.Task, deadline time.Time,
 		return false
 	}
 	_, _ = x.Writer.MustDecide(ctx, row, store.Loads(row.Seq, true, false), &core.Again{
-		Task: row.Seq, Until: pause, Run: exchange.Ended(row, o), Data: exchange.Conclusion(o),
+		Task: row.Seq, Until: pause, Run: exchange.EndedRun(row, o), Data: exchange.EndData(o),
 	}) // after an error, which is logged, the run directory still says what happened
 	return true
 }

@@ -11,9 +11,9 @@ import (
 	"mailboxd/internal/task"
 )
 
-// Fresh has tasks that were just queued, as they were read, so that one whose
-// turn comes soon is not read and decoded again: 0.15 ms each. What it has is a
-// hint, as the row may have been moved since: who starts a run compares and swaps.
+// Fresh has tasks that were just queued, as they were read, so that one that starts
+// soon isn't read and decoded again: 0.15 ms each. What it has is a
+// hint, as the row may have been moved since; the start of a run compares and swaps.
 type Fresh struct {
 	reading sync.Mutex // one reads ahead at a time
 
@@ -30,7 +30,7 @@ type freshTask struct {
 }
 
 // mostFresh bounds the lines that are kept. What is queued beyond is read from
-// the ledger when its turn comes. Kept are lines that follow each other: each keeps
+// the ledger when it is next. Kept are lines that follow each other: each keeps
 // all that was read with it in memory, which is up to a thousand times as much.
 const mostFresh = 4 << 20
 
@@ -50,7 +50,7 @@ func (f *Fresh) Keep(c *exchange.Submission) {
 		return
 	}
 	f.bytes += len(c.Task.Raw)
-	f.tasks[c.Row.Seq] = freshTask{c.Row, c.Task, c.Odd}
+	f.tasks[c.Row.Seq] = freshTask{c.Row, c.Task, c.DecodeFindings}
 }
 
 // take forgets a task and returns it, if it is there.
@@ -66,7 +66,7 @@ func (f *Fresh) take(seq int64) (freshTask, bool) {
 	return t, ok
 }
 
-// loadQueued is [store.Reader.Load] for a task whose turn has come. Those whose turn comes next are
+// loadQueued is [store.Reader.Load] for the next task. The tasks behind it are
 // read with it.
 func (p *Preparer) loadQueued(ctx context.Context, it schedule.Item) (task.Task, envelope.Task, envelope.Findings, error) {
 	if t, ok := p.Fresh.take(it.Seq); ok {

@@ -20,7 +20,7 @@ import (
 	"mailboxd/mailbox"
 )
 
-// A Preparer judges tasks whose turn has come, and makes the intent to run them durable.
+// A Preparer judges the tasks that are next, and makes the intent to run them durable.
 type Preparer struct {
 	*outbox.Base
 	Acceptor *exchange.Acceptor
@@ -77,7 +77,7 @@ func (p *Preparer) Admit(ctx context.Context, it schedule.Item) (task.Task, task
 	if !cleared {
 		return row, task.Job{}, p.Reader.Apply(ctx, row, t, verdict)
 	}
-	if answered, err := p.Placed.Foreign(ctx, row); answered || err != nil {
+	if answered, err := p.Placed.HandleFile(ctx, row); answered || err != nil {
 		return row, task.Job{}, err
 	}
 	if row.Parent != 0 {

@@ -14,7 +14,7 @@ import (
 // give, such as a login, until Release.
 func (x *Executor) putBack(ctx context.Context, row task.Task, deadline time.Time, o task.Outcome) {
 	moved, _ := x.Writer.MustDecide(ctx, row, store.Loads(row.Seq, true, false), &core.PutBack{
-		Task: row.Seq, Reason: o.Hold, Until: deadline, Run: exchange.Ended(row, o), Data: exchange.Conclusion(o),
+		Task: row.Seq, Reason: o.Hold, Until: deadline, Run: exchange.EndedRun(row, o), Data: exchange.EndData(o),
 	})
 	if moved { // after an error the run directory still says what happened
 		x.Log(row).Warn().Str("reason", string(o.Hold)).Msg("task waits for a person before it is run again")

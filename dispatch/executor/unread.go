@@ -90,7 +90,7 @@ func (x *Executor) holdUnread(ctx context.Context, row task.Task, o task.Outcome
 // ReconsiderUnread takes a result file for the answer that could not be read, or
 // reads that again when the task was released.
 func (x *Executor) ReconsiderUnread(ctx context.Context, row task.Task) error {
-	if answered, err := x.Placed.Foreign(ctx, row); answered || err != nil {
+	if answered, err := x.Placed.HandleFile(ctx, row); answered || err != nil {
 		return err
 	}
 	if row.Until.IsZero() {

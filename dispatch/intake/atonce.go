@@ -16,7 +16,7 @@ import (
 )
 
 // startAtOnce makes ready for a submission to begin at once; nil when it is to wait
-// for its turn. It takes the slots, and makes the run directory: of an intent
+// for a worker. It takes the slots, and makes the run directory: of an intent
 // without one nobody could say whether it began.
 func (in *Intake) startAtOnce(submissions []*exchange.Submission) *executor.Start {
 	if len(submissions) != 1 || !in.plain(submissions[0]) {
@@ -55,7 +55,7 @@ func (in *Intake) plain(c *exchange.Submission) bool {
 func (in *Intake) begin(ctx context.Context, tx *store.Transaction, s *executor.Start) error {
 	in.forget(s)
 	c := s.Submission
-	if c.Fate != exchange.Accepted || c.Row.State != task.Queued || c.Row.Revision != 1 || c.Row.Parent != 0 {
+	if c.Disposition != exchange.Accepted || c.Row.State != task.Queued || c.Row.Revision != 1 || c.Row.Parent != 0 {
 		return nil
 	}
 	s.Item.Seq = c.Row.Seq

@@ -109,7 +109,7 @@ func (in *Intake) take(ctx context.Context, batch mailbox.Batch, submissions []*
 // takeIn accepts the lines of a batch in a transaction, which also has their dead
 // letters and the offset behind them.
 func (in *Intake) takeIn(tx *store.Transaction, batch mailbox.Batch, submissions []*exchange.Submission, letters [][]byte) error {
-	known, err := exchange.LookUp(tx, submissions)
+	known, err := exchange.LookUpIDs(tx, submissions)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (in *Intake) takeIn(tx *store.Transaction, batch mailbox.Batch, submissions
 }
 
 // takeSubmission takes one request or message in.
-func (in *Intake) takeSubmission(tx *store.Transaction, known *exchange.Known, c *exchange.Submission) error {
+func (in *Intake) takeSubmission(tx *store.Transaction, known *exchange.KnownIDs, c *exchange.Submission) error {
 	if c.Inbound == nil {
 		return in.Acceptor.Accept(tx, known, c)
 	}
@@ -149,7 +149,7 @@ func (in *Intake) judgeAll(submissions []*exchange.Submission) {
 			if c.Inbound != nil {
 				in.Receiver.JudgeMessage(c)
 			} else {
-				c.Judged = in.Acceptor.HoldRecovered(c.Task, in.Reader.Judge(c.Task, c.Odd, c.Now))
+				c.Judged = in.Acceptor.HoldRecovered(c.Task, in.Reader.Judge(c.Task, c.DecodeFindings, c.Now))
 			}
 			c.Verdict = c.Judged
 			if !c.Verdict.Admit && c.Task.ID != "" {
@@ -161,7 +161,7 @@ func (in *Intake) judgeAll(submissions []*exchange.Submission) {
 
 // logTaken logs what became of a submission, once that is durable.
 func (in *Intake) logTaken(c *exchange.Submission) {
-	switch c.Fate {
+	switch c.Disposition {
 	case exchange.Unnamed:
 		// The findings quote the line, which may hold anything: they lie with it in rejected/.
 		in.Opts.Log.Warn().Str("file", c.Line.File).Int64("offset", c.Line.Offset).

@@ -67,7 +67,7 @@ func (in *Intake) AppendDeadLetters(ctx, work context.Context) {
 const fewDeadLetters = 1 << 20
 
 // appendTheseDeadLetters appends what the ledger keeps and has it forget that. Lines up
-// to a Seq are in their file already, although the ledger could not be told; it returns
+// to a Seq are in their file already, although the ledger could not be written; it returns
 // up to which they are now. A crash between the two appends a line twice.
 func (in *Intake) appendTheseDeadLetters(ctx context.Context, appended int64) (int64, error) {
 	for {

@@ -28,11 +28,11 @@ func (in *Intake) decodeAll(lines []mailbox.Line) []*exchange.Submission {
 	for _, line := range lines {
 		pieces = in.pieces(pieces[:0], line)
 		for _, piece := range pieces {
-			c := &exchange.Submission{Line: line, Task: piece.Message.Request, Odd: piece.Findings}
+			c := &exchange.Submission{Line: line, Task: piece.Message.Request, DecodeFindings: piece.Findings}
 			if piece.Message.Dialect != envelope.AINL {
 				c.Inbound = &exchange.InboundMessage{Message: piece.Message}
-				c.Said = &c.Inbound.Message
-				c.Task.Raw, c.Task.Hash = c.Said.Raw, c.Said.Hash
+				c.Message = &c.Inbound.Message
+				c.Task.Raw, c.Task.Hash = c.Message.Raw, c.Message.Hash
 			}
 			submissions = append(submissions, c)
 		}
@@ -41,7 +41,7 @@ func (in *Intake) decodeAll(lines []mailbox.Line) []*exchange.Submission {
 }
 
 // pieces appends what a line is made of. Of a line that is too long only the head and
-// the outline were kept: enough to find out who must be told.
+// the outline were kept: enough to find out who must be notified.
 func (in *Intake) pieces(to []dialect.Piece, line mailbox.Line) []dialect.Piece {
 	if !line.TooLong {
 		return dialect.AppendRead(to, line.Raw, in.Opts.Reading)

@@ -9,9 +9,9 @@ type Base struct {
 	Reader    *store.Reader
 	Meters    *store.Meters
 	History   *store.History
-	Messenger *messenger
-	Publisher *publisher
-	Canceller *canceller
+	Messenger *Messenger
+	Publisher *Publisher
+	Canceller *Canceller
 }
 
 // NewBase makes the lower components.
@@ -19,10 +19,10 @@ func NewBase(s *store.Shared, dependents *Dependents, endings chan struct{}) *Ba
 	b := &Base{Shared: s, Writer: &store.Writer{Shared: s}, History: &store.History{Shared: s}}
 	b.Reader = &store.Reader{Shared: s, Writer: b.Writer}
 	b.Meters = &store.Meters{Shared: s, Writer: b.Writer}
-	b.Messenger = &messenger{Shared: s, writer: b.Writer, NotifyQueue: newNotifyQueue()}
-	b.Publisher = &publisher{
+	b.Messenger = &Messenger{Shared: s, writer: b.Writer, NotifyQueue: newNotifyQueue()}
+	b.Publisher = &Publisher{
 		Shared: s, writer: b.Writer, reader: b.Reader, Calls: newCalls(), endings: endings, missing: make(chan struct{}, 1),
 	}
-	b.Canceller = &canceller{Shared: s, writer: b.Writer, reader: b.Reader, messenger: b.Messenger, dependents: dependents}
+	b.Canceller = &Canceller{Shared: s, writer: b.Writer, reader: b.Reader, messenger: b.Messenger, dependents: dependents}
 	return b
 }

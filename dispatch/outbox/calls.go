@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// calls remembers which callbacks of a task were made while others failed, so
+// Callbacks remembers which callbacks of a task were made while others failed, so
 // that trying again repeats none. After a restart one may be made twice.
-type calls struct {
+type Callbacks struct {
 	Mu   sync.Mutex // guards open
 	open map[int64]*attempts
 }
@@ -21,11 +21,11 @@ type attempts struct {
 	failed int
 }
 
-func newCalls() *calls { return &calls{open: map[int64]*attempts{}} }
+func newCalls() *Callbacks { return &Callbacks{open: map[int64]*attempts{}} }
 
 // make makes the callbacks that were not made yet; nil ones were not asked
 // for. One caller at a time has a task.
-func (c *calls) make(seq int64, all map[string]func() error) error {
+func (c *Callbacks) make(seq int64, all map[string]func() error) error {
 	so := c.attempts(seq)
 	var failed error
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -48,13 +48,13 @@ func (c *calls) make(seq int64, all map[string]func() error) error {
 
 // forget is for a task of which the ledger knows that its callbacks were made: until
 // then who tries again makes none twice.
-func (c *calls) forget(seq int64) {
+func (c *Callbacks) forget(seq int64) {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
 	delete(c.open, seq)
 }
 
-func (c *calls) attempts(seq int64) *attempts {
+func (c *Callbacks) attempts(seq int64) *attempts {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
 	if c.open[seq] == nil {
@@ -64,7 +64,7 @@ func (c *calls) attempts(seq int64) *attempts {
 }
 
 // failures returns how often callbacks of the task have failed.
-func (c *calls) failures(seq int64) int {
+func (c *Callbacks) failures(seq int64) int {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
 	if so := c.open[seq]; so != nil {

@@ -14,17 +14,17 @@ import (
 )
 
 // A canceller cancels tasks, and those that end with them.
-type canceller struct {
+type Canceller struct {
 	*store.Shared
 	writer     *store.Writer
 	reader     *store.Reader
-	messenger  *messenger
+	messenger  *Messenger
 	dependents *Dependents
 }
 
 // CancelOne cancels one revision and reports whether it did. It did not when
 // somebody moved the task meanwhile.
-func (cn *canceller) CancelOne(ctx context.Context, row task.Task, by core.By) (bool, error) {
+func (cn *Canceller) CancelOne(ctx context.Context, row task.Task, by core.By) (bool, error) {
 	if row.State == task.Running {
 		return cn.cancelRun(ctx, row, by)
 	}
@@ -44,10 +44,10 @@ func (cn *canceller) CancelOne(ctx context.Context, row task.Task, by core.By) (
 	return true, nil
 }
 
-// endCancelled ends a task that is cancelled, and tells the agent that has it in its
+// endCancelled ends a task that is cancelled, and notifies the agent that has it in its
 // inbox. Its line may be on its way there, so nobody else may append it meanwhile.
-func (cn *canceller) endCancelled(ctx context.Context, row task.Task, q store.DecisionSubject, by core.By) (store.Consequences, error) {
-	defer cn.Names.Lock(row.ID)()
+func (cn *Canceller) endCancelled(ctx context.Context, row task.Task, q store.DecisionSubject, by core.By) (store.Consequences, error) {
+	defer cn.ResultLocks.Lock(row.ID)()
 	return cn.writer.Commit(ctx, func(tx *store.Transaction) error {
 		state, err := store.Loads(row.Seq, q.Began, true)(tx)
 		if err != nil {
@@ -64,7 +64,7 @@ func (cn *canceller) endCancelled(ctx context.Context, row task.Task, q store.De
 }
 
 // cancelRun ends a run and waits until nothing is left of it.
-func (cn *canceller) cancelRun(ctx context.Context, row task.Task, by core.By) (bool, error) {
+func (cn *Canceller) cancelRun(ctx context.Context, row task.Task, by core.By) (bool, error) {
 	runs := cn.Runs.Of(row.Seq)
 	for _, r := range runs {
 		r.End(&store.CancelError{By: by})
@@ -86,14 +86,14 @@ func (cn *canceller) cancelRun(ctx context.Context, row task.Task, by core.By) (
 var errElsewhere = errors.New("its run is being handed over; try again")
 
 // CancelFor cancels a task because of a message. It doesn't wait for the end of the run.
-func (cn *canceller) CancelFor(ctx context.Context, row task.Task, from, message string) {
+func (cn *Canceller) CancelFor(ctx context.Context, row task.Task, from, message string) {
 	if err := cn.stop(context.WithoutCancel(ctx), row, core.By{Who: from, Reason: message}); err != nil {
 		cn.Log(row).Warn().Err(err).Msg("task not cancelled; it will be at the next start")
 	}
 }
 
 // CancelAgain goes on after a start with the cancellations that messages ask for.
-func (cn *canceller) CancelAgain(ctx context.Context) error {
+func (cn *Canceller) CancelAgain(ctx context.Context) error {
 	messages, err := cn.Ledger.Cancelled(ctx)
 	for _, m := range messages {
 		cn.CancelFor(ctx, task.Task{Seq: m.Task}, m.From, m.ID)

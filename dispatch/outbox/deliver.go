@@ -21,7 +21,7 @@ import (
 // InboxOf returns the file below the mailbox to which messages for a participant are
 // appended: the inbox of an agent that fetches its tasks, or agents/<name>/inbox.jsonl.
 // A name that no file can have is digested.
-func (ms *messenger) InboxOf(name string) string {
+func (ms *Messenger) InboxOf(name string) string {
 	if file := ms.Agents.Inbox(name).File; file != "" {
 		return file
 	}
@@ -47,7 +47,7 @@ type round struct {
 // that. After a crash between the two an inbox has a line twice, with the same name. It
 // goes on with a round, and returns the round as it is then. An error concerns all
 // inboxes, and ends the round.
-func (ms *messenger) deliverDue(ctx context.Context, r round) (round, error) {
+func (ms *Messenger) deliverDue(ctx context.Context, r round) (round, error) {
 	for {
 		due, err := ms.Ledger.Due(ctx, r.after, deliverBatchSize)
 		switch {
@@ -67,7 +67,7 @@ func (ms *messenger) deliverDue(ctx context.Context, r round) (round, error) {
 
 // deliverBatch delivers some messages, except to closed inboxes. An inbox that can't be
 // written is closed.
-func (ms *messenger) deliverBatch(ctx context.Context, due []task.Message, r *round) error {
+func (ms *Messenger) deliverBatch(ctx context.Context, due []task.Message, r *round) error {
 	var posted []int64
 	var failed error
 	for _, b := range bundles(due) {
@@ -94,7 +94,7 @@ func (ms *messenger) deliverBatch(ctx context.Context, due []task.Message, r *ro
 	fault.Point("posted")
 	err := ms.writer.Update(context.WithoutCancel(ctx), func(tx *store.Transaction) error { // the lines are in the inbox already
 		for _, seq := range posted {
-			if err := tx.MarkPosted(seq, time.Now()); err != nil {
+			if err := tx.MarkDelivered(seq, time.Now()); err != nil {
 				return err
 			}
 		}
@@ -157,7 +157,7 @@ func posted(m task.Message) []byte {
 // InboxLine is a task as it stands in the inbox of its agent, the same each time:
 // in AINL the exact bytes of its request, and else the form of it that every
 // reader of its agent's dialect takes, with its time.
-func (ms *messenger) InboxLine(row task.Task, raw []byte) ([]byte, error) {
+func (ms *Messenger) InboxLine(row task.Task, raw []byte) ([]byte, error) {
 	speaks := ms.Agents.Protocol.Dialect(row.Agent)
 	retold := speaks != cmp.Or(row.Dialect, envelope.AINL)
 	if retold {
@@ -189,9 +189,9 @@ func oneLine(raw []byte) ([]byte, error) {
 	return jsontext.AppendFormat(nil, raw, jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true))
 }
 
-// recallTask tells an agent that has a task in its inbox, and has not answered it, that
+// recallTask notifies an agent that has a task in its inbox, and has not answered it, that
 // the task is cancelled: with CNCL, or with CAP's 499. AINL has no word for that.
-func (ms *messenger) recallTask(tx *store.Transaction, row task.Task, by core.By) error {
+func (ms *Messenger) recallTask(tx *store.Transaction, row task.Task, by core.By) error {
 	inbox, in := ms.Agents.Inbox(row.Agent).File, ms.Agents.Protocol.Dialect(row.Agent)
 	if inbox == "" || in == envelope.AINL || row.State == task.Review {
 		return nil
@@ -200,12 +200,12 @@ func (ms *messenger) recallTask(tx *store.Transaction, row task.Task, by core.By
 	if err != nil || was.Appended.IsZero() {
 		return err
 	}
-	talk, _, err := tx.Talk(row.Seq)
+	conv, _, err := tx.Conversation(row.Seq)
 	if err != nil {
 		return err
 	}
 	m := envelope.Message{
-		Act: envelope.Cancels, Task: row.ID, Cause: cmp.Or(talk.Message, string(row.ID)), Thread: talk.Thread, Trace: talk.Trace,
+		Act: envelope.Cancels, Task: row.ID, Cause: cmp.Or(conv.Message, string(row.ID)), Thread: conv.Thread, Trace: conv.Trace,
 		From: envelope.Ourselves, To: []string{row.Agent}, Type: row.Type, Time: time.Now(), Text: (&store.CancelError{By: by}).Error(),
 	}
 	if by.Who == row.Requester {

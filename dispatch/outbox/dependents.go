@@ -37,10 +37,10 @@ func (k *Dependents) Remove(above int64) bool {
 	return has
 }
 
-// Disown stops what is below a task that is over and does not go on without it.
+// CancelDependents stops what is below a task that is over and does not go on without it.
 // What its agent handed on and then did without is a fork from now on.
-func (cn *canceller) Disown(ctx context.Context, row task.Task) error {
-	children, err := cn.Ledger.Offspring(ctx, row.Seq)
+func (cn *Canceller) CancelDependents(ctx context.Context, row task.Task) error {
+	children, err := cn.Ledger.Dependents(ctx, row.Seq)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (cn *canceller) Disown(ctx context.Context, row task.Task) error {
 
 // stop cancels a task, and does not wait for the end of its run: should the task
 // go on after that, StopAgain is there.
-func (cn *canceller) stop(ctx context.Context, row task.Task, by core.By) error {
+func (cn *Canceller) stop(ctx context.Context, row task.Task, by core.By) error {
 	for {
 		now, err := cn.Ledger.Task(ctx, row.Seq)
 		if err != nil || now.State == task.Done {
@@ -76,7 +76,7 @@ func (cn *canceller) stop(ctx context.Context, row task.Task, by core.By) error 
 
 // StopRun ends the run of a task, and reports whether it did, or nobody here has
 // that run. It did not when the run was over meanwhile, and the task may go on.
-func (cn *canceller) StopRun(ctx context.Context, row task.Task, by core.By) (bool, error) {
+func (cn *Canceller) StopRun(ctx context.Context, row task.Task, by core.By) (bool, error) {
 	runs, missed := cn.Runs.Of(row.Seq), false
 	for _, r := range runs {
 		missed = !r.Stop(by) || missed
@@ -90,20 +90,20 @@ func (cn *canceller) StopRun(ctx context.Context, row task.Task, by core.By) (bo
 
 // StopAgain cancels a task whose run was cancelled when it had come to an end of
 // its own: its agent has said something to go on with, or is to try again.
-func (cn *canceller) StopAgain(ctx context.Context, r *store.Run) {
+func (cn *Canceller) StopAgain(ctx context.Context, r *store.Run) {
 	if why, cancelled := r.Cancelled(); cancelled && r.Stopped.Load() {
 		cn.CancelFor(ctx, task.Task{Seq: r.Item.Seq}, why.By.Who, why.By.Reason)
 	}
 }
 
-// RecoverTies takes up what ties an unfinished task to the one above it. That
+// RecoverDependents takes up what ties an unfinished task to the one above it. That
 // one may have ended without it.
-func (cn *canceller) RecoverTies(ctx context.Context, row task.Task) error {
+func (cn *Canceller) RecoverDependents(ctx context.Context, row task.Task) error {
 	if row.Parent == 0 {
 		return nil
 	}
-	talk, _, err := cn.Ledger.Talk(ctx, row.Seq)
-	if err != nil || !conversation.Dependent(talk.Tie) {
+	conv, _, err := cn.Ledger.Conversation(ctx, row.Seq)
+	if err != nil || !conversation.Dependent(conv.Tie) {
 		return err
 	}
 	above, err := cn.Ledger.Task(ctx, row.Parent)

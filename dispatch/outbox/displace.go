@@ -17,8 +17,8 @@ import (
 
 // Displace moves the result of an earlier revision to the history, so that
 // its reader finds "not finished" and never the stale answer (AINL-55).
-func (pb *publisher) Displace(ctx context.Context, row task.Task) error {
-	defer pb.Names.Lock(row.ID)()
+func (pb *Publisher) Displace(ctx context.Context, row task.Task) error {
+	defer pb.ResultLocks.Lock(row.ID)()
 	now, err := pb.Ledger.Task(ctx, row.Seq)
 	if err != nil || !now.Replaces {
 		return err // somebody else has, and what lies there may be its own
@@ -28,7 +28,7 @@ func (pb *publisher) Displace(ctx context.Context, row task.Task) error {
 
 // DisplaceLocked is Displace for a result that is known to be an earlier one. The
 // caller has locked the task's name.
-func (pb *publisher) DisplaceLocked(ctx context.Context, row task.Task) error {
+func (pb *Publisher) DisplaceLocked(ctx context.Context, row task.Task) error {
 	info, err := pb.Box.StatResult(row.ID)
 	odd := err == nil && !info.Mode().IsRegular() && info.Mode().Type() != fs.ModeSymlink
 	later, err := pb.laterResult(ctx, row)
@@ -45,7 +45,7 @@ func (pb *publisher) DisplaceLocked(ctx context.Context, row task.Task) error {
 
 // laterResult reports whether a later revision than the row's has put its result
 // already. Then it has moved the earlier one, too.
-func (pb *publisher) laterResult(ctx context.Context, row task.Task) (bool, error) {
+func (pb *Publisher) laterResult(ctx context.Context, row task.Task) (bool, error) {
 	there, _, err := pb.Box.ReadResult(row.ID)
 	if err != nil {
 		return false, nil // there is none, or none of ours
@@ -57,7 +57,7 @@ func (pb *publisher) laterResult(ctx context.Context, row task.Task) (bool, erro
 }
 
 // fileAway moves the earlier result to the history, and leaves the ledger as it is.
-func (pb *publisher) fileAway(ctx context.Context, row task.Task) error {
+func (pb *Publisher) fileAway(ctx context.Context, row task.Task) error {
 	revision, result, err := pb.earlier(ctx, row)
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (pb *publisher) fileAway(ctx context.Context, row task.Task) error {
 // earlier returns the result that was there before the row's, and the revision
 // it belongs to; nil when there was none. A file that is gone, as its name may
 // be after a power cut, is what the ledger has.
-func (pb *publisher) earlier(ctx context.Context, row task.Task) (revision int, result []byte, err error) {
+func (pb *Publisher) earlier(ctx context.Context, row task.Task) (revision int, result []byte, err error) {
 	there, _, err := pb.Box.ReadResult(row.ID)
 	if errors.Is(err, fs.ErrNotExist) {
 		return pb.remembered(ctx, row)
@@ -86,7 +86,7 @@ func (pb *publisher) earlier(ctx context.Context, row task.Task) (revision int, 
 	if err != nil {
 		return 0, nil, err
 	}
-	revision, ours, err := pb.reader.Whose(ctx, row, there)
+	revision, ours, err := pb.reader.RevisionOfResult(ctx, row, there)
 	if !ours {
 		revision = row.Revision - 1 // somebody's, while that one was the latest
 	}
@@ -94,7 +94,7 @@ func (pb *publisher) earlier(ctx context.Context, row task.Task) (revision int, 
 }
 
 // remembered returns the last result before the row's that the ledger has.
-func (pb *publisher) remembered(ctx context.Context, row task.Task) (revision int, result []byte, err error) {
+func (pb *Publisher) remembered(ctx context.Context, row task.Task) (revision int, result []byte, err error) {
 	revisions, err := pb.Ledger.Revisions(ctx, row.ID)
 	for _, r := range slices.Backward(revisions) {
 		if r.Revision >= row.Revision || r.ResultSum == "" {

@@ -8,13 +8,13 @@ import (
 
 // MayDraft reports whether a draft of the result of a task is worth its while. While other
 // runs are being finished these keep the disk busy, and nothing is gained.
-func (pb *publisher) MayDraft(seq int64) bool {
+func (pb *Publisher) MayDraft(seq int64) bool {
 	runs := pb.Runs.Of(seq)
-	return len(pb.endings) <= 1 && len(runs) == 1 && runs[0].ShowsItsOwn()
+	return len(pb.endings) <= 1 && len(runs) == 1 && runs[0].HasFinalResult()
 }
 
-// CommitBeside commits the end of a task, and writes the draft of its result meanwhile.
-func (pb *publisher) CommitBeside(seq int64, result []byte, commit func() error) (f *store.Draft, err error) {
+// CommitWithDraft commits the end of a task, and writes the draft of its result meanwhile.
+func (pb *Publisher) CommitWithDraft(seq int64, result []byte, commit func() error) (f *store.Draft, err error) {
 	f = &store.Draft{Result: result}
 	var committing sync.WaitGroup
 	committing.Go(func() { err = commit() })
@@ -27,7 +27,7 @@ func (pb *publisher) CommitBeside(seq int64, result []byte, commit func() error)
 }
 
 // putFile places a result file: as it was drafted, if it was.
-func (pb *publisher) putFile(f final) error {
+func (pb *Publisher) putFile(f publication) error {
 	if drafted := f.draft.Of(f.result); drafted != nil {
 		return drafted.Put(f.row.ID)
 	}

@@ -14,7 +14,7 @@ import (
 
 // EmitToAll records a message about a task for each of its recipients, and wakes the
 // tasks that wait for it.
-func (ms *messenger) EmitToAll(tx *store.Transaction, about task.Task, m envelope.Message, at time.Time) error {
+func (ms *Messenger) EmitToAll(tx *store.Transaction, about task.Task, m envelope.Message, at time.Time) error {
 	silent, err := isOnlyRecorded(tx, about, m)
 	if err != nil {
 		return err
@@ -38,13 +38,13 @@ func isOnlyRecorded(tx *store.Transaction, about task.Task, m envelope.Message) 
 	if m.Act != envelope.Reports && m.Act != envelope.Waits {
 		return conversation.Acknowledges(m), nil
 	}
-	talk, known, err := tx.Talk(about.Seq)
-	return known && !conversation.Notified(talk.Tie), err
+	conv, known, err := tx.Conversation(about.Seq)
+	return known && !conversation.Notified(conv.Tie), err
 }
 
 // RecordFor records a message about a task for a participant, in the dialect of the
 // participant if that can say it.
-func (ms *messenger) RecordFor(tx *store.Transaction, about task.Task, m envelope.Message, at time.Time, to string, via task.Via, inbox string) error {
+func (ms *Messenger) RecordFor(tx *store.Transaction, about task.Task, m envelope.Message, at time.Time, to string, via task.Via, inbox string) error {
 	in := ms.DialectFor(to, about, m.Dialect)
 	line, lost := m.Raw, []string(nil)
 	if codec, ok := dialect.Of(in); ok && !deliverable(codec, m, in) {
@@ -66,7 +66,7 @@ func deliverable(codec dialect.Codec, m envelope.Message, in envelope.Dialect) b
 }
 
 // DialectFor returns the dialect in which a participant gets a message about a task.
-func (ms *messenger) DialectFor(to string, about task.Task, own envelope.Dialect) envelope.Dialect {
+func (ms *Messenger) DialectFor(to string, about task.Task, own envelope.Dialect) envelope.Dialect {
 	reads := envelope.Dialect("")
 	if ms.Agents.Known(to) {
 		reads = cmp.Or(ms.Agents.Protocol.Dialect(to), envelope.AINL)
@@ -75,7 +75,7 @@ func (ms *messenger) DialectFor(to string, about task.Task, own envelope.Dialect
 }
 
 // Emit records a message of the daemon in a dialect, for an inbox.
-func (ms *messenger) Emit(tx *store.Transaction, in envelope.Dialect, m envelope.Message, task int64, inbox string) error {
+func (ms *Messenger) Emit(tx *store.Transaction, in envelope.Dialect, m envelope.Message, task int64, inbox string) error {
 	record, ok := outgoing(in, m, task, inbox)
 	if !ok {
 		return nil // it has no codec

@@ -13,16 +13,16 @@ import (
 
 // A messenger records the messages of the daemon and its agents, notifies requesters, and
 // delivers what is due to inboxes.
-type messenger struct {
+type Messenger struct {
 	*store.Shared
 	writer      *store.Writer
-	NotifyQueue *notifyQueue
+	NotifyQueue *NotifyQueue
 }
 
 // NotifyLater has the requester of a task notified soon, and messages delivered that are due.
 // The engine is not idle before. 0 is no task, so messages are only delivered. It never
 // blocks.
-func (ms *messenger) NotifyLater(seq int64) {
+func (ms *Messenger) NotifyLater(seq int64) {
 	ms.Queue.AddBusy()
 	if !ms.NotifyQueue.add(seq) {
 		ms.Queue.Done()
@@ -30,15 +30,15 @@ func (ms *messenger) NotifyLater(seq int64) {
 }
 
 // NotifyLaterOf is NotifyLater for a task that was just moved.
-func (ms *messenger) NotifyLaterOf(row task.Task) {
+func (ms *Messenger) NotifyLaterOf(row task.Task) {
 	if conversation.MayNotify(row) {
 		ms.NotifyLater(row.Seq)
 	}
 }
 
 // ResumeNotifications goes on with the notifications that an earlier daemon still had to send.
-func (ms *messenger) ResumeNotifications(ctx context.Context) error {
-	open, err := ms.Ledger.OpenTalks(ctx)
+func (ms *Messenger) ResumeNotifications(ctx context.Context) error {
+	open, err := ms.Ledger.WithOpenNotifications(ctx)
 	for _, seq := range open {
 		ms.NotifyLater(seq)
 	}
@@ -52,7 +52,7 @@ const notifyBatchSize = 100
 // NotifyAll notifies requesters and delivers messages until ctx ends. After an error
 // that concerns every inbox it tries again after a pause, and the engine is not idle
 // before. An inbox with an error of its own waits by itself.
-func (ms *messenger) NotifyAll(ctx, work context.Context) {
+func (ms *Messenger) NotifyAll(ctx, work context.Context) {
 	var pause <-chan time.Time
 	var stuck round
 	for {
@@ -69,7 +69,7 @@ func (ms *messenger) NotifyAll(ctx, work context.Context) {
 			stuck, err = ms.deliverDue(work, stuck)
 		}
 		if err != nil && ctx.Err() == nil {
-			ms.FaultLog.Report(store.Telling, task.Task{}, err)
+			ms.FaultLog.Report(store.Notifying, task.Task{}, err)
 			select {
 			case <-ctx.Done():
 			case <-time.After(store.RetryPause): // whatever is added meanwhile
@@ -77,7 +77,7 @@ func (ms *messenger) NotifyAll(ctx, work context.Context) {
 			ms.requeue(seqs)
 			continue
 		}
-		ms.FaultLog.Clear(store.Telling)
+		ms.FaultLog.Clear(store.Notifying)
 		if stuck.closed != nil && pause == nil {
 			pause = time.After(store.SettlePause)
 		}
@@ -90,7 +90,7 @@ func (ms *messenger) NotifyAll(ctx, work context.Context) {
 
 // requeue puts tasks back that could not be notified of. Without tasks it was the
 // delivery that failed.
-func (ms *messenger) requeue(seqs []int64) {
+func (ms *Messenger) requeue(seqs []int64) {
 	if len(seqs) == 0 {
 		ms.NotifyLater(0)
 	}
@@ -103,10 +103,10 @@ func (ms *messenger) requeue(seqs []int64) {
 }
 
 // notifyTasks notifies the requesters of some tasks.
-func (ms *messenger) notifyTasks(ctx context.Context, seqs []int64) error {
+func (ms *Messenger) notifyTasks(ctx context.Context, seqs []int64) error {
 	var open []int64
 	for _, seq := range seqs {
-		k, ok, err := ms.Ledger.Talk(ctx, seq)
+		k, ok, err := ms.Ledger.Conversation(ctx, seq)
 		if err != nil {
 			return err
 		}
@@ -131,11 +131,11 @@ func (ms *messenger) notifyTasks(ctx context.Context, seqs []int64) error {
 	return err
 }
 
-// Notify tells the requester of a task what has happened since the last notification,
+// Notify notifies the requester of a task what has happened since the last notification,
 // and records that, so each notification is sent once. The end of the task is the last
 // one. The caller has the messages delivered afterwards.
-func (ms *messenger) Notify(tx *store.Transaction, seq int64) error {
-	k, ok, err := tx.Talk(seq)
+func (ms *Messenger) Notify(tx *store.Transaction, seq int64) error {
+	k, ok, err := tx.Conversation(seq)
 	if err != nil || !ok || !k.Open {
 		return err
 	}
@@ -143,7 +143,7 @@ func (ms *messenger) Notify(tx *store.Transaction, seq int64) error {
 	if err != nil || !found {
 		return err
 	}
-	events, err := tx.News(seq, k.Notified)
+	events, err := tx.EventsSince(seq, k.Notified)
 	if err != nil {
 		return err
 	}
@@ -165,11 +165,11 @@ func (ms *messenger) Notify(tx *store.Transaction, seq int64) error {
 			return err
 		}
 	}
-	return tx.Told(seq, last, row.State != task.Done)
+	return tx.MarkNotified(seq, last, row.State != task.Done)
 }
 
 // notifiable returns a task as its requester knows it.
-func (ms *messenger) notifiable(tx *store.Transaction, row task.Task, k task.Conversation) (conversation.Request, error) {
+func (ms *Messenger) notifiable(tx *store.Transaction, row task.Task, k task.Conversation) (conversation.Request, error) {
 	t := conversation.Request{
 		ID: row.ID, Type: row.Type, Requester: row.Requester, Agent: row.Agent, Dialect: row.Dialect,
 		Message: k.Message, Thread: k.Thread, Trace: k.Trace, Tie: k.Tie,
@@ -194,7 +194,7 @@ func (ms *messenger) notifiable(tx *store.Transaction, row task.Task, k task.Con
 
 // Reporting returns what records the progress of a run and notifies the requester; nil
 // when nobody may be notified.
-func (ms *messenger) Reporting(ctx context.Context, row task.Task) func(envelope.Message) {
+func (ms *Messenger) Reporting(ctx context.Context, row task.Task) func(envelope.Message) {
 	if !conversation.MayNotify(row) {
 		return nil
 	}

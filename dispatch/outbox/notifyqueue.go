@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// A notifyQueue has the tasks whose requesters may have to be notified.
-type notifyQueue struct {
+// A NotifyQueue has the tasks whose requesters may have to be notified.
+type NotifyQueue struct {
 	added chan struct{} // signalled when there is one
 
 	mu    sync.Mutex // guards what follows
@@ -17,14 +17,14 @@ type notifyQueue struct {
 	taken int // tasks that are in hand
 }
 
-func newNotifyQueue() *notifyQueue {
-	q := &notifyQueue{tasks: map[int64]bool{}, added: make(chan struct{}, 1)}
+func newNotifyQueue() *NotifyQueue {
+	q := &NotifyQueue{tasks: map[int64]bool{}, added: make(chan struct{}, 1)}
 	q.empty = sync.NewCond(&q.mu)
 	return q
 }
 
 // add reports whether the task was not there yet.
-func (q *notifyQueue) add(seq int64) bool {
+func (q *NotifyQueue) add(seq int64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	added := !q.tasks[seq]
@@ -37,7 +37,7 @@ func (q *notifyQueue) add(seq int64) bool {
 }
 
 // take takes the oldest tasks out, at most so many, until they are done.
-func (q *notifyQueue) take(most int) []int64 {
+func (q *NotifyQueue) take(most int) []int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	oldest := slices.Sorted(maps.Keys(q.tasks))
@@ -56,7 +56,7 @@ func (q *notifyQueue) take(most int) []int64 {
 }
 
 // done says that so many taken tasks are done, or were added again.
-func (q *notifyQueue) done(n int) {
+func (q *NotifyQueue) done(n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.taken -= n
@@ -64,7 +64,7 @@ func (q *notifyQueue) done(n int) {
 }
 
 // Await blocks until nothing is left, or ctx ends.
-func (q *notifyQueue) Await(ctx context.Context) error {
+func (q *NotifyQueue) Await(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { q.done(0) })()
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -12,11 +12,11 @@ import (
 )
 
 // A publisher puts results into place and makes callbacks.
-type publisher struct {
+type Publisher struct {
 	*store.Shared
 	writer  *store.Writer
 	reader  *store.Reader
-	Calls   *calls
+	Calls   *Callbacks
 	endings chan struct{} // holds a token for each run that ended here and is not finished
 	missing chan struct{} // signalled when result files may be missing
 	roots   atomic.Int64  // how often the root directory was replaced
@@ -24,7 +24,7 @@ type publisher struct {
 
 // KeepResults puts missing result files back, at the start and whenever the
 // directory was replaced.
-func (pb *publisher) KeepResults(ctx context.Context) {
+func (pb *Publisher) KeepResults(ctx context.Context) {
 	for {
 		pb.restoreResults(ctx)
 		pb.Queue.Done() // of the rest that began before
@@ -38,13 +38,13 @@ func (pb *publisher) KeepResults(ctx context.Context) {
 }
 
 // RootReplaced has the result files of all tasks put into a new root directory.
-func (pb *publisher) RootReplaced() {
+func (pb *Publisher) RootReplaced() {
 	pb.roots.Add(1)
 	pb.seekMissing()
 }
 
 // seekMissing has KeepResults look for what is missing.
-func (pb *publisher) seekMissing() {
+func (pb *Publisher) seekMissing() {
 	select {
 	case pb.missing <- struct{}{}:
 	default: // it will be gone through anyway
@@ -52,11 +52,11 @@ func (pb *publisher) seekMissing() {
 }
 
 // restoreResults puts result files back that are missing although the ledger
-// has them. It goes through the whole history in the background, and rests
+// has them. It goes through the whole history in the background, and pauses
 // where it cannot go on.
-func (pb *publisher) restoreResults(ctx context.Context) {
+func (pb *Publisher) restoreResults(ctx context.Context) {
 	for after := int64(0); ctx.Err() == nil; {
-		finals, err := pb.Ledger.Finals(ctx, after, store.Page)
+		finals, err := pb.Ledger.Finals(ctx, after, store.PageSize)
 		if err == nil {
 			err = pb.restoreMissing(ctx, finals)
 		}
@@ -70,7 +70,7 @@ func (pb *publisher) restoreResults(ctx context.Context) {
 			case <-ctx.Done():
 			case <-time.After(store.RetryPause):
 			}
-		case len(finals) < store.Page:
+		case len(finals) < store.PageSize:
 			pb.FaultLog.Clear(store.Restoring)
 			return
 		}
@@ -78,7 +78,7 @@ func (pb *publisher) restoreResults(ctx context.Context) {
 }
 
 // restoreMissing puts the results of finished tasks back that are missing.
-func (pb *publisher) restoreMissing(ctx context.Context, finals []ledger.Final) error {
+func (pb *Publisher) restoreMissing(ctx context.Context, finals []ledger.Final) error {
 	ids := make([]envelope.ID, len(finals))
 	for i, f := range finals {
 		ids[i] = f.ID

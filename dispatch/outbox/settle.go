@@ -19,7 +19,7 @@ import (
 )
 
 // A final is the durable result of a task, and what else it takes to show it.
-type final struct {
+type publication struct {
 	row      task.Task
 	result   []byte
 	draft    *store.Draft // of the result; nil: none
@@ -30,9 +30,9 @@ type final struct {
 // Settle shows the durable result of a finished task: its file first, then
 // the callbacks. What cannot be done now is tried again later; both may then
 // happen twice, which a result file does not notice and a callback may.
-func (pb *publisher) Settle(ctx context.Context, row task.Task) {
+func (pb *Publisher) Settle(ctx context.Context, row task.Task) {
 	err := errFollowed
-	if run := pb.Runs.Ended(row.Seq); run != nil {
+	if run := pb.Runs.WithResult(row.Seq); run != nil {
 		err = pb.showFinal(ctx, row, run)
 	}
 	if errors.Is(err, errFollowed) {
@@ -42,7 +42,7 @@ func (pb *publisher) Settle(ctx context.Context, row task.Task) {
 }
 
 // delivered takes note of what became of showing a result.
-func (pb *publisher) delivered(row task.Task, err error) {
+func (pb *Publisher) delivered(row task.Task, err error) {
 	own := "result of " + string(row.ID) + " cannot be delivered"
 	if err == nil {
 		pb.FaultLog.Clear(store.Delivering)
@@ -59,8 +59,8 @@ func (pb *publisher) delivered(row task.Task, err error) {
 
 // show puts the result and makes the callbacks, unless that was done: the
 // task's name is locked, so it is done by one goroutine.
-func (pb *publisher) show(ctx context.Context, row task.Task) error {
-	defer pb.Names.Lock(row.ID)()
+func (pb *Publisher) show(ctx context.Context, row task.Task) error {
+	defer pb.ResultLocks.Lock(row.ID)()
 	f, err := pb.final(ctx, row)
 	if err != nil || f.row.Put && f.row.Delivered {
 		return err
@@ -74,16 +74,16 @@ var errFollowed = errors.New("a later revision may be there")
 // showFinal is show for a task that its run has just ended: what there is to show
 // is in hand, and not read back. Who accepts a later revision once that end is
 // durable moves what we put to the history, when it has the name.
-func (pb *publisher) showFinal(ctx context.Context, row task.Task, run *store.Run) error {
-	defer pb.Names.Lock(row.ID)()
-	if run.Followed.Load() || run.Shown.Swap(true) {
+func (pb *Publisher) showFinal(ctx context.Context, row task.Task, run *store.Run) error {
+	defer pb.ResultLocks.Lock(row.ID)()
+	if run.MayHaveSuccessor.Load() || run.Published.Swap(true) {
 		return errFollowed
 	}
-	return pb.showLocked(ctx, final{row: row, result: *run.Result.Load(), draft: run.Draft.Load(), callback: *run.Callback.Load()})
+	return pb.showLocked(ctx, publication{row: row, result: *run.Result.Load(), draft: run.Draft.Load(), callback: *run.Callback.Load()})
 }
 
-// final returns what the ledger has to show of a task that is done.
-func (pb *publisher) final(ctx context.Context, row task.Task) (f final, err error) {
+// publication returns what the ledger has to show of a task that is done.
+func (pb *Publisher) final(ctx context.Context, row task.Task) (f publication, err error) {
 	if f.row, err = pb.Ledger.Task(ctx, row.Seq); err != nil || f.row.Put && f.row.Delivered {
 		return f, err
 	}
@@ -103,7 +103,7 @@ func (pb *publisher) final(ctx context.Context, row task.Task) (f final, err err
 }
 
 // showLocked shows a final. The caller has locked the task's name.
-func (pb *publisher) showLocked(ctx context.Context, f final) error {
+func (pb *Publisher) showLocked(ctx context.Context, f publication) error {
 	row, roots := f.row, pb.roots.Load()
 	if !row.Put {
 		if err := pb.put(ctx, f); err != nil {
@@ -125,7 +125,7 @@ func (pb *publisher) showLocked(ctx context.Context, f final) error {
 			return err
 		}
 		if pb.Calls.failures(row.Seq) > 1 {
-			return nil // told before
+			return nil // notified before
 		}
 		return tx.Log(store.Event(row, task.KindCallbackFailed, map[string]any{"reason": missed.Error()}))
 	})
@@ -143,8 +143,8 @@ func (pb *publisher) showLocked(ctx context.Context, f final) error {
 const resultMode = 0o600
 
 // restore puts a result file that went missing.
-func (pb *publisher) restore(ctx context.Context, row task.Task) error {
-	defer pb.Names.Lock(row.ID)()
+func (pb *Publisher) restore(ctx context.Context, row task.Task) error {
+	defer pb.ResultLocks.Lock(row.ID)()
 	result, err := pb.Ledger.Result(ctx, row.Seq)
 	if errors.Is(err, ledger.ErrUnknown) {
 		return nil // it was not to be kept any longer
@@ -157,12 +157,12 @@ func (pb *publisher) restore(ctx context.Context, row task.Task) error {
 		return err
 	}
 	pb.Log(row).Warn().Msg("result file is missing; putting it again")
-	return pb.put(ctx, final{row: row, result: result, earlier: !latest})
+	return pb.put(ctx, publication{row: row, result: result, earlier: !latest})
 }
 
 // put places the result file, or files the result away when a later revision
 // was accepted meanwhile. The caller has locked the task's name.
-func (pb *publisher) put(ctx context.Context, f final) error {
+func (pb *Publisher) put(ctx context.Context, f publication) error {
 	row := f.row
 	if f.earlier {
 		return pb.State.PutHistory(row.ID, row.Revision, f.result)
@@ -186,7 +186,7 @@ func (pb *publisher) put(ctx context.Context, f final) error {
 // putDespite places a result file whose name somebody else's file has: that file
 // is left alone, unless it was there before an approval that the task needed. The
 // caller has locked the task's name.
-func (pb *publisher) putDespite(ctx context.Context, f final) error {
+func (pb *Publisher) putDespite(ctx context.Context, f publication) error {
 	needed, err := pb.reader.NeededApproval(ctx, f.row)
 	if err != nil {
 		return err
@@ -206,7 +206,7 @@ func (pb *publisher) putDespite(ctx context.Context, f final) error {
 }
 
 // conflict remembers that a result which is not ours is in place.
-func (pb *publisher) conflict(ctx context.Context, row task.Task) error {
+func (pb *Publisher) conflict(ctx context.Context, row task.Task) error {
 	pb.Log(row).Warn().Str("file", store.ResultFile(row)).Msg("a result that is not ours is in place; left alone")
 	return pb.writer.Update(ctx, func(tx *store.Transaction) error {
 		return tx.Log(store.Event(row, task.KindResultConflict, map[string]any{"file": store.ResultFile(row)}))
@@ -215,7 +215,7 @@ func (pb *publisher) conflict(ctx context.Context, row task.Task) error {
 
 // latest reports whether no later revision of the task was accepted. It asks for
 // the one row: a list of revisions waits until the ledger's tables have all of it.
-func (pb *publisher) latest(ctx context.Context, row task.Task) (bool, error) {
+func (pb *Publisher) latest(ctx context.Context, row task.Task) (bool, error) {
 	now, err := pb.Ledger.Task(ctx, row.Seq)
 	if errors.Is(err, ledger.ErrUnknown) {
 		return false, nil
@@ -224,7 +224,7 @@ func (pb *publisher) latest(ctx context.Context, row task.Task) (bool, error) {
 }
 
 // callBack appends the result line where the request asked for it.
-func (pb *publisher) callBack(f final) error {
+func (pb *Publisher) callBack(f publication) error {
 	row, to := f.row, f.callback
 	if row.Delivered || to == (envelope.Callback{}) {
 		return nil

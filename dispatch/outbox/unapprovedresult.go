@@ -26,7 +26,7 @@ import (
 // An agent that fetches its tasks answers with such a file, so only the approval
 // of the start comes before that; a person reviews the answer then. What is no
 // result yet may be an answer that such an agent still writes.
-func (pb *publisher) Refuses(row task.Task, need store.ApprovalNeed, valid bool) bool {
+func (pb *Publisher) Refuses(row task.Task, need store.ApprovalNeed, valid bool) bool {
 	fetched := row.State == task.Waiting || pb.Agents.Inbox(row.Agent).File != ""
 	overseen := row.State != task.Waiting && pb.Agents.Protocol.Overseer(row.Agent) != "" // who is asked when it waits
 	return need.Before || need.After && (!fetched || valid && overseen)
@@ -34,16 +34,16 @@ func (pb *publisher) Refuses(row task.Task, need store.ApprovalNeed, valid bool)
 
 // GuardRun has every look move a result file away that is placed while the run
 // lasts, if the answer needs an approval.
-func (pb *publisher) GuardRun(r *store.Run, row task.Task, terms task.Terms) {
+func (pb *Publisher) GuardRun(r *store.Run, row task.Task, terms task.Terms) {
 	if core.NeedsReview(terms) || pb.Agents.Protocol.Overseer(row.Agent) != "" {
-		r.Guarded.Store(&row)
+		r.NeedsApproval.Store(&row)
 	}
 }
 
 // Guard keeps the name of a task's result file free while the answer needs an
 // approval. What cannot be moved, such as a directory, is left alone, and an event
 // says so once.
-func (pb *publisher) Guard(ctx context.Context, row task.Task) error {
+func (pb *Publisher) Guard(ctx context.Context, row task.Task) error {
 	err := pb.Refuse(ctx, row)
 	if !errors.Is(err, errNotMovable) {
 		return err
@@ -52,8 +52,8 @@ func (pb *publisher) Guard(ctx context.Context, row task.Task) error {
 }
 
 // ConflictOnce is conflict for a task that waits, once for as long as it does.
-func (pb *publisher) ConflictOnce(ctx context.Context, row task.Task) error {
-	if !pb.Held.Tell(row.Seq) {
+func (pb *Publisher) ConflictOnce(ctx context.Context, row task.Task) error {
+	if !pb.Held.MarkConflictLogged(row.Seq) {
 		return nil
 	}
 	return pb.conflict(ctx, row)
@@ -61,8 +61,8 @@ func (pb *publisher) ConflictOnce(ctx context.Context, row task.Task) error {
 
 // Refuse moves the result file of a task to the history, unless somebody moved
 // the task meanwhile.
-func (pb *publisher) Refuse(ctx context.Context, row task.Task) error {
-	defer pb.Names.Lock(row.ID)()
+func (pb *Publisher) Refuse(ctx context.Context, row task.Task) error {
+	defer pb.ResultLocks.Lock(row.ID)()
 	now, err := pb.Ledger.Task(ctx, row.Seq)
 	if err != nil || now.State != row.State || now.Attempt != row.Attempt {
 		return err // what lies there may be its result
@@ -78,8 +78,8 @@ var errNotMovable = errors.New("not a file that can be moved to the history")
 // refuseLocked is Refuse by somebody who has locked the task's name. It reports
 // whether nothing has the name any more. It waits with a file that somebody may
 // still be writing. A crash between its steps has them made again: the history
-// keeps the same bytes once, and the same file is told of once.
-func (pb *publisher) refuseLocked(ctx context.Context, row task.Task) (gone bool, err error) {
+// keeps the same bytes once, and the same file is logged once.
+func (pb *Publisher) refuseLocked(ctx context.Context, row task.Task) (gone bool, err error) {
 	was, err := pb.Box.StatResult(row.ID)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
@@ -117,7 +117,7 @@ func (pb *publisher) refuseLocked(ctx context.Context, row task.Task) (gone bool
 
 // recordRefusal keeps a refused result file and logs that it was refused. It
 // reports whether the task is as it was.
-func (pb *publisher) recordRefusal(ctx context.Context, row task.Task, there []byte, hash string, written time.Time) (same bool, err error) {
+func (pb *Publisher) recordRefusal(ctx context.Context, row task.Task, there []byte, hash string, written time.Time) (same bool, err error) {
 	kept, err := pb.State.PutRefused(row.ID, row.Revision, there)
 	if err != nil {
 		return false, err
@@ -131,9 +131,9 @@ func (pb *publisher) recordRefusal(ctx context.Context, row task.Task, there []b
 		if same, err = store.Unmoved(tx, row); err != nil || !same {
 			return err
 		}
-		before, err := tx.News(row.Seq, 0)
+		before, err := tx.EventsSince(row.Seq, 0)
 		if err != nil || slices.ContainsFunc(before, func(b task.Event) bool { return b.Kind == e.Kind && bytes.Equal(b.Data, e.Data) }) {
-			return err // it was told before a crash
+			return err // it was logged before a crash
 		}
 		return tx.Log(e)
 	})

@@ -10,7 +10,7 @@ import (
 
 // WakeFor resumes the tasks that wait for a message about a task: that task, and the one
 // above it.
-func (ms *messenger) WakeFor(tx *store.Transaction, row task.Task, m envelope.Message) error {
+func (ms *Messenger) WakeFor(tx *store.Transaction, row task.Task, m envelope.Message) error {
 	if row.Seq == 0 || !conversation.Resumes(m.Act) {
 		return nil
 	}
@@ -35,7 +35,7 @@ func (ms *messenger) WakeFor(tx *store.Transaction, row task.Task, m envelope.Me
 }
 
 // Wake resumes a suspended task, unless something else holds it too.
-func (ms *messenger) Wake(tx *store.Transaction, row task.Task, why map[string]any) (task.Task, bool, error) {
+func (ms *Messenger) Wake(tx *store.Transaction, row task.Task, why map[string]any) (task.Task, bool, error) {
 	next, woken, err := ms.writer.DecideOn(tx, row.Seq, false, &core.Wake{Task: row.Seq, Attempt: row.Attempt, Data: why})
 	if !woken {
 		next = row

@@ -12,12 +12,12 @@ import (
 )
 
 // A loader returns the tasks that a command concerns, as a transaction sees them.
-type loader func(*Transaction) (*core.State, error)
+type Loader func(*Transaction) (*core.State, error)
 
 // Decide has the core decide a command, makes that durable, and takes the next step of the
 // tasks that are moved. It returns the tasks as the command left them, and the answer of the
 // core: core.ErrStale when a task was moved since the facts of the command were gathered.
-func (w *Writer) Decide(ctx context.Context, load loader, c core.Command) (state *core.State, err error) {
+func (w *Writer) Decide(ctx context.Context, load Loader, c core.Command) (state *core.State, err error) {
 	var answer error
 	err = w.Update(ctx, func(tx *Transaction) (err error) {
 		if state, err = load(tx); err == nil {
@@ -33,7 +33,7 @@ func (w *Writer) Decide(ctx context.Context, load loader, c core.Command) (state
 
 // DecideIfCurrent is Decide for a command that is dropped when its task was moved since its
 // facts were gathered. It reports whether it was carried out.
-func (w *Writer) DecideIfCurrent(ctx context.Context, load loader, c core.Command) (bool, error) {
+func (w *Writer) DecideIfCurrent(ctx context.Context, load Loader, c core.Command) (bool, error) {
 	_, err := w.Decide(ctx, load, c)
 	if errors.Is(err, core.ErrStale) {
 		return false, nil
@@ -43,7 +43,7 @@ func (w *Writer) DecideIfCurrent(ctx context.Context, load loader, c core.Comman
 
 // MustDecide is DecideIfCurrent in spite of passing trouble such as a full disk: it tries
 // until it can, or until work is cut short.
-func (w *Writer) MustDecide(ctx context.Context, row task.Task, load loader, c core.Command) (decided bool, err error) {
+func (w *Writer) MustDecide(ctx context.Context, row task.Task, load Loader, c core.Command) (decided bool, err error) {
 	err = w.Persist(ctx, row, func() (err error) {
 		decided, err = w.DecideIfCurrent(context.WithoutCancel(ctx), load, c)
 		return err
@@ -181,7 +181,7 @@ func writeChange(tx *Transaction, state *core.State, e *core.Event, now time.Tim
 
 // Loads returns a loader of one task. Began says whether an attempt at it was started;
 // the approvals are loaded where a command may need them.
-func Loads(seq int64, began, approvals bool) loader {
+func Loads(seq int64, began, approvals bool) Loader {
 	return func(tx *Transaction) (*core.State, error) {
 		state := core.NewState()
 		return state, load(tx, state, seq, began, approvals)

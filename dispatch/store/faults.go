@@ -16,8 +16,8 @@ import (
 	"mailboxd/mailbox"
 )
 
-// mends says what a person can do about what a machine has too little of.
-var mends = map[syscall.Errno]string{
+// hints says what a person can do about what a machine has too little of.
+var hints = map[syscall.Errno]string{
 	syscall.ENOSPC: "make room on the disk",
 	syscall.EDQUOT: "make room in the disk quota",
 	syscall.EFBIG:  "raise the limit of a file's size (ulimit -f, LimitFSIZE)",
@@ -32,7 +32,7 @@ var mends = map[syscall.Errno]string{
 // MachineHint returns the hint of an error that is the machine's, not a task's.
 func MachineHint(err error) (string, bool) {
 	errno, _ := errors.AsType[syscall.Errno](err)
-	words, ok := mends[errno]
+	words, ok := hints[errno]
 	return words, ok
 }
 
@@ -64,19 +64,19 @@ type Fault struct {
 	Since  time.Time
 }
 
-// faults remembers what does not work, so that it is logged once and not with
+// FaultLog remembers what does not work, so that it is logged once and not with
 // each attempt or each task.
-type faults struct {
+type FaultLog struct {
 	log zerolog.Logger
 
 	mu  sync.Mutex // guards now
 	now map[string]Fault
 }
 
-func newFaults(log zerolog.Logger) *faults { return &faults{log: log, now: map[string]Fault{}} }
+func NewFaultLog(log zerolog.Logger) *FaultLog { return &FaultLog{log: log, now: map[string]Fault{}} }
 
 // begin notes a fault and returns what was noted of it before; a zero Fault: nothing.
-func (f *faults) begin(key string, fault Fault) (before Fault) {
+func (f *FaultLog) begin(key string, fault Fault) (before Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	before = f.now[key]
@@ -88,7 +88,7 @@ func (f *faults) begin(key string, fault Fault) (before Fault) {
 }
 
 // end reports whether there was such a fault.
-func (f *faults) end(key string) bool {
+func (f *FaultLog) end(key string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	_, was := f.now[key]
@@ -107,15 +107,15 @@ const (
 	Judging    = "tasks cannot be looked at"
 	Delivering = "results cannot be delivered"
 	Restoring  = "missing results cannot be put again"
-	Telling    = "requesters cannot be told"
+	Notifying  = "requesters cannot be told"
 	passedOver = "task file passed over"
 )
 
 // forAll are the faults that concern all tasks, although the first task is logged with them.
-var forAll = []string{taking, Rejecting, Starting, recording, Judging, Delivering, Restoring, Telling}
+var forAll = []string{taking, Rejecting, Starting, recording, Judging, Delivering, Restoring, Notifying}
 
 // Shared returns the faults that concern more than one task, or a task file, oldest first.
-func (f *faults) Shared() []Fault {
+func (f *FaultLog) Shared() []Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	shared := maps.Clone(f.now)
@@ -127,7 +127,7 @@ func (f *faults) Shared() []Fault {
 
 // Report logs a fault once. What concerns all tasks is logged for the first
 // of them, with its hint.
-func (f *faults) Report(what string, row task.Task, err error) {
+func (f *FaultLog) Report(what string, row task.Task, err error) {
 	fault := Fault{Reason: err.Error(), Hint: hint(err)}
 	if row.ID == "" || slices.Contains(forAll, what) {
 		fault.What = what
@@ -138,7 +138,7 @@ func (f *faults) Report(what string, row task.Task, err error) {
 }
 
 // Clear logs that what did not work works again.
-func (f *faults) Clear(what string) {
+func (f *FaultLog) Clear(what string) {
 	if f.end(what) {
 		f.log.Info().Str("was", what).Msg("works again")
 	}
@@ -146,7 +146,7 @@ func (f *faults) Clear(what string) {
 
 // ReportIntake notes that a look could not take everything in, or, with a nil error,
 // that it could. Each reason is logged once.
-func (f *faults) ReportIntake(err error) {
+func (f *FaultLog) ReportIntake(err error) {
 	if err == nil {
 		if f.end(taking) {
 			f.log.Info().Msg("tasks are taken in again")
@@ -161,7 +161,7 @@ func (f *faults) ReportIntake(err error) {
 
 // ReportFile notes a task file that is not read, and why; a nil error says that it is
 // read again.
-func (f *faults) ReportFile(path string, err error) {
+func (f *FaultLog) ReportFile(path string, err error) {
 	key := passedOver + " " + path
 	f.end(key)
 	if err == nil {

@@ -14,38 +14,38 @@ import (
 // A heldTask is what is remembered of a task that is held. There may be as many as
 // there are tasks: a row of the ledger is five times as large.
 type heldTask struct {
-	Seq     int64
-	id      envelope.ID
-	Agent   unique.Handle[string] // there are many tasks of one agent
-	Resting bool                  // for a pause between attempts only
-	Budget  bool                  // until others leave something of a budget
-	Paused  bool                  // because its agent is paused, among what else
-	words   bool                  // for something that is said
-	told    bool                  // an event says that a file is in the place of its result
+	Seq            int64
+	id             envelope.ID
+	Agent          unique.Handle[string] // there are many tasks of one agent
+	InBackoff      bool                  // for a pause between attempts only
+	Budget         bool                  // until others leave something of a budget
+	Paused         bool                  // because its agent is paused, among what else
+	suspended      bool                  // for something that is said
+	conflictLogged bool                  // an event says that a file is in the place of its result
 }
 
-// A heldSet remembers which tasks are held, so that a look can see whether one
+// A HeldSet remembers which tasks are held, so that a look can see whether one
 // was answered by hand without asking the ledger.
-type heldSet struct {
+type HeldSet struct {
 	mu    sync.Mutex // guards tasks
 	tasks map[int64]heldTask
 }
 
-func newHeldSet() *heldSet { return &heldSet{tasks: map[int64]heldTask{}} }
+func newHeldSet() *HeldSet { return &HeldSet{tasks: map[int64]heldTask{}} }
 
 // Add remembers a task that is held, waits for its agent, or is in review.
-func (h *heldSet) Add(row task.Task) {
+func (h *HeldSet) Add(row task.Task) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.tasks[row.Seq] = heldTask{
 		Seq: row.Seq, id: row.ID, Agent: unique.Make(row.Agent),
-		Resting: Resting(row), Budget: row.WaitsForBudget(),
-		Paused: row.State == task.Held && slices.Contains(row.Reasons, task.Paused), words: conversation.Suspended(row),
+		InBackoff: InBackoff(row), Budget: row.WaitsForBudget(),
+		Paused: row.State == task.Held && slices.Contains(row.Reasons, task.Paused), suspended: conversation.Suspended(row),
 	}
 }
 
 // Remove forgets a task and returns what was remembered of it, if it was held.
-func (h *heldSet) Remove(seq int64) (heldTask, bool) {
+func (h *HeldSet) Remove(seq int64) (heldTask, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	task, held := h.tasks[seq]
@@ -53,23 +53,23 @@ func (h *heldSet) Remove(seq int64) (heldTask, bool) {
 	return task, held
 }
 
-// Tell notes that an event is about to say that a file is in the place of a
+// MarkConflictLogged notes that an event is about to say that a file is in the place of a
 // task's result. It reports false when one says so already, or when the task is
 // not held.
-func (h *heldSet) Tell(seq int64) bool {
+func (h *HeldSet) MarkConflictLogged(seq int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	task, held := h.tasks[seq]
-	news := held && !task.told
+	news := held && !task.conflictLogged
 	if news {
-		task.told = true
+		task.conflictLogged = true
 		h.tasks[seq] = task
 	}
 	return news
 }
 
-// Names returns the ids of the tasks beside their Seqs.
-func (h *heldSet) Names() (seqs []int64, ids []envelope.ID) {
+// ResultLocks returns the ids of the tasks beside their Seqs.
+func (h *HeldSet) Names() (seqs []int64, ids []envelope.ID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	seqs, ids = make([]int64, 0, len(h.tasks)), make([]envelope.ID, 0, len(h.tasks))
@@ -80,13 +80,13 @@ func (h *heldSet) Names() (seqs []int64, ids []envelope.ID) {
 }
 
 // All returns all held tasks, in no order.
-func (h *heldSet) All() []heldTask {
+func (h *HeldSet) All() []heldTask {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Collect(maps.Values(h.tasks))
 }
 
-// Resting reports whether a task is held for a pause between attempts only.
-func Resting(row task.Task) bool {
+// InBackoff reports whether a task is held for a pause between attempts only.
+func InBackoff(row task.Task) bool {
 	return row.State == task.Held && slices.Equal(row.Reasons, []task.Reason{task.Capacity})
 }

@@ -11,18 +11,18 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A historyMark is how much of a conversation a run got when it began. The zero value is
+// A HistoryMark is how much of a conversation a run got when it began. The zero value is
 // nothing.
-type historyMark struct {
+type HistoryMark struct {
 	Message int64 // the Seq of the last message
 	Ended   int   // how many of the tasks that it needs had ended
 }
 
 // MarkOf returns the mark of the last run of an open task. A run of an earlier daemon has
 // none, so its agent may get something twice.
-func (h *History) MarkOf(seq int64) historyMark {
+func (h *History) MarkOf(seq int64) HistoryMark {
 	mark, _ := h.marks.Load(seq)
-	known, _ := mark.(historyMark)
+	known, _ := mark.(HistoryMark)
 	return known
 }
 
@@ -36,7 +36,7 @@ func (h *History) Messages(ctx context.Context, row task.Task) ([]envelope.Messa
 	if row.Attempt == 0 && row.Parent == 0 && row.Dialect == envelope.AINL {
 		return nil, nil
 	}
-	said, err := h.Ledger.Conversation(ctx, row)
+	said, err := h.Ledger.ConversationMessages(ctx, row)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (h *History) Messages(ctx context.Context, row task.Task) ([]envelope.Messa
 	if err != nil {
 		return nil, err
 	}
-	mark := historyMark{Ended: len(ends)}
+	mark := HistoryMark{Ended: len(ends)}
 	var list []envelope.Message
 	for _, m := range said {
 		mark.Message = max(mark.Message, m.Seq)
@@ -68,7 +68,7 @@ func (h *History) recall(was task.Message, row task.Task) (m envelope.Message) {
 
 // endsOf returns the ends of the tasks that a task needs, the oldest first.
 func (h *History) endsOf(ctx context.Context, row task.Task) ([]envelope.Message, error) {
-	children, err := h.Ledger.Offspring(ctx, row.Seq)
+	children, err := h.Ledger.Dependents(ctx, row.Seq)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (h *History) endsOf(ctx context.Context, row task.Task) ([]envelope.Message
 		if err != nil {
 			return nil, err
 		}
-		known, _, err := h.Ledger.Talk(ctx, c.Seq)
+		known, _, err := h.Ledger.Conversation(ctx, c.Seq)
 		if err != nil {
 			return nil, err
 		}
@@ -101,19 +101,19 @@ func (h *History) AnswerOfChild(ctx context.Context, row task.Task) (envelope.Re
 
 // RestartConversation records the conversation of a task that is run again.
 func (h *History) RestartConversation(tx *Transaction, row task.Task, last int64) error {
-	talk, talks, err := tx.Talk(last)
-	if err != nil || !talks {
+	conv, inConversation, err := tx.Conversation(last)
+	if err != nil || !inConversation {
 		return err
 	}
 	above, found, err := tx.Task(row.Parent)
 	if err != nil {
 		return err
 	}
-	return tx.StartTalk(conversation.Retried(talk, row.Seq, !found || above.State == task.Done))
+	return tx.StartConversation(conversation.Retried(conv, row.Seq, !found || above.State == task.Done))
 }
 
 // A History returns what was said about a task.
 type History struct {
 	*Shared
-	marks sync.Map // of historyMark, by the Seq of an open task
+	marks sync.Map // of HistoryMark, by the Seq of an open task
 }

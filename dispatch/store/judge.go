@@ -234,13 +234,13 @@ func lastBegun(tx *Transaction, rows []task.Task) (last task.Task, found bool, e
 	return last, found, nil
 }
 
-// Patience returns until when a participant has to reply to a message of now; zero is
+// ReplyDeadline returns until when a participant has to reply to a message of now; zero is
 // without end.
-func (rd *Reader) Patience(now time.Time) time.Time {
-	if rd.Agents.Protocol.Patience <= 0 {
+func (rd *Reader) ReplyDeadline(now time.Time) time.Time {
+	if rd.Agents.Protocol.ReplyTimeout <= 0 {
 		return time.Time{}
 	}
-	return now.Add(rd.Agents.Protocol.Patience)
+	return now.Add(rd.Agents.Protocol.ReplyTimeout)
 }
 
 // ApprovalNeed finds out which approvals a task lacks that has no run now. A file

@@ -12,16 +12,15 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A meter knows what a run has said so far that it spent. The zero value has
-// heard nothing.
+// A meter has what a run has reported so far as spent. The zero value has no report.
 type meter struct {
 	mu    sync.Mutex // guards what follows
 	spent envelope.Cost
 	over  string // what it spent too much, as it was first found
 }
 
-// seen returns the most that the run has said.
-func (m *meter) seen() envelope.Cost {
+// spentSoFar returns the most that the run has said.
+func (m *meter) spentSoFar() envelope.Cost {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.spent
@@ -34,9 +33,9 @@ func (m *meter) excess() string {
 	return m.over
 }
 
-// hear takes what a run says that it spent in all. Who says less than before
-// has miscounted.
-func (m *meter) hear(said envelope.Cost) envelope.Cost {
+// record takes what a run reports as spent in all. A report of less than before is a
+// miscount.
+func (m *meter) record(said envelope.Cost) envelope.Cost {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.spent.Tokens, m.spent.USDCents = max(m.spent.Tokens, said.Tokens), max(m.spent.USDCents, said.USDCents)
@@ -69,11 +68,11 @@ func (mt *Meters) Measure(run *Run, row task.Task, j *task.Job) {
 			if err != nil {
 				now = reserved
 			}
-			return mt.weigh(run, row, envelope.Enforce, now, said)
+			return mt.checkLimit(run, row, envelope.Enforce, now, said)
 		}
 	case j.Expected != (envelope.Budget{}):
 		j.Meter = func(said envelope.Cost) error {
-			return mt.weigh(run, row, envelope.Warn, j.Expected, said)
+			return mt.checkLimit(run, row, envelope.Warn, j.Expected, said)
 		}
 	}
 }
@@ -84,9 +83,9 @@ type excessError string
 // Error says what the run spent too much.
 func (e excessError) Error() string { return string(e) }
 
-// weigh holds what a run says against its limit.
-func (mt *Meters) weigh(run *Run, row task.Task, mode envelope.Mode, limit envelope.Budget, said envelope.Cost) error {
-	why := core.Overspent(limit, run.meter.hear(said))
+// checkLimit compares what a run reports with its limit.
+func (mt *Meters) checkLimit(run *Run, row task.Task, mode envelope.Mode, limit envelope.Budget, said envelope.Cost) error {
+	why := core.Overspent(limit, run.meter.record(said))
 	if why == "" {
 		return nil
 	}
@@ -120,7 +119,7 @@ type Meters struct {
 // SpentBy is what the run of a task has said so far that it spent.
 func (mt *Meters) SpentBy(seq int64) (most envelope.Cost) {
 	for _, r := range mt.Runs.Of(seq) {
-		most = r.meter.seen()
+		most = r.meter.spentSoFar()
 	}
 	return most
 }

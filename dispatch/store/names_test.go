@@ -12,7 +12,7 @@ import (
 // Who has the lock of an id waits 10 ms at times. A task that ended meanwhile had to
 // wait for that too when they shared one of 64: of 16 that ended together nearly always some.
 func TestNoTaskWaitsForTheNameOfAnother(t *testing.T) {
-	n := newNames()
+	n := newResultLocks()
 	got := make(chan func())
 	all := startAll(func() {
 		for i := range 1000 {
@@ -39,7 +39,7 @@ func TestNoTaskWaitsForTheNameOfAnother(t *testing.T) {
 }
 
 func TestANameHasOneHolderAtATime(t *testing.T) {
-	n := newNames()
+	n := newResultLocks()
 	holders := 0
 	var all []func()
 	for range 8 {

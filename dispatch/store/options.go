@@ -49,7 +49,7 @@ type Options struct {
 	Children          int           // how many tasks the run of one may ask for
 	Queue             int           // queued tasks at which intake pauses
 	QueuePerRequester int           // tasks of one requester that are not over, at which they are refused more; 0: no limit
-	Grace             time.Duration // how long runs may go on once Serve is told to stop
+	Grace             time.Duration // how long runs may go on once the context of Serve ends
 	Detach            bool          // or leave them to their keeper, at once
 	Retention         retention.Policy
 	Reading           envelope.Reading

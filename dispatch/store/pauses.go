@@ -2,9 +2,9 @@ package store
 
 import "sync"
 
-// pauses knows who may start nothing, as the ledger has it.
-type pauses struct {
-	Turning  sync.Mutex // held by the one worker that turns tasks away
+// Pauses knows who may start nothing, as the ledger has it.
+type Pauses struct {
+	Turning  sync.Mutex // held by the one worker that holds tasks of paused agents
 	Changing sync.Mutex // held while the ledger and agents change, so that both say what came last
 
 	mu     sync.Mutex // guards agents
@@ -12,8 +12,8 @@ type pauses struct {
 }
 
 // NewPauses returns the pauses of some agents, or of Everyone.
-func NewPauses(agents []string) *pauses {
-	p := &pauses{agents: map[string]bool{}}
+func NewPauses(agents []string) *Pauses {
+	p := &Pauses{agents: map[string]bool{}}
 	for _, a := range agents {
 		p.agents[a] = true
 	}
@@ -21,14 +21,14 @@ func NewPauses(agents []string) *pauses {
 }
 
 // Has reports whether an agent may start nothing.
-func (p *pauses) Has(agent string) bool {
+func (p *Pauses) Has(agent string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.agents[agent] || p.agents[Everyone]
 }
 
 // Set begins or ends the pause of an agent, or of Everyone.
-func (p *pauses) Set(agent string, paused bool) {
+func (p *Pauses) Set(agent string, paused bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if paused {

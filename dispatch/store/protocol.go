@@ -6,11 +6,11 @@ import (
 	"mailboxd/envelope"
 )
 
-// A Protocol is how the engine learns in what words agents are spoken with, and
+// A Protocol is how the engine learns in which dialect it speaks with agents, and
 // which of them may do what to each other. Its functions are handed in, safe for
 // concurrent use, and answer for ids that are no agents too.
 type Protocol struct {
-	Dialect     func(agent string) envelope.Dialect                           // in whose words an agent is asked, and answers
+	Dialect     func(agent string) envelope.Dialect                           // in which an agent is asked, and answers
 	Overseer    func(agent string) string                                     // who approves of what it answers; "" for nobody (CAP-24)
 	MayDelegate func(from, to string) string                                  // why an agent may not hand work to another; "" when it may (CAP-19)
 	Rule        func(from, to string) string                                  // when it shall, in words; "" when nobody said (CAP-20)
@@ -18,24 +18,24 @@ type Protocol struct {
 	Supports    func(agent string) []string                                   // what it takes, for others to know (CLOWL-29)
 	Agents      func() []string                                               // all ids, in order
 	Secret      func(sender string) string                                    // what proves that it is who it says; "" for nothing (CLOWL-18)
-	Mend        func(agent string, kind envelope.Kind) Mend                   // what to do when its work fails (CAP-32)
+	OnFailure   func(agent string, kind envelope.Kind) FailureAction          // what to do when its work fails (CAP-32)
 
 	QuestionTimeout func() time.Duration // how long a requester may take to reply to a question that is the answer else
 
-	Rounds    int           // how often an overseer may send work back
-	Patience  time.Duration // how long an overseer, or another participant who is asked, may take; 0: for ever
-	Broadcast int           // how many agents Everybody may be
+	Rounds       int           // how often an overseer may send work back
+	ReplyTimeout time.Duration // how long an overseer, or another participant who is asked, may take; 0: for ever
+	Broadcast    int           // how many agents Everybody may be
 }
 
-// A Mend is what to do about work that failed. The zero value is nothing.
-type Mend struct {
-	Again    bool   // try it again, as long as the agent has retries
+// A FailureAction is what to do about work that failed. The zero value is nothing.
+type FailureAction struct {
+	Retry    bool   // try it again, as long as the agent has retries
 	Reassign string // or have this agent do it
 	Escalate string // or ask this participant, and wait for a reply
 }
 
-// Filled returns the protocol with default functions for some that were not handed in.
-func (p Protocol) Filled() Protocol {
+// WithDefaults returns the protocol with default functions for some that were not handed in.
+func (p Protocol) WithDefaults() Protocol {
 	if p.Dialect == nil {
 		p.Dialect = func(string) envelope.Dialect { return envelope.AINL }
 	}
@@ -51,8 +51,8 @@ func (p Protocol) Filled() Protocol {
 	if p.Rule == nil {
 		p.Rule = func(string, string) string { return "" }
 	}
-	if p.Mend == nil {
-		p.Mend = func(string, envelope.Kind) Mend { return Mend{} }
+	if p.OnFailure == nil {
+		p.OnFailure = func(string, envelope.Kind) FailureAction { return FailureAction{} }
 	}
 	return p
 }

@@ -38,7 +38,7 @@ func (rd *Reader) Load(ctx context.Context, seq int64) (task.Task, envelope.Task
 func (rd *Reader) DecodeRow(ctx context.Context, row task.Task, raw []byte) (envelope.Task, envelope.Findings, error) {
 	t, findings := rd.RequestOf(row, raw)
 	t.ID = row.ID // also when it was salvaged from a line that does not decode
-	t, err := rd.AsAbove(ctx, row.Parent, t)
+	t, err := rd.WithParentSensitivity(ctx, row.Parent, t)
 	return t, findings, err
 }
 
@@ -133,13 +133,13 @@ func (rd *Reader) Oversees(ctx context.Context, row task.Task) (bool, error) {
 	if row.Parent == 0 {
 		return false, nil
 	}
-	talk, _, err := rd.Ledger.Talk(ctx, row.Seq)
-	return talk.Tie == envelope.Oversee, err
+	conv, _, err := rd.Ledger.Conversation(ctx, row.Seq)
+	return conv.Tie == envelope.Oversee, err
 }
 
-// Whose says which earlier revision a result file belongs to, if any: such a
+// RevisionOfResult says which earlier revision a result file belongs to, if any: such a
 // file is never taken for an answer to a later one.
-func (rd *Reader) Whose(ctx context.Context, row task.Task, there []byte) (revision int, ours bool, err error) {
+func (rd *Reader) RevisionOfResult(ctx context.Context, row task.Task, there []byte) (revision int, ours bool, err error) {
 	digest := sha256.Sum256(there)
 	sum := hex.EncodeToString(digest[:])
 	revisions, err := rd.Ledger.Revisions(ctx, row.ID)

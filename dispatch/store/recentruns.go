@@ -7,9 +7,9 @@ import (
 	"mailboxd/internal/schedule"
 )
 
-// recentRuns knows which runs have ended since task lines were last looked at: what
+// RecentRuns knows which runs have ended since task lines were last looked at: what
 // one has asked for may not be read yet, and is a child of its task all the same.
-type recentRuns struct {
+type RecentRuns struct {
 	mu    sync.Mutex // guards what follows
 	ended int        // how many runs have
 	runs  map[string][]recentRun
@@ -25,10 +25,10 @@ type recentRun struct {
 // asked for is taken for what a later one did.
 const maxRecentRuns = 100
 
-func newRecentRuns() *recentRuns { return &recentRuns{runs: map[string][]recentRun{}} }
+func newRecentRuns() *RecentRuns { return &RecentRuns{runs: map[string][]recentRun{}} }
 
 // Add remembers a run that has ended.
-func (b *recentRuns) Add(it schedule.Item) {
+func (b *RecentRuns) Add(it schedule.Item) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ended++
@@ -37,14 +37,14 @@ func (b *recentRuns) Add(it schedule.Item) {
 }
 
 // Count returns how many runs have ended. A caller takes it before a look, for Forget.
-func (b *recentRuns) Count() int {
+func (b *RecentRuns) Count() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.ended
 }
 
 // Forget lets go of the first runs that ended: a look has read what they said.
-func (b *recentRuns) Forget(first int) {
+func (b *RecentRuns) Forget(first int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for agent, runs := range b.runs {
@@ -56,7 +56,7 @@ func (b *recentRuns) Forget(first int) {
 }
 
 // of returns the runs of an agent, the one that ended first first.
-func (b *recentRuns) of(agent string) (items []schedule.Item) {
+func (b *RecentRuns) of(agent string) (items []schedule.Item) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, one := range b.runs[agent] {
@@ -66,7 +66,7 @@ func (b *recentRuns) of(agent string) (items []schedule.Item) {
 }
 
 // Any reports whether a run has ended whose requests no look may have read yet.
-func (b *recentRuns) Any() bool {
+func (b *RecentRuns) Any() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.runs) > 0

@@ -12,26 +12,26 @@ import (
 
 // A finder looks up what a message may name: as a transaction sees it, or as it is
 // committed.
-type finder struct {
+type Finder struct {
 	Latest func(envelope.ID) (task.Task, bool, error)
 	named  func(message string) (task.Message, bool, error)
 	task   func(seq int64) (task.Task, bool, error)
 }
 
 // Finder returns a finder of what the transaction sees.
-func (tx *Transaction) Finder() finder { return finder{tx.Latest, tx.Named, tx.Task} }
+func (tx *Transaction) Finder() Finder { return Finder{tx.Latest, tx.AnyMessageWithID, tx.Task} }
 
 // Finder returns a finder of what is committed.
-func (rd *Reader) Finder(ctx context.Context) finder {
+func (rd *Reader) Finder(ctx context.Context) Finder {
 	known := func(row task.Task, err error) (task.Task, bool, error) {
 		if errors.Is(err, ledger.ErrUnknown) {
 			return task.Task{}, false, nil
 		}
 		return row, err == nil, err
 	}
-	return finder{
+	return Finder{
 		Latest: func(id envelope.ID) (task.Task, bool, error) { return known(rd.Newest(ctx, id)) },
-		named:  func(message string) (task.Message, bool, error) { return rd.Ledger.Named(ctx, message) },
+		named:  func(message string) (task.Message, bool, error) { return rd.Ledger.AnyMessageWithID(ctx, message) },
 		task:   func(seq int64) (task.Task, bool, error) { return known(rd.Ledger.Task(ctx, seq)) },
 	}
 }
@@ -39,7 +39,7 @@ func (rd *Reader) Finder(ctx context.Context) finder {
 // Resolve returns the task that a message names, and whether it names one: the latest
 // revision of an id, or the revision that a message is about. Own is the task of the
 // run that has sent the message, whose id names that revision.
-func (f finder) Resolve(m envelope.Message, own task.Task) (task.Task, bool, error) {
+func (f Finder) Resolve(m envelope.Message, own task.Task) (task.Task, bool, error) {
 	for _, name := range conversation.References(m) {
 		row, found, err := f.refer(name, own)
 		if found || err != nil {
@@ -49,7 +49,7 @@ func (f finder) Resolve(m envelope.Message, own task.Task) (task.Task, bool, err
 	return task.Task{}, false, nil
 }
 
-func (f finder) refer(name conversation.Reference, own task.Task) (task.Task, bool, error) {
+func (f Finder) refer(name conversation.Reference, own task.Task) (task.Task, bool, error) {
 	switch name.Task {
 	case "":
 		m, found, err := f.named(name.Message)
@@ -69,7 +69,7 @@ func ResolveThread(tx *Transaction, m envelope.Message) (tasks []task.Task, err 
 		return nil, nil
 	}
 	for _, name := range conversation.Recipients(m) {
-		more, err := tx.Speechless(m.Thread, name)
+		more, err := tx.Awaiting(m.Thread, name)
 		if err != nil {
 			return nil, err
 		}
@@ -97,7 +97,7 @@ func (rd *Reader) ResolveWork(tx *Transaction, m envelope.Message) (task.Task, b
 	}
 	latest := int64(0)
 	for _, held := range rd.Held.All() {
-		if held.words && held.Agent.Value() == m.From {
+		if held.suspended && held.Agent.Value() == m.From {
 			latest = max(latest, held.Seq)
 		}
 	}

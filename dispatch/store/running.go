@@ -24,26 +24,26 @@ func (e *CancelError) Error() string { return "cancelled by " + e.By.String() }
 
 // A Run is something an agent does now, or is about to.
 type Run struct {
-	Item    schedule.Item
-	Ctx     context.Context // of the agent function, for as long as it is called
-	End     context.CancelCauseFunc
-	Began   atomic.Bool // it may have asked for something
-	Stopped atomic.Bool // nobody waits to see its task cancelled
-	meter   meter
-	over    chan struct{} // closed when nothing more will come of it
-	loose   func() bool   // has it not end with the work any more; nil: it never did, but for ctx
+	Item          schedule.Item
+	Ctx           context.Context // of the agent function, for as long as it is called
+	End           context.CancelCauseFunc
+	Began         atomic.Bool // it may have asked for something
+	Stopped       atomic.Bool // nobody waits to see its task cancelled
+	meter         meter
+	over          chan struct{} // closed when nothing more will come of it
+	stopFollowing func() bool   // stops the link to the context of CancelWith; nil: there is none
 
-	ending
+	publication
 }
 
 // An ending is what there is to show of the task of a run.
-type ending struct {
-	Callback atomic.Pointer[envelope.Callback] // what its task asks for; nil: nobody has read that here
-	Result   atomic.Pointer[[]byte]            // what its task has ended with; nil: it has not
-	Draft    atomic.Pointer[Draft]             // of that; nil: there is none
-	Shown    atomic.Bool                       // somebody shows that, or has
-	Guarded  atomic.Pointer[task.Task]         // its task, when the answer needs an approval; nil: it does not
-	Followed atomic.Bool                       // a later revision may be there: only the ledger knows
+type publication struct {
+	Callback         atomic.Pointer[envelope.Callback] // what its task asks for; nil: nobody has read that here
+	Result           atomic.Pointer[[]byte]            // what its task has ended with; nil: it has not
+	Draft            atomic.Pointer[Draft]             // of that; nil: there is none
+	Published        atomic.Bool                       // somebody shows that, or has
+	NeedsApproval    atomic.Pointer[task.Task]         // its task, when the answer needs an approval; nil: it does not
+	MayHaveSuccessor atomic.Bool                       // a later revision may be there: only the ledger knows
 }
 
 // Stop ends a run for somebody who does not wait for what becomes of its task. It
@@ -94,23 +94,23 @@ func (r *Run) NeverBegun(j task.Job) (o task.Outcome, cancelled bool) {
 	}, true
 }
 
-// ShowsItsOwn reports whether what the run ends with is shown as it is in hand,
+// HasFinalResult reports whether what the run ends with is shown as it is in hand,
 // and not as the ledger has it.
-func (r *Run) ShowsItsOwn() bool { return r.Callback.Load() != nil && !r.Followed.Load() }
+func (r *Run) HasFinalResult() bool { return r.Callback.Load() != nil && !r.MayHaveSuccessor.Load() }
 
-// runSet knows what runs now, so that somebody can end or await it.
-type runSet struct {
+// RunSet knows what runs now, so that somebody can end or await it.
+type RunSet struct {
 	mu      sync.Mutex            // guards what follows
 	all     map[int64][]*Run      // by task: one, or for a moment the next as well
 	refused map[int64]refusedTask // those whose result is not put yet
 }
 
-func newRunSet() *runSet {
-	return &runSet{all: map[int64][]*Run{}, refused: map[int64]refusedTask{}}
+func newRunSet() *RunSet {
+	return &RunSet{all: map[int64][]*Run{}, refused: map[int64]refusedTask{}}
 }
 
 // Begin makes a run known until Finish is called for it.
-func (s *runSet) Begin(ctx context.Context, it schedule.Item) *Run {
+func (s *RunSet) Begin(ctx context.Context, it schedule.Item) *Run {
 	r := &Run{Item: it, over: make(chan struct{})}
 	r.Ctx, r.End = context.WithCancelCause(ctx)
 	s.mu.Lock()
@@ -119,15 +119,15 @@ func (s *runSet) Begin(ctx context.Context, it schedule.Item) *Run {
 	return r
 }
 
-// Under has a run that was begun elsewhere end with ctx.
-func (r *Run) Under(ctx context.Context) {
-	r.loose = context.AfterFunc(ctx, func() { r.End(context.Cause(ctx)) })
+// CancelWith has a run that was begun elsewhere end with ctx.
+func (r *Run) CancelWith(ctx context.Context) {
+	r.stopFollowing = context.AfterFunc(ctx, func() { r.End(context.Cause(ctx)) })
 }
 
 // Finish says that nothing more will come of a run.
-func (s *runSet) Finish(r *Run) {
-	if r.loose != nil {
-		r.loose()
+func (s *RunSet) Finish(r *Run) {
+	if r.stopFollowing != nil {
+		r.stopFollowing()
 	}
 	r.End(nil)
 	s.mu.Lock()
@@ -140,14 +140,14 @@ func (s *runSet) Finish(r *Run) {
 }
 
 // Of returns the runs of a task.
-func (s *runSet) Of(seq int64) []*Run {
+func (s *RunSet) Of(seq int64) []*Run {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.all[seq])
 }
 
 // Find returns the runs that match.
-func (s *runSet) Find(match func(schedule.Item) bool) (found []*Run) {
+func (s *RunSet) Find(match func(schedule.Item) bool) (found []*Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, runs := range s.all {
@@ -160,13 +160,13 @@ func (s *runSet) Find(match func(schedule.Item) bool) (found []*Run) {
 	return found
 }
 
-// Guarded returns the tasks that run now and whose answers need an approval.
-func (s *runSet) Guarded() (rows []task.Task) {
+// NeedingApproval returns the tasks that run now and whose answers need an approval.
+func (s *RunSet) NeedingApproval() (rows []task.Task) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, runs := range s.all {
 		for _, r := range runs {
-			if row := r.Guarded.Load(); row != nil {
+			if row := r.NeedsApproval.Load(); row != nil {
 				rows = append(rows, *row)
 			}
 		}
@@ -174,27 +174,27 @@ func (s *runSet) Guarded() (rows []task.Task) {
 	return rows
 }
 
-// IsGuarded reports whether a task runs now and its answer needs an approval.
-func (s *runSet) IsGuarded(seq int64) bool {
-	return slices.ContainsFunc(s.Of(seq), func(r *Run) bool { return r.Guarded.Load() != nil })
+// NeedsApproval reports whether a task runs now and its answer needs an approval.
+func (s *RunSet) NeedsApproval(seq int64) bool {
+	return slices.ContainsFunc(s.Of(seq), func(r *Run) bool { return r.NeedsApproval.Load() != nil })
 }
 
-// Follow says that a later revision of a task may have been accepted. It is
+// MarkSuccessor says that a later revision of a task may have been accepted. It is
 // called before that is committed.
-func (s *runSet) Follow(seq int64) {
+func (s *RunSet) MarkSuccessor(seq int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.all[seq] {
-		r.Followed.Store(true)
+		r.MayHaveSuccessor.Store(true)
 	}
 	if t, ok := s.refused[seq]; ok {
-		t.run.Followed.Store(true)
+		t.run.MayHaveSuccessor.Store(true)
 	}
 }
 
-// End says that the run of a task ends it, with a result that is durable when
+// SetResult says that the run of a task ends it, with a result that is durable when
 // the transaction is that says so. A nil one says that it does not.
-func (s *runSet) End(seq int64, result []byte) {
+func (s *RunSet) SetResult(seq int64, result []byte) {
 	said := &result
 	if result == nil {
 		said = nil
@@ -206,9 +206,9 @@ func (s *runSet) End(seq int64, result []byte) {
 	}
 }
 
-// Ended returns the run that has just ended a task, or stands for one of a task
+// WithResult returns the run that has just ended a task, or stands for one of a task
 // that was refused, if all there is to show of that is in hand.
-func (s *runSet) Ended(seq int64) *Run {
+func (s *RunSet) WithResult(seq int64) *Run {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.all[seq] {
@@ -237,27 +237,27 @@ type refusedTask struct {
 	run *Run // has the result and the callback; nothing was run
 }
 
-// MostShowing and mostInHand bound what is kept of refusals.
+// MaxPublishing and maxKeptRefusals bound what is kept of refusals.
 const (
-	MostShowing = 64   // refusals whose results are put at once: they share the commits that mark them
-	mostInHand  = 1024 // refusals that are kept in memory until then; of others the ledger is asked
+	MaxPublishing   = 64   // refusals whose results are put at once: they share the commits that mark them
+	maxKeptRefusals = 1024 // refusals that are kept in memory until then; of others the ledger is asked
 )
 
 // Refuse remembers what there is to show of a task, if there is room. It is called
 // before the refusal is committed; see Follow.
-func (s *runSet) Refuse(row task.Task, result []byte, callback envelope.Callback) {
+func (s *RunSet) Refuse(row task.Task, result []byte, callback envelope.Callback) {
 	r := &Run{Item: schedule.Item{Seq: row.Seq}}
 	r.Result.Store(&result)
 	r.Callback.Store(&callback)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.refused) < mostInHand {
+	if len(s.refused) < maxKeptRefusals {
 		s.refused[row.Seq] = refusedTask{row, r}
 	}
 }
 
 // Refusal returns a task that Refuse remembers, if it does.
-func (s *runSet) Refusal(seq int64) (task.Task, bool) {
+func (s *RunSet) Refusal(seq int64) (task.Task, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t, ok := s.refused[seq]
@@ -265,13 +265,13 @@ func (s *runSet) Refusal(seq int64) (task.Task, bool) {
 }
 
 // ForgetRefusal lets go of a task that Refuse may remember.
-func (s *runSet) ForgetRefusal(seq int64) {
+func (s *RunSet) ForgetRefusal(seq int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.refused, seq)
 }
 
-// A Draft is the result with which a turn is about to end its task, written and
+// A Draft is the result with which a completion is about to end its task, written and
 // synced while the ledger takes that in: each is a wait for the disk. It has its
 // name only once the ledger has its bytes, and is nothing when it does not get it.
 type Draft struct {

@@ -14,13 +14,13 @@ import (
 // way up (AINL-44): what it says may come from there, and not every dialect has a
 // word for it.
 
-// lookup returns a task and its line. A transaction has its own.
-type lookup func(seq int64) (task.Task, []byte, error)
+// Lookup returns a task and its line. A transaction has its own.
+type Lookup func(seq int64) (task.Task, []byte, error)
 
 // SensitivityOf is how sensitive a task is, by its line and by those of the tasks
 // above it. Nobody knows of a line that is not kept, or not understood, any more:
 // that is Restricted.
-func (rd *Reader) SensitivityOf(seq int64, look lookup) (most envelope.Sensitivity, err error) {
+func (rd *Reader) SensitivityOf(seq int64, look Lookup) (most envelope.Sensitivity, err error) {
 	for seq != 0 && most < envelope.Restricted {
 		row, raw, err := look(seq)
 		if errors.Is(err, ledger.ErrUnknown) {
@@ -38,8 +38,8 @@ func (rd *Reader) SensitivityOf(seq int64, look lookup) (most envelope.Sensitivi
 	return most, nil
 }
 
-// AsAbove is a task that is below another one, at least as sensitive as that.
-func (rd *Reader) AsAbove(ctx context.Context, parent int64, t envelope.Task) (envelope.Task, error) {
+// WithParentSensitivity is a task that is below another one, at least as sensitive as that.
+func (rd *Reader) WithParentSensitivity(ctx context.Context, parent int64, t envelope.Task) (envelope.Task, error) {
 	most, err := rd.SensitivityOf(parent, func(seq int64) (row task.Task, raw []byte, err error) {
 		if row, err = rd.Ledger.Task(ctx, seq); err == nil {
 			raw, err = rd.Ledger.Raw(ctx, seq)

@@ -17,34 +17,34 @@ import (
 // Shared is what all components of the engine share.
 type Shared struct {
 	Parts
-	Agents     Agents
-	Opts       Options
-	FaultLog   *faults
-	Timers     *schedule.Timers
-	Queue      *schedule.Queue
-	Runs       *runSet
-	Held       *heldSet
-	Pauses     *pauses
-	Names      *names // one result file is moved by one goroutine at a time
-	RecentRuns *recentRuns
-	Unused     *unusedDirs
+	Agents      Agents
+	Opts        Options
+	FaultLog    *FaultLog
+	Timers      *schedule.Timers
+	Queue       *schedule.Queue
+	Runs        *RunSet
+	Held        *HeldSet
+	Pauses      *Pauses
+	ResultLocks *ResultLocks // one result file is moved by one goroutine at a time
+	RecentRuns  *RecentRuns
+	Unused      *UnusedDirs
 }
 
 // NewShared makes what the components share, for an engine in which no agent is paused.
 func NewShared(parts Parts, agents Agents, opts Options) *Shared {
 	return &Shared{
-		Parts:      parts,
-		Agents:     agents,
-		Opts:       opts,
-		FaultLog:   newFaults(opts.Log),
-		Timers:     schedule.NewTimers(),
-		Queue:      schedule.NewQueue(opts.Workers, opts.Queue, opts.PerRequester, agents.Limit),
-		Runs:       newRunSet(),
-		Held:       newHeldSet(),
-		Pauses:     NewPauses(nil),
-		Names:      newNames(),
-		RecentRuns: newRecentRuns(),
-		Unused:     newUnusedDirs(),
+		Parts:       parts,
+		Agents:      agents,
+		Opts:        opts,
+		FaultLog:    NewFaultLog(opts.Log),
+		Timers:      schedule.NewTimers(),
+		Queue:       schedule.NewQueue(opts.Workers, opts.Queue, opts.PerRequester, agents.Limit),
+		Runs:        newRunSet(),
+		Held:        newHeldSet(),
+		Pauses:      NewPauses(nil),
+		ResultLocks: newResultLocks(),
+		RecentRuns:  newRecentRuns(),
+		Unused:      newUnusedDirs(),
 	}
 }
 
@@ -102,7 +102,7 @@ func taskLogger(log zerolog.Logger, row task.Task) *zerolog.Logger {
 // fault of the task: a full disk, a busy ledger.
 const RetryPause = time.Second
 
-// SettlePause is how long an undeliverable result or callback rests at first.
+// SettlePause is how long an undeliverable result or callback waits at first.
 const SettlePause = 5 * time.Second
 
 // Backoff is the pause after so many failures: first, doubling, and a random
@@ -115,15 +115,15 @@ func Backoff(first time.Duration, failed int) time.Duration {
 // LongestPause is the most that Backoff grows to.
 const LongestPause = 5 * time.Minute
 
-// Past reports whether a deadline is over; zero is none.
-func Past(deadline, now time.Time) bool { return !deadline.IsZero() && !now.Before(deadline) }
+// IsPast reports whether a deadline is over; zero is none.
+func IsPast(deadline, now time.Time) bool { return !deadline.IsZero() && !now.Before(deadline) }
 
-// With sets one field in the data of an event, and returns the data.
-func With(data map[string]any, key string, value any) map[string]any {
+// WithField sets one field in the data of an event, and returns the data.
+func WithField(data map[string]any, key string, value any) map[string]any {
 	data[key] = value
 	return data
 }
 
-// Page is how many rows are read at once, so that a long history costs time
+// PageSize is how many rows are read at once, so that a long history costs time
 // but no memory.
-const Page = 1000
+const PageSize = 1000

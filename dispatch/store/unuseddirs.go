@@ -2,18 +2,18 @@ package store
 
 import "sync"
 
-// unusedDirs are the run directories whose intent the ledger failed to take. They
+// UnusedDirs are the run directories whose intent the ledger failed to take. They
 // are empty. Each stays where it is, since that intent may be on the disk all the
 // same, and the next intent of the same attempt has it.
-type unusedDirs struct {
+type UnusedDirs struct {
 	mu    sync.Mutex // guards paths
 	paths map[string]bool
 }
 
-func newUnusedDirs() *unusedDirs { return &unusedDirs{paths: map[string]bool{}} }
+func newUnusedDirs() *UnusedDirs { return &UnusedDirs{paths: map[string]bool{}} }
 
 // Keep adds a directory; "" is none.
-func (u *unusedDirs) Keep(path string) {
+func (u *UnusedDirs) Keep(path string) {
 	if path == "" {
 		return
 	}
@@ -23,7 +23,7 @@ func (u *unusedDirs) Keep(path string) {
 }
 
 // Take removes a directory from the set, and reports whether it was there.
-func (u *unusedDirs) Take(path string) bool {
+func (u *UnusedDirs) Take(path string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	there := u.paths[path]
@@ -32,7 +32,7 @@ func (u *unusedDirs) Take(path string) bool {
 }
 
 // Has reports whether a directory is in the set.
-func (u *unusedDirs) Has(path string) bool {
+func (u *UnusedDirs) Has(path string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.paths[path]

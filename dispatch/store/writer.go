@@ -53,13 +53,13 @@ type Transaction struct {
 type Consequences struct {
 	Moves   []Move
 	Parents []int64        // the Seqs of tasks that have a new task below them which ends with them
-	Cancels []cancellation // of other tasks
+	Cancels []Cancellation // of other tasks
 	Deliver bool           // a message is due in an inbox
 	index   map[int64]int  // of Moves, by the Seq of the task
 }
 
 // A cancellation is a task that a message cancels.
-type cancellation struct {
+type Cancellation struct {
 	Task    int64 // its Seq
 	From    string
 	Message string // the name of the message
@@ -124,13 +124,13 @@ func (tx *Transaction) Record(m task.Message) (int64, error) {
 
 // CancelAfter has a task cancelled once the transaction is durable.
 func (tx *Transaction) CancelAfter(seq int64, m envelope.Message) {
-	tx.follow.Cancels = append(tx.follow.Cancels, cancellation{Task: seq, From: m.From, Message: m.ID})
+	tx.follow.Cancels = append(tx.follow.Cancels, Cancellation{Task: seq, From: m.From, Message: m.ID})
 }
 
-// StartTalk is [ledger.Tx.StartTalk]. A task that was just added may end with the one above.
-func (tx *Transaction) StartTalk(c task.Conversation) error {
+// StartConversation is [ledger.Tx.StartConversation]. A task that was just added may end with the one above.
+func (tx *Transaction) StartConversation(c task.Conversation) error {
 	if at, known := tx.follow.index[c.Task]; known && conversation.Dependent(c.Tie) {
 		tx.follow.Parents = append(tx.follow.Parents, tx.follow.Moves[at].After.Parent)
 	}
-	return tx.Tx.StartTalk(c)
+	return tx.Tx.StartConversation(c)
 }

@@ -84,7 +84,7 @@ func (b *Books) taskNamed(ctx context.Context, id string) (task.Task, bool, erro
 // its name.
 func (b *Books) threadOf(ctx context.Context, row task.Task) (string, error) {
 	for {
-		k, ok, err := b.Memory.Talk(ctx, row.Seq)
+		k, ok, err := b.Memory.Conversation(ctx, row.Seq)
 		if err != nil || ok && k.Thread != "" {
 			return k.Thread, err
 		}
@@ -164,7 +164,7 @@ func (b *Books) withThoseBelow(ctx context.Context, seqs []int64) (rows []task.T
 			return nil, err
 		}
 		rows = append(rows, row)
-		children, err := b.Memory.Offspring(ctx, seq)
+		children, err := b.Memory.Dependents(ctx, seq)
 		if err != nil {
 			return nil, err
 		}
@@ -220,7 +220,7 @@ func (b *Books) part(ctx context.Context, row task.Task) (client.Part, error) {
 		}
 		part.Parent = parent.ID
 	}
-	k, _, err := b.Memory.Talk(ctx, row.Seq)
+	k, _, err := b.Memory.Conversation(ctx, row.Seq)
 	if err != nil {
 		return part, err
 	}
@@ -282,7 +282,7 @@ func wordsOf(m envelope.Message) string {
 
 // talk is what is remembered of a task in messages.
 func (b *Books) talk(ctx context.Context, row task.Task) (*client.Talk, []client.Said, error) {
-	k, ok, err := b.Memory.Talk(ctx, row.Seq)
+	k, ok, err := b.Memory.Conversation(ctx, row.Seq)
 	if err != nil || !ok {
 		return nil, nil, err
 	}

@@ -27,7 +27,7 @@ func (h *house) talkAbout(t *testing.T) {
 				return err
 			}
 			parent = seq
-			if err := tx.StartTalk(task.Conversation{Task: seq, Thread: "T1", Trace: "x1", Tie: envelope.Assist}); err != nil {
+			if err := tx.StartConversation(task.Conversation{Task: seq, Thread: "T1", Trace: "x1", Tie: envelope.Assist}); err != nil {
 				return err
 			}
 			if err := tx.Log(task.Event{Time: time.Now(), Kind: "task.accepted", Task: id, Revision: 1}); err != nil {

@@ -64,8 +64,8 @@ func scanBudget(r row) (b envelope.Budget, err error) {
 	return b, err
 }
 
-// Family adds up what a task and those it asked for have spent (AINL-46).
-func (tx *Tx) Family(seq int64) (task.TreeCost, error) {
+// TreeCost adds up what a task and those it asked for have spent (AINL-46).
+func (tx *Tx) TreeCost(seq int64) (task.TreeCost, error) {
 	f, _, err := first(context.Background(), tx.write, scanFamily,
 		`WITH RECURSIVE family (seq) AS (SELECT ? UNION SELECT t.seq FROM tasks t JOIN family f ON t.parent = f.seq WHERE t.parent <> 0)
 		SELECT coalesce(sum(settled * coalesce(tokens, reserved_tokens, 0)), 0), coalesce(sum(settled * coalesce(usd_cents, reserved_cents, 0)), 0),

@@ -223,7 +223,7 @@ func TestWhatIsLentComesFromTheLenderAndGoesBack(t *testing.T) {
 	want(900, 900, 100)
 	var family task.TreeCost
 	update(t, l, func(tx *ledger.Tx) (err error) {
-		family, err = tx.Family(parent)
+		family, err = tx.TreeCost(parent)
 		return err
 	})
 	if want := (task.TreeCost{Spent: envelope.Cost{Tokens: 100}, Reserved: envelope.Cost{Tokens: 900}}); family != want {

@@ -17,7 +17,7 @@ func TestARequestThatIsReadAheadIsNeverOld(t *testing.T) {
 			return err
 		},
 		"by the tables": func(tx *ledger.Tx, seq int64) error {
-			if _, _, err := tx.Talk(seq); err != nil {
+			if _, _, err := tx.Conversation(seq); err != nil {
 				return err
 			}
 			_, err := tx.Move(seq, task.Queued, 0, task.Change{To: task.Held})

@@ -19,7 +19,7 @@ var waysToCommit = []struct {
 }{
 	{"-redo1", func(*ledger.Tx) error { return nil }},
 	{"-wal", func(tx *ledger.Tx) error {
-		_, _, err := tx.Talk(1)
+		_, _, err := tx.Conversation(1)
 		return err
 	}},
 }

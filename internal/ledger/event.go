@@ -58,8 +58,8 @@ func (r *Reader) Events(ctx context.Context, id envelope.ID, afterSeq int64, lim
 
 const newsQuery = "SELECT " + eventColumns + " FROM events e JOIN tasks t ON t.seq = e.task WHERE e.task = ? AND e.task IS NOT NULL AND e.seq > ? ORDER BY e.seq"
 
-// News returns the events of one revision of a task after a Seq, oldest first.
-func (tx *Tx) News(task, after int64) ([]task.Event, error) {
+// EventsSince returns the events of one revision of a task after a Seq, oldest first.
+func (tx *Tx) EventsSince(task, after int64) ([]task.Event, error) {
 	events, err := all(context.Background(), tx.write, scanEvent, newsQuery, task, after)
 	if err != nil {
 		return nil, fmt.Errorf("list news of task %d: %w", task, err)

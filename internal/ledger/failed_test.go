@@ -85,7 +85,7 @@ func openWith(t *testing.T, id envelope.ID) (l *Ledger, path string) {
 // addBySQL adds a task in a transaction of SQLite.
 func addBySQL(l *Ledger) error {
 	return l.Update(background, func(tx *Tx) error {
-		if _, _, err := tx.Talk(1); err != nil {
+		if _, _, err := tx.Conversation(1); err != nil {
 			return err
 		}
 		_, err := tx.Add(task.Task{ID: "b", Revision: 1, State: task.Queued}, nil)

@@ -88,13 +88,13 @@ func took(t *testing.T, l *ledger.Ledger, s step, asks bool) (answer string) {
 	err := l.Update(t.Context(), func(tx *ledger.Tx) (err error) {
 		answer = ""
 		if asks {
-			if _, _, err := tx.Talk(1); err != nil {
+			if _, _, err := tx.Conversation(1); err != nil {
 				return err
 			}
 		}
 		defer func() {
 			if err == nil && asks {
-				_, _, err = tx.Talk(1)
+				_, _, err = tx.Conversation(1)
 			}
 		}()
 		switch s.what {

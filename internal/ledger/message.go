@@ -42,8 +42,8 @@ func (tx *Tx) Record(m task.Message) (seq int64, err error) {
 	return seq, nil
 }
 
-// MarkPosted remembers that the line of a message is in its inbox.
-func (tx *Tx) MarkPosted(seq int64, at time.Time) error {
+// MarkDelivered remembers that the line of a message is in its inbox.
+func (tx *Tx) MarkDelivered(seq int64, at time.Time) error {
 	if _, err := tx.exec("UPDATE messages SET posted = ? WHERE seq = ?", micros(at), seq); err != nil {
 		return fmt.Errorf("mark message %d posted: %w", seq, err)
 	}
@@ -56,23 +56,23 @@ const (
 	repliesQuery = selectMessages + "WHERE cause = ? AND cause <> '' AND act = ? AND sender = ? AND time >= ? ORDER BY seq"
 )
 
-// MessageNamed returns the oldest message of that name which was not ours, and
+// MessageWithID returns the oldest message of that name which was not ours, and
 // whether there is one (CLOWL-37).
-func (tx *Tx) MessageNamed(id string) (task.Message, bool, error) {
+func (tx *Tx) MessageWithID(id string) (task.Message, bool, error) {
 	return tx.message("look up message "+id, namedQuery, id)
 }
 
 const anyNamedQuery = selectMessages + "WHERE message = ? AND message <> '' ORDER BY seq LIMIT 1"
 
-// Named returns the oldest message of that name, ours among them, and whether
+// AnyMessageWithID returns the oldest message of that name, ours among them, and whether
 // there is one.
-func (tx *Tx) Named(id string) (task.Message, bool, error) {
+func (tx *Tx) AnyMessageWithID(id string) (task.Message, bool, error) {
 	return tx.message("look up message "+id, anyNamedQuery, id)
 }
 
-// Named returns the oldest message of that name, ours among them, and whether
+// AnyMessageWithID returns the oldest message of that name, ours among them, and whether
 // there is one.
-func (r *Reader) Named(ctx context.Context, id string) (task.Message, bool, error) {
+func (r *Reader) AnyMessageWithID(ctx context.Context, id string) (task.Message, bool, error) {
 	m, err := r.messages(ctx, "named "+id, anyNamedQuery, id)
 	if err != nil || len(m) == 0 {
 		return task.Message{}, false, err
@@ -88,8 +88,8 @@ func (r *Reader) Cancelled(ctx context.Context) ([]task.Message, error) {
 	return r.messages(ctx, "that cancel tasks", cancelledQuery, string(envelope.Cancels))
 }
 
-// Said returns the oldest message of that content, and whether there is one.
-func (tx *Tx) Said(hash string) (task.Message, bool, error) {
+// MessageWithHash returns the oldest message of that content, and whether there is one.
+func (tx *Tx) MessageWithHash(hash string) (task.Message, bool, error) {
 	return tx.message("look up what was said", saidQuery, hash)
 }
 
@@ -128,10 +128,10 @@ func (r *Reader) Due(ctx context.Context, after int64, limit int) ([]task.Messag
 	return r.messages(ctx, "due", dueQuery, after, limit)
 }
 
-// Conversation returns what was said to and by the agent of a task, about it and
+// ConversationMessages returns what was said to and by the agent of a task, about it and
 // about the tasks that belong to it, the oldest first. What we say for the agent
 // it did not say itself, so that is left out.
-func (r *Reader) Conversation(ctx context.Context, t task.Task) ([]task.Message, error) {
+func (r *Reader) ConversationMessages(ctx context.Context, t task.Task) ([]task.Message, error) {
 	return r.messages(ctx, "about task "+string(t.ID), conversationQuery, t.Seq, t.Agent)
 }
 

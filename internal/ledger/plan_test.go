@@ -148,9 +148,9 @@ func TestVersion4IsBroughtForward(t *testing.T) {
 	if err != nil || len(rows) != 1 || rows[0].Agent != "a" {
 		t.Fatalf("Revisions() = %v, %v; want the task of version 4", rows, err)
 	}
-	open, err1 := l.OpenTalks(ctx)
+	open, err1 := l.WithOpenNotifications(ctx)
 	due, err2 := l.Due(ctx, 0, 10)
-	_, talked, err3 := l.Talk(ctx, rows[0].Seq)
+	_, talked, err3 := l.Conversation(ctx, rows[0].Seq)
 	if err := errors.Join(err1, err2, err3); err != nil || len(open) > 0 || len(due) > 0 || talked {
 		t.Errorf("%d open talks, %d messages due, a talk %t, %v; want none", len(open), len(due), talked, err)
 	}

@@ -22,14 +22,14 @@ const (
 
 // A Turn is a revision that is queued and has nothing to mind but its turn: the
 // first of its id, in AINL, of no parent, without a deadline, never begun.
-type Turn struct {
+type QueuedTask struct {
 	Seq              int64
 	Agent, Requester string
 }
 
-// Turns returns up to limit Turns after afterSeq, in order of Seq. There may be a
+// QueuedTasks returns up to limit Turns after afterSeq, in order of Seq. There may be a
 // million, and three columns are read in a fifth of the time of a row.
-func (r *Reader) Turns(ctx context.Context, afterSeq int64, limit int) ([]Turn, error) {
+func (r *Reader) QueuedTasks(ctx context.Context, afterSeq int64, limit int) ([]QueuedTask, error) {
 	turns, err := all(ctx, r.read, scanTurn, turnsQuery, afterSeq, limit)
 	if err != nil {
 		return nil, fmt.Errorf("list what is queued: %w", err)
@@ -37,7 +37,7 @@ func (r *Reader) Turns(ctx context.Context, afterSeq int64, limit int) ([]Turn, 
 	return turns, nil
 }
 
-func scanTurn(r row) (t Turn, err error) {
+func scanTurn(r row) (t QueuedTask, err error) {
 	err = r.Scan(&t.Seq, &t.Agent, &t.Requester)
 	return t, err
 }

@@ -56,11 +56,11 @@ func TestWhatOnlyWaitsForItsTurnIsNoUnfinishedTask(t *testing.T) {
 	if want := []string{"held.1", "due.1", "child.1", "said.1", "again.1", "moving.1", "plain.2"}; err != nil || !cmp.Equal(ids(rows), want) {
 		t.Errorf("Unfinished() = %v, %v; want %v", ids(rows), err, want)
 	}
-	turns, err := l.Turns(t.Context(), 0, 10)
+	turns, err := l.QueuedTasks(t.Context(), 0, 10)
 	if err != nil || len(turns) != 2 || turns[0].Seq != 1 || turns[1].Agent != "b" || turns[1].Requester != "s" {
 		t.Errorf("Turns() = %+v, %v; want those of plain and other", turns, err)
 	}
-	if turns, err = l.Turns(t.Context(), 1, 1); err != nil || len(turns) != 1 || turns[0].Requester != "s" {
+	if turns, err = l.QueuedTasks(t.Context(), 1, 1); err != nil || len(turns) != 1 || turns[0].Requester != "s" {
 		t.Errorf("Turns(after the first, 1) = %+v, %v; want that of other", turns, err)
 	}
 }

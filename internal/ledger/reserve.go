@@ -33,7 +33,7 @@ func (tx *Tx) reserve(r task.Run) error {
 			return err
 		}
 	}
-	return tx.tell(r, task.KindBudgetReserved, booked{Attempt: r.Attempt, Reserved: r.Reserved, Accounts: spelled(r.Terms.Accounts)})
+	return tx.logBudget(r, task.KindBudgetReserved, booked{Attempt: r.Attempt, Reserved: r.Reserved, Accounts: spelled(r.Terms.Accounts)})
 }
 
 // ReleaseRun gives back what was reserved for a run that never began.
@@ -86,7 +86,7 @@ func (tx *Tx) settle(rec record) error {
 		return err
 	}
 	spent := envelope.Budget{Tokens: &used[0], USDCents: &used[1]}
-	return tx.tell(r, task.KindBudgetSettled, booked{Attempt: r.Attempt, Reserved: r.Reserved, Spent: spent, Unknown: unknown > 0})
+	return tx.logBudget(r, task.KindBudgetSettled, booked{Attempt: r.Attempt, Reserved: r.Reserved, Spent: spent, Unknown: unknown > 0})
 }
 
 // postUnlimited counts spending for those for whom it is not limited too: a
@@ -163,8 +163,8 @@ func spelled(accounts []task.Account) (list []string) {
 	return list
 }
 
-// tell adds to the story of the run's task.
-func (tx *Tx) tell(r task.Run, kind task.Kind, what booked) error {
+// logBudget adds to the story of the run's task.
+func (tx *Tx) logBudget(r task.Run, kind task.Kind, what booked) error {
 	data, err := json.Marshal(what)
 	if err != nil {
 		return err

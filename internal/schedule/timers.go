@@ -25,14 +25,14 @@ type Timers struct {
 	wall    *clockTimers
 	boot    *clockTimers
 
-	mu    sync.Mutex          // guards rests
-	rests map[int64]time.Time // when pauses between attempts end, by the boot clock
+	mu       sync.Mutex          // guards backoffs
+	backoffs map[int64]time.Time // when pauses between attempts end, by the boot clock
 }
 
 // NewTimers returns timers of which none is set.
 func NewTimers() *Timers {
 	return &Timers{
-		changed: make(chan struct{}, 1), rests: map[int64]time.Time{},
+		changed: make(chan struct{}, 1), backoffs: map[int64]time.Time{},
 		wall: newClockTimers(func() time.Time { return time.Now().Round(0) }), // without the monotonic clock
 		boot: newClockTimers(bootClock),
 	}
@@ -60,26 +60,26 @@ func (t *Timers) wake() {
 	}
 }
 
-// Rest is After for the pause between two attempts at a task.
-func (t *Timers) Rest(seq int64, pause time.Duration) {
+// StartBackoff is After for the pause between two attempts at a task.
+func (t *Timers) StartBackoff(seq int64, pause time.Duration) {
 	t.mu.Lock()
-	t.rests[seq] = t.boot.now().Add(pause)
+	t.backoffs[seq] = t.boot.now().Add(pause)
 	t.mu.Unlock()
 	t.After(seq, pause)
 }
 
-// Rested ends the pause of a task.
-func (t *Timers) Rested(seq int64) {
+// EndBackoff ends the pause of a task.
+func (t *Timers) EndBackoff(seq int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.rests, seq)
+	delete(t.backoffs, seq)
 }
 
-// RestLeft is how much is left of the pause of a task; 0 when it is over.
-func (t *Timers) RestLeft(seq int64) time.Duration {
+// BackoffLeft is how much is left of the pause of a task; 0 when it is over.
+func (t *Timers) BackoffLeft(seq int64) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	end, there := t.rests[seq]
+	end, there := t.backoffs[seq]
 	if !there {
 		return 0
 	}

@@ -74,15 +74,15 @@ func TestAPauseIsAsLongAsItWasMeantHoweverTheWallClockIsSet(t *testing.T) {
 		wall, boot := time.Unix(1e9, 0), time.Unix(1000, 0)
 		timers := NewTimers()
 		timers.wall.now, timers.boot.now = func() time.Time { return wall }, func() time.Time { return boot }
-		timers.Rest(1, time.Minute)
+		timers.StartBackoff(1, time.Minute)
 		timers.After(2, time.Minute)
 		wall, boot = wall.Add(59*time.Second+wallStep), boot.Add(59*time.Second)
-		if seqs, wait := timers.due(); len(seqs) > 0 || wait != time.Second || timers.RestLeft(1) != time.Second {
-			t.Errorf("%s: after 59 s due = %v, %v, left %v; want nothing, and a second", name, seqs, wait, timers.RestLeft(1))
+		if seqs, wait := timers.due(); len(seqs) > 0 || wait != time.Second || timers.BackoffLeft(1) != time.Second {
+			t.Errorf("%s: after 59 s due = %v, %v, left %v; want nothing, and a second", name, seqs, wait, timers.BackoffLeft(1))
 		}
 		boot = boot.Add(time.Second) // asleep or awake
-		if seqs, _ := timers.due(); !slices.Equal(seqs, []int64{1, 2}) || timers.RestLeft(1) != 0 {
-			t.Errorf("%s: after a minute due = %v, left %v; want both tasks, 0", name, seqs, timers.RestLeft(1))
+		if seqs, _ := timers.due(); !slices.Equal(seqs, []int64{1, 2}) || timers.BackoffLeft(1) != 0 {
+			t.Errorf("%s: after a minute due = %v, left %v; want both tasks, 0", name, seqs, timers.BackoffLeft(1))
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // HoldRecovered holds a task that may have run before the ledger was lost: only a
 // person can know. One that has a result file is held for that alone, whatever
-// the verdict, until a look (dispatch, adoptHeld) takes the result for its answer, which it does
+// the verdict, until a look (dispatch, adoptPlaced) takes the result for its answer, which it does
 // when all revisions of its id were met.
 func (ac *Acceptor) HoldRecovered(t envelope.Task, v task.Verdict) task.Verdict {
 	if !ac.Lost || t.ID == "" || store.Shapeless(v.Findings.Kind()) {
@@ -33,7 +33,7 @@ func (ac *Acceptor) RecoveryDone(ctx context.Context) error {
 		return nil
 	}
 	err := ac.Writer.Update(ctx, func(tx *store.Transaction) error {
-		if err := tx.MetAgain(); err != nil {
+		if err := tx.MarkRecovered(); err != nil {
 			return err
 		}
 		return tx.Log(store.Event(task.Task{}, task.KindLedgerRecovered, nil))
@@ -87,7 +87,7 @@ func HasOutput(dir string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// HoldUnknown holds a task whose turn has come and that may have begun in
+// HoldUnknown holds a task that is next in the queue and may have begun in
 // directories of which the ledger has no run. The job has the next free one.
 func (ac *Acceptor) HoldUnknown(ctx context.Context, row task.Task, j task.Job, unknown []string) error {
 	ac.Unused.Keep(j.Dir)
@@ -98,7 +98,7 @@ func (ac *Acceptor) HoldUnknown(ctx context.Context, row task.Task, j task.Job, 
 	return err
 }
 
-// WarnUnknown tells the operator why a task is held.
+// WarnUnknown logs why a task is held.
 func (ac *Acceptor) WarnUnknown(row task.Task, unknown []string) {
 	if len(unknown) > 0 {
 		ac.Log(row).Warn().Strs("runs", unknown).Msg("task held: the ledger does not know a directory of its runs")

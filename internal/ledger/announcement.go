@@ -39,8 +39,8 @@ func (tx *Tx) Announced(name string) (bool, error) {
 	return has, nil
 }
 
-// Speakers returns everybody who has announced something, by name.
-func (tx *Tx) Speakers() ([]task.Announcement, error) {
+// Announcements returns everybody who has announced something, by name.
+func (tx *Tx) Announcements() ([]task.Announcement, error) {
 	speakers, err := all(context.Background(), tx.write, scanSpeaker, "SELECT name, supports, since FROM speakers ORDER BY name")
 	if err != nil {
 		return nil, fmt.Errorf("list speakers: %w", err)

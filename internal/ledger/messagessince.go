@@ -13,10 +13,10 @@ const (
 	spokenQuery = "SELECT count(*) FROM runs WHERE task = ? AND cause = ?"
 )
 
-// HeardSince returns the messages to the agent of a task, about it or the tasks
+// MessagesSince returns the messages to the agent of a task, about it or the tasks
 // that belong to it, that others said after the message with this Seq, the
 // oldest first. What we say ourselves is not among them.
-func (tx *Tx) HeardSince(t task.Task, seq int64) ([]task.Message, error) {
+func (tx *Tx) MessagesSince(t task.Task, seq int64) ([]task.Message, error) {
 	messages, err := all(context.Background(), tx.write, scanMessage, heardQuery, t.Seq, t.Agent, seq)
 	if err != nil {
 		return nil, fmt.Errorf("list what was said about task %s: %w", t.ID, err)
@@ -24,8 +24,8 @@ func (tx *Tx) HeardSince(t task.Task, seq int64) ([]task.Message, error) {
 	return messages, nil
 }
 
-// Spoken counts the runs of a task that ended in words, and without an answer.
-func (tx *Tx) Spoken(seq int64) (int, error) {
+// CountUnansweredRuns counts the runs of a task that ended in words, and without an answer.
+func (tx *Tx) CountUnansweredRuns(seq int64) (int, error) {
 	n, _, err := first(context.Background(), tx.write, one[int], spokenQuery, seq, string(task.CauseNoAnswer))
 	if err != nil {
 		return 0, fmt.Errorf("count the turns of task %d: %w", seq, err)

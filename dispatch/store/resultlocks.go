@@ -6,10 +6,10 @@ import (
 	"mailboxd/envelope"
 )
 
-// names gives each task id a lock, so that a result file is not put by one
+// ResultLocks gives each task id a lock, so that a result file is not put by one
 // goroutine while another moves it to the history. Nobody waits for another id:
 // who holds a lock may wait for a while until a mark is written down.
-type names struct {
+type ResultLocks struct {
 	mu   sync.Mutex // guards what follows
 	held map[envelope.ID]*name
 }
@@ -20,10 +20,10 @@ type name struct {
 	users int // the mu of names guards it
 }
 
-func newNames() *names { return &names{held: map[envelope.ID]*name{}} }
+func newResultLocks() *ResultLocks { return &ResultLocks{held: map[envelope.ID]*name{}} }
 
 // Lock waits for the lock of an id, and returns the function that unlocks it.
-func (n *names) Lock(id envelope.ID) (unlock func()) {
+func (n *ResultLocks) Lock(id envelope.ID) (unlock func()) {
 	n.mu.Lock()
 	own := n.held[id]
 	if own == nil {

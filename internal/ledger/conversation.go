@@ -14,8 +14,8 @@ func scanTalk(r row) (t task.Conversation, err error) {
 	return t, err
 }
 
-// StartTalk remembers the Conversation of a task that was just added.
-func (tx *Tx) StartTalk(t task.Conversation) error {
+// StartConversation remembers the Conversation of a task that was just added.
+func (tx *Tx) StartConversation(t task.Conversation) error {
 	_, err := tx.exec("INSERT INTO talks ("+talkColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 		t.Task, t.Message, t.Thread, t.Trace, string(t.Tie), t.Notified, t.Open, t.Rounds)
 	if err != nil {
@@ -24,9 +24,9 @@ func (tx *Tx) StartTalk(t task.Conversation) error {
 	return nil
 }
 
-// Told remembers up to which event the requester of a task was told, and
+// MarkNotified remembers up to which event the requester of a task was told, and
 // whether there may be more.
-func (tx *Tx) Told(task, event int64, open bool) error {
+func (tx *Tx) MarkNotified(task, event int64, open bool) error {
 	_, err := tx.exec("UPDATE talks SET told = ?, open = ? WHERE task = ?", event, open, task)
 	if err != nil {
 		return fmt.Errorf("remember what was told of task %d: %w", task, err)
@@ -49,15 +49,15 @@ func (tx *Tx) SendBack(task int64) (rounds int, err error) {
 
 const talkQuery = "SELECT " + talkColumns + " FROM talks WHERE task = ?"
 
-// Talk returns what is remembered of a task's conversation, and whether there
+// Conversation returns what is remembered of a task's conversation, and whether there
 // is one.
-func (tx *Tx) Talk(task int64) (task.Conversation, bool, error) {
+func (tx *Tx) Conversation(task int64) (task.Conversation, bool, error) {
 	return talk(context.Background(), tx.write, task)
 }
 
-// Talk returns what is remembered of a task's conversation, and whether there
+// Conversation returns what is remembered of a task's conversation, and whether there
 // is one.
-func (r *Reader) Talk(ctx context.Context, task int64) (task.Conversation, bool, error) {
+func (r *Reader) Conversation(ctx context.Context, task int64) (task.Conversation, bool, error) {
 	return talk(ctx, r.read, task)
 }
 
@@ -80,9 +80,9 @@ const (
 		AND seq IN (SELECT task FROM talks WHERE thread = ?1 AND thread <> '' ORDER BY task DESC LIMIT 1000) LIMIT 1`
 )
 
-// Speechless returns the tasks of a conversation that wait for a message to their
+// Awaiting returns the tasks of a conversation that wait for a message to their
 // agent, or for others to end, the oldest first.
-func (tx *Tx) Speechless(thread, agent string) ([]task.Task, error) {
+func (tx *Tx) Awaiting(thread, agent string) ([]task.Task, error) {
 	tasks, err := all(context.Background(), tx.write, scanTask, speechlessQuery, thread, agent)
 	if err != nil {
 		return nil, fmt.Errorf("list tasks of thread %s: %w", thread, err)
@@ -90,9 +90,9 @@ func (tx *Tx) Speechless(thread, agent string) ([]task.Task, error) {
 	return tasks, nil
 }
 
-// AskedIn reports whether somebody has asked for one of the latest thousand tasks
+// IsRequesterIn reports whether somebody has asked for one of the latest thousand tasks
 // of a conversation.
-func (tx *Tx) AskedIn(thread, requester string) (bool, error) {
+func (tx *Tx) IsRequesterIn(thread, requester string) (bool, error) {
 	_, asked, err := first(context.Background(), tx.write, one[int], askedInQuery, thread, requester)
 	if err != nil {
 		return false, fmt.Errorf("look up who asked in thread %s: %w", thread, err)
@@ -100,9 +100,9 @@ func (tx *Tx) AskedIn(thread, requester string) (bool, error) {
 	return asked, nil
 }
 
-// OpenTalks returns the tasks of which there may be more to tell, the oldest
+// WithOpenNotifications returns the tasks of which there may be more to tell, the oldest
 // first.
-func (r *Reader) OpenTalks(ctx context.Context) ([]int64, error) {
+func (r *Reader) WithOpenNotifications(ctx context.Context) ([]int64, error) {
 	open, err := all(ctx, r.read, one[int64], openTalksQuery)
 	if err != nil {
 		return nil, fmt.Errorf("list open talks: %w", err)
@@ -154,15 +154,15 @@ type prefixed struct {
 
 func (p prefixed) Scan(dest ...any) error { return p.row.Scan(append([]any{p.first}, dest...)...) }
 
-// Offspring returns the tasks that belong to a task, in the latest revision of
+// Dependents returns the tasks that belong to a task, in the latest revision of
 // each, the oldest first.
-func (tx *Tx) Offspring(task int64) ([]task.Child, error) {
+func (tx *Tx) Dependents(task int64) ([]task.Child, error) {
 	return offspring(context.Background(), tx.write, task)
 }
 
-// Offspring returns the tasks that belong to a task, in the latest revision of
+// Dependents returns the tasks that belong to a task, in the latest revision of
 // each, the oldest first.
-func (r *Reader) Offspring(ctx context.Context, task int64) ([]task.Child, error) {
+func (r *Reader) Dependents(ctx context.Context, task int64) ([]task.Child, error) {
 	return offspring(ctx, r.read, task)
 }
 

@@ -35,7 +35,7 @@ func TestAnAgentHearsWhatOthersHaveSaidSince(t *testing.T) {
 			_, failed := tx.Record(m)
 			err = errors.Join(err, failed)
 		}
-		heard, failed := tx.HeardSince(row, first)
+		heard, failed := tx.MessagesSince(row, first)
 		if len(heard) != 2 || heard[0].Hash != "about it" || heard[1].Hash != "about what is below" {
 			t.Errorf("HeardSince() = %+v; want what was said to it about t1 and t1.1", heard)
 		}
@@ -53,7 +53,7 @@ func TestTurnsAreCountedByTheirRuns(t *testing.T) {
 				return err
 			}
 		}
-		n, err := tx.Spoken(seq)
+		n, err := tx.CountUnansweredRuns(seq)
 		if n != 2 {
 			t.Errorf("Spoken() = %d; want 2", n)
 		}

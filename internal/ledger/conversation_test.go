@@ -28,10 +28,10 @@ func TestWhatWasSaidSurvivesAPowerCut(t *testing.T) {
 	}
 	update(t, l, func(tx *ledger.Tx) (err error) {
 		said.Seq, err = tx.Record(said)
-		return errors.Join(err, tx.StartTalk(talk), tx.Announce(task.Announcement{Name: "worker", Supports: []string{"search:web"}, Since: noon}))
+		return errors.Join(err, tx.StartConversation(talk), tx.Announce(task.Announcement{Name: "worker", Supports: []string{"search:web"}, Since: noon}))
 	})
 	after := openAt(t, copyOf(t, path, "", 0))
-	got, ok, err := after.Talk(context.Background(), seq)
+	got, ok, err := after.Conversation(context.Background(), seq)
 	if err != nil || !ok || got != talk {
 		t.Errorf("Talk() = %+v, %t, %v; want %+v", got, ok, err, talk)
 	}
@@ -39,11 +39,11 @@ func TestWhatWasSaidSurvivesAPowerCut(t *testing.T) {
 	if err != nil || len(due) != 1 || !cmp.Equal(due[0], said) {
 		t.Errorf("Due() = %+v, %v; want %+v", due, err, said)
 	}
-	if open, err := after.OpenTalks(context.Background()); err != nil || !slices.Equal(open, []int64{seq}) {
+	if open, err := after.WithOpenNotifications(context.Background()); err != nil || !slices.Equal(open, []int64{seq}) {
 		t.Errorf("OpenTalks() = %v, %v; want that of t1", open, err)
 	}
 	update(t, after, func(tx *ledger.Tx) error {
-		speakers, err := tx.Speakers()
+		speakers, err := tx.Announcements()
 		if err == nil && (len(speakers) != 1 || speakers[0].Name != "worker" || !slices.Equal(speakers[0].Supports, []string{"search:web"})) {
 			t.Errorf("Speakers() = %+v; want the worker and what it takes", speakers)
 		}
@@ -55,30 +55,30 @@ func TestATalkIsToldUpToAnEventAndThenOver(t *testing.T) {
 	l := open(t)
 	seqs := add(t, l, named("t1", 1, task.Queued), named("t2", 1, task.Queued))
 	update(t, l, func(tx *ledger.Tx) error {
-		return errors.Join(tx.StartTalk(task.Conversation{Task: seqs[0], Thread: "t1", Open: true}),
+		return errors.Join(tx.StartConversation(task.Conversation{Task: seqs[0], Thread: "t1", Open: true}),
 			tx.Log(task.Event{Kind: "task.accepted", Task: "t1", Revision: 1, Time: noon}),
 			tx.Log(task.Event{Kind: "task.accepted", Task: "t2", Revision: 1, Time: noon}),
 			tx.Log(task.Event{Kind: "task.finished", Task: "t1", Revision: 1, Time: noon}))
 	})
 	update(t, l, func(tx *ledger.Tx) error {
-		news, err := tx.News(seqs[0], 0)
+		news, err := tx.EventsSince(seqs[0], 0)
 		if err != nil || len(news) != 2 || news[1].Kind != "task.finished" {
 			t.Fatalf("News(0) = %+v, %v; want the two of t1", news, err)
 		}
-		if err := tx.Told(seqs[0], news[0].Seq, true); err != nil {
+		if err := tx.MarkNotified(seqs[0], news[0].Seq, true); err != nil {
 			return err
 		}
-		talk, _, err := tx.Talk(seqs[0])
+		talk, _, err := tx.Conversation(seqs[0])
 		if err != nil || talk.Notified != news[0].Seq || !talk.Open {
 			t.Errorf("Talk() = %+v, %v; want it told up to %d and open", talk, err, news[0].Seq)
 		}
-		left, err := tx.News(seqs[0], talk.Notified)
+		left, err := tx.EventsSince(seqs[0], talk.Notified)
 		if err != nil || len(left) != 1 || left[0].Kind != "task.finished" {
 			t.Errorf("News(%d) = %+v, %v; want the end alone", talk.Notified, left, err)
 		}
-		return tx.Told(seqs[0], left[0].Seq, false)
+		return tx.MarkNotified(seqs[0], left[0].Seq, false)
 	})
-	if open, err := l.OpenTalks(context.Background()); err != nil || len(open) > 0 {
+	if open, err := l.WithOpenNotifications(context.Background()); err != nil || len(open) > 0 {
 		t.Errorf("OpenTalks() = %v, %v; want none", open, err)
 	}
 }
@@ -86,7 +86,7 @@ func TestATalkIsToldUpToAnEventAndThenOver(t *testing.T) {
 func TestRoundsAreCountedForATaskThatIsTalkedAbout(t *testing.T) {
 	l := open(t)
 	seq := add(t, l, named("t1", 1, task.Review))[0]
-	update(t, l, func(tx *ledger.Tx) error { return tx.StartTalk(task.Conversation{Task: seq}) })
+	update(t, l, func(tx *ledger.Tx) error { return tx.StartConversation(task.Conversation{Task: seq}) })
 	for want := 1; want <= 2; want++ {
 		update(t, l, func(tx *ledger.Tx) error {
 			if got, err := tx.SendBack(seq); err != nil || got != want {
@@ -115,7 +115,7 @@ func TestMessagesArePostedInTheirOrderOnce(t *testing.T) {
 			}
 			seqs = append(seqs, seq)
 		}
-		return tx.MarkPosted(seqs[0], noon)
+		return tx.MarkDelivered(seqs[0], noon)
 	})
 	for _, c := range []struct {
 		after int64
@@ -149,19 +149,19 @@ func TestMessagesAreFoundByNameContentAndCause(t *testing.T) {
 	record(task.Message{Time: noon, ID: "c1", Cause: "m1", From: "ann", Via: task.ByLine, Hash: "h3", Act: envelope.Cancels})
 	record(task.Message{Time: noon, ID: "c2", Cause: "m1", From: "eve", Via: task.ByLine, Hash: "h4", Act: envelope.Cancels})
 	update(t, l, func(tx *ledger.Tx) error {
-		if _, ok, err := tx.MessageNamed("ours"); ok || err != nil {
+		if _, ok, err := tx.MessageWithID("ours"); ok || err != nil {
 			t.Errorf("MessageNamed(ours) = %t, %v; want none: we may use a name again", ok, err)
 		}
-		if _, ok, err := tx.MessageNamed(""); ok || err != nil {
+		if _, ok, err := tx.MessageWithID(""); ok || err != nil {
 			t.Errorf("MessageNamed(no name) = %t, %v; want none", ok, err)
 		}
-		if m, ok, err := tx.MessageNamed("m1"); !ok || err != nil || m.Hash != "h1" {
+		if m, ok, err := tx.MessageWithID("m1"); !ok || err != nil || m.Hash != "h1" {
 			t.Errorf("MessageNamed(m1) = %+v, %t, %v; want the first one", m, ok, err)
 		}
-		if m, ok, err := tx.Named("ours"); !ok || err != nil || m.Hash != "h0" {
+		if m, ok, err := tx.AnyMessageWithID("ours"); !ok || err != nil || m.Hash != "h0" {
 			t.Errorf("Named(ours) = %+v, %t, %v; want ours", m, ok, err)
 		}
-		if m, ok, err := tx.Said("h2"); !ok || err != nil || m.ID != "m1" {
+		if m, ok, err := tx.MessageWithHash("h2"); !ok || err != nil || m.ID != "m1" {
 			t.Errorf("Said(h2) = %+v, %t, %v; want m1", m, ok, err)
 		}
 		if m, err := tx.Replies("m1", envelope.Cancels, "ann", noon); err != nil || len(m) != 1 || m[0].ID != "c1" {
@@ -217,7 +217,7 @@ func TestAConversationIsWhatItsAgentSaidAndHeard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conversation, err := l.Conversation(context.Background(), row)
+	conversation, err := l.ConversationMessages(context.Background(), row)
 	var got []string
 	for _, m := range conversation {
 		got = append(got, m.ID)
@@ -234,13 +234,13 @@ func TestChildrenAreListedWithTheirTies(t *testing.T) {
 	tied.Parent, plain.Parent = parent, parent
 	seqs := add(t, l, tied, plain, named("t2", 1, task.Queued))
 	update(t, l, func(tx *ledger.Tx) error {
-		return tx.StartTalk(task.Conversation{Task: seqs[0], Tie: envelope.Transfer})
+		return tx.StartConversation(task.Conversation{Task: seqs[0], Tie: envelope.Transfer})
 	})
-	children, err := l.Offspring(context.Background(), parent)
+	children, err := l.Dependents(context.Background(), parent)
 	if err != nil || len(children) != 2 || children[0].ID != "t1.1" || children[0].Tie != envelope.Transfer || children[1].Tie != "" {
 		t.Errorf("Offspring() = %+v, %v; want t1.1, a transfer, and t1.2, which has no tie", children, err)
 	}
-	if none, err := l.Offspring(context.Background(), 0); err != nil || len(none) > 0 {
+	if none, err := l.Dependents(context.Background(), 0); err != nil || len(none) > 0 {
 		t.Errorf("Offspring(0) = %d, %v; want none: 0 is no task", len(none), err)
 	}
 }
@@ -251,7 +251,7 @@ func TestWhatIsInAThreadOrATraceIsListed(t *testing.T) {
 	update(t, l, func(tx *ledger.Tx) error {
 		_, err1 := tx.Record(task.Message{Time: noon, ID: "m1", Thread: "c1", Trace: "x", Via: task.ByLine})
 		_, err2 := tx.Record(task.Message{Time: noon, ID: "m2", Thread: "c2", Trace: "x", Via: task.ByLine})
-		return errors.Join(err1, err2, tx.StartTalk(task.Conversation{Task: seqs[0], Thread: "c1", Trace: "x"}), tx.StartTalk(task.Conversation{Task: seqs[1], Thread: "c2", Trace: "x"}))
+		return errors.Join(err1, err2, tx.StartConversation(task.Conversation{Task: seqs[0], Thread: "c1", Trace: "x"}), tx.StartConversation(task.Conversation{Task: seqs[1], Thread: "c2", Trace: "x"}))
 	})
 	ctx := context.Background()
 	thread, err1 := l.Thread(ctx, "c1")
@@ -280,7 +280,7 @@ func TestMessagesGoWithTheirTaskAndNotBefore(t *testing.T) {
 		var err error
 		for i, seq := range seqs {
 			_, failed := tx.Record(task.Message{Time: noon, Task: seq, Via: task.ByDaemon})
-			err = errors.Join(err, failed, tx.MarkSettled(seq), tx.StartTalk(task.Conversation{Task: seq, Open: i == 1}))
+			err = errors.Join(err, failed, tx.MarkSettled(seq), tx.StartConversation(task.Conversation{Task: seq, Open: i == 1}))
 		}
 		_, err1 := tx.Record(task.Message{Time: noon, ID: "chat", Via: task.ByLine})
 		_, err2 := tx.Record(task.Message{Time: noon, ID: "due", Via: task.ByDaemon, Inbox: "agents/a/inbox.jsonl"})
@@ -297,9 +297,9 @@ func TestMessagesGoWithTheirTaskAndNotBefore(t *testing.T) {
 		if messages != want.Messages || bodies != want.Bodies {
 			t.Errorf("dropped %d messages and %d bodies; want %+v", messages, bodies, want)
 		}
-		_, gone, err3 := tx.Talk(seqs[0])
-		_, kept, err4 := tx.Talk(seqs[2])
-		speakers, err5 := tx.Speakers()
+		_, gone, err3 := tx.Conversation(seqs[0])
+		_, kept, err4 := tx.Conversation(seqs[2])
+		speakers, err5 := tx.Announcements()
 		if gone || !kept || len(speakers) != 1 {
 			t.Errorf("talk of what is over: %t, of a child that is still needed: %t, %d speakers; want no, yes, 1", gone, kept, len(speakers))
 		}

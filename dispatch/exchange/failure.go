@@ -1,0 +1,95 @@
+package exchange
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"mailboxd/dispatch/store"
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/conversation"
+	"mailboxd/internal/task"
+)
+
+// OnFailure is what the operator wants done about how a run failed (CAP-32); nothing
+// when it did not.
+func (cp *Completer) OnFailure(row task.Task, o task.Outcome) store.FailureAction {
+	if o.Result.Status != envelope.Failed || o.Hold != "" {
+		return store.FailureAction{}
+	}
+	return cp.Agents.Protocol.OnFailure(row.Agent, o.Result.Error.Kind)
+}
+
+// HandleFailure makes an outcome durable that is not tried again: somebody else has the
+// task, or is asked about it, where the operator wants that.
+func (cp *Completer) HandleFailure(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome) {
+	how := cp.OnFailure(row, o)
+	switch {
+	case how.Reassign != "" && how.Reassign != row.Agent:
+		cp.commit(ctx, row, func(ctx context.Context) (*completion, error) { return cp.reassign(ctx, row, terms, o, how.Reassign) })
+	case how.Escalate != "":
+		cp.commit(ctx, row, func(ctx context.Context) (*completion, error) { return cp.escalate(ctx, row, terms, o, how.Escalate) })
+	default:
+		cp.Complete(ctx, row, terms, o)
+	}
+}
+
+// reassign hands a task that failed to another agent, whose outcome becomes its
+// own. An overseer's work is nobody else's.
+func (cp *Completer) reassign(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome, to string) (*completion, error) {
+	t, err := cp.Prepare(ctx, row, terms, o)
+	if err != nil || t.reviewRun != nil {
+		return t, err
+	}
+	raw, err := cp.Ledger.Raw(ctx, row.Seq)
+	if err != nil {
+		return t, err
+	}
+	codec, ok := dialect.Of(row.Dialect)
+	if !ok {
+		return t, nil
+	}
+	m, findings := codec.Decode(raw, cp.Opts.Reading)
+	if findings.Refused() {
+		return t, nil
+	}
+	if m.Task, err = cp.Delegator.freeID(ctx, row.ID, "", t.takenIDs); err != nil {
+		return t, err
+	}
+	m.Raw, m.To, m.Time, m.Tie = nil, []string{to}, time.Now(), envelope.Transfer
+	m.Thread, m.Trace = t.conversation.Thread, t.conversation.Trace
+	if m.Dialect == envelope.CLowl {
+		m.ID, m.Cause = string(m.Task), t.conversation.Message
+	} else {
+		m.ID = ""
+	}
+	c, m, err := cp.Delegator.delegation(ctx, row, m, t.takenIDs)
+	if err != nil {
+		return t, err
+	}
+	return t.awaitRepair(task.Children, outboundMessage{message: m, submission: c}), nil
+}
+
+// escalate asks somebody about a task that failed. Their reply has it run again.
+func (cp *Completer) escalate(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome, to string) (*completion, error) {
+	t, err := cp.Prepare(ctx, row, terms, o)
+	if err != nil || t.reviewRun != nil {
+		return t, err
+	}
+	m := envelope.Message{
+		Dialect: envelope.CAP, Act: envelope.Asks, Task: row.ID, To: []string{to}, WantsReply: true,
+		Text: fmt.Sprintf("%s failed at task %s (%s): %s. Reply, and it is run again.", row.Agent, row.ID, o.Result.Error.Kind, o.Result.Error.Message),
+	}
+	if row.Dialect == envelope.CLowl {
+		m.Dialect, m.Type = envelope.CLowl, "escalation"
+	}
+	return t.awaitRepair(task.Reply, outboundMessage{message: conversation.Complete(m, row, t.conversation, dialect.NewID(), t.at)}), nil
+}
+
+// awaitRepair has the task wait for another agent or a reply, instead of its end.
+func (t *completion) awaitRepair(hold task.Reason, s outboundMessage) *completion {
+	t.failed, t.outcome.Hold = true, hold
+	t.outbound = append(t.outbound, s)
+	return t
+}
