@@ -118,7 +118,7 @@ func (pr *PlacedResults) waitForOperator(ctx context.Context, row task.Task, set
 	}
 	refused, err := pr.Writer.DecideIfCurrent(ctx, store.Loads(row.Seq, true, false), &core.RefuseAnswer{Task: row.Seq, Seen: core.See(row), Until: until, Data: data})
 	if refused && tell {
-		pr.Log(row).Warn().Str("file", store.ResultFile(row)).Msg("result file is no result for its task; held until it is mended or removed")
+		pr.Log(row).Warn().Str("file", store.ResultFile(row)).Msg("result file is no result for its task; held until it is corrected or removed")
 	}
 	return err
 }

@@ -107,7 +107,7 @@ const (
 	Judging    = "tasks cannot be looked at"
 	Delivering = "results cannot be delivered"
 	Restoring  = "missing results cannot be put again"
-	Notifying  = "requesters cannot be told"
+	Notifying  = "requesters cannot be notified"
 	passedOver = "task file passed over"
 )
 
@@ -133,7 +133,7 @@ func (f *FaultLog) Report(what string, row task.Task, err error) {
 		fault.What = what
 	}
 	if before := f.begin(what, fault); before.Since.IsZero() {
-		taskLogger(f.log, row).Error().Err(err).Str("mend", fault.Hint).Msg(what + "; trying again")
+		taskLogger(f.log, row).Error().Err(err).Str("hint", fault.Hint).Msg(what + "; trying again")
 	}
 }
 
@@ -155,7 +155,7 @@ func (f *FaultLog) ReportIntake(err error) {
 	}
 	fault := Fault{What: taking, Reason: err.Error(), Hint: hint(err)}
 	if before := f.begin(taking, fault); before.Reason != fault.Reason {
-		f.log.Error().Str("reason", fault.Reason).Str("mend", fault.Hint).Msg(taking + "; trying again")
+		f.log.Error().Str("reason", fault.Reason).Str("hint", fault.Hint).Msg(taking + "; trying again")
 	}
 }
 
@@ -168,5 +168,5 @@ func (f *FaultLog) ReportFile(path string, err error) {
 		return
 	}
 	f.begin(key, Fault{What: passedOver, File: path, Reason: err.Error(), Hint: hint(err)})
-	f.log.Warn().Str("file", path).Err(err).Str("mend", hint(err)).Msg(passedOver)
+	f.log.Warn().Str("file", path).Err(err).Str("hint", hint(err)).Msg(passedOver)
 }
