@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"mailboxd/dispatch/exchange"
+	"mailboxd/dispatch/executor"
+	"mailboxd/dispatch/outbox"
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
@@ -12,6 +15,15 @@ import (
 	"mailboxd/internal/schedule"
 	"mailboxd/internal/task"
 )
+
+// The inboxes have the tasks that agents fetch.
+type inboxes struct {
+	*outbox.Base
+	placed     *exchange.PlacedResults
+	executor   *executor.Executor
+	deliveries *schedule.DeliveryQueue // tasks to deliver to the inboxes of their agents
+	waits      *executor.BudgetWaiters
+}
 
 // enqueue has an admitted task wait for a slot, or be delivered to the inbox of
 // its agent, which needs none.

@@ -5,13 +5,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	"mailboxd/dispatch/exchange"
 	"mailboxd/dispatch/outbox"
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
+	"mailboxd/internal/fault"
+	"mailboxd/internal/runner"
+	"mailboxd/internal/schedule"
 	"mailboxd/internal/task"
 )
 
@@ -133,4 +140,154 @@ func (ib *inboxes) endLease(ctx context.Context, row task.Task) (task.Task, erro
 	}
 	ib.Log(row).Warn().Msg("lease is over; the task waits again")
 	return state.Task(row.Seq).Task, nil
+}
+
+// ErrNoAnswer says that what was submitted is not an answer to the task. It can
+// be mended, and submitted again.
+var ErrNoAnswer = errors.New("that is no answer to it")
+
+// A Submission is what somebody answers for an agent that fetches its tasks.
+type Submission struct {
+	Agent  string // whose task it is
+	Token  string // of the lease; "" answers what nobody has claimed
+	Answer []byte // an AgentTaskResult, or its output, as an agent of ours prints it
+}
+
+// Submit answers a task that waits. The answer is held against the same promises
+// as that of an agent we run, and becomes the task's result, or is reviewed
+// before; what it says that it cost settles the task's budget. One that cannot be
+// read wraps ErrNoAnswer. Who shows the token of a lease that lapsed may still
+// answer as long as nobody else has claimed the task; see Renew for the other
+// errors.
+func (le *leases) Submit(ctx context.Context, id envelope.ID, s Submission, by core.By) error {
+	err := le.whenReady(ctx)
+	var row task.Task
+	if err == nil {
+		row, err = le.Reader.Waiting(ctx, id, s.Agent)
+	}
+	if err == nil {
+		err = le.submit(ctx, row, s, by)
+	}
+	if err != nil {
+		return fmt.Errorf("submit the result of %s: %w", id, err)
+	}
+	return nil
+}
+
+func (le *leases) submit(ctx context.Context, row task.Task, s Submission, by core.By) error {
+	run, err := le.mayAnswerNow(ctx, row, s.Token)
+	if err != nil {
+		return err
+	}
+	job, err := le.Reader.JobOf(ctx, row, run)
+	if err != nil {
+		return err
+	}
+	o, err := le.Meters.JudgeAnswer(ctx, row, run, job, s.Answer)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNoAnswer, err)
+	}
+	t, err := le.completer.Prepare(ctx, row, run.Terms, o)
+	if err != nil {
+		return err
+	}
+	data := store.WithField(exchange.EndData(o), "by", by.Who)
+	delete(data, "exit_code") // there was no process
+	t.Event = store.Event(row, task.KindTaskFinished, data)
+	if s.Token != "" {
+		le.RecentRuns.Add(schedule.Item{Seq: row.Seq, Agent: row.Agent, Requester: row.Requester}) // what it has asked for may not be read yet
+	}
+	follow, err := le.Writer.Commit(ctx, func(tx *store.Transaction) error {
+		if t.Row, err = store.Entitled(tx, row, s.Token, time.Now()); err != nil {
+			return err
+		}
+		return le.completer.Apply(tx, t)
+	})
+	if err != nil {
+		return err
+	}
+	fault.Point("submitted")
+	le.Log(row).Info().Str("by", by.Who).Str("status", string(t.Next.Status)).Msg("answer submitted")
+	le.steps.onCommitted(ctx, follow)
+	return nil
+}
+
+// mayAnswerNow returns the run that a submission is about, or why it comes to
+// nothing; after the deadline the task is over.
+func (le *leases) mayAnswerNow(ctx context.Context, row task.Task, token string) (run task.Run, err error) {
+	now := time.Now()
+	err = le.Writer.Update(ctx, func(tx *store.Transaction) (err error) {
+		if _, err = store.Entitled(tx, row, token, now); err == nil {
+			run, _, err = tx.Run(task.RunName{Task: row.Seq, Attempt: row.Attempt})
+		}
+		return err
+	})
+	if err != nil || !store.IsPast(run.Terms.Deadline, now) {
+		return run, err
+	}
+	if err := le.inbox.endOverdue(ctx, row, run); err != nil {
+		return run, err
+	}
+	if row, err = le.Ledger.Task(ctx, row.Seq); err == nil {
+		err = core.StateErrorOf(row)
+	}
+	return run, err
+}
+
+// A Claimer is the program that claims a task. When it has ended, another
+// program of the same name can claim the task again before the lease is over.
+// The zero value has no name: what it claims, it keeps until the lease is over.
+type Claimer struct {
+	Name    string
+	Process runner.Process // zero: nobody can tell whether it has ended
+}
+
+// token returns a new secret for a lease. It names the claimer, so that a
+// restart of the daemon does not forget who has the lease.
+func (c Claimer) token() string {
+	secret := uuid.NewString()
+	if c.Name == "" || c.Process.PID == 0 {
+		return secret
+	}
+	return fmt.Sprintf("%s %d %d %s %s", secret, c.Process.PID, c.Process.Start, c.Process.Boot, c.Name)
+}
+
+// claimerOf returns the claimer that a token names; zero for none.
+func claimerOf(token string) Claimer {
+	parts := strings.SplitN(token, " ", 5)
+	if len(parts) < 5 {
+		return Claimer{}
+	}
+	pid, err := strconv.Atoi(parts[1])
+	start, failed := strconv.ParseUint(parts[2], 10, 64)
+	if err != nil || failed != nil {
+		return Claimer{}
+	}
+	return Claimer{Name: parts[4], Process: runner.Process{PID: pid, Start: start, Boot: parts[3]}}
+}
+
+// claimable returns the oldest task that a claimer may have, inside a
+// transaction, and whether there is one. What a program of the same name has
+// claimed and left comes first.
+func claimable(tx *store.Transaction, agent string, who Claimer, now time.Time) (task.Task, bool, error) {
+	if who.Name == "" {
+		return tx.Unclaimed(agent, now)
+	}
+	claimed, err := tx.Claimed(agent, now)
+	if err != nil {
+		return task.Task{}, false, err
+	}
+	for _, row := range claimed {
+		if !row.Latest || store.IsPast(row.Deadline, now) {
+			continue // nobody is to begin with it any more
+		}
+		was, err := tx.Delivery(row.Seq)
+		if err != nil {
+			return task.Task{}, false, err
+		}
+		if last := claimerOf(was.Lease); last.Name == who.Name && !runner.Alive(last.Process) {
+			return row, true, nil
+		}
+	}
+	return tx.Unclaimed(agent, now)
 }

@@ -2,11 +2,15 @@ package exchange
 
 import (
 	"cmp"
+	"fmt"
+	"slices"
 
 	"mailboxd/dispatch/outbox"
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/core"
+	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -14,6 +18,225 @@ import (
 type Acceptor struct {
 	*outbox.Base
 	Lost bool // the ledger was lost, and not all lines of that time were met again
+}
+
+// Accept finds out what a submission is to the ledger and writes that down. It
+// runs inside a transaction that may be run again, so it sets all it changes.
+//
+// The id names the task, the content names the revision (AINL-55): the same
+// content as the latest revision is a duplicate; content of an older revision
+// is a new request when it was appended, and a duplicate when it was met
+// while a file was read again.
+func (ac *Acceptor) Accept(tx *store.Transaction, known *KnownIDs, c *Submission) error {
+	ac.Runs.ForgetRefusal(c.Row.Seq)
+	c.Disposition, c.Row, c.parent, c.Verdict = Unnamed, task.Task{}, c.above, c.Judged
+	if c.Task.ID == "" {
+		return tx.Log(lineRejected(c))
+	}
+	last, found, err := known.latest(tx, c.Task.ID)
+	if err != nil {
+		return err
+	}
+	if found && c.isFragment() && !store.Shapeless(last.Kind) {
+		return tx.Log(lineRejected(c)) // nobody knows what it would have said
+	}
+	if found {
+		same, err := ac.isDuplicate(tx, c, last)
+		if err != nil {
+			return err
+		}
+		if same {
+			c.Disposition = Duplicate
+			if c.Line.Replayed {
+				return nil // a million lines met again are not a million events
+			}
+			return tx.Log(store.Event(last, task.KindTaskDuplicate, map[string]any{"file": c.Line.File, "offset": c.Line.Offset}))
+		}
+		executed, err := tx.Executed(c.Task.ID)
+		if err != nil {
+			return err
+		}
+		if executed && !ac.Agents.Reruns(last.Agent) || last.Dialect != c.dialect() { // only AINL has revisions
+			c.Disposition = Conflict
+			return tx.Log(conflictEvent(c, last))
+		}
+	}
+	c.Disposition = Accepted
+	known.changed[c.Task.ID] = true
+	return ac.revise(tx, c, last, found)
+}
+
+// KnownIDs is what the ledger had of the ids of a batch when that came, asked for
+// at once: one by one, a third of a batch's time went into it.
+type KnownIDs struct {
+	rows    map[envelope.ID]task.Task
+	changed map[envelope.ID]bool // by the batch itself, so the ledger is asked again
+	Stale   bool                 // a message was received, which may have changed any
+}
+
+// LookUpIDs asks the ledger for the latest revisions of the ids of a batch.
+func LookUpIDs(tx *store.Transaction, submissions []*Submission) (*KnownIDs, error) {
+	ids := make([]envelope.ID, 0, len(submissions))
+	for _, c := range submissions {
+		if c.Task.ID != "" {
+			ids = append(ids, c.Task.ID)
+		}
+	}
+	rows, err := tx.Latests(ids)
+	return &KnownIDs{rows: rows, changed: map[envelope.ID]bool{}}, err
+}
+
+func (k *KnownIDs) latest(tx *store.Transaction, id envelope.ID) (task.Task, bool, error) {
+	if k.Stale || k.changed[id] {
+		return tx.Latest(id)
+	}
+	row, found := k.rows[id]
+	return row, found, nil
+}
+
+// isFragment reports whether only an id could be read from the submission's line: it
+// is no JSON, too long, or refused beside another envelope in its line. It
+// refuses an id that is new, and never replaces what a whole request has asked for.
+func (c *Submission) isFragment() bool {
+	kind := c.Verdict.Findings.Kind()
+	return c.Line.TooLong || kind == envelope.InvalidJSON || store.Shapeless(kind) && slices.Contains(c.Verdict.Findings, envelope.SharedLine)
+}
+
+// isDuplicate reports whether a submission is nothing new.
+func (ac *Acceptor) isDuplicate(tx *store.Transaction, c *Submission, last task.Task) (bool, error) {
+	if last.Hash == c.Task.Hash {
+		return true, nil
+	}
+	if !c.Line.Replayed {
+		return false, nil
+	}
+	_, known, err := tx.Known(c.Task.ID, c.Task.Hash)
+	return known, err
+}
+
+// revise adds the next revision. One that has not started is replaced at
+// once; behind one that is in hand, the new one waits as received.
+func (ac *Acceptor) revise(tx *store.Transaction, c *Submission, last task.Task, found bool) error {
+	if err := ac.findParent(tx, c); err != nil {
+		return err
+	}
+	if !found || last.State == task.Done {
+		if err := ac.limitRequester(tx, c); err != nil {
+			return err
+		}
+	}
+	if err := ac.reconcile(c, last.Revision+1); err != nil {
+		return err
+	}
+	state, err := core.NewState(), error(nil)
+	if found {
+		ac.Runs.MarkSuccessor(last.Seq)
+		if state, err = store.LoadRevisions(tx, c.Task.ID); err != nil {
+			return err
+		}
+	}
+	return ac.add(tx, c, state)
+}
+
+// add adds a submission to the tasks of its id.
+func (ac *Acceptor) add(tx *store.Transaction, c *Submission, state *core.State) error {
+	if _, err := ac.Writer.DecideIn(tx, state, c.command(ac.Agents.Protocol.Rule), c.Now); err != nil {
+		return err
+	}
+	c.Row = state.Latest(c.Task.ID).Task
+	if !c.Verdict.Admit && c.Row.State == task.Done && c.Inbound == nil {
+		ac.Runs.Refuse(c.Row, c.refusal, c.Task.Callback)
+	}
+	return startConversation(tx, c)
+}
+
+// command is what a submission asks of the core.
+func (c *Submission) command(rule func(from, to string) string) *core.Accept {
+	accept := &core.Accept{
+		Request: c.Task, Dialect: c.dialect(), Verdict: c.Verdict, File: c.Line.File, Offset: c.Line.Offset, Received: c.Now,
+		Attempt: c.attempt, Unknown: c.Unknown, Parent: c.parent, Result: c.refusal,
+	}
+	if c.parent != nil {
+		accept.Rule = rule(c.parent.Agent, c.Task.Agent)
+	}
+	return accept
+}
+
+// limitRequester refuses a submission of somebody who has as many tasks that are not
+// over as they may (CLOWL-36). What they asked of several counts once.
+func (ac *Acceptor) limitRequester(tx *store.Transaction, c *Submission) error {
+	most := ac.Opts.QueuePerRequester
+	if most <= 0 || !c.Verdict.Admit || c.tie == envelope.Member || c.tie == envelope.Oversee {
+		return nil
+	}
+	open, err := tx.OpenOf(c.Task.Requester)
+	if err != nil || open < most {
+		return err
+	}
+	ac.refuse(c, envelope.Finding{Kind: envelope.Capacity, Message: fmt.Sprintf("%q has %d tasks that are not over, as many as anybody may", c.Task.Requester, open)})
+	return nil
+}
+
+// dialect is the one in which a submission is said.
+func (c *Submission) dialect() envelope.Dialect {
+	if c.Message == nil || c.Message.Dialect == "" {
+		return envelope.AINL
+	}
+	return c.Message.Dialect
+}
+
+// startConversation records the conversation of an accepted submission; an AINL request that
+// belongs to no other task has none.
+func startConversation(tx *store.Transaction, c *Submission) error {
+	if c.Message == nil || c.Message.Dialect == "" && c.tie == "" {
+		return nil
+	}
+	return tx.StartConversation(task.Conversation{
+		Task: c.Row.Seq, Message: c.Message.ID, Thread: c.Message.Thread, Trace: c.Message.Trace, Tie: c.tie,
+		Open: conversation.Notified(c.tie),
+	})
+}
+
+// raiseSensitivity judges a submission again that is less sensitive by itself than what it is
+// below. It runs inside a transaction.
+func (ac *Acceptor) raiseSensitivity(tx *store.Transaction, c *Submission) error {
+	if !c.Verdict.Admit || c.parent == nil || c.Task.Agent == envelope.Ourselves {
+		return nil
+	}
+	most, err := ac.Reader.SensitivityOf(c.parent.Seq, func(seq int64) (row task.Task, raw []byte, err error) {
+		row, known, err := tx.Task(seq)
+		if err == nil && !known {
+			err = ledger.ErrUnknown
+		}
+		if err == nil {
+			raw, err = tx.Raw(seq)
+		}
+		return row, raw, err
+	})
+	if err != nil || most <= c.Task.Sensitivity {
+		return err
+	}
+	t, before := c.Task, c.Verdict
+	t.Sensitivity = most
+	v := ac.Reader.Judge(t, before.Findings.Warnings(), c.Now)
+	v.Findings = distinct(v.Findings)
+	if !v.Admit {
+		c.Verdict = v
+		c.Refuse()
+		return nil
+	}
+	c.Verdict.Findings, c.Verdict.Terms = v.Findings, v.Terms
+	return nil
+}
+
+// distinct are findings, each once.
+func distinct(all envelope.Findings) (each envelope.Findings) {
+	for _, f := range all {
+		if !slices.Contains(each, f) {
+			each = append(each, f)
+		}
+	}
+	return each
 }
 
 // ignoreDuplicate ignores a request that was accepted, or refused, with the same content

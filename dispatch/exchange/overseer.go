@@ -1,9 +1,373 @@
 package exchange
 
-import "mailboxd/dispatch/outbox"
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/dispatch/outbox"
+	"mailboxd/dispatch/store"
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/conversation"
+	"mailboxd/internal/core"
+	"mailboxd/internal/task"
+)
 
 // An Overseer has answers reviewed by the overseers of their agents.
 type Overseer struct {
 	*outbox.Base
 	Delegator *Delegator
+}
+
+// Some agents have an overseer, which has to approve their answers before anybody sees
+// them (CAP-24). It is asked in a task of its own below theirs.
+
+// needsOversight reports whether a completion ends in an answer that an overseer has to approve. An
+// overseer's own answer has none.
+func (t *completion) needsOversight() bool {
+	return !conversation.NoAnswer(t.outcome.Result.Status) && !t.suspends() && t.reviewRun == nil && t.overseer != ""
+}
+
+// oversight makes the submission that asks the overseer of an agent to review its answer: in
+// the agent's message, if it has submitted the answer itself.
+func (ov *Overseer) oversight(ctx context.Context, t *completion, submitted envelope.Message) (*Submission, error) {
+	_, task, _, err := ov.Reader.Load(ctx, t.Row.Seq)
+	if err != nil {
+		return nil, err
+	}
+	t.task = task
+	id, err := ov.reviewID(ctx, t, submitted)
+	if err != nil {
+		return nil, err
+	}
+	m := conversation.ReviewRequest{
+		Task: t.Row, Conversation: t.conversation, Sensitivity: t.task.Sensitivity, Answer: t.outcome.Result, Submitted: submitted,
+		Overseer: t.overseer, Rule: ov.Agents.Protocol.Rule(t.Row.Requester, t.Row.Agent), Time: t.at,
+	}.Message()
+	m.Task, m.Dialect = id, ov.Agents.Protocol.Dialect(m.To[0])
+	if m.Dialect == envelope.CLowl {
+		m.ID, m.Cause = string(id), t.conversation.Message
+	}
+	if m.Dialect == envelope.CAP {
+		m.Act = envelope.Delegates
+	}
+	c, _, err := ov.Delegator.delegation(ctx, t.Row, m, t.takenIDs)
+	return c, err
+}
+
+// reviewID returns the name of an overseer's task.
+func (ov *Overseer) reviewID(ctx context.Context, t *completion, submitted envelope.Message) (envelope.ID, error) {
+	if submitted.Task == "" || submitted.Task == t.Row.ID {
+		return ov.Delegator.freeID(ctx, t.Row.ID, conversation.ReviewWork, t.takenIDs)
+	}
+	return ov.Delegator.childID(ctx, t.Row, submitted, t.takenIDs)
+}
+
+// submitForReview asks the overseer of an agent to review its answer, or notifies an
+// overseer that has sent the work back what the agent answers now. When nobody can
+// approve the answer, it is withheld.
+func (ov *Overseer) submitForReview(tx *store.Transaction, t *completion) error {
+	overseer := t.overseer
+	switch {
+	case overseer == t.Row.Agent:
+		return ov.withhold(tx, t, "agent "+overseer+" would be its own overseer")
+	case !ov.Agents.Known(overseer):
+		return ov.withhold(tx, t, "there is no agent "+overseer+" to oversee it")
+	}
+	_, talks, err := tx.Conversation(t.Row.Seq)
+	if err != nil {
+		return err
+	}
+	if !talks { // an AINL request: rounds are counted from now on
+		if err := tx.StartConversation(task.Conversation{Task: t.Row.Seq, Thread: string(t.Row.ID)}); err != nil {
+			return err
+		}
+	}
+	children, err := tx.Dependents(t.Row.Seq)
+	if err != nil {
+		return err
+	}
+	if open, ok := conversation.Reviewing(children); ok {
+		m := *t.review.Message
+		m.Act, m.Task, m.Raw, m.WantsReply = envelope.Informs, open.ID, nil, true
+		m.ID = ""
+		return ov.Messenger.EmitToAll(tx, open.Task, conversation.Complete(m, t.Row, task.Conversation{Thread: m.Thread, Trace: m.Trace}, dialect.NewID(), t.at), t.at)
+	}
+	if err := ov.Delegator.acceptDelegated(tx, t.Row, outboundMessage{message: *t.review.Message, submission: t.review}, t.at); err != nil {
+		return err
+	}
+	if t.review.Disposition != Accepted || t.review.Row.State == task.Done {
+		return ov.withhold(tx, t, overseer+" cannot be asked: "+t.review.Verdict.Findings.Refusals().String())
+	}
+	return tx.Log(store.Event(t.Row, task.KindOversightAsked, map[string]any{"overseer": overseer, "task": t.review.Row.ID}))
+}
+
+// withhold ends a task whose answer nobody can approve.
+func (ov *Overseer) withhold(tx *store.Transaction, t *completion, why string) error {
+	next, moved, err := ov.endOversight(tx, t.Next, store.DecisionSubject{Task: t.task, Result: t.outcome.Result.Encode()}, envelope.OversightExpired, why)
+	if moved {
+		t.Next = next
+	}
+	return err
+}
+
+// endOversight ends a task in review without its answer.
+func (ov *Overseer) endOversight(tx *store.Transaction, row task.Task, q store.DecisionSubject, kind envelope.Kind, why string) (task.Task, bool, error) {
+	return ov.Writer.DecideOn(tx, row.Seq, true, &core.FailReview{
+		Task: row.Seq, Attempt: row.Attempt, Kind: kind, Why: why, Request: q.Task, Result: q.Result,
+	})
+}
+
+// returnToReview puts an answer before its overseer again when the agent has replied
+// without another answer. It reports whether it did.
+func (ov *Overseer) returnToReview(tx *store.Transaction, t *completion) (bool, error) {
+	if t.Row.ResultSum == "" || t.outcome.Hold != task.Reply {
+		return false, nil
+	}
+	children, err := tx.Dependents(t.Row.Seq)
+	if err != nil {
+		return false, err
+	}
+	open, ok := conversation.Reviewing(children)
+	replies := func(s outboundMessage) bool { return s.submission == nil && slices.Contains(s.message.To, open.Agent) }
+	if !ok || !slices.ContainsFunc(t.outbound, replies) {
+		return false, nil
+	}
+	moved, err := ov.Delegator.move(tx, t, &core.Reconsider{Task: t.Row.Seq, Seen: core.See(t.Row), Until: ov.Reader.ReplyDeadline(time.Now()), Overseer: open.Agent})
+	if err != nil || !moved {
+		return true, err
+	}
+	return true, ov.Delegator.emitAll(tx, t)
+}
+
+// A reviewRun is the run of an overseer: whose answer it reviews, and its decision. No
+// line and no result file counts, since anybody can write one.
+type reviewRun struct {
+	above    task.Task  // the task whose answer it reviews
+	terms    task.Terms // of the run that gave it
+	answer   store.DecisionSubject
+	decision conversation.Decision
+	words    string
+	unseen   bool // the agent has answered anew since the run began
+}
+
+// continues reports whether the overseer runs again after this run.
+func (l *reviewRun) continues() bool {
+	return l != nil && (l.decision == conversation.SendsBack || l.unseen)
+}
+
+// reviewRunOf finds out what an overseer has decided, and about which answer.
+func (ov *Overseer) reviewRunOf(ctx context.Context, row task.Task, o task.Outcome) (*reviewRun, error) {
+	above, err := ov.Ledger.Task(ctx, row.Parent)
+	if err != nil {
+		return nil, err
+	}
+	l := &reviewRun{above: above}
+	if above.State != task.Review {
+		return l, nil // there is nothing to decide
+	}
+	if l.answer, err = ov.Reader.About(ctx, above); err != nil {
+		return nil, err
+	}
+	run, err := ov.Reader.RunOf(ctx, above)
+	if err != nil {
+		return nil, err
+	}
+	l.terms = run.Terms
+	seen, err := ov.givenTo(ctx, row, l)
+	l.decision, l.words = conversation.Review{
+		Said: o.Said, Answer: o.Result, GoesOn: o.Hold != "", Broken: conversation.Broken(o), Dialect: ov.Agents.Protocol.Dialect(row.Agent),
+		Worker: above.Agent, Requester: above.Requester, Tasks: []envelope.ID{row.ID, above.ID}, Seen: seen,
+	}.Decide()
+	return l, err
+}
+
+// givenTo returns what an overseer was given to review: the request, the answer, and the
+// agent's messages since.
+func (ov *Overseer) givenTo(ctx context.Context, row task.Task, l *reviewRun) ([]jsontext.Value, error) {
+	question, err := ov.Ledger.Raw(ctx, row.Seq)
+	if err != nil {
+		return nil, err
+	}
+	seen := []jsontext.Value{question, l.answer.Result}
+	said, err := ov.Ledger.ConversationMessages(ctx, row)
+	for _, m := range said {
+		if m.From == l.above.Agent {
+			seen = append(seen, m.Body)
+		}
+	}
+	return seen, err
+}
+
+// checkSeen finds out whether an overseer has seen what it decides about: the agent may
+// have answered anew since its run began. An agent that fetches its tasks can see
+// messages at once.
+func (ov *Overseer) checkSeen(tx *store.Transaction, t *completion) error {
+	l := t.reviewRun
+	if l == nil || t.Row.State != task.Running {
+		return nil
+	}
+	l.unseen = false
+	said, err := tx.MessagesSince(t.Row, ov.History.MarkOf(t.Row.Seq).Message)
+	l.unseen = slices.ContainsFunc(said, func(m task.Message) bool {
+		return m.From == l.above.Agent && m.Via == task.ByRun && conversation.Resumes(m.Act)
+	})
+	return err
+}
+
+// reviewAgain runs an overseer again that has not seen what it decides about.
+func (ov *Overseer) reviewAgain(tx *store.Transaction, t *completion) error {
+	moved, err := ov.Delegator.move(tx, t, &core.Wait{Task: t.Row.Seq, Seen: core.See(t.Row), Reason: task.Reply, Until: t.terms.Deadline})
+	if err != nil || !moved {
+		return err
+	}
+	t.Next, _, err = ov.Messenger.Wake(tx, t.Next, map[string]any{"from": t.reviewRun.above.Agent})
+	return err
+}
+
+// completeReview is the completion of an overseer's run.
+func (ov *Overseer) completeReview(tx *store.Transaction, t *completion) (complete bool, err error) {
+	l := t.reviewRun
+	above, found, err := tx.Task(l.above.Seq)
+	if err != nil {
+		return false, err
+	}
+	if found && above.State == task.Review && l.unseen && (l.decision != "" || !t.suspends()) {
+		return true, ov.reviewAgain(tx, t)
+	}
+	if !found || l.decision == "" || above.State != task.Review || above.Attempt != l.above.Attempt {
+		return false, nil
+	}
+	return true, ov.carryOutDecision(tx, t, above)
+}
+
+// carryOutDecision does what an overseer decided about an answer.
+func (ov *Overseer) carryOutDecision(tx *store.Transaction, t *completion, above task.Task) error {
+	l := t.reviewRun
+	if l.decision == conversation.SendsBack {
+		rounds, err := tx.SendBack(above.Seq)
+		if err != nil {
+			return err
+		}
+		if rounds <= ov.Agents.Protocol.Rounds {
+			return ov.sendBack(tx, t, rounds)
+		}
+		why := fmt.Sprintf("%s is still not content after %d rounds: %s", t.Row.Agent, ov.Agents.Protocol.Rounds, l.words)
+		return ov.closeReview(tx, t, envelope.OversightRejected, why)
+	}
+	switch l.decision {
+	case conversation.Approves:
+		return ov.closeReview(tx, t, "", "")
+	case conversation.Rejects:
+		return ov.closeReview(tx, t, envelope.OversightRejected, t.Row.Agent+" rejects it: "+l.words)
+	}
+	return ov.closeReview(tx, t, envelope.OversightExpired, t.Row.Agent+" has not decided: "+l.words)
+}
+
+// closeReview ends the task of an overseer, and the review: the answer is shown, or
+// withheld for a reason of some kind.
+func (ov *Overseer) closeReview(tx *store.Transaction, t *completion, kind envelope.Kind, why string) error {
+	r := t.outcome.Result
+	if t.suspends() || r.Status == "" {
+		r.TaskID, r.AgentID, r.Status, r.Error = t.Row.ID, t.Row.Agent, envelope.OK, envelope.Error{}
+		r.Output.Summary = cmp.Or(t.reviewRun.words, r.Output.Summary)
+		if t.reviewRun.decision == conversation.Rejects {
+			r.Status, r.Error = envelope.Failed, envelope.Error{Kind: envelope.OversightRejected, Message: r.Output.Summary}
+		}
+	}
+	o := t.outcome
+	o.Result, o.Hold = r, ""
+	moved, err := ov.Delegator.move(tx, t, &core.Finish{
+		Task: t.Row.Seq, Seen: core.See(t.Row), Status: r.Status, Kind: r.Error.Kind, Result: r.Encode(),
+		NoReview: true, Show: endKind(o), Data: EndData(o), // its words are for the agent, not for the requester
+	})
+	if err != nil || !moved {
+		return err
+	}
+	if kind == "" {
+		err = ov.approveOf(tx, t)
+	} else {
+		_, _, err = ov.endOversight(tx, t.reviewRun.above, t.reviewRun.answer, kind, why)
+	}
+	if err != nil {
+		return err
+	}
+	return ov.Delegator.emitAll(tx, t)
+}
+
+// approveOf shows an answer, or asks a person to approve it as well, under the terms of
+// its run.
+func (ov *Overseer) approveOf(tx *store.Transaction, t *completion) error {
+	l := t.reviewRun
+	_, _, err := ov.Writer.DecideOn(tx, l.above.Seq, false, &core.PassReview{
+		Task: l.above.Seq, Attempt: l.above.Attempt, By: t.Row.Agent, Review: t.Row.ID, Words: l.words, Terms: l.terms, Result: l.answer.Result,
+	})
+	return err
+}
+
+// sendBack runs an agent again with its overseer's question. The overseer waits for the
+// reply.
+func (ov *Overseer) sendBack(tx *store.Transaction, t *completion, round int) error {
+	l := t.reviewRun
+	moved, err := ov.Delegator.move(tx, t, &core.Wait{Task: t.Row.Seq, Seen: core.See(t.Row), Reason: task.Reply, Until: t.terms.Deadline})
+	if err != nil || !moved {
+		return err
+	}
+	above, moved, err := ov.Writer.DecideOn(tx, l.above.Seq, false, &core.SendBack{
+		Task: l.above.Seq, Attempt: l.above.Attempt, By: t.Row.Agent, Review: t.Row.ID, Round: round, Words: l.words,
+	})
+	if err != nil || !moved {
+		return err
+	}
+	asked := func(s outboundMessage) bool { return s.submission == nil && slices.Contains(s.message.To, above.Agent) }
+	if !slices.ContainsFunc(t.outbound, asked) {
+		if err := ov.askAgain(tx, t); err != nil {
+			return err
+		}
+	}
+	return ov.Delegator.emitAll(tx, t)
+}
+
+// askAgain records an overseer's question that was its answer.
+func (ov *Overseer) askAgain(tx *store.Transaction, t *completion) error {
+	m := envelope.Message{
+		Dialect: envelope.CAP, Act: envelope.Inquires, Task: t.Row.ID, WantsReply: true, // which has an act for it
+		To: []string{t.reviewRun.above.Agent}, Text: t.reviewRun.words,
+	}
+	return ov.Messenger.EmitToAll(tx, t.Row, conversation.Complete(m, t.Row, t.conversation, dialect.NewID(), t.at), t.at)
+}
+
+// reevaluateOversight ends a review that no overseer will end any more, or none has in
+// time. It reports whether an overseer is to end it at all.
+func (ov *Overseer) reevaluateOversight(ctx context.Context, row task.Task) (bool, error) {
+	asked, found, err := ov.Ledger.Consent(ctx, row.Seq, envelope.ApprovalPost)
+	if err != nil || found && asked.Decision == task.Undecided {
+		return false, err
+	}
+	children, err := ov.Ledger.Dependents(ctx, row.Seq)
+	if err != nil {
+		return true, err
+	}
+	open, ok := conversation.Reviewing(children)
+	why := "its overseer has not approved of it"
+	switch {
+	case ok && !store.IsPast(row.Until, time.Now()):
+		ov.Timers.Set(row.Seq, row.Until)
+		return true, nil
+	case ok:
+		why = fmt.Sprintf("%s did not approve of it by %s", open.Agent, row.Until.UTC().Format(time.RFC3339))
+	}
+	q, err := ov.Reader.About(ctx, row)
+	if err != nil {
+		return true, err
+	}
+	_, err = ov.Writer.DecideIfCurrent(ctx, store.Loads(row.Seq, false, true), &core.FailReview{
+		Task: row.Seq, Attempt: row.Attempt, Kind: envelope.OversightExpired, Why: why, Request: q.Task, Result: q.Result,
+	})
+	return true, err
 }

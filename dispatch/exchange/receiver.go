@@ -1,6 +1,16 @@
 package exchange
 
-import "mailboxd/dispatch/outbox"
+import (
+	"cmp"
+	"time"
+
+	"mailboxd/dispatch/outbox"
+	"mailboxd/dispatch/store"
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/conversation"
+	"mailboxd/internal/task"
+)
 
 // A Receiver takes messages in.
 type Receiver struct {
@@ -8,4 +18,162 @@ type Receiver struct {
 	Acceptor  *Acceptor
 	Delegator *Delegator
 	Completer *Completer
+}
+
+// JudgeMessage lets policy decide on what a message in a line asks for.
+func (rc *Receiver) JudgeMessage(c *Submission) {
+	m := c.Inbound.Message
+	if !c.DecodeFindings.Refused() {
+		c.Inbound.answer, c.Inbound.unread = rc.answerOf(m)
+	}
+	if c.Judged = (task.Verdict{Findings: c.DecodeFindings}); conversation.AsksForWork(m) {
+		c.Judged = rc.Acceptor.HoldRecovered(c.Task, rc.judgeRequest(c, c.DecodeFindings))
+	}
+}
+
+// Receive records a message and does what follows from it. Its transaction may be run
+// again, so it sets all that it changes.
+func (rc *Receiver) Receive(tx *store.Transaction, c *Submission) error {
+	m := c.Inbound.Message
+	c.Disposition, c.Row, c.parent, c.Verdict = Received, task.Task{}, nil, c.Judged
+	c.refusal, c.above, c.tie = nil, nil, ""
+	c.Members = nil
+	if !c.Verdict.Admit && c.Task.ID != "" {
+		c.Refuse()
+	}
+	if ours, err := rc.isOurs(tx, c); ours || err != nil {
+		return err
+	}
+	if why := rc.distrust(m); why.Message != "" {
+		return rc.deny(tx, c, why)
+	}
+	if c.Task.ID != "" {
+		return rc.receiveRequest(tx, c)
+	}
+	if c.Verdict.Findings.Refused() {
+		return rc.deny(tx, c, c.Verdict.Findings...)
+	}
+	if known, err := rc.receivedBefore(tx, c); known || err != nil {
+		return err
+	}
+	return rc.effect(tx, c)
+}
+
+// effect does what follows from a message that asks for no work.
+func (rc *Receiver) effect(tx *store.Transaction, c *Submission) error {
+	row, found, err := tx.Finder().Resolve(c.Inbound.Message, task.Task{})
+	if err != nil {
+		return err
+	}
+	c.Row = row
+	switch c.Inbound.Message.Act {
+	case envelope.Cancels:
+		return rc.receiveCancel(tx, c, found)
+	case envelope.Asks:
+		return rc.receiveQuestion(tx, c, found)
+	case envelope.Announces:
+		return rc.receiveAnnouncement(tx, c)
+	case envelope.Completes, envelope.Fails:
+		return rc.receiveEnd(tx, c, found)
+	case envelope.Accepts, envelope.Reports, envelope.Waits, envelope.Stops:
+		return rc.receiveProgress(tx, c, found)
+	}
+	return rc.receiveInfo(tx, c)
+}
+
+// isOurs ignores a line that the daemon has written.
+func (rc *Receiver) isOurs(tx *store.Transaction, c *Submission) (bool, error) {
+	was, found, err := tx.MessageWithHash(c.Inbound.Message.Hash)
+	if err != nil || !found || was.Via != task.ByDaemon {
+		return false, err
+	}
+	return true, tx.Log(store.Event(task.Task{}, task.KindMessageOwn, map[string]any{"file": c.Line.File, "offset": c.Line.Offset, "message": was.Seq}))
+}
+
+// distrust says why a message can't be from its sender (CLOWL-18).
+func (rc *Receiver) distrust(m envelope.Message) envelope.Finding {
+	why := conversation.Distrust(m, rc.Agents.Protocol.Secret(m.From))
+	return envelope.Finding{Kind: envelope.Unauthorized, Field: fieldsOf[m.Dialect].from, Message: why}
+}
+
+// receivedBefore ignores a message that was received before, and refuses one whose name
+// another content has (CLOWL-37). A message without a name may be sent twice, so it is
+// known again only when a line is read again.
+func (rc *Receiver) receivedBefore(tx *store.Transaction, c *Submission) (bool, error) {
+	m := c.Inbound.Message
+	if m.Dialect != envelope.CLowl {
+		if !c.Line.Replayed {
+			return false, nil
+		}
+		_, known, err := tx.MessageWithHash(m.Hash)
+		return known, err
+	}
+	was, found, err := tx.MessageWithID(m.ID)
+	switch {
+	case err != nil || !found:
+		return false, err
+	case was.Hash == m.Hash:
+		return true, tx.Log(store.Event(task.Task{}, task.KindMessageDuplicate, map[string]any{"file": c.Line.File, "offset": c.Line.Offset, "message": was.Seq}))
+	}
+	return true, rc.deny(tx, c, envelope.Finding{Kind: envelope.DuplicateConflict, Field: "mid", Message: "was said with other content before"})
+}
+
+// deny refuses a message and notifies its sender, once. A request has a result file
+// too, unless another task has its id.
+func (rc *Receiver) deny(tx *store.Transaction, c *Submission, why ...envelope.Finding) error {
+	if c.Task.ID != "" {
+		last, known, err := tx.Latest(c.Task.ID)
+		switch {
+		case err != nil:
+			return err
+		case !known:
+			return rc.refuseRequest(tx, c, why)
+		case last.Hash == c.Task.Hash:
+			return rc.Acceptor.ignoreDuplicate(tx, c, last)
+		}
+	}
+	c.Disposition, c.Verdict = Unnamed, task.Verdict{Findings: why}
+	if err := tx.Log(lineRejected(c)); err != nil {
+		return err
+	}
+	return rc.replyError(tx, c, dialect.FailureOf(c.Verdict.Findings.Kind(), c.Verdict.Findings.Refusals().String()))
+}
+
+// refuseRequest adds the task of a request that is refused for its form or its sender,
+// as rejected. Its requester is notified of that end.
+func (rc *Receiver) refuseRequest(tx *store.Transaction, c *Submission, why envelope.Findings) error {
+	c.Inbound.answer, c.above, c.parent, c.tie = nil, nil, nil, ""
+	c.Verdict = task.Verdict{Findings: why}
+	c.Refuse()
+	return rc.enter(tx, c, task.Task{}, false)
+}
+
+// replyError notifies the sender of what is wrong with a message, unless a reply was
+// sent when the line was read before.
+func (rc *Receiver) replyError(tx *store.Transaction, c *Submission, why envelope.Failure) error {
+	if to := c.Inbound.Message; c.Line.Replayed {
+		replies, err := tx.Replies(cmp.Or(to.ID, to.Cause), envelope.Fails, envelope.Ourselves, time.Time{})
+		if err != nil || len(replies) > 0 {
+			return err
+		}
+	}
+	return rc.reply(tx, c, envelope.Message{Act: envelope.Fails, Type: "error", Text: why.Message, Failure: why})
+}
+
+// reply sends a message to the sender of another one, in its dialect. Some senders have
+// no inbox.
+func (rc *Receiver) reply(tx *store.Transaction, c *Submission, m envelope.Message) error {
+	to := c.Inbound.Message
+	if to.From == "" || to.From == envelope.Everybody || to.From == envelope.Ourselves {
+		return nil
+	}
+	m.Task, m.Cause, m.Thread, m.Trace = to.Task, to.ID, cmp.Or(to.Thread, to.ID, envelope.Ourselves), to.Trace
+	if to.Dialect == envelope.CAP {
+		m.Cause = cmp.Or(to.ID, to.Cause) // the sender's name of the task, where that is no file name
+	}
+	m.From, m.Time = cmp.Or(m.From, envelope.Ourselves), c.Now
+	if m.To == nil {
+		m.To = []string{to.From}
+	}
+	return rc.Messenger.Emit(tx, to.Dialect, m, c.Row.Seq, rc.Messenger.InboxOf(to.From))
 }
