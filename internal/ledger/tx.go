@@ -25,6 +25,7 @@ type Tx struct {
 	opened  bool                 // a transaction of SQLite is open, and nothing is below
 	unclear error                // what kept some row from the tables: nobody knows whose that was
 	wrong   error                // what the function that runs now has done wrong
+	counts  openCounts           // by how many its group has changed those of the ledger
 }
 
 // background is the context of what a group writes: that of no caller ends it.
@@ -139,19 +140,6 @@ func (tx *Tx) Result(seq int64) ([]byte, error) {
 	return result, nil
 }
 
-const openOfQuery = "SELECT count(*) FROM tasks WHERE state <> 'done' AND state <> 'waiting' AND state <> 'review' AND requester = ?"
-
-// OpenOf counts the tasks of a requester that are held, queued or running. It
-// reads all tasks that are not over.
-func (tx *Tx) OpenOf(requester string) (int, error) {
-	n, _, err := first(context.Background(), tx.write, one[int],
-		openOfQuery, requester)
-	if err != nil {
-		return 0, fmt.Errorf("count open tasks of %s: %w", requester, err)
-	}
-	return n, nil
-}
-
 // Known returns the highest revision of an id that has this content, and
 // whether there is one (AINL-55).
 func (tx *Tx) Known(id envelope.ID, hash string) (revision int, ok bool, err error) {
@@ -208,6 +196,9 @@ func (tx *Tx) add(t task.Task, raw []byte) (int64, error) {
 	t.Seq, t.Latest, t.ResultSum = seq, true, ""
 	t.Until, t.Deadline, t.Received, t.Finished = exact(t.Until), exact(t.Deadline), exact(t.Received), exact(t.Finished)
 	tx.stage.setTask(&taskChange{Task: t, added: true, raw: raw})
+	if t.State != task.Done {
+		tx.counts.add(t.Requester, 1)
+	}
 	return seq, nil
 }
 
