@@ -231,7 +231,7 @@ var ErrNoRequest = errors.New("its request is not kept any more; send it again")
 // whose request is gone is ErrNoRequest.
 func (ct *controls) Retry(ctx context.Context, id envelope.ID, by core.By) error {
 	return ct.control(ctx, "retry", id, func(last task.Task) (task.Task, bool, error) {
-		if last.State != task.Done || !slices.Contains(retriable, last.Status) {
+		if !core.Retriable(last) {
 			return last, false, core.StateErrorOf(last)
 		}
 		raw, err := ct.Ledger.Raw(ctx, last.Seq)
@@ -255,8 +255,6 @@ func (ct *controls) Retry(ctx context.Context, id envelope.ID, by core.By) error
 		return ct.resubmit(ctx, last, raw, verdict, by)
 	})
 }
-
-var retriable = []envelope.Status{envelope.Failed, envelope.Stopped, envelope.Rejected}
 
 // resubmit adds the next revision of a task with the content of the last one.
 func (ct *controls) resubmit(ctx context.Context, last task.Task, raw []byte, v task.Verdict, by core.By) (task.Task, bool, error) {

@@ -123,7 +123,7 @@ func (rd *Reader) Undecided(ctx context.Context, id envelope.ID) (task.Task, err
 // person. It does nothing when somebody moved the task meanwhile, also before it
 // was read: what runs, or has run, is for who ends that.
 func (rd *Reader) Apply(ctx context.Context, row task.Task, t envelope.Task, v task.Verdict) error {
-	if !startable(row.State) {
+	if !core.Startable(row.State) {
 		return nil
 	}
 	if row.State == task.Held && v.Admit && !WantsApproval(v.Hold) && slices.Equal(v.Hold, row.Reasons) && v.Until.Equal(row.Until) {
@@ -137,11 +137,6 @@ func (rd *Reader) Apply(ctx context.Context, row task.Task, t envelope.Task, v t
 	load := Loads(row.Seq, began, WantsApproval(v.Hold) || WantsApproval(row.Reasons))
 	_, err = rd.Writer.DecideIfCurrent(ctx, load, &core.Judge{Task: row.Seq, Seen: core.See(row), Request: t, Verdict: v})
 	return err
-}
-
-// startable reports whether what comes next for a task in that state is a start.
-func startable(s task.State) bool {
-	return s == task.Received || s == task.Held || s == task.Queued
 }
 
 // JudgeLineage judges again, by its parents, a task that waited for an earlier

@@ -28,7 +28,7 @@ func (c *Hold) decide(d *decision) error {
 	switch {
 	case err != nil:
 		return err
-	case !startable(t.State):
+	case !Startable(t.State):
 		return StateErrorOf(t.Task)
 	case slices.Contains(t.Reasons, task.Operator) || Unread(t.Task):
 		return nil // as asked
@@ -112,8 +112,10 @@ func (c *Cancel) result(d *decision, t *Task) []byte {
 	return NotRun(c.Request, envelope.Stopped, envelope.Cancelled, why, t.Began, c.Levels, d.now)
 }
 
-// retriable are the ends of a task after which an operator can have it run again.
-var retriable = []envelope.Status{envelope.Failed, envelope.Stopped, envelope.Rejected}
+// Retriable reports whether a task has ended so that an operator can have it run again.
+func Retriable(t task.Task) bool {
+	return t.State == task.Done && slices.Contains([]envelope.Status{envelope.Failed, envelope.Stopped, envelope.Rejected}, t.Status)
+}
 
 // Resubmit adds the next revision of a task that is over, with the content of the last
 // one. What is known of the last one stays: its runs, its events and its result, which
@@ -130,7 +132,7 @@ func (c *Resubmit) decide(d *decision) error {
 	switch {
 	case last == nil || !last.Latest:
 		return ErrStale
-	case last.State != task.Done || !slices.Contains(retriable, last.Status):
+	case !Retriable(last.Task):
 		return StateErrorOf(last.Task)
 	case !c.Verdict.Admit:
 		return ErrStillRefused

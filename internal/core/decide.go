@@ -16,9 +16,9 @@ type Command interface{ decide(*decision) error }
 // record of a caller who isn't allowed to decide.
 //
 // The commands are Accept, Judge, Hold, Release, Answer, ReviewDue, Cancel, Resubmit,
-// Intend, HoldRecovered, Finish, EndRun, Again, PutBack, KeepUnread, Reread, Void, Shown,
-// Claim, Renew, Lapse, TakeAnswer, RefuseAnswer, Wait, Wake, Reconsider, SendBack,
-// PassReview and FailReview.
+// Intend, HoldRecovered, Finish, EndRun, Again, PutBack, KeepUnread, Reread, Void, Claim,
+// Renew, Lapse, TakeAnswer, RefuseAnswer, Wait, Wake, Reconsider, SendBack, PassReview and
+// FailReview.
 func Decide(s *State, c Command, cfg Config, now time.Time) ([]Event, error) {
 	d := decision{state: s, cfg: cfg, now: now}
 	err := c.decide(&d)
@@ -55,8 +55,8 @@ func (d *decision) expiry() time.Time {
 // wantsApproval reports whether an approval is among the reasons of a hold.
 func wantsApproval(reasons []task.Reason) bool { return slices.Contains(reasons, task.Approval) }
 
-// startable reports whether what comes next for a task in that state is a start.
-func startable(s task.State) bool {
+// Startable reports whether what comes next for a task in that state is a start.
+func Startable(s task.State) bool {
 	return s == task.Received || s == task.Held || s == task.Queued
 }
 

@@ -19,7 +19,7 @@ type Judge struct {
 
 func (c *Judge) decide(d *decision) error {
 	t, err := d.state.find(c.Task, c.Seen)
-	if err != nil || !startable(t.State) {
+	if err != nil || !Startable(t.State) {
 		return ErrStale
 	}
 	if t.State == task.Received && !d.clear(t) {

@@ -161,18 +161,6 @@ func (d *decision) queued(seq int64, attempt int) (*Task, error) {
 	return t, nil
 }
 
-// Shown says that the result file of a task is in place, and its callbacks are made.
-type Shown struct{ Task int64 }
-
-func (c *Shown) decide(d *decision) error {
-	t := d.state.tasks[c.Task]
-	if t == nil || t.State != task.Done || t.Put && t.Delivered {
-		return ErrStale
-	}
-	d.add(t, &Settled{}, "", nil)
-	return nil
-}
-
 // PutBack holds a task whose run did nothing for want of what only a person can give,
 // such as a login.
 type PutBack struct {

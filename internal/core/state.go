@@ -58,9 +58,6 @@ func (s *State) Add(t Task) {
 // Task returns the task that has a Seq; nil for none.
 func (s *State) Task(seq int64) *Task { return s.tasks[seq] }
 
-// Revisions returns the tasks of an id, the latest last.
-func (s *State) Revisions(id envelope.ID) []*Task { return s.ids[id] }
-
 // Latest returns the latest revision of an id; nil for none.
 func (s *State) Latest(id envelope.ID) *Task {
 	all := s.ids[id]

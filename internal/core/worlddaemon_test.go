@@ -286,5 +286,8 @@ func (w *world) show(t *core.Task) {
 	if w.results[t.Seq] == nil {
 		w.fail("revision %d of %s is over, and has no result", t.Revision, t.ID)
 	}
-	w.do(&core.Shown{Task: t.Seq})
+	w.doing = nil
+	w.note("Shown")
+	w.note("    %s Settled", w.nameOf(core.Event{Task: t.Seq}))
+	w.commit([]core.Event{{Task: t.Seq, Change: &core.Settled{}}}, w.offset)
 }
