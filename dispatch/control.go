@@ -37,18 +37,47 @@ func (ct *controls) Hold(ctx context.Context, id envelope.ID, by core.By) error 
 // task which may have run before the ledger was lost, and that of one whose
 // agent had to be logged in. It lifts nothing else,
 // and no approval. A task whose answer could not be read has it read again, and
-// is not run for that. A task that is not held so is a *StateError.
+// is not run for that. A task whose result could not be delivered to its callback has
+// that tried again at once. Any other task is a *StateError.
 func (ct *controls) Release(ctx context.Context, id envelope.ID, by core.By) error {
 	return ct.control(ctx, "release", id, func(row task.Task) (task.Task, bool, error) {
 		revisions, err := ct.Reader.Revisions(ctx, id)
 		if err != nil {
 			return row, false, err
 		}
-		if at := slices.IndexFunc(revisions, core.Unread); at >= 0 {
-			row = revisions[at]
+		row = releasable(row, revisions)
+		released, ok, err := ct.steer(ctx, row, &core.Release{Task: row.Seq, Seen: core.See(row), By: by})
+		if ok && row.LacksCallback() {
+			ct.callAgain(ctx, revisions)
 		}
-		return ct.steer(ctx, row, &core.Release{Task: row.Seq, Seen: core.See(row), By: by})
+		return released, ok, err
 	})
+}
+
+// releasable returns the revision that a release is about: the latest, unless the answer
+// of an earlier one cannot be read, or only an earlier one has something to release.
+func releasable(latest task.Task, revisions []task.Task) task.Task {
+	if at := slices.IndexFunc(revisions, core.Unread); at >= 0 {
+		return revisions[at]
+	}
+	if len(core.Lasting(latest.Reasons)) > 0 {
+		return latest
+	}
+	for _, row := range slices.Backward(revisions) {
+		if row.LacksCallback() {
+			return row
+		}
+	}
+	return latest
+}
+
+// callAgain makes the callbacks again that revisions of a task lack.
+func (ct *controls) callAgain(ctx context.Context, revisions []task.Task) {
+	for _, row := range revisions {
+		if row.LacksCallback() {
+			ct.Publisher.CallAgain(context.WithoutCancel(ctx), row)
+		}
+	}
 }
 
 // steer gives a command about a task that doesn't run, and returns the task as it is

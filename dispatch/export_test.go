@@ -47,9 +47,6 @@ func (d *Dispatcher) HangCallbacks() (goOn func()) {
 	return d.Publisher.Calls.Mu.Unlock
 }
 
-// KnownFault is knownFault for tests in the other package.
-var KnownFault = knownFault
-
 func (d *Dispatcher) Proceed(ctx context.Context, row task.Task) { d.steps.resume(ctx, row) }
 
 func (d *Dispatcher) StopRun(ctx context.Context, row task.Task, by core.By) (bool, error) {

@@ -2,15 +2,11 @@ package dispatch_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
-	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/internal/task"
 )
@@ -78,35 +74,4 @@ func TestACallbackThatHangsDelaysNoDeadline(t *testing.T) {
 	e.RingNow(e.row("cancelled").Seq)
 	e.send("held", "quick", fmt.Sprintf(`"deadline":%q`, time.Now().Add(time.Second).Format(time.RFC3339Nano)))
 	e.until("the held task is over at its deadline", func() bool { return e.row("held").State == task.Done })
-}
-
-func TestAnErrorThatStaysEndsInAReasonThatAPersonSees(t *testing.T) {
-	dispatch.KnownFault(t, "an error that stays is tried again for ever and logged once", func() error {
-		e := newEngine(t)
-		e.start()
-		path := filepath.Join(e.parts.Box.Path(), "agents", "there.jsonl")
-		e.plays["quick"] = func(_ context.Context, j task.Job) task.Outcome {
-			e.must(os.MkdirAll(path, 0o700)) // where the callback is to be appended
-			return answer(j, "done")
-		}
-		e.send("t1", "quick", `"callback":{"file_append":"agents/there.jsonl"}`)
-		e.until("the callback fails", func() bool {
-			kinds, _ := e.story("t1")
-			return len(kinds) > 0 && kinds[len(kinds)-1] == "callback.failed"
-		})
-		for range 30 {
-			e.Revisit(t.Context(), e.row("t1").Seq)
-		}
-		kinds, _ := e.story("t1")
-		told := 0
-		for _, kind := range kinds {
-			if kind == "callback.failed" {
-				told++
-			}
-		}
-		if logged := e.log.count("cannot be delivered"); !e.row("t1").Delivered && told == 1 && logged == 1 {
-			return errors.New("31 attempts, one event, one line in the log, and no end")
-		}
-		return nil
-	})
 }

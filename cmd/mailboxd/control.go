@@ -79,7 +79,7 @@ func taskVerbs(g *globals) []*cobra.Command {
 		}.command(g, 0),
 		taskVerb{
 			"release", "Let go of a task that is held by hold, for a login, or since a ledger was lost",
-			"Release ends a hold that an operator made, and lets a task run that may have run\nbefore the ledger was lost. It is no approval: that is mailboxd approve.",
+			"Release ends a hold that an operator made, and lets a task run that may have run\nbefore the ledger was lost. Of a task that is over it tries the callback again that\nfailed. It is no approval: that is mailboxd approve.",
 			"  mailboxd release nightly-report", (*client.Client).Release,
 		}.command(g, 0),
 		taskVerb{

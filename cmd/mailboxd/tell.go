@@ -80,8 +80,12 @@ func (f *caseFile) answer(s screen, around surroundings) {
 	}
 }
 
-// reason is what the task's result, or else its last event, says went wrong.
+// reason is why its callback failed, or else what the task's result or its last event
+// says went wrong.
 func (f *caseFile) reason() string {
+	if f.Task.CallbackFailed {
+		return f.callbackError()
+	}
 	if f.Result != nil && f.Task.State == task.Done {
 		r, findings := envelope.DecodeResult(f.Result)
 		if !findings.Refused() && r.Error.Message != "" {
@@ -91,6 +95,16 @@ func (f *caseFile) reason() string {
 	for _, e := range slices.Backward(f.Story) {
 		if told := dataOf(e.Data); told["message"] != nil && e.Revision == f.Task.Revision {
 			return flat(fmt.Sprint(told["message"]))
+		}
+	}
+	return ""
+}
+
+// callbackError is with which error the callback failed that the task lacks.
+func (f *caseFile) callbackError() string {
+	for _, e := range slices.Backward(f.Story) {
+		if e.Revision == f.Task.Revision && (e.Kind == task.KindCallbackFailed || e.Kind == task.KindCallbackAbandoned) {
+			return flat(fmt.Sprint(dataOf(e.Data)["reason"]))
 		}
 	}
 	return ""

@@ -111,7 +111,7 @@ func (d *desk) queue(ctx context.Context, tasks []client.Task) (map[envelope.ID]
 	return ahead, nil
 }
 
-// wait says what a task that is not done waits for, in a few words.
+// wait says what a task waits for, in a few words; "" for nothing.
 func (s surroundings) wait(t client.Task) string {
 	switch t.State {
 	case task.Received:
@@ -136,6 +136,9 @@ func (s surroundings) wait(t client.Task) string {
 			words[i] = s.hold(t, r)
 		}
 		return strings.Join(words, "; ")
+	}
+	if t.CallbackFailed {
+		return "its callback, which failed"
 	}
 	return ""
 }
@@ -240,6 +243,8 @@ func (s surroundings) next(t client.Task) string {
 		return "mailboxd serve"
 	case t.State == task.Running:
 		return advise("logs", t.ID, "-f")
+	case t.CallbackFailed:
+		return "remove what is in the way of its callback, then " + advise("release", t.ID)
 	case t.State == task.Done && t.Status != envelope.OK && t.Status != envelope.Partial:
 		if t.Attempt > 0 {
 			return advise("logs", t.ID) + ", or " + advise("retry", t.ID)

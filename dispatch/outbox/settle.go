@@ -29,7 +29,8 @@ type publication struct {
 
 // Settle shows the durable result of a finished task: its file first, then
 // the callbacks. What cannot be done now is tried again later; both may then
-// happen twice, which a result file does not notice and a callback may.
+// happen twice, which a result file does not notice and a callback may. It does
+// nothing for a task whose callbacks are abandoned.
 func (pb *Publisher) Settle(ctx context.Context, row task.Task) {
 	err := errFollowed
 	if run := pb.Runs.WithResult(row.Seq); run != nil {
@@ -49,6 +50,13 @@ func (pb *Publisher) delivered(row task.Task, err error) {
 		pb.FaultLog.Clear(own)
 		return
 	}
+	if errors.Is(err, errAbandoned) {
+		return // they were abandoned before
+	}
+	if end, now := errors.AsType[*abandonedError](err); now {
+		pb.FaultLog.Abandon(own, row, end.error)
+		return
+	}
 	if _, everybodys := store.MachineHint(err); everybodys {
 		pb.FaultLog.Report(store.Delivering, row, err)
 	} else {
@@ -57,10 +65,26 @@ func (pb *Publisher) delivered(row task.Task, err error) {
 	pb.Timers.After(row.Seq, store.Backoff(store.SettlePause, pb.Calls.failures(row.Seq)))
 }
 
+// An abandonedError is why callbacks are not tried again from now on.
+type abandonedError struct{ error }
+
+// errAbandoned says that callbacks were abandoned before.
+var errAbandoned = errors.New("its callbacks are abandoned")
+
+// CallAgain makes the callbacks of a task again that have failed, also when they are
+// abandoned.
+func (pb *Publisher) CallAgain(ctx context.Context, row task.Task) {
+	pb.Calls.resume(row.Seq)
+	pb.Settle(ctx, row)
+}
+
 // show puts the result and makes the callbacks, unless that was done: the
 // task's name is locked, so it is done by one goroutine.
 func (pb *Publisher) show(ctx context.Context, row task.Task) error {
 	defer pb.ResultLocks.Lock(row.ID)()
+	if pb.Calls.isAbandoned(row.Seq) {
+		return errAbandoned
+	}
 	f, err := pb.final(ctx, row)
 	if err != nil || f.row.Put && f.row.Delivered {
 		return err
@@ -117,26 +141,43 @@ func (pb *Publisher) showLocked(ctx context.Context, f publication) error {
 		said.Msg("result put")
 	}
 	missed := pb.callBack(f)
-	err := pb.Ledger.UpdateSoon(ctx, func(tx *ledger.Tx) error { // a mark that is lost has the result put again, which changes nothing
-		if missed == nil {
-			return tx.MarkSettled(row.Seq)
-		}
-		if err := tx.MarkPut(row.Seq); err != nil {
-			return err
-		}
-		if pb.Calls.failures(row.Seq) > 1 {
-			return nil // notified before
-		}
-		return tx.Log(store.Event(row, task.KindCallbackFailed, map[string]any{"reason": missed.Error()}))
-	})
-	if err == nil && missed == nil {
-		pb.Calls.forget(row.Seq)
-	}
+	err := pb.markShown(ctx, row, missed)
 	fault.Point("put-marked")
 	if pb.roots.Load() != roots {
 		pb.seekMissing() // what was put and not marked was not looked for when the root was replaced
 	}
+	if err == nil && pb.Calls.isAbandoned(row.Seq) {
+		return &abandonedError{missed}
+	}
 	return errors.Join(err, missed)
+}
+
+// markShown remembers that a result is in place and whether its callbacks are made, or
+// why not.
+func (pb *Publisher) markShown(ctx context.Context, row task.Task, missed error) error {
+	failures, exhausted := pb.Calls.failures(row.Seq), missed != nil && pb.Calls.exhausted(row.Seq)
+	err := pb.Ledger.UpdateSoon(ctx, func(tx *ledger.Tx) error { // a mark that is lost has the result put again, which changes nothing
+		if missed == nil {
+			return tx.MarkSettled(row.Seq)
+		}
+		err := tx.MarkPut(row.Seq)
+		data := map[string]any{"reason": missed.Error()}
+		if err == nil && failures == 1 { // or it was recorded before
+			err = tx.Log(store.Event(row, task.KindCallbackFailed, data))
+		}
+		if err == nil && exhausted {
+			err = tx.Log(store.Event(row, task.KindCallbackAbandoned, store.WithField(data, "attempts", failures)))
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+	case missed == nil:
+		pb.Calls.forget(row.Seq)
+	case exhausted:
+		pb.Calls.abandon(row.Seq)
+	}
+	return err
 }
 
 // resultMode lets nobody but the mailbox's owner read a result.

@@ -137,6 +137,12 @@ func (f *FaultLog) Report(what string, row task.Task, err error) {
 	}
 }
 
+// Abandon logs that what did not work for one task is not tried again by itself.
+func (f *FaultLog) Abandon(what string, row task.Task, err error) {
+	f.end(what)
+	taskLogger(f.log, row).Error().Err(err).Str("hint", hint(err)+"; then: mailboxd release "+string(row.ID)).Msg(what + "; not trying again")
+}
+
 // Clear logs that what did not work works again.
 func (f *FaultLog) Clear(what string) {
 	if f.end(what) {

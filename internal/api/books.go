@@ -168,7 +168,7 @@ func viewOf(t task.Task) client.Task {
 		Seq: t.Seq, ID: t.ID, Revision: t.Revision, State: t.State, Held: t.Reasons, Until: t.Until,
 		Attempt: t.Attempt, Agent: t.Agent, Requester: t.Requester, Type: t.Type, Deadline: t.Deadline,
 		Received: t.Received, Finished: t.Finished, Status: t.Status, Kind: t.Kind,
-		ResultFinal: t.State == task.Done && !t.Replaces, Depth: t.Depth, Dialect: foreign(t.Dialect), File: t.File, Offset: t.Offset,
+		ResultFinal: t.State == task.Done && !t.Replaces, CallbackFailed: t.LacksCallback(), Depth: t.Depth, Dialect: foreign(t.Dialect), File: t.File, Offset: t.Offset,
 	}
 }
 
@@ -187,7 +187,7 @@ func viewsOf(rows []task.Task) (views []client.Task) {
 	return views
 }
 
-// why says what a task that is not done waits for, and who can help.
+// why says what a task waits for, and who can help; "" for one that needs nothing.
 func why(t task.Task) string {
 	switch t.State {
 	case task.Received:
@@ -205,6 +205,9 @@ func why(t task.Task) string {
 		return "it is answered, and a person has to agree: mailboxd approve"
 	case task.Held:
 		return whyHeld(t)
+	}
+	if t.LacksCallback() {
+		return "its result could not be delivered to its callback: mailboxd release tries again"
 	}
 	return ""
 }

@@ -25,7 +25,7 @@ func (d *Door) controls() []route {
 	return []route{
 		task("cancel", "Ends a task; answers when nothing of its run is left.", e.Cancel),
 		task("hold", "Keeps a task from starting until release.", e.Hold),
-		task("release", "Lets go of a task that an operator holds, or that may have run before the ledger was lost. It is no approval.", e.Release),
+		task("release", "Lets go of a task that an operator holds, or that may have run before the ledger was lost; tries a callback again that failed. It is no approval.", e.Release),
 		task("retry", "Runs a task again that ended in error, cancelled or rejected.", e.Retry),
 		agent("pause", "Keeps an agent, or every agent, from starting anything until resume.", e.Pause),
 		agent("resume", "Ends the pause of exactly that name.", e.Resume),

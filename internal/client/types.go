@@ -38,26 +38,27 @@ type Fault struct {
 
 // A Task is one revision of one task.
 type Task struct {
-	Seq         int64           `json:"seq"` // the order in which revisions were accepted
-	ID          envelope.ID     `json:"task_id"`
-	Revision    int             `json:"revision"` // 1 for the first content that had the id
-	State       task.State      `json:"state"`    // received, held, queued, running, waiting, review or done
-	Held        []task.Reason   `json:"held,omitempty"`
-	Until       time.Time       `json:"until,omitzero"` // when the hold is looked at again by itself; of a task that waits, when its lease ends
-	Attempt     int             `json:"attempt"`        // the number of the run it has or had; 0 before the first
-	Agent       string          `json:"agent"`
-	Requester   string          `json:"requester"`
-	Type        string          `json:"task_type"`
-	Deadline    time.Time       `json:"deadline,omitzero"`
-	Received    time.Time       `json:"received_at"`
-	Finished    time.Time       `json:"finished_at,omitzero"`
-	Status      envelope.Status `json:"status,omitempty"`     // how it ended
-	Kind        envelope.Kind   `json:"error_kind,omitempty"` // what went wrong
-	ResultFinal bool            `json:"result_final"`         // a result file that is there answers this revision
-	Depth       int             `json:"depth,omitzero"`       // how many tasks are above it whose runs asked for it
-	Dialect     string          `json:"dialect,omitempty"`    // in which it was asked for, clowl or cap; absent: ainl
-	File        string          `json:"file"`                 // the task file of its line, relative to the root
-	Offset      int64           `json:"offset"`               // where in it the line begins
+	Seq            int64           `json:"seq"` // the order in which revisions were accepted
+	ID             envelope.ID     `json:"task_id"`
+	Revision       int             `json:"revision"` // 1 for the first content that had the id
+	State          task.State      `json:"state"`    // received, held, queued, running, waiting, review or done
+	Held           []task.Reason   `json:"held,omitempty"`
+	Until          time.Time       `json:"until,omitzero"` // when the hold is looked at again by itself; of a task that waits, when its lease ends
+	Attempt        int             `json:"attempt"`        // the number of the run it has or had; 0 before the first
+	Agent          string          `json:"agent"`
+	Requester      string          `json:"requester"`
+	Type           string          `json:"task_type"`
+	Deadline       time.Time       `json:"deadline,omitzero"`
+	Received       time.Time       `json:"received_at"`
+	Finished       time.Time       `json:"finished_at,omitzero"`
+	Status         envelope.Status `json:"status,omitempty"`         // how it ended
+	Kind           envelope.Kind   `json:"error_kind,omitempty"`     // what went wrong
+	ResultFinal    bool            `json:"result_final"`             // a result file that is there answers this revision
+	CallbackFailed bool            `json:"callback_failed,omitzero"` // the result could not be delivered to its callback
+	Depth          int             `json:"depth,omitzero"`           // how many tasks are above it whose runs asked for it
+	Dialect        string          `json:"dialect,omitempty"`        // in which it was asked for, clowl or cap; absent: ainl
+	File           string          `json:"file"`                     // the task file of its line, relative to the root
+	Offset         int64           `json:"offset"`                   // where in it the line begins
 }
 
 // A Page is a list of tasks.

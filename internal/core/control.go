@@ -45,7 +45,8 @@ func (c *Hold) decide(d *decision) error {
 }
 
 // Release removes the reasons that only a person can remove. What is left of the hold
-// is judged again at once. A task whose answer couldn't be read has it read again.
+// is judged again at once. A task whose answer couldn't be read has it read again, and one
+// that lacks a callback has it made again.
 type Release struct {
 	Task int64
 	Seen Seen
@@ -60,6 +61,9 @@ func (c *Release) decide(d *decision) error {
 	case Unread(t.Task):
 		change := task.Change{To: task.Held, Reasons: t.Reasons, Until: d.now}
 		d.add(t, moved(t, change), task.KindTaskReleased, c.By.Data())
+		return nil
+	case t.LacksCallback():
+		d.show(t, task.KindTaskReleased, c.By.Data())
 		return nil
 	case len(Lasting(t.Reasons)) == 0:
 		return StateErrorOf(t.Task)

@@ -87,6 +87,7 @@ type scenario struct{ w *world }
 //	hold|release|cancel|retry ID
 //	claim|renew|answer ID [TOKEN]
 //	place ID placed|bad        another program writes the result file
+//	callbackfails ID           its result file is in place, and its callback fails
 //	reply ID                   somebody replies to the agent
 //	overseer ID rejects|asks|approves
 //	wait DURATION              time passes
@@ -175,6 +176,8 @@ func (s scenario) about(verb string, t *core.Task, word string) error {
 		w.do(&core.Wake{Task: t.Seq, Attempt: t.Attempt, Data: map[string]any{"from": "ann"}})
 	case "overseer":
 		w.oversee(t, slices.Index([]string{"rejects", "asks", "approves"}, word))
+	case "callbackfails":
+		t.Put = true
 	case "place":
 		w.files[t.ID] = resultFile{body: word}
 	default:

@@ -50,6 +50,10 @@ func (t Task) WaitsForBudget() bool {
 	return t.State == Held && slices.Equal(t.Reasons, []Reason{Capacity}) && t.Until.Equal(t.Deadline)
 }
 
+// LacksCallback reports whether the result of a task is in place and could not be
+// delivered to its callback.
+func (t Task) LacksCallback() bool { return t.State == Done && t.Put && !t.Delivered }
+
 // ClaimedAt reports whether a program has a lease on a waiting task at an instant.
 func (t Task) ClaimedAt(now time.Time) bool {
 	return t.State == Waiting && !t.Until.IsZero() && now.Before(t.Until)

@@ -172,6 +172,7 @@ const (
 	KindResultConflict Kind = "result.conflict"
 
 	KindCallbackFailed       Kind = "callback.failed"
+	KindCallbackAbandoned    Kind = "callback.abandoned"
 	KindContextDegraded      Kind = "context.degraded"
 	KindMessageOwn           Kind = "message.own"
 	KindMessageDuplicate     Kind = "message.duplicate"
@@ -235,6 +236,7 @@ var kinds = []kindWords{
 	{KindResultRefused, "A result file was moved away, because the task needs an approval.", "a result file was moved away: its task needs an approval"},
 	{KindResultConflict, "A file that mailboxd did not write stands in the place of the result and was left there.", "a file that is not ours stands in the place of its result"},
 	{KindCallbackFailed, "The result could not be delivered to its callback.", "the result could not be delivered where it was asked for"},
+	{KindCallbackAbandoned, "The daemon stopped trying to deliver the result to its callback.", "it is not tried again before a release or a restart"},
 	{KindContextDegraded, "The context that the task refers to is not there, so the text that came with it is used.", "what it refers to is not there, so what came with it is used"},
 	{KindMessageOwn, "A line that mailboxd itself wrote was ignored.", ""},
 	{KindMessageDuplicate, "A message came again with the same content and was ignored.", ""},

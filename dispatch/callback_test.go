@@ -1,0 +1,140 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"mailboxd/internal/core"
+	"mailboxd/internal/task"
+)
+
+// blocked starts an engine with a directory in the place of a callback's file, and has a
+// task's callbacks fail there until they are abandoned.
+func blocked(t *testing.T, callback string) (e *engine, path string) {
+	e = newEngine(t)
+	e.start()
+	path = filepath.Join(e.parts.Box.Path(), "agents", "there.jsonl")
+	e.plays["quick"] = func(_ context.Context, j task.Job) task.Outcome {
+		if j.Revision == 1 {
+			e.must(os.MkdirAll(path, 0o700))
+		}
+		return answer(j, "done")
+	}
+	e.send("t1", "quick", `"callback":`+callback)
+	e.until("the callback fails", func() bool { return e.countOf("t1", task.KindCallbackFailed) == 1 })
+	e.abandon("t1")
+	return e, path
+}
+
+// abandon has the callbacks of a task tried often.
+func (e *engine) abandon(id string) {
+	e.t.Helper()
+	for range 30 {
+		e.Revisit(e.t.Context(), e.row(id).Seq)
+	}
+	if row := e.row(id); !row.LacksCallback() {
+		e.t.Errorf("%s is %s, put %t, delivered %t; want its callback to be lacking", id, row.State, row.Put, row.Delivered)
+	}
+}
+
+// countOf counts the events of a kind that a task has.
+func (e *engine) countOf(id string, kind task.Kind) int {
+	e.t.Helper()
+	kinds, _ := e.story(id)
+	return len(slices.DeleteFunc(kinds, func(k string) bool { return k != string(kind) }))
+}
+
+func wantLines(t *testing.T, path string, want int) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if n := strings.Count(string(text), "\n"); n != want || err != nil {
+		t.Errorf("%s has %d lines, %v; want %d:\n%s", path, n, err, want, text)
+	}
+}
+
+const fileCallback = `{"file_append":"agents/there.jsonl"}`
+
+func TestAnErrorThatStaysEndsInAReasonThatAPersonSees(t *testing.T) {
+	e, _ := blocked(t, fileCallback)
+	e.wantEvent("t1", "callback.failed")
+	e.wantEvent("t1", "callback.abandoned")
+	if _, data := e.story("t1"); !strings.Contains(data, `"attempts":8,"reason":"callback.file_append: append callback agents/there.jsonl: `) {
+		t.Errorf("events say %s; want the attempts and the reason", data)
+	}
+	if logged := e.log.count(`mailboxd release t1`); logged != 1 || e.log.count("cannot be delivered; not trying again") != 1 {
+		t.Errorf("the log says what to do %d times; want once:\n%s", logged, e.log.String())
+	}
+	e.wantResult("t1", "done, revision 1")
+}
+
+func TestAReleaseHasAnAbandonedCallbackMadeOnce(t *testing.T) {
+	e, path := blocked(t, `{"queue":"q","file_append":"agents/there.jsonl"}`)
+	e.must(e.Release(t.Context(), "t1", me)) // too early
+	e.abandon("t1")
+	if n := e.countOf("t1", task.KindCallbackAbandoned); n != 2 {
+		t.Errorf("abandoned %d times; want 2, before the release and after it", n)
+	}
+	e.must(os.Remove(path))
+	e.must(e.Release(t.Context(), "t1", me))
+	e.await("t1", task.Done)
+	wantLines(t, path, 1)
+	wantLines(t, filepath.Join(e.parts.Box.Path(), "queues", "q.jsonl"), 1)
+	if n := e.countOf("t1", task.KindTaskReleased); n != 2 {
+		t.Errorf("released %d times; want 2", n)
+	}
+	err := e.Release(t.Context(), "t1", me)
+	if _, is := errors.AsType[*core.StateError](err); !is {
+		t.Errorf("Release(what lacks no callback) = %v; want that it is done", err)
+	}
+}
+
+func TestAReleaseTriesACallbackAtOnceThatIsNotAbandoned(t *testing.T) {
+	e := startEngine(t)
+	path := filepath.Join(e.parts.Box.Path(), "agents", "there.jsonl")
+	e.must(os.MkdirAll(path, 0o700))
+	e.send("t1", "quick", `"callback":`+fileCallback)
+	e.until("the callback fails", func() bool { return e.countOf("t1", task.KindCallbackFailed) == 1 })
+	e.must(os.Remove(path))
+	e.must(e.Release(t.Context(), "t1", me))
+	if !e.row("t1").Delivered {
+		t.Error("the callback is lacking after the release")
+	}
+	wantLines(t, path, 1)
+}
+
+func TestARestartTriesAnAbandonedCallbackAgain(t *testing.T) {
+	e, path := blocked(t, fileCallback)
+	e.must(os.Remove(path))
+	e.restart()
+	e.await("t1", task.Done)
+	wantLines(t, path, 1)
+	e.wantEvent("t1", "callback.abandoned")
+}
+
+func TestAnAbandonedCallbackKeepsNothingElseWaiting(t *testing.T) {
+	e, path := blocked(t, fileCallback)
+	e.must(e.Idle(t.Context()))
+	e.must(os.Remove(path))
+	e.send("t1", "quick", `"callback":`+fileCallback, `"metadata":{"n":2}`)
+	e.await("t1", task.Done)
+	e.wantResult("t1", "done, revision 2")
+	wantLines(t, path, 1)
+	e.must(e.Release(t.Context(), "t1", me)) // of the first revision
+	wantLines(t, path, 2)
+}
+
+func TestTheCallbackOfARefusedTaskIsAbandonedToo(t *testing.T) {
+	e := startEngine(t)
+	path := filepath.Join(e.parts.Box.Path(), "agents", "there.jsonl")
+	e.must(os.MkdirAll(path, 0o700))
+	e.send("t1", "quick", `"callback":`+fileCallback)
+	e.until("the callback fails", func() bool { return e.countOf("t1", task.KindCallbackFailed) == 1 })
+	e.abandon("t1")
+	e.wantEvent("t1", "callback.abandoned")
+	e.wantResult("t1", `"status": "rejected"`)
+}
