@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"syscall"
 	"testing"
@@ -34,4 +35,25 @@ func TestATaskThatCouldNotBeStartedForWantOfSomethingStartsLater(t *testing.T) {
 	if e.log.count("ulimit -n") != 1 {
 		t.Errorf("the log does not say the mend:\n%s", e.log.String())
 	}
+}
+
+// Nobody may know when the next attempt is: the task is held meanwhile.
+func TestATaskGetsTheBudgetOfARunThatNeverBegan(t *testing.T) {
+	e := newEngine(t)
+	e.judge = sharing(100)
+	reserved := make(chan struct{})
+	e.plays["starved"] = func(context.Context, task.Job) task.Outcome {
+		<-reserved
+		return task.Outcome{Void: errors.New("no room")}
+	}
+	e.start()
+	e.send("first", "starved", budget(80))
+	e.await("first", task.Running)
+	e.send("second", "quick", budget(80))
+	e.await("second", task.Held)
+	close(reserved)
+	e.await("first", task.Queued)
+	e.must(e.Hold(t.Context(), "first", me))
+	e.await("second", task.Done)
+	e.wantHeld("first", task.Operator)
 }

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"mailboxd/dispatch/store"
@@ -59,10 +60,14 @@ func (p *Preparer) ancestors(tx *store.Transaction, seq int64) (above []core.Anc
 	return above, nil
 }
 
-// LimitsOf returns the limits that the runs of a task have to fit into.
+// LimitsOf returns the limits that the runs of a task have to fit into: all that tasks
+// wait for when its last run was taken back, with its terms.
 func (p *Preparer) LimitsOf(ctx context.Context, row task.Task) ([]core.LimitKey, error) {
 	keys := []core.LimitKey{{Task: row.Seq}}
 	runs, err := p.Ledger.Runs(ctx, row.Seq)
+	if err == nil && !slices.ContainsFunc(runs, func(r task.Run) bool { return r.Attempt == row.Attempt }) {
+		return p.Waits.Limits(), nil
+	}
 	for _, run := range runs {
 		for _, a := range run.Terms.Accounts {
 			keys = append(keys, core.KeyOf(a))
