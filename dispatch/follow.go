@@ -70,7 +70,9 @@ func (st *steps) onMoved(ctx context.Context, m store.Move) {
 		st.advance(ctx, row)
 	case row.State == task.Queued:
 		st.admitNext(ctx, row) // which need not wait for what has to start again
-		st.advance(ctx, row)
+		if !m.Pauses {
+			st.advance(ctx, row)
+		}
 	default:
 		st.advance(ctx, row)
 		st.checkWait(ctx, row)

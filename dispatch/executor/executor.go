@@ -155,7 +155,7 @@ func (x *Executor) putOff(ctx context.Context, run *store.Run, row task.Task, j 
 }
 
 // unstart voids the intent of a run that never began, and queues the task again after a
-// pause. The directory goes after the intent: of an intent without one nobody could say
+// pause. What others wait for follows before the pause. The directory goes after the intent: of an intent without one nobody could say
 // whether the run began.
 func (x *Executor) unstart(ctx context.Context, row task.Task, pause time.Duration) {
 	var follow store.Consequences
@@ -172,10 +172,13 @@ func (x *Executor) unstart(ctx context.Context, row task.Task, pause time.Durati
 	fault.Point("unstarted")
 	x.removeRunDir(row, row.Attempt)
 	if pause > 0 {
+		now, later := follow.Pause()
+		x.Writer.OnCommitted(ctx, now)
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
 		}
+		follow = later
 	}
 	x.Writer.OnCommitted(ctx, follow)
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/conversation"
@@ -70,6 +71,20 @@ type Move struct {
 	Before task.Task // as it was before the transaction; zero: it is new
 	After  task.Task
 	Ended  bool // a run of it is over
+	Pauses bool // it is queued later
+}
+
+// Pause splits what follows when tasks are queued again after a pause: now is what others
+// wait for, and later has the tasks queued.
+func (f Consequences) Pause() (now, later Consequences) {
+	now = f
+	now.Moves = slices.Clone(f.Moves)
+	for i, m := range f.Moves {
+		now.Moves[i].Pauses = true
+		m.Ended = false
+		later.Moves = append(later.Moves, m)
+	}
+	return now, later
 }
 
 // note remembers what a change made of a task. A change of a task that isn't loaded, such as
