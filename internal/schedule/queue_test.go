@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 )
@@ -46,13 +47,18 @@ func TestARequesterAtItsLimitStepsAside(t *testing.T) {
 	}
 }
 
+// startTakers has goroutines take one item each until cancel, and say whether they did.
+func startTakers(t *testing.T, q *Queue, n int) (took chan bool, cancel func(), running *sync.WaitGroup) {
+	ctx, cancel := context.WithCancel(t.Context())
+	took = make(chan bool, n)
+	taker := func() { _, ok := q.Take(ctx); took <- ok }
+	return took, cancel, startAll(slices.Repeat([]func(){taker}, n)...)
+}
+
 func TestTakeWaitsForWorkAndEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := NewQueue(9, 10, 0, limitOf(1))
-		ctx, cancel := context.WithCancel(t.Context())
-		took := make(chan bool, 2)
-		taker := func() { _, ok := q.Take(ctx); took <- ok }
-		running := startAll(taker, taker)
+		took, cancel, running := startTakers(t, q, 2)
 		synctest.Wait()
 		q.Push(an(1, "a", "x"))
 		if !<-took {
@@ -69,10 +75,7 @@ func TestTakeWaitsForWorkAndEndsWithItsContext(t *testing.T) {
 func TestWhatWasClaimedBeforeTheEndIsTakenAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := NewQueue(2, 10, 0, limitOf(2))
-		ctx, cancel := context.WithCancel(t.Context())
-		took := make(chan bool, 3)
-		taker := func() { _, ok := q.Take(ctx); took <- ok }
-		running := startAll(taker, taker, taker)
+		took, cancel, running := startTakers(t, q, 3)
 		handed, not := an(1, "a", "x"), an(2, "a", "x")
 		if !q.Reserve(handed) || !q.Reserve(not) {
 			t.Fatal("claim = false with two free slots; want true")
