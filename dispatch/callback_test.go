@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"mailboxd/internal/core"
 	"mailboxd/internal/task"
 )
@@ -27,12 +29,12 @@ func blocked(t *testing.T, callback string) (e *engine, path string) {
 	}
 	e.send("t1", "quick", `"callback":`+callback)
 	e.until("the callback fails", func() bool { return e.countOf("t1", task.KindCallbackFailed) == 1 })
-	e.abandon("t1")
+	e.tryOften("t1")
 	return e, path
 }
 
-// abandon has the callbacks of a task tried often.
-func (e *engine) abandon(id string) {
+// tryOften has the callbacks of a task tried 30 times, which fail.
+func (e *engine) tryOften(id string) {
 	e.t.Helper()
 	for range 30 {
 		e.Revisit(e.t.Context(), e.row(id).Seq)
@@ -75,7 +77,7 @@ func TestAnErrorThatStaysEndsInAReasonThatAPersonSees(t *testing.T) {
 func TestAReleaseHasAnAbandonedCallbackMadeOnce(t *testing.T) {
 	e, path := blocked(t, `{"queue":"q","file_append":"agents/there.jsonl"}`)
 	e.must(e.Release(t.Context(), "t1", me)) // too early
-	e.abandon("t1")
+	e.tryOften("t1")
 	if n := e.countOf("t1", task.KindCallbackAbandoned); n != 2 {
 		t.Errorf("abandoned %d times; want 2, before the release and after it", n)
 	}
@@ -134,7 +136,30 @@ func TestTheCallbackOfARefusedTaskIsAbandonedToo(t *testing.T) {
 	e.must(os.MkdirAll(path, 0o700))
 	e.send("t1", "quick", `"callback":`+fileCallback)
 	e.until("the callback fails", func() bool { return e.countOf("t1", task.KindCallbackFailed) == 1 })
-	e.abandon("t1")
+	e.tryOften("t1")
 	e.wantEvent("t1", "callback.abandoned")
 	e.wantResult("t1", `"status": "rejected"`)
+}
+
+func TestACallbackThatLacksRoomIsTriedUntilThereIsSome(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	const large = 8 << 20
+	e := startEngine(t)
+	queue := filepath.Join(e.parts.Box.Path(), "queues", "q.jsonl")
+	e.must(os.MkdirAll(filepath.Dir(queue), 0o700))
+	e.must(os.WriteFile(queue, []byte("\n"), 0o600))
+	e.must(os.Truncate(queue, large))
+	e.limitFiles(large)
+	e.send("t1", "quick", `"callback":{"queue":"q"}`)
+	e.until("the callback fails", func() bool { return e.countOf("t1", task.KindCallbackFailed) == 1 })
+	e.tryOften("t1")
+	if n := e.countOf("t1", task.KindCallbackAbandoned); n > 0 {
+		t.Errorf("abandoned %d times for want of room; want never", n)
+	}
+	e.limitFiles(unix.RLIM_INFINITY)
+	e.Revisit(t.Context(), e.row("t1").Seq)
+	e.await("t1", task.Done)
+	e.wantEvent("t1", "callback.failed")
 }
