@@ -28,9 +28,9 @@ var rows = [][]string{
 	{"internal/core", "internal/policy", "internal/agent", "internal/retention"}, // parts; core and policy are pure
 	{"internal/conversation"}, // rules of messages, pure
 	{"mailbox", "envelope/dialect", "internal/ledger", "internal/schedule", "internal/runner", "internal/worker", "internal/schema", "internal/client", "internal/service", "internal/host"}, // stores and system
-	{"internal/task"},                     // types of the domain, pure
-	{"envelope"},                          // types of the protocol
-	{"internal/fault", "internal/strict"}, // support: fault points, and checks for tests
+	{"internal/task"}, // types of the domain, pure
+	{"envelope"},      // types of the protocol
+	{"internal/fault", "internal/strict", "internal/term", "internal/exit"}, // support: fault points, checks for tests, terminals, exit codes
 }
 
 // forbidden narrows the table: the packages on the left never import these,

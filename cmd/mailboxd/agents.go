@@ -16,6 +16,7 @@ import (
 	"mailboxd/internal/agent"
 	"mailboxd/internal/client"
 	"mailboxd/internal/task"
+	"mailboxd/internal/term"
 )
 
 func agentsCommand(g *globals) *cobra.Command {
@@ -151,7 +152,7 @@ func (d *desk) occupy(ctx context.Context, views []agentView) error {
 func printAgents(w io.Writer, views []agentView, asJSON bool) error {
 	if asJSON {
 		for _, v := range views {
-			if err := printJSON(w, v); err != nil {
+			if err := term.PrintJSON(w, v); err != nil {
 				return err
 			}
 		}
@@ -161,36 +162,36 @@ func printAgents(w io.Writer, views []agentView, asJSON bool) error {
 		_, err := fmt.Fprintln(w, "no agents are configured; mailboxd init writes a first one")
 		return err
 	}
-	return agentTable(views).print(screenOf(w))
+	return agentTable(views).Print(term.ScreenOf(w))
 }
 
-func agentTable(views []agentView) *table {
-	list := &table{head: []string{"AGENT", "BINDING", "RUNNING", "QUEUED", "HELD", "COMMAND", "MANIFEST"}, weights: []int{2, 0, 0, 0, 0, 3, 1}}
+func agentTable(views []agentView) *term.Table {
+	list := &term.Table{Head: []string{"AGENT", "BINDING", "RUNNING", "QUEUED", "HELD", "COMMAND", "MANIFEST"}, Weights: []int{2, 0, 0, 0, 0, 3, 1}}
 	spoken := slices.ContainsFunc(views, func(v agentView) bool { return v.spoken() != string(envelope.AINL) })
 	if spoken {
-		list.head, list.weights = slices.Insert(list.head, 2, "SPEAKS"), slices.Insert(list.weights, 2, 0)
+		list.Head, list.Weights = slices.Insert(list.Head, 2, "SPEAKS"), slices.Insert(list.Weights, 2, 0)
 	}
 	for _, v := range views {
-		command, busy := cell{text: flat(v.Found)}, fmt.Sprintf("%d of %d", v.Running, v.Concurrency)
+		command, busy := term.Cell{Text: term.OneLine(v.Found)}, fmt.Sprintf("%d of %d", v.Running, v.Concurrency)
 		if v.Inbox != "" {
-			command, busy = cell{text: flat(v.Inbox)}, fmt.Sprintf("%d waiting", v.Waiting)
+			command, busy = term.Cell{Text: term.OneLine(v.Inbox)}, fmt.Sprintf("%d waiting", v.Waiting)
 		}
 		switch {
 		case v.Problem != "":
-			command = cell{flat(v.Problem), red}
+			command = term.Cell{Text: term.OneLine(v.Problem), Paint: term.Red}
 		case v.Paused:
-			command = cell{"paused; " + command.text, yellow}
+			command = term.Cell{Text: "paused; " + command.Text, Paint: term.Yellow}
 		}
-		row := []cell{
-			{text: flat(v.ID)}, {text: v.Binding},
-			{text: busy},
-			{text: strconv.Itoa(v.Queued)}, {text: strconv.Itoa(v.Held)},
-			command, {text: flat(v.Manifest)},
+		row := []term.Cell{
+			{Text: term.OneLine(v.ID)}, {Text: v.Binding},
+			{Text: busy},
+			{Text: strconv.Itoa(v.Queued)}, {Text: strconv.Itoa(v.Held)},
+			command, {Text: term.OneLine(v.Manifest)},
 		}
 		if spoken {
-			row = slices.Insert(row, 2, cell{text: flat(v.spoken())})
+			row = slices.Insert(row, 2, term.Cell{Text: term.OneLine(v.spoken())})
 		}
-		list.add(row...)
+		list.Add(row...)
 	}
 	return list
 }

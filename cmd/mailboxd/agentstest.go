@@ -14,7 +14,9 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
+	"mailboxd/internal/exit"
 	"mailboxd/internal/task"
+	"mailboxd/internal/term"
 )
 
 func agentsTestCommand(g *globals) *cobra.Command {
@@ -45,7 +47,7 @@ func testAgent(cmd *cobra.Command, cfg config, id string, timeout time.Duration,
 	ctx := cmd.Context()
 	at := slices.IndexFunc(cfg.Agents, func(e agentEntry) bool { return e.ID == id })
 	if at < 0 {
-		return exitWith(exitUsage, "no agent %q is configured; see: mailboxd agents", id)
+		return exit.With(exit.Usage, "no agent %q is configured; see: mailboxd agents", id)
 	}
 	member := cfg.members()[at]
 	if err := member.problem(); err != nil {
@@ -59,7 +61,7 @@ func testAgent(cmd *cobra.Command, cfg config, id string, timeout time.Duration,
 	if err != nil {
 		return err
 	}
-	raw, err := spinning(cmd, func(ctx context.Context) string { return latestWord(ctx, cfg, task.ID) },
+	raw, err := term.Spin(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), func(ctx context.Context) string { return latestWord(ctx, cfg, task.ID) },
 		func() ([]byte, error) { return task.answerUnlessHeld(ctx, cfg, timeout) })
 	if err != nil {
 		return err

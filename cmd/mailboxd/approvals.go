@@ -10,6 +10,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
 	"mailboxd/internal/task"
+	"mailboxd/internal/term"
 )
 
 // printApproval tells what a person is asked now, or said last.
@@ -18,7 +19,7 @@ func printApproval(w io.Writer, asked []client.Approval) {
 		return
 	}
 	a := asked[len(asked)-1]
-	fmt.Fprintf(w, "  approval   %s\n", plain(sentence(a)))
+	fmt.Fprintf(w, "  approval   %s\n", term.Escape(sentence(a)))
 	if a.Plan == nil {
 		return
 	}
@@ -27,13 +28,13 @@ func printApproval(w io.Writer, asked []client.Approval) {
 		tools = cmp.Or(strings.Join(a.Plan.Tools, ", "), "none")
 	}
 	if a.Plan.Inbox != "" {
-		fmt.Fprintf(w, "    inbox    %s\n", plain(a.Plan.Inbox))
+		fmt.Fprintf(w, "    inbox    %s\n", term.Escape(a.Plan.Inbox))
 	} else {
-		fmt.Fprintf(w, "    command  %s\n", plain(commandLine(a.Plan.Command)))
-		fmt.Fprintf(w, "    file     %s\n", plain(cmp.Or(a.Plan.Executable, "there is none")))
-		fmt.Fprintf(w, "    in       %s\n", plain(cmp.Or(a.Plan.Cwd, "a directory of its own")))
+		fmt.Fprintf(w, "    command  %s\n", term.Escape(commandLine(a.Plan.Command)))
+		fmt.Fprintf(w, "    file     %s\n", term.Escape(cmp.Or(a.Plan.Executable, "there is none")))
+		fmt.Fprintf(w, "    in       %s\n", term.Escape(cmp.Or(a.Plan.Cwd, "a directory of its own")))
 	}
-	fmt.Fprintf(w, "    tools    %s\n", plain(tools))
+	fmt.Fprintf(w, "    tools    %s\n", term.Escape(tools))
 	fmt.Fprintf(w, "    budget   %s\n", limitsOf(a.Plan.Budget))
 }
 
@@ -47,7 +48,7 @@ func sentence(a client.Approval) string {
 	case task.Undecided:
 		until := ""
 		if !a.Expires.IsZero() {
-			until = ", until " + stamp(a.Expires)
+			until = ", until " + term.Stamp(a.Expires)
 		}
 		return fmt.Sprintf("%s: %s is asked%s", matter, cmp.Or(a.Approver, "any approver"), until)
 	case task.Approved, task.Denied:
@@ -55,9 +56,9 @@ func sentence(a client.Approval) string {
 		if a.Note != "" {
 			said = ": " + a.Note
 		}
-		return fmt.Sprintf("%s: %s by %s at %s%s", matter, a.Decision, a.Decider, stamp(a.Decided), said)
+		return fmt.Sprintf("%s: %s by %s at %s%s", matter, a.Decision, a.Decider, term.Stamp(a.Decided), said)
 	}
-	return fmt.Sprintf("%s: %s at %s, as %s", matter, a.Decision, stamp(a.Decided), a.Note)
+	return fmt.Sprintf("%s: %s at %s, as %s", matter, a.Decision, term.Stamp(a.Decided), a.Note)
 }
 
 // commandLine shows where each word of a command begins and ends.

@@ -8,7 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailboxd/internal/client"
+	"mailboxd/internal/exit"
 	"mailboxd/internal/task"
+	"mailboxd/internal/term"
 )
 
 func budgetCommand(g *globals) *cobra.Command {
@@ -24,7 +26,7 @@ is left. A run of which nobody knows what it spent counts as it was reserved.`,
 		Args: cobra.NoArgs,
 		RunE: atDesk(g, func(cmd *cobra.Command, _ []string, desk *desk) error {
 			if _, err := time.Parse(time.DateOnly, day); err != nil {
-				return exitWith(exitUsage, "--day %s: not a day such as 2026-03-09", day)
+				return exit.With(exit.Usage, "--day %s: not a day such as 2026-03-09", day)
 			}
 			if desk.books == nil {
 				return nil
@@ -44,13 +46,13 @@ is left. A run of which nobody knows what it spent counts as it was reserved.`,
 func printBalances(w io.Writer, all []client.Balance, asJSON bool) error {
 	if asJSON {
 		for _, b := range all {
-			if err := printJSON(w, b); err != nil {
+			if err := term.PrintJSON(w, b); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	list := &table{head: []string{"ACCOUNT", "OF", "LIMIT", "SPENT", "RESERVED", "LEFT", "UNKNOWN RUNS"}, weights: []int{1, 0, 0, 0, 0, 0, 0}}
+	list := &term.Table{Head: []string{"ACCOUNT", "OF", "LIMIT", "SPENT", "RESERVED", "LEFT", "UNKNOWN RUNS"}, Weights: []int{1, 0, 0, 0, 0, 0, 0}}
 	for _, b := range all {
 		for _, u := range []struct {
 			name string
@@ -59,16 +61,16 @@ func printBalances(w io.Writer, all []client.Balance, asJSON bool) error {
 			if u.Limit == nil && u.Spent+u.Reserved == 0 {
 				continue
 			}
-			list.add(cell{text: flat(b.Owner)}, cell{text: u.name}, number(u.Limit), number(&u.Spent), number(&u.Reserved), number(u.Left), cell{text: strconv.Itoa(b.Unknown)})
+			list.Add(term.Cell{Text: term.OneLine(b.Owner)}, term.Cell{Text: u.name}, number(u.Limit), number(&u.Spent), number(&u.Reserved), number(u.Left), term.Cell{Text: strconv.Itoa(b.Unknown)})
 		}
 	}
-	return list.print(screenOf(w))
+	return list.Print(term.ScreenOf(w))
 }
 
 // number shows what there may be none of.
-func number(n *int64) cell {
+func number(n *int64) term.Cell {
 	if n == nil {
-		return cell{text: "-"}
+		return term.Cell{Text: "-"}
 	}
-	return cell{text: strconv.FormatInt(*n, 10)}
+	return term.Cell{Text: strconv.FormatInt(*n, 10)}
 }

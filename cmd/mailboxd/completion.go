@@ -9,6 +9,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
 	"mailboxd/internal/task"
+	"mailboxd/internal/term"
 )
 
 func completionCommand() *cobra.Command {
@@ -98,7 +99,7 @@ func taskWords(ctx context.Context, g *globals, begun string, states []task.Stat
 	var words []cobra.Completion
 	for _, t := range tasks {
 		if strings.HasPrefix(string(t.ID), begun) && typed(t.ID) && len(words) < mostCompletions {
-			words = append(words, cobra.CompletionWithDesc(string(t.ID), flat(stateOf(t)+", "+t.Agent)))
+			words = append(words, cobra.CompletionWithDesc(string(t.ID), term.OneLine(stateOf(t)+", "+t.Agent)))
 		}
 	}
 	return words, err
@@ -107,7 +108,7 @@ func taskWords(ctx context.Context, g *globals, begun string, states []task.Stat
 // typed reports whether an id can be put into a command line as it is. A shell
 // would take the rest of them for something else: their requesters chose them.
 func typed(id envelope.ID) bool {
-	return shellWord(string(id)) == string(id) && !strings.HasPrefix(string(id), "-")
+	return term.ShellWord(string(id)) == string(id) && !strings.HasPrefix(string(id), "-")
 }
 
 // completeAgents offers the agents of the configuration.
@@ -117,7 +118,7 @@ func completeAgents(g *globals) completer {
 		var words []cobra.Completion
 		for _, a := range cfg.Agents {
 			if err == nil && strings.HasPrefix(a.ID, begun) {
-				words = append(words, flat(a.ID))
+				words = append(words, term.OneLine(a.ID))
 			}
 		}
 		return words, cobra.ShellCompDirectiveNoFileComp

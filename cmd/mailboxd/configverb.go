@@ -11,6 +11,7 @@ import (
 
 	"mailboxd/internal/agent"
 	"mailboxd/internal/schema"
+	"mailboxd/internal/term"
 )
 
 func configCommand(g *globals) *cobra.Command {
@@ -103,20 +104,20 @@ func configShowCommand(g *globals) *cobra.Command {
 func printSettings(w io.Writer, file string, settings []setting, asJSON bool) error {
 	if asJSON {
 		for _, s := range settings {
-			if err := printJSON(w, s); err != nil {
+			if err := term.PrintJSON(w, s); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	fmt.Fprintf(w, "# %s\n", plain(file))
+	fmt.Fprintf(w, "# %s\n", term.Escape(file))
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, s := range settings {
 		text, err := json.Marshal(s.Value)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\n", s.Key, plain(string(text)), s.From)
+		fmt.Fprintf(table, "%s\t%s\t%s\n", s.Key, term.Escape(string(text)), s.From)
 	}
 	return table.Flush()
 }

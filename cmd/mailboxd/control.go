@@ -13,6 +13,8 @@ import (
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
+	"mailboxd/internal/exit"
+	"mailboxd/internal/term"
 )
 
 // atDoor makes a command of a function that steers, which needs a daemon. Its
@@ -25,7 +27,7 @@ func atDoor(g *globals, steer func(*cobra.Command, []string, *desk, *client.Clie
 		}
 		desk, stateDir, err := emptyDesk(cfg)
 		if errors.Is(err, errNoMailbox) {
-			return &exitError{exitDown, err}
+			return &exit.Error{Code: exit.Down, Err: err}
 		}
 		if err != nil {
 			return err
@@ -45,15 +47,15 @@ func answered(err error) error {
 	said, ok := errors.AsType[*client.Error](err)
 	switch {
 	case errors.Is(err, client.ErrDown):
-		return exitWith(exitDown, "%w; start it with: mailboxd serve", err)
+		return exit.With(exit.Down, "%w; start it with: mailboxd serve", err)
 	case !ok:
 		return err
 	case said.Kind == client.NoTask:
-		return &exitError{exitNoTask, err}
+		return &exit.Error{Code: exit.NoTask, Err: err}
 	case said.Kind == client.Unfinished:
-		return &exitError{exitTimeout, err}
+		return &exit.Error{Code: exit.Timeout, Err: err}
 	case said.Kind == client.BadRequest:
-		return &exitError{exitUsage, err}
+		return &exit.Error{Code: exit.Usage, Err: err}
 	}
 	return err
 }
@@ -128,9 +130,9 @@ func spell(timeout time.Duration) string {
 
 func printChanged(w io.Writer, task client.Task, asJSON bool) error {
 	if asJSON {
-		return printJSON(w, task)
+		return term.PrintJSON(w, task)
 	}
-	_, err := fmt.Fprintf(w, "%s  %s\n", plain(string(task.ID)), whereabouts(task))
+	_, err := fmt.Fprintf(w, "%s  %s\n", term.Escape(string(task.ID)), whereabouts(task))
 	return err
 }
 
@@ -169,7 +171,7 @@ func (v agentVerb) command(g *globals, waits bool) *cobra.Command {
 		Args: cobra.MaximumNArgs(1),
 		RunE: atDoor(g, func(cmd *cobra.Command, args []string, _ *desk, daemon *client.Client) error {
 			if len(args) > 0 && args[0] == "" {
-				return exitWith(exitUsage, "the agent's name is empty; without one, %s is for every agent", v.name)
+				return exit.With(exit.Usage, "the agent's name is empty; without one, %s is for every agent", v.name)
 			}
 			wish.Agent, wish.Timeout = strings.Join(args, ""), spell(timeout)
 			paused, err := v.do(daemon, cmd.Context(), wish)
@@ -177,7 +179,7 @@ func (v agentVerb) command(g *globals, waits bool) *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return printJSON(cmd.OutOrStdout(), paused)
+				return term.PrintJSON(cmd.OutOrStdout(), paused)
 			}
 			return printPauses(cmd.OutOrStdout(), paused.Paused)
 		}),
@@ -198,6 +200,6 @@ func printPauses(w io.Writer, paused []string) error {
 			words = "paused: every agent" + strings.Join(paused, ", ")
 		}
 	}
-	_, err := fmt.Fprintln(w, plain(words))
+	_, err := fmt.Fprintln(w, term.Escape(words))
 	return err
 }

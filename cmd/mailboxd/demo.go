@@ -19,6 +19,8 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
+	"mailboxd/internal/exit"
+	"mailboxd/internal/term"
 	"mailboxd/mailbox"
 )
 
@@ -63,7 +65,7 @@ func demo(ctx context.Context, w io.Writer, dir string) error {
 	defer stop()
 	var work errgroup.Group
 	work.Go(func() error {
-		log := zerolog.New(zerolog.ConsoleWriter{Out: w, NoColor: !colourful(w), PartsExclude: []string{"time"}})
+		log := zerolog.New(zerolog.ConsoleWriter{Out: w, NoColor: !term.HasColour(w), PartsExclude: []string{"time"}})
 		return serve(ctx, cfg, &globals{}, false, console{log: log})
 	})
 	work.Go(func() error {
@@ -80,7 +82,7 @@ func roundTrip(ctx context.Context, w io.Writer, cfg config) error {
 		return err
 	}
 	say(w, "One line appended to %s:", file)
-	fmt.Fprintf(w, "%s\n", indent(demoTask))
+	fmt.Fprintf(w, "%s\n", term.Indent(demoTask))
 	say(w, "What the daemon does:")
 	if err := approveDemo(ctx, w, cfg); err != nil {
 		return err
@@ -90,7 +92,7 @@ func roundTrip(ctx context.Context, w io.Writer, cfg config) error {
 		return err
 	}
 	say(w, "The file results/demo-1.json:")
-	fmt.Fprintf(w, "%s\n", indent(string(bytes.TrimSpace(raw))))
+	fmt.Fprintf(w, "%s\n", term.Indent(string(bytes.TrimSpace(raw))))
 	say(w, "That was the whole road. Next: mailboxd init")
 	return nil
 }
@@ -102,7 +104,7 @@ func approveDemo(ctx context.Context, w io.Writer, cfg config) error {
 	defer held()
 	err := atEachChange(following, cfg, func(ctx context.Context, d *desk) error {
 		task, err := d.latest(ctx, "demo-1")
-		if exitCode(err) == exitNoTask || err == nil && !waitsForApproval(task) {
+		if exit.CodeOf(err) == exit.NoTask || err == nil && !waitsForApproval(task) {
 			return nil // not yet
 		}
 		held()
@@ -113,7 +115,7 @@ func approveDemo(ctx context.Context, w io.Writer, cfg config) error {
 	}
 	say(w, "Nothing runs yet: the agent's manifest asks for a person. What mailboxd ps says:")
 	return atFreshDesk(ctx, cfg, func(ctx context.Context, d *desk) error {
-		if err := (&psFlags{}).show(ctx, d, screenOf(w)); err != nil {
+		if err := (&psFlags{}).show(ctx, d, term.ScreenOf(w)); err != nil {
 			return err
 		}
 		say(w, "You would say in another terminal: mailboxd approve demo-1. Said for you:")

@@ -14,6 +14,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/api"
 	"mailboxd/internal/client"
+	"mailboxd/internal/exit"
 	"mailboxd/internal/ledger"
 	"mailboxd/mailbox"
 )
@@ -58,7 +59,7 @@ func atDesk(g *globals, read func(*cobra.Command, []string, *desk) error) func(*
 		}
 		desk, err := deskOf(cmd.Context(), cfg)
 		if errors.Is(err, errNoMailbox) && len(args) > 0 {
-			return &exitError{exitNoTask, err} // it was asked for a task, and there is none
+			return &exit.Error{Code: exit.NoTask, Err: err} // it was asked for a task, and there is none
 		}
 		if err != nil {
 			return err
@@ -159,7 +160,7 @@ func (d *desk) find(ctx context.Context, arg string) (envelope.ID, error) {
 		case len(ids) > 0 && string(ids[0]) == arg || len(ids) == 1:
 			return ids[0], nil
 		case len(ids) > 1:
-			return "", exitWith(exitUsage, "%q could be any of %s", arg, list(ids))
+			return "", exit.With(exit.Usage, "%q could be any of %s", arg, list(ids))
 		}
 	}
 	if id, err := envelope.ParseID(arg); err == nil {
@@ -167,7 +168,7 @@ func (d *desk) find(ctx context.Context, arg string) (envelope.ID, error) {
 			return id, nil // its result outlived the ledger
 		}
 	}
-	return "", exitWith(exitNoTask, "no task %q; see: mailboxd ps --all", arg)
+	return "", exit.With(exit.NoTask, "no task %q; see: mailboxd ps --all", arg)
 }
 
 func list(ids []envelope.ID) string {
@@ -181,11 +182,11 @@ func list(ids []envelope.ID) string {
 // latest returns the latest revision of a task.
 func (d *desk) latest(ctx context.Context, id envelope.ID) (client.Task, error) {
 	if d.books == nil {
-		return client.Task{}, exitWith(exitNoTask, "no task %q", id)
+		return client.Task{}, exit.With(exit.NoTask, "no task %q", id)
 	}
 	task, err := d.books.Latest(ctx, id)
 	if noTask(err) {
-		return client.Task{}, exitWith(exitNoTask, "no task %q", id)
+		return client.Task{}, exit.With(exit.NoTask, "no task %q", id)
 	}
 	return task, err
 }

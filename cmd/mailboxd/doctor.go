@@ -6,6 +6,9 @@ import (
 	"io"
 	"strings"
 
+	"mailboxd/internal/exit"
+	"mailboxd/internal/term"
+
 	"github.com/spf13/cobra"
 )
 
@@ -27,7 +30,7 @@ mends it. It changes nothing. The exit code is 1 when something is bad.`,
 			}
 			for _, f := range d.findings {
 				if f.State == gradeBad {
-					return &exitError{code: exitFailed}
+					return &exit.Error{Code: exit.Failed}
 				}
 			}
 			return nil
@@ -96,7 +99,7 @@ func (d *doctor) bad(check, mend, format string, args ...any) {
 func printFindings(w io.Writer, findings []finding, asJSON bool) error {
 	if asJSON {
 		for _, f := range findings {
-			if err := printJSON(w, f); err != nil {
+			if err := term.PrintJSON(w, f); err != nil {
 				return err
 			}
 		}
@@ -108,13 +111,13 @@ func printFindings(w io.Writer, findings []finding, asJSON bool) error {
 		width = max(width, len(f.name()))
 	}
 	for _, f := range findings {
-		fmt.Fprintf(w, "%-4s  %-*s  %s\n", f.State, width, f.name(), plain(f.Finding))
+		fmt.Fprintf(w, "%-4s  %-*s  %s\n", f.State, width, f.name(), term.Escape(f.Finding))
 		if f.Mend != "" {
-			fmt.Fprintf(w, "%*s-> %s\n", width+8, "", plain(f.Mend))
+			fmt.Fprintf(w, "%*s-> %s\n", width+8, "", term.Escape(f.Mend))
 		}
 	}
 	_, err := fmt.Fprintf(w, "\n%d ok, %d that might be better, %d bad\n", count[gradeOK], count[gradeWarn], count[gradeBad])
 	return err
 }
 
-func (f finding) name() string { return strings.TrimSpace(f.Check + " " + plain(f.Subject)) }
+func (f finding) name() string { return strings.TrimSpace(f.Check + " " + term.Escape(f.Subject)) }

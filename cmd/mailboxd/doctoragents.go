@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"mailboxd/internal/agent"
+	"mailboxd/internal/term"
 )
 
 func (d *doctor) agents(ctx context.Context) {
@@ -56,7 +57,7 @@ func (d *doctor) program(ctx context.Context, b agent.Binding) (found, mend stri
 	}
 	path, err := findOn(d.path, command[0])
 	if errors.Is(err, fs.ErrPermission) {
-		return "", "chmod +x " + shellWord(path), fmt.Errorf("%s is not executable", path)
+		return "", "chmod +x " + term.ShellWord(path), fmt.Errorf("%s is not executable", path)
 	}
 	if err != nil {
 		name := filepath.Base(command[0])
@@ -64,7 +65,7 @@ func (d *doctor) program(ctx context.Context, b agent.Binding) (found, mend stri
 	}
 	if cwd := b.Cwd; cwd != "" {
 		if info, err := os.Stat(cwd); err != nil || !info.IsDir() {
-			return "", "mkdir -p " + shellWord(cwd), fmt.Errorf("its cwd %s is no directory", cwd)
+			return "", "mkdir -p " + term.ShellWord(cwd), fmt.Errorf("its cwd %s is no directory", cwd)
 		}
 	}
 	if !slices.ContainsFunc(clis, func(c cli) bool { return c.name == filepath.Base(path) }) {
@@ -72,7 +73,7 @@ func (d *doctor) program(ctx context.Context, b agent.Binding) (found, mend stri
 	}
 	says, err := versionOf(ctx, path)
 	if err != nil {
-		return "", shellWord(path) + " --version", fmt.Errorf("%s does not say its version: %w", path, err)
+		return "", term.ShellWord(path) + " --version", fmt.Errorf("%s does not say its version: %w", path, err)
 	}
 	return path + ", " + says, "", nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"mailboxd/internal/host"
 	"mailboxd/internal/service"
+	"mailboxd/internal/term"
 )
 
 // service looks at the service, and whether it ends at logout.
@@ -19,7 +20,7 @@ func (d *doctor) service(ctx context.Context) {
 	s, err := standing(ctx)
 	switch {
 	case err != nil:
-		d.bad("service", "ls -l "+shellWord(s.Unit), "%v", err)
+		d.bad("service", "ls -l "+term.ShellWord(s.Unit), "%v", err)
 	case !s.Installed:
 		d.good("service", "not installed; mailboxd service install starts it at each login")
 		d.good("linger", "without a service nothing ends at logout")
@@ -98,11 +99,11 @@ func (d *doctor) disks(context.Context) {
 		f.Finding = fmt.Sprintf("%d MiB are free", disk.Bytes>>20)
 		switch {
 		case err != nil:
-			f.State, f.Finding, f.Mend = gradeBad, err.Error(), "ls -ld "+shellWord(path)
+			f.State, f.Finding, f.Mend = gradeBad, err.Error(), "ls -ld "+term.ShellWord(path)
 		case disk.ReadOnly:
-			f.State, f.Finding, f.Mend = gradeBad, "nobody may write to the disk of "+path, "findmnt -T "+shellWord(path)
+			f.State, f.Finding, f.Mend = gradeBad, "nobody may write to the disk of "+path, "findmnt -T "+term.ShellWord(path)
 		case disk.Bytes < tooLittleDisk || inodes < tooLittleInodes:
-			f.State, f.Mend = gradeBad, "mailboxd gc, and see: df -h "+shellWord(path)
+			f.State, f.Mend = gradeBad, "mailboxd gc, and see: df -h "+term.ShellWord(path)
 		case disk.Bytes < littleDisk || inodes < littleInodes:
 			f.State, f.Mend = gradeWarn, "mailboxd gc --dry-run"
 		}
@@ -159,15 +160,15 @@ func (d *doctor) clock() {
 	synchronised, err := host.ClockSynchronised()
 	switch {
 	case now.Before(born):
-		d.bad("clock", mend, "it says %s, before there was a mailboxd", stamp(now))
+		d.bad("clock", mend, "it says %s, before there was a mailboxd", term.Stamp(now))
 	case written.After(now.Add(time.Minute)):
-		d.bad("clock", mend, "it says %s, and the ledger was written at %s: it was set back", stamp(now), stamp(written))
+		d.bad("clock", mend, "it says %s, and the ledger was written at %s: it was set back", term.Stamp(now), term.Stamp(written))
 	case err != nil:
 		d.warn("clock", mend, "%v", err)
 	case !synchronised:
-		d.warn("clock", mend, "it says %s, and nothing keeps it right", stamp(now))
+		d.warn("clock", mend, "it says %s, and nothing keeps it right", term.Stamp(now))
 	default:
-		d.good("clock", "it says %s, and is kept right", stamp(now))
+		d.good("clock", "it says %s, and is kept right", term.Stamp(now))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"mailboxd/internal/host"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/term"
 	"mailboxd/mailbox"
 )
 
@@ -48,7 +49,7 @@ func (d *doctor) mailbox(context.Context) {
 	case isUnfit:
 		d.bad("root", unfit.Mend, "%s", unfit.Reason)
 	case err != nil:
-		d.bad("root", "ls -ld "+shellWord(d.root), "%v", err)
+		d.bad("root", "ls -ld "+term.ShellWord(d.root), "%v", err)
 	case len(warnings) > 0:
 		for _, w := range warnings {
 			d.warn("root", w.Mend, "%s", w.Reason)
@@ -138,7 +139,7 @@ func (d *doctor) keeper(ctx context.Context) {
 	defer stop()
 	builds, err := runner.Living(ctx, filepath.Join(d.state, mailbox.KeepersDir))
 	if err != nil {
-		d.bad("keeper", "ls -l "+shellWord(d.state), "%v", err)
+		d.bad("keeper", "ls -l "+term.ShellWord(d.state), "%v", err)
 		return
 	}
 	ours, err := buildID()

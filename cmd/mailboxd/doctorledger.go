@@ -13,6 +13,7 @@ import (
 
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
+	"mailboxd/internal/term"
 	"mailboxd/mailbox"
 )
 
@@ -34,13 +35,13 @@ func (d *doctor) ledger(ctx context.Context) {
 	aside, _ := filepath.Glob(file + ".unreadable-*Z") // the pattern is good
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		d.warn("ledger", "sqlite3 "+shellWord(file)+" 'PRAGMA quick_check'", "it is too large to be looked through in %s", thorough)
+		d.warn("ledger", "sqlite3 "+term.ShellWord(file)+" 'PRAGMA quick_check'", "it is too large to be looked through in %s", thorough)
 	case errors.Is(err, ledger.ErrNewer):
 		d.bad("ledger", "install the newer mailboxd again", "%v", err)
 	case err != nil:
 		d.bad("ledger", "mailboxd serve", "%v; serve keeps an unreadable one aside, begins another and holds what may have run", err)
 	case len(aside) > 0:
-		d.warn("ledger", "rm "+shellWord(aside[0])+"*", "every page is as it must be; an earlier, unreadable one is kept as %s", aside[0])
+		d.warn("ledger", "rm "+term.ShellWord(aside[0])+"*", "every page is as it must be; an earlier, unreadable one is kept as %s", aside[0])
 	default:
 		d.good("ledger", "every page is as it must be")
 	}
@@ -60,7 +61,7 @@ func (d *doctor) noLedger() {
 	}
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		d.bad("ledger", "ls -l "+shellWord(d.state), "%v", err)
+		d.bad("ledger", "ls -l "+term.ShellWord(d.state), "%v", err)
 	case len(traces) > 0:
 		d.bad("ledger", "put it back from a backup, or: mailboxd serve",
 			"it is missing, although %s has %s; serve begins another and holds what may have run", d.state, strings.Join(traces, " and "))

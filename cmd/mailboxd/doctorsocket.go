@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"mailboxd/internal/client"
+	"mailboxd/internal/term"
 )
 
 // intake notes what the daemon cannot do now, as it says itself.
@@ -18,7 +19,7 @@ func (d *doctor) intake(faults []client.Fault) {
 	for _, f := range faults {
 		found := finding{
 			Check: "intake", Subject: f.File, State: gradeBad, Mend: f.Hint,
-			Finding: fmt.Sprintf("since %s: %s: %s", stamp(f.Since), f.What, f.Reason),
+			Finding: fmt.Sprintf("since %s: %s: %s", term.Stamp(f.Since), f.What, f.Reason),
 		}
 		if f.File != "" {
 			found.State = gradeWarn // of one file, which may be no task file at all
@@ -31,7 +32,7 @@ func (d *doctor) intake(faults []client.Fault) {
 func (d *doctor) socket(ctx context.Context) {
 	places, err := socketPlaces(d.root, d.state)
 	if err != nil {
-		d.bad("socket", "ls -ld "+shellWord(d.root), "%v", err)
+		d.bad("socket", "ls -ld "+term.ShellWord(d.root), "%v", err)
 		return
 	}
 	daemon, err := client.Open(ctx, places...)
@@ -49,7 +50,7 @@ func (d *doctor) socket(ctx context.Context) {
 	case errors.Is(err, client.ErrDown) && d.pid == 0:
 		d.good("socket", "%s, when a daemon runs", at)
 	case isBusy(err):
-		d.warn("socket", "ss -xp src "+shellWord(at.String()), "%v", err)
+		d.warn("socket", "ss -xp src "+term.ShellWord(at.String()), "%v", err)
 	default:
 		mend := "mailboxd serve"
 		if d.pid > 0 {

@@ -10,6 +10,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
+	"mailboxd/internal/term"
 )
 
 // eventFlags say which events to print, and how.
@@ -96,12 +97,12 @@ func (f *eventFlags) id(ctx context.Context, desk *desk) (envelope.ID, error) {
 
 func (f *eventFlags) print(w io.Writer, e client.Event) error {
 	if f.asJSON {
-		return printJSON(w, e)
+		return term.PrintJSON(w, e)
 	}
 	about := "-"
 	if e.Task != "" {
-		about = fmt.Sprintf("%s r%d", plain(string(e.Task)), e.Revision)
+		about = fmt.Sprintf("%s r%d", term.Escape(string(e.Task)), e.Revision)
 	}
-	_, err := fmt.Fprintf(w, "%d  %s  %-18s %s  %s\n", e.Seq, stamp(e.Time), plain(string(e.Kind)), about, plain(string(e.Data)))
+	_, err := fmt.Fprintf(w, "%d  %s  %-18s %s  %s\n", e.Seq, term.Stamp(e.Time), term.Escape(string(e.Kind)), about, term.Escape(string(e.Data)))
 	return err
 }

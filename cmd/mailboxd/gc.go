@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailboxd/internal/retention"
+	"mailboxd/internal/term"
 	"mailboxd/mailbox"
 )
 
@@ -32,13 +33,13 @@ gc is for a mailbox that is not being served.`,
 				return err
 			}
 			log := newLogger(cmd.ErrOrStderr(), cfg.Log)
-			gone, err := spinning(cmd, func(context.Context) string { return "looking for what is too old" },
+			gone, err := term.Spin(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), func(context.Context) string { return "looking for what is too old" },
 				func() (retention.Collected, error) { return collect(cmd.Context(), cfg, log, dry) })
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return printJSON(cmd.OutOrStdout(), gone)
+				return term.PrintJSON(cmd.OutOrStdout(), gone)
 			}
 			return printCollected(cmd.OutOrStdout(), gone, dry)
 		},

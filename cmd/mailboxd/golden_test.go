@@ -18,6 +18,7 @@ import (
 	"mailboxd/internal/client"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
+	"mailboxd/internal/term"
 	"mailboxd/mailbox"
 )
 
@@ -45,10 +46,10 @@ func golden(t *testing.T, name, got string) {
 }
 
 // screens are the ones people have.
-var screens = map[string]screen{
+var screens = map[string]term.Screen{
 	"pipe":   {},
-	"wide":   {columns: 120, rows: 24, colour: true, redraws: true},
-	"narrow": {columns: 50, rows: 6, redraws: true}, // and NO_COLOR
+	"wide":   {Columns: 120, Rows: 24, Colour: true, Redraws: true},
+	"narrow": {Columns: 50, Rows: 6, Redraws: true}, // and NO_COLOR
 }
 
 func TestWhatPsAndShowSay(t *testing.T) {
@@ -67,7 +68,7 @@ func TestWhatPsAndShowSay(t *testing.T) {
 		var out bytes.Buffer
 		s.Writer = &out
 		around.served = true
-		err := around.table(tasks).print(s)
+		err := around.table(tasks).Print(s)
 		golden(t, "ps."+name, out.String())
 		out.Reset()
 		for _, id := range []envelope.ID{"failed", "deploy-7", "running"} {
@@ -98,11 +99,11 @@ func TestWhatALiveScreenShows(t *testing.T) {
 	s := screens["narrow"]
 	s.Writer = &out
 	f := &frames{}
-	err = errors.Join(f.draw(s, around.table(tasks).lines(s), 0), f.draw(s, around.table(tasks[:1]).lines(s), 0), f.draw(s, nil, 0))
+	err = errors.Join(f.draw(s, around.table(tasks).Lines(s), 0), f.draw(s, around.table(tasks[:1]).Lines(s), 0), f.draw(s, nil, 0))
 	out.WriteString("--------\n")
 	err = errors.Join(err, around.feed(tasks[len(tasks)-2:], s))
 	for turn, said := range []string{"running  reading the archive of the whole world, part 1 of 1,000", "held  waits for approval"} {
-		out.WriteString(spinnerLine(s, turn, 75*time.Second, said) + "\n")
+		out.WriteString(term.SpinnerLine(s, turn, 75*time.Second, said) + "\n")
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +120,7 @@ func TestWhatAgentsSays(t *testing.T) {
 	for name, s := range screens {
 		var out bytes.Buffer
 		s.Writer = &out
-		if err := agentTable(views).print(s); err != nil {
+		if err := agentTable(views).Print(s); err != nil {
 			t.Fatal(err)
 		}
 		golden(t, "agents."+name, out.String())
@@ -133,15 +134,12 @@ func TestNoLineIsWiderThanTheScreen(t *testing.T) {
 	}
 	tasks := list.tasks
 	for columns := 1; columns < 100; columns++ {
-		s := screen{columns: columns}
-		for _, line := range (surroundings{now: noon}).table(tasks).lines(s) {
-			if wide(line) > columns {
-				t.Errorf("a line of %d columns on a screen of %d: %q", wide(line), columns, line)
+		s := term.Screen{Columns: columns}
+		for _, line := range (surroundings{now: noon}).table(tasks).Lines(s) {
+			if term.Width(line) > columns {
+				t.Errorf("a line of %d columns on a screen of %d: %q", term.Width(line), columns, line)
 			}
 		}
-	}
-	if got := cut("日本語のタスク", 6); wide(got) > 6 || got != "日本…" {
-		t.Errorf("cut(wide characters, 6) = %q; want 日本…", got)
 	}
 }
 
@@ -262,19 +260,5 @@ func TestTheSummaryCountsAndNamesTheLastResult(t *testing.T) {
 	want = "7 MB of tasks to read, " + want
 	if got, err := s.line(t.Context()); got != want || err != nil {
 		t.Errorf("line() = %q, %v; want %q", got, err, want)
-	}
-}
-
-func TestLogLinesGoAboveTheLastLine(t *testing.T) {
-	var out bytes.Buffer
-	f := &footer{screen: screen{Writer: &out}}
-	f.say("1 running")
-	f.say("1 running")
-	f.Write([]byte("accepted\n"))
-	f.say("")
-	f.Write([]byte("stopped\n"))
-	want := clearLine + "1 running" + clearLine + "accepted\n1 running" + clearLine + "stopped\n"
-	if out.String() != want {
-		t.Errorf("the terminal got %q; want %q", out.String(), want)
 	}
 }

@@ -7,6 +7,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"mailboxd/internal/exit"
+	"mailboxd/internal/term"
+
 	"github.com/spf13/cobra"
 )
 
@@ -38,7 +41,7 @@ type initFlags struct{ dry, force bool }
 // the proposed place when that is empty.
 func initialise(w io.Writer, config, root string, f initFlags) error {
 	if config == "" {
-		return exitWith(exitUsage, "there is no $HOME for a configuration; name a file with --config")
+		return exit.With(exit.Usage, "there is no $HOME for a configuration; name a file with --config")
 	}
 	config, err := filepath.Abs(config)
 	if err != nil {
@@ -83,7 +86,7 @@ func introduce(w io.Writer, config, root string, found []foundCLI) error {
 	}
 	option := ""
 	if config != defaultConfigPath() {
-		option = " --config " + shellWord(config)
+		option = " --config " + term.ShellWord(config)
 	}
 	fmt.Fprintf(w, `
 Next, in two terminals:
@@ -92,7 +95,7 @@ Next, in two terminals:
 
 AINL programs find this mailbox with:
   export AINL_AGENT_ROOT=%[2]s
-`, option, shellWord(root))
+`, option, term.ShellWord(root))
 	return nil
 }
 

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"mailboxd/internal/term"
+
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -68,7 +70,7 @@ func (d draft) put(w io.Writer, f initFlags) error {
 		_, err := fmt.Fprintln(w, "kept   ", d.path)
 		return err
 	case f.dry:
-		_, err := fmt.Fprintf(w, "would write %s:\n\n%s\n\n", d.path, indent(strings.TrimSpace(d.text)))
+		_, err := fmt.Fprintf(w, "would write %s:\n\n%s\n\n", d.path, term.Indent(strings.TrimSpace(d.text)))
 		return err
 	}
 	if !missing {

@@ -12,6 +12,8 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
+	"mailboxd/internal/exit"
+	"mailboxd/internal/term"
 )
 
 // lintFlags name files by what they hold, spelled as AINL's own validator
@@ -83,7 +85,7 @@ func (f *lintFlags) lint(w io.Writer, files []string, how intake) error {
 		}
 	}
 	if checked == 0 {
-		return exitWith(exitUsage, "no file to check; see mailboxd lint --help")
+		return exit.With(exit.Usage, "no file to check; see mailboxd lint --help")
 	}
 	return report.print(w, f.asJSON)
 }
@@ -219,16 +221,16 @@ func codeOf(d envelope.Dialect, f envelope.Finding) string {
 
 func (r *lintReport) print(w io.Writer, asJSON bool) error {
 	if asJSON {
-		if err := printJSON(w, r); err != nil {
+		if err := term.PrintJSON(w, r); err != nil {
 			return err
 		}
 	} else {
 		for _, i := range r.Issues {
-			fmt.Fprintf(w, "%s: %s: %s\n", plain(i.Path), i.Kind, plain(i.Message))
+			fmt.Fprintf(w, "%s: %s: %s\n", term.Escape(i.Path), i.Kind, term.Escape(i.Message))
 		}
 	}
 	if !r.OK {
-		return &exitError{code: exitFailed}
+		return &exit.Error{Code: exit.Failed}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -11,11 +12,14 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
+	"mailboxd/internal/exit"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
+	"mailboxd/internal/term"
 	"mailboxd/watcher"
 )
 
@@ -54,14 +58,14 @@ pipe gets every byte as it is. With -f it goes on until the run has ended.`,
 func (f *logsFlags) logs(cmd *cobra.Command, d *desk, id envelope.ID) error {
 	ctx := cmd.Context()
 	run, err := d.run(ctx, id, f.attempt)
-	if f.follow && exitCode(err) == exitTimeout {
+	if f.follow && exit.CodeOf(err) == exit.Timeout {
 		run, err = awaitRun(ctx, d.cfg, id, f.attempt)
 	}
 	if err != nil {
 		return err
 	}
 	if _, err := os.Stat(run.Dir); errors.Is(err, fs.ErrNotExist) {
-		return exitWith(exitFailed, "run %d of %s has no directory: it is a worker's, or older than retention.runs keeps; see: %s", run.Attempt, id, advise("show", id))
+		return exit.With(exit.Failed, "run %d of %s has no directory: it is a worker's, or older than retention.runs keeps; see: %s", run.Attempt, id, advise("show", id))
 	}
 	t := f.tail(cmd, run.Dir)
 	defer t.close()
@@ -86,20 +90,20 @@ func (d *desk) run(ctx context.Context, id envelope.ID, attempt int) (client.Run
 	state := stateOf(file.Task)
 	switch {
 	case file.Task.State == task.Done && len(file.Runs) == 0:
-		return client.Run{}, exitWith(exitFailed, "no agent ran for %s: it is %s; see: %s", id, state, advise("show", id))
+		return client.Run{}, exit.With(exit.Failed, "no agent ran for %s: it is %s; see: %s", id, state, advise("show", id))
 	case file.Task.State == task.Done:
-		return client.Run{}, exitWith(exitFailed, "task %s has no run %d, only %d; see: %s", id, attempt, len(file.Runs), advise("show", id))
+		return client.Run{}, exit.With(exit.Failed, "task %s has no run %d, only %d; see: %s", id, attempt, len(file.Runs), advise("show", id))
 	}
-	return client.Run{}, exitWith(exitTimeout, "task %s has not run yet: it is %s; wait for it with: %s", id, state, advise("logs", id, "-f"))
+	return client.Run{}, exit.With(exit.Timeout, "task %s has not run yet: it is %s; wait for it with: %s", id, state, advise("logs", id, "-f"))
 }
 
 // awaitRun blocks until there is such a run.
 func awaitRun(ctx context.Context, cfg config, id envelope.ID, attempt int) (run client.Run, err error) {
 	following, found := context.WithCancel(ctx)
 	defer found()
-	err = exitWith(exitTimeout, "task %s has not run yet; see: %s", id, advise("show", id))
+	err = exit.With(exit.Timeout, "task %s has not run yet; see: %s", id, advise("show", id))
 	failed := atEachChange(following, cfg, func(ctx context.Context, d *desk) error {
-		if run, err = d.run(ctx, id, attempt); exitCode(err) != exitTimeout {
+		if run, err = d.run(ctx, id, attempt); exit.CodeOf(err) != exit.Timeout {
 			found()
 		}
 		return nil
@@ -140,8 +144,8 @@ func (f *logsFlags) tail(cmd *cobra.Command, dir string) *tail {
 }
 
 func (t *tail) add(name string, to io.Writer) {
-	if terminal(to) {
-		to = &tamed{to: to}
+	if term.IsTerminal(to) {
+		to = term.NewSanitizer(to)
 	}
 	t.files = append(t.files, &growing{path: filepath.Join(t.dir, name), to: to})
 }
@@ -202,4 +206,22 @@ func (g *growing) copy() error {
 	}
 	_, err := io.Copy(g.to, g.file)
 	return err
+}
+
+// openRegular opens a file for reading that must be one, not a link, and not
+// something that a reader would have to wait for.
+func openRegular(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("open %s: is not a regular file", path)
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
 }

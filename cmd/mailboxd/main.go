@@ -13,6 +13,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	"mailboxd/internal/exit"
+
 	"github.com/spf13/cobra"
 )
 
@@ -38,45 +40,14 @@ func report(w io.Writer, err error) int {
 	if err == nil {
 		return 0
 	}
-	code := exitFailed
-	if exit, ok := errors.AsType[*exitError](err); ok {
-		code = exit.code
+	code := exit.Failed
+	if exit, ok := errors.AsType[*exit.Error](err); ok {
+		code = exit.Code
 	}
 	if words := err.Error(); words != "" {
 		fmt.Fprintln(w, "mailboxd:", words)
 	}
 	return code
-}
-
-// The exit codes, which scripts may rely on.
-const (
-	exitFailed     = 1 // something did not work
-	exitUsage      = 2 // the command line is wrong
-	exitTaskFailed = 3 // the task ended in error, or was cancelled
-	exitRejected   = 4 // the task was rejected or denied
-	exitTimeout    = 5 // the wait was too short
-	exitNoTask     = 6 // there is no such task
-	exitDown       = 7 // the daemon is not running
-)
-
-// An exitError ends the program with a code; without an error, silently.
-type exitError struct {
-	code int
-	err  error
-}
-
-func (e *exitError) Error() string {
-	if e.err == nil {
-		return ""
-	}
-	return e.err.Error()
-}
-
-func (e *exitError) Unwrap() error { return e.err }
-
-// exitWith is an error with an exit code of its own.
-func exitWith(code int, format string, args ...any) error {
-	return &exitError{code, fmt.Errorf(format, args...)}
 }
 
 // globals are the flags that every command has.
@@ -101,7 +72,7 @@ func rootCommand() *cobra.Command {
 	cmd.PersistentFlags().StringVar(&g.config, "config", "", "configuration file (default "+cmp.Or(defaultConfigPath(), "none, for there is no $HOME")+")")
 	cmd.PersistentFlags().StringVar(&g.root, "root", "", "mailbox directory (default $AINL_AGENT_ROOT or the configuration's)")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return exitWith(exitUsage, "%w; see %s --help", err, cmd.CommandPath())
+		return exit.With(exit.Usage, "%w; see %s --help", err, cmd.CommandPath())
 	})
 	cmd.AddCommand(
 		demoCommand(), initCommand(g), serveCommand(g),
@@ -137,7 +108,7 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 			err = check(cmd, args)
 		}
 		if err != nil {
-			return exitWith(exitUsage, "%w; see %s --help", err, cmd.CommandPath())
+			return exit.With(exit.Usage, "%w; see %s --help", err, cmd.CommandPath())
 		}
 		return nil
 	}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"mailboxd/internal/exit"
+
 	"github.com/spf13/cobra"
 )
 
@@ -61,7 +63,7 @@ func aCommand(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	if meant := cmd.SuggestionsFor(args[0]); len(meant) > 0 {
-		return exitWith(exitUsage, "no command %q; perhaps %s", args[0], strings.Join(meant, " or "))
+		return exit.With(exit.Usage, "no command %q; perhaps %s", args[0], strings.Join(meant, " or "))
 	}
 	return cobra.NoArgs(cmd, args)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -10,7 +9,9 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
+	"mailboxd/internal/exit"
 	"mailboxd/internal/task"
+	"mailboxd/internal/term"
 )
 
 // recent is how many finished tasks ps shows when nobody asks for more.
@@ -48,7 +49,7 @@ when something has changed; elsewhere it adds a line for each task that has.`,
 			if f.watch {
 				return f.follow(cmd, desk)
 			}
-			return f.show(cmd.Context(), desk, screenOf(cmd.OutOrStdout()))
+			return f.show(cmd.Context(), desk, term.ScreenOf(cmd.OutOrStdout()))
 		}),
 	}
 	flags := cmd.Flags()
@@ -69,11 +70,11 @@ when something has changed; elsewhere it adds a line for each task that has.`,
 func (f *psFlags) check() error {
 	for _, s := range f.states {
 		if !slices.Contains(task.States(), task.State(s)) {
-			return exitWith(exitUsage, "--state %s: not one of %v", s, task.States())
+			return exit.With(exit.Usage, "--state %s: not one of %v", s, task.States())
 		}
 	}
 	if f.since < 0 {
-		return exitWith(exitUsage, "--since %s: must not be negative", f.since)
+		return exit.With(exit.Usage, "--since %s: must not be negative", f.since)
 	}
 	return nil
 }
@@ -91,15 +92,15 @@ func (f *psFlags) filter(now time.Time) client.Filter {
 }
 
 // table shows tasks with what they wait for.
-func (s surroundings) table(tasks []client.Task) *table {
-	list := &table{head: []string{"TASK", "STATE", "AGENT", "AGE", "WAITS FOR"}, weights: []int{2, 2, 1, 0, 3}}
+func (s surroundings) table(tasks []client.Task) *term.Table {
+	list := &term.Table{Head: []string{"TASK", "STATE", "AGENT", "AGE", "WAITS FOR"}, Weights: []int{2, 2, 1, 0, 3}}
 	for _, t := range tasks {
-		list.add(
-			cell{text: flat(string(t.ID))},
-			cell{flat(stateOf(t)), colourOf(t)},
-			cell{text: flat(t.Agent)},
-			cell{text: age(s.now.Sub(t.Received))},
-			cell{text: flat(s.wait(t))},
+		list.Add(
+			term.Cell{Text: term.OneLine(string(t.ID))},
+			term.Cell{Text: term.OneLine(stateOf(t)), Paint: colourOf(t)},
+			term.Cell{Text: term.OneLine(t.Agent)},
+			term.Cell{Text: term.Age(s.now.Sub(t.Received))},
+			term.Cell{Text: term.OneLine(s.wait(t))},
 		)
 	}
 	return list
@@ -111,9 +112,9 @@ func stateOf(t client.Task) string {
 	case t.State != task.Done:
 		return string(t.State)
 	case t.Kind != "":
-		return plain(string(t.Status) + " (" + string(t.Kind) + ")")
+		return term.Escape(string(t.Status) + " (" + string(t.Kind) + ")")
 	}
-	return plain(string(t.Status))
+	return term.Escape(string(t.Status))
 }
 
 // whereabouts says with the reasons where a task is.
@@ -144,30 +145,17 @@ func open() []task.State {
 
 // colourOf says at a glance what went well, what did not, and what a person
 // may have to do something about.
-func colourOf(t client.Task) paint {
+func colourOf(t client.Task) term.Paint {
 	switch t.State {
 	case task.Running:
-		return blue
+		return term.Blue
 	case task.Held, task.Review:
-		return yellow
+		return term.Yellow
 	case task.Done:
 		if t.Status == envelope.OK {
-			return green
+			return term.Green
 		}
-		return red
+		return term.Red
 	}
 	return ""
-}
-
-// age shortens a duration to its greatest unit.
-func age(d time.Duration) string {
-	switch d = max(d, 0); {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh", int(d.Hours()))
-	}
-	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }

@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"mailboxd/internal/client"
+	"mailboxd/internal/term"
 )
 
 // show prints what the flags ask for, as it is now.
-func (f *psFlags) show(ctx context.Context, d *desk, s screen) error {
+func (f *psFlags) show(ctx context.Context, d *desk, s term.Screen) error {
 	now := time.Now()
 	switch {
 	case f.asJSON:
@@ -25,18 +26,18 @@ func (f *psFlags) show(ctx context.Context, d *desk, s screen) error {
 	if err != nil {
 		return err
 	}
-	if err := around.table(list.tasks).print(s); err != nil {
+	if err := around.table(list.tasks).Print(s); err != nil {
 		return err
 	}
 	if list.more > 0 {
-		s.line("%s", s.paint(faint, fmt.Sprintf("… %d more; see: mailboxd ps --all", list.more)))
+		s.Line("%s", s.Paint(term.Faint, fmt.Sprintf("… %d more; see: mailboxd ps --all", list.more)))
 	}
 	return nil
 }
 
 // showAll prints a table of any length. Its columns are as wide as what was
 // printed so far needs.
-func (f *psFlags) showAll(ctx context.Context, d *desk, s screen, now time.Time) error {
+func (f *psFlags) showAll(ctx context.Context, d *desk, s term.Screen, now time.Time) error {
 	var widths []int
 	return d.each(ctx, f, now, func(page []client.Task) error {
 		if len(page) == 0 {
@@ -48,19 +49,19 @@ func (f *psFlags) showAll(ctx context.Context, d *desk, s screen, now time.Time)
 		}
 		part := around.table(page)
 		if widths != nil {
-			part.head = nil
+			part.Head = nil
 		}
-		part.widths = widths
-		err = part.print(s)
-		widths = part.widths
+		part.Widths = widths
+		err = part.Print(s)
+		widths = part.Widths
 		return err
 	})
 }
 
 // printEach prints each task as a line of JSON.
-func printEach(s screen, tasks []client.Task) error {
+func printEach(s term.Screen, tasks []client.Task) error {
 	for _, t := range tasks {
-		if err := printJSON(s, t); err != nil {
+		if err := term.PrintJSON(s, t); err != nil {
 			return err
 		}
 	}

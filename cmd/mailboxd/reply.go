@@ -13,7 +13,9 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/client"
+	"mailboxd/internal/exit"
 	"mailboxd/internal/task"
+	"mailboxd/internal/term"
 	"mailboxd/mailbox"
 )
 
@@ -35,7 +37,7 @@ says so. Nothing proves who you are; an agent that must know needs an approval.`
 				return err
 			}
 			if asJSON {
-				return printJSON(cmd.OutOrStdout(), sent)
+				return term.PrintJSON(cmd.OutOrStdout(), sent)
 			}
 			return sent.print(cmd.OutOrStdout())
 		}),
@@ -62,14 +64,14 @@ func (r replied) print(w io.Writer) error {
 	if !r.Waited {
 		words = "which does not wait for a reply: " + r.state
 	}
-	_, err := fmt.Fprintf(w, "told %s about %s, %s\n", flat(r.To), flat(string(r.Task)), words)
+	_, err := fmt.Fprintf(w, "told %s about %s, %s\n", term.OneLine(r.To), term.OneLine(string(r.Task)), words)
 	return err
 }
 
 // reply appends a message for the agent of a task.
 func (d *desk) reply(ctx context.Context, arg, text, as string) (replied, error) {
 	if text == "" || as == "" {
-		return replied{}, exitWith(exitUsage, "TEXT and --as must not be empty")
+		return replied{}, exit.With(exit.Usage, "TEXT and --as must not be empty")
 	}
 	id, err := d.find(ctx, arg)
 	if err != nil {
@@ -86,7 +88,7 @@ func (d *desk) reply(ctx context.Context, arg, text, as string) (replied, error)
 	name, offset, err := mailbox.Append(d.root, line)
 	t := file.Task
 	waits := t.State == task.Held && slices.Contains(t.Held, task.Reply)
-	return replied{Task: id, To: t.Agent, File: name, Offset: offset, Waited: waits, state: flat(string(id)) + " is " + stateOf(t)}, err
+	return replied{Task: id, To: t.Agent, File: name, Offset: offset, Waited: waits, state: term.OneLine(string(id)) + " is " + stateOf(t)}, err
 }
 
 // message is a line that tells the agent of a task something. What AINL has no
@@ -107,7 +109,7 @@ func message(file client.CaseFile, text, as string) ([]byte, error) {
 	})
 	_, findings := codec.Decode(line, envelope.Strict)
 	if findings.Refused() {
-		return nil, exitWith(exitUsage, "this cannot be said: %s", findings.Refusals())
+		return nil, exit.With(exit.Usage, "this cannot be said: %s", findings.Refusals())
 	}
 	return line, nil
 }

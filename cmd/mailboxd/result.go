@@ -10,14 +10,15 @@ import (
 	"io/fs"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
+	"mailboxd/internal/exit"
 	"mailboxd/internal/task"
+	"mailboxd/internal/term"
 	"mailboxd/mailbox"
 )
 
@@ -66,20 +67,20 @@ func (d *desk) unfinished(ctx context.Context, id envelope.ID) error {
 		return err
 	}
 	if row.State == task.Done {
-		return exitWith(exitFailed, "the result of %s is missing; mailboxd serve puts it again", id)
+		return exit.With(exit.Failed, "the result of %s is missing; mailboxd serve puts it again", id)
 	}
 	around, err := d.around(ctx, []client.Task{row}, time.Now())
 	if err != nil {
 		return err
 	}
-	return exitWith(exitTimeout, "task %s has no result yet: it is %s and waits for %s; see: %s", id, stateOf(row), around.wait(row), advise("show", id))
+	return exit.With(exit.Timeout, "task %s has no result yet: it is %s and waits for %s; see: %s", id, stateOf(row), around.wait(row), advise("show", id))
 }
 
 // final reports whether the result file of a task is, once it is there, the
 // answer to its latest revision. What no ledger knows only the file can tell.
 func (d *desk) final(ctx context.Context, id envelope.ID) bool {
 	row, err := d.latest(ctx, id)
-	return exitCode(err) == exitNoTask || err == nil && row.ResultFinal
+	return exit.CodeOf(err) == exit.NoTask || err == nil && row.ResultFinal
 }
 
 // printResult shows a result to a person, or as one line of JSON.
@@ -92,27 +93,27 @@ func printResult(w io.Writer, raw []byte, asJSON bool) error {
 		if err := line.Compact(); err != nil {
 			return fmt.Errorf("read result: %w", err)
 		}
-		return printLine(w, line)
+		return term.PrintLine(w, line)
 	case findings.Refused():
-		_, err := fmt.Fprintln(w, plain(string(text)))
+		_, err := fmt.Fprintln(w, term.Escape(string(text)))
 		return err
 	}
-	fmt.Fprintf(w, "%s  %s  by %s\n", plain(string(r.TaskID)), plain(string(r.Status)), plain(r.AgentID))
+	fmt.Fprintf(w, "%s  %s  by %s\n", term.Escape(string(r.TaskID)), term.Escape(string(r.Status)), term.Escape(r.AgentID))
 	if r.Output.Summary != "" {
-		fmt.Fprintf(w, "\n%s\n\n", indent(plain(r.Output.Summary)))
+		fmt.Fprintf(w, "\n%s\n\n", term.Indent(term.Escape(r.Output.Summary)))
 	}
 	for _, a := range r.Output.Actions {
-		fmt.Fprintf(w, "  - %s: %s (%s)\n", plain(a.Kind), plain(a.Description), plain(a.Status))
+		fmt.Fprintf(w, "  - %s: %s (%s)\n", term.Escape(a.Kind), term.Escape(a.Description), term.Escape(a.Status))
 	}
 	switch {
 	case r.Error == (envelope.Error{}):
 	case strings.Contains(r.Output.Summary, r.Error.Message):
-		fmt.Fprintf(w, "  error     %s\n", plain(string(r.Error.Kind)))
+		fmt.Fprintf(w, "  error     %s\n", term.Escape(string(r.Error.Kind)))
 	default:
-		fmt.Fprintf(w, "  error     %s: %s\n", plain(string(r.Error.Kind)), plain(r.Error.Message))
+		fmt.Fprintf(w, "  error     %s: %s\n", term.Escape(string(r.Error.Kind)), term.Escape(r.Error.Message))
 	}
 	if r.Review.Required {
-		fmt.Fprintf(w, "  review    %s\n", plain(cmp.Or(r.Review.Reason, "asked for")))
+		fmt.Fprintf(w, "  review    %s\n", term.Escape(cmp.Or(r.Review.Reason, "asked for")))
 	}
 	if r.Cost != nil && *r.Cost != (envelope.Cost{}) {
 		fmt.Fprintf(w, "  cost      %d tokens, %d cents\n", r.Cost.Tokens, r.Cost.USDCents)
@@ -128,36 +129,7 @@ func verdictOf(raw []byte) error {
 	case envelope.OK, envelope.Partial:
 		return nil
 	case envelope.Rejected:
-		return &exitError{code: exitRejected}
+		return &exit.Error{Code: exit.Rejected}
 	}
-	return &exitError{code: exitTaskFailed}
-}
-
-// worse returns the error with the higher exit code.
-func worse(a, b error) error {
-	if exitCode(a) >= exitCode(b) {
-		return a
-	}
-	return b
-}
-
-func exitCode(err error) int {
-	if exit, ok := errors.AsType[*exitError](err); ok {
-		return exit.code
-	}
-	return 0
-}
-
-// plain makes text from outside safe to show: what a terminal would act on is
-// escaped, line breaks stay.
-func plain(s string) string {
-	var safe bytes.Buffer
-	for _, r := range s {
-		if r != '\n' && r != '\t' && !unicode.IsPrint(r) {
-			fmt.Fprintf(&safe, "\\u%04x", r)
-			continue
-		}
-		safe.WriteRune(r)
-	}
-	return safe.String()
+	return &exit.Error{Code: exit.TaskFailed}
 }

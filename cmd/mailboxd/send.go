@@ -17,6 +17,8 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
+	"mailboxd/internal/exit"
+	"mailboxd/internal/term"
 	"mailboxd/mailbox"
 )
 
@@ -115,7 +117,7 @@ type sent struct {
 // print says the id of the task; a message that asks for none has nothing to say.
 func (s sent) print(w io.Writer, asJSON bool) error {
 	if asJSON {
-		return printJSON(w, s)
+		return term.PrintJSON(w, s)
 	}
 	if s.ID == "" {
 		return nil
@@ -127,7 +129,7 @@ func (s sent) print(w io.Writer, asJSON bool) error {
 // checkLength refuses a line that the daemon would refuse for its length.
 func (i intake) checkLength(line []byte) error {
 	if length := int64(len(line)); length > i.MaxLineBytes {
-		return exitWith(exitUsage, "the task is %d bytes long, more than the %d of intake.max_line_bytes; put large input into a file and name it in input.refs", length, i.MaxLineBytes)
+		return exit.With(exit.Usage, "the task is %d bytes long, more than the %d of intake.max_line_bytes; put large input into a file and name it in input.refs", length, i.MaxLineBytes)
 	}
 	return nil
 }
@@ -188,11 +190,11 @@ func objects(name string, r io.Reader) ([][]byte, error) {
 		value, err := decoder.ReadValue()
 		switch {
 		case errors.Is(err, io.EOF) && len(all) == 0:
-			return nil, exitWith(exitUsage, "%s: no task in it", name)
+			return nil, exit.With(exit.Usage, "%s: no task in it", name)
 		case errors.Is(err, io.EOF):
 			return all, nil
 		case err != nil:
-			return nil, exitWith(exitUsage, "%s: task %d is not JSON: %w", name, len(all)+1, err)
+			return nil, exit.With(exit.Usage, "%s: task %d is not JSON: %w", name, len(all)+1, err)
 		}
 		line := bytes.Clone(value)
 		if bytes.ContainsAny(line, "\n\r") {
@@ -208,7 +210,7 @@ func objects(name string, r io.Reader) ([][]byte, error) {
 func (f *sendFlags) request(cmd *cobra.Command) ([]byte, error) {
 	for flag, value := range map[string]string{"agent": f.agent, "type": f.taskType} {
 		if value == "" {
-			return nil, exitWith(exitUsage, "--%s is needed, or -f with a whole task", flag)
+			return nil, exit.With(exit.Usage, "--%s is needed, or -f with a whole task", flag)
 		}
 	}
 	payload, err := f.input()
@@ -217,7 +219,7 @@ func (f *sendFlags) request(cmd *cobra.Command) ([]byte, error) {
 	}
 	id := f.id
 	if _, err := envelope.ParseID(id); id != "" && err != nil {
-		return nil, exitWith(exitUsage, "--id %q %w", id, err)
+		return nil, exit.With(exit.Usage, "--id %q %w", id, err)
 	}
 	if id == "" {
 		unique, err := uuid.NewV7()
@@ -254,7 +256,7 @@ func (f *sendFlags) input() (jsontext.Value, error) {
 	}
 	value := jsontext.Value(text)
 	if !value.IsValid() {
-		return nil, exitWith(exitUsage, "the payload is not JSON")
+		return nil, exit.With(exit.Usage, "the payload is not JSON")
 	}
 	return value, nil
 }

@@ -9,7 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mailboxd/internal/exit"
 	"mailboxd/internal/service"
+	"mailboxd/internal/term"
 )
 
 func statusCommand() *cobra.Command {
@@ -26,12 +28,12 @@ func statusCommand() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				err = printJSON(cmd.OutOrStdout(), s)
+				err = term.PrintJSON(cmd.OutOrStdout(), s)
 			} else {
 				err = s.print(cmd.OutOrStdout())
 			}
 			if err == nil && s.Active != "active" {
-				err = &exitError{code: exitDown}
+				err = &exit.Error{Code: exit.Down}
 			}
 			return err
 		},
@@ -83,7 +85,7 @@ func (s serviceView) print(w io.Writer) error {
 	}
 	switch {
 	case s.Trouble != "":
-		fmt.Fprintf(w, "state     unknown: %s\n", plain(s.Trouble))
+		fmt.Fprintf(w, "state     unknown: %s\n", term.Escape(s.Trouble))
 	case s.PID != "":
 		fmt.Fprintf(w, "state     %s, process %s\n", s.Active, s.PID)
 	default:

@@ -10,14 +10,16 @@ import (
 	"path/filepath"
 	"strings"
 
+	"mailboxd/internal/exit"
 	"mailboxd/internal/service"
+	"mailboxd/internal/term"
 )
 
 // shellLine is the unit's command for a shell.
 func shellLine(u service.Unit) string {
-	words := []string{shellWord(u.Program)}
+	words := []string{term.ShellWord(u.Program)}
 	for _, arg := range u.Args {
-		words = append(words, shellWord(arg))
+		words = append(words, term.ShellWord(arg))
 	}
 	return strings.Join(words, " ")
 }
@@ -39,7 +41,7 @@ func unitFor(ctx context.Context, g *globals, complaints io.Writer) (service.Uni
 	}
 	config := cmp.Or(g.config, defaultConfigPath())
 	if config == "" {
-		return service.Unit{}, exitWith(exitUsage, "there is no $HOME with a configuration; name its file with --config")
+		return service.Unit{}, exit.With(exit.Usage, "there is no $HOME with a configuration; name its file with --config")
 	}
 	if config, err = filepath.Abs(config); err != nil {
 		return service.Unit{}, err

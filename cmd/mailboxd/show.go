@@ -8,7 +8,9 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
+	"mailboxd/internal/exit"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/term"
 )
 
 func showCommand(g *globals) *cobra.Command {
@@ -30,9 +32,9 @@ asked about it; what happened to it, in order; its runs, its files and its resul
 				return err
 			}
 			if asJSON {
-				return printJSON(cmd.OutOrStdout(), file)
+				return term.PrintJSON(cmd.OutOrStdout(), file)
 			}
-			return desk.tell(cmd.Context(), &caseFile{file}, screenOf(cmd.OutOrStdout()), time.Now())
+			return desk.tell(cmd.Context(), &caseFile{file}, term.ScreenOf(cmd.OutOrStdout()), time.Now())
 		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
@@ -46,7 +48,7 @@ func (d *desk) file(ctx context.Context, id envelope.ID) (client.CaseFile, error
 		file, err = d.books.CaseFile(ctx, id)
 	}
 	if noTask(err) {
-		err = exitWith(exitNoTask, "nothing is known of %s but its result; see: %s", id, advise("result", id))
+		err = exit.With(exit.NoTask, "nothing is known of %s but its result; see: %s", id, advise("result", id))
 	}
 	return file, err
 }

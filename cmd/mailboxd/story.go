@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/internal/client"
+	"mailboxd/internal/term"
 )
 
 // members are the members of an event in the order in which they are told, each
@@ -42,7 +43,7 @@ func retell(e client.Event) string {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(data)) {
-		particulars = append(particulars, flat(name)+" "+spoken(name, data[name]))
+		particulars = append(particulars, term.OneLine(name)+" "+spoken(name, data[name]))
 	}
 	return unlisted.Replace(strings.Join(particulars, ", "))
 }
@@ -74,14 +75,14 @@ func spoken(name string, value any) string {
 	case map[string]any:
 		var words []string
 		for _, each := range slices.Sorted(maps.Keys(v)) {
-			words = append(words, spoken(each, v[each])+" "+strings.ReplaceAll(flat(each), "_", " "))
+			words = append(words, spoken(each, v[each])+" "+strings.ReplaceAll(term.OneLine(each), "_", " "))
 		}
 		return strings.Join(words, " and ")
 	case string:
 		if at, err := time.Parse(time.RFC3339, v); err == nil {
-			return stamp(at)
+			return term.Stamp(at)
 		}
-		return flat(v)
+		return term.OneLine(v)
 	}
-	return flat(fmt.Sprint(value))
+	return term.OneLine(fmt.Sprint(value))
 }

@@ -10,11 +10,12 @@ import (
 
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
+	"mailboxd/internal/term"
 )
 
 // A summary says in one line on a terminal what a daemon does.
 type summary struct {
-	footer *footer // nil: nobody looks
+	footer *term.Footer // nil: nobody looks
 	root   string
 	memory *ledger.Ledger
 	last   string // the last result
@@ -29,12 +30,12 @@ func (s *summary) serve(ctx context.Context) error {
 	if s.footer == nil {
 		return nil
 	}
-	defer s.footer.say("")
+	defer s.footer.Show("")
 	for {
 		changed, began := s.memory.Changed(), time.Now()
 		line, err := s.line(ctx)
 		if err == nil { // the daemon itself says what is wrong with its ledger
-			s.footer.say(line)
+			s.footer.Show(line)
 		}
 		select {
 		case <-ctx.Done():
@@ -88,7 +89,7 @@ func (s *summary) look(ctx context.Context) error {
 		if said, ok := dataOf(e.Data)["status"].(string); ok {
 			status = said
 		}
-		s.last = strings.TrimSpace(flat(string(e.Task)) + " " + flat(status))
+		s.last = strings.TrimSpace(term.OneLine(string(e.Task)) + " " + term.OneLine(status))
 	}
 	return err
 }

@@ -13,6 +13,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
+	"mailboxd/internal/exit"
 	"mailboxd/internal/task"
 )
 
@@ -30,7 +31,7 @@ func (s sent) taken(ctx context.Context, cfg config) error {
 		}
 		select {
 		case <-ctx.Done():
-			return exitWith(exitTimeout, "task %s was %s", s.ID, notTaken(isServed(context.WithoutCancel(ctx), cfg)))
+			return exit.With(exit.Timeout, "task %s was %s", s.ID, notTaken(isServed(context.WithoutCancel(ctx), cfg)))
 		case <-time.After(pause): // the ledger tells nobody that it has changed
 		}
 	}
@@ -54,7 +55,7 @@ func (s sent) wasTaken(ctx context.Context, cfg config) (bool, error) {
 	}
 	fate, _, err := desk.fate(ctx, s)
 	if fate == task.KindTaskDuplicateConflict {
-		return true, exitWith(exitRejected, "task %s was executed before with another content, and its agent refuses to run it again; send it under a new id, or see: %s", s.ID, advise("result", s.ID))
+		return true, exit.With(exit.Rejected, "task %s was executed before with another content, and its agent refuses to run it again; send it under a new id, or see: %s", s.ID, advise("result", s.ID))
 	}
 	return read || fate != "", err
 }

@@ -7,13 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/client"
 	"mailboxd/internal/task"
+	"mailboxd/internal/term"
 )
 
 // A caseFile is all that is known of one task, to be told to a person.
@@ -21,7 +21,7 @@ type caseFile struct{ client.CaseFile }
 
 // tell shows a task to a person: first why it is where it is and what to do
 // about that, then what is known of it, what happened, and where its files are.
-func (d *desk) tell(ctx context.Context, f *caseFile, s screen, now time.Time) error {
+func (d *desk) tell(ctx context.Context, f *caseFile, s term.Screen, now time.Time) error {
 	around, err := d.around(ctx, []client.Task{f.Task}, now)
 	if err != nil {
 		return err
@@ -31,12 +31,12 @@ func (d *desk) tell(ctx context.Context, f *caseFile, s screen, now time.Time) e
 	f.facts(s, now)
 	printApproval(s, f.Asked)
 	fmt.Fprintln(s, "\nwhat happened")
-	if err := f.story().print(s); err != nil {
+	if err := f.story().Print(s); err != nil {
 		return err
 	}
 	if told := f.told(); told != nil {
 		fmt.Fprintln(s, "\nwhat was said")
-		if err := told.print(s); err != nil {
+		if err := told.Print(s); err != nil {
 			return err
 		}
 	}
@@ -49,7 +49,7 @@ func (d *desk) tell(ctx context.Context, f *caseFile, s screen, now time.Time) e
 	if files := d.files(f); len(files) > 0 {
 		fmt.Fprintln(s, "\nfiles")
 		for _, file := range files {
-			fmt.Fprintf(s, "  %s\n", plain(file)) // never cut: it is there to be copied
+			fmt.Fprintf(s, "  %s\n", term.Escape(file)) // never cut: it is there to be copied
 		}
 	}
 	if f.Unshown != nil {
@@ -66,9 +66,9 @@ func (d *desk) tell(ctx context.Context, f *caseFile, s screen, now time.Time) e
 }
 
 // answer says why the task is where it is, and what can be done.
-func (f *caseFile) answer(s screen, around surroundings) {
+func (f *caseFile) answer(s term.Screen, around surroundings) {
 	t := f.Task
-	fmt.Fprintf(s, "%s  %s\n", s.paint(bold, flat(string(t.ID))), s.paint(colourOf(t), whereabouts(t)))
+	fmt.Fprintf(s, "%s  %s\n", s.Paint(term.Bold, term.OneLine(string(t.ID))), s.Paint(colourOf(t), whereabouts(t)))
 	if wait := around.wait(t); wait != "" {
 		fmt.Fprintf(s, "  waits for  %s\n", wait)
 	}
@@ -89,12 +89,12 @@ func (f *caseFile) reason() string {
 	if f.Result != nil && f.Task.State == task.Done {
 		r, findings := envelope.DecodeResult(f.Result)
 		if !findings.Refused() && r.Error.Message != "" {
-			return flat(r.Error.Message)
+			return term.OneLine(r.Error.Message)
 		}
 	}
 	for _, e := range slices.Backward(f.Story) {
 		if told := dataOf(e.Data); told["message"] != nil && e.Revision == f.Task.Revision {
-			return flat(fmt.Sprint(told["message"]))
+			return term.OneLine(fmt.Sprint(told["message"]))
 		}
 	}
 	return ""
@@ -104,38 +104,38 @@ func (f *caseFile) reason() string {
 func (f *caseFile) callbackError() string {
 	for _, e := range slices.Backward(f.Story) {
 		if e.Revision == f.Task.Revision && (e.Kind == task.KindCallbackFailed || e.Kind == task.KindCallbackAbandoned) {
-			return flat(fmt.Sprint(dataOf(e.Data)["reason"]))
+			return term.OneLine(fmt.Sprint(dataOf(e.Data)["reason"]))
 		}
 	}
 	return ""
 }
 
 // facts are what the request says, and where it came from.
-func (f *caseFile) facts(s screen, now time.Time) {
+func (f *caseFile) facts(s term.Screen, now time.Time) {
 	t := f.Task
-	s.line("  agent      %s", flat(t.Agent))
-	s.line("  requester  %s", flat(t.Requester))
-	s.line("  type       %s", flat(t.Type))
+	s.Line("  agent      %s", term.OneLine(t.Agent))
+	s.Line("  requester  %s", term.OneLine(t.Requester))
+	s.Line("  type       %s", term.OneLine(t.Type))
 	f.talks(s)
 	if f.Parent != "" {
-		s.line("  is for     %s", flat(string(f.Parent)))
+		s.Line("  is for     %s", term.OneLine(string(f.Parent)))
 	}
 	for _, child := range f.Below {
-		s.line("  asked for  %s", flat(string(child)))
+		s.Line("  asked for  %s", term.OneLine(string(child)))
 	}
-	received := stamp(t.Received)
+	received := term.Stamp(t.Received)
 	if t.File != "" {
-		received += " from " + flat(t.File)
+		received += " from " + term.OneLine(t.File)
 	}
 	if t.Revision > 1 {
 		received += fmt.Sprintf(", revision %d", t.Revision)
 	}
-	s.line("  received   %s", received)
+	s.Line("  received   %s", received)
 	if !t.Deadline.IsZero() {
-		s.line("  deadline   %s%s", stamp(t.Deadline), away(t.Deadline.Sub(now)))
+		s.Line("  deadline   %s%s", term.Stamp(t.Deadline), away(t.Deadline.Sub(now)))
 	}
 	if task, ok := f.task(); ok && task.Description != "" {
-		s.line("  asks for   %s", flat(task.Description))
+		s.Line("  asks for   %s", term.OneLine(task.Description))
 	}
 }
 
@@ -145,16 +145,16 @@ func away(d time.Duration) string {
 	case d <= 0:
 		return ", past"
 	case d < 10*365*24*time.Hour:
-		return ", in " + age(d)
+		return ", in " + term.Age(d)
 	}
 	return ""
 }
 
 // story is what happened, in order.
-func (f *caseFile) story() *table {
-	story := &table{weights: []int{0, 1, 2}}
+func (f *caseFile) story() *term.Table {
+	story := &term.Table{Weights: []int{0, 1, 2}}
 	for _, e := range f.Story {
-		story.add(cell{"  " + stamp(e.Time), faint}, cell{text: flat(string(e.Kind))}, cell{text: retell(e)})
+		story.Add(term.Cell{Text: "  " + term.Stamp(e.Time), Paint: term.Faint}, term.Cell{Text: term.OneLine(string(e.Kind))}, term.Cell{Text: retell(e)})
 	}
 	return story
 }
@@ -192,9 +192,9 @@ func (f *caseFile) outcome(r client.Run, now time.Time) string {
 	words := fmt.Sprintf("%d  ", r.Attempt)
 	switch {
 	case r.Finished.IsZero() && f.Task.State == task.Waiting && r.Attempt == f.Task.Attempt:
-		words += "waits for " + age(now.Sub(f.began()))
+		words += "waits for " + term.Age(now.Sub(f.began()))
 	case r.Finished.IsZero() && f.Task.State == task.Running && r.Attempt == f.Task.Attempt:
-		words += "at work for " + age(now.Sub(f.began()))
+		words += "at work for " + term.Age(now.Sub(f.began()))
 	case r.Finished.IsZero():
 		words += "did not begin"
 	case r.Started.IsZero():
@@ -233,8 +233,3 @@ func (d *desk) files(f *caseFile) []string {
 		return err != nil
 	})
 }
-
-func stamp(t time.Time) string { return t.Local().Format(time.DateTime) }
-
-// indent moves text to the right.
-func indent(s string) string { return "  " + strings.ReplaceAll(s, "\n", "\n  ") }

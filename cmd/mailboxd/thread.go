@@ -6,6 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailboxd/internal/client"
+	"mailboxd/internal/exit"
+	"mailboxd/internal/term"
 )
 
 func threadCommand(g *globals) *cobra.Command {
@@ -42,9 +44,9 @@ func dialogueCommand(g *globals, read func(context.Context, books, string) (clie
 				return err
 			}
 			if asJSON {
-				return printJSON(cmd.OutOrStdout(), d)
+				return term.PrintJSON(cmd.OutOrStdout(), d)
 			}
-			return timeline{d}.print(screenOf(cmd.OutOrStdout()))
+			return timeline{d}.print(term.ScreenOf(cmd.OutOrStdout()))
 		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
@@ -53,7 +55,7 @@ func dialogueCommand(g *globals, read func(context.Context, books, string) (clie
 
 // dialogue reads a conversation by its name, or by the beginning of a task's.
 func (d *desk) dialogue(ctx context.Context, arg string, read func(context.Context, books, string) (client.Dialogue, error)) (client.Dialogue, error) {
-	none := exitWith(exitNoTask, "no conversation, task or trace %q; see: mailboxd ps --all", arg)
+	none := exit.With(exit.NoTask, "no conversation, task or trace %q; see: mailboxd ps --all", arg)
 	if d.books == nil {
 		return client.Dialogue{}, none
 	}
@@ -65,7 +67,7 @@ func (d *desk) dialogue(ctx context.Context, arg string, read func(context.Conte
 	if err == nil {
 		said, err = read(ctx, d.books, string(id))
 	}
-	if noTask(err) || exitCode(err) == exitNoTask {
+	if noTask(err) || exit.CodeOf(err) == exit.NoTask {
 		err = none
 	}
 	return said, err

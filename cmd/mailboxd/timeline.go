@@ -10,6 +10,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
 	"mailboxd/internal/task"
+	"mailboxd/internal/term"
 )
 
 // A timeline tells a Dialogue to a person.
@@ -18,7 +19,7 @@ type timeline struct{ client.Dialogue }
 // A moment is one line of a timeline.
 type moment struct {
 	at time.Time
-	paint
+	term.Paint
 	words string
 }
 
@@ -26,23 +27,23 @@ type moment struct {
 const mostQuoted = 100
 
 // print shows the timeline, with the date where it changes.
-func (l timeline) print(s screen) error {
+func (l timeline) print(s term.Screen) error {
 	moments := l.moments()
-	fmt.Fprintln(s, s.paint(bold, cut(l.heading(moments), s.columns)))
+	fmt.Fprintln(s, s.Paint(term.Bold, term.Cut(l.heading(moments), s.Columns)))
 	day := ""
 	for i, m := range moments {
 		if today := m.at.Local().Format(time.DateOnly); today != day {
 			if i > 0 {
-				fmt.Fprintln(s, s.paint(faint, cut(today, s.columns)))
+				fmt.Fprintln(s, s.Paint(term.Faint, term.Cut(today, s.Columns)))
 			}
 			day = today
 		}
 		clock := m.at.Local().Format(time.TimeOnly) + "  "
-		room := s.columns
+		room := s.Columns
 		if room > 0 {
 			room = max(1, room-len(clock))
 		}
-		if _, err := fmt.Fprintln(s, clock+s.paint(m.paint, cut(m.words, room))); err != nil {
+		if _, err := fmt.Fprintln(s, clock+s.Paint(m.Paint, term.Cut(m.words, room))); err != nil {
 			return err
 		}
 	}
@@ -57,10 +58,10 @@ func (l timeline) heading(moments []moment) string {
 			said++
 		}
 	}
-	words := fmt.Sprintf("%s · %s, %s", flat(l.ID), several(said, "message"), several(len(l.Tasks), "task"))
+	words := fmt.Sprintf("%s · %s, %s", term.OneLine(l.ID), several(said, "message"), several(len(l.Tasks), "task"))
 	if len(moments) > 0 {
-		words += ", " + age(moments[len(moments)-1].at.Sub(moments[0].at))
-		words += " from " + stamp(moments[0].at)
+		words += ", " + term.Age(moments[len(moments)-1].at.Sub(moments[0].at))
+		words += " from " + term.Stamp(moments[0].at)
 	}
 	return words
 }
@@ -82,7 +83,7 @@ func (l timeline) moments() (all []moment) {
 	}
 	for i, e := range l.Events {
 		if words := l.happening(e, l.Events[i+1:]); words != "" {
-			all = append(all, moment{e.Time, faint, words})
+			all = append(all, moment{e.Time, term.Faint, words})
 		}
 	}
 	for _, p := range l.Tasks {
@@ -102,7 +103,7 @@ func (l timeline) saying(m client.Said) string {
 	if ours && m.Task != "" && slices.Contains(toldAnyway, act) || ours && m.From != envelope.Ourselves && slices.Contains(saidAnyway, act) {
 		return ""
 	}
-	from, to := flat(m.From), flat(cmp.Or(m.To, "nobody"))
+	from, to := term.OneLine(m.From), term.OneLine(cmp.Or(m.To, "nobody"))
 	task, _ := l.part(m.Task)
 	words := l.act(act, m, from, to, task)
 	if m.Text != "" {
@@ -121,9 +122,9 @@ var saidAnyway = []envelope.Act{envelope.Informs, envelope.Asks, envelope.Tells,
 func (l timeline) act(act envelope.Act, m client.Said, from, to string, task client.Part) string {
 	about := ""
 	if m.Task != "" {
-		about = " about " + flat(string(m.Task))
+		about = " about " + term.OneLine(string(m.Task))
 	}
-	name := flat(cmp.Or(string(m.Task), "something"))
+	name := term.OneLine(cmp.Or(string(m.Task), "something"))
 	overseen := envelope.Tie(task.Tie) == envelope.Oversee && m.From == task.Task.Agent
 	switch act {
 	case envelope.Requests:
@@ -132,13 +133,13 @@ func (l timeline) act(act envelope.Act, m client.Said, from, to string, task cli
 		return handing(from, to, name, task)
 	case envelope.Inquires:
 		if overseen {
-			name = flat(string(task.Parent))
+			name = term.OneLine(string(task.Parent))
 		}
 		return fmt.Sprintf("%s sends %s back to %s", from, name, to)
 	case envelope.Completes, envelope.Informs:
 		switch {
-		case overseen && to != flat(task.Task.Requester):
-			return fmt.Sprintf("%s approves %s", from, flat(string(task.Parent)))
+		case overseen && to != term.OneLine(task.Task.Requester):
+			return fmt.Sprintf("%s approves %s", from, term.OneLine(string(task.Parent)))
 		case act == envelope.Completes:
 			return fmt.Sprintf("%s answers %s%s", from, to, about)
 		case m.Waits || strings.HasSuffix(strings.TrimSpace(m.Text), "?"):
@@ -147,7 +148,7 @@ func (l timeline) act(act envelope.Act, m client.Said, from, to string, task cli
 		return fmt.Sprintf("%s tells %s%s", from, to, about)
 	case envelope.Fails:
 		if overseen {
-			return fmt.Sprintf("%s does not approve %s", from, flat(string(task.Parent)))
+			return fmt.Sprintf("%s does not approve %s", from, term.OneLine(string(task.Parent)))
 		}
 		return fmt.Sprintf("%s tells %s that it failed%s", from, to, about)
 	case envelope.Asks:
@@ -168,7 +169,7 @@ func (l timeline) act(act envelope.Act, m client.Said, from, to string, task cli
 	case envelope.Announces:
 		return fmt.Sprintf("%s says what it can do", from)
 	}
-	return fmt.Sprintf("%s says %s to %s%s", from, flat(m.Act), to, about)
+	return fmt.Sprintf("%s says %s to %s%s", from, term.OneLine(m.Act), to, about)
 }
 
 // handing is a delegation, by how the task belongs to the one above it.
@@ -179,7 +180,7 @@ func handing(from, to, name string, task client.Part) string {
 	case envelope.Fork:
 		return fmt.Sprintf("%s has %s do %s beside its own work", from, to, name)
 	case envelope.Oversee:
-		return fmt.Sprintf("%s asks %s to approve %s, as %s", from, to, flat(string(task.Parent)), name)
+		return fmt.Sprintf("%s asks %s to approve %s, as %s", from, to, term.OneLine(string(task.Parent)), name)
 	}
 	return fmt.Sprintf("%s hands %s to %s", from, name, to)
 }
@@ -195,4 +196,4 @@ func (l timeline) part(id envelope.ID) (client.Part, bool) {
 }
 
 // quoted is a text on one line, cut.
-func quoted(text string) string { return `"` + cut(flat(text), mostQuoted) + `"` }
+func quoted(text string) string { return `"` + term.Cut(term.OneLine(text), mostQuoted) + `"` }

@@ -17,6 +17,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/api"
 	"mailboxd/internal/client"
+	"mailboxd/internal/exit"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 	"mailboxd/mailbox"
@@ -197,8 +198,8 @@ func aConversationHasManyNames(t *testing.T) {
 		}
 	}
 	for _, arg := range []string{"T2", "", "x", "../x"} {
-		if _, err := d.dialogue(t.Context(), arg, thread); exitCode(err) != exitNoTask && exitCode(err) != exitUsage {
-			t.Errorf("dialogue(%q) = %v; want exit code %d", arg, err, exitNoTask)
+		if _, err := d.dialogue(t.Context(), arg, thread); exit.CodeOf(err) != exit.NoTask && exit.CodeOf(err) != exit.Usage {
+			t.Errorf("dialogue(%q) = %v; want exit code %d", arg, err, exit.NoTask)
 		}
 	}
 }

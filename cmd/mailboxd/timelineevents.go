@@ -9,6 +9,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
 	"mailboxd/internal/task"
+	"mailboxd/internal/term"
 )
 
 // waiting says for what a task waits.
@@ -17,7 +18,7 @@ func waiting(reasons any) string {
 	var words []string
 	for _, r := range list {
 		reason, _ := r.(string)
-		words = append(words, cmp.Or(task.Reason(reason).Awaits(), flat(reason)))
+		words = append(words, cmp.Or(task.Reason(reason).Awaits(), term.OneLine(reason)))
 	}
 	return strings.Join(words, " and ")
 }
@@ -26,8 +27,8 @@ func waiting(reasons any) string {
 // turn on. What comes later says what came of it.
 func (l timeline) happening(e client.Event, later []client.Event) string {
 	about, _ := l.part(e.Task)
-	id, agent, data := flat(string(e.Task)), flat(about.Task.Agent), dataOf(e.Data)
-	by := flat(fmt.Sprint(cmp.Or(data["by"], any("nobody"))))
+	id, agent, data := term.OneLine(string(e.Task)), term.OneLine(about.Task.Agent), dataOf(e.Data)
+	by := term.OneLine(fmt.Sprint(cmp.Or(data["by"], any("nobody"))))
 	switch e.Kind {
 	case task.KindTaskAccepted:
 		return l.asked(about, data)
@@ -42,7 +43,7 @@ func (l timeline) happening(e client.Event, later []client.Event) string {
 	case task.KindTaskProgress:
 		return fmt.Sprintf("%s reports on %s: %s", agent, id, howFar(data))
 	case task.KindTaskRetried:
-		return fmt.Sprintf("%s fails at %s (%s), which is tried again", agent, id, flat(fmt.Sprint(cmp.Or(data["error"], data["status"]))))
+		return fmt.Sprintf("%s fails at %s (%s), which is tried again", agent, id, term.OneLine(fmt.Sprint(cmp.Or(data["error"], data["status"]))))
 	case task.KindTaskFinished:
 		if shownLater(e, later) {
 			return fmt.Sprintf("%s answers %s", agent, id)
@@ -54,7 +55,7 @@ func (l timeline) happening(e client.Event, later []client.Event) string {
 	case task.KindTaskResubmitted:
 		return fmt.Sprintf("%s is tried once more, by %s", id, by)
 	case task.KindApprovalAsked:
-		return fmt.Sprintf("%s is asked to approve %s", flat(fmt.Sprint(cmp.Or(data["approver"], any("a person")))), subject(id, data))
+		return fmt.Sprintf("%s is asked to approve %s", term.OneLine(fmt.Sprint(cmp.Or(data["approver"], any("a person")))), subject(id, data))
 	case task.KindApprovalApproved:
 		return fmt.Sprintf("%s approves %s%s", by, subject(id, data), noted(data))
 	case task.KindApprovalDenied:
@@ -62,7 +63,7 @@ func (l timeline) happening(e client.Event, later []client.Event) string {
 	case task.KindOversightApproved, task.KindOversightInquired:
 		return l.overseen(e, about)
 	case task.KindOversightRejected, task.KindOversightExpired:
-		return fmt.Sprintf("nobody gets to see what %s answered: %s", agent, flat(fmt.Sprint(data["reason"])))
+		return fmt.Sprintf("nobody gets to see what %s answered: %s", agent, term.OneLine(fmt.Sprint(data["reason"])))
 	case task.KindApprovalExpired:
 		return "nobody approves " + subject(id, data) + " in time"
 	}
@@ -86,22 +87,22 @@ func (l timeline) overseen(e client.Event, about client.Part) string {
 	if text, ok := data["words"].(string); ok && text != "" {
 		words = ": " + quoted(text)
 	}
-	by, id := flat(fmt.Sprint(data["by"])), flat(string(about.Task.ID))
+	by, id := term.OneLine(fmt.Sprint(data["by"])), term.OneLine(string(about.Task.ID))
 	if e.Kind == task.KindOversightApproved {
 		return fmt.Sprintf("%s approves %s%s", by, id, words)
 	}
-	return fmt.Sprintf("%s sends %s back to %s%s", by, id, flat(about.Task.Agent), words)
+	return fmt.Sprintf("%s sends %s back to %s%s", by, id, term.OneLine(about.Task.Agent), words)
 }
 
 // asked tells of a request that is no message of its own, and of what it waits
 // for at once.
 func (l timeline) asked(about client.Part, data map[string]any) string {
-	id, words := flat(string(about.Task.ID)), ""
+	id, words := term.OneLine(string(about.Task.ID)), ""
 	said := slices.ContainsFunc(l.Messages, func(m client.Said) bool {
 		return m.Task == about.Task.ID && (m.Act == string(envelope.Requests) || m.Act == string(envelope.Delegates))
 	})
 	if !said {
-		words = fmt.Sprintf("%s asks %s to do %s", flat(about.Task.Requester), flat(about.Task.Agent), id)
+		words = fmt.Sprintf("%s asks %s to do %s", term.OneLine(about.Task.Requester), term.OneLine(about.Task.Agent), id)
 		if about.Asks != "" {
 			words += ": " + quoted(about.Asks)
 		}
@@ -156,17 +157,17 @@ func endOf(p client.Part) string {
 	t, words := p.Task, ""
 	switch t.Status {
 	case envelope.OK, envelope.Partial:
-		words = fmt.Sprintf("%s is done: %s", flat(string(t.ID)), t.Status)
+		words = fmt.Sprintf("%s is done: %s", term.OneLine(string(t.ID)), t.Status)
 		if p.Answer != "" {
 			words += ", " + quoted(p.Answer)
 		}
 		return words
 	case envelope.Rejected:
-		words = fmt.Sprintf("%s is refused (%s)", flat(string(t.ID)), t.Kind)
+		words = fmt.Sprintf("%s is refused (%s)", term.OneLine(string(t.ID)), t.Kind)
 	case envelope.Stopped:
-		words = flat(string(t.ID)) + " is cancelled"
+		words = term.OneLine(string(t.ID)) + " is cancelled"
 	default:
-		words = fmt.Sprintf("%s ends in %s (%s)", flat(string(t.ID)), flat(string(t.Status)), t.Kind)
+		words = fmt.Sprintf("%s ends in %s (%s)", term.OneLine(string(t.ID)), term.OneLine(string(t.Status)), t.Kind)
 	}
 	if p.Answer != "" {
 		words += ": " + quoted(p.Answer)

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/exit"
+	"mailboxd/internal/term"
 	"mailboxd/mailbox"
 	"mailboxd/watcher"
 )
@@ -45,11 +47,11 @@ its agent.`,
 // or one that may still come.
 func (d *desk) expect(ctx context.Context, arg string) (envelope.ID, error) {
 	id, err := d.find(ctx, arg)
-	if exitCode(err) != exitNoTask {
+	if exit.CodeOf(err) != exit.NoTask {
 		return id, err
 	}
 	if id, err = envelope.ParseID(arg); err != nil {
-		return "", exitWith(exitUsage, "task id %q %w", arg, err)
+		return "", exit.With(exit.Usage, "task id %q %w", arg, err)
 	}
 	return id, nil
 }
@@ -65,11 +67,11 @@ func waitFor(cmd *cobra.Command, cfg config, tasks []sent, timeout time.Duration
 	}
 	var worst error
 	for _, task := range tasks {
-		raw, err := spinning(cmd, func(ctx context.Context) string { return latestWord(ctx, cfg, task.ID) },
+		raw, err := term.Spin(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), func(ctx context.Context) string { return latestWord(ctx, cfg, task.ID) },
 			func() ([]byte, error) { return task.answer(ctx, cfg) })
 		switch {
-		case exitCode(err) != 0: // the others may have theirs
-			worst = worse(worst, err)
+		case exit.CodeOf(err) != 0: // the others may have theirs
+			worst = exit.Worse(worst, err)
 			continue
 		case err != nil:
 			return err
@@ -77,7 +79,7 @@ func waitFor(cmd *cobra.Command, cfg config, tasks []sent, timeout time.Duration
 		if err := printResult(cmd.OutOrStdout(), raw, asJSON); err != nil {
 			return err
 		}
-		worst = worse(worst, verdictOf(raw))
+		worst = exit.Worse(worst, verdictOf(raw))
 	}
 	return worst
 }
@@ -101,7 +103,7 @@ func awaitResult(ctx context.Context, cfg config, id envelope.ID) ([]byte, error
 		return nil, err
 	}
 	if id == "" {
-		return nil, exitWith(exitRejected, "the task has no id that a result could be for; see rejected/")
+		return nil, exit.With(exit.Rejected, "the task has no id that a result could be for; see rejected/")
 	}
 	raw := answerNow(ctx, cfg, at.root, id) // a wait that is over looks too
 	if raw == nil {
@@ -122,7 +124,7 @@ func awaitResult(ctx context.Context, cfg config, id envelope.ID) ([]byte, error
 		if !strings.Contains(word, "mailboxd serve") && !isServed(ctx, cfg) {
 			word += "; mailboxd serve is not running"
 		}
-		return nil, exitWith(exitTimeout, "task %s has no result yet: %s; see: %s", id, word, advise("show", id))
+		return nil, exit.With(exit.Timeout, "task %s has no result yet: %s; see: %s", id, word, advise("show", id))
 	}
 	return raw, nil
 }

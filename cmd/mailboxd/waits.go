@@ -11,6 +11,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
 	"mailboxd/internal/task"
+	"mailboxd/internal/term"
 )
 
 // surroundings are what a task's wait depends on besides the task itself.
@@ -120,7 +121,7 @@ func (s surroundings) wait(t client.Task) string {
 		return s.queued(t)
 	case task.Running:
 		if began := s.began[t.ID]; !began.IsZero() {
-			return "its agent, at work for " + age(s.now.Sub(began))
+			return "its agent, at work for " + term.Age(s.now.Sub(began))
 		}
 		return "its agent"
 	case task.Waiting:
@@ -150,9 +151,9 @@ func (s surroundings) fetched(t client.Task) string {
 		since = ", since " + clock(began, s.now)
 	}
 	if !t.Until.IsZero() {
-		return flat(t.Agent) + ", claimed until " + clock(t.Until, s.now) + since
+		return term.OneLine(t.Agent) + ", claimed until " + clock(t.Until, s.now) + since
 	}
-	return flat(t.Agent) + " to fetch it" + since
+	return term.OneLine(t.Agent) + " to fetch it" + since
 }
 
 func (s surroundings) queued(t client.Task) string {
@@ -190,7 +191,7 @@ func (s surroundings) hold(t client.Task, r task.Reason) string {
 func (s surroundings) approval(t client.Task) string {
 	asked, words := s.asked[t.ID], task.Approval.Needs()
 	if asked.Approver != "" {
-		words += " of " + flat(asked.Approver)
+		words += " of " + term.OneLine(asked.Approver)
 	}
 	if !asked.Expires.IsZero() {
 		words += " until " + clock(asked.Expires, s.now)
@@ -226,11 +227,11 @@ func (s surroundings) next(t client.Task) string {
 	case waitsForApproval(t):
 		return advise("approve", t.ID) + ", or " + advise("deny", t.ID, "--reason WHY")
 	case slices.Contains(t.Held, task.AuthRequired):
-		return "log in to what " + flat(t.Agent) + " runs, then " + advise("release", t.ID)
+		return "log in to what " + term.OneLine(t.Agent) + " runs, then " + advise("release", t.ID)
 	case slices.Contains(t.Held, task.Operator), slices.Contains(t.Held, task.AnswerUnread), slices.Contains(t.Held, task.Recovered):
 		return advise("release", t.ID)
 	case slices.Contains(t.Held, task.ResultInvalid):
-		return "mend or remove " + shellWord("results/"+string(t.ID)+".json")
+		return "mend or remove " + term.ShellWord("results/"+string(t.ID)+".json")
 	case slices.Contains(t.Held, task.Reply):
 		return advise("reply", t.ID, "TEXT") + ", or see what it asked: " + advise("thread", t.ID)
 	case slices.Contains(t.Held, task.Children):
@@ -238,7 +239,7 @@ func (s surroundings) next(t client.Task) string {
 	case mayBePaused(t) && slices.Contains(s.paused, ""):
 		return "mailboxd resume"
 	case mayBePaused(t) && slices.Contains(s.paused, t.Agent):
-		return "mailboxd resume " + flat(shellWord(t.Agent))
+		return "mailboxd resume " + term.OneLine(term.ShellWord(t.Agent))
 	case t.State == task.Queued && !s.served:
 		return "mailboxd serve"
 	case t.State == task.Running:

@@ -11,6 +11,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
+	"mailboxd/internal/term"
 	"mailboxd/watcher"
 )
 
@@ -20,11 +21,11 @@ const frameGap = 200 * time.Millisecond
 // follow shows the list until the command is stopped.
 func (f *psFlags) follow(cmd *cobra.Command, d *desk) error {
 	show := (&ticker{flags: f, seen: map[envelope.ID]string{}}).show
-	if screenOf(cmd.OutOrStdout()).redraws && !f.asJSON {
+	if term.ScreenOf(cmd.OutOrStdout()).Redraws && !f.asJSON {
 		show = (&frames{flags: f}).show
 	}
 	return atEachChange(cmd.Context(), d.cfg, func(ctx context.Context, d *desk) error {
-		return show(ctx, d, screenOf(cmd.OutOrStdout()))
+		return show(ctx, d, term.ScreenOf(cmd.OutOrStdout()))
 	})
 }
 
@@ -70,7 +71,7 @@ type frames struct {
 	drawn int // rows of the frame before
 }
 
-func (f *frames) show(ctx context.Context, d *desk, s screen) error {
+func (f *frames) show(ctx context.Context, d *desk, s term.Screen) error {
 	now := time.Now()
 	list, err := d.list(ctx, f.flags, now)
 	if err != nil {
@@ -80,15 +81,15 @@ func (f *frames) show(ctx context.Context, d *desk, s screen) error {
 	if err != nil {
 		return err
 	}
-	return f.draw(s, around.table(list.tasks).lines(s), list.more)
+	return f.draw(s, around.table(list.tasks).Lines(s), list.more)
 }
 
 // draw writes over the frame before. Of a list that is too long the end is
 // shown, where what is not done stands. There are more tasks than lines.
-func (f *frames) draw(s screen, lines []string, more int) error {
-	if room := s.rows - 1; len(lines) > room && room > 2 { // one for the cursor
+func (f *frames) draw(s term.Screen, lines []string, more int) error {
+	if room := s.Rows - 1; len(lines) > room && room > 2 { // one for the cursor
 		cut := len(lines) - room + 1
-		lines = append([]string{lines[0], s.paint(faint, fmt.Sprintf("… %d more", cut+more))}, lines[cut+1:]...)
+		lines = append([]string{lines[0], s.Paint(term.Faint, fmt.Sprintf("… %d more", cut+more))}, lines[cut+1:]...)
 	}
 	if len(lines) == 0 {
 		lines = []string{"no tasks yet"}
@@ -108,7 +109,7 @@ type ticker struct {
 	seen  map[envelope.ID]string
 }
 
-func (t *ticker) show(ctx context.Context, d *desk, s screen) error {
+func (t *ticker) show(ctx context.Context, d *desk, s term.Screen) error {
 	now := time.Now()
 	var changed []client.Task
 	seen := map[envelope.ID]string{}
@@ -137,10 +138,10 @@ func (t *ticker) show(ctx context.Context, d *desk, s screen) error {
 }
 
 // feed prints one plain line for each task.
-func (s surroundings) feed(tasks []client.Task, w screen) error {
+func (s surroundings) feed(tasks []client.Task, w term.Screen) error {
 	for _, t := range tasks {
 		_, err := fmt.Fprintln(w, strings.TrimSpace(strings.Join([]string{
-			s.now.Local().Format(time.TimeOnly), flat(string(t.ID)), flat(stateOf(t)), flat(t.Agent), flat(s.wait(t)),
+			s.now.Local().Format(time.TimeOnly), term.OneLine(string(t.ID)), term.OneLine(stateOf(t)), term.OneLine(t.Agent), term.OneLine(s.wait(t)),
 		}, "  ")))
 		if err != nil {
 			return err

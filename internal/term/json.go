@@ -1,4 +1,4 @@
-package main
+package term
 
 import (
 	"fmt"
@@ -10,28 +10,27 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// printJSON prints a value as one line.
-func printJSON(w io.Writer, v any) error {
+// PrintJSON prints a value as one line.
+func PrintJSON(w io.Writer, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	return printLine(w, text)
+	return PrintLine(w, text)
 }
 
-// printLine prints a line of JSON. On a terminal, what that would act on or not show
-// is escaped; anything else gets the exact bytes.
-func printLine(w io.Writer, line []byte) error {
-	if terminal(w) {
+// PrintLine prints a line of JSON. On a terminal unprintable characters are escaped;
+// other writers get the exact bytes.
+func PrintLine(w io.Writer, line []byte) error {
+	if IsTerminal(w) {
 		line = escapeUnprintable(line)
 	}
 	_, err := fmt.Fprintf(w, "%s\n", line)
 	return err
 }
 
-// escapeUnprintable writes the same JSON text in printable characters. Those that
-// are not printable stand only in strings, where each has an escape; bytes that are
-// no UTF-8 become U+FFFD.
+// escapeUnprintable writes the same JSON value in printable characters: unprintable
+// ones occur only in strings. Invalid UTF-8 becomes U+FFFD.
 func escapeUnprintable(line []byte) []byte {
 	safe := make([]byte, 0, len(line))
 	for _, r := range string(line) {

@@ -3,67 +3,16 @@ package main
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"path/filepath"
-	"sync"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
+	"mailboxd/internal/exit"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
+	"mailboxd/internal/term"
 )
-
-// spinning shows a word on the terminal while work lasts, and asks for it again
-// and again. Where output does not go to a terminal it shows nothing.
-func spinning[T any](cmd *cobra.Command, word func(context.Context) string, work func() (T, error)) (T, error) {
-	s := screenOf(cmd.ErrOrStderr())
-	if !s.redraws || !screenOf(cmd.OutOrStdout()).redraws {
-		return work()
-	}
-	ctx, done := context.WithCancel(cmd.Context())
-	var spinner sync.WaitGroup
-	spinner.Go(func() { spin(ctx, s, word) })
-	result, err := work()
-	done()
-	spinner.Wait()
-	return result, err
-}
-
-// How often the spinner turns, and after how many turns it asks again.
-const (
-	spinnerTurn = 100 * time.Millisecond
-	askEvery    = 5
-)
-
-var spinnerFrames = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
-
-// spin draws one line over itself until ctx ends, and takes it away then.
-func spin(ctx context.Context, s screen, word func(context.Context) string) {
-	turns := time.NewTicker(spinnerTurn)
-	defer turns.Stop()
-	defer fmt.Fprint(s, "\r\x1b[K")
-	began, said := time.Now(), ""
-	for turn := 0; ; turn++ {
-		if turn%askEvery == 0 {
-			said = word(ctx)
-		}
-		fmt.Fprint(s, "\r"+spinnerLine(s, turn, time.Since(began), said)+"\x1b[K")
-		select {
-		case <-ctx.Done():
-			return
-		case <-turns.C:
-		}
-	}
-}
-
-// spinnerLine leaves the last column free: a full line would wrap.
-func spinnerLine(s screen, turn int, elapsed time.Duration, said string) string {
-	frame := string(spinnerFrames[turn%len(spinnerFrames)])
-	return s.paint(blue, frame) + " " + cut(age(elapsed)+"  "+said, s.columns-wide(frame)-2)
-}
 
 // latestWord says where a task is and the last that its agent wrote, in one line.
 func latestWord(ctx context.Context, cfg config, id envelope.ID) string {
@@ -74,10 +23,10 @@ func latestWord(ctx context.Context, cfg config, id envelope.ID) string {
 		return err
 	})
 	switch {
-	case exitCode(err) == exitNoTask:
+	case exit.CodeOf(err) == exit.NoTask:
 		return notTaken(served)
 	case err != nil:
-		return flat(err.Error())
+		return term.OneLine(err.Error())
 	}
 	return said
 }
@@ -153,5 +102,5 @@ func lastLineOf(path string) (string, time.Time) {
 	if len(text) == 0 {
 		return "", time.Time{}
 	}
-	return flat(string(text[bytes.LastIndexAny(text, "\r\n")+1:])), info.ModTime()
+	return term.OneLine(string(text[bytes.LastIndexAny(text, "\r\n")+1:])), info.ModTime()
 }
