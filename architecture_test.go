@@ -25,6 +25,7 @@ var rows = [][]string{
 	{"dispatch/exchange"}, // engine: requests and messages
 	{"dispatch/outbox"},   // engine: results and notifications
 	{"dispatch/store"},    // engine: tasks
+	{"internal/config"},   // configuration, which only cmd imports
 	{"internal/core", "internal/policy", "internal/agent", "internal/retention"}, // parts; core and policy are pure
 	{"internal/conversation"}, // rules of messages, pure
 	{"mailbox", "envelope/dialect", "internal/ledger", "internal/schedule", "internal/runner", "internal/worker", "internal/schema", "internal/client", "internal/service", "internal/host"}, // stores and system
@@ -46,11 +47,12 @@ var forbidden = map[string][]string{
 	"watcher":           {"dispatch", "internal/policy", "internal/agent", "mailbox", "internal/ledger", "internal/runner", "envelope"},
 }
 
-// owners are the only packages that import a dependency.
+// owners are the only packages that import a dependency or a package of ours.
 var owners = map[string]string{
 	"github.com/fsnotify/fsnotify":               "watcher",
 	"github.com/spf13/cobra":                     "cmd/mailboxd",
-	"github.com/spf13/viper":                     "cmd/mailboxd",
+	"github.com/spf13/viper":                     "internal/config",
+	"mailboxd/internal/config":                   "cmd/mailboxd",
 	"database/sql":                               "internal/ledger",
 	"modernc.org/sqlite":                         "internal/ledger",
 	"github.com/santhosh-tekuri/jsonschema/v6":   "internal/schema",

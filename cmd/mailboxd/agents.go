@@ -15,6 +15,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
 	"mailboxd/internal/client"
+	"mailboxd/internal/config"
 	"mailboxd/internal/task"
 	"mailboxd/internal/term"
 )
@@ -67,10 +68,10 @@ type agentView struct {
 	Waiting int `json:"waiting"` // in its inbox
 }
 
-func agentViews(ctx context.Context, cfg config) ([]agentView, error) {
+func agentViews(ctx context.Context, cfg config.Config) ([]agentView, error) {
 	var views []agentView
-	for i, m := range cfg.members() {
-		views = append(views, cfg.agentView(cfg.Agents[i], m))
+	for i, m := range cfg.ReadAgents() {
+		views = append(views, viewOf(&cfg, cfg.Agents[i], m))
 	}
 	desk, err := deskOf(ctx, cfg)
 	if errors.Is(err, errNoMailbox) {
@@ -92,10 +93,10 @@ func (v agentView) spoken() string {
 	return dialect + ", " + v.Overseer + " approves"
 }
 
-// agentView says how an agent of the configuration is run.
-func (c *config) agentView(e agentEntry, m member) agentView {
-	v := agentView{ID: e.ID, Profile: e.Profile, Binding: "exec", Command: e.Exec.Command, Manifest: c.resolve(e.Manifest), Concurrency: e.Concurrency}
-	b, err := m.binding, m.problem()
+// viewOf says how an agent of the configuration is run.
+func viewOf(c *config.Config, e config.Entry, m config.Agent) agentView {
+	v := agentView{ID: e.ID, Profile: e.Profile, Binding: "exec", Command: e.Exec.Command, Manifest: c.Resolve(e.Manifest), Concurrency: e.Concurrency}
+	b, err := m.Binding, m.Problem()
 	v.Dialect = string(b.Speaks())
 	if d := b.Definition; d != nil {
 		v.Overseer, v.Delegates = d.Overseer, d.AllowedAgents

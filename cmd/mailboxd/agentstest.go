@@ -14,6 +14,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
+	"mailboxd/internal/config"
 	"mailboxd/internal/exit"
 	"mailboxd/internal/task"
 	"mailboxd/internal/term"
@@ -43,17 +44,17 @@ waits for a person or takes longer than --timeout, 7 when no daemon runs.`,
 	return cmd
 }
 
-func testAgent(cmd *cobra.Command, cfg config, id string, timeout time.Duration, asJSON bool) error {
+func testAgent(cmd *cobra.Command, cfg config.Config, id string, timeout time.Duration, asJSON bool) error {
 	ctx := cmd.Context()
-	at := slices.IndexFunc(cfg.Agents, func(e agentEntry) bool { return e.ID == id })
+	at := slices.IndexFunc(cfg.Agents, func(e config.Entry) bool { return e.ID == id })
 	if at < 0 {
 		return exit.With(exit.Usage, "no agent %q is configured; see: mailboxd agents", id)
 	}
-	member := cfg.members()[at]
-	if err := member.problem(); err != nil {
+	member := cfg.ReadAgents()[at]
+	if err := member.Problem(); err != nil {
 		return fmt.Errorf("test agent %s: %w", id, err)
 	}
-	request, err := trial(cfg.Agents[at], member.subject.Manifest, timeout).request(cmd)
+	request, err := trial(cfg.Agents[at], member.Subject.Manifest, timeout).request(cmd)
 	if err != nil {
 		return err
 	}
@@ -78,7 +79,7 @@ func testAgent(cmd *cobra.Command, cfg config, id string, timeout time.Duration,
 }
 
 // trial is the tiny task, of a kind that the agent takes.
-func trial(e agentEntry, m *envelope.Manifest, timeout time.Duration) *sendFlags {
+func trial(e config.Entry, m *envelope.Manifest, timeout time.Duration) *sendFlags {
 	f := &sendFlags{
 		agent: e.ID, role: "executor", taskType: "agent_test",
 		description: "This tests whether you can be reached. Answer with the one word ready, and do nothing else.",
@@ -98,7 +99,7 @@ func trial(e agentEntry, m *envelope.Manifest, timeout time.Duration) *sendFlags
 
 // answerUnlessHeld blocks until the task has its result, or waits for what
 // this wait will not bring.
-func (s sent) answerUnlessHeld(ctx context.Context, cfg config, timeout time.Duration) (raw []byte, err error) {
+func (s sent) answerUnlessHeld(ctx context.Context, cfg config.Config, timeout time.Duration) (raw []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout+answerGrace)
 	defer cancel()
 	var held error
@@ -125,7 +126,7 @@ const answerGrace = 15 * time.Second
 
 // heldUp says where a task is that waits for a person or for a later time; nil
 // when it does not.
-func heldUp(ctx context.Context, cfg config, id envelope.ID) (held error) {
+func heldUp(ctx context.Context, cfg config.Config, id envelope.ID) (held error) {
 	_ = atFreshDesk(ctx, cfg, func(ctx context.Context, d *desk) error {
 		row, err := d.latest(ctx, id)
 		if err == nil && (row.State == task.Held && !slices.Equal(row.Held, []task.Reason{task.Capacity}) || row.State == task.Review) {

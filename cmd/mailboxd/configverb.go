@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailboxd/internal/agent"
+	"mailboxd/internal/config"
 	"mailboxd/internal/schema"
 	"mailboxd/internal/term"
 )
@@ -52,27 +53,27 @@ be asked.`,
 }
 
 // team adds what is wrong with the agents of a configuration.
-func (r *lintReport) team(cfg config) {
-	members := cfg.members()
+func (r *lintReport) team(cfg config.Config) {
+	members := cfg.ReadAgents()
 	for _, m := range members {
-		at := fmt.Sprintf("agents[%d] %q", m.entry.at, m.binding.ID)
-		if m.subject.Unfit != "" {
-			r.fail(at, fmt.Errorf("disabled: %s", m.subject.Unfit))
+		at := fmt.Sprintf("agents[%d] %q", m.Index, m.Binding.ID)
+		if m.Subject.Unfit != "" {
+			r.fail(at, fmt.Errorf("disabled: %s", m.Subject.Unfit))
 		}
-		for _, doubt := range m.doubts {
+		for _, doubt := range m.Warnings {
 			r.Issues = append(r.Issues, issue{"warning", at, "manifest: " + doubt.String()})
 		}
-		for _, doubt := range m.strangers {
+		for _, doubt := range m.Unknown {
 			r.Issues = append(r.Issues, issue{"warning", at, doubt})
 		}
 	}
 	if _, err := schema.Load(cfg.Policy.Schemas); err != nil {
 		r.fail("policy.schemas", err)
 	}
-	if _, err := cfg.secrets(); err != nil {
+	if _, err := cfg.Secrets(); err != nil {
 		r.fail("configuration", err)
 	}
-	if _, err := agent.New(bindingsOf(members), agent.Options{}); err != nil {
+	if _, err := agent.New(config.Bindings(members), agent.Options{}); err != nil {
 		r.fail("configuration", err)
 	}
 }
@@ -90,18 +91,18 @@ func configShowCommand(g *globals) *cobra.Command {
 		Example: "  mailboxd config show | grep -v default",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, from, err := readConfig(g.config, g.root)
+			cfg, from, err := config.Read(g.config, g.root)
 			if err != nil {
 				return err
 			}
-			return printSettings(cmd.OutOrStdout(), cmp.Or(from.file, "no file"), cfg.settings(from), asJSON)
+			return printSettings(cmd.OutOrStdout(), cmp.Or(from.File, "no file"), cfg.Settings(from), asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per key")
 	return cmd
 }
 
-func printSettings(w io.Writer, file string, settings []setting, asJSON bool) error {
+func printSettings(w io.Writer, file string, settings []config.Setting, asJSON bool) error {
 	if asJSON {
 		for _, s := range settings {
 			if err := term.PrintJSON(w, s); err != nil {

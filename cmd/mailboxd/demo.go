@@ -19,6 +19,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
+	"mailboxd/internal/config"
 	"mailboxd/internal/exit"
 	"mailboxd/internal/term"
 	"mailboxd/mailbox"
@@ -66,7 +67,7 @@ func demo(ctx context.Context, w io.Writer, dir string) error {
 	var work errgroup.Group
 	work.Go(func() error {
 		log := zerolog.New(zerolog.ConsoleWriter{Out: w, NoColor: !term.HasColour(w), PartsExclude: []string{"time"}})
-		return serve(ctx, cfg, &globals{}, false, console{log: log})
+		return serve(ctx, cfg, &globals{}, serveMode{ephemeral: true}, console{log: log})
 	})
 	work.Go(func() error {
 		defer stop()
@@ -76,7 +77,7 @@ func demo(ctx context.Context, w io.Writer, dir string) error {
 }
 
 // roundTrip appends the task, as an AINL program would, and reads its result.
-func roundTrip(ctx context.Context, w io.Writer, cfg config) error {
+func roundTrip(ctx context.Context, w io.Writer, cfg config.Config) error {
 	file, _, err := mailbox.Append(cfg.Root, []byte(demoTask))
 	if err != nil {
 		return err
@@ -99,7 +100,7 @@ func roundTrip(ctx context.Context, w io.Writer, cfg config) error {
 
 // approveDemo waits until the task is held for a person, shows what that person
 // would see, and says yes on the control socket.
-func approveDemo(ctx context.Context, w io.Writer, cfg config) error {
+func approveDemo(ctx context.Context, w io.Writer, cfg config.Config) error {
 	following, held := context.WithCancel(ctx)
 	defer held()
 	err := atEachChange(following, cfg, func(ctx context.Context, d *desk) error {
@@ -131,29 +132,27 @@ func approveDemo(ctx context.Context, w io.Writer, cfg config) error {
 func say(w io.Writer, format string, args ...any) { fmt.Fprintf(w, "\n"+format+"\n", args...) }
 
 // demoConfig is a configuration whose one agent is this program itself.
-func demoConfig(dir string) (config, error) {
+func demoConfig(dir string) (config.Config, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return config{}, err
+		return config.Config{}, err
 	}
-	entry := agentDefaults()
+	entry := config.DefaultEntry()
 	entry.ID = "demo.counter"
 	entry.Exec.Command = []string{self, "demo-agent"}
-	entry.Manifest = "demo.counter.json"
-	if err := os.WriteFile(filepath.Join(dir, entry.Manifest), []byte(demoManifest), 0o600); err != nil {
-		return config{}, err
+	entry.Manifest = filepath.Join(dir, "demo.counter.json")
+	if err := os.WriteFile(entry.Manifest, []byte(demoManifest), 0o600); err != nil {
+		return config.Config{}, err
 	}
-	return config{
-		dir:      dir,
+	return config.Config{
 		Root:     filepath.Join(dir, "mailbox"),
 		StateDir: filepath.Join(dir, "state"),
-		Log:      logConfig{Level: "info", Format: "console"},
-		Intake:   intake{MaxLineBytes: 1 << 20, Rescan: time.Second, FirstStart: "process"},
-		Limits:   limits{Concurrency: 1, Queue: 100, ShutdownGrace: time.Second},
-		Agents:   []agentEntry{entry},
+		Log:      config.Log{Level: "info", Format: "console"},
+		Intake:   config.Intake{MaxLineBytes: 1 << 20, Rescan: time.Second, FirstStart: "process"},
+		Limits:   config.Limits{Concurrency: 1, Queue: 100, ShutdownGrace: time.Second},
+		Agents:   []config.Entry{entry},
 
 		StopAgentsOnExit: true,
-		ephemeral:        true,
 	}, nil
 }
 

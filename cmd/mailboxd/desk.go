@@ -14,6 +14,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/api"
 	"mailboxd/internal/client"
+	"mailboxd/internal/config"
 	"mailboxd/internal/exit"
 	"mailboxd/internal/ledger"
 	"mailboxd/mailbox"
@@ -22,7 +23,7 @@ import (
 // A desk is where our tools read what the daemon remembers, whether it is
 // running or not. It changes nothing.
 type desk struct {
-	cfg   config
+	cfg   config.Config
 	root  string
 	state *mailbox.State // for where things lie; nil: no daemon has ever served this root
 	books books          // nil with it
@@ -69,7 +70,7 @@ func atDesk(g *globals, read func(*cobra.Command, []string, *desk) error) func(*
 	}
 }
 
-func deskOf(ctx context.Context, cfg config) (*desk, error) {
+func deskOf(ctx context.Context, cfg config.Config) (*desk, error) {
 	d, stateDir, err := emptyDesk(cfg)
 	if err != nil {
 		return nil, err
@@ -114,7 +115,7 @@ func (d *desk) openLedger() error {
 }
 
 // emptyDesk knows where everything is, and has nothing open.
-func emptyDesk(cfg config) (d *desk, state string, err error) {
+func emptyDesk(cfg config.Config) (d *desk, state string, err error) {
 	root, err := filepath.EvalSymlinks(cfg.Root)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, "", fmt.Errorf("open %s: %w", cfg.Root, errNoMailbox)
@@ -125,7 +126,7 @@ func emptyDesk(cfg config) (d *desk, state string, err error) {
 	if root, err = filepath.Abs(root); err != nil {
 		return nil, "", err
 	}
-	state, err = stateDir(cfg, root)
+	state, err = cfg.StateDirOf(root)
 	return &desk{cfg: cfg, root: root}, state, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"mailboxd/internal/config"
 	"mailboxd/internal/exit"
 	"mailboxd/internal/term"
 
@@ -60,7 +61,7 @@ const (
 
 // A doctor goes through the checks and writes down what it finds.
 type doctor struct {
-	cfg      config
+	cfg      config.Config
 	config   string // its file
 	root     string
 	state    string // the state directory

@@ -22,12 +22,12 @@ func (d *doctor) agents(ctx context.Context) {
 		d.warn("agent", "mailboxd init", "none is configured, so every task will be refused")
 	}
 	var good []agent.Binding
-	for _, m := range d.cfg.members() {
-		f := finding{Check: "agent", Subject: m.binding.ID, State: gradeOK}
-		err := m.problem()
+	for _, m := range d.cfg.ReadAgents() {
+		f := finding{Check: "agent", Subject: m.Binding.ID, State: gradeOK}
+		err := m.Problem()
 		if err == nil {
-			good = append(good, m.binding)
-			f.Finding, f.Mend, err = d.program(ctx, m.binding)
+			good = append(good, m.Binding)
+			f.Finding, f.Mend, err = d.program(ctx, m.Binding)
 		}
 		if err != nil {
 			f.State, f.Finding = gradeBad, err.Error()

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"mailboxd/internal/config"
 	"mailboxd/internal/host"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/term"
@@ -19,14 +20,14 @@ import (
 
 // configuration reports whether there is one to go on with.
 func (d *doctor) configuration(g *globals) bool {
-	d.config = cmp.Or(g.config, defaultConfigPath(), "$HOME/.config/mailboxd/config.yaml")
+	d.config = cmp.Or(g.config, config.DefaultPath(), "$HOME/.config/mailboxd/config.yaml")
 	cfg, err := g.load()
 	if err == nil {
 		d.cfg = cfg
 		d.root, err = filepath.Abs(cfg.Root)
 	}
 	if err == nil {
-		d.state, err = stateDir(cfg, d.root)
+		d.state, err = cfg.StateDirOf(d.root)
 	}
 	switch _, missing := os.Stat(d.config); {
 	case err != nil:

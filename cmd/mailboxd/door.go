@@ -12,12 +12,12 @@ import (
 )
 
 // openDoor opens the control socket of a house.
-func openDoor(ctx context.Context, cfg config, h *house, d *dispatch.Dispatcher, log zerolog.Logger) (*api.Door, error) {
+func openDoor(ctx context.Context, ephemeral bool, h *house, d *dispatch.Dispatcher, log zerolog.Logger) (*api.Door, error) {
 	places, err := socketPlaces(h.box.Path(), h.state.Path())
 	if err != nil {
 		return nil, err
 	}
-	if cfg.ephemeral {
+	if ephemeral {
 		places = places[len(places)-1:] // what is left of it when we are killed goes with the rest
 	}
 	return api.Open(ctx, d, api.Options{

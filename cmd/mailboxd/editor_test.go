@@ -10,6 +10,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
+	"mailboxd/internal/config"
 )
 
 // editor answers tasks at the socket as an editor does, for an agent that is not
@@ -31,7 +32,7 @@ func editor() {
 }
 
 func edit(ctx context.Context, args []string) (any, error) {
-	cfg, err := loadConfig("", "")
+	cfg, err := config.Load("", "")
 	if err != nil {
 		panic(err)
 	}

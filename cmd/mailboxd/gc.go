@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"mailboxd/internal/config"
 	"mailboxd/internal/retention"
 	"mailboxd/internal/term"
 	"mailboxd/mailbox"
@@ -50,7 +51,7 @@ gc is for a mailbox that is not being served.`,
 }
 
 // collect does it under the lock of the root, as a daemon would.
-func collect(ctx context.Context, cfg config, log zerolog.Logger, dry bool) (gone retention.Collected, err error) {
+func collect(ctx context.Context, cfg config.Config, log zerolog.Logger, dry bool) (gone retention.Collected, err error) {
 	h := &house{}
 	defer h.close()
 	err = h.openBox(cfg)

@@ -4,6 +4,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"mailboxd/dispatch/store"
+	"mailboxd/internal/config"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
 	"mailboxd/mailbox"
@@ -22,7 +23,7 @@ type house struct {
 
 // openHouse opens the parts one after the other; one that is locked or broken
 // leaves none of them open.
-func openHouse(cfg config, log zerolog.Logger) (_ *house, err error) {
+func openHouse(cfg config.Config, log zerolog.Logger) (_ *house, err error) {
 	h := &house{}
 	defer func() {
 		if err != nil {
@@ -48,7 +49,7 @@ func openHouse(cfg config, log zerolog.Logger) (_ *house, err error) {
 }
 
 // openBox opens and locks the half that other programs see.
-func (h *house) openBox(cfg config) (err error) {
+func (h *house) openBox(cfg config.Config) (err error) {
 	if h.box, err = mailbox.Open(cfg.Root); err != nil {
 		return err
 	}
@@ -57,8 +58,8 @@ func (h *house) openBox(cfg config) (err error) {
 }
 
 // openState opens the private half, which nobody else may work with then.
-func (h *house) openState(cfg config, log zerolog.Logger) (err error) {
-	dir, err := stateDir(cfg, h.box.Path())
+func (h *house) openState(cfg config.Config, log zerolog.Logger) (err error) {
+	dir, err := cfg.StateDirOf(h.box.Path())
 	if err != nil {
 		return err
 	}
@@ -104,8 +105,8 @@ func (h *house) parts() store.Parts {
 }
 
 // greet tells the operator what is served, and what might be better.
-func (h *house) greet(cfg config, log zerolog.Logger) {
-	if !cfg.ephemeral {
+func (h *house) greet(cfg config.Config, ephemeral bool, log zerolog.Logger) {
+	if !ephemeral {
 		for _, warning := range h.box.Warnings() {
 			log.Warn().Str("root", h.box.Path()).Msg(warning.Error())
 		}

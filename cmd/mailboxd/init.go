@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"mailboxd/internal/config"
 	"mailboxd/internal/exit"
 	"mailboxd/internal/term"
 
@@ -27,7 +28,7 @@ your shell's.`,
   mailboxd init --config ./box/config.yaml --root ./box/mail`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return initialise(cmd.OutOrStdout(), cmp.Or(g.config, defaultConfigPath()), g.root, f)
+			return initialise(cmd.OutOrStdout(), cmp.Or(g.config, config.DefaultPath()), g.root, f)
 		},
 	}
 	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "only show what would be written")
@@ -39,11 +40,11 @@ type initFlags struct{ dry, force bool }
 
 // initialise writes the configuration that names the mailbox at root, or at
 // the proposed place when that is empty.
-func initialise(w io.Writer, config, root string, f initFlags) error {
-	if config == "" {
+func initialise(w io.Writer, file, root string, f initFlags) error {
+	if file == "" {
 		return exit.With(exit.Usage, "there is no $HOME for a configuration; name a file with --config")
 	}
-	config, err := filepath.Abs(config)
+	file, err := filepath.Abs(file)
 	if err != nil {
 		return err
 	}
@@ -55,11 +56,11 @@ func initialise(w io.Writer, config, root string, f initFlags) error {
 	if root, err = filepath.Abs(root); err != nil {
 		return err
 	}
-	if _, err := os.Lstat(config); err == nil && !f.force && !f.dry {
-		return fmt.Errorf("%s is there already: edit it, or write another with --config FILE, or anew with --force", config)
+	if _, err := os.Lstat(file); err == nil && !f.force && !f.dry {
+		return fmt.Errorf("%s is there already: edit it, or write another with --config FILE, or anew with --force", file)
 	}
 	found := findCLIs()
-	drafts, err := firstFiles(config, root, found)
+	drafts, err := firstFiles(file, root, found)
 	if err != nil {
 		return err
 	}
@@ -72,11 +73,11 @@ func initialise(w io.Writer, config, root string, f initFlags) error {
 		_, err := fmt.Fprintln(w, "would make", root)
 		return err
 	}
-	return introduce(w, config, root, found)
+	return introduce(w, file, root, found)
 }
 
 // introduce makes the mailbox and says how to go on.
-func introduce(w io.Writer, config, root string, found []foundCLI) error {
+func introduce(w io.Writer, file, root string, found []foundCLI) error {
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return err
 	}
@@ -85,8 +86,8 @@ func introduce(w io.Writer, config, root string, found []foundCLI) error {
 		fmt.Fprintln(w, "found  ", c.path, c.fate())
 	}
 	option := ""
-	if config != defaultConfigPath() {
-		option = " --config " + term.ShellWord(config)
+	if file != config.DefaultPath() {
+		option = " --config " + term.ShellWord(file)
 	}
 	fmt.Fprintf(w, `
 Next, in two terminals:

@@ -7,22 +7,23 @@ import (
 	"testing"
 
 	"mailboxd/internal/agent"
+	"mailboxd/internal/config"
 )
 
 // team reads a configuration as serve does, agents and all.
-func teamOf(t *testing.T, config string) *agent.Agents {
+func teamOf(t *testing.T, file string) *agent.Agents {
 	t.Helper()
-	cfg, err := loadConfig(config, "")
+	cfg, err := config.Load(file, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	members := cfg.members()
+	members := cfg.ReadAgents()
 	for _, m := range members {
-		if err := m.problem(); err != nil {
+		if err := m.Problem(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	agents, err := agent.New(bindingsOf(members), agent.Options{})
+	agents, err := agent.New(config.Bindings(members), agent.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
+	"mailboxd/internal/config"
 	"mailboxd/internal/exit"
 	"mailboxd/internal/term"
 )
@@ -36,7 +37,7 @@ daemon takes it. Exit code 1: errors.`,
 		Example: `  mailboxd lint tasks.jsonl request.json
   mailboxd lint --tasks-jsonl tasks.jsonl --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			how, err := loadIntake(g.config, g.root)
+			how, err := config.LoadIntake(g.config, g.root)
 			if err != nil {
 				return err
 			}
@@ -64,11 +65,11 @@ type lintReport struct {
 	Issues []issue `json:"issues"`
 }
 
-func (f *lintFlags) lint(w io.Writer, files []string, how intake) error {
+func (f *lintFlags) lint(w io.Writer, files []string, how config.Intake) error {
 	report := lintReport{OK: true, Issues: []issue{}}
 	groups := []struct {
 		files []string
-		check func(*lintReport, string, []byte, intake)
+		check func(*lintReport, string, []byte, config.Intake)
 	}{
 		{files, (*lintReport).any}, {f.tasksJSONL, (*lintReport).lines},
 		{f.taskJSON, (*lintReport).task}, {f.resultJSON, (*lintReport).result},
@@ -91,7 +92,7 @@ func (f *lintFlags) lint(w io.Writer, files []string, how intake) error {
 }
 
 // any checks a file by what it seems to be.
-func (r *lintReport) any(name string, text []byte, how intake) {
+func (r *lintReport) any(name string, text []byte, how config.Intake) {
 	var names map[string]bool
 	if !strings.HasSuffix(name, ".jsonl") {
 		names = memberNames(text)
@@ -158,16 +159,16 @@ func memberNames(text []byte) map[string]bool {
 	return names
 }
 
-func (r *lintReport) lines(name string, text []byte, how intake) {
+func (r *lintReport) lines(name string, text []byte, how config.Intake) {
 	for number, line := 1, []byte(nil); len(text) > 0; number++ {
 		line, text, _ = bytes.Cut(text, []byte("\n"))
-		for _, piece := range how.readLine(bytes.TrimSuffix(line, []byte("\r"))) {
+		for _, piece := range readLine(how, bytes.TrimSuffix(line, []byte("\r"))) {
 			r.add(name, number, piece.Message.Dialect, piece.Findings)
 		}
 	}
 }
 
-func (r *lintReport) task(name string, text []byte, how intake) {
+func (r *lintReport) task(name string, text []byte, how config.Intake) {
 	text = bytes.TrimSpace(text)
 	if !bytes.Contains(text, []byte("\n")) && int64(len(text)) > how.MaxLineBytes { // it is sent as it is
 		r.lines(name, text, how)
@@ -175,19 +176,11 @@ func (r *lintReport) task(name string, text []byte, how intake) {
 	}
 	d := envelope.MarkedAs(text)
 	codec, _ := dialect.Of(d)
-	_, findings := codec.Decode(text, how.reading())
+	_, findings := codec.Decode(text, how.Reading())
 	r.add(name, 1, d, findings)
 }
 
-// readLine judges a line as the daemon does.
-func (i intake) readLine(line []byte) []dialect.Piece {
-	if length := int64(len(line)); length > i.MaxLineBytes {
-		return []dialect.Piece{dialect.TooLong(envelope.LongText(line), i.MaxLineBytes)}
-	}
-	return dialect.Read(line, i.reading())
-}
-
-func (r *lintReport) result(name string, text []byte, _ intake) {
+func (r *lintReport) result(name string, text []byte, _ config.Intake) {
 	_, findings := envelope.DecodeResult(bytes.TrimSpace(text))
 	r.add(name, 1, envelope.AINL, findings)
 }
@@ -233,4 +226,12 @@ func (r *lintReport) print(w io.Writer, asJSON bool) error {
 		return &exit.Error{Code: exit.Failed}
 	}
 	return nil
+}
+
+// readLine judges a line as the daemon does.
+func readLine(i config.Intake, line []byte) []dialect.Piece {
+	if length := int64(len(line)); length > i.MaxLineBytes {
+		return []dialect.Piece{dialect.TooLong(envelope.LongText(line), i.MaxLineBytes)}
+	}
+	return dialect.Read(line, i.Reading())
 }

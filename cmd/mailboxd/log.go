@@ -4,6 +4,7 @@ import (
 	"io"
 	"time"
 
+	"mailboxd/internal/config"
 	"mailboxd/internal/term"
 
 	"github.com/rs/zerolog"
@@ -11,7 +12,7 @@ import (
 
 // newLogger writes lines for people on a terminal and JSON elsewhere, unless
 // the configuration says which.
-func newLogger(w io.Writer, c logConfig) zerolog.Logger {
+func newLogger(w io.Writer, c config.Log) zerolog.Logger {
 	zerolog.TimeFieldFormat = time.RFC3339Nano
 	zerolog.DurationFieldInteger = true
 	level, err := zerolog.ParseLevel(c.Level)
@@ -31,7 +32,7 @@ type console struct {
 	footer *term.Footer // nil: nobody does
 }
 
-func newConsole(w io.Writer, c logConfig) console {
+func newConsole(w io.Writer, c config.Log) console {
 	if f := term.FooterOf(w); f != nil {
 		return console{log: newLogger(f, c), footer: f}
 	}

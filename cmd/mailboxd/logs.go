@@ -16,6 +16,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
+	"mailboxd/internal/config"
 	"mailboxd/internal/exit"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
@@ -98,7 +99,7 @@ func (d *desk) run(ctx context.Context, id envelope.ID, attempt int) (client.Run
 }
 
 // awaitRun blocks until there is such a run.
-func awaitRun(ctx context.Context, cfg config, id envelope.ID, attempt int) (run client.Run, err error) {
+func awaitRun(ctx context.Context, cfg config.Config, id envelope.ID, attempt int) (run client.Run, err error) {
 	following, found := context.WithCancel(ctx)
 	defer found()
 	err = exit.With(exit.Timeout, "task %s has not run yet; see: %s", id, advise("show", id))
@@ -113,7 +114,7 @@ func awaitRun(ctx context.Context, cfg config, id envelope.ID, attempt int) (run
 
 // hasEnded reports whether a run is over, by its own record or the ledger's:
 // that of a keeper which was killed has only the latter.
-func hasEnded(cfg config, id envelope.ID, run client.Run) (ended bool) {
+func hasEnded(cfg config.Config, id envelope.ID, run client.Run) (ended bool) {
 	if _, ended, err := runner.ReadExit(run.Dir); ended && err == nil {
 		return true
 	}

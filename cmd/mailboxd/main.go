@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"mailboxd/internal/config"
 	"mailboxd/internal/exit"
 
 	"github.com/spf13/cobra"
@@ -56,7 +57,7 @@ type globals struct {
 	root   string
 }
 
-func (g *globals) load() (config, error) { return loadConfig(g.config, g.root) }
+func (g *globals) load() (config.Config, error) { return config.Load(g.config, g.root) }
 
 func rootCommand() *cobra.Command {
 	g := &globals{}
@@ -69,7 +70,7 @@ func rootCommand() *cobra.Command {
 		Args:              aCommand,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.PersistentFlags().StringVar(&g.config, "config", "", "configuration file (default "+cmp.Or(defaultConfigPath(), "none, for there is no $HOME")+")")
+	cmd.PersistentFlags().StringVar(&g.config, "config", "", "configuration file (default "+cmp.Or(config.DefaultPath(), "none, for there is no $HOME")+")")
 	cmd.PersistentFlags().StringVar(&g.root, "root", "", "mailbox directory (default $AINL_AGENT_ROOT or the configuration's)")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return exit.With(exit.Usage, "%w; see %s --help", err, cmd.CommandPath())

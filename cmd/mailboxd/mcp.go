@@ -15,6 +15,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/client"
+	"mailboxd/internal/config"
 	"mailboxd/internal/mcpserver"
 	"mailboxd/watcher"
 )
@@ -46,7 +47,7 @@ What an agent starts while it works on a task sends in the name of that agent.`,
 	return cmd
 }
 
-func speak(ctx context.Context, cfg config, as string, out io.WriteCloser) error {
+func speak(ctx context.Context, cfg config.Config, as string, out io.WriteCloser) error {
 	root, err := filepath.Abs(cfg.Root)
 	if err != nil {
 		return err
@@ -73,7 +74,7 @@ func runTask(path string) (envelope.Task, bool) {
 
 // editorMailbox reaches the mailbox anew each time: an editor may outlast many
 // daemons.
-func editorMailbox(cfg config, root string) mcpserver.Mailbox {
+func editorMailbox(cfg config.Config, root string) mcpserver.Mailbox {
 	return mcpserver.Mailbox{
 		Root: root,
 		Read: func(ctx context.Context, do func(mcpserver.Books) error) error {

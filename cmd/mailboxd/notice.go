@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/rs/zerolog"
 
+	"mailboxd/internal/config"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
@@ -31,21 +32,17 @@ type notices struct {
 	log      zerolog.Logger
 }
 
-func newNotices(cfg config, memory *ledger.Ledger, log zerolog.Logger) *notices {
+func newNotices(cfg config.Config, memory *ledger.Ledger, log zerolog.Logger) *notices {
 	n := &notices{memory: memory, told: map[int64][]task.Reason{}, gather: time.Second, rest: 30 * time.Second, patience: 10 * time.Second, log: log}
-	command := slices.Clone(cfg.Notice.Command)
-	cfg.resolveCommand(command)
+	command := cfg.NoticeCommand()
 	switch why := cannotShow(command); {
 	case why == "":
 		n.command = command
-	case len(command) > 0 && !slices.Equal(command, noticeDefault()):
+	case len(command) > 0 && !slices.Equal(command, config.DefaultNotice()):
 		log.Warn().Str("reason", why).Msg("nobody is told when a task waits for a person")
 	}
 	return n
 }
-
-// noticeDefault shows notices where there is a desktop.
-func noticeDefault() []string { return []string{"notify-send", "--app-name=mailboxd"} }
 
 // cannotShow says why a command would show nothing, or "".
 func cannotShow(command []string) string {
@@ -56,7 +53,7 @@ func cannotShow(command []string) string {
 		return err.Error()
 	}
 	_, noBus := os.Stat(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "bus"))
-	if filepath.Base(command[0]) == noticeDefault()[0] && os.Getenv("DBUS_SESSION_BUS_ADDRESS") == "" && noBus != nil {
+	if filepath.Base(command[0]) == config.DefaultNotice()[0] && os.Getenv("DBUS_SESSION_BUS_ADDRESS") == "" && noBus != nil {
 		return "there is no desktop to show it on"
 	}
 	return ""

@@ -8,6 +8,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
+	"mailboxd/internal/config"
 	"mailboxd/internal/exit"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
@@ -15,7 +16,7 @@ import (
 )
 
 // latestWord says where a task is and the last that its agent wrote, in one line.
-func latestWord(ctx context.Context, cfg config, id envelope.ID) string {
+func latestWord(ctx context.Context, cfg config.Config, id envelope.ID) string {
 	said, served := "", false
 	err := atFreshDesk(ctx, cfg, func(ctx context.Context, d *desk) (err error) {
 		served = d.served
@@ -40,7 +41,7 @@ func notTaken(served bool) string {
 }
 
 // isServed reports whether a daemon serves the mailbox now.
-func isServed(ctx context.Context, cfg config) (served bool) {
+func isServed(ctx context.Context, cfg config.Config) (served bool) {
 	_ = atFreshDesk(ctx, cfg, func(_ context.Context, d *desk) error { // without a desk nobody can tell
 		served = d.served
 		return nil

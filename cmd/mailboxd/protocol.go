@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -10,11 +11,12 @@ import (
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
+	"mailboxd/internal/config"
 )
 
 // protocol is how the engine learns how agents are spoken with. What a SIGHUP
 // changes, it asks anew each time; the numbers stay those of the start.
-func (t *team) protocol(cfg config) store.Protocol {
+func (t *team) protocol(cfg config.Config) store.Protocol {
 	return store.Protocol{
 		Dialect:     func(id string) envelope.Dialect { return t.binding(id).Speaks() },
 		Overseer:    func(id string) string { return t.definition(id).Overseer },
@@ -27,7 +29,7 @@ func (t *team) protocol(cfg config) store.Protocol {
 		Agents:   func() []string { return t.current.Load().ids() },
 		Secret:   func(name string) string { return t.current.Load().secrets[name] },
 		OnFailure: func(id string, kind envelope.Kind) store.FailureAction {
-			return t.current.Load().member(id).entry.mend(kind)
+			return mendOf(t.current.Load().member(id).Entry, kind)
 		},
 		QuestionTimeout: func() time.Duration { return t.current.Load().questionTimeout },
 
@@ -63,7 +65,7 @@ func (t *team) mayDelegate(from, to string) string {
 // announced, or by their entry where they have announced nothing (CLOWL-09).
 func (r *roster) takers(taskType string, announced map[string][]string) []string {
 	return slices.DeleteFunc(r.ids(), func(id string) bool {
-		patterns := r.member(id).subject.TaskTypes
+		patterns := r.member(id).Subject.TaskTypes
 		fits := len(patterns) == 0 || slices.ContainsFunc(patterns, func(pattern string) bool {
 			ok, _ := path.Match(pattern, taskType)
 			return ok || supported(pattern, taskType)
@@ -86,8 +88,22 @@ func (r *roster) supports(id string) []string {
 	if _, known := r.agents.Lookup(id); !known {
 		return nil
 	}
-	if types := r.member(id).subject.TaskTypes; len(types) > 0 {
+	if types := r.member(id).Subject.TaskTypes; len(types) > 0 {
 		return slices.Clone(types)
 	}
 	return []string{"*"}
+}
+
+// mendOf returns what the configuration of an agent says to do about an error.
+func mendOf(e config.Entry, kind envelope.Kind) store.FailureAction {
+	rule, ok := e.RuleFor(kind)
+	switch {
+	case !ok:
+		return store.FailureAction{}
+	case rule.Do == "retry":
+		return store.FailureAction{Retry: true}
+	case rule.Do == "reassign":
+		return store.FailureAction{Reassign: rule.To}
+	}
+	return store.FailureAction{Escalate: cmp.Or(rule.To, "user")}
 }

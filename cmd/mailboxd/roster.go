@@ -6,6 +6,7 @@ import (
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
+	"mailboxd/internal/config"
 	"mailboxd/internal/policy"
 )
 
@@ -13,7 +14,7 @@ import (
 type roster struct {
 	agents  *agent.Agents
 	rules   policy.Rules
-	members map[string]*member // by the agents' ids
+	members map[string]*config.Agent // by the agents' ids
 
 	secrets     map[string]string // what senders prove themselves with
 	approvalTTL time.Duration
@@ -22,13 +23,13 @@ type roster struct {
 	questionTimeout time.Duration // how long a requester may take to reply; 0: nobody waits for that
 }
 
-func newRoster(agents *agent.Agents, members []member, rules policy.Rules, approvalTTL time.Duration) *roster {
-	r := &roster{agents: agents, rules: rules, members: map[string]*member{}, approvalTTL: approvalTTL}
+func newRoster(agents *agent.Agents, members []config.Agent, rules policy.Rules, approvalTTL time.Duration) *roster {
+	r := &roster{agents: agents, rules: rules, members: map[string]*config.Agent{}, approvalTTL: approvalTTL}
 	r.rules.Domains = map[string]string{}
 	for _, m := range members {
-		r.members[m.binding.ID] = &m
-		if manifest := m.subject.Manifest; manifest != nil {
-			r.rules.Domains[m.binding.ID] = manifest.TrustDomain
+		r.members[m.Binding.ID] = &m
+		if manifest := m.Subject.Manifest; manifest != nil {
+			r.rules.Domains[m.Binding.ID] = manifest.TrustDomain
 		}
 	}
 	return r
@@ -36,11 +37,11 @@ func newRoster(agents *agent.Agents, members []member, rules policy.Rules, appro
 
 // member returns who has an id; nobody, of whom nothing is known, for one that is
 // not here.
-func (r *roster) member(id string) *member {
+func (r *roster) member(id string) *config.Agent {
 	if m, ok := r.members[id]; ok {
 		return m
 	}
-	return &member{}
+	return &config.Agent{}
 }
 
 // subject returns what policy needs to know of an agent; nil for an unknown one.
@@ -49,7 +50,7 @@ func (r *roster) subject(id string) *policy.Subject {
 	if !ok {
 		return nil
 	}
-	return &m.subject
+	return &m.Subject
 }
 
 // limit is how many runs an agent may have at once: by its own configuration,
@@ -59,7 +60,7 @@ func (r *roster) limit(id string) int {
 	if a, ok := r.agents.Lookup(id); ok {
 		limit = max(limit, a.Binding().Concurrency)
 	}
-	manifest := r.member(id).subject.Manifest
+	manifest := r.member(id).Subject.Manifest
 	if manifest == nil || r.rules.Modes[envelope.ControlBudget] != envelope.Enforce {
 		return limit
 	}
@@ -71,14 +72,14 @@ func (r *roster) limit(id string) int {
 
 // refRule is how the files that a task for an agent names are judged.
 func (r *roster) refRule(id string) store.RefRule {
-	return store.RefRule{Mode: r.rules.Modes[envelope.ControlRefs], Required: r.member(id).refsRequired}
+	return store.RefRule{Mode: r.rules.Modes[envelope.ControlRefs], Required: r.member(id).RefsRequired}
 }
 
 // ids lists the agents that can be asked, sorted.
 func (r *roster) ids() []string {
 	var ids []string
 	for _, id := range r.agents.IDs() {
-		if r.member(id).subject.Unfit == "" {
+		if r.member(id).Subject.Unfit == "" {
 			ids = append(ids, id)
 		}
 	}

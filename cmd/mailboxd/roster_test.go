@@ -7,21 +7,32 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
+	"mailboxd/internal/config"
 )
+
+// loadYAML reads a configuration file with this text.
+func loadYAML(t *testing.T, yaml string) (config.Config, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(path, []byte(yaml), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return config.Load(path, "")
+}
 
 // rosterOf is what a configuration comes to.
 func rosterOf(t *testing.T, yaml string) *roster {
 	t.Helper()
-	cfg, err := load(t, yaml)
+	cfg, err := loadYAML(t, yaml)
 	if err != nil {
 		t.Fatal(err)
 	}
-	members := cfg.members()
-	agents, err := agent.New(bindingsOf(members), agent.Options{})
+	members := cfg.ReadAgents()
+	agents, err := agent.New(config.Bindings(members), agent.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newRoster(agents, members, cfg.Policy.rules(), 0)
+	return newRoster(agents, members, cfg.Policy.Rules(), 0)
 }
 
 func TestABudgetClassCapsHowManyRunAtOnce(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
+	"mailboxd/internal/config"
 	"mailboxd/internal/exit"
 	"mailboxd/internal/term"
 	"mailboxd/mailbox"
@@ -81,7 +82,7 @@ func send(cmd *cobra.Command, g *globals, f *sendFlags) error {
 		return err
 	}
 	for _, request := range requests { // before the first is sent
-		if err := cfg.Intake.checkLength(request); err != nil {
+		if err := checkLength(cfg.Intake, request); err != nil {
 			return err
 		}
 	}
@@ -126,18 +127,10 @@ func (s sent) print(w io.Writer, asJSON bool) error {
 	return err
 }
 
-// checkLength refuses a line that the daemon would refuse for its length.
-func (i intake) checkLength(line []byte) error {
-	if length := int64(len(line)); length > i.MaxLineBytes {
-		return exit.With(exit.Usage, "the task is %d bytes long, more than the %d of intake.max_line_bytes; put large input into a file and name it in input.refs", length, i.MaxLineBytes)
-	}
-	return nil
-}
-
 // appendTask appends a line, unless it is too long. Only who will wait for the answer needs to see
 // the daemon's ledger.
-func appendTask(ctx context.Context, cfg config, request []byte, wait bool) (sent, error) {
-	if err := cfg.Intake.checkLength(request); err != nil {
+func appendTask(ctx context.Context, cfg config.Config, request []byte, wait bool) (sent, error) {
+	if err := checkLength(cfg.Intake, request); err != nil {
 		return sent{}, err
 	}
 	id, last := nameOf(request), int64(0)
@@ -274,4 +267,12 @@ func loginName() string {
 		return u.Username
 	}
 	return "somebody"
+}
+
+// checkLength refuses a line that the daemon would refuse for its length.
+func checkLength(i config.Intake, line []byte) error {
+	if length := int64(len(line)); length > i.MaxLineBytes {
+		return exit.With(exit.Usage, "the task is %d bytes long, more than the %d of intake.max_line_bytes; put large input into a file and name it in input.refs", length, i.MaxLineBytes)
+	}
+	return nil
 }

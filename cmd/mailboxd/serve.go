@@ -13,7 +13,7 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/dispatch/store"
-	"mailboxd/envelope"
+	"mailboxd/internal/config"
 	"mailboxd/internal/retention"
 	"mailboxd/mailbox"
 	"mailboxd/watcher"
@@ -38,19 +38,25 @@ SIGHUP: read agents and policy again; a broken file changes nothing.`,
 			if err != nil {
 				return err
 			}
-			return serve(cmd.Context(), cfg, g, once, newConsole(cmd.ErrOrStderr(), cfg.Log))
+			return serve(cmd.Context(), cfg, g, serveMode{once: once}, newConsole(cmd.ErrOrStderr(), cfg.Log))
 		},
 	}
 	cmd.Flags().BoolVar(&once, "once", false, "drain what is there, then exit")
 	return cmd
 }
 
+// A serveMode is how long a daemon and its mailbox last.
+type serveMode struct {
+	once      bool // until all tasks that are there are done
+	ephemeral bool // the mailbox is removed at the end
+}
+
 // serve is the whole daemon: it hands the parts to each other, then waits.
-func serve(ctx context.Context, cfg config, g *globals, once bool, out console) error {
+func serve(ctx context.Context, cfg config.Config, g *globals, mode serveMode, out console) error {
 	defer equip(cfg.Limits.Queue)()
 	log := out.log
 	hangup := make(chan os.Signal, 1)
-	if !once {
+	if !mode.once {
 		signal.Notify(hangup, syscall.SIGHUP) // from here: one that comes during the start would end the daemon
 		defer signal.Stop(hangup)
 	}
@@ -64,12 +70,12 @@ func serve(ctx context.Context, cfg config, g *globals, once bool, out console) 
 		return err
 	}
 	defer d.Close()
-	door, err := openDoor(ctx, cfg, h, d, log)
+	door, err := openDoor(ctx, mode.ephemeral, h, d, log)
 	if err != nil {
 		return err
 	}
 	defer door.Close()
-	h.greet(cfg, log)
+	h.greet(cfg, mode.ephemeral, log)
 
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -79,7 +85,7 @@ func serve(ctx context.Context, cfg config, g *globals, once bool, out console) 
 	work.Go(func() error { return door.Serve(ctx) })
 	work.Go(func() error { return super.inform(ctx, d.Ready(), h.memory) })
 	work.Go(func() error { return (&summary{footer: out.footer, root: h.box.Path(), memory: h.memory}).serve(ctx) })
-	if once {
+	if mode.once {
 		work.Go(func() error { defer stop(); return drain(ctx, d) })
 	} else {
 		tasks, results := []string{h.box.TasksDir()}, []string{h.box.ResultsDir()} // most of what comes there is ours
@@ -109,15 +115,7 @@ func drain(ctx context.Context, d *dispatch.Dispatcher) error {
 	return failed
 }
 
-// stateDir is where the private half of a root lies.
-func stateDir(cfg config, root string) (string, error) {
-	if cfg.StateDir != "" {
-		return cfg.StateDir, nil
-	}
-	return mailbox.DefaultStateDir(root)
-}
-
-func options(cfg config, fresh bool, log zerolog.Logger) store.Options {
+func options(cfg config.Config, fresh bool, log zerolog.Logger) store.Options {
 	return store.Options{
 		Workers:           cfg.Limits.Concurrency,
 		PerRequester:      cfg.Limits.PerRequester,
@@ -128,19 +126,11 @@ func options(cfg config, fresh bool, log zerolog.Logger) store.Options {
 		Grace:             cfg.Limits.ShutdownGrace,
 		Detach:            !cfg.StopAgentsOnExit,
 		Retention:         retention.Policy(cfg.Retention),
-		Reading:           cfg.Intake.reading(),
+		Reading:           cfg.Intake.Reading(),
 		RefRoots:          cfg.Intake.RefRoots,
 		Tail:              mailbox.TailOptions{MaxLine: cfg.Intake.MaxLineBytes, FromEnd: fresh && cfg.Intake.FirstStart == "from_end"},
 		Log:               log,
 	}
-}
-
-// reading is how strictly requests are read.
-func (i intake) reading() envelope.Reading {
-	if i.LenientLegacy {
-		return envelope.Legacy
-	}
-	return envelope.Strict
 }
 
 // reloadOnHangup reads agents and policy again at each SIGHUP. A broken file

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"mailboxd/internal/config"
 	"mailboxd/internal/exit"
 	"mailboxd/internal/service"
 	"mailboxd/internal/term"
@@ -39,20 +40,20 @@ func unitFor(ctx context.Context, g *globals, complaints io.Writer) (service.Uni
 		fmt.Fprintf(complaints, "mailboxd: %s; using the PATH of this shell\n", err)
 		path = os.Getenv("PATH")
 	}
-	config := cmp.Or(g.config, defaultConfigPath())
-	if config == "" {
+	file := cmp.Or(g.config, config.DefaultPath())
+	if file == "" {
 		return service.Unit{}, exit.With(exit.Usage, "there is no $HOME with a configuration; name its file with --config")
 	}
-	if config, err = filepath.Abs(config); err != nil {
+	if file, err = filepath.Abs(file); err != nil {
 		return service.Unit{}, err
 	}
 	u := service.Unit{
 		Program: program, Args: []string{"serve"},
 		Env:     append([]string{"PATH=" + path}, decisive(os.Environ())...),
-		EnvFile: filepath.Join(filepath.Dir(config), "environment"),
+		EnvFile: filepath.Join(filepath.Dir(file), "environment"),
 	}
-	if _, err := os.Stat(config); err == nil {
-		u.Args = append(u.Args, "--config", config)
+	if _, err := os.Stat(file); err == nil {
+		u.Args = append(u.Args, "--config", file)
 	}
 	if root := cmp.Or(g.root, os.Getenv("AINL_AGENT_ROOT")); root != "" {
 		if root, err = filepath.Abs(root); err != nil {

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 
+	"mailboxd/internal/config"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -23,7 +25,7 @@ import (
 // process in the background.
 func recorder() {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGHUP)
-	cfg, err := loadConfig("", "")
+	cfg, err := config.Load("", "")
 	if err != nil {
 		panic(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/rs/zerolog"
 
+	"mailboxd/internal/config"
 	"mailboxd/internal/ledger"
 )
 
@@ -19,7 +20,7 @@ type supervisor struct {
 	log   zerolog.Logger
 }
 
-func newSupervisor(cfg config, log zerolog.Logger) supervisor {
+func newSupervisor(cfg config.Config, log zerolog.Logger) supervisor {
 	s := supervisor{log: log}
 	if cfg.StopAgentsOnExit {
 		s.grace = cfg.Limits.ShutdownGrace

@@ -13,6 +13,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
+	"mailboxd/internal/config"
 	"mailboxd/internal/exit"
 	"mailboxd/internal/task"
 )
@@ -23,7 +24,7 @@ const manyEvents = 1000
 // taken blocks until the daemon has taken the line we sent. It is an error
 // that the line was refused because its id had been executed with another
 // content.
-func (s sent) taken(ctx context.Context, cfg config) error {
+func (s sent) taken(ctx context.Context, cfg config.Config) error {
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		taken, err := s.wasTaken(context.WithoutCancel(ctx), cfg)
 		if err != nil || taken {
@@ -40,7 +41,7 @@ func (s sent) taken(ctx context.Context, cfg config) error {
 // wasTaken looks for our line in the ledger, which it opens anew each time:
 // the daemon may just have made it. A line that is met again has no event of
 // its own, and of a file that was rotated away since only the events tell.
-func (s sent) wasTaken(ctx context.Context, cfg config) (bool, error) {
+func (s sent) wasTaken(ctx context.Context, cfg config.Config) (bool, error) {
 	desk, err := deskOf(ctx, cfg)
 	if err != nil {
 		return false, err
@@ -99,7 +100,7 @@ func (d *desk) fate(ctx context.Context, s sent) (kind task.Kind, last int64, er
 }
 
 // lastEvent returns the number of the last event of a task, 0 for none.
-func lastEvent(ctx context.Context, cfg config, id envelope.ID) (int64, error) {
+func lastEvent(ctx context.Context, cfg config.Config, id envelope.ID) (int64, error) {
 	desk, err := deskOf(ctx, cfg)
 	if errors.Is(err, errNoMailbox) {
 		return 0, nil

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
+	"mailboxd/internal/config"
 	"mailboxd/internal/policy"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/schema"
@@ -42,24 +42,24 @@ type places struct {
 	refRoots []string // in which named files may lie, beside the mailbox; those of the start
 }
 
-func newTeam(cfg config, at places, log zerolog.Logger) (*team, error) {
+func newTeam(cfg config.Config, at places, log zerolog.Logger) (*team, error) {
 	t := &team{places: at, log: log}
 	return t, t.replace(cfg)
 }
 
 // replace puts another configuration in force, or leaves the old one.
-func (t *team) replace(cfg config) error {
-	members := cfg.members()
-	bindings := bindingsOf(members)
+func (t *team) replace(cfg config.Config) error {
+	members := cfg.ReadAgents()
+	bindings := config.Bindings(members)
 	schemas, err := schema.Load(cfg.Policy.Schemas)
 	if err != nil {
 		return fmt.Errorf("policy.schemas: %w", err)
 	}
-	secrets, err := cfg.secrets()
+	secrets, err := cfg.Secrets()
 	if err != nil {
 		return err
 	}
-	rules := cfg.Policy.rules()
+	rules := cfg.Policy.Rules()
 	rules.KnowsSchema = schemas.Has
 	agents, err := agent.New(bindings, agent.Options{
 		Roots: append([]string{t.box.Path()}, t.refRoots...), Version: version(), WorkerDir: t.workerDir(), Notice: t.notice,
@@ -78,8 +78,8 @@ func (t *team) replace(cfg config) error {
 		agents.Keep(before.agents)
 	}
 	next := newRoster(agents, members, rules, cfg.Policy.ApprovalTTL)
-	next.approvers, next.secrets, next.questionTimeout = cfg.approverNames, secrets, cfg.Conversation.QuestionTimeout
-	for _, a := range cfg.approvers() {
+	next.approvers, next.secrets, next.questionTimeout = cfg.ApproverNames, secrets, cfg.Conversation.QuestionTimeout
+	for _, a := range cfg.EffectiveApprovers() {
 		next.rules.Approvers = append(next.rules.Approvers, a.Name)
 	}
 	t.current.Store(next)
@@ -135,7 +135,7 @@ func (t *team) binding(id string) agent.Binding {
 
 // functions is how the engine meets the team. Of the configuration it takes what
 // holds from the start to the end.
-func (t *team) functions(cfg config) store.Agents {
+func (t *team) functions(cfg config.Config) store.Agents {
 	return store.Agents{
 		Judge: t.judge,
 		Run:   t.run,
@@ -191,43 +191,25 @@ func (t *team) judge(asked envelope.Task, now time.Time) task.Verdict {
 // mode is how strictly a control is held.
 func (t *team) mode(c envelope.Control) envelope.Mode { return t.current.Load().rules.Modes[c] }
 
-// binding turns one entry of agents into what runs it. Relative paths start
-// at the configuration file.
-func (c *config) binding(e agentEntry) agent.Binding {
-	b := agent.Binding{
-		ID: e.ID, Dialect: envelope.Dialect(e.Dialect), Definition: e.defined,
-		Profile: agent.Profile(e.Profile), Model: e.Model, Command: slices.Clone(e.Exec.Command),
-		Output: agent.Format(e.Exec.Output), Stdin: agent.Stdin(e.Exec.Stdin),
-		Cwd: c.resolve(e.Exec.Cwd), Env: e.Exec.Env, MaxOutput: e.Exec.MaxOutput,
-		Timeout: e.Timeout, IdleTimeout: e.IdleTimeout, ExitTimeout: e.ExitTimeout,
-		Concurrency: e.Concurrency, Retries: e.Retries,
-		Backoff: e.Backoff, Idempotent: e.Idempotent,
-		Resend: agent.Resend(e.Resend), AllowUnmetered: e.AllowUnmetered,
+// inbox is where an agent fetches its tasks, if it does.
+func (t *team) inbox(id string) store.Inbox {
+	if in := t.binding(id).Inbox; in != nil {
+		return store.Inbox(*in)
 	}
-	c.resolveCommand(b.Command)
-	if e.Inbox != nil {
-		b.Inbox = &agent.Inbox{File: e.Inbox.File, Lease: e.Inbox.Lease}
-	}
-	if w := e.Worker; len(w.Command) > 0 {
-		b.Worker = &agent.Worker{Command: slices.Clone(w.Command), Count: w.Count, InFlight: w.InFlight}
-		b.Cwd, b.Env = c.resolve(w.Cwd), w.Env
-		c.resolveCommand(b.Worker.Command)
-	}
-	return b.Filled()
+	return store.Inbox{}
 }
 
-// resolveCommand makes the path of a command absolute, unless it is a name on
-// PATH.
-func (c *config) resolveCommand(command []string) {
-	if len(command) > 0 && strings.Contains(command[0], "/") {
-		command[0] = c.resolve(command[0])
+// remark tells the operator, once for each reading of the configuration, who
+// cannot be asked, and what is odd about a manifest.
+func (t *team) remark(members []config.Agent) {
+	for _, m := range members {
+		if m.Subject.Unfit != "" {
+			t.log.Error().Str("agent", m.Binding.ID).Str("reason", m.Subject.Unfit).Msg("agent disabled; tasks for it are refused")
+		} else if len(m.Warnings) > 0 {
+			t.log.Warn().Str("agent", m.Binding.ID).Stringer("reason", m.Warnings).Msg("manifest taken with doubts")
+		}
+		for _, doubt := range m.Unknown {
+			t.log.Warn().Str("agent", m.Binding.ID).Str("reason", doubt).Msg("agent names one that is not there")
+		}
 	}
-}
-
-// resolve makes a path of the configuration absolute; an empty one stays empty.
-func (c *config) resolve(path string) string {
-	if path == "" || filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(c.dir, path)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/config"
 	"mailboxd/internal/exit"
 	"mailboxd/internal/term"
 	"mailboxd/mailbox"
@@ -58,7 +59,7 @@ func (d *desk) expect(ctx context.Context, arg string) (envelope.ID, error) {
 
 // waitFor waits for the results of tasks, prints each as it comes, and
 // returns the exit code of the worst.
-func waitFor(cmd *cobra.Command, cfg config, tasks []sent, timeout time.Duration, asJSON bool) error {
+func waitFor(cmd *cobra.Command, cfg config.Config, tasks []sent, timeout time.Duration, asJSON bool) error {
 	ctx := cmd.Context()
 	if timeout > 0 {
 		var cancel context.CancelFunc
@@ -86,7 +87,7 @@ func waitFor(cmd *cobra.Command, cfg config, tasks []sent, timeout time.Duration
 
 // answer blocks until the task has its result: first until the line we sent
 // is taken, for what stands in the results before answers somebody else.
-func (s sent) answer(ctx context.Context, cfg config) ([]byte, error) {
+func (s sent) answer(ctx context.Context, cfg config.Config) ([]byte, error) {
 	if s.File != "" && s.ID != "" {
 		if err := s.taken(ctx, cfg); err != nil {
 			return nil, err
@@ -97,7 +98,7 @@ func (s sent) answer(ctx context.Context, cfg config) ([]byte, error) {
 
 // awaitResult blocks until results/<id>.json is there and is the answer to the
 // latest revision. Results are put whole, and absent until then.
-func awaitResult(ctx context.Context, cfg config, id envelope.ID) ([]byte, error) {
+func awaitResult(ctx context.Context, cfg config.Config, id envelope.ID) ([]byte, error) {
 	at, _, err := emptyDesk(cfg)
 	if err != nil {
 		return nil, err
@@ -130,7 +131,7 @@ func awaitResult(ctx context.Context, cfg config, id envelope.ID) ([]byte, error
 }
 
 // answerNow returns the answer to the latest revision of a task, or nil.
-func answerNow(ctx context.Context, cfg config, root string, id envelope.ID) []byte {
+func answerNow(ctx context.Context, cfg config.Config, root string, id envelope.ID) []byte {
 	raw, err := mailbox.ReadResult(root, id)
 	if err != nil || !isFinal(context.WithoutCancel(ctx), cfg, id) {
 		return nil
@@ -139,7 +140,7 @@ func answerNow(ctx context.Context, cfg config, root string, id envelope.ID) []b
 }
 
 // isFinal asks anew each time: a wait may outlast the daemon.
-func isFinal(ctx context.Context, cfg config, id envelope.ID) bool {
+func isFinal(ctx context.Context, cfg config.Config, id envelope.ID) bool {
 	desk, err := deskOf(ctx, cfg)
 	if err != nil {
 		return false // asked again soon

@@ -11,6 +11,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
+	"mailboxd/internal/config"
 	"mailboxd/internal/term"
 	"mailboxd/watcher"
 )
@@ -32,7 +33,7 @@ func (f *psFlags) follow(cmd *cobra.Command, d *desk) error {
 // atEachChange calls look at once, when the ledger may have changed, and each second,
 // until ctx ends or look fails. Each time the desk is another: what is followed
 // may outlast the daemon, or be there before it.
-func atEachChange(ctx context.Context, cfg config, look func(context.Context, *desk) error) error {
+func atEachChange(ctx context.Context, cfg config.Config, look func(context.Context, *desk) error) error {
 	_, state, err := emptyDesk(cfg)
 	if err != nil {
 		return err
@@ -56,7 +57,7 @@ func atEachChange(ctx context.Context, cfg config, look func(context.Context, *d
 	return errors.Join(failed, err)
 }
 
-func atFreshDesk(ctx context.Context, cfg config, look func(context.Context, *desk) error) error {
+func atFreshDesk(ctx context.Context, cfg config.Config, look func(context.Context, *desk) error) error {
 	desk, err := deskOf(ctx, cfg)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"errors"
@@ -12,27 +12,26 @@ import (
 	"unicode"
 )
 
-// An approver is somebody who may decide about tasks: a name, as requests give
-// it in human_approver, and the user of this machine who has it.
-type approver struct {
+// An Approver may approve and deny tasks: a name, as in human_approver, and the user of
+// this machine with that name.
+type Approver struct {
 	Name string `mapstructure:"name"`
 	UID  int    `mapstructure:"uid"`
 }
 
-// noUID stands for a uid that was left out: zero would be root.
+// noUID stands for a missing uid, since zero is root.
 const noUID = -1
 
 // fillApprover is a decoding hook: a uid that is left out is nobody's.
 func fillApprover(from, to reflect.Value) (any, error) {
-	if to.Type() == reflect.TypeFor[approver]() && from.Kind() == reflect.Map {
-		to.Set(reflect.ValueOf(approver{UID: noUID}))
+	if to.Type() == reflect.TypeFor[Approver]() && from.Kind() == reflect.Map {
+		to.Set(reflect.ValueOf(Approver{UID: noUID}))
 	}
 	return from.Interface(), nil
 }
 
-// approvers are those who may approve: whom the configuration names, or else
-// the user we run as.
-func (c *config) approvers() []approver {
+// EffectiveApprovers returns the configured approvers, or else the user of this process.
+func (c *Config) EffectiveApprovers() []Approver {
 	if len(c.Approvers) > 0 {
 		return c.Approvers
 	}
@@ -41,13 +40,12 @@ func (c *config) approvers() []approver {
 	if u, err := user.LookupId(name); err == nil {
 		name = u.Username
 	}
-	return []approver{{Name: name, UID: uid}}
+	return []Approver{{Name: name, UID: uid}}
 }
 
-// approverNames returns the names with which a user may decide; none for who
-// is no approver.
-func (c *config) approverNames(uid int) (names []string) {
-	for _, a := range c.approvers() {
+// ApproverNames returns the approver names of a user; none for other users.
+func (c *Config) ApproverNames(uid int) (names []string) {
+	for _, a := range c.EffectiveApprovers() {
 		if a.UID == uid && !slices.Contains(names, a.Name) {
 			names = append(names, a.Name)
 		}
@@ -57,15 +55,15 @@ func (c *config) approverNames(uid int) (names []string) {
 
 // checkApprovers refuses approvers who could not be told from nobody, or from
 // an agent: what an agent asks for, it must not approve.
-func (c *config) checkApprovers() error {
-	for i, a := range c.approvers() {
+func (c *Config) checkApprovers() error {
+	for i, a := range c.EffectiveApprovers() {
 		var why error
 		switch {
 		case a.Name == "" || strings.ContainsFunc(a.Name, unicode.IsControl):
 			why = errors.New("name: must be text without control characters")
 		case a.UID < 0:
 			why = errors.New("uid: required, the number that id -u prints")
-		case slices.ContainsFunc(c.Agents, func(e agentEntry) bool { return strings.EqualFold(e.ID, a.Name) }):
+		case slices.ContainsFunc(c.Agents, func(e Entry) bool { return strings.EqualFold(e.ID, a.Name) }):
 			why = errors.New("name: is that of an agent, and no agent approves anything")
 		}
 		if why != nil {

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 
 // knownKeys lists every configuration key, as "limits.queue" and
 // "agents[].exec.command".
-func knownKeys() []string { return keysOf(reflect.TypeFor[config](), "") }
+func knownKeys() []string { return keysOf(reflect.TypeFor[Config](), "") }
 
 func keysOf(t reflect.Type, prefix string) []string {
 	var keys []string

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"os"
@@ -13,7 +13,7 @@ func TestApproversAreKnownByTheirUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	for uid, want := range map[int][]string{1000: {"sre", "ada"}, 0: {"sre"}, 7: nil} {
-		if got := c.approverNames(uid); !slices.Equal(got, want) {
+		if got := c.ApproverNames(uid); !slices.Equal(got, want) {
 			t.Errorf("approverNames(%d) = %q; want %q", uid, got, want)
 		}
 	}
@@ -24,10 +24,10 @@ func TestWithoutApproversTheUserWeRunAsIsOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := c.approverNames(os.Getuid()); len(got) != 1 || got[0] == "" {
+	if got := c.ApproverNames(os.Getuid()); len(got) != 1 || got[0] == "" {
 		t.Errorf("approverNames(ourselves) = %q; want the login name", got)
 	}
-	if got := c.approverNames(os.Getuid() + 1); got != nil {
+	if got := c.ApproverNames(os.Getuid() + 1); got != nil {
 		t.Errorf("approverNames(somebody else) = %q; want none", got)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"errors"
@@ -6,34 +6,15 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 )
 
-// A sender is a participant who proves who it is (CLOWL-18).
-type sender struct {
-	Name       string `mapstructure:"name"`
-	SecretEnv  string `mapstructure:"secret_env"`
-	SecretFile string `mapstructure:"secret_file"`
-}
-
-// oversight is how long agents may argue.
-type oversight struct {
-	Rounds   int           `mapstructure:"rounds"`
-	Patience time.Duration `mapstructure:"patience"`
-}
-
-// conversation is how long the requester may take to reply.
-type conversation struct {
-	QuestionTimeout time.Duration `mapstructure:"question_timeout"`
-}
-
-func (c *config) checkSenders() error {
+func (c *Config) checkSenders() error {
 	for i, s := range c.Senders {
 		var why error
 		switch {
 		case s.Name == "":
 			why = errors.New("name: required")
-		case slices.IndexFunc(c.Senders, func(other sender) bool { return other.Name == s.Name }) != i:
+		case slices.IndexFunc(c.Senders, func(other Sender) bool { return other.Name == s.Name }) != i:
 			why = errors.New("name: is there twice")
 		case (s.SecretEnv == "") == (s.SecretFile == ""):
 			why = errors.New("needs secret_env or secret_file, one of them")
@@ -45,9 +26,8 @@ func (c *config) checkSenders() error {
 	return nil
 }
 
-// secrets reads what senders prove themselves with, by their names. It is read by
-// whoever serves, so that nobody else needs to be able to.
-func (c *config) secrets() (map[string]string, error) {
+// Secrets reads the secrets of the senders by their names. Only the daemon reads them.
+func (c *Config) Secrets() (map[string]string, error) {
 	secrets := map[string]string{}
 	for i, s := range c.Senders {
 		secret, err := c.secret(s)
@@ -62,7 +42,7 @@ func (c *config) secrets() (map[string]string, error) {
 	return secrets, nil
 }
 
-func (c *config) secret(s sender) (string, error) {
+func (c *Config) secret(s Sender) (string, error) {
 	if s.SecretFile == "" {
 		secret, ok := os.LookupEnv(s.SecretEnv)
 		if !ok {
@@ -70,7 +50,7 @@ func (c *config) secret(s sender) (string, error) {
 		}
 		return secret, nil
 	}
-	text, err := os.ReadFile(c.resolve(s.SecretFile))
+	text, err := os.ReadFile(c.Resolve(s.SecretFile))
 	if err != nil {
 		return "", fmt.Errorf("secret_file: %w", err)
 	}

@@ -1,17 +1,35 @@
-package main
+package config
 
 import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/policy"
 )
 
-type budgetClass struct {
+// Policy is the section of the rules.
+type Policy struct {
+	Modes          map[string]any `mapstructure:",remain"` // by the name of each control but change_window
+	ChangeWindow   ChangeWindow   `mapstructure:"change_window"`
+	ContextDivisor int            `mapstructure:"context_divisor"`
+	BudgetClasses  []BudgetClass  `mapstructure:"budget_classes"`
+	Budgets        []Budget       `mapstructure:"budgets"`
+	Trust          []Trust        `mapstructure:"trust"`
+	ApprovalTTL    time.Duration  `mapstructure:"approval_ttl"`
+	Schemas        string         `mapstructure:"schemas"`
+}
+
+// ChangeWindow is how change windows are enforced.
+type ChangeWindow struct {
+	Mode            string   `mapstructure:"mode"`
+	ExemptTaskTypes []string `mapstructure:"exempt_task_types"`
+}
+
+// A BudgetClass limits the agents whose manifests name it.
+type BudgetClass struct {
 	Name        string        `mapstructure:"name"`
 	Tokens      *int64        `mapstructure:"tokens"`
 	USDCents    *int64        `mapstructure:"usd_cents"`
@@ -19,7 +37,8 @@ type budgetClass struct {
 	Concurrency int           `mapstructure:"concurrency"`
 }
 
-type dayBudget struct {
+// A Budget limits a requester or an agent per day.
+type Budget struct {
 	Requester string `mapstructure:"requester"`
 	Agent     string `mapstructure:"agent"`
 	Per       string `mapstructure:"per"`
@@ -27,8 +46,8 @@ type dayBudget struct {
 	USDCents  *int64 `mapstructure:"usd_cents"`
 }
 
-// A trustRow denies, unless it says that it allows.
-type trustRow struct {
+// A Trust denies or allows tasks between two trust domains.
+type Trust struct {
 	From  string `mapstructure:"from"`
 	To    string `mapstructure:"to"`
 	Allow bool   `mapstructure:"allow"`
@@ -43,8 +62,8 @@ func scalarControls() []envelope.Control {
 	return slices.DeleteFunc(envelope.Controls(), func(c envelope.Control) bool { return c == envelope.ControlChangeWindow })
 }
 
-// unknown lists the keys of the section that no control has, sorted.
-func (p *policyRules) unknown() []string {
+// unknown lists the keys of the section that are no controls, sorted.
+func (p *Policy) unknown() []string {
 	var keys []string
 	for _, name := range slices.Sorted(maps.Keys(p.Modes)) {
 		if !slices.Contains(scalarControls(), envelope.Control(name)) {
@@ -54,9 +73,9 @@ func (p *policyRules) unknown() []string {
 	return keys
 }
 
-// rules turns the configuration's words into policy's. The domains of the
-// agents are not among them.
-func (p *policyRules) rules() policy.Rules {
+// Rules converts the section to the rules of package policy, without the domains of
+// the agents.
+func (p *Policy) Rules() policy.Rules {
 	r := policy.Rules{
 		Modes:          map[envelope.Control]envelope.Mode{envelope.ControlChangeWindow: modes[p.ChangeWindow.Mode]},
 		WindowExempt:   p.ChangeWindow.ExemptTaskTypes,
@@ -80,8 +99,8 @@ func (p *policyRules) rules() policy.Rules {
 	return r
 }
 
-// check refuses rules that would not mean what they seem to say.
-func (p *policyRules) check(agents []agentEntry) []error {
+// check refuses rules that have no or a misleading meaning.
+func (p *Policy) check(agents []Entry) []error {
 	var checks []error
 	for _, control := range scalarControls() {
 		checks = append(checks, oneOf("policy."+string(control), fmt.Sprint(p.Modes[string(control)]), "enforce", "warn", "off"))
@@ -101,11 +120,11 @@ func (p *policyRules) check(agents []agentEntry) []error {
 	return append(checks, p.checkBudgets(agents)...)
 }
 
-func (p *policyRules) checkBudgets(agents []agentEntry) []error {
+func (p *Policy) checkBudgets(agents []Entry) []error {
 	var checks []error
 	for i, class := range p.BudgetClasses {
 		key := fmt.Sprintf("policy.budget_classes[%d]", i)
-		same := func(c budgetClass) bool { return c.Name == class.Name }
+		same := func(c BudgetClass) bool { return c.Name == class.Name }
 		if class.Name == "" || slices.IndexFunc(p.BudgetClasses, same) != i {
 			checks = append(checks, fmt.Errorf("%s.name: %q is missing or there twice", key, class.Name))
 		}
@@ -114,7 +133,7 @@ func (p *policyRules) checkBudgets(agents []agentEntry) []error {
 	}
 	for i, budget := range p.Budgets {
 		key := fmt.Sprintf("policy.budgets[%d]", i)
-		same := func(b dayBudget) bool { return b.Requester == budget.Requester && b.Agent == budget.Agent }
+		same := func(b Budget) bool { return b.Requester == budget.Requester && b.Agent == budget.Agent }
 		if slices.IndexFunc(p.Budgets, same) != i {
 			checks = append(checks, fmt.Errorf("%s: is for %q, as another is", key, budget.Requester+budget.Agent))
 		}
@@ -123,10 +142,9 @@ func (p *policyRules) checkBudgets(agents []agentEntry) []error {
 	return checks
 }
 
-// check refuses a budget of nobody, of nothing, or of an agent there is none of:
-// a misspelt limit is none.
-func (b dayBudget) check(key string, agents []agentEntry) error {
-	known := slices.ContainsFunc(agents, func(e agentEntry) bool { return e.ID == b.Agent })
+// check refuses a budget without an owner or limit, and one of an unknown agent.
+func (b Budget) check(key string, agents []Entry) error {
+	known := slices.ContainsFunc(agents, func(e Entry) bool { return e.ID == b.Agent })
 	switch {
 	case (b.Requester == "") == (b.Agent == ""):
 		return fmt.Errorf("%s: needs requester or agent, one of them", key)
@@ -146,20 +164,4 @@ func amounts(key string, tokens, cents *int64) error {
 		return atLeast(key+".usd_cents", *cents, 0)
 	}
 	return nil
-}
-
-// check refuses what policy could not hold an agent to; what it is made of,
-// package agent checks.
-func (e agentEntry) check(key string) []error {
-	checks := []error{
-		patterns(key+".task_types", e.TaskTypes),
-		oneOf(key+".max_sensitivity", e.MaxSensitivity, "public", "internal", "confidential", "restricted"),
-		oneOf(key+".refs", e.Refs, "optional", "required"),
-	}
-	for i, tool := range e.Tools {
-		if tool == "" || strings.Contains(tool, ",") {
-			checks = append(checks, fmt.Errorf("%s.tools[%d]: %q is not the name of one tool", key, i, tool))
-		}
-	}
-	return append(checks, e.checkDialogue(key)...)
 }

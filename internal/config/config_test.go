@@ -1,6 +1,7 @@
-package main
+package config
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,13 +12,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func load(t *testing.T, yaml string) (config, error) {
+func load(t *testing.T, yaml string) (Config, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(path, []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return loadConfig(path, "")
+	return Load(path, "")
 }
 
 func TestTheExampleShowsEveryKeyWithItsDefault(t *testing.T) {
@@ -36,7 +37,7 @@ func TestTheExampleShowsEveryKeyWithItsDefault(t *testing.T) {
 			t.Errorf("config.example.yaml does not show %s", key)
 		}
 	}
-	example, err := loadConfig("../../config.example.yaml", "")
+	example, err := Load("../../config.example.yaml", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,13 +45,13 @@ func TestTheExampleShowsEveryKeyWithItsDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	entry := agentDefaults()
+	entry := DefaultEntry()
 	entry.ID, entry.Manifest = "openclaw.monitor", "examples/agents/openclaw.monitor.json"
 	entry.Exec.Command, entry.Exec.Env = []string{"examples/agents/monitor.sh"}, []string{}
 	entry.Worker.Command, entry.Worker.Env = []string{}, []string{}
-	entry.TaskTypes, entry.Environments, entry.OnError = []string{}, []string{}, []errorRule{}
-	plain.Agents, plain.written, plain.dir = []agentEntry{entry}, []agentEntry{entry}, example.dir
-	if diff := cmp.Diff(plain, example, cmp.AllowUnexported(config{}, agentEntry{})); diff != "" {
+	entry.TaskTypes, entry.Environments, entry.OnError = []string{}, []string{}, []ErrorRule{}
+	plain.Agents, plain.written, plain.dir = []Entry{entry}, []Entry{entry}, example.dir
+	if diff := cmp.Diff(plain, example, cmp.AllowUnexported(Config{}, Entry{})); diff != "" {
 		t.Errorf("config.example.yaml differs from the defaults (-code +example):\n%s", diff)
 	}
 }
@@ -126,7 +127,7 @@ func TestFlagBeatsEnvironmentBeatsFileBeatsDefault(t *testing.T) {
 	if err := os.WriteFile(path, []byte("root: /from/file\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if c, err = loadConfig(path, "/from/flag"); err != nil || c.Root != "/from/flag" {
+	if c, err = Load(path, "/from/flag"); err != nil || c.Root != "/from/flag" {
 		t.Fatalf("flag: root %s, %v; want /from/flag", c.Root, err)
 	}
 }
@@ -161,4 +162,28 @@ func TestPathsInTheFileStartWhereTheFileIs(t *testing.T) {
 	if c.Root != filepath.Join(c.dir, "box") || c.StateDir != filepath.Join(c.dir, "private") {
 		t.Errorf("root %s, state_dir %s; want both in %s", c.Root, c.StateDir, c.dir)
 	}
+}
+
+func TestReplicasAreOneEntryOfTheFile(t *testing.T) {
+	c, err := load(t, "agents: [{id: a, exec: {command: [x]}}, {id: b, replicas: 3, exec: {command: [x]}}]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range c.Settings(Origins{inFile: func(string) bool { return true }}) {
+		if strings.HasPrefix(s.Key, "agents[2]") {
+			t.Errorf("settings has %s, which is not in the file", s.Key)
+		}
+	}
+}
+
+// update rewrites the page of the keys.
+var update = flag.Bool("update", false, "rewrite what the tests compare with")
+
+func TestMain(m *testing.M) {
+	for _, variable := range os.Environ() {
+		if name, _, _ := strings.Cut(variable, "="); name == "AINL_AGENT_ROOT" || strings.HasPrefix(name, "MAILBOXD_") {
+			os.Unsetenv(name) // the configuration of the person who runs the tests
+		}
+	}
+	os.Exit(m.Run())
 }

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"encoding/json"
@@ -14,7 +14,7 @@ import (
 
 const (
 	configPage  = "../../docs/configuration.md"
-	madeOfKeys  = "<!-- What follows is made from config.example.yaml and the code: go test ./cmd/mailboxd -run ConfigurationPage -update -->\n"
+	madeOfKeys  = "<!-- What follows is made from config.example.yaml and the code: go test ./internal/config -run ConfigurationPage -update -->\n"
 	exampleFile = "../../config.example.yaml"
 )
 
@@ -31,7 +31,7 @@ func TestTheConfigurationPageSaysWhatTheKeysAre(t *testing.T) {
 		}
 	}
 	if !*update && string(text) != want {
-		t.Errorf("%s does not say what the code does; run: go test ./cmd/mailboxd -run ConfigurationPage -update", configPage)
+		t.Errorf("%s does not say what the code does; run: go test ./internal/config -run ConfigurationPage -update", configPage)
 	}
 }
 
@@ -91,7 +91,7 @@ func keyTables(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain.Agents = []agentEntry{agentDefaults()}
+	plain.Agents = []Entry{DefaultEntry()}
 	var page strings.Builder
 	var shown []string
 	page.WriteString("\n## At the top\n\n" + tableHead)
@@ -137,7 +137,7 @@ const tableHead = "| key | type | default | why |\n|---|---|---|---|\n"
 func valueOf(t *testing.T, v reflect.Value, key string) reflect.Value {
 	t.Helper()
 	for name := range strings.SplitSeq(key, ".") {
-		if p, ok := v.Interface().(policyRules); ok && p.Modes[name] != nil {
+		if p, ok := v.Interface().(Policy); ok && p.Modes[name] != nil {
 			return reflect.ValueOf(p.Modes[name])
 		}
 		field := slices.IndexFunc(reflect.VisibleFields(v.Type()), func(f reflect.StructField) bool {

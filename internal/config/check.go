@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"fmt"
@@ -11,20 +11,6 @@ import (
 	"strings"
 	"time"
 )
-
-// fillAgent is a decoding hook: an entry of agents starts from its defaults,
-// so that what is left out keeps them and a zero means zero. What a profile
-// fills starts from nothing.
-func fillAgent(from, to reflect.Value) (any, error) {
-	if to.Type() == reflect.TypeFor[agentEntry]() && from.Kind() == reflect.Map {
-		entry := agentDefaults()
-		if members, ok := from.Interface().(map[string]any); ok && members["profile"] != nil && members["profile"] != "" {
-			entry.Exec.Output, entry.Exec.Stdin = "", ""
-		}
-		to.Set(reflect.ValueOf(entry))
-	}
-	return from.Interface(), nil
-}
 
 // duration is a decoding hook: 600 would be 600 nanoseconds, which nobody
 // means, so a duration needs its unit. Zero has none.
@@ -42,8 +28,8 @@ func duration(from, to reflect.Value) (any, error) {
 	return from.Interface(), nil
 }
 
-// whole is a decoding hook that refuses to cut a number down to an integer.
-func whole(from, to reflect.Value) (any, error) {
+// wholeNumber is a decoding hook that refuses to cut a number down to an integer.
+func wholeNumber(from, to reflect.Value) (any, error) {
 	if to.CanInt() && from.CanFloat() && from.Float() != math.Trunc(from.Float()) {
 		return nil, fmt.Errorf("%v is not a whole number", from.Float())
 	}
@@ -52,7 +38,7 @@ func whole(from, to reflect.Value) (any, error) {
 
 // check refuses values that no part could work with; it names the key. What
 // an agent is made of, package agent checks.
-func (c *config) check() error {
+func (c *Config) check() error {
 	checks := []error{
 		expanded("root", c.Root),
 		expanded("state_dir", c.StateDir),
@@ -87,7 +73,7 @@ func (c *config) check() error {
 	}
 	checks = append(checks, c.Policy.check(c.Agents)...)
 	for _, entry := range c.Agents {
-		checks = append(checks, entry.check(fmt.Sprintf("agents[%d]", entry.at))...)
+		checks = append(checks, entry.check(fmt.Sprintf("agents[%d]", entry.index))...)
 	}
 	return firstOf(checks)
 }

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"fmt"
@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// A setting is one key of the configuration in force.
-type setting struct {
+// A Setting is one key with its value and origin.
+type Setting struct {
 	Key   string `json:"key"`
 	Value any    `json:"value"`
 	From  string `json:"from"` // default, file, environment or flag
 }
 
-// origins say where the values of a configuration came from.
-type origins struct {
-	file   string // "" for none
+// Origins are the origins of all values of a configuration.
+type Origins struct {
+	File   string // "" for none
 	inFile func(key string) bool
 	given  []string // keys of list entries among them; what entries leave out is a default
 	root   string   // the flag
 }
 
-// of says where the value of a key came from, by the order of loadConfig.
-func (o origins) of(key string) string {
+// of returns the origin of the value of a key, in the order of Load.
+func (o Origins) of(key string) string {
 	variable := "MAILBOXD_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 	if key == "root" {
 		variable = "AINL_AGENT_ROOT"
@@ -41,9 +41,8 @@ func (o origins) of(key string) string {
 	return "default"
 }
 
-// settings lists every key of the configuration with its value, in the order
-// of the example.
-func (c config) settings(from origins) []setting {
+// Settings lists every key with its value, in the order of the example.
+func (c Config) Settings(from Origins) []Setting {
 	c.Agents = c.written
 	list := settingsOf(reflect.ValueOf(c), "")
 	for i := range list {
@@ -52,8 +51,8 @@ func (c config) settings(from origins) []setting {
 	return list
 }
 
-func settingsOf(v reflect.Value, prefix string) []setting {
-	var list []setting
+func settingsOf(v reflect.Value, prefix string) []Setting {
+	var list []Setting
 	for i := range v.NumField() {
 		name, value := v.Type().Field(i).Tag.Get("mapstructure"), v.Field(i)
 		switch {
@@ -61,7 +60,7 @@ func settingsOf(v reflect.Value, prefix string) []setting {
 		case name == ",remain":
 			for _, control := range scalarControls() {
 				mode := value.MapIndex(reflect.ValueOf(string(control)))
-				list = append(list, setting{Key: prefix + string(control), Value: mode.Interface()})
+				list = append(list, Setting{Key: prefix + string(control), Value: mode.Interface()})
 			}
 		case value.Kind() == reflect.Pointer && value.Type().Elem().Kind() == reflect.Struct && !value.IsNil():
 			list = append(list, settingsOf(value.Elem(), prefix+name+".")...)
@@ -72,14 +71,14 @@ func settingsOf(v reflect.Value, prefix string) []setting {
 				list = append(list, settingsOf(value.Index(n), fmt.Sprintf("%s%s[%d].", prefix, name, n))...)
 			}
 		default:
-			list = append(list, setting{Key: prefix + name, Value: shown(name, value.Interface())})
+			list = append(list, Setting{Key: prefix + name, Value: shown(name, value.Interface())})
 		}
 	}
 	return list
 }
 
-// shown is a value as it is written in a configuration. What an environment
-// is set to may be a secret.
+// shown formats a value as in a configuration file. It hides the values of an
+// environment, which may be secret.
 func shown(name string, value any) any {
 	switch v := value.(type) {
 	case time.Duration:

@@ -1,0 +1,93 @@
+// Package config reads the configuration: defaults, file, environment and flags, and
+// the manifests and definitions of agents. Only cmd/mailboxd imports it; other packages
+// get values.
+package config
+
+import (
+	"time"
+
+	"mailboxd/mailbox"
+
+	"github.com/spf13/viper"
+)
+
+// Config is the whole configuration.
+type Config struct {
+	Root      string     `mapstructure:"root"`
+	StateDir  string     `mapstructure:"state_dir"`
+	Log       Log        `mapstructure:"log"`
+	Intake    Intake     `mapstructure:"intake"`
+	Limits    Limits     `mapstructure:"limits"`
+	Retention Retention  `mapstructure:"retention"`
+	Approvers []Approver `mapstructure:"approvers"`
+	Senders   []Sender   `mapstructure:"senders"`
+	Oversight Oversight  `mapstructure:"oversight"`
+	Policy    Policy     `mapstructure:"policy"`
+	Notice    Notice     `mapstructure:"notice"`
+	Agents    []Entry    `mapstructure:"agents"`
+
+	Conversation     Conversation `mapstructure:"conversation"`
+	StopAgentsOnExit bool         `mapstructure:"stop_agents_on_exit"`
+
+	written []Entry // as in the file; Agents has one for each replica
+
+	dir string // relative commands and manifests start here
+}
+
+// defaults are set before anything is decoded, so that a zero means zero.
+// config.example.yaml says why each is what it is.
+func defaults(v *viper.Viper) {
+	for key, value := range map[string]any{
+		"root":                                   "/tmp/ainl_agents",
+		"state_dir":                              "",
+		"stop_agents_on_exit":                    false,
+		"log.level":                              "info",
+		"log.format":                             "auto",
+		"intake.max_line_bytes":                  1 << 20,
+		"intake.rescan":                          30 * time.Second,
+		"intake.first_start":                     "process",
+		"intake.lenient_legacy":                  false,
+		"intake.ref_roots":                       []string{},
+		"limits.concurrency":                     4,
+		"limits.queue":                           100_000,
+		"limits.per_requester":                   0,
+		"limits.queue_per_requester":             0,
+		"limits.broadcast":                       16,
+		"oversight.rounds":                       3,
+		"oversight.patience":                     24 * time.Hour,
+		"conversation.question_timeout":          10 * time.Minute,
+		"senders":                                []any{},
+		"limits.depth":                           3,
+		"limits.children":                        32,
+		"limits.shutdown_grace":                  30 * time.Second,
+		"retention.runs":                         720 * time.Hour,
+		"retention.history":                      720 * time.Hour,
+		"retention.rejected":                     2160 * time.Hour,
+		"retention.ledger":                       2160 * time.Hour,
+		"retention.max_run_bytes":                0,
+		"policy.change_window.mode":              "enforce",
+		"policy.change_window.exempt_task_types": []string{"execute_monitor", "advisory_*"},
+		"policy.context_divisor":                 4,
+		"policy.budget_classes":                  []any{},
+		"policy.budgets":                         []any{},
+		"policy.trust":                           []any{},
+		"policy.approval_ttl":                    168 * time.Hour,
+		"policy.schemas":                         "",
+		"notice.command":                         DefaultNotice(),
+		"agents":                                 []any{},
+		"approvers":                              []any{},
+	} {
+		v.SetDefault(key, value)
+	}
+	for _, control := range scalarControls() {
+		v.SetDefault("policy."+string(control), "enforce")
+	}
+}
+
+// StateDirOf returns the state directory of a mailbox.
+func (c *Config) StateDirOf(root string) (string, error) {
+	if c.StateDir != "" {
+		return c.StateDir, nil
+	}
+	return mailbox.DefaultStateDir(root)
+}
