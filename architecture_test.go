@@ -18,14 +18,15 @@ import (
 // rows is the import table: a package imports only from rows below its own.
 var rows = [][]string{
 	{"cmd/mailboxd", "internal/torture", "internal/differential", "bench"}, // wiring, and what tests and measures the whole
-	{"watcher", "internal/api", "internal/mcpserver"},                      // access
-	{"dispatch"},          // engine: commands of people, and the next step after each change
-	{"dispatch/intake"},   // engine: lines of task files
-	{"dispatch/executor"}, // engine: runs
-	{"dispatch/exchange"}, // engine: requests and messages
-	{"dispatch/outbox"},   // engine: results and notifications
-	{"dispatch/store"},    // engine: tasks
-	{"internal/config"},   // configuration, which only cmd imports
+	{"internal/reader"}, // what commands read
+	{"watcher", "internal/api", "internal/mcpserver"}, // access
+	{"dispatch"},                         // engine: commands of people, and the next step after each change
+	{"dispatch/intake"},                  // engine: lines of task files
+	{"dispatch/executor"},                // engine: runs
+	{"dispatch/exchange"},                // engine: requests and messages
+	{"dispatch/outbox"},                  // engine: results and notifications
+	{"dispatch/store"},                   // engine: tasks
+	{"internal/config", "internal/view"}, // configuration, which only cmd imports; words for people
 	{"internal/core", "internal/policy", "internal/agent", "internal/retention"}, // parts; core and policy are pure
 	{"internal/conversation"}, // rules of messages, pure
 	{"mailbox", "envelope/dialect", "internal/ledger", "internal/schedule", "internal/runner", "internal/worker", "internal/schema", "internal/client", "internal/service", "internal/host"}, // stores and system

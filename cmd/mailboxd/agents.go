@@ -1,23 +1,19 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"os/exec"
 	"slices"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
-	"mailboxd/envelope"
 	"mailboxd/internal/agent"
 	"mailboxd/internal/client"
 	"mailboxd/internal/config"
+	"mailboxd/internal/reader"
 	"mailboxd/internal/task"
-	"mailboxd/internal/term"
+	"mailboxd/internal/view"
 )
 
 func agentsCommand(g *globals) *cobra.Command {
@@ -38,7 +34,7 @@ is found, and how many of its tasks run, wait in the queue or its inbox, and are
 			if err != nil {
 				return err
 			}
-			return printAgents(cmd.OutOrStdout(), views, asJSON)
+			return view.PrintAgents(cmd.OutOrStdout(), views, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
@@ -46,56 +42,25 @@ is found, and how many of its tasks run, wait in the queue or its inbox, and are
 	return cmd
 }
 
-// agentView is an agent as --json shows it.
-type agentView struct {
-	ID          string   `json:"agent_id"`
-	Profile     string   `json:"profile,omitempty"`
-	Binding     string   `json:"binding"` // exec, worker or inbox
-	Command     []string `json:"command"`
-	Inbox       string   `json:"inbox,omitempty"`        // the file in which somebody finds its tasks, below the mailbox
-	Found       string   `json:"found,omitempty"`        // the file that the command is
-	Manifest    string   `json:"manifest,omitempty"`     // the file that says what it may
-	Dialect     string   `json:"dialect"`                // in which it is asked, and answers
-	Overseer    string   `json:"overseer,omitempty"`     // who approves of what it answers
-	Delegates   []string `json:"delegates_to,omitempty"` // to whom its definition lets it hand work
-	Concurrency int      `json:"concurrency"`
-	Paused      bool     `json:"paused,omitzero"`
-	Problem     string   `json:"problem,omitempty"` // why it could not be run now
-
-	Running int `json:"running"`
-	Queued  int `json:"queued"`
-	Held    int `json:"held"`
-	Waiting int `json:"waiting"` // in its inbox
-}
-
-func agentViews(ctx context.Context, cfg config.Config) ([]agentView, error) {
-	var views []agentView
+func agentViews(ctx context.Context, cfg config.Config) ([]view.Agent, error) {
+	var views []view.Agent
 	for i, m := range cfg.ReadAgents() {
 		views = append(views, viewOf(&cfg, cfg.Agents[i], m))
 	}
-	desk, err := deskOf(ctx, cfg)
-	if errors.Is(err, errNoMailbox) {
+	r, err := locationOf(cfg).Open(ctx)
+	if errors.Is(err, reader.ErrNoMailbox) {
 		return views, nil // nobody has sent anything
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer desk.Close()
-	return views, desk.occupy(ctx, views)
-}
-
-// spoken says how an agent is spoken with, and who looks at what it says.
-func (v agentView) spoken() string {
-	dialect := cmp.Or(v.Dialect, string(envelope.AINL))
-	if v.Overseer == "" {
-		return dialect
-	}
-	return dialect + ", " + v.Overseer + " approves"
+	defer r.Close()
+	return views, occupy(ctx, r, views)
 }
 
 // viewOf says how an agent of the configuration is run.
-func viewOf(c *config.Config, e config.Entry, m config.Agent) agentView {
-	v := agentView{ID: e.ID, Profile: e.Profile, Binding: "exec", Command: e.Exec.Command, Manifest: c.Resolve(e.Manifest), Concurrency: e.Concurrency}
+func viewOf(c *config.Config, e config.Entry, m config.Agent) view.Agent {
+	v := view.Agent{ID: e.ID, Profile: e.Profile, Binding: "exec", Command: e.Exec.Command, Manifest: c.Resolve(e.Manifest), Concurrency: e.Concurrency}
 	b, err := m.Binding, m.Problem()
 	v.Dialect = string(b.Speaks())
 	if d := b.Definition; d != nil {
@@ -125,12 +90,12 @@ func viewOf(c *config.Config, e config.Entry, m config.Agent) agentView {
 }
 
 // occupy adds what the agents have to do.
-func (d *desk) occupy(ctx context.Context, views []agentView) error {
-	tasks, err := d.tasks(ctx, client.Filter{States: []task.State{task.Running, task.Queued, task.Held, task.Waiting}})
+func occupy(ctx context.Context, r *reader.Reader, views []view.Agent) error {
+	tasks, err := r.Tasks(ctx, client.Filter{States: []task.State{task.Running, task.Queued, task.Held, task.Waiting}})
 	if err != nil {
 		return err
 	}
-	paused, err := d.paused(ctx)
+	paused, err := r.Paused(ctx)
 	if err != nil {
 		return err
 	}
@@ -148,51 +113,4 @@ func (d *desk) occupy(ctx context.Context, views []agentView) error {
 		views[i].Paused = slices.Contains(paused, "") || slices.Contains(paused, views[i].ID)
 	}
 	return nil
-}
-
-func printAgents(w io.Writer, views []agentView, asJSON bool) error {
-	if asJSON {
-		for _, v := range views {
-			if err := term.PrintJSON(w, v); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if len(views) == 0 {
-		_, err := fmt.Fprintln(w, "no agents are configured; mailboxd init writes a first one")
-		return err
-	}
-	return agentTable(views).Print(term.ScreenOf(w))
-}
-
-func agentTable(views []agentView) *term.Table {
-	list := &term.Table{Head: []string{"AGENT", "BINDING", "RUNNING", "QUEUED", "HELD", "COMMAND", "MANIFEST"}, Weights: []int{2, 0, 0, 0, 0, 3, 1}}
-	spoken := slices.ContainsFunc(views, func(v agentView) bool { return v.spoken() != string(envelope.AINL) })
-	if spoken {
-		list.Head, list.Weights = slices.Insert(list.Head, 2, "SPEAKS"), slices.Insert(list.Weights, 2, 0)
-	}
-	for _, v := range views {
-		command, busy := term.Cell{Text: term.OneLine(v.Found)}, fmt.Sprintf("%d of %d", v.Running, v.Concurrency)
-		if v.Inbox != "" {
-			command, busy = term.Cell{Text: term.OneLine(v.Inbox)}, fmt.Sprintf("%d waiting", v.Waiting)
-		}
-		switch {
-		case v.Problem != "":
-			command = term.Cell{Text: term.OneLine(v.Problem), Paint: term.Red}
-		case v.Paused:
-			command = term.Cell{Text: "paused; " + command.Text, Paint: term.Yellow}
-		}
-		row := []term.Cell{
-			{Text: term.OneLine(v.ID)}, {Text: v.Binding},
-			{Text: busy},
-			{Text: strconv.Itoa(v.Queued)}, {Text: strconv.Itoa(v.Held)},
-			command, {Text: term.OneLine(v.Manifest)},
-		}
-		if spoken {
-			row = slices.Insert(row, 2, term.Cell{Text: term.OneLine(v.spoken())})
-		}
-		list.Add(row...)
-	}
-	return list
 }

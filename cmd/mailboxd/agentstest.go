@@ -16,8 +16,10 @@ import (
 	"mailboxd/internal/client"
 	"mailboxd/internal/config"
 	"mailboxd/internal/exit"
+	"mailboxd/internal/reader"
 	"mailboxd/internal/task"
 	"mailboxd/internal/term"
+	"mailboxd/internal/view"
 )
 
 func agentsTestCommand(g *globals) *cobra.Command {
@@ -34,8 +36,8 @@ It exits as the task did: 0 done, 3 ended in error, 4 rejected or denied, 5 when
 waits for a person or takes longer than --timeout, 7 when no daemon runs.`,
 		Example: "  mailboxd agents test reviewer\n  mailboxd agents test reviewer --json | jq .output.session_id",
 		Args:    cobra.ExactArgs(1),
-		RunE: atDoor(g, func(cmd *cobra.Command, args []string, desk *desk, _ *client.Client) error {
-			return testAgent(cmd, desk.cfg, args[0], timeout, asJSON)
+		RunE: atDoor(g, func(cmd *cobra.Command, args []string, r *reader.Reader, _ *client.Client) error {
+			return testAgent(cmd, g, args[0], timeout, asJSON)
 		}),
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "how long to wait, and how long the agent may take")
@@ -44,17 +46,21 @@ waits for a person or takes longer than --timeout, 7 when no daemon runs.`,
 	return cmd
 }
 
-func testAgent(cmd *cobra.Command, cfg config.Config, id string, timeout time.Duration, asJSON bool) error {
-	ctx := cmd.Context()
-	at := slices.IndexFunc(cfg.Agents, func(e config.Entry) bool { return e.ID == id })
-	if at < 0 {
+func testAgent(cmd *cobra.Command, g *globals, id string, timeout time.Duration, asJSON bool) error {
+	cfg, err := g.load()
+	if err != nil {
+		return err
+	}
+	ctx, at := cmd.Context(), locationOf(cfg)
+	index := slices.IndexFunc(cfg.Agents, func(e config.Entry) bool { return e.ID == id })
+	if index < 0 {
 		return exit.With(exit.Usage, "no agent %q is configured; see: mailboxd agents", id)
 	}
-	member := cfg.ReadAgents()[at]
+	member := cfg.ReadAgents()[index]
 	if err := member.Problem(); err != nil {
 		return fmt.Errorf("test agent %s: %w", id, err)
 	}
-	request, err := trial(cfg.Agents[at], member.Subject.Manifest, timeout).request(cmd)
+	request, err := trial(cfg.Agents[index], member.Subject.Manifest, timeout).request(cmd)
 	if err != nil {
 		return err
 	}
@@ -62,19 +68,19 @@ func testAgent(cmd *cobra.Command, cfg config.Config, id string, timeout time.Du
 	if err != nil {
 		return err
 	}
-	raw, err := term.Spin(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), func(ctx context.Context) string { return latestWord(ctx, cfg, task.ID) },
-		func() ([]byte, error) { return task.answerUnlessHeld(ctx, cfg, timeout) })
+	raw, err := term.Spin(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), func(ctx context.Context) string { return reader.Progress(ctx, at, task.ID) },
+		func() ([]byte, error) { return answerUnlessHeld(ctx, task, at, timeout) })
 	if err != nil {
 		return err
 	}
-	if err := printResult(cmd.OutOrStdout(), raw, asJSON); err != nil {
+	if err := view.PrintResult(cmd.OutOrStdout(), raw, asJSON); err != nil {
 		return err
 	}
 	if asJSON {
 		return verdictOf(raw)
 	}
-	return cmp.Or(atFreshDesk(ctx, cfg, func(ctx context.Context, d *desk) error {
-		return d.printMetered(ctx, cmd.OutOrStdout(), task.ID)
+	return cmp.Or(at.Read(ctx, func(ctx context.Context, d *reader.Reader) error {
+		return printMetered(ctx, d, cmd.OutOrStdout(), task.ID)
 	}), verdictOf(raw))
 }
 
@@ -99,7 +105,7 @@ func trial(e config.Entry, m *envelope.Manifest, timeout time.Duration) *sendFla
 
 // answerUnlessHeld blocks until the task has its result, or waits for what
 // this wait will not bring.
-func (s sent) answerUnlessHeld(ctx context.Context, cfg config.Config, timeout time.Duration) (raw []byte, err error) {
+func answerUnlessHeld(ctx context.Context, s reader.Submission, at reader.Location, timeout time.Duration) (raw []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout+answerGrace)
 	defer cancel()
 	var held error
@@ -107,12 +113,12 @@ func (s sent) answerUnlessHeld(ctx context.Context, cfg config.Config, timeout t
 	looking.Go(func() error {
 		for held == nil && ctx.Err() == nil {
 			pause(ctx, 100*time.Millisecond)
-			held = heldUp(ctx, cfg, s.ID)
+			held = heldUp(ctx, at, s.ID)
 		}
 		cancel()
 		return nil
 	})
-	raw, err = s.answer(ctx, cfg)
+	raw, err = s.AwaitResult(ctx, at)
 	cancel()
 	looking.Wait()
 	if held != nil && raw == nil {
@@ -126,11 +132,11 @@ const answerGrace = 15 * time.Second
 
 // heldUp says where a task is that waits for a person or for a later time; nil
 // when it does not.
-func heldUp(ctx context.Context, cfg config.Config, id envelope.ID) (held error) {
-	_ = atFreshDesk(ctx, cfg, func(ctx context.Context, d *desk) error {
-		row, err := d.latest(ctx, id)
+func heldUp(ctx context.Context, at reader.Location, id envelope.ID) (held error) {
+	_ = at.Read(ctx, func(ctx context.Context, d *reader.Reader) error {
+		row, err := d.Latest(ctx, id)
 		if err == nil && (row.State == task.Held && !slices.Equal(row.Held, []task.Reason{task.Capacity}) || row.State == task.Review) {
-			held = d.unfinished(ctx, id)
+			held = d.Unfinished(ctx, id)
 		}
 		return nil // asked again soon
 	})
@@ -138,8 +144,8 @@ func heldUp(ctx context.Context, cfg config.Config, id envelope.ID) (held error)
 }
 
 // printMetered says what the ledger knows that the last run of a task spent.
-func (d *desk) printMetered(ctx context.Context, w io.Writer, id envelope.ID) error {
-	file, err := d.file(ctx, id)
+func printMetered(ctx context.Context, r *reader.Reader, w io.Writer, id envelope.ID) error {
+	file, err := r.Details(ctx, id)
 	if err != nil || len(file.Runs) == 0 {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"mailboxd/internal/client"
 	"mailboxd/internal/task"
 	"mailboxd/internal/term"
+	"mailboxd/internal/view"
 )
 
 func completionCommand() *cobra.Command {
@@ -49,16 +50,16 @@ func completeVerbs(g *globals, root *cobra.Command) {
 		"show":    completeTasks(g, false),
 		"logs":    completeTasks(g, false, task.Running, task.Review, task.Done),
 		"result":  completeTasks(g, false, task.Done),
-		"wait":    completeTasks(g, true, open()...),
+		"wait":    completeTasks(g, true, view.OpenStates()...),
 		"approve": completeTasks(g, false, task.Held, task.Review),
 		"deny":    completeTasks(g, false, task.Held, task.Review),
-		"cancel":  completeTasks(g, false, open()...),
+		"cancel":  completeTasks(g, false, view.OpenStates()...),
 		"hold":    completeTasks(g, false, task.Received, task.Held, task.Queued),
 		"release": completeTasks(g, false, task.Received, task.Held),
 		"retry":   completeTasks(g, false, task.Done),
 		"thread":  completeTasks(g, false),
 		"trace":   completeTasks(g, false),
-		"reply":   completeTasks(g, false, open()...),
+		"reply":   completeTasks(g, false, view.OpenStates()...),
 		"pause":   completeAgents(g),
 		"resume":  completeAgents(g),
 		"drain":   completeAgents(g),
@@ -90,16 +91,16 @@ func taskWords(ctx context.Context, g *globals, begun string, states []task.Stat
 	if err != nil {
 		return nil, err
 	}
-	desk, err := deskOf(ctx, cfg)
+	r, err := locationOf(cfg).Open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer desk.Close()
-	tasks, err := desk.tasks(ctx, client.Filter{States: states, NewestFirst: true, Limit: 20 * mostCompletions})
+	defer r.Close()
+	tasks, err := r.Tasks(ctx, client.Filter{States: states, NewestFirst: true, Limit: 20 * mostCompletions})
 	var words []cobra.Completion
 	for _, t := range tasks {
 		if strings.HasPrefix(string(t.ID), begun) && typed(t.ID) && len(words) < mostCompletions {
-			words = append(words, cobra.CompletionWithDesc(string(t.ID), term.OneLine(stateOf(t)+", "+t.Agent)))
+			words = append(words, cobra.CompletionWithDesc(string(t.ID), term.OneLine(view.StateOf(t)+", "+t.Agent)))
 		}
 	}
 	return words, err

@@ -14,29 +14,26 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
 	"mailboxd/internal/exit"
+	"mailboxd/internal/reader"
 	"mailboxd/internal/term"
+	"mailboxd/internal/view"
 )
 
 // atDoor makes a command of a function that steers, which needs a daemon. Its
-// desk reads at the same daemon.
-func atDoor(g *globals, steer func(*cobra.Command, []string, *desk, *client.Client) error) func(*cobra.Command, []string) error {
+// reader reads at the same daemon.
+func atDoor(g *globals, steer func(*cobra.Command, []string, *reader.Reader, *client.Client) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		cfg, err := g.load()
 		if err != nil {
 			return err
 		}
-		desk, stateDir, err := emptyDesk(cfg)
-		if errors.Is(err, errNoMailbox) {
+		r, daemon, err := locationOf(cfg).Connect(cmd.Context())
+		if errors.Is(err, reader.ErrNoMailbox) {
 			return &exit.Error{Code: exit.Down, Err: err}
 		}
-		if err != nil {
-			return err
-		}
-		daemon, err := desk.daemon(cmd.Context(), stateDir)
 		if err == nil {
-			defer daemon.Close()
-			desk.books = daemon
-			err = steer(cmd, args, desk, daemon)
+			defer r.Close()
+			err = steer(cmd, args, r, daemon)
 		}
 		return answered(err)
 	}
@@ -99,8 +96,8 @@ func (v taskVerb) command(g *globals, patience time.Duration) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: v.name + " ID", Short: v.short, Long: v.long, Example: v.example,
 		Args: cobra.ExactArgs(1),
-		RunE: atDoor(g, func(cmd *cobra.Command, args []string, desk *desk, daemon *client.Client) error {
-			id, err := desk.find(cmd.Context(), args[0])
+		RunE: atDoor(g, func(cmd *cobra.Command, args []string, r *reader.Reader, daemon *client.Client) error {
+			id, err := r.Find(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -132,7 +129,7 @@ func printChanged(w io.Writer, task client.Task, asJSON bool) error {
 	if asJSON {
 		return term.PrintJSON(w, task)
 	}
-	_, err := fmt.Fprintf(w, "%s  %s\n", term.Escape(string(task.ID)), whereabouts(task))
+	_, err := fmt.Fprintf(w, "%s  %s\n", term.Escape(string(task.ID)), view.StateWithReasons(task))
 	return err
 }
 
@@ -169,7 +166,7 @@ func (v agentVerb) command(g *globals, waits bool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: v.name + " [AGENT]", Short: v.short, Long: v.long, Example: v.example,
 		Args: cobra.MaximumNArgs(1),
-		RunE: atDoor(g, func(cmd *cobra.Command, args []string, _ *desk, daemon *client.Client) error {
+		RunE: atDoor(g, func(cmd *cobra.Command, args []string, _ *reader.Reader, daemon *client.Client) error {
 			if len(args) > 0 && args[0] == "" {
 				return exit.With(exit.Usage, "the agent's name is empty; without one, %s is for every agent", v.name)
 			}

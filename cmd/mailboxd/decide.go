@@ -7,6 +7,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
+	"mailboxd/internal/reader"
 )
 
 func approveCommand(g *globals) *cobra.Command {
@@ -37,8 +38,8 @@ func decideCommand(g *globals, decide func(*client.Client, context.Context, enve
 	word, asJSON := &client.Word{}, false
 	cmd := &cobra.Command{
 		Args: cobra.ExactArgs(1),
-		RunE: atDoor(g, func(cmd *cobra.Command, args []string, desk *desk, daemon *client.Client) error {
-			id, err := desk.find(cmd.Context(), args[0])
+		RunE: atDoor(g, func(cmd *cobra.Command, args []string, r *reader.Reader, daemon *client.Client) error {
+			id, err := r.Find(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}

@@ -21,7 +21,9 @@ import (
 	"mailboxd/internal/client"
 	"mailboxd/internal/config"
 	"mailboxd/internal/exit"
+	"mailboxd/internal/reader"
 	"mailboxd/internal/term"
+	"mailboxd/internal/view"
 	"mailboxd/mailbox"
 )
 
@@ -85,10 +87,10 @@ func roundTrip(ctx context.Context, w io.Writer, cfg config.Config) error {
 	say(w, "One line appended to %s:", file)
 	fmt.Fprintf(w, "%s\n", term.Indent(demoTask))
 	say(w, "What the daemon does:")
-	if err := approveDemo(ctx, w, cfg); err != nil {
+	if err := approveDemo(ctx, w, locationOf(cfg)); err != nil {
 		return err
 	}
-	raw, err := awaitResult(ctx, cfg, "demo-1")
+	raw, err := reader.AwaitResult(ctx, locationOf(cfg), "demo-1")
 	if err != nil {
 		return err
 	}
@@ -100,12 +102,12 @@ func roundTrip(ctx context.Context, w io.Writer, cfg config.Config) error {
 
 // approveDemo waits until the task is held for a person, shows what that person
 // would see, and says yes on the control socket.
-func approveDemo(ctx context.Context, w io.Writer, cfg config.Config) error {
+func approveDemo(ctx context.Context, w io.Writer, at reader.Location) error {
 	following, held := context.WithCancel(ctx)
 	defer held()
-	err := atEachChange(following, cfg, func(ctx context.Context, d *desk) error {
-		task, err := d.latest(ctx, "demo-1")
-		if exit.CodeOf(err) == exit.NoTask || err == nil && !waitsForApproval(task) {
+	err := at.Watch(following, func(ctx context.Context, d *reader.Reader) error {
+		task, err := d.Latest(ctx, "demo-1")
+		if exit.CodeOf(err) == exit.NoTask || err == nil && !view.WaitsForApproval(task) {
 			return nil // not yet
 		}
 		held()
@@ -115,12 +117,12 @@ func approveDemo(ctx context.Context, w io.Writer, cfg config.Config) error {
 		return err
 	}
 	say(w, "Nothing runs yet: the agent's manifest asks for a person. What mailboxd ps says:")
-	return atFreshDesk(ctx, cfg, func(ctx context.Context, d *desk) error {
+	return at.Read(ctx, func(ctx context.Context, d *reader.Reader) error {
 		if err := (&psFlags{}).show(ctx, d, term.ScreenOf(w)); err != nil {
 			return err
 		}
 		say(w, "You would say in another terminal: mailboxd approve demo-1. Said for you:")
-		daemon, ok := d.books.(*client.Client)
+		daemon, ok := d.Books.(*client.Client)
 		if !ok {
 			return client.ErrDown
 		}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"mailboxd/internal/client"
+	"mailboxd/internal/reader"
 	"mailboxd/internal/term"
 )
 
@@ -30,7 +31,7 @@ func (d *doctor) intake(faults []client.Fault) {
 
 // socket asks on the control socket whether a daemon is there.
 func (d *doctor) socket(ctx context.Context) {
-	places, err := socketPlaces(d.root, d.state)
+	places, err := reader.SocketPlaces(d.root, d.state)
 	if err != nil {
 		d.bad("socket", "ls -ld "+term.ShellWord(d.root), "%v", err)
 		return
@@ -49,7 +50,7 @@ func (d *doctor) socket(ctx context.Context) {
 		return
 	case errors.Is(err, client.ErrDown) && d.pid == 0:
 		d.good("socket", "%s, when a daemon runs", at)
-	case isBusy(err):
+	case reader.IsBusy(err):
 		d.warn("socket", "ss -xp src "+term.ShellWord(at.String()), "%v", err)
 	default:
 		mend := "mailboxd serve"

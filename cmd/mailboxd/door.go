@@ -7,13 +7,12 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/internal/api"
-	"mailboxd/internal/client"
-	"mailboxd/mailbox"
+	"mailboxd/internal/reader"
 )
 
 // openDoor opens the control socket of a house.
 func openDoor(ctx context.Context, ephemeral bool, h *house, d *dispatch.Dispatcher, log zerolog.Logger) (*api.Door, error) {
-	places, err := socketPlaces(h.box.Path(), h.state.Path())
+	places, err := reader.SocketPlaces(h.box.Path(), h.state.Path())
 	if err != nil {
 		return nil, err
 	}
@@ -23,13 +22,4 @@ func openDoor(ctx context.Context, ephemeral bool, h *house, d *dispatch.Dispatc
 	return api.Open(ctx, d, api.Options{
 		Places: places, Version: version(), Kin: h.keepers.Kin, Left: h.keepers.Left, Approvers: h.team.approvers, Log: log,
 	})
-}
-
-// socketPlaces are where the control socket of a root may be.
-func socketPlaces(root, stateDir string) ([]client.Place, error) {
-	slug, err := mailbox.Slug(root)
-	if err != nil {
-		return nil, err
-	}
-	return client.Places(stateDir, slug), nil
 }

@@ -36,12 +36,12 @@ func edit(ctx context.Context, args []string) (any, error) {
 	if err != nil {
 		panic(err)
 	}
-	desk, err := deskOf(ctx, cfg)
+	r, err := locationOf(cfg).Open(ctx)
 	if err != nil {
 		panic(err)
 	}
-	defer desk.Close()
-	daemon := desk.books.(*client.Client)
+	defer r.Close()
+	daemon := r.Books.(*client.Client)
 	if args[0] == "claim" {
 		return daemon.Claim(ctx, client.Claim{Agent: args[1]})
 	}

@@ -3,14 +3,13 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
-	"mailboxd/internal/term"
+	"mailboxd/internal/reader"
+	"mailboxd/internal/view"
 )
 
 // eventFlags say which events to print, and how.
@@ -48,31 +47,31 @@ stops, which is exit code 7.`,
 }
 
 // list prints what the ledger has.
-func (f *eventFlags) list(cmd *cobra.Command, _ []string, desk *desk) error {
-	id, err := f.id(cmd.Context(), desk)
-	if err != nil || desk.books == nil {
+func (f *eventFlags) list(cmd *cobra.Command, _ []string, r *reader.Reader) error {
+	id, err := f.id(cmd.Context(), r)
+	if err != nil || r.Books == nil {
 		return err
 	}
 	for after := max(f.after, 0); ; {
-		events, err := desk.books.Events(cmd.Context(), id, after, manyEvents)
+		events, err := r.Books.Events(cmd.Context(), id, after, reader.EventPage)
 		if err != nil {
 			return err
 		}
 		for _, e := range events {
-			if err := f.print(cmd.OutOrStdout(), e); err != nil {
+			if err := view.PrintEvent(cmd.OutOrStdout(), e, f.asJSON); err != nil {
 				return err
 			}
 			after = e.Seq
 		}
-		if len(events) < manyEvents {
+		if len(events) < reader.EventPage {
 			return nil
 		}
 	}
 }
 
 // followThem prints events as they come.
-func (f *eventFlags) followThem(cmd *cobra.Command, _ []string, desk *desk, daemon *client.Client) error {
-	id, err := f.id(cmd.Context(), desk)
+func (f *eventFlags) followThem(cmd *cobra.Command, _ []string, r *reader.Reader, daemon *client.Client) error {
+	id, err := f.id(cmd.Context(), r)
 	if err != nil {
 		return err
 	}
@@ -80,7 +79,7 @@ func (f *eventFlags) followThem(cmd *cobra.Command, _ []string, desk *desk, daem
 	if id != "" {
 		after = max(after, 0) // its story is short
 	}
-	err = daemon.Follow(cmd.Context(), id, after, func(e client.Event) error { return f.print(cmd.OutOrStdout(), e) })
+	err = daemon.Follow(cmd.Context(), id, after, func(e client.Event) error { return view.PrintEvent(cmd.OutOrStdout(), e, f.asJSON) })
 	if errors.Is(err, context.Canceled) {
 		return nil // told to stop
 	}
@@ -88,21 +87,9 @@ func (f *eventFlags) followThem(cmd *cobra.Command, _ []string, desk *desk, daem
 }
 
 // id is the one task that was asked for, or "".
-func (f *eventFlags) id(ctx context.Context, desk *desk) (envelope.ID, error) {
+func (f *eventFlags) id(ctx context.Context, r *reader.Reader) (envelope.ID, error) {
 	if f.task == "" {
 		return "", nil
 	}
-	return desk.find(ctx, f.task)
-}
-
-func (f *eventFlags) print(w io.Writer, e client.Event) error {
-	if f.asJSON {
-		return term.PrintJSON(w, e)
-	}
-	about := "-"
-	if e.Task != "" {
-		about = fmt.Sprintf("%s r%d", term.Escape(string(e.Task)), e.Revision)
-	}
-	_, err := fmt.Fprintf(w, "%d  %s  %-18s %s  %s\n", e.Seq, term.Stamp(e.Time), term.Escape(string(e.Kind)), about, term.Escape(string(e.Data)))
-	return err
+	return r.Find(ctx, f.task)
 }

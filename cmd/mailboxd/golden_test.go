@@ -17,8 +17,10 @@ import (
 	"mailboxd/internal/api"
 	"mailboxd/internal/client"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/reader"
 	"mailboxd/internal/task"
 	"mailboxd/internal/term"
+	"mailboxd/internal/view"
 	"mailboxd/mailbox"
 )
 
@@ -55,43 +57,43 @@ var screens = map[string]term.Screen{
 func TestWhatPsAndShowSay(t *testing.T) {
 	utc(t)
 	d := dayOf(t)
-	list, err := d.list(t.Context(), &psFlags{}, noon)
+	list, err := d.List(t.Context(), (&psFlags{}).query(noon))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tasks := list.tasks
-	around, err := d.around(t.Context(), tasks, noon)
+	tasks := list.Tasks
+	around, err := d.WaitContext(t.Context(), tasks, noon)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, s := range screens {
 		var out bytes.Buffer
 		s.Writer = &out
-		around.served = true
-		err := around.table(tasks).Print(s)
+		around.Served = true
+		err := around.Table(tasks).Print(s)
 		golden(t, "ps."+name, out.String())
 		out.Reset()
 		for _, id := range []envelope.ID{"failed", "deploy-7", "running"} {
-			file, err1 := d.file(t.Context(), id)
-			err = errors.Join(err, err1, d.tell(t.Context(), &caseFile{file}, s, noon))
+			file, err1 := d.Details(t.Context(), id)
+			err = errors.Join(err, err1, tellOf(t, d, file, s, noon))
 			out.WriteString("--------\n")
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		golden(t, "show."+name, strings.ReplaceAll(out.String(), d.root, "ROOT"))
+		golden(t, "show."+name, strings.ReplaceAll(out.String(), d.Root, "ROOT"))
 	}
 }
 
 func TestWhatALiveScreenShows(t *testing.T) {
 	utc(t)
 	d := dayOf(t)
-	list, err := d.list(t.Context(), &psFlags{}, noon)
+	list, err := d.List(t.Context(), (&psFlags{}).query(noon))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tasks := list.tasks
-	around, err := d.around(t.Context(), tasks, noon)
+	tasks := list.Tasks
+	around, err := d.WaitContext(t.Context(), tasks, noon)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,9 +101,9 @@ func TestWhatALiveScreenShows(t *testing.T) {
 	s := screens["narrow"]
 	s.Writer = &out
 	f := &frames{}
-	err = errors.Join(f.draw(s, around.table(tasks).Lines(s), 0), f.draw(s, around.table(tasks[:1]).Lines(s), 0), f.draw(s, nil, 0))
+	err = errors.Join(f.draw(s, around.Table(tasks).Lines(s), 0), f.draw(s, around.Table(tasks[:1]).Lines(s), 0), f.draw(s, nil, 0))
 	out.WriteString("--------\n")
-	err = errors.Join(err, around.feed(tasks[len(tasks)-2:], s))
+	err = errors.Join(err, around.Feed(tasks[len(tasks)-2:], s))
 	for turn, said := range []string{"running  reading the archive of the whole world, part 1 of 1,000", "held  waits for approval"} {
 		out.WriteString(term.SpinnerLine(s, turn, 75*time.Second, said) + "\n")
 	}
@@ -112,7 +114,7 @@ func TestWhatALiveScreenShows(t *testing.T) {
 }
 
 func TestWhatAgentsSays(t *testing.T) {
-	views := []agentView{
+	views := []view.Agent{
 		{ID: "openclaw.monitor", Binding: "exec", Found: "/usr/local/bin/monitor.sh", Manifest: "/etc/mailboxd/monitor.json", Concurrency: 2, Running: 1, Queued: 17},
 		{ID: "reviewer", Binding: "worker", Found: "/usr/bin/python3", Concurrency: 8, Paused: true, Held: 3},
 		{ID: "gone", Binding: "exec", Concurrency: 1, Problem: `exec: "gone.sh": executable file not found in $PATH`},
@@ -120,7 +122,7 @@ func TestWhatAgentsSays(t *testing.T) {
 	for name, s := range screens {
 		var out bytes.Buffer
 		s.Writer = &out
-		if err := agentTable(views).Print(s); err != nil {
+		if err := view.AgentTable(views).Print(s); err != nil {
 			t.Fatal(err)
 		}
 		golden(t, "agents."+name, out.String())
@@ -128,14 +130,14 @@ func TestWhatAgentsSays(t *testing.T) {
 }
 
 func TestNoLineIsWiderThanTheScreen(t *testing.T) {
-	list, err := dayOf(t).list(t.Context(), &psFlags{}, noon)
+	list, err := dayOf(t).List(t.Context(), (&psFlags{}).query(noon))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tasks := list.tasks
+	tasks := list.Tasks
 	for columns := 1; columns < 100; columns++ {
 		s := term.Screen{Columns: columns}
-		for _, line := range (surroundings{now: noon}).table(tasks).Lines(s) {
+		for _, line := range (view.WaitContext{Now: noon}).Table(tasks).Lines(s) {
 			if term.Width(line) > columns {
 				t.Errorf("a line of %d columns on a screen of %d: %q", term.Width(line), columns, line)
 			}
@@ -150,7 +152,7 @@ func utc(t *testing.T) {
 }
 
 // dayOf is a mailbox with something of everything.
-func dayOf(t *testing.T) *desk {
+func dayOf(t *testing.T) *reader.Reader {
 	t.Helper()
 	root, dir := t.TempDir(), filepath.Join(t.TempDir(), "state")
 	state, err := mailbox.OpenState(dir, root)
@@ -174,7 +176,7 @@ func dayOf(t *testing.T) *desk {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { books.Close() })
-	return &desk{root: root, state: state, books: &api.Books{Root: root, State: state, Memory: books}}
+	return &reader.Reader{Root: root, State: state, Books: &api.Books{Root: root, State: state, Memory: books}}
 }
 
 func writeDay(tx *ledger.Tx) error {
@@ -240,19 +242,19 @@ func writeStory(tx *ledger.Tx, failed, asked, running int64) error {
 
 func TestTheSummaryCountsAndNamesTheLastResult(t *testing.T) {
 	d := dayOf(t)
-	memory, _, err := ledger.Open(d.state.LedgerPath())
+	memory, _, err := ledger.Open(d.State.LedgerPath())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer memory.Close()
-	s := summary{root: d.root, memory: memory}
+	s := summary{root: d.Root, memory: memory}
 	want := "2 queued, 1 running, 4 held; last: failed error"
 	for range 2 { // again, when nothing has happened since
 		if got, err := s.line(t.Context()); got != want || err != nil {
 			t.Errorf("line() = %q, %v; want %q", got, err, want)
 		}
 	}
-	tasks := filepath.Join(d.root, "tasks")
+	tasks := filepath.Join(d.Root, "tasks")
 	err = errors.Join(os.Mkdir(tasks, 0o700), os.WriteFile(filepath.Join(tasks, "a.jsonl"), nil, 0o600), os.Truncate(filepath.Join(tasks, "a.jsonl"), 7<<20))
 	if err != nil {
 		t.Fatal(err)
@@ -261,4 +263,14 @@ func TestTheSummaryCountsAndNamesTheLastResult(t *testing.T) {
 	if got, err := s.line(t.Context()); got != want || err != nil {
 		t.Errorf("line() = %q, %v; want %q", got, err, want)
 	}
+}
+
+// tellOf prints the details of a task.
+func tellOf(t *testing.T, r *reader.Reader, file client.CaseFile, s term.Screen, now time.Time) error {
+	t.Helper()
+	around, err := r.WaitContext(t.Context(), []client.Task{file.Task}, now)
+	if err != nil {
+		return err
+	}
+	return (&view.Details{CaseFile: file}).Print(s, around, r.Files(file))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/reader"
 	"mailboxd/internal/task"
 )
 
@@ -48,13 +49,13 @@ func (c *coverage) collect(env *testscript.Env) {
 // readKinds adds the event kinds and hold reasons of a ledger to those that
 // occurred. It adds nothing of a ledger that a script has broken.
 func readKinds(path string, occurred map[string]bool) {
-	reader, err := ledger.OpenReader(path)
+	records, err := ledger.OpenReader(path)
 	if err != nil {
 		return
 	}
-	defer reader.Close()
+	defer records.Close()
 	for last, more := int64(0), true; more; {
-		events, _ := reader.Events(context.Background(), "", last, manyEvents)
+		events, _ := records.Events(context.Background(), "", last, reader.EventPage)
 		for _, e := range events {
 			last = e.Seq
 			occurred["event kind "+string(e.Kind)] = true
@@ -62,7 +63,7 @@ func readKinds(path string, occurred map[string]bool) {
 				occurred["hold reason "+reason] = true
 			}
 		}
-		more = len(events) == manyEvents
+		more = len(events) == reader.EventPage
 	}
 }
 

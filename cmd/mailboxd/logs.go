@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -12,15 +11,15 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
-	"mailboxd/internal/config"
 	"mailboxd/internal/exit"
+	"mailboxd/internal/reader"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
 	"mailboxd/internal/term"
+	"mailboxd/internal/view"
 	"mailboxd/watcher"
 )
 
@@ -42,12 +41,12 @@ pipe gets every byte as it is. With -f it goes on until the run has ended.`,
 		Example: `  mailboxd logs nightly-report -f
   mailboxd logs nightly-report --attempt 1 --stderr | less`,
 		Args: cobra.ExactArgs(1),
-		RunE: atDesk(g, func(cmd *cobra.Command, args []string, desk *desk) error {
-			id, err := desk.find(cmd.Context(), args[0])
+		RunE: atDesk(g, func(cmd *cobra.Command, args []string, r *reader.Reader) error {
+			id, err := r.Find(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			return f.logs(cmd, desk, id)
+			return f.logs(cmd, r, id)
 		}),
 	}
 	cmd.Flags().IntVar(&f.attempt, "attempt", 0, "which run (default: the latest)")
@@ -56,30 +55,30 @@ pipe gets every byte as it is. With -f it goes on until the run has ended.`,
 	return cmd
 }
 
-func (f *logsFlags) logs(cmd *cobra.Command, d *desk, id envelope.ID) error {
+func (f *logsFlags) logs(cmd *cobra.Command, d *reader.Reader, id envelope.ID) error {
 	ctx := cmd.Context()
-	run, err := d.run(ctx, id, f.attempt)
+	run, err := runOf(ctx, d, id, f.attempt)
 	if f.follow && exit.CodeOf(err) == exit.Timeout {
-		run, err = awaitRun(ctx, d.cfg, id, f.attempt)
+		run, err = awaitRun(ctx, d.Location, id, f.attempt)
 	}
 	if err != nil {
 		return err
 	}
 	if _, err := os.Stat(run.Dir); errors.Is(err, fs.ErrNotExist) {
-		return exit.With(exit.Failed, "run %d of %s has no directory: it is a worker's, or older than retention.runs keeps; see: %s", run.Attempt, id, advise("show", id))
+		return exit.With(exit.Failed, "run %d of %s has no directory: it is a worker's, or older than retention.runs keeps; see: %s", run.Attempt, id, view.Command("show", id))
 	}
 	t := f.tail(cmd, run.Dir)
 	defer t.close()
 	if !f.follow {
 		return t.copy()
 	}
-	return t.follow(ctx, func() bool { return hasEnded(d.cfg, id, run) })
+	return t.follow(ctx, func() bool { return hasEnded(d.Location, id, run) })
 }
 
-// run returns a run of a task: the one with this number, or the latest for 0.
+// runOf returns a run of a task: the one with this number, or the latest for 0.
 // That there is none yet has the exit code of a wait that was too short.
-func (d *desk) run(ctx context.Context, id envelope.ID, attempt int) (client.Run, error) {
-	file, err := d.file(ctx, id)
+func runOf(ctx context.Context, r *reader.Reader, id envelope.ID, attempt int) (client.Run, error) {
+	file, err := r.Details(ctx, id)
 	if err != nil {
 		return client.Run{}, err
 	}
@@ -88,23 +87,23 @@ func (d *desk) run(ctx context.Context, id envelope.ID, attempt int) (client.Run
 			return run, nil
 		}
 	}
-	state := stateOf(file.Task)
+	state := view.StateOf(file.Task)
 	switch {
 	case file.Task.State == task.Done && len(file.Runs) == 0:
-		return client.Run{}, exit.With(exit.Failed, "no agent ran for %s: it is %s; see: %s", id, state, advise("show", id))
+		return client.Run{}, exit.With(exit.Failed, "no agent ran for %s: it is %s; see: %s", id, state, view.Command("show", id))
 	case file.Task.State == task.Done:
-		return client.Run{}, exit.With(exit.Failed, "task %s has no run %d, only %d; see: %s", id, attempt, len(file.Runs), advise("show", id))
+		return client.Run{}, exit.With(exit.Failed, "task %s has no run %d, only %d; see: %s", id, attempt, len(file.Runs), view.Command("show", id))
 	}
-	return client.Run{}, exit.With(exit.Timeout, "task %s has not run yet: it is %s; wait for it with: %s", id, state, advise("logs", id, "-f"))
+	return client.Run{}, exit.With(exit.Timeout, "task %s has not run yet: it is %s; wait for it with: %s", id, state, view.Command("logs", id, "-f"))
 }
 
 // awaitRun blocks until there is such a run.
-func awaitRun(ctx context.Context, cfg config.Config, id envelope.ID, attempt int) (run client.Run, err error) {
+func awaitRun(ctx context.Context, at reader.Location, id envelope.ID, attempt int) (run client.Run, err error) {
 	following, found := context.WithCancel(ctx)
 	defer found()
-	err = exit.With(exit.Timeout, "task %s has not run yet; see: %s", id, advise("show", id))
-	failed := atEachChange(following, cfg, func(ctx context.Context, d *desk) error {
-		if run, err = d.run(ctx, id, attempt); exit.CodeOf(err) != exit.Timeout {
+	err = exit.With(exit.Timeout, "task %s has not run yet; see: %s", id, view.Command("show", id))
+	failed := at.Watch(following, func(ctx context.Context, d *reader.Reader) error {
+		if run, err = runOf(ctx, d, id, attempt); exit.CodeOf(err) != exit.Timeout {
 			found()
 		}
 		return nil
@@ -114,12 +113,12 @@ func awaitRun(ctx context.Context, cfg config.Config, id envelope.ID, attempt in
 
 // hasEnded reports whether a run is over, by its own record or the ledger's:
 // that of a keeper which was killed has only the latter.
-func hasEnded(cfg config.Config, id envelope.ID, run client.Run) (ended bool) {
+func hasEnded(at reader.Location, id envelope.ID, run client.Run) (ended bool) {
 	if _, ended, err := runner.ReadExit(run.Dir); ended && err == nil {
 		return true
 	}
-	err := atFreshDesk(context.Background(), cfg, func(ctx context.Context, d *desk) error {
-		now, err := d.run(ctx, id, run.Attempt)
+	err := at.Read(context.Background(), func(ctx context.Context, d *reader.Reader) error {
+		now, err := runOf(ctx, d, id, run.Attempt)
 		ended = !now.Finished.IsZero()
 		return err
 	})
@@ -196,7 +195,7 @@ type growing struct {
 // in its place.
 func (g *growing) copy() error {
 	if g.file == nil {
-		file, err := openRegular(g.path)
+		file, err := reader.OpenRegular(g.path)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
@@ -207,22 +206,4 @@ func (g *growing) copy() error {
 	}
 	_, err := io.Copy(g.to, g.file)
 	return err
-}
-
-// openRegular opens a file for reading that must be one, not a link, and not
-// something that a reader would have to wait for.
-func openRegular(path string) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	info, err := file.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("open %s: is not a regular file", path)
-	}
-	if err != nil {
-		file.Close()
-		return nil, err
-	}
-	return file, nil
 }

@@ -17,6 +17,7 @@ import (
 	"mailboxd/internal/client"
 	"mailboxd/internal/config"
 	"mailboxd/internal/mcpserver"
+	"mailboxd/internal/reader"
 	"mailboxd/watcher"
 )
 
@@ -75,38 +76,36 @@ func runTask(path string) (envelope.Task, bool) {
 // editorMailbox reaches the mailbox anew each time: an editor may outlast many
 // daemons.
 func editorMailbox(cfg config.Config, root string) mcpserver.Mailbox {
+	at := locationOf(cfg)
 	return mcpserver.Mailbox{
 		Root: root,
 		Read: func(ctx context.Context, do func(mcpserver.Books) error) error {
-			desk, err := deskOf(ctx, cfg)
-			if errors.Is(err, errNoMailbox) {
+			r, err := at.Open(ctx)
+			if errors.Is(err, reader.ErrNoMailbox) {
 				return do(nil)
 			}
 			if err != nil {
 				return err
 			}
-			defer desk.Close()
-			if desk.books == nil {
+			defer r.Close()
+			if r.Books == nil {
 				return do(nil)
 			}
-			return do(desk.books)
+			return do(r.Books)
 		},
 		Send: func(ctx context.Context, line []byte) (func(context.Context) (bool, error), error) {
 			s, err := appendTask(ctx, cfg, line, false)
-			return func(ctx context.Context) (bool, error) { return s.wasTaken(ctx, cfg) }, err
+			return func(ctx context.Context) (bool, error) { return s.Taken(ctx, at) }, err
 		},
 		Watch: func(ctx context.Context, look func()) error {
 			return watcher.Watch(ctx, []string{filepath.Join(root, "results")}, time.Second, look)
 		},
 		Daemon: func(ctx context.Context) (*client.Client, error) {
-			desk, stateDir, err := emptyDesk(cfg)
-			if errors.Is(err, errNoMailbox) {
-				return nil, fmt.Errorf("%w: %w", client.ErrDown, err)
+			_, daemon, err := at.Connect(ctx)
+			if errors.Is(err, reader.ErrNoMailbox) {
+				err = fmt.Errorf("%w: %w", client.ErrDown, err)
 			}
-			if err != nil {
-				return nil, err
-			}
-			return desk.daemon(ctx, stateDir)
+			return daemon, err
 		},
 	}
 }

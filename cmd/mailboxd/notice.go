@@ -15,6 +15,7 @@ import (
 
 	"mailboxd/internal/config"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/reader"
 	"mailboxd/internal/task"
 )
 
@@ -145,7 +146,7 @@ func (n *notices) remember(ctx context.Context, rows []task.Task) error {
 // last went on.
 func (n *notices) toldBefore(ctx context.Context, row task.Task) (told []task.Reason, err error) {
 	for last := int64(0); ; {
-		events, err := n.memory.Events(ctx, row.ID, last, manyEvents)
+		events, err := n.memory.Events(ctx, row.ID, last, reader.EventPage)
 		if err != nil {
 			return nil, err
 		}
@@ -160,7 +161,7 @@ func (n *notices) toldBefore(ctx context.Context, row task.Task) (told []task.Re
 				told = data.Waits
 			}
 		}
-		if len(events) < manyEvents {
+		if len(events) < reader.EventPage {
 			return told, nil
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"mailboxd/internal/task"
+	"mailboxd/internal/view"
 )
 
 // needsPerson is what a task can wait for that only a person can give. An
@@ -48,5 +49,5 @@ func words(rows []task.Task) (title, text string) {
 		return fmt.Sprintf("%d tasks wait for a person", len(rows)), "See: mailboxd ps --state held,review"
 	}
 	row := rows[0]
-	return "A task waits for a person", fmt.Sprintf("Task %s: %s. See: %s", row.ID, noticeWords(waitsFor(row)[0]), advise("show", row.ID))
+	return "A task waits for a person", fmt.Sprintf("Task %s: %s. See: %s", row.ID, noticeWords(waitsFor(row)[0]), view.Command("show", row.ID))
 }

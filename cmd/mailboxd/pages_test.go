@@ -19,8 +19,8 @@ type command struct {
 	want string // what it prints; "" when the page does not say
 }
 
-// A reader goes through a page line by line.
-type reader struct {
+// A docsReader goes through a page line by line.
+type docsReader struct {
 	t     *testing.T
 	page  string
 	fence string // the mark of the fence that is open, with "```"; "" outside
@@ -34,7 +34,7 @@ type reader struct {
 // would be ones that no test runs.
 func consoleBlocks(t *testing.T, page, text string) []block {
 	t.Helper()
-	r := &reader{t: t, page: page}
+	r := &docsReader{t: t, page: page}
 	for i, line := range strings.Split(text, "\n") {
 		_, fenced := strings.CutPrefix(line, "```")
 		switch {
@@ -66,7 +66,7 @@ var untested = regexp.MustCompile(`^ *(\$ |(mailboxd|go (run|install|build|test|
 var heredoc = regexp.MustCompile(`<<'?(\w+)'?`)
 
 // console takes one line of a console block.
-func (r *reader) console(number int, line string) {
+func (r *docsReader) console(number int, line string) {
 	if strings.HasPrefix(line, "$ ") && r.end == "" {
 		r.open.commands = append(r.open.commands, command{text: line[2:]})
 		if word := heredoc.FindStringSubmatch(line); word != nil {

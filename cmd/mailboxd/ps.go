@@ -2,20 +2,16 @@ package main
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"mailboxd/envelope"
 	"mailboxd/internal/client"
 	"mailboxd/internal/exit"
+	"mailboxd/internal/reader"
 	"mailboxd/internal/task"
 	"mailboxd/internal/term"
 )
-
-// recent is how many finished tasks ps shows when nobody asks for more.
-const recent = 20
 
 // psFlags say which tasks to list, and how.
 type psFlags struct {
@@ -42,14 +38,14 @@ when something has changed; elsewhere it adds a line for each task that has.`,
   mailboxd ps --state queued,running --agent reviewer --since 1h
   mailboxd ps --all --json | jq -r 'select(.status == "error").task_id'`,
 		Args: cobra.NoArgs,
-		RunE: atDesk(g, func(cmd *cobra.Command, _ []string, desk *desk) error {
+		RunE: atDesk(g, func(cmd *cobra.Command, _ []string, r *reader.Reader) error {
 			if err := f.check(); err != nil {
 				return err
 			}
 			if f.watch {
-				return f.follow(cmd, desk)
+				return f.follow(cmd, r)
 			}
-			return f.show(cmd.Context(), desk, term.ScreenOf(cmd.OutOrStdout()))
+			return f.show(cmd.Context(), r, term.ScreenOf(cmd.OutOrStdout()))
 		}),
 	}
 	flags := cmd.Flags()
@@ -79,8 +75,8 @@ func (f *psFlags) check() error {
 	return nil
 }
 
-// filter is what the flags ask for.
-func (f *psFlags) filter(now time.Time) client.Filter {
+// query is what the flags ask for.
+func (f *psFlags) query(now time.Time) reader.Query {
 	filter := client.Filter{States: statesOf(f.states), Agent: f.agent, Requester: f.requester}
 	if f.held {
 		filter.States = []task.State{task.Held, task.Review}
@@ -88,45 +84,7 @@ func (f *psFlags) filter(now time.Time) client.Filter {
 	if f.since > 0 {
 		filter.Since = now.Add(-f.since)
 	}
-	return filter
-}
-
-// table shows tasks with what they wait for.
-func (s surroundings) table(tasks []client.Task) *term.Table {
-	list := &term.Table{Head: []string{"TASK", "STATE", "AGENT", "AGE", "WAITS FOR"}, Weights: []int{2, 2, 1, 0, 3}}
-	for _, t := range tasks {
-		list.Add(
-			term.Cell{Text: term.OneLine(string(t.ID))},
-			term.Cell{Text: term.OneLine(stateOf(t)), Paint: colourOf(t)},
-			term.Cell{Text: term.OneLine(t.Agent)},
-			term.Cell{Text: term.Age(s.now.Sub(t.Received))},
-			term.Cell{Text: term.OneLine(s.wait(t))},
-		)
-	}
-	return list
-}
-
-// stateOf says where a task is, or how it ended.
-func stateOf(t client.Task) string {
-	switch {
-	case t.State != task.Done:
-		return string(t.State)
-	case t.Kind != "":
-		return term.Escape(string(t.Status) + " (" + string(t.Kind) + ")")
-	}
-	return term.Escape(string(t.Status))
-}
-
-// whereabouts says with the reasons where a task is.
-func whereabouts(t client.Task) string {
-	if len(t.Held) == 0 {
-		return stateOf(t)
-	}
-	reasons := make([]string, len(t.Held))
-	for i, r := range t.Held {
-		reasons[i] = string(r)
-	}
-	return string(t.State) + " (" + strings.Join(reasons, ", ") + ")"
+	return reader.Query{Filter: filter, All: f.all}
 }
 
 // statesOf are the states that were named.
@@ -135,27 +93,4 @@ func statesOf(names []string) (states []task.State) {
 		states = append(states, task.State(name))
 	}
 	return states
-}
-
-// open are the states of a task that may still change.
-func open() []task.State {
-	states := task.States()
-	return states[:len(states)-1] // Done is the last
-}
-
-// colourOf says at a glance what went well, what did not, and what a person
-// may have to do something about.
-func colourOf(t client.Task) term.Paint {
-	switch t.State {
-	case task.Running:
-		return term.Blue
-	case task.Held, task.Review:
-		return term.Yellow
-	case task.Done:
-		if t.Status == envelope.OK {
-			return term.Green
-		}
-		return term.Red
-	}
-	return ""
 }

@@ -6,48 +6,49 @@ import (
 	"time"
 
 	"mailboxd/internal/client"
+	"mailboxd/internal/reader"
 	"mailboxd/internal/term"
 )
 
 // show prints what the flags ask for, as it is now.
-func (f *psFlags) show(ctx context.Context, d *desk, s term.Screen) error {
+func (f *psFlags) show(ctx context.Context, d *reader.Reader, s term.Screen) error {
 	now := time.Now()
 	switch {
 	case f.asJSON:
-		return d.each(ctx, f, now, func(page []client.Task) error { return printEach(s, page) })
+		return d.Each(ctx, f.query(now), func(page []client.Task) error { return printEach(s, page) })
 	case f.all:
 		return f.showAll(ctx, d, s, now)
 	}
-	list, err := d.list(ctx, f, now)
+	list, err := d.List(ctx, f.query(now))
 	if err != nil {
 		return err
 	}
-	around, err := d.around(ctx, list.tasks, now)
+	around, err := d.WaitContext(ctx, list.Tasks, now)
 	if err != nil {
 		return err
 	}
-	if err := around.table(list.tasks).Print(s); err != nil {
+	if err := around.Table(list.Tasks).Print(s); err != nil {
 		return err
 	}
-	if list.more > 0 {
-		s.Line("%s", s.Paint(term.Faint, fmt.Sprintf("… %d more; see: mailboxd ps --all", list.more)))
+	if list.More > 0 {
+		s.Line("%s", s.Paint(term.Faint, fmt.Sprintf("… %d more; see: mailboxd ps --all", list.More)))
 	}
 	return nil
 }
 
 // showAll prints a table of any length. Its columns are as wide as what was
 // printed so far needs.
-func (f *psFlags) showAll(ctx context.Context, d *desk, s term.Screen, now time.Time) error {
+func (f *psFlags) showAll(ctx context.Context, d *reader.Reader, s term.Screen, now time.Time) error {
 	var widths []int
-	return d.each(ctx, f, now, func(page []client.Task) error {
+	return d.Each(ctx, f.query(now), func(page []client.Task) error {
 		if len(page) == 0 {
 			return nil
 		}
-		around, err := d.around(ctx, page, now)
+		around, err := d.WaitContext(ctx, page, now)
 		if err != nil {
 			return err
 		}
-		part := around.table(page)
+		part := around.Table(page)
 		if widths != nil {
 			part.Head = nil
 		}

@@ -14,8 +14,10 @@ import (
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/client"
 	"mailboxd/internal/exit"
+	"mailboxd/internal/reader"
 	"mailboxd/internal/task"
 	"mailboxd/internal/term"
+	"mailboxd/internal/view"
 	"mailboxd/mailbox"
 )
 
@@ -31,8 +33,8 @@ says so. Nothing proves who you are; an agent that must know needs an approval.`
 		Example: `  mailboxd reply T1 "Regional breakdown by major market would be helpful."
   mailboxd reply T1 "Go ahead" --as planner`,
 		Args: cobra.ExactArgs(2),
-		RunE: atDesk(g, func(cmd *cobra.Command, args []string, desk *desk) error {
-			sent, err := desk.reply(cmd.Context(), args[0], args[1], as)
+		RunE: atDesk(g, func(cmd *cobra.Command, args []string, r *reader.Reader) error {
+			sent, err := reply(cmd.Context(), r, args[0], args[1], as)
 			if err != nil {
 				return err
 			}
@@ -69,15 +71,15 @@ func (r replied) print(w io.Writer) error {
 }
 
 // reply appends a message for the agent of a task.
-func (d *desk) reply(ctx context.Context, arg, text, as string) (replied, error) {
+func reply(ctx context.Context, r *reader.Reader, arg, text, as string) (replied, error) {
 	if text == "" || as == "" {
 		return replied{}, exit.With(exit.Usage, "TEXT and --as must not be empty")
 	}
-	id, err := d.find(ctx, arg)
+	id, err := r.Find(ctx, arg)
 	if err != nil {
 		return replied{}, err
 	}
-	file, err := d.file(ctx, id)
+	file, err := r.Details(ctx, id)
 	if err != nil {
 		return replied{}, err
 	}
@@ -85,10 +87,10 @@ func (d *desk) reply(ctx context.Context, arg, text, as string) (replied, error)
 	if err != nil {
 		return replied{}, err
 	}
-	name, offset, err := mailbox.Append(d.root, line)
+	name, offset, err := mailbox.Append(r.Root, line)
 	t := file.Task
 	waits := t.State == task.Held && slices.Contains(t.Held, task.Reply)
-	return replied{Task: id, To: t.Agent, File: name, Offset: offset, Waited: waits, state: term.OneLine(string(id)) + " is " + stateOf(t)}, err
+	return replied{Task: id, To: t.Agent, File: name, Offset: offset, Waited: waits, state: term.OneLine(string(id)) + " is " + view.StateOf(t)}, err
 }
 
 // message is a line that tells the agent of a task something. What AINL has no

@@ -16,11 +16,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailboxd/envelope"
-	"mailboxd/envelope/dialect"
 	"mailboxd/internal/config"
 	"mailboxd/internal/exit"
-	"mailboxd/internal/term"
-	"mailboxd/mailbox"
+	"mailboxd/internal/reader"
 )
 
 // sendFlags describe a task, and what to do after sending it.
@@ -86,7 +84,7 @@ func send(cmd *cobra.Command, g *globals, f *sendFlags) error {
 			return err
 		}
 	}
-	var all []sent
+	var all []reader.Submission
 	for _, request := range requests {
 		s, err := appendTask(cmd.Context(), cfg, request, f.wait)
 		if err != nil {
@@ -94,7 +92,7 @@ func send(cmd *cobra.Command, g *globals, f *sendFlags) error {
 		}
 		all = append(all, s)
 		if !f.wait {
-			if err := s.print(cmd.OutOrStdout(), f.asJSON); err != nil {
+			if err := s.Print(cmd.OutOrStdout(), f.asJSON); err != nil {
 				return err
 			}
 		}
@@ -102,59 +100,16 @@ func send(cmd *cobra.Command, g *globals, f *sendFlags) error {
 	if !f.wait {
 		return nil
 	}
-	return waitFor(cmd, cfg, all, f.timeout, f.asJSON)
-}
-
-// sent is a task line in the mailbox.
-type sent struct {
-	ID     envelope.ID `json:"task_id"`
-	File   string      `json:"file"`
-	Offset int64       `json:"offset"` // where the line begins
-
-	End  int64 `json:"-"` // behind the line
-	last int64 // the last event of the task before it was sent
-}
-
-// print says the id of the task; a message that asks for none has nothing to say.
-func (s sent) print(w io.Writer, asJSON bool) error {
-	if asJSON {
-		return term.PrintJSON(w, s)
-	}
-	if s.ID == "" {
-		return nil
-	}
-	_, err := fmt.Fprintln(w, s.ID)
-	return err
+	return waitFor(cmd, locationOf(cfg), all, f.timeout, f.asJSON)
 }
 
 // appendTask appends a line, unless it is too long. Only who will wait for the answer needs to see
 // the daemon's ledger.
-func appendTask(ctx context.Context, cfg config.Config, request []byte, wait bool) (sent, error) {
+func appendTask(ctx context.Context, cfg config.Config, request []byte, wait bool) (reader.Submission, error) {
 	if err := checkLength(cfg.Intake, request); err != nil {
-		return sent{}, err
+		return reader.Submission{}, err
 	}
-	id, last := nameOf(request), int64(0)
-	if wait {
-		var err error
-		if last, err = lastEvent(ctx, cfg, id); err != nil {
-			return sent{}, err
-		}
-	}
-	file, offset, err := mailbox.Append(cfg.Root, request)
-	if err != nil {
-		return sent{}, err
-	}
-	return sent{ID: id, File: file, Offset: offset, End: offset + int64(len(request)) + 1, last: last}, nil
-}
-
-// nameOf is the id of the task that a line asks for, as far as it can be read.
-func nameOf(request []byte) envelope.ID {
-	d := envelope.MarkedAs(request)
-	if codec, ok := dialect.Of(d); ok && d != envelope.AINL {
-		m, _ := codec.Decode(request, envelope.Strict)
-		return m.Request.ID
-	}
-	return envelope.Salvage(request)
+	return locationOf(cfg).Submit(ctx, request, wait)
 }
 
 // requests are the envelopes to send, each on one line.

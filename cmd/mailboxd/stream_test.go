@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"mailboxd/internal/config"
+	"mailboxd/internal/reader"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -29,11 +30,11 @@ func recorder() {
 	if err != nil {
 		panic(err)
 	}
-	desk, err := deskOf(context.Background(), cfg)
+	r, err := locationOf(cfg).Open(context.Background())
 	if err != nil {
 		panic(err)
 	}
-	places, err := socketPlaces(desk.root, desk.state.Path())
+	places, err := reader.SocketPlaces(r.Root, r.State.Path())
 	if err != nil {
 		panic(err)
 	}

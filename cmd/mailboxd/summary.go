@@ -11,6 +11,7 @@ import (
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 	"mailboxd/internal/term"
+	"mailboxd/internal/view"
 )
 
 // A summary says in one line on a terminal what a daemon does.
@@ -86,7 +87,7 @@ func (s *summary) look(ctx context.Context) error {
 		if !ends {
 			continue
 		}
-		if said, ok := dataOf(e.Data)["status"].(string); ok {
+		if said, ok := view.EventData(e.Data)["status"].(string); ok {
 			status = said
 		}
 		s.last = strings.TrimSpace(term.OneLine(string(e.Task)) + " " + term.OneLine(status))

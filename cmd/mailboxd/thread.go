@@ -6,12 +6,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailboxd/internal/client"
-	"mailboxd/internal/exit"
+	"mailboxd/internal/reader"
 	"mailboxd/internal/term"
+	"mailboxd/internal/view"
 )
 
 func threadCommand(g *globals) *cobra.Command {
-	cmd := dialogueCommand(g, func(ctx context.Context, b books, id string) (client.Dialogue, error) { return b.Thread(ctx, id) })
+	cmd := dialogueCommand(g, func(ctx context.Context, b reader.Records, id string) (client.Dialogue, error) {
+		return b.Thread(ctx, id)
+	})
 	cmd.Use = "thread ID"
 	cmd.Short = "Tell a conversation: who said what to whom, and what came of it"
 	cmd.Long = `Thread tells in English what was said in a conversation, in whatever dialects, and
@@ -22,7 +25,9 @@ task that is part of it, or the name of a trace.`
 }
 
 func traceCommand(g *globals) *cobra.Command {
-	cmd := dialogueCommand(g, func(ctx context.Context, b books, id string) (client.Dialogue, error) { return b.Trace(ctx, id) })
+	cmd := dialogueCommand(g, func(ctx context.Context, b reader.Records, id string) (client.Dialogue, error) {
+		return b.Trace(ctx, id)
+	})
 	cmd.Use = "trace ID"
 	cmd.Short = "Tell a chain of work over all its conversations"
 	cmd.Long = `Trace tells in English what was said in a chain of work, over as many conversations
@@ -34,41 +39,21 @@ is part of one. What is part of none is told as mailboxd thread does.`
 
 // dialogueCommand is a command that tells what read returns of an id, a task of
 // which may be shortened.
-func dialogueCommand(g *globals, read func(context.Context, books, string) (client.Dialogue, error)) *cobra.Command {
+func dialogueCommand(g *globals, read func(context.Context, reader.Records, string) (client.Dialogue, error)) *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
 		Args: cobra.ExactArgs(1),
-		RunE: atDesk(g, func(cmd *cobra.Command, args []string, desk *desk) error {
-			d, err := desk.dialogue(cmd.Context(), args[0], read)
+		RunE: atDesk(g, func(cmd *cobra.Command, args []string, r *reader.Reader) error {
+			d, err := r.Dialogue(cmd.Context(), args[0], read)
 			if err != nil {
 				return err
 			}
 			if asJSON {
 				return term.PrintJSON(cmd.OutOrStdout(), d)
 			}
-			return timeline{d}.print(term.ScreenOf(cmd.OutOrStdout()))
+			return view.Timeline{Dialogue: d}.Print(term.ScreenOf(cmd.OutOrStdout()))
 		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
-}
-
-// dialogue reads a conversation by its name, or by the beginning of a task's.
-func (d *desk) dialogue(ctx context.Context, arg string, read func(context.Context, books, string) (client.Dialogue, error)) (client.Dialogue, error) {
-	none := exit.With(exit.NoTask, "no conversation, task or trace %q; see: mailboxd ps --all", arg)
-	if d.books == nil {
-		return client.Dialogue{}, none
-	}
-	said, err := read(ctx, d.books, arg)
-	if !noTask(err) {
-		return said, err
-	}
-	id, err := d.find(ctx, arg)
-	if err == nil {
-		said, err = read(ctx, d.books, string(id))
-	}
-	if noTask(err) || exit.CodeOf(err) == exit.NoTask {
-		err = none
-	}
-	return said, err
 }

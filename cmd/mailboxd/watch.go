@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -11,59 +10,19 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
-	"mailboxd/internal/config"
+	"mailboxd/internal/reader"
 	"mailboxd/internal/term"
-	"mailboxd/watcher"
 )
 
-// frameGap is the least time between two frames: more is not seen.
-const frameGap = 200 * time.Millisecond
-
 // follow shows the list until the command is stopped.
-func (f *psFlags) follow(cmd *cobra.Command, d *desk) error {
+func (f *psFlags) follow(cmd *cobra.Command, d *reader.Reader) error {
 	show := (&ticker{flags: f, seen: map[envelope.ID]string{}}).show
 	if term.ScreenOf(cmd.OutOrStdout()).Redraws && !f.asJSON {
 		show = (&frames{flags: f}).show
 	}
-	return atEachChange(cmd.Context(), d.cfg, func(ctx context.Context, d *desk) error {
+	return d.Location.Watch(cmd.Context(), func(ctx context.Context, d *reader.Reader) error {
 		return show(ctx, d, term.ScreenOf(cmd.OutOrStdout()))
 	})
-}
-
-// atEachChange calls look at once, when the ledger may have changed, and each second,
-// until ctx ends or look fails. Each time the desk is another: what is followed
-// may outlast the daemon, or be there before it.
-func atEachChange(ctx context.Context, cfg config.Config, look func(context.Context, *desk) error) error {
-	_, state, err := emptyDesk(cfg)
-	if err != nil {
-		return err
-	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	var failed error
-	err = watcher.Watch(ctx, []string{state}, time.Second, func() {
-		if ctx.Err() != nil {
-			return
-		}
-		began := time.Now()
-		if failed = atFreshDesk(context.WithoutCancel(ctx), cfg, look); failed != nil {
-			stop()
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(max(frameGap, 4*time.Since(began))): // of a great many tasks, a look is no light one
-		}
-	})
-	return errors.Join(failed, err)
-}
-
-func atFreshDesk(ctx context.Context, cfg config.Config, look func(context.Context, *desk) error) error {
-	desk, err := deskOf(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	defer desk.Close()
-	return look(ctx, desk)
 }
 
 // frames shows the list over itself, as much of it as the screen has rows for.
@@ -72,17 +31,17 @@ type frames struct {
 	drawn int // rows of the frame before
 }
 
-func (f *frames) show(ctx context.Context, d *desk, s term.Screen) error {
+func (f *frames) show(ctx context.Context, d *reader.Reader, s term.Screen) error {
 	now := time.Now()
-	list, err := d.list(ctx, f.flags, now)
+	list, err := d.List(ctx, f.flags.query(now))
 	if err != nil {
 		return err
 	}
-	around, err := d.around(ctx, list.tasks, now)
+	around, err := d.WaitContext(ctx, list.Tasks, now)
 	if err != nil {
 		return err
 	}
-	return f.draw(s, around.table(list.tasks).Lines(s), list.more)
+	return f.draw(s, around.Table(list.Tasks).Lines(s), list.More)
 }
 
 // draw writes over the frame before. Of a list that is too long the end is
@@ -110,11 +69,11 @@ type ticker struct {
 	seen  map[envelope.ID]string
 }
 
-func (t *ticker) show(ctx context.Context, d *desk, s term.Screen) error {
+func (t *ticker) show(ctx context.Context, d *reader.Reader, s term.Screen) error {
 	now := time.Now()
 	var changed []client.Task
 	seen := map[envelope.ID]string{}
-	err := d.each(ctx, t.flags, now, func(page []client.Task) error {
+	err := d.Each(ctx, t.flags.query(now), func(page []client.Task) error {
 		for _, task := range page {
 			state := fmt.Sprint(task.Revision, task.State, task.Held, task.Attempt, task.Status, task.Until)
 			if t.seen[task.ID] != state {
@@ -131,22 +90,9 @@ func (t *ticker) show(ctx context.Context, d *desk, s term.Screen) error {
 	if t.flags.asJSON {
 		return printEach(s, changed)
 	}
-	around, err := d.around(ctx, changed, now)
+	around, err := d.WaitContext(ctx, changed, now)
 	if err != nil || len(changed) == 0 {
 		return err
 	}
-	return around.feed(changed, s)
-}
-
-// feed prints one plain line for each task.
-func (s surroundings) feed(tasks []client.Task, w term.Screen) error {
-	for _, t := range tasks {
-		_, err := fmt.Fprintln(w, strings.TrimSpace(strings.Join([]string{
-			s.now.Local().Format(time.TimeOnly), term.OneLine(string(t.ID)), term.OneLine(stateOf(t)), term.OneLine(t.Agent), term.OneLine(s.wait(t)),
-		}, "  ")))
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return around.Feed(changed, s)
 }

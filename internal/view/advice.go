@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"strings"
@@ -7,9 +7,9 @@ import (
 	"mailboxd/internal/term"
 )
 
-// advise spells a command about a task, to be copied into a shell: whatever a
-// requester chose as its id is one word of it, and no flag.
-func advise(verb string, id envelope.ID, flags ...string) string {
+// Command formats a command about a task for a shell. The id is always one word, and
+// never a flag.
+func Command(verb string, id envelope.ID, flags ...string) string {
 	words, name := []string{"mailboxd", verb}, term.ShellWord(string(id))
 	if strings.HasPrefix(string(id), "-") {
 		words = append(append(words, flags...), "--", name)

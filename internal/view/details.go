@@ -1,11 +1,8 @@
-package main
+package view
 
 import (
 	"cmp"
-	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -16,27 +13,24 @@ import (
 	"mailboxd/internal/term"
 )
 
-// A caseFile is all that is known of one task, to be told to a person.
-type caseFile struct{ client.CaseFile }
+// Details prints all that is known of a task.
+type Details struct{ client.CaseFile }
 
-// tell shows a task to a person: first why it is where it is and what to do
-// about that, then what is known of it, what happened, and where its files are.
-func (d *desk) tell(ctx context.Context, f *caseFile, s term.Screen, now time.Time) error {
-	around, err := d.around(ctx, []client.Task{f.Task}, now)
-	if err != nil {
-		return err
-	}
-	f.answer(s, around)
+// Print prints the state of the task with the next command, then the request, the
+// events, the messages, the runs, the files and the result.
+func (f *Details) Print(s term.Screen, around WaitContext, files []string) error {
+	now := around.Now
+	f.printState(s, around)
 	fmt.Fprintln(s)
-	f.facts(s, now)
+	f.printRequest(s, now)
 	printApproval(s, f.Asked)
 	fmt.Fprintln(s, "\nwhat happened")
-	if err := f.story().Print(s); err != nil {
+	if err := f.eventTable().Print(s); err != nil {
 		return err
 	}
-	if told := f.told(); told != nil {
+	if table := f.messageTable(); table != nil {
 		fmt.Fprintln(s, "\nwhat was said")
-		if err := told.Print(s); err != nil {
+		if err := table.Print(s); err != nil {
 			return err
 		}
 	}
@@ -46,7 +40,7 @@ func (d *desk) tell(ctx context.Context, f *caseFile, s term.Screen, now time.Ti
 			fmt.Fprintf(s, "  %s\n", f.outcome(r, now))
 		}
 	}
-	if files := d.files(f); len(files) > 0 {
+	if len(files) > 0 {
 		fmt.Fprintln(s, "\nfiles")
 		for _, file := range files {
 			fmt.Fprintf(s, "  %s\n", term.Escape(file)) // never cut: it is there to be copied
@@ -54,7 +48,7 @@ func (d *desk) tell(ctx context.Context, f *caseFile, s term.Screen, now time.Ti
 	}
 	if f.Unshown != nil {
 		fmt.Fprintln(s, "\nanswer, which its requester was not shown")
-		if err := printResult(s, f.Unshown, false); err != nil {
+		if err := PrintResult(s, f.Unshown, false); err != nil {
 			return err
 		}
 	}
@@ -62,14 +56,14 @@ func (d *desk) tell(ctx context.Context, f *caseFile, s term.Screen, now time.Ti
 		return nil
 	}
 	fmt.Fprintln(s, "\nresult")
-	return printResult(s, f.Result, false)
+	return PrintResult(s, f.Result, false)
 }
 
-// answer says why the task is where it is, and what can be done.
-func (f *caseFile) answer(s term.Screen, around surroundings) {
+// printState prints the state, what the task waits for, and the next command.
+func (f *Details) printState(s term.Screen, around WaitContext) {
 	t := f.Task
-	fmt.Fprintf(s, "%s  %s\n", s.Paint(term.Bold, term.OneLine(string(t.ID))), s.Paint(colourOf(t), whereabouts(t)))
-	if wait := around.wait(t); wait != "" {
+	fmt.Fprintf(s, "%s  %s\n", s.Paint(term.Bold, term.OneLine(string(t.ID))), s.Paint(PaintOf(t), StateWithReasons(t)))
+	if wait := around.Wait(t); wait != "" {
 		fmt.Fprintf(s, "  waits for  %s\n", wait)
 	}
 	if why := f.reason(); why != "" {
@@ -80,9 +74,9 @@ func (f *caseFile) answer(s term.Screen, around surroundings) {
 	}
 }
 
-// reason is why its callback failed, or else what the task's result or its last event
-// says went wrong.
-func (f *caseFile) reason() string {
+// reason returns why the callback failed, or else the error of the result, or the message
+// of the last event with one.
+func (f *Details) reason() string {
 	if f.Task.CallbackFailed {
 		return f.callbackError()
 	}
@@ -93,30 +87,30 @@ func (f *caseFile) reason() string {
 		}
 	}
 	for _, e := range slices.Backward(f.Story) {
-		if told := dataOf(e.Data); told["message"] != nil && e.Revision == f.Task.Revision {
-			return term.OneLine(fmt.Sprint(told["message"]))
+		if data := EventData(e.Data); data["message"] != nil && e.Revision == f.Task.Revision {
+			return term.OneLine(fmt.Sprint(data["message"]))
 		}
 	}
 	return ""
 }
 
-// callbackError is with which error the callback failed that the task lacks.
-func (f *caseFile) callbackError() string {
+// callbackError returns why the callback of the task failed.
+func (f *Details) callbackError() string {
 	for _, e := range slices.Backward(f.Story) {
 		if e.Revision == f.Task.Revision && (e.Kind == task.KindCallbackFailed || e.Kind == task.KindCallbackAbandoned) {
-			return term.OneLine(fmt.Sprint(dataOf(e.Data)["reason"]))
+			return term.OneLine(fmt.Sprint(EventData(e.Data)["reason"]))
 		}
 	}
 	return ""
 }
 
-// facts are what the request says, and where it came from.
-func (f *caseFile) facts(s term.Screen, now time.Time) {
+// printRequest prints the request and its origin.
+func (f *Details) printRequest(s term.Screen, now time.Time) {
 	t := f.Task
 	s.Line("  agent      %s", term.OneLine(t.Agent))
 	s.Line("  requester  %s", term.OneLine(t.Requester))
 	s.Line("  type       %s", term.OneLine(t.Type))
-	f.talks(s)
+	f.printConversation(s)
 	if f.Parent != "" {
 		s.Line("  is for     %s", term.OneLine(string(f.Parent)))
 	}
@@ -134,12 +128,12 @@ func (f *caseFile) facts(s term.Screen, now time.Time) {
 	if !t.Deadline.IsZero() {
 		s.Line("  deadline   %s%s", term.Stamp(t.Deadline), away(t.Deadline.Sub(now)))
 	}
-	if task, ok := f.task(); ok && task.Description != "" {
+	if task, ok := f.request(); ok && task.Description != "" {
 		s.Line("  asks for   %s", term.OneLine(task.Description))
 	}
 }
 
-// away says how far off an instant is, unless it is beyond all planning.
+// away says how far off a time is, unless it is more than ten years.
 func away(d time.Duration) string {
 	switch {
 	case d <= 0:
@@ -150,17 +144,17 @@ func away(d time.Duration) string {
 	return ""
 }
 
-// story is what happened, in order.
-func (f *caseFile) story() *term.Table {
-	story := &term.Table{Weights: []int{0, 1, 2}}
+// eventTable lists the events.
+func (f *Details) eventTable() *term.Table {
+	events := &term.Table{Weights: []int{0, 1, 2}}
 	for _, e := range f.Story {
-		story.Add(term.Cell{Text: "  " + term.Stamp(e.Time), Paint: term.Faint}, term.Cell{Text: term.OneLine(string(e.Kind))}, term.Cell{Text: retell(e)})
+		events.Add(term.Cell{Text: "  " + term.Stamp(e.Time), Paint: term.Faint}, term.Cell{Text: term.OneLine(string(e.Kind))}, term.Cell{Text: describe(e)})
 	}
-	return story
+	return events
 }
 
-// task is the request, if it is kept and can be read.
-func (f *caseFile) task() (envelope.Task, bool) {
+// request returns the request, if it is kept and valid.
+func (f *Details) request() (envelope.Task, bool) {
 	if f.Request == nil {
 		return envelope.Task{}, false
 	}
@@ -168,17 +162,17 @@ func (f *caseFile) task() (envelope.Task, bool) {
 	return t, !findings.Refused()
 }
 
-// asked is what a person is asked now, or nothing.
-func (f *caseFile) asked() client.Approval {
+// PendingApproval returns the approval that a person is asked for now; zero for none.
+func (f *Details) PendingApproval() client.Approval {
 	if len(f.Asked) > 0 && f.Asked[len(f.Asked)-1].Decision == "" {
 		return f.Asked[len(f.Asked)-1]
 	}
 	return client.Approval{}
 }
 
-// began is when the task was last handed to its agent, or its inbox; zero when it was not. The
-// ledger knows when a process started only once it has ended.
-func (f *caseFile) began() time.Time {
+// Began returns when the last run of the task began, or when the task went to an inbox;
+// zero for neither. A run that goes on has no other record of its start.
+func (f *Details) Began() time.Time {
 	for _, e := range slices.Backward(f.Story) {
 		if (e.Kind == task.KindTaskStarted || e.Kind == task.KindTaskWaiting) && e.Revision == f.Task.Revision {
 			return e.Time
@@ -187,14 +181,14 @@ func (f *caseFile) began() time.Time {
 	return time.Time{}
 }
 
-// outcome says how a run went.
-func (f *caseFile) outcome(r client.Run, now time.Time) string {
+// outcome describes a run.
+func (f *Details) outcome(r client.Run, now time.Time) string {
 	words := fmt.Sprintf("%d  ", r.Attempt)
 	switch {
 	case r.Finished.IsZero() && f.Task.State == task.Waiting && r.Attempt == f.Task.Attempt:
-		words += "waits for " + term.Age(now.Sub(f.began()))
+		words += "waits for " + term.Age(now.Sub(f.Began()))
 	case r.Finished.IsZero() && f.Task.State == task.Running && r.Attempt == f.Task.Attempt:
-		words += "at work for " + term.Age(now.Sub(f.began()))
+		words += "at work for " + term.Age(now.Sub(f.Began()))
 	case r.Finished.IsZero():
 		words += "did not begin"
 	case r.Started.IsZero():
@@ -218,18 +212,17 @@ func (f *caseFile) outcome(r client.Run, now time.Time) string {
 	return words
 }
 
-// files are the places a person may want to look at, as far as they are there.
-func (d *desk) files(f *caseFile) []string {
-	var all []string
-	for _, r := range f.Runs {
-		all = append(all, r.Dir)
+// printConversation prints the dialect and the conversation of the request.
+func (f *Details) printConversation(s term.Screen) {
+	if f.Talk == nil {
+		return
 	}
-	for _, t := range f.Earlier {
-		all = append(all, d.state.HistoryPath(t.ID, t.Revision))
+	s.Line("  dialect    %s", cmp.Or(term.OneLine(f.Task.Dialect), string(envelope.AINL)))
+	for _, fact := range []struct{ format, value string }{
+		{"  thread     %s", f.Talk.Thread}, {"  trace      %s", f.Talk.Trace}, {"  tie        %s", f.Talk.Tie},
+	} {
+		if fact.value != "" {
+			s.Line(fact.format, term.OneLine(fact.value))
+		}
 	}
-	all = append(all, filepath.Join(d.root, "results", string(f.Task.ID)+".json"))
-	return slices.DeleteFunc(all, func(path string) bool {
-		_, err := os.Lstat(path)
-		return err != nil
-	})
 }

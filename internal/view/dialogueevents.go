@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"cmp"
@@ -12,8 +12,8 @@ import (
 	"mailboxd/internal/term"
 )
 
-// waiting says for what a task waits.
-func waiting(reasons any) string {
+// reasonsOf says what a task waits for.
+func reasonsOf(reasons any) string {
 	list, _ := reasons.([]any)
 	var words []string
 	for _, r := range list {
@@ -23,17 +23,17 @@ func waiting(reasons any) string {
 	return strings.Join(words, " and ")
 }
 
-// happening is an event in a sentence; "" for one that a conversation does not
-// turn on. What comes later says what came of it.
-func (l timeline) happening(e client.Event, later []client.Event) string {
+// describeEvent describes an event; "" for one that does not matter to the conversation.
+// Later events show what came of it.
+func (l Timeline) describeEvent(e client.Event, later []client.Event) string {
 	about, _ := l.part(e.Task)
-	id, agent, data := term.OneLine(string(e.Task)), term.OneLine(about.Task.Agent), dataOf(e.Data)
+	id, agent, data := term.OneLine(string(e.Task)), term.OneLine(about.Task.Agent), EventData(e.Data)
 	by := term.OneLine(fmt.Sprint(cmp.Or(data["by"], any("nobody"))))
 	switch e.Kind {
 	case task.KindTaskAccepted:
-		return l.asked(about, data)
+		return l.describeRequest(about, data)
 	case task.KindTaskHeld:
-		return id + " waits for " + waiting(data["reasons"])
+		return id + " waits for " + reasonsOf(data["reasons"])
 	case task.KindTaskStarted:
 		return fmt.Sprintf("%s starts on %s (attempt %v)", agent, id, data["attempt"])
 	case task.KindTaskWaiting:
@@ -57,11 +57,11 @@ func (l timeline) happening(e client.Event, later []client.Event) string {
 	case task.KindApprovalAsked:
 		return fmt.Sprintf("%s is asked to approve %s", term.OneLine(fmt.Sprint(cmp.Or(data["approver"], any("a person")))), subject(id, data))
 	case task.KindApprovalApproved:
-		return fmt.Sprintf("%s approves %s%s", by, subject(id, data), noted(data))
+		return fmt.Sprintf("%s approves %s%s", by, subject(id, data), noteOf(data))
 	case task.KindApprovalDenied:
-		return fmt.Sprintf("%s does not approve %s%s", by, subject(id, data), noted(data))
+		return fmt.Sprintf("%s does not approve %s%s", by, subject(id, data), noteOf(data))
 	case task.KindOversightApproved, task.KindOversightInquired:
-		return l.overseen(e, about)
+		return l.describeReview(e, about)
 	case task.KindOversightRejected, task.KindOversightExpired:
 		return fmt.Sprintf("nobody gets to see what %s answered: %s", agent, term.OneLine(fmt.Sprint(data["reason"])))
 	case task.KindApprovalExpired:
@@ -70,9 +70,9 @@ func (l timeline) happening(e client.Event, later []client.Event) string {
 	return ""
 }
 
-// overseen tells of an overseer's word that was no message of its own.
-func (l timeline) overseen(e client.Event, about client.Part) string {
-	data := dataOf(e.Data)
+// describeReview describes the decision of an overseer that was no message.
+func (l Timeline) describeReview(e client.Event, about client.Part) string {
+	data := EventData(e.Data)
 	review, words := envelope.ID(fmt.Sprint(data["task"])), ""
 	act := []string{string(envelope.Informs), string(envelope.Completes)}
 	if e.Kind == task.KindOversightInquired {
@@ -94,9 +94,8 @@ func (l timeline) overseen(e client.Event, about client.Part) string {
 	return fmt.Sprintf("%s sends %s back to %s%s", by, id, term.OneLine(about.Task.Agent), words)
 }
 
-// asked tells of a request that is no message of its own, and of what it waits
-// for at once.
-func (l timeline) asked(about client.Part, data map[string]any) string {
+// describeRequest describes a request that was no message, and what it waits for.
+func (l Timeline) describeRequest(about client.Part, data map[string]any) string {
 	id, words := term.OneLine(string(about.Task.ID)), ""
 	said := slices.ContainsFunc(l.Messages, func(m client.Said) bool {
 		return m.Task == about.Task.ID && (m.Act == string(envelope.Requests) || m.Act == string(envelope.Delegates))
@@ -107,13 +106,13 @@ func (l timeline) asked(about client.Part, data map[string]any) string {
 			words += ": " + quoted(about.Asks)
 		}
 	}
-	if held := waiting(data["held"]); held != "" {
+	if held := reasonsOf(data["held"]); held != "" {
 		words = strings.TrimPrefix(words+"; "+id+" waits for "+held, "; ")
 	}
 	return words
 }
 
-// shownLater reports whether somebody has to agree to an answer first.
+// shownLater reports whether the answer needs an approval first.
 func shownLater(e client.Event, later []client.Event) bool {
 	for _, next := range later {
 		if next.Task == e.Task {
@@ -123,7 +122,7 @@ func shownLater(e client.Event, later []client.Event) bool {
 	return false
 }
 
-// subject is what an approval is of: a task, or its answer.
+// subject is what an approval is for: a task, or its answer.
 func subject(id string, data map[string]any) string {
 	if data["stage"] == string(envelope.ApprovalPost) {
 		return "the answer to " + id
@@ -131,15 +130,15 @@ func subject(id string, data map[string]any) string {
 	return id
 }
 
-// noted is what somebody said with a decision.
-func noted(data map[string]any) string {
+// noteOf returns the note of a decision.
+func noteOf(data map[string]any) string {
 	if note, ok := data["note"].(string); ok && note != "" {
 		return ": " + quoted(note)
 	}
 	return ""
 }
 
-// howFar is what a report says.
+// howFar formats a progress report.
 func howFar(data map[string]any) string {
 	note, _ := data["note"].(string)
 	pct, ok := data["pct"].(float64)
@@ -152,7 +151,7 @@ func howFar(data map[string]any) string {
 	return quoted(note)
 }
 
-// endOf is how a task ended.
+// endOf describes the end of a task.
 func endOf(p client.Part) string {
 	t, words := p.Task, ""
 	switch t.Status {

@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"cmp"
@@ -13,8 +13,8 @@ import (
 	"mailboxd/internal/term"
 )
 
-// A timeline tells a Dialogue to a person.
-type timeline struct{ client.Dialogue }
+// A Timeline prints a conversation.
+type Timeline struct{ client.Dialogue }
 
 // A moment is one line of a timeline.
 type moment struct {
@@ -26,8 +26,8 @@ type moment struct {
 // mostQuoted is how many columns of a text are quoted.
 const mostQuoted = 100
 
-// print shows the timeline, with the date where it changes.
-func (l timeline) print(s term.Screen) error {
+// Print prints a line for each message and event, with the date where it changes.
+func (l Timeline) Print(s term.Screen) error {
 	moments := l.moments()
 	fmt.Fprintln(s, s.Paint(term.Bold, term.Cut(l.heading(moments), s.Columns)))
 	day := ""
@@ -50,15 +50,15 @@ func (l timeline) print(s term.Screen) error {
 	return nil
 }
 
-// heading is how much there is to tell.
-func (l timeline) heading(moments []moment) string {
+// heading counts the messages and tasks.
+func (l Timeline) heading(moments []moment) string {
 	said := 0
 	for _, m := range l.Messages {
 		if m.Via != string(task.ByDaemon) {
 			said++
 		}
 	}
-	words := fmt.Sprintf("%s · %s, %s", term.OneLine(l.ID), several(said, "message"), several(len(l.Tasks), "task"))
+	words := fmt.Sprintf("%s · %s, %s", term.OneLine(l.ID), count(said, "message"), count(len(l.Tasks), "task"))
 	if len(moments) > 0 {
 		words += ", " + term.Age(moments[len(moments)-1].at.Sub(moments[0].at))
 		words += " from " + term.Stamp(moments[0].at)
@@ -66,60 +66,60 @@ func (l timeline) heading(moments []moment) string {
 	return words
 }
 
-func several(n int, what string) string {
+func count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// moments are what was said and what happened, in the order of time; what was
-// said comes before what happened at the same instant.
-func (l timeline) moments() (all []moment) {
+// moments returns messages, events and ends of tasks in the order of time. Messages come
+// before events of the same time.
+func (l Timeline) moments() (all []moment) {
 	for _, m := range l.Messages {
-		if words := l.saying(m); words != "" {
+		if words := l.describeMessage(m); words != "" {
 			all = append(all, moment{m.Time, "", words})
 		}
 	}
 	for i, e := range l.Events {
-		if words := l.happening(e, l.Events[i+1:]); words != "" {
+		if words := l.describeEvent(e, l.Events[i+1:]); words != "" {
 			all = append(all, moment{e.Time, term.Faint, words})
 		}
 	}
 	for _, p := range l.Tasks {
 		if p.Task.State == task.Done {
-			all = append(all, moment{p.Task.Finished, colourOf(p.Task), endOf(p)})
+			all = append(all, moment{p.Task.Finished, PaintOf(p.Task), endOf(p)})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b moment) int { return a.at.Compare(b.at) })
 	return all
 }
 
-// saying is what a message means, in a sentence; "" for one of ours that only
-// says what happened, which is told anyway.
-func (l timeline) saying(m client.Said) string {
+// describeMessage describes a message; "" for a message of the daemon that repeats an
+// event.
+func (l Timeline) describeMessage(m client.Said) string {
 	act := envelope.Act(m.Act)
 	ours := m.Via == string(task.ByDaemon)
-	if ours && m.Task != "" && slices.Contains(toldAnyway, act) || ours && m.From != envelope.Ourselves && slices.Contains(saidAnyway, act) {
+	if ours && m.Task != "" && slices.Contains(inEvents, act) || ours && m.From != envelope.Ourselves && slices.Contains(forwarded, act) {
 		return ""
 	}
 	from, to := term.OneLine(m.From), term.OneLine(cmp.Or(m.To, "nobody"))
 	task, _ := l.part(m.Task)
-	words := l.act(act, m, from, to, task)
+	words := l.describeAct(act, m, from, to, task)
 	if m.Text != "" {
 		words += ": " + quoted(m.Text)
 	}
 	return words
 }
 
-// toldAnyway are what we say of a task that its events say as well.
-var toldAnyway = []envelope.Act{envelope.Accepts, envelope.Reports, envelope.Waits, envelope.Completes, envelope.Fails}
+// inEvents are the acts of the daemon that events describe too.
+var inEvents = []envelope.Act{envelope.Accepts, envelope.Reports, envelope.Waits, envelope.Completes, envelope.Fails}
 
-// saidAnyway are what we only hand on in other words, or say for an agent.
-var saidAnyway = []envelope.Act{envelope.Informs, envelope.Asks, envelope.Tells, envelope.Inquires, envelope.Announces}
+// forwarded are the acts that the daemon only forwards, or sends for an agent.
+var forwarded = []envelope.Act{envelope.Informs, envelope.Asks, envelope.Tells, envelope.Inquires, envelope.Announces}
 
-// act is what a message does, in words.
-func (l timeline) act(act envelope.Act, m client.Said, from, to string, task client.Part) string {
+// describeAct describes what a message does.
+func (l Timeline) describeAct(act envelope.Act, m client.Said, from, to string, task client.Part) string {
 	about := ""
 	if m.Task != "" {
 		about = " about " + term.OneLine(string(m.Task))
@@ -130,7 +130,7 @@ func (l timeline) act(act envelope.Act, m client.Said, from, to string, task cli
 	case envelope.Requests:
 		return fmt.Sprintf("%s asks %s to do %s", from, to, name)
 	case envelope.Delegates:
-		return handing(from, to, name, task)
+		return describeDelegation(from, to, name, task)
 	case envelope.Inquires:
 		if overseen {
 			name = term.OneLine(string(task.Parent))
@@ -172,8 +172,8 @@ func (l timeline) act(act envelope.Act, m client.Said, from, to string, task cli
 	return fmt.Sprintf("%s says %s to %s%s", from, term.OneLine(m.Act), to, about)
 }
 
-// handing is a delegation, by how the task belongs to the one above it.
-func handing(from, to, name string, task client.Part) string {
+// describeDelegation describes a delegation by the tie of the new task.
+func describeDelegation(from, to, name string, task client.Part) string {
 	switch envelope.Tie(task.Tie) {
 	case envelope.Transfer:
 		return fmt.Sprintf("%s leaves %s to %s", from, name, to)
@@ -185,8 +185,8 @@ func handing(from, to, name string, task client.Part) string {
 	return fmt.Sprintf("%s hands %s to %s", from, name, to)
 }
 
-// part is the task of that name.
-func (l timeline) part(id envelope.ID) (client.Part, bool) {
+// part returns a task of the conversation.
+func (l Timeline) part(id envelope.ID) (client.Part, bool) {
 	for _, p := range l.Tasks {
 		if p.Task.ID == id {
 			return p, true
@@ -195,5 +195,5 @@ func (l timeline) part(id envelope.ID) (client.Part, bool) {
 	return client.Part{}, false
 }
 
-// quoted is a text on one line, cut.
+// quoted quotes a text on one line, cut to mostQuoted.
 func quoted(text string) string { return `"` + term.Cut(term.OneLine(text), mostQuoted) + `"` }

@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"fmt"
@@ -14,9 +14,9 @@ import (
 	"mailboxd/internal/term"
 )
 
-// members are the members of an event in the order in which they are told, each
-// with the words around it; "" leaves it out.
-var members = []struct{ name, words string }{
+// eventFields are the known fields of events in the order of a description, each with
+// the words around it; "" omits it.
+var eventFields = []struct{ name, words string }{
 	{"who", "by %s"}, {"by", "by %s"}, {"of", "of %s"}, {"approver", "of %s"}, {"overseer", "%s"}, {"task", "as %s"}, {"round", "round %s"}, {"stage", "(%s)"},
 	{"child", "%s"}, {"parent", "for %s"}, {"reserved", "%s reserved"}, {"spent", "%s spent"}, {"accounts", "of %s"},
 	{"file", "from %s"}, {"offset", "at byte %s"},
@@ -28,43 +28,43 @@ var members = []struct{ name, words string }{
 	{"hash", ""}, {"run_id", ""}, {"digest", ""},
 }
 
-// retell tells one event.
-func retell(e client.Event) string {
+// describe describes an event.
+func describe(e client.Event) string {
 	var particulars []string
 	if told := e.Kind.Short(); told != "" {
 		particulars = append(particulars, told)
 	}
-	data := dataOf(e.Data)
-	for _, n := range members {
+	data := EventData(e.Data)
+	for _, n := range eventFields {
 		value, ok := data[n.name]
 		delete(data, n.name)
 		if ok && n.words != "" {
-			particulars = append(particulars, fmt.Sprintf(n.words, spoken(n.name, value)))
+			particulars = append(particulars, fmt.Sprintf(n.words, formatValue(n.name, value)))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(data)) {
-		particulars = append(particulars, term.OneLine(name)+" "+spoken(name, data[name]))
+		particulars = append(particulars, term.OneLine(name)+" "+formatValue(name, data[name]))
 	}
-	return unlisted.Replace(strings.Join(particulars, ", "))
+	return joiners.Replace(strings.Join(particulars, ", "))
 }
 
-// unlisted takes the comma away before what is no new thought.
-var unlisted = strings.NewReplacer(", (", " (", ", of ", " of ")
+// joiners removes commas before parentheses and "of".
+var joiners = strings.NewReplacer(", (", " (", ", of ", " of ")
 
-// dataOf is what an event says besides its kind, which may be nothing.
-func dataOf(event jsontext.Value) map[string]any {
+// EventData decodes the data of an event; it is empty for an event without data.
+func EventData(event jsontext.Value) map[string]any {
 	data := map[string]any{}
-	_ = json.Unmarshal(event, &data) // an event without data says nothing more
+	_ = json.Unmarshal(event, &data) // it may be empty
 	return data
 }
 
-// spoken shows a value of an event to a person.
-func spoken(name string, value any) string {
+// formatValue formats a value of an event.
+func formatValue(name string, value any) string {
 	switch v := value.(type) {
 	case []any:
 		words := make([]string, len(v))
 		for i, each := range v {
-			words[i] = spoken(name, each)
+			words[i] = formatValue(name, each)
 		}
 		return strings.Join(words, "; ")
 	case float64:
@@ -75,7 +75,7 @@ func spoken(name string, value any) string {
 	case map[string]any:
 		var words []string
 		for _, each := range slices.Sorted(maps.Keys(v)) {
-			words = append(words, spoken(each, v[each])+" "+strings.ReplaceAll(term.OneLine(each), "_", " "))
+			words = append(words, formatValue(each, v[each])+" "+strings.ReplaceAll(term.OneLine(each), "_", " "))
 		}
 		return strings.Join(words, " and ")
 	case string:

@@ -19,7 +19,9 @@ import (
 	"mailboxd/internal/client"
 	"mailboxd/internal/exit"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/reader"
 	"mailboxd/internal/task"
+	"mailboxd/internal/view"
 	"mailboxd/mailbox"
 )
 
@@ -131,7 +133,7 @@ func writeTalk(tx *ledger.Tx) error {
 }
 
 // talkOf is a mailbox in which there was a conversation.
-func talkOf(t *testing.T) *desk {
+func talkOf(t *testing.T) *reader.Reader {
 	t.Helper()
 	root := t.TempDir()
 	state, err := mailbox.OpenState(filepath.Join(t.TempDir(), "state"), root)
@@ -147,7 +149,7 @@ func talkOf(t *testing.T) *desk {
 	if err := errors.Join(os.Mkdir(filepath.Join(root, "results"), 0o700), memory.Update(context.Background(), writeTalk)); err != nil {
 		t.Fatal(err)
 	}
-	return &desk{root: root, state: state, books: &api.Books{Root: root, State: state, Memory: memory.Reader}}
+	return &reader.Reader{Root: root, State: state, Books: &api.Books{Root: root, State: state, Memory: memory.Reader}}
 }
 
 func TestWhatAConversationIsToldAs(t *testing.T) {
@@ -160,16 +162,16 @@ func whatAConversationIsToldAs(t *testing.T) {
 	for name, s := range screens {
 		var out bytes.Buffer
 		s.Writer = &out
-		said, err := d.books.Thread(t.Context(), "T1")
+		said, err := d.Books.Thread(t.Context(), "T1")
 		if err == nil {
-			err = timeline{said}.print(s)
+			err = view.Timeline{Dialogue: said}.Print(s)
 		}
-		file, err1 := d.file(t.Context(), "T1")
+		file, err1 := d.Details(t.Context(), "T1")
 		out.WriteString("--------\n")
-		if err := errors.Join(err, err1, d.tell(t.Context(), &caseFile{file}, s, time.Now())); err != nil {
+		if err := errors.Join(err, err1, tellOf(t, d, file, s, time.Now())); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, "thread."+name, strings.ReplaceAll(out.String(), d.root, "ROOT"))
+		golden(t, "thread."+name, strings.ReplaceAll(out.String(), d.Root, "ROOT"))
 	}
 }
 
@@ -179,17 +181,21 @@ func TestAConversationHasManyNames(t *testing.T) { synctest.Test(t, aConversatio
 
 func aConversationHasManyNames(t *testing.T) {
 	d := talkOf(t)
-	thread := func(ctx context.Context, b books, id string) (client.Dialogue, error) { return b.Thread(ctx, id) }
-	trace := func(ctx context.Context, b books, id string) (client.Dialogue, error) { return b.Trace(ctx, id) }
+	thread := func(ctx context.Context, b reader.Records, id string) (client.Dialogue, error) {
+		return b.Thread(ctx, id)
+	}
+	trace := func(ctx context.Context, b reader.Records, id string) (client.Dialogue, error) {
+		return b.Trace(ctx, id)
+	}
 	for _, c := range []struct {
 		arg  string
-		read func(context.Context, books, string) (client.Dialogue, error)
+		read func(context.Context, reader.Records, string) (client.Dialogue, error)
 		want string
 	}{
 		{"T1", thread, "thread T1"}, {"T1.1", thread, "thread T1"}, {"T1.1.", thread, "thread T1"}, {"T1.2", thread, "thread T1"}, {"x-7", thread, "trace x-7"},
 		{"x-7", trace, "trace x-7"}, {"T1.1.1", trace, "trace x-7"}, {"T1", trace, "trace x-7"},
 	} {
-		got, err := d.dialogue(t.Context(), c.arg, c.read)
+		got, err := d.Dialogue(t.Context(), c.arg, c.read)
 		if err != nil || got.Kind+" "+got.ID != c.want || len(got.Tasks) != 4 || len(got.Messages) != 9 {
 			t.Errorf("dialogue(%s) = %s %s with %d tasks and %d messages, %v; want %s with 4 and 9", c.arg, got.Kind, got.ID, len(got.Tasks), len(got.Messages), err, c.want)
 		}
@@ -198,7 +204,7 @@ func aConversationHasManyNames(t *testing.T) {
 		}
 	}
 	for _, arg := range []string{"T2", "", "x", "../x"} {
-		if _, err := d.dialogue(t.Context(), arg, thread); exit.CodeOf(err) != exit.NoTask && exit.CodeOf(err) != exit.Usage {
+		if _, err := d.Dialogue(t.Context(), arg, thread); exit.CodeOf(err) != exit.NoTask && exit.CodeOf(err) != exit.Usage {
 			t.Errorf("dialogue(%q) = %v; want exit code %d", arg, err, exit.NoTask)
 		}
 	}

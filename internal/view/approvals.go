@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"cmp"
@@ -13,13 +13,13 @@ import (
 	"mailboxd/internal/term"
 )
 
-// printApproval tells what a person is asked now, or said last.
+// printApproval prints the last approval and its plan.
 func printApproval(w io.Writer, asked []client.Approval) {
 	if len(asked) == 0 {
 		return
 	}
 	a := asked[len(asked)-1]
-	fmt.Fprintf(w, "  approval   %s\n", term.Escape(sentence(a)))
+	fmt.Fprintf(w, "  approval   %s\n", term.Escape(describeApproval(a)))
 	if a.Plan == nil {
 		return
 	}
@@ -38,8 +38,8 @@ func printApproval(w io.Writer, asked []client.Approval) {
 	fmt.Fprintf(w, "    budget   %s\n", limitsOf(a.Plan.Budget))
 }
 
-// sentence says who is asked for what, or who said what.
-func sentence(a client.Approval) string {
+// describeApproval describes an approval or its decision.
+func describeApproval(a client.Approval) string {
 	matter := "to start it"
 	if a.Stage == envelope.ApprovalPost {
 		matter = "to show its answer"
@@ -61,7 +61,7 @@ func sentence(a client.Approval) string {
 	return fmt.Sprintf("%s: %s at %s, as %s", matter, a.Decision, term.Stamp(a.Decided), a.Note)
 }
 
-// commandLine shows where each word of a command begins and ends.
+// commandLine quotes the words of a command where needed.
 func commandLine(words []string) string {
 	line := make([]string, len(words))
 	for i, word := range words {

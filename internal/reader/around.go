@@ -1,0 +1,84 @@
+package reader
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/client"
+	"mailboxd/internal/task"
+	"mailboxd/internal/view"
+)
+
+// WaitContext reads what the words about the waits of tasks need.
+func (r *Reader) WaitContext(ctx context.Context, tasks []client.Task, now time.Time) (view.WaitContext, error) {
+	s := view.WaitContext{Now: now, Served: r.served, Began: map[envelope.ID]time.Time{}, Asked: map[envelope.ID]client.Approval{}}
+	var err error
+	if view.HasState(tasks, task.Queued) {
+		if s.Ahead, err = r.queue(ctx, tasks); err != nil {
+			return s, err
+		}
+	}
+	if slices.ContainsFunc(tasks, view.MayBePaused) {
+		if s.Paused, err = r.Paused(ctx); err != nil {
+			return s, err
+		}
+	}
+	for _, t := range tasks {
+		if len(s.Began)+len(s.Asked) == maxDetails {
+			break
+		}
+		if err := r.addDetails(ctx, t, s); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// maxDetails limits how many tasks of a list are read in detail.
+const maxDetails = 200
+
+// addDetails reads the start of a running task, or the pending approval of a held one.
+func (r *Reader) addDetails(ctx context.Context, t client.Task, s view.WaitContext) error {
+	running := t.State == task.Running || t.State == task.Waiting
+	if !running && !view.WaitsForApproval(t) {
+		return nil
+	}
+	found, err := r.Details(ctx, t.ID)
+	if err != nil {
+		return err
+	}
+	file := &view.Details{CaseFile: found}
+	if running {
+		s.Began[t.ID] = file.Began()
+	} else {
+		s.Asked[t.ID] = file.PendingApproval()
+	}
+	return nil
+}
+
+// queue returns how many queued tasks of the same agent are before each task, at most
+// view.MaxAhead. An agent takes the oldest first.
+func (r *Reader) queue(ctx context.Context, tasks []client.Task) (map[envelope.ID]int, error) {
+	ahead, long := map[envelope.ID]int{}, map[string]bool{}
+	for _, t := range tasks {
+		if t.State != task.Queued {
+			continue
+		}
+		if _, done := long[t.Agent]; !done {
+			first, err := r.Tasks(ctx, client.Filter{States: []task.State{task.Queued}, Agent: t.Agent, Limit: view.MaxAhead})
+			if err != nil {
+				return nil, err
+			}
+			for n, before := range first {
+				ahead[before.ID] = n
+			}
+			long[t.Agent] = len(first) == view.MaxAhead
+		}
+		if _, near := ahead[t.ID]; !near && long[t.Agent] {
+			ahead[t.ID] = view.MaxAhead
+		}
+	}
+	return ahead, nil
+}

@@ -1,0 +1,200 @@
+// Package reader reads what the daemon knows: from the daemon while one serves, and
+// otherwise from the ledger. It changes nothing, except that it appends submissions.
+package reader
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/api"
+	"mailboxd/internal/client"
+	"mailboxd/internal/exit"
+	"mailboxd/internal/ledger"
+	"mailboxd/internal/view"
+	"mailboxd/mailbox"
+)
+
+// A Reader reads what the daemon knows, whether one serves or not.
+type Reader struct {
+	Location Location
+	Root     string
+	State    *mailbox.State // nil: no daemon has ever served this root
+	Books    Records        // nil without state or ledger
+	close    func() error   // closes Books
+
+	served bool // a daemon serves, perhaps a busy one
+}
+
+// openLedger has the reader read the ledger, if there is one.
+func (r *Reader) openLedger() error {
+	memory, err := ledger.OpenReader(r.State.LedgerPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r.Books, r.close = &api.Books{Root: r.Root, State: r.State, Memory: memory}, memory.Close
+	return nil
+}
+
+// Close closes what the reader has open.
+func (r *Reader) Close() (err error) {
+	if r.close != nil {
+		err = r.close()
+	}
+	if r.State != nil {
+		err = errors.Join(err, r.State.Close())
+	}
+	return err
+}
+
+// IsBusy reports whether an error says that the daemon has too many connections.
+func IsBusy(err error) bool {
+	said, ok := errors.AsType[*client.Error](err)
+	return ok && said.Kind == client.Busy
+}
+
+// Find returns the task id that arg names, or is the unique beginning of.
+func (r *Reader) Find(ctx context.Context, arg string) (envelope.ID, error) {
+	if r.Books != nil {
+		ids, err := r.Books.Find(ctx, arg)
+		switch {
+		case err != nil:
+			return "", err
+		case len(ids) > 0 && string(ids[0]) == arg || len(ids) == 1:
+			return ids[0], nil
+		case len(ids) > 1:
+			return "", exit.With(exit.Usage, "%q could be any of %s", arg, joinIDs(ids))
+		}
+	}
+	if id, err := envelope.ParseID(arg); err == nil {
+		if _, err := mailbox.ReadResult(r.Root, id); err == nil {
+			return id, nil // the ledger was lost
+		}
+	}
+	return "", exit.With(exit.NoTask, "no task %q; see: mailboxd ps --all", arg)
+}
+
+func joinIDs(ids []envelope.ID) string {
+	words := make([]string, len(ids))
+	for i, id := range ids {
+		words[i] = string(id)
+	}
+	return strings.Join(words, ", ")
+}
+
+// Latest returns the latest revision of a task.
+func (r *Reader) Latest(ctx context.Context, id envelope.ID) (client.Task, error) {
+	if r.Books == nil {
+		return client.Task{}, exit.With(exit.NoTask, "no task %q", id)
+	}
+	task, err := r.Books.Latest(ctx, id)
+	if noTask(err) {
+		return client.Task{}, exit.With(exit.NoTask, "no task %q", id)
+	}
+	return task, err
+}
+
+// noTask reports whether an error says that the ledger has no such task.
+func noTask(err error) bool {
+	said, ok := errors.AsType[*client.Error](err)
+	return errors.Is(err, ledger.ErrUnknown) || ok && said.Kind == client.NoTask
+}
+
+// Records are the questions that the daemon or the ledger answers. Only the daemon is
+// asked while one serves, since an open ledger prevents its checkpoints.
+type Records interface {
+	Find(ctx context.Context, prefix string) ([]envelope.ID, error)
+	Tasks(ctx context.Context, f client.Filter) ([]client.Task, error)
+	Count(ctx context.Context, f client.Filter) (int, error)
+	Latest(ctx context.Context, id envelope.ID) (client.Task, error)
+	CaseFile(ctx context.Context, id envelope.ID) (client.CaseFile, error)
+	Events(ctx context.Context, id envelope.ID, after int64, limit int) ([]client.Event, error)
+	Files(ctx context.Context) ([]client.Cursor, error)
+	Paused(ctx context.Context) ([]string, error)
+	Balances(ctx context.Context, day string) ([]client.Balance, error)
+	Thread(ctx context.Context, id string) (client.Dialogue, error)
+	Trace(ctx context.Context, id string) (client.Dialogue, error)
+}
+
+// ErrNoMailbox says that the mailbox does not exist.
+var ErrNoMailbox = errors.New("there is no mailbox yet; start one with: mailboxd serve")
+
+// Tasks lists the tasks that pass the filter.
+func (r *Reader) Tasks(ctx context.Context, f client.Filter) ([]client.Task, error) {
+	if r.Books == nil {
+		return nil, nil
+	}
+	return r.Books.Tasks(ctx, f)
+}
+
+// count returns how many tasks pass the filter.
+func (r *Reader) count(ctx context.Context, f client.Filter) (int, error) {
+	if r.Books == nil {
+		return 0, nil
+	}
+	return r.Books.Count(ctx, f)
+}
+
+// Paused returns the paused agents; "" stands for every agent.
+func (r *Reader) Paused(ctx context.Context) ([]string, error) {
+	if r.Books == nil {
+		return nil, nil
+	}
+	return r.Books.Paused(ctx)
+}
+
+// Details returns all that is known of a task.
+func (r *Reader) Details(ctx context.Context, id envelope.ID) (client.CaseFile, error) {
+	file, err := client.CaseFile{}, error(ledger.ErrUnknown)
+	if r.Books != nil {
+		file, err = r.Books.CaseFile(ctx, id)
+	}
+	if noTask(err) {
+		err = exit.With(exit.NoTask, "nothing is known of %s but its result; see: %s", id, view.Command("result", id))
+	}
+	return file, err
+}
+
+// Dialogue reads a conversation by its name, or by the beginning of the id of a task.
+func (r *Reader) Dialogue(ctx context.Context, arg string, read func(context.Context, Records, string) (client.Dialogue, error)) (client.Dialogue, error) {
+	none := exit.With(exit.NoTask, "no conversation, task or trace %q; see: mailboxd ps --all", arg)
+	if r.Books == nil {
+		return client.Dialogue{}, none
+	}
+	said, err := read(ctx, r.Books, arg)
+	if !noTask(err) {
+		return said, err
+	}
+	id, err := r.Find(ctx, arg)
+	if err == nil {
+		said, err = read(ctx, r.Books, string(id))
+	}
+	if noTask(err) || exit.CodeOf(err) == exit.NoTask {
+		err = none
+	}
+	return said, err
+}
+
+// Files returns the existing files of a task.
+func (r *Reader) Files(f client.CaseFile) []string {
+	var all []string
+	for _, run := range f.Runs {
+		all = append(all, run.Dir)
+	}
+	for _, t := range f.Earlier {
+		all = append(all, r.State.HistoryPath(t.ID, t.Revision))
+	}
+	all = append(all, filepath.Join(r.Root, "results", string(f.Task.ID)+".json"))
+	return slices.DeleteFunc(all, func(path string) bool {
+		_, err := os.Lstat(path)
+		return err != nil
+	})
+}

@@ -1,0 +1,53 @@
+package view
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/term"
+)
+
+// PrintResult prints a result, or its JSON in one line.
+func PrintResult(w io.Writer, raw []byte, asJSON bool) error {
+	r, findings := envelope.DecodeResult(raw)
+	text := bytes.TrimRight(raw, "\n")
+	switch {
+	case asJSON:
+		line := jsontext.Value(bytes.Clone(text))
+		if err := line.Compact(); err != nil {
+			return fmt.Errorf("read result: %w", err)
+		}
+		return term.PrintLine(w, line)
+	case findings.Refused():
+		_, err := fmt.Fprintln(w, term.Escape(string(text)))
+		return err
+	}
+	fmt.Fprintf(w, "%s  %s  by %s\n", term.Escape(string(r.TaskID)), term.Escape(string(r.Status)), term.Escape(r.AgentID))
+	if r.Output.Summary != "" {
+		fmt.Fprintf(w, "\n%s\n\n", term.Indent(term.Escape(r.Output.Summary)))
+	}
+	for _, a := range r.Output.Actions {
+		fmt.Fprintf(w, "  - %s: %s (%s)\n", term.Escape(a.Kind), term.Escape(a.Description), term.Escape(a.Status))
+	}
+	switch {
+	case r.Error == (envelope.Error{}):
+	case strings.Contains(r.Output.Summary, r.Error.Message):
+		fmt.Fprintf(w, "  error     %s\n", term.Escape(string(r.Error.Kind)))
+	default:
+		fmt.Fprintf(w, "  error     %s: %s\n", term.Escape(string(r.Error.Kind)), term.Escape(r.Error.Message))
+	}
+	if r.Review.Required {
+		fmt.Fprintf(w, "  review    %s\n", term.Escape(cmp.Or(r.Review.Reason, "asked for")))
+	}
+	if r.Cost != nil && *r.Cost != (envelope.Cost{}) {
+		fmt.Fprintf(w, "  cost      %d tokens, %d cents\n", r.Cost.Tokens, r.Cost.USDCents)
+	}
+	_, err := fmt.Fprintf(w, "  took      %s\n", r.Time.Wall)
+	return err
+}

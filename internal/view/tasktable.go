@@ -1,0 +1,85 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/client"
+	"mailboxd/internal/task"
+	"mailboxd/internal/term"
+)
+
+// Table lists tasks with what they wait for.
+func (s WaitContext) Table(tasks []client.Task) *term.Table {
+	list := &term.Table{Head: []string{"TASK", "STATE", "AGENT", "AGE", "WAITS FOR"}, Weights: []int{2, 2, 1, 0, 3}}
+	for _, t := range tasks {
+		list.Add(
+			term.Cell{Text: term.OneLine(string(t.ID))},
+			term.Cell{Text: term.OneLine(StateOf(t)), Paint: PaintOf(t)},
+			term.Cell{Text: term.OneLine(t.Agent)},
+			term.Cell{Text: term.Age(s.Now.Sub(t.Received))},
+			term.Cell{Text: term.OneLine(s.Wait(t))},
+		)
+	}
+	return list
+}
+
+// StateOf is the state of a task, or the status of its result.
+func StateOf(t client.Task) string {
+	switch {
+	case t.State != task.Done:
+		return string(t.State)
+	case t.Kind != "":
+		return term.Escape(string(t.Status) + " (" + string(t.Kind) + ")")
+	}
+	return term.Escape(string(t.Status))
+}
+
+// StateWithReasons is the state of a task with the reasons of a hold.
+func StateWithReasons(t client.Task) string {
+	if len(t.Held) == 0 {
+		return StateOf(t)
+	}
+	reasons := make([]string, len(t.Held))
+	for i, r := range t.Held {
+		reasons[i] = string(r)
+	}
+	return string(t.State) + " (" + strings.Join(reasons, ", ") + ")"
+}
+
+// OpenStates returns the states of tasks without a result.
+func OpenStates() []task.State {
+	states := task.States()
+	return states[:len(states)-1] // Done is the last
+}
+
+// PaintOf is the colour of a task by its state and status.
+func PaintOf(t client.Task) term.Paint {
+	switch t.State {
+	case task.Running:
+		return term.Blue
+	case task.Held, task.Review:
+		return term.Yellow
+	case task.Done:
+		if t.Status == envelope.OK {
+			return term.Green
+		}
+		return term.Red
+	}
+	return ""
+}
+
+// Feed prints a line for each task.
+func (s WaitContext) Feed(tasks []client.Task, w term.Screen) error {
+	for _, t := range tasks {
+		_, err := fmt.Fprintln(w, strings.TrimSpace(strings.Join([]string{
+			s.Now.Local().Format(time.TimeOnly), term.OneLine(string(t.ID)), term.OneLine(StateOf(t)), term.OneLine(t.Agent), term.OneLine(s.Wait(t)),
+		}, "  ")))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

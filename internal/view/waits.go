@@ -1,0 +1,188 @@
+// Package view has what commands print for people: tables of tasks and agents, the
+// details of a task, conversations as timelines, and what tasks wait for.
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/client"
+	"mailboxd/internal/task"
+	"mailboxd/internal/term"
+)
+
+// A WaitContext has what the words about a wait need besides the task itself.
+type WaitContext struct {
+	Now    time.Time
+	Served bool                            // a daemon answers
+	Paused []string                        // agents that may start nothing; "" is every agent
+	Ahead  map[envelope.ID]int             // how many are before a queued task at its agent, up to manyAhead
+	Began  map[envelope.ID]time.Time       // when the agent of a running task started, or one was delivered
+	Asked  map[envelope.ID]client.Approval // what a person is asked about a task
+}
+
+// MayBePaused reports whether a pause can keep a task from starting.
+func MayBePaused(t client.Task) bool {
+	return t.State == task.Queued || slices.Contains(t.Held, task.Paused)
+}
+
+// HasState reports whether a task is in a state.
+func HasState(tasks []client.Task, state task.State) bool {
+	return slices.ContainsFunc(tasks, func(t client.Task) bool { return t.State == state })
+}
+
+// WaitsForApproval reports whether a task waits for the approval of a person.
+func WaitsForApproval(t client.Task) bool {
+	return t.State == task.Review || slices.Contains(t.Held, task.Approval)
+}
+
+// Wait says what a task waits for, or "".
+func (s WaitContext) Wait(t client.Task) string {
+	switch t.State {
+	case task.Received:
+		return "the end of its earlier revision"
+	case task.Queued:
+		return s.queued(t)
+	case task.Running:
+		if began := s.Began[t.ID]; !began.IsZero() {
+			return "its agent, at work for " + term.Age(s.Now.Sub(began))
+		}
+		return "its agent"
+	case task.Waiting:
+		return s.fetched(t)
+	case task.Review:
+		if asked, known := s.Asked[t.ID]; known && asked.Asked.IsZero() {
+			return "an overseer's approval" + s.until(t, " until ")
+		}
+		return s.approval(t)
+	case task.Held:
+		words := make([]string, len(t.Held))
+		for i, r := range t.Held {
+			words[i] = s.hold(t, r)
+		}
+		return strings.Join(words, "; ")
+	}
+	if t.CallbackFailed {
+		return "its callback, which failed"
+	}
+	return ""
+}
+
+// fetched says what a task in an inbox waits for, and since when.
+func (s WaitContext) fetched(t client.Task) string {
+	since := ""
+	if began := s.Began[t.ID]; !began.IsZero() {
+		since = ", since " + clock(began, s.Now)
+	}
+	if !t.Until.IsZero() {
+		return term.OneLine(t.Agent) + ", claimed until " + clock(t.Until, s.Now) + since
+	}
+	return term.OneLine(t.Agent) + " to fetch it" + since
+}
+
+func (s WaitContext) queued(t client.Task) string {
+	switch n := s.Ahead[t.ID]; {
+	case !s.Served:
+		return "mailboxd serve, which is not running"
+	case slices.Contains(s.Paused, "") || slices.Contains(s.Paused, t.Agent):
+		return "resume: its agent is paused"
+	case n == MaxAhead:
+		return fmt.Sprintf("%d or more before it in the queue", MaxAhead)
+	case n > 0:
+		return fmt.Sprintf("%d before it in the queue", n)
+	}
+	return "a free slot"
+}
+
+// hold says what a held task waits for, for one reason.
+func (s WaitContext) hold(t client.Task, r task.Reason) string {
+	switch r {
+	case task.Approval:
+		return s.approval(t)
+	case task.ChangeWindow:
+		return r.Needs() + s.until(t, "s ")
+	case task.Capacity:
+		if t.Until.Equal(t.Deadline) {
+			return "what other runs leave of its budget" // which has no time
+		}
+		return r.Needs() + s.until(t, " at ")
+	case task.Reply:
+		return r.Needs() + s.until(t, " until ")
+	}
+	return cmp.Or(r.Needs(), string(r))
+}
+
+func (s WaitContext) approval(t client.Task) string {
+	asked, words := s.Asked[t.ID], task.Approval.Needs()
+	if asked.Approver != "" {
+		words += " of " + term.OneLine(asked.Approver)
+	}
+	if !asked.Expires.IsZero() {
+		words += " until " + clock(asked.Expires, s.Now)
+	}
+	return words
+}
+
+func (s WaitContext) until(t client.Task, preposition string) string {
+	if t.Until.IsZero() {
+		return ""
+	}
+	return preposition + clock(t.Until, s.Now)
+}
+
+// clock formats a time, with the day unless it is today.
+func clock(t, now time.Time) string {
+	t, now = t.Local(), now.Local()
+	switch {
+	case t.Format(time.DateOnly) == now.Format(time.DateOnly):
+		return t.Format("15:04")
+	case t.Year() == now.Year():
+		return t.Format("2 Jan 15:04")
+	}
+	return t.Format("2 Jan 2006 15:04")
+}
+
+// next returns the command that lets a task go on, or "".
+func (s WaitContext) next(t client.Task) string {
+	asked, known := s.Asked[t.ID]
+	switch {
+	case t.State == task.Review && known && asked.Asked.IsZero():
+		return Command("thread", t.ID)
+	case WaitsForApproval(t):
+		return Command("approve", t.ID) + ", or " + Command("deny", t.ID, "--reason WHY")
+	case slices.Contains(t.Held, task.AuthRequired):
+		return "log in to what " + term.OneLine(t.Agent) + " runs, then " + Command("release", t.ID)
+	case slices.Contains(t.Held, task.Operator), slices.Contains(t.Held, task.AnswerUnread), slices.Contains(t.Held, task.Recovered):
+		return Command("release", t.ID)
+	case slices.Contains(t.Held, task.ResultInvalid):
+		return "mend or remove " + term.ShellWord("results/"+string(t.ID)+".json")
+	case slices.Contains(t.Held, task.Reply):
+		return Command("reply", t.ID, "TEXT") + ", or see what it asked: " + Command("thread", t.ID)
+	case slices.Contains(t.Held, task.Children):
+		return Command("thread", t.ID)
+	case MayBePaused(t) && slices.Contains(s.Paused, ""):
+		return "mailboxd resume"
+	case MayBePaused(t) && slices.Contains(s.Paused, t.Agent):
+		return "mailboxd resume " + term.OneLine(term.ShellWord(t.Agent))
+	case t.State == task.Queued && !s.Served:
+		return "mailboxd serve"
+	case t.State == task.Running:
+		return Command("logs", t.ID, "-f")
+	case t.CallbackFailed:
+		return "remove what is in the way of its callback, then " + Command("release", t.ID)
+	case t.State == task.Done && t.Status != envelope.OK && t.Status != envelope.Partial:
+		if t.Attempt > 0 {
+			return Command("logs", t.ID) + ", or " + Command("retry", t.ID)
+		}
+		return Command("retry", t.ID)
+	}
+	return ""
+}
+
+// MaxAhead limits how many queued tasks of an agent are read. Queues can be long, and
+// waiting commands read them again and again.
+const MaxAhead = 1000
