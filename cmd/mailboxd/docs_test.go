@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"mailboxd/internal/setup"
 )
 
 // Each page is one person at one terminal: its blocks run one after the other
@@ -206,8 +208,8 @@ func systemTools(t *testing.T) string {
 	t.Helper()
 	dirs := []string{"/usr/local/bin", "/usr/bin", "/bin"}
 	for i, dir := range dirs {
-		found := func(c cli) bool { _, err := os.Stat(filepath.Join(dir, c.name)); return err == nil }
-		if !slices.ContainsFunc(clis, found) {
+		found := func(name string) bool { _, err := os.Stat(filepath.Join(dir, name)); return err == nil }
+		if !slices.ContainsFunc(setup.KnownCLIs(), found) {
 			continue
 		}
 		entries, err := os.ReadDir(dir)
@@ -216,7 +218,7 @@ func systemTools(t *testing.T) string {
 		}
 		dirs[i] = t.TempDir()
 		for _, entry := range entries {
-			if slices.ContainsFunc(clis, func(c cli) bool { return c.name == entry.Name() }) {
+			if slices.Contains(setup.KnownCLIs(), entry.Name()) {
 				continue
 			}
 			if err := os.Symlink(filepath.Join(dir, entry.Name()), filepath.Join(dirs[i], entry.Name())); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"mailboxd/internal/agent"
 	"mailboxd/internal/config"
+	"mailboxd/internal/setup"
 )
 
 // team reads a configuration as serve does, agents and all.
@@ -34,8 +35,8 @@ func teamOf(t *testing.T, file string) *agent.Agents {
 func everyCLI(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
-	for _, c := range clis {
-		if err := os.WriteFile(filepath.Join(dir, c.name), []byte("#!/bin/sh\n"), 0o700); err != nil {
+	for _, name := range setup.KnownCLIs() {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -46,7 +47,7 @@ func everyCLI(t *testing.T) {
 func TestWhatInitWritesLoadsWithEveryProgramFound(t *testing.T) {
 	everyCLI(t)
 	config := filepath.Join(t.TempDir(), "config.yaml")
-	if err := initialise(&strings.Builder{}, config, t.TempDir(), initFlags{}); err != nil {
+	if err := setup.Init(&strings.Builder{}, setup.InitOptions{File: config, Root: t.TempDir()}); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := strings.Join(teamOf(t, config).IDs(), " "), "claude codex cursor-agent gemini hello"; got != want {
@@ -57,7 +58,7 @@ func TestWhatInitWritesLoadsWithEveryProgramFound(t *testing.T) {
 func TestWhatInitCommentsOutLoadsOnceItIsNot(t *testing.T) {
 	everyCLI(t)
 	config := filepath.Join(t.TempDir(), "config.yaml")
-	if err := initialise(&strings.Builder{}, config, t.TempDir(), initFlags{}); err != nil {
+	if err := setup.Init(&strings.Builder{}, setup.InitOptions{File: config, Root: t.TempDir()}); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(config)
@@ -73,7 +74,7 @@ func TestWhatInitCommentsOutLoadsOnceItIsNot(t *testing.T) {
 	if err := os.WriteFile(config, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := teamOf(t, config).IDs(); len(got) != len(clis)+1 {
-		t.Errorf("agents %v; want hello and all %d programs", got, len(clis))
+	if got := teamOf(t, config).IDs(); len(got) != len(setup.KnownCLIs())+1 {
+		t.Errorf("agents %v; want hello and all %d programs", got, len(setup.KnownCLIs()))
 	}
 }

@@ -1,18 +1,13 @@
 package main
 
 import (
-	"context"
-	"errors"
+	"cmp"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"strconv"
+
+	"mailboxd/internal/config"
+	"mailboxd/internal/setup"
 
 	"github.com/spf13/cobra"
-
-	"mailboxd/internal/service"
-	"mailboxd/mailbox"
 )
 
 func serviceCommand(g *globals) *cobra.Command {
@@ -43,7 +38,11 @@ on when you log out, and start at boot.`,
   mailboxd service install --dry-run > mailboxd.service`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			unit, err := unitFor(cmd.Context(), g, cmd.ErrOrStderr())
+			cfg, err := g.load() // a service would fail with it, too
+			if err != nil {
+				return err
+			}
+			unit, err := setup.UnitFor(cmd.Context(), cmp.Or(g.config, config.DefaultPath()), g.root, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
@@ -52,54 +51,15 @@ on when you log out, and start at boot.`,
 				fmt.Fprint(cmd.OutOrStdout(), text)
 				return err
 			}
-			if err := alone(cmd.Context(), g); err != nil {
+			if err := setup.CheckAlone(cmd.Context(), cfg.Root); err != nil {
 				return err
 			}
-			return install(cmd.Context(), cmd.OutOrStdout(), unit, linger)
+			return setup.Install(cmd.Context(), cmd.OutOrStdout(), unit, linger)
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only print the unit")
 	cmd.Flags().BoolVar(&linger, "linger", false, "let your services go on when you log out")
 	return cmd
-}
-
-// alone refuses to start a service beside a daemon that was started by hand:
-// it would find the mailbox locked, again and again.
-func alone(ctx context.Context, g *globals) error {
-	cfg, err := g.load()
-	if err != nil {
-		return err
-	}
-	pid, served, err := mailbox.ServedBy(cfg.Root)
-	if err != nil || !served || pid == 0 {
-		return nil // no mailbox yet, or nobody to be seen: starting will tell
-	}
-	if s, err := standing(ctx); err == nil && s.PID == strconv.Itoa(pid) {
-		return nil
-	}
-	return fmt.Errorf("process %d serves %s already; end it first, its agents go on: kill %[1]d", pid, cfg.Root)
-}
-
-func install(ctx context.Context, w io.Writer, unit service.Unit, linger bool) error {
-	path, err := service.Path()
-	if err != nil {
-		return err
-	}
-	err = service.Install(ctx, unit, linger)
-	switch {
-	case errors.Is(err, service.ErrNoManager):
-		return fmt.Errorf("%w; without it, keep this running in a way of your own, such as\n  nohup %s >>mailboxd.log 2>&1 &\nand see the unit with: mailboxd service install --dry-run", err, shellLine(unit))
-	case errors.Is(err, service.ErrForeign):
-		return fmt.Errorf("%w; if you do not need it: rm %s", err, path)
-	case err != nil:
-		return fmt.Errorf("%w; see: journalctl --user -u mailboxd", err)
-	}
-	fmt.Fprintf(w, "wrote   %s\nserving, now and at each login\n", path)
-	if !service.Lingers(ctx) {
-		fmt.Fprintln(w, "It stops when you log out. If it is to go on: mailboxd service install --linger")
-	}
-	_, err = fmt.Fprintln(w, "\nIts log: journalctl --user -u mailboxd -f\nHow it stands: mailboxd service status")
-	return err
 }
 
 func uninstallCommand() *cobra.Command {
@@ -111,36 +71,9 @@ func uninstallCommand() *cobra.Command {
 		Example: "  mailboxd service uninstall\n  mailboxd service uninstall --dry-run",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return uninstall(cmd.Context(), cmd.OutOrStdout(), dry)
+			return setup.Uninstall(cmd.Context(), cmd.OutOrStdout(), dry)
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would be removed")
 	return cmd
-}
-
-func uninstall(ctx context.Context, w io.Writer, dry bool) error {
-	path, err := service.Path()
-	if err != nil {
-		return err
-	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		_, err := fmt.Fprintln(w, "no service is installed")
-		return err
-	}
-	if dry {
-		_, err := fmt.Fprintln(w, "would stop mailboxd.service and remove", path)
-		return err
-	}
-	lingered, err := service.Uninstall(ctx)
-	if errors.Is(err, service.ErrForeign) {
-		return fmt.Errorf("%w; remove it as it was made", err)
-	}
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(w, "removed", path)
-	if lingered {
-		fmt.Fprintln(w, "your services end at logout again")
-	}
-	return nil
 }

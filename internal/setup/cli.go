@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// A cli is an agent program that we know how to ask without a terminal.
+// A cli is a known agent program.
 type cli struct {
 	name    string
 	profile string   // which knows how it is asked; "": the next two say that
@@ -20,8 +20,8 @@ type cli struct {
 	needs   string   // what a person has to add before it can run; "" is nothing
 }
 
-// clis are in the order in which they are looked for. Each comes with the page
-// that says how it is used without a terminal.
+// clis are the known agent programs, in the order of the search. Each has the page of
+// its documentation.
 var clis = []cli{
 	{
 		name: "claude", profile: "claude", about: "Claude Code, without a terminal.",
@@ -63,14 +63,14 @@ var clis = []cli{
 	},
 }
 
-// A foundCLI is one that is installed.
+// A foundCLI is an agent program that is installed.
 type foundCLI struct {
 	cli
 	path string
 }
 
-// findCLIs looks for them on PATH. A path is made absolute, because a service
-// has another PATH; a symlink stays one, because an upgrade moves it.
+// findCLIs looks for the programs on PATH. It makes paths absolute, since a service has
+// another PATH. It keeps symlinks, since an upgrade moves their targets.
 func findCLIs() []foundCLI {
 	var found []foundCLI
 	for _, c := range clis {
@@ -85,7 +85,7 @@ func findCLIs() []foundCLI {
 	return found
 }
 
-// noCLI shows how an agent program is entered, where none was found.
+// noCLI shows the entry of an agent program when none is installed.
 const noCLI = `
   # A coding agent that is installed and logged in, working in a project of yours:
   # - id: reviewer
@@ -94,7 +94,7 @@ const noCLI = `
   #   timeout: 30m
 `
 
-// entry is how the program is written into a configuration.
+// entry is the entry of the program in a configuration.
 func (c foundCLI) entry() string {
 	exec, err := c.exec()
 	if err != nil {
@@ -118,7 +118,7 @@ func (c foundCLI) entry() string {
 	return text.String()
 }
 
-// exec is how the program is run, as far as its profile does not know.
+// exec is how the program is run, as far as its profile does not say it.
 func (c foundCLI) exec() (string, error) {
 	command, err := json.Marshal(append([]string{c.path}, c.args...)) // YAML reads what JSON quotes
 	text := "command: " + string(command)
@@ -128,10 +128,18 @@ func (c foundCLI) exec() (string, error) {
 	return text, err
 }
 
-// fate says what became of the program in the configuration.
-func (c foundCLI) fate() string {
+// note says how the program is entered in the configuration.
+func (c foundCLI) note() string {
 	if c.needs != "" {
 		return "(commented out: it needs " + c.needs + ")"
 	}
 	return "(agent " + c.name + ")"
+}
+
+// KnownCLIs returns the names of the agent programs that init looks for.
+func KnownCLIs() (names []string) {
+	for _, c := range clis {
+		names = append(names, c.name)
+	}
+	return names
 }

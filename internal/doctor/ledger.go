@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -17,12 +17,12 @@ import (
 	"mailboxd/mailbox"
 )
 
-// thorough is how long the ledger is looked at: a very large one takes longer.
-const thorough = time.Minute
+// ledgerTimeout is the limit of verifying the ledger. A very large one takes longer.
+const ledgerTimeout = time.Minute
 
-func (d *doctor) ledger(ctx context.Context) {
-	file := filepath.Join(d.state, "ledger.db")
-	ctx, stop := context.WithTimeout(ctx, thorough)
+func (d *checker) ledger(ctx context.Context) {
+	file := filepath.Join(d.State, "ledger.db")
+	ctx, stop := context.WithTimeout(ctx, ledgerTimeout)
 	defer stop()
 	memory, err := ledger.OpenReader(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -35,7 +35,7 @@ func (d *doctor) ledger(ctx context.Context) {
 	aside, _ := filepath.Glob(file + ".unreadable-*Z") // the pattern is good
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		d.warn("ledger", "sqlite3 "+term.ShellWord(file)+" 'PRAGMA quick_check'", "it is too large to be looked through in %s", thorough)
+		d.warn("ledger", "sqlite3 "+term.ShellWord(file)+" 'PRAGMA quick_check'", "it is too large to be looked through in %s", ledgerTimeout)
 	case errors.Is(err, ledger.ErrNewer):
 		d.bad("ledger", "install the newer mailboxd again", "%v", err)
 	case err != nil:
@@ -47,13 +47,13 @@ func (d *doctor) ledger(ctx context.Context) {
 	}
 }
 
-// noLedger tells a ledger that is missing from one that is not there yet.
-func (d *doctor) noLedger() {
-	_, err := os.Stat(d.state) // or OpenState would make it
+// noLedger distinguishes a lost ledger from one that was never made.
+func (d *checker) noLedger() {
+	_, err := os.Stat(d.State) // or OpenState would make it
 	var traces []string
 	var state *mailbox.State
 	if err == nil {
-		state, err = mailbox.OpenState(d.state, d.root)
+		state, err = mailbox.OpenState(d.State, d.Root)
 	}
 	if err == nil {
 		traces, err = state.Traces()
@@ -61,17 +61,17 @@ func (d *doctor) noLedger() {
 	}
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		d.bad("ledger", "ls -l "+term.ShellWord(d.state), "%v", err)
+		d.bad("ledger", "ls -l "+term.ShellWord(d.State), "%v", err)
 	case len(traces) > 0:
 		d.bad("ledger", "put it back from a backup, or: mailboxd serve",
-			"it is missing, although %s has %s; serve begins another and holds what may have run", d.state, strings.Join(traces, " and "))
+			"it is missing, although %s has %s; serve begins another and holds what may have run", d.State, strings.Join(traces, " and "))
 	default:
 		d.good("ledger", "there is none yet; serve makes it")
 	}
 }
 
-// recovered counts the tasks that wait for a person since a ledger was lost.
-func (d *doctor) recovered(ctx context.Context, memory *ledger.Reader) error {
+// recovered counts the tasks that are held since a ledger was lost.
+func (d *checker) recovered(ctx context.Context, memory *ledger.Reader) error {
 	held, err := memory.Tasks(ctx, ledger.Filter{States: []task.State{task.Held}})
 	held = slices.DeleteFunc(held, func(t task.Task) bool { return !slices.Contains(t.Reasons, task.Recovered) })
 	if len(held) == 0 {
@@ -81,9 +81,9 @@ func (d *doctor) recovered(ctx context.Context, memory *ledger.Reader) error {
 	if len(held) > 1 {
 		words = fmt.Sprintf("%d tasks may have run before the ledger was lost, and wait", len(held))
 	}
-	d.note(finding{
-		Check: "ledger", Subject: "recovered", State: gradeWarn, Finding: words + "; one is " + string(held[0].ID),
-		Mend: "mailboxd ps --state held, and then for each: mailboxd release ID, which runs it, or mailboxd cancel ID",
+	d.note(Finding{
+		Check: "ledger", Subject: "recovered", State: Warn, Finding: words + "; one is " + string(held[0].ID),
+		Hint: "mailboxd ps --state held, and then for each: mailboxd release ID, which runs it, or mailboxd cancel ID",
 	})
 	return err
 }

@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	_ "embed"
@@ -24,52 +24,52 @@ var manifestTemplate string
 //go:embed template/hello.sh
 var helloAgent string
 
-// A draft is a file that init wants to be there.
-type draft struct {
+// A plannedFile is a file that Init writes.
+type plannedFile struct {
 	path, text string
 	mode       fs.FileMode
 }
 
-// firstFiles are what a new configuration consists of: the configuration comes
-// last, so that it never names what is not there.
-func firstFiles(config, root string, found []foundCLI) ([]draft, error) {
+// firstFiles are the files of a new configuration. The configuration is the last, so it
+// never names a missing file.
+func firstFiles(config, root string, found []foundCLI) ([]plannedFile, error) {
 	quoted, err := jsontext.AppendQuote(nil, root) // YAML reads what JSON quotes
 	if err != nil {
 		return nil, fmt.Errorf("write %q into a configuration: %w", root, err)
 	}
 	agents := filepath.Join(filepath.Dir(config), "agents")
-	drafts := []draft{
+	drafts := []plannedFile{
 		{filepath.Join(agents, "hello.sh"), helloAgent, 0o700},
 		{filepath.Join(agents, "hello.json"), manifestOf("hello", "Greets whoever is named in the task.", "advisory", "local"), 0o600},
 	}
 	var entries strings.Builder
 	for _, c := range found {
-		drafts = append(drafts, draft{filepath.Join(agents, c.name+".json"), manifestOf(c.name, c.about, "hybrid", "remote"), 0o600})
+		drafts = append(drafts, plannedFile{filepath.Join(agents, c.name+".json"), manifestOf(c.name, c.about, "hybrid", "remote"), 0o600})
 		entries.WriteString("\n" + c.entry())
 	}
 	if len(found) == 0 {
 		entries.WriteString(noCLI)
 	}
 	text := strings.NewReplacer("@ROOT@", string(quoted), "@CLIS@\n", entries.String()).Replace(configTemplate)
-	return append(drafts, draft{config, text, 0o600}), nil
+	return append(drafts, plannedFile{config, text, 0o600}), nil
 }
 
 func manifestOf(id, description, mode, locality string) string {
 	return strings.NewReplacer("@ID@", id, "@DESCRIPTION@", description, "@MODE@", mode, "@LOCALITY@", locality).Replace(manifestTemplate)
 }
 
-// put writes the file, or leaves one that is there, or with force keeps that
-// beside it. It says what it did.
-func (d draft) put(w io.Writer, f initFlags) error {
+// write writes the file and says so. It keeps an existing file; with Force it makes a
+// backup of it.
+func (d plannedFile) write(w io.Writer, f InitOptions) error {
 	there, err := os.ReadFile(d.path)
 	missing := errors.Is(err, fs.ErrNotExist)
 	switch {
 	case err != nil && !missing:
 		return err
-	case !missing && (!f.force || string(there) == d.text):
+	case !missing && (!f.Force || string(there) == d.text):
 		_, err := fmt.Fprintln(w, "kept   ", d.path)
 		return err
-	case f.dry:
+	case f.DryRun:
 		_, err := fmt.Fprintf(w, "would write %s:\n\n%s\n\n", d.path, term.Indent(strings.TrimSpace(d.text)))
 		return err
 	}
@@ -90,7 +90,7 @@ func (d draft) put(w io.Writer, f initFlags) error {
 	return err
 }
 
-// moveToBackup renames a file to a name that nothing has.
+// moveToBackup renames a file to an unused name.
 func moveToBackup(path string) (string, error) {
 	backup := path + ".backup"
 	for n := 2; ; n++ {
@@ -105,7 +105,7 @@ func moveToBackup(path string) (string, error) {
 	}
 }
 
-// writeNew writes a file that must not be there yet.
+// writeNew writes a file that must not exist.
 func writeNew(path, text string, mode fs.FileMode) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {

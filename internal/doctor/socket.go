@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -12,28 +12,28 @@ import (
 	"mailboxd/internal/term"
 )
 
-// intake notes what the daemon cannot do now, as it says itself.
-func (d *doctor) intake(faults []client.Fault) {
+// intake reports the faults that the daemon itself reports.
+func (d *checker) intake(faults []client.Fault) {
 	if len(faults) == 0 {
 		d.good("intake", "the daemon can do all that it has to do")
 	}
 	for _, f := range faults {
-		found := finding{
-			Check: "intake", Subject: f.File, State: gradeBad, Mend: f.Hint,
+		found := Finding{
+			Check: "intake", Subject: f.File, State: Bad, Hint: f.Hint,
 			Finding: fmt.Sprintf("since %s: %s: %s", term.Stamp(f.Since), f.What, f.Reason),
 		}
 		if f.File != "" {
-			found.State = gradeWarn // of one file, which may be no task file at all
+			found.State = Warn // of one file, which may be no task file at all
 		}
 		d.note(found)
 	}
 }
 
-// socket asks on the control socket whether a daemon is there.
-func (d *doctor) socket(ctx context.Context) {
-	places, err := reader.SocketPlaces(d.root, d.state)
+// socket checks that the daemon answers on the control socket.
+func (d *checker) socket(ctx context.Context) {
+	places, err := reader.SocketPlaces(d.Root, d.State)
 	if err != nil {
-		d.bad("socket", "ls -ld "+term.ShellWord(d.root), "%v", err)
+		d.bad("socket", "ls -ld "+term.ShellWord(d.Root), "%v", err)
 		return
 	}
 	daemon, err := client.Open(ctx, places...)
@@ -42,7 +42,7 @@ func (d *doctor) socket(ctx context.Context) {
 		status, err = daemon.Status(ctx)
 		daemon.Close()
 	}
-	at := likely(places)
+	at := likelyPlace(places)
 	switch {
 	case err == nil:
 		d.good("socket", "process %d answers, mailboxd %s, at %s", status.PID, status.Version, daemon.Where())
@@ -62,9 +62,9 @@ func (d *doctor) socket(ctx context.Context) {
 	d.good("intake", "no daemon answers; one says here what it cannot do")
 }
 
-// likely is the first place that a daemon could make its socket in, or else the
-// last, which it makes itself.
-func likely(places []client.Place) client.Place {
+// likelyPlace is the first place whose parent directory exists, or else the last place,
+// which the daemon makes.
+func likelyPlace(places []client.Place) client.Place {
 	for _, p := range places {
 		if _, err := os.Stat(filepath.Dir(p.Dir)); err == nil {
 			return p

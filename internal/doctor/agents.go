@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"bytes"
@@ -14,37 +14,38 @@ import (
 	"time"
 
 	"mailboxd/internal/agent"
+	"mailboxd/internal/setup"
 	"mailboxd/internal/term"
 )
 
-func (d *doctor) agents(ctx context.Context) {
-	if len(d.cfg.Agents) == 0 {
+func (d *checker) checkAgents(ctx context.Context) {
+	if len(d.Agents) == 0 {
 		d.warn("agent", "mailboxd init", "none is configured, so every task will be refused")
 	}
 	var good []agent.Binding
-	for _, m := range d.cfg.ReadAgents() {
-		f := finding{Check: "agent", Subject: m.Binding.ID, State: gradeOK}
-		err := m.Problem()
+	for _, m := range d.Agents {
+		f := Finding{Check: "agent", Subject: m.Binding.ID, State: OK}
+		err := m.Problem
 		if err == nil {
 			good = append(good, m.Binding)
-			f.Finding, f.Mend, err = d.program(ctx, m.Binding)
+			f.Finding, f.Hint, err = d.program(ctx, m.Binding)
 		}
 		if err != nil {
-			f.State, f.Finding = gradeBad, err.Error()
+			f.State, f.Finding = Bad, err.Error()
 		}
-		if f.State == gradeBad && f.Mend == "" {
-			f.Mend = "edit " + d.config
+		if f.State == Bad && f.Hint == "" {
+			f.Hint = "edit " + d.Config
 		}
 		d.note(f)
 	}
 	if _, err := agent.New(good, agent.Options{}); err != nil {
-		d.bad("agents", "edit "+d.config, "%v", err)
+		d.bad("agents", "edit "+d.Config, "%v", err)
 	}
 }
 
-// program says which program an agent is, or what is wrong with it and how
-// that is mended.
-func (d *doctor) program(ctx context.Context, b agent.Binding) (found, mend string, err error) {
+// program returns the program of an agent, or what is wrong with it and how to repair
+// that.
+func (d *checker) program(ctx context.Context, b agent.Binding) (found, mend string, err error) {
 	if b.Inbox != nil {
 		return "fetches its tasks from " + b.Inbox.File, "", nil
 	}
@@ -61,14 +62,14 @@ func (d *doctor) program(ctx context.Context, b agent.Binding) (found, mend stri
 	}
 	if err != nil {
 		name := filepath.Base(command[0])
-		return "", fmt.Sprintf("install %s, or name it in %s as this says: command -v %[1]s", name, d.config), err
+		return "", fmt.Sprintf("install %s, or name it in %s as this says: command -v %[1]s", name, d.Config), err
 	}
 	if cwd := b.Cwd; cwd != "" {
 		if info, err := os.Stat(cwd); err != nil || !info.IsDir() {
 			return "", "mkdir -p " + term.ShellWord(cwd), fmt.Errorf("its cwd %s is no directory", cwd)
 		}
 	}
-	if !slices.ContainsFunc(clis, func(c cli) bool { return c.name == filepath.Base(path) }) {
+	if !slices.Contains(setup.KnownCLIs(), filepath.Base(path)) {
 		return path, "", nil
 	}
 	says, err := versionOf(ctx, path)
@@ -78,23 +79,23 @@ func (d *doctor) program(ctx context.Context, b agent.Binding) (found, mend stri
 	return path + ", " + says, "", nil
 }
 
-// findOn finds a program as a daemon with that PATH would.
+// findOn finds a program on a PATH.
 func findOn(path, name string) (string, error) {
 	if strings.Contains(name, "/") {
-		return name, mayRun(name)
+		return name, checkExecutable(name)
 	}
 	missing := fmt.Errorf("%s is not on the PATH that agents get, %s", name, path)
 	for _, dir := range filepath.SplitList(path) {
-		if full := filepath.Join(dir, name); filepath.IsAbs(full) && mayRun(full) == nil {
+		if full := filepath.Join(dir, name); filepath.IsAbs(full) && checkExecutable(full) == nil {
 			return full, nil
 		}
 	}
 	return "", missing
 }
 
-// mayRun returns an error unless we may run the file; one that wraps
-// fs.ErrPermission when that is all that is missing.
-func mayRun(path string) error {
+// checkExecutable returns an error unless a file is executable. It wraps
+// fs.ErrPermission when only the permission is missing.
+func checkExecutable(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
@@ -107,18 +108,18 @@ func mayRun(path string) error {
 	return nil
 }
 
-// versionPatience is how long a program may take to say its version.
-const versionPatience = 3 * time.Second
+// versionTimeout is the limit of asking a program for its version.
+const versionTimeout = 3 * time.Second
 
-// versionOf asks a program that is known to answer to it for its version.
+// versionOf asks a known program for its version.
 func versionOf(ctx context.Context, path string) (string, error) {
-	ctx, stop := context.WithTimeout(ctx, versionPatience)
+	ctx, stop := context.WithTimeout(ctx, versionTimeout)
 	defer stop()
 	cmd := exec.CommandContext(ctx, path, "--version")
 	cmd.WaitDelay = time.Second // for what it left in the background
 	out, err := cmd.Output()
 	if ctx.Err() != nil {
-		return "", fmt.Errorf("it took longer than %s", versionPatience)
+		return "", fmt.Errorf("it took longer than %s", versionTimeout)
 	}
 	if err != nil {
 		return "", err

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"cmp"
@@ -12,12 +12,13 @@ import (
 
 	"mailboxd/internal/host"
 	"mailboxd/internal/service"
+	"mailboxd/internal/setup"
 	"mailboxd/internal/term"
 )
 
-// service looks at the service, and whether it ends at logout.
-func (d *doctor) service(ctx context.Context) {
-	s, err := standing(ctx)
+// service checks the service, and whether it ends at logout.
+func (d *checker) service(ctx context.Context) {
+	s, err := setup.ReadServiceStatus(ctx)
 	switch {
 	case err != nil:
 		d.bad("service", "ls -l "+term.ShellWord(s.Unit), "%v", err)
@@ -41,8 +42,8 @@ func (d *doctor) service(ctx context.Context) {
 	}
 }
 
-// paths compares the PATH that the service has with the one of the login shell.
-func (d *doctor) paths(ctx context.Context) {
+// paths compares the PATH of the daemon or the service with that of the login shell.
+func (d *checker) paths(ctx context.Context) {
 	whose, seen := d.pathOfService()
 	d.path = seen
 	login, err := service.LoginPath(ctx)
@@ -66,9 +67,8 @@ func (d *doctor) paths(ctx context.Context) {
 	}
 }
 
-// pathOfService returns the PATH of the daemon that runs, or else the one that
-// its unit would give it.
-func (d *doctor) pathOfService() (whose, path string) {
+// pathOfService returns the PATH of the running daemon, or else that of the unit.
+func (d *checker) pathOfService() (whose, path string) {
 	if environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", d.pid)); err == nil && d.pid > 0 {
 		for entry := range strings.SplitSeq(string(environ), "\x00") {
 			if value, ok := strings.CutPrefix(entry, "PATH="); ok {
@@ -82,39 +82,39 @@ func (d *doctor) pathOfService() (whose, path string) {
 	return "", ""
 }
 
-// What is little, and what is too little for work.
+// The limits of free disk space: for a warning, and for work.
 const (
-	littleDisk, tooLittleDisk     = 1 << 30, 32 << 20 // bytes
-	littleInodes, tooLittleInodes = 10_000, 500
+	lowDisk, minDisk     = 1 << 30, 32 << 20 // bytes
+	lowInodes, minInodes = 10_000, 500
 )
 
-func (d *doctor) disks(context.Context) {
-	for _, of := range []struct{ name, path string }{{"root", d.root}, {"state", d.state}} {
-		path, f := of.path, finding{Check: "disk", Subject: of.name, State: gradeOK}
+func (d *checker) disks(context.Context) {
+	for _, of := range []struct{ name, path string }{{"root", d.Root}, {"state", d.State}} {
+		path, f := of.path, Finding{Check: "disk", Subject: of.name, State: OK}
 		disk, err := host.DiskOf(existing(path))
-		inodes := uint64(littleInodes)
+		inodes := uint64(lowInodes)
 		if disk.Counts {
 			inodes = disk.Inodes
 		}
 		f.Finding = fmt.Sprintf("%d MiB are free", disk.Bytes>>20)
 		switch {
 		case err != nil:
-			f.State, f.Finding, f.Mend = gradeBad, err.Error(), "ls -ld "+term.ShellWord(path)
+			f.State, f.Finding, f.Hint = Bad, err.Error(), "ls -ld "+term.ShellWord(path)
 		case disk.ReadOnly:
-			f.State, f.Finding, f.Mend = gradeBad, "nobody may write to the disk of "+path, "findmnt -T "+term.ShellWord(path)
-		case disk.Bytes < tooLittleDisk || inodes < tooLittleInodes:
-			f.State, f.Mend = gradeBad, "mailboxd gc, and see: df -h "+term.ShellWord(path)
-		case disk.Bytes < littleDisk || inodes < littleInodes:
-			f.State, f.Mend = gradeWarn, "mailboxd gc --dry-run"
+			f.State, f.Finding, f.Hint = Bad, "nobody may write to the disk of "+path, "findmnt -T "+term.ShellWord(path)
+		case disk.Bytes < minDisk || inodes < minInodes:
+			f.State, f.Hint = Bad, "mailboxd gc, and see: df -h "+term.ShellWord(path)
+		case disk.Bytes < lowDisk || inodes < lowInodes:
+			f.State, f.Hint = Warn, "mailboxd gc --dry-run"
 		}
-		if f.State != gradeOK && inodes < littleInodes {
+		if f.State != OK && inodes < lowInodes {
 			f.Finding += fmt.Sprintf(" and %d files", inodes)
 		}
 		d.note(f)
 	}
 }
 
-// existing is the path, or the nearest directory above that is there.
+// existing returns the path, or its nearest directory that exists.
 func existing(path string) string {
 	for path != "/" {
 		if _, err := os.Stat(path); err == nil {
@@ -125,7 +125,7 @@ func existing(path string) string {
 	return path
 }
 
-func (d *doctor) inotify() {
+func (d *checker) inotify() {
 	watches, instances, err := host.Inotify()
 	if err != nil {
 		d.warn("inotify", "ls /proc/sys/fs/inotify", "%v; without it, tasks are seen at intake.rescan only", err)
@@ -135,31 +135,31 @@ func (d *doctor) inotify() {
 		name string
 		host.Quota
 	}{{"max_user_watches", watches}, {"max_user_instances", instances}} {
-		f := finding{Check: "inotify", Subject: of.name, State: gradeOK, Finding: fmt.Sprintf("%d of %d are used", of.Used, of.Max)}
+		f := Finding{Check: "inotify", Subject: of.name, State: OK, Finding: fmt.Sprintf("%d of %d are used", of.Used, of.Max)}
 		const needed = 8 // a daemon watches a few directories with one instance, and so does each send --wait
 		switch free := of.Max - of.Used; {
 		case free < needed:
-			f.State = gradeBad
+			f.State = Bad
 		case free < of.Max/10:
-			f.State = gradeWarn
+			f.State = Warn
 		}
-		if f.State != gradeOK {
-			f.Mend = fmt.Sprintf("sudo sysctl fs.inotify.%s=%d", of.name, max(2*of.Max, 512))
+		if f.State != OK {
+			f.Hint = fmt.Sprintf("sudo sysctl fs.inotify.%s=%d", of.name, max(2*of.Max, 512))
 		}
 		d.note(f)
 	}
 }
 
-// born is before any build of this program.
-var born = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+// firstBuild is earlier than any build of this program.
+var firstBuild = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func (d *doctor) clock() {
+func (d *checker) clock() {
 	const mend = "sudo timedatectl set-ntp true"
 	now := time.Now()
-	written := newest(d.state)
+	written := lastWrite(d.State)
 	synchronised, err := host.ClockSynchronised()
 	switch {
-	case now.Before(born):
+	case now.Before(firstBuild):
 		d.bad("clock", mend, "it says %s, before there was a mailboxd", term.Stamp(now))
 	case written.After(now.Add(time.Minute)):
 		d.bad("clock", mend, "it says %s, and the ledger was written at %s: it was set back", term.Stamp(now), term.Stamp(written))
@@ -172,8 +172,8 @@ func (d *doctor) clock() {
 	}
 }
 
-// newest is when the ledger was last written to; zero when there is none.
-func newest(state string) (at time.Time) {
+// lastWrite is when the ledger was last written; zero without a ledger.
+func lastWrite(state string) (at time.Time) {
 	for _, name := range []string{"ledger.db", "ledger.db-wal", "ledger.db-redo1", "ledger.db-redo2"} {
 		if info, err := os.Stat(filepath.Join(state, name)); state != "" && err == nil && info.ModTime().After(at) {
 			at = info.ModTime()

@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"cmp"
@@ -10,13 +10,12 @@ import (
 	"path/filepath"
 	"strings"
 
-	"mailboxd/internal/config"
 	"mailboxd/internal/exit"
 	"mailboxd/internal/service"
 	"mailboxd/internal/term"
 )
 
-// shellLine is the unit's command for a shell.
+// shellLine is the command of a unit for a shell.
 func shellLine(u service.Unit) string {
 	words := []string{term.ShellWord(u.Program)}
 	for _, arg := range u.Args {
@@ -25,22 +24,18 @@ func shellLine(u service.Unit) string {
 	return strings.Join(words, " ")
 }
 
-// unitFor is the service of this configuration. What this environment says of
-// where things are is written down, because a service has another one.
-func unitFor(ctx context.Context, g *globals, complaints io.Writer) (service.Unit, error) {
-	if _, err := g.load(); err != nil {
-		return service.Unit{}, err // it would fail as a service too
-	}
+// UnitFor returns the unit of a configuration. It includes the variables of this
+// environment that matter, since a service has another environment.
+func UnitFor(ctx context.Context, file, root string, warnings io.Writer) (service.Unit, error) {
 	program, err := program()
 	if err != nil {
 		return service.Unit{}, err
 	}
 	path, err := service.LoginPath(ctx)
 	if err != nil {
-		fmt.Fprintf(complaints, "mailboxd: %s; using the PATH of this shell\n", err)
+		fmt.Fprintf(warnings, "mailboxd: %s; using the PATH of this shell\n", err)
 		path = os.Getenv("PATH")
 	}
-	file := cmp.Or(g.config, config.DefaultPath())
 	if file == "" {
 		return service.Unit{}, exit.With(exit.Usage, "there is no $HOME with a configuration; name its file with --config")
 	}
@@ -49,13 +44,13 @@ func unitFor(ctx context.Context, g *globals, complaints io.Writer) (service.Uni
 	}
 	u := service.Unit{
 		Program: program, Args: []string{"serve"},
-		Env:     append([]string{"PATH=" + path}, decisive(os.Environ())...),
+		Env:     append([]string{"PATH=" + path}, relevantVariables(os.Environ())...),
 		EnvFile: filepath.Join(filepath.Dir(file), "environment"),
 	}
 	if _, err := os.Stat(file); err == nil {
 		u.Args = append(u.Args, "--config", file)
 	}
-	if root := cmp.Or(g.root, os.Getenv("AINL_AGENT_ROOT")); root != "" {
+	if root := cmp.Or(root, os.Getenv("AINL_AGENT_ROOT")); root != "" {
 		if root, err = filepath.Abs(root); err != nil {
 			return service.Unit{}, err
 		}
@@ -64,9 +59,9 @@ func unitFor(ctx context.Context, g *globals, complaints io.Writer) (service.Uni
 	return u, nil
 }
 
-// decisive picks the variables that decide where things are and what the
-// configuration says. The root is an argument.
-func decisive(environ []string) (picked []string) {
+// relevantVariables returns the variables that affect the configuration and the state
+// directory.
+func relevantVariables(environ []string) (picked []string) {
 	for _, e := range environ {
 		if strings.HasPrefix(e, "MAILBOXD_") || strings.HasPrefix(e, "XDG_STATE_HOME=") {
 			picked = append(picked, e)
@@ -75,8 +70,8 @@ func decisive(environ []string) (picked []string) {
 	return picked
 }
 
-// program is the path under which this program will still be there tomorrow:
-// the one on PATH, if it is this one, for an upgrade may replace that.
+// program returns the path of this program: the one on PATH if it is the same file,
+// since an upgrade replaces that one.
 func program() (string, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -1,0 +1,105 @@
+// Package setup writes a first configuration, with the agent programs that it finds, and
+// installs the service of the user.
+package setup
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"mailboxd/internal/exit"
+	"mailboxd/internal/term"
+)
+
+// InitOptions are what init writes, and how.
+type InitOptions struct {
+	File      string // of the configuration; "" when there is no home directory
+	IsDefault bool   // commands find the file without --config
+	Root      string // of the mailbox; "" for the proposed one
+	DryRun    bool   // only show what would be written
+	Force     bool   // replace files that exist, and keep backups
+}
+
+// Init writes a configuration and makes the mailbox.
+func Init(w io.Writer, f InitOptions) error {
+	if f.File == "" {
+		return exit.With(exit.Usage, "there is no $HOME for a configuration; name a file with --config")
+	}
+	file, err := filepath.Abs(f.File)
+	root := f.Root
+	if err != nil {
+		return err
+	}
+	if root == "" {
+		if root, err = proposedRoot(); err != nil {
+			return err
+		}
+	}
+	if root, err = filepath.Abs(root); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(file); err == nil && !f.Force && !f.DryRun {
+		return fmt.Errorf("%s is there already: edit it, or write another with --config FILE, or anew with --force", file)
+	}
+	found := findCLIs()
+	drafts, err := firstFiles(file, root, found)
+	if err != nil {
+		return err
+	}
+	for _, d := range drafts {
+		if err := d.write(w, f); err != nil {
+			return fmt.Errorf("write %s: %w", d.path, err)
+		}
+	}
+	if f.DryRun {
+		_, err := fmt.Fprintln(w, "would make", root)
+		return err
+	}
+	f.File, f.Root = file, root
+	return printNextSteps(w, f, found)
+}
+
+// printNextSteps makes the mailbox and prints what to do next.
+func printNextSteps(w io.Writer, f InitOptions, found []foundCLI) error {
+	if err := os.MkdirAll(f.Root, 0o700); err != nil {
+		return err
+	}
+	fmt.Fprintln(w, "mailbox", f.Root)
+	for _, c := range found {
+		fmt.Fprintln(w, "found  ", c.path, c.note())
+	}
+	option := ""
+	if !f.IsDefault {
+		option = " --config " + term.ShellWord(f.File)
+	}
+	fmt.Fprintf(w, `
+Next, in two terminals:
+  mailboxd serve%[1]s
+  mailboxd send%[1]s --agent hello --type greeting --payload '{"name": "you"}' --wait
+
+AINL programs find this mailbox with:
+  export AINL_AGENT_ROOT=%[2]s
+`, option, term.ShellWord(f.Root))
+	return nil
+}
+
+// proposedRoot is the mailbox of AINL programs in this environment, or else PrivateRoot.
+func proposedRoot() (string, error) {
+	if root := os.Getenv("AINL_AGENT_ROOT"); root != "" {
+		return root, nil
+	}
+	return PrivateRoot()
+}
+
+// PrivateRoot is the mailbox in the user's state directory.
+func PrivateRoot() (string, error) {
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "ainl_agents"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("propose a mailbox: %w; name one with --root", err)
+	}
+	return filepath.Join(home, ".local", "state", "ainl_agents"), nil
+}
