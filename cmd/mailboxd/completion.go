@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mailboxd/envelope"
 	"mailboxd/internal/client"
 	"mailboxd/internal/task"
 	"mailboxd/internal/term"
@@ -99,17 +98,11 @@ func taskWords(ctx context.Context, g *globals, begun string, states []task.Stat
 	tasks, err := r.Tasks(ctx, client.Filter{States: states, NewestFirst: true, Limit: 20 * mostCompletions})
 	var words []cobra.Completion
 	for _, t := range tasks {
-		if strings.HasPrefix(string(t.ID), begun) && typed(t.ID) && len(words) < mostCompletions {
+		if strings.HasPrefix(string(t.ID), begun) && view.IsPlainID(t.ID) && len(words) < mostCompletions {
 			words = append(words, cobra.CompletionWithDesc(string(t.ID), term.OneLine(view.StateOf(t)+", "+t.Agent)))
 		}
 	}
 	return words, err
-}
-
-// typed reports whether an id can be put into a command line as it is. A shell
-// would take the rest of them for something else: their requesters chose them.
-func typed(id envelope.ID) bool {
-	return term.ShellWord(string(id)) == string(id) && !strings.HasPrefix(string(id), "-")
 }
 
 // completeAgents offers the agents of the configuration.

@@ -11,6 +11,7 @@ import (
 
 	"mailboxd/internal/agent"
 	"mailboxd/internal/config"
+	"mailboxd/internal/lint"
 	"mailboxd/internal/schema"
 	"mailboxd/internal/term"
 )
@@ -39,48 +40,43 @@ be asked.`,
 		Example: "  mailboxd config check --config ./config.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			report := lintReport{OK: true, Issues: []issue{}}
+			report := lint.NewReport()
 			if cfg, err := g.load(); err != nil {
-				report.fail("configuration", err)
+				report.Fail("configuration", err)
 			} else {
-				report.team(cfg)
+				checkAgents(report, cfg)
 			}
-			return report.print(cmd.OutOrStdout(), asJSON)
+			return report.Print(cmd.OutOrStdout(), asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print {ok, issues: [{kind, path, message}]}")
 	return cmd
 }
 
-// team adds what is wrong with the agents of a configuration.
-func (r *lintReport) team(cfg config.Config) {
+// checkAgents adds what is wrong with the agents of a configuration.
+func checkAgents(r *lint.Report, cfg config.Config) {
 	members := cfg.ReadAgents()
 	for _, m := range members {
 		at := fmt.Sprintf("agents[%d] %q", m.Index, m.Binding.ID)
 		if m.Subject.Unfit != "" {
-			r.fail(at, fmt.Errorf("disabled: %s", m.Subject.Unfit))
+			r.Fail(at, fmt.Errorf("disabled: %s", m.Subject.Unfit))
 		}
 		for _, doubt := range m.Warnings {
-			r.Issues = append(r.Issues, issue{"warning", at, "manifest: " + doubt.String()})
+			r.Warn(at, "manifest: "+doubt.String())
 		}
 		for _, doubt := range m.Unknown {
-			r.Issues = append(r.Issues, issue{"warning", at, doubt})
+			r.Warn(at, doubt)
 		}
 	}
 	if _, err := schema.Load(cfg.Policy.Schemas); err != nil {
-		r.fail("policy.schemas", err)
+		r.Fail("policy.schemas", err)
 	}
 	if _, err := cfg.Secrets(); err != nil {
-		r.fail("configuration", err)
+		r.Fail("configuration", err)
 	}
 	if _, err := agent.New(config.Bindings(members), agent.Options{}); err != nil {
-		r.fail("configuration", err)
+		r.Fail("configuration", err)
 	}
-}
-
-func (r *lintReport) fail(path string, err error) {
-	r.OK = false
-	r.Issues = append(r.Issues, issue{"error", path, err.Error()})
 }
 
 func configShowCommand(g *globals) *cobra.Command {

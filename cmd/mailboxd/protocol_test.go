@@ -12,6 +12,7 @@ import (
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/config"
+	"mailboxd/internal/lint"
 )
 
 // definitionOf writes a CAP agent definition, of which the members may be others.
@@ -93,8 +94,8 @@ func TestReplicasAreAgentsOfTheirOwn(t *testing.T) {
 	if b := a.Binding(); b.Definition.ID != "analyst-2" || b.Manifest.AgentID != "analyst-2" || b.Dialect != envelope.CAP {
 		t.Errorf("analyst-2 is %+v", b)
 	}
-	var report lintReport
-	report.team(cfg)
+	report := lint.NewReport()
+	checkAgents(report, cfg)
 	if words := fmt.Sprint(report.Issues); !strings.Contains(words, `agents[1] "analyst-1" definition: allowed_agents[0]: no agent "qa" is configured`) {
 		t.Errorf("config check says %s", words)
 	}
@@ -198,8 +199,8 @@ func TestASecretThatIsNotThereIsSaid(t *testing.T) {
 		if _, err := cfg.Secrets(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %q", yaml, err, want)
 		}
-		var report lintReport
-		if report.team(cfg); !strings.Contains(fmt.Sprint(report.Issues), want) {
+		report := lint.NewReport()
+		if checkAgents(report, cfg); !strings.Contains(fmt.Sprint(report.Issues), want) {
 			t.Errorf("config check says %v; want %q", report.Issues, want)
 		}
 	}

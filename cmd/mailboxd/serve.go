@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/rs/zerolog"
@@ -14,6 +15,7 @@ import (
 	"mailboxd/dispatch"
 	"mailboxd/dispatch/store"
 	"mailboxd/internal/config"
+	"mailboxd/internal/notice"
 	"mailboxd/internal/retention"
 	"mailboxd/mailbox"
 	"mailboxd/watcher"
@@ -92,7 +94,9 @@ func serve(ctx context.Context, cfg config.Config, g *globals, mode serveMode, o
 		work.Go(func() error {
 			return watcher.WatchBeside(ctx, tasks, results, cfg.Intake.Rescan, func() { d.Look(ctx) })
 		})
-		work.Go(func() error { return newNotices(cfg, h.memory, log).serve(ctx) })
+		work.Go(func() error {
+			return notice.New(cfg.NoticeCommand(), slices.Equal(cfg.Notice.Command, config.DefaultNotice()), h.memory, log).Serve(ctx)
+		})
 		work.Go(func() error { return unmapAtRest(ctx, d.Ready(), h.memory.Changed, unmap) })
 		work.Go(func() error { return reloadOnHangup(ctx, hangup, g, h.team, d.ReevaluateAll, super) })
 	}

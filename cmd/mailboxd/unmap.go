@@ -71,3 +71,11 @@ func unmapFile(smaps, file string) {
 		}
 	}
 }
+
+// pause waits, unless ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

@@ -18,3 +18,8 @@ func Command(verb string, id envelope.ID, flags ...string) string {
 	}
 	return strings.Join(words, " ")
 }
+
+// IsPlainID reports whether an id needs no quoting in a command line, and is no flag.
+func IsPlainID(id envelope.ID) bool {
+	return term.ShellWord(string(id)) == string(id) && !strings.HasPrefix(string(id), "-")
+}

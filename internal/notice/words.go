@@ -1,4 +1,4 @@
-package main
+package notice
 
 import (
 	"fmt"
@@ -8,11 +8,11 @@ import (
 	"mailboxd/internal/view"
 )
 
-// needsPerson is what a task can wait for that only a person can give. An
-// operator's hold is a person's own doing.
+// needsPerson are the reasons that only a person can end. An operator's hold is not
+// among them, since a person made it.
 var needsPerson = []task.Reason{task.Approval, task.AuthRequired, task.Recovered, task.AnswerUnread, task.ResultInvalid}
 
-// noticeWords are the words of a notice about what a task waits for.
+// noticeWords describes a reason in a notice.
 func noticeWords(r task.Reason) string {
 	switch r {
 	case inReview:
@@ -23,10 +23,10 @@ func noticeWords(r task.Reason) string {
 	return r.Clause()
 }
 
-// inReview stands for the state of that name among the reasons.
+// inReview stands for the state Review among the reasons.
 const inReview = task.Reason(task.Review)
 
-// waitsFor returns what a task waits for that only a person can give.
+// waitsFor returns the reasons that only a person can end.
 func waitsFor(row task.Task) (waits []task.Reason) {
 	if row.State == task.Review {
 		return []task.Reason{inReview}
@@ -39,10 +39,10 @@ func waitsFor(row task.Task) (waits []task.Reason) {
 	return waits
 }
 
-// words say in a title and a text which tasks wait. None of them is a
-// requester's but an id of plain characters: a desktop may take others for markup.
-func words(rows []task.Task) (title, text string) {
-	if len(rows) == 1 && !typed(rows[0].ID) {
+// message returns the title and the text of a notice. It shows only ids of plain
+// characters, since a desktop may take others for markup.
+func message(rows []task.Task) (title, text string) {
+	if len(rows) == 1 && !view.IsPlainID(rows[0].ID) {
 		return "A task waits for a person", "One with an odd id: " + noticeWords(waitsFor(rows[0])[0]) + ". See: mailboxd ps --state held,review"
 	}
 	if len(rows) > 1 {

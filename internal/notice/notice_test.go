@@ -1,4 +1,4 @@
-package main
+package notice
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A desktop is a ledger, and a command that writes down what it is told.
-type desktop struct {
+// A testDesktop is a ledger, and a command that writes down what it is told.
+type testDesktop struct {
 	t      *testing.T
 	memory *ledger.Ledger
 	board  string // the file
@@ -26,7 +26,7 @@ type desktop struct {
 	seqs   map[envelope.ID]int64
 }
 
-func newDesktop(t *testing.T) *desktop {
+func newDesktop(t *testing.T) *testDesktop {
 	t.Helper()
 	dir := t.TempDir()
 	memory, _, err := ledger.Open(filepath.Join(dir, "ledger.db"))
@@ -34,20 +34,20 @@ func newDesktop(t *testing.T) *desktop {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { memory.Close() })
-	return &desktop{t: t, memory: memory, board: filepath.Join(dir, "board"), seqs: map[envelope.ID]int64{}}
+	return &testDesktop{t: t, memory: memory, board: filepath.Join(dir, "board"), seqs: map[envelope.ID]int64{}}
 }
 
 // notices are those of a daemon that was just started; script is the command.
-func (d *desktop) notices(script string) *notices {
-	return &notices{
+func (d *testDesktop) notices(script string) *Notifier {
+	return &Notifier{
 		command: []string{"/bin/sh", "-c", script, "sh"}, memory: d.memory,
-		told: map[int64][]task.Reason{}, patience: time.Minute, log: zerolog.New(&d.log),
+		notified: map[int64][]task.Reason{}, timeout: time.Minute, log: zerolog.New(&d.log),
 	}
 }
 
-func (d *desktop) post() *notices { return d.notices("echo \"$*\" >> '" + d.board + "'") }
+func (d *testDesktop) post() *Notifier { return d.notices("echo \"$*\" >> '" + d.board + "'") }
 
-func (d *desktop) update(fn func(tx *ledger.Tx) error) {
+func (d *testDesktop) update(fn func(tx *ledger.Tx) error) {
 	d.t.Helper()
 	if err := d.memory.Update(d.t.Context(), fn); err != nil {
 		d.t.Fatal(err)
@@ -55,7 +55,7 @@ func (d *desktop) update(fn func(tx *ledger.Tx) error) {
 }
 
 // add adds a task that is held for reasons.
-func (d *desktop) add(id envelope.ID, reasons ...task.Reason) {
+func (d *testDesktop) add(id envelope.ID, reasons ...task.Reason) {
 	d.t.Helper()
 	d.update(func(tx *ledger.Tx) (err error) {
 		d.seqs[id], err = tx.Add(task.Task{ID: id, Revision: 1, State: task.Held, Reasons: reasons}, nil)
@@ -64,7 +64,7 @@ func (d *desktop) add(id envelope.ID, reasons ...task.Reason) {
 }
 
 // move moves a task, and tells of it as the engine does.
-func (d *desktop) move(id envelope.ID, from, to task.State, kind string, reasons ...task.Reason) {
+func (d *testDesktop) move(id envelope.ID, from, to task.State, kind string, reasons ...task.Reason) {
 	d.t.Helper()
 	d.update(func(tx *ledger.Tx) error {
 		moved, err := tx.Move(d.seqs[id], from, 0, task.Change{To: to, Reasons: reasons})
@@ -76,7 +76,7 @@ func (d *desktop) move(id envelope.ID, from, to task.State, kind string, reasons
 }
 
 // look lets the notices look, and wants that these words, or nothing, were put up.
-func (d *desktop) look(n *notices, words string) {
+func (d *testDesktop) look(n *Notifier, words string) {
 	d.t.Helper()
 	if _, err := n.look(d.t.Context()); err != nil {
 		d.t.Fatal(err)
@@ -148,11 +148,11 @@ func TestTheFirstNoticeOfAQuietDayComesSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesktop(t)
 		n := d.post()
-		n.gather, n.rest = time.Second, 30*time.Second
+		n.batchTime, n.rest = time.Second, 30*time.Second
 		ctx, stop := context.WithCancel(t.Context())
 		var serving sync.WaitGroup
 		serving.Go(func() {
-			if err := n.serve(ctx); err != nil {
+			if err := n.Serve(ctx); err != nil {
 				t.Error(err)
 			}
 		})
@@ -179,7 +179,7 @@ func TestANoticeThatIsNotShownIsLoggedOnce(t *testing.T) {
 		if !shown || err == nil {
 			t.Fatalf("look = %v, %v; want an error of the command", shown, err)
 		}
-		n.complain(err)
+		n.reportFault(err)
 	}
 	if got := strings.Count(d.log.String(), "exit status 1"); got != 1 {
 		t.Errorf("logged %d times; want once:\n%s", got, d.log.String())
@@ -190,7 +190,7 @@ func TestACommandThatHangsIsEnded(t *testing.T) {
 	d := newDesktop(t)
 	d.add("t1", task.Approval)
 	n := d.notices("sleep 1000; echo survived")
-	n.patience = 50 * time.Millisecond
+	n.timeout = 50 * time.Millisecond
 	if _, err := n.look(t.Context()); err == nil {
 		t.Error("look = nil; want an error that the command was killed")
 	}

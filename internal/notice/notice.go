@@ -1,0 +1,209 @@
+// Package notice tells a person, with a command, which tasks wait for one.
+package notice
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/rs/zerolog"
+
+	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
+)
+
+// A Notifier runs a command when tasks wait for a person, once for each task and reason.
+// The ledger has the notices, so they are not repeated after a restart. Nothing waits
+// for a notifier.
+type Notifier struct {
+	command   []string // empty: no notices
+	memory    *ledger.Ledger
+	notified  map[int64][]task.Reason // by the seq of a waiting task: the reasons of its last notice
+	batchTime time.Duration           // after a change, for one notice of many tasks
+	rest      time.Duration           // after a notice
+	timeout   time.Duration           // of the command
+	failing   bool                    // the command failed, and that was logged
+	log       zerolog.Logger
+}
+
+// New returns a notifier with a command. A command that cannot show notices is not used;
+// that is logged unless the command is the default.
+func New(command []string, isDefault bool, memory *ledger.Ledger, log zerolog.Logger) *Notifier {
+	n := &Notifier{memory: memory, notified: map[int64][]task.Reason{}, batchTime: time.Second, rest: 30 * time.Second, timeout: 10 * time.Second, log: log}
+	switch why := cannotShow(command); {
+	case why == "":
+		n.command = command
+	case len(command) > 0 && !isDefault:
+		log.Warn().Str("reason", why).Msg("nobody is told when a task waits for a person")
+	}
+	return n
+}
+
+// desktopCommand needs a desktop to show notices.
+const desktopCommand = "notify-send"
+
+// cannotShow says why a command cannot show notices, or "".
+func cannotShow(command []string) string {
+	if len(command) == 0 {
+		return "there is no command"
+	}
+	if _, err := exec.LookPath(command[0]); err != nil {
+		return err.Error()
+	}
+	_, noBus := os.Stat(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "bus"))
+	if filepath.Base(command[0]) == desktopCommand && os.Getenv("DBUS_SESSION_BUS_ADDRESS") == "" && noBus != nil {
+		return "there is no desktop to show it on"
+	}
+	return ""
+}
+
+// Serve shows notices until ctx ends.
+func (n *Notifier) Serve(ctx context.Context) error {
+	for len(n.command) > 0 && ctx.Err() == nil {
+		changed, began := n.memory.Changed(), time.Now()
+		shown, err := n.look(ctx)
+		gather := max(n.batchTime, 20*time.Since(began)) // reading many held tasks takes long
+		if err != nil && ctx.Err() == nil {
+			n.reportFault(err)
+		}
+		if shown || err != nil {
+			pause(ctx, n.rest)
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		}
+		pause(ctx, gather)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// look shows a notice of the tasks that wait for a new reason, and reports whether there
+// were any.
+func (n *Notifier) look(ctx context.Context) (shown bool, err error) {
+	rows, err := n.memory.Tasks(ctx, ledger.Filter{States: []task.State{task.Held, task.Review}})
+	if err != nil {
+		return false, err
+	}
+	told, news := map[int64][]task.Reason{}, []task.Task(nil)
+	for _, row := range rows {
+		waits := waitsFor(row)
+		if len(waits) == 0 {
+			continue
+		}
+		known, ok := n.notified[row.Seq]
+		if !ok {
+			if known, err = n.notifiedBefore(ctx, row); err != nil {
+				return false, err
+			}
+		}
+		told[row.Seq] = waits
+		if slices.ContainsFunc(waits, func(r task.Reason) bool { return !slices.Contains(known, r) }) {
+			news = append(news, row)
+		}
+	}
+	if len(news) > 0 {
+		err = n.remember(ctx, news) // first, so that a failure does not repeat the notice at each start
+	}
+	if err != nil {
+		return false, err
+	}
+	n.notified = told
+	if len(news) == 0 {
+		return false, nil
+	}
+	return true, n.show(ctx, news)
+}
+
+// noticedKind is the kind of the event of a notice.
+const noticedKind = task.KindTaskNoticed
+
+type noticedData struct {
+	Waits []task.Reason `json:"waits_for"`
+}
+
+func (n *Notifier) remember(ctx context.Context, rows []task.Task) error {
+	return n.memory.Update(ctx, func(tx *ledger.Tx) error {
+		for _, row := range rows {
+			data, err := json.Marshal(noticedData{waitsFor(row)})
+			if err != nil {
+				return err
+			}
+			if err := tx.Log(task.Event{Time: time.Now(), Kind: noticedKind, Task: row.ID, Revision: row.Revision, Data: data}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// notifiedBefore returns the reasons of the last notice about a task since it last was
+// queued or ran.
+func (n *Notifier) notifiedBefore(ctx context.Context, row task.Task) (told []task.Reason, err error) {
+	for last := int64(0); ; {
+		events, err := n.memory.Events(ctx, row.ID, last, eventPage)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range events {
+			last = e.Seq
+			var data noticedData
+			switch {
+			case e.Revision != row.Revision:
+			case e.Kind == task.KindTaskQueued || e.Kind == task.KindTaskStarted || e.Kind == task.KindTaskRetried:
+				told = nil
+			case e.Kind == noticedKind && json.Unmarshal(e.Data, &data) == nil:
+				told = data.Waits
+			}
+		}
+		if len(events) < eventPage {
+			return told, nil
+		}
+	}
+}
+
+// show runs the command with the title and the text as arguments.
+func (n *Notifier) show(ctx context.Context, rows []task.Task) error {
+	ctx, stop := context.WithTimeout(ctx, n.timeout)
+	defer stop()
+	title, text := message(rows)
+	cmd := exec.CommandContext(ctx, n.command[0], append(n.command[1:len(n.command):len(n.command)], title, text)...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	err := cmd.Start()
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if err != nil {
+		return fmt.Errorf("show notice with %s: %w", n.command[0], err)
+	}
+	n.failing = false
+	return nil
+}
+
+// reportFault logs the first failure in a row.
+func (n *Notifier) reportFault(err error) {
+	if !n.failing {
+		n.log.Warn().Err(err).Msg("nobody could be told that a task waits for a person")
+	}
+	n.failing = true
+}
+
+// eventPage is how many events are read at once.
+const eventPage = 1000
+
+// pause waits, unless ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
