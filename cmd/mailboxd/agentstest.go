@@ -36,7 +36,7 @@ It exits as the task did: 0 done, 3 ended in error, 4 rejected or denied, 5 when
 waits for a person or takes longer than --timeout, 7 when no daemon runs.`,
 		Example: "  mailboxd agents test reviewer\n  mailboxd agents test reviewer --json | jq .output.session_id",
 		Args:    cobra.ExactArgs(1),
-		RunE: atDoor(g, func(cmd *cobra.Command, args []string, r *reader.Reader, _ *client.Client) error {
+		RunE: withDaemon(g, func(cmd *cobra.Command, args []string, r *reader.Reader, _ *client.Client) error {
 			return testAgent(cmd, g, args[0], timeout, asJSON)
 		}),
 	}
@@ -60,7 +60,7 @@ func testAgent(cmd *cobra.Command, g *globals, id string, timeout time.Duration,
 	if err := member.Problem(); err != nil {
 		return fmt.Errorf("test agent %s: %w", id, err)
 	}
-	request, err := trial(cfg.Agents[index], member.Subject.Manifest, timeout).request(cmd)
+	request, err := testTask(cfg.Agents[index], member.Subject.Manifest, timeout).request(cmd)
 	if err != nil {
 		return err
 	}
@@ -84,8 +84,8 @@ func testAgent(cmd *cobra.Command, g *globals, id string, timeout time.Duration,
 	}), verdictOf(raw))
 }
 
-// trial is the tiny task, of a kind that the agent takes.
-func trial(e config.Entry, m *envelope.Manifest, timeout time.Duration) *sendFlags {
+// testTask is the tiny task, of a kind that the agent takes.
+func testTask(e config.Entry, m *envelope.Manifest, timeout time.Duration) *sendFlags {
 	f := &sendFlags{
 		agent: e.ID, role: "executor", taskType: "agent_test",
 		description: "This tests whether you can be reached. Answer with the one word ready, and do nothing else.",
@@ -96,7 +96,7 @@ func trial(e config.Entry, m *envelope.Manifest, timeout time.Duration) *sendFla
 	if len(e.TaskTypes) > 0 {
 		f.taskType = strings.NewReplacer("*", "test", "?", "x").Replace(e.TaskTypes[0])
 	}
-	f.extra = map[string]any{"allowed_tools": []string{}, "deadline": instant(timeout.String(), time.Now())}
+	f.extra = map[string]any{"allowed_tools": []string{}, "deadline": formatTime(timeout.String(), time.Now())}
 	if len(e.Environments) > 0 {
 		f.extra["policy_context"] = map[string]any{"environment": e.Environments[0]}
 	}
@@ -113,7 +113,7 @@ func answerUnlessHeld(ctx context.Context, s reader.Submission, at reader.Locati
 	looking.Go(func() error {
 		for held == nil && ctx.Err() == nil {
 			pause(ctx, 100*time.Millisecond)
-			held = heldUp(ctx, at, s.ID)
+			held = heldError(ctx, at, s.ID)
 		}
 		cancel()
 		return nil
@@ -130,9 +130,9 @@ func answerUnlessHeld(ctx context.Context, s reader.Submission, at reader.Locati
 // answerGrace is how long a result may take after the deadline of its task.
 const answerGrace = 15 * time.Second
 
-// heldUp says where a task is that waits for a person or for a later time; nil
+// heldError says where a task is that waits for a person or for a later time; nil
 // when it does not.
-func heldUp(ctx context.Context, at reader.Location, id envelope.ID) (held error) {
+func heldError(ctx context.Context, at reader.Location, id envelope.ID) (held error) {
 	_ = at.Read(ctx, func(ctx context.Context, d *reader.Reader) error {
 		row, err := d.Latest(ctx, id)
 		if err == nil && (row.State == task.Held && !slices.Equal(row.Held, []task.Reason{task.Capacity}) || row.State == task.Review) {

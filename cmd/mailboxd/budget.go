@@ -22,7 +22,7 @@ is left. A run of which nobody knows what it spent counts as it was reserved.`,
 		Example: `  mailboxd budget
   mailboxd budget --day 2026-03-09 --json | jq -r 'select(.usd_cents.left == 0).account'`,
 		Args: cobra.NoArgs,
-		RunE: atDesk(g, func(cmd *cobra.Command, _ []string, r *reader.Reader) error {
+		RunE: withReader(g, func(cmd *cobra.Command, _ []string, r *reader.Reader) error {
 			if _, err := time.Parse(time.DateOnly, day); err != nil {
 				return exit.With(exit.Usage, "--day %s: not a day such as 2026-03-09", day)
 			}

@@ -39,12 +39,12 @@ and their flags, the ids of the tasks that a command could be about, and the age
 // A completer answers a shell's question for words that could stand there.
 type completer = func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective)
 
-// mostCompletions is how many words a shell is given: more help nobody.
-const mostCompletions = 100
+// maxCompletions is how many words a shell is given: more help nobody.
+const maxCompletions = 100
 
-// completeVerbs lets shells complete what the verbs are about: only tasks in a
+// completeArgs lets shells complete what the verbs are about: only tasks in a
 // state that the verb has a use for.
-func completeVerbs(g *globals, root *cobra.Command) {
+func completeArgs(g *globals, root *cobra.Command) {
 	verbs := map[string]completer{
 		"show":    completeTasks(g, false),
 		"logs":    completeTasks(g, false, task.Running, task.Review, task.Done),
@@ -95,10 +95,10 @@ func taskWords(ctx context.Context, g *globals, begun string, states []task.Stat
 		return nil, err
 	}
 	defer r.Close()
-	tasks, err := r.Tasks(ctx, client.Filter{States: states, NewestFirst: true, Limit: 20 * mostCompletions})
+	tasks, err := r.Tasks(ctx, client.Filter{States: states, NewestFirst: true, Limit: 20 * maxCompletions})
 	var words []cobra.Completion
 	for _, t := range tasks {
-		if strings.HasPrefix(string(t.ID), begun) && view.IsPlainID(t.ID) && len(words) < mostCompletions {
+		if strings.HasPrefix(string(t.ID), begun) && view.IsPlainID(t.ID) && len(words) < maxCompletions {
 			words = append(words, cobra.CompletionWithDesc(string(t.ID), term.OneLine(view.StateOf(t)+", "+t.Agent)))
 		}
 	}
@@ -129,8 +129,8 @@ func completeStates(_ *cobra.Command, _ []string, begun string) ([]cobra.Complet
 	return words, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completes lets a shell complete the value of a flag of a command.
-func completes(cmd *cobra.Command, flag string, answer completer) {
+// completeFlag lets a shell complete the value of a flag of a command.
+func completeFlag(cmd *cobra.Command, flag string, answer completer) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, answer); err != nil {
 		panic(err) // there is no such flag
 	}

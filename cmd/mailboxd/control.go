@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -18,44 +17,6 @@ import (
 	"mailboxd/internal/term"
 	"mailboxd/internal/view"
 )
-
-// atDoor makes a command of a function that steers, which needs a daemon. Its
-// reader reads at the same daemon.
-func atDoor(g *globals, steer func(*cobra.Command, []string, *reader.Reader, *client.Client) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		cfg, err := g.load()
-		if err != nil {
-			return err
-		}
-		r, daemon, err := locationOf(cfg).Connect(cmd.Context())
-		if errors.Is(err, reader.ErrNoMailbox) {
-			return &exit.Error{Code: exit.Down, Err: err}
-		}
-		if err == nil {
-			defer r.Close()
-			err = steer(cmd, args, r, daemon)
-		}
-		return answered(err)
-	}
-}
-
-// answered gives what the daemon answered, or that there is none, its exit code.
-func answered(err error) error {
-	said, ok := errors.AsType[*client.Error](err)
-	switch {
-	case errors.Is(err, client.ErrDown):
-		return exit.With(exit.Down, "%w; start it with: mailboxd serve", err)
-	case !ok:
-		return err
-	case said.Kind == client.NoTask:
-		return &exit.Error{Code: exit.NoTask, Err: err}
-	case said.Kind == client.Unfinished:
-		return &exit.Error{Code: exit.Timeout, Err: err}
-	case said.Kind == client.BadRequest:
-		return &exit.Error{Code: exit.Usage, Err: err}
-	}
-	return err
-}
 
 // A taskVerb is a command that does something to one task.
 type taskVerb struct {
@@ -96,12 +57,12 @@ func (v taskVerb) command(g *globals, patience time.Duration) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: v.name + " ID", Short: v.short, Long: v.long, Example: v.example,
 		Args: cobra.ExactArgs(1),
-		RunE: atDoor(g, func(cmd *cobra.Command, args []string, r *reader.Reader, daemon *client.Client) error {
+		RunE: withDaemon(g, func(cmd *cobra.Command, args []string, r *reader.Reader, daemon *client.Client) error {
 			id, err := r.Find(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			wish.Timeout = spell(patience)
+			wish.Timeout = formatTimeout(patience)
 			task, err := v.do(daemon, cmd.Context(), id, wish)
 			if err != nil {
 				return err
@@ -117,8 +78,8 @@ func (v taskVerb) command(g *globals, patience time.Duration) *cobra.Command {
 	return cmd
 }
 
-// spell spells a timeout as a request has it.
-func spell(timeout time.Duration) string {
+// formatTimeout spells a timeout as a request has it.
+func formatTimeout(timeout time.Duration) string {
 	if timeout <= 0 {
 		return ""
 	}
@@ -166,11 +127,11 @@ func (v agentVerb) command(g *globals, waits bool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: v.name + " [AGENT]", Short: v.short, Long: v.long, Example: v.example,
 		Args: cobra.MaximumNArgs(1),
-		RunE: atDoor(g, func(cmd *cobra.Command, args []string, _ *reader.Reader, daemon *client.Client) error {
+		RunE: withDaemon(g, func(cmd *cobra.Command, args []string, _ *reader.Reader, daemon *client.Client) error {
 			if len(args) > 0 && args[0] == "" {
 				return exit.With(exit.Usage, "the agent's name is empty; without one, %s is for every agent", v.name)
 			}
-			wish.Agent, wish.Timeout = strings.Join(args, ""), spell(timeout)
+			wish.Agent, wish.Timeout = strings.Join(args, ""), formatTimeout(timeout)
 			paused, err := v.do(daemon, cmd.Context(), wish)
 			if err != nil {
 				return err

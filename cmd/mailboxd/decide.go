@@ -38,7 +38,7 @@ func decideCommand(g *globals, decide func(*client.Client, context.Context, enve
 	word, asJSON := &client.Word{}, false
 	cmd := &cobra.Command{
 		Args: cobra.ExactArgs(1),
-		RunE: atDoor(g, func(cmd *cobra.Command, args []string, r *reader.Reader, daemon *client.Client) error {
+		RunE: withDaemon(g, func(cmd *cobra.Command, args []string, r *reader.Reader, daemon *client.Client) error {
 			id, err := r.Find(cmd.Context(), args[0])
 			if err != nil {
 				return err

@@ -62,7 +62,7 @@ func demo(ctx context.Context, w io.Writer, dir string) error {
 	if err := os.Mkdir(cfg.Root, 0o700); err != nil {
 		return err
 	}
-	say(w, "A mailbox at %s, and a daemon that serves it.", cfg.Root)
+	printStep(w, "A mailbox at %s, and a daemon that serves it.", cfg.Root)
 
 	ctx, stop := context.WithTimeout(ctx, 30*time.Second)
 	defer stop()
@@ -84,9 +84,9 @@ func roundTrip(ctx context.Context, w io.Writer, cfg config.Config) error {
 	if err != nil {
 		return err
 	}
-	say(w, "One line appended to %s:", file)
+	printStep(w, "One line appended to %s:", file)
 	fmt.Fprintf(w, "%s\n", term.Indent(demoTask))
-	say(w, "What the daemon does:")
+	printStep(w, "What the daemon does:")
 	if err := approveDemo(ctx, w, locationOf(cfg)); err != nil {
 		return err
 	}
@@ -94,9 +94,9 @@ func roundTrip(ctx context.Context, w io.Writer, cfg config.Config) error {
 	if err != nil {
 		return err
 	}
-	say(w, "The file results/demo-1.json:")
+	printStep(w, "The file results/demo-1.json:")
 	fmt.Fprintf(w, "%s\n", term.Indent(string(bytes.TrimSpace(raw))))
-	say(w, "That was the whole road. Next: mailboxd init")
+	printStep(w, "That was the whole road. Next: mailboxd init")
 	return nil
 }
 
@@ -116,12 +116,12 @@ func approveDemo(ctx context.Context, w io.Writer, at reader.Location) error {
 	if err != nil {
 		return err
 	}
-	say(w, "Nothing runs yet: the agent's manifest asks for a person. What mailboxd ps says:")
+	printStep(w, "Nothing runs yet: the agent's manifest asks for a person. What mailboxd ps says:")
 	return at.Read(ctx, func(ctx context.Context, d *reader.Reader) error {
 		if err := (&psFlags{}).show(ctx, d, term.ScreenOf(w)); err != nil {
 			return err
 		}
-		say(w, "You would say in another terminal: mailboxd approve demo-1. Said for you:")
+		printStep(w, "You would say in another terminal: mailboxd approve demo-1. Said for you:")
 		daemon, ok := d.Books.(*client.Client)
 		if !ok {
 			return client.ErrDown
@@ -131,7 +131,7 @@ func approveDemo(ctx context.Context, w io.Writer, at reader.Location) error {
 	})
 }
 
-func say(w io.Writer, format string, args ...any) { fmt.Fprintf(w, "\n"+format+"\n", args...) }
+func printStep(w io.Writer, format string, args ...any) { fmt.Fprintf(w, "\n"+format+"\n", args...) }
 
 // demoConfig is a configuration whose one agent is this program itself.
 func demoConfig(dir string) (config.Config, error) {

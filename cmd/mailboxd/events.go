@@ -33,9 +33,9 @@ stops, which is exit code 7.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.follow {
-				return atDoor(g, f.followThem)(cmd, args)
+				return withDaemon(g, f.followThem)(cmd, args)
 			}
-			return atDesk(g, f.list)(cmd, args)
+			return withReader(g, f.list)(cmd, args)
 		},
 	}
 	flags := cmd.Flags()

@@ -52,19 +52,19 @@ gc is for a mailbox that is not being served.`,
 
 // collect does it under the lock of the root, as a daemon would.
 func collect(ctx context.Context, cfg config.Config, log zerolog.Logger, dry bool) (gone retention.Collected, err error) {
-	h := &house{}
-	defer h.close()
-	err = h.openBox(cfg)
+	r := &resources{}
+	defer r.close()
+	err = r.openBox(cfg)
 	if locked, ok := errors.AsType[*mailbox.LockedError](err); ok {
 		return gone, fmt.Errorf("%w, which collects by itself once a day", locked)
 	}
 	if err != nil {
 		return gone, err
 	}
-	if err := h.openState(cfg, log); err != nil {
+	if err := r.openState(cfg, log); err != nil {
 		return gone, err
 	}
-	return retention.Collector(h.parts()).Collect(ctx, retention.Policy(cfg.Retention), time.Now(), dry)
+	return retention.Collector(r.parts()).Collect(ctx, retention.Policy(cfg.Retention), time.Now(), dry)
 }
 
 func printCollected(w io.Writer, gone retention.Collected, dry bool) error {

@@ -247,7 +247,7 @@ func TestTheSummaryCountsAndNamesTheLastResult(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer memory.Close()
-	s := summary{root: d.Root, memory: memory}
+	s := summary{root: d.Root, ledger: memory}
 	want := "2 queued, 1 running, 4 held; last: failed error"
 	for range 2 { // again, when nothing has happened since
 		if got, err := s.line(t.Context()); got != want || err != nil {

@@ -11,8 +11,8 @@ import (
 	"mailboxd/internal/setup"
 )
 
-// team reads a configuration as serve does, agents and all.
-func teamOf(t *testing.T, file string) *agent.Agents {
+// registry reads a configuration as serve does, agents and all.
+func agentsOf(t *testing.T, file string) *agent.Agents {
 	t.Helper()
 	cfg, err := config.Load(file, "")
 	if err != nil {
@@ -50,7 +50,7 @@ func TestWhatInitWritesLoadsWithEveryProgramFound(t *testing.T) {
 	if err := setup.Init(&strings.Builder{}, setup.InitOptions{File: config, Root: t.TempDir()}); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := strings.Join(teamOf(t, config).IDs(), " "), "claude codex cursor-agent gemini hello"; got != want {
+	if got, want := strings.Join(agentsOf(t, config).IDs(), " "), "claude codex cursor-agent gemini hello"; got != want {
 		t.Errorf("agents %s; want %s", got, want)
 	}
 }
@@ -74,7 +74,7 @@ func TestWhatInitCommentsOutLoadsOnceItIsNot(t *testing.T) {
 	if err := os.WriteFile(config, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := teamOf(t, config).IDs(); len(got) != len(setup.KnownCLIs())+1 {
+	if got := agentsOf(t, config).IDs(); len(got) != len(setup.KnownCLIs())+1 {
 		t.Errorf("agents %v; want hello and all %d programs", got, len(setup.KnownCLIs()))
 	}
 }

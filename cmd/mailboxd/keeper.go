@@ -2,9 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/hex"
-	"fmt"
-	"hash/fnv"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -21,10 +18,10 @@ import (
 // of the command line knows it.
 const keeperName = "keeper"
 
-// keep is the whole life of a keeper. Told to stop, it ends the agents: that
+// runKeeper is the whole life of a keeper. Told to stop, it ends the agents: that
 // comes from somebody who means it, or when the machine goes down.
-func keep(dir, build string) error {
-	spare()
+func runKeeper(dir, build string) error {
+	limitRuntime()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	hangup := make(chan os.Signal, 1)
@@ -39,32 +36,10 @@ func servesState(state string, pid int) bool {
 	return err != nil || served && (holder == 0 || holder == pid)
 }
 
-// spare leaves the processors to the agents: a second thread of ours mostly looks
+// limitRuntime leaves the processors to the agents: a second thread of ours mostly looks
 // for work, and a collection waits, spinning, for each process that is just being
 // started. Half of them, and 4 MB more, took a sixth off a short run.
-func spare() {
+func limitRuntime() {
 	runtime.GOMAXPROCS(max(1, runtime.GOMAXPROCS(0)/2))
 	debug.SetGCPercent(200)
-}
-
-// openKeepers opens the keepers of a mailbox, which lie in its private half.
-func openKeepers(state *mailbox.State) (*runner.Keepers, error) {
-	build, err := buildID()
-	if err != nil {
-		return nil, err
-	}
-	return runner.OpenKeepers(filepath.Join(state.Path(), mailbox.KeepersDir), build, []string{"mailboxd", keeperName})
-}
-
-// buildID names the file that this program is: an upgrade, or a copy, is
-// another build.
-func buildID() (string, error) {
-	info, err := os.Stat("/proc/self/exe")
-	if err != nil {
-		return "", fmt.Errorf("name build: %w", err)
-	}
-	file := info.Sys().(*syscall.Stat_t)
-	hash := fnv.New64a()
-	fmt.Fprint(hash, version(), file.Dev, file.Ino, file.Size, info.ModTime().UnixNano())
-	return hex.EncodeToString(hash.Sum(nil)), nil
 }

@@ -41,7 +41,7 @@ pipe gets every byte as it is. With -f it goes on until the run has ended.`,
 		Example: `  mailboxd logs nightly-report -f
   mailboxd logs nightly-report --attempt 1 --stderr | less`,
 		Args: cobra.ExactArgs(1),
-		RunE: atDesk(g, func(cmd *cobra.Command, args []string, r *reader.Reader) error {
+		RunE: withReader(g, func(cmd *cobra.Command, args []string, r *reader.Reader) error {
 			id, err := r.Find(cmd.Context(), args[0])
 			if err != nil {
 				return err
@@ -128,7 +128,7 @@ func hasEnded(at reader.Location, id envelope.ID, run client.Run) (ended bool) {
 // A tail copies files as they grow.
 type tail struct {
 	dir   string
-	files []*growing
+	files []*followedFile
 }
 
 // tail begins at the start of the files in a run directory.
@@ -147,7 +147,7 @@ func (t *tail) add(name string, to io.Writer) {
 	if term.IsTerminal(to) {
 		to = term.NewSanitizer(to)
 	}
-	t.files = append(t.files, &growing{path: filepath.Join(t.dir, name), to: to})
+	t.files = append(t.files, &followedFile{path: filepath.Join(t.dir, name), to: to})
 }
 
 func (t *tail) close() {
@@ -184,8 +184,8 @@ func (t *tail) follow(ctx context.Context, hasEnded func() bool) error {
 	return errors.Join(failed, err)
 }
 
-// growing is a file that is copied as far as it goes, again and again.
-type growing struct {
+// followedFile is a file that is copied as far as it goes, again and again.
+type followedFile struct {
 	path string
 	to   io.Writer
 	file *os.File // nil: it was not there yet
@@ -193,7 +193,7 @@ type growing struct {
 
 // copy opens the file with care: it lies where an agent may have put anything
 // in its place.
-func (g *growing) copy() error {
+func (g *followedFile) copy() error {
 	if g.file == nil {
 		file, err := reader.OpenRegular(g.path)
 		if errors.Is(err, fs.ErrNotExist) {

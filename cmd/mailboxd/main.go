@@ -26,7 +26,7 @@ func main() {
 // run is the whole program but for the exit, so that tests can be it.
 func run(args []string) int {
 	if len(args) == 3 && args[0] == keeperName {
-		return report(os.Stderr, keep(args[1], args[2])) // before anything is set up: it lives long and stays small
+		return report(os.Stderr, runKeeper(args[1], args[2])) // before anything is set up: it lives long and stays small
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -67,7 +67,7 @@ func rootCommand() *cobra.Command {
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}, // we have our own
-		Args:              aCommand,
+		Args:              requireCommand,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.PersistentFlags().StringVar(&g.config, "config", "", "configuration file (default "+cmp.Or(config.DefaultPath(), "none, for there is no $HOME")+")")
@@ -86,8 +86,8 @@ func rootCommand() *cobra.Command {
 	cmd.AddCommand(approveCommand(g), denyCommand(g))
 	cmd.AddCommand(taskVerbs(g)...)
 	cmd.AddCommand(agentVerbs(g)...)
-	completeVerbs(g, cmd)
-	arrange(cmd)
+	completeArgs(g, cmd)
+	groupCommands(cmd)
 	checkArgs(cmd)
 	return cmd
 }

@@ -41,14 +41,14 @@ What an agent starts while it works on a task sends in the name of that agent.`,
 			}
 			out := os.Stdout
 			os.Stdout = os.Stderr // the protocol alone is spoken on it
-			return speak(cmd.Context(), cfg, as, out)
+			return serveMCP(cmd.Context(), cfg, as, out)
 		},
 	}
 	cmd.Flags().StringVar(&as, "as", "", "requester_id of what is sent (default: you)")
 	return cmd
 }
 
-func speak(ctx context.Context, cfg config.Config, as string, out io.WriteCloser) error {
+func serveMCP(ctx context.Context, cfg config.Config, as string, out io.WriteCloser) error {
 	root, err := filepath.Abs(cfg.Root)
 	if err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 
 // The menu is in what order somebody meets the commands: what begins, what
 // looks, what decides. What is in no group comes last.
-var menu = []struct {
+var commandGroups = []struct {
 	title    string
 	commands []string
 }{
@@ -22,8 +22,8 @@ var menu = []struct {
 	{"House", []string{"config", "lint", "gc", "completion", "version", "help"}},
 }
 
-// synonyms are words that people try first, by the command that they mean.
-var synonyms = map[string][]string{
+// suggestions are words that people try first, by the command that they mean.
+var suggestions = map[string][]string{
 	"ps": {"list", "ls", "status", "tasks", "queue"}, "serve": {"start", "run", "daemon"}, "send": {"submit", "add", "task"},
 	"cancel": {"kill", "stop", "rm", "abort"}, "deny": {"reject", "refuse"}, "show": {"describe", "inspect", "why"},
 	"config": {"reload", "set", "get"}, "doctor": {"check", "health", "diagnose"}, "logs": {"log", "tail"},
@@ -32,16 +32,16 @@ var synonyms = map[string][]string{
 
 func init() { cobra.EnableCommandSorting = false } // the menu has an order of its own
 
-// arrange puts the commands of cmd into the menu.
-func arrange(cmd *cobra.Command) {
+// groupCommands puts the commands of cmd into the menu.
+func groupCommands(cmd *cobra.Command) {
 	cmd.SuggestionsMinimumDistance = 2 // letters that somebody may have got wrong
 	var sorted []*cobra.Command
-	for _, group := range menu {
+	for _, group := range commandGroups {
 		cmd.AddGroup(&cobra.Group{ID: group.title, Title: group.title + ":"})
 		for _, name := range group.commands {
 			for _, sub := range cmd.Commands() {
 				if sub.Name() == name {
-					sub.GroupID, sub.SuggestFor = group.title, synonyms[name]
+					sub.GroupID, sub.SuggestFor = group.title, suggestions[name]
 					sorted = append(sorted, sub)
 				}
 			}
@@ -57,8 +57,8 @@ func arrange(cmd *cobra.Command) {
 	cmd.SetHelpCommandGroupID("House")
 }
 
-// aCommand refuses what is no command, and names what it may have been.
-func aCommand(cmd *cobra.Command, args []string) error {
+// requireCommand refuses what is no command, and names what it may have been.
+func requireCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}

@@ -12,7 +12,7 @@ func TestTheEngineGetsTheLimitsOfTheConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := options(cfg, false, zerolog.Nop())
+	o := storeOptions(cfg, false, zerolog.Nop())
 	if o.Workers != 3 || o.Queue != 7 || o.PerRequester != 2 || o.Grace != 9*time.Second || o.Depth != 5 || o.Children != 6 {
 		t.Errorf("options = %+v; want those of the configuration", o)
 	}

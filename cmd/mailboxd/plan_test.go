@@ -60,18 +60,18 @@ func TestACommandThatNobodyApprovedIsNotStarted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	team := &team{}
-	team.current.Store(&roster{agents: agents})
+	reg := &registry{}
+	reg.current.Store(&snapshot{agents: agents})
 	job := task.Job{Task: envelope.Task{ID: "t1", Agent: "a", Hash: "h"}, Dir: t.TempDir()}
 	agreed := func(command string) string {
 		return digest(newPlan(job.Task, agent.Binding{Command: []string{command}}, job.Terms).Encode())
 	}
 	job.Digest = agreed("/bin/false")
-	if o := team.run(t.Context(), job, nil); o.Void == nil || started != 0 {
+	if o := reg.run(t.Context(), job, nil); o.Void == nil || started != 0 {
 		t.Errorf("run(agreed to another command) = %+v, started %d times; want it void", o, started)
 	}
 	job.Digest = agreed("/bin/true")
-	if o := team.run(t.Context(), job, nil); o.Void != nil || started != 1 {
+	if o := reg.run(t.Context(), job, nil); o.Void != nil || started != 1 {
 		t.Errorf("run(agreed to) = %+v, started %d times; want it run", o, started)
 	}
 }

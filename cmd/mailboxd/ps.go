@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -38,7 +40,7 @@ when something has changed; elsewhere it adds a line for each task that has.`,
   mailboxd ps --state queued,running --agent reviewer --since 1h
   mailboxd ps --all --json | jq -r 'select(.status == "error").task_id'`,
 		Args: cobra.NoArgs,
-		RunE: atDesk(g, func(cmd *cobra.Command, _ []string, r *reader.Reader) error {
+		RunE: withReader(g, func(cmd *cobra.Command, _ []string, r *reader.Reader) error {
 			if err := f.check(); err != nil {
 				return err
 			}
@@ -58,8 +60,8 @@ when something has changed; elsewhere it adds a line for each task that has.`,
 	flags.BoolVar(&f.watch, "watch", false, "go on, and show what changes")
 	flags.BoolVar(&f.asJSON, "json", false, "one JSON object per line")
 	cmd.MarkFlagsMutuallyExclusive("held", "state")
-	completes(cmd, "state", completeStates)
-	completes(cmd, "agent", completeAgents(g))
+	completeFlag(cmd, "state", completeStates)
+	completeFlag(cmd, "agent", completeAgents(g))
 	return cmd
 }
 
@@ -93,4 +95,63 @@ func statesOf(names []string) (states []task.State) {
 		states = append(states, task.State(name))
 	}
 	return states
+}
+
+// show prints what the flags ask for, as it is now.
+func (f *psFlags) show(ctx context.Context, d *reader.Reader, s term.Screen) error {
+	now := time.Now()
+	switch {
+	case f.asJSON:
+		return d.Each(ctx, f.query(now), func(page []client.Task) error { return printEach(s, page) })
+	case f.all:
+		return f.showAll(ctx, d, s, now)
+	}
+	list, err := d.List(ctx, f.query(now))
+	if err != nil {
+		return err
+	}
+	around, err := d.WaitContext(ctx, list.Tasks, now)
+	if err != nil {
+		return err
+	}
+	if err := around.Table(list.Tasks).Print(s); err != nil {
+		return err
+	}
+	if list.More > 0 {
+		s.Line("%s", s.Paint(term.Faint, fmt.Sprintf("… %d more; see: mailboxd ps --all", list.More)))
+	}
+	return nil
+}
+
+// showAll prints a table of any length. Its columns are as wide as what was
+// printed so far needs.
+func (f *psFlags) showAll(ctx context.Context, d *reader.Reader, s term.Screen, now time.Time) error {
+	var widths []int
+	return d.Each(ctx, f.query(now), func(page []client.Task) error {
+		if len(page) == 0 {
+			return nil
+		}
+		around, err := d.WaitContext(ctx, page, now)
+		if err != nil {
+			return err
+		}
+		part := around.Table(page)
+		if widths != nil {
+			part.Head = nil
+		}
+		part.Widths = widths
+		err = part.Print(s)
+		widths = part.Widths
+		return err
+	})
+}
+
+// printEach prints each task as a line of JSON.
+func printEach(s term.Screen, tasks []client.Task) error {
+	for _, t := range tasks {
+		if err := term.PrintJSON(s, t); err != nil {
+			return err
+		}
+	}
+	return nil
 }

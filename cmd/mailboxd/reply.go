@@ -33,7 +33,7 @@ says so. Nothing proves who you are; an agent that must know needs an approval.`
 		Example: `  mailboxd reply T1 "Regional breakdown by major market would be helpful."
   mailboxd reply T1 "Go ahead" --as planner`,
 		Args: cobra.ExactArgs(2),
-		RunE: atDesk(g, func(cmd *cobra.Command, args []string, r *reader.Reader) error {
+		RunE: withReader(g, func(cmd *cobra.Command, args []string, r *reader.Reader) error {
 			sent, err := reply(cmd.Context(), r, args[0], args[1], as)
 			if err != nil {
 				return err
@@ -46,7 +46,7 @@ says so. Nothing proves who you are; an agent that must know needs an approval.`
 	}
 	cmd.Flags().StringVar(&as, "as", "user", "who says it")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	completes(cmd, "as", completeAgents(g))
+	completeFlag(cmd, "as", completeAgents(g))
 	return cmd
 }
 

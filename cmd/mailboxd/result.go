@@ -22,7 +22,7 @@ func resultCommand(g *globals) *cobra.Command {
 error or cancelled, 4 rejected or denied; 5 when there is none yet.`,
 		Example: "  mailboxd result nightly-report\n  mailboxd result nightly-report --json | jq .output.summary",
 		Args:    cobra.ExactArgs(1),
-		RunE: atDesk(g, func(cmd *cobra.Command, args []string, r *reader.Reader) error {
+		RunE: withReader(g, func(cmd *cobra.Command, args []string, r *reader.Reader) error {
 			return showResult(cmd, r, args[0], asJSON)
 		}),
 	}

@@ -66,7 +66,7 @@ whole lines with -f: task envelopes, and messages of CLowl and CAP.`,
 	for _, part := range append([]string{"agent", "type", "description", "role", "payload", "payload-file", "requester", "id"}, terms...) {
 		cmd.MarkFlagsMutuallyExclusive("file", part)
 	}
-	completes(cmd, "agent", completeAgents(g))
+	completeFlag(cmd, "agent", completeAgents(g))
 	return cmd
 }
 
@@ -179,7 +179,7 @@ func (f *sendFlags) request(cmd *cobra.Command) ([]byte, error) {
 	members := map[string]any{
 		"schema_version": envelope.SchemaVersion,
 		"task_id":        id,
-		"requester_id":   f.asker(),
+		"requester_id":   f.requesterID(),
 		"target_agent":   f.agent,
 		"target_role":    f.role,
 		"task_type":      f.taskType,
@@ -209,7 +209,7 @@ func (f *sendFlags) input() (jsontext.Value, error) {
 	return value, nil
 }
 
-func (f *sendFlags) asker() string {
+func (f *sendFlags) requesterID() string {
 	if f.requester != "" {
 		return f.requester
 	}

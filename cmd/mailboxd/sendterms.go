@@ -46,7 +46,7 @@ func (f *termFlags) members(cmd *cobra.Command, now time.Time) map[string]any {
 	}
 	put(all, "approval", "approval_required", f.approval)
 	put(all, "approver", "human_approver", f.approver)
-	put(all, "deadline", "deadline", instant(f.deadline, now))
+	put(all, "deadline", "deadline", formatTime(f.deadline, now))
 	put(all, "tools", "allowed_tools", f.tools)
 	put(all, "sensitivity", "sensitivity", f.sensitivity)
 	put(budget, "tokens", "tokens", f.tokens)
@@ -62,8 +62,8 @@ func (f *termFlags) members(cmd *cobra.Command, now time.Time) map[string]any {
 	return all
 }
 
-// instant is a time as it was given, or a duration from now as one.
-func instant(text string, now time.Time) string {
+// formatTime is a time as it was given, or a duration from now as one.
+func formatTime(text string, now time.Time) string {
 	if d, err := time.ParseDuration(text); err == nil {
 		return now.Add(d).UTC().Format(time.RFC3339Nano)
 	}

@@ -55,29 +55,29 @@ type serveMode struct {
 
 // serve is the whole daemon: it hands the parts to each other, then waits.
 func serve(ctx context.Context, cfg config.Config, g *globals, mode serveMode, out console) error {
-	defer equip(cfg.Limits.Queue)()
+	defer tuneRuntime(cfg.Limits.Queue)()
 	log := out.log
 	hangup := make(chan os.Signal, 1)
 	if !mode.once {
 		signal.Notify(hangup, syscall.SIGHUP) // from here: one that comes during the start would end the daemon
 		defer signal.Stop(hangup)
 	}
-	h, err := openHouse(cfg, log)
+	res, err := openResources(cfg, log)
 	if err != nil {
 		return err
 	}
-	defer h.close()
-	d, err := dispatch.Open(ctx, h.parts(), h.team.functions(cfg), options(cfg, h.fresh, log))
+	defer res.close()
+	d, err := dispatch.Open(ctx, res.parts(), res.registry.functions(cfg), storeOptions(cfg, res.fresh, log))
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	door, err := openDoor(ctx, mode.ephemeral, h, d, log)
+	door, err := openServer(ctx, mode.ephemeral, res, d, log)
 	if err != nil {
 		return err
 	}
 	defer door.Close()
-	h.greet(cfg, mode.ephemeral, log)
+	res.logStart(cfg, mode.ephemeral, log)
 
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -85,20 +85,22 @@ func serve(ctx context.Context, cfg config.Config, g *globals, mode serveMode, o
 	super := newSupervisor(cfg, log)
 	work.Go(func() error { return d.Serve(ctx) })
 	work.Go(func() error { return door.Serve(ctx) })
-	work.Go(func() error { return super.inform(ctx, d.Ready(), h.memory) })
-	work.Go(func() error { return (&summary{footer: out.footer, root: h.box.Path(), memory: h.memory}).serve(ctx) })
+	work.Go(func() error { return super.serve(ctx, d.Ready(), res.ledger) })
+	work.Go(func() error {
+		return (&summary{footer: out.footer, root: res.box.Path(), ledger: res.ledger}).serve(ctx)
+	})
 	if mode.once {
 		work.Go(func() error { defer stop(); return drain(ctx, d) })
 	} else {
-		tasks, results := []string{h.box.TasksDir()}, []string{h.box.ResultsDir()} // most of what comes there is ours
+		tasks, results := []string{res.box.TasksDir()}, []string{res.box.ResultsDir()} // most of what comes there is ours
 		work.Go(func() error {
 			return watcher.WatchBeside(ctx, tasks, results, cfg.Intake.Rescan, func() { d.Look(ctx) })
 		})
 		work.Go(func() error {
-			return notice.New(cfg.NoticeCommand(), slices.Equal(cfg.Notice.Command, config.DefaultNotice()), h.memory, log).Serve(ctx)
+			return notice.New(cfg.NoticeCommand(), slices.Equal(cfg.Notice.Command, config.DefaultNotice()), res.ledger, log).Serve(ctx)
 		})
-		work.Go(func() error { return unmapAtRest(ctx, d.Ready(), h.memory.Changed, unmap) })
-		work.Go(func() error { return reloadOnHangup(ctx, hangup, g, h.team, d.ReevaluateAll, super) })
+		work.Go(func() error { return unmapAtRest(ctx, d.Ready(), res.ledger.Changed, unmap) })
+		work.Go(func() error { return reloadOnHangup(ctx, hangup, g, res.registry, d.ReevaluateAll, super) })
 	}
 	err = work.Wait()
 	log.Info().Err(err).Msg("stopped")
@@ -119,7 +121,7 @@ func drain(ctx context.Context, d *dispatch.Dispatcher) error {
 	return failed
 }
 
-func options(cfg config.Config, fresh bool, log zerolog.Logger) store.Options {
+func storeOptions(cfg config.Config, fresh bool, log zerolog.Logger) store.Options {
 	return store.Options{
 		Workers:           cfg.Limits.Concurrency,
 		PerRequester:      cfg.Limits.PerRequester,
@@ -139,7 +141,7 @@ func options(cfg config.Config, fresh bool, log zerolog.Logger) store.Options {
 
 // reloadOnHangup reads agents and policy again at each SIGHUP. A broken file
 // leaves the old ones in force.
-func reloadOnHangup(ctx context.Context, hangup <-chan os.Signal, g *globals, team *team, changed func(), super supervisor) error {
+func reloadOnHangup(ctx context.Context, hangup <-chan os.Signal, g *globals, reg *registry, changed func(), super supervisor) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -147,20 +149,20 @@ func reloadOnHangup(ctx context.Context, hangup <-chan os.Signal, g *globals, te
 		case <-hangup:
 		}
 		reloaded := super.reloading()
-		if err := reload(team, g); err != nil {
+		if err := reload(reg, g); err != nil {
 			super.log.Error().Err(err).Msg("configuration not reloaded; the old one stays in force")
 		} else {
-			super.log.Info().Strs("agents", team.current.Load().ids()).Msg("configuration reloaded")
+			super.log.Info().Strs("agents", reg.current.Load().ids()).Msg("configuration reloaded")
 			changed()
 		}
 		reloaded()
 	}
 }
 
-func reload(team *team, g *globals) error {
+func reload(reg *registry, g *globals) error {
 	cfg, err := g.load()
 	if err != nil {
 		return fmt.Errorf("reload: %w", err)
 	}
-	return team.replace(cfg)
+	return reg.replace(cfg)
 }

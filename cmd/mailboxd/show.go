@@ -20,7 +20,7 @@ func showCommand(g *globals) *cobra.Command {
 asked about it; what happened to it, in order; its runs, its files and its result.`,
 		Example: "  mailboxd show nightly-report\n  mailboxd show nightly-report --json | jq .events",
 		Args:    cobra.ExactArgs(1),
-		RunE: atDesk(g, func(cmd *cobra.Command, args []string, r *reader.Reader) error {
+		RunE: withReader(g, func(cmd *cobra.Command, args []string, r *reader.Reader) error {
 			id, err := r.Find(cmd.Context(), args[0])
 			if err != nil {
 				return err

@@ -18,7 +18,7 @@ import (
 type summary struct {
 	footer *term.Footer // nil: nobody looks
 	root   string
-	memory *ledger.Ledger
+	ledger *ledger.Ledger
 	last   string // the last result
 	seen   int64  // the event up to which that is so
 }
@@ -33,7 +33,7 @@ func (s *summary) serve(ctx context.Context) error {
 	}
 	defer s.footer.Show("")
 	for {
-		changed, began := s.memory.Changed(), time.Now()
+		changed, began := s.ledger.Changed(), time.Now()
 		line, err := s.line(ctx)
 		if err == nil { // the daemon itself says what is wrong with its ledger
 			s.footer.Show(line)
@@ -53,11 +53,11 @@ func (s *summary) serve(ctx context.Context) error {
 
 // line is as "2 queued, 1 running, 0 held; last: t7 ok".
 func (s *summary) line(ctx context.Context) (string, error) {
-	open, err := s.memory.CountOpen(ctx)
+	open, err := s.ledger.CountOpen(ctx)
 	if err != nil {
 		return "", err
 	}
-	if err := s.look(ctx); err != nil {
+	if err := s.readLast(ctx); err != nil {
 		return "", err
 	}
 	words := fmt.Sprintf("%d queued, %d running, %d held", open[task.Queued], open[task.Running], open[task.Held]+open[task.Review])
@@ -70,17 +70,17 @@ func (s *summary) line(ctx context.Context) (string, error) {
 	return words, nil
 }
 
-// manyNews is how many events are looked through for the last result: it is
+// recentEvents is how many events are looked through for the last result: it is
 // among the last ones, or a moment old.
-const manyNews = 100
+const recentEvents = 100
 
-// look finds the last result among what happened since.
-func (s *summary) look(ctx context.Context) error {
-	newest, err := s.memory.LastEvent(ctx)
+// readLast finds the last result among what happened since.
+func (s *summary) readLast(ctx context.Context) error {
+	newest, err := s.ledger.LastEvent(ctx)
 	if err != nil {
 		return err
 	}
-	events, err := s.memory.Events(ctx, "", max(s.seen, newest-manyNews), manyNews)
+	events, err := s.ledger.Events(ctx, "", max(s.seen, newest-recentEvents), recentEvents)
 	for _, e := range events {
 		s.seen = e.Seq
 		status, ends := endings[e.Kind]
@@ -108,7 +108,7 @@ func (s *summary) unread(ctx context.Context) (left int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	files, err := s.memory.Files(ctx)
+	files, err := s.ledger.Files(ctx)
 	read := map[string]int64{}
 	for _, f := range files {
 		read[filepath.Join(s.root, f.Path)] = f.Offset

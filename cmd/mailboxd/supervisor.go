@@ -28,12 +28,12 @@ func newSupervisor(cfg config.Config, log zerolog.Logger) supervisor {
 	return s
 }
 
-// inform tells the supervisor that we are ready, then as often as it wants
+// serve tells the supervisor that we are ready, then as often as it wants
 // that the ledger answers, and at the end of ctx that we stop.
-func (s supervisor) inform(ctx context.Context, ready <-chan struct{}, memory *ledger.Ledger) error {
+func (s supervisor) serve(ctx context.Context, ready <-chan struct{}, memory *ledger.Ledger) error {
 	select {
 	case <-ready:
-		s.tell(daemon.SdNotifyReady)
+		s.notify(daemon.SdNotifyReady)
 	case <-ctx.Done():
 	}
 	every, err := daemon.SdWatchdogEnabled(false)
@@ -42,21 +42,21 @@ func (s supervisor) inform(ctx context.Context, ready <-chan struct{}, memory *l
 	}
 	if every > 0 {
 		probe := func() { _ = memory.Update(ctx, func(*ledger.Tx) error { return nil }) }
-		feed(ctx, every/2, probe, func() { s.tell(daemon.SdNotifyWatchdog) })
+		feedWatchdog(ctx, every/2, probe, func() { s.notify(daemon.SdNotifyWatchdog) })
 	}
 	<-ctx.Done()
-	s.tell(daemon.SdNotifyStopping + fmt.Sprintf("\nEXTEND_TIMEOUT_USEC=%d", (s.grace+farewell).Microseconds()))
+	s.notify(daemon.SdNotifyStopping + fmt.Sprintf("\nEXTEND_TIMEOUT_USEC=%d", (s.grace+stopTime).Microseconds()))
 	return nil
 }
 
-// farewell is what we need at most to stop, besides the grace of agents.
-const farewell = 10 * time.Second
+// stopTime is what we need at most to stop, besides the grace of agents.
+const stopTime = 10 * time.Second
 
-// feed feeds the watchdog each time that the probe returns, until ctx ends: a
+// feedWatchdog feeds the watchdog each time that the probe returns, until ctx ends: a
 // transaction that does not come back starves it. One that fails does not. A
 // full disk or a busy ledger is over by itself, and a new process would see it
 // too.
-func feed(ctx context.Context, every time.Duration, probe, fed func()) {
+func feedWatchdog(ctx context.Context, every time.Duration, probe, fed func()) {
 	for {
 		probe()
 		if ctx.Err() != nil {
@@ -75,11 +75,11 @@ func feed(ctx context.Context, every time.Duration, probe, fed func()) {
 // reloading tells that the configuration is being read again, and returns what
 // tells that it was.
 func (s supervisor) reloading() (done func()) {
-	s.tell(daemon.SdNotifyReloading + "\n" + strings.TrimSpace(daemon.SdNotifyMonotonicUsec()))
-	return func() { s.tell(daemon.SdNotifyReady) }
+	s.notify(daemon.SdNotifyReloading + "\n" + strings.TrimSpace(daemon.SdNotifyMonotonicUsec()))
+	return func() { s.notify(daemon.SdNotifyReady) }
 }
 
-func (s supervisor) tell(state string) {
+func (s supervisor) notify(state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		s.log.Warn().Err(err).Msg("the supervisor could not be told")
 	}

@@ -28,7 +28,7 @@ func TestALedgerThatDoesNotAnswerStarvesTheWatchdog(t *testing.T) {
 			}
 		}
 		var work sync.WaitGroup
-		work.Go(func() { feed(ctx, time.Second, probe, func() { meals++ }) })
+		work.Go(func() { feedWatchdog(ctx, time.Second, probe, func() { meals++ }) })
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if meals != 3 {

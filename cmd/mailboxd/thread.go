@@ -43,7 +43,7 @@ func dialogueCommand(g *globals, read func(context.Context, reader.Records, stri
 	asJSON := false
 	cmd := &cobra.Command{
 		Args: cobra.ExactArgs(1),
-		RunE: atDesk(g, func(cmd *cobra.Command, args []string, r *reader.Reader) error {
+		RunE: withReader(g, func(cmd *cobra.Command, args []string, r *reader.Reader) error {
 			d, err := r.Dialogue(cmd.Context(), args[0], read)
 			if err != nil {
 				return err

@@ -24,7 +24,7 @@ timed out. On a terminal it shows meanwhile where the task is and the last line 
 its agent.`,
 		Example: "  mailboxd wait nightly-report --timeout 10m\n  mailboxd wait part-1 part-2 && mailboxd send -f summary.json",
 		Args:    cobra.MinimumNArgs(1),
-		RunE: atDesk(g, func(cmd *cobra.Command, args []string, r *reader.Reader) error {
+		RunE: withReader(g, func(cmd *cobra.Command, args []string, r *reader.Reader) error {
 			var tasks []reader.Submission
 			for _, arg := range args {
 				id, err := expect(cmd.Context(), r, arg)

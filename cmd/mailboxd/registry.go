@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
 	"mailboxd/internal/agent"
 	"mailboxd/internal/config"
 	"mailboxd/internal/policy"
@@ -23,18 +25,18 @@ import (
 	"mailboxd/mailbox"
 )
 
-// A team is who works here: the agents and rules in force, which SIGHUP may
+// A registry is who works here: the agents and rules in force, which SIGHUP may
 // exchange for others while tasks run. It hands them to the engine as functions.
-type team struct {
-	places
-	log      zerolog.Logger
-	current  atomic.Pointer[roster]
-	swept    bool           // of what workers of an earlier daemon left
-	retiring sync.WaitGroup // workers that a new configuration has no use for
+type registry struct {
+	locations
+	log             zerolog.Logger
+	current         atomic.Pointer[snapshot]
+	endedOldWorkers bool           // of what workers of an earlier daemon left
+	retiring        sync.WaitGroup // workers that a new configuration has no use for
 }
 
-// places are where a team works.
-type places struct {
+// locations are where a registry works.
+type locations struct {
 	box     *mailbox.Box
 	state   *mailbox.State
 	keepers *runner.Keepers
@@ -42,13 +44,13 @@ type places struct {
 	refRoots []string // in which named files may lie, beside the mailbox; those of the start
 }
 
-func newTeam(cfg config.Config, at places, log zerolog.Logger) (*team, error) {
-	t := &team{places: at, log: log}
+func newRegistry(cfg config.Config, at locations, log zerolog.Logger) (*registry, error) {
+	t := &registry{locations: at, log: log}
 	return t, t.replace(cfg)
 }
 
 // replace puts another configuration in force, or leaves the old one.
-func (t *team) replace(cfg config.Config) error {
+func (t *registry) replace(cfg config.Config) error {
 	members := cfg.ReadAgents()
 	bindings := config.Bindings(members)
 	schemas, err := schema.Load(cfg.Policy.Schemas)
@@ -62,7 +64,7 @@ func (t *team) replace(cfg config.Config) error {
 	rules := cfg.Policy.Rules()
 	rules.KnowsSchema = schemas.Has
 	agents, err := agent.New(bindings, agent.Options{
-		Roots: append([]string{t.box.Path()}, t.refRoots...), Version: version(), WorkerDir: t.workerDir(), Notice: t.notice,
+		Roots: append([]string{t.box.Path()}, t.refRoots...), Version: version(), WorkerDir: t.workerDir(), Notice: t.workerFault,
 		Schemas: schemas, Modes: rules.Modes, Questions: cfg.Conversation.QuestionTimeout > 0,
 		CheckRef: func(uri string) error { return t.box.CheckRef(uri, t.refRoots) },
 		Run:      t.keepers.Run, Await: t.keepers.Await,
@@ -70,34 +72,34 @@ func (t *team) replace(cfg config.Config) error {
 	if err != nil {
 		return err
 	}
-	if err := t.sweep(bindings); err != nil {
+	if err := t.endOldWorkers(bindings); err != nil {
 		return err
 	}
 	before := t.current.Load()
 	if before != nil {
 		agents.Keep(before.agents)
 	}
-	next := newRoster(agents, members, rules, cfg.Policy.ApprovalTTL)
+	next := newSnapshot(agents, members, rules, cfg.Policy.ApprovalTTL)
 	next.approvers, next.secrets, next.questionTimeout = cfg.ApproverNames, secrets, cfg.Conversation.QuestionTimeout
 	for _, a := range cfg.EffectiveApprovers() {
 		next.rules.Approvers = append(next.rules.Approvers, a.Name)
 	}
 	t.current.Store(next)
-	t.remark(members)
+	t.logProblems(members)
 	if before != nil {
 		t.retiring.Go(func() { before.agents.Close(workerGrace) })
 	}
 	return nil
 }
 
-// sweep ends what a daemon that was killed left of its workers, before there
+// endOldWorkers ends what a daemon that was killed left of its workers, before there
 // are any of ours.
-func (t *team) sweep(bindings []agent.Binding) error {
+func (t *registry) endOldWorkers(bindings []agent.Binding) error {
 	isWorker := func(b agent.Binding) bool { return b.Worker != nil }
-	if t.swept || !slices.ContainsFunc(bindings, isWorker) {
+	if t.endedOldWorkers || !slices.ContainsFunc(bindings, isWorker) {
 		return nil
 	}
-	t.swept = true
+	t.endedOldWorkers = true
 	return agent.SweepWorkers(t.workerDir())
 }
 
@@ -106,26 +108,26 @@ func (t *team) sweep(bindings []agent.Binding) error {
 const workerGrace = 200 * time.Millisecond
 
 // close ends the workers. It comes after the last run.
-func (t *team) close() {
+func (t *registry) close() {
 	t.agents().Close(workerGrace)
 	t.retiring.Wait()
 }
 
-func (t *team) notice(id string, err error) {
+func (t *registry) workerFault(id string, err error) {
 	t.log.Warn().Str("agent", id).Err(err).Msg("trouble with a worker")
 }
 
 // workerDir is where worker processes have their directories.
-func (t *team) workerDir() string { return filepath.Join(t.state.Path(), "workers") }
+func (t *registry) workerDir() string { return filepath.Join(t.state.Path(), "workers") }
 
 // approvers are the names under which a user may decide about tasks.
-func (t *team) approvers(uid int) []string { return t.current.Load().approvers(uid) }
+func (t *registry) approvers(uid int) []string { return t.current.Load().approvers(uid) }
 
-func (t *team) agents() *agent.Agents { return t.current.Load().agents }
+func (t *registry) agents() *agent.Agents { return t.current.Load().agents }
 
 // binding returns how an agent is run, or a zero Binding for one that is not
 // here any more.
-func (t *team) binding(id string) agent.Binding {
+func (t *registry) binding(id string) agent.Binding {
 	a, ok := t.agents().Lookup(id)
 	if !ok {
 		return agent.Binding{}
@@ -133,9 +135,9 @@ func (t *team) binding(id string) agent.Binding {
 	return a.Binding()
 }
 
-// functions is how the engine meets the team. Of the configuration it takes what
+// functions is how the engine meets the registry. Of the configuration it takes what
 // holds from the start to the end.
-func (t *team) functions(cfg config.Config) store.Agents {
+func (t *registry) functions(cfg config.Config) store.Agents {
 	return store.Agents{
 		Judge: t.judge,
 		Run:   t.run,
@@ -166,7 +168,7 @@ var errChanged = errors.New("the agent's command has changed since its run was a
 
 // run has an agent do a job. The configuration may have changed since the job
 // was judged: then what a person agreed to holds, and nothing is started.
-func (t *team) run(ctx context.Context, j task.Job, started func(runner.Process)) task.Outcome {
+func (t *registry) run(ctx context.Context, j task.Job, started func(runner.Process)) task.Outcome {
 	r := t.current.Load()
 	if a, ok := r.agents.Lookup(j.Task.Agent); ok && j.Digest != "" {
 		if digest(newPlan(j.Task, a.Binding(), j.Terms).Encode()) != j.Digest {
@@ -178,7 +180,7 @@ func (t *team) run(ctx context.Context, j task.Job, started func(runner.Process)
 
 // judge is how the engine meets policy. What a person has to agree to is the
 // run as it is configured.
-func (t *team) judge(asked envelope.Task, now time.Time) task.Verdict {
+func (t *registry) judge(asked envelope.Task, now time.Time) task.Verdict {
 	r := t.current.Load()
 	v := policy.Decide(asked, r.subject(asked.Agent), r.rules, now)
 	if a, ok := r.agents.Lookup(asked.Agent); ok && slices.Contains(v.Hold, task.Approval) {
@@ -189,19 +191,19 @@ func (t *team) judge(asked envelope.Task, now time.Time) task.Verdict {
 }
 
 // mode is how strictly a control is held.
-func (t *team) mode(c envelope.Control) envelope.Mode { return t.current.Load().rules.Modes[c] }
+func (t *registry) mode(c envelope.Control) envelope.Mode { return t.current.Load().rules.Modes[c] }
 
 // inbox is where an agent fetches its tasks, if it does.
-func (t *team) inbox(id string) store.Inbox {
+func (t *registry) inbox(id string) store.Inbox {
 	if in := t.binding(id).Inbox; in != nil {
 		return store.Inbox(*in)
 	}
 	return store.Inbox{}
 }
 
-// remark tells the operator, once for each reading of the configuration, who
+// logProblems tells the operator, once for each reading of the configuration, who
 // cannot be asked, and what is odd about a manifest.
-func (t *team) remark(members []config.Agent) {
+func (t *registry) logProblems(members []config.Agent) {
 	for _, m := range members {
 		if m.Subject.Unfit != "" {
 			t.log.Error().Str("agent", m.Binding.ID).Str("reason", m.Subject.Unfit).Msg("agent disabled; tasks for it are refused")
@@ -212,4 +214,65 @@ func (t *team) remark(members []config.Agent) {
 			t.log.Warn().Str("agent", m.Binding.ID).Str("reason", doubt).Msg("agent names one that is not there")
 		}
 	}
+}
+
+// protocol is how the engine learns how agents are spoken with. What a SIGHUP
+// changes, it asks anew each time; the numbers stay those of the start.
+func (t *registry) protocol(cfg config.Config) store.Protocol {
+	return store.Protocol{
+		Dialect:     func(id string) envelope.Dialect { return t.binding(id).Speaks() },
+		Overseer:    func(id string) string { return t.definition(id).Overseer },
+		MayDelegate: t.mayDelegate,
+		Rule:        func(from, to string) string { return t.definition(from).Rules[to] },
+		Takers: func(taskType string, announced map[string][]string) []string {
+			return t.current.Load().takers(taskType, announced)
+		},
+		Supports: func(id string) []string { return t.current.Load().supports(id) },
+		Agents:   func() []string { return t.current.Load().ids() },
+		Secret:   func(name string) string { return t.current.Load().secrets[name] },
+		OnFailure: func(id string, kind envelope.Kind) store.FailureAction {
+			return mendOf(t.current.Load().agentConfig(id).Entry, kind)
+		},
+		QuestionTimeout: func() time.Duration { return t.current.Load().questionTimeout },
+
+		Rounds:       cfg.Oversight.Rounds,
+		ReplyTimeout: cfg.Oversight.Patience,
+		Broadcast:    cfg.Limits.Broadcast,
+	}
+}
+
+// definition is what CAP says of an agent; the zero Definition when it has none.
+func (t *registry) definition(id string) dialect.Definition {
+	if d := t.binding(id).Definition; d != nil {
+		return *d
+	}
+	return dialect.Definition{}
+}
+
+// mayDelegate says why an agent may not hand work to another (CAP-19). One
+// without a definition may, as far as lineage and policy let it, and everybody
+// may hand their own overseer what they did.
+func (t *registry) mayDelegate(from, to string) string {
+	d := t.binding(from).Definition
+	switch {
+	case d == nil || to == d.Overseer || to != from && slices.Contains(d.AllowedAgents, to):
+		return ""
+	case to == from:
+		return fmt.Sprintf("%s hands work to itself", from)
+	}
+	return fmt.Sprintf("%s is not among the allowed_agents of %s", to, from)
+}
+
+// mendOf returns what the configuration of an agent says to do about an error.
+func mendOf(e config.Entry, kind envelope.Kind) store.FailureAction {
+	rule, ok := e.RuleFor(kind)
+	switch {
+	case !ok:
+		return store.FailureAction{}
+	case rule.Do == "retry":
+		return store.FailureAction{Retry: true}
+	case rule.Do == "reassign":
+		return store.FailureAction{Reassign: rule.To}
+	}
+	return store.FailureAction{Escalate: cmp.Or(rule.To, "user")}
 }

@@ -86,7 +86,7 @@ func TestReplicasAreAgentsOfTheirOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := rosterOf(t, yaml)
+	r := snapshotOf(t, yaml)
 	if got, want := r.ids(), []string{"analyst-1", "analyst-2", "analyst-3", "pm"}; !slices.Equal(got, want) {
 		t.Errorf("the agents are %q, want %q", got, want)
 	}
@@ -101,20 +101,20 @@ func TestReplicasAreAgentsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// speakersOf is a team with a configuration in force.
-func speakersOf(t *testing.T, yaml string) (*team, config.Config) {
+// registryOf is a registry with a configuration in force.
+func registryOf(t *testing.T, yaml string) (*registry, config.Config) {
 	t.Helper()
 	cfg, err := loadYAML(t, yaml)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := rosterOf(t, yaml)
+	r := snapshotOf(t, yaml)
 	if r.secrets, err = cfg.Secrets(); err != nil {
 		t.Fatal(err)
 	}
-	team := new(team)
-	team.current.Store(r)
-	return team, cfg
+	reg := new(registry)
+	reg.current.Store(r)
+	return reg, cfg
 }
 
 func TestTheEngineLearnsHowAgentsAreSpokenWith(t *testing.T) {
@@ -123,13 +123,13 @@ func TestTheEngineLearnsHowAgentsAreSpokenWith(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("OSCAR_TOKEN", "hush")
-	team, cfg := speakersOf(t, "oversight: {rounds: 2, patience: 1h}\nlimits: {broadcast: 5}\n"+
+	reg, cfg := registryOf(t, "oversight: {rounds: 2, patience: 1h}\nlimits: {broadcast: 5}\n"+
 		"senders: [{name: oscar, secret_env: OSCAR_TOKEN}, {name: radar, secret_file: "+file+"}]\nagents: ["+strings.Join([]string{
 		entry("pm", "dialect: cap, definition: "+definitionOf(t, "pm", "analyst", "null")),
 		entry("analyst", "dialect: clowl, task_types: [\"search*\", read], definition: "+definitionOf(t, "analyst", "", `"qa"`)),
 		entry("qa", "on_error: [{codes: [E012], do: escalate}, {codes: [504, timeout], do: reassign, to: pm}, {codes: [E009], do: retry}]"),
 	}, ", ")+"]")
-	p := team.protocol(cfg)
+	p := reg.protocol(cfg)
 	for name, c := range map[string][2]any{
 		"Dialect pm":          {p.Dialect("pm"), envelope.CAP},
 		"Dialect analyst":     {p.Dialect("analyst"), envelope.CLowl},
@@ -172,7 +172,7 @@ func TestTheEngineLearnsHowAgentsAreSpokenWith(t *testing.T) {
 }
 
 func TestABroadcastReachesWhoTakesTheWork(t *testing.T) {
-	team, cfg := speakersOf(t, "agents: ["+strings.Join([]string{
+	reg, cfg := registryOf(t, "agents: ["+strings.Join([]string{
 		entry("any", "concurrency: 1"), entry("said", "concurrency: 1"), entry("search", "task_types: [\"search*\"]"), entry("write", "task_types: [write]"),
 		"{id: unfit, manifest: none.json, exec: {command: [x]}}",
 	}, ", ")+"]")
@@ -180,7 +180,7 @@ func TestABroadcastReachesWhoTakesTheWork(t *testing.T) {
 	for taskType, want := range map[string]string{
 		"search": "[any said search]", "read": "[any said]", "write": "[any]", "sea": "[any]", "search:web": "[any said search]", "draft": "[any]",
 	} {
-		if got := fmt.Sprint(team.protocol(cfg).Takers(taskType, announced)); got != want {
+		if got := fmt.Sprint(reg.protocol(cfg).Takers(taskType, announced)); got != want {
 			t.Errorf("%s is for %s, want %s", taskType, got, want)
 		}
 	}

@@ -20,8 +20,8 @@ func loadYAML(t *testing.T, yaml string) (config.Config, error) {
 	return config.Load(path, "")
 }
 
-// rosterOf is what a configuration comes to.
-func rosterOf(t *testing.T, yaml string) *roster {
+// snapshotOf is what a configuration comes to.
+func snapshotOf(t *testing.T, yaml string) *snapshot {
 	t.Helper()
 	cfg, err := loadYAML(t, yaml)
 	if err != nil {
@@ -32,7 +32,7 @@ func rosterOf(t *testing.T, yaml string) *roster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newRoster(agents, members, cfg.Policy.Rules(), 0)
+	return newSnapshot(agents, members, cfg.Policy.Rules(), 0)
 }
 
 func TestABudgetClassCapsHowManyRunAtOnce(t *testing.T) {
@@ -45,7 +45,7 @@ func TestABudgetClassCapsHowManyRunAtOnce(t *testing.T) {
 		"{budget_classes: [{name: low, concurrency: 2}], budget: warn}": 5,
 		"{}": 5,
 	} {
-		r := rosterOf(t, "policy: "+policy+agents)
+		r := snapshotOf(t, "policy: "+policy+agents)
 		if got := r.limit("a"); got != want {
 			t.Errorf("AINL-18: limit with policy %s = %d; want %d", policy, got, want)
 		}
@@ -61,7 +61,7 @@ func TestTheModeOfEveryControlComesFromItsKey(t *testing.T) {
 		if control == envelope.ControlChangeWindow {
 			yaml = "policy: {change_window: {mode: warn}}"
 		}
-		r := rosterOf(t, yaml)
+		r := snapshotOf(t, yaml)
 		for _, other := range envelope.Controls() {
 			want := envelope.Enforce
 			if other == control {
@@ -76,11 +76,11 @@ func TestTheModeOfEveryControlComesFromItsKey(t *testing.T) {
 
 func TestADomainIsThatOfAManifestThatCounts(t *testing.T) {
 	manifest := writeManifest(t, `{"schema_version":"1.0","agent_id":"a","role_types":["x"],"trust_domain":"internal"}`)
-	r := rosterOf(t, "agents: [{id: a, manifest: "+manifest+", exec: {command: [x]}}]")
+	r := snapshotOf(t, "agents: [{id: a, manifest: "+manifest+", exec: {command: [x]}}]")
 	if got := r.rules.Domains["a"]; got != "internal" {
 		t.Errorf("AINL-60: domain of a = %q; want internal", got)
 	}
-	r = rosterOf(t, "agents: [{id: b, manifest: "+manifest+", exec: {command: [x]}}]")
+	r = snapshotOf(t, "agents: [{id: b, manifest: "+manifest+", exec: {command: [x]}}]")
 	if got := r.rules.Domains["b"]; got != "" || r.subject("b").Unfit == "" {
 		t.Errorf("AINL-60: domain of b, whose manifest is another's = %q; want none", got)
 	}

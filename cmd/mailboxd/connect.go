@@ -1,0 +1,74 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"mailboxd/internal/client"
+	"mailboxd/internal/config"
+	"mailboxd/internal/exit"
+	"mailboxd/internal/reader"
+)
+
+// locationOf returns where the mailbox of a configuration is.
+func locationOf(cfg config.Config) reader.Location {
+	return reader.Location{Root: cfg.Root, StateDir: cfg.StateDir}
+}
+
+// withReader makes a command of a function that reads.
+func withReader(g *globals, read func(*cobra.Command, []string, *reader.Reader) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		cfg, err := g.load()
+		if err != nil {
+			return err
+		}
+		r, err := locationOf(cfg).Open(cmd.Context())
+		if errors.Is(err, reader.ErrNoMailbox) && len(args) > 0 {
+			return &exit.Error{Code: exit.NoTask, Err: err} // there is no such task
+		}
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		return read(cmd, args, r)
+	}
+}
+
+// withDaemon makes a command of a function that steers, which needs a daemon. Its
+// reader reads at the same daemon.
+func withDaemon(g *globals, steer func(*cobra.Command, []string, *reader.Reader, *client.Client) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		cfg, err := g.load()
+		if err != nil {
+			return err
+		}
+		r, daemon, err := locationOf(cfg).Connect(cmd.Context())
+		if errors.Is(err, reader.ErrNoMailbox) {
+			return &exit.Error{Code: exit.Down, Err: err}
+		}
+		if err == nil {
+			defer r.Close()
+			err = steer(cmd, args, r, daemon)
+		}
+		return withExitCode(err)
+	}
+}
+
+// withExitCode gives what the daemon answered, or that there is none, its exit code.
+func withExitCode(err error) error {
+	said, ok := errors.AsType[*client.Error](err)
+	switch {
+	case errors.Is(err, client.ErrDown):
+		return exit.With(exit.Down, "%w; start it with: mailboxd serve", err)
+	case !ok:
+		return err
+	case said.Kind == client.NoTask:
+		return &exit.Error{Code: exit.NoTask, Err: err}
+	case said.Kind == client.Unfinished:
+		return &exit.Error{Code: exit.Timeout, Err: err}
+	case said.Kind == client.BadRequest:
+		return &exit.Error{Code: exit.Usage, Err: err}
+	}
+	return err
+}

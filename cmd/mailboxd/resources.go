@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/rs/zerolog"
+
+	"mailboxd/dispatch"
+	"mailboxd/dispatch/store"
+	"mailboxd/internal/api"
+	"mailboxd/internal/config"
+	"mailboxd/internal/ledger"
+	"mailboxd/internal/reader"
+	"mailboxd/internal/runner"
+	"mailboxd/mailbox"
+)
+
+// A resources is everything that a daemon has open, and nobody else may have.
+type resources struct {
+	box      *mailbox.Box
+	state    *mailbox.State
+	ledger   *ledger.Ledger
+	keepers  *runner.Keepers
+	registry *registry
+	fresh    bool     // this is the very first start
+	closers  []func() // what to close, in the order of opening
+}
+
+// openResources opens the parts one after the other; one that is locked or broken
+// leaves none of them open.
+func openResources(cfg config.Config, log zerolog.Logger) (_ *resources, err error) {
+	r := &resources{}
+	defer func() {
+		if err != nil {
+			r.close()
+		}
+	}()
+	if err := r.openBox(cfg); err != nil {
+		return nil, withSpaceHint(err, cfg.Root, "result files and task files that nobody needs any more can be removed")
+	}
+	if err := r.openState(cfg, log); err != nil {
+		return nil, err
+	}
+	if r.keepers, err = openKeepers(r.state); err != nil {
+		return nil, err
+	}
+	r.onClose(func() { r.keepers.Close() })
+	runner.Brand() // before there are workers
+	if r.registry, err = newRegistry(cfg, locations{box: r.box, state: r.state, keepers: r.keepers, refRoots: cfg.Intake.RefRoots}, log); err != nil {
+		return nil, err
+	}
+	r.onClose(r.registry.close)
+	return r, nil
+}
+
+// openBox opens and locks the half that other programs see.
+func (r *resources) openBox(cfg config.Config) (err error) {
+	if r.box, err = mailbox.Open(cfg.Root); err != nil {
+		return err
+	}
+	r.onClose(func() { r.box.Close() })
+	return r.box.Lock()
+}
+
+// openState opens the private half, which nobody else may work with then.
+func (r *resources) openState(cfg config.Config, log zerolog.Logger) (err error) {
+	dir, err := cfg.StateDirOf(r.box.Path())
+	if err != nil {
+		return err
+	}
+	defer func() { err = withSpaceHint(err, dir, "directories in runs/ of tasks that are over can be removed") }()
+	if r.state, err = mailbox.OpenState(dir, r.box.Path()); err != nil {
+		return err
+	}
+	r.onClose(func() { r.state.Close() })
+	if err := r.state.Claim(r.box.Path()); err != nil {
+		return err
+	}
+	traces, err := r.state.Traces()
+	if err != nil {
+		return err
+	}
+	var opened ledger.Opened
+	if r.ledger, opened, err = ledger.Open(r.state.LedgerPath(), traces...); err != nil {
+		return err
+	}
+	r.onClose(func() { r.ledger.Close() })
+	switch {
+	case opened.Aside != "":
+		log.Error().Str("file", opened.Aside).Err(opened.Cause).Msg("ledger was unreadable and is kept aside; a new one was begun, and tasks that may have run are held")
+	case opened.Lost():
+		log.Error().Str("file", r.state.LedgerPath()).Err(opened.Cause).Msg("ledger is missing; a new one was begun, and tasks that may have run are held")
+	}
+	r.fresh = opened.Created && !opened.Lost()
+	return nil
+}
+
+func (r *resources) onClose(door func()) { r.closers = append(r.closers, door) }
+
+// close closes what was opened, the last first. What it cannot close, the end
+// of the process does.
+func (r *resources) close() {
+	for i := range r.closers {
+		r.closers[len(r.closers)-1-i]()
+	}
+}
+
+func (r *resources) parts() store.Parts {
+	return store.Parts{Box: r.box, State: r.state, Ledger: r.ledger}
+}
+
+// logStart tells the operator what is served, and what might be better.
+func (r *resources) logStart(cfg config.Config, ephemeral bool, log zerolog.Logger) {
+	if !ephemeral {
+		for _, warning := range r.box.Warnings() {
+			log.Warn().Str("root", r.box.Path()).Msg(warning.Error())
+		}
+	}
+	if len(cfg.Agents) == 0 {
+		log.Warn().Msg("no agents are configured, so every task will be refused; mailboxd init writes a first one")
+	}
+	log.Info().Str("root", r.box.Path()).Strs("agents", r.registry.current.Load().ids()).Str("version", version()).Msg("serving")
+}
+
+// openServer opens the control socket of a daemon.
+func openServer(ctx context.Context, ephemeral bool, r *resources, d *dispatch.Dispatcher, log zerolog.Logger) (*api.Door, error) {
+	places, err := reader.SocketPlaces(r.box.Path(), r.state.Path())
+	if err != nil {
+		return nil, err
+	}
+	if ephemeral {
+		places = places[len(places)-1:] // what is left of it when we are killed goes with the rest
+	}
+	return api.Open(ctx, d, api.Options{
+		Places: places, Version: version(), Kin: r.keepers.Kin, Left: r.keepers.Left, Approvers: r.registry.approvers, Log: log,
+	})
+}
+
+// withSpaceHint adds to an error of a full disk, or quota, which directory
+// needs room, and what in it can be freed.
+func withSpaceHint(err error, dir, what string) error {
+	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
+		return err
+	}
+	return fmt.Errorf("%w; make room on the disk of %s: %s", err, dir, what)
+}
+
+// openKeepers opens the keepers of a mailbox, which lie in its private half.
+func openKeepers(state *mailbox.State) (*runner.Keepers, error) {
+	build, err := buildID()
+	if err != nil {
+		return nil, err
+	}
+	return runner.OpenKeepers(filepath.Join(state.Path(), mailbox.KeepersDir), build, []string{"mailboxd", keeperName})
+}
+
+// buildID names the file that this program is: an upgrade, or a copy, is
+// another build.
+func buildID() (string, error) {
+	info, err := os.Stat("/proc/self/exe")
+	if err != nil {
+		return "", fmt.Errorf("name build: %w", err)
+	}
+	file := info.Sys().(*syscall.Stat_t)
+	hash := fnv.New64a()
+	fmt.Fprint(hash, version(), file.Dev, file.Ino, file.Size, info.ModTime().UnixNano())
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}
