@@ -135,7 +135,7 @@ func (h *house) client(ctx context.Context) (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return client.Open(ctx, client.Place{Dir: filepath.Join(h.dir, "run/mailboxd"), Name: slug + ".sock"})
+	return client.Open(ctx, client.SocketPath{Dir: filepath.Join(h.dir, "run/mailboxd"), Name: slug + ".sock"})
 }
 
 // ledgerSize is what the ledger has of the disk, in bytes.

@@ -41,7 +41,7 @@ func Open(path string) (*Box, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open mailbox %s: %w", path, err)
 	}
-	root, warnings, err := enter(resolved)
+	root, warnings, err := openRoot(resolved)
 	if err != nil {
 		return nil, fmt.Errorf("open mailbox: %w", err)
 	}
@@ -113,7 +113,7 @@ func (b *Box) reopen() error {
 	if err := makeAll(b.path); err != nil {
 		return err
 	}
-	root, warnings, err := enter(b.path)
+	root, warnings, err := openRoot(b.path)
 	if err != nil {
 		return err
 	}

@@ -33,8 +33,8 @@ type Reason struct {
 	Message string `json:"message"`
 }
 
-// letter is how a DeadLetter is written.
-type letter struct {
+// deadLetterLine is how a DeadLetter is written.
+type deadLetterLine struct {
 	Time    time.Time     `json:"time"`
 	File    string        `json:"file"`
 	Offset  int64         `json:"offset"`
@@ -50,7 +50,7 @@ type letter struct {
 // Line returns a dead letter as it is written to a file, without the end of the line.
 // A Raw that is not UTF-8 is written in base64.
 func (d DeadLetter) Line() []byte {
-	line, err := json.Marshal(d.letter(time.Now()), jsontext.AllowInvalidUTF8(true)) // names and ids may hold anything
+	line, err := json.Marshal(d.line(time.Now()), jsontext.AllowInvalidUTF8(true)) // names and ids may hold anything
 	if err != nil {
 		panic("encode dead letter: " + err.Error()) // strings, bytes and times never fail
 	}
@@ -71,8 +71,8 @@ func (b *Box) AppendDeadLetters(now time.Time, lines [][]byte) error {
 	return nil
 }
 
-func (d DeadLetter) letter(now time.Time) letter {
-	l := letter{
+func (d DeadLetter) line(now time.Time) deadLetterLine {
+	l := deadLetterLine{
 		Time: d.Time.UTC(), File: d.File, Offset: d.Offset, Length: d.Length,
 		SHA256: d.SHA256, TaskID: d.TaskID, Kind: d.Kind, Reasons: d.Reasons,
 	}

@@ -31,10 +31,10 @@ func Examine(path string) (warnings []*UnfitError, err error) {
 		return nil, fmt.Errorf("examine mailbox: %w", err)
 	}
 	defer root.Close()
-	if err := notSacred(root, path); err != nil {
+	if err := refuseSystemDirectory(root, path); err != nil {
 		return nil, fmt.Errorf("examine mailbox: %w", err)
 	}
-	if warnings, err = survey(root, path); err != nil {
+	if warnings, err = checkDirectories(root, path); err != nil {
 		return nil, fmt.Errorf("examine mailbox: %w", err)
 	}
 	return warnings, nil

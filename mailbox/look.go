@@ -77,11 +77,11 @@ func (t *Tail) list() error {
 		return err
 	}
 	for _, f := range t.listing.odd {
-		t.tell(tasksName+"/"+f.name, f.err)
+		t.report(tasksName+"/"+f.name, f.err)
 	}
-	for path := range t.told {
+	for path := range t.reported {
 		if !t.listing.has(strings.TrimPrefix(path, tasksName+"/")) {
-			t.untell(path)
+			t.clearReport(path)
 		}
 	}
 	return nil
@@ -96,11 +96,11 @@ func (t *Tail) observe(s *source, now stamp) {
 	case s.warned || s.queued || now.size <= s.cursor.Offset || s.retired:
 	case time.Since(s.since) >= warnAfter:
 		s.warned = true
-		t.tell(s.cursor.Path, ErrUnterminated)
+		t.report(s.cursor.Path, ErrUnterminated)
 	}
 	if s.warned && now.size <= s.cursor.Offset {
 		s.warned = false
-		t.untell(s.cursor.Path)
+		t.clearReport(s.cursor.Path)
 	}
 }
 
@@ -139,7 +139,7 @@ func (t *Tail) thin() {
 
 func (t *Tail) forget(s *source) {
 	s.close()
-	t.part(s, false)
+	t.abandon(s, false)
 	t.retired = slices.DeleteFunc(t.retired, func(other *source) bool { return other == s })
 	t.ready = slices.DeleteFunc(t.ready, func(other *source) bool { return other == s })
 	s.queued = false
@@ -192,7 +192,7 @@ func (t *Tail) arrange() {
 // rename lets a file go on under another name.
 func (t *Tail) rename(s *source, name string) {
 	s.cursor.Path = tasksName + "/" + name
-	t.owing = append(t.owing, s)
+	t.cursorsDue = append(t.cursorsDue, s)
 	if s.retired {
 		s.retired = false
 		t.retired = slices.DeleteFunc(t.retired, func(other *source) bool { return other == s })
@@ -205,7 +205,7 @@ func (t *Tail) rename(s *source, name string) {
 func (t *Tail) meet(f found, before *source) *source {
 	s := &source{want: min(firstWant, t.opts.BatchBytes), after: before}
 	name := tasksName + "/" + f.name
-	if cursor, ok := t.shelf.take(f.stamp.key, name); ok {
+	if cursor, ok := t.savedCursors.take(f.stamp.key, name); ok {
 		s.cursor, s.saved, s.counted = cursor, cursor, cursor
 		s.cursor.Path, s.cursor.Dev = name, f.stamp.key.dev
 	} else {
@@ -217,7 +217,7 @@ func (t *Tail) meet(f found, before *source) *source {
 		s.fromEnd = t.opts.FromEnd
 	}
 	t.known[f.stamp.key] = s
-	t.owing = append(t.owing, s)
+	t.cursorsDue = append(t.cursorsDue, s)
 	return s
 }
 

@@ -17,11 +17,11 @@ func (t *Tail) seekMoved() error {
 	if t.dir == nil {
 		return nil
 	}
-	if !t.sought {
-		for _, c := range t.shelf.left() {
+	if !t.searchedMoved {
+		for _, c := range t.savedCursors.remaining() {
 			t.lost = append(t.lost, &source{cursor: c, saved: c, counted: c, want: min(firstWant, t.opts.BatchBytes)})
 		}
-		t.sought = true
+		t.searchedMoved = true
 	}
 	if len(t.lost) == 0 {
 		return nil
@@ -35,7 +35,7 @@ func (t *Tail) seekMoved() error {
 			continue // it came back
 		}
 		if name, ok := names[s.key()]; !ok || !t.follow(s, name) {
-			t.part(s, s.seen == stamp{} || s.cursor.Offset < s.seen.size)
+			t.abandon(s, s.seen == stamp{} || s.cursor.Offset < s.seen.size)
 		}
 	}
 	t.lost = nil
@@ -74,7 +74,7 @@ func (t *Tail) follow(s *source, name string) bool {
 	if err == nil {
 		var same bool
 		if same, err = s.unchanged(size); err == nil && same {
-			delete(t.shelf, s.cursor.Inode)
+			delete(t.savedCursors, s.cursor.Inode)
 			s.retired, s.since = true, time.Now()
 			t.known[s.key()] = s
 			t.retired = append(t.retired, s)
@@ -89,44 +89,44 @@ func (t *Tail) follow(s *source, name string) bool {
 	return false
 }
 
-// part ends the reading of a file that nobody finds again. What may have been behind its
+// abandon ends the reading of a file that nobody finds again. What may have been behind its
 // cursor is said when it was lost, and written down in either case, so that the next life
 // does not look for it.
-func (t *Tail) part(s *source, lost bool) {
+func (t *Tail) abandon(s *source, lost bool) {
 	if t.known[s.key()] == s {
 		delete(t.known, s.key())
-		t.heads.remove(s.counted)
+		t.fingerprints.remove(s.counted)
 	}
 	c := s.cursor
 	c.Dev, c.Inode = 0, 0
 	if lost || t.named[path.Base(c.Path)] == nil {
-		t.parted = append(t.parted, Batch{Cursor: c, Gone: lost})
+		t.abandoned = append(t.abandoned, Batch{Cursor: c, Gone: lost})
 	}
 }
 
-// payParted makes the end of a file pending.
-func (t *Tail) payParted() bool {
-	if len(t.parted) == 0 {
+// nextAbandoned makes the end of a file pending.
+func (t *Tail) nextAbandoned() bool {
+	if len(t.abandoned) == 0 {
 		return false
 	}
-	t.pending = &pending{batch: t.parted[0]}
+	t.pending = &pending{batch: t.abandoned[0]}
 	return true
 }
 
-// parting takes note that the end of a file is written down. The cursor of the file that
+// abandonedDone takes note that the end of a file is written down. The cursor of the file that
 // has its name now is written down again, for there is one for each name.
-func (t *Tail) parting(b Batch) {
-	t.parted = t.parted[1:]
+func (t *Tail) abandonedDone(b Batch) {
+	t.abandoned = t.abandoned[1:]
 	if now := t.named[path.Base(b.Cursor.Path)]; now != nil {
 		t.remind(now)
 	}
 }
 
-// left returns the cursors of files that were not met, in the order of their names.
-func (s shelf) left() (cursors []Cursor) {
+// remaining returns the cursors of files that were not met, in the order of their names.
+func (s savedCursors) remaining() (cursors []Cursor) {
 	for _, same := range s {
 		for _, c := range same {
-			if c.Inode != 0 { // or it was parted from before
+			if c.Inode != 0 { // or it was abandoned before
 				cursors = append(cursors, c)
 			}
 		}

@@ -31,7 +31,7 @@ type state struct {
 	retired bool // has no name any more
 	fromEnd bool // to start at its end
 	final   bool // to read its last words, although they have no newline
-	warned  bool // somebody was told of its missing newline
+	warned  bool // its missing newline was reported
 }
 
 var errReplaced = errors.New("replaced while it was being opened")
@@ -106,7 +106,7 @@ func (s *source) readLines(length, size int64, opts TailOptions) (piece, error) 
 	if used == 0 {
 		s.scanned = c.Offset + int64(len(text))
 		if s.final && s.scanned >= size {
-			return s.lastWords(opts)
+			return s.unterminatedLine(opts)
 		}
 		return piece{cursor: c, end: s.scanned >= size || len(text) == 0}, nil
 	}
@@ -178,5 +178,5 @@ func (s *source) close() {
 
 func (s *source) key() inode { return inode{s.cursor.Dev, s.cursor.Inode} }
 
-// owes reports whether the cursor says more than what is written down.
-func (s *source) owes() bool { return !s.cursor.equal(s.saved) }
+// cursorDue reports whether the cursor says more than what is written down.
+func (s *source) cursorDue() bool { return !s.cursor.equal(s.saved) }

@@ -23,7 +23,7 @@ type TailOptions struct {
 	FromEnd    bool                         // the files of the first look start at their end; ignored when there are cursors
 	BatchBytes int64                        // about how many bytes a batch has at most; default 1 MiB
 	BatchLines int                          // most lines of one batch; default 1024
-	Notice     func(path string, err error) // told once per path and cause what is not read, and with a nil error that this is over; nil for nobody
+	Notice     func(path string, err error) // called once per path and cause of an unread file, and with nil when that ends; may be nil
 }
 
 // A Tail reads the complete lines of all tasks/*.jsonl, each once, and of no
@@ -35,25 +35,25 @@ type Tail struct {
 	box  *Box
 	opts TailOptions
 
-	shelf   shelf              // cursors of files not met yet
-	heads   heads              // how the files begin of which there are cursors
-	paths   map[string]bool    // what the cursors of an earlier life were called
-	dir     *os.File           // tasks/ as of the last look
-	listing listing            // what was in it
-	named   map[string]*source // by file name
-	known   map[inode]*source  // by inode, those without a name too
-	retired []*source          // those without a name, oldest first
-	open    []*source          // those with a name that are open, oldest first
-	ready   []*source          // to be read, next one first
-	owing   []*source          // those whose cursor moved without lines
-	lost    []*source          // those without a name that are not open
-	parted  []Batch            // the ends of files that are not there any more
-	sought  bool               // the files of an earlier life were looked for
-	first   bool               // nothing was ever read here: what is found is new, not read again
-	pending *pending           // the batch that was not Done
-	ahead   *ahead             // what was read after it, if anything
-	told    map[string]string  // path to the cause that was told
-	rounds  rounds
+	savedCursors  savedCursors       // cursors of files not met yet
+	fingerprints  fingerprints       // how the files begin of which there are cursors
+	paths         map[string]bool    // what the cursors of an earlier life were called
+	dir           *os.File           // tasks/ as of the last look
+	listing       listing            // what was in it
+	named         map[string]*source // by file name
+	known         map[inode]*source  // by inode, those without a name too
+	retired       []*source          // those without a name, oldest first
+	open          []*source          // those with a name that are open, oldest first
+	ready         []*source          // to be read, next one first
+	cursorsDue    []*source          // those whose cursor moved without lines
+	lost          []*source          // those without a name that are not open
+	abandoned     []Batch            // the ends of files that are not there any more
+	searchedMoved bool               // the files of an earlier life were looked for
+	first         bool               // nothing was ever read here: what is found is new, not read again
+	pending       *pending           // the batch that was not Done
+	ahead         *ahead             // what was read after it, if anything
+	reported      map[string]string  // the reported cause of each path
+	rounds        rounds
 }
 
 // pending is a batch on its way.
@@ -86,8 +86,8 @@ func (b *Box) Tail(cursors []Cursor, opts TailOptions) *Tail {
 		paths[c.Path] = true
 	}
 	return &Tail{
-		box: b, opts: opts, shelf: newShelf(cursors), heads: newHeads(cursors), paths: paths, first: first,
-		named: map[string]*source{}, known: map[inode]*source{}, told: map[string]string{},
+		box: b, opts: opts, savedCursors: newSavedCursors(cursors), fingerprints: newFingerprints(cursors), paths: paths, first: first,
+		named: map[string]*source{}, known: map[inode]*source{}, reported: map[string]string{},
 	}
 }
 
@@ -102,9 +102,9 @@ func (t *Tail) Next() (Batch, error) {
 	if t.pending != nil {
 		return t.pending.batch, nil
 	}
-	for looked := false; !t.payParted() && !t.readNext(); looked = true {
+	for looked := false; !t.nextAbandoned() && !t.readNext(); looked = true {
 		if looked && len(t.ready) == 0 {
-			if t.payUp() {
+			if t.nextCursorDue() {
 				break
 			}
 			return Batch{}, nil
@@ -127,7 +127,7 @@ func (t *Tail) Done(b Batch) {
 	}
 	t.pending = nil
 	if p.source == nil {
-		t.parting(b)
+		t.abandonedDone(b)
 		return
 	}
 	s := p.source
@@ -156,7 +156,7 @@ func (t *Tail) remindSuccessor(s *source) {
 // remind has the cursor of a file written down again.
 func (t *Tail) remind(s *source) {
 	s.saved = Cursor{}
-	t.owing = append(t.owing, s)
+	t.cursorsDue = append(t.cursorsDue, s)
 }
 
 // readNext makes the next lines of the files that are ready pending. It returns
@@ -172,7 +172,7 @@ func (t *Tail) readNext() bool {
 		piece, err := t.readOrAhead(s)
 		switch {
 		case err != nil:
-			t.complain(s, err)
+			t.reportFault(s, err)
 			t.turn(true)
 		case len(piece.lines) > 0:
 			t.readAgain(s)
@@ -182,8 +182,8 @@ func (t *Tail) readNext() bool {
 			t.readAgain(s)
 			s.cursor = piece.cursor
 			t.count(s)
-			if s.owes() {
-				t.owing = append(t.owing, s)
+			if s.cursorDue() {
+				t.cursorsDue = append(t.cursorsDue, s)
 			}
 			t.turn(piece.end)
 		}
@@ -191,11 +191,11 @@ func (t *Tail) readNext() bool {
 	return false
 }
 
-// readAgain takes back what was told of a file that can be read. That its last line has
-// no newline stays told until the line is read.
+// readAgain clears the report about a file that is readable again. The report of a last
+// line without a newline stays until the line is read.
 func (t *Tail) readAgain(s *source) {
 	if !s.warned {
-		t.untell(s.cursor.Path)
+		t.clearReport(s.cursor.Path)
 	}
 }
 
@@ -214,14 +214,14 @@ func (t *Tail) turn(out bool) {
 // them follows a look at every file.
 const mostCursors = 4096
 
-// payUp makes cursors pending that moved without lines.
-func (t *Tail) payUp() bool {
+// nextCursorDue makes cursors pending that moved without lines.
+func (t *Tail) nextCursorDue() bool {
 	var p *pending
-	for len(t.owing) > 0 && (p == nil || len(p.also) < mostCursors) {
-		s := t.owing[0]
-		t.owing = t.owing[1:]
+	for len(t.cursorsDue) > 0 && (p == nil || len(p.also) < mostCursors) {
+		s := t.cursorsDue[0]
+		t.cursorsDue = t.cursorsDue[1:]
 		switch {
-		case !s.owes() || s.retired:
+		case !s.cursorDue() || s.retired:
 		case p == nil:
 			p = &pending{batch: Batch{Cursor: s.cursor}, source: s, end: true}
 		default:
@@ -261,7 +261,7 @@ func (t *Tail) compare(s *source) error {
 		return err
 	}
 	s.strange = false
-	if !t.heads.begin(block) {
+	if !t.fingerprints.match(block) {
 		s.cursor.Replay = 0
 	}
 	return nil
@@ -269,31 +269,31 @@ func (t *Tail) compare(s *source) error {
 
 // count keeps heads as the cursor of the source has it.
 func (t *Tail) count(s *source) {
-	t.heads.remove(s.counted)
-	t.heads.add(s.cursor)
+	t.fingerprints.remove(s.counted)
+	t.fingerprints.add(s.cursor)
 	s.counted = s.cursor
 }
 
-// complain tells why a file is not read. It will be tried again.
-func (t *Tail) complain(s *source, err error) {
+// reportFault tells why a file is not read. It will be tried again.
+func (t *Tail) reportFault(s *source, err error) {
 	s.seen = stamp{}
 	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errReplaced) {
-		t.tell(s.cursor.Path, err)
+		t.report(s.cursor.Path, err)
 	}
 }
 
-// tell gives notice once per path and cause.
-func (t *Tail) tell(path string, err error) {
-	if cause := err.Error(); t.told[path] != cause {
-		t.told[path] = cause
+// report gives notice once per path and cause.
+func (t *Tail) report(path string, err error) {
+	if cause := err.Error(); t.reported[path] != cause {
+		t.reported[path] = cause
 		t.opts.Notice(path, err)
 	}
 }
 
-// untell gives notice that what was told of a path is over.
-func (t *Tail) untell(path string) {
-	if _, was := t.told[path]; was {
-		delete(t.told, path)
+// clearReport reports that the fault of a path has ended.
+func (t *Tail) clearReport(path string) {
+	if _, was := t.reported[path]; was {
+		delete(t.reported, path)
 		t.opts.Notice(path, nil)
 	}
 }

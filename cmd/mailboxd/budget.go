@@ -26,10 +26,10 @@ is left. A run of which nobody knows what it spent counts as it was reserved.`,
 			if _, err := time.Parse(time.DateOnly, day); err != nil {
 				return exit.With(exit.Usage, "--day %s: not a day such as 2026-03-09", day)
 			}
-			if r.Books == nil {
+			if r.Records == nil {
 				return nil
 			}
-			all, err := r.Books.Balances(cmd.Context(), day)
+			all, err := r.Records.Balances(cmd.Context(), day)
 			if err != nil {
 				return err
 			}

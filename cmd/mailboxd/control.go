@@ -22,7 +22,7 @@ import (
 type taskVerb struct {
 	name, short, long, example string
 
-	do func(*client.Client, context.Context, envelope.ID, client.Wish) (client.Task, error)
+	do func(*client.Client, context.Context, envelope.ID, client.ControlOptions) (client.Task, error)
 }
 
 func taskVerbs(g *globals) []*cobra.Command {
@@ -52,7 +52,7 @@ func taskVerbs(g *globals) []*cobra.Command {
 
 // command makes the command. A patience of zero has no flag.
 func (v taskVerb) command(g *globals, patience time.Duration) *cobra.Command {
-	var wish client.Wish
+	var wish client.ControlOptions
 	asJSON := false
 	cmd := &cobra.Command{
 		Use: v.name + " ID", Short: v.short, Long: v.long, Example: v.example,
@@ -98,7 +98,7 @@ func printChanged(w io.Writer, task client.Task, asJSON bool) error {
 type agentVerb struct {
 	name, short, long, example string
 
-	do func(*client.Client, context.Context, client.AgentWish) (client.Pauses, error)
+	do func(*client.Client, context.Context, client.AgentOptions) (client.Pauses, error)
 }
 
 func agentVerbs(g *globals) []*cobra.Command {
@@ -122,7 +122,7 @@ func agentVerbs(g *globals) []*cobra.Command {
 }
 
 func (v agentVerb) command(g *globals, waits bool) *cobra.Command {
-	var wish client.AgentWish
+	var wish client.AgentOptions
 	asJSON, timeout := false, time.Duration(0)
 	cmd := &cobra.Command{
 		Use: v.name + " [AGENT]", Short: v.short, Long: v.long, Example: v.example,

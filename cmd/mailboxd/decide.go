@@ -34,8 +34,8 @@ denied it and why, and the answer of its agent is not shown.`
 }
 
 // decideCommand is what both have in common; the word is what is decided with.
-func decideCommand(g *globals, decide func(*client.Client, context.Context, envelope.ID, client.Word) (client.Task, error)) (*cobra.Command, *client.Word) {
-	word, asJSON := &client.Word{}, false
+func decideCommand(g *globals, decide func(*client.Client, context.Context, envelope.ID, client.Decision) (client.Task, error)) (*cobra.Command, *client.Decision) {
+	word, asJSON := &client.Decision{}, false
 	cmd := &cobra.Command{
 		Args: cobra.ExactArgs(1),
 		RunE: withDaemon(g, func(cmd *cobra.Command, args []string, r *reader.Reader, daemon *client.Client) error {

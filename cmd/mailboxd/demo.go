@@ -122,11 +122,11 @@ func approveDemo(ctx context.Context, w io.Writer, at reader.Location) error {
 			return err
 		}
 		printStep(w, "You would say in another terminal: mailboxd approve demo-1. Said for you:")
-		daemon, ok := d.Books.(*client.Client)
+		daemon, ok := d.Records.(*client.Client)
 		if !ok {
 			return client.ErrDown
 		}
-		_, err := daemon.Approve(ctx, "demo-1", client.Word{Note: "it is only a demo"})
+		_, err := daemon.Approve(ctx, "demo-1", client.Decision{Note: "it is only a demo"})
 		return err
 	})
 }

@@ -49,11 +49,11 @@ stops, which is exit code 7.`,
 // list prints what the ledger has.
 func (f *eventFlags) list(cmd *cobra.Command, _ []string, r *reader.Reader) error {
 	id, err := f.id(cmd.Context(), r)
-	if err != nil || r.Books == nil {
+	if err != nil || r.Records == nil {
 		return err
 	}
 	for after := max(f.after, 0); ; {
-		events, err := r.Books.Events(cmd.Context(), id, after, reader.EventPage)
+		events, err := r.Records.Events(cmd.Context(), id, after, reader.EventPage)
 		if err != nil {
 			return err
 		}

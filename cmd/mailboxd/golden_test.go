@@ -176,7 +176,7 @@ func dayOf(t *testing.T) *reader.Reader {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { books.Close() })
-	return &reader.Reader{Root: root, State: state, Books: &api.Books{Root: root, State: state, Memory: books}}
+	return &reader.Reader{Root: root, State: state, Records: &api.Records{Root: root, State: state, Memory: books}}
 }
 
 func writeDay(tx *ledger.Tx) error {
@@ -266,11 +266,11 @@ func TestTheSummaryCountsAndNamesTheLastResult(t *testing.T) {
 }
 
 // tellOf prints the details of a task.
-func tellOf(t *testing.T, r *reader.Reader, file client.CaseFile, s term.Screen, now time.Time) error {
+func tellOf(t *testing.T, r *reader.Reader, file client.TaskDetails, s term.Screen, now time.Time) error {
 	t.Helper()
 	around, err := r.WaitContext(t.Context(), []client.Task{file.Task}, now)
 	if err != nil {
 		return err
 	}
-	return (&view.Details{CaseFile: file}).Print(s, around, r.Files(file))
+	return (&view.Details{TaskDetails: file}).Print(s, around, r.Files(file))
 }

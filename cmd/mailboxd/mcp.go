@@ -79,7 +79,7 @@ func editorMailbox(cfg config.Config, root string) mcpserver.Mailbox {
 	at := locationOf(cfg)
 	return mcpserver.Mailbox{
 		Root: root,
-		Read: func(ctx context.Context, do func(mcpserver.Books) error) error {
+		Read: func(ctx context.Context, do func(mcpserver.Records) error) error {
 			r, err := at.Open(ctx)
 			if errors.Is(err, reader.ErrNoMailbox) {
 				return do(nil)
@@ -88,10 +88,10 @@ func editorMailbox(cfg config.Config, root string) mcpserver.Mailbox {
 				return err
 			}
 			defer r.Close()
-			if r.Books == nil {
+			if r.Records == nil {
 				return do(nil)
 			}
-			return do(r.Books)
+			return do(r.Records)
 		},
 		Send: func(ctx context.Context, line []byte) (func(context.Context) (bool, error), error) {
 			s, err := appendTask(ctx, cfg, line, false)

@@ -95,10 +95,10 @@ func reply(ctx context.Context, r *reader.Reader, arg, text, as string) (replied
 
 // message is a line that tells the agent of a task something. What AINL has no
 // words for is said in CAP, where a task is all that a message has to name.
-func message(file client.CaseFile, text, as string) ([]byte, error) {
-	t, about := file.Task, client.Talk{}
-	if file.Talk != nil {
-		about = *file.Talk
+func message(file client.TaskDetails, text, as string) ([]byte, error) {
+	t, about := file.Task, client.Conversation{}
+	if file.Conversation != nil {
+		about = *file.Conversation
 	}
 	d := envelope.Dialect(cmp.Or(t.Dialect, string(envelope.CAP)))
 	codec, ok := dialect.Of(d)

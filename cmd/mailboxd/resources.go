@@ -130,7 +130,7 @@ func (r *resources) logStart(cfg config.Config, ephemeral bool, log zerolog.Logg
 }
 
 // openServer opens the control socket of a daemon.
-func openServer(ctx context.Context, ephemeral bool, r *resources, d *dispatch.Dispatcher, log zerolog.Logger) (*api.Door, error) {
+func openServer(ctx context.Context, ephemeral bool, r *resources, d *dispatch.Dispatcher, log zerolog.Logger) (*api.Server, error) {
 	places, err := reader.SocketPlaces(r.box.Path(), r.state.Path())
 	if err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func openServer(ctx context.Context, ephemeral bool, r *resources, d *dispatch.D
 		places = places[len(places)-1:] // what is left of it when we are killed goes with the rest
 	}
 	return api.Open(ctx, d, api.Options{
-		Places: places, Version: version(), Kin: r.keepers.Kin, Left: r.keepers.Left, Approvers: r.registry.approvers, Log: log,
+		SocketPaths: places, Version: version(), RunOf: r.keepers.Kin, Survivors: r.keepers.Left, Approvers: r.registry.approvers, Log: log,
 	})
 }
 

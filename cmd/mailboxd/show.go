@@ -36,7 +36,7 @@ asked about it; what happened to it, in order; its runs, its files and its resul
 			if err != nil {
 				return err
 			}
-			return (&view.Details{CaseFile: file}).Print(term.ScreenOf(cmd.OutOrStdout()), around, r.Files(file))
+			return (&view.Details{TaskDetails: file}).Print(term.ScreenOf(cmd.OutOrStdout()), around, r.Files(file))
 		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")

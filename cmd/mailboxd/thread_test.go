@@ -149,7 +149,7 @@ func talkOf(t *testing.T) *reader.Reader {
 	if err := errors.Join(os.Mkdir(filepath.Join(root, "results"), 0o700), memory.Update(context.Background(), writeTalk)); err != nil {
 		t.Fatal(err)
 	}
-	return &reader.Reader{Root: root, State: state, Books: &api.Books{Root: root, State: state, Memory: memory.Reader}}
+	return &reader.Reader{Root: root, State: state, Records: &api.Records{Root: root, State: state, Memory: memory.Reader}}
 }
 
 func TestWhatAConversationIsToldAs(t *testing.T) {
@@ -162,7 +162,7 @@ func whatAConversationIsToldAs(t *testing.T) {
 	for name, s := range screens {
 		var out bytes.Buffer
 		s.Writer = &out
-		said, err := d.Books.Thread(t.Context(), "T1")
+		said, err := d.Records.Thread(t.Context(), "T1")
 		if err == nil {
 			err = view.Timeline{Dialogue: said}.Print(s)
 		}
@@ -199,7 +199,7 @@ func aConversationHasManyNames(t *testing.T) {
 		if err != nil || got.Kind+" "+got.ID != c.want || len(got.Tasks) != 4 || len(got.Messages) != 9 {
 			t.Errorf("dialogue(%s) = %s %s with %d tasks and %d messages, %v; want %s with 4 and 9", c.arg, got.Kind, got.ID, len(got.Tasks), len(got.Messages), err, c.want)
 		}
-		if !slices.IsSortedFunc(got.Messages, func(a, b client.Said) int { return int(a.Seq - b.Seq) }) {
+		if !slices.IsSortedFunc(got.Messages, func(a, b client.Message) int { return int(a.Seq - b.Seq) }) {
 			t.Errorf("messages of %s are not in order", c.arg)
 		}
 	}

@@ -12,18 +12,18 @@ import (
 	"mailboxd/internal/task"
 )
 
-func (d *Door) accounts(r *http.Request) (any, error) {
+func (d *Server) accounts(r *http.Request) (any, error) {
 	day := r.URL.Query().Get("day")
 	if _, err := time.Parse(time.DateOnly, day); err != nil {
 		return nil, bad("day: %w", err)
 	}
-	all, err := d.books.Balances(r.Context(), day)
+	all, err := d.records.Balances(r.Context(), day)
 	return client.Balances{Balances: all}, err
 }
 
 // Balances returns the budgets of a day of which something was reserved or
 // spent, in the order of their owners.
-func (b *Books) Balances(ctx context.Context, day string) ([]client.Balance, error) {
+func (b *Records) Balances(ctx context.Context, day string) ([]client.Balance, error) {
 	list, err := b.Memory.Balances(ctx, day)
 	all := make([]client.Balance, len(list))
 	for i, one := range list {
@@ -45,8 +45,8 @@ func amountOf(limit *int64, spent, reserved int64) client.Amount {
 	return a
 }
 
-// family returns which task a task is for, and which are for it.
-func (b *Books) family(ctx context.Context, row task.Task) (parent envelope.ID, children []envelope.ID, err error) {
+// lineage returns which task a task is for, and which are for it.
+func (b *Records) lineage(ctx context.Context, row task.Task) (parent envelope.ID, children []envelope.ID, err error) {
 	if row.Parent != 0 {
 		above, err := b.Memory.Task(ctx, row.Parent)
 		if err != nil && !errors.Is(err, ledger.ErrUnknown) {

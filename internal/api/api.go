@@ -1,6 +1,5 @@
-// Package api is the door through which people and our own tools look in and
-// steer: HTTP and JSON on a socket that only their user can open. A process that
-// is part of a run may look and not touch.
+// Package api serves HTTP and JSON on the control socket, which only its user can open.
+// A process of a run may read and change nothing.
 package api
 
 import (
@@ -22,17 +21,17 @@ import (
 	"mailboxd/internal/task"
 )
 
-// Options are what a Door has to be told.
+// Options configure a Server.
 type Options struct {
-	Places  []client.Place // where its socket may be; the first that works is taken
-	Version string         // of this program
+	SocketPaths []client.SocketPath // where its socket may be; the first that works is taken
+	Version     string              // of this program
 
-	// Kin says why a process is part of a run, or "". Who cannot be looked at is
-	// taken for one.
-	Kin func(pid int) (why string, err error)
+	// RunOf says why a process is part of a run, or "". A process that cannot be
+	// examined counts as one.
+	RunOf func(pid int) (why string, err error)
 
-	// Left says which processes of the run in a directory there are.
-	Left func(dir string) ([]task.Survivor, error)
+	// Survivors says which processes of the run in a directory there are.
+	Survivors func(dir string) ([]task.Survivor, error)
 
 	// Approvers returns the names under which a user may approve; none: not at all.
 	Approvers func(uid int) []string
@@ -41,32 +40,32 @@ type Options struct {
 	Log     zerolog.Logger // the zero value is silent
 }
 
-// A Door is the control socket of a daemon. Open makes it, Serve answers at it,
+// A Server is the control socket of a daemon. Open makes it, Serve answers at it,
 // Close takes the socket away.
-type Door struct {
-	opts     Options
-	engine   *dispatch.Dispatcher
-	books    *Books
-	place    client.Place
-	listener net.Listener
-	opened   time.Time
+type Server struct {
+	opts       Options
+	engine     *dispatch.Dispatcher
+	records    *Records
+	socketPath client.SocketPath
+	listener   net.Listener
+	opened     time.Time
 
-	gate   sync.RWMutex // held by each request while it is answered: guards closed
+	mu     sync.RWMutex // held by each request while it is answered: guards closed
 	closed bool
 }
 
 // Open puts the socket in its place. Only who holds the lock of the mailbox may:
 // a socket that is there is that of a daemon which was killed.
-func Open(ctx context.Context, engine *dispatch.Dispatcher, opts Options) (*Door, error) {
-	d := &Door{
+func Open(ctx context.Context, engine *dispatch.Dispatcher, opts Options) (*Server, error) {
+	d := &Server{
 		opts: opts, engine: engine, opened: time.Now(),
-		books: &Books{Root: engine.Box.Path(), State: engine.State, Memory: engine.Ledger.Reader},
+		records: &Records{Root: engine.Box.Path(), State: engine.State, Memory: engine.Ledger.Reader},
 	}
 	var failed error
-	for _, place := range opts.Places {
+	for _, place := range opts.SocketPaths {
 		listener, err := place.Listen(ctx)
 		if err == nil {
-			d.place, d.listener = place, d.newPorch(listener)
+			d.socketPath, d.listener = place, d.newListener(listener)
 			return d, nil
 		}
 		failed = errors.Join(failed, err)
@@ -75,9 +74,9 @@ func Open(ctx context.Context, engine *dispatch.Dispatcher, opts Options) (*Door
 }
 
 // Close takes the socket away.
-func (d *Door) Close() error {
+func (d *Server) Close() error {
 	_ = d.listener.Close() // Serve has done so, if it was called
-	return d.place.Remove()
+	return d.socketPath.Remove()
 }
 
 // patience is how long those who are answered may take once we stop.
@@ -85,7 +84,7 @@ const patience = 300 * time.Millisecond
 
 // Serve answers until ctx ends, and returns soon after, whoever is still
 // connected. It returns nil then.
-func (d *Door) Serve(ctx context.Context) error {
+func (d *Server) Serve(ctx context.Context) error {
 	work, ctx := errgroup.WithContext(ctx)
 	server := &http.Server{
 		Handler:           d.handler(),
@@ -106,7 +105,7 @@ func (d *Door) Serve(ctx context.Context) error {
 		})
 	}
 	answer(d.listener)
-	work.Go(func() error { d.stay(ctx, answer); return nil })
+	work.Go(func() error { d.keepSocket(ctx, answer); return nil })
 	work.Go(func() error {
 		<-ctx.Done()
 		wait, stop := context.WithTimeout(context.WithoutCancel(ctx), patience)
@@ -117,22 +116,22 @@ func (d *Door) Serve(ctx context.Context) error {
 		return nil
 	})
 	err := work.Wait()
-	d.shut()
+	d.closeAll()
 	return err
 }
 
-// shut waits for those who are being answered, and lets nobody in any more: the
+// closeAll waits for those who are being answered, and lets nobody in any more: the
 // ledger is closed next.
-func (d *Door) shut() {
-	d.gate.Lock()
-	defer d.gate.Unlock()
+func (d *Server) closeAll() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.closed = true
 }
 
 // status says which daemon this is.
-func (d *Door) status(r *http.Request) (any, error) {
+func (d *Server) status(r *http.Request) (any, error) {
 	s := client.Status{
-		Version: d.opts.Version, PID: os.Getpid(), Root: d.books.Root, StateDir: d.engine.State.Path(),
+		Version: d.opts.Version, PID: os.Getpid(), Root: d.records.Root, StateDir: d.engine.State.Path(),
 		Started: d.opened, Open: map[string]int{},
 	}
 	var err error
@@ -152,7 +151,7 @@ func (d *Door) status(r *http.Request) (any, error) {
 }
 
 // open counts what is not done.
-func (d *Door) open(ctx context.Context) (map[string]int, error) {
+func (d *Server) open(ctx context.Context) (map[string]int, error) {
 	counts, err := d.engine.Ledger.CountOpen(ctx)
 	open := make(map[string]int, len(counts))
 	for state, n := range counts {

@@ -61,7 +61,7 @@ func TestADirectoryMayHaveALongName(t *testing.T) {
 
 func TestTheSocketOfAKilledDaemonIsReplaced(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	place := client.Place{Dir: dir, Name: "x.sock"}
+	place := client.SocketPath{Dir: dir, Name: "x.sock"}
 	l, err := place.Listen(t.Context())
 	if err != nil {
 		t.Fatal(err)

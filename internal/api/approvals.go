@@ -15,7 +15,7 @@ import (
 // asked returns what people were asked about a task: about its latest revision,
 // or about the one in review that this waits behind. With it comes the answer
 // that its requester was not shown, if there is one.
-func (b *Books) asked(ctx context.Context, revisions []task.Task) (list []client.Approval, unshown jsontext.Value, err error) {
+func (b *Records) asked(ctx context.Context, revisions []task.Task) (list []client.Approval, unshown jsontext.Value, err error) {
 	row := revisions[len(revisions)-1]
 	for _, r := range revisions {
 		if r.State == task.Review {

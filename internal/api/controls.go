@@ -14,12 +14,12 @@ import (
 )
 
 // controls are what changes something.
-func (d *Door) controls() []route {
+func (d *Server) controls() []route {
 	task := func(verb, about string, do func(context.Context, envelope.ID, core.By) error) route {
-		return route{"POST", "/tasks/{id}/" + verb, about, "", client.Wish{}, client.Task{}, d.control(verb, do)}
+		return route{"POST", "/tasks/{id}/" + verb, about, "", client.ControlOptions{}, client.Task{}, d.control(verb, do)}
 	}
 	agent := func(verb, about string, do func(context.Context, string, core.By) error) route {
-		return route{"POST", "/" + verb, about, "", client.AgentWish{}, client.Pauses{}, d.steer(verb, do)}
+		return route{"POST", "/" + verb, about, "", client.AgentOptions{}, client.Pauses{}, d.steer(verb, do)}
 	}
 	e := d.engine
 	return []route{
@@ -34,13 +34,13 @@ func (d *Door) controls() []route {
 }
 
 // control does something to a task and answers with the task as it is then.
-func (d *Door) control(verb string, do func(context.Context, envelope.ID, core.By) error) func(*http.Request) (any, error) {
+func (d *Server) control(verb string, do func(context.Context, envelope.ID, core.By) error) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
 		id, err := idIn(r)
 		if err != nil {
 			return nil, err
 		}
-		var wish client.Wish
+		var wish client.ControlOptions
 		if err := read(r, &wish); err != nil {
 			return nil, err
 		}
@@ -59,14 +59,14 @@ func (d *Door) control(verb string, do func(context.Context, envelope.ID, core.B
 		if err != nil {
 			return nil, err
 		}
-		return d.books.Latest(r.Context(), id)
+		return d.records.Latest(r.Context(), id)
 	}
 }
 
 // steer does something to an agent and answers with those that are paused then.
-func (d *Door) steer(verb string, do func(context.Context, string, core.By) error) func(*http.Request) (any, error) {
+func (d *Server) steer(verb string, do func(context.Context, string, core.By) error) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
-		var wish client.AgentWish
+		var wish client.AgentOptions
 		if err := read(r, &wish); err != nil {
 			return nil, err
 		}
@@ -111,12 +111,12 @@ func late(ctx context.Context, err error) error {
 }
 
 // left says what there still is of the run of a task.
-func (d *Door) left(ctx context.Context, id envelope.ID) string {
-	file, err := d.books.CaseFile(ctx, id)
+func (d *Server) left(ctx context.Context, id envelope.ID) string {
+	file, err := d.records.Details(ctx, id)
 	if err != nil || len(file.Runs) == 0 {
 		return "what is left of it is not known"
 	}
-	processes, err := d.opts.Left(file.Runs[len(file.Runs)-1].Dir)
+	processes, err := d.opts.Survivors(file.Runs[len(file.Runs)-1].Dir)
 	words := make([]string, len(processes))
 	for i, p := range processes {
 		words[i] = fmt.Sprintf("%d (%s)", p.PID, p.Command)

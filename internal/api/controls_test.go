@@ -25,28 +25,28 @@ func TestATaskIsSteered(t *testing.T) {
 	h := open(t, stranger)
 	h.remember(t, "t1", "t2")
 	ctx := t.Context()
-	if got, err := h.Release(ctx, "t1", client.Wish{Reason: "go"}); err != nil || got.ID != "t1" || slices.Contains(got.Held, "operator") {
+	if got, err := h.Release(ctx, "t1", client.ControlOptions{Reason: "go"}); err != nil || got.ID != "t1" || slices.Contains(got.Held, "operator") {
 		t.Errorf("Release = %+v, %v; want t1 without the operator's hold", got, err)
 	}
-	if _, err := h.Release(ctx, "t1", client.Wish{}); kindOf(err) != client.Conflict {
+	if _, err := h.Release(ctx, "t1", client.ControlOptions{}); kindOf(err) != client.Conflict {
 		t.Errorf("Release again = %v; want %s", err, client.Conflict)
 	}
-	if got, err := h.Cancel(ctx, "t1", client.Wish{}); err != nil || got.Status != envelope.Stopped {
+	if got, err := h.Cancel(ctx, "t1", client.ControlOptions{}); err != nil || got.Status != envelope.Stopped {
 		t.Errorf("Cancel = %+v, %v; want it cancelled", got, err)
 	}
-	if _, err := h.Retry(ctx, "nobody", client.Wish{}); kindOf(err) != client.NoTask {
+	if _, err := h.Retry(ctx, "nobody", client.ControlOptions{}); kindOf(err) != client.NoTask {
 		t.Errorf("Retry(nobody) = %v; want %s", err, client.NoTask)
 	}
-	if got, err := h.Pause(ctx, client.AgentWish{Agent: "a"}); err != nil || !slices.Equal(got.Paused, []string{"a"}) {
+	if got, err := h.Pause(ctx, client.AgentOptions{Agent: "a"}); err != nil || !slices.Equal(got.Paused, []string{"a"}) {
 		t.Errorf("Pause = %+v, %v; want a paused", got, err)
 	}
-	if got, err := h.Drain(ctx, client.AgentWish{}); err != nil || !slices.Equal(got.Paused, []string{"", "a"}) {
+	if got, err := h.Drain(ctx, client.AgentOptions{}); err != nil || !slices.Equal(got.Paused, []string{"", "a"}) {
 		t.Errorf("Drain = %+v, %v; want all paused", got, err)
 	}
-	if got, err := h.Resume(ctx, client.AgentWish{Agent: "a"}); err != nil || !slices.Equal(got.Paused, []string{""}) {
+	if got, err := h.Resume(ctx, client.AgentOptions{Agent: "a"}); err != nil || !slices.Equal(got.Paused, []string{""}) {
 		t.Errorf("Resume = %+v, %v; want all but a's pause", got, err)
 	}
-	if _, err := h.Drain(ctx, client.AgentWish{Agent: "b"}); kindOf(err) != client.BadRequest {
+	if _, err := h.Drain(ctx, client.AgentOptions{Agent: "b"}); kindOf(err) != client.BadRequest {
 		t.Errorf("Drain(b) = %v; want %s, for there is no b", err, client.BadRequest)
 	}
 	events, err := h.Events(ctx, "t1", 0, 9)
@@ -58,7 +58,7 @@ func TestATaskIsSteered(t *testing.T) {
 func TestWhatIsBegunAndNotOverInTimeIsSaidSo(t *testing.T) {
 	h := open(t, stranger)
 	h.remember(t, "t1")
-	if _, err := h.Release(t.Context(), "t1", client.Wish{}); err != nil {
+	if _, err := h.Release(t.Context(), "t1", client.ControlOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	err := h.Follow(t.Context(), "t1", 0, func(e client.Event) error {
@@ -70,10 +70,10 @@ func TestWhatIsBegunAndNotOverInTimeIsSaidSo(t *testing.T) {
 	if !errors.Is(err, errSeen) {
 		t.Fatal(err)
 	}
-	if _, err := h.Drain(t.Context(), client.AgentWish{Timeout: "1ms"}); kindOf(err) != client.Unfinished {
+	if _, err := h.Drain(t.Context(), client.AgentOptions{Timeout: "1ms"}); kindOf(err) != client.Unfinished {
 		t.Errorf("Drain = %v; want %s", err, client.Unfinished)
 	}
-	_, err = h.Cancel(t.Context(), "t1", client.Wish{Timeout: "1ns"})
+	_, err = h.Cancel(t.Context(), "t1", client.ControlOptions{Timeout: "1ns"})
 	if kindOf(err) != client.Unfinished || !strings.HasSuffix(err.Error(), "what is left of it: process 7 (sh)") {
 		t.Errorf("Cancel = %v; want it unfinished, and what is left", err)
 	}
@@ -83,17 +83,27 @@ var errSeen = errors.New("seen")
 
 // verbs are all requests that change something.
 var verbs = map[string]func(*client.Client, context.Context) error{
-	"hold":    func(c *client.Client, ctx context.Context) error { return second(c.Hold(ctx, "t1", client.Wish{})) },
-	"release": func(c *client.Client, ctx context.Context) error { return second(c.Release(ctx, "t1", client.Wish{})) },
-	"cancel":  func(c *client.Client, ctx context.Context) error { return second(c.Cancel(ctx, "t1", client.Wish{})) },
-	"retry":   func(c *client.Client, ctx context.Context) error { return second(c.Retry(ctx, "t1", client.Wish{})) },
-	"pause":   func(c *client.Client, ctx context.Context) error { return second(c.Pause(ctx, client.AgentWish{})) },
-	"resume":  func(c *client.Client, ctx context.Context) error { return second(c.Resume(ctx, client.AgentWish{})) },
-	"approve": func(c *client.Client, ctx context.Context) error { return second(c.Approve(ctx, "t1", client.Word{})) },
-	"deny": func(c *client.Client, ctx context.Context) error {
-		return second(c.Deny(ctx, "t1", client.Word{Note: "no"}))
+	"hold": func(c *client.Client, ctx context.Context) error {
+		return second(c.Hold(ctx, "t1", client.ControlOptions{}))
 	},
-	"drain": func(c *client.Client, ctx context.Context) error { return second(c.Drain(ctx, client.AgentWish{})) },
+	"release": func(c *client.Client, ctx context.Context) error {
+		return second(c.Release(ctx, "t1", client.ControlOptions{}))
+	},
+	"cancel": func(c *client.Client, ctx context.Context) error {
+		return second(c.Cancel(ctx, "t1", client.ControlOptions{}))
+	},
+	"retry": func(c *client.Client, ctx context.Context) error {
+		return second(c.Retry(ctx, "t1", client.ControlOptions{}))
+	},
+	"pause":  func(c *client.Client, ctx context.Context) error { return second(c.Pause(ctx, client.AgentOptions{})) },
+	"resume": func(c *client.Client, ctx context.Context) error { return second(c.Resume(ctx, client.AgentOptions{})) },
+	"approve": func(c *client.Client, ctx context.Context) error {
+		return second(c.Approve(ctx, "t1", client.Decision{}))
+	},
+	"deny": func(c *client.Client, ctx context.Context) error {
+		return second(c.Deny(ctx, "t1", client.Decision{Note: "no"}))
+	},
+	"drain": func(c *client.Client, ctx context.Context) error { return second(c.Drain(ctx, client.AgentOptions{})) },
 }
 
 func second[T any](_ T, err error) error { return err }

@@ -11,9 +11,9 @@ import (
 )
 
 // decisions are what only a person may do, about somebody else's task.
-func (d *Door) decisions() []route {
+func (d *Server) decisions() []route {
 	verb := func(name, about string, do func(context.Context, envelope.ID, core.Person, string) error) route {
-		return route{"POST", "/tasks/{id}/" + name, about, "", client.Word{}, client.Task{}, d.decide(name, do)}
+		return route{"POST", "/tasks/{id}/" + name, about, "", client.Decision{}, client.Task{}, d.decide(name, do)}
 	}
 	return []route{
 		verb("approve", "Lets a task go on that waits for a person. Only for approvers, and not for whoever asked for the task.", d.engine.Approve),
@@ -22,13 +22,13 @@ func (d *Door) decisions() []route {
 }
 
 // decide has a person decide about a task, and answers with the task as it is then.
-func (d *Door) decide(verb string, do func(context.Context, envelope.ID, core.Person, string) error) func(*http.Request) (any, error) {
+func (d *Server) decide(verb string, do func(context.Context, envelope.ID, core.Person, string) error) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
 		id, err := idIn(r)
 		if err != nil {
 			return nil, err
 		}
-		var word client.Word
+		var word client.Decision
 		if err := read(r, &word); err != nil {
 			return nil, err
 		}
@@ -42,14 +42,14 @@ func (d *Door) decide(verb string, do func(context.Context, envelope.ID, core.Pe
 		if err := do(r.Context(), id, who, word.Note); err != nil {
 			return nil, err
 		}
-		return d.books.Latest(r.Context(), id)
+		return d.records.Latest(r.Context(), id)
 	}
 }
 
 // person is who the peer is as an approver: all of its names, for they are one
 // person's. An agent is none, whoever it says it is, and its attempt is
 // remembered.
-func (d *Door) person(r *http.Request, verb string, id envelope.ID, as string) (core.Person, error) {
+func (d *Server) person(r *http.Request, verb string, id envelope.ID, as string) (core.Person, error) {
 	p := peerIn(r.Context())
 	who := core.Person{Names: d.opts.Approvers(p.uid), UID: p.uid}
 	why := d.partOfRun(p)

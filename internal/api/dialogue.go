@@ -16,17 +16,17 @@ import (
 	"mailboxd/internal/task"
 )
 
-func (d *Door) thread(r *http.Request) (any, error) {
-	return d.books.Thread(r.Context(), r.URL.Query().Get("id"))
+func (d *Server) thread(r *http.Request) (any, error) {
+	return d.records.Thread(r.Context(), r.URL.Query().Get("id"))
 }
 
-func (d *Door) trace(r *http.Request) (any, error) {
-	return d.books.Trace(r.Context(), r.URL.Query().Get("id"))
+func (d *Server) trace(r *http.Request) (any, error) {
+	return d.records.Trace(r.Context(), r.URL.Query().Get("id"))
 }
 
 // Thread returns the conversation of that name, or that a task is part of, or
 // else the chain of work of that name; ledger.ErrUnknown when there is none.
-func (b *Books) Thread(ctx context.Context, id string) (client.Dialogue, error) {
+func (b *Records) Thread(ctx context.Context, id string) (client.Dialogue, error) {
 	d, found, err := b.dialogue(ctx, "thread", id)
 	if err != nil || found {
 		return d, err
@@ -52,7 +52,7 @@ func (b *Books) Thread(ctx context.Context, id string) (client.Dialogue, error) 
 // Trace returns the chain of work of that name, or that a task or a conversation
 // is part of; of what is part of none the conversation. ledger.ErrUnknown when
 // there is none of these.
-func (b *Books) Trace(ctx context.Context, id string) (client.Dialogue, error) {
+func (b *Records) Trace(ctx context.Context, id string) (client.Dialogue, error) {
 	d, found, err := b.dialogue(ctx, "trace", id)
 	if err != nil || found {
 		return d, err
@@ -71,7 +71,7 @@ func (b *Books) Trace(ctx context.Context, id string) (client.Dialogue, error) {
 }
 
 // taskNamed returns the latest revision of a task, and whether there is one.
-func (b *Books) taskNamed(ctx context.Context, id string) (task.Task, bool, error) {
+func (b *Records) taskNamed(ctx context.Context, id string) (task.Task, bool, error) {
 	revisions, err := b.Memory.Revisions(ctx, envelope.ID(id))
 	if err != nil || len(revisions) == 0 {
 		return task.Task{}, false, err
@@ -82,7 +82,7 @@ func (b *Books) taskNamed(ctx context.Context, id string) (task.Task, bool, erro
 // threadOf is the conversation that a task is part of: the one that its request
 // names, or the one of the task above it. Of AINL's tasks the first one gives it
 // its name.
-func (b *Books) threadOf(ctx context.Context, row task.Task) (string, error) {
+func (b *Records) threadOf(ctx context.Context, row task.Task) (string, error) {
 	for {
 		k, ok, err := b.Memory.Conversation(ctx, row.Seq)
 		if err != nil || ok && k.Thread != "" {
@@ -101,7 +101,7 @@ func (b *Books) threadOf(ctx context.Context, row task.Task) (string, error) {
 }
 
 // request is what a task asks for, if that is kept.
-func (b *Books) request(ctx context.Context, row task.Task) (envelope.Task, bool, error) {
+func (b *Records) request(ctx context.Context, row task.Task) (envelope.Task, bool, error) {
 	raw, err := b.Memory.Raw(ctx, row.Seq)
 	if errors.Is(err, ledger.ErrUnknown) {
 		return envelope.Task{}, false, nil // too old
@@ -116,8 +116,8 @@ func (b *Books) request(ctx context.Context, row task.Task) (envelope.Task, bool
 // dialogue gathers a thread or a trace, and whether there is anything of it:
 // what was said in it, its tasks, those below them, and what was said about
 // these. More tasks that belong to it may be named.
-func (b *Books) dialogue(ctx context.Context, kind, id string, more ...int64) (d client.Dialogue, found bool, err error) {
-	d = client.Dialogue{Kind: kind, ID: id, Tasks: []client.Part{}, Messages: []client.Said{}, Events: []client.Event{}}
+func (b *Records) dialogue(ctx context.Context, kind, id string, more ...int64) (d client.Dialogue, found bool, err error) {
+	d = client.Dialogue{Kind: kind, ID: id, Tasks: []client.Part{}, Messages: []client.Message{}, Events: []client.Event{}}
 	messages, tasks := b.Memory.Thread, b.Memory.ThreadTasks
 	if kind == "trace" {
 		messages, tasks = b.Memory.Trace, b.Memory.TraceTasks
@@ -138,21 +138,21 @@ func (b *Books) dialogue(ctx context.Context, kind, id string, more ...int64) (d
 	for _, m := range said {
 		seqs = append(seqs, m.Task)
 	}
-	rows, err := b.withThoseBelow(ctx, append(seqs, more...))
+	rows, err := b.withDescendants(ctx, append(seqs, more...))
 	if err != nil {
 		return d, false, err
 	}
 	return d, true, b.fill(ctx, &d, rows, said)
 }
 
-// mostTasks is how many tasks a Dialogue has at most.
-const mostTasks = 1000
+// maxTasks is how many tasks a Dialogue has at most.
+const maxTasks = 1000
 
-// withThoseBelow returns tasks and all that were asked for below them, the
+// withDescendants returns tasks and all that were asked for below them, the
 // oldest first. 0 is none.
-func (b *Books) withThoseBelow(ctx context.Context, seqs []int64) (rows []task.Task, err error) {
+func (b *Records) withDescendants(ctx context.Context, seqs []int64) (rows []task.Task, err error) {
 	met := map[int64]bool{0: true}
-	for len(seqs) > 0 && len(rows) < mostTasks {
+	for len(seqs) > 0 && len(rows) < maxTasks {
 		seq := seqs[0]
 		seqs = seqs[1:]
 		if met[seq] {
@@ -177,7 +177,7 @@ func (b *Books) withThoseBelow(ctx context.Context, seqs []int64) (rows []task.T
 }
 
 // fill adds the tasks to a Dialogue, what happened to them, and what was said.
-func (b *Books) fill(ctx context.Context, d *client.Dialogue, rows []task.Task, said []task.Message) error {
+func (b *Records) fill(ctx context.Context, d *client.Dialogue, rows []task.Task, said []task.Message) error {
 	ids := map[int64]envelope.ID{}
 	for _, row := range rows {
 		ids[row.Seq] = row.ID
@@ -191,7 +191,7 @@ func (b *Books) fill(ctx context.Context, d *client.Dialogue, rows []task.Task, 
 			return err
 		}
 		said = append(said, about...)
-		events, err := b.Memory.Story(ctx, row.ID, manyEvents)
+		events, err := b.Memory.Story(ctx, row.ID, maxEvents)
 		if err != nil {
 			return err
 		}
@@ -204,14 +204,14 @@ func (b *Books) fill(ctx context.Context, d *client.Dialogue, rows []task.Task, 
 	slices.SortFunc(d.Events, func(a, b client.Event) int { return int(a.Seq - b.Seq) })
 	slices.SortFunc(said, func(a, b task.Message) int { return int(a.Seq - b.Seq) })
 	said = slices.CompactFunc(said, func(a, b task.Message) bool { return a.Seq == b.Seq })
-	for _, m := range said[max(0, len(said)-manyEvents):] {
-		d.Messages = append(d.Messages, saidOf(m, ids[m.Task]))
+	for _, m := range said[max(0, len(said)-maxEvents):] {
+		d.Messages = append(d.Messages, messageOf(m, ids[m.Task]))
 	}
 	return nil
 }
 
 // part is a task as a part of a Dialogue.
-func (b *Books) part(ctx context.Context, row task.Task) (client.Part, error) {
+func (b *Records) part(ctx context.Context, row task.Task) (client.Part, error) {
 	part := client.Part{Task: viewOf(row)}
 	if row.Parent != 0 {
 		parent, err := b.Memory.Task(ctx, row.Parent)
@@ -235,7 +235,7 @@ func (b *Books) part(ctx context.Context, row task.Task) (client.Part, error) {
 }
 
 // ending is how a task ended, in the words of its result, if that is kept.
-func (b *Books) ending(ctx context.Context, row task.Task) (string, error) {
+func (b *Records) ending(ctx context.Context, row task.Task) (string, error) {
 	if row.State != task.Done {
 		return "", nil // an answer that a person is asked about is not shown
 	}
@@ -253,9 +253,9 @@ func (b *Books) ending(ctx context.Context, row task.Task) (string, error) {
 	return r.Output.Summary, nil
 }
 
-// saidOf is a message in the words of the socket.
-func saidOf(m task.Message, task envelope.ID) client.Said {
-	said := client.Said{
+// messageOf is a message in the words of the socket.
+func messageOf(m task.Message, task envelope.ID) client.Message {
+	said := client.Message{
 		Seq: m.Seq, Time: m.Time, Dialect: string(m.Dialect), Act: string(m.Act), ID: m.ID, Cause: m.Cause, Task: task,
 		Thread: m.Thread, Trace: m.Trace, From: m.From, To: m.To, Via: string(m.Via), Lost: m.Lost, Inbox: m.Inbox, Posted: m.Delivered,
 	}
@@ -280,18 +280,18 @@ func wordsOf(m envelope.Message) string {
 	return m.Request.Description
 }
 
-// talk is what is remembered of a task in messages.
-func (b *Books) talk(ctx context.Context, row task.Task) (*client.Talk, []client.Said, error) {
+// conversation is what is remembered of a task in messages.
+func (b *Records) conversation(ctx context.Context, row task.Task) (*client.Conversation, []client.Message, error) {
 	k, ok, err := b.Memory.Conversation(ctx, row.Seq)
 	if err != nil || !ok {
 		return nil, nil, err
 	}
 	about, err := b.Memory.About(ctx, row.Seq)
-	var said []client.Said
-	for _, m := range about[max(0, len(about)-manyEvents):] {
-		said = append(said, saidOf(m, row.ID))
+	var said []client.Message
+	for _, m := range about[max(0, len(about)-maxEvents):] {
+		said = append(said, messageOf(m, row.ID))
 	}
-	return &client.Talk{
+	return &client.Conversation{
 		Message: k.Message, Thread: k.Thread, Trace: k.Trace, Tie: string(k.Tie), Told: k.Notified, Open: k.Open, Rounds: k.Rounds,
 	}, said, err
 }

@@ -72,9 +72,9 @@ func TestAConversationIsTold(t *testing.T) {
 			t.Errorf("Thread(%q) = %v; want %s", id, err, client.NoTask)
 		}
 	}
-	file, err := h.CaseFile(t.Context(), "T1")
-	if err != nil || file.Talk == nil || file.Talk.Thread != "T1" || len(file.Said) != 1 {
-		t.Errorf("CaseFile(T1) = %+v, %v; want its talk and what was said about it", file, err)
+	file, err := h.Details(t.Context(), "T1")
+	if err != nil || file.Conversation == nil || file.Conversation.Thread != "T1" || len(file.Messages) != 1 {
+		t.Errorf("Details(T1) = %+v, %v; want its talk and what was said about it", file, err)
 	}
 }
 

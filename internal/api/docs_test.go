@@ -47,7 +47,7 @@ func TestDocsSayWhatTheRoutesAndTypesAre(t *testing.T) {
 
 func generated(t *testing.T) string {
 	var b strings.Builder
-	d := &Door{engine: &dispatch.Dispatcher{}}
+	d := &Server{engine: &dispatch.Dispatcher{}}
 	fmt.Fprint(&b, "\n## Requests\n\n| request | query | body | answer | |\n|---|---|---|---|---|\n")
 	for _, r := range append(d.routes(), route{method: "GET", path: "/events", query: "task, after", about: "Events as they come; see above."}) {
 		fmt.Fprintf(&b, "| `%s %s%s` | %s | %s | %s | %s |\n", r.method, client.Base, r.path, r.query, typeName(r.body), typeName(r.answer), r.about)

@@ -4,7 +4,7 @@ import "mailboxd/dispatch"
 
 // Changing lists the paths of all requests that change something.
 func Changing() (paths []string) {
-	d := &Door{engine: &dispatch.Dispatcher{}}
+	d := &Server{engine: &dispatch.Dispatcher{}}
 	for _, r := range d.routes() {
 		if r.method != "GET" {
 			paths = append(paths, r.path)

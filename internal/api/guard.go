@@ -11,7 +11,7 @@ import (
 )
 
 // admit lets in the user whose daemon this is, and users who may approve.
-func (d *Door) admit(p peer) error {
+func (d *Server) admit(p peer) error {
 	if p.uid == os.Geteuid() || len(d.opts.Approvers(p.uid)) > 0 {
 		return nil
 	}
@@ -20,7 +20,7 @@ func (d *Door) admit(p peer) error {
 
 // maySteer refuses to have a task, or an agent, steered by an agent or by
 // another user. What is refused is remembered.
-func (d *Door) maySteer(r *http.Request, verb string, id envelope.ID) error {
+func (d *Server) maySteer(r *http.Request, verb string, id envelope.ID) error {
 	p := peerIn(r.Context())
 	why := d.partOfRun(p)
 	if why == "" && p.uid != os.Geteuid() {
@@ -39,8 +39,8 @@ func (d *Door) maySteer(r *http.Request, verb string, id envelope.ID) error {
 
 // partOfRun says why a peer is part of a run, or "". One that is gone could have
 // been one.
-func (d *Door) partOfRun(p peer) string {
-	why, err := d.opts.Kin(p.pid)
+func (d *Server) partOfRun(p peer) string {
+	why, err := d.opts.RunOf(p.pid)
 	switch {
 	case err != nil:
 		return "it cannot be told from an agent: " + err.Error()

@@ -9,7 +9,7 @@ import (
 )
 
 // fetching is what is done for agents that fetch their tasks.
-func (d *Door) fetching() []route {
+func (d *Server) fetching() []route {
 	return []route{
 		{"POST", "/claim", "Takes the oldest task that waits for an agent, so that nobody else answers it until the lease ends.", "", client.Claim{}, client.Claimed{}, d.claim},
 		{"POST", "/tasks/{id}/renew", "Has a lease last longer.", "", client.Renewal{}, client.Renewed{}, d.renew},
@@ -17,7 +17,7 @@ func (d *Door) fetching() []route {
 	}
 }
 
-func (d *Door) claim(r *http.Request) (any, error) {
+func (d *Server) claim(r *http.Request) (any, error) {
 	var wish client.Claim
 	if err := read(r, &wish); err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func (d *Door) claim(r *http.Request) (any, error) {
 	}, nil
 }
 
-func (d *Door) renew(r *http.Request) (any, error) {
+func (d *Server) renew(r *http.Request) (any, error) {
 	id, err := idIn(r)
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (d *Door) renew(r *http.Request) (any, error) {
 	return client.Renewed{Until: until}, err
 }
 
-func (d *Door) submit(r *http.Request) (any, error) {
+func (d *Server) submit(r *http.Request) (any, error) {
 	id, err := idIn(r)
 	if err != nil {
 		return nil, err
@@ -69,5 +69,5 @@ func (d *Door) submit(r *http.Request) (any, error) {
 	if err := d.engine.Submit(r.Context(), id, answer, core.By{Who: peerIn(r.Context()).name()}); err != nil {
 		return nil, err
 	}
-	return d.books.Latest(r.Context(), id)
+	return d.records.Latest(r.Context(), id)
 }

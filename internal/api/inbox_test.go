@@ -20,7 +20,7 @@ func (h *house) deliver(t *testing.T, ids ...envelope.ID) {
 	defer stop()
 	for _, id := range ids {
 		h.rememberFor(t, "editor", string(id))
-		waits, err := h.Release(ctx, id, client.Wish{})
+		waits, err := h.Release(ctx, id, client.ControlOptions{})
 		for err == nil && waits.State != task.Waiting {
 			changed := h.memory.Changed()
 			if waits, err = h.Latest(ctx, id); err == nil && waits.State != task.Waiting {
@@ -85,7 +85,7 @@ func TestWhoHasNoLeaseIsToldWhy(t *testing.T) {
 	if _, err := h.Claim(t.Context(), client.Claim{Agent: "a"}); kindOf(err) != client.Forbidden {
 		t.Errorf("claim for an agent that is run = %v; want %s", err, client.Forbidden)
 	}
-	if _, err := h.Cancel(t.Context(), "t1", client.Wish{}); err != nil {
+	if _, err := h.Cancel(t.Context(), "t1", client.ControlOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = h.Submit(t.Context(), "t1", client.Submission{Agent: "editor", Lease: got.Lease, Result: summary})
@@ -103,11 +103,11 @@ func TestNobodyReadsTheLeaseOfAnother(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := h.CaseFile(t.Context(), "t1")
+	file, err := h.Details(t.Context(), "t1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range file.Story {
+	for _, e := range file.Events {
 		if strings.Contains(string(e.Data), got.Lease) {
 			t.Errorf("the event %s %s shows the lease", e.Kind, e.Data)
 		}

@@ -25,7 +25,7 @@ import (
 type house struct {
 	*client.Client
 	memory *ledger.Ledger
-	place  client.Place
+	place  client.SocketPath
 	stop   func() // the daemon; it returns when that has stopped
 }
 
@@ -46,11 +46,11 @@ func openAt(t *testing.T, dir string, kin func(int) (string, error)) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	place := client.Place{Dir: dir, Name: "x.sock"}
+	place := client.SocketPath{Dir: dir, Name: "x.sock"}
 	door, err := api.Open(t.Context(), d, api.Options{
-		Places: []client.Place{place}, Version: "test", Kin: kin,
+		SocketPaths: []client.SocketPath{place}, Version: "test", RunOf: kin,
 		Recheck:   5 * time.Millisecond,
-		Left:      func(string) ([]task.Survivor, error) { return []task.Survivor{{PID: 7, Command: "sh"}}, nil },
+		Survivors: func(string) ([]task.Survivor, error) { return []task.Survivor{{PID: 7, Command: "sh"}}, nil },
 		Approvers: func(int) []string { return nil },
 	})
 	if err != nil {

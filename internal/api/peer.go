@@ -116,8 +116,8 @@ func peerIn(ctx context.Context) peer {
 // A caller is a connection with who made it.
 type caller struct {
 	net.Conn
-	peer peer
-	left func()
+	peer    peer
+	release func()
 }
 
 // Close hangs up and forgets the process.
@@ -126,6 +126,6 @@ func (c *caller) Close() error {
 	if err == nil && c.peer.process != nil {
 		err = c.peer.process.Close()
 	}
-	c.left()
+	c.release()
 	return err
 }

@@ -17,7 +17,7 @@ import (
 // maxPage is how many rows one answer has at most.
 const maxPage = 1000
 
-func (d *Door) tasks(r *http.Request) (any, error) {
+func (d *Server) tasks(r *http.Request) (any, error) {
 	f, err := filterIn(r)
 	if err != nil {
 		return nil, err
@@ -27,7 +27,7 @@ func (d *Door) tasks(r *http.Request) (any, error) {
 	if asked > 0 {
 		f.Limit = min(asked, f.Limit)
 	}
-	tasks, err := d.books.Tasks(r.Context(), f)
+	tasks, err := d.records.Tasks(r.Context(), f)
 	page := client.Page{Tasks: tasks, More: len(tasks) > maxPage}
 	if page.More {
 		page.Tasks = tasks[:maxPage]
@@ -35,12 +35,12 @@ func (d *Door) tasks(r *http.Request) (any, error) {
 	return page, err
 }
 
-func (d *Door) count(r *http.Request) (any, error) {
+func (d *Server) count(r *http.Request) (any, error) {
 	f, err := filterIn(r)
 	if err != nil {
 		return nil, err
 	}
-	n, err := d.books.Count(r.Context(), f)
+	n, err := d.records.Count(r.Context(), f)
 	return client.Count{Tasks: n}, err
 }
 
@@ -71,33 +71,33 @@ func filterIn(r *http.Request) (f client.Filter, err error) {
 	return f, err
 }
 
-func (d *Door) ids(r *http.Request) (any, error) {
-	ids, err := d.books.Find(r.Context(), r.URL.Query().Get("prefix"))
+func (d *Server) ids(r *http.Request) (any, error) {
+	ids, err := d.records.Find(r.Context(), r.URL.Query().Get("prefix"))
 	return client.Names{IDs: ids}, err
 }
 
-func (d *Door) caseFile(r *http.Request) (any, error) {
+func (d *Server) caseFile(r *http.Request) (any, error) {
 	id, err := idIn(r)
 	if err != nil {
 		return nil, err
 	}
-	return d.books.CaseFile(r.Context(), id)
+	return d.records.Details(r.Context(), id)
 }
 
-func (d *Door) row(r *http.Request) (any, error) {
+func (d *Server) row(r *http.Request) (any, error) {
 	id, err := idIn(r)
 	if err != nil {
 		return nil, err
 	}
-	return d.books.Latest(r.Context(), id)
+	return d.records.Latest(r.Context(), id)
 }
 
-func (d *Door) result(r *http.Request) (any, error) {
+func (d *Server) result(r *http.Request) (any, error) {
 	id, err := idIn(r)
 	if err != nil {
 		return nil, err
 	}
-	row, err := d.books.Latest(r.Context(), id)
+	row, err := d.records.Latest(r.Context(), id)
 	if err != nil {
 		return nil, err
 	}
@@ -108,12 +108,12 @@ func (d *Door) result(r *http.Request) (any, error) {
 	return raw, err
 }
 
-func (d *Door) files(r *http.Request) (any, error) {
-	files, err := d.books.Files(r.Context())
+func (d *Server) files(r *http.Request) (any, error) {
+	files, err := d.records.Files(r.Context())
 	return client.Cursors{Files: files}, err
 }
 
-func (d *Door) events(r *http.Request) (any, error) {
+func (d *Server) events(r *http.Request) (any, error) {
 	id, err := taskIn(r)
 	if err != nil {
 		return nil, err
@@ -122,11 +122,11 @@ func (d *Door) events(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit, err := number(r, "limit", manyEvents)
+	limit, err := number(r, "limit", maxEvents)
 	if err != nil {
 		return nil, err
 	}
-	events, err := d.books.Events(r.Context(), id, after, int(min(limit, manyEvents)))
+	events, err := d.records.Events(r.Context(), id, after, int(min(limit, maxEvents)))
 	return client.EventList{Events: events}, err
 }
 

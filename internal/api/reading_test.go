@@ -78,8 +78,8 @@ func TestTasksAreCountedHoweverFewAreAskedFor(t *testing.T) {
 func TestWhatIsKnownOfATaskIsTold(t *testing.T) {
 	h := open(t, stranger)
 	h.remember(t, "t1", "t2")
-	file, err := h.CaseFile(t.Context(), "t1")
-	if err != nil || file.Task.ID != "t1" || file.Why == "" || len(file.Story) != 1 || !strings.Contains(string(file.Request), `"task_id":"t1"`) {
+	file, err := h.Details(t.Context(), "t1")
+	if err != nil || file.Task.ID != "t1" || file.Why == "" || len(file.Events) != 1 || !strings.Contains(string(file.Request), `"task_id":"t1"`) {
 		t.Errorf("CaseFile = %+v, %v; want t1, why, one event and the request", file, err)
 	}
 	if row, err := h.Latest(t.Context(), "t2"); err != nil || row.State != "held" || !slices.Equal(row.Held, []task.Reason{"operator"}) || row.ResultFinal {
@@ -91,8 +91,8 @@ func TestWhatIsKnownOfATaskIsTold(t *testing.T) {
 	if s, err := h.Status(t.Context()); err != nil || s.Open["held"] != 2 || s.LastEvent != 2 {
 		t.Errorf("Status = %+v, %v; want two held tasks and two events", s, err)
 	}
-	if _, err := h.CaseFile(t.Context(), "nobody"); kindOf(err) != client.NoTask {
-		t.Errorf("CaseFile(nobody) = %v; want %s", err, client.NoTask)
+	if _, err := h.Details(t.Context(), "nobody"); kindOf(err) != client.NoTask {
+		t.Errorf("Details(nobody) = %v; want %s", err, client.NoTask)
 	}
 	if _, err := h.Result(t.Context(), "t1"); kindOf(err) != client.NoResult {
 		t.Errorf("Result = %v; want %s", err, client.NoResult)
@@ -116,9 +116,9 @@ func TestAStoryOfManyChaptersIsToldToItsEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := h.CaseFile(t.Context(), "t1")
-	if err != nil || len(file.Story) != 1000 || file.Story[999].Kind != "task.held" || file.Story[998].Seq != file.Story[999].Seq-1 {
-		t.Errorf("CaseFile has %d events, %v; want the latest thousand, in order", len(file.Story), err)
+	file, err := h.Details(t.Context(), "t1")
+	if err != nil || len(file.Events) != 1000 || file.Events[999].Kind != "task.held" || file.Events[998].Seq != file.Events[999].Seq-1 {
+		t.Errorf("CaseFile has %d events, %v; want the latest thousand, in order", len(file.Events), err)
 	}
 }
 
@@ -129,10 +129,10 @@ func TestAnIDMayLookLikeAPath(t *testing.T) {
 		if row, err := h.Latest(t.Context(), id); err != nil || row.ID != id {
 			t.Errorf("Latest(%s) = %+v, %v; want it", id, row, err)
 		}
-		if file, err := h.CaseFile(t.Context(), id); err != nil || file.Task.ID != id {
-			t.Errorf("CaseFile(%s) = %+v, %v; want its own", id, file.Task, err)
+		if file, err := h.Details(t.Context(), id); err != nil || file.Task.ID != id {
+			t.Errorf("Details(%s) = %+v, %v; want its own", id, file.Task, err)
 		}
-		if row, err := h.Cancel(t.Context(), id, client.Wish{}); err != nil || row.ID != id || row.Status != envelope.Stopped {
+		if row, err := h.Cancel(t.Context(), id, client.ControlOptions{}); err != nil || row.ID != id || row.Status != envelope.Stopped {
 			t.Errorf("Cancel(%s) = %+v, %v; want it cancelled", id, row, err)
 		}
 	}

@@ -28,7 +28,7 @@ type route struct {
 }
 
 // routes is the whole API.
-func (d *Door) routes() []route {
+func (d *Server) routes() []route {
 	return append([]route{
 		{"GET", "/status", "Which daemon this is, and what it has to do.", "brief=1", nil, client.Status{}, d.status},
 		{"GET", "/tasks", "Tasks, in the order of `seq`; at most 1000 at once.",
@@ -36,7 +36,7 @@ func (d *Door) routes() []route {
 		{"GET", "/count", "How many tasks there are.",
 			"state (may be repeated), agent, requester, since, revisions=all", nil, client.Count{}, d.count},
 		{"GET", "/ids", "The ids that begin with a text, at most 8.", "prefix", nil, client.Names{}, d.ids},
-		{"GET", "/tasks/{id}", "All that is known of a task.", "", nil, client.CaseFile{}, d.caseFile},
+		{"GET", "/tasks/{id}", "All that is known of a task.", "", nil, client.TaskDetails{}, d.caseFile},
 		{"GET", "/tasks/{id}/row", "The latest revision of a task.", "", nil, client.Task{}, d.row},
 		{"GET", "/tasks/{id}/result", "The result file of a task, as it is.", "", nil, nil, d.result},
 		{"GET", "/files", "How far the task files were read.", "", nil, client.Cursors{}, d.files},
@@ -49,7 +49,7 @@ func (d *Door) routes() []route {
 
 // handler is the table with its guards. The stream of events is the one thing
 // that is no question with an answer.
-func (d *Door) handler() http.Handler {
+func (d *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range d.routes() {
 		mux.HandleFunc(r.method+" "+client.Base+r.path, d.answering(r))
@@ -59,8 +59,8 @@ func (d *Door) handler() http.Handler {
 		fail(w, http.StatusNotFound, client.NoRoute, "there is no "+r.Method+" "+r.URL.Path)
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		d.gate.RLock()
-		defer d.gate.RUnlock()
+		d.mu.RLock()
+		defer d.mu.RUnlock()
 		if d.closed {
 			return
 		}
@@ -89,7 +89,7 @@ func (r route) maxBody() int64 {
 // slow is how long one write to a client may take.
 const slow = 10 * time.Second
 
-func (d *Door) answering(route route) http.HandlerFunc {
+func (d *Server) answering(route route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, route.maxBody())
 		answer, err := route.do(r)
@@ -141,7 +141,7 @@ var statuses = map[string]int{
 }
 
 // refuse answers with an error, and logs what is our own fault.
-func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
+func (d *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	kind, words := kindOf(r.Context(), err), err.Error()
 	if kind == client.Internal {
 		d.opts.Log.Error().Str("path", r.URL.Path).Err(err).Msg("request at the control socket failed")

@@ -17,7 +17,7 @@ import (
 // ledger's sequence number, so that whoever lost the connection goes on where
 // they were, by Last-Event-ID or ?after=. Without either it sends what comes
 // from now on. Who reads too slowly is cut off, and nobody waits for them.
-func (d *Door) stream(w http.ResponseWriter, r *http.Request) {
+func (d *Server) stream(w http.ResponseWriter, r *http.Request) {
 	id, err := taskIn(r)
 	if err != nil {
 		d.refuse(w, r, err)
@@ -49,7 +49,7 @@ func (d *Door) stream(w http.ResponseWriter, r *http.Request) {
 }
 
 // startOf returns the sequence number behind which a stream begins.
-func (d *Door) startOf(r *http.Request) (int64, error) {
+func (d *Server) startOf(r *http.Request) (int64, error) {
 	last, err := d.engine.Ledger.LastEvent(r.Context())
 	if err != nil {
 		return 0, err
@@ -74,8 +74,8 @@ func askedStart(r *http.Request, last int64) (int64, error) {
 
 // send sends what is there after a sequence number, and returns the last one.
 // The first call sends the header also when that is nothing.
-func (d *Door) send(w http.ResponseWriter, out *http.ResponseController, r *http.Request, id envelope.ID, after int64) (int64, error) {
-	events, err := d.books.Events(r.Context(), id, after, manyEvents)
+func (d *Server) send(w http.ResponseWriter, out *http.ResponseController, r *http.Request, id envelope.ID, after int64) (int64, error) {
+	events, err := d.records.Events(r.Context(), id, after, maxEvents)
 	if err != nil {
 		return 0, err
 	}

@@ -98,8 +98,8 @@ func (c *Client) Find(ctx context.Context, prefix string) ([]envelope.ID, error)
 	return names.IDs, err
 }
 
-// CaseFile returns all that is known of a task.
-func (c *Client) CaseFile(ctx context.Context, id envelope.ID) (f CaseFile, err error) {
+// Details returns all that is known of a task.
+func (c *Client) Details(ctx context.Context, id envelope.ID) (f TaskDetails, err error) {
 	return f, c.get(ctx, taskPath(id, ""), nil, &f)
 }
 

@@ -46,7 +46,7 @@ func (e *Error) Error() string { return e.Message }
 // A Client asks one daemon. Only Open makes one. It may be used from several
 // goroutines at once.
 type Client struct {
-	place Place
+	place SocketPath
 	http  *http.Client
 }
 
@@ -55,7 +55,7 @@ const greeting = 2 * time.Second
 
 // Open finds the daemon of a mailbox at the first of the places where one
 // answers. When none does, the error wraps ErrDown.
-func Open(ctx context.Context, places ...Place) (*Client, error) {
+func Open(ctx context.Context, places ...SocketPath) (*Client, error) {
 	cause := ErrDown
 	for _, p := range places {
 		c := &Client{place: p, http: &http.Client{Transport: &http.Transport{

@@ -8,33 +8,33 @@ import (
 
 // Cancel ends a task. It returns when nothing of its run is left, or says what
 // is once the wish's timeout is over.
-func (c *Client) Cancel(ctx context.Context, id envelope.ID, w Wish) (Task, error) {
+func (c *Client) Cancel(ctx context.Context, id envelope.ID, w ControlOptions) (Task, error) {
 	return c.change(ctx, id, "cancel", w)
 }
 
 // Hold keeps a task from starting until Release.
-func (c *Client) Hold(ctx context.Context, id envelope.ID, w Wish) (Task, error) {
+func (c *Client) Hold(ctx context.Context, id envelope.ID, w ControlOptions) (Task, error) {
 	return c.change(ctx, id, "hold", w)
 }
 
 // Release lets go of a task that was held by Hold, or that may have run before
 // the ledger was lost. It is no approval.
-func (c *Client) Release(ctx context.Context, id envelope.ID, w Wish) (Task, error) {
+func (c *Client) Release(ctx context.Context, id envelope.ID, w ControlOptions) (Task, error) {
 	return c.change(ctx, id, "release", w)
 }
 
 // Retry has a task run again that ended in error, cancelled or rejected.
-func (c *Client) Retry(ctx context.Context, id envelope.ID, w Wish) (Task, error) {
+func (c *Client) Retry(ctx context.Context, id envelope.ID, w ControlOptions) (Task, error) {
 	return c.change(ctx, id, "retry", w)
 }
 
 // Approve lets a task that waits for a person go on.
-func (c *Client) Approve(ctx context.Context, id envelope.ID, w Word) (Task, error) {
+func (c *Client) Approve(ctx context.Context, id envelope.ID, w Decision) (Task, error) {
 	return c.change(ctx, id, "approve", w)
 }
 
 // Deny ends a task that waits for a person.
-func (c *Client) Deny(ctx context.Context, id envelope.ID, w Word) (Task, error) {
+func (c *Client) Deny(ctx context.Context, id envelope.ID, w Decision) (Task, error) {
 	return c.change(ctx, id, "deny", w)
 }
 
@@ -44,20 +44,20 @@ func (c *Client) change(ctx context.Context, id envelope.ID, verb string, wish a
 }
 
 // Pause keeps an agent from starting anything until Resume.
-func (c *Client) Pause(ctx context.Context, w AgentWish) (Pauses, error) {
+func (c *Client) Pause(ctx context.Context, w AgentOptions) (Pauses, error) {
 	return c.steer(ctx, "pause", w)
 }
 
 // Resume ends the pause of exactly that agent.
-func (c *Client) Resume(ctx context.Context, w AgentWish) (Pauses, error) {
+func (c *Client) Resume(ctx context.Context, w AgentOptions) (Pauses, error) {
 	return c.steer(ctx, "resume", w)
 }
 
 // Drain pauses an agent and returns when nothing of it runs any more.
-func (c *Client) Drain(ctx context.Context, w AgentWish) (Pauses, error) {
+func (c *Client) Drain(ctx context.Context, w AgentOptions) (Pauses, error) {
 	return c.steer(ctx, "drain", w)
 }
 
-func (c *Client) steer(ctx context.Context, verb string, w AgentWish) (p Pauses, err error) {
+func (c *Client) steer(ctx context.Context, verb string, w AgentOptions) (p Pauses, err error) {
 	return p, c.post(ctx, Base+"/"+verb, w, &p)
 }

@@ -13,11 +13,11 @@ import (
 // A Dialogue is what was said in a conversation, or in a chain of work, and what
 // happened meanwhile to the tasks in it.
 type Dialogue struct {
-	Kind     string  `json:"kind"`     // thread or trace
-	ID       string  `json:"id"`       // its name
-	Tasks    []Part  `json:"tasks"`    // in the order in which they were accepted
-	Messages []Said  `json:"messages"` // oldest first; at most the latest thousand
-	Events   []Event `json:"events"`   // of the tasks, oldest first; at most the latest thousand of each
+	Kind     string    `json:"kind"`     // thread or trace
+	ID       string    `json:"id"`       // its name
+	Tasks    []Part    `json:"tasks"`    // in the order in which they were accepted
+	Messages []Message `json:"messages"` // oldest first; at most the latest thousand
+	Events   []Event   `json:"events"`   // of the tasks, oldest first; at most the latest thousand of each
 }
 
 // A Part is a task of a Dialogue.
@@ -29,8 +29,8 @@ type Part struct {
 	Answer string      `json:"answer,omitempty"` // how it ended, in words
 }
 
-// A Said is a message between participants.
-type Said struct {
+// A Message is a message between participants.
+type Message struct {
 	Seq     int64          `json:"seq"` // the order in which messages were remembered
 	Time    time.Time      `json:"time"`
 	Dialect string         `json:"dialect"`              // whose words the line is in: ainl, clowl or cap
@@ -51,9 +51,9 @@ type Said struct {
 	Line    jsontext.Value `json:"line,omitempty"`  // as it was said
 }
 
-// A Talk is what is remembered of a task beside itself when somebody hears about
-// it in messages, or when it belongs to another one.
-type Talk struct {
+// A Conversation is the conversation of a task that messages are about, or that belongs
+// to another task.
+type Conversation struct {
 	Message string `json:"message_id,omitempty"` // the message that asked for it
 	Thread  string `json:"thread,omitempty"`     // which conversation it is part of
 	Trace   string `json:"trace,omitempty"`      // which chain of work

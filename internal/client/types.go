@@ -72,21 +72,21 @@ type Count struct {
 	Tasks int `json:"tasks"`
 }
 
-// A CaseFile is all that is known of one task.
-type CaseFile struct {
-	Task    Task           `json:"task"` // the latest revision
-	Why     string         `json:"why,omitempty"`
-	Earlier []Task         `json:"earlier_revisions,omitempty"`
-	Request jsontext.Value `json:"request,omitempty"`   // as it came; absent when it is too old to be kept
-	Asked   []Approval     `json:"approvals,omitempty"` // what people were asked about it
-	Parent  envelope.ID    `json:"parent,omitempty"`    // the task whose run asked for it
-	Below   []envelope.ID  `json:"children,omitempty"`  // those that its own runs asked for
-	Runs    []Run          `json:"runs,omitempty"`
-	Talk    *Talk          `json:"talk,omitempty"`     // absent when nobody hears of it in messages
-	Said    []Said         `json:"messages,omitempty"` // what was said about it; the latest thousand
-	Story   []Event        `json:"events"`             // the latest thousand, of all revisions
-	Result  jsontext.Value `json:"result,omitempty"`
-	Unshown jsontext.Value `json:"answer_not_shown,omitempty"` // it waits for a person, or one kept it back
+// TaskDetails are all that is known of one task.
+type TaskDetails struct {
+	Task         Task           `json:"task"` // the latest revision
+	Why          string         `json:"why,omitempty"`
+	Earlier      []Task         `json:"earlier_revisions,omitempty"`
+	Request      jsontext.Value `json:"request,omitempty"`   // as it came; absent when it is too old to be kept
+	Approvals    []Approval     `json:"approvals,omitempty"` // what people were asked about it
+	Parent       envelope.ID    `json:"parent,omitempty"`    // the task whose run asked for it
+	Children     []envelope.ID  `json:"children,omitempty"`  // those that its own runs asked for
+	Runs         []Run          `json:"runs,omitempty"`
+	Conversation *Conversation  `json:"talk,omitempty"`     // absent when nobody hears of it in messages
+	Messages     []Message      `json:"messages,omitempty"` // what was said about it; the latest thousand
+	Events       []Event        `json:"events"`             // the latest thousand, of all revisions
+	Result       jsontext.Value `json:"result,omitempty"`
+	Unshown      jsontext.Value `json:"answer_not_shown,omitempty"` // it waits for a person, or one kept it back
 }
 
 // A Run is one attempt to have an agent do a task.
@@ -152,20 +152,20 @@ type Cursors struct {
 	Files []Cursor `json:"files"`
 }
 
-// A Wish is the body of a request to change where a task is.
-type Wish struct {
+// ControlOptions are the body of a request to change where a task is.
+type ControlOptions struct {
 	Reason  string `json:"reason,omitempty"`  // for the record
 	Timeout string `json:"timeout,omitempty"` // how long cancel and drain may take, as 30s; absent: as long as they do
 }
 
-// A Word is the body of an approval or a denial.
-type Word struct {
+// A Decision is the body of an approval or a denial.
+type Decision struct {
 	As   string `json:"as,omitempty"`   // which of the caller's approver names
 	Note string `json:"note,omitempty"` // for the record; of a denial, the reason
 }
 
-// An AgentWish is a Wish about an agent.
-type AgentWish struct {
+// AgentOptions are the body of a request to pause or resume an agent.
+type AgentOptions struct {
 	Agent   string `json:"agent"` // "" is every agent
 	Reason  string `json:"reason,omitempty"`
 	Timeout string `json:"timeout,omitempty"`

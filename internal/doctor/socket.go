@@ -64,7 +64,7 @@ func (d *checker) socket(ctx context.Context) {
 
 // likelyPlace is the first place whose parent directory exists, or else the last place,
 // which the daemon makes.
-func likelyPlace(places []client.Place) client.Place {
+func likelyPlace(places []client.SocketPath) client.SocketPath {
 	for _, p := range places {
 		if _, err := os.Stat(filepath.Dir(p.Dir)); err == nil {
 			return p

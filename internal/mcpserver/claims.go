@@ -14,9 +14,9 @@ import (
 	"mailboxd/internal/client"
 )
 
-// longestClaim is how long a claim is renewed: a model that has forgotten its
+// maxClaim is how long a claim is renewed: a model that has forgotten its
 // task does not keep it from others for ever, however long its editor is open.
-const longestClaim = time.Hour
+const maxClaim = time.Hour
 
 // A claim is a task that a model here has to answer. Its lease is ours to know:
 // a model would lose it.
@@ -92,7 +92,7 @@ func (c *claims) keep(ctx context.Context, renew func(context.Context, *claim) (
 // too old. While the daemon cannot be asked nobody else can claim the task.
 func (c *claim) keep(ctx context.Context, renew func(context.Context, *claim) (time.Time, error)) {
 	until := c.until
-	for began := time.Now(); time.Since(began) < longestClaim; {
+	for began := time.Now(); time.Since(began) < maxClaim; {
 		select {
 		case <-ctx.Done():
 			return
@@ -104,7 +104,7 @@ func (c *claim) keep(ctx context.Context, renew func(context.Context, *claim) (t
 		switch {
 		case err == nil:
 			until = renewed
-		case passes(err):
+		case isTemporary(err):
 			until = time.Now().Add(2 * retry)
 		default:
 			return
@@ -112,9 +112,9 @@ func (c *claim) keep(ctx context.Context, renew func(context.Context, *claim) (t
 	}
 }
 
-// passes reports whether an error says nothing of a claim, but only that the
+// isTemporary reports whether an error says nothing of a claim, but only that the
 // daemon cannot be asked just now.
-func passes(err error) bool {
+func isTemporary(err error) bool {
 	said, ok := errors.AsType[*client.Error](err)
 	return errors.Is(err, client.ErrDown) ||
 		ok && slices.Contains([]string{client.Stopping, client.Busy, client.Unfinished, client.Internal}, said.Kind)
@@ -125,8 +125,8 @@ type claimArgs struct {
 	AgentID string `json:"agent_id"`
 }
 
-// A catch is the answer of claim_task.
-type catch struct {
+// A claimedTask is the answer of claim_task.
+type claimedTask struct {
 	Found   bool            `json:"found"`
 	TaskID  envelope.ID     `json:"task_id,omitempty"`
 	Request jsontext.Value  `json:"request,omitempty"`
@@ -135,9 +135,9 @@ type catch struct {
 	Due     time.Time       `json:"due,omitzero"`
 }
 
-func (s *server) claimTask(ctx context.Context, _ call, in claimArgs) (catch, error) {
+func (s *server) claimTask(ctx context.Context, _ call, in claimArgs) (claimedTask, error) {
 	if in.AgentID == "" {
-		return catch{}, errors.New("agent_id: required")
+		return claimedTask{}, errors.New("agent_id: required")
 	}
 	var got client.Claimed
 	err := s.steer(ctx, func(ctx context.Context, daemon *client.Client) (err error) {
@@ -145,10 +145,10 @@ func (s *server) claimTask(ctx context.Context, _ call, in claimArgs) (catch, er
 		return err
 	})
 	if err != nil || got.Task == nil {
-		return catch{}, err
+		return claimedTask{}, err
 	}
 	s.claims.add(ctx, &claim{id: got.Task.ID, agent: in.AgentID, lease: got.Lease, until: got.Until, over: make(chan struct{})})
-	return catch{true, got.Task.ID, got.Request, got.Tools, got.Budget, got.Due}, nil
+	return claimedTask{true, got.Task.ID, got.Request, got.Tools, got.Budget, got.Due}, nil
 }
 
 // renew has a claim last longer.
@@ -158,7 +158,7 @@ func (s *server) renew(ctx context.Context, c *claim) (until time.Time, err erro
 		until = renewed.Until
 		return err
 	})
-	if err != nil && ctx.Err() == nil && !passes(err) {
+	if err != nil && ctx.Err() == nil && !isTemporary(err) {
 		s.opts.Log.Warn().Err(err).Str("task_id", string(c.id)).Str("agent", c.agent).Msg("claim not renewed")
 	}
 	return until, err

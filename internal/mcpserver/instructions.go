@@ -2,8 +2,8 @@ package mcpserver
 
 import "strings"
 
-// manyAgents is how many agents models are told of: each is in every prompt.
-const manyAgents = 40
+// maxAgents limits the agents that are named to models, since each is in every prompt.
+const maxAgents = 40
 
 // instructions tell a model what it needs beyond the tools.
 func (s *server) instructions() string {
@@ -14,8 +14,8 @@ func (s *server) instructions() string {
 	if len(agents) == 0 {
 		return words
 	}
-	words += " Agents: " + strings.Join(agents[:min(len(agents), manyAgents)], ", ")
-	if len(agents) > manyAgents {
+	words += " Agents: " + strings.Join(agents[:min(len(agents), maxAgents)], ", ")
+	if len(agents) > maxAgents {
 		words += " and others"
 	}
 	return words + "."

@@ -69,7 +69,7 @@ func (e editor) call(ctx context.Context, name, arguments string) (map[string]js
 func empty(t *testing.T) mcpserver.Mailbox {
 	return mcpserver.Mailbox{
 		Root: t.TempDir(),
-		Read: func(_ context.Context, do func(mcpserver.Books) error) error { return do(nil) },
+		Read: func(_ context.Context, do func(mcpserver.Records) error) error { return do(nil) },
 		Send: func(context.Context, []byte) (func(context.Context) (bool, error), error) {
 			return nil, errors.New("no space left on device")
 		},

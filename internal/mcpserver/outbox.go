@@ -7,8 +7,8 @@ import (
 	"mailboxd/envelope"
 )
 
-// manySent is how many lines an outbox remembers.
-const manySent = 1000
+// maxSent is how many lines an outbox remembers.
+const maxSent = 1000
 
 // An outbox remembers the lines that we sent until the daemon has taken them:
 // until then, a result with such an id answers somebody else. Its zero value is
@@ -24,7 +24,7 @@ func (o *outbox) add(id envelope.ID, taken func(context.Context) (bool, error)) 
 	if o.sent == nil {
 		o.sent = map[envelope.ID]func(context.Context) (bool, error){}
 	}
-	if len(o.sent) >= manySent {
+	if len(o.sent) >= maxSent {
 		clear(o.sent) // of so many, nobody asks for the early ones any more
 	}
 	o.sent[id] = taken

@@ -43,7 +43,7 @@ func (s *server) listTasks(ctx context.Context, _ call, in listArgs) (list, erro
 		f.States = []task.State{task.State(in.State)}
 	}
 	var found list
-	err := s.Read(ctx, func(b Books) (err error) {
+	err := s.Read(ctx, func(b Records) (err error) {
 		if b != nil {
 			found.Tasks, err = b.Tasks(ctx, f)
 		}
@@ -52,32 +52,32 @@ func (s *server) listTasks(ctx context.Context, _ call, in listArgs) (list, erro
 	return found, err
 }
 
-func (s *server) showTask(ctx context.Context, _ call, in taskArgs) (client.CaseFile, error) {
+func (s *server) showTask(ctx context.Context, _ call, in taskArgs) (client.TaskDetails, error) {
 	id, err := taskID(in.TaskID)
 	if err != nil {
-		return client.CaseFile{}, err
+		return client.TaskDetails{}, err
 	}
 	return s.caseFile(ctx, id)
 }
 
 // caseFile returns what a model may know of a task: not an answer that a person
 // has yet to agree to or has kept back, nor the result of an earlier revision.
-func (s *server) caseFile(ctx context.Context, id envelope.ID) (file client.CaseFile, err error) {
-	err = s.Read(ctx, func(b Books) error {
+func (s *server) caseFile(ctx context.Context, id envelope.ID) (file client.TaskDetails, err error) {
+	err = s.Read(ctx, func(b Records) error {
 		if b == nil {
 			return ledger.ErrUnknown
 		}
-		file, err = b.CaseFile(ctx, id)
+		file, err = b.Details(ctx, id)
 		return err
 	})
 	if unknown(err) {
-		return client.CaseFile{}, missing(id)
+		return client.TaskDetails{}, missing(id)
 	}
 	file.Unshown = nil
 	if !file.Task.ResultFinal || len(file.Result) > maxResult {
 		file.Result = nil
 	}
-	file.Story = file.Story[max(0, len(file.Story)-fewEvents):]
+	file.Events = file.Events[max(0, len(file.Events)-fewEvents):]
 	return file, err
 }
 
@@ -106,7 +106,7 @@ func (s *server) cancelTask(ctx context.Context, _ call, in cancelArgs) (outcome
 	}
 	var task client.Task
 	err = s.steer(ctx, func(ctx context.Context, daemon *client.Client) error {
-		task, err = daemon.Cancel(ctx, id, client.Wish{Reason: in.Reason, Timeout: patience.String()})
+		task, err = daemon.Cancel(ctx, id, client.ControlOptions{Reason: in.Reason, Timeout: patience.String()})
 		return err
 	})
 	return outcomeOf(task), err
@@ -114,7 +114,7 @@ func (s *server) cancelTask(ctx context.Context, _ call, in cancelArgs) (outcome
 
 // steer has the daemon do something, within bounds.
 func (s *server) steer(ctx context.Context, do func(context.Context, *client.Client) error) error {
-	ctx, stop := context.WithTimeout(ctx, longest)
+	ctx, stop := context.WithTimeout(ctx, maxWait)
 	defer stop()
 	daemon, err := s.Daemon(ctx)
 	if err != nil {

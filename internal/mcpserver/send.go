@@ -34,7 +34,7 @@ type receipt struct {
 	Served bool        `json:"daemon_running"`
 }
 
-// greeting is how long a sender waits to be told whether a daemon runs.
+// greeting is how long a sender waits to learn whether a daemon runs.
 const greeting = time.Second
 
 // sendTask appends a task line, as every sender does. Whether the task is one
@@ -100,7 +100,7 @@ func (s *server) line(id envelope.ID, in sendArgs) ([]byte, error) {
 		}
 		request[name] = value
 	}
-	if err := s.descend(request); err != nil {
+	if err := s.setParent(request); err != nil {
 		return nil, err
 	}
 	return envelope.RequestLine(request)
@@ -117,9 +117,9 @@ func (in *sendArgs) input() map[string]any {
 	return input
 }
 
-// descend names the task whose run sends, so that what it asks for counts as
+// setParent names the task whose run sends, so that what it asks for counts as
 // its child.
-func (s *server) descend(request map[string]any) error {
+func (s *server) setParent(request map[string]any) error {
 	if s.opts.Parent == "" {
 		return nil
 	}

@@ -1,7 +1,6 @@
 // Package mcpserver lets editors and their models send tasks, watch them and
-// answer them, in the Model Context Protocol. It does nothing that another door
-// does not: a task that is sent is a line in the mailbox, and there is no tool
-// that approves one.
+// answer them, in the Model Context Protocol. A task that is sent is a
+// line in the mailbox, and no tool approves one.
 package mcpserver
 
 import (
@@ -18,11 +17,11 @@ import (
 	"mailboxd/internal/client"
 )
 
-// Books are what can be read of a mailbox, from its daemon or without one.
-type Books interface {
+// Records are what can be read of a mailbox, from its daemon or without one.
+type Records interface {
 	Tasks(ctx context.Context, f client.Filter) ([]client.Task, error)
 	Latest(ctx context.Context, id envelope.ID) (client.Task, error)
-	CaseFile(ctx context.Context, id envelope.ID) (client.CaseFile, error)
+	Details(ctx context.Context, id envelope.ID) (client.TaskDetails, error)
 }
 
 // A Mailbox is how the server reaches one. All of it may be called from several
@@ -32,7 +31,7 @@ type Mailbox struct {
 
 	// Read calls do with what can be read now: nil books when nobody has
 	// served the mailbox yet.
-	Read func(ctx context.Context, do func(Books) error) error
+	Read func(ctx context.Context, do func(Records) error) error
 
 	// Send appends a line. Taken reports whether the daemon has read it since;
 	// its error says that it was refused in a way that leaves an earlier result

@@ -75,14 +75,14 @@ func (s *server) follow(ctx context.Context) {
 // followResults tells the editor of each result that it sees for the first
 // time, or that is another one than before.
 func (s *server) followResults(ctx context.Context) {
-	told := map[string]string{}
+	announced := map[string]string{}
 	err := s.Watch(ctx, func() {
 		for uri, at := range s.topics.of("results") {
 			a, err := s.answer(ctx, at.id)
-			if err != nil || string(a.Result) == told[uri] {
+			if err != nil || string(a.Result) == announced[uri] {
 				continue // what is in doubt is looked at again
 			}
-			if told[uri] = string(a.Result); a.Finished {
+			if announced[uri] = string(a.Result); a.Finished {
 				s.announce(ctx, uri)
 			}
 		}

@@ -9,16 +9,16 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// longest is how long wait_result may take: editors give up on a tool after a
+// maxWait is how long wait_result may take: editors give up on a tool after a
 // minute.
-const longest = 50 * time.Second
+const maxWait = 50 * time.Second
 
 // firstLook is how long a shorter wait takes at most, until it has looked once: without a
 // look it knows nothing of the task.
 const firstLook = 5 * time.Second
 
-// beat is how often it is said that we still wait.
-const beat = 5 * time.Second
+// heartbeat is how often it is said that we still wait.
+const heartbeat = 5 * time.Second
 
 // unseen is the state of a task that nobody knows, and unseenWhy the reason.
 const (
@@ -59,11 +59,11 @@ func (s *server) waitResult(ctx context.Context, c call, in waitArgs) (answer, e
 func (in *waitArgs) patience() (time.Duration, error) {
 	switch {
 	case in.Seconds == nil:
-		return longest, nil
+		return maxWait, nil
 	case *in.Seconds < 0:
 		return 0, errors.New("timeout_seconds: must not be negative")
 	}
-	return time.Duration(min(*in.Seconds, longest.Seconds()) * float64(time.Second)), nil
+	return time.Duration(min(*in.Seconds, maxWait.Seconds()) * float64(time.Second)), nil
 }
 
 // A wait is one call of wait_result.
@@ -121,7 +121,7 @@ func (w *wait) look(ctx context.Context) bool {
 
 // report sends the progress of the wait to a caller that wants it, until the wait is over.
 func (w *wait) report(ctx context.Context, c call, patience time.Duration) {
-	began, pulse, enough := time.Now(), time.NewTicker(beat), time.After(patience)
+	began, pulse, enough := time.Now(), time.NewTicker(heartbeat), time.After(patience)
 	defer pulse.Stop()
 	var looked chan struct{} // nil, which blocks, before the time is up
 	for {

@@ -21,8 +21,8 @@ func (b books) Tasks(context.Context, client.Filter) ([]client.Task, error) {
 	return []client.Task{b.Task}, nil
 }
 func (b books) Latest(context.Context, envelope.ID) (client.Task, error) { return b.Task, nil }
-func (b books) CaseFile(context.Context, envelope.ID) (client.CaseFile, error) {
-	return client.CaseFile{Task: b.Task, Why: "its agent is at work"}, nil
+func (b books) Details(context.Context, envelope.ID) (client.TaskDetails, error) {
+	return client.TaskDetails{Task: b.Task, Why: "its agent is at work"}, nil
 }
 
 func TestAWaitNeverOutlivesItsBound(t *testing.T) {
@@ -44,7 +44,7 @@ func TestAWaitNeverOutlivesItsBound(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					freed := make(chan struct{})
 					box := empty(t)
-					box.Read = func(_ context.Context, do func(mcpserver.Books) error) error {
+					box.Read = func(_ context.Context, do func(mcpserver.Records) error) error {
 						if stuck {
 							<-freed // a disk that does not answer knows no context
 						}
@@ -66,7 +66,7 @@ func TestAWaitNeverOutlivesItsBound(t *testing.T) {
 func TestAWaitOfNoTimeStillSaysWhatIsKnownOfTheTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		box := empty(t)
-		box.Read = func(_ context.Context, do func(mcpserver.Books) error) error {
+		box.Read = func(_ context.Context, do func(mcpserver.Records) error) error {
 			time.Sleep(time.Second) // a busy machine
 			return do(books{client.Task{ID: "t1", State: "running"}})
 		}
@@ -84,7 +84,7 @@ func TestAWaitSaysNowAndThenThatItGoesOn(t *testing.T) {
 			var mu sync.Mutex
 			var said []string
 			box := empty(t)
-			box.Read = func(_ context.Context, do func(mcpserver.Books) error) error {
+			box.Read = func(_ context.Context, do func(mcpserver.Records) error) error {
 				return do(books{client.Task{ID: "t1", State: "running"}})
 			}
 			e := connect(t, version, box, mcpserver.Options{}, &mcp.ClientOptions{

@@ -49,7 +49,7 @@ func (r *Reader) addDetails(ctx context.Context, t client.Task, s view.WaitConte
 	if err != nil {
 		return err
 	}
-	file := &view.Details{CaseFile: found}
+	file := &view.Details{TaskDetails: found}
 	if running {
 		s.Began[t.ID] = file.Began()
 	} else {

@@ -52,7 +52,7 @@ func (l Location) Open(ctx context.Context) (*Reader, error) {
 	r.served = err == nil || IsBusy(err)
 	switch {
 	case err == nil:
-		r.Books, r.close = daemon, daemon.Close
+		r.Records, r.close = daemon, daemon.Close
 	case errors.Is(err, client.ErrDown), IsBusy(err):
 		err = r.openLedger()
 	}
@@ -73,7 +73,7 @@ func (l Location) Connect(ctx context.Context) (*Reader, *client.Client, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	return &Reader{Location: l, Root: root, Books: daemon, close: daemon.Close}, daemon, nil
+	return &Reader{Location: l, Root: root, Records: daemon, close: daemon.Close}, daemon, nil
 }
 
 // dial connects to the daemon of a mailbox.
@@ -86,12 +86,12 @@ func dial(ctx context.Context, root, state string) (*client.Client, error) {
 }
 
 // SocketPlaces returns where the control socket of a mailbox may be.
-func SocketPlaces(root, state string) ([]client.Place, error) {
+func SocketPlaces(root, state string) ([]client.SocketPath, error) {
 	slug, err := mailbox.Slug(root)
 	if err != nil {
 		return nil, err
 	}
-	return client.Places(state, slug), nil
+	return client.SocketPaths(state, slug), nil
 }
 
 // Read calls look with a new reader.

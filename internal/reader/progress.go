@@ -59,19 +59,19 @@ func (r *Reader) progress(ctx context.Context, id envelope.ID) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	file := &view.Details{CaseFile: found}
+	file := &view.Details{TaskDetails: found}
 	around, err := r.WaitContext(ctx, []client.Task{file.Task}, time.Now())
 	if err != nil {
 		return "", err
 	}
-	if line := lastLine(file.CaseFile); line != "" && file.Task.State == task.Running {
+	if line := lastLine(file.TaskDetails); line != "" && file.Task.State == task.Running {
 		return view.StateOf(file.Task) + "  " + line, nil
 	}
 	return view.StateOf(file.Task) + "  waits for " + around.Wait(file.Task), nil
 }
 
 // lastLine returns the last line that the agent wrote, escaped.
-func lastLine(f client.CaseFile) string {
+func lastLine(f client.TaskDetails) string {
 	if len(f.Runs) == 0 {
 		return ""
 	}

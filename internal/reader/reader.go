@@ -25,8 +25,8 @@ type Reader struct {
 	Location Location
 	Root     string
 	State    *mailbox.State // nil: no daemon has ever served this root
-	Books    Records        // nil without state or ledger
-	close    func() error   // closes Books
+	Records  Records        // nil without state or ledger
+	close    func() error   // closes Records
 
 	served bool // a daemon serves, perhaps a busy one
 }
@@ -40,7 +40,7 @@ func (r *Reader) openLedger() error {
 	if err != nil {
 		return err
 	}
-	r.Books, r.close = &api.Books{Root: r.Root, State: r.State, Memory: memory}, memory.Close
+	r.Records, r.close = &api.Records{Root: r.Root, State: r.State, Memory: memory}, memory.Close
 	return nil
 }
 
@@ -63,8 +63,8 @@ func IsBusy(err error) bool {
 
 // Find returns the task id that arg names, or is the unique beginning of.
 func (r *Reader) Find(ctx context.Context, arg string) (envelope.ID, error) {
-	if r.Books != nil {
-		ids, err := r.Books.Find(ctx, arg)
+	if r.Records != nil {
+		ids, err := r.Records.Find(ctx, arg)
 		switch {
 		case err != nil:
 			return "", err
@@ -92,10 +92,10 @@ func joinIDs(ids []envelope.ID) string {
 
 // Latest returns the latest revision of a task.
 func (r *Reader) Latest(ctx context.Context, id envelope.ID) (client.Task, error) {
-	if r.Books == nil {
+	if r.Records == nil {
 		return client.Task{}, exit.With(exit.NoTask, "no task %q", id)
 	}
-	task, err := r.Books.Latest(ctx, id)
+	task, err := r.Records.Latest(ctx, id)
 	if noTask(err) {
 		return client.Task{}, exit.With(exit.NoTask, "no task %q", id)
 	}
@@ -115,7 +115,7 @@ type Records interface {
 	Tasks(ctx context.Context, f client.Filter) ([]client.Task, error)
 	Count(ctx context.Context, f client.Filter) (int, error)
 	Latest(ctx context.Context, id envelope.ID) (client.Task, error)
-	CaseFile(ctx context.Context, id envelope.ID) (client.CaseFile, error)
+	Details(ctx context.Context, id envelope.ID) (client.TaskDetails, error)
 	Events(ctx context.Context, id envelope.ID, after int64, limit int) ([]client.Event, error)
 	Files(ctx context.Context) ([]client.Cursor, error)
 	Paused(ctx context.Context) ([]string, error)
@@ -129,33 +129,33 @@ var ErrNoMailbox = errors.New("there is no mailbox yet; start one with: mailboxd
 
 // Tasks lists the tasks that pass the filter.
 func (r *Reader) Tasks(ctx context.Context, f client.Filter) ([]client.Task, error) {
-	if r.Books == nil {
+	if r.Records == nil {
 		return nil, nil
 	}
-	return r.Books.Tasks(ctx, f)
+	return r.Records.Tasks(ctx, f)
 }
 
 // count returns how many tasks pass the filter.
 func (r *Reader) count(ctx context.Context, f client.Filter) (int, error) {
-	if r.Books == nil {
+	if r.Records == nil {
 		return 0, nil
 	}
-	return r.Books.Count(ctx, f)
+	return r.Records.Count(ctx, f)
 }
 
 // Paused returns the paused agents; "" stands for every agent.
 func (r *Reader) Paused(ctx context.Context) ([]string, error) {
-	if r.Books == nil {
+	if r.Records == nil {
 		return nil, nil
 	}
-	return r.Books.Paused(ctx)
+	return r.Records.Paused(ctx)
 }
 
 // Details returns all that is known of a task.
-func (r *Reader) Details(ctx context.Context, id envelope.ID) (client.CaseFile, error) {
-	file, err := client.CaseFile{}, error(ledger.ErrUnknown)
-	if r.Books != nil {
-		file, err = r.Books.CaseFile(ctx, id)
+func (r *Reader) Details(ctx context.Context, id envelope.ID) (client.TaskDetails, error) {
+	file, err := client.TaskDetails{}, error(ledger.ErrUnknown)
+	if r.Records != nil {
+		file, err = r.Records.Details(ctx, id)
 	}
 	if noTask(err) {
 		err = exit.With(exit.NoTask, "nothing is known of %s but its result; see: %s", id, view.Command("result", id))
@@ -166,16 +166,16 @@ func (r *Reader) Details(ctx context.Context, id envelope.ID) (client.CaseFile, 
 // Dialogue reads a conversation by its name, or by the beginning of the id of a task.
 func (r *Reader) Dialogue(ctx context.Context, arg string, read func(context.Context, Records, string) (client.Dialogue, error)) (client.Dialogue, error) {
 	none := exit.With(exit.NoTask, "no conversation, task or trace %q; see: mailboxd ps --all", arg)
-	if r.Books == nil {
+	if r.Records == nil {
 		return client.Dialogue{}, none
 	}
-	said, err := read(ctx, r.Books, arg)
+	said, err := read(ctx, r.Records, arg)
 	if !noTask(err) {
 		return said, err
 	}
 	id, err := r.Find(ctx, arg)
 	if err == nil {
-		said, err = read(ctx, r.Books, string(id))
+		said, err = read(ctx, r.Records, string(id))
 	}
 	if noTask(err) || exit.CodeOf(err) == exit.NoTask {
 		err = none
@@ -184,7 +184,7 @@ func (r *Reader) Dialogue(ctx context.Context, arg string, read func(context.Con
 }
 
 // Files returns the existing files of a task.
-func (r *Reader) Files(f client.CaseFile) []string {
+func (r *Reader) Files(f client.TaskDetails) []string {
 	var all []string
 	for _, run := range f.Runs {
 		all = append(all, run.Dir)

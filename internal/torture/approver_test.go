@@ -97,7 +97,7 @@ func (a *approver) round(ctx context.Context) (open int, err error) {
 			continue
 		}
 		if slices.Contains(task.Held, "auth_required") {
-			_, _ = daemon.Release(ctx, task.ID, client.Wish{Reason: "logged in"}) // or in the next round
+			_, _ = daemon.Release(ctx, task.ID, client.ControlOptions{Reason: "logged in"}) // or in the next round
 		}
 		if task.State == "review" || slices.Contains(task.Held, "approval") {
 			a.decide(ctx, daemon, task)
@@ -112,11 +112,11 @@ func (a *approver) account(ctx context.Context, daemon *client.Client, task clie
 	begun, err := filepath.Glob(a.site.path("state/runs/" + task.ID.Dir() + "/*/stdout"))
 	begun = slices.DeleteFunc(begun, isDir) // nothing can begin there
 	if err == nil && len(begun) == 0 {
-		_, _ = daemon.Release(ctx, task.ID, client.Wish{Reason: "it has not run"}) // or in the next round
+		_, _ = daemon.Release(ctx, task.ID, client.ControlOptions{Reason: "it has not run"}) // or in the next round
 		return
 	}
 	a.book.account(task.ID)
-	_, _ = daemon.Cancel(ctx, task.ID, client.Wish{Reason: "it has run"}) // likewise
+	_, _ = daemon.Cancel(ctx, task.ID, client.ControlOptions{Reason: "it has run"}) // likewise
 }
 
 func isDir(path string) bool {
@@ -135,7 +135,7 @@ func (a *approver) decide(ctx context.Context, daemon *client.Client, task clien
 	}
 	a.book.decide(task.ID, stage, word)
 	sign(a.site.path("diary"), word+"-"+string(stage), heardOf(task.ID))
-	_, _ = say(ctx, task.ID, client.Word{Note: "as the dice fell"}) // said or not: the next round sees
+	_, _ = say(ctx, task.ID, client.Decision{Note: "as the dice fell"}) // said or not: the next round sees
 }
 
 // heardOf is a task of which there is one version only.
@@ -146,12 +146,12 @@ func heardOf(id envelope.ID) (h heard) {
 }
 
 // socket is where the daemons of the site listen.
-func (s *site) socket() (client.Place, error) {
+func (s *site) socket() (client.SocketPath, error) {
 	slug, err := mailbox.Slug(s.path("box"))
 	if err != nil {
-		return client.Place{}, err
+		return client.SocketPath{}, err
 	}
-	place := client.Places(s.path("state"), slug)[0]
+	place := client.SocketPaths(s.path("state"), slug)[0]
 	place.Dir = filepath.Join(s.path("state"), "mailboxd") // their runtime directory is not ours
 	return place, nil
 }

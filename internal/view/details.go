@@ -14,7 +14,7 @@ import (
 )
 
 // Details prints all that is known of a task.
-type Details struct{ client.CaseFile }
+type Details struct{ client.TaskDetails }
 
 // Print prints the state of the task with the next command, then the request, the
 // events, the messages, the runs, the files and the result.
@@ -23,7 +23,7 @@ func (f *Details) Print(s term.Screen, around WaitContext, files []string) error
 	f.printState(s, around)
 	fmt.Fprintln(s)
 	f.printRequest(s, now)
-	printApproval(s, f.Asked)
+	printApproval(s, f.Approvals)
 	fmt.Fprintln(s, "\nwhat happened")
 	if err := f.eventTable().Print(s); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (f *Details) reason() string {
 			return term.OneLine(r.Error.Message)
 		}
 	}
-	for _, e := range slices.Backward(f.Story) {
+	for _, e := range slices.Backward(f.Events) {
 		if data := EventData(e.Data); data["message"] != nil && e.Revision == f.Task.Revision {
 			return term.OneLine(fmt.Sprint(data["message"]))
 		}
@@ -96,7 +96,7 @@ func (f *Details) reason() string {
 
 // callbackError returns why the callback of the task failed.
 func (f *Details) callbackError() string {
-	for _, e := range slices.Backward(f.Story) {
+	for _, e := range slices.Backward(f.Events) {
 		if e.Revision == f.Task.Revision && (e.Kind == task.KindCallbackFailed || e.Kind == task.KindCallbackAbandoned) {
 			return term.OneLine(fmt.Sprint(EventData(e.Data)["reason"]))
 		}
@@ -114,7 +114,7 @@ func (f *Details) printRequest(s term.Screen, now time.Time) {
 	if f.Parent != "" {
 		s.Line("  is for     %s", term.OneLine(string(f.Parent)))
 	}
-	for _, child := range f.Below {
+	for _, child := range f.Children {
 		s.Line("  asked for  %s", term.OneLine(string(child)))
 	}
 	received := term.Stamp(t.Received)
@@ -147,7 +147,7 @@ func away(d time.Duration) string {
 // eventTable lists the events.
 func (f *Details) eventTable() *term.Table {
 	events := &term.Table{Weights: []int{0, 1, 2}}
-	for _, e := range f.Story {
+	for _, e := range f.Events {
 		events.Add(term.Cell{Text: "  " + term.Stamp(e.Time), Paint: term.Faint}, term.Cell{Text: term.OneLine(string(e.Kind))}, term.Cell{Text: describe(e)})
 	}
 	return events
@@ -164,8 +164,8 @@ func (f *Details) request() (envelope.Task, bool) {
 
 // PendingApproval returns the approval that a person is asked for now; zero for none.
 func (f *Details) PendingApproval() client.Approval {
-	if len(f.Asked) > 0 && f.Asked[len(f.Asked)-1].Decision == "" {
-		return f.Asked[len(f.Asked)-1]
+	if len(f.Approvals) > 0 && f.Approvals[len(f.Approvals)-1].Decision == "" {
+		return f.Approvals[len(f.Approvals)-1]
 	}
 	return client.Approval{}
 }
@@ -173,7 +173,7 @@ func (f *Details) PendingApproval() client.Approval {
 // Began returns when the last run of the task began, or when the task went to an inbox;
 // zero for neither. A run that goes on has no other record of its start.
 func (f *Details) Began() time.Time {
-	for _, e := range slices.Backward(f.Story) {
+	for _, e := range slices.Backward(f.Events) {
 		if (e.Kind == task.KindTaskStarted || e.Kind == task.KindTaskWaiting) && e.Revision == f.Task.Revision {
 			return e.Time
 		}
@@ -214,12 +214,12 @@ func (f *Details) outcome(r client.Run, now time.Time) string {
 
 // printConversation prints the dialect and the conversation of the request.
 func (f *Details) printConversation(s term.Screen) {
-	if f.Talk == nil {
+	if f.Conversation == nil {
 		return
 	}
 	s.Line("  dialect    %s", cmp.Or(term.OneLine(f.Task.Dialect), string(envelope.AINL)))
 	for _, fact := range []struct{ format, value string }{
-		{"  thread     %s", f.Talk.Thread}, {"  trace      %s", f.Talk.Trace}, {"  tie        %s", f.Talk.Tie},
+		{"  thread     %s", f.Conversation.Thread}, {"  trace      %s", f.Conversation.Trace}, {"  tie        %s", f.Conversation.Tie},
 	} {
 		if fact.value != "" {
 			s.Line(fact.format, term.OneLine(fact.value))

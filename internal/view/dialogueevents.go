@@ -78,7 +78,7 @@ func (l Timeline) describeReview(e client.Event, about client.Part) string {
 	if e.Kind == task.KindOversightInquired {
 		act = append(act, string(envelope.Inquires))
 	}
-	said := slices.ContainsFunc(l.Messages, func(m client.Said) bool {
+	said := slices.ContainsFunc(l.Messages, func(m client.Message) bool {
 		return m.Task == review && m.From == data["by"] && slices.Contains(act, m.Act) && m.Via != string(task.ByDaemon)
 	})
 	if said {
@@ -97,7 +97,7 @@ func (l Timeline) describeReview(e client.Event, about client.Part) string {
 // describeRequest describes a request that was no message, and what it waits for.
 func (l Timeline) describeRequest(about client.Part, data map[string]any) string {
 	id, words := term.OneLine(string(about.Task.ID)), ""
-	said := slices.ContainsFunc(l.Messages, func(m client.Said) bool {
+	said := slices.ContainsFunc(l.Messages, func(m client.Message) bool {
 		return m.Task == about.Task.ID && (m.Act == string(envelope.Requests) || m.Act == string(envelope.Delegates))
 	})
 	if !said {

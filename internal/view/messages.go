@@ -11,11 +11,11 @@ import (
 // messageTable lists the messages about the task, and the inboxes that they are in; nil
 // without messages.
 func (f *Details) messageTable() *term.Table {
-	if len(f.Said) == 0 {
+	if len(f.Messages) == 0 {
 		return nil
 	}
 	table := &term.Table{Weights: []int{0, 1, 1, 1, 2}}
-	for _, m := range f.Said {
+	for _, m := range f.Messages {
 		where := ""
 		switch {
 		case m.Inbox != "" && m.Posted.IsZero():

@@ -97,7 +97,7 @@ func (l Timeline) moments() (all []moment) {
 
 // describeMessage describes a message; "" for a message of the daemon that repeats an
 // event.
-func (l Timeline) describeMessage(m client.Said) string {
+func (l Timeline) describeMessage(m client.Message) string {
 	act := envelope.Act(m.Act)
 	ours := m.Via == string(task.ByDaemon)
 	if ours && m.Task != "" && slices.Contains(inEvents, act) || ours && m.From != envelope.Ourselves && slices.Contains(forwarded, act) {
@@ -119,7 +119,7 @@ var inEvents = []envelope.Act{envelope.Accepts, envelope.Reports, envelope.Waits
 var forwarded = []envelope.Act{envelope.Informs, envelope.Asks, envelope.Tells, envelope.Inquires, envelope.Announces}
 
 // describeAct describes what a message does.
-func (l Timeline) describeAct(act envelope.Act, m client.Said, from, to string, task client.Part) string {
+func (l Timeline) describeAct(act envelope.Act, m client.Message, from, to string, task client.Part) string {
 	about := ""
 	if m.Task != "" {
 		about = " about " + term.OneLine(string(m.Task))

@@ -18,28 +18,28 @@ import (
 	"mailboxd/mailbox"
 )
 
-// Books answer what can be read of a mailbox, in the words of the socket: to
+// Records answer what can be read of a mailbox, in the words of the socket: to
 // whoever asks the daemon, and to our tools when there is none. They may be used
 // from several goroutines at once.
-type Books struct {
+type Records struct {
 	Root   string // the mailbox
 	State  *mailbox.State
 	Memory *ledger.Reader
 }
 
 // Find returns the ids that begin with prefix, in byte order; at most 8.
-func (b *Books) Find(ctx context.Context, prefix string) ([]envelope.ID, error) {
+func (b *Records) Find(ctx context.Context, prefix string) ([]envelope.ID, error) {
 	return b.Memory.Find(ctx, prefix)
 }
 
 // Tasks lists the tasks that pass the filter, in the order of Seq.
-func (b *Books) Tasks(ctx context.Context, f client.Filter) ([]client.Task, error) {
+func (b *Records) Tasks(ctx context.Context, f client.Filter) ([]client.Task, error) {
 	rows, err := b.Memory.Tasks(ctx, filterOf(f))
 	return viewsOf(rows), err
 }
 
 // Count returns how many tasks pass the filter, whatever its After and Limit.
-func (b *Books) Count(ctx context.Context, f client.Filter) (int, error) {
+func (b *Records) Count(ctx context.Context, f client.Filter) (int, error) {
 	return b.Memory.Count(ctx, filterOf(f))
 }
 
@@ -52,7 +52,7 @@ func filterOf(f client.Filter) ledger.Filter {
 
 // Latest returns the latest revision of a task; ledger.ErrUnknown when there is
 // none.
-func (b *Books) Latest(ctx context.Context, id envelope.ID) (client.Task, error) {
+func (b *Records) Latest(ctx context.Context, id envelope.ID) (client.Task, error) {
 	revisions, err := b.revisions(ctx, id)
 	if err != nil {
 		return client.Task{}, err
@@ -60,7 +60,7 @@ func (b *Books) Latest(ctx context.Context, id envelope.ID) (client.Task, error)
 	return viewOf(revisions[len(revisions)-1]), nil
 }
 
-func (b *Books) revisions(ctx context.Context, id envelope.ID) ([]task.Task, error) {
+func (b *Records) revisions(ctx context.Context, id envelope.ID) ([]task.Task, error) {
 	revisions, err := b.Memory.Revisions(ctx, id)
 	if err == nil && len(revisions) == 0 {
 		err = fmt.Errorf("task %s %w", id, ledger.ErrUnknown)
@@ -68,18 +68,17 @@ func (b *Books) revisions(ctx context.Context, id envelope.ID) ([]task.Task, err
 	return revisions, err
 }
 
-// CaseFile returns all that is known of a task; ledger.ErrUnknown when that is
-// nothing.
-func (b *Books) CaseFile(ctx context.Context, id envelope.ID) (client.CaseFile, error) {
+// Details returns all that is known of a task; ledger.ErrUnknown for an unknown one.
+func (b *Records) Details(ctx context.Context, id envelope.ID) (client.TaskDetails, error) {
 	revisions, err := b.revisions(ctx, id)
 	if err != nil {
-		return client.CaseFile{}, err
+		return client.TaskDetails{}, err
 	}
 	last := revisions[len(revisions)-1]
-	file := client.CaseFile{Task: viewOf(last), Why: why(last), Earlier: viewsOf(revisions[:len(revisions)-1])}
+	file := client.TaskDetails{Task: viewOf(last), Why: why(last), Earlier: viewsOf(revisions[:len(revisions)-1])}
 	raw, err := b.Memory.Raw(ctx, last.Seq)
 	if err != nil && !errors.Is(err, ledger.ErrUnknown) { // it may be too old to be kept
-		return client.CaseFile{}, err
+		return client.TaskDetails{}, err
 	}
 	if jsontext.Value(raw).IsValid() {
 		file.Request = raw
@@ -87,29 +86,29 @@ func (b *Books) CaseFile(ctx context.Context, id envelope.ID) (client.CaseFile, 
 	if result, err := mailbox.ReadResult(b.Root, id); err == nil && jsontext.Value(result).IsValid() {
 		file.Result = result // anything else in its place is no result, and hides nothing of the rest
 	}
-	if file.Asked, file.Unshown, err = b.asked(ctx, revisions); err != nil {
-		return client.CaseFile{}, err
+	if file.Approvals, file.Unshown, err = b.asked(ctx, revisions); err != nil {
+		return client.TaskDetails{}, err
 	}
 	if file.Runs, err = b.runs(ctx, last); err != nil {
-		return client.CaseFile{}, err
+		return client.TaskDetails{}, err
 	}
-	if file.Parent, file.Below, err = b.family(ctx, last); err != nil {
-		return client.CaseFile{}, err
+	if file.Parent, file.Children, err = b.lineage(ctx, last); err != nil {
+		return client.TaskDetails{}, err
 	}
-	if file.Talk, file.Said, err = b.talk(ctx, last); err != nil {
-		return client.CaseFile{}, err
+	if file.Conversation, file.Messages, err = b.conversation(ctx, last); err != nil {
+		return client.TaskDetails{}, err
 	}
-	story, err := b.Memory.Story(ctx, id, manyEvents)
-	file.Story = eventsOf(story)
+	events, err := b.Memory.Story(ctx, id, maxEvents)
+	file.Events = eventsOf(events)
 	if last.State == task.Held && slices.Contains(last.Reasons, task.AnswerUnread) {
-		file.Why += unreadFor(story)
+		file.Why += unreadFor(events)
 	}
 	return file, err
 }
 
 // unreadFor says with which error the answer of a task could not be read.
-func unreadFor(story []task.Event) string {
-	for _, e := range slices.Backward(story) {
+func unreadFor(events []task.Event) string {
+	for _, e := range slices.Backward(events) {
 		var data struct {
 			Message string `json:"message"`
 		}
@@ -120,10 +119,10 @@ func unreadFor(story []task.Event) string {
 	return ""
 }
 
-// manyEvents is how many events are read in one go.
-const manyEvents = 1000
+// maxEvents is how many events are read in one go.
+const maxEvents = 1000
 
-func (b *Books) runs(ctx context.Context, row task.Task) (views []client.Run, err error) {
+func (b *Records) runs(ctx context.Context, row task.Task) (views []client.Run, err error) {
 	runs, err := b.Memory.Runs(ctx, row.Seq)
 	for _, r := range runs {
 		views = append(views, client.Run{
@@ -137,7 +136,7 @@ func (b *Books) runs(ctx context.Context, row task.Task) (views []client.Run, er
 
 // Events returns up to limit events after a seq, oldest first: those of one
 // task, or everybody's when id is "".
-func (b *Books) Events(ctx context.Context, id envelope.ID, after int64, limit int) ([]client.Event, error) {
+func (b *Records) Events(ctx context.Context, id envelope.ID, after int64, limit int) ([]client.Event, error) {
 	events, err := b.Memory.Events(ctx, id, after, limit)
 	return eventsOf(events), err
 }
@@ -151,7 +150,7 @@ func eventsOf(events []task.Event) []client.Event {
 }
 
 // Files returns how far the task files were read.
-func (b *Books) Files(ctx context.Context) ([]client.Cursor, error) {
+func (b *Records) Files(ctx context.Context) ([]client.Cursor, error) {
 	files, err := b.Memory.Files(ctx)
 	cursors := make([]client.Cursor, len(files))
 	for i, f := range files {
@@ -161,7 +160,7 @@ func (b *Books) Files(ctx context.Context) ([]client.Cursor, error) {
 }
 
 // Paused returns the agents that may start nothing; "" is every agent.
-func (b *Books) Paused(ctx context.Context) ([]string, error) { return b.Memory.Paused(ctx) }
+func (b *Records) Paused(ctx context.Context) ([]string, error) { return b.Memory.Paused(ctx) }
 
 func viewOf(t task.Task) client.Task {
 	return client.Task{

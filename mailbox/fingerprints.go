@@ -8,19 +8,19 @@ import (
 // mostLengths bounds the work that looking for the original of a file is.
 const mostLengths = 64
 
-// heads are the first blocks of all files we have a cursor for. A file that
-// begins like one of them is a copy of it, under whatever name.
-type heads map[int64]map[string]int // by length, then by hash: how many files begin so
+// fingerprints are hashes of the first blocks of all files with a cursor. A file that
+// begins with one of them is a copy, under whatever name.
+type fingerprints map[int64]map[string]int // by length, then by hash: how many files begin so
 
-func newHeads(cursors []Cursor) heads {
-	h := heads{}
+func newFingerprints(cursors []Cursor) fingerprints {
+	h := fingerprints{}
 	for _, c := range cursors {
 		h.add(c)
 	}
 	return h
 }
 
-func (h heads) add(c Cursor) {
+func (h fingerprints) add(c Cursor) {
 	if c.Offset == 0 {
 		return // nothing was read of it
 	}
@@ -30,7 +30,7 @@ func (h heads) add(c Cursor) {
 	h[c.block()][string(c.Head)]++
 }
 
-func (h heads) remove(c Cursor) {
+func (h fingerprints) remove(c Cursor) {
 	if c.Offset == 0 {
 		return
 	}
@@ -43,9 +43,9 @@ func (h heads) remove(c Cursor) {
 	}
 }
 
-// begin reports whether a file that starts with block is a copy. Of many
-// lengths it tries the longest: most of a copy is what was read of the original.
-func (h heads) begin(block []byte) bool {
+// match reports whether a file that starts with block is a copy. Of many lengths it
+// tries the longest, since most of a copy was read from the original.
+func (h fingerprints) match(block []byte) bool {
 	lengths := slices.DeleteFunc(slices.Collect(maps.Keys(h)), func(n int64) bool { return n > int64(len(block)) })
 	slices.Sort(lengths)
 	for _, n := range lengths[max(0, len(lengths)-mostLengths):] {

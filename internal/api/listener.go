@@ -15,21 +15,20 @@ import (
 // must not use up the descriptors of the daemon.
 const maxCallers = 128
 
-// A porch is the listening socket. Who comes in is asked who they are, and sent
-// away when there are too many. Half of the room is for people: agents must not
-// keep those out who would end them.
-type porch struct {
+// A limitedListener identifies the peers of connections and limits their number. Half of
+// the slots are only for people, so that agents can't keep them out.
+type limitedListener struct {
 	net.Listener
 	partOfRun func(peer) (why string)
-	room      chan struct{} // holds a token for each caller
+	slots     chan struct{} // holds a token for each caller
 }
 
-func (d *Door) newPorch(l net.Listener) *porch {
-	return &porch{l, d.partOfRun, make(chan struct{}, maxCallers)}
+func (d *Server) newListener(l net.Listener) *limitedListener {
+	return &limitedListener{l, d.partOfRun, make(chan struct{}, maxCallers)}
 }
 
 // Accept returns the next caller.
-func (p *porch) Accept() (net.Conn, error) {
+func (p *limitedListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := p.Listener.Accept()
 		if err != nil {
@@ -44,33 +43,33 @@ func (p *porch) Accept() (net.Conn, error) {
 		if p.admit(caller) {
 			return caller, nil
 		}
-		sendAway(caller)
+		refuseBusy(caller)
 	}
 }
 
-// admit gives a caller a place, if there is one for them.
-func (p *porch) admit(c *caller) bool {
-	if len(p.room) >= maxCallers/2 && p.partOfRun(c.peer) != "" {
+// admit gives a caller a slot, if there is one.
+func (p *limitedListener) admit(c *caller) bool {
+	if len(p.slots) >= maxCallers/2 && p.partOfRun(c.peer) != "" {
 		return false
 	}
 	select {
-	case p.room <- struct{}{}:
-		c.left = sync.OnceFunc(func() { <-p.room })
+	case p.slots <- struct{}{}:
+		c.release = sync.OnceFunc(func() { <-p.slots })
 		return true
 	default:
 		return false
 	}
 }
 
-// sendAway says that there are too many, and hangs up.
-func sendAway(c *caller) {
+// refuseBusy answers that there are too many connections, and closes the connection.
+func refuseBusy(c *caller) {
 	defer c.Close()
 	text, err := json.Marshal(client.Failure{Error: client.Error{Kind: client.Busy, Message: "too many are connected to the daemon; try again soon"}})
 	if err != nil {
 		return // it has nothing that could fail
 	}
-	// An answer that comes before its question looks like a daemon that died;
-	// but nobody is waited for long while others stand at the door.
+	// An answer before the request looks like a daemon that died, so read first, but
+	// not for long.
 	_ = c.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
 	_, _ = c.Read(make([]byte, 4096))
 	_ = c.SetWriteDeadline(time.Now().Add(slow)) // it is short, and the first that is written there

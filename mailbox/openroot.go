@@ -53,9 +53,9 @@ func makeAll(path string) error {
 	return nil
 }
 
-// enter opens the directory as a mailbox and makes what is missing of it, or
-// says why it cannot be one.
-func enter(path string) (_ *os.Root, warnings []*UnfitError, err error) {
+// openRoot opens a directory as a mailbox and makes its missing directories, or says why
+// it cannot be one.
+func openRoot(path string) (_ *os.Root, warnings []*UnfitError, err error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
 		return nil, nil, err
@@ -65,29 +65,29 @@ func enter(path string) (_ *os.Root, warnings []*UnfitError, err error) {
 			root.Close()
 		}
 	}()
-	if err := notSacred(root, path); err != nil {
+	if err := refuseSystemDirectory(root, path); err != nil {
 		return nil, nil, err
 	}
-	if warnings, err = survey(root, path); err != nil {
+	if warnings, err = checkDirectories(root, path); err != nil {
 		return nil, nil, err
 	}
 	if path == "/tmp" || strings.HasPrefix(path, "/tmp/") {
 		warnings = append(warnings, &UnfitError{path + " is under /tmp, where systemd-tmpfiles deletes what is 10 days old", `"mailboxd init" proposes a better place`})
 	}
-	for _, name := range rooms {
-		if err := furnish(root, path, name); err != nil {
+	for _, name := range directories {
+		if err := makeDirectory(root, path, name); err != nil {
 			return nil, nil, err
 		}
 	}
-	return root, warnings, tellsCase(root, path)
+	return root, warnings, checkCase(root, path)
 }
 
-// rooms are the directories of a mailbox, itself the first.
-var rooms = []string{".", tasksName, resultsName, privateName, tmpName}
+// directories are those of a mailbox, the root first.
+var directories = []string{".", tasksName, resultsName, privateName, tmpName}
 
-// survey judges what is there of a mailbox, and makes nothing.
-func survey(root *os.Root, path string) (warnings []*UnfitError, err error) {
-	for _, name := range rooms {
+// checkDirectories checks the existing directories of a mailbox, and makes nothing.
+func checkDirectories(root *os.Root, path string) (warnings []*UnfitError, err error) {
+	for _, name := range directories {
 		full := filepath.Join(path, name)
 		info, err := root.Stat(name) // follows symlinks that stay inside
 		if errors.Is(err, fs.ErrNotExist) {
@@ -96,7 +96,7 @@ func survey(root *os.Root, path string) (warnings []*UnfitError, err error) {
 		if err != nil {
 			return nil, unusable(full, err)
 		}
-		warning, unfit := judge(full, info)
+		warning, unfit := checkAccess(full, info)
 		if unfit != nil {
 			return nil, unfit
 		}
@@ -104,23 +104,23 @@ func survey(root *os.Root, path string) (warnings []*UnfitError, err error) {
 			warnings = append(warnings, warning)
 		}
 	}
-	return warnings, tellsCase(root, path)
+	return warnings, checkCase(root, path)
 }
 
 func unusable(path string, err error) error {
 	return fmt.Errorf("use %s: %w; move it away: mv %s %s.old", path, err, path, path)
 }
 
-// tellsCase refuses a results/ in which one task's file could be another's.
-func tellsCase(root *os.Root, path string) error {
+// checkCase refuses a results/ that ignores case, since task ids differ by case.
+func checkCase(root *os.Root, path string) error {
 	if foldsCase(root) {
 		return &UnfitError{filepath.Join(path, resultsName) + " does not tell a.json from A.json, and task ids do", "use a file system that does"}
 	}
 	return nil
 }
 
-// notSacred refuses the two directories that are somebody's everything.
-func notSacred(root *os.Root, path string) error {
+// refuseSystemDirectory refuses / and the home directory.
+func refuseSystemDirectory(root *os.Root, path string) error {
 	info, err := root.Stat(".")
 	if err != nil {
 		return err
@@ -137,8 +137,8 @@ func notSacred(root *os.Root, path string) error {
 	return nil
 }
 
-// furnish makes one directory of the mailbox when it is missing.
-func furnish(root *os.Root, path, name string) error {
+// makeDirectory makes a missing directory of the mailbox.
+func makeDirectory(root *os.Root, path, name string) error {
 	if _, err := root.Stat(name); err == nil {
 		return nil
 	}
@@ -152,8 +152,8 @@ func furnish(root *os.Root, path, name string) error {
 	return nil
 }
 
-// judge says whether others can meddle with a directory of ours.
-func judge(path string, info fs.FileInfo) (warning, unfit *UnfitError) {
+// checkAccess says whether other users can write to a directory.
+func checkAccess(path string, info fs.FileInfo) (warning, unfit *UnfitError) {
 	owner := int(info.Sys().(*syscall.Stat_t).Uid)
 	switch mode := info.Mode(); {
 	case !mode.IsDir():

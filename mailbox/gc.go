@@ -33,7 +33,7 @@ func (s *State) RunDirs() iter.Seq2[Kept, error] { return s.kept(runsName) }
 // were refused.
 func (s *State) Histories() iter.Seq2[Kept, error] { return s.kept(historyName) }
 
-// Drop removes what RunDirs or Histories told of, and the directory of its
+// Drop removes what RunDirs or Histories returned, and the directory of its
 // task when nothing is left in it.
 func (s *State) Drop(k Kept) error {
 	if err := s.root.RemoveAll(k.Path); err != nil {
@@ -149,7 +149,7 @@ func (b *Box) DeadLetters() (files []Kept, err error) {
 	return files, nil
 }
 
-// DropDeadLetters removes what DeadLetters told of.
+// DropDeadLetters removes what DeadLetters returned.
 func (b *Box) DropDeadLetters(k Kept) error {
 	root, release := b.use()
 	defer release()

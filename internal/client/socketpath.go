@@ -13,32 +13,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Place is where a control socket is, or may be.
-type Place struct {
+// A SocketPath is where a control socket is, or may be.
+type SocketPath struct {
 	Dir  string // absolute
 	Name string // of the socket in it
 }
 
-// Places are where the control socket of a mailbox may be, the best first: the
+// SocketPaths are where the control socket of a mailbox may be, the best first: the
 // user's runtime directory, as the environment has it and as the system usually
 // gives it, and the private half of the mailbox. The slug names the mailbox.
-func Places(stateDir, slug string) []Place {
+func SocketPaths(stateDir, slug string) []SocketPath {
 	name := slug + ".sock"
-	var places []Place
+	var places []SocketPath
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
-		places = append(places, Place{filepath.Join(dir, "mailboxd"), name})
+		places = append(places, SocketPath{filepath.Join(dir, "mailboxd"), name})
 	} else {
 		usual := filepath.Join("/run/user", strconv.Itoa(os.Getuid()), "mailboxd")
-		places = append(places, Place{usual, name}) // where a daemon may be that has the variable
+		places = append(places, SocketPath{usual, name}) // where a daemon may be that has the variable
 	}
-	return append(places, Place{stateDir, name})
+	return append(places, SocketPath{stateDir, name})
 }
 
 // String returns the path of the socket.
-func (p Place) String() string { return filepath.Join(p.Dir, p.Name) }
+func (p SocketPath) String() string { return filepath.Join(p.Dir, p.Name) }
 
 // Dial connects to the socket.
-func (p Place) Dial(ctx context.Context) (conn net.Conn, err error) {
+func (p SocketPath) Dial(ctx context.Context) (conn net.Conn, err error) {
 	err = p.address(func(_ *os.Root, address string) error {
 		conn, err = new(net.Dialer).DialContext(ctx, "unix", address)
 		return err
@@ -49,7 +49,7 @@ func (p Place) Dial(ctx context.Context) (conn net.Conn, err error) {
 // Listen replaces the socket by a new one, mode 0600, in a directory that is
 // made with mode 0700 when it is missing and must be ours alone. Only who has
 // the lock of the mailbox may.
-func (p Place) Listen(ctx context.Context) (listener net.Listener, err error) {
+func (p SocketPath) Listen(ctx context.Context) (listener net.Listener, err error) {
 	if err := os.Mkdir(p.Dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, fmt.Errorf("listen on %s: %w", p, err)
 	}
@@ -75,13 +75,13 @@ func (p Place) Listen(ctx context.Context) (listener net.Listener, err error) {
 }
 
 // Exists reports whether something has the name of the socket.
-func (p Place) Exists() bool {
+func (p SocketPath) Exists() bool {
 	_, err := os.Lstat(p.String())
 	return err == nil
 }
 
 // Remove takes the socket away. Only who has the lock of the mailbox may.
-func (p Place) Remove() error {
+func (p SocketPath) Remove() error {
 	err := os.Remove(p.String())
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -91,7 +91,7 @@ func (p Place) Remove() error {
 
 // address calls fn with an address of the socket that is short enough for one
 // (108 bytes, unix(7)), wherever the directory lies.
-func (p Place) address(fn func(dir *os.Root, address string) error) error {
+func (p SocketPath) address(fn func(dir *os.Root, address string) error) error {
 	dir, err := os.OpenRoot(p.Dir)
 	if err != nil {
 		return err

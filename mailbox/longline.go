@@ -13,14 +13,13 @@ import (
 // scanChunk is how much of an endless line is held in memory.
 const scanChunk = 1 << 20
 
-// slack is what a line may have beyond its limit and not be too long: a BOM and
-// a CR.
-const slack = 4
+// lineEndBytes is what a line may have beyond its limit: a BOM and a CR.
+const lineEndBytes = 4
 
 // readOn looks for the end of a line that has been without one so far. It never
 // looks through the same bytes twice, and never holds more than a chunk of them.
 func (s *source) readOn(size int64, opts TailOptions) (piece, error) {
-	if err := s.leapHole(size); err != nil {
+	if err := s.skipHole(size); err != nil {
 		return piece{}, err
 	}
 	text, err := s.bytes(s.scanned, min(scanChunk, size-s.scanned))
@@ -31,12 +30,12 @@ func (s *source) readOn(size int64, opts TailOptions) (piece, error) {
 	if at < 0 {
 		s.scanned += int64(len(text))
 		if s.final && s.scanned >= size {
-			return s.lastWords(opts)
+			return s.unterminatedLine(opts)
 		}
 		return piece{cursor: s.cursor, end: s.scanned >= size || len(text) == 0}, nil
 	}
 	newline := s.scanned + int64(at)
-	if newline-s.cursor.Offset <= opts.MaxLine+slack {
+	if newline-s.cursor.Offset <= opts.MaxLine+lineEndBytes {
 		return s.readLines(newline+1-s.cursor.Offset, size, opts)
 	}
 	if last, err := s.bytes(newline-1, 1); err == nil && string(last) == "\r" {
@@ -45,9 +44,9 @@ func (s *source) readOn(size int64, opts TailOptions) (piece, error) {
 	return s.longLine(newline, newline+1, newline+1 >= size, opts.MaxLine)
 }
 
-// leapHole moves on over a hole in a sparse file, which a crash may leave: it
-// is as long as it likes and has no LF.
-func (s *source) leapHole(size int64) error {
+// skipHole moves on over a hole in a sparse file, which a crash may leave. A hole can
+// have any length and has no LF.
+func (s *source) skipHole(size int64) error {
 	data, err := s.file.Seek(s.scanned, unix.SEEK_DATA)
 	switch {
 	case errors.Is(err, unix.ENXIO):
@@ -95,12 +94,12 @@ func (s *source) longLine(text, end int64, last bool, maxLine int64) (piece, err
 	return s.piece([]Line{line}, next, last), nil
 }
 
-// lastWords takes what a file that has no name any more ends with, although
+// unterminatedLine takes what a file that has no name any more ends with, although
 // there is no newline: nobody will look for it again.
-func (s *source) lastWords(opts TailOptions) (piece, error) {
+func (s *source) unterminatedLine(opts TailOptions) (piece, error) {
 	s.final = false
 	c, end := s.cursor, s.scanned
-	if end-c.Offset > opts.MaxLine+slack {
+	if end-c.Offset > opts.MaxLine+lineEndBytes {
 		return s.longLine(end, end, true, opts.MaxLine)
 	}
 	start := c.Offset - c.block()
