@@ -49,16 +49,16 @@ func agentViews(ctx context.Context, cfg config.Config) ([]view.Agent, error) {
 	}
 	r, err := locationOf(cfg).Open(ctx)
 	if errors.Is(err, reader.ErrNoMailbox) {
-		return views, nil // nobody has sent anything
+		return views, nil // there are no tasks
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	return views, occupy(ctx, r, views)
+	return views, countTasks(ctx, r, views)
 }
 
-// viewOf says how an agent of the configuration is run.
+// viewOf describes how an agent is run.
 func viewOf(c *config.Config, e config.Entry, m config.Agent) view.Agent {
 	v := view.Agent{ID: e.ID, Profile: e.Profile, Binding: "exec", Command: e.Exec.Command, Manifest: c.Resolve(e.Manifest), Concurrency: e.Concurrency}
 	b, err := m.Binding, m.Problem()
@@ -89,8 +89,8 @@ func viewOf(c *config.Config, e config.Entry, m config.Agent) view.Agent {
 	return v
 }
 
-// occupy adds what the agents have to do.
-func occupy(ctx context.Context, r *reader.Reader, views []view.Agent) error {
+// countTasks counts the tasks of the agents.
+func countTasks(ctx context.Context, r *reader.Reader, views []view.Agent) error {
 	tasks, err := r.Tasks(ctx, client.Filter{States: []task.State{task.Running, task.Queued, task.Held, task.Waiting}})
 	if err != nil {
 		return err

@@ -84,7 +84,7 @@ func testAgent(cmd *cobra.Command, g *globals, id string, timeout time.Duration,
 	}), verdictOf(raw))
 }
 
-// testTask is the tiny task, of a kind that the agent takes.
+// testTask describes a tiny task that the agent takes.
 func testTask(e config.Entry, m *envelope.Manifest, timeout time.Duration) *sendFlags {
 	f := &sendFlags{
 		agent: e.ID, role: "executor", taskType: "agent_test",
@@ -103,8 +103,7 @@ func testTask(e config.Entry, m *envelope.Manifest, timeout time.Duration) *send
 	return f
 }
 
-// answerUnlessHeld blocks until the task has its result, or waits for what
-// this wait will not bring.
+// answerUnlessHeld waits for the result of a task, or until the task is held.
 func answerUnlessHeld(ctx context.Context, s reader.Submission, at reader.Location, timeout time.Duration) (raw []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout+answerGrace)
 	defer cancel()
@@ -127,23 +126,23 @@ func answerUnlessHeld(ctx context.Context, s reader.Submission, at reader.Locati
 	return raw, err
 }
 
-// answerGrace is how long a result may take after the deadline of its task.
+// answerGrace is how long a result may take after the deadline.
 const answerGrace = 15 * time.Second
 
-// heldError says where a task is that waits for a person or for a later time; nil
-// when it does not.
+// heldError returns the error for a task that is held for a person or a later time; nil
+// for another one.
 func heldError(ctx context.Context, at reader.Location, id envelope.ID) (held error) {
 	_ = at.Read(ctx, func(ctx context.Context, d *reader.Reader) error {
 		row, err := d.Latest(ctx, id)
 		if err == nil && (row.State == task.Held && !slices.Equal(row.Held, []task.Reason{task.Capacity}) || row.State == task.Review) {
 			held = d.Unfinished(ctx, id)
 		}
-		return nil // asked again soon
+		return nil // the caller asks again
 	})
 	return held
 }
 
-// printMetered says what the ledger knows that the last run of a task spent.
+// printMetered prints what the last run of a task spent.
 func printMetered(ctx context.Context, r *reader.Reader, w io.Writer, id envelope.ID) error {
 	file, err := r.Details(ctx, id)
 	if err != nil || len(file.Runs) == 0 {

@@ -36,14 +36,14 @@ and their flags, the ids of the tasks that a command could be about, and the age
 	}
 }
 
-// A completer answers a shell's question for words that could stand there.
+// A completer lists words for a shell.
 type completer = func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective)
 
-// maxCompletions is how many words a shell is given: more help nobody.
+// maxCompletions limits the words for a shell.
 const maxCompletions = 100
 
-// completeArgs lets shells complete what the verbs are about: only tasks in a
-// state that the verb has a use for.
+// completeArgs completes the arguments of commands, with tasks in a state that suits the
+// command.
 func completeArgs(g *globals, root *cobra.Command) {
 	verbs := map[string]completer{
 		"show":    completeTasks(g, false),
@@ -70,8 +70,8 @@ func completeArgs(g *globals, root *cobra.Command) {
 	}
 }
 
-// completeTasks offers the newest tasks in some states, or any when none are
-// named. Where something is wrong it offers nothing: nobody asked for an error.
+// completeTasks lists the newest tasks in some states, or in any. It lists nothing after
+// an error.
 func completeTasks(g *globals, many bool, states ...task.State) completer {
 	return func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 && !many {
@@ -105,7 +105,7 @@ func taskWords(ctx context.Context, g *globals, begun string, states []task.Stat
 	return words, err
 }
 
-// completeAgents offers the agents of the configuration.
+// completeAgents lists the agents of the configuration.
 func completeAgents(g *globals) completer {
 	return func(_ *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		cfg, err := g.load()
@@ -119,7 +119,7 @@ func completeAgents(g *globals) completer {
 	}
 }
 
-// completeStates offers the states of tasks, also behind a comma.
+// completeStates lists the states of tasks, also after a comma.
 func completeStates(_ *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	before := begun[:strings.LastIndex(begun, ",")+1]
 	var words []cobra.Completion
@@ -129,7 +129,7 @@ func completeStates(_ *cobra.Command, _ []string, begun string) ([]cobra.Complet
 	return words, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeFlag lets a shell complete the value of a flag of a command.
+// completeFlag completes the value of a flag.
 func completeFlag(cmd *cobra.Command, flag string, answer completer) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, answer); err != nil {
 		panic(err) // there is no such flag

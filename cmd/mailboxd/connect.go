@@ -35,8 +35,8 @@ func withReader(g *globals, read func(*cobra.Command, []string, *reader.Reader) 
 	}
 }
 
-// withDaemon makes a command of a function that steers, which needs a daemon. Its
-// reader reads at the same daemon.
+// withDaemon makes a command of a function that needs the daemon. Its reader asks the
+// same daemon.
 func withDaemon(g *globals, steer func(*cobra.Command, []string, *reader.Reader, *client.Client) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		cfg, err := g.load()
@@ -55,7 +55,7 @@ func withDaemon(g *globals, steer func(*cobra.Command, []string, *reader.Reader,
 	}
 }
 
-// withExitCode gives what the daemon answered, or that there is none, its exit code.
+// withExitCode gives an error of the daemon, or of its absence, an exit code.
 func withExitCode(err error) error {
 	said, ok := errors.AsType[*client.Error](err)
 	switch {

@@ -18,7 +18,7 @@ import (
 	"mailboxd/internal/view"
 )
 
-// A taskVerb is a command that does something to one task.
+// A taskVerb is a command that changes one task.
 type taskVerb struct {
 	name, short, long, example string
 
@@ -50,7 +50,7 @@ func taskVerbs(g *globals) []*cobra.Command {
 	}
 }
 
-// command makes the command. A patience of zero has no flag.
+// command makes the command. A patience of 0 means no flag --timeout.
 func (v taskVerb) command(g *globals, patience time.Duration) *cobra.Command {
 	var wish client.ControlOptions
 	asJSON := false
@@ -78,7 +78,7 @@ func (v taskVerb) command(g *globals, patience time.Duration) *cobra.Command {
 	return cmd
 }
 
-// formatTimeout spells a timeout as a request has it.
+// formatTimeout formats the timeout of a request.
 func formatTimeout(timeout time.Duration) string {
 	if timeout <= 0 {
 		return ""
@@ -94,7 +94,7 @@ func printChanged(w io.Writer, task client.Task, asJSON bool) error {
 	return err
 }
 
-// An agentVerb is a command that does something to an agent, or to all.
+// An agentVerb is a command that changes one agent or all.
 type agentVerb struct {
 	name, short, long, example string
 

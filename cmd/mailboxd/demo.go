@@ -40,20 +40,19 @@ func demoCommand() *cobra.Command {
 				return err
 			}
 			defer os.RemoveAll(dir)
-			signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a reader who has seen enough must not end us before that
+			signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // so that the directory is removed when the reader of a pipe ends
 			return demo(cmd.Context(), cmd.OutOrStdout(), dir)
 		},
 	}
 }
 
-// demoTask is what the demo sends: a question about numbers that the agent
-// really works out.
+// demoTask is the request of the demo.
 const demoTask = `{"schema_version": "1.0", "task_id": "demo-1", "requester_id": "demo.program", "target_agent": "demo.counter", "target_role": "executor", "task_type": "count_words", "description": "How many words does the text have?", "input": {"refs": [], "payload": {"text": "never lose a task, never run one twice"}}}`
 
-// demoManifest says what the agent may, and that somebody has to agree.
+// demoManifest requires an approval.
 const demoManifest = `{"schema_version": "1.0", "agent_id": "demo.counter", "role_types": ["executor"], "available_tools": [], "requires_human_approval": {"default": true}}`
 
-// demo serves a mailbox below dir and takes one task through it.
+// demo serves a mailbox below dir, and runs one task.
 func demo(ctx context.Context, w io.Writer, dir string) error {
 	cfg, err := demoConfig(dir)
 	if err != nil {
@@ -78,7 +77,7 @@ func demo(ctx context.Context, w io.Writer, dir string) error {
 	return work.Wait()
 }
 
-// roundTrip appends the task, as an AINL program would, and reads its result.
+// roundTrip appends the task and prints its result.
 func roundTrip(ctx context.Context, w io.Writer, cfg config.Config) error {
 	file, _, err := mailbox.Append(cfg.Root, []byte(demoTask))
 	if err != nil {
@@ -96,12 +95,12 @@ func roundTrip(ctx context.Context, w io.Writer, cfg config.Config) error {
 	}
 	printStep(w, "The file results/demo-1.json:")
 	fmt.Fprintf(w, "%s\n", term.Indent(string(bytes.TrimSpace(raw))))
-	printStep(w, "That was the whole road. Next: mailboxd init")
+	printStep(w, "That was a whole round trip. Next: mailboxd init")
 	return nil
 }
 
-// approveDemo waits until the task is held for a person, shows what that person
-// would see, and says yes on the control socket.
+// approveDemo waits until the task is held, shows it, and approves it on the control
+// socket.
 func approveDemo(ctx context.Context, w io.Writer, at reader.Location) error {
 	following, held := context.WithCancel(ctx)
 	defer held()
@@ -133,7 +132,7 @@ func approveDemo(ctx context.Context, w io.Writer, at reader.Location) error {
 
 func printStep(w io.Writer, format string, args ...any) { fmt.Fprintf(w, "\n"+format+"\n", args...) }
 
-// demoConfig is a configuration whose one agent is this program itself.
+// demoConfig is a configuration whose only agent is this program.
 func demoConfig(dir string) (config.Config, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -158,8 +157,8 @@ func demoConfig(dir string) (config.Config, error) {
 	}, nil
 }
 
-// demoAgentCommand is the demo's agent: it reads the request from standard
-// input and prints an AgentTaskResult, as any exec agent may.
+// demoAgentCommand is the demo's agent. It reads a request and prints an
+// AgentTaskResult.
 func demoAgentCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "demo-agent",

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"path/filepath"
 
+	"github.com/spf13/cobra"
+
 	"mailboxd/internal/config"
 	"mailboxd/internal/doctor"
 	"mailboxd/internal/exit"
-
-	"github.com/spf13/cobra"
 )
 
 func doctorCommand(g *globals) *cobra.Command {

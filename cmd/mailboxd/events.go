@@ -12,7 +12,7 @@ import (
 	"mailboxd/internal/view"
 )
 
-// eventFlags say which events to print, and how.
+// eventFlags say which events to print.
 type eventFlags struct {
 	task           string
 	after          int64
@@ -46,7 +46,7 @@ stops, which is exit code 7.`,
 	return cmd
 }
 
-// list prints what the ledger has.
+// list prints the recorded events.
 func (f *eventFlags) list(cmd *cobra.Command, _ []string, r *reader.Reader) error {
 	id, err := f.id(cmd.Context(), r)
 	if err != nil || r.Records == nil {
@@ -77,16 +77,16 @@ func (f *eventFlags) followThem(cmd *cobra.Command, _ []string, r *reader.Reader
 	}
 	after := f.after
 	if id != "" {
-		after = max(after, 0) // its story is short
+		after = max(after, 0) // one task has few events
 	}
 	err = daemon.Follow(cmd.Context(), id, after, func(e client.Event) error { return view.PrintEvent(cmd.OutOrStdout(), e, f.asJSON) })
 	if errors.Is(err, context.Canceled) {
-		return nil // told to stop
+		return nil // by a signal
 	}
 	return err
 }
 
-// id is the one task that was asked for, or "".
+// id is the id of --task, or "".
 func (f *eventFlags) id(ctx context.Context, r *reader.Reader) (envelope.ID, error) {
 	if f.task == "" {
 		return "", nil

@@ -50,7 +50,7 @@ gc is for a mailbox that is not being served.`,
 	return cmd
 }
 
-// collect does it under the lock of the root, as a daemon would.
+// collect removes old files and records under the lock of the root.
 func collect(ctx context.Context, cfg config.Config, log zerolog.Logger, dry bool) (gone retention.Collected, err error) {
 	r := &resources{}
 	defer r.close()

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"path/filepath"
 
+	"github.com/spf13/cobra"
+
 	"mailboxd/internal/config"
 	"mailboxd/internal/setup"
-
-	"github.com/spf13/cobra"
 )
 
 func initCommand(g *globals) *cobra.Command {

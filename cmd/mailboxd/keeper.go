@@ -13,13 +13,12 @@ import (
 	"mailboxd/mailbox"
 )
 
-// keeperName is the argument that makes this program a keeper: the process that
-// hosts the agents' and outlives the daemon. It is ours to give, so no command
-// of the command line knows it.
+// keeperName is the argument that makes this program a keeper: the process that hosts
+// agents and outlives the daemon. No command of the command line has this name.
 const keeperName = "keeper"
 
-// runKeeper is the whole life of a keeper. Told to stop, it ends the agents: that
-// comes from somebody who means it, or when the machine goes down.
+// runKeeper runs a keeper. SIGTERM ends its agents, too, since it comes from a user or a
+// shutdown.
 func runKeeper(dir, build string) error {
 	limitRuntime()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -29,16 +28,16 @@ func runKeeper(dir, build string) error {
 	return runner.Keep(ctx, dir, build, func(pid int) bool { return servesState(filepath.Dir(dir), pid) })
 }
 
-// servesState reports whether a process has the lock of a state directory, as far
-// as that can be seen from here.
+// servesState reports whether a process holds the lock of a state directory, as far as
+// that is visible here.
 func servesState(state string, pid int) bool {
 	holder, served, err := mailbox.ServedBy(state)
 	return err != nil || served && (holder == 0 || holder == pid)
 }
 
-// limitRuntime leaves the processors to the agents: a second thread of ours mostly looks
-// for work, and a collection waits, spinning, for each process that is just being
-// started. Half of them, and 4 MB more, took a sixth off a short run.
+// limitRuntime leaves the processors to the agents: a second thread mostly looks for
+// work, and a collection spins while a process starts. Half of the threads and 4 MB more
+// made short runs a sixth faster.
 func limitRuntime() {
 	runtime.GOMAXPROCS(max(1, runtime.GOMAXPROCS(0)/2))
 	debug.SetGCPercent(200)

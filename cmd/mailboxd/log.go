@@ -4,20 +4,20 @@ import (
 	"io"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"mailboxd/internal/config"
 	"mailboxd/internal/term"
-
-	"github.com/rs/zerolog"
 )
 
-// newLogger writes lines for people on a terminal and JSON elsewhere, unless
-// the configuration says which.
+// newLogger logs console lines to a terminal and JSON elsewhere, unless the
+// configuration says which.
 func newLogger(w io.Writer, c config.Log) zerolog.Logger {
 	zerolog.TimeFieldFormat = time.RFC3339Nano
 	zerolog.DurationFieldInteger = true
 	level, err := zerolog.ParseLevel(c.Level)
 	if err != nil {
-		level = zerolog.InfoLevel // check has refused it before
+		level = zerolog.InfoLevel // config has checked it
 	}
 	if c.Format == "console" || c.Format == "auto" && term.IsTerminal(w) {
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly, NoColor: !term.HasColour(w)}
@@ -25,11 +25,10 @@ func newLogger(w io.Writer, c config.Log) zerolog.Logger {
 	return zerolog.New(w).Level(level).With().Timestamp().Logger()
 }
 
-// A console is where a daemon says what it does: in its log and, where somebody
-// looks on, in a line below that.
+// A console has the log of a daemon and, on a terminal, the status line below it.
 type console struct {
 	log    zerolog.Logger
-	footer *term.Footer // nil: nobody does
+	footer *term.Footer // nil without a terminal
 }
 
 func newConsole(w io.Writer, c config.Log) console {

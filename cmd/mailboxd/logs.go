@@ -23,7 +23,7 @@ import (
 	"mailboxd/watcher"
 )
 
-// logsFlags say which output of which run to show.
+// logsFlags say which output to print.
 type logsFlags struct {
 	attempt int
 	stderr  bool
@@ -75,8 +75,8 @@ func (f *logsFlags) logs(cmd *cobra.Command, d *reader.Reader, id envelope.ID) e
 	return t.follow(ctx, func() bool { return hasEnded(d.Location, id, run) })
 }
 
-// runOf returns a run of a task: the one with this number, or the latest for 0.
-// That there is none yet has the exit code of a wait that was too short.
+// runOf returns a run of a task by its number, or the latest for 0. The error of a
+// missing run has the code of a timeout.
 func runOf(ctx context.Context, r *reader.Reader, id envelope.ID, attempt int) (client.Run, error) {
 	file, err := r.Details(ctx, id)
 	if err != nil {
@@ -97,7 +97,7 @@ func runOf(ctx context.Context, r *reader.Reader, id envelope.ID, attempt int) (
 	return client.Run{}, exit.With(exit.Timeout, "task %s has not run yet: it is %s; wait for it with: %s", id, state, view.Command("logs", id, "-f"))
 }
 
-// awaitRun blocks until there is such a run.
+// awaitRun waits until there is such a run.
 func awaitRun(ctx context.Context, at reader.Location, id envelope.ID, attempt int) (run client.Run, err error) {
 	following, found := context.WithCancel(ctx)
 	defer found()
@@ -111,8 +111,8 @@ func awaitRun(ctx context.Context, at reader.Location, id envelope.ID, attempt i
 	return run, cmp.Or(failed, err)
 }
 
-// hasEnded reports whether a run is over, by its own record or the ledger's:
-// that of a keeper which was killed has only the latter.
+// hasEnded reports whether a run is over, by its own record or that of the ledger. After
+// the death of its keeper a run has only the latter.
 func hasEnded(at reader.Location, id envelope.ID, run client.Run) (ended bool) {
 	if _, ended, err := runner.ReadExit(run.Dir); ended && err == nil {
 		return true
@@ -131,7 +131,7 @@ type tail struct {
 	files []*followedFile
 }
 
-// tail begins at the start of the files in a run directory.
+// tail starts at the beginning of the files in a run directory.
 func (f *logsFlags) tail(cmd *cobra.Command, dir string) *tail {
 	t := &tail{dir: dir}
 	if !f.stderr {
@@ -167,7 +167,7 @@ func (t *tail) copy() error {
 	return nil
 }
 
-// follow copies until the run has ended. What it wrote before that is copied.
+// follow copies until the run has ended.
 func (t *tail) follow(ctx context.Context, hasEnded func() bool) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -184,15 +184,14 @@ func (t *tail) follow(ctx context.Context, hasEnded func() bool) error {
 	return errors.Join(failed, err)
 }
 
-// followedFile is a file that is copied as far as it goes, again and again.
+// A followedFile is copied as it grows.
 type followedFile struct {
 	path string
 	to   io.Writer
-	file *os.File // nil: it was not there yet
+	file *os.File // nil until it exists
 }
 
-// copy opens the file with care: it lies where an agent may have put anything
-// in its place.
+// copy opens the file carefully, since an agent can replace it.
 func (g *followedFile) copy() error {
 	if g.file == nil {
 		file, err := reader.OpenRegular(g.path)

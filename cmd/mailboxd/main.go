@@ -13,20 +13,20 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/spf13/cobra"
+
 	"mailboxd/internal/config"
 	"mailboxd/internal/exit"
-
-	"github.com/spf13/cobra"
 )
 
 func main() {
 	os.Exit(run(os.Args[1:]))
 }
 
-// run is the whole program but for the exit, so that tests can be it.
+// run is the program except for the exit, so that tests can call it.
 func run(args []string) int {
 	if len(args) == 3 && args[0] == keeperName {
-		return report(os.Stderr, runKeeper(args[1], args[2])) // before anything is set up: it lives long and stays small
+		return report(os.Stderr, runKeeper(args[1], args[2])) // before other setup, since a keeper lives long and stays small
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -36,7 +36,7 @@ func run(args []string) int {
 	return report(os.Stderr, cmd.ExecuteContext(ctx))
 }
 
-// report says what went wrong, once, and returns the exit code for it.
+// report prints an error and returns its exit code.
 func report(w io.Writer, err error) int {
 	if err == nil {
 		return 0
@@ -92,8 +92,8 @@ func rootCommand() *cobra.Command {
 	return cmd
 }
 
-// checkArgs has a command and those below it tell a wrong command line from
-// other failures.
+// checkArgs gives wrong arguments of a command and its subcommands the exit code of
+// wrong usage.
 func checkArgs(cmd *cobra.Command) {
 	cmd.Args = usageArgs(cmd.Args)
 	for _, sub := range cmd.Commands() {
@@ -101,10 +101,10 @@ func checkArgs(cmd *cobra.Command) {
 	}
 }
 
-// usageArgs gives a wrong number of arguments the exit code of wrong usage.
+// usageArgs gives wrong arguments the exit code of wrong usage.
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		err := cmd.ValidateFlagGroups() // cobra looks only later, and its error has no code
+		err := cmd.ValidateFlagGroups() // cobra checks later, without an exit code
 		if err == nil && check != nil {
 			err = check(cmd, args)
 		}

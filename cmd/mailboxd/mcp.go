@@ -40,7 +40,7 @@ What an agent starts while it works on a task sends in the name of that agent.`,
 				return err
 			}
 			out := os.Stdout
-			os.Stdout = os.Stderr // the protocol alone is spoken on it
+			os.Stdout = os.Stderr // standard output is for the protocol
 			return serveMCP(cmd.Context(), cfg, as, out)
 		},
 	}
@@ -63,7 +63,7 @@ func serveMCP(ctx context.Context, cfg config.Config, as string, out io.WriteClo
 	return mcpserver.Serve(ctx, mcpserver.Lines(os.Stdin, out), editorMailbox(cfg, root), opts)
 }
 
-// runTask reads the task of the run that we are part of.
+// runTask reads the task of the run that this process is part of.
 func runTask(path string) (envelope.Task, bool) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -73,7 +73,7 @@ func runTask(path string) (envelope.Task, bool) {
 	return task, task.ID != "" && task.Agent != ""
 }
 
-// editorMailbox reaches the mailbox anew each time: an editor may outlast many
+// editorMailbox opens the mailbox anew for each request, since an editor can outlast
 // daemons.
 func editorMailbox(cfg config.Config, root string) mcpserver.Mailbox {
 	at := locationOf(cfg)

@@ -4,25 +4,24 @@ import (
 	"slices"
 	"strings"
 
-	"mailboxd/internal/exit"
-
 	"github.com/spf13/cobra"
+
+	"mailboxd/internal/exit"
 )
 
-// The menu is in what order somebody meets the commands: what begins, what
-// looks, what decides. What is in no group comes last.
+// commandGroups are the groups of the help, in order. Other commands come last.
 var commandGroups = []struct {
 	title    string
 	commands []string
 }{
 	{"To begin", []string{"demo", "init", "serve", "service", "doctor"}},
 	{"Tasks", []string{"send", "wait", "result", "ps", "show", "logs", "events", "thread", "trace"}},
-	{"What people say", []string{"approve", "deny", "hold", "release", "cancel", "retry", "reply"}},
+	{"Decisions", []string{"approve", "deny", "hold", "release", "cancel", "retry", "reply"}},
 	{"Agents", []string{"agents", "budget", "pause", "resume", "drain", "mcp", "prompt"}},
-	{"House", []string{"config", "lint", "gc", "completion", "version", "help"}},
+	{"Maintenance", []string{"config", "lint", "gc", "completion", "version", "help"}},
 }
 
-// suggestions are words that people try first, by the command that they mean.
+// suggestions are words that people try, by the command that they mean.
 var suggestions = map[string][]string{
 	"ps": {"list", "ls", "status", "tasks", "queue"}, "serve": {"start", "run", "daemon"}, "send": {"submit", "add", "task"},
 	"cancel": {"kill", "stop", "rm", "abort"}, "deny": {"reject", "refuse"}, "show": {"describe", "inspect", "why"},
@@ -30,11 +29,11 @@ var suggestions = map[string][]string{
 	"thread": {"conversation", "timeline", "chat"}, "reply": {"answer", "say", "message"},
 }
 
-func init() { cobra.EnableCommandSorting = false } // the menu has an order of its own
+func init() { cobra.EnableCommandSorting = false } // groups have their own order
 
-// groupCommands puts the commands of cmd into the menu.
+// groupCommands sorts the commands of cmd into groups.
 func groupCommands(cmd *cobra.Command) {
-	cmd.SuggestionsMinimumDistance = 2 // letters that somebody may have got wrong
+	cmd.SuggestionsMinimumDistance = 2 // wrong letters
 	var sorted []*cobra.Command
 	for _, group := range commandGroups {
 		cmd.AddGroup(&cobra.Group{ID: group.title, Title: group.title + ":"})
@@ -54,10 +53,10 @@ func groupCommands(cmd *cobra.Command) {
 	}
 	cmd.RemoveCommand(cmd.Commands()...)
 	cmd.AddCommand(sorted...)
-	cmd.SetHelpCommandGroupID("House")
+	cmd.SetHelpCommandGroupID("Maintenance")
 }
 
-// requireCommand refuses what is no command, and names what it may have been.
+// requireCommand refuses an unknown command, and suggests similar ones.
 func requireCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

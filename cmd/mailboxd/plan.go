@@ -14,8 +14,7 @@ import (
 	"mailboxd/internal/task"
 )
 
-// newPlan is what a person agrees to who approves that an agent begins a task
-// with some terms.
+// newPlan is what an approval of a start covers.
 func newPlan(t envelope.Task, b agent.Binding, terms task.Terms) client.Plan {
 	p := client.Plan{Request: t.Hash, Command: b.Command, Cwd: b.Cwd, Tools: terms.Tools, Budget: terms.Budget}
 	if b.Inbox != nil {
@@ -30,7 +29,7 @@ func newPlan(t envelope.Task, b agent.Binding, terms task.Terms) client.Plan {
 	return p
 }
 
-// executable returns the file that a command means, links resolved.
+// executable returns the file of a command, with links resolved.
 func executable(command string) string {
 	path, err := exec.LookPath(command)
 	if err != nil {
@@ -42,7 +41,7 @@ func executable(command string) string {
 	return path
 }
 
-// digest names a plan, so that two are the same when their names are.
+// digest identifies a plan.
 func digest(plan jsontext.Value) string {
 	sum := sha256.Sum256(plan)
 	return hex.EncodeToString(sum[:])

@@ -89,7 +89,7 @@ func (f *psFlags) query(now time.Time) reader.Query {
 	return reader.Query{Filter: filter, All: f.all}
 }
 
-// statesOf are the states that were named.
+// statesOf converts names of states.
 func statesOf(names []string) (states []task.State) {
 	for _, name := range names {
 		states = append(states, task.State(name))
@@ -97,7 +97,7 @@ func statesOf(names []string) (states []task.State) {
 	return states
 }
 
-// show prints what the flags ask for, as it is now.
+// show prints the list once.
 func (f *psFlags) show(ctx context.Context, d *reader.Reader, s term.Screen) error {
 	now := time.Now()
 	switch {
@@ -123,8 +123,7 @@ func (f *psFlags) show(ctx context.Context, d *reader.Reader, s term.Screen) err
 	return nil
 }
 
-// showAll prints a table of any length. Its columns are as wide as what was
-// printed so far needs.
+// showAll prints a table of any length, in pages. Its columns only become wider.
 func (f *psFlags) showAll(ctx context.Context, d *reader.Reader, s term.Screen, now time.Time) error {
 	var widths []int
 	return d.Each(ctx, f.query(now), func(page []client.Task) error {

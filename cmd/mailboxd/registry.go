@@ -25,23 +25,23 @@ import (
 	"mailboxd/mailbox"
 )
 
-// A registry is who works here: the agents and rules in force, which SIGHUP may
-// exchange for others while tasks run. It hands them to the engine as functions.
+// A registry has the agents and rules in force. SIGHUP replaces them while tasks run.
+// The engine gets them as functions.
 type registry struct {
 	locations
 	log             zerolog.Logger
 	current         atomic.Pointer[snapshot]
-	endedOldWorkers bool           // of what workers of an earlier daemon left
-	retiring        sync.WaitGroup // workers that a new configuration has no use for
+	endedOldWorkers bool           // workers of an earlier daemon were ended
+	retiring        sync.WaitGroup // workers of earlier configurations
 }
 
-// locations are where a registry works.
+// locations are where agents find files and processes.
 type locations struct {
 	box     *mailbox.Box
 	state   *mailbox.State
 	keepers *runner.Keepers
 
-	refRoots []string // in which named files may lie, beside the mailbox; those of the start
+	refRoots []string // where refs may be, besides the mailbox
 }
 
 func newRegistry(cfg config.Config, at locations, log zerolog.Logger) (*registry, error) {
@@ -49,7 +49,7 @@ func newRegistry(cfg config.Config, at locations, log zerolog.Logger) (*registry
 	return t, t.replace(cfg)
 }
 
-// replace puts another configuration in force, or leaves the old one.
+// replace puts another configuration in force, unless it is invalid.
 func (t *registry) replace(cfg config.Config) error {
 	members := cfg.ReadAgents()
 	bindings := config.Bindings(members)
@@ -92,8 +92,7 @@ func (t *registry) replace(cfg config.Config) error {
 	return nil
 }
 
-// endOldWorkers ends what a daemon that was killed left of its workers, before there
-// are any of ours.
+// endOldWorkers ends the workers of a killed daemon before this one starts any.
 func (t *registry) endOldWorkers(bindings []agent.Binding) error {
 	isWorker := func(b agent.Binding) bool { return b.Worker != nil }
 	if t.endedOldWorkers || !slices.ContainsFunc(bindings, isWorker) {
@@ -103,11 +102,10 @@ func (t *registry) endOldWorkers(bindings []agent.Binding) error {
 	return agent.SweepWorkers(t.workerDir())
 }
 
-// workerGrace is what a worker without a task has to exit by itself, and again
-// after SIGTERM: it has nothing to finish, and we want to be gone in a second.
+// workerGrace is how long an idle worker may take to exit, and again after SIGTERM.
 const workerGrace = 200 * time.Millisecond
 
-// close ends the workers. It comes after the last run.
+// close ends the workers. All runs have ended before.
 func (t *registry) close() {
 	t.agents().Close(workerGrace)
 	t.retiring.Wait()
@@ -120,13 +118,12 @@ func (t *registry) workerFault(id string, err error) {
 // workerDir is where worker processes have their directories.
 func (t *registry) workerDir() string { return filepath.Join(t.state.Path(), "workers") }
 
-// approvers are the names under which a user may decide about tasks.
+// approvers returns the approver names of a user.
 func (t *registry) approvers(uid int) []string { return t.current.Load().approvers(uid) }
 
 func (t *registry) agents() *agent.Agents { return t.current.Load().agents }
 
-// binding returns how an agent is run, or a zero Binding for one that is not
-// here any more.
+// binding returns how an agent is run; zero for an unknown agent.
 func (t *registry) binding(id string) agent.Binding {
 	a, ok := t.agents().Lookup(id)
 	if !ok {
@@ -135,8 +132,7 @@ func (t *registry) binding(id string) agent.Binding {
 	return a.Binding()
 }
 
-// functions is how the engine meets the registry. Of the configuration it takes what
-// holds from the start to the end.
+// functions returns the functions that the engine calls.
 func (t *registry) functions(cfg config.Config) store.Agents {
 	return store.Agents{
 		Judge: t.judge,
@@ -163,11 +159,11 @@ func (t *registry) functions(cfg config.Config) store.Agents {
 	}
 }
 
-// errChanged voids a run that somebody agreed to when it was another one.
+// errChanged refuses a run whose command is not the approved one.
 var errChanged = errors.New("the agent's command has changed since its run was approved")
 
-// run has an agent do a job. The configuration may have changed since the job
-// was judged: then what a person agreed to holds, and nothing is started.
+// run has an agent do a job. It starts nothing when the command is not the approved one,
+// since the configuration may have changed.
 func (t *registry) run(ctx context.Context, j task.Job, started func(runner.Process)) task.Outcome {
 	r := t.current.Load()
 	if a, ok := r.agents.Lookup(j.Task.Agent); ok && j.Digest != "" {
@@ -178,8 +174,7 @@ func (t *registry) run(ctx context.Context, j task.Job, started func(runner.Proc
 	return r.agents.Run(ctx, j, started)
 }
 
-// judge is how the engine meets policy. What a person has to agree to is the
-// run as it is configured.
+// judge asks policy. The plan to approve is the run as it is configured now.
 func (t *registry) judge(asked envelope.Task, now time.Time) task.Verdict {
 	r := t.current.Load()
 	v := policy.Decide(asked, r.subject(asked.Agent), r.rules, now)
@@ -190,10 +185,10 @@ func (t *registry) judge(asked envelope.Task, now time.Time) task.Verdict {
 	return v
 }
 
-// mode is how strictly a control is held.
+// mode is how strictly a control is enforced.
 func (t *registry) mode(c envelope.Control) envelope.Mode { return t.current.Load().rules.Modes[c] }
 
-// inbox is where an agent fetches its tasks, if it does.
+// inbox returns the inbox of an agent, if it has one.
 func (t *registry) inbox(id string) store.Inbox {
 	if in := t.binding(id).Inbox; in != nil {
 		return store.Inbox(*in)
@@ -201,8 +196,7 @@ func (t *registry) inbox(id string) store.Inbox {
 	return store.Inbox{}
 }
 
-// logProblems tells the operator, once for each reading of the configuration, who
-// cannot be asked, and what is odd about a manifest.
+// logProblems logs which agents are disabled, and the warnings about manifests.
 func (t *registry) logProblems(members []config.Agent) {
 	for _, m := range members {
 		if m.Subject.Unfit != "" {
@@ -216,8 +210,8 @@ func (t *registry) logProblems(members []config.Agent) {
 	}
 }
 
-// protocol is how the engine learns how agents are spoken with. What a SIGHUP
-// changes, it asks anew each time; the numbers stay those of the start.
+// protocol returns what the engine asks about conversations. Agents may change at a
+// SIGHUP; the limits are those of the start.
 func (t *registry) protocol(cfg config.Config) store.Protocol {
 	return store.Protocol{
 		Dialect:     func(id string) envelope.Dialect { return t.binding(id).Speaks() },
@@ -241,7 +235,7 @@ func (t *registry) protocol(cfg config.Config) store.Protocol {
 	}
 }
 
-// definition is what CAP says of an agent; the zero Definition when it has none.
+// definition returns the CAP definition of an agent; zero without one.
 func (t *registry) definition(id string) dialect.Definition {
 	if d := t.binding(id).Definition; d != nil {
 		return *d
@@ -249,9 +243,9 @@ func (t *registry) definition(id string) dialect.Definition {
 	return dialect.Definition{}
 }
 
-// mayDelegate says why an agent may not hand work to another (CAP-19). One
-// without a definition may, as far as lineage and policy let it, and everybody
-// may hand their own overseer what they did.
+// mayDelegate says why an agent may not delegate to another (CAP-19), or "". Lineage and
+// policy limit an agent without a definition, and each agent may delegate to its
+// overseer.
 func (t *registry) mayDelegate(from, to string) string {
 	d := t.binding(from).Definition
 	switch {

@@ -50,8 +50,8 @@ says so. Nothing proves who you are; an agent that must know needs an approval.`
 	return cmd
 }
 
-// A replied is a message that lies in the mailbox.
-type replied struct {
+// A sentReply is a message in the mailbox.
+type sentReply struct {
 	Task   envelope.ID `json:"task_id"`
 	To     string      `json:"to"`
 	File   string      `json:"file"`
@@ -61,7 +61,7 @@ type replied struct {
 	state string // of the task
 }
 
-func (r replied) print(w io.Writer) error {
+func (r sentReply) print(w io.Writer) error {
 	words := "which waits for it"
 	if !r.Waited {
 		words = "which does not wait for a reply: " + r.state
@@ -71,30 +71,30 @@ func (r replied) print(w io.Writer) error {
 }
 
 // reply appends a message for the agent of a task.
-func reply(ctx context.Context, r *reader.Reader, arg, text, as string) (replied, error) {
+func reply(ctx context.Context, r *reader.Reader, arg, text, as string) (sentReply, error) {
 	if text == "" || as == "" {
-		return replied{}, exit.With(exit.Usage, "TEXT and --as must not be empty")
+		return sentReply{}, exit.With(exit.Usage, "TEXT and --as must not be empty")
 	}
 	id, err := r.Find(ctx, arg)
 	if err != nil {
-		return replied{}, err
+		return sentReply{}, err
 	}
 	file, err := r.Details(ctx, id)
 	if err != nil {
-		return replied{}, err
+		return sentReply{}, err
 	}
 	line, err := message(file, text, as)
 	if err != nil {
-		return replied{}, err
+		return sentReply{}, err
 	}
 	name, offset, err := mailbox.Append(r.Root, line)
 	t := file.Task
 	waits := t.State == task.Held && slices.Contains(t.Held, task.Reply)
-	return replied{Task: id, To: t.Agent, File: name, Offset: offset, Waited: waits, state: term.OneLine(string(id)) + " is " + view.StateOf(t)}, err
+	return sentReply{Task: id, To: t.Agent, File: name, Offset: offset, Waited: waits, state: term.OneLine(string(id)) + " is " + view.StateOf(t)}, err
 }
 
-// message is a line that tells the agent of a task something. What AINL has no
-// words for is said in CAP, where a task is all that a message has to name.
+// message makes a line that tells the agent of a task something. For an AINL task it is
+// a CAP message, since AINL has no messages.
 func message(file client.TaskDetails, text, as string) ([]byte, error) {
 	t, about := file.Task, client.Conversation{}
 	if file.Conversation != nil {

@@ -22,19 +22,18 @@ import (
 	"mailboxd/mailbox"
 )
 
-// A resources is everything that a daemon has open, and nobody else may have.
+// resources are what a daemon has open and locked.
 type resources struct {
 	box      *mailbox.Box
 	state    *mailbox.State
 	ledger   *ledger.Ledger
 	keepers  *runner.Keepers
 	registry *registry
-	fresh    bool     // this is the very first start
-	closers  []func() // what to close, in the order of opening
+	fresh    bool     // the first start of this mailbox
+	closers  []func() // in the order of opening
 }
 
-// openResources opens the parts one after the other; one that is locked or broken
-// leaves none of them open.
+// openResources opens all resources, or none of them.
 func openResources(cfg config.Config, log zerolog.Logger) (_ *resources, err error) {
 	r := &resources{}
 	defer func() {
@@ -52,7 +51,7 @@ func openResources(cfg config.Config, log zerolog.Logger) (_ *resources, err err
 		return nil, err
 	}
 	r.onClose(func() { r.keepers.Close() })
-	runner.Brand() // before there are workers
+	runner.Brand() // before workers start
 	if r.registry, err = newRegistry(cfg, locations{box: r.box, state: r.state, keepers: r.keepers, refRoots: cfg.Intake.RefRoots}, log); err != nil {
 		return nil, err
 	}
@@ -60,7 +59,7 @@ func openResources(cfg config.Config, log zerolog.Logger) (_ *resources, err err
 	return r, nil
 }
 
-// openBox opens and locks the half that other programs see.
+// openBox opens and locks the shared directory.
 func (r *resources) openBox(cfg config.Config) (err error) {
 	if r.box, err = mailbox.Open(cfg.Root); err != nil {
 		return err
@@ -69,7 +68,7 @@ func (r *resources) openBox(cfg config.Config) (err error) {
 	return r.box.Lock()
 }
 
-// openState opens the private half, which nobody else may work with then.
+// openState opens and claims the state directory, with the ledger.
 func (r *resources) openState(cfg config.Config, log zerolog.Logger) (err error) {
 	dir, err := cfg.StateDirOf(r.box.Path())
 	if err != nil {
@@ -102,21 +101,22 @@ func (r *resources) openState(cfg config.Config, log zerolog.Logger) (err error)
 	return nil
 }
 
-func (r *resources) onClose(door func()) { r.closers = append(r.closers, door) }
+// onClose adds a function that close calls.
+func (r *resources) onClose(f func()) { r.closers = append(r.closers, f) }
 
-// close closes what was opened, the last first. What it cannot close, the end
-// of the process does.
+// close closes the resources, the last first.
 func (r *resources) close() {
 	for i := range r.closers {
 		r.closers[len(r.closers)-1-i]()
 	}
 }
 
+// parts returns what the engine works with.
 func (r *resources) parts() store.Parts {
 	return store.Parts{Box: r.box, State: r.state, Ledger: r.ledger}
 }
 
-// logStart tells the operator what is served, and what might be better.
+// logStart logs what is served, and warnings.
 func (r *resources) logStart(cfg config.Config, ephemeral bool, log zerolog.Logger) {
 	if !ephemeral {
 		for _, warning := range r.box.Warnings() {
@@ -136,15 +136,15 @@ func openServer(ctx context.Context, ephemeral bool, r *resources, d *dispatch.D
 		return nil, err
 	}
 	if ephemeral {
-		places = places[len(places)-1:] // what is left of it when we are killed goes with the rest
+		places = places[len(places)-1:] // in the directory that is removed
 	}
 	return api.Open(ctx, d, api.Options{
 		SocketPaths: places, Version: version(), RunOf: r.keepers.Kin, Survivors: r.keepers.Left, Approvers: r.registry.approvers, Log: log,
 	})
 }
 
-// withSpaceHint adds to an error of a full disk, or quota, which directory
-// needs room, and what in it can be freed.
+// withSpaceHint adds to the error of a full disk which directory needs space, and what
+// can be removed.
 func withSpaceHint(err error, dir, what string) error {
 	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
 		return err
@@ -152,7 +152,7 @@ func withSpaceHint(err error, dir, what string) error {
 	return fmt.Errorf("%w; make room on the disk of %s: %s", err, dir, what)
 }
 
-// openKeepers opens the keepers of a mailbox, which lie in its private half.
+// openKeepers opens the keepers of a mailbox.
 func openKeepers(state *mailbox.State) (*runner.Keepers, error) {
 	build, err := buildID()
 	if err != nil {
@@ -161,8 +161,7 @@ func openKeepers(state *mailbox.State) (*runner.Keepers, error) {
 	return runner.OpenKeepers(filepath.Join(state.Path(), mailbox.KeepersDir), build, []string{"mailboxd", keeperName})
 }
 
-// buildID names the file that this program is: an upgrade, or a copy, is
-// another build.
+// buildID identifies the file of this program. An upgrade or a copy is another build.
 func buildID() (string, error) {
 	info, err := os.Stat("/proc/self/exe")
 	if err != nil {

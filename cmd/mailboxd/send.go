@@ -63,7 +63,7 @@ whole lines with -f: task envelopes, and messages of CLowl and CAP.`,
 	flags.DurationVar(&f.timeout, "timeout", 0, "how long to wait; 0 is for ever")
 	cmd.MarkFlagsMutuallyExclusive("payload", "payload-file")
 	f.add(cmd)
-	for _, part := range append([]string{"agent", "type", "description", "role", "payload", "payload-file", "requester", "id"}, terms...) {
+	for _, part := range append([]string{"agent", "type", "description", "role", "payload", "payload-file", "requester", "id"}, termFlagNames...) {
 		cmd.MarkFlagsMutuallyExclusive("file", part)
 	}
 	completeFlag(cmd, "agent", completeAgents(g))
@@ -103,8 +103,8 @@ func send(cmd *cobra.Command, g *globals, f *sendFlags) error {
 	return waitFor(cmd, locationOf(cfg), all, f.timeout, f.asJSON)
 }
 
-// appendTask appends a line, unless it is too long. Only who will wait for the answer needs to see
-// the daemon's ledger.
+// appendTask appends a line, unless it is too long. With wait, the result can be
+// awaited.
 func appendTask(ctx context.Context, cfg config.Config, request []byte, wait bool) (reader.Submission, error) {
 	if err := checkLength(cfg.Intake, request); err != nil {
 		return reader.Submission{}, err
@@ -112,26 +112,25 @@ func appendTask(ctx context.Context, cfg config.Config, request []byte, wait boo
 	return locationOf(cfg).Submit(ctx, request, wait)
 }
 
-// requests are the envelopes to send, each on one line.
+// requests returns the lines to send.
 func (f *sendFlags) requests(cmd *cobra.Command) ([][]byte, error) {
 	switch {
 	case f.file == "-":
-		return objects("standard input", cmd.InOrStdin())
+		return readLines("standard input", cmd.InOrStdin())
 	case f.file != "":
 		file, err := os.Open(f.file)
 		if err != nil {
 			return nil, err
 		}
 		defer file.Close()
-		return objects(f.file, file)
+		return readLines(f.file, file)
 	}
 	request, err := f.request(cmd)
 	return [][]byte{request}, err
 }
 
-// objects reads JSON values and puts each on a line of its own. What they say
-// is for the daemon to judge.
-func objects(name string, r io.Reader) ([][]byte, error) {
+// readLines reads JSON values, and puts each on one line.
+func readLines(name string, r io.Reader) ([][]byte, error) {
 	var all [][]byte
 	decoder := jsontext.NewDecoder(r, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	for {
@@ -216,7 +215,7 @@ func (f *sendFlags) requesterID() string {
 	return loginName()
 }
 
-// loginName is who runs us.
+// loginName is the name of the user.
 func loginName() string {
 	if u, err := user.Current(); err == nil {
 		return u.Username

@@ -6,8 +6,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// termFlags are the terms that a requester may set for its task. What is not
-// said is not in the envelope.
+// termFlags are the optional terms of a task.
 type termFlags struct {
 	approval, approver string
 	deadline           string
@@ -18,8 +17,8 @@ type termFlags struct {
 	environment        string
 }
 
-// terms are the flags of termFlags by their names.
-var terms = []string{"approval", "approver", "deadline", "tokens", "usd-cents", "tools", "sensitivity", "change-window", "environment"}
+// termFlagNames are the names of the flags of termFlags.
+var termFlagNames = []string{"approval", "approver", "deadline", "tokens", "usd-cents", "tools", "sensitivity", "change-window", "environment"}
 
 func (f *termFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
@@ -34,8 +33,7 @@ func (f *termFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.environment, "environment", "", "policy_context.environment: where it takes place")
 }
 
-// members are the envelope's members for the flags that were given. Whether
-// they make sense is for the daemon to judge.
+// members are the members of the envelope for the given flags.
 func (f *termFlags) members(cmd *cobra.Command, now time.Time) map[string]any {
 	given := cmd.Flags().Changed
 	all, budget, context := map[string]any{}, map[string]any{}, map[string]any{}
@@ -62,7 +60,7 @@ func (f *termFlags) members(cmd *cobra.Command, now time.Time) map[string]any {
 	return all
 }
 
-// formatTime is a time as it was given, or a duration from now as one.
+// formatTime returns a time as given, or converts a duration from now.
 func formatTime(text string, now time.Time) string {
 	if d, err := time.ParseDuration(text); err == nil {
 		return now.Add(d).UTC().Format(time.RFC3339Nano)

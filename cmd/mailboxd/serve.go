@@ -53,13 +53,13 @@ type serveMode struct {
 	ephemeral bool // the mailbox is removed at the end
 }
 
-// serve is the whole daemon: it hands the parts to each other, then waits.
+// serve connects the parts of the daemon, and waits.
 func serve(ctx context.Context, cfg config.Config, g *globals, mode serveMode, out console) error {
 	defer tuneRuntime(cfg.Limits.Queue)()
 	log := out.log
 	hangup := make(chan os.Signal, 1)
 	if !mode.once {
-		signal.Notify(hangup, syscall.SIGHUP) // from here: one that comes during the start would end the daemon
+		signal.Notify(hangup, syscall.SIGHUP) // early, since a SIGHUP would end the daemon
 		defer signal.Stop(hangup)
 	}
 	res, err := openResources(cfg, log)
@@ -92,7 +92,7 @@ func serve(ctx context.Context, cfg config.Config, g *globals, mode serveMode, o
 	if mode.once {
 		work.Go(func() error { defer stop(); return drain(ctx, d) })
 	} else {
-		tasks, results := []string{res.box.TasksDir()}, []string{res.box.ResultsDir()} // most of what comes there is ours
+		tasks, results := []string{res.box.TasksDir()}, []string{res.box.ResultsDir()} // mostly written by this daemon
 		work.Go(func() error {
 			return watcher.WatchBeside(ctx, tasks, results, cfg.Intake.Rescan, func() { d.Look(ctx) })
 		})
@@ -107,8 +107,7 @@ func serve(ctx context.Context, cfg config.Config, g *globals, mode serveMode, o
 	return err
 }
 
-// drain takes what is there and waits until nothing is left to do, or somebody
-// stops us.
+// drain takes all lines and waits until all tasks are done, or ctx ends.
 func drain(ctx context.Context, d *dispatch.Dispatcher) error {
 	var failed error
 	for more := true; more && ctx.Err() == nil; {
@@ -121,6 +120,7 @@ func drain(ctx context.Context, d *dispatch.Dispatcher) error {
 	return failed
 }
 
+// storeOptions converts the configuration to the options of the engine.
 func storeOptions(cfg config.Config, fresh bool, log zerolog.Logger) store.Options {
 	return store.Options{
 		Workers:           cfg.Limits.Concurrency,
@@ -139,8 +139,8 @@ func storeOptions(cfg config.Config, fresh bool, log zerolog.Logger) store.Optio
 	}
 }
 
-// reloadOnHangup reads agents and policy again at each SIGHUP. A broken file
-// leaves the old ones in force.
+// reloadOnHangup reads agents and policy again at each SIGHUP. An invalid file changes
+// nothing.
 func reloadOnHangup(ctx context.Context, hangup <-chan os.Signal, g *globals, reg *registry, changed func(), super supervisor) error {
 	for {
 		select {

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/spf13/cobra"
+
 	"mailboxd/internal/config"
 	"mailboxd/internal/exit"
 	"mailboxd/internal/setup"
 	"mailboxd/internal/term"
-
-	"github.com/spf13/cobra"
 )
 
 func serviceCommand(g *globals) *cobra.Command {

@@ -13,17 +13,17 @@ import (
 	"mailboxd/internal/policy"
 )
 
-// A snapshot is one reading of the configuration. It is never changed.
+// A snapshot is one reading of the configuration. It never changes.
 type snapshot struct {
 	agents       *agent.Agents
 	rules        policy.Rules
 	agentConfigs map[string]*config.Agent // by the agents' ids
 
-	secrets     map[string]string // what senders prove themselves with
+	secrets     map[string]string // of senders, by name
 	approvalTTL time.Duration
 	approvers   func(uid int) []string
 
-	questionTimeout time.Duration // how long a requester may take to reply; 0: nobody waits for that
+	questionTimeout time.Duration // how long a requester may take to reply; 0: no wait
 }
 
 func newSnapshot(agents *agent.Agents, members []config.Agent, rules policy.Rules, approvalTTL time.Duration) *snapshot {
@@ -38,8 +38,7 @@ func newSnapshot(agents *agent.Agents, members []config.Agent, rules policy.Rule
 	return r
 }
 
-// agentConfig returns who has an id; nobody, of whom nothing is known, for one that is
-// not here.
+// agentConfig returns the configuration of an agent; an empty one for an unknown agent.
 func (r *snapshot) agentConfig(id string) *config.Agent {
 	if m, ok := r.agentConfigs[id]; ok {
 		return m
@@ -47,7 +46,7 @@ func (r *snapshot) agentConfig(id string) *config.Agent {
 	return &config.Agent{}
 }
 
-// subject returns what policy needs to know of an agent; nil for an unknown one.
+// subject returns what policy asks about an agent; nil for an unknown one.
 func (r *snapshot) subject(id string) *policy.Subject {
 	m, ok := r.agentConfigs[id]
 	if !ok {
@@ -56,8 +55,7 @@ func (r *snapshot) subject(id string) *policy.Subject {
 	return &m.Subject
 }
 
-// limit is how many runs an agent may have at once: by its own configuration,
-// and by its budget class.
+// limit is how many runs an agent may have at once, by its entry and its budget class.
 func (r *snapshot) limit(id string) int {
 	limit := 1
 	if a, ok := r.agents.Lookup(id); ok {
@@ -73,12 +71,12 @@ func (r *snapshot) limit(id string) int {
 	return limit
 }
 
-// refRule is how the files that a task for an agent names are judged.
+// refRule is how the refs of a task for an agent are checked.
 func (r *snapshot) refRule(id string) store.RefRule {
 	return store.RefRule{Mode: r.rules.Modes[envelope.ControlRefs], Required: r.agentConfig(id).RefsRequired}
 }
 
-// ids lists the agents that can be asked, sorted.
+// ids lists the enabled agents, sorted.
 func (r *snapshot) ids() []string {
 	var ids []string
 	for _, id := range r.agents.IDs() {
@@ -89,8 +87,8 @@ func (r *snapshot) ids() []string {
 	return ids
 }
 
-// takers lists the agents that take a type of work, sorted: by what they have
-// announced, or by their entry where they have announced nothing (CLOWL-09).
+// takers lists the agents that take a type of work, sorted: by what they announced, or
+// else by their entry (CLOWL-09).
 func (r *snapshot) takers(taskType string, announced map[string][]string) []string {
 	return slices.DeleteFunc(r.ids(), func(id string) bool {
 		patterns := r.agentConfig(id).Subject.TaskTypes
@@ -105,13 +103,13 @@ func (r *snapshot) takers(taskType string, announced map[string][]string) []stri
 	})
 }
 
-// supported reports whether an item that an agent announces is about a type of
-// work: search and search:web are about search, and * is about all (CLOWL-29).
+// supported reports whether an announced item covers a type of work: search and
+// search:web cover search, and * covers all (CLOWL-29).
 func supported(item, taskType string) bool {
 	return item == "*" || item == taskType || strings.HasPrefix(item, taskType+":")
 }
 
-// supports is what an agent takes, as others are told of it.
+// supports lists the types of work that an agent takes.
 func (r *snapshot) supports(id string) []string {
 	if _, known := r.agents.Lookup(id); !known {
 		return nil

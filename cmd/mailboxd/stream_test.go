@@ -14,11 +14,11 @@ import (
 	"strings"
 	"syscall"
 
-	"mailboxd/internal/config"
-	"mailboxd/internal/reader"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"mailboxd/internal/config"
+	"mailboxd/internal/reader"
 )
 
 // recorder prints the event stream from the first event to the end of the daemon,

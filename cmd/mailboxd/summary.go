@@ -14,19 +14,19 @@ import (
 	"mailboxd/internal/view"
 )
 
-// A summary says in one line on a terminal what a daemon does.
+// A summary is the status line of a daemon on a terminal.
 type summary struct {
-	footer *term.Footer // nil: nobody looks
+	footer *term.Footer // nil without a terminal
 	root   string
 	ledger *ledger.Ledger
 	last   string // the last result
-	seen   int64  // the event up to which that is so
+	seen   int64  // the last event that was searched
 }
 
-// summaryGap is the least time between two looks.
+// summaryGap is the least time between two updates.
 const summaryGap = 250 * time.Millisecond
 
-// serve keeps the line true until ctx ends, and takes it away then.
+// serve updates the line until ctx ends, and removes it then.
 func (s *summary) serve(ctx context.Context) error {
 	if s.footer == nil {
 		return nil
@@ -35,13 +35,13 @@ func (s *summary) serve(ctx context.Context) error {
 	for {
 		changed, began := s.ledger.Changed(), time.Now()
 		line, err := s.line(ctx)
-		if err == nil { // the daemon itself says what is wrong with its ledger
+		if err == nil { // the daemon logs faults of its ledger
 			s.footer.Show(line)
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(max(summaryGap, 20*time.Since(began))): // a million tasks take a while to count
+		case <-time.After(max(summaryGap, 20*time.Since(began))): // counting a million tasks takes long
 		}
 		select {
 		case <-ctx.Done():
@@ -70,11 +70,10 @@ func (s *summary) line(ctx context.Context) (string, error) {
 	return words, nil
 }
 
-// recentEvents is how many events are looked through for the last result: it is
-// among the last ones, or a moment old.
+// recentEvents is how many events are searched for the last result.
 const recentEvents = 100
 
-// readLast finds the last result among what happened since.
+// readLast finds the last result among new events.
 func (s *summary) readLast(ctx context.Context) error {
 	newest, err := s.ledger.LastEvent(ctx)
 	if err != nil {
@@ -95,14 +94,13 @@ func (s *summary) readLast(ctx context.Context) error {
 	return err
 }
 
-// endings are the events with which a task has its result, and the status where
-// they do not tell it.
+// endings are the events of results, with the status where they have none.
 var endings = map[task.Kind]string{task.KindTaskFinished: "", task.KindTaskCancelled: "cancelled", task.KindTaskRejected: "rejected"}
 
-// longBacklog is from how many bytes of unread tasks one would like to know.
+// longBacklog is how many unread bytes are worth showing.
 const longBacklog = 4 << 20
 
-// unread returns how many bytes of the task files are still to be read.
+// unread returns the unread bytes of the task files.
 func (s *summary) unread(ctx context.Context) (left int64, err error) {
 	paths, err := filepath.Glob(filepath.Join(s.root, "tasks", "*.jsonl"))
 	if err != nil {

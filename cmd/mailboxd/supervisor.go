@@ -13,10 +13,10 @@ import (
 	"mailboxd/internal/ledger"
 )
 
-// A supervisor is whoever started us and wants to know how we are: systemd, by
-// its notify socket. Without one it is told nothing, and does nothing.
+// A supervisor is systemd, reached by its notify socket. Without one its methods do
+// nothing.
 type supervisor struct {
-	grace time.Duration // that running agents get when we stop; 0: they go on
+	grace time.Duration // of running agents at a stop; 0: they go on
 	log   zerolog.Logger
 }
 
@@ -28,8 +28,8 @@ func newSupervisor(cfg config.Config, log zerolog.Logger) supervisor {
 	return s
 }
 
-// serve tells the supervisor that we are ready, then as often as it wants
-// that the ledger answers, and at the end of ctx that we stop.
+// serve notifies the supervisor that the daemon is ready, then regularly that the ledger
+// answers, and at the end of ctx that it stops.
 func (s supervisor) serve(ctx context.Context, ready <-chan struct{}, memory *ledger.Ledger) error {
 	select {
 	case <-ready:
@@ -49,21 +49,20 @@ func (s supervisor) serve(ctx context.Context, ready <-chan struct{}, memory *le
 	return nil
 }
 
-// stopTime is what we need at most to stop, besides the grace of agents.
+// stopTime is the most that a stop takes besides the grace of agents.
 const stopTime = 10 * time.Second
 
-// feedWatchdog feeds the watchdog each time that the probe returns, until ctx ends: a
-// transaction that does not come back starves it. One that fails does not. A
-// full disk or a busy ledger is over by itself, and a new process would see it
-// too.
-func feedWatchdog(ctx context.Context, every time.Duration, probe, fed func()) {
+// feedWatchdog notifies the watchdog each time that the probe returns, until ctx ends. A
+// transaction that hangs misses it. One that fails does not, since a full disk or a busy
+// ledger recovers without a new process.
+func feedWatchdog(ctx context.Context, every time.Duration, probe, notify func()) {
 	for {
 		probe()
 		if ctx.Err() != nil {
 			return
 		}
-		fed()
-		next := time.Now().Truncate(every).Add(every) // on the clock, when others wake up too
+		notify()
+		next := time.Now().Truncate(every).Add(every) // on a round time, when other programs wake up too
 		select {
 		case <-ctx.Done():
 			return
@@ -72,8 +71,8 @@ func feedWatchdog(ctx context.Context, every time.Duration, probe, fed func()) {
 	}
 }
 
-// reloading tells that the configuration is being read again, and returns what
-// tells that it was.
+// reloading notifies the supervisor of a reload, and returns the function that notifies
+// of its end.
 func (s supervisor) reloading() (done func()) {
 	s.notify(daemon.SdNotifyReloading + "\n" + strings.TrimSpace(daemon.SdNotifyMonotonicUsec()))
 	return func() { s.notify(daemon.SdNotifyReady) }
@@ -81,6 +80,6 @@ func (s supervisor) reloading() (done func()) {
 
 func (s supervisor) notify(state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
-		s.log.Warn().Err(err).Msg("the supervisor could not be told")
+		s.log.Warn().Err(err).Msg("supervisor not notified")
 	}
 }

@@ -37,8 +37,7 @@ is part of one. What is part of none is told as mailboxd thread does.`
 	return cmd
 }
 
-// dialogueCommand is a command that tells what read returns of an id, a task of
-// which may be shortened.
+// dialogueCommand makes a command that prints a conversation.
 func dialogueCommand(g *globals, read func(context.Context, reader.Records, string) (client.Dialogue, error)) *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{

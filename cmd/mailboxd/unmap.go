@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unmapAfter is how long after the first change of a spell of work pages are
-// unmapped. To map those again that are needed takes some milliseconds.
+// unmapAfter is how long after a change pages are unmapped. Mapping the needed ones
+// again takes some milliseconds.
 const unmapAfter = 10 * time.Second
 
-// unmapAtRest unmaps pages at the start, and again some time after each change,
-// until ctx ends. Changed is the ledger's.
+// unmapAtRest unmaps pages at the start, and unmapAfter after each change, until ctx
+// ends.
 func unmapAtRest(ctx context.Context, ready <-chan struct{}, changed func() <-chan struct{}, unmap func()) error {
 	select {
 	case <-ctx.Done():
@@ -33,16 +33,13 @@ func unmapAtRest(ctx context.Context, ready <-chan struct{}, changed func() <-ch
 	return nil
 }
 
-// unmap unmaps the pages of the program's own file. The system maps those again
-// that are needed: it maps 64 KB and more around each page that is touched, so
-// after the start nearly the whole file, 21 MB, counts as memory of the daemon,
-// which needs 3 to 8 of it. Without this an idle daemon has 28 MB before its first
-// task and 33 after 100; with it 14 to 20, and 21. The pages stay in the page cache,
-// so no disk is read.
+// unmap unmaps the pages of the program file. The system maps at least 64 KB around each
+// touched page, so after the start nearly the whole file of 21 MB counts as memory, of
+// which the daemon needs 3 to 8. Without unmap an idle daemon has 28 MB before its first
+// task and 33 after 100; with it 14 to 20, and 21. The pages stay in the page cache.
 //
-// A page that the process has a copy of its own of, as a linker or a debugger
-// makes them, would be lost. Mappings with such pages and those that can be
-// written are left alone.
+// Mappings that are writable or have private pages, as of a debugger, are left alone,
+// since unmap would lose those.
 func unmap() {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {
@@ -55,13 +52,13 @@ func unmap() {
 	unmapFile(string(text), program)
 }
 
-// unmapFile unmaps a file in the mappings that smaps, of proc(5), lists.
+// unmapFile unmaps the read-only mappings of a file that smaps of proc(5) lists.
 func unmapFile(smaps, file string) {
-	var from, to uintptr // of a mapping of the file that is only read
+	var from, to uintptr // a read-only mapping of the file
 	for line := range strings.Lines(smaps) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		switch {
-		case !strings.HasSuffix(name, ":"): // it opens a mapping
+		case !strings.HasSuffix(name, ":"): // the first line of a mapping
 			from, to = 0, 0
 			if strings.HasPrefix(value, "r-") && strings.HasSuffix(value, " "+file) {
 				_, _ = fmt.Sscanf(name, "%x-%x", &from, &to)

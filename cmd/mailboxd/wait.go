@@ -27,7 +27,7 @@ its agent.`,
 		RunE: withReader(g, func(cmd *cobra.Command, args []string, r *reader.Reader) error {
 			var tasks []reader.Submission
 			for _, arg := range args {
-				id, err := expect(cmd.Context(), r, arg)
+				id, err := taskID(cmd.Context(), r, arg)
 				if err != nil {
 					return err
 				}
@@ -41,9 +41,8 @@ its agent.`,
 	return cmd
 }
 
-// expect returns the id that arg names: the one that is known and begins so,
-// or one that may still come.
-func expect(ctx context.Context, r *reader.Reader, arg string) (envelope.ID, error) {
+// taskID returns the id that arg names or begins, or one that may still come.
+func taskID(ctx context.Context, r *reader.Reader, arg string) (envelope.ID, error) {
 	id, err := r.Find(ctx, arg)
 	if exit.CodeOf(err) != exit.NoTask {
 		return id, err
@@ -54,8 +53,7 @@ func expect(ctx context.Context, r *reader.Reader, arg string) (envelope.ID, err
 	return id, nil
 }
 
-// waitFor waits for the results of tasks, prints each as it comes, and
-// returns the exit code of the worst.
+// waitFor prints the result of each task as it comes, and returns the worst exit code.
 func waitFor(cmd *cobra.Command, at reader.Location, tasks []reader.Submission, timeout time.Duration, asJSON bool) error {
 	ctx := cmd.Context()
 	if timeout > 0 {
@@ -68,7 +66,7 @@ func waitFor(cmd *cobra.Command, at reader.Location, tasks []reader.Submission, 
 		raw, err := term.Spin(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), func(ctx context.Context) string { return reader.Progress(ctx, at, task.ID) },
 			func() ([]byte, error) { return task.AwaitResult(ctx, at) })
 		switch {
-		case exit.CodeOf(err) != 0: // the others may have theirs
+		case exit.CodeOf(err) != 0: // others may have results
 			worst = exit.Worse(worst, err)
 			continue
 		case err != nil:

@@ -25,7 +25,7 @@ func (f *psFlags) follow(cmd *cobra.Command, d *reader.Reader) error {
 	})
 }
 
-// frames shows the list over itself, as much of it as the screen has rows for.
+// frames redraws the list, as far as the screen has rows.
 type frames struct {
 	flags *psFlags
 	drawn int // rows of the frame before
@@ -44,8 +44,8 @@ func (f *frames) show(ctx context.Context, d *reader.Reader, s term.Screen) erro
 	return f.draw(s, around.Table(list.Tasks).Lines(s), list.More)
 }
 
-// draw writes over the frame before. Of a list that is too long the end is
-// shown, where what is not done stands. There are more tasks than lines.
+// draw replaces the last frame. Of a long list it shows the end, with the open tasks.
+// There are more tasks than lines.
 func (f *frames) draw(s term.Screen, lines []string, more int) error {
 	if room := s.Rows - 1; len(lines) > room && room > 2 { // one for the cursor
 		cut := len(lines) - room + 1
@@ -86,7 +86,7 @@ func (t *ticker) show(ctx context.Context, d *reader.Reader, s term.Screen) erro
 	if err != nil {
 		return err
 	}
-	t.seen = seen // what is not listed any more does not come back
+	t.seen = seen // forget tasks that are not listed any more
 	if t.flags.asJSON {
 		return printEach(s, changed)
 	}

@@ -6,9 +6,9 @@ package config
 import (
 	"time"
 
-	"mailboxd/mailbox"
-
 	"github.com/spf13/viper"
+
+	"mailboxd/mailbox"
 )
 
 // Config is the whole configuration.

@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"mailboxd/internal/term"
-
 	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/internal/term"
 )
 
 //go:embed template/config.yaml
