@@ -104,7 +104,7 @@ func TestWarningsSayHowToMend(t *testing.T) {
 	must(t, os.Chmod(root, 0o770))
 	got := openAt(t, root).Warnings()
 	for _, want := range []string{"chmod g-w " + root, `"mailboxd init"`} {
-		if !slices.ContainsFunc(got, func(w *mailbox.UnfitError) bool { return strings.Contains(w.Mend, want) }) {
+		if !slices.ContainsFunc(got, func(w *mailbox.UnfitError) bool { return strings.Contains(w.Hint, want) }) {
 			t.Errorf("Warnings = %q; want one with %q", got, want)
 		}
 	}

@@ -11,10 +11,10 @@ import (
 // mends it.
 type UnfitError struct {
 	Reason string // names the path
-	Mend   string // a command, or what to do instead
+	Hint   string // a command, or what else to do
 }
 
-func (e *UnfitError) Error() string { return e.Reason + ": " + e.Mend }
+func (e *UnfitError) Error() string { return e.Reason + ": " + e.Hint }
 
 // Examine judges the directories of the mailbox at path as Open does, and
 // changes nothing. What is missing is fine, as Open would make it; but that the

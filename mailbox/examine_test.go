@@ -27,7 +27,7 @@ func TestExamineSaysWhatOpenWouldAndMakesNothing(t *testing.T) {
 	must(t, os.Chmod(filepath.Join(root, "tasks"), 0o777))
 	_, err := mailbox.Examine(root)
 	unfit, ok := errors.AsType[*mailbox.UnfitError](err)
-	if !ok || unfit.Mend != "chmod o-w "+filepath.Join(root, "tasks") {
+	if !ok || unfit.Hint != "chmod o-w "+filepath.Join(root, "tasks") {
 		t.Errorf("Examine(open to all) = %v; want an UnfitError with the chmod that mends it", err)
 	}
 	if _, same := mailbox.Open(root); same == nil || !strings.Contains(same.Error(), unfit.Error()) {

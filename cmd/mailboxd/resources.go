@@ -131,7 +131,7 @@ func (r *resources) logStart(cfg config.Config, ephemeral bool, log zerolog.Logg
 
 // openServer opens the control socket of a daemon.
 func openServer(ctx context.Context, ephemeral bool, r *resources, d *dispatch.Dispatcher, log zerolog.Logger) (*api.Server, error) {
-	places, err := reader.SocketPlaces(r.box.Path(), r.state.Path())
+	places, err := reader.SocketPaths(r.box.Path(), r.state.Path())
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func recorder() {
 	if err != nil {
 		panic(err)
 	}
-	places, err := reader.SocketPlaces(r.Root, r.State.Path())
+	places, err := reader.SocketPaths(r.Root, r.State.Path())
 	if err != nil {
 		panic(err)
 	}

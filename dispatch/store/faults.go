@@ -42,7 +42,7 @@ func hint(err error) string {
 		return words
 	}
 	if unfit, ok := errors.AsType[*mailbox.UnfitError](err); ok {
-		return unfit.Mend
+		return unfit.Hint
 	}
 	switch {
 	case errors.Is(err, mailbox.ErrUnterminated):

@@ -38,12 +38,12 @@ func (d *checker) mailbox(context.Context) {
 	case errors.Is(err, fs.ErrNotExist):
 		d.warn("root", "mailboxd serve", "%s is not there yet; serve makes it", d.Root)
 	case isUnfit:
-		d.bad("root", unfit.Mend, "%s", unfit.Reason)
+		d.bad("root", unfit.Hint, "%s", unfit.Reason)
 	case err != nil:
 		d.bad("root", "ls -ld "+term.ShellWord(d.Root), "%v", err)
 	case len(warnings) > 0:
 		for _, w := range warnings {
-			d.warn("root", w.Mend, "%s", w.Reason)
+			d.warn("root", w.Hint, "%s", w.Reason)
 		}
 	default:
 		d.good("root", "%s, which only you may write to", d.Root)
@@ -86,7 +86,7 @@ func (d *checker) stateDirectory(context.Context) {
 	unfit, isUnfit := errors.AsType[*mailbox.UnfitError](err)
 	switch {
 	case isUnfit:
-		d.bad("state", unfit.Mend, "%s", unfit.Reason)
+		d.bad("state", unfit.Hint, "%s", unfit.Reason)
 	case err != nil:
 		d.bad("state", "name another state_dir in "+d.Config, "%v", err)
 	default:

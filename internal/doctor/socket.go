@@ -31,7 +31,7 @@ func (d *checker) intake(faults []client.Fault) {
 
 // socket checks that the daemon answers on the control socket.
 func (d *checker) socket(ctx context.Context) {
-	places, err := reader.SocketPlaces(d.Root, d.State)
+	places, err := reader.SocketPaths(d.Root, d.State)
 	if err != nil {
 		d.bad("socket", "ls -ld "+term.ShellWord(d.Root), "%v", err)
 		return

@@ -78,15 +78,15 @@ func (l Location) Connect(ctx context.Context) (*Reader, *client.Client, error) 
 
 // dial connects to the daemon of a mailbox.
 func dial(ctx context.Context, root, state string) (*client.Client, error) {
-	places, err := SocketPlaces(root, state)
+	places, err := SocketPaths(root, state)
 	if err != nil {
 		return nil, err
 	}
 	return client.Open(ctx, places...)
 }
 
-// SocketPlaces returns where the control socket of a mailbox may be.
-func SocketPlaces(root, state string) ([]client.SocketPath, error) {
+// SocketPaths returns where the control socket of a mailbox may be.
+func SocketPaths(root, state string) ([]client.SocketPath, error) {
 	slug, err := mailbox.Slug(root)
 	if err != nil {
 		return nil, err
