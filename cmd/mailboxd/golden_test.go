@@ -176,7 +176,7 @@ func dayOf(t *testing.T) *reader.Reader {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { books.Close() })
-	return &reader.Reader{Root: root, State: state, Records: &api.Records{Root: root, State: state, Memory: books}}
+	return &reader.Reader{Root: root, State: state, Records: &api.Records{Root: root, State: state, Ledger: books}}
 }
 
 func writeDay(tx *ledger.Tx) error {

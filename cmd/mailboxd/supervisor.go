@@ -30,7 +30,7 @@ func newSupervisor(cfg config.Config, log zerolog.Logger) supervisor {
 
 // serve notifies the supervisor that the daemon is ready, then regularly that the ledger
 // answers, and at the end of ctx that it stops.
-func (s supervisor) serve(ctx context.Context, ready <-chan struct{}, memory *ledger.Ledger) error {
+func (s supervisor) serve(ctx context.Context, ready <-chan struct{}, l *ledger.Ledger) error {
 	select {
 	case <-ready:
 		s.notify(daemon.SdNotifyReady)
@@ -41,7 +41,7 @@ func (s supervisor) serve(ctx context.Context, ready <-chan struct{}, memory *le
 		s.log.Warn().Err(err).Msg("the supervisor's watchdog cannot be fed")
 	}
 	if every > 0 {
-		probe := func() { _ = memory.Update(ctx, func(*ledger.Tx) error { return nil }) }
+		probe := func() { _ = l.Update(ctx, func(*ledger.Tx) error { return nil }) }
 		feedWatchdog(ctx, every/2, probe, func() { s.notify(daemon.SdNotifyWatchdog) })
 	}
 	<-ctx.Done()

@@ -149,7 +149,7 @@ func talkOf(t *testing.T) *reader.Reader {
 	if err := errors.Join(os.Mkdir(filepath.Join(root, "results"), 0o700), memory.Update(context.Background(), writeTalk)); err != nil {
 		t.Fatal(err)
 	}
-	return &reader.Reader{Root: root, State: state, Records: &api.Records{Root: root, State: state, Memory: memory.Reader}}
+	return &reader.Reader{Root: root, State: state, Records: &api.Records{Root: root, State: state, Ledger: memory.Reader}}
 }
 
 func TestWhatAConversationIsToldAs(t *testing.T) {

@@ -24,7 +24,7 @@ func (d *Server) accounts(r *http.Request) (any, error) {
 // Balances returns the budgets of a day of which something was reserved or
 // spent, in the order of their owners.
 func (b *Records) Balances(ctx context.Context, day string) ([]client.Balance, error) {
-	list, err := b.Memory.Balances(ctx, day)
+	list, err := b.Ledger.Balances(ctx, day)
 	all := make([]client.Balance, len(list))
 	for i, one := range list {
 		all[i] = client.Balance{
@@ -48,12 +48,12 @@ func amountOf(limit *int64, spent, reserved int64) client.Amount {
 // lineage returns which task a task is for, and which are for it.
 func (b *Records) lineage(ctx context.Context, row task.Task) (parent envelope.ID, children []envelope.ID, err error) {
 	if row.Parent != 0 {
-		above, err := b.Memory.Task(ctx, row.Parent)
+		above, err := b.Ledger.Task(ctx, row.Parent)
 		if err != nil && !errors.Is(err, ledger.ErrUnknown) {
 			return "", nil, err
 		}
 		parent = above.ID
 	}
-	children, err = b.Memory.Children(ctx, row.Seq)
+	children, err = b.Ledger.Children(ctx, row.Seq)
 	return parent, children, err
 }

@@ -59,7 +59,7 @@ type Server struct {
 func Open(ctx context.Context, engine *dispatch.Dispatcher, opts Options) (*Server, error) {
 	d := &Server{
 		opts: opts, engine: engine, opened: time.Now(),
-		records: &Records{Root: engine.Box.Path(), State: engine.State, Memory: engine.Ledger.Reader},
+		records: &Records{Root: engine.Box.Path(), State: engine.State, Ledger: engine.Ledger.Reader},
 	}
 	var failed error
 	for _, place := range opts.SocketPaths {

@@ -22,16 +22,16 @@ func (b *Records) asked(ctx context.Context, revisions []task.Task) (list []clie
 			row = r
 		}
 	}
-	consents, err := b.Memory.Approvals(ctx, row.Seq)
+	consents, err := b.Ledger.Approvals(ctx, row.Seq)
 	if err != nil || len(consents) == 0 {
 		return nil, nil, err
 	}
 	for _, c := range consents {
 		list = append(list, approvalOf(row.Revision, c))
 	}
-	read := b.Memory.Withheld
+	read := b.Ledger.Withheld
 	if row.State == task.Review {
-		read = b.Memory.Result
+		read = b.Ledger.Result
 	}
 	answer, err := read(ctx, row.Seq)
 	if errors.Is(err, ledger.ErrUnknown) {

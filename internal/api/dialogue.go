@@ -72,7 +72,7 @@ func (b *Records) Trace(ctx context.Context, id string) (client.Dialogue, error)
 
 // taskNamed returns the latest revision of a task, and whether there is one.
 func (b *Records) taskNamed(ctx context.Context, id string) (task.Task, bool, error) {
-	revisions, err := b.Memory.Revisions(ctx, envelope.ID(id))
+	revisions, err := b.Ledger.Revisions(ctx, envelope.ID(id))
 	if err != nil || len(revisions) == 0 {
 		return task.Task{}, false, err
 	}
@@ -84,7 +84,7 @@ func (b *Records) taskNamed(ctx context.Context, id string) (task.Task, bool, er
 // its name.
 func (b *Records) threadOf(ctx context.Context, row task.Task) (string, error) {
 	for {
-		k, ok, err := b.Memory.Conversation(ctx, row.Seq)
+		k, ok, err := b.Ledger.Conversation(ctx, row.Seq)
 		if err != nil || ok && k.Thread != "" {
 			return k.Thread, err
 		}
@@ -94,7 +94,7 @@ func (b *Records) threadOf(ctx context.Context, row task.Task) (string, error) {
 		if row.Parent == 0 {
 			return string(row.ID), nil
 		}
-		if row, err = b.Memory.Task(ctx, row.Parent); err != nil {
+		if row, err = b.Ledger.Task(ctx, row.Parent); err != nil {
 			return "", err
 		}
 	}
@@ -102,7 +102,7 @@ func (b *Records) threadOf(ctx context.Context, row task.Task) (string, error) {
 
 // request is what a task asks for, if that is kept.
 func (b *Records) request(ctx context.Context, row task.Task) (envelope.Task, bool, error) {
-	raw, err := b.Memory.Raw(ctx, row.Seq)
+	raw, err := b.Ledger.Raw(ctx, row.Seq)
 	if errors.Is(err, ledger.ErrUnknown) {
 		return envelope.Task{}, false, nil // too old
 	}
@@ -118,9 +118,9 @@ func (b *Records) request(ctx context.Context, row task.Task) (envelope.Task, bo
 // these. More tasks that belong to it may be named.
 func (b *Records) dialogue(ctx context.Context, kind, id string, more ...int64) (d client.Dialogue, found bool, err error) {
 	d = client.Dialogue{Kind: kind, ID: id, Tasks: []client.Part{}, Messages: []client.Message{}, Events: []client.Event{}}
-	messages, tasks := b.Memory.Thread, b.Memory.ThreadTasks
+	messages, tasks := b.Ledger.Thread, b.Ledger.ThreadTasks
 	if kind == "trace" {
-		messages, tasks = b.Memory.Trace, b.Memory.TraceTasks
+		messages, tasks = b.Ledger.Trace, b.Ledger.TraceTasks
 	}
 	said, err := messages(ctx, id)
 	if err != nil {
@@ -159,12 +159,12 @@ func (b *Records) withDescendants(ctx context.Context, seqs []int64) (rows []tas
 			continue
 		}
 		met[seq] = true
-		row, err := b.Memory.Task(ctx, seq)
+		row, err := b.Ledger.Task(ctx, seq)
 		if err != nil {
 			return nil, err
 		}
 		rows = append(rows, row)
-		children, err := b.Memory.Dependents(ctx, seq)
+		children, err := b.Ledger.Dependents(ctx, seq)
 		if err != nil {
 			return nil, err
 		}
@@ -186,12 +186,12 @@ func (b *Records) fill(ctx context.Context, d *client.Dialogue, rows []task.Task
 			return err
 		}
 		d.Tasks = append(d.Tasks, part)
-		about, err := b.Memory.About(ctx, row.Seq)
+		about, err := b.Ledger.About(ctx, row.Seq)
 		if err != nil {
 			return err
 		}
 		said = append(said, about...)
-		events, err := b.Memory.Story(ctx, row.ID, maxEvents)
+		events, err := b.Ledger.Story(ctx, row.ID, maxEvents)
 		if err != nil {
 			return err
 		}
@@ -214,13 +214,13 @@ func (b *Records) fill(ctx context.Context, d *client.Dialogue, rows []task.Task
 func (b *Records) part(ctx context.Context, row task.Task) (client.Part, error) {
 	part := client.Part{Task: viewOf(row)}
 	if row.Parent != 0 {
-		parent, err := b.Memory.Task(ctx, row.Parent)
+		parent, err := b.Ledger.Task(ctx, row.Parent)
 		if err != nil {
 			return part, err
 		}
 		part.Parent = parent.ID
 	}
-	k, _, err := b.Memory.Conversation(ctx, row.Seq)
+	k, _, err := b.Ledger.Conversation(ctx, row.Seq)
 	if err != nil {
 		return part, err
 	}
@@ -239,7 +239,7 @@ func (b *Records) ending(ctx context.Context, row task.Task) (string, error) {
 	if row.State != task.Done {
 		return "", nil // an answer that a person is asked about is not shown
 	}
-	raw, err := b.Memory.Result(ctx, row.Seq)
+	raw, err := b.Ledger.Result(ctx, row.Seq)
 	if errors.Is(err, ledger.ErrUnknown) {
 		return "", nil
 	}
@@ -282,11 +282,11 @@ func wordsOf(m envelope.Message) string {
 
 // conversation is what is remembered of a task in messages.
 func (b *Records) conversation(ctx context.Context, row task.Task) (*client.Conversation, []client.Message, error) {
-	k, ok, err := b.Memory.Conversation(ctx, row.Seq)
+	k, ok, err := b.Ledger.Conversation(ctx, row.Seq)
 	if err != nil || !ok {
 		return nil, nil, err
 	}
-	about, err := b.Memory.About(ctx, row.Seq)
+	about, err := b.Ledger.About(ctx, row.Seq)
 	var said []client.Message
 	for _, m := range about[max(0, len(about)-maxEvents):] {
 		said = append(said, messageOf(m, row.ID))

@@ -24,23 +24,23 @@ import (
 type Records struct {
 	Root   string // the mailbox
 	State  *mailbox.State
-	Memory *ledger.Reader
+	Ledger *ledger.Reader
 }
 
 // Find returns the ids that begin with prefix, in byte order; at most 8.
 func (b *Records) Find(ctx context.Context, prefix string) ([]envelope.ID, error) {
-	return b.Memory.Find(ctx, prefix)
+	return b.Ledger.Find(ctx, prefix)
 }
 
 // Tasks lists the tasks that pass the filter, in the order of Seq.
 func (b *Records) Tasks(ctx context.Context, f client.Filter) ([]client.Task, error) {
-	rows, err := b.Memory.Tasks(ctx, filterOf(f))
+	rows, err := b.Ledger.Tasks(ctx, filterOf(f))
 	return viewsOf(rows), err
 }
 
 // Count returns how many tasks pass the filter, whatever its After and Limit.
 func (b *Records) Count(ctx context.Context, f client.Filter) (int, error) {
-	return b.Memory.Count(ctx, filterOf(f))
+	return b.Ledger.Count(ctx, filterOf(f))
 }
 
 func filterOf(f client.Filter) ledger.Filter {
@@ -61,7 +61,7 @@ func (b *Records) Latest(ctx context.Context, id envelope.ID) (client.Task, erro
 }
 
 func (b *Records) revisions(ctx context.Context, id envelope.ID) ([]task.Task, error) {
-	revisions, err := b.Memory.Revisions(ctx, id)
+	revisions, err := b.Ledger.Revisions(ctx, id)
 	if err == nil && len(revisions) == 0 {
 		err = fmt.Errorf("task %s %w", id, ledger.ErrUnknown)
 	}
@@ -76,7 +76,7 @@ func (b *Records) Details(ctx context.Context, id envelope.ID) (client.TaskDetai
 	}
 	last := revisions[len(revisions)-1]
 	file := client.TaskDetails{Task: viewOf(last), Why: why(last), Earlier: viewsOf(revisions[:len(revisions)-1])}
-	raw, err := b.Memory.Raw(ctx, last.Seq)
+	raw, err := b.Ledger.Raw(ctx, last.Seq)
 	if err != nil && !errors.Is(err, ledger.ErrUnknown) { // it may be too old to be kept
 		return client.TaskDetails{}, err
 	}
@@ -98,7 +98,7 @@ func (b *Records) Details(ctx context.Context, id envelope.ID) (client.TaskDetai
 	if file.Conversation, file.Messages, err = b.conversation(ctx, last); err != nil {
 		return client.TaskDetails{}, err
 	}
-	events, err := b.Memory.Story(ctx, id, maxEvents)
+	events, err := b.Ledger.Story(ctx, id, maxEvents)
 	file.Events = eventsOf(events)
 	if last.State == task.Held && slices.Contains(last.Reasons, task.AnswerUnread) {
 		file.Why += unreadFor(events)
@@ -123,7 +123,7 @@ func unreadFor(events []task.Event) string {
 const maxEvents = 1000
 
 func (b *Records) runs(ctx context.Context, row task.Task) (views []client.Run, err error) {
-	runs, err := b.Memory.Runs(ctx, row.Seq)
+	runs, err := b.Ledger.Runs(ctx, row.Seq)
 	for _, r := range runs {
 		views = append(views, client.Run{
 			Attempt: r.Attempt, PID: r.PID, Started: r.Started, Finished: r.Finished,
@@ -137,7 +137,7 @@ func (b *Records) runs(ctx context.Context, row task.Task) (views []client.Run, 
 // Events returns up to limit events after a seq, oldest first: those of one
 // task, or everybody's when id is "".
 func (b *Records) Events(ctx context.Context, id envelope.ID, after int64, limit int) ([]client.Event, error) {
-	events, err := b.Memory.Events(ctx, id, after, limit)
+	events, err := b.Ledger.Events(ctx, id, after, limit)
 	return eventsOf(events), err
 }
 
@@ -151,7 +151,7 @@ func eventsOf(events []task.Event) []client.Event {
 
 // Files returns how far the task files were read.
 func (b *Records) Files(ctx context.Context) ([]client.Cursor, error) {
-	files, err := b.Memory.Files(ctx)
+	files, err := b.Ledger.Files(ctx)
 	cursors := make([]client.Cursor, len(files))
 	for i, f := range files {
 		cursors[i] = client.Cursor{Path: f.Path, Inode: f.Inode, Offset: f.Offset}
@@ -160,7 +160,7 @@ func (b *Records) Files(ctx context.Context) ([]client.Cursor, error) {
 }
 
 // Paused returns the agents that may start nothing; "" is every agent.
-func (b *Records) Paused(ctx context.Context) ([]string, error) { return b.Memory.Paused(ctx) }
+func (b *Records) Paused(ctx context.Context) ([]string, error) { return b.Ledger.Paused(ctx) }
 
 func viewOf(t task.Task) client.Task {
 	return client.Task{

@@ -40,7 +40,7 @@ func (r *Reader) openLedger() error {
 	if err != nil {
 		return err
 	}
-	r.Records, r.close = &api.Records{Root: r.Root, State: r.State, Memory: memory}, memory.Close
+	r.Records, r.close = &api.Records{Root: r.Root, State: r.State, Ledger: memory}, memory.Close
 	return nil
 }
 

@@ -1,4 +1,4 @@
-package main
+package view_test
 
 import (
 	"bytes"
