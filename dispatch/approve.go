@@ -99,7 +99,7 @@ func (ap *approvals) decideOne(ctx context.Context, row task.Task, a answer, ask
 	if err != nil {
 		return row, false, err
 	}
-	state, err := ap.Writer.Decide(ctx, store.Loads(row.Seq, q.Began, true), &core.Answer{
+	state, err := ap.Writer.Decide(ctx, store.TaskLoader(row.Seq, q.Began, true), &core.Answer{
 		Task: row.Seq, Seen: core.See(row), Decision: a.to, Person: a.who, Note: a.note, Digest: asked,
 		Request: q.Task, Verdict: q.Verdict, Result: q.Result,
 	})

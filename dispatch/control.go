@@ -83,7 +83,7 @@ func (ct *controls) callAgain(ctx context.Context, revisions []task.Task) {
 // steer gives a command about a task that doesn't run, and returns the task as it is
 // then. It reports false when somebody moved the task meanwhile.
 func (ct *controls) steer(ctx context.Context, row task.Task, c core.Command) (task.Task, bool, error) {
-	state, err := ct.Writer.Decide(ctx, store.Loads(row.Seq, false, false), c)
+	state, err := ct.Writer.Decide(ctx, store.TaskLoader(row.Seq, false, false), c)
 	if errors.Is(err, core.ErrStale) {
 		return row, false, nil
 	}

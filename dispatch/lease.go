@@ -86,7 +86,7 @@ func (le *leases) lease(tx *store.Transaction, agent string, by core.By, who Cla
 	if err != nil || !found {
 		return Lease{}, false, err
 	}
-	state, err := store.Loads(row.Seq, false, false)(tx)
+	state, err := store.TaskLoader(row.Seq, false, false)(tx)
 	if err != nil {
 		return Lease{}, false, err
 	}
@@ -118,7 +118,7 @@ func (le *leases) Renew(ctx context.Context, id envelope.ID, agent, token string
 	if err == nil {
 		var state *core.State
 		renew := &core.Renew{Task: row.Seq, Attempt: row.Attempt, Token: token, Lasts: le.Agents.Inbox(agent).Lease}
-		if state, err = le.Writer.Decide(ctx, store.Loads(row.Seq, false, false), renew); err == nil {
+		if state, err = le.Writer.Decide(ctx, store.TaskLoader(row.Seq, false, false), renew); err == nil {
 			until = state.Task(row.Seq).Until
 		}
 	}
@@ -131,7 +131,7 @@ func (le *leases) Renew(ctx context.Context, id envelope.ID, agent, token string
 
 // endLease lets go of a lease that nobody has renewed.
 func (ib *inboxes) endLease(ctx context.Context, row task.Task) (task.Task, error) {
-	state, err := ib.Writer.Decide(ctx, store.Loads(row.Seq, false, false), &core.Lapse{Task: row.Seq, Seen: core.See(row)})
+	state, err := ib.Writer.Decide(ctx, store.TaskLoader(row.Seq, false, false), &core.Lapse{Task: row.Seq, Seen: core.See(row)})
 	if errors.Is(err, core.ErrStale) {
 		return row, nil
 	}

@@ -37,7 +37,7 @@ func (ac *Acceptor) Accept(tx *store.Transaction, known *KnownIDs, c *Submission
 	if err != nil {
 		return err
 	}
-	if found && c.isFragment() && !store.Shapeless(last.Kind) {
+	if found && c.isFragment() && !store.IsLineError(last.Kind) {
 		return tx.Log(lineRejected(c)) // nobody knows what it would have said
 	}
 	if found {
@@ -99,7 +99,7 @@ func (k *KnownIDs) latest(tx *store.Transaction, id envelope.ID) (task.Task, boo
 // refuses an id that is new, and never replaces what a whole request has asked for.
 func (c *Submission) isFragment() bool {
 	kind := c.Verdict.Findings.Kind()
-	return c.Line.TooLong || kind == envelope.InvalidJSON || store.Shapeless(kind) && slices.Contains(c.Verdict.Findings, envelope.SharedLine)
+	return c.Line.TooLong || kind == envelope.InvalidJSON || store.IsLineError(kind) && slices.Contains(c.Verdict.Findings, envelope.SharedLine)
 }
 
 // isDuplicate reports whether a submission is nothing new.

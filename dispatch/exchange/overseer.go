@@ -366,7 +366,7 @@ func (ov *Overseer) reevaluateOversight(ctx context.Context, row task.Task) (boo
 	if err != nil {
 		return true, err
 	}
-	_, err = ov.Writer.DecideIfCurrent(ctx, store.Loads(row.Seq, false, true), &core.FailReview{
+	_, err = ov.Writer.DecideIfCurrent(ctx, store.TaskLoader(row.Seq, false, true), &core.FailReview{
 		Task: row.Seq, Attempt: row.Attempt, Kind: envelope.OversightExpired, Why: why, Request: q.Task, Result: q.Result,
 	})
 	return true, err

@@ -86,7 +86,7 @@ func (pr *PlacedResults) adopt(ctx context.Context, row task.Task, r envelope.Re
 	if row.State == task.Waiting {
 		return pr.adoptAnswer(ctx, row, r, there)
 	}
-	taken, err := pr.Writer.DecideIfCurrent(ctx, store.Loads(row.Seq, true, true), &core.TakeAnswer{
+	taken, err := pr.Writer.DecideIfCurrent(ctx, store.TaskLoader(row.Seq, true, true), &core.TakeAnswer{
 		Task: row.Seq, Seen: core.See(row), Result: r, Bytes: there, Review: need.After, Terms: need.Terms,
 	})
 	if taken {
@@ -117,7 +117,7 @@ func (pr *PlacedResults) waitForOperator(ctx context.Context, row task.Task, set
 	if tell {
 		data = map[string]any{"file": store.ResultFile(row), "faults": pr.faultsOf(row)}
 	}
-	refused, err := pr.Writer.DecideIfCurrent(ctx, store.Loads(row.Seq, true, false), &core.RefuseAnswer{Task: row.Seq, Seen: core.See(row), Until: until, Data: data})
+	refused, err := pr.Writer.DecideIfCurrent(ctx, store.TaskLoader(row.Seq, true, false), &core.RefuseAnswer{Task: row.Seq, Seen: core.See(row), Until: until, Data: data})
 	if refused && tell {
 		pr.Log(row).Warn().Str("file", store.ResultFile(row)).Msg("result file is no result for its task; held until it is corrected or removed")
 	}

@@ -17,7 +17,7 @@ import (
 // the verdict, until a look (dispatch, adoptPlaced) takes the result for its answer, which it does
 // when all revisions of its id were met.
 func (ac *Acceptor) HoldRecovered(t envelope.Task, v task.Verdict) task.Verdict {
-	if !ac.Lost || t.ID == "" || store.Shapeless(v.Findings.Kind()) {
+	if !ac.Lost || t.ID == "" || store.IsLineError(v.Findings.Kind()) {
 		return v
 	}
 	if !v.Admit && ac.Box.HasResult(t.ID) {
@@ -91,7 +91,7 @@ func HasOutput(dir string) bool {
 // directories of which the ledger has no run. The job has the next free one.
 func (ac *Acceptor) HoldUnknown(ctx context.Context, row task.Task, j task.Job, unknown []string) error {
 	ac.Unused.Keep(j.Dir)
-	held, err := ac.Writer.DecideIfCurrent(ctx, store.Loads(row.Seq, false, false), &core.HoldRecovered{Task: row.Seq, Attempt: row.Attempt, Last: j.Attempt - 1, Unknown: unknown})
+	held, err := ac.Writer.DecideIfCurrent(ctx, store.TaskLoader(row.Seq, false, false), &core.HoldRecovered{Task: row.Seq, Attempt: row.Attempt, Last: j.Attempt - 1, Unknown: unknown})
 	if held {
 		ac.WarnUnknown(row, unknown)
 	}

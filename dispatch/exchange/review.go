@@ -31,6 +31,6 @@ func (ov *Overseer) ReevaluateReview(ctx context.Context, row task.Task) error {
 	if err != nil {
 		return err
 	}
-	_, err = ov.Writer.DecideIfCurrent(ctx, store.Loads(row.Seq, q.Began, true), &core.ReviewDue{Task: row.Seq, Request: q.Task, Result: q.Result})
+	_, err = ov.Writer.DecideIfCurrent(ctx, store.TaskLoader(row.Seq, q.Began, true), &core.ReviewDue{Task: row.Seq, Request: q.Task, Result: q.Result})
 	return err
 }

@@ -64,7 +64,7 @@ func (p *Preparer) IntendIn(tx *store.Transaction, row task.Task, began bool, j 
 	if c.Spending, err = p.spending(tx, row, run); err != nil {
 		return nil, err
 	}
-	state, err := store.Loads(row.Seq, began, false)(tx)
+	state, err := store.TaskLoader(row.Seq, began, false)(tx)
 	if err != nil {
 		return nil, err
 	}

@@ -109,10 +109,10 @@ type Start struct {
 // turnAway holds what waits in the queue for an agent that is paused, many tasks
 // in a commit. One by one, each by a worker, 90,000 took 90,000 commits.
 func (p *Preparer) turnAway(ctx context.Context, agent string) {
-	if !p.Pauses.Turning.TryLock() {
+	if !p.Pauses.Holding.TryLock() {
 		return
 	}
-	defer p.Pauses.Turning.Unlock()
+	defer p.Pauses.Holding.Unlock()
 	for ctx.Err() == nil && p.Pauses.Has(agent) {
 		items := p.Queue.TakeBack(agent, manyMoves)
 		if len(items) == 0 {

@@ -13,7 +13,7 @@ import (
 // putBack holds a task whose run did nothing for want of what only a person can
 // give, such as a login, until Release.
 func (x *Executor) putBack(ctx context.Context, row task.Task, deadline time.Time, o task.Outcome) {
-	moved, _ := x.Writer.MustDecide(ctx, row, store.Loads(row.Seq, true, false), &core.PutBack{
+	moved, _ := x.Writer.MustDecide(ctx, row, store.TaskLoader(row.Seq, true, false), &core.PutBack{
 		Task: row.Seq, Reason: o.Hold, Until: deadline, Run: exchange.EndedRun(row, o), Data: exchange.EndData(o),
 	})
 	if moved { // after an error the run directory still says what happened

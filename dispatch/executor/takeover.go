@@ -58,6 +58,6 @@ func (x *Executor) RecoverRun(ctx context.Context, row task.Task) error {
 // startAfresh queues a task whose run was intended and never began, as Void has
 // made sure of.
 func (x *Executor) startAfresh(ctx context.Context, row task.Task) error {
-	_, err := x.Writer.DecideIfCurrent(ctx, store.Loads(row.Seq, false, false), &core.Void{Task: row.Seq, Attempt: row.Attempt, Keep: true, Show: true})
+	_, err := x.Writer.DecideIfCurrent(ctx, store.TaskLoader(row.Seq, false, false), &core.Void{Task: row.Seq, Attempt: row.Attempt, Keep: true, Show: true})
 	return err
 }

@@ -96,7 +96,7 @@ func (x *Executor) ReconsiderUnread(ctx context.Context, row task.Task) error {
 	if row.Until.IsZero() {
 		return nil
 	}
-	state, err := x.Writer.Decide(ctx, store.Loads(row.Seq, true, false), &core.Reread{Task: row.Seq, Attempt: row.Attempt})
+	state, err := x.Writer.Decide(ctx, store.TaskLoader(row.Seq, true, false), &core.Reread{Task: row.Seq, Attempt: row.Attempt})
 	if errors.Is(err, core.ErrStale) {
 		return nil
 	}

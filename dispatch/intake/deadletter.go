@@ -15,7 +15,7 @@ import (
 // a crash loses none, and nothing that keeps them from their file stops intake.
 func deadLetters(submissions []*exchange.Submission) (lines [][]byte) {
 	for _, c := range submissions {
-		if store.Shapeless(c.Verdict.Findings.Kind()) {
+		if store.IsLineError(c.Verdict.Findings.Kind()) {
 			lines = append(lines, exchange.DeadLetter(c).Line())
 		}
 	}

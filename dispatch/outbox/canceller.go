@@ -49,7 +49,7 @@ func (cn *Canceller) CancelOne(ctx context.Context, row task.Task, by core.By) (
 func (cn *Canceller) endCancelled(ctx context.Context, row task.Task, q store.DecisionSubject, by core.By) (store.Consequences, error) {
 	defer cn.ResultLocks.Lock(row.ID)()
 	return cn.writer.Commit(ctx, func(tx *store.Transaction) error {
-		state, err := store.Loads(row.Seq, q.Began, true)(tx)
+		state, err := store.TaskLoader(row.Seq, q.Began, true)(tx)
 		if err != nil {
 			return err
 		}

@@ -11,12 +11,12 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A loader returns the tasks that a command concerns, as a transaction sees them.
+// A Loader returns the tasks that a command concerns, as a transaction sees them.
 type Loader func(*Transaction) (*core.State, error)
 
-// Decide has the core decide a command, makes that durable, and takes the next step of the
-// tasks that are moved. It returns the tasks as the command left them, and the answer of the
-// core: core.ErrStale when a task was moved since the facts of the command were gathered.
+// Decide lets the core decide a command, makes the decision durable, and takes the next step of
+// each moved task. It returns the tasks after the command, and the error of the core:
+// core.ErrStale when a task was moved after the facts of the command were gathered.
 func (w *Writer) Decide(ctx context.Context, load Loader, c core.Command) (state *core.State, err error) {
 	var answer error
 	err = w.Update(ctx, func(tx *Transaction) (err error) {
@@ -31,8 +31,8 @@ func (w *Writer) Decide(ctx context.Context, load Loader, c core.Command) (state
 	return state, answer
 }
 
-// DecideIfCurrent is Decide for a command that is dropped when its task was moved since its
-// facts were gathered. It reports whether it was carried out.
+// DecideIfCurrent is Decide for a command that is dropped when its task was moved after the
+// facts of the command were gathered. It reports whether the command was carried out.
 func (w *Writer) DecideIfCurrent(ctx context.Context, load Loader, c core.Command) (bool, error) {
 	_, err := w.Decide(ctx, load, c)
 	if errors.Is(err, core.ErrStale) {
@@ -41,8 +41,8 @@ func (w *Writer) DecideIfCurrent(ctx context.Context, load Loader, c core.Comman
 	return err == nil, err
 }
 
-// MustDecide is DecideIfCurrent in spite of passing trouble such as a full disk: it tries
-// until it can, or until work is cut short.
+// MustDecide is DecideIfCurrent with retries: a temporary error, such as a full disk, is tried
+// again until the command is decided or ctx ends.
 func (w *Writer) MustDecide(ctx context.Context, row task.Task, load Loader, c core.Command) (decided bool, err error) {
 	err = w.Persist(ctx, row, func() (err error) {
 		decided, err = w.DecideIfCurrent(context.WithoutCancel(ctx), load, c)
@@ -51,14 +51,14 @@ func (w *Writer) MustDecide(ctx context.Context, row task.Task, load Loader, c c
 	return decided, err
 }
 
-// DecideIn is Decide in a transaction, which may be run again. The state is as it is
-// after the command then.
+// DecideIn is Decide inside a transaction. It changes the state to the state after the command.
+// The transaction may run again.
 func (w *Writer) DecideIn(tx *Transaction, state *core.State, c core.Command, now time.Time) (answer, err error) {
 	events, answer := core.Decide(state, c, core.Config{ApprovalTTL: w.Agents.ApprovalTTL()}, now)
 	return answer, write(tx, state, events, addedRequest(c), now)
 }
 
-// addedRequest is the request of the task that a command adds; nil for no task.
+// addedRequest returns the request of the task that a command adds; nil for no task.
 func addedRequest(c core.Command) []byte {
 	switch c := c.(type) {
 	case *core.Accept:
@@ -69,10 +69,10 @@ func addedRequest(c core.Command) []byte {
 	return nil
 }
 
-// DecideOn is Decide in a transaction, on one task as that sees it. It reports false when
-// the task was moved since the facts of the command were gathered.
+// DecideOn is Decide inside a transaction, on one task as the transaction sees it. It reports
+// false when the task was moved after the facts of the command were gathered.
 func (w *Writer) DecideOn(tx *Transaction, seq int64, approvals bool, c core.Command) (next task.Task, decided bool, err error) {
-	state, err := Loads(seq, false, approvals)(tx)
+	state, err := TaskLoader(seq, false, approvals)(tx)
 	if err != nil {
 		return task.Task{}, false, err
 	}
@@ -86,8 +86,8 @@ func (w *Writer) DecideOn(tx *Transaction, seq int64, approvals bool, c core.Com
 	return state.Task(seq).Task, true, nil
 }
 
-// write makes events durable, and applies them to the state that they were decided on.
-// The request is that of a task that they add.
+// write makes events durable, and applies them to the state that they were decided on. The
+// request belongs to the task that the events add.
 func write(tx *Transaction, state *core.State, events []core.Event, request []byte, now time.Time) error {
 	for i := range events {
 		e := &events[i]
@@ -114,7 +114,7 @@ func write(tx *Transaction, state *core.State, events []core.Event, request []by
 	return nil
 }
 
-// rowOf is a task of a state; zero for none.
+// rowOf returns a task of a state; zero for none.
 func rowOf(state *core.State, seq int64) task.Task {
 	if t := state.Task(seq); t != nil {
 		return t.Task
@@ -122,7 +122,7 @@ func rowOf(state *core.State, seq int64) task.Task {
 	return task.Task{}
 }
 
-// storedEvent is an event as the ledger keeps it.
+// storedEvent returns an event in the form of the ledger.
 func storedEvent(state *core.State, e *core.Event, now time.Time) task.Event {
 	stored := task.Event{Time: now, Kind: e.Kind, Of: e.Task}
 	if t := state.Task(e.Task); t != nil {
@@ -140,8 +140,8 @@ func storedEvent(state *core.State, e *core.Event, now time.Time) task.Event {
 	return stored
 }
 
-// errMoved says that a task is in another state than the one that was loaded from the
-// same transaction.
+// errMoved says that a task is in another state than the loaded one, although both were read in
+// one transaction.
 var errMoved = errors.New("it is not in the state that was read")
 
 // writeChange makes the change of an event durable.
@@ -179,17 +179,17 @@ func writeChange(tx *Transaction, state *core.State, e *core.Event, now time.Tim
 	return nil
 }
 
-// Loads returns a loader of one task. Began says whether an attempt at it was started;
-// the approvals are loaded where a command may need them.
-func Loads(seq int64, began, approvals bool) Loader {
+// TaskLoader returns a Loader of one task. began says whether an attempt was started. The
+// approvals are loaded only if the command may need them.
+func TaskLoader(seq int64, began, approvals bool) Loader {
 	return func(tx *Transaction) (*core.State, error) {
 		state := core.NewState()
 		return state, load(tx, state, seq, began, approvals)
 	}
 }
 
-// load adds a task to a state: with its run where somebody else has that, and with the
-// approvals that were asked for, if they are wanted.
+// load adds a task to a state. It adds the run that a command may need, and the approvals if
+// they are wanted.
 func load(tx *Transaction, state *core.State, seq int64, began, approvals bool) error {
 	row, found, err := tx.Task(seq)
 	if err != nil || !found {
@@ -206,11 +206,11 @@ func load(tx *Transaction, state *core.State, seq int64, began, approvals bool) 
 		}
 	}
 	if row.State == task.Waiting {
-		was, err := tx.Delivery(row.Seq)
+		delivery, err := tx.Delivery(row.Seq)
 		if err != nil {
 			return err
 		}
-		t.Token = was.Lease
+		t.Token = delivery.Lease
 	}
 	if approvals {
 		if t.Start, err = consent(tx, row.Seq, envelope.ApprovalPre); err != nil {
@@ -226,8 +226,7 @@ func load(tx *Transaction, state *core.State, seq int64, began, approvals bool) 
 	return nil
 }
 
-// LoadRevisions returns a state with the revisions of a task that aren't over, and with
-// the latest one.
+// LoadRevisions returns a state with the open revisions of a task and its latest revision.
 func LoadRevisions(tx *Transaction, id envelope.ID) (*core.State, error) {
 	state := core.NewState()
 	latest, found, err := tx.Latest(id)

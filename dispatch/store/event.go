@@ -13,7 +13,7 @@ import (
 	"mailboxd/internal/task"
 )
 
-// Event returns an event of a task that happens now, for the ledger.
+// Event returns an event of a task with the current time, for the ledger.
 func Event(row task.Task, kind task.Kind, data map[string]any) task.Event {
 	e := task.Event{Time: time.Now(), Task: row.ID, Revision: row.Revision, Of: row.Seq, Kind: kind}
 	if len(data) > 0 {
@@ -22,7 +22,7 @@ func Event(row task.Task, kind task.Kind, data map[string]any) task.Event {
 	return e
 }
 
-// Encode returns the data of an event as JSON. It never fails: the data are strings,
+// Encode returns the data of an event as JSON. It can't fail, since the data are strings,
 // numbers and lists.
 func Encode(data any) []byte {
 	text, err := json.Marshal(data, json.Deterministic(true))
@@ -32,8 +32,8 @@ func Encode(data any) []byte {
 	return text
 }
 
-// fields is Encode for the data of an event, of which each run has two: what most
-// of them say is written without reflection, seven times as fast.
+// fields is Encode for the data of an event. Each run has two such events, so the common types
+// are written without reflection, seven times as fast.
 func fields(data map[string]any) []byte {
 	text := append(make([]byte, 0, 128), '{')
 	names := slices.AppendSeq(make([]string, 0, len(data)), maps.Keys(data))
@@ -63,7 +63,7 @@ func fields(data map[string]any) []byte {
 	return append(text, '}')
 }
 
-// appendText appends a string; what is not UTF-8 in it is replaced.
+// appendText appends a string, and replaces bytes that are not UTF-8.
 func appendText[S ~string](dst []byte, s S) []byte {
 	dst, _ = jsontext.AppendQuote(dst, s)
 	return dst

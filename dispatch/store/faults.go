@@ -16,7 +16,7 @@ import (
 	"mailboxd/mailbox"
 )
 
-// hints says what a person can do about what a machine has too little of.
+// hints says what an operator can do when the machine lacks a resource.
 var hints = map[syscall.Errno]string{
 	syscall.ENOSPC: "make room on the disk",
 	syscall.EDQUOT: "make room in the disk quota",
@@ -29,20 +29,20 @@ var hints = map[syscall.Errno]string{
 	syscall.EAGAIN: "raise the limit of processes (ulimit -u, TasksMax)",
 }
 
-// MachineHint returns the hint of an error that is the machine's, not a task's.
+// MachineHint returns the hint for an error of the machine; false for an error of one task.
 func MachineHint(err error) (string, bool) {
 	errno, _ := errors.AsType[syscall.Errno](err)
-	words, ok := hints[errno]
-	return words, ok
+	text, ok := hints[errno]
+	return text, ok
 }
 
-// hint says what a person can do about any error. It is never empty.
+// hint says what an operator can do about an error. It is never empty.
 func hint(err error) string {
-	if words, ok := MachineHint(err); ok {
-		return words
+	if text, ok := MachineHint(err); ok {
+		return text
 	}
-	if unfit, ok := errors.AsType[*mailbox.UnfitError](err); ok {
-		return unfit.Hint
+	if unfitErr, ok := errors.AsType[*mailbox.UnfitError](err); ok {
+		return unfitErr.Hint
 	}
 	switch {
 	case errors.Is(err, mailbox.ErrUnterminated):
@@ -55,17 +55,17 @@ func hint(err error) string {
 	return "remove the cause that the reason names"
 }
 
-// A Fault is something that does not work now. It is tried again until it does.
+// A Fault is a current failure. The failed operation is tried again until it works.
 type Fault struct {
-	What   string // as the log says it: "dead letters cannot be appended"
-	File   string // the task file that is not read, relative to the root; "" when no single file is meant
+	What   string // the text of the log: "dead letters cannot be appended"
+	File   string // the task file that is not read, relative to the root; "" when the fault concerns no single file
 	Reason string
-	Hint   string // what a person can do about it
+	Hint   string // what an operator can do about it
 	Since  time.Time
 }
 
-// FaultLog remembers what does not work, so that it is logged once and not with
-// each attempt or each task.
+// FaultLog keeps the current faults, so that each fault is logged once and not per attempt or
+// task.
 type FaultLog struct {
 	log zerolog.Logger
 
@@ -73,9 +73,10 @@ type FaultLog struct {
 	now map[string]Fault
 }
 
+// NewFaultLog returns a log without faults.
 func NewFaultLog(log zerolog.Logger) *FaultLog { return &FaultLog{log: log, now: map[string]Fault{}} }
 
-// begin notes a fault and returns what was noted of it before; a zero Fault: nothing.
+// begin records a fault and returns its earlier record; zero: it is new.
 func (f *FaultLog) begin(key string, fault Fault) (before Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -87,17 +88,17 @@ func (f *FaultLog) begin(key string, fault Fault) (before Fault) {
 	return before
 }
 
-// end reports whether there was such a fault.
+// end removes a fault, and reports whether it was recorded.
 func (f *FaultLog) end(key string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, was := f.now[key]
+	_, found := f.now[key]
 	delete(f.now, key)
-	return was
+	return found
 }
 
-// Rejecting, Starting, Reading, Judging, Delivering, Restoring and Telling are the faults
-// that other packages report; the text is what the log says.
+// Rejecting, Starting, Reading, Judging, Delivering, Restoring and Notifying are the faults
+// that other packages report. The text is the message of the log.
 const (
 	taking     = "no tasks can be taken in"
 	Rejecting  = "dead letters cannot be appended"
@@ -111,7 +112,7 @@ const (
 	passedOver = "task file passed over"
 )
 
-// forAll are the faults that concern all tasks, although the first task is logged with them.
+// forAll lists the faults that concern all tasks, although each is logged with the first task.
 var forAll = []string{taking, Rejecting, Starting, recording, Judging, Delivering, Restoring, Notifying}
 
 // Shared returns the faults that concern more than one task, or a task file, oldest first.
@@ -125,8 +126,7 @@ func (f *FaultLog) Shared() []Fault {
 	})
 }
 
-// Report logs a fault once. What concerns all tasks is logged for the first
-// of them, with its hint.
+// Report logs a fault once, with its hint. A fault of all tasks is logged with the first task.
 func (f *FaultLog) Report(what string, row task.Task, err error) {
 	fault := Fault{Reason: err.Error(), Hint: hint(err)}
 	if row.ID == "" || slices.Contains(forAll, what) {
@@ -137,21 +137,21 @@ func (f *FaultLog) Report(what string, row task.Task, err error) {
 	}
 }
 
-// Abandon logs that what did not work for one task is not tried again by itself.
+// Abandon logs that a failed operation of one task is not tried again by itself.
 func (f *FaultLog) Abandon(what string, row task.Task, err error) {
 	f.end(what)
 	taskLogger(f.log, row).Error().Err(err).Str("hint", hint(err)+"; then: mailboxd release "+string(row.ID)).Msg(what + "; not trying again")
 }
 
-// Clear logs that what did not work works again.
+// Clear removes a fault, and logs that the operation works again.
 func (f *FaultLog) Clear(what string) {
 	if f.end(what) {
 		f.log.Info().Str("was", what).Msg("works again")
 	}
 }
 
-// ReportIntake notes that a look could not take everything in, or, with a nil error,
-// that it could. Each reason is logged once.
+// ReportIntake records that a look could not read everything, or, with a nil error, that it
+// could. Each reason is logged once.
 func (f *FaultLog) ReportIntake(err error) {
 	if err == nil {
 		if f.end(taking) {
@@ -165,7 +165,7 @@ func (f *FaultLog) ReportIntake(err error) {
 	}
 }
 
-// ReportFile notes a task file that is not read, and why; a nil error says that it is
+// ReportFile records a task file that is not read, and why. A nil error says that the file is
 // read again.
 func (f *FaultLog) ReportFile(path string, err error) {
 	key := passedOver + " " + path

@@ -11,21 +11,21 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A heldTask is what is remembered of a task that is held. There may be as many as
-// there are tasks: a row of the ledger is five times as large.
+// A heldTask is the part of a held task that is kept in memory. Any number of tasks may be
+// held, and a row of the ledger is five times as large.
 type heldTask struct {
 	Seq            int64
 	id             envelope.ID
-	Agent          unique.Handle[string] // there are many tasks of one agent
-	InBackoff      bool                  // for a pause between attempts only
-	Budget         bool                  // until others leave something of a budget
-	Paused         bool                  // because its agent is paused, among what else
-	suspended      bool                  // for something that is said
-	conflictLogged bool                  // an event says that a file is in the place of its result
+	Agent          unique.Handle[string] // shared by the tasks of one agent
+	InBackoff      bool                  // held only for a pause between attempts
+	Budget         bool                  // held until other tasks release a part of a budget
+	Paused         bool                  // held because its agent is paused, perhaps among other reasons
+	suspended      bool                  // held until a message arrives
+	conflictLogged bool                  // an event for the conflicting file in place of its result exists
 }
 
-// A HeldSet remembers which tasks are held, so that a look can see whether one
-// was answered by hand without asking the ledger.
+// A HeldSet knows the held tasks, so that a look can find result files for them without a query
+// to the ledger.
 type HeldSet struct {
 	mu    sync.Mutex // guards tasks
 	tasks map[int64]heldTask
@@ -33,7 +33,7 @@ type HeldSet struct {
 
 func newHeldSet() *HeldSet { return &HeldSet{tasks: map[int64]heldTask{}} }
 
-// Add remembers a task that is held, waits for its agent, or is in review.
+// Add adds a task that is held, waits for its agent, or is in review.
 func (h *HeldSet) Add(row task.Task) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -44,7 +44,7 @@ func (h *HeldSet) Add(row task.Task) {
 	}
 }
 
-// Remove forgets a task and returns what was remembered of it, if it was held.
+// Remove removes a task, and returns its entry if it was held.
 func (h *HeldSet) Remove(seq int64) (heldTask, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -53,22 +53,21 @@ func (h *HeldSet) Remove(seq int64) (heldTask, bool) {
 	return task, held
 }
 
-// MarkConflictLogged notes that an event is about to say that a file is in the place of a
-// task's result. It reports false when one says so already, or when the task is
-// not held.
+// MarkConflictLogged records that the caller logs an event about a file in place of a task's
+// result. It reports false when such an event exists already, or when the task is not held.
 func (h *HeldSet) MarkConflictLogged(seq int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	task, held := h.tasks[seq]
-	news := held && !task.conflictLogged
-	if news {
+	isNew := held && !task.conflictLogged
+	if isNew {
 		task.conflictLogged = true
 		h.tasks[seq] = task
 	}
-	return news
+	return isNew
 }
 
-// ResultLocks returns the ids of the tasks beside their Seqs.
+// Names returns the Seqs of the held tasks, and their ids in the same order.
 func (h *HeldSet) Names() (seqs []int64, ids []envelope.ID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -86,7 +85,7 @@ func (h *HeldSet) All() []heldTask {
 	return slices.Collect(maps.Values(h.tasks))
 }
 
-// InBackoff reports whether a task is held for a pause between attempts only.
+// InBackoff reports whether a task is held only for a pause between attempts.
 func InBackoff(row task.Task) bool {
 	return row.State == task.Held && slices.Equal(row.Reasons, []task.Reason{task.Capacity})
 }

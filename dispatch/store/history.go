@@ -11,32 +11,32 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A HistoryMark is how much of a conversation a run got when it began. The zero value is
+// A HistoryMark is the part of a conversation that a run got when it began. The zero value is
 // nothing.
 type HistoryMark struct {
 	Message int64 // the Seq of the last message
-	Ended   int   // how many of the tasks that it needs had ended
+	Ended   int   // how many of its required tasks had ended
 }
 
-// MarkOf returns the mark of the last run of an open task. A run of an earlier daemon has
-// none, so its agent may get something twice.
+// MarkOf returns the mark of the last run of an open task. The mark of an earlier daemon's run
+// is lost, so its agent may get some messages twice.
 func (h *History) MarkOf(seq int64) HistoryMark {
 	mark, _ := h.marks.Load(seq)
-	known, _ := mark.(HistoryMark)
-	return known
+	stored, _ := mark.(HistoryMark)
+	return stored
 }
 
-// ForgetMark forgets the mark of a task that is over.
+// ForgetMark removes the mark of a task that is done.
 func (h *History) ForgetMark(seq int64) { h.marks.Delete(seq) }
 
-// Messages returns what a run of a task gets beside the request: the messages to and
-// from its agent about the task and those that belong to it, and the ends of these. The
-// first attempt at an AINL request gets none.
+// Messages returns what a run of a task gets besides the request: the messages to and from its
+// agent about the task and its child tasks, and the ends of these. The first attempt at an AINL
+// request gets none.
 func (h *History) Messages(ctx context.Context, row task.Task) ([]envelope.Message, error) {
 	if row.Attempt == 0 && row.Parent == 0 && row.Dialect == envelope.AINL {
 		return nil, nil
 	}
-	said, err := h.Ledger.ConversationMessages(ctx, row)
+	messages, err := h.Ledger.ConversationMessages(ctx, row)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (h *History) Messages(ctx context.Context, row task.Task) ([]envelope.Messa
 	}
 	mark := HistoryMark{Ended: len(ends)}
 	var list []envelope.Message
-	for _, m := range said {
+	for _, m := range messages {
 		mark.Message = max(mark.Message, m.Seq)
 		if conversation.InHistory(m, row) {
 			list = append(list, h.recall(m, row))
@@ -59,14 +59,14 @@ func (h *History) Messages(ctx context.Context, row task.Task) ([]envelope.Messa
 }
 
 // recall returns a recorded message.
-func (h *History) recall(was task.Message, row task.Task) (m envelope.Message) {
-	if codec, ok := dialect.Of(was.Dialect); ok {
-		m, _ = codec.Decode(was.Body, h.Opts.Reading)
+func (h *History) recall(recorded task.Message, row task.Task) (m envelope.Message) {
+	if codec, ok := dialect.Of(recorded.Dialect); ok {
+		m, _ = codec.Decode(recorded.Body, h.Opts.Reading)
 	}
-	return conversation.Recorded(m, was, row)
+	return conversation.Recorded(m, recorded, row)
 }
 
-// endsOf returns the ends of the tasks that a task needs, the oldest first.
+// endsOf returns the ends of the tasks that a task needs, oldest first.
 func (h *History) endsOf(ctx context.Context, row task.Task) ([]envelope.Message, error) {
 	children, err := h.Ledger.Dependents(ctx, row.Seq)
 	if err != nil {
@@ -81,11 +81,11 @@ func (h *History) endsOf(ctx context.Context, row task.Task) ([]envelope.Message
 		if err != nil {
 			return nil, err
 		}
-		known, _, err := h.Ledger.Conversation(ctx, c.Seq)
+		conv, _, err := h.Ledger.Conversation(ctx, c.Seq)
 		if err != nil {
 			return nil, err
 		}
-		ends = append(ends, conversation.End(c.Task, known, result))
+		ends = append(ends, conversation.End(c.Task, conv, result))
 	}
 	return ends, nil
 }
@@ -99,20 +99,20 @@ func (h *History) AnswerOfChild(ctx context.Context, row task.Task) (envelope.Re
 	return conversation.ResultOf(row, raw), err
 }
 
-// RestartConversation records the conversation of a task that is run again.
+// RestartConversation records the conversation of a task that runs again.
 func (h *History) RestartConversation(tx *Transaction, row task.Task, last int64) error {
 	conv, inConversation, err := tx.Conversation(last)
 	if err != nil || !inConversation {
 		return err
 	}
-	above, found, err := tx.Task(row.Parent)
+	parent, found, err := tx.Task(row.Parent)
 	if err != nil {
 		return err
 	}
-	return tx.StartConversation(conversation.Retried(conv, row.Seq, !found || above.State == task.Done))
+	return tx.StartConversation(conversation.Retried(conv, row.Seq, !found || parent.State == task.Done))
 }
 
-// A History returns what was said about a task.
+// A History returns the messages about a task.
 type History struct {
 	*Shared
 	marks sync.Map // of HistoryMark, by the Seq of an open task

@@ -14,7 +14,8 @@ import (
 	"mailboxd/internal/task"
 )
 
-// Judge lets policy decide on what was decoded without a refusal.
+// Judge lets policy decide on a task. The findings are those of its decoding; one that refuses
+// the task decides alone.
 func (rd *Reader) Judge(t envelope.Task, findings envelope.Findings, now time.Time) task.Verdict {
 	if findings.Refused() {
 		return task.Verdict{Findings: findings}
@@ -35,8 +36,9 @@ func (rd *Reader) Judge(t envelope.Task, findings envelope.Findings, now time.Ti
 	return v
 }
 
-// Shapeless reports whether the line itself is at fault, not what it asks for.
-func Shapeless(kind envelope.Kind) bool {
+// IsLineError reports whether an error kind concerns the line itself, not the work that the
+// line asks for.
+func IsLineError(kind envelope.Kind) bool {
 	switch kind {
 	case envelope.InvalidJSON, envelope.InvalidEnvelope, envelope.UnsupportedVersion, envelope.SecurityViolation:
 		return true
@@ -44,8 +46,8 @@ func Shapeless(kind envelope.Kind) bool {
 	return false
 }
 
-// Cleared reports whether a task may start: it is admitted, and nothing holds it
-// but an approval that was given for exactly this.
+// Cleared reports whether a task may start: policy admits it, and nothing holds it except an
+// approval that was given for this content.
 func (rd *Reader) Cleared(ctx context.Context, row task.Task, v task.Verdict) (bool, error) {
 	if !v.Admit || !WantsApproval(v.Hold) {
 		return v.Admit && len(v.Hold) == 0, nil
@@ -61,10 +63,10 @@ func (rd *Reader) Cleared(ctx context.Context, row task.Task, v task.Verdict) (b
 	return core.Covers(&last, v, began, time.Now()), err
 }
 
-// WantsApproval reports whether a person has to agree before a task starts.
+// WantsApproval reports whether a person has to approve the start of a task.
 func WantsApproval(reasons []task.Reason) bool { return slices.Contains(reasons, task.Approval) }
 
-// stageOf is what an approval of a task that waits for one would be of.
+// stageOf returns the stage of the approval that a task waits for.
 func stageOf(row task.Task) envelope.Approval {
 	if row.State == task.Review {
 		return envelope.ApprovalPost
@@ -72,7 +74,7 @@ func stageOf(row task.Task) envelope.Approval {
 	return envelope.ApprovalPre
 }
 
-// About gathers what a person decides about.
+// About gathers the subject of a decision about a task.
 func (rd *Reader) About(ctx context.Context, row task.Task) (q DecisionSubject, err error) {
 	_, t, findings, err := rd.Load(ctx, row.Seq)
 	if err != nil {
@@ -88,7 +90,7 @@ func (rd *Reader) About(ctx context.Context, row task.Task) (q DecisionSubject, 
 	return q, err
 }
 
-// A DecisionSubject is what a decision is about, and what is needed to carry it out.
+// A DecisionSubject is the subject of a decision, with the facts that carry it out.
 type DecisionSubject struct {
 	Task    envelope.Task
 	Verdict task.Verdict // on a start now
@@ -96,7 +98,8 @@ type DecisionSubject struct {
 	Result  []byte       // the answer in review
 }
 
-// DigestAsked names what an approver is asked about a task; "" for nothing.
+// DigestAsked returns the digest of the question that an approver is asked about a task; "" for
+// none.
 func (rd *Reader) DigestAsked(ctx context.Context, row task.Task) (string, error) {
 	c, asked, err := rd.Ledger.Consent(ctx, row.Seq, stageOf(row))
 	if err != nil || !asked || c.Decision != task.Undecided {
@@ -105,7 +108,7 @@ func (rd *Reader) DigestAsked(ctx context.Context, row task.Task) (string, error
 	return c.Digest, nil
 }
 
-// Undecided returns the revision of a task that waits for a person.
+// Undecided returns the revision of a task that waits for an approval.
 func (rd *Reader) Undecided(ctx context.Context, id envelope.ID) (task.Task, error) {
 	revisions, err := rd.Revisions(ctx, id)
 	if err != nil {
@@ -119,9 +122,10 @@ func (rd *Reader) Undecided(ctx context.Context, id envelope.ID) (task.Task, err
 	return task.Task{}, core.StateErrorOf(revisions[len(revisions)-1])
 }
 
-// Apply moves a task that does not run to where a verdict wants it, and a
-// person. It does nothing when somebody moved the task meanwhile, also before it
-// was read: what runs, or has run, is for who ends that.
+// Apply moves a task that does not run to the state that a verdict requires, and asks for the
+// approval that the verdict requires. It does nothing when the task was moved, also when it was
+// moved before the caller read it: the code that ends a run decides about running and ended
+// tasks.
 func (rd *Reader) Apply(ctx context.Context, row task.Task, t envelope.Task, v task.Verdict) error {
 	if !core.Startable(row.State) {
 		return nil
@@ -134,13 +138,13 @@ func (rd *Reader) Apply(ctx context.Context, row task.Task, t envelope.Task, v t
 	if err != nil {
 		return err
 	}
-	load := Loads(row.Seq, began, WantsApproval(v.Hold) || WantsApproval(row.Reasons))
+	load := TaskLoader(row.Seq, began, WantsApproval(v.Hold) || WantsApproval(row.Reasons))
 	_, err = rd.Writer.DecideIfCurrent(ctx, load, &core.Judge{Task: row.Seq, Seen: core.See(row), Request: t, Verdict: v})
 	return err
 }
 
-// JudgeLineage judges again, by its parents, a task that waited for an earlier
-// revision to end, or is to be run again.
+// JudgeLineage judges a task again by its ancestors. The task waited for an earlier revision to
+// end, or will run again.
 func (rd *Reader) JudgeLineage(ctx context.Context, row task.Task, v task.Verdict) (task.Verdict, error) {
 	if row.Parent == 0 || !v.Admit {
 		return v, nil
@@ -154,48 +158,47 @@ func (rd *Reader) JudgeLineage(ctx context.Context, row task.Task, v task.Verdic
 		return v, err
 	}
 	lineage, err := rd.Lineage(func(seq int64) (task.Task, bool, error) {
-		above, err := rd.Ledger.Task(ctx, seq)
-		return above, err == nil, err
+		ancestor, err := rd.Ledger.Task(ctx, seq)
+		return ancestor, err == nil, err
 	}, parent, children)
 	return lineage.Admit(v, row.Agent, rd.Agents.Mode(envelope.ControlLineage)), err
 }
 
-// Lineage gathers the tasks above one that the run of a parent asks for.
+// Lineage gathers the ancestors of a task that the run of a parent requests.
 func (rd *Reader) Lineage(find func(seq int64) (task.Task, bool, error), parent task.Task, children int) (core.Lineage, error) {
-	l := core.Lineage{Above: []task.Task{parent}, Children: children, MaxDepth: rd.Opts.Depth, MaxChildren: rd.Opts.Children}
+	lineage := core.Lineage{Above: []task.Task{parent}, Children: children, MaxDepth: rd.Opts.Depth, MaxChildren: rd.Opts.Children}
 	for seq := parent.Parent; seq != 0; {
-		above, found, err := find(seq)
+		ancestor, found, err := find(seq)
 		if err != nil || !found {
-			return l, err
+			return lineage, err
 		}
-		l.Above, seq = append(l.Above, above), above.Parent
+		lineage.Above, seq = append(lineage.Above, ancestor), ancestor.Parent
 	}
-	return l, nil
+	return lineage, nil
 }
 
-// ParentOf returns the task that an agent works on, or did when the line may
-// have been written: the one that is wanted, or else the one that was begun
-// last, of those that it works on now if there is any. A task that it fetches it
-// works on from when that is claimed.
+// ParentOf returns the task that an agent works on, or worked on when the line was written: the
+// wanted task, or else the task with the latest run, current tasks before ended ones. An agent
+// that fetches its tasks works on a task from its claim.
 func (rd *Reader) ParentOf(tx *Transaction, agent string, wanted envelope.ID) (parent task.Task, found bool, err error) {
-	var running, over []task.Task
-	sort := func(it schedule.Item, began bool) error {
+	var running, ended []task.Task
+	classify := func(it schedule.Item, began bool) error {
 		row, known, err := tx.Task(it.Seq)
 		switch {
 		case err != nil || !known:
 			return err
-		case row.State == task.Running && began: // one that has its intent alone asks for nothing
+		case row.State == task.Running && began: // a run with an intent alone has requested nothing yet
 			running = append(running, row)
 		case began:
-			over = append(over, row)
+			ended = append(ended, row)
 		}
 		return nil
 	}
 	for _, r := range rd.Runs.Find(func(it schedule.Item) bool { return it.Agent == agent }) {
-		err = errors.Join(err, sort(r.Item, r.Began.Load()))
+		err = errors.Join(err, classify(r.Item, r.Began.Load()))
 	}
-	for _, it := range rd.RecentRuns.of(agent) { // after the others: a run is first among these, then not among those
-		err = errors.Join(err, sort(it, true))
+	for _, it := range rd.RecentRuns.of(agent) { // after Runs: a run that ends meanwhile moves from Runs to RecentRuns
+		err = errors.Join(err, classify(it, true))
 	}
 	if rd.Agents.Inbox(agent).File != "" {
 		claimed, failed := tx.Claimed(agent, time.Now())
@@ -204,7 +207,7 @@ func (rd *Reader) ParentOf(tx *Transaction, agent string, wanted envelope.ID) (p
 	if err != nil {
 		return task.Task{}, false, err
 	}
-	all := slices.Concat(running, over)
+	all := slices.Concat(running, ended)
 	if at := slices.IndexFunc(all, func(row task.Task) bool { return row.ID == wanted }); at >= 0 {
 		return all[at], true, nil
 	}
@@ -214,7 +217,7 @@ func (rd *Reader) ParentOf(tx *Transaction, agent string, wanted envelope.ID) (p
 	return lastBegun(tx, all)
 }
 
-// lastBegun returns the task of which a run was begun last, if there is any.
+// lastBegun returns the task with the latest run, if there is any.
 func lastBegun(tx *Transaction, rows []task.Task) (last task.Task, found bool, err error) {
 	var latest task.Run
 	for _, row := range rows {
@@ -229,8 +232,7 @@ func lastBegun(tx *Transaction, rows []task.Task) (last task.Task, found bool, e
 	return last, found, nil
 }
 
-// ReplyDeadline returns until when a participant has to reply to a message of now; zero is
-// without end.
+// ReplyDeadline returns when a participant has to reply to a message of now; zero: never.
 func (rd *Reader) ReplyDeadline(now time.Time) time.Time {
 	if rd.Agents.Protocol.ReplyTimeout <= 0 {
 		return time.Time{}
@@ -238,9 +240,9 @@ func (rd *Reader) ReplyDeadline(now time.Time) time.Time {
 	return now.Add(rd.Agents.Protocol.ReplyTimeout)
 }
 
-// ApprovalNeed finds out which approvals a task lacks that has no run now. A file
-// that was there before the task was read again after the loss of the ledger
-// needs none: it may be the result of a run that was approved.
+// ApprovalNeed finds the approvals that a task without a current run lacks. None is needed for
+// a file that is older than the task, when the task was read again after the loss of the
+// ledger: the file may be the result of an approved run.
 func (rd *Reader) ApprovalNeed(ctx context.Context, row task.Task, file fs.FileInfo) (need ApprovalNeed, err error) {
 	if slices.Contains(row.Reasons, task.Recovered) && changedAt(file).Before(row.Received) {
 		return need, nil
@@ -277,12 +279,12 @@ func (rd *Reader) ApprovalNeed(ctx context.Context, row task.Task, file fs.FileI
 type ApprovalNeed struct {
 	Before bool       // of its start
 	After  bool       // of its answer
-	Terms  task.Terms // under which a person is asked about the answer
+	Terms  task.Terms // the terms under which a person is asked about the answer
 }
 
-// NeededApproval reports whether the answer of a task that is done needed an
-// approval, or its start needed one and nobody gave it. No file that somebody
-// else placed may then stand for its result.
+// NeededApproval reports whether the answer of a done task needed an approval, or whether its
+// start needed one that was not given. A file that another program placed does not count as its
+// result then.
 func (rd *Reader) NeededApproval(ctx context.Context, row task.Task) (bool, error) {
 	if rd.Agents.Protocol.Overseer(row.Agent) != "" {
 		return true, nil
@@ -298,11 +300,11 @@ func (rd *Reader) NeededApproval(ctx context.Context, row task.Task) (bool, erro
 	return slices.ContainsFunc(runs, func(r task.Run) bool { return core.NeedsReview(r.Terms) }), err
 }
 
-// mayHaveBegun reports whether an attempt was, or may have been, made.
+// mayHaveBegun reports whether an attempt was made, or may have been made.
 func mayHaveBegun(r task.Run) bool { return !r.Started.IsZero() || r.Cause == task.CauseLost }
 
-// changedAt is when a file was changed last, its name and its attributes
-// included: nobody can set that time.
+// changedAt returns the time of the last change of a file, its name or its attributes. Programs
+// can't set this time.
 func changedAt(file fs.FileInfo) time.Time {
 	stat, ok := file.Sys().(*syscall.Stat_t)
 	if !ok {

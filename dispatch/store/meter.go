@@ -12,37 +12,37 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A meter has what a run has reported so far as spent. The zero value has no report.
+// A meter holds what a run has reported as spent. The zero value has no report.
 type meter struct {
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	spent envelope.Cost
-	over  string // what it spent too much, as it was first found
+	over  string // the first excess that was found, in words
 }
 
-// spentSoFar returns the most that the run has said.
+// spentSoFar returns the highest total that the run has reported.
 func (m *meter) spentSoFar() envelope.Cost {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.spent
 }
 
-// excess returns what the run spent too much, "" for nothing.
+// excess describes what the run spent too much; "" for nothing.
 func (m *meter) excess() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.over
 }
 
-// record takes what a run reports as spent in all. A report of less than before is a
+// record takes the total that a run reports as spent. A total below an earlier one is a
 // miscount.
-func (m *meter) record(said envelope.Cost) envelope.Cost {
+func (m *meter) record(reported envelope.Cost) envelope.Cost {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.spent.Tokens, m.spent.USDCents = max(m.spent.Tokens, said.Tokens), max(m.spent.USDCents, said.USDCents)
+	m.spent.Tokens, m.spent.USDCents = max(m.spent.Tokens, reported.Tokens), max(m.spent.USDCents, reported.USDCents)
 	return m.spent
 }
 
-// exceed notes that the run spent too much, and reports whether that is news.
+// exceed records that the run spent too much. It reports false when that was recorded before.
 func (m *meter) exceed(why string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -53,39 +53,38 @@ func (m *meter) exceed(why string) bool {
 	return true
 }
 
-// Measure lets a run say what it spends, if that is limited (AINL-46). What it
-// has shrinks while runs it asked for have some of it, so it is looked up each
-// time. Where budgets only warn, what it was expected to spend is what to be
-// warned of.
+// Measure lets a run report its spending, if that is limited (AINL-46). The reservation shrinks
+// while child runs hold a part of it, so each report reads it again. Where budgets only warn,
+// the expected spending is the limit.
 func (mt *Meters) Measure(run *Run, row task.Task, j *task.Job) {
 	reserved, wanted := j.Allowance, j.Expected.Least(j.Task.Budget)
 	j.Allowance = envelope.Budget{Tokens: cmp.Or(reserved.Tokens, wanted.Tokens), USDCents: cmp.Or(reserved.USDCents, wanted.USDCents)}
 	name := task.RunName{Task: row.Seq, Attempt: j.Attempt}
 	switch {
 	case reserved != (envelope.Budget{}):
-		j.Meter = func(said envelope.Cost) error {
-			now, err := mt.Ledger.Reserved(context.WithoutCancel(run.Ctx), name)
+		j.Meter = func(reported envelope.Cost) error {
+			current, err := mt.Ledger.Reserved(context.WithoutCancel(run.Ctx), name)
 			if err != nil {
-				now = reserved
+				current = reserved
 			}
-			return mt.checkLimit(run, row, envelope.Enforce, now, said)
+			return mt.checkLimit(run, row, envelope.Enforce, current, reported)
 		}
 	case j.Expected != (envelope.Budget{}):
-		j.Meter = func(said envelope.Cost) error {
-			return mt.checkLimit(run, row, envelope.Warn, j.Expected, said)
+		j.Meter = func(reported envelope.Cost) error {
+			return mt.checkLimit(run, row, envelope.Warn, j.Expected, reported)
 		}
 	}
 }
 
-// An excessError is why a run is ended that spends too much.
+// An excessError is the cause that ends a run that spends too much.
 type excessError string
 
-// Error says what the run spent too much.
+// Error describes what the run spent too much.
 func (e excessError) Error() string { return string(e) }
 
-// checkLimit compares what a run reports with its limit.
-func (mt *Meters) checkLimit(run *Run, row task.Task, mode envelope.Mode, limit envelope.Budget, said envelope.Cost) error {
-	why := core.Overspent(limit, run.meter.record(said))
+// checkLimit compares the reported spending of a run with its limit.
+func (mt *Meters) checkLimit(run *Run, row task.Task, mode envelope.Mode, limit envelope.Budget, reported envelope.Cost) error {
+	why := core.Overspent(limit, run.meter.record(reported))
 	if why == "" {
 		return nil
 	}
@@ -98,7 +97,7 @@ func (mt *Meters) checkLimit(run *Run, row task.Task, mode envelope.Mode, limit 
 	return excessError(why)
 }
 
-// reportExcess records that the budget of a task is exceeded.
+// reportExcess records that a task exceeds its budget.
 func (mt *Meters) reportExcess(ctx context.Context, row task.Task, mode envelope.Mode, why string) {
 	data := map[string]any{"reason": why}
 	if mode == envelope.Warn {
@@ -110,29 +109,29 @@ func (mt *Meters) reportExcess(ctx context.Context, row task.Task, mode envelope
 	}
 }
 
-// The Meters know what runs spend.
+// Meters measures what runs spend.
 type Meters struct {
 	*Shared
 	Writer *Writer
 }
 
-// SpentBy is what the run of a task has said so far that it spent.
-func (mt *Meters) SpentBy(seq int64) (most envelope.Cost) {
+// SpentBy returns what the run of a task has reported as spent.
+func (mt *Meters) SpentBy(seq int64) (spent envelope.Cost) {
 	for _, r := range mt.Runs.Of(seq) {
-		most = r.meter.spentSoFar()
+		spent = r.meter.spentSoFar()
 	}
-	return most
+	return spent
 }
 
-// JudgeAnswer makes an outcome of what somebody answers, as if a run had: the
-// time it took counts from when it was claimed, or else delivered.
-func (mt *Meters) JudgeAnswer(ctx context.Context, row task.Task, was task.Run, j task.Job, said []byte) (task.Outcome, error) {
-	now, began := time.Now(), was.Started
+// JudgeAnswer makes the outcome of a submitted answer, as for an answer of a run. The time of
+// the task counts from the claim, or else from the delivery.
+func (mt *Meters) JudgeAnswer(ctx context.Context, row task.Task, run task.Run, j task.Job, answer []byte) (task.Outcome, error) {
+	now, began := time.Now(), run.Started
 	if began.IsZero() {
-		began = was.Intent
+		began = run.Intent
 	}
-	metered := &Run{Ctx: ctx, Item: schedule.Item{Seq: row.Seq, Agent: row.Agent, Requester: row.Requester}}
-	mt.Measure(metered, row, &j)
-	o, err := mt.Agents.Answer(j, said, task.Exit{Started: began, Finished: now, Wall: now.Sub(began)})
-	return metered.Conclude(o), err
+	metering := &Run{Ctx: ctx, Item: schedule.Item{Seq: row.Seq, Agent: row.Agent, Requester: row.Requester}}
+	mt.Measure(metering, row, &j)
+	o, err := mt.Agents.Answer(j, answer, task.Exit{Started: began, Finished: now, Wall: now.Sub(began)})
+	return metering.Conclude(o), err
 }

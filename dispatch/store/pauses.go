@@ -2,10 +2,10 @@ package store
 
 import "sync"
 
-// Pauses knows who may start nothing, as the ledger has it.
+// Pauses knows the paused agents, as the ledger has them.
 type Pauses struct {
-	Turning  sync.Mutex // held by the one worker that holds tasks of paused agents
-	Changing sync.Mutex // held while the ledger and agents change, so that both say what came last
+	Holding  sync.Mutex // held by the one worker that holds the tasks of paused agents
+	Changing sync.Mutex // held while a pause changes in the ledger and here, so that both end with the same value
 
 	mu     sync.Mutex // guards agents
 	agents map[string]bool
@@ -20,7 +20,7 @@ func NewPauses(agents []string) *Pauses {
 	return p
 }
 
-// Has reports whether an agent may start nothing.
+// Has reports whether an agent is paused.
 func (p *Pauses) Has(agent string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,35 +6,34 @@ import (
 	"mailboxd/envelope"
 )
 
-// A Protocol is how the engine learns in which dialect it speaks with agents, and
-// which of them may do what to each other. Its functions are handed in, safe for
-// concurrent use, and answer for ids that are no agents too.
+// A Protocol tells the engine the dialect of each agent, and what agents may do to each other.
+// Its functions are safe for concurrent use, and accept ids of unknown agents.
 type Protocol struct {
-	Dialect     func(agent string) envelope.Dialect                           // in which an agent is asked, and answers
-	Overseer    func(agent string) string                                     // who approves of what it answers; "" for nobody (CAP-24)
-	MayDelegate func(from, to string) string                                  // why an agent may not hand work to another; "" when it may (CAP-19)
-	Rule        func(from, to string) string                                  // when it shall, in words; "" when nobody said (CAP-20)
+	Dialect     func(agent string) envelope.Dialect                           // the dialect in which an agent is asked and answers
+	Overseer    func(agent string) string                                     // the approver of an agent's answers; "" for none (CAP-24)
+	MayDelegate func(from, to string) string                                  // why an agent may not delegate to another; "" when it may (CAP-19)
+	Rule        func(from, to string) string                                  // when an agent should delegate, as text; "" without a rule (CAP-20)
 	Takers      func(taskType string, announced map[string][]string) []string // the agents that take a type of work, in order (CLOWL-09)
-	Supports    func(agent string) []string                                   // what it takes, for others to know (CLOWL-29)
+	Supports    func(agent string) []string                                   // the types of work that an agent announces (CLOWL-29)
 	Agents      func() []string                                               // all ids, in order
-	Secret      func(sender string) string                                    // what proves that it is who it says; "" for nothing (CLOWL-18)
-	OnFailure   func(agent string, kind envelope.Kind) FailureAction          // what to do when its work fails (CAP-32)
+	Secret      func(sender string) string                                    // the secret that authenticates a sender; "" for none (CLOWL-18)
+	OnFailure   func(agent string, kind envelope.Kind) FailureAction          // what to do when the work of an agent fails (CAP-32)
 
-	QuestionTimeout func() time.Duration // how long a requester may take to reply to a question that is the answer else
+	QuestionTimeout func() time.Duration // how long a requester may take to reply to a question; after that the question is the answer
 
 	Rounds       int           // how often an overseer may send work back
-	ReplyTimeout time.Duration // how long an overseer, or another participant who is asked, may take; 0: for ever
-	Broadcast    int           // how many agents Everybody may be
+	ReplyTimeout time.Duration // how long an overseer or another participant may take to reply; 0: without limit
+	Broadcast    int           // how many agents Everybody may stand for
 }
 
 // A FailureAction is what to do about work that failed. The zero value is nothing.
 type FailureAction struct {
 	Retry    bool   // try it again, as long as the agent has retries
-	Reassign string // or have this agent do it
+	Reassign string // or give it to this agent
 	Escalate string // or ask this participant, and wait for a reply
 }
 
-// WithDefaults returns the protocol with default functions for some that were not handed in.
+// WithDefaults returns the protocol with defaults for the optional functions that are nil.
 func (p Protocol) WithDefaults() Protocol {
 	if p.Dialect == nil {
 		p.Dialect = func(string) envelope.Dialect { return envelope.AINL }

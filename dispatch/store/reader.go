@@ -14,13 +14,13 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A Reader reads tasks, and judges them.
+// A Reader reads tasks and judges them.
 type Reader struct {
 	*Shared
 	Writer *Writer
 }
 
-// Load reads a task's row and decodes its envelope again.
+// Load reads a task's row and decodes its request again.
 func (rd *Reader) Load(ctx context.Context, seq int64) (task.Task, envelope.Task, envelope.Findings, error) {
 	row, err := rd.Ledger.Task(ctx, seq)
 	if err != nil {
@@ -34,10 +34,10 @@ func (rd *Reader) Load(ctx context.Context, seq int64) (task.Task, envelope.Task
 	return row, t, findings, err
 }
 
-// DecodeRow decodes the envelope of a task's row.
+// DecodeRow decodes the request of a task's row.
 func (rd *Reader) DecodeRow(ctx context.Context, row task.Task, raw []byte) (envelope.Task, envelope.Findings, error) {
 	t, findings := rd.RequestOf(row, raw)
-	t.ID = row.ID // also when it was salvaged from a line that does not decode
+	t.ID = row.ID // also when the id was salvaged from a line that doesn't decode
 	t, err := rd.WithParentSensitivity(ctx, row.Parent, t)
 	return t, findings, err
 }
@@ -51,8 +51,8 @@ func (rd *Reader) Newest(ctx context.Context, id envelope.ID) (task.Task, error)
 	return all[len(all)-1], nil
 }
 
-// Revisions returns those of an id, the latest last. There is one at least, or the
-// error wraps ledger.ErrUnknown.
+// Revisions returns the revisions of an id, latest last. There is at least one, or the error
+// wraps ledger.ErrUnknown.
 func (rd *Reader) Revisions(ctx context.Context, id envelope.ID) ([]task.Task, error) {
 	all, err := rd.Ledger.Revisions(ctx, id)
 	if err == nil && len(all) == 0 {
@@ -61,7 +61,7 @@ func (rd *Reader) Revisions(ctx context.Context, id envelope.ID) ([]task.Task, e
 	return all, err
 }
 
-// NewestOpen returns the latest revision that is not done, or the latest one.
+// NewestOpen returns the latest revision that is not done, or the latest revision.
 func (rd *Reader) NewestOpen(ctx context.Context, id envelope.ID) (task.Task, error) {
 	revisions, err := rd.Revisions(ctx, id)
 	if err != nil {
@@ -82,9 +82,9 @@ func (rd *Reader) Waiting(ctx context.Context, id envelope.ID, agent string) (ta
 		return task.Task{}, err
 	}
 	row := revisions[len(revisions)-1]
-	for _, r := range slices.Backward(revisions) {
-		if r.State == task.Waiting {
-			row = r
+	for _, revision := range slices.Backward(revisions) {
+		if revision.State == task.Waiting {
+			row = revision
 			break
 		}
 	}
@@ -97,8 +97,8 @@ func (rd *Reader) Waiting(ctx context.Context, id envelope.ID, agent string) (ta
 	return row, nil
 }
 
-// RunOf returns what is known of the run a task has: of no known boot when
-// that is nothing, for it may have begun then.
+// RunOf returns the recorded run of a task. Without a record it returns a run without a boot
+// id, because the run may have begun.
 func (rd *Reader) RunOf(ctx context.Context, row task.Task) (task.Run, error) {
 	runs, err := rd.Ledger.Runs(ctx, row.Seq)
 	if err != nil {
@@ -112,7 +112,7 @@ func (rd *Reader) RunOf(ctx context.Context, row task.Task) (task.Run, error) {
 	return task.Run{Terms: task.Terms{Deadline: row.Deadline}}, nil
 }
 
-// JobOf is the job that waits for somebody to fetch it.
+// JobOf returns the job of a task that waits for its agent.
 func (rd *Reader) JobOf(ctx context.Context, row task.Task, run task.Run) (task.Job, error) {
 	_, t, _, err := rd.Load(ctx, row.Seq)
 	return task.Job{
@@ -121,14 +121,14 @@ func (rd *Reader) JobOf(ctx context.Context, row task.Task, run task.Run) (task.
 	}, err
 }
 
-// Ran reports whether a task that does not run now was started before: then an
-// attempt has asked for another one.
+// Ran reports whether a task that does not run now was started before: an attempt has asked for
+// another one then.
 func (rd *Reader) Ran(ctx context.Context, row task.Task) (bool, error) {
 	runs, err := rd.Ledger.Runs(ctx, row.Seq)
 	return core.Unread(row) || slices.ContainsFunc(runs, func(r task.Run) bool { return !r.Started.IsZero() }), err
 }
 
-// Oversees reports whether a task is an overseer's look at an answer.
+// Oversees reports whether a task is the review of an answer by an overseer.
 func (rd *Reader) Oversees(ctx context.Context, row task.Task) (bool, error) {
 	if row.Parent == 0 {
 		return false, nil
@@ -137,10 +137,10 @@ func (rd *Reader) Oversees(ctx context.Context, row task.Task) (bool, error) {
 	return conv.Tie == envelope.Oversee, err
 }
 
-// RevisionOfResult says which earlier revision a result file belongs to, if any: such a
-// file is never taken for an answer to a later one.
-func (rd *Reader) RevisionOfResult(ctx context.Context, row task.Task, there []byte) (revision int, ours bool, err error) {
-	digest := sha256.Sum256(there)
+// RevisionOfResult returns the earlier revision that a result file belongs to, if any. Such a
+// file never counts as the answer to a later revision.
+func (rd *Reader) RevisionOfResult(ctx context.Context, row task.Task, content []byte) (revision int, found bool, err error) {
+	digest := sha256.Sum256(content)
 	sum := hex.EncodeToString(digest[:])
 	revisions, err := rd.Ledger.Revisions(ctx, row.ID)
 	for _, r := range revisions {
@@ -151,26 +151,26 @@ func (rd *Reader) RevisionOfResult(ctx context.Context, row task.Task, there []b
 	return 0, false, err
 }
 
-// AsResult decodes a result file, and reports whether it is a result for a task.
-func AsResult(row task.Task, there []byte) (envelope.Result, bool) {
-	r, findings := envelope.DecodeResult(there)
+// AsResult decodes a result file, and reports whether it is a result of a task.
+func AsResult(row task.Task, content []byte) (envelope.Result, bool) {
+	r, findings := envelope.DecodeResult(content)
 	return r, !findings.Refused() && r.TaskID == row.ID
 }
 
 // ResultFile returns the path of the result file of a task, relative to the mailbox.
 func ResultFile(row task.Task) string { return "results/" + string(row.ID) + ".json" }
 
-// Unmoved reports whether a task is in the ledger as it was read before.
+// Unmoved reports whether a task in the ledger is as the caller read it before.
 func Unmoved(tx *Transaction, row task.Task) (bool, error) {
 	now, found, err := tx.Task(row.Seq)
 	return found && now.State == row.State && now.Attempt == row.Attempt && slices.Equal(now.Reasons, row.Reasons) &&
-		(row.State != task.Waiting || now.Until.Equal(row.Until)), err // or somebody has claimed it
+		(row.State != task.Waiting || now.Until.Equal(row.Until)), err // a new time means a new claim
 }
 
-// Entitled says why a token does not let anybody answer a task, inside a
-// transaction, and returns the task as it is now.
+// Entitled returns a task as it is now, and the reason why a token does not permit an answer to
+// it. It works inside a transaction.
 func Entitled(tx *Transaction, row task.Task, token string, now time.Time) (task.Task, error) {
-	state, err := Loads(row.Seq, false, false)(tx)
+	state, err := TaskLoader(row.Seq, false, false)(tx)
 	if err != nil {
 		return row, err
 	}
@@ -178,5 +178,5 @@ func Entitled(tx *Transaction, row task.Task, token string, now time.Time) (task
 	return t.Task, core.Entitled(t, row.Attempt, token, now)
 }
 
-// Writing is how long an unreadable result file may be a person still typing.
+// Writing is how long an unreadable result file counts as still being written by a person.
 const Writing = 5 * time.Second

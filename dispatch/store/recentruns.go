@@ -7,27 +7,27 @@ import (
 	"mailboxd/internal/schedule"
 )
 
-// RecentRuns knows which runs have ended since task lines were last looked at: what
-// one has asked for may not be read yet, and is a child of its task all the same.
+// RecentRuns knows the runs that have ended since the last look at the task lines. The requests
+// of such a run may be unread, and they are still children of its task.
 type RecentRuns struct {
-	mu    sync.Mutex // guards what follows
-	ended int        // how many runs have
+	mu    sync.Mutex // guards the fields below
+	ended int        // how many runs have ended
 	runs  map[string][]recentRun
 }
 
-// A recentRun is a run that has ended, and its number among these.
+// A recentRun is an ended run with its number in the order of ends.
 type recentRun struct {
 	item schedule.Item
 	n    int
 }
 
-// maxRecentRuns is how many of one agent are remembered. What older ones have
-// asked for is taken for what a later one did.
+// maxRecentRuns is how many runs of one agent are kept. Requests of older runs count as
+// requests of a later one.
 const maxRecentRuns = 100
 
 func newRecentRuns() *RecentRuns { return &RecentRuns{runs: map[string][]recentRun{}} }
 
-// Add remembers a run that has ended.
+// Add adds a run that has ended.
 func (b *RecentRuns) Add(it schedule.Item) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -43,29 +43,29 @@ func (b *RecentRuns) Count() int {
 	return b.ended
 }
 
-// Forget lets go of the first runs that ended: a look has read what they said.
+// Forget removes the first runs that ended: a look has read their requests.
 func (b *RecentRuns) Forget(first int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for agent, runs := range b.runs {
-		runs = slices.DeleteFunc(runs, func(one recentRun) bool { return one.n <= first })
+		runs = slices.DeleteFunc(runs, func(r recentRun) bool { return r.n <= first })
 		if b.runs[agent] = runs; len(runs) == 0 {
 			delete(b.runs, agent)
 		}
 	}
 }
 
-// of returns the runs of an agent, the one that ended first first.
+// of returns the runs of an agent, in the order of their ends.
 func (b *RecentRuns) of(agent string) (items []schedule.Item) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, one := range b.runs[agent] {
-		items = append(items, one.item)
+	for _, r := range b.runs[agent] {
+		items = append(items, r.item)
 	}
 	return items
 }
 
-// Any reports whether a run has ended whose requests no look may have read yet.
+// Any reports whether a run has ended whose requests may be unread.
 func (b *RecentRuns) Any() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -10,9 +10,8 @@ import (
 	"mailboxd/mailbox"
 )
 
-// checkRefs judges what a task refers to, without opening it (AINL-40). A file
-// that is missing may still come, so that is only worth a warning unless the
-// agent requires it.
+// checkRefs judges the references of a task without opening the files (AINL-40). A missing file
+// may appear later, so it is only a warning unless the agent requires it.
 func (rd *Reader) checkRefs(t envelope.Task) envelope.Findings {
 	if len(t.Refs) == 0 {
 		return nil
@@ -40,8 +39,8 @@ func (rd *Reader) checkRefs(t envelope.Task) envelope.Findings {
 	return findings
 }
 
-// checkCallback refuses a task whose result could not be appended where it asks
-// for, for what lies there (AINL-51).
+// checkCallback refuses a task when the file at its callback path can't take a result line
+// (AINL-51).
 func (rd *Reader) checkCallback(t envelope.Task) (findings envelope.Findings) {
 	if file := t.Callback.FileAppend; file != "" {
 		if err := rd.Box.CheckCallbackFile(file); err != nil {
@@ -56,10 +55,10 @@ func (rd *Reader) checkCallback(t envelope.Task) (findings envelope.Findings) {
 	return findings
 }
 
-// CheckContext says what is wrong with the context of a message, which is opened
-// here and held against its hash (CLOWL-16). One that is not there is no loss when
-// the message has another one with it, which is worth knowing: then it is degraded
-// (CLOWL-15, CLOWL-17). What leads outside the roots is refused.
+// CheckContext checks the context of a message: it opens the file and compares its hash
+// (CLOWL-16). A missing file is acceptable when the message has an inline context too; a
+// finding reports this, and the message is degraded (CLOWL-15, CLOWL-17). A path outside the
+// roots is refused.
 func (rd *Reader) CheckContext(m envelope.Message, agent string) (findings envelope.Findings, degraded bool) {
 	ref := m.Context.Ref
 	rule := rd.Agents.Refs(agent)
@@ -90,22 +89,22 @@ func (rd *Reader) CheckContext(m envelope.Message, agent string) (findings envel
 	return envelope.Findings{f}, false
 }
 
-// WithoutContext is a task without the reference that its context is, for which the
-// message has another one with it.
+// WithoutContext returns a task without the reference to its context. The message has an inline
+// context in its place.
 func WithoutContext(t envelope.Task, ref string) envelope.Task {
 	t.Refs = slices.DeleteFunc(slices.Clone(t.Refs), func(r envelope.Ref) bool { return r.URI == ref || r.URI == "file://"+ref })
 	return t
 }
 
-// RequestOf decodes the request of a task again that is kept as it was said, and
-// looks at its context again: it may be another one by now.
+// RequestOf decodes the kept request of a task again. It also checks the context again, which
+// may have changed.
 func (rd *Reader) RequestOf(row task.Task, raw []byte) (envelope.Task, envelope.Findings) {
 	codec, foreign := dialect.Of(row.Dialect)
 	if !foreign || row.Dialect == envelope.AINL {
 		return envelope.DecodeTask(raw, rd.Opts.Reading)
 	}
 	m, findings := codec.Decode(raw, rd.Opts.Reading)
-	m.Request.Agent = row.Agent // one of those it is to, or who does it instead
+	m.Request.Agent = row.Agent // one of the recipients, or a substitute
 	if !findings.Refused() {
 		context, degraded := rd.CheckContext(m, row.Agent)
 		if findings = append(findings, context...); degraded {

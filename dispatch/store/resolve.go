@@ -10,7 +10,7 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A finder looks up what a message may name: as a transaction sees it, or as it is
+// A Finder looks up the tasks that a message may name: as a transaction sees them, or as
 // committed.
 type Finder struct {
 	Latest func(envelope.ID) (task.Task, bool, error)
@@ -18,10 +18,10 @@ type Finder struct {
 	task   func(seq int64) (task.Task, bool, error)
 }
 
-// Finder returns a finder of what the transaction sees.
+// Finder returns a Finder of the tasks that the transaction sees.
 func (tx *Transaction) Finder() Finder { return Finder{tx.Latest, tx.AnyMessageWithID, tx.Task} }
 
-// Finder returns a finder of what is committed.
+// Finder returns a Finder of committed tasks.
 func (rd *Reader) Finder(ctx context.Context) Finder {
 	known := func(row task.Task, err error) (task.Task, bool, error) {
 		if errors.Is(err, ledger.ErrUnknown) {
@@ -36,9 +36,9 @@ func (rd *Reader) Finder(ctx context.Context) Finder {
 	}
 }
 
-// Resolve returns the task that a message names, and whether it names one: the latest
-// revision of an id, or the revision that a message is about. Own is the task of the
-// run that has sent the message, whose id names that revision.
+// Resolve returns the task that a message names, and whether it names one: the latest revision
+// of an id, or the revision that a named message is about. own is the task of the run that sent
+// the message; its id means that revision.
 func (f Finder) Resolve(m envelope.Message, own task.Task) (task.Task, bool, error) {
 	for _, name := range conversation.References(m) {
 		row, found, err := f.refer(name, own)
@@ -63,7 +63,7 @@ func (f Finder) refer(name conversation.Reference, own task.Task) (task.Task, bo
 	return f.Latest(name.Task)
 }
 
-// ResolveThread returns the tasks that wait for a message which names none.
+// ResolveThread returns the tasks that wait for a message of a thread that names no task.
 func ResolveThread(tx *Transaction, m envelope.Message) (tasks []task.Task, err error) {
 	if !conversation.ByThread(m) {
 		return nil, nil
@@ -78,8 +78,8 @@ func ResolveThread(tx *Transaction, m envelope.Message) (tasks []task.Task, err 
 	return tasks, nil
 }
 
-// ResolveWork returns the task that the sender of a request works on: the one that the
-// request names, if it is the sender's, or else the one that began last.
+// ResolveWork returns the task that the sender of a request works on: the named task if it is
+// the sender's, or else the task that began last.
 func (rd *Reader) ResolveWork(tx *Transaction, m envelope.Message) (task.Task, bool, error) {
 	if !rd.Agents.Known(m.From) {
 		return task.Task{}, false, nil

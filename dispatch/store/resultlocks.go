@@ -6,39 +6,39 @@ import (
 	"mailboxd/envelope"
 )
 
-// ResultLocks gives each task id a lock, so that a result file is not put by one
-// goroutine while another moves it to the history. Nobody waits for another id:
-// who holds a lock may wait for a while until a mark is written down.
+// ResultLocks gives each task id a lock. Without it, one goroutine could put a result file
+// while another moves it to the history. A lock may be held while a mark is written, so no
+// other id waits for it.
 type ResultLocks struct {
-	mu   sync.Mutex // guards what follows
-	held map[envelope.ID]*name
+	mu   sync.Mutex // guards the fields below
+	held map[envelope.ID]*idLock
 }
 
-// A name is the lock of one id, for as long as somebody has it or waits for it.
-type name struct {
+// An idLock is the lock of one id, as long as a goroutine has it or waits for it.
+type idLock struct {
 	sync.Mutex
-	users int // the mu of names guards it
+	users int // guarded by ResultLocks.mu
 }
 
-func newResultLocks() *ResultLocks { return &ResultLocks{held: map[envelope.ID]*name{}} }
+func newResultLocks() *ResultLocks { return &ResultLocks{held: map[envelope.ID]*idLock{}} }
 
 // Lock waits for the lock of an id, and returns the function that unlocks it.
-func (n *ResultLocks) Lock(id envelope.ID) (unlock func()) {
-	n.mu.Lock()
-	own := n.held[id]
-	if own == nil {
-		own = &name{}
-		n.held[id] = own
+func (l *ResultLocks) Lock(id envelope.ID) (unlock func()) {
+	l.mu.Lock()
+	lock := l.held[id]
+	if lock == nil {
+		lock = &idLock{}
+		l.held[id] = lock
 	}
-	own.users++
-	n.mu.Unlock()
-	own.Lock()
+	lock.users++
+	l.mu.Unlock()
+	lock.Lock()
 	return func() {
-		own.Unlock()
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		if own.users--; own.users == 0 {
-			delete(n.held, id)
+		lock.Unlock()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if lock.users--; lock.users == 0 {
+			delete(l.held, id)
 		}
 	}
 }

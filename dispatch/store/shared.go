@@ -14,7 +14,7 @@ import (
 	"mailboxd/mailbox"
 )
 
-// Shared is what all components of the engine share.
+// Shared is the state that all components of the engine share.
 type Shared struct {
 	Parts
 	Agents      Agents
@@ -25,12 +25,12 @@ type Shared struct {
 	Runs        *RunSet
 	Held        *HeldSet
 	Pauses      *Pauses
-	ResultLocks *ResultLocks // one result file is moved by one goroutine at a time
+	ResultLocks *ResultLocks // one goroutine at a time moves a result file
 	RecentRuns  *RecentRuns
 	Unused      *UnusedDirs
 }
 
-// NewShared makes what the components share, for an engine in which no agent is paused.
+// NewShared makes the shared state, with no agent paused.
 func NewShared(parts Parts, agents Agents, opts Options) *Shared {
 	return &Shared{
 		Parts:       parts,
@@ -48,8 +48,7 @@ func NewShared(parts Parts, agents Agents, opts Options) *Shared {
 	}
 }
 
-// Info is Log(row).Info() for what each task has: without a logger of its own,
-// which is 500 bytes.
+// Info is Log(row).Info() without a logger per task, which takes 500 bytes.
 func (s *Shared) Info(row task.Task) *zerolog.Event {
 	return s.Opts.Log.Info().Str("task_id", string(row.ID)).Str("agent", row.Agent)
 }
@@ -57,7 +56,7 @@ func (s *Shared) Info(row task.Task) *zerolog.Event {
 // Log returns a logger that names the task.
 func (s *Shared) Log(row task.Task) *zerolog.Logger { return taskLogger(s.Opts.Log, row) }
 
-// Persist tries until it can, or until work is cut short.
+// Persist tries until it succeeds or ctx ends.
 func (s *Shared) Persist(ctx context.Context, row task.Task, try func() error) error {
 	for {
 		err := try()
@@ -83,8 +82,8 @@ func (s *Shared) Relative(path string) string {
 	return rel
 }
 
-// Parts are the places a Dispatcher works on. It owns none of them: the
-// caller that opened them closes them, after Serve has returned.
+// Parts are the mailbox, the state directory and the ledger of a Dispatcher. The Dispatcher
+// owns none of them: the caller that opened them closes them, after Serve has returned.
 type Parts struct {
 	Box    *mailbox.Box
 	State  *mailbox.State
@@ -98,24 +97,25 @@ func taskLogger(log zerolog.Logger, row task.Task) *zerolog.Logger {
 	return &log
 }
 
-// RetryPause is how long we wait before trying again what failed through no
-// fault of the task: a full disk, a busy ledger.
+// RetryPause is the pause before a retry of an operation that failed for a reason outside the
+// task: a full disk, a busy ledger.
 const RetryPause = time.Second
 
-// SettlePause is how long an undeliverable result or callback waits at first.
+// SettlePause is the first pause before a result or callback is tried again.
 const SettlePause = 5 * time.Second
 
-// Backoff is the pause after so many failures: first, doubling, and a random
-// part shorter, so that what failed together is not tried again together.
+// Backoff returns the pause after a number of failures. It starts with first, doubles up to
+// LongestPause, and is shortened by a random part, so that tasks that failed together do not
+// retry together.
 func Backoff(first time.Duration, failed int) time.Duration {
 	pause := min(min(first, LongestPause)<<min(max(failed-1, 0), 20), LongestPause)
 	return pause - rand.N(pause/4+1)
 }
 
-// LongestPause is the most that Backoff grows to.
+// LongestPause is the maximum of Backoff.
 const LongestPause = 5 * time.Minute
 
-// IsPast reports whether a deadline is over; zero is none.
+// IsPast reports whether a deadline is over; zero is no deadline.
 func IsPast(deadline, now time.Time) bool { return !deadline.IsZero() && !now.Before(deadline) }
 
 // WithField sets one field in the data of an event, and returns the data.
@@ -124,6 +124,6 @@ func WithField(data map[string]any, key string, value any) map[string]any {
 	return data
 }
 
-// PageSize is how many rows are read at once, so that a long history costs time
-// but no memory.
+// PageSize is how many rows are read at once, so that the size of the history does not affect
+// memory.
 const PageSize = 1000

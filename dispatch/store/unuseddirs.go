@@ -2,9 +2,9 @@ package store
 
 import "sync"
 
-// UnusedDirs are the run directories whose intent the ledger failed to take. They
-// are empty. Each stays where it is, since that intent may be on the disk all the
-// same, and the next intent of the same attempt has it.
+// UnusedDirs are the empty run directories whose intent the ledger failed to record. Each stays
+// in place, since that intent may be on the disk nevertheless, and the next intent of the same
+// attempt uses it.
 type UnusedDirs struct {
 	mu    sync.Mutex // guards paths
 	paths map[string]bool
@@ -26,9 +26,9 @@ func (u *UnusedDirs) Keep(path string) {
 func (u *UnusedDirs) Take(path string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	there := u.paths[path]
+	found := u.paths[path]
 	delete(u.paths, path)
-	return there
+	return found
 }
 
 // Has reports whether a directory is in the set.

@@ -12,15 +12,15 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A Writer changes tasks: it has the core decide, makes that durable, and has the next
-// step taken.
+// A Writer changes tasks: the core decides, the Writer makes the decision durable, and
+// OnCommitted takes the next step.
 type Writer struct {
 	*Shared
 	OnCommitted func(context.Context, Consequences)
 }
 
-// Update runs fn in a transaction, as [ledger.Ledger.Update] does, and takes the next step
-// of all tasks that it moved. It returns when both are done.
+// Update runs fn in a transaction, as [ledger.Ledger.Update] does, and takes the next step of
+// all tasks that fn moved. It returns when both are done.
 func (w *Writer) Update(ctx context.Context, fn func(tx *Transaction) error) error {
 	follow, err := w.Commit(ctx, fn)
 	if err == nil {
@@ -29,7 +29,7 @@ func (w *Writer) Update(ctx context.Context, fn func(tx *Transaction) error) err
 	return err
 }
 
-// Commit runs fn in a transaction, and returns what has to follow.
+// Commit runs fn in a transaction, and returns the consequences.
 func (w *Writer) Commit(ctx context.Context, fn func(tx *Transaction) error) (follow Consequences, err error) {
 	err = w.Ledger.Update(ctx, func(tx *ledger.Tx) error {
 		t := Transaction{Tx: tx}
@@ -43,39 +43,39 @@ func (w *Writer) Commit(ctx context.Context, fn func(tx *Transaction) error) (fo
 	return follow, err
 }
 
-// A Transaction is one change of the ledger, and what has to follow from it.
+// A Transaction is one change of the ledger, with its consequences.
 type Transaction struct {
 	*ledger.Tx
 	follow Consequences
 }
 
-// Consequences are what has to be done because of a transaction, once that is durable.
-// The zero value is nothing.
+// Consequences are the steps that follow from a transaction, once it is durable. The zero value
+// is nothing.
 type Consequences struct {
 	Moves   []Move
-	Parents []int64        // the Seqs of tasks that have a new task below them which ends with them
+	Parents []int64        // the Seqs of tasks that have a new dependent
 	Cancels []Cancellation // of other tasks
 	Deliver bool           // a message is due in an inbox
 	index   map[int64]int  // of Moves, by the Seq of the task
 }
 
-// A cancellation is a task that a message cancels.
+// A Cancellation is a task that a message cancels.
 type Cancellation struct {
 	Task    int64 // its Seq
 	From    string
-	Message string // the name of the message
+	Message string // the id of the message
 }
 
 // A Move is a task that a transaction added or moved.
 type Move struct {
-	Before task.Task // as it was before the transaction; zero: it is new
+	Before task.Task // before the transaction; zero: the task is new
 	After  task.Task
 	Ended  bool // a run of it is over
-	Pauses bool // it is queued later
+	Pauses bool // a later step queues the task
 }
 
-// Pause splits what follows when tasks are queued again after a pause: now is what others
-// wait for, and later has the tasks queued.
+// Pause splits the steps when tasks are queued again after a pause: now lets other tasks
+// continue, and later queues the tasks.
 func (f Consequences) Pause() (now, later Consequences) {
 	now = f
 	now.Moves = slices.Clone(f.Moves)
@@ -87,7 +87,7 @@ func (f Consequences) Pause() (now, later Consequences) {
 	return now, later
 }
 
-// note remembers what a change made of a task. A change of a task that isn't loaded, such as
+// note records the effect of a change on a task. A change of a task that isn't loaded, such as
 // the parent of a new one, moves nothing.
 func (f *Consequences) note(c core.Change, before, after task.Task) {
 	at, known := f.index[after.Seq]
@@ -115,14 +115,14 @@ func (f *Consequences) After(seq int64) (after task.Task, moved bool) {
 	return f.Moves[at].After, true
 }
 
-// moves reports whether a change calls for a next step.
+// moves reports whether a change needs a next step.
 func moves(c core.Change) bool {
 	_, moved := c.(*core.Moved)
 	_, added := c.(*core.Added)
 	return moved || added || endsRun(c)
 }
 
-// endsRun reports whether a change ends a run, or takes one back.
+// endsRun reports whether a change ends a run, or takes it back.
 func endsRun(c core.Change) bool {
 	switch c.(type) {
 	case *core.RunEnded, *core.RunVoid, *core.RunReleased:
@@ -137,12 +137,13 @@ func (tx *Transaction) Record(m task.Message) (int64, error) {
 	return tx.Tx.Record(m)
 }
 
-// CancelAfter has a task cancelled once the transaction is durable.
+// CancelAfter cancels a task once the transaction is durable.
 func (tx *Transaction) CancelAfter(seq int64, m envelope.Message) {
 	tx.follow.Cancels = append(tx.follow.Cancels, Cancellation{Task: seq, From: m.From, Message: m.ID})
 }
 
-// StartConversation is [ledger.Tx.StartConversation]. A task that was just added may end with the one above.
+// StartConversation is [ledger.Tx.StartConversation]. It records whether a new task is a
+// dependent of its parent.
 func (tx *Transaction) StartConversation(c task.Conversation) error {
 	if at, known := tx.follow.index[c.Task]; known && conversation.Dependent(c.Tie) {
 		tx.follow.Parents = append(tx.follow.Parents, tx.follow.Moves[at].After.Parent)

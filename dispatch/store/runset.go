@@ -16,67 +16,67 @@ import (
 	"mailboxd/mailbox"
 )
 
-// A CancelError is the cause with which a run is ended that somebody cancelled.
+// A CancelError is the cause of a run that ends because it was cancelled.
 type CancelError struct{ By core.By }
 
 // Error names who cancelled the run.
 func (e *CancelError) Error() string { return "cancelled by " + e.By.String() }
 
-// A Run is something an agent does now, or is about to.
+// A Run is a current run of an agent, or one that is about to start.
 type Run struct {
 	Item          schedule.Item
-	Ctx           context.Context // of the agent function, for as long as it is called
+	Ctx           context.Context // of the agent function, during its call
 	End           context.CancelCauseFunc
-	Began         atomic.Bool // it may have asked for something
-	Stopped       atomic.Bool // nobody waits to see its task cancelled
+	Began         atomic.Bool // the agent may have requested something
+	Stopped       atomic.Bool // no caller waits for the cancellation of its task
 	meter         meter
-	over          chan struct{} // closed when nothing more will come of it
-	stopFollowing func() bool   // stops the link to the context of CancelWith; nil: there is none
+	over          chan struct{} // closed when the run is finished
+	stopFollowing func() bool   // ends the link to the context of CancelWith; nil: no link
 
 	publication
 }
 
-// An ending is what there is to show of the task of a run.
+// A publication is what the publisher needs for the result of a run's task.
 type publication struct {
-	Callback         atomic.Pointer[envelope.Callback] // what its task asks for; nil: nobody has read that here
-	Result           atomic.Pointer[[]byte]            // what its task has ended with; nil: it has not
-	Draft            atomic.Pointer[Draft]             // of that; nil: there is none
-	Published        atomic.Bool                       // somebody shows that, or has
+	Callback         atomic.Pointer[envelope.Callback] // the callback that its task asks for; nil: the request was not read here
+	Result           atomic.Pointer[[]byte]            // the result of its task; nil: the run has not ended the task
+	Draft            atomic.Pointer[Draft]             // the draft of that result; nil: none
+	Published        atomic.Bool                       // a goroutine publishes the result, or has done so
 	NeedsApproval    atomic.Pointer[task.Task]         // its task, when the answer needs an approval; nil: it does not
-	MayHaveSuccessor atomic.Bool                       // a later revision may be there: only the ledger knows
+	MayHaveSuccessor atomic.Bool                       // a later revision may exist: only the ledger knows
 }
 
-// Stop ends a run for somebody who does not wait for what becomes of its task. It
-// reports false when the run was over.
+// Stop ends a run for a caller that does not wait for the end of its task. It reports false
+// when the run was over.
 func (r *Run) Stop(by core.By) bool {
 	r.Stopped.Store(true)
 	r.End(&CancelError{by})
-	return !errors.Is(context.Cause(r.Ctx), context.Canceled) // which is what finish says
+	return !errors.Is(context.Cause(r.Ctx), context.Canceled) // the cause that Finish sets
 }
 
-// Cancelled returns with what the run was ended, if somebody cancelled it.
+// Cancelled returns the cause of the run's end, if the run was cancelled.
 func (r *Run) Cancelled() (*CancelError, bool) {
 	return errors.AsType[*CancelError](context.Cause(r.Ctx))
 }
 
-// Conclude makes a run that was cut short because somebody cancelled it end as
-// cancelled. One that came to an end of its own before that keeps it.
+// Conclude changes the outcome of a run to cancelled when a cancellation cut the run short. A
+// run that ended by itself before keeps its outcome.
 func (r *Run) Conclude(o task.Outcome) task.Outcome {
-	if why := r.meter.excess(); why != "" {
-		o.Result.Review.Ask(why)
+	if cause := r.meter.excess(); cause != "" {
+		o.Result.Review.Ask(cause)
 	}
-	why, cancelled := r.Cancelled()
+	cause, cancelled := r.Cancelled()
 	if !cancelled || o.Detached || o.Unread != nil || o.Exit.Cause != task.CauseInterrupted && o.Result.Error.Kind != envelope.RunLost {
 		return o
 	}
 	o.Retry = false
 	o.Result.Status = envelope.Stopped
-	o.Result.Error = envelope.Error{Kind: envelope.Cancelled, Message: why.Error()}
+	o.Result.Error = envelope.Error{Kind: envelope.Cancelled, Message: cause.Error()}
 	return o
 }
 
-// NeverBegun is the outcome of a run that was cancelled, if it was, and of which
-// nothing was started: it is not to be begun later.
+// NeverBegun returns the outcome of a cancelled run that started no process, so that it does
+// not start later; false for a run that was not cancelled.
 func (r *Run) NeverBegun(j task.Job) (o task.Outcome, cancelled bool) {
 	why, cancelled := r.Cancelled()
 	if !cancelled {
@@ -94,22 +94,22 @@ func (r *Run) NeverBegun(j task.Job) (o task.Outcome, cancelled bool) {
 	}, true
 }
 
-// HasFinalResult reports whether what the run ends with is shown as it is in hand,
-// and not as the ledger has it.
+// HasFinalResult reports whether the result of the run can be published from memory, without
+// the ledger.
 func (r *Run) HasFinalResult() bool { return r.Callback.Load() != nil && !r.MayHaveSuccessor.Load() }
 
-// RunSet knows what runs now, so that somebody can end or await it.
+// RunSet knows the current runs, so that callers can end or await them.
 type RunSet struct {
-	mu      sync.Mutex            // guards what follows
-	all     map[int64][]*Run      // by task: one, or for a moment the next as well
-	refused map[int64]refusedTask // those whose result is not put yet
+	mu      sync.Mutex            // guards the fields below
+	all     map[int64][]*Run      // by task: one, or for a moment also the next
+	refused map[int64]refusedTask // refused tasks whose results are not put yet
 }
 
 func newRunSet() *RunSet {
 	return &RunSet{all: map[int64][]*Run{}, refused: map[int64]refusedTask{}}
 }
 
-// Begin makes a run known until Finish is called for it.
+// Begin adds a run. Finish removes it.
 func (s *RunSet) Begin(ctx context.Context, it schedule.Item) *Run {
 	r := &Run{Item: it, over: make(chan struct{})}
 	r.Ctx, r.End = context.WithCancelCause(ctx)
@@ -119,12 +119,12 @@ func (s *RunSet) Begin(ctx context.Context, it schedule.Item) *Run {
 	return r
 }
 
-// CancelWith has a run that was begun elsewhere end with ctx.
+// CancelWith ends a run with ctx, which the run did not begin with.
 func (r *Run) CancelWith(ctx context.Context) {
 	r.stopFollowing = context.AfterFunc(ctx, func() { r.End(context.Cause(ctx)) })
 }
 
-// Finish says that nothing more will come of a run.
+// Finish removes a run that has done all its work.
 func (s *RunSet) Finish(r *Run) {
 	if r.stopFollowing != nil {
 		r.stopFollowing()
@@ -160,7 +160,7 @@ func (s *RunSet) Find(match func(schedule.Item) bool) (found []*Run) {
 	return found
 }
 
-// NeedingApproval returns the tasks that run now and whose answers need an approval.
+// NeedingApproval returns the running tasks whose answers need an approval.
 func (s *RunSet) NeedingApproval() (rows []task.Task) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,8 +179,8 @@ func (s *RunSet) NeedsApproval(seq int64) bool {
 	return slices.ContainsFunc(s.Of(seq), func(r *Run) bool { return r.NeedsApproval.Load() != nil })
 }
 
-// MarkSuccessor says that a later revision of a task may have been accepted. It is
-// called before that is committed.
+// MarkSuccessor records that a later revision of a task may have been accepted. It is called
+// before the commit.
 func (s *RunSet) MarkSuccessor(seq int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,22 +192,22 @@ func (s *RunSet) MarkSuccessor(seq int64) {
 	}
 }
 
-// SetResult says that the run of a task ends it, with a result that is durable when
-// the transaction is that says so. A nil one says that it does not.
+// SetResult records the result with which the run of a task ends the task. The result is
+// durable when the caller's transaction is. nil says that the run does not end the task.
 func (s *RunSet) SetResult(seq int64, result []byte) {
-	said := &result
+	stored := &result
 	if result == nil {
-		said = nil
+		stored = nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.all[seq] {
-		r.Result.Store(said)
+		r.Result.Store(stored)
 	}
 }
 
-// WithResult returns the run that has just ended a task, or stands for one of a task
-// that was refused, if all there is to show of that is in hand.
+// WithResult returns the run that has just ended a task, or the placeholder run of a refused
+// task. It returns nil unless the result can be published from memory.
 func (s *RunSet) WithResult(seq int64) *Run {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -231,20 +231,20 @@ func Await(ctx context.Context, runs []*Run) error {
 	return nil
 }
 
-// A refusedTask is a task that was refused, with all that its result file takes.
+// A refusedTask is a refused task with the content of its result file.
 type refusedTask struct {
 	row task.Task
-	run *Run // has the result and the callback; nothing was run
+	run *Run // holds the result and the callback; no agent ran
 }
 
-// MaxPublishing and maxKeptRefusals bound what is kept of refusals.
+// MaxPublishing and maxKeptRefusals limit the refusals in memory.
 const (
-	MaxPublishing   = 64   // refusals whose results are put at once: they share the commits that mark them
-	maxKeptRefusals = 1024 // refusals that are kept in memory until then; of others the ledger is asked
+	MaxPublishing   = 64   // refusals whose results are put at once: they share the commits of their marks
+	maxKeptRefusals = 1024 // refusals kept in memory until then; the others are read from the ledger
 )
 
-// Refuse remembers what there is to show of a task, if there is room. It is called
-// before the refusal is committed; see Follow.
+// Refuse keeps what the publisher needs for a refused task, if there is room. It is called
+// before the refusal is committed.
 func (s *RunSet) Refuse(row task.Task, result []byte, callback envelope.Callback) {
 	r := &Run{Item: schedule.Item{Seq: row.Seq}}
 	r.Result.Store(&result)
@@ -256,7 +256,7 @@ func (s *RunSet) Refuse(row task.Task, result []byte, callback envelope.Callback
 	}
 }
 
-// Refusal returns a task that Refuse remembers, if it does.
+// Refusal returns a task that Refuse has kept.
 func (s *RunSet) Refusal(seq int64) (task.Task, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -264,22 +264,23 @@ func (s *RunSet) Refusal(seq int64) (task.Task, bool) {
 	return t.row, ok
 }
 
-// ForgetRefusal lets go of a task that Refuse may remember.
+// ForgetRefusal removes a task that Refuse may have kept.
 func (s *RunSet) ForgetRefusal(seq int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.refused, seq)
 }
 
-// A Draft is the result with which a completion is about to end its task, written and
-// synced while the ledger takes that in: each is a wait for the disk. It has its
-// name only once the ledger has its bytes, and is nothing when it does not get it.
+// A Draft is the result file of a task that is about to end. It is written and synced while the
+// ledger commits the end, because each step waits for the disk. It gets its name only after the
+// commit, and is dropped otherwise.
 type Draft struct {
 	Result []byte
 	File   *mailbox.Draft // nil: it could not be written
 }
 
-// Of returns the file that has a result already; nil when there is none.
+// Of returns the draft file of a result; nil when the draft has other content, or there is
+// none.
 func (f *Draft) Of(result []byte) *mailbox.Draft {
 	if f == nil || !bytes.Equal(f.Result, result) {
 		return nil
@@ -287,7 +288,7 @@ func (f *Draft) Of(result []byte) *mailbox.Draft {
 	return f.File
 }
 
-// Drop lets go of a draft that was not put.
+// Drop removes a draft that was not put.
 func (f *Draft) Drop() {
 	if f != nil && f.File != nil {
 		f.File.Drop()
