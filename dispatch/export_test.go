@@ -43,8 +43,8 @@ func (d *Dispatcher) RingNow(seq int64) { d.Timers.Set(seq, time.Now()) }
 
 // HangCallbacks has every callback hang until goOn is called.
 func (d *Dispatcher) HangCallbacks() (goOn func()) {
-	d.Publisher.Calls.Mu.Lock()
-	return d.Publisher.Calls.Mu.Unlock
+	d.Publisher.Callbacks.Mu.Lock()
+	return d.Publisher.Callbacks.Mu.Unlock
 }
 
 func (d *Dispatcher) Proceed(ctx context.Context, row task.Task) { d.steps.resume(ctx, row) }

@@ -2,7 +2,7 @@ package outbox
 
 import "mailboxd/dispatch/store"
 
-// A Base is what the upper components of the engine are built on.
+// A Base holds the lower components of the engine, for the upper ones.
 type Base struct {
 	*store.Shared
 	Writer    *store.Writer
@@ -21,7 +21,7 @@ func NewBase(s *store.Shared, dependents *Dependents, endings chan struct{}) *Ba
 	b.Meters = &store.Meters{Shared: s, Writer: b.Writer}
 	b.Messenger = &Messenger{Shared: s, writer: b.Writer, NotifyQueue: newNotifyQueue()}
 	b.Publisher = &Publisher{
-		Shared: s, writer: b.Writer, reader: b.Reader, Calls: newCalls(), endings: endings, missing: make(chan struct{}, 1),
+		Shared: s, writer: b.Writer, reader: b.Reader, Callbacks: newCallbacks(), endings: endings, missing: make(chan struct{}, 1),
 	}
 	b.Canceller = &Canceller{Shared: s, writer: b.Writer, reader: b.Reader, messenger: b.Messenger, dependents: dependents}
 	return b

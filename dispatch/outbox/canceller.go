@@ -13,7 +13,7 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A canceller cancels tasks, and those that end with them.
+// A Canceller cancels tasks and their dependents.
 type Canceller struct {
 	*store.Shared
 	writer     *store.Writer
@@ -22,8 +22,7 @@ type Canceller struct {
 	dependents *Dependents
 }
 
-// CancelOne cancels one revision and reports whether it did. It did not when
-// somebody moved the task meanwhile.
+// CancelOne cancels one revision. It reports false when the task was moved meanwhile.
 func (cn *Canceller) CancelOne(ctx context.Context, row task.Task, by core.By) (bool, error) {
 	if row.State == task.Running {
 		return cn.cancelRun(ctx, row, by)
@@ -44,8 +43,8 @@ func (cn *Canceller) CancelOne(ctx context.Context, row task.Task, by core.By) (
 	return true, nil
 }
 
-// endCancelled ends a task that is cancelled, and notifies the agent that has it in its
-// inbox. Its line may be on its way there, so nobody else may append it meanwhile.
+// endCancelled ends a cancelled task, and notifies the agent that has it in its inbox. The lock
+// keeps other goroutines from appending the task's line meanwhile.
 func (cn *Canceller) endCancelled(ctx context.Context, row task.Task, q store.DecisionSubject, by core.By) (store.Consequences, error) {
 	defer cn.ResultLocks.Lock(row.ID)()
 	return cn.writer.Commit(ctx, func(tx *store.Transaction) error {
@@ -63,7 +62,7 @@ func (cn *Canceller) endCancelled(ctx context.Context, row task.Task, q store.De
 	})
 }
 
-// cancelRun ends a run and waits until nothing is left of it.
+// cancelRun ends a run and waits until it is over.
 func (cn *Canceller) cancelRun(ctx context.Context, row task.Task, by core.By) (bool, error) {
 	runs := cn.Runs.Of(row.Seq)
 	for _, r := range runs {
@@ -82,7 +81,7 @@ func (cn *Canceller) cancelRun(ctx context.Context, row task.Task, by core.By) (
 	return now.State == task.Done && now.Kind == envelope.Cancelled, nil
 }
 
-// errElsewhere says that no component here has the run, as while stopping.
+// errElsewhere says that no component here has the run, as during a shutdown.
 var errElsewhere = errors.New("its run is being handed over; try again")
 
 // CancelFor cancels a task because of a message. It doesn't wait for the end of the run.
@@ -92,7 +91,7 @@ func (cn *Canceller) CancelFor(ctx context.Context, row task.Task, from, message
 	}
 }
 
-// CancelAgain goes on after a start with the cancellations that messages ask for.
+// CancelAgain continues, after a start, the cancellations that messages ask for.
 func (cn *Canceller) CancelAgain(ctx context.Context) error {
 	messages, err := cn.Ledger.Cancelled(ctx)
 	for _, m := range messages {
@@ -101,18 +100,18 @@ func (cn *Canceller) CancelAgain(ctx context.Context) error {
 	return err
 }
 
-// MayCancel reports whether a participant may cancel a task: it has asked for the task
-// or for one above, or is the agent of one above.
+// MayCancel reports whether a participant may cancel a task: the participant requested the task
+// or one of its ancestors, or is the agent of an ancestor.
 func MayCancel(tx *store.Transaction, row task.Task, by string) (bool, error) {
 	for row.Seq != 0 {
 		if row.Requester == by {
 			return true, nil
 		}
-		above, _, err := tx.Task(row.Parent)
+		parent, _, err := tx.Task(row.Parent)
 		if err != nil {
 			return false, err
 		}
-		if row = above; row.Agent == by {
+		if row = parent; row.Agent == by {
 			return true, nil
 		}
 	}

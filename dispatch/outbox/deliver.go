@@ -18,9 +18,9 @@ import (
 	"mailboxd/internal/task"
 )
 
-// InboxOf returns the file below the mailbox to which messages for a participant are
-// appended: the inbox of an agent that fetches its tasks, or agents/<name>/inbox.jsonl.
-// A name that no file can have is digested.
+// InboxOf returns the file below the mailbox to which messages for a participant are appended:
+// the inbox of an agent that fetches its tasks, or agents/<name>/inbox.jsonl. A name that is
+// not a valid file name is replaced by a digest.
 func (ms *Messenger) InboxOf(name string) string {
 	if file := ms.Agents.Inbox(name).File; file != "" {
 		return file
@@ -32,68 +32,67 @@ func (ms *Messenger) InboxOf(name string) string {
 	return "agents/" + name + "/inbox.jsonl"
 }
 
-// deliverBatchSize is how many messages are posted at once.
+// deliverBatchSize is how many messages are delivered at once.
 const deliverBatchSize = 64
 
-// A round delivers what is due past inboxes that can't be written for a reason of their
-// own: their messages stay due, in order, until the next round. The zero value begins
-// with the oldest message.
-type round struct {
-	closed map[string]bool // the inboxes that cannot be written; nil: none
-	after  int64           // the last message that was looked at
+// A deliveryRound delivers the due messages. It skips inboxes that can't be written for a
+// reason of their own: their messages stay due, in order, until the next round. The zero value
+// begins with the oldest message.
+type deliveryRound struct {
+	skipped map[string]bool // the inboxes that can't be written; nil: none
+	after   int64           // the Seq of the last message that was handled
 }
 
-// deliverDue appends the messages that are due to their inboxes, in order, and records
-// that. After a crash between the two an inbox has a line twice, with the same name. It
-// goes on with a round, and returns the round as it is then. An error concerns all
-// inboxes, and ends the round.
-func (ms *Messenger) deliverDue(ctx context.Context, r round) (round, error) {
+// deliverDue appends the due messages to their inboxes, in order, and records the delivery.
+// After a crash between these steps an inbox has a line twice, with the same id. It continues a
+// round, and returns the round after it. An error concerns all inboxes, and ends the round.
+func (ms *Messenger) deliverDue(ctx context.Context, r deliveryRound) (deliveryRound, error) {
 	for {
 		due, err := ms.Ledger.Due(ctx, r.after, deliverBatchSize)
 		switch {
 		case err != nil:
-			return round{}, err
-		case len(due) == 0 && r.closed == nil:
-			return round{}, nil
+			return deliveryRound{}, err
+		case len(due) == 0 && r.skipped == nil:
+			return deliveryRound{}, nil
 		case len(due) == 0:
 			return r, nil
 		}
 		if err := ms.deliverBatch(ctx, due, &r); err != nil {
-			return round{}, err
+			return deliveryRound{}, err
 		}
 		r.after = due[len(due)-1].Seq
 	}
 }
 
-// deliverBatch delivers some messages, except to closed inboxes. An inbox that can't be
-// written is closed.
-func (ms *Messenger) deliverBatch(ctx context.Context, due []task.Message, r *round) error {
-	var posted []int64
+// deliverBatch delivers some messages. It skips an inbox that can't be written, for the rest of
+// the round.
+func (ms *Messenger) deliverBatch(ctx context.Context, due []task.Message, r *deliveryRound) error {
+	var delivered []int64
 	var failed error
 	for _, b := range bundles(due) {
-		if r.closed[b.inbox] {
+		if r.skipped[b.inbox] {
 			continue
 		}
-		own := "messages cannot be put into " + b.inbox
+		faultName := "messages cannot be put into " + b.inbox
 		err := ms.Box.AppendInbox(b.inbox, bytes.Join(b.lines, []byte("\n")))
 		if err == nil {
-			ms.FaultLog.Clear(own)
-			posted = append(posted, b.seqs...)
+			ms.FaultLog.Clear(faultName)
+			delivered = append(delivered, b.seqs...)
 			continue
 		}
-		if _, everybodys := store.MachineHint(err); everybodys {
+		if _, isShared := store.MachineHint(err); isShared {
 			failed = err
 			break
 		}
-		ms.FaultLog.Report(own, task.Task{}, err)
-		r.close(b.inbox)
+		ms.FaultLog.Report(faultName, task.Task{}, err)
+		r.skip(b.inbox)
 	}
-	if len(posted) == 0 {
+	if len(delivered) == 0 {
 		return failed
 	}
 	fault.Point("posted")
-	err := ms.writer.Update(context.WithoutCancel(ctx), func(tx *store.Transaction) error { // the lines are in the inbox already
-		for _, seq := range posted {
+	err := ms.writer.Update(context.WithoutCancel(ctx), func(tx *store.Transaction) error { // WithoutCancel: the lines are in the inbox already
+		for _, seq := range delivered {
 			if err := tx.MarkDelivered(seq, time.Now()); err != nil {
 				return err
 			}
@@ -106,11 +105,11 @@ func (ms *Messenger) deliverBatch(ctx context.Context, due []task.Message, r *ro
 	return err
 }
 
-func (r *round) close(inbox string) {
-	if r.closed == nil {
-		r.closed = map[string]bool{}
+func (r *deliveryRound) skip(inbox string) {
+	if r.skipped == nil {
+		r.skipped = map[string]bool{}
 	}
-	r.closed[inbox] = true
+	r.skipped[inbox] = true
 }
 
 // A bundle is what is appended to an inbox at once.
@@ -130,49 +129,49 @@ func bundles(due []task.Message) (all []*bundle) {
 			of[m.Inbox] = b
 			all = append(all, b)
 		}
-		b.lines, b.seqs = append(b.lines, posted(m)), append(b.seqs, m.Seq)
+		b.lines, b.seqs = append(b.lines, deliveryLine(m)), append(b.seqs, m.Seq)
 	}
 	return all
 }
 
-// posted returns the line of a message as its recipient gets it: in the strict form of
-// its dialect, with a time. The ledger keeps the sender's form.
-func posted(m task.Message) []byte {
+// deliveryLine returns the line of a message for its recipient: in the strict form of its
+// dialect, with a time. The ledger keeps the sender's form.
+func deliveryLine(m task.Message) []byte {
 	codec, ok := dialect.Of(m.Dialect)
 	if !ok || m.Dialect == envelope.AINL || m.Via == task.ByDaemon {
 		return m.Body
 	}
-	said, findings := codec.Decode(m.Body, envelope.Strict)
+	decoded, findings := codec.Decode(m.Body, envelope.Strict)
 	if findings.Refused() {
-		return m.Body // it was taken as it is
+		return m.Body // it was accepted in this form
 	}
-	if said.Time.IsZero() {
-		said.Time = m.Time
+	if decoded.Time.IsZero() {
+		decoded.Time = m.Time
 	}
-	said.Extra = nil
-	line, _ := codec.Encode(said)
+	decoded.Extra = nil
+	line, _ := codec.Encode(decoded)
 	return line
 }
 
-// InboxLine is a task as it stands in the inbox of its agent, the same each time:
-// in AINL the exact bytes of its request, and else the form of it that every
-// reader of its agent's dialect takes, with its time.
+// InboxLine returns the line of a task for the inbox of its agent. The line is the same each
+// time: the exact bytes of an AINL request, otherwise the strict form of the agent's dialect,
+// with a time.
 func (ms *Messenger) InboxLine(row task.Task, raw []byte) ([]byte, error) {
-	speaks := ms.Agents.Protocol.Dialect(row.Agent)
-	retold := speaks != cmp.Or(row.Dialect, envelope.AINL)
-	if retold {
+	target := ms.Agents.Protocol.Dialect(row.Agent)
+	translated := target != cmp.Or(row.Dialect, envelope.AINL)
+	if translated {
 		t, _ := dialect.DecodeTask(row.Dialect, raw, ms.Opts.Reading)
-		raw = dialect.Retell(t, speaks)
+		raw = dialect.Retell(t, target)
 	}
-	codec, ok := dialect.Of(speaks)
-	if !ok || speaks == envelope.AINL {
+	codec, ok := dialect.Of(target)
+	if !ok || target == envelope.AINL {
 		return oneLine(raw)
 	}
 	m, findings := codec.Decode(raw, ms.Opts.Reading)
 	if findings.Refused() {
-		return oneLine(raw) // it was taken as it is
+		return oneLine(raw) // it was accepted in this form
 	}
-	if retold || m.Time.IsZero() {
+	if translated || m.Time.IsZero() {
 		m.Time = row.Received
 	}
 	m.Extra = nil
@@ -180,8 +179,8 @@ func (ms *Messenger) InboxLine(row task.Task, raw []byte) ([]byte, error) {
 	return line, nil
 }
 
-// oneLine returns the exact bytes of a task, without the line ends that one
-// from elsewhere than a line may have.
+// oneLine returns the exact bytes of a task. It removes line ends, which only a task from
+// another source than a line may have.
 func oneLine(raw []byte) ([]byte, error) {
 	if !bytes.ContainsAny(raw, "\r\n") {
 		return raw, nil
@@ -189,15 +188,15 @@ func oneLine(raw []byte) ([]byte, error) {
 	return jsontext.AppendFormat(nil, raw, jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true))
 }
 
-// recallTask notifies an agent that has a task in its inbox, and has not answered it, that
-// the task is cancelled: with CNCL, or with CAP's 499. AINL has no word for that.
+// recallTask notifies an agent that has an unanswered task in its inbox that the task is
+// cancelled: with CNCL, or with CAP's 499. AINL has no such message.
 func (ms *Messenger) recallTask(tx *store.Transaction, row task.Task, by core.By) error {
 	inbox, in := ms.Agents.Inbox(row.Agent).File, ms.Agents.Protocol.Dialect(row.Agent)
 	if inbox == "" || in == envelope.AINL || row.State == task.Review {
 		return nil
 	}
-	was, err := tx.Delivery(row.Seq)
-	if err != nil || was.Appended.IsZero() {
+	delivery, err := tx.Delivery(row.Seq)
+	if err != nil || delivery.Appended.IsZero() {
 		return err
 	}
 	conv, _, err := tx.Conversation(row.Seq)
@@ -215,7 +214,7 @@ func (ms *Messenger) recallTask(tx *store.Transaction, row task.Task, by core.By
 	if !ok {
 		return nil
 	}
-	record.Cause = "" // nobody's wish that has to be answered
+	record.Cause = "" // the message answers no request
 	_, err = tx.Record(record)
 	return err
 }

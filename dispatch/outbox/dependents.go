@@ -11,34 +11,34 @@ import (
 	"mailboxd/internal/task"
 )
 
-// Dependents knows which tasks have others below them that end with them, so that
-// nobody has to look for those of each task that ends.
+// Dependents knows the tasks that have dependents, so that the end of other tasks needs no
+// query. Dependents are child tasks that end with their parent.
 type Dependents struct {
 	mu  sync.Mutex // guards all
 	all map[int64]struct{}
 }
 
-// NewDependents returns Dependents without tasks.
+// NewDependents returns an empty set.
 func NewDependents() *Dependents { return &Dependents{all: map[int64]struct{}{}} }
 
-// Add notes that a task may have others below it that end with it.
-func (k *Dependents) Add(above int64) {
+// Add records that a task may have dependents.
+func (k *Dependents) Add(parent int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.all[above] = struct{}{}
+	k.all[parent] = struct{}{}
 }
 
-// Remove forgets a task, and reports whether it may have others below.
-func (k *Dependents) Remove(above int64) bool {
+// Remove removes a task, and reports whether it may have dependents.
+func (k *Dependents) Remove(parent int64) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	_, has := k.all[above]
-	delete(k.all, above)
+	_, has := k.all[parent]
+	delete(k.all, parent)
 	return has
 }
 
-// CancelDependents stops what is below a task that is over and does not go on without it.
-// What its agent handed on and then did without is a fork from now on.
+// CancelDependents cancels the dependents of a task that is over. A child task whose answer the
+// agent did not wait for is a fork from now on.
 func (cn *Canceller) CancelDependents(ctx context.Context, row task.Task) error {
 	children, err := cn.Ledger.Dependents(ctx, row.Seq)
 	if err != nil {
@@ -54,8 +54,8 @@ func (cn *Canceller) CancelDependents(ctx context.Context, row task.Task) error 
 	return nil
 }
 
-// stop cancels a task, and does not wait for the end of its run: should the task
-// go on after that, StopAgain is there.
+// stop cancels a task, and does not wait for the end of its run. StopAgain handles a task that
+// continues after that.
 func (cn *Canceller) stop(ctx context.Context, row task.Task, by core.By) error {
 	for {
 		now, err := cn.Ledger.Task(ctx, row.Seq)
@@ -63,19 +63,19 @@ func (cn *Canceller) stop(ctx context.Context, row task.Task, by core.By) error 
 			return err
 		}
 		if now.State == task.Running {
-			if did, err := cn.StopRun(ctx, now, by); did || err != nil {
+			if stopped, err := cn.StopRun(ctx, now, by); stopped || err != nil {
 				return err
 			}
 			continue
 		}
-		if did, err := cn.CancelOne(ctx, now, by); did || err != nil {
+		if stopped, err := cn.CancelOne(ctx, now, by); stopped || err != nil {
 			return err
 		}
 	}
 }
 
-// StopRun ends the run of a task, and reports whether it did, or nobody here has
-// that run. It did not when the run was over meanwhile, and the task may go on.
+// StopRun ends the run of a task. It also reports true when no component here has the run, and
+// false when the run was over meanwhile, so that the task may continue.
 func (cn *Canceller) StopRun(ctx context.Context, row task.Task, by core.By) (bool, error) {
 	runs, missed := cn.Runs.Of(row.Seq), false
 	for _, r := range runs {
@@ -88,16 +88,16 @@ func (cn *Canceller) StopRun(ctx context.Context, row task.Task, by core.By) (bo
 	return now.State == task.Running && now.Attempt == row.Attempt, err
 }
 
-// StopAgain cancels a task whose run was cancelled when it had come to an end of
-// its own: its agent has said something to go on with, or is to try again.
+// StopAgain cancels a task whose run had ended by itself before the cancellation: the run's
+// outcome may let the task continue or try again.
 func (cn *Canceller) StopAgain(ctx context.Context, r *store.Run) {
 	if why, cancelled := r.Cancelled(); cancelled && r.Stopped.Load() {
 		cn.CancelFor(ctx, task.Task{Seq: r.Item.Seq}, why.By.Who, why.By.Reason)
 	}
 }
 
-// RecoverDependents takes up what ties an unfinished task to the one above it. That
-// one may have ended without it.
+// RecoverDependents connects an unfinished task to its parent again. The parent may have ended
+// meanwhile.
 func (cn *Canceller) RecoverDependents(ctx context.Context, row task.Task) error {
 	if row.Parent == 0 {
 		return nil
@@ -106,13 +106,13 @@ func (cn *Canceller) RecoverDependents(ctx context.Context, row task.Task) error
 	if err != nil || !conversation.Dependent(conv.Tie) {
 		return err
 	}
-	above, err := cn.Ledger.Task(ctx, row.Parent)
+	parent, err := cn.Ledger.Task(ctx, row.Parent)
 	if err != nil {
 		return err
 	}
-	cn.dependents.Add(above.Seq)
-	if above.State == task.Done {
-		cn.Timers.After(above.Seq, 0) // when all runs are found
+	cn.dependents.Add(parent.Seq)
+	if parent.State == task.Done {
+		cn.Timers.After(parent.Seq, 0) // fires when recovery has found all runs
 	}
 	return nil
 }

@@ -15,50 +15,50 @@ import (
 	"mailboxd/internal/task"
 )
 
-// Displace moves the result of an earlier revision to the history, so that
-// its reader finds "not finished" and never the stale answer (AINL-55).
+// Displace moves the result of an earlier revision to the history. A reader finds "not
+// finished" instead of the stale answer (AINL-55).
 func (pb *Publisher) Displace(ctx context.Context, row task.Task) error {
 	defer pb.ResultLocks.Lock(row.ID)()
 	now, err := pb.Ledger.Task(ctx, row.Seq)
 	if err != nil || !now.Replaces {
-		return err // somebody else has, and what lies there may be its own
+		return err // it is moved already, and the file may be the task's own result
 	}
 	return pb.DisplaceLocked(ctx, row)
 }
 
-// DisplaceLocked is Displace for a result that is known to be an earlier one. The
-// caller has locked the task's name.
+// DisplaceLocked is Displace for a result that is known to be an earlier one. The caller holds
+// the task's lock.
 func (pb *Publisher) DisplaceLocked(ctx context.Context, row task.Task) error {
 	info, err := pb.Box.StatResult(row.ID)
-	odd := err == nil && !info.Mode().IsRegular() && info.Mode().Type() != fs.ModeSymlink
+	irregular := err == nil && !info.Mode().IsRegular() && info.Mode().Type() != fs.ModeSymlink
 	later, err := pb.laterResult(ctx, row)
 	if err != nil {
 		return err
 	}
-	if !odd && !later { // what is odd is not a result of anybody's: left alone, and in the way of the next
-		if err := pb.fileAway(ctx, row); err != nil {
+	if !irregular && !later { // an irregular file is no result: it stays, and blocks the next result
+		if err := pb.moveToHistory(ctx, row); err != nil {
 			return err
 		}
 	}
 	return pb.writer.Update(ctx, func(tx *store.Transaction) error { return tx.MarkDisplaced(row.Seq) })
 }
 
-// laterResult reports whether a later revision than the row's has put its result
-// already. Then it has moved the earlier one, too.
+// laterResult reports whether a later revision has put its result already. It has moved the
+// earlier one, too.
 func (pb *Publisher) laterResult(ctx context.Context, row task.Task) (bool, error) {
-	there, _, err := pb.Box.ReadResult(row.ID)
+	content, _, err := pb.Box.ReadResult(row.ID)
 	if err != nil {
-		return false, nil // there is none, or none of ours
+		return false, nil // there is no result of the daemon
 	}
-	digest := sha256.Sum256(there)
+	digest := sha256.Sum256(content)
 	sum := hex.EncodeToString(digest[:])
 	revisions, err := pb.Ledger.Revisions(ctx, row.ID)
 	return slices.ContainsFunc(revisions, func(r task.Task) bool { return r.Revision > row.Revision && r.ResultSum == sum }), err
 }
 
-// fileAway moves the earlier result to the history, and leaves the ledger as it is.
-func (pb *Publisher) fileAway(ctx context.Context, row task.Task) error {
-	revision, result, err := pb.earlier(ctx, row)
+// moveToHistory moves the earlier result to the history, and leaves the ledger unchanged.
+func (pb *Publisher) moveToHistory(ctx context.Context, row task.Task) error {
+	revision, result, err := pb.earlierResult(ctx, row)
 	if err != nil {
 		return err
 	}
@@ -75,26 +75,25 @@ func (pb *Publisher) fileAway(ctx context.Context, row task.Task) error {
 	return nil
 }
 
-// earlier returns the result that was there before the row's, and the revision
-// it belongs to; nil when there was none. A file that is gone, as its name may
-// be after a power cut, is what the ledger has.
-func (pb *Publisher) earlier(ctx context.Context, row task.Task) (revision int, result []byte, err error) {
-	there, _, err := pb.Box.ReadResult(row.ID)
+// earlierResult returns the result before the row's, and its revision; nil for none. When the
+// file is gone, as after a power cut, it returns the ledger's copy.
+func (pb *Publisher) earlierResult(ctx context.Context, row task.Task) (revision int, result []byte, err error) {
+	content, _, err := pb.Box.ReadResult(row.ID)
 	if errors.Is(err, fs.ErrNotExist) {
-		return pb.remembered(ctx, row)
+		return pb.earlierInLedger(ctx, row)
 	}
 	if err != nil {
 		return 0, nil, err
 	}
-	revision, ours, err := pb.reader.RevisionOfResult(ctx, row, there)
-	if !ours {
-		revision = row.Revision - 1 // somebody's, while that one was the latest
+	revision, found, err := pb.reader.RevisionOfResult(ctx, row, content)
+	if !found {
+		revision = row.Revision - 1 // another program placed it while that revision was the latest
 	}
-	return revision, there, err
+	return revision, content, err
 }
 
-// remembered returns the last result before the row's that the ledger has.
-func (pb *Publisher) remembered(ctx context.Context, row task.Task) (revision int, result []byte, err error) {
+// earlierInLedger returns the last result before the row's that the ledger has.
+func (pb *Publisher) earlierInLedger(ctx context.Context, row task.Task) (revision int, result []byte, err error) {
 	revisions, err := pb.Ledger.Revisions(ctx, row.ID)
 	for _, r := range slices.Backward(revisions) {
 		if r.Revision >= row.Revision || r.ResultSum == "" {
@@ -102,7 +101,7 @@ func (pb *Publisher) remembered(ctx context.Context, row task.Task) (revision in
 		}
 		result, err := pb.Ledger.Result(ctx, r.Seq)
 		if errors.Is(err, ledger.ErrUnknown) {
-			err = nil // it was not to be kept any longer
+			err = nil // retention has removed it
 		}
 		if err == nil && conversation.WasLater(r, result) {
 			continue

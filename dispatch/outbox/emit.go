@@ -12,8 +12,8 @@ import (
 	"mailboxd/internal/task"
 )
 
-// EmitToAll records a message about a task for each of its recipients, and wakes the
-// tasks that wait for it.
+// EmitToAll records a message about a task for each of its recipients, and wakes the tasks that
+// wait for it.
 func (ms *Messenger) EmitToAll(tx *store.Transaction, about task.Task, m envelope.Message, at time.Time) error {
 	silent, err := isOnlyRecorded(tx, about, m)
 	if err != nil {
@@ -31,9 +31,9 @@ func (ms *Messenger) EmitToAll(tx *store.Transaction, about task.Task, m envelop
 	return ms.WakeFor(tx, about, m)
 }
 
-// isOnlyRecorded reports whether a message about a task is for no inbox: an ACK, since
-// the daemon has sent one (CLOWL-23), and the progress of a task whose requester isn't
-// notified of it.
+// isOnlyRecorded reports whether a message about a task goes to no inbox. This holds for an
+// ACK, since the daemon has sent one (CLOWL-23), and for the progress of a task whose requester
+// isn't notified.
 func isOnlyRecorded(tx *store.Transaction, about task.Task, m envelope.Message) (bool, error) {
 	if m.Act != envelope.Reports && m.Act != envelope.Waits {
 		return conversation.Acknowledges(m), nil
@@ -42,21 +42,21 @@ func isOnlyRecorded(tx *store.Transaction, about task.Task, m envelope.Message) 
 	return known && !conversation.Notified(conv.Tie), err
 }
 
-// RecordFor records a message about a task for a participant, in the dialect of the
-// participant if that can say it.
+// RecordFor records a message about a task for a participant, in the participant's dialect if
+// that can express it.
 func (ms *Messenger) RecordFor(tx *store.Transaction, about task.Task, m envelope.Message, at time.Time, to string, via task.Via, inbox string) error {
 	in := ms.DialectFor(to, about, m.Dialect)
 	line, lost := m.Raw, []string(nil)
 	if codec, ok := dialect.Of(in); ok && !deliverable(codec, m, in) {
 		line, lost = codec.Encode(m)
 	}
-	record := RecordOf(said(m, in, line), via, about.Seq, at)
+	record := RecordOf(withLine(m, in, line), via, about.Seq, at)
 	record.To, record.Lost, record.Inbox = to, lost, inbox
 	_, err := tx.Record(record)
 	return err
 }
 
-// deliverable reports whether the line of a message can be delivered in a dialect as it is.
+// deliverable reports whether the line of a message can be delivered unchanged in a dialect.
 func deliverable(codec dialect.Codec, m envelope.Message, in envelope.Dialect) bool {
 	if m.Dialect != in || len(m.Raw) == 0 {
 		return false
@@ -78,14 +78,14 @@ func (ms *Messenger) DialectFor(to string, about task.Task, own envelope.Dialect
 func (ms *Messenger) Emit(tx *store.Transaction, in envelope.Dialect, m envelope.Message, task int64, inbox string) error {
 	record, ok := outgoing(in, m, task, inbox)
 	if !ok {
-		return nil // it has no codec
+		return nil // the dialect has no codec
 	}
 	_, err := tx.Record(record)
 	return err
 }
 
-// outgoing returns the record of a message of the daemon in a dialect, and whether the
-// dialect has a codec.
+// outgoing returns the record of a message of the daemon in a dialect, and whether the dialect
+// has a codec.
 func outgoing(in envelope.Dialect, m envelope.Message, seq int64, inbox string) (task.Message, bool) {
 	codec, ok := dialect.Of(in)
 	if !ok {
@@ -95,13 +95,13 @@ func outgoing(in envelope.Dialect, m envelope.Message, seq int64, inbox string) 
 		m.ID = dialect.NewID()
 	}
 	line, lost := codec.Encode(m)
-	record := RecordOf(said(m, in, line), task.ByDaemon, seq, cmp.Or(m.Time, time.Now()))
+	record := RecordOf(withLine(m, in, line), task.ByDaemon, seq, cmp.Or(m.Time, time.Now()))
 	record.Lost, record.Inbox = lost, inbox
 	return record, true
 }
 
-// said returns a message as a line of a dialect.
-func said(m envelope.Message, in envelope.Dialect, line []byte) envelope.Message {
+// withLine returns a message with its line in a dialect.
+func withLine(m envelope.Message, in envelope.Dialect, line []byte) envelope.Message {
 	m.Dialect, m.Raw = in, line
 	m.Hash, _ = envelope.ContentHash(line)
 	return m

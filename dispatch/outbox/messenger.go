@@ -12,17 +12,17 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A messenger records the messages of the daemon and its agents, notifies requesters, and
-// delivers what is due to inboxes.
+// A Messenger records the messages of the daemon and its agents, notifies requesters, and
+// delivers due messages to inboxes.
 type Messenger struct {
 	*store.Shared
 	writer      *store.Writer
 	NotifyQueue *NotifyQueue
 }
 
-// NotifyLater has the requester of a task notified soon, and messages delivered that are due.
-// The engine is not idle before. 0 is no task, so messages are only delivered. It never
-// blocks.
+// NotifyLater queues a task for the notification of its requester, and starts the delivery of
+// due messages. 0 is no task: messages are only delivered. The engine is not idle until both
+// are done. It never blocks.
 func (ms *Messenger) NotifyLater(seq int64) {
 	ms.Queue.AddBusy()
 	if !ms.NotifyQueue.add(seq) {
@@ -37,7 +37,7 @@ func (ms *Messenger) NotifyLaterOf(row task.Task) {
 	}
 }
 
-// ResumeNotifications goes on with the notifications that an earlier daemon still had to send.
+// ResumeNotifications continues the notifications that an earlier daemon did not send.
 func (ms *Messenger) ResumeNotifications(ctx context.Context) error {
 	open, err := ms.Ledger.WithOpenNotifications(ctx)
 	for _, seq := range open {
@@ -47,39 +47,39 @@ func (ms *Messenger) ResumeNotifications(ctx context.Context) error {
 	return err
 }
 
-// notifyBatchSize is how many tasks one transaction notifies of.
+// notifyBatchSize is how many tasks one transaction handles.
 const notifyBatchSize = 100
 
-// NotifyAll notifies requesters and delivers messages until ctx ends. After an error
-// that concerns every inbox it tries again after a pause, and the engine is not idle
-// before. An inbox with an error of its own waits by itself.
+// NotifyAll notifies requesters and delivers messages until ctx ends. After an error that
+// concerns all inboxes it tries again after a pause; the engine is not idle until then. An
+// inbox with an error of its own delays no other.
 func (ms *Messenger) NotifyAll(ctx, work context.Context) {
 	var pause <-chan time.Time
-	var stuck round
+	var pending deliveryRound
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ms.NotifyQueue.added:
 		case <-pause:
-			pause, stuck = nil, round{}
+			pause, pending = nil, deliveryRound{}
 		}
 		seqs := ms.NotifyQueue.take(notifyBatchSize)
 		err := ms.notifyTasks(work, seqs)
 		if err == nil {
-			stuck, err = ms.deliverDue(work, stuck)
+			pending, err = ms.deliverDue(work, pending)
 		}
 		if err != nil && ctx.Err() == nil {
 			ms.FaultLog.Report(store.Notifying, task.Task{}, err)
 			select {
 			case <-ctx.Done():
-			case <-time.After(store.RetryPause): // whatever is added meanwhile
+			case <-time.After(store.RetryPause): // also when tasks are added meanwhile
 			}
 			ms.requeue(seqs)
 			continue
 		}
 		ms.FaultLog.Clear(store.Notifying)
-		if stuck.closed != nil && pause == nil {
+		if pending.skipped != nil && pause == nil {
 			pause = time.After(store.SettlePause)
 		}
 		ms.NotifyQueue.done(len(seqs))
@@ -89,8 +89,7 @@ func (ms *Messenger) NotifyAll(ctx, work context.Context) {
 	}
 }
 
-// requeue puts tasks back that could not be notified of. Without tasks it was the
-// delivery that failed.
+// requeue queues the tasks of a failed batch again. For an empty batch, the delivery failed.
 func (ms *Messenger) requeue(seqs []int64) {
 	if len(seqs) == 0 {
 		ms.NotifyLater(0)
@@ -107,18 +106,18 @@ func (ms *Messenger) requeue(seqs []int64) {
 func (ms *Messenger) notifyTasks(ctx context.Context, seqs []int64) error {
 	var open []int64
 	for _, seq := range seqs {
-		k, ok, err := ms.Ledger.Conversation(ctx, seq)
+		conv, ok, err := ms.Ledger.Conversation(ctx, seq)
 		if err != nil {
 			return err
 		}
-		if ok && k.Open {
+		if ok && conv.Open {
 			open = append(open, seq)
 		}
 	}
 	if len(open) == 0 {
 		return nil
 	}
-	_, err := ms.writer.Commit(ctx, func(tx *store.Transaction) error { // and delivery is next
+	_, err := ms.writer.Commit(ctx, func(tx *store.Transaction) error { // Commit, since the delivery is next anyway
 		for _, seq := range open {
 			if err := ms.Notify(tx, seq); err != nil {
 				return err
@@ -132,27 +131,27 @@ func (ms *Messenger) notifyTasks(ctx context.Context, seqs []int64) error {
 	return err
 }
 
-// Notify notifies the requester of a task what has happened since the last notification,
-// and records that, so each notification is sent once. The end of the task is the last
-// one. The caller has the messages delivered afterwards.
+// Notify notifies the requester of a task about the events since the last notification, and
+// records that, so each notification is sent once. The end of the task is the last one. The
+// caller starts the delivery afterwards.
 func (ms *Messenger) Notify(tx *store.Transaction, seq int64) error {
-	k, ok, err := tx.Conversation(seq)
-	if err != nil || !ok || !k.Open {
+	conv, ok, err := tx.Conversation(seq)
+	if err != nil || !ok || !conv.Open {
 		return err
 	}
 	row, found, err := tx.Task(seq)
 	if err != nil || !found {
 		return err
 	}
-	events, err := tx.EventsSince(seq, k.Notified)
+	events, err := tx.EventsSince(seq, conv.Notified)
 	if err != nil {
 		return err
 	}
-	about, err := ms.notifiable(tx, row, k)
+	about, err := ms.notifiable(tx, row, conv)
 	if err != nil {
 		return err
 	}
-	last := k.Notified
+	last := conv.Notified
 	if len(events) > 0 {
 		last = events[len(events)-1].Seq
 	}
@@ -170,10 +169,10 @@ func (ms *Messenger) Notify(tx *store.Transaction, seq int64) error {
 }
 
 // notifiable returns a task as its requester knows it.
-func (ms *Messenger) notifiable(tx *store.Transaction, row task.Task, k task.Conversation) (conversation.Request, error) {
+func (ms *Messenger) notifiable(tx *store.Transaction, row task.Task, conv task.Conversation) (conversation.Request, error) {
 	t := conversation.Request{
 		ID: row.ID, Type: row.Type, Requester: row.Requester, Agent: row.Agent, Dialect: row.Dialect,
-		Message: k.Message, Thread: k.Thread, Trace: k.Trace, Tie: k.Tie,
+		Message: conv.Message, Thread: conv.Thread, Trace: conv.Trace, Tie: conv.Tie,
 	}
 	if row.State != task.Done {
 		return t, nil
@@ -184,17 +183,17 @@ func (ms *Messenger) notifiable(tx *store.Transaction, row task.Task, k task.Con
 	}
 	result := conversation.ResultOf(row, raw)
 	t.Result = &result
-	cancels, err := tx.Replies(k.Message, envelope.Cancels, row.Requester, row.Received.Add(-Premature))
+	cancels, err := tx.Replies(conv.Message, envelope.Cancels, row.Requester, row.Received.Add(-Premature))
 	for _, m := range cancels {
-		if m.Task == row.Seq { // one that came before the request was answered with an error
+		if m.Task == row.Seq { // a message before the request was answered with an error
 			t.Cancels = append(t.Cancels, m.ID)
 		}
 	}
 	return t, err
 }
 
-// Reporting returns what records the progress of a run and notifies the requester; nil
-// when nobody may be notified.
+// Reporting returns a function that records the progress of a run and notifies the requester;
+// nil when the requester must not be notified.
 func (ms *Messenger) Reporting(ctx context.Context, row task.Task) func(envelope.Message) {
 	if !conversation.MayNotify(row) {
 		return nil
@@ -211,11 +210,11 @@ func (ms *Messenger) Reporting(ctx context.Context, row task.Task) func(envelope
 	}
 }
 
-// Premature is how long a message that cancels an unknown request counts (CLOWL-27).
+// Premature is how long a message that cancels an unknown request stays valid (CLOWL-27).
 const Premature = 10 * time.Minute
 
-// WakeFor resumes the tasks that wait for a message about a task: that task, and the one
-// above it.
+// WakeFor resumes the tasks that wait for a message about a task: the task itself and its
+// parent.
 func (ms *Messenger) WakeFor(tx *store.Transaction, row task.Task, m envelope.Message) error {
 	if row.Seq == 0 || !conversation.Resumes(m.Act) {
 		return nil
@@ -225,15 +224,15 @@ func (ms *Messenger) WakeFor(tx *store.Transaction, row task.Task, m envelope.Me
 		return err
 	}
 	question := conversation.IsQuestion(m, fresh)
-	parent, above, err := tx.Task(fresh.Parent)
+	parent, hasParent, err := tx.Task(fresh.Parent)
 	if err != nil {
 		return err
 	}
-	for _, one := range []task.Task{fresh, parent} {
-		if one.Seq == parent.Seq && !above || !conversation.Wakes(m, question, one) {
+	for _, waiting := range []task.Task{fresh, parent} {
+		if waiting.Seq == parent.Seq && !hasParent || !conversation.Wakes(m, question, waiting) {
 			continue
 		}
-		if _, _, err := ms.Wake(tx, one, map[string]any{"from": m.From}); err != nil {
+		if _, _, err := ms.Wake(tx, waiting, map[string]any{"from": m.From}); err != nil {
 			return err
 		}
 	}

@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// A NotifyQueue has the tasks whose requesters may have to be notified.
+// A NotifyQueue has the tasks whose requesters may need a notification.
 type NotifyQueue struct {
-	added chan struct{} // signalled when there is one
+	added chan struct{} // signalled when a task is added
 
-	mu    sync.Mutex // guards what follows
-	empty *sync.Cond // nothing is left
+	mu    sync.Mutex // guards the fields below
+	empty *sync.Cond // signalled when tasks are done
 	tasks map[int64]bool
-	taken int // tasks that are in hand
+	taken int // tasks in progress
 }
 
 func newNotifyQueue() *NotifyQueue {
@@ -23,7 +23,7 @@ func newNotifyQueue() *NotifyQueue {
 	return q
 }
 
-// add reports whether the task was not there yet.
+// add adds a task, and reports false when it was queued already.
 func (q *NotifyQueue) add(seq int64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -31,17 +31,17 @@ func (q *NotifyQueue) add(seq int64) bool {
 	q.tasks[seq] = true
 	select {
 	case q.added <- struct{}{}:
-	default: // it will be looked at anyway
+	default: // a signal is pending already
 	}
 	return added
 }
 
-// take takes the oldest tasks out, at most so many, until they are done.
-func (q *NotifyQueue) take(most int) []int64 {
+// take takes out the oldest tasks, at most so many. They are in progress until done.
+func (q *NotifyQueue) take(limit int) []int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	oldest := slices.Sorted(maps.Keys(q.tasks))
-	oldest = oldest[:min(most, len(oldest))]
+	oldest = oldest[:min(limit, len(oldest))]
 	for _, seq := range oldest {
 		delete(q.tasks, seq)
 	}
@@ -55,7 +55,7 @@ func (q *NotifyQueue) take(most int) []int64 {
 	return oldest
 }
 
-// done says that so many taken tasks are done, or were added again.
+// done ends the progress of n tasks that were handled or added again.
 func (q *NotifyQueue) done(n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -63,7 +63,7 @@ func (q *NotifyQueue) done(n int) {
 	q.empty.Broadcast()
 }
 
-// Await blocks until nothing is left, or ctx ends.
+// Await blocks until the queue is empty, or ctx ends.
 func (q *NotifyQueue) Await(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { q.done(0) })()
 	q.mu.Lock()

@@ -11,23 +11,23 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A publisher puts results into place and makes callbacks.
+// A Publisher puts result files into place and makes callbacks.
 type Publisher struct {
 	*store.Shared
-	writer  *store.Writer
-	reader  *store.Reader
-	Calls   *Callbacks
-	endings chan struct{} // holds a token for each run that ended here and is not finished
-	missing chan struct{} // signalled when result files may be missing
-	roots   atomic.Int64  // how often the root directory was replaced
+	writer    *store.Writer
+	reader    *store.Reader
+	Callbacks *Callbacks
+	endings   chan struct{} // holds a token for each run that ended here and is not finished
+	missing   chan struct{} // signalled when result files may be missing
+	roots     atomic.Int64  // how often the root directory was replaced
 }
 
-// KeepResults puts missing result files back, at the start and whenever the
-// directory was replaced.
+// KeepResults restores missing result files, at the start and after each replacement of the
+// root directory.
 func (pb *Publisher) KeepResults(ctx context.Context) {
 	for {
 		pb.restoreResults(ctx)
-		pb.Queue.Done() // of the rest that began before
+		pb.Queue.Done() // ends the AddBusy of this pass
 		select {
 		case <-ctx.Done():
 			return
@@ -37,23 +37,23 @@ func (pb *Publisher) KeepResults(ctx context.Context) {
 	}
 }
 
-// RootReplaced has the result files of all tasks put into a new root directory.
+// RootReplaced starts a check that puts the result files of all tasks into a new root
+// directory.
 func (pb *Publisher) RootReplaced() {
 	pb.roots.Add(1)
 	pb.seekMissing()
 }
 
-// seekMissing has KeepResults look for what is missing.
+// seekMissing starts a check of KeepResults for missing files.
 func (pb *Publisher) seekMissing() {
 	select {
 	case pb.missing <- struct{}{}:
-	default: // it will be gone through anyway
+	default: // a signal is pending already
 	}
 }
 
-// restoreResults puts result files back that are missing although the ledger
-// has them. It goes through the whole history in the background, and pauses
-// where it cannot go on.
+// restoreResults restores missing result files from the ledger. It checks the whole history in
+// the background, and pauses after an error.
 func (pb *Publisher) restoreResults(ctx context.Context) {
 	for after := int64(0); ctx.Err() == nil; {
 		finals, err := pb.Ledger.Finals(ctx, after, store.PageSize)
@@ -77,14 +77,14 @@ func (pb *Publisher) restoreResults(ctx context.Context) {
 	}
 }
 
-// restoreMissing puts the results of finished tasks back that are missing.
+// restoreMissing restores the missing results of finished tasks.
 func (pb *Publisher) restoreMissing(ctx context.Context, finals []ledger.Final) error {
 	ids := make([]envelope.ID, len(finals))
 	for i, f := range finals {
 		ids[i] = f.ID
 	}
-	for i, there := range pb.Box.HaveResults(ids) {
-		if there {
+	for i, exists := range pb.Box.HaveResults(ids) {
+		if exists {
 			continue
 		}
 		row, err := pb.Ledger.Task(ctx, finals[i].Seq)

@@ -18,95 +18,94 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A final is the durable result of a task, and what else it takes to show it.
+// A publication is the durable result of a task, with what its publication needs.
 type publication struct {
 	row      task.Task
 	result   []byte
 	draft    *store.Draft // of the result; nil: none
 	callback envelope.Callback
-	earlier  bool // a later revision is there, so its place is in the history
+	earlier  bool // a later revision exists, so the result belongs in the history
 }
 
-// Settle shows the durable result of a finished task: its file first, then
-// the callbacks. What cannot be done now is tried again later; both may then
-// happen twice, which a result file does not notice and a callback may. It does
-// nothing for a task whose callbacks are abandoned.
+// Settle publishes the durable result of a finished task: first its file, then the callbacks. A
+// failure is tried again later. The retry may repeat both: this is harmless for the file but
+// visible in a callback. Settle does nothing for a task whose callbacks are abandoned.
 func (pb *Publisher) Settle(ctx context.Context, row task.Task) {
 	err := errFollowed
 	if run := pb.Runs.WithResult(row.Seq); run != nil {
-		err = pb.showFinal(ctx, row, run)
+		err = pb.publishFinal(ctx, row, run)
 	}
 	if errors.Is(err, errFollowed) {
-		err = pb.show(ctx, row)
+		err = pb.publish(ctx, row)
 	}
 	pb.delivered(row, err)
 }
 
-// delivered takes note of what became of showing a result.
+// delivered handles the result of a publication.
 func (pb *Publisher) delivered(row task.Task, err error) {
-	own := "result of " + string(row.ID) + " cannot be delivered"
+	faultName := "result of " + string(row.ID) + " cannot be delivered"
 	if err == nil {
 		pb.FaultLog.Clear(store.Delivering)
-		pb.FaultLog.Clear(own)
+		pb.FaultLog.Clear(faultName)
 		return
 	}
 	if errors.Is(err, errAbandoned) {
-		return // they were abandoned before
+		return // logged before
 	}
 	if end, now := errors.AsType[*abandonedError](err); now {
-		pb.FaultLog.Abandon(own, row, end.error)
+		pb.FaultLog.Abandon(faultName, row, end.error)
 		return
 	}
-	if _, everybodys := store.MachineHint(err); everybodys {
+	if _, isShared := store.MachineHint(err); isShared {
 		pb.FaultLog.Report(store.Delivering, row, err)
 	} else {
-		pb.FaultLog.Report(own, row, err)
+		pb.FaultLog.Report(faultName, row, err)
 	}
-	pb.Timers.After(row.Seq, store.Backoff(store.SettlePause, pb.Calls.failures(row.Seq)))
+	pb.Timers.After(row.Seq, store.Backoff(store.SettlePause, pb.Callbacks.failures(row.Seq)))
 }
 
-// An abandonedError is why callbacks are not tried again from now on.
+// An abandonedError is the reason why the callbacks of a task are not tried again.
 type abandonedError struct{ error }
 
-// errAbandoned says that callbacks were abandoned before.
+// errAbandoned says that the callbacks were abandoned before.
 var errAbandoned = errors.New("its callbacks are abandoned")
 
-// CallAgain makes the callbacks of a task again that have failed, also when they are
-// abandoned.
+// CallAgain makes the failed callbacks of a task again, even if they are abandoned.
 func (pb *Publisher) CallAgain(ctx context.Context, row task.Task) {
-	pb.Calls.resume(row.Seq)
+	pb.Callbacks.resume(row.Seq)
 	pb.Settle(ctx, row)
 }
 
-// show puts the result and makes the callbacks, unless that was done: the
-// task's name is locked, so it is done by one goroutine.
-func (pb *Publisher) show(ctx context.Context, row task.Task) error {
+// publish puts the result and makes the callbacks, unless that was done. The lock of the task
+// lets one goroutine do it.
+func (pb *Publisher) publish(ctx context.Context, row task.Task) error {
 	defer pb.ResultLocks.Lock(row.ID)()
-	if pb.Calls.isAbandoned(row.Seq) {
+	if pb.Callbacks.isAbandoned(row.Seq) {
 		return errAbandoned
 	}
 	f, err := pb.final(ctx, row)
 	if err != nil || f.row.Put && f.row.Delivered {
 		return err
 	}
-	return pb.showLocked(ctx, f)
+	return pb.publishLocked(ctx, f)
 }
 
-// errFollowed says that only the ledger knows where a result belongs.
+// errFollowed says that a later revision may exist, so only the ledger knows where the result
+// belongs.
 var errFollowed = errors.New("a later revision may be there")
 
-// showFinal is show for a task that its run has just ended: what there is to show
-// is in hand, and not read back. Who accepts a later revision once that end is
-// durable moves what we put to the history, when it has the name.
-func (pb *Publisher) showFinal(ctx context.Context, row task.Task, run *store.Run) error {
+// publishFinal is publish for a task whose run has just ended it: the result is in memory and
+// not read back. A later revision that is accepted after that end moves the file to the
+// history, under the same lock.
+func (pb *Publisher) publishFinal(ctx context.Context, row task.Task, run *store.Run) error {
 	defer pb.ResultLocks.Lock(row.ID)()
 	if run.MayHaveSuccessor.Load() || run.Published.Swap(true) {
 		return errFollowed
 	}
-	return pb.showLocked(ctx, publication{row: row, result: *run.Result.Load(), draft: run.Draft.Load(), callback: *run.Callback.Load()})
+	return pb.publishLocked(ctx, publication{row: row, result: *run.Result.Load(), draft: run.Draft.Load(), callback: *run.Callback.Load()})
 }
 
-// publication returns what the ledger has to show of a task that is done.
+// final returns the publication of a done task, from the ledger.
 func (pb *Publisher) final(ctx context.Context, row task.Task) (f publication, err error) {
 	if f.row, err = pb.Ledger.Task(ctx, row.Seq); err != nil || f.row.Put && f.row.Delivered {
 		return f, err
@@ -126,43 +125,43 @@ func (pb *Publisher) final(ctx context.Context, row task.Task) (f publication, e
 	return f, nil
 }
 
-// showLocked shows a final. The caller has locked the task's name.
-func (pb *Publisher) showLocked(ctx context.Context, f publication) error {
+// publishLocked publishes a result. The caller holds the task's lock.
+func (pb *Publisher) publishLocked(ctx context.Context, f publication) error {
 	row, roots := f.row, pb.roots.Load()
 	if !row.Put {
 		if err := pb.put(ctx, f); err != nil {
 			return err
 		}
 		fault.Point("result-put")
-		said := pb.Info(row).Str("status", string(row.Status))
+		entry := pb.Info(row).Str("status", string(row.Status))
 		if row.Kind != "" {
-			said = said.Str("reason", string(row.Kind))
+			entry = entry.Str("reason", string(row.Kind))
 		}
-		said.Msg("result put")
+		entry.Msg("result put")
 	}
-	missed := pb.callBack(f)
-	err := pb.markShown(ctx, row, missed)
+	failed := pb.callBack(f)
+	err := pb.markPublished(ctx, row, failed)
 	fault.Point("put-marked")
 	if pb.roots.Load() != roots {
-		pb.seekMissing() // what was put and not marked was not looked for when the root was replaced
+		pb.seekMissing() // RootReplaced does not know of a result that is put and not marked
 	}
-	if err == nil && pb.Calls.isAbandoned(row.Seq) {
-		return &abandonedError{missed}
+	if err == nil && pb.Callbacks.isAbandoned(row.Seq) {
+		return &abandonedError{failed}
 	}
-	return errors.Join(err, missed)
+	return errors.Join(err, failed)
 }
 
-// markShown remembers that a result is in place and whether its callbacks are made, or
-// why not.
-func (pb *Publisher) markShown(ctx context.Context, row task.Task, missed error) error {
-	failures, exhausted := pb.Calls.failures(row.Seq), missed != nil && pb.Calls.exhausted(row.Seq)
-	err := pb.Ledger.UpdateSoon(ctx, func(tx *ledger.Tx) error { // a mark that is lost has the result put again, which changes nothing
-		if missed == nil {
+// markPublished records that a result is in place, and whether its callbacks are made or why
+// not.
+func (pb *Publisher) markPublished(ctx context.Context, row task.Task, failed error) error {
+	failures, exhausted := pb.Callbacks.failures(row.Seq), failed != nil && pb.Callbacks.exhausted(row.Seq)
+	err := pb.Ledger.UpdateSoon(ctx, func(tx *ledger.Tx) error { // when this mark is lost, the same result is put again
+		if failed == nil {
 			return tx.MarkSettled(row.Seq)
 		}
 		err := tx.MarkPut(row.Seq)
-		data := map[string]any{"reason": missed.Error()}
-		if err == nil && failures == 1 { // or it was recorded before
+		data := map[string]any{"reason": failed.Error()}
+		if err == nil && failures == 1 { // later failures are not recorded
 			err = tx.Log(store.Event(row, task.KindCallbackFailed, data))
 		}
 		if err == nil && exhausted {
@@ -172,23 +171,23 @@ func (pb *Publisher) markShown(ctx context.Context, row task.Task, missed error)
 	})
 	switch {
 	case err != nil:
-	case missed == nil:
-		pb.Calls.forget(row.Seq)
+	case failed == nil:
+		pb.Callbacks.forget(row.Seq)
 	case exhausted:
-		pb.Calls.abandon(row.Seq)
+		pb.Callbacks.abandon(row.Seq)
 	}
 	return err
 }
 
-// resultMode lets nobody but the mailbox's owner read a result.
+// resultMode lets only the mailbox's owner read a result.
 const resultMode = 0o600
 
-// restore puts a result file that went missing.
+// restore puts a missing result file again.
 func (pb *Publisher) restore(ctx context.Context, row task.Task) error {
 	defer pb.ResultLocks.Lock(row.ID)()
 	result, err := pb.Ledger.Result(ctx, row.Seq)
 	if errors.Is(err, ledger.ErrUnknown) {
-		return nil // it was not to be kept any longer
+		return nil // retention has removed it
 	}
 	if err != nil {
 		return err
@@ -201,8 +200,8 @@ func (pb *Publisher) restore(ctx context.Context, row task.Task) error {
 	return pb.put(ctx, publication{row: row, result: result, earlier: !latest})
 }
 
-// put places the result file, or files the result away when a later revision
-// was accepted meanwhile. The caller has locked the task's name.
+// put puts the result file, or moves the result to the history when a later revision was
+// accepted meanwhile. The caller holds the task's lock.
 func (pb *Publisher) put(ctx context.Context, f publication) error {
 	row := f.row
 	if f.earlier {
@@ -212,21 +211,20 @@ func (pb *Publisher) put(ctx context.Context, f publication) error {
 	if !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	there, _, err := pb.Box.ReadResult(row.ID)
+	content, _, err := pb.Box.ReadResult(row.ID)
 	switch {
-	case err == nil && bytes.Equal(there, f.result):
+	case err == nil && bytes.Equal(content, f.result):
 		return nil // put before a crash
 	case runner.Passing(err):
-		return err // it may be ours
+		return err // it may be the same result
 	case !pb.Box.HasResult(row.ID):
 		return fmt.Errorf("put result %s: the file that had its name is gone", row.ID)
 	}
 	return pb.putDespite(ctx, f)
 }
 
-// putDespite places a result file whose name somebody else's file has: that file
-// is left alone, unless it was there before an approval that the task needed. The
-// caller has locked the task's name.
+// putDespite handles a result whose file name is taken. The other file stays, unless it was
+// there before an approval that the task needed. The caller holds the task's lock.
 func (pb *Publisher) putDespite(ctx context.Context, f publication) error {
 	needed, err := pb.reader.NeededApproval(ctx, f.row)
 	if err != nil {
@@ -246,7 +244,7 @@ func (pb *Publisher) putDespite(ctx context.Context, f publication) error {
 	return pb.Box.PutResult(f.row.ID, f.result, resultMode)
 }
 
-// conflict remembers that a result which is not ours is in place.
+// conflict records that a file of another program is in place of the result.
 func (pb *Publisher) conflict(ctx context.Context, row task.Task) error {
 	pb.Log(row).Warn().Str("file", store.ResultFile(row)).Msg("a result that is not ours is in place; left alone")
 	return pb.writer.Update(ctx, func(tx *store.Transaction) error {
@@ -254,8 +252,8 @@ func (pb *Publisher) conflict(ctx context.Context, row task.Task) error {
 	})
 }
 
-// latest reports whether no later revision of the task was accepted. It asks for
-// the one row: a list of revisions waits until the ledger's tables have all of it.
+// latest reports whether no later revision of the task was accepted. It reads one row: a list
+// of revisions has to wait until the ledger's tables are complete.
 func (pb *Publisher) latest(ctx context.Context, row task.Task) (bool, error) {
 	now, err := pb.Ledger.Task(ctx, row.Seq)
 	if errors.Is(err, ledger.ErrUnknown) {
@@ -264,7 +262,7 @@ func (pb *Publisher) latest(ctx context.Context, row task.Task) (bool, error) {
 	return now.Latest, err
 }
 
-// callBack appends the result line where the request asked for it.
+// callBack appends the result line to the files that the request names.
 func (pb *Publisher) callBack(f publication) error {
 	row, to := f.row, f.callback
 	if row.Delivered || to == (envelope.Callback{}) {
@@ -274,14 +272,14 @@ func (pb *Publisher) callBack(f publication) error {
 	if err != nil {
 		return fmt.Errorf("put result %s on one line: %w", row.ID, err)
 	}
-	return pb.Calls.make(row.Seq, map[string]func() error{
-		"callback.queue":       given(to.Queue, line, pb.Box.AppendQueue),
-		"callback.file_append": given(to.FileAppend, line, pb.Box.AppendCallback),
+	return pb.Callbacks.make(row.Seq, map[string]func() error{
+		"callback.queue":       appendCall(to.Queue, line, pb.Box.AppendQueue),
+		"callback.file_append": appendCall(to.FileAppend, line, pb.Box.AppendCallback),
 	})
 }
 
-// given is the call to append the line to a place, or nil when none is named.
-func given(to string, line []byte, add func(string, []byte) error) func() error {
+// appendCall returns the call that appends the line to a file; nil when no file is named.
+func appendCall(to string, line []byte, add func(string, []byte) error) func() error {
 	if to == "" {
 		return nil
 	}

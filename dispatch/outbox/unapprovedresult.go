@@ -18,31 +18,30 @@ import (
 	"mailboxd/internal/task"
 )
 
-// Anybody who can write to the mailbox can place a result file. For a task that
-// needs an approval such a file is no answer before the approval: it is moved to
-// the history, where it blocks nothing and nothing of it is lost (AINL-48, AINL-85).
+// Any program that can write to the mailbox can place a result file. Before the approval that a
+// task needs, such a file is not its answer. It is moved to the history, where it blocks
+// nothing and no byte is lost (AINL-48, AINL-85).
 
-// Refuses reports whether a result file is refused that is there before a run.
-// An agent that fetches its tasks answers with such a file, so only the approval
-// of the start comes before that; a person reviews the answer then. What is no
-// result yet may be an answer that such an agent still writes.
+// Refuses reports whether a result file that exists before a run is refused. An agent that
+// fetches its tasks answers with such a file, so only the approval of the start precedes it; a
+// person reviews the answer later. An invalid file may be an answer that such an agent is still
+// writing.
 func (pb *Publisher) Refuses(row task.Task, need store.ApprovalNeed, valid bool) bool {
 	fetched := row.State == task.Waiting || pb.Agents.Inbox(row.Agent).File != ""
-	overseen := row.State != task.Waiting && pb.Agents.Protocol.Overseer(row.Agent) != "" // who is asked when it waits
+	overseen := row.State != task.Waiting && pb.Agents.Protocol.Overseer(row.Agent) != "" // a waiting task asks its overseer after the answer
 	return need.Before || need.After && (!fetched || valid && overseen)
 }
 
-// GuardRun has every look move a result file away that is placed while the run
-// lasts, if the answer needs an approval.
+// GuardRun lets each look move away a result file that is placed during the run, if the answer
+// needs an approval.
 func (pb *Publisher) GuardRun(r *store.Run, row task.Task, terms task.Terms) {
 	if core.NeedsReview(terms) || pb.Agents.Protocol.Overseer(row.Agent) != "" {
 		r.NeedsApproval.Store(&row)
 	}
 }
 
-// Guard keeps the name of a task's result file free while the answer needs an
-// approval. What cannot be moved, such as a directory, is left alone, and an event
-// says so once.
+// Guard keeps the name of a task's result file free while the answer needs an approval. A file
+// that can't be moved, such as a directory, stays, and one event records that.
 func (pb *Publisher) Guard(ctx context.Context, row task.Task) error {
 	err := pb.Refuse(ctx, row)
 	if !errors.Is(err, errNotMovable) {
@@ -51,7 +50,7 @@ func (pb *Publisher) Guard(ctx context.Context, row task.Task) error {
 	return pb.ConflictOnce(ctx, row)
 }
 
-// ConflictOnce is conflict for a task that waits, once for as long as it does.
+// ConflictOnce is conflict for a waiting task, once for the time that it waits.
 func (pb *Publisher) ConflictOnce(ctx context.Context, row task.Task) error {
 	if !pb.Held.MarkConflictLogged(row.Seq) {
 		return nil
@@ -59,55 +58,52 @@ func (pb *Publisher) ConflictOnce(ctx context.Context, row task.Task) error {
 	return pb.conflict(ctx, row)
 }
 
-// Refuse moves the result file of a task to the history, unless somebody moved
-// the task meanwhile.
+// Refuse moves the result file of a task to the history, unless the task was moved meanwhile.
 func (pb *Publisher) Refuse(ctx context.Context, row task.Task) error {
 	defer pb.ResultLocks.Lock(row.ID)()
 	now, err := pb.Ledger.Task(ctx, row.Seq)
 	if err != nil || now.State != row.State || now.Attempt != row.Attempt {
-		return err // what lies there may be its result
+		return err // the file may be its result
 	}
 	_, err = pb.refuseLocked(ctx, now)
 	return err
 }
 
-// errNotMovable says that what has the name of a result file is no file that can
-// be read.
+// errNotMovable says that the result's name belongs to something that can't be read as a file.
 var errNotMovable = errors.New("not a file that can be moved to the history")
 
-// refuseLocked is Refuse by somebody who has locked the task's name. It reports
-// whether nothing has the name any more. It waits with a file that somebody may
-// still be writing. A crash between its steps has them made again: the history
-// keeps the same bytes once, and the same file is logged once.
+// refuseLocked is Refuse for a caller that holds the task's lock. It reports whether the name
+// is free. It waits while a program may still be writing the file. After a crash it repeats its
+// steps: the history keeps equal bytes once, and one file is logged once.
 func (pb *Publisher) refuseLocked(ctx context.Context, row task.Task) (gone bool, err error) {
-	was, err := pb.Box.StatResult(row.ID)
+	info, err := pb.Box.StatResult(row.ID)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	there, _, err := pb.Box.ReadResult(row.ID)
+	content, _, err := pb.Box.ReadResult(row.ID)
 	if err != nil && !runner.Passing(err) {
 		return false, fmt.Errorf("%w: %w", errNotMovable, err)
 	}
 	if err != nil {
 		return false, err
 	}
-	sum := sha256.Sum256(there)
+	sum := sha256.Sum256(content)
 	hash := hex.EncodeToString(sum[:])
-	if age := time.Since(was.ModTime()); age >= 0 && age < store.Writing {
-		if _, valid := store.AsResult(row, there); !valid {
-			pb.Timers.Set(row.Seq, was.ModTime().Add(store.Writing))
+	if age := time.Since(info.ModTime()); age >= 0 && age < store.Writing {
+		if _, valid := store.AsResult(row, content); !valid {
+			pb.Timers.Set(row.Seq, info.ModTime().Add(store.Writing))
 			return false, nil
 		}
 	}
-	if row.State != task.Review || hash != row.ResultSum { // else it is the answer, which the ledger has
-		if same, err := pb.recordRefusal(ctx, row, there, hash, was.ModTime()); !same || err != nil {
+	if row.State != task.Review || hash != row.ResultSum { // otherwise it is the answer, which the ledger has
+		if same, err := pb.recordRefusal(ctx, row, content, hash, info.ModTime()); !same || err != nil {
 			return false, err
 		}
 	}
-	gone, err = pb.Box.RemoveThisResult(row.ID, was)
+	gone, err = pb.Box.RemoveThisResult(row.ID, info)
 	fault.Point("refused-removed")
 	if err == nil && gone {
 		pb.Log(row).Warn().Str("file", store.ResultFile(row)).Msg("result file moved to the history: its task needs an approval")
@@ -115,10 +111,10 @@ func (pb *Publisher) refuseLocked(ctx context.Context, row task.Task) (gone bool
 	return gone, err
 }
 
-// recordRefusal keeps a refused result file and logs that it was refused. It
-// reports whether the task is as it was.
-func (pb *Publisher) recordRefusal(ctx context.Context, row task.Task, there []byte, hash string, written time.Time) (same bool, err error) {
-	kept, err := pb.State.PutRefused(row.ID, row.Revision, there)
+// recordRefusal keeps a refused result file and logs the refusal. It reports whether the task
+// is unchanged.
+func (pb *Publisher) recordRefusal(ctx context.Context, row task.Task, content []byte, hash string, written time.Time) (same bool, err error) {
+	kept, err := pb.State.PutRefused(row.ID, row.Revision, content)
 	if err != nil {
 		return false, err
 	}

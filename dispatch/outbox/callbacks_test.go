@@ -12,7 +12,7 @@ import (
 
 // The mark that a callback was made may fail to be written, and is tried again.
 func TestACallbackIsNotRepeatedBeforeTheLedgerHasThatItWasMade(t *testing.T) {
-	c := newCalls()
+	c := newCallbacks()
 	made, broken := 0, errors.New("there is a directory")
 	all := map[string]func() error{
 		"callback.file_append": func() error { return broken },
@@ -42,9 +42,9 @@ func TestOnlyACallbackThatCannotPassIsAbandoned(t *testing.T) {
 		queue, file error // of the two callbacks
 		want        int   // after so many attempts; 0: never
 	}{
-		"an obstacle":             {nil, obstacle, mostAttempts},
-		"two obstacles":           {obstacle, obstacle, mostAttempts},
-		"no permission":           {nil, syscall.EACCES, mostAttempts},
+		"an obstacle":             {nil, obstacle, maxAttempts},
+		"two obstacles":           {obstacle, obstacle, maxAttempts},
+		"no permission":           {nil, syscall.EACCES, maxAttempts},
 		"a name that is too long": {nil, syscall.ENAMETOOLONG, 1},
 		"a full disk":             {nil, syscall.ENOSPC, 0},
 		"a busy device":           {nil, syscall.EBUSY, 0},
@@ -53,8 +53,8 @@ func TestOnlyACallbackThatCannotPassIsAbandoned(t *testing.T) {
 		"no room and an obstacle": {syscall.ENOSPC, obstacle, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			calls, after := newCalls(), 0
-			for n := 1; n <= 3*mostAttempts && after == 0; n++ {
+			calls, after := newCallbacks(), 0
+			for n := 1; n <= 3*maxAttempts && after == 0; n++ {
 				failAt(calls, c.queue, c.file)
 				if calls.exhausted(1) {
 					after = n
@@ -69,8 +69,8 @@ func TestOnlyACallbackThatCannotPassIsAbandoned(t *testing.T) {
 
 // A callback may be exhausted when the ledger cannot record that.
 func TestACallbackThatMayPassNowIsTriedAgain(t *testing.T) {
-	calls := newCalls()
-	for range mostAttempts {
+	calls := newCallbacks()
+	for range maxAttempts {
 		failAt(calls, nil, &mailbox.UnfitError{})
 	}
 	failAt(calls, nil, syscall.ENOSPC)
@@ -83,10 +83,10 @@ func TestACallbackThatMayPassNowIsTriedAgain(t *testing.T) {
 }
 
 func TestResumedCallbacksAreTriedAsOftenAsBefore(t *testing.T) {
-	calls := newCalls()
+	calls := newCallbacks()
 	calls.resume(1) // of which nothing is known
 	for range 2 {
-		for range mostAttempts - 1 {
+		for range maxAttempts - 1 {
 			failAt(calls, nil, &mailbox.UnfitError{})
 			calls.resume(1) // which changes nothing before they are abandoned
 		}
