@@ -14,22 +14,21 @@ import (
 	"mailboxd/internal/task"
 )
 
-// An Acceptor adds tasks, each as its verdict and its lineage have it.
+// An Acceptor adds tasks, as their verdict and their lineage require.
 type Acceptor struct {
 	*outbox.Base
-	Lost bool // the ledger was lost, and not all lines of that time were met again
+	Lost bool // the ledger was lost, and not all lines from before the loss are read again
 }
 
-// Accept finds out what a submission is to the ledger and writes that down. It
-// runs inside a transaction that may be run again, so it sets all it changes.
+// Accept decides what a submission is to the ledger, and records it. Its transaction may run
+// again, so it sets all fields that it changes.
 //
-// The id names the task, the content names the revision (AINL-55): the same
-// content as the latest revision is a duplicate; content of an older revision
-// is a new request when it was appended, and a duplicate when it was met
-// while a file was read again.
+// The id names the task, the content names the revision (AINL-55). The content of the latest
+// revision is a duplicate. The content of an older revision is a new request in an appended
+// line, and a duplicate in a line that is read again.
 func (ac *Acceptor) Accept(tx *store.Transaction, known *KnownIDs, c *Submission) error {
 	ac.Runs.ForgetRefusal(c.Row.Seq)
-	c.Disposition, c.Row, c.parent, c.Verdict = Unnamed, task.Task{}, c.above, c.Judged
+	c.Disposition, c.Row, c.parent, c.Verdict = Unnamed, task.Task{}, c.knownParent, c.Judged
 	if c.Task.ID == "" {
 		return tx.Log(lineRejected(c))
 	}
@@ -38,7 +37,7 @@ func (ac *Acceptor) Accept(tx *store.Transaction, known *KnownIDs, c *Submission
 		return err
 	}
 	if found && c.isFragment() && !store.IsLineError(last.Kind) {
-		return tx.Log(lineRejected(c)) // nobody knows what it would have said
+		return tx.Log(lineRejected(c)) // the content of the line is unknown
 	}
 	if found {
 		same, err := ac.isDuplicate(tx, c, last)
@@ -48,7 +47,7 @@ func (ac *Acceptor) Accept(tx *store.Transaction, known *KnownIDs, c *Submission
 		if same {
 			c.Disposition = Duplicate
 			if c.Line.Replayed {
-				return nil // a million lines met again are not a million events
+				return nil // a file of a million lines that is read again must not add a million events
 			}
 			return tx.Log(store.Event(last, task.KindTaskDuplicate, map[string]any{"file": c.Line.File, "offset": c.Line.Offset}))
 		}
@@ -66,15 +65,15 @@ func (ac *Acceptor) Accept(tx *store.Transaction, known *KnownIDs, c *Submission
 	return ac.revise(tx, c, last, found)
 }
 
-// KnownIDs is what the ledger had of the ids of a batch when that came, asked for
-// at once: one by one, a third of a batch's time went into it.
+// KnownIDs holds the latest revisions of the ids of a batch, read in one query: single queries
+// took a third of a batch's time.
 type KnownIDs struct {
 	rows    map[envelope.ID]task.Task
-	changed map[envelope.ID]bool // by the batch itself, so the ledger is asked again
+	changed map[envelope.ID]bool // by the batch itself: the ledger is asked again
 	Stale   bool                 // a message was received, which may have changed any
 }
 
-// LookUpIDs asks the ledger for the latest revisions of the ids of a batch.
+// LookUpIDs reads the latest revisions of the ids of a batch.
 func LookUpIDs(tx *store.Transaction, submissions []*Submission) (*KnownIDs, error) {
 	ids := make([]envelope.ID, 0, len(submissions))
 	for _, c := range submissions {
@@ -94,15 +93,15 @@ func (k *KnownIDs) latest(tx *store.Transaction, id envelope.ID) (task.Task, boo
 	return row, found, nil
 }
 
-// isFragment reports whether only an id could be read from the submission's line: it
-// is no JSON, too long, or refused beside another envelope in its line. It
-// refuses an id that is new, and never replaces what a whole request has asked for.
+// isFragment reports whether only an id could be read from the submission's line: the line is
+// no JSON, too long, or refused because it holds several envelopes. A fragment refuses a new
+// id, and never replaces a complete request.
 func (c *Submission) isFragment() bool {
 	kind := c.Verdict.Findings.Kind()
 	return c.Line.TooLong || kind == envelope.InvalidJSON || store.IsLineError(kind) && slices.Contains(c.Verdict.Findings, envelope.SharedLine)
 }
 
-// isDuplicate reports whether a submission is nothing new.
+// isDuplicate reports whether a submission has the content of a known revision.
 func (ac *Acceptor) isDuplicate(tx *store.Transaction, c *Submission, last task.Task) (bool, error) {
 	if last.Hash == c.Task.Hash {
 		return true, nil
@@ -114,8 +113,8 @@ func (ac *Acceptor) isDuplicate(tx *store.Transaction, c *Submission, last task.
 	return known, err
 }
 
-// revise adds the next revision. One that has not started is replaced at
-// once; behind one that is in hand, the new one waits as received.
+// revise adds the next revision. It replaces a revision that has not started; behind a revision
+// in progress it waits as received.
 func (ac *Acceptor) revise(tx *store.Transaction, c *Submission, last task.Task, found bool) error {
 	if err := ac.findParent(tx, c); err != nil {
 		return err
@@ -138,7 +137,7 @@ func (ac *Acceptor) revise(tx *store.Transaction, c *Submission, last task.Task,
 	return ac.add(tx, c, state)
 }
 
-// add adds a submission to the tasks of its id.
+// add adds a submission to the revisions of its id.
 func (ac *Acceptor) add(tx *store.Transaction, c *Submission, state *core.State) error {
 	if _, err := ac.Writer.DecideIn(tx, state, c.command(ac.Agents.Protocol.Rule), c.Now); err != nil {
 		return err
@@ -150,7 +149,7 @@ func (ac *Acceptor) add(tx *store.Transaction, c *Submission, state *core.State)
 	return startConversation(tx, c)
 }
 
-// command is what a submission asks of the core.
+// command returns the command of a submission for the core.
 func (c *Submission) command(rule func(from, to string) string) *core.Accept {
 	accept := &core.Accept{
 		Request: c.Task, Dialect: c.dialect(), Verdict: c.Verdict, File: c.Line.File, Offset: c.Line.Offset, Received: c.Now,
@@ -162,22 +161,22 @@ func (c *Submission) command(rule func(from, to string) string) *core.Accept {
 	return accept
 }
 
-// limitRequester refuses a submission of somebody who has as many tasks that are not
-// over as they may (CLOWL-36). What they asked of several counts once.
+// limitRequester refuses a submission of a requester that has the maximum of open tasks
+// (CLOWL-36). A request for several agents counts once.
 func (ac *Acceptor) limitRequester(tx *store.Transaction, c *Submission) error {
-	most := ac.Opts.QueuePerRequester
-	if most <= 0 || !c.Verdict.Admit || c.tie == envelope.Member || c.tie == envelope.Oversee {
+	limit := ac.Opts.QueuePerRequester
+	if limit <= 0 || !c.Verdict.Admit || c.tie == envelope.Member || c.tie == envelope.Oversee {
 		return nil
 	}
 	open, err := tx.OpenOf(c.Task.Requester)
-	if err != nil || open < most {
+	if err != nil || open < limit {
 		return err
 	}
 	ac.refuse(c, envelope.Finding{Kind: envelope.Capacity, Message: fmt.Sprintf("%q has %d tasks that are not over, as many as anybody may", c.Task.Requester, open)})
 	return nil
 }
 
-// dialect is the one in which a submission is said.
+// dialect returns the dialect of a submission.
 func (c *Submission) dialect() envelope.Dialect {
 	if c.Message == nil || c.Message.Dialect == "" {
 		return envelope.AINL
@@ -185,8 +184,8 @@ func (c *Submission) dialect() envelope.Dialect {
 	return c.Message.Dialect
 }
 
-// startConversation records the conversation of an accepted submission; an AINL request that
-// belongs to no other task has none.
+// startConversation records the conversation of an accepted submission. An AINL request without
+// a parent has none.
 func startConversation(tx *store.Transaction, c *Submission) error {
 	if c.Message == nil || c.Message.Dialect == "" && c.tie == "" {
 		return nil
@@ -197,13 +196,13 @@ func startConversation(tx *store.Transaction, c *Submission) error {
 	})
 }
 
-// raiseSensitivity judges a submission again that is less sensitive by itself than what it is
-// below. It runs inside a transaction.
+// raiseSensitivity judges a submission again when its ancestors are more sensitive. It works
+// inside a transaction.
 func (ac *Acceptor) raiseSensitivity(tx *store.Transaction, c *Submission) error {
 	if !c.Verdict.Admit || c.parent == nil || c.Task.Agent == envelope.Ourselves {
 		return nil
 	}
-	most, err := ac.Reader.SensitivityOf(c.parent.Seq, func(seq int64) (row task.Task, raw []byte, err error) {
+	highest, err := ac.Reader.SensitivityOf(c.parent.Seq, func(seq int64) (row task.Task, raw []byte, err error) {
 		row, known, err := tx.Task(seq)
 		if err == nil && !known {
 			err = ledger.ErrUnknown
@@ -213,11 +212,11 @@ func (ac *Acceptor) raiseSensitivity(tx *store.Transaction, c *Submission) error
 		}
 		return row, raw, err
 	})
-	if err != nil || most <= c.Task.Sensitivity {
+	if err != nil || highest <= c.Task.Sensitivity {
 		return err
 	}
 	t, before := c.Task, c.Verdict
-	t.Sensitivity = most
+	t.Sensitivity = highest
 	v := ac.Reader.Judge(t, before.Findings.Warnings(), c.Now)
 	v.Findings = distinct(v.Findings)
 	if !v.Admit {
@@ -229,7 +228,7 @@ func (ac *Acceptor) raiseSensitivity(tx *store.Transaction, c *Submission) error
 	return nil
 }
 
-// distinct are findings, each once.
+// distinct returns findings without repetitions.
 func distinct(all envelope.Findings) (each envelope.Findings) {
 	for _, f := range all {
 		if !slices.Contains(each, f) {
@@ -239,8 +238,7 @@ func distinct(all envelope.Findings) (each envelope.Findings) {
 	return each
 }
 
-// ignoreDuplicate ignores a request that was accepted, or refused, with the same content
-// before.
+// ignoreDuplicate ignores a request with the content of an accepted or refused one.
 func (ac *Acceptor) ignoreDuplicate(tx *store.Transaction, c *Submission, last task.Task) error {
 	c.Row, c.Disposition = last, Duplicate
 	if c.Line.Replayed {
@@ -255,14 +253,14 @@ func (ac *Acceptor) refuse(c *Submission, why envelope.Finding) {
 	c.Refuse()
 }
 
-// findParent finds the task whose run a submission comes from, and refuses the submission
-// when there are too many of its kind already. It runs inside a transaction.
+// findParent finds the task whose run a submission comes from, and refuses the submission when
+// the task has too many children. It works inside a transaction.
 func (ac *Acceptor) findParent(tx *store.Transaction, c *Submission) error {
 	if c.Verdict.Findings.Kind() == envelope.Unauthorized {
-		return nil // nobody knows that it comes from that agent
+		return nil // the requester is not authenticated
 	}
 	ac.checkDelegation(c)
-	if c.above != nil {
+	if c.knownParent != nil {
 		return ac.limitChild(tx, c)
 	}
 	wanted := c.Task.Named(envelope.ParentTask)
@@ -283,11 +281,11 @@ func (ac *Acceptor) findParent(tx *store.Transaction, c *Submission) error {
 	return ac.limitChild(tx, c)
 }
 
-// checkDelegation refuses a submission of an agent that may not hand work to the one it is
-// for (CAP-19).
+// checkDelegation refuses a submission of an agent that may not delegate to the target agent
+// (CAP-19).
 func (ac *Acceptor) checkDelegation(c *Submission) {
-	ours := c.tie == envelope.Oversee || c.tie == envelope.Transfer && c.above.Agent != c.Task.Requester // after a failure
-	if !c.Verdict.Admit || ours || c.Task.Agent == envelope.Ourselves || !ac.Agents.Known(c.Task.Requester) {
+	byDaemon := c.tie == envelope.Oversee || c.tie == envelope.Transfer && c.knownParent.Agent != c.Task.Requester // the daemon reassigns after a failure
+	if !c.Verdict.Admit || byDaemon || c.Task.Agent == envelope.Ourselves || !ac.Agents.Known(c.Task.Requester) {
 		return
 	}
 	why := ac.Agents.Protocol.MayDelegate(c.Task.Requester, c.Task.Agent)
@@ -296,9 +294,9 @@ func (ac *Acceptor) checkDelegation(c *Submission) {
 	}
 }
 
-// limitChild refuses a submission that has a parent when it is too sensitive, as that
-// is, or when that has too many of its kind already. What we ask for ourselves, to
-// gather or to oversee, has other limits.
+// limitChild refuses a child task that is too sensitive, as its ancestors are, or when its
+// parent has too many children. The daemon's own requests to members and overseers have other
+// limits.
 func (ac *Acceptor) limitChild(tx *store.Transaction, c *Submission) error {
 	if err := ac.raiseSensitivity(tx, c); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A Completer takes the outcome of a run to where that leads its task.
+// A Completer applies the outcomes of runs to their tasks.
 type Completer struct {
 	*outbox.Base
 	Delegator  *Delegator
@@ -24,33 +24,33 @@ type Completer struct {
 // A completion is the outcome of a run, the move of its task, and the messages of its agent.
 // All of it is one transaction.
 type completion struct {
-	task         envelope.Task // what was asked for, where the answer is overseen
-	Row          task.Task     // as its run had it; held, when it is the outcome of a task below
+	task         envelope.Task // the request, when the answer is overseen
+	Row          task.Task     // as its run had it; held, when the outcome is that of a child task
 	conversation task.Conversation
 	terms        task.Terms
 	outcome      task.Outcome
-	Event        task.Event // with which the task ends; a zero one is made of the outcome
-	bytes        []byte     // the result; nil: nobody has placed it, and nobody asked for it yet
+	Event        task.Event // the last event of the task; zero: made from the outcome
+	bytes        []byte     // the result; nil: not encoded yet, and no file was placed
 	at           time.Time  // when the run, or its answer, ended
 
 	outbound []outboundMessage
-	takenIDs map[envelope.ID]bool // the names of what is handed on
+	takenIDs map[envelope.ID]bool // the ids of delegated tasks
 	supervision
 	step
 }
 
-// A supervision is what an overseer has to do with a completion.
+// A supervision is the part of an overseer in a completion.
 type supervision struct {
-	overseer  string      // of its agent, as the run ended; "" for nobody
-	review    *Submission // asks the overseer of the agent; nil: there is nothing to approve
-	reviewRun *reviewRun  // of an overseer; nil: this is the run of another agent
+	overseer  string      // the agent's overseer at the end of the run; "" for none
+	review    *Submission // asks the overseer of the agent; nil: no approval is needed
+	reviewRun *reviewRun  // set for a run of an overseer; nil: a run of another agent
 }
 
 // A step is where a completion moves its task.
 type step struct {
-	Next   task.Task // the task as it is then
-	moved  bool      // false: somebody was first
-	failed bool      // the run has, and the task waits for another agent or a reply
+	Next   task.Task // the task after the completion
+	moved  bool      // false: the task was moved by another goroutine first
+	failed bool      // the run has failed, and the task waits for another agent or a reply
 }
 
 // Complete makes the outcome of a run durable, and takes the next steps.
@@ -58,13 +58,13 @@ func (cp *Completer) Complete(ctx context.Context, row task.Task, terms task.Ter
 	cp.commit(ctx, row, func(ctx context.Context) (*completion, error) { return cp.Prepare(ctx, row, terms, o) })
 }
 
-// commit makes a completion durable, and tries again after passing errors. If they stay, the
-// error is logged, and the run directory has the outcome.
+// commit makes a completion durable, and retries after temporary errors. A persistent error is
+// logged; the run directory still has the outcome.
 func (cp *Completer) commit(ctx context.Context, row task.Task, prepare func(context.Context) (*completion, error)) {
-	lasting := context.WithoutCancel(ctx)
+	uncancelled := context.WithoutCancel(ctx)
 	var t *completion
 	err := cp.Persist(ctx, row, func() (err error) {
-		t, err = prepare(lasting)
+		t, err = prepare(uncancelled)
 		return err
 	})
 	if err != nil {
@@ -73,7 +73,7 @@ func (cp *Completer) commit(ctx context.Context, row task.Task, prepare func(con
 	var follow store.Consequences
 	commit := func() error {
 		return cp.Persist(ctx, row, func() (err error) {
-			follow, err = cp.Writer.Commit(lasting, func(tx *store.Transaction) error { return cp.Apply(tx, t) })
+			follow, err = cp.Writer.Commit(uncancelled, func(tx *store.Transaction) error { return cp.Apply(tx, t) })
 			return err
 		})
 	}
@@ -85,17 +85,18 @@ func (cp *Completer) commit(ctx context.Context, row task.Task, prepare func(con
 		err = commit()
 	}
 	if err == nil {
-		cp.Writer.OnCommitted(lasting, follow)
+		cp.Writer.OnCommitted(uncancelled, follow)
 	}
 }
 
 // publishesResult reports whether a completion ends its task with the result of its run, and
-// nobody has to approve that.
+// the result needs no approval.
 func (t *completion) publishesResult() bool {
 	return t.reviewRun == nil && !t.suspends() && !t.needsOversight() && !needsApproval(t.terms, t.outcome)
 }
 
-// Prepare makes a completion before its transaction: it judges what the agent delegates.
+// Prepare makes a completion before its transaction: it judges the work that the agent
+// delegates.
 func (cp *Completer) Prepare(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome) (t *completion, err error) {
 	t = &completion{Row: row, terms: terms, outcome: o, takenIDs: map[envelope.ID]bool{}, at: time.Now()}
 	t.overseer = cp.Agents.Protocol.Overseer(row.Agent)
@@ -119,8 +120,8 @@ func (cp *Completer) Prepare(ctx context.Context, row task.Task, terms task.Term
 	return t, err
 }
 
-// prepareMessages completes and judges the messages of the agent. A message to its own
-// overseer is its answer, and is returned.
+// prepareMessages completes and judges the messages of the agent. It returns the message to its
+// own overseer, which is the agent's answer.
 func (cp *Completer) prepareMessages(ctx context.Context, t *completion) (submitted envelope.Message, err error) {
 	for _, m := range t.outcome.Said {
 		m = conversation.Complete(m, t.Row, t.conversation, dialect.NewID(), t.at)
@@ -147,7 +148,7 @@ func (cp *Completer) prepareMessages(ctx context.Context, t *completion) (submit
 	return submitted, nil
 }
 
-// Apply writes a completion. Its transaction may be run again.
+// Apply writes a completion. Its transaction may run again.
 func (cp *Completer) Apply(tx *store.Transaction, t *completion) error {
 	t.Next, t.moved = t.Row, false
 	if t.review != nil {
@@ -156,7 +157,7 @@ func (cp *Completer) Apply(tx *store.Transaction, t *completion) error {
 	if err := cp.Overseer.checkSeen(tx, t); err != nil {
 		return err
 	}
-	if len(t.outbound) > 0 { // after earlier notifications of its requester
+	if len(t.outbound) > 0 { // after the notifications of earlier events
 		if err := cp.Messenger.Notify(tx, t.Row.Seq); err != nil {
 			return err
 		}
@@ -189,7 +190,7 @@ func (cp *Completer) commitIfUnmoved(ctx context.Context, t *completion) error {
 	})
 }
 
-// suspends reports whether the agent goes on when others have spoken or ended.
+// suspends reports whether the agent continues after a message or the end of another task.
 func (t *completion) suspends() bool { return conversation.Suspends(t.outcome.Hold) }
 
 // finish moves the task to where its outcome leads.
@@ -214,7 +215,7 @@ func (cp *Completer) finish(tx *store.Transaction, t *completion) error {
 	return cp.Delegator.emitAll(tx, t)
 }
 
-// finishCommand is the command that ends the task with its outcome.
+// finishCommand returns the command that ends the task with its outcome.
 func (cp *Completer) finishCommand(t *completion) *core.Finish {
 	finish := &core.Finish{
 		Task: t.Row.Seq, Seen: core.See(t.Row), Status: t.outcome.Result.Status, Kind: t.outcome.Result.Error.Kind, Result: t.result(),
@@ -229,7 +230,7 @@ func (cp *Completer) finishCommand(t *completion) *core.Finish {
 	return finish
 }
 
-// result is the result of the task: the bytes of a placed file, or the encoded outcome.
+// result returns the result of the task: the bytes of a placed file, or the encoded outcome.
 func (t *completion) result() []byte {
 	if t.bytes == nil {
 		t.bytes = t.outcome.Result.Encode()
@@ -237,7 +238,7 @@ func (t *completion) result() []byte {
 	return t.bytes
 }
 
-// EndedRun is the ledger's record of how a run ended.
+// EndedRun returns the ledger's record of an ended run.
 func EndedRun(row task.Task, o task.Outcome) task.Run {
 	run := task.Run{
 		Task: row.Seq, Attempt: row.Attempt,
@@ -253,7 +254,7 @@ func EndedRun(row task.Task, o task.Outcome) task.Run {
 	return run
 }
 
-// endKind is the kind of event with which a run ended.
+// endKind returns the kind of the event that ends a run.
 func endKind(o task.Outcome) task.Kind {
 	if o.Result.Error.Kind == envelope.Cancelled {
 		return task.KindTaskCancelled
@@ -261,7 +262,7 @@ func endKind(o task.Outcome) task.Kind {
 	return task.KindTaskFinished
 }
 
-// EndData is what the event of an end says about an outcome.
+// EndData returns the data of the event that ends a run.
 func EndData(o task.Outcome) map[string]any {
 	data := map[string]any{"status": o.Result.Status, "exit_code": o.Exit.Code, "took_ms": o.Exit.Wall.Milliseconds()}
 	if o.Result.Error != (envelope.Error{}) {
@@ -271,13 +272,13 @@ func EndData(o task.Outcome) map[string]any {
 	return data
 }
 
-// needsApproval reports whether a person has to agree before an outcome is shown:
-// when the task's terms say so, and an agent may have had a part in it.
+// needsApproval reports whether a person has to approve an outcome before its publication: the
+// terms require it, and an agent may have contributed to it.
 func needsApproval(terms task.Terms, o task.Outcome) bool {
 	return core.NeedsReview(terms) && !noAgentRan(o)
 }
 
-// noAgentRan reports whether no agent had a part in an outcome.
+// noAgentRan reports whether no agent contributed to an outcome.
 func noAgentRan(o task.Outcome) bool {
 	return o.Result.Status == envelope.Rejected && o.Exit.Started.IsZero() && o.Exit.Cause != task.CauseLost
 }

@@ -15,14 +15,14 @@ import (
 	"mailboxd/internal/task"
 )
 
-// delegation makes a submission of what a task delegates: a task below it, which is judged
-// like any other. It returns the message as it is recorded.
+// delegation makes a submission of a delegated task: a child task, which is judged like any
+// other. It returns the message as it is recorded.
 func (g *Delegator) delegation(ctx context.Context, row task.Task, m envelope.Message, taken map[envelope.ID]bool) (*Submission, envelope.Message, error) {
 	m, findings, err := g.request(ctx, row, m, taken)
 	if err != nil {
 		return nil, m, err
 	}
-	c := &Submission{Task: m.Request, Message: &m, lineage: lineage{tie: m.Tie, above: &row}, Now: time.Now()}
+	c := &Submission{Task: m.Request, Message: &m, lineage: lineage{tie: m.Tie, knownParent: &row}, Now: time.Now()}
 	c.Judged, _ = g.judgeInContext(c, conversation.Combines(m), findings)
 	c.Verdict = c.Judged
 	if !c.Verdict.Admit {
@@ -31,8 +31,8 @@ func (g *Delegator) delegation(ctx context.Context, row task.Task, m envelope.Me
 	return c, m, nil
 }
 
-// request gives a delegated task a name that is free. The same delegation keeps its
-// name, so that it is known again.
+// request gives a delegated task a free id. The same delegation keeps its id, so that it is
+// known again.
 func (g *Delegator) request(ctx context.Context, row task.Task, m envelope.Message, taken map[envelope.ID]bool) (envelope.Message, envelope.Findings, error) {
 	if m.Dialect == envelope.CLowl && m.Task == "" {
 		m.Task = dialect.TaskID(m.ID)
@@ -67,8 +67,8 @@ func (g *Delegator) request(ctx context.Context, row task.Task, m envelope.Messa
 	return m, findings, nil
 }
 
-// childID returns the name of a delegated task: the one that its agent gave it, unless
-// that is the name of another task.
+// childID returns the id of a delegated task: the id from its agent, unless another task has
+// that id.
 func (g *Delegator) childID(ctx context.Context, row task.Task, m envelope.Message, taken map[envelope.ID]bool) (envelope.ID, error) {
 	if m.Task != "" && m.Task != row.ID && !taken[m.Task] {
 		last, found, err := g.Reader.Finder(ctx).Latest(m.Task)
@@ -85,15 +85,15 @@ func (g *Delegator) delegatedBefore(ctx context.Context, row task.Task, id envel
 	return found && last.Parent == row.Seq && last.State == task.Done, err
 }
 
-// maxNames is how many names below a task are tried.
+// maxNames limits the child ids that freeID tries.
 const maxNames = 1000
 
-// freeID returns a free name below that of a task: "T1.2", or "T1.review".
-func (g *Delegator) freeID(ctx context.Context, above envelope.ID, word string, taken map[envelope.ID]bool) (envelope.ID, error) {
+// freeID returns a free child id of a task: "T1.2", or "T1.review".
+func (g *Delegator) freeID(ctx context.Context, parent envelope.ID, word string, taken map[envelope.ID]bool) (envelope.ID, error) {
 	for n := range maxNames {
-		name := fmt.Sprintf("%s.%d", above, n+1)
+		name := fmt.Sprintf("%s.%d", parent, n+1)
 		if word != "" {
-			if name = fmt.Sprintf("%s.%s", above, word); n > 0 {
+			if name = fmt.Sprintf("%s.%s", parent, word); n > 0 {
 				name = fmt.Sprintf("%s%d", name, n+1)
 			}
 		}
@@ -111,8 +111,8 @@ func (g *Delegator) freeID(ctx context.Context, above envelope.ID, word string, 
 	return envelope.ID(dialect.NewID()), nil
 }
 
-// acceptDelegated accepts a delegated task. The agent gets a refusal as any other end of
-// the task.
+// acceptDelegated accepts a delegated task. The agent gets a refusal like any other end of the
+// task.
 func (g *Delegator) acceptDelegated(tx *store.Transaction, row task.Task, s outboundMessage, at time.Time) error {
 	c := s.submission
 	known, err := LookUpIDs(tx, []*Submission{c})
@@ -120,7 +120,7 @@ func (g *Delegator) acceptDelegated(tx *store.Transaction, row task.Task, s outb
 		return err
 	}
 	if last, found := known.rows[c.Task.ID]; found && (last.Parent != row.Seq || last.Hash != c.Task.Hash) {
-		c.Disposition, c.Row = Conflict, task.Task{} // somebody has taken the name since it was free
+		c.Disposition, c.Row = Conflict, task.Task{} // another task took the id since it was free
 	} else if err := g.acceptAll(tx, known, c); err != nil {
 		return err
 	}
@@ -135,10 +135,11 @@ func (g *Delegator) acceptDelegated(tx *store.Transaction, row task.Task, s outb
 	return g.Messenger.RecordFor(tx, row, conversation.Error(s.message, row, why, time.Now()), at, row.Agent, task.ByDaemon, "")
 }
 
-// acceptAll accepts a delegated task and, where it is for several agents, requests each.
+// acceptAll accepts a delegated task. If the task is for several agents, it adds a request for
+// each.
 func (g *Delegator) acceptAll(tx *store.Transaction, known *KnownIDs, c *Submission) error {
 	judged := c.Judged
-	defer func() { c.Judged = judged }() // for the transaction may be run again
+	defer func() { c.Judged = judged }() // the transaction may run again
 	c.Members, c.Verdict = nil, judged
 	names, err := g.Acceptor.requestedAgents(tx, c)
 	if err != nil {
@@ -151,14 +152,15 @@ func (g *Delegator) acceptAll(tx *store.Transaction, known *KnownIDs, c *Submiss
 	return g.Acceptor.requestEach(tx, c, names)
 }
 
-// A Delegator records what agents say in their runs, and adds the tasks that they hand on.
+// A Delegator records the messages of agents in their runs, and adds the tasks that they
+// delegate.
 type Delegator struct {
 	*outbox.Base
 	Acceptor *Acceptor
 }
 
-// emitAll records the messages of an agent's run as of the time they were read, and does
-// what follows from them.
+// emitAll records the messages of an agent's run, with the time at which they were read, and
+// applies their effects.
 func (g *Delegator) emitAll(tx *store.Transaction, t *completion) error {
 	for _, s := range t.outbound {
 		if s.submission != nil {
@@ -187,9 +189,8 @@ func (g *Delegator) emitAll(tx *store.Transaction, t *completion) error {
 	return nil
 }
 
-// emitCancel has a task cancelled that the agent has asked for, or that is
-// part of such a task (CLOWL-27). The agent is notified when it is cancelled, or why it is
-// not.
+// emitCancel cancels a task that the agent has requested, or a descendant of such a task
+// (CLOWL-27). The agent is notified of the cancellation, or of the reason against it.
 func (g *Delegator) emitCancel(tx *store.Transaction, t *completion, about task.Task, m envelope.Message) error {
 	may, err := outbox.MayCancel(tx, about, t.Row.Agent)
 	if err != nil {
@@ -206,13 +207,13 @@ func (g *Delegator) emitCancel(tx *store.Transaction, t *completion, about task.
 		why = dialect.FailureOf(envelope.DuplicateConflict, fmt.Sprintf("%s is over already (%s)", about.ID, about.Status))
 	}
 	if why.Message != "" {
-		record.Task = 0 // it cancels nothing, at no start either
+		record.Task = 0 // so that no later start cancels a task for it
 	} else {
 		conv, _, err := tx.Conversation(about.Seq)
 		if err != nil {
 			return err
 		}
-		record.Cause = conv.Message // by which the notification of the end finds it
+		record.Cause = conv.Message // the notification of the end finds the message by it
 	}
 	if _, err := tx.Record(record); err != nil {
 		return err
@@ -224,8 +225,9 @@ func (g *Delegator) emitCancel(tx *store.Transaction, t *completion, about task.
 	return g.Messenger.Emit(tx, m.Dialect, conversation.Error(m, t.Row, why, t.at), t.Row.Seq, g.Messenger.InboxOf(t.Row.Agent))
 }
 
-// judgeInContext lets policy decide on a request once its context is there, and reports
-// whether that is the inline one. A task of several agents is the daemon's, and not judged.
+// judgeInContext lets policy decide on a request after the check of its context, and reports
+// whether the inline context is used. A task of several agents belongs to the daemon and is not
+// judged.
 func (g *Delegator) judgeInContext(c *Submission, several bool, findings envelope.Findings) (v task.Verdict, degraded bool) {
 	if several {
 		c.Task.Agent = envelope.Ourselves
@@ -243,8 +245,8 @@ func (g *Delegator) judgeInContext(c *Submission, several bool, findings envelop
 	return conversation.AdmitCombined(c.Task, findings), degraded
 }
 
-// move moves the task of a completion, and reports whether it did: not when somebody has moved
-// it since.
+// move moves the task of a completion. It reports false when the task was moved since it was
+// read.
 func (g *Delegator) move(tx *store.Transaction, t *completion, c core.Command) (bool, error) {
 	next, moved, err := g.Writer.DecideOn(tx, t.Row.Seq, false, c)
 	if moved {
@@ -257,10 +259,10 @@ func (g *Delegator) move(tx *store.Transaction, t *completion, c core.Command) (
 type outboundMessage struct {
 	message    envelope.Message
 	submission *Submission // of the task that it delegates; nil for none
-	stale      bool        // that task was delegated before, and is over
+	stale      bool        // the task was delegated before, and is over
 }
 
-// unknownTask is the failure of a message that names no task.
+// unknownTask returns the failure of a message that names no known task.
 func unknownTask(m envelope.Message) envelope.Failure {
 	why := dialect.FailureOf(envelope.ValidationFailed, fieldsOf[m.Dialect].about+": names no task here")
 	why.Retry = false

@@ -1,3 +1,3 @@
-// Package exchange takes requests and messages in, from lines and from the runs of agents,
-// and does what they ask. Nobody speaks as somebody else.
+// Package exchange processes requests and messages, from lines and from the runs of agents. No
+// sender can act in the name of another one.
 package exchange

@@ -12,8 +12,8 @@ import (
 	"mailboxd/internal/task"
 )
 
-// OnFailure is what the operator wants done about how a run failed (CAP-32); nothing
-// when it did not.
+// OnFailure returns the operator's action for a failed run (CAP-32); nothing when the run did
+// not fail.
 func (cp *Completer) OnFailure(row task.Task, o task.Outcome) store.FailureAction {
 	if o.Result.Status != envelope.Failed || o.Hold != "" {
 		return store.FailureAction{}
@@ -21,22 +21,26 @@ func (cp *Completer) OnFailure(row task.Task, o task.Outcome) store.FailureActio
 	return cp.Agents.Protocol.OnFailure(row.Agent, o.Result.Error.Kind)
 }
 
-// HandleFailure makes an outcome durable that is not tried again: somebody else has the
-// task, or is asked about it, where the operator wants that.
+// HandleFailure makes an outcome durable that is not retried. If the operator wants it, another
+// agent gets the task, or a participant is asked about it.
 func (cp *Completer) HandleFailure(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome) {
-	how := cp.OnFailure(row, o)
+	action := cp.OnFailure(row, o)
 	switch {
-	case how.Reassign != "" && how.Reassign != row.Agent:
-		cp.commit(ctx, row, func(ctx context.Context) (*completion, error) { return cp.reassign(ctx, row, terms, o, how.Reassign) })
-	case how.Escalate != "":
-		cp.commit(ctx, row, func(ctx context.Context) (*completion, error) { return cp.escalate(ctx, row, terms, o, how.Escalate) })
+	case action.Reassign != "" && action.Reassign != row.Agent:
+		cp.commit(ctx, row, func(ctx context.Context) (*completion, error) {
+			return cp.reassign(ctx, row, terms, o, action.Reassign)
+		})
+	case action.Escalate != "":
+		cp.commit(ctx, row, func(ctx context.Context) (*completion, error) {
+			return cp.escalate(ctx, row, terms, o, action.Escalate)
+		})
 	default:
 		cp.Complete(ctx, row, terms, o)
 	}
 }
 
-// reassign hands a task that failed to another agent, whose outcome becomes its
-// own. An overseer's work is nobody else's.
+// reassign delegates a failed task to another agent, whose outcome becomes the outcome of the
+// task. The review of an overseer is never reassigned.
 func (cp *Completer) reassign(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome, to string) (*completion, error) {
 	t, err := cp.Prepare(ctx, row, terms, o)
 	if err != nil || t.reviewRun != nil {
@@ -71,7 +75,7 @@ func (cp *Completer) reassign(ctx context.Context, row task.Task, terms task.Ter
 	return t.awaitRepair(task.Children, outboundMessage{message: m, submission: c}), nil
 }
 
-// escalate asks somebody about a task that failed. Their reply has it run again.
+// escalate asks a participant about a failed task. The reply runs the task again.
 func (cp *Completer) escalate(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome, to string) (*completion, error) {
 	t, err := cp.Prepare(ctx, row, terms, o)
 	if err != nil || t.reviewRun != nil {
@@ -87,7 +91,7 @@ func (cp *Completer) escalate(ctx context.Context, row task.Task, terms task.Ter
 	return t.awaitRepair(task.Reply, outboundMessage{message: conversation.Complete(m, row, t.conversation, dialect.NewID(), t.at)}), nil
 }
 
-// awaitRepair has the task wait for another agent or a reply, instead of its end.
+// awaitRepair lets the task wait for another agent or a reply, instead of ending.
 func (t *completion) awaitRepair(hold task.Reason, s outboundMessage) *completion {
 	t.failed, t.outcome.Hold = true, hold
 	t.outbound = append(t.outbound, s)

@@ -15,8 +15,8 @@ import (
 	"mailboxd/internal/task"
 )
 
-// TaskEnded does what follows from the end of a task for those above and below it. It
-// may run at any time, and runs at least once after a start.
+// TaskEnded applies the effects of a task's end on its parent and its dependents. It may run at
+// any time, and runs at least once after a start.
 func (cp *Completer) TaskEnded(ctx context.Context, row task.Task) {
 	cp.History.ForgetMark(row.Seq)
 	if cp.Dependents.Remove(row.Seq) {
@@ -31,7 +31,7 @@ func (cp *Completer) TaskEnded(ctx context.Context, row task.Task) {
 	}
 }
 
-// TryJoin resumes a task that waits for the end of others, if they have ended.
+// TryJoin resumes a task that waits for the end of other tasks, if they have ended.
 func (cp *Completer) TryJoin(ctx context.Context, seq int64) {
 	row, err := cp.Ledger.Task(ctx, seq)
 	switch {
@@ -47,9 +47,9 @@ func (cp *Completer) TryJoin(ctx context.Context, seq int64) {
 	}
 }
 
-// join resumes a suspended task if what it needs has ended: the outcome of a transferred
-// task is its own, the answers of several agents are combined, and otherwise its agent
-// runs again. It reports whether it did.
+// join resumes a suspended task if the tasks that it needs have ended. The outcome of a
+// transferred task is its own outcome, the answers of several agents are combined, and
+// otherwise its agent runs again. It reports whether it resumed or ended the task.
 func (cp *Completer) join(ctx context.Context, row task.Task) (bool, error) {
 	children, err := cp.Ledger.Dependents(ctx, row.Seq)
 	if err != nil {
@@ -77,7 +77,7 @@ func (cp *Completer) join(ctx context.Context, row task.Task) (bool, error) {
 	return cp.resumeJoined(ctx, row)
 }
 
-// resumeJoined runs a task again whose children have ended.
+// resumeJoined resumes a task whose children have ended.
 func (cp *Completer) resumeJoined(ctx context.Context, row task.Task) (bool, error) {
 	moved := false
 	err := cp.Writer.Update(ctx, func(tx *store.Transaction) error {
@@ -91,8 +91,8 @@ func (cp *Completer) resumeJoined(ctx context.Context, row task.Task) (bool, err
 	return moved, err
 }
 
-// transfer ends a task with the outcome of the one that its agent transferred it to
-// (CLOWL-31). It is reviewed like an answer of that agent.
+// transfer ends a task with the outcome of the task that its agent transferred it to
+// (CLOWL-31). The outcome is reviewed like an answer of that agent.
 func (cp *Completer) transfer(ctx context.Context, row task.Task, from task.Child) error {
 	r, err := cp.History.AnswerOfChild(ctx, from.Task)
 	if err != nil {
@@ -100,7 +100,7 @@ func (cp *Completer) transfer(ctx context.Context, row task.Task, from task.Chil
 	}
 	r.TaskID = row.ID
 	if r.Status == envelope.Rejected {
-		r.Status = envelope.Failed // an agent ran: this one's
+		r.Status = envelope.Failed // the agent of this task ran
 	}
 	if r.Extra == nil {
 		r.Extra, _ = json.Marshal(map[string]any{"mbx.answered_as": from.ID})
@@ -127,7 +127,7 @@ func (cp *Completer) combine(ctx context.Context, row task.Task, children []task
 	return cp.endSuspended(ctx, row, r, map[string]any{"members": len(members)})
 }
 
-// endSuspended ends a suspended task with an answer that others have given.
+// endSuspended ends a suspended task with an answer of other agents.
 func (cp *Completer) endSuspended(ctx context.Context, row task.Task, r envelope.Result, data map[string]any) error {
 	run, err := cp.Reader.RunOf(ctx, row)
 	if err != nil {
@@ -146,13 +146,12 @@ func (cp *Completer) endSuspended(ctx context.Context, row task.Task, r envelope
 	return cp.commitIfUnmoved(ctx, t)
 }
 
-// A CAP agent may ask its requester something in a message that ends with a question
-// mark. The message is the answer if nobody replies in conversation.question_timeout.
-// That answer is in the ledger from the end of the run on, as the result of a task
-// that is not done.
+// A CAP agent may ask its requester a question: a message that ends with a question mark.
+// Without a reply within conversation.question_timeout, the message is the answer. The ledger
+// has that answer from the end of the run on, as the result of a task that is not done.
 
-// questionOf returns the answer that a task has if nobody replies to the question of its
-// agent's last run; nil for none.
+// questionOf returns the answer of a task if no reply comes to the question of its agent's last
+// run; nil for none.
 func (cp *Completer) questionOf(ctx context.Context, row task.Task) (*envelope.Result, error) {
 	if row.ResultSum == "" {
 		return nil, nil

@@ -13,41 +13,41 @@ import (
 	"mailboxd/internal/task"
 )
 
-// requestedAgents returns the agents that a request for several is for. It refuses the
-// submission when Everybody is nobody, or the request names too many.
+// requestedAgents returns the agents of a request for several agents. It refuses the submission
+// when Everybody stands for no agent, or when the request names too many.
 func (ac *Acceptor) requestedAgents(tx *store.Transaction, c *Submission) ([]string, error) {
 	if !c.Verdict.Admit || c.Task.Agent != envelope.Ourselves {
 		return nil, nil
 	}
-	to, most := conversation.Recipients(*c.Message), ac.Agents.Protocol.Broadcast
+	to, limit := conversation.Recipients(*c.Message), ac.Agents.Protocol.Broadcast
 	field := fieldsOf[c.Message.Dialect].to
 	if !slices.Contains(to, envelope.Everybody) {
-		if len(to) > most {
-			ac.refuse(c, envelope.Finding{Kind: envelope.ValidationFailed, Field: field, Message: fmt.Sprintf("names %d agents, more than %d", len(to), most)})
+		if len(to) > limit {
+			ac.refuse(c, envelope.Finding{Kind: envelope.ValidationFailed, Field: field, Message: fmt.Sprintf("names %d agents, more than %d", len(to), limit)})
 		}
 		return to, nil
 	}
-	speakers, err := tx.Announcements()
+	announcements, err := tx.Announcements()
 	if err != nil {
 		return nil, err
 	}
 	announced := map[string][]string{}
-	for _, s := range speakers {
-		announced[s.Name] = s.Supports
+	for _, a := range announcements {
+		announced[a.Name] = a.Supports
 	}
 	to = slices.DeleteFunc(slices.Clone(ac.Agents.Protocol.Takers(c.Task.Type, announced)), func(name string) bool { return name == c.Message.From })
 	switch {
 	case len(to) == 0:
 		ac.refuse(c, envelope.Finding{Kind: envelope.NoCapableAgent, Field: field, Message: fmt.Sprintf("nobody here takes %q", c.Task.Type)})
-	case len(to) > most:
-		c.warn(field, fmt.Sprintf("%d agents take it, and only the first %d are asked", len(to), most))
-		to = to[:most]
+	case len(to) > limit:
+		c.warn(field, fmt.Sprintf("%d agents take it, and only the first %d are asked", len(to), limit))
+		to = to[:limit]
 	}
 	return to, nil
 }
 
-// requestEach adds a task for each of several agents below the one that combines their
-// answers (CLOWL-09).
+// requestEach adds a task for each of several agents. Their parent combines the answers
+// (CLOWL-09).
 func (ac *Acceptor) requestEach(tx *store.Transaction, c *Submission, names []string) error {
 	for _, name := range names {
 		member, err := ac.memberRequest(tx, c, name)
@@ -65,18 +65,18 @@ func (ac *Acceptor) requestEach(tx *store.Transaction, c *Submission, names []st
 	return nil
 }
 
-// memberRequest returns a request for several agents as a request of one of them.
+// memberRequest returns a request for several agents as a request for one of them.
 func (ac *Acceptor) memberRequest(tx *store.Transaction, c *Submission, name string) (*Submission, error) {
 	m := *c.Message
 	m.Raw, m.Hash, m.Secret = nil, "", ""
 	m.ID, m.Cause, m.To, m.Time = dialect.NewID(), c.Message.ID, []string{name}, c.Now
 	codec, _ := dialect.Of(m.Dialect)
 	line, _ := codec.Encode(m)
-	said, findings := codec.Decode(line, ac.Opts.Reading)
-	above := c.Row
+	decoded, findings := codec.Decode(line, ac.Opts.Reading)
+	parent := c.Row
 	member := &Submission{
-		Line: c.Line, Task: said.Request, Message: &said, Now: c.Now,
-		lineage:    lineage{tie: envelope.Member, above: &above, parent: &above},
+		Line: c.Line, Task: decoded.Request, Message: &decoded, Now: c.Now,
+		lineage:    lineage{tie: envelope.Member, knownParent: &parent, parent: &parent},
 		acceptance: acceptance{Disposition: Accepted},
 	}
 	member.Task.Agent = name

@@ -18,23 +18,23 @@ import (
 	"mailboxd/internal/task"
 )
 
-// An Overseer has answers reviewed by the overseers of their agents.
+// An Overseer has the answers of agents reviewed by the agents' overseers.
 type Overseer struct {
 	*outbox.Base
 	Delegator *Delegator
 }
 
-// Some agents have an overseer, which has to approve their answers before anybody sees
-// them (CAP-24). It is asked in a task of its own below theirs.
+// Some agents have an overseer, which must approve their answers before their publication
+// (CAP-24). A child task asks the overseer.
 
-// needsOversight reports whether a completion ends in an answer that an overseer has to approve. An
-// overseer's own answer has none.
+// needsOversight reports whether a completion ends in an answer that an overseer must approve.
+// An overseer's own answer needs no approval.
 func (t *completion) needsOversight() bool {
 	return !conversation.NoAnswer(t.outcome.Result.Status) && !t.suspends() && t.reviewRun == nil && t.overseer != ""
 }
 
-// oversight makes the submission that asks the overseer of an agent to review its answer: in
-// the agent's message, if it has submitted the answer itself.
+// oversight makes the submission that asks the overseer of an agent to review its answer. It
+// uses the agent's message if the agent has submitted the answer itself.
 func (ov *Overseer) oversight(ctx context.Context, t *completion, submitted envelope.Message) (*Submission, error) {
 	_, task, _, err := ov.Reader.Load(ctx, t.Row.Seq)
 	if err != nil {
@@ -60,7 +60,7 @@ func (ov *Overseer) oversight(ctx context.Context, t *completion, submitted enve
 	return c, err
 }
 
-// reviewID returns the name of an overseer's task.
+// reviewID returns the id of an overseer's task.
 func (ov *Overseer) reviewID(ctx context.Context, t *completion, submitted envelope.Message) (envelope.ID, error) {
 	if submitted.Task == "" || submitted.Task == t.Row.ID {
 		return ov.Delegator.freeID(ctx, t.Row.ID, conversation.ReviewWork, t.takenIDs)
@@ -68,9 +68,9 @@ func (ov *Overseer) reviewID(ctx context.Context, t *completion, submitted envel
 	return ov.Delegator.childID(ctx, t.Row, submitted, t.takenIDs)
 }
 
-// submitForReview asks the overseer of an agent to review its answer, or notifies an
-// overseer that has sent the work back what the agent answers now. When nobody can
-// approve the answer, it is withheld.
+// submitForReview asks the overseer of an agent to review its answer. An overseer that has sent
+// the work back is notified of the new answer. An answer that no overseer can approve is
+// withheld.
 func (ov *Overseer) submitForReview(tx *store.Transaction, t *completion) error {
 	overseer := t.overseer
 	switch {
@@ -79,11 +79,11 @@ func (ov *Overseer) submitForReview(tx *store.Transaction, t *completion) error 
 	case !ov.Agents.Known(overseer):
 		return ov.withhold(tx, t, "there is no agent "+overseer+" to oversee it")
 	}
-	_, talks, err := tx.Conversation(t.Row.Seq)
+	_, hasConversation, err := tx.Conversation(t.Row.Seq)
 	if err != nil {
 		return err
 	}
-	if !talks { // an AINL request: rounds are counted from now on
+	if !hasConversation { // an AINL request: rounds are counted from now on
 		if err := tx.StartConversation(task.Conversation{Task: t.Row.Seq, Thread: string(t.Row.ID)}); err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func (ov *Overseer) submitForReview(tx *store.Transaction, t *completion) error 
 	return tx.Log(store.Event(t.Row, task.KindOversightAsked, map[string]any{"overseer": overseer, "task": t.review.Row.ID}))
 }
 
-// withhold ends a task whose answer nobody can approve.
+// withhold ends a task whose answer can't be approved.
 func (ov *Overseer) withhold(tx *store.Transaction, t *completion, why string) error {
 	next, moved, err := ov.endOversight(tx, t.Next, store.DecisionSubject{Task: t.task, Result: t.outcome.Result.Encode()}, envelope.OversightExpired, why)
 	if moved {
@@ -123,8 +123,8 @@ func (ov *Overseer) endOversight(tx *store.Transaction, row task.Task, q store.D
 	})
 }
 
-// returnToReview puts an answer before its overseer again when the agent has replied
-// without another answer. It reports whether it did.
+// returnToReview presents an answer to its overseer again when the agent has replied without
+// another answer. It reports whether it did.
 func (ov *Overseer) returnToReview(tx *store.Transaction, t *completion) (bool, error) {
 	if t.Row.ResultSum == "" || t.outcome.Hold != task.Reply {
 		return false, nil
@@ -145,137 +145,137 @@ func (ov *Overseer) returnToReview(tx *store.Transaction, t *completion) (bool, 
 	return true, ov.Delegator.emitAll(tx, t)
 }
 
-// A reviewRun is the run of an overseer: whose answer it reviews, and its decision. No
-// line and no result file counts, since anybody can write one.
+// A reviewRun is the run of an overseer: the reviewed answer and the decision. The decision
+// never comes from a line or a result file, since any program can write these.
 type reviewRun struct {
-	above    task.Task  // the task whose answer it reviews
-	terms    task.Terms // of the run that gave it
+	reviewed task.Task  // the task whose answer is reviewed
+	terms    task.Terms // the terms of the run that gave the answer
 	answer   store.DecisionSubject
 	decision conversation.Decision
-	words    string
-	unseen   bool // the agent has answered anew since the run began
+	text     string
+	unseen   bool // the agent has answered again since the run began
 }
 
 // continues reports whether the overseer runs again after this run.
-func (l *reviewRun) continues() bool {
-	return l != nil && (l.decision == conversation.SendsBack || l.unseen)
+func (r *reviewRun) continues() bool {
+	return r != nil && (r.decision == conversation.SendsBack || r.unseen)
 }
 
-// reviewRunOf finds out what an overseer has decided, and about which answer.
+// reviewRunOf returns the decision of an overseer, and the answer that it is about.
 func (ov *Overseer) reviewRunOf(ctx context.Context, row task.Task, o task.Outcome) (*reviewRun, error) {
-	above, err := ov.Ledger.Task(ctx, row.Parent)
+	reviewed, err := ov.Ledger.Task(ctx, row.Parent)
 	if err != nil {
 		return nil, err
 	}
-	l := &reviewRun{above: above}
-	if above.State != task.Review {
-		return l, nil // there is nothing to decide
+	review := &reviewRun{reviewed: reviewed}
+	if reviewed.State != task.Review {
+		return review, nil // no decision is needed
 	}
-	if l.answer, err = ov.Reader.About(ctx, above); err != nil {
+	if review.answer, err = ov.Reader.About(ctx, reviewed); err != nil {
 		return nil, err
 	}
-	run, err := ov.Reader.RunOf(ctx, above)
+	run, err := ov.Reader.RunOf(ctx, reviewed)
 	if err != nil {
 		return nil, err
 	}
-	l.terms = run.Terms
-	seen, err := ov.givenTo(ctx, row, l)
-	l.decision, l.words = conversation.Review{
+	review.terms = run.Terms
+	seen, err := ov.reviewMaterial(ctx, row, review)
+	review.decision, review.text = conversation.Review{
 		Said: o.Said, Answer: o.Result, GoesOn: o.Hold != "", Broken: conversation.Broken(o), Dialect: ov.Agents.Protocol.Dialect(row.Agent),
-		Worker: above.Agent, Requester: above.Requester, Tasks: []envelope.ID{row.ID, above.ID}, Seen: seen,
+		Worker: reviewed.Agent, Requester: reviewed.Requester, Tasks: []envelope.ID{row.ID, reviewed.ID}, Seen: seen,
 	}.Decide()
-	return l, err
+	return review, err
 }
 
-// givenTo returns what an overseer was given to review: the request, the answer, and the
-// agent's messages since.
-func (ov *Overseer) givenTo(ctx context.Context, row task.Task, l *reviewRun) ([]jsontext.Value, error) {
-	question, err := ov.Ledger.Raw(ctx, row.Seq)
+// reviewMaterial returns what an overseer was given to review: the request, the answer, and
+// later messages of the agent.
+func (ov *Overseer) reviewMaterial(ctx context.Context, row task.Task, review *reviewRun) ([]jsontext.Value, error) {
+	request, err := ov.Ledger.Raw(ctx, row.Seq)
 	if err != nil {
 		return nil, err
 	}
-	seen := []jsontext.Value{question, l.answer.Result}
-	said, err := ov.Ledger.ConversationMessages(ctx, row)
-	for _, m := range said {
-		if m.From == l.above.Agent {
+	seen := []jsontext.Value{request, review.answer.Result}
+	messages, err := ov.Ledger.ConversationMessages(ctx, row)
+	for _, m := range messages {
+		if m.From == review.reviewed.Agent {
 			seen = append(seen, m.Body)
 		}
 	}
 	return seen, err
 }
 
-// checkSeen finds out whether an overseer has seen what it decides about: the agent may
-// have answered anew since its run began. An agent that fetches its tasks can see
+// checkSeen finds whether an overseer has seen the answer that it decides about: the agent may
+// have answered again after the overseer's run began. An agent that fetches its tasks sees
 // messages at once.
 func (ov *Overseer) checkSeen(tx *store.Transaction, t *completion) error {
-	l := t.reviewRun
-	if l == nil || t.Row.State != task.Running {
+	review := t.reviewRun
+	if review == nil || t.Row.State != task.Running {
 		return nil
 	}
-	l.unseen = false
-	said, err := tx.MessagesSince(t.Row, ov.History.MarkOf(t.Row.Seq).Message)
-	l.unseen = slices.ContainsFunc(said, func(m task.Message) bool {
-		return m.From == l.above.Agent && m.Via == task.ByRun && conversation.Resumes(m.Act)
+	review.unseen = false
+	messages, err := tx.MessagesSince(t.Row, ov.History.MarkOf(t.Row.Seq).Message)
+	review.unseen = slices.ContainsFunc(messages, func(m task.Message) bool {
+		return m.From == review.reviewed.Agent && m.Via == task.ByRun && conversation.Resumes(m.Act)
 	})
 	return err
 }
 
-// reviewAgain runs an overseer again that has not seen what it decides about.
+// reviewAgain runs an overseer again that has not seen the latest answer.
 func (ov *Overseer) reviewAgain(tx *store.Transaction, t *completion) error {
 	moved, err := ov.Delegator.move(tx, t, &core.Wait{Task: t.Row.Seq, Seen: core.See(t.Row), Reason: task.Reply, Until: t.terms.Deadline})
 	if err != nil || !moved {
 		return err
 	}
-	t.Next, _, err = ov.Messenger.Wake(tx, t.Next, map[string]any{"from": t.reviewRun.above.Agent})
+	t.Next, _, err = ov.Messenger.Wake(tx, t.Next, map[string]any{"from": t.reviewRun.reviewed.Agent})
 	return err
 }
 
-// completeReview is the completion of an overseer's run.
+// completeReview applies the outcome of an overseer's run.
 func (ov *Overseer) completeReview(tx *store.Transaction, t *completion) (complete bool, err error) {
-	l := t.reviewRun
-	above, found, err := tx.Task(l.above.Seq)
+	review := t.reviewRun
+	reviewed, found, err := tx.Task(review.reviewed.Seq)
 	if err != nil {
 		return false, err
 	}
-	if found && above.State == task.Review && l.unseen && (l.decision != "" || !t.suspends()) {
+	if found && reviewed.State == task.Review && review.unseen && (review.decision != "" || !t.suspends()) {
 		return true, ov.reviewAgain(tx, t)
 	}
-	if !found || l.decision == "" || above.State != task.Review || above.Attempt != l.above.Attempt {
+	if !found || review.decision == "" || reviewed.State != task.Review || reviewed.Attempt != review.reviewed.Attempt {
 		return false, nil
 	}
-	return true, ov.carryOutDecision(tx, t, above)
+	return true, ov.applyDecision(tx, t, reviewed)
 }
 
-// carryOutDecision does what an overseer decided about an answer.
-func (ov *Overseer) carryOutDecision(tx *store.Transaction, t *completion, above task.Task) error {
-	l := t.reviewRun
-	if l.decision == conversation.SendsBack {
-		rounds, err := tx.SendBack(above.Seq)
+// applyDecision applies an overseer's decision about an answer.
+func (ov *Overseer) applyDecision(tx *store.Transaction, t *completion, reviewed task.Task) error {
+	review := t.reviewRun
+	if review.decision == conversation.SendsBack {
+		rounds, err := tx.SendBack(reviewed.Seq)
 		if err != nil {
 			return err
 		}
 		if rounds <= ov.Agents.Protocol.Rounds {
 			return ov.sendBack(tx, t, rounds)
 		}
-		why := fmt.Sprintf("%s is still not content after %d rounds: %s", t.Row.Agent, ov.Agents.Protocol.Rounds, l.words)
+		why := fmt.Sprintf("%s is still not content after %d rounds: %s", t.Row.Agent, ov.Agents.Protocol.Rounds, review.text)
 		return ov.closeReview(tx, t, envelope.OversightRejected, why)
 	}
-	switch l.decision {
+	switch review.decision {
 	case conversation.Approves:
 		return ov.closeReview(tx, t, "", "")
 	case conversation.Rejects:
-		return ov.closeReview(tx, t, envelope.OversightRejected, t.Row.Agent+" rejects it: "+l.words)
+		return ov.closeReview(tx, t, envelope.OversightRejected, t.Row.Agent+" rejects it: "+review.text)
 	}
-	return ov.closeReview(tx, t, envelope.OversightExpired, t.Row.Agent+" has not decided: "+l.words)
+	return ov.closeReview(tx, t, envelope.OversightExpired, t.Row.Agent+" has not decided: "+review.text)
 }
 
-// closeReview ends the task of an overseer, and the review: the answer is shown, or
-// withheld for a reason of some kind.
+// closeReview ends the overseer's task and the review: the answer is published, or withheld for
+// the reason why.
 func (ov *Overseer) closeReview(tx *store.Transaction, t *completion, kind envelope.Kind, why string) error {
 	r := t.outcome.Result
 	if t.suspends() || r.Status == "" {
 		r.TaskID, r.AgentID, r.Status, r.Error = t.Row.ID, t.Row.Agent, envelope.OK, envelope.Error{}
-		r.Output.Summary = cmp.Or(t.reviewRun.words, r.Output.Summary)
+		r.Output.Summary = cmp.Or(t.reviewRun.text, r.Output.Summary)
 		if t.reviewRun.decision == conversation.Rejects {
 			r.Status, r.Error = envelope.Failed, envelope.Error{Kind: envelope.OversightRejected, Message: r.Output.Summary}
 		}
@@ -284,15 +284,15 @@ func (ov *Overseer) closeReview(tx *store.Transaction, t *completion, kind envel
 	o.Result, o.Hold = r, ""
 	moved, err := ov.Delegator.move(tx, t, &core.Finish{
 		Task: t.Row.Seq, Seen: core.See(t.Row), Status: r.Status, Kind: r.Error.Kind, Result: r.Encode(),
-		NoReview: true, Show: endKind(o), Data: EndData(o), // its words are for the agent, not for the requester
+		NoReview: true, Show: endKind(o), Data: EndData(o), // the overseer's text is for the agent, not for the requester
 	})
 	if err != nil || !moved {
 		return err
 	}
 	if kind == "" {
-		err = ov.approveOf(tx, t)
+		err = ov.passReview(tx, t)
 	} else {
-		_, _, err = ov.endOversight(tx, t.reviewRun.above, t.reviewRun.answer, kind, why)
+		_, _, err = ov.endOversight(tx, t.reviewRun.reviewed, t.reviewRun.answer, kind, why)
 	}
 	if err != nil {
 		return err
@@ -300,31 +300,32 @@ func (ov *Overseer) closeReview(tx *store.Transaction, t *completion, kind envel
 	return ov.Delegator.emitAll(tx, t)
 }
 
-// approveOf shows an answer, or asks a person to approve it as well, under the terms of
-// its run.
-func (ov *Overseer) approveOf(tx *store.Transaction, t *completion) error {
-	l := t.reviewRun
-	_, _, err := ov.Writer.DecideOn(tx, l.above.Seq, false, &core.PassReview{
-		Task: l.above.Seq, Attempt: l.above.Attempt, By: t.Row.Agent, Review: t.Row.ID, Words: l.words, Terms: l.terms, Result: l.answer.Result,
+// passReview publishes an answer, or asks a person to approve it as well, if the terms of its
+// run require it.
+func (ov *Overseer) passReview(tx *store.Transaction, t *completion) error {
+	review := t.reviewRun
+	_, _, err := ov.Writer.DecideOn(tx, review.reviewed.Seq, false, &core.PassReview{
+		Task: review.reviewed.Seq, Attempt: review.reviewed.Attempt, By: t.Row.Agent, Review: t.Row.ID, Words: review.text, Terms: review.terms, Result: review.answer.Result,
 	})
 	return err
 }
 
-// sendBack runs an agent again with its overseer's question. The overseer waits for the
-// reply.
+// sendBack runs an agent again with its overseer's question. The overseer waits for the reply.
 func (ov *Overseer) sendBack(tx *store.Transaction, t *completion, round int) error {
-	l := t.reviewRun
+	review := t.reviewRun
 	moved, err := ov.Delegator.move(tx, t, &core.Wait{Task: t.Row.Seq, Seen: core.See(t.Row), Reason: task.Reply, Until: t.terms.Deadline})
 	if err != nil || !moved {
 		return err
 	}
-	above, moved, err := ov.Writer.DecideOn(tx, l.above.Seq, false, &core.SendBack{
-		Task: l.above.Seq, Attempt: l.above.Attempt, By: t.Row.Agent, Review: t.Row.ID, Round: round, Words: l.words,
+	reviewed, moved, err := ov.Writer.DecideOn(tx, review.reviewed.Seq, false, &core.SendBack{
+		Task: review.reviewed.Seq, Attempt: review.reviewed.Attempt, By: t.Row.Agent, Review: t.Row.ID, Round: round, Words: review.text,
 	})
 	if err != nil || !moved {
 		return err
 	}
-	asked := func(s outboundMessage) bool { return s.submission == nil && slices.Contains(s.message.To, above.Agent) }
+	asked := func(s outboundMessage) bool {
+		return s.submission == nil && slices.Contains(s.message.To, reviewed.Agent)
+	}
 	if !slices.ContainsFunc(t.outbound, asked) {
 		if err := ov.askAgain(tx, t); err != nil {
 			return err
@@ -333,17 +334,17 @@ func (ov *Overseer) sendBack(tx *store.Transaction, t *completion, round int) er
 	return ov.Delegator.emitAll(tx, t)
 }
 
-// askAgain records an overseer's question that was its answer.
+// askAgain records an overseer's question that came as its answer.
 func (ov *Overseer) askAgain(tx *store.Transaction, t *completion) error {
 	m := envelope.Message{
-		Dialect: envelope.CAP, Act: envelope.Inquires, Task: t.Row.ID, WantsReply: true, // which has an act for it
-		To: []string{t.reviewRun.above.Agent}, Text: t.reviewRun.words,
+		Dialect: envelope.CAP, Act: envelope.Inquires, Task: t.Row.ID, WantsReply: true, // CAP has an act for this
+		To: []string{t.reviewRun.reviewed.Agent}, Text: t.reviewRun.text,
 	}
 	return ov.Messenger.EmitToAll(tx, t.Row, conversation.Complete(m, t.Row, t.conversation, dialect.NewID(), t.at), t.at)
 }
 
-// reevaluateOversight ends a review that no overseer will end any more, or none has in
-// time. It reports whether an overseer is to end it at all.
+// reevaluateOversight ends a review when no overseer is left to end it, or its time is over. It
+// reports whether the review belongs to an overseer.
 func (ov *Overseer) reevaluateOversight(ctx context.Context, row task.Task) (bool, error) {
 	asked, found, err := ov.Ledger.Consent(ctx, row.Seq, envelope.ApprovalPost)
 	if err != nil || found && asked.Decision == task.Undecided {

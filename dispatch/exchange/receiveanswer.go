@@ -16,14 +16,14 @@ import (
 	"mailboxd/internal/task"
 )
 
-// answerOf returns the outcome of a message by which an agent answers a task in its
-// inbox, or delegates it, as Submit does; nil for another message. It runs before the
-// transaction of the message, which finds out whether the task still waits. An error
-// says that the ledger can't be read.
+// answerOf returns the outcome of a message by which an agent answers or delegates a task in
+// its inbox, as Submit does; nil for another message. It runs before the transaction of the
+// message, which checks whether the task still waits. An error says that the ledger can't be
+// read.
 func (rc *Receiver) answerOf(m envelope.Message) (*inboundAnswer, error) {
 	ctx := context.Background()
-	said := rc.Agents.Protocol.Dialect(m.From)
-	if rc.Agents.Inbox(m.From).File == "" || said != m.Dialect {
+	speaks := rc.Agents.Protocol.Dialect(m.From)
+	if rc.Agents.Inbox(m.From).File == "" || speaks != m.Dialect {
 		return nil, nil
 	}
 	row, found, err := rc.Reader.Finder(ctx).Resolve(m, task.Task{})
@@ -44,7 +44,7 @@ func (rc *Receiver) answerOf(m envelope.Message) (*inboundAnswer, error) {
 		read = envelope.Message{}
 	}
 	if !conversation.EndsRun(m, read) {
-		return nil, nil // it says something else about its task
+		return nil, nil // another message about its task
 	}
 	outcome, err := rc.Meters.JudgeAnswer(ctx, row, a.run, job, m.Raw)
 	if err != nil {
@@ -60,8 +60,7 @@ func (rc *Receiver) answerOf(m envelope.Message) (*inboundAnswer, error) {
 	return a, nil
 }
 
-// Unjudged says why messages among submissions can't be judged now. Their lines are read
-// again.
+// Unjudged says why messages among submissions can't be judged now. Their lines are read again.
 func Unjudged(submissions []*Submission) error {
 	for _, c := range submissions {
 		if c.Inbound != nil && c.Inbound.unread != nil {
@@ -71,14 +70,14 @@ func Unjudged(submissions []*Submission) error {
 	return nil
 }
 
-// receiveEnd is for a message that says that a task is done, or has failed. It ends a
-// task only if that waits for its sender: a task that the daemon runs ends as its run
-// does (CLOWL-40).
+// receiveEnd handles a message that reports the end or the failure of a task. It ends a task
+// only if the task waits for the sender: a task that the daemon runs ends with its run
+// (CLOWL-40).
 func (rc *Receiver) receiveEnd(tx *store.Transaction, c *Submission, found bool) error {
 	m := c.Inbound.Message
 	switch {
 	case found && conversation.Cancels(m, c.Row):
-		return rc.receiveCancel(tx, c, true) // as CAP says it (mapping 2.2)
+		return rc.receiveCancel(tx, c, true) // the form of a cancellation in CAP (mapping 2.2)
 	case !found && m.Act == envelope.Fails:
 		return rc.receiveInfo(tx, c)
 	case !found:
@@ -86,7 +85,7 @@ func (rc *Receiver) receiveEnd(tx *store.Transaction, c *Submission, found bool)
 	case c.Inbound.answer != nil:
 		return rc.receiveAnswer(tx, c)
 	case c.Row.State == task.Done:
-		return rc.remember(tx, c) // too late to matter
+		return rc.record(tx, c) // the task is done already
 	}
 	return rc.denyAnswer(tx, c)
 }
@@ -98,8 +97,8 @@ func (rc *Receiver) denyAnswer(tx *store.Transaction, c *Submission) error {
 	})
 }
 
-// receiveAnswer ends a task with the answer of its agent in a line. It decides no
-// review: anybody may append a line (CAP-24).
+// receiveAnswer ends a task with the answer of its agent in a line. It decides no review: any
+// program can append a line (CAP-24).
 func (rc *Receiver) receiveAnswer(tx *store.Transaction, c *Submission) error {
 	m, a := c.Inbound.Message, c.Inbound.answer
 	field := fieldsOf[m.Dialect].from
@@ -108,7 +107,7 @@ func (rc *Receiver) receiveAnswer(tx *store.Transaction, c *Submission) error {
 	var over *core.StateError
 	switch {
 	case errors.As(err, &over) || err == nil && store.IsPast(a.run.Terms.Deadline, c.Now):
-		return rc.remember(tx, c)
+		return rc.record(tx, c)
 	case errors.Is(err, core.ErrLeased):
 		return rc.deny(tx, c, envelope.Finding{Kind: envelope.DuplicateConflict, Field: field, Message: err.Error()})
 	case err != nil:
@@ -123,8 +122,8 @@ func (rc *Receiver) receiveAnswer(tx *store.Transaction, c *Submission) error {
 	case a.err != nil:
 		return rc.deny(tx, c, envelope.Finding{Kind: envelope.ValidationFailed, Message: a.err.Error()})
 	}
-	if !conversation.AsksForWork(m) && !a.completion.suspends() { // which the completion records itself
-		if err := rc.remember(tx, c); err != nil {
+	if !conversation.AsksForWork(m) && !a.completion.suspends() { // otherwise the completion records it
+		if err := rc.record(tx, c); err != nil {
 			return err
 		}
 	}
@@ -132,8 +131,8 @@ func (rc *Receiver) receiveAnswer(tx *store.Transaction, c *Submission) error {
 	return rc.Completer.Apply(tx, a.completion)
 }
 
-// remember records a message of a line.
-func (rc *Receiver) remember(tx *store.Transaction, c *Submission) error {
+// record records a message of a line.
+func (rc *Receiver) record(tx *store.Transaction, c *Submission) error {
 	_, err := tx.Record(outbox.RecordOf(c.Inbound.Message, task.ByLine, c.Row.Seq, c.Now))
 	return err
 }

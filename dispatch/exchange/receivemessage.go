@@ -14,12 +14,12 @@ import (
 	"mailboxd/internal/task"
 )
 
-// receiveInfo delivers a message and wakes the tasks that wait for it (CLOWL-22,
-// CAP-18). A sender that nobody here knows gets an error.
+// receiveInfo delivers a message and wakes the tasks that wait for it (CLOWL-22, CAP-18). An
+// unknown sender gets an error.
 func (rc *Receiver) receiveInfo(tx *store.Transaction, c *Submission) error {
 	m := c.Inbound.Message
 	if c.Inbound.answer != nil {
-		return rc.receiveAnswer(tx, c) // in CAP it is a message like any other (CAP-33)
+		return rc.receiveAnswer(tx, c) // CAP has no separate act for an answer (CAP-33)
 	}
 	if conversation.AnswersForRun(m, c.Row) {
 		return rc.denyAnswer(tx, c)
@@ -32,15 +32,15 @@ func (rc *Receiver) receiveInfo(tx *store.Transaction, c *Submission) error {
 		if err := tx.Log(unknownSender(c)); err != nil {
 			return err
 		}
-		c.Row = task.Task{}                                                   // no run gets it
-		if err := rc.remember(tx, c); err != nil || m.Act == envelope.Fails { // an error has no reply
+		c.Row = task.Task{}                                                 // no run gets the message
+		if err := rc.record(tx, c); err != nil || m.Act == envelope.Fails { // an error gets no reply
 			return err
 		}
 		why := fieldsOf[m.Dialect].from + ": is nobody known here: it has no secret, asked for nothing in this conversation, and has not announced itself"
 		return rc.replyError(tx, c, dialect.FailureOf(envelope.Unauthorized, why))
 	}
-	if most := rc.Agents.Protocol.Broadcast; len(conversation.Recipients(m)) > most {
-		return rc.deny(tx, c, envelope.Finding{Kind: envelope.ValidationFailed, Field: fieldsOf[m.Dialect].to, Message: fmt.Sprintf("names %d recipients, more than %d", len(m.To), most)})
+	if limit := rc.Agents.Protocol.Broadcast; len(conversation.Recipients(m)) > limit {
+		return rc.deny(tx, c, envelope.Finding{Kind: envelope.ValidationFailed, Field: fieldsOf[m.Dialect].to, Message: fmt.Sprintf("names %d recipients, more than %d", len(m.To), limit)})
 	}
 	if err := rc.distribute(tx, c); err != nil || m.Act == envelope.Inquires {
 		return err // an overseer decides in its own run (CAP-24)
@@ -59,9 +59,8 @@ func (rc *Receiver) receiveInfo(tx *store.Transaction, c *Submission) error {
 	return nil
 }
 
-// participates reports whether the sender of a message is known: it is an agent, has a
-// secret or has announced itself, or has asked for the task that the message is about,
-// or for one of its thread.
+// participates reports whether the sender of a message is known: the sender is an agent, has a
+// secret, has announced itself, or has requested the message's task or a task of its thread.
 func (rc *Receiver) participates(tx *store.Transaction, row task.Task, m envelope.Message) (bool, error) {
 	if rc.Agents.Known(m.From) || conversation.IsPerson(m.From) || m.Secret != "" && rc.Agents.Protocol.Secret(m.From) != "" || row.Requester == m.From {
 		return true, nil
@@ -72,39 +71,39 @@ func (rc *Receiver) participates(tx *store.Transaction, row task.Task, m envelop
 	return tx.IsRequesterIn(m.Thread, m.From)
 }
 
-// distribute records a message for each of its recipients: as it came where its form is
-// strict and they read its dialect, and else as the daemon writes it, whose lines are
-// known.
+// distribute records a message for each of its recipients. The line stays unchanged where its
+// form is strict and the recipient reads its dialect. Otherwise the daemon writes a line of its
+// own, which it recognizes later.
 func (rc *Receiver) distribute(tx *store.Transaction, c *Submission) error {
 	m := c.Inbound.Message
 	to := rc.inboxOwners(m)
 	if len(to) == 0 {
-		return rc.remember(tx, c)
+		return rc.record(tx, c)
 	}
-	again := m
-	again.Raw, again.Secret, again.Time = nil, "", c.Now
+	rewritten := m
+	rewritten.Raw, rewritten.Secret, rewritten.Time = nil, "", c.Now
 	for _, name := range to {
 		record := outbox.RecordOf(m, task.ByLine, c.Row.Seq, c.Now)
 		record.To = name
 		in := rc.Messenger.DialectFor(name, task.Task{}, m.Dialect)
-		whole := in == m.Dialect && strict(m)
-		if whole {
+		unchanged := in == m.Dialect && strict(m)
+		if unchanged {
 			record.Inbox = rc.Messenger.InboxOf(name)
 		}
 		if _, err := tx.Record(record); err != nil {
 			return err
 		}
-		if whole {
+		if unchanged {
 			continue
 		}
-		if err := rc.Messenger.Emit(tx, in, again, c.Row.Seq, rc.Messenger.InboxOf(name)); err != nil {
+		if err := rc.Messenger.Emit(tx, in, rewritten, c.Row.Seq, rc.Messenger.InboxOf(name)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// inboxOwners returns those into whose inboxes a message goes.
+// inboxOwners returns the participants that get a message in their inboxes.
 func (rc *Receiver) inboxOwners(m envelope.Message) []string {
 	to := conversation.Recipients(m)
 	if slices.Contains(to, envelope.Everybody) {
@@ -115,7 +114,7 @@ func (rc *Receiver) inboxOwners(m envelope.Message) []string {
 	return to[:min(len(to), rc.Agents.Protocol.Broadcast)]
 }
 
-// strict reports whether a message is as the daemon would write it.
+// strict reports whether the line of a message equals the line that the daemon would write.
 func strict(m envelope.Message) bool {
 	codec, _ := dialect.Of(m.Dialect)
 	line, _ := codec.Encode(m)
@@ -124,12 +123,12 @@ func strict(m envelope.Message) bool {
 }
 
 // receiveProgress delivers the progress of an agent that fetches its tasks, after the
-// notifications of what came before. An ACK, and progress of any other sender, is only
+// notifications of earlier events. An ACK, and the progress of any other sender, is only
 // recorded: it moves no task.
 func (rc *Receiver) receiveProgress(tx *store.Transaction, c *Submission, found bool) error {
 	m := c.Inbound.Message
 	if !found || conversation.Acknowledges(m) || c.Row.State != task.Waiting || m.From != c.Row.Agent {
-		return rc.remember(tx, c)
+		return rc.record(tx, c)
 	}
 	if err := rc.Messenger.Notify(tx, c.Row.Seq); err != nil {
 		return err
@@ -138,7 +137,7 @@ func (rc *Receiver) receiveProgress(tx *store.Transaction, c *Submission, found 
 }
 
 // receiveQuestion answers a question for the status of a task, and does nothing else
-// (CLOWL-28). Any other question is for its recipients.
+// (CLOWL-28). Any other question goes to its recipients.
 func (rc *Receiver) receiveQuestion(tx *store.Transaction, c *Submission, found bool) error {
 	m := c.Inbound.Message
 	switch {
@@ -147,7 +146,7 @@ func (rc *Receiver) receiveQuestion(tx *store.Transaction, c *Submission, found 
 	case !found:
 		return rc.replyError(tx, c, unknownTask(m))
 	}
-	if err := rc.remember(tx, c); err != nil {
+	if err := rc.record(tx, c); err != nil {
 		return err
 	}
 	since := c.Row.Received
@@ -166,11 +165,11 @@ func (rc *Receiver) receiveQuestion(tx *store.Transaction, c *Submission, found 
 	})})
 }
 
-// receiveAnnouncement records what a sender supports, and answers with what the daemon
-// and its agents do (CLOWL-29).
+// receiveAnnouncement records what a sender supports, and answers with what the daemon and its
+// agents support (CLOWL-29).
 func (rc *Receiver) receiveAnnouncement(tx *store.Transaction, c *Submission) error {
 	m := c.Inbound.Message
-	if err := rc.remember(tx, c); err != nil {
+	if err := rc.record(tx, c); err != nil {
 		return err
 	}
 	if err := tx.Announce(task.Announcement{Name: m.From, Supports: m.Supports, Since: c.Now}); err != nil {
@@ -185,9 +184,9 @@ func (rc *Receiver) receiveAnnouncement(tx *store.Transaction, c *Submission) er
 	return nil
 }
 
-// receiveCancel has a task cancelled for its requester, or for the work that it is part
-// of (CLOWL-27). The requester gets its end as the answer, anybody else an answer at
-// once. A task that has not come yet is cancelled when it comes.
+// receiveCancel cancels a task for its requester, or for a participant of the ancestor tasks
+// (CLOWL-27). The requester gets the end of the task as the answer, other senders an answer at
+// once. A request that arrives later is cancelled on arrival.
 func (rc *Receiver) receiveCancel(tx *store.Transaction, c *Submission, found bool) error {
 	m := c.Inbound.Message
 	may, err := outbox.MayCancel(tx, c.Row, m.From)
@@ -202,11 +201,11 @@ func (rc *Receiver) receiveCancel(tx *store.Transaction, c *Submission, found bo
 		return err
 	}
 	record := outbox.RecordOf(m, task.ByLine, c.Row.Seq, c.Now)
-	record.Act, record.Cause = envelope.Cancels, cmp.Or(conv.Message, conversation.CancelledRequest(m)) // by which the notification of the end finds it
+	record.Act, record.Cause = envelope.Cancels, cmp.Or(conv.Message, conversation.CancelledRequest(m)) // the notification of the end finds the message by the cause
 	if _, err := tx.Record(record); err != nil {
 		return err
 	}
-	answered := m.From == c.Row.Requester && conversation.NotifiedOfEnd(c.Row, conv) // by the end
+	answered := m.From == c.Row.Requester && conversation.NotifiedOfEnd(c.Row, conv) // by the end of the task
 	switch {
 	case !found:
 		return rc.replyError(tx, c, unknownTask(m))

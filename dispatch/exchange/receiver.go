@@ -12,7 +12,7 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A Receiver takes messages in.
+// A Receiver processes the messages in lines.
 type Receiver struct {
 	*outbox.Base
 	Acceptor  *Acceptor
@@ -20,7 +20,7 @@ type Receiver struct {
 	Completer *Completer
 }
 
-// JudgeMessage lets policy decide on what a message in a line asks for.
+// JudgeMessage lets policy decide on the request of a message in a line.
 func (rc *Receiver) JudgeMessage(c *Submission) {
 	m := c.Inbound.Message
 	if !c.DecodeFindings.Refused() {
@@ -31,20 +31,20 @@ func (rc *Receiver) JudgeMessage(c *Submission) {
 	}
 }
 
-// Receive records a message and does what follows from it. Its transaction may be run
-// again, so it sets all that it changes.
+// Receive records a message and applies its effect. Its transaction may run again, so it sets
+// all fields that it changes.
 func (rc *Receiver) Receive(tx *store.Transaction, c *Submission) error {
 	m := c.Inbound.Message
 	c.Disposition, c.Row, c.parent, c.Verdict = Received, task.Task{}, nil, c.Judged
-	c.refusal, c.above, c.tie = nil, nil, ""
+	c.refusal, c.knownParent, c.tie = nil, nil, ""
 	c.Members = nil
 	if !c.Verdict.Admit && c.Task.ID != "" {
 		c.Refuse()
 	}
-	if ours, err := rc.isOurs(tx, c); ours || err != nil {
+	if own, err := rc.isOwnLine(tx, c); own || err != nil {
 		return err
 	}
-	if why := rc.distrust(m); why.Message != "" {
+	if why := rc.checkSender(m); why.Message != "" {
 		return rc.deny(tx, c, why)
 	}
 	if c.Task.ID != "" {
@@ -59,7 +59,7 @@ func (rc *Receiver) Receive(tx *store.Transaction, c *Submission) error {
 	return rc.effect(tx, c)
 }
 
-// effect does what follows from a message that asks for no work.
+// effect applies the effect of a message that requests no work.
 func (rc *Receiver) effect(tx *store.Transaction, c *Submission) error {
 	row, found, err := tx.Finder().Resolve(c.Inbound.Message, task.Task{})
 	if err != nil {
@@ -81,24 +81,25 @@ func (rc *Receiver) effect(tx *store.Transaction, c *Submission) error {
 	return rc.receiveInfo(tx, c)
 }
 
-// isOurs ignores a line that the daemon has written.
-func (rc *Receiver) isOurs(tx *store.Transaction, c *Submission) (bool, error) {
-	was, found, err := tx.MessageWithHash(c.Inbound.Message.Hash)
-	if err != nil || !found || was.Via != task.ByDaemon {
+// isOwnLine ignores a line that the daemon has written.
+func (rc *Receiver) isOwnLine(tx *store.Transaction, c *Submission) (bool, error) {
+	recorded, found, err := tx.MessageWithHash(c.Inbound.Message.Hash)
+	if err != nil || !found || recorded.Via != task.ByDaemon {
 		return false, err
 	}
-	return true, tx.Log(store.Event(task.Task{}, task.KindMessageOwn, map[string]any{"file": c.Line.File, "offset": c.Line.Offset, "message": was.Seq}))
+	return true, tx.Log(store.Event(task.Task{}, task.KindMessageOwn, map[string]any{"file": c.Line.File, "offset": c.Line.Offset, "message": recorded.Seq}))
 }
 
-// distrust says why a message can't be from its sender (CLOWL-18).
-func (rc *Receiver) distrust(m envelope.Message) envelope.Finding {
+// checkSender returns a finding when a message fails the authentication of its sender
+// (CLOWL-18).
+func (rc *Receiver) checkSender(m envelope.Message) envelope.Finding {
 	why := conversation.Distrust(m, rc.Agents.Protocol.Secret(m.From))
 	return envelope.Finding{Kind: envelope.Unauthorized, Field: fieldsOf[m.Dialect].from, Message: why}
 }
 
-// receivedBefore ignores a message that was received before, and refuses one whose name
-// another content has (CLOWL-37). A message without a name may be sent twice, so it is
-// known again only when a line is read again.
+// receivedBefore ignores a message that was received before, and refuses a message whose id
+// belongs to another content (CLOWL-37). A message without an id may be sent twice, so it is a
+// duplicate only when its line is read again.
 func (rc *Receiver) receivedBefore(tx *store.Transaction, c *Submission) (bool, error) {
 	m := c.Inbound.Message
 	if m.Dialect != envelope.CLowl {
@@ -108,18 +109,18 @@ func (rc *Receiver) receivedBefore(tx *store.Transaction, c *Submission) (bool, 
 		_, known, err := tx.MessageWithHash(m.Hash)
 		return known, err
 	}
-	was, found, err := tx.MessageWithID(m.ID)
+	recorded, found, err := tx.MessageWithID(m.ID)
 	switch {
 	case err != nil || !found:
 		return false, err
-	case was.Hash == m.Hash:
-		return true, tx.Log(store.Event(task.Task{}, task.KindMessageDuplicate, map[string]any{"file": c.Line.File, "offset": c.Line.Offset, "message": was.Seq}))
+	case recorded.Hash == m.Hash:
+		return true, tx.Log(store.Event(task.Task{}, task.KindMessageDuplicate, map[string]any{"file": c.Line.File, "offset": c.Line.Offset, "message": recorded.Seq}))
 	}
 	return true, rc.deny(tx, c, envelope.Finding{Kind: envelope.DuplicateConflict, Field: "mid", Message: "was said with other content before"})
 }
 
-// deny refuses a message and notifies its sender, once. A request has a result file
-// too, unless another task has its id.
+// deny refuses a message and notifies its sender, once. A request also gets a result file,
+// unless another task has its id.
 func (rc *Receiver) deny(tx *store.Transaction, c *Submission, why ...envelope.Finding) error {
 	if c.Task.ID != "" {
 		last, known, err := tx.Latest(c.Task.ID)
@@ -139,17 +140,17 @@ func (rc *Receiver) deny(tx *store.Transaction, c *Submission, why ...envelope.F
 	return rc.replyError(tx, c, dialect.FailureOf(c.Verdict.Findings.Kind(), c.Verdict.Findings.Refusals().String()))
 }
 
-// refuseRequest adds the task of a request that is refused for its form or its sender,
-// as rejected. Its requester is notified of that end.
+// refuseRequest adds a rejected task for a request that is refused for its form or its sender.
+// The requester is notified of this end.
 func (rc *Receiver) refuseRequest(tx *store.Transaction, c *Submission, why envelope.Findings) error {
-	c.Inbound.answer, c.above, c.parent, c.tie = nil, nil, nil, ""
+	c.Inbound.answer, c.knownParent, c.parent, c.tie = nil, nil, nil, ""
 	c.Verdict = task.Verdict{Findings: why}
 	c.Refuse()
-	return rc.enter(tx, c, task.Task{}, false)
+	return rc.addRequest(tx, c, task.Task{}, false)
 }
 
-// replyError notifies the sender of what is wrong with a message, unless a reply was
-// sent when the line was read before.
+// replyError notifies the sender of what is wrong with a message, unless it did so when the
+// line was read before.
 func (rc *Receiver) replyError(tx *store.Transaction, c *Submission, why envelope.Failure) error {
 	if to := c.Inbound.Message; c.Line.Replayed {
 		replies, err := tx.Replies(cmp.Or(to.ID, to.Cause), envelope.Fails, envelope.Ourselves, time.Time{})
@@ -160,8 +161,8 @@ func (rc *Receiver) replyError(tx *store.Transaction, c *Submission, why envelop
 	return rc.reply(tx, c, envelope.Message{Act: envelope.Fails, Type: "error", Text: why.Message, Failure: why})
 }
 
-// reply sends a message to the sender of another one, in its dialect. Some senders have
-// no inbox.
+// reply sends a message to the sender of another one, in the sender's dialect. Some senders
+// have no inbox.
 func (rc *Receiver) reply(tx *store.Transaction, c *Submission, m envelope.Message) error {
 	to := c.Inbound.Message
 	if to.From == "" || to.From == envelope.Everybody || to.From == envelope.Ourselves {
@@ -169,7 +170,7 @@ func (rc *Receiver) reply(tx *store.Transaction, c *Submission, m envelope.Messa
 	}
 	m.Task, m.Cause, m.Thread, m.Trace = to.Task, to.ID, cmp.Or(to.Thread, to.ID, envelope.Ourselves), to.Trace
 	if to.Dialect == envelope.CAP {
-		m.Cause = cmp.Or(to.ID, to.Cause) // the sender's name of the task, where that is no file name
+		m.Cause = cmp.Or(to.ID, to.Cause) // the sender's id of the task, where that is no valid file name
 	}
 	m.From, m.Time = cmp.Or(m.From, envelope.Ourselves), c.Now
 	if m.To == nil {

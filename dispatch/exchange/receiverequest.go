@@ -13,8 +13,9 @@ import (
 	"mailboxd/internal/task"
 )
 
-// judgeRequest lets policy decide on a request in a line, once its context is there. One
-// for several agents only combines: each agent is requested, and judged, by itself.
+// judgeRequest lets policy decide on a request in a line, after the check of its context. A
+// request for several agents only combines answers: the request of each agent is judged by
+// itself.
 func (rc *Receiver) judgeRequest(c *Submission, findings envelope.Findings) task.Verdict {
 	to := conversation.Recipients(*c.Message)
 	several := len(to) > 1 || slices.Contains(to, envelope.Everybody)
@@ -26,8 +27,8 @@ func (rc *Receiver) judgeRequest(c *Submission, findings envelope.Findings) task
 	return v
 }
 
-// receiveRequest accepts a request like a line of AINL, except that it has no revisions,
-// may have been cancelled before it came, and may be for several agents.
+// receiveRequest accepts a request like a line of AINL. The differences: it has no revisions,
+// it may be cancelled before it arrives, and it may be for several agents.
 func (rc *Receiver) receiveRequest(tx *store.Transaction, c *Submission) error {
 	last, found, err := tx.Latest(c.Task.ID)
 	if err != nil {
@@ -55,7 +56,7 @@ func (rc *Receiver) receiveRequest(tx *store.Transaction, c *Submission) error {
 	if err != nil {
 		return err
 	}
-	if err := rc.enter(tx, c, last, found); err != nil {
+	if err := rc.addRequest(tx, c, last, found); err != nil {
 		return err
 	}
 	if stopped, err := rc.cancelledBefore(tx, c); stopped || err != nil {
@@ -67,15 +68,15 @@ func (rc *Receiver) receiveRequest(tx *store.Transaction, c *Submission) error {
 	return nil
 }
 
-// authenticatedNow reports whether a request was refused for its sender before and has
-// the sender's secret now. Such a request is judged again.
+// authenticatedNow reports whether a request was refused for its sender before and has the
+// sender's secret now. Such a request is judged again.
 func (rc *Receiver) authenticatedNow(c *Submission, last task.Task) bool {
 	return last.Hash == c.Task.Hash && last.Status == envelope.Rejected && last.Kind == envelope.Unauthorized && !c.Line.Replayed &&
 		rc.Agents.Protocol.Secret(c.Message.From) != ""
 }
 
-// enter adds the task that a message asks for, and records the message.
-func (rc *Receiver) enter(tx *store.Transaction, c *Submission, last task.Task, found bool) error {
+// addRequest adds the task that a message requests, and records the message.
+func (rc *Receiver) addRequest(tx *store.Transaction, c *Submission, last task.Task, found bool) error {
 	c.Disposition = Accepted
 	if err := rc.Acceptor.revise(tx, c, last, found); err != nil {
 		return err
@@ -89,7 +90,7 @@ func (rc *Receiver) enter(tx *store.Transaction, c *Submission, last task.Task, 
 	return tx.Log(store.Event(c.Row, task.KindContextDegraded, map[string]any{"ref": c.Message.Context.Ref}))
 }
 
-// receiveAgain ignores a request whose id has the same content, and refuses one whose id
+// receiveAgain ignores a request whose id has the same content, and refuses a request whose id
 // has another content, in any dialect.
 func (rc *Receiver) receiveAgain(tx *store.Transaction, c *Submission, last task.Task) error {
 	if last.Hash == c.Task.Hash {
@@ -99,7 +100,7 @@ func (rc *Receiver) receiveAgain(tx *store.Transaction, c *Submission, last task
 		return rc.deny(tx, c, c.Verdict.Findings...)
 	}
 	c.Row = last
-	if ours, err := rc.isDelivered(tx, c, last); ours || err != nil {
+	if own, err := rc.isDelivered(tx, c, last); own || err != nil {
 		return err
 	}
 	c.Disposition = Conflict
@@ -129,7 +130,7 @@ func (rc *Receiver) isDelivered(tx *store.Transaction, c *Submission, last task.
 	return true, tx.Log(store.Event(task.Task{}, task.KindMessageOwn, map[string]any{"file": c.Line.File, "offset": c.Line.Offset}))
 }
 
-// cancelledBefore ends a request at once that was cancelled before it came.
+// cancelledBefore ends a request that was cancelled before it arrived.
 func (rc *Receiver) cancelledBefore(tx *store.Transaction, c *Submission) (bool, error) {
 	cancels, err := tx.Replies(c.Message.ID, envelope.Cancels, c.Message.From, c.Now.Add(-outbox.Premature))
 	if err != nil || len(cancels) == 0 || c.Row.State == task.Done {
@@ -145,22 +146,22 @@ func (rc *Receiver) cancelledBefore(tx *store.Transaction, c *Submission) (bool,
 	return stopped, err
 }
 
-// findParent finds the task whose agent sends a request, and says why the agent may not
-// delegate: it doesn't have that task (CLOWL-30).
+// findParent finds the task on which the sender of a request works. It returns a finding when
+// the sender delegates without such a task (CLOWL-30).
 func (rc *Receiver) findParent(tx *store.Transaction, c *Submission) (why envelope.Finding, err error) {
 	m := *c.Message
-	above, found, err := rc.Reader.ResolveWork(tx, m)
+	parent, found, err := rc.Reader.ResolveWork(tx, m)
 	switch {
 	case err != nil:
 		return envelope.Finding{}, err
 	case found:
-		c.above, c.parent = &above, &above
+		c.knownParent, c.parent = &parent, &parent
 		if m.Act == envelope.Delegates {
-			if c.tie = m.Tie; c.tie == envelope.Oversee { // the daemon alone asks overseers: anybody may append a line (CAP-24)
+			if c.tie = m.Tie; c.tie == envelope.Oversee { // only the daemon asks overseers: any program can append a line (CAP-24)
 				c.tie = envelope.Assist
 			}
 		}
-	case m.Act == envelope.Delegates && (m.Dialect == envelope.CLowl || rc.Agents.Known(m.From)): // in CAP, a person begins a task with it (CAP-17)
+	case m.Act == envelope.Delegates && (m.Dialect == envelope.CLowl || rc.Agents.Known(m.From)): // a person starts a task with it in CAP (CAP-17)
 		why = envelope.Finding{Kind: envelope.Unauthorized, Field: fieldsOf[m.Dialect].from, Message: "has no such task that it could hand on"}
 	}
 	return why, nil

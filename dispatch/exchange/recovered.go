@@ -12,10 +12,10 @@ import (
 	"mailboxd/internal/task"
 )
 
-// HoldRecovered holds a task that may have run before the ledger was lost: only a
-// person can know. One that has a result file is held for that alone, whatever
-// the verdict, until a look (dispatch, adoptPlaced) takes the result for its answer, which it does
-// when all revisions of its id were met.
+// HoldRecovered holds a task that may have run before the ledger was lost: only a person can
+// know. A task with a result file is held for this reason alone, whatever its verdict, until a
+// look adopts the result (dispatch, adoptPlaced). That happens when all revisions of its id are
+// read.
 func (ac *Acceptor) HoldRecovered(t envelope.Task, v task.Verdict) task.Verdict {
 	if !ac.Lost || t.ID == "" || store.IsLineError(v.Findings.Kind()) {
 		return v
@@ -26,8 +26,8 @@ func (ac *Acceptor) HoldRecovered(t envelope.Task, v task.Verdict) task.Verdict 
 	return core.Held(v, task.Recovered)
 }
 
-// RecoveryDone ends the holds as recovered once every line was met that was there when a lost
-// ledger was begun anew.
+// RecoveryDone ends the holds as recovered, once all lines that existed at the loss of the
+// ledger are read again.
 func (ac *Acceptor) RecoveryDone(ctx context.Context) error {
 	if !ac.Lost {
 		return nil
@@ -46,9 +46,9 @@ func (ac *Acceptor) RecoveryDone(ctx context.Context) error {
 	return nil
 }
 
-// reconcile compares the run directories of a task with the ledger, before that
-// gets a new revision of it. A directory of this revision, or of a later one, is
-// of a time that the ledger does not know: what may have begun there holds the task.
+// reconcile compares the run directories of a task with the ledger, before the ledger gets a
+// new revision. A directory of this or a later revision is unknown to the ledger: it holds the
+// task if a run may have begun in it.
 func (ac *Acceptor) reconcile(c *Submission, revision int) error {
 	c.attempt, c.Unknown = 0, nil
 	if !c.Verdict.Admit || c.Task.ID == "" {
@@ -73,22 +73,22 @@ func (ac *Acceptor) reconcile(c *Submission, revision int) error {
 	return err
 }
 
-// beganIn reports whether a run may have begun in a directory that is of no
-// run in the ledger. Where none has, it sees to it that none will.
+// beganIn reports whether a run may have begun in a directory without a run in the ledger. If
+// none has, it prevents a later begin.
 func beganIn(dir string) bool {
 	info, err := os.Lstat(dir)
 	return err == nil && info.IsDir() && !runner.Void(dir)
 }
 
-// HasOutput reports whether a run has begun in a directory, and changes nothing
-// there: another worker may be about to begin one.
+// HasOutput reports whether a run has begun in a directory. It changes nothing: another worker
+// may be about to begin a run there.
 func HasOutput(dir string) bool {
 	info, err := os.Lstat(filepath.Join(dir, runner.StdoutFile))
 	return err == nil && !info.IsDir()
 }
 
-// HoldUnknown holds a task that is next in the queue and may have begun in
-// directories of which the ledger has no run. The job has the next free one.
+// HoldUnknown holds a queued task that may have run in directories without a run in the ledger.
+// The job has the next free directory.
 func (ac *Acceptor) HoldUnknown(ctx context.Context, row task.Task, j task.Job, unknown []string) error {
 	ac.Unused.Keep(j.Dir)
 	held, err := ac.Writer.DecideIfCurrent(ctx, store.TaskLoader(row.Seq, false, false), &core.HoldRecovered{Task: row.Seq, Attempt: row.Attempt, Last: j.Attempt - 1, Unknown: unknown})

@@ -9,10 +9,9 @@ import (
 	"mailboxd/internal/task"
 )
 
-// ReevaluateReview ends a review of which nobody has said anything in time. A
-// result file that somebody placed is moved away first: it is not taken for the
-// answer, or an agent could do without the review (AINL-85), and the answer itself
-// is not shown before somebody agreed.
+// ReevaluateReview ends a review whose time is over. First it moves away a result file that
+// another program placed: it must not count as the answer, or an agent could avoid the review
+// (AINL-85), and the answer is not published before its approval.
 func (ov *Overseer) ReevaluateReview(ctx context.Context, row task.Task) error {
 	if ov.Box.HasResult(row.ID) {
 		if err := ov.Publisher.Guard(ctx, row); err != nil {

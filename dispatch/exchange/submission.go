@@ -14,61 +14,61 @@ import (
 type Submission struct {
 	Line           mailbox.Line
 	Task           envelope.Task
-	DecodeFindings envelope.Findings // of reading it
-	Judged         task.Verdict      // what policy says
-	Verdict        task.Verdict      // that, and what follows from who asks
-	Message        *envelope.Message // the message that asks; nil for a line of AINL's
-	Inbound        *InboundMessage   // what else a message in a line does; nil for a line of AINL and for what the daemon asks for
+	DecodeFindings envelope.Findings // the findings of decoding it
+	Judged         task.Verdict      // the verdict of policy
+	Verdict        task.Verdict      // Judged, with the limits of the requester and the parent
+	Message        *envelope.Message // the message of the request; nil for an AINL line
+	Inbound        *InboundMessage   // the effects of a message in a line; nil for an AINL line and a request of the daemon
 	Now            time.Time
 	lineage
 	acceptance
 	priorRuns
 }
 
-// A lineage is how a submission belongs to another task.
+// A lineage connects a submission to other tasks.
 type lineage struct {
-	tie    envelope.Tie
-	above  *task.Task // its parent, when that is certain; nil: it is found out
-	parent *task.Task // the task whose run asks; nil: none
+	tie         envelope.Tie
+	knownParent *task.Task // the parent, when it is certain; nil: to be found
+	parent      *task.Task // the task whose run requests; nil: none
 }
 
 // An acceptance is what the ledger made of a submission.
 type acceptance struct {
 	Disposition Disposition
-	Row         task.Task     // as the ledger has it, when accepted
-	Members     []*Submission // what is asked of each recipient, where there are several
-	refusal     []byte        // the answer, if the verdict refuses; nil: it does not, or there is nobody to answer
+	Row         task.Task     // the row in the ledger, when accepted
+	Members     []*Submission // the request of each agent, when there are several
+	refusal     []byte        // the result, if the verdict refuses; nil: it admits, or there is no requester to answer
 }
 
-// The traces of a submission are what lies in the state directory from before it.
+// priorRuns describes run directories that existed before the submission.
 type priorRuns struct {
-	Dir     string   // the run directory that was made for it to begin at once; "" for none
-	Unknown []string // run directories in which it may have begun, of which the ledger has no run
-	attempt int      // the highest of a run directory that was there before its revision
+	Dir     string   // the run directory of a fast start; "" for none
+	Unknown []string // directories without a run in the ledger, in which a run may have begun
+	attempt int      // the highest attempt of such a directory for its revision
 }
 
 // A Disposition is what the ledger made of a submission.
 type Disposition int
 
-// The dispositions.
+// The dispositions of a submission.
 const (
-	Unnamed   Disposition = iota // refused, without an id that a result could go to
-	Accepted                     // a new revision, of whatever state
+	Unnamed   Disposition = iota // refused, without an id for a result
+	Accepted                     // a new revision, in any state
 	Duplicate                    // the same content as before
-	Conflict                     // the id was executed and its agent refuses other content, or it is no AINL request's
-	Received                     // a message that asks for no work
+	Conflict                     // the id was executed and its agent refuses other content, or the id belongs to another dialect
+	Received                     // a message that requests no work
 )
 
-// Refuse makes the answer to a submission that the verdict does not admit.
+// Refuse makes the result of a submission that the verdict refuses.
 func (c *Submission) Refuse() { c.refusal = core.Refusal(c.Task, c.Verdict, false, c.Now) }
 
-// warn adds to what is said about a submission.
+// warn adds a warning to the findings of a submission.
 func (c *Submission) warn(field, message string) {
 	findings := c.Verdict.Findings
 	c.Verdict.Findings = append(findings[:len(findings):len(findings)], envelope.Finding{Field: field, Message: message})
 }
 
-// conflictEvent is the event of an id that comes with other content than before.
+// conflictEvent returns the event of an id that arrives with other content.
 func conflictEvent(c *Submission, last task.Task) task.Event {
 	return store.Event(last, task.KindTaskDuplicateConflict, map[string]any{
 		"kind": envelope.DuplicateConflict, "hash": c.Task.Hash, "raw": string(c.Task.Raw),
@@ -76,7 +76,7 @@ func conflictEvent(c *Submission, last task.Task) task.Event {
 	})
 }
 
-// lineRejected is the event of a line that names no task.
+// lineRejected returns the event of a line that names no task.
 func lineRejected(c *Submission) task.Event {
 	return store.Event(task.Task{}, task.KindLineRejected, map[string]any{
 		"file": c.Line.File, "offset": c.Line.Offset, "length": c.Line.Length,
@@ -84,7 +84,7 @@ func lineRejected(c *Submission) task.Event {
 	})
 }
 
-// unknownSender is the event of a message of somebody whom nobody here knows.
+// unknownSender returns the event of a message from an unknown sender.
 func unknownSender(c *Submission) task.Event {
 	m := c.Inbound.Message
 	data := map[string]any{"from": m.From}
@@ -97,7 +97,7 @@ func unknownSender(c *Submission) task.Event {
 	return store.Event(c.Row, task.KindMessageUnknownSender, data)
 }
 
-// DeadLetter is a submission that is no valid envelope, as it is kept in rejected/.
+// DeadLetter returns the entry in rejected/ of a submission that is no valid envelope.
 func DeadLetter(c *Submission) mailbox.DeadLetter {
 	letter := mailbox.DeadLetter{
 		Time:   c.Now,
@@ -115,21 +115,21 @@ func DeadLetter(c *Submission) mailbox.DeadLetter {
 	return letter
 }
 
-// An InboundMessage is a message of CLowl or CAP on its way from a line into the ledger,
-// and its effect. A transaction that runs again finds out all of it anew.
+// An InboundMessage is a message of CLowl or CAP on its way from a line into the ledger, with
+// its effect. A transaction that runs again determines the effect again.
 type InboundMessage struct {
 	Message  envelope.Message
-	degraded bool           // its context is not there, so its inline context is used
-	answer   *inboundAnswer // the answer that it is to a task which waits for its sender; nil: none
-	unread   error          // why that cannot be found out now; nil: it was
+	degraded bool           // its context is missing, so the inline context is used
+	answer   *inboundAnswer // the message as the answer to a waiting task; nil: it is none
+	unread   error          // why that can't be determined now; nil: it was
 }
 
-// A inboundAnswer is the answer, in a line, of an agent that fetches its tasks.
+// An inboundAnswer is the answer, in a line, of an agent that fetches its tasks.
 type inboundAnswer struct {
 	row        task.Task
 	run        task.Run
-	completion *completion // what comes of it
-	err        error       // why it is none
+	completion *completion // of the answered run
+	err        error       // why the answer is invalid
 }
 
 // fieldsOf names the fields of a dialect in findings.

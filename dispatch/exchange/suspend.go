@@ -17,8 +17,8 @@ import (
 // maxRuns is how many runs of a task may end without an answer.
 const maxRuns = 100
 
-// suspend holds a task whose agent waits for a reply, or for the end of what it
-// delegated. If that came while the agent ran, the task goes on at once.
+// suspend holds a task whose agent waits for a reply, or for the end of delegated tasks. The
+// task continues at once if that came during the run.
 func (cp *Completer) suspend(tx *store.Transaction, t *completion) error {
 	runs, err := tx.CountUnansweredRuns(t.Row.Seq)
 	if err != nil {
@@ -27,7 +27,7 @@ func (cp *Completer) suspend(tx *store.Transaction, t *completion) error {
 	if runs > maxRuns {
 		return cp.fail(tx, t, envelope.PolicyViolation, fmt.Sprintf("the agent has spoken %d times without an answer", runs))
 	}
-	if back, err := cp.Overseer.returnToReview(tx, t); back || err != nil {
+	if returned, err := cp.Overseer.returnToReview(tx, t); returned || err != nil {
 		return err
 	}
 	children, err := tx.Dependents(t.Row.Seq)
@@ -61,7 +61,8 @@ func (cp *Completer) fail(tx *store.Transaction, t *completion, kind envelope.Ki
 	return cp.finish(tx, t)
 }
 
-// staleNames names what an agent delegates, if all of it is over already.
+// staleNames returns the ids of the tasks that an agent delegates, if all of them are over
+// already.
 func (t *completion) staleNames() string {
 	if t.outcome.Hold != task.Children {
 		return ""
@@ -78,11 +79,11 @@ func (t *completion) staleNames() string {
 	return strings.Join(names, ", ")
 }
 
-// resumeAtOnce resumes a task if what it waits for came while its agent ran.
+// resumeAtOnce resumes a task if the message or end that it waits for came during the run.
 func (cp *Completer) resumeAtOnce(tx *store.Transaction, t *completion, children []task.Child) error {
 	mark := cp.History.MarkOf(t.Row.Seq)
-	over := slices.DeleteFunc(slices.Clone(children), func(c task.Child) bool { return !conversation.Needed(c) || c.State != task.Done })
-	news := t.outcome.Hold == task.Reply && len(over) > mark.Ended && !slices.ContainsFunc(children, conversation.Pending)
+	ended := slices.DeleteFunc(slices.Clone(children), func(c task.Child) bool { return !conversation.Needed(c) || c.State != task.Done })
+	arrived := t.outcome.Hold == task.Reply && len(ended) > mark.Ended && !slices.ContainsFunc(children, conversation.Pending)
 	messages, err := tx.MessagesSince(t.Row, mark.Message)
 	if err != nil {
 		return err
@@ -93,9 +94,9 @@ func (cp *Completer) resumeAtOnce(tx *store.Transaction, t *completion, children
 			return err
 		}
 		question := conversation.IsQuestion(envelope.Message{Act: m.Act, From: m.From}, about)
-		news = news || conversation.Resumes(m.Act) && (t.outcome.Hold == task.Reply || question)
+		arrived = arrived || conversation.Resumes(m.Act) && (t.outcome.Hold == task.Reply || question)
 	}
-	if !news {
+	if !arrived {
 		return nil
 	}
 	next, moved, err := cp.Messenger.Wake(tx, t.Next, nil)
@@ -105,8 +106,8 @@ func (cp *Completer) resumeAtOnce(tx *store.Transaction, t *completion, children
 	return err
 }
 
-// ReevaluateSuspended looks at a suspended task: whether what it waits for has ended, and
-// whether it may still wait, or run.
+// ReevaluateSuspended checks a suspended task: whether the tasks that it needs have ended, and
+// whether it may still wait or run.
 func (cp *Completer) ReevaluateSuspended(ctx context.Context, row task.Task, t envelope.Task, findings envelope.Findings) error {
 	if joined, err := cp.join(ctx, row); joined || err != nil {
 		return err
@@ -138,9 +139,9 @@ func (cp *Completer) ReevaluateSuspended(ctx context.Context, row task.Task, t e
 	return nil
 }
 
-// replyDue returns until when a task waits for a reply; zero is without end. A task with
-// tasks below it, or one of an overseer, waits as long as these may. Asked is its answer
-// then, if its agent has asked a question.
+// replyDue returns when the wait for a reply ends; zero: never. A task with open child tasks,
+// or a task of an overseer, has no limit of its own. asked is the task's answer at that time,
+// if its agent has asked a question.
 func (cp *Completer) replyDue(ctx context.Context, row task.Task) (until time.Time, asked *envelope.Result, err error) {
 	if !conversation.AwaitsReply(row) {
 		return time.Time{}, nil, nil
@@ -166,13 +167,13 @@ func (cp *Completer) replyDue(ctx context.Context, row task.Task) (until time.Ti
 	return run.Finished.Add(wait), asked, nil
 }
 
-// handleUnexpectedResult deals with a result file of a suspended task: its agent has begun it, so
-// the file is not the answer. The file is moved away when the answer needs an approval,
-// and otherwise an event says once that it is there.
+// handleUnexpectedResult handles a result file of a suspended task. The agent has begun the
+// task, so the file is not its answer. The file is moved away when the answer needs an
+// approval; otherwise one event records it.
 func (cp *Completer) handleUnexpectedResult(ctx context.Context, row task.Task) error {
 	file, err := cp.Box.StatResult(row.ID)
 	if err != nil {
-		return nil // nothing is there, or a later look finds out
+		return nil // there is no file, or a later look handles it
 	}
 	need, err := cp.Reader.ApprovalNeed(ctx, row, file)
 	switch {
