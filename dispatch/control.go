@@ -204,7 +204,7 @@ func (ct *controls) Resume(ctx context.Context, agent string, by core.By) error 
 		}
 	}
 	slices.Sort(free) // the oldest is queued first
-	executor.SideBySide(free, func(seq int64) { ct.steps.reevaluate(context.WithoutCancel(ctx), seq) })
+	executor.InParallel(free, func(seq int64) { ct.steps.reevaluate(context.WithoutCancel(ctx), seq) })
 	return nil
 }
 

@@ -158,11 +158,11 @@ func newDispatcher(s *store.Shared, lost bool) *Dispatcher {
 	placed := &exchange.PlacedResults{Base: b, Completer: completer}
 	receiver := &exchange.Receiver{Base: b, Acceptor: acceptor, Delegator: delegator, Completer: completer}
 	waits := executor.NewBudgetWaiters(s.Ledger.Balance, func(seq int64) { s.Timers.After(seq, 0) })
-	fresh := executor.NewFresh()
+	fresh := executor.NewFreshTasks()
 	ex := &executor.Executor{
 		Preparer:  &executor.Preparer{Base: b, Acceptor: acceptor, Placed: placed, Fresh: fresh, Waits: waits},
 		Completer: completer, Endings: endings,
-		Finishing: schedule.NewWorkerPool(s.Opts.Workers), Rereading: executor.UsualRereading,
+		Finishing: schedule.NewWorkerPool(s.Opts.Workers), Rereading: executor.DefaultRereading,
 	}
 	in := &intake.Intake{
 		Base: b, Acceptor: acceptor, Receiver: receiver, Executor: ex, DeadLetters: make(chan struct{}, 1), Fresh: fresh,

@@ -29,7 +29,7 @@ func (d *Dispatcher) RereadFor(total time.Duration) {
 }
 
 // TryReading reads as answers are read that cannot be read.
-func TryReading(ctx context.Context, read func() bool) { executor.UsualRereading.Try(ctx, read) }
+func TryReading(ctx context.Context, read func() bool) { executor.DefaultRereading.Try(ctx, read) }
 
 func (d *Dispatcher) Settled(ctx context.Context, row task.Task) { d.steps.settled(ctx, row) }
 

@@ -208,7 +208,7 @@ func (st *steps) reevaluateTask(ctx context.Context, row task.Task, t envelope.T
 // reports whether there is nothing left to do for it now.
 func (st *steps) reevaluateHeld(ctx context.Context, row task.Task, t envelope.Task, findings envelope.Findings) (bool, error) {
 	if core.Unread(row) {
-		return true, st.executor.ReconsiderUnread(ctx, row)
+		return true, st.executor.ReevaluateUnread(ctx, row)
 	}
 	if core.WaitsForWords(row) {
 		return true, st.completer.ReevaluateSuspended(ctx, row, t, findings)

@@ -11,7 +11,7 @@ import (
 	"mailboxd/internal/task"
 )
 
-// limited reports whether what a task spends may have to fit into something.
+// limited reports whether a limit may apply to what a task spends.
 func limited(row task.Task, terms task.Terms) bool {
 	return row.Parent != 0 || terms.Budget != (envelope.Budget{}) || len(terms.Accounts) > 0
 }
@@ -19,7 +19,7 @@ func limited(row task.Task, terms task.Terms) bool {
 // spending gathers what is spent and reserved before a run of a task begins.
 func (p *Preparer) spending(tx *store.Transaction, row task.Task, run task.Run) (s core.Spending, err error) {
 	if !limited(row, run.Terms) {
-		return s, nil // as most
+		return s, nil // the usual case
 	}
 	if run.Terms.Budget != (envelope.Budget{}) {
 		if s.Own, err = tx.TreeCost(row.Seq); err != nil {
@@ -38,30 +38,30 @@ func (p *Preparer) spending(tx *store.Transaction, row task.Task, run task.Run) 
 	return s, nil
 }
 
-// ancestors gathers a task and those above it, up to one that lends.
-func (p *Preparer) ancestors(tx *store.Transaction, seq int64) (above []core.Ancestor, err error) {
+// ancestors returns a task and its ancestors, up to the first one that lends.
+func (p *Preparer) ancestors(tx *store.Transaction, seq int64) (list []core.Ancestor, err error) {
 	for seq != 0 {
 		var a core.Ancestor
 		var found bool
 		if a.Task, found, err = tx.Task(seq); err != nil || !found {
-			return above, err
+			return list, err
 		}
 		if a.Run, _, err = tx.LastRun(seq); err != nil {
-			return above, err
+			return list, err
 		}
 		if a.Tree, err = tx.TreeCost(seq); err != nil {
-			return above, err
+			return list, err
 		}
 		a.Said, seq = p.Meters.SpentBy(seq), a.Task.Parent
-		if above = append(above, a); a.Lends() {
+		if list = append(list, a); a.Lends() {
 			break
 		}
 	}
-	return above, nil
+	return list, nil
 }
 
-// LimitsOf returns the limits that the runs of a task have to fit into: all that tasks
-// wait for when its last run was taken back, with its terms.
+// LimitsOf returns the limits that apply to the runs of a task. When the last run was taken
+// back, its terms are gone, so these are all limits that tasks wait for.
 func (p *Preparer) LimitsOf(ctx context.Context, row task.Task) ([]core.LimitKey, error) {
 	keys := []core.LimitKey{{Task: row.Seq}}
 	runs, err := p.Ledger.Runs(ctx, row.Seq)
@@ -82,5 +82,5 @@ func (p *Preparer) LimitsOf(ctx context.Context, row task.Task) ([]core.LimitKey
 	return keys, err
 }
 
-// Midnight is when the budgets of the day begin anew.
+// Midnight returns when the next daily budgets begin.
 func Midnight(now time.Time) time.Time { return now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour) }

@@ -11,43 +11,44 @@ import (
 	"mailboxd/internal/task"
 )
 
-// BudgetWaiters are the tasks that wait for runs to leave something of a limit, the oldest
-// first. When a run is settled, the first task that waits for one of its limits is woken.
-// When the next step of that task is known, the next one is woken. So nothing polls, and
-// only the first task may find too little.
+// BudgetWaiters are the tasks that wait until runs release a part of a limit, oldest first.
+// When a run is settled, the first task that waits for one of its limits is woken. When the
+// next step of that task is known, the next task is woken. So no task polls, and only the first
+// one may find too little.
 type BudgetWaiters struct {
-	balance func(ctx context.Context, owner, day string) (task.Balance, error)
-	look    func(seq int64) // has a task looked at again
+	balance    func(ctx context.Context, owner, day string) (task.Balance, error)
+	reevaluate func(seq int64) // reevaluates a task
 
-	mu      sync.Mutex // guards what follows
-	settled int        // how many runs were
+	mu      sync.Mutex // guards the fields below
+	settled int        // how many runs were settled
 	queues  map[core.LimitKey][]budgetWaiter
-	waiting map[int64]core.LimitKey // in which queue a task is
-	woken   map[int64]core.LimitKey // in which one it was, as long as its next step isn't known
+	waiting map[int64]core.LimitKey // the limit of a waiting task's queue
+	woken   map[int64]core.LimitKey // the former queue of a woken task, until its next step is known
 }
 
-// A budgetWaiter is a task that waits, and what for.
+// A budgetWaiter is a waiting task with its shortfall.
 type budgetWaiter struct {
 	seq   int64
 	short *core.Shortfall
 }
 
-// NewBudgetWaiters returns BudgetWaiters that read accounts with balance, and wake tasks with look.
-func NewBudgetWaiters(balance func(ctx context.Context, owner, day string) (task.Balance, error), look func(seq int64)) *BudgetWaiters {
+// NewBudgetWaiters returns BudgetWaiters that read accounts with balance, and wake tasks with
+// reevaluate.
+func NewBudgetWaiters(balance func(ctx context.Context, owner, day string) (task.Balance, error), reevaluate func(seq int64)) *BudgetWaiters {
 	return &BudgetWaiters{
-		balance: balance, look: look,
+		balance: balance, reevaluate: reevaluate,
 		queues: map[core.LimitKey][]budgetWaiter{}, waiting: map[int64]core.LimitKey{}, woken: map[int64]core.LimitKey{},
 	}
 }
 
-// now counts the runs that were settled, for join.
-func (w *BudgetWaiters) now() int {
+// settledCount returns how many runs were settled, for join.
+func (w *BudgetWaiters) settledCount() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.settled
 }
 
-// Settle counts a run that was settled, and reports whether any task waits.
+// Settle counts a settled run, and reports whether any task waits.
 func (w *BudgetWaiters) Settle() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -55,8 +56,8 @@ func (w *BudgetWaiters) Settle() bool {
 	return len(w.waiting) > 0
 }
 
-// join has a task wait, behind older ones, and reports true. It reports false when a run
-// was settled since now returned since, before the shortfall was found.
+// join adds a waiting task behind the older ones, and reports true. It reports false when a run
+// was settled after settledCount returned since: the shortfall may be outdated.
 func (w *BudgetWaiters) join(seq int64, short *core.Shortfall, since int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,7 +66,7 @@ func (w *BudgetWaiters) join(seq int64, short *core.Shortfall, since int) bool {
 	}
 	key := short.Limit.Key
 	if w.woken[seq] == key {
-		delete(w.woken, seq) // it is the one to be woken again
+		delete(w.woken, seq) // it will be woken again by its position
 	}
 	queue := w.queues[key]
 	at, _ := slices.BinarySearchFunc(queue, seq, bySeq)
@@ -76,7 +77,7 @@ func (w *BudgetWaiters) join(seq int64, short *core.Shortfall, since int) bool {
 
 func bySeq(w budgetWaiter, seq int64) int { return cmp.Compare(w.seq, seq) }
 
-// Leave removes a task that may have waited. Others may not have to wait behind it.
+// Leave removes a task that may have waited, and wakes the next one: it may not have to wait.
 func (w *BudgetWaiters) Leave(seq int64) {
 	w.mu.Lock()
 	key, waited := w.waiting[seq]
@@ -117,22 +118,22 @@ func (w *BudgetWaiters) Limits() []core.LimitKey {
 	return slices.Collect(maps.Keys(w.queues))
 }
 
-// WakeNext wakes the first task that waits for a limit, unless its account is still too
-// short. What any other limit has left, the task finds out.
+// WakeNext wakes the first task that waits for a limit, unless the limit's account is still too
+// short. The task itself checks all other limits.
 func (w *BudgetWaiters) WakeNext(ctx context.Context, key core.LimitKey) {
 	next, ok := w.first(key)
 	if !ok {
 		return
 	}
 	if key.Owner != "" {
-		if now, err := w.balance(ctx, key.Owner, key.Day); err == nil && next.short.Lasts(now) {
+		if balance, err := w.balance(ctx, key.Owner, key.Day); err == nil && next.short.Lasts(balance) {
 			return
 		}
 	}
 	w.wake(key, next.seq)
 }
 
-// wake has a task looked at again, if it still waits for a limit.
+// wake reevaluates a task, if it still waits for the limit.
 func (w *BudgetWaiters) wake(key core.LimitKey, seq int64) {
 	w.mu.Lock()
 	waits := w.waiting[seq] == key
@@ -142,11 +143,12 @@ func (w *BudgetWaiters) wake(key core.LimitKey, seq int64) {
 	}
 	w.mu.Unlock()
 	if waits {
-		w.look(seq)
+		w.reevaluate(seq)
 	}
 }
 
-// Proceeded is for a task whose next step is known. If it was woken, the next one is.
+// Proceeded handles a task whose next step is known. If the task was woken, the next one is
+// woken.
 func (w *BudgetWaiters) Proceeded(ctx context.Context, seq int64) {
 	w.mu.Lock()
 	key, woken := w.woken[seq]
@@ -157,7 +159,7 @@ func (w *BudgetWaiters) Proceeded(ctx context.Context, seq int64) {
 	}
 }
 
-// IsWoken reports whether a task was woken, and its next step isn't known.
+// IsWoken reports whether a task was woken, and its next step isn't known yet.
 func (w *BudgetWaiters) IsWoken(seq int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

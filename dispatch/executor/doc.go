@@ -1,3 +1,3 @@
-// Package executor starts the runs of queued tasks and takes their outcomes. It starts
-// nothing before the intent is durable.
+// Package executor starts the runs of queued tasks and handles their outcomes. It starts no run
+// before the intent is durable.
 package executor

@@ -13,7 +13,7 @@ import (
 	"mailboxd/internal/task"
 )
 
-// An Executor starts the runs of queued tasks, and takes up those of an earlier daemon.
+// An Executor starts the runs of queued tasks, and continues the runs of an earlier daemon.
 type Executor struct {
 	*Preparer
 	Completer *exchange.Completer
@@ -22,8 +22,8 @@ type Executor struct {
 	Rereading Rereading // how answers are read again
 }
 
-// Worker runs one task after another. It begins none once take has ended, and
-// cuts its run short when work ends.
+// Worker runs one task after another. It begins none after take has ended, and cuts its run
+// short when work ends.
 func (x *Executor) Worker(take, work context.Context) {
 	for {
 		it, ok := x.Queue.Take(take)
@@ -34,34 +34,34 @@ func (x *Executor) Worker(take, work context.Context) {
 	}
 }
 
-// attempt runs one task once, when its slot is free. That is free again when the
-// agent has exited: making its result durable does not keep the next task waiting.
+// attempt runs one task once, when its slot is free. It releases the slot when the agent has
+// exited, so that the commit of the result does not delay the next task.
 func (x *Executor) attempt(take, ctx context.Context, it schedule.Item) {
-	run, row, job, err := x.takeUp(ctx, it)
+	run, row, job, err := x.nextRun(ctx, it)
 	x.Waits.Proceeded(ctx, it.Seq)
 	if err != nil || job.RunID == "" {
-		x.over(run)
+		x.endRun(run)
 		x.Queue.Release(it)
 		if err != nil {
 			x.FaultLog.Report(store.Starting, row, err)
-			x.rest(ctx, it)
+			x.requeueLater(ctx, it)
 		}
-		x.turnAway(ctx, it.Agent)
+		x.holdPaused(ctx, it.Agent)
 		x.Queue.Done()
 		return
 	}
 	if !x.Queue.WaitForSlot(take, run.Ctx, it) {
-		x.putOff(ctx, run, row, job)
+		x.requeuePrefetched(ctx, run, row, job)
 		return
 	}
 	run.Began.Store(true)
 	run.Callback.Store(&job.Task.Callback)
 	x.Publisher.GuardRun(run, row, job.Terms)
 	if !row.Latest {
-		run.MayHaveSuccessor.Store(true) // by a revision that came while an earlier run went on
+		run.MayHaveSuccessor.Store(true) // a later revision was accepted during an earlier run
 	}
 	outcome := run.Conclude(x.runAgent(ctx, run, row, job))
-	if job.Dir != "" && outcome.Exit.PID != 0 { // what has no directory is lost, begun or not, when we are killed
+	if job.Dir != "" && outcome.Exit.PID != 0 { // only runs with a directory may be prefetched: others count as lost after a kill, begun or not
 		x.Queue.RecordRun(it.Agent, outcome.Exit.Wall)
 	}
 	x.Queue.Release(it)
@@ -71,15 +71,15 @@ func (x *Executor) attempt(take, ctx context.Context, it schedule.Item) {
 	case cancelled:
 		outcome = o
 	}
-	x.Endings <- struct{}{} // quick agents answer faster than results get durable: the rest waits in the queue
+	x.Endings <- struct{}{} // a limit: quick agents end faster than results become durable
 	x.Finishing.Go(func() {
 		defer func() { <-x.Endings }()
 		x.wrapUp(ctx, run, row, job, outcome)
 	})
 }
 
-// runAgent runs the agent, and notes and logs its start: that of a process when
-// there is one, and that of a worker's task before anybody knows.
+// runAgent runs the agent. It records and logs the start of its process; for a worker's task it
+// logs the start before the worker has it.
 func (x *Executor) runAgent(ctx context.Context, run *store.Run, row task.Task, job task.Job) task.Outcome {
 	started := func() { x.Info(row).Int("attempt", job.Attempt).Msg("agent started") }
 	if job.Dir == "" {
@@ -97,25 +97,25 @@ func (x *Executor) runAgent(ctx context.Context, run *store.Run, row task.Task, 
 	return outcome
 }
 
-// takeUp takes up a run that has begun already, or prepares one.
-func (x *Executor) takeUp(ctx context.Context, it schedule.Item) (*store.Run, task.Task, task.Job, error) {
+// nextRun returns a run that has begun already, or prepares one.
+func (x *Executor) nextRun(ctx context.Context, it schedule.Item) (*store.Run, task.Task, task.Job, error) {
 	if s, begun := it.Begun.(*Start); begun {
 		s.Run.CancelWith(ctx)
-		x.equip(ctx, s.Run, s.Submission.Row, &s.Job)
+		x.addReports(ctx, s.Run, s.Submission.Row, &s.Job)
 		return s.Run, s.Submission.Row, s.Job, nil
 	}
-	run := x.Runs.Begin(ctx, it) // before anybody can see it running
+	run := x.Runs.Begin(ctx, it) // before its state is visible as running
 	row, job, err := x.prepare(ctx, it, run)
 	return run, row, job, err
 }
 
-// wrapUp does what comes of a run whose slot is free again.
+// wrapUp finishes a run whose slot is free again.
 func (x *Executor) wrapUp(ctx context.Context, run *store.Run, row task.Task, j task.Job, o task.Outcome) {
 	defer x.Queue.Done()
 	defer x.Canceller.StopAgain(ctx, run)
-	defer x.over(run)
+	defer x.endRun(run)
 	if o.Void != nil {
-		x.giveBack(ctx, row, o.Void)
+		x.requeueFailedStart(ctx, row, o.Void)
 		return
 	}
 	if o, read := x.readAnswer(ctx, run, row, j, o); read {
@@ -123,41 +123,41 @@ func (x *Executor) wrapUp(ctx context.Context, run *store.Run, row task.Task, j 
 	}
 }
 
-// over says that nothing more will come of a run, but what it asked for.
-func (x *Executor) over(r *store.Run) {
+// endRun removes a run from the current runs. Requests of the run may still be unread.
+func (x *Executor) endRun(r *store.Run) {
 	if r.Began.Load() {
 		x.RecentRuns.Add(r.Item)
 	}
 	x.Runs.Finish(r)
 }
 
-// giveBack queues a task again whose run never began for want of something
-// that all tasks need.
-func (x *Executor) giveBack(ctx context.Context, row task.Task, err error) {
+// requeueFailedStart queues a task again whose run never began, for a reason that concerns all
+// tasks.
+func (x *Executor) requeueFailedStart(ctx context.Context, row task.Task, err error) {
 	x.FaultLog.Report(store.Starting, row, err)
-	x.unstart(ctx, row, store.RetryPause)
+	x.voidIntent(ctx, row, store.RetryPause)
 }
 
-// putOff queues a task again that got ready too early, unless it was cancelled
+// requeuePrefetched queues a task again that was prepared too early, unless it was cancelled
 // meanwhile.
-func (x *Executor) putOff(ctx context.Context, run *store.Run, row task.Task, j task.Job) {
+func (x *Executor) requeuePrefetched(ctx context.Context, run *store.Run, row task.Task, j task.Job) {
 	x.Queue.Release(run.Item)
 	x.Finishing.Go(func() {
 		defer x.Queue.Done()
 		defer x.Canceller.StopAgain(ctx, run)
-		defer x.over(run)
+		defer x.endRun(run)
 		if o, cancelled := run.NeverBegun(j); cancelled {
 			x.finish(ctx, row, j.Terms, o)
 			return
 		}
-		x.unstart(ctx, row, 0)
+		x.voidIntent(ctx, row, 0)
 	})
 }
 
-// unstart voids the intent of a run that never began, and queues the task again after a
-// pause. What others wait for follows before the pause. The directory goes after the intent: of an intent without one nobody could say
-// whether the run began.
-func (x *Executor) unstart(ctx context.Context, row task.Task, pause time.Duration) {
+// voidIntent voids the intent of a run that never began, and queues the task again after a
+// pause. Other tasks continue before the pause. It removes the directory after the intent:
+// without its directory, an intent does not show whether the run began.
+func (x *Executor) voidIntent(ctx context.Context, row task.Task, pause time.Duration) {
 	var follow store.Consequences
 	err := x.Persist(ctx, row, func() (err error) {
 		follow, err = x.Writer.Commit(context.WithoutCancel(ctx), func(tx *store.Transaction) error {

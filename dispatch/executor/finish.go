@@ -10,9 +10,9 @@ import (
 	"mailboxd/internal/task"
 )
 
-// finish makes the outcome of a run durable and shows it. The run directory
-// holds the answer until the ledger does, so trying again is safe.
-// A person may have to agree to that, by the terms of the run.
+// finish makes the outcome of a run durable and publishes it; the terms of the run may require
+// an approval first. The run directory holds the answer until the ledger does, so a retry is
+// safe.
 func (x *Executor) finish(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome) {
 	if o.Detached {
 		x.Info(row).Int("attempt", row.Attempt).Msg("run goes on without us")
@@ -24,18 +24,17 @@ func (x *Executor) finish(ctx context.Context, row task.Task, terms task.Terms, 
 		x.putBack(ctx, row, terms.Deadline, o)
 	case o.Hold != "":
 		x.Completer.Complete(ctx, row, terms, o)
-	case !o.Retry && !x.Completer.OnFailure(row, o).Retry, !x.again(ctx, row, terms.Deadline, o):
+	case !o.Retry && !x.Completer.OnFailure(row, o).Retry, !x.retry(ctx, row, terms.Deadline, o):
 		x.Completer.HandleFailure(ctx, row, terms, o)
 	}
 }
 
-// again puts a task back whose run may be made once more, after a pause. It
-// does not when the attempts are used up, or the pause would last longer than
-// the deadline, if the run was under one.
-func (x *Executor) again(ctx context.Context, row task.Task, deadline time.Time, o task.Outcome) bool {
-	runs, err := x.attempts(ctx, row)
+// retry queues a task for another attempt after a pause. It reports false when no attempts are
+// left, or the pause would exceed the deadline of the run.
+func (x *Executor) retry(ctx context.Context, row task.Task, deadline time.Time, o task.Outcome) bool {
+	runs, err := x.runsOf(ctx, row)
 	if err != nil {
-		return true // the run directory still says what happened
+		return true // the run directory still has the outcome
 	}
 	failed := Failures(runs, row.Attempt, o)
 	if failed > x.Agents.Retries(row.Agent) {
@@ -50,13 +49,13 @@ func (x *Executor) again(ctx context.Context, row task.Task, deadline time.Time,
 	}
 	_, _ = x.Writer.MustDecide(ctx, row, store.TaskLoader(row.Seq, true, false), &core.Again{
 		Task: row.Seq, Until: pause, Run: exchange.EndedRun(row, o), Data: exchange.EndData(o),
-	}) // after an error, which is logged, the run directory still says what happened
+	}) // after an error, which is logged, the run directory still has the outcome
 	return true
 }
 
-// attempts returns the runs of a task in spite of passing trouble: what is not in
-// the tables of the ledger yet is brought there first.
-func (x *Executor) attempts(ctx context.Context, row task.Task) (runs []task.Run, err error) {
+// runsOf returns the runs of a task, and retries after temporary errors. The ledger first adds
+// what its tables don't have yet.
+func (x *Executor) runsOf(ctx context.Context, row task.Task) (runs []task.Run, err error) {
 	err = x.Persist(ctx, row, func() (err error) {
 		runs, err = x.Ledger.Runs(context.WithoutCancel(ctx), row.Seq)
 		return err
@@ -64,15 +63,15 @@ func (x *Executor) attempts(ctx context.Context, row task.Task) (runs []task.Run
 	return runs, err
 }
 
-// Failures counts the attempts that went wrong, this one included, which the
-// ledger knows only as begun. One that we interrupted is no failure.
+// Failures counts the failed attempts. It includes the current one, which the ledger has only
+// as begun. An attempt that the daemon interrupted is no failure.
 func Failures(runs []task.Run, attempt int, o task.Outcome) int {
 	failed := 0
 	if o.Exit.Cause != task.CauseInterrupted {
 		failed = 1
 	}
 	for _, run := range runs {
-		void := run.Finished.IsZero() && run.ExitCode == 0 || run.Cause == task.CausePutBack || run.Cause == task.CauseNoAnswer // intended and never begun, or it did nothing
+		void := run.Finished.IsZero() && run.ExitCode == 0 || run.Cause == task.CausePutBack || run.Cause == task.CauseNoAnswer // never begun, or without effect
 		if run.Attempt != attempt && !void && run.Cause != task.CauseInterrupted {
 			failed++
 		}

@@ -11,16 +11,16 @@ import (
 	"mailboxd/internal/task"
 )
 
-// Fresh has tasks that were just queued, as they were read, so that one that starts
-// soon isn't read and decoded again: 0.15 ms each. What it has is a
-// hint, as the row may have been moved since; the start of a run compares and swaps.
-type Fresh struct {
-	reading sync.Mutex // one reads ahead at a time
+// FreshTasks holds tasks that were just queued, as they were read, so that a task that starts
+// soon isn't read and decoded again: 0.15 ms each. An entry is a hint, since the row may have
+// moved; the start of a run compares and swaps.
+type FreshTasks struct {
+	reading sync.Mutex // one goroutine reads ahead at a time
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	tasks map[int64]freshTask
-	bytes int  // of their lines
-	full  bool // until half of them were taken
+	bytes int  // of the kept lines
+	full  bool // until half of the lines are taken
 }
 
 type freshTask struct {
@@ -29,45 +29,45 @@ type freshTask struct {
 	findings envelope.Findings
 }
 
-// mostFresh bounds the lines that are kept. What is queued beyond is read from
-// the ledger when it is next. Kept are lines that follow each other: each keeps
-// all that was read with it in memory, which is up to a thousand times as much.
-const mostFresh = 4 << 20
+// maxFreshBytes limits the kept lines. Tasks queued beyond it are read from the ledger when
+// they start. The kept lines are consecutive, because each keeps in memory all that was read
+// with it, which is up to a thousand times as much.
+const maxFreshBytes = 4 << 20
 
-// NewFresh returns a Fresh without tasks.
-func NewFresh() *Fresh {
-	return &Fresh{tasks: map[int64]freshTask{}}
+// NewFreshTasks returns FreshTasks without tasks.
+func NewFreshTasks() *FreshTasks {
+	return &FreshTasks{tasks: map[int64]freshTask{}}
 }
 
-// Keep remembers a submission that was queued, if there is room.
-func (f *Fresh) Keep(c *exchange.Submission) {
+// Keep adds a submission that was queued, if there is room.
+func (f *FreshTasks) Keep(c *exchange.Submission) {
 	if c.Row.State != task.Queued || c.Row.Replaces || c.Row.Dialect != envelope.AINL || c.Row.Parent != 0 {
-		return // or it is not as it was read: it inherits what is above it
+		return // other tasks inherit from a parent or need another decoding
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.full = f.full || f.bytes+len(c.Task.Raw) > mostFresh; f.full {
+	if f.full = f.full || f.bytes+len(c.Task.Raw) > maxFreshBytes; f.full {
 		return
 	}
 	f.bytes += len(c.Task.Raw)
 	f.tasks[c.Row.Seq] = freshTask{c.Row, c.Task, c.DecodeFindings}
 }
 
-// take forgets a task and returns it, if it is there.
-func (f *Fresh) take(seq int64) (freshTask, bool) {
+// take removes a task and returns it, if it is there.
+func (f *FreshTasks) take(seq int64) (freshTask, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	t, ok := f.tasks[seq]
 	if ok {
 		delete(f.tasks, seq)
 		f.bytes -= len(t.task.Raw)
-		f.full = f.full && f.bytes > mostFresh/2
+		f.full = f.full && f.bytes > maxFreshBytes/2
 	}
 	return t, ok
 }
 
-// loadQueued is [store.Reader.Load] for the next task. The tasks behind it are
-// read with it.
+// loadQueued is [store.Reader.Load] for the next task. It reads the tasks behind it in the
+// queue too.
 func (p *Preparer) loadQueued(ctx context.Context, it schedule.Item) (task.Task, envelope.Task, envelope.Findings, error) {
 	if t, ok := p.Fresh.take(it.Seq); ok {
 		return t.row, t.task, t.findings, nil
@@ -80,10 +80,10 @@ func (p *Preparer) loadQueued(ctx context.Context, it schedule.Item) (task.Task,
 	return r.Task, t, findings, err
 }
 
-// readAtOnce is how many requests are read together.
-const readAtOnce = 16
+// readBatchSize is how many requests are read together.
+const readBatchSize = 16
 
-// readAhead returns the request of an item as it is now.
+// readAhead returns the current request of an item.
 func (p *Preparer) readAhead(ctx context.Context, it schedule.Item) (ledger.Request, error) {
 	if r, ok := p.Ledger.Remembered(it.Seq); ok {
 		return r, nil
@@ -91,7 +91,7 @@ func (p *Preparer) readAhead(ctx context.Context, it schedule.Item) (ledger.Requ
 	p.Fresh.reading.Lock()
 	defer p.Fresh.reading.Unlock()
 	if r, ok := p.Ledger.Remembered(it.Seq); ok {
-		return r, nil // who had the lock before has read it
+		return r, nil // the goroutine with the lock has read it
 	}
-	return p.Ledger.ReadAhead(ctx, it.Seq, p.Queue.Peek(it.Agent, readAtOnce-1))
+	return p.Ledger.ReadAhead(ctx, it.Seq, p.Queue.Peek(it.Agent, readBatchSize-1))
 }

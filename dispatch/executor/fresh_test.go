@@ -12,8 +12,8 @@ import (
 // A line that is kept keeps the whole block that was read with it, so lines from
 // here and there would keep a backlog.
 func TestLinesThatAreKeptFollowEachOther(t *testing.T) {
-	f := NewFresh()
-	line := make([]byte, mostFresh/8)
+	f := NewFreshTasks()
+	line := make([]byte, maxFreshBytes/8)
 	keep := func(seqs ...int64) {
 		for _, seq := range seqs {
 			c := &exchange.Submission{Task: envelope.Task{Raw: line}}

@@ -13,11 +13,11 @@ import (
 	"mailboxd/internal/task"
 )
 
-// Intend makes durable that the job is about to be started, or to wait for its agent to
-// fetch it, with what it may spend, which becomes its Allowance. It reports false when
-// the task has changed meanwhile, or a limit has too little room for the run.
+// Intend makes durable that the job is about to start, or to wait for its agent to fetch it. It
+// reserves a part of the budget, which becomes the job's Allowance. It reports false when the
+// task was moved meanwhile, or a limit has too little room for the run.
 func (p *Preparer) Intend(ctx context.Context, row task.Task, j *task.Job, to task.State) (task.Task, bool, error) {
-	since, began := p.Waits.now(), false
+	since, began := p.Waits.settledCount(), false
 	if limited(row, j.Terms) && row.Attempt > 0 {
 		var err error
 		if began, err = p.Reader.Ran(ctx, row); err != nil {
@@ -35,13 +35,13 @@ func (p *Preparer) Intend(ctx context.Context, row task.Task, j *task.Job, to ta
 		return row, false, fmt.Errorf("start %s: %w", row.ID, err)
 	}
 	if answer != nil && j.Dir != "" {
-		p.removeRunDir(row, j.Attempt) // before the next attempt, which may have the same
+		p.removeRunDir(row, j.Attempt) // before the next attempt, which may get the same directory
 	}
 	p.Writer.OnCommitted(ctx, follow)
-	switch short, ok := errors.AsType[*core.Shortfall](answer); {
-	case ok && !short.Waits:
-		p.Log(row).Warn().Str("reason", short.Reason).Msg("budget exceeded")
-	case ok && !p.Waits.join(row.Seq, short, since):
+	switch shortfall, ok := errors.AsType[*core.Shortfall](answer); {
+	case ok && !shortfall.Waits:
+		p.Log(row).Warn().Str("reason", shortfall.Reason).Msg("budget exceeded")
+	case ok && !p.Waits.join(row.Seq, shortfall, since):
 		p.Timers.After(row.Seq, 0)
 	}
 	if answer != nil {
@@ -53,8 +53,8 @@ func (p *Preparer) Intend(ctx context.Context, row task.Task, j *task.Job, to ta
 	return row, true, nil
 }
 
-// IntendIn is Intend in its transaction, which may be run again. It returns the answer of
-// the core.
+// IntendIn is Intend in its transaction, which may run again. It returns the answer of the
+// core.
 func (p *Preparer) IntendIn(tx *store.Transaction, row task.Task, began bool, j *task.Job, c core.Intend) (answer, err error) {
 	run := task.Run{Task: row.Seq, Attempt: j.Attempt, ID: j.RunID, Intent: time.Now(), Boot: runner.Boot(), Terms: j.Terms}
 	if j.Dir != "" {

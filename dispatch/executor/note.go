@@ -10,18 +10,18 @@ import (
 	"mailboxd/internal/task"
 )
 
-// noteAfter is how long a run lasts before its process is noted. One that is
-// over by then is noted with its end, which saves it a transaction.
+// noteAfter is the age at which the process of a run is recorded. The process of a shorter run
+// is recorded with its end, which saves a transaction.
 const noteAfter = 100 * time.Millisecond
 
-// A note remembers in the ledger which process a run is. It is for people: the
-// run directory has it too, so nothing waits for it and recovery does not ask.
+// A note records the process of a run in the ledger. It is for people: the run directory has
+// the process too, so no code waits for the note, and recovery does not use it.
 type note struct {
 	write func(runner.Process)
 
-	mu      sync.Mutex // guards timer, and lets end wait for a note that is being written
+	mu      sync.Mutex // guards the fields below, and lets end wait for a write in progress
 	timer   *time.Timer
-	written bool // or not wanted any more
+	written bool // or no longer needed
 }
 
 func (x *Executor) newNote(ctx context.Context, row task.Task) *note {
@@ -35,7 +35,7 @@ func (x *Executor) newNote(ctx context.Context, row task.Task) *note {
 	}}
 }
 
-// begin has the process noted in a while.
+// begin starts the timer of the note.
 func (n *note) begin(p runner.Process) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -49,7 +49,7 @@ func (n *note) begin(p runner.Process) {
 	})
 }
 
-// end says that the run is over. No note is being written when it returns.
+// end handles the end of the run. No write is in progress when it returns.
 func (n *note) end() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

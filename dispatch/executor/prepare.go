@@ -20,17 +20,17 @@ import (
 	"mailboxd/mailbox"
 )
 
-// A Preparer judges the tasks that are next, and makes the intent to run them durable.
+// A Preparer judges the next tasks, and makes the intents to run them durable.
 type Preparer struct {
 	*outbox.Base
 	Acceptor *exchange.Acceptor
 	Placed   *exchange.PlacedResults
-	Fresh    *Fresh
+	Fresh    *FreshTasks
 	Waits    *BudgetWaiters
 }
 
-// prepare makes the intent to run a queued task durable. A Job without a RunID
-// means there is nothing to run.
+// prepare makes the intent to run a queued task durable. It returns a Job without a RunID when
+// there is nothing to run.
 func (p *Preparer) prepare(ctx context.Context, it schedule.Item, run *store.Run) (task.Task, task.Job, error) {
 	row, job, err := p.Admit(ctx, it)
 	if err == nil && job.RunID == "" {
@@ -41,8 +41,8 @@ func (p *Preparer) prepare(ctx context.Context, it schedule.Item, run *store.Run
 	}
 	unknown, err := p.makeRunDir(&job)
 	if err != nil {
-		if unfit, ok := errors.AsType[*mailbox.UnfitError](err); ok {
-			err = p.refuseUnfit(ctx, row, job, unfit)
+		if unfitErr, ok := errors.AsType[*mailbox.UnfitError](err); ok {
+			err = p.refuseUnfit(ctx, row, job, unfitErr)
 		}
 		return row, task.Job{}, err
 	}
@@ -58,12 +58,12 @@ func (p *Preparer) prepare(ctx context.Context, it schedule.Item, run *store.Run
 	if !moved {
 		return row, task.Job{}, nil
 	}
-	p.equip(ctx, run, began, &job)
+	p.addReports(ctx, run, began, &job)
 	return began, job, nil
 }
 
-// Admit judges a queued task once more, for time has passed, and makes the job
-// of it that is next. A Job without a RunID means there is none.
+// Admit judges a queued task again, since time has passed, and makes its next job. It returns a
+// Job without a RunID when there is none.
 func (p *Preparer) Admit(ctx context.Context, it schedule.Item) (task.Task, task.Job, error) {
 	row, t, findings, err := p.loadQueued(ctx, it)
 	if err != nil || row.State != task.Queued {
@@ -94,11 +94,10 @@ func (p *Preparer) Admit(ctx context.Context, it schedule.Item) (task.Task, task
 	return row, job, err
 }
 
-// A Start is a task that begins in the transaction that accepts it: one commit
-// less lies between a line and its run, which is half a millisecond. That is for
-// a line that comes alone to a free slot, asks for nothing that has to be looked
-// into once more, and is for an agent whose runs have directories: one that is
-// never begun after all is known by its directory.
+// A Start is a task that begins in the transaction that accepts it. This saves one commit, half
+// a millisecond, between a line and its run. The line must arrive alone, find a free slot, need
+// no further check, and be for an agent whose runs have directories: the directory shows a run
+// that never began.
 type Start struct {
 	Item       schedule.Item
 	Submission *exchange.Submission
@@ -106,27 +105,27 @@ type Start struct {
 	Run        *store.Run // nil: it does not begin, and is accepted like any other
 }
 
-// turnAway holds what waits in the queue for an agent that is paused, many tasks
-// in a commit. One by one, each by a worker, 90,000 took 90,000 commits.
-func (p *Preparer) turnAway(ctx context.Context, agent string) {
+// holdPaused holds the queued tasks of a paused agent, many in a commit. 90,000 tasks, held one
+// by one by workers, took 90,000 commits.
+func (p *Preparer) holdPaused(ctx context.Context, agent string) {
 	if !p.Pauses.Holding.TryLock() {
 		return
 	}
 	defer p.Pauses.Holding.Unlock()
 	for ctx.Err() == nil && p.Pauses.Has(agent) {
-		items := p.Queue.TakeBack(agent, manyMoves)
+		items := p.Queue.TakeBack(agent, maxParallel)
 		if len(items) == 0 {
 			return
 		}
-		SideBySide(items, func(it schedule.Item) {
+		InParallel(items, func(it schedule.Item) {
 			defer p.Queue.Done()
-			p.holdBack(ctx, it)
+			p.holdOne(ctx, it)
 		})
 	}
 }
 
-// holdBack holds a queued task of an agent that is paused.
-func (p *Preparer) holdBack(ctx context.Context, it schedule.Item) {
+// holdOne holds a queued task of a paused agent.
+func (p *Preparer) holdOne(ctx context.Context, it schedule.Item) {
 	row, t, findings, err := p.loadQueued(ctx, it)
 	if err == nil && row.State != task.Queued {
 		return
@@ -140,10 +139,10 @@ func (p *Preparer) holdBack(ctx context.Context, it schedule.Item) {
 	}
 	switch {
 	case cleared:
-		p.Queue.Push(it) // it was resumed meanwhile
+		p.Queue.Push(it) // the agent was resumed meanwhile
 	case err != nil && ctx.Err() == nil:
 		p.FaultLog.Report(store.Judging, row, err)
-		p.rest(ctx, it)
+		p.requeueLater(ctx, it)
 	}
 }
 
@@ -152,36 +151,37 @@ func (p *Preparer) NeedlesslyPaused(row task.Task) bool {
 	return row.State == task.Held && slices.Contains(row.Reasons, task.Paused) && !p.Pauses.Has(row.Agent)
 }
 
-// manyMoves is how many tasks are moved side by side, so that they share commits.
-const manyMoves = 64
+// maxParallel is how many tasks are moved in parallel, so that they share commits.
+const maxParallel = 64
 
-// SideBySide calls do for each of a list, for many at a time, in about its order.
-func SideBySide[T any](list []T, do func(T)) {
-	for part := range slices.Chunk(list, manyMoves) {
+// InParallel calls do for each element of a list, many at a time, in roughly the order of the
+// list.
+func InParallel[T any](list []T, do func(T)) {
+	for part := range slices.Chunk(list, maxParallel) {
 		var moving sync.WaitGroup
-		for _, one := range part {
-			moving.Go(func() { do(one) })
+		for _, item := range part {
+			moving.Go(func() { do(item) })
 		}
 		moving.Wait()
 	}
 }
 
-// refuseUnfit ends a task that cannot have a run directory, for something is in
-// the way that only a person can remove.
+// refuseUnfit ends a task that can't have a run directory, because only a person can remove
+// what is in its place.
 func (p *Preparer) refuseUnfit(ctx context.Context, row task.Task, j task.Job, why *mailbox.UnfitError) error {
 	p.Log(row).Error().Err(why).Msg("run directory cannot be made")
 	finding := envelope.Finding{Kind: envelope.InternalError, Message: "the run could not be prepared: " + why.Error()}
 	return p.Reader.Apply(ctx, row, j.Task, task.Verdict{Findings: envelope.Findings{finding}, Terms: j.Terms})
 }
 
-// equip lets a run say what it spends and how far it is.
-func (p *Preparer) equip(ctx context.Context, run *store.Run, row task.Task, j *task.Job) {
+// addReports lets a run report its spending and its progress.
+func (p *Preparer) addReports(ctx context.Context, run *store.Run, row task.Task, j *task.Job) {
 	p.Meters.Measure(run, row, j)
 	j.Report = p.Messenger.Reporting(ctx, row)
 }
 
-// rest puts an item back into the queue after a pause.
-func (p *Preparer) rest(ctx context.Context, it schedule.Item) {
+// requeueLater puts an item back into the queue after a pause.
+func (p *Preparer) requeueLater(ctx context.Context, it schedule.Item) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(store.RetryPause):

@@ -9,8 +9,8 @@ import (
 	"mailboxd/internal/task"
 )
 
-// NewRunDir returns the empty directory of an attempt that is about to be intended.
-// The error wraps fs.ErrExist when another run may have used that directory.
+// NewRunDir returns the empty directory of an attempt whose intent comes next. The error wraps
+// fs.ErrExist when another run may have used that directory.
 func (p *Preparer) NewRunDir(id envelope.ID, revision, attempt int) (string, error) {
 	path := p.State.RunDir(id, revision, attempt)
 	unused := p.Unused.Take(path)
@@ -24,8 +24,8 @@ func (p *Preparer) NewRunDir(id envelope.ID, revision, attempt int) (string, err
 	return dir, err
 }
 
-// dropRunDir removes the unused directory of a task whose next attempt does not
-// come, if there is one: what the ledger says of the task rules out its intent.
+// dropRunDir removes the unused directory of a task that has no next attempt, if there is one.
+// The task's state in the ledger shows that the attempt has no intent.
 func (p *Preparer) dropRunDir(row task.Task) error {
 	if !p.Unused.Take(p.State.RunDir(row.ID, row.Revision, row.Attempt+1)) {
 		return nil
@@ -33,17 +33,17 @@ func (p *Preparer) dropRunDir(row task.Task) error {
 	return p.State.RemoveRunDir(row.ID, row.Revision, row.Attempt+1)
 }
 
-// removeRunDir removes the directory of an attempt that never began. One that stays is
-// used by no other attempt.
+// removeRunDir removes the directory of an attempt that never began. No other attempt uses a
+// directory that stays.
 func (p *Preparer) removeRunDir(row task.Task, attempt int) {
 	if err := p.State.RemoveRunDir(row.ID, row.Revision, attempt); err != nil {
 		p.Log(row).Warn().Err(err).Msg("directory of a run that never began not removed")
 	}
 }
 
-// makeRunDir gives the job the next attempt whose directory is not taken, for none
-// is ever used twice. Those that are taken are of no run that the ledger knows: it
-// returns the ones in which something may have begun.
+// makeRunDir gives the job the next attempt whose directory is free, since no directory is used
+// twice. The ledger has no run for the directories in use: it returns those in which a run may
+// have begun.
 func (p *Preparer) makeRunDir(j *task.Job) (unknown []string, err error) {
 	if !p.Agents.HasDir(j.Task.Agent) {
 		j.Attempt++
@@ -59,8 +59,8 @@ func (p *Preparer) makeRunDir(j *task.Job) (unknown []string, err error) {
 		if !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
-		if taken := p.State.RunDir(j.Task.ID, j.Revision, j.Attempt); exchange.HasOutput(taken) {
-			unknown = append(unknown, p.Relative(taken))
+		if used := p.State.RunDir(j.Task.ID, j.Revision, j.Attempt); exchange.HasOutput(used) {
+			unknown = append(unknown, p.Relative(used))
 		}
 	}
 }

@@ -11,14 +11,14 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A Rereading says how an answer is read again that could not be read: after a
-// pause, which doubles up to the longest, and for so long in all.
+// A Rereading says how an unreadable answer is read again: after Pause, which doubles up to
+// Longest, for Total.
 type Rereading struct{ Pause, Longest, Total time.Duration }
 
-// UsualRereading is that of every Dispatcher, except in tests.
-var UsualRereading = Rereading{Pause: time.Second, Longest: time.Minute, Total: 15 * time.Minute}
+// DefaultRereading is the Rereading of every Dispatcher, except in tests.
+var DefaultRereading = Rereading{Pause: time.Second, Longest: time.Minute, Total: 15 * time.Minute}
 
-// Try reads until it can, the time is over or ctx ends.
+// Try reads until it succeeds, the time is over, or ctx ends.
 func (r Rereading) Try(ctx context.Context, read func() bool) {
 	for pause, began := r.Pause, time.Now(); time.Since(began) < r.Total; pause = min(2*pause, r.Longest) {
 		select {
@@ -32,14 +32,13 @@ func (r Rereading) Try(ctx context.Context, read func() bool) {
 	}
 }
 
-// readAnswer reads the answer of a run again as long as it cannot be read, and
-// reports whether an outcome is there. Otherwise the task is held, or left to the
-// next daemon.
+// readAnswer reads an unreadable answer of a run again, and reports whether an outcome is
+// there. Otherwise the task is held, or left to the next daemon.
 func (x *Executor) readAnswer(ctx context.Context, run *store.Run, row task.Task, j task.Job, o task.Outcome) (task.Outcome, bool) {
 	if o.Unread == nil {
 		return o, true
 	}
-	j.Report = nil // what the agent reported was passed on
+	j.Report = nil // earlier reports of the agent were passed on
 	x.keepExit(row, j, o)
 	x.Rereading.Try(run.Ctx, func() bool {
 		o = run.Conclude(x.Agents.Recover(run.Ctx, j))
@@ -61,12 +60,12 @@ func (x *Executor) readAnswer(ctx context.Context, run *store.Run, row task.Task
 	return cancelled, yes
 }
 
-// keepExit reports an answer that cannot be read, and has how its run ended
-// written down, which the keeper may be the only one to know.
+// keepExit reports an unreadable answer, and saves how its run ended: the keeper may be the
+// only one to know.
 func (x *Executor) keepExit(row task.Task, j task.Job, o task.Outcome) {
 	x.FaultLog.Report(store.Reading, row, o.Unread)
 	if o.Exit.PID != 0 && j.Dir != "" {
-		_ = runner.KeepExit(j.Dir, o.Exit) // or it is tried again, and the keeper has it
+		_ = runner.KeepExit(j.Dir, o.Exit) // an error is harmless: the next read tries again, and the keeper has the exit
 	}
 }
 
@@ -79,17 +78,17 @@ func (x *Executor) holdUnread(ctx context.Context, row task.Task, o task.Outcome
 			if err != nil || !held || o.Exit.PID == 0 {
 				return err
 			}
-			return tx.SetProcess(row.Seq, row.Attempt, o.Exit.PID, 0, runner.Boot()) // a run of which a process is known has begun, whatever its directory shows
+			return tx.SetProcess(row.Seq, row.Attempt, o.Exit.PID, 0, runner.Boot()) // a known process proves that the run began, whatever its directory shows
 		})
 	})
-	if err == nil && held { // else the run directory still has the answer
+	if err == nil && held { // otherwise the run directory still has the answer
 		x.Log(row).Error().Err(o.Unread).Msg("answer cannot be read; task held until it is released")
 	}
 }
 
-// ReconsiderUnread takes a result file for the answer that could not be read, or
-// reads that again when the task was released.
-func (x *Executor) ReconsiderUnread(ctx context.Context, row task.Task) error {
+// ReevaluateUnread takes a result file as the answer that could not be read, or reads the
+// answer again after Release.
+func (x *Executor) ReevaluateUnread(ctx context.Context, row task.Task) error {
 	if answered, err := x.Placed.HandleFile(ctx, row); answered || err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ type Intake struct {
 	Receiver    *exchange.Receiver
 	Executor    *executor.Executor
 	DeadLetters chan struct{} // signalled when the ledger has dead letters for their file
-	Fresh       *executor.Fresh
+	Fresh       *executor.FreshTasks
 	Tail        *mailbox.Tail
 }
 

@@ -10,23 +10,23 @@ import (
 	"mailboxd/internal/task"
 )
 
-// RecoverRun takes up a run whose daemon is gone. A run that was intended but
-// never began is void and starts afresh; any other has its slots until it is
-// over, and its answer is what lies in its directory.
+// RecoverRun continues a run of an earlier daemon. A run that never began is void and starts
+// again. Any other run keeps its slots until it is over, and its answer comes from its
+// directory.
 func (x *Executor) RecoverRun(ctx context.Context, row task.Task) error {
 	_, t, _, err := x.Reader.Load(ctx, row.Seq)
 	if err != nil {
 		return err
 	}
-	was, err := x.Reader.RunOf(ctx, row)
+	recorded, err := x.Reader.RunOf(ctx, row)
 	if err != nil {
 		return err
 	}
 	job := task.Job{
 		Task: t, Revision: row.Revision, Attempt: row.Attempt,
-		Dir: x.State.RunDir(row.ID, row.Revision, row.Attempt), RunID: was.ID, Allowance: was.Reserved, Terms: was.Terms,
+		Dir: x.State.RunDir(row.ID, row.Revision, row.Attempt), RunID: recorded.ID, Allowance: recorded.Reserved, Terms: recorded.Terms,
 	}
-	same := was.Boot != "" && was.Boot == runner.Evidence(job.Dir) // else what the directory does not show proves nothing: it is not synced
+	same := recorded.Boot != "" && recorded.Boot == runner.Evidence(job.Dir) // otherwise the directory was not synced, so a missing file proves nothing
 	switch {
 	case !x.Agents.HasDir(row.Agent):
 		job.Dir = ""
@@ -45,7 +45,7 @@ func (x *Executor) RecoverRun(ctx context.Context, row task.Task) error {
 	x.Finishing.Go(func() {
 		defer x.Queue.Done()
 		defer x.Canceller.StopAgain(ctx, run)
-		defer x.over(run)
+		defer x.endRun(run)
 		outcome := run.Conclude(x.Agents.Recover(run.Ctx, job))
 		x.Queue.Release(it)
 		if outcome, read := x.readAnswer(ctx, run, row, job, outcome); read {
@@ -55,8 +55,8 @@ func (x *Executor) RecoverRun(ctx context.Context, row task.Task) error {
 	return nil
 }
 
-// startAfresh queues a task whose run was intended and never began, as Void has
-// made sure of.
+// startAfresh queues a task whose run never began; runner.Void has made sure that it never
+// will.
 func (x *Executor) startAfresh(ctx context.Context, row task.Task) error {
 	_, err := x.Writer.DecideIfCurrent(ctx, store.TaskLoader(row.Seq, false, false), &core.Void{Task: row.Seq, Attempt: row.Attempt, Keep: true, Show: true})
 	return err
