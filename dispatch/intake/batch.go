@@ -17,7 +17,7 @@ import (
 	"mailboxd/mailbox"
 )
 
-// An Intake takes lines in.
+// An Intake accepts the lines of task files.
 type Intake struct {
 	*outbox.Base
 	Acceptor    *exchange.Acceptor
@@ -28,8 +28,8 @@ type Intake struct {
 	Tail        *mailbox.Tail
 }
 
-// Look takes in all new lines, a batch in a transaction. It reports paused when the queue is
-// full. After an error the failed batch comes again at the next look.
+// Look accepts all new lines, one batch per transaction. It reports paused when the queue is
+// full. After an error the next look reads the failed batch again.
 func (in *Intake) Look(ctx context.Context) (paused bool, err error) {
 	replaced, err := in.Box.Refresh()
 	if err != nil {
@@ -39,7 +39,7 @@ func (in *Intake) Look(ctx context.Context) (paused bool, err error) {
 		in.Opts.Log.Warn().Str("root", in.Box.Path()).Msg("root directory was replaced; going on in the new one")
 		in.Publisher.RootReplaced()
 	}
-	var next *coming
+	var next *nextBatch
 	defer func() { next.wait() }()
 	for ctx.Err() == nil {
 		if !in.Queue.HasRoom() {
@@ -58,24 +58,24 @@ func (in *Intake) Look(ctx context.Context) (paused bool, err error) {
 		}
 		next.wait()
 		next = in.decodeAhead()
-		if err := in.take(ctx, batch, submissions); err != nil {
-			return false, err // the batch comes again
+		if err := in.acceptBatch(ctx, batch, submissions); err != nil {
+			return false, err // the next look reads the batch again
 		}
 		in.Tail.Done(batch)
 	}
 	return false, nil
 }
 
-// take moves one batch into the ledger. The lines and the offset behind them
-// are one transaction, so neither can be remembered without the other.
-func (in *Intake) take(ctx context.Context, batch mailbox.Batch, submissions []*exchange.Submission) error {
+// acceptBatch moves one batch into the ledger. The lines and the offset behind them are one
+// transaction, so they can't disagree.
+func (in *Intake) acceptBatch(ctx context.Context, batch mailbox.Batch, submissions []*exchange.Submission) error {
 	in.judgeAll(submissions)
 	if err := exchange.Unjudged(submissions); err != nil {
 		return err
 	}
-	letters, start := deadLetters(submissions), in.startAtOnce(submissions)
+	letters, start := deadLetters(submissions), in.fastStart(submissions)
 	follow, err := in.Writer.Commit(ctx, func(tx *store.Transaction) error {
-		if err := in.takeIn(tx, batch, submissions, letters); err != nil || start == nil {
+		if err := in.acceptLines(tx, batch, submissions, letters); err != nil || start == nil {
 			return err
 		}
 		return in.begin(ctx, tx, start)
@@ -96,9 +96,9 @@ func (in *Intake) take(ctx context.Context, batch mailbox.Batch, submissions []*
 	}
 	start = in.confirm(start)
 	for _, c := range submissions {
-		in.logTaken(c)
+		in.logDisposition(c)
 		if after, moved := follow.After(c.Row.Seq); moved && after.State == task.Queued {
-			in.Fresh.Keep(c) // before a worker looks for it
+			in.Fresh.Keep(c) // before a worker needs it
 		}
 	}
 	in.Writer.OnCommitted(ctx, follow)
@@ -106,15 +106,15 @@ func (in *Intake) take(ctx context.Context, batch mailbox.Batch, submissions []*
 	return nil
 }
 
-// takeIn accepts the lines of a batch in a transaction, which also has their dead
-// letters and the offset behind them.
-func (in *Intake) takeIn(tx *store.Transaction, batch mailbox.Batch, submissions []*exchange.Submission, letters [][]byte) error {
+// acceptLines accepts the lines of a batch in a transaction, with their dead letters and the
+// offset behind them.
+func (in *Intake) acceptLines(tx *store.Transaction, batch mailbox.Batch, submissions []*exchange.Submission, letters [][]byte) error {
 	known, err := exchange.LookUpIDs(tx, submissions)
 	if err != nil {
 		return err
 	}
 	for _, c := range submissions {
-		if err := in.takeSubmission(tx, known, c); err != nil {
+		if err := in.acceptOne(tx, known, c); err != nil {
 			return fmt.Errorf("accept %s at %d: %w", c.Line.File, c.Line.Offset, err)
 		}
 	}
@@ -131,8 +131,8 @@ func (in *Intake) takeIn(tx *store.Transaction, batch mailbox.Batch, submissions
 	return nil
 }
 
-// takeSubmission takes one request or message in.
-func (in *Intake) takeSubmission(tx *store.Transaction, known *exchange.KnownIDs, c *exchange.Submission) error {
+// acceptOne accepts one request or message.
+func (in *Intake) acceptOne(tx *store.Transaction, known *exchange.KnownIDs, c *exchange.Submission) error {
 	if c.Inbound == nil {
 		return in.Acceptor.Accept(tx, known, c)
 	}
@@ -140,8 +140,8 @@ func (in *Intake) takeSubmission(tx *store.Transaction, known *exchange.KnownIDs
 	return in.Receiver.Receive(tx, c)
 }
 
-// judgeAll judges submissions, on all processors when there are many. Those of other
-// dialects may ask the ledger, so what came before them is written down.
+// judgeAll judges submissions, on all processors when there are many. Messages of other
+// dialects may query the ledger, so all earlier lines must be committed.
 func (in *Intake) judgeAll(submissions []*exchange.Submission) {
 	inParts(submissions, runtime.GOMAXPROCS(0), func(_ int, part []*exchange.Submission) {
 		for _, c := range part {
@@ -159,11 +159,12 @@ func (in *Intake) judgeAll(submissions []*exchange.Submission) {
 	})
 }
 
-// logTaken logs what became of a submission, once that is durable.
-func (in *Intake) logTaken(c *exchange.Submission) {
+// logDisposition logs what the ledger made of a submission, once that is durable.
+func (in *Intake) logDisposition(c *exchange.Submission) {
 	switch c.Disposition {
 	case exchange.Unnamed:
-		// The findings quote the line, which may hold anything: they lie with it in rejected/.
+		// The findings quote the line, which may hold any content: rejected/ has them with the
+		// line.
 		in.Opts.Log.Warn().Str("file", c.Line.File).Int64("offset", c.Line.Offset).
 			Str("reason", string(c.Verdict.Findings.Kind())).Msg("line rejected")
 	case exchange.Duplicate:
@@ -173,17 +174,16 @@ func (in *Intake) logTaken(c *exchange.Submission) {
 	case exchange.Received:
 		in.Log(c.Row).Debug().Str("act", string(c.Inbound.Message.Act)).Msg("message received")
 	case exchange.Accepted:
-		if !slices.Contains(c.Judged.Hold, task.Recovered) { // or that was said of all of them
+		if !slices.Contains(c.Judged.Hold, task.Recovered) { // otherwise one message covers all of them
 			in.Acceptor.WarnUnknown(c.Row, c.Unknown)
 		}
 		for _, member := range c.Members {
-			in.logTaken(member)
+			in.logDisposition(member)
 		}
 	}
 }
 
-// fileGone is the event of a task file that is not there any more, and of which lines may
-// not have been read.
+// fileGone returns the event of a task file that is gone, perhaps with unread lines.
 func fileGone(c mailbox.Cursor) task.Event {
 	return store.Event(task.Task{}, task.KindFileGone, map[string]any{"file": c.Path, "offset": c.Offset})
 }

@@ -10,9 +10,9 @@ import (
 	"mailboxd/internal/task"
 )
 
-// deadLetters returns the dead letters of lines that are no valid envelope, as they
-// are written to a file. The ledger keeps them with the batch that they stood in, so
-// a crash loses none, and nothing that keeps them from their file stops intake.
+// deadLetters returns the dead letters of lines that are no valid envelope, in their form in
+// the file. The ledger commits them with their batch, so a crash loses none, and an error of
+// their file does not stop intake.
 func deadLetters(submissions []*exchange.Submission) (lines [][]byte) {
 	for _, c := range submissions {
 		if store.IsLineError(c.Verdict.Findings.Kind()) {
@@ -22,21 +22,21 @@ func deadLetters(submissions []*exchange.Submission) (lines [][]byte) {
 	return lines
 }
 
-// DeadLettersAdded has the dead letters that the ledger keeps appended soon. Nothing is
-// idle until that was tried. It never blocks.
+// DeadLettersAdded starts an append of the ledger's dead letters. The engine isn't idle until
+// that was tried. It never blocks.
 func (in *Intake) DeadLettersAdded() {
 	in.Queue.AddBusy()
 	select {
 	case in.DeadLetters <- struct{}{}:
-	default: // it is asked for already
+	default: // a signal is pending already
 		in.Queue.Done()
 	}
 }
 
-// AppendDeadLetters appends the dead letters that the ledger keeps to their file, until
-// ctx ends. When that fails it is tried again after a pause.
+// AppendDeadLetters appends the ledger's dead letters to their file, until ctx ends. It retries
+// a failed append after a pause.
 func (in *Intake) AppendDeadLetters(ctx, work context.Context) {
-	var again <-chan time.Time // nil unless the last attempt failed
+	var retry <-chan time.Time // nil unless the last attempt failed
 	var appended int64
 	for {
 		asked := false
@@ -45,16 +45,16 @@ func (in *Intake) AppendDeadLetters(ctx, work context.Context) {
 			return
 		case <-in.DeadLetters:
 			asked = true
-		case <-again:
-			again = nil
+		case <-retry:
+			retry = nil
 		}
-		if again == nil {
+		if retry == nil {
 			var err error
-			if appended, err = in.appendTheseDeadLetters(work, appended); err == nil {
+			if appended, err = in.flushDeadLetters(work, appended); err == nil {
 				in.FaultLog.Clear(store.Rejecting)
 			} else if ctx.Err() == nil {
 				in.FaultLog.Report(store.Rejecting, task.Task{}, err)
-				again = time.After(store.SettlePause)
+				retry = time.After(store.SettlePause)
 			}
 		}
 		if asked {
@@ -63,15 +63,15 @@ func (in *Intake) AppendDeadLetters(ctx, work context.Context) {
 	}
 }
 
-// fewDeadLetters is how many bytes of dead letters are appended at once.
-const fewDeadLetters = 1 << 20
+// deadLetterBatchBytes is how many bytes of dead letters are appended at once.
+const deadLetterBatchBytes = 1 << 20
 
-// appendTheseDeadLetters appends what the ledger keeps and has it forget that. Lines up
-// to a Seq are in their file already, although the ledger could not be written; it returns
-// up to which they are now. A crash between the two appends a line twice.
-func (in *Intake) appendTheseDeadLetters(ctx context.Context, appended int64) (int64, error) {
+// flushDeadLetters appends the dead letters to their file and removes them from the ledger.
+// Letters up to the Seq appended are in the file already, from an attempt that failed at the
+// ledger; it returns the new Seq. A crash between the two steps appends a line twice.
+func (in *Intake) flushDeadLetters(ctx context.Context, appended int64) (int64, error) {
 	for {
-		letters, err := in.Ledger.DeadLetters(ctx, fewDeadLetters)
+		letters, err := in.Ledger.DeadLetters(ctx, deadLetterBatchBytes)
 		if err != nil || len(letters) == 0 {
 			return appended, err
 		}

@@ -11,11 +11,11 @@ import (
 	"mailboxd/mailbox"
 )
 
-// few is how many lines or submissions are not worth another goroutine.
-const few = 64
+// minPart is the number of lines or submissions below which another goroutine doesn't pay.
+const minPart = 64
 
-// decode makes submissions of lines. It asks nobody, so it may come before the lines
-// ahead of these are written down.
+// decode makes submissions of lines. It does not query the ledger, so earlier lines may be
+// uncommitted.
 func (in *Intake) decode(lines []mailbox.Line, processors int) []*exchange.Submission {
 	parts := make([][]*exchange.Submission, processors)
 	inParts(lines, processors, func(n int, part []mailbox.Line) { parts[n] = in.decodeAll(part) })
@@ -24,7 +24,7 @@ func (in *Intake) decode(lines []mailbox.Line, processors int) []*exchange.Submi
 
 func (in *Intake) decodeAll(lines []mailbox.Line) []*exchange.Submission {
 	submissions := make([]*exchange.Submission, 0, len(lines))
-	var pieces []dialect.Piece // the same room for each line
+	var pieces []dialect.Piece // one buffer for all lines
 	for _, line := range lines {
 		pieces = in.pieces(pieces[:0], line)
 		for _, piece := range pieces {
@@ -40,8 +40,8 @@ func (in *Intake) decodeAll(lines []mailbox.Line) []*exchange.Submission {
 	return submissions
 }
 
-// pieces appends what a line is made of. Of a line that is too long only the head and
-// the outline were kept: enough to find out who must be notified.
+// pieces appends the envelopes of a line. Of a line that is too long only the head and the
+// outline were kept, which suffices to find its sender.
 func (in *Intake) pieces(to []dialect.Piece, line mailbox.Line) []dialect.Piece {
 	if !line.TooLong {
 		return dialect.AppendRead(to, line.Raw, in.Opts.Reading)
@@ -49,10 +49,10 @@ func (in *Intake) pieces(to []dialect.Piece, line mailbox.Line) []dialect.Piece 
 	return append(to, dialect.TooLong(line.Long(), in.Opts.Tail.MaxLine))
 }
 
-// inParts hands a long list out in parts, each with its number, to so
-// many goroutines.
+// inParts splits a long list into numbered parts, one for each processor, and calls do for each
+// part in its own goroutine.
 func inParts[T any](list []T, processors int, do func(n int, part []T)) {
-	share := max(few, (len(list)+processors-1)/processors)
+	share := max(minPart, (len(list)+processors-1)/processors)
 	if len(list) <= share {
 		do(0, list)
 		return
@@ -65,35 +65,34 @@ func inParts[T any](list []T, processors int, do func(n int, part []T)) {
 	working.Wait()
 }
 
-// A coming is the batch after one that is being written down, decoded meanwhile.
-type coming struct {
+// A nextBatch is the batch behind the current one, decoded while that is committed.
+type nextBatch struct {
 	lines       []mailbox.Line
 	submissions []*exchange.Submission
 	decoding    sync.WaitGroup
 }
 
-// decodeAhead begins with the batch after the one that Next returned, if there
-// is one. Writing down keeps one processor busy; the others decode, which was a
-// fifth of the time that a backlog took.
-func (in *Intake) decodeAhead() *coming {
+// decodeAhead begins to decode the batch behind the one that Next returned, if there is one.
+// The commit uses one processor; decoding on the others saves a fifth of the time of a backlog.
+func (in *Intake) decodeAhead() *nextBatch {
 	batch, ok := in.Tail.Ahead()
 	if !ok {
 		return nil
 	}
-	c := &coming{lines: batch.Lines}
+	c := &nextBatch{lines: batch.Lines}
 	c.decoding.Go(func() { c.submissions = in.decode(c.lines, max(1, runtime.GOMAXPROCS(0)-1)) })
 	return c
 }
 
-// wait blocks until nothing is being decoded.
-func (c *coming) wait() {
+// wait blocks until the batch is decoded.
+func (c *nextBatch) wait() {
 	if c != nil {
 		c.decoding.Wait()
 	}
 }
 
-// submissionsOf returns the submissions of a batch, if that is the one.
-func (c *coming) submissionsOf(batch mailbox.Batch) ([]*exchange.Submission, bool) {
+// submissionsOf returns the submissions of a batch, if it is this one.
+func (c *nextBatch) submissionsOf(batch mailbox.Batch) ([]*exchange.Submission, bool) {
 	if c == nil || len(batch.Lines) == 0 || &c.lines[0] != &batch.Lines[0] {
 		return nil, false
 	}

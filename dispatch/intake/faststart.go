@@ -15,11 +15,11 @@ import (
 	"mailboxd/internal/task"
 )
 
-// startAtOnce makes ready for a submission to begin at once; nil when it is to wait
-// for a worker. It takes the slots, and makes the run directory: of an intent
-// without one nobody could say whether it began.
-func (in *Intake) startAtOnce(submissions []*exchange.Submission) *executor.Start {
-	if len(submissions) != 1 || !in.plain(submissions[0]) {
+// fastStart prepares a submission to start in its own transaction; nil when it has to wait for
+// a worker. It reserves the slots and makes the run directory: without a directory, an intent
+// does not show whether the run began.
+func (in *Intake) fastStart(submissions []*exchange.Submission) *executor.Start {
+	if len(submissions) != 1 || !in.mayStartFast(submissions[0]) {
 		return nil
 	}
 	c := submissions[0]
@@ -27,13 +27,13 @@ func (in *Intake) startAtOnce(submissions []*exchange.Submission) *executor.Star
 	if !in.Queue.Reserve(s.Item) {
 		return nil
 	}
-	if in.Pauses.Has(c.Task.Agent) { // since it was judged: Drain had no slot to see
-		in.letGo(s)
+	if in.Pauses.Has(c.Task.Agent) { // paused after the verdict: Drain saw no slot in use
+		in.releaseSlot(s)
 		return nil
 	}
 	dir, err := in.Executor.NewRunDir(c.Task.ID, 1, 1)
-	if err != nil { // it has run before, or the worker that takes it from the queue meets that again
-		in.letGo(s)
+	if err != nil { // it ran before; a worker handles any other error
+		in.releaseSlot(s)
 		return nil
 	}
 	fault.Point("run-dir")
@@ -42,44 +42,44 @@ func (in *Intake) startAtOnce(submissions []*exchange.Submission) *executor.Star
 	return s
 }
 
-// plain reports whether a submission is an AINL request of no agent's that nothing
-// holds, and that nobody has answered by hand.
-func (in *Intake) plain(c *exchange.Submission) bool {
+// mayStartFast reports whether a submission is an AINL request that no agent sent, no reason
+// holds and no result file answers.
+func (in *Intake) mayStartFast(c *exchange.Submission) bool {
 	t := c.Task
 	return c.Inbound == nil && t.ID != "" && c.Judged.Admit && len(c.Judged.Hold) == 0 && !in.Agents.Known(t.Requester) &&
 		in.Agents.HasDir(t.Agent) && in.Agents.Inbox(t.Agent).File == "" && !in.Box.HasResult(t.ID)
 }
 
-// begin adds to the transaction that has accepted a submission the intent to run it,
-// if it is a new task's that is queued. It may be run again.
+// begin adds the intent of the run to the transaction that has accepted a submission, if the
+// task is new and queued. The transaction may run again.
 func (in *Intake) begin(ctx context.Context, tx *store.Transaction, s *executor.Start) error {
-	in.forget(s)
+	in.dropRun(s)
 	c := s.Submission
 	if c.Disposition != exchange.Accepted || c.Row.State != task.Queued || c.Row.Revision != 1 || c.Row.Parent != 0 {
 		return nil
 	}
 	s.Item.Seq = c.Row.Seq
-	s.Run = in.Runs.Begin(context.WithoutCancel(ctx), s.Item) // before anybody can see it running
+	s.Run = in.Runs.Begin(context.WithoutCancel(ctx), s.Item) // before its state is visible as running
 	s.Job.Terms = c.Judged.Terms
 	answer, err := in.Executor.IntendIn(tx, c.Row, false, &s.Job, core.Intend{To: task.Running, Stay: true})
 	if err != nil || answer != nil {
-		in.forget(s) // it waits in the queue, and its worker finds out
+		in.dropRun(s) // it waits in the queue, and a worker handles the shortfall
 		return err
 	}
 	c.Row.State, c.Row.Attempt = task.Running, s.Job.Attempt
 	return nil
 }
 
-// forget says that nothing came of a run that was to begin.
-func (in *Intake) forget(s *executor.Start) {
+// dropRun removes a run that did not begin.
+func (in *Intake) dropRun(s *executor.Start) {
 	if s.Run != nil {
 		in.Runs.Finish(s.Run)
 		s.Run = nil
 	}
 }
 
-// confirm returns a start that is durable. One that came to nothing it abandons,
-// before a worker begins with the task, and returns nil.
+// confirm returns a durable start. A start that failed is abandoned before a worker takes the
+// task from the queue; then confirm returns nil.
 func (in *Intake) confirm(s *executor.Start) *executor.Start {
 	if s == nil || s.Run == nil {
 		in.abandon(s)
@@ -89,19 +89,18 @@ func (in *Intake) confirm(s *executor.Start) *executor.Start {
 	return s
 }
 
-// handOver has a worker go on with a start.
+// handOver lets a worker continue a start.
 func (in *Intake) handOver(s *executor.Start) {
 	if s != nil {
 		it := s.Item
 		it.Begun = s
 		in.Queue.PushBegun(it)
-		runtime.Gosched() // it goes on here and now, and not when another thread has woken up
+		runtime.Gosched() // continue on this thread now, without the wake-up of another one
 	}
 }
 
-// abandon takes back what was made ready for a start that did not come to be. One
-// that the ledger failed to take keeps its directory: the intent may be on the disk
-// all the same.
+// abandon takes back the preparations of a failed start. When the commit failed, the directory
+// stays: the intent may be on the disk nevertheless.
 func (in *Intake) abandon(s *executor.Start) {
 	if s == nil {
 		return
@@ -113,11 +112,11 @@ func (in *Intake) abandon(s *executor.Start) {
 	} else {
 		in.Unused.Keep(s.Job.Dir)
 	}
-	in.forget(s)
-	in.letGo(s)
+	in.dropRun(s)
+	in.releaseSlot(s)
 }
 
-func (in *Intake) letGo(s *executor.Start) {
+func (in *Intake) releaseSlot(s *executor.Start) {
 	in.Queue.Release(s.Item)
 	in.Queue.CancelReservation()
 	in.Queue.Done()
