@@ -15,7 +15,7 @@ func tokens(n int64) envelope.Budget { return envelope.Budget{Tokens: &n} }
 
 // spent is the outcome of a run that says what it used.
 func spent(j task.Job, n int64) task.Outcome {
-	o := answer(j, "done")
+	o := decision(j, "done")
 	o.Exit = task.Exit{Started: time.Now(), Finished: time.Now()}
 	o.Result.Cost = &envelope.Cost{Tokens: n}
 	return o

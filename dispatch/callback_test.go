@@ -25,7 +25,7 @@ func blocked(t *testing.T, callback string) (e *engine, path string) {
 		if j.Revision == 1 {
 			e.must(os.MkdirAll(path, 0o700))
 		}
-		return answer(j, "done")
+		return decision(j, "done")
 	}
 	e.send("t1", "quick", `"callback":`+callback)
 	e.until("the callback fails", func() bool { return e.countOf("t1", task.KindCallbackFailed) == 1 })

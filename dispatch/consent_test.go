@@ -114,7 +114,7 @@ func TestARetryByAPersonIsAskedAboutAndFurtherAttemptsAreNot(t *testing.T) {
 	e := newEngine(t)
 	e.judge = asking("plan", envelope.ApprovalPre)
 	e.plays["flaky"] = func(_ context.Context, j task.Job) task.Outcome {
-		o := answer(j, "no luck")
+		o := decision(j, "no luck")
 		o.Retry, o.Result.Status = true, envelope.Failed
 		o.Exit = task.Exit{Code: 75, Started: time.Now(), Finished: time.Now()}
 		return o

@@ -17,28 +17,26 @@ import (
 	"mailboxd/internal/task"
 )
 
-// The controls are what operators do to tasks and agents.
+// controls are the operations of operators on tasks and agents.
 type controls struct {
 	*outbox.Base
 	*readiness
 	steps *steps
 }
 
-// Hold keeps the latest revision of a task from starting until Release. One
-// that is running or done is a *StateError; an id that is not known wraps
-// ledger.ErrUnknown.
+// Hold keeps the latest revision of a task from starting until Release. The error is a
+// *StateError when it is running or done; the error of an unknown id wraps ledger.ErrUnknown.
 func (ct *controls) Hold(ctx context.Context, id envelope.ID, by core.By) error {
 	return ct.control(ctx, "hold", id, func(row task.Task) (task.Task, bool, error) {
-		return ct.steer(ctx, row, &core.Hold{Task: row.Seq, Seen: core.See(row), By: by})
+		return ct.decideCommand(ctx, row, &core.Hold{Task: row.Seq, Seen: core.See(row), By: by})
 	})
 }
 
-// Release takes away what only a person can: an operator's hold, that of a
-// task which may have run before the ledger was lost, and that of one whose
-// agent had to be logged in. It lifts nothing else,
-// and no approval. A task whose answer could not be read has it read again, and
-// is not run for that. A task whose result could not be delivered to its callback has
-// that tried again at once. Any other task is a *StateError.
+// Release lifts the holds that only a person can lift: an operator's hold, the hold of a task
+// that may have run before the ledger was lost, and the hold of a task whose agent needed a
+// login. It lifts no other hold and no approval. When the answer of a task could not be read,
+// Release has it read again and does not run the task. When the callback of a task failed,
+// Release has it tried again at once. Any other task is a *StateError.
 func (ct *controls) Release(ctx context.Context, id envelope.ID, by core.By) error {
 	return ct.control(ctx, "release", id, func(row task.Task) (task.Task, bool, error) {
 		revisions, err := ct.Reader.Revisions(ctx, id)
@@ -46,7 +44,7 @@ func (ct *controls) Release(ctx context.Context, id envelope.ID, by core.By) err
 			return row, false, err
 		}
 		row = releasable(row, revisions)
-		released, ok, err := ct.steer(ctx, row, &core.Release{Task: row.Seq, Seen: core.See(row), By: by})
+		released, ok, err := ct.decideCommand(ctx, row, &core.Release{Task: row.Seq, Seen: core.See(row), By: by})
 		if ok && row.LacksCallback() {
 			ct.callAgain(ctx, revisions)
 		}
@@ -54,8 +52,8 @@ func (ct *controls) Release(ctx context.Context, id envelope.ID, by core.By) err
 	})
 }
 
-// releasable returns the revision that a release is about: the latest, unless the answer
-// of an earlier one cannot be read, or only an earlier one has something to release.
+// releasable returns the revision that Release concerns. It is the latest one, unless the
+// decide of an earlier one could not be read, or only an earlier one lacks a callback.
 func releasable(latest task.Task, revisions []task.Task) task.Task {
 	if at := slices.IndexFunc(revisions, core.Unread); at >= 0 {
 		return revisions[at]
@@ -71,7 +69,7 @@ func releasable(latest task.Task, revisions []task.Task) task.Task {
 	return latest
 }
 
-// callAgain makes the callbacks again that revisions of a task lack.
+// callAgain makes the missing callbacks of a task's revisions again.
 func (ct *controls) callAgain(ctx context.Context, revisions []task.Task) {
 	for _, row := range revisions {
 		if row.LacksCallback() {
@@ -80,9 +78,9 @@ func (ct *controls) callAgain(ctx context.Context, revisions []task.Task) {
 	}
 }
 
-// steer gives a command about a task that doesn't run, and returns the task as it is
-// then. It reports false when somebody moved the task meanwhile.
-func (ct *controls) steer(ctx context.Context, row task.Task, c core.Command) (task.Task, bool, error) {
+// decideCommand decides a command about a task that doesn't run, and returns the task after it. It
+// reports false when the task was moved meanwhile.
+func (ct *controls) decideCommand(ctx context.Context, row task.Task, c core.Command) (task.Task, bool, error) {
 	state, err := ct.Writer.Decide(ctx, store.TaskLoader(row.Seq, false, false), c)
 	if errors.Is(err, core.ErrStale) {
 		return row, false, nil
@@ -93,8 +91,8 @@ func (ct *controls) steer(ctx context.Context, row task.Task, c core.Command) (t
 	return state.Task(row.Seq).Task, true, nil
 }
 
-// control does something to the latest revision of a task: again when
-// somebody else moved it meanwhile, and not before Serve has recovered.
+// control applies an operation to the latest revision of a task, once Serve has recovered. It
+// tries again when the task was moved meanwhile.
 func (ct *controls) control(ctx context.Context, verb string, id envelope.ID, do func(task.Task) (task.Task, bool, error)) error {
 	if err := ct.whenReady(ctx); err != nil {
 		return fmt.Errorf("%s %s: %w", verb, id, err)
@@ -115,19 +113,19 @@ func (ct *controls) control(ctx context.Context, verb string, id envelope.ID, do
 	}
 }
 
-// Cancel ends a task with status cancelled: all of its revisions that are not
-// done. What has not started is over at once; a run is ended, and Cancel
-// returns when nothing is left of it, or with the cause of ctx. The answer of
-// one in review is not shown. A task that is done is a *StateError, also when its run came to an end of its own first.
+// Cancel ends all open revisions of a task with status cancelled. A revision that has not
+// started ends at once. A run is ended; Cancel returns when no process of it is left, or with
+// the cause of ctx. The answer of a task in review is not published. The error is a *StateError
+// when the task is done, also when its run ended by itself first.
 func (ct *controls) Cancel(ctx context.Context, id envelope.ID, by core.By) error {
 	err := ct.whenReady(ctx)
-	for did := false; err == nil; {
+	for anyEnded := false; err == nil; {
 		var row task.Task
 		if row, err = ct.Reader.NewestOpen(ctx, id); err != nil {
 			break
 		}
 		if row.State == task.Done {
-			if did {
+			if anyEnded {
 				return nil
 			}
 			err = core.StateErrorOf(row)
@@ -135,20 +133,18 @@ func (ct *controls) Cancel(ctx context.Context, id envelope.ID, by core.By) erro
 		}
 		var ended bool
 		ended, err = ct.Canceller.CancelOne(ctx, row, by)
-		did = did || ended
+		anyEnded = anyEnded || ended
 	}
 	return fmt.Errorf("cancel %s: %w", id, err)
 }
 
-// RefuseControl only remembers, as the event control.refused, that somebody who
-// may not wanted something: cancel, hold, and so on, of a task, or of an agent
-// when id is "".
-func (ct *controls) RefuseControl(ctx context.Context, verb string, id envelope.ID, who, why string) error {
-	return ct.refused(ctx, task.KindControlRefused, id, map[string]any{"verb": verb, "by": who, "why": why})
+// RefuseControl records, as the event control.refused, that a caller without the right to do so
+// tried an operation (cancel, hold, ...) on a task, or on an agent when id is "".
+func (ct *controls) RefuseControl(ctx context.Context, verb string, id envelope.ID, caller, why string) error {
+	return ct.refused(ctx, task.KindControlRefused, id, map[string]any{"verb": verb, "by": caller, "why": why})
 }
 
-// refused logs an event of the latest revision of a task, or of no task where
-// there is none by that name.
+// refused logs an event of the latest revision of a task, or of no task when the id is unknown.
 func (ct *controls) refused(ctx context.Context, kind task.Kind, id envelope.ID, data map[string]any) error {
 	row := task.Task{}
 	if id != "" {
@@ -169,13 +165,13 @@ func (ct *controls) refused(ctx context.Context, kind task.Kind, id envelope.ID,
 	return nil
 }
 
-// ErrNoAgent says that nobody configured an agent of that name, so that one who
-// mistypes it does not believe another at rest.
+// ErrNoAgent says that no agent of that name is configured. Without it, an operator who
+// mistypes a name would believe that the agent is paused.
 var ErrNoAgent = errors.New("no such agent is configured; see: mailboxd agents")
 
-// Pause keeps an agent, or Everyone, from starting anything until Resume,
-// across restarts. Tasks go on to come in and are held; what runs goes on. One
-// that is not known is ErrNoAgent.
+// Pause keeps an agent, or Everyone, from starting runs until Resume, also after a restart. New
+// tasks are accepted and held; current runs continue. The error of an unknown agent is
+// ErrNoAgent.
 func (ct *controls) Pause(ctx context.Context, agent string, by core.By) error {
 	if agent != store.Everyone && !ct.Agents.Known(agent) {
 		return fmt.Errorf("pause agent %q: %w", agent, ErrNoAgent)
@@ -188,8 +184,8 @@ func (ct *controls) Pause(ctx context.Context, agent string, by core.By) error {
 	return nil
 }
 
-// Resume ends the pause that has exactly this name: that of Everyone does not
-// end by resuming one agent, nor the other way round.
+// Resume ends the pause of exactly this name: resuming one agent does not end the pause of
+// Everyone, and the reverse.
 func (ct *controls) Resume(ctx context.Context, agent string, by core.By) error {
 	if err := ct.whenReady(ctx); err != nil {
 		return fmt.Errorf("resume agent %q: %w", agent, err)
@@ -197,18 +193,18 @@ func (ct *controls) Resume(ctx context.Context, agent string, by core.By) error 
 	if err := ct.setPause(ctx, agent, false, task.KindAgentResumed, by); err != nil {
 		return err
 	}
-	var free []int64
+	var resumable []int64
 	for _, task := range ct.Held.All() {
 		if task.Paused && !ct.Pauses.Has(task.Agent.Value()) {
-			free = append(free, task.Seq)
+			resumable = append(resumable, task.Seq)
 		}
 	}
-	slices.Sort(free) // the oldest is queued first
-	executor.InParallel(free, func(seq int64) { ct.steps.reevaluate(context.WithoutCancel(ctx), seq) })
+	slices.Sort(resumable) // queue the oldest task first
+	executor.InParallel(resumable, func(seq int64) { ct.steps.reevaluate(context.WithoutCancel(ctx), seq) })
 	return nil
 }
 
-// setPause begins or ends a pause, with its event if that is news.
+// setPause begins or ends a pause. It logs the event if this changes the pause.
 func (ct *controls) setPause(ctx context.Context, agent string, paused bool, kind task.Kind, by core.By) error {
 	ct.Pauses.Changing.Lock()
 	defer ct.Pauses.Changing.Unlock()
@@ -217,8 +213,8 @@ func (ct *controls) setPause(ctx context.Context, agent string, paused bool, kin
 		if paused {
 			change = tx.Pause
 		}
-		news, err := change(agent)
-		if err != nil || !news {
+		changed, err := change(agent)
+		if err != nil || !changed {
 			return err
 		}
 		return tx.Log(store.Event(task.Task{}, kind, store.WithField(by.Data(), "agent", agent)))
@@ -229,9 +225,8 @@ func (ct *controls) setPause(ctx context.Context, agent string, paused bool, kin
 	return err
 }
 
-// Drain pauses an agent, or Everyone, and returns when nothing of it runs any
-// more, its results are durable, and their requesters are notified, or
-// with the cause of ctx.
+// Drain pauses an agent, or Everyone. It returns when no run of the agent is left, its results
+// are durable and the requesters are notified, or with the cause of ctx.
 func (ct *controls) Drain(ctx context.Context, agent string, by core.By) error {
 	if err := ct.Pause(ctx, agent, by); err != nil {
 		return err
@@ -249,15 +244,14 @@ func (ct *controls) Drain(ctx context.Context, agent string, by core.By) error {
 	return nil
 }
 
-// ErrNoRequest says that the request of a task is gone, so it can't be run again.
+// ErrNoRequest says that the request of a task is no longer kept, so the task can't run again.
 var ErrNoRequest = errors.New("its request is not kept any more; send it again")
 
-// Retry has a task run again that ended in error, cancelled or rejected. It
-// becomes the next revision, with the same content, so all that is known of
-// the one before stays: its runs, its story, and its result, which goes to the
-// history. One that ended otherwise, or has not ended, is a *StateError; one
-// that policy still refuses stays as it is, which is ErrStillRefused, and one
-// whose request is gone is ErrNoRequest.
+// Retry runs a task again that ended in error, cancelled or rejected. The retry is the next
+// revision with the same content, so the runs, the events and the result of the last revision
+// are kept; its result moves to the history. The error is a *StateError when the task ended
+// otherwise or is open, ErrStillRefused when policy still refuses it, and ErrNoRequest when its
+// request is no longer kept.
 func (ct *controls) Retry(ctx context.Context, id envelope.ID, by core.By) error {
 	return ct.control(ctx, "retry", id, func(last task.Task) (task.Task, bool, error) {
 		if !core.Retriable(last) {
@@ -285,7 +279,7 @@ func (ct *controls) Retry(ctx context.Context, id envelope.ID, by core.By) error
 	})
 }
 
-// resubmit adds the next revision of a task with the content of the last one.
+// resubmit adds the next revision of a task, with the content of the last one.
 func (ct *controls) resubmit(ctx context.Context, last task.Task, raw []byte, v task.Verdict, by core.By) (task.Task, bool, error) {
 	var added task.Task
 	err := ct.Writer.Update(ctx, func(tx *store.Transaction) error {
@@ -297,7 +291,7 @@ func (ct *controls) resubmit(ctx context.Context, last task.Task, raw []byte, v 
 		ct.Runs.MarkSuccessor(last.Seq)
 		answer, err := ct.Writer.DecideIn(tx, state, &core.Resubmit{Task: last.Seq, By: by, Raw: raw, Verdict: v}, time.Now())
 		if err != nil || answer != nil {
-			return err // a newer request came first
+			return err // a newer request was accepted first
 		}
 		added = state.Latest(last.ID).Task
 		return ct.History.RestartConversation(tx, added, last.Seq)

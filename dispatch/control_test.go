@@ -67,7 +67,7 @@ func TestARunThatEndsByItselfKeepsItsEndInSpiteOfCancel(t *testing.T) {
 	e := newEngine(t)
 	e.plays["slow"] = func(ctx context.Context, j task.Job) task.Outcome {
 		<-ctx.Done()
-		return answer(j, "just done")
+		return decision(j, "just done")
 	}
 	e.start()
 	e.send("t1", "slow")
@@ -132,7 +132,7 @@ func TestReleaseNeverLiftsAnApproval(t *testing.T) {
 func TestAHoldBehindARunKeepsTheNextRevisionFromStarting(t *testing.T) {
 	e := newEngine(t)
 	goOn := make(chan struct{})
-	e.plays["slow"] = func(ctx context.Context, j task.Job) task.Outcome { <-goOn; return answer(j, "done") }
+	e.plays["slow"] = func(ctx context.Context, j task.Job) task.Outcome { <-goOn; return decision(j, "done") }
 	e.start()
 	e.send("t1", "slow")
 	e.await("t1", task.Running)
@@ -165,7 +165,7 @@ func TestAHeldTaskIsStillRefusedAtItsDeadline(t *testing.T) {
 func TestRetryRunsAFailedTaskAgainAsTheNextRevision(t *testing.T) {
 	e := newEngine(t)
 	e.plays["broken"] = func(_ context.Context, j task.Job) task.Outcome {
-		o := answer(j, "hopeless")
+		o := decision(j, "hopeless")
 		if j.Revision == 1 {
 			o.Result.Status, o.Result.Error = envelope.Failed, envelope.Error{Kind: envelope.AgentError, Message: "no"}
 		}
@@ -216,7 +216,7 @@ func TestACancelledTaskThatRanIsNotSaidToHaveRunNothing(t *testing.T) {
 	paused := make(chan struct{})
 	e.plays["busy"] = func(_ context.Context, j task.Job) task.Outcome {
 		<-paused
-		o := answer(j, "later")
+		o := decision(j, "later")
 		o.Retry, o.Exit.Started = true, time.Now()
 		return o
 	}

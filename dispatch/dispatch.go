@@ -1,6 +1,5 @@
-// Package dispatch takes each task line from the mailbox to its one final
-// result. What it has accepted it never loses, and it starts nothing before
-// the ledger says so.
+// Package dispatch takes each task line from the mailbox to its one final result. It never
+// loses an accepted task, and it starts no run before the ledger has recorded it.
 package dispatch
 
 import (
@@ -20,8 +19,8 @@ import (
 	"mailboxd/mailbox"
 )
 
-// A Dispatcher is the engine of one mailbox. Open makes it, Serve works it,
-// Close ends it once nobody calls it any more.
+// A Dispatcher is the engine of one mailbox. Open makes it, Serve runs it, Close releases its
+// files after the last call.
 type Dispatcher struct {
 	*outbox.Base
 	*readiness
@@ -33,12 +32,12 @@ type Dispatcher struct {
 	executor *executor.Executor
 	intake   *intake.Intake
 	inbox    *inboxes
-	failed   chan struct{} // signalled when a look could not take everything in
-	looking  sync.Mutex    // one look at a time: guards the intake
+	failed   chan struct{} // signalled when a look could not read everything
+	lookMu   sync.Mutex    // allows one look at a time: guards the intake
 }
 
-// Open makes a Dispatcher that goes on where the ledger says the last one
-// stopped. Nothing happens before Serve.
+// Open makes a Dispatcher that continues from the state in the ledger. Nothing happens before
+// Serve.
 func Open(ctx context.Context, parts store.Parts, agents store.Agents, opts store.Options) (*Dispatcher, error) {
 	files, err := parts.Ledger.Files(ctx)
 	if err != nil {
@@ -60,17 +59,17 @@ func Open(ctx context.Context, parts store.Parts, agents store.Agents, opts stor
 	if err != nil {
 		return nil, fmt.Errorf("open dispatcher: %w", err)
 	}
-	all := store.NewShared(parts, agents, opts)
-	all.Pauses = store.NewPauses(paused)
-	d := newDispatcher(all, lost)
+	shared := store.NewShared(parts, agents, opts)
+	shared.Pauses = store.NewPauses(paused)
+	d := newDispatcher(shared, lost)
 	opts.Tail.Notice = d.FaultLog.ReportFile
 	d.intake.Tail = parts.Box.Tail(cursors, opts.Tail)
 	return d, nil
 }
 
-// Serve recovers what an earlier daemon left, then works until ctx ends.
-// Stopping has two steps: from the end of ctx no task is begun, and after the
-// grace what still runs is cut short. It returns nil when ctx ended.
+// Serve recovers the state that an earlier daemon left, then works until ctx ends. It stops in
+// two steps: when ctx ends it starts no task any more, and after the grace period it cuts the
+// remaining runs short. It returns nil when ctx ended.
 func (d *Dispatcher) Serve(ctx context.Context) error {
 	work, stopWork := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stopWork(nil)
@@ -78,22 +77,22 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 		d.executor.Finishing.Close()
 		return fmt.Errorf("recover: %w", err)
 	}
-	d.intake.DeadLettersAdded() // by an earlier daemon
-	d.Queue.AddBusy()           // until KeepResults has gone through them
+	d.intake.DeadLettersAdded() // an earlier daemon may have added some
+	d.Queue.AddBusy()           // until KeepResults has checked all results
 	close(d.ready)
 	var running sync.WaitGroup
-	for range (1 + schedule.PrefetchPerSlot) * d.Opts.Workers { // so many run, and others get ready
+	for range (1 + schedule.PrefetchPerSlot) * d.Opts.Workers { // Workers of them run tasks, the others prepare
 		running.Go(func() { d.executor.Worker(ctx, work) })
 	}
 	running.Go(func() { d.inbox.deliverAll(ctx, work) })
-	running.Go(func() { d.steps.showRefusals(ctx, work) })
+	running.Go(func() { d.steps.publishRefusals(ctx, work) })
 	running.Go(func() { d.Messenger.NotifyAll(ctx, work) })
 	running.Go(func() { d.intake.AppendDeadLetters(ctx, work) })
 	running.Go(func() { d.reevaluateDue(ctx, work) })
 	running.Go(func() { d.lookWhenThereIsRoom(ctx) })
 	running.Go(func() { d.Publisher.KeepResults(ctx) })
 	running.Go(func() { retention.Collector(d.Parts).ServeDaily(ctx, d.Opts.Retention, d.Opts.Log) })
-	<-ctx.Done() // from here: take no more, finish what runs
+	<-ctx.Done() // from here: start nothing, finish the runs
 	if d.Opts.Detach {
 		stopWork(runner.ErrDetach)
 	}
@@ -105,17 +104,17 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 	return nil
 }
 
-// mostDue is how many tasks are reevaluated at the same time. One whose callback hangs
-// keeps no other from its deadline.
-const mostDue = 64
+// maxDue is how many tasks are reevaluated at the same time. A callback that hangs must not
+// delay the deadlines of other tasks.
+const maxDue = 64
 
-// reevaluateDue looks at each task whose time has come, until ctx ends. It looks at one
-// task once at a time.
+// reevaluateDue reevaluates each task when its timer fires, until ctx ends. It never
+// reevaluates one task twice at the same time.
 func (d *Dispatcher) reevaluateDue(ctx, work context.Context) {
-	var looking sync.Map // by Seq
-	slots := make(chan struct{}, mostDue)
+	var inProgress sync.Map // by Seq
+	slots := make(chan struct{}, maxDue)
 	d.Timers.Serve(ctx, func(seq int64) {
-		if _, already := looking.LoadOrStore(seq, true); already {
+		if _, busy := inProgress.LoadOrStore(seq, true); busy {
 			d.Timers.After(seq, store.RetryPause)
 			return
 		}
@@ -126,28 +125,27 @@ func (d *Dispatcher) reevaluateDue(ctx, work context.Context) {
 		}
 		d.executor.Finishing.Go(func() {
 			defer func() { <-slots }()
-			defer looking.Delete(seq)
+			defer inProgress.Delete(seq)
 			d.reevaluate(work, seq)
 			d.reevaluated(work, seq)
 		})
 	})
 }
 
-// Close lets go of the task files.
+// Close closes the task files.
 func (d *Dispatcher) Close() error { return d.intake.Tail.Close() }
 
-// Idle blocks until nothing is queued, running, being finished or resting
-// before another attempt, no result is missing, and nothing is left to notify or
-// to deliver, or ctx ends. Tasks that
-// wait for somebody else do not count.
+// Idle blocks until ctx ends, or until no task is queued, running, finishing or in backoff, no
+// result is missing, and no notification or delivery is due. Tasks that wait for an agent, a
+// person or a message do not count.
 func (d *Dispatcher) Idle(ctx context.Context) error { return d.Queue.WaitIdle(ctx) }
 
-// Faults returns what does not work now and concerns more than one task, or a task
-// file, oldest first. It may be called at any time, from any goroutine.
+// Faults returns the current faults that concern more than one task, or a task file, oldest
+// first. It is safe for concurrent use.
 func (d *Dispatcher) Faults() []store.Fault { return d.FaultLog.Shared() }
 
-// newDispatcher makes all components and hands them to each other. Each knows only those
-// that are made before it.
+// newDispatcher makes all components and connects them. Each component knows only the
+// components that are made before it.
 func newDispatcher(s *store.Shared, lost bool) *Dispatcher {
 	dependents, endings := outbox.NewDependents(), make(chan struct{}, 4*s.Opts.Workers+64)
 	b := outbox.NewBase(s, dependents, endings)
@@ -170,7 +168,7 @@ func newDispatcher(s *store.Shared, lost bool) *Dispatcher {
 	inbox := &inboxes{Base: b, placed: placed, executor: ex, deliveries: schedule.NewDeliveryQueue(), waits: waits}
 	st := &steps{
 		Base: b, completer: completer, overseer: overseer, placed: placed, executor: ex, inbox: inbox,
-		dependents: dependents, unshown: schedule.NewDeliveryQueue(),
+		dependents: dependents, unpublished: schedule.NewDeliveryQueue(),
 	}
 	b.Writer.OnCommitted = st.onCommitted
 	ready := &readiness{ready: make(chan struct{})}
@@ -184,15 +182,15 @@ func newDispatcher(s *store.Shared, lost bool) *Dispatcher {
 	}
 }
 
-// A readiness lets callers wait until recovery is over.
+// A readiness lets callers wait until recovery is complete.
 type readiness struct {
-	ready chan struct{} // closed then
+	ready chan struct{} // closed when recovery is complete
 }
 
-// Ready is closed when recovery is over and new tasks are taken.
+// Ready is closed when recovery is complete and new tasks are accepted.
 func (r *readiness) Ready() <-chan struct{} { return r.ready }
 
-// whenReady blocks until recovery is over, or returns the cause of ctx.
+// whenReady blocks until recovery is complete, or returns the cause of ctx.
 func (r *readiness) whenReady(ctx context.Context) error {
 	select {
 	case <-r.ready:
@@ -202,21 +200,19 @@ func (r *readiness) whenReady(ctx context.Context) error {
 	}
 }
 
-// Look takes in what is new in the mailbox: task lines, and results that
-// somebody else placed. Events are hints, so it may be called at any time and
-// from several goroutines. What it cannot do is logged once and tried again
-// by the next look. It waits until Serve has recovered what was left over. It
-// reports whether there may be more, because the queue is full; Serve looks
-// again by itself when it has room. The error is logged already; it is for a caller
-// that looks once.
+// Look reads what is new in the mailbox: task lines, and result files that other programs
+// placed. File events are hints, so it may be called at any time and from several goroutines.
+// It waits until Serve has recovered. It reports whether more lines may be left because the
+// queue is full; Serve looks again by itself when the queue has room. A failure is logged once,
+// and the next look tries again; the returned error is for a caller that looks only once.
 func (d *Dispatcher) Look(ctx context.Context) (paused bool, err error) {
 	select {
 	case <-d.ready:
 	case <-ctx.Done():
 		return false, nil
 	}
-	d.looking.Lock()
-	defer d.looking.Unlock()
+	d.lookMu.Lock()
+	defer d.lookMu.Unlock()
 	before := d.RecentRuns.Count()
 	paused, err = d.intake.Look(ctx)
 	d.steps.adoptPlaced(ctx)
@@ -230,18 +226,17 @@ func (d *Dispatcher) Look(ctx context.Context) (paused bool, err error) {
 	if err != nil {
 		select {
 		case d.failed <- struct{}{}:
-		default: // it will be looked at anyway
+		default: // a signal is pending already
 		}
 	}
 	return paused, err
 }
 
-// Unread reports whether a run has ended since the last look, so that what its
-// agent asked for may lie there. It is for a caller that looks once.
+// Unread reports whether a run has ended since the last look, so that requests of its agent may
+// still be unread. It is for a caller that looks only once.
 func (d *Dispatcher) Unread() bool { return d.RecentRuns.Any() }
 
-// lookWhenThereIsRoom goes on with intake that paused at a full queue, or that
-// something kept from going on.
+// lookWhenThereIsRoom continues intake after it stopped at a full queue or a failure.
 func (d *Dispatcher) lookWhenThereIsRoom(ctx context.Context) {
 	var pause <-chan time.Time
 	for {

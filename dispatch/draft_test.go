@@ -53,7 +53,7 @@ func (e *engine) occupies(free chan struct{}, meanwhile func(tx *ledger.Tx, j ta
 			}))
 		})
 		<-begun
-		return answer(j, "done")
+		return decision(j, "done")
 	}
 }
 
@@ -84,7 +84,7 @@ func TestAResultThatTheLedgerCouldNotTakeHasNoFile(t *testing.T) {
 	e.plays["full"] = func(_ context.Context, j task.Job) task.Outcome {
 		e.limitFiles(16 << 10) // enough for a result
 		e.fillRedoLog()
-		return answer(j, "done")
+		return decision(j, "done")
 	}
 	complained := make(chan struct{})
 	complain := sync.OnceFunc(func() { close(complained) })

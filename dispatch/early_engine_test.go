@@ -25,7 +25,7 @@ func crowded(t *testing.T) (e *engine, release func()) {
 		if j.Task.ID == "busy" {
 			<-gate
 		}
-		o := answer(j, "done")
+		o := decision(j, "done")
 		o.Exit = task.Exit{PID: 1, Started: time.Now(), Wall: time.Millisecond}
 		return o
 	}

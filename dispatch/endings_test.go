@@ -19,7 +19,7 @@ func TestNoMoreRunsBeginThanCanBeFinished(t *testing.T) {
 	e.opts.Workers = 2
 	e.plays["failing"] = func(_ context.Context, j task.Job) task.Outcome {
 		peak.Store(max(peak.Load(), runs.Add(1)))
-		o := answer(j, "failed")
+		o := decision(j, "failed")
 		o.Result.Status = envelope.Failed
 		return o
 	}

@@ -15,34 +15,34 @@ import (
 	"mailboxd/internal/task"
 )
 
-// The steps are what follows from each change of a task. The writer calls them when the
+// steps takes the steps that follow from a change of a task. The writer calls it when the
 // change is durable, the timers when a task is due.
 type steps struct {
 	*outbox.Base
-	completer  *exchange.Completer
-	overseer   *exchange.Overseer
-	placed     *exchange.PlacedResults
-	executor   *executor.Executor
-	inbox      *inboxes
-	dependents *outbox.Dependents
-	unshown    *schedule.DeliveryQueue // tasks that were refused and whose results are still to be put
+	completer   *exchange.Completer
+	overseer    *exchange.Overseer
+	placed      *exchange.PlacedResults
+	executor    *executor.Executor
+	inbox       *inboxes
+	dependents  *outbox.Dependents
+	unpublished *schedule.DeliveryQueue // refused tasks whose results are not published yet
 }
 
-// onCommitted takes the next step of all tasks that a transaction moved. It is the one
-// place where one step leads to the next.
+// onCommitted takes the next step of all tasks that a transaction moved. One step leads to the
+// next only here.
 func (st *steps) onCommitted(ctx context.Context, follow store.Consequences) {
 	ctx = context.WithoutCancel(ctx)
 	for _, parent := range follow.Parents {
 		st.dependents.Add(parent)
-		st.checkAbove(ctx, task.Task{Seq: parent})
+		st.checkDependents(ctx, task.Task{Seq: parent})
 	}
 	for _, m := range follow.Moves {
 		if changesOnlyLease(m) {
 			st.admitNext(ctx, m.After)
 			continue
 		}
-		if m.Before.Seq != 0 && (remembered(m.Before) || remembered(m.After)) {
-			defer st.removeHeld(m.Before)() // last: the engine isn't idle in between
+		if m.Before.Seq != 0 && (inHeldSet(m.Before) || inHeldSet(m.After)) {
+			defer st.removeHeld(m.Before)() // last: the engine must not look idle in between
 		}
 		st.onMoved(ctx, m)
 	}
@@ -65,27 +65,28 @@ func (st *steps) onMoved(ctx context.Context, m store.Move) {
 	}
 	switch {
 	case m.Before.Seq == 0 && row.State == task.Done:
-		st.showLater(row)
+		st.publishLater(row)
 	case row.State == task.Done:
 		st.advance(ctx, row)
 	case row.State == task.Queued:
-		st.admitNext(ctx, row) // which need not wait for what has to start again
+		st.admitNext(ctx, row) // a later revision does not wait for one that has to start again
 		if !m.Pauses {
 			st.advance(ctx, row)
 		}
 	default:
 		st.advance(ctx, row)
 		st.checkWait(ctx, row)
-		st.admitNext(ctx, row) // last: it may end this one
+		st.admitNext(ctx, row) // last: the next revision may end this one
 	}
 }
 
-// changesOnlyLease reports whether a task waits for its agent as it did before.
+// changesOnlyLease reports whether a task waits for its agent before and after the move.
 func changesOnlyLease(m store.Move) bool {
 	return m.Before.State == task.Waiting && m.After.State == task.Waiting && !m.Ended
 }
 
-// checkWait looks at a task that has begun to wait: what it waits for may be over already.
+// checkWait checks a task that has begun to wait: the event that it waits for may have happened
+// already.
 func (st *steps) checkWait(ctx context.Context, row task.Task) {
 	if row.State == task.Waiting {
 		st.inbox.checkWaiting(ctx, row)
@@ -95,14 +96,14 @@ func (st *steps) checkWait(ctx context.Context, row task.Task) {
 	}
 }
 
-// remembered reports whether a look finds the task by what is remembered of it.
-func remembered(row task.Task) bool {
+// inHeldSet reports whether the set of held tasks contains tasks in that state.
+func inHeldSet(row task.Task) bool {
 	return row.State == task.Held || row.State == task.Waiting || row.State == task.Review
 }
 
-// checkAbove cancels the dependents of a task that has ended: before it was known to
-// have any, or because a newer request took its place.
-func (st *steps) checkAbove(ctx context.Context, row task.Task) {
+// checkDependents cancels the dependents of a task that has ended. The task may have ended before
+// its dependents were known, or because a newer request replaced it.
+func (st *steps) checkDependents(ctx context.Context, row task.Task) {
 	now, err := st.Ledger.Task(ctx, row.Seq)
 	switch {
 	case err != nil && ctx.Err() == nil:
@@ -113,7 +114,7 @@ func (st *steps) checkAbove(ctx context.Context, row task.Task) {
 	}
 }
 
-// settled wakes the tasks that wait for what a run of a task gives back, which is over.
+// settled wakes the tasks that wait for the budget that an ended run releases.
 func (st *steps) settled(ctx context.Context, row task.Task) {
 	if st.Agents.Forget != nil {
 		st.Agents.Forget(st.State.RunDir(row.ID, row.Revision, row.Attempt))
@@ -123,7 +124,7 @@ func (st *steps) settled(ctx context.Context, row task.Task) {
 	}
 	keys, err := st.executor.LimitsOf(ctx, row)
 	if err != nil {
-		keys = st.executor.Waits.Limits() // a task that waits for another limit waits again
+		keys = st.executor.Waits.Limits() // a task that waits for another limit will wait again
 		if ctx.Err() == nil {
 			st.FaultLog.Report(store.Judging, row, err)
 		}
@@ -135,8 +136,8 @@ func (st *steps) settled(ctx context.Context, row task.Task) {
 	}
 }
 
-// reevaluated is for a task that was looked at, perhaps because it was woken. The next step
-// of one that is queued is known when it is taken from the queue.
+// reevaluated ends the wake-up of a task that was woken for its budget. The next step of a
+// queued task is known only when a worker takes it.
 func (st *steps) reevaluated(ctx context.Context, seq int64) {
 	if !st.executor.Waits.IsWoken(seq) {
 		return
@@ -146,27 +147,27 @@ func (st *steps) reevaluated(ctx context.Context, seq int64) {
 	}
 }
 
-// adoptPlaced looks whether a result file was placed for a task that waits, or for
-// one that runs and whose answer needs an approval. Every look does that, so for
-// all of them at once: one by one, beside 40,000 held tasks, it was most of what
-// taking in 4,096 lines took.
+// adoptPlaced checks whether a result file was placed for a waiting task, or for a running task
+// whose answer needs approval. It checks all tasks in one call, because every look does it:
+// with 40,000 held tasks, checking them one by one took most of the time of reading 4,096
+// lines.
 func (st *steps) adoptPlaced(ctx context.Context) {
 	seqs, ids := st.Held.Names()
 	for _, row := range st.Runs.NeedingApproval() {
 		seqs, ids = append(seqs, row.Seq), append(ids, row.ID)
 	}
-	for i, there := range st.Box.HaveResults(ids) {
-		if there {
+	for i, exists := range st.Box.HaveResults(ids) {
+		if exists {
 			st.reevaluate(ctx, seqs[i])
 		}
 	}
 }
 
-// admitNext lets the latest revision of a task in, if it was waiting for an
-// earlier one to end.
+// admitNext admits the latest revision of a task, if that waited for an earlier revision to
+// end.
 func (st *steps) admitNext(ctx context.Context, row task.Task) {
 	if row.Latest {
-		return // and one that comes later doesn't wait for it
+		return // a revision that arrives later does not wait for it
 	}
 	if err := st.tryAdmitNext(ctx, row.ID); err != nil {
 		st.FaultLog.Report(store.Judging, row, err)
@@ -181,13 +182,14 @@ func (st *steps) tryAdmitNext(ctx context.Context, id envelope.ID) error {
 	}
 	latest := len(revisions) - 1
 	if revisions[latest].State != task.Received {
-		return nil // its request may not be kept any more
+		return nil // its request may be no longer kept
 	}
 	return st.admit(ctx, revisions[latest].Seq)
 }
 
-// admit lets a revision in that waits for earlier ones, if none of them is in hand any
-// more. Two ends of these may see to it: the later of them finds it queued, or running.
+// admit admits a revision that waits for earlier ones, if none of these is in progress. The
+// ends of two earlier revisions may both call it: the second call finds the revision queued or
+// running.
 func (st *steps) admit(ctx context.Context, seq int64) error {
 	row, t, findings, err := st.Reader.Load(ctx, seq)
 	if err != nil || row.State != task.Received {

@@ -29,7 +29,7 @@ func TestATaskThatIsHeldAndReplacedAtOnceIsForgotten(t *testing.T) {
 			goOn := make(chan struct{})
 			e.plays["cli"] = func(ctx context.Context, j task.Job) task.Outcome {
 				if j.Revision > 1 {
-					return answer(j, "done")
+					return decision(j, "done")
 				}
 				<-goOn
 				return first(ctx, j)

@@ -68,7 +68,7 @@ func TestAFullDiskTakesNoAttemptAway(t *testing.T) {
 	e := newEngine(t)
 	e.plays["again"] = func(_ context.Context, j task.Job) task.Outcome {
 		if j.Attempt > 1 {
-			return answer(j, "done")
+			return decision(j, "done")
 		}
 		e.limitFiles(16 << 10) // enough for the redo log
 		err := e.parts.Ledger.Update(context.Background(), func(tx *ledger.Tx) error {
@@ -77,7 +77,7 @@ func TestAFullDiskTakesNoAttemptAway(t *testing.T) {
 		if err != nil && !errors.Is(err, unix.EFBIG) { // the tables may have met the limit before
 			t.Error(err)
 		}
-		o := answer(j, "not yet")
+		o := decision(j, "not yet")
 		o.Result.Status, o.Retry = envelope.Failed, true
 		return o
 	}

@@ -17,7 +17,7 @@ import (
 func hands(to, mode string) play {
 	return func(ctx context.Context, j task.Job) task.Outcome {
 		if len(j.Conversation) > 0 {
-			return answer(j, "heard of it")
+			return decision(j, "heard of it")
 		}
 		codec, _ := dialect.Of(envelope.CLowl)
 		m, _ := codec.Hear(fmt.Appendf(nil, `{"p":"DLGT","to":%s,"body":{"t":"work","d":{"delegation_mode":%q}}}`, to, mode), j.Task)

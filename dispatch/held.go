@@ -12,14 +12,14 @@ import (
 	"mailboxd/internal/task"
 )
 
-// removeHeld forgets that a task was held, if it was. What it returns ends a pause
-// between attempts, and is called when the task's next step is known.
+// removeHeld removes a task from the held tasks. The returned function ends its backoff; the
+// caller calls it when the next step of the task is known.
 func (st *steps) removeHeld(row task.Task) (ended func()) {
-	was, held := st.Held.Remove(row.Seq)
-	if !held || !was.InBackoff {
+	entry, held := st.Held.Remove(row.Seq)
+	if !held || !entry.InBackoff {
 		return func() {}
 	}
-	if !was.Budget {
+	if !entry.Budget {
 		st.Timers.EndBackoff(row.Seq)
 		return st.Queue.Done
 	}
@@ -28,23 +28,23 @@ func (st *steps) removeHeld(row task.Task) (ended func()) {
 	return st.Queue.Done
 }
 
-// addHeld remembers a task that is held, and when to look at it again.
+// addHeld adds a task to the held tasks, and sets the timer of its next evaluation.
 func (st *steps) addHeld(ctx context.Context, row task.Task) {
 	st.Held.Add(row)
 	if store.InBackoff(row) && !row.WaitsForBudget() {
-		st.Timers.StartBackoff(row.Seq, min(time.Until(row.Until), store.LongestPause)) // of a clock that was set meanwhile we know no better
+		st.Timers.StartBackoff(row.Seq, min(time.Until(row.Until), store.LongestPause)) // the limit covers a clock that was set meanwhile
 	} else {
 		st.Timers.Set(row.Seq, row.Until)
 	}
 	if st.executor.NeedlesslyPaused(row) {
-		st.Timers.After(row.Seq, 0) // it was judged while the pause ended
+		st.Timers.After(row.Seq, 0) // the pause ended while the task was judged
 	}
 	if slices.Contains(row.Reasons, task.ResultInvalid) {
-		st.Timers.After(row.Seq, store.SettlePause) // the file may have gone
+		st.Timers.After(row.Seq, store.SettlePause) // the file may be gone by then
 	}
 	if row.WaitsForBudget() {
 		st.Queue.AddBlocked()
-		st.Timers.Set(row.Seq, executor.Midnight(time.Now())) // the budgets of the day are new ones then
+		st.Timers.Set(row.Seq, executor.Midnight(time.Now())) // the daily budgets start again then
 	}
 	if store.InBackoff(row) {
 		st.Queue.AddBusy()
@@ -52,7 +52,7 @@ func (st *steps) addHeld(ctx context.Context, row task.Task) {
 	}
 }
 
-// checkBackoff is for a pause that somebody may have ended before it was known to begin.
+// checkBackoff handles a backoff that ended before addHeld recorded it.
 func (st *steps) checkBackoff(ctx context.Context, row task.Task) {
 	now, err := st.Ledger.Task(ctx, row.Seq)
 	switch {
@@ -64,15 +64,13 @@ func (st *steps) checkBackoff(ctx context.Context, row task.Task) {
 	}
 }
 
-// resume is advance for a task that was not moved just now, such as one that is found at
-// start-up.
+// resume is advance for a task that was not moved just now, such as a task found at start-up.
 func (st *steps) resume(ctx context.Context, row task.Task) {
-	defer st.removeHeld(row)() // last: the engine isn't idle in between
+	defer st.removeHeld(row)() // last: the engine must not look idle in between
 	st.advance(ctx, row)
 }
 
-// advance does what a task's state asks for. It is the one place where a task enters the
-// queue.
+// advance does what the state of a task requires. A task enters the queue only here.
 func (st *steps) advance(ctx context.Context, row task.Task) {
 	if row.Replaces && row.State != task.Received {
 		own := "earlier result of " + string(row.ID) + " cannot be moved to the history"
@@ -84,7 +82,7 @@ func (st *steps) advance(ctx context.Context, row task.Task) {
 		st.FaultLog.Clear(own)
 	}
 	if row.State == task.Running {
-		return // the run goes on with it
+		return // its run continues
 	}
 	defer st.Messenger.NotifyLaterOf(row)
 	switch row.State {
@@ -100,7 +98,7 @@ func (st *steps) advance(ctx context.Context, row task.Task) {
 		st.Held.Add(row)
 		st.Timers.Set(row.Seq, row.Until)
 		if st.Box.HasResult(row.ID) {
-			st.Timers.After(row.Seq, 0) // placed while it ran
+			st.Timers.After(row.Seq, 0) // a file placed during the run
 		}
 	case task.Done:
 		if !row.Put || !row.Delivered {
@@ -111,16 +109,16 @@ func (st *steps) advance(ctx context.Context, row task.Task) {
 	}
 }
 
-// judgeDue judges a task again at once whose hold is over, for a caller who looks at the
-// task next.
+// judgeDue judges a task again at once when its hold is over, for a caller that reads the task
+// next.
 func (st *steps) judgeDue(ctx context.Context, row task.Task) {
 	if row.State == task.Held && !core.Unread(row) && !row.Until.IsZero() && !row.Until.After(time.Now()) {
 		st.reevaluate(ctx, row.Seq)
 	}
 }
 
-// ReevaluateAll looks at all held tasks again, after the rules or the agents have
-// changed, and lets workers see whether agents have more room.
+// ReevaluateAll evaluates all held tasks again after a change of the rules or the agents, and
+// lets the workers check whether agents have free slots.
 func (st *steps) ReevaluateAll() {
 	now := time.Now()
 	for _, task := range st.Held.All() {
@@ -131,20 +129,20 @@ func (st *steps) ReevaluateAll() {
 	st.Queue.Wake()
 }
 
-// reevaluateSoon looks at a held task again, unless it waits for its next attempt.
+// reevaluateSoon evaluates a held task again, unless it is in backoff.
 func (st *steps) reevaluateSoon(row task.Task) {
 	if !store.InBackoff(row) || row.WaitsForBudget() {
 		st.Timers.After(row.Seq, 0)
 	}
 }
 
-// reevaluate looks at a task that is due.
+// reevaluate evaluates a task that is due.
 func (st *steps) reevaluate(ctx context.Context, seq int64) {
 	row, err := st.Ledger.Task(ctx, seq)
 	if err == nil && row.State == task.Done && row.Put && row.Delivered && !row.Replaces {
 		st.admitNext(ctx, row)
 		st.completer.TaskEnded(ctx, row)
-		return // its own request may not be kept any more
+		return // its own request may be no longer kept
 	}
 	row, t, findings, err := st.Reader.Load(ctx, seq)
 	if err == nil {
@@ -198,14 +196,14 @@ func (st *steps) reevaluateTask(ctx context.Context, row task.Task, t envelope.T
 		}
 		if cleared {
 			st.Timers.Set(row.Seq, verdict.Deadline)
-			return nil // it waits in the queue already
+			return nil // it is in the queue already
 		}
 	}
 	return st.Reader.Apply(ctx, row, t, verdict)
 }
 
-// reevaluateHeld does what a held task asks for before it is judged again, and
-// reports whether there is nothing left to do for it now.
+// reevaluateHeld does what a held task needs before it is judged again. It reports whether no
+// work is left for the task now.
 func (st *steps) reevaluateHeld(ctx context.Context, row task.Task, t envelope.Task, findings envelope.Findings) (bool, error) {
 	if core.Unread(row) {
 		return true, st.executor.ReevaluateUnread(ctx, row)
@@ -217,7 +215,7 @@ func (st *steps) reevaluateHeld(ctx context.Context, row task.Task, t envelope.T
 		return true, err
 	}
 	if left := st.Timers.BackoffLeft(row.Seq); left > 0 && store.InBackoff(row) && !row.WaitsForBudget() {
-		st.Timers.After(row.Seq, left) // it was looked at for its result file alone
+		st.Timers.After(row.Seq, left) // this evaluation was only for its result file
 		return true, nil
 	}
 	return false, nil

@@ -16,7 +16,7 @@ import (
 	"mailboxd/internal/task"
 )
 
-// The inboxes have the tasks that agents fetch.
+// inboxes delivers tasks to the inboxes from which agents fetch them.
 type inboxes struct {
 	*outbox.Base
 	placed     *exchange.PlacedResults
@@ -25,8 +25,8 @@ type inboxes struct {
 	waits      *executor.BudgetWaiters
 }
 
-// enqueue has an admitted task wait for a slot, or be delivered to the inbox of
-// its agent, which needs none.
+// enqueue queues an admitted task for a slot, or for delivery to the inbox of its agent, which
+// needs no slot.
 func (ib *inboxes) enqueue(row task.Task) {
 	if ib.Agents.Inbox(row.Agent).File == "" {
 		ib.Queue.Push(schedule.Item{Seq: row.Seq, Agent: row.Agent, Requester: row.Requester})
@@ -35,15 +35,15 @@ func (ib *inboxes) enqueue(row task.Task) {
 	ib.enqueueDelivery(row.Seq)
 }
 
-// enqueueDelivery has a task delivered to whom it waits for.
+// enqueueDelivery queues a task for delivery to its agent's inbox.
 func (ib *inboxes) enqueueDelivery(seq int64) {
 	ib.Queue.AddBusy()
 	ib.Queue.AddBlocked()
 	ib.deliveries.Add(seq)
 }
 
-// deliverAll delivers one task after another until ctx ends. After an error that
-// concerns all tasks it waits before the next attempt.
+// deliverAll delivers one task after another until ctx ends. It pauses after an error that
+// concerns all tasks.
 func (ib *inboxes) deliverAll(ctx, work context.Context) {
 	for {
 		seq, ok := ib.deliveries.Next(ctx)
@@ -57,7 +57,7 @@ func (ib *inboxes) deliverAll(ctx, work context.Context) {
 			select {
 			case <-ctx.Done():
 			case <-time.After(store.RetryPause):
-				ib.enqueueDelivery(seq) // the row may not have been read
+				ib.enqueueDelivery(seq) // by seq: the row may be unread
 			}
 		}
 		ib.Queue.RemoveBlocked()
@@ -65,15 +65,15 @@ func (ib *inboxes) deliverAll(ctx, work context.Context) {
 	}
 }
 
-// deliver makes durable that an admitted task waits for its agent, and puts its
-// line into the inbox. No slot is taken, and there is no run directory.
+// deliver records that an admitted task waits for its agent; the line is appended to the inbox
+// after that. It takes no slot and makes no run directory.
 func (ib *inboxes) deliver(ctx context.Context, seq int64) (task.Task, error) {
 	row, job, err := ib.executor.Admit(ctx, schedule.Item{Seq: seq})
 	if err != nil || job.RunID == "" {
 		return row, err
 	}
 	if ib.Agents.Inbox(row.Agent).File == "" {
-		ib.enqueue(row) // it is run, from now on
+		ib.enqueue(row) // the agent is run from now on
 		return row, nil
 	}
 	job.Attempt++
@@ -95,10 +95,9 @@ func (ib *inboxes) checkWaiting(ctx context.Context, row task.Task) {
 	}
 }
 
-// reevaluateWaiting does what is due for a task that waits: it takes a result file for its
-// answer, ends it at its deadline, lets go of a lease that lapsed, and sees to
-// it that its line is in the inbox. It may be called at any time, and at least
-// once after a start.
+// reevaluateWaiting does what is due for a waiting task: it takes a result file as its answer,
+// ends the task at its deadline, ends a lease that lapsed, and appends the task's line to the
+// inbox. It may be called at any time, and is called at least once after a start.
 func (ib *inboxes) reevaluateWaiting(ctx context.Context, row task.Task) error {
 	if answered, err := ib.placed.HandleFile(ctx, row); answered || err != nil {
 		return err
@@ -121,8 +120,8 @@ func (ib *inboxes) reevaluateWaiting(ctx context.Context, row task.Task) error {
 	return nil
 }
 
-// putInInbox appends a task's line to the inbox of its agent, unless that was
-// done. A crash before that is durable has it done twice.
+// putInInbox appends a task's line to the inbox of its agent, once. A crash before the mark is
+// durable appends it twice.
 func (ib *inboxes) putInInbox(ctx context.Context, row task.Task) {
 	own := "task " + string(row.ID) + " cannot be put into the inbox of its agent"
 	if err := ib.appendOnce(ctx, row); err != nil {
@@ -135,14 +134,14 @@ func (ib *inboxes) putInInbox(ctx context.Context, row task.Task) {
 
 func (ib *inboxes) appendOnce(ctx context.Context, row task.Task) error {
 	defer ib.ResultLocks.Lock(row.ID)()
-	was, err := ib.Ledger.Delivery(ctx, row.Seq)
-	if err != nil || !was.Appended.IsZero() {
+	delivery, err := ib.Ledger.Delivery(ctx, row.Seq)
+	if err != nil || !delivery.Appended.IsZero() {
 		return err
 	}
 	now, err := ib.Ledger.Task(ctx, row.Seq)
 	inbox := ib.Agents.Inbox(row.Agent)
 	if err != nil || now.State != task.Waiting || inbox.File == "" {
-		return err // nobody is to fetch it any more
+		return err // no agent fetches it any more
 	}
 	raw, err := ib.Ledger.Raw(ctx, row.Seq)
 	if err != nil {
@@ -159,7 +158,7 @@ func (ib *inboxes) appendOnce(ctx context.Context, row task.Task) error {
 	return ib.Writer.Update(ctx, func(tx *store.Transaction) error { return tx.MarkAppended(row.Seq, time.Now()) })
 }
 
-// endOverdue ends a task that nobody answered by its deadline.
+// endOverdue ends a task that has no answer by its deadline.
 func (ib *inboxes) endOverdue(ctx context.Context, row task.Task, run task.Run) error {
 	_, t, _, err := ib.Reader.Load(ctx, row.Seq)
 	if err != nil {

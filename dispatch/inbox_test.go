@@ -25,7 +25,7 @@ func (e *engine) answered(j task.Job, said []byte, exit task.Exit) (task.Outcome
 	if string(said) == "?" {
 		return task.Outcome{}, errors.New("it says nothing")
 	}
-	o := answer(j, string(said))
+	o := decision(j, string(said))
 	o.Exit, o.Result.Cost = exit, &envelope.Cost{Tokens: 5}
 	if string(said) == "approved" {
 		o.Result.Output.Extra = []byte(`{"decision":"approved"}`)

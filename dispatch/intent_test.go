@@ -60,13 +60,13 @@ func TestAnIntentThatFailsLeavesOneRunDirectory(t *testing.T) {
 	e.plays["first"] = func(_ context.Context, j task.Job) task.Outcome {
 		close(began)
 		<-end
-		return answer(j, "done")
+		return decision(j, "done")
 	}
 	e.plays["next"] = func(_ context.Context, j task.Job) task.Outcome {
 		if j.Attempt != 1 {
 			t.Errorf("attempt %d is the first that began", j.Attempt)
 		}
-		return answer(j, "done")
+		return decision(j, "done")
 	}
 	free := e.freeWhenJudged("t2", 4) // when it was taken in, and three times before its run
 	e.start()
@@ -91,7 +91,7 @@ func TestAnIntentThatFailsWithItsLineLeavesOneRunDirectory(t *testing.T) {
 		if j.Attempt != 1 {
 			t.Errorf("attempt %d is the first that began", j.Attempt)
 		}
-		return answer(j, "done")
+		return decision(j, "done")
 	}
 	free := e.freeWhenJudged("t1", 3)
 	e.start()

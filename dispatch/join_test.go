@@ -34,7 +34,7 @@ func TestWhatIsHandedOverEntirelyAnswersForItself(t *testing.T) {
 func TestAForkIsOnItsOwn(t *testing.T) {
 	s := newStage(t)
 	s.cast("pm", func(j task.Job) task.Outcome {
-		o := answer(j, "mine")
+		o := decision(j, "mine")
 		o.Said = spoken(j, notice("pm", "T1.1", "analyst", "as well"))
 		return o
 	})

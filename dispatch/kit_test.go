@@ -160,9 +160,9 @@ func (e *engine) functions() store.Agents {
 }
 
 // quick answers at once.
-func quick(_ context.Context, j task.Job) task.Outcome { return answer(j, "done") }
+func quick(_ context.Context, j task.Job) task.Outcome { return decision(j, "done") }
 
-func answer(j task.Job, words string) task.Outcome {
+func decision(j task.Job, words string) task.Outcome {
 	return task.Outcome{Result: envelope.Result{
 		TaskID: j.Task.ID, AgentID: j.Task.Agent, Status: envelope.OK,
 		Output: envelope.Output{Summary: fmt.Sprintf("%s, revision %d", words, j.Revision)},

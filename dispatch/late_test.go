@@ -42,7 +42,7 @@ func TestARevisionIsLetInOnceAlsoWhenTwoEndsSeeToIt(t *testing.T) {
 	ends := []chan struct{}{nil, make(chan struct{}), make(chan struct{})}
 	e.plays["gated"] = func(ctx context.Context, j task.Job) task.Outcome {
 		<-ends[j.Revision]
-		return answer(j, "done")
+		return decision(j, "done")
 	}
 	e.start()
 	e.send("x", "gated")
@@ -257,7 +257,7 @@ func TestARevisionTakesThePlaceOfATaskThatGoesBackIntoTheQueue(t *testing.T) {
 			if j.Revision == 1 {
 				return fails(envelope.AgentError)(j)
 			}
-			return answer(j, "43")
+			return decision(j, "43")
 		})
 		s.plays["qa"] = func(_ context.Context, j task.Job) task.Outcome {
 			if s.row("x").Revision == 2 {

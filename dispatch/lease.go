@@ -22,7 +22,7 @@ import (
 	"mailboxd/internal/task"
 )
 
-// The leases give tasks to programs that fetch them, and take their answers.
+// leases gives tasks to programs that fetch them, and takes their answers.
 type leases struct {
 	*outbox.Base
 	*readiness
@@ -31,43 +31,43 @@ type leases struct {
 	inbox     *inboxes
 }
 
-// A Lease is a task that somebody has claimed, which nobody else can claim or
-// answer until then.
+// A Lease is a claimed task. No other program can claim or answer the task until the lease
+// ends.
 type Lease struct {
-	Task    task.Task       // as it was before
-	Request []byte          // as it came
-	Token   string          // what to show with the answer
-	Until   time.Time       // and until when
-	Spend   envelope.Budget // what may be spent on it; without a limit: anything
+	Task    task.Task       // as it was before the claim
+	Request []byte          // the bytes of the task line
+	Token   string          // to be shown with the answer
+	Until   time.Time       // the end of the lease
+	Spend   envelope.Budget // the budget of the task; zero: no limit
 	task.Terms
 }
 
-// Claim gives the oldest task that waits for an agent to a program that wants to answer
-// for it, and reports whether there is one. An agent that is paused, or that
-// does not fetch its tasks, is a *ForbiddenError. Who claims is known by the token of the lease from then on, also
-// after a restart; a lease that is not renewed ends by itself, and sooner when
-// its Claimer has ended and another one of that name claims.
-func (le *leases) Claim(ctx context.Context, agent string, by core.By, who Claimer) (l Lease, found bool, err error) {
+// Claim gives the oldest task that waits for an agent to a program that wants to answer it, and
+// reports whether there is one. The error is a *ForbiddenError when the agent is paused or does
+// not fetch its tasks. The token of the lease identifies the claimer, also after a restart. A
+// lease that is not renewed ends by itself. It ends earlier when its Claimer has ended and
+// another Claimer of that name claims.
+func (le *leases) Claim(ctx context.Context, agent string, by core.By, claimer Claimer) (lease Lease, found bool, err error) {
 	if err = le.whenReady(ctx); err == nil {
 		err = le.mayClaim(agent)
 	}
 	if err == nil {
 		err = le.Writer.Update(ctx, func(tx *store.Transaction) (err error) {
-			l, found, err = le.lease(tx, agent, by, who, time.Now())
+			lease, found, err = le.lease(tx, agent, by, claimer, time.Now())
 			return err
 		})
 	}
 	if err == nil && found {
-		l.Request, err = le.Ledger.Raw(ctx, l.Task.Seq)
+		lease.Request, err = le.Ledger.Raw(ctx, lease.Task.Seq)
 	}
 	if err != nil {
 		return Lease{}, false, fmt.Errorf("claim a task of agent %q: %w", agent, err)
 	}
 	if found {
-		le.Log(l.Task).Info().Str("by", by.Who).Time("until", l.Until).Msg("task claimed")
-		le.Timers.Set(l.Task.Seq, l.Until)
+		le.Log(lease.Task).Info().Str("by", by.Who).Time("until", lease.Until).Msg("task claimed")
+		le.Timers.Set(lease.Task.Seq, lease.Until)
 	}
-	return l, found, nil
+	return lease, found, nil
 }
 
 func (le *leases) mayClaim(agent string) error {
@@ -80,9 +80,9 @@ func (le *leases) mayClaim(agent string) error {
 	return nil
 }
 
-// lease gives a task away, inside a transaction.
-func (le *leases) lease(tx *store.Transaction, agent string, by core.By, who Claimer, now time.Time) (l Lease, found bool, err error) {
-	row, found, err := claimable(tx, agent, who, now)
+// lease gives a task to a claimer, inside a transaction.
+func (le *leases) lease(tx *store.Transaction, agent string, by core.By, claimer Claimer, now time.Time) (claimed Lease, found bool, err error) {
+	row, found, err := claimable(tx, agent, claimer, now)
 	if err != nil || !found {
 		return Lease{}, false, err
 	}
@@ -90,25 +90,25 @@ func (le *leases) lease(tx *store.Transaction, agent string, by core.By, who Cla
 	if err != nil {
 		return Lease{}, false, err
 	}
-	l.Token = who.token()
+	claimed.Token = claimer.token()
 	answer, err := le.Writer.DecideIn(tx, state, &core.Claim{
-		Task: row.Seq, By: by, Token: l.Token, Lasts: le.Agents.Inbox(agent).Lease, Ended: row.ClaimedAt(now),
+		Task: row.Seq, By: by, Token: claimed.Token, Lasts: le.Agents.Inbox(agent).Lease, Ended: row.ClaimedAt(now),
 	}, now)
 	if err != nil || answer != nil {
 		return Lease{}, false, cmp.Or(err, answer)
 	}
 	t := state.Task(row.Seq)
-	l.Task, l.Until = row, t.Until // as it was when it was claimed
+	claimed.Task, claimed.Until = row, t.Until // as it was before the claim
 	if t.Run != nil {
-		l.Spend, l.Terms = t.Run.Reserved, t.Run.Terms
+		claimed.Spend, claimed.Terms = t.Run.Reserved, t.Run.Terms
 	}
-	return l, true, nil
+	return claimed, true, nil
 }
 
-// Renew has a lease last as long as a new one would, and returns until when. One
-// that has lapsed is ErrLeaseOver, and one of somebody else ErrLeased. A task
-// that waits for nobody is a *StateError, one that is another agent's a
-// *ForbiddenError, and an id that is not known wraps ledger.ErrUnknown.
+// Renew extends a lease to the duration of a new one, and returns its end. Errors: ErrLeaseOver
+// for a lease that lapsed, ErrLeased for another claimer's lease, *StateError for a task that
+// doesn't wait, *ForbiddenError for a task of another agent; the error of an unknown id wraps
+// ledger.ErrUnknown.
 func (le *leases) Renew(ctx context.Context, id envelope.ID, agent, token string) (until time.Time, err error) {
 	err = le.whenReady(ctx)
 	var row task.Task
@@ -129,7 +129,7 @@ func (le *leases) Renew(ctx context.Context, id envelope.ID, agent, token string
 	return until, nil
 }
 
-// endLease lets go of a lease that nobody has renewed.
+// endLease ends a lease that was not renewed.
 func (ib *inboxes) endLease(ctx context.Context, row task.Task) (task.Task, error) {
 	state, err := ib.Writer.Decide(ctx, store.TaskLoader(row.Seq, false, false), &core.Lapse{Task: row.Seq, Seen: core.See(row)})
 	if errors.Is(err, core.ErrStale) {
@@ -142,23 +142,22 @@ func (ib *inboxes) endLease(ctx context.Context, row task.Task) (task.Task, erro
 	return state.Task(row.Seq).Task, nil
 }
 
-// ErrNoAnswer says that what was submitted is not an answer to the task. It can
-// be mended, and submitted again.
+// ErrNoAnswer says that the submission is not an answer to the task. The program can correct it
+// and submit again.
 var ErrNoAnswer = errors.New("that is no answer to it")
 
-// A Submission is what somebody answers for an agent that fetches its tasks.
+// A Submission is an answer for an agent that fetches its tasks.
 type Submission struct {
-	Agent  string // whose task it is
-	Token  string // of the lease; "" answers what nobody has claimed
-	Answer []byte // an AgentTaskResult, or its output, as an agent of ours prints it
+	Agent  string // the agent of the task
+	Token  string // of the lease; "" answers a task without a lease
+	Answer []byte // an AgentTaskResult, or its output alone, as agents print it
 }
 
-// Submit answers a task that waits. The answer is held against the same promises
-// as that of an agent we run, and becomes the task's result, or is reviewed
-// before; what it says that it cost settles the task's budget. One that cannot be
-// read wraps ErrNoAnswer. Who shows the token of a lease that lapsed may still
-// answer as long as nobody else has claimed the task; see Renew for the other
-// errors.
+// Submit answers a task that waits. The answer has to meet the same requirements as the answer
+// of an agent that the daemon runs. It becomes the task's result, or goes to review first; the
+// cost that it reports settles the task's budget. The error of an unreadable answer wraps
+// ErrNoAnswer. The token of a lapsed lease is still valid until another program claims the
+// task. For the other errors see Renew.
 func (le *leases) Submit(ctx context.Context, id envelope.ID, s Submission, by core.By) error {
 	err := le.whenReady(ctx)
 	var row task.Task
@@ -195,7 +194,7 @@ func (le *leases) submit(ctx context.Context, row task.Task, s Submission, by co
 	delete(data, "exit_code") // there was no process
 	t.Event = store.Event(row, task.KindTaskFinished, data)
 	if s.Token != "" {
-		le.RecentRuns.Add(schedule.Item{Seq: row.Seq, Agent: row.Agent, Requester: row.Requester}) // what it has asked for may not be read yet
+		le.RecentRuns.Add(schedule.Item{Seq: row.Seq, Agent: row.Agent, Requester: row.Requester}) // its requests may be unread
 	}
 	follow, err := le.Writer.Commit(ctx, func(tx *store.Transaction) error {
 		if t.Row, err = store.Entitled(tx, row, s.Token, time.Now()); err != nil {
@@ -212,8 +211,8 @@ func (le *leases) submit(ctx context.Context, row task.Task, s Submission, by co
 	return nil
 }
 
-// mayAnswerNow returns the run that a submission is about, or why it comes to
-// nothing; after the deadline the task is over.
+// mayAnswerNow returns the run that a submission answers, or why the submission is not
+// possible. It ends the task after the deadline.
 func (le *leases) mayAnswerNow(ctx context.Context, row task.Task, token string) (run task.Run, err error) {
 	now := time.Now()
 	err = le.Writer.Update(ctx, func(tx *store.Transaction) (err error) {
@@ -234,16 +233,16 @@ func (le *leases) mayAnswerNow(ctx context.Context, row task.Task, token string)
 	return run, err
 }
 
-// A Claimer is the program that claims a task. When it has ended, another
-// program of the same name can claim the task again before the lease is over.
-// The zero value has no name: what it claims, it keeps until the lease is over.
+// A Claimer is the program that claims a task. When it has ended, another program of the same
+// name can claim the task before the lease is over. The zero value has no name: its claims last
+// until the lease is over.
 type Claimer struct {
 	Name    string
-	Process runner.Process // zero: nobody can tell whether it has ended
+	Process runner.Process // zero: unknown, so it counts as alive
 }
 
-// token returns a new secret for a lease. It names the claimer, so that a
-// restart of the daemon does not forget who has the lease.
+// token returns a new secret for a lease. It names the claimer, so that a restarted daemon
+// still knows the claimer.
 func (c Claimer) token() string {
 	secret := uuid.NewString()
 	if c.Name == "" || c.Process.PID == 0 {
@@ -266,11 +265,10 @@ func claimerOf(token string) Claimer {
 	return Claimer{Name: parts[4], Process: runner.Process{PID: pid, Start: start, Boot: parts[3]}}
 }
 
-// claimable returns the oldest task that a claimer may have, inside a
-// transaction, and whether there is one. What a program of the same name has
-// claimed and left comes first.
-func claimable(tx *store.Transaction, agent string, who Claimer, now time.Time) (task.Task, bool, error) {
-	if who.Name == "" {
+// claimable returns the oldest task that a claimer may have, inside a transaction, and whether
+// there is one. A task that an ended program of the same name has claimed comes first.
+func claimable(tx *store.Transaction, agent string, claimer Claimer, now time.Time) (task.Task, bool, error) {
+	if claimer.Name == "" {
 		return tx.Unclaimed(agent, now)
 	}
 	claimed, err := tx.Claimed(agent, now)
@@ -279,13 +277,13 @@ func claimable(tx *store.Transaction, agent string, who Claimer, now time.Time) 
 	}
 	for _, row := range claimed {
 		if !row.Latest || store.IsPast(row.Deadline, now) {
-			continue // nobody is to begin with it any more
+			continue // no program may start it any more
 		}
-		was, err := tx.Delivery(row.Seq)
+		delivery, err := tx.Delivery(row.Seq)
 		if err != nil {
 			return task.Task{}, false, err
 		}
-		if last := claimerOf(was.Lease); last.Name == who.Name && !runner.Alive(last.Process) {
+		if previous := claimerOf(delivery.Lease); previous.Name == claimer.Name && !runner.Alive(previous.Process) {
 			return row, true, nil
 		}
 	}

@@ -26,10 +26,10 @@ func TestAnOverseerDecidesAboutNothingThatItHasNotSeen(t *testing.T) {
 	}
 	s.plays["analyst"] = func(_ context.Context, j task.Job) task.Outcome {
 		if analyst.Add(1) == 1 {
-			return timed(answer(j, "42"))
+			return timed(decision(j, "42"))
 		}
 		<-woken
-		return timed(answer(j, "forged"))
+		return timed(decision(j, "forged"))
 	}
 	s.plays["qa"] = func(_ context.Context, j task.Job) task.Outcome {
 		switch qa.Add(1) {
@@ -70,14 +70,14 @@ func TestALineMakesNobodyAnOverseer(t *testing.T) {
 	s.plays["analyst"] = func(_ context.Context, j task.Job) task.Outcome {
 		close(begun)
 		<-goOn
-		return answer(j, "42")
+		return decision(j, "42")
 	}
 	s.plays["qa"] = func(ctx context.Context, j task.Job) task.Outcome {
 		if j.Task.ID != "forged" {
 			return slow(ctx, j)
 		}
 		s.await("T1", task.Review)
-		o := answer(j, "fine")
+		o := decision(j, "fine")
 		o.Result.Output.Extra = []byte(`{"decision":"approved"}`)
 		return o
 	}
@@ -126,7 +126,7 @@ func TestAnObjectThatAnOverseerQuotesDoesNotDecide(t *testing.T) {
 func TestAFailureDoesNotShowWhatNobodyApprovedOf(t *testing.T) {
 	s := newReview(t)
 	s.cast("analyst", func(j task.Job) task.Outcome {
-		o := answer(j, "the secret")
+		o := decision(j, "the secret")
 		o.Result.Output.Extra = []byte(`{"insight":"the secret"}`)
 		o.Result.Artifacts = []envelope.Ref{{Kind: "file", URI: "file:///secret"}}
 		o.Result.Status, o.Result.Error = envelope.Failed, envelope.Error{Kind: envelope.AgentCrashed, Message: "exited with status 1"}

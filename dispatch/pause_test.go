@@ -49,7 +49,7 @@ func TestWhatWaitsInTheQueueDoesNotStartDuringAPause(t *testing.T) {
 	e := newEngine(t)
 	e.opts.Workers = 1
 	goOn := make(chan struct{})
-	e.plays["slow"] = func(ctx context.Context, j task.Job) task.Outcome { <-goOn; return answer(j, "done") }
+	e.plays["slow"] = func(ctx context.Context, j task.Job) task.Outcome { <-goOn; return decision(j, "done") }
 	e.start()
 	e.send("t1", "slow")
 	e.await("t1", task.Running)
@@ -66,7 +66,7 @@ func TestALongQueueIsHeldAndLetGoWhole(t *testing.T) {
 	e := newEngine(t)
 	e.opts.Workers = 1
 	goOn := make(chan struct{})
-	e.plays["slow"] = func(ctx context.Context, j task.Job) task.Outcome { <-goOn; return answer(j, "done") }
+	e.plays["slow"] = func(ctx context.Context, j task.Job) task.Outcome { <-goOn; return decision(j, "done") }
 	e.plays["other"] = quick
 	e.start()
 	e.send("first", "slow")
@@ -93,7 +93,7 @@ func TestALongQueueIsHeldAndLetGoWhole(t *testing.T) {
 func TestDrainReturnsWhenNothingRunsAndItsResultsAreDurable(t *testing.T) {
 	e := newEngine(t)
 	goOn := make(chan struct{})
-	e.plays["slow"] = func(ctx context.Context, j task.Job) task.Outcome { <-goOn; return answer(j, "done") }
+	e.plays["slow"] = func(ctx context.Context, j task.Job) task.Outcome { <-goOn; return decision(j, "done") }
 	e.start()
 	e.send("t1", "slow")
 	e.await("t1", task.Running)

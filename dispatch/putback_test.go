@@ -27,7 +27,7 @@ func TestATaskWhoseAgentIsNotLoggedInWaitsUntilRelease(t *testing.T) {
 		if !in.Load() {
 			return shutOut(j)
 		}
-		return answer(j, "done")
+		return decision(j, "done")
 	}
 	e.start()
 	e.send("t1", "cli")
@@ -63,7 +63,7 @@ func TestAPutBackRunDoesNotCountAmongTheAttempts(t *testing.T) {
 			o.Hold, o.Retry = "", true
 			return o
 		}
-		return answer(j, "done")
+		return decision(j, "done")
 	}
 	e.start()
 	e.send("t1", "cli")

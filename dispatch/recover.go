@@ -15,7 +15,7 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A recovery takes up what an earlier daemon left.
+// recovery continues the tasks that an earlier daemon left.
 type recovery struct {
 	*outbox.Base
 	steps     *steps
@@ -24,8 +24,8 @@ type recovery struct {
 	inbox     *inboxes
 }
 
-// recover takes up what an earlier daemon left. It is the only way to start,
-// so the path of a crash is walked every day.
+// recover continues the tasks that an earlier daemon left. Every start uses it, so each start
+// tests the recovery from a crash.
 func (re *recovery) recover(ctx context.Context) error {
 	for after := int64(0); ; {
 		rows, err := re.Ledger.Unsettled(ctx, after, store.PageSize)
@@ -33,8 +33,8 @@ func (re *recovery) recover(ctx context.Context) error {
 			return err
 		}
 		for _, row := range rows {
-			if row.Status == envelope.Rejected { // there may be many, and nothing waits for them
-				re.steps.showLater(row)
+			if row.Status == envelope.Rejected { // there may be many, and no task waits for them
+				re.steps.publishLater(row)
 			} else {
 				re.steps.resume(ctx, row)
 			}
@@ -50,16 +50,16 @@ func (re *recovery) recover(ctx context.Context) error {
 	return errors.Join(re.Canceller.CancelAgain(ctx), re.Messenger.ResumeNotifications(ctx))
 }
 
-// recoverOpen takes up what is not done, in the order in which it was accepted.
+// recoverOpen continues all open tasks in the order of their acceptance.
 func (re *recovery) recoverOpen(ctx context.Context) error {
-	line := &queueCursor{}
+	cursor := &queueCursor{}
 	for after := int64(0); ; {
 		rows, err := re.Ledger.Unfinished(ctx, after, store.PageSize)
 		if err != nil {
 			return err
 		}
 		for _, row := range rows {
-			if err := re.queueBefore(ctx, line, row.Seq); err != nil {
+			if err := re.queueBefore(ctx, cursor, row.Seq); err != nil {
 				return err
 			}
 			if err := re.resume(ctx, row); err != nil {
@@ -68,41 +68,41 @@ func (re *recovery) recoverOpen(ctx context.Context) error {
 			after = row.Seq
 		}
 		if len(rows) < store.PageSize {
-			return re.queueBefore(ctx, line, math.MaxInt64)
+			return re.queueBefore(ctx, cursor, math.MaxInt64)
 		}
 	}
 }
 
-// A queueCursor is how far the queued tasks of the ledger were read.
+// A queueCursor is the position up to which the queued tasks of the ledger are read.
 type queueCursor struct {
-	unqueued []ledger.QueuedTask // read and not queued yet
-	last     int64               // the Seq of the last one that was read
-	complete bool                // all were read
+	unqueued []ledger.QueuedTask // read, not queued yet
+	last     int64               // the Seq of the last task read
+	complete bool                // all are read
 }
 
 // queueBefore queues the tasks that were accepted before a Seq.
-func (re *recovery) queueBefore(ctx context.Context, line *queueCursor, before int64) error {
+func (re *recovery) queueBefore(ctx context.Context, cursor *queueCursor, before int64) error {
 	for {
-		for len(line.unqueued) > 0 && line.unqueued[0].Seq < before {
-			t := line.unqueued[0]
+		for len(cursor.unqueued) > 0 && cursor.unqueued[0].Seq < before {
+			t := cursor.unqueued[0]
 			re.inbox.enqueue(task.Task{Seq: t.Seq, Agent: t.Agent, Requester: t.Requester})
-			line.unqueued = line.unqueued[1:]
+			cursor.unqueued = cursor.unqueued[1:]
 		}
-		if line.complete || len(line.unqueued) > 0 {
+		if cursor.complete || len(cursor.unqueued) > 0 {
 			return nil
 		}
 		var err error
-		if line.unqueued, err = re.Ledger.QueuedTasks(ctx, line.last, store.PageSize); err != nil {
+		if cursor.unqueued, err = re.Ledger.QueuedTasks(ctx, cursor.last, store.PageSize); err != nil {
 			return err
 		}
-		if line.complete = len(line.unqueued) < store.PageSize; len(line.unqueued) > 0 {
-			line.last = line.unqueued[len(line.unqueued)-1].Seq
+		if cursor.complete = len(cursor.unqueued) < store.PageSize; len(cursor.unqueued) > 0 {
+			cursor.last = cursor.unqueued[len(cursor.unqueued)-1].Seq
 		}
 	}
 }
 
-// resume goes on with one unfinished task. A received one follows when the
-// revision it waits for has ended, which comes earlier in the ledger.
+// resume continues one unfinished task. A received task continues when the revision that it
+// waits for has ended, which has a lower Seq.
 func (re *recovery) resume(ctx context.Context, row task.Task) error {
 	if err := re.Canceller.RecoverDependents(ctx, row); err != nil {
 		return err
@@ -116,7 +116,7 @@ func (re *recovery) resume(ctx context.Context, row task.Task) error {
 	re.steps.resume(ctx, row)
 	switch row.State {
 	case task.Held:
-		re.steps.reevaluateSoon(row) // the rules may be other ones by now
+		re.steps.reevaluateSoon(row) // the rules may have changed
 		if core.WaitsForWords(row) {
 			re.completer.TryJoin(ctx, row.Seq)
 		}

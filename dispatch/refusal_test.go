@@ -42,7 +42,7 @@ func TestAWithheldAnswerStillSaysWhoHeldWhat(t *testing.T) {
 	e := newEngine(t)
 	e.judge = asking("plan", envelope.ApprovalPost)
 	e.plays["quick"] = func(_ context.Context, j task.Job) task.Outcome {
-		o := answer(j, "done")
+		o := decision(j, "done")
 		o.Result.Output.Enforcement = envelope.Levels{envelope.ControlTools: envelope.LevelObserved}
 		return o
 	}

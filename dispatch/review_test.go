@@ -108,7 +108,7 @@ func TestAReviewOutlivesTheDeadlineOfTheRun(t *testing.T) {
 	soon := time.Now().Add(time.Second)
 	e.plays["late"] = func(_ context.Context, j task.Job) task.Outcome {
 		<-time.After(time.Until(soon))
-		return answer(j, "done")
+		return decision(j, "done")
 	}
 	e.send("t1", "late", `"deadline":"`+soon.Format(time.RFC3339Nano)+`"`)
 	e.await("t1", task.Review)
@@ -276,11 +276,11 @@ func TestAResultPlacedBetweenAttemptsIsNoWayRoundTheReview(t *testing.T) {
 		if j.Attempt > 1 {
 			return quick(ctx, j)
 		}
-		own := answer(j, "nobody needs to look").Result
+		own := decision(j, "nobody needs to look").Result
 		if err := e.parts.Box.PutResult(j.Task.ID, own.Encode(), 0o600); err != nil {
 			t.Error(err)
 		}
-		o := answer(j, "later")
+		o := decision(j, "later")
 		o.Exit, o.Retry = task.Exit{Started: time.Now(), Finished: time.Now(), Code: 75}, true
 		return o
 	}

@@ -50,7 +50,7 @@ func TestAFragmentReplacesNothing(t *testing.T) {
 
 // tiredOnce asks for another attempt the first time.
 func tiredOnce(_ context.Context, j task.Job) task.Outcome {
-	o := answer(j, "done")
+	o := decision(j, "done")
 	if j.Attempt == 1 {
 		o.Exit = task.Exit{Code: 75, Started: time.Now()}
 		o.Result.Status, o.Retry = envelope.Failed, true
@@ -86,7 +86,7 @@ func TestARevisionBehindOneThatRestsDoesNotWaitForIt(t *testing.T) {
 			<-goOn
 			return tiredOnce(ctx, j)
 		}
-		return answer(j, "done")
+		return decision(j, "done")
 	}
 	e.start()
 	e.send("t1", "quick")

@@ -21,7 +21,7 @@ func TestATaskThatCouldNotBeStartedForWantOfSomethingStartsLater(t *testing.T) {
 		if tries++; tries < 3 {
 			return task.Outcome{Void: &os.PathError{Op: "open", Path: "request.json", Err: syscall.EMFILE}}
 		}
-		return answer(j, "done at last")
+		return decision(j, "done at last")
 	}
 	e.start()
 	e.send("t1", "starved")
@@ -94,7 +94,7 @@ func TestANewRevisionDoesNotWaitForThePauseOfARunThatNeverBegan(t *testing.T) {
 			<-began
 			return task.Outcome{Void: errors.New("no room")}
 		}
-		return answer(j, "done")
+		return decision(j, "done")
 	}
 	e.start()
 	e.send("t1", "starved")

@@ -121,13 +121,13 @@ func refusal(from, id, to, words string) string {
 
 // answers is a part that answers its task.
 func answers(words string) part {
-	return func(j task.Job) task.Outcome { return answer(j, words) }
+	return func(j task.Job) task.Outcome { return decision(j, words) }
 }
 
 // fails is a part that fails with a kind.
 func fails(kind envelope.Kind) part {
 	return func(j task.Job) task.Outcome {
-		o := answer(j, "")
+		o := decision(j, "")
 		o.Result.Status, o.Result.Error = envelope.Failed, envelope.Error{Kind: kind, Message: "no luck"}
 		return o
 	}
@@ -136,7 +136,7 @@ func fails(kind envelope.Kind) part {
 // says is a part that says lines of CAP, and waits for something; "" answers too.
 func says(hold task.Reason, lines ...string) part {
 	return func(j task.Job) task.Outcome {
-		o := answer(j, "said")
+		o := decision(j, "said")
 		if o.Hold = hold; hold != "" {
 			o.Result = envelope.Result{}
 		}

@@ -149,7 +149,7 @@ func TestALineThatMayNotHaveBeenPostedIsPostedAgain(t *testing.T) {
 func TestAFailureIsToldWithItsCode(t *testing.T) {
 	e := startEngine(t)
 	e.plays["slow"] = func(_ context.Context, j task.Job) task.Outcome {
-		o := answer(j, "nothing")
+		o := decision(j, "nothing")
 		o.Result.Status, o.Result.Error = envelope.Failed, envelope.Error{Kind: envelope.Timeout, Message: "too slow"}
 		return o
 	}
@@ -170,7 +170,7 @@ func TestProgressIsRememberedWhereSomebodyHearsOfIt(t *testing.T) {
 		if j.Report != nil {
 			j.Report(envelope.Message{Act: envelope.Reports, Data: []byte(`{"pct":40,"note":"reading"}`)})
 		}
-		return answer(j, "done")
+		return decision(j, "done")
 	}
 	e.send("plain", "quick")
 	e.await("plain", task.Done)
@@ -274,7 +274,7 @@ func TestDrainedMeansTold(t *testing.T) {
 	release := make(chan struct{})
 	e.plays["quick"] = func(_ context.Context, j task.Job) task.Outcome {
 		<-release
-		return answer(j, "done")
+		return decision(j, "done")
 	}
 	e.delegated("T1", "quick", nil)
 	e.restart()

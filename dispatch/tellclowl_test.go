@@ -57,7 +57,7 @@ func TestARequestInCLowlIsAcknowledgedAndAnswered(t *testing.T) {
 	e := startEngine(t)
 	e.plays["quick"] = func(_ context.Context, j task.Job) task.Outcome {
 		j.Report(envelope.Message{Act: envelope.Reports, Data: []byte(`{"pct":40}`), Text: "reading"})
-		return answer(j, "done")
+		return decision(j, "done")
 	}
 	e.requested("m1", "quick", nil)
 	e.again()
@@ -92,7 +92,7 @@ func TestAFailureInCLowlSaysWhetherToTryAgain(t *testing.T) {
 		e := startEngine(t)
 		e.retries = 0
 		e.plays["quick"] = func(_ context.Context, j task.Job) task.Outcome {
-			o := answer(j, "nothing")
+			o := decision(j, "nothing")
 			o.Result.Status, o.Result.Error = envelope.Failed, envelope.Error{Kind: kind, Message: "it went wrong"}
 			return o
 		}

@@ -49,7 +49,7 @@ func unreadEngine(t *testing.T) (e *engine, executions *atomic.Int32, mend func(
 	e.plays["a"] = func(_ context.Context, j task.Job) task.Outcome {
 		executions.Add(1)
 		if good.Load() {
-			return answer(j, "done")
+			return decision(j, "done")
 		}
 		return unread
 	}
@@ -57,7 +57,7 @@ func unreadEngine(t *testing.T) (e *engine, executions *atomic.Int32, mend func(
 		if !good.Load() {
 			return unread
 		}
-		o := answer(task.Job{Task: envelope.Task{ID: "t1", Agent: "a"}, Revision: 1}, "read at last")
+		o := decision(task.Job{Task: envelope.Task{ID: "t1", Agent: "a"}, Revision: 1}, "read at last")
 		o.Exit.PID = 1
 		return o
 	}

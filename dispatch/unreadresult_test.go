@@ -77,7 +77,7 @@ func TestAnAgentIsNotRunWhileTheResultOfItsTaskCannotBeRead(t *testing.T) {
 	e := newEngine(t)
 	e.plays["a"] = func(_ context.Context, j task.Job) task.Outcome {
 		t.Error("the agent was run")
-		return answer(j, "done")
+		return decision(j, "done")
 	}
 	e.start()
 	left := failWith(t, "result file", []syscall.Errno{unix.EIO, unix.ENOMEM}, func() {})
@@ -113,7 +113,7 @@ func TestAFileInThePlaceOfAResultIsNoConflictWhileItCannotBeRead(t *testing.T) {
 	e.plays["a"] = func(_ context.Context, j task.Job) task.Outcome {
 		path := filepath.Join(e.parts.Box.ResultsDir(), "t1.json")
 		e.must(os.WriteFile(path, []byte("somebody's"), 0o600))
-		return answer(j, "done")
+		return decision(j, "done")
 	}
 	e.start()
 	left := failWith(t, "result file", []syscall.Errno{unix.EIO}, func() {
@@ -137,7 +137,7 @@ func TestAResultIsPutWhenTheFileInItsPlaceIsGone(t *testing.T) {
 	e.plays["a"] = func(_ context.Context, j task.Job) task.Outcome {
 		path = filepath.Join(e.parts.Box.ResultsDir(), "t1.json")
 		e.must(os.WriteFile(path, []byte("somebody's"), 0o600))
-		return answer(j, "done")
+		return decision(j, "done")
 	}
 	e.start()
 	failWith(t, "result file", []syscall.Errno{unix.ENOENT}, func() { e.must(os.Remove(path)) })

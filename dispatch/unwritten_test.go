@@ -41,7 +41,7 @@ func TestALineIsTakenOnceTheLedgerCanBeWritten(t *testing.T) {
 	e, executions := newEngine(t), 0
 	e.plays["a"] = func(_ context.Context, j task.Job) task.Outcome {
 		executions++
-		return answer(j, "done")
+		return decision(j, "done")
 	}
 	e.start()
 	left := failWith(t, "write ledger", writeErrors, func() {})
@@ -66,7 +66,7 @@ func TestTheEndOfARunIsShownOnceTheLedgerCanBeWritten(t *testing.T) {
 	e.plays["a"] = func(_ context.Context, j task.Job) task.Outcome {
 		executions.Add(1)
 		ended.Store(true)
-		return answer(j, "done")
+		return decision(j, "done")
 	}
 	e.start()
 	errnos := []syscall.Errno{unix.ENOSPC, unix.EIO, unix.EACCES}
@@ -97,7 +97,7 @@ func TestAResultFileIsWrittenOnceItCanBe(t *testing.T) {
 	var works atomic.Bool
 	e.plays["a"] = func(_ context.Context, j task.Job) task.Outcome {
 		executions.Add(1)
-		return answer(j, "done")
+		return decision(j, "done")
 	}
 	e.start()
 	t.Cleanup(fault.FailReads(func(what string) error {
