@@ -91,7 +91,7 @@ func (st *steps) checkWait(ctx context.Context, row task.Task) {
 	if row.State == task.Waiting {
 		st.inbox.checkWaiting(ctx, row)
 	}
-	if core.WaitsForWords(row) || row.State == task.Review {
+	if core.Suspended(row) || row.State == task.Review {
 		st.completer.TryJoin(ctx, row.Seq)
 	}
 }

@@ -117,7 +117,7 @@ func (re *recovery) resume(ctx context.Context, row task.Task) error {
 	switch row.State {
 	case task.Held:
 		re.steps.reevaluateSoon(row) // the rules may have changed
-		if core.WaitsForWords(row) {
+		if core.Suspended(row) {
 			re.completer.TryJoin(ctx, row.Seq)
 		}
 	case task.Review:

@@ -222,7 +222,7 @@ func (cp *Completer) finishCommand(t *completion) *core.Finish {
 		Terms: t.terms, NoReview: noAgentRan(t.outcome), Overseen: t.needsOversight(), Show: endKind(t.outcome), Data: EndData(t.outcome),
 	}
 	if finish.Overseen {
-		finish.Patience = cp.Reader.ReplyDeadline(time.Now())
+		finish.ReviewUntil = cp.Reader.ReplyDeadline(time.Now())
 	}
 	if t.Event.Kind != "" {
 		finish.Show, finish.Data = t.Event.Kind, t.Event.Data

@@ -26,7 +26,7 @@ func (p *Preparer) spending(tx *store.Transaction, row task.Task, run task.Run) 
 			return s, err
 		}
 	}
-	if s.Above, err = p.ancestors(tx, row.Parent); err != nil {
+	if s.Ancestors, err = p.ancestors(tx, row.Parent); err != nil {
 		return s, err
 	}
 	s.Balances = map[core.LimitKey]task.Balance{}
@@ -52,7 +52,7 @@ func (p *Preparer) ancestors(tx *store.Transaction, seq int64) (list []core.Ance
 		if a.Tree, err = tx.TreeCost(seq); err != nil {
 			return list, err
 		}
-		a.Said, seq = p.Meters.SpentBy(seq), a.Task.Parent
+		a.Reported, seq = p.Meters.SpentBy(seq), a.Task.Parent
 		if list = append(list, a); a.Lends() {
 			break
 		}

@@ -166,13 +166,13 @@ func (rd *Reader) JudgeLineage(ctx context.Context, row task.Task, v task.Verdic
 
 // Lineage gathers the ancestors of a task that the run of a parent requests.
 func (rd *Reader) Lineage(find func(seq int64) (task.Task, bool, error), parent task.Task, children int) (core.Lineage, error) {
-	lineage := core.Lineage{Above: []task.Task{parent}, Children: children, MaxDepth: rd.Opts.Depth, MaxChildren: rd.Opts.Children}
+	lineage := core.Lineage{Ancestors: []task.Task{parent}, Children: children, MaxDepth: rd.Opts.Depth, MaxChildren: rd.Opts.Children}
 	for seq := parent.Parent; seq != 0; {
 		ancestor, found, err := find(seq)
 		if err != nil || !found {
 			return lineage, err
 		}
-		lineage.Above, seq = append(lineage.Above, ancestor), ancestor.Parent
+		lineage.Ancestors, seq = append(lineage.Ancestors, ancestor), ancestor.Parent
 	}
 	return lineage, nil
 }

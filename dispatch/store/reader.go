@@ -175,7 +175,7 @@ func Entitled(tx *Transaction, row task.Task, token string, now time.Time) (task
 		return row, err
 	}
 	t := state.Task(row.Seq)
-	return t.Task, core.Entitled(t, row.Attempt, token, now)
+	return t.Task, core.CheckToken(t, row.Attempt, token, now)
 }
 
 // Writing is how long an unreadable result file counts as still being written by a person.

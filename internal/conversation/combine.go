@@ -8,14 +8,14 @@ import (
 	"mailboxd/envelope"
 )
 
-// A Member is one of several agents that were asked for the same work, and its result.
+// A Member is the result of one of several agents with the same work.
 type Member struct {
 	Agent  string
 	Result envelope.Result
 }
 
-// Combine makes one answer of those of several agents (CLOWL-09): ok when all
-// are, partial when some are, and an error when none is.
+// Combine combines the results of several agents (CLOWL-09): ok if all are ok, partial if
+// some have an answer, and an error if none has.
 func Combine(id envelope.ID, members []Member) envelope.Result {
 	r := envelope.Result{TaskID: id, AgentID: envelope.Ourselves}
 	good, whole := 0, true
@@ -45,7 +45,7 @@ func Combine(id envelope.ID, members []Member) envelope.Result {
 	return r
 }
 
-// A member is a Member as the output has it.
+// A member is a Member in the output.
 type member struct {
 	Agent   string          `json:"agent"`
 	TaskID  envelope.ID     `json:"task_id"`

@@ -12,9 +12,9 @@ import (
 	"mailboxd/internal/task"
 )
 
-// InHistory reports whether the agent of a task gets a recorded message when it runs
-// again. It gets the request by itself, the ends of other tasks as these have them, and
-// nothing in another dialect a second time.
+// InHistory reports whether a task's agent gets a recorded message in its next run. The
+// request and the ends of other tasks reach the agent in another way. A translated copy
+// of a message is left out.
 func InHistory(m task.Message, t task.Task) bool {
 	switch m.Act {
 	case envelope.Requests, envelope.Delegates:
@@ -27,8 +27,7 @@ func InHistory(m task.Message, t task.Task) bool {
 	return m.Via != task.ByDaemon || m.From == envelope.Ourselves
 }
 
-// Recorded returns a recorded message, given what its dialect reads in its line. The
-// record has what the line can't say.
+// Recorded combines a message read from its line with the facts that only the record has.
 func Recorded(read envelope.Message, m task.Message, t task.Task) envelope.Message {
 	read.Dialect, read.Act, read.ID, read.Cause, read.Thread, read.Trace = m.Dialect, m.Act, m.ID, m.Cause, m.Thread, m.Trace
 	read.From, read.To, read.Time = m.From, strings.Split(m.To, ","), m.Time
@@ -36,7 +35,8 @@ func Recorded(read envelope.Message, m task.Message, t task.Task) envelope.Messa
 	return read
 }
 
-// End returns the outcome of a task as its agent sends it to its requester.
+// End returns the message with which an agent reports the outcome of a task to its
+// requester.
 func End(t task.Task, c task.Conversation, r envelope.Result) envelope.Message {
 	m := envelope.Message{
 		Act: envelope.Completes, Task: t.ID, Cause: c.Message, Thread: c.Thread, Trace: c.Trace,
@@ -50,8 +50,7 @@ func End(t task.Task, c task.Conversation, r envelope.Result) envelope.Message {
 	return m
 }
 
-// ResultOf returns the result of a task that is done, given its bytes. The result of a
-// task that a newer request has replaced has a status alone.
+// ResultOf decodes the result of a finished task. A replaced task has a status only.
 func ResultOf(t task.Task, raw []byte) envelope.Result {
 	if r, findings := envelope.DecodeResult(raw); raw != nil && !findings.Refused() && !WasLater(t, raw) {
 		return r
@@ -59,13 +58,13 @@ func ResultOf(t task.Task, raw []byte) envelope.Result {
 	return envelope.Result{TaskID: t.ID, AgentID: t.Agent, Status: t.Status, Error: envelope.Error{Kind: t.Kind}}
 }
 
-// questionMember is the member of a result that nobody has asked for yet: the attempt
-// whose agent asked the question that is the answer if nobody replies.
+// questionMember is a member of a result that is used if nobody replies to a question. It
+// holds the attempt that asked.
 const questionMember = "mbx.unanswered"
 
-// Question returns what becomes the result of a task if nobody replies to the question
-// of its agent; nil for no question. Silence approves of nothing, so an overseer has no
-// such result, and an answer in review keeps its own.
+// Question returns the result of a task for the case that the agent's question gets no
+// reply; nil if there is no question. An overseer has none, because silence doesn't
+// approve. An answer in review keeps its own result.
 func Question(o task.Outcome, attempt int, tie envelope.Tie, children []task.Child) []byte {
 	_, open := Reviewing(children)
 	if o.Hold != task.Reply || o.Unanswered.Status == "" || tie == envelope.Oversee || open {
@@ -79,8 +78,7 @@ func Question(o task.Outcome, attempt int, tie envelope.Tie, children []task.Chi
 	return r.Encode()
 }
 
-// Unanswered returns the result that an attempt has if nobody replies, given the result
-// of its task; nil for none.
+// Unanswered returns the result that Question gave an attempt; nil for none.
 func Unanswered(raw []byte, attempt int) *envelope.Result {
 	var asked struct {
 		Attempt int `json:"mbx.unanswered"`
@@ -92,8 +90,8 @@ func Unanswered(raw []byte, attempt int) *envelope.Result {
 	return &r
 }
 
-// WasLater reports whether the result of a task that a newer request has replaced is one
-// that the task would have had later.
+// WasLater reports whether the result of a replaced task is one that it would have had
+// later.
 func WasLater(t task.Task, raw []byte) bool {
 	if t.State != task.Done || t.Status != envelope.Stopped {
 		return false

@@ -18,7 +18,7 @@ func AsksForWork(m envelope.Message) bool {
 	return m.Act == envelope.Requests || m.Act == envelope.Delegates
 }
 
-// Recipients returns the recipients of a message, each once.
+// Recipients returns the recipients of a message without duplicates.
 func Recipients(m envelope.Message) (to []string) {
 	for _, name := range m.To {
 		if !slices.Contains(to, name) {
@@ -28,14 +28,14 @@ func Recipients(m envelope.Message) (to []string) {
 	return to
 }
 
-// Acknowledges reports whether a message says that its sender has accepted a task, or
-// has stopped it.
+// Acknowledges reports whether a message accepts a task, or confirms that its sender
+// stopped it.
 func Acknowledges(m envelope.Message) bool {
 	return m.Act == envelope.Accepts || m.Act == envelope.Stops
 }
 
-// AsksForStatus reports whether a question is for the daemon, which answers with the
-// status of a task: it is sent to the daemon, or it names a task and asks nothing else.
+// AsksForStatus reports whether a question asks the daemon for the status of a task: its
+// recipient is the daemon, or it names a task and has no other content.
 func AsksForStatus(m envelope.Message) bool {
 	if slices.Equal(Recipients(m), []string{envelope.Ourselves}) {
 		return true
@@ -49,8 +49,8 @@ func AsksForStatus(m envelope.Message) bool {
 	return m.Text == "" && (m.Type == "status" || len(data) == 0)
 }
 
-// Cancels reports whether a message cancels the task that it is about: by a CNCL, or in
-// CAP by an error 499 to the agent of the task (mapping 2.2).
+// Cancels reports whether a message cancels its task: by a CNCL, or in CAP by an error 499
+// to the agent of the task (mapping 2.2).
 func Cancels(m envelope.Message, about task.Task) bool {
 	return m.Act == envelope.Cancels ||
 		m.Act == envelope.Fails && m.Failure.Kind == envelope.Cancelled && m.From != about.Agent && slices.Contains(m.To, about.Agent)
@@ -64,9 +64,9 @@ func CancelledRequest(m envelope.Message) string {
 	return m.Cause
 }
 
-// EndsRun reports whether a message of an agent ends its work on its task until others
-// have sent something: it delegates the task, or is the answer. Read is the message as
-// one about that task.
+// EndsRun reports whether a message of an agent ends its run until others have sent
+// something: the message delegates the task or is the answer. Read is the message decoded
+// in the context of that task.
 func EndsRun(m, read envelope.Message) bool {
 	if AsksForWork(m) {
 		return m.Act == envelope.Delegates && m.Tie != envelope.Fork
@@ -74,15 +74,15 @@ func EndsRun(m, read envelope.Message) bool {
 	return read.Act == envelope.Completes || read.Act == envelope.Fails
 }
 
-// AnswersForRun reports whether a line of CAP would be the answer to a task (CAP-33)
-// whose agent is running: the answer is then that of the run (CLOWL-40).
+// AnswersForRun reports whether a CAP line would answer a task (CAP-33) whose agent is
+// running. The answer is then the answer of the run (CLOWL-40).
 func AnswersForRun(m envelope.Message, about task.Task) bool {
 	return m.Dialect == envelope.CAP && m.Act == envelope.Informs && !m.WantsReply && about.State == task.Running &&
 		m.From == about.Agent && slices.Contains(m.To, about.Requester)
 }
 
-// Complete returns a message of the agent of a task with what the daemon knows: its
-// sender, thread and trace, a time, and in CLowl an id and what it replies to
+// Complete returns an agent's message with the fields that the daemon knows: sender,
+// thread, trace and time, and in CLowl an id and the id of the message it replies to
 // (CLOWL-38).
 func Complete(m envelope.Message, t task.Task, c task.Conversation, id string, now time.Time) envelope.Message {
 	m.From = t.Agent
@@ -100,7 +100,7 @@ func Complete(m envelope.Message, t task.Task, c task.Conversation, id string, n
 	return m
 }
 
-// Error returns the error with which the daemon answers a message of the agent of a task.
+// Error returns the daemon's error reply to a message of an agent.
 func Error(m envelope.Message, t task.Task, why envelope.Failure, now time.Time) envelope.Message {
 	return envelope.Message{
 		Act: envelope.Fails, Task: t.ID, Cause: m.ID, Thread: m.Thread, Trace: m.Trace, Dialect: m.Dialect,
@@ -108,19 +108,19 @@ func Error(m envelope.Message, t task.Task, why envelope.Failure, now time.Time)
 	}
 }
 
-// Deliverable reports whether the line of a message can be delivered as it is, given
-// what its dialect reads in that line: it is one line that names the same sender,
-// recipients and id, and no answer that a later answer has replaced.
+// Deliverable reports whether the line of a message can be delivered unchanged. It must be
+// one line with the same sender, recipients and id in its dialect's reading, and must not
+// be an answer that a later answer replaced.
 func Deliverable(m, read envelope.Message) bool {
 	replaced := m.Act == envelope.Informs && (read.Act == envelope.Completes || read.Act == envelope.Fails)
 	return len(m.Raw) > 0 && !slices.Contains(m.Raw, '\n') && !replaced &&
 		read.From == m.From && read.ID == m.ID && slices.Equal(read.To, m.To)
 }
 
-// DialectFor returns the dialect in which a participant gets a message about a task: an
-// agent gets the one that it reads, and the requester that of the request. AINL has
-// requests and answers alone, so anything else stays in the message's own dialect. A
-// participant that is no agent reads "".
+// DialectFor returns the dialect in which a recipient gets a message about a task: for an
+// agent the dialect that it reads, for the requester the dialect of the request. AINL has
+// requests and answers only, so other messages keep their own dialect. Reads is "" for a
+// recipient that isn't an agent.
 func DialectFor(to string, reads envelope.Dialect, about task.Task, own envelope.Dialect) envelope.Dialect {
 	if reads == "" && to == about.Requester {
 		reads = about.Dialect
@@ -131,15 +131,14 @@ func DialectFor(to string, reads envelope.Dialect, about task.Task, own envelope
 	return reads
 }
 
-// Progress returns what a report of an agent has for the event of it: how much is done,
-// in percent, and a note (CLOWL-24).
+// Progress returns the event data of a progress report: percentage and note (CLOWL-24).
 func Progress(m envelope.Message) map[string]any {
 	var data struct {
 		Pct  jsontext.Value `json:"pct"`
 		Note string         `json:"note"`
 	}
 	if m.Data != nil && json.Unmarshal(m.Data, &data) != nil {
-		data.Note = "" // its text is enough
+		data.Note = "" // the text says the same
 	}
 	progress := map[string]any{}
 	if data.Pct.Kind() == '0' {

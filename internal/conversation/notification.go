@@ -1,7 +1,7 @@
-// Package conversation has the rules of messages between participants: what a
-// message asks for and which task it names, how tasks belong to each other, whom a
-// message wakes, what a requester is notified of, and what an overseer decides. All
-// of it is a function of its arguments.
+// Package conversation has the rules of messages between participants: what a message asks
+// for, which task it names, how tasks depend on each other, which agent a message resumes,
+// which notifications a requester gets, and what an overseer decides. All functions are
+// pure.
 package conversation
 
 import (
@@ -18,29 +18,29 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A Request is a task as its requester knows it: who asked whom for it, in which
-// dialect, and how it ended. The requester of the zero value is notified of nothing.
+// A Request holds the facts about a task that its requester's notifications need. The zero
+// value has no notifications.
 type Request struct {
 	ID        envelope.ID
 	Type      string
 	Requester string
 	Agent     string
 	Dialect   envelope.Dialect // of the request, and of the notifications
-	Message   string           // the message that asked for it
+	Message   string           // the ID of the requesting message
 	Thread    string
 	Trace     string
 	Tie       envelope.Tie
 
-	Result  *envelope.Result // how it ended; nil while it has not
-	Cancels []string         // the messages by which its requester cancelled it
+	Result  *envelope.Result // nil while the task isn't finished
+	Cancels []string         // IDs of the messages with which the requester cancelled it
 }
 
-// Notifications returns what the requester of a task is notified of some events, the
-// oldest first, and of its end: that it was accepted, before anything else (CLOWL-23),
-// why it waits, its progress, and at last its outcome, once. A request that was refused
-// when it came was not accepted. A dialect without an acknowledgement or progress has
-// the end alone, and so has a task that gathers the answers of others. An overseer
-// speaks for itself. The messages have no ID and no Time.
+// Notifications returns the messages to the requester of a task about some events, the
+// oldest first, and about its end: acceptance before anything else (CLOWL-23), wait
+// reasons, progress, and the outcome once. A request that was refused on arrival has no
+// acceptance. Only CLowl has acknowledgements and progress; other dialects and members of a
+// combined task get the outcome only. An overseer sends its own messages. The messages have
+// no ID and no Time.
 func Notifications(r Request, events []task.Event) (all []envelope.Message) {
 	if r.Dialect == envelope.CLowl && r.Tie != envelope.Member && r.Tie != envelope.Oversee {
 		for i, e := range events {
@@ -54,7 +54,7 @@ func Notifications(r Request, events []task.Event) (all []envelope.Message) {
 	return all
 }
 
-// A detail is what a notification has of an event's data.
+// A detail is the event data that notifications use.
 type detail struct {
 	Held    []string       `json:"held"`    // task.accepted
 	Reasons []string       `json:"reasons"` // task.held, task.released
@@ -63,13 +63,13 @@ type detail struct {
 	Pct     jsontext.Value `json:"pct"`     // task.progress
 }
 
-// notify returns what the requester is notified of one event.
+// notify returns the messages about one event.
 func (r Request) notify(e task.Event, refused bool) []envelope.Message {
 	var d detail
 	switch e.Kind {
 	case task.KindTaskAccepted, task.KindTaskHeld, task.KindTaskReleased, task.KindApprovalAsked, task.KindTaskProgress:
 		if e.Data != nil && json.Unmarshal(e.Data, &d) != nil {
-			d = detail{} // its kind alone is known
+			d = detail{} // only the kind is known
 		}
 	}
 	switch e.Kind {
@@ -84,13 +84,13 @@ func (r Request) notify(e task.Event, refused bool) []envelope.Message {
 	case task.KindTaskHeld:
 		return []envelope.Message{r.waits(d.Reasons...)}
 	case task.KindTaskReleased:
-		if len(d.Reasons) > 0 { // else it is held or queued at once, which is another event
+		if len(d.Reasons) > 0 { // otherwise a task.held or task.queued follows at once
 			return []envelope.Message{r.waits(d.Reasons...)}
 		}
 	case task.KindTaskWaiting:
 		return []envelope.Message{r.waits("inbox")}
 	case task.KindApprovalAsked:
-		if d.Stage == string(envelope.ApprovalPost) { // task.held is the event of the others
+		if d.Stage == string(envelope.ApprovalPost) { // other stages have a task.held event
 			return []envelope.Message{r.waits("approval")}
 		}
 	case task.KindOversightAsked, task.KindOversightAnswered:
@@ -126,12 +126,12 @@ func (r Request) reports(data map[string]any, note string) envelope.Message {
 	return m
 }
 
-// ends returns the outcome of the task, and the answers to the messages by which its
-// requester cancelled it: it is stopped, or was over before (CLOWL-27).
+// ends returns the outcome of the task and the replies to the requester's cancellations:
+// the task was stopped, or had finished before (CLOWL-27).
 func (r Request) ends() (all []envelope.Message) {
 	cancels, stopped := r.Cancels, r.Result.Status == envelope.Stopped
 	if r.Dialect != envelope.CLowl {
-		cancels = nil // other dialects have no such message
+		cancels = nil // other dialects have no reply to a cancellation
 	}
 	if !stopped || len(cancels) == 0 {
 		all = append(all, r.end())
@@ -149,8 +149,7 @@ func (r Request) ends() (all []envelope.Message) {
 	return all
 }
 
-// end returns the outcome of the task. A requester that did not cancel it by a message
-// is notified that somebody has.
+// end returns the outcome of the task.
 func (r Request) end() envelope.Message {
 	result := *r.Result
 	if result.Status == envelope.OK || result.Status == envelope.Partial {
@@ -168,16 +167,16 @@ func (r Request) end() envelope.Message {
 	return m
 }
 
-// Failure is why a task did not end well, with the code that its agent gave. An
-// agent's own status has no kind. It is worth a retry if its kind is, unless the
-// agent says that it is not (CLOWL-26).
+// Failure returns why a task failed, with the code from its agent. A failure that the agent
+// reports has no kind. A failure can be retried if its kind allows it and the agent doesn't
+// forbid it (CLOWL-26).
 func Failure(r envelope.Result) envelope.Failure {
 	f := dialect.FailureOf(cmp.Or(r.Error.Kind, envelope.AgentError), cmp.Or(r.Error.Message, r.Output.Summary))
 	f.Code, f.Retry = r.Error.Code, f.Retry && !r.Error.Final
 	return f
 }
 
-// message returns a message to the requester. One without data has no dialect yet.
+// message returns a message to the requester. Without data, the caller sets the dialect.
 func (r Request) message(act envelope.Act, data map[string]any) envelope.Message {
 	m := envelope.Message{
 		Act: act, Task: r.ID, Cause: r.Message, Thread: r.Thread, Trace: r.Trace,
@@ -189,8 +188,8 @@ func (r Request) message(act envelope.Act, data map[string]any) envelope.Message
 	return m
 }
 
-// Silent reports whether no notification is for an inbox: requesters in AINL read
-// results/, the daemon combines the answers of members, and nobody has no inbox.
+// Silent reports whether the requester has no inbox for notifications: AINL requesters read
+// results/, and the daemon combines the answers of members.
 func (r Request) Silent() bool {
 	return r.Dialect == envelope.AINL || r.Dialect == "" || r.Tie == envelope.Member || r.Requester == "" || r.Requester == envelope.Ourselves || r.Requester == envelope.Everybody
 }

@@ -11,16 +11,16 @@ import (
 	"mailboxd/internal/task"
 )
 
-// ReviewWork is the type of the task of an overseer.
+// ReviewWork is the type of an overseer's task.
 const ReviewWork = "review"
 
-// NoAnswer reports whether a result of a status has no answer to review.
+// NoAnswer reports whether a result with a status has no answer to review.
 func NoAnswer(status envelope.Status) bool {
 	return status == envelope.Failed || status == envelope.Stopped || status == envelope.Rejected
 }
 
-// Unapproved returns an answer without what needs an approval: the requester gets the
-// reason of a failure, and nothing else.
+// Unapproved removes the parts of a failure that would need an approval; only the reason
+// stays. It returns other results unchanged.
 func Unapproved(r envelope.Result) envelope.Result {
 	if !NoAnswer(r.Status) {
 		return r
@@ -31,7 +31,7 @@ func Unapproved(r envelope.Result) envelope.Result {
 	return r
 }
 
-// Broken reports whether a run ended in a way that its agent did not choose.
+// Broken reports whether something other than the agent's choice ended a run.
 func Broken(o task.Outcome) bool {
 	if o.Exit.Cause != "" || o.Exit.Code != 0 || o.Exit.Signal != "" {
 		return true
@@ -50,15 +50,14 @@ type ReviewRequest struct {
 	Conversation task.Conversation
 	Sensitivity  envelope.Sensitivity
 	Answer       envelope.Result
-	Submitted    envelope.Message // by which the agent asks the overseer; zero: it has not
+	Submitted    envelope.Message // the agent's request to the overseer; zero: none
 	Overseer     string
-	Rule         string // when the requester delegates to the agent; "" for no rule
+	Rule         string // the requester's delegation rule for the agent; "" for none
 	Time         time.Time
 }
 
-// Message returns the request, without its Task and Dialect: in the words in which the
-// agent has submitted its answer, or else with the whole answer, and with the requester
-// and the rule.
+// Message returns the request, without its Task and Dialect. It has the agent's submission
+// or else the whole answer, and the requester and the rule.
 func (r ReviewRequest) Message() envelope.Message {
 	r.Answer.TaskID = r.Task.ID
 	line := jsontext.Value(r.Answer.EncodeLine())
@@ -85,7 +84,7 @@ func (r ReviewRequest) Message() envelope.Message {
 	return m
 }
 
-// encode writes a value that JSON has.
+// encode encodes data that always has a JSON form.
 func encode(data any) jsontext.Value {
 	text, err := json.Marshal(data, json.Deterministic(true))
 	if err != nil {

@@ -9,16 +9,16 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A Reference is one way in which a message names a task: by the task's id, or by the
-// name of a message about the task.
+// A Reference is one way in which a message names a task: by the task's id, or by the ID of
+// another message about the task.
 type Reference struct {
 	Task    envelope.ID
-	Message string // where Task is ""
+	Message string // if Task is ""
 }
 
-// References returns how a message names a task, the best way first: by the task's id,
-// and by the message that it replies to, which is a request or is about a task. A
-// request has its own id, so it names the task that it is part of (CAP-21).
+// References returns the references of a message to a task, the most reliable first: its
+// task id, then the message that it replies to. A request has its own id, so its references
+// are the tasks that it is part of (CAP-21).
 func References(m envelope.Message) (all []Reference) {
 	switch {
 	case AsksForWork(m):
@@ -32,7 +32,7 @@ func References(m envelope.Message) (all []Reference) {
 	return all
 }
 
-// prefixes returns the tasks that a dotted id of CAP is part of, the nearest first.
+// prefixes returns the tasks in the prefixes of a dotted CAP id, the nearest first.
 func prefixes(m envelope.Message) (all []Reference) {
 	if m.Dialect != envelope.CAP {
 		return nil
@@ -45,17 +45,17 @@ func prefixes(m envelope.Message) (all []Reference) {
 	return all
 }
 
-// ByThread reports whether a message that names no task is for the tasks of its
+// ByThread reports whether a message without a reference is for the tasks of its
 // conversation that wait for its recipients.
 func ByThread(m envelope.Message) bool { return m.Dialect == envelope.CLowl }
 
-// MustHave reports whether a message hands on only the task that it names. A message
-// without a Cause hands on any task that its sender has (CLOWL-30).
+// MustHave reports whether a message delegates only the task that it names. A message
+// without a Cause delegates any task that its sender has (CLOWL-30).
 func MustHave(m envelope.Message) bool {
 	return m.Act == envelope.Delegates && m.Dialect == envelope.CLowl && m.Cause != ""
 }
 
-// InWork reports whether the agent of a task has it, or will have it again.
+// InWork reports whether an agent has a task now, or will have it again.
 func InWork(t task.Task) bool {
 	return t.State == task.Running || t.State == task.Waiting || Suspended(t)
 }

@@ -12,34 +12,33 @@ import (
 	"mailboxd/envelope"
 )
 
-// A Decision is what an overseer decides about an answer (CAP-24). The zero value is
-// that it has not decided.
+// A Decision is an overseer's decision about an answer (CAP-24). The zero value is none.
 type Decision string
 
 // The decisions.
 const (
 	Approves  Decision = "approved"
-	SendsBack Decision = "needs_revision" // the agent has to say or do more
+	SendsBack Decision = "needs_revision" // the agent has to add or change something
 	Rejects   Decision = "rejected"
-	Unable    Decision = "unable" // its run is over without a decision
+	Unable    Decision = "unable" // the run ended without a decision
 )
 
-// A Review is the outcome of an overseer's run.
+// A Review holds the outcome of an overseer's run.
 type Review struct {
-	Said      []envelope.Message // its messages beside its answer
-	Answer    envelope.Result    // its answer, unless it GoesOn
-	GoesOn    bool               // it has not answered: it waits for somebody
-	Broken    bool               // its run failed
+	Said      []envelope.Message // messages beside its answer
+	Answer    envelope.Result    // its answer, unless it Waits
+	GoesOn    bool               // it has no answer yet and waits for a message or a task
+	Broken    bool               // the run failed
 	Dialect   envelope.Dialect   // of the overseer
-	Worker    string             // the agent whose answer it reviews
-	Requester string             // who asked for that answer
-	Tasks     []envelope.ID      // the overseer's own, and the one of the answer
-	Seen      []jsontext.Value   // what it was given to review: a decision in there is not its own
+	Worker    string             // the agent with the answer in review
+	Requester string             // the requester of that answer
+	Tasks     []envelope.ID      // the overseer's task and the task in review
+	Seen      []jsontext.Value   // content given for review; a decision in it isn't the overseer's
 }
 
-// Decide returns what an overseer has decided, and its words. A question to the
-// worker overrides an approval. Without a clear decision there is none. The decision
-// of an AINL agent is a member of its output.
+// Decide returns the decision of an overseer and its text. A question to the worker
+// overrides an approval. An unclear answer is no decision. An AINL agent gives its decision
+// as a member of its output.
 func (r Review) Decide() (d Decision, words string) {
 	approved := ""
 	for _, m := range r.Said {
@@ -72,12 +71,12 @@ func (r Review) Decide() (d Decision, words string) {
 	return Unable, "it answered without a decision"
 }
 
-// decides returns what one message of an overseer decides.
+// decides returns the decision in one message of an overseer.
 func (r Review) decides(m envelope.Message) Decision {
 	if m.Task != "" && !slices.Contains(r.Tasks, m.Task) {
-		return "" // it is about something else
+		return "" // about another task
 	}
-	switch m.Act { // these may quote a decision that is not theirs
+	switch m.Act { // these two may quote a decision of another agent
 	case envelope.Inquires:
 		return SendsBack
 	case envelope.Fails:
@@ -93,21 +92,21 @@ func (r Review) decides(m envelope.Message) Decision {
 		return ""
 	case slices.Contains(m.To, r.Worker):
 		return SendsBack
-	case slices.Contains(m.To, r.Requester) && m.Dialect != envelope.CLowl && !r.open(): // CLowl has a type for it
+	case slices.Contains(m.To, r.Requester) && m.Dialect != envelope.CLowl && !r.open(): // CLowl has the type approve for this
 		return Approves
 	}
 	return ""
 }
 
-// open reports whether the overseer asks others before it decides, or delegates to
-// them. Its message to the requester is no approval then.
+// open reports whether the overseer asks or delegates before it decides. Then its message
+// to the requester isn't an approval.
 func (r Review) open() bool {
 	return slices.ContainsFunc(r.Said, func(m envelope.Message) bool {
 		return m.WantsReply || m.Act == envelope.Asks || m.Act == envelope.Delegates && m.Tie != envelope.Fork
 	})
 }
 
-// feedback returns the decision that a message has for machines.
+// feedback returns the machine-readable decision of a message.
 func (r Review) feedback(m envelope.Message) Decision {
 	if d := decision(m.Data); d != "" {
 		return d
@@ -120,8 +119,8 @@ func (r Review) feedback(m envelope.Message) Decision {
 	return ""
 }
 
-// enclosed returns the decision that an answer in CAP has for machines: its
-// attachments have become a member of its output.
+// enclosed returns the machine-readable decision of a CAP answer. The attachments of the
+// answer are a member of its output.
 func (r Review) enclosed(output jsontext.Value) Decision {
 	var held struct {
 		Attachments []jsontext.Value `json:"attachments"`
@@ -137,8 +136,8 @@ func (r Review) enclosed(output jsontext.Value) Decision {
 	return ""
 }
 
-// attached reads the decision of an attachment: of a python_object, unless the overseer
-// was given that object to review.
+// attached returns the decision in an attachment of type python_object. It ignores an
+// object that was given for review.
 func (r Review) attached(thing jsontext.Value) Decision {
 	var held struct {
 		Type   string         `json:"type"`
@@ -150,7 +149,7 @@ func (r Review) attached(thing jsontext.Value) Decision {
 	return decision(held.Object)
 }
 
-// decision reads review.feedback.v1: an object with a decision.
+// decision decodes review.feedback.v1, an object with a decision.
 func decision(object jsontext.Value) Decision {
 	var said struct {
 		Decision jsontext.Value `json:"decision"`
@@ -166,8 +165,8 @@ func decision(object jsontext.Value) Decision {
 	return ""
 }
 
-// given reports whether an object is part of what the overseer was given to review,
-// with any space and order of members. It is not the overseer's own then (CAP-24).
+// given reports whether an object is part of the content given for review, in any
+// formatting and order of members. Its decision isn't the overseer's (CAP-24).
 func (r Review) given(object jsontext.Value) bool {
 	if object = canonical(object); object == nil {
 		return false
@@ -175,7 +174,7 @@ func (r Review) given(object jsontext.Value) bool {
 	return slices.ContainsFunc(r.Seen, func(seen jsontext.Value) bool { return holds(canonical(seen), object) })
 }
 
-// holds reports whether a value is an object or contains it. Both are canonical.
+// holds reports whether a value equals or contains an object. Both are canonical.
 func holds(value, object jsontext.Value) bool {
 	switch value.Kind() {
 	case '{':
@@ -192,7 +191,7 @@ func holds(value, object jsontext.Value) bool {
 	return false
 }
 
-// canonical returns a copy of a value in the form of RFC 8785; nil for what is no JSON.
+// canonical returns a copy of a value in the form of RFC 8785; nil for invalid JSON.
 func canonical(value jsontext.Value) jsontext.Value {
 	value = value.Clone()
 	if value.Canonicalize() != nil {

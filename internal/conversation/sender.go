@@ -8,17 +8,17 @@ import (
 	"mailboxd/envelope"
 )
 
-// reserved are names that no sender of a line has.
+// reserved are names that a sender of a line can't have.
 var reserved = []string{envelope.Ourselves, envelope.Everybody, "router", "registry", "mcp"}
 
-// people are participants that are no agents (CAP-17).
+// people are participants that aren't agents (CAP-17).
 var people = []string{"user", "orchestrator"}
 
-// IsPerson reports whether a name is that of a participant that is always known.
+// IsPerson reports whether a name is a participant that needs no configuration.
 func IsPerson(name string) bool { return slices.Contains(people, name) }
 
-// Distrust says why a message in a line can't be from its sender, who has a secret here
-// or "" (CLOWL-18). It returns "" for a message that can.
+// Distrust says why the stated sender of a line can't be trusted; "" if it can (CLOWL-18).
+// Secret is the sender's configured secret, or "".
 func Distrust(m envelope.Message, secret string) string {
 	switch {
 	case slices.Contains(reserved, m.From):
@@ -31,14 +31,14 @@ func Distrust(m envelope.Message, secret string) string {
 	return "has another secret here"
 }
 
-// same compares two secrets in a time that does not depend on them.
+// same compares two secrets in constant time.
 func same(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// Capabilities returns the messages that announce what the daemon and each of its agents
-// support (CLOWL-29), in the data of CLowl. They have no ID and no Time.
+// Capabilities returns the announcements of what the daemon and each agent support
+// (CLOWL-29), with CLowl data. They have no ID and no Time.
 func Capabilities(agents []string, supports func(agent string) []string) []envelope.Message {
 	var all []string
 	for _, name := range agents {

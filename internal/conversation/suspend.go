@@ -7,8 +7,7 @@ import (
 	"mailboxd/internal/task"
 )
 
-// Suspends reports whether a hold for a reason ends with a message, or with the end of
-// other tasks.
+// Suspends reports whether a message or the end of other tasks ends a hold for a reason.
 func Suspends(r task.Reason) bool { return r == task.Children || r == task.Reply }
 
 // Suspended reports whether a task is held for a message or for other tasks.
@@ -21,8 +20,8 @@ func AwaitsReply(t task.Task) bool {
 	return t.State == task.Held && slices.Contains(t.Reasons, task.Reply)
 }
 
-// Resumes reports whether a message of an act may resume a suspended task: one that
-// reports progress does not.
+// Resumes reports whether a message with an act can resume a suspended task. A progress
+// report can't.
 func Resumes(act envelope.Act) bool {
 	switch act {
 	case envelope.Informs, envelope.Asks, envelope.Tells, envelope.Inquires, envelope.Completes, envelope.Fails:
@@ -31,13 +30,13 @@ func Resumes(act envelope.Act) bool {
 	return false
 }
 
-// IsQuestion reports whether the sender of a message about a task waits for an answer.
+// IsQuestion reports whether the sender of a message about a task expects an answer.
 func IsQuestion(m envelope.Message, about task.Task) bool {
 	return m.WantsReply || m.Act == envelope.Asks || m.Act == envelope.Inquires || AwaitsReply(about) && m.From == about.Agent
 }
 
-// Wakes reports whether a message, which may be a question, resumes a suspended task. It
-// resumes a task that is held for its children only as a question to the agent.
+// Wakes reports whether a message resumes a suspended task. Question says that the message
+// is a question; only a question resumes a task that is held for its children.
 func Wakes(m envelope.Message, question bool, t task.Task) bool {
 	if !Suspended(t) || t.Agent == envelope.Ourselves || t.Agent == m.From || !slices.Contains(m.To, t.Agent) {
 		return false

@@ -7,9 +7,10 @@ import (
 	"mailboxd/internal/task"
 )
 
-// TieOf returns how a task that an agent delegates belongs to the agent's own, whose run
-// ends in a hold or in "", an answer. An agent that has answered waits for no other, and
-// the daemon alone asks overseers.
+// TieOf returns the tie between an agent's task and a task that it delegates. The run of
+// the agent ends with a hold reason, or with an answer if hold is "". An agent with an
+// answer doesn't wait for other tasks. Only the daemon creates the ties of overseers and
+// members.
 func TieOf(m envelope.Message, hold task.Reason) envelope.Tie {
 	switch {
 	case !Suspends(hold):
@@ -20,13 +21,14 @@ func TieOf(m envelope.Message, hold task.Reason) envelope.Tie {
 	return m.Tie
 }
 
-// Combines reports whether a delegation is one task that combines the answers of several
-// agents (CLOWL-09): it is for Everybody, or several own the task above from now on.
+// Combines reports whether a delegation creates one task that combines the answers of
+// several agents (CLOWL-09): its recipient is Everybody, or several agents take the parent
+// over.
 func Combines(m envelope.Message) bool {
 	return slices.Contains(m.To, envelope.Everybody) || len(m.To) > 1 && m.Tie == envelope.Transfer
 }
 
-// Split returns a delegation as one message for each task that it asks for.
+// Split returns one message for each task of a delegation.
 func Split(m envelope.Message) (each []envelope.Message) {
 	if len(m.To) <= 1 || Combines(m) {
 		return []envelope.Message{m}
@@ -39,8 +41,8 @@ func Split(m envelope.Message) (each []envelope.Message) {
 	return each
 }
 
-// AdmitCombined returns the verdict on a task that waits for the answers of several
-// agents and is run by none.
+// AdmitCombined returns the verdict on a task that combines other agents' answers and has
+// no run.
 func AdmitCombined(t envelope.Task, findings envelope.Findings) task.Verdict {
 	return task.Verdict{
 		Admit: true, Hold: []task.Reason{task.Children}, Until: t.Deadline,
@@ -48,27 +50,27 @@ func AdmitCombined(t envelope.Task, findings envelope.Findings) task.Verdict {
 	}
 }
 
-// Needed reports whether the agent of the task above waits for a task, or may wait.
+// Needed reports whether the parent's agent waits for a task, or may wait.
 func Needed(c task.Child) bool {
 	return c.Tie == envelope.Assist || c.Tie == envelope.Transfer || c.Tie == envelope.Member
 }
 
-// Pending reports whether the task above still waits for a task.
+// Pending reports whether a parent still waits for a task.
 func Pending(c task.Child) bool { return Needed(c) && c.State != task.Done }
 
-// Dependent reports whether a task of a tie ends with the one above.
+// Dependent reports whether a task with a tie ends with its parent.
 func Dependent(tie envelope.Tie) bool {
 	return tie == envelope.Member || tie == envelope.Transfer || tie == envelope.Assist || tie == envelope.Oversee
 }
 
-// EndsWith reports whether a task ends with the one above, which is done. A delegated
-// task goes on when the agent above has answered without it.
+// EndsWith reports whether a task ends with its finished parent. A delegated task continues
+// if the parent's agent has answered without it.
 func EndsWith(c task.Child, above task.Task) bool {
 	delegated := c.Tie == envelope.Transfer || c.Tie == envelope.Assist
 	return Dependent(c.Tie) && (!delegated || NoAnswer(above.Status))
 }
 
-// Tied returns the last task of a tie, and whether there is one.
+// Tied returns the latest child with a tie, and whether there is one.
 func Tied(children []task.Child, tie envelope.Tie) (last task.Child, ok bool) {
 	for _, c := range slices.Backward(children) {
 		if c.Tie == tie {
@@ -78,8 +80,8 @@ func Tied(children []task.Child, tie envelope.Tie) (last task.Child, ok bool) {
 	return last, false
 }
 
-// Reviewing returns the task in which an overseer reviews an answer now, and whether
-// there is one.
+// Reviewing returns the child in which an overseer reviews an answer now, and whether there
+// is one.
 func Reviewing(children []task.Child) (task.Child, bool) {
 	at := slices.IndexFunc(children, func(c task.Child) bool { return c.Tie == envelope.Oversee && c.State != task.Done })
 	if at < 0 {
@@ -88,8 +90,8 @@ func Reviewing(children []task.Child) (task.Child, bool) {
 	return children[at], true
 }
 
-// Retried returns the conversation of a task that is run again as another revision. The
-// task stays tied to the one above, which may be over: it has done without the task then.
+// Retried returns the conversation of a task's next revision. The task keeps its tie,
+// unless the parent is over: it has finished without the task.
 func Retried(c task.Conversation, seq int64, over bool) task.Conversation {
 	if c.Tie != "" && over {
 		c.Tie = envelope.Fork
@@ -98,25 +100,24 @@ func Retried(c task.Conversation, seq int64, over bool) task.Conversation {
 	return c
 }
 
-// Notified reports whether the requester of a task of a tie gets notifications. That of
-// the others is told by the task above.
+// Notified reports whether the requester of a task with a tie gets notifications. For other
+// ties, the parent notifies its requester.
 func Notified(tie envelope.Tie) bool { return tie != envelope.Oversee && tie != envelope.Transfer }
 
-// NotifiedOfEnd reports whether the requester of a task will get its end as the answer
-// to a message that cancels it. Another sender, who may cancel because of a task above,
-// gets an answer at once.
+// NotifiedOfEnd reports whether the requester of a task gets the task's end as the reply to
+// its cancellation. Another sender can cancel through a parent, and gets a reply at once.
 func NotifiedOfEnd(t task.Task, c task.Conversation) bool {
 	return c.Open && c.Tie != envelope.Member && t.Dialect == envelope.CLowl
 }
 
-// MayNotify reports whether anybody may get messages about a task: nobody does about a
-// request in AINL that belongs to no other task.
+// MayNotify reports whether messages about a task are possible. An AINL request without a
+// parent has none.
 func MayNotify(t task.Task) bool {
 	return t.Parent != 0 || t.Dialect != envelope.AINL && t.Dialect != ""
 }
 
-// Silent reports whether no message can be about a task yet whose run is over: it is
-// the first run of a request in AINL that belongs to no other task.
+// Silent reports whether a finished run can't have messages: it is the first run of an AINL
+// request without a parent.
 func Silent(t task.Task) bool {
 	return t.State == task.Running && t.Attempt <= 1 && t.Parent == 0 && t.Dialect == envelope.AINL
 }

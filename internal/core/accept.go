@@ -8,20 +8,20 @@ import (
 	"mailboxd/internal/task"
 )
 
-// Accept adds the next revision of a task. It replaces a revision that hasn't started,
-// and waits behind one that is in hand (AINL-55).
+// Accept adds the next revision of a task. The new revision replaces one that hasn't
+// started, and waits behind one that is in hand (AINL-55).
 type Accept struct {
 	Request  envelope.Task
 	Dialect  envelope.Dialect
 	Verdict  task.Verdict
-	File     string // the task file; "" for what an agent asked for in its run
+	File     string // the task file; "" for a task that an agent requested during a run
 	Offset   int64
 	Received time.Time
-	Attempt  int      // the highest attempt of which there are traces already
-	Unknown  []string // run directories in which the task may have begun, and that nobody knows
+	Attempt  int      // the highest attempt that left traces
+	Unknown  []string // run directories without a known run, in which the task may have begun
 	Parent   *task.Task
-	Result   []byte // the answer to a task that the verdict refuses; nil: as Refusal makes it
-	Rule     string // by which the parent's agent hands work to this one's; "" for none
+	Result   []byte // the result if the verdict refuses the task; nil: Accept calls Refusal
+	Rule     string // the delegation rule of the parent's agent; "" for none
 }
 
 // Accepted is the data of the event task.accepted.
@@ -41,7 +41,7 @@ func (c *Accept) decide(d *decision) error {
 	waits := false
 	if last != nil {
 		next.Revision = last.Revision + 1
-		waits = c.behind(d, last, &next)
+		waits = c.replaceEarlier(d, last, &next)
 	}
 	if waits {
 		next.State, next.Reasons, next.Until = task.Received, slices.Concat(heldByOperator(last), recovered(c.Verdict.Hold)), time.Time{}
@@ -50,16 +50,16 @@ func (c *Accept) decide(d *decision) error {
 	return nil
 }
 
-// behind fits the next revision to those before, and reports whether it has to wait for
-// one that is in hand. All others that aren't over it replaces.
-func (c *Accept) behind(d *decision, last *Task, next *task.Task) (waits bool) {
+// replaceEarlier sets the fields of the next revision that depend on earlier ones, ends the
+// revisions that it replaces, and reports whether it has to wait for one that is in hand.
+func (c *Accept) replaceEarlier(d *decision, last *Task, next *task.Task) (waits bool) {
 	waits = d.behindEarlier(last)
 	switch {
 	case last.State == task.Done:
 		next.Replaces = true
 	case !InHand(last.Task, d.now):
 		next.Replaces = last.Replaces
-		if slices.Contains(last.Reasons, task.Operator) && c.Verdict.Admit { // the id is held, whatever it asks for
+		if slices.Contains(last.Reasons, task.Operator) && c.Verdict.Admit { // the hold covers the id, also with new content
 			v := Held(c.Verdict, task.Operator)
 			next.State, next.Reasons, next.Until = task.Held, v.Hold, v.Until
 		}
@@ -67,7 +67,7 @@ func (c *Accept) behind(d *decision, last *Task, next *task.Task) (waits bool) {
 	return waits
 }
 
-// add adds the revision, and at once its refusal if it has one.
+// add adds the revision, and its refusal if the verdict refuses it.
 func (c *Accept) add(d *decision, next *Task, waits bool) {
 	asks := wantsApproval(next.Reasons)
 	if asks {
@@ -77,7 +77,7 @@ func (c *Accept) add(d *decision, next *Task, waits bool) {
 	if c.Parent != nil {
 		data := map[string]any{"child": next.ID, "revision": next.Revision}
 		if c.Rule != "" {
-			data["rule"] = c.Rule // which is words, and enforced by nobody (CAP-20)
+			data["rule"] = c.Rule // advisory text; no component enforces it (CAP-20)
 		}
 		d.show(&Task{Task: *c.Parent}, task.KindTaskDelegated, data)
 	}
@@ -89,7 +89,7 @@ func (c *Accept) add(d *decision, next *Task, waits bool) {
 	}
 }
 
-// result is the answer to a task that is refused.
+// result returns the result of a refused task.
 func (c *Accept) result(d *decision) []byte {
 	if c.Result != nil {
 		return c.Result
@@ -97,7 +97,7 @@ func (c *Accept) result(d *decision) []byte {
 	return Refusal(c.Request, c.Verdict, false, d.now)
 }
 
-// revision is the task as the first one of its id.
+// revision returns the task as the first revision of its id.
 func (c *Accept) revision() task.Task {
 	r, v := c.Request, c.Verdict
 	next := task.Task{
@@ -136,15 +136,15 @@ func (c *Accept) data(next *Task) Accepted {
 	return data
 }
 
-// InHand reports whether somebody has a task, so that a later revision has to wait: its
-// agent, or a person who is to agree to the answer, or to have it read. A task that
-// waits and that no program has claimed is replaced, although its line is in the inbox.
+// InHand reports whether a later revision has to wait for the task: its agent runs or has
+// claimed it, an approver reviews its answer, or its answer is unread. A waiting task
+// without a claim is replaced, although its line is in the agent's inbox.
 func InHand(t task.Task, now time.Time) bool {
 	return t.State == task.Running || t.State == task.Review || Unread(t) || t.ClaimedAt(now)
 }
 
-// Held adds reasons for a hold to a verdict that admits its task. A deadline that is
-// enforced is looked after also while the task waits for a person.
+// Held adds hold reasons to a verdict that admits its task. An enforced deadline also
+// applies while the task is held.
 func Held(v task.Verdict, reasons ...task.Reason) task.Verdict {
 	if !v.Admit || len(reasons) == 0 {
 		return v
@@ -161,7 +161,7 @@ func Held(v task.Verdict, reasons ...task.Reason) task.Verdict {
 	return v
 }
 
-// heldByOperator is an operator's hold, if the revision before waits under one.
+// heldByOperator returns the operator's hold if the revision before waits under one.
 func heldByOperator(last *Task) []task.Reason {
 	if last.State == task.Received && slices.Contains(last.Reasons, task.Operator) {
 		return []task.Reason{task.Operator}
@@ -169,7 +169,7 @@ func heldByOperator(last *Task) []task.Reason {
 	return nil
 }
 
-// recovered is the hold of what may have run before, if it is among some reasons.
+// recovered returns the reason Recovered if it is among the reasons.
 func recovered(reasons []task.Reason) []task.Reason {
 	return slices.DeleteFunc(slices.Clone(reasons), func(r task.Reason) bool { return r != task.Recovered })
 }

@@ -8,9 +8,8 @@ import (
 	"mailboxd/internal/task"
 )
 
-// Apply makes events true of a State. An event of a task that the State doesn't hold
-// changes nothing. The Seqs that were given to added tasks are in the events already:
-// see Number.
+// Apply applies events to a State. It ignores events of a task that the State doesn't hold.
+// Call Number first, so that added tasks have their Seq.
 func Apply(s *State, events []Event) {
 	for i := range events {
 		e := &events[i]
@@ -24,7 +23,7 @@ func Apply(s *State, events []Event) {
 	}
 }
 
-// Number gives a Seq to the task that events add, in all of them.
+// Number sets the Seq of the added task in all events.
 func Number(events []Event, seq int64) {
 	for i := range events {
 		e := &events[i]
@@ -108,7 +107,7 @@ func (c *Leased) apply(_ *State, t *Task) {
 	t.Token, t.Began = c.Token, true
 }
 
-// moved is the change of a task to what a change says.
+// moved returns the Moved event that makes a change to a task.
 func moved(t *Task, c task.Change) *Moved {
 	return &Moved{From: t.State, FromAttempt: t.Attempt, Change: c}
 }

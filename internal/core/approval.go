@@ -10,15 +10,15 @@ import (
 	"mailboxd/internal/task"
 )
 
-// Answer is what a person decides about a task that waits for an approval: of its
-// start, or of its answer. An approval holds for exactly what was asked about.
+// Answer records the decision of a person about the start or the answer of a task. An
+// approval covers exactly the content with its Digest.
 type Answer struct {
 	Task     int64
 	Seen     Seen
 	Decision task.Decision // Approved or Denied
 	Person   Person
 	Note     string
-	Digest   string // names what the approver was asked about when they decided
+	Digest   string // of the content that the approver saw
 	Request  envelope.Task
 	Verdict  task.Verdict // on a start now; zero for a task in review
 	Result   []byte       // the answer in review; nil otherwise
@@ -38,7 +38,7 @@ func (c *Answer) decide(d *decision) error {
 		return &ForbiddenError{why}
 	}
 	switch {
-	case late(question, d.now):
+	case expired(question, d.now):
 		return ErrTooLate
 	case question.Digest != c.Digest, t.State == task.Held && wantsApproval(c.Verdict.Hold) && !matches(question, c.Verdict):
 		return ErrChanged
@@ -47,12 +47,12 @@ func (c *Answer) decide(d *decision) error {
 	return nil
 }
 
-// record adds a decision, and takes the task to where it leads.
+// record records the decision and moves the task.
 func (c *Answer) record(d *decision, t *Task, question *task.Consent) {
 	by := By{c.Person.name(question.Approver), c.Note}
 	decided := *question
 	decided.Decision, decided.Decided, decided.Decider, decided.Note, decided.Expires = c.Decision, d.now, by.Who, c.Note, d.expiry()
-	data := with(about(question), "by", by.Who)
+	data := with(consentData(question), "by", by.Who)
 	if c.Note != "" {
 		data["note"] = c.Note
 	}
@@ -70,11 +70,11 @@ func (c *Answer) record(d *decision, t *Task, question *task.Consent) {
 		d.reject(t, c.Request, refused(envelope.ApprovalDenied, "denied by "+by.String(), c.Verdict.Levels))
 	default:
 		rest := slices.DeleteFunc(slices.Clone(t.Reasons), func(r task.Reason) bool { return r == task.Approval })
-		d.add(t, moved(t, task.Change{To: task.Held, Reasons: rest, Until: d.now}), "", nil) // what is left is judged at once
+		d.add(t, moved(t, task.Change{To: task.Held, Reasons: rest, Until: d.now}), "", nil) // the remaining reasons are judged at once
 	}
 }
 
-// ReviewDue ends a review in which nobody decided in time.
+// ReviewDue ends a review without a decision in time.
 type ReviewDue struct {
 	Task    int64
 	Request envelope.Task
@@ -87,21 +87,21 @@ func (c *ReviewDue) decide(d *decision) error {
 		return ErrStale
 	}
 	question := t.question()
-	if question == nil || !late(question, d.now) { // the time that is over may have been an overseer's
+	if question == nil || !expired(question, d.now) { // the time may have been the limit of an overseer
 		return ErrStale
 	}
 	d.conclude(t, question, task.Expired, "nobody decided in time")
-	d.withhold(t, c.Request, c.Result, envelope.ApprovalExpired, unheard(question))
+	d.withhold(t, c.Request, c.Result, envelope.ApprovalExpired, undecided(question))
 	return nil
 }
 
-// withhold ends a task in review without its answer.
+// withhold ends a task in review without showing its answer.
 func (d *decision) withhold(t *Task, request envelope.Task, answer []byte, kind envelope.Kind, why string) {
 	change := task.Change{To: task.Done, Status: envelope.Failed, Kind: kind, Result: Withheld(request, answer, envelope.Failed, kind, why)}
 	d.add(t, moved(t, change), "", nil)
 }
 
-// question is what an approver is asked about a task now; nil for nothing.
+// question returns the open approval request of a task; nil for none.
 func (t *Task) question() *task.Consent {
 	asked := t.Start
 	if t.State == task.Review {
@@ -125,23 +125,23 @@ func isOpen(c *task.Consent) bool { return c != nil && c.Decision == task.Undeci
 
 func isGiven(c *task.Consent) bool { return c != nil && c.Decision == task.Approved }
 
-// Covers reports whether an approval was given for what would happen now; a nil one
-// wasn't. After an attempt was started under it, it covers all further ones, however
-// late.
+// Covers reports whether a given approval covers the verdict; a nil approval doesn't. Once
+// an attempt has started under an approval, it covers all further attempts and doesn't
+// expire.
 func Covers(c *task.Consent, v task.Verdict, began bool, now time.Time) bool {
-	return isGiven(c) && matches(c, v) && (began || !late(c, now))
+	return isGiven(c) && matches(c, v) && (began || !expired(c, now))
 }
 
-// matches reports whether an approver was asked about what would happen now.
+// matches reports whether an approval is for the content and the approver of a verdict.
 func matches(c *task.Consent, v task.Verdict) bool {
 	return c.Digest == v.Digest && c.Approver == v.Approver
 }
 
-// late reports whether the time of an approval is over.
-func late(c *task.Consent, now time.Time) bool { return past(c.Expires, now) }
+// expired reports whether an approval or a request for one has expired.
+func expired(c *task.Consent, now time.Time) bool { return reached(c.Expires, now) }
 
-// unheard says that nobody decided in time (AINL-48).
-func unheard(c *task.Consent) string {
+// undecided returns the message for a decision that came too late (AINL-48).
+func undecided(c *task.Consent) string {
 	why := "nobody approved it"
 	if c.Approver != "" {
 		why = c.Approver + " did not approve it"
@@ -152,11 +152,11 @@ func unheard(c *task.Consent) string {
 	return why
 }
 
-// decisionDue is until when an approver can decide about the start of a task who is
-// asked now: as long as a question stands, and not past the task's deadline.
+// decisionDue returns the time limit for a decision about a start: the time limit of a
+// question, but not later than the deadline of the task.
 func (d *decision) decisionDue(t task.Task) time.Time { return Earliest(d.expiry(), t.Deadline) }
 
-// askStart asks for an approval of the start that a verdict wants.
+// askStart requests the approval of a start.
 func (d *decision) askStart(t *Task, v task.Verdict) {
 	d.ask(t, task.Consent{
 		Stage: envelope.ApprovalPre, Digest: v.Digest, Plan: v.Plan, Approver: v.Approver,
@@ -164,8 +164,8 @@ func (d *decision) askStart(t *Task, v task.Verdict) {
 	})
 }
 
-// askShow asks for an approval of an answer. The deadline of the task is for its run,
-// and a review may outlive it.
+// askShow requests the approval of an answer. The deadline of the task limits its run only;
+// a review may last longer.
 func (d *decision) askShow(t *Task, terms task.Terms, result []byte, until time.Time) {
 	sum := sha256.Sum256(result)
 	d.ask(t, task.Consent{
@@ -176,17 +176,17 @@ func (d *decision) askShow(t *Task, terms task.Terms, result []byte, until time.
 
 func (d *decision) ask(t *Task, c task.Consent) {
 	c.Task = t.Seq
-	data := about(&c)
+	data := consentData(&c)
 	if c.Approver != "" {
 		data["approver"] = c.Approver
 	}
 	if !c.Expires.IsZero() {
-		data["until"] = stamp(c.Expires)
+		data["until"] = formatTime(c.Expires)
 	}
 	d.add(t, &Asked{Consent: c}, task.KindApprovalAsked, data)
 }
 
-// conclude ends an approval without a person: it is too old, or void.
+// conclude ends an approval that has expired or is void.
 func (d *decision) conclude(t *Task, c *task.Consent, to task.Decision, why string) {
 	ended := *c
 	ended.Decision, ended.Decided, ended.Note = to, d.now, why
@@ -194,10 +194,10 @@ func (d *decision) conclude(t *Task, c *task.Consent, to task.Decision, why stri
 	if to == task.Expired {
 		kind = task.KindApprovalExpired
 	}
-	d.add(t, &Concluded{From: c.Decision, Consent: ended}, kind, with(about(c), "reason", why))
+	d.add(t, &Concluded{From: c.Decision, Consent: ended}, kind, with(consentData(c), "reason", why))
 }
 
-// withdraw takes back what an approver was asked about a task, if it is open.
+// withdraw voids the open approval request of a task.
 func (d *decision) withdraw(t *Task, why string) {
 	if t.State != task.Held && t.State != task.Review {
 		return
@@ -207,7 +207,7 @@ func (d *decision) withdraw(t *Task, why string) {
 	}
 }
 
-// about is what each event says about an approval.
-func about(c *task.Consent) map[string]any {
+// consentData returns the event data that all events of an approval have.
+func consentData(c *task.Consent) map[string]any {
 	return map[string]any{"stage": c.Stage, "digest": c.Digest[:min(12, len(c.Digest))]}
 }

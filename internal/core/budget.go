@@ -7,30 +7,31 @@ import (
 	"mailboxd/internal/task"
 )
 
-// Spending is what is spent and reserved of all that a run has to fit into, before the
-// run begins. The zero value is that of a run without any limit.
+// Spending holds the amounts spent and reserved in all limits of a run, before the run
+// begins. The zero value stands for a run without a limit.
 type Spending struct {
-	Own      task.TreeCost             // of the task, if it has a budget
-	Above    []Ancestor                // the tasks above it, the nearest first, up to one that Lends
-	Balances map[LimitKey]task.Balance // of the accounts that Accounts returns
+	Own       task.TreeCost             // of the task, if it has a budget
+	Ancestors []Ancestor                // nearest first, up to and including one that Lends
+	Balances  map[LimitKey]task.Balance // of the accounts that Accounts returns
 }
 
-// An Ancestor is a task above another one.
+// An Ancestor is a task above another task.
 type Ancestor struct {
-	Task task.Task
-	Run  task.Run      // its last one; zero: none
-	Tree task.TreeCost // of the task
-	Said envelope.Cost // what the run has said so far that it spent
+	Task     task.Task
+	Run      task.Run      // its latest run; zero: none
+	Tree     task.TreeCost // of the task
+	Reported envelope.Cost // spending that the run has reported so far
 }
 
-// Lends reports whether the runs that an ancestor's run asked for have their reservations
-// from that run: it can spend so much less, and gets back what they leave. What it has is
-// part of the limits above it already.
+// Lends reports whether runs that an ancestor's run requested take their reservations from
+// its reservation. The run gets back what they don't spend. Its reservation is already
+// counted in the limits above it.
 func (a *Ancestor) Lends() bool {
 	return (a.Task.State == task.Running || a.Task.State == task.Waiting) && a.Run.Attempt > 0 && !a.Run.Settled
 }
 
-// limit is what an ancestor's budget has left, or what its run has left if it lends.
+// limit returns the limit of the ancestor's budget, or of its run's reservation if it
+// lends.
 func (a *Ancestor) limit() Limit {
 	l := Limit{
 		Key: LimitKey{Task: a.Task.Seq}, name: "its parent " + string(a.Task.ID),
@@ -44,28 +45,28 @@ func (a *Ancestor) limit() Limit {
 		if held := *u.limit(&a.Run.Reserved); held != nil {
 			all := *u.sum(&l.spent) + *u.sum(&l.reserved)
 			*u.limit(&l.budget) = &all
-			*u.sum(&l.spent) += *u.sum(&a.Said)
+			*u.sum(&l.spent) += *u.sum(&a.Reported)
 			*u.sum(&l.reserved) -= *held
 		}
 	}
 	return l
 }
 
-// Accounts returns the accounts that a run counts for, one for each owner: those of the
-// tasks above it, and those of its own terms. What it borrows counts on the day on which
-// its lender began.
+// Accounts returns the accounts that a run is charged to, one for each owner: accounts of
+// its ancestors and of its own terms. A borrowed amount is charged to the day on which the
+// lender began.
 func (s *Spending) Accounts(run task.Run) []task.Account {
 	today := task.Day(run.Intent)
 	var all []task.Account
 	find := func(owner string) int {
 		return slices.IndexFunc(all, func(have task.Account) bool { return have.Owner == owner })
 	}
-	for _, above := range s.Above {
-		if above.Run.Attempt == 0 {
+	for _, ancestor := range s.Ancestors {
+		if ancestor.Run.Attempt == 0 {
 			continue
 		}
-		for _, a := range slices.Concat(above.Run.Terms.Accounts, task.DailyAccounts(above.Task, above.Run)) {
-			at, lends := find(a.Owner), above.Lends()
+		for _, a := range slices.Concat(ancestor.Run.Terms.Accounts, task.DailyAccounts(ancestor.Task, ancestor.Run)) {
+			at, lends := find(a.Owner), ancestor.Lends()
 			if !lends {
 				a.Day = today
 			}
@@ -89,13 +90,13 @@ func (s *Spending) Accounts(run task.Run) []task.Account {
 	return all
 }
 
-// reserve adds to a run that is about to begin what it may spend (AINL-46), or says why
-// it can't begin: what is left of its task's budget over all attempts and children, and
-// of the accounts it counts for.
+// reserve returns the run with the amounts that it may spend (AINL-46). The amounts fit
+// into the budget of its task over all attempts and children, and into the accounts. A
+// Shortfall says that the run can't begin.
 func (s *Spending) reserve(run task.Run) (task.Run, *Shortfall) {
 	var lender task.Run
-	if last := len(s.Above) - 1; last >= 0 && s.Above[last].Lends() {
-		lender = s.Above[last].Run
+	if last := len(s.Ancestors) - 1; last >= 0 && s.Ancestors[last].Lends() {
+		lender = s.Ancestors[last].Run
 		run.Lender = task.RunName{Task: lender.Task, Attempt: lender.Attempt}
 	}
 	run.Terms.Accounts = s.Accounts(run)
@@ -110,13 +111,13 @@ func (s *Spending) reserve(run task.Run) (task.Run, *Shortfall) {
 	return run, short
 }
 
-// amount is what a run may spend of a unit; nil: anything. A task that has a budget of
-// its own needs all that is left of it to fit into its accounts; one that has none takes
-// what is left of them.
+// amount returns how much of a unit a run may spend; nil: any amount. A task with a budget
+// needs the whole rest of its budget to be free in each account. A task without a budget
+// takes the rest of its accounts.
 func (s *Spending) amount(u Unit, run, lender task.Run) (amount *int64, short *Shortfall) {
 	take := func(l Limit, need *int64) {
 		left, lacks := l.room(u, need)
-		if lacks != nil && (short == nil || short.Waits && !lacks.Waits) { // no waiting ends that one
+		if lacks != nil && (short == nil || short.Waits && !lacks.Waits) { // waiting doesn't help against this one
 			short = lacks
 		}
 		if left != nil && (amount == nil || *left < *amount) {
@@ -125,7 +126,7 @@ func (s *Spending) amount(u Unit, run, lender task.Run) (amount *int64, short *S
 	}
 	own := run.Terms.Budget
 	take(Limit{Key: LimitKey{Task: run.Task}, name: "the task", budget: own, spent: s.Own.Spent, reserved: s.Own.Reserved}, nil)
-	for _, a := range s.Above {
+	for _, a := range s.Ancestors {
 		take(a.limit(), nil)
 	}
 	need := amount
@@ -133,7 +134,7 @@ func (s *Spending) amount(u Unit, run, lender task.Run) (amount *int64, short *S
 		need = nil
 	}
 	for _, a := range run.Terms.Accounts {
-		if !lent(u, a, lender) {
+		if !inReservation(u, a, lender) {
 			b := s.Balances[KeyOf(a)]
 			take(Limit{Key: KeyOf(a), name: a.Owner, budget: a.Limit, spent: b.Spent, reserved: b.Reserved}, need)
 		}
@@ -144,9 +145,8 @@ func (s *Spending) amount(u Unit, run, lender task.Run) (amount *int64, short *S
 	return amount, nil
 }
 
-// lent reports whether a run gets what it may spend of an account out of what its lender
-// has of that already.
-func lent(u Unit, a task.Account, lender task.Run) bool {
+// inReservation reports whether the lender's reservation already includes the account.
+func inReservation(u Unit, a task.Account, lender task.Run) bool {
 	return *u.limit(&lender.Reserved) != nil &&
 		slices.ContainsFunc(lender.Terms.Accounts, func(have task.Account) bool { return KeyOf(have) == KeyOf(a) })
 }

@@ -15,7 +15,7 @@ func TestTheLimitOfAnAncestorHoldsAlsoWhenItsParentLends(t *testing.T) {
 	day := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	most := int64(100)
 	limited := task.Account{Owner: "requester:ann", Limit: envelope.Budget{Tokens: &most}, Day: task.Day(day)}
-	s := core.Spending{Above: []core.Ancestor{
+	s := core.Spending{Ancestors: []core.Ancestor{
 		{
 			Task: task.Task{Seq: 2, State: task.Done, Requester: "ann", Agent: "b"},
 			Run:  task.Run{Task: 2, Attempt: 1, Intent: day, Settled: true, Terms: task.Terms{Accounts: []task.Account{limited}}},

@@ -8,10 +8,11 @@ import (
 	"mailboxd/internal/task"
 )
 
-// lasting are the reasons that only Release removes: no verdict, reload or restart does.
+// lasting are the reasons that only Release removes. A verdict, reload or restart keeps
+// them.
 var lasting = []task.Reason{task.Operator, task.Recovered, task.AuthRequired}
 
-// Lasting returns those of some reasons that only Release removes.
+// Lasting returns the reasons that only Release removes.
 func Lasting(reasons []task.Reason) []task.Reason {
 	return slices.DeleteFunc(slices.Clone(reasons), func(r task.Reason) bool { return !slices.Contains(lasting, r) })
 }
@@ -31,11 +32,11 @@ func (c *Hold) decide(d *decision) error {
 	case !Startable(t.State):
 		return StateErrorOf(t.Task)
 	case slices.Contains(t.Reasons, task.Operator) || Unread(t.Task):
-		return nil // as asked
+		return nil // already held
 	}
 	change := task.Change{To: task.Held, Reasons: append(slices.Clone(t.Reasons), task.Operator), Until: t.Until}
 	if t.State == task.Received {
-		change.To = task.Received // it waits for the revision before as well
+		change.To = task.Received // it also waits for the revision before
 	}
 	if change.Until.IsZero() {
 		change.Until = t.Deadline
@@ -44,9 +45,9 @@ func (c *Hold) decide(d *decision) error {
 	return nil
 }
 
-// Release removes the reasons that only a person can remove. What is left of the hold
-// is judged again at once. A task whose answer couldn't be read has it read again, and one
-// that lacks a callback has it made again.
+// Release removes the reasons that only a person can remove. The remaining reasons are
+// judged again at once. If the answer of the task was unreadable, it is read again. If the
+// task lacks a callback, the callback is made again.
 type Release struct {
 	Task int64
 	Seen Seen
@@ -81,7 +82,7 @@ func (c *Release) decide(d *decision) error {
 	return nil
 }
 
-// Cancel ends a task that doesn't run. The answer of one in review isn't shown.
+// Cancel ends a task that isn't running. The answer of a task in review isn't shown.
 type Cancel struct {
 	Task    int64
 	Seen    Seen
@@ -116,18 +117,17 @@ func (c *Cancel) result(d *decision, t *Task) []byte {
 	return NotRun(c.Request, envelope.Stopped, envelope.Cancelled, why, t.Began, c.Levels, d.now)
 }
 
-// Retriable reports whether a task has ended so that an operator can have it run again.
+// Retriable reports whether Resubmit accepts a task in its final status.
 func Retriable(t task.Task) bool {
 	return t.State == task.Done && slices.Contains([]envelope.Status{envelope.Failed, envelope.Stopped, envelope.Rejected}, t.Status)
 }
 
-// Resubmit adds the next revision of a task that is over, with the content of the last
-// one. What is known of the last one stays: its runs, its events and its result, which
-// goes to the history.
+// Resubmit adds a revision to a finished task, with the content of the last one. The last
+// revision keeps its runs and events, and its result moves to the history.
 type Resubmit struct {
 	Task    int64
 	By      By
-	Raw     []byte // the request, as it is kept
+	Raw     []byte // the stored request
 	Verdict task.Verdict
 }
 
@@ -164,8 +164,8 @@ func (c *Resubmit) decide(d *decision) error {
 	return nil
 }
 
-// behindEarlier reports whether an earlier revision of a task is in hand, and ends those
-// that aren't and have no answer.
+// behindEarlier reports whether an earlier revision of a task is in hand. It supersedes the
+// unfinished revisions that aren't.
 func (d *decision) behindEarlier(last *Task) (waits bool) {
 	for _, earlier := range d.state.ids[last.ID] {
 		switch {
@@ -179,7 +179,7 @@ func (d *decision) behindEarlier(last *Task) (waits bool) {
 	return waits
 }
 
-// supersede ends a revision that a later one replaces before it has started. It has no
+// supersede ends a revision that a later one replaces before its start. It writes no
 // result: the result file is for the latest revision.
 func (d *decision) supersede(t *Task) {
 	d.add(t, moved(t, task.Change{To: task.Done, Status: envelope.Stopped}), "", nil)

@@ -9,10 +9,10 @@ import (
 	"mailboxd/internal/task"
 )
 
-// WaitsForWords is [conversation.Suspended].
-func WaitsForWords(t task.Task) bool { return conversation.Suspended(t) }
+// Suspended is [conversation.Suspended].
+func Suspended(t task.Task) bool { return conversation.Suspended(t) }
 
-// EndRun ends a run, whatever becomes of its task.
+// EndRun ends a run; the state of its task doesn't change.
 type EndRun struct {
 	Task int64
 	Run  task.Run // how it ended
@@ -27,17 +27,17 @@ func (c *EndRun) decide(d *decision) error {
 	return nil
 }
 
-// Wait holds a task whose agent has spoken, until somebody replies or other tasks end.
+// Wait holds a task whose agent has sent a message, until a reply comes or other tasks end.
 type Wait struct {
 	Task   int64
 	Seen   Seen
 	Reason task.Reason // Reply or Children
 	Until  time.Time   // the end of the wait; zero: none
-	Result []byte      // what becomes the answer at that end; nil: nothing does
+	Result []byte      // the result if the wait times out; nil: none
 }
 
 func (c *Wait) decide(d *decision) error {
-	t, err := d.inTurn(c.Task, c.Seen)
+	t, err := d.atAttempt(c.Task, c.Seen)
 	if err != nil {
 		return err
 	}
@@ -47,12 +47,12 @@ func (c *Wait) decide(d *decision) error {
 	return nil
 }
 
-// Wake lets a task start again whose agent has what it waited for, unless something else
-// holds the task as well.
+// Wake queues a task again when its agent has the reply or the results it waited for. Other
+// hold reasons keep holding the task.
 type Wake struct {
 	Task    int64
 	Attempt int
-	Data    map[string]any // who spoke
+	Data    map[string]any // who sent the reply
 }
 
 func (c *Wake) decide(d *decision) error {
@@ -62,14 +62,14 @@ func (c *Wake) decide(d *decision) error {
 	}
 	change := task.Change{To: task.Queued, Attempt: t.Attempt}
 	if rest := slices.DeleteFunc(slices.Clone(t.Reasons), conversation.Suspends); len(rest) > 0 {
-		change.To, change.Reasons, change.Until = task.Held, rest, d.now // what is left is judged at once
+		change.To, change.Reasons, change.Until = task.Held, rest, d.now // the remaining reasons are judged at once
 	}
 	d.add(t, moved(t, change), task.KindTaskResumed, c.Data)
 	return nil
 }
 
-// inTurn finds a task whose agent, or what it waited for, has come to an end.
-func (d *decision) inTurn(seq int64, was Seen) (*Task, error) {
+// atAttempt returns a task if its state and attempt haven't changed.
+func (d *decision) atAttempt(seq int64, was Seen) (*Task, error) {
 	t := d.state.tasks[seq]
 	if t == nil || t.State == task.Done || t.State != was.State || t.Attempt != was.Attempt {
 		return nil, ErrStale
@@ -77,17 +77,17 @@ func (d *decision) inTurn(seq int64, was Seen) (*Task, error) {
 	return t, nil
 }
 
-// Reconsider takes a task back to its overseer, whose question the agent has answered
-// without another answer.
+// Reconsider returns a task to review. The agent answered the overseer's question and kept
+// its answer.
 type Reconsider struct {
 	Task     int64
 	Seen     Seen
-	Until    time.Time // how long the overseer may take; zero: without end
+	Until    time.Time // the overseer's time limit; zero: none
 	Overseer string
 }
 
 func (c *Reconsider) decide(d *decision) error {
-	t, err := d.inTurn(c.Task, c.Seen)
+	t, err := d.atAttempt(c.Task, c.Seen)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (c *Reconsider) decide(d *decision) error {
 	return nil
 }
 
-// SendBack has an agent run again whose overseer asks something about its answer.
+// SendBack queues a task again because its overseer asks about the answer.
 type SendBack struct {
 	Task    int64
 	Attempt int
@@ -116,8 +116,8 @@ func (c *SendBack) decide(d *decision) error {
 	return nil
 }
 
-// PassReview shows an answer of which its overseer approves, or has an approver agree
-// to it as well.
+// PassReview finishes a task with the answer that its overseer approves, or asks an
+// approver to approve it too.
 type PassReview struct {
 	Task    int64
 	Attempt int
@@ -148,8 +148,8 @@ func (c *PassReview) decide(d *decision) error {
 	return nil
 }
 
-// FailReview ends a task in review whose overseer doesn't approve of its answer, or
-// can't be asked. The answer isn't shown.
+// FailReview ends a task in review without showing its answer. The overseer rejects the
+// answer or can't be asked.
 type FailReview struct {
 	Task    int64
 	Attempt int
@@ -184,7 +184,7 @@ func (d *decision) inReview(seq int64, attempt int) (*Task, error) {
 	return t, nil
 }
 
-// NeedsReview reports whether an approver has to agree to an answer.
+// NeedsReview reports whether an approver has to approve an answer.
 func NeedsReview(terms task.Terms) bool {
 	return terms.Approval == envelope.ApprovalPost || terms.Approval == envelope.ApprovalBoth
 }

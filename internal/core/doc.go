@@ -4,9 +4,9 @@
 //	Decide(state, command, now) -> events     changes nothing
 //	Apply(state, event)                       decides nothing
 //
-// A caller loads the tasks that a command concerns into a State, calls Decide, makes
-// the events durable and applies them. A State may hold all open tasks, or only those
-// of one command. Facts from outside, such as the verdict of policy, come in the
-// command, with the task as it was when they were gathered: when the task has changed
-// since, Decide answers ErrStale, and the caller gathers them again.
+// A caller loads the tasks of a command into a State, calls Decide, makes the events
+// durable and applies them. A State may hold all open tasks, or only those of one
+// command. The command carries facts from outside, such as the verdict of policy, and
+// the task as it was when they were gathered. If the task has changed since, Decide
+// returns ErrStale, and the caller gathers the facts again.
 package core

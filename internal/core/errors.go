@@ -9,17 +9,15 @@ import (
 	"mailboxd/internal/task"
 )
 
-// Why a command comes to nothing.
+// Errors of commands.
 var (
-	// ErrStale says that the task has changed since the facts of the command were
-	// gathered.
+	// ErrStale says that the task has changed since the caller gathered the facts.
 	ErrStale = errors.New("the task has changed meanwhile")
-	// ErrTooLate says that the time for a decision is over.
+	// ErrTooLate says that the time for a decision has passed.
 	ErrTooLate = errors.New("the time to decide about it is over")
-	// ErrChanged says that an approver was asked about something else than what
-	// would run now.
+	// ErrChanged says that the approver saw other content than a run would have now.
 	ErrChanged = errors.New("what would be run has changed since it was asked about; it is asked about again")
-	// ErrStillRefused says that policy refuses the task still.
+	// ErrStillRefused says that policy still refuses the task.
 	ErrStillRefused = errors.New("it is still refused")
 	// ErrLeased says that another program has claimed the task.
 	ErrLeased = errors.New("somebody else has claimed it")
@@ -27,14 +25,14 @@ var (
 	ErrLeaseOver = errors.New("that lease is over; claim it again")
 )
 
-// A StateError says that a command isn't possible in the state of its task.
+// A StateError says that the state of a task doesn't allow a command.
 type StateError struct {
 	State   task.State
 	Status  envelope.Status // of a task that is Done
-	Reasons []task.Reason   // of one that is Held
+	Reasons []task.Reason   // of a task that is Held
 }
 
-// Error names the state, and why the task is there.
+// Error names the state and its reasons.
 func (e *StateError) Error() string {
 	switch {
 	case e.Status != "":
@@ -51,16 +49,16 @@ func (e *StateError) Error() string {
 	return fmt.Sprintf("it is %s", e.State)
 }
 
-// StateErrorOf is the StateError of a task as it is.
+// StateErrorOf returns the StateError of a task.
 func StateErrorOf(t task.Task) error {
 	e := &StateError{State: t.State, Reasons: t.Reasons}
 	if t.State == task.Done {
-		e.Status = t.Status // a task in review has it already, and isn't over
+		e.Status = t.Status // a task in review has a status already, but isn't finished
 	}
 	return e
 }
 
-// A ForbiddenError says why a caller may not do what it asked for.
+// A ForbiddenError says why a caller may not give a command.
 type ForbiddenError struct{ Reason string }
 
 // Error returns the reason.

@@ -2,28 +2,27 @@ package core
 
 import "mailboxd/internal/task"
 
-// An Event is one thing that happened to a task.
+// An Event is one change or record of a task.
 type Event struct {
-	Task   int64     // its Seq; New for the task that an Added event before it adds
-	Kind   task.Kind // what readers of events are shown; "" for nothing
-	Data   any       // what they are shown about it: an object in JSON; nil: nothing
-	Change Change    // what is different from now on; nil: nothing
+	Task   int64     // the Seq of the task; New for the task of an Added event before it
+	Kind   task.Kind // the public kind; "" for an internal event
+	Data   any       // the public data, an object in JSON; nil: none
+	Change Change    // the change of the state; nil: none
 }
 
-// New stands for the Seq of a task that the same decision adds: Seqs are given when
-// events are made durable.
+// New stands for the Seq of a task that the same decision adds. Number replaces it when the
+// events become durable.
 const New = -1
 
-// A Change is what an event changes. The types of this file are all there are.
+// A Change is the change of state that an event makes. This file has all its types.
 type Change interface{ apply(*State, *Task) }
 
 type (
-	// Added is a new revision, whose Seq is still to be given.
+	// Added is a new revision without a Seq.
 	Added struct{ Task task.Task }
 
-	// Moved takes a task to another state, or keeps it there for other reasons.
-	// Reasons and Until are exactly those of the change; any other zero field leaves
-	// what was there.
+	// Moved changes the state of a task, or its reasons in the same state. Reasons and
+	// Until replace those of the task; any other zero field keeps the task's value.
 	Moved struct {
 		From        task.State
 		FromAttempt int
@@ -33,7 +32,7 @@ type (
 	// Asked is a question to an approver.
 	Asked struct{ Consent task.Consent }
 
-	// Concluded ends an approval that was open or given.
+	// Concluded ends an open or given approval.
 	Concluded struct {
 		From    task.Decision
 		Consent task.Consent
@@ -45,18 +44,18 @@ type (
 	// RunEnded is a run that is over, with how it ended.
 	RunEnded struct{ Run task.Run }
 
-	// RunVoid takes back an intent of which nothing was started.
+	// RunVoid removes the intent of a run that never started.
 	RunVoid struct{ Run task.RunName }
 
 	// RunReleased ends the reservation of a run that never began.
 	RunReleased struct{ Run task.RunName }
 
-	// Settled says that no result file and no callback is left to be made.
+	// Settled says that the result file is in place and all callbacks are made.
 	Settled struct{}
 
-	// Offered puts a task before an agent that fetches its tasks.
+	// Offered makes a task available to an agent that fetches its tasks.
 	Offered struct{}
 
-	// Leased gives a waiting task to the program that has a token.
+	// Leased gives a waiting task to the program with a token.
 	Leased struct{ Token string }
 )

@@ -8,8 +8,8 @@ import (
 	"mailboxd/internal/task"
 )
 
-// Judge takes a task that hasn't started to where a verdict wants it: to the queue, to
-// a hold, or to its end. A task that was moved since it was judged stays where it is.
+// Judge applies a verdict to a task that hasn't started: it queues, holds or ends the task.
+// A task that has changed since the verdict keeps its state.
 type Judge struct {
 	Task    int64
 	Seen    Seen
@@ -23,7 +23,7 @@ func (c *Judge) decide(d *decision) error {
 		return ErrStale
 	}
 	if t.State == task.Received && !d.clear(t) {
-		return nil // it comes when the earlier one has ended
+		return nil // judged when the earlier one has ended
 	}
 	switch v := d.consult(t, c.Verdict); {
 	case !v.Admit:
@@ -36,8 +36,8 @@ func (c *Judge) decide(d *decision) error {
 	return nil
 }
 
-// clear ends the earlier revisions of a task that went back to waiting although this
-// one has come, and reports whether none of them is in hand.
+// clear supersedes earlier revisions that went back to waiting after this one was accepted.
+// It reports whether none of them is in hand.
 func (d *decision) clear(t *Task) bool {
 	free := true
 	for _, earlier := range d.state.ids[t.ID] {
@@ -52,9 +52,8 @@ func (d *decision) clear(t *Task) bool {
 	return free
 }
 
-// consult takes into account what an approver decided about the start of a task, and
-// asks for an approval that nobody was asked for. The verdict that it returns is held
-// for the approval, or isn't, or refuses.
+// consult combines a verdict with the approval of the start, and requests an approval if
+// none was requested. The returned verdict is held for the approval, admits or refuses.
 func (d *decision) consult(t *Task, v task.Verdict) task.Verdict {
 	if !wantsApproval(v.Hold) && !wantsApproval(t.Reasons) {
 		return v
@@ -62,9 +61,9 @@ func (d *decision) consult(t *Task, v task.Verdict) task.Verdict {
 	last := t.Start
 	open, given := isOpen(last), isGiven(last)
 	switch {
-	case open && (late(last, d.now) || v.Findings.Kind() == envelope.DeadlineExceeded):
+	case open && (expired(last, d.now) || v.Findings.Kind() == envelope.DeadlineExceeded):
 		d.conclude(t, last, task.Expired, "nobody decided in time")
-		return refused(envelope.ApprovalExpired, unheard(last), v.Levels)
+		return refused(envelope.ApprovalExpired, undecided(last), v.Levels)
 	case !v.Admit:
 		d.withdraw(t, "the task is refused")
 		return v
@@ -86,8 +85,7 @@ func (d *decision) consult(t *Task, v task.Verdict) task.Verdict {
 	return v
 }
 
-// hold makes a task wait. Readers of events are shown that only when the reasons are
-// new.
+// hold holds a task. It shows an event only if the reasons are new.
 func (d *decision) hold(t *Task, reasons []task.Reason, until time.Time) {
 	change := moved(t, task.Change{To: task.Held, Reasons: reasons, Until: until})
 	if t.State == task.Held && slices.Equal(t.Reasons, reasons) {
@@ -107,8 +105,8 @@ func (d *decision) rejectWith(t *Task, v task.Verdict, result []byte) {
 	d.add(t, moved(t, change), task.KindTaskRejected, map[string]any{"reasons": v.Findings.Refusals().Words()})
 }
 
-// refused is the verdict on a task that an approver did not let start. Who enforced
-// what until then is still so.
+// refused returns the verdict on a task whose start an approver refused. The levels still
+// apply.
 func refused(kind envelope.Kind, why string, levels envelope.Levels) task.Verdict {
 	return task.Verdict{
 		Findings: envelope.Findings{{Kind: kind, Field: "approval_required", Message: why}},
@@ -116,7 +114,7 @@ func refused(kind envelope.Kind, why string, levels envelope.Levels) task.Verdic
 	}
 }
 
-// withoutApproval is a verdict whose approval was given.
+// withoutApproval removes the approval from the hold reasons of a verdict.
 func withoutApproval(v task.Verdict) task.Verdict {
 	v.Hold = slices.DeleteFunc(slices.Clone(v.Hold), func(r task.Reason) bool { return r == task.Approval })
 	if len(v.Hold) == 0 {

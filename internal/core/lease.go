@@ -6,13 +6,13 @@ import (
 	"mailboxd/internal/task"
 )
 
-// Claim gives a waiting task to the program that answers it.
+// Claim gives a waiting task to a program that will answer it.
 type Claim struct {
 	Task  int64
 	By    By
-	Token string        // what that program has to show
-	Lasts time.Duration // how long it has the task
-	Ended bool          // the program that had claimed it has ended before its lease
+	Token string        // the program shows it to answer or renew
+	Lasts time.Duration // the length of the lease
+	Ended bool          // the program with the current lease has ended
 }
 
 func (c *Claim) decide(d *decision) error {
@@ -29,11 +29,11 @@ func (c *Claim) decide(d *decision) error {
 	}
 	until := d.now.Add(c.Lasts)
 	d.add(t, moved(t, task.Change{To: task.Waiting, Until: until}), "", nil)
-	d.add(t, &Leased{Token: c.Token}, task.KindTaskClaimed, with(c.By.Data(), "until", stamp(until)))
+	d.add(t, &Leased{Token: c.Token}, task.KindTaskClaimed, with(c.By.Data(), "until", formatTime(until)))
 	return nil
 }
 
-// Renew has a lease last as long as a new one would.
+// Renew extends a lease to its full length from now.
 type Renew struct {
 	Task    int64
 	Attempt int
@@ -46,7 +46,7 @@ func (c *Renew) decide(d *decision) error {
 	if t == nil {
 		return ErrStale
 	}
-	if err := Entitled(t, c.Attempt, c.Token, d.now); err != nil {
+	if err := CheckToken(t, c.Attempt, c.Token, d.now); err != nil {
 		return err
 	}
 	if !t.ClaimedAt(d.now) {
@@ -56,11 +56,11 @@ func (c *Renew) decide(d *decision) error {
 	return nil
 }
 
-// Entitled says why a token doesn't let a program answer a task; nil when it does. A
-// task that nobody has claimed can be answered without a token, or with the one by
-// which it was claimed last: work under a lease that lapsed isn't lost unless another
-// program has claimed the task. Any other token is of a request that was replaced.
-func Entitled(t *Task, attempt int, token string, now time.Time) error {
+// CheckToken returns nil if a token allows a program to answer a task, and otherwise the
+// reason. A task without a valid claim can be answered without a token, or with its last
+// token: work under an expired lease isn't lost unless another program has claimed the
+// task. Any other token belongs to a replaced request.
+func CheckToken(t *Task, attempt int, token string, now time.Time) error {
 	switch {
 	case t.State != task.Waiting || t.Attempt != attempt:
 		return StateErrorOf(t.Task)
@@ -72,7 +72,7 @@ func Entitled(t *Task, attempt int, token string, now time.Time) error {
 	return nil
 }
 
-// Lapse ends a lease that nobody has renewed.
+// Lapse ends an expired lease.
 type Lapse struct {
 	Task int64
 	Seen Seen

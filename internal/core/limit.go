@@ -7,7 +7,7 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A Unit is what a budget counts.
+// A Unit is something that a budget counts, such as tokens.
 type Unit struct {
 	name  string
 	limit func(*envelope.Budget) **int64
@@ -19,7 +19,7 @@ var units = []Unit{
 	{"US cents", func(b *envelope.Budget) **int64 { return &b.USDCents }, func(c *envelope.Cost) *int64 { return &c.USDCents }},
 }
 
-// Overspent says what of a cost is more than a budget; "" for nothing.
+// Overspent says how a cost exceeds a budget; "" if it doesn't.
 func Overspent(budget envelope.Budget, spent envelope.Cost) string {
 	for _, u := range units {
 		most, used := *u.limit(&budget), *u.sum(&spent)
@@ -30,8 +30,7 @@ func Overspent(budget envelope.Budget, spent envelope.Cost) string {
 	return ""
 }
 
-// A LimitKey names a limit: that of a task and those below it, or that of an account on
-// a day.
+// A LimitKey names a limit: of a task and its descendants, or of an account on a day.
 type LimitKey struct {
 	Task       int64
 	Owner, Day string
@@ -40,30 +39,29 @@ type LimitKey struct {
 // KeyOf returns the key of an account.
 func KeyOf(a task.Account) LimitKey { return LimitKey{Owner: a.Owner, Day: a.Day} }
 
-// A Limit is something that the spending of a run has to fit into.
+// A Limit is a limit on the spending of runs.
 type Limit struct {
 	Key      LimitKey
-	name     string          // for people
-	budget   envelope.Budget // without an amount there is room for anything
+	name     string          // for messages
+	budget   envelope.Budget // an amount of nil is unlimited
 	spent    envelope.Cost
 	reserved envelope.Cost // for other runs, which may spend less
 }
 
-// A Shortfall says why a run can't begin: a limit has too little room for it. It is the
-// answer to Intend.
+// A Shortfall says that a limit has too little left for a run. Intend returns it as an
+// error.
 type Shortfall struct {
 	Limit  Limit
 	Unit   Unit
-	Need   *int64 // how much the run needs; nil: something
-	Waits  bool   // what other runs leave of their reservations may be enough
+	Need   *int64 // the amount that the run needs; nil: any amount
+	Waits  bool   // unspent reservations of other runs may be enough
 	Reason string
 }
 
 // Error returns the reason.
 func (s *Shortfall) Error() string { return s.Reason }
 
-// Lasts reports whether the run still has to wait when the account that is short has a
-// balance.
+// Lasts reports whether the run still has to wait with a new balance of the account.
 func (s *Shortfall) Lasts(now task.Balance) bool {
 	l := s.Limit
 	l.spent, l.reserved = now.Spent, now.Reserved
@@ -71,8 +69,8 @@ func (s *Shortfall) Lasts(now task.Balance) bool {
 	return still != nil && still.Waits
 }
 
-// room returns how much of a unit a run may spend that needs so much, or something; nil
-// is anything. A limit of zero has room for a run that spends nothing.
+// room returns how much of a unit is left for a run; nil is unlimited. The run needs the
+// amount need; nil is any amount. A limit of zero has room for a run that spends nothing.
 func (l Limit) room(u Unit, need *int64) (left *int64, short *Shortfall) {
 	limit := *u.limit(&l.budget)
 	if limit == nil {
@@ -95,7 +93,7 @@ func (l Limit) room(u Unit, need *int64) (left *int64, short *Shortfall) {
 	return nil, &Shortfall{Limit: l, Unit: u, Need: need, Waits: !ends, Reason: reason}
 }
 
-// state says in words how much of a limit is spent.
+// state says how much of a limit is spent.
 func (l Limit) state(u Unit, need *int64) string {
 	spent, limit := *u.sum(&l.spent), **u.limit(&l.budget)
 	words := fmt.Sprintf("%s has spent %d of %d %s", l.name, spent, limit, u.name)

@@ -8,36 +8,36 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A Lineage is where a task stands that the run of another one asks for (AINL-01). That
-// has limits, so that agents that ask agents come to an end.
+// A Lineage is the position of a task that another task's run requests (AINL-01). Its
+// limits make chains of delegation end.
 type Lineage struct {
-	Above       []task.Task // the tasks above it, the nearest first; at least one
-	Children    int         // how many others the nearest one has asked for
+	Ancestors   []task.Task // the nearest first; at least one
+	Children    int         // the number of other tasks that the parent has requested
 	MaxDepth    int
 	MaxChildren int
 }
 
-// Admit adds to a verdict on a task for an agent what there is to object to, as strictly
-// as the mode says, and which component enforces that.
+// Admit adds the objection to a task for an agent to a verdict, as strictly as the mode
+// says. It also records which component enforces the lineage.
 func (l Lineage) Admit(v task.Verdict, agent string, mode envelope.Mode) task.Verdict {
 	v = Object(v, mode, l.Objection(agent))
 	v.Terms = WithLineage(v.Terms, mode)
 	return v
 }
 
-// Objection is what there is to object to in a task for an agent: it is too deep below
-// the first one, its agent has a part in that already (CLOWL-35), or there are too many
-// tasks of its kind. A finding without a message is none.
+// Objection returns the finding against a task for an agent: the task is too deep, the
+// agent already has a task above it (CLOWL-35), or the parent has too many children. A
+// finding without a message means no objection.
 func (l Lineage) Objection(agent string) envelope.Finding {
-	parent := l.Above[0]
+	parent := l.Ancestors[0]
 	if parent.Depth+1 > l.MaxDepth {
 		return envelope.Finding{Kind: envelope.PolicyViolation, Field: "requester_id",
 			Message: fmt.Sprintf("the task %s of agent %q is %d below the first one, as deep as it may be", parent.ID, parent.Agent, parent.Depth)}
 	}
-	for _, above := range l.Above {
-		if above.Agent == agent {
+	for _, ancestor := range l.Ancestors {
+		if ancestor.Agent == agent {
 			return envelope.Finding{Kind: envelope.DelegationCycle, Field: "target_agent",
-				Message: fmt.Sprintf("agent %q has the task %s, which this one is for", agent, above.ID)}
+				Message: fmt.Sprintf("agent %q has the task %s, which this one is for", agent, ancestor.ID)}
 		}
 	}
 	if l.Children >= l.MaxChildren {
@@ -47,8 +47,8 @@ func (l Lineage) Objection(agent string) envelope.Finding {
 	return envelope.Finding{}
 }
 
-// Object adds a finding to a verdict, as strictly as the mode says. A finding without a
-// message is none.
+// Object adds a finding to a verdict, as strictly as the mode says. It ignores a finding
+// without a message.
 func Object(v task.Verdict, mode envelope.Mode, f envelope.Finding) task.Verdict {
 	if f.Message == "" || mode == envelope.Off {
 		return v
@@ -61,8 +61,7 @@ func Object(v task.Verdict, mode envelope.Mode, f envelope.Finding) task.Verdict
 	return v
 }
 
-// WithLineage are the terms of a task whose lineage is held to its limits as strictly as
-// the mode says.
+// WithLineage returns terms that record how strictly the mode enforces the lineage.
 func WithLineage(terms task.Terms, mode envelope.Mode) task.Terms {
 	if mode == envelope.Off {
 		return terms

@@ -167,8 +167,8 @@ var mutants = []mutant{
 	})},
 	{name: "a budget is for each attempt", command: intending(func(c *core.Intend) { c.Spending.Own = task.TreeCost{} })},
 	{name: "a run lends what it has spent", command: intending(func(c *core.Intend) {
-		for n := range c.Spending.Above {
-			c.Spending.Above[n].Said = envelope.Cost{}
+		for n := range c.Spending.Ancestors {
+			c.Spending.Ancestors[n].Reported = envelope.Cost{}
 		}
 	})},
 	{name: "what others have reserved is spent", command: intending(func(c *core.Intend) {

@@ -7,14 +7,13 @@ import (
 	"mailboxd/internal/task"
 )
 
-// By says who gave a command, and why. It is for the record: whether they may is
-// decided before.
+// By says who gave a command, and why. It is only recorded; permission is checked before.
 type By struct {
 	Who    string
 	Reason string // may be empty
 }
 
-// String returns both.
+// String returns the name and the reason.
 func (b By) String() string {
 	if b.Reason == "" {
 		return b.Who
@@ -22,7 +21,7 @@ func (b By) String() string {
 	return b.Who + ": " + b.Reason
 }
 
-// Data is how a By stands in an event.
+// Data returns event data with the name and the reason.
 func (b By) Data() map[string]any {
 	data := map[string]any{"by": b.Who}
 	if b.Reason != "" {
@@ -31,15 +30,15 @@ func (b By) Data() map[string]any {
 	return data
 }
 
-// A Person is a user of this machine who wants to decide about a task: the names of
-// the approvers they are, and their uid. A person without names is no approver.
+// A Person is a user of this machine who decides about tasks. A person without names isn't
+// an approver.
 type Person struct {
-	Names []string // all of them: a person can't approve what one of them asked for
-	As    string   // the name to decide as; "" for the one that is asked
+	Names []string // approver names; a person can't approve a task that one of them requested
+	As    string   // the name to decide under; "" for the name that is asked
 	UID   int
 }
 
-// String returns the name that a person decides as.
+// String returns the name under which a person decides.
 func (p Person) String() string {
 	switch {
 	case p.As != "":
@@ -50,7 +49,7 @@ func (p Person) String() string {
 	return p.Names[0]
 }
 
-// name is the name under which a person decides what asks for an approver.
+// name returns the name under which a person answers a question to an approver.
 func (p Person) name(approver string) string {
 	if approver != "" {
 		return approver
@@ -58,8 +57,8 @@ func (p Person) name(approver string) string {
 	return p.String()
 }
 
-// Forbidden says why a person can't decide about a task, "" when they can (AINL-49).
-// The approver is the only one who may; "" for any.
+// Forbidden says why a person can't decide about a task; "" if they can (AINL-49). Only the
+// approver may decide; "" is any approver.
 func (p Person) Forbidden(t task.Task, approver string) string {
 	switch {
 	case len(p.Names) == 0:

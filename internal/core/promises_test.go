@@ -223,7 +223,7 @@ func (w *world) further(t *core.Task) {
 		w.do(&core.Release{Task: t.Seq, Seen: seen, By: by})
 	case core.Unread(t.Task):
 		w.release(t)
-	case core.WaitsForWords(t.Task):
+	case core.Suspended(t.Task):
 		w.do(&core.Wake{Task: t.Seq, Attempt: t.Attempt})
 	case t.State == task.Review && w.seen(t).agent == overseen:
 		w.oversee(t, 2)

@@ -7,8 +7,8 @@ import (
 	"mailboxd/internal/task"
 )
 
-// Refusal is the answer to a task that a verdict doesn't admit. Its status is rejected
-// as long as no agent ran, and error when one did.
+// Refusal returns the result of a task that a verdict refuses. Its status is rejected if no
+// agent ran, and error otherwise.
 func Refusal(request envelope.Task, v task.Verdict, began bool, now time.Time) []byte {
 	return NotRun(request, refusalStatus(began), v.Findings.Kind(), v.Findings.Refusals().String(), began, v.Levels, now)
 }
@@ -20,7 +20,7 @@ func refusalStatus(began bool) envelope.Status {
 	return envelope.Rejected
 }
 
-// Opening begins the summary of a task that isn't run and ends with a status.
+// Opening returns the first words of the summary of a task that ends without a run.
 func Opening(status envelope.Status) string { return openings[status] }
 
 var openings = map[envelope.Status]string{
@@ -29,9 +29,9 @@ var openings = map[envelope.Status]string{
 	envelope.Failed:   "Not tried again: ",
 }
 
-// NotRun is the result of a task that isn't run, or not again when an attempt began. It
-// names the agent that was asked for, or mailboxd when none can be read. Levels say
-// which component enforced each control until then; nil: none.
+// NotRun returns the result of a task that ends without a run, or without another attempt.
+// It names the requested agent, or mailboxd if the request has none. Levels say which
+// component enforced each control until then; nil: none.
 func NotRun(request envelope.Task, status envelope.Status, kind envelope.Kind, why string, began bool, levels envelope.Levels, now time.Time) []byte {
 	opening := openings[status]
 	if status == envelope.Stopped && began {
@@ -56,8 +56,7 @@ func NotRun(request envelope.Task, status envelope.Status, kind envelope.Kind, w
 	return r.Encode()
 }
 
-// NotAnswered is the result of a task that ends while it waits for its agent to fetch
-// it.
+// NotAnswered returns the result of a task that ends while it waits for its agent.
 func NotAnswered(request envelope.Task, run task.Run, status envelope.Status, kind envelope.Kind, why string, now time.Time) envelope.Result {
 	return envelope.Result{
 		TaskID: request.ID, AgentID: request.Agent, Status: status,
@@ -68,8 +67,8 @@ func NotAnswered(request envelope.Task, run task.Run, status envelope.Status, ki
 	}
 }
 
-// Withheld is the result of a task whose answer isn't shown. What the run cost, when it
-// was and who enforced what stays, for mailboxd says that and not the agent.
+// Withheld returns the result of a task whose answer isn't shown. It keeps cost, time and
+// levels, because mailboxd measured them and not the agent.
 func Withheld(request envelope.Task, answer []byte, status envelope.Status, kind envelope.Kind, why string) []byte {
 	was, _ := envelope.DecodeResult(answer)
 	r := envelope.Result{
@@ -83,7 +82,7 @@ func Withheld(request envelope.Task, answer []byte, status envelope.Status, kind
 	return r.Encode()
 }
 
-// provenance is where a request comes from, by its own word.
+// provenance returns the origin that a request states.
 func provenance(request envelope.Task) envelope.Provenance {
 	return envelope.Provenance{
 		GraphChecksum: request.Named("ainl.graph_checksum"),

@@ -7,8 +7,8 @@ import (
 	"mailboxd/internal/task"
 )
 
-// run is the run of the current attempt; one that began at no known time when there
-// is none.
+// run returns the run of the current attempt. Without one, it returns a run with the
+// deadline of the task.
 func (t *Task) run() task.Run {
 	if t.Run == nil {
 		return task.Run{Terms: task.Terms{Deadline: t.Deadline}}
@@ -16,8 +16,8 @@ func (t *Task) run() task.Run {
 	return *t.Run
 }
 
-// endWaiting ends the run of a task that waits and that nobody is to answer any more.
-// For any other task it does nothing.
+// endWaiting ends the run of a waiting task that is no longer to be answered. For any other
+// task it does nothing.
 func (d *decision) endWaiting(t *Task) {
 	if t.State != task.Waiting || t.Run == nil {
 		return
@@ -27,8 +27,8 @@ func (d *decision) endWaiting(t *Task) {
 	d.add(t, &RunEnded{Run: run}, "", nil)
 }
 
-// endUnread ends the run of a task whose answer can't be read and isn't wanted any
-// more. For any other task it does nothing.
+// endUnread ends the run of a task whose unreadable answer is no longer needed. For any
+// other task it does nothing.
 func (d *decision) endUnread(t *Task) {
 	if !Unread(t.Task) || t.Run == nil {
 		return
@@ -38,14 +38,14 @@ func (d *decision) endUnread(t *Task) {
 	d.add(t, &RunEnded{Run: run}, "", nil)
 }
 
-// Intend is the decision to run a queued task, before anything is started. When a limit
-// has too little room for the run, the answer is a Shortfall: the task waits for the
-// budget, or it ends because no waiting helps.
+// Intend records the intent to run a queued task before its start. If a limit has too
+// little left, it returns a Shortfall: the task waits for the budget, or ends if waiting
+// can't help.
 type Intend struct {
 	Task     int64
 	Attempt  int           // of the task as it was queued
 	To       task.State    // Running, or Waiting for its agent to fetch it
-	Request  envelope.Task // what is refused after a Shortfall
+	Request  envelope.Task // for the refusal after a Shortfall
 	Run      task.Run
 	Spending Spending
 	Stay     bool // the task stays in the queue after a Shortfall
@@ -61,7 +61,7 @@ func (c *Intend) decide(d *decision) error {
 	case short != nil && c.Stay:
 		return short
 	case short != nil:
-		c.without(d, t, short)
+		c.handleShortfall(d, t, short)
 		return short
 	}
 	d.add(t, moved(t, task.Change{To: c.To, Attempt: run.Attempt}), "", nil)
@@ -75,9 +75,8 @@ func (c *Intend) decide(d *decision) error {
 	return nil
 }
 
-// without holds a task until other runs leave enough of a budget, or ends it when they
-// can't.
-func (c *Intend) without(d *decision, t *Task, short *Shortfall) {
+// handleShortfall holds a task until other runs leave enough budget, or ends it if they can't.
+func (c *Intend) handleShortfall(d *decision, t *Task, short *Shortfall) {
 	if short.Waits {
 		change := task.Change{To: task.Held, Reasons: []task.Reason{task.Capacity}, Until: t.Deadline}
 		d.add(t, moved(t, change), task.KindTaskHeld, map[string]any{"reasons": change.Reasons, "why": short.Reason})
@@ -88,22 +87,21 @@ func (c *Intend) without(d *decision, t *Task, short *Shortfall) {
 	d.reject(t, c.Request, task.Verdict{Findings: envelope.Findings{finding}, Terms: c.Run.Terms})
 }
 
-// Finish ends a task with an answer, and the run that gave it. An overseer has to approve
-// of the answer first when the agent has one, or else an approver when the terms of the
-// run say so.
+// Finish ends a task and its run with an answer. The agent's overseer reviews the answer
+// first; without an overseer, an approver does if the terms of the run say so.
 type Finish struct {
-	Task     int64
-	Seen     Seen
-	Run      task.Run // how the run ended; zero: it has ended before
-	Status   envelope.Status
-	Kind     envelope.Kind // what went wrong; "" for nothing
-	Result   []byte
-	Terms    task.Terms
-	NoReview bool      // no agent had a part in the answer, or it is an overseer's
-	Overseen bool      // an overseer looks at the answer
-	Patience time.Time // until when the overseer may decide; zero: without end
-	Show     task.Kind // KindTaskFinished or KindTaskCancelled
-	Data     any
+	Task        int64
+	Seen        Seen
+	Run         task.Run // the end of the run; zero: the run has ended before
+	Status      envelope.Status
+	Kind        envelope.Kind // what went wrong; "" for nothing
+	Result      []byte
+	Terms       task.Terms
+	NoReview    bool      // the answer isn't an agent's, or is an overseer's
+	Overseen    bool      // an overseer reviews the answer
+	ReviewUntil time.Time // the overseer's time limit; zero: none
+	Show        task.Kind // KindTaskFinished or KindTaskCancelled
+	Data        any
 }
 
 func (c *Finish) decide(d *decision) error {
@@ -115,7 +113,7 @@ func (c *Finish) decide(d *decision) error {
 	asks := !c.Overseen && !c.NoReview && NeedsReview(c.Terms)
 	switch {
 	case c.Overseen:
-		change.To, change.Until = task.Review, c.Patience
+		change.To, change.Until = task.Review, c.ReviewUntil
 	case asks:
 		change.To, change.Until = task.Review, d.expiry()
 	}
@@ -126,20 +124,19 @@ func (c *Finish) decide(d *decision) error {
 	return nil
 }
 
-// finished returns the task that ends, with the end of its run.
+// finished returns the task and ends its run.
 func (d *decision) finished(c *Finish) (*Task, error) {
 	if c.Run.Attempt == 0 {
-		return d.inTurn(c.Task, c.Seen)
+		return d.atAttempt(c.Task, c.Seen)
 	}
 	return d.ended(c.Task, c.Run, c.Run.Cause)
 }
 
-// HoldRecovered holds a queued task that may have begun in directories of which nobody
-// knows a run.
+// HoldRecovered holds a queued task that may have begun in directories without a known run.
 type HoldRecovered struct {
 	Task    int64
 	Attempt int // of the task as it was queued
-	Last    int // the highest attempt of which there are traces
+	Last    int // the highest attempt that left traces
 	Unknown []string
 }
 
@@ -161,13 +158,13 @@ func (d *decision) queued(seq int64, attempt int) (*Task, error) {
 	return t, nil
 }
 
-// PutBack holds a task whose run did nothing for want of what only a person can give,
-// such as a login.
+// PutBack holds a task whose run did nothing because it needs a person, for example for a
+// login.
 type PutBack struct {
 	Task   int64
 	Reason task.Reason
 	Until  time.Time // the deadline of the run; zero: none
-	Run    task.Run  // how it ended
+	Run    task.Run  // the end of the run
 	Data   map[string]any
 }
 
@@ -181,26 +178,26 @@ func (c *PutBack) decide(d *decision) error {
 	return nil
 }
 
-// Again holds a task until another attempt.
-type Again struct {
+// Retry holds a task until its next attempt.
+type Retry struct {
 	Task  int64
 	Until time.Time
-	Run   task.Run // how the attempt ended
+	Run   task.Run // the end of the attempt
 	Data  map[string]any
 }
 
-func (c *Again) decide(d *decision) error {
+func (c *Retry) decide(d *decision) error {
 	t, err := d.ended(c.Task, c.Run, c.Run.Cause)
 	if err != nil {
 		return err
 	}
 	d.hold(t, []task.Reason{task.Capacity}, c.Until)
-	d.show(t, task.KindTaskRetried, with(c.Data, "until", stamp(c.Until)))
+	d.show(t, task.KindTaskRetried, with(c.Data, "until", formatTime(c.Until)))
 	return nil
 }
 
-// ended adds the end of a run that hasn't ended, and returns the task if that still is in
-// the run. One whose answer is still to be read hasn't ended.
+// ended ends a run that hasn't ended, and returns its task if it still has this run. It
+// keeps a run open whose answer is still to be read.
 func (d *decision) ended(seq int64, run task.Run, cause task.Cause) (*Task, error) {
 	t := d.state.tasks[seq]
 	if t == nil || t.Attempt != run.Attempt || t.State != task.Running && t.State != task.Waiting {
@@ -213,7 +210,7 @@ func (d *decision) ended(seq int64, run task.Run, cause task.Cause) (*Task, erro
 	return t, nil
 }
 
-// KeepUnread holds a task whose answer can't be read, until Release.
+// KeepUnread holds a task with an unreadable answer until Release.
 type KeepUnread struct {
 	Task    int64
 	Attempt int
@@ -230,7 +227,7 @@ func (c *KeepUnread) decide(d *decision) error {
 	return nil
 }
 
-// Reread has the answer of a task read again that was released for that.
+// Reread has a released task's unreadable answer read again.
 type Reread struct {
 	Task    int64
 	Attempt int
@@ -245,12 +242,12 @@ func (c *Reread) decide(d *decision) error {
 	return nil
 }
 
-// Void takes back the intent of a run that never began, and queues its task again.
+// Void removes the intent of a run that never began, and queues its task again.
 type Void struct {
 	Task    int64
 	Attempt int
-	Keep    bool // the run stays in the ledger, without its reservation; false: nothing of it does
-	Show    bool // with an event
+	Keep    bool // keep the run in the ledger, without its reservation
+	Show    bool // show an event
 }
 
 func (c *Void) decide(d *decision) error {
@@ -272,15 +269,15 @@ func (c *Void) decide(d *decision) error {
 	return nil
 }
 
-// TakeAnswer ends a task that hasn't started with the result file that another program placed, or has an
-// approver agree to that result first.
+// TakeAnswer ends a task that hasn't started with a result file of another program, or asks
+// an approver to approve that result first.
 type TakeAnswer struct {
 	Task   int64
 	Seen   Seen
 	Result envelope.Result
 	Bytes  []byte
-	Review bool       // an approver has to agree
-	Terms  task.Terms // under which they are asked
+	Review bool       // an approver has to approve it
+	Terms  task.Terms // the terms of the approval
 }
 
 func (c *TakeAnswer) decide(d *decision) error {
@@ -302,12 +299,13 @@ func (c *TakeAnswer) decide(d *decision) error {
 	return nil
 }
 
-// RefuseAnswer holds a task that hasn't started, or waits for its agent, behind a result file that is no result for it.
+// RefuseAnswer holds a task because its result file isn't a valid result. The task hasn't
+// started, or waits for its agent.
 type RefuseAnswer struct {
 	Task  int64
 	Seen  Seen
-	Until time.Time      // when the file is looked at again; zero: it was left alone long enough
-	Data  map[string]any // what readers are shown about the file; nil: nothing yet
+	Until time.Time      // the next look at the file; zero: none, the file was left alone long enough
+	Data  map[string]any // data of the event; nil: no event
 }
 
 func (c *RefuseAnswer) decide(d *decision) error {

@@ -131,7 +131,7 @@ func (s scenario) run(words []string) error {
 	return s.about(verb, t, "")
 }
 
-// about does a command about a task.
+// consentData does a command about a task.
 func (s scenario) about(verb string, t *core.Task, word string) error {
 	w, by, seen, request := s.w, core.By{Who: "root"}, core.See(t.Task), s.w.seen(t).request()
 	switch verb {
@@ -167,7 +167,7 @@ func (s scenario) about(verb string, t *core.Task, word string) error {
 	case "renew":
 		w.do(&core.Renew{Task: t.Seq, Attempt: t.Attempt, Token: word, Lasts: 20 * time.Second})
 	case "answer":
-		if err := core.Entitled(t, t.Attempt, word, w.now); err != nil {
+		if err := core.CheckToken(t, t.Attempt, word, w.now); err != nil {
 			w.note("answer -> %v", err)
 			return nil
 		}

@@ -9,19 +9,19 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A Config holds the choices of the operator that decisions need.
+// A Config holds the operator's settings that decisions need.
 type Config struct {
-	ApprovalTTL time.Duration // how long an approver may take, and how long an approval lasts; 0: without end
+	ApprovalTTL time.Duration // the lifetime of a request for approval, and of an approval; 0: unlimited
 }
 
-// A Task is a revision of a task with what decisions about it need.
+// A Task is a revision of a task with the facts for decisions.
 type Task struct {
 	task.Task
-	Began bool          // an attempt was started, so the task isn't new to its agent
-	Start *task.Consent // the latest approval of its start that was asked for; nil: none
-	Show  *task.Consent // the latest approval of its answer that was asked for; nil: none
+	Began bool          // an attempt was started; the agent knows the task
+	Start *task.Consent // the latest approval of its start; nil: none
+	Show  *task.Consent // the latest approval of its answer; nil: none
 	Run   *task.Run     // the run of its current attempt; nil: none
-	Token string        // what the program that claimed it last has to show; "" for none
+	Token string        // of the latest claim; "" for none
 }
 
 // A State holds tasks. The zero value isn't ready: use NewState. It isn't safe for
@@ -41,7 +41,7 @@ func NewState(tasks ...Task) *State {
 	return s
 }
 
-// Add adds a task, or replaces the one that has its Seq.
+// Add adds a task, or replaces the one with its Seq.
 func (s *State) Add(t Task) {
 	own, known := s.tasks[t.Seq]
 	if known {
@@ -55,7 +55,7 @@ func (s *State) Add(t Task) {
 	s.ids[t.ID] = slices.Insert(s.ids[t.ID], at, own)
 }
 
-// Task returns the task that has a Seq; nil for none.
+// Task returns the task with a Seq; nil for none.
 func (s *State) Task(seq int64) *Task { return s.tasks[seq] }
 
 // Latest returns the latest revision of an id; nil for none.
@@ -67,26 +67,26 @@ func (s *State) Latest(id envelope.ID) *Task {
 	return all[len(all)-1]
 }
 
-// Seen is a task as it was when the facts of a command were gathered.
+// Seen is the part of a task that must not change between gathering facts and a decision.
 type Seen struct {
 	State   task.State
 	Attempt int
 	Reasons []task.Reason
-	Until   time.Time // of a task that waits for its agent: the end of its lease
+	Until   time.Time // of a waiting task: the end of its lease
 }
 
-// See returns how a task is now.
+// See returns the Seen of a task.
 func See(t task.Task) Seen {
 	return Seen{State: t.State, Attempt: t.Attempt, Reasons: t.Reasons, Until: t.Until}
 }
 
-// is reports whether a task still is as it was seen.
+// is reports whether a task hasn't changed since it was seen.
 func (was Seen) is(t *Task) bool {
 	return t.State == was.State && t.Attempt == was.Attempt && slices.Equal(t.Reasons, was.Reasons) &&
 		(t.State != task.Waiting || t.Until.Equal(was.Until)) // or a program has claimed it
 }
 
-// find returns the task of a command, if it still is as it was seen.
+// find returns a task if it hasn't changed since it was seen.
 func (s *State) find(seq int64, was Seen) (*Task, error) {
 	t := s.tasks[seq]
 	if t == nil || !was.is(t) {

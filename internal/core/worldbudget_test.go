@@ -100,7 +100,7 @@ func (w *world) children(parent int64) (n int) {
 func (w *world) admit(l line, others int) task.Verdict {
 	v := w.verdict(l)
 	if above := w.above(l.parent); v.Admit && len(above) > 0 {
-		v = core.Lineage{Above: above, Children: others, MaxDepth: maxDepth, MaxChildren: maxOthers}.Admit(v, l.agent, envelope.Enforce)
+		v = core.Lineage{Ancestors: above, Children: others, MaxDepth: maxDepth, MaxChildren: maxOthers}.Admit(v, l.agent, envelope.Enforce)
 	}
 	return v
 }
@@ -139,10 +139,10 @@ func (w *world) spending(t *core.Task, run task.Run) (s core.Spending) {
 		if last := w.lastRun(above.Seq); last != nil {
 			a.Run = *last
 			if r := w.runs[task.RunName{Task: last.Task, Attempt: last.Attempt}]; r != nil {
-				a.Said.Tokens = r.said
+				a.Reported.Tokens = r.said
 			}
 		}
-		if s.Above = append(s.Above, a); a.Lends() {
+		if s.Ancestors = append(s.Ancestors, a); a.Lends() {
 			break
 		}
 	}

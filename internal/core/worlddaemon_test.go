@@ -43,7 +43,7 @@ func (w *world) judge(t *core.Task) {
 	if core.Unread(t.Task) {
 		return
 	}
-	if core.WaitsForWords(t.Task) {
+	if core.Suspended(t.Task) {
 		if w.pick(2) == 0 {
 			w.do(&core.Wake{Task: t.Seq, Attempt: t.Attempt, Data: map[string]any{"from": "ann"}})
 		}
@@ -211,7 +211,7 @@ func (w *world) heard(name task.RunName) {
 		w.finish(t, how, envelope.OK, "", body)
 	case r.again && w.seen(t).agent == repeats && name.Attempt < 3:
 		w.allowed[t.Seq]++
-		w.do(&core.Again{Task: t.Seq, Until: w.now.Add(5 * time.Second), Run: how, Data: map[string]any{}})
+		w.do(&core.Retry{Task: t.Seq, Until: w.now.Add(5 * time.Second), Run: how, Data: map[string]any{}})
 	case r.again && w.pick(2) == 0:
 		w.allowed[t.Seq]++
 		w.do(&core.PutBack{Task: t.Seq, Reason: task.AuthRequired, Run: how})

@@ -49,7 +49,7 @@ func (w *world) program(t *core.Task) {
 		}
 		w.leased[t.Seq] = t.Until
 	case 2:
-		if core.Entitled(t, t.Attempt, token, w.now) != nil {
+		if core.CheckToken(t, t.Attempt, token, w.now) != nil {
 			return
 		}
 		if t.ClaimedAt(w.now) && token != w.tokens[t.Seq] {
