@@ -98,7 +98,7 @@ func transfers(to string) play {
 	return func(_ context.Context, j task.Job) task.Outcome {
 		codec, _ := dialect.Of(envelope.CLowl)
 		m, _ := codec.Hear(fmt.Appendf(nil, `{"p":"DLGT","to":%q,"body":{"t":"work","d":{"delegation_mode":"transfer"}}}`, to), j.Task)
-		return task.Outcome{Hold: task.Children, Said: []envelope.Message{m}}
+		return task.Outcome{Hold: task.Children, Messages: []envelope.Message{m}}
 	}
 }
 

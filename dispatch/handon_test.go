@@ -21,7 +21,7 @@ func hands(to, mode string) play {
 		}
 		codec, _ := dialect.Of(envelope.CLowl)
 		m, _ := codec.Hear(fmt.Appendf(nil, `{"p":"DLGT","to":%s,"body":{"t":"work","d":{"delegation_mode":%q}}}`, to, mode), j.Task)
-		return task.Outcome{Hold: task.Children, Exit: task.Exit{Started: time.Now()}, Said: []envelope.Message{m}}
+		return task.Outcome{Hold: task.Children, Exit: task.Exit{Started: time.Now()}, Messages: []envelope.Message{m}}
 	}
 }
 
@@ -98,7 +98,7 @@ func TestWhatLiesInAnInboxIsHandedToEverybodyToo(t *testing.T) {
 	e.answer = func(j task.Job, said []byte) task.Outcome {
 		codec, _ := dialect.Of(envelope.CLowl)
 		m, _ := codec.Hear(said, j.Task)
-		return task.Outcome{Hold: task.Children, Said: []envelope.Message{m}}
+		return task.Outcome{Hold: task.Children, Messages: []envelope.Message{m}}
 	}
 	e.judge = choosy(e)
 	e.start()

@@ -191,7 +191,7 @@ func TestWhatIsCancelledDoesNotGoOnAfterItsRun(t *testing.T) {
 	e.plays["asker"] = func(ctx context.Context, j task.Job) task.Outcome {
 		<-ctx.Done()
 		o := task.Outcome{Hold: task.Reply}
-		o.Said = []envelope.Message{{Dialect: envelope.CLowl, Act: envelope.Asks, To: []string{"ann"}, Type: "q", Text: "which?", WantsReply: true}}
+		o.Messages = []envelope.Message{{Dialect: envelope.CLowl, Act: envelope.Asks, To: []string{"ann"}, Type: "q", Text: "which?", WantsReply: true}}
 		return o
 	}
 	e.start()

@@ -88,7 +88,7 @@ func TestAReplyInALineHasItsTaskGoOn(t *testing.T) {
 		if j.Attempt > 1 {
 			return quick(ctx, j)
 		}
-		return task.Outcome{Hold: task.Reply, Exit: task.Exit{Started: time.Now()}, Said: []envelope.Message{{Act: envelope.Informs, Dialect: envelope.CAP, Task: j.Task.ID, To: []string{"user"}, Text: "which?", WantsReply: true}}}
+		return task.Outcome{Hold: task.Reply, Exit: task.Exit{Started: time.Now()}, Messages: []envelope.Message{{Act: envelope.Informs, Dialect: envelope.CAP, Task: j.Task.ID, To: []string{"user"}, Text: "which?", WantsReply: true}}}
 	}
 	e.start()
 	e.say(capLine("delegation_notice", "T1", "user", "quick", "look at it"))
@@ -115,7 +115,7 @@ func TestAReplyInCLowlNamesWhatItRepliesToOrItsConversation(t *testing.T) {
 				if j.Attempt > 1 {
 					return quick(ctx, j)
 				}
-				return task.Outcome{Hold: task.Reply, Exit: task.Exit{Started: time.Now()}, Said: []envelope.Message{
+				return task.Outcome{Hold: task.Reply, Exit: task.Exit{Started: time.Now()}, Messages: []envelope.Message{
 					{Act: envelope.Asks, Dialect: envelope.CLowl, ID: "question", To: []string{"ann"}, Type: "which", Text: "which?", WantsReply: true},
 				}}
 			}

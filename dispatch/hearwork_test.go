@@ -83,7 +83,7 @@ func TestAnAgentHandsOnInALineWhatLiesInItsInbox(t *testing.T) {
 	e.answer = func(j task.Job, said []byte) task.Outcome {
 		codec, _ := dialect.Of(envelope.CLowl)
 		m, _ := codec.Hear(said, j.Task)
-		return task.Outcome{Hold: task.Children, Said: []envelope.Message{m}}
+		return task.Outcome{Hold: task.Children, Messages: []envelope.Message{m}}
 	}
 	e.start()
 	e.say(req("m1", "editor"))

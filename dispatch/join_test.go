@@ -35,7 +35,7 @@ func TestAForkIsOnItsOwn(t *testing.T) {
 	s := newStage(t)
 	s.cast("pm", func(j task.Job) task.Outcome {
 		o := decision(j, "mine")
-		o.Said = spoken(j, notice("pm", "T1.1", "analyst", "as well"))
+		o.Messages = spoken(j, notice("pm", "T1.1", "analyst", "as well"))
 		return o
 	})
 	s.cast("analyst", fails(envelope.AgentError))

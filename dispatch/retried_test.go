@@ -21,7 +21,7 @@ func TestTheQuestionOfARetriedTaskIsAboutItsNewRevision(t *testing.T) {
 		case j.Attempt > 1:
 			return quick(ctx, j)
 		}
-		return task.Outcome{Hold: task.Reply, Exit: task.Exit{Started: time.Now()}, Said: []envelope.Message{
+		return task.Outcome{Hold: task.Reply, Exit: task.Exit{Started: time.Now()}, Messages: []envelope.Message{
 			{Act: envelope.Asks, Dialect: envelope.CLowl, ID: "question", To: []string{"ann"}, Type: "which", Text: "which?", WantsReply: true},
 		}}
 	}

@@ -140,7 +140,7 @@ func says(hold task.Reason, lines ...string) part {
 		if o.Hold = hold; hold != "" {
 			o.Result = envelope.Result{}
 		}
-		o.Said = spoken(j, lines...)
+		o.Messages = spoken(j, lines...)
 		return o
 	}
 }
@@ -161,7 +161,7 @@ func spoken(j task.Job, lines ...string) (said []envelope.Message) {
 func tied(tie envelope.Tie, line string) part {
 	return func(j task.Job) task.Outcome {
 		o := says(task.Children, line)(j)
-		o.Said[0].Tie = tie
+		o.Messages[0].Tie = tie
 		return o
 	}
 }

@@ -45,7 +45,7 @@ func unreadEngine(t *testing.T) (e *engine, executions *atomic.Int32, mend func(
 	e.dirs, e.givesUp = true, true
 	executions = new(atomic.Int32)
 	var good atomic.Bool
-	unread := task.Outcome{Unread: errBadDisk, Exit: task.Exit{PID: 1, Said: 1}}
+	unread := task.Outcome{Unread: errBadDisk, Exit: task.Exit{PID: 1, OutputBytes: 1}}
 	e.plays["a"] = func(_ context.Context, j task.Job) task.Outcome {
 		executions.Add(1)
 		if good.Load() {

@@ -51,7 +51,7 @@ func openResources(cfg config.Config, log zerolog.Logger) (_ *resources, err err
 		return nil, err
 	}
 	r.onClose(func() { r.keepers.Close() })
-	runner.Brand() // before workers start
+	runner.MarkSelf() // before workers start
 	if r.registry, err = newRegistry(cfg, locations{box: r.box, state: r.state, keepers: r.keepers, refRoots: cfg.Intake.RefRoots}, log); err != nil {
 		return nil, err
 	}

@@ -123,7 +123,7 @@ func (cp *Completer) Prepare(ctx context.Context, row task.Task, terms task.Term
 // prepareMessages completes and judges the messages of the agent. It returns the message to its
 // own overseer, which is the agent's answer.
 func (cp *Completer) prepareMessages(ctx context.Context, t *completion) (submitted envelope.Message, err error) {
-	for _, m := range t.outcome.Said {
+	for _, m := range t.outcome.Messages {
 		m = conversation.Complete(m, t.Row, t.conversation, dialect.NewID(), t.at)
 		switch {
 		case !conversation.AsksForWork(m):

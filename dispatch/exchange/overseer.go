@@ -181,7 +181,7 @@ func (ov *Overseer) reviewRunOf(ctx context.Context, row task.Task, o task.Outco
 	review.terms = run.Terms
 	seen, err := ov.reviewMaterial(ctx, row, review)
 	review.decision, review.text = conversation.Review{
-		Said: o.Said, Answer: o.Result, GoesOn: o.Hold != "", Broken: conversation.Broken(o), Dialect: ov.Agents.Protocol.Dialect(row.Agent),
+		Messages: o.Messages, Answer: o.Result, Waits: o.Hold != "", Broken: conversation.Broken(o), Dialect: ov.Agents.Protocol.Dialect(row.Agent),
 		Worker: reviewed.Agent, Requester: reviewed.Requester, Tasks: []envelope.ID{row.ID, reviewed.ID}, Seen: seen,
 	}.Decide()
 	return review, err

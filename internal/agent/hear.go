@@ -197,7 +197,7 @@ func addMessages(o *task.Outcome, said answer) {
 	if o.Result.Status == envelope.Failed && said.result.Status != envelope.Failed {
 		return
 	}
-	o.Said, o.Hold = said.said, said.hold
+	o.Messages, o.Hold = said.said, said.hold
 }
 
 // addUnanswered adds to an outcome that waits for a reply what the answer is if there

@@ -57,8 +57,8 @@ func TestAnAgentAnswersInCLowlHoweverItWasTaughtTo(t *testing.T) {
 		"banner":  "\x1b[32mmodel loaded\x1b[0m\n{\"p\":\"DONE\",\"task\":\"check\",\"data\":{\"summary\":\"It runs.\",\"uptime\":7}}\nbye\n",
 	} {
 		o := speaking(t, envelope.CLowl, text).Run(t.Context(), asked(t, asksCLowl), nil)
-		if r := o.Result; r.Status != envelope.OK || r.Output.Summary != "It runs." || !strings.Contains(string(r.Output.Extra), `"uptime":7`) || o.Hold != "" || len(o.Said) > 0 {
-			t.Errorf("%s: %+v, hold %q, said %s", name, r, o.Hold, words(o.Said))
+		if r := o.Result; r.Status != envelope.OK || r.Output.Summary != "It runs." || !strings.Contains(string(r.Output.Extra), `"uptime":7`) || o.Hold != "" || len(o.Messages) > 0 {
+			t.Errorf("%s: %+v, hold %q, said %s", name, r, o.Hold, words(o.Messages))
 		}
 	}
 }
@@ -156,9 +156,9 @@ func TestWhatAnAgentSaysDecidesWhatItsTaskWaitsFor(t *testing.T) {
 		{`{"type":"message","task_id":"T1","content":7}`, envelope.Failed, envelope.OutputInvalid, "", ""},
 	} {
 		o := speaking(t, envelope.CAP, c.text).Run(t.Context(), asked(t, asksCAP), nil)
-		if o.Result.Status != c.status || o.Result.Error.Kind != c.kind || o.Hold != c.hold || words(o.Said) != c.said || o.Retry {
+		if o.Result.Status != c.status || o.Result.Error.Kind != c.kind || o.Hold != c.hold || words(o.Messages) != c.said || o.Retry {
 			t.Errorf("%s\n%s %+v, hold %q, said %s; want %s %s, hold %q, said %s",
-				c.text, o.Result.Status, o.Result.Error, o.Hold, words(o.Said), c.status, c.kind, c.hold, c.said)
+				c.text, o.Result.Status, o.Result.Error, o.Hold, words(o.Messages), c.status, c.kind, c.hold, c.said)
 		}
 	}
 }
@@ -182,15 +182,15 @@ func TestWhatIsSaidInCLowlDecidesToo(t *testing.T) {
 		{`{"p":"INF","to":"radar","task":"note","data":{"text":"?"}}`, task.Reply, "info to radar"},
 	} {
 		o := speaking(t, envelope.CLowl, c.text).Run(t.Context(), asked(t, asksCLowl), nil)
-		if o.Result.Status == envelope.Failed || o.Hold != c.hold || words(o.Said) != c.said {
-			t.Errorf("%s\n%+v, hold %q, said %s; want hold %q, said %s", c.text, o.Result.Error, o.Hold, words(o.Said), c.hold, c.said)
+		if o.Result.Status == envelope.Failed || o.Hold != c.hold || words(o.Messages) != c.said {
+			t.Errorf("%s\n%+v, hold %q, said %s; want hold %q, said %s", c.text, o.Result.Error, o.Hold, words(o.Messages), c.hold, c.said)
 		}
 	}
 	for _, text := range []string{delegates("fork"), `{"p":"PROG","data":{"pct":50}}`, `{"p":"INF","task":"note","data":{}}`} {
 		o := speaking(t, envelope.CLowl, text).Run(t.Context(), asked(t, asksCLowl), nil)
 		expect(t, text, o, envelope.Failed, envelope.OutputInvalid)
-		if len(o.Said) > 0 || o.Hold != "" {
-			t.Errorf("%s: hold %q, said %s", text, o.Hold, words(o.Said))
+		if len(o.Messages) > 0 || o.Hold != "" {
+			t.Errorf("%s: hold %q, said %s", text, o.Hold, words(o.Messages))
 		}
 	}
 }
@@ -200,8 +200,8 @@ func TestWhatARunSaidThatWentWrongHasNoEffect(t *testing.T) {
 	b.Dialect = envelope.CAP
 	o := bound(t, b).Run(t.Context(), asked(t, asksCAP), nil)
 	expect(t, "a run that broke", o, envelope.Failed, envelope.AgentCrashed)
-	if o.Hold != "" || len(o.Said) > 0 {
-		t.Errorf("hold %q, said %s", o.Hold, words(o.Said))
+	if o.Hold != "" || len(o.Messages) > 0 {
+		t.Errorf("hold %q, said %s", o.Hold, words(o.Messages))
 	}
 }
 
@@ -231,8 +231,8 @@ func TestWorkHandedToTheOverseerIsTheAnswer(t *testing.T) {
 	if r := o.Result; r.Status != envelope.OK || r.Output.Summary != "Analysis complete." || !strings.Contains(string(r.Output.Extra), `"text":"7"`) {
 		t.Errorf("the answer is %+v", r)
 	}
-	if words(o.Said) != "task.delegatedoversee to qa-1" || o.Said[0].Task != "T1.1" || o.Hold != "" {
-		t.Errorf("hold %q, said %s", o.Hold, words(o.Said))
+	if words(o.Messages) != "task.delegatedoversee to qa-1" || o.Messages[0].Task != "T1.1" || o.Hold != "" {
+		t.Errorf("hold %q, said %s", o.Hold, words(o.Messages))
 	}
 }
 
@@ -244,8 +244,8 @@ func TestAnAnswerThatWasTakenBackIsNotToldPastTheOverseer(t *testing.T) {
 		"a failure":    `{"type":"error_response","error_code":500,"error_message":"no luck"}`,
 	} {
 		o := overseen(t, `{"content":"It runs."}`+"\n"+last).Run(t.Context(), asked(t, asksCAP), nil)
-		if len(o.Said) > 0 {
-			t.Errorf("%s: said %s; want nothing but the answer", name, words(o.Said))
+		if len(o.Messages) > 0 {
+			t.Errorf("%s: said %s; want nothing but the answer", name, words(o.Messages))
 		}
 	}
 }
@@ -289,8 +289,8 @@ func TestAProgramOfAProfileSpeaksInItsText(t *testing.T) {
 	b := saying(t, string(event)+"\n", 0)
 	b.Dialect, b.Output = envelope.CLowl, agent.Claude
 	o := bound(t, b).Run(t.Context(), asked(t, asksCLowl), nil)
-	if o.Hold != task.Children || words(o.Said) != "task.delegatedassist to muse" || o.Result.Cost == nil || o.Result.Cost.Tokens != 7 || o.Result.Cost.USDCents != 2 {
-		t.Errorf("hold %q, said %s, cost %+v, error %+v", o.Hold, words(o.Said), o.Result.Cost, o.Result.Error)
+	if o.Hold != task.Children || words(o.Messages) != "task.delegatedassist to muse" || o.Result.Cost == nil || o.Result.Cost.Tokens != 7 || o.Result.Cost.USDCents != 2 {
+		t.Errorf("hold %q, said %s, cost %+v, error %+v", o.Hold, words(o.Messages), o.Result.Cost, o.Result.Error)
 	}
 	if !strings.Contains(string(o.Result.Output.Extra), `"session_id":"s7"`) {
 		t.Errorf("the output is %s", o.Result.Output.Extra)

@@ -73,7 +73,7 @@ func (c readCase) recovered(t *testing.T) task.Outcome {
 	t.Helper()
 	j := jobFor(t, request(""))
 	said := int64(len(c.files["stdout"]) + len(c.files["result.json"]))
-	record, err := json.Marshal(task.Exit{Code: c.code, PID: 1 << 30, Finished: time.Now(), Said: said})
+	record, err := json.Marshal(task.Exit{Code: c.code, PID: 1 << 30, Finished: time.Now(), OutputBytes: said})
 	if err != nil {
 		t.Fatal(err)
 	}

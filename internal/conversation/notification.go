@@ -49,7 +49,7 @@ func Notifications(r Request, events []task.Event) (all []envelope.Message) {
 		}
 	}
 	if r.Result != nil && r.Tie != envelope.Oversee {
-		all = append(all, r.ends()...)
+		all = append(all, r.outcomes()...)
 	}
 	return all
 }
@@ -126,15 +126,15 @@ func (r Request) reports(data map[string]any, note string) envelope.Message {
 	return m
 }
 
-// ends returns the outcome of the task and the replies to the requester's cancellations:
+// outcomes returns the outcome of the task and the replies to the requester's cancellations:
 // the task was stopped, or had finished before (CLOWL-27).
-func (r Request) ends() (all []envelope.Message) {
+func (r Request) outcomes() (all []envelope.Message) {
 	cancels, stopped := r.Cancels, r.Result.Status == envelope.Stopped
 	if r.Dialect != envelope.CLowl {
 		cancels = nil // other dialects have no reply to a cancellation
 	}
 	if !stopped || len(cancels) == 0 {
-		all = append(all, r.end())
+		all = append(all, r.outcome())
 	}
 	for _, cancel := range cancels {
 		m := r.message(envelope.Stops, map[string]any{"status": "cancelled"})
@@ -149,8 +149,8 @@ func (r Request) ends() (all []envelope.Message) {
 	return all
 }
 
-// end returns the outcome of the task.
-func (r Request) end() envelope.Message {
+// outcome returns the outcome of the task.
+func (r Request) outcome() envelope.Message {
 	result := *r.Result
 	if result.Status == envelope.OK || result.Status == envelope.Partial {
 		m := r.message(envelope.Completes, nil)

@@ -25,9 +25,9 @@ const (
 
 // A Review holds the outcome of an overseer's run.
 type Review struct {
-	Said      []envelope.Message // messages beside its answer
+	Messages  []envelope.Message // messages beside its answer
 	Answer    envelope.Result    // its answer, unless it Waits
-	GoesOn    bool               // it has no answer yet and waits for a message or a task
+	Waits     bool               // it has no answer yet and waits for a message or a task
 	Broken    bool               // the run failed
 	Dialect   envelope.Dialect   // of the overseer
 	Worker    string             // the agent with the answer in review
@@ -41,7 +41,7 @@ type Review struct {
 // as a member of its output.
 func (r Review) Decide() (d Decision, words string) {
 	approved := ""
-	for _, m := range r.Said {
+	for _, m := range r.Messages {
 		switch said := r.decides(m); said {
 		case SendsBack, Rejects:
 			return said, m.Text
@@ -50,7 +50,7 @@ func (r Review) Decide() (d Decision, words string) {
 		}
 	}
 	switch {
-	case r.GoesOn:
+	case r.Waits:
 		return d, approved
 	case r.Broken:
 		return Unable, r.Answer.Error.Message
@@ -59,7 +59,7 @@ func (r Review) Decide() (d Decision, words string) {
 	case d == Approves:
 		return d, approved
 	}
-	if d := cmp.Or(decision(r.Answer.Output.Extra), r.enclosed(r.Answer.Output.Extra)); d != "" {
+	if d := cmp.Or(decision(r.Answer.Output.Extra), r.outputDecision(r.Answer.Output.Extra)); d != "" {
 		return d, r.Answer.Output.Summary
 	}
 	if d := decision(r.Answer.Extra); d != "" {
@@ -82,7 +82,7 @@ func (r Review) decides(m envelope.Message) Decision {
 	case envelope.Fails:
 		return Rejects
 	}
-	if d := r.feedback(m); d != "" {
+	if d := r.messageDecision(m); d != "" {
 		return d
 	}
 	switch {
@@ -92,36 +92,36 @@ func (r Review) decides(m envelope.Message) Decision {
 		return ""
 	case slices.Contains(m.To, r.Worker):
 		return SendsBack
-	case slices.Contains(m.To, r.Requester) && m.Dialect != envelope.CLowl && !r.open(): // CLowl has the type approve for this
+	case slices.Contains(m.To, r.Requester) && m.Dialect != envelope.CLowl && !r.asksFirst(): // CLowl has the type approve for this
 		return Approves
 	}
 	return ""
 }
 
-// open reports whether the overseer asks or delegates before it decides. Then its message
+// asksFirst reports whether the overseer asks or delegates before it decides. Then its message
 // to the requester isn't an approval.
-func (r Review) open() bool {
-	return slices.ContainsFunc(r.Said, func(m envelope.Message) bool {
+func (r Review) asksFirst() bool {
+	return slices.ContainsFunc(r.Messages, func(m envelope.Message) bool {
 		return m.WantsReply || m.Act == envelope.Asks || m.Act == envelope.Delegates && m.Tie != envelope.Fork
 	})
 }
 
-// feedback returns the machine-readable decision of a message.
-func (r Review) feedback(m envelope.Message) Decision {
+// messageDecision returns the machine-readable decision of a message.
+func (r Review) messageDecision(m envelope.Message) Decision {
 	if d := decision(m.Data); d != "" {
 		return d
 	}
 	for _, a := range m.Attachments {
-		if d := r.attached(a.Raw); d != "" {
+		if d := r.attachmentDecision(a.Raw); d != "" {
 			return d
 		}
 	}
 	return ""
 }
 
-// enclosed returns the machine-readable decision of a CAP answer. The attachments of the
+// outputDecision returns the machine-readable decision of a CAP answer. The attachments of the
 // answer are a member of its output.
-func (r Review) enclosed(output jsontext.Value) Decision {
+func (r Review) outputDecision(output jsontext.Value) Decision {
 	var held struct {
 		Attachments []jsontext.Value `json:"attachments"`
 	}
@@ -129,21 +129,21 @@ func (r Review) enclosed(output jsontext.Value) Decision {
 		return ""
 	}
 	for _, a := range held.Attachments {
-		if d := r.attached(a); d != "" {
+		if d := r.attachmentDecision(a); d != "" {
 			return d
 		}
 	}
 	return ""
 }
 
-// attached returns the decision in an attachment of type python_object. It ignores an
+// attachmentDecision returns the decision in an attachment of type python_object. It ignores an
 // object that was given for review.
-func (r Review) attached(thing jsontext.Value) Decision {
+func (r Review) attachmentDecision(thing jsontext.Value) Decision {
 	var held struct {
 		Type   string         `json:"type"`
 		Object jsontext.Value `json:"object"`
 	}
-	if thing.Kind() != '{' || json.Unmarshal(thing, &held) != nil || held.Type != "python_object" || r.given(held.Object) {
+	if thing.Kind() != '{' || json.Unmarshal(thing, &held) != nil || held.Type != "python_object" || r.wasGiven(held.Object) {
 		return ""
 	}
 	return decision(held.Object)
@@ -165,28 +165,28 @@ func decision(object jsontext.Value) Decision {
 	return ""
 }
 
-// given reports whether an object is part of the content given for review, in any
+// wasGiven reports whether an object is part of the content given for review, in any
 // formatting and order of members. Its decision isn't the overseer's (CAP-24).
-func (r Review) given(object jsontext.Value) bool {
+func (r Review) wasGiven(object jsontext.Value) bool {
 	if object = canonical(object); object == nil {
 		return false
 	}
-	return slices.ContainsFunc(r.Seen, func(seen jsontext.Value) bool { return holds(canonical(seen), object) })
+	return slices.ContainsFunc(r.Seen, func(seen jsontext.Value) bool { return containsObject(canonical(seen), object) })
 }
 
-// holds reports whether a value equals or contains an object. Both are canonical.
-func holds(value, object jsontext.Value) bool {
+// containsObject reports whether a value equals or contains an object. Both are canonical.
+func containsObject(value, object jsontext.Value) bool {
 	switch value.Kind() {
 	case '{':
 		var members map[string]jsontext.Value
 		if bytes.Equal(value, object) {
 			return true
 		}
-		inside := func(v jsontext.Value) bool { return holds(v, object) }
+		inside := func(v jsontext.Value) bool { return containsObject(v, object) }
 		return json.Unmarshal(value, &members) == nil && slices.ContainsFunc(slices.Collect(maps.Values(members)), inside)
 	case '[':
 		var items []jsontext.Value
-		return json.Unmarshal(value, &items) == nil && slices.ContainsFunc(items, func(v jsontext.Value) bool { return holds(v, object) })
+		return json.Unmarshal(value, &items) == nil && slices.ContainsFunc(items, func(v jsontext.Value) bool { return containsObject(v, object) })
 	}
 	return false
 }

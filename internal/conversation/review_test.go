@@ -23,20 +23,20 @@ func TestWhatAnOverseerDecides(t *testing.T) {
 		review conversation.Review
 		want   conversation.Decision
 	}{
-		"a message to its requester":             {conversation.Review{Dialect: cap, GoesOn: true, Said: said(say(cap, envelope.Informs, "boss", ""))}, conversation.Approves},
-		"that and a word to the agent":           {conversation.Review{Dialect: cap, Said: said(say(cap, envelope.Informs, "boss", "")), Answer: output(`{}`)}, conversation.Approves},
-		"that and an inquiry":                    {conversation.Review{Dialect: cap, GoesOn: true, Said: said(say(cap, envelope.Informs, "boss", ""), say(cap, envelope.Inquires, "worker", ""))}, conversation.SendsBack},
-		"an inquiry":                             {conversation.Review{Dialect: cap, GoesOn: true, Said: said(say(cap, envelope.Inquires, "worker", ""))}, conversation.SendsBack},
+		"a message to its requester":             {conversation.Review{Dialect: cap, Waits: true, Messages: said(say(cap, envelope.Informs, "boss", ""))}, conversation.Approves},
+		"that and a word to the agent":           {conversation.Review{Dialect: cap, Messages: said(say(cap, envelope.Informs, "boss", "")), Answer: output(`{}`)}, conversation.Approves},
+		"that and an inquiry":                    {conversation.Review{Dialect: cap, Waits: true, Messages: said(say(cap, envelope.Informs, "boss", ""), say(cap, envelope.Inquires, "worker", ""))}, conversation.SendsBack},
+		"an inquiry":                             {conversation.Review{Dialect: cap, Waits: true, Messages: said(say(cap, envelope.Inquires, "worker", ""))}, conversation.SendsBack},
 		"a message to the agent":                 {conversation.Review{Dialect: cap, Answer: output(`{}`)}, conversation.SendsBack},
 		"a decision in a message to the agent":   {conversation.Review{Dialect: cap, Answer: output(`{"attachments":[{"type":"python_object","object":{"decision":"approved"}}]}`)}, conversation.Approves},
 		"a decision in another thing":            {conversation.Review{Dialect: cap, Answer: output(`{"attachments":[{"type":"file","object":{"decision":"approved"}}]}`)}, conversation.SendsBack},
 		"an error":                               {conversation.Review{Dialect: cap, Answer: envelope.Result{Status: envelope.Failed}}, conversation.Rejects},
 		"a crash":                                {conversation.Review{Dialect: cap, Broken: true, Answer: output(`{"decision":"approved"}`)}, conversation.Unable},
-		"a question to somebody else":            {conversation.Review{Dialect: cap, GoesOn: true, Said: said(say(cap, envelope.Asks, "user", ""))}, ""},
-		"a question to its requester":            {conversation.Review{Dialect: cap, GoesOn: true, Said: said(say(cap, envelope.Asks, "boss", ""))}, ""},
-		"CLowl: INF of type approve":             {conversation.Review{Dialect: clowl, GoesOn: true, Said: said(say(clowl, envelope.Informs, "worker", "approve"))}, conversation.Approves},
-		"CLowl: any INF":                         {conversation.Review{Dialect: clowl, GoesOn: true, Said: said(say(clowl, envelope.Informs, "boss", "news"))}, ""},
-		"CLowl: a QRY to the agent":              {conversation.Review{Dialect: clowl, GoesOn: true, Said: said(say(clowl, envelope.Asks, "worker", "review"))}, conversation.SendsBack},
+		"a question to somebody else":            {conversation.Review{Dialect: cap, Waits: true, Messages: said(say(cap, envelope.Asks, "user", ""))}, ""},
+		"a question to its requester":            {conversation.Review{Dialect: cap, Waits: true, Messages: said(say(cap, envelope.Asks, "boss", ""))}, ""},
+		"CLowl: INF of type approve":             {conversation.Review{Dialect: clowl, Waits: true, Messages: said(say(clowl, envelope.Informs, "worker", "approve"))}, conversation.Approves},
+		"CLowl: any INF":                         {conversation.Review{Dialect: clowl, Waits: true, Messages: said(say(clowl, envelope.Informs, "boss", "news"))}, ""},
+		"CLowl: a QRY to the agent":              {conversation.Review{Dialect: clowl, Waits: true, Messages: said(say(clowl, envelope.Asks, "worker", "review"))}, conversation.SendsBack},
 		"CLowl: DONE without a decision":         {conversation.Review{Dialect: clowl, Answer: output(`{}`)}, conversation.Unable},
 		"AINL: approved":                         {conversation.Review{Dialect: ainl, Answer: output(`{"decision":"approved"}`)}, conversation.Approves},
 		"AINL: rejected":                         {conversation.Review{Dialect: ainl, Answer: output(`{"decision":"rejected"}`)}, conversation.Rejects},
@@ -71,9 +71,9 @@ func TestADecisionThatAnOverseerWasHandedIsNotItsOwn(t *testing.T) {
 		review conversation.Review
 		want   conversation.Decision
 	}{
-		"in a message":                  {conversation.Review{GoesOn: true, Said: []envelope.Message{message(theirs)}}, conversation.SendsBack},
+		"in a message":                  {conversation.Review{Waits: true, Messages: []envelope.Message{message(theirs)}}, conversation.SendsBack},
 		"in its answer":                 {conversation.Review{Answer: answer(theirs)}, conversation.SendsBack},
-		"in a message, and another is":  {conversation.Review{GoesOn: true, Said: []envelope.Message{message(own)}}, conversation.Approves},
+		"in a message, and another is":  {conversation.Review{Waits: true, Messages: []envelope.Message{message(own)}}, conversation.Approves},
 		"in its answer, and another is": {conversation.Review{Answer: answer(own)}, conversation.Approves},
 	} {
 		tt.review.Worker, tt.review.Requester, tt.review.Dialect, tt.review.Seen = "worker", "boss", envelope.CAP, seen

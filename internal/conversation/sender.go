@@ -23,7 +23,7 @@ func Distrust(m envelope.Message, secret string) string {
 	switch {
 	case slices.Contains(reserved, m.From):
 		return "is a reserved name"
-	case secret == "" || same(secret, m.Secret):
+	case secret == "" || equalSecrets(secret, m.Secret):
 		return ""
 	case m.Secret == "":
 		return "has a secret here, which is missing"
@@ -31,8 +31,8 @@ func Distrust(m envelope.Message, secret string) string {
 	return "has another secret here"
 }
 
-// same compares two secrets in constant time.
-func same(a, b string) bool {
+// equalSecrets compares two secrets in constant time.
+func equalSecrets(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }

@@ -128,7 +128,7 @@ func sameProgram(pid int) bool {
 func (d *checker) keeper(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, 3*time.Second)
 	defer stop()
-	builds, err := runner.Living(ctx, filepath.Join(d.State, mailbox.KeepersDir))
+	builds, err := runner.LiveBuilds(ctx, filepath.Join(d.State, mailbox.KeepersDir))
 	if err != nil {
 		d.bad("keeper", "ls -l "+term.ShellWord(d.State), "%v", err)
 		return

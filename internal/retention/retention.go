@@ -1,5 +1,5 @@
-// Package retention removes what nobody needs for work any more once it is old
-// enough. It touches only tasks that are done, put and delivered.
+// Package retention removes old data of finished tasks. It touches only tasks that are
+// done, put and delivered.
 package retention
 
 import (
@@ -15,18 +15,17 @@ import (
 	"mailboxd/mailbox"
 )
 
-// Policy says how long to keep what nobody needs for work any more, counted
-// from its last change. Zero keeps it for ever. Result files are their
-// readers', and no Policy touches them.
+// Policy says how long to keep data, counted from its last change. Zero keeps it for ever.
+// No Policy removes result files.
 type Policy struct {
-	Runs        time.Duration // directories of runs
-	History     time.Duration // results that a later revision replaced, and refused ones
+	Runs        time.Duration // run directories
+	History     time.Duration // replaced and refused results
 	Rejected    time.Duration // dead letters
 	Ledger      time.Duration // requests, results, events and messages; ids and hashes stay
-	MaxRunBytes int64         // at which the oldest directories of runs go sooner
+	MaxRunBytes int64         // above this size, the oldest run directories go earlier
 }
 
-// Collected says what was, or would be, removed.
+// Collected counts the removed data, or the data that would be removed.
 type Collected struct {
 	Runs     int   `json:"runs"`
 	History  int   `json:"history"`
@@ -34,18 +33,18 @@ type Collected struct {
 	Bodies   int   `json:"requests"`
 	Events   int   `json:"events"`
 	Messages int   `json:"messages"`
-	Bytes    int64 `json:"bytes"` // of files; the ledger uses its room again
+	Bytes    int64 `json:"bytes"` // of files; the ledger reuses its free space
 }
 
-// The daemon collects some time after its start, so that it does not slow the
-// start down, and then once a day. A page of rows is one short transaction.
+// The first collection comes some time after the start, so that it doesn't slow the start
+// down. Further ones follow once a day. A page of rows is one short transaction.
 const (
 	page            = 1000
 	firstCollection = 10 * time.Minute
 	nextCollection  = 24 * time.Hour
 )
 
-// A Collector removes what a Policy does not keep. It owns none of its parts.
+// A Collector removes the data that a Policy doesn't keep. It owns none of its parts.
 type Collector struct {
 	Box    *mailbox.Box
 	State  *mailbox.State
@@ -74,8 +73,8 @@ func (c Collector) ServeDaily(ctx context.Context, keep Policy, log zerolog.Logg
 	}
 }
 
-// Collect removes what r does not keep, or only counts it when dry. It touches
-// only tasks that are done, put and delivered. It may run beside the engine.
+// Collect removes the data that r doesn't keep, or only counts it if dry. It may run beside
+// the engine.
 func (c Collector) Collect(ctx context.Context, r Policy, now time.Time, dry bool) (Collected, error) {
 	var gone Collected
 	err := errors.Join(
@@ -87,7 +86,7 @@ func (c Collector) Collect(ctx context.Context, r Policy, now time.Time, dry boo
 	return gone, err
 }
 
-// before is when something must have changed last to go now; zero: never.
+// before returns the latest last change of data to remove now; zero: none.
 func before(now time.Time, keep time.Duration) time.Time {
 	if keep <= 0 {
 		return time.Time{}
@@ -95,7 +94,7 @@ func before(now time.Time, keep time.Duration) time.Time {
 	return now.Add(-keep)
 }
 
-// drop removes one thing, unless dry, and counts it.
+// drop removes and counts one thing; if dry, it only counts.
 func (c Collector) drop(k mailbox.Kept, dry bool, count *int, gone *Collected) error {
 	if !dry {
 		if err := c.State.Drop(k); err != nil {
@@ -107,9 +106,9 @@ func (c Collector) drop(k mailbox.Kept, dry bool, count *int, gone *Collected) e
 	return nil
 }
 
-// needless reports whether nothing will come of a revision any more. One that
-// is not known is of a ledger that was lost, or is being accepted.
-func (c Collector) needless(ctx context.Context, k mailbox.Kept) (bool, error) {
+// settled reports whether a revision is settled. An unknown revision belongs to a lost
+// ledger, or is being accepted.
+func (c Collector) settled(ctx context.Context, k mailbox.Kept) (bool, error) {
 	rows, err := c.Ledger.Revisions(ctx, k.ID)
 	for _, row := range rows {
 		if row.Revision == k.Revision {
@@ -119,7 +118,7 @@ func (c Collector) needless(ctx context.Context, k mailbox.Kept) (bool, error) {
 	return err == nil && time.Since(k.Changed) > accepting, err
 }
 
-// accepting is longer than a directory is there before the ledger has its task.
+// accepting is the longest time between a directory's creation and its task in the ledger.
 const accepting = time.Hour
 
 func (c Collector) collectHistory(ctx context.Context, before time.Time, dry bool, gone *Collected) error {

@@ -9,12 +9,11 @@ import (
 	"mailboxd/mailbox"
 )
 
-// oldestAtOnce bounds how many run directories are remembered to find the
-// oldest of them.
+// oldestAtOnce limits how many run directories are kept in memory to find the oldest ones.
 const oldestAtOnce = 4096
 
-// collectRuns removes the directories of runs that are too old, and then the
-// oldest ones while all together are too large.
+// collectRuns removes run directories that are too old, and then the oldest ones while the
+// total is too large.
 func (c Collector) collectRuns(ctx context.Context, r Policy, now time.Time, dry bool, gone *Collected) error {
 	if r.Runs <= 0 && r.MaxRunBytes <= 0 {
 		return nil
@@ -28,8 +27,8 @@ func (c Collector) collectRuns(ctx context.Context, r Policy, now time.Time, dry
 		if !k.Changed.Before(old) {
 			continue
 		}
-		needless, err := c.needless(ctx, k)
-		if err == nil && needless {
+		settled, err := c.settled(ctx, k)
+		if err == nil && settled {
 			left -= k.Bytes
 			err = c.drop(k, dry, &gone.Runs, gone)
 		}
@@ -43,8 +42,8 @@ func (c Collector) collectRuns(ctx context.Context, r Policy, now time.Time, dry
 	return c.shrinkRuns(ctx, left-r.MaxRunBytes, old, dry, gone)
 }
 
-// shrinkRuns removes the oldest directories until so many bytes are gone, or
-// nothing is left that may go.
+// shrinkRuns removes the oldest directories until enough bytes are freed, or none may be
+// removed.
 func (c Collector) shrinkRuns(ctx context.Context, excess int64, after time.Time, dry bool, gone *Collected) error {
 	for excess > 0 {
 		oldest, err := c.oldestRuns(ctx, after)
@@ -65,8 +64,8 @@ func (c Collector) shrinkRuns(ctx context.Context, excess int64, after time.Time
 	return nil
 }
 
-// oldestRuns returns the oldest directories that may go and did not change
-// before a time, oldest first.
+// oldestRuns returns the oldest removable directories whose last change isn't before a
+// time, the oldest first.
 func (c Collector) oldestRuns(ctx context.Context, after time.Time) (oldest []mailbox.Kept, err error) {
 	byAge := func(a, b mailbox.Kept) int { return a.Changed.Compare(b.Changed) }
 	for k, err := range c.State.RunDirs() {
@@ -76,11 +75,11 @@ func (c Collector) oldestRuns(ctx context.Context, after time.Time) (oldest []ma
 		if k.Changed.Before(after) {
 			continue
 		}
-		needless, err := c.needless(ctx, k)
+		settled, err := c.settled(ctx, k)
 		if err != nil {
 			return nil, err
 		}
-		if needless {
+		if settled {
 			oldest = append(oldest, k)
 		}
 		if len(oldest) >= 2*oldestAtOnce {

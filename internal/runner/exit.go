@@ -17,7 +17,7 @@ import (
 // Spec.Answer was, or "". An error is Passing, and nothing is known then.
 func Whole(e task.Exit, dir, answer string) (bool, error) {
 	sum, err := said(dir, answer)
-	return sum >= e.Said, err
+	return sum >= e.OutputBytes, err
 }
 
 // said counts the bytes in stdout and in the answer, if that is a file.

@@ -26,7 +26,7 @@ func init() {
 		forever()
 	}
 	roles["brands itself"] = func() {
-		runner.Brand()
+		runner.MarkSelf()
 		branch("double fork")
 		ready()
 		forever()

@@ -116,7 +116,7 @@ func run(ctx context.Context, f *family, s Spec, begun func(Meta)) (ending, erro
 		e.exit.Reason = context.Cause(ctx).Error()
 	}
 	printed, _ := r.output.size()
-	e.silent = e.exit.Code == 0 && e.exit.Cause == "" && len(e.exit.Survivors) == 0 && e.exit.Said == 0 && printed == 0
+	e.silent = e.exit.Code == 0 && e.exit.Cause == "" && len(e.exit.Survivors) == 0 && e.exit.OutputBytes == 0 && printed == 0
 	return e, nil
 }
 
@@ -208,7 +208,7 @@ func (r *attempt) conclude(cause task.Cause) task.Exit {
 	if large = cutAnswer(r.spec.Answer, r.spec.MaxOutput) || large; large && cause == "" {
 		exit.Cause = task.CauseOutputTooLarge // it was quicker than our look at it
 	}
-	exit.Said, _ = said(r.spec.Dir, r.spec.Answer) // what cannot be counted is not missed later
+	exit.OutputBytes, _ = said(r.spec.Dir, r.spec.Answer) // what cannot be counted is not missed later
 	return exit
 }
 

@@ -5,15 +5,14 @@ import (
 	"slices"
 )
 
-// A backlog is the items that wait for one agent, in the order in which they were
-// pushed. It keeps them by requester, so that a requester at its limit costs one look
-// however many items it has.
+// A backlog holds the waiting items of one agent in order of their push. It groups them by
+// requester, so that a requester at its limit costs one check however many items it has.
 type backlog struct {
 	agent   string
-	pushed  uint64           // how many items were, ever
+	pushed  uint64           // number of all pushes
 	lines   map[string]*line // by requester; none is empty
-	ready   lineHeap         // all lines but those in atLimit
-	atLimit map[string]*line // lines of requesters that had no slot left
+	ready   lineHeap         // all lines that aren't in atLimit
+	atLimit map[string]*line // lines of requesters without a free slot
 }
 
 func newBacklog(agent string) *backlog {
@@ -32,8 +31,8 @@ func (b *backlog) push(it Item) {
 	l.items = append(l.items, waitingItem{it.Seq, b.pushed})
 }
 
-// first returns the first item of a requester that has a slot, and how many lines it
-// looked at. It passes over the others until restore.
+// first returns the first item whose requester has a slot, and the number of lines it
+// checked. It skips a requester without a slot until restore.
 func (b *backlog) first(hasSlot func(requester string) bool) (it Item, ok bool, visited int) {
 	for len(b.ready) > 0 {
 		visited++
@@ -47,7 +46,7 @@ func (b *backlog) first(hasSlot func(requester string) bool) (it Item, ok bool, 
 	return Item{}, false, visited
 }
 
-// restore has first look at a requester again.
+// restore makes first check a requester again.
 func (b *backlog) restore(requester string) {
 	if l := b.atLimit[requester]; l != nil {
 		delete(b.atLimit, requester)
@@ -55,8 +54,8 @@ func (b *backlog) restore(requester string) {
 	}
 }
 
-// removeFirst removes the item that first returned, and reports whether it was the
-// last one.
+// removeFirst removes the item that first returned, and reports whether the backlog is now
+// empty.
 func (b *backlog) removeFirst() (empty bool) {
 	l := b.ready[0]
 	if l.removeFirst() {
@@ -68,9 +67,9 @@ func (b *backlog) removeFirst() (empty bool) {
 	return len(b.lines) == 0
 }
 
-// peek returns up to n items, the first ones first, of requesters that first does not
-// pass over. A line of the heap comes behind its parent, and an item behind the one
-// before it in its line, so few places can be next.
+// peek returns up to n next items of requesters that aren't skipped. In the heap, a line
+// comes after its parent; in a line, an item comes after the one before it. So only few
+// places can be next.
 func (b *backlog) peek(n int) (seqs []int64) {
 	type place struct{ line, at int }
 	var next []place

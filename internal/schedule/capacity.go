@@ -1,6 +1,6 @@
 package schedule
 
-// HasRoom reports whether intake may go on; if not, Room is signalled later.
+// HasRoom reports whether intake may continue; if not, Room is signalled later.
 func (q *Queue) HasRoom() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -11,15 +11,15 @@ func (q *Queue) HasRoom() bool {
 // Room is signalled when the queue has room again after HasRoom has returned false.
 func (q *Queue) Room() <-chan struct{} { return q.room }
 
-// AddBlocked counts a task as waiting that is none of the items, so that intake
-// pauses for it too. RemoveBlocked ends that.
+// AddBlocked counts a waiting task that isn't an item, so that intake pauses for it too.
+// RemoveBlocked undoes it.
 func (q *Queue) AddBlocked() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.blocked++
 }
 
-// RemoveBlocked ends what AddBlocked began.
+// RemoveBlocked undoes AddBlocked.
 func (q *Queue) RemoveBlocked() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -27,7 +27,7 @@ func (q *Queue) RemoveBlocked() {
 	q.signalRoom()
 }
 
-// signalRoom tells intake that it may go on, if it paused. The caller holds mu.
+// signalRoom lets a paused intake continue. The caller holds mu.
 func (q *Queue) signalRoom() {
 	if q.paused && q.length+q.blocked < q.size {
 		q.paused = false

@@ -8,29 +8,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A clockTimers keeps the earliest timer of each task, by one clock.
+// A clockTimers keeps the earliest timer of each task on one clock.
 type clockTimers struct {
 	now func() time.Time
 
 	mu   sync.Mutex          // guards next and heap
-	next map[int64]time.Time // the one timer of each task that has one
-	heap timerHeap           // holds it, and perhaps later ones that count no more
+	next map[int64]time.Time // the one timer of a task
+	heap timerHeap           // the timers of next, and stale later ones
 }
 
 func newClockTimers(now func() time.Time) *clockTimers {
 	return &clockTimers{now: now, next: map[int64]time.Time{}}
 }
 
-// bootClock is the time since the machine was started, sleep included.
+// bootClock returns the time since boot, including sleep.
 func bootClock() time.Time {
 	var now unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {
-		return time.Now() // every supported kernel has that clock
+		return time.Now() // can't happen: every supported kernel has this clock
 	}
 	return time.Unix(now.Unix())
 }
 
-// add reports whether the timer is the task's earliest.
+// add adds a timer, and reports whether it is the task's earliest.
 func (c *clockTimers) add(t timer) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -42,8 +42,8 @@ func (c *clockTimers) add(t timer) bool {
 	return true
 }
 
-// due removes what is due and says how long the rest can wait; a negative
-// wait means that nothing is left.
+// due removes and returns the tasks whose time has come, and returns the wait until the
+// next timer; a negative wait means that there is none.
 func (c *clockTimers) due() (seqs []int64, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,28 +5,28 @@ import (
 	"sync"
 )
 
-// A DeliveryQueue has tasks of which something is to be delivered, the first one first.
+// A DeliveryQueue is a FIFO queue of tasks with deliveries.
 type DeliveryQueue struct {
 	mu    sync.Mutex // guards tasks
 	tasks []int64
-	added chan struct{} // signalled when there is one
+	added chan struct{} // signalled by Add
 }
 
 // NewDeliveryQueue returns an empty queue.
 func NewDeliveryQueue() *DeliveryQueue { return &DeliveryQueue{added: make(chan struct{}, 1)} }
 
-// Add puts a task behind the others.
+// Add appends a task.
 func (q *DeliveryQueue) Add(seq int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.tasks = append(q.tasks, seq)
 	select {
 	case q.added <- struct{}{}:
-	default: // Next will look anyway
+	default: // a signal is pending already
 	}
 }
 
-// Next blocks for a task, and removes it. It returns false when ctx has ended.
+// Next blocks for the first task, and removes it. It returns false when ctx has ended.
 func (q *DeliveryQueue) Next(ctx context.Context) (int64, bool) {
 	for ctx.Err() == nil {
 		if seq, ok := q.first(); ok {

@@ -2,25 +2,25 @@ package schedule
 
 import "slices"
 
-// A line is the items of one requester that wait for one agent, the first one first.
+// A line holds the items of one requester that wait for one agent, in order.
 type line struct {
 	requester string
 	items     []waitingItem
-	head      int // of items: those before it are gone
+	head      int // index of the first item that isn't removed
 }
 
-// A waitingItem is an item without its agent and its requester.
+// A waitingItem is an Item without its agent and its requester.
 type waitingItem struct {
 	seq   int64
-	order uint64 // of its push, among the items of its agent
+	order uint64 // its number among the pushes of the agent
 }
 
 func (l *line) waiting() []waitingItem { return l.items[l.head:] }
 
-// fewItems is the length below which a line is not moved to give memory back.
+// fewItems is the length below which a line isn't copied to free memory.
 const fewItems = 64
 
-// removeFirst removes the first item, and reports whether it was the last one.
+// removeFirst removes the first item, and reports whether the line is now empty.
 func (l *line) removeFirst() (empty bool) {
 	l.head++
 	if l.head >= fewItems && 2*l.head >= len(l.items) {

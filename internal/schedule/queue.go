@@ -1,6 +1,6 @@
-// Package schedule says which task runs next and when a task is looked at again.
-// It keeps sequence numbers of tasks in memory and nothing else: the ledger has the
-// tasks, and a restart fills the queues again.
+// Package schedule decides which task runs next and when a task is checked again. It keeps
+// only sequence numbers of tasks in memory: the ledger has the tasks, and a restart fills
+// the queues again.
 package schedule
 
 import (
@@ -8,57 +8,58 @@ import (
 	"sync"
 )
 
-// AllAgents, in the place of an agent's id, means every agent.
+// AllAgents stands for every agent instead of one agent's id.
 const AllAgents = ""
 
-// An Item is an admitted task that waits for a worker. Its body stays in the
-// ledger, so that a long queue costs little memory.
+// An Item is an admitted task that waits for a slot. Its body stays in the ledger, so a
+// long queue needs little memory.
 type Item struct {
 	Seq       int64
 	Agent     string
 	Requester string
-	Begun     any           // what the taker goes on with when the task's start is durable already; nil: it has not begun
-	slot      *prefetchSlot // the item was taken before it had a slot; nil: it has one
+	Begun     any           // data for the taker if the task's start is durable already; nil: it hasn't begun
+	slot      *prefetchSlot // for an item taken before its slot was free; nil: it has a slot
 }
 
-// A Queue hands out the oldest task whose agent and requester have room.
+// A Queue hands out the oldest task whose agent and requester have a free slot.
 type Queue struct {
 	limits
 	room chan struct{} // signalled when a full queue has room again
 
-	mu         sync.Mutex          // guards what follows
-	work       *sync.Cond          // for takers: there may be an item to take
-	changed    *sync.Cond          // for others: any of it
-	waiting    map[string]*backlog // by agent, oldest first
-	begun      []Item              // items that have their slots
+	mu         sync.Mutex          // guards the fields below
+	work       *sync.Cond          // for takers: an item may be available
+	changed    *sync.Cond          // for other waiters: any change
+	waiting    map[string]*backlog // by agent
+	begun      []Item              // begun items, with their slots
 	agents     map[string]int      // slots taken, by agent
 	requesters map[string]int      // slots taken, by requester
-	prefetch   prefetch            // items taken beyond that
+	prefetch   prefetch            // items taken without a slot
 	counts
 	paused bool // intake found the queue full
 }
 
-// The limits of a queue do not change.
+// limits are fixed when the queue is made.
 type limits struct {
-	slots        int // runs at once, over all agents
-	size         int // at which intake pauses
-	perRequester int // runs at once of one requester; 0: no limit
+	slots        int // concurrent runs, over all agents
+	size         int // of the queue, at which intake pauses
+	perRequester int // concurrent runs of one requester; 0: no limit
 	limit        func(agent string) int
 }
 
-// The counts of a queue are guarded by its mutex.
+// counts are guarded by the queue's mutex.
 type counts struct {
-	length   int // items waiting
-	blocked  int // tasks that wait for something else than a slot, and will be items again
+	length   int // waiting items
+	blocked  int // tasks that wait for something other than a slot
 	reserved int // slots of items that may be pushed as begun
 	taken    int // slots taken, over all agents
-	busy     int // items taken and not done, and what AddBusy has counted
-	visited  int // first items of requesters that next has looked at; for tests
+	busy     int // items taken and not done, and those of AddBusy
+	visited  int // requesters that next has checked; for tests
 }
 
-// NewQueue returns an empty queue: so many slots over all agents, and limit of them
-// for one agent and perRequester for one requester (0: no limit). Intake pauses at
-// size waiting tasks. The limit of an agent may change between calls; Wake follows.
+// NewQueue returns an empty queue. Slots is the number of slots over all agents, limit
+// returns the slots of one agent, and perRequester is the limit of one requester (0: no
+// limit). Intake pauses at size waiting tasks. The limit of an agent may change; call Wake
+// then.
 func NewQueue(slots, size, perRequester int, limit func(agent string) int) *Queue {
 	q := &Queue{
 		limits:     limits{slots: slots, size: size, perRequester: perRequester, limit: limit},
@@ -72,7 +73,7 @@ func NewQueue(slots, size, perRequester int, limit func(agent string) int) *Queu
 	return q
 }
 
-// Push adds an item behind its agent's others.
+// Push appends an item to its agent's items.
 func (q *Queue) Push(it Item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -84,7 +85,7 @@ func (q *Queue) Push(it Item) {
 	q.wakeNext()
 }
 
-// Peek returns up to n items of an agent that are next, the oldest first.
+// Peek returns up to n next items of an agent, the oldest first.
 func (q *Queue) Peek(agent string, n int) []int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -94,9 +95,8 @@ func (q *Queue) Peek(agent string, n int) []int64 {
 	return q.waiting[agent].peek(n)
 }
 
-// Take blocks for an item that may run now, and takes its slots, or for one that
-// may be prepared meanwhile. It returns false when ctx has ended and no reserved
-// slot is left.
+// Take blocks for an item that can run now or be prepared. It takes the slots of an item
+// that can run. It returns false when ctx has ended and no slot is reserved.
 func (q *Queue) Take(ctx context.Context) (Item, bool) {
 	defer context.AfterFunc(ctx, q.Wake)()
 	q.mu.Lock()
@@ -110,22 +110,22 @@ func (q *Queue) Take(ctx context.Context) (Item, bool) {
 			}
 		}
 		if over && q.reserved == 0 {
-			q.work.Signal() // another taker waits for the same
+			q.work.Signal() // another taker waits for the end too
 			return Item{}, false
 		}
 		q.work.Wait()
 	}
 }
 
-// wakeNext wakes one taker, which wakes the next one if it finds an item. To wake
-// all, with 64 of them, was 10 us of processor time a task. The caller holds mu.
+// wakeNext wakes one taker; if it finds an item, it wakes the next one. Waking all 64 took
+// 10 us of CPU time a task. The caller holds mu.
 func (q *Queue) wakeNext() {
 	if q.length+len(q.begun) > 0 {
 		q.work.Signal()
 	}
 }
 
-// next removes the oldest item that has room. The caller holds mu.
+// next removes the oldest item that has a slot or may be prepared. The caller holds mu.
 func (q *Queue) next() (Item, bool) {
 	if len(q.begun) > 0 {
 		it := q.begun[0]
@@ -133,7 +133,7 @@ func (q *Queue) next() (Item, bool) {
 		return it, true
 	}
 	var best Item
-	requesterHasSlot := q.requesterHasSlot // once, for it is allocated
+	requesterHasSlot := q.requesterHasSlot // once, because a method value is allocated
 	for agent, items := range q.waiting {
 		if !q.hasSlot(agent) && !q.mayPrefetch(agent) {
 			continue
@@ -157,13 +157,12 @@ func (q *Queue) next() (Item, bool) {
 	return best, true
 }
 
-// hasSlot reports whether a run of the agent may begin now. The caller holds mu.
+// hasSlot reports whether a run of the agent can begin now. The caller holds mu.
 func (q *Queue) hasSlot(agent string) bool {
 	return q.taken < q.slots && q.agents[agent] < q.limit(agent)
 }
 
-// requesterHasSlot reports whether another item of the requester may be taken. The
-// caller holds mu.
+// requesterHasSlot reports whether the requester is below its limit. The caller holds mu.
 func (q *Queue) requesterHasSlot(requester string) bool {
 	return q.perRequester <= 0 || q.requesters[requester] < q.perRequester
 }
@@ -180,8 +179,8 @@ func (q *Queue) count(it Item) {
 	q.busy++
 }
 
-// Adopt takes the slots of a run that an earlier daemon began, whether or not there
-// is room for it: the run is there already.
+// Adopt takes the slots of a run that an earlier daemon began, even beyond the limits: the
+// run exists already.
 func (q *Queue) Adopt(it Item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -198,8 +197,8 @@ func (q *Queue) removeFirst(agent string) {
 	q.signalRoom()
 }
 
-// TakeBack removes up to most items of an agent, the oldest, which count as busy
-// until Done. They have no slots.
+// TakeBack removes up to most items of an agent, the oldest first. They have no slots and
+// count as busy until Done.
 func (q *Queue) TakeBack(agent string, most int) (back []Item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -222,7 +221,7 @@ func (q *Queue) TakeBack(agent string, most int) (back []Item) {
 	return back
 }
 
-// Release gives back the slots of an item that Take returned.
+// Release frees the slots of an item that Take returned.
 func (q *Queue) Release(it Item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -241,15 +240,14 @@ func (q *Queue) Release(it Item) {
 	q.changed.Broadcast()
 }
 
-// decrement counts down and forgets a name whose count is 0.
+// decrement subtracts one, and removes a name whose count is 0.
 func decrement(counts map[string]int, name string) {
 	if counts[name]--; counts[name] == 0 {
 		delete(counts, name)
 	}
 }
 
-// Done says that nothing more will come of an item that Take returned, or of what
-// AddBusy has counted.
+// Done ends the busy time of an item from Take, or of a call of AddBusy.
 func (q *Queue) Done() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -257,8 +255,8 @@ func (q *Queue) Done() {
 	q.changed.Broadcast()
 }
 
-// AddBusy counts something as busy that is no item, such as an item that will be
-// pushed after a pause. Done ends it.
+// AddBusy counts something that isn't an item as busy, such as an item in a pause. Done
+// ends it.
 func (q *Queue) AddBusy() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -276,8 +274,7 @@ func (q *Queue) WaitIdle(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// WaitReleased blocks until no slot of an agent, or of AllAgents, is taken, or ctx
-// ends.
+// WaitReleased blocks until an agent, or AllAgents, has no slot taken, or ctx ends.
 func (q *Queue) WaitReleased(ctx context.Context, agent string) error {
 	defer context.AfterFunc(ctx, q.Wake)()
 	q.mu.Lock()
@@ -291,7 +288,7 @@ func (q *Queue) WaitReleased(ctx context.Context, agent string) error {
 	return context.Cause(ctx)
 }
 
-// Wake has everybody who waits look again, for the limits of agents have changed.
+// Wake wakes all waiting callers, after the limits of agents have changed.
 func (q *Queue) Wake() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -1,7 +1,7 @@
 package schedule
 
-// Reserve takes the slots for an item that is not in the queue yet, unless others
-// would come first.
+// Reserve takes the slots for an item that isn't queued yet. It returns false if other
+// items come first or no slot is free.
 func (q *Queue) Reserve(it Item) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -14,8 +14,8 @@ func (q *Queue) Reserve(it Item) bool {
 	return true
 }
 
-// PushBegun adds an item whose slots are reserved and which has begun. Take returns
-// it also after the end of its context.
+// PushBegun adds a begun item with reserved slots. Take returns it even after the end of
+// its context.
 func (q *Queue) PushBegun(it Item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -24,8 +24,8 @@ func (q *Queue) PushBegun(it Item) {
 	q.work.Signal()
 }
 
-// CancelReservation says that an item whose slots are reserved will not be pushed.
-// Its slots go by Release.
+// CancelReservation says that an item with reserved slots won't be pushed. Release frees
+// the slots.
 func (q *Queue) CancelReservation() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -6,47 +6,46 @@ import (
 	"time"
 )
 
-// recheck bounds how long Serve trusts the runtime's timers: these stand still while
-// a machine sleeps, and the wall clock can be set.
+// recheck is the longest sleep of Serve. The runtime's timers stop while a machine sleeps,
+// and the wall clock can change.
 const recheck = time.Minute
 
-// A timer asks to look at a task again at a time.
+// A timer is a request to check a task at a time.
 type timer struct {
 	at  time.Time
 	seq int64
 }
 
-// Timers keeps the timers of all tasks. A timer is a hint: its receiver looks the
-// task's state up and does what is due. What is to happen at a time of day goes by the
-// wall clock, and a pause by the boot clock, which nobody can set and which goes on
-// while the machine sleeps.
+// Timers keeps the timers of all tasks. A timer is a hint: its receiver reads the task's
+// state and does what is due. Times of day use the wall clock. Pauses use the boot clock,
+// which can't be set and counts sleep.
 type Timers struct {
 	changed chan struct{}
 	wall    *clockTimers
 	boot    *clockTimers
 
 	mu       sync.Mutex          // guards backoffs
-	backoffs map[int64]time.Time // when pauses between attempts end, by the boot clock
+	backoffs map[int64]time.Time // ends of pauses between attempts, on the boot clock
 }
 
-// NewTimers returns timers of which none is set.
+// NewTimers returns Timers without any timer.
 func NewTimers() *Timers {
 	return &Timers{
 		changed: make(chan struct{}, 1), backoffs: map[int64]time.Time{},
-		wall: newClockTimers(func() time.Time { return time.Now().Round(0) }), // without the monotonic clock
+		wall: newClockTimers(func() time.Time { return time.Now().Round(0) }), // strips the monotonic clock
 		boot: newClockTimers(bootClock),
 	}
 }
 
-// Set asks for a task to be looked at again; a zero time asks for nothing. A task has
-// one such timer, its earliest: its receiver sets the next one.
+// Set sets a timer for a task; a zero time sets none. Only the earliest timer of a task is
+// kept: its receiver sets the next one.
 func (t *Timers) Set(seq int64, at time.Time) {
 	if !at.IsZero() && t.wall.add(timer{at: at.Round(0), seq: seq}) {
 		t.wake()
 	}
 }
 
-// After is Set for a pause, however the wall clock is set meanwhile.
+// After sets a timer after a pause, independent of changes of the wall clock.
 func (t *Timers) After(seq int64, pause time.Duration) {
 	if t.boot.add(timer{at: t.boot.now().Add(pause), seq: seq}) {
 		t.wake()
@@ -56,11 +55,11 @@ func (t *Timers) After(seq int64, pause time.Duration) {
 func (t *Timers) wake() {
 	select {
 	case t.changed <- struct{}{}:
-	default: // Serve will look anyway
+	default: // Serve wakes up already
 	}
 }
 
-// StartBackoff is After for the pause between two attempts at a task.
+// StartBackoff sets a timer for the pause between two attempts at a task.
 func (t *Timers) StartBackoff(seq int64, pause time.Duration) {
 	t.mu.Lock()
 	t.backoffs[seq] = t.boot.now().Add(pause)
@@ -75,7 +74,7 @@ func (t *Timers) EndBackoff(seq int64) {
 	delete(t.backoffs, seq)
 }
 
-// BackoffLeft is how much is left of the pause of a task; 0 when it is over.
+// BackoffLeft returns the rest of a task's pause; 0 if it is over.
 func (t *Timers) BackoffLeft(seq int64) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,8 +85,8 @@ func (t *Timers) BackoffLeft(seq int64) time.Duration {
 	return max(0, end.Sub(t.boot.now()))
 }
 
-// due removes what is due and says how long the rest can wait; a negative
-// wait means that nothing is left.
+// due removes and returns the tasks whose time has come, and returns the wait until the
+// next timer; a negative wait means that there is none.
 func (t *Timers) due() (seqs []int64, wait time.Duration) {
 	seqs, wait = t.wall.due()
 	more, other := t.boot.due()

@@ -2,13 +2,13 @@ package schedule
 
 import "sync"
 
-// A WorkerPool does jobs at the same time, each at once. Some of its goroutines wait
-// for another job, since the stack of a new goroutine grows step by step to what a
-// transaction takes: 8 us of processor time each.
+// A WorkerPool runs each job in a goroutine at once. It keeps some goroutines for later
+// jobs, because the stack of a new goroutine grows in steps to the size that a transaction
+// needs: 8 us of CPU time each.
 type WorkerPool struct {
 	jobs    chan func()
-	idle    chan struct{} // a token for each goroutine that waits
-	over    chan struct{} // closed when there are no more jobs
+	idle    chan struct{} // a token for each idle goroutine
+	over    chan struct{} // closed when no more jobs come
 	workers sync.WaitGroup
 }
 
@@ -17,11 +17,11 @@ func NewWorkerPool(idle int) *WorkerPool {
 	return &WorkerPool{jobs: make(chan func()), idle: make(chan struct{}, idle), over: make(chan struct{})}
 }
 
-// Go has a job done, and does not wait for it.
+// Go starts a job and returns.
 func (p *WorkerPool) Go(job func()) {
 	select {
 	case p.jobs <- job:
-	default: // no goroutine waits
+	default: // no goroutine is idle
 		p.workers.Go(func() {
 			for ; job != nil; job = p.next() {
 				job()
@@ -30,7 +30,7 @@ func (p *WorkerPool) Go(job func()) {
 	}
 }
 
-// next waits for a job, and returns nil for a goroutine that is to end.
+// next waits for a job, and returns nil to a goroutine that must end.
 func (p *WorkerPool) next() (job func()) {
 	select {
 	case p.idle <- struct{}{}:
@@ -45,8 +45,8 @@ func (p *WorkerPool) next() (job func()) {
 	return job
 }
 
-// Close ends the goroutines that wait: there are no more jobs.
+// Close ends the idle goroutines. No job may follow.
 func (p *WorkerPool) Close() { close(p.over) }
 
-// Wait blocks until the jobs of a closed pool are done.
+// Wait blocks until all jobs of a closed pool have ended.
 func (p *WorkerPool) Wait() { p.workers.Wait() }

@@ -8,32 +8,31 @@ import (
 	"mailboxd/envelope"
 )
 
-// A Decision is what came of asking a person. The zero value is Undecided.
+// A Decision is the state of an approval. The zero value is Undecided.
 type Decision string
 
 // The decisions.
 const (
-	Undecided Decision = ""         // no decision yet
-	Approved  Decision = "approved" // go on
-	Denied    Decision = "denied"   // do not
-	Expired   Decision = "expired"  // nobody decided in time, or the approval was not used in time
-	Void      Decision = "void"     // it was about something else than what would happen now, or is not needed
+	Undecided Decision = "" // no decision yet
+	Approved  Decision = "approved"
+	Denied    Decision = "denied"
+	Expired   Decision = "expired" // no decision in time, or the approval was not used in time
+	Void      Decision = "void"    // the content has changed, or the approval is no longer needed
 )
 
-// A Consent is one approval that was asked for, and what came of it. Times are
-// in UTC, to the microsecond.
+// A Consent is one approval and its decision. Times are in UTC, to the microsecond.
 type Consent struct {
-	Seq      int64             // the ledger gives it
+	Seq      int64             // set by the ledger
 	Task     int64             // the task's Seq
 	Stage    envelope.Approval // ApprovalPre: before it starts; ApprovalPost: before its result is shown
-	Digest   string            // names what exactly it is about
-	Plan     jsontext.Value    // what that is, an object; nil after a run, where it is the result
-	Approver string            // the only one who may decide; "": every approver
+	Digest   string            // of the content to approve
+	Plan     jsontext.Value    // that content, an object; nil after a run: the content is the result
+	Approver string            // the only permitted approver; "": any
 	Asked    time.Time
-	Expires  time.Time // zero: never by itself
+	Expires  time.Time // zero: never
 
 	Decision Decision
 	Decided  time.Time // zero while it is open
-	Decider  string    // the name with which a person decided; "" when nobody did
-	Note     string    // their reason, or the daemon's
+	Decider  string    // the name of the approver; "" for none
+	Note     string    // the approver's reason, or the daemon's
 }

@@ -8,14 +8,14 @@ import (
 	"mailboxd/envelope"
 )
 
-// An Event is one thing that happened. Events are only ever added, and their
-// Seq, not their Time, says which came first.
+// An Event is one entry of the history. Events are only appended; Seq and not Time gives
+// their order.
 type Event struct {
-	Seq      int64     // the ledger gives it
+	Seq      int64     // set by the ledger
 	Time     time.Time // to the microsecond, UTC
 	Kind     Kind
-	Task     envelope.ID    // which task it is about; "" for none
-	Revision int            // and which revision of it
-	Of       int64          // that revision's Seq, so that the ledger need not look it up; 0: not known
+	Task     envelope.ID    // "" for none
+	Revision int            // of the task
+	Of       int64          // the Seq of that revision, to save a lookup; 0: unknown
 	Data     jsontext.Value // a JSON object; nil for an empty one
 }

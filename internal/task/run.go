@@ -6,39 +6,38 @@ import (
 	"mailboxd/envelope"
 )
 
-// A Run is one attempt to have an agent do a task. Times are in UTC, to the
-// microsecond.
+// A Run is one attempt of an agent at a task. Times are in UTC, to the microsecond.
 type Run struct {
 	Task    int64     // the task's Seq
 	Attempt int       // 1 for the first
 	ID      string    // MAILBOX_RUN_ID
-	Intent  time.Time // when it was decided, which is durable before a process is asked for
+	Intent  time.Time // when the start was decided; durable before a process is requested
 
-	PID      int    // 0 until there is one
-	PIDStart uint64 // clock ticks from boot to its start, as an id alone is used again
-	Boot     string // runner.Evidence of its directory as it was decided; once its process is known, the boot from which those ticks count
+	PID      int    // 0 before the start
+	PIDStart uint64 // start time in clock ticks since boot, because PIDs are reused
+	Boot     string // runner.Evidence of its directory when the start was decided; once the process is known, the boot of PIDStart
 
-	Started  time.Time // zero when no process was started
-	Finished time.Time // zero until it has ended
+	Started  time.Time // zero: no process was started
+	Finished time.Time // zero: still running
 	ExitCode int
-	Signal   string // what ended it; "" for none
-	Cause    Cause  // "" when it ended by itself
-	Tokens   *int64 // nil: unknown, which is not 0
+	Signal   string // that ended it; "" for none
+	Cause    Cause  // "" if it ended by itself
+	Tokens   *int64 // nil: unknown, not 0
 	USDCents *int64
 
-	Terms Terms // what it was admitted with
+	Terms Terms // the terms of its admission
 
-	Reserved envelope.Budget // what it may spend; without a limit: anything
-	Lender   RunName         // the run of whose reservation that was part; zero: none
-	Settled  bool            // it is over, and its spending counted
+	Reserved envelope.Budget // what it may spend; nil amounts are unlimited
+	Lender   RunName         // the run that lends this reservation; zero: none
+	Settled  bool            // it has ended and its spending is counted
 }
 
-// MayHaveSpent reports whether a run that is over may have spent something.
+// MayHaveSpent reports whether a run that has ended may have spent something.
 func (r Run) MayHaveSpent() bool {
 	return !r.Started.IsZero() || r.Cause == CauseLost || r.Tokens != nil || r.USDCents != nil
 }
 
-// A RunName names a run. The zero value is none.
+// A RunName identifies a run. The zero value is none.
 type RunName struct {
 	Task    int64
 	Attempt int

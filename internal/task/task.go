@@ -7,20 +7,20 @@ import (
 	"mailboxd/envelope"
 )
 
-// A Task is what is remembered of one revision of one task, without the bodies of
-// its request and its result. Times are in UTC, to the microsecond.
+// A Task is the record of one revision of a task, without its request and its result. Times
+// are in UTC, to the microsecond.
 type Task struct {
-	Seq      int64 // the order in which revisions were accepted; the ledger gives it
+	Seq      int64 // the order of acceptance; set by the ledger
 	ID       envelope.ID
-	Revision int              // 1 for the first content that had the id
-	Latest   bool             // no later revision of the id is there; the ledger sets it
-	Hash     string           // envelope.Task.Hash: names the content
+	Revision int              // 1 for the first content of the id
+	Latest   bool             // no later revision exists; set by the ledger
+	Hash     string           // envelope.Task.Hash of the content
 	Dialect  envelope.Dialect // of the line
 
 	State   State
-	Attempt int       // the number of the run it has or had; 0 before the first
+	Attempt int       // the number of its latest run; 0 before the first
 	Reasons []Reason  // why it is held
-	Until   time.Time // when the hold, or a lease, ends by itself; zero: it does not
+	Until   time.Time // the end of the hold or the lease; zero: none
 
 	Agent     string
 	Requester string
@@ -29,60 +29,60 @@ type Task struct {
 	Received  time.Time
 	Finished  time.Time // when it became Done; zero before
 
-	File   string // the task file of its line, relative to the root
-	Offset int64  // where in it the line begins
+	File   string // the task file, relative to the root
+	Offset int64  // of its line in File
 
-	Status    envelope.Status // how it ended; "" before
-	Kind      envelope.Kind   // what went wrong; "" for nothing
-	ResultSum string          // hex SHA-256 of the result's bytes; "" for none
-	Put       bool            // its result file is in place, or it has none
-	Delivered bool            // its callbacks are done, or it has none
-	Replaces  bool            // the earlier revision's result still has to go to the history
+	Status    envelope.Status // of the result; "" before
+	Kind      envelope.Kind   // of the failure; "" for none
+	ResultSum string          // hex SHA-256 of the result; "" for none
+	Put       bool            // the result file is in place, or there is none
+	Delivered bool            // all callbacks are made, or there are none
+	Replaces  bool            // the earlier revision's result still has to move to the history
 
-	Parent int64 // the Seq of the task whose run asked for this one; 0: none (AINL-01)
-	Depth  int   // how many parents are above it
+	Parent int64 // the Seq of the task whose run requested this one; 0: none (AINL-01)
+	Depth  int   // the number of its ancestors
 }
 
-// WaitsForBudget reports whether a task is held until other runs leave something of
-// a budget. Nobody knows when that is: it is held until its deadline, where a pause
-// between two attempts has an end of its own.
+// WaitsForBudget reports whether a task is held until other runs leave some budget. The
+// time of that is unknown, so the hold lasts until the deadline. A pause between two
+// attempts has an end of its own.
 func (t Task) WaitsForBudget() bool {
 	return t.State == Held && slices.Equal(t.Reasons, []Reason{Capacity}) && t.Until.Equal(t.Deadline)
 }
 
-// LacksCallback reports whether the result of a task is in place and could not be
-// delivered to its callback.
+// LacksCallback reports whether the result of a task is in place, but a callback for it
+// failed.
 func (t Task) LacksCallback() bool { return t.State == Done && t.Put && !t.Delivered }
 
-// ClaimedAt reports whether a program has a lease on a waiting task at an instant.
+// ClaimedAt reports whether a program has a lease on a waiting task at a time.
 func (t Task) ClaimedAt(now time.Time) bool {
 	return t.State == Waiting && !t.Until.IsZero() && now.Before(t.Until)
 }
 
-// A Child is a task that belongs to another one.
+// A Child is a task that belongs to a parent.
 type Child struct {
 	Task
 	Tie envelope.Tie
 }
 
-// A Change is what becomes of a task that moves to another state. Reasons and Until
-// become exactly what is set here; every other zero field leaves what was there.
+// A Change moves a task to a state. Reasons and Until replace those of the task; any other
+// zero field keeps the task's value.
 type Change struct {
 	To      State
-	Attempt int       // the attempt that begins
-	Reasons []Reason  // why it is held from now on
-	Until   time.Time // when that ends by itself
+	Attempt int       // the next attempt
+	Reasons []Reason  // the hold reasons
+	Until   time.Time // the end of the hold or the lease
 
-	Agent  string          // who has it, when that was decided anew
-	Status envelope.Status // how it ended
-	Kind   envelope.Kind   // what went wrong
-	Result []byte          // the bytes of its result file
+	Agent  string          // the chosen agent
+	Status envelope.Status // the final status
+	Kind   envelope.Kind   // of the failure
+	Result []byte          // the result file
 }
 
-// A Delivery is what is remembered of a task whose agent fetches it, beside the task
-// itself: the task is Waiting, and claimed until its Until.
+// A Delivery is the record of a task that its agent fetches. The task is Waiting, and
+// claimed until its Until.
 type Delivery struct {
-	Appended time.Time // when its line was in the inbox file; zero: not known to be there
-	Claimed  time.Time // when it was claimed last; zero: never
-	Lease    string    // the token of the last claim; "" for none
+	Appended time.Time // when its line was in the inbox file; zero: unknown
+	Claimed  time.Time // the time of the latest claim; zero: never
+	Lease    string    // the token of the latest claim; "" for none
 }

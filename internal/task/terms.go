@@ -7,33 +7,32 @@ import (
 	"mailboxd/envelope"
 )
 
-// Terms are what a task is, or was, admitted with: the limits of its run, and what
-// has to happen after it. They are kept with the run, so that it ends under them also
-// when the rules have changed by then.
+// Terms are the conditions of a task's admission: the limits of its run, and the steps
+// after it. They are stored with the run, so later changes of the rules do not affect it.
 type Terms struct {
-	Tools    []string          `json:"tools,omitzero"`    // what it may use (AINL-47); nil: not specified
-	Deadline time.Time         `json:"deadline,omitzero"` // when it must be over; zero: no limit
+	Tools    []string          `json:"tools,omitzero"`    // permitted tools (AINL-47); nil: not specified
+	Deadline time.Time         `json:"deadline,omitzero"` // when it must have ended; zero: no limit
 	Timeout  time.Duration     `json:"timeout,omitzero"`  // for the whole run, beside the agent's own; 0: no limit
-	Budget   envelope.Budget   `json:"budget,omitzero"`   // what the task may spend, over all its runs (AINL-46)
-	Expected envelope.Budget   `json:"expected,omitzero"` // what it should spend, where budgets only warn
-	Accounts []Account         `json:"accounts,omitzero"` // what else its spending counts for
-	Approval envelope.Approval `json:"approval,omitzero"` // when a person must agree (AINL-48)
-	Approver string            `json:"approver,omitzero"` // the only one who may (AINL-49); "" for every approver
+	Budget   envelope.Budget   `json:"budget,omitzero"`   // for the task over all its runs (AINL-46)
+	Expected envelope.Budget   `json:"expected,omitzero"` // what the task should spend, if budgets only warn
+	Accounts []Account         `json:"accounts,omitzero"` // that its spending is also charged to
+	Approval envelope.Approval `json:"approval,omitzero"` // when a person must approve (AINL-48)
+	Approver string            `json:"approver,omitzero"` // the only permitted approver (AINL-49); "" for any
 	Levels   envelope.Levels   `json:"levels,omitzero"`   // which component enforces which control
 }
 
-// An Account is a budget that many tasks share for a day.
+// An Account is a daily budget that many tasks share.
 type Account struct {
 	Owner string          `json:"owner"`        // "requester:planner.agent", "agent:openclaw.monitor"
 	Limit envelope.Budget `json:"limit"`        // of one day, in UTC
-	Day   string          `json:"day,omitzero"` // as Day names it; "" before a run begins
+	Day   string          `json:"day,omitzero"` // as Day returns it; "" before a run begins
 }
 
-// Day names the day of an instant, in UTC, as accounts do.
+// Day returns the name of a day in UTC, as accounts use it.
 func Day(at time.Time) string { return at.UTC().Format(time.DateOnly) }
 
-// DailyAccounts are the accounts of the day that a run counts for besides those of
-// its terms: its requester's and its agent's.
+// DailyAccounts are the accounts of a run beside those of its terms: one for its requester
+// and one for its agent.
 func DailyAccounts(t Task, r Run) (more []Account) {
 	for _, owner := range []string{"requester:" + t.Requester, "agent:" + t.Agent} {
 		if !slices.ContainsFunc(r.Terms.Accounts, func(a Account) bool { return a.Owner == owner }) {
@@ -43,21 +42,21 @@ func DailyAccounts(t Task, r Run) (more []Account) {
 	return more
 }
 
-// A Balance is where an account stands.
+// A Balance is the spending of an account.
 type Balance struct {
 	Account
-	Reserved envelope.Cost // for runs that are not over
-	Spent    envelope.Cost // by runs that are over; unknown spending counts as it was reserved
-	Unknown  int           // how many of them have unknown spending
+	Reserved envelope.Cost // for runs that have not ended
+	Spent    envelope.Cost // by runs that have ended; a run with unknown spending counts with its reservation
+	Unknown  int           // number of runs with unknown spending
 }
 
-// A TreeCost is what the runs of a task and of all tasks below it have spent, and what
-// is reserved for the runs that are not over.
+// A TreeCost is the spending of a task and its descendants, and the reservations of their
+// open runs.
 type TreeCost struct {
 	Spent    envelope.Cost
 	Reserved envelope.Cost
 }
 
-// MaxAmount is the most that is counted of what one run spends or may spend. An agent
-// can claim any number, and sums of many have to stay numbers.
+// MaxAmount is the largest spending that is counted for one run. Agents can report any
+// number, and sums must not overflow.
 const MaxAmount = 1 << 40

@@ -1,10 +1,8 @@
-// Package task holds the types that the parts of mailboxd share: what a task is,
-// where it stands, why it waits and what happens to it. It does nothing by itself:
-// it reads no file and no clock.
+// Package task holds the types that the parts of mailboxd share: tasks, states, hold
+// reasons and events. It reads no file and no clock.
 //
-// The event kinds and the hold reasons stand in this package with their sentences,
-// so that the command line, the documentation and every other reader use the same
-// words.
+// It also holds the sentences for event kinds and hold reasons, so that the command line
+// and the documentation use the same words.
 package task
 
 import (
@@ -12,21 +10,21 @@ import (
 	"strings"
 )
 
-// A State is where a task stands. The zero value is none.
+// A State is the state of a task. The zero value is none.
 type State string
 
-// The states, in the order in which a task goes through them.
+// The states, in the order of a task's life cycle.
 const (
-	Received State = "received" // accepted; an earlier revision has to end first
-	Held     State = "held"     // must not start yet, for its Reasons
+	Received State = "received" // accepted, behind an earlier revision
+	Held     State = "held"     // not allowed to start, for its Reasons
 	Queued   State = "queued"   // may start
-	Running  State = "running"  // an agent has it, or is about to
+	Running  State = "running"  // its run has begun or is about to begin
 	Waiting  State = "waiting"  // in the inbox of an agent that fetches its tasks
-	Review   State = "review"   // answered; a person must agree before the answer is shown
-	Done     State = "done"     // over: nothing moves it any more
+	Review   State = "review"   // answered; an approver or overseer must approve the answer
+	Done     State = "done"     // final
 )
 
-// States lists every State, in the order in which a task goes through them.
+// States lists every State, in the order of a task's life cycle.
 func States() []State {
 	return []State{Received, Held, Queued, Running, Waiting, Review, Done}
 }
@@ -34,31 +32,31 @@ func States() []State {
 // A Reason is why a task is held.
 type Reason string
 
-// The reasons. The comment says what ends the hold.
+// The reasons. Each comment says what ends the hold.
 const (
 	Approval      Reason = "approval"       // an approver's decision
-	ChangeWindow  Reason = "change_window"  // the window's start
-	Capacity      Reason = "capacity"       // room in a budget, or the end of a pause before another attempt
+	ChangeWindow  Reason = "change_window"  // the start of the window
+	Capacity      Reason = "capacity"       // free budget, or the end of a pause before another attempt
 	Paused        Reason = "paused"         // resume
 	Operator      Reason = "operator"       // release
-	Recovered     Reason = "recovered"      // release: the ledger was lost, so the task may have run
+	Recovered     Reason = "recovered"      // release; the ledger was lost, so the task may have run
 	AuthRequired  Reason = "auth_required"  // the agent's login
 	AnswerUnread  Reason = "answer_unread"  // release: the agent's answer is read again
-	ResultInvalid Reason = "result_invalid" // the removal of a result file that is none
-	Children      Reason = "children"       // the end of the tasks whose answers it needs
+	ResultInvalid Reason = "result_invalid" // the removal of an invalid result file
+	Children      Reason = "children"       // the end of the tasks that it needs
 	Reply         Reason = "reply"          // a message to its agent
 )
 
-// reasonWords are the words about one Reason.
+// reasonWords are the texts about one Reason.
 type reasonWords struct {
 	reason   Reason
 	sentence string
-	remedy   string // what a person can do about it; "" for nothing
-	needs    string // what has to happen, behind "waits for" in a list of tasks
-	awaits   string // who or what that is, behind "waits for" in a conversation
+	remedy   string // what a person can do; "" for nothing
+	needs    string // follows "waits for" in a list of tasks
+	awaits   string // follows "waits for" in a conversation
 }
 
-// reasons has the words of every Reason, in the order of the constants.
+// reasons has the texts of every Reason, in the order of the constants.
 var reasons = []reasonWords{
 	{Approval, "A person has to approve it.", "mailboxd approve", "approval", "approval"},
 	{ChangeWindow, "Its change window has not begun.", "", "its change window, open", "its change window"},
@@ -86,11 +84,11 @@ func Reasons() []Reason {
 	return all
 }
 
-// Sentence says why a task is held, as a sentence about "it", the task; "" for a
-// reason that is none.
+// Sentence returns the reason as a sentence in which "it" is the task; "" for an unknown
+// reason.
 func (r Reason) Sentence() string { return r.words().sentence }
 
-// Clause is the sentence as a part of a longer one.
+// Clause returns the sentence as a part of a longer one.
 func (r Reason) Clause() string {
 	s := r.Sentence()
 	if s == "" {
@@ -99,16 +97,14 @@ func (r Reason) Clause() string {
 	return strings.ToLower(s[:1]) + strings.TrimSuffix(s[1:], ".")
 }
 
-// Remedy is what a person can do about the reason, as a command or in a few words;
-// "" for nothing.
+// Remedy returns what a person can do, as a command or in a few words; "" for nothing.
 func (r Reason) Remedy() string { return r.words().remedy }
 
-// Needs is what has to happen before the task goes on, behind "waits for"; "" for a
-// reason that is none.
+// Needs returns what has to happen first, to follow "waits for"; "" for an unknown reason.
 func (r Reason) Needs() string { return r.words().needs }
 
-// Awaits is who or what the task waits for, behind "waits for"; "" for a reason that
-// is none.
+// Awaits returns the actor or thing that the task waits for, to follow "waits for"; "" for
+// an unknown reason.
 func (r Reason) Awaits() string { return r.words().awaits }
 
 func (r Reason) words() reasonWords {
@@ -119,8 +115,8 @@ func (r Reason) words() reasonWords {
 	return reasons[at]
 }
 
-// A Kind names what happened, in an Event. Kinds are public: they stand in the
-// control socket's event stream, so they keep their names.
+// A Kind is the kind of an Event. Kinds are public in the control socket's event stream, so
+// their names do not change.
 type Kind string
 
 // The kinds.
@@ -186,14 +182,14 @@ const (
 	KindLedgerRecovered      Kind = "ledger.recovered"
 )
 
-// kindWords are the words about one Kind.
+// kindWords are the texts about one Kind.
 type kindWords struct {
 	kind     Kind
 	sentence string
-	short    string // beside the kind's name in a list of events; "" when the name says enough
+	short    string // beside the kind's name in a list; "" if the name is enough
 }
 
-// kinds has the words of every Kind, in the order of the constants.
+// kinds has the texts of every Kind, in the order of the constants.
 var kinds = []kindWords{
 	{KindTaskAccepted, "The daemon read the task and recorded it.", ""},
 	{KindTaskRejected, "The task was refused.", ""},
@@ -259,11 +255,11 @@ func EventKinds() []Kind {
 	return all
 }
 
-// Sentence says what happened; "" for a kind that is none.
+// Sentence says what happened; "" for an unknown kind.
 func (k Kind) Sentence() string { return k.words().sentence }
 
-// Short says what happened in a few words for a list that names the kind as well;
-// "" when the name says enough.
+// Short says what happened in a few words, for a list with the kind's name; "" if the name
+// is enough.
 func (k Kind) Short() string { return k.words().short }
 
 func (k Kind) words() kindWords {
