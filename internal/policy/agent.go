@@ -9,14 +9,14 @@ import (
 	"mailboxd/envelope"
 )
 
-// What an agent can be asked, and by whom.
+// Controls on the choice of the agent.
 
-// role: the agent's manifest must have the role asked for (AINL-13). Only the
-// legacy reading lets a request without one come this far.
+// role: the agent's manifest must have the requested role (AINL-13). A request without a
+// role gets here only in the legacy reading.
 func (q *question) role() envelope.Level {
 	roles := q.manifest.RoleTypes
 	if q.Role == "" || len(roles) == 0 {
-		return nobody
+		return notApplicable
 	}
 	if !slices.Contains(roles, q.Role) {
 		q.object(envelope.RoleMismatch, "target_role", fmt.Sprintf("agent %q has no role %.80q, only %q", q.Agent, q.Role, roles))
@@ -24,11 +24,11 @@ func (q *question) role() envelope.Level {
 	return envelope.LevelDaemon
 }
 
-// taskType: an agent takes the types on its list, if it has one (AINL-35).
+// taskType: an agent with a list of types accepts only these (AINL-35).
 func (q *question) taskType() envelope.Level {
 	types := q.agent.TaskTypes
 	if len(types) == 0 {
-		return nobody
+		return notApplicable
 	}
 	if !matches(q.Type, types) && !slices.ContainsFunc(types, func(t string) bool { return strings.HasPrefix(t, q.Type+":") }) { // CLOWL-29
 		q.object(envelope.UnsupportedTask, "task_type", fmt.Sprintf("agent %q does not take the type %.80q, only %q", q.Agent, q.Type, types))
@@ -36,12 +36,12 @@ func (q *question) taskType() envelope.Level {
 	return envelope.LevelDaemon
 }
 
-// environment: an agent works in the environments on its list, if it has one
-// (AINL-52). A task that names none could mean any.
+// environment: an agent with a list of environments works only in these (AINL-52). A task
+// without an environment could mean any.
 func (q *question) environment() envelope.Level {
 	places := q.agent.Environments
 	if len(places) == 0 {
-		return nobody
+		return notApplicable
 	}
 	switch {
 	case q.Environment == "":
@@ -52,14 +52,14 @@ func (q *question) environment() envelope.Level {
 	return envelope.LevelDaemon
 }
 
-// external is the trust domain of whoever names none.
+// external is the trust domain of an unknown requester.
 const external = "external"
 
-// trustDomain: the requester's domain must be trusted by the agent's (AINL-60).
-// The requester's is that of the agent with its id; nobody proves the id.
+// trustDomain: the agent's domain must trust the requester's domain (AINL-60). The
+// requester's domain is that of the agent with its id; the id isn't authenticated.
 func (q *question) trustDomain() envelope.Level {
 	if len(q.rules.Trust) == 0 {
-		return nobody
+		return notApplicable
 	}
 	from, to := domainOr(q.rules.Domains[q.Requester]), domainOr(q.manifest.TrustDomain)
 	for _, row := range q.rules.Trust {

@@ -8,11 +8,10 @@ import (
 	"mailboxd/internal/task"
 )
 
-// What a task may spend.
+// Controls on spending.
 
-// budget: a task spends the least of what its request and the agent's class
-// allow, and no more than is left of the day (AINL-18, AINL-46). A limit that
-// nobody can meter must not look like one.
+// budget: a task may spend the least of its request, the agent's class and the rest of the
+// day (AINL-18, AINL-46). A limit that can't be metered must not look enforced.
 func (q *question) budget() envelope.Level {
 	class, _ := q.rules.Class(q.manifest.BudgetClass)
 	limit, accounts := q.Budget.Least(class.Budget), q.accounts()
@@ -23,7 +22,7 @@ func (q *question) budget() envelope.Level {
 	}
 	switch {
 	case limit == (envelope.Budget{}) && len(accounts) == 0:
-		return nobody
+		return notApplicable
 	case q.agent.Metered && !(q.agent.Unpriced && inMoney(limit, accounts)):
 		return envelope.LevelObserved
 	case q.agent.AllowUnmetered:
@@ -39,13 +38,13 @@ func (q *question) budget() envelope.Level {
 	return envelope.LevelAdvisory
 }
 
-// inMoney reports whether a limit, or one of the day, is in cents.
+// inMoney reports whether a limit, or a daily one, is in cents.
 func inMoney(limit envelope.Budget, accounts []task.Account) bool {
 	return limit.USDCents != nil ||
 		slices.ContainsFunc(accounts, func(a task.Account) bool { return a.Limit.USDCents != nil })
 }
 
-// budgetOrigin says where a budget comes from that the request does not have.
+// budgetOrigin names the origin of a budget that the request doesn't set.
 func (q *question) budgetOrigin(class Class) string {
 	switch {
 	case q.Budget != (envelope.Budget{}):
@@ -56,8 +55,8 @@ func (q *question) budgetOrigin(class Class) string {
 	return " of the day"
 }
 
-// accounts are the day budgets that the task's spending counts for: the
-// requester's first, then the agent's.
+// accounts returns the daily budgets that the task is charged to: the requester's, then the
+// agent's.
 func (q *question) accounts() []task.Account {
 	var accounts []task.Account
 	add := func(kind, id string, of func(DayBudget) string) {

@@ -1,5 +1,5 @@
-// Package policy says whether a task may run. It answers from its arguments
-// alone and refuses what no rule lets through.
+// Package policy decides whether a task may run. It uses its arguments only, and refuses a
+// task that no rule admits.
 package policy
 
 import (
@@ -10,11 +10,11 @@ import (
 	"mailboxd/internal/task"
 )
 
-// controls are those that can be held before an agent runs, in the order of
-// the contract's fields. The deadline comes before what is measured by it.
+// controls are the controls that apply before a run, in the order of the contract's fields.
+// The deadline comes before the controls that use it.
 var controls = []struct {
 	name  envelope.Control
-	judge func(*question) envelope.Level // who holds it for the task; nobody when it asks for nothing
+	judge func(*question) envelope.Level // returns the enforcing component; nobody if the control doesn't apply
 }{
 	{envelope.ControlRole, (*question).role},
 	{envelope.ControlTaskType, (*question).taskType},
@@ -33,15 +33,14 @@ var controls = []struct {
 	{envelope.ControlTrustDomain, (*question).trustDomain},
 }
 
-// unlimited is what an agent without a manifest says of itself.
+// unlimited is the manifest of an agent without one.
 var unlimited envelope.Manifest
 
-// nobody holds a control that a task does not come under.
-const nobody envelope.Level = ""
+// notApplicable is the level of a control that doesn't apply.
+const notApplicable envelope.Level = ""
 
-// Decide judges a task for an agent at an instant. A nil agent is an unknown
-// one. It has no side effect, never fails, and always answers the same for the
-// same input.
+// Decide judges a task for an agent at a time. A nil agent is unknown. Decide has no side
+// effects and never fails; the same input gives the same verdict.
 func Decide(t envelope.Task, agent *Subject, rules Rules, now time.Time) task.Verdict {
 	switch {
 	case agent == nil:
@@ -57,12 +56,12 @@ func Decide(t envelope.Task, agent *Subject, rules Rules, now time.Time) task.Ve
 		if q.mode = rules.Modes[c.name]; q.mode == envelope.Off {
 			continue
 		}
-		q.note(c.name, c.judge(&q))
+		q.setLevel(c.name, c.judge(&q))
 	}
 	return q.answer()
 }
 
-// refuse is the verdict on a task for an agent that cannot be asked (AINL-33).
+// refuse returns the verdict on a task for an unusable agent (AINL-33).
 func refuse(message string) task.Verdict {
 	return task.Verdict{Findings: envelope.Findings{{Kind: envelope.UnknownAgent, Field: "target_agent", Message: message}}}
 }

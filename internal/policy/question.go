@@ -7,22 +7,22 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A question is a task in front of the rules, with the verdict as far as it
-// is known. Each control is a method that looks at its own fields.
+// A question collects the verdict on a task. Each control is a method that checks its own
+// fields.
 type question struct {
 	envelope.Task
 	agent    *Subject
 	manifest *envelope.Manifest // never nil
 	rules    Rules
 	now      time.Time
-	mode     envelope.Mode // of the control that is being judged, never Off
+	mode     envelope.Mode // of the current control; never Off
 	verdict  task.Verdict
 }
 
-// enforced reports whether the control that is being judged binds.
+// enforced reports whether the current control is enforced.
 func (q *question) enforced() bool { return q.mode == envelope.Enforce }
 
-// object refuses the task, or warns, as the control's mode says.
+// object refuses the task or warns, as the control's mode says.
 func (q *question) object(kind envelope.Kind, field, message string) {
 	if !q.enforced() {
 		kind = ""
@@ -30,29 +30,28 @@ func (q *question) object(kind envelope.Kind, field, message string) {
 	q.verdict.Findings = append(q.verdict.Findings, envelope.Finding{Kind: kind, Field: field, Message: message})
 }
 
-// warn says something that does not refuse the task in any mode.
+// warn adds a warning in any mode.
 func (q *question) warn(field, message string) {
 	q.verdict.Findings = append(q.verdict.Findings, envelope.Finding{Field: field, Message: message})
 }
 
-// hold makes the task wait for a reason until an instant at the latest, or
-// warns, as the control's mode says.
+// hold holds the task for a reason until a time at the latest, or warns, as the control's
+// mode says.
 func (q *question) hold(reason task.Reason, until time.Time, field, message string) {
 	if !q.enforced() {
 		q.warn(field, message)
 		return
 	}
 	q.verdict.Hold = append(q.verdict.Hold, reason)
-	q.lookAgain(until)
+	q.judgeAgainAt(until)
 }
 
-// lookAgain asks for another verdict at an instant, if the task is held then.
-func (q *question) lookAgain(at time.Time) { q.verdict.Until = earliest(q.verdict.Until, at) }
+// judgeAgainAt requests another verdict at a time, if the task is held then.
+func (q *question) judgeAgainAt(at time.Time) { q.verdict.Until = earliest(q.verdict.Until, at) }
 
-// note remembers who holds a control. One that only warns is held by nobody
-// but the agent's good will.
-func (q *question) note(control envelope.Control, level envelope.Level) {
-	if level == nobody {
+// setLevel records the level of a control. A control that only warns is advisory.
+func (q *question) setLevel(control envelope.Control, level envelope.Level) {
+	if level == notApplicable {
 		return
 	}
 	if !q.enforced() {
@@ -64,7 +63,7 @@ func (q *question) note(control envelope.Control, level envelope.Level) {
 	q.verdict.Levels[control] = level
 }
 
-// answer is the verdict when every control was judged.
+// answer returns the verdict after all controls.
 func (q *question) answer() task.Verdict {
 	v := q.verdict
 	if v.Findings.Refused() {
@@ -77,7 +76,7 @@ func (q *question) answer() task.Verdict {
 	return v
 }
 
-// earliest returns the earlier of two instants; zero is no instant.
+// earliest returns the earlier of two times; zero means no time.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -8,45 +8,44 @@ import (
 	"mailboxd/envelope"
 )
 
-// Rules are the operator's choices. The zero value enforces everything that
-// the contract says, and adds nothing to it. Rules are never changed.
+// Rules are the operator's settings. The zero value enforces the whole contract and adds
+// nothing. Rules are immutable.
 type Rules struct {
-	Modes          map[envelope.Control]envelope.Mode // a control that is not in it is enforced
-	WindowExempt   []string                           // task types without a change window, as path.Match patterns (F3)
-	ContextDivisor int                                // bytes of input that count as a token (AINL-20); 0: four
-	Classes        []Class                            // what a manifest's budget_class can name
+	Modes          map[envelope.Control]envelope.Mode // a missing control is enforced
+	WindowExempt   []string                           // task types that need no change window, as path.Match patterns (F3)
+	ContextDivisor int                                // bytes of input per token (AINL-20); 0: four
+	Classes        []Class                            // the possible budget_class values of a manifest
 	DayBudgets     []DayBudget
-	Trust          []Trust                     // who may ask whom: the first that matches counts, and none allows (AINL-60)
-	Domains        map[string]string           // the trust domains of the agents we know, by their ids
-	Approvers      []string                    // who may approve anything; nil: not known
+	Trust          []Trust                     // who may request from whom: the first match decides, no match allows (AINL-60)
+	Domains        map[string]string           // the trust domains of known agents, by id
+	Approvers      []string                    // names of all approvers; nil: unknown
 	KnowsSchema    func(schemaRef string) bool // nil: only the built-in schema is known (AINL-42)
 }
 
-// A Class caps each task of the agents whose manifests name it (AINL-18).
+// A Class limits each task of the agents whose manifests name it (AINL-18).
 type Class struct {
 	Name        string
 	Budget      envelope.Budget
-	Wall        time.Duration // of one run; 0: no cap
-	Concurrency int           // of each agent; 0: no cap. Not for Decide: it is no property of one task
+	Wall        time.Duration // of one run; 0: unlimited
+	Concurrency int           // of each agent; 0: unlimited. Decide ignores it, because it isn't a property of one task
 }
 
-// A DayBudget is what may be spent in a day for one requester, or by one
-// agent. "*" is each of them by itself, not all together; a row that names
-// one takes the place of "*" for it.
+// A DayBudget limits the spending of a requester or an agent in a day. "*" applies to each
+// name separately; a row with a name overrides "*".
 type DayBudget struct {
-	Requester string // one of the two
+	Requester string // only one of the two is set
 	Agent     string
 	Limit     envelope.Budget
 }
 
-// A Trust says whether requesters of one domain may ask agents of another.
-// Domains are path.Match patterns.
+// A Trust says whether requesters of one domain may use agents of another. Domains are
+// path.Match patterns.
 type Trust struct {
 	From, To string
 	Allow    bool
 }
 
-// Class returns the named class; ok is false when there is none.
+// Class returns the class with a name; ok is false if there is none.
 func (r Rules) Class(name string) (class Class, ok bool) {
 	at := slices.IndexFunc(r.Classes, func(c Class) bool { return c.Name == name })
 	if name == "" || at < 0 {
@@ -55,8 +54,8 @@ func (r Rules) Class(name string) (class Class, ok bool) {
 	return r.Classes[at], true
 }
 
-// matches reports whether a word matches one of the patterns. They were
-// checked when the configuration was read; a broken one matches nothing.
+// matches reports whether a word matches one of the patterns. An invalid pattern matches
+// nothing; the configuration check reports it.
 func matches(word string, patterns []string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		ok, err := path.Match(pattern, word)

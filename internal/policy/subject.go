@@ -2,18 +2,18 @@ package policy
 
 import "mailboxd/envelope"
 
-// A Subject is what policy needs to know of the agent a task is for. The zero
-// value has no manifest, cannot be metered, and may see only what is public.
+// A Subject holds the facts about an agent that policy needs. The zero value has no
+// manifest, isn't metered, and may see only public content.
 type Subject struct {
 	Manifest *envelope.Manifest // nil: every role, the request's tools, no standing approval
-	Unfit    string             // why it cannot be asked at all, such as a broken manifest; "" when it can
+	Unfit    string             // why the agent is unusable, such as a broken manifest; "" if it is usable
 
-	TaskTypes       []string             // it takes, as path.Match patterns; none: every type (AINL-35)
-	Environments    []string             // it works in; none: all (AINL-52)
-	Tools           []string             // granted to it; nil: whatever its manifest and the request say (AINL-47)
-	MaxSensitivity  envelope.Sensitivity // of what it may see (AINL-44)
-	Metered         bool                 // it reports what it spends
-	Unpriced        bool                 // but in tokens alone, so that a limit in cents cannot be held
-	AllowUnmetered  bool                 // it may take a budget although it does not
+	TaskTypes       []string             // accepted, as path.Match patterns; none: all (AINL-35)
+	Environments    []string             // accepted; none: all (AINL-52)
+	Tools           []string             // granted; nil: as the manifest and the request say (AINL-47)
+	MaxSensitivity  envelope.Sensitivity // of content that it may see (AINL-44)
+	Metered         bool                 // it reports its spending
+	Unpriced        bool                 // it reports tokens only, so a limit in cents can't be enforced
+	AllowUnmetered  bool                 // it accepts a budget without metering
 	KillAtWindowEnd bool                 // its runs end with the change window (AINL-58)
 }

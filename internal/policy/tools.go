@@ -7,30 +7,29 @@ import (
 	"mailboxd/envelope"
 )
 
-// What a task may use.
+// Controls on tools.
 
-// tools: a task uses what its request, the manifest and the operator's grant
-// all allow; a request that names none leaves the others' (AINL-14, AINL-47).
-// The agent is told; nobody sees what it uses and does not report.
+// tools: a task may use the tools that its request, the manifest and the operator's grant
+// all allow. A request without tools is unrestricted by itself (AINL-14, AINL-47). The
+// agent gets the list; unreported use is invisible.
 func (q *question) tools() envelope.Level {
-	most := narrow(q.manifest.AvailableTools, q.agent.Tools)
-	allowed := narrow(q.AllowedTools, most)
+	most := intersect(q.manifest.AvailableTools, q.agent.Tools)
+	allowed := intersect(q.AllowedTools, most)
 	q.verdict.Tools = allowed
 	if len(allowed) < len(q.AllowedTools) {
 		if !q.enforced() {
 			q.verdict.Tools = q.AllowedTools
 		}
-		q.warn("allowed_tools", fmt.Sprintf("agent %q does not have %s", q.Agent, list(q.AllowedTools, most)))
+		q.warn("allowed_tools", fmt.Sprintf("agent %q does not have %s", q.Agent, disallowed(q.AllowedTools, most)))
 	}
 	if q.verdict.Tools == nil {
-		return nobody
+		return notApplicable
 	}
 	return envelope.LevelAdvisory
 }
 
-// narrow returns the tools of wanted that are also in allowed; a list that is
-// nil leaves the other as it is.
-func narrow(wanted, allowed []string) []string {
+// intersect returns the tools that are in both lists; a nil list doesn't restrict.
+func intersect(wanted, allowed []string) []string {
 	switch {
 	case allowed == nil:
 		return wanted
@@ -46,8 +45,8 @@ func narrow(wanted, allowed []string) []string {
 	return both
 }
 
-// list names the first tools of wanted that are not in allowed.
-func list(wanted, allowed []string) string {
+// disallowed names the first tools of wanted that aren't allowed.
+func disallowed(wanted, allowed []string) string {
 	const most = 10
 	var words string
 	left := 0

@@ -6,14 +6,14 @@ import (
 	"mailboxd/envelope"
 )
 
-// What a task gives its agent to read, and wants back.
+// Controls on the input and the output.
 
-// contextSize: the input must fit the agent (AINL-20). It counts as it stands
-// in the request; what it refers to is not part of it.
+// contextSize: the input must fit the agent (AINL-20). Only the text in the request counts,
+// not the files that it refers to.
 func (q *question) contextSize() envelope.Level {
 	most := q.manifest.MaxContextSize
 	if most == 0 {
-		return nobody
+		return notApplicable
 	}
 	divisor := int64(q.rules.ContextDivisor)
 	if divisor <= 0 {
@@ -27,24 +27,22 @@ func (q *question) contextSize() envelope.Level {
 	return envelope.LevelDaemon
 }
 
-// refs: what files a task names is looked at where the files are, not here
-// (AINL-40).
+// refs: intake checks the referenced files where they are (AINL-40).
 func (q *question) refs() envelope.Level {
 	if len(q.Refs) == 0 {
-		return nobody
+		return notApplicable
 	}
 	return envelope.LevelDaemon
 }
 
-// builtInSchema is the one schema that needs no file (AINL-42).
+// builtInSchema is the schema that needs no file (AINL-42).
 const builtInSchema = "schema://ainl/agent-output/v1"
 
-// outputContract: the answer is held to its contract after the run. A schema
-// that nobody here knows cannot be held to, and is only worth a warning
-// (AINL-42).
+// outputContract: the answer is checked against its contract after the run. An unknown
+// schema can't be checked and only gives a warning (AINL-42).
 func (q *question) outputContract() envelope.Level {
 	if q.Contract == nil {
-		return nobody
+		return notApplicable
 	}
 	known := q.rules.KnowsSchema
 	if known == nil {
@@ -57,7 +55,7 @@ func (q *question) outputContract() envelope.Level {
 	return envelope.LevelDaemon
 }
 
-// sensitivity: an agent sees what is as sensitive as it may see (AINL-44).
+// sensitivity: a task must not be more sensitive than its agent may see (AINL-44).
 func (q *question) sensitivity() envelope.Level {
 	if most := q.agent.MaxSensitivity; q.Sensitivity > most {
 		q.object(envelope.PolicyViolation, "sensitivity", fmt.Sprintf("is %s, and agent %q may see at most what is %s", q.Sensitivity, q.Agent, most))
@@ -65,11 +63,11 @@ func (q *question) sensitivity() envelope.Level {
 	return envelope.LevelDaemon
 }
 
-// locality: what is confidential stays on this machine (AINL-19). We know
-// where an agent thinks from its manifest alone.
+// locality: confidential content stays on this machine (AINL-19). Only the agent's manifest
+// says where its model runs.
 func (q *question) locality() envelope.Level {
 	if q.Sensitivity < envelope.Confidential {
-		return nobody
+		return notApplicable
 	}
 	switch q.manifest.Locality {
 	case envelope.Remote:

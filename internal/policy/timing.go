@@ -9,13 +9,12 @@ import (
 	"mailboxd/internal/task"
 )
 
-// When a task may begin, and who must agree.
+// Controls on the start time and on approvals.
 
-// deadline: a task that is too late is not begun, and what has begun ends with
-// it (AINL-45).
+// deadline: a task isn't started after its deadline, and a run ends with it (AINL-45).
 func (q *question) deadline() envelope.Level {
 	if q.Deadline.IsZero() {
-		return nobody
+		return notApplicable
 	}
 	if !q.now.Before(q.Deadline) {
 		q.object(envelope.DeadlineExceeded, "deadline", q.Deadline.UTC().Format(time.RFC3339)+" is past")
@@ -26,18 +25,18 @@ func (q *question) deadline() envelope.Level {
 	return envelope.LevelDaemon
 }
 
-// changeWindow: a task begins only inside its change window (AINL-58). Before
-// it, the task is held; when no window can be reached any more, it is refused.
+// changeWindow: a task starts only inside its change window (AINL-58). Before the window,
+// it is held; if no window is left, it is refused.
 func (q *question) changeWindow() envelope.Level {
 	const field = "policy_context.change_window"
 	if len(q.ChangeWindows) == 0 || matches(q.Type, q.rules.WindowExempt) {
-		return nobody
+		return notApplicable
 	}
 	var next time.Time
 	for _, w := range q.ChangeWindows {
 		switch {
 		case !q.now.Before(w.Start) && q.now.Before(w.End):
-			q.inside(w)
+			q.insideWindow(w)
 			return envelope.LevelDaemon
 		case q.now.Before(w.Start) && (q.verdict.Deadline.IsZero() || w.Start.Before(q.verdict.Deadline)):
 			next = earliest(next, w.Start)
@@ -51,28 +50,27 @@ func (q *question) changeWindow() envelope.Level {
 	return envelope.LevelDaemon
 }
 
-// inside looks again at the window's end, in case something else holds the
-// task so long, and ends its run then if the agent's runs are to end so.
-func (q *question) inside(w envelope.Window) {
+// insideWindow asks for another verdict at the window's end, for a task that is still held then.
+// It ends the run there too, if the agent's configuration says so.
+func (q *question) insideWindow(w envelope.Window) {
 	if !q.enforced() {
 		return
 	}
-	q.lookAgain(w.End)
+	q.judgeAgainAt(w.End)
 	if q.agent.KillAtWindowEnd {
 		q.verdict.Deadline = earliest(q.verdict.Deadline, w.End)
 	}
 }
 
-// approval: what a person must agree to waits for one, for the stricter of
-// what the request and the manifest ask for (AINL-17, AINL-48). The request
-// names who it must be (AINL-49).
+// approval: the stricter of the request and the manifest decides when an approver must
+// agree (AINL-17, AINL-48). The request can name the approver (AINL-49).
 func (q *question) approval() envelope.Level {
 	when := q.Approval
 	if q.manifest.RequiresApproval(q.Type) {
 		when = withPre(when)
 	}
 	if when == envelope.ApprovalNone {
-		return nobody
+		return notApplicable
 	}
 	if q.enforced() {
 		q.verdict.Approval, q.verdict.Approver = when, q.HumanApprover
@@ -87,8 +85,8 @@ func (q *question) approval() envelope.Level {
 	return envelope.LevelDaemon
 }
 
-// approver warns of somebody who will not decide: then it waits until it is too
-// late (AINL-49).
+// approver warns of an approver who can't decide: the task would wait until its end
+// (AINL-49).
 func (q *question) approver() {
 	switch name := q.HumanApprover; {
 	case name == "":
@@ -99,7 +97,7 @@ func (q *question) approver() {
 	}
 }
 
-// withPre adds the approval before a run to another.
+// withPre adds the approval before a run.
 func withPre(when envelope.Approval) envelope.Approval {
 	if when == envelope.ApprovalPost || when == envelope.ApprovalBoth {
 		return envelope.ApprovalBoth
@@ -107,11 +105,11 @@ func withPre(when envelope.Approval) envelope.Approval {
 	return envelope.ApprovalPre
 }
 
-// executionMode: what an advisor reports to have done is judged after the run
-// (AINL-15); nobody sees what it does not report.
+// executionMode: the actions that an advisory agent reports are judged after the run
+// (AINL-15). Unreported actions are invisible.
 func (q *question) executionMode() envelope.Level {
 	if q.manifest.ExecutionMode != envelope.Advisory {
-		return nobody
+		return notApplicable
 	}
 	return envelope.LevelObserved
 }
