@@ -150,7 +150,7 @@ func (h *house) stop() error {
 	return nil
 }
 
-// lastWords is the end of the daemon's log.
+// stderrTail is the end of the daemon's log.
 func (h *house) lastWords() string {
 	raw, _ := os.ReadFile(h.logPath())
 	return string(raw[max(0, len(raw)-2000):])

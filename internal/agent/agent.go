@@ -1,6 +1,6 @@
-// Package agent turns a task into one run of the command that is bound to its
-// agent, and the run into a complete result. Whatever the command does, there
-// is a result, and the command's own words never become more than data.
+// Package agent runs a task with the command of its agent, and turns the run into a
+// complete result. There is a result whatever the command does, and its output is only ever
+// data.
 package agent
 
 import (
@@ -15,29 +15,28 @@ import (
 	"mailboxd/internal/worker"
 )
 
-// An Agent is an id, what it may do and how it is run. Agents are made by New,
-// never change, and may be used concurrently.
+// An Agent is an id with its permissions and its command. New makes agents; they never
+// change and may be used concurrently.
 type Agent struct {
-	binding Binding
-	command []*template.Template    // one for each element of binding.Command
-	terms   func(task.Job) []string // what stands behind it, by the profile; nil: nothing
-	environ []string                // the part that is the same for every run
-	workers *worker.Pool            // nil for an agent with a process for each run
-	kept    bool                    // by agents that came later
-	opts    Options
+	binding      Binding
+	command      []*template.Template    // one for each element of binding.Command
+	runArguments func(task.Job) []string // the profile's arguments after the command; nil: none
+	environ      []string                // the part that is the same in every run
+	workers      *worker.Pool            // nil for an agent with a process for each run
+	takenOver    bool                    // later agents have taken over the workers
+	opts         Options
 }
 
 // tempFail is EX_TEMPFAIL of sysexits.h: try again later.
 const tempFail = 75
 
-// Binding returns how the agent is run, defaults filled in.
+// Binding returns the agent's binding with all defaults.
 func (g *Agent) Binding() Binding { return g.binding }
 
-// Run runs the job in its directory until nothing is left of it, and returns
-// what came of it, also when nothing could be started. When ctx ends with
-// runner.ErrDetach the run is left to whoever hosts it; at any other end of ctx
-// it is ended and counts as lost. Started, unless nil, is called once while the
-// process runs, but not for a worker, which is nobody's own.
+// Run runs the job in its directory until no process is left, and returns the outcome, also
+// if nothing could be started. If ctx ends with runner.ErrDetach, the run continues under
+// its keeper; any other end of ctx ends the run, which counts as lost. Started, unless nil,
+// is called once while the process runs, but not for a worker, which isn't part of one run.
 func (g *Agent) Run(ctx context.Context, j task.Job, started func(runner.Process)) task.Outcome {
 	if !j.Deadline.IsZero() && !time.Now().Before(j.Deadline.Round(0)) {
 		return g.notStarted(j, envelope.DeadlineExceeded, "the deadline was over before the agent was started")
@@ -55,7 +54,7 @@ func (g *Agent) Run(ctx context.Context, j task.Job, started func(runner.Process
 		return g.void(j, "the run was ended before it began: "+context.Cause(ctx).Error())
 	}
 	spec, err := g.prepare(j)
-	if scarce(err) {
+	if isShortage(err) {
 		return task.Outcome{Void: err}
 	}
 	if err != nil {
@@ -72,7 +71,7 @@ func (g *Agent) Run(ctx context.Context, j task.Job, started func(runner.Process
 		return task.Outcome{Unread: unread}
 	}
 	if spawn, ok := errors.AsType[*runner.SpawnError](err); ok {
-		if scarce(err) {
+		if isShortage(err) {
 			return task.Outcome{Void: err}
 		}
 		if ctx.Err() != nil {
@@ -80,16 +79,14 @@ func (g *Agent) Run(ctx context.Context, j task.Job, started func(runner.Process
 		}
 		return g.noProcess(j, spawn)
 	}
-	// Any other error concerns the records of the run for somebody after us; the
-	// exit itself is in hand.
+	// Any other error concerns the records of the run; the exit itself is known.
 	return g.conclude(j, exit, m)
 }
 
-// Recover returns what became of a run that an earlier daemon started. As long
-// as somebody still hosts it, Recover blocks, and the end of ctx means what it
-// means to Run; otherwise whatever is left of it is ended. How a run ended that
-// left no record of its exit is not known: it is lost, and an answer that lies
-// in its directory is kept for review.
+// Recover returns the outcome of a run that an earlier daemon started. If the run's keeper
+// is alive, Recover blocks, and the end of ctx means the same as for Run. Otherwise it ends
+// the remaining processes. A run without a record of its exit is lost, and its answer is
+// kept for review.
 func (g *Agent) Recover(ctx context.Context, j task.Job) task.Outcome {
 	if j.Dir == "" {
 		return g.lost(j, task.Exit{Code: -1, Cause: task.CauseLost}, &meter{job: j}, "the daemon was gone when its worker had the task, so nobody knows what became of it")
@@ -114,8 +111,7 @@ func (g *Agent) Recover(ctx context.Context, j task.Job) task.Outcome {
 	return g.lost(j, exit, m, message)
 }
 
-// concludeWhole is conclude for a run of an earlier daemon: the machine may have
-// been down since.
+// concludeWhole concludes a run of an earlier daemon; the machine may have been down since.
 func (g *Agent) concludeWhole(j task.Job, exit task.Exit, m *meter) task.Outcome {
 	whole, err := runner.Whole(exit, j.Dir, inDir(j, resultFile))
 	switch {

@@ -14,48 +14,48 @@ import (
 	"mailboxd/internal/task"
 )
 
-// However much an agent writes, only so much of it is read into memory.
+// Limits on the bytes of an answer that are read into memory.
 const (
-	maxWhole = 4 << 20 // what is no longer is read whole
-	maxTail  = 1 << 20 // of what is longer, the end
-	maxText  = 1 << 20 // of a text that becomes a summary, the beginning
+	maxWhole = 4 << 20 // an answer up to this size is read whole
+	maxTail  = 1 << 20 // from the end of a longer one
+	maxText  = 1 << 20 // from the beginning of a text, for the summary
 )
 
-// An answer is what an agent said: a result in which only what the agent gave
-// is set. Kind and err say why there is none.
+// An answer is the decoded answer of an agent. Its result has only the fields that the
+// agent set. Kind and err say why there is no answer.
 type answer struct {
 	result envelope.Result
-	words  jsontext.Value // the object it was read from; nil for a text
+	object jsontext.Value // the decoded object; nil for a text
 	kind   envelope.Kind
 	err    error
 
-	trouble trouble // what kept a program from answering anybody
+	blocker blocker // why the program could not work for any task
 
-	said []envelope.Message // what an agent of another dialect said beside it
-	hold task.Reason        // what its task waits for, when that was no answer
+	messages []envelope.Message // messages beside the answer, in another dialect
+	hold     task.Reason        // the reason why the task waits, if there is no answer
 
-	attached []envelope.Attachment // to the message of CAP that it is
+	attached []envelope.Attachment // of the CAP message with the answer
 
-	question *envelope.Result // what the answer is if nobody replies to it in time; nil for none
-	unbound  []string         // whose words it hands over that its definition does not bind
+	question *envelope.Result // the result if the question gets no reply in time; nil for none
+	unbound  []string         // tools with delivered results that the agent's definition doesn't bind
 }
 
-// answer reads what the agent of the job said: its result file, if it wrote
-// one, else its standard output.
+// answer reads the agent's answer: the result file if there is one, or else standard
+// output.
 func (g *Agent) answer(j task.Job) answer {
 	if j.Dir == "" {
 		return answer{kind: envelope.OutputInvalid, err: errNothing}
 	}
-	said, err := g.read(j)
-	return g.attribute(j, said, err)
+	reply, err := g.read(j)
+	return g.checkIdentity(j, reply, err)
 }
 
-// attribute holds what was said against who was asked.
-func (g *Agent) attribute(j task.Job, said answer, err error) answer {
-	r := said.result
+// checkIdentity checks the ids in an answer against the job.
+func (g *Agent) checkIdentity(j task.Job, reply answer, err error) answer {
+	r := reply.result
 	switch {
 	case err != nil:
-		return answer{kind: cmp.Or(said.kind, envelope.OutputInvalid), err: err, result: envelope.Result{Cost: r.Cost}, trouble: said.trouble}
+		return answer{kind: cmp.Or(reply.kind, envelope.OutputInvalid), err: err, result: envelope.Result{Cost: r.Cost}, blocker: reply.blocker}
 	case r.TaskID != "" && r.TaskID != j.Task.ID:
 		err = fmt.Errorf("the agent answered for another task, %q", r.TaskID)
 		return answer{kind: envelope.IdentityMismatch, err: err}
@@ -63,14 +63,14 @@ func (g *Agent) attribute(j task.Job, said answer, err error) answer {
 		err = fmt.Errorf("the agent answered as another agent, %q", r.AgentID)
 		return answer{kind: envelope.IdentityMismatch, err: err}
 	}
-	return said
+	return reply
 }
 
 func (g *Agent) read(j task.Job) (answer, error) {
 	if g.binding.Speaks() != envelope.AINL {
-		return g.hear(j)
+		return g.readMessages(j)
 	}
-	if hearings[g.binding.Output] != nil {
+	if eventReaders[g.binding.Output] != nil {
 		return g.readTranscript(j)
 	}
 	f, err := openAnswer(j.Dir)
@@ -99,22 +99,22 @@ func decodeAnswer(raw []byte) (answer, error) {
 	if r.Status == "" && r.Output.Summary == "" {
 		return answer{}, errors.New("the agent's answer has neither a status nor a summary")
 	}
-	return answer{result: r, words: raw}, nil
+	return answer{result: r, object: raw}, nil
 }
 
 func decodeOutput(raw []byte) (answer, error) {
 	output, findings := envelope.DecodeOutput(raw)
-	said := answer{result: envelope.Result{Output: output}, words: raw}
+	reply := answer{result: envelope.Result{Output: output}, object: raw}
 	for _, odd := range findings.Warnings() {
-		said.result.Review.Ask(short(odd.String()))
+		reply.result.Review.Ask(short(odd.String()))
 	}
 	if err := refusal(findings); err != nil {
 		return answer{}, err
 	}
-	return said, nil
+	return reply, nil
 }
 
-// openAnswer opens the result file if there is something in it, else stdout.
+// openAnswer opens the result file if it isn't empty, or else stdout.
 func openAnswer(dir string) (*file, error) {
 	f, err := openRegular(dir, resultFile)
 	if err == nil && f.size > 0 {
@@ -144,8 +144,7 @@ func readText(f *file) (answer, error) {
 	return answer{result: envelope.Result{Output: envelope.Output{Summary: cutText(text)}}}, nil
 }
 
-// cutText makes a summary of a text, of which more than maxText was read when
-// there is more.
+// cutText makes a summary of a text. A text longer than maxText is cut.
 func cutText(text []byte) string {
 	note := ""
 	if len(text) > maxText {
@@ -168,7 +167,7 @@ func readObject(f *file) ([]byte, error) {
 	return findObject(text, whole)
 }
 
-// refusal turns what must not be used into an error whose words are bounded.
+// refusal returns an error with a bounded text for refused findings; nil for none.
 func refusal(findings envelope.Findings) error {
 	if !findings.Refused() {
 		return nil

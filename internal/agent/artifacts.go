@@ -17,9 +17,9 @@ import (
 	"mailboxd/mailbox"
 )
 
-// artifacts keeps the agent's references and adds those to the run (AINL-67).
-// A file the agent names has to be there, in the run directory or one of the
-// roots; else a person should know that it was named.
+// artifacts checks the agent's references and adds those to the run (AINL-67). A named file
+// must exist, in the run directory or below a root; otherwise a person is asked to review
+// the result.
 func (g *Agent) artifacts(j task.Job, r *envelope.Result) {
 	roots := g.opts.Roots
 	if j.Dir != "" {
@@ -47,9 +47,9 @@ func (g *Agent) artifacts(j task.Job, r *envelope.Result) {
 	r.Artifacts = kept
 }
 
-// keepAttachments holds the files that an answer in CAP names to the rule for those
-// that a task names (CAP-16). The run directory is the agent's own.
-func (g *Agent) keepAttachments(j task.Job, list []envelope.Attachment, r *envelope.Result) {
+// checkAttachments applies the rule for files of a task to the files of a CAP answer
+// (CAP-16). The run directory is always permitted.
+func (g *Agent) checkAttachments(j task.Job, list []envelope.Attachment, r *envelope.Result) {
 	if g.opts.CheckRef == nil || g.mode(envelope.ControlRefs) == envelope.Off {
 		return
 	}
@@ -64,8 +64,8 @@ func (g *Agent) keepAttachments(j task.Job, list []envelope.Attachment, r *envel
 	}
 }
 
-// inside says why a file URI is not one of a file inside the roots; "" when it
-// is, and for every other URI, which nobody opens.
+// inside says why a file URI doesn't name a file inside the roots; "" if it does. It
+// returns "" for all other URIs, which mailboxd never opens.
 func inside(uri string, roots []string) string {
 	u, err := url.Parse(uri)
 	if err != nil {
@@ -74,8 +74,8 @@ func inside(uri string, roots []string) string {
 	if u.Scheme != "file" {
 		return ""
 	}
-	// AINL writes file://examples/x, whose "host" is the first part of a path
-	// that is relative to a root (AINL-40).
+	// In AINL's file://examples/x, the "host" is the first part of a path that is relative
+	// to a root (AINL-40).
 	path := u.Host + u.Path
 	if path == "" {
 		path = u.Opaque
@@ -100,8 +100,7 @@ func inside(uri string, roots []string) string {
 	return "there is no such file in the run or the mailbox"
 }
 
-// within reports whether a file exists and lies in root, after all symbolic
-// links.
+// within reports whether a file exists and lies in root after all symbolic links.
 func within(root, path string) (bool, error) {
 	root, err := filepath.EvalSymlinks(root)
 	if err == nil {
@@ -120,8 +119,8 @@ func within(root, path string) (bool, error) {
 
 func fileURI(path string) string { return (&url.URL{Scheme: "file", Path: path}).String() }
 
-// provenance says which program and run the result comes from: what the
-// request names, else what the agent does (AINL-72).
+// provenance sets the program and the run of a result: from the request, or else from the
+// agent (AINL-72).
 func (g *Agent) provenance(j task.Job, r *envelope.Result) {
 	p := &r.Provenance
 	p.GraphChecksum = cmp.Or(j.Task.Named("ainl.graph_checksum"), p.GraphChecksum)

@@ -12,44 +12,44 @@ import (
 	"mailboxd/envelope/dialect"
 )
 
-// A Binding says how an agent is run. It comes from our configuration alone:
-// no manifest and no task can introduce a command (AINL-24).
+// A Binding says how an agent is run. Only the operator's configuration sets it: no
+// manifest and no task can introduce a command (AINL-24).
 type Binding struct {
 	ID       string             // compared byte for byte with target_agent
-	Manifest *envelope.Manifest // what it may do; nil: not said
+	Manifest *envelope.Manifest // nil: none
 
-	Dialect    envelope.Dialect    // in which it is asked, and answers; "" is AINL
-	Definition *dialect.Definition // what it is told, and whom it may hand work (CAP-01 to CAP-07); nil: not said
+	Dialect    envelope.Dialect    // of its requests and answers; "" is AINL
+	Definition *dialect.Definition // its instructions and delegation rules (CAP-01 to CAP-07); nil: none
 
-	Profile Profile  // fills what is left out of the next three
+	Profile Profile  // default for the next three fields
 	Command []string // argv: a path or a name on PATH, then arguments, each a template
-	Output  Format   // how its answer is read; "" is Envelope
-	Stdin   Stdin    // what it reads; "" is Request
-	Model   string   // which one the program of the profile shall ask; "" is as it is set up
-	Cwd     string   // "" is the run directory, or one that a worker has for itself
-	Env     []string // KEY passes ours on, KEY=VALUE sets
+	Output  Format   // of its answer; "" is Envelope
+	Stdin   Stdin    // its input; "" is Request
+	Model   string   // for the profile's program; "" is the program's default
+	Cwd     string   // "" is the run directory, or a worker's own directory
+	Env     []string // KEY passes a variable on, KEY=VALUE sets it
 
-	Worker *Worker // instead of Command, Output and Stdin: processes that take task after task
-	Inbox  *Inbox  // instead of either: where somebody fetches its tasks
+	Worker *Worker // instead of Command, Output and Stdin: processes for many tasks
+	Inbox  *Inbox  // instead of either: tasks are fetched from a file
 
-	Timeout     time.Duration // for the whole run; 0: none
-	IdleTimeout time.Duration // without output or progress; 0: none
-	ExitTimeout time.Duration // from the answer in its result file to its exit; 0: none
+	Timeout     time.Duration // for the whole run; 0: unlimited
+	IdleTimeout time.Duration // without output or progress; 0: unlimited
+	ExitTimeout time.Duration // from the answer in the result file to the exit; 0: unlimited
 	Grace       time.Duration // between SIGTERM and SIGKILL; 0: five seconds
 	MaxOutput   int64         // bytes of stdout, of stderr, and of the result file; 0: 64 MiB
 
-	Concurrency    int           // runs at once; 0: one
-	Retries        int           // further attempts when a run asks for one
-	Backoff        time.Duration // before the first of them, and before a fruitless worker is replaced; doubles; 0: one second
-	Idempotent     bool          // may be run again when a run died without an answer
+	Concurrency    int           // concurrent runs; 0: one
+	Retries        int           // further attempts if a run asks for one
+	Backoff        time.Duration // before the first retry, and before a failed worker is replaced; doubles; 0: one second
+	Idempotent     bool          // a run that died without an answer may be repeated
 	Resend         Resend        // "" is Rerun
-	AllowUnmetered bool          // takes tasks with a budget although nobody meters it
+	AllowUnmetered bool          // accepts tasks with a budget without metering
 }
 
-// A Format says how an agent's answer is read.
+// A Format is the format of an agent's answer.
 type Format string
 
-// The formats, beside those of the programs we know.
+// The formats, beside those of known programs.
 const (
 	Envelope Format = "envelope" // an AgentTaskResult, or its output; metered
 	JSON     Format = "json"     // an object, which becomes the output
@@ -58,29 +58,29 @@ const (
 
 var formats = []Format{Envelope, JSON, Text, Claude, Codex, Cursor, Gemini}
 
-// Metered reports whether answers say what was spent.
-func (f Format) Metered() bool { return f == Envelope || hearings[f] != nil }
+// Metered reports whether answers state their cost.
+func (f Format) Metered() bool { return f == Envelope || eventReaders[f] != nil }
 
-// Priced reports whether they say so in money, and not in tokens alone.
+// Priced reports whether the cost includes money, and not only tokens.
 func (f Format) Priced() bool { return f == Envelope || f == Claude }
 
-// Stdin says what an agent reads on its standard input.
+// Stdin is the standard input of an agent.
 type Stdin string
 
-// What an agent can read. It is always a file: nothing blocks, and it ends.
+// The kinds of input. Input is always a file: reads don't block, and it has an end.
 const (
 	Request Stdin = "request" // request.json, the task's exact bytes
-	Prompt  Stdin = "prompt"  // prompt.txt, the task as words for a language model
-	None    Stdin = "none"    // nothing
+	Prompt  Stdin = "prompt"  // prompt.txt, the task as text for a language model
+	None    Stdin = "none"
 )
 
-// Resend says what a changed request under the id of an executed one means.
+// Resend says what a changed request with the id of a started task means.
 type Resend string
 
-// What a changed request can mean (AINL-55).
+// Meanings of a changed request (AINL-55).
 const (
-	Rerun  Resend = "rerun"  // the next revision, which is run
-	Refuse Resend = "refuse" // a conflict
+	Rerun  Resend = "rerun" // a new revision, which is run
+	Refuse Resend = "refuse"
 )
 
 func newAgent(b Binding, opts Options) (*Agent, error) {
@@ -96,7 +96,7 @@ func newAgent(b Binding, opts Options) (*Agent, error) {
 	if g.environ, err = inherit(b.Env, os.LookupEnv); err != nil {
 		return nil, err
 	}
-	g.terms = b.terms()
+	g.runArguments = b.terms()
 	if b.Worker != nil {
 		g.workers = newPool(b, g.environ, opts)
 	}

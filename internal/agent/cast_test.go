@@ -99,7 +99,7 @@ var cast = map[string]func(args []string){
 	},
 }
 
-// given is what tell tells.
+// present is what tell tells.
 type given struct {
 	Summary string   `json:"summary"`
 	Argv    []string `json:"argv"`

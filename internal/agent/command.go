@@ -14,30 +14,30 @@ import (
 	"mailboxd/internal/task"
 )
 
-// The files of a run directory besides the runner's.
+// Files of a run directory, besides the runner's.
 const (
-	requestFile  = "request.json"   // the request: its exact bytes, if they are of the agent's dialect
-	promptFile   = "prompt.txt"     // the task as words, when stdin is Prompt
+	requestFile  = "request.json"   // the request; its exact bytes if they are of the agent's dialect
+	promptFile   = "prompt.txt"     // the task as text, if stdin is Prompt
 	resultFile   = "result.json"    // the agent's answer, if it writes one
-	progressFile = "progress.jsonl" // the agent's signs of life, if it gives any
+	progressFile = "progress.jsonl" // the agent's progress, if it reports any
 )
 
-// A facts value is what a command's templates, and the MAILBOX_ variables, can
-// say about a run. None of it is the requester's free text, nor the task's id
-// alone: whatever stands in a request cannot become an option or a command.
+// facts are the values for a command's templates and the MAILBOX_ variables. They contain
+// no free text of the requester, and no bare task id: nothing in a request can become an
+// option or a command.
 type facts struct {
 	TaskFile         string
 	ResultFile       string
 	ProgressFile     string
-	ConversationFile string // "" when there is none, as is SystemFile
+	ConversationFile string // "" if there is none, as SystemFile
 	SystemFile       string
 	RunDir           string
 	RunID            string
 	Attempt          int
-	Deadline         string // RFC 3339, "" when there is none
-	AllowedTools     string // separated by commas; "" also when they are not restricted
-	ToolsRestricted  bool   // to AllowedTools; false: nobody named tools
-	BudgetTokens     string // a number, "" when not given
+	Deadline         string // RFC 3339; "" if there is none
+	AllowedTools     string // separated by commas; "" also without a restriction
+	ToolsRestricted  bool   // to AllowedTools; false: tools aren't restricted
+	BudgetTokens     string // a number; "" if there is no limit
 	BudgetUSDCents   string
 }
 
@@ -67,13 +67,13 @@ func number(n *int64) string {
 	return strconv.FormatInt(*n, 10)
 }
 
-// maxList is the most that a list may take of argv or the environment. The
-// kernel takes 128 KiB for one string (E2BIG beyond).
+// maxList limits a list in argv or the environment. The kernel's limit for one string is
+// 128 KiB (E2BIG beyond).
 const maxList = 64 << 10
 
-// toolList joins the tools. A name that could be read as something else than
-// one tool is left out, and so is what is too much: less is allowed then, never
-// more. The request file has them all.
+// toolList joins the tools. It drops names that could be read as something else than one
+// tool, and names beyond maxList: that allows fewer tools, never more. The request file has
+// all of them.
 func toolList(tools []string) string {
 	var list strings.Builder
 	for _, name := range tools {
@@ -94,8 +94,7 @@ func plainTool(name string) bool {
 	})
 }
 
-// parseCommand parses every element and tries it once, so that a wrong name is
-// found before a task is.
+// parseCommand parses every element and executes it once, to find unknown names early.
 func parseCommand(command []string) ([]*template.Template, error) {
 	parsed := make([]*template.Template, len(command))
 	for i, element := range command {
@@ -114,8 +113,8 @@ func parseCommand(command []string) ([]*template.Template, error) {
 	return parsed, nil
 }
 
-// argv renders each element by itself: an element stays one, whatever is in it.
-// What a profile adds stands behind them.
+// argv renders each element by itself, so an element is always one argument. The profile's
+// arguments follow.
 func (g *Agent) argv(j task.Job, f facts) ([]string, error) {
 	argv := make([]string, len(g.command))
 	for i, t := range g.command {
@@ -128,14 +127,14 @@ func (g *Agent) argv(j task.Job, f facts) ([]string, error) {
 		}
 		argv[i] = text.String()
 	}
-	if g.terms != nil {
-		argv = append(argv, g.terms(j)...)
+	if g.runArguments != nil {
+		argv = append(argv, g.runArguments(j)...)
 	}
 	return argv, nil
 }
 
-// timeout is what the whole run may take: the shorter of what the agent and the
-// task's terms say; 0: no limit.
+// timeout returns the time limit of the whole run: the shorter of the agent's and the
+// task's; 0: unlimited.
 func (g *Agent) timeout(j task.Job) time.Duration {
 	if own := g.binding.Timeout; j.Timeout == 0 || own > 0 && own < j.Timeout {
 		return own
@@ -143,7 +142,7 @@ func (g *Agent) timeout(j task.Job) time.Duration {
 	return j.Timeout
 }
 
-// spec says how the job is run.
+// spec returns how to run the job.
 func (g *Agent) spec(j task.Job) (runner.Spec, error) {
 	f := newFacts(j)
 	g.addFiles(&f, j)
@@ -157,7 +156,7 @@ func (g *Agent) spec(j task.Job) (runner.Spec, error) {
 		Timeout: g.timeout(j), IdleTimeout: b.IdleTimeout, Progress: f.ProgressFile,
 		ExitTimeout: b.ExitTimeout, Answer: f.ResultFile,
 		Deadline: j.Deadline, MaxOutput: b.MaxOutput, Grace: b.Grace,
-		Recorded: g.tellsTools(j, argv), // enforcement asks what it was told
+		Recorded: g.passesTools(j, argv), // enforcement reads it again
 	}
 	switch b.Stdin {
 	case Request:

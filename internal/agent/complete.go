@@ -8,24 +8,24 @@ import (
 	"mailboxd/internal/task"
 )
 
-// complete fills in what is ours to say, and holds the result against what was
-// promised: to the requester by the task, to us by the manifest.
-func (g *Agent) complete(j task.Job, exit task.Exit, said answer) envelope.Result {
-	r := said.result
+// complete sets the fields that mailboxd sets, and checks the result against the task's
+// contract and the manifest.
+func (g *Agent) complete(j task.Job, exit task.Exit, reply answer) envelope.Result {
+	r := reply.result
 	r.TaskID, r.AgentID = j.Task.ID, g.binding.ID
 	r.Time = envelope.TimeUsed{Started: exit.Started, Finished: exit.Finished, Wall: exit.Wall}
 	if r.Status == envelope.Rejected && exit.PID != 0 {
 		r.Status = envelope.Failed // rejected means that no agent ran
 		r.Review.Ask("the agent says it rejected the task")
 	}
-	if said.hold == "" { // what a task waits for is no answer
-		g.keepContract(j, said.words, &r)
-		g.keepAttachments(j, said.attached, &r)
+	if reply.hold == "" { // a waiting task has no answer to check
+		g.checkContract(j, reply.object, &r)
+		g.checkAttachments(j, reply.attached, &r)
 	}
-	g.keepTools(j, &r)
-	g.keepBindings(said.unbound, &r)
-	g.keepBudget(j, &r)
-	g.keepMode(&r)
+	g.checkTools(j, &r)
+	g.checkBindings(reply.unbound, &r)
+	g.checkBudget(j, &r)
+	g.checkMode(&r)
 	setError(&r)
 	if r.Output.Summary == "" && (g.binding.Output != Text || r.Status != envelope.OK) {
 		r.Output.Summary = summary(r)
@@ -41,7 +41,7 @@ func (g *Agent) complete(j task.Job, exit task.Exit, said answer) envelope.Resul
 	return r
 }
 
-// summary stands for the one an agent did not give (AINL-65).
+// summary returns a summary for an agent that gave none (AINL-65).
 func summary(r envelope.Result) string {
 	if r.Error.Message != "" {
 		return r.Error.Message
@@ -49,7 +49,7 @@ func summary(r envelope.Result) string {
 	return envelope.NoSummary
 }
 
-// setError names the kind of a failure that the agent reports (AINL-71).
+// setError sets the kind of a failure that the agent reports (AINL-71).
 func setError(r *envelope.Result) {
 	if r.Status != envelope.Failed {
 		return
@@ -60,8 +60,7 @@ func setError(r *envelope.Result) {
 	}
 }
 
-// fail turns a result that claims success into an error; a failure keeps its
-// own first cause.
+// fail turns a successful result into an error; a failed result keeps its first cause.
 func fail(r *envelope.Result, kind envelope.Kind, message string) {
 	if r.Status == envelope.Failed && r.Error.Kind != "" {
 		return
@@ -69,12 +68,12 @@ func fail(r *envelope.Result, kind envelope.Kind, message string) {
 	r.Status, r.Error = envelope.Failed, envelope.Error{Kind: kind, Message: short(message)}
 }
 
-// mode says how strictly a control is held.
+// mode returns the mode of a control.
 func (g *Agent) mode(c envelope.Control) envelope.Mode { return g.opts.Modes[c] }
 
-// object says what is wrong with an answer, as strictly as the control is
-// held: the result is an error, or as it is with a person asked to look. What
-// the agent said is kept either way.
+// object records a violation in an answer. If the control is enforced, the result becomes
+// an error; otherwise a person is asked to review it. The agent's content is kept in both
+// cases.
 func (g *Agent) object(r *envelope.Result, c envelope.Control, kind envelope.Kind, message string) {
 	if g.mode(c) == envelope.Enforce {
 		fail(r, kind, message)
@@ -82,9 +81,9 @@ func (g *Agent) object(r *envelope.Result, c envelope.Control, kind envelope.Kin
 	r.Review.Ask(short(message))
 }
 
-// keepBudget has what was spent in the end held against what the run could
-// spend (AINL-46). Whoever gave it its meter knows how much that is.
-func (g *Agent) keepBudget(j task.Job, r *envelope.Result) {
+// checkBudget compares the final spending with the run's limit (AINL-46). The job's Meter
+// knows the limit.
+func (g *Agent) checkBudget(j task.Job, r *envelope.Result) {
 	if g.mode(envelope.ControlBudget) == envelope.Off {
 		return
 	}
@@ -93,7 +92,8 @@ func (g *Agent) keepBudget(j task.Job, r *envelope.Result) {
 	}
 }
 
-// overspent says what a run spent too much, if anybody knows.
+// overspent returns the error of a run that spent too much; nil if it didn't or there is no
+// meter.
 func overspent(j task.Job, r envelope.Result) error {
 	if r.Cost == nil || j.Meter == nil {
 		return nil
@@ -101,15 +101,15 @@ func overspent(j task.Job, r envelope.Result) error {
 	return j.Meter(*r.Cost)
 }
 
-// advises reports whether the agent is one that only talks.
+// advises reports whether the agent is advisory only.
 func (g *Agent) advises() bool {
 	m := g.binding.Manifest
 	return m != nil && m.ExecutionMode == envelope.Advisory
 }
 
-// keepMode holds what was done against the manifest (AINL-15). What is done is
-// done, so it is for a person to look at, and only noted when that is a warning.
-func (g *Agent) keepMode(r *envelope.Result) {
+// checkMode checks the reported actions against the manifest's execution mode (AINL-15).
+// They can't be undone, so a person has to review them; in warn mode they are only noted.
+func (g *Agent) checkMode(r *envelope.Result) {
 	if !g.advises() {
 		return
 	}

@@ -14,11 +14,10 @@ import (
 	"mailboxd/internal/task"
 )
 
-// keepContract holds an answer against required_output_contract: the fields it
-// must include, and the schema it names (AINL-41 to AINL-43). An answer that
-// admits failure is not asked for what it says is missing. A schema that we do
-// not have cannot be held to; output.enforcement says so.
-func (g *Agent) keepContract(j task.Job, words jsontext.Value, r *envelope.Result) {
+// checkContract checks an answer against required_output_contract: the required fields and
+// the schema (AINL-41 to AINL-43). A reported failure needs no missing fields. An unknown
+// schema isn't checked, and output.enforcement says so.
+func (g *Agent) checkContract(j task.Job, words jsontext.Value, r *envelope.Result) {
 	c := j.Task.Contract
 	finished := r.Status == envelope.OK || r.Status == envelope.Partial
 	if c == nil || !finished || g.mode(envelope.ControlOutputContract) == envelope.Off {
@@ -27,8 +26,8 @@ func (g *Agent) keepContract(j task.Job, words jsontext.Value, r *envelope.Resul
 	object := func(message string) {
 		g.object(r, envelope.ControlOutputContract, envelope.ContractViolation, message)
 	}
-	result := jsontext.Value(r.Encode()) // as it is without our word on it
-	if missing := lacking(result, c.MustInclude); len(missing) > 0 {
+	result := jsontext.Value(r.Encode()) // without enforcement, which mailboxd adds
+	if missing := missing(result, c.MustInclude); len(missing) > 0 {
 		object(fmt.Sprintf("the answer lacks required fields: %q", missing))
 		return
 	}
@@ -37,16 +36,16 @@ func (g *Agent) keepContract(j task.Job, words jsontext.Value, r *envelope.Resul
 	}
 	about := g.ownOutput(words, r)
 	if c.SchemaRef == schema.AgentOutput {
-		about = summed(result)
+		about = builtInForm(result)
 	}
 	if err := g.opts.Schemas.Check(c.SchemaRef, about); err != nil {
 		object(fmt.Sprintf("the answer is not what %s describes: %v", c.SchemaRef, err))
 	}
 }
 
-// summed is what the built-in schema is about: what every result has, wherever
-// an agent said it (F5).
-func summed(result jsontext.Value) jsontext.Value {
+// builtInForm returns the form of a result that the built-in schema checks: fields of every
+// result, at either place (F5).
+func builtInForm(result jsontext.Value) jsontext.Value {
 	output := member(result, "output")
 	return slices.Concat(
 		[]byte(`{"status":`), member(result, "status"), []byte(`,"summary":`), member(output, "summary"),
@@ -54,8 +53,8 @@ func summed(result jsontext.Value) jsontext.Value {
 	)
 }
 
-// ownOutput is what a schema of the directory is about: the output in the
-// agent's own words, without what we filled in and without its envelope.
+// ownOutput returns the form of a result that a configured schema checks: the output as the
+// agent wrote it, without mailboxd's fields and without the envelope.
 func (g *Agent) ownOutput(words jsontext.Value, r *envelope.Result) jsontext.Value {
 	if words == nil { // a text is a summary
 		text, _ := json.Marshal(map[string]string{"summary": r.Output.Summary}, lenient)
@@ -65,46 +64,46 @@ func (g *Agent) ownOutput(words jsontext.Value, r *envelope.Result) jsontext.Val
 		return output
 	}
 	own := map[string]jsontext.Value{}
-	for _, extra := range []jsontext.Value{r.Extra, r.Output.Extra} { // of the two, one has the members
+	for _, extra := range []jsontext.Value{r.Extra, r.Output.Extra} { // only one of the two has members
 		maps.Copy(own, members(extra))
 	}
 	for _, name := range []string{"summary", "actions"} {
-		if said := member(words, name); said != nil {
-			own[name] = said
+		if value := member(words, name); value != nil {
+			own[name] = value
 		}
 	}
-	// Values that were read before can only be written; json sorts their names.
+	// Decoded values can always be encoded; json sorts their names.
 	text, _ := json.Marshal(own, lenient, json.Deterministic(true))
 	return text
 }
 
-// lacking returns the names that a result has neither beside its output nor in
-// it (AINL-43, F5).
-func lacking(result jsontext.Value, names []string) []string {
+// missing returns the names that are neither beside nor in the output of a result (AINL-43,
+// F5).
+func missing(result jsontext.Value, names []string) []string {
 	output := member(result, "output")
 	var missing []string
 	for _, name := range names {
-		if !present(result, name) && !present(output, name) {
+		if !hasMember(result, name) && !hasMember(output, name) {
 			missing = append(missing, name)
 		}
 	}
 	return missing
 }
 
-// present reports whether an object has a member of that name, or one on that
-// dotted path, which is not null.
-func present(object jsontext.Value, name string) bool {
+// hasMember reports whether an object has a non-null member with a name or at a dotted
+// path.
+func hasMember(object jsontext.Value, name string) bool {
 	if v := member(object, name); v != nil {
 		return v.Kind() != 'n'
 	}
 	first, rest, dotted := strings.Cut(name, ".")
-	return dotted && present(member(object, first), rest)
+	return dotted && hasMember(member(object, first), rest)
 }
 
-// member returns a member of an object, nil when there is none.
+// member returns a member of an object; nil for none.
 func member(object jsontext.Value, name string) jsontext.Value { return members(object)[name] }
 
-// members returns the members of an object, none when it is not one.
+// members returns the members of an object; none for another value.
 func members(object jsontext.Value) map[string]jsontext.Value {
 	var m map[string]jsontext.Value
 	if object.Kind() != '{' || json.Unmarshal(object, &m, lenient) != nil {

@@ -10,9 +10,9 @@ import (
 	"mailboxd/internal/task"
 )
 
-// enforcement says who held which control: what was settled when the task was
-// admitted, and what only the run can show. It claims no more than was held,
-// and knows nothing from the agent.
+// enforcement returns which component enforced each control: the levels of the admission,
+// and those that only the run shows. It claims no more than was enforced, and uses nothing
+// that the agent says about it.
 func (g *Agent) enforcement(j task.Job, r envelope.Result) envelope.Levels {
 	levels := envelope.Levels{}
 	maps.Copy(levels, j.Levels)
@@ -40,8 +40,8 @@ func (g *Agent) enforcement(j task.Job, r envelope.Result) envelope.Levels {
 	return levels
 }
 
-// contractLevel is that of an answer no requester gets as a success unless we
-// found it right, as far as we know what that is.
+// contractLevel returns the level of the output contract: the daemon's if an answer becomes
+// a success only after the check.
 func (g *Agent) contractLevel(j task.Job) envelope.Level {
 	if c := j.Task.Contract; c != nil && c.SchemaRef != "" && !g.opts.Schemas.Has(c.SchemaRef) {
 		return envelope.LevelAdvisory
@@ -49,10 +49,9 @@ func (g *Agent) contractLevel(j task.Job) envelope.Level {
 	return envelope.LevelDaemon
 }
 
-// budgetLevel: a limit is held by the cost that the agent reports. Nobody held
-// what nobody reported, or a run that began when budgets were not enforced. A
-// program's own flag for it claims no more: programs look at what they spent
-// between two steps.
+// budgetLevel returns the level of the budget. The reported cost enforces a limit. It is
+// advisory without a report, or if budgets weren't enforced when the run began. A program's
+// own flag doesn't raise it: programs check their spending only between two steps.
 func budgetLevel(j task.Job, r envelope.Result) envelope.Level {
 	if r.Cost == nil || j.Meter == nil || r.Cost.Unpriced && j.Allowance.USDCents != nil {
 		return envelope.LevelAdvisory
@@ -60,40 +59,40 @@ func budgetLevel(j task.Job, r envelope.Result) envelope.Level {
 	return envelope.LevelObserved
 }
 
-// toolsLevel: every agent is told its tools. Those that got them in their argv
-// have a flag for it, says its profile or whoever wrote the command; others we
-// can only hold to what they report.
+// toolsLevel returns the level of the tool list. Every agent gets the list. If argv had it,
+// the program has a flag for it, as its profile or its operator knows; other agents are
+// checked by their own reports.
 func (g *Agent) toolsLevel(j task.Job, r *envelope.Result) envelope.Level {
 	switch {
 	case r.Status == envelope.Rejected: // no agent ran
 		return envelope.LevelAdvisory
 	case g.flagged(j):
 		return envelope.LevelAgentFlag
-	case reportedTools(r).given:
+	case reportedTools(r).present:
 		return envelope.LevelObserved
 	}
 	return envelope.LevelAdvisory
 }
 
-// flagged reports whether the list of tools stood in the argv of the run. A run
-// that was recovered may have been started by another command than today's.
+// flagged reports whether the argv of the run had the tool list. A recovered run may have
+// started with another command than the current one.
 func (g *Agent) flagged(j task.Job) bool {
 	if g.workers != nil || g.binding.Inbox != nil {
 		return false
 	}
 	with, err := g.argv(j, newFacts(j))
-	if err != nil || !g.tellsTools(j, with) {
+	if err != nil || !g.passesTools(j, with) {
 		return false
 	}
 	meta, known, err := runner.ReadMeta(j.Dir)
 	return err == nil && known && len(meta.Argv) > 0 && slices.Equal(meta.Argv[1:], with[1:])
 }
 
-// tellsTools reports whether an argv says the tools of a job: by the profile,
-// which knows a flag that holds, or by its templates. Of an empty list in those
-// nobody can tell what the agent takes it for.
-func (g *Agent) tellsTools(j task.Job, with []string) bool {
-	if g.terms != nil && recipes[g.binding.Profile].tools {
+// passesTools reports whether an argv has the tools of a job: by a profile with an
+// enforcing flag, or by the templates. An empty list in a template doesn't count, because
+// its meaning to the program is unknown.
+func (g *Agent) passesTools(j task.Job, with []string) bool {
+	if g.runArguments != nil && recipes[g.binding.Profile].tools {
 		return true
 	}
 	list := toolList(j.Tools)

@@ -8,19 +8,19 @@ import (
 	"mailboxd/internal/task"
 )
 
-// passed are the variables of ours that every agent gets. Anything else, such
-// as a secret in our environment, it gets only when its binding names it.
-var passed = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "SHELL"}
+// passedVariables are inherited by every agent. An agent gets any other variable, such as a
+// secret, only if its binding names it.
+var passedVariables = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "SHELL"}
 
-// reserved begins the names that say something about a run.
+// reserved is the prefix of variables about a run.
 const reserved = "MAILBOX_"
 
-// inherit makes the part of the environment that is the same for every run:
-// what is passed, then the binding's own list, a later entry replacing an
-// earlier one of the same name.
+// inherit returns the part of the environment that is the same in every run:
+// passedVariables, then the binding's list. A later entry replaces an earlier one of the
+// same name.
 func inherit(list []string, ours func(string) (string, bool)) ([]string, error) {
 	var env []string
-	for _, name := range passed {
+	for _, name := range passedVariables {
 		if value, ok := ours(name); ok {
 			env = setVariable(env, name, value)
 		}
@@ -35,7 +35,7 @@ func inherit(list []string, ours func(string) (string, bool)) ([]string, error) 
 		}
 		if !given {
 			if value, given = ours(name); !given {
-				continue // not set for us, so not set for it
+				continue // not set for the daemon, so not for the agent
 			}
 		}
 		env = setVariable(env, name, value)
@@ -53,8 +53,7 @@ func setVariable(env []string, name, value string) []string {
 	return append(env, name+"="+value)
 }
 
-// environment adds what is said about one run. The run directory itself is the
-// runner's to add.
+// environment adds the variables of one run. The runner adds the run directory.
 func environment(base []string, j task.Job, f facts) []string {
 	env := append(make([]string, 0, len(base)+12), base...)
 	env = append(env,
@@ -67,7 +66,7 @@ func environment(base []string, j task.Job, f facts) []string {
 		"MAILBOX_DEADLINE="+f.Deadline,
 	)
 	if f.ToolsRestricted {
-		env = append(env, "MAILBOX_ALLOWED_TOOLS="+f.AllowedTools) // also when empty: that means none
+		env = append(env, "MAILBOX_ALLOWED_TOOLS="+f.AllowedTools) // also if empty: that means no tools
 	}
 	if f.ConversationFile != "" {
 		env = append(env, "MAILBOX_CONVERSATION_FILE="+f.ConversationFile)

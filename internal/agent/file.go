@@ -13,16 +13,16 @@ import (
 	"mailboxd/internal/fault"
 )
 
-// A file is one of a run directory, open for reading. It is opened without the
-// poller, which os offers each file to and which takes no regular ones.
+// A file is an open file of a run directory. It bypasses the poller of package os, which
+// doesn't support regular files.
 type file struct {
 	name string // in the directory
 	fd   int
 	size int64 // when it was opened
 }
 
-// openRegular opens a file of a run directory, in which the agent can put what
-// it likes: nothing that leads out of it, and nothing that we would wait for.
+// openRegular opens a file of a run directory. The agent controls the directory, so links
+// out of it and files that block are refused.
 func openRegular(dir, name string) (*file, error) {
 	path := filepath.Join(dir, name)
 	fd := -1
@@ -51,7 +51,7 @@ func openRegular(dir, name string) (*file, error) {
 	return &file{name, fd, info.Size}, nil
 }
 
-// openLink opens what a symbolic link leads to inside the directory.
+// openLink opens the target of a symbolic link inside the directory.
 func openLink(dir, name string) (int, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -85,12 +85,12 @@ func (f *file) ReadAt(p []byte, offset int64) (n int, err error) {
 	return n, err
 }
 
-// read reads a part of the file, shorter where that ends.
+// read reads a part of the file, shorter at its end.
 func (f *file) read(offset, length int64) ([]byte, error) {
 	text := make([]byte, max(0, min(length, f.size-offset)))
 	n, err := f.ReadAt(text, offset)
 	if errors.Is(err, io.EOF) {
-		err = nil // cut short since
+		err = nil // the file was cut short since
 	}
 	if err != nil {
 		err = &fs.PathError{Op: "read", Path: f.name, Err: err}
@@ -100,8 +100,7 @@ func (f *file) read(offset, length int64) ([]byte, error) {
 
 func (f *file) close() { unix.Close(f.fd) }
 
-// create writes a file of ours that is not there yet. It is not synced: a
-// power cut ends the run it belongs to.
+// create writes a new file. It isn't synced: a power cut ends its run too.
 func create(path string, data []byte) error {
 	fd := -1
 	err := uninterrupted(func() (err error) {
@@ -128,7 +127,7 @@ func create(path string, data []byte) error {
 	return nil
 }
 
-// uninterrupted repeats a system call that a signal interrupted.
+// uninterrupted repeats a system call after EINTR.
 func uninterrupted(call func() error) error {
 	for {
 		if err := call(); err != unix.EINTR {

@@ -18,14 +18,14 @@ var (
 	errTangled  = errors.New("the agent printed too many broken JSON objects to find its answer")
 )
 
-// lenient finds where an object ends; whether it may be used is decided later,
-// by a reader who can say what is wrong with it.
+// lenient finds the end of an object. A strict decoder checks the object later and reports
+// its problems.
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// findObject finds the answer among what else an agent prints: the whole text,
-// or what one markdown fence around it holds, or else the last complete object
-// that begins and ends a line. Objects that name different tasks are no answer,
-// for we would have to guess. Whole is false when text is only the end of more.
+// findObject finds the answer in the output of an agent: the whole text, the content of its
+// only markdown fence, or else the last complete object that begins and ends a line.
+// Objects for different tasks are no answer, because a choice would be a guess. Whole is
+// false if text is the end of a longer one.
 func findObject(text []byte, whole bool) ([]byte, error) {
 	text = bytes.Trim(dialect.Plain(text), " \t\r\n\uFEFF")
 	if len(text) == 0 {
@@ -36,7 +36,7 @@ func findObject(text []byte, whole bool) ([]byte, error) {
 			return all, nil
 		}
 	} else {
-		_, text, _ = bytes.Cut(text, []byte("\n")) // the first line may be the end of one
+		_, text, _ = bytes.Cut(text, []byte("\n")) // the first line may be incomplete
 	}
 	found, task := []byte(nil), ""
 	for object, err := range dialect.Objects(text) {
@@ -56,7 +56,7 @@ func findObject(text []byte, whole bool) ([]byte, error) {
 	return found, nil
 }
 
-// taskOf returns the task an object names, as written; "" when it names none.
+// taskOf returns the task id of an object, as written; "" for none.
 func taskOf(object []byte) string {
 	var named struct {
 		TaskID jsontext.Value `json:"task_id"`

@@ -10,12 +10,11 @@ import (
 	"mailboxd/mailbox"
 )
 
-// An Inbox says where an agent fetches its tasks that is not run by us, such as
-// an editor or a person. Such an agent has no command, no process and no run
-// directory.
+// An Inbox says where an external agent, such as an editor or a person, fetches its tasks.
+// Such an agent has no command, no process and no run directory.
 type Inbox struct {
 	File  string        // below the mailbox, with slashes (AINL-21)
-	Lease time.Duration // how long who claims a task has it, unless they renew that; 0: ten minutes
+	Lease time.Duration // of a claim, renewable; 0: ten minutes
 }
 
 func (in *Inbox) withDefaults() *Inbox {
@@ -37,27 +36,26 @@ func (b Binding) checkInbox() error {
 	return nil
 }
 
-// Answered is the outcome of a job that was answered by whoever fetched it: an
-// AgentTaskResult, or its output, held against what was promised as any agent's
-// answer is. An answer that cannot be read, or is another task's or agent's, is
-// an error, and nobody's outcome: it can be mended. Exit says when the job was
-// begun and answered; there was no process.
+// Answered returns the outcome of a job with a submitted answer: an AgentTaskResult or its
+// output, checked like any agent's answer. An answer that can't be decoded, or names
+// another task or agent, is an error without an outcome: the submitter can correct it. Exit
+// has the times of the claim and the answer; there was no process.
 func (a *Agents) Answered(j task.Job, raw []byte, exit task.Exit) (task.Outcome, error) {
 	g, ok := a.byID[j.Task.Agent]
 	if !ok {
-		g = a.stranger(j)
+		g = a.removedAgent(j)
 	}
-	said, err := g.submitted(j, raw)
-	if said = g.attribute(j, said, err); said.err != nil {
-		return task.Outcome{}, said.err
+	reply, err := g.decodeSubmission(j, raw)
+	if reply = g.checkIdentity(j, reply, err); reply.err != nil {
+		return task.Outcome{}, reply.err
 	}
-	setDefault(&said.result.Status, envelope.OK)
-	if said.result.Status == envelope.Rejected {
-		said.result.Status = envelope.Failed // rejected means that no agent ran
-		said.result.Review.Ask("the agent says it rejected the task")
+	setDefault(&reply.result.Status, envelope.OK)
+	if reply.result.Status == envelope.Rejected {
+		reply.result.Status = envelope.Failed // rejected means that no agent ran
+		reply.result.Review.Ask("the agent says it rejected the task")
 	}
-	o := task.Outcome{Result: g.complete(j, exit, said), Exit: exit}
-	addMessages(&o, said)
-	g.addUnanswered(&o, j, said)
+	o := task.Outcome{Result: g.complete(j, exit, reply), Exit: exit}
+	addMessages(&o, reply)
+	g.addUnanswered(&o, j, reply)
 	return o, nil
 }

@@ -18,62 +18,60 @@ import (
 	"mailboxd/internal/task"
 )
 
-// How much of a progress file is read. An agent that has more to say is not
-// heard any more.
+// Limits on reading a progress file. Later content is ignored.
 const (
 	maxProgressLine = 64 << 10
 	maxProgress     = 64 << 20
-	glance          = 200 * time.Millisecond // between two looks at it, while what a run spends is limited
+	pollInterval    = 200 * time.Millisecond // between two reads, if the run has a limit
 )
 
-// A meter reads what an agent says on its progress file that it has spent, one
-// JSON object a line: {"cost_used":{"tokens":N,"usd_cents":M}}, with the totals
-// of its run so far; what else stands in a line is the agent's own. It is read
-// from its start whenever somebody takes the run up, and totals count once.
+// A meter reads an agent's spending from its progress file, one JSON object a line:
+// {"cost_used":{"tokens":N,"usd_cents":M}}, with the totals of the run. Other members are
+// the agent's own. A recovered run is read from the start; totals count once.
 type meter struct {
-	job    task.Job
-	offset int64 // behind the last whole line
-	said   *envelope.Cost
-	long   bool  // the offset is inside a line that is too long
-	odd    int   // lines that could not be read
-	over   error // the first answer of Job.Meter that was one
-	unread error // runner.Passing: why the last look missed a part of the file; nil: it did not
-	news   reporter
+	job        task.Job
+	offset     int64 // after the last whole line
+	spent      *envelope.Cost
+	long       bool  // the offset is inside a line that is too long
+	unreadable int   // number of unreadable lines
+	overBudget error // the first error of Job.Meter
+	unread     error // runner.Passing: why the last read missed a part of the file; nil: it didn't
+	reporter   reporter
 
-	printed  *follower     // what its program says on standard output; nil for any other
-	patience time.Duration // with a program that has said how it ended; 0: without end
+	output      *follower     // standard output of a profile's program; nil for any other
+	exitTimeout time.Duration // of a program after its answer; 0: unlimited
 }
 
 func (g *Agent) newMeter(j task.Job) *meter {
-	m := &meter{job: j, news: reporter{job: j, speaks: g.binding.Speaks(), now: time.Now}}
-	if hearings[g.binding.Output] != nil {
-		m.printed, m.patience = &follower{format: g.binding.Output}, g.binding.ExitTimeout
+	m := &meter{job: j, reporter: reporter{job: j, speaks: g.binding.Speaks(), now: time.Now}}
+	if eventReaders[g.binding.Output] != nil {
+		m.output, m.exitTimeout = &follower{format: g.binding.Output}, g.binding.ExitTimeout
 	}
 	return m
 }
 
-// watch looks at the file as long as the run goes on, and ends what it returns
-// when the run spends too much. Stop ends the looking, the last look included.
+// watch polls the file during the run, and ends the returned context if the run spends too
+// much. Stop ends the polling, after a last poll.
 func (m *meter) watch(ctx context.Context) (running context.Context, stop func()) {
 	if m.job.Dir == "" {
 		return ctx, func() {}
 	}
-	if m.job.Meter == nil && m.job.Report == nil && m.patience == 0 {
-		return ctx, func() { m.look(true) }
+	if m.job.Meter == nil && m.job.Report == nil && m.exitTimeout == 0 {
+		return ctx, func() { m.poll(true) }
 	}
 	running, end := context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	var looking sync.WaitGroup
 	looking.Go(func() {
-		timer := time.NewTicker(glance)
+		timer := time.NewTicker(pollInterval)
 		defer timer.Stop()
 		for {
-			if m.look(false); m.over != nil {
-				end(m.over)
+			if m.poll(false); m.overBudget != nil {
+				end(m.overBudget)
 				return
 			}
-			if m.overstays() {
-				end(errOverstays)
+			if m.exitOverdue() {
+				end(errExitOverdue)
 				return
 			}
 			select {
@@ -87,14 +85,13 @@ func (m *meter) watch(ctx context.Context) (running context.Context, stop func()
 		close(done)
 		looking.Wait()
 		end(nil)
-		m.look(true)
+		m.poll(true)
 	}
 }
 
-// look reads what is new. The last line counts without its end when there is
-// nothing more to come.
-func (m *meter) look(last bool) {
-	m.listen(last)
+// poll reads new content. The last line counts without its newline if last is set.
+func (m *meter) poll(last bool) {
+	m.followOutput(last)
 	m.unread = nil
 	f, err := openRegular(m.job.Dir, progressFile)
 	switch {
@@ -104,35 +101,33 @@ func (m *meter) look(last bool) {
 		m.unread = fmt.Errorf("read progress: %w", err)
 		return
 	case err != nil:
-		m.odd = max(m.odd, 1)
+		m.unreadable = max(m.unreadable, 1)
 		return
 	}
 	defer f.close()
 	if f.size < m.offset {
-		m.offset, m.long = 0, false // begun anew: totals count once
+		m.offset, m.long = 0, false // the file was truncated; totals count once
 	}
 	m.read(io.NewSectionReader(f, m.offset, min(f.size, maxProgress)-m.offset), last)
-	m.news.flush(last)
+	m.reporter.flush(last)
 }
 
-// listen hears what the program prints; what it cannot hear now is met again
-// in the answer.
-func (m *meter) listen(last bool) {
-	if m.printed == nil || m.printed.look(m.job.Dir, last) != nil {
+// followOutput reads the program's output. Errors come up again when the answer is read.
+func (m *meter) followOutput(last bool) {
+	if m.output == nil || m.output.poll(m.job.Dir, last) != nil {
 		return
 	}
-	if cost := m.printed.said.cost(); cost != nil {
-		m.hear(*cost)
+	if cost := m.output.transcript.cost(); cost != nil {
+		m.update(*cost)
 	}
 }
 
-// overstays reports whether the program has been done for longer than it may
-// take to exit.
-func (m *meter) overstays() bool {
-	return m.patience > 0 && m.printed.said.done && time.Since(m.printed.ended) >= m.patience
+// exitOverdue reports whether the program has been done for longer than exitTimeout.
+func (m *meter) exitOverdue() bool {
+	return m.exitTimeout > 0 && m.output.transcript.done && time.Since(m.output.ended) >= m.exitTimeout
 }
 
-// read takes whole lines. One that is too long is passed over.
+// read reads whole lines and skips one that is too long.
 func (m *meter) read(r io.Reader, last bool) {
 	in := bufio.NewReaderSize(r, maxProgressLine)
 	for {
@@ -143,13 +138,13 @@ func (m *meter) read(r io.Reader, last bool) {
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			if !m.long {
-				m.odd++
+				m.unreadable++
 			}
 			m.long = true
 		case err == nil && m.long:
 			m.long = false // its end
 		case err == nil, last && !m.long && errors.Is(err, io.EOF):
-			m.take(line)
+			m.readLine(line)
 		}
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			if runner.Passing(err) {
@@ -160,53 +155,53 @@ func (m *meter) read(r io.Reader, last bool) {
 	}
 }
 
-// take hears one line.
-func (m *meter) take(line []byte) {
-	var said struct {
+// readLine decodes one line.
+func (m *meter) readLine(line []byte) {
+	var data struct {
 		Cost *struct {
 			Tokens   *int64 `json:"tokens"`
 			USDCents *int64 `json:"usd_cents"`
 		} `json:"cost_used"`
 	}
 	line = bytes.TrimSpace(line)
-	m.news.take(line)
+	m.reporter.readLine(line)
 	switch {
-	case len(line) > 0 && json.Unmarshal(line, &said) != nil:
-		m.odd++
-	case said.Cost == nil:
-	case said.Cost.Tokens == nil || said.Cost.USDCents == nil || *said.Cost.Tokens < 0 || *said.Cost.USDCents < 0:
-		m.odd++ // half a cost is unknown (AINL-68)
+	case len(line) > 0 && json.Unmarshal(line, &data) != nil:
+		m.unreadable++
+	case data.Cost == nil:
+	case data.Cost.Tokens == nil || data.Cost.USDCents == nil || *data.Cost.Tokens < 0 || *data.Cost.USDCents < 0:
+		m.unreadable++ // half a cost is unknown (AINL-68)
 	default:
-		m.hear(envelope.Cost{Tokens: *said.Cost.Tokens, USDCents: *said.Cost.USDCents})
+		m.update(envelope.Cost{Tokens: *data.Cost.Tokens, USDCents: *data.Cost.USDCents})
 	}
 }
 
-// hear keeps the largest totals, and asks whether they are too much.
-func (m *meter) hear(cost envelope.Cost) {
-	if m.said != nil {
-		cost = cost.Most(*m.said)
-		if cost == *m.said {
+// update keeps the largest totals, and checks them against the limit.
+func (m *meter) update(cost envelope.Cost) {
+	if m.spent != nil {
+		cost = cost.Most(*m.spent)
+		if cost == *m.spent {
 			return
 		}
 	}
-	m.said = &cost
-	if m.job.Meter != nil && m.over == nil {
-		m.over = m.job.Meter(cost)
+	m.spent = &cost
+	if m.job.Meter != nil && m.overBudget == nil {
+		m.overBudget = m.job.Meter(cost)
 	}
 }
 
-// add puts what was said on the way into a result: its cost is no less, and a
-// person is told of what could not be read where it would have counted.
+// add adds the reported spending to a result: its cost is at least that. It asks for a
+// review if unreadable lines could have mattered.
 func (m *meter) add(r *envelope.Result) {
 	switch {
-	case m.said == nil:
+	case m.spent == nil:
 	case r.Cost == nil:
-		r.Cost = m.said
+		r.Cost = m.spent
 	default:
-		most := r.Cost.Most(*m.said)
+		most := r.Cost.Most(*m.spent)
 		r.Cost = &most
 	}
-	if m.odd > 0 && m.job.Meter != nil {
-		r.Review.Ask(fmt.Sprintf("%d lines of its progress file could not be read", m.odd))
+	if m.unreadable > 0 && m.job.Meter != nil {
+		r.Review.Ask(fmt.Sprintf("%d lines of its progress file could not be read", m.unreadable))
 	}
 }

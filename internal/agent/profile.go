@@ -10,34 +10,33 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A Profile names a program that many people have, and fills what a binding
-// leaves out with how that one is asked: command, Stdin and Output. What the
-// binding says itself wins. "" fills nothing.
+// A Profile names a well-known program, and provides the defaults of a binding for it:
+// command, Stdin and Output. The binding's own fields override them. "" provides none.
 type Profile string
 
-// The programs we know. As a Profile, how one is asked; as a Format, what it
-// prints. Its text becomes the summary, its session output.session_id.
+// Known programs. A Profile is how to run the program, a Format is its output. Its text
+// becomes the summary, its session output.session_id.
 const (
 	Claude = "claude" // Claude Code: claude -p
-	Codex  = "codex"  // codex exec; says its tokens, but no price
-	Cursor = "cursor" // cursor-agent -p; says its tokens, but no price
-	Gemini = "gemini" // Gemini CLI; says its tokens, but no price
+	Codex  = "codex"  // codex exec; reports tokens, but no price
+	Cursor = "cursor" // cursor-agent -p; reports tokens, but no price
+	Gemini = "gemini" // Gemini CLI; reports tokens, but no price
 )
 
-// Profiles of no program in particular: the binding names the command.
+// Profiles without a program: the binding names the command.
 const (
 	AINL  Profile = "ainl"  // an AINL program as the agent: reads the request, prints an object
 	Shell Profile = "shell" // a script: reads the request, prints text
 )
 
-// A recipe is what a profile knows.
+// A recipe holds the defaults of a profile.
 type recipe struct {
-	command []string // a program, and what it is always told; none: the binding names all
-	model   string   // its flag for a model; "" when it has none
+	command []string // a program and its fixed arguments; none: the binding has all
+	model   string   // its flag for a model; "" for none
 	stdin   Stdin
 	output  Format
-	terms   func(task.Job) []string // what else it is told about one run; nil: nothing
-	tools   bool                    // the terms hold it to Job.Tools, an empty list included
+	terms   func(task.Job) []string // the arguments for one run; nil: none
+	tools   bool                    // the terms enforce Job.Tools, also an empty list
 }
 
 var recipes = map[Profile]recipe{
@@ -49,9 +48,9 @@ var recipes = map[Profile]recipe{
 	Shell:  {stdin: Request, output: Text},
 }
 
-// Filled returns the binding with what its profile knows of what it leaves
-// out. A command of one word is another place of the program; a longer one is
-// the binding's own, and nothing is added to it. Filling twice changes nothing.
+// Filled returns the binding with the defaults of its profile. A command of one word
+// replaces the path of the program; a longer one is the binding's own, and gets no
+// arguments. Filling twice changes nothing.
 func (b Binding) Filled() Binding {
 	r, known := recipes[b.Profile]
 	if !known || b.Worker != nil || b.Inbox != nil {
@@ -62,15 +61,15 @@ func (b Binding) Filled() Binding {
 	switch {
 	case len(r.command) == 0:
 	case len(b.Command) == 0:
-		b.Command = slices.Concat(r.command[:1], r.told(b.Model))
+		b.Command = slices.Concat(r.command[:1], r.arguments(b.Model))
 	case len(b.Command) == 1:
-		b.Command = slices.Concat(b.Command, r.told(b.Model))
+		b.Command = slices.Concat(b.Command, r.arguments(b.Model))
 	}
 	return b
 }
 
-// told is what the program is told in every run.
-func (r recipe) told(model string) []string {
+// arguments returns the program's arguments for every run.
+func (r recipe) arguments(model string) []string {
 	told := slices.Clone(r.command[1:])
 	if model != "" {
 		told = append(told, r.model, model)
@@ -78,8 +77,8 @@ func (r recipe) told(model string) []string {
 	return told
 }
 
-// terms says what the program of a filled binding is told about one run: none
-// when the command is the binding's own.
+// runArguments returns the function for the arguments of one run: nil if the command is the
+// binding's own.
 func (b Binding) terms() func(task.Job) []string {
 	if b.byRecipe() {
 		return recipes[b.Profile].terms
@@ -90,7 +89,7 @@ func (b Binding) terms() func(task.Job) []string {
 // byRecipe reports whether the command of a filled binding is its profile's.
 func (b Binding) byRecipe() bool {
 	r := recipes[b.Profile]
-	return b.Worker == nil && b.Inbox == nil && len(r.command) > 0 && len(b.Command) > 0 && slices.Equal(b.Command[1:], r.told(b.Model))
+	return b.Worker == nil && b.Inbox == nil && len(r.command) > 0 && len(b.Command) > 0 && slices.Equal(b.Command[1:], r.arguments(b.Model))
 }
 
 func (b Binding) checkProfile() error {

@@ -11,11 +11,11 @@ import (
 	"mailboxd/internal/task"
 )
 
-// claudeRecipe asks Claude Code. Nobody is there to be asked for a permission,
-// and the MCP servers of its user, which no list of tools names, stay away.
+// claudeRecipe runs Claude Code. It can't ask for permissions, and doesn't load its user's
+// MCP servers, because no tool list names them.
 var claudeRecipe = recipe{
 	command: []string{
-		"claude", "-p", "--output-format", "stream-json", "--verbose", // which stream-json needs
+		"claude", "-p", "--output-format", "stream-json", "--verbose", // required by stream-json
 		"--permission-mode", "dontAsk", "--strict-mcp-config",
 	},
 	model:  "--model",
@@ -25,12 +25,12 @@ var claudeRecipe = recipe{
 	tools:  true,
 }
 
-// claudeTerms tells it which tools there are, of which it then needs no
-// permission for any, and what it may spend. An empty list is no tool.
+// claudeTerms passes the tools, which then need no permission, and the budget. An empty
+// list means no tools.
 func claudeTerms(j task.Job) []string {
 	var flags []string
 	if j.Tools != nil {
-		// The word default would be every tool.
+		// The name default would mean every tool.
 		list := toolList(slices.DeleteFunc(slices.Clone(j.Tools), func(name string) bool { return name == "default" }))
 		flags = append(flags, "--tools", list)
 		if list != "" {
@@ -43,7 +43,7 @@ func claudeTerms(j task.Job) []string {
 	return flags
 }
 
-// claudeUsage counts everything that was read and written, from caches too.
+// claudeUsage counts all tokens, cached ones too.
 type claudeUsage struct {
 	Input      int64 `json:"input_tokens"`
 	Output     int64 `json:"output_tokens"`
@@ -53,42 +53,42 @@ type claudeUsage struct {
 
 func (u claudeUsage) tokens() int64 { return u.Input + u.Output + u.CacheWrite + u.CacheRead }
 
-// hearClaude hears a line of stream-json, or the one object of json.
-func hearClaude(t *transcript, kind string, event jsontext.Value) {
+// readClaude reads a line of stream-json, or the one object of json.
+func readClaude(t *transcript, kind string, event jsontext.Value) {
 	switch kind {
 	case "system":
-		t.begun(event, "session_id")
+		t.readSession(event, "session_id")
 	case "assistant":
-		t.hearClaudeMessage(event)
+		t.readClaudeMessage(event)
 	case "result":
 		t.hearClaudeResult(event)
 	}
 }
 
-// hearClaudeMessage hears what a step has cost so far: the parts of one message
-// come one by one, and each has the usage of all.
-func (t *transcript) hearClaudeMessage(event jsontext.Value) {
-	var said struct {
+// readClaudeMessage reads the cost of a step. The parts of one message come one by one, and
+// each has the usage of all.
+func (t *transcript) readClaudeMessage(event jsontext.Value) {
+	var data struct {
 		Error   string `json:"error"`
 		Message struct {
 			ID    string      `json:"id"`
 			Usage claudeUsage `json:"usage"`
 		} `json:"message"`
 	}
-	if json.Unmarshal(event, &said, lenient) != nil {
+	if json.Unmarshal(event, &data, lenient) != nil {
 		return
 	}
-	switch said.Error {
+	switch data.Error {
 	case "authentication_failed":
-		t.trouble = loggedOut
+		t.blocker = loggedOut
 	case "rate_limit", "billing_error":
-		t.trouble = limited
+		t.blocker = limited
 	}
-	t.step(said.Message.ID, said.Message.Usage.tokens())
+	t.step(data.Message.ID, data.Message.Usage.tokens())
 }
 
 func (t *transcript) hearClaudeResult(event jsontext.Value) {
-	var said struct {
+	var data struct {
 		Subtype string         `json:"subtype"`
 		IsError bool           `json:"is_error"`
 		Result  string         `json:"result"`
@@ -98,24 +98,24 @@ func (t *transcript) hearClaudeResult(event jsontext.Value) {
 		Usage   *claudeUsage   `json:"usage"`
 		Status  int            `json:"api_error_status"`
 	}
-	if json.Unmarshal(event, &said, lenient) != nil {
+	if json.Unmarshal(event, &data, lenient) != nil {
 		return
 	}
-	t.done, t.text = true, said.Result
-	setDefault(&t.session, said.Session)
-	t.cents = cents(said.Cost)
-	if said.Usage != nil {
-		t.spent(said.Usage.tokens())
+	t.done, t.text = true, data.Result
+	setDefault(&t.session, data.Session)
+	t.cents = cents(data.Cost)
+	if data.Usage != nil {
+		t.spent(data.Usage.tokens())
 	}
-	if !said.IsError && said.Subtype == "success" {
-		t.trouble = none // what went wrong on the way was got over
+	if !data.IsError && data.Subtype == "success" {
+		t.blocker = none // earlier problems were overcome
 		return
 	}
-	t.fail(cmp.Or(append(said.Errors, said.Result, said.Subtype, "it did not say why")...))
-	switch said.Status {
+	t.fail(cmp.Or(append(data.Errors, data.Result, data.Subtype, "it did not say why")...))
+	switch data.Status {
 	case 401, 403:
-		t.trouble = loggedOut
+		t.blocker = loggedOut
 	case 429, 529:
-		t.trouble = limited
+		t.blocker = limited
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"mailboxd/internal/task"
 )
 
-// codexRecipe asks Codex, which reads the prompt when it is told "-". It has no
-// flag for single tools nor for what it may spend; its sandbox is its user's.
+// codexRecipe runs Codex, which reads the prompt if its argument is "-". It has no flag for
+// single tools or a budget; its user sets its sandbox.
 var codexRecipe = recipe{
 	command: []string{"codex", "exec", "--json", "--skip-git-repo-check"},
 	model:   "--model",
@@ -17,14 +17,14 @@ var codexRecipe = recipe{
 	terms:   func(task.Job) []string { return []string{"-"} },
 }
 
-// hearCodex hears a line of --json.
-func hearCodex(t *transcript, kind string, event jsontext.Value) {
+// readCodex reads a line of --json.
+func readCodex(t *transcript, kind string, event jsontext.Value) {
 	switch kind {
 	case "thread.started":
-		t.begun(event, "thread_id")
+		t.readSession(event, "thread_id")
 	case "turn.started":
 		t.done = false
-	case "error": // also of what it then tries again
+	case "error": // also before a retry of its own
 		t.message = codexWords(event)
 	case "turn.failed":
 		t.done = true
@@ -37,7 +37,7 @@ func hearCodex(t *transcript, kind string, event jsontext.Value) {
 	case "turn.completed":
 		t.done = true
 		var usage struct {
-			Input  int64 `json:"input_tokens"` // what came from a cache included
+			Input  int64 `json:"input_tokens"` // includes cached tokens
 			Output int64 `json:"output_tokens"`
 		}
 		if u := member(event, "usage"); u != nil && json.Unmarshal(u, &usage, lenient) == nil {
@@ -47,11 +47,11 @@ func hearCodex(t *transcript, kind string, event jsontext.Value) {
 }
 
 func codexWords(event jsontext.Value) string {
-	var said struct {
+	var data struct {
 		Message string `json:"message"`
 	}
-	if json.Unmarshal(event, &said, lenient) != nil || said.Message == "" {
+	if json.Unmarshal(event, &data, lenient) != nil || data.Message == "" {
 		return "it did not say why"
 	}
-	return said.Message
+	return data.Message
 }

@@ -7,10 +7,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// cursorRecipe asks the agent of Cursor's command line, which reads the prompt
-// from a standard input that is no terminal. Without --force it proposes what
-// its user's permissions do not allow. It has no flag for single tools nor for
-// what it may spend.
+// cursorRecipe runs cursor-agent, which reads the prompt from a standard input that isn't a
+// terminal. Without --force, it only proposes actions that its user's permissions don't
+// allow. It has no flag for single tools or a budget.
 var cursorRecipe = recipe{
 	command: []string{"cursor-agent", "-p", "--output-format", "json", "--trust"},
 	model:   "--model",
@@ -18,16 +17,16 @@ var cursorRecipe = recipe{
 	output:  Cursor,
 }
 
-// hearCursor hears the one object of json, or a line of stream-json. Of a
-// failure there is none, only words on standard error.
-func hearCursor(t *transcript, kind string, event jsontext.Value) {
+// readCursor reads the one object of json, or a line of stream-json. A failure has no
+// event, only text on standard error.
+func readCursor(t *transcript, kind string, event jsontext.Value) {
 	if kind == "system" {
-		t.begun(event, "session_id")
+		t.readSession(event, "session_id")
 	}
 	if kind != "result" {
 		return
 	}
-	var said struct {
+	var data struct {
 		IsError bool   `json:"is_error"`
 		Result  string `json:"result"`
 		Error   string `json:"error"`
@@ -39,15 +38,15 @@ func hearCursor(t *transcript, kind string, event jsontext.Value) {
 			CacheWrite int64 `json:"cacheWriteTokens"`
 		} `json:"usage"` // newer versions only
 	}
-	if json.Unmarshal(event, &said, lenient) != nil {
+	if json.Unmarshal(event, &data, lenient) != nil {
 		return
 	}
-	t.done, t.text = true, said.Result
-	setDefault(&t.session, said.Session)
-	if u := said.Usage; u != nil {
+	t.done, t.text = true, data.Result
+	setDefault(&t.session, data.Session)
+	if u := data.Usage; u != nil {
 		t.spent(u.Input + u.Output + u.CacheRead + u.CacheWrite)
 	}
-	if said.IsError {
-		t.fail(cmp.Or(said.Error, said.Result, "it did not say why"))
+	if data.IsError {
+		t.fail(cmp.Or(data.Error, data.Result, "it did not say why"))
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// geminiRecipe asks Gemini CLI, which reads the prompt from a standard input
-// that is no terminal. It would not work in a directory that it was not told to
-// trust, and a run's is a new one. Its flag --allowed-tools only spares
-// questions, and holds it to nothing; it has none for what it may spend.
+// geminiRecipe runs Gemini CLI, which reads the prompt from a standard input that isn't a
+// terminal. It refuses to work in an untrusted directory, and a run directory is always
+// new. Its flag --allowed-tools only skips confirmations and enforces nothing; it has no
+// flag for a budget.
 var geminiRecipe = recipe{
 	command: []string{"gemini", "--output-format", "stream-json", "--skip-trust"},
 	model:   "--model",
@@ -18,7 +18,7 @@ var geminiRecipe = recipe{
 	output:  Gemini,
 }
 
-// A geminiEnd is the last event of stream-json, and the one object of json.
+// A geminiEnd is the last event of stream-json, or the one object of json.
 type geminiEnd struct {
 	Session  string `json:"session_id"`
 	Response string `json:"response"`
@@ -37,16 +37,15 @@ type geminiEnd struct {
 	} `json:"stats"`
 }
 
-// hearGemini hears a line of stream-json, or the one object of json, which has
-// no type.
-func hearGemini(t *transcript, kind string, event jsontext.Value) {
+// readGemini reads a line of stream-json, or the one object of json, which has no type.
+func readGemini(t *transcript, kind string, event jsontext.Value) {
 	switch kind {
 	case "init":
-		t.begun(event, "session_id")
+		t.readSession(event, "session_id")
 	case "message":
-		var said struct{ Role, Content string }
-		if json.Unmarshal(event, &said, lenient, json.MatchCaseInsensitiveNames(true)) == nil && said.Role == "assistant" {
-			t.text += said.Content[:min(len(said.Content), max(0, maxText+1-len(t.text)))]
+		var data struct{ Role, Content string }
+		if json.Unmarshal(event, &data, lenient, json.MatchCaseInsensitiveNames(true)) == nil && data.Role == "assistant" {
+			t.text += data.Content[:min(len(data.Content), max(0, maxText+1-len(t.text)))]
 		}
 	case "result", "":
 		var end geminiEnd
@@ -58,7 +57,7 @@ func hearGemini(t *transcript, kind string, event jsontext.Value) {
 
 func (t *transcript) hearGeminiEnd(end geminiEnd) {
 	if end.Error == nil && end.Status == "" && end.Response == "" && end.Stats == nil {
-		return // some other object
+		return // another object
 	}
 	t.done = true
 	setDefault(&t.session, end.Session)

@@ -15,9 +15,9 @@ import (
 
 func inDir(j task.Job, name string) string { return filepath.Join(j.Dir, name) }
 
-// prepare writes what the agent reads, and returns how it is run.
+// prepare writes the agent's input, and returns how to run it.
 func (g *Agent) prepare(j task.Job) (runner.Spec, error) {
-	if err := g.brief(j); err != nil {
+	if err := g.writeInput(j); err != nil {
 		return runner.Spec{}, err
 	}
 	if g.binding.Stdin == Prompt {
@@ -29,32 +29,32 @@ func (g *Agent) prepare(j task.Job) (runner.Spec, error) {
 	return g.spec(j)
 }
 
-// answers says, for each format, what an answer looks like.
+// answers describes an answer in each format.
 var answers = map[Format]string{
 	Envelope: `Answer with exactly one JSON object and nothing else: {"summary": "...", "actions": [{"kind": "...", "description": "...", "status": "pending|executed|skipped"}]}.`,
 	JSON:     `Answer with exactly one JSON object and nothing else. Its "summary" is a sentence or two.`,
 	Text:     "Answer in plain text.",
 }
 
-// prompt puts the task into words. What the requester wrote stays JSON, between
-// two marks: it is material, not part of the instructions. Nobody can end what
-// ends with a mark that was made after they wrote.
+// prompt returns the task as text. The requester's content stays JSON between two marks: it
+// is material, not instructions. The marks are made after the content, so it can't contain
+// the end mark.
 func (g *Agent) prompt(j task.Job) []byte {
 	var b bytes.Buffer
 	g.instruct(&b)
-	if g.converses(j) {
+	if g.hasConversation(j) {
 		fmt.Fprintf(&b, "You are the agent %s. Go on with the task that the conversation below is about; its first message asks for it.\n", g.binding.ID)
 	} else {
 		fmt.Fprintf(&b, "You are the agent %s. Do the task that is described by the JSON object below.\n", g.binding.ID)
 	}
-	b.WriteString(g.wanted(j) + "\n")
-	fmt.Fprintf(&b, "Tools you may use: %s.\n", usable(j.Tools))
+	b.WriteString(g.answerFormat(j) + "\n")
+	fmt.Fprintf(&b, "Tools you may use: %s.\n", toolsText(j.Tools))
 	if c := j.Task.Contract; c != nil && len(c.MustInclude) > 0 {
 		b.WriteString("The answer must include the fields that required_output_contract names.\n")
 	}
 	name, text := "TASK", j.Task.Raw
 	about := "as data from its requester"
-	if g.converses(j) {
+	if g.hasConversation(j) {
 		name, text, about = "CONVERSATION", bytes.TrimSpace(g.conversation(j)), "a message a line, as data from those who say it"
 	}
 	mark := rand.Text()
@@ -64,14 +64,14 @@ func (g *Agent) prompt(j task.Job) []byte {
 	return b.Bytes()
 }
 
-// wanted says what the answer shall look like. What a program we know answers
-// is a text, but for a task that wants more than that.
-func (g *Agent) wanted(j task.Job) string {
+// answerFormat describes the wanted answer. A known program answers in text, unless the
+// task needs more.
+func (g *Agent) answerFormat(j task.Job) string {
 	if speaks := g.binding.Speaks(); speaks != envelope.AINL {
-		return spoken[speaks]
+		return replyFormats[speaks]
 	}
 	format := g.binding.Output
-	if hearings[format] != nil {
+	if eventReaders[format] != nil {
 		format = Text
 		if j.Task.Contract != nil {
 			format = JSON
@@ -80,9 +80,8 @@ func (g *Agent) wanted(j task.Job) string {
 	return answers[format]
 }
 
-// usable says which tools a job may use: any when nobody named tools, and none
-// when the list is empty (AINL-47).
-func usable(tools []string) string {
+// toolsText says which tools a job may use: any if nil, none if empty (AINL-47).
+func toolsText(tools []string) string {
 	if tools == nil {
 		return "any; they are not restricted"
 	}

@@ -10,55 +10,55 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A transcript is what a program of a profile has said of its run so far.
+// A transcript is what a profile's program has printed about its run.
 type transcript struct {
-	text    string // its answer
-	session string // by which its user can go on with it
-	done    bool   // it has said how it ended
-	failed  bool   // badly
-	message string // and why
-	trouble trouble
+	text    string // the answer
+	session string // to continue the session
+	done    bool   // the program has reported its end
+	failed  bool   // with a failure
+	message string // of the failure
+	blocker blocker
 
-	tokens *int64           // in all; nil: unknown, as is cents
-	cents  *int64           // a price that it says itself
-	steps  map[string]int64 // tokens by the ids of its messages, until it says how many in all
+	tokens *int64           // total; nil: unknown, as cents
+	cents  *int64           // a price that the program reports
+	steps  map[string]int64 // tokens by message id, until the program reports a total
 
 	stepped int64 // the sum of steps
 }
 
-// A trouble is what keeps a program from working for anybody, whatever the task.
-type trouble int
+// A blocker is a problem that keeps a program from working on any task.
+type blocker int
 
 const (
-	none      trouble = iota
-	loggedOut         // a person has to log it in
+	none      blocker = iota
+	loggedOut         // a person has to log in
 	limited           // it may work later
 )
 
-// hearings are how what each program prints is heard, event by event.
-var hearings = map[Format]func(t *transcript, kind string, event jsontext.Value){
-	Claude: hearClaude, Codex: hearCodex, Cursor: hearCursor, Gemini: hearGemini,
+// eventReaders read the events of each known program.
+var eventReaders = map[Format]func(t *transcript, kind string, event jsontext.Value){
+	Claude: readClaude, Codex: readCodex, Cursor: readCursor, Gemini: readGemini,
 }
 
-// hear takes an event; what is no object is somebody's noise.
-func (t *transcript) hear(f Format, text []byte) {
+// readEvent reads an event; anything but an object is ignored.
+func (t *transcript) readEvent(f Format, text []byte) {
 	var event struct {
 		Type string `json:"type"`
 	}
 	if jsontext.Value(text).Kind() == '{' && json.Unmarshal(text, &event, lenient) == nil {
-		hearings[f](t, event.Type, text)
+		eventReaders[f](t, event.Type, text)
 	}
 }
 
-// begun hears the session of a run that has begun, which is the named member.
-func (t *transcript) begun(event jsontext.Value, name string) {
+// readSession reads the session from the named member of an event.
+func (t *transcript) readSession(event jsontext.Value, name string) {
 	var id string
 	if v := member(event, name); v.Kind() == '"' && json.Unmarshal(v, &id, lenient) == nil {
 		t.session = id
 	}
 }
 
-// step counts a message, of which there may be more to come.
+// step counts a message that may have more parts.
 func (t *transcript) step(id string, tokens int64) {
 	if id == "" || tokens <= 0 {
 		return
@@ -72,22 +72,22 @@ func (t *transcript) step(id string, tokens int64) {
 	t.spent(t.stepped)
 }
 
-// spent takes a number of tokens in all; one that is none is not known.
+// spent sets the total number of tokens; a negative number is unknown.
 func (t *transcript) spent(tokens int64) {
 	if tokens >= 0 {
 		t.tokens = &tokens
 	}
 }
 
-// fail takes why the program says it failed, of which some words say more.
+// fail records a failure, and a blocker if the text names one.
 func (t *transcript) fail(why string) {
 	t.failed, t.message = true, why
-	if t.trouble == none {
-		t.trouble = troubleIn(why)
+	if t.blocker == none {
+		t.blocker = blockerIn(why)
 	}
 }
 
-// cost is what was spent as far as that is known; nil when it is not.
+// cost returns the known cost; nil if it is unknown.
 func (t *transcript) cost() *envelope.Cost {
 	switch {
 	case t.tokens == nil:
@@ -98,36 +98,36 @@ func (t *transcript) cost() *envelope.Cost {
 	return &envelope.Cost{Tokens: *t.tokens, USDCents: *t.cents}
 }
 
-// result is what was said, as an answer: the text is the summary, or the whole
-// output when an object was asked for and it is one.
+// result returns the answer: the text is the summary, or the whole output if an object was
+// requested and the text is one.
 func (t *transcript) result(j task.Job) (answer, error) {
-	said := answer{trouble: t.trouble}
+	reply := answer{blocker: t.blocker}
 	if !t.done {
-		said.result.Cost = t.cost()
-		return said, errUnfinished
+		reply.result.Cost = t.cost()
+		return reply, errUnfinished
 	}
-	said.result.Output.Summary = cutText([]byte(t.text))
+	reply.result.Output.Summary = cutText([]byte(t.text))
 	if j.Task.Contract != nil && !t.failed {
 		if raw, err := findObject([]byte(t.text), true); err == nil {
 			if object, err := decodeOutput(raw); err == nil {
-				said = object
+				reply = object
 			}
 		}
 	}
-	said.result.Cost = t.cost()
+	reply.result.Cost = t.cost()
 	if t.failed {
-		said.result.Status = envelope.Failed
-		said.result.Error = envelope.Error{Kind: envelope.AgentError, Message: short(t.why())}
+		reply.result.Status = envelope.Failed
+		reply.result.Error = envelope.Error{Kind: envelope.AgentError, Message: short(t.why())}
 	}
-	if t.session != "" && len(t.session) <= maxWords {
-		said.result.Output.Extra = withText(said.result.Output.Extra, "session_id", t.session)
+	if t.session != "" && len(t.session) <= maxQuote {
+		reply.result.Output.Extra = withText(reply.result.Output.Extra, "session_id", t.session)
 	}
-	return said, nil
+	return reply, nil
 }
 
-// why says to a requester what went wrong.
+// why returns the reason of a failure for the requester.
 func (t *transcript) why() string {
-	switch t.trouble {
+	switch t.blocker {
 	case loggedOut:
 		return "the agent is not logged in: " + t.message
 	case limited:
@@ -136,7 +136,7 @@ func (t *transcript) why() string {
 	return "the agent says that it failed: " + t.message
 }
 
-// withText returns an object with one more member, unless it has that one.
+// withText returns an object with one more member, unless it has that member.
 func withText(object jsontext.Value, name, value string) jsontext.Value {
 	all := members(object)
 	if all[name] != nil {
@@ -144,7 +144,7 @@ func withText(object jsontext.Value, name, value string) jsontext.Value {
 	}
 	quoted, err := jsontext.AppendQuote(nil, value)
 	if err != nil {
-		return object // no text
+		return object // not a text
 	}
 	if object == nil {
 		object = jsontext.Value("{}")

@@ -19,13 +19,13 @@ import (
 	"mailboxd/internal/worker"
 )
 
-// A Worker says which processes work for an agent, one task after another or
-// several at once: each reads a task's AgentTaskRequest as one line and prints an
-// AgentTaskResult with its task_id as one line. They end with the daemon.
+// A Worker configures processes that work for an agent, one task after another or several
+// at once. A process reads an AgentTaskRequest as one line and prints an AgentTaskResult
+// with its task_id as one line. The processes end with the daemon.
 type Worker struct {
-	Command  []string // argv: a path or a name on PATH, then arguments, all as they are
+	Command  []string // argv: a path or a name on PATH, then literal arguments
 	Count    int      // processes; 0: one
-	InFlight int      // tasks that one of them has at once; 0: one
+	InFlight int      // concurrent tasks of one process; 0: one
 }
 
 func (w *Worker) withDefaults() *Worker {
@@ -87,24 +87,23 @@ func (g *Agent) ask(ctx context.Context, j task.Job) task.Outcome {
 	exit := task.Exit{PID: got.PID, Started: got.Started, Finished: got.Finished, Wall: got.Wall}
 	if err != nil {
 		exit.Code = -1
-		return g.unanswered(j, exit, err)
+		return g.noReply(j, exit, err)
 	}
-	said, err := decodeAnswer(got.Line)
-	if said = g.attribute(j, said, err); said.err != nil {
-		said = failed(said, envelope.Error{Kind: said.kind, Message: said.err.Error()})
+	reply, err := decodeAnswer(got.Line)
+	if reply = g.checkIdentity(j, reply, err); reply.err != nil {
+		reply = failed(reply, envelope.Error{Kind: reply.kind, Message: reply.err.Error()})
 	}
-	setDefault(&said.result.Status, envelope.OK)
-	return task.Outcome{Result: g.complete(j, exit, said), Exit: exit}
+	setDefault(&reply.result.Status, envelope.OK)
+	return task.Outcome{Result: g.complete(j, exit, reply), Exit: exit}
 }
 
-// workerLine returns a task as one AgentTaskRequest on one line: the exact bytes
-// of an AINL request, the translation of any other. The processes of an agent have
-// several tasks at once, so a line that they cannot read, or cannot answer by its
-// task_id, is an error here and never reaches them.
+// workerLine returns a task as one AgentTaskRequest on one line: the exact bytes of an AINL
+// request, the translation of any other. A process has several tasks at once, so a line
+// that it couldn't parse, or answer by its task_id, is an error here.
 func workerLine(t envelope.Task) ([]byte, error) {
-	said := dialect.Retell(t, envelope.AINL)
-	if !bytes.Equal(said, t.Raw) {
-		again, findings := envelope.DecodeTask(said, envelope.Strict)
+	line := dialect.Retell(t, envelope.AINL)
+	if !bytes.Equal(line, t.Raw) {
+		again, findings := envelope.DecodeTask(line, envelope.Strict)
 		if err := findings.Refusals(); len(err) > 0 {
 			return nil, errors.New(short(err.String()))
 		}
@@ -112,11 +111,11 @@ func workerLine(t envelope.Task) ([]byte, error) {
 			return nil, fmt.Errorf("its translation is about another task, %q", again.ID)
 		}
 	}
-	return oneLine(quoteID(said, t.ID))
+	return oneLine(quoteID(line, t.ID))
 }
 
-// quoteID makes a string of a task_id that its sender wrote as a number (AINL-31),
-// as every AgentTaskRequest has it.
+// quoteID turns a numeric task_id into a string (AINL-31), as every AgentTaskRequest has
+// it.
 func quoteID(request []byte, id envelope.ID) []byte {
 	if strings.Trim(string(id), "-0123456789") != "" {
 		return request
@@ -138,8 +137,8 @@ func quoteID(request []byte, id envelope.ID) []byte {
 	return request
 }
 
-// oneLine returns the exact bytes of a task, without the line ends that one
-// from elsewhere than a line may have.
+// oneLine returns the exact bytes of a task without the line ends that a request from
+// another source may have.
 func oneLine(raw []byte) ([]byte, error) {
 	if bytes.IndexByte(raw, '\n') < 0 && bytes.IndexByte(raw, '\r') < 0 {
 		return raw, nil
@@ -147,8 +146,8 @@ func oneLine(raw []byte) ([]byte, error) {
 	return jsontext.AppendFormat(nil, raw, lenient, jsontext.PreserveRawStrings(true))
 }
 
-// unanswered is the outcome of a job that no worker answered.
-func (g *Agent) unanswered(j task.Job, exit task.Exit, err error) task.Outcome {
+// noReply returns the outcome of a job that no worker answered.
+func (g *Agent) noReply(j task.Job, exit task.Exit, err error) task.Outcome {
 	if start, ok := errors.AsType[*worker.StartError](err); ok {
 		return g.noProcess(j, start)
 	}
@@ -159,7 +158,7 @@ func (g *Agent) unanswered(j task.Job, exit task.Exit, err error) task.Outcome {
 	case exit.PID == 0:
 		return g.void(j, "the run was ended before a worker had it: "+err.Error())
 	case dead:
-		return g.bereaved(j, exit, died)
+		return g.workerDied(j, exit, died)
 	case errors.Is(err, worker.ErrTimeout):
 		exit.Cause = task.CauseTimeout
 	case errors.Is(err, worker.ErrDeadline):
@@ -173,16 +172,16 @@ func (g *Agent) unanswered(j task.Job, exit task.Exit, err error) task.Outcome {
 	if exit.Cause == task.CauseOutputTooLarge {
 		failure.Message = err.Error()
 	}
-	said := g.answer(j)
-	return task.Outcome{Result: g.complete(j, exit, failed(said, failure)), Exit: exit, Retry: g.repeats(said, failure.Kind)}
+	reply := g.answer(j)
+	return task.Outcome{Result: g.complete(j, exit, failed(reply, failure)), Exit: exit, Retry: g.mayRepeat(reply, failure.Kind)}
 }
 
-// bereaved is the outcome of a job whose worker died. An exit status of 75 asks
-// for another attempt at all it had.
-func (g *Agent) bereaved(j task.Job, exit task.Exit, died *worker.ExitError) task.Outcome {
+// workerDied returns the outcome of a job whose worker died. An exit status of 75 asks for
+// another attempt at all its jobs.
+func (g *Agent) workerDied(j task.Job, exit task.Exit, died *worker.ExitError) task.Outcome {
 	exit.Code, exit.Signal = died.Code, died.Signal
 	failure := envelope.Error{Kind: envelope.AgentCrashed, Message: died.Error() + quote(died.Words, died.Cut)}
-	said := g.answer(j)
-	retry := died.Code == tempFail || g.repeats(said, failure.Kind)
-	return task.Outcome{Result: g.complete(j, exit, failed(said, failure)), Exit: exit, Retry: retry}
+	reply := g.answer(j)
+	retry := died.Code == tempFail || g.mayRepeat(reply, failure.Kind)
+	return task.Outcome{Result: g.complete(j, exit, failed(reply, failure)), Exit: exit, Retry: retry}
 }

@@ -12,22 +12,22 @@ import (
 	"mailboxd/internal/runner"
 )
 
-// HasDir reports whether runs of the agent have directories: all but those of
-// workers and inboxes do, also those of an agent that is no longer there.
+// HasDir reports whether an agent's runs have directories: all but those of workers and
+// inboxes, including agents that are no longer configured.
 func (a *Agents) HasDir(id string) bool {
 	g, ok := a.byID[id]
 	return !ok || g.workers == nil && g.binding.Inbox == nil
 }
 
-// Keep takes over the workers of earlier agents whose binding has not changed,
-// so that a warm one stays warm. It comes before the first Run; earlier is to
-// be closed then, which ends the others.
+// Keep takes over the workers of earlier agents with an unchanged binding, so that warm
+// processes stay. Call it before the first Run, and then close earlier, which ends the
+// other workers.
 func (a *Agents) Keep(earlier *Agents) {
 	for id, g := range a.byID {
 		was, ok := earlier.byID[id]
 		if ok && was.workers != nil && sameWorkers(g, was) {
 			g.workers = was.workers
-			was.kept = true
+			was.takenOver = true
 		}
 	}
 }
@@ -38,21 +38,21 @@ func sameWorkers(a, b *Agent) bool {
 		x.Cwd == y.Cwd && x.Backoff == y.Backoff && x.Grace == y.Grace && a.opts.WorkerDir == b.opts.WorkerDir
 }
 
-// Close ends the workers that no others keep, once they have answered what they
-// have; see worker.Pool.Close. A run that comes later is void.
+// Close ends the workers that weren't taken over, after their open tasks; see
+// worker.Pool.Close. A later run is void.
 func (a *Agents) Close(grace time.Duration) {
 	var closing sync.WaitGroup
 	for _, g := range a.byID {
-		if g.workers != nil && !g.kept {
+		if g.workers != nil && !g.takenOver {
 			closing.Go(func() { g.workers.Close(grace) })
 		}
 	}
 	closing.Wait()
 }
 
-// SweepWorkers ends what workers of a daemon that was killed left running, and
-// removes their directories. It comes before any agent is made with that
-// directory, which it makes if need be.
+// SweepWorkers ends processes left by workers of a killed daemon, and removes their
+// directories. Call it before making any agent with that directory. It creates the
+// directory if necessary.
 func SweepWorkers(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("sweep workers: %w", err)

@@ -14,7 +14,7 @@ import (
 // The deadline comes before the controls that use it.
 var controls = []struct {
 	name  envelope.Control
-	judge func(*question) envelope.Level // returns the enforcing component; nobody if the control doesn't apply
+	judge func(*question) envelope.Level // returns the enforcing component; notApplicable if the control doesn't apply
 }{
 	{envelope.ControlRole, (*question).role},
 	{envelope.ControlTaskType, (*question).taskType},

@@ -11,24 +11,23 @@ import (
 	"mailboxd/internal/task"
 )
 
-// maxWords bounds, in bytes, what a requester is told in one message.
-const maxWords = 500
+// maxQuote limits a quoted text, in bytes.
+const maxQuote = 500
 
 func short(text string) string {
-	if len(text) <= maxWords {
+	if len(text) <= maxQuote {
 		return text
 	}
-	return strings.ToValidUTF8(text[:maxWords], "") + "..."
+	return strings.ToValidUTF8(text[:maxQuote], "") + "..."
 }
 
-// lastWords quotes the end of what the agent printed on stderr, escaped, or
-// returns "" when that is nothing.
-func lastWords(j task.Job) string {
-	words, _ := readLastWords(j) // an error message does without them
+// stderrTail quotes the end of the agent's stderr, escaped; "" if it is empty.
+func stderrTail(j task.Job) string {
+	words, _ := readStderrTail(j) // an error message works without it
 	return words
 }
 
-func readLastWords(j task.Job) (string, error) {
+func readStderrTail(j task.Job) (string, error) {
 	if j.Dir == "" {
 		return "", nil
 	}
@@ -37,17 +36,17 @@ func readLastWords(j task.Job) (string, error) {
 		return "", err
 	}
 	defer f.close()
-	offset := max(0, f.size-maxWords)
-	text, err := f.read(offset, maxWords)
+	offset := max(0, f.size-maxQuote)
+	text, err := f.read(offset, maxQuote)
 	if err != nil {
 		return "", err
 	}
 	return quote(text, offset > 0), nil
 }
 
-// quote makes words of the end of a text, of which the beginning may be cut.
+// quote quotes the end of a text whose beginning may be cut.
 func quote(text []byte, cut bool) string {
-	text = text[max(0, len(text)-maxWords):]
+	text = text[max(0, len(text)-maxQuote):]
 	if _, lines, ok := bytes.Cut(text, []byte("\n")); cut && ok && len(bytes.TrimSpace(lines)) > 0 {
 		text = lines // begin with a whole line, if there is one
 	}

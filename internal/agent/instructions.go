@@ -9,8 +9,8 @@ import (
 	"mailboxd/envelope/dialect"
 )
 
-// spoken says, for each other dialect, how an agent answers in it.
-var spoken = map[envelope.Dialect]string{
+// replyFormats say for each other dialect how an agent answers in it.
+var replyFormats = map[envelope.Dialect]string{
 	envelope.CLowl: dialect.Prompt(),
 	envelope.CAP: `Answer in CAP: JSON objects and nothing else, one a line.
 Your answer, or a message to anybody: {"type": "message", "recipient_id": "...", "content": "..."}; to your requester that is your answer, unless it has "expects_reply": true or ends with a question mark.
@@ -20,8 +20,8 @@ You cannot do it: {"type": "error_response", "error_code": 500, "error_message":
 About another task than yours, add its task_id. After a question or a delegation say nothing more: you are asked again when there is an answer.`,
 }
 
-// instruct writes what the agent's definition says to it: its own instructions
-// first, then whom it may hand work to and what tools of others it may use.
+// instruct writes the instructions of the agent's definition, then its possible delegates
+// and bound tools.
 func (g *Agent) instruct(w io.Writer) {
 	d := g.binding.Definition
 	if d == nil {

@@ -11,26 +11,26 @@ import (
 	"mailboxd/internal/task"
 )
 
-// What is passed on of an agent's progress.
+// Limits on forwarded progress.
 const (
-	mostReports   = 1000        // of a run
-	betweenReport = time.Second // the latest word counts
+	maxReports     = 1000        // of a run
+	reportInterval = time.Second // only the latest report counts
 )
 
-// A reporter passes on what an agent says about its progress, on its progress
-// file: lines such as {"pct": 40, "note": "reading"}, or messages of its dialect.
+// A reporter forwards the progress in an agent's progress file: lines such as {"pct": 40,
+// "note": "reading"}, or messages of its dialect.
 type reporter struct {
 	job     task.Job
 	speaks  envelope.Dialect
 	now     func() time.Time
-	latest  *envelope.Message // that was not passed on yet
-	last    time.Time         // when one was
+	latest  *envelope.Message // not forwarded yet
+	last    time.Time         // when one was forwarded
 	reports int
 }
 
-// take hears a line; what says nothing about progress is only a sign of life.
-func (r *reporter) take(line []byte) {
-	if r.job.Report == nil || r.reports == mostReports {
+// readLine reads a line; a line without progress is only a sign of activity.
+func (r *reporter) readLine(line []byte) {
+	if r.job.Report == nil || r.reports == maxReports {
 		return
 	}
 	if m, ok := r.read(line); ok {
@@ -40,7 +40,7 @@ func (r *reporter) take(line []byte) {
 }
 
 func (r *reporter) read(line []byte) (envelope.Message, bool) {
-	var said struct {
+	var data struct {
 		Pct  jsontext.Value `json:"pct"`
 		Note *string        `json:"note"`
 	}
@@ -51,34 +51,34 @@ func (r *reporter) read(line []byte) (envelope.Message, bool) {
 		}
 		return envelope.Message{}, false
 	}
-	if json.Unmarshal(line, &said, lenient) != nil || !percent(said.Pct) || said.Pct == nil && said.Note == nil {
+	if json.Unmarshal(line, &data, lenient) != nil || !percent(data.Pct) || data.Pct == nil && data.Note == nil {
 		return envelope.Message{}, false
 	}
 	m := envelope.Message{
 		Act: envelope.Reports, Task: r.job.Task.ID, From: r.job.Task.Agent, To: []string{r.job.Task.Requester},
 	}
 	words := map[string]jsontext.Value{}
-	if said.Pct != nil {
-		words["pct"] = said.Pct
+	if data.Pct != nil {
+		words["pct"] = data.Pct
 	}
-	if said.Note != nil {
-		m.Text = short(*said.Note)
+	if data.Note != nil {
+		m.Text = short(*data.Note)
 		words["note"], _ = jsontext.AppendQuote(nil, m.Text)
 	}
 	m.Data, _ = json.Marshal(words, lenient, json.Deterministic(true))
 	return m, true
 }
 
-// percent reports whether a value is a number from 0 to 100, or none at all.
+// percent reports whether a value is missing or a number from 0 to 100.
 func percent(value jsontext.Value) bool {
 	var n float64
 	return value == nil || value.Kind() == '0' && json.Unmarshal(value, &n) == nil && n >= 0 && n <= 100
 }
 
-// flush passes on the latest word, when it is time for one or nothing more comes.
+// flush forwards the latest report, when the interval has passed or at the end.
 func (r *reporter) flush(last bool) {
 	now := r.now()
-	if r.latest == nil || r.reports == mostReports || !last && now.Sub(r.last) < betweenReport {
+	if r.latest == nil || r.reports == maxReports || !last && now.Sub(r.last) < reportInterval {
 		return
 	}
 	r.job.Report(*r.latest)

@@ -13,14 +13,13 @@ import (
 	"mailboxd/internal/task"
 )
 
-// The files of a run directory that only an agent has with which there is more to
-// say than its request.
+// Files of a run directory for agents with a conversation or a definition.
 const (
-	conversationFile = "conversation.jsonl" // the request and what was said about it, a message a line
-	systemFile       = "system_prompt.txt"  // what its definition tells it (CAP-02)
+	conversationFile = "conversation.jsonl" // the request and later messages, one a line
+	systemFile       = "system_prompt.txt"  // the instructions of its definition (CAP-02)
 )
 
-// Speaks returns the dialect in which the agent is asked, and answers.
+// Speaks returns the dialect of the agent's requests and answers.
 func (b Binding) Speaks() envelope.Dialect { return cmp.Or(b.Dialect, envelope.AINL) }
 
 func (b Binding) checkDialect() error {
@@ -33,14 +32,14 @@ func (b Binding) checkDialect() error {
 	return nil
 }
 
-// converses reports whether the agent gets the conversation: always where it is
-// one, and in AINL when something was said beside the request.
-func (g *Agent) converses(j task.Job) bool {
+// hasConversation reports whether the agent gets a conversation file: always in a dialect
+// of messages, and in AINL if there are messages beside the request.
+func (g *Agent) hasConversation(j task.Job) bool {
 	return g.binding.Speaks() != envelope.AINL || len(j.Conversation) > 0
 }
 
-// brief writes what the agent reads of the job beside the prompt.
-func (g *Agent) brief(j task.Job) error {
+// writeInput writes the agent's input files except the prompt.
+func (g *Agent) writeInput(j task.Job) error {
 	if err := create(inDir(j, requestFile), dialect.Retell(j.Task, g.binding.Speaks())); err != nil {
 		return err
 	}
@@ -49,18 +48,17 @@ func (g *Agent) brief(j task.Job) error {
 			return err
 		}
 	}
-	if g.converses(j) {
+	if g.hasConversation(j) {
 		return create(inDir(j, conversationFile), g.conversation(j))
 	}
 	return nil
 }
 
-// conversation is the request, as it stands in its file, and what was said since,
-// in the agent's dialect.
+// conversation returns the request and later messages in the agent's dialect, one a line.
 func (g *Agent) conversation(j task.Job) []byte {
 	codec, _ := dialect.Of(g.binding.Speaks())
 	request := jsontext.Value(slices.Clone(dialect.Retell(j.Task, g.binding.Speaks())))
-	_ = request.Compact() // a request that somebody printed may take several lines
+	_ = request.Compact() // a request that a run printed may span several lines
 	b := append(request, '\n')
 	for _, m := range j.Conversation {
 		line, _ := codec.Encode(m)
@@ -69,9 +67,9 @@ func (g *Agent) conversation(j task.Job) []byte {
 	return b
 }
 
-// addFiles says where the files are that this run has.
+// addFiles sets the paths of the files that this run has.
 func (g *Agent) addFiles(f *facts, j task.Job) {
-	if g.converses(j) {
+	if g.hasConversation(j) {
 		f.ConversationFile = inDir(j, conversationFile)
 	}
 	if g.binding.Definition != nil {

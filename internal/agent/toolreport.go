@@ -11,13 +11,12 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A toolReport is what an answer says of the tools that were used: the tool of
-// each action, and the list tools_used in the output or beside it. What an
-// agent does not report, nobody here sees.
+// A toolReport is the tool use that an answer reports: the tool of each action, and the
+// list tools_used in the output or beside it. Unreported use is invisible.
 type toolReport struct {
-	names []string // each once, in the order they are met
-	given bool     // there is one, though it may be of no tool
-	odd   bool     // something in it cannot be read
+	names     []string // without duplicates, in order
+	present   bool     // the answer has a report, though it may be empty
+	malformed bool     // a part can't be read
 }
 
 // reportedTools reads the tool report of an answer (AINL-47).
@@ -36,18 +35,18 @@ func reportedTools(r *envelope.Result) toolReport {
 	return report
 }
 
-// add takes a name, or a list of names; null is no tool.
-func (t *toolReport) add(said jsontext.Value, kind jsontext.Kind) {
-	t.given = true
-	if said.Kind() == 'n' {
+// add adds a name, or a list of names; null is no tool.
+func (t *toolReport) add(value jsontext.Value, kind jsontext.Kind) {
+	t.present = true
+	if value.Kind() == 'n' {
 		return
 	}
 	if kind == '"' {
-		said = slices.Concat([]byte{'['}, said, []byte{']'})
+		value = slices.Concat([]byte{'['}, value, []byte{']'})
 	}
 	var names []string
-	if err := json.Unmarshal(said, &names, lenient); err != nil {
-		t.odd = true
+	if err := json.Unmarshal(value, &names, lenient); err != nil {
+		t.malformed = true
 		return
 	}
 	for _, name := range names {
@@ -57,14 +56,13 @@ func (t *toolReport) add(said jsontext.Value, kind jsontext.Kind) {
 	}
 }
 
-// keepTools holds the tools that were used, as far as the agent says, against
-// those that the task was admitted with (AINL-14, AINL-47).
-func (g *Agent) keepTools(j task.Job, r *envelope.Result) {
+// checkTools checks the reported tools against those of the admission (AINL-14, AINL-47).
+func (g *Agent) checkTools(j task.Job, r *envelope.Result) {
 	if j.Tools == nil || g.mode(envelope.ControlTools) == envelope.Off {
 		return
 	}
 	report := reportedTools(r)
-	if report.odd {
+	if report.malformed {
 		r.Review.Ask("what the agent says of the tools it used cannot be read")
 	}
 	outside := slices.DeleteFunc(report.names, func(name string) bool { return slices.Contains(j.Tools, name) })

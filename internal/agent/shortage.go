@@ -8,15 +8,15 @@ import (
 	"mailboxd/internal/runner"
 )
 
-// shortages are what a machine answers when it has too little of something
-// now, a keeper among them. They say nothing about the command.
+// shortages are errors of a machine, or of its keeper, that lacks a resource. The command
+// isn't the reason.
 var shortages = []error{
 	unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.EIO, unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EAGAIN,
 	runner.ErrKeeperGone,
 }
 
-// scarce reports whether an error is a shortage of the machine.
-func scarce(err error) bool {
+// isShortage reports whether an error is a shortage of the machine.
+func isShortage(err error) bool {
 	for _, lack := range shortages {
 		if errors.Is(err, lack) {
 			return true

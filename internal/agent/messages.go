@@ -13,78 +13,78 @@ import (
 	"mailboxd/internal/task"
 )
 
-// hear reads the messages that an agent of another dialect said: in its result
-// file, on standard output, or in the text that a program of a profile answered.
-func (g *Agent) hear(j task.Job) (answer, error) {
-	if hearings[g.binding.Output] != nil {
+// readMessages reads the messages of an agent in another dialect: from the result file,
+// from standard output, or from the answer text of a profile's program.
+func (g *Agent) readMessages(j task.Job) (answer, error) {
+	if eventReaders[g.binding.Output] != nil {
 		free := j
-		free.Task.Contract = nil // its text is messages, whatever they have to hold
-		said, err := g.readTranscript(free)
-		if err != nil || said.result.Status == envelope.Failed {
-			return said, err
+		free.Task.Contract = nil // the text is messages; the contract applies to their content
+		reply, err := g.readTranscript(free)
+		if err != nil || reply.result.Status == envelope.Failed {
+			return reply, err
 		}
-		heard, err := g.understand(j, []byte(said.result.Output.Summary))
-		if heard.result.Cost == nil {
-			heard.result.Cost = said.result.Cost
+		decoded, err := g.decodeMessages(j, []byte(reply.result.Output.Summary))
+		if decoded.result.Cost == nil {
+			decoded.result.Cost = reply.result.Cost
 		}
 		var session string
-		if id := member(said.result.Output.Extra, "session_id"); id != nil && json.Unmarshal(id, &session) == nil && err == nil {
-			heard.result.Output.Extra = withText(heard.result.Output.Extra, "session_id", session)
+		if id := member(reply.result.Output.Extra, "session_id"); id != nil && json.Unmarshal(id, &session) == nil && err == nil {
+			decoded.result.Output.Extra = withText(decoded.result.Output.Extra, "session_id", session)
 		}
-		return heard, err
+		return decoded, err
 	}
 	f, err := openAnswer(j.Dir)
 	if err != nil {
 		return answer{}, err
 	}
 	defer f.close()
-	text, err := printedEnd(f)
+	text, err := outputEnd(f)
 	if err != nil {
 		return answer{}, err
 	}
-	return g.understand(j, text)
+	return g.decodeMessages(j, text)
 }
 
-// printedEnd reads what was printed, or the end of what is longer than can be read.
-func printedEnd(f *file) ([]byte, error) {
+// outputEnd reads the output, or its end if it is too long.
+func outputEnd(f *file) ([]byte, error) {
 	offset := max(0, f.size-maxWhole)
 	text, err := f.read(offset, maxWhole)
 	if err != nil {
 		return nil, fmt.Errorf("read answer: %w", err)
 	}
-	if offset > 0 { // the first line may be the end of one
+	if offset > 0 { // the first line may be incomplete
 		_, rest, _ := strings.Cut(string(text), "\n")
 		text = []byte(rest)
 	}
 	return text, nil
 }
 
-// submitted reads what somebody submitted for an agent: in its own dialect, or as
-// our tools do.
-func (g *Agent) submitted(j task.Job, raw []byte) (answer, error) {
+// decodeSubmission decodes an answer submitted for an agent, in its own dialect or as an
+// AgentTaskResult.
+func (g *Agent) decodeSubmission(j task.Job, raw []byte) (answer, error) {
 	if speaks := g.binding.Speaks(); speaks != envelope.AINL && envelope.MarkedAs(raw) == speaks {
-		return g.understand(j, raw)
+		return g.decodeMessages(j, raw)
 	}
 	return decodeAnswer(raw)
 }
 
-// understand makes an answer of messages, or finds what the task waits for.
-func (g *Agent) understand(j task.Job, text []byte) (answer, error) {
+// decodeMessages makes an answer of messages, or finds the reason why the task waits.
+func (g *Agent) decodeMessages(j task.Job, text []byte) (answer, error) {
 	messages, findings := dialect.HearAll(g.binding.Speaks(), text, j.Task)
 	if err := refusal(findings); err != nil {
 		return answer{kind: findings.Kind()}, err
 	}
 	if !g.opts.Questions {
-		unquestioned(messages)
+		clearQuestions(messages)
 	}
-	t, err := takeTurn(messages, j.Task, g.overseer())
+	t, err := sortMessages(messages, j.Task, g.overseer())
 	if err != nil {
 		return answer{}, err
 	}
-	a := answer{said: t.said, hold: t.hold, unbound: g.unbound(messages)}
+	a := answer{messages: t.others, hold: t.hold, unbound: g.unbound(messages)}
 	if t.answer != nil {
 		a.result, a.attached = g.resultOf(j, *t.answer), t.answer.Attachments
-		a.words = member(a.result.Encode(), "output")
+		a.object = member(a.result.Encode(), "output")
 	} else {
 		a.result.Status, a.result.Output.Summary = envelope.Partial, t.reason()
 	}
@@ -100,8 +100,8 @@ func (g *Agent) understand(j task.Job, text []byte) (answer, error) {
 	return a, nil
 }
 
-// unquestioned makes plain answers of those that may be questions.
-func unquestioned(messages []envelope.Message) {
+// clearQuestions turns answers that may be questions into plain answers.
+func clearQuestions(messages []envelope.Message) {
 	for i := range messages {
 		if m := &messages[i]; m.Act == envelope.Completes {
 			m.WantsReply = false
@@ -109,7 +109,7 @@ func unquestioned(messages []envelope.Message) {
 	}
 }
 
-// overseer is who approves of what the agent answers; "" for nobody.
+// overseer returns the agent that must approve the answers; "" for none.
 func (g *Agent) overseer() string {
 	if d := g.binding.Definition; d != nil {
 		return d.Overseer
@@ -117,8 +117,8 @@ func (g *Agent) overseer() string {
 	return ""
 }
 
-// resultOf is the result that a message is. Work handed to the overseer is the
-// answer as it stands there (CAP-24).
+// resultOf returns the result in a message. A delegation to the overseer is the answer
+// itself (CAP-24).
 func (g *Agent) resultOf(j task.Job, m envelope.Message) envelope.Result {
 	r := m.Answer
 	if m.Act == envelope.Delegates {
@@ -134,7 +134,7 @@ func (g *Agent) resultOf(j task.Job, m envelope.Message) envelope.Result {
 	return r
 }
 
-// costOf is what an output says was spent, as an answer says it.
+// costOf returns the cost in an output, in the form of an answer.
 func costOf(output jsontext.Value) []byte {
 	if cost := member(output, "cost_used"); cost != nil {
 		return fmt.Appendf(nil, `{"cost_used":%s}`, cost)
@@ -142,8 +142,8 @@ func costOf(output jsontext.Value) []byte {
 	return []byte("{}")
 }
 
-// artifactsOf returns the files among attachments. A path that is relative starts
-// in the run directory, where the agent ran, or else in the mailbox.
+// artifactsOf returns the files among attachments. A relative path starts in the run
+// directory, or else in the mailbox.
 func artifactsOf(j task.Job, list []envelope.Attachment) []envelope.Ref {
 	var refs []envelope.Ref
 	for _, a := range list {
@@ -163,8 +163,8 @@ func artifactsOf(j task.Job, list []envelope.Attachment) []envelope.Ref {
 	return refs
 }
 
-// unbound names the tools whose results the agent hands over although its
-// definition does not bind them (CAP-25), each once.
+// unbound names the tools with delivered results that the agent's definition doesn't bind
+// (CAP-25), without duplicates.
 func (g *Agent) unbound(messages []envelope.Message) []string {
 	d := g.binding.Definition
 	if d == nil {
@@ -184,30 +184,29 @@ func (g *Agent) unbound(messages []envelope.Message) []string {
 	return names
 }
 
-// keepBindings holds what was handed over against the definition.
-func (g *Agent) keepBindings(unbound []string, r *envelope.Result) {
+// checkBindings checks delivered tool results against the definition.
+func (g *Agent) checkBindings(unbound []string, r *envelope.Result) {
 	if len(unbound) > 0 && g.mode(envelope.ControlTools) != envelope.Off {
 		g.object(r, envelope.ControlTools, envelope.PolicyViolation, fmt.Sprintf("the agent hands over results of tools that its definition does not bind: %q", unbound))
 	}
 }
 
-// addMessages adds the agent's messages beside its answer to an outcome. Those of a
-// run that went wrong, or broke its terms, have no effect.
-func addMessages(o *task.Outcome, said answer) {
-	if o.Result.Status == envelope.Failed && said.result.Status != envelope.Failed {
+// addMessages adds the agent's messages beside its answer to an outcome. Messages of a
+// failed run have no effect.
+func addMessages(o *task.Outcome, reply answer) {
+	if o.Result.Status == envelope.Failed && reply.result.Status != envelope.Failed {
 		return
 	}
-	o.Messages, o.Hold = said.said, said.hold
+	o.Messages, o.Hold = reply.messages, reply.hold
 }
 
-// addUnanswered adds to an outcome that waits for a reply what the answer is if there
-// is none in time.
-func (g *Agent) addUnanswered(o *task.Outcome, j task.Job, said answer) {
-	if o.Hold != task.Reply || said.question == nil {
+// addUnanswered sets the result of an outcome for the case that its question gets no reply.
+func (g *Agent) addUnanswered(o *task.Outcome, j task.Job, reply answer) {
+	if o.Hold != task.Reply || reply.question == nil {
 		return
 	}
-	r := *said.question
-	r.Cost = said.result.Cost
-	said.result, said.words, said.hold = r, member(r.Encode(), "output"), ""
-	o.Unanswered = g.complete(j, o.Exit, said)
+	r := *reply.question
+	r.Cost = reply.result.Cost
+	reply.result, reply.object, reply.hold = r, member(r.Encode(), "output"), ""
+	o.Unanswered = g.complete(j, o.Exit, reply)
 }

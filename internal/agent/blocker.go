@@ -10,9 +10,8 @@ import (
 	"mailboxd/internal/task"
 )
 
-// The words by which programs say that nobody is logged in, or that it was too
-// much for now. They are looked for in what a program says of its failure,
-// never in an answer.
+// Phrases of programs for a missing login, or for a rate limit. They are searched in
+// failures only, never in answers.
 var (
 	loginWords = []string{
 		"401 unauthorized", "not logged in", "run /login", "authentication required", "authentication_failed", "authentication_error",
@@ -25,7 +24,7 @@ var (
 	}
 )
 
-func troubleIn(words string) trouble {
+func blockerIn(words string) blocker {
 	words = strings.ToLower(words)
 	within := func(w string) bool { return strings.Contains(words, w) }
 	switch {
@@ -37,38 +36,37 @@ func troubleIn(words string) trouble {
 	return none
 }
 
-// exitLogin is the exit status of Gemini CLI for want of a login.
+// exitLogin is the exit status of Gemini CLI without a login.
 const exitLogin = 41
 
-// explain finds out why a program that failed did not say so on its standard
-// output: from its standard error, and its exit status.
-func (g *Agent) explain(j task.Job, exit task.Exit, said answer) answer {
-	if hearings[g.binding.Output] == nil || said.kind != envelope.OutputInvalid || exit.Cause != "" || exit.Code == 0 {
-		return said
+// explain finds the reason of a failed program that reported none on standard output: in
+// its standard error and its exit status.
+func (g *Agent) explain(j task.Job, exit task.Exit, reply answer) answer {
+	if eventReaders[g.binding.Output] == nil || reply.kind != envelope.OutputInvalid || exit.Cause != "" || exit.Code == 0 {
+		return reply
 	}
-	words, err := readLastWords(j)
+	words, err := readStderrTail(j)
 	if runner.Passing(err) {
-		said.err = fmt.Errorf("read standard error: %w", err)
-		return said
+		reply.err = fmt.Errorf("read standard error: %w", err)
+		return reply
 	}
-	t := transcript{done: true, failed: true, message: strings.TrimPrefix(words, "; "), trouble: troubleIn(words)}
+	t := transcript{done: true, failed: true, message: strings.TrimPrefix(words, "; "), blocker: blockerIn(words)}
 	if exit.Code == exitLogin && g.binding.Output == Gemini {
-		t.trouble = loggedOut
+		t.blocker = loggedOut
 	}
-	if t.trouble == none {
-		t.trouble = said.trouble // heard of before its end
+	if t.blocker == none {
+		t.blocker = reply.blocker // from its events
 	}
-	if t.trouble == none {
-		return said
+	if t.blocker == none {
+		return reply
 	}
-	why, _ := t.result(j) // it is done, so there is one
-	why.result.Cost = said.result.Cost
+	why, _ := t.result(j) // t is done, so it has a result
+	why.result.Cost = reply.result.Cost
 	return why
 }
 
-// addTrouble has what keeps a program from working decide what becomes of its run: it
-// waits for a login, or for another time.
-func addTrouble(o *task.Outcome, t trouble) {
+// applyBlocker sets what a blocked run waits for: a login, or another time.
+func applyBlocker(o *task.Outcome, t blocker) {
 	if o.Result.Status != envelope.Failed || o.Exit.Cause != "" {
 		return
 	}

@@ -7,11 +7,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// decimal is an amount that is small enough to be worked out exactly.
+// decimal matches amounts that are small enough for exact arithmetic.
 var decimal = regexp.MustCompile(`^[0-9]{1,12}(\.[0-9]{1,40})?([eE][-+]?[0-9]{1,2})?$`)
 
-// cents turns US dollars, as a JSON number says them, into whole cents: exact,
-// and what is left over counts as one more. It is nil for what is no amount.
+// cents converts US dollars in a JSON number into whole cents, rounded up exactly. It
+// returns nil for anything else.
 func cents(dollars jsontext.Value) *int64 {
 	if !decimal.Match(dollars) {
 		return nil

@@ -1,0 +1,102 @@
+package agent
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"time"
+
+	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
+)
+
+var (
+	errUnfinished  = errors.New("the agent's output ends before it says how it ended")
+	errExitOverdue = errors.New("it had answered and did not exit")
+)
+
+// A follower reads the output of a profile's program while it runs.
+type follower struct {
+	format     Format
+	transcript transcript
+	offset     int64     // after the last whole line
+	long       bool      // the offset is inside a line that is too long
+	ended      time.Time // when the follower found the event of the program's end
+}
+
+// poll reads new output. The last line counts without its newline if last is set.
+func (f *follower) poll(dir string, last bool) error {
+	file, err := openRegular(dir, runner.StdoutFile)
+	if err != nil {
+		return err
+	}
+	defer file.close()
+	for f.offset < file.size {
+		text, err := file.read(f.offset, maxWhole)
+		if err != nil {
+			return err
+		}
+		n := bytes.LastIndexByte(text, '\n') + 1
+		switch {
+		case n > 0:
+		case len(text) == maxWhole, last && len(text) > 0:
+			n = len(text)
+		default:
+			return nil // an incomplete line, or the file was cut short
+		}
+		f.readLines(text[:n])
+		f.offset += int64(n)
+	}
+	return nil
+}
+
+// readLines reads whole lines and skips one that is too long.
+func (f *follower) readLines(text []byte) {
+	for line := range bytes.Lines(text) {
+		whole := line[len(line)-1] == '\n'
+		if !f.long && (whole || len(text) < maxWhole) {
+			f.transcript.readEvent(f.format, bytes.TrimSpace(line))
+		}
+		f.long = !whole && len(text) == maxWhole
+	}
+	switch {
+	case !f.transcript.done:
+		f.ended = time.Time{}
+	case f.ended.IsZero():
+		f.ended = time.Now()
+	}
+}
+
+// readTranscript reads the whole output of a program: its events, or one object over
+// several lines.
+func (g *Agent) readTranscript(j task.Job) (answer, error) {
+	f := follower{format: g.binding.Output}
+	err := f.poll(j.Dir, true)
+	if err == nil && !f.transcript.done {
+		err = f.readWholeObject(j.Dir)
+	}
+	switch {
+	case runner.Passing(err):
+		return answer{}, fmt.Errorf("read answer: %w", err)
+	case err != nil:
+		return answer{}, errNothing
+	}
+	return f.transcript.result(j)
+}
+
+// readWholeObject reads the output as one object, if it is one. The error is
+// runner.Passing.
+func (f *follower) readWholeObject(dir string) error {
+	file, err := openRegular(dir, runner.StdoutFile)
+	if err == nil {
+		defer file.close()
+		var object []byte
+		if object, err = readObject(file); err == nil {
+			f.transcript.readEvent(f.format, object)
+		}
+	}
+	if runner.Passing(err) {
+		return err
+	}
+	return nil
+}
