@@ -139,7 +139,7 @@ func openServer(ctx context.Context, ephemeral bool, r *resources, d *dispatch.D
 		places = places[len(places)-1:] // in the directory that is removed
 	}
 	return api.Open(ctx, d, api.Options{
-		SocketPaths: places, Version: version(), RunOf: r.keepers.Kin, Survivors: r.keepers.Left, Approvers: r.registry.approvers, Log: log,
+		SocketPaths: places, Version: version(), RunOf: r.keepers.PartOfRun, Survivors: r.keepers.RunProcesses, Approvers: r.registry.approvers, Log: log,
 	})
 }
 

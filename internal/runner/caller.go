@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refuses says why a client may give no orders, or "". Only the daemon may: it is
-// the same user's, it is no process of a run, and it serves the mailbox. Whoever
-// only counts keepers gives none.
-func (k *keeper) refuses(l *line) (why string, err error) {
+// checkCaller says why a client may not give requests; "" if it may. Only the daemon may: a
+// process of the same user that isn't part of a run and serves the mailbox. A client that
+// only counts keepers sends no request.
+func (k *keeper) checkCaller(l *connection) (why string, err error) {
 	who, err := credentials(l.conn)
 	if err != nil {
 		return "", err
@@ -28,15 +28,15 @@ func (k *keeper) refuses(l *line) (why string, err error) {
 		return "", fmt.Errorf("inspect process %d: %w", pid, err)
 	case slices.ContainsFunc(chain, func(e entry) bool { return e.PID == os.Getpid() }):
 		return fmt.Sprintf("process %d is part of a run", pid), nil
-	case k.serves != nil && !k.serves(pid):
+	case k.isDaemon != nil && !k.isDaemon(pid):
 		return fmt.Sprintf("process %d does not serve the mailbox", pid), nil
 	}
 	return "", nil
 }
 
-// obeys reports whether a client may give orders. One that may not is logged.
-func (k *keeper) obeys(l *line) bool {
-	why, err := k.refuses(l)
+// authorize reports whether a client may give requests. It logs a refusal.
+func (k *keeper) authorize(l *connection) bool {
+	why, err := k.checkCaller(l)
 	if err != nil {
 		why = err.Error()
 	}
@@ -46,7 +46,7 @@ func (k *keeper) obeys(l *line) bool {
 	return why == ""
 }
 
-// credentials asks the kernel who connected.
+// credentials returns the kernel's credentials of the peer.
 func credentials(conn net.Conn) (who *unix.Ucred, err error) {
 	socket, ok := conn.(*net.UnixConn)
 	if !ok {

@@ -6,15 +6,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// statxMountIDUnique asks for the id of a mount that no later mount gets before
-// the next boot (statx(2), Linux 6.8). An older kernel gives STATX_MNT_ID, which a
-// later mount may get again.
+// statxMountIDUnique requests a mount id that is unique until the next boot (statx(2),
+// Linux 6.8). An older kernel returns STATX_MNT_ID, which can be reused.
 const statxMountIDUnique = 0x4000
 
-// Evidence names a run directory as it is now: the boot, the mount, the inode
-// and the birth of the inode. As long as it stays the same, the directory shows
-// all that was ever made in it, synced or not. After a boot, another mount, or a
-// restore from a copy it is another one. It is "" when the system cannot tell.
+// Evidence identifies a run directory: the boot, the mount, the inode and its birth time.
+// While it stays the same, the directory still has every file ever made in it, synced or
+// not. It differs after a boot, another mount, or a restore from a copy. It is "" if the
+// system can't tell.
 func Evidence(dir string) string {
 	const wanted = unix.STATX_INO | unix.STATX_BTIME
 	var s unix.Statx_t

@@ -11,17 +11,17 @@ import (
 	"mailboxd/internal/task"
 )
 
-// Whole reports whether the run directory dir still has as much of what the
-// process said as it had when it exited: its files are not synced, so a machine that
-// went down may have kept exit.json and lost part of them. The answer is the file
-// Spec.Answer was, or "". An error is Passing, and nothing is known then.
+// Whole reports whether a run directory still has all output that the process had written
+// when it exited. The files aren't synced, so exit.json can survive a crash of the machine
+// that loses a part of them. The answer is Spec.Answer, or "". After a Passing error,
+// nothing is known.
 func Whole(e task.Exit, dir, answer string) (bool, error) {
-	sum, err := said(dir, answer)
+	sum, err := outputBytes(dir, answer)
 	return sum >= e.OutputBytes, err
 }
 
-// said counts the bytes in stdout and in the answer, if that is a file.
-func said(dir, answer string) (sum int64, failed error) {
+// outputBytes counts the bytes in stdout and in the answer, if that is a file.
+func outputBytes(dir, answer string) (sum int64, failed error) {
 	for _, path := range [2]string{inDir(dir, StdoutFile), answer} {
 		if path == "" {
 			continue
@@ -38,15 +38,15 @@ func said(dir, answer string) (sum int64, failed error) {
 	return sum, failed
 }
 
-// ReadExit reads how the run in dir ended. It reports false when the run has
-// not ended, or nobody was there to write down how.
+// ReadExit reads how the run in dir ended. It returns false if the run hasn't ended, or its
+// end wasn't recorded.
 func ReadExit(dir string) (task.Exit, bool, error) {
 	var e task.Exit
 	ok, err := readRecord(dir, ExitFile, &e)
 	return e, ok, err
 }
 
-// status takes apart how a process ended.
+// status decodes a wait status.
 func status(w unix.WaitStatus) (code int, signal string) {
 	if !w.Signaled() {
 		return w.ExitStatus(), ""

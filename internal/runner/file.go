@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// open opens a file without the poller, which os.OpenFile offers each file to
-// and which takes none of those that a run has: seven system calls instead of
-// one. The descriptor is not for the processes we start.
+// open opens a file without the poller. os.OpenFile offers each file to the poller, which
+// supports none of a run's files: seven system calls instead of one. Started processes
+// don't inherit the descriptor.
 func open(path string, flags int) (fd int, err error) {
 	err = uninterrupted(func() (err error) {
 		fd, err = unix.Open(path, flags|unix.O_CLOEXEC, 0o600)
@@ -21,7 +21,7 @@ func open(path string, flags int) (fd int, err error) {
 	return fd, nil
 }
 
-// uninterrupted repeats a system call that a signal interrupted.
+// uninterrupted repeats a system call after EINTR.
 func uninterrupted(call func() error) error {
 	for {
 		if err := call(); err != unix.EINTR {
@@ -30,7 +30,7 @@ func uninterrupted(call func() error) error {
 	}
 }
 
-// readAll reads the rest of a file, or as much as max bytes of it.
+// readAll reads the rest of a file, up to max bytes.
 func readAll(fd, max int) ([]byte, error) {
 	data := make([]byte, 0, 512)
 	for len(data) < max {
@@ -53,7 +53,7 @@ func readAll(fd, max int) ([]byte, error) {
 	return data, nil
 }
 
-// readProc reads a file of the kernel's, which has no size.
+// readProc reads a file of /proc, which has no size.
 func readProc(path string) ([]byte, error) {
 	fd, err := open(path, unix.O_RDONLY)
 	if err != nil {
@@ -63,7 +63,7 @@ func readProc(path string) ([]byte, error) {
 	return readAll(fd, maxRecord)
 }
 
-// writeAll writes all of the data at an offset.
+// writeAll writes all data at an offset.
 func writeAll(fd int, data []byte, offset int64) error {
 	for len(data) > 0 {
 		n := 0
@@ -79,7 +79,7 @@ func writeAll(fd int, data []byte, offset int64) error {
 	return nil
 }
 
-// createFile makes a file that was not there, and leaves it open.
+// createFile creates a new file, and returns it open.
 func createFile(path string, data []byte) (int, error) {
 	fd, err := open(path, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL)
 	if err != nil {
@@ -92,8 +92,8 @@ func createFile(path string, data []byte) (int, error) {
 	return fd, nil
 }
 
-// link gives an open file another name, if nothing has that. A file of which
-// no name is left cannot have one again.
+// link gives an open file another name, if the name is free. A file without any name can't
+// get one.
 func link(fd int, path string) error {
 	return unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), unix.AT_FDCWD, path, unix.AT_SYMLINK_FOLLOW)
 }

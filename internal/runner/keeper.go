@@ -11,33 +11,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A keeper is the parent and subreaper of runs, which outlive whoever asked for
-// them. It stays as long as somebody is connected or something runs.
+// A keeper is the parent and subreaper of runs, so that they outlive the daemon. It exits
+// when it has no client and no run.
 type keeper struct {
-	build  string
-	serves func(pid int) bool // whether a process is the daemon of the mailbox; nil: it is not asked
-	family *family
-	leave  context.CancelFunc
-	work   sync.WaitGroup // clients
-	hosts  hosts
+	build    string
+	isDaemon func(pid int) bool // whether a process is the mailbox's daemon; nil: not checked
+	table    *processTable
+	leave    context.CancelFunc
+	work     sync.WaitGroup // of the clients
+	hosts    hostPool
 
-	mu      sync.Mutex // guards what follows
-	runs    map[string]*kept
-	told    map[string]*kept // over, and not written down as long as the client that knows is there
-	clients map[*line]bool   // who is connected
-	reaping bool             // reaper is set
-	reaper  *time.Timer
+	mu        sync.Mutex // guards the fields below
+	runs      map[string]*hostedRun
+	unwritten map[string]*hostedRun // runs whose end isn't written while a client knows it
+	clients   map[*connection]bool  // connected ones
+	reaping   bool                  // the reap timer is set
+	reaper    *time.Timer
 }
 
-// lonely is how long a new keeper waits for whoever started it.
-const lonely = 10 * time.Second
+// firstClientTimeout is how long a new keeper waits for its first client.
+const firstClientTimeout = 10 * time.Second
 
-// Keep is the whole life of a keeper: it serves the socket that Keepers handed
-// over for the build, and returns when nobody is connected and nothing runs.
-// When ctx ends it ends its runs first. It makes its process a subreaper of
-// which it reaps all children; and whoever ignores a signal before makes the
-// runs ignore it too. Orders are taken from a process of the same user alone, which is
-// part of no run of the keeper, and which serves, unless nil, says to be the daemon.
+// Keep is the main function of a keeper. It serves the socket from Keepers, and returns
+// when no client is connected and nothing runs. When ctx ends, it first ends its runs. Keep
+// makes the process a subreaper that reaps all children. Signals that the caller ignores
+// stay ignored in the runs. Keep accepts requests only from a process of the same user that
+// isn't part of a run and for which serves, unless nil, returns true.
 func Keep(ctx context.Context, dir, build string, serves func(pid int) bool) error {
 	listener, err := inherit()
 	if err != nil {
@@ -52,11 +51,11 @@ func Keep(ctx context.Context, dir, build string, serves func(pid int) bool) err
 	}
 	defer root.Close()
 	stay, leave := context.WithCancel(ctx)
-	k := &keeper{build: build, serves: serves, family: newFamily(), leave: leave}
-	k.runs, k.told, k.clients = map[string]*kept{}, map[string]*kept{}, map[*line]bool{}
-	k.hosts.jobs, k.hosts.left = make(chan func()), stay.Done()
-	defer k.family.close()
-	alone := time.AfterFunc(lonely, func() { k.change(func() {}) })
+	k := &keeper{build: build, isDaemon: serves, table: newProcessTable(), leave: leave}
+	k.runs, k.unwritten, k.clients = map[string]*hostedRun{}, map[string]*hostedRun{}, map[*connection]bool{}
+	k.hosts.jobs, k.hosts.closed = make(chan func()), stay.Done()
+	defer k.table.close()
+	alone := time.AfterFunc(firstClientTimeout, func() { k.update(func() {}) })
 	defer alone.Stop()
 	k.reaper = time.AfterFunc(reapInterval, k.reap)
 	defer k.reaper.Stop()
@@ -65,36 +64,36 @@ func Keep(ctx context.Context, dir, build string, serves func(pid int) bool) err
 	stop()
 	k.work.Wait()
 	k.hosts.work.Wait()
-	place{root, build}.clear()
+	keeperPaths{root, build}.clear()
 	return nil
 }
 
-// inherit takes over the descriptors that Keepers leaves to a keeper: the
-// listening socket, and the lock, which is held as long as it is open.
+// inherit returns the inherited descriptors: the listening socket, and the lock, which is
+// held while it is open.
 func inherit() (net.Listener, error) {
-	for fd := range heirlooms {
-		unix.CloseOnExec(fd + 3) // not for the runs
+	for fd := range inheritedFiles {
+		unix.CloseOnExec(fd + 3) // not inherited by runs
 	}
 	f := os.NewFile(3, "socket")
 	defer f.Close()
 	return net.FileListener(f)
 }
 
-// heirlooms is how many descriptors a keeper inherits, from 3 on.
-const heirlooms = 2
+// inheritedFiles is the number of inherited descriptors, from 3 on.
+const inheritedFiles = 2
 
-// accept takes clients until the keeper leaves.
+// accept accepts clients until the keeper exits.
 func (k *keeper) accept(ctx, stay context.Context, listener net.Listener) {
 	for stay.Err() == nil {
 		conn, err := listener.Accept()
-		if err != nil { // out of descriptors, perhaps: then those who wait are served when there are some
+		if err != nil { // such as too few descriptors: waiting clients are accepted later
 			pause(stay, 100*time.Millisecond)
 			continue
 		}
-		l := newLine(conn)
-		k.change(func() { k.clients[l] = true })
+		l := newConnection(conn)
+		k.update(func() { k.clients[l] = true })
 		k.work.Go(func() {
-			defer k.disown(ctx, l)
+			defer k.removeClient(ctx, l)
 			defer conn.Close()
 			defer context.AfterFunc(stay, func() { conn.SetReadDeadline(time.Unix(1, 0)) })()
 			k.serve(ctx, l)
@@ -102,8 +101,8 @@ func (k *keeper) accept(ctx, stay context.Context, listener net.Listener) {
 	}
 }
 
-// change changes the keeper's books, and leaves when that was the last of it.
-func (k *keeper) change(books func()) {
+// update changes the keeper's state, and makes it exit if nothing is left.
+func (k *keeper) update(books func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	books()
@@ -116,14 +115,14 @@ func (k *keeper) change(books func()) {
 	}
 }
 
-// reapInterval is how often dead orphans are buried while something runs. To be
-// told of each death instead would cost every run a signal.
+// reapInterval is the time between two reaps of orphans while runs go on. Waiting for
+// SIGCHLD instead would cost every run a signal.
 const reapInterval = 50 * time.Millisecond
 
-// reap buries dead orphans, and goes on as long as something runs. What the
-// keeper leaves to its own parent is reaped there.
+// reapOrphans reaps dead orphans and repeats while runs go on. The keeper's own parent reaps the
+// rest.
 func (k *keeper) reap() {
-	k.family.reap()
+	k.table.reapOrphans()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.reaping = len(k.runs) > 0; k.reaping {

@@ -18,32 +18,31 @@ import (
 	"mailboxd/internal/task"
 )
 
-// Keepers runs processes in a keeper: another process of our own program, which
-// goes on when we end. There is one for each build of the program that has runs;
-// ours is started when it is first needed. Only OpenKeepers makes one; its
-// methods may be called concurrently, but Close only once they have returned.
+// Keepers runs processes in a keeper: another process of this program, which outlives the
+// daemon. There is a keeper for each build with runs; this build's keeper is started when
+// first needed. Only OpenKeepers makes Keepers. The methods may be called concurrently, but
+// Close only after all others have returned.
 type Keepers struct {
 	root  *os.Root
 	build string
 	argv  []string
 
-	starting sync.Mutex // one start at a time: guards child
-	child    int        // ours to bury, 0 for none
+	starting sync.Mutex // allows one start at a time; guards child
+	child    int        // the keeper to reap; 0: none
 
-	mu        sync.Mutex      // guards what follows
-	idle      []*line         // connected to our keeper
-	unwritten map[string]bool // the runs whose end we are to remember, by directory
-	known     []string        // those of them whose end is remembered, which the keeper is not told yet
-	killed    []lifetime      // of the keepers that were killed since the machine was started
+	mu        sync.Mutex      // guards the fields below
+	idle      []*connection   // connections to this build's keeper
+	unwritten map[string]bool // runs whose end only the keeper holds, by directory
+	known     []string        // runs of unwritten whose end is stored; the keeper doesn't know yet
+	killed    []lifetime      // killed keepers since the boot
 }
 
-// sweepGrace is the grace for what is left of a run whose own is not known.
+// sweepGrace is the grace period of a run without a known one.
 const sweepGrace = 5 * time.Second
 
-// OpenKeepers opens the directory of the keepers, and makes it with mode 0700
-// when it is missing. The build names this program among others that share the
-// directory; argv, followed by the directory and the build, is how to start a
-// process of it that does nothing but call Keep.
+// OpenKeepers opens the directory of the keepers, and creates it with mode 0700 if
+// necessary. The build distinguishes programs that share the directory. The command argv,
+// followed by the directory and the build, must start a process that only calls Keep.
 func OpenKeepers(dir, build string, argv []string) (*Keepers, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open keepers: %w", err)
@@ -63,13 +62,13 @@ func OpenKeepers(dir, build string, argv []string) (*Keepers, error) {
 	return k, nil
 }
 
-// clearDead clears the files of keepers that were killed, and notes their deaths.
+// clearDead removes the files of killed keepers, and records their deaths.
 func (k *Keepers) clearDead() error {
 	all, err := builds(k.root)
 	for _, b := range all {
-		p := place{k.root, b}
-		if lock, _ := p.lock(); lock != nil { // what cannot be locked may be in use
-			err = errors.Join(err, k.note(lock))
+		p := keeperPaths{k.root, b}
+		if lock, _ := p.lock(); lock != nil { // a locked one may be in use
+			err = errors.Join(err, k.recordLifetime(lock))
 			p.clear()
 			lock.Close()
 		}
@@ -77,23 +76,22 @@ func (k *Keepers) clearDead() error {
 	return err
 }
 
-// Run runs the process in our keeper, as the function Run would here. When ctx
-// ends with ErrDetach, so does Run, and the process goes on; any other end of
-// ctx ends the process. When the keeper is killed, what is left of the run is
-// ended, and its Exit has the cause Lost; when that cannot be found out for now,
-// the error is an *UnreadError.
+// Run runs the process in the keeper, as the function Run does here. When ctx ends with
+// ErrDetach, Run returns and the process continues; any other end of ctx ends the process.
+// If the keeper is killed, Run ends the rest of the run, and its Exit has the cause Lost;
+// if that can't be determined now, the error is an *UnreadError.
 //
-// Started is called when the run has lasted for a while or is over, and not at
-// all when the keeper is killed before it tells of it.
+// Started is called when the run has lasted for a while or has ended; not at all if the
+// keeper is killed before it reports the start.
 //
-// Of a run that was over by then and has nothing else to tell, unless it is to be
-// Recorded, there is neither meta.json nor exit.json: the keeper remembers its end
-// until Forget, and writes them when we are gone before that.
+// A run that ends before that without output or errors has no meta.json and no exit.json,
+// unless it is to be Recorded. The keeper keeps its end in memory until Forget, and writes
+// both files if the client disconnects before that.
 func (k *Keepers) Run(ctx context.Context, s Spec, started func(Process)) (task.Exit, error) {
-	s, err := s.settle()
-	const attempts = 3 // a keeper may be leaving, or be killed, before it has read what we want
+	s, err := s.resolve()
+	const attempts = 3 // a keeper may exit or be killed before it reads the request
 	for range attempts {
-		var l *line
+		var l *connection
 		if err == nil {
 			l, err = k.connect(ctx)
 		}
@@ -104,9 +102,9 @@ func (k *Keepers) Run(ctx context.Context, s Spec, started func(Process)) (task.
 		if err != nil {
 			return task.Exit{}, spawnError(s, err)
 		}
-		order := newOrder(s, k.news())
-		exit, err := l.follow(ctx, demand{Start: len(order), order: order}, started)
-		k.remember(l, s.Dir)
+		order := encodeStart(s, k.takeKnown())
+		exit, err := l.follow(ctx, request{Start: len(order), spec: order}, started)
+		k.noteUnwritten(l, s.Dir)
 		k.release(l)
 		if !errors.Is(err, ErrKeeperGone) {
 			return exit, err
@@ -115,10 +113,10 @@ func (k *Keepers) Run(ctx context.Context, s Spec, started func(Process)) (task.
 			exit, _, err := k.await(ctx, s.Dir, s.Grace)
 			return exit, err
 		}
-		k.hangUp()         // the others lead nowhere either
-		_ = k.noteKilled() // or whoever asks who may decide finds out
+		k.closeIdle()        // the others are connected to the same dead keeper
+		_ = k.recordKilled() // on an error, a later check of a caller reports it
 	}
-	if !Void(s.Dir) { // one of them began it after all
+	if !Void(s.Dir) { // a keeper has started it
 		exit, _, err := k.await(ctx, s.Dir, s.Grace)
 		return exit, err
 	}
@@ -133,13 +131,13 @@ func spawnError(s Spec, err error) *SpawnError {
 	return &SpawnError{Command: name, Err: err}
 }
 
-// settle makes a Spec that means the same in every process.
-func (s Spec) settle() (Spec, error) {
+// resolve returns a Spec with the same meaning in every process.
+func (s Spec) resolve() (Spec, error) {
 	if len(s.Argv) == 0 {
 		return s, errors.New("the command is empty")
 	}
 	if slices.ContainsFunc(s.Argv, hasNUL) || slices.ContainsFunc(s.Env, hasNUL) {
-		return s, syscall.EINVAL // as execve has it
+		return s, syscall.EINVAL // as execve
 	}
 	var err error
 	if s.path, err = command(s.Argv[0]); err != nil {
@@ -155,11 +153,11 @@ func (s Spec) settle() (Spec, error) {
 
 func hasNUL(text string) bool { return strings.IndexByte(text, 0) >= 0 }
 
-// Await returns how the run in dir ended that somebody before us started. While
-// a keeper of any build has it, Await blocks, and the end of ctx means what it
-// means to Run. Otherwise what is left of the run is ended. It reports false
-// when nobody knows how it ended; its Exit then has the cause Lost. After an
-// *UnreadError nothing is known, and a keeper may still have the run.
+// Await returns how the run in dir ended that an earlier process started. While a keeper of
+// any build has the run, Await blocks, and the end of ctx means the same as for Run.
+// Otherwise it ends the rest of the run. It returns false if the end is unknown; the Exit
+// then has the cause Lost. After an *UnreadError, nothing is known, and a keeper may still
+// have the run.
 func (k *Keepers) Await(ctx context.Context, dir string) (task.Exit, bool, error) {
 	return k.await(ctx, dir, sweepGrace)
 }
@@ -170,9 +168,9 @@ func (k *Keepers) await(ctx context.Context, dir string, grace time.Duration) (t
 		return task.Exit{}, false, &UnreadError{fmt.Errorf("await run: %w", err)}
 	}
 	for _, build := range all {
-		exit, err := place{k.root, build}.await(ctx, dir)
+		exit, err := keeperPaths{k.root, build}.await(ctx, dir)
 		if errors.Is(err, ErrKeeperGone) {
-			_ = k.noteKilled() // or whoever asks who may decide finds out
+			_ = k.recordKilled() // on an error, a later check of a caller reports it
 		}
 		switch {
 		case errors.Is(err, ErrDetach):
@@ -186,8 +184,8 @@ func (k *Keepers) await(ctx context.Context, dir string, grace time.Duration) (t
 	return Await(dir, grace)
 }
 
-// connect returns a connection to our keeper, which it starts if there is none.
-func (k *Keepers) connect(ctx context.Context) (*line, error) {
+// connect returns a connection to this build's keeper, and starts it if necessary.
+func (k *Keepers) connect(ctx context.Context) (*connection, error) {
 	k.mu.Lock()
 	if n := len(k.idle); n > 0 {
 		defer k.mu.Unlock()
@@ -198,11 +196,11 @@ func (k *Keepers) connect(ctx context.Context) (*line, error) {
 	k.mu.Unlock()
 	k.starting.Lock()
 	defer k.starting.Unlock()
-	const patience = 15 * time.Second // one that was told to stop takes its runs' grace
+	const patience = 15 * time.Second // a stopping keeper waits for its runs' grace period
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
 	for {
-		l, err := place{k.root, k.build}.dial(ctx)
+		l, err := keeperPaths{k.root, k.build}.dial(ctx)
 		if err == nil {
 			return l, nil
 		}
@@ -216,17 +214,17 @@ func (k *Keepers) connect(ctx context.Context) (*line, error) {
 	}
 }
 
-// start starts our keeper, unless there is one. The socket takes clients at
-// once; the keeper inherits it, and the lock.
+// start starts this build's keeper, unless there is one. The socket accepts clients at
+// once; the keeper inherits it and the lock.
 func (k *Keepers) start() error {
-	p := place{k.root, k.build}
+	p := keeperPaths{k.root, k.build}
 	lock, err := p.lock()
 	if lock == nil {
 		return err
 	}
 	defer lock.Close()
-	k.bury() // it has let go of the lock, so it is dead or dying
-	if err := errors.Join(k.note(lock), writeStart(lock)); err != nil {
+	k.reapKeeper() // its lock is free, so it is dead or dying
+	if err := errors.Join(k.recordLifetime(lock), writeStart(lock)); err != nil {
 		return err
 	}
 	socket, err := p.listen()
@@ -254,20 +252,20 @@ func (k *Keepers) start() error {
 	})
 }
 
-// bury waits for the end of the keeper that we started last.
-func (k *Keepers) bury() {
+// reapKeeper waits for the end of the keeper that was started last.
+func (k *Keepers) reapKeeper() {
 	if k.child > 0 {
-		_, _ = (*family)(nil).bury(k.child) // somebody may have waited for it
+		_, _ = (*processTable)(nil).wait(k.child) // it may be reaped already
 		k.child = 0
 	}
 }
 
-// release keeps a connection for the next run, if it is as good as new.
-func (k *Keepers) release(l *line) {
+// release keeps a connection for the next run, if it is usable.
+func (k *Keepers) release(l *connection) {
 	if l == nil {
 		return
 	}
-	if l.spoilt {
+	if l.unusable {
 		l.conn.Close()
 		return
 	}
@@ -276,7 +274,7 @@ func (k *Keepers) release(l *line) {
 	k.idle = append(k.idle, l)
 }
 
-func (k *Keepers) hangUp() {
+func (k *Keepers) closeIdle() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, l := range k.idle {
@@ -285,17 +283,17 @@ func (k *Keepers) hangUp() {
 	k.idle = nil
 }
 
-// Close lets go of the keepers. Ours leaves before Close returns, if it has
-// nothing to keep.
+// Close disconnects from the keepers. This build's keeper exits before Close returns, if it
+// has no runs.
 func (k *Keepers) Close() error {
 	leaving := false
 	if len(k.idle) > 0 {
-		_, err := k.idle[0].follow(context.Background(), demand{Leave: true}, nil)
+		_, err := k.idle[0].follow(context.Background(), request{Leave: true}, nil)
 		leaving = errors.Is(err, ErrKeeperGone)
 	}
-	k.hangUp()
+	k.closeIdle()
 	if leaving {
-		k.bury()
+		k.reapKeeper()
 	}
 	return k.root.Close()
 }

@@ -12,17 +12,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// killedName is the file, in the directory of the keepers, that lists the
-// lifetimes of the keepers that were killed: a line for each, with the boot.
+// killedName is the file in the keepers' directory with a line for each lifetime of a
+// killed keeper, with its boot.
 const killedName = "killed"
 
-// A lifetime is the time in which a keeper lived that did not leave of its own
-// accord, in clock ticks since boot. The children of such a keeper belong to init
-// from then on, so nothing but the time says that they were part of a run. The end
-// is when the death was noticed.
+// A lifetime is the life of a killed keeper, in clock ticks since boot. Its orphans belong
+// to init, so only their start time shows that they may be part of a run. The end is the
+// time when the death was noticed.
 type lifetime struct{ start, end uint64 }
 
-// readKilled reads the lifetimes of this boot; no process is left of another.
+// readKilled reads the lifetimes of this boot; no process of another boot is left.
 func readKilled(root *os.Root) (all []lifetime, err error) {
 	text, err := root.ReadFile(killedName)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -31,16 +30,16 @@ func readKilled(root *os.Root) (all []lifetime, err error) {
 	for line := range strings.Lines(string(text)) {
 		var boot string
 		var l lifetime
-		if n, _ := fmt.Sscanf(line, "%s %d %d\n", &boot, &l.start, &l.end); n == 3 && boot == Boot() { // a torn line was noticed again
+		if n, _ := fmt.Sscanf(line, "%s %d %d\n", &boot, &l.start, &l.end); n == 3 && boot == Boot() { // an incomplete line was written again
 			all = append(all, l)
 		}
 	}
 	return all, err
 }
 
-// noteKilled notes the keepers that were killed since it was called last. An
-// error says that it cannot be told whether a keeper lives.
-func (k *Keepers) noteKilled() error {
+// recordKilled records the keepers that were killed since its last call. An error says that
+// the state of a keeper is unknown.
+func (k *Keepers) recordKilled() error {
 	k.starting.Lock()
 	defer k.starting.Unlock()
 	all, err := builds(k.root)
@@ -48,17 +47,17 @@ func (k *Keepers) noteKilled() error {
 		return fmt.Errorf("look for killed keepers: %w", err)
 	}
 	for _, build := range all {
-		if err := k.noteIfKilled(place{k.root, build}); err != nil {
+		if err := k.recordIfKilled(keeperPaths{k.root, build}); err != nil {
 			return fmt.Errorf("look for killed keepers: %w", err)
 		}
 	}
 	return nil
 }
 
-// noteIfKilled notes the death of one keeper, unless it lives. The caller has
-// locked starting.
-func (k *Keepers) noteIfKilled(p place) error {
-	const patience = 2 * time.Second // a child that it was just starting may have its lock for a moment
+// recordIfKilled records the death of a keeper, unless it is alive. The caller holds
+// starting.
+func (k *Keepers) recordIfKilled(p keeperPaths) error {
+	const patience = 2 * time.Second // a child of a starting keeper can hold the lock for a moment
 	ctx, stop := context.WithTimeout(context.Background(), patience)
 	defer stop()
 	for {
@@ -68,7 +67,7 @@ func (k *Keepers) noteIfKilled(p place) error {
 		}
 		if lock != nil {
 			defer lock.Close()
-			if err := k.note(lock); err != nil {
+			if err := k.recordLifetime(lock); err != nil {
 				return err
 			}
 			p.clear()
@@ -85,13 +84,13 @@ func (k *Keepers) noteIfKilled(p place) error {
 	}
 }
 
-// note records the lifetime of a dead keeper whose lock is in hand, if that says
-// when it began.
-func (k *Keepers) note(lock *os.File) error {
+// recordLifetime records the lifetime of a dead keeper from its lock, if the lock has a
+// start time.
+func (k *Keepers) recordLifetime(lock *os.File) error {
 	var boot string
 	l := lifetime{end: ticks()}
 	text := make([]byte, 128)
-	n, _ := lock.ReadAt(text, 0) // an empty one is of a keeper that was not started
+	n, _ := lock.ReadAt(text, 0) // empty: the keeper never started
 	if n, _ := fmt.Sscanf(string(text[:n]), "%s %d\n", &boot, &l.start); n != 2 || boot != Boot() {
 		return nil
 	}
@@ -109,7 +108,7 @@ func (k *Keepers) note(lock *os.File) error {
 	return nil
 }
 
-// writeStart writes into a lock when the keeper begins that is about to have it.
+// writeStart writes the start time of a new keeper into its lock.
 func writeStart(lock *os.File) error {
 	text := fmt.Sprintf("%s %d\n", Boot(), ticks())
 	if err := lock.Truncate(0); err != nil {
@@ -119,15 +118,15 @@ func writeStart(lock *os.File) error {
 	return err
 }
 
-// underKilled reports whether the session of one of the processes began while a
-// keeper lived that was killed. The session of this process is none of a run.
-func (k *Keepers) underKilled(chain []entry) bool {
+// startedUnderKilled reports whether the session of a process began during the life of a
+// killed keeper. The session of this process isn't a run's.
+func (k *Keepers) startedUnderKilled(chain []entry) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.killed) == 0 {
 		return false
 	}
-	own, _ := unix.Getsid(0) // never fails for ourselves
+	own, _ := unix.Getsid(0) // never fails for this process
 	for _, e := range chain {
 		if e.Session == own {
 			continue

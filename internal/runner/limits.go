@@ -9,32 +9,32 @@ import (
 	"mailboxd/internal/task"
 )
 
-// lookInterval is how often a run is looked at, for what no timer can tell:
-// its output, and a wall clock that somebody sets.
+// lookInterval is the time between checks of what timers can't show: output, and changes of
+// the wall clock.
 const lookInterval = 100 * time.Millisecond
 
-// limits knows when a run has to end.
+// limits decides when a run has to end.
 type limits struct {
-	spec   Spec
-	output output
-	began  time.Time
-	alive  time.Time // when it last showed a sign of life
-	life   sign      // what it had shown by then
-	said   time.Time // when its answer last changed; zero: there is none
-	answer sign      // what the answer was by then
+	spec       Spec
+	output     output
+	began      time.Time
+	lastActive time.Time // time of the last activity
+	progress   fileState // the progress file at that time
+	answered   time.Time // when the answer last changed; zero: no answer
+	answer     fileState // the answer file at that time
 
-	asleep time.Duration // how long the machine had been suspended when it began
+	suspendedBefore time.Duration // how long the machine had been suspended at the start
 }
 
-// A sign of life is anything of a run that changes while it works.
-type sign struct {
+// A fileState is the visible state of a file that can change during a run.
+type fileState struct {
 	output   int64
 	progress int64
 	touched  time.Time
 }
 
-// look notes what a file shows, if it is there.
-func (s *sign) look(path string) {
+// update reads the state of a file, if it exists.
+func (s *fileState) update(path string) {
 	if path == "" {
 		return
 	}
@@ -44,17 +44,17 @@ func (s *sign) look(path string) {
 }
 
 func newLimits(s Spec, o output, began time.Time) *limits {
-	s.Deadline = s.Deadline.Round(0) // wall clock only: a deadline moves with it
-	return &limits{spec: s, output: o, began: began, alive: began, asleep: suspended()}
+	s.Deadline = s.Deadline.Round(0) // without the monotonic clock: a deadline follows the wall clock
+	return &limits{spec: s, output: o, began: began, lastActive: began, suspendedBefore: suspended()}
 }
 
-// exceeded returns the limit that is reached at now, or "". Durations go on
-// while the machine is suspended, as they do for whoever waits for the answer.
+// exceeded returns the limit that is reached at now, or "". Durations include the time of a
+// suspended machine, as for the requester.
 func (l *limits) exceeded(now time.Time) task.Cause {
 	sum, largest := l.output.size()
-	lived := now.Add(suspended() - l.asleep)
+	lived := now.Add(suspended() - l.suspendedBefore)
 	l.notice(lived, sum)
-	l.listen(lived)
+	l.noticeAnswer(lived)
 	s := l.spec
 	switch {
 	case s.MaxOutput > 0 && max(largest, answerSize(s.Answer)) > s.MaxOutput:
@@ -63,43 +63,43 @@ func (l *limits) exceeded(now time.Time) task.Cause {
 		return task.CauseTimeout
 	case !s.Deadline.IsZero() && !now.Before(s.Deadline):
 		return task.CauseDeadline
-	case !l.said.IsZero() && lived.Sub(l.said) >= s.ExitTimeout:
+	case !l.answered.IsZero() && lived.Sub(l.answered) >= s.ExitTimeout:
 		return task.CauseExitTimeout
-	case s.IdleTimeout > 0 && lived.Sub(l.alive) >= s.IdleTimeout:
+	case s.IdleTimeout > 0 && lived.Sub(l.lastActive) >= s.IdleTimeout:
 		return task.CauseIdleTimeout
 	}
 	return ""
 }
 
-// notice notes a sign of life.
+// notice records activity.
 func (l *limits) notice(now time.Time, written int64) {
 	if l.spec.IdleTimeout <= 0 {
 		return
 	}
-	shown := sign{output: written}
-	shown.look(l.spec.Progress)
-	if shown != l.life {
-		l.life, l.alive = shown, now
+	shown := fileState{output: written}
+	shown.update(l.spec.Progress)
+	if shown != l.progress {
+		l.progress, l.lastActive = shown, now
 	}
 }
 
-// listen notes that there is an answer, or another one.
-func (l *limits) listen(now time.Time) {
+// noticeAnswer records a new or changed answer.
+func (l *limits) noticeAnswer(now time.Time) {
 	if l.spec.ExitTimeout <= 0 {
 		return
 	}
-	var heard sign
-	heard.look(l.spec.Answer)
+	var heard fileState
+	heard.update(l.spec.Answer)
 	if heard == l.answer {
 		return
 	}
-	l.answer, l.said = heard, now
+	l.answer, l.answered = heard, now
 	if heard.progress == 0 {
-		l.said = time.Time{} // empty, or taken back
+		l.answered = time.Time{} // empty, or removed
 	}
 }
 
-// suspended returns how long the machine has been suspended since its start.
+// suspended returns how long the machine has been suspended since boot.
 func suspended() time.Duration {
 	var boot, awake unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &awake) != nil || unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot) != nil {
@@ -109,7 +109,7 @@ func suspended() time.Duration {
 	return time.Duration(boot.Nano() - awake.Nano()).Truncate(noise)
 }
 
-// next returns how long to wait before the run is looked at again.
+// next returns the time until the next check.
 func (l *limits) next(now time.Time) time.Duration {
 	wait := lookInterval
 	if l.spec.Timeout > 0 {
@@ -119,7 +119,7 @@ func (l *limits) next(now time.Time) time.Duration {
 		wait = min(wait, l.spec.Deadline.Sub(now))
 	}
 	if l.spec.IdleTimeout > 0 {
-		wait = min(wait, l.alive.Add(l.spec.IdleTimeout).Sub(now))
+		wait = min(wait, l.lastActive.Add(l.spec.IdleTimeout).Sub(now))
 	}
 	return max(wait, time.Millisecond)
 }

@@ -11,15 +11,14 @@ import (
 	"mailboxd/internal/fault"
 )
 
-// output is what a run writes, as descriptors. The process has the files
-// themselves, never pipes of ours: nothing can fill up, and nobody who keeps
-// them open can make us wait.
+// output holds the descriptors of a run's output files. The process writes to the files,
+// never to pipes: nothing fills up, and a process that keeps them open blocks no reader.
 type output struct {
 	stdout, stderr int
 }
 
-// createOutput makes both files. That they exist tells a later reader that the
-// run may have begun; so they must not exist before.
+// createOutput creates both files. They must not exist before, because their existence
+// shows that the run may have begun.
 func createOutput(dir string) (output, error) {
 	stdout, err := createOutputFile(dir, StdoutFile)
 	if err != nil {
@@ -34,8 +33,8 @@ func createOutput(dir string) (output, error) {
 	return output{stdout, stderr}, nil
 }
 
-// createOutputFile makes one of both files. It appends, so that several writers mix
-// lines instead of overwriting them and a file that is cut short has no hole.
+// createOutputFile creates an output file in append mode, so that several writers don't
+// overwrite each other and a truncated file has no hole.
 func createOutputFile(dir, name string) (int, error) {
 	if err := fault.Read("create " + name); err != nil {
 		return -1, err
@@ -43,13 +42,13 @@ func createOutputFile(dir, name string) (int, error) {
 	return open(inDir(dir, name), unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT|unix.O_EXCL)
 }
 
-// Void reports whether nothing was started in the run directory, and sees to it
-// that nothing ever is: also not by a keeper that has yet to read that it
-// should. Once void, a directory stays so. One that is gone is not void: it is
-// made before the intent to run, so nobody knows what it held.
+// Void reports whether nothing was started in a run directory, and prevents a later start,
+// also by a keeper that hasn't read its request yet. A void directory stays void. A missing
+// directory isn't void: it is made before the intent to run, so its earlier content is
+// unknown.
 func Void(dir string) bool {
 	path := inDir(dir, StdoutFile)
-	err := os.Mkdir(path, 0o700) // no output can be made then
+	err := os.Mkdir(path, 0o700) // prevents the creation of output
 	if errors.Is(err, fs.ErrExist) {
 		info, err := os.Lstat(path)
 		return err == nil && info.IsDir()
@@ -59,15 +58,15 @@ func Void(dir string) bool {
 
 func (o output) close() {
 	for _, fd := range o.files() {
-		unix.Close(fd) // we have written nothing, so there is nothing to lose
+		unix.Close(fd) // nothing was written, so nothing can be lost
 	}
 }
 
-// remove takes back what was made in dir for a run that did not begin.
+// remove removes the files of a run that did not begin.
 func (o output) remove(dir string) {
 	o.close()
 	for _, name := range []string{StdoutFile, StderrFile} {
-		_ = os.Remove(inDir(dir, name)) // an empty file too many harms nobody
+		_ = os.Remove(inDir(dir, name)) // an empty file does no harm
 	}
 }
 
@@ -83,8 +82,8 @@ func (o output) size() (sum, largest int64) {
 	return sum, largest
 }
 
-// cut shortens files that are longer than limit bytes and reports whether
-// there was one. A limit of zero is none.
+// cut truncates files that are longer than limit bytes, and reports whether there was one.
+// Zero is no limit.
 func (o output) cut(limit int64) bool {
 	if limit <= 0 {
 		return false
@@ -93,26 +92,26 @@ func (o output) cut(limit int64) bool {
 	for _, fd := range o.files() {
 		if length(fd) > limit {
 			found = true
-			_ = unix.Ftruncate(fd, limit) // or it stays too long, which harms no reader
+			_ = unix.Ftruncate(fd, limit) // on an error, a too long file does no harm
 		}
 	}
 	return found
 }
 
-// cutAnswer is cut for the file that holds the answer, if that is one.
+// cutAnswer truncates the answer file, if it is a regular file.
 func cutAnswer(path string, limit int64) bool {
 	if limit <= 0 || answerSize(path) <= limit {
 		return false
 	}
 	if fd, err := open(path, unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK); err == nil {
-		_ = unix.Ftruncate(fd, limit) // or it stays too long, which harms no reader
+		_ = unix.Ftruncate(fd, limit) // on an error, a too long file does no harm
 		unix.Close(fd)
 	}
 	return true
 }
 
-// answerSize is the size of the file that holds the answer; 0 when there is none,
-// or it is no regular file.
+// answerSize returns the size of the answer file; 0 if there is none, or it isn't a regular
+// file.
 func answerSize(path string) int64 {
 	var file unix.Stat_t
 	if path == "" || unix.Lstat(path, &file) != nil || file.Mode&unix.S_IFMT != unix.S_IFREG {
@@ -121,7 +120,7 @@ func answerSize(path string) int64 {
 	return file.Size
 }
 
-// length is the size of an open file.
+// length returns the size of an open file.
 func length(fd int) int64 {
 	var file unix.Stat_t
 	if unix.Fstat(fd, &file) != nil {

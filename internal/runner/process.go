@@ -14,33 +14,30 @@ import (
 	"mailboxd/internal/fault"
 )
 
-// A Process names one process for good: a number alone is given to another
-// one, sooner or later. The zero value names none.
+// A Process identifies a process for good; a PID alone is reused. The zero value is none.
 type Process struct {
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"` // clock ticks since boot
-	Boot  string `json:"boot"`  // the boot it belongs to
+	Boot  string `json:"boot"`  // of this boot
 }
 
-// Meta is what meta.json holds: what was started, and as which process.
+// Meta is the content of meta.json: the command and the process of a run.
 type Meta struct {
-	Argv      []string  `json:"argv"` // the command resolved to a path
+	Argv      []string  `json:"argv"` // with the resolved path of the command
 	Cwd       string    `json:"cwd"`
 	Process   Process   `json:"process"`
-	Mark      uint64    `json:"mark,omitempty"` // what all processes of the run inherit
+	Mark      uint64    `json:"mark,omitempty"` // inherited by all processes of the run
 	StartedAt time.Time `json:"started_at"`
 }
 
-// ReadMeta reads what was started in dir. It reports false when there is no
-// record of a start.
+// ReadMeta reads meta.json in dir. It returns false if there is none.
 func ReadMeta(dir string) (Meta, bool, error) {
 	var m Meta
 	ok, err := readRecord(dir, MetaFile, &m)
 	return m, ok, err
 }
 
-// Alive reports whether the process exists: this boot's, with this start time,
-// and not merely waiting to be reaped.
+// Alive reports whether the process exists: same boot, same start time, not a zombie.
 func Alive(p Process) bool {
 	if p.PID <= 0 || p.Boot != Boot() {
 		return false
@@ -49,8 +46,7 @@ func Alive(p Process) bool {
 	return ok && e.Start == p.Start && e.running()
 }
 
-// ProcessOf names the process that has a number now. It is zero when there is
-// none, or when it has ended.
+// ProcessOf returns the process with a PID. It is zero if there is none, or it has ended.
 func ProcessOf(pid int) Process {
 	e, ok := stat(pid)
 	if !ok || !e.running() {
@@ -59,9 +55,8 @@ func ProcessOf(pid int) Process {
 	return Process{PID: pid, Start: e.Start, Boot: Boot()}
 }
 
-// identify names a child of ours that is not reaped, and that was born between
-// two readings of the clock of ticks. When that showed the same, /proc does too,
-// which takes 20 us to ask.
+// identify returns the Process of an unreaped child that was started between two readings
+// of ticks. If both are equal, they are its start time. Reading /proc takes 20 us.
 func identify(pid int, before, after uint64) Process {
 	p := Process{PID: pid, Boot: Boot(), Start: before}
 	if before == 0 || before != after {
@@ -71,9 +66,8 @@ func identify(pid int, before, after uint64) Process {
 	return p
 }
 
-// ticks is the time since boot as /proc counts it, in hundredths of a second
-// (USER_HZ, which is the same on every architecture of ours); 0 when it is not
-// known.
+// ticks returns the time since boot as /proc counts it, in hundredths of a second (USER_HZ,
+// the same on every supported architecture); 0 if unknown.
 func ticks() uint64 {
 	var now unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {
@@ -82,11 +76,10 @@ func ticks() uint64 {
 	return uint64(now.Nano()) / uint64(10*time.Millisecond)
 }
 
-// Boot names the time since the machine was started, as Process.Boot does; ""
-// when it has no name.
+// Boot returns the id of this boot, as in Process.Boot; "" if unknown.
 func Boot() string { return fault.Boot(boot()) }
 
-// boot names the time since the machine was started; "" when it has no name.
+// boot returns the id of this boot; "" if unknown.
 var boot = sync.OnceValue(func() string {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -95,7 +88,7 @@ var boot = sync.OnceValue(func() string {
 	return strings.TrimSpace(string(id))
 })
 
-// An entry is one process as /proc shows it.
+// An entry is a process in /proc.
 type entry struct {
 	PID, Parent    int
 	Command        string
@@ -104,11 +97,11 @@ type entry struct {
 	Start          uint64
 }
 
-// running reports whether it is more than a name that waits to be reaped.
+// running reports whether the process isn't a zombie.
 func (e entry) running() bool { return e.State != 'Z' && e.State != 'X' }
 
-// in reports whether it belongs to the session, or the group, of that number.
-func (e entry) in(number int) bool { return e.Session == number || e.Group == number }
+// inGroup reports whether the process belongs to a session or a process group.
+func (e entry) inGroup(number int) bool { return e.Session == number || e.Group == number }
 
 // stat reads /proc/<pid>/stat (proc_pid_stat(5)).
 func stat(pid int) (entry, bool) {
@@ -121,8 +114,8 @@ func stat(pid int) (entry, bool) {
 		return entry{}, false
 	}
 	e := entry{PID: pid, Command: string(line[open+1 : shut])}
-	// The name may hold anything, so fields are counted from its last ")":
-	// state is field 3, parent 4, group 5, session 6, start time 22.
+	// The name may contain anything, so fields are counted from the last ")": state is
+	// field 3, parent 4, group 5, session 6, start time 22.
 	n := 3
 	for field := range bytes.FieldsSeq(line[shut+1:]) {
 		switch n {
@@ -143,11 +136,11 @@ func stat(pid int) (entry, bool) {
 	return entry{}, false
 }
 
-// environ returns the variable's value with which the process was started.
+// environ returns a variable of the environment with which a process was started.
 func environ(pid int, variable string) (string, bool) {
 	env, err := readProc("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {
-		return "", false // gone, or somebody else's
+		return "", false // gone, or another user's
 	}
 	for entry := range strings.SplitSeq(string(env), "\x00") {
 		if value, ok := strings.CutPrefix(entry, variable+"="); ok {
@@ -157,19 +150,19 @@ func environ(pid int, variable string) (string, bool) {
 	return "", false
 }
 
-// processes lists what runs on this machine, as far as we may see it.
+// processes lists all visible running processes.
 func processes() []entry {
 	return only(entries(), entry.running)
 }
 
-// entries lists also what waits to be reaped.
+// entries also lists zombies.
 func entries() []entry {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil
 	}
 	defer dir.Close()
-	names, _ := dir.Readdirnames(-1) // what can be read is what there is
+	names, _ := dir.Readdirnames(-1) // a partial list is enough
 	var all []entry
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)

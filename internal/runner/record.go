@@ -13,44 +13,42 @@ import (
 	"mailboxd/internal/task"
 )
 
-// maxRecord is more than any record of ours has: argv is the largest part.
+// maxRecord exceeds the size of any record; argv is the largest part.
 const maxRecord = 4 << 20
 
-// A record is what a run directory says of its run: meta.json while that goes on.
-// How it ends is added to that, and the same file is exit.json then: one to make
-// instead of two.
+// A record is the file about a run in its directory: meta.json during the run. At the end,
+// the exit is appended and the same file becomes exit.json, which saves a second file.
 type record struct {
 	dir  string
 	meta Meta
 
-	fd   int // -1: it is not made, or could not be
-	text []byte
-	made error // nil, or why it could not
+	fd        int // -1: not made
+	text      []byte
+	createErr error // why it couldn't be made; nil: no error
 }
 
-// newRecord is the record of a run that has begun. It is not made yet.
+// newRecord returns the record of a run that has begun. It isn't made yet.
 func newRecord(dir string, m Meta) *record { return &record{dir: dir, meta: m, fd: -1} }
 
-// make makes meta.json, which was not there.
-func (r *record) make() {
-	if r.text, r.made = json.Marshal(r.meta); r.made == nil {
+// create creates meta.json, which must not exist.
+func (r *record) create() {
+	if r.text, r.createErr = json.Marshal(r.meta); r.createErr == nil {
 		r.text = append(r.text, '\n')
-		r.fd, r.made = createFile(inDir(r.dir, MetaFile), r.text)
+		r.fd, r.createErr = createFile(inDir(r.dir, MetaFile), r.text)
 	}
-	if r.made != nil {
-		r.made = fmt.Errorf("write run: %w", r.made)
+	if r.createErr != nil {
+		r.createErr = fmt.Errorf("write run: %w", r.createErr)
 	}
 	fault.Point("meta-written")
 }
 
-// end puts exit.json in one step: a reader finds all of it or nothing. The error
-// is also that of making meta.json.
-func (r *record) end(e task.Exit) error {
+// finish writes exit.json atomically. The error includes that of create.
+func (r *record) finish(e task.Exit) error {
 	if r.text == nil {
-		r.make()
+		r.create()
 	}
 	defer r.close()
-	return errors.Join(r.made, r.put(e))
+	return errors.Join(r.createErr, r.put(e))
 }
 
 func (r *record) put(e task.Exit) error {
@@ -67,14 +65,14 @@ func (r *record) put(e task.Exit) error {
 		return putExit(r.dir, e)
 	}
 	fault.Point("exit-aside")
-	if link(r.fd, inDir(r.dir, ExitFile)) != nil { // the agent took one away, or made the other
+	if link(r.fd, inDir(r.dir, ExitFile)) != nil { // the agent removed one, or made the other
 		return putExit(r.dir, e)
 	}
 	fault.Point("exit-written")
 	return nil
 }
 
-// rewrite makes the text all there is of the file: the agent could write to it.
+// rewrite replaces the whole content of the file, because the agent could write to it.
 func (r *record) rewrite(text []byte) error {
 	if err := fault.Read("write exit.json"); err != nil {
 		return err
@@ -96,7 +94,7 @@ func (r *record) close() {
 	}
 }
 
-// putExit puts exit.json in one step, as a file of its own.
+// putExit writes exit.json atomically, as a separate file.
 func putExit(dir string, e task.Exit) error {
 	text, err := json.Marshal(e)
 	if err == nil {
@@ -118,18 +116,18 @@ func putExit(dir string, e task.Exit) error {
 	return nil
 }
 
-// KeepExit writes exit.json for a run that is over, unless it is there: how the
-// run ended is then known to whoever reads its directory later.
+// KeepExit writes exit.json for a run that has ended, unless it exists. Later readers of
+// the directory then know the end.
 func KeepExit(dir string, e task.Exit) error {
 	if _, there, err := ReadExit(dir); there || err != nil {
 		return err
 	}
-	_ = os.Remove(inDir(dir, ExitFile+".tmp")) // one that did not fit
+	_ = os.Remove(inDir(dir, ExitFile+".tmp")) // a partial one
 	return putExit(dir, e)
 }
 
-// readRecord reads one of our own files out of a run directory. The agent can
-// write there too, so it is neither followed elsewhere nor waited for.
+// readRecord reads a record in a run directory. The agent can write there, so links aren't
+// followed and reads don't block.
 func readRecord(dir, name string, record any) (bool, error) {
 	fd, err := -1, fault.Read(name)
 	if err == nil {

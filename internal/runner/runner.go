@@ -1,6 +1,6 @@
-// Package runner runs one process in a run directory and says how it ended.
-// Everything that matters about a run lies in that directory, so whoever comes
-// after a crash can tell what happened and end what is left of it.
+// Package runner runs one process in a run directory and reports how it ended. The
+// directory has all facts about the run, so after a crash another process can read what
+// happened and end the rest of the run.
 package runner
 
 import (
@@ -16,11 +16,11 @@ import (
 	"mailboxd/internal/task"
 )
 
-// DirVariable is set in the environment of every run to its directory. It is
-// how a process of a run is recognised when nothing else is known about it.
+// DirVariable is the environment variable with the run directory. It identifies a process
+// of a run without any record.
 const DirVariable = "MAILBOX_RUN_DIR"
 
-// The files that Run makes in a run directory, all with mode 0600.
+// Files in a run directory, all with mode 0600.
 const (
 	StdoutFile = "stdout"
 	StderrFile = "stderr"
@@ -28,29 +28,28 @@ const (
 	ExitFile   = "exit.json"
 )
 
-// ErrDetach is the cause with which a caller leaves a run to whoever hosts it:
-// the run goes on.
+// ErrDetach is the cause with which a caller leaves a run to its keeper: the run continues.
 var ErrDetach = errors.New("the daemon leaves its runs to the keeper")
 
-// A Spec says what to run and within which limits. A zero limit is no limit.
+// A Spec says what to run and within which limits. Zero is no limit.
 type Spec struct {
 	Dir   string   // the run directory: absolute, existing, without earlier output
-	Argv  []string // Argv[0] is an absolute path, or a bare name on our PATH
-	Env   []string // all there is, apart from DirVariable; nothing is inherited
+	Argv  []string // Argv[0] is an absolute path, or a bare name on the caller's PATH
+	Env   []string // the whole environment except DirVariable; nothing is inherited
 	Cwd   string   // "" is Dir
 	Stdin string   // a file, opened read-only; "" is /dev/null
 
 	Timeout     time.Duration // for the whole run
-	IdleTimeout time.Duration // between signs of life: output, or a change of Progress
-	Progress    string        // a file that shows life when it changes; "" for none
+	IdleTimeout time.Duration // between signs of activity: output, or a change of Progress
+	Progress    string        // a file whose changes count as activity; "" for none
 	ExitTimeout time.Duration // between the last change of Answer and the exit
-	Answer      string        // a file that holds the answer once it is not empty; "" for none
-	Deadline    time.Time     // on the wall clock, wherever that is set to
+	Answer      string        // a file that holds the answer once it isn't empty; "" for none
+	Deadline    time.Time     // on the wall clock, also after changes of it
 	MaxOutput   int64         // bytes, for each of stdout, stderr and Answer
-	Grace       time.Duration // between SIGTERM and SIGKILL, at the deadline half a second at most; zero kills at once
-	Recorded    bool          // what was started is to be found in meta.json in any case; see Keepers.Run
+	Grace       time.Duration // between SIGTERM and SIGKILL, at the deadline half a second at most; zero: kill at once
+	Recorded    bool          // meta.json is required; see Keepers.Run
 
-	path string // what Argv[0] means where it was said; "": on our own PATH
+	path string // resolved path of Argv[0]; "": look it up on PATH
 }
 
 // A SpawnError says why nothing was started.
@@ -64,24 +63,22 @@ func (e *SpawnError) Error() string { return "start " + e.Command + ": " + e.Err
 // Unwrap returns the cause.
 func (e *SpawnError) Unwrap() error { return e.Err }
 
-// Run runs the process to its end and returns when nothing is left of its
-// session. When ctx ends, or a limit is reached, the run is ended: SIGTERM to
-// the group, and SIGKILL after the grace, or at once when it prints too much.
-// What a process left running when it exited is ended in the same way.
+// Run runs the process until nothing is left of its session. When ctx ends or a limit is
+// reached, Run ends the process: SIGTERM to the group, and SIGKILL after the grace period,
+// or at once if there is too much output. It ends remaining processes in the same way.
 //
-// The error is a *SpawnError when nothing was started. Any other comes with a
-// complete Exit and says that it, or meta.json, could not be written. A process
-// that exits 3 is an answer, not an error.
+// The error is a *SpawnError if nothing was started. Any other error has a complete Exit,
+// and says that exit.json or meta.json couldn't be written. A process that exits 3 is an
+// answer, not an error.
 //
-// Started, unless nil, is called once while the process runs; Run does not
-// return before it has.
+// Started, unless nil, is called once while the process runs, and before Run returns.
 func Run(ctx context.Context, s Spec, started func(Process)) (task.Exit, error) {
 	var noting sync.WaitGroup
 	defer noting.Wait()
 	var book *record
 	e, err := run(ctx, nil, s, func(m Meta) {
 		book = newRecord(s.Dir, m)
-		book.make()
+		book.create()
 		if started != nil {
 			noting.Go(func() { started(m.Process) })
 		}
@@ -89,17 +86,17 @@ func Run(ctx context.Context, s Spec, started func(Process)) (task.Exit, error) 
 	if err != nil {
 		return task.Exit{}, err
 	}
-	return e.exit, book.end(e.exit)
+	return e.exit, book.finish(e.exit)
 }
 
-// An ending is what became of a run that began.
+// An ending is the end of a run that began.
 type ending struct {
 	exit   task.Exit
-	silent bool // it ended well by itself, and left and printed nothing
+	silent bool // a normal exit without output or remaining processes
 }
 
-// run is Run without its records. The error is a *SpawnError.
-func run(ctx context.Context, f *family, s Spec, begun func(Meta)) (ending, error) {
+// run is Run without records. The error is a *SpawnError.
+func run(ctx context.Context, f *processTable, s Spec, begun func(Meta)) (ending, error) {
 	r, err := begin(ctx, f, s)
 	if err != nil {
 		return ending{}, err
@@ -120,28 +117,27 @@ func run(ctx context.Context, f *family, s Spec, begun func(Meta)) (ending, erro
 	return e, nil
 }
 
-// An attempt is a process between its start and the moment nothing is left of it.
+// An attempt is a process from its start until nothing is left of it.
 type attempt struct {
-	spec    Spec
-	family  *family  // of whoever is parent and subreaper; nil: nobody is
-	argv    []string // as started: the command is resolved
-	self    Process
-	life    *life
-	mark    mark
-	output  output
-	began   time.Time
-	patient time.Time // until then, SIGTERM is enough
+	spec     Spec
+	table    *processTable // of the parent and subreaper; nil: none
+	argv     []string      // with the resolved command
+	self     Process
+	life     *childProcess
+	mark     runMark
+	output   output
+	began    time.Time
+	graceEnd time.Time // SIGKILL follows after this time
 }
 
-// watch waits until the process has ended by itself, which it reports as "",
-// or until there is a cause to end it. What happened first counts, also when we
-// notice both at once.
+// watch waits until the process has ended by itself, which returns "", or until there is a
+// cause to end it. If both are noticed together, the earlier one counts.
 func (r *attempt) watch(ctx context.Context) task.Cause {
 	limits := newLimits(r.spec, r.output, r.began)
-	defer context.AfterFunc(ctx, r.life.look)()
+	defer context.AfterFunc(ctx, r.life.interrupt)()
 	for now := r.began; ; now = time.Now() {
 		r.life.wait(ctx, now.Add(limits.next(now)))
-		if r.life.over() {
+		if r.life.hasExited() {
 			return ""
 		}
 		if ctx.Err() != nil {
@@ -153,13 +149,12 @@ func (r *attempt) watch(ctx context.Context) task.Cause {
 	}
 }
 
-// lateGrace is all the grace there is at a deadline: what is to be over by
-// then may not take its leave for long.
+// lateGrace is the longest grace period at a deadline, because the run has to be over by
+// then.
 const lateGrace = 500 * time.Millisecond
 
-// stop ends the group. Its number cannot have been taken by another group, for
-// the process is not reaped yet. One that prints too much has no grace: it would
-// print through that.
+// stop ends the process group. The process isn't reaped yet, so its PID can't be reused.
+// There is no grace period for too much output: it would continue.
 func (r *attempt) stop(cause task.Cause) {
 	patience := r.spec.Grace
 	switch cause {
@@ -168,23 +163,22 @@ func (r *attempt) stop(cause task.Cause) {
 	case task.CauseOutputTooLarge:
 		patience = 0
 	}
-	r.patient = time.Now().Add(patience)
+	r.graceEnd = time.Now().Add(patience)
 	if cause != task.CauseOutputTooLarge {
 		r.signalGroup(unix.SIGTERM)
-		r.signalGroup(unix.SIGCONT) // one that is stopped would not notice
+		r.signalGroup(unix.SIGCONT) // a stopped process doesn't get SIGTERM
 	}
-	if !r.life.endsBy(r.patient) {
+	if !r.life.waitUntil(r.graceEnd) {
 		r.signalGroup(unix.SIGKILL)
-		r.life.endsBy(time.Time{})
+		r.life.waitUntil(time.Time{})
 	}
 }
 
 func (r *attempt) signalGroup(sig unix.Signal) {
-	_ = unix.Kill(-r.self.PID, sig) // it may be gone already, and that is what we want
+	_ = unix.Kill(-r.self.PID, sig) // an error means that it is gone
 }
 
-// conclude reaps the process, ends what it left running, and says how it all
-// ended.
+// conclude reaps the process, ends remaining processes, and returns the exit.
 func (r *attempt) conclude(cause task.Cause) task.Exit {
 	exit := task.Exit{
 		Cause:    cause,
@@ -193,38 +187,38 @@ func (r *attempt) conclude(cause task.Cause) task.Exit {
 		Finished: r.life.ended,
 		Wall:     r.life.ended.Sub(r.began),
 	}
-	state, err := r.family.bury(r.self.PID)
+	state, err := r.table.wait(r.self.PID)
 	exit.Code, exit.Signal = -1, "unknown"
 	if err == nil {
 		exit.Code, exit.Signal = status(state)
 	}
-	if !errors.Is(unix.Kill(-r.self.PID, 0), unix.ESRCH) || r.family.hasOrphans() {
+	if !errors.Is(unix.Kill(-r.self.PID, 0), unix.ESRCH) || r.table.hasOrphans() {
 		if cause == "" {
-			r.patient = time.Now().Add(r.spec.Grace)
+			r.graceEnd = time.Now().Add(r.spec.Grace)
 		}
-		exit.Survivors = end(r.left, r.patient)
+		exit.Survivors = endProcesses(r.remaining, r.graceEnd)
 	}
 	large := r.output.cut(r.spec.MaxOutput)
 	if large = cutAnswer(r.spec.Answer, r.spec.MaxOutput) || large; large && cause == "" {
-		exit.Cause = task.CauseOutputTooLarge // it was quicker than our look at it
+		exit.Cause = task.CauseOutputTooLarge // the process was faster than the check
 	}
-	exit.OutputBytes, _ = said(r.spec.Dir, r.spec.Answer) // what cannot be counted is not missed later
+	exit.OutputBytes, _ = outputBytes(r.spec.Dir, r.spec.Answer) // uncounted bytes aren't missed later
 	return exit
 }
 
-// left lists what the process left: in its session and group, and of the
-// family's orphans.
-func (r *attempt) left() []entry {
+// remaining lists the processes that are left: in the session and the group, and orphans of
+// the table.
+func (r *attempt) remaining() []entry {
 	all := processes()
-	if r.family != nil {
-		return r.family.left(r, all)
+	if r.table != nil {
+		return r.table.remaining(r, all)
 	}
 	for _, e := range all {
 		if e.PID == r.self.PID {
-			return nil // ours is reaped: somebody new has its number, so nothing of ours held it
+			return nil // the run's process is reaped and its PID reused, so no process of the run held it
 		}
 	}
-	return only(all, func(e entry) bool { return e.in(r.self.PID) })
+	return only(all, func(e entry) bool { return e.inGroup(r.self.PID) })
 }
 
 func (r *attempt) meta() Meta {
@@ -232,7 +226,7 @@ func (r *attempt) meta() Meta {
 }
 
 func (r *attempt) close() {
-	r.family.forget(r)
+	r.table.remove(r)
 	r.life.close()
 	r.output.close()
 }

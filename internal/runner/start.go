@@ -18,8 +18,8 @@ import (
 	"mailboxd/internal/fault"
 )
 
-// begin starts the process in a session of its own.
-func begin(ctx context.Context, f *family, s Spec) (*attempt, error) {
+// begin starts the process in a new session.
+func begin(ctx context.Context, f *processTable, s Spec) (*attempt, error) {
 	if len(s.Argv) == 0 {
 		return nil, &SpawnError{Command: "nothing", Err: errors.New("the command is empty")}
 	}
@@ -30,7 +30,7 @@ func begin(ctx context.Context, f *family, s Spec) (*attempt, error) {
 	return r, nil
 }
 
-func (s Spec) start(ctx context.Context, f *family) (*attempt, error) {
+func (s Spec) start(ctx context.Context, f *processTable) (*attempt, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -51,9 +51,9 @@ func (s Spec) start(ctx context.Context, f *family) (*attempt, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &attempt{spec: s, family: f, output: out, argv: append([]string{path}, s.Argv[1:]...)}
+	r := &attempt{spec: s, table: f, output: out, argv: append([]string{path}, s.Argv[1:]...)}
 	fault.Point("output-created")
-	err = f.bear(r, func() error { return r.spawn(path, stdin) })
+	err = f.spawn(r, func() error { return r.spawn(path, stdin) })
 	if err != nil {
 		out.remove(s.Dir)
 		return nil, err
@@ -67,7 +67,7 @@ func (r *attempt) spawn(path string, stdin int) error {
 	s, pidfd, before := r.spec, -1, ticks()
 	pid, err := startProcess(path, s.Argv, &syscall.ProcAttr{
 		Dir:   s.Cwd,
-		Env:   append(slices.Clone(s.Env), DirVariable+"="+s.Dir), // never nil: nil would inherit ours
+		Env:   append(slices.Clone(s.Env), DirVariable+"="+s.Dir), // never nil: nil would inherit the daemon's
 		Files: []uintptr{uintptr(stdin), uintptr(r.output.stdout), uintptr(r.output.stderr)},
 		Sys:   &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd},
 	})
@@ -75,13 +75,13 @@ func (r *attempt) spawn(path string, stdin int) error {
 		return notStarted(s.Cwd, err)
 	}
 	r.began, r.self = time.Now(), identify(pid, before, ticks())
-	r.life = newLife(pid, pidfd)
+	r.life = newChildProcess(pid, pidfd)
 	return nil
 }
 
-// notStarted returns why a process was not started. The kernel gives the same
-// error for a program and for a working directory that it cannot use; notStarted
-// names the directory when that is the one.
+// notStarted returns why a process wasn't started. The kernel gives the same error for an
+// unusable program and an unusable working directory; notStarted names the directory if it
+// is the reason.
 func notStarted(cwd string, err error) error {
 	if !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) && !errors.Is(err, unix.EACCES) {
 		return err
@@ -99,9 +99,8 @@ func (s Spec) program() (string, error) {
 	return command(s.Argv[0])
 }
 
-// command resolves the name of a program. What is wrong with a path is found when
-// it is executed. A relative one would mean another file for every working
-// directory, so there is none.
+// command resolves the name of a program. Errors of a path appear at exec. A relative path
+// is refused, because it depends on the working directory.
 func command(name string) (string, error) {
 	if filepath.IsAbs(name) {
 		return name, nil
@@ -112,22 +111,20 @@ func command(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
 		if bare, ok := errors.AsType[*exec.Error](err); ok {
-			return "", bare.Err // without the name, which the caller gives
+			return "", bare.Err // without the name, which the caller adds
 		}
 		return "", err
 	}
 	return path, nil
 }
 
-// openStdin opens a regular file or /dev/null; never anything that could make
-// us or the process wait.
+// openStdin opens a regular file or /dev/null; other files could block.
 func openStdin(path string) (int, error) {
 	return open(cmp.Or(path, os.DevNull), unix.O_RDONLY)
 }
 
-// startProcess starts a program that may just have been written: while any
-// process still has it open for writing, as a child of ours may for a moment
-// between fork and exec, the kernel calls it busy.
+// startProcess starts a program that may just have been written. The kernel returns ETXTBSY
+// while any process has it open for writing, as a child may between fork and exec.
 func startProcess(path string, argv []string, attr *syscall.ProcAttr) (pid int, err error) {
 	const longest = 64 * time.Millisecond
 	for pause := time.Millisecond; ; pause *= 2 {

@@ -12,20 +12,19 @@ import (
 	"mailboxd/internal/task"
 )
 
-// Sweep ends what is left of the run in dir whose daemon is gone: SIGTERM, and
-// SIGKILL after the grace. It finds the processes by the run's environment and mark, and
-// by the session of the process in meta.json, if there is one, while that one lives;
-// a number that was given to somebody else since is never signalled. It returns what it
-// found, and with it an error when meta.json cannot be read.
+// Sweep ends the rest of the run in dir after its daemon is gone: SIGTERM, and SIGKILL
+// after the grace period. It finds the processes by the run's environment and mark, and by
+// the session of the process in meta.json while that process lives. It never signals a
+// reused PID. It returns the processes found; an error says that meta.json can't be read.
 func Sweep(dir string, grace time.Duration) ([]task.Survivor, error) {
 	meta, _, err := ReadMeta(dir)
 	leader := leaderOf(meta)
-	left := func() []entry { return remains(dir, meta, leader) }
-	return end(left, time.Now().Add(grace)), err
+	left := func() []entry { return runEntries(dir, meta, leader) }
+	return endProcesses(left, time.Now().Add(grace)), err
 }
 
-// leaderOf returns the process of a run while it lives, for then its session is
-// the run's; 0 afterwards.
+// leaderOf returns the PID of a run's process while it lives, because only then its session
+// is the run's; 0 otherwise.
 func leaderOf(meta Meta) int {
 	if Alive(meta.Process) {
 		return meta.Process.PID
@@ -33,34 +32,34 @@ func leaderOf(meta Meta) int {
 	return 0
 }
 
-// remains lists what there is of a run, wherever it hides.
-func remains(dir string, meta Meta, leader int) []entry {
-	ours := []mark{markFor(dir), mark(meta.Mark)} // an older keeper's are in its record alone
+// runEntries lists all processes of a run.
+func runEntries(dir string, meta Meta, leader int) []entry {
+	ours := []runMark{markFor(dir), runMark(meta.Mark)} // an older keeper recorded another mark
 	return only(processes(), func(e entry) bool {
 		if e.PID == os.Getpid() {
 			return false
 		}
 		named, _ := environ(e.PID, DirVariable)
 		m := markOf(e.PID)
-		return leader > 0 && e.in(leader) || named == dir || m != 0 && slices.Contains(ours, m)
+		return leader > 0 && e.inGroup(leader) || named == dir || m != 0 && slices.Contains(ours, m)
 	})
 }
 
-// unkillable is how long we wait for processes that were sent SIGKILL. One that
-// hangs in the kernel may need longer, and we cannot do more.
-const unkillable = 5 * time.Second
+// killTimeout is the wait for processes after SIGKILL. A process that hangs in the kernel
+// may need longer; nothing more can be done.
+const killTimeout = 5 * time.Second
 
-// calm is how many lists in a row must be empty: one alone can miss a process
-// that was born while the list was made, of one that was gone before its turn.
-const calm = 2
+// emptyScans is the number of consecutive scans that must be empty. One scan can miss a
+// process that was started during the scan by a parent that was already gone.
+const emptyScans = 2
 
-// end ends the processes that find lists, until it lists none: each gets
-// SIGTERM when it is first seen, and SIGKILL once patient is over.
-func end(find func() []entry, patient time.Time) []task.Survivor {
+// endProcesses ends the processes that find lists, until it lists none. Each gets SIGTERM
+// when it is first seen, and SIGKILL after graceEnd.
+func endProcesses(find func() []entry, patient time.Time) []task.Survivor {
 	seen := map[int]task.Survivor{}
-	hopeless := max(0, time.Until(patient)) + unkillable
+	hopeless := max(0, time.Until(patient)) + killTimeout
 	began, empty := time.Now(), 0
-	for pause := time.Millisecond; empty < calm && time.Since(began) < hopeless; pause = min(2*pause, 16*time.Millisecond) {
+	for pause := time.Millisecond; empty < emptyScans && time.Since(began) < hopeless; pause = min(2*pause, 16*time.Millisecond) {
 		left := find()
 		if empty++; len(left) > 0 {
 			empty = 0
@@ -70,37 +69,37 @@ func end(find func() []entry, patient time.Time) []task.Survivor {
 			known, told := seen[e.PID]
 			switch {
 			case kill:
-				notify(e, unix.SIGKILL)
+				signalEntry(e, unix.SIGKILL)
 			case !told:
-				notify(e, unix.SIGTERM)
-				notify(e, unix.SIGCONT)
+				signalEntry(e, unix.SIGTERM)
+				signalEntry(e, unix.SIGCONT)
 			}
 			seen[e.PID] = task.Survivor{PID: e.PID, Command: e.Command, Killed: known.Killed || kill}
 		}
-		if empty < calm {
+		if empty < emptyScans {
 			time.Sleep(pause)
 		}
 	}
 	return slices.SortedFunc(maps.Values(seen), func(a, b task.Survivor) int { return a.PID - b.PID })
 }
 
-// notify sends sig to exactly the process of the entry: the descriptor keeps
-// its number from meaning another one between the check and the signal.
-func notify(e entry, sig unix.Signal) {
+// signalEntry sends sig to exactly the process of the entry: the pidfd excludes a reused
+// PID.
+func signalEntry(e entry, sig unix.Signal) {
 	fd, err := unix.PidfdOpen(e.PID, 0)
 	if err != nil {
 		return // gone
 	}
 	defer unix.Close(fd)
 	if now, ok := stat(e.PID); ok && now.Start == e.Start {
-		_ = unix.PidfdSendSignal(fd, sig, nil, 0) // gone since, or not ours to end
+		_ = unix.PidfdSendSignal(fd, sig, nil, 0) // gone, or not permitted
 	}
 }
 
-// Await returns how the run in dir ended of which nobody is left who hosts it,
-// after ending what is left of it. It reports false when nobody knows; the Exit
-// then has the cause Lost. The error says why a record could not be read; when
-// that is an *UnreadError, nothing is known yet and nothing was ended.
+// Await returns how the run in dir ended that no process hosts any more, and ends its
+// remaining processes. It returns false if the end is unknown; the Exit then has the cause
+// Lost. The error says why a record couldn't be read; after an *UnreadError, nothing is
+// known and nothing was ended.
 func Await(dir string, grace time.Duration) (task.Exit, bool, error) {
 	if _, _, err := ReadMeta(dir); Passing(err) {
 		return task.Exit{}, false, &UnreadError{err} // without it, processes of the run may not be found
@@ -112,11 +111,11 @@ func Await(dir string, grace time.Duration) (task.Exit, bool, error) {
 	}
 	if !ok || err != nil {
 		exit, ok = task.Exit{Code: -1, Cause: task.CauseLost}, false
-		if meta, ok, _ := ReadMeta(dir); ok { // an error here is swept
+		if meta, ok, _ := ReadMeta(dir); ok { // with an error, sweep without it
 			exit.PID, exit.Started = meta.Process.PID, meta.StartedAt
 		}
 	} else {
-		swept = nil // all is known
+		swept = nil // the end is known
 	}
 	exit.Survivors = append(exit.Survivors, survivors...)
 	return exit, ok, errors.Join(err, swept)

@@ -15,36 +15,35 @@ import (
 	"mailboxd/internal/task"
 )
 
-// ErrKeeperGone says that the keepers that were asked died one after the other.
-// Nothing was started.
+// ErrKeeperGone says that all keepers died before they started the run.
 var ErrKeeperGone = errors.New("the keeper is gone")
 
 var errUnknown = errors.New("the keeper does not have the run")
 
-// A line is one end of a connection between a keeper and a client. Each message
-// is a line of text; an order follows its line.
-type line struct {
+// A connection is one end of the socket between a keeper and a client. Each message is a
+// line of text; a start request is followed by its Spec.
+type connection struct {
 	conn      net.Conn
 	in        *bufio.Reader
-	spoilt    bool // something unasked for may be said on it
-	unwritten bool // how the last run ended; see report
+	unusable  bool // an unread response may follow
+	unwritten bool // of the last run; see response
 
-	mu sync.Mutex // one writes at a time
+	mu sync.Mutex // one writer at a time
 }
 
-func newLine(conn net.Conn) *line {
-	return &line{conn: conn, in: bufio.NewReader(conn)}
+func newConnection(conn net.Conn) *connection {
+	return &connection{conn: conn, in: bufio.NewReader(conn)}
 }
 
-// send says a message.
-func (l *line) send(message any) error {
+// send writes a message.
+func (l *connection) send(message any) error {
 	text, err := json.Marshal(message)
 	if err != nil {
 		return err
 	}
 	text = append(text, '\n')
-	if d, ok := message.(demand); ok {
-		text = append(text, d.order...)
+	if d, ok := message.(request); ok {
+		text = append(text, d.spec...)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,10 +51,10 @@ func (l *line) send(message any) error {
 	return err
 }
 
-// receive hears one message.
-func (l *line) receive(message any) error {
+// receive reads a message.
+func (l *connection) receive(message any) error {
 	text, err := l.in.ReadSlice('\n')
-	if errors.Is(err, bufio.ErrBufferFull) { // of a long command, or environment
+	if errors.Is(err, bufio.ErrBufferFull) { // a long command or environment
 		start := slices.Clone(text)
 		text, err = l.in.ReadBytes('\n')
 		text = append(start, text...)
@@ -66,21 +65,21 @@ func (l *line) receive(message any) error {
 	return json.Unmarshal(text, message)
 }
 
-// listen hears what a client demands.
-func (l *line) listen() (d demand, err error) {
+// noticeAnswer reads a client's request.
+func (l *connection) listen() (d request, err error) {
 	if err := l.receive(&d); err != nil || d.Start == 0 {
 		return d, err
 	}
-	if d.Start < 0 || d.Start > maxOrder {
+	if d.Start < 0 || d.Start > maxStart {
 		return d, errors.New("an order is too long")
 	}
-	d.order = make([]byte, d.Start)
-	_, err = io.ReadFull(l.in, d.order)
+	d.spec = make([]byte, d.Start)
+	_, err = io.ReadFull(l.in, d.spec)
 	return d, err
 }
 
-// greet hears the keeper's hello. Until then nobody knows that one is there.
-func (l *line) greet(ctx context.Context) error {
+// greet reads the keeper's hello, which shows that a keeper serves the socket.
+func (l *connection) greet(ctx context.Context) error {
 	const patience = 5 * time.Second
 	l.conn.SetReadDeadline(time.Now().Add(patience))
 	defer context.AfterFunc(ctx, func() { l.conn.SetReadDeadline(time.Unix(1, 0)) })()
@@ -94,20 +93,20 @@ func (l *line) greet(ctx context.Context) error {
 	return l.conn.SetReadDeadline(time.Time{})
 }
 
-// follow asks for a run and returns how it ended; see Run and ErrDetach for what
-// the end of ctx means. Other errors are a *SpawnError, errUnknown, ErrKeeperGone,
-// and what comes with a complete Exit.
-func (l *line) follow(ctx context.Context, d demand, started func(Process)) (task.Exit, error) {
+// follow requests a run and returns how it ended; see Run and ErrDetach for the end of ctx.
+// Other errors are a *SpawnError, errUnknown, ErrKeeperGone, and errors with a complete
+// Exit.
+func (l *connection) follow(ctx context.Context, d request, started func(Process)) (task.Exit, error) {
 	l.unwritten = false
 	if l.send(d) != nil {
 		return task.Exit{}, ErrKeeperGone
 	}
-	calm := context.AfterFunc(ctx, func() { l.turn(context.Cause(ctx)) })
-	defer func() { l.spoilt = !calm() || l.spoilt }()
+	calm := context.AfterFunc(ctx, func() { l.unfollow(context.Cause(ctx)) })
+	defer func() { l.unusable = !calm() || l.unusable }()
 	for {
-		var r report
+		var r response
 		if err := l.receive(&r); err != nil {
-			l.spoilt = true
+			l.unusable = true
 			if errors.Is(context.Cause(ctx), ErrDetach) {
 				return task.Exit{}, ErrDetach
 			}
@@ -130,13 +129,13 @@ func (l *line) follow(ctx context.Context, d demand, started func(Process)) (tas
 	}
 }
 
-// turn says that the client does not want to follow any more: for ErrDetach it
-// hangs up, else the run is to end.
-func (l *line) turn(cause error) {
+// unfollow ends the following of a run: with ErrDetach it closes the connection, otherwise
+// it asks the keeper to end the run.
+func (l *connection) unfollow(cause error) {
 	if errors.Is(cause, ErrDetach) {
 		l.conn.Close()
 		return
 	}
 	reason := cause.Error()
-	_ = l.send(demand{Stop: &reason}) // who is gone needs not be told
+	_ = l.send(request{Stop: &reason}) // a dead keeper needs no request
 }

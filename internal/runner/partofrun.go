@@ -10,21 +10,21 @@ import (
 	"strings"
 )
 
-// runVariables are those of which the environment of each run has one at least.
+// runVariables are variables of which every run's environment has at least one.
 var runVariables = []string{DirVariable, "MAILBOX_RUN_ID"}
 
-// Kin says why a process is part of a run, or "" when it is not: it or one of
-// its ancestors has a run's mark or environment, is a keeper of ours, of
-// whatever build, or is this process. A process of a run keeps its mark through
-// setsid, a second fork, and the end of its keeper and of us. One that sheds its
-// mark is known by its keeper, and when that was killed by its session: each
-// session that began while the keeper lived may be a run's. That which cannot
-// be seen any more is an error: whoever asks should take it for part of a run.
-func (k *Keepers) Kin(pid int) (why string, err error) {
+// PartOfRun says why a process is part of a run; "" if it isn't. It is part of a run if it
+// or an ancestor has a run's mark or environment, is a keeper of any build, or is this
+// process. A process keeps its mark through setsid, a second fork, and the end of its
+// keeper and of the daemon. A process without its mark is recognized by its keeper, or by
+// its session if that keeper was killed: any session that began during the keeper's life
+// may be a run's. If the facts can't be read, PartOfRun returns an error, and the caller
+// should assume a part of a run.
+func (k *Keepers) PartOfRun(pid int) (why string, err error) {
 	if pid == os.Getpid() {
-		return "", nil // ourselves
+		return "", nil // this process itself
 	}
-	const patience = 10 // ancestors may end while we look, but not for ever
+	const patience = 10 // ancestors may end meanwhile, but not for ever
 	for range patience {
 		chain, err := ancestry(pid)
 		if err != nil {
@@ -41,27 +41,25 @@ func (k *Keepers) Kin(pid int) (why string, err error) {
 		}
 		again, err := ancestry(pid)
 		if err == nil && slices.EqualFunc(chain, again, sameProcess) {
-			return k.outlived(chain) // nobody was swapped for somebody else meanwhile
+			return k.outlived(chain) // no PID was reused meanwhile
 		}
 	}
 	return "", fmt.Errorf("inspect process %d: its ancestors do not stay the same", pid)
 }
 
-// outlived says why processes of which nothing else tells may be part of a run
-// that outlived its keeper: nothing but the time tells that, until their session is
-// gone.
+// outlived says why processes may belong to a run that outlived its keeper. Only the start
+// time of their session shows that.
 func (k *Keepers) outlived(chain []entry) (why string, err error) {
-	if err := k.noteKilled(); err != nil {
+	if err := k.recordKilled(); err != nil {
 		return "", err
 	}
-	if k.underKilled(chain) {
+	if k.startedUnderKilled(chain) {
 		return "its session began while a keeper lived that was killed; a session that begins now, such as that of a new terminal, may", nil
 	}
 	return "", nil
 }
 
-// ancestry lists a process and its ancestors, itself first. It ends where one
-// is gone that its child still names.
+// ancestry lists a process and its ancestors, itself first. It ends where a parent is gone.
 func ancestry(pid int) ([]entry, error) {
 	e, ok := stat(pid)
 	if !ok || !e.running() {
@@ -81,7 +79,7 @@ var errGone = errors.New("it is gone")
 
 func sameProcess(a, b entry) bool { return a.PID == b.PID && a.Start == b.Start }
 
-// belongs says why one process is part of a run. Of a caller all must be seen;
+// belongs says why one process is part of a run. All facts about a caller must be readable;
 // an ancestor may hide its environment, as a login session does.
 func (k *Keepers) belongs(e entry, caller bool) (why string, err error) {
 	switch {
@@ -98,7 +96,7 @@ func (k *Keepers) belongs(e entry, caller bool) (why string, err error) {
 		return "", err
 	}
 	env, err := readProc("/proc/" + strconv.Itoa(e.PID) + "/environ")
-	if err != nil && caller && !(errors.Is(err, fs.ErrPermission) && foreign(e.PID)) {
+	if err != nil && caller && !(errors.Is(err, fs.ErrPermission) && otherUser(e.PID)) {
 		return "", err
 	}
 	for variable := range strings.SplitSeq(string(env), "\x00") {
@@ -110,17 +108,17 @@ func (k *Keepers) belongs(e entry, caller bool) (why string, err error) {
 	return "", nil
 }
 
-// isKeeper reports whether a process was started as a keeper of our directory:
-// its last two arguments are that and a build.
+// isKeeper reports whether a process was started as a keeper of this directory: its last
+// two arguments are the directory and a build.
 func (k *Keepers) isKeeper(pid int) bool {
 	line, err := readProc("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	words := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
-	ours := k.argv[:len(k.argv)-1] // another build has the rest in common
+	ours := k.argv[:len(k.argv)-1] // another build differs in the last argument
 	return err == nil && len(words) == len(k.argv) && slices.Equal(words[1:len(ours)], ours[1:])
 }
 
-// foreign reports whether a process is another user's, who may hide it from us.
-func foreign(pid int) bool {
+// otherUser reports whether a process belongs to another user, who can hide it.
+func otherUser(pid int) bool {
 	status, err := readProc("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
 		return false

@@ -20,7 +20,7 @@ func TestAnOrderSaysAllOfASpec(t *testing.T) {
 	least := Spec{Dir: "/", Argv: []string{"a"}, Env: []string{}}
 	for _, s := range []Spec{full, least} {
 		for _, known := range [][]string{{}, {"/one", "/two"}} {
-			got, gotKnown := readOrder(newOrder(s, known))
+			got, gotKnown := decodeStart(encodeStart(s, known))
 			if !reflect.DeepEqual(got, s) || !reflect.DeepEqual(gotKnown, known) {
 				t.Errorf("an order for %+v with %q says %+v with %q", s, known, got, gotKnown)
 			}
@@ -29,14 +29,14 @@ func TestAnOrderSaysAllOfASpec(t *testing.T) {
 }
 
 func FuzzAnOrderThatMakesNoSenseStartsNothing(f *testing.F) {
-	whole := newOrder(Spec{Dir: "/d", Argv: []string{"a", "b"}, Env: []string{"K=V"}}, []string{"/known"})
+	whole := encodeStart(Spec{Dir: "/d", Argv: []string{"a", "b"}, Env: []string{"K=V"}}, []string{"/known"})
 	for n := range whole {
 		f.Add(whole[:n])
 	}
 	f.Add([]byte("\x00\x00\x00\x00\x00\x000\x000\x000\x000\x000\x000\x00true\x009223372036854775807\x00"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		s, known := readOrder(text)
-		again, knownAgain := readOrder(newOrder(s, known))
+		s, known := decodeStart(text)
+		again, knownAgain := decodeStart(encodeStart(s, known))
 		if len(s.Argv) > 0 && (!reflect.DeepEqual(again.Argv, s.Argv) || len(knownAgain) != len(known)) {
 			t.Errorf("%q is taken for %+v, and that for %+v", text, s, again)
 		}

@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// An order is a Spec on its way, and the directories of earlier runs whose ends
-// are known: texts, which have no NUL in them, each with one behind it. To say
-// the lists one by one in JSON took 60 us of a run, and the numbers 15.
+// A start request is an encoded Spec, followed by the directories of earlier runs with
+// stored ends. It is a list of texts without NUL, each terminated by NUL. Encoding the
+// lists in JSON took 60 us a run, and the numbers 15.
 
-// maxOrder is more than the kernel lets a process have of texts.
-const maxOrder = 16 << 20
+// maxStart exceeds the kernel's limit for a command and its environment.
+const maxStart = 16 << 20
 
-// paths lists the single texts of a Spec, in the order in which they are said.
+// paths lists the path fields of a Spec, in the order of encoding.
 func (s *Spec) paths() []*string {
 	return []*string{&s.Dir, &s.Cwd, &s.Stdin, &s.path, &s.Progress, &s.Answer}
 }
 
-// durations lists those of a Spec, likewise.
+// durations lists the duration fields of a Spec, in the order of encoding.
 func (s *Spec) durations() []*time.Duration {
 	return []*time.Duration{&s.Timeout, &s.IdleTimeout, &s.ExitTimeout, &s.Grace}
 }
 
-func newOrder(s Spec, known []string) []byte {
+func encodeStart(s Spec, known []string) []byte {
 	all := make([]byte, 0, 2<<10)
 	add := func(text string) { all = append(append(all, text...), 0) }
 	count := func(n int64) { all = append(strconv.AppendInt(all, n, 10), 0) }
@@ -33,7 +33,7 @@ func newOrder(s Spec, known []string) []byte {
 	for _, d := range s.durations() {
 		count(int64(*d))
 	}
-	count(s.Deadline.UnixMicro()) // in nanoseconds, a year 2300 would not fit
+	count(s.Deadline.UnixMicro()) // inGroup nanoseconds, the year 2300 would overflow
 	count(s.MaxOutput)
 	add(strconv.FormatBool(s.Recorded))
 	for _, texts := range [][]string{s.Argv, known} {
@@ -48,10 +48,10 @@ func newOrder(s Spec, known []string) []byte {
 	return all
 }
 
-// readOrder returns the Spec, or one without a command of an order that makes no
-// sense, and the directories of the runs whose ends are known.
-func readOrder(text []byte) (s Spec, known []string) {
-	r := orderReader{strings.Split(string(text), "\x00")}
+// decodeStart returns the Spec and the directories of runs with stored ends. For an invalid
+// request, the Spec has no command.
+func decodeStart(text []byte) (s Spec, known []string) {
+	r := startReader{strings.Split(string(text), "\x00")}
 	for _, path := range s.paths() {
 		*path = r.next()
 	}
@@ -70,18 +70,18 @@ func readOrder(text []byte) (s Spec, known []string) {
 	return s, known
 }
 
-// An orderReader has what is left of the texts; none where they make no sense.
-// What is behind the last NUL is one too.
-type orderReader struct{ left []string }
+// A startReader holds the texts that aren't decoded yet; none after an error. The text
+// after the last NUL counts too.
+type startReader struct{ left []string }
 
-func (r *orderReader) next() (text string) {
+func (r *startReader) next() (text string) {
 	if len(r.left) > 0 {
 		text, r.left = r.left[0], r.left[1:]
 	}
 	return text
 }
 
-func (r *orderReader) number() int64 {
+func (r *startReader) number() int64 {
 	n, err := strconv.ParseInt(r.next(), 10, 64)
 	if err != nil {
 		r.left = nil
@@ -89,7 +89,7 @@ func (r *orderReader) number() int64 {
 	return n
 }
 
-func (r *orderReader) list() (texts []string) {
+func (r *startReader) list() (texts []string) {
 	n := r.number()
 	if n < 0 || n >= int64(len(r.left)) {
 		r.left = nil

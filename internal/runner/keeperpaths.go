@@ -15,9 +15,9 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A place is where the keeper of one build has its files: the socket, the lock
-// that says that it lives, and a log for the unexpected.
-type place struct {
+// keeperPaths gives access to the files of one build's keeper: the socket, the lock that a
+// live keeper holds, and a log for unexpected events.
+type keeperPaths struct {
 	root  *os.Root
 	build string
 }
@@ -28,7 +28,7 @@ const (
 	logSuffix    = ".log"
 )
 
-// builds lists the builds that have a socket or a lock there.
+// builds lists the builds with a socket or a lock.
 func builds(root *os.Root) ([]string, error) {
 	dir, err := root.Open(".")
 	if err != nil {
@@ -45,9 +45,9 @@ func builds(root *os.Root) ([]string, error) {
 	return all, err
 }
 
-// address calls fn with an address of the socket that is short enough for one,
-// wherever the directory lies.
-func (p place) address(fn func(address string) error) error {
+// address calls fn with a socket address that is short enough, whatever the directory's
+// path.
+func (p keeperPaths) address(fn func(address string) error) error {
 	dir, err := p.root.Open(".")
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func (p place) address(fn func(address string) error) error {
 }
 
 // dial connects to the keeper, if there is one.
-func (p place) dial(ctx context.Context) (l *line, err error) {
+func (p keeperPaths) dial(ctx context.Context) (l *connection, err error) {
 	if err := fault.Read("keeper"); err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (p place) dial(ctx context.Context) (l *line, err error) {
 		if err != nil {
 			return err
 		}
-		l = newLine(conn)
+		l = newConnection(conn)
 		return l.greet(ctx)
 	})
 	if err != nil && l != nil {
@@ -75,41 +75,41 @@ func (p place) dial(ctx context.Context) (l *line, err error) {
 	return l, err
 }
 
-// await follows a run, if the keeper has it. When there is no keeper, or none
-// any more, nothing of it is still to come once await returns.
-func (p place) await(ctx context.Context, dir string) (exit task.Exit, err error) {
+// await follows a run, if the keeper has it. If it returns because there is no keeper, the
+// keeper won't touch the run any more.
+func (p keeperPaths) await(ctx context.Context, dir string) (exit task.Exit, err error) {
 	l, err := p.dial(context.WithoutCancel(ctx))
 	if unreached(err) {
 		return task.Exit{}, err
 	}
 	if err != nil {
-		p.outlast(context.WithoutCancel(ctx))
+		p.waitUntilDead(context.WithoutCancel(ctx))
 		return task.Exit{}, err
 	}
 	defer l.conn.Close()
-	exit, err = l.follow(ctx, demand{Await: exact(dir)}, nil)
+	exit, err = l.follow(ctx, request{Await: rawText(dir)}, nil)
 	if errors.Is(err, ErrKeeperGone) {
-		p.outlast(context.WithoutCancel(ctx))
+		p.waitUntilDead(context.WithoutCancel(ctx))
 	}
 	return exit, err
 }
 
-// unreached reports whether an error of await leaves open whether there is a
-// keeper: the machine refused the connection, and no keeper did.
+// unreached reports whether an error of await leaves the existence of a keeper open: the
+// machine, and not a keeper, refused the connection.
 func unreached(err error) bool {
 	_, refused := errors.AsType[*SpawnError](err)
 	gone := errors.Is(err, ErrKeeperGone) || errors.Is(err, unix.ECONNREFUSED)
 	return !refused && !gone && Passing(err)
 }
 
-// outlast waits for the last of a keeper that was killed. A child that it was
-// just starting is not to be told from the keeper, and has its lock, until it
-// executes its program; a keeper that answers came after it.
-func (p place) outlast(ctx context.Context) {
+// waitUntilDead waits until a killed keeper has really ended. A child that it was starting
+// holds its lock and looks like the keeper until exec. A keeper that answers is a later
+// one.
+func (p keeperPaths) waitUntilDead(ctx context.Context) {
 	const letGo = 2 * time.Second
 	for began := time.Now(); time.Since(began) < letGo; pause(ctx, time.Millisecond) {
 		if lock, err := p.lock(); lock != nil || err != nil {
-			lock.Close() // of nil is fine
+			lock.Close() // nil is allowed
 			return
 		}
 		if l, err := p.dial(ctx); err == nil {
@@ -119,9 +119,9 @@ func (p place) outlast(ctx context.Context) {
 	}
 }
 
-// listen replaces the socket by a new one. Only who has the lock may.
-func (p place) listen() (f *os.File, err error) {
-	_ = p.root.Remove(p.build + socketSuffix) // that of a keeper that was killed
+// noticeAnswer replaces the socket. The caller must hold the lock.
+func (p keeperPaths) listen() (f *os.File, err error) {
+	_ = p.root.Remove(p.build + socketSuffix) // of a killed keeper
 	err = p.address(func(address string) error {
 		listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: address, Net: "unix"})
 		if err != nil {
@@ -135,9 +135,9 @@ func (p place) listen() (f *os.File, err error) {
 	return f, err
 }
 
-// lock returns the lock, or nil when somebody else has it: a keeper that lives,
-// or somebody who is about to start one.
-func (p place) lock() (*os.File, error) {
+// lock returns the lock, or nil if another process has it: a live keeper, or a process that
+// starts one.
+func (p keeperPaths) lock() (*os.File, error) {
 	name := p.build + lockSuffix
 	f, err := p.root.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -150,7 +150,7 @@ func (p place) lock() (*os.File, error) {
 		if err1 == nil && err2 == nil && os.SameFile(mine, there) {
 			return f, nil
 		}
-		err = errors.Join(err1, unix.EWOULDBLOCK) // it was taken away before we had it
+		err = errors.Join(err1, unix.EWOULDBLOCK) // it was removed meanwhile
 	}
 	f.Close()
 	if errors.Is(err, unix.EWOULDBLOCK) {
@@ -159,13 +159,13 @@ func (p place) lock() (*os.File, error) {
 	return nil, err
 }
 
-func (p place) log() (*os.File, error) {
+func (p keeperPaths) log() (*os.File, error) {
 	return p.root.OpenFile(p.build+logSuffix, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 }
 
-// clear removes the files. Only who has the lock may, and it goes last.
-func (p place) clear() {
-	_ = p.root.Remove(p.build + socketSuffix) // what stays is replaced, or cleared by the next
+// clear removes the files, the lock last. The caller must hold the lock.
+func (p keeperPaths) clear() {
+	_ = p.root.Remove(p.build + socketSuffix) // the next start replaces or removes a leftover
 	if info, err := p.root.Stat(p.build + logSuffix); err == nil && info.Size() == 0 {
 		_ = p.root.Remove(p.build + logSuffix)
 	}

@@ -9,9 +9,9 @@ import (
 	"slices"
 )
 
-// Living lists the builds whose keepers answer in the directory of the
-// keepers, sorted. It changes nothing; no directory is no keepers.
-func Living(ctx context.Context, dir string) ([]string, error) {
+// LiveBuilds lists the builds whose keepers answer in a directory, sorted. It changes
+// nothing. A missing directory has no keepers.
+func LiveBuilds(ctx context.Context, dir string) ([]string, error) {
 	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -26,7 +26,7 @@ func Living(ctx context.Context, dir string) ([]string, error) {
 	}
 	var living []string
 	for _, build := range all {
-		if l, err := (place{root, build}).dial(ctx); err == nil {
+		if l, err := (keeperPaths{root, build}).dial(ctx); err == nil {
 			l.conn.Close()
 			living = append(living, build)
 		}

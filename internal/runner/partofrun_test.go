@@ -52,7 +52,7 @@ func judge() {
 			defer child.Process.Kill()
 			n = child.Process.Pid
 		}
-		why, err := k.Kin(n)
+		why, err := k.PartOfRun(n)
 		fmt.Printf("%s|%v\n", why, err)
 	}
 }
@@ -156,11 +156,11 @@ func TestWhatADaemonStartsIsBranded(t *testing.T) {
 func TestWhoIsGoneIsNotToldFromAnAgent(t *testing.T) {
 	k := keepers(t, t.TempDir(), "a")
 	for _, pid := range []int{0, -1, 1 << 22} {
-		if why, err := k.Kin(pid); err == nil {
+		if why, err := k.PartOfRun(pid); err == nil {
 			t.Errorf("Kin(%d) = %q, nil; want an error", pid, why)
 		}
 	}
-	if why, err := k.Kin(os.Getpid()); why != "" || err != nil {
+	if why, err := k.PartOfRun(os.Getpid()); why != "" || err != nil {
 		t.Errorf("Kin(ourselves) = %q, %v; want nothing", why, err)
 	}
 }
