@@ -15,16 +15,16 @@ func Pace(ctx context.Context, now, soon chan struct{}, look func()) {
 const (
 	Gap      = gap
 	Longest  = longest
-	Patience = patience
+	Patience = besideDelay
 )
 
 // IsSound reports what a rescan would find after something that gives no event.
 func IsSound(dirs []string, unseen func()) bool {
-	e := ear{dirs: dirs, next: time.NewTimer(time.Hour)}
+	e := listener{dirs: dirs, next: time.NewTimer(time.Hour)}
 	defer e.closing.Wait()
 	defer e.replace(nil)
 	defer e.next.Stop()
-	e.anew()
+	e.rewatch()
 	unseen()
-	return e.sound()
+	return e.valid()
 }

@@ -13,21 +13,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An ear hears what happens in some directories, as long as it can.
-type ear struct {
+// A listener receives events of directories, as long as the system gives them.
+type listener struct {
 	dirs    []string
-	beside  []string // what happens in these is not looked at at once
+	beside  []string // events in these directories may wait
 	rescan  time.Duration
-	next    *time.Timer            // until it is looked by the clock
-	watcher *fsnotify.Watcher      // nil when there are no events to be had
-	watched map[string]os.FileInfo // what the names meant that it watches; nil when it may miss something
-	closing sync.WaitGroup         // of watchers before: it takes the kernel some milliseconds
+	next    *time.Timer            // the next check by the clock
+	watcher *fsnotify.Watcher      // nil without events
+	watched map[string]os.FileInfo // the watched names and their files; nil if some events may be missed
+	closing sync.WaitGroup         // of earlier watchers: it takes the kernel some milliseconds
 }
 
-// listen hints at every event and every rescan until ctx ends. When a directory
-// came or went, it watches everything anew, and at a rescan where that may have
-// gone unseen: a watch sticks to the directory it was made for, not to the name.
-func (e *ear) listen(ctx context.Context, h hints) {
+// listen gives a hint at every event and every rescan until ctx ends. When a directory
+// appears or disappears, it makes a new watcher; also at a rescan if that may have been
+// missed. A watch belongs to the directory and not to its name.
+func (e *listener) listen(ctx context.Context, h hints) {
 	e.next = time.NewTimer(0)
 	all := e.all()
 	defer e.closing.Wait()
@@ -43,15 +43,15 @@ func (e *ear) listen(ctx context.Context, h hints) {
 		case <-ctx.Done():
 			return
 		case <-e.next.C:
-			if e.sound() {
+			if e.valid() {
 				e.next.Reset(untilNext(e.rescan))
 			} else {
-				e.anew()
+				e.rewatch()
 			}
 		case event, ok := <-events:
 			switch {
 			case !ok || comesOrGoes(event, all):
-				e.anew()
+				e.rewatch()
 			case happensIn(event, e.dirs):
 			case happensIn(event, e.beside):
 				hint(h.soon)
@@ -60,7 +60,7 @@ func (e *ear) listen(ctx context.Context, h hints) {
 				continue
 			}
 		case err := <-failures:
-			e.watched = nil // what was lost may be that a directory went
+			e.watched = nil // the lost event may be the removal of a directory
 			if !errors.Is(err, fsnotify.ErrEventOverflow) {
 				e.replace(nil)
 				e.next.Reset(min(e.rescan, poll))
@@ -70,13 +70,13 @@ func (e *ear) listen(ctx context.Context, h hints) {
 	}
 }
 
-func (e *ear) all() []string { return slices.Concat(e.dirs, e.beside) }
+func (e *listener) all() []string { return slices.Concat(e.dirs, e.beside) }
 
-// anew watches everything anew, and by the clock what cannot be watched.
-func (e *ear) anew() {
+// rewatch makes a new watcher. It falls back to the clock if something can't be watched.
+func (e *listener) rewatch() {
 	var fresh *fsnotify.Watcher
 	fresh, e.watched = watch(e.all())
-	e.replace(fresh) // only now, so that no moment is unwatched
+	e.replace(fresh) // after the new watcher exists, so that no moment is unwatched
 	if e.watched != nil {
 		e.next.Reset(untilNext(e.rescan))
 	} else {
@@ -84,15 +84,14 @@ func (e *ear) anew() {
 	}
 }
 
-// untilNext is how long it is until the next whole multiple of d on the clock.
-// Whatever is done every half minute is done in the same one then, and a daemon
-// without work wakes up once for all of it.
+// untilNext returns the time until the next multiple of d on the clock. Periodic work then
+// happens at the same time, so that an idle daemon wakes once for all of it.
 func untilNext(d time.Duration) time.Duration { return time.Until(time.Now().Truncate(d).Add(d)) }
 
-// sound reports whether all the names still mean what is watched, and it is
-// watched: what is removed, moved or unmounted is not any more. Watching
-// anew at each rescan would be most of what a daemon without work does.
-func (e *ear) sound() bool {
+// valid reports whether the watched names still mean the watched files: a removed, moved or
+// unmounted directory is not watched any more. A new watcher at each rescan would be most
+// of the work of an idle daemon.
+func (e *listener) valid() bool {
 	if e.watcher == nil || e.watched == nil {
 		return false
 	}
@@ -106,26 +105,26 @@ func (e *ear) sound() bool {
 	return true
 }
 
-func (e *ear) replace(fresh *fsnotify.Watcher) {
+func (e *listener) replace(fresh *fsnotify.Watcher) {
 	if old := e.watcher; old != nil {
-		e.closing.Go(func() { old.Close() }) // the watches end with it, whatever it says
+		e.closing.Go(func() { old.Close() }) // its error doesn't matter: the watches end in any case
 	}
 	e.watcher = fresh
 }
 
-// watch watches the directories, and what they are in to see them come and go.
-// It returns what that is when it is the whole, and nil otherwise: then one has
-// to look by the clock. Without any events to be had, the watcher is nil.
+// watch watches the directories, and their parents for changes of the directories
+// themselves. It returns the watched files if everything is watched, and nil otherwise:
+// then the clock has to help. Without any events, the watcher is nil.
 func watch(dirs []string) (w *fsnotify.Watcher, watched map[string]os.FileInfo) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
-		return nil, nil // no more files, or no more watchers: try again later
+		return nil, nil // too many files or watchers: try again later
 	}
 	watched = map[string]os.FileInfo{}
 	whole := true
 	for _, dir := range dirs {
 		for _, path := range []string{filepath.Dir(dir), filepath.Clean(dir)} {
-			info, err := os.Stat(path) // first: what it means after this is seen to be another
+			info, err := os.Stat(path) // before the watch: a later change of the name is then visible
 			watched[path] = info
 			whole = whole && err == nil
 			if err := w.Add(path); err != nil {
@@ -140,8 +139,7 @@ func watch(dirs []string) (w *fsnotify.Watcher, watched map[string]os.FileInfo) 
 	return w, watched
 }
 
-// comesOrGoes reports whether the event is about a watched directory itself, or
-// about the one it is in.
+// comesOrGoes reports whether the event is about a watched directory itself or its parent.
 func comesOrGoes(event fsnotify.Event, dirs []string) bool {
 	const structural = fsnotify.Create | fsnotify.Remove | fsnotify.Rename
 	return event.Op&structural != 0 && slices.ContainsFunc(dirs, func(dir string) bool {
@@ -156,8 +154,8 @@ func happensIn(event fsnotify.Event, dirs []string) bool {
 	})
 }
 
-// local reports whether all writers of a directory go through this kernel, so
-// that it can tell of each.
+// local reports whether all writers of a directory use this kernel, so that it sees all
+// events.
 func local(dir string) bool {
 	var about unix.Statfs_t
 	if err := unix.Statfs(dir, &about); err != nil {

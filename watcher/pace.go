@@ -5,13 +5,12 @@ import (
 	"time"
 )
 
-// pace turns hints into looks: the first at once, the next not before a gap is
-// over. Hints that come meanwhile are one hint, and it waits for nobody, so
-// a busy writer cannot put a look off. The gap grows as long as hints keep
-// coming in it: what comes now and then is met at once, and a flood in few
-// looks. Without hints it sleeps.
+// pace turns hints into calls of look: the first at once, the next after a gap. Hints
+// during a gap count as one, so a busy writer can't delay a look. The gap grows while hints
+// keep coming: rare events are handled at once, a flood in few calls. Without hints, pace
+// sleeps.
 func pace(ctx context.Context, h hints, look func()) {
-	var rested time.Time // when the gap after the last look is over
+	var rested time.Time // end of the gap after the last call
 	rest := gap
 	for {
 		select {
@@ -19,7 +18,7 @@ func pace(ctx context.Context, h hints, look func()) {
 			return
 		case <-h.now:
 		case <-h.soon:
-			await(ctx, h.now, patience)
+			await(ctx, h.now, besideDelay)
 		}
 		if early := time.Until(rested); early > 0 {
 			await(ctx, nil, early)
@@ -30,13 +29,13 @@ func pace(ctx context.Context, h hints, look func()) {
 		if ctx.Err() != nil {
 			return // both were ready
 		}
-		h.drop() // the look that comes is for these too
+		h.drop() // this call serves these hints too
 		look()
 		rested = time.Now().Add(rest)
 	}
 }
 
-// await waits for a hint, or so long.
+// await waits for a hint, or for a time.
 func await(ctx context.Context, hint <-chan struct{}, long time.Duration) {
 	timer := time.NewTimer(long)
 	defer timer.Stop()
@@ -47,7 +46,7 @@ func await(ctx context.Context, hint <-chan struct{}, long time.Duration) {
 	}
 }
 
-// drop takes back what is asked for.
+// drop removes pending hints.
 func (h hints) drop() {
 	for _, at := range []chan struct{}{h.now, h.soon} {
 		select {

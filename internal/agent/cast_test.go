@@ -99,7 +99,7 @@ var cast = map[string]func(args []string){
 	},
 }
 
-// present is what tell tells.
+// given is what tell tells.
 type given struct {
 	Summary string   `json:"summary"`
 	Argv    []string `json:"argv"`

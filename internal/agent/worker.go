@@ -180,7 +180,7 @@ func (g *Agent) noReply(j task.Job, exit task.Exit, err error) task.Outcome {
 // another attempt at all its jobs.
 func (g *Agent) workerDied(j task.Job, exit task.Exit, died *worker.ExitError) task.Outcome {
 	exit.Code, exit.Signal = died.Code, died.Signal
-	failure := envelope.Error{Kind: envelope.AgentCrashed, Message: died.Error() + quote(died.Words, died.Cut)}
+	failure := envelope.Error{Kind: envelope.AgentCrashed, Message: died.Error() + quote(died.Stderr, died.Cut)}
 	reply := g.answer(j)
 	retry := died.Code == tempFail || g.mayRepeat(reply, failure.Kind)
 	return task.Outcome{Result: g.complete(j, exit, failed(reply, failure)), Exit: exit, Retry: retry}

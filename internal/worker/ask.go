@@ -9,7 +9,7 @@ import (
 	"mailboxd/envelope"
 )
 
-// Why a question has no answer.
+// Reasons why a question has no answer.
 var (
 	ErrTimeout  = errors.New("there was no answer within the timeout")
 	ErrDeadline = errors.New("there was no answer at the deadline")
@@ -28,18 +28,18 @@ func (e *StartError) Error() string { return "start " + e.Command + ": " + e.Err
 // Unwrap returns the cause.
 func (e *StartError) Unwrap() error { return e.Err }
 
-// An ExitError says how the process ended that had the question.
+// An ExitError says how the process with the question ended.
 type ExitError struct {
-	Code   int    // -1 when a signal ended it
-	Signal string // "SIGKILL (9)", or "" when it exited
-	Mute   bool   // it closed its output, so we ended it
-	Words  []byte // the end of what it printed on stderr
-	Cut    bool   // it printed more than Words
+	Code         int    // -1 if a signal ended it
+	Signal       string // "SIGKILL (9)"; "" if it exited
+	OutputClosed bool   // it closed its output, so the pool ended it
+	Stderr       []byte // the end of its stderr
+	Cut          bool   // stderr was longer
 }
 
 func (e *ExitError) Error() string {
 	switch {
-	case e.Mute:
+	case e.OutputClosed:
 		return "the worker closed its standard output"
 	case e.Signal != "":
 		return "the worker was ended by " + e.Signal
@@ -49,52 +49,52 @@ func (e *ExitError) Error() string {
 
 // A Question is one line for one process.
 type Question struct {
-	ID       envelope.ID   // what the answer's task_id must be
-	Line     []byte        // without a line end in it
-	Timeout  time.Duration // from the moment a process has it; 0: none
-	Deadline time.Time     // on the wall clock, wherever that is set to; zero: none
+	ID       envelope.ID   // the task_id of the answer
+	Line     []byte        // without a newline
+	Timeout  time.Duration // from the time when a process gets it; 0: unlimited
+	Deadline time.Time     // on the wall clock, also after changes of it; zero: none
 }
 
-// An Answer is what came of a Question.
+// An Answer is the outcome of a Question.
 type Answer struct {
-	Line     []byte        // what the process said; nil with an error
-	PID      int           // the process that had the question; 0: none did
-	Started  time.Time     // when it had it
-	Finished time.Time     // when that was over
-	Wall     time.Duration // in between, also across a clock that was set
+	Line     []byte        // nil with an error
+	PID      int           // the process that got the question; 0: none
+	Started  time.Time     // when it got the question
+	Finished time.Time     // when it answered or ended
+	Wall     time.Duration // between them, on the monotonic clock
 }
 
-// A call is a question on its way. Its events are that a process has it, and
-// then how it ended; or only why no process has it.
+// A call is a Question in the pool. Its events are that a process has it, and then the
+// outcome; or only why no process has it.
 type call struct {
 	Question
-	events chan event // has room for both
+	events chan event // buffers both
 }
 
 type event struct {
-	by   *process // who has the question now
+	by   *process // the process that has the question
 	line []byte
 	err  error
 }
 
-// errAgain ends a call whose line no process has seen a byte of.
-var errAgain = errors.New("not asked")
+// errNotAsked ends a call that no process has read a byte of.
+var errNotAsked = errors.New("not asked")
 
-// parting is how much longer an answer is waited for when ctx has ended: most
-// are nearly there.
-const parting = 250 * time.Millisecond
+// lateGrace is the further wait for an answer after the end of ctx: most answers are nearly
+// complete.
+const lateGrace = 250 * time.Millisecond
 
-// Ask asks a process of the pool, and blocks until there is one with room. No
-// two questions with the same ID may be asked at once. The error is the cause
-// of ctx, one of those above, a *StartError or an *ExitError; Answer.PID says
-// whether a process had the question by then. One that does not answer in time
-// takes no further questions, and is ended when it has answered its others.
+// Ask asks a process of the pool, and blocks until one has a free place. All questions in
+// the pool must have different IDs. The error is the cause of ctx, an error above, a
+// *StartError or an *ExitError; Answer.PID says whether a process got the question. A
+// process that doesn't answer in time gets no further questions, and is ended after its
+// other answers.
 func (p *Pool) Ask(ctx context.Context, q Question) (Answer, error) {
 	c := &call{Question: q, events: make(chan event, 2)}
-	c.Deadline = q.Deadline.Round(0) // wall clock only: a deadline moves with it
+	c.Deadline = q.Deadline.Round(0) // without the monotonic clock: a deadline follows the wall clock
 	for {
 		a, err := p.ask(ctx, c)
-		if err != errAgain {
+		if err != errNotAsked {
 			return a, err
 		}
 	}
@@ -124,15 +124,15 @@ func (p *Pool) ask(ctx context.Context, c *call) (Answer, error) {
 			timer.Reset(c.wait(time.Time{}, now))
 		}
 	}
-	taken := <-c.events // soon: whoever takes a call starts a process at most
+	taken := <-c.events // soon: a call waits for the start of one process at most
 	if taken.by == nil {
 		return Answer{}, taken.err
 	}
 	a := Answer{PID: taken.by.pid, Started: time.Now()}
 	timer.Reset(c.wait(a.Started, a.Started))
 	e := c.await(ctx, taken.by, a.Started, timer)
-	if e.err == errAgain {
-		return Answer{}, errAgain
+	if e.err == errNotAsked {
+		return Answer{}, errNotAsked
 	}
 	a.Line, a.Finished, a.Wall = e.line, time.Now(), time.Since(a.Started)
 	return a, e.err
@@ -147,7 +147,7 @@ func (c *call) await(ctx context.Context, by *process, began time.Time, timer *t
 			return e
 		case <-done:
 			done, over = nil, context.Cause(ctx)
-			timer.Reset(parting)
+			timer.Reset(lateGrace)
 		case now := <-timer.C:
 			if over == nil {
 				over = c.over(began, now)
@@ -158,16 +158,16 @@ func (c *call) await(ctx context.Context, by *process, began time.Time, timer *t
 			case by.abandon(c):
 				return event{err: over}
 			}
-			// Otherwise its answer came at the same moment, and lies there.
+			// Otherwise the answer came at the same moment and is in the channel.
 		}
 	}
 }
 
-// recheck is how often the wall clock is looked at, which somebody may set.
+// recheck is the time between checks of the wall clock, which can change.
 const recheck = time.Second
 
-// wait returns how long to wait before the limits are looked at again. Began
-// is when a process had the question; zero: none has.
+// wait returns the time until the next check of the limits. Began is when a process got the
+// question; zero: none has it.
 func (q *Question) wait(began, now time.Time) time.Duration {
 	wait := recheck
 	if q.Timeout > 0 && !began.IsZero() {
@@ -179,7 +179,7 @@ func (q *Question) wait(began, now time.Time) time.Duration {
 	return max(wait, time.Millisecond)
 }
 
-// over returns the limit that is reached at now.
+// over returns the limit that is reached at now; nil for none.
 func (q *Question) over(began, now time.Time) error {
 	switch {
 	case q.Timeout > 0 && !began.IsZero() && now.Sub(began) >= q.Timeout:

@@ -13,11 +13,11 @@ import (
 	"mailboxd/envelope"
 )
 
-// maxLine bounds an answer, in bytes.
+// maxLine limits an answer, in bytes.
 const maxLine = 4 << 20
 
-// lenient reads a task_id behind whatever an answer must not have: whoever asked
-// refuses that answer, and does not wait for another.
+// lenient finds the task_id in an invalid answer. The caller of Ask then refuses the answer
+// and doesn't wait for another one.
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
 // listen reads the answers until the output ends.
@@ -25,23 +25,23 @@ func (pr *process) listen() {
 	defer close(pr.silent)
 	defer pr.retire()
 	lines := lineReader{from: bufio.NewReaderSize(pr.stdout, 64<<10)}
-	ear := jsontext.NewDecoder(&bytes.Buffer{}, lenient)
+	dec := jsontext.NewDecoder(&bytes.Buffer{}, lenient)
 	for {
 		line, whole, err := lines.next()
 		if line = bytes.TrimSpace(line); len(line) > 0 && (whole || jsontext.Value(line).IsValid()) {
-			pr.hear(ear, line, lines.tooLong)
+			pr.receive(dec, line, lines.tooLong)
 		} else if len(line) > 0 {
-			pr.dismiss(line) // half an answer is none
+			pr.reject(line) // an incomplete answer
 		}
 		if err != nil {
-			return // the end, or nobody listens any more
+			return // the end, or the pipe is closed
 		}
 	}
 }
 
-// hear gives a line to whoever asked for it.
-func (pr *process) hear(ear *jsontext.Decoder, line []byte, tooLong bool) {
-	id := taskOf(ear, line)
+// receive gives a line to the call with its task_id.
+func (pr *process) receive(dec *jsontext.Decoder, line []byte, tooLong bool) {
+	id := taskOf(dec, line)
 	pr.mu.Lock()
 	c, known := pr.asked[envelope.ID(id)]
 	if known {
@@ -53,7 +53,7 @@ func (pr *process) hear(ear *jsontext.Decoder, line []byte, tooLong bool) {
 	pr.mu.Unlock()
 	switch {
 	case c == nil && !known:
-		pr.dismiss(line)
+		pr.reject(line)
 	case c == nil: // too late
 	case tooLong:
 		c.events <- event{err: ErrTooLong}
@@ -64,38 +64,38 @@ func (pr *process) hear(ear *jsontext.Decoder, line []byte, tooLong bool) {
 	}
 }
 
-// dismiss counts a line that answers nothing, and tells the first: not what it
-// says, which may be what a task said.
-func (pr *process) dismiss(line []byte) {
+// reject counts a line that answers nothing. It reports the first, but not its text, which
+// may contain data of a task.
+func (pr *process) reject(line []byte) {
 	pr.mu.Lock()
-	pr.junk++
-	first := pr.junk == 1
+	pr.strayLines++
+	first := pr.strayLines == 1
 	pr.mu.Unlock()
 	if first {
 		pr.pool.notice(fmt.Errorf("worker %d printed a line of %d bytes that answers nothing", pr.pid, len(line)))
 	}
 }
 
-// taskOf returns the task_id of an object; "" when it has none, or what comes
-// before is not JSON. Whether the line is an answer is for others to decide.
-func taskOf(ear *jsontext.Decoder, line []byte) string {
-	ear.Reset(bytes.NewBuffer(line), lenient)
-	if begin, err := ear.ReadToken(); err != nil || begin.Kind() != '{' {
+// taskOf returns the task_id of an object; "" if there is none, or the text before it isn't
+// JSON. It doesn't check the rest.
+func taskOf(dec *jsontext.Decoder, line []byte) string {
+	dec.Reset(bytes.NewBuffer(line), lenient)
+	if begin, err := dec.ReadToken(); err != nil || begin.Kind() != '{' {
 		return ""
 	}
 	for {
-		name, err := ear.ReadToken()
+		name, err := dec.ReadToken()
 		if err != nil || name.Kind() != '"' {
 			return ""
 		}
 		if name.String() == "task_id" {
 			break
 		}
-		if ear.SkipValue() != nil {
+		if dec.SkipValue() != nil {
 			return ""
 		}
 	}
-	id, err := ear.ReadToken()
+	id, err := dec.ReadToken()
 	if err != nil || id.Kind() != '"' {
 		return ""
 	}
@@ -105,12 +105,12 @@ func taskOf(ear *jsontext.Decoder, line []byte) string {
 // A lineReader reads lines in bounded memory.
 type lineReader struct {
 	from    *bufio.Reader
-	long    []byte // the line, when it is longer than from's buffer
-	tooLong bool   // of the last line only its beginning was kept
+	long    []byte // a line that is longer than the buffer of from
+	tooLong bool   // the last line was cut
 }
 
-// next returns the next line, until it is called again. Whole says that it had
-// a line end. An error comes with what is before it.
+// next returns the next line, which is valid until the next call. Whole says that it had a
+// newline. An error comes with the text before it.
 func (l *lineReader) next() (line []byte, whole bool, err error) {
 	l.long, l.tooLong = l.long[:0], false
 	if cap(l.long) > maxText {
@@ -130,11 +130,10 @@ func (l *lineReader) next() (line []byte, whole bool, err error) {
 	}
 }
 
-// maxTail is how much is kept of what a process prints on stderr, in bytes.
+// maxTail limits the stored end of stderr, in bytes.
 const maxTail = 4 << 10
 
-// A tail is the end of a text. It is for one goroutine, and for others when
-// that is done.
+// A tail is the end of a text. One goroutine writes it; others may read it afterwards.
 type tail struct {
 	text []byte
 	cut  bool
@@ -149,7 +148,7 @@ func (t *tail) readFrom(f *os.File) {
 			t.text, t.cut = append(t.text[:0], t.text[over:]...), true
 		}
 		if err != nil {
-			return // the end, or nobody listens any more
+			return // the end, or the pipe is closed
 		}
 	}
 }

@@ -1,6 +1,6 @@
-// Package worker keeps processes that answer each line with a line. Whoever
-// asks learns what became of the question: its answer, or how the process that
-// had it ended. No process outlives its pool, nor a killed daemon.
+// Package worker keeps processes that answer each line with a line. A caller gets the
+// answer to its question, or how the process with the question ended. No process outlives
+// its pool, or a killed daemon.
 package worker
 
 import (
@@ -10,45 +10,44 @@ import (
 	"time"
 )
 
-// A Spec says which processes a Pool keeps.
+// A Spec configures the processes of a Pool.
 type Spec struct {
-	Argv []string // Argv[0] is an absolute path, or a bare name on our PATH
-	Env  []string // all there is, apart from Mark; nothing is inherited
-	Cwd  string   // "" is a process's own directory
-	Dir  string   // absolute, existing: each process has a directory in it, which goes with it
-	Mark string   // the variable that is set to that directory, so that its processes can be found
+	Argv []string // Argv[0] is an absolute path, or a bare name on the caller's PATH
+	Env  []string // the whole environment except Mark; nothing is inherited
+	Cwd  string   // "" is the process's own directory
+	Dir  string   // absolute, existing; parent of each process's own directory, which is removed with it
+	Mark string   // variable with that directory, for finding its processes
 
-	Count    int           // processes at most; at least 1
-	InFlight int           // questions that one process has at once; at least 1
-	Backoff  time.Duration // before the next process when one ended without an answer; doubles to half a minute
+	Count    int           // number of processes; at least 1
+	InFlight int           // concurrent questions of one process; at least 1
+	Backoff  time.Duration // before the next process after one without an answer; doubles to half a minute
 	Grace    time.Duration // between the end of input, SIGTERM and SIGKILL
 }
 
-// A Pool keeps the processes of one Spec. They are started when there is a
-// question for them. A Pool may be used concurrently; Close ends it.
+// A Pool keeps the processes of one Spec, and starts them when there are questions. It may
+// be used concurrently; Close ends it.
 type Pool struct {
-	spec    Spec
-	notice  func(error)
-	calls   chan *call
-	closing chan struct{}
-	grace   time.Duration  // once closing is closed, which publishes it
-	hosts   sync.WaitGroup // one for each process there may be
-	living  atomic.Int64   // processes
+	spec        Spec
+	notice      func(error)
+	calls       chan *call
+	closing     chan struct{}
+	grace       time.Duration  // set before closing is closed
+	supervisors sync.WaitGroup // one for each possible process
+	live        atomic.Int64   // live processes
 
 	mu     sync.Mutex // guards begun and closed
 	begun  bool
 	closed bool
 }
 
-// NewPool makes a Pool and starts nothing. Notice is told what an operator
-// should know and no question has for an answer, such as a line that is none;
-// it must not block.
+// NewPool returns a Pool without processes. Notice receives problems for the operator that
+// belong to no question, such as a line that answers nothing; it must not block.
 func NewPool(s Spec, notice func(error)) *Pool {
 	return &Pool{spec: s, notice: notice, calls: make(chan *call), closing: make(chan struct{})}
 }
 
-// begin gets the hosts going with the first question. It reports whether the
-// pool is open.
+// begin starts the supervisors with the first question. It reports whether the pool is
+// open.
 func (p *Pool) begin() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,15 +57,15 @@ func (p *Pool) begin() bool {
 	if !p.begun {
 		p.begun = true
 		for range p.spec.Count {
-			p.hosts.Go(p.host)
+			p.supervisors.Go(p.supervise)
 		}
 	}
 	return true
 }
 
-// Close takes no more questions, waits for those that are being answered, and
-// ends the processes: the end of their input, SIGTERM and SIGKILL, with the
-// lesser of grace and Spec.Grace in between. No process is left when it returns.
+// Close accepts no more questions, waits for open ones, and ends the processes: end of
+// input, SIGTERM and SIGKILL, each after the lesser of grace and Spec.Grace. No process is
+// left when it returns.
 func (p *Pool) Close(grace time.Duration) {
 	p.mu.Lock()
 	if !p.closed {
@@ -74,13 +73,13 @@ func (p *Pool) Close(grace time.Duration) {
 		close(p.closing)
 	}
 	p.mu.Unlock()
-	p.hosts.Wait()
+	p.supervisors.Wait()
 }
 
-// host starts one process after another, each for a question that waits.
-func (p *Pool) host() {
-	fruitless := 0 // processes in a row that answered nothing
-	for p.rest(fruitless) {
+// supervise starts one process after another, each for a waiting question.
+func (p *Pool) supervise() {
+	failures := 0 // consecutive processes without an answer
+	for p.backoff(failures) {
 		var first *call
 		select {
 		case <-p.closing:
@@ -91,20 +90,20 @@ func (p *Pool) host() {
 		switch {
 		case err != nil:
 			p.refuse(first, err)
-			fruitless++
+			failures++
 		case pr.serve(first):
-			fruitless = 0
+			failures = 0
 		default:
-			fruitless++
+			failures++
 		}
 	}
 }
 
-// refuse tells those who wait that there is no process for them. While another
-// one lives, all but the first may wait for that.
+// refuse tells waiting callers that there is no process. While another process lives, only
+// the first one is refused.
 func (p *Pool) refuse(first *call, err error) {
 	first.events <- event{err: err}
-	for p.living.Load() == 0 {
+	for p.live.Load() == 0 {
 		select {
 		case c := <-p.calls:
 			c.events <- event{err: err}
@@ -114,16 +113,15 @@ func (p *Pool) refuse(first *call, err error) {
 	}
 }
 
-// longest bounds the pause before a process is started again.
-const longest = 30 * time.Second
+// maxBackoff limits the pause before the next process.
+const maxBackoff = 30 * time.Second
 
-// rest pauses after fruitless processes, a random part shorter so that those
-// that died together do not come back together. It reports false when the pool
-// was closed.
-func (p *Pool) rest(fruitless int) bool {
+// backoff pauses after failures. A random part makes processes that died together restart
+// at different times. It returns false if the pool was closed.
+func (p *Pool) backoff(failures int) bool {
 	pause := time.Duration(0)
-	if fruitless > 0 && p.spec.Backoff > 0 {
-		pause = min(min(p.spec.Backoff, longest)<<min(fruitless-1, 10), longest)
+	if failures > 0 && p.spec.Backoff > 0 {
+		pause = min(min(p.spec.Backoff, maxBackoff)<<min(failures-1, 10), maxBackoff)
 		pause -= rand.N(pause/2 + 1)
 	}
 	timer := time.NewTimer(pause)

@@ -14,8 +14,8 @@ import (
 	"mailboxd/envelope"
 )
 
-// A process is one worker from its start to its end. Besides its host, two
-// goroutines read what it prints and one waits for its exit.
+// A process is one worker from its start to its end. Besides its supervisor, two goroutines
+// read its output and one waits for its exit.
 type process struct {
 	pool    *Pool
 	pid     int
@@ -26,31 +26,31 @@ type process struct {
 	tail    tail
 	waiting sync.WaitGroup
 
-	room    chan struct{} // one for each question it has
+	room    chan struct{} // a token for each of its questions
 	exited  chan struct{} // closed when nothing of its session is left
-	silent  chan struct{} // closed when its output has ended
-	retired chan struct{} // closed when it must get no more questions
+	silent  chan struct{} // closed at the end of its output
+	retired chan struct{} // closed when it may get no more questions
 
-	mu       sync.Mutex            // guards what follows
-	asked    map[envelope.ID]*call // nil: nobody waits for that answer any more
-	answers  int
-	junk     int
-	retiring bool
-	stuck    bool // it did not answer in time
-	reaped   bool // its number may be somebody else's
-	status   unix.WaitStatus
+	mu         sync.Mutex            // guards the fields below
+	asked      map[envelope.ID]*call // a nil call was given up
+	answers    int
+	strayLines int
+	retiring   bool
+	stuck      bool // it did not answer in time
+	reaped     bool // its PID may be reused
+	status     unix.WaitStatus
 }
 
-// start starts a process in a session of its own.
+// start starts a process in a new session.
 func (p *Pool) start() (*process, error) {
 	pr, err := p.spawn()
 	if err != nil {
 		if e, ok := errors.AsType[*exec.Error](err); ok {
-			err = e.Err // without the name, which StartError gives
+			err = e.Err // without the name, which StartError adds
 		}
 		return nil, &StartError{Command: p.spec.Argv[0], Err: err}
 	}
-	p.living.Add(1)
+	p.live.Add(1)
 	return pr, nil
 }
 
@@ -80,7 +80,7 @@ func (p *Pool) spawn() (*process, error) {
 	return pr, nil
 }
 
-// command makes the pipes. Their far ends are the command's.
+// command makes the pipes. Their other ends belong to the command.
 func (pr *process) command() (cmd *exec.Cmd, err error) {
 	s := pr.pool.spec
 	cmd = exec.Command(s.Argv[0], s.Argv[1:]...)
@@ -89,7 +89,7 @@ func (pr *process) command() (cmd *exec.Cmd, err error) {
 	if cmd.Dir == "" {
 		cmd.Dir = pr.dir
 	}
-	// Should we be killed, the kernel kills it. Setsid lets us find its children.
+	// The kernel kills the process if the daemon is killed. Setsid groups its children.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL}
 	if cmd.Err != nil {
 		return nil, cmd.Err
@@ -111,8 +111,8 @@ func (pr *process) command() (cmd *exec.Cmd, err error) {
 	return cmd, nil
 }
 
-// run starts the command and waits for its end. The thread that starts it must
-// not end before, for that is what Pdeathsig goes by.
+// run starts the command and waits for its end. Its thread must live until then, because
+// Pdeathsig refers to the thread.
 func (pr *process) run(cmd *exec.Cmd, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -125,12 +125,12 @@ func (pr *process) run(cmd *exec.Cmd, started chan<- error) {
 		return
 	}
 	for errors.Is(unix.Waitid(unix.P_PID, pr.pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
-		continue // it is not reaped yet, so its number is its own
+		continue // it isn't reaped yet, so its PID is valid
 	}
-	pr.signal(unix.SIGKILL) // what it left running
+	pr.signal(unix.SIGKILL) // processes that it left
 	pr.mu.Lock()
 	pr.reaped = true
-	_ = cmd.Wait() // how it ended is in its state
+	_ = cmd.Wait() // the exit is in its state
 	if state, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok {
 		pr.status = unix.WaitStatus(state)
 	}
@@ -139,31 +139,30 @@ func (pr *process) run(cmd *exec.Cmd, started chan<- error) {
 	close(pr.exited)
 }
 
-// signal signals the whole session's group.
+// signal signals the process group of the session.
 func (pr *process) signal(sig unix.Signal) {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
 	if !pr.reaped {
-		_ = unix.Kill(-pr.pid, sig) // it may be gone already, and that is what we want
+		_ = unix.Kill(-pr.pid, sig) // an error means that it is gone
 	}
 }
 
-// retire gives it no more questions. One that it does not read now, it shall
-// not get.
+// retire stops giving it questions. A question that it hasn't read is withdrawn.
 func (pr *process) retire() {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
 	if !pr.retiring {
 		pr.retiring = true
 		close(pr.retired)
-		_ = pr.stdin.SetWriteDeadline(time.Unix(1, 0)) // closed already: nothing is being written
+		_ = pr.stdin.SetWriteDeadline(time.Unix(1, 0)) // an error means that it is closed
 	}
 }
 
-// end ends the process and waits until nothing of it is left. It reports
-// whether it had to be signalled.
+// end ends the process and waits until nothing of it is left. It reports whether a signal
+// was necessary.
 func (pr *process) end() bool {
-	_ = pr.stdin.Close() // nothing was buffered
+	_ = pr.stdin.Close() // nothing is buffered
 	pr.mu.Lock()
 	stuck := pr.stuck
 	pr.mu.Unlock()
@@ -171,20 +170,20 @@ func (pr *process) end() bool {
 	if stuck {
 		patience = 0
 	}
-	if pr.within(patience) {
+	if pr.waitExit(patience) {
 		return false
 	}
 	pr.signal(unix.SIGTERM)
-	pr.signal(unix.SIGCONT) // one that is stopped would not notice
-	if !pr.within(pr.pool.spec.Grace) {
+	pr.signal(unix.SIGCONT) // a stopped process doesn't get SIGTERM
+	if !pr.waitExit(pr.pool.spec.Grace) {
 		pr.signal(unix.SIGKILL)
 		<-pr.exited
 	}
 	return true
 }
 
-// within waits for the exit; less patiently when the pool is closed meanwhile.
-func (pr *process) within(grace time.Duration) bool {
+// waitExit waits for the exit, and less long if the pool is closed meanwhile.
+func (pr *process) waitExit(grace time.Duration) bool {
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	for closing := pr.pool.closing; ; {
@@ -205,10 +204,10 @@ func (pr *process) within(grace time.Duration) bool {
 	}
 }
 
-// discard lets go of all that is left.
+// discard closes the pipes.
 func (pr *process) discard() {
 	if pr.stdin != nil {
-		_ = closeAll(pr.stdin, pr.stdout, pr.stderr) // nothing is lost by it
+		_ = closeAll(pr.stdin, pr.stdout, pr.stderr) // nothing can be lost
 	}
 	if err := os.RemoveAll(pr.dir); err != nil {
 		pr.pool.notice(err)

@@ -10,18 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// linger is how long we listen to a process that has ended: all it printed is
-// there already, and somebody who escaped it may hold its output open for good.
+// linger is how long the output of an ended process is read. Everything it printed is there
+// already, and an escaped child may hold its output open for ever.
 const linger = 200 * time.Millisecond
 
-// serve hands the process questions, the first one first, until it must get no
-// more; then ends it. It reports whether the process answered any.
+// serve gives the process questions, first first, until it is retired, and then ends it. It
+// reports whether the process answered any.
 func (pr *process) serve(first *call) bool {
-	defer pr.pool.living.Add(-1)
+	defer pr.pool.live.Add(-1)
 	var listening sync.WaitGroup
 	listening.Go(pr.listen)
 	listening.Go(func() { pr.tail.readFrom(pr.stderr) })
-	pr.talk(first)
+	pr.write(first)
 	pr.drain()
 	signalled := pr.end()
 	pr.waiting.Wait()
@@ -32,8 +32,7 @@ func (pr *process) serve(first *call) bool {
 	return pr.conclude(signalled)
 }
 
-// drain waits until each question is answered or given up, or no answer can
-// come any more.
+// drain waits until each question is answered or given up, or no answer can come any more.
 func (pr *process) drain() {
 	for range cap(pr.room) {
 		select {
@@ -46,11 +45,11 @@ func (pr *process) drain() {
 	}
 }
 
-// conclude tells those who still wait how the process ended.
+// conclude tells the waiting calls how the process ended.
 func (pr *process) conclude(signalled bool) bool {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
-	how := &ExitError{Code: -1, Words: pr.tail.text, Cut: pr.tail.cut}
+	how := &ExitError{Code: -1, Stderr: pr.tail.text, Cut: pr.tail.cut}
 	if pr.status.Signaled() {
 		how.Signal = fmt.Sprintf("%s (%d)", unix.SignalName(pr.status.Signal()), int(pr.status.Signal()))
 	} else {
@@ -60,7 +59,7 @@ func (pr *process) conclude(signalled bool) bool {
 	for _, c := range pr.asked {
 		if c != nil {
 			waiting++
-			how.Mute = signalled
+			how.OutputClosed = signalled
 			c.events <- event{err: how}
 		}
 	}
@@ -70,22 +69,22 @@ func (pr *process) conclude(signalled bool) bool {
 	case waiting > 0 || how.Signal != "" || how.Code != 0:
 		pr.pool.notice(fmt.Errorf("worker %d ended with %d tasks unanswered: %w", pr.pid, waiting, how))
 	}
-	if pr.junk > 1 { // the first was told
-		pr.pool.notice(fmt.Errorf("worker %d printed %d lines that answer nothing", pr.pid, pr.junk))
+	if pr.strayLines > 1 { // the first was reported
+		pr.pool.notice(fmt.Errorf("worker %d printed %d lines that answer nothing", pr.pid, pr.strayLines))
 	}
 	return pr.answers > 0
 }
 
-// talk writes questions to the process, all that wait in one write, until it
-// must get no more.
-func (pr *process) talk(first *call) {
+// write writes questions to the process until it is retired. All waiting questions go in
+// one write.
+func (pr *process) write(first *call) {
 	var text []byte
 	batch := make([]*call, 0, cap(pr.room))
 	pr.room <- struct{}{}
 	for next := first; next != nil; next = pr.next() {
 		batch = pr.accept(batch[:0], next)
-		runtime.Gosched() // so that those ask who are about to: a write for four tasks, not for 1.3
-		for more := pr.nextAtOnce(); more != nil; more = pr.nextAtOnce() {
+		runtime.Gosched() // lets other callers add their questions: one write has four tasks instead of 1.3
+		for more := pr.nextReady(); more != nil; more = pr.nextReady() {
 			batch = pr.accept(batch, more)
 		}
 		text = text[:0]
@@ -95,19 +94,19 @@ func (pr *process) talk(first *call) {
 		n, err := pr.stdin.Write(text)
 		if err != nil {
 			pr.retire()
-			pr.takeBack(batch, n)
+			pr.requeue(batch, n)
 			return
 		}
 		if cap(text) > maxText {
-			text = nil // it was large for once
+			text = nil // free an unusually large buffer
 		}
 	}
 }
 
-// maxText is how much memory for writing a process keeps.
+// maxText limits the write buffer that a process keeps.
 const maxText = 256 << 10
 
-// next blocks for a question, and returns nil when there must be no more.
+// next blocks for a question, and returns nil if the process is retired.
 func (pr *process) next() *call {
 	select {
 	case <-pr.retired:
@@ -126,8 +125,8 @@ func (pr *process) next() *call {
 	return nil
 }
 
-// nextAtOnce returns a question that waits already, if there is room for it.
-func (pr *process) nextAtOnce() *call {
+// nextReady returns a waiting question, if there is a place for it.
+func (pr *process) nextReady() *call {
 	select {
 	case pr.room <- struct{}{}:
 	default:
@@ -144,7 +143,7 @@ func (pr *process) nextAtOnce() *call {
 
 var errTwice = errors.New("a task of this id is being answered already")
 
-// accept makes the process the one that has the question.
+// accept assigns a question to the process.
 func (pr *process) accept(batch []*call, c *call) []*call {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
@@ -158,12 +157,12 @@ func (pr *process) accept(batch []*call, c *call) []*call {
 	return append(batch, c)
 }
 
-// takeBack gives back the questions of a batch of which nothing was written:
-// another process may have them, and nothing is done twice.
-func (pr *process) takeBack(batch []*call, written int) {
+// requeue gives back unwritten questions of a batch: another process may take them, and
+// nothing is done twice.
+func (pr *process) requeue(batch []*call, written int) {
 	for _, c := range batch {
 		if written <= 0 && pr.take(c) {
-			c.events <- event{err: errAgain}
+			c.events <- event{err: errNotAsked}
 		}
 		written -= len(c.Line) + 1
 	}
@@ -181,8 +180,8 @@ func (pr *process) take(c *call) bool {
 	return true
 }
 
-// abandon gives a question up. What the process does about it nobody knows, so
-// it gets no more. It reports false when the answer has just come.
+// abandon gives up a question. Its effect on the process is unknown, so the process gets no
+// more. It returns false if the answer has just come.
 func (pr *process) abandon(c *call) bool {
 	pr.mu.Lock()
 	mine := pr.asked[c.ID] == c
@@ -191,7 +190,7 @@ func (pr *process) abandon(c *call) bool {
 	}
 	pr.mu.Unlock()
 	if mine {
-		pr.retire() // before there is room
+		pr.retire() // before there is a place
 		<-pr.room
 	}
 	return mine

@@ -134,7 +134,7 @@ func TestADyingWorkerFailsWhatItHasAndIsReplaced(t *testing.T) {
 		died, dead := errors.AsType[*worker.ExitError](err)
 		switch {
 		case i%3 == 2:
-			if !dead || died.Code != 9 || died.Signal != "" || string(died.Words) != "I never could count\n" || got.PID == 0 {
+			if !dead || died.Code != 9 || died.Signal != "" || string(died.Stderr) != "I never could count\n" || got.PID == 0 {
 				t.Errorf("Ask %d = %+v, %v; want status 9 and its last words", i, got, err)
 			}
 		case err != nil:
@@ -160,7 +160,7 @@ func TestOnlyTheEndOfStderrIsKept(t *testing.T) {
 	p, _ := open(t, spec(t.TempDir(), "noisy"))
 	_, err := p.Ask(t.Context(), question("t1"))
 	died, _ := errors.AsType[*worker.ExitError](err)
-	if died == nil || died.Signal != "SIGKILL (9)" || len(died.Words) != 4<<10 || !died.Cut || !bytes.HasSuffix(died.Words, []byte("z\nlast\n")) {
+	if died == nil || died.Signal != "SIGKILL (9)" || len(died.Stderr) != 4<<10 || !died.Cut || !bytes.HasSuffix(died.Stderr, []byte("z\nlast\n")) {
 		t.Errorf("Ask = %+v; want SIGKILL and the last 4 KiB of its words", died)
 	}
 }
