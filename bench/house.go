@@ -150,7 +150,7 @@ func (h *house) stop() error {
 	return nil
 }
 
-// stderrTail is the end of the daemon's log.
+// lastWords is the end of the daemon's log.
 func (h *house) lastWords() string {
 	raw, _ := os.ReadFile(h.logPath())
 	return string(raw[max(0, len(raw)-2000):])

@@ -131,7 +131,7 @@ func (s scenario) run(words []string) error {
 	return s.about(verb, t, "")
 }
 
-// consentData does a command about a task.
+// about does a command about a task.
 func (s scenario) about(verb string, t *core.Task, word string) error {
 	w, by, seen, request := s.w, core.By{Who: "root"}, core.See(t.Task), s.w.seen(t).request()
 	switch verb {

@@ -120,7 +120,7 @@ func TestTheSlackOfAKeepersTimersIsItsOwn(t *testing.T) {
 	}
 }
 
-// follow lets a process go on that waits to be told.
+// tell lets a process go on that waits to be told.
 func tell(t *testing.T, s runner.Spec) {
 	t.Helper()
 	f, err := os.OpenFile(filepath.Join(s.Dir, "ready"), os.O_WRONLY, 0)
