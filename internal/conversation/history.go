@@ -58,7 +58,7 @@ func ResultOf(t task.Task, raw []byte) envelope.Result {
 	return envelope.Result{TaskID: t.ID, AgentID: t.Agent, Status: t.Status, Error: envelope.Error{Kind: t.Kind}}
 }
 
-// questionMember is a member of a result that is used if nobody replies to a question. It
+// questionMember is a member of a result that is used if a question gets no reply. It
 // holds the attempt that asked.
 const questionMember = "mbx.unanswered"
 

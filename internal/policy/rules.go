@@ -16,7 +16,7 @@ type Rules struct {
 	ContextDivisor int                                // bytes of input per token (AINL-20); 0: four
 	Classes        []Class                            // the possible budget_class values of a manifest
 	DayBudgets     []DayBudget
-	Trust          []Trust                     // who may request from whom: the first match decides, no match allows (AINL-60)
+	Trust          []Trust                     // which requesters may use which agents: the first match decides, no match allows (AINL-60)
 	Domains        map[string]string           // the trust domains of known agents, by id
 	Approvers      []string                    // names of all approvers; nil: unknown
 	KnowsSchema    func(schemaRef string) bool // nil: only the built-in schema is known (AINL-42)

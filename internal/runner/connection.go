@@ -80,8 +80,8 @@ func (l *connection) listen() (d request, err error) {
 
 // greet reads the keeper's hello, which shows that a keeper serves the socket.
 func (l *connection) greet(ctx context.Context) error {
-	const patience = 5 * time.Second
-	l.conn.SetReadDeadline(time.Now().Add(patience))
+	const timeout = 5 * time.Second
+	l.conn.SetReadDeadline(time.Now().Add(timeout))
 	defer context.AfterFunc(ctx, func() { l.conn.SetReadDeadline(time.Unix(1, 0)) })()
 	var h hello
 	if err := l.receive(&h); err != nil {
@@ -101,8 +101,8 @@ func (l *connection) follow(ctx context.Context, d request, started func(Process
 	if l.send(d) != nil {
 		return task.Exit{}, ErrKeeperGone
 	}
-	calm := context.AfterFunc(ctx, func() { l.unfollow(context.Cause(ctx)) })
-	defer func() { l.unusable = !calm() || l.unusable }()
+	stop := context.AfterFunc(ctx, func() { l.unfollow(context.Cause(ctx)) })
+	defer func() { l.unusable = !stop() || l.unusable }()
 	for {
 		var r response
 		if err := l.receive(&r); err != nil {

@@ -56,23 +56,23 @@ func (k *keeper) begin(ctx context.Context, l *connection, s Spec) *hostedRun {
 // host hosts a run from start to end. When the client gets the end, the keeper has removed
 // the run, unless its end must still be written.
 func (k *keeper) host(ctx context.Context, l *connection, s Spec, r *hostedRun) {
-	var early sync.Once
-	var late *time.Timer
+	var once sync.Once
+	var timer *time.Timer
 	e, err := run(ctx, k.table, s, func(m Meta) {
 		r.self, r.file = m.Process, newRecord(s.Dir, m)
 		close(r.begun)
-		late = time.AfterFunc(reportAfter, func() {
-			early.Do(func() {
+		timer = time.AfterFunc(reportAfter, func() {
+			once.Do(func() {
 				r.file.create()
 				_ = l.send(response{Started: r.process()})
 			})
 		})
 	})
-	if late != nil {
-		late.Stop()
+	if timer != nil {
+		timer.Stop()
 	}
 	quick := false
-	early.Do(func() { quick = true })
+	once.Do(func() { quick = true })
 	r.exit, r.err = e.exit, err
 	unwritten := quick && e.silent && !s.Recorded && k.deferRecord(l, r)
 	if err == nil && !unwritten {
@@ -114,8 +114,8 @@ func (r *hostedRun) retryRecord(ctx context.Context) {
 // serve answers the requests of a client until it disconnects. That ends no run: the client
 // can connect again.
 func (k *keeper) serve(ctx context.Context, l *connection) {
-	var telling sync.WaitGroup
-	defer telling.Wait()
+	var followers sync.WaitGroup
+	defer followers.Wait()
 	if l.send(hello{Protocol: protocol, Build: k.build, PID: os.Getpid()}) != nil {
 		return
 	}
@@ -142,7 +142,7 @@ func (k *keeper) serve(ctx context.Context, l *connection) {
 			continue
 		}
 		r := current
-		telling.Go(func() { r.follow(l) })
+		followers.Go(func() { r.follow(l) })
 	}
 }
 

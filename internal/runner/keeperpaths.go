@@ -106,8 +106,8 @@ func unreached(err error) bool {
 // holds its lock and looks like the keeper until exec. A keeper that answers is a later
 // one.
 func (p keeperPaths) waitUntilDead(ctx context.Context) {
-	const letGo = 2 * time.Second
-	for began := time.Now(); time.Since(began) < letGo; pause(ctx, time.Millisecond) {
+	const timeout = 2 * time.Second
+	for began := time.Now(); time.Since(began) < timeout; pause(ctx, time.Millisecond) {
 		if lock, err := p.lock(); lock != nil || err != nil {
 			lock.Close() // nil is allowed
 			return

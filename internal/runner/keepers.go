@@ -196,8 +196,8 @@ func (k *Keepers) connect(ctx context.Context) (*connection, error) {
 	k.mu.Unlock()
 	k.starting.Lock()
 	defer k.starting.Unlock()
-	const patience = 15 * time.Second // a stopping keeper waits for its runs' grace period
-	ctx, stop := context.WithTimeout(ctx, patience)
+	const timeout = 15 * time.Second // a stopping keeper waits for its runs' grace period
+	ctx, stop := context.WithTimeout(ctx, timeout)
 	defer stop()
 	for {
 		l, err := keeperPaths{k.root, k.build}.dial(ctx)

@@ -57,8 +57,8 @@ func (k *Keepers) recordKilled() error {
 // recordIfKilled records the death of a keeper, unless it is alive. The caller holds
 // starting.
 func (k *Keepers) recordIfKilled(p keeperPaths) error {
-	const patience = 2 * time.Second // a child of a starting keeper can hold the lock for a moment
-	ctx, stop := context.WithTimeout(context.Background(), patience)
+	const timeout = 2 * time.Second // a child of a starting keeper can hold the lock for a moment
+	ctx, stop := context.WithTimeout(context.Background(), timeout)
 	defer stop()
 	for {
 		lock, err := p.lock()

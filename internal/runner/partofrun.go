@@ -24,8 +24,8 @@ func (k *Keepers) PartOfRun(pid int) (why string, err error) {
 	if pid == os.Getpid() {
 		return "", nil // this process itself
 	}
-	const patience = 10 // ancestors may end meanwhile, but not for ever
-	for range patience {
+	const attempts = 10 // ancestors may end meanwhile, but not for ever
+	for range attempts {
 		chain, err := ancestry(pid)
 		if err != nil {
 			return "", fmt.Errorf("inspect process %d: %w", pid, err)

@@ -156,14 +156,14 @@ const lateGrace = 500 * time.Millisecond
 // stop ends the process group. The process isn't reaped yet, so its PID can't be reused.
 // There is no grace period for too much output: it would continue.
 func (r *attempt) stop(cause task.Cause) {
-	patience := r.spec.Grace
+	grace := r.spec.Grace
 	switch cause {
 	case task.CauseDeadline:
-		patience = min(patience, lateGrace)
+		grace = min(grace, lateGrace)
 	case task.CauseOutputTooLarge:
-		patience = 0
+		grace = 0
 	}
-	r.graceEnd = time.Now().Add(patience)
+	r.graceEnd = time.Now().Add(grace)
 	if cause != task.CauseOutputTooLarge {
 		r.signalGroup(unix.SIGTERM)
 		r.signalGroup(unix.SIGCONT) // a stopped process doesn't get SIGTERM

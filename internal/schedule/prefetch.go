@@ -14,11 +14,11 @@ import (
 // on two busy cores: 233 with 0, 349 with 1.
 const PrefetchPerSlot = 3
 
-// quickRun is the limit for short runs: a prepared task then gets its slot within patience.
+// quickRun is the limit for short runs: a prepared task then gets its slot within prefetchWait.
 const quickRun = 50 * time.Millisecond
 
-// patience is the longest wait of a prepared task for its slot.
-const patience = 250 * time.Millisecond
+// prefetchWait is the longest wait of a prepared task for its slot.
+const prefetchWait = 250 * time.Millisecond
 
 // A prefetchSlot reserves the next free slot for an item.
 type prefetchSlot struct {
@@ -116,7 +116,7 @@ func (q *Queue) WaitForSlot(take, run context.Context, it Item) bool {
 	if s == nil {
 		return take.Err() == nil
 	}
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(prefetchWait)
 	defer timer.Stop()
 	select {
 	case <-s.decided:
