@@ -1,29 +1,29 @@
 package mailbox
 
-// ahead is what was read of a file after the batch that is pending.
+// ahead holds the lines that were read after the pending batch.
 type ahead struct {
 	source *source
-	from   Cursor // of that batch
+	from   Cursor // of the pending batch
 	piece  piece
 }
 
-// Ahead returns the batch that Next returns when the one it returned last is
-// Done, so that its lines can be looked at meanwhile. It reports false when that
-// is not certain: another file has its turn, or there is no more for now. What it
-// returns is not pending: without Done for the one before, it never comes.
+// Ahead returns the batch after the pending one, so that the caller can prepare it before
+// Done. It returns false if the next batch is not certain: another file is next, or there
+// are no more lines for now. The returned batch is not pending; without Done for the batch
+// before, Next never returns it.
 func (t *Tail) Ahead() (b Batch, ok bool) {
 	p := t.pending
 	if p == nil || p.end || len(p.batch.Lines) == 0 || len(t.ready) != 1 || p.source.retired {
 		return Batch{}, false
 	}
 	if t.ahead == nil && !t.readAhead(p.source, p.batch.Cursor) {
-		return Batch{}, false // it is found again when its turn has come
+		return Batch{}, false // Next reads it again
 	}
 	return Batch{Lines: t.ahead.piece.lines, Cursor: t.ahead.piece.cursor}, true
 }
 
-// readAhead reads on from a cursor that is not the source's yet. Unless there are
-// lines, the source remains as it was.
+// readAhead reads from a cursor after the source's own. Without lines, it leaves the source
+// unchanged.
 func (t *Tail) readAhead(s *source, from Cursor) bool {
 	cursor, scanned := s.cursor, s.scanned
 	s.cursor = from
@@ -33,13 +33,13 @@ func (t *Tail) readAhead(s *source, from Cursor) bool {
 		s.scanned = scanned
 		return false
 	}
-	piece.end = false // the file may have grown, and been looked at, before this is used
+	piece.end = false // the file may have grown, and been checked, before this is used
 	t.ahead = &ahead{source: s, from: from, piece: piece}
 	return true
 }
 
-// readOrAhead reads the next lines of a file, unless that was done ahead and they
-// are still there: intake may have paused since.
+// readOrAhead reads the next lines of a file. It uses lines that were read ahead if the
+// file still has them, because intake may have paused since.
 func (t *Tail) readOrAhead(s *source) (piece, error) {
 	a := t.ahead
 	t.ahead = nil
@@ -49,7 +49,7 @@ func (t *Tail) readOrAhead(s *source) (piece, error) {
 	return t.read(s)
 }
 
-// stillHas reports whether the file begins with what was read up to a cursor.
+// stillHas reports whether the file still begins with the content before a cursor.
 func (s *source) stillHas(read Cursor) bool {
 	info, err := s.file.Stat()
 	if err != nil {

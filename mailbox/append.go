@@ -17,8 +17,8 @@ import (
 	"mailboxd/internal/fault"
 )
 
-// ourTasks is the file that Append writes to, the neighbour of AINL's
-// tasks/openclaw_agent_tasks.jsonl (AINL-81).
+// ourTasks is the file for Append, beside AINL's tasks/openclaw_agent_tasks.jsonl
+// (AINL-81).
 const ourTasks = tasksName + "/mailboxd.jsonl"
 
 const (
@@ -26,11 +26,10 @@ const (
 	rejectedName = "rejected"
 )
 
-// Append appends a task line to tasks/mailboxd.jsonl below root, as any sender
-// would, and says where it stands: the file, relative to root, and the line's
-// offset in it. It makes what is missing with modes 0700 and 0600. The line is
-// written at once with its newline, and starts on a line of its own even when
-// another writer died in the middle of one.
+// Append appends a task line to tasks/mailboxd.jsonl below root, as any sender can. It
+// returns the file, relative to root, and the offset of the line. It creates what is
+// missing with modes 0700 and 0600. The line and its newline are one write. If another
+// writer died within a line, a newline ends that line first.
 func Append(root string, line []byte) (file string, offset int64, err error) {
 	dir, err := openTasks(root)
 	if err != nil {
@@ -59,10 +58,9 @@ func openTasks(path string) (*os.File, error) {
 	return root.Open(tasksName)
 }
 
-// AppendCallback appends the line to the file at path, relative to the root
-// (AINL-51). Directories that are missing are made with mode 0700. It goes
-// through no symlink, and only to a regular file; see CheckCallback. The line
-// is on disk when it returns nil.
+// AppendCallback appends the line to the file at path, relative to the root (AINL-51). It
+// creates missing directories with mode 0700, follows no symlink, and writes only to a
+// regular file; see CheckCallback. The line is on disk when it returns nil.
 func (b *Box) AppendCallback(path string, line []byte) error {
 	err := CheckCallback(path)
 	if err == nil {
@@ -74,9 +72,8 @@ func (b *Box) AppendCallback(path string, line []byte) error {
 	return nil
 }
 
-// CheckCallback says why nothing may be appended at path, or nil (AINL-51): it
-// has to be relative and clean, and where neither tasks, results nor our own
-// records are.
+// CheckCallback says why nothing may be appended at path; nil if it is allowed (AINL-51).
+// The path must be relative and clean, and outside tasks, results and mailboxd's own files.
 func CheckCallback(path string) error {
 	if path == "." || !filepath.IsLocal(path) || filepath.Clean(path) != path || strings.ContainsRune(path, 0) {
 		return errors.New("must be a plain path below the mailbox")
@@ -88,8 +85,7 @@ func CheckCallback(path string) error {
 	return nil
 }
 
-// AppendQueue appends the line to queues/<name>.jsonl, like AppendCallback
-// (AINL-50).
+// AppendQueue appends the line to queues/<name>.jsonl, like AppendCallback (AINL-50).
 func (b *Box) AppendQueue(name string, line []byte) error {
 	err := CheckQueue(name)
 	if err == nil {
@@ -101,9 +97,9 @@ func (b *Box) AppendQueue(name string, line []byte) error {
 	return nil
 }
 
-// CheckCallbackFile says why AppendCallback could not append at path as the
-// mailbox is now, or nil: it leads through a symlink, or to something that is no
-// regular file (AINL-51). What is missing would be made.
+// CheckCallbackFile says why AppendCallback would fail at path in the current mailbox; nil
+// if it wouldn't: a symlink or another non-regular file is in the way (AINL-51).
+// AppendCallback creates missing files.
 func (b *Box) CheckCallbackFile(path string) error { return b.checkAppend(path) }
 
 // CheckQueueFile is CheckCallbackFile for AppendQueue.
@@ -122,7 +118,7 @@ func (b *Box) checkAppend(path string) error {
 		info, err := root.Lstat(path[:end])
 		switch {
 		case err != nil:
-			return nil // it is missing; or who appends finds out why it cannot
+			return nil // missing; or the append reports the error
 		case info.Mode().Type() == fs.ModeSymlink:
 			return fmt.Errorf("leads through %s, which is a symlink", path[:end])
 		case end < len(path) && !info.IsDir():
@@ -136,7 +132,7 @@ func (b *Box) checkAppend(path string) error {
 
 var queueName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// CheckQueue says why there cannot be a queue of that name, or nil (AINL-50).
+// CheckQueue says why a name can't be a queue's; nil if it can (AINL-50).
 func CheckQueue(name string) error {
 	if !queueName.MatchString(name) {
 		return errors.New("must be 1 to 64 of A-Z a-z 0-9 . _ -")
@@ -144,9 +140,9 @@ func CheckQueue(name string) error {
 	return nil
 }
 
-// append puts a line at the end of a file below the root. When it returns nil
-// the line is on disk, and so are the names that lead to it. An *UnfitError names
-// an object that lies in the place of the file or of a directory above it.
+// append appends a line to a file below the root. The line and all names on the path are on
+// disk when it returns nil. An *UnfitError names an object in the place of the file or of a
+// directory above it.
 func (b *Box) append(path string, line []byte) error {
 	root, release := b.use()
 	defer release()
@@ -160,14 +156,14 @@ func (b *Box) append(path string, line []byte) error {
 	return err
 }
 
-// obstacleAt returns the first object on the way to a file that is not what belongs
-// there: a directory, or in the end a regular file; nil when there is none.
+// obstacleAt returns an error for the first object on a path that isn't a directory, or a
+// regular file at its end; nil for none.
 func obstacleAt(root *os.Root, rootPath string, parts []string) error {
 	for i := range parts {
 		name := strings.Join(parts[:i+1], "/")
 		info, err := root.Lstat(name)
 		if err != nil {
-			return nil // the error of the append says it
+			return nil // the append reports it
 		}
 		path, want := filepath.Join(rootPath, name), "a directory"
 		if i == len(parts)-1 {
@@ -192,8 +188,8 @@ func appendBelow(root *os.Root, parts []string, line []byte) error {
 	return syncNames(dir)
 }
 
-// syncNames makes durable which names are in a directory: also those that were
-// there, for whoever made them may have been killed before they were on disk.
+// syncNames syncs the names in a directory, also old ones: their creator may have been
+// killed before a sync.
 func syncNames(dir *os.File) error {
 	if err := dir.Sync(); err != nil {
 		return err
@@ -202,9 +198,8 @@ func syncNames(dir *os.File) error {
 	return nil
 }
 
-// walk opens a directory step by step, so that it never follows a symlink, not
-// even one that is put there meanwhile. It makes the steps that are missing,
-// on disk when it returns nil.
+// walk opens a directory step by step and never follows a symlink, even one created
+// meanwhile. It creates missing directories, which are on disk when it returns nil.
 func walk(root *os.Root, parts []string) (*os.File, error) {
 	at, err := root.Open(".")
 	for _, name := range parts {
@@ -218,7 +213,7 @@ func walk(root *os.Root, parts []string) (*os.File, error) {
 		from.Close() // nothing was written
 	}
 	if err != nil {
-		at.Close() // of nil is fine
+		at.Close() // nil is allowed
 		return nil, err
 	}
 	return at, nil
@@ -239,9 +234,8 @@ func step(from *os.File, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// appendLine writes line and a newline at the end of the file, at once, and
-// returns where the line begins. A line that somebody left unfinished there is
-// finished first, so that nothing is glued to it.
+// appendLine appends line and a newline in one write, and returns the offset of the line.
+// It first ends an unfinished line, so that the two don't join.
 func appendLine(dir *os.File, name string, line []byte, sync bool) (offset int64, err error) {
 	const flags = unix.O_RDWR | unix.O_APPEND | unix.O_CREAT | unix.O_NONBLOCK | unix.O_NOFOLLOW | unix.O_NOCTTY | unix.O_CLOEXEC
 	fd, err := unix.Openat(int(dir.Fd()), name, flags, 0o600)
@@ -261,7 +255,7 @@ func appendLine(dir *os.File, name string, line []byte, sync bool) (offset int64
 	if _, err := file.Write(text); err != nil {
 		return 0, err
 	}
-	end, err := file.Seek(0, io.SeekCurrent) // where the append really went
+	end, err := file.Seek(0, io.SeekCurrent) // the real offset of the append
 	fault.Point("line-appended")
 	if err == nil && sync {
 		if err = file.Sync(); err == nil {
@@ -271,7 +265,7 @@ func appendLine(dir *os.File, name string, line []byte, sync bool) (offset int64
 	return end - int64(len(line)) - 1, err
 }
 
-// endsWithin reports whether the file ends within a line; it has to be regular.
+// endsWithin reports whether a regular file ends without a newline.
 func endsWithin(file *os.File) (bool, error) {
 	info, err := file.Stat()
 	switch {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The directories of a mailbox that we make when they are missing.
+// Directories of a mailbox that Open creates.
 const (
 	tasksName   = "tasks"
 	resultsName = "results"
@@ -19,23 +19,22 @@ const (
 	tmpName     = ".mailboxd/tmp"
 )
 
-// A Box is an open mailbox: one directory, and nothing outside it. Only Open
-// makes one. All methods may be called from several goroutines at once.
+// A Box is an open mailbox: one directory, and nothing outside it. Only Open makes one. All
+// methods may be called concurrently.
 type Box struct {
 	path string
 
-	mu       sync.RWMutex // guards what follows: Refresh replaces it
+	mu       sync.RWMutex // guards the fields below, which Refresh replaces
 	root     *os.Root
-	dir      *os.File // the same, for calls by its descriptor
-	lock     *os.File // the directory that is flocked; nil when it is not
+	dir      *os.File // of root, for system calls
+	lock     *os.File // the locked directory; nil: not locked
 	warnings []*UnfitError
 }
 
-// Open opens the mailbox at path, symlinks resolved, and makes what is missing
-// of it with mode 0700 (AINL-80). It refuses "/", the home directory, a
-// directory that anybody may write to or that belongs to somebody else, and a
-// tasks/ or results/ that leads outside or does not tell upper from lower case.
-// The error says which path, and how to mend it.
+// Open opens the mailbox at path, with symlinks resolved, and creates missing directories
+// with mode 0700 (AINL-80). It refuses "/", the home directory, a directory that is
+// world-writable or belongs to another user, and a tasks/ or results/ that leads outside or
+// isn't case-sensitive. The error names the path and a remedy.
 func Open(path string) (*Box, error) {
 	resolved, err := locate(path)
 	if err != nil {
@@ -55,24 +54,24 @@ func Open(path string) (*Box, error) {
 // Path returns the absolute path of the mailbox, without symlinks.
 func (b *Box) Path() string { return b.path }
 
-// TasksDir returns the absolute path of the directory where tasks come in.
+// TasksDir returns the absolute path of tasks/.
 func (b *Box) TasksDir() string { return filepath.Join(b.path, tasksName) }
 
-// ResultsDir returns the absolute path of the directory where results go out.
+// ResultsDir returns the absolute path of results/.
 func (b *Box) ResultsDir() string { return filepath.Join(b.path, resultsName) }
 
-// Warnings returns what an operator should mend although the mailbox works,
-// each with its mend.
+// Warnings returns problems that the operator should fix although the mailbox works, each
+// with a remedy.
 func (b *Box) Warnings() []*UnfitError {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	return slices.Clone(b.warnings)
 }
 
-// Refresh notices that the mailbox, its tasks/ or its results/ was removed or
-// replaced, and then makes and opens it anew, under the same rules as Open and
-// with the lock that was held. It reports whether it did: results that stood
-// there have to be put again. When nothing changed it costs a few stats.
+// Refresh detects that the mailbox, its tasks/ or its results/ was removed or replaced. It
+// then creates and opens it again, under the rules of Open and with the same lock. It
+// reports whether it did: then earlier results have to be put again. Without a change, it
+// costs a few stat calls.
 func (b *Box) Refresh() (replaced bool, err error) {
 	if b.intact() {
 		return false, nil
@@ -95,8 +94,7 @@ func (b *Box) intact() bool {
 	return b.hasDir(tasksName) && b.hasDir(resultsName)
 }
 
-// hasDir reports whether a directory is there, or a symlink that stays in the
-// mailbox leads to one.
+// hasDir reports whether a directory exists, or a symlink to one inside the mailbox.
 func (b *Box) hasDir(name string) bool {
 	var there unix.Stat_t
 	if err := unix.Fstatat(int(b.dir.Fd()), name, &there, unix.AT_SYMLINK_NOFOLLOW); err != nil {
@@ -126,15 +124,15 @@ func (b *Box) reopen() error {
 		if lock, err = flock(root, b.path); err != nil {
 			return errors.Join(err, dir.Close(), root.Close())
 		}
-		b.lock.Close() // a directory that is gone: there is nothing to lose
+		b.lock.Close() // the old directory: nothing can be lost
 	}
-	b.root.Close() // likewise
+	b.root.Close() // as above
 	b.dir.Close()
 	b.root, b.dir, b.lock, b.warnings = root, dir, lock, warnings
 	return nil
 }
 
-// hold opens the directory that is root, or closes root.
+// hold opens the directory of root, or closes root on an error.
 func hold(root *os.Root) (*os.File, error) {
 	dir, err := root.Open(".")
 	if err != nil {
@@ -143,7 +141,7 @@ func hold(root *os.Root) (*os.File, error) {
 	return dir, nil
 }
 
-// Close gives the mailbox and its lock back.
+// Close closes the mailbox and releases its lock.
 func (b *Box) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -155,14 +153,14 @@ func (b *Box) Close() error {
 	return err
 }
 
-// use returns the root of now, and what to call when it is no longer needed.
+// use returns the current root, and a function to release it.
 func (b *Box) use() (root *os.Root, release func()) {
 	b.mu.RLock()
 	return b.root, b.mu.RUnlock
 }
 
-// openDir opens a directory as of now, for a quarter of what root.Open costs. A
-// symlink that stays in the mailbox is followed. The caller has b in use.
+// openDir opens a current directory at a quarter of the cost of root.Open. It follows a
+// symlink that stays in the mailbox. The caller must hold b.use.
 func (b *Box) openDir(name string, flags int) (fd int, err error) {
 	for err = unix.EINTR; err == unix.EINTR; {
 		fd, err = unix.Openat(int(b.dir.Fd()), name, flags|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)

@@ -11,14 +11,13 @@ import (
 	"mailboxd/internal/fault"
 )
 
-// rootName is the file in a state directory that says whose state it is.
+// rootName is the file in a state directory with the path of its mailbox.
 const rootName = "root"
 
-// Claim makes this process the only one that works with the state directory,
-// until Close or its end, and ties the directory to the mailbox at root for
-// good: what is known of one mailbox's runs must never be used to end or
-// collect those of another. When somebody else works with it, the error is a
-// *LockedError, after the same wait as Box.Lock's for one who is dead.
+// Claim makes this process the only user of the state directory until Close or its end. It
+// binds the directory to the mailbox at root: data about the runs of one mailbox must never
+// be used for another. If another process uses the directory, the error is a *LockedError,
+// after the same wait for a dead process as in Box.Lock.
 func (s *State) Claim(root string) error {
 	root, err := resolve(root)
 	if err != nil {
@@ -42,8 +41,8 @@ func (s *State) Claim(root string) error {
 	return nil
 }
 
-// tie writes down which mailbox the state is of, or compares. A record without
-// its newline is one whose writing was cut short.
+// tie records the mailbox of the state, or compares it. A record without a newline is
+// incomplete.
 func (s *State) tie(root string) error {
 	text, err := s.root.ReadFile(rootName)
 	owner, whole := strings.CutSuffix(string(text), "\n")
@@ -62,7 +61,7 @@ func (s *State) tie(root string) error {
 	return nil
 }
 
-// write makes a file hold text, on disk when it returns nil.
+// write writes text to a file, which is on disk when it returns nil.
 func (s *State) write(name, text string) error {
 	file, err := s.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {

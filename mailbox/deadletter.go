@@ -14,26 +14,26 @@ import (
 	"mailboxd/envelope"
 )
 
-// A DeadLetter is a line that could not become a task, and why.
+// A DeadLetter is a line that could not become a task, and the reasons.
 type DeadLetter struct {
-	Time    time.Time     // when it was refused; zero is the time it is recorded
-	File    string        // where it stood, relative to the root
+	Time    time.Time     // of the refusal; zero: the time of recording
+	File    string        // of the line, relative to the root
 	Offset  int64         // in bytes
-	Length  int64         // of the whole line in bytes; Raw may be less
-	SHA256  string        // hex; "" is that of Raw
-	TaskID  string        // as far as one could be read; not safe as a path
+	Length  int64         // of the whole line in bytes; Raw may be shorter
+	SHA256  string        // hex; "": of Raw
+	TaskID  string        // if it was readable; not safe as a path
 	Kind    envelope.Kind // of the first reason
 	Reasons []Reason
 	Raw     []byte // the line, or its beginning
 }
 
-// A Reason is one thing that was wrong with a line.
+// A Reason is one problem of a line.
 type Reason struct {
 	Field   string `json:"field"` // "" for the whole line
 	Message string `json:"message"`
 }
 
-// deadLetterLine is how a DeadLetter is written.
+// deadLetterLine is the JSON form of a DeadLetter.
 type deadLetterLine struct {
 	Time    time.Time     `json:"time"`
 	File    string        `json:"file"`
@@ -47,19 +47,19 @@ type deadLetterLine struct {
 	Base64  []byte        `json:"raw_base64,omitzero"`
 }
 
-// Line returns a dead letter as it is written to a file, without the end of the line.
-// A Raw that is not UTF-8 is written in base64.
+// Line returns the JSON of a dead letter, without a newline. A Raw that isn't UTF-8 is in
+// base64.
 func (d DeadLetter) Line() []byte {
-	line, err := json.Marshal(d.line(time.Now()), jsontext.AllowInvalidUTF8(true)) // names and ids may hold anything
+	line, err := json.Marshal(d.line(time.Now()), jsontext.AllowInvalidUTF8(true)) // names and ids may contain any bytes
 	if err != nil {
 		panic("encode dead letter: " + err.Error()) // strings, bytes and times never fail
 	}
 	return line
 }
 
-// AppendDeadLetters appends lines of dead letters to rejected/<yyyy-mm-dd>.jsonl, by
-// the day of now in UTC, as one write. They are on disk when it returns nil. An
-// *UnfitError names an object that lies in the place of the file or its directory.
+// AppendDeadLetters appends lines of dead letters to rejected/<yyyy-mm-dd>.jsonl, by the
+// UTC day of now, in one write. They are on disk when it returns nil. An *UnfitError names
+// an object in the place of the file or its directory.
 func (b *Box) AppendDeadLetters(now time.Time, lines [][]byte) error {
 	if len(lines) == 0 {
 		return nil

@@ -12,19 +12,17 @@ import (
 	"mailboxd/envelope"
 )
 
-// A Draft is a result that is on the disk and has no name, so nobody sees it.
-// Whoever made it puts or drops it; when they are killed nothing is left of it.
-// Its methods may be called from several goroutines at once.
+// A Draft is a result on disk without a name, invisible to readers. Its maker puts or drops
+// it; if the process is killed, nothing is left. Its methods may be called concurrently.
 type Draft struct {
 	box  *Box
 	data []byte
 	mode fs.FileMode
-	file atomic.Int64 // its descriptor; -1 once somebody has taken it
+	file atomic.Int64 // the descriptor; -1 after Put or Drop
 }
 
-// DraftResult does of PutResult what can be done before it is certain that the
-// result is one. There is no Draft where files always have names: the error
-// does not matter to who calls PutResult then.
+// DraftResult does the first part of PutResult before the result is certain. It fails on a
+// file system without nameless files; the caller then calls PutResult.
 func (b *Box) DraftResult(data []byte, mode fs.FileMode) (*Draft, error) {
 	_, release := b.use()
 	defer release()
@@ -42,8 +40,8 @@ func (b *Box) DraftResult(data []byte, mode fs.FileMode) (*Draft, error) {
 	return d, nil
 }
 
-// Put is Box.PutResult for what was drafted. A Draft that cannot have the name,
-// or that was put or dropped before, is written anew.
+// Put is Box.PutResult for a draft. If the draft can't get the name, or was put or dropped
+// before, Put writes the data again.
 func (d *Draft) Put(id envelope.ID) error {
 	err := d.name(resultName(id))
 	switch {
@@ -60,10 +58,10 @@ func (d *Draft) name(name string) error {
 	if file < 0 {
 		return os.ErrClosed
 	}
-	defer unix.Close(file) // written and synced, or of no use
+	defer unix.Close(file) // written and synced, or useless
 	_, release := d.box.use()
 	defer release()
-	dir, err := d.box.openResults() // of now: the one it was drafted in may have been replaced
+	dir, err := d.box.openResults() // the current one; the draft's may have been replaced
 	if err != nil {
 		return err
 	}
@@ -71,9 +69,9 @@ func (d *Draft) name(name string) error {
 	return nameFile(file, dir, name)
 }
 
-// Drop lets go of a Draft that was not put. Once more does nothing.
+// Drop discards a Draft that wasn't put. A second call does nothing.
 func (d *Draft) Drop() {
 	if file := int(d.file.Swap(-1)); file >= 0 {
-		unix.Close(file) // it is to be lost
+		unix.Close(file) // its content isn't needed
 	}
 }

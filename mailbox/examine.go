@@ -7,18 +7,17 @@ import (
 	"path/filepath"
 )
 
-// An UnfitError says why a directory cannot serve, or had better not, and what
-// mends it.
+// An UnfitError says why a directory can't be used, or shouldn't be, and the remedy.
 type UnfitError struct {
-	Reason string // names the path
-	Hint   string // a command, or what else to do
+	Reason string // with the path
+	Hint   string // a command, or an alternative
 }
 
 func (e *UnfitError) Error() string { return e.Reason + ": " + e.Hint }
 
-// Examine judges the directories of the mailbox at path as Open does, and
-// changes nothing. What is missing is fine, as Open would make it; but that the
-// mailbox itself is missing is an error that wraps fs.ErrNotExist.
+// Examine checks the directories of the mailbox at path as Open does, and changes nothing.
+// Missing directories are fine, because Open creates them. If the mailbox itself is
+// missing, the error wraps fs.ErrNotExist.
 func Examine(path string) (warnings []*UnfitError, err error) {
 	if path, err = filepath.Abs(path); err == nil {
 		path, err = filepath.EvalSymlinks(path)
@@ -40,9 +39,8 @@ func Examine(path string) (warnings []*UnfitError, err error) {
 	return warnings, nil
 }
 
-// ServedBy reports whether somebody holds the lock of a mailbox, or of its
-// state directory, and which process that is: 0 when it cannot be seen from
-// here. It takes no lock.
+// ServedBy reports whether a process holds the lock of a mailbox or a state directory, and
+// its PID: 0 if it isn't visible from here. It takes no lock.
 func ServedBy(path string) (pid int, served bool, err error) {
 	dir, err := os.Open(path)
 	if err != nil {

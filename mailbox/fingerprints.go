@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// mostLengths bounds the work that looking for the original of a file is.
+// mostLengths limits the work of looking for the original of a file.
 const mostLengths = 64
 
-// fingerprints are hashes of the first blocks of all files with a cursor. A file that
-// begins with one of them is a copy, under whatever name.
-type fingerprints map[int64]map[string]int // by length, then by hash: how many files begin so
+// fingerprints are the first blocks of all files with a cursor. A file that begins like one
+// of them is a copy.
+type fingerprints map[int64]map[string]int // number of files by length, then by hash
 
 func newFingerprints(cursors []Cursor) fingerprints {
 	h := fingerprints{}
@@ -43,8 +43,8 @@ func (h fingerprints) remove(c Cursor) {
 	}
 }
 
-// match reports whether a file that starts with block is a copy. Of many lengths it
-// tries the longest, since most of a copy was read from the original.
+// match reports whether a file that starts with block is a copy. It tries only the longest
+// lengths: a copy usually has most of the read part of the original.
 func (h fingerprints) match(block []byte) bool {
 	lengths := slices.DeleteFunc(slices.Collect(maps.Keys(h)), func(n int64) bool { return n > int64(len(block)) })
 	slices.Sort(lengths)

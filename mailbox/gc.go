@@ -15,35 +15,34 @@ import (
 	"mailboxd/envelope"
 )
 
-// A Kept is something that is kept for a while: the directory of one run, one
-// result in the history, or the dead letters of one day.
+// A Kept is data with a retention time: a run directory, a result in the history, or the
+// dead letters of a day.
 type Kept struct {
 	ID       envelope.ID // of its task; "" for dead letters
-	Revision int         // likewise; 0
-	Path     string      // relative to where it lies
+	Revision int         // of its task; 0 for dead letters
+	Path     string      // relative to its directory
 	Changed  time.Time
 	Bytes    int64
 }
 
-// RunDirs goes through the directories of all runs, in no order. An error of
-// one of them goes along, and the next follows.
+// RunDirs iterates over all run directories, in no order. An error of one of them doesn't
+// end the iteration.
 func (s *State) RunDirs() iter.Seq2[Kept, error] { return s.kept(runsName) }
 
-// Histories goes through the results that later revisions replaced, and those that
-// were refused.
+// Histories iterates over replaced and refused results.
 func (s *State) Histories() iter.Seq2[Kept, error] { return s.kept(historyName) }
 
-// Drop removes what RunDirs or Histories returned, and the directory of its
-// task when nothing is left in it.
+// Drop removes an item of RunDirs or Histories, and the directory of its task if that is
+// empty.
 func (s *State) Drop(k Kept) error {
 	if err := s.root.RemoveAll(k.Path); err != nil {
 		return fmt.Errorf("drop %s: %w", k.Path, err)
 	}
-	_ = s.root.Remove(filepath.Dir(k.Path)) // there may be more in it
+	_ = s.root.Remove(filepath.Dir(k.Path)) // fails if there is more in it
 	return nil
 }
 
-// kept goes through <dir>/<task>/<revision>...
+// kept iterates over <dir>/<task>/<revision>...
 func (s *State) kept(dir string) iter.Seq2[Kept, error] {
 	return func(yield func(Kept, error) bool) {
 		for task, err := range entries(s.root, dir) {
@@ -64,7 +63,7 @@ func (s *State) kept(dir string) iter.Seq2[Kept, error] {
 	}
 }
 
-// keep describes one entry; what is not ours is none.
+// keep describes an entry; ours is false for a foreign one.
 func (s *State) keep(dir, task, name string) (k Kept, ours bool, err error) {
 	number, _, _ := strings.Cut(name, ".")
 	revision, err := strconv.Atoi(number)
@@ -87,12 +86,12 @@ func (s *State) keep(dir, task, name string) (k Kept, ours bool, err error) {
 		return err
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		return k, false, nil // it went meanwhile
+		return k, false, nil // removed meanwhile
 	}
 	return k, err == nil, err
 }
 
-// idOf turns envelope.ID.Dir around.
+// idOf reverses envelope.ID.Dir.
 func idOf(dir string) (envelope.ID, error) {
 	if dot := envelope.ID("."); dir == dot.Dir() {
 		return dot, nil
@@ -100,8 +99,7 @@ func idOf(dir string) (envelope.ID, error) {
 	return envelope.ParseID(dir)
 }
 
-// entries goes through the names in a directory, some at a time; one that is
-// not there is empty.
+// entries iterates over the names in a directory, in chunks; a missing directory is empty.
 func entries(root *os.Root, path string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		dir, err := root.Open(path)
@@ -122,14 +120,14 @@ func entries(root *os.Root, path string) iter.Seq2[string, error] {
 				}
 			}
 		}
-		if err != io.EOF && !errors.Is(err, fs.ErrNotExist) { // it may be removed as we go
+		if err != io.EOF && !errors.Is(err, fs.ErrNotExist) { // it may be removed meanwhile
 			yield("", err)
 		}
 	}
 }
 
-// DeadLetters lists the files of dead letters; Changed is the end of the day
-// in their names.
+// DeadLetters lists the files of dead letters; Changed is the end of the day in their
+// names.
 func (b *Box) DeadLetters() (files []Kept, err error) {
 	root, release := b.use()
 	defer release()
@@ -139,7 +137,7 @@ func (b *Box) DeadLetters() (files []Kept, err error) {
 		}
 		day, err := time.Parse(time.DateOnly+taskSuffix, name)
 		if err != nil {
-			continue // not ours
+			continue // not a file of dead letters
 		}
 		path := filepath.Join(rejectedName, name)
 		if info, err := root.Lstat(path); err == nil && info.Mode().IsRegular() {
@@ -149,7 +147,7 @@ func (b *Box) DeadLetters() (files []Kept, err error) {
 	return files, nil
 }
 
-// DropDeadLetters removes what DeadLetters returned.
+// DropDeadLetters removes an item of DeadLetters.
 func (b *Box) DropDeadLetters(k Kept) error {
 	root, release := b.use()
 	defer release()

@@ -6,17 +6,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A crash may leave a hole in a file: NUL bytes where a line was never written, and the
-// line of the next writer behind them. When both together are longer than a line may be,
-// the hole is a line of its own, so that the other is not too long because of it.
+// A crash may leave a hole in a file: NUL bytes where a line was never written, followed by
+// the line of the next writer. If both together exceed the limit of a line, the hole
+// becomes a line of its own, so that the other line isn't too long.
 
-// keepOfHole is how much of a hole that is too long for a line is kept.
+// keepOfHole limits the kept part of a hole that is too long for a line.
 const keepOfHole = 4 << 10
 
-// nuls returns how many NUL bytes a text begins with.
+// nuls returns the number of leading NUL bytes.
 func nuls(text []byte) int { return len(text) - len(bytes.TrimLeft(text, "\x00")) }
 
-// holeLine makes a line of length NUL bytes, which ends where the next one begins.
+// holeLine makes a line of length NUL bytes, without a line ending.
 func holeLine(offset, length, maxLine int64) Line {
 	keep := length
 	if length > maxLine {
@@ -25,8 +25,7 @@ func holeLine(offset, length, maxLine int64) Line {
 	return Line{Offset: offset, End: offset + length, Raw: make([]byte, keep), Length: length, TooLong: length > maxLine}
 }
 
-// cutHole makes the hole that a line which is too long begins with a line of its own, and
-// returns what is behind it.
+// cutHole makes a line of the hole at the start of a too long line, and returns the rest.
 func cutHole(text []byte, offset, maxLine int64) (hole Line, rest []byte, ok bool) {
 	n, length := nuls(text), len(bytes.TrimSuffix(text, []byte("\r")))
 	if int64(length) <= maxLine || n == 0 || n == length {
@@ -35,12 +34,12 @@ func cutHole(text []byte, offset, maxLine int64) (hole Line, rest []byte, ok boo
 	return holeLine(offset, int64(n), maxLine), text[n:], true
 }
 
-// endOfHole returns where the NUL bytes end that the file has at an offset, at most at end.
-// It holds no more than a chunk of them.
+// endOfHole returns the end of the NUL bytes at an offset, at most end. It holds no more
+// than a chunk of them.
 func (s *source) endOfHole(from, end int64) (int64, error) {
 	for at := from; at < end; {
 		if data, err := s.file.Seek(at, unix.SEEK_DATA); err == nil {
-			at = min(max(at, data), end) // where holes are known
+			at = min(max(at, data), end) // if the file system reports holes
 		}
 		text, err := s.bytes(at, min(scanChunk, end-at))
 		if err != nil {

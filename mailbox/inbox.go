@@ -2,10 +2,9 @@ package mailbox
 
 import "fmt"
 
-// AppendInbox appends a task line to the inbox file of an agent that fetches
-// its tasks, at a path relative to the root (AINL-21), like AppendCallback and
-// in the same places: what is there is on disk when it returns nil, and no
-// symlink is followed.
+// AppendInbox appends a task line to the inbox file of an agent that fetches its tasks, at
+// a path relative to the root (AINL-21). The rules are those of AppendCallback: the line is
+// on disk when it returns nil, and it follows no symlink.
 func (b *Box) AppendInbox(path string, line []byte) error {
 	err := CheckInbox(path)
 	if err == nil {
@@ -17,6 +16,6 @@ func (b *Box) AppendInbox(path string, line []byte) error {
 	return nil
 }
 
-// CheckInbox says why no inbox file can be at path, or nil: the rules are those
-// of CheckCallback.
+// CheckInbox says why path can't be an inbox file; nil if it can. The rules are those of
+// CheckCallback.
 func CheckInbox(path string) error { return CheckCallback(path) }

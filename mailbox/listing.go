@@ -10,11 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An inode is a file, whatever it is called.
+// An inode identifies a file independent of its name.
 type inode struct{ dev, ino uint64 }
 
-// A stamp is how a file looks from outside. When it looks the same it is the
-// same, as far as a look can tell.
+// A stamp is the visible state of a file. Files with equal stamps count as unchanged.
 type stamp struct {
 	key          inode
 	size         int64
@@ -36,23 +35,23 @@ func newStamp(stat *unix.Stat_t) stamp {
 	}
 }
 
-// found is a name in tasks/ and what it means.
+// found is a name in tasks/ with its file.
 type found struct {
 	name  string
 	stamp stamp
-	err   error // why it is not to be read
+	err   error // why it can't be read
 }
 
-// A listing is the task files in a directory, by name. It reads the names again
-// only when the directory changed.
+// A listing holds the task files of a directory, by name. It reads the names again only if
+// the directory has changed.
 type listing struct {
 	dir   stamp
 	names []string
 	found []found // regular files
-	odd   []found // what else has such a name, with an error
+	odd   []found // other files with such names, with errors
 }
 
-// update stats every task file, and nothing but task files.
+// update stats every task file, and no other file.
 func (l *listing) update(dir *os.File) error {
 	now, err := stampOf(int(dir.Fd()))
 	if err != nil {
@@ -77,20 +76,20 @@ func (l *listing) update(dir *os.File) error {
 		switch f := (found{name, newStamp(&stat), err}); {
 		case err == nil:
 			l.found = append(l.found, f)
-		case !errors.Is(err, unix.ENOENT): // gone since
+		case !errors.Is(err, unix.ENOENT): // removed since
 			l.odd = append(l.odd, f)
 		}
 	}
 	return nil
 }
 
-// has reports whether the name was there.
+// has reports whether the name exists.
 func (l *listing) has(name string) bool {
 	_, ok := slices.BinarySearch(l.names, name)
 	return ok
 }
 
-// taskNames lists *.jsonl, without hidden files. Editors' backups end otherwise.
+// taskNames lists *.jsonl without hidden files. Editors' backups have other suffixes.
 func taskNames(dir *os.File) ([]string, error) {
 	names, err := dir.Readdirnames(-1)
 	names = slices.DeleteFunc(names, func(name string) bool {

@@ -13,11 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A LockedError says that somebody else serves the mailbox, or works with the
-// state directory.
+// A LockedError says that another process serves the mailbox, or uses the state directory.
 type LockedError struct {
-	Root string // the directory that is locked
-	PID  int    // 0 when it is not known, as in another container
+	Root string // the locked directory
+	PID  int    // 0 if unknown, as in another container
 }
 
 func (e *LockedError) Error() string {
@@ -27,10 +26,10 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("%s is served by mailboxd, process %d", e.Root, e.PID)
 }
 
-// Lock makes this process the only one that serves the mailbox, until Close or
-// its end, and clears away what a killed one left half done. The lock is on the
-// directory itself, so two configurations of it cannot both have it. When
-// somebody else does, the error is a *LockedError.
+// Lock makes this process the only one that serves the mailbox, until Close or its end, and
+// removes temporary files of a killed one. The lock is on the directory itself, so two
+// configurations of the same mailbox exclude each other. If another process has it, the
+// error is a *LockedError.
 func (b *Box) Lock() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -48,9 +47,8 @@ func (b *Box) Lock() error {
 	return nil
 }
 
-// letGo is how long the lock of somebody who is not to be found is waited for.
-// A child that a killed process was just starting has its descriptors until it
-// executes its program.
+// letGo is the wait for a lock whose process can't be found. A child that a killed process
+// was starting holds its descriptors until exec.
 const letGo = 2 * time.Second
 
 func flock(root *os.Root, path string) (*os.File, error) {
@@ -67,7 +65,7 @@ func flock(root *os.Root, path string) (*os.File, error) {
 		if !errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), dir.Close())
 		}
-		pid, _, _ := holder(dir) // 0 when nobody can say
+		pid, _, _ := holder(dir) // 0 if unknown
 		if lives(pid) || time.Since(began) > letGo {
 			return nil, errors.Join(&LockedError{Root: path, PID: pid}, dir.Close())
 		}
@@ -75,10 +73,10 @@ func flock(root *os.Root, path string) (*os.File, error) {
 	}
 }
 
-// lives reports whether there is a process of that number; 0 is none.
+// lives reports whether a process with a PID exists; 0 is none.
 func lives(pid int) bool { return pid > 0 && !errors.Is(unix.Kill(pid, 0), unix.ESRCH) }
 
-// sweep removes temporary files: who holds the lock is the only one to have any.
+// sweep removes temporary files. Only the holder of the lock has any.
 func sweep(root *os.Root) error {
 	dir, err := root.Open(tmpName)
 	if err != nil {
@@ -92,9 +90,9 @@ func sweep(root *os.Root) error {
 	return err
 }
 
-// holder finds in /proc/locks whether somebody has flocked the directory, and
-// who; 0 is somebody who cannot be seen from here. A line there reads
-// "1: FLOCK  ADVISORY  WRITE 1234 08:02:131 0 EOF".
+// holder finds the process with a flock on the directory in /proc/locks; 0 is a process
+// that isn't visible from here. A line there is "1: FLOCK ADVISORY WRITE 1234 08:02:131 0
+// EOF".
 func holder(dir *os.File) (pid int, held bool, err error) {
 	info, err := dir.Stat()
 	if err != nil {
@@ -111,14 +109,14 @@ func holder(dir *os.File) (pid int, held bool, err error) {
 	for lines.Scan() {
 		words := strings.Fields(lines.Text())
 		if len(words) >= 6 && words[1] == "FLOCK" && words[5] == place {
-			pid, _ := strconv.Atoi(words[4]) // 0 is the answer then
+			pid, _ := strconv.Atoi(words[4]) // an error gives 0
 			return max(pid, 0), true, nil
 		}
 	}
 	return 0, false, lines.Err()
 }
 
-// sameDir reports whether the root is still the directory that is locked.
+// sameDir reports whether the root is still the locked directory.
 func sameDir(root *os.Root, lock *os.File) bool {
 	now, err := root.Stat(".")
 	if err != nil {

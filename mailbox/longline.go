@@ -10,14 +10,14 @@ import (
 	"mailboxd/envelope"
 )
 
-// scanChunk is how much of an endless line is held in memory.
+// scanChunk is the part of a very long line that is held in memory.
 const scanChunk = 1 << 20
 
 // lineEndBytes is what a line may have beyond its limit: a BOM and a CR.
 const lineEndBytes = 4
 
-// readOn looks for the end of a line that has been without one so far. It never
-// looks through the same bytes twice, and never holds more than a chunk of them.
+// readOn searches for the end of a line that had none so far. It never scans the same bytes
+// twice, and never holds more than a chunk.
 func (s *source) readOn(size int64, opts TailOptions) (piece, error) {
 	if err := s.skipHole(size); err != nil {
 		return piece{}, err
@@ -44,14 +44,14 @@ func (s *source) readOn(size int64, opts TailOptions) (piece, error) {
 	return s.longLine(newline, newline+1, newline+1 >= size, opts.MaxLine)
 }
 
-// skipHole moves on over a hole in a sparse file, which a crash may leave. A hole can
-// have any length and has no LF.
+// skipHole skips a hole in a sparse file, which a crash may leave. A hole can have any
+// length and contains no LF.
 func (s *source) skipHole(size int64) error {
 	data, err := s.file.Seek(s.scanned, unix.SEEK_DATA)
 	switch {
 	case errors.Is(err, unix.ENXIO):
-		s.scanned = size // all hole from here
-	case errors.Is(err, unix.EINVAL): // holes are not known here
+		s.scanned = size // only a hole from here
+	case errors.Is(err, unix.EINVAL): // the file system doesn't report holes
 	case err != nil:
 		return err
 	default:
@@ -60,8 +60,8 @@ func (s *source) skipHole(size int64) error {
 	return nil
 }
 
-// longLine makes the line between the cursor and text's end, which is read once
-// more for its outline; end is where the next one starts.
+// longLine makes the line between the cursor and text's end. It reads the line once more
+// for its outline. The next line starts at end.
 func (s *source) longLine(text, end int64, last bool, maxLine int64) (piece, error) {
 	c := s.cursor
 	if hole, err := s.endOfHole(c.Offset, text); err != nil {
@@ -94,8 +94,8 @@ func (s *source) longLine(text, end int64, last bool, maxLine int64) (piece, err
 	return s.piece([]Line{line}, next, last), nil
 }
 
-// unterminatedLine takes what a file that has no name any more ends with, although
-// there is no newline: nobody will look for it again.
+// unterminatedLine reads the end of a nameless file without a newline: no later look would
+// read it.
 func (s *source) unterminatedLine(opts TailOptions) (piece, error) {
 	s.final = false
 	c, end := s.cursor, s.scanned
@@ -116,7 +116,7 @@ func (s *source) unterminatedLine(opts TailOptions) (piece, error) {
 	return s.piece([]Line{line}, next, true), nil
 }
 
-// skipToEnd moves the cursor behind the last newline there is.
+// skipToEnd moves the cursor after the last newline.
 func (s *source) skipToEnd(size int64) error {
 	s.fromEnd = false
 	end := size
@@ -140,8 +140,7 @@ func (s *source) skipToEnd(size int64) error {
 	return nil
 }
 
-// movedTo returns the cursor moved to an offset that was reached in chunks, so
-// that the blocks have to be read for it.
+// movedTo returns the cursor moved to an offset, with blocks read from the file.
 func (s *source) movedTo(offset int64) (Cursor, error) {
 	if offset == 0 {
 		return s.cursor, nil

@@ -14,19 +14,18 @@ import (
 )
 
 const (
-	restAfter    = 2 * time.Second  // a replaced file's last words are over
-	warnAfter    = time.Minute      // a last line without newline is worth a word
-	forgetAfter  = 10 * time.Minute // a replaced file's writer has let go of it
-	keepRetired  = 16               // replaced files followed at a time
+	restAfter    = 2 * time.Second  // then the rest of a replaced file is complete
+	warnAfter    = time.Minute      // then an unterminated last line is reported
+	forgetAfter  = 10 * time.Minute // then the writer of a replaced file has closed it
+	keepRetired  = 16               // limit of replaced files that are followed
 	taskSuffix   = ".jsonl"
-	settledAfter = 2 * time.Second // a directory's time is coarser than its changes
+	settledAfter = 2 * time.Second // the time stamps of directories are coarser than their changes
 )
 
 // ErrUnterminated says that the last line of a task file has had no newline for a while.
 var ErrUnterminated = fmt.Errorf("the last line has had no newline for %v: it is read when it has one", warnAfter)
 
-// look finds out which files there are and which of them changed. What changed
-// is ready to be read.
+// look lists the files and finds the changed ones, which become ready.
 func (t *Tail) look() error {
 	if err := t.list(); err != nil {
 		return err
@@ -56,7 +55,7 @@ func (t *Tail) look() error {
 	return nil
 }
 
-// list stats every task file. A missing tasks/ is an empty one.
+// list stats every task file. A missing tasks/ is empty.
 func (t *Tail) list() error {
 	_, release := t.box.use()
 	fd, err := t.box.openDir(tasksName, unix.O_RDONLY)
@@ -65,7 +64,7 @@ func (t *Tail) list() error {
 		return err
 	}
 	if t.dir != nil {
-		t.dir.Close() // it was only read
+		t.dir.Close() // read-only
 		t.dir = nil
 	}
 	if err != nil {
@@ -87,7 +86,7 @@ func (t *Tail) list() error {
 	return nil
 }
 
-// observe notes how a file looks now, and that there may be something to read.
+// observe records the state of a file, and queues a changed one.
 func (t *Tail) observe(s *source, now stamp) {
 	switch {
 	case s.seen != now:
@@ -111,8 +110,8 @@ func (t *Tail) enqueue(s *source) {
 	}
 }
 
-// visit has the last words of a file without a name read once its writer is
-// silent, and forgets it when it has been so for long.
+// visit queues the unterminated rest of a nameless file when its writer is silent, and
+// forgets the file after a longer silence.
 func (t *Tail) visit(s *source) {
 	quiet := time.Since(s.since)
 	switch {
@@ -125,7 +124,7 @@ func (t *Tail) visit(s *source) {
 	}
 }
 
-// thin forgets the oldest files without a name when there are too many.
+// thin forgets the oldest nameless files beyond the limit.
 func (t *Tail) thin() {
 	for _, s := range slices.Clone(t.retired) {
 		if len(t.retired) <= keepRetired {
@@ -145,7 +144,7 @@ func (t *Tail) forget(s *source) {
 	s.queued = false
 }
 
-// rearranged reports whether a name now means another file than before.
+// rearranged reports whether a name now means another file.
 func (t *Tail) rearranged() bool {
 	if len(t.listing.found) != len(t.named) {
 		return true
@@ -156,8 +155,8 @@ func (t *Tail) rearranged() bool {
 	})
 }
 
-// arrange gives every file that was found its source. One that has several
-// names is read under the first.
+// arrange assigns a source to every file. A file with several names is read under the
+// first.
 func (t *Tail) arrange() {
 	before := t.named
 	t.named = make(map[string]*source, len(t.listing.found))
@@ -166,18 +165,18 @@ func (t *Tail) arrange() {
 		placed[f.stamp.key] = true
 		t.named[f.name] = s
 	}
-	for _, f := range t.listing.found { // names that mean what they meant
+	for _, f := range t.listing.found { // names with the same file as before
 		if s := before[f.name]; s != nil && s.key() == f.stamp.key && !placed[f.stamp.key] {
 			place(f, s)
 		}
 	}
-	for _, f := range t.listing.found { // new names of files we know
+	for _, f := range t.listing.found { // new names of known files
 		if s := t.known[f.stamp.key]; s != nil && !placed[f.stamp.key] {
 			t.rename(s, f.name)
 			place(f, s)
 		}
 	}
-	for _, f := range t.listing.found { // files we do not know
+	for _, f := range t.listing.found { // unknown files
 		if !placed[f.stamp.key] {
 			place(f, t.meet(f, before[f.name]))
 		}
@@ -189,7 +188,7 @@ func (t *Tail) arrange() {
 	}
 }
 
-// rename lets a file go on under another name.
+// rename continues a file under another name.
 func (t *Tail) rename(s *source, name string) {
 	s.cursor.Path = tasksName + "/" + name
 	t.cursorsDue = append(t.cursorsDue, s)
@@ -200,8 +199,7 @@ func (t *Tail) rename(s *source, name string) {
 	}
 }
 
-// meet makes the source of a file that is new to us. It is read after the one
-// that had its name before.
+// meet makes the source of a new file. It is read after the file that had its name before.
 func (t *Tail) meet(f found, before *source) *source {
 	s := &source{want: min(firstWant, t.opts.BatchBytes), after: before}
 	name := tasksName + "/" + f.name
@@ -211,7 +209,7 @@ func (t *Tail) meet(f found, before *source) *source {
 	} else {
 		s.cursor = Cursor{Path: name, Dev: f.stamp.key.dev, Inode: f.stamp.key.ino}
 		if !t.first {
-			s.cursor.Replay = f.stamp.size // it may repeat what we have read
+			s.cursor.Replay = f.stamp.size // may repeat earlier content
 			s.strange = before == nil && !t.knew(name)
 		}
 		s.fromEnd = t.opts.FromEnd
@@ -221,14 +219,14 @@ func (t *Tail) meet(f found, before *source) *source {
 	return s
 }
 
-// knew reports whether a name was that of another file, which is not followed
-// under it any more. A file that has such a name replaces that one.
+// knew reports whether a name belonged to another file that is no longer followed under it.
+// A new file with that name replaces that one.
 func (t *Tail) knew(path string) bool {
 	return t.paths[path] || slices.ContainsFunc(t.retired, func(s *source) bool { return s.cursor.Path == path })
 }
 
-// retire follows a file on that has no name any more: there may be lines in it
-// that were not read, and its writer may add to it. That needs it open.
+// retire follows a file without a name: it may have unread lines, and its writer may add
+// more. The file must be open.
 func (t *Tail) retire(s *source) {
 	t.open = slices.DeleteFunc(t.open, func(other *source) bool { return other == s })
 	if s.file == nil {

@@ -1,4 +1,4 @@
-// Package mailbox is the shared directory where tasks come in and results go
-// out. It reads only whole lines, and a file it puts is either complete or not
-// there at all; nothing in it can lead a path outside the directory.
+// Package mailbox is the shared directory for incoming tasks and outgoing results. It reads
+// only whole lines. A file that it puts is either complete or missing. No name in the
+// mailbox can lead outside the directory.
 package mailbox

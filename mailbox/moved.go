@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// seekMoved looks for the files that have no task file's name any more and are not open:
-// those of an earlier life, once, and those that were renamed since. One that has another
-// name in tasks/, such as x.jsonl.1, is read to its end. One that has none is gone.
+// seekMoved looks for files that lost their task file name and aren't open: once those of
+// earlier runs of the daemon, and later renamed ones. A file with another name in tasks/,
+// such as x.jsonl.1, is read to its end. A file without a name is gone.
 func (t *Tail) seekMoved() error {
 	if t.dir == nil {
 		return nil
@@ -42,7 +42,7 @@ func (t *Tail) seekMoved() error {
 	return nil
 }
 
-// otherNames lists the regular files in tasks/ that are no task files by their names.
+// otherNames lists the regular files in tasks/ without a task file's name.
 func (t *Tail) otherNames() (map[inode]string, error) {
 	if _, err := t.dir.Seek(0, 0); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (t *Tail) otherNames() (map[inode]string, error) {
 	for _, name := range names {
 		var stat unix.Stat_t
 		if t.listing.has(name) || unix.Fstatat(int(t.dir.Fd()), name, &stat, unix.AT_SYMLINK_NOFOLLOW) != nil {
-			continue // it is gone since, or it is a task file
+			continue // removed since, or a task file
 		}
 		if stat.Mode&unix.S_IFMT == unix.S_IFREG {
 			others[newStamp(&stat).key] = name
@@ -64,8 +64,8 @@ func (t *Tail) otherNames() (map[inode]string, error) {
 	return others, nil
 }
 
-// follow reads on in a file that has another name now. Its lines are those of the name
-// that it had. It reports false when that is another file with the same number.
+// follow continues a file under another name. Its lines keep the original name. It returns
+// false if the inode belongs to another file.
 func (t *Tail) follow(s *source, name string) bool {
 	if s.open(t.dir, name) != nil {
 		return false
@@ -89,9 +89,8 @@ func (t *Tail) follow(s *source, name string) bool {
 	return false
 }
 
-// abandon ends the reading of a file that nobody finds again. What may have been behind its
-// cursor is said when it was lost, and written down in either case, so that the next life
-// does not look for it.
+// abandon ends the reading of a file. Unread content is reported if lost is set. The end is
+// saved in either case, so that the next run of the daemon doesn't look for the file.
 func (t *Tail) abandon(s *source, lost bool) {
 	if t.known[s.key()] == s {
 		delete(t.known, s.key())
@@ -113,8 +112,8 @@ func (t *Tail) nextAbandoned() bool {
 	return true
 }
 
-// abandonedDone takes note that the end of a file is written down. The cursor of the file that
-// has its name now is written down again, for there is one for each name.
+// abandonedDone records that the end of a file is saved. The current file with its name
+// saves its cursor again, because there is one cursor for each name.
 func (t *Tail) abandonedDone(b Batch) {
 	t.abandoned = t.abandoned[1:]
 	if now := t.named[path.Base(b.Cursor.Path)]; now != nil {
@@ -122,7 +121,7 @@ func (t *Tail) abandonedDone(b Batch) {
 	}
 }
 
-// remaining returns the cursors of files that were not met, in the order of their names.
+// remaining returns the cursors of files that weren't found, in the order of their names.
 func (s savedCursors) remaining() (cursors []Cursor) {
 	for _, same := range s {
 		for _, c := range same {

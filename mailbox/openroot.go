@@ -14,7 +14,7 @@ import (
 	"mailboxd/internal/fault"
 )
 
-// locate makes the directory when it is missing and returns where it really is.
+// locate creates a missing directory and returns its real path.
 func locate(path string) (string, error) {
 	if path == "" {
 		return "", errors.New("no path given")
@@ -29,16 +29,16 @@ func locate(path string) (string, error) {
 	return filepath.EvalSymlinks(abs)
 }
 
-// makeAll makes a directory and those above it that are missing. Their names
-// are on disk when it returns nil: nothing in a directory is safer than it.
+// makeAll creates a directory and its missing parents. Their names are on disk when it
+// returns nil: the content of a directory is only as durable as its name.
 func makeAll(path string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		return os.MkdirAll(path, 0o700) // it is there, or the error says what is instead
+		return os.MkdirAll(path, 0o700) // it exists, or MkdirAll returns the error
 	}
 	if err := makeAll(filepath.Dir(path)); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(path, 0o700); err != nil { // somebody else may make it as well
+	if err := os.MkdirAll(path, 0o700); err != nil { // another process may create it too
 		return err
 	}
 	above, err := os.Open(filepath.Dir(path))
@@ -53,8 +53,8 @@ func makeAll(path string) error {
 	return nil
 }
 
-// openRoot opens a directory as a mailbox and makes its missing directories, or says why
-// it cannot be one.
+// openRoot opens a directory as a mailbox and creates what is missing, or says why it can't
+// be one.
 func openRoot(path string) (_ *os.Root, warnings []*UnfitError, err error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
@@ -146,7 +146,7 @@ func makeDirectory(root *os.Root, path, name string) error {
 	if err := root.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("make %s: %w", full, err)
 	}
-	if _, err := root.Stat(name); err != nil { // a symlink to nowhere, perhaps
+	if _, err := root.Stat(name); err != nil { // perhaps a dangling symlink
 		return unusable(full, err)
 	}
 	return nil
@@ -160,7 +160,7 @@ func checkAccess(path string, info fs.FileInfo) (warning, unfit *UnfitError) {
 		return nil, &UnfitError{path + " is not a directory; move it away", fmt.Sprintf("mv %s %s.old", path, path)}
 	case owner != os.Geteuid():
 		return nil, &UnfitError{fmt.Sprintf("%s belongs to user %d, not to you", path, owner), fmt.Sprintf("chown %d %s, or use another directory", os.Geteuid(), path)}
-	case mode.Perm()&0o002 != 0: // a sticky bit does not keep anybody from adding
+	case mode.Perm()&0o002 != 0: // a sticky bit doesn't prevent additions
 		return nil, &UnfitError{"anybody may write to " + path, "chmod o-w " + path}
 	case mode.Perm()&0o020 != 0:
 		return &UnfitError{"its group may write to " + path, "chmod g-w " + path}, nil
@@ -168,9 +168,9 @@ func checkAccess(path string, info fs.FileInfo) (warning, unfit *UnfitError) {
 	return nil, nil
 }
 
-// foldsCase reports whether results/ takes a.json and A.json for one file. It
-// looks without writing: a file system that folds finds our own directory under
-// another name, and one that folds by directory marks it.
+// foldsCase reports whether results/ treats a.json and A.json as one file. It doesn't
+// write: a case-insensitive file system finds results/ under an upper-case name, and one
+// with case folding by directory has a flag.
 func foldsCase(root *os.Root) bool {
 	lower, err := root.Lstat(resultsName)
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 	"mailboxd/internal/fault"
 )
 
-// PutResult puts results/<id>.json (AINL-83), whole and on disk, or not at all.
-// It never overwrites: when something has the name already, the error wraps
-// fs.ErrExist (AINL-85). The mode is subject to the umask. The name itself is
-// not synced: whoever has to keep the result keeps its bytes and puts it again.
+// PutResult creates results/<id>.json (AINL-83) completely and on disk, or not at all. It
+// never overwrites: if the name exists, the error wraps fs.ErrExist (AINL-85). The umask
+// applies to the mode. The name isn't synced: a caller that must keep the result keeps its
+// bytes and puts it again.
 func (b *Box) PutResult(id envelope.ID, data []byte, mode fs.FileMode) error {
 	_, release := b.use()
 	defer release()
@@ -33,8 +33,8 @@ func (b *Box) PutResult(id envelope.ID, data []byte, mode fs.FileMode) error {
 
 func resultName(id envelope.ID) string { return string(id) + resultSuffix }
 
-// noTmpfile reports what file systems and old kernels answer that have no
-// O_TMPFILE, and a machine that has no /proc to give the file its name by.
+// noTmpfile reports the errors of file systems and old kernels without O_TMPFILE, and of
+// machines without the /proc that is needed to name the file.
 func noTmpfile(err error) bool {
 	for _, lack := range []error{unix.EOPNOTSUPP, unix.EISDIR, unix.EINVAL, unix.ENOENT} {
 		if errors.Is(err, lack) {
@@ -44,9 +44,8 @@ func noTmpfile(err error) bool {
 	return false
 }
 
-// putNameless writes a file that has no name yet and then gives it one. It does
-// without os.File, which doubles the number of system calls: 115 us of processor
-// time each instead of 145.
+// putNameless writes a file without a name and then names it. It bypasses os.File, which
+// doubles the number of system calls: 115 us of CPU time each instead of 145.
 func (b *Box) putNameless(name string, data []byte, mode fs.FileMode) error {
 	dir, err := b.openResults()
 	if err != nil {
@@ -57,11 +56,11 @@ func (b *Box) putNameless(name string, data []byte, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	defer unix.Close(file) // written and synced, or of no use
+	defer unix.Close(file) // written and synced, or useless
 	return nameFile(file, dir, name)
 }
 
-// writeNameless makes a file without a name, on disk when the error is nil.
+// writeNameless writes a file without a name, which is on disk if the error is nil.
 func writeNameless(dir int, data []byte, mode fs.FileMode) (file int, err error) {
 	if err = fault.Read("write result file"); err == nil {
 		file, err = unix.Openat(dir, ".", unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, uint32(mode.Perm()))
@@ -73,20 +72,20 @@ func writeNameless(dir int, data []byte, mode fs.FileMode) (file int, err error)
 		err = os.NewSyscallError("fdatasync", unix.Fdatasync(file))
 	}
 	if err != nil {
-		unix.Close(file) // it is of no use
+		unix.Close(file) // useless
 		return -1, err
 	}
 	fault.SyncedAt("result-synced", procPath(file))
 	return file, nil
 }
 
-// nameFile gives a file that has none a name, unless something has it.
+// nameFile names a nameless file, unless the name exists.
 func nameFile(file, dir int, name string) error {
 	if err := fault.Read("name result file"); err != nil {
 		return os.NewSyscallError("linkat", err)
 	}
 	err := unix.Linkat(file, "", dir, name, unix.AT_EMPTY_PATH)
-	if errors.Is(err, unix.ENOENT) { // for want of a capability, before Linux 6.10; this way costs 5 us more
+	if errors.Is(err, unix.ENOENT) { // missing capability before Linux 6.10; this way costs 5 us more
 		err = unix.Linkat(unix.AT_FDCWD, procPath(file), dir, name, unix.AT_SYMLINK_FOLLOW)
 	}
 	return os.NewSyscallError("linkat", err)
@@ -94,7 +93,7 @@ func nameFile(file, dir int, name string) error {
 
 func procPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
-// writeAll writes what a single write does not take as well.
+// writeAll writes all data, in several writes if necessary.
 func writeAll(fd int, data []byte) error {
 	for len(data) > 0 {
 		n, err := unix.Write(fd, data)
@@ -106,8 +105,8 @@ func writeAll(fd int, data []byte) error {
 	return nil
 }
 
-// putNamed does the same by way of a temporary name. It is not in results/,
-// so no reader of that directory ever meets it.
+// putNamed is putNameless with a temporary name. That name is outside results/, so no
+// reader of results/ sees it.
 func (b *Box) putNamed(name string, data []byte, mode fs.FileMode) (err error) {
 	aside := tmpName + "/" + rand.Text()
 	file, err := b.root.OpenFile(aside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode.Perm())
@@ -115,7 +114,7 @@ func (b *Box) putNamed(name string, data []byte, mode fs.FileMode) (err error) {
 		return err
 	}
 	defer func() {
-		file.Close() // written and synced, or of no use
+		file.Close() // written and synced, or useless
 		err = errors.Join(err, b.root.Remove(aside))
 	}()
 	if _, err := file.Write(data); err != nil {

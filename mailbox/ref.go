@@ -16,21 +16,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrOutside says that a reference leads out of every directory in which the
-// files named by tasks may lie.
+// ErrOutside says that a reference leads outside every directory for files of tasks.
 var ErrOutside = errors.New("leads outside the directories that tasks may name files in")
 
-// ErrNotRegular says that something is a directory, a symlink, a FIFO or a
-// device where only a file will do.
+// ErrNotRegular says that a file must be regular, but is a directory, symlink, FIFO or
+// device.
 var ErrNotRegular = errors.New("not a regular file")
 
-// CheckRef says why a reference of a task cannot be used, or nil (AINL-40).
-// file://X is the path X in the first of the mailbox and roots that has it,
-// so file://examples/a.lang has no host; file:///X is an absolute path, which
-// must lie in one of them. The error wraps ErrOutside, ErrNotRegular or
-// fs.ErrNotExist, or says what else keeps the file from being looked at. Other
-// schemes, and what has none, are not ours to judge. Nothing is ever opened,
-// so it costs nothing that a file is large, or a FIFO.
+// CheckRef says why a task's reference can't be used; nil if it can (AINL-40). file://X is
+// the path X in the first of the mailbox and roots that has it, so file://examples/a.lang
+// has no host; file:///X is an absolute path inside one of them. The error wraps
+// ErrOutside, ErrNotRegular or fs.ErrNotExist, or is the error of a system call. CheckRef
+// accepts other schemes, and references without one, unchecked. It never opens the file, so
+// a large file or a FIFO costs nothing.
 func (b *Box) CheckRef(uri string, roots []string) error {
 	path, ok := filePath(uri)
 	if !ok {
@@ -41,7 +39,7 @@ func (b *Box) CheckRef(uri string, roots []string) error {
 		_, err = find(path, within)
 	}
 	if plain, bad := url.PathUnescape(path); errors.Is(err, fs.ErrNotExist) && bad == nil && plain != path {
-		_, err = find(plain, within) // as others may read it
+		_, err = find(plain, within) // as other programs may read it
 	}
 	if err != nil {
 		return fmt.Errorf("check reference: %w", err)
@@ -49,15 +47,15 @@ func (b *Box) CheckRef(uri string, roots []string) error {
 	return nil
 }
 
-// ErrTooLarge says that a file is more than we read of a reference.
+// ErrTooLarge says that a referenced file is larger than MaxRef.
 var ErrTooLarge = errors.New("is too large")
 
-// MaxRef is how much of a file that a reference names is read, in bytes.
+// MaxRef is the largest referenced file that is read, in bytes.
 const MaxRef = 64 << 20
 
-// SumRef returns the hex SHA-256 of what a reference names, a path or a URI, as
-// CheckRef finds it. What is no file is not fetched and wraps fs.ErrNotExist; for
-// other errors see CheckRef. More than MaxRef wraps ErrTooLarge.
+// SumRef returns the hex SHA-256 of a referenced file, a path or a URI, which it finds as
+// CheckRef does. It doesn't fetch other URIs: the error wraps fs.ErrNotExist. For other
+// errors see CheckRef. A file beyond MaxRef gives ErrTooLarge.
 func (b *Box) SumRef(ref string, roots []string) (sum string, err error) {
 	if !strings.Contains(ref, ":") {
 		ref = "file://" + ref
@@ -79,7 +77,7 @@ func (b *Box) SumRef(ref string, roots []string) (sum string, err error) {
 	return sum, nil
 }
 
-// sumFile hashes a regular file, also when another one takes its place.
+// sumFile hashes a regular file. It checks the file that it has opened.
 func sumFile(path string) (string, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -103,7 +101,7 @@ func sumFile(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// filePath returns what a file URI names; also file:X, without slashes.
+// filePath returns the path of a file URI, also of file:X without slashes.
 func filePath(uri string) (string, bool) {
 	scheme, rest, ok := strings.Cut(uri, ":")
 	if !ok || !strings.EqualFold(scheme, "file") {
@@ -123,8 +121,8 @@ func resolveAll(paths []string) ([]string, error) {
 	return resolved, nil
 }
 
-// find returns where the file is, in the first of the roots that has it if its
-// path is relative.
+// find returns the real path of a file; a relative path is in the first of the roots that
+// has it.
 func find(path string, roots []string) (string, error) {
 	switch {
 	case len(path) >= unix.PathMax:
@@ -135,7 +133,7 @@ func find(path string, roots []string) (string, error) {
 		return "", ErrOutside
 	}
 	for _, root := range roots {
-		// Not Join: a ".." behind a symlink is not what it seems to be.
+		// Not Join: a ".." after a symlink has another meaning.
 		if at, err := stand(root+"/"+path, roots); !errors.Is(err, fs.ErrNotExist) {
 			return at, err
 		}
@@ -143,7 +141,7 @@ func find(path string, roots []string) (string, error) {
 	return "", fs.ErrNotExist
 }
 
-// reach returns where an absolute path leads whose end cannot be looked at.
+// reach returns the target of an absolute path whose end can't be read.
 func reach(path string) string {
 	for at := path; at != ""; at = at[:strings.LastIndexByte(at, '/')] {
 		if resolved, err := filepath.EvalSymlinks(at); err == nil {
@@ -153,8 +151,8 @@ func reach(path string) string {
 	return filepath.Clean(path)
 }
 
-// stand returns where the regular file at an absolute path is, or says why there
-// is none in the roots.
+// stand returns the real path of the regular file at an absolute path, or why there is none
+// in the roots.
 func stand(path string, roots []string) (string, error) {
 	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {

@@ -18,17 +18,17 @@ const MaxResult = 64 << 20
 
 const resultSuffix = ".json"
 
-// ReadResult returns what stands in results/<id>.json, whoever put it there.
-// The error wraps fs.ErrNotExist when nothing does. A symlink that stays in the
-// mailbox is followed, as AINL's read_result does.
+// ReadResult returns the content of results/<id>.json from any writer. The error wraps
+// fs.ErrNotExist if there is none. It follows a symlink that stays in the mailbox, as
+// AINL's read_result does.
 func (b *Box) ReadResult(id envelope.ID) ([]byte, fs.FileInfo, error) {
 	root, release := b.use()
 	defer release()
 	return readResult(root, id)
 }
 
-// ReadResult is Box.ReadResult for who only reads the mailbox at root: it
-// makes nothing and locks nothing.
+// ReadResult is Box.ReadResult for a program that only reads the mailbox at root: it
+// creates and locks nothing.
 func ReadResult(root string, id envelope.ID) ([]byte, error) {
 	dir, err := os.OpenRoot(root)
 	if err != nil {
@@ -42,7 +42,7 @@ func ReadResult(root string, id envelope.ID) ([]byte, error) {
 func readResult(root *os.Root, id envelope.ID) ([]byte, fs.FileInfo, error) {
 	file, err := (*os.File)(nil), fault.Read("result file")
 	if err == nil {
-		file, err = root.OpenFile(resultsName+"/"+resultName(id), os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO must not keep us
+		file, err = root.OpenFile(resultsName+"/"+resultName(id), os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO must not block
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("read result %s: %w", id, err)
@@ -69,12 +69,12 @@ func readRegular(file *os.File) ([]byte, fs.FileInfo, error) {
 	return data, info, err
 }
 
-// openResults is openDir of results/, for calls by its descriptor. The caller
-// closes it before it gives b back.
+// openResults is openDir of results/, for system calls. The caller closes it before it
+// releases b.
 func (b *Box) openResults() (fd int, err error) { return b.openDir(resultsName, unix.O_PATH) }
 
-// StatResult describes what has the name results/<id>.json, without following a
-// symlink. The error wraps fs.ErrNotExist when nothing does.
+// StatResult describes the file results/<id>.json, without following a symlink. The error
+// wraps fs.ErrNotExist if there is none.
 func (b *Box) StatResult(id envelope.ID) (fs.FileInfo, error) {
 	root, release := b.use()
 	defer release()
@@ -85,7 +85,7 @@ func (b *Box) StatResult(id envelope.ID) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// HasResult reports whether anything has the name results/<id>.json.
+// HasResult reports whether results/<id>.json exists.
 func (b *Box) HasResult(id envelope.ID) bool { return b.HaveResults([]envelope.ID{id})[0] }
 
 // HaveResults is HasResult for many ids, in their order, at a third of the cost.
@@ -108,8 +108,7 @@ func (b *Box) HaveResults(ids []envelope.ID) []bool {
 	return have
 }
 
-// RemoveResult removes results/<id>.json, for good when it returns nil: a power
-// cut does not bring it back. That there is none is fine.
+// RemoveResult removes results/<id>.json durably. A missing file is no error.
 func (b *Box) RemoveResult(id envelope.ID) error {
 	root, release := b.use()
 	defer release()
@@ -119,9 +118,9 @@ func (b *Box) RemoveResult(id envelope.ID) error {
 	return nil
 }
 
-// RemoveThisResult is RemoveResult for the file that StatResult described, and
-// does nothing when another file has the name, or when it was written since. It
-// reports whether nothing has the name any more.
+// RemoveThisResult is RemoveResult for the file that StatResult described. It does nothing
+// if another file has the name, or the file was written since. It reports whether the name
+// is free.
 func (b *Box) RemoveThisResult(id envelope.ID, was fs.FileInfo) (gone bool, err error) {
 	root, release := b.use()
 	defer release()
@@ -148,7 +147,7 @@ func removeResult(root *os.Root, name string) error {
 		return err
 	}
 	fault.Removed(dir, name)
-	if err := dir.Sync(); err != nil { // also when it was gone: who removed it may have been killed before this
+	if err := dir.Sync(); err != nil { // also if it was gone: the remover may have been killed before this
 		return err
 	}
 	fault.Synced("removal-synced", dir)

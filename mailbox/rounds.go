@@ -3,35 +3,35 @@ package mailbox
 import "time"
 
 const (
-	turnTime  = 100 * time.Millisecond // how long the lines of one batch may keep other files waiting
-	firstTurn = 64                     // lines of the first batch of a file, whose cost is not known yet
-	leastTurn = 32                     // lines that a batch may have whatever they cost: a batch has costs of its own
-	lookShare = 3                      // times as long as a look took, files are read before the next one
+	turnTime  = 100 * time.Millisecond // how long the lines of one batch may delay other files
+	firstTurn = 64                     // lines of the first batch of a file, when its cost is unknown
+	leastTurn = 32                     // least lines of a batch, because a batch has fixed costs
+	lookShare = 3                      // files are read for this multiple of the time of a look before the next look
 )
 
-// rounds has files take fair turns. In a round each file that is ready has one
-// turn. Then the Tail looks for files that changed meanwhile, so that a long file
-// does not keep them waiting. The zero value is before the first look.
+// rounds give files fair turns. In a round, each ready file has one turn. Then the Tail
+// looks for changed files, so that a long file doesn't delay them. The zero value is before
+// the first look.
 type rounds struct {
-	left   int           // turns until the round is over
-	looked time.Time     // when the last look was over
-	took   time.Duration // how long it took
-	begun  time.Time     // when the pending batch was handed out
+	left   int           // turns left in the round
+	looked time.Time     // end of the last look
+	took   time.Duration // its duration
+	begun  time.Time     // when the pending batch was returned
 }
 
-// over reports whether it is time to look: not after each round where a look takes
-// long, as it does with many files.
+// over reports whether it is time for a look. If a look takes long, as with many files,
+// several rounds come first.
 func (r *rounds) over() bool {
 	return r.left <= 0 && time.Since(r.looked) >= lookShare*r.took
 }
 
-// begin begins a round of so many turns, after a look that began at a time.
+// begin begins a round with a number of turns, after a look that began at looking.
 func (r *rounds) begin(turns int, looking time.Time) {
 	r.left, r.looked = turns, time.Now()
 	r.took = r.looked.Sub(looking)
 }
 
-// most returns how many lines the next batch of the source may have.
+// most returns the line limit of the source's next batch.
 func (s *source) most(opts TailOptions) int {
 	if s.lines == 0 {
 		s.lines = firstTurn
@@ -39,8 +39,8 @@ func (s *source) most(opts TailOptions) int {
 	return min(s.lines, opts.BatchLines)
 }
 
-// spent says how long so many lines took, from when they were handed out until
-// they were written down. Later batches have as many as fit into a turn.
+// spent adapts the size of later batches to a turn: took is the time from the return of a
+// batch until Done.
 func (s *source) spent(took time.Duration, lines int, opts TailOptions) {
 	switch {
 	case took > turnTime:

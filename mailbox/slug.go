@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// maxReadable keeps a socket named by a slug within the 107 bytes it may have.
+// maxReadable keeps a socket path with a slug within its 107 bytes.
 const maxReadable = 40
 
-// Slug names a mailbox in places outside it: readable, one path element of at
-// most 49 bytes, and another one for every root.
+// Slug returns a name for a mailbox in places outside it: readable, one path element of at
+// most 49 bytes, and different for every root.
 func Slug(root string) (string, error) {
 	path, err := resolve(root)
 	if err != nil {
@@ -23,13 +23,13 @@ func Slug(root string) (string, error) {
 	}
 	readable := strings.Trim(strings.Map(plain, path), "-")
 	if len(readable) > maxReadable {
-		readable = strings.TrimLeft(readable[len(readable)-maxReadable:], "-") // its end says most
+		readable = strings.TrimLeft(readable[len(readable)-maxReadable:], "-") // the end is the most specific part
 	}
 	sum := sha256.Sum256([]byte(path))
 	return strings.TrimPrefix(readable+"-"+hex.EncodeToString(sum[:4]), "-"), nil
 }
 
-// plain maps what is not plain in a file name to "-".
+// plain maps all characters that aren't plain in a file name to "-".
 func plain(r rune) rune {
 	switch {
 	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_':
@@ -38,9 +38,9 @@ func plain(r rune) rune {
 	return '-'
 }
 
-// DefaultStateDir returns where the private half of the mailbox at root belongs
-// when nobody says otherwise: $XDG_STATE_HOME/mailboxd/<slug>, with
-// ~/.local/state for XDG_STATE_HOME when that is no absolute path.
+// DefaultStateDir returns the default directory for the private half of the mailbox at
+// root: $XDG_STATE_HOME/mailboxd/<slug>. XDG_STATE_HOME is ~/.local/state if it isn't an
+// absolute path.
 func DefaultStateDir(root string) (string, error) {
 	slug, err := Slug(root)
 	if err != nil {
@@ -57,8 +57,7 @@ func DefaultStateDir(root string) (string, error) {
 	return filepath.Join(base, "mailboxd", slug), nil
 }
 
-// resolve returns the absolute path without symlinks. What is not there yet
-// cannot be one.
+// resolve returns the absolute path without symlinks. A missing part can't be one.
 func resolve(path string) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {

@@ -6,15 +6,13 @@ import (
 	"mailboxd/envelope"
 )
 
-// keepOfLong is how much of the beginning of a line that is too long is kept, for
-// whoever looks into its dead letter.
+// keepOfLong limits the kept beginning of a line that is too long, for its dead letter.
 const keepOfLong = 64 << 10
 
 var byteOrderMark = []byte("\xEF\xBB\xBF")
 
-// split cuts the complete lines out of text, which stands at offset in its
-// file: at most most of them, blank ones left out. It returns how many bytes it
-// went through. Only LF ends a line.
+// split cuts complete lines out of text, which is at offset in its file: at most most
+// lines, without blank ones. It returns the number of bytes used. Only LF ends a line.
 func split(text []byte, offset, maxLine int64, most int) (lines []Line, used int) {
 	for used < len(text) && len(lines) < most {
 		length := bytes.IndexByte(text[used:], '\n')
@@ -37,7 +35,7 @@ func split(text []byte, offset, maxLine int64, most int) (lines []Line, used int
 	return lines, used
 }
 
-// cut makes a line of text, which is without its LF.
+// cut makes a line of text, which has no LF.
 func cut(text []byte, offset, maxLine int64) Line {
 	if offset == 0 {
 		text = bytes.TrimPrefix(text, byteOrderMark)
@@ -49,9 +47,9 @@ func cut(text []byte, offset, maxLine int64) Line {
 		line.TooLong, line.Outline, line.SHA256 = true, long.Outline, long.SHA256
 		line.Raw = text[:min(len(text), keepOfLong)]
 	}
-	line.Raw = line.Raw[:len(line.Raw):len(line.Raw)] // an append must not reach the next line
+	line.Raw = line.Raw[:len(line.Raw):len(line.Raw)] // an append must not overwrite the next line
 	return line
 }
 
-// blank reports whether there is only what JSON calls white space.
+// blank reports whether a text has only JSON white space.
 func blank(text []byte) bool { return len(bytes.Trim(text, " \t\r")) == 0 }

@@ -23,21 +23,19 @@ const (
 	historyName = "history"
 )
 
-// A State is the private half of a mailbox: what only the daemon may write,
-// so it is never inside the mailbox. Only OpenState makes one. All methods may
-// be called from several goroutines at once.
+// A State is the private half of a mailbox. Only the daemon may write it, so it is never
+// inside the mailbox. Only OpenState makes one. All methods may be called concurrently.
 type State struct {
 	path string
 	root *os.Root
 
 	mu   sync.Mutex // guards lock
-	lock *os.File   // the directory that is flocked; nil when it is not claimed
+	lock *os.File   // the locked directory; nil: not claimed
 }
 
-// OpenState opens the state directory of the mailbox at root, and makes it with
-// mode 0700 when it is missing. It refuses one that others may look into, that
-// belongs to somebody else or that is inside the mailbox; the error says how to
-// mend it.
+// OpenState opens the state directory of the mailbox at root, and creates it with mode 0700
+// if necessary. It refuses a directory that other users can read, that belongs to another
+// user, or that is inside the mailbox; the error has a remedy.
 func OpenState(dir, root string) (*State, error) {
 	path, err := locate(dir)
 	if err != nil {
@@ -85,7 +83,7 @@ func (s *State) Path() string { return s.path }
 // LedgerPath returns the absolute path of the ledger's file.
 func (s *State) LedgerPath() string { return filepath.Join(s.path, ledgerName) }
 
-// Close lets go of the directory, and of the claim to it.
+// Close closes the directory and releases its claim.
 func (s *State) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,8 +95,7 @@ func (s *State) Close() error {
 	return err
 }
 
-// RunDir returns the absolute path of the directory of one attempt to run one
-// revision of a task.
+// RunDir returns the absolute path of the run directory of an attempt.
 func (s *State) RunDir(id envelope.ID, rev, attempt int) string {
 	return filepath.Join(s.path, runDir(id, rev, attempt))
 }
@@ -107,19 +104,18 @@ func runDir(id envelope.ID, rev, attempt int) string {
 	return filepath.Join(runsName, id.Dir(), fmt.Sprintf("%d.%d", rev, attempt))
 }
 
-// MakeRunDir makes the RunDir with mode 0700 and returns it. That there is one
-// already is an error that wraps fs.ErrExist: a run never writes over another.
-// An *UnfitError says that something else is in the place of the directory that
-// holds those of the task.
+// MakeRunDir creates the RunDir with mode 0700 and returns it. If it exists, the error
+// wraps fs.ErrExist: a run never overwrites another. An *UnfitError names an object in the
+// place of the parent directory.
 func (s *State) MakeRunDir(id envelope.ID, rev, attempt int) (string, error) {
 	dir := runDir(id, rev, attempt)
 	path := filepath.Join(s.path, dir)
-	err := s.root.Mkdir(filepath.Dir(dir), 0o700) // it is the first one, as most are
+	err := s.root.Mkdir(filepath.Dir(dir), 0o700) // the first attempt, as for most tasks
 	if errors.Is(err, fs.ErrNotExist) {
 		err = s.root.MkdirAll(filepath.Dir(dir), 0o700)
 	}
 	switch {
-	case err == nil: // ours, so the path leads nowhere else
+	case err == nil: // inside the root, so the path leads nowhere else
 		err = os.Mkdir(path, 0o700)
 	case errors.Is(err, fs.ErrExist):
 		if err = s.root.Mkdir(dir, 0o700); obstructs(err) {
@@ -132,9 +128,8 @@ func (s *State) MakeRunDir(id envelope.ID, rev, attempt int) (string, error) {
 	return path, nil
 }
 
-// obstructs reports whether an error of making a directory says that what it is
-// to be made in is something else, leads elsewhere or cannot be entered. A
-// symlink that leads out of a root is an error without a number.
+// obstructs reports whether an error of mkdir says that the parent is another object, leads
+// elsewhere or can't be entered. For a symlink out of a root, the error has no errno.
 func obstructs(err error) bool {
 	errno, numbered := errors.AsType[syscall.Errno](err)
 	switch {
@@ -146,8 +141,7 @@ func obstructs(err error) bool {
 	return errno == syscall.ENOTDIR || errno == syscall.ENOENT || errno == syscall.ELOOP || errno == syscall.EACCES || errno == syscall.EPERM
 }
 
-// RemoveRunDir removes the RunDir with all that is in it; that there is none
-// is fine.
+// RemoveRunDir removes the RunDir with its content; a missing one is no error.
 func (s *State) RemoveRunDir(id envelope.ID, rev, attempt int) error {
 	dir := runDir(id, rev, attempt)
 	if err := s.root.RemoveAll(dir); err != nil {
@@ -156,24 +150,22 @@ func (s *State) RemoveRunDir(id envelope.ID, rev, attempt int) error {
 	return nil
 }
 
-// PutHistory keeps the result that a revision had, on disk when it returns nil.
-// The same once more is fine; another content under a name that is taken is
-// kept beside it, as <rev>.2.json and so on.
+// PutHistory stores the result of a revision, which is on disk when it returns nil. It
+// stores equal bytes once; other bytes get another name beside them, such as <rev>.2.json.
 func (s *State) PutHistory(id envelope.ID, rev int, data []byte) error {
 	_, err := s.putHistory(id, strconv.Itoa(rev), data)
 	return err
 }
 
-// PutRefused keeps a result file that was refused while a revision was the
-// latest, on disk when it returns nil, as <rev>.refused.json: no reader takes it
-// for the result of that revision. It returns the path relative to the state
-// directory. Like PutHistory it keeps the same bytes once, and other bytes beside
-// them.
+// PutRefused stores a result file that was refused while a revision was the latest, as
+// <rev>.refused.json, so no reader takes it for the revision's result. It is on disk when
+// it returns nil. It returns the path relative to the state directory. It stores equal
+// bytes once, and other bytes beside them.
 func (s *State) PutRefused(id envelope.ID, rev int, data []byte) (path string, err error) {
 	return s.putHistory(id, strconv.Itoa(rev)+".refused", data)
 }
 
-// putHistory keeps data as <base>.json, or beside that, and returns its path.
+// putHistory stores data as <base>.json, or beside that, and returns its path.
 func (s *State) putHistory(id envelope.ID, base string, data []byte) (path string, err error) {
 	dir := filepath.Join(historyName, id.Dir())
 	if err := s.root.MkdirAll(dir, 0o700); err != nil {
@@ -184,7 +176,7 @@ func (s *State) putHistory(id envelope.ID, base string, data []byte) (path strin
 		err = s.putAside(dir, name, data)
 	}
 	fault.Point("history-named")
-	if err == nil { // also when it is there: it may not be on disk yet
+	if err == nil { // also if it exists: it may not be on disk yet
 		err = s.sync(dir, historyName, ".")
 	}
 	if err != nil {
@@ -193,7 +185,7 @@ func (s *State) putHistory(id envelope.ID, base string, data []byte) (path strin
 	return filepath.Join(dir, name), nil
 }
 
-// freeName returns a name for the data, and whether the data is there already.
+// freeName returns a name for the data, and whether the data is stored already.
 func (s *State) freeName(dir, base string, data []byte) (name string, there bool, err error) {
 	name = base + resultSuffix
 	for n := 2; ; n++ {
@@ -212,7 +204,7 @@ func (s *State) freeName(dir, base string, data []byte) (name string, there bool
 
 func historyFile(rev int) string { return strconv.Itoa(rev) + resultSuffix }
 
-// putAside writes under another name first, so that no half file has the name.
+// putAside writes to another name first, so that the name never has a partial file.
 func (s *State) putAside(dir, name string, data []byte) (err error) {
 	aside := filepath.Join(dir, "."+rand.Text())
 	file, err := s.root.OpenFile(aside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -253,14 +245,13 @@ func (s *State) sync(names ...string) error {
 	return nil
 }
 
-// HistoryPath returns the absolute path under which PutHistory keeps the result
-// of a revision, if it does.
+// HistoryPath returns the absolute path for PutHistory of a revision.
 func (s *State) HistoryPath(id envelope.ID, rev int) string {
 	return filepath.Join(s.path, historyName, id.Dir(), historyFile(rev))
 }
 
-// History returns the result that a revision had. The error wraps
-// fs.ErrNotExist when there is none.
+// History returns the stored result of a revision. The error wraps fs.ErrNotExist if there
+// is none.
 func (s *State) History(id envelope.ID, rev int) ([]byte, error) {
 	data, err := s.root.ReadFile(filepath.Join(historyName, id.Dir(), historyFile(rev)))
 	if err != nil {

@@ -13,59 +13,57 @@ const (
 	maxLine    = 1 << 20   // default of TailOptions.MaxLine
 	batchBytes = 1 << 20   // default of TailOptions.BatchBytes
 	batchLines = 1024      // default of TailOptions.BatchLines
-	firstWant  = 256 << 10 // how much of a file is read the first time
-	maxOpen    = 256       // files with a name that are kept open
+	firstWant  = 256 << 10 // bytes of the first read of a file
+	maxOpen    = 256       // limit of open files with a name
 )
 
-// TailOptions says how to read. Zero values are the defaults.
+// TailOptions configure a Tail. Zero values are the defaults.
 type TailOptions struct {
 	MaxLine    int64                        // longest line in bytes; default 1 MiB
-	FromEnd    bool                         // the files of the first look start at their end; ignored when there are cursors
-	BatchBytes int64                        // about how many bytes a batch has at most; default 1 MiB
-	BatchLines int                          // most lines of one batch; default 1024
+	FromEnd    bool                         // the files of the first look start at their end; ignored with cursors
+	BatchBytes int64                        // approximate limit of a batch in bytes; default 1 MiB
+	BatchLines int                          // limit of a batch in lines; default 1024
 	Notice     func(path string, err error) // called once per path and cause of an unread file, and with nil when that ends; may be nil
 }
 
-// A Tail reads the complete lines of all tasks/*.jsonl, each once, and of no
-// file more than its share. It knows files by their inode: one that was renamed
-// goes on, one that was replaced is read to its end before its successor, and
-// one whose beginning changed is read anew. Only Box.Tail makes one. It is for
-// one goroutine.
+// A Tail reads the complete lines of all tasks/*.jsonl, each once, and gives every file its
+// share. It identifies files by inode: a renamed file continues, a replaced one is read to
+// its end before its successor, and one with a changed beginning is read again. Only
+// Box.Tail makes one. It is for one goroutine.
 type Tail struct {
 	box  *Box
 	opts TailOptions
 
-	savedCursors  savedCursors       // cursors of files not met yet
-	fingerprints  fingerprints       // how the files begin of which there are cursors
-	paths         map[string]bool    // what the cursors of an earlier life were called
-	dir           *os.File           // tasks/ as of the last look
-	listing       listing            // what was in it
+	savedCursors  savedCursors       // cursors of files not found yet
+	fingerprints  fingerprints       // of files with a cursor
+	paths         map[string]bool    // names in the saved cursors
+	dir           *os.File           // tasks/ at the last look
+	listing       listing            // its content
 	named         map[string]*source // by file name
-	known         map[inode]*source  // by inode, those without a name too
-	retired       []*source          // those without a name, oldest first
-	open          []*source          // those with a name that are open, oldest first
-	ready         []*source          // to be read, next one first
-	cursorsDue    []*source          // those whose cursor moved without lines
-	lost          []*source          // those without a name that are not open
-	abandoned     []Batch            // the ends of files that are not there any more
-	searchedMoved bool               // the files of an earlier life were looked for
-	first         bool               // nothing was ever read here: what is found is new, not read again
-	pending       *pending           // the batch that was not Done
-	ahead         *ahead             // what was read after it, if anything
+	known         map[inode]*source  // by inode, with nameless files
+	retired       []*source          // nameless files, the oldest first
+	open          []*source          // open files with a name, the oldest first
+	ready         []*source          // files to read, in order
+	cursorsDue    []*source          // files whose cursor moved without lines
+	lost          []*source          // nameless files that aren't open
+	abandoned     []Batch            // ends of files that are gone
+	searchedMoved bool               // the files of saved cursors were searched
+	first         bool               // nothing was ever read here: found content is new, not repeated
+	pending       *pending           // the batch without Done
+	ahead         *ahead             // the lines after it; nil: none read
 	reported      map[string]string  // the reported cause of each path
 	rounds        rounds
 }
 
-// pending is a batch on its way.
+// pending is a batch that was returned.
 type pending struct {
 	batch  Batch
-	source *source // nil for the end of a file that is not there any more
+	source *source // nil for the end of a removed file
 	end    bool
-	also   []*source // whose cursors are More of the batch
+	also   []*source // sources of the cursors in More
 }
 
-// Tail goes on reading where the cursors say. Files that
-// are gone end in a Batch that is Gone.
+// Tail continues reading at the cursors. A removed file ends with a Batch that is Gone.
 func (b *Box) Tail(cursors []Cursor, opts TailOptions) *Tail {
 	if opts.MaxLine <= 0 {
 		opts.MaxLine = maxLine
@@ -91,13 +89,12 @@ func (b *Box) Tail(cursors []Cursor, opts TailOptions) *Tail {
 	}
 }
 
-// Next returns some lines of one file, and the files take turns: a file whose lines
-// take their caller long has fewer of them in each batch. The same batch
-// comes again until it is Done: accepting lines and recording the cursor is one
-// step of the caller's, and when that fails no line must be skipped. A batch
-// with a cursor and no lines is to be recorded too; it comes only when there
-// are no lines. An Empty batch means that, after a look at every file, there is
-// no more for now.
+// Next returns some lines of one file; the files take turns. A file whose lines take the
+// caller long gets fewer lines in each batch. Next returns the same batch until Done: the
+// caller accepts lines and saves the cursor in one step, and no line may be skipped if that
+// fails. A batch with a cursor and no lines must be saved too; it comes only if there are
+// no lines. An Empty batch means that, after a look at every file, there is no more for
+// now.
 func (t *Tail) Next() (Batch, error) {
 	if t.pending != nil {
 		return t.pending.batch, nil
@@ -119,7 +116,7 @@ func (t *Tail) Next() (Batch, error) {
 	return t.pending.batch, nil
 }
 
-// Done says that the batch is written down and need not come again.
+// Done says that the batch is saved.
 func (t *Tail) Done(b Batch) {
 	p := t.pending
 	if p == nil || !p.batch.Cursor.equal(b.Cursor) {
@@ -145,22 +142,22 @@ func (t *Tail) Done(b Batch) {
 	}
 }
 
-// remindSuccessor has the cursor of the file that bears the name now written
-// down again, for whoever keeps one cursor per name.
+// remindSuccessor has the cursor of the current file with a name saved again, for callers
+// with one cursor per name.
 func (t *Tail) remindSuccessor(s *source) {
 	if now := t.named[path.Base(s.cursor.Path)]; now != nil {
 		t.remind(now)
 	}
 }
 
-// remind has the cursor of a file written down again.
+// remind has the cursor of a file saved again.
 func (t *Tail) remind(s *source) {
 	s.saved = Cursor{}
 	t.cursorsDue = append(t.cursorsDue, s)
 }
 
-// readNext makes the next lines of the files that are ready pending. It returns
-// false when there are none, or when it is time to look for other files.
+// readNext makes the next lines of the ready files pending. It returns false if there are
+// none, or if it is time for a look.
 func (t *Tail) readNext() bool {
 	for len(t.ready) > 0 && !t.rounds.over() {
 		s := t.ready[0]
@@ -199,7 +196,7 @@ func (t *Tail) readAgain(s *source) {
 	}
 }
 
-// turn takes the first file out of the row, or to its back.
+// turn removes the first ready file, or moves it to the end.
 func (t *Tail) turn(out bool) {
 	s := t.ready[0]
 	t.ready = t.ready[1:]
@@ -210,8 +207,8 @@ func (t *Tail) turn(out bool) {
 	}
 }
 
-// mostCursors is how many cursors without lines are written down at once. Each batch of
-// them follows a look at every file.
+// mostCursors limits the cursors saved at once without lines. Each batch of them follows a
+// look at every file.
 const mostCursors = 4096
 
 // nextCursorDue makes cursors pending that moved without lines.
@@ -233,7 +230,7 @@ func (t *Tail) nextCursorDue() bool {
 	return p != nil
 }
 
-// read opens the file when it is not, and reads it.
+// read reads a file, and opens it if necessary.
 func (t *Tail) read(s *source) (piece, error) {
 	if s.file == nil {
 		if err := s.open(t.dir, path.Base(s.cursor.Path)); err != nil {
@@ -253,8 +250,7 @@ func (t *Tail) read(s *source) (piece, error) {
 	return s.read(t.opts)
 }
 
-// compare finds out whether a file that is new to us is a copy. If not, what
-// it says is new.
+// compare checks whether a new file is a copy. If it isn't, its content is new.
 func (t *Tail) compare(s *source) error {
 	block, err := s.bytes(0, blockLen)
 	if err != nil {
@@ -267,14 +263,14 @@ func (t *Tail) compare(s *source) error {
 	return nil
 }
 
-// count keeps heads as the cursor of the source has it.
+// count updates the fingerprints for the cursor of the source.
 func (t *Tail) count(s *source) {
 	t.fingerprints.remove(s.counted)
 	t.fingerprints.add(s.cursor)
 	s.counted = s.cursor
 }
 
-// reportFault tells why a file is not read. It will be tried again.
+// reportFault reports why a file can't be read. The Tail tries again.
 func (t *Tail) reportFault(s *source, err error) {
 	s.seen = stamp{}
 	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errReplaced) {
@@ -282,7 +278,7 @@ func (t *Tail) reportFault(s *source, err error) {
 	}
 }
 
-// report gives notice once per path and cause.
+// report calls Notice once per path and cause.
 func (t *Tail) report(path string, err error) {
 	if cause := err.Error(); t.reported[path] != cause {
 		t.reported[path] = cause
@@ -298,7 +294,7 @@ func (t *Tail) clearReport(path string) {
 	}
 }
 
-// Close lets go of the files.
+// Close closes the files.
 func (t *Tail) Close() error {
 	for _, s := range t.known {
 		s.close()

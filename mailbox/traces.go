@@ -13,13 +13,13 @@ import (
 	"mailboxd/envelope"
 )
 
-// KeepersDir is the directory of the keepers in the state directory. A daemon
-// makes it when its ledger is on the disk.
+// KeepersDir is the directory of the keepers in the state directory. A daemon creates it
+// after its ledger is on disk.
 const KeepersDir = "keepers"
 
-// Traces lists the names in the state directory that an earlier daemon made
-// after its ledger: run directories, replaced results, the directory of the
-// keepers. There are none before the first start.
+// Traces lists the names in the state directory that an earlier daemon created after its
+// ledger: run directories, replaced results, the directory of the keepers. There are none
+// before the first start.
 func (s *State) Traces() (names []string, err error) {
 	for _, name := range []string{KeepersDir, runsName, historyName} {
 		info, err := s.root.Lstat(name)
@@ -40,12 +40,12 @@ func (s *State) Traces() (names []string, err error) {
 	return names, nil
 }
 
-// An Attempt names the directory of one attempt to run one revision of a task.
+// An Attempt names the run directory of an attempt.
 type Attempt struct{ Revision, Attempt int }
 
-// Attempts lists the run directories of a task, in no order. What else lies
-// there is left out. Where something that is no directory, or that cannot be
-// entered, has the place of all of them, there are none: no run can be made there.
+// Attempts lists the run directories of a task, in no order. It ignores other entries. If
+// the parent isn't a directory or can't be entered, there are none: no run can be made
+// there.
 func (s *State) Attempts(id envelope.ID) (list []Attempt, err error) {
 	dir := filepath.Join(s.path, runsName, id.Dir())
 	if info, err := os.Lstat(dir); err != nil || !info.IsDir() { // most tasks have none: one system call
