@@ -44,6 +44,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -71,7 +72,7 @@ type Options struct {
 	From Position
 }
 
-// A Journal appends. One goroutine at a time may use it, except for Purge.
+// A Journal appends. One goroutine at a time may use it; any may call Purge.
 type Journal struct {
 	dir         string
 	lock        *os.File // the directory
@@ -86,6 +87,8 @@ type Journal struct {
 
 	text []byte // of the group that is written
 	sums []byte // for its hash
+
+	purging sync.Mutex // one purge at a time writes aside
 }
 
 // Open opens the journal of a directory for appending, and makes the directory if it

@@ -102,6 +102,27 @@ func TestARetryDoesNotTouchAPurgedSegment(t *testing.T) {
 	wantEvents(t, dir, 5)
 }
 
+func TestPurgesMayRunBesideEachOtherAndAppend(t *testing.T) {
+	dir := build(t, journal.Options{SegmentSize: 1000}, 3, 3, 3, 3, 3, 3)
+	j := open(t, dir, journal.Options{SegmentSize: 1000})
+	purge := func() {
+		for n := range uint64(12) {
+			if _, err := j.Purge(1, func(e *journal.Event) bool { return e.N <= n }); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	waitFor(func() { waitFor(purge, purge) }, func() {
+		for range 20 {
+			appendGroup(t, j, 2)
+		}
+	})
+	closeJournal(t, j)
+	if report, err := journal.Verify(dir); err != nil || report.End.N != 58 || report.Purged == 0 {
+		t.Errorf("Verify = %+v, %v; want 58 events and purged bodies", report, err)
+	}
+}
+
 func TestADamagedSegmentIsNotPurged(t *testing.T) {
 	dir := build(t, journal.Options{SegmentSize: 1000}, 3, 3, 3, 3, 3, 3)
 	j := open(t, dir, journal.Options{})

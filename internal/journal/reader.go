@@ -24,8 +24,8 @@ func Replay(dir string, from Position, each func(*Event) error) (Position, error
 	return w.at, err
 }
 
-// ReplaySegment hands the events of one segment to each, as Replay does. It says
-// where a purge has moved them.
+// ReplaySegment hands the events of one closed segment to each, as Replay does. It
+// says where a purge has moved them.
 func ReplaySegment(dir string, number int, each func(*Event) error) error {
 	s, err := openSegment(dir, number)
 	if err == nil {
