@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // cleanTests runs the tests in an environment of their own: what the person who
@@ -23,6 +24,7 @@ func (c cleanTests) Run() int {
 	if err := cleanEnvironment(home); err != nil {
 		panic(err)
 	}
+	time.Local = time.UTC // before any timer reads it
 	return c.M.Run()
 }
 

@@ -55,7 +55,6 @@ var screens = map[string]term.Screen{
 }
 
 func TestWhatPsAndShowSay(t *testing.T) {
-	utc(t)
 	d := dayOf(t)
 	list, err := d.List(t.Context(), (&psFlags{}).query(noon))
 	if err != nil {
@@ -86,7 +85,6 @@ func TestWhatPsAndShowSay(t *testing.T) {
 }
 
 func TestWhatALiveScreenShows(t *testing.T) {
-	utc(t)
 	d := dayOf(t)
 	list, err := d.List(t.Context(), (&psFlags{}).query(noon))
 	if err != nil {
@@ -143,12 +141,6 @@ func TestNoLineIsWiderThanTheScreen(t *testing.T) {
 			}
 		}
 	}
-}
-
-func utc(t *testing.T) {
-	was := time.Local
-	time.Local = time.UTC
-	t.Cleanup(func() { time.Local = was })
 }
 
 // dayOf is a mailbox with something of everything.

@@ -153,7 +153,6 @@ func talkOf(t *testing.T) *reader.Reader {
 }
 
 func TestWhatAConversationIsToldAs(t *testing.T) {
-	utc(t)
 	synctest.Test(t, whatAConversationIsToldAs)
 }
 
