@@ -180,7 +180,7 @@ func TestAnApprovalThatWasNotUsedInTimeIsAskedForAgain(t *testing.T) {
 	e.wantDecisions("t1", task.Expired, task.Undecided)
 }
 
-// removeHeld writes a task x down as a daemon left it that had asked a person.
+// leave writes a task x down as a daemon left it that had asked a person.
 func leave(t *testing.T, l *ledger.Ledger, change task.Change, asked task.Consent, said task.Decision) {
 	t.Helper()
 	row := remember(t, l, task.Task{ID: "x", Revision: 1, State: task.Received})

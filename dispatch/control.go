@@ -53,7 +53,7 @@ func (ct *controls) Release(ctx context.Context, id envelope.ID, by core.By) err
 }
 
 // releasable returns the revision that Release concerns. It is the latest one, unless the
-// decide of an earlier one could not be read, or only an earlier one lacks a callback.
+// answer of an earlier one could not be read, or only an earlier one lacks a callback.
 func releasable(latest task.Task, revisions []task.Task) task.Task {
 	if at := slices.IndexFunc(revisions, core.Unread); at >= 0 {
 		return revisions[at]

@@ -197,7 +197,7 @@ type deadLine struct {
 	Offset int64  `json:"offset"`
 }
 
-// DeadLetters reads what lies in rejected/.
+// deadLetters reads what lies in rejected/.
 func (e *engine) deadLetters() (all []deadLine) {
 	e.t.Helper()
 	names, err := filepath.Glob(filepath.Join(e.parts.Box.Path(), "rejected", "*.jsonl"))

@@ -89,7 +89,7 @@ type letter struct {
 	line   string
 }
 
-// enqueueDelivery returns what lies in the inbox of a participant.
+// post returns what lies in the inbox of a participant.
 func (e *engine) post(name string) (all []letter) {
 	e.t.Helper()
 	for _, line := range e.letters(name) {

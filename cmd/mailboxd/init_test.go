@@ -11,7 +11,7 @@ import (
 	"mailboxd/internal/setup"
 )
 
-// registry reads a configuration as serve does, agents and all.
+// agentsOf reads a configuration as serve does, agents and all.
 func agentsOf(t *testing.T, file string) *agent.Agents {
 	t.Helper()
 	cfg, err := config.Load(file, "")

@@ -24,9 +24,9 @@ func lintCommand(g *globals) *cobra.Command {
 		Short: "Check task, result, manifest and definition files without sending them",
 		Long: `Lint checks files as the daemon would, as far as the lines alone allow, with the codes
 of CLowl and CAP where they are in these. A file says by its content what it is, unless
-a flag does. It is at least as strict as AINL's own
-validator, and takes its flags: what that one refuses is an error here, also where the
-daemon takes it. Exit code 1: errors.`,
+a flag does. It is at least as strict as AINL's own validator, and takes its flags:
+what that one refuses is an error here, also where the daemon takes it.
+Exit code 1: errors.`,
 		Example: `  mailboxd lint tasks.jsonl request.json
   mailboxd lint --tasks-jsonl tasks.jsonl --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {

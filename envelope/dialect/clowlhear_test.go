@@ -11,7 +11,7 @@ import (
 	"mailboxd/internal/strict"
 )
 
-// asked is a task that a CLowl REQ asks radar for.
+// askedInCLowl is a task that a CLowl REQ asks radar for.
 func askedInCLowl(t testing.TB) envelope.Task {
 	t.Helper()
 	m, findings := clowl(t).Decode([]byte(complete), envelope.Strict)

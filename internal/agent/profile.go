@@ -77,7 +77,7 @@ func (r recipe) arguments(model string) []string {
 	return told
 }
 
-// runArguments returns the function for the arguments of one run: nil if the command is the
+// terms returns the function for the arguments of one run: nil if the command is the
 // binding's own.
 func (b Binding) terms() func(task.Job) []string {
 	if b.byRecipe() {

@@ -133,7 +133,7 @@ func TestAnInjectionChangesNeitherArgvNorEnvironmentNorTheFrame(t *testing.T) {
 	}
 }
 
-// questionOf returns what a program is given for a task with a description.
+// askedBy returns what a program is given for a task with a description.
 func askedBy(t *testing.T, b agent.Binding, description string) given {
 	t.Helper()
 	j := jobFor(t, strings.ReplaceAll(request(`, "metadata": {"x": `+description+`}`), `"Look whether it runs."`, description))

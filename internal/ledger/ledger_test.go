@@ -70,7 +70,7 @@ func move(tb testing.TB, l *ledger.Ledger, seq int64, from task.State, attempt i
 	})
 }
 
-// task is a queued task; the ids of different n are in no particular order,
+// newTask is a queued task; the ids of different n are in no particular order,
 // as those of senders are not.
 func newTask(n int) task.Task {
 	return task.Task{

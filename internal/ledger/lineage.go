@@ -26,7 +26,7 @@ func (r *Reader) ChildrenBefore(ctx context.Context, task, seq int64) (int, erro
 	return n, nil
 }
 
-// CountChildren returns the ids of the tasks that runs of a task have asked for, in
+// Children returns the ids of the tasks that runs of a task have asked for, in
 // the order in which they came.
 func (r *Reader) Children(ctx context.Context, task int64) ([]envelope.ID, error) {
 	ids, err := all(ctx, r.read, one[envelope.ID], "SELECT id FROM tasks WHERE parent = ? AND parent <> 0 GROUP BY id ORDER BY min(seq)", task)

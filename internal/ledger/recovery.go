@@ -20,14 +20,14 @@ const (
 	plain = "state = 'queued' AND revision = 1 AND attempt = 0 AND replaces = 0 AND parent = 0 AND dialect = 'ainl' AND deadline IS NULL"
 )
 
-// A Turn is a revision that is queued and has nothing to mind but its turn: the
+// A QueuedTask is a revision that is queued and needs nothing but its turn: the
 // first of its id, in AINL, of no parent, without a deadline, never begun.
 type QueuedTask struct {
 	Seq              int64
 	Agent, Requester string
 }
 
-// QueuedTasks returns up to limit Turns after afterSeq, in order of Seq. There may be a
+// QueuedTasks returns up to limit QueuedTasks after afterSeq, in order of Seq. There may be a
 // million, and three columns are read in a fifth of the time of a row.
 func (r *Reader) QueuedTasks(ctx context.Context, afterSeq int64, limit int) ([]QueuedTask, error) {
 	turns, err := all(ctx, r.read, scanTurn, turnsQuery, afterSeq, limit)

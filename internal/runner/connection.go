@@ -65,7 +65,7 @@ func (l *connection) receive(message any) error {
 	return json.Unmarshal(text, message)
 }
 
-// noticeAnswer reads a client's request.
+// listen reads a client's request.
 func (l *connection) listen() (d request, err error) {
 	if err := l.receive(&d); err != nil || d.Start == 0 {
 		return d, err

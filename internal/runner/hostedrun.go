@@ -186,7 +186,7 @@ func (r *hostedRun) process() *Process {
 	}
 }
 
-// endProcesses returns the response for the end of the run.
+// end returns the response for the end of the run.
 func (r *hostedRun) end() response {
 	end := response{Exit: &r.exit}
 	if spawn, ok := errors.AsType[*SpawnError](r.err); ok {

@@ -119,7 +119,7 @@ func (k *keeper) update(books func()) {
 // SIGCHLD instead would cost every run a signal.
 const reapInterval = 50 * time.Millisecond
 
-// reapOrphans reaps dead orphans and repeats while runs go on. The keeper's own parent reaps the
+// reap reaps dead orphans and repeats while runs go on. The keeper's own parent reaps the
 // rest.
 func (k *keeper) reap() {
 	k.table.reapOrphans()

@@ -119,7 +119,7 @@ func (p keeperPaths) waitUntilDead(ctx context.Context) {
 	}
 }
 
-// noticeAnswer replaces the socket. The caller must hold the lock.
+// listen replaces the socket. The caller must hold the lock.
 func (p keeperPaths) listen() (f *os.File, err error) {
 	_ = p.root.Remove(p.build + socketSuffix) // of a killed keeper
 	err = p.address(func(address string) error {

@@ -13,7 +13,7 @@ import (
 	"mailboxd/internal/service"
 )
 
-// systemd is a stand-in for the user's: systemctl and loginctl write down what
+// systemctl is a stand-in for the user's: systemctl and loginctl write down what
 // they are asked for. Lingering is a file.
 const systemctl = `#!/bin/sh
 echo "systemctl $*" >> "$CALLS"

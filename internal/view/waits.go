@@ -20,7 +20,7 @@ type WaitContext struct {
 	Now    time.Time
 	Served bool                            // a daemon answers
 	Paused []string                        // agents that may start nothing; "" is every agent
-	Ahead  map[envelope.ID]int             // how many are before a queued task at its agent, up to manyAhead
+	Ahead  map[envelope.ID]int             // how many are before a queued task at its agent, up to MaxAhead
 	Began  map[envelope.ID]time.Time       // when the agent of a running task started, or one was delivered
 	Asked  map[envelope.ID]client.Approval // what a person is asked about a task
 }
