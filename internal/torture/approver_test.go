@@ -124,10 +124,28 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
+// forger is the agent that a forged result names.
+const forger = "forger"
+
+// forge places a result for a task that needs an approval, unless one is there. It reports
+// whether it did. The daemon moves it away.
+func (a *approver) forge(id envelope.ID) bool {
+	aside := a.site.path("forged")
+	r := envelope.Result{TaskID: id, AgentID: forger, Status: envelope.OK, Output: envelope.Output{Summary: "nobody agreed to this"}}
+	if os.WriteFile(aside, r.Encode(), 0o600) != nil {
+		return false
+	}
+	defer os.Remove(aside)
+	return os.Link(aside, a.site.result(string(id))) == nil
+}
+
 func (a *approver) decide(ctx context.Context, daemon *client.Client, task client.Task) {
 	stage := envelope.ApprovalPre
 	if task.State == "review" {
 		stage = envelope.ApprovalPost
+	}
+	if stage == envelope.ApprovalPre && a.chance.IntN(4) == 0 && a.forge(task.ID) {
+		return // the file is no answer; the next round decides
 	}
 	word, say := "agreed", daemon.Approve
 	if a.chance.IntN(8) == 0 {

@@ -35,6 +35,9 @@ func (s *site) watchResults(ctx context.Context, b *book) error {
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
+			if r.AgentID == forger {
+				continue // the daemon moves it away
+			}
 			if err == nil && r.Status == envelope.OK && b.unshown(id) {
 				return fmt.Errorf("result %s is shown, and nobody had agreed to that", id)
 			}
