@@ -141,19 +141,40 @@ func TestTheCallbackOfARefusedTaskIsAbandonedToo(t *testing.T) {
 	e.wantResult("t1", `"status": "rejected"`)
 }
 
-func TestACallbackThatLacksRoomIsTriedUntilThereIsSome(t *testing.T) {
-	if !alone(t) {
-		return
-	}
+// withoutRoom starts an engine with a task whose callback fails for want of room in a queue.
+func withoutRoom(t *testing.T) (e *engine, queue string) {
 	const large = 8 << 20
-	e := startEngine(t)
-	queue := filepath.Join(e.parts.Box.Path(), "queues", "q.jsonl")
+	e = startEngine(t)
+	queue = filepath.Join(e.parts.Box.Path(), "queues", "q.jsonl")
 	e.must(os.MkdirAll(filepath.Dir(queue), 0o700))
 	e.must(os.WriteFile(queue, []byte("\n"), 0o600))
 	e.must(os.Truncate(queue, large))
 	e.limitFiles(large)
 	e.send("t1", "quick", `"callback":{"queue":"q"}`)
 	e.until("the callback fails", func() bool { return e.countOf("t1", task.KindCallbackFailed) == 1 })
+	return e, queue
+}
+
+func TestASharedFaultEndsWhenAnObstacleTakesItsPlace(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	e, queue := withoutRoom(t)
+	e.until("the fault is reported", func() bool { return len(e.Faults()) == 1 })
+	e.must(os.Remove(queue))
+	e.must(os.Mkdir(queue, 0o700))
+	e.limitFiles(unix.RLIM_INFINITY)
+	e.Revisit(t.Context(), e.row("t1").Seq)
+	if faults := e.Faults(); len(faults) > 0 {
+		t.Errorf("faults = %+v; want none of all tasks", faults)
+	}
+}
+
+func TestACallbackThatLacksRoomIsTriedUntilThereIsSome(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	e, _ := withoutRoom(t)
 	e.tryOften("t1")
 	if n := e.countOf("t1", task.KindCallbackAbandoned); n > 0 {
 		t.Errorf("abandoned %d times for want of room; want never", n)

@@ -52,11 +52,15 @@ func (pb *Publisher) delivered(row task.Task, err error) {
 	if errors.Is(err, errAbandoned) {
 		return // logged before
 	}
+	_, isShared := store.MachineHint(err)
+	if !isShared {
+		pb.FaultLog.ClearFor(store.Delivering, row)
+	}
 	if end, now := errors.AsType[*abandonedError](err); now {
-		pb.FaultLog.Abandon(faultName, row, end.error)
+		pb.FaultLog.AbandonCallback(faultName, row, end.error)
 		return
 	}
-	if _, isShared := store.MachineHint(err); isShared {
+	if isShared {
 		pb.FaultLog.Report(store.Delivering, row, err)
 	} else {
 		pb.FaultLog.Report(faultName, row, err)
@@ -70,7 +74,8 @@ type abandonedError struct{ error }
 // errAbandoned says that the callbacks were abandoned before.
 var errAbandoned = errors.New("its callbacks are abandoned")
 
-// CallAgain makes the failed callbacks of a task again, even if they are abandoned.
+// CallAgain makes the failed callbacks of a task again, even if they are abandoned. It begins
+// a new round of attempts.
 func (pb *Publisher) CallAgain(ctx context.Context, row task.Task) {
 	pb.Callbacks.resume(row.Seq)
 	pb.Settle(ctx, row)

@@ -69,22 +69,26 @@ type Fault struct {
 type FaultLog struct {
 	log zerolog.Logger
 
-	mu  sync.Mutex // guards now
+	mu  sync.Mutex // guards now and by
 	now map[string]Fault
+	by  map[string]int64 // the task that reported a fault last
 }
 
 // NewFaultLog returns a log without faults.
-func NewFaultLog(log zerolog.Logger) *FaultLog { return &FaultLog{log: log, now: map[string]Fault{}} }
+func NewFaultLog(log zerolog.Logger) *FaultLog {
+	return &FaultLog{log: log, now: map[string]Fault{}, by: map[string]int64{}}
+}
 
-// begin records a fault and returns its earlier record; zero: it is new.
-func (f *FaultLog) begin(key string, fault Fault) (before Fault) {
+// begin records a fault that a task reported, or none (0). It returns the earlier record; zero:
+// the fault is new.
+func (f *FaultLog) begin(key string, fault Fault, by int64) (before Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	before = f.now[key]
 	if fault.Since = before.Since; fault.Since.IsZero() {
 		fault.Since = time.Now()
 	}
-	f.now[key] = fault
+	f.now[key], f.by[key] = fault, by
 	return before
 }
 
@@ -94,6 +98,7 @@ func (f *FaultLog) end(key string) bool {
 	defer f.mu.Unlock()
 	_, found := f.now[key]
 	delete(f.now, key)
+	delete(f.by, key)
 	return found
 }
 
@@ -132,21 +137,35 @@ func (f *FaultLog) Report(what string, row task.Task, err error) {
 	if row.ID == "" || slices.Contains(forAll, what) {
 		fault.What = what
 	}
-	if before := f.begin(what, fault); before.Since.IsZero() {
+	if before := f.begin(what, fault, row.Seq); before.Since.IsZero() {
 		taskLogger(f.log, row).Error().Err(err).Str("hint", fault.Hint).Msg(what + "; trying again")
 	}
 }
 
-// Abandon logs that a failed operation of one task is not tried again by itself.
-func (f *FaultLog) Abandon(what string, row task.Task, err error) {
+// AbandonCallback logs that a failed callback of a task is not tried again by itself.
+func (f *FaultLog) AbandonCallback(what string, row task.Task, err error) {
 	f.end(what)
-	taskLogger(f.log, row).Error().Err(err).Str("hint", hint(err)+"; then: mailboxd release "+string(row.ID)).Msg(what + "; not trying again")
+	advice := hint(err) + "; then: mailboxd release " + string(row.ID)
+	if errors.Is(err, syscall.ENAMETOOLONG) {
+		advice = "the name in the callback is too long; send the task again with a shorter one"
+	}
+	taskLogger(f.log, row).Error().Err(err).Str("hint", advice).Msg(what + "; not trying again")
 }
 
 // Clear removes a fault, and logs that the operation works again.
 func (f *FaultLog) Clear(what string) {
 	if f.end(what) {
 		f.log.Info().Str("was", what).Msg("works again")
+	}
+}
+
+// ClearFor is Clear for a fault that no other task has reported after this one.
+func (f *FaultLog) ClearFor(what string, row task.Task) {
+	f.mu.Lock()
+	last, found := f.by[what]
+	f.mu.Unlock()
+	if found && last == row.Seq {
+		f.Clear(what)
 	}
 }
 
@@ -160,7 +179,7 @@ func (f *FaultLog) ReportIntake(err error) {
 		return
 	}
 	fault := Fault{What: taking, Reason: err.Error(), Hint: hint(err)}
-	if before := f.begin(taking, fault); before.Reason != fault.Reason {
+	if before := f.begin(taking, fault, 0); before.Reason != fault.Reason {
 		f.log.Error().Str("reason", fault.Reason).Str("hint", fault.Hint).Msg(taking + "; trying again")
 	}
 }
@@ -173,6 +192,6 @@ func (f *FaultLog) ReportFile(path string, err error) {
 	if err == nil {
 		return
 	}
-	f.begin(key, Fault{What: passedOver, File: path, Reason: err.Error(), Hint: hint(err)})
+	f.begin(key, Fault{What: passedOver, File: path, Reason: err.Error(), Hint: hint(err)}, 0)
 	f.log.Warn().Str("file", path).Err(err).Str("hint", hint(err)).Msg(passedOver)
 }
