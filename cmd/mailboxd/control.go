@@ -39,7 +39,7 @@ func taskVerbs(g *globals) []*cobra.Command {
 		}.command(g, 0),
 		taskVerb{
 			"release", "Let go of a task that is held by hold, for a login, or since a ledger was lost",
-			"Release ends a hold that an operator made, and lets a task run that may have run\nbefore the ledger was lost. Of a task that is over it tries the callback again that\nfailed. It is no approval: that is mailboxd approve.",
+			"Release ends a hold that an operator made, and lets a task run that may have run\nbefore the ledger was lost. Of a task that is over it tries the callback again that\nfailed; the exit code is 1 when it fails again. It is no approval: that is mailboxd\napprove.",
 			"  mailboxd release nightly-report", (*client.Client).Release,
 		}.command(g, 0),
 		taskVerb{
@@ -64,6 +64,9 @@ func (v taskVerb) command(g *globals, patience time.Duration) *cobra.Command {
 			}
 			wish.Timeout = formatTimeout(patience)
 			task, err := v.do(daemon, cmd.Context(), id, wish)
+			if err == nil && v.name == "release" && !asJSON {
+				err = callbackFailure(cmd.Context(), r, id)
+			}
 			if err != nil {
 				return err
 			}
@@ -76,6 +79,18 @@ func (v taskVerb) command(g *globals, patience time.Duration) *cobra.Command {
 		cmd.Flags().DurationVar(&patience, "timeout", patience, "how long to wait; 0 is for ever")
 	}
 	return cmd
+}
+
+// callbackFailure returns an error when the callback of a released task failed again.
+func callbackFailure(ctx context.Context, r *reader.Reader, id envelope.ID) error {
+	found, err := r.Details(ctx, id)
+	if err != nil {
+		return err
+	}
+	if why := (&view.Details{TaskDetails: found}).FailedAgain(); why != "" {
+		return fmt.Errorf("the callback of %s failed again: %s", term.OneLine(string(id)), why)
+	}
+	return nil
 }
 
 // formatTimeout formats the timeout of a request.

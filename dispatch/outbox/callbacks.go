@@ -91,11 +91,11 @@ func (c *Callbacks) abandon(seq int64) {
 
 func (c *Callbacks) isAbandoned(seq int64) bool { return c.progress(seq).abandoned }
 
-// resume allows the retries of abandoned callbacks again, as many as before.
+// resume begins a new round of attempts at the callbacks of a task, abandoned or not.
 func (c *Callbacks) resume(seq int64) {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
-	if a := c.open[seq]; a != nil && a.abandoned {
+	if a := c.open[seq]; a != nil {
 		a.failed, a.lasting, a.abandoned = 0, 0, false
 	}
 }

@@ -88,7 +88,6 @@ func TestResumedCallbacksAreTriedAsOftenAsBefore(t *testing.T) {
 	for range 2 {
 		for range maxAttempts - 1 {
 			failAt(calls, nil, &mailbox.UnfitError{})
-			calls.resume(1) // which changes nothing before they are abandoned
 		}
 		if calls.exhausted(1) {
 			t.Fatal("exhausted too early")
@@ -100,6 +99,19 @@ func TestResumedCallbacksAreTriedAsOftenAsBefore(t *testing.T) {
 		if calls.resume(1); calls.isAbandoned(1) || calls.failures(1) != 0 {
 			t.Fatalf("abandoned %t after %d failures; want neither", calls.isAbandoned(1), calls.failures(1))
 		}
+	}
+}
+
+func TestAResumeBeforeTheLastAttemptBeginsANewRound(t *testing.T) {
+	calls := newCallbacks()
+	for range 2 {
+		for range maxAttempts - 1 {
+			failAt(calls, nil, &mailbox.UnfitError{})
+		}
+		if calls.exhausted(1) {
+			t.Fatal("exhausted too early")
+		}
+		calls.resume(1)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
+	"syscall"
 	"time"
 
 	"mailboxd/envelope"
@@ -72,14 +74,22 @@ func (f *Details) printState(s term.Screen, around WaitContext) {
 	if next := around.next(t); next != "" {
 		fmt.Fprintf(s, "  next       %s\n", next)
 	}
+	if t.CallbackFailed {
+		why := f.callbackError()
+		fmt.Fprintf(s, "  callback   %s\n  next       %s\n", cmp.Or(why, "failed"), afterCallback(t, why))
+	}
 }
 
-// reason returns why the callback failed, or else the error of the result, or the message
-// of the last event with one.
-func (f *Details) reason() string {
-	if f.Task.CallbackFailed {
-		return f.callbackError()
+// afterCallback returns what a person can do about a callback that failed with an error.
+func afterCallback(t client.Task, why string) string {
+	if strings.Contains(why, ": "+syscall.ENAMETOOLONG.Error()) {
+		return "send the task again with a shorter name in its callback"
 	}
+	return "remove what is in the way of its callback, then " + Command("release", t.ID)
+}
+
+// reason returns the error of the result, or the message of the last event with one.
+func (f *Details) reason() string {
 	if f.Result != nil && f.Task.State == task.Done {
 		r, findings := envelope.DecodeResult(f.Result)
 		if !findings.Refused() && r.Error.Message != "" {
@@ -98,10 +108,29 @@ func (f *Details) reason() string {
 func (f *Details) callbackError() string {
 	for _, e := range slices.Backward(f.Events) {
 		if e.Revision == f.Task.Revision && (e.Kind == task.KindCallbackFailed || e.Kind == task.KindCallbackAbandoned) {
-			return term.OneLine(fmt.Sprint(EventData(e.Data)["reason"]))
+			return callbackReason(e)
 		}
 	}
 	return ""
+}
+
+// FailedAgain returns why a callback of the task has failed since its last release; "" when
+// none has.
+func (f *Details) FailedAgain() string {
+	for _, e := range slices.Backward(f.Events) {
+		switch e.Kind {
+		case task.KindTaskReleased:
+			return ""
+		case task.KindCallbackFailed, task.KindCallbackAbandoned:
+			return callbackReason(e)
+		}
+	}
+	return ""
+}
+
+// callbackReason returns the error in an event about a callback.
+func callbackReason(e client.Event) string {
+	return term.OneLine(fmt.Sprint(EventData(e.Data)["reason"]))
 }
 
 // printRequest prints the request and its origin.

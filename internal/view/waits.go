@@ -172,8 +172,6 @@ func (s WaitContext) next(t client.Task) string {
 		return "mailboxd serve"
 	case t.State == task.Running:
 		return Command("logs", t.ID, "-f")
-	case t.CallbackFailed:
-		return "remove what is in the way of its callback, then " + Command("release", t.ID)
 	case t.State == task.Done && t.Status != envelope.OK && t.Status != envelope.Partial:
 		if t.Attempt > 0 {
 			return Command("logs", t.ID) + ", or " + Command("retry", t.ID)

@@ -1,0 +1,49 @@
+package view_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"mailboxd/internal/client"
+	"mailboxd/internal/task"
+	"mailboxd/internal/term"
+	"mailboxd/internal/view"
+)
+
+// withCallback returns a failed task whose callback failed for a reason.
+func withCallback(reason string) *view.Details {
+	return &view.Details{TaskDetails: client.TaskDetails{
+		Task:   client.Task{ID: "t", Revision: 1, State: task.Done, Status: "error", Attempt: 1, CallbackFailed: true},
+		Result: []byte(`{"schema_version":"1.0","task_id":"t","agent_id":"a","status":"error","output":{"summary":"","actions":[]},"error":{"kind":"internal","message":"its own reason"}}`),
+		Events: []client.Event{{Kind: task.KindCallbackFailed, Revision: 1, Data: []byte(`{"reason":"` + reason + `"}`)}},
+	}}
+}
+
+func TestAFailedCallbackHidesNotWhyATaskFailed(t *testing.T) {
+	for reason, next := range map[string]string{
+		"append: q.jsonl is not a regular file": "remove what is in the way of its callback, then mailboxd release t",
+		"append: openat q: file name too long":  "send the task again with a shorter name in its callback",
+	} {
+		var out bytes.Buffer
+		if err := withCallback(reason).Print(term.ScreenOf(&out), view.WaitContext{}, nil); err != nil {
+			t.Fatal(err)
+		}
+		want := "  waits for  its callback, which failed\n  because    its own reason\n  next       mailboxd logs t, or mailboxd retry t\n" +
+			"  callback   " + reason + "\n  next       " + next + "\n"
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("printed:\n%s\nwant:\n%s", out.String(), want)
+		}
+	}
+}
+
+func TestACallbackHasFailedAgainOnlyAfterTheLastRelease(t *testing.T) {
+	f := withCallback("no room")
+	if why := f.FailedAgain(); why != "no room" {
+		t.Errorf("FailedAgain = %q; want the reason of the failure", why)
+	}
+	f.Events = append(f.Events, client.Event{Kind: task.KindTaskReleased, Revision: 1})
+	if why := f.FailedAgain(); why != "" {
+		t.Errorf("FailedAgain after a release = %q; want none", why)
+	}
+}
