@@ -29,7 +29,7 @@ func psCommand(g *globals) *cobra.Command {
 		Use:   "ps",
 		Short: "List tasks: what is not done and what it waits for, and the latest that are",
 		Long: `Ps lists the tasks that are not done with what each waits for, below the 20
-latest that are. Of more than 1000 that are not done it lists the oldest, the
+latest that are and the latest 1000 whose callback failed. Of more than 1000 that are not done it lists the oldest, the
 queued ones last, and says how many there are; --all and --json leave none out.
 On a terminal it cuts what is too wide; elsewhere it never does.
 

@@ -75,7 +75,7 @@ func (t *ticker) show(ctx context.Context, d *reader.Reader, s term.Screen) erro
 	seen := map[envelope.ID]string{}
 	err := d.Each(ctx, t.flags.query(now), func(page []client.Task) error {
 		for _, task := range page {
-			state := fmt.Sprint(task.Revision, task.State, task.Held, task.Attempt, task.Status, task.Until)
+			state := fmt.Sprint(task.Revision, task.State, task.Held, task.Attempt, task.Status, task.Until, task.CallbackFailed)
 			if t.seen[task.ID] != state {
 				changed = append(changed, task)
 			}

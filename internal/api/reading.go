@@ -49,7 +49,7 @@ func filterIn(r *http.Request) (f client.Filter, err error) {
 	q := r.URL.Query()
 	f = client.Filter{
 		Agent: q.Get("agent"), Requester: q.Get("requester"),
-		NewestFirst: q.Get("order") == "newest", All: q.Get("revisions") == "all",
+		NewestFirst: q.Get("order") == "newest", All: q.Get("revisions") == "all", CallbackFailed: q.Get("callback") == "failed",
 	}
 	for _, name := range q["state"] {
 		s := task.State(name)

@@ -46,7 +46,7 @@ func (b *Records) Count(ctx context.Context, f client.Filter) (int, error) {
 func filterOf(f client.Filter) ledger.Filter {
 	return ledger.Filter{
 		States: f.States, Agent: f.Agent, Requester: f.Requester, Since: f.Since,
-		AfterSeq: f.After, NewestFirst: f.NewestFirst, All: f.All, Limit: f.Limit,
+		AfterSeq: f.After, NewestFirst: f.NewestFirst, All: f.All, Limit: f.Limit, CallbackFailed: f.CallbackFailed,
 	}
 }
 

@@ -24,6 +24,8 @@ type Filter struct {
 	NewestFirst bool
 	All         bool // earlier revisions too
 	Limit       int  // 0: no limit
+
+	CallbackFailed bool // only finished tasks whose callback failed
 }
 
 // Query spells the filter as the query of a request.
@@ -50,6 +52,9 @@ func (f Filter) Query() url.Values {
 	}
 	if f.All {
 		q.Set("revisions", "all")
+	}
+	if f.CallbackFailed {
+		q.Set("callback", "failed")
 	}
 	if f.Limit > 0 {
 		q.Set("limit", strconv.Itoa(f.Limit))

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 	"mailboxd/internal/term"
@@ -30,7 +32,7 @@ func (d *checker) ledger(ctx context.Context) {
 		return
 	}
 	if err == nil {
-		err = errors.Join(memory.Verify(ctx), d.recovered(ctx, memory), memory.Close())
+		err = errors.Join(memory.Verify(ctx), d.recovered(ctx, memory), d.callbacks(ctx, memory), memory.Close())
 	}
 	aside, _ := filepath.Glob(file + ".unreadable-*Z") // the pattern is good
 	switch {
@@ -68,6 +70,49 @@ func (d *checker) noLedger() {
 	default:
 		d.good("ledger", "there is none yet; serve makes it")
 	}
+}
+
+// callbacks counts the tasks whose callback failed and is not tried again by itself.
+func (d *checker) callbacks(ctx context.Context, memory *ledger.Reader) error {
+	rows, err := memory.Tasks(ctx, ledger.Filter{States: []task.State{task.Done}, CallbackFailed: true, All: true, Limit: maxCallbacks})
+	failed := map[envelope.ID]bool{}
+	for _, row := range rows {
+		if abandoned := false; err == nil && !failed[row.ID] {
+			if abandoned, err = isAbandoned(ctx, memory, row); abandoned {
+				failed[row.ID] = true
+			}
+		}
+	}
+	if err != nil || len(failed) == 0 {
+		return err
+	}
+	words := "1 task has a callback that failed and is not tried again"
+	if len(failed) > 1 {
+		words = fmt.Sprintf("%d tasks have a callback that failed and is not tried again", len(failed))
+	}
+	if len(rows) == maxCallbacks {
+		words = "at least " + words
+	}
+	d.note(Finding{
+		Check: "ledger", Subject: "callbacks", State: Warn,
+		Finding: words + "; one is " + string(slices.Min(slices.Collect(maps.Keys(failed)))),
+		Hint:    "mailboxd ps, and then for each: mailboxd show ID, which says why, and mailboxd release ID, which tries again",
+	})
+	return nil
+}
+
+// maxCallbacks limits how many failed callbacks are counted.
+const maxCallbacks = 1000
+
+// isAbandoned reports whether the retries of a failed callback have ended.
+func isAbandoned(ctx context.Context, memory *ledger.Reader, row task.Task) (bool, error) {
+	events, err := memory.Story(ctx, row.ID, 1000)
+	for _, e := range slices.Backward(events) {
+		if e.Revision == row.Revision && (e.Kind == task.KindCallbackFailed || e.Kind == task.KindCallbackAbandoned) {
+			return e.Kind == task.KindCallbackAbandoned, err
+		}
+	}
+	return err == nil, err // retention has removed the event
 }
 
 // recovered counts the tasks that are held since a ledger was lost.

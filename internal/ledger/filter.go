@@ -21,6 +21,8 @@ type Filter struct {
 	NewestFirst bool
 	All         bool // earlier revisions too
 	Limit       int  // 0: no limit
+
+	CallbackFailed bool // only tasks that are Done and lack a callback
 }
 
 // Tasks returns the tasks that pass the filter, in order of Seq. Where the
@@ -88,6 +90,7 @@ func (f Filter) where() (string, []any) {
 	states := f.states()
 	need(!slices.Contains(states, any(string(task.Done))), "state <> 'done'") // as the partial index has it
 	need(len(states) < len(task.States()), "state IN ("+strings.Join(slices.Repeat([]string{"?"}, len(states)), ", ")+")", states...)
+	need(f.CallbackFailed, unsettled+" AND put = 1")
 	need(f.Agent != "", "agent = ?", f.Agent)
 	need(f.Requester != "", "requester = ?", f.Requester)
 	need(!f.Since.IsZero(), "received >= ?", micros(f.Since))

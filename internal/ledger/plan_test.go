@@ -23,6 +23,7 @@ func TestAStartGoesByThePartialIndexes(t *testing.T) {
 	defer l.Close()
 	open, _ := Filter{States: []task.State{task.Held, task.Queued, task.Running}}.query()
 	held, _ := Filter{States: []task.State{task.Held}, Agent: "a"}.query()
+	failed, _ := Filter{States: []task.State{task.Done}, CallbackFailed: true, NewestFirst: true, AfterSeq: 9}.query()
 	wantPlans(t, l, map[string]string{
 		unfinishedQuery: "tasks_open",
 		turnsQuery:      "tasks_open",
@@ -31,6 +32,7 @@ func TestAStartGoesByThePartialIndexes(t *testing.T) {
 		claimedQuery:    "tasks_open",
 		open:            "tasks_open",
 		held:            "tasks_open",
+		failed:          "tasks_unsettled",
 		openTalksQuery:  "talks_open",
 		dueQuery:        "messages_due",
 	})

@@ -101,6 +101,7 @@ func TestTasksPassTheFilter(t *testing.T) {
 		named("a", 1, task.Done), named("a", 2, task.Queued), named("b", 1, task.Held),
 		named("c", 1, task.Done), named("d", 1, task.Running), named("e", 1, task.Done),
 	}
+	rows[3].Put, rows[5].Put, rows[5].Delivered = true, true, true
 	rows[2].Agent, rows[3].Requester, rows[4].Received = "other", "somebody", noon.AddDate(0, 0, 1)
 	add(t, l, rows...)
 	for what, c := range map[string]struct {
@@ -114,6 +115,7 @@ func TestTasksPassTheFilter(t *testing.T) {
 		"requester":         {ledger.Filter{Requester: "somebody"}, []string{"c.1"}},
 		"since":             {ledger.Filter{Since: noon.AddDate(0, 0, 1)}, []string{"d.1"}},
 		"newest done":       {ledger.Filter{States: []task.State{task.Done}, NewestFirst: true, Limit: 1}, []string{"e.1"}},
+		"callback failed":   {ledger.Filter{CallbackFailed: true}, []string{"c.1"}},
 		"next page":         {ledger.Filter{AfterSeq: 3, Limit: 2}, []string{"c.1", "d.1"}},
 		"page before":       {ledger.Filter{AfterSeq: 4, NewestFirst: true}, []string{"b.1", "a.2"}},
 	} {

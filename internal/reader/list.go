@@ -29,8 +29,9 @@ type Listing struct {
 	More  int // how many more there are
 }
 
-// List returns the latest finished tasks and then the open ones, each oldest first; or
-// what the query asks for, in that order. Of all tasks it returns the newest.
+// List returns the finished tasks whose callback failed and the latest finished ones, and
+// then the open ones, each oldest first; or what the query asks for, in that order. Of all
+// tasks it returns the newest.
 func (r *Reader) List(ctx context.Context, q Query) (Listing, error) {
 	if q.All {
 		return r.newest(ctx, q.Filter)
@@ -61,7 +62,8 @@ func (r *Reader) newest(ctx context.Context, filter client.Filter) (Listing, err
 	return Listing{tasks, max(0, n-maxListed)}, err
 }
 
-// latestDone returns the finished tasks at the beginning of a list.
+// latestDone returns the finished tasks at the beginning of a list: the latest, below older
+// ones that need a person since their callback failed.
 func (r *Reader) latestDone(ctx context.Context, q Query) ([]client.Task, error) {
 	finished := q.Filter
 	if len(finished.States) > 0 || q.All {
@@ -69,6 +71,13 @@ func (r *Reader) latestDone(ctx context.Context, q Query) ([]client.Task, error)
 	}
 	finished.States, finished.Limit, finished.NewestFirst = []task.State{task.Done}, recent, true
 	done, err := r.Tasks(ctx, finished)
+	if err == nil && len(done) == recent {
+		finished.CallbackFailed, finished.After, finished.Limit = true, done[recent-1].Seq, maxListed
+		var failed []client.Task
+		failed, err = r.Tasks(ctx, finished)
+		// A daemon of an earlier build returns the others too.
+		done = append(done, slices.DeleteFunc(failed, func(t client.Task) bool { return !t.CallbackFailed })...)
+	}
 	slices.Reverse(done)
 	return done, err
 }
