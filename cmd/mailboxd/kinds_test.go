@@ -22,6 +22,9 @@ var notInScripts = []string{
 	// The answer has to stay unreadable for 15 minutes:
 	// TestATaskWhoseAnswerStaysUnreadIsHeldUntilItsReleaseReadsIt in package dispatch.
 	"hold reason " + string(task.AnswerUnread),
+	// The attempts at a callback take ten minutes:
+	// TestAReleaseHasAnAbandonedCallbackMadeOnce in package dispatch.
+	"event kind " + string(task.KindCallbackAbandoned),
 }
 
 // coverage collects what occurs in the ledgers of all scripts.
