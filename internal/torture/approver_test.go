@@ -144,7 +144,8 @@ func (a *approver) decide(ctx context.Context, daemon *client.Client, task clien
 	if task.State == "review" {
 		stage = envelope.ApprovalPost
 	}
-	if stage == envelope.ApprovalPre && a.chance.IntN(4) == 0 && a.forge(task.ID) {
+	// With the ledger lost, a result in its place is taken for the answer of before.
+	if a.site.damage == nil && stage == envelope.ApprovalPre && a.chance.IntN(4) == 0 && a.forge(task.ID) {
 		return // the file is no answer; the next round decides
 	}
 	word, say := "agreed", daemon.Approve
