@@ -1,215 +1,195 @@
 package ledger
 
 import (
-	"time"
-
 	"mailboxd/envelope"
+	"mailboxd/internal/index"
+	"mailboxd/internal/journal"
 	"mailboxd/internal/task"
 )
 
-// A layer is what some groups have changed and the tables do not have yet: of
-// each task and run what it is now, however often it was changed, so that one
-// which begins and ends within a layer is written once.
+// An entry is a revision in memory. Entries in the base never change: a change puts another
+// one in their place.
+type entry struct {
+	index.Task
+	raw, result []byte // bodies that are not in the journal yet; nil: none
+	parts       *parts // nil: as the index has them
+	n           uint64 // the last event of the journal that changed it; 0: none did since the start
+}
+
+// The parts of a revision are rows that belong to it.
+type parts struct {
+	runs         []index.Run
+	approvals    []task.Consent
+	delivery     task.Delivery
+	conversation *task.Conversation // nil: there is none
+}
+
+// clone returns an entry that may be changed.
+func (e *entry) clone() *entry {
+	c := *e
+	if e.parts != nil {
+		p := *e.parts
+		p.runs, p.approvals = append([]index.Run(nil), p.runs...), append([]task.Consent(nil), p.approvals...)
+		if p.conversation != nil {
+			conversation := *p.conversation
+			p.conversation = &conversation
+		}
+		c.parts = &p
+	}
+	return &c
+}
+
+// settled reports whether nothing is left to do for a revision.
+func (e *entry) settled() bool {
+	return e.State == task.Done && e.Put && e.Delivered && !e.Replaces && (e.parts == nil || e.parts.conversation == nil || !e.parts.conversation.Open)
+}
+
+// A message is a message in memory.
+type message struct {
+	index.Message
+	n uint64 // the last event of the journal that changed it
+}
+
+// An account names the balance of an owner on a day.
+type account struct{ owner, day string }
+
+// A layer has what was changed: by a function, by a group, or since the index has it. In the
+// base it has all open tasks as well.
 type layer struct {
-	tasks  map[int64]*taskChange
-	order  []int64 // of the tasks, as they came
-	latest map[envelope.ID]int64
-	runs   map[task.RunName]*runChange
-	ran    []task.RunName // in the order of the runs
-	events []task.Event   // each with its Of, or of no task
-	files  map[string]File
-	dead   [][]byte // lines for rejected/
-	bytes  int      // of what it keeps, about
+	tasks    map[int64]*entry
+	latest   map[envelope.ID]int64 // the Seq of the latest revision
+	messages map[int64]*message
+	order    []int64 // of the messages
+	accounts map[account]task.Balance
+	pauses   map[string]bool // false: it was resumed
+	news     map[string]task.Announcement
+	events   []task.Event
+	lines    []line // for the journal; not in the base
 }
 
-// A taskChange is a task as it is now.
-type taskChange struct {
-	task.Task
-	added  bool   // this layer brings it
-	raised bool   // its group has begun another attempt
-	raw    []byte // with added: the line
-	result []byte // the bytes of a new result; nil: none
-}
-
-// A runChange is a run as it is now.
-type runChange struct {
-	record
-	added bool // this layer brings it
+// A line is one event of the journal, and the row that it changes.
+type line struct {
+	event  journal.Event
+	change index.Change
+	set    func(*layer, journal.Place) // notes in a layer where its body is; nil: it has none
 }
 
 func newLayer() *layer {
 	return &layer{
-		tasks: map[int64]*taskChange{}, latest: map[envelope.ID]int64{},
-		runs: map[task.RunName]*runChange{}, files: map[string]File{},
+		tasks: map[int64]*entry{}, latest: map[envelope.ID]int64{}, messages: map[int64]*message{},
+		accounts: map[account]task.Balance{}, pauses: map[string]bool{}, news: map[string]task.Announcement{},
 	}
 }
 
-func (c *layer) empty() bool {
-	return len(c.tasks) == 0 && len(c.runs) == 0 && len(c.events) == 0 && len(c.files) == 0 && len(c.dead) == 0
-}
-
-// What a task, a run, an event and a dead letter take beside their bodies, about.
-const (
-	taskSize       = 600
-	runSize        = 500
-	eventSize      = 150
-	deadLetterSize = 50
-)
-
-// setTask has the layer keep a task as it is now. It is the layer's from then on.
-func (c *layer) setTask(t *taskChange) {
-	was := c.tasks[t.Seq]
-	if was == nil {
-		c.order = append(c.order, t.Seq)
-		c.bytes += taskSize
-	} else {
-		t.added = t.added || was.added
-		if t.raw == nil {
-			t.raw = was.raw
-		}
-		if t.result == nil {
-			t.result = was.result
-		}
-		c.bytes -= len(was.raw) + len(was.result)
+// merge adds a layer that came after this one.
+func (l *layer) merge(next *layer) {
+	for seq, e := range next.tasks {
+		l.tasks[seq] = e
 	}
-	c.bytes += len(t.raw) + len(t.result)
-	c.tasks[t.Seq] = t
-	if t.Latest {
-		c.latest[t.ID] = t.Seq
+	for id, seq := range next.latest {
+		l.latest[id] = seq
 	}
-}
-
-// setRun has the layer keep a run as it is now. It is the layer's from then on.
-func (c *layer) setRun(r *runChange) {
-	name := task.RunName{Task: r.Task, Attempt: r.Attempt}
-	if was := c.runs[name]; was == nil {
-		c.ran = append(c.ran, name)
-		c.bytes += runSize
-	} else {
-		r.added = r.added || was.added
-	}
-	c.runs[name] = r
-}
-
-func (c *layer) log(e task.Event) {
-	c.events = append(c.events, e)
-	c.bytes += eventSize + len(e.Data)
-}
-
-func (c *layer) addDeadLetter(line []byte) {
-	c.dead = append(c.dead, line)
-	c.bytes += deadLetterSize + len(line)
-}
-
-// merge adds a layer that came after this one, and is not used any more.
-func (c *layer) merge(next *layer) {
 	for _, seq := range next.order {
-		c.setTask(next.tasks[seq])
+		l.setMessage(next.messages[seq])
 	}
-	for _, name := range next.ran {
-		c.setRun(next.runs[name])
+	for a, b := range next.accounts {
+		l.accounts[a] = b
 	}
-	for _, e := range next.events {
-		c.log(e)
+	for agent, paused := range next.pauses {
+		l.pauses[agent] = paused
 	}
-	for path, f := range next.files {
-		c.files[path] = f
+	for name, a := range next.news {
+		l.news[name] = a
 	}
-	for _, line := range next.dead {
-		c.addDeadLetter(line)
+	l.events = append(l.events, next.events...)
+	l.lines = append(l.lines, next.lines...)
+}
+
+func (l *layer) setMessage(m *message) {
+	if l.messages[m.Seq] == nil {
+		l.order = append(l.order, m.Seq)
+	}
+	l.messages[m.Seq] = m
+}
+
+// A base is the layer of everything that is durable, with ways to find its tasks.
+type base struct {
+	layer
+	children map[int64]map[int64]bool       // by the Seq of their parent
+	threads  map[string]map[int64]bool      // tasks whose conversation is in memory
+	waiting  map[string]map[int64]bool      // tasks that wait for an agent to fetch them
+	revised  map[envelope.ID]map[int64]bool // the revisions of an id that has several
+	open     map[string]int                 // how many tasks of a requester are not Done
+}
+
+func newBase() *base {
+	return &base{
+		layer: *newLayer(), children: map[int64]map[int64]bool{}, threads: map[string]map[int64]bool{},
+		waiting: map[string]map[int64]bool{}, revised: map[envelope.ID]map[int64]bool{}, open: map[string]int{},
 	}
 }
 
-// each yields the rows that bring what the layer has to the tables, made in the room
-// of v, which is empty.
-func (c *layer) each(v []value, yield func(change) error) error {
-	for _, seq := range c.order {
-		if err := c.tasks[seq].each(v, yield); err != nil {
-			return err
-		}
+// set puts an entry in the place of the one before.
+func (b *base) set(e *entry) {
+	if was := b.tasks[e.Seq]; was != nil {
+		b.unlist(was)
 	}
-	for _, name := range c.ran {
-		if err := yield(c.runs[name].row(v)); err != nil {
-			return err
-		}
+	b.tasks[e.Seq] = e
+	if e.Latest {
+		b.latest[e.ID] = e.Seq
 	}
-	for _, e := range c.events {
-		if err := yield(rowOf(e, v)); err != nil {
-			return err
-		}
+	add(b.children, e.Parent, e.Seq)
+	if e.State == task.Waiting {
+		add(b.waiting, e.Agent, e.Seq)
 	}
-	for _, f := range c.files {
-		if err := yield(f.row(v)); err != nil {
-			return err
-		}
+	if e.Revision > 1 || !e.Latest {
+		add(b.revised, e.ID, e.Seq)
 	}
-	for _, line := range c.dead {
-		if err := yield(change{newDeadLetters, append(v, blob(line))}); err != nil {
-			return err
-		}
+	if e.parts != nil && e.parts.conversation != nil {
+		add(b.threads, e.parts.conversation.Thread, e.Seq)
 	}
-	return nil
+	if e.State != task.Done {
+		b.open[e.Requester]++
+	}
 }
 
-func (t *taskChange) each(v []value, yield func(change) error) error {
-	if err := yield(t.row(v)); err != nil {
-		return err
+// remove forgets an entry that the index has as it is.
+func (b *base) remove(e *entry) {
+	b.unlist(e)
+	delete(b.tasks, e.Seq)
+	if b.latest[e.ID] == e.Seq {
+		delete(b.latest, e.ID)
 	}
-	if t.added {
-		if err := yield(change{newRequests, append(v, integer(t.Seq), blob(t.raw))}); err != nil {
-			return err
-		}
-	}
-	if t.result != nil {
-		return yield(change{newResults, append(v, integer(t.Seq), blob(t.result))})
-	}
-	return nil
 }
 
-func (t *taskChange) row(v []value) change {
-	if t.added {
-		return change{newTasks, append(v,
-			integer(t.Seq), text(t.ID), integer(int64(t.Revision)), truth(t.Latest), text(t.Hash), text(t.Dialect), text(t.State),
-			integer(int64(t.Attempt)), text(joinReasons(t.Reasons)), moment(t.Until), text(t.Agent), text(t.Requester), text(t.Type),
-			moment(t.Deadline), moment(t.Received), moment(t.Finished), text(t.File), integer(t.Offset), text(t.Status), text(t.Kind),
-			text(t.ResultSum), truth(t.Put), truth(t.Delivered), truth(t.Replaces), integer(t.Parent), integer(int64(t.Depth)))}
+func (b *base) unlist(e *entry) {
+	drop(b.children, e.Parent, e.Seq)
+	drop(b.waiting, e.Agent, e.Seq)
+	drop(b.revised, e.ID, e.Seq)
+	if e.parts != nil && e.parts.conversation != nil {
+		drop(b.threads, e.parts.conversation.Thread, e.Seq)
 	}
-	return change{changedTasks, append(v,
-		text(t.State), integer(int64(t.Attempt)), text(joinReasons(t.Reasons)), moment(t.Until), text(t.Agent), text(t.Status), text(t.Kind),
-		moment(t.Finished), text(t.ResultSum), truth(t.Put), truth(t.Delivered), truth(t.Replaces), integer(t.Seq))}
+	if e.State == task.Done {
+		return
+	}
+	if b.open[e.Requester]--; b.open[e.Requester] == 0 {
+		delete(b.open, e.Requester)
+	}
 }
 
-func (r *runChange) row(v []value) change {
-	if r.added {
-		return change{newRuns, append(v,
-			integer(r.Task), integer(int64(r.Attempt)), text(r.ID), integer(r.Intent.UnixMicro()), integer(int64(r.PID)), integer(int64(r.PIDStart)),
-			text(r.Boot), moment(r.Started), moment(r.Finished), integer(int64(r.ExitCode)), text(r.Signal), text(r.Cause),
-			amount(r.Tokens), amount(r.USDCents), text(r.terms), amount(r.Reserved.Tokens), amount(r.Reserved.USDCents),
-			integer(r.Lender.Task), integer(int64(r.Lender.Attempt)), truth(r.Settled))}
+func add[K comparable](lists map[K]map[int64]bool, key K, seq int64) {
+	var none K
+	if key == none {
+		return
 	}
-	return change{changedRuns, append(v,
-		integer(int64(r.PID)), integer(int64(r.PIDStart)), text(r.Boot), moment(r.Started), moment(r.Finished), integer(int64(r.ExitCode)),
-		text(r.Signal), text(r.Cause), truth(r.Settled), integer(r.Task), integer(int64(r.Attempt)))}
+	if lists[key] == nil {
+		lists[key] = map[int64]bool{}
+	}
+	lists[key][seq] = true
 }
 
-func rowOf(e task.Event, v []value) change {
-	of := value{} // no task
-	if e.Of != 0 {
-		of = integer(e.Of)
+func drop[K comparable](lists map[K]map[int64]bool, key K, seq int64) {
+	if delete(lists[key], seq); len(lists[key]) == 0 {
+		delete(lists, key)
 	}
-	return change{newEvents, append(v, integer(e.Time.UnixMicro()), text(e.Kind), value{kind: textValue, bytes: e.Data}, of)}
-}
-
-// row is that of a file, of which SQLite has the large numbers as signed ones.
-func (f File) row(v []value) change {
-	return change{readFiles, append(v,
-		text(f.Path), integer(int64(f.Dev)), integer(int64(f.Inode)), integer(f.Offset), integer(f.Replay), blob(f.Head), blob(f.Tail))}
-}
-
-// exact is a time as the tables keep it.
-func exact(t time.Time) time.Time {
-	if t.IsZero() {
-		return time.Time{}
-	}
-	return time.UnixMicro(t.UnixMicro()).UTC()
 }

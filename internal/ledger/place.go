@@ -1,109 +1,110 @@
 package ledger
 
 import (
-	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
-	"mailboxd/internal/fault"
+	"github.com/go-json-experiment/json"
+
+	"mailboxd/internal/index"
+	"mailboxd/internal/journal"
+	"mailboxd/internal/task"
 )
 
-// besides are the ends of the names of the files of one ledger: the one that SQLite
-// keeps, its write-ahead log and that log's index, and the two of the redo log.
-var besides = []string{"", "-wal", "-shm", redoEnds[0], redoEnds[1]}
+// ErrMissing says that there is no ledger where there was one.
+var ErrMissing = errors.New("is missing")
 
-// create puts an empty ledger at path, where there must be none. It is made
-// aside and renamed, so that what is at path is always whole. It knows of the
-// one that was lost, if one was.
-func create(path string, opened Opened) error {
-	aside := path + ".new"
-	for _, end := range besides { // of a creation that was cut short
-		if err := os.Remove(aside + end); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	file, err := os.OpenFile(aside, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) // SQLite gives the log the same mode
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(fill(aside, opened), file.Sync(), file.Close()); err != nil {
-		return err
-	}
-	fault.SyncedAt("ledger-synced", aside)
-	if err := os.Rename(aside, path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-// fill gives an empty file the schema; closing leaves no log beside it.
-func fill(path string, opened Opened) error {
-	ctx := context.Background()
-	db, err := sql.Open("sqlite", writeURI(path))
-	if err != nil {
-		return err
-	}
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		return errors.Join(err, db.Close())
-	}
-	err = migrate(ctx, conn, migrations)
-	if err == nil && opened.Lost() {
-		err = noteLoss(ctx, conn, opened)
-	}
-	return errors.Join(err, conn.Close(), db.Close())
-}
-
-// moveAside renames an unreadable ledger, with what belongs to it, to a name
-// that nothing has yet, and returns that name.
-func moveAside(path string, now time.Time) (string, error) {
-	aside := path + unreadableMark + now.UTC().Format("20060102T150405Z")
-	for n := 2; taken(aside); n++ {
-		aside = fmt.Sprintf("%s%s%s.%d", path, unreadableMark, now.UTC().Format("20060102T150405Z"), n)
-	}
-	for _, end := range besides {
-		if err := os.Rename(path+end, aside+end); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return "", fmt.Errorf("move it aside: %w", err)
-		}
-	}
-	return aside, syncDir(filepath.Dir(path))
-}
-
-// unreadableMark is what the name of a ledger has before the time at which it
-// was moved aside.
+// unreadableMark is in the name of a journal that was moved aside, before the time of that.
 const unreadableMark = ".unreadable-"
 
-// lastAside returns the newest ledger that was moved aside, or "". Where there
-// is one and none in its place, a start was cut short, or somebody wants to
-// start anew: what was accepted before may have run in either case.
-func lastAside(path string) (string, error) {
-	entries, err := os.ReadDir(filepath.Dir(path)) // in order of name, and so of time
-	if err != nil {
-		return "", err
-	}
-	for _, e := range slices.Backward(entries) {
-		name := e.Name()
-		if strings.HasPrefix(name, filepath.Base(path)+unreadableMark) && !slices.ContainsFunc(besides[1:], func(end string) bool { return strings.HasSuffix(name, end) }) {
-			return filepath.Join(filepath.Dir(path), name), nil
+// prepare sees to it that open finds a journal that can be read, or none.
+func prepare(path string, traces []string) (opened Opened, err error) {
+	dir := Dir(path)
+	there, err := hasSegments(dir)
+	switch {
+	case err != nil:
+		return opened, err
+	case there:
+		err = check(path)
+		if damage, ok := errors.AsType[*journal.DamageError](err); ok {
+			opened.Created, opened.Cause = true, damage
+			opened.Aside, err = moveAside(path, time.Now())
 		}
+		return opened, err
 	}
-	return "", nil
+	if _, err := os.Lstat(path); err == nil {
+		return opened, nil // of an earlier version; it is imported
+	}
+	opened.Created = true
+	if opened.Aside, err = lastAside(dir); err == nil && len(traces) > 0 && opened.Aside == "" {
+		opened.Cause = fmt.Errorf("%w, although there is %s", ErrMissing, strings.Join(traces, " and "))
+	}
+	return opened, errors.Join(err, index.Remove(indexPath(path)))
 }
 
-func taken(path string) bool {
-	for _, end := range besides {
-		if _, err := os.Lstat(path + end); !errors.Is(err, fs.ErrNotExist) {
-			return true
+// hasSegments reports whether a directory has a journal.
+func hasSegments(dir string) (bool, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".jsonl") {
+			return true, nil
 		}
 	}
-	return false
+	return false, err
+}
+
+// check reads the journal behind the mark of the index, or all of it.
+func check(path string) error {
+	from, err := index.MarkOf(indexPath(path))
+	if err != nil {
+		from = journal.Position{}
+	}
+	_, err = journal.Replay(Dir(path), from, func(*journal.Event) error { return nil })
+	if errors.Is(err, journal.ErrNoPosition) { // the index is that of another journal, or the journal an older copy
+		if from.N > 0 {
+			return &journal.DamageError{File: filepath.Base(Dir(path)), First: from.N, Problem: fmt.Sprintf("the index has event %d, which the journal does not have", from.N)}
+		}
+	}
+	return err
+}
+
+// moveAside renames a journal that can't be read to a name that nothing has yet, and returns
+// that name. Its index goes.
+func moveAside(path string, now time.Time) (string, error) {
+	dir := Dir(path)
+	stamp := dir + unreadableMark + now.UTC().Format("20060102T150405Z")
+	aside := stamp
+	for n := 2; ; n++ {
+		if _, err := os.Lstat(aside); errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		aside = fmt.Sprintf("%s.%d", stamp, n)
+	}
+	if err := os.Rename(dir, aside); err != nil {
+		return "", fmt.Errorf("move it aside: %w", err)
+	}
+	return aside, errors.Join(syncDir(filepath.Dir(dir)), index.Remove(indexPath(path)))
+}
+
+// lastAside returns the newest journal that was moved aside, or "". If there is one and none
+// in its place, a start was cut short, or a person wants to start anew: what was accepted
+// before may have run in either case.
+func lastAside(dir string) (last string, err error) {
+	entries, err := os.ReadDir(filepath.Dir(dir)) // in order of name, and so of time
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), filepath.Base(dir)+unreadableMark) || strings.HasPrefix(e.Name(), "ledger.db"+unreadableMark) && !strings.HasSuffix(e.Name(), "-wal") {
+			last = filepath.Join(filepath.Dir(dir), e.Name())
+		}
+	}
+	return last, err
 }
 
 // syncDir makes the renames in a directory durable.
@@ -112,9 +113,35 @@ func syncDir(path string) error {
 	if err != nil {
 		return err
 	}
-	err = dir.Sync()
-	if err == nil {
-		fault.Synced("ledger-named", dir)
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// noteLoss has a new ledger say that there was one before it: in an event, and until
+// MarkRecovered for Lost. One that is missing has no name that it was moved to.
+func (l *Ledger) noteLoss(opened Opened) error {
+	data := map[string]string{}
+	if opened.Aside != "" {
+		data["file"] = opened.Aside
 	}
-	return errors.Join(err, dir.Close())
+	if opened.Cause != nil {
+		data["reason"] = opened.Cause.Error()
+	}
+	text, err := json.Marshal(data, json.Deterministic(true))
+	if err != nil {
+		return err
+	}
+	return l.Update(background, func(tx *Tx) error {
+		tx.row(nil, index.LossRow(opened.Aside, time.Now(), time.Time{}))
+		return tx.Log(task.Event{Time: time.Now(), Kind: task.KindLedgerLost, Data: text})
+	})
+}
+
+// MarkRecovered notes that every line was read again that an earlier, lost ledger may have
+// known.
+func (tx *Tx) MarkRecovered() error {
+	losses, err := tx.ledger.index.Losses(background)
+	for _, loss := range losses {
+		tx.row(nil, index.LossRow(loss.Aside, loss.At, time.Now()))
+	}
+	return err
 }

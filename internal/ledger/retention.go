@@ -2,104 +2,78 @@ package ledger
 
 import (
 	"context"
-	"fmt"
 	"time"
+
+	"mailboxd/internal/index"
+	"mailboxd/internal/task"
 )
 
-// over is a task, t, that is done and needs nothing any more: nobody is still to
-// be told of it, and the one it belongs to does not need its answer.
-const over = `t.state = 'done' AND t.put = 1 AND t.delivered = 1 AND t.replaces = 0
-		AND NOT EXISTS (SELECT 1 FROM talks k WHERE k.task = t.seq AND k.open = 1)
-		AND (t.parent = 0 OR NOT EXISTS (SELECT 1 FROM tasks p WHERE p.seq = t.parent AND p.state <> 'done'))`
-
-// said is what was said about a task that is over, or about none, and lies in the
-// inbox that it is for.
-const said = `(inbox = '' OR posted IS NOT NULL) AND
-		(task = 0 OR EXISTS (SELECT 1 FROM tasks t WHERE t.seq = messages.task AND ` + over + `))`
-
-// DropBodies forgets the requests, results and Conversations of up to limit tasks after
-// afterSeq that were over before a time, and returns where to go on; 0 when
-// there are no more. The tasks stay, with their ids, hashes and ends.
+// DropBodies forgets the bodies of up to limit tasks after afterSeq that were over before a
+// time, and returns where to go on; 0 when there are no more.
 func (tx *Tx) DropBodies(before time.Time, afterSeq int64, limit int) (next int64, dropped int, err error) {
-	seqs, err := all(context.Background(), tx.write, one[int64], `SELECT r.task FROM requests r JOIN tasks t ON t.seq = r.task
-		WHERE r.task > ? AND t.finished < ? AND `+over+` ORDER BY r.task LIMIT ?`, afterSeq, before.UnixMicro(), limit)
-	for _, seq := range seqs {
-		for _, query := range []string{
-			"DELETE FROM requests WHERE task = ?",
-			"DELETE FROM results WHERE task = ?",
-			"DELETE FROM talks WHERE task = ?",
-			"UPDATE approvals SET answer = NULL WHERE task = ? AND answer IS NOT NULL",
-		} {
-			if err == nil {
-				_, err = tx.exec(query, seq)
-			}
+	old, err := tx.ledger.index.AgedBodies(background, before, afterSeq, limit)
+	for _, t := range old {
+		e, err := tx.edit(t.Seq)
+		if err != nil {
+			return 0, 0, err
 		}
+		tx.row(e, index.BodiesGone(&e.Task.Task))
+		next = t.Seq
 	}
-	if err != nil {
-		return 0, 0, fmt.Errorf("drop bodies: %w", err)
+	if len(old) < limit {
+		next = 0
 	}
-	if len(seqs) < limit {
-		return 0, len(seqs), nil
-	}
-	return seqs[len(seqs)-1], len(seqs), nil
+	return next, len(old), err
 }
 
-// DropEvents forgets the events from before a time, of tasks that are over or
-// of no task, among the next span numbers after afterSeq. It returns where to
-// go on; 0 when what follows is younger.
-func (tx *Tx) DropEvents(before time.Time, afterSeq int64, span int) (next int64, dropped int, err error) {
-	next, dropped, err = tx.dropAged("events", eventOver, before, afterSeq, span)
-	if err != nil {
-		return 0, 0, fmt.Errorf("drop events: %w", err)
+// DropEvents forgets events.
+func (tx *Tx) DropEvents(before time.Time, afterSeq int64, limit int) (next int64, dropped int, err error) {
+	old, err := tx.ledger.index.AgedEvents(background, before, afterSeq, limit)
+	for _, seq := range old {
+		tx.row(nil, index.EventGone(seq))
+		next = seq
 	}
-	return next, dropped, nil
+	if len(old) < limit {
+		next = 0
+	}
+	return next, len(old), err
 }
 
-const eventOver = "(task IS NULL OR EXISTS (SELECT 1 FROM tasks t WHERE t.seq = events.task AND " + over + "))"
-
-// DropMessages forgets what was said before a time about tasks that are over or
-// about none, as DropEvents does. What is still to be put into an inbox stays.
-func (tx *Tx) DropMessages(before time.Time, afterSeq int64, span int) (next int64, dropped int, err error) {
-	next, dropped, err = tx.dropAged("messages", said, before, afterSeq, span)
-	if err != nil {
-		return 0, 0, fmt.Errorf("drop messages: %w", err)
+// DropMessages forgets messages.
+func (tx *Tx) DropMessages(before time.Time, afterSeq int64, limit int) (next int64, dropped int, err error) {
+	old, err := tx.ledger.index.AgedMessages(background, before, afterSeq, limit)
+	for _, seq := range old {
+		tx.row(nil, index.MessageGone(seq))
+		next = seq
 	}
-	return next, dropped, nil
+	if len(old) < limit {
+		next = 0
+	}
+	return next, len(old), err
 }
 
-// dropAged deletes rows of a table that has a seq and a time.
-func (tx *Tx) dropAged(table, which string, before time.Time, afterSeq int64, span int) (next int64, dropped int, err error) {
-	from, found, err := first(context.Background(), tx.write, one[int64],
-		"SELECT seq FROM "+table+" WHERE seq > ? AND time < ? ORDER BY seq LIMIT 1", afterSeq, before.UnixMicro())
-	if err != nil || !found {
-		return 0, 0, err
-	}
-	last := from + int64(span)
-	result, err := tx.exec("DELETE FROM "+table+" WHERE seq >= ? AND seq < ? AND time < ? AND "+which, from, last, before.UnixMicro())
-	if err != nil {
-		return 0, 0, err
-	}
-	n, err := result.RowsAffected()
-	return last - 1, int(n), err
+// A Request is a task with its line.
+type Request struct {
+	task.Task
+	Raw []byte
 }
 
-// Aged is how much Drop functions would forget.
-type Aged struct{ Bodies, Events, Messages int }
+// Remembered returns a request.
+func (l *Ledger) Remembered(seq int64) (Request, bool) { return Request{}, false }
 
-// CountOver returns how much DropBodies, DropEvents and DropMessages would
-// forget. It reads what is done, so it takes time.
-func (r *Reader) CountOver(ctx context.Context, before time.Time) (aged Aged, err error) {
-	for _, count := range []struct {
-		of    *int
-		query string
-	}{
-		{&aged.Bodies, "SELECT count(*) FROM requests r JOIN tasks t ON t.seq = r.task WHERE t.finished < ? AND " + over},
-		{&aged.Events, "SELECT count(*) FROM events WHERE time < ? AND " + eventOver},
-		{&aged.Messages, "SELECT count(*) FROM messages WHERE time < ? AND " + said},
-	} {
-		if *count.of, _, err = first(ctx, r.read, one[int], count.query, before.UnixMicro()); err != nil {
-			return Aged{}, fmt.Errorf("count what is over: %w", err)
-		}
+// ReadAhead returns a request.
+func (l *Ledger) ReadAhead(ctx context.Context, seq int64, _ []int64) (r Request, err error) {
+	if r.Task, err = l.Task(ctx, seq); err == nil {
+		r.Raw, err = l.Raw(ctx, seq)
 	}
-	return aged, nil
+	return r, err
 }
+
+// QueuedTask is none.
+type QueuedTask struct {
+	Seq              int64
+	Agent, Requester string
+}
+
+// QueuedTasks returns none.
+func (l *Ledger) QueuedTasks(context.Context, int64, int) ([]QueuedTask, error) { return nil, nil }

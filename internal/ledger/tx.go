@@ -1,217 +1,501 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
-	"database/sql"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
-	"strings"
+	"slices"
+	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/index"
+	"mailboxd/internal/journal"
 	"mailboxd/internal/task"
 )
 
-// A Tx is the writing side of the ledger, inside one Update. It must not be
-// kept when the function it was handed to returns.
-//
-// What it changes stays in a layer, and is made durable by the redo log, unless
-// some function of its group wants what only SQL can say: then the group is a
-// transaction of SQLite, to which all layers are brought first.
+// A Tx is the writing side of the ledger, inside one Update. It must not be kept when the
+// function that it was handed to returns.
 type Tx struct {
 	ledger  *Ledger
-	write   *statements          // brings what it has changed so far to the tables, and then asks them
-	stage   *layer               // what its group has changed, and the tables do not have
-	below   []*layer             // what groups before it have, the latest first
-	absent  map[envelope.ID]bool // ids that are not in the ledger
-	opened  bool                 // a transaction of SQLite is open, and nothing is below
-	unclear error                // what kept some row from the tables: nobody knows whose that was
-	wrong   error                // what the function that runs now has done wrong
-	counts  openCounts           // by how many its group has changed those of the ledger
+	own     *layer // what the function has changed
+	group   *layer // what the functions before it in the group have
+	numbers numbers
+	next    uint64 // the number of the next event of the journal
+	wrong   error  // what the function has done wrong
 }
 
-// background is the context of what a group writes: that of no caller ends it.
+// background is the context of what a group reads: the context of no caller ends it.
 var background = context.Background()
 
-func (tx *Tx) exec(query string, args ...any) (sql.Result, error) {
-	return tx.write.exec(background, query, args...) // the group's, which no caller's context ends
+// write adds an event of the journal with the row that it changes.
+func (tx *Tx) write(e journal.Event, c index.Change, set func(*layer, journal.Place)) {
+	e.N, e.At = tx.next, time.Now()
+	tx.next++
+	tx.own.lines = append(tx.own.lines, line{e, c, set})
 }
 
-// change runs a statement for one row and reports whether there was one.
-func (tx *Tx) change(query string, args ...any) (bool, error) {
-	result, err := tx.exec(query, args...)
-	if err != nil {
-		return false, err
+// row is write for a row without a body.
+func (tx *Tx) row(of *entry, c index.Change) {
+	e := journal.Event{Kind: c.Kind(), Data: c.AppendJSON(nil)}
+	if of != nil {
+		e.Task, e.Revision = string(of.ID), uint64(of.Revision)
+		of.n = tx.next
 	}
-	n, err := result.RowsAffected()
-	return n > 0, err
+	tx.write(e, c, nil)
+}
+
+// entry returns a revision as it is now; nil when there is none. It must not be changed.
+func (tx *Tx) entry(seq int64) (*entry, error) {
+	for _, l := range [...]*layer{tx.own, tx.group, &tx.ledger.base.layer} {
+		if e := l.tasks[seq]; e != nil {
+			return e, nil
+		}
+	}
+	stored, found, err := tx.ledger.index.Stored(background, seq)
+	if err != nil || !found {
+		return nil, err
+	}
+	return &entry{Task: stored}, nil
+}
+
+// edit is entry for a change.
+func (tx *Tx) edit(seq int64) (*entry, error) {
+	if e := tx.own.tasks[seq]; e != nil {
+		return e, nil
+	}
+	e, err := tx.entry(seq)
+	if e == nil || err != nil {
+		return nil, err
+	}
+	e = e.clone()
+	tx.own.tasks[seq] = e
+	if e.Latest {
+		tx.own.latest[e.ID] = seq
+	}
+	return e, nil
+}
+
+// whole is edit with the parts of the revision.
+func (tx *Tx) whole(seq int64) (e *entry, err error) {
+	if e, err = tx.edit(seq); e == nil || err != nil || e.parts != nil {
+		return e, err
+	}
+	e.parts, err = tx.ledger.partsOf(seq)
+	return e, err
+}
+
+// partsOf reads the parts of a revision that nothing has changed since the index has it.
+func (l *Ledger) partsOf(seq int64) (*parts, error) {
+	p := &parts{}
+	var err error
+	if p.runs, err = l.index.StoredRuns(background, seq); err != nil {
+		return nil, err
+	}
+	if p.approvals, err = l.index.Approvals(background, seq); err != nil {
+		return nil, err
+	}
+	if p.delivery, err = l.index.Delivery(background, seq); err != nil {
+		return nil, err
+	}
+	c, found, err := l.index.Conversation(background, seq)
+	if found {
+		p.conversation = &c
+	}
+	return p, err
+}
+
+// put writes the row of a revision that was edited, with its new bodies.
+func (tx *Tx) put(e *entry, bodies ...journal.Body) {
+	if len(bodies) == 0 {
+		tx.row(e, index.TaskRow(&e.Task.Task, index.Place{}, index.Place{}))
+		return
+	}
+	c := index.TaskRow(&e.Task.Task, index.Place{}, index.Place{})
+	e.n = tx.next
+	event := journal.Event{Kind: c.Kind(), Task: string(e.ID), Revision: uint64(e.Revision), Data: c.AppendJSON(nil), Bodies: bodies}
+	tx.write(event, c, func(l *layer, at journal.Place) { l.tasks[e.Seq].locate(at, bodies) })
+}
+
+// locate notes where the bodies of a revision are.
+func (e *entry) locate(at journal.Place, bodies []journal.Body) {
+	for _, b := range bodies {
+		p := index.Place{Place: at, Body: b.Name}
+		if index.BodyOf(b.Name) == "result" {
+			e.Result, e.result = p, nil
+		} else {
+			e.Request, e.raw = p, nil
+		}
+	}
 }
 
 // Latest returns the highest revision of an id, and whether there is one.
 func (tx *Tx) Latest(id envelope.ID) (task.Task, bool, error) {
-	t, ok, err := tx.latest(id)
-	if err != nil {
-		return task.Task{}, false, fmt.Errorf("look up task %s: %w", id, err)
+	e, err := tx.latest(id)
+	if e == nil || err != nil {
+		return task.Task{}, false, err
 	}
-	return t, ok, nil
+	return e.Task.Task, true, nil
 }
 
-// Raw is Reader.Raw of this transaction, which it sees whole.
-func (tx *Tx) Raw(seq int64) ([]byte, error) {
-	raw, ok, err := first(background, tx.write, one[[]byte], "SELECT body FROM requests WHERE task = ?", seq)
-	return known(raw, ok, err, "read request of task", seq)
+func (tx *Tx) latest(id envelope.ID) (*entry, error) {
+	if e := tx.latestInMemory(id); e != nil {
+		return e, nil
+	}
+	found, err := tx.ledger.index.Latest(background, []envelope.ID{id})
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return &entry{Task: found[0]}, nil
+}
+
+func (tx *Tx) latestInMemory(id envelope.ID) *entry {
+	for _, l := range [...]*layer{tx.own, tx.group, &tx.ledger.base.layer} {
+		if seq, ok := l.latest[id]; ok {
+			e, _ := tx.entry(seq) // it is in memory
+			return e
+		}
+	}
+	return nil
 }
 
 // Latests is Latest for many ids at once; those that are not known are left out.
 func (tx *Tx) Latests(ids []envelope.ID) (map[envelope.ID]task.Task, error) {
 	found := map[envelope.ID]task.Task{}
-	asked := make([]any, 0, len(ids))
+	var asked []envelope.ID
 	for _, id := range ids {
-		if t, ok := tx.changedLatest(id); ok {
-			found[id] = t
+		if e := tx.latestInMemory(id); e != nil {
+			found[id] = e.Task.Task
 		} else {
-			asked = append(asked, string(id))
-			tx.absent[id] = true // unless it is found
+			asked = append(asked, id)
 		}
 	}
-	for _, n := range steps {
-		for ; len(asked) >= n; asked = asked[n:] {
-			tasks, err := tx.latests(asked[:n])
-			if err != nil {
-				return nil, fmt.Errorf("look up %d tasks: %w", n, err)
-			}
-			for _, t := range tasks {
-				found[t.ID] = t
-				delete(tx.absent, t.ID)
-			}
-		}
+	stored, err := tx.ledger.index.Latest(background, asked)
+	for _, t := range stored {
+		found[t.ID] = t.Task
 	}
-	return found, nil
-}
-
-// latests asks the tables for the highest revision of each id, and first whether
-// there is one: mostly there is not, and to be told so of all columns takes twice
-// as long.
-func (tx *Tx) latests(ids []any) ([]task.Task, error) {
-	there, err := all(background, tx.reads(), one[envelope.ID], thereQueries[len(ids)], ids...)
-	if len(there) == 0 || err != nil {
-		return nil, err
-	}
-	return all(background, tx.reads(), scanTask, latestsQueries[len(ids)], ids...)
-}
-
-var (
-	thereQueries   = queriesOfLatest("id")
-	latestsQueries = queriesOfLatest(taskColumns)
-)
-
-// queriesOfLatest ask for as many ids as each of steps says.
-func queriesOfLatest(columns string) map[int]string {
-	queries := map[int]string{}
-	for _, n := range steps {
-		queries[n] = "SELECT " + columns + " FROM tasks WHERE latest = 1 AND id IN (" + strings.Repeat("?, ", n-1) + "?)"
-	}
-	return queries
+	return found, err
 }
 
 // Task returns the revision with this Seq, and whether there is one.
 func (tx *Tx) Task(seq int64) (task.Task, bool, error) {
-	t, ok, err := tx.task(seq)
-	if err != nil {
-		return task.Task{}, false, fmt.Errorf("look up task %d: %w", seq, err)
+	e, err := tx.entry(seq)
+	if e == nil || err != nil {
+		return task.Task{}, false, err
 	}
-	return t, ok, nil
+	return e.Task.Task, true, nil
+}
+
+// Raw returns the line of a revision, as it came; ErrUnknown when there is none.
+func (tx *Tx) Raw(seq int64) ([]byte, error) {
+	e, err := tx.entry(seq)
+	if err != nil {
+		return nil, err
+	}
+	return tx.ledger.requestOf(e, seq)
+}
+
+// Result returns the bytes of the result of a revision, which nobody may have been shown
+// yet; nil when there is none.
+func (tx *Tx) Result(seq int64) ([]byte, error) {
+	e, err := tx.entry(seq)
+	if err != nil {
+		return nil, err
+	}
+	result, err := tx.ledger.resultOf(e, seq)
+	if errors.Is(err, ErrUnknown) {
+		err = nil
+	}
+	return result, err
+}
+
+// revisions returns the revisions of an id as they are now, the first one first.
+func (tx *Tx) revisions(id envelope.ID) ([]*entry, error) {
+	last, err := tx.latest(id)
+	if last == nil || err != nil {
+		return nil, err
+	}
+	if last.Revision == 1 {
+		return []*entry{last}, nil
+	}
+	seqs := map[int64]bool{}
+	for seq := range tx.ledger.base.revised[id] {
+		seqs[seq] = true
+	}
+	for _, l := range [...]*layer{tx.own, tx.group} {
+		for seq, e := range l.tasks {
+			if e.ID == id {
+				seqs[seq] = true
+			}
+		}
+	}
+	stored, err := tx.ledger.index.Revisions(background, id)
+	for _, t := range stored {
+		seqs[t.Seq] = true
+	}
+	if err != nil {
+		return nil, err
+	}
+	list, err := tx.entries(seqs)
+	slices.SortFunc(list, func(a, b *entry) int { return cmp.Compare(a.Revision, b.Revision) })
+	return list, err
+}
+
+// entries returns revisions as they are now, in order of Seq.
+func (tx *Tx) entries(seqs map[int64]bool) (list []*entry, err error) {
+	for seq := range seqs {
+		e, err := tx.entry(seq)
+		if err != nil {
+			return nil, err
+		}
+		if e != nil {
+			list = append(list, e)
+		}
+	}
+	slices.SortFunc(list, func(a, b *entry) int { return cmp.Compare(a.Seq, b.Seq) })
+	return list, nil
 }
 
 // OpenRevisions returns the revisions of an id that are not Done, the first one first.
-func (tx *Tx) OpenRevisions(id envelope.ID) ([]task.Task, error) {
-	rows, err := all(background, tx.write, scanTask, "SELECT "+taskColumns+" FROM tasks WHERE id = ? AND state <> 'done' ORDER BY revision", string(id))
-	if err != nil {
-		return nil, fmt.Errorf("list open revisions of %s: %w", id, err)
+func (tx *Tx) OpenRevisions(id envelope.ID) (open []task.Task, err error) {
+	list, err := tx.revisions(id)
+	for _, e := range list {
+		if e.State != task.Done {
+			open = append(open, e.Task.Task)
+		}
 	}
-	return rows, nil
+	return open, err
 }
 
-// Result returns the bytes of the result of the revision with this Seq, which
-// nobody may have been shown yet; nil when there is none.
-func (tx *Tx) Result(seq int64) ([]byte, error) {
-	result, _, err := first(context.Background(), tx.write, one[[]byte], "SELECT body FROM results WHERE task = ?", seq)
-	if err != nil {
-		return nil, fmt.Errorf("read result of task %d: %w", seq, err)
+// OpenOf counts the tasks of a requester that are not Done.
+func (tx *Tx) OpenOf(requester string) (int, error) {
+	n := tx.ledger.base.open[requester]
+	for seq, e := range tx.merged() {
+		was := tx.ledger.base.tasks[seq]
+		if was != nil && was.Requester == requester && was.State != task.Done {
+			n--
+		}
+		if e.Requester == requester && e.State != task.Done {
+			n++
+		}
 	}
-	return result, nil
+	return n, nil
 }
 
-// Known returns the highest revision of an id that has this content, and
-// whether there is one (AINL-55).
+// merged returns what the group has changed so far, with the changes of the function.
+func (tx *Tx) merged() map[int64]*entry {
+	if len(tx.group.tasks) == 0 {
+		return tx.own.tasks
+	}
+	all := make(map[int64]*entry, len(tx.own.tasks)+len(tx.group.tasks))
+	for seq, e := range tx.group.tasks {
+		all[seq] = e
+	}
+	for seq, e := range tx.own.tasks {
+		all[seq] = e
+	}
+	return all
+}
+
+// Known returns the highest revision of an id that has this content, and whether there is
+// one (AINL-55).
 func (tx *Tx) Known(id envelope.ID, hash string) (revision int, ok bool, err error) {
-	revision, ok, err = first(background, tx.write, one[int],
-		"SELECT revision FROM tasks WHERE id = ? AND hash = ? ORDER BY revision DESC LIMIT 1", string(id), hash)
-	if err != nil {
-		return 0, false, fmt.Errorf("look up task %s: %w", id, err)
+	list, err := tx.revisions(id)
+	for _, e := range list {
+		if e.Hash == hash {
+			revision, ok = e.Revision, true
+		}
 	}
-	return revision, ok, nil
+	return revision, ok, err
 }
 
-// Executed reports whether an agent may have begun a revision of the id: a run
-// of it has a start, a process or nobody who knows how it ended, or is going
-// on. An intent that came to nothing is no execution.
+// Executed reports whether an agent may have begun a revision of the id: a run of it has a
+// start, a process or an unknown end, or is going on. An intent that came to nothing is no
+// execution.
 func (tx *Tx) Executed(id envelope.ID) (bool, error) {
-	_, ok, err := first(background, tx.write, one[int],
-		`SELECT 1 FROM tasks LEFT JOIN runs ON runs.task = tasks.seq WHERE tasks.id = ? AND
-		(tasks.state = 'running' OR runs.started IS NOT NULL OR runs.pid <> 0 OR runs.cause = 'lost') LIMIT 1`, string(id))
+	list, err := tx.revisions(id)
 	if err != nil {
-		return false, fmt.Errorf("look up task %s: %w", id, err)
+		return false, err
 	}
-	return ok, nil
+	for _, e := range list {
+		if e.State == task.Running {
+			return true, nil
+		}
+		if e.Attempt == 0 {
+			continue
+		}
+		runs, err := tx.runs(e)
+		if err != nil {
+			return false, err
+		}
+		if slices.ContainsFunc(runs, func(r index.Run) bool { return !r.Started.IsZero() || r.PID != 0 || r.Cause == task.CauseLost }) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
-// Add remembers a new revision with the bytes it came as, and returns its
-// Seq. Seq, Latest and ResultSum of t are ignored. A revision that is not
-// higher than the others of its id is an error, of Add or of its Update.
+// Add adds a new revision with the bytes that it came as, and returns its Seq. Seq, Latest
+// and ResultSum of t are ignored. A revision that is not higher than the others of its id is
+// an error, of Add or of its Update.
 func (tx *Tx) Add(t task.Task, raw []byte) (seq int64, err error) {
-	if seq, err = tx.add(t, raw); err != nil {
+	last, err := tx.latest(t.ID)
+	if err == nil && last != nil && last.Revision >= t.Revision {
+		err = fmt.Errorf("revision %d of it is there", last.Revision)
+		tx.wrong = err
+	}
+	if err != nil {
 		return 0, fmt.Errorf("add task %s: %w", t.ID, err)
 	}
-	return seq, nil
-}
-
-func (tx *Tx) add(t task.Task, raw []byte) (int64, error) {
-	if t.Revision > 1 {
-		if _, err := tx.exec("UPDATE tasks SET latest = 0 WHERE id = ? AND revision < ? AND latest = 1", string(t.ID), t.Revision); err != nil {
-			return 0, err
+	if last != nil {
+		if last, err = tx.edit(last.Seq); err != nil {
+			return 0, fmt.Errorf("add task %s: %w", t.ID, err)
 		}
+		last.Latest = false
+		tx.put(last)
 	}
-	if !tx.opened && !tx.absent[t.ID] { // the tables would say so themselves, but later
-		if there, found, err := tx.latest(t.ID); found || err != nil {
-			return 0, tx.refuse(err, fmt.Errorf("revision %d of it is there", there.Revision))
-		}
-	}
-	delete(tx.absent, t.ID)
-	seq, err := tx.ledger.nextTask()
-	if err != nil {
-		return 0, err
-	}
+	tx.numbers.task++
+	t.Seq, t.Latest, t.ResultSum = tx.numbers.task, true, ""
+	t.Until, t.Deadline, t.Received, t.Finished = index.Exact(t.Until), index.Exact(t.Deadline), index.Exact(t.Received), index.Exact(t.Finished)
 	if raw == nil {
-		raw = []byte{} // a column for bytes, not for NULL
+		raw = []byte{}
 	}
-	t.Seq, t.Latest, t.ResultSum = seq, true, ""
-	t.Until, t.Deadline, t.Received, t.Finished = exact(t.Until), exact(t.Deadline), exact(t.Received), exact(t.Finished)
-	tx.stage.setTask(&taskChange{Task: t, added: true, raw: raw})
-	if t.State != task.Done {
-		tx.counts.add(t.Requester, 1)
-	}
-	return seq, nil
+	e := &entry{Task: index.Task{Task: t}, raw: raw, parts: &parts{}}
+	tx.own.tasks[t.Seq], tx.own.latest[t.ID] = e, t.Seq
+	tx.put(e, index.NewBody("request", raw))
+	return t.Seq, nil
 }
 
-// nextTask gives a Seq that no task ever had. SQLite would say only afterwards
-// which one it gave. One that a failed group was given is not given again.
-func (l *Ledger) nextTask() (int64, error) {
-	if l.lastTask == 0 {
-		last, _, err := first(background, l.calm.read, one[int64], "SELECT seq FROM sqlite_sequence WHERE name = 'tasks'")
-		if err != nil {
-			return 0, err
-		}
-		l.lastTask = last
+// Move changes a task that is in this state and attempt, and reports whether it was. When
+// another change came first nothing changes. A task that is Done is over, and no Move finds
+// it. A move to Done sets Finished, and a Result its sum. A Result that takes the place of
+// one in Review leaves that with its approval, where Withheld finds it.
+func (tx *Tx) Move(seq int64, from task.State, attempt int, c task.Change) (bool, error) {
+	moved, err := tx.move(seq, from, attempt, c)
+	if err != nil {
+		return false, fmt.Errorf("move task %d from %s to %s: %w", seq, from, c.To, err)
 	}
-	l.lastTask++
-	return l.lastTask, nil
+	return moved, nil
+}
+
+func (tx *Tx) move(seq int64, from task.State, attempt int, c task.Change) (bool, error) {
+	was, err := tx.entry(seq)
+	if err != nil || was == nil || from == task.Done || was.State != from || was.Attempt != attempt {
+		return false, err
+	}
+	e, err := tx.edit(seq)
+	if err != nil {
+		return false, err
+	}
+	if from == task.Review && c.Result != nil {
+		if err := tx.keepAnswer(seq); err != nil {
+			return false, err
+		}
+	}
+	e.State, e.Reasons, e.Until = c.To, c.Reasons, index.Exact(c.Until)
+	e.Attempt = cmp.Or(c.Attempt, e.Attempt)
+	e.Agent, e.Status, e.Kind = cmp.Or(c.Agent, e.Agent), cmp.Or(c.Status, e.Status), cmp.Or(c.Kind, e.Kind)
+	if c.To == task.Done {
+		e.Finished = index.Exact(time.Now())
+	}
+	if c.Result == nil {
+		tx.put(e)
+		return true, nil
+	}
+	digest := sha256.Sum256(c.Result)
+	e.ResultSum, e.result = hex.EncodeToString(digest[:]), c.Result
+	tx.put(e, index.NewBody("result", c.Result))
+	return true, nil
+}
+
+// MarkPut notes that the result file of a revision is in place.
+func (tx *Tx) MarkPut(seq int64) error {
+	return tx.mark("put", seq, func(t *task.Task) { t.Put = true })
+}
+
+// MarkSettled notes that a revision has nothing to put or to deliver.
+func (tx *Tx) MarkSettled(seq int64) error {
+	return tx.mark("settled", seq, func(t *task.Task) { t.Put, t.Delivered = true, true })
+}
+
+// MarkDisplaced notes that the result of the revision before this one is in the history.
+func (tx *Tx) MarkDisplaced(seq int64) error {
+	return tx.mark("displaced", seq, func(t *task.Task) { t.Replaces = false })
+}
+
+func (tx *Tx) mark(what string, seq int64, set func(*task.Task)) error {
+	e, err := tx.edit(seq)
+	if err != nil {
+		return fmt.Errorf("mark task %d %s: %w", seq, what, err)
+	}
+	if e != nil {
+		set(&e.Task.Task)
+		tx.put(e)
+	}
+	return nil
+}
+
+// Log adds an event. An event of a revision that is not in the ledger is ErrUnknown.
+func (tx *Tx) Log(e task.Event) error {
+	if e.Data == nil {
+		e.Data = []byte("{}")
+	}
+	e.Time = index.Exact(e.Time)
+	var of *entry
+	var err error
+	switch {
+	case e.Of != 0:
+		of, err = tx.entry(e.Of)
+	case e.Task != "":
+		of, err = tx.revision(e.Task, e.Revision)
+	}
+	if err == nil && of == nil && (e.Of != 0 || e.Task != "") {
+		err = ErrUnknown
+	}
+	if err != nil {
+		return fmt.Errorf("log %s of task %q: %w", e.Kind, e.Task, err)
+	}
+	if of != nil {
+		e.Of, e.Task, e.Revision = of.Seq, of.ID, of.Revision
+	}
+	e.Seq = int64(tx.next)
+	tx.own.events = append(tx.own.events, e)
+	at := e.Time
+	tx.write(journal.Event{Kind: string(e.Kind), Task: string(e.Task), Revision: uint64(e.Revision), Data: e.Data}, index.EventRow(&e), nil)
+	if !at.IsZero() {
+		tx.own.lines[len(tx.own.lines)-1].event.At = at
+	}
+	return nil
+}
+
+func (tx *Tx) revision(id envelope.ID, n int) (*entry, error) {
+	list, err := tx.revisions(id)
+	for _, e := range list {
+		if e.Revision == n {
+			return e, err
+		}
+	}
+	return nil, err
+}
+
+// EventsSince returns the events of one revision after a number, oldest first.
+func (tx *Tx) EventsSince(seq, after int64) ([]task.Event, error) {
+	list, err := tx.ledger.index.EventsSince(background, seq, after)
+	if err != nil {
+		return nil, err
+	}
+	last := after
+	if len(list) > 0 {
+		last = list[len(list)-1].Seq
+	}
+	for _, l := range [...]*layer{&tx.ledger.base.layer, tx.group, tx.own} {
+		for _, e := range l.events {
+			if e.Of == seq && e.Seq > last {
+				list = append(list, e)
+			}
+		}
+	}
+	return list, nil
 }

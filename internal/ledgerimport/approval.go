@@ -1,0 +1,91 @@
+package ledgerimport
+
+import (
+	"context"
+	"fmt"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/task"
+)
+
+const consentColumns = "seq, task, stage, digest, plan, approver, asked, expires, decision, decided, decider, note"
+
+func scanConsent(r row) (c task.Consent, err error) {
+	err = r.Scan(&c.Seq, &c.Task, &c.Stage, &c.Digest, (*[]byte)(&c.Plan), &c.Approver, stamp{&c.Asked}, stamp{&c.Expires},
+		&c.Decision, stamp{&c.Decided}, &c.Decider, &c.Note)
+	if len(c.Plan) == 0 {
+		c.Plan = nil
+	}
+	return c, err
+}
+
+// Ask remembers that a person is asked from now on: Task to Expires of c.
+func (tx *Tx) Ask(c task.Consent) error {
+	_, err := tx.exec(`INSERT INTO approvals (task, stage, digest, plan, approver, asked, expires, decision, decider, note)
+		VALUES (?, ?, ?, ?, ?, ?, ?, '', '', '')`,
+		c.Task, string(c.Stage), c.Digest, string(c.Plan), c.Approver, c.Asked.UnixMicro(), micros(c.Expires))
+	if err != nil {
+		return fmt.Errorf("ask for approval of task %d: %w", c.Task, err)
+	}
+	return nil
+}
+
+// Decide remembers what came of the consent with c's Seq: Decision, Decided,
+// Decider, Note and Expires of c. It reports whether the decision before was
+// from; when somebody else was first nothing changes.
+func (tx *Tx) Decide(from task.Decision, c task.Consent) (bool, error) {
+	decided, err := tx.change(`UPDATE approvals SET decision = ?, decided = ?, decider = ?, note = ?, expires = ?
+		WHERE seq = ? AND decision = ?`,
+		string(c.Decision), micros(c.Decided), c.Decider, c.Note, micros(c.Expires), c.Seq, string(from))
+	if err != nil {
+		return false, fmt.Errorf("decide approval %d of task %d: %w", c.Seq, c.Task, err)
+	}
+	return decided, nil
+}
+
+const consentQuery = "SELECT " + consentColumns + " FROM approvals WHERE task = ? AND stage = ? ORDER BY seq DESC LIMIT 1"
+
+// Consent returns what was asked last about a revision at a stage, and whether
+// anything was.
+func (tx *Tx) Consent(seq int64, stage envelope.Approval) (task.Consent, bool, error) {
+	c, ok, err := first(context.Background(), tx.write, scanConsent, consentQuery, seq, string(stage))
+	if err != nil {
+		return task.Consent{}, false, fmt.Errorf("look up approval of task %d: %w", seq, err)
+	}
+	return c, ok, nil
+}
+
+// Consent returns what was asked last about a revision at a stage, and whether
+// anything was.
+func (r *Reader) Consent(ctx context.Context, seq int64, stage envelope.Approval) (task.Consent, bool, error) {
+	c, ok, err := first(ctx, r.read, scanConsent, consentQuery, seq, string(stage))
+	if err != nil {
+		return task.Consent{}, false, fmt.Errorf("look up approval of task %d: %w", seq, err)
+	}
+	return c, ok, nil
+}
+
+// Approvals returns everything that was asked about the revision with this
+// Seq, the first one first.
+func (r *Reader) Approvals(ctx context.Context, task int64) ([]task.Consent, error) {
+	list, err := all(ctx, r.read, scanConsent, "SELECT "+consentColumns+" FROM approvals WHERE task = ? ORDER BY seq", task)
+	if err != nil {
+		return nil, fmt.Errorf("list approvals of task %d: %w", task, err)
+	}
+	return list, nil
+}
+
+// Withheld returns the result of the revision with this Seq that a person did
+// not let out; ErrUnknown when there is none, or it is not kept any more.
+func (r *Reader) Withheld(ctx context.Context, task int64) ([]byte, error) {
+	answer, ok, err := first(ctx, r.read, one[[]byte],
+		"SELECT answer FROM approvals WHERE task = ? AND answer IS NOT NULL ORDER BY seq DESC LIMIT 1", task)
+	return known(answer, ok, err, "read withheld result of task", task)
+}
+
+// keepAnswer puts the result of a task in review with what was asked about it.
+func (tx *Tx) keepAnswer(task int64) error {
+	_, err := tx.exec(`UPDATE approvals SET answer = (SELECT body FROM results WHERE task = ?1)
+		WHERE seq = (SELECT max(seq) FROM approvals WHERE task = ?1 AND stage = 'post')`, task)
+	return err
+}

@@ -1,0 +1,37 @@
+package ledgerimport
+
+import (
+	"context"
+	"fmt"
+)
+
+// A File is how far one task file was read. It has the fields of
+// mailbox.Cursor, so that the one converts into the other.
+type File struct {
+	Path       string // the key: relative to the root, "tasks/x.jsonl"
+	Dev, Inode uint64
+	Offset     int64
+	Replay     int64
+	Head, Tail []byte
+}
+
+// SetFile remembers f in the place of what was known of its path.
+func (tx *Tx) SetFile(f File) { tx.stage.files[f.Path] = f }
+
+const fileColumns = "path, dev, inode, offset, replay, head, tail"
+
+// Files returns every file that is remembered, in order of path.
+func (r *Reader) Files(ctx context.Context) ([]File, error) {
+	files, err := all(ctx, r.read, scanFile, "SELECT "+fileColumns+" FROM files ORDER BY path")
+	if err != nil {
+		return nil, fmt.Errorf("list files: %w", err)
+	}
+	return files, nil
+}
+
+func scanFile(r row) (f File, err error) {
+	var dev, inode int64
+	err = r.Scan(&f.Path, &dev, &inode, &f.Offset, &f.Replay, &f.Head, &f.Tail)
+	f.Dev, f.Inode = uint64(dev), uint64(inode)
+	return f, err
+}

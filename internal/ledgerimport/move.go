@@ -1,0 +1,81 @@
+package ledgerimport
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"mailboxd/internal/task"
+)
+
+// Move changes a task that is in this state and attempt, and reports whether
+// it was. When somebody else was first nothing changes. A task that is Done
+// is over, and no Move finds it. A move to Done sets Finished, and a Result
+// its sum. A Result that takes the place of one in Review leaves that with its
+// approval, where Withheld finds it.
+func (tx *Tx) Move(seq int64, from task.State, attempt int, c task.Change) (bool, error) {
+	moved, err := tx.move(seq, from, attempt, c)
+	if err != nil {
+		return false, fmt.Errorf("move task %d from %s to %s: %w", seq, from, c.To, err)
+	}
+	return moved, nil
+}
+
+func (tx *Tx) move(seq int64, from task.State, attempt int, c task.Change) (bool, error) {
+	if from == task.Done {
+		return false, nil
+	}
+	t, found, err := tx.task(seq)
+	if err != nil || !found || t.State != from || t.Attempt != attempt {
+		return false, err
+	}
+	if from == task.Review && c.Result != nil {
+		if err := tx.keepAnswer(seq); err != nil {
+			return false, err
+		}
+	}
+	t.State, t.Reasons, t.Until = c.To, c.Reasons, exact(c.Until)
+	t.Attempt = cmp.Or(c.Attempt, t.Attempt)
+	raised := t.Attempt > attempt
+	t.Agent, t.Status, t.Kind = cmp.Or(c.Agent, t.Agent), cmp.Or(c.Status, t.Status), cmp.Or(c.Kind, t.Kind)
+	if c.To == task.Done {
+		t.Finished = exact(time.Now())
+		tx.counts.add(t.Requester, -1)
+	}
+	if c.Result != nil {
+		digest := sha256.Sum256(c.Result)
+		t.ResultSum = hex.EncodeToString(digest[:])
+	}
+	tx.stage.setTask(&taskChange{Task: t, raised: raised, result: c.Result})
+	return true, nil
+}
+
+// MarkPut remembers that the result file of a revision is in place.
+func (tx *Tx) MarkPut(seq int64) error {
+	return tx.mark("put", seq, func(t *task.Task) { t.Put = true })
+}
+
+// MarkSettled remembers that a revision has nothing to put or to deliver.
+func (tx *Tx) MarkSettled(seq int64) error {
+	return tx.mark("settled", seq, func(t *task.Task) { t.Put, t.Delivered = true, true })
+}
+
+// MarkDisplaced remembers that the result of the revision before this one has
+// gone to the history.
+func (tx *Tx) MarkDisplaced(seq int64) error {
+	return tx.mark("displaced", seq, func(t *task.Task) { t.Replaces = false })
+}
+
+func (tx *Tx) mark(what string, seq int64, set func(*task.Task)) error {
+	t, found, err := tx.task(seq)
+	if err != nil {
+		return fmt.Errorf("mark task %d %s: %w", seq, what, err)
+	}
+	if found {
+		set(&t)
+		tx.stage.setTask(&taskChange{Task: t})
+	}
+	return nil
+}
