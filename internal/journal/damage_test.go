@@ -115,6 +115,39 @@ func TestAChangeInTheLastGroupLosesThatGroupAtMost(t *testing.T) {
 	}
 }
 
+func TestATailBehindACloseIsCut(t *testing.T) {
+	dir := build(t, journal.Options{}, 2, 1)
+	write(t, segment(dir, 1), append(read(t, segment(dir, 1)), make([]byte, 5000)...))
+	j := open(t, dir, journal.Options{})
+	appendGroup(t, j, 1)
+	closeJournal(t, j)
+	if report, err := journal.Verify(dir); err != nil || report.Torn != 0 || report.End.N != 4 {
+		t.Errorf("Verify = %+v, %v; want 4 events and no tail", report, err)
+	}
+}
+
+func TestADamagedHeaderOfSeveralGroupsIsNoTornTail(t *testing.T) {
+	dir := build(t, journal.Options{SegmentSize: 700}, 3, 1, 1)
+	if err := os.Remove(filepath.Join(dir, "head")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, segment(dir, 2), bytes.Replace(read(t, segment(dir, 2)), []byte("segment"), []byte("segmend"), 1))
+	_, err := journal.Verify(dir)
+	wantDamage(t, "Verify", err, filepath.Base(segment(dir, 2)), 0)
+	_, err = journal.Open(dir, journal.Options{})
+	wantDamage(t, "Open", err, filepath.Base(segment(dir, 2)), 0)
+}
+
+func TestAnAddedSegmentIsFound(t *testing.T) {
+	dir := build(t, journal.Options{SegmentSize: 1}, 1, 1)
+	second := read(t, segment(dir, 2))
+	header, _, _ := bytes.Cut(second, []byte("\n"))
+	write(t, segment(dir, 3), bytes.Replace(second, []byte(`"segment":2`), []byte(`"segment":3`), 1))
+	write(t, segment(dir, 2), append(header, '\n'))
+	_, err := journal.Verify(dir)
+	wantDamage(t, "Verify", err, filepath.Base(segment(dir, 2)), 2)
+}
+
 func TestVerifyNamesWhatWasDone(t *testing.T) {
 	options := journal.Options{SegmentSize: 1500}
 	dir := build(t, options, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -99,10 +100,9 @@ func TestATornRetryIsCut(t *testing.T) {
 		whole := read(t, segment(dir, 2))
 		write(t, filepath.Join(dir, "head"), head)
 		for size := 0; size < len(whole); size += 31 {
-			for _, text := range [][]byte{whole[:size], append(make([]byte, size), whole[size:]...)} {
-				if size == 0 && len(text) > 0 {
-					continue // it is whole
-				}
+			hole := slices.Clone(whole)
+			clear(hole[bytes.IndexByte(whole, '\n')+1:][:1+size/2]) // the header and the end of the group are there
+			for _, text := range [][]byte{whole[:size], append(make([]byte, size+1), whole[size+1:]...), hole} {
 				write(t, segment(dir, 2), text)
 				copied := copyDir(t, dir)
 				next, err := journal.Open(copied, journal.Options{})
@@ -137,6 +137,20 @@ func TestAnotherGroupThanTheFailedOneIsDamage(t *testing.T) {
 	closeJournal(t, elsewhere)
 	text := bytes.Replace(read(t, segment(copied, 2)), []byte("}}\n"), []byte("},\"retry\":true}\n"), 1)
 	write(t, segment(dir, 2), text)
+	_, err := journal.Verify(dir)
+	wantDamage(t, "Verify", err, filepath.Base(segment(dir, 2)), 4)
+}
+
+func TestAGroupTwiceIsDamageWithoutARetry(t *testing.T) {
+	dir, j, group := failAppend(t, "sync journal segment", nil, true)
+	if _, err := j.Append(group); err != nil {
+		t.Fatal(err)
+	}
+	closeJournal(t, j)
+	if _, err := journal.Verify(dir); err != nil {
+		t.Error(err)
+	}
+	write(t, segment(dir, 2), bytes.Replace(read(t, segment(dir, 2)), []byte(`,"retry":true`), nil, 1))
 	_, err := journal.Verify(dir)
 	wantDamage(t, "Verify", err, filepath.Base(segment(dir, 2)), 4)
 }

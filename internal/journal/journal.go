@@ -33,6 +33,9 @@
 // One process writes; it locks the directory. Readers lock nothing and write nothing.
 // They read a segment up to the size that it had when they looked, and stop at the
 // last whole group, which may not be durable yet.
+//
+// A disk that destroys a block while it writes it can take the end of the group before
+// with it. The journal reports that as damage or, in the last group, as a torn tail.
 package journal
 
 import (
@@ -41,6 +44,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -68,7 +72,7 @@ type Options struct {
 	From Position
 }
 
-// A Journal appends. One goroutine at a time may use it, except for Purge.
+// A Journal appends. One goroutine at a time may use it; any may call Purge.
 type Journal struct {
 	dir         string
 	lock        *os.File // the directory
@@ -83,6 +87,8 @@ type Journal struct {
 
 	text []byte // of the group that is written
 	sums []byte // for its hash
+
+	purging sync.Mutex // one purge at a time writes aside
 }
 
 // Open opens the journal of a directory for appending, and makes the directory if it
@@ -185,8 +191,8 @@ func (j *Journal) Head() Position { return j.at }
 
 // Append makes a group durable and returns its end. The numbers of the events go on
 // from Head().N without a gap. Append sets the Places and the digests of bodies. If
-// the disk fails, the outcome is not known, and the next Append has to bring the same
-// group; otherwise an error has changed nothing.
+// the disk fails, the outcome is unknown, and the next Append has to bring the same
+// group. Any other error leaves the journal as it was.
 func (j *Journal) Append(group []Event) (Position, error) {
 	if len(group) == 0 {
 		return j.at, nil
@@ -265,7 +271,7 @@ func (j *Journal) write() error {
 // begin makes a segment of the text.
 func (j *Journal) begin() error {
 	path := segmentPath(j.dir, j.at.Segment+1)
-	if j.dirty && fault.Read("cut journal segment") == nil {
+	if j.dirty && !j.begun && fault.Read("cut journal segment") == nil { // once begun, it can be purged
 		_ = os.Truncate(segmentPath(j.dir, j.at.Segment), j.at.Offset) // or readers skip what is there
 	}
 	if j.begun {

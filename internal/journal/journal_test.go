@@ -40,6 +40,15 @@ func TestAnEventIsReadAsItWasAppended(t *testing.T) {
 	if err != nil || i != len(group) {
 		t.Errorf("Replay: %d events, %v; want %d", i, err, len(group))
 	}
+	stale := group[4].Place // a line of another event is there
+	stale.N = 7
+	if e, err := journal.ReadEvent(dir, stale); err != nil || e.N != 7 || e.Place != group[6].Place {
+		t.Errorf("ReadEvent of a stale place = %+v, %v; want event 7", e, err)
+	}
+	stale.N = 99
+	if _, err := journal.ReadEvent(dir, stale); err == nil {
+		t.Error("ReadEvent of an event that is not there = nil; want an error")
+	}
 	body, err := journal.ReadBody(dir, group[2].Place, "result")
 	if err != nil || string(body) != ` [1, "two"] ` {
 		t.Errorf("ReadBody = %q, %v", body, err)

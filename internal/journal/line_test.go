@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"os"
 	"testing"
 	"time"
 
@@ -42,6 +43,41 @@ func FuzzEventLine(f *testing.F) {
 		}
 		if diff := cmp.Diff(e, again, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%q is written as %q (-before +after):\n%s", line, written, diff)
+		}
+	})
+}
+
+// Whatever a segment has, reading it ends, and its events are in order.
+func FuzzSegment(f *testing.F) {
+	j := &Journal{}
+	var whole []byte
+	for n := range uint64(3) {
+		end, err := j.encode([]Event{{N: 2*n + 1, Kind: "a"}, {N: 2*n + 2, Kind: "b", Bodies: []Body{{Name: "x", Text: []byte("1")}}}})
+		if err != nil {
+			f.Fatal(err)
+		}
+		if n > 0 {
+			j.text = j.text[bytes.IndexByte(j.text, '\n')+1:] // the header of a new segment
+		}
+		whole, j.at, j.text = append(whole, j.text...), Position{N: end.N, Hash: end.Hash}, nil
+	}
+	f.Add(whole)
+	f.Add(whole[:len(whole)-9])
+	f.Add(append(whole, whole...))
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, text []byte) {
+		n := uint64(0)
+		if err := os.WriteFile(segmentPath(dir, 1), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		end, err := Replay(dir, Position{}, func(e *Event) error {
+			if n++; e.N != n {
+				t.Errorf("event %d is in the place of %d", e.N, n)
+			}
+			return nil
+		})
+		if end.N != n || err != nil && !isDamage(err) || bytes.Equal(text, whole) && n != 6 {
+			t.Errorf("Replay of %d events = %d, %v", n, end.N, err)
 		}
 	})
 }

@@ -14,6 +14,8 @@ import (
 // again, and then has it take the place of the old one. The Places of the events
 // change: ReplaySegment has the new ones. Append may run at the same time.
 func (j *Journal) Purge(number int, drop func(*Event) bool) (saved int64, err error) {
+	j.purging.Lock()
+	defer j.purging.Unlock()
 	last, err := lastSegment(j.dir)
 	if err == nil && number >= last {
 		err = errors.New("the segment is not closed")

@@ -80,6 +80,49 @@ func wantBodies(t *testing.T, dir string, all []journal.Event) {
 	}
 }
 
+// The segment whose append failed is closed as soon as the next one is there, and a
+// retry leaves it alone.
+func TestARetryDoesNotTouchAPurgedSegment(t *testing.T) {
+	dir, j, group := failAppend(t, "write journal segment", func(g []byte) []byte { return g[:20] }, false)
+	failOnce(t, "sync journal segment", nil)
+	if _, err := j.Append(group); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("Append = %v; want EIO", err)
+	}
+	if saved, err := j.Purge(1, func(*journal.Event) bool { return true }); err != nil || saved == 0 {
+		t.Fatalf("Purge = %d, %v; want some bytes", saved, err)
+	}
+	purged := read(t, segment(dir, 1))
+	if _, err := j.Append(group); err != nil {
+		t.Fatal(err)
+	}
+	closeJournal(t, j)
+	if !bytes.Equal(read(t, segment(dir, 1)), purged) {
+		t.Error("the retry changed the purged segment")
+	}
+	wantEvents(t, dir, 5)
+}
+
+func TestPurgesMayRunBesideEachOtherAndAppend(t *testing.T) {
+	dir := build(t, journal.Options{SegmentSize: 1000}, 3, 3, 3, 3, 3, 3)
+	j := open(t, dir, journal.Options{SegmentSize: 1000})
+	purge := func() {
+		for n := range uint64(12) {
+			if _, err := j.Purge(1, func(e *journal.Event) bool { return e.N <= n }); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	waitFor(func() { waitFor(purge, purge) }, func() {
+		for range 20 {
+			appendGroup(t, j, 2)
+		}
+	})
+	closeJournal(t, j)
+	if report, err := journal.Verify(dir); err != nil || report.End.N != 58 || report.Purged == 0 {
+		t.Errorf("Verify = %+v, %v; want 58 events and purged bodies", report, err)
+	}
+}
+
 func TestADamagedSegmentIsNotPurged(t *testing.T) {
 	dir := build(t, journal.Options{SegmentSize: 1000}, 3, 3, 3, 3, 3, 3)
 	j := open(t, dir, journal.Options{})

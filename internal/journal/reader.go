@@ -11,7 +11,8 @@ var ErrPurged = errors.New("the body was purged")
 
 // Replay hands the events behind a position to each, group by group, and returns the
 // end of the last whole group. It checks the chain. The zero Position is the
-// beginning. What an event refers to is valid until each returns.
+// beginning. What an event refers to is valid until each returns. A Position that a
+// purge or a failed write has moved is ErrNoPosition.
 func Replay(dir string, from Position, each func(*Event) error) (Position, error) {
 	w, err := newWalk(dir, from)
 	if err == nil {
@@ -23,8 +24,8 @@ func Replay(dir string, from Position, each func(*Event) error) (Position, error
 	return w.at, err
 }
 
-// ReplaySegment hands the events of one segment to each, as Replay does. It says
-// where a purge has moved them.
+// ReplaySegment hands the events of one closed segment to each, as Replay does. It
+// says where a purge has moved them.
 func ReplaySegment(dir string, number int, each func(*Event) error) error {
 	s, err := openSegment(dir, number)
 	if err == nil {

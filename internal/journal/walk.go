@@ -17,8 +17,8 @@ type Position struct {
 // same reports whether two positions are the end of the same group.
 func (p Position) same(other Position) bool { return p.N == other.N && p.Hash == other.Hash }
 
-// ErrNoPosition says that no group ends at a position: it is behind the end, or a
-// purge has moved it.
+// ErrNoPosition says that no group ends at a position: the journal ends before it, or
+// a purge or a failed write has moved it.
 var ErrNoPosition = errors.New("no group ends there")
 
 // A walk reads a journal from a position to its end, and checks the chain.
