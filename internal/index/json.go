@@ -42,7 +42,7 @@ func (c Change) AppendJSON(b []byte) []byte {
 		case text:
 			b, _ = jsontext.AppendQuote(b, v.text) // bytes that are not UTF-8 are replaced
 		case blob:
-			b = append(base64.StdEncoding.AppendEncode(append(b, '"'), v.bytes), '"')
+			b = append(base64.StdEncoding.AppendEncode(append(b, '"'), []byte(v.text)), '"')
 		}
 	}
 	if c.gone() {
@@ -126,7 +126,7 @@ func (d *definition) set(values []value, name string, token jsontext.Token) erro
 			if err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
-			values[i] = value{kind: blob, bytes: b}
+			values[i] = value{kind: blob, text: string(b)}
 		}
 		return nil
 	}

@@ -17,13 +17,28 @@ type Task struct {
 
 // TaskRow is the row of a revision. A zero place keeps the one that the index has.
 func TaskRow(t *task.Task, request, result Place) Change {
-	return Change{tasks, []value{
+	return Change{tasks, appendTask(nil, t, request, result)}
+}
+
+// AppendTask appends TaskRow as JSON, which has no places.
+func AppendTask(b []byte, t *task.Task) []byte {
+	var room [mostColumns]value
+	return Change{tasks, appendTask(room[:0], t, Place{}, Place{})}.AppendJSON(b)
+}
+
+// TaskKind is the kind of the event that has a TaskRow.
+var TaskKind = kinds[tasks]
+
+// mostColumns are as many as a table has.
+const mostColumns = 28
+
+func appendTask(values []value, t *task.Task, request, result Place) []value {
+	return append(values,
 		integer(t.Seq), word(t.ID), integer(t.Revision), truth(t.Latest), word(t.Hash), word(t.Dialect), word(t.State),
 		integer(t.Attempt), word(joinReasons(t.Reasons)), moment(t.Until), word(t.Agent), word(t.Requester), word(t.Type),
 		moment(t.Deadline), moment(t.Received), moment(t.Finished), word(t.File), integer(t.Offset), word(t.Status), word(t.Kind),
 		word(t.ResultSum), truth(t.Put), truth(t.Delivered), truth(t.Replaces), integer(t.Parent), integer(t.Depth),
-		place(request), place(result),
-	}}
+		place(request), place(result))
 }
 
 // taskColumns are those scanTask reads.

@@ -11,8 +11,7 @@ import (
 type value struct {
 	kind   kind
 	number int64
-	text   string
-	bytes  []byte // of a blob
+	text   string // of a blob too
 }
 
 // A kind is the type of a column.
@@ -41,7 +40,7 @@ func bytesOf(b []byte) value {
 	if b == nil {
 		return value{}
 	}
-	return value{kind: blob, bytes: b}
+	return value{kind: blob, text: string(b)}
 }
 
 // moment is in microseconds, which reach past any year that a deadline can name. It is NULL
@@ -77,7 +76,7 @@ func (v value) boxed() driver.Value {
 	case text:
 		return v.text
 	case blob:
-		return v.bytes
+		return []byte(v.text)
 	}
 	return nil
 }

@@ -173,7 +173,9 @@ func (l *Ledger) publish(g *layer, events []journal.Event) {
 		ln := &g.lines[i]
 		if ln.set != nil {
 			ln.set(g, events[i].Place)
-			ln.change.Locate(&events[i])
+			if ln.task == 0 {
+				ln.change.Locate(&events[i])
+			}
 		}
 	}
 	l.mu.Lock()
@@ -185,7 +187,7 @@ func (l *Ledger) publish(g *layer, events []journal.Event) {
 	g.tasks, g.lines = nil, nil
 	l.base.merge(g)
 	g.tasks, g.lines = tasks, lines
-	l.project.add(lines, l.journal.Head())
+	l.project.add(lines, tasks, l.journal.Head())
 	if l.changed != nil {
 		close(l.changed)
 		l.changed = nil

@@ -70,7 +70,8 @@ type layer struct {
 // A line is one event of the journal, and the row that it changes.
 type line struct {
 	event  journal.Event
-	change index.Change
+	change index.Change                // of the index; the row of a task is made of its entry
+	task   int64                       // the Seq of the task whose row this is; 0: none
 	set    func(*layer, journal.Place) // notes in a layer where its body is; nil: it has none
 }
 

@@ -2,6 +2,8 @@ package ledger
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,24 +26,29 @@ type projector struct {
 
 	writing sync.Mutex // held while the index is written
 
-	mu      sync.Mutex // guards what follows
-	rows    []index.Change
+	mu      sync.Mutex        // guards what follows
+	tasks   map[int64]*entry  // as they are now
+	rows    []index.Change    // of other tables
 	at      map[index.Key]int // in rows
 	mark    journal.Position  // up to which rows have everything
 	pending bool              // there is something to write
 }
 
 func (p *projector) start(l *Ledger) {
-	p.ledger, p.due, p.ending, p.at = l, make(chan struct{}, 1), make(chan struct{}), map[index.Key]int{}
+	p.ledger, p.due, p.ending, p.at, p.tasks = l, make(chan struct{}, 1), make(chan struct{}), map[index.Key]int{}, map[int64]*entry{}
 	p.done.Go(p.serve)
 }
 
 // add has the rows of a group written soon.
-func (p *projector) add(lines []line, mark journal.Position) {
+func (p *projector) add(lines []line, tasks map[int64]*entry, mark journal.Position) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range lines {
-		p.put(lines[i].change)
+		if seq := lines[i].task; seq == 0 {
+			p.put(lines[i].change)
+		} else {
+			p.tasks[seq] = tasks[seq]
+		}
 	}
 	if p.mark = mark; !p.pending {
 		p.pending = true
@@ -87,14 +94,18 @@ func (p *projector) write() error {
 	p.writing.Lock()
 	defer p.writing.Unlock()
 	p.mu.Lock()
-	rows, at, mark, pending := p.rows, p.at, p.mark, p.pending
-	p.rows, p.at, p.pending = nil, map[index.Key]int{}, false
+	tasks, rows, at, mark, pending := p.tasks, p.rows, p.at, p.mark, p.pending
+	p.tasks, p.rows, p.at, p.pending = map[int64]*entry{}, nil, map[index.Key]int{}, false
 	p.mu.Unlock()
 	if !pending {
 		return nil
 	}
-	if err := p.ledger.index.Apply(rows, mark); err != nil {
-		p.restore(rows, at)
+	all := slices.Grow(rows, len(tasks))
+	for _, e := range tasks {
+		all = append(all, index.TaskRow(&e.Task.Task, e.Request, e.Result))
+	}
+	if err := p.ledger.index.Apply(all, mark); err != nil {
+		p.restore(tasks, rows, at)
 		return err
 	}
 	p.ledger.indexed.Store(mark.N)
@@ -102,11 +113,12 @@ func (p *projector) write() error {
 }
 
 // restore has rows written later that can't be written now. Newer ones of the same key stay.
-func (p *projector) restore(rows []index.Change, at map[index.Key]int) {
+func (p *projector) restore(tasks map[int64]*entry, rows []index.Change, at map[index.Key]int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	newer := p.rows
-	p.rows, p.at, p.pending = rows, at, true
+	newerTasks, newer := p.tasks, p.rows
+	p.tasks, p.rows, p.at, p.pending = tasks, rows, at, true
+	maps.Copy(p.tasks, newerTasks)
 	for _, c := range newer {
 		p.put(c)
 	}
@@ -115,7 +127,7 @@ func (p *projector) restore(rows []index.Change, at map[index.Key]int) {
 // room waits while too much is not in the index.
 func (p *projector) room() error {
 	p.mu.Lock()
-	full := len(p.rows) > mostPending
+	full := len(p.rows)+len(p.tasks) > mostPending
 	p.mu.Unlock()
 	if !full {
 		return nil

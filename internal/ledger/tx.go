@@ -34,7 +34,7 @@ var background = context.Background()
 func (tx *Tx) write(e journal.Event, c index.Change, set func(*layer, journal.Place)) {
 	e.N, e.At = tx.next, time.Now()
 	tx.next++
-	tx.own.lines = append(tx.own.lines, line{e, c, set})
+	tx.own.lines = append(tx.own.lines, line{event: e, change: c, set: set})
 }
 
 // row is write for a row without a body.
@@ -109,14 +109,16 @@ func (l *Ledger) partsOf(seq int64) (*parts, error) {
 
 // put writes the row of a revision that was edited, with its new bodies.
 func (tx *Tx) put(e *entry, bodies ...journal.Body) {
-	if len(bodies) == 0 {
-		tx.row(e, index.TaskRow(&e.Task.Task, index.Place{}, index.Place{}))
-		return
-	}
-	c := index.TaskRow(&e.Task.Task, index.Place{}, index.Place{})
 	e.n = tx.next
-	event := journal.Event{Kind: c.Kind(), Task: string(e.ID), Revision: uint64(e.Revision), Data: c.AppendJSON(nil), Bodies: bodies}
-	tx.write(event, c, func(l *layer, at journal.Place) { l.tasks[e.Seq].locate(at, bodies) })
+	event := journal.Event{Kind: index.TaskKind, Task: string(e.ID), Revision: uint64(e.Revision), Bodies: bodies}
+	event.Data = index.AppendTask(make([]byte, 0, 512), &e.Task.Task)
+	var set func(*layer, journal.Place)
+	if len(bodies) > 0 {
+		seq := e.Seq
+		set = func(l *layer, at journal.Place) { l.tasks[seq].locate(at, bodies) }
+	}
+	tx.write(event, index.Change{}, set)
+	tx.own.lines[len(tx.own.lines)-1].task = e.Seq
 }
 
 // locate notes where the bodies of a revision are.
