@@ -118,14 +118,18 @@ func (l *Ledger) commit(group []*update) {
 		return
 	}
 	l.evict()
-	all, kept := newLayer(), group[:0]
+	all, kept := &layer{}, group[:0]
 	for _, u := range group {
-		tx := &Tx{ledger: l, own: newLayer(), group: all, numbers: l.numbers, next: l.journal.Head().N + 1 + uint64(len(all.lines))}
+		tx := &Tx{ledger: l, own: &layer{}, group: all, numbers: l.numbers, next: l.journal.Head().N + 1 + uint64(len(all.lines))}
 		if err := cmp.Or(u.fn(tx), tx.wrong); err != nil {
 			u.finish(err)
 			continue
 		}
-		all.merge(tx.own)
+		if len(kept) == 0 {
+			all = tx.own
+		} else {
+			all.merge(tx.own)
+		}
 		l.numbers = tx.numbers
 		kept = append(kept, u)
 	}

@@ -75,32 +75,38 @@ type line struct {
 	set    func(*layer, journal.Place) // notes in a layer where its body is; nil: it has none
 }
 
-func newLayer() *layer {
-	return &layer{
-		tasks: map[int64]*entry{}, latest: map[envelope.ID]int64{}, messages: map[int64]*message{},
-		accounts: map[account]task.Balance{}, pauses: map[string]bool{}, news: map[string]task.Announcement{},
+// put sets a key of a map that may not be there yet.
+func put[K comparable, V any](m *map[K]V, key K, v V) {
+	if *m == nil {
+		*m = map[K]V{}
+	}
+	(*m)[key] = v
+}
+
+// set puts a revision in the place of the one before.
+func (l *layer) set(e *entry) {
+	put(&l.tasks, e.Seq, e)
+	if e.Latest {
+		put(&l.latest, e.ID, e.Seq)
 	}
 }
 
 // merge adds a layer that came after this one.
 func (l *layer) merge(next *layer) {
-	for seq, e := range next.tasks {
-		l.tasks[seq] = e
-	}
-	for id, seq := range next.latest {
-		l.latest[id] = seq
+	for _, e := range next.tasks {
+		l.set(e)
 	}
 	for _, seq := range next.order {
 		l.setMessage(next.messages[seq])
 	}
 	for a, b := range next.accounts {
-		l.accounts[a] = b
+		put(&l.accounts, a, b)
 	}
 	for agent, paused := range next.pauses {
-		l.pauses[agent] = paused
+		put(&l.pauses, agent, paused)
 	}
 	for name, a := range next.news {
-		l.news[name] = a
+		put(&l.news, name, a)
 	}
 	l.events = append(l.events, next.events...)
 	l.lines = append(l.lines, next.lines...)
@@ -110,7 +116,7 @@ func (l *layer) setMessage(m *message) {
 	if l.messages[m.Seq] == nil {
 		l.order = append(l.order, m.Seq)
 	}
-	l.messages[m.Seq] = m
+	put(&l.messages, m.Seq, m)
 }
 
 // A base is the layer of everything that is durable, with ways to find its tasks.
@@ -125,7 +131,7 @@ type base struct {
 
 func newBase() *base {
 	return &base{
-		layer: *newLayer(), children: map[int64]map[int64]bool{}, threads: map[string]map[int64]bool{},
+		children: map[int64]map[int64]bool{}, threads: map[string]map[int64]bool{},
 		waiting: map[string]map[int64]bool{}, revised: map[envelope.ID]map[int64]bool{}, open: map[string]int{},
 	}
 }
@@ -135,10 +141,7 @@ func (b *base) set(e *entry) {
 	if was := b.tasks[e.Seq]; was != nil {
 		b.unlist(was)
 	}
-	b.tasks[e.Seq] = e
-	if e.Latest {
-		b.latest[e.ID] = e.Seq
-	}
+	b.layer.set(e)
 	add(b.children, e.Parent, e.Seq)
 	if e.State == task.Waiting {
 		add(b.waiting, e.Agent, e.Seq)

@@ -140,14 +140,14 @@ func (l *Ledger) loadNumbers(ctx context.Context) error {
 	}
 	paused, err := l.index.Paused(ctx)
 	for _, agent := range paused {
-		l.base.pauses[agent] = true
+		put(&l.base.pauses, agent, true)
 	}
 	if err != nil {
 		return err
 	}
 	news, err := l.index.Announcements(ctx)
 	for _, a := range news {
-		l.base.news[a.Name] = a
+		put(&l.base.news, a.Name, a)
 	}
 	return err
 }

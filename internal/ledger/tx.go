@@ -71,10 +71,7 @@ func (tx *Tx) edit(seq int64) (*entry, error) {
 		return nil, err
 	}
 	e = e.clone()
-	tx.own.tasks[seq] = e
-	if e.Latest {
-		tx.own.latest[e.ID] = seq
-	}
+	tx.own.set(e)
 	return e, nil
 }
 
@@ -365,7 +362,7 @@ func (tx *Tx) Add(t task.Task, raw []byte) (seq int64, err error) {
 		raw = []byte{}
 	}
 	e := &entry{Task: index.Task{Task: t}, raw: raw, parts: &parts{}}
-	tx.own.tasks[t.Seq], tx.own.latest[t.ID] = e, t.Seq
+	tx.own.set(e)
 	tx.put(e, index.NewBody("request", raw))
 	return t.Seq, nil
 }

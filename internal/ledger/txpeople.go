@@ -188,7 +188,7 @@ func (tx *Tx) Pause(agent string) (bool, error) {
 	if tx.paused(agent) {
 		return false, nil
 	}
-	tx.own.pauses[agent] = true
+	put(&tx.own.pauses, agent, true)
 	tx.row(nil, index.PauseRow(agent, time.Now()))
 	return true, nil
 }
@@ -198,7 +198,7 @@ func (tx *Tx) Resume(agent string) (bool, error) {
 	if !tx.paused(agent) {
 		return false, nil
 	}
-	tx.own.pauses[agent] = false
+	put(&tx.own.pauses, agent, false)
 	tx.row(nil, index.PauseGone(agent))
 	return true, nil
 }

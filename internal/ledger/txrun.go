@@ -295,7 +295,7 @@ func (tx *Tx) post(a task.Account, reserved, spent amounts, unknown int, limit b
 	b.Reserved.Tokens, b.Reserved.USDCents = b.Reserved.Tokens+reserved[0], b.Reserved.USDCents+reserved[1]
 	b.Spent.Tokens, b.Spent.USDCents = b.Spent.Tokens+spent[0], b.Spent.USDCents+spent[1]
 	b.Unknown += unknown
-	tx.own.accounts[account{a.Owner, a.Day}] = b
+	put(&tx.own.accounts, account{a.Owner, a.Day}, b)
 	tx.row(nil, index.AccountRow(b))
 	return nil
 }

@@ -301,7 +301,7 @@ func (tx *Tx) Announce(a task.Announcement) error {
 	if err != nil {
 		return fmt.Errorf("announce what %s can do: %w", a.Name, err)
 	}
-	tx.own.news[a.Name] = a
+	put(&tx.own.news, a.Name, a)
 	tx.row(nil, row)
 	return nil
 }
