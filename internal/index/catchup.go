@@ -13,10 +13,19 @@ import (
 // CatchUp brings the index to the end of the journal in a directory, and calls progress, if
 // it isn't nil, now and then with the number of the last event.
 func (x *Index) CatchUp(dir string, progress func(n uint64)) (journal.Position, error) {
-	c := catchUp{index: x, at: map[Key]int{}, seqs: map[revision]int64{}}
-	end, err := journal.Replay(dir, x.mark, func(e *journal.Event) error {
+	return newCatchUp(x.read, func(rows []Change, end journal.Position) error {
+		if end == (journal.Position{}) {
+			end = x.mark // the rows may be written again
+		}
+		return x.Apply(rows, end)
+	}).run(dir, x.mark, progress)
+}
+
+// run collects what a journal has behind a mark.
+func (c *catchUp) run(dir string, mark journal.Position, progress func(n uint64)) (journal.Position, error) {
+	end, err := journal.Replay(dir, mark, func(e *journal.Event) error {
 		if len(c.rows) >= catchUpRows {
-			if err := c.apply(journal.Position{}); err != nil {
+			if err := c.flush(journal.Position{}); err != nil {
 				return err
 			}
 			if progress != nil {
@@ -25,8 +34,8 @@ func (x *Index) CatchUp(dir string, progress func(n uint64)) (journal.Position, 
 		}
 		return c.take(e)
 	})
-	if err == nil && end != x.mark {
-		err = c.apply(end)
+	if err == nil && end != mark {
+		err = c.flush(end)
 	}
 	if err != nil {
 		return end, fmt.Errorf("bring index to the end of the journal: %w", err)
@@ -34,8 +43,10 @@ func (x *Index) CatchUp(dir string, progress func(n uint64)) (journal.Position, 
 	return end, nil
 }
 
-// catchUpRows is how many rows are written at once.
-const catchUpRows = 50_000
+const (
+	catchUpRows = 50_000    // how many rows are written at once
+	maxSeqs     = 1_000_000 // how many tasks are remembered
+)
 
 // A revision names a task as the journal does.
 type revision struct {
@@ -45,10 +56,15 @@ type revision struct {
 
 // A catchUp collects rows of the journal.
 type catchUp struct {
-	index *Index
+	read  *statements                                     // of the index
+	apply func(rows []Change, end journal.Position) error // a zero end: there is more
 	rows  []Change
 	at    map[Key]int // in rows
 	seqs  map[revision]int64
+}
+
+func newCatchUp(read *statements, apply func([]Change, journal.Position) error) *catchUp {
+	return &catchUp{read: read, apply: apply, at: map[Key]int{}, seqs: map[revision]int64{}}
 }
 
 // take adds the row of an event.
@@ -84,7 +100,7 @@ func (c *catchUp) event(e *journal.Event) (Change, error) {
 		seq, known := c.seqs[name]
 		if !known {
 			var err error
-			seq, known, err = first(context.Background(), c.index.read, one[int64], "SELECT seq FROM tasks WHERE id = ? AND revision = ?", string(name.id), name.n)
+			seq, known, err = first(context.Background(), c.read, one[int64], "SELECT seq FROM tasks WHERE id = ? AND revision = ?", string(name.id), name.n)
 			if err != nil || !known {
 				return Change{}, fmt.Errorf("find task %s: %w", name.id, errorOr(err))
 			}
@@ -101,15 +117,12 @@ func errorOr(err error) error {
 	return err
 }
 
-// apply writes the rows. A zero position leaves the mark: the rows may be written again.
-func (c *catchUp) apply(mark journal.Position) error {
-	if mark == (journal.Position{}) {
-		mark = c.index.mark
-	}
-	err := c.index.Apply(c.rows, mark)
+// flush hands on the rows.
+func (c *catchUp) flush(end journal.Position) error {
+	err := c.apply(c.rows, end)
 	c.rows, c.at = nil, map[Key]int{}
-	if len(c.seqs) > 1_000_000 {
-		c.seqs = map[revision]int64{}
+	if len(c.seqs) > maxSeqs {
+		clear(c.seqs)
 	}
 	return err
 }

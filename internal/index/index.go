@@ -5,7 +5,6 @@ package index
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	_ "embed"
 	"encoding/hex"
 	"errors"
@@ -13,6 +12,8 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
+	"slices"
+	"syscall"
 
 	"modernc.org/sqlite"
 
@@ -32,7 +33,7 @@ type Index struct {
 	path    string
 	db      *sql.DB
 	conn    *sql.Conn // the one that writes
-	batches [tableCount]batch
+	batches batches
 	mark    journal.Position
 }
 
@@ -76,14 +77,35 @@ const (
 	sqliteNotADB  = 26
 )
 
+// The result codes by which SQLite says that it could not write.
+const (
+	sqliteReadOnly = 8
+	sqliteIOErr    = 10
+	sqliteFull     = 13
+	sqliteCantOpen = 14
+)
+
 // unusable reports whether an index has to be built again.
 func unusable(err error) bool {
+	return errors.Is(err, errVersion) || hasCode(err, sqliteError, sqliteCorrupt, sqliteNotADB)
+}
+
+// CannotWrite reports whether an error says that the disk does not take the index.
+func CannotWrite(err error) bool {
+	return hasCode(err, sqliteReadOnly, sqliteIOErr, sqliteFull, sqliteCantOpen)
+}
+
+func hasCode(err error, codes ...int) bool {
 	coded, ok := errors.AsType[*sqlite.Error](err)
-	if !ok {
-		return errors.Is(err, errVersion)
+	return ok && slices.Contains(codes, coded.Code()&0xff) // the primary code
+}
+
+// withErrno adds to an error of SQLite that the disk is full.
+func withErrno(err error) error {
+	if hasCode(err, sqliteFull) {
+		return fmt.Errorf("%w: %w", err, syscall.ENOSPC)
 	}
-	code := coded.Code() & 0xff // the primary code
-	return code == sqliteError || code == sqliteCorrupt || code == sqliteNotADB
+	return err
 }
 
 func open(path string) (*Index, error) {
@@ -96,10 +118,7 @@ func open(path string) (*Index, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	x := &Index{path: path, db: db, conn: conn}
-	for of := range x.batches {
-		x.batches[of] = batch{definition: &definitions[of], upserts: map[int]driver.Stmt{}}
-	}
+	x := &Index{path: path, db: db, conn: conn, batches: newBatches(&definitions)}
 	if err = x.prepare(); err == nil {
 		x.Reader, err = newReader(path)
 	}
@@ -116,18 +135,38 @@ func (x *Index) prepare() error {
 		return err
 	}
 	if have == 0 {
-		err := x.exec(fmt.Sprintf("BEGIN IMMEDIATE;\n%s\nINSERT INTO mark VALUES (0, '', 0, 0);\nPRAGMA user_version = %d;\nCOMMIT", schema, version))
-		if err != nil {
+		if err := x.create(); err != nil {
 			return err
 		}
 		have = version
 	}
-	if have != version {
-		return errVersion
+	if err := checkVersion(have); err != nil {
+		return err
 	}
 	mark, err := scanMark(x.conn.QueryRowContext(context.Background(), markQuery))
 	x.mark = mark
+	if err == nil { // a reader does not have to create the files beside it
+		err = x.conn.Raw(func(raw any) error {
+			_, err := raw.(sqlite.FileControl).FileControlPersistWAL("main", 1)
+			return err
+		})
+	}
 	return err
+}
+
+// create makes the tables of a new index.
+func (x *Index) create() error {
+	return x.exec(fmt.Sprintf("BEGIN IMMEDIATE;\n%s\nINSERT INTO mark VALUES (0, '', 0, 0);\nPRAGMA user_version = %d;\nCOMMIT", schema, version))
+}
+
+func checkVersion(have int) error {
+	switch {
+	case have > version:
+		return fmt.Errorf("the index %w", journal.ErrNewer)
+	case have < version:
+		return errVersion
+	}
+	return nil
 }
 
 const markQuery = "SELECT n, hash, segment, offset FROM mark"
@@ -156,7 +195,7 @@ func (x *Index) Mark() journal.Position { return x.mark }
 func (x *Index) Apply(changes []Change, mark journal.Position) error {
 	err := x.exec("BEGIN IMMEDIATE")
 	if err == nil {
-		err = x.write(changes)
+		err = x.batches.write(x.conn, changes)
 	}
 	if err == nil {
 		_, err = x.conn.ExecContext(context.Background(), "UPDATE mark SET n = ?, hash = ?, segment = ?, offset = ?",
@@ -167,30 +206,10 @@ func (x *Index) Apply(changes []Change, mark journal.Position) error {
 	}
 	if err != nil {
 		_ = x.exec("ROLLBACK") // SQLite may have done so; a later BEGIN says otherwise
-		return fmt.Errorf("write index: %w", err)
+		return fmt.Errorf("write index: %w", withErrno(err))
 	}
 	x.mark = mark
 	return nil
-}
-
-func (x *Index) write(changes []Change) error {
-	for i := range x.batches {
-		x.batches[i].waiting = x.batches[i].waiting[:0]
-	}
-	return x.conn.Raw(func(raw any) error {
-		conn := raw.(driver.Conn)
-		for _, c := range changes {
-			if err := x.batches[c.of].add(conn, c); err != nil {
-				return err
-			}
-		}
-		for i := range x.batches {
-			if err := x.batches[i].flush(conn); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }
 
 func (x *Index) exec(text string) error {
@@ -207,88 +226,8 @@ func (x *Index) Close() error {
 }
 
 func (x *Index) release() error {
-	err := x.conn.Raw(func(any) (err error) {
-		for i := range x.batches {
-			err = errors.Join(err, x.batches[i].close())
-		}
-		return err
-	})
-	return errors.Join(err, x.conn.Close(), x.db.Close())
-}
-
-// A batch writes rows of one table, many in one statement. It uses the driver's statements:
-// database/sql copies each value twice.
-type batch struct {
-	*definition
-	waiting []driver.NamedValue // row after row
-	upserts map[int]driver.Stmt // by the number of rows
-	gone    driver.Stmt
-}
-
-// steps are how many rows one statement writes, so that a few statements do for any number.
-var steps = [...]int{64, 8, 1}
-
-func (b *batch) add(conn driver.Conn, c Change) error {
-	if c.gone() {
-		if err := b.flush(conn); err != nil { // the row may be among those that wait
-			return err
-		}
-		return run(conn, &b.gone, b.remove, named(nil, c.values))
-	}
-	b.waiting = named(b.waiting, c.values)
-	if len(b.waiting) < steps[0]*len(b.columns) {
-		return nil
-	}
-	return b.flush(conn)
-}
-
-// flush writes the rows that wait.
-func (b *batch) flush(conn driver.Conn) error {
-	width, left := len(b.columns), b.waiting
-	for _, n := range steps {
-		for ; len(left) >= n*width; left = left[n*width:] {
-			stmt := b.upserts[n]
-			if err := run(conn, &stmt, func() string { return b.upsert(n) }, left[:n*width]); err != nil {
-				return err
-			}
-			b.upserts[n] = stmt
-		}
-	}
-	clear(b.waiting)
-	b.waiting = b.waiting[:0]
-	return nil
-}
-
-func named(list []driver.NamedValue, values []value) []driver.NamedValue {
-	for _, v := range values {
-		list = append(list, driver.NamedValue{Value: v.boxed()})
-	}
-	return list
-}
-
-// run runs a statement, and prepares it the first time.
-func run(conn driver.Conn, stmt *driver.Stmt, text func() string, values []driver.NamedValue) (err error) {
-	if *stmt == nil {
-		if *stmt, err = conn.Prepare(text()); err != nil {
-			*stmt = nil // not a nil statement in an interface that isn't nil
-			return err
-		}
-	}
-	for i := range values {
-		values[i].Ordinal = i + 1
-	}
-	_, err = (*stmt).(driver.StmtExecContext).ExecContext(context.Background(), values)
-	return err
-}
-
-func (b *batch) close() (err error) {
-	for _, stmt := range b.upserts {
-		err = errors.Join(err, stmt.Close())
-	}
-	if b.gone != nil {
-		err = errors.Join(err, b.gone.Close())
-	}
-	return err
+	_ = x.exec("PRAGMA journal_size_limit = 0") // so that little is left of the write-ahead log
+	return errors.Join(x.batches.close(x.conn), x.conn.Close(), x.db.Close())
 }
 
 // writeURI names the file for the connection that writes. A crash may take commits back, and
@@ -315,18 +254,20 @@ func uri(path string, options url.Values) string {
 // NewReader returns another reader of the index. The caller closes it.
 func (x *Index) NewReader() (*Reader, error) { return newReader(x.path) }
 
-// MarkOf returns the mark of the index at a path, without changing it.
-func MarkOf(path string) (journal.Position, error) {
-	if _, err := os.Stat(path); err != nil {
-		return journal.Position{}, err // SQLite would say only that it can't
+// NewTail returns a tail of the index. The caller closes it before the index.
+func (x *Index) NewTail() (*Tail, error) {
+	t, err := newTail(x.path)
+	if err == nil {
+		t.Journal = x.Journal
 	}
-	r, err := newReader(path)
-	if err != nil {
-		return journal.Position{}, err
-	}
-	mark, _, err := first(context.Background(), r.read, scanMark, markQuery)
-	return mark, errors.Join(err, r.Close())
+	return t, err
 }
 
-// Verify is for later.
-func (r *Reader) Verify(context.Context) error { return nil }
+// MarkOf returns the mark of the index at a path, without changing it.
+func MarkOf(path string) (journal.Position, error) {
+	r, mark, err := openStored(path)
+	if err == nil {
+		err = r.Close()
+	}
+	return mark, err
+}

@@ -17,7 +17,7 @@ import (
 // ErrUnknown says that the ledger has no such task, or no such body of it.
 var ErrUnknown = errors.New("is not in the ledger")
 
-// A Reader answers questions. It never writes, and never waits for the writer, unless Before
+// A Reader answers questions. It never writes, and never waits for the writer, unless Instead
 // does. It may be used from several goroutines at once. Each call sees one moment; two calls
 // may see two.
 type Reader struct {
@@ -26,18 +26,11 @@ type Reader struct {
 	Journal string // the directory of the journal that has the bodies
 }
 
-func newReader(path string) (*Reader, error) {
-	db, err := sql.Open("sqlite", readURI(path))
-	if err != nil {
-		return nil, err
-	}
-	db.SetMaxOpenConns(4)
-	db.SetMaxIdleConns(4) // opening one costs as much as many reads
-	return &Reader{db: db, read: newStatements(db)}, nil
-}
+func newReader(path string) (*Reader, error) { return openURI(readURI(path)) }
 
-// Before has a function run before each query. It is called before anybody reads.
-func (r *Reader) Before(ready func() error) { r.read.before = ready }
+// Instead has a function asked before each query. If it returns a reader, that one answers.
+// Instead is called before anybody reads.
+func (r *Reader) Instead(reader func() (*Reader, error)) { r.read.instead = reader }
 
 // Close ends reading.
 func (r *Reader) Close() error { return errors.Join(r.read.close(), r.db.Close()) }

@@ -320,6 +320,3 @@ func BodiesGone(t *task.Task) Change {
 	c.values[n-1], c.values[n-2] = value{kind: text}, value{kind: text}
 	return c
 }
-
-// OpenReader opens an index.
-func OpenReader(path string) (*Reader, error) { return newReader(path) }

@@ -10,18 +10,23 @@ import (
 // statements keeps what it has prepared, by its text, so that each SQL string stands beside
 // the one method that runs it.
 type statements struct {
-	db     *sql.DB
-	before func() error // runs before each query; nil: nothing
+	prepare func(ctx context.Context, query string) (*sql.Stmt, error)
+	instead func() (*Reader, error) // may return who answers instead; nil: nobody
 
 	mu   sync.Mutex // guards kept
 	kept map[string]*sql.Stmt
 }
 
-func newStatements(db *sql.DB) *statements { return &statements{db: db, kept: map[string]*sql.Stmt{}} }
+func newStatements(prepare func(context.Context, string) (*sql.Stmt, error)) *statements {
+	return &statements{prepare: prepare, kept: map[string]*sql.Stmt{}}
+}
 
 func (s *statements) get(query string) (*sql.Stmt, error) {
-	if s.before != nil {
-		if err := s.before(); err != nil {
+	if s.instead != nil {
+		if r, err := s.instead(); err != nil || r != nil {
+			if err == nil {
+				return r.read.get(query)
+			}
 			return nil, err
 		}
 	}
@@ -30,7 +35,7 @@ func (s *statements) get(query string) (*sql.Stmt, error) {
 	if stmt := s.kept[query]; stmt != nil {
 		return stmt, nil
 	}
-	stmt, err := s.db.PrepareContext(context.Background(), query) // it outlives the call
+	stmt, err := s.prepare(context.Background(), query) // it outlives the call
 	if err != nil {
 		return nil, err
 	}

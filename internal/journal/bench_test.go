@@ -1,6 +1,7 @@
 package journal_test
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -62,7 +63,7 @@ func BenchmarkReplay(b *testing.B) {
 
 func BenchmarkVerify(b *testing.B) {
 	benchRead(b, func(dir string) error {
-		_, err := journal.Verify(dir)
+		_, err := journal.Verify(context.Background(), dir)
 		return err
 	})
 }

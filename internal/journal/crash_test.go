@@ -2,6 +2,7 @@ package journal_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -52,7 +53,7 @@ func TestNothingAcknowledgedIsLostWhenTheWriterIsKilled(t *testing.T) {
 			t.Fatalf("the journal ends with %d, and %d was acknowledged", end.N, acknowledged)
 		}
 	}
-	report, err := journal.Verify(dir)
+	report, err := journal.Verify(context.Background(), dir)
 	if err != nil || report.End.N < acknowledged {
 		t.Errorf("Verify = %+v, %v; want %d events", report, err, acknowledged)
 	}

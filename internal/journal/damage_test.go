@@ -2,6 +2,7 @@ package journal_test
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -55,7 +56,7 @@ func wantCut(t *testing.T, dir string, want journal.Position, segmentSize int64)
 	}
 	appendGroup(t, j, 1)
 	closeJournal(t, j)
-	if report, err := journal.Verify(dir); err != nil || report.End.N != want.N+1 || report.Torn != 0 {
+	if report, err := journal.Verify(context.Background(), dir); err != nil || report.End.N != want.N+1 || report.Torn != 0 {
 		t.Fatalf("Verify = %+v, %v; want %d events", report, err, want.N+1)
 	}
 }
@@ -75,7 +76,7 @@ func TestEachChangedByteIsFound(t *testing.T) {
 				changed := slices.Clone(whole)
 				changed[i] = with
 				overwrite(t, path, changed)
-				if _, err := journal.Verify(dir); err == nil {
+				if _, err := journal.Verify(context.Background(), dir); err == nil {
 					t.Fatalf("%s: byte %d %q is now %q, and Verify = nil", name, i, whole[i], with)
 				}
 				if j, err := journal.Open(dir, journal.Options{}); err == nil {
@@ -86,7 +87,7 @@ func TestEachChangedByteIsFound(t *testing.T) {
 		}
 		overwrite(t, path, whole)
 	}
-	if report, err := journal.Verify(dir); err != nil || report.End.Segment != 2 {
+	if report, err := journal.Verify(context.Background(), dir); err != nil || report.End.Segment != 2 {
 		t.Errorf("Verify = %+v, %v; want two segments", report, err)
 	}
 }
@@ -108,7 +109,7 @@ func TestAChangeInTheLastGroupLosesThatGroupAtMost(t *testing.T) {
 		changed := slices.Clone(whole)
 		changed[i] ^= 4
 		overwrite(t, segment(dir, 1), changed)
-		report, err := journal.Verify(dir)
+		report, err := journal.Verify(context.Background(), dir)
 		if err == nil && (i < int(before.Offset) || report.End != before || report.Torn == 0) {
 			t.Errorf("byte %d of %d is changed, and Verify = %+v, nil", i, len(whole), report)
 		}
@@ -121,7 +122,7 @@ func TestATailBehindACloseIsCut(t *testing.T) {
 	j := open(t, dir, journal.Options{})
 	appendGroup(t, j, 1)
 	closeJournal(t, j)
-	if report, err := journal.Verify(dir); err != nil || report.Torn != 0 || report.End.N != 4 {
+	if report, err := journal.Verify(context.Background(), dir); err != nil || report.Torn != 0 || report.End.N != 4 {
 		t.Errorf("Verify = %+v, %v; want 4 events and no tail", report, err)
 	}
 }
@@ -132,7 +133,7 @@ func TestADamagedHeaderOfSeveralGroupsIsNoTornTail(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, segment(dir, 2), bytes.Replace(read(t, segment(dir, 2)), []byte("segment"), []byte("segmend"), 1))
-	_, err := journal.Verify(dir)
+	_, err := journal.Verify(context.Background(), dir)
 	wantDamage(t, "Verify", err, filepath.Base(segment(dir, 2)), 0)
 	_, err = journal.Open(dir, journal.Options{})
 	wantDamage(t, "Open", err, filepath.Base(segment(dir, 2)), 0)
@@ -144,7 +145,7 @@ func TestAnAddedSegmentIsFound(t *testing.T) {
 	header, _, _ := bytes.Cut(second, []byte("\n"))
 	write(t, segment(dir, 3), bytes.Replace(second, []byte(`"segment":2`), []byte(`"segment":3`), 1))
 	write(t, segment(dir, 2), append(header, '\n'))
-	_, err := journal.Verify(dir)
+	_, err := journal.Verify(context.Background(), dir)
 	wantDamage(t, "Verify", err, filepath.Base(segment(dir, 2)), 2)
 }
 
@@ -187,7 +188,7 @@ func TestVerifyNamesWhatWasDone(t *testing.T) {
 	} {
 		damaged := copyDir(t, dir)
 		write(t, segment(damaged, 2), c.text)
-		_, err := journal.Verify(damaged)
+		_, err := journal.Verify(context.Background(), damaged)
 		wantDamage(t, what, err, filepath.Base(segment(dir, c.file)), c.n)
 		_, err = journal.Open(damaged, options)
 		wantDamage(t, what+", Open", err, filepath.Base(segment(dir, c.file)), c.n)
@@ -205,7 +206,7 @@ func TestARemovedSegmentIsFound(t *testing.T) {
 		if number == 4 {
 			file, n = 3, 4 // the head has event 4
 		}
-		_, err := journal.Verify(damaged)
+		_, err := journal.Verify(context.Background(), damaged)
 		wantDamage(t, "Verify", err, filepath.Base(segment(dir, file)), n)
 		_, err = journal.Open(damaged, journal.Options{})
 		wantDamage(t, "Open", err, filepath.Base(segment(dir, file)), n)
@@ -220,19 +221,19 @@ func TestAnAnchorShowsWhatTheChainCannot(t *testing.T) {
 	anchor := appendGroup(t, j, 2)
 	appendGroup(t, j, 2)
 	closeJournal(t, j)
-	if _, err := journal.Verify(dir, anchor); err != nil {
+	if _, err := journal.Verify(context.Background(), dir, anchor); err != nil {
 		t.Error(err)
 	}
-	if _, err := journal.Verify(older); err != nil {
+	if _, err := journal.Verify(context.Background(), older); err != nil {
 		t.Error(err)
 	}
-	_, err := journal.Verify(older, anchor)
+	_, err := journal.Verify(context.Background(), older, anchor)
 	wantDamage(t, "an older copy", err, filepath.Base(segment(dir, 1)), anchor.N)
 	anchor.Hash[0]++
-	_, err = journal.Verify(dir, anchor)
+	_, err = journal.Verify(context.Background(), dir, anchor)
 	wantDamage(t, "another journal", err, filepath.Base(segment(dir, 1)), anchor.N)
 	anchor.N--
-	_, err = journal.Verify(dir, anchor)
+	_, err = journal.Verify(context.Background(), dir, anchor)
 	wantDamage(t, "an anchor inside a group", err, filepath.Base(segment(dir, 1)), anchor.N)
 }
 

@@ -2,6 +2,7 @@ package journal_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -49,7 +50,7 @@ func TestAFailedGroupIsAppendedToANewSegment(t *testing.T) {
 			closeJournal(t, j)
 			wantEvents(t, dir, 7)
 			wantOpens(t, dir, 7)
-			report, err := journal.Verify(dir)
+			report, err := journal.Verify(context.Background(), dir)
 			if err != nil || f.uncut != (report.Skipped > 0) {
 				t.Errorf("Verify = %+v, %v; want skipped bytes: %v", report, err, f.uncut)
 			}
@@ -82,7 +83,7 @@ func TestAfterAFailedGroupAKillLosesItOrNot(t *testing.T) {
 		}
 		appendGroup(t, next, 1)
 		closeJournal(t, next)
-		if report, err := journal.Verify(copied); err != nil || report.Torn+report.Skipped > 0 {
+		if report, err := journal.Verify(context.Background(), copied); err != nil || report.Torn+report.Skipped > 0 {
 			t.Errorf("%s: Verify = %+v, %v", f.name, report, err)
 		}
 	}
@@ -114,7 +115,7 @@ func TestATornRetryIsCut(t *testing.T) {
 				}
 				appendGroup(t, next, 1)
 				closeJournal(t, next)
-				if _, err := journal.Verify(copied); err != nil {
+				if _, err := journal.Verify(context.Background(), copied); err != nil {
 					t.Fatalf("%s, torn at %d: %v", f.name, size, err)
 				}
 			}
@@ -137,7 +138,7 @@ func TestAnotherGroupThanTheFailedOneIsDamage(t *testing.T) {
 	closeJournal(t, elsewhere)
 	text := bytes.Replace(read(t, segment(copied, 2)), []byte("}}\n"), []byte("},\"retry\":true}\n"), 1)
 	write(t, segment(dir, 2), text)
-	_, err := journal.Verify(dir)
+	_, err := journal.Verify(context.Background(), dir)
 	wantDamage(t, "Verify", err, filepath.Base(segment(dir, 2)), 4)
 }
 
@@ -147,11 +148,11 @@ func TestAGroupTwiceIsDamageWithoutARetry(t *testing.T) {
 		t.Fatal(err)
 	}
 	closeJournal(t, j)
-	if _, err := journal.Verify(dir); err != nil {
+	if _, err := journal.Verify(context.Background(), dir); err != nil {
 		t.Error(err)
 	}
 	write(t, segment(dir, 2), bytes.Replace(read(t, segment(dir, 2)), []byte(`,"retry":true`), nil, 1))
-	_, err := journal.Verify(dir)
+	_, err := journal.Verify(context.Background(), dir)
 	wantDamage(t, "Verify", err, filepath.Base(segment(dir, 2)), 4)
 }
 

@@ -60,6 +60,8 @@ const (
 var (
 	// ErrBusy says that another process writes to the journal.
 	ErrBusy = errors.New("another process writes to the journal")
+	// ErrNewer says that a newer version wrote what there is.
+	ErrNewer = errors.New("was written by a newer mailboxd")
 	// ErrOtherGroup says that the group whose Append failed has to come first.
 	ErrOtherGroup = errors.New("the group whose append failed has to be appended first")
 )
@@ -181,7 +183,7 @@ func (j *Journal) repair(offset int64) error {
 		err = syncDir(j.dir)
 	}
 	if err == nil {
-		err = j.writeHead()
+		_ = j.writeHead() // the disk may be full: then an Append writes it, or Close
 	}
 	return err
 }
@@ -314,6 +316,7 @@ func (j *Journal) closeFiles() (err error) {
 	}
 	return err
 }
+
 // Abandon forgets the group whose Append failed, so that another one may follow. After nil
 // the journal does not have it. It changes nothing if no Append has failed.
 func (j *Journal) Abandon() error {

@@ -2,6 +2,7 @@ package journal_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -99,7 +100,7 @@ func TestTheNextJournalGoesOnWhereTheLastOneEnded(t *testing.T) {
 			}
 		}
 		wantEvents(t, dir, 15)
-		if report, err := journal.Verify(dir); err != nil || report.Events != 15 || report.Groups != 10 || report.NoHead {
+		if report, err := journal.Verify(context.Background(), dir); err != nil || report.Events != 15 || report.Groups != 10 || report.NoHead {
 			t.Errorf("Verify = %+v, %v; want 15 events in 10 groups", report, err)
 		}
 	}
@@ -194,7 +195,7 @@ func TestReadersReadBesideTheWriter(t *testing.T) {
 				return nil
 			})
 			if err == nil {
-				_, err = journal.Verify(dir, at)
+				_, err = journal.Verify(context.Background(), dir, at)
 			}
 		}
 		return err

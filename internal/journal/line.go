@@ -17,6 +17,9 @@ type header struct {
 	retry   bool   // the segment before may end with the first group of this one, or with a part of it
 }
 
+// newerBegin begins the header of a format that a later version has. This one has no number.
+const newerBegin = `{"version":`
+
 func appendHeader(b []byte, h header) []byte {
 	b = strconv.AppendInt(append(b, `{"segment":`...), int64(h.segment), 10)
 	b = strconv.AppendUint(append(b, `,"after":{"n":`...), h.n, 10)

@@ -1,6 +1,7 @@
 package journal_test
 
 import (
+	"context"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -51,7 +52,7 @@ func (m *model) step() {
 	default:
 		m.append(func() {})
 	}
-	report, err := journal.Verify(m.dir, m.j.Head())
+	report, err := journal.Verify(context.Background(), m.dir, m.j.Head())
 	if err != nil || report.End.N < m.j.Head().N {
 		m.t.Errorf("Verify = %+v, %v; want at least event %d", report, err, m.j.Head().N)
 	}

@@ -2,6 +2,7 @@ package journal_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -34,7 +35,7 @@ func TestAPurgeRemovesBodiesAndTheChainHolds(t *testing.T) {
 	if bytes.Contains(read(t, segment(dir, 1)), []byte(`"task_id":"t3"`)) {
 		t.Error("the body of event 3 is in the segment")
 	}
-	report, err := journal.Verify(dir)
+	report, err := journal.Verify(context.Background(), dir)
 	if err != nil || report.Purged == 0 || report.Bodies == 0 || report.End != j.Head() {
 		t.Errorf("Verify = %+v, %v; want some bodies purged", report, err)
 	}
@@ -118,7 +119,7 @@ func TestPurgesMayRunBesideEachOtherAndAppend(t *testing.T) {
 		}
 	})
 	closeJournal(t, j)
-	if report, err := journal.Verify(dir); err != nil || report.End.N != 58 || report.Purged == 0 {
+	if report, err := journal.Verify(context.Background(), dir); err != nil || report.End.N != 58 || report.Purged == 0 {
 		t.Errorf("Verify = %+v, %v; want 58 events and purged bodies", report, err)
 	}
 }
@@ -142,7 +143,7 @@ var purgeSteps = []string{"write purged segment", "sync journal file aside", "re
 func TestAKillInAPurgeLeavesTheOldSegmentOrTheNewOne(t *testing.T) {
 	for _, step := range purgeSteps {
 		dir := build(t, journal.Options{SegmentSize: 1000}, 3, 3, 3, 3, 3, 3)
-		before, err := journal.Verify(dir)
+		before, err := journal.Verify(context.Background(), dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +153,7 @@ func TestAKillInAPurgeLeavesTheOldSegmentOrTheNewOne(t *testing.T) {
 			t.Fatalf("the process ended with %v; want it killed", err)
 		}
 		closeJournal(t, open(t, dir, journal.Options{}))
-		report, err := journal.Verify(dir)
+		report, err := journal.Verify(context.Background(), dir)
 		if err != nil || report.End != before.End || report.Events != before.Events || (report.Purged > 0) != (step == "sync journal directory") {
 			t.Errorf("after a kill at %q: Verify = %+v, %v", step, report, err)
 		}

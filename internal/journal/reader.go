@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -132,12 +133,12 @@ type Report struct {
 // group of the head file, or together with that file; an older copy of the whole
 // directory; a journal that was written anew. A change in the last group, behind the
 // head, looks like a torn tail. Bodies that were removed look purged.
-func Verify(dir string, anchors ...Position) (Report, error) {
+func Verify(ctx context.Context, dir string, anchors ...Position) (Report, error) {
 	var r Report
 	head, err := readHead(dir) // before the rest, which grows
 	if err == nil {
 		r.NoHead = head.N == 0
-		err = r.verify(dir, head, anchors)
+		err = r.verify(ctx, dir, head, anchors)
 	}
 	if err != nil {
 		err = fmt.Errorf("verify journal: %w", err)
@@ -145,7 +146,7 @@ func Verify(dir string, anchors ...Position) (Report, error) {
 	return r, err
 }
 
-func (r *Report) verify(dir string, head Position, anchors []Position) error {
+func (r *Report) verify(ctx context.Context, dir string, head Position, anchors []Position) error {
 	w, err := newWalk(dir, Position{})
 	if err != nil {
 		return err
@@ -165,7 +166,7 @@ func (r *Report) verify(dir string, head Position, anchors []Position) error {
 				r.Bodies += len(e.Bodies)
 			}
 		}
-		return nil
+		return ctx.Err()
 	})
 	r.End, r.Torn, r.Skipped = w.at, w.torn, w.skipped
 	return errors.Join(err, w.close())

@@ -147,6 +147,9 @@ func (s *segment) fill() (more bool, err error) {
 func (s *segment) header() (header, error) {
 	line, err := s.line()
 	h, ok := parseHeader(line)
+	if bytes.HasPrefix(line, []byte(newerBegin)) {
+		return h, fmt.Errorf("%s %w", segmentName(s.number), ErrNewer)
+	}
 	if err == nil && (!ok || h.segment != s.number) {
 		err = s.damage(0, 0, "its first line is not the header of this segment")
 	}

@@ -127,12 +127,13 @@ type base struct {
 	waiting  map[string]map[int64]bool      // tasks that wait for an agent to fetch them
 	revised  map[envelope.ID]map[int64]bool // the revisions of an id that has several
 	open     map[string]int                 // how many tasks of a requester are not Done
+	settled  map[int64]bool                 // tasks that evict has to look at
 }
 
 func newBase() *base {
 	return &base{
 		children: map[int64]map[int64]bool{}, threads: map[string]map[int64]bool{},
-		waiting: map[string]map[int64]bool{}, revised: map[envelope.ID]map[int64]bool{}, open: map[string]int{},
+		waiting: map[string]map[int64]bool{}, revised: map[envelope.ID]map[int64]bool{}, open: map[string]int{}, settled: map[int64]bool{},
 	}
 }
 
@@ -154,6 +155,15 @@ func (b *base) set(e *entry) {
 	}
 	if e.State != task.Done {
 		b.open[e.Requester]++
+		return
+	}
+	if e.settled() {
+		b.settled[e.Seq] = true
+	}
+	for child := range b.children[e.Seq] { // it does not need them any more
+		if b.tasks[child].settled() {
+			b.settled[child] = true
+		}
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -42,7 +44,9 @@ type Ledger struct {
 	failed  *layer // the group of which nobody knows whether the journal has it; nil: none
 
 	project projector
-	indexed atomic.Uint64 // the last event that the index has
+	indexed atomic.Uint64                // the last event that the index has
+	behind  atomic.Pointer[index.Reader] // answers while the index is not where Open wanted it; nil: it is
+	late    *index.Reader                // closed by Close; nil: Open has brought the index there
 
 	mu      sync.Mutex // guards what follows; base is changed only by the leader
 	base    *base
@@ -99,19 +103,38 @@ func open(path string) (l *Ledger, err error) {
 		return nil, errors.Join(err, l.index.Close())
 	}
 	l.index.Journal = Dir(path)
-	if _, err = l.index.CatchUp(Dir(path), nil); err == nil {
+	l.index.Instead(func() (*index.Reader, error) { return l.behind.Load(), nil })
+	l.project.ledger = l
+	err = l.catchUp(path)
+	if err == nil {
 		err = l.load()
 	}
 	if err == nil {
 		l.Reader, err = l.index.NewReader()
 	}
 	if err != nil {
-		return nil, errors.Join(err, l.index.Close(), l.journal.Close())
+		return nil, errors.Join(err, l.closeLate(), l.index.Close(), l.journal.Close())
 	}
 	l.Journal = Dir(path)
-	l.project.start(l)
-	l.Before(l.drain)
+	l.Instead(l.project.reader)
+	l.project.start()
 	return l, nil
+}
+
+// catchUp brings the index to the end of the journal. If the disk does not take it, a reader
+// from memory answers until it does.
+func (l *Ledger) catchUp(path string) error {
+	_, err := l.index.CatchUp(Dir(path), nil)
+	if !index.CannotWrite(err) {
+		return err
+	}
+	r, failed := index.OpenReader(indexPath(path), Dir(path))
+	if failed != nil {
+		return errors.Join(err, failed)
+	}
+	l.behind.Store(r)
+	l.late, l.project.failed = r, err
+	return nil
 }
 
 // load reads the open tasks, and what else belongs into memory.
@@ -152,10 +175,18 @@ func (l *Ledger) loadNumbers(ctx context.Context) error {
 	return err
 }
 
+// closeLate closes what has answered in the place of the index.
+func (l *Ledger) closeLate() error {
+	if l.late == nil {
+		return nil
+	}
+	return l.late.Close()
+}
+
 // Close has the index take everything, and closes it and the journal. It must not be called
 // while an Update or a read is going on.
 func (l *Ledger) Close() error {
-	err := errors.Join(l.project.close(), l.Reader.Close(), l.index.Close(), l.journal.Close())
+	err := errors.Join(l.project.close(), l.closeLate(), l.Reader.Close(), l.index.Close(), l.journal.Close())
 	if err != nil {
 		return fmt.Errorf("close ledger: %w", err)
 	}
@@ -173,14 +204,25 @@ func (l *Ledger) Changed() <-chan struct{} {
 	return l.changed
 }
 
-// OpenReader opens the index.
+// OpenReader returns a reader of what the ledger has by now, and of what a daemon brings to
+// its index later. It writes nothing. The error wraps fs.ErrNotExist where there is no
+// ledger, and ErrNewer.
 func OpenReader(path string) (*Reader, error) {
-	r, err := index.OpenReader(indexPath(path))
-	if err == nil {
-		r.Journal = Dir(path)
+	_, err := os.Stat(Dir(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(path); err == nil {
+			return nil, fmt.Errorf("open ledger %s: is none of this version; the daemon imports an earlier one when it starts", path)
+		}
 	}
-	return r, err
+	var r *Reader
+	if err == nil {
+		r, err = index.OpenReader(indexPath(path), Dir(path))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open ledger %s: %w", filepath.Dir(path), err)
+	}
+	return r, nil
 }
 
-// ErrNewer is none.
-var ErrNewer = errors.New("is newer")
+// ErrNewer says that a newer mailboxd wrote the ledger. It was not touched.
+var ErrNewer = journal.ErrNewer

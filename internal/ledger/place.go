@@ -68,9 +68,9 @@ func check(path string) error {
 		from = journal.Position{}
 	}
 	_, err = journal.Replay(Dir(path), from, func(*journal.Event) error { return nil })
-	if errors.Is(err, journal.ErrNoPosition) { // the index is that of another journal, or the journal an older copy
-		if from.N > 0 {
-			return &journal.DamageError{File: filepath.Base(Dir(path)), First: from.N, Problem: fmt.Sprintf("the index has event %d, which the journal does not have", from.N)}
+	if errors.Is(err, journal.ErrNoPosition) { // a purge has moved it, or the journal is an older copy
+		if _, err = journal.Verify(background, Dir(path), from); err == nil {
+			err = index.Remove(indexPath(path))
 		}
 	}
 	return err
