@@ -179,7 +179,7 @@ func TestANewSegmentThatFailsIsTriedAgain(t *testing.T) {
 
 // Open fails before it changes what cannot be made durable, and can be called again.
 func TestOpenFailsIfItCannotSync(t *testing.T) {
-	for _, step := range []string{"write journal segment", "sync journal segment", "sync journal directory", "rename journal file"} {
+	for _, step := range []string{"write journal segment", "sync journal segment", "sync journal directory"} {
 		dir := filepath.Join(t.TempDir(), "journal")
 		j := open(t, dir, journal.Options{})
 		appendGroup(t, j, 1)
@@ -191,6 +191,43 @@ func TestOpenFailsIfItCannotSync(t *testing.T) {
 			t.Errorf("Open with a failed %q = %v; want EIO", step, err)
 		}
 		wantOpens(t, copied, 3)
+	}
+}
+
+// The head file takes room that a full disk does not have. Open goes on without it, and the
+// next Append writes it.
+func TestOpenGoesOnWithoutRoomForTheHead(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "journal")
+	j := open(t, dir, journal.Options{})
+	appendGroup(t, j, 1)
+	appendGroup(t, j, 1)
+	copied := copyDir(t, dir)
+	closeJournal(t, j)
+	failOnce(t, "rename journal file", nil)
+	j = open(t, copied, journal.Options{})
+	appendGroup(t, j, 1)
+	if report, err := journal.Verify(context.Background(), copied); err != nil || report.NoHead {
+		t.Errorf("Verify = %+v, %v; want a head file", report, err)
+	}
+	closeJournal(t, j)
+}
+
+// A segment of a later format is nothing that is damaged.
+func TestANewerJournalIsRefused(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "journal")
+	j := open(t, dir, journal.Options{})
+	appendGroup(t, j, 1)
+	closeJournal(t, j)
+	path := filepath.Join(dir, "00000001.jsonl")
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, append([]byte(`{"version":2,`), text[1:]...), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := journal.Open(dir, journal.Options{}); !errors.Is(err, journal.ErrNewer) {
+		t.Errorf("Open = %v; want ErrNewer", err)
 	}
 }
 

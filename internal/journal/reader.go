@@ -11,11 +11,16 @@ import (
 var ErrPurged = errors.New("the body was purged")
 
 // Replay hands the events behind a position to each, group by group, and returns the
-// end of the last whole group. It checks the chain. The zero Position is the
+// end of the last whole group. It checks the chain and the head. The zero Position is the
 // beginning. What an event refers to is valid until each returns. A Position that a
 // purge or a failed write has moved is ErrNoPosition.
 func Replay(dir string, from Position, each func(*Event) error) (Position, error) {
+	head, err := readHead(dir) // before the rest, which grows
+	if err != nil {
+		return Position{}, fmt.Errorf("replay journal: %w", err)
+	}
 	w, err := newWalk(dir, from)
+	w.anchors = []anchor{{head, "the head"}}
 	if err == nil {
 		err = w.run(eachEvent(each))
 	}
