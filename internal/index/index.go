@@ -17,6 +17,7 @@ import (
 
 	"modernc.org/sqlite"
 
+	"mailboxd/internal/fault"
 	"mailboxd/internal/journal"
 )
 
@@ -92,7 +93,7 @@ func unusable(err error) bool {
 
 // CannotWrite reports whether an error says that the disk does not take the index.
 func CannotWrite(err error) bool {
-	return hasCode(err, sqliteReadOnly, sqliteIOErr, sqliteFull, sqliteCantOpen)
+	return errors.Is(err, syscall.ENOSPC) || hasCode(err, sqliteReadOnly, sqliteIOErr, sqliteFull, sqliteCantOpen)
 }
 
 func hasCode(err error, codes ...int) bool {
@@ -109,6 +110,13 @@ func withErrno(err error) error {
 }
 
 func open(path string) (*Index, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) // SQLite would let others read it
+	if err == nil {
+		err = file.Close()
+	}
+	if err != nil {
+		return nil, err
+	}
 	db, err := sql.Open("sqlite", writeURI(path))
 	if err != nil {
 		return nil, err
@@ -193,7 +201,10 @@ func (x *Index) Mark() journal.Position { return x.mark }
 // Apply writes rows, the last one of each key, and moves the mark. It is not synced: what a
 // crash takes back is in the journal.
 func (x *Index) Apply(changes []Change, mark journal.Position) error {
-	err := x.exec("BEGIN IMMEDIATE")
+	err := fault.Read("write index")
+	if err == nil {
+		err = x.exec("BEGIN IMMEDIATE")
+	}
 	if err == nil {
 		err = x.batches.write(x.conn, changes)
 	}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"mailboxd/internal/index"
 	"mailboxd/internal/journal"
@@ -78,6 +79,12 @@ func Open(path string, traces ...string) (*Ledger, Opened, error) {
 	if err == nil {
 		l, err = open(path)
 	}
+	if damage, ok := errors.AsType[*journal.DamageError](err); ok {
+		opened.Created, opened.Cause = true, damage
+		if opened.Aside, err = moveAside(path, time.Now()); err == nil {
+			l, err = open(path)
+		}
+	}
 	if err == nil && opened.Lost() {
 		if err = l.noteLoss(opened); err != nil {
 			err = errors.Join(err, l.Close())
@@ -99,7 +106,7 @@ func open(path string) (l *Ledger, err error) {
 	if l.index, err = index.Open(indexPath(path)); err != nil {
 		return nil, err
 	}
-	if l.journal, err = journal.Open(Dir(path), journal.Options{From: l.index.Mark()}); err != nil {
+	if err = l.openJournal(path); err != nil {
 		return nil, errors.Join(err, l.index.Close())
 	}
 	l.index.Journal = Dir(path)
@@ -205,7 +212,8 @@ func (l *Ledger) Changed() <-chan struct{} {
 }
 
 // OpenReader returns a reader of what the ledger has by now, and of what a daemon brings to
-// its index later. It writes nothing. The error wraps fs.ErrNotExist where there is no
+// its index later. It writes nothing. While it is open, its process can't Open the ledger;
+// others can. The error wraps fs.ErrNotExist where there is no
 // ledger, and ErrNewer.
 func OpenReader(path string) (*Reader, error) {
 	_, err := os.Stat(Dir(path))

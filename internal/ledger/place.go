@@ -22,7 +22,7 @@ var ErrMissing = errors.New("is missing")
 // unreadableMark is in the name of a journal that was moved aside, before the time of that.
 const unreadableMark = ".unreadable-"
 
-// prepare sees to it that open finds a journal that can be read, or none.
+// prepare says whether there is a ledger, and removes an index without a journal.
 func prepare(path string, traces []string) (opened Opened, err error) {
 	dir := Dir(path)
 	there, err := hasSegments(dir)
@@ -30,12 +30,7 @@ func prepare(path string, traces []string) (opened Opened, err error) {
 	case err != nil:
 		return opened, err
 	case there:
-		err = check(path)
-		if damage, ok := errors.AsType[*journal.DamageError](err); ok {
-			opened.Created, opened.Cause = true, damage
-			opened.Aside, err = moveAside(path, time.Now())
-		}
-		return opened, err
+		return opened, nil
 	}
 	if _, err := os.Lstat(path); err == nil {
 		return opened, nil // of an earlier version; it is imported
@@ -61,17 +56,22 @@ func hasSegments(dir string) (bool, error) {
 	return false, err
 }
 
-// check reads the journal behind the mark of the index, or all of it.
-func check(path string) error {
-	from, err := index.MarkOf(indexPath(path))
-	if err != nil {
-		from = journal.Position{}
+// openJournal opens the journal behind the mark of the index. If nothing ends there, a purge
+// has moved it, and the index is built again; or the journal is an older copy and damaged.
+func (l *Ledger) openJournal(path string) (err error) {
+	dir, mark := Dir(path), l.index.Mark()
+	l.journal, err = journal.Open(dir, journal.Options{From: mark})
+	if !errors.Is(err, journal.ErrNoPosition) {
+		return err
 	}
-	_, err = journal.Replay(Dir(path), from, func(*journal.Event) error { return nil })
-	if errors.Is(err, journal.ErrNoPosition) { // a purge has moved it, or the journal is an older copy
-		if _, err = journal.Verify(background, Dir(path), from); err == nil {
-			err = index.Remove(indexPath(path))
-		}
+	if _, err = journal.Verify(background, dir, mark); err == nil {
+		err = errors.Join(l.index.Close(), index.Remove(indexPath(path)))
+	}
+	if err == nil {
+		l.index, err = index.Open(indexPath(path))
+	}
+	if err == nil {
+		l.journal, err = journal.Open(dir, journal.Options{})
 	}
 	return err
 }

@@ -171,14 +171,14 @@ func inOrder(entries map[int64]*entry) (list []*entry) {
 }
 
 // Unfinished returns up to limit revisions after afterSeq that are not Done, in order of Seq.
-func (l *Ledger) Unfinished(_ context.Context, afterSeq int64, limit int) ([]task.Task, error) {
-	return l.selectTasks(afterSeq, limit, func(e *entry) bool { return e.State != task.Done }), nil
+func (l *Ledger) Unfinished(ctx context.Context, afterSeq int64, limit int) ([]task.Task, error) {
+	return l.selectTasks(afterSeq, limit, func(e *entry) bool { return e.State != task.Done }), ctx.Err()
 }
 
 // Unsettled returns up to limit revisions after afterSeq that are Done and whose result file
 // is not in place or whose callbacks are not done, in order of Seq.
-func (l *Ledger) Unsettled(_ context.Context, afterSeq int64, limit int) ([]task.Task, error) {
-	return l.selectTasks(afterSeq, limit, func(e *entry) bool { return e.State == task.Done && !(e.Put && e.Delivered) }), nil
+func (l *Ledger) Unsettled(ctx context.Context, afterSeq int64, limit int) ([]task.Task, error) {
+	return l.selectTasks(afterSeq, limit, func(e *entry) bool { return e.State == task.Done && !(e.Put && e.Delivered) }), ctx.Err()
 }
 
 func (l *Ledger) selectTasks(afterSeq int64, limit int, fits func(*entry) bool) (list []task.Task) {
