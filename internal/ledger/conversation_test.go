@@ -30,7 +30,7 @@ func TestWhatWasSaidSurvivesAPowerCut(t *testing.T) {
 		said.Seq, err = tx.Record(said)
 		return errors.Join(err, tx.StartConversation(talk), tx.Announce(task.Announcement{Name: "worker", Supports: []string{"search:web"}, Since: noon}))
 	})
-	after := openAt(t, copyOf(t, path, "", 0))
+	after := openAt(t, copyOf(t, path))
 	got, ok, err := after.Conversation(context.Background(), seq)
 	if err != nil || !ok || got != talk {
 		t.Errorf("Talk() = %+v, %t, %v; want %+v", got, ok, err, talk)

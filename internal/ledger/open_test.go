@@ -1,19 +1,16 @@
 package ledger_test
 
 import (
-	"bytes"
-	"context"
 	"database/sql"
-	"encoding/binary"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"mailboxd/internal/ledger"
-	"mailboxd/internal/task"
 )
 
 func TestANewLedgerIsForItsOwnerOnly(t *testing.T) {
@@ -24,10 +21,15 @@ func TestANewLedgerIsForItsOwnerOnly(t *testing.T) {
 	}
 	defer l.Close()
 	add(t, l, newTask(1))
-	for _, end := range []string{"", "-wal", "-shm"} {
-		info, err := os.Stat(path + end)
-		if err != nil || info.Mode() != 0o600 {
-			t.Errorf("mode of ledger.db%s = %v, %v; want 0600", end, info.Mode(), err)
+	for name, mode := range map[string]fs.FileMode{
+		"journal": fs.ModeDir | 0o700, "journal/00000001.jsonl": 0o600, "index.db": 0o600, "index.db-wal": 0o600, "index.db-shm": 0o600,
+	} {
+		info, err := os.Stat(filepath.Join(filepath.Dir(path), name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode() != mode {
+			t.Errorf("mode of %s = %v; want %v", name, info.Mode(), mode)
 		}
 	}
 }
@@ -37,117 +39,71 @@ func TestAPathIsOnlyAPath(t *testing.T) {
 	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	add(t, openAt(t, path), newTask(1))
-	if _, err := os.Stat(path); err != nil {
-		t.Errorf("the ledger is not where it was opened: %v", err)
+	l := openAt(t, path)
+	add(t, l, newTask(1))
+	if _, err := os.Stat(indexOf(path)); err != nil {
+		t.Errorf("the index is not where it was opened: %v", err)
 	}
-	if r, err := ledger.OpenReader(path); err != nil {
-		t.Errorf("OpenReader() = %v; want nil", err)
-	} else if err := r.Close(); err != nil {
+	r, err := ledger.OpenReader(copyOf(t, path))
+	if err != nil {
+		t.Fatalf("OpenReader() = %v; want nil", err)
+	}
+	if err := r.Close(); err != nil {
 		t.Errorf("Close() = %v; want nil", err)
 	}
 }
 
-func TestVersion1IsRead(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	script, err := os.ReadFile("testdata/version1.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	run(t, path, string(script))
-	l, ctx := openAt(t, path), context.Background()
-
-	rows, err := l.Revisions(ctx, "report")
-	if err != nil || len(rows) != 2 {
-		t.Fatalf("Revisions() = %v, %v; want 2", ids(rows), err)
-	}
-	held := rows[1]
-	if held.State != task.Held || !held.Latest || !held.Replaces || len(held.Reasons) != 2 || held.Deadline.Year() != 9999 {
-		t.Errorf("revision 2 = %+v; want it held for two reasons with a deadline in 9999", held)
-	}
-	if !held.Received.Equal(time.Date(2026, 3, 9, 12, 0, 2, 0, time.UTC)) {
-		t.Errorf("received at %v; want noon and 2 seconds", held.Received)
-	}
-	result, err := l.Result(ctx, rows[0].Seq)
-	if err != nil || string(result) != `{"status":"ok"}` {
-		t.Errorf("Result() = %s, %v", result, err)
-	}
-	runs, err := l.Runs(ctx, rows[0].Seq)
-	if err != nil || len(runs) != 1 || *runs[0].Tokens != 7 || runs[0].USDCents != nil {
-		t.Errorf("Runs() = %+v, %v; want one of 7 tokens and unknown cents", runs, err)
-	}
-	events, err := l.Events(ctx, "", 0, 10)
-	if err != nil || len(events) != 2 || events[0].Task != "report" || events[1].Task != "" {
-		t.Errorf("Events() = %+v, %v; want one of the task and one of none", events, err)
-	}
-	files, err := l.Files(ctx)
-	if err != nil || len(files) != 1 || files[0].Offset != 1234 {
-		t.Errorf("Files() = %+v, %v; want one read up to 1234", files, err)
-	}
-	if seqs := add(t, l, named("next", 1, task.Queued)); seqs[0] != 3 {
-		t.Errorf("the next task has seq %d; want 3", seqs[0])
-	}
-}
-
 func TestANewerLedgerIsRefusedAndNotTouched(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	run(t, path, "CREATE TABLE tasks (future); PRAGMA user_version = 1000")
-	before, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, opened, err := ledger.Open(path)
-	if !errors.Is(err, ledger.ErrNewer) || opened != (ledger.Opened{}) {
-		t.Errorf("Open() = %+v, %v; want ErrNewer and nothing moved", opened, err)
-	}
-	if _, err := ledger.OpenReader(path); !errors.Is(err, ledger.ErrNewer) {
-		t.Errorf("OpenReader() = %v; want ErrNewer", err)
-	}
-	after, err := os.ReadFile(path)
-	if err != nil || !bytes.Equal(before, after) {
-		t.Errorf("the newer ledger was changed, or %v", err)
+	for what, change := range map[string]func(path string){
+		"index": func(path string) {
+			removeAll(t, indexOf(path), "", "-wal", "-shm")
+			run(t, indexOf(path), "CREATE TABLE tasks (future); PRAGMA user_version = 1000")
+		},
+		"journal": func(path string) {
+			removeAll(t, indexOf(path), "", "-wal", "-shm")
+			text, err := os.ReadFile(segment(path))
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, segment(path), append([]byte(`{"version":2,`), text[1:]...))
+		},
+	} {
+		path := filepath.Join(t.TempDir(), "ledger.db")
+		closeNow(t, path, 3)
+		change(path)
+		before := names(t, ledger.Dir(path))
+		if r, err := ledger.OpenReader(path); !errors.Is(err, ledger.ErrNewer) {
+			t.Errorf("%s: OpenReader() = %v, %v; want ErrNewer", what, r, err)
+		}
+		_, opened, err := ledger.Open(path)
+		if !errors.Is(err, ledger.ErrNewer) || opened != (ledger.Opened{}) {
+			t.Errorf("%s: Open() = %+v, %v; want ErrNewer and nothing moved", what, opened, err)
+		}
+		if diff := cmp.Diff(before, names(t, ledger.Dir(path))); diff != "" {
+			t.Errorf("%s: the newer ledger was changed:\n%s", what, diff)
+		}
 	}
 }
 
-// spoils are the ways in which the bytes of a ledger come to be none.
+// spoils are the ways in which a journal comes to be none.
 var spoils = map[string]func(t *testing.T, path string){
-	"not SQLite":       func(t *testing.T, path string) { write(t, path, []byte("precious text, and no database at all")) },
-	"empty":            func(t *testing.T, path string) { write(t, path, nil) },
-	"another database": func(t *testing.T, path string) { run(t, path, "CREATE TABLE recipes (cake TEXT)") },
-	"another schema": func(t *testing.T, path string) {
-		run(t, path, "CREATE TABLE tasks (cake TEXT); PRAGMA user_version = 1")
+	"not a journal": func(t *testing.T, path string) {
+		write(t, segment(path), []byte("precious text, and no journal at all\n"))
 	},
-	"a lost header": func(t *testing.T, path string) { overwrite(t, path, 0, make([]byte, 100)) },
-	"a lost page":   func(t *testing.T, path string) { overwrite(t, path, 4096, bytes.Repeat([]byte{0xee}, 4096)) },
+	"a lost header":   func(t *testing.T, path string) { overwrite(t, segment(path), 0, make([]byte, 100)) },
+	"a changed event": func(t *testing.T, path string) { overwrite(t, segment(path), 700, []byte("#")) },
 	"a lost half": func(t *testing.T, path string) {
-		if err := os.Truncate(path, 8192); err != nil {
+		if err := os.Truncate(segment(path), 4096); err != nil {
 			t.Fatal(err)
 		}
 	},
-	"a redo log without its beginning": func(t *testing.T, path string) {
-		log := leaveUnfolded(t, path, 2)
-		write(t, path+"-redo1", log[endOfFrame(log):])
-	},
-	"a changed byte in a redo log": func(t *testing.T, path string) {
-		log := leaveUnfolded(t, path, 3)
-		log[endOfFrame(log)+20] ^= 1 // of the second of three frames
-		write(t, path+"-redo1", log)
-	},
-	"a changed byte in the first frame": func(t *testing.T, path string) {
-		log := leaveUnfolded(t, path, 2)
-		log[1] ^= 1 // of its length
-		write(t, path+"-redo1", log)
-	},
-	"a redo log of which a file is missing": func(t *testing.T, path string) {
-		leaveUnfolded(t, path, 2)
-		remove(t, path+"-redo1")
-	},
-	"a redo log of which the other file is missing": func(t *testing.T, path string) {
-		leaveUnfolded(t, path, 2)
-		remove(t, path+"-redo2")
-	},
-	"a log alone": func(t *testing.T, path string) {
-		if err := os.Rename(path, path+"-wal"); err != nil {
+	"an older copy": func(t *testing.T, path string) {
+		other := filepath.Join(t.TempDir(), "ledger.db")
+		closeNow(t, other, 2)
+		if err := os.RemoveAll(ledger.Dir(path)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(ledger.Dir(other), ledger.Dir(path)); err != nil {
 			t.Fatal(err)
 		}
 	},
@@ -156,38 +112,45 @@ var spoils = map[string]func(t *testing.T, path string){
 func TestAnUnreadableLedgerIsMovedAsideAndReported(t *testing.T) {
 	for what, spoil := range spoils {
 		t.Run(what, func(t *testing.T) {
-			dir := t.TempDir()
-			path := filepath.Join(dir, "ledger.db")
+			path := filepath.Join(t.TempDir(), "ledger.db")
 			closeNow(t, path, 20)
+			if what != "an older copy" {
+				removeAll(t, indexOf(path), "", "-wal", "-shm") // or nobody reads what it has
+			}
 			spoil(t, path)
-			before := contents(t, dir)
-
+			before := len(names(t, ledger.Dir(path)))
+			if r, err := ledger.OpenReader(path); err == nil && what != "an older copy" {
+				t.Error("OpenReader() = nil; want an error")
+				r.Close()
+			} else if err == nil {
+				if err := r.Verify(t.Context()); err != nil {
+					t.Errorf("Verify() = %v", err)
+				}
+				r.Close()
+			}
 			l, opened, err := ledger.Open(path)
 			if err != nil || !opened.Created || opened.Aside == "" || opened.Cause == nil {
-				t.Fatalf("Open() = %+v, %v; want the file moved aside and why", opened, err)
+				t.Fatalf("Open() = %+v, %v; want the journal moved aside and why", opened, err)
 			}
 			defer l.Close()
 			if tasks, err := l.Tasks(t.Context(), ledger.Filter{}); err != nil || len(tasks) != 0 {
 				t.Errorf("the new ledger has %d tasks, %v; want none", len(tasks), err)
 			}
 			add(t, l, newTask(1))
-			after := contents(t, dir)
-			for name, data := range before {
-				moved := filepath.Base(opened.Aside) + name[len("ledger.db"):]
-				if after[moved] != data {
-					t.Errorf("%s is not what %s was", moved, name)
-				}
+			if after := len(names(t, opened.Aside)); after != before {
+				t.Errorf("%d files were moved aside; want %d", after, before)
 			}
 		})
 	}
 }
 
 func TestWhatWasMovedAsideIsNotOverwrittenByTheNext(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "ledger.db")
+	path := filepath.Join(t.TempDir(), "ledger.db")
 	asides := map[string]bool{}
-	for _, text := range []string{"first", "second", "third"} {
-		write(t, path, []byte(text))
+	for range 3 {
+		closeNow(t, path, 1)
+		removeAll(t, indexOf(path), "", "-wal", "-shm")
+		spoils["not a journal"](t, path)
 		l, opened, err := ledger.Open(path)
 		if err != nil {
 			t.Fatal(err)
@@ -204,108 +167,12 @@ func TestWhatWasMovedAsideIsNotOverwrittenByTheNext(t *testing.T) {
 
 func TestALedgerThatCannotBeReachedIsNotReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "missing", "ledger.db")
-	if _, opened, err := ledger.Open(path); !errors.Is(err, fs.ErrNotExist) || opened != (ledger.Opened{}) {
-		t.Errorf("Open(in no directory) = %+v, %v; want fs.ErrNotExist", opened, err)
+	if _, opened, err := ledger.Open(path); err == nil || opened.Lost() {
+		t.Errorf("Open(in no directory) = %+v, %v; want an error", opened, err)
 	}
 }
 
-func TestACreationThatWasCutShortIsStartedOver(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	write(t, path+".new", []byte("half"))
-	write(t, path+".new-wal", []byte("half"))
-	add(t, openAt(t, path), newTask(1))
-}
-
-// leaveUnfolded leaves a ledger as a daemon does that is killed, with so many frames in
-// the first file of its redo log that are not in the tables, and returns that file's bytes.
-func leaveUnfolded(t *testing.T, path string, frames int) (log []byte) {
-	t.Helper()
-	l, _, err := ledger.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	unlock := lock(t, path) // so nothing is folded
-	for n := range frames {
-		acceptLine(t, l, 20+n, func(*ledger.Tx) error { return nil })
-	}
-	copied := copyOf(t, path, "", 0)
-	unlock()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	for _, end := range []string{"", "-wal", "-redo1", "-redo2"} {
-		data, err := os.ReadFile(copied + end)
-		if err != nil {
-			t.Fatal(err)
-		}
-		write(t, path+end, data)
-		if end == "-redo1" {
-			log = data
-		}
-	}
-	return log
-}
-
-// endOfFrame returns where the second frame of a redo log begins.
-func endOfFrame(log []byte) int {
-	first := 16 + int(binary.LittleEndian.Uint32(log))
-	return (first + 4095) / 4096 * 4096 // a frame begins a block
-}
-
-func remove(t *testing.T, path string) {
-	t.Helper()
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestADamagedRedoLogIsNoLedgerToReadEither(t *testing.T) {
-	for _, what := range []string{"a changed byte in a redo log", "a redo log of which a file is missing"} {
-		path := filepath.Join(t.TempDir(), "ledger.db")
-		closeNow(t, path, 20)
-		spoils[what](t, path)
-		if r, err := ledger.OpenReader(path); err == nil {
-			t.Errorf("%s: OpenReader() = nil; want an error", what)
-			r.Close()
-		}
-	}
-}
-
-// What is closed in order has nothing in its redo log, as a backup of the one file.
-func TestAClosedLedgerNeedsNoRedoLog(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	closeNow(t, path, 20)
-	remove(t, path+"-redo1")
-	remove(t, path+"-redo2")
-	l, opened, err := ledger.Open(path)
-	if err != nil || opened != (ledger.Opened{}) {
-		t.Fatalf("Open() = %+v, %v; want the ledger", opened, err)
-	}
-	defer l.Close()
-	if tasks, err := l.Tasks(t.Context(), ledger.Filter{}); err != nil || len(tasks) != 20 {
-		t.Errorf("the ledger has %d tasks, %v; want 20", len(tasks), err)
-	}
-}
-
-// lock keeps everybody else from writing to the ledger at path.
-func lock(t *testing.T, path string) (unlock func()) {
-	t.Helper()
-	db, err := sql.Open("sqlite", path)
-	if err == nil {
-		db.SetMaxOpenConns(1)
-		_, err = db.Exec("BEGIN IMMEDIATE")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// closeNow makes a ledger of n tasks and closes it.
+// closeNow makes a ledger, or opens it, adds n tasks and closes it.
 func closeNow(t *testing.T, path string, n int) {
 	t.Helper()
 	l, _, err := ledger.Open(path)
@@ -313,7 +180,13 @@ func closeNow(t *testing.T, path string, n int) {
 		t.Fatal(err)
 	}
 	for i := range n {
-		add(t, l, newTask(i))
+		update(t, l, func(tx *ledger.Tx) error {
+			_, known, err := tx.Latest(newTask(i).ID)
+			if err == nil && !known {
+				_, err = tx.Add(newTask(i), nil)
+			}
+			return err
+		})
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
@@ -323,9 +196,6 @@ func closeNow(t *testing.T, path string, n int) {
 // run executes SQL on the file at path, past the ledger.
 func run(t *testing.T, path, script string) {
 	t.Helper()
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		t.Fatal(err)
-	}
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)
@@ -357,21 +227,4 @@ func overwrite(t *testing.T, path string, at int64, data []byte) {
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func contents(t *testing.T, dir string) map[string]string {
-	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := map[string]string{}
-	for _, e := range entries {
-		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		found[e.Name()] = string(data)
-	}
-	return found
 }

@@ -63,7 +63,7 @@ func TestAReaderOfSomethingElseSaysSo(t *testing.T) {
 	if _, err := ledger.OpenReader(path); err == nil {
 		t.Error("OpenReader(a text) = nil; want an error")
 	}
-	if got := contents(t, filepath.Dir(path)); len(got) != 1 {
+	if got := names(t, filepath.Dir(path)); len(got) != 1 {
 		t.Errorf("%d files after OpenReader; want the one that was there", len(got))
 	}
 }
