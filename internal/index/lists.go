@@ -64,8 +64,8 @@ func (r *Reader) ChildrenBefore(ctx context.Context, task, seq int64) (int, erro
 	return n, nil
 }
 
-var dependentsQuery = "SELECT coalesce(k.tie, ''), " + definitions[tasks].names("t.") +
-	" FROM tasks t LEFT JOIN conversations k ON k.task = t.seq WHERE t.parent = ? AND t.parent <> 0 ORDER BY t.seq"
+var dependentsQuery = "SELECT coalesce((SELECT tie FROM conversations WHERE task = t.seq), ''), " + definitions[tasks].names("t.") +
+	" FROM tasks t WHERE t.parent = ? AND t.parent <> 0 ORDER BY t.seq"
 
 // A Child is a task below another one, with its tie and the places of its bodies.
 type Child struct {

@@ -154,7 +154,9 @@ func (r *Reader) Requested(ctx context.Context, thread, requester string) (bool,
 	return found, nil
 }
 
-const eventColumns = "e.seq, e.time, e.kind, coalesce(t.id, ''), coalesce(t.revision, 0), e.data"
+// selectEvents has no join, of which SQLite would make a table where a Tail has views.
+const selectEvents = "SELECT e.seq, e.time, e.kind, coalesce((SELECT id FROM tasks WHERE seq = e.task), ''), " +
+	"coalesce((SELECT revision FROM tasks WHERE seq = e.task), 0), e.data FROM events e "
 
 func scanEvent(r row) (e task.Event, err error) {
 	err = r.Scan(&e.Seq, stamp{&e.Time}, &e.Kind, &e.Task, &e.Revision, (*[]byte)(&e.Data))
@@ -166,16 +168,16 @@ func scanEvent(r row) (e task.Event, err error) {
 func (r *Reader) Events(ctx context.Context, id envelope.ID, afterSeq int64, limit int) ([]task.Event, error) {
 	if id == "" {
 		return list(ctx, r, scanEvent, "events",
-			"SELECT "+eventColumns+" FROM events e LEFT JOIN tasks t ON t.seq = e.task WHERE e.seq > ?1 ORDER BY e.seq LIMIT ?2", afterSeq, limit)
+			selectEvents+"WHERE e.seq > ? ORDER BY e.seq LIMIT ?", afterSeq, limit)
 	}
 	return list(ctx, r, scanEvent, "events of "+string(id),
-		"SELECT "+eventColumns+" FROM tasks t JOIN events e ON e.task = t.seq WHERE e.seq > ?1 AND t.id = ?3 ORDER BY e.seq LIMIT ?2", afterSeq, limit, string(id))
+		selectEvents+"WHERE e.task IN (SELECT seq FROM tasks WHERE id = ?) AND e.seq > ? ORDER BY e.seq LIMIT ?", string(id), afterSeq, limit)
 }
 
 // Story returns the latest events of a task, up to limit, oldest first.
 func (r *Reader) Story(ctx context.Context, id envelope.ID, limit int) ([]task.Event, error) {
 	events, err := list(ctx, r, scanEvent, "events of "+string(id),
-		"SELECT "+eventColumns+" FROM tasks t JOIN events e ON e.task = t.seq WHERE t.id = ? ORDER BY e.seq DESC LIMIT ?", string(id), limit)
+		selectEvents+"WHERE e.task IN (SELECT seq FROM tasks WHERE id = ?) ORDER BY e.seq DESC LIMIT ?", string(id), limit)
 	slices.Reverse(events)
 	return events, err
 }
@@ -183,12 +185,12 @@ func (r *Reader) Story(ctx context.Context, id envelope.ID, limit int) ([]task.E
 // EventsSince returns the events of one revision after a number, oldest first.
 func (r *Reader) EventsSince(ctx context.Context, seq, after int64) ([]task.Event, error) {
 	return list(ctx, r, scanEvent, fmt.Sprintf("events of task %d", seq),
-		"SELECT "+eventColumns+" FROM events e JOIN tasks t ON t.seq = e.task WHERE e.task = ? AND e.task IS NOT NULL AND e.seq > ? ORDER BY e.seq", seq, after)
+		selectEvents+"WHERE e.task = ? AND e.task IS NOT NULL AND e.seq > ? ORDER BY e.seq", seq, after)
 }
 
 // LastEvent returns the number of the newest event; 0 when there is none.
 func (r *Reader) LastEvent(ctx context.Context) (int64, error) {
-	seq, _, err := first(ctx, r.read, one[int64], "SELECT coalesce(max(seq), 0) FROM events")
+	seq, _, err := first(ctx, r.read, one[int64], "SELECT seq FROM events ORDER BY seq DESC LIMIT 1")
 	if err != nil {
 		return 0, fmt.Errorf("look up the last event: %w", err)
 	}

@@ -24,6 +24,7 @@ type Reader struct {
 	db      *sql.DB
 	read    *statements
 	Journal string // the directory of the journal that has the bodies
+	built   bool   // of the journal, just now
 }
 
 func newReader(path string) (*Reader, error) { return openURI(readURI(path)) }

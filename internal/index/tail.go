@@ -94,7 +94,7 @@ func (d *definition) view() string {
 	row := fmt.Sprintf("FROM stored.%s s WHERE %s", d.name, strings.Join(same, " AND "))
 	for i, c := range d.columns {
 		if c.place {
-			columns[i] = fmt.Sprintf("coalesce(t.%s, (SELECT s.%s %s))", c.name, c.name, row)
+			columns[i] = fmt.Sprintf("CAST(coalesce(t.%s, (SELECT s.%s %s)) AS TEXT)", c.name, c.name, row) // the affinity of s, or SQLite would not merge the two
 		}
 	}
 	return fmt.Sprintf("CREATE TEMP VIEW %s (%s) AS\nSELECT %s FROM stored.%s s WHERE NOT EXISTS (SELECT 1 FROM tail_%s t WHERE %s AND %s)\n"+

@@ -64,6 +64,6 @@ func writeOnAFullDisk(l *ledger.Ledger) error {
 func writeOne(l *ledger.Ledger, n int) error {
 	return l.Update(context.Background(), func(tx *ledger.Tx) error {
 		tx.SetFile(ledger.File{Path: "tasks/a.jsonl", Offset: int64(n)})
-		return accept(tx, newTask(n), fmt.Appendf(nil, "line %d", n))
+		return accept(tx, newTask(n), fmt.Appendf(nil, "line %d%4096s", n, ""))
 	})
 }
