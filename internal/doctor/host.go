@@ -174,8 +174,9 @@ func (d *checker) clock() {
 
 // lastWrite is when the ledger was last written; zero without a ledger.
 func lastWrite(state string) (at time.Time) {
-	for _, name := range []string{"ledger.db", "ledger.db-wal", "ledger.db-redo1", "ledger.db-redo2"} {
-		if info, err := os.Stat(filepath.Join(state, name)); state != "" && err == nil && info.ModTime().After(at) {
+	segments, _ := filepath.Glob(filepath.Join(state, "journal", "*.jsonl")) // the pattern is good, or no segment is found
+	for _, path := range append(segments, filepath.Join(state, "index.db-wal")) {
+		if info, err := os.Stat(path); state != "" && err == nil && info.ModTime().After(at) {
 			at = info.ModTime()
 		}
 	}

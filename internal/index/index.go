@@ -52,7 +52,7 @@ func Open(path string) (x *Index, err error) {
 
 func wrap(path string, err error) error {
 	if err != nil {
-		return fmt.Errorf("open index %s: %w", path, err)
+		return fmt.Errorf("open index %s: %w", path, withErrno(err))
 	}
 	return nil
 }
@@ -80,6 +80,7 @@ const (
 
 // The result codes by which SQLite says that it could not write.
 const (
+	sqliteBusy     = 5 // a foreign program has it locked
 	sqliteReadOnly = 8
 	sqliteIOErr    = 10
 	sqliteFull     = 13
@@ -91,9 +92,9 @@ func unusable(err error) bool {
 	return errors.Is(err, errVersion) || hasCode(err, sqliteError, sqliteCorrupt, sqliteNotADB)
 }
 
-// CannotWrite reports whether an error says that the disk does not take the index.
+// CannotWrite reports whether an error says that the index can't be written now.
 func CannotWrite(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || hasCode(err, sqliteReadOnly, sqliteIOErr, sqliteFull, sqliteCantOpen)
+	return errors.Is(err, syscall.ENOSPC) || hasCode(err, sqliteBusy, sqliteReadOnly, sqliteIOErr, sqliteFull, sqliteCantOpen)
 }
 
 func hasCode(err error, codes ...int) bool {
@@ -247,7 +248,7 @@ func writeURI(path string) string {
 	return uri(path, url.Values{
 		"_txlock":       {"immediate"},
 		"_journal_mode": {"WAL"}, // after the others
-		"_pragma":       {"busy_timeout(5000)", "page_size(8192)", "synchronous(NORMAL)", "wal_autocheckpoint(2000)", "cache_size(-8000)"},
+		"_pragma":       {"busy_timeout(250)", "page_size(8192)", "synchronous(NORMAL)", "wal_autocheckpoint(2000)", "cache_size(-8000)"},
 	})
 }
 

@@ -38,8 +38,9 @@ func readHead(dir string) (Position, error) {
 	return head, nil
 }
 
-// writeHead has the head file say where the journal ends.
-func (j *Journal) writeHead() error {
+// WriteHead has the head file say where the journal ends. Append, Open and Close do so; of
+// an empty journal the file says that there is one.
+func (j *Journal) WriteHead() error {
 	err := replaceFile(filepath.Join(j.dir, headName), func(file *os.File) error {
 		_, err := fmt.Fprintf(file, "{\"n\":%d,\"sha256\":\"%s\"}\n", j.at.N, j.at.Hash)
 		return err

@@ -183,7 +183,7 @@ func (j *Journal) repair(offset int64) error {
 		err = syncDir(j.dir)
 	}
 	if err == nil {
-		_ = j.writeHead() // the disk may be full: then an Append writes it, or Close
+		_ = j.WriteHead() // the disk may be full: then an Append writes it, or Close
 	}
 	return err
 }
@@ -213,7 +213,7 @@ func (j *Journal) Append(group []Event) (Position, error) {
 	}
 	j.at, j.failed, j.dirty, j.begun = end, nil, false, false
 	if j.head.Segment != end.Segment {
-		_ = j.writeHead() // if it fails, the next Append writes it, or Close
+		_ = j.WriteHead() // if it fails, the next Append writes it, or Close
 	}
 	if end.Offset >= j.segmentSize {
 		_ = j.file.Close() // it is synced
@@ -300,7 +300,7 @@ func (j *Journal) begin() error {
 func (j *Journal) Close() error {
 	var err error
 	if j.head != j.at {
-		err = j.writeHead()
+		err = j.WriteHead()
 	}
 	if err = errors.Join(err, j.closeFiles()); err != nil {
 		return fmt.Errorf("close journal: %w", err)

@@ -106,15 +106,7 @@ func TestALedgerOpensWhileTheIndexCannotBeWritten(t *testing.T) {
 // A full disk fails what is tried and spoils nothing: readers, the daemon, and the next one
 // answer on it. When there is room again, the ledger goes on by itself.
 func TestAFullDiskPasses(t *testing.T) {
-	dir := t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=0700,size=3m"); err != nil {
-		t.Skipf("mount: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
+	dir := mountSmall(t)
 	path, filler := filepath.Join(dir, "ledger.db"), filepath.Join(dir, "filler")
 	write(t, filler, make([]byte, 1<<20))
 	out, err := play(t, "full disk", path).Output() // and it is gone without closing
@@ -153,6 +145,45 @@ func TestAFullDiskPasses(t *testing.T) {
 	if got := whole(t, l.Reader); got != written+1 {
 		t.Errorf("%d tasks; want %d", got, written+1)
 	}
+}
+
+// What was closed in order opens on a full disk and answers.
+func TestAClosedLedgerOpensOnAFullDisk(t *testing.T) {
+	dir := mountSmall(t)
+	path, filler := filepath.Join(dir, "ledger.db"), filepath.Join(dir, "filler")
+	write(t, filler, nil)
+	closeNow(t, path, 3)
+	fillDisk(t, filler)
+	for range 2 {
+		l, _, err := ledger.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := countTasks(t, l); got != 3 {
+			t.Errorf("%d tasks; want 3", got)
+		}
+		if diff := cmp.Diff(books(t, l.Reader), booksBeside(t, path)); diff != "" {
+			t.Errorf("a reader (-daemon +reader):\n%s", diff)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// mountSmall returns a directory with a file system of its own.
+func mountSmall(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=0700,size=3m"); err != nil {
+		t.Skipf("mount: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }
 
 // fillDisk leaves no room on the disk of a file.

@@ -85,8 +85,13 @@ func Open(path string, traces ...string) (*Ledger, Opened, error) {
 			l, err = open(path)
 		}
 	}
-	if err == nil && opened.Lost() {
-		if err = l.noteLoss(opened); err != nil {
+	if err == nil && opened.Created {
+		if opened.Lost() {
+			err = l.noteLoss(opened)
+		} else {
+			err = l.journal.WriteHead()
+		}
+		if err != nil {
 			err = errors.Join(err, l.Close())
 		}
 	}

@@ -25,7 +25,7 @@ const unreadableMark = ".unreadable-"
 // prepare says whether there is a ledger, and removes an index without a journal.
 func prepare(path string, traces []string) (opened Opened, err error) {
 	dir := Dir(path)
-	there, err := hasSegments(dir)
+	there, err := hasJournal(dir)
 	switch {
 	case err != nil:
 		return opened, err
@@ -42,14 +42,14 @@ func prepare(path string, traces []string) (opened Opened, err error) {
 	return opened, errors.Join(err, index.Remove(indexPath(path)))
 }
 
-// hasSegments reports whether a directory has a journal.
-func hasSegments(dir string) (bool, error) {
+// hasJournal reports whether a directory has a journal. An empty one has a head.
+func hasJournal(dir string) (bool, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), ".jsonl") {
+		if strings.HasSuffix(e.Name(), ".jsonl") || e.Name() == "head" {
 			return true, nil
 		}
 	}
