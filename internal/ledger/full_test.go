@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -241,4 +243,36 @@ func booksBeside(t *testing.T, path string) []any {
 		t.Error(err)
 	}
 	return all
+}
+
+// Whoever reads while the index fails and comes back sees each update at once.
+func TestReadsBesideUpdatesWhileTheIndexFailsNowAndThen(t *testing.T) {
+	l := openAt(t, filepath.Join(t.TempDir(), "ledger.db"))
+	var reads atomic.Int64
+	undo := fault.FailReads(func(what string) error {
+		if what == "write index" && reads.Load()%20 < 10 {
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	defer undo()
+	var writer sync.WaitGroup
+	var done atomic.Int64
+	writer.Go(func() {
+		for n := range 200 {
+			acceptLine(t, l, n)
+			done.Store(int64(n + 1))
+		}
+	})
+	for last := 0; last < 200; {
+		promised := int(done.Load())
+		last = countTasks(t, l)
+		if reads.Add(1); last < promised {
+			t.Fatalf("%d tasks; want the %d that are durable", last, promised)
+		}
+	}
+	writer.Wait()
+	undo()
+	awaitIndex(t, l)
+	whole(t, l.Reader)
 }
