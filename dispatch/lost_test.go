@@ -12,13 +12,11 @@ import (
 // loseLedger spoils the ledger of an engine that is not running.
 func (e *engine) loseLedger() {
 	e.t.Helper()
-	path := filepath.Join(e.dir, "state", "ledger.db")
+	state := filepath.Join(e.dir, "state")
+	e.must(os.WriteFile(filepath.Join(state, "journal", "00000001.jsonl"), []byte("not a journal any more\n"), 0o600))
 	for _, end := range []string{"", "-wal", "-shm"} {
-		if err := os.Remove(path + end); err != nil && !os.IsNotExist(err) {
-			e.t.Fatal(err)
-		}
+		e.must(os.Remove(filepath.Join(state, "index.db"+end)))
 	}
-	e.must(os.WriteFile(path, []byte("not a database any more"), 0o600))
 }
 
 func TestALostLedgerRunsNothingByItself(t *testing.T) {
@@ -98,7 +96,7 @@ func TestALossThatWasCutShortIsStillALoss(t *testing.T) {
 	e.send("pending", "quick")
 	e.end()
 	e.loseLedger()
-	path := filepath.Join(e.dir, "state", "ledger.db")
+	path := filepath.Join(e.dir, "state", "journal")
 	e.must(os.Rename(path, path+".unreadable-20260101T000000Z"))
 	e.start()
 	e.Look(t.Context())

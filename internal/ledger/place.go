@@ -67,10 +67,12 @@ func (l *Ledger) openJournal(path string) (err error) {
 	if _, err = journal.Verify(background, dir, mark); err == nil {
 		err = errors.Join(l.index.Close(), index.Remove(indexPath(path)))
 	}
+	var again *index.Index
 	if err == nil {
-		l.index, err = index.Open(indexPath(path))
+		again, err = index.Open(indexPath(path))
 	}
 	if err == nil {
+		l.index = again
 		l.journal, err = journal.Open(dir, journal.Options{})
 	}
 	return err
