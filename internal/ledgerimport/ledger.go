@@ -1,169 +1,112 @@
-// Package ledger remembers every task, run and event, in SQLite behind a redo
-// log. What Update has returned nil for is there after a power cut; what it has
-// not is there whole or not at all.
+// Package ledgerimport reads the ledger of earlier versions, which was SQLite behind a redo
+// log, so that it can be imported into the journal. Those versions are not developed any
+// further, and so this package is frozen: it is changed only for a bug. It writes nothing
+// but what those versions would write at their start: the newest schema, and what the redo
+// log has.
 package ledgerimport
 
 import (
 	"context"
 	"database/sql"
+	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
-	"strings"
-	"sync"
-	"sync/atomic"
-	"time"
+	"net/url"
+
+	_ "modernc.org/sqlite" // the database/sql driver "sqlite"
+
+	"mailboxd/internal/journal"
 )
 
-// A Ledger is the daemon's memory: Update writes, and the embedded Reader
-// reads what is committed. Only Open makes one. It may be used from several
-// goroutines at once. One process at a time may have a path open for writing;
-// the lock on the state directory sees to that.
-type Ledger struct {
-	*Reader         // of all that is durable
-	calm    *Reader // of what the tables have
-	path    string
-	db      *sql.DB
-	conn    *sql.Conn     // the one connection that writes
-	lead    chan struct{} // holds a token while somebody commits a group, or freezes what is live
-	writing chan struct{} // and while somebody writes to the tables: whoever wants both takes lead first
-	due     chan struct{} // signalled when something is to be folded
-	closing chan struct{} // closed when nobody is to fold any more
-	folder  sync.WaitGroup
-	timed   atomic.Bool // due will be signalled
-	stuck   atomic.Bool // the last fold has failed
+var (
+	// ErrNewer says that a newer mailboxd wrote the ledger.
+	ErrNewer = journal.ErrNewer
+	// ErrUnreadable says that a file is there and is no ledger, or a damaged one. Errors of
+	// the disk or of permissions are others.
+	ErrUnreadable = errors.New("is not a readable ledger")
+)
 
-	write    *statements // who is writing guards it
-	tables   *tables
-	redo     *redo      // who leads guards it
-	counts   openCounts // of what is durable; nil: to be counted; who leads guards it
-	lastTask int64      // the highest Seq that was given; 0: to be looked up
-	folded   uint64     // the last frame of what is folded; who is writing guards it
+// Version is the last version of the schema.
+const Version = 8
 
-	mu      sync.Mutex    // guards what follows; live is changed only by who leads
-	live    *layer        // what the tables do not have, and nobody is bringing there
-	folding *layer        // what somebody is bringing to the tables; nil: nothing
-	still   stillness     // what is as the tables have it
-	queued  []*update     // what the next group will run
-	changed chan struct{} // closed at the next commit; nil: nobody waits for it
-}
-
-// Opened says what Open had to do. Its zero value is "nothing": there was a
-// ledger and it is readable.
-type Opened struct {
-	Created bool   // there was none, or none that can be read, so this one is empty
-	Aside   string // where an unreadable one was moved, now or by an Open that was cut short; "" when there was none
-	Cause   error  // why it cannot be read, or ErrMissing; nil when there was none, or it was moved before
-}
-
-// Lost reports whether there was a ledger before the one that was created.
-func (o Opened) Lost() bool { return o.Created && (o.Aside != "" || o.Cause != nil) }
-
-// ErrMissing says that there is no ledger where there was one.
-var ErrMissing = errors.New("is missing")
-
-// Open opens the ledger at path, which must be absolute and in a directory
-// that exists, and makes an empty one, mode 0600, where there is none. An
-// older schema is brought forward; a newer one is ErrNewer and stays
-// untouched. A file that cannot be read as a ledger is moved aside, reported
-// in Opened and replaced by an empty one, never overwritten. An error of the
-// disk or of permissions moves nothing.
+// migrations has the steps that bring an older schema forward.
 //
-// Traces are what else there is of an earlier ledger's time. Where there are some
-// and no ledger, that one is lost: Opened has ErrMissing, and Lost is true.
-func Open(path string, traces ...string) (*Ledger, Opened, error) {
-	opened, err := prepare(path, traces)
-	if err != nil {
-		return nil, opened, fmt.Errorf("open ledger %s: %w", path, withErrno(path, err))
-	}
-	l, err := connect(path)
-	if err != nil {
-		return nil, opened, fmt.Errorf("open ledger %s: %w", path, withErrno(path, err))
-	}
-	return l, opened, nil
+//go:embed schema/*.sql
+var migrations embed.FS
+
+// Ends are the ends of the names of a ledger's files: the one of SQLite, its write-ahead log
+// and the index of that, and the two files of the redo log.
+var Ends = []string{"", "-wal", "-shm", redoEnds[0], redoEnds[1]}
+
+// A Ledger is an open ledger.
+type Ledger struct {
+	db *sql.DB
 }
 
-// prepare sees to it that there is a file at path which connect can use.
-func prepare(path string, traces []string) (opened Opened, err error) {
-	err = inspect(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if opened.Aside, err = lastAside(path); err != nil {
-			return opened, err
-		}
-		if len(traces) > 0 && opened.Aside == "" {
-			opened.Cause = fmt.Errorf("%w, although there is %s", ErrMissing, strings.Join(traces, " and "))
-		}
-	case errors.Is(err, errUnreadable):
-		opened.Cause = err
-		if opened.Aside, err = moveAside(path, time.Now()); err != nil {
-			return opened, err
-		}
-	default:
-		return opened, err
+// Open opens the ledger at an absolute path, for which Check has returned nil. It leaves
+// everything in the one file: what the other files have is not needed any more.
+func Open(path string) (*Ledger, error) {
+	db, err := sql.Open("sqlite", uri(path, "rw"))
+	if err != nil {
+		return nil, fmt.Errorf("open earlier ledger: %w", err)
 	}
-	opened.Created = true
-	return opened, create(path, opened)
+	if err = settle(db, path); err != nil {
+		return nil, fmt.Errorf("open earlier ledger: %w", errors.Join(unreadable(err), db.Close()))
+	}
+	return &Ledger{db}, nil
 }
 
-func connect(path string) (*Ledger, error) {
-	ctx := context.Background()
-	db, err := sql.Open("sqlite", writeURI(path))
+// settle brings the schema forward, takes up the redo log and ends the write-ahead log.
+func settle(db *sql.DB, path string) error {
+	tx, err := db.Begin()
 	if err != nil {
-		return nil, err
-	}
-	db.SetMaxOpenConns(1)
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	l := &Ledger{
-		path: path, db: db, conn: conn, write: newStatements(conn.PrepareContext),
-		lead: make(chan struct{}, 1), writing: make(chan struct{}, 1), due: make(chan struct{}, 1), closing: make(chan struct{}),
-		live: newLayer(), still: stillness{tasks: map[int64]*Request{}},
-	}
-	l.tables = newTables(l.conn)
-	if err = migrate(ctx, conn, migrations); err == nil {
-		err = l.recoverRedo()
-	}
-	if err == nil {
-		l.calm, err = newReader(path)
-	}
-	if err != nil {
-		return nil, errors.Join(err, conn.Close(), db.Close())
-	}
-	l.Reader = &Reader{db: l.calm.db, read: newStatements(l.calm.db.PrepareContext)}
-	l.Reader.read.before = l.fold
-	l.folder.Go(l.foldAll)
-	return l, nil
-}
-
-// recoverRedo brings to the tables what the redo log has from before.
-func (l *Ledger) recoverRedo() (err error) {
-	if l.redo, err = openRedo(l.path); err != nil {
 		return err
 	}
-	if l.redo.last, err = l.tables.takeUp(l.write, l.path, func() error { return setLive(l.write, true) }); err != nil {
-		return errors.Join(fmt.Errorf("take up redo log: %w", err), l.redo.close())
+	err = migrate(tx)
+	if err == nil {
+		err = takeUp(tx, path)
+	}
+	if err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	var mode string
+	err = db.QueryRow("PRAGMA journal_mode = DELETE").Scan(&mode)
+	if err == nil && mode != "delete" {
+		err = errors.New("another process uses it")
+	}
+	if err != nil {
+		return fmt.Errorf("end its write-ahead log: %w", err)
 	}
 	return nil
 }
 
-// Close brings everything to the tables, and leaves nothing in the logs beside the
-// file. It must not be called while an Update or a read is going on.
-func (l *Ledger) Close() error {
-	close(l.closing)
-	l.folder.Wait()
-	err := l.fold()
-	if err == nil {
-		err = setLive(l.write, false)
+func migrate(tx *sql.Tx) error {
+	version, err := schemaVersion(tx)
+	for at := version + 1; at <= Version && err == nil; at++ {
+		var step []byte
+		if step, err = migrations.ReadFile(fmt.Sprintf("schema/%d.sql", at)); err == nil {
+			_, err = tx.Exec(fmt.Sprintf("%s\nPRAGMA user_version = %d", step, at))
+		}
 	}
-	if err == nil {
-		err = l.redo.clear()
-	}
-	err = errors.Join(err, l.Reader.read.close(), l.calm.Close(), l.tables.close(), l.write.close(), l.conn.Close(), l.db.Close(), l.redo.close())
-	if err != nil {
-		return fmt.Errorf("close ledger: %w", err)
-	}
-	return nil
+	return err
+}
+
+func schemaVersion(q interface {
+	QueryRowContext(context.Context, string, ...any) *sql.Row
+}) (version int, err error) {
+	err = q.QueryRowContext(context.Background(), "PRAGMA user_version").Scan(&version)
+	return version, err
+}
+
+// Close closes the ledger.
+func (l *Ledger) Close() error { return l.db.Close() }
+
+// uri spells a path so that SQLite finds no options of its own in it.
+func uri(path, mode string) string {
+	options := url.Values{"mode": {mode}, "_txlock": {"immediate"}, "_pragma": {"busy_timeout(5000)", "synchronous(FULL)", "cache_size(-8000)"}}
+	u := url.URL{Scheme: "file", Path: path, RawQuery: options.Encode()}
+	return u.String()
 }

@@ -1,96 +1,40 @@
-package ledgerimport_test
+package ledgerimport
 
 import (
-	"context"
-	"fmt"
+	"database/sql"
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"testing"
-	"time"
 
-	"mailboxd/envelope"
-	"mailboxd/internal/ledgerimport"
-	"mailboxd/internal/task"
+	"go.uber.org/goleak"
 )
 
-var noon = time.Date(2026, 3, 9, 12, 0, 0, 123456000, time.UTC)
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// open opens a new ledger and closes it at the end of the test.
-func open(tb testing.TB) *ledgerimport.Ledger {
-	tb.Helper()
-	return openAt(tb, filepath.Join(tb.TempDir(), "ledger.db"))
-}
-
-func openAt(tb testing.TB, path string) *ledgerimport.Ledger {
-	tb.Helper()
-	l, opened, err := ledgerimport.Open(path)
-	if err != nil || opened.Aside != "" {
-		tb.Fatalf("Open(%s) = %+v, %v; want a readable ledger", path, opened, err)
+// openEmpty makes the tables of the last version.
+func openEmpty(path string) (*sql.DB, error) {
+	db, err := sql.Open("sqlite", uri(path, "rwc"))
+	if err != nil {
+		return nil, err
 	}
-	tb.Cleanup(func() {
-		if err := l.Close(); err != nil {
-			tb.Errorf("Close() = %v; want nil", err)
-		}
-	})
-	return l
-}
-
-func update(tb testing.TB, l *ledgerimport.Ledger, fn func(*ledgerimport.Tx) error) {
-	tb.Helper()
-	if err := l.Update(context.Background(), fn); err != nil {
-		tb.Errorf("Update() = %v; want nil", err)
+	tx, err := db.Begin()
+	if err == nil {
+		err = errors.Join(migrate(tx), tx.Commit())
 	}
+	return db, err
 }
 
-// add adds tasks and returns their seqs.
-func add(tb testing.TB, l *ledgerimport.Ledger, tasks ...task.Task) (seqs []int64) {
-	tb.Helper()
-	update(tb, l, func(tx *ledgerimport.Tx) error {
-		seqs = nil
-		for _, t := range tasks {
-			seq, err := tx.Add(t, []byte(t.ID))
-			if err != nil {
-				return err
-			}
-			seqs = append(seqs, seq)
-		}
-		return nil
-	})
-	return seqs
-}
-
-// move moves a task and fails the test when somebody else was first.
-func move(tb testing.TB, l *ledgerimport.Ledger, seq int64, from task.State, attempt int, c task.Change) {
-	tb.Helper()
-	update(tb, l, func(tx *ledgerimport.Tx) error {
-		moved, err := tx.Move(seq, from, attempt, c)
-		if err == nil && !moved {
-			err = fmt.Errorf("task %d was not %s, attempt %d", seq, from, attempt)
-		}
-		return err
-	})
-}
-
-// task is a queued task; the ids of different n are in no particular order,
-// as those of senders are not.
-func newTask(n int) task.Task {
-	return task.Task{
-		ID: envelope.ID(fmt.Sprintf("task-%08x", uint32(n)*2654435761)), Revision: 1,
-		Hash: fmt.Sprintf("%064x", n), Dialect: "ainl", State: task.Queued,
-		Agent: "openclaw.monitor", Requester: "sre@example.com", Type: "execute_monitor",
-		Received: noon, File: "tasks/a.jsonl", Offset: int64(n),
+func TestALedgerThatIsNotThereIsNotMade(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	if err := Check(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Check() = %v; want fs.ErrNotExist", err)
 	}
-}
-
-func named(id envelope.ID, revision int, state task.State) task.Task {
-	t := newTask(revision)
-	t.ID, t.Revision, t.State = id, revision, state
-	return t
-}
-
-// ids shortens tasks to what tests compare.
-func ids(tasks []task.Task) (list []string) {
-	for _, t := range tasks {
-		list = append(list, fmt.Sprintf("%s.%d", t.ID, t.Revision))
+	if l, err := Open(path); err == nil {
+		t.Error("Open() = nil; want an error")
+		l.Close()
 	}
-	return list
+	if left, err := filepath.Glob(path + "*"); err != nil || len(left) > 0 {
+		t.Errorf("there are %v, %v; want nothing", left, err)
+	}
 }

@@ -1,179 +1,35 @@
 package ledgerimport
 
 import (
-	"context"
-	"database/sql"
-	"errors"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
-
-	"mailboxd/internal/task"
 )
 
-// With a million tasks done, a start must not look at them: what it asks goes
-// by the indexes that hold only the others.
-func TestAStartGoesByThePartialIndexes(t *testing.T) {
-	l, _, err := Open(filepath.Join(t.TempDir(), "ledger.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	open, _ := Filter{States: []task.State{task.Held, task.Queued, task.Running}}.query()
-	held, _ := Filter{States: []task.State{task.Held}, Agent: "a"}.query()
-	wantPlans(t, l, map[string]string{
-		unfinishedQuery: "tasks_open",
-		turnsQuery:      "tasks_open",
-		unsettledQuery:  "tasks_unsettled",
-		unclaimedQuery:  "tasks_open",
-		claimedQuery:    "tasks_open",
-		open:            "tasks_open",
-		held:            "tasks_open",
-		openTalksQuery:  "talks_open",
-		dueQuery:        "messages_due",
-	})
-}
-
-// With a million messages, whoever looks one up goes to it.
-func TestMessagesAreLookedUpByTheirIndexes(t *testing.T) {
-	l, _, err := Open(filepath.Join(t.TempDir(), "ledger.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	wantPlans(t, l, map[string]string{
-		namedQuery:        "messages_message",
-		saidQuery:         "messages_hash",
-		repliesQuery:      "messages_cause",
-		aboutQuery:        "messages_task",
-		conversationQuery: "messages_task",
-		threadQuery:       "messages_thread",
-		traceQuery:        "messages_trace",
-		threadTasksQuery:  "talks_thread",
-		traceTasksQuery:   "talks_trace",
-		offspringQuery:    "tasks_children",
-		newsQuery:         "events_task",
-		heardQuery:        "messages_task",
-		cancelledQuery:    "messages_task",
-		speechlessQuery:   "talks_thread",
-		askedInQuery:      "talks_thread",
-		anyNamedQuery:     "messages_message",
-		openCountsQuery:   "tasks_open",
-	})
-	for _, query := range []string{conversationQuery, heardQuery, spokenQuery, offspringQuery, newsQuery, talkQuery} {
-		if plan := planOf(t, l, query); strings.Contains(plan, "SCAN t") || strings.Contains(plan, "SCAN messages") {
-			t.Errorf("plan of %s = %q; want no table gone through", query, plan)
-		}
-	}
-}
-
-// wantPlans fails the test when a query does not go by its index.
-func wantPlans(t *testing.T, l *Ledger, indexes map[string]string) {
-	t.Helper()
-	for query, index := range indexes {
-		if plan := planOf(t, l, query); !strings.Contains(plan, "INDEX "+index) {
-			t.Errorf("plan of %s = %q; want it by %s", query, plan, index)
-		}
-	}
-}
-
-func planOf(t *testing.T, l *Ledger, query string) string {
-	t.Helper()
-	plan, err := all(context.Background(), l.read, func(r row) (step string, err error) {
-		var ignored any
-		err = r.Scan(&ignored, &ignored, &ignored, &step)
-		return step, err
-	}, "EXPLAIN QUERY PLAN "+query, slices.Repeat([]any{0}, parameters(query))...)
-	if err != nil {
-		t.Fatalf("plan of %s: %v", query, err)
-	}
-	return strings.Join(plan, "; ")
-}
-
-// parameters is how many values a query is given.
-func parameters(query string) int {
-	for n := 3; n > 0; n-- {
-		if strings.Contains(query, "?"+strconv.Itoa(n)) {
-			return n
-		}
-	}
-	return strings.Count(query, "?")
-}
-
-// What version 4 had is there after the step to the talks, and nothing is said
-// or open that was not.
-func TestVersion4IsBroughtForward(t *testing.T) {
-	ctx, path := context.Background(), filepath.Join(t.TempDir(), "ledger.db")
-	db, err := sql.Open("sqlite", writeURI(path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := db.Conn(ctx)
-	if err == nil {
-		err = migrate(ctx, conn, migrations[:4])
-	}
-	write := newStatements(func(ctx context.Context, query string) (*sql.Stmt, error) { return conn.PrepareContext(ctx, query) })
-	if err == nil {
-		old := newLayer()
-		old.setTask(&taskChange{
-			Task:  task.Task{Seq: 1, ID: "old", Revision: 1, Latest: true, Hash: "h", Dialect: "ainl", State: task.Queued, Agent: "a", Requester: "r"},
-			added: true, raw: []byte("{}"),
-		})
-		err = newTables(conn).write(old)
-	}
-	if err = errors.Join(err, write.close(), conn.Close(), db.Close()); err != nil {
-		t.Fatal(err)
-	}
-	l, opened, err := Open(path)
-	if err != nil || opened.Aside != "" {
-		t.Fatalf("Open() = %+v, %v; want the ledger of version 4", opened, err)
-	}
-	defer l.Close()
-	rows, err := l.Revisions(ctx, "old")
-	if err != nil || len(rows) != 1 || rows[0].Agent != "a" {
-		t.Fatalf("Revisions() = %v, %v; want the task of version 4", rows, err)
-	}
-	open, err1 := l.WithOpenNotifications(ctx)
-	due, err2 := l.Due(ctx, 0, 10)
-	_, talked, err3 := l.Conversation(ctx, rows[0].Seq)
-	if err := errors.Join(err1, err2, err3); err != nil || len(open) > 0 || len(due) > 0 || talked {
-		t.Errorf("%d open talks, %d messages due, a talk %t, %v; want none", len(open), len(due), talked, err)
-	}
-}
-
-func TestASchemaComesForwardAllTheWayOrNotAtAll(t *testing.T) {
-	ctx := context.Background()
-	db, err := sql.Open("sqlite", filepath.Join(t.TempDir(), "x.db"))
+// Rows come in their order from the tables: a ledger may be larger than the memory.
+func TestNoPartOfATaskIsSorted(t *testing.T) {
+	db, err := openEmpty(filepath.Join(t.TempDir(), "ledger.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	steps := []string{"CREATE TABLE a (x);", "ALTER TABLE a ADD y;\nINSERT INTO a VALUES (1, 2);", "CREATE TABLE a (again);"}
-	for _, c := range []struct {
-		steps []string
-		fails bool
-		want  int
-	}{
-		{steps[:1], false, 1},
-		{steps, true, 1}, // the third is wrong, so the second is not kept
-		{steps[:2], false, 2},
-		{steps[:2], false, 2},
-	} {
-		err := migrate(ctx, conn, c.steps)
-		got, read := schemaVersion(ctx, conn)
-		if (err != nil) != c.fails || read != nil || got != c.want {
-			t.Errorf("migrate(%d steps) = %v, version %d, %v; want version %d", len(c.steps), err, got, read, c.want)
+	for _, p := range ofTask {
+		rows, err := db.Query("EXPLAIN QUERY PLAN " + p.query)
+		if err != nil {
+			t.Fatalf("%s: %v", p.query, err)
 		}
-	}
-	var rows int
-	if err := conn.QueryRowContext(ctx, "SELECT count(y) FROM a").Scan(&rows); err != nil || rows != 1 {
-		t.Errorf("%d rows, %v; want 1", rows, err)
+		for rows.Next() {
+			var id, parent, unused int
+			var step string
+			if err := rows.Scan(&id, &parent, &unused, &step); err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(step, "TEMP B-TREE") {
+				t.Errorf("%s: %s", p.query, step)
+			}
+		}
+		if err := rows.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -1,138 +1,20 @@
 package ledgerimport
 
 import (
+	"database/sql"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"path/filepath"
-
-	"golang.org/x/sys/unix"
-
-	"mailboxd/internal/fault"
+	"strings"
 )
 
-// A redo is the redo log: what groups have changed, frame after frame, until that
-// is in the tables. It has two files, each written from its beginning again and
-// again: while the frames of one are brought to the tables, groups go to the
-// other. A frame is durable by one write, in blocks of its own, to a place that was
-// written before, where a commit of SQLite writes a page for each row and more.
-type redo struct {
-	files  [2]*os.File
-	active int     // which file the next frame goes to
-	offset int64   // and where
-	last   uint64  // the number of the last frame
-	broken bool    // nobody knows what the last write has left: the tables have to take it in
-	frame  []byte  // the last one, for its memory
-	blocks []byte  // and as it was written
-	row    []value // room for one of it
-}
+// The redo log has two files, which were written from their beginning in turns. It has what
+// groups have changed, a frame for each, until the tables had that.
 
-// redoEnds are the ends of the names of its files, beside the ledger.
 var redoEnds = [2]string{"-redo1", "-redo2"}
-
-// openRedo opens the redo log beside a ledger, and makes an empty one where there is
-// none.
-func openRedo(path string) (*redo, error) {
-	r := &redo{row: make([]value, 0, mostValues)}
-	fresh := false
-	for i, end := range redoEnds {
-		info, err := os.Lstat(path + end)
-		fresh = fresh || err != nil || info.Size() == 0 // its name may not be on the disk
-		if r.files[i], err = os.OpenFile(path+end, os.O_RDWR|os.O_CREATE|unix.O_DSYNC, 0o600); err == nil {
-			err = writeDirect(r.files[i])
-		}
-		if err != nil {
-			return nil, errors.Join(err, r.close())
-		}
-	}
-	if err := unix.FcntlFlock(r.files[0].Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}); err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s: %w", path+redoEnds[0], err), r.close())
-	}
-	if fresh {
-		if err := syncDir(filepath.Dir(path)); err != nil {
-			return nil, errors.Join(err, r.close())
-		}
-	}
-	return r, nil
-}
-
-// redoBusy reports whether somebody writes to the redo log beside a ledger.
-func redoBusy(path string) (bool, error) {
-	file, err := os.Open(path + redoEnds[0])
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	lock := unix.Flock_t{Type: unix.F_RDLCK}
-	err = unix.FcntlFlock(file.Fd(), unix.F_OFD_GETLK, &lock)
-	return lock.Type != unix.F_UNLCK, errors.Join(err, file.Close())
-}
-
-func (r *redo) close() error {
-	var errs []error
-	for _, file := range r.files {
-		if file != nil {
-			errs = append(errs, file.Close())
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// clear leaves nothing in its files, of which the tables have everything.
-func (r *redo) clear() (err error) {
-	for _, file := range r.files {
-		err = errors.Join(err, file.Truncate(0), file.Sync())
-	}
-	return err
-}
-
-// add makes the frame of a layer durable. One that fails has its number too: nobody
-// knows whether it is on the disk, and it is not to be taken up once the tables have
-// what came in its place.
-func (r *redo) add(c *layer) error {
-	r.last++
-	r.frame = appendFrame(r.frame[:0], r.last, c, r.row)
-	r.blocks = blocks(r.blocks, len(r.frame))
-	clear(r.blocks[copy(r.blocks, r.frame):])
-	file, err := r.files[r.active], fault.Read("write ledger")
-	if err == nil {
-		_, err = file.WriteAt(r.blocks, r.offset) // O_DSYNC
-	}
-	if err != nil {
-		r.broken = true
-		return fmt.Errorf("write redo log: %w", err)
-	}
-	r.offset += int64(len(r.blocks))
-	if cap(r.frame) > largeFrame {
-		r.frame, r.blocks = nil, nil
-	}
-	fault.SyncedUpTo("redo-synced", file, r.offset)
-	return nil
-}
-
-// skip has the tables take in what comes next, and know by a number of its own that
-// they did: whatever that is, it is written over what a COMMIT that failed has left.
-func (r *redo) skip() {
-	r.last++
-	r.broken = true
-}
-
-// largeFrame is more than a frame takes in general: a batch of lines is 1 MB, and what
-// is recorded of them half as much again.
-const largeFrame = 2 << 20
-
-// turn has the next frame go to the other file, of which everything is in the
-// tables.
-func (r *redo) turn() { r.rewind(1 - r.active) }
-
-// rewind has the next frame go to the beginning of a file.
-func (r *redo) rewind(active int) {
-	r.active, r.offset, r.broken = active, 0, false
-	fault.Forgotten(r.files[active])
-}
 
 // An extent is how far the tables have what the redo log has.
 type extent struct {
@@ -140,68 +22,37 @@ type extent struct {
 	live    bool   // there may be later ones, so both files have to be there
 }
 
-const (
-	extentQuery   = "SELECT applied, live FROM redo"
-	appliedUpdate = "UPDATE redo SET applied = ?1 WHERE applied <> ?1"
-	liveUpdate    = "UPDATE redo SET live = ?1 WHERE live <> ?1"
-)
-
-func scanExtent(r row) (e extent, err error) {
+func readExtent(r *sql.Row) (e extent, err error) {
 	var applied int64
 	err = r.Scan(&applied, &e.live)
 	e.applied = uint64(applied)
 	return e, err
 }
 
-// setLive has the tables say whether the redo log may have more than they do.
-func setLive(write *statements, live bool) error {
-	flag := int64(0)
-	if live {
-		flag = 1
-	}
-	_, err := write.run(liveUpdate, flag)
-	return err
-}
-
-// takeUp is redo in a transaction of its own, which is committed unless may, asked
-// last, says why not. What is not is taken back when the connection is closed.
-func (w *tables) takeUp(write *statements, path string, may func() error) (last uint64, err error) {
-	if _, err = write.run("BEGIN IMMEDIATE"); err == nil {
-		last, err = w.redo(path)
-	}
-	if err == nil {
-		err = may()
-	}
-	if err == nil {
-		err = endTables(write, path, last)
-	}
-	return last, err
-}
-
-// redo brings to the tables what the redo log beside a ledger has and they do not,
-// in a transaction that somebody else has begun, and returns the number of the last
-// frame.
-func (w *tables) redo(path string) (last uint64, err error) {
-	have, err := scanExtent(w.conn.QueryRowContext(background, extentQuery))
+// takeUp brings to the tables what only the redo log has.
+func takeUp(tx *sql.Tx, path string) error {
+	have, err := readExtent(tx.QueryRow("SELECT applied, live FROM redo"))
 	if err != nil {
-		return 0, err
+		return err
 	}
 	frames, err := readFrames(path, have)
 	for _, rows := range frames {
 		if err == nil {
-			err = eachRow(rows, w.add)
-		}
-		if err == nil {
-			err = w.flush()
+			err = eachRow(rows, func(of table, values []any) error {
+				_, err := tx.Exec(statements[of], values...)
+				return err
+			})
 		}
 	}
-	return have.applied + uint64(len(frames)), err
+	if err == nil {
+		_, err = tx.Exec("UPDATE redo SET applied = ?, live = 0", int64(have.applied)+int64(len(frames)))
+	}
+	return err
 }
 
 // readFrames returns what both files have and the tables do not, in order. A file that
 // has to be there and is missing makes the ledger unreadable. So does a frame that is
-// not whole when a later one is: it was durable before that one was written. A log that
-// ends exactly between two frames is taken for a whole one.
+// not whole when a later one is: it was durable before that one was written.
 func readFrames(path string, have extent) (frames [][]byte, err error) {
 	var found [2][][]byte
 	var first [2]uint64
@@ -209,12 +60,12 @@ func readFrames(path string, have extent) (frames [][]byte, err error) {
 		text, err := os.ReadFile(path + end)
 		switch {
 		case errors.Is(err, os.ErrNotExist) && have.live:
-			return nil, fmt.Errorf("%w: its redo log %s is missing", errUnreadable, filepath.Base(path)+end)
+			return nil, fmt.Errorf("%w: its redo log %s is missing", ErrUnreadable, filepath.Base(path)+end)
 		case err != nil && !errors.Is(err, os.ErrNotExist):
 			return nil, err
 		}
 		if found[i], first[i], err = framesOf(text, have.applied); err != nil {
-			return nil, fmt.Errorf("%w: its redo log %s has %w", errUnreadable, filepath.Base(path)+end, err)
+			return nil, fmt.Errorf("%w: its redo log %s has %w", ErrUnreadable, filepath.Base(path)+end, err)
 		}
 	}
 	older := 0
@@ -227,7 +78,7 @@ func readFrames(path string, have extent) (frames [][]byte, err error) {
 			continue
 		}
 		if first[i] != next {
-			return nil, fmt.Errorf("%w: its redo log goes on with frame %d, and it ends with %d", errUnreadable, first[i], next-1)
+			return nil, fmt.Errorf("%w: its redo log goes on with frame %d, and it ends with %d", ErrUnreadable, first[i], next-1)
 		}
 		frames = append(frames, found[i]...)
 		next += uint64(len(found[i]))
@@ -236,8 +87,8 @@ func readFrames(path string, have extent) (frames [][]byte, err error) {
 }
 
 // framesOf returns the rows of the frames that a file begins with, from the first
-// one that is not applied. Behind them is what was left of earlier turns, of which
-// all is applied; a later frame there is an error.
+// one that is not applied. Behind them are frames of earlier turns, which are all
+// applied; a later frame there is an error.
 func framesOf(text []byte, applied uint64) (frames [][]byte, first uint64, err error) {
 	var last uint64
 	for at := 0; ; {
@@ -258,7 +109,8 @@ func framesOf(text []byte, applied uint64) (frames [][]byte, first uint64, err e
 // nextFrame returns the frame that follows another one which ended somewhere: in the
 // next block, or right there, where versions that wrote no blocks have it.
 func nextFrame(text []byte, at int, last uint64) (number uint64, rows []byte, end int, ok bool) {
-	for _, at := range [2]int{wholeBlocks(at), at} {
+	const block = 4096
+	for _, at := range [2]int{(at + block - 1) / block * block, at} {
 		number, rows, rest, ok := cutFrame(text[min(at, len(text)):])
 		if ok && (last == 0 || number == last+1) {
 			return number, rows, len(text) - len(rest), true
@@ -280,4 +132,105 @@ func noLaterFrame(text []byte, last uint64) error {
 		}
 	}
 	return nil
+}
+
+// A frame is the length of the rows, a sum over the rest, its number, and the rows.
+const (
+	frameHead = 16 // 4 bytes length, 4 sum, 8 number
+	maxFrame  = 1 << 30
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// cutFrame returns the first frame of b, and what follows it. A frame that is not whole is
+// none.
+func cutFrame(b []byte) (number uint64, rows, rest []byte, ok bool) {
+	if len(b) < frameHead {
+		return 0, nil, nil, false
+	}
+	length := binary.LittleEndian.Uint32(b)
+	if length > maxFrame || int64(len(b)) < frameHead+int64(length) {
+		return 0, nil, nil, false
+	}
+	frame, rest := b[:frameHead+length], b[frameHead+length:]
+	if crc32.Checksum(frame[8:], castagnoli) != binary.LittleEndian.Uint32(frame[4:]) {
+		return 0, nil, nil, false
+	}
+	return binary.LittleEndian.Uint64(frame[8:]), frame[frameHead:], rest, true
+}
+
+// A table is a kind of row of the redo log.
+type table byte
+
+// statements write the rows of each table.
+var statements = [...]string{
+	insert("tasks", "seq, id, revision, latest, hash, dialect, state, attempt, reasons, until, agent, requester, type, "+
+		"deadline, received, finished, file, offset, status, kind, result_sum, put, delivered, replaces, parent, depth"),
+	insert("requests", "task, body"),
+	insert("results", "task, body") + " ON CONFLICT (task) DO UPDATE SET body = excluded.body",
+	insert("runs", "task, attempt, run_id, intent, pid, pid_start, boot, started, finished, exit_code, signal, cause, tokens, usd_cents, terms, "+
+		"reserved_tokens, reserved_cents, lender, lender_attempt, settled"),
+	insert("events", "time, kind, data, task"),
+	"UPDATE tasks SET state = ?, attempt = ?, reasons = ?, until = ?, agent = ?, status = ?, kind = ?, " +
+		"finished = ?, result_sum = ?, put = ?, delivered = ?, replaces = ? WHERE seq = ?",
+	"UPDATE runs SET pid = ?, pid_start = ?, boot = ?, started = ?, finished = ?, exit_code = ?, signal = ?, cause = ?, " +
+		"settled = ? WHERE task = ? AND attempt = ?",
+	insert("files", "path, dev, inode, offset, replay, head, tail") + " ON CONFLICT (path) DO UPDATE SET dev = excluded.dev, inode = excluded.inode, " +
+		"offset = excluded.offset, replay = excluded.replay, head = excluded.head, tail = excluded.tail",
+	insert("dead_letters", "line"),
+}
+
+func insert(into, columns string) string {
+	return "INSERT INTO " + into + " (" + columns + ") VALUES (" + strings.Repeat("?, ", strings.Count(columns, ",")) + "?)"
+}
+
+// errFrame says that a frame is whole and makes no sense.
+var errFrame = fmt.Errorf("%w: its redo log has a frame that no version wrote", ErrUnreadable)
+
+// eachRow yields the rows of a frame.
+func eachRow(b []byte, yield func(table, []any) error) error {
+	for len(b) > 0 {
+		if len(b) < 2 || int(b[0]) >= len(statements) || int(b[1]) != strings.Count(statements[b[0]], "?") {
+			return errFrame
+		}
+		of, values := table(b[0]), make([]any, b[1])
+		b = b[2:]
+		for i := range values {
+			var ok bool
+			if values[i], b, ok = cutValue(b); !ok {
+				return errFrame
+			}
+		}
+		if err := yield(of, values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cutValue returns the first value of b: a byte for its kind, and a number or a length with
+// so many bytes.
+func cutValue(b []byte) (v any, rest []byte, ok bool) {
+	if len(b) == 0 {
+		return nil, nil, false
+	}
+	kind, b := b[0], b[1:]
+	switch kind {
+	case 0:
+		return nil, b, true
+	case 1:
+		n, size := binary.Varint(b)
+		return n, b[max(size, 0):], size > 0
+	case 2, 3:
+		n, size := binary.Uvarint(b)
+		if size <= 0 || n > uint64(len(b)-size) {
+			return nil, nil, false
+		}
+		text, rest := b[size:][:n:n], b[size:][n:]
+		if kind == 2 {
+			return string(text), rest, true
+		}
+		return text, rest, true
+	}
+	return nil, nil, false
 }
