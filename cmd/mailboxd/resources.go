@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -87,7 +88,8 @@ func (r *resources) openState(cfg config.Config, log zerolog.Logger) (err error)
 		return err
 	}
 	var opened ledger.Opened
-	if r.ledger, opened, err = ledger.Open(r.state.LedgerPath(), traces...); err != nil {
+	options := ledger.Options{Traces: traces, Progress: logImport(log)}
+	if r.ledger, opened, err = ledger.OpenWith(r.state.LedgerPath(), options); err != nil {
 		return err
 	}
 	r.onClose(func() { r.ledger.Close() })
@@ -100,6 +102,22 @@ func (r *resources) openState(cfg config.Config, log zerolog.Logger) (err error)
 	r.fresh = opened.Created && !opened.Lost()
 	return nil
 }
+
+// logImport returns a function that logs how far an import of the ledger is, now and then and
+// at its end. The supervisor gives the start more time then.
+func logImport(log zerolog.Logger) func(done, total int) {
+	var last time.Time
+	return func(done, total int) {
+		if done == total || time.Since(last) >= importLogPause {
+			last = time.Now()
+			log.Info().Int("done", done).Int("tasks", total).Msg("importing ledger of an earlier version")
+			supervisor{log: log}.notify(fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (12 * importLogPause).Microseconds()))
+		}
+	}
+}
+
+// importLogPause is the pause between two lines about an import.
+const importLogPause = 5 * time.Second
 
 // onClose adds a function that close calls.
 func (r *resources) onClose(f func()) { r.closers = append(r.closers, f) }

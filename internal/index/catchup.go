@@ -43,6 +43,17 @@ func (c *catchUp) run(dir string, mark journal.Position, progress func(n uint64)
 	return end, nil
 }
 
+// Add writes the rows of events that the journal has, up to a mark.
+func (x *Index) Add(events []journal.Event, mark journal.Position) error {
+	c := newCatchUp(x.read, nil)
+	for i := range events {
+		if err := c.take(&events[i]); err != nil {
+			return err
+		}
+	}
+	return x.Apply(c.rows, mark)
+}
+
 const (
 	catchUpRows = 50_000    // how many rows are written at once
 	maxSeqs     = 1_000_000 // how many tasks are remembered

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"bytes"
 	"encoding/base64"
 	"fmt"
 	"strconv"
@@ -79,7 +80,7 @@ func parseRow(of table, data []byte, bodies func(name string) (Place, bool)) (Ch
 		}
 	}
 	gone := false
-	dec := jsontext.NewDecoder(strings.NewReader(string(data)))
+	dec := jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true)) // a buffer is not copied
 	if _, err := dec.ReadToken(); err != nil {
 		return c, fmt.Errorf("read row of %s: %w", d.name, err)
 	}

@@ -19,7 +19,7 @@ func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 // An Event is one thing that happened. Data and texts are each a valid JSON value
 // without a line break; Append checks only where they end.
 type Event struct {
-	N        uint64 // its number; the first event has 1, and there is no gap
+	N        uint64 // its number; the first event has 1 (see Options.After), and there is no gap
 	At       time.Time
 	Kind     string
 	Task     string // the task's id; "" for none

@@ -72,6 +72,8 @@ type Options struct {
 	SegmentSize int64
 	// From is a Position that Append has returned. Open checks what is behind it.
 	From Position
+	// After is the number before the first event of a new journal.
+	After uint64
 }
 
 // A Journal appends. One goroutine at a time may use it; any may call Purge.
@@ -102,7 +104,7 @@ func Open(dir string, options Options) (*Journal, error) {
 	}
 	err := j.lockDir()
 	if err == nil {
-		err = j.recover(options.From)
+		err = j.recover(options.From, options.After)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", errors.Join(err, j.closeFiles()))
@@ -128,7 +130,7 @@ func (j *Journal) lockDir() (err error) {
 }
 
 // recover finds the end of the journal and repairs the last segment.
-func (j *Journal) recover(from Position) error {
+func (j *Journal) recover(from Position, after uint64) error {
 	if err := removeAside(j.dir); err != nil {
 		return err
 	}
@@ -152,6 +154,7 @@ func (j *Journal) recover(from Position) error {
 		}
 	}
 	if j.at.Segment == 0 {
+		j.at.N, j.head.N = after, after
 		return nil
 	}
 	if j.at.same(head) && w.torn == 0 {

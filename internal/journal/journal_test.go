@@ -106,6 +106,35 @@ func TestTheNextJournalGoesOnWhereTheLastOneEnded(t *testing.T) {
 	}
 }
 
+func TestANewJournalBeginsBehindANumber(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "journal")
+	for range 3 {
+		j := open(t, dir, journal.Options{SegmentSize: 900, After: 300})
+		appendGroup(t, j, 4)
+		closeJournal(t, j)
+	}
+	numbers, end := replay(t, dir, journal.Position{})
+	if len(numbers) != 12 || numbers[0] != 301 || end.N != 312 {
+		t.Errorf("the journal has the events %v and ends with %d; want 301 to 312", numbers, end.N)
+	}
+	if report, err := journal.Verify(t.Context(), dir, end); err != nil || report.Events != 12 {
+		t.Errorf("Verify = %+v, %v; want 12 events", report, err)
+	}
+	first := segment(dir, 1)
+	write(t, first, bytes.Replace(read(t, first), []byte(`"n":300`), []byte(`"n":299`), 1))
+	if _, err := journal.Verify(t.Context(), dir); err == nil {
+		t.Error("Verify(the number in the first header was changed) = nil; want damage")
+	}
+}
+
+func TestAnEmptyJournalThatWasClosedCanBeOpened(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "journal")
+	for range 2 {
+		closeJournal(t, open(t, dir, journal.Options{After: 300}))
+	}
+	wantEvents(t, dir, 0)
+}
+
 func TestReplayGoesOnFromEachPosition(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "journal")
 	j := open(t, dir, journal.Options{SegmentSize: 1500})

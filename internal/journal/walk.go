@@ -172,6 +172,9 @@ func (w *walk) enter(damage error) (more bool, err error) {
 	}
 	w.resume = w.s.offset()
 	after := Position{N: h.n, Hash: h.hash}
+	if number == 1 && h.hash == (Hash{}) { // what is imported begins behind its own numbers
+		w.at.N = h.n
+	}
 	switch {
 	case err != nil:
 		return false, err

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -68,20 +67,33 @@ type Opened struct {
 // Lost reports whether there was a ledger before the one that was created.
 func (o Opened) Lost() bool { return o.Created && (o.Aside != "" || o.Cause != nil) }
 
-// Open opens the ledger of a state directory, by the path of the file that earlier versions
-// had there. It makes an empty one where there is none.
-//
-// Traces are what else there is of an earlier ledger's time. If there are some and no
-// ledger, that one is lost: Opened has ErrMissing, and Lost is true.
+// Options are how OpenWith opens a ledger.
+type Options struct {
+	// Traces are what else there is of an earlier ledger's time. If there are some and no
+	// ledger, that one is lost: Opened has ErrMissing, and Lost is true.
+	Traces []string
+	// Progress, unless nil, is called now and then while the ledger of an earlier version is
+	// imported, with the numbers of tasks.
+	Progress func(done, total int)
+}
+
+// Open is OpenWith without Progress.
 func Open(path string, traces ...string) (*Ledger, Opened, error) {
-	opened, err := prepare(path, traces)
+	return OpenWith(path, Options{Traces: traces})
+}
+
+// OpenWith opens the ledger of a state directory, by the path of the file that earlier versions
+// had there, which is imported once. It makes an empty one where there is none. A ledger that
+// can't be read is moved aside. The error for one of a newer version is ErrNewer.
+func OpenWith(path string, o Options) (*Ledger, Opened, error) {
+	opened, err := prepare(path, o)
 	var l *Ledger
 	if err == nil {
 		l, err = open(path)
 	}
 	if damage, ok := errors.AsType[*journal.DamageError](err); ok {
 		opened.Created, opened.Cause = true, damage
-		if opened.Aside, err = moveAside(path, time.Now()); err == nil {
+		if opened.Aside, err = moveAside(Dir(path), []string{""}, path, time.Now()); err == nil {
 			l, err = open(path)
 		}
 	}
@@ -221,11 +233,9 @@ func (l *Ledger) Changed() <-chan struct{} {
 // others can. The error wraps fs.ErrNotExist where there is no
 // ledger, and ErrNewer.
 func OpenReader(path string) (*Reader, error) {
-	_, err := os.Stat(Dir(path))
-	if errors.Is(err, fs.ErrNotExist) {
-		if _, err := os.Lstat(path); err == nil {
-			return nil, fmt.Errorf("open ledger %s: is none of this version; the daemon imports an earlier one when it starts", path)
-		}
+	err := checkReader(path)
+	if err == nil {
+		_, err = os.Stat(Dir(path))
 	}
 	var r *Reader
 	if err == nil {
@@ -236,6 +246,3 @@ func OpenReader(path string) (*Reader, error) {
 	}
 	return r, nil
 }
-
-// ErrNewer says that a newer mailboxd wrote the ledger. It was not touched.
-var ErrNewer = journal.ErrNewer

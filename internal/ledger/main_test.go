@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -20,10 +21,14 @@ var cast = map[string]func(l *ledger.Ledger) error{
 		_, err := l.Events(context.Background(), "", 0, 1) // so the index has all
 		return errors.Join(err, writeOne(l, 1000), l.Close())
 	},
+	"importer": func(l *ledger.Ledger) error { return l.Close() },
 }
 
 func TestMain(m *testing.M) {
 	if part := cast[os.Getenv("LEDGER_TEST_PART")]; part != nil {
+		if n, err := strconv.ParseInt(os.Getenv("LEDGER_TEST_KILL"), 10, 64); err == nil {
+			killAtWrite(n)
+		}
 		l, _, err := ledger.Open(os.Getenv("LEDGER_TEST_PATH"))
 		if err == nil {
 			err = part(l)

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"mailboxd/internal/index"
 	"mailboxd/internal/journal"
+	"mailboxd/internal/ledgerimport"
 	"mailboxd/internal/task"
 )
 
@@ -22,24 +24,57 @@ var ErrMissing = errors.New("is missing")
 // unreadableMark is in the name of a journal that was moved aside, before the time of that.
 const unreadableMark = ".unreadable-"
 
-// prepare says whether there is a ledger, and removes an index without a journal.
-func prepare(path string, traces []string) (opened Opened, err error) {
-	dir := Dir(path)
-	there, err := hasJournal(dir)
-	switch {
-	case err != nil:
+// prepare sees to it that open finds a journal, or none.
+func prepare(path string, o Options) (opened Opened, err error) {
+	there, err := hasJournal(Dir(path))
+	if err != nil {
 		return opened, err
+	}
+	found := inspect(path)
+	switch {
+	case errors.Is(found, ErrNewer):
+		return opened, found
 	case there:
-		return opened, nil
+		return prepareJournal(path, found)
+	case errors.Is(found, errMarked):
+		if _, err := os.Lstat(Dir(path) + importingEnd); err == nil {
+			return opened, finishImport(path)
+		}
+		o.Traces = append([]string{filepath.Base(path)}, o.Traces...)
+	case errors.Is(found, fs.ErrNotExist):
+	default:
+		if found == nil {
+			found = importEarlier(path, o.Progress)
+		}
+		if errors.Is(found, ledgerimport.ErrUnreadable) {
+			opened.Created, opened.Cause = true, found
+			opened.Aside, found = moveAside(path, ledgerimport.Ends, path, time.Now())
+		}
+		return opened, found
 	}
-	if _, err := os.Lstat(path); err == nil {
-		return opened, nil // of an earlier version; it is imported
+	aside, err := lastAside(Dir(path))
+	if err == nil {
+		err = index.Remove(indexPath(path))
 	}
-	opened.Created = true
-	if opened.Aside, err = lastAside(dir); err == nil && len(traces) > 0 && opened.Aside == "" {
-		opened.Cause = fmt.Errorf("%w, although there is %s", ErrMissing, strings.Join(traces, " and "))
+	if err != nil {
+		return opened, err
 	}
-	return opened, errors.Join(err, index.Remove(indexPath(path)))
+	opened.Created, opened.Aside = true, aside
+	if len(o.Traces) > 0 && aside == "" {
+		opened.Cause = fmt.Errorf("%w, although there is %s", ErrMissing, strings.Join(o.Traces, " and "))
+	}
+	return opened, nil
+}
+
+// prepareJournal is prepare where there is a journal. found is what inspect says of ledger.db.
+func prepareJournal(path string, found error) (opened Opened, err error) {
+	if found == nil {
+		return opened, fmt.Errorf("%s is of an earlier version, and %s is there too: move the one away that is not to be used", path, Dir(path))
+	}
+	if errors.Is(found, fs.ErrNotExist) {
+		_ = leaveMark(path) // on a full disk a later start does
+	}
+	return opened, nil
 }
 
 // hasJournal reports whether a directory has a journal. An empty one has a head.
@@ -78,11 +113,10 @@ func (l *Ledger) openJournal(path string) (err error) {
 	return err
 }
 
-// moveAside renames a journal that can't be read to a name that nothing has yet, and returns
-// that name. Its index goes.
-func moveAside(path string, now time.Time) (string, error) {
-	dir := Dir(path)
-	stamp := dir + unreadableMark + now.UTC().Format("20060102T150405Z")
+// moveAside renames what can't be read, with files that have other ends, to a name that nothing
+// has yet, and returns that name. The index beside the path goes.
+func moveAside(from string, ends []string, path string, now time.Time) (string, error) {
+	stamp := from + unreadableMark + now.UTC().Format("20060102T150405Z")
 	aside := stamp
 	for n := 2; ; n++ {
 		if _, err := os.Lstat(aside); errors.Is(err, fs.ErrNotExist) {
@@ -90,10 +124,12 @@ func moveAside(path string, now time.Time) (string, error) {
 		}
 		aside = fmt.Sprintf("%s.%d", stamp, n)
 	}
-	if err := os.Rename(dir, aside); err != nil {
-		return "", fmt.Errorf("move it aside: %w", err)
+	for _, end := range ends {
+		if err := os.Rename(from+end, aside+end); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("move it aside: %w", err)
+		}
 	}
-	return aside, errors.Join(syncDir(filepath.Dir(dir)), index.Remove(indexPath(path)))
+	return aside, errors.Join(syncDir(filepath.Dir(from)), index.Remove(indexPath(path)))
 }
 
 // lastAside returns the newest journal that was moved aside, or "". If there is one and none
@@ -102,7 +138,9 @@ func moveAside(path string, now time.Time) (string, error) {
 func lastAside(dir string) (last string, err error) {
 	entries, err := os.ReadDir(filepath.Dir(dir)) // in order of name, and so of time
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), filepath.Base(dir)+unreadableMark) || strings.HasPrefix(e.Name(), "ledger.db"+unreadableMark) && !strings.HasSuffix(e.Name(), "-wal") {
+		earlier := strings.HasPrefix(e.Name(), "ledger.db"+unreadableMark) &&
+			!slices.ContainsFunc(ledgerimport.Ends[1:], func(end string) bool { return strings.HasSuffix(e.Name(), end) })
+		if earlier || strings.HasPrefix(e.Name(), filepath.Base(dir)+unreadableMark) {
 			last = filepath.Join(filepath.Dir(dir), e.Name())
 		}
 	}
