@@ -16,7 +16,7 @@ func (d *Server) decisions() []route {
 		return route{"POST", "/tasks/{id}/" + name, about, "", client.Decision{}, client.Task{}, d.decide(name, do)}
 	}
 	return []route{
-		verb("approve", "Lets a task go on that waits for a person. Only for approvers, and not for whoever asked for the task.", d.engine.Approve),
+		verb("approve", "Lets a task go on that waits for a person. Only for approvers, and not for the requester of the task.", d.engine.Approve),
 		verb("deny", "Ends a task that waits for a person. Its note is the reason, and needed.", d.engine.Deny),
 	}
 }
