@@ -30,7 +30,7 @@ var rows = [][]string{
 	{"internal/config", "internal/view"}, // configuration, which only cmd imports; words for people
 	{"internal/core", "internal/policy", "internal/agent", "internal/retention"}, // parts; core and policy are pure
 	{"internal/conversation"}, // rules of messages, pure
-	{"mailbox", "envelope/dialect", "internal/ledger", "internal/journal", "internal/schedule", "internal/runner", "internal/worker", "internal/schema", "internal/client", "internal/service", "internal/host"}, // stores and system
+	{"mailbox", "envelope/dialect", "internal/ledger", "internal/schedule", "internal/runner", "internal/worker", "internal/schema", "internal/client", "internal/service", "internal/host"}, // stores and system
 	{"internal/task"}, // types of the domain, pure
 	{"envelope"},      // types of the protocol
 	{"internal/fault", "internal/strict", "internal/term", "internal/exit"}, // support: fault points, checks for tests, terminals, exit codes
