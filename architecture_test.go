@@ -33,7 +33,7 @@ var rows = [][]string{
 	{"mailbox", "envelope/dialect", "internal/ledger", "internal/schedule", "internal/runner", "internal/worker", "internal/schema", "internal/client", "internal/service", "internal/host"}, // stores and system
 	{"internal/task"}, // types of the domain, pure
 	{"envelope"},      // types of the protocol
-	{"internal/fault", "internal/strict", "internal/term", "internal/exit"}, // support: fault points, checks for tests, terminals, exit codes
+	{"internal/fault", "internal/strict", "internal/term", "internal/exit", "internal/mailboxd-needs-linux"}, // support: fault points, checks for tests, terminals, exit codes, the error of a build for another system
 }
 
 // forbidden narrows the table: the packages on the left never import these,
@@ -53,6 +53,7 @@ var forbidden = map[string][]string{
 var owners = map[string]string{
 	"github.com/fsnotify/fsnotify":               "watcher",
 	"github.com/spf13/cobra":                     "cmd/mailboxd",
+	"github.com/spf13/cobra/doc":                 "cmd/mailboxd",
 	"github.com/spf13/viper":                     "internal/config",
 	"mailboxd/internal/config":                   "cmd/mailboxd",
 	"database/sql":                               "internal/ledger",

@@ -64,12 +64,14 @@ func rootCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "mailboxd",
 		Short:             "The missing half of AINL's mailbox: runs the tasks that programs send to agents",
+		Version:           versionLine(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}, // we have our own
 		Args:              requireCommand,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	cmd.SetVersionTemplate("{{.Version}}\n")
 	cmd.PersistentFlags().StringVar(&g.config, "config", "", "configuration file (default "+cmp.Or(config.DefaultPath(), "none, for there is no $HOME")+")")
 	cmd.PersistentFlags().StringVar(&g.root, "root", "", "mailbox directory (default $AINL_AGENT_ROOT or the configuration's)")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
@@ -79,7 +81,7 @@ func rootCommand() *cobra.Command {
 		demoCommand(), initCommand(g), serveCommand(g),
 		sendCommand(g), waitCommand(g), resultCommand(g),
 		psCommand(g), agentsCommand(g), showCommand(g), logsCommand(g), eventsCommand(g), budgetCommand(g), lintCommand(g),
-		configCommand(g), gcCommand(g), doctorCommand(g), serviceCommand(g), mcpCommand(g), completionCommand(), versionCommand(),
+		configCommand(g), gcCommand(g), doctorCommand(g), serviceCommand(g), mcpCommand(g), completionCommand(), manCommand(), versionCommand(),
 		demoAgentCommand(),
 	)
 	cmd.AddCommand(threadCommand(g), traceCommand(g), replyCommand(g), promptCommand())

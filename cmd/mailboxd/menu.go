@@ -18,7 +18,7 @@ var commandGroups = []struct {
 	{"Tasks", []string{"send", "wait", "result", "ps", "show", "logs", "events", "thread", "trace"}},
 	{"Decisions", []string{"approve", "deny", "hold", "release", "cancel", "retry", "reply"}},
 	{"Agents", []string{"agents", "budget", "pause", "resume", "drain", "mcp", "prompt"}},
-	{"Maintenance", []string{"config", "lint", "gc", "completion", "version", "help"}},
+	{"Maintenance", []string{"config", "lint", "gc", "completion", "man", "version", "help"}},
 }
 
 // suggestions are words that people try, by the command that they mean.

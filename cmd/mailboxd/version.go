@@ -31,14 +31,18 @@ func version() string {
 	return "devel"
 }
 
+// versionLine names this build with its Go version and its system.
+func versionLine() string {
+	return fmt.Sprintf("mailboxd %s %s %s/%s", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
-		Short:   "Say which mailboxd this is",
+		Short:   "Print the version",
+		Long:    "Version prints the release or commit, the Go version and the system. mailboxd\n--version prints the same.",
 		Example: "  mailboxd version",
 		Args:    cobra.NoArgs,
-		Run: func(cmd *cobra.Command, _ []string) {
-			fmt.Fprintf(cmd.OutOrStdout(), "mailboxd %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-		},
+		Run:     func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), versionLine()) },
 	}
 }

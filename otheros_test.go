@@ -1,0 +1,24 @@
+package mailboxd_test
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestABuildForAnotherSystemSaysThatMailboxdNeedsLinux builds for systems that mailboxd
+// does not run on. Go stops before it compiles anything.
+func TestABuildForAnotherSystemSaysThatMailboxdNeedsLinux(t *testing.T) {
+	for _, system := range []string{"darwin", "windows"} {
+		for _, verb := range []string{"build", "vet", "install"} {
+			cmd := exec.Command("go", verb, "./cmd/mailboxd")
+			cmd.Env = append(os.Environ(), "GOOS="+system, "GOARCH=amd64", "GOFLAGS=")
+			out, err := cmd.CombinedOutput()
+			said := strings.TrimSpace(string(out))
+			if err == nil || !strings.HasSuffix(said, "mailboxd-needs-linux") || strings.Count(said, "\n") > 1 {
+				t.Errorf("GOOS=%s go %s says %q, %v; want one error that ends with mailboxd-needs-linux", system, verb, said, err)
+			}
+		}
+	}
+}
