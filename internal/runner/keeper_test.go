@@ -161,6 +161,17 @@ func keeperOf(t *testing.T, p runner.Process) int {
 	return parent(t, p.PID)
 }
 
+func TestAKeeperHasANameOfItsOwn(t *testing.T) {
+	k := keepers(t, t.TempDir(), "a")
+	s := playing(t, "hang, and say so")
+	keeper := keeperOf(t, detached(t, k, s))
+	defer endRun(t, k, s.Dir)
+	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", keeper))
+	if err != nil || string(name) != "mailboxd-keeper\n" {
+		t.Errorf("the keeper is named %q, %v; want mailboxd-keeper", name, err)
+	}
+}
+
 func TestARunWhoseKeeperIsKilledIsLostAndLeavesNothing(t *testing.T) {
 	k := keepers(t, t.TempDir(), "a")
 	s := playing(t, "grows a tree and stays")
