@@ -1,6 +1,7 @@
 package envelope_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -163,6 +164,25 @@ var shapes = []struct{ row, field, value, want string }{
 	{"AINL-01", "metadata", `{"mbx.parent_task_id":"t0"}`, ""},
 	{"AINL-01", "metadata", `{"mbx.thread_id":"c0"}`, ""},
 	{"row 23", "metadata", `{"mbx.thread_id":7}`, `warning metadata["mbx.thread_id"]: is ours to say: left out`},
+	{"row 23", "metadata", `{"mbx.labels":{"area":"auth","x-1_.":""},"mbx.workdir":"/home/me/src app","mbx.worktree":true}`, ""},
+	{"row 23", "metadata", `{"mbx.labels":null,"mbx.workdir":null,"mbx.worktree":null}`, ""},
+	{"row 23", "metadata", `{"mbx.labels":["a"]}`, `metadata["mbx.labels"]: must be an object`},
+	{"row 23", "metadata", `{"mbx.labels":{"a":7}}`, `metadata["mbx.labels"].a: must be a string`},
+	{"row 23", "metadata", `{"mbx.labels":{"Area":"x"}}`, `metadata["mbx.labels"].Area: the key must be 1 to 40 of the characters a-z, 0-9, '.', '_' and '-'`},
+	{"row 23", "metadata", `{"mbx.labels":{"":"x"}}`, `metadata["mbx.labels"][""]: the key must be 1 to 40 of the characters a-z, 0-9, '.', '_' and '-'`},
+	{"row 19", "metadata", `{"mbx.labels":{"a":"\u001b[2J"}}`, `metadata["mbx.labels"].a: contains a control or invisible character`},
+	{"row 6", "metadata", `{"mbx.labels":{"a":"\ud800"}}`, `metadata["mbx.labels"].a: contains half of a surrogate pair`},
+	{"row 23", "metadata", `{"mbx.labels":{"a":"` + strings.Repeat("é", 100) + `"}}`, ""},
+	{"row 23", "metadata", `{"mbx.labels":{"a":"` + strings.Repeat("é", 101) + `"}}`, `metadata["mbx.labels"].a: is longer than 100 characters`},
+	{"row 23", "metadata", `{"mbx.labels":` + manyLabels(16) + `}`, ""},
+	{"row 23", "metadata", `{"mbx.labels":` + manyLabels(17) + `}`, `metadata["mbx.labels"]: has more than 16 labels`},
+	{"row 23", "metadata", `{"mbx.workdir":"src"}`, `metadata["mbx.workdir"]: must be an absolute path`},
+	{"row 23", "metadata", `{"mbx.workdir":"~/src"}`, `metadata["mbx.workdir"]: must be an absolute path`},
+	{"row 23", "metadata", `{"mbx.workdir":""}`, `metadata["mbx.workdir"]: must not be empty`},
+	{"row 23", "metadata", `{"mbx.workdir":7}`, `metadata["mbx.workdir"]: must be a string`},
+	{"row 9", "metadata", `{"mbx.workdir":"/a\u0000b"}`, `metadata["mbx.workdir"]: contains a control or invisible character`},
+	{"row 23", "metadata", `{"mbx.workdir":"/` + strings.Repeat("x", 4095) + `"}`, `metadata["mbx.workdir"]: is longer than 4095 bytes`},
+	{"row 23", "metadata", `{"mbx.worktree":"yes"}`, `metadata["mbx.worktree"]: must be true or false`},
 	{"row 23", "__proto__", `{"a":1}`, ""},
 	{"row 3", "TASK_ID", `"other"`, ""},
 	{"row 3", "taſk_id", `"other"`, ""},
@@ -178,6 +198,15 @@ func TestFindingsNameTheField(t *testing.T) {
 			t.Errorf("%s: %s = %.80s:\n got %s\nwant %s", c.row, c.field, c.value, got, c.want)
 		}
 	}
+}
+
+// manyLabels returns an object with n labels.
+func manyLabels(n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf(`"k%d":"v"`, i))
+	}
+	return "{" + strings.Join(all, ",") + "}"
 }
 
 // short writes findings as the table above does.

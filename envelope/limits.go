@@ -134,8 +134,8 @@ const ParentTask = "mbx.parent_task_id"
 // part of.
 const ThreadID = "mbx.thread_id"
 
-// metadata reads metadata (AINL-53). Other keys that start with "mbx." are
-// ours: a sender cannot write our record (row 23).
+// metadata reads metadata (AINL-53). Other keys that start with "mbx.", except
+// SenderKeys, are ours: a sender cannot write our record (row 23).
 func (r *request) metadata(at int) {
 	if !r.is(at, '{') {
 		return
@@ -143,6 +143,12 @@ func (r *request) metadata(at int) {
 	r.task.Metadata = make(map[string]jsontext.Value)
 	for name, value := range r.members(at) {
 		key, _ := r.text(name)
+		if slices.Contains(SenderKeys, key) {
+			if r.senderKey(key, value) {
+				r.task.Metadata[key] = r.value(value)
+			}
+			continue
+		}
 		sayable := (key == ParentTask || key == ThreadID) && r.kind(value) == '"'
 		if strings.HasPrefix(key, "mbx.") && !sayable {
 			r.warn(value, "is ours to say: left out")

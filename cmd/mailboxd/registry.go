@@ -178,7 +178,13 @@ func (t *registry) run(ctx context.Context, j task.Job, started func(runner.Proc
 func (t *registry) judge(asked envelope.Task, now time.Time) task.Verdict {
 	r := t.current.Load()
 	v := policy.Decide(asked, r.subject(asked.Agent), r.rules, now)
-	if a, ok := r.agents.Lookup(asked.Agent); ok && slices.Contains(v.Hold, task.Approval) {
+	a, ok := r.agents.Lookup(asked.Agent)
+	if ok && v.Admit {
+		if wrong := a.CheckPlace(asked); wrong.Refused() {
+			return task.Verdict{Findings: append(v.Findings, wrong...)}
+		}
+	}
+	if ok && slices.Contains(v.Hold, task.Approval) {
 		v.Plan = newPlan(asked, a.Binding(), v.Terms).Encode()
 		v.Digest = digest(v.Plan)
 	}

@@ -185,7 +185,11 @@ func (f *sendFlags) request(cmd *cobra.Command) ([]byte, error) {
 		"description":    f.description,
 		"input":          map[string]any{"refs": []any{}, "payload": payload},
 	}
-	maps.Copy(members, f.members(cmd, time.Now()))
+	terms, err := f.members(cmd, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(members, terms)
 	maps.Copy(members, f.extra)
 	return envelope.RequestLine(members)
 }

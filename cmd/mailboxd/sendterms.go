@@ -4,6 +4,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/exit"
 )
 
 // termFlags are the optional terms of a task.
@@ -15,10 +18,11 @@ type termFlags struct {
 	sensitivity        string
 	changeWindow       string
 	environment        string
+	labels             []string
 }
 
 // termFlagNames are the names of the flags of termFlags.
-var termFlagNames = []string{"approval", "approver", "deadline", "tokens", "usd-cents", "tools", "sensitivity", "change-window", "environment"}
+var termFlagNames = []string{"approval", "approver", "deadline", "tokens", "usd-cents", "tools", "sensitivity", "change-window", "environment", "label"}
 
 func (f *termFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
@@ -31,10 +35,11 @@ func (f *termFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.sensitivity, "sensitivity", "", "public, internal, confidential or restricted")
 	flags.StringVar(&f.changeWindow, "change-window", "", "policy_context.change_window: when it may begin, as START/END")
 	flags.StringVar(&f.environment, "environment", "", "policy_context.environment: where it takes place")
+	flags.StringArrayVar(&f.labels, "label", nil, "label of the task, as KEY=VALUE; may be repeated")
 }
 
 // members are the members of the envelope for the given flags.
-func (f *termFlags) members(cmd *cobra.Command, now time.Time) map[string]any {
+func (f *termFlags) members(cmd *cobra.Command, now time.Time) (map[string]any, error) {
 	given := cmd.Flags().Changed
 	all, budget, context := map[string]any{}, map[string]any{}, map[string]any{}
 	put := func(to map[string]any, flag, name string, value any) {
@@ -57,7 +62,27 @@ func (f *termFlags) members(cmd *cobra.Command, now time.Time) map[string]any {
 	if len(context) > 0 {
 		all["policy_context"] = context
 	}
-	return all
+	labels, err := parseLabels(f.labels)
+	if len(labels) > 0 {
+		all["metadata"] = map[string]any{envelope.LabelsKey: labels}
+	}
+	return all, err
+}
+
+// parseLabels returns the labels of flags, nil for none.
+func parseLabels(flags []string) (map[string]string, error) {
+	var labels map[string]string
+	for _, flag := range flags {
+		key, value, err := envelope.ParseLabel(flag)
+		if err != nil {
+			return nil, exit.With(exit.Usage, "--label %q: %w", flag, err)
+		}
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[key] = value
+	}
+	return labels, nil
 }
 
 // formatTime returns a time as given, or converts a duration from now.

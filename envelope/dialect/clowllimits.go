@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -46,13 +47,29 @@ func (r *clowlReading) ainl() map[string]jsontext.Value {
 	}
 	known := map[string]jsontext.Value{}
 	for name, value := range membersOf(value) {
-		if slices.Contains(limitNames, name) || slices.Contains(carried, name) {
+		switch {
+		case name == "metadata" && value.Kind() == '{':
+			known[name] = r.metadata(value)
+		case slices.Contains(limitNames, name) || slices.Contains(carried, name):
 			known[name] = value
-			continue
+		default:
+			r.d.note("", "ainl."+name, "is not a field we know")
 		}
-		r.d.note("", "ainl."+name, "is not a field we know")
 	}
 	return known
+}
+
+// metadata returns the metadata without the keys that only an AINL line may have.
+func (r *clowlReading) metadata(value jsontext.Value) jsontext.Value {
+	all := membersOf(value)
+	for _, key := range envelope.SenderKeys {
+		if _, ok := all[key]; ok {
+			delete(all, key)
+			r.d.note("", fmt.Sprintf("ainl.metadata[%q]", key), "is for AINL lines only: left out")
+			value = object(all)
+		}
+	}
+	return value
 }
 
 // asAINL writes the request as AINL would.

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
 	"mailboxd/internal/client"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
@@ -82,6 +83,8 @@ func (b *Records) Details(ctx context.Context, id envelope.ID) (client.TaskDetai
 	}
 	if jsontext.Value(raw).IsValid() {
 		file.Request = raw
+		t, _ := dialect.DecodeTask(last.Dialect, raw, envelope.Legacy)
+		file.Labels = t.Labels()
 	}
 	if result, err := mailbox.ReadResult(b.Root, id); err == nil && jsontext.Value(result).IsValid() {
 		file.Result = result // anything else in its place is no result, and hides nothing of the rest

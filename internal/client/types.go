@@ -87,6 +87,8 @@ type TaskDetails struct {
 	Events       []Event        `json:"events"`             // the latest thousand, of all revisions
 	Result       jsontext.Value `json:"result,omitempty"`
 	Unshown      jsontext.Value `json:"answer_not_shown,omitempty"` // it waits for a person, or one kept it back
+
+	Labels map[string]string `json:"labels,omitempty"` // of the request
 }
 
 // A Run is one attempt to have an agent do a task.

@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"syscall"
@@ -157,9 +158,25 @@ func (f *Details) printRequest(s term.Screen, now time.Time) {
 	if !t.Deadline.IsZero() {
 		s.Line("  deadline   %s%s", term.Stamp(t.Deadline), away(t.Deadline.Sub(now)))
 	}
-	if task, ok := f.request(); ok && task.Description != "" {
+	if labels := labelWords(f.Labels); labels != "" {
+		s.Line("  labels     %s", labels)
+	}
+	task, ok := f.request()
+	if ok && task.Workdir() != "" {
+		s.Line("  works in   %s", term.OneLine(task.Workdir()))
+	}
+	if ok && task.Description != "" {
 		s.Line("  asks for   %s", term.OneLine(task.Description))
 	}
+}
+
+// labelWords lists labels in the order of their keys.
+func labelWords(labels map[string]string) string {
+	var words []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		words = append(words, term.OneLine(key+"="+labels[key]))
+	}
+	return strings.Join(words, ", ")
 }
 
 // away says how far off a time is, unless it is more than ten years.

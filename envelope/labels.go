@@ -1,0 +1,136 @@
+package envelope
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+)
+
+// The metadata keys with which a sender says where and how the agent works, and how people
+// find the task. Only an AINL line may have them.
+const (
+	LabelsKey   = "mbx.labels"   // an object of text: see ParseLabel
+	WorkdirKey  = "mbx.workdir"  // the absolute path of the directory in which the agent works
+	WorktreeKey = "mbx.worktree" // true: the agent works in a copy of the repository there
+)
+
+// SenderKeys are the metadata keys of ours that only an AINL line may have.
+var SenderKeys = []string{LabelsKey, WorkdirKey, WorktreeKey}
+
+const (
+	maxLabels     = 16
+	maxLabelKey   = 40   // bytes
+	maxLabelValue = 100  // characters
+	maxWorkdir    = 4095 // bytes; the kernel takes no longer path
+)
+
+// Labels returns the labels of the task; nil for none.
+func (t Task) Labels() map[string]string {
+	var labels map[string]string
+	if value, ok := t.Metadata[LabelsKey]; !ok || json.Unmarshal(value, &labels) != nil {
+		return nil
+	}
+	return labels
+}
+
+// Workdir returns the directory in which the sender wants the agent to work; "" for none.
+func (t Task) Workdir() string { return t.Named(WorkdirKey) }
+
+// Worktree reports whether the agent shall work in a copy of a repository.
+func (t Task) Worktree() bool { return string(t.Metadata[WorktreeKey]) == "true" }
+
+// ParseLabel returns the key and the value of a label such as area=auth.
+func ParseLabel(text string) (key, value string, err error) {
+	key, value, found := strings.Cut(text, "=")
+	if !found {
+		return "", "", errors.New("must be KEY=VALUE")
+	}
+	if err := checkLabelKey(key); err != nil {
+		return "", "", fmt.Errorf("key %s %w", quote(key), err)
+	}
+	if err := checkLabelValue(value); err != nil {
+		return "", "", fmt.Errorf("value %w", err)
+	}
+	return key, value, nil
+}
+
+func checkLabelKey(key string) error {
+	other := func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-')
+	}
+	if key == "" || len(key) > maxLabelKey || strings.ContainsFunc(key, other) {
+		return fmt.Errorf("must be 1 to %d of the characters a-z, 0-9, '.', '_' and '-'", maxLabelKey)
+	}
+	return nil
+}
+
+func checkLabelValue(value string) error {
+	switch {
+	case !utf8.ValidString(value):
+		return errors.New("is not valid text")
+	case utf8.RuneCountInString(value) > maxLabelValue:
+		return fmt.Errorf("is longer than %d characters", maxLabelValue)
+	case strings.ContainsFunc(value, hidden):
+		return errors.New("contains a control or invisible character")
+	}
+	return nil
+}
+
+// senderKey checks a metadata value with a key of SenderKeys, and reports whether the task
+// has it. A wrong value refuses the task: the agent must not work anywhere else than where
+// the sender meant.
+func (r *request) senderKey(key string, at int) bool {
+	before := len(r.findings)
+	switch {
+	case r.kind(at) == 'n':
+		return false
+	case key == LabelsKey:
+		r.labels(at)
+	case key == WorkdirKey:
+		r.workdir(at)
+	case r.kind(at) != 't' && r.kind(at) != 'f':
+		r.refuse(at, "must be true or false")
+	}
+	return len(r.findings) == before
+}
+
+func (r *request) labels(at int) {
+	if !r.is(at, '{') {
+		return
+	}
+	count := 0
+	for name, value := range r.members(at) {
+		if count++; count > maxLabels {
+			r.refuse(at, fmt.Sprintf("has more than %d labels", maxLabels))
+			return
+		}
+		key, ok := r.text(name)
+		if err := checkLabelKey(key); err != nil || !ok {
+			r.refuse(value, "the key "+checkLabelKey("").Error())
+			continue
+		}
+		if !r.is(value, '"') {
+			continue
+		}
+		text, ok := r.text(value)
+		if err := checkLabelValue(text); err != nil {
+			r.refuse(value, err.Error())
+		} else if !ok {
+			r.refuse(value, "contains half of a surrogate pair")
+		}
+	}
+}
+
+func (r *request) workdir(at int) {
+	path := r.name(at)
+	switch {
+	case path == "": // refused
+	case !strings.HasPrefix(path, "/"):
+		r.refuse(at, "must be an absolute path")
+	case len(path) > maxWorkdir:
+		r.refuse(at, fmt.Sprintf("is longer than %d bytes", maxWorkdir))
+	}
+}
