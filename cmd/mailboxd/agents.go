@@ -20,9 +20,9 @@ func agentsCommand(g *globals) *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "agents",
-		Short: "List the agents of the configuration, and what they have to do",
-		Long: `Agents lists the agents of the configuration: how each is run, whether its command
-is found, and how many of its tasks run, wait in the queue or its inbox, and are held now.`,
+		Short: "List the agents, how they run, and how many tasks they have",
+		Long: `List the agents of the configuration. Each row shows how the agent runs, whether
+its command exists, and how many of its tasks are running, queued and held.`,
 		Example: "  mailboxd agents\n  mailboxd agents --json | jq -r 'select(.problem).agent_id'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -37,7 +37,7 @@ is found, and how many of its tasks run, wait in the queue or its inbox, and are
 			return view.PrintAgents(cmd.OutOrStdout(), views, asJSON)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
 	cmd.AddCommand(agentsTestCommand(g))
 	return cmd
 }

@@ -26,21 +26,21 @@ func agentsTestCommand(g *globals) *cobra.Command {
 	timeout, asJSON := 2*time.Minute, false
 	cmd := &cobra.Command{
 		Use:   "test NAME",
-		Short: "Have an agent do one tiny task, as any requester would",
-		Long: `Test appends a task for the agent in your name, waits for its result, and prints it
-with what was metered. The task goes the way of every other: policy judges it, and
-where a person has to approve it, nothing is run before. It asks for one word and
-allows no tool.
+		Short: "Send a tiny task to an agent and print the result",
+		Long: `Send a task to the agent in your name, wait for its result, and print the result
+with its cost. The task asks for one word and allows no tools. It is a task like
+any other: the policy checks it, and if it needs an approval, nothing runs before
+the approval.
 
-It exits as the task did: 0 done, 3 ended in error, 4 rejected or denied, 5 when it
-waits for a person or takes longer than --timeout, 7 when no daemon runs.`,
+Exit codes: 0 done, 3 ended in error, 4 rejected or denied, 5 waits for a person
+or took longer than --timeout, 7 the daemon is not running.`,
 		Example: "  mailboxd agents test reviewer\n  mailboxd agents test reviewer --json | jq .output.session_id",
 		Args:    cobra.ExactArgs(1),
 		RunE: withDaemon(g, func(cmd *cobra.Command, args []string, r *reader.Reader, _ *client.Client) error {
 			return testAgent(cmd, g, args[0], timeout, asJSON)
 		}),
 	}
-	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "how long to wait, and how long the agent may take")
+	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "how long to wait, and the limit of the run")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as one JSON object")
 	cmd.ValidArgsFunction = completeAgents(g)
 	return cmd

@@ -15,12 +15,13 @@ func budgetCommand(g *globals) *cobra.Command {
 	day, asJSON := "", false
 	cmd := &cobra.Command{
 		Use:   "budget",
-		Short: "Show where the budgets of a day stand",
-		Long: `Budget shows what requesters and agents have spent on a day, in UTC: the limit
-they have, what is spent, what is reserved for runs that are not over, and what
-is left. A run of which nobody knows what it spent counts as it was reserved.`,
+		Short: "Show what is spent and left of the daily budgets",
+		Long: `Show the budgets of a day (UTC), for each requester and agent: the limit, the
+amount spent, the amount reserved for unfinished runs, and the amount left. A run
+of unknown cost counts with its reservation.`,
 		Example: `  mailboxd budget
-  mailboxd budget --day 2026-03-09 --json | jq -r 'select(.usd_cents.left == 0).account'`,
+  mailboxd budget --day 2026-03-09 --json |
+      jq -r 'select(.usd_cents.left == 0).account'`,
 		Args: cobra.NoArgs,
 		RunE: withReader(g, func(cmd *cobra.Command, _ []string, r *reader.Reader) error {
 			if _, err := time.Parse(time.DateOnly, day); err != nil {
@@ -36,7 +37,7 @@ is left. A run of which nobody knows what it spent counts as it was reserved.`,
 			return view.PrintBalances(cmd.OutOrStdout(), all, asJSON)
 		}),
 	}
-	cmd.Flags().StringVar(&day, "day", task.Day(time.Now()), "which day, in UTC")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
+	cmd.Flags().StringVar(&day, "day", task.Day(time.Now()), "the day, in UTC")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
 	return cmd
 }

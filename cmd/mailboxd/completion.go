@@ -15,10 +15,11 @@ import (
 func completionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish",
-		Short: "Print a script that lets a shell complete commands, task ids and agents",
-		Long: `Completion prints a script for a shell. With it, the tab key knows the commands
-and their flags, the ids of the tasks that a command could be about, and the agents.`,
-		Example: `  mailboxd completion bash > ~/.local/share/bash-completion/completions/mailboxd
+		Short: "Print a completion script for bash, zsh or fish",
+		Long: `Print a completion script for a shell. It completes commands, flags, task ids and
+agents.`,
+		Example: `  mailboxd completion bash \
+      > ~/.local/share/bash-completion/completions/mailboxd
   mailboxd completion zsh > "${fpath[1]}/_mailboxd"
   mailboxd completion fish > ~/.config/fish/completions/mailboxd.fish`,
 		ValidArgs: []string{"bash", "zsh", "fish"},

@@ -19,7 +19,8 @@ import (
 func configCommand(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Check the configuration, or show what it comes to",
+		Short: "Check or show the configuration",
+		Long:  "Check the configuration file, or show the value of every key.",
 		Example: `  mailboxd config check
   mailboxd config show`,
 		Args: cobra.NoArgs,
@@ -33,10 +34,9 @@ func configCheckCommand(g *globals) *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Say what is wrong with the configuration and its manifests",
-		Long: `Check reads the configuration, the manifests and the schemas as serve does at its start, and
-says what serve would refuse or wonder at. It exits with 1 when an agent could not
-be asked.`,
+		Short: "Check the configuration, manifests and schemas",
+		Long: `Check the configuration, the manifests and the schemas as serve does when it
+starts. Print every error and warning. The exit code is 1 if there are errors.`,
 		Example: "  mailboxd config check --config ./config.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -83,7 +83,8 @@ func configShowCommand(g *globals) *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
 		Use:     "show",
-		Short:   "Show every key with the value that a start would use, and where it came from",
+		Short:   "Show every key, its value and the source of the value",
+		Long:    "Show every key with the value that serve would use at its next start, and where\nthe value comes from: a flag, the environment, the file or the defaults.",
 		Example: "  mailboxd config show | grep -v default",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

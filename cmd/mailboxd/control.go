@@ -28,23 +28,23 @@ type taskVerb struct {
 func taskVerbs(g *globals) []*cobra.Command {
 	return []*cobra.Command{
 		taskVerb{
-			"cancel", "End a task, with its run if it has one",
-			"Cancel ends a task with status cancelled, and returns when nothing of its run is left.\nAfter --timeout it says so with exit code 5; the run is being ended all the same.",
+			"cancel", "End a task and its run",
+			"End a task with the status cancelled, and end all processes of its run. Cancel\nreturns when no process is left. After --timeout it returns with exit code 5, and\nthe daemon goes on ending the run.",
 			"  mailboxd cancel nightly-report --reason 'wrong input'", (*client.Client).Cancel,
 		}.command(g, 30*time.Second),
 		taskVerb{
-			"hold", "Keep a task from starting",
-			"Hold keeps a task from starting until mailboxd release, whatever else it waits for, and\nits later revisions too. What runs already goes on.",
+			"hold", "Hold a task until release",
+			"Hold a task, and later revisions of it, until mailboxd release. Approvals and\nother waits go on meanwhile. A running task is not stopped.",
 			"  mailboxd hold nightly-report --reason 'not tonight'", (*client.Client).Hold,
 		}.command(g, 0),
 		taskVerb{
-			"release", "Let go of a task that is held by hold, for a login, or since a ledger was lost",
-			"Release ends a hold that an operator made, and lets a task run that may have run\nbefore the ledger was lost. Of a task that is over it tries the callback again that\nfailed; the exit code is 1 when it fails again. It is no approval: that is mailboxd\napprove.",
+			"release", "Release a held task",
+			"Release a task that is held by mailboxd hold, for a login, for a provider's limit,\nor because it may have run before the ledger was lost. For a finished task, try its\nfailed callback again; the exit code is 1 if it fails again. Release does not\napprove a task: see mailboxd approve.",
 			"  mailboxd release nightly-report", (*client.Client).Release,
 		}.command(g, 0),
 		taskVerb{
-			"retry", "Run a task again that ended in error, cancelled or rejected",
-			"Retry runs the same request again as its next revision, judged anew by what is\nconfigured now. Its result takes the place of the old one, which goes to the history.",
+			"retry", "Run a failed, cancelled or rejected task again",
+			"Run the same request again as the next revision of the task. The daemon checks it\nagainst the present configuration. The old result moves to the history.",
 			"  mailboxd retry nightly-report", (*client.Client).Retry,
 		}.command(g, 0),
 	}
@@ -73,10 +73,10 @@ func (v taskVerb) command(g *globals, patience time.Duration) *cobra.Command {
 			return printChanged(cmd.OutOrStdout(), task, asJSON)
 		}),
 	}
-	cmd.Flags().StringVar(&wish.Reason, "reason", "", "why, for the record")
+	cmd.Flags().StringVar(&wish.Reason, "reason", "", "the reason, for the record")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the task as one JSON object")
 	if patience > 0 {
-		cmd.Flags().DurationVar(&patience, "timeout", patience, "how long to wait; 0 is for ever")
+		cmd.Flags().DurationVar(&patience, "timeout", patience, "how long to wait; 0: no limit")
 	}
 	return cmd
 }
@@ -119,18 +119,18 @@ type agentVerb struct {
 func agentVerbs(g *globals) []*cobra.Command {
 	return []*cobra.Command{
 		agentVerb{
-			"pause", "Keep an agent, or all of them, from starting anything until resume",
-			"Pause lets nothing start any more, of one agent or of all, also after a restart of\nthe daemon, until mailboxd resume. What runs goes on; what comes is held.",
+			"pause", "Stop new runs of an agent, or of all agents",
+			"Stop new runs of an agent, or of all agents, until mailboxd resume. A pause outlasts\na restart of the daemon. Running tasks go on, and new tasks are held.",
 			"  mailboxd pause reviewer --reason 'its model is down'\n  mailboxd pause", (*client.Client).Pause,
 		}.command(g, false),
 		agentVerb{
-			"resume", "End a pause: that of one agent, or the one of all",
-			"Resume ends a pause of exactly that name: a pause of all agents is another than that\nof each. mailboxd ps --held says which one a task waits for.",
+			"resume", "Allow new runs again",
+			"End the pause of an agent or, without an argument, the global pause. The global\npause and each agent's pause are separate. mailboxd ps --held shows which pause a\ntask waits for.",
 			"  mailboxd resume reviewer\n  mailboxd resume", (*client.Client).Resume,
 		}.command(g, false),
 		agentVerb{
-			"drain", "Pause, and wait until nothing runs any more",
-			"Drain pauses, and returns when nothing runs any more and every result is there. The\npause stays, also after a restart of the daemon, until mailboxd resume. What somebody\nhas claimed from an inbox runs nowhere, and can be answered all the same.",
+			"drain", "Pause, and wait until all runs have ended",
+			"Pause an agent, or all agents, and return when all runs have ended and every result\nis written. The pause lasts until mailboxd resume. Tasks that were claimed from an\ninbox are not runs; they can still be answered.",
 			"  mailboxd drain && systemctl --user stop mailboxd", (*client.Client).Drain,
 		}.command(g, true),
 	}
@@ -157,10 +157,10 @@ func (v agentVerb) command(g *globals, waits bool) *cobra.Command {
 			return printPauses(cmd.OutOrStdout(), paused.Paused)
 		}),
 	}
-	cmd.Flags().StringVar(&wish.Reason, "reason", "", "why, for the record")
+	cmd.Flags().StringVar(&wish.Reason, "reason", "", "the reason, for the record")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	if waits {
-		cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait; 0 is for ever")
+		cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait; 0: no limit")
 	}
 	return cmd
 }

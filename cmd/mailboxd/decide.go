@@ -12,12 +12,13 @@ import (
 
 func approveCommand(g *globals) *cobra.Command {
 	cmd, word := decideCommand(g, (*client.Client).Approve)
-	cmd.Use, cmd.Short = "approve ID", "Let a task go on that waits for a person"
-	cmd.Long = `Approve lets a task start that is held for approval, or shows the result of one
-that is in review. It is for what mailboxd show says is asked, and void when
-anything of that changes. Nobody approves a task that names them as its
-requester, and no agent approves any.`
-	cmd.Example = "  mailboxd show nightly-report && mailboxd approve nightly-report --note 'ticket 4711'\n" +
+	cmd.Use, cmd.Short = "approve ID", "Approve a task"
+	cmd.Long = `Approve a task that is held for approval, so that it may start, or the answer of a
+task in review, so that it becomes the result. The approval covers what mailboxd
+show prints. If the request, command, directory, tools or budget change, the daemon
+asks again. You can't approve a task that you requested, and an agent can't approve
+any task.`
+	cmd.Example = "  mailboxd show nightly-report\n  mailboxd approve nightly-report --note 'ticket 4711'\n" +
 		"  mailboxd approve nightly-report --as sre-oncall@example.com"
 	cmd.Flags().StringVar(&word.Note, "note", "", "a note for the record")
 	return cmd
@@ -25,11 +26,11 @@ requester, and no agent approves any.`
 
 func denyCommand(g *globals) *cobra.Command {
 	cmd, word := decideCommand(g, (*client.Client).Deny)
-	cmd.Use, cmd.Short = "deny ID --reason WHY", "End a task that waits for a person"
-	cmd.Long = `Deny ends a task that is held for approval, or in review: its result says who
-denied it and why, and the answer of its agent is not shown.`
+	cmd.Use, cmd.Short = "deny ID --reason WHY", "Deny a task"
+	cmd.Long = `End a task that is held for approval or in review. The result has the status
+rejected, your name and the reason. It does not have the answer of the agent.`
 	cmd.Example = "  mailboxd deny nightly-report --reason 'not in the freeze'"
-	cmd.Flags().StringVar(&word.Note, "reason", "", "why, which the requester is told; needed")
+	cmd.Flags().StringVar(&word.Note, "reason", "", "the reason, for the requester; required")
 	return cmd
 }
 
@@ -50,7 +51,7 @@ func decideCommand(g *globals, decide func(*client.Client, context.Context, enve
 			return printChanged(cmd.OutOrStdout(), task, asJSON)
 		}),
 	}
-	cmd.Flags().StringVar(&word.As, "as", "", "which of your approver names to use")
+	cmd.Flags().StringVar(&word.As, "as", "", "the approver name to use, if you have several")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the task as one JSON object")
 	return cmd, word
 }

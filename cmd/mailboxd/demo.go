@@ -30,8 +30,8 @@ import (
 func demoCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "demo",
-		Short:   "Show one whole round trip in a temporary directory",
-		Long:    "Demo serves a mailbox in a temporary directory, sends it a task for an agent that\nis part of this program, has it approved, and shows the result. It needs no\nconfiguration and no key.",
+		Short:   "Show one task from request to result",
+		Long:    "Serve a mailbox in a temporary directory, send a task to a built-in agent, approve\nthe task, and print the result. The demo needs no configuration and no key, and it\nremoves the directory.",
 		Example: "  mailboxd demo",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -15,10 +15,10 @@ func doctorCommand(g *globals) *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check all that mailboxd needs, and say how to mend what is bad",
-		Long: `Doctor looks at the mailbox, the state, the agents and the machine. It prints
-every check with what it found and, where something is to be mended, the line that
-mends it. It changes nothing. The exit code is 1 when something is bad.`,
+		Short: "Check the installation, and say how to fix problems",
+		Long: `Check the mailbox, the state, the agents and the machine. Each check prints what
+it found and, for a problem, the command that fixes it. Doctor changes nothing.
+The exit code is 1 if there is a problem.`,
 		Example: "  mailboxd doctor\n  mailboxd doctor --json | jq 'select(.state != \"ok\")'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -34,7 +34,7 @@ mends it. It changes nothing. The exit code is 1 when something is bad.`,
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
 	return cmd
 }
 

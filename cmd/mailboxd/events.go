@@ -23,10 +23,9 @@ func eventsCommand(g *globals) *cobra.Command {
 	f := &eventFlags{}
 	cmd := &cobra.Command{
 		Use:   "events",
-		Short: "Print what has happened, and what happens",
-		Long: `Events prints the events of the ledger, oldest first. With -f it prints what
-happens from now on, or after what --after and --task ask for, until the daemon
-stops, which is exit code 7.`,
+		Short: "Print events, and follow new ones",
+		Long: `Print the events of the ledger, oldest first. With -f, print new events as they
+happen, until the daemon stops; the exit code is then 7.`,
 		Example: `  mailboxd events --task nightly-report
   mailboxd events -f
   mailboxd events -f --after 1200 --json | jq -r .kind`,
@@ -39,10 +38,10 @@ stops, which is exit code 7.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVarP(&f.follow, "follow", "f", false, "go on with what happens")
+	flags.BoolVarP(&f.follow, "follow", "f", false, "follow new events")
 	flags.StringVar(&f.task, "task", "", "only events of this task")
 	flags.Int64Var(&f.after, "after", -1, "only events after this number")
-	flags.BoolVar(&f.asJSON, "json", false, "one JSON object per line")
+	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object per line")
 	return cmd
 }
 

@@ -20,11 +20,11 @@ func gcCommand(g *globals) *cobra.Command {
 	dry, asJSON := false, false
 	cmd := &cobra.Command{
 		Use:   "gc",
-		Short: "Remove what the configuration's retention does not keep",
-		Long: `Gc removes run directories, replaced results, dead letters, requests, events and
-messages that are older than the configuration's retention. Task ids and hashes stay known,
-and result files stay where they are. A daemon does this by itself once a day, so
-gc is for a mailbox that is not being served.`,
+		Short: "Remove data that is older than its retention",
+		Long: `Remove run directories, replaced results, dead letters, requests, events and
+messages that are older than the retention of the configuration. Task ids, hashes
+and result files are kept. The daemon does the same once a day, so gc is for a
+mailbox without a running daemon.`,
 		Example: `  mailboxd gc --dry-run
   mailboxd gc`,
 		Args: cobra.NoArgs,
@@ -45,7 +45,7 @@ gc is for a mailbox that is not being served.`,
 			return printCollected(cmd.OutOrStdout(), gone, dry)
 		},
 	}
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would be removed")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "print what would be removed, and remove nothing")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

@@ -14,13 +14,12 @@ func initCommand(g *globals) *cobra.Command {
 	var f setup.InitOptions
 	cmd := &cobra.Command{
 		Use:   "init",
-		Short: "Write a first configuration with an agent that answers",
-		Long: `Init writes a configuration, a small shell agent and what agent programs it finds
-on PATH, and makes the mailbox's directory, where nothing cleans up as it does
-under /tmp. It overwrites nothing and touches no other file, least of all one of
-your shell's.`,
+		Short: "Write a first configuration with a working agent",
+		Long: `Write a configuration with a small shell agent and the coding agents found on
+PATH, and create the mailbox outside /tmp, where it is not cleaned up. Init
+overwrites nothing and changes no other file.`,
 		Example: `  mailboxd init
-  mailboxd init --dry-run                                        # only show what it would write
+  mailboxd init --dry-run
   mailboxd init --config ./box/config.yaml --root ./box/mail`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -30,7 +29,7 @@ your shell's.`,
 			return setup.Init(cmd.OutOrStdout(), f)
 		},
 	}
-	cmd.Flags().BoolVar(&f.DryRun, "dry-run", false, "only show what would be written")
-	cmd.Flags().BoolVar(&f.Force, "force", false, "write anew what is there, and keep what was beside it as FILE.backup")
+	cmd.Flags().BoolVar(&f.DryRun, "dry-run", false, "print what would be written, and write nothing")
+	cmd.Flags().BoolVar(&f.Force, "force", false, "overwrite existing files, and keep each as FILE.backup")
 	return cmd
 }

@@ -21,12 +21,12 @@ func lintCommand(g *globals) *cobra.Command {
 	f := &lintFlags{}
 	cmd := &cobra.Command{
 		Use:   "lint FILE...",
-		Short: "Check task, result, manifest and definition files without sending them",
-		Long: `Lint checks files as the daemon would, as far as the lines alone allow, with the codes
-of CLowl and CAP where they are in these. A file says by its content what it is, unless
-a flag does. It is at least as strict as AINL's own validator, and takes its flags:
-what that one refuses is an error here, also where the daemon takes it.
-Exit code 1: errors.`,
+		Short: "Check files of tasks, results, manifests and definitions",
+		Long: `Check files as the daemon would, without sending them. Lint finds the kind of a
+file from its content, unless a flag names it. Findings about CLowl and CAP
+messages have the codes of these protocols. Lint accepts no file that AINL's own
+validator refuses, even if the daemon would accept it. The exit code is 1 if there
+are errors.`,
 		Example: `  mailboxd lint tasks.jsonl request.json
   mailboxd lint --tasks-jsonl tasks.jsonl --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {

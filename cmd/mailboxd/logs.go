@@ -34,10 +34,10 @@ func logsCommand(g *globals) *cobra.Command {
 	f := &logsFlags{}
 	cmd := &cobra.Command{
 		Use:   "logs ID",
-		Short: "Print what the agent of a task wrote",
-		Long: `Logs prints the standard output of the latest run of a task, and its standard
-error on standard error. On a terminal, what would command it is shown instead; a
-pipe gets every byte as it is. With -f it goes on until the run has ended.`,
+		Short: "Print the output of an agent",
+		Long: `Print the standard output of the latest run of a task, and its standard error on
+standard error. On a terminal, control characters are escaped; a pipe gets the
+bytes unchanged.`,
 		Example: `  mailboxd logs nightly-report -f
   mailboxd logs nightly-report --attempt 1 --stderr | less`,
 		Args: cobra.ExactArgs(1),
@@ -49,9 +49,9 @@ pipe gets every byte as it is. With -f it goes on until the run has ended.`,
 			return f.logs(cmd, r, id)
 		}),
 	}
-	cmd.Flags().IntVar(&f.attempt, "attempt", 0, "which run (default: the latest)")
-	cmd.Flags().BoolVar(&f.stderr, "stderr", false, "only standard error, on standard output")
-	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "go on until the run has ended")
+	cmd.Flags().IntVar(&f.attempt, "attempt", 0, "the number of the run (default: the latest)")
+	cmd.Flags().BoolVar(&f.stderr, "stderr", false, "print only standard error, on standard output")
+	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "follow the output until the run ends")
 	return cmd
 }
 

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -62,8 +63,14 @@ func (g *globals) load() (config.Config, error) { return config.Load(g.config, g
 func rootCommand() *cobra.Command {
 	g := &globals{}
 	cmd := &cobra.Command{
-		Use:               "mailboxd",
-		Short:             "The missing half of AINL's mailbox: runs the tasks that programs send to agents",
+		Use:   "mailboxd",
+		Short: "A durable task queue for coding agents and AINL programs",
+		Long: `mailboxd is a durable task queue for coding agents and AINL programs. It reads task
+lines from a mailbox, runs the agents of your configuration, and writes one result
+file for each task, with approvals, budgets and a record of everything.`,
+		Example: `  mailboxd demo
+  mailboxd init && mailboxd serve
+  mailboxd send --agent hello --type greeting --wait`,
 		Version:           versionLine(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
@@ -72,8 +79,8 @@ func rootCommand() *cobra.Command {
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SetVersionTemplate("{{.Version}}\n")
-	cmd.PersistentFlags().StringVar(&g.config, "config", "", "configuration file (default "+cmp.Or(config.DefaultPath(), "none, for there is no $HOME")+")")
-	cmd.PersistentFlags().StringVar(&g.root, "root", "", "mailbox directory (default $AINL_AGENT_ROOT or the configuration's)")
+	cmd.PersistentFlags().StringVar(&g.config, "config", "", "configuration file (default: "+cmp.Or(tilde(config.DefaultPath()), "none without $HOME")+")")
+	cmd.PersistentFlags().StringVar(&g.root, "root", "", "mailbox directory (default: $AINL_AGENT_ROOT, or root in the configuration)")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return exit.With(exit.Usage, "%w; see %s --help", err, cmd.CommandPath())
 	})
@@ -92,6 +99,16 @@ func rootCommand() *cobra.Command {
 	groupCommands(cmd)
 	checkArgs(cmd)
 	return cmd
+}
+
+// tilde shortens a path below the home directory.
+func tilde(path string) string {
+	if home, err := os.UserHomeDir(); err == nil && home != "" {
+		if rest, ok := strings.CutPrefix(path, home+"/"); ok {
+			return "~/" + rest
+		}
+	}
+	return path
 }
 
 // checkArgs gives wrong arguments of a command and its subcommands the exit code of

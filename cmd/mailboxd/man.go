@@ -12,7 +12,7 @@ func manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIR",
 		Short: "Write man pages",
-		Long:  "Man writes a man page for each command to DIR, which it creates. The pages have\nthe text of --help.",
+		Long:  "Write a man page for each command to DIR. The command creates DIR if necessary.",
 		Example: `  mailboxd man ~/.local/share/man/man1
   mailboxd man /tmp/man && man /tmp/man/mailboxd-send.1`,
 		Args: cobra.ExactArgs(1),

@@ -25,12 +25,13 @@ func mcpCommand(g *globals) *cobra.Command {
 	as := ""
 	cmd := &cobra.Command{
 		Use:   "mcp",
-		Short: "Let an editor send, watch and answer tasks, in the Model Context Protocol",
-		Long: `Mcp speaks the Model Context Protocol on standard input and output, for an editor
-that starts it. Each editor may have its own; all of them share the mailbox and its
-daemon. Without a daemon, tasks are sent and read all the same.
+		Short: "Let an editor send, watch and answer tasks (MCP)",
+		Long: `Serve the Model Context Protocol on standard input and output, for an editor. Each
+editor starts its own server; all servers share the mailbox and its daemon.
+Sending and reading work without a daemon.
 
-What an agent starts while it works on a task sends in the name of that agent.`,
+If an agent starts the server during a run, tasks are sent in the name of the
+agent.`,
 		Example: `  claude mcp add mailboxd -- mailboxd mcp
   mailboxd mcp --as cursor`,
 		Args: cobra.NoArgs,
@@ -44,7 +45,7 @@ What an agent starts while it works on a task sends in the name of that agent.`,
 			return serveMCP(cmd.Context(), cfg, as, out)
 		},
 	}
-	cmd.Flags().StringVar(&as, "as", "", "requester_id of what is sent (default: you)")
+	cmd.Flags().StringVar(&as, "as", "", "requester_id of sent tasks (default: you)")
 	return cmd
 }
 

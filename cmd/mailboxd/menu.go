@@ -14,7 +14,7 @@ var commandGroups = []struct {
 	title    string
 	commands []string
 }{
-	{"To begin", []string{"demo", "init", "serve", "service", "doctor"}},
+	{"Start here", []string{"demo", "init", "serve", "service", "doctor"}},
 	{"Tasks", []string{"send", "wait", "result", "ps", "show", "logs", "events", "thread", "trace"}},
 	{"Decisions", []string{"approve", "deny", "hold", "release", "cancel", "retry", "reply"}},
 	{"Agents", []string{"agents", "budget", "pause", "resume", "drain", "mcp", "prompt"}},
@@ -54,6 +54,7 @@ func groupCommands(cmd *cobra.Command) {
 	cmd.RemoveCommand(cmd.Commands()...)
 	cmd.AddCommand(sorted...)
 	cmd.SetHelpCommandGroupID("Maintenance")
+	setHelp(cmd)
 }
 
 // requireCommand refuses an unknown command, and suggests similar ones.

@@ -12,9 +12,9 @@ import (
 func promptCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "prompt clowl",
-		Short: "Print what a model has to be told to speak a dialect",
-		Long: `Prompt prints a fragment for a model's system prompt. A model that was told that prints
-messages of CLowl v0.2, without ids and times, for mailboxd supplies these.`,
+		Short: "Print instructions for a model that speaks CLowl",
+		Long: `Print a part of a system prompt that tells a model how to write CLowl v0.2
+messages. The model leaves out ids and times; mailboxd adds them.`,
 		Example:   "  mailboxd prompt clowl >> system-prompt.txt",
 		ValidArgs: []string{"clowl"},
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),

@@ -27,18 +27,19 @@ func psCommand(g *globals) *cobra.Command {
 	f := &psFlags{}
 	cmd := &cobra.Command{
 		Use:   "ps",
-		Short: "List tasks: what is not done and what it waits for, and the latest that are",
-		Long: `Ps lists the tasks that are not done with what each waits for, below the 20
-latest that are and the latest 1000 whose callback failed. Of more than 1000 that are not done it lists the oldest, the
-queued ones last, and says how many there are; --all and --json leave none out.
-On a terminal it cuts what is too wide; elsewhere it never does.
+		Short: "List tasks and what they wait for",
+		Long: `List unfinished tasks and what they wait for, after the 20 latest finished tasks
+and the latest 1000 tasks with a failed callback. If more than 1000 tasks are
+unfinished, ps lists the oldest and prints the number of the others; --all and
+--json list every task. On a terminal, long lines are cut.
 
-With --watch it goes on until it is stopped: on a terminal it shows the list anew
-when something has changed; elsewhere it adds a line for each task that has.`,
+With --watch, ps runs until it is stopped. On a terminal it redraws the list after
+each change; elsewhere it prints a line for each task that changes.`,
 		Example: `  mailboxd ps
   mailboxd ps --held
   mailboxd ps --state queued,running --agent reviewer --since 1h
-  mailboxd ps --all --json | jq -r 'select(.status == "error").task_id'`,
+  mailboxd ps --all --json |
+      jq -r 'select(.status == "error").task_id'`,
 		Args: cobra.NoArgs,
 		RunE: withReader(g, func(cmd *cobra.Command, _ []string, r *reader.Reader) error {
 			if err := f.check(); err != nil {
@@ -52,13 +53,13 @@ when something has changed; elsewhere it adds a line for each task that has.`,
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.states, "state", nil, "only tasks in these states")
-	flags.BoolVar(&f.held, "held", false, "only tasks that wait for a person, a window or a pause")
+	flags.BoolVar(&f.held, "held", false, "only tasks that are held")
 	flags.StringVar(&f.agent, "agent", "", "only tasks for this agent")
 	flags.StringVar(&f.requester, "requester", "", "only tasks of this requester")
-	flags.DurationVar(&f.since, "since", 0, "only tasks received within this time, as 2h")
-	flags.BoolVar(&f.all, "all", false, "every task, the finished ones too")
-	flags.BoolVar(&f.watch, "watch", false, "go on, and show what changes")
-	flags.BoolVar(&f.asJSON, "json", false, "one JSON object per line")
+	flags.DurationVar(&f.since, "since", 0, "only tasks received within this time, such as 2h")
+	flags.BoolVar(&f.all, "all", false, "every task, including all finished ones")
+	flags.BoolVar(&f.watch, "watch", false, "run until stopped, and show changes")
+	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object per line")
 	cmd.MarkFlagsMutuallyExclusive("held", "state")
 	completeFlag(cmd, "state", completeStates)
 	completeFlag(cmd, "agent", completeAgents(g))

@@ -25,12 +25,12 @@ func replyCommand(g *globals) *cobra.Command {
 	as, asJSON := "", false
 	cmd := &cobra.Command{
 		Use:   "reply TASK TEXT",
-		Short: "Tell the agent of a task something, as it asked for",
-		Long: `Reply appends one message for the agent of a task to the mailbox, in the words in which
-the task was asked for: an INF of CLowl, or a message of CAP. An agent that waits for a
-reply goes on with it. One that does not wait may find it in its inbox, and the command
-says so. Nothing proves who you are; an agent that must know needs an approval.`,
-		Example: `  mailboxd reply T1 "Regional breakdown by major market would be helpful."
+		Short: "Send a message to the agent of a task",
+		Long: `Append a message for the agent of a task to the mailbox, in the dialect of the
+request: INF in CLowl, message in CAP. If the agent waits for a reply, its task
+continues. Otherwise the message goes to its inbox, and the command says so. A
+reply does not prove your identity; use an approval where that matters.`,
+		Example: `  mailboxd reply T1 "Regional breakdown by major market."
   mailboxd reply T1 "Go ahead" --as planner`,
 		Args: cobra.ExactArgs(2),
 		RunE: withReader(g, func(cmd *cobra.Command, args []string, r *reader.Reader) error {
@@ -44,7 +44,7 @@ says so. Nothing proves who you are; an agent that must know needs an approval.`
 			return sent.print(cmd.OutOrStdout())
 		}),
 	}
-	cmd.Flags().StringVar(&as, "as", "user", "who says it")
+	cmd.Flags().StringVar(&as, "as", "user", "the sender of the message")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	completeFlag(cmd, "as", completeAgents(g))
 	return cmd

@@ -18,8 +18,8 @@ func resultCommand(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "result ID",
 		Short: "Print the result of a task",
-		Long: `Result prints the final result of a task and exits as it ended: 0 ok or partial, 3 in
-error or cancelled, 4 rejected or denied; 5 when there is none yet.`,
+		Long: `Print the final result of a task. Exit codes: 0 ok or partial, 3 error or
+cancelled, 4 rejected or denied, 5 no result yet, 6 no such task.`,
 		Example: "  mailboxd result nightly-report\n  mailboxd result nightly-report --json | jq .output.summary",
 		Args:    cobra.ExactArgs(1),
 		RunE: withReader(g, func(cmd *cobra.Command, args []string, r *reader.Reader) error {

@@ -37,30 +37,32 @@ func sendCommand(g *globals) *cobra.Command {
 	f := &sendFlags{}
 	cmd := &cobra.Command{
 		Use:   "send [-f FILE|-]",
-		Short: "Append a task to the mailbox, as an AINL program would",
-		Long: `Send appends one task line to the mailbox and judges nothing itself: the daemon
-does, also later, if it is not running now. Describe the task with flags, or give
-whole lines with -f: task envelopes, and messages of CLowl and CAP.`,
-		Example: `  mailboxd send --agent openclaw.monitor --type execute_monitor --payload '{"sla_hours": 24}' --wait
+		Short: "Send a task",
+		Long: `Append a task line to the mailbox. The daemon checks the task when it reads the
+line, now or at its next start. Describe the task with flags, or give whole lines
+with -f: task envelopes, or messages of CLowl and CAP.`,
+		Example: `  mailboxd send --agent openclaw.monitor --type execute_monitor \
+      --payload '{"sla_hours": 24}' --wait
+  mailboxd send --agent reviewer --type review --payload-file pr.json \
+      --approval pre --deadline 2h --usd-cents 50
   mailboxd send -f request.json
-  mailboxd send --agent reviewer --type review --payload-file pr.json --approval pre --deadline 2h --usd-cents 50
   some-program | mailboxd send -f - --wait --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return send(cmd, g, f) },
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&f.file, "file", "f", "", "file with one or more tasks or messages; - is standard input")
-	flags.StringVar(&f.agent, "agent", "", "target_agent: who shall do it")
-	flags.StringVar(&f.taskType, "type", "", "task_type: what kind of work it is")
-	flags.StringVar(&f.description, "description", "", "what to do, in words")
+	flags.StringVarP(&f.file, "file", "f", "", "file with tasks or messages; - is standard input")
+	flags.StringVar(&f.agent, "agent", "", "target_agent: the agent that does the task")
+	flags.StringVar(&f.taskType, "type", "", "task_type: the kind of work")
+	flags.StringVar(&f.description, "description", "", "description: what to do, in words")
 	flags.StringVar(&f.role, "role", "executor", "target_role: executor, advisor or reviewer")
 	flags.StringVar(&f.payload, "payload", "", "input.payload, as JSON")
 	flags.StringVar(&f.payloadFile, "payload-file", "", "file that holds input.payload")
-	flags.StringVar(&f.requester, "requester", "", "requester_id: who asks (default: you)")
+	flags.StringVar(&f.requester, "requester", "", "requester_id: the sender (default: you)")
 	flags.StringVar(&f.id, "id", "", "task_id (default: a new one)")
 	flags.BoolVar(&f.asJSON, "json", false, "print JSON; with --wait, the result itself")
-	flags.BoolVar(&f.wait, "wait", false, "wait for the result, and exit as it did")
-	flags.DurationVar(&f.timeout, "timeout", 0, "how long to wait; 0 is for ever")
+	flags.BoolVar(&f.wait, "wait", false, "wait for the result, and exit with its code")
+	flags.DurationVar(&f.timeout, "timeout", 0, "how long to wait; 0: no limit")
 	cmd.MarkFlagsMutuallyExclusive("payload", "payload-file")
 	f.add(cmd)
 	for _, part := range append([]string{"agent", "type", "description", "role", "payload", "payload-file", "requester", "id"}, termFlagNames...) {

@@ -27,14 +27,14 @@ var termFlagNames = []string{"approval", "approver", "deadline", "tokens", "usd-
 func (f *termFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.approval, "approval", "", "approval_required: none, pre, post or both")
-	flags.StringVar(&f.approver, "approver", "", "human_approver: the only one who may approve")
-	flags.StringVar(&f.deadline, "deadline", "", "when it must be over: a time such as 2026-03-09T23:00:00Z, or 30m from now")
-	flags.Int64Var(&f.tokens, "tokens", 0, "budget_limit.tokens: the most it may use")
-	flags.Int64Var(&f.cents, "usd-cents", 0, "budget_limit.usd_cents: the most it may cost")
-	flags.StringSliceVar(&f.tools, "tools", nil, "allowed_tools; an empty one allows none")
-	flags.StringVar(&f.sensitivity, "sensitivity", "", "public, internal, confidential or restricted")
-	flags.StringVar(&f.changeWindow, "change-window", "", "policy_context.change_window: when it may begin, as START/END")
-	flags.StringVar(&f.environment, "environment", "", "policy_context.environment: where it takes place")
+	flags.StringVar(&f.approver, "approver", "", "human_approver: the only approver")
+	flags.StringVar(&f.deadline, "deadline", "", "deadline: a time such as 2026-03-09T23:00:00Z, or 30m from now")
+	flags.Int64Var(&f.tokens, "tokens", 0, "budget_limit.tokens: the limit of tokens")
+	flags.Int64Var(&f.cents, "usd-cents", 0, "budget_limit.usd_cents: the limit of cost")
+	flags.StringSliceVar(&f.tools, "tools", nil, "allowed_tools: the tools; an empty list allows none")
+	flags.StringVar(&f.sensitivity, "sensitivity", "", "sensitivity: public, internal, confidential or restricted")
+	flags.StringVar(&f.changeWindow, "change-window", "", "policy_context.change_window: when the task may start, as START/END")
+	flags.StringVar(&f.environment, "environment", "", "policy_context.environment: where the task takes effect")
 	flags.StringArrayVar(&f.labels, "label", nil, "label of the task, as KEY=VALUE; may be repeated")
 }
 

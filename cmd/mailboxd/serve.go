@@ -25,15 +25,17 @@ func serveCommand(g *globals) *cobra.Command {
 	once := false
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Take tasks from the mailbox and run their agents",
-		Long: `Serve takes the task lines of the mailbox, runs the agents of the configuration
-and leaves one result file for each task. It goes on where the last one stopped.
+		Short: "Run the daemon: take tasks and run their agents",
+		Long: `Read the task lines of the mailbox, run the agents of the configuration, and write
+one result file for each task. Serve continues where the last serve stopped.
 
-SIGTERM and SIGINT: take nothing more and exit; agents go on, and the next serve
-delivers what they answer. With stop_agents_on_exit they have limits.shutdown_grace.
-SIGHUP: read agents and policy again; a broken file changes nothing.`,
+SIGTERM, SIGINT: stop reading and exit. Agents keep running, and the next serve
+delivers their answers. With stop_agents_on_exit, agents are ended instead, after
+limits.shutdown_grace.
+
+SIGHUP: read agents, policy and approvers again. An invalid file changes nothing.`,
 		Example: `  mailboxd serve
-  mailboxd serve --once      # do what is there, then exit`,
+  mailboxd serve --once      # do the present tasks, then exit`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := g.load()
@@ -43,7 +45,7 @@ SIGHUP: read agents and policy again; a broken file changes nothing.`,
 			return serve(cmd.Context(), cfg, g, serveMode{once: once}, newConsole(cmd.ErrOrStderr(), cfg.Log))
 		},
 	}
-	cmd.Flags().BoolVar(&once, "once", false, "drain what is there, then exit")
+	cmd.Flags().BoolVar(&once, "once", false, "do the present tasks, then exit")
 	return cmd
 }
 

@@ -15,9 +15,10 @@ import (
 func serviceCommand(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "service",
-		Short: "Run mailboxd as a service of your systemd",
-		Long: `Service makes mailboxd a service of your own systemd: it starts at login, and
-again when it fails. Agents do not notice when it is stopped, restarted or upgraded.`,
+		Short: "Run mailboxd as a systemd user service",
+		Long: `Run mailboxd as a service of your systemd user manager. It starts at login, and
+again after a failure. A stop, restart or upgrade of the service does not disturb
+running agents.`,
 		Example: "  mailboxd service install --linger\n  mailboxd service status\n  mailboxd service uninstall",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -30,11 +31,10 @@ func installCommand(g *globals) *cobra.Command {
 	dry, linger := false, false
 	cmd := &cobra.Command{
 		Use:   "install",
-		Short: "Write the unit, and start the service now and at each login",
-		Long: `Install writes a unit for your systemd, with the PATH of your login shell, and
-starts it now and at each login. Done again, it replaces the unit and restarts the
-daemon, which is how to change to another version. With --linger your services go
-on when you log out, and start at boot.`,
+		Short: "Install and start the service",
+		Long: `Write a systemd user unit with the PATH of your login shell, start the service,
+and enable it at login. If the service is installed already, replace the unit and
+restart the daemon; this is how to upgrade.`,
 		Example: `  mailboxd service install
   mailboxd service install --linger
   mailboxd service install --dry-run > mailboxd.service`,
@@ -59,8 +59,8 @@ on when you log out, and start at boot.`,
 			return setup.Install(cmd.Context(), cmd.OutOrStdout(), unit, linger)
 		},
 	}
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "only print the unit")
-	cmd.Flags().BoolVar(&linger, "linger", false, "let your services go on when you log out")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "print the unit, and install nothing")
+	cmd.Flags().BoolVar(&linger, "linger", false, "keep the service running after logout, and start it at boot")
 	return cmd
 }
 
@@ -69,14 +69,14 @@ func uninstallCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "uninstall",
 		Short:   "Stop the service and remove its unit",
-		Long:    "Uninstall stops the service and removes its unit, and lets your services end at\nlogout again if install changed that. Agents that run go on until they are done;\nconfiguration, mailbox and state stay.",
+		Long:    "Stop the service and remove its unit. If install turned on lingering, turn it off.\nRunning agents finish. The configuration, the mailbox and the state are kept.",
 		Example: "  mailboxd service uninstall\n  mailboxd service uninstall --dry-run",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return setup.Uninstall(cmd.Context(), cmd.OutOrStdout(), dry)
 		},
 	}
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would be removed")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "print what would be removed, and remove nothing")
 	return cmd
 }
 
@@ -84,8 +84,8 @@ func statusCommand() *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
 		Use:     "status",
-		Short:   "Say whether the service is installed and running",
-		Long:    "Status says how the service stands. Its exit code is 7 when it does not run.",
+		Short:   "Show whether the service is installed and running",
+		Long:    "Show the state of the service. The exit code is 7 if it is not running.",
 		Example: "  mailboxd service status\n  mailboxd service status --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -15,9 +15,9 @@ func showCommand(g *globals) *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "show ID",
-		Short: "Show all that is known of a task, and why it is where it is",
-		Long: `Show says where a task is, what it waits for and what to do next; what a person is
-asked about it; what happened to it, in order; its runs, its files and its result.`,
+		Short: "Show a task: its state, the reason, and what to do next",
+		Long: `Show the state of a task, what it waits for and what to do next. Below are a
+pending approval, the events in order, the runs, the files and the result.`,
 		Example: "  mailboxd show nightly-report\n  mailboxd show nightly-report --json | jq .events",
 		Args:    cobra.ExactArgs(1),
 		RunE: withReader(g, func(cmd *cobra.Command, args []string, r *reader.Reader) error {

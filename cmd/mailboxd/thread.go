@@ -16,10 +16,9 @@ func threadCommand(g *globals) *cobra.Command {
 		return b.Thread(ctx, id)
 	})
 	cmd.Use = "thread ID"
-	cmd.Short = "Tell a conversation: who said what to whom, and what came of it"
-	cmd.Long = `Thread tells in English what was said in a conversation, in whatever dialects, and
-what happened meanwhile to the tasks in it. ID is the name of the conversation, a
-task that is part of it, or the name of a trace.`
+	cmd.Short = "Print a conversation in English"
+	cmd.Long = `Print the messages of a conversation in English, in any dialect, and what happened
+to its tasks. ID is the name of a conversation, of a task in it, or of a trace.`
 	cmd.Example = "  mailboxd thread T1\n  mailboxd thread T1 --json | jq '.messages[] | .from, .text'"
 	return cmd
 }
@@ -29,10 +28,10 @@ func traceCommand(g *globals) *cobra.Command {
 		return b.Trace(ctx, id)
 	})
 	cmd.Use = "trace ID"
-	cmd.Short = "Tell a chain of work over all its conversations"
-	cmd.Long = `Trace tells in English what was said in a chain of work, over as many conversations
-as it has. ID is the name of the trace (CLowl's tid), or of a task or a conversation that
-is part of one. What is part of none is told as mailboxd thread does.`
+	cmd.Short = "Print a chain of work over several conversations"
+	cmd.Long = `Print the messages of a chain of work in English, over all its conversations. ID
+is the name of a trace (CLowl's tid), or of a task or conversation in it. Without a
+trace, the command prints the conversation, as mailboxd thread does.`
 	cmd.Example = "  mailboxd trace t-2026-03\n  mailboxd trace t-2026-03 --json | jq .tasks"
 	return cmd
 }

@@ -40,7 +40,7 @@ func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version",
-		Long:    "Version prints the release or commit, the Go version and the system. mailboxd\n--version prints the same.",
+		Long:    "Print the release or commit, the Go version and the system, as mailboxd --version\ndoes.",
 		Example: "  mailboxd version",
 		Args:    cobra.NoArgs,
 		Run:     func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), versionLine()) },

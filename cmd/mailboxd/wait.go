@@ -17,11 +17,12 @@ func waitCommand(g *globals) *cobra.Command {
 	timeout, asJSON := time.Duration(0), false
 	cmd := &cobra.Command{
 		Use:   "wait ID...",
-		Short: "Wait until tasks have their results",
-		Long: `Wait prints the result of each task, in the order asked, as soon as it is there, and
-exits as the worst of them did: 0 done, 3 ended in error, 4 rejected or denied, 5
-timed out. On a terminal it shows meanwhile where the task is and the last line of
-its agent.`,
+		Short: "Wait for the results of tasks",
+		Long: `Print the result of each task when it is there, in the given order. On a terminal,
+wait shows the state of the task and the last line of its agent meanwhile.
+
+Exit code of the worst result: 0 done, 3 ended in error, 4 rejected or denied,
+5 timed out.`,
 		Example: "  mailboxd wait nightly-report --timeout 10m\n  mailboxd wait part-1 part-2 && mailboxd send -f summary.json",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: withReader(g, func(cmd *cobra.Command, args []string, r *reader.Reader) error {
@@ -36,7 +37,7 @@ its agent.`,
 			return waitFor(cmd, r.Location, tasks, timeout, asJSON)
 		}),
 	}
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait; 0 is for ever")
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait; 0: no limit")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the results, one JSON object per line")
 	return cmd
 }

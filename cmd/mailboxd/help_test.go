@@ -1,0 +1,53 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"mailboxd/internal/term"
+)
+
+// TestEveryHelpTextFitsAScreenAndHasAnExample reads the help of every command.
+func TestEveryHelpTextFitsAScreenAndHasAnExample(t *testing.T) {
+	t.Setenv("HOME", "/home/somebody-with-a-long-name")
+	root := rootCommand()
+	root.InitDefaultHelpCmd()
+	if len(root.Commands()) < 30 {
+		t.Fatalf("%d commands; want all", len(root.Commands()))
+	}
+	eachCommand(root, func(cmd *cobra.Command) {
+		name := cmd.CommandPath()
+		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") || cmd.Long == "" || cmd.Example == "" {
+			t.Errorf("%s has the short text %q; want one without a full stop, a longer text and an example", name, cmd.Short)
+		}
+		for line := range strings.Lines(helpOf(t, cmd)) {
+			if term.Width(strings.TrimRight(line, "\n")) > helpColumns {
+				t.Errorf("%s --help has more than %d columns: %q", name, helpColumns, line)
+			}
+		}
+	})
+}
+
+// eachCommand calls f for a command and those below it that a person sees.
+func eachCommand(cmd *cobra.Command, f func(*cobra.Command)) {
+	if cmd.Hidden {
+		return
+	}
+	f(cmd)
+	for _, sub := range cmd.Commands() {
+		eachCommand(sub, f)
+	}
+}
+
+func helpOf(t *testing.T, cmd *cobra.Command) string {
+	t.Helper()
+	var out bytes.Buffer
+	cmd.SetOut(&out)
+	if err := cmd.Help(); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
