@@ -17,9 +17,9 @@ import (
 	"mailboxd/internal/fault"
 )
 
-// ourTasks is the file for Append, beside AINL's tasks/openclaw_agent_tasks.jsonl
+// OwnTasks is the file for Append, beside AINL's tasks/openclaw_agent_tasks.jsonl
 // (AINL-81).
-const ourTasks = tasksName + "/mailboxd.jsonl"
+const OwnTasks = tasksName + "/mailboxd.jsonl"
 
 const (
 	queuesName   = "queues"
@@ -33,14 +33,14 @@ const (
 func Append(root string, line []byte) (file string, offset int64, err error) {
 	dir, err := openTasks(root)
 	if err != nil {
-		return "", 0, fmt.Errorf("append to %s: %w", filepath.Join(root, ourTasks), err)
+		return "", 0, fmt.Errorf("append to %s: %w", filepath.Join(root, OwnTasks), err)
 	}
 	defer dir.Close()
-	offset, err = appendLine(dir, filepath.Base(ourTasks), line, false)
+	offset, err = appendLine(dir, filepath.Base(OwnTasks), line, false)
 	if err != nil {
-		return "", 0, fmt.Errorf("append to %s: %w", filepath.Join(root, ourTasks), err)
+		return "", 0, fmt.Errorf("append to %s: %w", filepath.Join(root, OwnTasks), err)
 	}
-	return ourTasks, offset, nil
+	return OwnTasks, offset, nil
 }
 
 func openTasks(path string) (*os.File, error) {

@@ -18,7 +18,7 @@ import (
 	"mailboxd/internal/view"
 )
 
-// A taskVerb is a command that changes one task.
+// A taskVerb is a command that changes tasks.
 type taskVerb struct {
 	name, short, long, example string
 
@@ -53,28 +53,31 @@ func taskVerbs(g *globals) []*cobra.Command {
 // command makes the command. A patience of 0 means no flag --timeout.
 func (v taskVerb) command(g *globals, patience time.Duration) *cobra.Command {
 	var wish client.ControlOptions
-	asJSON := false
+	which, asJSON := &chosen{}, false
 	cmd := &cobra.Command{
-		Use: v.name + " ID", Short: v.short, Long: v.long, Example: v.example,
-		Args: cobra.ExactArgs(1),
+		Use: v.name + " ID...", Short: v.short, Long: v.long, Example: v.example,
+		Args: cobra.MinimumNArgs(1),
 		RunE: withDaemon(g, func(cmd *cobra.Command, args []string, r *reader.Reader, daemon *client.Client) error {
-			id, err := r.Find(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
 			wish.Timeout = formatTimeout(patience)
-			task, err := v.do(daemon, cmd.Context(), id, wish)
-			if err == nil && v.name == "release" && !asJSON {
-				err = callbackFailure(cmd.Context(), r, id)
-			}
-			if err != nil {
-				return err
-			}
-			return printChanged(cmd.OutOrStdout(), task, asJSON)
+			return forEach(cmd, args, func(arg string) error {
+				id, err := which.find(cmd.Context(), r, arg)
+				if err != nil {
+					return err
+				}
+				task, err := v.do(daemon, cmd.Context(), id, wish)
+				if err == nil && v.name == "release" && !asJSON {
+					err = callbackFailure(cmd.Context(), r, id)
+				}
+				if err != nil {
+					return err
+				}
+				return printChanged(cmd.OutOrStdout(), task, asJSON)
+			})
 		}),
 	}
 	cmd.Flags().StringVar(&wish.Reason, "reason", "", "the reason, for the record")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the task as one JSON object")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print each task as one JSON object")
+	which.add(cmd)
 	if patience > 0 {
 		cmd.Flags().DurationVar(&patience, "timeout", patience, "how long to wait; 0: no limit")
 	}

@@ -22,7 +22,7 @@ import (
 )
 
 func replyCommand(g *globals) *cobra.Command {
-	as, asJSON := "", false
+	which, as, asJSON := &chosen{}, "", false
 	cmd := &cobra.Command{
 		Use:   "reply TASK TEXT",
 		Short: "Send a message to the agent of a task",
@@ -34,7 +34,7 @@ reply does not prove your identity; use an approval where that matters.`,
   mailboxd reply T1 "Go ahead" --as planner`,
 		Args: cobra.ExactArgs(2),
 		RunE: withReader(g, func(cmd *cobra.Command, args []string, r *reader.Reader) error {
-			sent, err := reply(cmd.Context(), r, args[0], args[1], as)
+			sent, err := reply(cmd.Context(), r, which, args[0], args[1], as)
 			if err != nil {
 				return err
 			}
@@ -46,6 +46,7 @@ reply does not prove your identity; use an approval where that matters.`,
 	}
 	cmd.Flags().StringVar(&as, "as", "user", "the sender of the message")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	which.add(cmd)
 	completeFlag(cmd, "as", completeAgents(g))
 	return cmd
 }
@@ -71,11 +72,11 @@ func (r sentReply) print(w io.Writer) error {
 }
 
 // reply appends a message for the agent of a task.
-func reply(ctx context.Context, r *reader.Reader, arg, text, as string) (sentReply, error) {
+func reply(ctx context.Context, r *reader.Reader, which *chosen, arg, text, as string) (sentReply, error) {
 	if text == "" || as == "" {
 		return sentReply{}, exit.With(exit.Usage, "TEXT and --as must not be empty")
 	}
-	id, err := r.Find(ctx, arg)
+	id, err := which.find(ctx, r, arg)
 	if err != nil {
 		return sentReply{}, err
 	}

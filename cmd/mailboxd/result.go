@@ -16,17 +16,17 @@ import (
 func resultCommand(g *globals) *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
-		Use:   "result ID",
+		Use:   "result ID...",
 		Short: "Print the result of a task",
 		Long: `Print the final result of a task. Exit codes: 0 ok or partial, 3 error or
 cancelled, 4 rejected or denied, 5 no result yet, 6 no such task.`,
 		Example: "  mailboxd result nightly-report\n  mailboxd result nightly-report --json | jq .output.summary",
-		Args:    cobra.ExactArgs(1),
+		Args:    cobra.MinimumNArgs(1),
 		RunE: withReader(g, func(cmd *cobra.Command, args []string, r *reader.Reader) error {
-			return showResult(cmd, r, args[0], asJSON)
+			return forEach(cmd, args, func(arg string) error { return showResult(cmd, r, arg, asJSON) })
 		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as one JSON object on one line")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print each result as one JSON object on one line")
 	return cmd
 }
 

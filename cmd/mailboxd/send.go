@@ -8,7 +8,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"os/user"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -171,7 +170,7 @@ func (f *sendFlags) request(cmd *cobra.Command) ([]byte, error) {
 		return nil, exit.With(exit.Usage, "--id %q %w", id, err)
 	}
 	if id == "" {
-		unique, err := uuid.NewV7()
+		unique, err := uuid.NewRandom() // its first characters are a short id; those of a UUIDv7 are the time
 		if err != nil {
 			return nil, err
 		}
@@ -222,12 +221,7 @@ func (f *sendFlags) requesterID() string {
 }
 
 // loginName is the name of the user.
-func loginName() string {
-	if u, err := user.Current(); err == nil {
-		return u.Username
-	}
-	return "somebody"
-}
+func loginName() string { return reader.UserName() }
 
 // checkLength refuses a line that the daemon would refuse for its length.
 func checkLength(i config.Intake, line []byte) error {

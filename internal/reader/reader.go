@@ -9,14 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/api"
 	"mailboxd/internal/client"
 	"mailboxd/internal/exit"
 	"mailboxd/internal/ledger"
-	"mailboxd/internal/view"
 	"mailboxd/mailbox"
 )
 
@@ -59,35 +57,6 @@ func (r *Reader) Close() (err error) {
 func IsBusy(err error) bool {
 	said, ok := errors.AsType[*client.Error](err)
 	return ok && said.Kind == client.Busy
-}
-
-// Find returns the task id that arg names, or is the unique beginning of.
-func (r *Reader) Find(ctx context.Context, arg string) (envelope.ID, error) {
-	if r.Records != nil {
-		ids, err := r.Records.Find(ctx, arg)
-		switch {
-		case err != nil:
-			return "", err
-		case len(ids) > 0 && string(ids[0]) == arg || len(ids) == 1:
-			return ids[0], nil
-		case len(ids) > 1:
-			return "", exit.With(exit.Usage, "%q could be any of %s", arg, joinIDs(ids))
-		}
-	}
-	if id, err := envelope.ParseID(arg); err == nil {
-		if _, err := mailbox.ReadResult(r.Root, id); err == nil {
-			return id, nil // the ledger was lost
-		}
-	}
-	return "", exit.With(exit.NoTask, "no task %q; see: mailboxd ps --all", arg)
-}
-
-func joinIDs(ids []envelope.ID) string {
-	words := make([]string, len(ids))
-	for i, id := range ids {
-		words[i] = string(id)
-	}
-	return strings.Join(words, ", ")
 }
 
 // Latest returns the latest revision of a task.
@@ -158,7 +127,7 @@ func (r *Reader) Details(ctx context.Context, id envelope.ID) (client.TaskDetail
 		file, err = r.Records.Details(ctx, id)
 	}
 	if noTask(err) {
-		err = exit.With(exit.NoTask, "nothing is known of %s but its result; see: %s", id, view.Command("result", id))
+		err = r.unknown(id)
 	}
 	return file, err
 }
