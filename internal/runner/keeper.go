@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"sync"
@@ -76,8 +77,11 @@ func Keep(ctx context.Context, dir, build string, serves func(pid int) bool) err
 // inherit returns the inherited descriptors: the listening socket, and the lock, which is
 // held while it is open.
 func inherit() (net.Listener, error) {
-	for fd := range inheritedFiles {
-		unix.CloseOnExec(fd + 3) // not inherited by runs
+	// No run inherits them, nor a descriptor that the daemon got from its own parent.
+	if err := unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil { // an older kernel
+		for fd := range inheritedFiles {
+			unix.CloseOnExec(fd + 3)
+		}
 	}
 	f := os.NewFile(3, "socket")
 	defer f.Close()

@@ -49,6 +49,8 @@ type Spec struct {
 	Grace       time.Duration // between SIGTERM and SIGKILL, at the deadline half a second at most; zero: kill at once
 	Recorded    bool          // meta.json is required; see Keepers.Run
 
+	Sandbox Sandbox // zero: none
+
 	path string // resolved path of Argv[0]; "": look it up on PATH
 }
 
@@ -126,6 +128,7 @@ type attempt struct {
 	life     *childProcess
 	mark     runMark
 	output   output
+	box      *box // nil: no sandbox
 	began    time.Time
 	graceEnd time.Time // SIGKILL follows after this time
 }
@@ -203,6 +206,7 @@ func (r *attempt) conclude(cause task.Cause) task.Exit {
 		exit.Cause = task.CauseOutputTooLarge // the process was faster than the check
 	}
 	exit.OutputBytes, _ = outputBytes(r.spec.Dir, r.spec.Answer) // uncounted bytes aren't missed later
+	r.box.conclude(&exit, r.spec.Dir)
 	return exit
 }
 
@@ -229,6 +233,7 @@ func (r *attempt) close() {
 	r.table.remove(r)
 	r.life.close()
 	r.output.close()
+	r.box.close()
 }
 
 func inDir(dir, name string) string { return filepath.Join(dir, name) }

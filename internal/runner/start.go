@@ -47,17 +47,24 @@ func (s Spec) start(ctx context.Context, f *processTable) (*attempt, error) {
 		return nil, err
 	}
 	defer unix.Close(stdin)
-	out, err := createOutput(s.Dir)
+	sandbox, err := s.openBox(stdin)
 	if err != nil {
 		return nil, err
 	}
-	r := &attempt{spec: s, table: f, output: out, argv: append([]string{path}, s.Argv[1:]...)}
+	out, err := createOutput(s.Dir)
+	if err != nil {
+		sandbox.close()
+		return nil, err
+	}
+	r := &attempt{spec: s, table: f, output: out, box: sandbox, argv: append([]string{path}, s.Argv[1:]...)}
 	fault.Point("output-created")
 	err = f.spawn(r, func() error { return r.spawn(path, stdin) })
 	if err != nil {
+		sandbox.close()
 		out.remove(s.Dir)
 		return nil, err
 	}
+	sandbox.release()
 	fault.Point("spawned")
 	return r, nil
 }
@@ -65,12 +72,17 @@ func (s Spec) start(ctx context.Context, f *processTable) (*attempt, error) {
 // spawn starts the process of the run.
 func (r *attempt) spawn(path string, stdin int) error {
 	s, pidfd, before := r.spec, -1, ticks()
-	pid, err := startProcess(path, s.Argv, &syscall.ProcAttr{
+	attr := &syscall.ProcAttr{
 		Dir:   s.Cwd,
 		Env:   append(slices.Clone(s.Env), DirVariable+"="+s.Dir), // never nil: nil would inherit the daemon's
 		Files: []uintptr{uintptr(stdin), uintptr(r.output.stdout), uintptr(r.output.stderr)},
 		Sys:   &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd},
-	})
+	}
+	argv := s.Argv
+	if r.box != nil {
+		path, argv = r.box.wrap(r.argv, attr)
+	}
+	pid, err := startProcess(path, argv, attr)
 	if err != nil {
 		return notStarted(s.Cwd, err)
 	}

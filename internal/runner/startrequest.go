@@ -15,7 +15,7 @@ const maxStart = 16 << 20
 
 // paths lists the path fields of a Spec, in the order of encoding.
 func (s *Spec) paths() []*string {
-	return []*string{&s.Dir, &s.Cwd, &s.Stdin, &s.path, &s.Progress, &s.Answer}
+	return []*string{&s.Dir, &s.Cwd, &s.Stdin, &s.path, &s.Progress, &s.Answer, &s.Sandbox.Program}
 }
 
 // durations lists the duration fields of a Spec, in the order of encoding.
@@ -36,7 +36,8 @@ func encodeStart(s Spec, known []string) []byte {
 	count(s.Deadline.UnixMicro()) // inGroup nanoseconds, the year 2300 would overflow
 	count(s.MaxOutput)
 	add(strconv.FormatBool(s.Recorded))
-	for _, texts := range [][]string{s.Argv, known} {
+	add(strconv.FormatBool(s.Sandbox.ByName))
+	for _, texts := range [][]string{s.Argv, s.Sandbox.Options, known} {
 		count(int64(len(texts)))
 		for _, text := range texts {
 			add(text)
@@ -61,12 +62,16 @@ func decodeStart(text []byte) (s Spec, known []string) {
 	s.Deadline = time.UnixMicro(r.number()).UTC()
 	s.MaxOutput = r.number()
 	s.Recorded = r.next() == "true"
-	argv := r.list()
+	byName := r.next() == "true"
+	argv, options := r.list(), r.list()
 	known = r.list()
 	if len(r.left) == 0 {
 		return s, nil
 	}
 	s.Argv, s.Env = argv, r.left[:len(r.left)-1]
+	if s.Sandbox.ByName = byName; len(options) > 0 {
+		s.Sandbox.Options = options
+	}
 	return s, known
 }
 

@@ -16,6 +16,7 @@ const (
 	CauseInterrupted    Cause = "interrupted"      // the daemon ended it
 	CauseLost           Cause = "lost"             // the keeper was gone, so the exit is unknown
 	CausePutBack        Cause = "put_back"         // the run did nothing, because its agent needs a person
+	CauseSandbox        Cause = "sandbox"          // the sandbox could not be made, so no agent ran
 	CauseNoAnswer       Cause = "spoke"            // the run ended without an answer, because its agent waits for others
 )
 
@@ -24,13 +25,14 @@ type Exit struct {
 	Code        int           `json:"code"`                // -1 when a signal ended it
 	Signal      string        `json:"signal,omitempty"`    // "SIGKILL (9)", or "" when it exited
 	Cause       Cause         `json:"cause,omitempty"`     // why it was ended
-	Reason      string        `json:"reason,omitempty"`    // the context's cause, if interrupted
+	Reason      string        `json:"reason,omitempty"`    // the context's cause, if interrupted; why there was no sandbox
 	PID         int           `json:"pid"`                 // of the process; the system may have reused it
 	Started     time.Time     `json:"started"`             // wall clock, as Finished
 	Finished    time.Time     `json:"finished"`            // when the process itself ended
 	Wall        time.Duration `json:"wall_ns"`             // monotonic, so independent of changes of the clock
 	Survivors   []Survivor    `json:"survivors,omitempty"` // processes left when the process ended
 	OutputBytes int64         `json:"said,omitempty"`      // bytes of output and answer at that time
+	Sandboxed   bool          `json:"sandboxed,omitempty"` // the agent's processes were in a sandbox from their start
 }
 
 // A Survivor is a process that outlived its run and was ended.

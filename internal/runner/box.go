@@ -1,0 +1,224 @@
+package runner
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"mailboxd/internal/sandbox"
+	"mailboxd/internal/task"
+)
+
+// A Sandbox says how bubblewrap runs a process. The zero value is no sandbox.
+type Sandbox struct {
+	Program string   // the absolute path of bubblewrap
+	Options []string // as sandbox.Settings.Options returns them
+	ByName  bool     // this bubblewrap doesn't take descriptors for paths
+}
+
+// A box holds what bubblewrap gets from its parent for one run. A nil box is no sandbox.
+type box struct {
+	program string
+	options []string
+	stdin   int // a sealed copy, so that nobody can write to the request through /proc
+	status  int
+	files   []int // descriptors from 3 on, in the order of options; status is one of them
+}
+
+// openBox prepares the sandbox of a run; nil without one. It closes everything after an error.
+func (s Spec) openBox(stdin int) (b *box, err error) {
+	if s.Sandbox.Program == "" {
+		return nil, nil
+	}
+	b = &box{program: s.Sandbox.Program, stdin: -1, status: -1}
+	defer func() {
+		if err != nil {
+			b.close()
+			b, err = nil, fmt.Errorf("prepare sandbox: %w", err)
+		}
+	}()
+	if b.stdin, err = sealedCopy("stdin", stdin); err != nil {
+		return b, err
+	}
+	if b.status, err = unix.MemfdCreate("status", unix.MFD_CLOEXEC); err != nil {
+		return b, err
+	}
+	status := b.pass(b.status)
+	code, err := sandbox.Filter()
+	if err != nil {
+		return b, err
+	}
+	filter, err := memory("filter", bytes.NewReader(code))
+	if err != nil {
+		return b, err
+	}
+	b.options = []string{"--json-status-fd", status, "--seccomp", b.pass(filter)}
+	options, err := sandbox.Resolve(s.Sandbox.Options, s.Sandbox.ByName, b.openPath)
+	b.options = append(b.options, options...)
+	return b, err
+}
+
+// pass adds a descriptor for bubblewrap, and returns its number there.
+func (b *box) pass(fd int) string {
+	b.files = append(b.files, fd)
+	return strconv.Itoa(len(b.files) + 2)
+}
+
+// openPath opens a path for bubblewrap. A symbolic link is an error: the path had none when
+// the configuration was read, and an agent that made one could point it anywhere.
+func (b *box) openPath(path string) (string, error) {
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
+	})
+	if err == unix.ELOOP {
+		return "", fmt.Errorf("%s: a part of the path has become a symbolic link: %w", path, err)
+	}
+	if err != nil {
+		return "", &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	return b.pass(fd), nil
+}
+
+// wrap returns the program and the arguments that run a command in the sandbox.
+func (b *box) wrap(argv []string, attr *syscall.ProcAttr) (string, []string) {
+	attr.Files[0] = uintptr(b.stdin)
+	for _, fd := range b.files {
+		attr.Files = append(attr.Files, uintptr(fd))
+	}
+	attr.Dir = "/" // the working directory is an option
+	return b.program, slices.Concat([]string{"bwrap"}, b.options, []string{"--"}, argv)
+}
+
+// conclude adds to the exit what bubblewrap reported. Bubblewrap runs the command only after
+// the whole set-up, so an agent that ran was in the sandbox.
+func (b *box) conclude(exit *task.Exit, dir string) {
+	if b == nil {
+		return
+	}
+	status := b.readStatus()
+	switch {
+	case status.Began, status.Init != 0 && (exit.Cause != "" || exit.Signal != ""):
+		exit.Sandboxed = true
+	case exit.Cause == "":
+		exit.Cause, exit.Reason = task.CauseSandbox, complaint(dir)
+	}
+	// A signal ends bubblewrap before the agent, whose grace period goes on.
+	if exit.Cause != "" {
+		exit.Survivors = nil
+	}
+	exit.Survivors = slices.DeleteFunc(exit.Survivors, func(s task.Survivor) bool { return s.PID == status.Init })
+	if len(exit.Survivors) == 0 {
+		exit.Survivors = nil
+	}
+}
+
+func (b *box) readStatus() sandbox.Status {
+	if _, err := unix.Seek(b.status, 0, io.SeekStart); err != nil {
+		return sandbox.Status{}
+	}
+	text, err := readAll(b.status, maxRecord)
+	if err != nil {
+		return sandbox.Status{} // claims nothing
+	}
+	return sandbox.ReadStatus(text)
+}
+
+// complaint returns the error of bubblewrap, which is the only content of stderr: no agent
+// ran.
+func complaint(dir string) string {
+	fd, err := open(inDir(dir, StderrFile), unix.O_RDONLY)
+	if err != nil {
+		return "bwrap failed and its error could not be read: " + err.Error()
+	}
+	defer unix.Close(fd)
+	const enough = 500
+	text, _ := readAll(fd, enough)
+	if text = bytes.TrimSpace(text); len(text) == 0 {
+		return "bwrap failed without an error message"
+	}
+	return string(bytes.ToValidUTF8(text, nil))
+}
+
+// release closes what bubblewrap has taken over.
+func (b *box) release() {
+	if b == nil {
+		return
+	}
+	for _, fd := range append(b.files, b.stdin) {
+		if fd != b.status && fd >= 0 {
+			unix.Close(fd)
+		}
+	}
+	b.files, b.stdin = nil, -1
+}
+
+func (b *box) close() {
+	b.release()
+	if b != nil && b.status >= 0 {
+		unix.Close(b.status)
+		b.status = -1
+	}
+}
+
+// sealedCopy returns a copy of a file in memory that nobody can change.
+func sealedCopy(name string, from int) (int, error) {
+	fd, err := memory(name, descriptor(from))
+	if err != nil {
+		return -1, err
+	}
+	const seals = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// memory returns a file in memory with some content, at its start.
+func memory(name string, content io.Reader) (int, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return -1, err
+	}
+	_, err = io.Copy(descriptor(fd), content)
+	if err == nil {
+		_, err = unix.Seek(fd, 0, io.SeekStart)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// A descriptor reads and writes an open file.
+type descriptor int
+
+func (d descriptor) Read(p []byte) (n int, err error) {
+	err = uninterrupted(func() (err error) {
+		n, err = unix.Read(int(d), p)
+		return err
+	})
+	if n == 0 && err == nil {
+		return 0, io.EOF
+	}
+	return max(n, 0), err
+}
+
+func (d descriptor) Write(p []byte) (n int, err error) {
+	for n < len(p) && err == nil {
+		var more int
+		err = uninterrupted(func() (err error) {
+			more, err = unix.Write(int(d), p[n:])
+			return err
+		})
+		n += max(more, 0)
+	}
+	return n, err
+}

@@ -1,0 +1,435 @@
+package runner_test
+
+import (
+	"encoding/json"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mailboxd/internal/breakout"
+	"mailboxd/internal/host"
+	"mailboxd/internal/runner"
+	"mailboxd/internal/sandbox"
+	"mailboxd/internal/task"
+)
+
+func init() {
+	roles["breaks out"] = breakOut
+	roles["exits 75"] = func() { os.Exit(75) }
+	roles["shows its descriptors"] = showDescriptors
+	roles["has grace"] = haveGrace
+	if remounted, err := breakout.Remount(os.Args); remounted {
+		if err != nil {
+			os.Stderr.WriteString(err.Error())
+			syscall.Exit(1)
+		}
+		syscall.Exit(0)
+	}
+}
+
+// breakOut tries to break out and prints the findings.
+func breakOut() {
+	var targets breakout.Targets
+	if err := json.Unmarshal([]byte(os.Getenv("TARGETS")), &targets); err != nil {
+		panic(err)
+	}
+	json.NewEncoder(os.Stdout).Encode(breakout.Run(targets))
+}
+
+func showDescriptors() {
+	for fd := range 1024 {
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
+			os.Stdout.WriteString(string(rune('0'+fd)) + " ")
+		}
+	}
+}
+
+// haveGrace ends some time after SIGTERM.
+func haveGrace() {
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGTERM)
+	ready()
+	<-caught
+	os.Stdout.WriteString("cleaned up")
+}
+
+// requireBubblewrap skips a test where no sandbox can be made.
+func requireBubblewrap(t testing.TB) host.Bubblewrap {
+	t.Helper()
+	b, err := host.FindBubblewrap(t.Context())
+	if err != nil {
+		t.Skip(err)
+	}
+	if out, err := exec.Command(b.Path, "--unshare-all", "--ro-bind", "/", "/", "true").CombinedOutput(); err != nil {
+		t.Skipf("this machine makes no sandbox: %v: %s", err, out)
+	}
+	return b
+}
+
+// boxed returns the Spec with a sandbox.
+func boxed(t testing.TB, s runner.Spec, settings sandbox.Settings, change func(*sandbox.Run)) runner.Spec {
+	t.Helper()
+	b := requireBubblewrap(t)
+	work := filepath.Join(s.Dir, "work")
+	if err := os.Mkdir(work, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r := sandbox.Run{Dir: s.Dir, Work: work, Read: []sandbox.Path{{Name: s.Argv[0], Real: s.Argv[0]}}}
+	r.System, r.Masked = host.SystemPaths()
+	r.Root = os.Getuid() == 0
+	if change != nil {
+		change(&r)
+	}
+	if settings.Profile == "" {
+		settings.Profile = sandbox.Workspace
+	}
+	s.Sandbox = runner.Sandbox{Program: b.Path, ByName: b.ByName, Options: settings.Options(r)}
+	return s
+}
+
+func TestASandboxPassesWhatTheAgentDoes(t *testing.T) {
+	s := boxed(t, playing(t, "exits 75"), sandbox.Settings{}, nil)
+	if exit := run(t, s); exit.Code != 75 || exit.Cause != "" || !exit.Sandboxed {
+		t.Errorf("Run(exits 75) = %+v; want 75 from inside of a sandbox", exit)
+	}
+	s = boxed(t, playing(t, "suicide"), sandbox.Settings{}, nil)
+	if exit := run(t, s); exit.Code != 137 || !exit.Sandboxed {
+		t.Errorf("Run(suicide) = %+v; want 137, as bubblewrap reports SIGKILL", exit)
+	}
+	s = boxed(t, playing(t, "echo"), sandbox.Settings{}, nil)
+	s.Stdin = filepath.Join(s.Dir, "request.json")
+	if err := os.WriteFile(s.Stdin, []byte("a request"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if run(t, s); read(t, s, "stdout") != "a request" {
+		t.Errorf("the agent read %q; want the request", read(t, s, "stdout"))
+	}
+}
+
+func TestASandboxThatCannotBeMadeRunsNothing(t *testing.T) {
+	bad := map[string]func(*runner.Spec){
+		"a missing path":     func(s *runner.Spec) { s.Sandbox.Options = append(s.Sandbox.Options, "--ro-bind", "/no/such", "/no") },
+		"an unknown option":  func(s *runner.Spec) { s.Sandbox.Options = append(s.Sandbox.Options, "--no-such-option") },
+		"a missing command":  func(s *runner.Spec) { s.Argv = []string{"/no/such/program"} },
+		"a failing bwrap":    func(s *runner.Spec) { s.Sandbox.Program = "/bin/false" },
+		"a silent old bwrap": func(s *runner.Spec) { s.Sandbox.Program = "/bin/true" },
+	}
+	k := keepers(t, t.TempDir(), "a")
+	for name, spoil := range bad {
+		t.Run(name, func(t *testing.T) {
+			s := boxed(t, playing(t, "complains"), sandbox.Settings{}, nil)
+			spoil(&s)
+			began := time.Now()
+			exit := keptRun(t, k, s)
+			if exit.Cause != task.CauseSandbox || exit.Reason == "" || exit.Sandboxed {
+				t.Errorf("Run = %+v; want the cause sandbox with a reason", exit)
+			}
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("it took %v; want less than a second", took)
+			}
+		})
+	}
+	s := boxed(t, playing(t, "complains"), sandbox.Settings{}, nil)
+	s.Sandbox.Program = "/no/such/bwrap"
+	if _, err := k.Run(t.Context(), s, nil); err == nil {
+		t.Error("Run without a bwrap = nil; want an error")
+	}
+}
+
+func TestALinkThatAnAgentMadeIsNotFollowed(t *testing.T) {
+	secret, project := t.TempDir(), filepath.Join(t.TempDir(), "project")
+	if err := os.Symlink(secret, project); err != nil {
+		t.Fatal(err)
+	}
+	s := boxed(t, playing(t, "complains"), sandbox.Settings{}, func(r *sandbox.Run) {
+		r.Cwd = sandbox.Path{Name: project, Real: project} // it was a directory when the configuration was read
+	})
+	if _, err := runner.Run(t.Context(), s, nil); err == nil || !strings.Contains(err.Error(), "symbolic link") {
+		t.Errorf("Run = %v; want an error about the symbolic link", err)
+	}
+}
+
+func TestASandboxedAgentInheritsOnlyItsOutput(t *testing.T) {
+	extra, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer extra.Close()
+	if _, err := unix.FcntlInt(extra.Fd(), unix.F_SETFD, 0); err != nil { // as a careless parent of the daemon leaves one
+		t.Fatal(err)
+	}
+	k := keepers(t, t.TempDir(), "a")
+	s := boxed(t, playing(t, "shows its descriptors"), sandbox.Settings{}, nil)
+	if keptRun(t, k, s); read(t, s, "stdout") != "0 1 2 " {
+		t.Errorf("the agent has the descriptors %s; want 0 1 2", read(t, s, "stdout"))
+	}
+}
+
+func TestASandboxedAgentHasItsGrace(t *testing.T) {
+	k := keepers(t, t.TempDir(), "a")
+	s := boxed(t, playing(t, "has grace"), sandbox.Settings{}, func(r *sandbox.Run) { r.Fixed = nil })
+	s.Timeout, s.Env[1] = 200*time.Millisecond, "READY="+os.DevNull
+	exit := keptRun(t, k, s)
+	if exit.Cause != task.CauseTimeout || !exit.Sandboxed || exit.Survivors != nil {
+		t.Errorf("Run = %+v; want a timeout in the sandbox without survivors", exit)
+	}
+	if read(t, s, "stdout") != "cleaned up" {
+		t.Error("the agent was killed within its grace period")
+	}
+}
+
+// targets returns what an agent must not reach, and makes it. The places are below /tmp, in
+// the home directory and in /dev/shm.
+func targets(t *testing.T, s runner.Spec) breakout.Targets {
+	t.Helper()
+	var all breakout.Targets
+	home, err := os.MkdirTemp(cmpHome(), "breakout-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(home) })
+	for _, dir := range []string{t.TempDir(), home} {
+		for _, name := range []string{"secret", "result.json", "tasks.jsonl", "ledger.db"} {
+			writeFile(t, filepath.Join(dir, name))
+		}
+		all.Readable = append(all.Readable, filepath.Join(dir, "secret"))
+		for _, name := range []string{"result.json", "tasks.jsonl", "ledger.db"} {
+			all.Writable = append(all.Writable, filepath.Join(dir, name))
+		}
+		all.Dirs = append(all.Dirs, dir)
+		path := filepath.Join(dir, "s")
+		serve(t, "unix", path)
+		all.Sockets = append(all.Sockets, path, "/proc/1/root"+path, "/proc/self/root"+path)
+	}
+	shm := filepath.Join("/dev/shm", filepath.Base(home))
+	writeFile(t, shm)
+	t.Cleanup(func() { os.Remove(shm) })
+	writeFile(t, filepath.Join(s.Dir, "exit.json.aside"))
+	all.Writable = append(all.Writable, shm, filepath.Join(s.Dir, "exit.json.aside"))
+	all.Dirs = append(all.Dirs, s.Dir)
+	all.Abstract = filepath.Base(home)
+	serve(t, "unix", "@"+all.Abstract)
+	all.TCP = serve(t, "tcp", "127.0.0.1:0")
+	all.UDP = echo(t)
+	all.PID, all.Start = neighbour(t)
+	all.Shm = int(time.Now().UnixNano()&0xffffff) + 1
+	id, err := unix.SysvShmGet(all.Shm, 4096, unix.IPC_CREAT|0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.SysvShmCtl(id, unix.IPC_RMID, nil) })
+	return all
+}
+
+func cmpHome() string {
+	if home, err := os.UserHomeDir(); err == nil {
+		return home
+	}
+	return ""
+}
+
+func writeFile(t *testing.T, path string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// serve accepts connections until the test ends, and returns the address.
+func serve(t *testing.T, network, address string) string {
+	t.Helper()
+	l, err := net.Listen(network, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var accepting sync.WaitGroup
+	accepting.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			c.Close()
+		}
+	})
+	t.Cleanup(func() { l.Close(); accepting.Wait() })
+	return l.Addr().String()
+}
+
+// echo answers packets until the test ends, and returns the address.
+func echo(t *testing.T) string {
+	t.Helper()
+	c, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answering sync.WaitGroup
+	answering.Go(func() {
+		buf := make([]byte, 100)
+		for {
+			n, from, err := c.ReadFrom(buf)
+			if err != nil {
+				return
+			}
+			c.WriteTo(buf[:n], from)
+		}
+	})
+	t.Cleanup(func() { c.Close(); answering.Wait() })
+	return c.LocalAddr().String()
+}
+
+// neighbour starts a process of the same user, as another run would.
+func neighbour(t *testing.T) (pid int, start string) {
+	t.Helper()
+	cmd := exec.Command("sleep", "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(cmd.Process.Pid), "stat"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cmd.Process.Pid, breakout.StartOf(stat)
+}
+
+// findings runs the program that tries to break out.
+func findings(t *testing.T, s runner.Spec, all breakout.Targets) []breakout.Finding {
+	t.Helper()
+	text, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Env = append(s.Env, "TARGETS="+string(text))
+	s.Stdin = filepath.Join(s.Dir, "request.json")
+	writeFile(t, s.Stdin)
+	k := keepers(t, t.TempDir(), "a")
+	exit := keptRun(t, k, s)
+	var found []breakout.Finding
+	if err := json.Unmarshal([]byte(read(t, s, "stdout")), &found); err != nil {
+		t.Fatalf("%+v: %v: %s", exit, err, read(t, s, "stderr"))
+	}
+	if got, _ := os.ReadFile(s.Stdin); string(got) != "secret" && s.Sandbox.Program != "" {
+		t.Errorf("the request is %q; the agent wrote to it", got)
+	}
+	return found
+}
+
+// notOpen are attempts that can fail without a sandbox: an old kernel has none of them, a
+// new one may forbid them, and the only inherited descriptors are those of the output.
+var notOpen = []string{
+	"open a vsock socket", "set up io_uring", "use the keyring of the user", "write to an inherited descriptor",
+	"trace a process", "write /proc/PID/mem",
+}
+
+func TestAnAgentCanMakeASandboxOfItsOwn(t *testing.T) {
+	asBothUsers(t, func(t *testing.T) {
+		b := requireBubblewrap(t)
+		s := playing(t, "complains")
+		s.Argv = []string{b.Path, "--unshare-user", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/", "--dev", "/dev"}
+		if os.Getuid() != 0 { // for root, bubblewrap covers parts of /proc, and the kernel allows no other one then
+			s.Argv = append(s.Argv, "--proc", "/proc")
+		}
+		s.Argv = append(s.Argv, "true")
+		s = boxed(t, s, sandbox.Settings{}, nil)
+		if exit := run(t, s); exit.Code != 0 || !exit.Sandboxed {
+			t.Errorf("an agent with a sandbox of its own ended with %+v: %s", exit, read(t, s, "stderr"))
+		}
+	})
+}
+
+func TestNobodyBreaksOutOfASandbox(t *testing.T) {
+	asBothUsers(t, func(t *testing.T) {
+		for _, profile := range []sandbox.Profile{sandbox.ReadOnly, sandbox.Workspace, sandbox.Offline} {
+			s := playing(t, "breaks out")
+			all := targets(t, s)
+			s = boxed(t, s, sandbox.Settings{Profile: profile}, func(r *sandbox.Run) {
+				r.Home = cmpHome()
+				project := t.TempDir()
+				r.Cwd = sandbox.Path{Name: project, Real: project}
+			})
+			for _, f := range findings(t, s, all) {
+				if f.Broke {
+					t.Errorf("%s: an agent could %s", profile, f.Attempt)
+				}
+			}
+		}
+	})
+}
+
+func TestWithoutASandboxEveryAttemptSucceeds(t *testing.T) {
+	asBothUsers(t, func(t *testing.T) {
+		s := playing(t, "breaks out")
+		for _, f := range findings(t, s, targets(t, s)) {
+			if !f.Broke && !slices.Contains(notOpen, f.Attempt) {
+				t.Errorf("without a sandbox, an agent could not %s: %s", f.Attempt, f.Why)
+			}
+		}
+	})
+}
+
+// userName is the variable with which the test binary runs as an ordinary user.
+const userName = "RUNNER_TEST_AS_USER"
+
+// asBothUsers runs a test as this user and, if that is root, again as an ordinary one.
+func asBothUsers(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	requireBubblewrap(t)
+	test(t)
+	if os.Getuid() != 0 || os.Getenv(userName) != "" {
+		return
+	}
+	dir, err := os.MkdirTemp("/tmp", "runner-user-*") // t.TempDir is closed to others
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	const nobody = 65534
+	binary, home := filepath.Join(dir, "runner.test"), filepath.Join(dir, "home")
+	copyFile(t, "/proc/self/exe", binary)
+	for _, path := range []string{dir, home} {
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(path, nobody, nobody); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(binary, "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Dir, cmd.Env = home, []string{"TMPDIR=" + dir, "HOME=" + home, "PATH=" + os.Getenv("PATH"), userName + "=1"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("as an ordinary user: %v\n%s", err, out)
+	}
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	in, err := os.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

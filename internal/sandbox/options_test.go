@@ -1,0 +1,141 @@
+package sandbox_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"mailboxd/internal/sandbox"
+)
+
+func same(path string) sandbox.Path { return sandbox.Path{Name: path, Real: path} }
+
+// run is a run with a project, a ref, and a program behind a link.
+func run() sandbox.Run {
+	return sandbox.Run{
+		Dir: "/state/runs/1", Work: "/state/runs/1/work", Home: "/home/u",
+		Cwd:    same("/home/u/app"),
+		Read:   []sandbox.Path{same("/box/refs/a.txt"), {Name: "/home/u/bin/agent", Real: "/opt/agent/1.2/agent"}},
+		Write:  []sandbox.Path{same("/home/u/.agent/login.json")},
+		System: []sandbox.Path{same("/usr"), {Name: "/bin", Real: "usr/bin"}},
+		Masked: []string{"/etc/shadow"},
+		Fixed:  []string{"/home/u/app/.git/config"},
+	}
+}
+
+func TestOptionsOfEachProfile(t *testing.T) {
+	for _, test := range []struct {
+		profile        sandbox.Profile
+		wanted, absent []string
+	}{
+		{sandbox.Workspace, []string{
+			"--unshare-net", "--cap-drop ALL", "--ro-bind /usr /usr", "--symlink usr/bin /bin", "--ro-bind /dev/null /etc/shadow",
+			"--tmpfs /home/u", "--ro-bind-fd /state/runs/1 /state/runs/1 --bind-fd /state/runs/1/work /state/runs/1/work",
+			"--bind-fd /home/u/app /home/u/app --ro-bind-fd /home/u/app/.git/config /home/u/app/.git/config",
+			"--bind-fd /home/u/.agent/login.json", "--ro-bind-fd /box/refs/a.txt",
+			"--ro-bind-fd /opt/agent/1.2/agent", "--symlink /opt/agent/1.2/agent /home/u/bin/agent",
+			"--remount-ro / --setenv TMPDIR /tmp --chdir /home/u/app",
+		}, []string{"--uid", "--new-session", "--die-with-parent", "--share-net"}},
+		{sandbox.Offline, []string{"--unshare-net", "--bind-fd /home/u/app /home/u/app"}, nil},
+		{sandbox.ReadOnly, []string{"--ro-bind-fd /home/u/app /home/u/app", "--bind-fd /state/runs/1/work"}, []string{" --bind-fd /home"}},
+	} {
+		options := strings.Join(sandbox.Settings{Profile: test.profile}.Options(run()), " ")
+		for _, part := range test.wanted {
+			if !strings.Contains(options, part) {
+				t.Errorf("%s: the options lack %q: %s", test.profile, part, options)
+			}
+		}
+		for _, part := range test.absent {
+			if strings.Contains(options, part) {
+				t.Errorf("%s: the options have %q", test.profile, part)
+			}
+		}
+	}
+}
+
+func TestRootIsNotRootInside(t *testing.T) {
+	r := run()
+	r.Root = true
+	options := strings.Join(sandbox.Settings{Profile: sandbox.Workspace}.Options(r), " ")
+	if !strings.Contains(options, "--uid 1000 --gid 1000") {
+		t.Errorf("root stays root: %s", options)
+	}
+}
+
+func TestTheWorkDirectoryIsTheDefaultCwd(t *testing.T) {
+	r := run()
+	r.Cwd = sandbox.Path{}
+	options := sandbox.Settings{Profile: sandbox.ReadOnly}.Options(r)
+	if at := slices.Index(options, "--chdir"); options[at+1] != r.Work {
+		t.Errorf("the working directory is %s; want %s", options[at+1], r.Work)
+	}
+}
+
+func TestALinkInsideAMountIsTheMountsOwn(t *testing.T) {
+	r := run()
+	r.Read = append(r.Read, sandbox.Path{Name: "/home/u/app/run", Real: "/usr/local/bin/run"})
+	options := strings.Join(sandbox.Settings{Profile: sandbox.Workspace}.Options(r), " ")
+	if strings.Contains(options, "/home/u/app/run") {
+		t.Errorf("a link would be made in the project: %s", options)
+	}
+}
+
+func TestResolveOpensEveryPath(t *testing.T) {
+	options := sandbox.Settings{Profile: sandbox.Workspace}.Options(run())
+	var opened []string
+	open := func(path string) (string, error) {
+		opened = append(opened, path)
+		return "7", nil
+	}
+	args, err := sandbox.Resolve(options, false, open)
+	if text := strings.Join(args, " "); err != nil || !strings.Contains(text, "--bind-fd 7 /home/u/app") || len(opened) != 7 {
+		t.Errorf("Resolve opened %q: %s, %v", opened, text, err)
+	}
+	args, err = sandbox.Resolve(options, true, open)
+	if text := strings.Join(args, " "); err != nil || !strings.Contains(text, "--bind /home/u/app /home/u/app") || strings.Contains(text, "bind-fd") {
+		t.Errorf("Resolve by name = %s, %v", text, err)
+	}
+	bad := errors.New("no")
+	if _, err := sandbox.Resolve(options, false, func(string) (string, error) { return "", bad }); err != bad {
+		t.Errorf("Resolve = %v; want the error of open", err)
+	}
+}
+
+func TestOnlyAnExitCodeShowsThatTheCommandRan(t *testing.T) {
+	for text, want := range map[string]sandbox.Status{
+		"":                                   {},
+		"{ \"child-pid\": 12 }\n":            {Init: 12},
+		"{ \"child-pid\": 12 }\n{ \"exit-co": {Init: 12},
+		"{ \"child-pid\": 12 }\n{\"exit-code\":0}\n": {Init: 12, Began: true},
+	} {
+		if got := sandbox.ReadStatus([]byte(text)); got != want {
+			t.Errorf("ReadStatus(%q) = %+v; want %+v", text, got, want)
+		}
+	}
+}
+
+func TestTheFilterIsAProgramForTheKernel(t *testing.T) {
+	code, err := sandbox.Filter()
+	if err != nil {
+		t.Skip(err)
+	}
+	if len(code) == 0 || len(code)%8 != 0 {
+		t.Errorf("the filter has %d bytes; want instructions of 8", len(code))
+	}
+	again, _ := sandbox.Filter()
+	if !slices.Equal(code, again) {
+		t.Error("two filters differ")
+	}
+}
+
+func TestWithin(t *testing.T) {
+	for _, test := range []struct {
+		dir, path string
+		want      bool
+	}{{"/a", "/a", true}, {"/a", "/a/b", true}, {"/a", "/ab", false}, {"/", "/a", true}, {"/a/b", "/a", false}} {
+		if got := sandbox.Within(test.dir, test.path); got != test.want {
+			t.Errorf("Within(%s, %s) = %v", test.dir, test.path, got)
+		}
+	}
+}
