@@ -26,12 +26,14 @@ type taskVerb struct {
 }
 
 func taskVerbs(g *globals) []*cobra.Command {
+	tree := &treeCancel{}
 	return []*cobra.Command{
-		taskVerb{
+		tree.add(taskVerb{
 			"cancel", "End a task and its run",
-			"End a task with the status cancelled, and end all processes of its run. Cancel\nreturns when no process is left. After --timeout it returns with exit code 5, and\nthe daemon goes on ending the run.",
-			"  mailboxd cancel nightly-report --reason 'wrong input'", (*client.Client).Cancel,
-		}.command(g, 30*time.Second),
+			"End a task with the status cancelled, and end all processes of its run. Cancel\nreturns when no process is left. After --timeout it returns with exit code 5, and\nthe daemon goes on ending the run.\n\n" +
+				"Tasks that its runs asked for go on, unless they end with it by themselves.\n--tree cancels them too, and all tasks below them. Without a flag, cancel asks at\na terminal; elsewhere it lists the tasks that stay open.",
+			"  mailboxd cancel nightly-report --reason 'wrong input'\n  mailboxd cancel nightly-report --tree", tree.cancel,
+		}.command(g, 30*time.Second)),
 		taskVerb{
 			"hold", "Hold a task until release",
 			"Hold a task, and later revisions of it, until mailboxd release. Approvals and\nother waits go on meanwhile. A running task is not stopped.",

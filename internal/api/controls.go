@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,11 +12,12 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
 	"mailboxd/internal/core"
+	"mailboxd/internal/task"
 )
 
 // controls are what changes something.
 func (d *Server) controls() []route {
-	task := func(verb, about string, do func(context.Context, envelope.ID, core.By) error) route {
+	one := func(verb, about string, do func(context.Context, envelope.ID, core.By) error) route {
 		return route{"POST", "/tasks/{id}/" + verb, about, "", client.ControlOptions{}, client.Task{}, d.control(verb, do)}
 	}
 	agent := func(verb, about string, do func(context.Context, string, core.By) error) route {
@@ -23,10 +25,11 @@ func (d *Server) controls() []route {
 	}
 	e := d.engine
 	return []route{
-		task("cancel", "Ends a task; answers when nothing of its run is left.", e.Cancel),
-		task("hold", "Keeps a task from starting until release.", e.Hold),
-		task("release", "Lets go of a task that an operator holds, or that may have run before the ledger was lost; tries a callback again that failed. It is no approval.", e.Release),
-		task("retry", "Runs a task again that ended in error, cancelled or rejected.", e.Retry),
+		one("cancel", "Ends a task; answers when nothing of its run is left.", e.Cancel),
+		{"POST", "/tasks/{id}/cancel-tree", "Ends a task, and all open tasks below it; answers when nothing of their runs is left.", "", client.ControlOptions{}, client.Tree{}, d.cancelTree},
+		one("hold", "Keeps a task from starting until release.", e.Hold),
+		one("release", "Lets go of a task that an operator holds, or that may have run before the ledger was lost; tries a callback again that failed. It is no approval.", e.Release),
+		one("retry", "Runs a task again that ended in error, cancelled or rejected.", e.Retry),
 		agent("pause", "Keeps an agent, or every agent, from starting anything until resume.", e.Pause),
 		agent("resume", "Ends the pause of exactly that name.", e.Resume),
 		agent("drain", "Pauses, and answers when nothing of it runs any more.", e.Drain),
@@ -37,22 +40,9 @@ func (d *Server) controls() []route {
 func (d *Server) control(verb string, do func(context.Context, envelope.ID, core.By) error) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
 		id, err := idIn(r)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			err = d.controlTask(r, verb, id, do)
 		}
-		var wish client.ControlOptions
-		if err := read(r, &wish); err != nil {
-			return nil, err
-		}
-		if err := d.maySteer(r, verb, id); err != nil {
-			return nil, err
-		}
-		ctx, stop, err := within(r.Context(), wish.Timeout)
-		if err != nil {
-			return nil, err
-		}
-		defer stop()
-		err = late(ctx, do(ctx, id, core.By{Who: peerIn(ctx).name(), Reason: wish.Reason}))
 		if errors.Is(err, errLate) {
 			err = fmt.Errorf("%w; %s", err, d.left(r.Context(), id))
 		}
@@ -61,6 +51,60 @@ func (d *Server) control(verb string, do func(context.Context, envelope.ID, core
 		}
 		return d.records.Latest(r.Context(), id)
 	}
+}
+
+// controlTask does something to a task for a caller who may.
+func (d *Server) controlTask(r *http.Request, verb string, id envelope.ID, do func(context.Context, envelope.ID, core.By) error) error {
+	var wish client.ControlOptions
+	if err := read(r, &wish); err != nil {
+		return err
+	}
+	if err := d.maySteer(r, verb, id); err != nil {
+		return err
+	}
+	ctx, stop, err := within(r.Context(), wish.Timeout)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	return late(ctx, do(ctx, id, core.By{Who: peerIn(ctx).name(), Reason: wish.Reason}))
+}
+
+// cancelTree cancels a task with those below it, and answers with them as they are then.
+func (d *Server) cancelTree(r *http.Request) (any, error) {
+	id, err := idIn(r)
+	if err != nil {
+		return nil, err
+	}
+	var cancelled []task.Task
+	err = d.controlTask(r, "cancel-tree", id, func(ctx context.Context, id envelope.ID, by core.By) (err error) {
+		cancelled, err = d.engine.CancelTree(ctx, id, by)
+		return err
+	})
+	if errors.Is(err, errLate) {
+		err = fmt.Errorf("%w; %s", err, d.stillOpen(r.Context(), id))
+	}
+	if err != nil {
+		return nil, err
+	}
+	row, err := d.records.Latest(r.Context(), id)
+	return client.Tree{Task: row, Cancelled: viewsOf(cancelled)}, err
+}
+
+// stillOpen lists what is open of a task and those below it.
+func (d *Server) stillOpen(ctx context.Context, id envelope.ID) string {
+	open, err := d.engine.Ledger.OpenBelow(ctx, id)
+	if err != nil {
+		return "what is still open is not known"
+	}
+	words := []string{}
+	if row, err := d.records.Latest(ctx, id); err == nil && row.State != task.Done {
+		words = append(words, fmt.Sprintf("%s (%s)", id, row.State))
+	}
+	for _, t := range open {
+		words = append(words, fmt.Sprintf("%s (%s)", t.ID, t.State))
+	}
+	return "still open: " + cmp.Or(strings.Join(words, ", "), "none")
 }
 
 // steer does something to an agent and answers with those that are paused then.

@@ -11,12 +11,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/api"
 	"mailboxd/internal/client"
+	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 func (h *house) dial(ctx context.Context, _, _ string) (net.Conn, error) { return h.place.Dial(ctx) }
@@ -52,6 +55,42 @@ func TestATaskIsSteered(t *testing.T) {
 	events, err := h.Events(ctx, "t1", 0, 9)
 	if err != nil || !slices.ContainsFunc(events, func(e client.Event) bool { return strings.Contains(string(e.Data), `"reason":"go"`) }) {
 		t.Errorf("Events = %+v, %v; want the reason in one", events, err)
+	}
+}
+
+func TestATaskIsCancelledWithThoseBelowIt(t *testing.T) {
+	h := open(t, stranger)
+	h.remember(t, "t1")
+	err := h.memory.Update(t.Context(), func(tx *ledger.Tx) error {
+		top, _, err := tx.Task(1)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Add(task.Task{
+			ID: "below", Revision: 1, State: task.Held, Reasons: []task.Reason{task.Operator}, Hash: "below",
+			Dialect: "ainl", Agent: "a", Requester: "a", Received: time.Now(), Parent: top.Seq, Depth: 1,
+		}, line("below"))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	if open, err := h.OpenBelow(ctx, "t1"); err != nil || len(open) != 1 || open[0].ID != "below" || open[0].State != task.Held {
+		t.Errorf("OpenBelow = %+v, %v; want below, held", open, err)
+	}
+	tree, err := h.CancelTree(ctx, "t1", client.ControlOptions{Reason: "enough"})
+	if err != nil || tree.Task.Status != envelope.Stopped || len(tree.Cancelled) != 1 || tree.Cancelled[0].Status != envelope.Stopped {
+		t.Errorf("CancelTree = %+v, %v; want both cancelled", tree, err)
+	}
+	if open, err := h.OpenBelow(ctx, "t1"); err != nil || len(open) > 0 {
+		t.Errorf("OpenBelow = %+v, %v; want none", open, err)
+	}
+	if _, err := h.CancelTree(ctx, "t1", client.ControlOptions{}); kindOf(err) != client.Conflict {
+		t.Errorf("CancelTree again = %v; want %s", err, client.Conflict)
+	}
+	if _, err := h.OpenBelow(ctx, "nobody"); kindOf(err) != client.NoTask {
+		t.Errorf("OpenBelow(nobody) = %v; want %s", err, client.NoTask)
 	}
 }
 
@@ -91,6 +130,9 @@ var verbs = map[string]func(*client.Client, context.Context) error{
 	},
 	"cancel": func(c *client.Client, ctx context.Context) error {
 		return second(c.Cancel(ctx, "t1", client.ControlOptions{}))
+	},
+	"cancel-tree": func(c *client.Client, ctx context.Context) error {
+		return second(c.CancelTree(ctx, "t1", client.ControlOptions{}))
 	},
 	"retry": func(c *client.Client, ctx context.Context) error {
 		return second(c.Retry(ctx, "t1", client.ControlOptions{}))

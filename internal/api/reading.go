@@ -92,6 +92,18 @@ func (d *Server) row(r *http.Request) (any, error) {
 	return d.records.Latest(r.Context(), id)
 }
 
+func (d *Server) below(r *http.Request) (any, error) {
+	id, err := idIn(r)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := d.records.Latest(r.Context(), id); err != nil {
+		return nil, err
+	}
+	open, err := d.engine.Ledger.OpenBelow(r.Context(), id)
+	return client.Page{Tasks: viewsOf(open)}, err
+}
+
 func (d *Server) result(r *http.Request) (any, error) {
 	id, err := idIn(r)
 	if err != nil {

@@ -12,6 +12,18 @@ func (c *Client) Cancel(ctx context.Context, id envelope.ID, w ControlOptions) (
 	return c.change(ctx, id, "cancel", w)
 }
 
+// CancelTree ends a task as Cancel does, and all open tasks below it.
+func (c *Client) CancelTree(ctx context.Context, id envelope.ID, w ControlOptions) (t Tree, err error) {
+	return t, c.post(ctx, taskPath(id, "/cancel-tree"), w, &t)
+}
+
+// OpenBelow lists the open tasks below a task, a task before those below it.
+func (c *Client) OpenBelow(ctx context.Context, id envelope.ID) ([]Task, error) {
+	var page Page
+	err := c.get(ctx, taskPath(id, "/below"), nil, &page)
+	return page.Tasks, err
+}
+
 // Hold keeps a task from starting until Release.
 func (c *Client) Hold(ctx context.Context, id envelope.ID, w ControlOptions) (Task, error) {
 	return c.change(ctx, id, "hold", w)

@@ -160,6 +160,13 @@ type ControlOptions struct {
 	Timeout string `json:"timeout,omitempty"` // how long cancel and drain may take, as 30s; absent: as long as they do
 }
 
+// A Tree is a task that was cancelled with the tasks below it: those that its runs asked
+// for, and those that their runs asked for.
+type Tree struct {
+	Task      Task   `json:"task"`
+	Cancelled []Task `json:"cancelled"` // the tasks below it that were open; a task before those below it
+}
+
 // A Decision is the body of an approval or a denial.
 type Decision struct {
 	As   string `json:"as,omitempty"`   // which of the caller's approver names

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/task"
 )
 
 // CountChildren counts the revisions that runs of a task have asked for.
@@ -34,4 +35,19 @@ func (r *Reader) Children(ctx context.Context, task int64) ([]envelope.ID, error
 		return nil, fmt.Errorf("list children of task %d: %w", task, err)
 	}
 	return ids, nil
+}
+
+const openBelowQuery = "WITH RECURSIVE below (seq) AS (SELECT t.seq FROM tasks p JOIN tasks t ON t.parent = p.seq WHERE p.id = ? AND t.parent <> 0" +
+	" UNION SELECT t.seq FROM tasks t JOIN below b ON t.parent = b.seq WHERE t.parent <> 0)" +
+	" SELECT " + taskColumns + " FROM tasks WHERE seq IN (SELECT seq FROM below) AND state <> 'done' ORDER BY depth, seq"
+
+// OpenBelow returns the revisions below a task that are not done: those that its runs have
+// asked for, those that their runs have asked for, and so on, whether the tasks between
+// are done or not. A task comes before those below it.
+func (r *Reader) OpenBelow(ctx context.Context, id envelope.ID) ([]task.Task, error) {
+	tasks, err := all(ctx, r.read, scanTask, openBelowQuery, string(id))
+	if err != nil {
+		return nil, fmt.Errorf("list open tasks below %s: %w", id, err)
+	}
+	return tasks, nil
 }

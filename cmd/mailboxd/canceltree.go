@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/client"
+	"mailboxd/internal/term"
+	"mailboxd/internal/view"
+)
+
+// A treeCancel cancels a task, and the tasks below it if that is wanted.
+type treeCancel struct {
+	cmd      *cobra.Command
+	with, no bool // the flags
+}
+
+// add adds the flags to the command.
+func (tc *treeCancel) add(cmd *cobra.Command) *cobra.Command {
+	tc.cmd = cmd
+	cmd.Flags().BoolVar(&tc.with, "tree", false, "cancel the open tasks below it too")
+	cmd.Flags().BoolVar(&tc.no, "no-tree", false, "leave the open tasks below it, and do not ask")
+	cmd.MarkFlagsMutuallyExclusive("tree", "no-tree")
+	return cmd
+}
+
+// cancel cancels a task. It asks about open tasks below it at a terminal, and lists those
+// that stay open.
+func (tc *treeCancel) cancel(daemon *client.Client, ctx context.Context, id envelope.ID, wish client.ControlOptions) (client.Task, error) {
+	notes, with, listed := tc.cmd.ErrOrStderr(), tc.with, false
+	open, err := daemon.OpenBelow(ctx, id)
+	if err == nil && len(open) > 0 && !tc.with && !tc.no && term.Interactive() {
+		view.PrintBelow(notes, id, open)
+		listed = true
+		if with, err = term.Confirm(ctx, "Cancel them too?"); err != nil {
+			return client.Task{}, fmt.Errorf("%w; use --tree or --no-tree", err)
+		}
+	}
+	if with {
+		tree, err := daemon.CancelTree(ctx, id, wish)
+		if err == nil {
+			view.PrintCancelled(notes, tree)
+		}
+		return tree.Task, err
+	}
+	task, err := daemon.Cancel(ctx, id, wish)
+	if err != nil {
+		return task, err
+	}
+	if open, err := daemon.OpenBelow(ctx, id); err == nil && len(open) > 0 {
+		if !listed {
+			view.PrintBelow(notes, id, open)
+		}
+		fmt.Fprintf(notes, "cancel them with: %s\n", view.Command("cancel", id, "--tree"))
+	}
+	return task, nil
+}
