@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"mailboxd/internal/config"
 	"mailboxd/internal/exit"
 	"mailboxd/internal/reader"
 	"mailboxd/internal/task"
@@ -27,17 +29,23 @@ of unknown cost counts with its reservation.`,
 			if _, err := time.Parse(time.DateOnly, day); err != nil {
 				return exit.With(exit.Usage, "--day %s: not a day such as 2026-03-09", day)
 			}
-			if r.Records == nil {
-				return nil
-			}
-			all, err := r.Records.Balances(cmd.Context(), day)
+			all, err := r.Balances(cmd.Context(), day)
 			if err != nil {
 				return err
 			}
-			return view.PrintBalances(cmd.OutOrStdout(), all, asJSON)
+			return view.PrintBalances(cmd.OutOrStdout(), all, asJSON, noBalances(g, day))
 		}),
 	}
 	cmd.Flags().StringVar(&day, "day", task.Day(time.Now()), "the day, in UTC")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
 	return cmd
+}
+
+// noBalances says why there is nothing to show of a day.
+func noBalances(g *globals, day string) string {
+	words := "nothing was spent or reserved on " + day
+	if cfg, err := g.load(); err == nil && len(cfg.Policy.Budgets) == 0 {
+		words += "; no daily budget is configured: set policy.budgets in " + cmp.Or(g.config, config.DefaultPath())
+	}
+	return words
 }

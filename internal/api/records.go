@@ -195,7 +195,7 @@ func why(t task.Task) string {
 	case task.Received:
 		return "an earlier revision of it is still running"
 	case task.Queued:
-		return "waits for a free slot; is mailboxd serve running?"
+		return "waits for a free slot"
 	case task.Running:
 		return fmt.Sprintf("its agent is at work, attempt %d", t.Attempt)
 	case task.Waiting:

@@ -5,11 +5,8 @@ package doctor
 import (
 	"context"
 	"fmt"
-	"io"
-	"strings"
 
 	"mailboxd/internal/agent"
-	"mailboxd/internal/term"
 )
 
 // A Finding is the outcome of a check. Scripts rely on names and states.
@@ -89,30 +86,3 @@ func (d *checker) warn(check, mend, format string, args ...any) {
 func (d *checker) bad(check, mend, format string, args ...any) {
 	d.note(Finding{Check: check, State: Bad, Finding: fmt.Sprintf(format, args...), Hint: mend})
 }
-
-// Print prints the findings and counts them, or each as a line of JSON.
-func Print(w io.Writer, findings []Finding, asJSON bool) error {
-	if asJSON {
-		for _, f := range findings {
-			if err := term.PrintJSON(w, f); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	count, width := map[Grade]int{}, 0
-	for _, f := range findings {
-		count[f.State]++
-		width = max(width, len(f.name()))
-	}
-	for _, f := range findings {
-		fmt.Fprintf(w, "%-4s  %-*s  %s\n", f.State, width, f.name(), term.Escape(f.Finding))
-		if f.Hint != "" {
-			fmt.Fprintf(w, "%*s-> %s\n", width+8, "", term.Escape(f.Hint))
-		}
-	}
-	_, err := fmt.Fprintf(w, "\n%d ok, %d that might be better, %d bad\n", count[OK], count[Warn], count[Bad])
-	return err
-}
-
-func (f Finding) name() string { return strings.TrimSpace(f.Check + " " + term.Escape(f.Subject)) }

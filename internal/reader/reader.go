@@ -120,6 +120,14 @@ func (r *Reader) Paused(ctx context.Context) ([]string, error) {
 	return r.Records.Paused(ctx)
 }
 
+// Balances returns the accounts of a day.
+func (r *Reader) Balances(ctx context.Context, day string) ([]client.Balance, error) {
+	if r.Records == nil {
+		return nil, nil
+	}
+	return r.Records.Balances(ctx, day)
+}
+
 // Details returns all that is known of a task.
 func (r *Reader) Details(ctx context.Context, id envelope.ID) (client.TaskDetails, error) {
 	file, err := client.TaskDetails{}, error(ledger.ErrUnknown)

@@ -22,6 +22,9 @@ type Screen struct {
 
 // ScreenOf returns w as it is now; the size of a window can change later.
 func ScreenOf(w io.Writer) Screen {
+	if s, ok := w.(Screen); ok {
+		return s
+	}
 	s := Screen{Writer: w, Colour: HasColour(w)}
 	f, ok := w.(*os.File)
 	if !ok || !isatty.IsTerminal(f.Fd()) {
@@ -48,7 +51,7 @@ const (
 	Red    Paint = "31"
 	Green  Paint = "32"
 	Yellow Paint = "33"
-	Blue   Paint = "34"
+	Cyan   Paint = "36" // blue is too dark on black
 )
 
 // Paint colours a text, if the screen has colours.

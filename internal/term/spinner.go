@@ -55,5 +55,5 @@ func draw(ctx context.Context, s Screen, text func(context.Context) string) {
 // line would wrap.
 func SpinnerLine(s Screen, turn int, elapsed time.Duration, text string) string {
 	frame := string(spinnerFrames[turn%len(spinnerFrames)])
-	return s.Paint(Blue, frame) + " " + Cut(Age(elapsed)+"  "+text, s.Columns-Width(frame)-2)
+	return s.Paint(Cyan, frame) + " " + Cut(Age(elapsed)+"  "+text, s.Columns-Width(frame)-2)
 }

@@ -20,6 +20,9 @@ type Cell struct {
 // Add adds a row.
 func (t *Table) Add(row ...Cell) { t.rows = append(t.rows, row) }
 
+// IsEmpty reports whether the table has no rows.
+func (t *Table) IsEmpty() bool { return len(t.rows) == 0 }
+
 // Print writes the heading and the rows; nothing when there are no rows.
 func (t *Table) Print(s Screen) error {
 	var text strings.Builder

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"fmt"
 	"io"
 	"strconv"
 
@@ -8,8 +9,9 @@ import (
 	"mailboxd/internal/term"
 )
 
-// PrintBalances prints accounts as a table, or each as a line of JSON.
-func PrintBalances(w io.Writer, all []client.Balance, asJSON bool) error {
+// PrintBalances prints accounts as a table, or each as a line of JSON. For an empty table it
+// prints a text.
+func PrintBalances(w io.Writer, all []client.Balance, asJSON bool, empty string) error {
 	if asJSON {
 		for _, b := range all {
 			if err := term.PrintJSON(w, b); err != nil {
@@ -29,6 +31,10 @@ func PrintBalances(w io.Writer, all []client.Balance, asJSON bool) error {
 			}
 			list.Add(term.Cell{Text: term.OneLine(b.Owner)}, term.Cell{Text: u.name}, numberCell(u.Limit), numberCell(&u.Spent), numberCell(&u.Reserved), numberCell(u.Left), term.Cell{Text: strconv.Itoa(b.Unknown)})
 		}
+	}
+	if list.IsEmpty() {
+		_, err := fmt.Fprintln(w, empty)
+		return err
 	}
 	return list.Print(term.ScreenOf(w))
 }

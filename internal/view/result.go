@@ -28,19 +28,20 @@ func PrintResult(w io.Writer, raw []byte, asJSON bool) error {
 		_, err := fmt.Fprintln(w, term.Escape(string(text)))
 		return err
 	}
-	fmt.Fprintf(w, "%s  %s  by %s\n", term.Escape(string(r.TaskID)), term.Escape(string(r.Status)), term.Escape(r.AgentID))
+	s := term.ScreenOf(w)
+	fmt.Fprintf(s, "%s  %s  by %s\n", s.Paint(term.Bold, term.Escape(string(r.TaskID))), s.Paint(paintOfStatus(r.Status), term.Escape(string(r.Status))), term.Escape(r.AgentID))
 	if r.Output.Summary != "" {
 		fmt.Fprintf(w, "\n%s\n\n", term.Indent(term.Escape(r.Output.Summary)))
 	}
 	for _, a := range r.Output.Actions {
 		fmt.Fprintf(w, "  - %s: %s (%s)\n", term.Escape(a.Kind), term.Escape(a.Description), term.Escape(a.Status))
 	}
-	switch {
+	switch kind := s.Paint(term.Red, term.Escape(string(r.Error.Kind))); {
 	case r.Error == (envelope.Error{}):
 	case strings.Contains(r.Output.Summary, r.Error.Message):
-		fmt.Fprintf(w, "  error     %s\n", term.Escape(string(r.Error.Kind)))
+		fmt.Fprintf(w, "  error     %s\n", kind)
 	default:
-		fmt.Fprintf(w, "  error     %s: %s\n", term.Escape(string(r.Error.Kind)), term.Escape(r.Error.Message))
+		fmt.Fprintf(w, "  error     %s: %s\n", kind, term.Escape(r.Error.Message))
 	}
 	if r.Review.Required {
 		fmt.Fprintf(w, "  review    %s\n", term.Escape(cmp.Or(r.Review.Reason, "asked for")))

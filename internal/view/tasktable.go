@@ -59,16 +59,24 @@ func OpenStates() []task.State {
 func PaintOf(t client.Task) term.Paint {
 	switch t.State {
 	case task.Running:
-		return term.Blue
+		return term.Cyan
 	case task.Held, task.Review:
 		return term.Yellow
 	case task.Done:
-		if t.Status == envelope.OK {
-			return term.Green
-		}
-		return term.Red
+		return paintOfStatus(t.Status)
 	}
 	return ""
+}
+
+// paintOfStatus is the colour of the status of a result.
+func paintOfStatus(status envelope.Status) term.Paint {
+	switch status {
+	case envelope.OK:
+		return term.Green
+	case envelope.Partial:
+		return term.Yellow
+	}
+	return term.Red
 }
 
 // Feed prints a line for each task.
