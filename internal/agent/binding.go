@@ -29,6 +29,9 @@ type Binding struct {
 	Cwd     string   // "" is the run directory, or a worker's own directory
 	Env     []string // KEY passes a variable on, KEY=VALUE sets it
 
+	// Workdirs are the directories in which a task may have the agent work, also below them.
+	Workdirs []string
+
 	Worker *Worker // instead of Command, Output and Stdin: processes for many tasks
 	Inbox  *Inbox  // instead of either: tasks are fetched from a file
 
@@ -88,7 +91,7 @@ func newAgent(b Binding, opts Options) (*Agent, error) {
 	if err := b.check(); err != nil {
 		return nil, err
 	}
-	g := &Agent{binding: b, opts: opts}
+	g := &Agent{binding: b, opts: opts, workdirs: resolveAll(b.Workdirs)}
 	var err error
 	if g.command, err = parseCommand(b.Command); err != nil {
 		return nil, err
@@ -105,7 +108,7 @@ func newAgent(b Binding, opts Options) (*Agent, error) {
 
 func (b Binding) withDefaults() Binding {
 	b = b.Filled()
-	b.Command, b.Env = slices.Clone(b.Command), slices.Clone(b.Env)
+	b.Command, b.Env, b.Workdirs = slices.Clone(b.Command), slices.Clone(b.Env), slices.Clone(b.Workdirs)
 	setDefault(&b.Output, Envelope)
 	setDefault(&b.Stdin, Request)
 	setDefault(&b.Resend, Rerun)
@@ -140,6 +143,8 @@ func (b Binding) check() error {
 		return b.checkDialect()
 	case b.checkProfile() != nil:
 		return b.checkProfile()
+	case b.checkWorkdirs() != nil:
+		return b.checkWorkdirs()
 	case b.Inbox != nil:
 		if err := b.checkInbox(); err != nil {
 			return err
