@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -28,9 +27,6 @@ type Binding struct {
 	Model   string   // for the profile's program; "" is the program's default
 	Cwd     string   // "" is the run directory, or a worker's own directory
 	Env     []string // KEY passes a variable on, KEY=VALUE sets it
-
-	// Workdirs are the directories in which a task may have the agent work, also below them.
-	Workdirs []string
 
 	Worker *Worker // instead of Command, Output and Stdin: processes for many tasks
 	Inbox  *Inbox  // instead of either: tasks are fetched from a file
@@ -88,16 +84,17 @@ const (
 
 func newAgent(b Binding, opts Options) (*Agent, error) {
 	b = b.withDefaults()
-	if err := b.check(); err != nil {
-		return nil, err
+	if wrong := b.Check(); len(wrong) > 0 {
+		return nil, wrong[0]
 	}
-	g := &Agent{binding: b, opts: opts, workdirs: resolveAll(b.Workdirs)}
+	g := &Agent{binding: b, opts: opts}
 	var err error
 	if g.command, err = parseCommand(b.Command); err != nil {
 		return nil, err
 	}
-	if g.environ, err = inherit(b.Env, os.LookupEnv); err != nil {
-		return nil, err
+	var env *FieldError
+	if g.environ, env = inherit(b.Env, os.LookupEnv); env != nil {
+		return nil, env
 	}
 	g.runArguments = b.terms()
 	if b.Worker != nil {
@@ -108,7 +105,7 @@ func newAgent(b Binding, opts Options) (*Agent, error) {
 
 func (b Binding) withDefaults() Binding {
 	b = b.Filled()
-	b.Command, b.Env, b.Workdirs = slices.Clone(b.Command), slices.Clone(b.Env), slices.Clone(b.Workdirs)
+	b.Command, b.Env = slices.Clone(b.Command), slices.Clone(b.Env)
 	setDefault(&b.Output, Envelope)
 	setDefault(&b.Stdin, Request)
 	setDefault(&b.Resend, Rerun)
@@ -133,45 +130,82 @@ func setDefault[T comparable](v *T, value T) {
 	}
 }
 
-func (b Binding) check() error {
+// A FieldError is what is wrong with a field of a binding, by its name in the configuration.
+type FieldError struct{ Field, Problem string }
+
+// Error returns "field: problem".
+func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
+
+func wrong(field, format string, args ...any) *FieldError {
+	return &FieldError{field, fmt.Sprintf(format, args...)}
+}
+
+// Check returns everything that is wrong with the binding and can be found before a run.
+func (b Binding) Check() (found []*FieldError) {
+	b = b.withDefaults()
+	note := func(errs ...*FieldError) {
+		for _, err := range errs {
+			if err != nil {
+				found = append(found, err)
+			}
+		}
+	}
+	if b.ID == "" || strings.ContainsFunc(b.ID, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		note(wrong("id", "must be text without control characters"))
+	}
+	if b.Manifest != nil && b.Manifest.AgentID != b.ID {
+		note(wrong("manifest", "is for the agent %q", b.Manifest.AgentID))
+	}
+	note(b.checkDialect(), b.checkProfile())
 	switch {
-	case b.ID == "" || strings.ContainsFunc(b.ID, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return errors.New("id: must be text without control characters")
-	case b.Manifest != nil && b.Manifest.AgentID != b.ID:
-		return fmt.Errorf("manifest: is for the agent %q", b.Manifest.AgentID)
-	case b.checkDialect() != nil:
-		return b.checkDialect()
-	case b.checkProfile() != nil:
-		return b.checkProfile()
-	case b.checkWorkdirs() != nil:
-		return b.checkWorkdirs()
 	case b.Inbox != nil:
-		if err := b.checkInbox(); err != nil {
-			return err
-		}
+		note(b.checkInbox())
 	case b.Worker != nil:
-		if err := b.checkWorker(); err != nil {
-			return err
-		}
+		note(b.checkWorker())
 	case len(b.Command) == 0 || b.Command[0] == "":
-		return errors.New("exec.command: required, a list such as [./agent.sh]; or the agent has a worker or an inbox")
+		note(wrong("exec.command", "required, a list such as [./agent.sh]; or the agent has a worker or an inbox"))
 	}
-	switch {
-	case !slices.Contains(formats, b.Output):
-		return fmt.Errorf("exec.output: %q is not one of envelope, json, text, claude, codex, cursor, gemini", b.Output)
-	case !slices.Contains([]Stdin{Request, Prompt, None}, b.Stdin):
-		return fmt.Errorf("exec.stdin: %q is not one of request, prompt, none", b.Stdin)
-	case b.Resend != Rerun && b.Resend != Refuse:
-		return fmt.Errorf("resend: %q is not one of rerun, refuse", b.Resend)
+	note(b.checkWords()...)
+	note(b.checkNumbers()...)
+	for i, element := range b.Command {
+		note(checkElement(fmt.Sprintf("exec.command[%d]", i), element))
 	}
-	for name, n := range map[string]int64{
-		"timeout": int64(b.Timeout), "idle_timeout": int64(b.IdleTimeout), "exit_timeout": int64(b.ExitTimeout), "grace": int64(b.Grace),
-		"exec.max_output": b.MaxOutput, "concurrency": int64(b.Concurrency), "retries": int64(b.Retries),
-		"backoff": int64(b.Backoff),
+	for i, entry := range b.Env {
+		err := checkVariable(i, entry)
+		if err != nil && b.Worker != nil {
+			err.Field = "worker" + strings.TrimPrefix(err.Field, "exec")
+		}
+		note(err)
+	}
+	return found
+}
+
+// checkWords checks the fields that have one of a few values.
+func (b Binding) checkWords() (found []*FieldError) {
+	if !slices.Contains(formats, b.Output) {
+		found = append(found, wrong("exec.output", "%q is not one of envelope, json, text, claude, codex, cursor, gemini", b.Output))
+	}
+	if !slices.Contains([]Stdin{Request, Prompt, None}, b.Stdin) {
+		found = append(found, wrong("exec.stdin", "%q is not one of request, prompt, none", b.Stdin))
+	}
+	if b.Resend != Rerun && b.Resend != Refuse {
+		found = append(found, wrong("resend", "%q is not one of rerun, refuse", b.Resend))
+	}
+	return found
+}
+
+func (b Binding) checkNumbers() (found []*FieldError) {
+	for _, field := range []struct {
+		name string
+		n    int64
+	}{
+		{"timeout", int64(b.Timeout)}, {"idle_timeout", int64(b.IdleTimeout)}, {"exit_timeout", int64(b.ExitTimeout)},
+		{"grace", int64(b.Grace)}, {"exec.max_output", b.MaxOutput}, {"concurrency", int64(b.Concurrency)},
+		{"retries", int64(b.Retries)}, {"backoff", int64(b.Backoff)},
 	} {
-		if n < 0 {
-			return fmt.Errorf("%s: must not be negative", name)
+		if field.n < 0 {
+			found = append(found, wrong(field.name, "must not be negative"))
 		}
 	}
-	return nil
+	return found
 }

@@ -1,9 +1,7 @@
 package agent
 
 import (
-	"cmp"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"text/template"
@@ -95,21 +93,14 @@ func plainTool(name string) bool {
 	})
 }
 
-// parseCommand parses every element and executes it once, to find unknown names early.
+// parseCommand parses every element of a command that Check has approved.
 func parseCommand(command []string) ([]*template.Template, error) {
 	parsed := make([]*template.Template, len(command))
 	for i, element := range command {
-		if strings.ContainsRune(element, 0) {
-			return nil, fmt.Errorf("exec.command[%d]: contains a NUL character", i)
-		}
-		t, err := template.New("command").Option("missingkey=error").Parse(element)
-		if err == nil {
-			err = t.Execute(io.Discard, facts{})
-		}
-		if err != nil {
+		var err error
+		if parsed[i], err = parseElement(element); err != nil {
 			return nil, fmt.Errorf("exec.command[%d]: %w", i, err)
 		}
-		parsed[i] = t
 	}
 	return parsed, nil
 }
@@ -153,7 +144,7 @@ func (g *Agent) spec(j task.Job) (runner.Spec, error) {
 	}
 	b := g.binding
 	s := runner.Spec{
-		Dir: j.Dir, Argv: argv, Env: environment(g.environ, j, f), Cwd: cmp.Or(j.Cwd, b.Cwd), CwdResolved: j.Task.Workdir() != "",
+		Dir: j.Dir, Argv: argv, Env: environment(g.environ, j, f), Cwd: b.Cwd,
 		Timeout: g.timeout(j), IdleTimeout: b.IdleTimeout, Progress: f.ProgressFile,
 		ExitTimeout: b.ExitTimeout, Answer: f.ResultFile,
 		Deadline: j.Deadline, MaxOutput: b.MaxOutput, Grace: b.Grace,

@@ -2,8 +2,6 @@ package agent
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -22,12 +20,12 @@ const (
 // Speaks returns the dialect of the agent's requests and answers.
 func (b Binding) Speaks() envelope.Dialect { return cmp.Or(b.Dialect, envelope.AINL) }
 
-func (b Binding) checkDialect() error {
+func (b Binding) checkDialect() *FieldError {
 	if _, ok := dialect.Of(b.Speaks()); !ok {
-		return fmt.Errorf("dialect: %q is not one of ainl, clowl, cap", b.Dialect)
+		return wrong("dialect", "%q is not one of ainl, clowl, cap", b.Dialect)
 	}
 	if b.Worker != nil && b.Speaks() != envelope.AINL {
-		return errors.New("dialect: a worker speaks ainl")
+		return wrong("dialect", "a worker speaks ainl")
 	}
 	return nil
 }

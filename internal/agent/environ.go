@@ -18,7 +18,7 @@ const reserved = "MAILBOX_"
 // inherit returns the part of the environment that is the same in every run:
 // passedVariables, then the binding's list. A later entry replaces an earlier one of the
 // same name.
-func inherit(list []string, ours func(string) (string, bool)) ([]string, error) {
+func inherit(list []string, ours func(string) (string, bool)) ([]string, *FieldError) {
 	var env []string
 	for _, name := range passedVariables {
 		if value, ok := ours(name); ok {
@@ -27,11 +27,8 @@ func inherit(list []string, ours func(string) (string, bool)) ([]string, error) 
 	}
 	for i, entry := range list {
 		name, value, given := strings.Cut(entry, "=")
-		switch {
-		case name == "" || strings.ContainsRune(entry, 0):
-			return nil, fmt.Errorf("exec.env[%d]: is neither KEY nor KEY=VALUE", i)
-		case strings.HasPrefix(name, reserved):
-			return nil, fmt.Errorf("exec.env[%d]: names that begin with %s are set by us", i, reserved)
+		if err := checkVariable(i, entry); err != nil {
+			return nil, err
 		}
 		if !given {
 			if value, given = ours(name); !given {
@@ -41,6 +38,17 @@ func inherit(list []string, ours func(string) (string, bool)) ([]string, error) 
 		env = setVariable(env, name, value)
 	}
 	return env, nil
+}
+
+func checkVariable(i int, entry string) *FieldError {
+	name, _, _ := strings.Cut(entry, "=")
+	switch field := fmt.Sprintf("exec.env[%d]", i); {
+	case name == "" || strings.ContainsRune(entry, 0):
+		return wrong(field, "is neither KEY nor KEY=VALUE")
+	case strings.HasPrefix(name, reserved):
+		return wrong(field, "names that begin with %s are set by us", reserved)
+	}
+	return nil
 }
 
 func setVariable(env []string, name, value string) []string {

@@ -1,8 +1,6 @@
 package agent
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"mailboxd/envelope"
@@ -23,15 +21,15 @@ func (in *Inbox) withDefaults() *Inbox {
 	return &filled
 }
 
-func (b Binding) checkInbox() error {
+func (b Binding) checkInbox() *FieldError {
 	switch {
 	case len(b.Command) > 0 || b.Worker != nil:
-		return errors.New("inbox: an agent has exec, worker or inbox, one of them")
+		return wrong("inbox", "an agent has exec, worker or inbox, one of them")
 	case b.Inbox.Lease < 0:
-		return errors.New("inbox.lease: must not be negative")
+		return wrong("inbox.lease", "must not be negative")
 	}
 	if err := mailbox.CheckInbox(b.Inbox.File); err != nil {
-		return fmt.Errorf("inbox.file: %w", err)
+		return wrong("inbox.file", "%v", err)
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -92,18 +91,18 @@ func (b Binding) byRecipe() bool {
 	return b.Worker == nil && b.Inbox == nil && len(r.command) > 0 && len(b.Command) > 0 && slices.Equal(b.Command[1:], r.arguments(b.Model))
 }
 
-func (b Binding) checkProfile() error {
+func (b Binding) checkProfile() *FieldError {
 	_, known := recipes[b.Profile]
 	switch {
 	case b.Profile != "" && !known:
 		names := slices.Sorted(maps.Keys(recipes))
-		return fmt.Errorf("profile: %q is not one of %s", b.Profile, strings.Trim(fmt.Sprint(names), "[]"))
+		return wrong("profile", "%q is not one of %s", b.Profile, strings.Trim(fmt.Sprint(names), "[]"))
 	case b.Profile != "" && (b.Worker != nil || b.Inbox != nil):
-		return errors.New("profile: is for an exec agent, not for a worker or an inbox")
+		return wrong("profile", "is for an exec agent, not for a worker or an inbox")
 	case b.Model != "" && !b.byRecipe():
-		return errors.New("model: only the command of a profile has a flag for it; name it in exec.command")
+		return wrong("model", "only the command of a profile has a flag for it; name it in exec.command")
 	case strings.HasPrefix(b.Model, "-"):
-		return fmt.Errorf("model: %q would be read as a flag", b.Model)
+		return wrong("model", "%q would be read as a flag", b.Model)
 	}
 	return nil
 }

@@ -35,27 +35,27 @@ func (w *Worker) withDefaults() *Worker {
 	return &filled
 }
 
-func (b Binding) checkWorker() error {
+func (b Binding) checkWorker() *FieldError {
 	w := b.Worker
 	switch {
 	case len(b.Command) > 0:
-		return errors.New("worker: an agent has exec or worker, not both")
+		return wrong("worker", "an agent has exec or worker, not both")
 	case len(w.Command) == 0 || w.Command[0] == "":
-		return errors.New("worker.command: required, a list such as [./worker.py]")
+		return wrong("worker.command", "required, a list such as [./worker.py]")
 	case strings.Contains(w.Command[0], "/") && !filepath.IsAbs(w.Command[0]):
-		return fmt.Errorf("worker.command[0]: %q is a relative path", w.Command[0])
+		return wrong("worker.command[0]", "%q is a relative path", w.Command[0])
 	case w.Count < 1 || w.Count > 1000:
-		return errors.New("worker.count: must be between 1 and 1000")
+		return wrong("worker.count", "must be between 1 and 1000")
 	case w.InFlight < 1 || w.InFlight > 10_000:
-		return errors.New("worker.in_flight: must be between 1 and 10000")
+		return wrong("worker.in_flight", "must be between 1 and 10000")
 	case b.IdleTimeout != 0:
-		return errors.New("idle_timeout: a worker has none; its tasks have a timeout")
+		return wrong("idle_timeout", "a worker has none; its tasks have a timeout")
 	case b.Output != Envelope:
-		return errors.New("exec.output: a worker answers with an envelope")
+		return wrong("exec.output", "a worker answers with an envelope")
 	}
 	for i, element := range w.Command {
 		if strings.ContainsRune(element, 0) {
-			return fmt.Errorf("worker.command[%d]: contains a NUL character", i)
+			return wrong(fmt.Sprintf("worker.command[%d]", i), "contains a NUL character")
 		}
 	}
 	return nil
