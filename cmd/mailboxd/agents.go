@@ -26,7 +26,7 @@ its command exists, and how many of its tasks are running, queued and held.`,
 		Example: "  mailboxd agents\n  mailboxd agents --json | jq -r 'select(.problem).agent_id'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := g.load()
+			cfg, err := g.partial(cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}

@@ -47,7 +47,7 @@ or took longer than --timeout, 7 the daemon is not running.`,
 }
 
 func testAgent(cmd *cobra.Command, g *globals, id string, timeout time.Duration, asJSON bool) error {
-	cfg, err := g.load()
+	cfg, err := g.partial(cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -87,7 +88,7 @@ func completeTasks(g *globals, many bool, states ...task.State) completer {
 }
 
 func taskWords(ctx context.Context, g *globals, begun string, states []task.State) ([]cobra.Completion, error) {
-	cfg, err := g.load()
+	cfg, err := g.partial(io.Discard)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +110,7 @@ func taskWords(ctx context.Context, g *globals, begun string, states []task.Stat
 // completeAgents lists the agents of the configuration.
 func completeAgents(g *globals) completer {
 	return func(_ *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		cfg, err := g.load()
+		cfg, err := g.partial(io.Discard)
 		var words []cobra.Completion
 		for _, a := range cfg.Agents {
 			if err == nil && strings.HasPrefix(a.ID, begun) {

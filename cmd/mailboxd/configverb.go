@@ -9,10 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
-	"mailboxd/internal/agent"
 	"mailboxd/internal/config"
-	"mailboxd/internal/lint"
-	"mailboxd/internal/schema"
 	"mailboxd/internal/term"
 )
 
@@ -34,49 +31,24 @@ func configCheckCommand(g *globals) *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Check the configuration, manifests and schemas",
-		Long: `Check the configuration, the manifests and the schemas as serve does when it
-starts. Print every error and warning. The exit code is 1 if there are errors.`,
+		Short: "Check the configuration and what it names",
+		Long: `Check the configuration file, the variables of the environment, and what the
+configuration names: manifests, definitions, schemas, secrets, programs and
+directories. Print every error and warning with its line and column. The exit code
+is 1 if there are errors. serve starts without a program or a directory, which may
+come later, and logs a warning; it refuses every other error of the configuration.`,
 		Example: "  mailboxd config check --config ./config.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			report := lint.NewReport()
-			if cfg, err := g.load(); err != nil {
-				report.Fail("configuration", err)
-			} else {
-				checkAgents(report, cfg)
+			found, err := config.Examine(g.config, g.root)
+			if err != nil {
+				return err
 			}
-			return report.Print(cmd.OutOrStdout(), asJSON)
+			return found.Mistakes.Print(cmd.OutOrStdout(), asJSON)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print {ok, issues: [{kind, path, message}]}")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print {ok, issues: [{kind, path, line, column, key, message}]}")
 	return cmd
-}
-
-// checkAgents adds what is wrong with the agents of a configuration.
-func checkAgents(r *lint.Report, cfg config.Config) {
-	members := cfg.ReadAgents()
-	for _, m := range members {
-		at := fmt.Sprintf("agents[%d] %q", m.Index, m.Binding.ID)
-		if m.Subject.Unfit != "" {
-			r.Fail(at, fmt.Errorf("disabled: %s", m.Subject.Unfit))
-		}
-		for _, doubt := range m.Warnings {
-			r.Warn(at, "manifest: "+doubt.String())
-		}
-		for _, doubt := range m.Unknown {
-			r.Warn(at, doubt)
-		}
-	}
-	if _, err := schema.Load(cfg.Policy.Schemas); err != nil {
-		r.Fail("policy.schemas", err)
-	}
-	if _, err := cfg.Secrets(); err != nil {
-		r.Fail("configuration", err)
-	}
-	if _, err := agent.New(config.Bindings(members), agent.Options{}); err != nil {
-		r.Fail("configuration", err)
-	}
 }
 
 func configShowCommand(g *globals) *cobra.Command {

@@ -19,7 +19,7 @@ func locationOf(cfg config.Config) reader.Location {
 // withReader makes a command of a function that reads.
 func withReader(g *globals, read func(*cobra.Command, []string, *reader.Reader) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		cfg, err := g.load()
+		cfg, err := g.partial(cmd.ErrOrStderr())
 		if err != nil {
 			return err
 		}
@@ -39,7 +39,7 @@ func withReader(g *globals, read func(*cobra.Command, []string, *reader.Reader) 
 // same daemon.
 func withDaemon(g *globals, steer func(*cobra.Command, []string, *reader.Reader, *client.Client) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		cfg, err := g.load()
+		cfg, err := g.partial(cmd.ErrOrStderr())
 		if err != nil {
 			return err
 		}

@@ -42,7 +42,16 @@ The exit code is 1 if there is a problem.`,
 func doctorOptionsOf(g *globals) doctor.Options {
 	o := doctor.Options{Config: cmp.Or(g.config, config.DefaultPath(), "$HOME/.config/mailboxd/config.yaml")}
 	o.Build, _ = buildID()
-	cfg, err := g.load()
+	found, err := config.Examine(g.config, g.root)
+	cfg := found.Config
+	if err == nil {
+		err = found.Mistakes.Err()
+	}
+	for _, m := range found.Mistakes.Only(config.Doubts) {
+		if m.File == "" { // a variable; the rest is about agents
+			o.Doubts = append(o.Doubts, m.Message)
+		}
+	}
 	if err == nil {
 		o.Root, err = filepath.Abs(cfg.Root)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"mailboxd/internal/config"
 	"mailboxd/internal/exit"
+	"mailboxd/internal/term"
 )
 
 func main() {
@@ -59,6 +60,17 @@ type globals struct {
 }
 
 func (g *globals) load() (config.Config, error) { return config.Load(g.config, g.root) }
+
+// partial loads what can be read of a configuration with mistakes, and says on w that it has
+// some. It suffices to find the mailbox and its daemon.
+func (g *globals) partial(w io.Writer) (config.Config, error) {
+	cfg, mistakes, err := config.Partial(g.config, g.root)
+	if len(mistakes) > 0 {
+		fmt.Fprintf(w, "mailboxd: using the mailbox %s in spite of mistakes in the configuration, such as %s; all of them: mailboxd config check\n",
+			term.Escape(cfg.Root), term.Escape(mistakes[0].String()))
+	}
+	return cfg, err
+}
 
 func rootCommand() *cobra.Command {
 	g := &globals{}

@@ -36,7 +36,7 @@ agent.`,
   mailboxd mcp --as cursor`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := g.load()
+			cfg, err := g.partial(cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}

@@ -12,7 +12,6 @@ import (
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/config"
-	"mailboxd/internal/lint"
 )
 
 // definitionOf writes a CAP agent definition, of which the members may be others.
@@ -40,7 +39,7 @@ func TestWhatIsWrongWithADialogueIsNamedByItsKey(t *testing.T) {
 	for yaml, want := range map[string]string{
 		entry("a", "dialect: klingon"):                                                  `agents[0].dialect: "klingon" is not one of ainl, clowl, cap`,
 		"{id: a, dialect: cap, worker: {command: [x]}}":                                 "agents[0].dialect: a worker speaks ainl",
-		entry("a", "definition: none.json"):                                             "agents[0].definition: open ",
+		entry("a", "definition: none.json"):                                             "agents[0].definition: ",
 		entry("a", "definition: "+definitionOf(t, "b", "", "null")):                     `id: is "b", and the agent is "a"`,
 		entry("a", "definition: "+definitionOf(t, "a", "b a", "null")):                  "allowed_agents[1]: is the agent itself",
 		entry("a", "definition: "+definitionOf(t, "a", "", `"a"`)):                      "overseer: is the agent itself",
@@ -61,10 +60,10 @@ func TestWhatIsWrongWithADialogueIsNamedByItsKey(t *testing.T) {
 		}
 	}
 	for yaml, want := range map[string]string{
-		"senders: [{secret_env: X}]":                                         `senders[0] "": name: required`,
+		"senders: [{secret_env: X}]":                                         `senders[0].name: required`,
 		"senders: [{name: a}]":                                               "needs secret_env or secret_file, one of them",
 		"senders: [{name: a, secret_env: X, secret_file: y}]":                "needs secret_env or secret_file, one of them",
-		"senders: [{name: a, secret_env: X}, {name: a, secret_env: X}]":      `senders[1] "a": name: is there twice`,
+		"senders: [{name: a, secret_env: X}, {name: a, secret_env: X}]":      `senders[1].name: "a" is there twice`,
 		"oversight: {rounds: -1}":                                            "oversight.rounds: must be at least 0",
 		"conversation: {question_timeout: -1s}":                              "conversation.question_timeout: must be at least 0",
 		"oversight: {patience: -1s}":                                         "oversight.patience: must be at least 0",
@@ -82,10 +81,6 @@ func TestReplicasAreAgentsOfTheirOwn(t *testing.T) {
 	manifest := writeManifest(t, `{"schema_version":"1.0","agent_id":"analyst","role_types":["executor"]}`)
 	yaml := "agents: [" + entry("pm", "concurrency: 1") + ", " +
 		entry("analyst", "dialect: cap, replicas: 3, manifest: "+manifest+", definition: "+definitionOf(t, "analyst", "qa analyst-2", `"qa"`)) + "]"
-	cfg, err := loadYAML(t, yaml)
-	if err != nil {
-		t.Fatal(err)
-	}
 	r := snapshotOf(t, yaml)
 	if got, want := r.ids(), []string{"analyst-1", "analyst-2", "analyst-3", "pm"}; !slices.Equal(got, want) {
 		t.Errorf("the agents are %q, want %q", got, want)
@@ -94,9 +89,7 @@ func TestReplicasAreAgentsOfTheirOwn(t *testing.T) {
 	if b := a.Binding(); b.Definition.ID != "analyst-2" || b.Manifest.AgentID != "analyst-2" || b.Dialect != envelope.CAP {
 		t.Errorf("analyst-2 is %+v", b)
 	}
-	report := lint.NewReport()
-	checkAgents(report, cfg)
-	if words := fmt.Sprint(report.Issues); !strings.Contains(words, `agents[1] "analyst-1" definition: allowed_agents[0]: no agent "qa" is configured`) {
+	if words := mistakesOf(t, yaml); !strings.Contains(words, `agents[1]: definition: allowed_agents[0]: no agent "qa" is configured`) {
 		t.Errorf("config check says %s", words)
 	}
 }
@@ -188,9 +181,9 @@ func TestABroadcastReachesWhoTakesTheWork(t *testing.T) {
 
 func TestASecretThatIsNotThereIsSaid(t *testing.T) {
 	for yaml, want := range map[string]string{
-		"senders: [{name: a, secret_env: MAILBOXD_TEST_NO_SUCH}]": `senders[0] "a": secret_env: MAILBOXD_TEST_NO_SUCH is not set`,
-		"senders: [{name: a, secret_file: none}]":                 `senders[0] "a": secret_file: open `,
-		"senders: [{name: a, secret_file: /dev/null}]":            `senders[0] "a": is empty`,
+		"senders: [{name: a, secret_env: MAILBOXD_TEST_NO_SUCH}]": `MAILBOXD_TEST_NO_SUCH is not set`,
+		"senders: [{name: a, secret_file: none}]":                 `none`,
+		"senders: [{name: a, secret_file: /dev/null}]":            `is empty`,
 	} {
 		cfg, err := loadYAML(t, yaml)
 		if err != nil {
@@ -199,9 +192,22 @@ func TestASecretThatIsNotThereIsSaid(t *testing.T) {
 		if _, err := cfg.Secrets(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %q", yaml, err, want)
 		}
-		report := lint.NewReport()
-		if checkAgents(report, cfg); !strings.Contains(fmt.Sprint(report.Issues), want) {
-			t.Errorf("config check says %v; want %q", report.Issues, want)
+		if words := mistakesOf(t, yaml); !strings.Contains(words, "senders[0].secret_") || !strings.Contains(words, want) {
+			t.Errorf("config check says %v; want %q", words, want)
 		}
 	}
+}
+
+// mistakesOf returns what config check says about a configuration.
+func mistakesOf(t *testing.T, yaml string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(path, []byte(yaml), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	found, err := config.Examine(path, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found.Mistakes.Error()
 }

@@ -72,7 +72,7 @@ with -f: task envelopes, or messages of CLowl and CAP.`,
 }
 
 func send(cmd *cobra.Command, g *globals, f *sendFlags) error {
-	cfg, err := g.load()
+	cfg, err := g.partial(cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}

@@ -38,15 +38,30 @@ SIGHUP: read agents, policy and approvers again. An invalid file changes nothing
   mailboxd serve --once      # do the present tasks, then exit`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := g.load()
+			found, err := config.Examine(g.config, g.root)
+			if err == nil {
+				err = found.Mistakes.Err()
+			}
 			if err != nil {
 				return err
 			}
-			return serve(cmd.Context(), cfg, g, serveMode{once: once}, newConsole(cmd.ErrOrStderr(), cfg.Log))
+			out := newConsole(cmd.ErrOrStderr(), found.Config.Log)
+			logMistakes(out.log, found.Mistakes)
+			return serve(cmd.Context(), found.Config, g, serveMode{once: once}, out)
 		},
 	}
 	cmd.Flags().BoolVar(&once, "once", false, "do the present tasks, then exit")
 	return cmd
+}
+
+// logMistakes logs what serve starts without, and variables that set nothing. The registry
+// logs about agents and manifests.
+func logMistakes(log zerolog.Logger, found config.Mistakes) {
+	for _, m := range found {
+		if m.Effect == config.Lacks || m.Effect == config.Unset || m.Effect == config.Doubts && m.File == "" {
+			log.Warn().Str("reason", m.String()).Msg("configuration has a mistake")
+		}
+	}
 }
 
 // A serveMode is how long a daemon and its mailbox last.

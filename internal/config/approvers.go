@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -53,22 +52,20 @@ func (c *Config) ApproverNames(uid int) (names []string) {
 	return names
 }
 
-// checkApprovers refuses approvers who could not be told from nobody, or from
-// an agent: what an agent asks for, it must not approve.
-func (c *Config) checkApprovers() error {
+// checkApprovers refuses approvers without a user or a name, and those named like an
+// agent: what an agent asks for, it must not approve.
+func (c *Config) checkApprovers() (checks []error) {
 	for i, a := range c.EffectiveApprovers() {
-		var why error
-		switch {
-		case a.Name == "" || strings.ContainsFunc(a.Name, unicode.IsControl):
-			why = errors.New("name: must be text without control characters")
-		case a.UID < 0:
-			why = errors.New("uid: required, the number that id -u prints")
-		case slices.ContainsFunc(c.Agents, func(e Entry) bool { return strings.EqualFold(e.ID, a.Name) }):
-			why = errors.New("name: is that of an agent, and no agent approves anything")
+		key := fmt.Sprintf("approvers[%d]", i)
+		if a.Name == "" || strings.ContainsFunc(a.Name, unicode.IsControl) {
+			checks = append(checks, wrong(key+".name", "must be text without control characters"))
 		}
-		if why != nil {
-			return fmt.Errorf("approvers[%d] %q: %w", i, a.Name, why)
+		if a.UID < 0 {
+			checks = append(checks, wrong(key+".uid", "required, the number that id -u prints"))
+		}
+		if slices.ContainsFunc(c.Agents, func(e Entry) bool { return strings.EqualFold(e.ID, a.Name) }) {
+			checks = append(checks, wrong(key+".name", "%q is that of an agent, and no agent approves anything", a.Name))
 		}
 	}
-	return nil
+	return checks
 }

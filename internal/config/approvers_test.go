@@ -34,12 +34,12 @@ func TestWithoutApproversTheUserWeRunAsIsOne(t *testing.T) {
 
 func TestAnApproverIsSomebodyAndNoAgent(t *testing.T) {
 	for yaml, want := range map[string]string{
-		`approvers: [{name: ada}]`:                                `approvers[0] "ada": uid: required`,
-		`approvers: [{uid: 7}]`:                                   `approvers[0] "": name: must be text`,
+		`approvers: [{name: ada}]`:                                `approvers[0].uid: required`,
+		`approvers: [{uid: 7}]`:                                   `approvers[0].name: must be text`,
 		`approvers: [{name: "a\nb", uid: 7}]`:                     "name: must be text without control characters",
 		`approvers: [{name: ada, uid: -2}]`:                       "uid: required",
 		`approvers: [{name: ada, uid: 1, gid: 2}]`:                "approvers[0].gid: no such key",
-		`{approvers: [{name: Bot, uid: 7}], agents: [{id: bot}]}`: "name: is that of an agent",
+		`{approvers: [{name: Bot, uid: 7}], agents: [{id: bot}]}`: `approvers[0].name: "Bot" is that of an agent`,
 		`{policy: {approval_ttl: -1s}}`:                           "policy.approval_ttl: must be at least 0",
 		`{policy: {approval_ttl: 7}}`:                             "7 has no unit",
 	} {

@@ -48,7 +48,6 @@ func TestTheExampleShowsEveryKeyWithItsDefault(t *testing.T) {
 	entry := DefaultEntry()
 	entry.ID, entry.Manifest = "openclaw.monitor", "examples/agents/openclaw.monitor.json"
 	entry.Exec.Command, entry.Exec.Env = []string{"examples/agents/monitor.sh"}, []string{}
-	entry.Exec.Workdirs = []string{}
 	entry.Worker.Command, entry.Worker.Env = []string{}, []string{}
 	entry.TaskTypes, entry.Environments, entry.OnError = []string{}, []string{}, []ErrorRule{}
 	plain.Agents, plain.written, plain.dir = []Entry{entry}, []Entry{entry}, example.dir
@@ -73,7 +72,7 @@ func TestAnUnknownKeyIsNamedWithTheNearestOne(t *testing.T) {
 		"agents: [{id: a, exce: , exec: {command: [x]}}]":                  "agents[0].exce: no such key; did you mean agents[].exec?",
 		"agents: [{id: a, inbox: {fil: x}}]":                               "agents[0].inbox.fil: no such key; did you mean agents[].inbox.file?",
 		"policy: {sensitivty: warn}":                                       "policy.sensitivty: no such key; did you mean policy.sensitivity?",
-		"policy: {refs: [warn]}":                                           `policy.refs: "[warn]" is not one of enforce, warn, off`,
+		"policy: {refs: [warn]}":                                           "policy.refs: is one value, not a list or a section",
 		"policy: {change_window: warn}":                                    "policy.change_window",
 		"policy: {change_window: {mode: no}}":                              `policy.change_window.mode: "no" is not one of`,
 		"policy: {context_divisor: 0}":                                     "policy.context_divisor: must be at least 1",
@@ -88,12 +87,12 @@ func TestAnUnknownKeyIsNamedWithTheNearestOne(t *testing.T) {
 		"policy: {budget_classes: [{name: a, wall: 5}]}":                   "5 has no unit: write 5s",
 		"policy: {budget_classes: [{name: a, usd_cents: -1}]}":             "policy.budget_classes[0].usd_cents: must be at least 0",
 		"policy: {trust: [{from: a}]}":                                     "policy.trust[0]: needs from and to",
-		"policy: {trust: [{from: \"[\", to: b}]}":                          `policy.trust[0][0]: "[" is not a pattern`,
+		"policy: {trust: [{from: \"[\", to: b}]}":                          `policy.trust[0].from: "[" is not a pattern`,
 		"agents: [{id: a, task_types: [\"[\"], exec: {command: [x]}}]":     `agents[0].task_types[0]: "[" is not a pattern`,
 		"agents: [{id: a, max_sensitivity: secret, exec: {command: [x]}}]": `agents[0].max_sensitivity: "secret" is not one of`,
 		"agents: [{id: a, refs: maybe, exec: {command: [x]}}]":             `agents[0].refs: "maybe" is not one of optional, required`,
 		"agents: [{id: a, tools: [\"a,b\"], exec: {command: [x]}}]":        `agents[0].tools[0]: "a,b" is not the name of one tool`,
-		"root: ~/mailbox":                 `root: "`,
+		"root: ~/mailbox":                 "root: ~/mailbox: only a shell understands ~",
 		"policy: {schemas: ~/schemas}":    "policy.schemas: ",
 		"state_dir: ~/m/s":                "state_dir: ",
 		"limits: {concurrency: 0}":        "limits.concurrency: must be at least 1",

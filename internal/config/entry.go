@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -55,7 +54,6 @@ type Exec struct {
 	Cwd       string   `mapstructure:"cwd"`
 	Env       []string `mapstructure:"env"`
 	MaxOutput int64    `mapstructure:"max_output"`
-	Workdirs  []string `mapstructure:"workdirs"`
 }
 
 // Worker is how an agent is run as a process for many tasks.
@@ -108,24 +106,25 @@ type ErrorRule struct {
 	To    string   `mapstructure:"to"`
 }
 
-func (r ErrorRule) check(key, id string) error {
+func (r ErrorRule) check(key, id string) []error {
+	checks := []error{oneOf(key+".do", r.Do, "retry", "reassign", "escalate")}
 	if len(r.Codes) == 0 {
-		return fmt.Errorf("%s.codes: required, a list such as [504, E006, timeout]", key)
+		checks = append(checks, wrong(key+".codes", "required, a list such as [504, E006, timeout]"))
 	}
 	for i, code := range r.Codes {
 		if dialect.KindsOf(code) == nil {
-			return fmt.Errorf("%s.codes[%d]: %q is no code of CAP or CLowl, and no kind of error", key, i, code)
+			checks = append(checks, wrong(fmt.Sprintf("%s.codes[%d]", key, i), "%q is no code of CAP or CLowl, and no kind of error", code))
 		}
 	}
 	switch {
 	case r.Do == "reassign" && r.To == "":
-		return fmt.Errorf("%s.to: required, the agent that shall do it instead", key)
+		checks = append(checks, wrong(key+".to", "required, the agent that shall do it instead"))
 	case r.Do == "reassign" && r.To == id:
-		return fmt.Errorf("%s.to: is the agent itself", key)
+		checks = append(checks, wrong(key+".to", "is the agent itself"))
 	case r.Do == "retry" && r.To != "":
-		return fmt.Errorf("%s.to: is for reassign and escalate", key)
+		checks = append(checks, wrong(key+".to", "is for reassign and escalate"))
 	}
-	return oneOf(key+".do", r.Do, "retry", "reassign", "escalate")
+	return checks
 }
 
 // covers reports whether the rule is about a kind of error.
@@ -149,28 +148,22 @@ func (e Entry) check(key string) []error {
 		oneOf(key+".max_sensitivity", e.MaxSensitivity, "public", "internal", "confidential", "restricted"),
 		oneOf(key+".refs", e.Refs, "optional", "required"),
 	}
-	for i, dir := range e.Exec.Workdirs {
-		checks = append(checks, expanded(fmt.Sprintf("%s.exec.workdirs[%d]", key, i), dir))
-	}
 	for i, tool := range e.Tools {
 		if tool == "" || strings.Contains(tool, ",") {
-			checks = append(checks, fmt.Errorf("%s.tools[%d]: %q is not the name of one tool", key, i, tool))
+			checks = append(checks, wrong(fmt.Sprintf("%s.tools[%d]", key, i), "%q is not the name of one tool", tool))
 		}
 	}
 	return append(checks, e.checkDialogue(key)...)
 }
 
-// checkDialogue checks the dialect, the replicas and the error rules.
+// checkDialogue checks the replicas and the error rules.
 func (e Entry) checkDialogue(key string) []error {
-	checks := []error{oneOf(key+".dialect", cmp.Or(e.Dialect, "ainl"), "ainl", "clowl", "cap")}
-	if len(e.Worker.Command) > 0 && e.Dialect != "ainl" && e.Dialect != "" {
-		checks = append(checks, fmt.Errorf("%s.dialect: a worker speaks ainl", key))
-	}
-	if e.replica != "" && e.Inbox != nil && e.Inbox.File != "" {
-		checks = append(checks, fmt.Errorf("%s.inbox.file: each of the replicas needs a file of its own; leave it empty", key))
+	var checks []error // the dialect is package agent's to check
+	if e.Replicas > 0 && e.Inbox != nil && e.Inbox.File != "" {
+		checks = append(checks, wrong(key+".inbox.file", "each of the replicas needs a file of its own; leave it empty"))
 	}
 	for i, rule := range e.OnError {
-		checks = append(checks, rule.check(fmt.Sprintf("%s.on_error[%d]", key, i), e.ID))
+		checks = append(checks, rule.check(fmt.Sprintf("%s.on_error[%d]", key, i), e.ID)...)
 	}
 	return checks
 }

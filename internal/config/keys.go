@@ -1,8 +1,6 @@
 package config
 
 import (
-	"fmt"
-	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -41,16 +39,15 @@ func keysOf(t reflect.Type, prefix string) []string {
 
 var index = regexp.MustCompile(`\[\d+\]`)
 
-// unknownKey names the nearest key or section.
-func unknownKey(key string) error {
+// nearestKey returns the key or section whose name is most like an unknown one.
+func nearestKey(key string) string {
 	plain := index.ReplaceAllString(key, "[]")
 	known := knownKeys()
 	for section := range sectionsOf(known) {
 		known = append(known, section)
 	}
 	slices.Sort(known)
-	nearest := slices.MinFunc(known, func(a, b string) int { return distance(plain, a) - distance(plain, b) })
-	return fmt.Errorf("%s: no such key; did you mean %s?", key, nearest)
+	return slices.MinFunc(known, func(a, b string) int { return distance(plain, a) - distance(plain, b) })
 }
 
 // sectionsOf is the set of what has keys in it: "limits", "agents" and
@@ -64,30 +61,6 @@ func sectionsOf(keys []string) map[string]bool {
 		}
 	}
 	return sections
-}
-
-// checkNames refuses a key of a file that config does not have, also one without a
-// value, which viper drops. The entries of lists are decodeConfig's to check.
-func checkNames(file map[string]any) error {
-	known := knownKeys()
-	return checkSection(file, "", known, sectionsOf(known))
-}
-
-func checkSection(section map[string]any, prefix string, known []string, sections map[string]bool) error {
-	for _, name := range slices.Sorted(maps.Keys(section)) {
-		key := prefix + strings.ToLower(name)
-		inner, isSection := section[name].(map[string]any)
-		switch {
-		case slices.Contains(known, key):
-		case !sections[key]:
-			return unknownKey(prefix + name)
-		case isSection:
-			if err := checkSection(inner, key+".", known, sections); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // distance is the Levenshtein distance between two keys.

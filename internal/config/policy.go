@@ -1,8 +1,8 @@
 package config
 
 import (
+	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -62,17 +62,6 @@ func scalarControls() []envelope.Control {
 	return slices.DeleteFunc(envelope.Controls(), func(c envelope.Control) bool { return c == envelope.ControlChangeWindow })
 }
 
-// unknown lists the keys of the section that are no controls, sorted.
-func (p *Policy) unknown() []string {
-	var keys []string
-	for _, name := range slices.Sorted(maps.Keys(p.Modes)) {
-		if !slices.Contains(scalarControls(), envelope.Control(name)) {
-			keys = append(keys, "policy."+name)
-		}
-	}
-	return keys
-}
-
 // Rules converts the section to the rules of package policy, without the domains of
 // the agents.
 func (p *Policy) Rules() policy.Rules {
@@ -113,9 +102,9 @@ func (p *Policy) check(agents []Entry) []error {
 	for i, row := range p.Trust {
 		key := fmt.Sprintf("policy.trust[%d]", i)
 		if row.From == "" || row.To == "" {
-			checks = append(checks, fmt.Errorf("%s: needs from and to, each a trust domain or \"*\"", key))
+			checks = append(checks, wrong(key, "needs from and to, each a trust domain or \"*\""))
 		}
-		checks = append(checks, patterns(key, []string{row.From, row.To}))
+		checks = append(checks, pattern(key+".from", row.From), pattern(key+".to", row.To))
 	}
 	return append(checks, p.checkBudgets(agents)...)
 }
@@ -126,7 +115,7 @@ func (p *Policy) checkBudgets(agents []Entry) []error {
 		key := fmt.Sprintf("policy.budget_classes[%d]", i)
 		same := func(c BudgetClass) bool { return c.Name == class.Name }
 		if class.Name == "" || slices.IndexFunc(p.BudgetClasses, same) != i {
-			checks = append(checks, fmt.Errorf("%s.name: %q is missing or there twice", key, class.Name))
+			checks = append(checks, wrong(key+".name", "%q is missing or there twice", class.Name))
 		}
 		checks = append(checks, amounts(key, class.Tokens, class.USDCents),
 			atLeast(key+".wall", int64(class.Wall), 0), atLeast(key+".concurrency", int64(class.Concurrency), 0))
@@ -135,7 +124,7 @@ func (p *Policy) checkBudgets(agents []Entry) []error {
 		key := fmt.Sprintf("policy.budgets[%d]", i)
 		same := func(b Budget) bool { return b.Requester == budget.Requester && b.Agent == budget.Agent }
 		if slices.IndexFunc(p.Budgets, same) != i {
-			checks = append(checks, fmt.Errorf("%s: is for %q, as another is", key, budget.Requester+budget.Agent))
+			checks = append(checks, wrong(key, "is for %q, as another is", budget.Requester+budget.Agent))
 		}
 		checks = append(checks, budget.check(key, agents))
 	}
@@ -147,21 +136,21 @@ func (b Budget) check(key string, agents []Entry) error {
 	known := slices.ContainsFunc(agents, func(e Entry) bool { return e.ID == b.Agent })
 	switch {
 	case (b.Requester == "") == (b.Agent == ""):
-		return fmt.Errorf("%s: needs requester or agent, one of them", key)
+		return wrong(key, "needs requester or agent, one of them")
 	case b.Agent != "" && b.Agent != "*" && !known:
-		return fmt.Errorf("%s.agent: no agent %q is configured", key, b.Agent)
+		return wrong(key+".agent", "no agent %q is configured", b.Agent)
 	case b.Tokens == nil && b.USDCents == nil:
-		return fmt.Errorf("%s: needs tokens or usd_cents", key)
+		return wrong(key, "needs tokens or usd_cents")
 	}
-	return firstOf([]error{oneOf(key+".per", b.Per, "day"), amounts(key, b.Tokens, b.USDCents)})
+	return errors.Join(oneOf(key+".per", b.Per, "day"), amounts(key, b.Tokens, b.USDCents))
 }
 
 func amounts(key string, tokens, cents *int64) error {
-	switch {
-	case tokens != nil && *tokens < 0:
-		return atLeast(key+".tokens", *tokens, 0)
-	case cents != nil && *cents < 0:
-		return atLeast(key+".usd_cents", *cents, 0)
+	var checks []error
+	for name, amount := range map[string]*int64{"tokens": tokens, "usd_cents": cents} {
+		if amount != nil {
+			checks = append(checks, atLeast(key+"."+name, *amount, 0))
+		}
 	}
-	return nil
+	return errors.Join(checks...)
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/go-viper/mapstructure/v2"
@@ -14,119 +15,141 @@ import (
 
 // Load reads the configuration. A flag wins over the environment, which wins over the
 // file and the defaults. AINL_AGENT_ROOT sets the root, MAILBOXD_* any other key. An
-// empty path means the user's own file, which need not exist.
+// empty path means the user's own file, which need not exist. The error of a
+// configuration that serve refuses is Mistakes, and has all of them.
 func Load(path, root string) (Config, error) {
 	c, _, err := Read(path, root)
 	return c, err
 }
 
-// LoadIntake reads only the section of the intake, so that lint works when agents are
-// misconfigured.
-func LoadIntake(path, root string) (Intake, error) {
-	c, from, err := decodedConfig(path, root)
-	if err != nil {
-		return Intake{}, err
-	}
-	if err := atLeast("intake.max_line_bytes", c.Intake.MaxLineBytes, 1024); err != nil {
-		return Intake{}, fmt.Errorf("configuration %s: %w", from.File, err)
-	}
-	return c.Intake, nil
-}
-
 // Read is Load, and also returns where each value came from.
 func Read(path, root string) (Config, Origins, error) {
-	c, from, err := decodedConfig(path, root)
+	r, err := open(path, root)
+	if err == nil {
+		r.checkAll()
+		err = r.found().Err()
+	}
 	if err != nil {
 		return Config{}, Origins{}, err
 	}
+	return r.config, r.origins, nil
+}
+
+// Partial reads as much as can be read of a configuration that may be broken, for commands
+// that need little of it: the root, the state directory and the ids of agents. What is
+// mistaken has its default, and is returned. The error is about a file that cannot be read,
+// or about the root and the state directory themselves.
+func Partial(path, root string) (Config, Mistakes, error) {
+	r, err := open(path, root)
+	if err != nil {
+		return Config{}, nil, err
+	}
+	r.check(r.config.gather())
+	r.check(r.config.checkValues())
+	found := r.found().Only(Refuses)
+	for _, m := range found {
+		if m.Key == "root" || m.Key == "state_dir" {
+			return Config{}, nil, found
+		}
+	}
+	return r.config, found, nil
+}
+
+// LoadIntake reads only the section of the intake, so that lint works when agents are
+// misconfigured.
+func LoadIntake(path, root string) (Intake, error) {
+	r, err := open(path, root)
+	if err != nil {
+		return Intake{}, err
+	}
+	r.check(r.config.checkValues())
+	for _, m := range r.found() {
+		if m.Key == "" || strings.HasPrefix(m.Key, "intake") {
+			return Intake{}, m
+		}
+	}
+	return r.config.Intake, nil
+}
+
+// A reading is a configuration that was read, with its mistakes so far.
+type reading struct {
+	config   Config
+	origins  Origins
+	tree     *tree
+	mistakes Mistakes
+}
+
+// open reads what file, environment and flag say, and checks the types of all values. What
+// has a wrong type is left out. An error is about a file that cannot be read.
+func open(path, root string) (*reading, error) {
+	v := newViper()
+	if err := v.BindEnv("root", "AINL_AGENT_ROOT"); err != nil {
+		return nil, err
+	}
+	file, t, err := readConfigFile(v, path)
+	if err != nil {
+		return nil, err
+	}
+	r := &reading{tree: t}
+	r.environment(v)
+	if root != "" {
+		v.Set("root", root)
+	}
+	c, given, err := decodeConfig(v)
+	if err != nil {
+		r.mistakes = append(r.mistakes, Mistake{File: t.file, Message: err.Error()})
+	}
+	if file != "" {
+		c.dir = filepath.Dir(file)
+	}
 	if root == "" && os.Getenv("AINL_AGENT_ROOT") == "" {
 		c.Root = c.Resolve(c.Root)
-	}
-	if err := c.gather(); err != nil {
-		return Config{}, Origins{}, fmt.Errorf("configuration %s: %w", from.File, err)
 	}
 	c.StateDir = c.Resolve(c.StateDir)
 	c.Policy.Schemas = c.Resolve(c.Policy.Schemas)
 	for i, root := range c.Intake.RefRoots {
 		c.Intake.RefRoots[i] = c.Resolve(root)
 	}
-	if err := c.check(); err != nil {
-		return Config{}, Origins{}, fmt.Errorf("configuration %s: %w", from.File, err)
-	}
-	return c, from, nil
+	r.config, r.origins = c, Origins{File: file, inFile: v.InConfig, given: given, root: root}
+	return r, nil
 }
 
-// decodedConfig decodes the configuration. It reads no file that the configuration
-// names, and checks no value.
-func decodedConfig(path, root string) (Config, Origins, error) {
+func newViper() *viper.Viper {
 	v := viper.New()
 	defaults(v)
 	v.SetEnvPrefix("MAILBOXD")
 	v.SetEnvKeyReplacer(strings.NewReplacer(".", "_"))
 	v.AutomaticEnv()
-	if err := v.BindEnv("root", "AINL_AGENT_ROOT"); err != nil {
-		return Config{}, Origins{}, err
-	}
-	file, err := readConfigFile(v, path)
-	if err != nil {
-		return Config{}, Origins{}, err
-	}
-	if root != "" {
-		v.Set("root", root)
-	}
-	c, given, err := decodeConfig(v)
-	if err != nil {
-		return Config{}, Origins{}, fmt.Errorf("configuration %s: %w", file, err)
-	}
-	if file != "" {
-		c.dir = filepath.Dir(file)
-	}
-	return c, Origins{File: file, inFile: v.InConfig, given: given, root: root}, nil
+	return v
 }
 
-// readConfigFile reads the file into v and returns its absolute path, or ""
-// when there is none to read.
-func readConfigFile(v *viper.Viper, path string) (string, error) {
-	named := path != ""
+// readConfigFile reads the file into v. It returns its absolute path, "" when there is
+// none to read, and its tree.
+func readConfigFile(v *viper.Viper, path string) (string, *tree, error) {
+	named, nothing := path != "", parseTree("", nil)
 	if !named {
 		path = DefaultPath()
 	}
 	if path == "" {
-		return "", nil
+		return "", nothing, nil
 	}
-	path, err := filepath.Abs(path)
+	absolute, err := filepath.Abs(path)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	text, err := os.ReadFile(path)
+	text, err := os.ReadFile(absolute)
 	if errors.Is(err, fs.ErrNotExist) && !named {
-		return "", nil
+		return "", nothing, nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("read configuration: %w", err)
+		return "", nil, &os.PathError{Op: "read configuration", Path: path, Err: errors.Unwrap(err)}
 	}
-	v.SetConfigType("yaml")
-	if err := v.ReadConfig(strings.NewReader(string(text))); err != nil {
-		return "", fmt.Errorf("read configuration %s: %w", path, err)
-	}
-	file, err := namesOf(text)
-	if err == nil {
-		err = checkNames(file)
-	}
+	t := parseTree(path, text)
+	values, err := t.values()
 	if err != nil {
-		return "", fmt.Errorf("configuration %s: %w", path, err)
+		t.note(position{1, 1}, "", "%v", err)
 	}
-	return path, nil
-}
-
-// namesOf decodes a file, including keys without a value.
-func namesOf(text []byte) (map[string]any, error) {
-	yaml, err := viper.NewCodecRegistry().Decoder("yaml")
-	if err != nil {
-		return nil, err
-	}
-	file := map[string]any{}
-	return file, yaml.Decode(text, file)
+	return absolute, t, v.MergeConfigMap(values)
 }
 
 // DefaultPath is the path of the configuration without --config; "" without a home
@@ -139,27 +162,77 @@ func DefaultPath() string {
 	return filepath.Join(dir, "mailboxd", "config.yaml")
 }
 
-// decodeConfig decodes v and lists its keys. The error of an unknown key names the
-// nearest known one.
+// decodeConfig decodes v and lists its keys.
 func decodeConfig(v *viper.Viper) (Config, []string, error) {
 	var c Config
 	var seen mapstructure.Metadata
 	err := v.Unmarshal(&c, func(d *mapstructure.DecoderConfig) {
 		d.Metadata = &seen
 		d.DecodeHook = mapstructure.ComposeDecodeHookFunc(
-			duration,
-			wholeNumber,
+			mapstructure.StringToTimeDurationHookFunc(),
 			mapstructure.StringToSliceHookFunc(","),
 			fillAgent,
 			fillInbox,
 			fillApprover,
 		)
 	})
-	if err != nil {
-		return Config{}, nil, err
+	return c, seen.Keys, err
+}
+
+// check adds errors about keys, unless the value was mistaken already.
+func (r *reading) check(errs []error) { r.add(Refuses, errs...) }
+
+// add adds errors about keys with an effect.
+func (r *reading) add(effect Effect, errs ...error) {
+	for _, err := range errs {
+		if joined, ok := err.(interface{ Unwrap() []error }); ok {
+			r.add(effect, joined.Unwrap()...)
+			continue
+		}
+		at, ok := errors.AsType[*keyError](err)
+		if !ok || r.tree.isBroken(at.key) || r.hasWorse(at.key, effect) {
+			continue
+		}
+		m := Mistake{Effect: effect, Key: at.key, Message: at.message}
+		switch where := r.tree.find(at.key); r.origins.of(at.key) {
+		case "environment":
+			m.Message = variableOf(at.key) + ": " + at.message
+		case "flag":
+			m.Message = "--root: " + at.message
+		default:
+			m.File, m.Line, m.Column = r.tree.file, where.line, where.column
+		}
+		r.mistakes = append(r.mistakes, m)
 	}
-	for _, key := range append(seen.Unused, c.Policy.unknown()...) {
-		return Config{}, nil, unknownKey(key)
+}
+
+// has reports whether a key has a mistake.
+func (r *reading) has(key string) bool { return r.hasWorse(key, Doubts) }
+
+// hasWorse reports whether a key has a mistake with a worse effect.
+func (r *reading) hasWorse(key string, effect Effect) bool {
+	return slices.ContainsFunc(r.mistakes, func(m Mistake) bool { return m.Key == key && m.Effect < effect })
+}
+
+// found returns all mistakes so far.
+func (r *reading) found() Mistakes {
+	return append(r.tree.mistakes[:len(r.tree.mistakes):len(r.tree.mistakes)], r.mistakes...).sorted()
+}
+
+// checkAll checks everything that serve refuses.
+func (r *reading) checkAll() {
+	c := &r.config
+	wrongDefinitions := c.gather()
+	for i, e := range c.written {
+		if e.Definition != "" && r.definitionMistakes(e) { // by their lines
+			r.tree.broken[fmt.Sprintf("agents[%d].definition", i)] = true
+		}
 	}
-	return c, seen.Keys, nil
+	r.check(wrongDefinitions)
+	r.check(c.checkValues())
+	for _, m := range firstReplicas(c.ReadAgents()) {
+		for _, e := range m.Binding.Check() {
+			r.check([]error{wrong(keyOf(m, e.Field), "%s", e.Problem)})
+		}
+	}
 }

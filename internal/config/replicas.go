@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -10,15 +11,16 @@ import (
 
 // gather reads the definitions of all entries, and makes an agent for each replica
 // (CAP-22).
-func (c *Config) gather() error {
+func (c *Config) gather() (checks []error) {
 	c.written, c.Agents = c.Agents, nil
 	for i, e := range c.written {
 		e.index = i
 		if err := c.define(&e); err != nil {
-			return fmt.Errorf("agents[%d].definition: %w", i, err)
+			checks = append(checks, wrong(fmt.Sprintf("agents[%d].definition", i), "%v", err))
 		}
 		if e.Replicas < 0 || e.Replicas > maxReplicas {
-			return fmt.Errorf("agents[%d].replicas: must be from 0 to %d", i, maxReplicas)
+			checks = append(checks, wrong(fmt.Sprintf("agents[%d].replicas", i), "must be from 0 to %d", maxReplicas))
+			e.Replicas = 0
 		}
 		if e.Replicas == 0 {
 			c.Agents = append(c.Agents, e)
@@ -27,7 +29,7 @@ func (c *Config) gather() error {
 			c.Agents = append(c.Agents, e.instance(n+1))
 		}
 	}
-	return nil
+	return checks
 }
 
 // maxReplicas is the limit of replicas.
@@ -52,7 +54,7 @@ func (c *Config) define(e *Entry) error {
 	}
 	text, err := os.ReadFile(c.Resolve(e.Definition))
 	if err != nil {
-		return err
+		return errors.New(unreadable(err))
 	}
 	d, findings := dialect.DecodeDefinition(text)
 	if findings.Refused() {

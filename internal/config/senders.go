@@ -8,22 +8,20 @@ import (
 	"strings"
 )
 
-func (c *Config) checkSenders() error {
+func (c *Config) checkSenders() (checks []error) {
 	for i, s := range c.Senders {
-		var why error
+		key := fmt.Sprintf("senders[%d]", i)
 		switch {
 		case s.Name == "":
-			why = errors.New("name: required")
+			checks = append(checks, wrong(key+".name", "required"))
 		case slices.IndexFunc(c.Senders, func(other Sender) bool { return other.Name == s.Name }) != i:
-			why = errors.New("name: is there twice")
-		case (s.SecretEnv == "") == (s.SecretFile == ""):
-			why = errors.New("needs secret_env or secret_file, one of them")
+			checks = append(checks, wrong(key+".name", "%q is there twice", s.Name))
 		}
-		if why != nil {
-			return fmt.Errorf("senders[%d] %q: %w", i, s.Name, why)
+		if (s.SecretEnv == "") == (s.SecretFile == "") {
+			checks = append(checks, wrong(key, "needs secret_env or secret_file, one of them"))
 		}
 	}
-	return nil
+	return checks
 }
 
 // Secrets reads the secrets of the senders by their names. Only the daemon reads them.

@@ -26,14 +26,10 @@ type Origins struct {
 
 // of returns the origin of the value of a key, in the order of Load.
 func (o Origins) of(key string) string {
-	variable := "MAILBOXD_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
-	if key == "root" {
-		variable = "AINL_AGENT_ROOT"
-	}
 	switch {
 	case key == "root" && o.root != "":
 		return "flag"
-	case os.Getenv(variable) != "":
+	case os.Getenv(variableOf(key)) != "":
 		return "environment"
 	case strings.Contains(key, "[") && slices.Contains(o.given, key), !strings.Contains(key, "[") && o.inFile(key):
 		return "file"

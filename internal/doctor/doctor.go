@@ -30,8 +30,9 @@ const (
 
 // Options are what to examine.
 type Options struct {
-	Config string // the file of the configuration
-	Err    error  // why the configuration cannot be used
+	Config string   // the file of the configuration
+	Err    error    // why the configuration cannot be used
+	Doubts []string // about variables of the environment
 	Root   string
 	State  string // the state directory
 	Agents []Agent

@@ -17,11 +17,24 @@ import (
 	"mailboxd/mailbox"
 )
 
+// each returns the errors that an error joins, or the error itself.
+func each(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return []error{err}
+}
+
 // configuration reports whether the configuration can be used.
 func (d *checker) configuration() bool {
+	for _, doubt := range d.Doubts {
+		d.warn("environment", "unset the variable, or correct its name", "%s", doubt)
+	}
 	switch _, missing := os.Stat(d.Config); {
 	case d.Err != nil:
-		d.bad("config", "edit "+d.Config, "%v", d.Err)
+		for _, err := range each(d.Err) {
+			d.bad("config", "edit "+d.Config, "%v", err)
+		}
 		return false
 	case errors.Is(missing, fs.ErrNotExist):
 		d.warn("config", "mailboxd init", "there is no %s, so there are no agents", d.Config)
