@@ -245,7 +245,7 @@ func (ct *controls) Drain(ctx context.Context, agent string, by core.By) error {
 }
 
 // ErrNoRequest says that the request of a task is no longer kept, so the task can't run again.
-var ErrNoRequest = errors.New("its request is not kept any more; send it again")
+var ErrNoRequest = errors.New("its request was removed by retention; send it again")
 
 // Retry runs a task again that ended in error, cancelled or rejected. The retry is the next
 // revision with the same content, so the runs, the events and the result of the last revision

@@ -138,13 +138,13 @@ func (ib *inboxes) endLease(ctx context.Context, row task.Task) (task.Task, erro
 	if err != nil {
 		return row, err
 	}
-	ib.Log(row).Warn().Msg("lease is over; the task waits again")
+	ib.Log(row).Warn().Msg("lease expired; the task waits again")
 	return state.Task(row.Seq).Task, nil
 }
 
 // ErrNoAnswer says that the submission is not an answer to the task. The program can correct it
 // and submit again.
-var ErrNoAnswer = errors.New("that is no answer to it")
+var ErrNoAnswer = errors.New("not a valid answer to the task")
 
 // A Submission is an answer for an agent that fetches its tasks.
 type Submission struct {

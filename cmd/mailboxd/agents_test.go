@@ -89,7 +89,7 @@ func count() {
 	answer("ran: " + string(request()))
 }
 
-// secondTime asks to be tried again, once.
+// secondTime asks another attempt follows, once.
 func secondTime() {
 	if os.Getenv("MAILBOX_ATTEMPT") == "1" {
 		os.Exit(75)

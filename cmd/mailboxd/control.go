@@ -149,7 +149,7 @@ func (v agentVerb) command(g *globals, waits bool) *cobra.Command {
 		Args: cobra.MaximumNArgs(1),
 		RunE: withDaemon(g, func(cmd *cobra.Command, args []string, _ *reader.Reader, daemon *client.Client) error {
 			if len(args) > 0 && args[0] == "" {
-				return exit.With(exit.Usage, "the agent's name is empty; without one, %s is for every agent", v.name)
+				return exit.With(exit.Usage, "the agent's name is empty; leave it out to %s every agent", v.name)
 			}
 			wish.Agent, wish.Timeout = strings.Join(args, ""), formatTimeout(timeout)
 			paused, err := v.do(daemon, cmd.Context(), wish)
@@ -159,7 +159,7 @@ func (v agentVerb) command(g *globals, waits bool) *cobra.Command {
 			if asJSON {
 				return term.PrintJSON(cmd.OutOrStdout(), paused)
 			}
-			return printPauses(cmd.OutOrStdout(), paused.Paused)
+			return printPauses(cmd.OutOrStdout(), v.name, wish.Agent, paused.Paused)
 		}),
 	}
 	cmd.Flags().StringVar(&wish.Reason, "reason", "", "the reason, for the record")
@@ -170,14 +170,27 @@ func (v agentVerb) command(g *globals, waits bool) *cobra.Command {
 	return cmd
 }
 
-func printPauses(w io.Writer, paused []string) error {
-	words := "no agent is paused"
-	if len(paused) > 0 {
-		words = "paused: " + strings.Join(paused, ", ")
-		if paused[0] == store.Everyone { // it comes first
-			words = "paused: every agent" + strings.Join(paused, ", ")
-		}
+// printPauses prints what was resumed, and which pauses there are.
+func printPauses(w io.Writer, verb, agent string, paused []string) error {
+	var words []string
+	if verb == "resume" {
+		words = append(words, "resumed: "+agentOrAll(agent))
 	}
-	_, err := fmt.Fprintln(w, term.Escape(words))
+	if len(paused) > 0 {
+		names := make([]string, len(paused))
+		for i, name := range paused {
+			names[i] = agentOrAll(name)
+		}
+		words = append(words, "paused: "+strings.Join(names, ", "))
+	}
+	_, err := fmt.Fprintln(w, term.Escape(strings.Join(words, "; ")))
 	return err
+}
+
+// agentOrAll names an agent, or all of them.
+func agentOrAll(agent string) string {
+	if agent == store.Everyone {
+		return "every agent"
+	}
+	return agent
 }

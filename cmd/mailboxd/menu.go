@@ -63,7 +63,7 @@ func requireCommand(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	if meant := cmd.SuggestionsFor(args[0]); len(meant) > 0 {
-		return exit.With(exit.Usage, "no command %q; perhaps %s", args[0], strings.Join(meant, " or "))
+		return exit.With(exit.Usage, "no command %q; did you mean %s?", args[0], strings.Join(meant, " or "))
 	}
 	return cobra.NoArgs(cmd, args)
 }

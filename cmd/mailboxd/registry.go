@@ -112,7 +112,7 @@ func (t *registry) close() {
 }
 
 func (t *registry) workerFault(id string, err error) {
-	t.log.Warn().Str("agent", id).Err(err).Msg("trouble with a worker")
+	t.log.Warn().Str("agent", id).Err(err).Msg("worker failed")
 }
 
 // workerDir is where worker processes have their directories.
@@ -208,10 +208,10 @@ func (t *registry) logProblems(members []config.Agent) {
 		if m.Subject.Unfit != "" {
 			t.log.Error().Str("agent", m.Binding.ID).Str("reason", m.Subject.Unfit).Msg("agent disabled; tasks for it are refused")
 		} else if len(m.Warnings) > 0 {
-			t.log.Warn().Str("agent", m.Binding.ID).Stringer("reason", m.Warnings).Msg("manifest taken with doubts")
+			t.log.Warn().Str("agent", m.Binding.ID).Stringer("reason", m.Warnings).Msg("manifest accepted with warnings")
 		}
 		for _, doubt := range m.Unknown {
-			t.log.Warn().Str("agent", m.Binding.ID).Str("reason", doubt).Msg("agent names one that is not there")
+			t.log.Warn().Str("agent", m.Binding.ID).Str("reason", doubt).Msg("agent refers to an unknown agent")
 		}
 	}
 }

@@ -63,11 +63,12 @@ type sentReply struct {
 }
 
 func (r sentReply) print(w io.Writer) error {
-	words := "which waits for it"
+	to, id := term.OneLine(r.To), term.OneLine(string(r.Task))
+	words := fmt.Sprintf("delivered to %s, which waits for a reply about %s", to, id)
 	if !r.Waited {
-		words = "which does not wait for a reply: " + r.state
+		words = fmt.Sprintf("delivered to %s; %s was not waiting for a reply: %s", to, id, r.state)
 	}
-	_, err := fmt.Fprintf(w, "told %s about %s, %s\n", term.OneLine(r.To), term.OneLine(string(r.Task)), words)
+	_, err := fmt.Fprintln(w, words)
 	return err
 }
 
@@ -112,7 +113,7 @@ func message(file client.TaskDetails, text, as string) ([]byte, error) {
 	})
 	_, findings := codec.Decode(line, envelope.Strict)
 	if findings.Refused() {
-		return nil, exit.With(exit.Usage, "this cannot be said: %s", findings.Refusals())
+		return nil, exit.With(exit.Usage, "invalid message: %s", findings.Refusals())
 	}
 	return line, nil
 }

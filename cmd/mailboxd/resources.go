@@ -42,7 +42,7 @@ func openResources(cfg config.Config, log zerolog.Logger) (_ *resources, err err
 		}
 	}()
 	if err := r.openBox(cfg); err != nil {
-		return nil, withSpaceHint(err, cfg.Root, "result files and task files that nobody needs any more can be removed")
+		return nil, withSpaceHint(err, cfg.Root, "remove result files and task files that are no longer needed")
 	}
 	if err := r.openState(cfg, log); err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func (r *resources) logStart(cfg config.Config, ephemeral bool, log zerolog.Logg
 		}
 	}
 	if len(cfg.Agents) == 0 {
-		log.Warn().Msg("no agents are configured, so every task will be refused; mailboxd init writes a first one")
+		log.Warn().Msg("no agents are configured, so every task is rejected; mailboxd init writes a first one")
 	}
 	log.Info().Str("root", r.box.Path()).Strs("agents", r.registry.current.Load().ids()).Str("version", version()).Msg("serving")
 }

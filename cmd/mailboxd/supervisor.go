@@ -38,7 +38,7 @@ func (s supervisor) serve(ctx context.Context, ready <-chan struct{}, l *ledger.
 	}
 	every, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
-		s.log.Warn().Err(err).Msg("the supervisor's watchdog cannot be fed")
+		s.log.Warn().Err(err).Msg("watchdog not notified")
 	}
 	if every > 0 {
 		probe := func() { _ = l.Update(ctx, func(*ledger.Tx) error { return nil }) }

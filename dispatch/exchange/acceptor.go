@@ -172,7 +172,7 @@ func (ac *Acceptor) limitRequester(tx *store.Transaction, c *Submission) error {
 	if err != nil || open < limit {
 		return err
 	}
-	ac.refuse(c, envelope.Finding{Kind: envelope.Capacity, Message: fmt.Sprintf("%q has %d tasks that are not over, as many as anybody may", c.Task.Requester, open)})
+	ac.refuse(c, envelope.Finding{Kind: envelope.Capacity, Message: fmt.Sprintf("%q has %d unfinished tasks, the limit of limits.queue_per_requester", c.Task.Requester, open)})
 	return nil
 }
 

@@ -42,7 +42,7 @@ func (ac *Acceptor) RecoveryDone(ctx context.Context) error {
 		return err
 	}
 	ac.Lost = false
-	ac.Opts.Log.Warn().Msg("tasks from before the ledger was lost are met again; those without a result wait for release")
+	ac.Opts.Log.Warn().Msg("tasks from before the loss of the ledger were read again; tasks without a result wait for release")
 	return nil
 }
 

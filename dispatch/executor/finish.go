@@ -15,7 +15,7 @@ import (
 // safe.
 func (x *Executor) finish(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome) {
 	if o.Detached {
-		x.Info(row).Int("attempt", row.Attempt).Msg("run goes on without us")
+		x.Info(row).Int("attempt", row.Attempt).Msg("the agent keeps running")
 		return
 	}
 	x.Info(row).Int("exit_code", o.Exit.Code).Int64("took_ms", o.Exit.Wall.Milliseconds()).Str("status", string(o.Result.Status)).Msg("agent exited")

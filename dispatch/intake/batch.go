@@ -36,7 +36,7 @@ func (in *Intake) Look(ctx context.Context) (paused bool, err error) {
 		return false, err
 	}
 	if replaced {
-		in.Opts.Log.Warn().Str("root", in.Box.Path()).Msg("root directory was replaced; going on in the new one")
+		in.Opts.Log.Warn().Str("root", in.Box.Path()).Msg("root directory was replaced; reading the new one")
 		in.Publisher.RootReplaced()
 	}
 	var next *nextBatch

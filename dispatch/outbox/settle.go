@@ -251,7 +251,7 @@ func (pb *Publisher) putDespite(ctx context.Context, f publication) error {
 
 // conflict records that a file of another program is in place of the result.
 func (pb *Publisher) conflict(ctx context.Context, row task.Task) error {
-	pb.Log(row).Warn().Str("file", store.ResultFile(row)).Msg("a result that is not ours is in place; left alone")
+	pb.Log(row).Warn().Str("file", store.ResultFile(row)).Msg("result file written by another process; not overwriting")
 	return pb.writer.Update(ctx, func(tx *store.Transaction) error {
 		return tx.Log(store.Event(row, task.KindResultConflict, map[string]any{"file": store.ResultFile(row)}))
 	})

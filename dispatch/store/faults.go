@@ -155,7 +155,7 @@ func (f *FaultLog) AbandonCallback(what string, row task.Task, err error) {
 // Clear removes a fault, and logs that the operation works again.
 func (f *FaultLog) Clear(what string) {
 	if f.end(what) {
-		f.log.Info().Str("was", what).Msg("works again")
+		f.log.Info().Str("was", what).Msg("fault cleared")
 	}
 }
 
@@ -174,7 +174,7 @@ func (f *FaultLog) ClearFor(what string, row task.Task) {
 func (f *FaultLog) ReportIntake(err error) {
 	if err == nil {
 		if f.end(taking) {
-			f.log.Info().Msg("tasks are taken in again")
+			f.log.Info().Msg("intake resumed")
 		}
 		return
 	}

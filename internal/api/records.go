@@ -224,7 +224,11 @@ func whyHeld(t task.Task) string {
 	}
 	why := strings.Join(all, "; ")
 	if !t.Until.IsZero() {
-		why += ", looked at again at " + t.Until.Local().Format(time.DateTime)
+		until := ", until "
+		if slices.Contains(t.Reasons, task.Approval) {
+			until = ", expires "
+		}
+		why += until + t.Until.Local().Format(time.DateTime)
 	}
 	return why
 }

@@ -99,7 +99,7 @@ func (c *Config) manifest(path string) (*envelope.Manifest, envelope.Findings, e
 	}
 	if _, ok := c.Policy.Rules().Class(manifest.BudgetClass); manifest.BudgetClass != "" && !ok {
 		findings = append(findings, envelope.Finding{
-			Field: "budget_class", Message: fmt.Sprintf("%q is none of policy.budget_classes, so it caps nothing", manifest.BudgetClass),
+			Field: "budget_class", Message: fmt.Sprintf("%q is not in policy.budget_classes; no cap applied", manifest.BudgetClass),
 		})
 	}
 	if len(manifest.PolicyRefs) > 0 {

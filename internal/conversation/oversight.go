@@ -25,7 +25,7 @@ func Unapproved(r envelope.Result) envelope.Result {
 	if !NoAnswer(r.Status) {
 		return r
 	}
-	why := cmp.Or(r.Error.Message, "The agent's answer is not shown: nobody approves of one that is "+string(r.Status)+".")
+	why := cmp.Or(r.Error.Message, "The agent's answer is withheld: its status is "+string(r.Status)+".")
 	r.Output = envelope.Output{Summary: why, Enforcement: r.Output.Enforcement}
 	r.Artifacts, r.Confidence, r.Extra = nil, nil, nil
 	return r

@@ -64,7 +64,7 @@ func (p Person) Forbidden(t task.Task, approver string) string {
 	case len(p.Names) == 0:
 		return fmt.Sprintf("uid %d is no approver", p.UID)
 	case slices.Contains(p.Names, t.Requester):
-		return fmt.Sprintf("%s asked for the task, and nobody approves their own", t.Requester)
+		return fmt.Sprintf("%s requested this task; another approver must decide", t.Requester)
 	case slices.Contains(p.Names, t.Agent):
 		return fmt.Sprintf("%s is the task's agent", t.Agent)
 	case approver != "" && (!slices.Contains(p.Names, approver) || p.As != "" && p.As != approver):

@@ -20,7 +20,7 @@ import (
 
 func (d *checker) checkAgents(ctx context.Context) {
 	if len(d.Agents) == 0 {
-		d.warn("agent", "mailboxd init", "none is configured, so every task will be refused")
+		d.warn("agent", "mailboxd init", "no agent is configured, so every task is rejected")
 	}
 	var good []agent.Binding
 	for _, m := range d.Agents {

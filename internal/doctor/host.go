@@ -24,19 +24,19 @@ func (d *checker) service(ctx context.Context) {
 		d.bad("service", "ls -l "+term.ShellWord(s.Unit), "%v", err)
 	case !s.Installed:
 		d.good("service", "not installed; mailboxd service install starts it at each login")
-		d.good("linger", "without a service nothing ends at logout")
+		d.good("linger", "not needed: no service is installed")
 		return
 	case s.Trouble != "":
-		d.warn("service", "log in anew, and see: mailboxd service status", "%s", s.Trouble)
+		d.warn("service", "log in again, then: mailboxd service status", "%s", s.Trouble)
 	case s.Active != "active":
-		d.bad("service", "journalctl --user -u mailboxd -n 50", "it is installed and %s", s.Active)
+		d.bad("service", "journalctl --user -u mailboxd -n 50", "installed, and %s", s.Active)
 	case !s.Enabled:
-		d.warn("service", "systemctl --user enable "+service.Name, "it runs, and does not start at login")
+		d.warn("service", "systemctl --user enable "+service.Name, "running, but not started at login")
 	default:
-		d.good("service", "it runs, and starts at login")
+		d.good("service", "running, and started at login")
 	}
 	if s.Linger {
-		d.good("linger", "the service goes on after logout")
+		d.good("linger", "the service keeps running after logout")
 	} else {
 		d.warn("linger", "loginctl enable-linger", "the service ends when you log out, and starts only at login")
 	}
@@ -60,10 +60,10 @@ func (d *checker) paths(ctx context.Context) {
 		})
 		if len(missing) > 0 {
 			d.warn("path", "mailboxd service install, or start mailboxd serve from a login shell",
-				"%s does not look in %s, where your login shell does", whose, strings.Join(missing, ", "))
+				"the PATH of %s lacks %s of your login shell", whose, strings.Join(missing, ", "))
 			return
 		}
-		d.good("path", "%s looks wherever your login shell does", whose)
+		d.good("path", "the PATH of %s has every directory of your login shell", whose)
 	}
 }
 
@@ -160,13 +160,13 @@ func (d *checker) clock() {
 	synchronised, err := host.ClockSynchronised()
 	switch {
 	case now.Before(firstBuild):
-		d.bad("clock", mend, "it says %s, before there was a mailboxd", term.Stamp(now))
+		d.bad("clock", mend, "the clock says %s, before mailboxd existed", term.Stamp(now))
 	case written.After(now.Add(time.Minute)):
-		d.bad("clock", mend, "it says %s, and the ledger was written at %s: it was set back", term.Stamp(now), term.Stamp(written))
+		d.bad("clock", mend, "the clock says %s, but the ledger was written at %s: the clock was set back", term.Stamp(now), term.Stamp(written))
 	case err != nil:
 		d.warn("clock", mend, "%v", err)
 	case !synchronised:
-		d.warn("clock", mend, "it says %s, and nothing keeps it right", term.Stamp(now))
+		d.warn("clock", mend, "the clock (%s) is not synchronised by NTP", term.Stamp(now))
 	default:
 		d.good("clock", "it says %s, and is kept right", term.Stamp(now))
 	}

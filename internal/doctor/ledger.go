@@ -37,15 +37,15 @@ func (d *checker) ledger(ctx context.Context) {
 	aside, _ := filepath.Glob(file + ".unreadable-*Z") // the pattern is good
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		d.warn("ledger", "sqlite3 "+term.ShellWord(file)+" 'PRAGMA quick_check'", "it is too large to be looked through in %s", ledgerTimeout)
+		d.warn("ledger", "sqlite3 "+term.ShellWord(file)+" 'PRAGMA quick_check'", "too large to check in %s", ledgerTimeout)
 	case errors.Is(err, ledger.ErrNewer):
 		d.bad("ledger", "install the newer mailboxd again", "%v", err)
 	case err != nil:
 		d.bad("ledger", "mailboxd serve", "%v; serve keeps an unreadable one aside, begins another and holds what may have run", err)
 	case len(aside) > 0:
-		d.warn("ledger", "rm "+term.ShellWord(aside[0])+"*", "every page is as it must be; an earlier, unreadable one is kept as %s", aside[0])
+		d.warn("ledger", "rm "+term.ShellWord(aside[0])+"*", "integrity check passed; an earlier, unreadable one is kept as %s", aside[0])
 	default:
-		d.good("ledger", "every page is as it must be")
+		d.good("ledger", "integrity check passed")
 	}
 }
 

@@ -37,7 +37,7 @@ func (d *checker) configuration() bool {
 		}
 		return false
 	case errors.Is(missing, fs.ErrNotExist):
-		d.warn("config", "mailboxd init", "there is no %s, so there are no agents", d.Config)
+		d.warn("config", "mailboxd init", "%s does not exist, so there are no agents", d.Config)
 	default:
 		d.good("config", "%s", d.Config)
 	}
@@ -118,9 +118,9 @@ func (d *checker) daemon(context.Context) {
 	other, claimed, _ := mailbox.ServedBy(d.State) // that it is not there is told elsewhere
 	switch d.pid = pid; {
 	case claimed && other != pid:
-		d.bad("daemon", "name another state_dir in "+d.Config, "process %d works with %s for another mailbox", other, d.State)
+		d.bad("daemon", "name another state_dir in "+d.Config, "process %d uses %s for another mailbox", other, d.State)
 	case !served:
-		d.warn("daemon", "mailboxd serve", "none serves %s", d.Root)
+		d.warn("daemon", "mailboxd serve", "no daemon serves %s", d.Root)
 	case pid == 0:
 		d.good("daemon", "one that cannot be seen from here serves %s", d.Root)
 	case !sameProgram(pid):
@@ -152,12 +152,12 @@ func (d *checker) keeper(ctx context.Context) {
 	}
 	switch {
 	case len(builds) == 0:
-		d.good("keeper", "none runs; the first agent starts one")
+		d.good("keeper", "not running; the first agent starts it")
 	case others == 0:
-		d.good("keeper", "one runs, of this build")
+		d.good("keeper", "one of this build is running")
 	case others == len(builds):
-		d.good("keeper", "%d run, of another build, until their agents are done", others)
+		d.good("keeper", "%d of an older build still hosting agents", others)
 	default:
-		d.good("keeper", "one runs, of this build, and %d of another until their agents are done", others)
+		d.good("keeper", "one of this build is running; %d of an older build still hosting agents", others)
 	}
 }

@@ -40,7 +40,7 @@ func New(command []string, isDefault bool, memory *ledger.Ledger, log zerolog.Lo
 	case why == "":
 		n.command = command
 	case len(command) > 0 && !isDefault:
-		log.Warn().Str("reason", why).Msg("nobody is told when a task waits for a person")
+		log.Warn().Str("reason", why).Msg("notices of waiting tasks are off")
 	}
 	return n
 }
@@ -192,7 +192,7 @@ func (n *Notifier) show(ctx context.Context, rows []task.Task) error {
 // reportFault logs the first failure in a row.
 func (n *Notifier) reportFault(err error) {
 	if !n.failing {
-		n.log.Warn().Err(err).Msg("nobody could be told that a task waits for a person")
+		n.log.Warn().Err(err).Msg("notice of a waiting task not sent")
 	}
 	n.failing = true
 }

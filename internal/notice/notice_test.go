@@ -92,7 +92,7 @@ func TestAPersonIsToldOnceOfATaskThatWaits(t *testing.T) {
 	d := newDesktop(t)
 	d.add("t1", task.Approval, task.ChangeWindow)
 	n := d.post()
-	d.look(n, "Task t1: a person has to approve it. See: mailboxd show t1")
+	d.look(n, "Task t1: it needs an approval. See: mailboxd show t1")
 	d.look(n, "")
 	d.look(d.post(), "") // of another daemon, later
 	d.move("t1", task.Held, task.Held, "task.held", task.Approval)
@@ -127,13 +127,13 @@ func TestAReviewWaitsForAPerson(t *testing.T) {
 	d := newDesktop(t)
 	d.add("t1", task.Capacity)
 	d.move("t1", task.Held, task.Review, "task.reviewed")
-	d.look(d.post(), "agree with its answer")
+	d.look(d.post(), "its answer needs an approval")
 }
 
 func TestAnIDThatADesktopMightTakeForMarkupIsNotShown(t *testing.T) {
 	d := newDesktop(t)
 	d.add("<b>&", task.Approval)
-	d.look(d.post(), "One with an odd id: a person has to approve it. See: mailboxd ps")
+	d.look(d.post(), "One with an odd id: it needs an approval. See: mailboxd ps")
 }
 
 func TestWhatNeedsNobodyIsNoNotice(t *testing.T) {

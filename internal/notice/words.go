@@ -16,7 +16,7 @@ var needsPerson = []task.Reason{task.Approval, task.AuthRequired, task.Recovered
 func noticeWords(r task.Reason) string {
 	switch r {
 	case inReview:
-		return "a person has to agree with its answer"
+		return "its answer needs an approval"
 	case task.AnswerUnread:
 		return "the answer of its agent cannot be read"
 	}

@@ -39,7 +39,7 @@ func TestABudgetThatOnlyWarnsIsExpectedToBeKept(t *testing.T) {
 // AINL-49: who waits for somebody that there is not here is told so.
 func TestAnApproverWhomNobodyIsIsWarnedOf(t *testing.T) {
 	for approver, warned := range map[string]string{
-		"": "", "ada": "", "carol": `human_approver: "carol" is no approver here`, "tester": `human_approver: "tester" asks for it`,
+		"": "", "ada": "", "carol": `human_approver: "carol" is not in approvers`, "tester": `human_approver: "tester" is the requester`,
 	} {
 		asks := newTask()
 		asks.Requester, asks.Approval, asks.HumanApprover = "tester", envelope.ApprovalPre, approver

@@ -91,9 +91,9 @@ func (q *question) approver() {
 	switch name := q.HumanApprover; {
 	case name == "":
 	case name == q.Requester:
-		q.warn("human_approver", fmt.Sprintf("%.250q asks for it, and nobody approves their own task", name))
+		q.warn("human_approver", fmt.Sprintf("%.250q is the requester, and another approver must decide", name))
 	case q.rules.Approvers != nil && !slices.Contains(q.rules.Approvers, name):
-		q.warn("human_approver", fmt.Sprintf("%.250q is no approver here, so nobody can agree until one has this name", name))
+		q.warn("human_approver", fmt.Sprintf("%.250q is not in approvers, so nobody can approve the task", name))
 	}
 }
 

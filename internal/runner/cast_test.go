@@ -47,7 +47,7 @@ var roles = map[string]func(){
 	},
 	"stubborn flood": func() {
 		signal.Ignore(syscall.SIGTERM)
-		os.Stdout.Write([]byte("more than it may"))
+		os.Stdout.Write([]byte("over its budget"))
 		forever()
 	},
 	"leaves a child":          func() { leave("hang, and say so") },

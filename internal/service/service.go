@@ -15,7 +15,7 @@ import (
 
 // ErrNoManager says that no systemd of the user can be reached, as in most
 // containers, in WSL without systemd, or after su.
-var ErrNoManager = errors.New("there is no systemd of yours to be reached")
+var ErrNoManager = errors.New("no systemd user manager found")
 
 // ErrForeign says that the unit's file was written by somebody else.
 var ErrForeign = errors.New("was not written by mailboxd")

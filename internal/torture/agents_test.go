@@ -97,7 +97,7 @@ func sign(diary, what string, request heard) {
 }
 
 // logIn answers as Claude Code does, which is not always logged in. Then it has
-// done nothing, and asks to be tried again.
+// done nothing, and asks another attempt follows.
 func logIn(diary string, request heard) {
 	const line = `{"type":"result","subtype":"success","is_error":%t,"result":%q,"session_id":"s","total_cost_usd":0,"usage":{"input_tokens":0,"output_tokens":0}}` + "\n"
 	if rand.N(2) == 0 {

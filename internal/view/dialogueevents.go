@@ -49,9 +49,9 @@ func (l Timeline) describeEvent(e client.Event, later []client.Event) string {
 			return fmt.Sprintf("%s answers %s", agent, id)
 		}
 	case task.KindTaskDuplicate:
-		return id + " comes once more, and is ignored"
+		return id + " comes again with the same content: ignored"
 	case task.KindTaskDuplicateConflict:
-		return id + " comes once more with another content, and is refused"
+		return id + " comes again with different content: refused"
 	case task.KindTaskResubmitted:
 		return fmt.Sprintf("%s is tried once more, by %s", id, by)
 	case task.KindApprovalAsked:

@@ -159,7 +159,7 @@ func (s WaitContext) next(t client.Task) string {
 	case slices.Contains(t.Held, task.Operator), slices.Contains(t.Held, task.AnswerUnread), slices.Contains(t.Held, task.Recovered):
 		return Command("release", t.ID)
 	case slices.Contains(t.Held, task.ResultInvalid):
-		return "mend or remove " + term.ShellWord("results/"+string(t.ID)+".json")
+		return "correct or remove " + term.ShellWord("results/"+string(t.ID)+".json")
 	case slices.Contains(t.Held, task.Reply):
 		return Command("reply", t.ID, "TEXT") + ", or see what it asked: " + Command("thread", t.ID)
 	case slices.Contains(t.Held, task.Children):
