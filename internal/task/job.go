@@ -26,6 +26,7 @@ type Job struct {
 	Revision int
 	Attempt  int    // 1 for the first
 	Dir      string // the run directory: absolute, existing, empty before the run; "" for a worker
+	Cwd      string // the directory of the process; "": as the task and the configuration say
 	RunID    string
 	Digest   string // of the approved content; "" without approval
 
