@@ -61,47 +61,57 @@ func demo(ctx context.Context, w io.Writer, dir string) error {
 	if err := os.Mkdir(cfg.Root, 0o700); err != nil {
 		return err
 	}
-	printStep(w, "A mailbox at %s, and a daemon that serves it.", cfg.Root)
+	s := term.ScreenOf(w)
+	fmt.Fprintln(s, s.Paint(term.Bold, "One task, from request to result"))
+	step(s, 1, "A daemon serves a mailbox in %s.", cfg.Root)
 
 	ctx, stop := context.WithTimeout(ctx, 30*time.Second)
 	defer stop()
 	var work errgroup.Group
 	work.Go(func() error {
-		log := zerolog.New(zerolog.ConsoleWriter{Out: w, NoColor: !term.HasColour(w), PartsExclude: []string{"time"}})
+		log := zerolog.New(zerolog.ConsoleWriter{Out: w, NoColor: !s.Colour, PartsExclude: []string{"time"}}).Level(zerolog.WarnLevel)
 		return serve(ctx, cfg, &globals{}, serveMode{ephemeral: true}, console{log: log})
 	})
 	work.Go(func() error {
 		defer stop()
-		return roundTrip(ctx, w, cfg)
+		return roundTrip(ctx, s, cfg)
 	})
-	return work.Wait()
+	if err := work.Wait(); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(s, demoEnd, s.Paint(term.Bold, "Next"))
+	return err
 }
 
+// demoEnd says what to do after the demo.
+const demoEnd = `
+The demo removes its directory now. %s:
+  mailboxd init     write a configuration with a first agent
+  mailboxd serve    run the daemon
+  mailboxd doctor   check the installation
+`
+
 // roundTrip appends the task and prints its result.
-func roundTrip(ctx context.Context, w io.Writer, cfg config.Config) error {
+func roundTrip(ctx context.Context, s term.Screen, cfg config.Config) error {
 	file, _, err := mailbox.Append(cfg.Root, []byte(demoTask))
 	if err != nil {
 		return err
 	}
-	printStep(w, "One line appended to %s:", file)
-	fmt.Fprintf(w, "%s\n", term.Indent(demoTask))
-	printStep(w, "What the daemon does:")
-	if err := approveDemo(ctx, w, locationOf(cfg)); err != nil {
+	step(s, 2, "A program appends a task line to %s:\n     %q", file, "How many words does the text have?")
+	if err := approveDemo(ctx, s, locationOf(cfg)); err != nil {
 		return err
 	}
 	raw, err := reader.AwaitResult(ctx, locationOf(cfg), "demo-1")
 	if err != nil {
 		return err
 	}
-	printStep(w, "The file results/demo-1.json:")
-	fmt.Fprintf(w, "%s\n", term.Indent(string(bytes.TrimSpace(raw))))
-	printStep(w, "That was a whole round trip. Next: mailboxd init")
-	return nil
+	step(s, 5, "The agent runs. The daemon writes its answer to results/demo-1.json:\n")
+	return view.PrintResult(s.Writer, raw, false)
 }
 
 // approveDemo waits until the task is held, shows it, and approves it on the control
 // socket.
-func approveDemo(ctx context.Context, w io.Writer, at reader.Location) error {
+func approveDemo(ctx context.Context, s term.Screen, at reader.Location) error {
 	following, held := context.WithCancel(ctx)
 	defer held()
 	err := at.Watch(following, func(ctx context.Context, d *reader.Reader) error {
@@ -115,22 +125,25 @@ func approveDemo(ctx context.Context, w io.Writer, at reader.Location) error {
 	if err != nil {
 		return err
 	}
-	printStep(w, "Nothing runs yet: the agent's manifest asks for a person. What mailboxd ps says:")
+	step(s, 3, "The manifest of the agent requires an approval, so the task is held.\n     mailboxd ps says:\n")
 	return at.Read(ctx, func(ctx context.Context, d *reader.Reader) error {
-		if err := (&psFlags{}).show(ctx, d, term.ScreenOf(w)); err != nil {
+		if err := (&psFlags{}).show(ctx, d, s); err != nil {
 			return err
 		}
-		printStep(w, "You would say in another terminal: mailboxd approve demo-1. Said for you:")
+		step(s, 4, "A person approves it: mailboxd approve demo-1")
 		daemon, ok := d.Records.(*client.Client)
 		if !ok {
 			return client.ErrDown
 		}
-		_, err := daemon.Approve(ctx, "demo-1", client.Decision{Note: "it is only a demo"})
+		_, err := daemon.Approve(ctx, "demo-1", client.Decision{Note: "approved by the demo"})
 		return err
 	})
 }
 
-func printStep(w io.Writer, format string, args ...any) { fmt.Fprintf(w, "\n"+format+"\n", args...) }
+// step prints one numbered step of the demo.
+func step(s term.Screen, number int, format string, args ...any) {
+	fmt.Fprintf(s, "\n%s  "+format+"\n", append([]any{s.Paint(term.Green, fmt.Sprintf("%3d", number))}, args...)...)
+}
 
 // demoConfig is a configuration whose only agent is this program.
 func demoConfig(dir string) (config.Config, error) {
