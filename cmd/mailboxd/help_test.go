@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"strings"
 	"testing"
 
@@ -50,4 +51,19 @@ func helpOf(t *testing.T, cmd *cobra.Command) string {
 		t.Fatal(err)
 	}
 	return out.String()
+}
+
+// TestTheReadmeListsEveryCommand compares the table of commands with the program.
+func TestTheReadmeListsEveryCommand(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(readme), "\n## Commands\n")
+	table, _, _ = strings.Cut(table, "\n\nEach command")
+	for _, cmd := range rootCommand().Commands() {
+		if !cmd.Hidden && cmd.Name() != "help" && !strings.Contains(table, "`"+cmd.Name()+"`") {
+			t.Errorf("README's table of commands lacks `%s`", cmd.Name())
+		}
+	}
 }
