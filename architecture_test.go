@@ -30,11 +30,10 @@ var rows = [][]string{
 	{"internal/config", "internal/view"}, // configuration, which only cmd imports; words for people
 	{"internal/core", "internal/policy", "internal/agent", "internal/retention"}, // parts; core and policy are pure
 	{"internal/conversation"}, // rules of messages, pure
-	{"mailbox", "envelope/dialect", "internal/ledger", "internal/schedule", "internal/runner", "internal/worker", "internal/schema", "internal/client", "internal/service", "internal/host"}, // stores and system
+	{"mailbox", "envelope/dialect", "internal/ledger", "internal/schedule", "internal/runner", "internal/worker", "internal/schema", "internal/client", "internal/service", "internal/host", "internal/proof"}, // stores and system
 	{"internal/sandbox"}, // options and filter of a sandbox, pure
-	{"internal/task"},    // types of the domain, pure
-	{"envelope"},         // types of the protocol
-	{"internal/quota"},   // what agents' programs print
+	{"internal/task"}, // types of the domain, pure
+	{"envelope"},      // types of the protocol
 	{"internal/fault", "internal/strict", "internal/breakout", "internal/term", "internal/exit", "internal/mailboxd-needs-linux"}, // support: fault points, checks for tests, terminals, exit codes, the error of a build for another system
 }
 
@@ -60,6 +59,7 @@ var owners = map[string]string{
 	"mailboxd/internal/config":                   "cmd/mailboxd",
 	"database/sql":                               "internal/ledger",
 	"modernc.org/sqlite":                         "internal/ledger",
+	"golang.org/x/crypto/ssh":                    "internal/proof",
 	"github.com/santhosh-tekuri/jsonschema/v6":   "internal/schema",
 	"github.com/modelcontextprotocol/go-sdk/mcp": "internal/mcpserver",
 }

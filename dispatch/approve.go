@@ -38,6 +38,26 @@ func (ap *approvals) Deny(ctx context.Context, id envelope.ID, person core.Perso
 	return ap.decide(ctx, "deny", id, decision{task.Denied, person, reason})
 }
 
+// Question returns the revision of a task that waits for a decision, what is asked, and the least
+// proof that policy accepts for it. Its errors are those of Approve.
+func (ap *approvals) Question(ctx context.Context, verb string, id envelope.ID) (row task.Task, asked task.Consent, needs task.ProofLevel, err error) {
+	err = ap.whenReady(ctx)
+	if err == nil {
+		row, err = ap.Reader.Undecided(ctx, id)
+	}
+	if err == nil {
+		asked, err = ap.Reader.Asked(ctx, row)
+	}
+	var q store.DecisionSubject
+	if err == nil {
+		q, err = ap.Reader.About(ctx, row)
+	}
+	if err != nil {
+		return row, asked, needs, fmt.Errorf("%s %s: %w", verb, id, err)
+	}
+	return row, asked, q.Proof, nil
+}
+
 // RefuseApproval records that a caller without the right to approve tried to decide, such as a
 // process of a run.
 func (ct *controls) RefuseApproval(ctx context.Context, id envelope.ID, caller, why string) error {
@@ -72,7 +92,9 @@ func (ap *approvals) decide(ctx context.Context, verb string, id envelope.ID, d 
 	for moved := false; err == nil && !moved; {
 		var row task.Task
 		if row, err = ap.Reader.Undecided(ctx, id); err == nil && asked == "" {
-			asked, err = ap.Reader.DigestAsked(ctx, row)
+			var question task.Consent
+			question, err = ap.Reader.Asked(ctx, row)
+			asked = question.Digest
 		}
 		if err == nil && row.State == task.Held {
 			_, err = ap.placed.HandleFile(ctx, row) // an earlier result file must not count as the answer of the approved run
@@ -98,9 +120,13 @@ func (ap *approvals) decideOne(ctx context.Context, row task.Task, d decision, a
 	if err != nil {
 		return row, false, err
 	}
+	level, unproven, err := ap.Reader.Prove(ctx, row, d.to, d.person)
+	if err != nil {
+		return row, false, err
+	}
 	state, err := ap.Writer.Decide(ctx, store.TaskLoader(row.Seq, q.Began, true), &core.Answer{
 		Task: row.Seq, Seen: core.See(row), Decision: d.to, Person: d.person, Note: d.note, Digest: asked,
-		Request: q.Task, Verdict: q.Verdict, Result: q.Result,
+		Level: level, Needed: q.Proof, Unproven: unproven, Request: q.Task, Verdict: q.Verdict, Result: q.Result,
 	})
 	forbidden, isForbidden := errors.AsType[*core.ForbiddenError](err)
 	switch {

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/google/uuid"
+
 	"mailboxd/envelope"
 	"mailboxd/internal/fault"
 )
@@ -21,6 +23,7 @@ const (
 	ledgerName  = "ledger.db"
 	runsName    = "runs"
 	historyName = "history"
+	idName      = "mailbox-id"
 )
 
 // A State is the private half of a mailbox. Only the daemon may write it, so it is never
@@ -82,6 +85,26 @@ func (s *State) Path() string { return s.path }
 
 // LedgerPath returns the absolute path of the ledger's file.
 func (s *State) LedgerPath() string { return filepath.Join(s.path, ledgerName) }
+
+// ID returns the id of the mailbox, which signatures of approvals name. The first call makes a
+// random one. It is on disk when the error is nil.
+func (s *State) ID() (string, error) {
+	text, err := s.root.ReadFile(idName)
+	if id := strings.TrimSpace(string(text)); err == nil && id != "" {
+		return id, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("read id of the mailbox: %w", err)
+	}
+	id := uuid.NewString()
+	if err = s.putAside(".", idName, []byte(id+"\n")); err == nil {
+		err = s.sync(".")
+	}
+	if err != nil {
+		return "", fmt.Errorf("make id of the mailbox: %w", err)
+	}
+	return id, nil
+}
 
 // Close closes the directory and releases its claim.
 func (s *State) Close() error {

@@ -52,7 +52,10 @@ var agents = map[string]func(){
 		fmt.Println(`{"task_id":"a","output":{"summary":"one"}}`)
 		fmt.Println(`{"task_id":"b","output":{"summary":"two"}}`)
 	},
-	"act": act,
+	"act":     act,
+	"call":    call,
+	"extract": extractProof,
+	"replay":  replay,
 	"clowl": func() {
 		request()
 		fmt.Println(`{"p":"DONE","task":"test","data":{"summary":"ready, in CLowl"}}`)

@@ -2,22 +2,27 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
+	"mailboxd/internal/proof"
 	"mailboxd/internal/reader"
+	"mailboxd/internal/task"
 )
 
 func approveCommand(g *globals) *cobra.Command {
-	cmd, word := decideCommand(g, (*client.Client).Approve)
+	cmd, word := decideCommand(g, task.Approved, (*client.Client).Approve)
 	cmd.Use, cmd.Short = "approve ID...", "Approve a task"
 	cmd.Long = `Approve a task that is held for approval, so that it may start, or the answer of a
 task in review, so that it becomes the result. The approval covers what mailboxd
 show prints. If the request, command, directory, tools or budget change, the daemon
 asks again. You can't approve a task that you requested, and an agent can't approve
-any task.`
+any task. If your entry in approvers or policy.proof asks for a proof, your ssh-agent
+signs the decision, or the daemon asks at your terminal.`
 	cmd.Example = "  mailboxd show nightly-report\n  mailboxd approve nightly-report --note 'ticket 4711'\n" +
 		"  mailboxd approve nightly-report --as sre-oncall@example.com"
 	cmd.Flags().StringVar(&word.Note, "note", "", "a note for the record")
@@ -25,7 +30,7 @@ any task.`
 }
 
 func denyCommand(g *globals) *cobra.Command {
-	cmd, word := decideCommand(g, (*client.Client).Deny)
+	cmd, word := decideCommand(g, task.Denied, (*client.Client).Deny)
 	cmd.Use, cmd.Short = "deny ID... --reason WHY", "Deny a task"
 	cmd.Long = `End a task that is held for approval or in review. The result has the status
 rejected, your name and the reason. It does not have the answer of the agent.`
@@ -35,7 +40,7 @@ rejected, your name and the reason. It does not have the answer of the agent.`
 }
 
 // decideCommand is what both have in common; the word is what is decided with.
-func decideCommand(g *globals, decide func(*client.Client, context.Context, envelope.ID, client.Decision) (client.Task, error)) (*cobra.Command, *client.Decision) {
+func decideCommand(g *globals, decision task.Decision, decide func(*client.Client, context.Context, envelope.ID, client.Decision) (client.Task, error)) (*cobra.Command, *client.Decision) {
 	word, which, asJSON := &client.Decision{}, &chosen{}, false
 	cmd := &cobra.Command{
 		Args: cobra.MinimumNArgs(1),
@@ -45,11 +50,15 @@ func decideCommand(g *globals, decide func(*client.Client, context.Context, enve
 				if err != nil {
 					return err
 				}
-				task, err := decide(daemon, cmd.Context(), id, *word)
+				proven, err := prove(cmd.Context(), daemon, id, decision, *word)
 				if err != nil {
 					return err
 				}
-				return printChanged(cmd.OutOrStdout(), task, asJSON)
+				changed, err := decide(daemon, cmd.Context(), id, proven)
+				if err != nil {
+					return err
+				}
+				return printChanged(cmd.OutOrStdout(), changed, asJSON)
 			})
 		}),
 	}
@@ -57,4 +66,39 @@ func decideCommand(g *globals, decide func(*client.Client, context.Context, enve
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print each task as one JSON object")
 	which.add(cmd)
 	return cmd, word
+}
+
+// prove adds the proof that a decision needs: a signature by the ssh-agent, or that the daemon
+// asks at the terminal.
+func prove(ctx context.Context, daemon *client.Client, id envelope.ID, decision task.Decision, word client.Decision) (client.Decision, error) {
+	s, err := daemon.Statement(ctx, id, string(decision), word.As)
+	if err != nil {
+		return word, err
+	}
+	if s.Task != id || s.Decision != string(decision) {
+		return word, fmt.Errorf("the daemon asks to sign a decision about %s, not about %s", s.Task, id)
+	}
+	switch level, err := task.ParseProofLevel(s.Needs); {
+	case err != nil:
+		return word, err
+	case level == task.ProofNone:
+		return word, nil
+	case level == task.ProofTerminal:
+		word.Terminal = true
+		return word, nil
+	}
+	word.Proof, err = sign(ctx, s)
+	return word, err
+}
+
+// sign has the ssh-agent sign a statement with a key of the approver.
+func sign(ctx context.Context, s client.Statement) (*client.Signature, error) {
+	signed, err := proof.SignByAgent(ctx, os.Getenv("SSH_AUTH_SOCK"), s.Keys, proof.Statement{
+		Mailbox: s.Mailbox, Task: s.Task, Revision: s.Revision, Stage: s.Stage, Decision: task.Decision(s.Decision),
+		Digest: s.Digest, Asked: s.Asked, Expires: s.Expires,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("sign the decision of %s: %w", s.Approver, err)
+	}
+	return &client.Signature{Expires: s.Expires, Signature: string(signed)}, nil
 }

@@ -19,6 +19,7 @@ import (
 	"mailboxd/internal/agent"
 	"mailboxd/internal/config"
 	"mailboxd/internal/policy"
+	"mailboxd/internal/proof"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/schema"
 	"mailboxd/internal/task"
@@ -42,6 +43,7 @@ type locations struct {
 	keepers *runner.Keepers
 
 	refRoots []string // where refs may be, besides the mailbox
+	mailbox  string   // its id, which signatures of approvals name
 }
 
 func newRegistry(cfg config.Config, at locations, log zerolog.Logger) (*registry, error) {
@@ -67,7 +69,6 @@ func (t *registry) replace(cfg config.Config) error {
 		Roots: append([]string{t.box.Path()}, t.refRoots...), Version: version(), WorkerDir: t.workerDir(), Notice: t.workerFault,
 		Schemas: schemas, Modes: rules.Modes, Questions: cfg.Conversation.QuestionTimeout > 0,
 		CheckRef: func(uri string) error { return t.box.CheckRef(uri, t.refRoots) },
-		Own:      agent.OwnDirs{Root: t.box.Path(), State: t.state.Path()},
 		Run:      t.keepers.Run, Await: t.keepers.Await,
 	})
 	if err != nil {
@@ -81,6 +82,7 @@ func (t *registry) replace(cfg config.Config) error {
 		agents.Keep(before.agents)
 	}
 	next := newSnapshot(agents, members, rules, cfg.Policy.ApprovalTTL)
+	next.proofs = cfg.Proofs(t.mailbox)
 	next.approvers, next.secrets, next.questionTimeout = cfg.ApproverNames, secrets, cfg.Conversation.QuestionTimeout
 	for _, a := range cfg.EffectiveApprovers() {
 		next.rules.Approvers = append(next.rules.Approvers, a.Name)
@@ -122,6 +124,9 @@ func (t *registry) workerDir() string { return filepath.Join(t.state.Path(), "wo
 // approvers returns the approver names of a user.
 func (t *registry) approvers(uid int) []string { return t.current.Load().approvers(uid) }
 
+// proofs returns how the decisions of approvers are proven.
+func (t *registry) proofs() proof.Approvers { return t.current.Load().proofs }
+
 func (t *registry) agents() *agent.Agents { return t.current.Load().agents }
 
 // binding returns how an agent is run; zero for an unknown agent.
@@ -155,31 +160,25 @@ func (t *registry) functions(cfg config.Config) store.Agents {
 			return t.agents().Answered(j, said, exit)
 		},
 
+		Prove: func(row task.Task, c task.Consent) (task.ProofLevel, error) {
+			return t.proofs().Check(row, c, time.Now())
+		},
 		Protocol:    t.protocol(cfg),
 		ApprovalTTL: func() time.Duration { return t.current.Load().approvalTTL },
 	}
 }
 
 // errChanged refuses a run whose command is not the approved one.
-var errChanged = errors.New("the agent's command or directory has changed since its run was approved")
-
-// placed returns the binding of an agent with the directory in which it would do a task.
-func placed(a *agent.Agent, t envelope.Task) (b agent.Binding, wrong envelope.Findings) {
-	b = a.Binding()
-	b.Cwd, wrong = a.Cwd(t)
-	return b, wrong
-}
+var errChanged = errors.New("the agent's command has changed since its run was approved")
 
 // run has an agent do a job. It starts nothing when the command is not the approved one,
 // since the configuration may have changed.
 func (t *registry) run(ctx context.Context, j task.Job, started func(runner.Process)) task.Outcome {
 	r := t.current.Load()
 	if a, ok := r.agents.Lookup(j.Task.Agent); ok && j.Digest != "" {
-		b, wrong := placed(a, j.Task)
-		if wrong.Refused() || digest(newPlan(j.Task, b, j.Terms).Encode()) != j.Digest {
+		if digest(newPlan(j.Task, a.Binding(), j.Terms).Encode()) != j.Digest {
 			return task.Outcome{Void: errChanged}
 		}
-		j.Cwd = b.Cwd
 	}
 	return r.agents.Run(ctx, j, started)
 }
@@ -189,15 +188,13 @@ func (t *registry) judge(asked envelope.Task, now time.Time) task.Verdict {
 	r := t.current.Load()
 	v := policy.Decide(asked, r.subject(asked.Agent), r.rules, now)
 	a, ok := r.agents.Lookup(asked.Agent)
-	if !ok || !v.Admit {
-		return v
+	if ok && v.Admit {
+		if wrong := a.CheckPlace(asked); wrong.Refused() {
+			return task.Verdict{Findings: append(v.Findings, wrong...)}
+		}
 	}
-	b, wrong := placed(a, asked)
-	if wrong.Refused() {
-		return task.Verdict{Findings: append(v.Findings, wrong...)}
-	}
-	if slices.Contains(v.Hold, task.Approval) {
-		v.Plan = newPlan(asked, b, v.Terms).Encode()
+	if ok && slices.Contains(v.Hold, task.Approval) {
+		v.Plan = newPlan(asked, a.Binding(), v.Terms).Encode()
 		v.Digest = digest(v.Plan)
 	}
 	return v

@@ -52,7 +52,11 @@ func openResources(cfg config.Config, log zerolog.Logger) (_ *resources, err err
 	}
 	r.onClose(func() { r.keepers.Close() })
 	runner.MarkSelf() // before workers start
-	if r.registry, err = newRegistry(cfg, locations{box: r.box, state: r.state, keepers: r.keepers, refRoots: cfg.Intake.RefRoots}, log); err != nil {
+	id, err := r.state.ID()
+	if err != nil {
+		return nil, withSpaceHint(err, r.state.Path(), "directories in runs/ of tasks that are over can be removed")
+	}
+	if r.registry, err = newRegistry(cfg, locations{r.box, r.state, r.keepers, cfg.Intake.RefRoots, id}, log); err != nil {
 		return nil, err
 	}
 	r.onClose(r.registry.close)
@@ -139,7 +143,8 @@ func openServer(ctx context.Context, ephemeral bool, r *resources, d *dispatch.D
 		places = places[len(places)-1:] // in the directory that is removed
 	}
 	return api.Open(ctx, d, api.Options{
-		SocketPaths: places, Version: version(), RunOf: r.keepers.PartOfRun, Survivors: r.keepers.RunProcesses, Approvers: r.registry.approvers, Log: log,
+		SocketPaths: places, Version: version(), RunOf: r.keepers.PartOfRun, Survivors: r.keepers.RunProcesses, Approvers: r.registry.approvers,
+		Proofs: r.registry.proofs, Log: log,
 	})
 }
 

@@ -43,6 +43,8 @@ var vocabulary = map[string]func(*testscript.TestScript, bool, []string){
 	"lockdb":     lockLedger,
 	"unlockdb":   unlockLedger,
 	"nofile":     limitFiles,
+	"sql":        changeLedger,
+	"sshagent":   startSSHAgent,
 	"strict":     holdToDialects,
 	"ask":        sendRequest,
 	"answered":   awaitAnswer,

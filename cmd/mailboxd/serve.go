@@ -7,7 +7,6 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
-	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
@@ -147,7 +146,6 @@ func storeOptions(cfg config.Config, fresh bool, log zerolog.Logger) store.Optio
 		QueuePerRequester: cfg.Limits.QueuePer,
 		Depth:             cfg.Limits.Depth,
 		Children:          cfg.Limits.Children,
-		LimitPause:        store.LimitPause{Least: time.Minute, First: cfg.Limits.ProviderPause, Longest: cfg.Limits.ProviderMax},
 		Grace:             cfg.Limits.ShutdownGrace,
 		Detach:            !cfg.StopAgentsOnExit,
 		Retention:         retention.Policy(cfg.Retention),

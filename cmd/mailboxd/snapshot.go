@@ -11,6 +11,7 @@ import (
 	"mailboxd/internal/agent"
 	"mailboxd/internal/config"
 	"mailboxd/internal/policy"
+	"mailboxd/internal/proof"
 )
 
 // A snapshot is one reading of the configuration. It never changes.
@@ -22,6 +23,7 @@ type snapshot struct {
 	secrets     map[string]string // of senders, by name
 	approvalTTL time.Duration
 	approvers   func(uid int) []string
+	proofs      proof.Approvers
 
 	questionTimeout time.Duration // how long a requester may take to reply; 0: no wait
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -106,34 +105,30 @@ type Start struct {
 	Run        *store.Run // nil: it does not begin, and is accepted like any other
 }
 
-// holdPaused holds the queued tasks of an agent that may start nothing, many in a commit. 90,000
-// tasks, held one by one by workers, took 90,000 commits.
+// holdPaused holds the queued tasks of a paused agent, many in a commit. 90,000 tasks, held one
+// by one by workers, took 90,000 commits.
 func (p *Preparer) holdPaused(ctx context.Context, agent string) {
 	if !p.Pauses.Holding.TryLock() {
 		return
 	}
 	defer p.Pauses.Holding.Unlock()
-	var mayStart atomic.Bool // a task that was released from a limit
-	for ctx.Err() == nil && p.Pauses.Blocks(agent) && !mayStart.Load() {
+	for ctx.Err() == nil && p.Pauses.Has(agent) {
 		items := p.Queue.TakeBack(agent, maxParallel)
 		if len(items) == 0 {
 			return
 		}
 		InParallel(items, func(it schedule.Item) {
 			defer p.Queue.Done()
-			if p.holdOne(ctx, it) {
-				mayStart.Store(true)
-			}
+			p.holdOne(ctx, it)
 		})
 	}
 }
 
-// holdOne holds a queued task of an agent that may start nothing. It reports whether the task
-// may start nevertheless.
-func (p *Preparer) holdOne(ctx context.Context, it schedule.Item) (mayStart bool) {
+// holdOne holds a queued task of a paused agent.
+func (p *Preparer) holdOne(ctx context.Context, it schedule.Item) {
 	row, t, findings, err := p.loadQueued(ctx, it)
 	if err == nil && row.State != task.Queued {
-		return false
+		return
 	}
 	cleared := false
 	if err == nil {
@@ -149,17 +144,11 @@ func (p *Preparer) holdOne(ctx context.Context, it schedule.Item) (mayStart bool
 		p.FaultLog.Report(store.Judging, row, err)
 		p.requeueLater(ctx, it)
 	}
-	return cleared
 }
 
-// NeedlesslyPaused reports whether a task is held for a pause or a limit that is over.
+// NeedlesslyPaused reports whether a task is held for a pause that is over.
 func (p *Preparer) NeedlesslyPaused(row task.Task) bool {
-	if row.State != task.Held {
-		return false
-	}
-	_, limited := p.Pauses.Limits.Holds(row.Agent, row.ID, time.Now())
-	return slices.Contains(row.Reasons, task.Paused) && !p.Pauses.Has(row.Agent) ||
-		slices.Contains(row.Reasons, task.ProviderLimit) && !limited
+	return row.State == task.Held && slices.Contains(row.Reasons, task.Paused) && !p.Pauses.Has(row.Agent)
 }
 
 // maxParallel is how many tasks are moved in parallel, so that they share commits.

@@ -213,11 +213,11 @@ func load(tx *Transaction, state *core.State, seq int64, began, approvals bool) 
 		t.Token = delivery.Lease
 	}
 	if approvals {
-		if t.Start, err = consent(tx, row.Seq, envelope.ApprovalPre); err != nil {
+		if t.Start, err = consent(tx, row, envelope.ApprovalPre); err != nil {
 			return err
 		}
 		if row.State == task.Review {
-			if t.Show, err = consent(tx, row.Seq, envelope.ApprovalPost); err != nil {
+			if t.Show, err = consent(tx, row, envelope.ApprovalPost); err != nil {
 				return err
 			}
 		}
@@ -248,11 +248,12 @@ func LoadRevisions(tx *Transaction, id envelope.ID) (*core.State, error) {
 	return state, nil
 }
 
-// consent returns the latest approval of a stage that was asked for; nil for none.
-func consent(tx *Transaction, seq int64, stage envelope.Approval) (*task.Consent, error) {
-	c, asked, err := tx.Consent(seq, stage)
+// consent returns the latest approval of a stage that was asked for, verified; nil for none.
+func consent(tx *Transaction, row task.Task, stage envelope.Approval) (*task.Consent, error) {
+	c, asked, err := tx.Consent(row.Seq, stage)
 	if err != nil || !asked {
 		return nil, err
 	}
+	tx.verify(row, &c)
 	return &c, nil
 }

@@ -33,9 +33,6 @@ func (rd *Reader) Judge(t envelope.Task, findings envelope.Findings, now time.Ti
 	if rd.Pauses.Has(t.Agent) {
 		v = core.Held(v, task.Paused)
 	}
-	if until, holds := rd.Pauses.Limits.Holds(t.Agent, t.ID, now); holds {
-		v = core.HeldUntil(v, task.ProviderLimit, until)
-	}
 	return v
 }
 
@@ -59,11 +56,37 @@ func (rd *Reader) Cleared(ctx context.Context, row task.Task, v task.Verdict) (b
 	if err != nil || !asked || len(v.Hold) > 1 {
 		return false, err
 	}
+	rd.verify(row, &last)
 	began := false
 	if row.Attempt > 0 {
 		began, err = rd.Ran(ctx, row)
 	}
 	return core.Covers(&last, v, began, time.Now()), err
+}
+
+// verify verifies the proof of an approval that was given, and sets its Level and Unproven.
+func (s *Shared) verify(row task.Task, c *task.Consent) {
+	if s.Agents.Prove == nil || c.Decision != task.Approved {
+		return
+	}
+	level, err := s.Agents.Prove(row, *c)
+	if c.Proof.Level = level; err != nil {
+		c.Proof.Unproven = err.Error()
+	}
+}
+
+// Prove verifies the proof of a decision that a person makes now about a task, and returns what
+// it shows. why says why the decision doesn't count; "" if it does.
+func (rd *Reader) Prove(ctx context.Context, row task.Task, to task.Decision, p core.Person) (level task.ProofLevel, why string, err error) {
+	c, asked, err := rd.Ledger.Consent(ctx, row.Seq, stageOf(row))
+	if err != nil || !asked || rd.Agents.Prove == nil || len(p.Names) == 0 {
+		return task.ProofNone, "", err
+	}
+	c.Decision, c.Decider, c.Proof, c.Expires = to, p.Name(c.Approver), p.Proof, p.Proof.Expires
+	if level, err = rd.Agents.Prove(row, c); err != nil {
+		return task.ProofNone, err.Error(), nil
+	}
+	return level, "", nil
 }
 
 // WantsApproval reports whether a person has to approve the start of a task.
@@ -84,11 +107,13 @@ func (rd *Reader) About(ctx context.Context, row task.Task) (q DecisionSubject, 
 		return q, err
 	}
 	q.Task = t
+	verdict := rd.Judge(t, findings, time.Now())
+	q.Proof = verdict.Proof
 	if row.State == task.Review {
 		q.Result, err = rd.Ledger.Result(ctx, row.Seq)
 		return q, err
 	}
-	q.Verdict = rd.Judge(t, findings, time.Now())
+	q.Verdict = verdict
 	q.Began, err = rd.Ran(ctx, row)
 	return q, err
 }
@@ -96,19 +121,19 @@ func (rd *Reader) About(ctx context.Context, row task.Task) (q DecisionSubject, 
 // A DecisionSubject is the subject of a decision, with the facts that carry it out.
 type DecisionSubject struct {
 	Task    envelope.Task
-	Verdict task.Verdict // on a start now
-	Began   bool         // an attempt was started
-	Result  []byte       // the answer in review
+	Verdict task.Verdict    // on a start now
+	Began   bool            // an attempt was started
+	Result  []byte          // the answer in review
+	Proof   task.ProofLevel // the least proof that an approval needs
 }
 
-// DigestAsked returns the digest of the question that an approver is asked about a task; "" for
-// none.
-func (rd *Reader) DigestAsked(ctx context.Context, row task.Task) (string, error) {
+// Asked returns the question that an approver is asked about a task; zero for none.
+func (rd *Reader) Asked(ctx context.Context, row task.Task) (task.Consent, error) {
 	c, asked, err := rd.Ledger.Consent(ctx, row.Seq, stageOf(row))
 	if err != nil || !asked || c.Decision != task.Undecided {
-		return "", err
+		return task.Consent{}, err
 	}
-	return c.Digest, nil
+	return c, nil
 }
 
 // Undecided returns the revision of a task that waits for an approval.
@@ -272,6 +297,7 @@ func (rd *Reader) ApprovalNeed(ctx context.Context, row task.Task, file fs.FileI
 		need.After, need.Terms = true, v.Terms
 	}
 	last, asked, err := rd.Ledger.Consent(ctx, row.Seq, stageOf(row))
+	rd.verify(row, &last)
 	open := asked && last.Decision == task.Undecided
 	given := asked && core.Covers(&last, v, core.Unread(row) || slices.ContainsFunc(runs, mayHaveBegun), time.Now())
 	need.Before = WantsApproval(row.Reasons) || open || WantsApproval(v.Hold) && !given

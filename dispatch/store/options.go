@@ -36,6 +36,10 @@ type Agents struct {
 	Inbox  func(agent string) Inbox
 	Answer func(j task.Job, answer []byte, exit task.Exit) (task.Outcome, error)
 
+	// Prove verifies the proof of a decision about a task, and returns what it shows. The error
+	// says why the decision doesn't count, for people. nil: decisions need no proof.
+	Prove func(row task.Task, c task.Consent) (task.ProofLevel, error)
+
 	ApprovalTTL func() time.Duration // how long a question to a person and its decision stay valid; 0 or nil: without limit
 
 	Protocol Protocol // the dialects and the rules of the agents' messages
@@ -49,7 +53,6 @@ type Options struct {
 	Children          int           // tasks that the run of one task may request
 	Queue             int           // queued tasks at which intake pauses
 	QueuePerRequester int           // open tasks of one requester at which further ones are refused; 0: no limit
-	LimitPause        LimitPause    // after a provider's usage limit without a time
 	Grace             time.Duration // how long runs may continue after the context of Serve ends
 	Detach            bool          // leave runs to their keeper at once, without the grace period
 	Retention         retention.Policy

@@ -32,7 +32,7 @@ func (w *Writer) Update(ctx context.Context, fn func(tx *Transaction) error) err
 // Commit runs fn in a transaction, and returns the consequences.
 func (w *Writer) Commit(ctx context.Context, fn func(tx *Transaction) error) (follow Consequences, err error) {
 	err = w.Ledger.Update(ctx, func(tx *ledger.Tx) error {
-		t := Transaction{Tx: tx}
+		t := Transaction{Tx: tx, verify: w.verify}
 		err := fn(&t)
 		follow = t.follow
 		return err
@@ -47,6 +47,7 @@ func (w *Writer) Commit(ctx context.Context, fn func(tx *Transaction) error) (fo
 type Transaction struct {
 	*ledger.Tx
 	follow Consequences
+	verify func(task.Task, *task.Consent) // verifies the proof of an approval
 }
 
 // Consequences are the steps that follow from a transaction, once it is durable. The zero value

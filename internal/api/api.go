@@ -18,6 +18,7 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/internal/client"
+	"mailboxd/internal/proof"
 	"mailboxd/internal/task"
 )
 
@@ -35,6 +36,9 @@ type Options struct {
 
 	// Approvers returns the names under which a user may approve; none: not at all.
 	Approvers func(uid int) []string
+
+	// Proofs returns the proofs that approvers need, and their keys.
+	Proofs func() proof.Approvers
 
 	Recheck time.Duration  // how often to look whether the socket is still there; 0: twice a minute
 	Log     zerolog.Logger // the zero value is silent

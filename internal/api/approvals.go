@@ -9,6 +9,7 @@ import (
 
 	"mailboxd/internal/client"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/proof"
 	"mailboxd/internal/task"
 )
 
@@ -27,7 +28,11 @@ func (b *Records) asked(ctx context.Context, revisions []task.Task) (list []clie
 		return nil, nil, err
 	}
 	for _, c := range consents {
-		list = append(list, approvalOf(row.Revision, c))
+		a := approvalOf(row.Revision, c)
+		if a.Proof, err = b.proofOf(row, c); err != nil {
+			return nil, nil, err
+		}
+		list = append(list, a)
 	}
 	read := b.Ledger.Withheld
 	if row.State == task.Review {
@@ -50,4 +55,24 @@ func approvalOf(revision int, c task.Consent) client.Approval {
 		a.Plan = &plan
 	}
 	return a
+}
+
+// proofOf returns the proof of a decision with the text that was signed; nil for none.
+func (b *Records) proofOf(row task.Task, c task.Consent) (*client.Proof, error) {
+	p := c.Proof
+	if p.Kind == "" {
+		return nil, nil
+	}
+	shown := &client.Proof{Kind: p.Kind, Terminal: p.Terminal, Key: p.Key, Expires: p.Expires, Signature: p.Signature}
+	if p.Signature != "" {
+		mailbox, err := b.State.ID()
+		if err != nil {
+			return nil, err
+		}
+		if c.Decision != task.Approved && c.Decision != task.Denied { // it has ended since
+			c.Decision = task.Approved
+		}
+		shown.Signed = string(proof.Approvers{Mailbox: mailbox}.StatementOf(row, c).Encode())
+	}
+	return shown, nil
 }

@@ -16,6 +16,7 @@ func (d *Server) decisions() []route {
 		return route{"POST", "/tasks/{id}/" + name, about, "", client.Decision{}, client.Task{}, d.decide(name, do)}
 	}
 	return []route{
+		{"GET", "/tasks/{id}/statement", "What an approver signs to decide about a task, and the proof that the decision needs.", "decision=approved|denied, as", nil, client.Statement{}, d.statement},
 		verb("approve", "Lets a task go on that waits for a person. Only for approvers, and not for the requester of the task.", d.engine.Approve),
 		verb("deny", "Ends a task that waits for a person. Its note is the reason, and needed.", d.engine.Deny),
 	}
@@ -38,6 +39,9 @@ func (d *Server) decide(verb string, do func(context.Context, envelope.ID, core.
 		}
 		if verb == "deny" && word.Note == "" {
 			return nil, bad("a denial needs a reason")
+		}
+		if who, err = d.proven(r.Context(), who, verb, id, word); err != nil {
+			return nil, err
 		}
 		if err := do(r.Context(), id, who, word.Note); err != nil {
 			return nil, err

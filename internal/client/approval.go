@@ -22,6 +22,17 @@ type Approval struct {
 	Decided  time.Time         `json:"decided_at,omitzero"`
 	Decider  string            `json:"decided_by,omitempty"`
 	Note     string            `json:"note,omitempty"`
+	Proof    *Proof            `json:"proof,omitempty"` // of the decision; absent: none
+}
+
+// A Proof is the evidence for a decision.
+type Proof struct {
+	Kind      string    `json:"kind"`                // terminal or ssh
+	Terminal  string    `json:"terminal,omitempty"`  // where the number was typed
+	Key       string    `json:"key,omitempty"`       // fingerprint of the key that signed
+	Expires   time.Time `json:"expires_at,omitzero"` // of the signature
+	Signed    string    `json:"signed,omitempty"`    // the text that was signed
+	Signature string    `json:"signature,omitempty"` // ssh-keygen -Y verify -n approval@mailboxd accepts it
 }
 
 // A Plan is what a person agrees to before a run: this request, to be done by

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"net/url"
 
 	"mailboxd/envelope"
 )
@@ -38,6 +39,16 @@ func (c *Client) Release(ctx context.Context, id envelope.ID, w ControlOptions) 
 // Retry has a task run again that ended in error, cancelled or rejected.
 func (c *Client) Retry(ctx context.Context, id envelope.ID, w ControlOptions) (Task, error) {
 	return c.change(ctx, id, "retry", w)
+}
+
+// Statement returns what the caller signs to decide about a task: "approved" or "denied", under
+// a name, or "" for the name that is asked.
+func (c *Client) Statement(ctx context.Context, id envelope.ID, decision, as string) (s Statement, err error) {
+	query := url.Values{"decision": {decision}}
+	if as != "" {
+		query.Set("as", as)
+	}
+	return s, c.get(ctx, taskPath(id, "/statement"), query, &s)
 }
 
 // Approve lets a task that waits for a person go on.

@@ -171,6 +171,30 @@ type Tree struct {
 type Decision struct {
 	As   string `json:"as,omitempty"`   // which of the caller's approver names
 	Note string `json:"note,omitempty"` // for the record; of a denial, the reason
+
+	Proof    *Signature `json:"proof,omitempty"`    // of the decision's statement; absent: not signed
+	Terminal bool       `json:"terminal,omitempty"` // the daemon asks at the caller's terminal
+}
+
+// A Signature proves a decision.
+type Signature struct {
+	Expires   time.Time `json:"expires_at"` // as the statement has it
+	Signature string    `json:"signature"`  // armoured, as ssh-keygen -Y sign writes it
+}
+
+// A Statement is what an approver signs to decide about a task. Package proof has its text.
+type Statement struct {
+	Mailbox  string            `json:"mailbox"`
+	Task     envelope.ID       `json:"task_id"`
+	Revision int               `json:"revision"`
+	Stage    envelope.Approval `json:"stage"`
+	Decision string            `json:"decision"` // approved or denied
+	Digest   string            `json:"digest"`
+	Asked    time.Time         `json:"asked_at"`
+	Expires  time.Time         `json:"expires_at"`
+	Approver string            `json:"approver"` // the name under which the caller decides
+	Needs    string            `json:"needs"`    // the least proof: none, terminal, ssh or person
+	Keys     []string          `json:"keys"`     // the approver's public keys, as authorized_keys has them
 }
 
 // AgentOptions are the body of a request to pause or resume an agent.

@@ -13,18 +13,19 @@ import (
 
 // Config is the whole configuration.
 type Config struct {
-	Root      string     `mapstructure:"root"`
-	StateDir  string     `mapstructure:"state_dir"`
-	Log       Log        `mapstructure:"log"`
-	Intake    Intake     `mapstructure:"intake"`
-	Limits    Limits     `mapstructure:"limits"`
-	Retention Retention  `mapstructure:"retention"`
-	Approvers []Approver `mapstructure:"approvers"`
-	Senders   []Sender   `mapstructure:"senders"`
-	Oversight Oversight  `mapstructure:"oversight"`
-	Policy    Policy     `mapstructure:"policy"`
-	Notice    Notice     `mapstructure:"notice"`
-	Agents    []Entry    `mapstructure:"agents"`
+	Root          string     `mapstructure:"root"`
+	StateDir      string     `mapstructure:"state_dir"`
+	Log           Log        `mapstructure:"log"`
+	Intake        Intake     `mapstructure:"intake"`
+	Limits        Limits     `mapstructure:"limits"`
+	Retention     Retention  `mapstructure:"retention"`
+	Approvers     []Approver `mapstructure:"approvers"`
+	ApproversFile string     `mapstructure:"approvers_file"`
+	Senders       []Sender   `mapstructure:"senders"`
+	Oversight     Oversight  `mapstructure:"oversight"`
+	Policy        Policy     `mapstructure:"policy"`
+	Notice        Notice     `mapstructure:"notice"`
+	Agents        []Entry    `mapstructure:"agents"`
 
 	Conversation     Conversation `mapstructure:"conversation"`
 	StopAgentsOnExit bool         `mapstructure:"stop_agents_on_exit"`
@@ -59,8 +60,6 @@ func defaults(v *viper.Viper) {
 		"senders":                                []any{},
 		"limits.depth":                           3,
 		"limits.children":                        32,
-		"limits.provider_pause":                  30 * time.Minute,
-		"limits.provider_pause_max":              5 * time.Hour,
 		"limits.shutdown_grace":                  30 * time.Second,
 		"retention.runs":                         720 * time.Hour,
 		"retention.history":                      720 * time.Hour,
@@ -73,11 +72,13 @@ func defaults(v *viper.Viper) {
 		"policy.budget_classes":                  []any{},
 		"policy.budgets":                         []any{},
 		"policy.trust":                           []any{},
+		"policy.proof":                           []any{},
 		"policy.approval_ttl":                    168 * time.Hour,
 		"policy.schemas":                         "",
 		"notice.command":                         DefaultNotice(),
 		"agents":                                 []any{},
 		"approvers":                              []any{},
+		"approvers_file":                         "",
 	} {
 		v.SetDefault(key, value)
 	}

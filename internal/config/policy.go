@@ -8,6 +8,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/policy"
+	"mailboxd/internal/task"
 )
 
 // Policy is the section of the rules.
@@ -19,6 +20,7 @@ type Policy struct {
 	Budgets        []Budget       `mapstructure:"budgets"`
 	Trust          []Trust        `mapstructure:"trust"`
 	ApprovalTTL    time.Duration  `mapstructure:"approval_ttl"`
+	Proof          []ProofRule    `mapstructure:"proof"`
 	Schemas        string         `mapstructure:"schemas"`
 }
 
@@ -53,6 +55,18 @@ type Trust struct {
 	Allow bool   `mapstructure:"allow"`
 }
 
+// A ProofRule is the least proof that approvals of some tasks need.
+type ProofRule struct {
+	TaskTypes    []string `mapstructure:"task_types"`
+	Environments []string `mapstructure:"environments"`
+	Min          string   `mapstructure:"min"`
+}
+
+// check refuses a rule without a meaning.
+func (p ProofRule) check(key string) []error {
+	return []error{oneOf(key+".min", p.Min, "terminal", "ssh", "person"), patterns(key+".task_types", p.TaskTypes)}
+}
+
 // modes are the words of the configuration for how strict a control is.
 var modes = map[string]envelope.Mode{"enforce": envelope.Enforce, "warn": envelope.Warn, "off": envelope.Off}
 
@@ -85,6 +99,10 @@ func (p *Policy) Rules() policy.Rules {
 	for _, row := range p.Trust {
 		r.Trust = append(r.Trust, policy.Trust(row))
 	}
+	for _, row := range p.Proof {
+		level, _ := task.ParseProofLevel(row.Min) // check has seen to it
+		r.Proofs = append(r.Proofs, policy.Proof{TaskTypes: row.TaskTypes, Environments: row.Environments, Min: level})
+	}
 	return r
 }
 
@@ -105,6 +123,9 @@ func (p *Policy) check(agents []Entry) []error {
 			checks = append(checks, wrong(key, "needs from and to, each a trust domain or \"*\""))
 		}
 		checks = append(checks, pattern(key+".from", row.From), pattern(key+".to", row.To))
+	}
+	for i, row := range p.Proof {
+		checks = append(checks, row.check(fmt.Sprintf("policy.proof[%d]", i))...)
 	}
 	return append(checks, p.checkBudgets(agents)...)
 }

@@ -111,6 +111,7 @@ func open(path, root string) (*reading, error) {
 		c.Intake.RefRoots[i] = c.Resolve(root)
 	}
 	r.config, r.origins = c, Origins{File: file, inFile: v.InConfig, given: given, root: root}
+	r.check(r.config.readApproversFile())
 	return r, nil
 }
 

@@ -1,8 +1,10 @@
 package core
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"time"
 
@@ -18,7 +20,10 @@ type Answer struct {
 	Decision task.Decision // Approved or Denied
 	Person   Person
 	Note     string
-	Digest   string // of the content that the approver saw
+	Digest   string          // of the content that the approver saw
+	Level    task.ProofLevel // what the person's proof shows
+	Needed   task.ProofLevel // the least level that policy accepts for the task
+	Unproven string          // why that proof doesn't count; "" if it does
 	Request  envelope.Task
 	Verdict  task.Verdict // on a start now; zero for a task in review
 	Result   []byte       // the answer in review; nil otherwise
@@ -33,7 +38,7 @@ func (c *Answer) decide(d *decision) error {
 	if question == nil {
 		return StateErrorOf(t.Task)
 	}
-	if why := c.Person.Forbidden(t.Task, question.Approver); why != "" {
+	if why := cmp.Or(c.Person.Forbidden(t.Task, question.Approver), c.Unproven, unproven(c.Level, c.Needed)); why != "" {
 		d.show(t, task.KindApprovalRefused, map[string]any{"by": c.Person.String(), "uid": c.Person.UID, "reason": why})
 		return &ForbiddenError{why}
 	}
@@ -49,10 +54,17 @@ func (c *Answer) decide(d *decision) error {
 
 // record records the decision and moves the task.
 func (c *Answer) record(d *decision, t *Task, question *task.Consent) {
-	by := By{c.Person.name(question.Approver), c.Note}
+	by := By{c.Person.Name(question.Approver), c.Note}
 	decided := *question
-	decided.Decision, decided.Decided, decided.Decider, decided.Note, decided.Expires = c.Decision, d.now, by.Who, c.Note, d.expiry()
+	decided.Decision, decided.Decided, decided.Decider, decided.Note, decided.Proof = c.Decision, d.now, by.Who, c.Note, c.Person.Proof
+	decided.Expires, decided.Proof.Level = Earliest(d.expiry(), c.Person.Proof.Expires), c.Level
 	data := with(consentData(question), "by", by.Who)
+	if c.Level > task.ProofNone {
+		data["proof"] = c.Level.String()
+	}
+	if c.Person.Proof.Key != "" {
+		data["key"] = c.Person.Proof.Key
+	}
 	if c.Note != "" {
 		data["note"] = c.Note
 	}
@@ -125,11 +137,24 @@ func isOpen(c *task.Consent) bool { return c != nil && c.Decision == task.Undeci
 
 func isGiven(c *task.Consent) bool { return c != nil && c.Decision == task.Approved }
 
-// Covers reports whether a given approval covers the verdict; a nil approval doesn't. Once
-// an attempt has started under an approval, it covers all further attempts and doesn't
-// expire.
+// Covers reports whether a given approval covers the verdict; a nil approval doesn't, and
+// neither does one whose proof doesn't hold. Once an attempt has started under an approval, it
+// covers all further attempts and doesn't expire.
 func Covers(c *task.Consent, v task.Verdict, began bool, now time.Time) bool {
-	return isGiven(c) && matches(c, v) && (began || !expired(c, now))
+	return isGiven(c) && matches(c, v) && whyUnproven(c, v) == "" && (began || !expired(c, now))
+}
+
+// whyUnproven says why a decision isn't proven as a verdict requires; "" if it is.
+func whyUnproven(c *task.Consent, v task.Verdict) string {
+	return cmp.Or(c.Proof.Unproven, unproven(c.Proof.Level, v.Terms.Proof))
+}
+
+// unproven says that a level is less than what policy needs; "" if it isn't.
+func unproven(has, needs task.ProofLevel) string {
+	if has >= needs {
+		return ""
+	}
+	return fmt.Sprintf("policy.proof needs an approval with proof %s, and this one has %s", needs, has)
 }
 
 // matches reports whether an approval is for the content and the approver of a verdict.

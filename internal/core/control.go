@@ -45,11 +45,7 @@ func (c *Hold) decide(d *decision) error {
 	return nil
 }
 
-// Releasable reports whether Release removes a reason: a lasting one, or the usage limit of a
-// provider, which also ends by itself.
-func Releasable(r task.Reason) bool { return r == task.ProviderLimit || slices.Contains(lasting, r) }
-
-// Release removes the reasons that are Releasable. The remaining reasons are
+// Release removes the reasons that only a person can remove. The remaining reasons are
 // judged again at once. If the answer of the task was unreadable, it is read again. If the
 // task lacks a callback, the callback is made again.
 type Release struct {
@@ -70,10 +66,10 @@ func (c *Release) decide(d *decision) error {
 	case t.LacksCallback():
 		d.show(t, task.KindTaskReleased, c.By.Data())
 		return nil
-	case !slices.ContainsFunc(t.Reasons, Releasable):
+	case len(Lasting(t.Reasons)) == 0:
 		return StateErrorOf(t.Task)
 	}
-	rest := slices.DeleteFunc(slices.Clone(t.Reasons), Releasable)
+	rest := slices.DeleteFunc(slices.Clone(t.Reasons), func(r task.Reason) bool { return slices.Contains(lasting, r) })
 	change := task.Change{To: t.State, Reasons: rest, Until: d.now}
 	if t.State == task.Received {
 		change.Until = time.Time{}

@@ -75,6 +75,8 @@ func (d *decision) consult(t *Task, v task.Verdict) task.Verdict {
 		return v
 	case given && Covers(last, v, t.Began, d.now):
 		return withoutApproval(v)
+	case given && matches(last, v) && whyUnproven(last, v) != "":
+		d.conclude(t, last, task.Void, whyUnproven(last, v))
 	case given && matches(last, v):
 		d.conclude(t, last, task.Expired, "the task was not started in time")
 	case open || given:

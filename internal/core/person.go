@@ -36,6 +36,7 @@ type Person struct {
 	Names []string // approver names; a person can't approve a task that one of them requested
 	As    string   // the name to decide under; "" for the name that is asked
 	UID   int
+	Proof task.Proof // of the decision that the person makes; zero for none
 }
 
 // String returns the name under which a person decides.
@@ -49,8 +50,8 @@ func (p Person) String() string {
 	return p.Names[0]
 }
 
-// name returns the name under which a person answers a question to an approver.
-func (p Person) name(approver string) string {
+// Name returns the name under which a person answers a question to an approver.
+func (p Person) Name(approver string) string {
 	if approver != "" {
 		return approver
 	}

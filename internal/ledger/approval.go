@@ -4,17 +4,23 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/go-json-experiment/json"
+
 	"mailboxd/envelope"
 	"mailboxd/internal/task"
 )
 
-const consentColumns = "seq, task, stage, digest, plan, approver, asked, expires, decision, decided, decider, note"
+const consentColumns = "seq, task, stage, digest, plan, approver, asked, expires, decision, decided, decider, note, proof"
 
 func scanConsent(r row) (c task.Consent, err error) {
+	var proof []byte
 	err = r.Scan(&c.Seq, &c.Task, &c.Stage, &c.Digest, (*[]byte)(&c.Plan), &c.Approver, stamp{&c.Asked}, stamp{&c.Expires},
-		&c.Decision, stamp{&c.Decided}, &c.Decider, &c.Note)
+		&c.Decision, stamp{&c.Decided}, &c.Decider, &c.Note, &proof)
 	if len(c.Plan) == 0 {
 		c.Plan = nil
+	}
+	if len(proof) > 0 && json.Unmarshal(proof, &c.Proof) != nil {
+		c.Proof = task.Proof{Kind: "unreadable"} // proves nothing
 	}
 	return c, err
 }
@@ -31,16 +37,32 @@ func (tx *Tx) Ask(c task.Consent) error {
 }
 
 // Decide remembers what came of the consent with c's Seq: Decision, Decided,
-// Decider, Note and Expires of c. It reports whether the decision before was
+// Decider, Note, Proof and Expires of c. It reports whether the decision before was
 // from; when somebody else was first nothing changes.
 func (tx *Tx) Decide(from task.Decision, c task.Consent) (bool, error) {
-	decided, err := tx.change(`UPDATE approvals SET decision = ?, decided = ?, decider = ?, note = ?, expires = ?
+	proof, err := proofText(c.Proof)
+	if err != nil {
+		return false, err
+	}
+	decided, err := tx.change(`UPDATE approvals SET decision = ?, decided = ?, decider = ?, note = ?, expires = ?, proof = ?
 		WHERE seq = ? AND decision = ?`,
-		string(c.Decision), micros(c.Decided), c.Decider, c.Note, micros(c.Expires), c.Seq, string(from))
+		string(c.Decision), micros(c.Decided), c.Decider, c.Note, micros(c.Expires), proof, c.Seq, string(from))
 	if err != nil {
 		return false, fmt.Errorf("decide approval %d of task %d: %w", c.Seq, c.Task, err)
 	}
 	return decided, nil
+}
+
+// proofText returns a proof as the table has it: "" for none.
+func proofText(p task.Proof) (string, error) {
+	if p == (task.Proof{}) {
+		return "", nil
+	}
+	text, err := json.Marshal(p)
+	if err != nil {
+		return "", fmt.Errorf("encode proof: %w", err)
+	}
+	return string(text), nil
 }
 
 const consentQuery = "SELECT " + consentColumns + " FROM approvals WHERE task = ? AND stage = ? ORDER BY seq DESC LIMIT 1"

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/task"
 )
 
 // Rules are the operator's settings. The zero value enforces the whole contract and adds
@@ -19,6 +20,7 @@ type Rules struct {
 	Trust          []Trust                     // which requesters may use which agents: the first match decides, no match allows (AINL-60)
 	Domains        map[string]string           // the trust domains of known agents, by id
 	Approvers      []string                    // names of all approvers; nil: unknown
+	Proofs         []Proof                     // the strictest row that matches decides
 	KnowsSchema    func(schemaRef string) bool // nil: only the built-in schema is known (AINL-42)
 }
 
@@ -43,6 +45,30 @@ type DayBudget struct {
 type Trust struct {
 	From, To string
 	Allow    bool
+}
+
+// A Proof says how approvals of some tasks must be proven at least. A row without task types
+// or environments matches each. A task that names no environment could mean any, so it matches
+// rows with environments too.
+type Proof struct {
+	TaskTypes    []string // path.Match patterns
+	Environments []string
+	Min          task.ProofLevel
+}
+
+func (p Proof) matches(t envelope.Task) bool {
+	return (len(p.TaskTypes) == 0 || matches(t.Type, p.TaskTypes)) &&
+		(len(p.Environments) == 0 || t.Environment == "" || slices.Contains(p.Environments, t.Environment))
+}
+
+// proofOf returns the least proof that an approval of a task needs.
+func (r Rules) proofOf(t envelope.Task) (level task.ProofLevel) {
+	for _, row := range r.Proofs {
+		if row.matches(t) {
+			level = max(level, row.Min)
+		}
+	}
+	return level
 }
 
 // Class returns the class with a name; ok is false if there is none.

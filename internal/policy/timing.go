@@ -73,7 +73,7 @@ func (q *question) approval() envelope.Level {
 		return notApplicable
 	}
 	if q.enforced() {
-		q.verdict.Approval, q.verdict.Approver = when, q.HumanApprover
+		q.verdict.Approval, q.verdict.Approver, q.verdict.Proof = when, q.HumanApprover, q.rules.proofOf(q.Task)
 	}
 	q.approver()
 	switch {

@@ -35,4 +35,5 @@ type Consent struct {
 	Decided  time.Time // zero while it is open
 	Decider  string    // the name of the approver; "" for none
 	Note     string    // the approver's reason, or the daemon's
+	Proof    Proof     // of the decision; zero for none
 }

@@ -18,6 +18,7 @@ type Terms struct {
 	Accounts []Account         `json:"accounts,omitzero"` // that its spending is also charged to
 	Approval envelope.Approval `json:"approval,omitzero"` // when a person must approve (AINL-48)
 	Approver string            `json:"approver,omitzero"` // the only permitted approver (AINL-49); "" for any
+	Proof    ProofLevel        `json:"proof,omitzero"`    // the least proof that an approval needs
 	Levels   envelope.Levels   `json:"levels,omitzero"`   // which component enforces which control
 }
 

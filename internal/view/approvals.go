@@ -56,9 +56,20 @@ func describeApproval(a client.Approval) string {
 		if a.Note != "" {
 			said = ": " + a.Note
 		}
-		return fmt.Sprintf("%s: %s by %s at %s%s", matter, a.Decision, a.Decider, term.Stamp(a.Decided), said)
+		return fmt.Sprintf("%s: %s by %s at %s%s%s", matter, a.Decision, a.Decider, term.Stamp(a.Decided), describeProof(a.Proof), said)
 	}
 	return fmt.Sprintf("%s: %s at %s, as %s", matter, a.Decision, term.Stamp(a.Decided), a.Note)
+}
+
+// describeProof describes the proof of a decision; "" without one.
+func describeProof(p *client.Proof) string {
+	switch {
+	case p == nil:
+		return ""
+	case p.Key != "":
+		return fmt.Sprintf(", proof %s, key %s", p.Kind, p.Key)
+	}
+	return fmt.Sprintf(", proof %s", p.Kind)
 }
 
 // commandLine quotes the words of a command where needed.

@@ -240,17 +240,17 @@ func (f *Details) outcome(r client.Run, now time.Time) string {
 	case r.Started.IsZero():
 		words += "was not started"
 	default:
-		how, note := cmp.Or(r.Signal, fmt.Sprintf("exit %d", r.ExitCode)), ""
+		how := cmp.Or(r.Signal, fmt.Sprintf("exit %d", r.ExitCode))
 		switch r.Cause {
 		case "":
 		case task.CausePutBack:
-			note = ", not counted"
+			how += ", without having done anything"
 		case task.CauseNoAnswer:
 			how += ", without an answer yet"
 		default:
 			how += ", ended by us: " + string(r.Cause)
 		}
-		words += fmt.Sprintf("%s after %s%s", how, r.Finished.Sub(r.Started).Round(time.Millisecond), note)
+		words += fmt.Sprintf("%s after %s", how, r.Finished.Sub(r.Started).Round(time.Millisecond))
 	}
 	if r.PID > 0 && r.Finished.IsZero() {
 		words += fmt.Sprintf(", process %d", r.PID)

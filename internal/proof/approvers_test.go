@@ -1,0 +1,94 @@
+package proof_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/proof"
+	"mailboxd/internal/task"
+)
+
+// decided is an approval that ada signed, as the ledger has it.
+func decided(t *testing.T, a proof.Approvers, signer ssh.Signer) (task.Task, task.Consent) {
+	t.Helper()
+	row := task.Task{ID: "t1", Revision: 2}
+	c := task.Consent{
+		Stage: envelope.ApprovalPre, Digest: statement.Digest, Asked: statement.Asked, Expires: statement.Expires,
+		Decision: task.Approved, Decided: statement.Asked.Add(time.Minute), Decider: "ada",
+		Proof: task.Proof{Kind: proof.KindSSH, Expires: statement.Expires},
+	}
+	signed, err := proof.Sign(signer, a.StatementOf(row, c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Proof.Signature = string(signed)
+	return row, c
+}
+
+func TestADecisionFromTheLedgerCountsOnlyAsItWasSigned(t *testing.T) {
+	signer := ed25519Signer(t)
+	approvers := proof.Approvers{Mailbox: "m", List: []proof.Approver{
+		{Name: "ada", Min: task.ProofKey, Keys: []ssh.PublicKey{signer.PublicKey()}},
+		{Name: "eve", Min: task.ProofKey, Keys: []ssh.PublicKey{ed25519Signer(t).PublicKey()}},
+		{Name: "bob"},
+	}}
+	row, c := decided(t, approvers, signer)
+	if level, err := approvers.Check(row, c, time.Now()); err != nil || level != task.ProofKey {
+		t.Fatalf("Check = %v, %v; want ssh, nil", level, err)
+	}
+	for name, change := range map[string]func(*proof.Approvers, *task.Task, *task.Consent){
+		"no proof": func(_ *proof.Approvers, _ *task.Task, c *task.Consent) { c.Proof = task.Proof{} },
+		"a terminal's": func(_ *proof.Approvers, _ *task.Task, c *task.Consent) {
+			c.Proof = task.Proof{Kind: proof.KindTerminal}
+		},
+		"an unknown kind":          func(_ *proof.Approvers, _ *task.Task, c *task.Consent) { c.Proof.Kind = "vow" },
+		"another approver":         func(_ *proof.Approvers, _ *task.Task, c *task.Consent) { c.Decider = "eve" },
+		"nobody":                   func(_ *proof.Approvers, _ *task.Task, c *task.Consent) { c.Decider = "mallory" },
+		"another revision":         func(_ *proof.Approvers, r *task.Task, _ *task.Consent) { r.Revision = 3 },
+		"another mailbox":          func(a *proof.Approvers, _ *task.Task, _ *task.Consent) { a.Mailbox = "n" },
+		"an earlier question":      func(_ *proof.Approvers, _ *task.Task, c *task.Consent) { c.Asked = c.Asked.Add(-time.Second) },
+		"a longer time":            func(_ *proof.Approvers, _ *task.Task, c *task.Consent) { c.Expires = c.Expires.Add(time.Hour) },
+		"no end":                   func(_ *proof.Approvers, _ *task.Task, c *task.Consent) { c.Expires = time.Time{} },
+		"a decision after its end": func(_ *proof.Approvers, _ *task.Task, c *task.Consent) { c.Decided = c.Expires },
+		"a key that was taken away": func(a *proof.Approvers, _ *task.Task, _ *task.Consent) {
+			a.List = []proof.Approver{{Name: "ada", Min: task.ProofKey}}
+		},
+	} {
+		a, r, other := approvers, row, c
+		change(&a, &r, &other)
+		if _, err := a.Check(r, other, time.Now()); err == nil {
+			t.Errorf("a decision with %s counts", name)
+		}
+	}
+}
+
+func TestAnApproverWithoutAProofNeedsNone(t *testing.T) {
+	a := proof.Approvers{List: []proof.Approver{{Name: "bob"}}}
+	if level, err := a.Check(task.Task{}, task.Consent{Decision: task.Approved, Decider: "bob"}, time.Now()); err != nil || level != task.ProofNone {
+		t.Errorf("Check = %v, %v; want none, nil", level, err)
+	}
+}
+
+func TestAnUntouchedHardwareKeyDoesNotCount(t *testing.T) {
+	for flags, want := range map[byte]task.ProofLevel{1: task.ProofPerson, 0: task.ProofNone} {
+		token := newSoftToken(t, flags)
+		a := proof.Approvers{Mailbox: "m", List: []proof.Approver{{Name: "ada", Min: task.ProofPerson, Keys: []ssh.PublicKey{token.PublicKey()}}}}
+		row, c := decided(t, a, token)
+		if level, err := a.Check(row, c, time.Now()); level != want || (err == nil) != (want == task.ProofPerson) {
+			t.Errorf("flags %d: Check = %v, %v; want %v", flags, level, err, want)
+		}
+	}
+}
+
+func TestAnOrdinaryKeyIsNoPerson(t *testing.T) {
+	signer := ed25519Signer(t)
+	a := proof.Approvers{Mailbox: "m", List: []proof.Approver{{Name: "ada", Min: task.ProofPerson, Keys: []ssh.PublicKey{signer.PublicKey()}}}}
+	row, c := decided(t, a, signer)
+	if _, err := a.Check(row, c, time.Now()); err == nil || !strings.Contains(err.Error(), "need proof: person") {
+		t.Errorf("Check = %v; want that a person's proof is needed", err)
+	}
+}
