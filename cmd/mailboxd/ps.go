@@ -17,7 +17,7 @@ import (
 
 // psFlags say which tasks to list, and how.
 type psFlags struct {
-	states                   []string
+	states, labels, words    []string
 	agent, requester         string
 	since                    time.Duration
 	held, all, asJSON, watch bool
@@ -26,22 +26,27 @@ type psFlags struct {
 func psCommand(g *globals) *cobra.Command {
 	f := &psFlags{}
 	cmd := &cobra.Command{
-		Use:   "ps",
+		Use:   "ps [WORDS]",
 		Short: "List tasks and what they wait for",
 		Long: `List unfinished tasks and what they wait for, after the 20 latest finished tasks
 and the latest 1000 tasks with a failed callback. If more than 1000 tasks are
 unfinished, ps lists the oldest and prints the number of the others; --all and
---json list every task. On a terminal, long lines are cut.
+--json list every task. On a terminal, long lines are cut and random ids are short.
+
+With WORDS, ps lists only tasks with each of them in the id, description, agent,
+requester, type or labels; upper and lower case are the same. Of a running task it
+prints the progress that the agent reported, or the last line that it wrote.
 
 With --watch, ps runs until it is stopped. On a terminal it redraws the list after
 each change; elsewhere it prints a line for each task that changes.`,
 		Example: `  mailboxd ps
   mailboxd ps --held
+  mailboxd ps flaky test --label area=auth
   mailboxd ps --state queued,running --agent reviewer --since 1h
   mailboxd ps --all --json |
       jq -r 'select(.status == "error").task_id'`,
-		Args: cobra.NoArgs,
-		RunE: withReader(g, func(cmd *cobra.Command, _ []string, r *reader.Reader) error {
+		RunE: withReader(g, func(cmd *cobra.Command, args []string, r *reader.Reader) error {
+			f.words = args
 			if err := f.check(); err != nil {
 				return err
 			}
@@ -56,6 +61,7 @@ each change; elsewhere it prints a line for each task that changes.`,
 	flags.BoolVar(&f.held, "held", false, "only tasks that are held")
 	flags.StringVar(&f.agent, "agent", "", "only tasks for this agent")
 	flags.StringVar(&f.requester, "requester", "", "only tasks of this requester")
+	flags.StringArrayVar(&f.labels, "label", nil, "only tasks with this label, as KEY=VALUE; may be repeated")
 	flags.DurationVar(&f.since, "since", 0, "only tasks received within this time, such as 2h")
 	flags.BoolVar(&f.all, "all", false, "every task, including all finished ones")
 	flags.BoolVar(&f.watch, "watch", false, "run until stopped, and show changes")
@@ -72,6 +78,9 @@ func (f *psFlags) check() error {
 			return exit.With(exit.Usage, "--state %s: not one of %v", s, task.States())
 		}
 	}
+	if _, err := parseLabels(f.labels); err != nil {
+		return err
+	}
 	if f.since < 0 {
 		return exit.With(exit.Usage, "--since %s: must not be negative", f.since)
 	}
@@ -80,7 +89,7 @@ func (f *psFlags) check() error {
 
 // query is what the flags ask for.
 func (f *psFlags) query(now time.Time) reader.Query {
-	filter := client.Filter{States: statesOf(f.states), Agent: f.agent, Requester: f.requester}
+	filter := client.Filter{States: statesOf(f.states), Agent: f.agent, Requester: f.requester, Words: f.words, Labels: f.labels, Described: true}
 	if f.held {
 		filter.States = []task.State{task.Held, task.Review}
 	}
@@ -115,6 +124,7 @@ func (f *psFlags) show(ctx context.Context, d *reader.Reader, s term.Screen) err
 	if err != nil {
 		return err
 	}
+	around.ShortIDs = s.Columns > 0
 	if err := around.Table(list.Tasks).Print(s); err != nil {
 		return err
 	}
@@ -135,6 +145,7 @@ func (f *psFlags) showAll(ctx context.Context, d *reader.Reader, s term.Screen, 
 		if err != nil {
 			return err
 		}
+		around.ShortIDs, around.Described = s.Columns > 0, true // each page has the same columns
 		part := around.Table(page)
 		if widths != nil {
 			part.Head = nil

@@ -41,6 +41,7 @@ func (f *frames) show(ctx context.Context, d *reader.Reader, s term.Screen) erro
 	if err != nil {
 		return err
 	}
+	around.ShortIDs = true
 	return f.draw(s, around.Table(list.Tasks).Lines(s), list.More)
 }
 

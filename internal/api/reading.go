@@ -50,6 +50,7 @@ func filterIn(r *http.Request) (f client.Filter, err error) {
 	f = client.Filter{
 		Agent: q.Get("agent"), Requester: q.Get("requester"),
 		NewestFirst: q.Get("order") == "newest", All: q.Get("revisions") == "all", CallbackFailed: q.Get("callback") == "failed",
+		Words: q["word"], Labels: q["label"], Described: q.Get("describe") == "1",
 	}
 	for _, name := range q["state"] {
 		s := task.State(name)
@@ -57,6 +58,11 @@ func filterIn(r *http.Request) (f client.Filter, err error) {
 			return f, bad("state %q is not one of %v", s, task.States())
 		}
 		f.States = append(f.States, s)
+	}
+	for _, label := range f.Labels {
+		if _, _, err := envelope.ParseLabel(label); err != nil {
+			return f, bad("label %q %w", label, err)
+		}
 	}
 	if since := q.Get("since"); since != "" {
 		if f.Since, err = time.Parse(time.RFC3339, since); err != nil {

@@ -34,21 +34,31 @@ func (b *Records) Find(ctx context.Context, prefix string) ([]envelope.ID, error
 }
 
 // Tasks lists the tasks that pass the filter, in the order of Seq.
-func (b *Records) Tasks(ctx context.Context, f client.Filter) ([]client.Task, error) {
-	rows, err := b.Ledger.Tasks(ctx, filterOf(f))
-	return viewsOf(rows), err
+func (b *Records) Tasks(ctx context.Context, f client.Filter) (tasks []client.Task, err error) {
+	if f.Searches() {
+		tasks, err = b.search(ctx, f)
+	} else {
+		var rows []task.Task
+		if rows, err = b.Ledger.Tasks(ctx, filterOf(f)); err == nil && f.Described {
+			tasks, err = b.requested(ctx, rows)
+		} else {
+			tasks = viewsOf(rows)
+		}
+	}
+	if err == nil && f.Described {
+		err = b.addShortIDs(ctx, tasks)
+	}
+	return tasks, err
 }
 
 // Count returns how many tasks pass the filter, whatever its After and Limit.
 func (b *Records) Count(ctx context.Context, f client.Filter) (int, error) {
-	return b.Ledger.Count(ctx, filterOf(f))
-}
-
-func filterOf(f client.Filter) ledger.Filter {
-	return ledger.Filter{
-		States: f.States, Agent: f.Agent, Requester: f.Requester, Since: f.Since,
-		AfterSeq: f.After, NewestFirst: f.NewestFirst, All: f.All, Limit: f.Limit, CallbackFailed: f.CallbackFailed,
+	if f.Searches() {
+		f.After, f.Limit = 0, 0
+		tasks, err := b.search(ctx, f)
+		return len(tasks), err
 	}
+	return b.Ledger.Count(ctx, filterOf(f))
 }
 
 // Latest returns the latest revision of a task; ledger.ErrUnknown when there is
@@ -76,7 +86,11 @@ func (b *Records) Details(ctx context.Context, id envelope.ID) (client.TaskDetai
 		return client.TaskDetails{}, err
 	}
 	last := revisions[len(revisions)-1]
-	file := client.TaskDetails{Task: viewOf(last), Why: why(last), Earlier: viewsOf(revisions[:len(revisions)-1])}
+	tasks := []client.Task{viewOf(last)}
+	if err := b.addShortIDs(ctx, tasks); err != nil {
+		return client.TaskDetails{}, err
+	}
+	file := client.TaskDetails{Task: tasks[0], Why: why(last), Earlier: viewsOf(revisions[:len(revisions)-1])}
 	raw, err := b.Ledger.Raw(ctx, last.Seq)
 	if err != nil && !errors.Is(err, ledger.ErrUnknown) { // it may be too old to be kept
 		return client.TaskDetails{}, err

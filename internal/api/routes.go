@@ -32,9 +32,9 @@ func (d *Server) routes() []route {
 	return append([]route{
 		{"GET", "/status", "Which daemon this is, and what it has to do.", "brief=1", nil, client.Status{}, d.status},
 		{"GET", "/tasks", "Tasks, in the order of `seq`; at most 1000 at once.",
-			"state (may be repeated), agent, requester, since, after, order=newest, revisions=all, callback=failed, limit", nil, client.Page{}, d.tasks},
+			"state, word and label (may be repeated), agent, requester, since, after, order=newest, revisions=all, callback=failed, describe=1, limit", nil, client.Page{}, d.tasks},
 		{"GET", "/count", "How many tasks there are.",
-			"state (may be repeated), agent, requester, since, revisions=all, callback=failed", nil, client.Count{}, d.count},
+			"state, word and label (may be repeated), agent, requester, since, revisions=all, callback=failed", nil, client.Count{}, d.count},
 		{"GET", "/ids", "The ids that begin with a text, at most 8.", "prefix", nil, client.Names{}, d.ids},
 		{"GET", "/tasks/{id}", "All that is known of a task.", "", nil, client.TaskDetails{}, d.caseFile},
 		{"GET", "/tasks/{id}/row", "The latest revision of a task.", "", nil, client.Task{}, d.row},

@@ -26,13 +26,29 @@ type Filter struct {
 	Limit       int  // 0: no limit
 
 	CallbackFailed bool // only finished tasks whose callback failed
+
+	Words     []string // only tasks with all of these in their id, description, agent, requester, type or labels
+	Labels    []string // only tasks with all of these labels, as area=auth
+	Described bool     // with the description, the labels and the short id
 }
+
+// Searches reports whether the filter looks into requests.
+func (f Filter) Searches() bool { return len(f.Words)+len(f.Labels) > 0 }
 
 // Query spells the filter as the query of a request.
 func (f Filter) Query() url.Values {
 	q := url.Values{}
 	for _, s := range f.States {
 		q.Add("state", string(s))
+	}
+	for _, word := range f.Words {
+		q.Add("word", word)
+	}
+	for _, label := range f.Labels {
+		q.Add("label", label)
+	}
+	if f.Described {
+		q.Set("describe", "1")
 	}
 	set := func(key, value string) {
 		if value != "" {

@@ -59,6 +59,10 @@ type Task struct {
 	Dialect        string          `json:"dialect,omitempty"`        // in which it was asked for, clowl or cap; absent: ainl
 	File           string          `json:"file"`                     // the task file of its line, relative to the root
 	Offset         int64           `json:"offset"`                   // where in it the line begins
+
+	Description string            `json:"description,omitempty"` // of the request; only in lists with describe=1, word or label
+	Labels      map[string]string `json:"labels,omitempty"`      // likewise
+	ShortID     envelope.ID       `json:"short_id,omitempty"`    // the first characters of a random id, which name it now; in lists with describe=1, and in details
 }
 
 // A Page is a list of tasks.

@@ -3,6 +3,7 @@ package reader
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"mailboxd/envelope"
@@ -13,7 +14,7 @@ import (
 
 // WaitContext reads what the words about the waits of tasks need.
 func (r *Reader) WaitContext(ctx context.Context, tasks []client.Task, now time.Time) (view.WaitContext, error) {
-	s := view.WaitContext{Now: now, Served: r.served, Began: map[envelope.ID]time.Time{}, Asked: map[envelope.ID]client.Approval{}}
+	s := view.WaitContext{Now: now, Served: r.served, Began: map[envelope.ID]time.Time{}, Asked: map[envelope.ID]client.Approval{}, Doing: map[envelope.ID]string{}}
 	var err error
 	if view.HasState(tasks, task.Queued) {
 		if s.Ahead, err = r.queue(ctx, tasks); err != nil {
@@ -51,11 +52,21 @@ func (r *Reader) addDetails(ctx context.Context, t client.Task, s view.WaitConte
 	}
 	file := &view.Details{TaskDetails: found}
 	if running {
-		s.Began[t.ID] = file.Began()
+		s.Began[t.ID], s.Doing[t.ID] = file.Began(), doing(file)
 	} else {
 		s.Asked[t.ID] = file.PendingApproval()
 	}
 	return nil
+}
+
+// doing is how far a running task is, as far as its agent says: the progress that it
+// reported, and otherwise the last line that it wrote.
+func doing(file *view.Details) string {
+	percent, note := file.Progress()
+	if note == "" && file.Task.State == task.Running {
+		note = lastLine(file.TaskDetails)
+	}
+	return strings.TrimSpace(percent + " " + note)
 }
 
 // queue returns how many queued tasks of the same agent are before each task, at most

@@ -65,7 +65,11 @@ func (f *Details) Print(s term.Screen, around WaitContext, files []string) error
 // printState prints the state, what the task waits for, and the next command.
 func (f *Details) printState(s term.Screen, around WaitContext) {
 	t := f.Task
-	fmt.Fprintf(s, "%s  %s\n", s.Paint(term.Bold, term.OneLine(string(t.ID))), s.Paint(PaintOf(t), StateWithReasons(t)))
+	name := s.Paint(term.Bold, term.OneLine(string(t.ID)))
+	if s.Columns > 0 && t.ShortID != "" {
+		name = s.Paint(term.Bold, term.OneLine(string(t.ShortID))) + "  " + term.OneLine(string(t.ID))
+	}
+	fmt.Fprintf(s, "%s  %s\n", name, s.Paint(PaintOf(t), StateWithReasons(t)))
 	if wait := around.Wait(t); wait != "" {
 		fmt.Fprintf(s, "  waits for  %s\n", wait)
 	}
@@ -225,6 +229,25 @@ func (f *Details) Began() time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+// Progress returns the percentage, as 40%, and the words of the last progress that the
+// running agent reported; "" for none.
+func (f *Details) Progress() (percent, note string) {
+	for _, e := range slices.Backward(f.Events) {
+		switch e.Kind {
+		case task.KindTaskStarted, task.KindTaskWaiting:
+			return "", ""
+		case task.KindTaskProgress:
+			data := EventData(e.Data)
+			if n, ok := data["pct"].(float64); ok {
+				percent = fmt.Sprintf("%.0f%%", min(max(n, 0), 100))
+			}
+			note, _ = data["note"].(string)
+			return percent, term.OneLine(note)
+		}
+	}
+	return "", ""
 }
 
 // outcome describes a run.

@@ -16,7 +16,7 @@ const LeastShort = 4
 // git does: it should stay unique when as many come again. Other ids are names that a person
 // or a program chose, and stay whole.
 func ShortID(id, before, after envelope.ID, tasks int64) envelope.ID {
-	if !isRandom(id) {
+	if !IsRandom(id) {
 		return id
 	}
 	n := max(LeastShort, (bits.Len64(uint64(tasks))+1)/2, common(id, before)+1, common(id, after)+1)
@@ -39,8 +39,8 @@ func common(a, b envelope.ID) int {
 // leastRandom is how many hexadecimal digits look like a random id.
 const leastRandom = 16
 
-// isRandom reports whether an id is a UUID or a long hexadecimal number.
-func isRandom(id envelope.ID) bool {
+// IsRandom reports whether an id is a UUID or a long hexadecimal number.
+func IsRandom(id envelope.ID) bool {
 	return IsUUID(id) || len(id) >= leastRandom && strings.Trim(string(id), hexDigits) == ""
 }
 

@@ -1,7 +1,9 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,19 +13,47 @@ import (
 	"mailboxd/internal/term"
 )
 
-// Table lists tasks with what they wait for.
+// Table lists tasks with what they wait for, or how far they are.
 func (s WaitContext) Table(tasks []client.Task) *term.Table {
-	list := &term.Table{Head: []string{"TASK", "STATE", "AGENT", "AGE", "WAITS FOR"}, Weights: []int{2, 2, 1, 0, 3}}
+	list := &term.Table{Head: []string{"TASK", "STATE", "AGENT", "AGE", "DETAIL"}, Weights: []int{5, 2, 2, 0, 3}}
+	described := s.Described || slices.ContainsFunc(tasks, func(t client.Task) bool { return subjectOf(t) != "" })
+	if described {
+		list.Head, list.Weights = append(list.Head, "DESCRIPTION"), append(list.Weights, 3)
+	}
 	for _, t := range tasks {
-		list.Add(
-			term.Cell{Text: term.OneLine(string(t.ID))},
-			term.Cell{Text: term.OneLine(StateOf(t)), Paint: PaintOf(t)},
-			term.Cell{Text: term.OneLine(t.Agent)},
-			term.Cell{Text: term.Age(s.Now.Sub(t.Received))},
-			term.Cell{Text: term.OneLine(s.Wait(t))},
-		)
+		row := []term.Cell{
+			{Text: term.OneLine(string(s.nameOf(t)))},
+			{Text: term.OneLine(StateOf(t)), Paint: PaintOf(t)},
+			{Text: term.OneLine(t.Agent)},
+			{Text: term.Age(s.Now.Sub(t.Received))},
+			{Text: cmp.Or(term.Cut(s.Doing[t.ID], maxText), term.OneLine(s.Wait(t)))},
+		}
+		if described {
+			row = append(row, term.Cell{Text: subjectOf(t)})
+		}
+		list.Add(row...)
 	}
 	return list
+}
+
+// maxText limits the columns of a description, and of what an agent wrote, in a list.
+const maxText = 200
+
+// nameOf is the id of a task, or its short id.
+func (s WaitContext) nameOf(t client.Task) envelope.ID {
+	if s.ShortIDs && t.ShortID != "" {
+		return t.ShortID
+	}
+	return t.ID
+}
+
+// subjectOf is the labels of a task, as [area=auth], and its description.
+func subjectOf(t client.Task) string {
+	words := term.OneLine(t.Description)
+	if len(t.Labels) > 0 {
+		words = strings.TrimSpace("[" + labelWords(t.Labels) + "] " + words)
+	}
+	return term.Cut(words, maxText)
 }
 
 // StateOf is the state of a task, or the status of its result.

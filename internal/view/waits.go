@@ -23,6 +23,10 @@ type WaitContext struct {
 	Ahead  map[envelope.ID]int             // how many are before a queued task at its agent, up to MaxAhead
 	Began  map[envelope.ID]time.Time       // when the agent of a running task started, or one was delivered
 	Asked  map[envelope.ID]client.Approval // what a person is asked about a task
+	Doing  map[envelope.ID]string          // how far a running task is, escaped
+
+	ShortIDs  bool // print short ids
+	Described bool // print a column of descriptions, even an empty one
 }
 
 // MayBePaused reports whether a pause can keep a task from starting.
