@@ -1,0 +1,52 @@
+package ledger_test
+
+import (
+	"slices"
+	"testing"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/ledger"
+)
+
+func TestNeighboursAndRequestsOfManyTasks(t *testing.T) {
+	l := open(t)
+	var ids []envelope.ID
+	var seqs []int64
+	for n := range 150 { // more than one statement has
+		added := add(t, l, newTask(n))
+		ids, seqs = append(ids, newTask(n).ID), append(seqs, added...)
+	}
+	near, err := l.NeighboursOf(t.Context(), append(slices.Clone(ids), "unknown"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(ids)
+	for i, id := range ids {
+		var want ledger.Neighbours
+		if i > 0 {
+			want.Before = ids[i-1]
+		}
+		if i < len(ids)-1 {
+			want.After = ids[i+1]
+		}
+		if near[id] != want {
+			t.Errorf("neighbours of %s: %v; want %v", id, near[id], want)
+		}
+	}
+	if got := near["unknown"].Before; got != ids[len(ids)-1] {
+		t.Errorf("an unknown id comes after %q; want the last id", got)
+	}
+	requests, err := l.Requests(t.Context(), append(seqs, 4711))
+	if err != nil || len(requests) != len(seqs) {
+		t.Errorf("Requests = %d lines, %v; want %d", len(requests), err, len(seqs))
+	}
+	for _, seq := range seqs {
+		want, err := l.Raw(t.Context(), seq)
+		if err != nil || string(requests[seq]) != string(want) {
+			t.Errorf("request %d = %q, %v; want %q", seq, requests[seq], err, want)
+		}
+	}
+	if last, err := l.LastSeq(t.Context()); err != nil || last != slices.Max(seqs) {
+		t.Errorf("LastSeq = %d, %v; want %d", last, err, slices.Max(seqs))
+	}
+}
