@@ -32,8 +32,9 @@ var rows = [][]string{
 	{"internal/conversation"}, // rules of messages, pure
 	{"mailbox", "envelope/dialect", "internal/ledger", "internal/schedule", "internal/runner", "internal/worker", "internal/schema", "internal/client", "internal/service", "internal/host", "internal/proof"}, // stores and system
 	{"internal/sandbox"}, // options and filter of a sandbox, pure
-	{"internal/task"}, // types of the domain, pure
-	{"envelope"},      // types of the protocol
+	{"internal/task"},    // types of the domain, pure
+	{"envelope"},         // types of the protocol
+	{"internal/quota"},   // what agents' programs print
 	{"internal/fault", "internal/strict", "internal/breakout", "internal/term", "internal/exit", "internal/mailboxd-needs-linux"}, // support: fault points, checks for tests, terminals, exit codes, the error of a build for another system
 }
 

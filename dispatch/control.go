@@ -34,7 +34,7 @@ func (ct *controls) Hold(ctx context.Context, id envelope.ID, by core.By) error 
 
 // Release lifts the holds that only a person can lift: an operator's hold, the hold of a task
 // that may have run before the ledger was lost, and the hold of a task whose agent needed a
-// login. It lifts no other hold and no approval. When the answer of a task could not be read,
+// login. It also lets a task start that waits for the end of a provider's usage limit. It lifts no other hold and no approval. When the answer of a task could not be read,
 // Release has it read again and does not run the task. When the callback of a task failed,
 // Release has it tried again at once. Any other task is a *StateError.
 func (ct *controls) Release(ctx context.Context, id envelope.ID, by core.By) error {
@@ -44,6 +44,9 @@ func (ct *controls) Release(ctx context.Context, id envelope.ID, by core.By) err
 			return row, false, err
 		}
 		row = releasable(row, revisions)
+		if slices.Contains(row.Reasons, task.ProviderLimit) {
+			ct.Pauses.Limits.Release(row.Agent, row.ID)
+		}
 		released, ok, err := ct.decideCommand(ctx, row, &core.Release{Task: row.Seq, Seen: core.See(row), By: by})
 		if ok && row.LacksCallback() {
 			ct.callAgain(ctx, revisions)
@@ -58,7 +61,7 @@ func releasable(latest task.Task, revisions []task.Task) task.Task {
 	if at := slices.IndexFunc(revisions, core.Unread); at >= 0 {
 		return revisions[at]
 	}
-	if len(core.Lasting(latest.Reasons)) > 0 {
+	if slices.ContainsFunc(latest.Reasons, core.Releasable) {
 		return latest
 	}
 	for _, row := range slices.Backward(revisions) {
@@ -185,13 +188,16 @@ func (ct *controls) Pause(ctx context.Context, agent string, by core.By) error {
 }
 
 // Resume ends the pause of exactly this name: resuming one agent does not end the pause of
-// Everyone, and the reverse.
+// Everyone, and the reverse. It also ends a usage limit of the agent's provider.
 func (ct *controls) Resume(ctx context.Context, agent string, by core.By) error {
 	if err := ct.whenReady(ctx); err != nil {
 		return fmt.Errorf("resume agent %q: %w", agent, err)
 	}
 	if err := ct.setPause(ctx, agent, false, task.KindAgentResumed, by); err != nil {
 		return err
+	}
+	if ct.Pauses.Limits.End(agent) {
+		ct.steps.executor.WakeLimited(agent)
 	}
 	var resumable []int64
 	for _, task := range ct.Held.All() {

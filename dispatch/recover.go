@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
+	"time"
 
 	"mailboxd/dispatch/exchange"
 	"mailboxd/dispatch/executor"
@@ -112,6 +114,9 @@ func (re *recovery) resume(ctx context.Context, row task.Task) error {
 		return re.executor.RecoverRun(ctx, row)
 	case task.Received:
 		return re.steps.tryAdmitNext(ctx, row.ID)
+	}
+	if row.State == task.Held && slices.Contains(row.Reasons, task.ProviderLimit) {
+		re.Pauses.Limits.Restore(row.Agent, row.Until, time.Now())
 	}
 	re.steps.resume(ctx, row)
 	switch row.State {

@@ -105,6 +105,9 @@ func countTasks(ctx context.Context, r *reader.Reader, views []view.Agent) error
 			counts[t.Agent] = map[task.State]int{}
 		}
 		counts[t.Agent][t.State]++
+		if i := slices.IndexFunc(views, func(v view.Agent) bool { return v.ID == t.Agent }); i >= 0 {
+			views[i].Limit(t)
+		}
 	}
 	for i := range views {
 		has := counts[views[i].ID]

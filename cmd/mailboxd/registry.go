@@ -69,6 +69,7 @@ func (t *registry) replace(cfg config.Config) error {
 		Roots: append([]string{t.box.Path()}, t.refRoots...), Version: version(), WorkerDir: t.workerDir(), Notice: t.workerFault,
 		Schemas: schemas, Modes: rules.Modes, Questions: cfg.Conversation.QuestionTimeout > 0,
 		CheckRef: func(uri string) error { return t.box.CheckRef(uri, t.refRoots) },
+		Own:      agent.OwnDirs{Root: t.box.Path(), State: t.state.Path()},
 		Run:      t.keepers.Run, Await: t.keepers.Await,
 	})
 	if err != nil {
@@ -169,16 +170,25 @@ func (t *registry) functions(cfg config.Config) store.Agents {
 }
 
 // errChanged refuses a run whose command is not the approved one.
-var errChanged = errors.New("the agent's command has changed since its run was approved")
+var errChanged = errors.New("the agent's command or directory has changed since its run was approved")
+
+// placed returns the binding of an agent with the directory in which it would do a task.
+func placed(a *agent.Agent, t envelope.Task) (b agent.Binding, wrong envelope.Findings) {
+	b = a.Binding()
+	b.Cwd, wrong = a.Cwd(t)
+	return b, wrong
+}
 
 // run has an agent do a job. It starts nothing when the command is not the approved one,
 // since the configuration may have changed.
 func (t *registry) run(ctx context.Context, j task.Job, started func(runner.Process)) task.Outcome {
 	r := t.current.Load()
 	if a, ok := r.agents.Lookup(j.Task.Agent); ok && j.Digest != "" {
-		if digest(newPlan(j.Task, a.Binding(), j.Terms).Encode()) != j.Digest {
+		b, wrong := placed(a, j.Task)
+		if wrong.Refused() || digest(newPlan(j.Task, b, j.Terms).Encode()) != j.Digest {
 			return task.Outcome{Void: errChanged}
 		}
+		j.Cwd = b.Cwd
 	}
 	return r.agents.Run(ctx, j, started)
 }
@@ -188,13 +198,15 @@ func (t *registry) judge(asked envelope.Task, now time.Time) task.Verdict {
 	r := t.current.Load()
 	v := policy.Decide(asked, r.subject(asked.Agent), r.rules, now)
 	a, ok := r.agents.Lookup(asked.Agent)
-	if ok && v.Admit {
-		if wrong := a.CheckPlace(asked); wrong.Refused() {
-			return task.Verdict{Findings: append(v.Findings, wrong...)}
-		}
+	if !ok || !v.Admit {
+		return v
 	}
-	if ok && slices.Contains(v.Hold, task.Approval) {
-		v.Plan = newPlan(asked, a.Binding(), v.Terms).Encode()
+	b, wrong := placed(a, asked)
+	if wrong.Refused() {
+		return task.Verdict{Findings: append(v.Findings, wrong...)}
+	}
+	if slices.Contains(v.Hold, task.Approval) {
+		v.Plan = newPlan(asked, b, v.Terms).Encode()
 		v.Digest = digest(v.Plan)
 	}
 	return v

@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
@@ -146,6 +147,7 @@ func storeOptions(cfg config.Config, fresh bool, log zerolog.Logger) store.Optio
 		QueuePerRequester: cfg.Limits.QueuePer,
 		Depth:             cfg.Limits.Depth,
 		Children:          cfg.Limits.Children,
+		LimitPause:        store.LimitPause{Least: time.Minute, First: cfg.Limits.ProviderPause, Longest: cfg.Limits.ProviderMax},
 		Grace:             cfg.Limits.ShutdownGrace,
 		Detach:            !cfg.StopAgentsOnExit,
 		Retention:         retention.Policy(cfg.Retention),

@@ -6,6 +6,7 @@ import (
 
 	"mailboxd/dispatch/exchange"
 	"mailboxd/dispatch/store"
+	"mailboxd/envelope"
 	"mailboxd/internal/core"
 	"mailboxd/internal/task"
 )
@@ -19,9 +20,14 @@ func (x *Executor) finish(ctx context.Context, row task.Task, terms task.Terms, 
 		return
 	}
 	x.Info(row).Int("exit_code", o.Exit.Code).Int64("took_ms", o.Exit.Wall.Milliseconds()).Str("status", string(o.Result.Status)).Msg("agent exited")
+	if o.Hold != task.ProviderLimit && o.Result.Status != envelope.Failed && x.Pauses.Limits.Worked(row.Agent, o.Exit.Started) {
+		x.WakeLimited(row.Agent)
+	}
 	switch {
 	case o.Hold == task.AuthRequired:
 		x.putBack(ctx, row, terms.Deadline, o)
+	case o.Hold == task.ProviderLimit:
+		x.holdForLimit(ctx, row, terms.Deadline, o)
 	case o.Hold != "":
 		x.Completer.Complete(ctx, row, terms, o)
 	case !o.Retry && !x.Completer.OnFailure(row, o).Retry, !x.retry(ctx, row, terms.Deadline, o):

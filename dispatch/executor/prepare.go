@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -105,30 +106,34 @@ type Start struct {
 	Run        *store.Run // nil: it does not begin, and is accepted like any other
 }
 
-// holdPaused holds the queued tasks of a paused agent, many in a commit. 90,000 tasks, held one
-// by one by workers, took 90,000 commits.
+// holdPaused holds the queued tasks of an agent that may start nothing, many in a commit. 90,000
+// tasks, held one by one by workers, took 90,000 commits.
 func (p *Preparer) holdPaused(ctx context.Context, agent string) {
 	if !p.Pauses.Holding.TryLock() {
 		return
 	}
 	defer p.Pauses.Holding.Unlock()
-	for ctx.Err() == nil && p.Pauses.Has(agent) {
+	var mayStart atomic.Bool // a task that was released from a limit
+	for ctx.Err() == nil && p.Pauses.Blocks(agent) && !mayStart.Load() {
 		items := p.Queue.TakeBack(agent, maxParallel)
 		if len(items) == 0 {
 			return
 		}
 		InParallel(items, func(it schedule.Item) {
 			defer p.Queue.Done()
-			p.holdOne(ctx, it)
+			if p.holdOne(ctx, it) {
+				mayStart.Store(true)
+			}
 		})
 	}
 }
 
-// holdOne holds a queued task of a paused agent.
-func (p *Preparer) holdOne(ctx context.Context, it schedule.Item) {
+// holdOne holds a queued task of an agent that may start nothing. It reports whether the task
+// may start nevertheless.
+func (p *Preparer) holdOne(ctx context.Context, it schedule.Item) (mayStart bool) {
 	row, t, findings, err := p.loadQueued(ctx, it)
 	if err == nil && row.State != task.Queued {
-		return
+		return false
 	}
 	cleared := false
 	if err == nil {
@@ -144,11 +149,17 @@ func (p *Preparer) holdOne(ctx context.Context, it schedule.Item) {
 		p.FaultLog.Report(store.Judging, row, err)
 		p.requeueLater(ctx, it)
 	}
+	return cleared
 }
 
-// NeedlesslyPaused reports whether a task is held for a pause that is over.
+// NeedlesslyPaused reports whether a task is held for a pause or a limit that is over.
 func (p *Preparer) NeedlesslyPaused(row task.Task) bool {
-	return row.State == task.Held && slices.Contains(row.Reasons, task.Paused) && !p.Pauses.Has(row.Agent)
+	if row.State != task.Held {
+		return false
+	}
+	_, limited := p.Pauses.Limits.Holds(row.Agent, row.ID, time.Now())
+	return slices.Contains(row.Reasons, task.Paused) && !p.Pauses.Has(row.Agent) ||
+		slices.Contains(row.Reasons, task.ProviderLimit) && !limited
 }
 
 // maxParallel is how many tasks are moved in parallel, so that they share commits.

@@ -20,3 +20,26 @@ func (x *Executor) putBack(ctx context.Context, row task.Task, deadline time.Tim
 		x.Log(row).Warn().Str("reason", string(o.Hold)).Msg("task waits for a person before it is run again")
 	}
 }
+
+// holdForLimit holds a task whose run reached a usage limit of its agent's provider, until the
+// limit ends. The other tasks of the agent aren't started either before that.
+func (x *Executor) holdForLimit(ctx context.Context, row task.Task, deadline time.Time, o task.Outcome) {
+	until := x.Pauses.Limits.Reach(row.Agent, o.HoldUntil, time.Now(), x.Opts.LimitPause)
+	x.Queue.CancelPrefetch(row.Agent)
+	moved, _ := x.Writer.MustDecide(ctx, row, store.TaskLoader(row.Seq, true, false), &core.PutBack{
+		Task: row.Seq, Reason: o.Hold, Until: core.Earliest(deadline, until), Run: exchange.EndedRun(row, o), Data: exchange.EndData(o),
+	})
+	if moved { // after an error the run directory still has the outcome
+		x.Log(row).Warn().Time("until", until).Str("reason", o.Result.Error.Message).Msg("provider limit reached; task held")
+	}
+	x.holdPaused(ctx, row.Agent)
+}
+
+// WakeLimited evaluates the tasks again that are held for a limit of an agent's provider.
+func (p *Preparer) WakeLimited(agent string) {
+	for _, held := range p.Held.All() {
+		if held.Limited && held.Agent.Value() == agent {
+			p.Timers.After(held.Seq, 0)
+		}
+	}
+}

@@ -27,7 +27,7 @@ func (in *Intake) fastStart(submissions []*exchange.Submission) *executor.Start 
 	if !in.Queue.Reserve(s.Item) {
 		return nil
 	}
-	if in.Pauses.Has(c.Task.Agent) { // paused after the verdict: Drain saw no slot in use
+	if in.Pauses.Blocks(c.Task.Agent) { // paused after the verdict: Drain saw no slot in use
 		in.releaseSlot(s)
 		return nil
 	}

@@ -20,6 +20,7 @@ type heldTask struct {
 	InBackoff      bool                  // held only for a pause between attempts
 	Budget         bool                  // held until other tasks release a part of a budget
 	Paused         bool                  // held because its agent is paused, perhaps among other reasons
+	Limited        bool                  // held because a provider has reached a usage limit, likewise
 	suspended      bool                  // held until a message arrives
 	conflictLogged bool                  // an event for the conflicting file in place of its result exists
 }
@@ -40,7 +41,8 @@ func (h *HeldSet) Add(row task.Task) {
 	h.tasks[row.Seq] = heldTask{
 		Seq: row.Seq, id: row.ID, Agent: unique.Make(row.Agent),
 		InBackoff: InBackoff(row), Budget: row.WaitsForBudget(),
-		Paused: row.State == task.Held && slices.Contains(row.Reasons, task.Paused), suspended: conversation.Suspended(row),
+		Paused:  row.State == task.Held && slices.Contains(row.Reasons, task.Paused),
+		Limited: row.State == task.Held && slices.Contains(row.Reasons, task.ProviderLimit), suspended: conversation.Suspended(row),
 	}
 }
 

@@ -33,6 +33,9 @@ func (rd *Reader) Judge(t envelope.Task, findings envelope.Findings, now time.Ti
 	if rd.Pauses.Has(t.Agent) {
 		v = core.Held(v, task.Paused)
 	}
+	if until, holds := rd.Pauses.Limits.Holds(t.Agent, t.ID, now); holds {
+		v = core.HeldUntil(v, task.ProviderLimit, until)
+	}
 	return v
 }
 

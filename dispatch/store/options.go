@@ -53,6 +53,7 @@ type Options struct {
 	Children          int           // tasks that the run of one task may request
 	Queue             int           // queued tasks at which intake pauses
 	QueuePerRequester int           // open tasks of one requester at which further ones are refused; 0: no limit
+	LimitPause        LimitPause    // after a provider's usage limit without a time
 	Grace             time.Duration // how long runs may continue after the context of Serve ends
 	Detach            bool          // leave runs to their keeper at once, without the grace period
 	Retention         retention.Policy

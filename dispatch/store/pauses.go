@@ -1,11 +1,15 @@
 package store
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // Pauses knows the paused agents, as the ledger has them.
 type Pauses struct {
 	Holding  sync.Mutex // held by the one worker that holds the tasks of paused agents
 	Changing sync.Mutex // held while a pause changes in the ledger and here, so that both end with the same value
+	Limits   Limits     // of providers
 
 	mu     sync.Mutex // guards agents
 	agents map[string]bool
@@ -25,6 +29,13 @@ func (p *Pauses) Has(agent string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.agents[agent] || p.agents[Everyone]
+}
+
+// Blocks reports whether an agent may start no run now: it is paused, or its provider has reached
+// a usage limit.
+func (p *Pauses) Blocks(agent string) bool {
+	_, limited := p.Limits.Holds(agent, "", time.Now())
+	return limited || p.Has(agent)
 }
 
 // Set begins or ends the pause of an agent, or of Everyone.

@@ -23,6 +23,7 @@ type Agent struct {
 	runArguments func(task.Job) []string // the profile's arguments after the command; nil: none
 	environ      []string                // the part that is the same in every run
 	workers      *worker.Pool            // nil for an agent with a process for each run
+	workdirs     []string                // exec.workdirs, each as written and with links resolved
 	takenOver    bool                    // later agents have taken over the workers
 	opts         Options
 }
@@ -40,6 +41,13 @@ func (g *Agent) Binding() Binding { return g.binding }
 func (g *Agent) Run(ctx context.Context, j task.Job, started func(runner.Process)) task.Outcome {
 	if !j.Deadline.IsZero() && !time.Now().Before(j.Deadline.Round(0)) {
 		return g.notStarted(j, envelope.DeadlineExceeded, "the deadline was over before the agent was started")
+	}
+	if j.Cwd == "" {
+		cwd, wrong := g.Cwd(j.Task)
+		if wrong.Refused() {
+			return g.notStarted(j, wrong.Kind(), wrong.String())
+		}
+		j.Cwd = cwd
 	}
 	switch {
 	case g.binding.Inbox != nil:

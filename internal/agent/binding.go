@@ -28,6 +28,9 @@ type Binding struct {
 	Cwd     string   // "" is the run directory, or a worker's own directory
 	Env     []string // KEY passes a variable on, KEY=VALUE sets it
 
+	// Workdirs are the directories in which a task may have the agent work, also below them.
+	Workdirs []string
+
 	Worker *Worker // instead of Command, Output and Stdin: processes for many tasks
 	Inbox  *Inbox  // instead of either: tasks are fetched from a file
 
@@ -87,7 +90,7 @@ func newAgent(b Binding, opts Options) (*Agent, error) {
 	if wrong := b.Check(); len(wrong) > 0 {
 		return nil, wrong[0]
 	}
-	g := &Agent{binding: b, opts: opts}
+	g := &Agent{binding: b, opts: opts, workdirs: resolveAll(b.Workdirs)}
 	var err error
 	if g.command, err = parseCommand(b.Command); err != nil {
 		return nil, err
@@ -105,7 +108,7 @@ func newAgent(b Binding, opts Options) (*Agent, error) {
 
 func (b Binding) withDefaults() Binding {
 	b = b.Filled()
-	b.Command, b.Env = slices.Clone(b.Command), slices.Clone(b.Env)
+	b.Command, b.Env, b.Workdirs = slices.Clone(b.Command), slices.Clone(b.Env), slices.Clone(b.Workdirs)
 	setDefault(&b.Output, Envelope)
 	setDefault(&b.Stdin, Request)
 	setDefault(&b.Resend, Rerun)
@@ -156,7 +159,7 @@ func (b Binding) Check() (found []*FieldError) {
 	if b.Manifest != nil && b.Manifest.AgentID != b.ID {
 		note(wrong("manifest", "is for the agent %q", b.Manifest.AgentID))
 	}
-	note(b.checkDialect(), b.checkProfile())
+	note(b.checkDialect(), b.checkProfile(), b.checkWorkdirs())
 	switch {
 	case b.Inbox != nil:
 		note(b.checkInbox())

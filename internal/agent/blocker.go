@@ -4,34 +4,39 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/quota"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
 )
 
-// Phrases of programs for a missing login, or for a rate limit. They are searched in
-// failures only, never in answers.
+// Phrases of programs for a missing login, or for a problem that may pass in a moment. They
+// are searched in failures only, never in answers.
 var (
 	loginWords = []string{
 		"401 unauthorized", "not logged in", "run /login", "authentication required", "authentication_failed", "authentication_error",
 		"failed to authenticate", "invalid api key", "incorrect api key", "fix external api key", "agent login", "codex login",
 		"set an auth method", "unauthenticated", "oauth token has expired",
 	}
-	limitWords = []string{
-		"usage limit", "session limit", "weekly limit", "rate limit", "rate_limit", "ratelimit", "429 too many requests", "too many requests",
-		"quota", "resource_exhausted", "resource exhausted", "you've hit your", "overloaded",
+	busyWords = []string{
+		"rate limit", "rate_limit", "ratelimit", "429 too many requests", "too many requests", "quota", "overloaded", "at capacity",
 	}
 )
 
-func blockerIn(words string) blocker {
+// blockerIn finds the blocker in the message of a program about its failure.
+func (f Format) blockerIn(words string) blocker {
+	if quota.Reached(string(f), words) {
+		return limited
+	}
 	words = strings.ToLower(words)
 	within := func(w string) bool { return strings.Contains(words, w) }
 	switch {
 	case slices.ContainsFunc(loginWords, within):
 		return loggedOut
-	case slices.ContainsFunc(limitWords, within):
-		return limited
+	case slices.ContainsFunc(busyWords, within):
+		return busy
 	}
 	return none
 }
@@ -50,7 +55,8 @@ func (g *Agent) explain(j task.Job, exit task.Exit, reply answer) answer {
 		reply.err = fmt.Errorf("read standard error: %w", err)
 		return reply
 	}
-	t := transcript{done: true, failed: true, message: strings.TrimPrefix(words, "; "), blocker: blockerIn(words)}
+	t := transcript{format: g.binding.Output, done: true, failed: true, message: strings.TrimPrefix(words, "; ")}
+	t.blocker, t.resets = t.format.blockerIn(words), reply.resets
 	if exit.Code == exitLogin && g.binding.Output == Gemini {
 		t.blocker = loggedOut
 	}
@@ -65,15 +71,30 @@ func (g *Agent) explain(j task.Job, exit task.Exit, reply answer) answer {
 	return why
 }
 
-// applyBlocker sets what a blocked run waits for: a login, or another time.
-func applyBlocker(o *task.Outcome, t blocker) {
+// applyBlocker sets what a blocked run waits for: a login, the end of a limit of the
+// provider, or another time. A run that spent too much doesn't wait for a limit.
+func applyBlocker(o *task.Outcome, reply answer, overspent bool) {
 	if o.Result.Status != envelope.Failed || o.Exit.Cause != "" {
 		return
 	}
-	switch t {
+	switch reply.blocker {
 	case loggedOut:
 		o.Hold, o.Retry = task.AuthRequired, false
 	case limited:
+		if !overspent {
+			o.Hold, o.HoldUntil, o.Retry = task.ProviderLimit, limitEnd(reply, o.Exit), false
+		}
+	case busy:
 		o.Retry = true
 	}
+}
+
+// limitEnd returns when the limit ends that a run met; zero if the program names no time.
+func limitEnd(reply answer, exit task.Exit) time.Time {
+	printed := exit.Finished.Local()
+	if at, ok := quota.At(reply.resets, printed); reply.resets > 0 && ok {
+		return at
+	}
+	at, _ := quota.Reset(strings.ReplaceAll(reply.result.Error.Message, `\n`, " "), printed) // the end of stderr is quoted
+	return at
 }

@@ -46,7 +46,8 @@ var cast = map[string]func(args []string){
 	// tell shows what it was given, as an answer.
 	"tell": func(args []string) {
 		stdin, _ := io.ReadAll(os.Stdin)
-		json.NewEncoder(os.Stdout).Encode(given{"told", args, os.Environ(), string(stdin)})
+		cwd, _ := os.Getwd()
+		json.NewEncoder(os.Stdout).Encode(given{"told", args, os.Environ(), string(stdin), cwd})
 	},
 	// write writes the same file as its result, and something else to stdout.
 	"write": func(args []string) {
@@ -105,6 +106,7 @@ type given struct {
 	Argv    []string `json:"argv"`
 	Environ []string `json:"environ"`
 	Stdin   string   `json:"stdin"`
+	Cwd     string   `json:"cwd"`
 }
 
 func TestMain(m *testing.M) {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -144,7 +145,7 @@ func (g *Agent) spec(j task.Job) (runner.Spec, error) {
 	}
 	b := g.binding
 	s := runner.Spec{
-		Dir: j.Dir, Argv: argv, Env: environment(g.environ, j, f), Cwd: b.Cwd,
+		Dir: j.Dir, Argv: argv, Env: environment(g.environ, j, f), Cwd: cmp.Or(j.Cwd, b.Cwd), CwdResolved: j.Task.Workdir() != "",
 		Timeout: g.timeout(j), IdleTimeout: b.IdleTimeout, Progress: f.ProgressFile,
 		ExitTimeout: b.ExitTimeout, Answer: f.ResultFile,
 		Deadline: j.Deadline, MaxOutput: b.MaxOutput, Grace: b.Grace,

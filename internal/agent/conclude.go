@@ -98,7 +98,7 @@ func (g *Agent) conclude(j task.Job, exit task.Exit, m *meter) task.Outcome {
 	}
 	addMessages(&o, reply)
 	g.addUnanswered(&o, j, reply)
-	applyBlocker(&o, reply.blocker)
+	applyBlocker(&o, reply, over != nil)
 	o.Retry = o.Retry && over == nil // AINL-46
 	return o
 }

@@ -50,7 +50,8 @@ var fixtures = []printed{
 	{"claude/budget", 1, envelope.Failed, envelope.AgentError, "Reached maximum budget", 3052, 13, true, "", false},
 	{"claude/login", 1, envelope.Failed, envelope.AgentError, "not logged in", 0, 0, true, task.AuthRequired, false},
 	{"claude/login-json", 1, envelope.Failed, envelope.AgentError, "Invalid API key", 0, 0, true, task.AuthRequired, false},
-	{"claude/limit", 1, envelope.Failed, envelope.AgentError, "session limit", 0, 0, true, "", true},
+	{"claude/limit", 1, envelope.Failed, envelope.AgentError, "session limit", 0, 0, true, task.ProviderLimit, false},
+	{"claude/overloaded", 1, envelope.Failed, envelope.AgentError, "overloaded", 0, 0, true, "", true},
 	{"claude/truncated", 0, envelope.Failed, envelope.OutputInvalid, "before it says how it ended", 6187, -1, false, "", false},
 	{"claude/truncated", 1, envelope.Failed, envelope.AgentCrashed, "exited with status 1", 6187, -1, false, "", false},
 
@@ -58,7 +59,8 @@ var fixtures = []printed{
 	{"codex/reconnected", 0, envelope.OK, "", found, 24885, -1, true, "", false},
 	{"codex/error", 1, envelope.Failed, envelope.AgentError, "does not exist", -1, -1, true, "", false},
 	{"codex/login", 1, envelope.Failed, envelope.AgentError, "401 Unauthorized", -1, -1, true, task.AuthRequired, false},
-	{"codex/limit", 1, envelope.Failed, envelope.AgentError, "usage limit", -1, -1, true, "", true},
+	{"codex/limit", 1, envelope.Failed, envelope.AgentError, "usage limit", -1, -1, true, task.ProviderLimit, false},
+	{"codex/capacity", 1, envelope.Failed, envelope.AgentError, "at capacity", -1, -1, true, "", true},
 	{"codex/truncated", 0, envelope.Failed, envelope.OutputInvalid, "before it says how it ended", -1, -1, false, "", false},
 
 	{"cursor/success", 0, envelope.OK, "", found, 19036, -1, true, "", false},
@@ -66,7 +68,9 @@ var fixtures = []printed{
 	{"cursor/success-stream", 0, envelope.OK, "", found, -1, -1, true, "", false},
 	{"cursor/error", 1, envelope.Failed, envelope.AgentCrashed, "Connection failed", -1, -1, false, "", false},
 	{"cursor/login", 1, envelope.Failed, envelope.AgentError, "Authentication required", -1, -1, false, task.AuthRequired, false},
-	{"cursor/limit", 1, envelope.Failed, envelope.AgentError, "usage limit", -1, -1, false, "", true},
+	{"cursor/limit", 1, envelope.Failed, envelope.AgentError, "usage limit", -1, -1, false, task.ProviderLimit, false},
+	{"cursor/limit-month", 1, envelope.Failed, envelope.AgentError, "monthly cycle", -1, -1, false, task.ProviderLimit, false},
+	{"cursor/disk", 1, envelope.Failed, envelope.AgentError, "disk quota", -1, -1, false, "", true},
 	{"cursor/truncated", 0, envelope.Failed, envelope.OutputInvalid, "before it says how it ended", -1, -1, false, "", false},
 
 	{"gemini/success", 0, envelope.OK, "", found, 25113, -1, true, "", false},
@@ -74,7 +78,7 @@ var fixtures = []printed{
 	{"gemini/error", 54, envelope.Failed, envelope.AgentError, "No space left", 0, -1, true, "", false},
 	{"gemini/login", 41, envelope.Failed, envelope.AgentError, "set an Auth method", -1, -1, false, task.AuthRequired, false},
 	{"gemini/login-json", 41, envelope.Failed, envelope.AgentError, "set an Auth method", -1, -1, false, task.AuthRequired, false},
-	{"gemini/limit", 1, envelope.Failed, envelope.AgentError, "quota", 0, -1, true, "", true},
+	{"gemini/limit", 1, envelope.Failed, envelope.AgentError, "quota", 0, -1, true, task.ProviderLimit, false},
 	{"gemini/truncated", 0, envelope.Failed, envelope.OutputInvalid, "before it says how it ended", -1, -1, false, "", false},
 }
 

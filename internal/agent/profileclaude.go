@@ -60,8 +60,25 @@ func readClaude(t *transcript, kind string, event jsontext.Value) {
 		t.readSession(event, "session_id")
 	case "assistant":
 		t.readClaudeMessage(event)
+	case "rate_limit_event":
+		t.readClaudeLimit(event)
 	case "result":
 		t.hearClaudeResult(event)
+	}
+}
+
+// readClaudeLimit reads when a limit ends: since version 2.1.45, an event reports the state
+// of the limits before the failure of the run (github.com/paperclipai/paperclip/pull/5776).
+// Most of these events report that nothing is used up.
+func (t *transcript) readClaudeLimit(event jsontext.Value) {
+	var data struct {
+		Info struct {
+			Status string `json:"status"`
+			Resets int64  `json:"resetsAt"`
+		} `json:"rate_limit_info"`
+	}
+	if json.Unmarshal(event, &data, lenient) == nil && data.Info.Status == "rejected" {
+		t.resets = data.Info.Resets
 	}
 }
 
@@ -83,6 +100,10 @@ func (t *transcript) readClaudeMessage(event jsontext.Value) {
 		t.blocker = loggedOut
 	case "rate_limit", "billing_error":
 		t.blocker = limited
+	case "":
+		if t.blocker == limited {
+			t.blocker = none // it went on
+		}
 	}
 	t.step(data.Message.ID, data.Message.Usage.tokens())
 }
@@ -115,7 +136,9 @@ func (t *transcript) hearClaudeResult(event jsontext.Value) {
 	switch data.Status {
 	case 401, 403:
 		t.blocker = loggedOut
-	case 429, 529:
+	case 429:
 		t.blocker = limited
+	case 529:
+		t.blocker = busy
 	}
 }

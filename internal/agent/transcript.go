@@ -18,6 +18,8 @@ type transcript struct {
 	failed  bool   // with a failure
 	message string // of the failure
 	blocker blocker
+	resets  int64 // when the provider's limit ends, in seconds since 1970; 0: unknown
+	format  Format
 
 	tokens *int64           // total; nil: unknown, as cents
 	cents  *int64           // a price that the program reports
@@ -32,7 +34,8 @@ type blocker int
 const (
 	none      blocker = iota
 	loggedOut         // a person has to log in
-	limited           // it may work later
+	limited           // a usage limit of the provider: it works again when that ends
+	busy              // it may work in a moment
 )
 
 // eventReaders read the events of each known program.
@@ -45,6 +48,7 @@ func (t *transcript) readEvent(f Format, text []byte) {
 	var event struct {
 		Type string `json:"type"`
 	}
+	t.format = f
 	if jsontext.Value(text).Kind() == '{' && json.Unmarshal(text, &event, lenient) == nil {
 		eventReaders[f](t, event.Type, text)
 	}
@@ -83,7 +87,7 @@ func (t *transcript) spent(tokens int64) {
 func (t *transcript) fail(why string) {
 	t.failed, t.message = true, why
 	if t.blocker == none {
-		t.blocker = blockerIn(why)
+		t.blocker = t.format.blockerIn(why)
 	}
 }
 
@@ -101,7 +105,7 @@ func (t *transcript) cost() *envelope.Cost {
 // result returns the answer: the text is the summary, or the whole output if an object was
 // requested and the text is one.
 func (t *transcript) result(j task.Job) (answer, error) {
-	reply := answer{blocker: t.blocker}
+	reply := answer{blocker: t.blocker, resets: t.resets}
 	if !t.done {
 		reply.result.Cost = t.cost()
 		return reply, errUnfinished
@@ -132,6 +136,8 @@ func (t *transcript) why() string {
 		return "the agent is not logged in: " + t.message
 	case limited:
 		return "the agent has reached a limit of its provider: " + t.message
+	case busy:
+		return "the agent's provider did not serve it: " + t.message
 	}
 	return "the agent says that it failed: " + t.message
 }

@@ -149,6 +149,9 @@ func (c *Config) binding(e Entry) agent.Binding {
 		Backoff: e.Backoff, Idempotent: e.Idempotent,
 		Resend: agent.Resend(e.Resend), AllowUnmetered: e.AllowUnmetered,
 	}
+	for _, dir := range e.Exec.Workdirs {
+		b.Workdirs = append(b.Workdirs, c.Resolve(dir))
+	}
 	c.resolveCommand(b.Command)
 	if e.Inbox != nil {
 		b.Inbox = &agent.Inbox{File: e.Inbox.File, Lease: e.Inbox.Lease}

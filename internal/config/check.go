@@ -32,6 +32,7 @@ func (c *Config) checkValues() []error {
 		atLeast("oversight.rounds", int64(c.Oversight.Rounds), 0),
 		atLeast("oversight.patience", int64(c.Oversight.Patience), 0),
 		atLeast("conversation.question_timeout", int64(c.Conversation.QuestionTimeout), 0),
+		c.Limits.checkProviderPause(),
 		atLeast("limits.shutdown_grace", int64(c.Limits.ShutdownGrace), 0),
 		atLeast("retention.runs", int64(c.Retention.Runs), 0),
 		atLeast("retention.history", int64(c.Retention.History), 0),
@@ -98,6 +99,17 @@ func positive(key string, value time.Duration) error {
 		return nil
 	}
 	return wrong(key, "must be more than 0s")
+}
+
+// checkProviderPause checks the pauses after a usage limit of a provider.
+func (l Limits) checkProviderPause() error {
+	switch {
+	case l.ProviderPause < time.Second:
+		return wrong("limits.provider_pause", "must be at least 1s, such as 30m")
+	case l.ProviderMax < l.ProviderPause:
+		return wrong("limits.provider_pause_max", "must be at least limits.provider_pause, %v", l.ProviderPause)
+	}
+	return nil
 }
 
 func atLeast(key string, value, least int64) error {

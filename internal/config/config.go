@@ -60,6 +60,8 @@ func defaults(v *viper.Viper) {
 		"senders":                                []any{},
 		"limits.depth":                           3,
 		"limits.children":                        32,
+		"limits.provider_pause":                  30 * time.Minute,
+		"limits.provider_pause_max":              5 * time.Hour,
 		"limits.shutdown_grace":                  30 * time.Second,
 		"retention.runs":                         720 * time.Hour,
 		"retention.history":                      720 * time.Hour,

@@ -48,6 +48,7 @@ func TestTheExampleShowsEveryKeyWithItsDefault(t *testing.T) {
 	entry := DefaultEntry()
 	entry.ID, entry.Manifest = "openclaw.monitor", "examples/agents/openclaw.monitor.json"
 	entry.Exec.Command, entry.Exec.Env = []string{"examples/agents/monitor.sh"}, []string{}
+	entry.Exec.Workdirs = []string{}
 	entry.Worker.Command, entry.Worker.Env = []string{}, []string{}
 	entry.TaskTypes, entry.Environments, entry.OnError = []string{}, []string{}, []ErrorRule{}
 	plain.Agents, plain.written, plain.dir = []Entry{entry}, []Entry{entry}, example.dir

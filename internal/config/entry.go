@@ -54,6 +54,7 @@ type Exec struct {
 	Cwd       string   `mapstructure:"cwd"`
 	Env       []string `mapstructure:"env"`
 	MaxOutput int64    `mapstructure:"max_output"`
+	Workdirs  []string `mapstructure:"workdirs"`
 }
 
 // Worker is how an agent is run as a process for many tasks.
@@ -147,6 +148,9 @@ func (e Entry) check(key string) []error {
 		patterns(key+".task_types", e.TaskTypes),
 		oneOf(key+".max_sensitivity", e.MaxSensitivity, "public", "internal", "confidential", "restricted"),
 		oneOf(key+".refs", e.Refs, "optional", "required"),
+	}
+	for i, dir := range e.Exec.Workdirs {
+		checks = append(checks, expanded(fmt.Sprintf("%s.exec.workdirs[%d]", key, i), dir))
 	}
 	for i, tool := range e.Tools {
 		if tool == "" || strings.Contains(tool, ",") {

@@ -39,6 +39,8 @@ type Limits struct {
 	Depth         int           `mapstructure:"depth"`
 	Children      int           `mapstructure:"children"`
 	Broadcast     int           `mapstructure:"broadcast"`
+	ProviderPause time.Duration `mapstructure:"provider_pause"`
+	ProviderMax   time.Duration `mapstructure:"provider_pause_max"`
 	ShutdownGrace time.Duration `mapstructure:"shutdown_grace"`
 }
 

@@ -161,6 +161,15 @@ func Held(v task.Verdict, reasons ...task.Reason) task.Verdict {
 	return v
 }
 
+// HeldUntil is Held with one reason and the time when it ends.
+func HeldUntil(v task.Verdict, reason task.Reason, until time.Time) task.Verdict {
+	held := Held(v, reason)
+	if held.Admit {
+		held.Until = Earliest(held.Until, until)
+	}
+	return held
+}
+
 // heldByOperator returns the operator's hold if the revision before waits under one.
 func heldByOperator(last *Task) []task.Reason {
 	if last.State == task.Received && slices.Contains(last.Reasons, task.Operator) {

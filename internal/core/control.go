@@ -45,7 +45,11 @@ func (c *Hold) decide(d *decision) error {
 	return nil
 }
 
-// Release removes the reasons that only a person can remove. The remaining reasons are
+// Releasable reports whether Release removes a reason: a lasting one, or the usage limit of a
+// provider, which also ends by itself.
+func Releasable(r task.Reason) bool { return r == task.ProviderLimit || slices.Contains(lasting, r) }
+
+// Release removes the reasons that are Releasable. The remaining reasons are
 // judged again at once. If the answer of the task was unreadable, it is read again. If the
 // task lacks a callback, the callback is made again.
 type Release struct {
@@ -66,10 +70,10 @@ func (c *Release) decide(d *decision) error {
 	case t.LacksCallback():
 		d.show(t, task.KindTaskReleased, c.By.Data())
 		return nil
-	case len(Lasting(t.Reasons)) == 0:
+	case !slices.ContainsFunc(t.Reasons, Releasable):
 		return StateErrorOf(t.Task)
 	}
-	rest := slices.DeleteFunc(slices.Clone(t.Reasons), func(r task.Reason) bool { return slices.Contains(lasting, r) })
+	rest := slices.DeleteFunc(slices.Clone(t.Reasons), Releasable)
 	change := task.Change{To: t.State, Reasons: rest, Until: d.now}
 	if t.State == task.Received {
 		change.Until = time.Time{}

@@ -92,6 +92,9 @@ func (w *world) checkMove(t *core.Task, c *core.Moved, e core.Event) {
 	if t.State == task.Held && c.To == task.Queued && slices.ContainsFunc(t.Reasons, func(r task.Reason) bool { return r == task.Operator || r == task.Recovered || r == task.AuthRequired }) {
 		w.fail("%s is queued, and nobody has released it: %v", t.ID, t.Reasons)
 	}
+	if t.State == task.Held && c.To == task.Queued && slices.Contains(t.Reasons, task.ProviderLimit) && w.now.Before(t.Until) {
+		w.fail("%s is queued before the limit of its provider ends, and nobody has released it", t.ID)
+	}
 	if c.To == task.Running && c.From == task.Held && !core.Unread(t.Task) {
 		w.fail("%s runs from a hold", t.ID)
 	}
@@ -217,7 +220,7 @@ func (w *world) further(t *core.Task) {
 	by, seen, request := core.By{Who: "root"}, core.See(t.Task), w.seen(t).request()
 	bob := core.Person{Names: []string{"bob"}}
 	switch {
-	case t.State == task.Held && len(core.Lasting(t.Reasons)) > 0:
+	case t.State == task.Held && slices.ContainsFunc(t.Reasons, core.Releasable):
 		w.do(&core.Release{Task: t.Seq, Seen: seen, By: by})
 	case t.State == task.Received && len(core.Lasting(t.Reasons)) > 0:
 		w.do(&core.Release{Task: t.Seq, Seen: seen, By: by})

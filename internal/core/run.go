@@ -158,12 +158,12 @@ func (d *decision) queued(seq int64, attempt int) (*Task, error) {
 	return t, nil
 }
 
-// PutBack holds a task whose run did nothing because it needs a person, for example for a
-// login.
+// PutBack holds a task whose run doesn't count: its agent needs a login, or its provider has
+// reached a usage limit.
 type PutBack struct {
 	Task   int64
 	Reason task.Reason
-	Until  time.Time // the deadline of the run; zero: none
+	Until  time.Time // the deadline of the run, or the end of the limit before it; zero: none
 	Run    task.Run  // the end of the run
 	Data   map[string]any
 }
@@ -174,6 +174,9 @@ func (c *PutBack) decide(d *decision) error {
 		return err
 	}
 	d.hold(t, []task.Reason{c.Reason}, c.Until)
+	if c.Reason == task.ProviderLimit {
+		c.Data = with(c.Data, "until", formatTime(c.Until))
+	}
 	d.show(t, task.KindTaskPutBack, c.Data)
 	return nil
 }

@@ -64,6 +64,9 @@ func (w *world) judge(t *core.Task) {
 	if resting := slices.Equal(t.Reasons, []task.Reason{task.Capacity}); resting && w.now.Before(t.Until) {
 		return
 	}
+	if slices.Contains(t.Reasons, task.ProviderLimit) && w.now.Before(t.Until) {
+		v = core.HeldUntil(v, task.ProviderLimit, t.Until)
+	}
 	w.later(&core.Judge{Task: t.Seq, Seen: core.See(t.Task), Request: w.seen(t).request(), Verdict: v})
 }
 
@@ -215,6 +218,9 @@ func (w *world) heard(name task.RunName) {
 	case r.again && w.pick(2) == 0:
 		w.allowed[t.Seq]++
 		w.do(&core.PutBack{Task: t.Seq, Reason: task.AuthRequired, Run: how})
+	case r.again && w.pick(2) == 0:
+		w.allowed[t.Seq]++
+		w.do(&core.PutBack{Task: t.Seq, Reason: task.ProviderLimit, Until: w.now.Add(time.Minute), Run: how, Data: map[string]any{}})
 	case r.again && w.pick(2) == 0:
 		w.do(&core.KeepUnread{Task: t.Seq, Attempt: name.Attempt, Why: "input/output error"})
 	default:

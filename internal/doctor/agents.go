@@ -69,6 +69,11 @@ func (d *checker) program(ctx context.Context, b agent.Binding) (found, mend str
 			return "", "mkdir -p " + term.ShellWord(cwd), fmt.Errorf("its cwd %s is no directory", cwd)
 		}
 	}
+	for _, dir := range b.Workdirs {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return "", "mkdir -p " + term.ShellWord(dir), fmt.Errorf("%s of its exec.workdirs is not a directory", dir)
+		}
+	}
 	if !slices.Contains(setup.KnownCLIs(), filepath.Base(path)) {
 		return path, "", nil
 	}

@@ -47,6 +47,7 @@ type Spec struct {
 	Deadline    time.Time     // on the wall clock, also after changes of it
 	MaxOutput   int64         // bytes, for each of stdout, stderr and Answer
 	Grace       time.Duration // between SIGTERM and SIGKILL, at the deadline half a second at most; zero: kill at once
+	CwdResolved bool          // a symbolic link in Cwd is an error: somebody made it after Cwd was checked
 	Recorded    bool          // meta.json is required; see Keepers.Run
 
 	Sandbox Sandbox // zero: none

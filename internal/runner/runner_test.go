@@ -1,6 +1,7 @@
 package runner_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -118,6 +119,26 @@ func TestTheWorkingDirectoryIsTheRunsUnlessAnotherIsNamed(t *testing.T) {
 	run(t, s)
 	if got := strings.TrimSpace(read(t, s, runner.StdoutFile)); got != s.Cwd {
 		t.Errorf("working directory is %s; want %s", got, s.Cwd)
+	}
+}
+
+func TestALinkInAResolvedWorkingDirectoryStartsNothing(t *testing.T) {
+	s := playing(t, "where")
+	s.Cwd, s.CwdResolved = t.TempDir(), true
+	run(t, s)
+	if got := strings.TrimSpace(read(t, s, runner.StdoutFile)); got != s.Cwd {
+		t.Errorf("working directory is %s; want %s", got, s.Cwd)
+	}
+	s = playing(t, "where")
+	parent := t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(parent, "real"), 0o700), os.Mkdir(filepath.Join(parent, "real", "sub"), 0o700), os.Symlink("real", filepath.Join(parent, "link"))); err != nil {
+		t.Fatal(err)
+	}
+	for cwd, want := range map[string]string{"link": "became a symbolic link", "link/sub": "became a symbolic link", "gone": "no such file"} {
+		s.Cwd, s.CwdResolved = filepath.Join(parent, cwd), true
+		if _, err := runner.Run(t.Context(), s, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Run in %s = %v; want %s", cwd, err, want)
+		}
 	}
 }
 

@@ -72,8 +72,13 @@ func (s Spec) start(ctx context.Context, f *processTable) (*attempt, error) {
 // spawn starts the process of the run.
 func (r *attempt) spawn(path string, stdin int) error {
 	s, pidfd, before := r.spec, -1, ticks()
+	dir, closeDir, err := s.workingDir()
+	if err != nil {
+		return err
+	}
+	defer closeDir()
 	attr := &syscall.ProcAttr{
-		Dir:   s.Cwd,
+		Dir:   dir,
 		Env:   append(slices.Clone(s.Env), DirVariable+"="+s.Dir), // never nil: nil would inherit the daemon's
 		Files: []uintptr{uintptr(stdin), uintptr(r.output.stdout), uintptr(r.output.stderr)},
 		Sys:   &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd},
@@ -89,6 +94,25 @@ func (r *attempt) spawn(path string, stdin int) error {
 	r.began, r.self = time.Now(), identify(pid, before, ticks())
 	r.life = newChildProcess(pid, pidfd)
 	return nil
+}
+
+// workingDir returns the path for the process to change to. A resolved Cwd is opened without
+// following links, and the path is that of the open directory: nothing can change between
+// the check and the start.
+func (s Spec) workingDir() (path string, done func(), err error) {
+	if !s.CwdResolved {
+		return s.Cwd, func() {}, nil
+	}
+	fd, err := unix.Openat2(unix.AT_FDCWD, s.Cwd, &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
+	})
+	if errors.Is(err, unix.ELOOP) {
+		return "", nil, fmt.Errorf("working directory %s: became a symbolic link after the task was checked", s.Cwd)
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("working directory %s: %w", s.Cwd, err)
+	}
+	return fmt.Sprintf("/proc/self/fd/%d", fd), func() { unix.Close(fd) }, nil
 }
 
 // notStarted returns why a process wasn't started. The kernel gives the same error for an

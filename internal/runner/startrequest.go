@@ -36,6 +36,7 @@ func encodeStart(s Spec, known []string) []byte {
 	count(s.Deadline.UnixMicro()) // inGroup nanoseconds, the year 2300 would overflow
 	count(s.MaxOutput)
 	add(strconv.FormatBool(s.Recorded))
+	add(strconv.FormatBool(s.CwdResolved))
 	add(strconv.FormatBool(s.Sandbox.ByName))
 	for _, texts := range [][]string{s.Argv, s.Sandbox.Options, known} {
 		count(int64(len(texts)))
@@ -62,6 +63,7 @@ func decodeStart(text []byte) (s Spec, known []string) {
 	s.Deadline = time.UnixMicro(r.number()).UTC()
 	s.MaxOutput = r.number()
 	s.Recorded = r.next() == "true"
+	s.CwdResolved = r.next() == "true"
 	byName := r.next() == "true"
 	argv, options := r.list(), r.list()
 	known = r.list()

@@ -10,7 +10,7 @@ func TestAnOrderSaysAllOfASpec(t *testing.T) {
 	full := Spec{
 		Dir: "/a dir", Argv: []string{"a", "", "c\nd"}, Env: []string{"K=V\xff", ""}, Cwd: "/cwd", Stdin: "/in",
 		Timeout: time.Hour, IdleTimeout: 1, Progress: "/progress", ExitTimeout: 2, Answer: "/answer",
-		Deadline: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), MaxOutput: 1 << 40, Grace: 3, Recorded: true, path: "/bin/a",
+		Deadline: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), MaxOutput: 1 << 40, Grace: 3, Recorded: true, CwdResolved: true, path: "/bin/a",
 		Sandbox: Sandbox{Program: "/usr/bin/bwrap", Options: []string{"--ro-bind", "/usr", ""}, ByName: true},
 	}
 	for v, i := reflect.ValueOf(full), 0; i < v.NumField(); i++ {

@@ -15,7 +15,7 @@ const (
 	CauseOutputTooLarge Cause = "output_too_large" // too much output
 	CauseInterrupted    Cause = "interrupted"      // the daemon ended it
 	CauseLost           Cause = "lost"             // the keeper was gone, so the exit is unknown
-	CausePutBack        Cause = "put_back"         // the run did nothing, because its agent needs a person
+	CausePutBack        Cause = "put_back"         // the run does not count: its agent needs a login, or its provider reached a limit
 	CauseSandbox        Cause = "sandbox"          // the sandbox could not be made, so no agent ran
 	CauseNoAnswer       Cause = "spoke"            // the run ended without an answer, because its agent waits for others
 )

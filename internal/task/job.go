@@ -26,6 +26,7 @@ type Job struct {
 	Revision int
 	Attempt  int    // 1 for the first
 	Dir      string // the run directory: absolute, existing, empty before the run; "" for a worker
+	Cwd      string // the directory of the process; "": as the task and the configuration say
 	RunID    string
 	Digest   string // of the approved content; "" without approval
 
@@ -56,9 +57,11 @@ type Outcome struct {
 	Messages []envelope.Message
 
 	// Hold, unless "", is the reason why the task waits before its next run: a person's
-	// login, a Reply, or the end of its Children. The Result explains it, and the attempt
-	// does not count.
-	Hold Reason
+	// login, the end of a ProviderLimit, a Reply, or the end of its Children. The Result
+	// explains it, and the attempt does not count. HoldUntil is when the limit ends, if the
+	// agent named a time.
+	Hold      Reason
+	HoldUntil time.Time
 
 	// Unanswered, unless its Status is "", becomes the result if the agent's question gets
 	// no reply in time. It contains the question. Hold is Reply then.

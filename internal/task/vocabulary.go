@@ -41,6 +41,7 @@ const (
 	Operator      Reason = "operator"       // release
 	Recovered     Reason = "recovered"      // release; the ledger was lost, so the task may have run
 	AuthRequired  Reason = "auth_required"  // the agent's login
+	ProviderLimit Reason = "provider_limit" // the end of a usage limit of the agent's provider, or release
 	AnswerUnread  Reason = "answer_unread"  // release: the agent's answer is read again
 	ResultInvalid Reason = "result_invalid" // the removal of an invalid result file
 	Children      Reason = "children"       // the end of the tasks that it needs
@@ -67,6 +68,8 @@ var reasons = []reasonWords{
 	{Recovered, "It may have run before the ledger was lost.", "mailboxd release runs it",
 		"release: it may have run before", "an operator, for it may have run before"},
 	{AuthRequired, "Its agent needs a login.", "mailboxd release", "a login of its agent, then release", "the login of its agent"},
+	{ProviderLimit, "The provider of its agent reached a usage limit.", "mailboxd release tries at once",
+		"the end of its provider's limit", "the end of its provider's usage limit"},
 	{AnswerUnread, "Its agent has ended, and its answer can't be read.", "mailboxd release reads it again",
 		"release: its answer cannot be read", "an operator, for its answer cannot be read"},
 	{ResultInvalid, "An invalid file is at the path of its result.", "correct or remove the file",
@@ -208,7 +211,7 @@ var kinds = []kindWords{
 	{KindTaskDelegated, "The agent asked for another task.", "its agent asked for another task"},
 	{KindTaskResumed, "The task continues, because its agent got the reply or the results that it waited for.", ""},
 	{KindTaskRetried, "The attempt failed and another one follows.", "another attempt follows"},
-	{KindTaskPutBack, "The agent did nothing, because it waits for a person.", "the agent did nothing, and a person must act"},
+	{KindTaskPutBack, "The run does not count, because its agent needs a login or its provider reached a limit.", "the run does not count"},
 	{KindTaskCancelled, "The task was cancelled.", ""},
 	{KindTaskFinished, "The work on the task ended.", ""},
 	{KindLeaseExpired, "The program that claimed the task did not answer in time.", "its claim ended without an answer"},

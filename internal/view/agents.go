@@ -6,8 +6,11 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/client"
+	"mailboxd/internal/task"
 	"mailboxd/internal/term"
 )
 
@@ -25,7 +28,9 @@ type Agent struct {
 	Delegates   []string `json:"delegates_to,omitempty"` // to whom its definition lets it hand work
 	Concurrency int      `json:"concurrency"`
 	Paused      bool     `json:"paused,omitzero"`
-	Problem     string   `json:"problem,omitempty"` // why it could not be run now
+
+	LimitedUntil time.Time `json:"limited_until,omitzero"` // its provider has reached a usage limit
+	Problem      string    `json:"problem,omitempty"`      // why it could not be run now
 
 	Running int `json:"running"`
 	Queued  int `json:"queued"`
@@ -40,6 +45,13 @@ func (v Agent) Speaks() string {
 		return dialect
 	}
 	return dialect + ", " + v.Overseer + " approves"
+}
+
+// Limit records that a task of the agent is held for a usage limit of its provider.
+func (v *Agent) Limit(t client.Task) {
+	if slices.Contains(t.Held, task.ProviderLimit) && t.Until.After(v.LimitedUntil) {
+		v.LimitedUntil = t.Until
+	}
 }
 
 // PrintAgents prints agents as a table, or each as a line of JSON.
@@ -66,6 +78,7 @@ func AgentTable(views []Agent) *term.Table {
 	if spoken {
 		list.Head, list.Weights = slices.Insert(list.Head, 2, "SPEAKS"), slices.Insert(list.Weights, 2, 0)
 	}
+	now := time.Now()
 	for _, v := range views {
 		command, busy := term.Cell{Text: term.OneLine(v.Found)}, fmt.Sprintf("%d of %d", v.Running, v.Concurrency)
 		if v.Inbox != "" {
@@ -76,6 +89,8 @@ func AgentTable(views []Agent) *term.Table {
 			command = term.Cell{Text: term.OneLine(v.Problem), Paint: term.Red}
 		case v.Paused:
 			command = term.Cell{Text: "paused; " + command.Text, Paint: term.Yellow}
+		case v.LimitedUntil.After(now):
+			command = term.Cell{Text: "provider limit until " + clock(v.LimitedUntil, now) + "; " + command.Text, Paint: term.Yellow}
 		}
 		row := []term.Cell{
 			{Text: term.OneLine(v.ID)}, {Text: v.Binding},

@@ -263,17 +263,17 @@ func (f *Details) outcome(r client.Run, now time.Time) string {
 	case r.Started.IsZero():
 		words += "was not started"
 	default:
-		how := cmp.Or(r.Signal, fmt.Sprintf("exit %d", r.ExitCode))
+		how, note := cmp.Or(r.Signal, fmt.Sprintf("exit %d", r.ExitCode)), ""
 		switch r.Cause {
 		case "":
 		case task.CausePutBack:
-			how += ", without having done anything"
+			note = ", not counted"
 		case task.CauseNoAnswer:
 			how += ", without an answer yet"
 		default:
 			how += ", ended by us: " + string(r.Cause)
 		}
-		words += fmt.Sprintf("%s after %s", how, r.Finished.Sub(r.Started).Round(time.Millisecond))
+		words += fmt.Sprintf("%s after %s%s", how, r.Finished.Sub(r.Started).Round(time.Millisecond), note)
 	}
 	if r.PID > 0 && r.Finished.IsZero() {
 		words += fmt.Sprintf(", process %d", r.PID)

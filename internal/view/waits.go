@@ -114,6 +114,8 @@ func (s WaitContext) hold(t client.Task, r task.Reason) string {
 			return "what other runs leave of its budget" // which has no time
 		}
 		return r.Needs() + s.until(t, " at ")
+	case task.ProviderLimit:
+		return "provider limit" + s.until(t, ", resumes ")
 	case task.Reply:
 		return r.Needs() + s.until(t, " until ")
 	}
@@ -160,6 +162,8 @@ func (s WaitContext) next(t client.Task) string {
 		return Command("approve", t.ID) + ", or " + Command("deny", t.ID, "--reason WHY")
 	case slices.Contains(t.Held, task.AuthRequired):
 		return "log in to what " + term.OneLine(t.Agent) + " runs, then " + Command("release", t.ID)
+	case slices.Contains(t.Held, task.ProviderLimit):
+		return "nothing; it goes on by itself. To try at once: " + Command("release", t.ID)
 	case slices.Contains(t.Held, task.Operator), slices.Contains(t.Held, task.AnswerUnread), slices.Contains(t.Held, task.Recovered):
 		return Command("release", t.ID)
 	case slices.Contains(t.Held, task.ResultInvalid):

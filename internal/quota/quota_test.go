@@ -1,0 +1,123 @@
+package quota_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"mailboxd/internal/quota"
+)
+
+// berlin is the local zone of these tests.
+func berlin(t *testing.T) *time.Location {
+	t.Helper()
+	place, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Skip(err)
+	}
+	return place
+}
+
+func TestTheEndOfALimitIsReadFromTheMessageOfEachProgram(t *testing.T) {
+	now := time.Date(2026, 11, 23, 21, 30, 0, 0, berlin(t)) // a Monday
+	for message, want := range map[string]string{
+		"You've hit your limit · resets 11pm (Europe/Berlin)":                                                             "2026-11-23T23:00:00+01:00",
+		"You've hit your limit · resets 11pm":                                                                             "2026-11-23T23:00:00+01:00",
+		"You’ve hit your session limit · resets 3:45pm (America/New_York)":                                                "2026-11-23T21:45:00+01:00",
+		"You've hit your limit · resets 8pm (Europe/Berlin)":                                                              "2026-11-24T20:00:00+01:00", // past: the next day
+		"You've hit your limit · resets 9:20pm (Europe/Berlin)":                                                           "2026-11-23T21:20:00+01:00", // just past
+		"You've hit your limit · resets 12am (UTC)":                                                                       "2026-11-24T01:00:00+01:00",
+		"You've hit your weekly limit · resets Nov 26, 7am (Europe/Zurich)":                                               "2026-11-26T07:00:00+01:00",
+		"You've hit your limit · resets Nov 27 at 4pm (America/Recife)":                                                   "2026-11-27T20:00:00+01:00",
+		"Weekly limit reached · resets 10am (Asia/Seoul) · /upgrade to Max or turn on /extra-usage":                       "2026-11-24T02:00:00+01:00",
+		"5-hour limit reached ∙ resets 2am":                                                                               "2026-11-24T02:00:00+01:00",
+		"You've hit your weekly limit · resets Thu 9am":                                                                   "2026-11-26T09:00:00+01:00",
+		"Claude AI usage limit reached|1795474800":                                                                        "2026-11-24T00:00:00+01:00",
+		"Claude AI usage limit reached|1795474800000":                                                                     "2026-11-24T00:00:00+01:00",
+		"Your limit will reset at 5pm (Asia/Shanghai).":                                                                   "2026-11-24T10:00:00+01:00",
+		"resets 2026-11-24 00:00 UTC":                                                                                     "2026-11-24T01:00:00+01:00",
+		"resets at 2026-11-24T00:00:00Z":                                                                                  "2026-11-24T01:00:00+01:00",
+		"You've hit your usage limit. Upgrade to Pro (https://chatgpt.com/explore/pro) or try again at 10:34 PM.":         "2026-11-23T22:34:00+01:00",
+		"You've hit your usage limit. To get more access now, send a request or try again at Nov 28th, 2026 9:07 AM.":     "2026-11-28T09:07:00+01:00",
+		"You've hit your usage limit. Upgrade to Pro or try again in 5 days 22 hours 11 minutes.":                         "2026-11-29T19:41:00+01:00",
+		"You've hit your usage limit. Try again in less than a minute.":                                                   "2026-11-23T21:31:00+01:00",
+		"usage limit reached, try again in 3 hours":                                                                       "2026-11-24T00:30:00+01:00",
+		"You have exhausted your capacity on this model. Your quota will reset after 19h51m3s.":                           "2026-11-24T17:21:03+01:00",
+		"Your quota will reset after 3h. (RESOURCE_EXHAUSTED)":                                                            "2026-11-24T00:30:00+01:00",
+		"Quota exceeded for metric: x. Please retry in 45.5s.":                                                            "2026-11-23T21:30:45+01:00",
+		"Your quota will reset after 5s.. Retrying after 6173ms...":                                                       "2026-11-23T21:30:05+01:00",
+		"*You've hit your free requests limit. Your usage limits will reset when your monthly cycle ends on 12/17/2026.*": "2026-12-17T00:00:00+01:00",
+		"You've hit your limit · resets Jan 2, 9am":                                                                       "", // too far away
+		"You've hit your limit · resets Dec 24, 9am":                                                                      "2026-12-24T09:00:00+01:00",
+		"You've hit your limit · resets 11pm (Middle/Earth)":                                                              "",
+		"You've hit your limit · resets 11pm (../../etc/passwd)":                                                          "",
+		"You've hit your limit · resets 25pm":                                                                             "",
+		"You've hit your limit · resets 13:99":                                                                            "",
+		"You've hit your usage limit. Try again later.":                                                                   "",
+		"Claude AI usage limit reached|1":                                                                                 "",
+		"Claude AI usage limit reached|9999999999":                                                                        "",
+		"resets in 3 months":                   "",
+		"resets in 99999999999999999999 hours": "",
+		"resets 2026-99-99":                    "",
+		"":                                     "",
+	} {
+		at, ok := quota.Reset(message, now)
+		got := ""
+		if ok {
+			got = at.In(now.Location()).Truncate(time.Second).Format(time.RFC3339)
+		}
+		if got != want {
+			t.Errorf("Reset(%q) = %q; want %q", message, got, want)
+		}
+	}
+}
+
+func TestTheNextYearIsMeantInDecember(t *testing.T) {
+	now := time.Date(2026, 12, 30, 12, 0, 0, 0, time.UTC)
+	if at, ok := quota.Reset("resets Jan 2, 9am", now); !ok || at.Format(time.DateOnly) != "2027-01-02" {
+		t.Errorf("Reset = %v, %v; want 2 January 2027", at, ok)
+	}
+}
+
+func TestOnlyThePhrasesOfAProgramAreALimit(t *testing.T) {
+	for message, program := range map[string]string{
+		"You've hit your limit · resets 11pm (Europe/Berlin)":               "claude",
+		"You’ve hit your session limit":                                     "claude",
+		"Weekly limit reached · resets 10am":                                "claude",
+		"Credit balance is too low":                                         "claude",
+		"exceeded retry limit, last status: 429 Too Many Requests":          "codex",
+		"You've hit your usage limit. Try again later.":                     "codex",
+		"ConnectError: [resource_exhausted] Error":                          "cursor",
+		"You have exhausted your daily quota on this model.":                "gemini",
+		"Resource has been exhausted (e.g. check quota).":                   "gemini",
+		"write /x: disk quota exceeded":                                     "",
+		"the rate limit of the proxy has to be set":                         "",
+		"Reached maximum budget ($0.13)":                                    "",
+		"max turns reached":                                                 "",
+		"Your organization has disabled access. Try again at 11pm.":         "",
+		"the test asserts 429 too many requests":                            "",
+		"Selected model is at capacity. Please try a different model.":      "",
+		"exceeded retry limit, last status: 503 Service Unavailable":        "",
+		"API Error: 529 {\"type\":\"overloaded_error\"}":                    "",
+		"unexpected status 401 Unauthorized: Missing bearer authentication": "",
+	} {
+		for _, p := range []string{"claude", "codex", "cursor", "gemini"} {
+			if got := quota.Reached(p, message); program == "" && got || p == program && !got {
+				t.Errorf("Reached(%s, %q) = %v", p, message, got)
+			}
+		}
+	}
+}
+
+func FuzzResetNamesAPlausibleTimeOrNone(f *testing.F) {
+	for _, s := range []string{"resets 11pm (Europe/Berlin)", "try again in 3 hours", "limit reached|1795474800", "resets Nov 26, 7am (UTC)", "ends on 12/17/2026"} {
+		f.Add(s)
+	}
+	now := time.Date(2026, 11, 23, 21, 30, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, message string) {
+		at, ok := quota.Reset(strings.Repeat(message, 2), now)
+		if ok && (at.Before(now.Add(-24*time.Hour)) || at.After(now.Add(36*24*time.Hour))) {
+			t.Errorf("Reset(%q) = %v", message, at)
+		}
+	})
+}
