@@ -24,6 +24,13 @@ const (
 	ControlLineage        Control = "lineage"         // agents that ask agents have an end (AINL-01)
 )
 
+// The controls of a sandbox. They have no field in the contract and no key below policy.
+const (
+	ControlFilesystem Control = "filesystem" // the agent reaches only the paths of its sandbox
+	ControlNetwork    Control = "network"    // the agent reaches no other network than its sandbox has
+	ControlMailbox    Control = "mailbox"    // the agent reaches no results, task files, ledger or sockets
+)
+
 // Controls lists every Control, in the order of the contract's fields.
 func Controls() []Control {
 	return []Control{

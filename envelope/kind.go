@@ -34,6 +34,7 @@ const (
 	AgentError         Kind = "agent_error"               // agent: says it failed, and not how
 	AgentCrashed       Kind = "agent_crashed"             // agent: bad exit or a signal
 	SpawnFailed        Kind = "agent_spawn_failed"        // operator: the command cannot be started
+	SandboxUnavailable Kind = "sandbox_unavailable"       // operator: the machine cannot make the agent's sandbox
 	RunLost            Kind = "run_lost"                  // the run is dead and nobody knows its answer
 	InternalError      Kind = "internal"                  // us
 	Unauthorized       Kind = "unauthorized"              // sender: does not prove to be who it says

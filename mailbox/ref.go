@@ -30,21 +30,29 @@ var ErrNotRegular = errors.New("not a regular file")
 // accepts other schemes, and references without one, unchecked. It never opens the file, so
 // a large file or a FIFO costs nothing.
 func (b *Box) CheckRef(uri string, roots []string) error {
+	_, err := b.FindRef(uri, roots)
+	return err
+}
+
+// FindRef returns the path of a task's reference without symbolic links, if CheckRef accepts
+// it; "" for other schemes, and references without one.
+func (b *Box) FindRef(uri string, roots []string) (string, error) {
 	path, ok := filePath(uri)
 	if !ok {
-		return nil
+		return "", nil
 	}
+	found := ""
 	within, err := resolveAll(append([]string{b.path}, roots...))
 	if err == nil {
-		_, err = find(path, within)
+		found, err = find(path, within)
 	}
 	if plain, bad := url.PathUnescape(path); errors.Is(err, fs.ErrNotExist) && bad == nil && plain != path {
-		_, err = find(plain, within) // as other programs may read it
+		found, err = find(plain, within) // as other programs may read it
 	}
 	if err != nil {
-		return fmt.Errorf("check reference: %w", err)
+		return "", fmt.Errorf("check reference: %w", err)
 	}
-	return nil
+	return found, nil
 }
 
 // ErrTooLarge says that a referenced file is larger than MaxRef.

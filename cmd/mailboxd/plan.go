@@ -16,7 +16,7 @@ import (
 
 // newPlan is what an approval of a start covers.
 func newPlan(t envelope.Task, b agent.Binding, terms task.Terms) client.Plan {
-	p := client.Plan{Request: t.Hash, Command: b.Command, Cwd: b.Cwd, Tools: terms.Tools, Budget: terms.Budget}
+	p := client.Plan{Request: t.Hash, Command: b.Command, Cwd: b.Cwd, Tools: terms.Tools, Budget: terms.Budget, Sandbox: b.Sandbox}
 	if b.Inbox != nil {
 		p.Inbox = b.Inbox.File
 	}

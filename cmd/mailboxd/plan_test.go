@@ -8,6 +8,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/sandbox"
 	"mailboxd/internal/task"
 )
 
@@ -29,6 +30,10 @@ func TestAPlanIsNamedByAllThatAPersonAgreesTo(t *testing.T) {
 		},
 		"the executable": func(_ *envelope.Task, b *agent.Binding, _ *task.Terms) {
 			b.Command = []string{"/bin/ls", "{{.TaskFile}}"}
+		},
+		"the sandbox": func(_ *envelope.Task, b *agent.Binding, _ *task.Terms) { b.Sandbox.Profile = sandbox.Workspace },
+		"a path in the sandbox": func(_ *envelope.Task, b *agent.Binding, _ *task.Terms) {
+			b.Sandbox.Profile, b.Sandbox.Write = sandbox.Workspace, []sandbox.Path{{Name: "/opt", Real: "/opt"}}
 		},
 		"the directory": func(_ *envelope.Task, b *agent.Binding, _ *task.Terms) { b.Cwd = "/" },
 		"the worker": func(_ *envelope.Task, b *agent.Binding, _ *task.Terms) {

@@ -68,6 +68,7 @@ func (t *registry) replace(cfg config.Config) error {
 	agents, err := agent.New(bindings, agent.Options{
 		Roots: append([]string{t.box.Path()}, t.refRoots...), Version: version(), WorkerDir: t.workerDir(), Notice: t.workerFault,
 		Schemas: schemas, Modes: rules.Modes, Questions: cfg.Conversation.QuestionTimeout > 0,
+		FindRef:  func(uri string) (string, error) { return t.box.FindRef(uri, t.refRoots) },
 		CheckRef: func(uri string) error { return t.box.CheckRef(uri, t.refRoots) },
 		Own:      agent.OwnDirs{Root: t.box.Path(), State: t.state.Path()},
 		Run:      t.keepers.Run, Await: t.keepers.Await,

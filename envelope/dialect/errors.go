@@ -26,7 +26,7 @@ var table = []code{
 	{"E007", 424, true, []envelope.Kind{envelope.DependencyFailed}},
 	{"E008", 422, true, []envelope.Kind{envelope.ValidationFailed, envelope.ContractViolation, envelope.ContextTooLarge}},
 	{"E009", 500, true, []envelope.Kind{
-		envelope.InternalError, envelope.AgentError, envelope.AgentCrashed, envelope.SpawnFailed, envelope.RunLost,
+		envelope.InternalError, envelope.AgentError, envelope.AgentCrashed, envelope.SpawnFailed, envelope.SandboxUnavailable, envelope.RunLost,
 		envelope.OutputInvalid, envelope.OutputTooLarge, envelope.IdentityMismatch,
 	}},
 	{"E010", 421, false, []envelope.Kind{envelope.NoCapableAgent, envelope.UnknownAgent}},

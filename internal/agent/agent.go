@@ -6,6 +6,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"text/template"
 	"time"
 
@@ -65,6 +66,12 @@ func (g *Agent) Run(ctx context.Context, j task.Job, started func(runner.Process
 	if isShortage(err) {
 		return task.Outcome{Void: err}
 	}
+	if missing, ok := errors.AsType[*noSandboxError](err); ok {
+		return g.notStarted(j, envelope.SandboxUnavailable, missing.Error())
+	}
+	if spawn, ok := errors.AsType[*runner.SpawnError](err); ok {
+		return g.noProcess(j, spawn)
+	}
 	if err != nil {
 		return g.notStarted(j, envelope.InternalError, "the run could not be prepared: "+err.Error())
 	}
@@ -84,6 +91,9 @@ func (g *Agent) Run(ctx context.Context, j task.Job, started func(runner.Process
 		}
 		if ctx.Err() != nil {
 			return g.void(j, "the run was ended before it began: "+context.Cause(ctx).Error())
+		}
+		if spec.Sandbox.Program != "" {
+			return g.notStarted(j, envelope.SandboxUnavailable, (&noSandboxError{spawn}).Error())
 		}
 		return g.noProcess(j, spawn)
 	}
@@ -121,7 +131,7 @@ func (g *Agent) Recover(ctx context.Context, j task.Job) task.Outcome {
 
 // concludeWhole concludes a run of an earlier daemon; the machine may have been down since.
 func (g *Agent) concludeWhole(j task.Job, exit task.Exit, m *meter) task.Outcome {
-	whole, err := runner.Whole(exit, j.Dir, inDir(j, resultFile))
+	whole, err := runner.Whole(exit, j.Dir, filepath.Join(workDir(j.Dir), resultFile))
 	switch {
 	case err != nil:
 		return task.Outcome{Exit: exit, Unread: err}

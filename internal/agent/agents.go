@@ -25,6 +25,10 @@ type Options struct {
 	// CheckRef checks a file URI of a task, as mailbox.Box.CheckRef does; nil: no check.
 	CheckRef func(uri string) error
 
+	// FindRef returns the path of a file URI for a sandbox, as mailbox.Box.FindRef does; nil:
+	// a sandbox has no files of tasks.
+	FindRef func(uri string) (string, error)
+
 	// Questions makes a CAP message to the requester that ends with a question mark wait
 	// for a reply. It becomes the answer if none comes.
 	Questions bool

@@ -117,7 +117,7 @@ func decodeOutput(raw []byte) (answer, error) {
 
 // openAnswer opens the result file if it isn't empty, or else stdout.
 func openAnswer(dir string) (*file, error) {
-	f, err := openRegular(dir, resultFile)
+	f, err := openRegular(workDir(dir), resultFile)
 	if err == nil && f.size > 0 {
 		return f, nil
 	}

@@ -9,6 +9,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
+	"mailboxd/internal/sandbox"
 )
 
 // A Binding says how an agent is run. Only the operator's configuration sets it: no
@@ -33,6 +34,8 @@ type Binding struct {
 
 	Worker *Worker // instead of Command, Output and Stdin: processes for many tasks
 	Inbox  *Inbox  // instead of either: tasks are fetched from a file
+
+	Sandbox sandbox.Settings // of each run; the zero value is none
 
 	Timeout     time.Duration // for the whole run; 0: unlimited
 	IdleTimeout time.Duration // without output or progress; 0: unlimited
@@ -167,6 +170,9 @@ func (b Binding) Check() (found []*FieldError) {
 		note(b.checkWorker())
 	case len(b.Command) == 0 || b.Command[0] == "":
 		note(wrong("exec.command", "required, a list such as [./agent.sh]; or the agent has a worker or an inbox"))
+	}
+	if b.Sandbox.Active() && (b.Worker != nil || b.Inbox != nil) {
+		note(wrong("sandbox", "is for an exec agent, not for a worker or an inbox"))
 	}
 	note(b.checkWords()...)
 	note(b.checkNumbers()...)

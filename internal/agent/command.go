@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"text/template"
@@ -42,10 +43,11 @@ type facts struct {
 }
 
 func newFacts(j task.Job) facts {
+	work := workDir(j.Dir)
 	f := facts{
 		TaskFile:        inDir(j, requestFile),
-		ResultFile:      inDir(j, resultFile),
-		ProgressFile:    inDir(j, progressFile),
+		ResultFile:      filepath.Join(work, resultFile),
+		ProgressFile:    filepath.Join(work, progressFile),
 		RunDir:          j.Dir,
 		RunID:           j.RunID,
 		Attempt:         j.Attempt,

@@ -37,7 +37,7 @@ func (g *Agent) complete(j task.Job, exit task.Exit, reply answer) envelope.Resu
 	}
 	g.artifacts(j, &r)
 	g.provenance(j, &r)
-	r.Output.Enforcement = g.enforcement(j, r)
+	r.Output.Enforcement = g.enforcement(j, exit, r)
 	return r
 }
 

@@ -65,6 +65,9 @@ func (g *Agent) mayRepeat(reply answer, kind envelope.Kind) bool {
 
 // conclude makes the outcome of a run from its exit and its answer.
 func (g *Agent) conclude(j task.Job, exit task.Exit, m *meter) task.Outcome {
+	if exit.Cause == task.CauseSandbox {
+		return g.notEnclosed(j, exit)
+	}
 	if exit.Cause == task.CauseInterrupted && exit.Reason == errExitOverdue.Error() {
 		exit.Cause = task.CauseExitTimeout
 	}

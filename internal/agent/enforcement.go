@@ -13,7 +13,7 @@ import (
 // enforcement returns which component enforced each control: the levels of the admission,
 // and those that only the run shows. It claims no more than was enforced, and uses nothing
 // that the agent says about it.
-func (g *Agent) enforcement(j task.Job, r envelope.Result) envelope.Levels {
+func (g *Agent) enforcement(j task.Job, exit task.Exit, r envelope.Result) envelope.Levels {
 	levels := envelope.Levels{}
 	maps.Copy(levels, j.Levels)
 	set := func(c envelope.Control, applies bool, held envelope.Level) {
@@ -37,6 +37,7 @@ func (g *Agent) enforcement(j task.Job, r envelope.Result) envelope.Levels {
 	if _, judged := levels[envelope.ControlDeadline]; !judged {
 		set(envelope.ControlDeadline, !j.Deadline.IsZero(), envelope.LevelDaemon)
 	}
+	g.addSandbox(levels, exit)
 	return levels
 }
 

@@ -93,7 +93,7 @@ func (m *meter) watch(ctx context.Context) (running context.Context, stop func()
 func (m *meter) poll(last bool) {
 	m.followOutput(last)
 	m.unread = nil
-	f, err := openRegular(m.job.Dir, progressFile)
+	f, err := openRegular(workDir(m.job.Dir), progressFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return

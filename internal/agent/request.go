@@ -17,6 +17,15 @@ func inDir(j task.Job, name string) string { return filepath.Join(j.Dir, name) }
 
 // prepare writes the agent's input, and returns how to run it.
 func (g *Agent) prepare(j task.Job) (runner.Spec, error) {
+	bubblewrap, err := g.findSandbox()
+	if err != nil {
+		return runner.Spec{}, err
+	}
+	if bubblewrap.Path != "" {
+		if err := g.makeWorkDir(j); err != nil {
+			return runner.Spec{}, err
+		}
+	}
 	if err := g.writeInput(j); err != nil {
 		return runner.Spec{}, err
 	}
@@ -26,7 +35,11 @@ func (g *Agent) prepare(j task.Job) (runner.Spec, error) {
 		}
 	}
 	fault.Point("request-written")
-	return g.spec(j)
+	s, err := g.spec(j)
+	if err == nil && bubblewrap.Path != "" {
+		err = g.enclose(&s, j, bubblewrap)
+	}
+	return s, err
 }
 
 // answers describes an answer in each format.

@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/sandbox"
 )
 
 // An Approval is what a person was asked about a task, and what came of it.
@@ -46,6 +47,8 @@ type Plan struct {
 	Inbox      string          `json:"inbox,omitempty"` // where somebody fetches it, instead of a command
 	Tools      []string        `json:"tools"`           // null: nobody said
 	Budget     envelope.Budget `json:"budget"`
+
+	Sandbox sandbox.Settings `json:"sandbox,omitzero"` // what the run may touch
 }
 
 // Encode returns the plan as JSON, the same bytes for the same plan. It never

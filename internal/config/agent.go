@@ -161,6 +161,7 @@ func (c *Config) binding(e Entry) agent.Binding {
 		b.Cwd, b.Env = c.Resolve(w.Cwd), w.Env
 		c.resolveCommand(b.Worker.Command)
 	}
+	b.Sandbox = c.sandboxOf(e)
 	return b.Filled()
 }
 

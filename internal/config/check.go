@@ -50,6 +50,7 @@ func (c *Config) checkValues() []error {
 	checks = append(checks, c.Policy.check(c.Agents)...)
 	for i, entry := range c.written {
 		checks = append(checks, entry.check(fmt.Sprintf("agents[%d]", i))...)
+		checks = append(checks, c.checkSandbox(fmt.Sprintf("agents[%d]", i), entry)...)
 	}
 	return checks
 }

@@ -23,6 +23,7 @@ type Entry struct {
 	Exec           Exec          `mapstructure:"exec"`
 	Worker         Worker        `mapstructure:"worker"`
 	Inbox          *Inbox        `mapstructure:"inbox"` // nil: the agent is run
+	Sandbox        *Sandbox      `mapstructure:"sandbox"` // nil: none
 	Timeout        time.Duration `mapstructure:"timeout"`
 	IdleTimeout    time.Duration `mapstructure:"idle_timeout"`
 	ExitTimeout    time.Duration `mapstructure:"exit_timeout"`

@@ -174,6 +174,7 @@ func decodeConfig(v *viper.Viper) (Config, []string, error) {
 			mapstructure.StringToSliceHookFunc(","),
 			fillAgent,
 			fillInbox,
+			fillSandbox,
 			fillApprover,
 		)
 	})

@@ -55,9 +55,9 @@ var bubblewrap struct {
 	found Bubblewrap
 }
 
-// FindBubblewrap finds bubblewrap once. A machine without it is searched again, since it may
-// be installed later.
-func FindBubblewrap(ctx context.Context) (Bubblewrap, error) {
+// FindBubblewrap finds bubblewrap once, and tries it. A machine without it is searched again,
+// since it may be installed later.
+func FindBubblewrap() (Bubblewrap, error) {
 	bubblewrap.mu.Lock()
 	defer bubblewrap.mu.Unlock()
 	if bubblewrap.found.Path != "" {
@@ -71,11 +71,16 @@ func FindBubblewrap(ctx context.Context) (Bubblewrap, error) {
 		return Bubblewrap{}, errors.New("bwrap is not on the PATH of mailboxd; install the package bubblewrap")
 	}
 	const timeout = 5 * time.Second
-	ctx, stop := context.WithTimeout(ctx, timeout)
+	ctx, stop := context.WithTimeout(context.Background(), timeout)
 	defer stop()
 	help, err := exec.CommandContext(ctx, path, "--help").CombinedOutput()
 	if err != nil {
-		return Bubblewrap{}, fmt.Errorf("run %s --help: %w", path, err)
+		return Bubblewrap{}, fmt.Errorf("run %s --help: %w: %s", path, err, strings.TrimSpace(string(help)))
+	}
+	// The smallest sandbox shows whether the kernel allows any.
+	smallest := exec.CommandContext(ctx, path, "--unshare-user", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/", "--", "true")
+	if out, err := smallest.CombinedOutput(); err != nil {
+		return Bubblewrap{}, fmt.Errorf("%s makes no sandbox here: %w: %s; mailboxd doctor says why", path, err, strings.TrimSpace(string(out)))
 	}
 	bubblewrap.found = Bubblewrap{Path: path, ByName: !strings.Contains(string(help), "--ro-bind-fd")}
 	return bubblewrap.found, nil

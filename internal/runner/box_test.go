@@ -68,12 +68,9 @@ func haveGrace() {
 // requireBubblewrap skips a test where no sandbox can be made.
 func requireBubblewrap(t testing.TB) host.Bubblewrap {
 	t.Helper()
-	b, err := host.FindBubblewrap(t.Context())
+	b, err := host.FindBubblewrap()
 	if err != nil {
 		t.Skip(err)
-	}
-	if out, err := exec.Command(b.Path, "--unshare-all", "--ro-bind", "/", "/", "true").CombinedOutput(); err != nil {
-		t.Skipf("this machine makes no sandbox: %v: %s", err, out)
 	}
 	return b
 }

@@ -33,6 +33,7 @@ const (
 type Settings struct {
 	Profile Profile `json:"profile"`
 	Missing Missing `json:"missing"`
+	Cwd     Path    `json:"cwd"`   // the configured working directory; zero: none
 	Home    []Path  `json:"home"`  // writable, below the home directory
 	Read    []Path  `json:"read"`  // read-only
 	Write   []Path  `json:"write"` // writable, except in ReadOnly

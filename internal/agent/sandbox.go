@@ -1,0 +1,226 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/host"
+	"mailboxd/internal/runner"
+	"mailboxd/internal/sandbox"
+	"mailboxd/internal/task"
+)
+
+// Files in the run directory of a sandboxed run. The agent writes only below the work
+// directory.
+const (
+	sandboxFile = "sandbox.json" // the settings; its existence says that the run was prepared for a sandbox
+	workName    = "work"
+)
+
+// workDir returns the directory for the files that an agent writes: the run directory, or
+// its work directory in a sandbox.
+func workDir(dir string) string {
+	if dir == "" {
+		return ""
+	}
+	if _, err := os.Lstat(filepath.Join(dir, sandboxFile)); err != nil {
+		return dir
+	}
+	return filepath.Join(dir, workName)
+}
+
+// A noSandboxError says why a run has no sandbox. Nothing was started.
+type noSandboxError struct{ cause error }
+
+func (e *noSandboxError) Error() string {
+	return "the agent's sandbox cannot be made: " + e.cause.Error()
+}
+
+// Unwrap returns the cause.
+func (e *noSandboxError) Unwrap() error { return e.cause }
+
+// findSandbox returns the program for the agent's sandbox: zero if the agent has none, or runs
+// without one where the machine has none.
+func (g *Agent) findSandbox() (host.Bubblewrap, error) {
+	if !g.binding.Sandbox.Active() {
+		return host.Bubblewrap{}, nil
+	}
+	b, err := host.FindBubblewrap()
+	if err != nil && g.binding.Sandbox.Missing != sandbox.Open {
+		return host.Bubblewrap{}, &noSandboxError{err}
+	}
+	return b, nil
+}
+
+// makeWorkDir makes the directory that a sandboxed agent may write.
+func (g *Agent) makeWorkDir(j task.Job) error {
+	if err := os.Mkdir(inDir(j, workName), 0o700); err != nil {
+		return err
+	}
+	text, err := json.Marshal(g.binding.Sandbox)
+	if err != nil {
+		return err
+	}
+	return create(inDir(j, sandboxFile), append(text, '\n'))
+}
+
+// enclose adds the sandbox to the Spec of a run.
+func (g *Agent) enclose(s *runner.Spec, j task.Job, b host.Bubblewrap) error {
+	program, err := findProgram(s.Argv[0])
+	if err != nil {
+		return &runner.SpawnError{Command: s.Argv[0], Err: err}
+	}
+	s.Argv[0] = program
+	settings := g.binding.Sandbox
+	r := sandbox.Run{Dir: j.Dir, Work: inDir(j, workName), Root: os.Getuid() == 0}
+	r.System, r.Masked = host.SystemPaths()
+	if s.Cwd != "" {
+		r.Cwd = sandbox.Path{Name: filepath.Clean(s.Cwd), Real: filepath.Clean(s.Cwd)}
+		if settings.Cwd.Name == r.Cwd.Name {
+			r.Cwd = settings.Cwd
+		}
+	}
+	r.Home = homeOf(s.Env, r.System)
+	r.Write = existing(slices.Concat(settings.Write, settings.Home))
+	r.Read = existing(settings.Read)
+	if err := g.checkPrivate(r); err != nil {
+		return &noSandboxError{err}
+	}
+	r.Read = append(r.Read, g.refs(j)...)
+	r.Read = append(r.Read, programPaths(program, r)...)
+	for _, p := range append(slices.Clone(r.Write), r.Cwd) {
+		protectGit(&r, p)
+	}
+	s.Sandbox = runner.Sandbox{Program: b.Path, Options: settings.Options(r), ByName: b.ByName}
+	return nil
+}
+
+// findProgram returns the absolute path of a command.
+func findProgram(name string) (string, error) {
+	if strings.Contains(name, "/") {
+		_, err := os.Stat(name)
+		return name, err
+	}
+	path, err := exec.LookPath(name)
+	if bare, ok := errors.AsType[*exec.Error](err); ok {
+		err = bare.Err // without the name
+	}
+	return path, err
+}
+
+// homeOf returns the home directory that a sandbox hides; "" if it has none to hide.
+func homeOf(env []string, system []sandbox.Path) string {
+	for _, entry := range env {
+		home, ok := strings.CutPrefix(entry, "HOME=")
+		if !ok {
+			continue
+		}
+		home = filepath.Clean(home)
+		if !filepath.IsAbs(home) || home == "/" || inSystem(home, system) {
+			return ""
+		}
+		return home
+	}
+	return ""
+}
+
+func inSystem(path string, system []sandbox.Path) bool {
+	return slices.ContainsFunc(system, func(p sandbox.Path) bool { return sandbox.Within(p.Name, path) })
+}
+
+// existing returns the paths that exist.
+func existing(paths []sandbox.Path) []sandbox.Path {
+	return slices.DeleteFunc(slices.Clone(paths), func(p sandbox.Path) bool {
+		_, err := os.Lstat(p.Real)
+		return errors.Is(err, fs.ErrNotExist)
+	})
+}
+
+// checkPrivate refuses a sandbox that has a directory of mailboxd, or the whole home
+// directory.
+func (g *Agent) checkPrivate(r sandbox.Run) error {
+	for _, p := range slices.Concat(r.Read, r.Write, []sandbox.Path{r.Cwd}) {
+		if p.Real == "" || p.Real == r.Work {
+			continue
+		}
+		for _, dir := range []string{resolved(g.opts.Own.Root), resolved(g.opts.Own.State)} {
+			if dir != "" && sandbox.Overlap(p.Real, dir) {
+				return fmt.Errorf("%s: is in or around %s, a directory of mailboxd", p.Name, dir)
+			}
+		}
+		if r.Home != "" && sandbox.Within(p.Real, r.Home) {
+			return fmt.Errorf("%s: would show the whole home directory %s", p.Name, r.Home)
+		}
+	}
+	return nil
+}
+
+// refs returns the files that the task names. The checks before the run have admitted them.
+func (g *Agent) refs(j task.Job) []sandbox.Path {
+	if g.opts.FindRef == nil {
+		return nil
+	}
+	var paths []sandbox.Path
+	for _, ref := range j.Task.Refs {
+		if path, err := g.opts.FindRef(ref.URI); err == nil && path != "" {
+			paths = append(paths, sandbox.Path{Name: path, Real: path})
+		}
+	}
+	return paths
+}
+
+// protectGit keeps the hooks and the configuration of a repository read-only, since git runs
+// them also outside of the sandbox. The repository becomes a mount, so it can't be renamed.
+func protectGit(r *sandbox.Run, p sandbox.Path) {
+	repository := filepath.Join(p.Real, ".git")
+	if info, err := os.Lstat(repository); p.Real == "" || err != nil || !info.IsDir() {
+		return
+	}
+	r.Write = append(r.Write, sandbox.Path{Name: repository, Real: repository})
+	for _, name := range []string{"hooks", "config"} {
+		path := filepath.Join(repository, name)
+		if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink == 0 {
+			r.Fixed = append(r.Fixed, path)
+		}
+	}
+}
+
+// notEnclosed returns the outcome of a run without an agent, because bubblewrap failed.
+func (g *Agent) notEnclosed(j task.Job, exit task.Exit) task.Outcome {
+	kind, message := envelope.SandboxUnavailable, "the agent's sandbox cannot be made: "+exit.Reason
+	if strings.HasPrefix(exit.Reason, "bwrap: execvp ") { // the sandbox was complete
+		kind, message = envelope.SpawnFailed, "the agent's command cannot be started in its sandbox: "+exit.Reason
+	}
+	o := g.notStarted(j, kind, message)
+	o.Exit.Cause = task.CauseSandbox
+	return o
+}
+
+// sandboxControls are what a sandbox enforces.
+var sandboxControls = []envelope.Control{envelope.ControlFilesystem, envelope.ControlNetwork, envelope.ControlMailbox}
+
+// addSandbox adds what the sandbox enforced. Without one that was configured, nobody enforced
+// it.
+func (g *Agent) addSandbox(levels envelope.Levels, exit task.Exit) {
+	level := envelope.LevelAdvisory
+	if exit.Sandboxed {
+		level = envelope.LevelKernel
+	}
+	if exit.Sandboxed || g.binding.Sandbox.Active() && exit.PID != 0 {
+		for _, c := range sandboxControls {
+			levels[c] = level
+		}
+	}
+	if exit.Sandboxed && levels[envelope.ControlRefs] == envelope.LevelDaemon {
+		levels[envelope.ControlRefs] = envelope.LevelKernel
+	}
+}

@@ -1,0 +1,167 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	"mailboxd/internal/sandbox"
+	"mailboxd/mailbox"
+)
+
+// Sandbox is the section of an agent's sandbox.
+type Sandbox struct {
+	Profile string   `mapstructure:"profile"`
+	Missing string   `mapstructure:"missing"`
+	Home    []string `mapstructure:"home"`
+	Read    []string `mapstructure:"read"`
+	Write   []string `mapstructure:"write"`
+}
+
+// sandboxDefaults has the defaults of a sandbox.
+func sandboxDefaults() Sandbox {
+	return Sandbox{Profile: string(sandbox.Workspace), Missing: string(sandbox.Refuse)}
+}
+
+// fillSandbox is a decoding hook like fillAgent for a sandbox.
+func fillSandbox(from, to reflect.Value) (any, error) {
+	if to.Type() == reflect.TypeFor[Sandbox]() && from.Kind() == reflect.Map {
+		to.Set(reflect.ValueOf(sandboxDefaults()))
+	}
+	return from.Interface(), nil
+}
+
+// sandboxOf returns the sandbox of an entry. Its paths get their meaning now: a symbolic link
+// made later changes none.
+func (c *Config) sandboxOf(e Entry) sandbox.Settings {
+	s := e.Sandbox
+	if s == nil || s.Profile == string(sandbox.None) {
+		return sandbox.Settings{}
+	}
+	set := sandbox.Settings{
+		Profile: sandbox.Profile(s.Profile), Missing: sandbox.Missing(s.Missing), Read: c.realPaths(s.Read), Write: c.realPaths(s.Write),
+	}
+	if e.Exec.Cwd != "" {
+		set.Cwd = realPath(c.Resolve(e.Exec.Cwd))
+	}
+	home, err := os.UserHomeDir()
+	for _, name := range s.Home {
+		if err == nil {
+			set.Home = append(set.Home, realPath(filepath.Join(home, name)))
+		}
+	}
+	return set
+}
+
+func (c *Config) realPaths(names []string) []sandbox.Path {
+	var paths []sandbox.Path
+	for _, name := range names {
+		paths = append(paths, realPath(c.Resolve(name)))
+	}
+	return paths
+}
+
+// realPath resolves the symbolic links of a path, as far as it exists.
+func realPath(path string) sandbox.Path {
+	p := sandbox.Path{Name: filepath.Clean(path), Real: filepath.Clean(path)}
+	if real, err := filepath.EvalSymlinks(p.Name); err == nil {
+		p.Real = real
+	}
+	return p
+}
+
+// checkSandbox refuses a sandbox that would not hold.
+func (c *Config) checkSandbox(key string, e Entry) []error {
+	if e.Sandbox == nil {
+		return nil
+	}
+	s := *e.Sandbox
+	key += ".sandbox"
+	checks := []error{
+		oneOf(key+".profile", s.Profile, sandbox.Profiles()...),
+		oneOf(key+".missing", s.Missing, string(sandbox.Refuse), string(sandbox.Open)),
+	}
+	for i, name := range s.Home {
+		if !filepath.IsLocal(name) || filepath.Clean(name) == "." {
+			checks = append(checks, wrong(fmt.Sprintf("%s.home[%d]", key, i), "%q: write a path below the home directory, such as .config/tool/login.json", name))
+		}
+	}
+	for name, list := range map[string][]string{"read": s.Read, "write": s.Write} {
+		for i, path := range list {
+			checks = append(checks, expanded(fmt.Sprintf("%s.%s[%d]", key, name, i), path))
+		}
+	}
+	if errors.Join(checks...) != nil || s.Profile == string(sandbox.None) {
+		return checks
+	}
+	return append(checks, c.checkSandboxPaths(key, e, c.sandboxOf(e))...)
+}
+
+func (c *Config) checkSandboxPaths(key string, e Entry, set sandbox.Settings) (checks []error) {
+	check := func(key string, p sandbox.Path, writable bool) {
+		if err := c.checkSandboxPath(p, writable && set.Profile != sandbox.ReadOnly); err != nil {
+			checks = append(checks, wrong(key, "%s: %v", p.Name, err))
+		}
+	}
+	for i, p := range set.Read {
+		check(fmt.Sprintf("%s.read[%d]", key, i), p, false)
+	}
+	for i, p := range set.Home {
+		check(fmt.Sprintf("%s.home[%d]", key, i), p, true)
+	}
+	for i, p := range set.Write {
+		key := fmt.Sprintf("%s.write[%d]", key, i)
+		check(key, p, true)
+		if err := staysInside(p, append(set.Write, set.Cwd)); err != nil {
+			checks = append(checks, wrong(key, "%s: %v", p.Name, err))
+		}
+	}
+	if set.Cwd.Name != "" {
+		check(strings.TrimSuffix(key, "sandbox")+"exec.cwd", set.Cwd, true)
+	}
+	for i, p := range c.realPaths(e.Exec.Workdirs) {
+		check(fmt.Sprintf("%sexec.workdirs[%d]", strings.TrimSuffix(key, "sandbox"), i), p, true)
+	}
+	return checks
+}
+
+// checkSandboxPath says why a path is too wide for a sandbox, or shows what it must not.
+func (c *Config) checkSandboxPath(p sandbox.Path, writable bool) error {
+	if p.Real == "/" {
+		return errors.New("is the whole file system; name the directories that the agent needs")
+	}
+	if home, err := os.UserHomeDir(); err == nil && sandbox.Within(p.Real, realPath(home).Real) {
+		return errors.New("shows the whole home directory; name what the agent needs below it")
+	}
+	if root := realPath(c.Root).Real; sandbox.Overlap(p.Real, root) {
+		return fmt.Errorf("is in or around the mailbox %s; an agent gets the files that its task names, and no others", root)
+	}
+	dir := c.StateDir
+	if dir == "" {
+		dir, _ = mailbox.DefaultStateDir(c.Root) // an error appears when it is opened
+	}
+	if dir != "" && sandbox.Overlap(p.Real, realPath(dir).Real) {
+		return fmt.Errorf("is in or around the state directory %s; keep that elsewhere, with state_dir", dir)
+	}
+	if writable && c.dir != "" && sandbox.Within(p.Real, realPath(c.dir).Real) {
+		return errors.New("has the configuration file, which the agent could change; keep that elsewhere, or use the profile read-only")
+	}
+	return nil
+}
+
+// staysInside refuses a path below a writable one that a symbolic link leads out of: the agent
+// can change the link.
+func staysInside(p sandbox.Path, writable []sandbox.Path) error {
+	for _, dir := range writable {
+		if dir.Name != "" && dir != p && sandbox.Within(dir.Name, p.Name) && !sandbox.Within(dir.Real, p.Real) {
+			return fmt.Errorf("a symbolic link leads out of %s, to %s; name that directly", dir.Name, p.Real)
+		}
+	}
+	if info, err := os.Lstat(p.Name); err == nil && info.Mode()&os.ModeSymlink != 0 {
+		return fmt.Errorf("is a symbolic link to %s; name that directly", p.Real)
+	}
+	return nil
+}

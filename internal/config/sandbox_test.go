@@ -1,0 +1,109 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"mailboxd/internal/config"
+	"mailboxd/internal/sandbox"
+)
+
+// sandboxDir makes a directory with a project, a mailbox, a state directory and some links,
+// and the configuration in a directory of its own.
+func sandboxDir(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"conf", "app/build", "box", "state/box", "home/.tool", "opt"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, to := range map[string]string{"app/out": "../home", "link": "app", "app/inner": "build"} {
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("HOME", filepath.Join(dir, "home"))
+	t.Setenv("AINL_AGENT_ROOT", "")
+	return dir
+}
+
+func sandboxed(t *testing.T, dir, exec, section string) (config.Config, error) {
+	t.Helper()
+	path := filepath.Join(dir, "conf", "config.yaml")
+	text := "root: DIR/box\nstate_dir: DIR/state/box\nagents:\n- {id: a, exec: {command: [/bin/true]" + exec + "}, sandbox: " + section + "}\n"
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(text, "DIR", dir)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return config.Load(path, "")
+}
+
+func TestASandboxThatWouldNotHoldIsRefused(t *testing.T) {
+	dir := sandboxDir(t)
+	for _, test := range []struct{ exec, section, want string }{
+		{"", "{profile: open}", `agents[0].sandbox.profile: "open" is not one of none, read-only, workspace, offline`},
+		{"", "{missing: allow}", `agents[0].sandbox.missing: "allow" is not one of`},
+		{"", "{profil: offline}", `did you mean agents[].sandbox.profile?`},
+		{"", "{write: [/]}", "agents[0].sandbox.write[0]: /: is the whole file system"},
+		{"", "{read: [/]}", "agents[0].sandbox.read[0]: /: is the whole file system"},
+		{"", "{write: [DIR/box/tasks]}", "is in or around the mailbox"},
+		{"", "{read: [DIR/box]}", "is in or around the mailbox"},
+		{"", "{read: [DIR/state]}", "is in or around the state directory"},
+		{"", "{write: [DIR/app, DIR/app/out]}", "agents[0].sandbox.write[1]: " + dir + "/app/out: "},
+		{", cwd: DIR/app", "{write: [DIR/app/out/.tool]}", "a symbolic link leads out of " + dir + "/app, to " + dir + "/home/.tool"},
+		{"", "{write: [DIR/link]}", "is a symbolic link to " + dir + "/app; name that directly"},
+		{"", "{write: [DIR/home]}", "shows the whole home directory"},
+		{"", "{write: [DIR/conf]}", "has the configuration file"},
+		{"", "{read: [~/x]}", "write the home directory out"},
+		{"", "{home: [/etc]}", "agents[0].sandbox.home[0]"},
+		{"", "{home: [../x]}", "agents[0].sandbox.home[0]"},
+		{", cwd: DIR/box/refs", "{}", "agents[0].exec.cwd: " + dir + "/box/refs: is in or around the mailbox"},
+		{", cwd: DIR/state", "{}", "agents[0].exec.cwd: " + dir + "/state: is in or around the state directory"},
+		{", cwd: DIR", "{}", "agents[0].exec.cwd: " + dir + ": shows the whole home directory"},
+		{", cwd: DIR/conf", "{}", "agents[0].exec.cwd: " + dir + "/conf: has the configuration file"},
+	} {
+		test.section = strings.ReplaceAll(test.section, "DIR", dir)
+		_, err := sandboxed(t, dir, test.exec, test.section)
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("sandbox: %s with %q = %v; want %q", test.section, test.exec, err, test.want)
+		}
+	}
+}
+
+func TestASandboxHasThePathsOfItsConfiguration(t *testing.T) {
+	dir := sandboxDir(t)
+	c, err := sandboxed(t, dir, ", cwd: DIR/link", "{home: [.tool/login.json], read: [../opt, DIR/conf], write: [DIR/opt]}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := config.Bindings(c.ReadAgents())[0].Sandbox
+	want := sandbox.Path{Name: dir + "/link", Real: dir + "/app"}
+	if got.Profile != sandbox.Workspace || got.Missing != sandbox.Refuse || got.Cwd != want {
+		t.Errorf("the sandbox is %+v; want the defaults and the cwd %+v", got, want)
+	}
+	if home := (sandbox.Path{Name: dir + "/home/.tool/login.json", Real: dir + "/home/.tool/login.json"}); !slices.Equal(got.Home, []sandbox.Path{home}) {
+		t.Errorf("home is %v; want %v", got.Home, home)
+	}
+	if len(got.Read) != 2 || got.Read[0].Real != dir+"/opt" || len(got.Write) != 1 {
+		t.Errorf("read is %v and write %v", got.Read, got.Write)
+	}
+}
+
+func TestNoSandboxIsTheDefault(t *testing.T) {
+	dir := sandboxDir(t)
+	for _, section := range []string{"null", "{profile: none, write: [/]}"} {
+		c, err := sandboxed(t, dir, "", section)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := config.Bindings(c.ReadAgents())[0].Sandbox; got.Active() {
+			t.Errorf("sandbox: %s is %+v; want none", section, got)
+		}
+	}
+}
