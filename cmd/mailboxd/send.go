@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -80,6 +81,11 @@ func send(cmd *cobra.Command, g *globals, f *sendFlags) error {
 	if err != nil {
 		return err
 	}
+	if f.file == "" {
+		if err := f.check(cmd, cfg, requests[0]); err != nil {
+			return err
+		}
+	}
 	for _, request := range requests { // before the first is sent
 		if err := checkLength(cfg.Intake, request); err != nil {
 			return err
@@ -102,6 +108,20 @@ func send(cmd *cobra.Command, g *globals, f *sendFlags) error {
 		return nil
 	}
 	return waitFor(cmd, locationOf(cfg), all, f.timeout, f.asJSON)
+}
+
+// check refuses a task that no daemon would take, and warns of an agent that is not
+// configured: another daemon or a later one may know it.
+func (f *sendFlags) check(cmd *cobra.Command, cfg config.Config, request []byte) error {
+	roles, index := reader.Roles, slices.IndexFunc(cfg.Agents, func(e config.Entry) bool { return e.ID == f.agent })
+	if index < 0 && len(cfg.Agents) > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "warning: no agent %q is configured, so the daemon may reject the task; see: mailboxd agents\n", f.agent)
+	} else if index >= 0 {
+		if m := cfg.ReadAgents()[index].Subject.Manifest; m != nil && len(m.RoleTypes) > 0 {
+			roles = m.RoleTypes
+		}
+	}
+	return reader.CheckRequest(request, roles)
 }
 
 // appendTask appends a line, unless it is too long. With wait, the result can be
