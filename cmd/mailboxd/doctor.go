@@ -61,6 +61,10 @@ func doctorOptionsOf(g *globals) doctor.Options {
 	if o.Err = err; err != nil {
 		return o
 	}
+	o.ApproversFile = cfg.ApproversFile
+	for _, a := range cfg.Proofs("").List {
+		o.Approvers = append(o.Approvers, doctor.Approver{Name: a.Name, Proof: a.Min})
+	}
 	for _, a := range cfg.ReadAgents() {
 		o.Agents = append(o.Agents, doctor.Agent{Binding: a.Binding, Problem: a.Problem()})
 	}

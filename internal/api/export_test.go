@@ -1,6 +1,13 @@
 package api
 
-import "mailboxd/dispatch"
+import (
+	"context"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"mailboxd/dispatch"
+)
 
 // Changing lists the paths of all requests that change something.
 func Changing() (paths []string) {
@@ -11,4 +18,15 @@ func Changing() (paths []string) {
 		}
 	}
 	return paths
+}
+
+// ConfirmAtTerminal asks at the controlling terminal of a process.
+func ConfirmAtTerminal(ctx context.Context, process *os.Process, question string) (string, error) {
+	pidfd, err := unix.PidfdOpen(process.Pid, 0)
+	if err != nil {
+		return "", err
+	}
+	p := peer{pid: process.Pid, uid: os.Getuid(), process: os.NewFile(uintptr(pidfd), "pidfd")}
+	defer func() { _ = p.process.Close() }()
+	return confirmAtTerminal(ctx, p, question)
 }

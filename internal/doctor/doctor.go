@@ -37,6 +37,9 @@ type Options struct {
 	State  string // the state directory
 	Agents []Agent
 	Build  string // the id of this build; "" when it is unknown
+
+	Approvers     []Approver
+	ApproversFile string // "" when they are in the file of the configuration
 }
 
 // An Agent is an agent of the configuration.
@@ -65,7 +68,7 @@ func (d *checker) run(ctx context.Context) {
 	if d.configuration() {
 		for _, check := range []func(context.Context){
 			d.mailbox, d.cleaning, d.stateDirectory, d.daemon, d.socket, d.keeper, d.ledger,
-			d.service, d.paths, d.checkAgents, d.disks,
+			d.service, d.paths, d.checkAgents, d.approvers, d.disks,
 		} {
 			check(ctx)
 		}
