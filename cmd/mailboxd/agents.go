@@ -55,12 +55,17 @@ func agentViews(ctx context.Context, cfg config.Config) ([]view.Agent, error) {
 		return nil, err
 	}
 	defer r.Close()
+	if daemon, served := r.Records.(*client.Client); served {
+		if diff, err := daemon.ConfigDiff(ctx); err == nil { // an earlier version cannot say
+			views = view.MarkPending(views, diff.Changes)
+		}
+	}
 	return views, countTasks(ctx, r, views)
 }
 
 // viewOf describes how an agent is run.
 func viewOf(c *config.Config, e config.Entry, m config.Agent) view.Agent {
-	v := view.Agent{ID: e.ID, Profile: e.Profile, Binding: "exec", Command: e.Exec.Command, Manifest: c.Resolve(e.Manifest), Concurrency: e.Concurrency}
+	v := view.Agent{ID: e.ID, Profile: e.Profile, Binding: "exec", Command: e.Exec.Command, Manifest: c.Resolve(e.Manifest), Concurrency: e.Concurrency, Replica: m.Replica()}
 	b, err := m.Binding, m.Problem()
 	v.Dialect = string(b.Speaks())
 	if d := b.Definition; d != nil {

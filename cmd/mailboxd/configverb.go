@@ -19,11 +19,12 @@ func configCommand(g *globals) *cobra.Command {
 		Short: "Check or show the configuration",
 		Long:  "Check the configuration file, or show the value of every key.",
 		Example: `  mailboxd config check
-  mailboxd config show`,
+  mailboxd config show
+  mailboxd config diff`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(configCheckCommand(g), configShowCommand(g))
+	cmd.AddCommand(configCheckCommand(g), configShowCommand(g), configDiffCommand(g))
 	return cmd
 }
 
@@ -80,7 +81,7 @@ func printSettings(w io.Writer, file string, settings []config.Setting, asJSON b
 		}
 		return nil
 	}
-	fmt.Fprintf(w, "# %s\n", term.Escape(file))
+	fmt.Fprintf(w, "# %s, for the next start; what the daemon has in force: mailboxd config diff\n", term.Escape(file))
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, s := range settings {
 		text, err := json.Marshal(s.Value)

@@ -57,6 +57,7 @@ func report(w io.Writer, err error) int {
 type globals struct {
 	config string
 	root   string
+	quiet  bool // the command itself says which mistakes the configuration has
 }
 
 func (g *globals) load() (config.Config, error) { return config.Load(g.config, g.root) }
@@ -65,7 +66,7 @@ func (g *globals) load() (config.Config, error) { return config.Load(g.config, g
 // some. It suffices to find the mailbox and its daemon.
 func (g *globals) partial(w io.Writer) (config.Config, error) {
 	cfg, mistakes, err := config.Partial(g.config, g.root)
-	if len(mistakes) > 0 {
+	if len(mistakes) > 0 && !g.quiet {
 		fmt.Fprintf(w, "mailboxd: using the mailbox %s in spite of mistakes in the configuration, such as %s; all of them: mailboxd config check\n",
 			term.Escape(cfg.Root), term.Escape(mistakes[0].String()))
 	}
@@ -104,7 +105,7 @@ file for each task, with approvals, budgets and a record of everything.`,
 		demoAgentCommand(),
 	)
 	cmd.AddCommand(threadCommand(g), traceCommand(g), replyCommand(g), promptCommand())
-	cmd.AddCommand(approveCommand(g), denyCommand(g))
+	cmd.AddCommand(approveCommand(g), denyCommand(g), reloadCommand(g))
 	cmd.AddCommand(taskVerbs(g)...)
 	cmd.AddCommand(agentVerbs(g)...)
 	completeArgs(g, cmd)

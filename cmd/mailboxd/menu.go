@@ -18,14 +18,14 @@ var commandGroups = []struct {
 	{"Tasks", []string{"send", "wait", "result", "ps", "show", "logs", "events", "thread", "trace"}},
 	{"Decisions", []string{"approve", "deny", "hold", "release", "cancel", "retry", "reply"}},
 	{"Agents", []string{"agents", "budget", "pause", "resume", "drain", "mcp", "prompt"}},
-	{"Maintenance", []string{"config", "lint", "gc", "completion", "man", "version", "help"}},
+	{"Maintenance", []string{"config", "reload", "lint", "gc", "completion", "man", "version", "help"}},
 }
 
 // suggestions are words that people try, by the command that they mean.
 var suggestions = map[string][]string{
 	"ps": {"list", "ls", "status", "tasks", "queue"}, "serve": {"start", "run", "daemon"}, "send": {"submit", "add", "task"},
 	"cancel": {"kill", "stop", "rm", "abort"}, "deny": {"reject", "refuse"}, "show": {"describe", "inspect", "why"},
-	"config": {"reload", "set", "get"}, "doctor": {"check", "health", "diagnose"}, "logs": {"log", "tail"},
+	"config": {"set", "get"}, "doctor": {"check", "health", "diagnose"}, "logs": {"log", "tail"},
 	"thread": {"conversation", "timeline", "chat"}, "reply": {"answer", "say", "message"},
 }
 

@@ -32,6 +32,7 @@ type registry struct {
 	locations
 	log             zerolog.Logger
 	current         atomic.Pointer[snapshot]
+	loaded          config.Loaded  // what the daemon started with
 	endedOldWorkers bool           // workers of an earlier daemon were ended
 	retiring        sync.WaitGroup // workers of earlier configurations
 }
@@ -47,21 +48,21 @@ type locations struct {
 }
 
 func newRegistry(cfg config.Config, at locations, log zerolog.Logger) (*registry, error) {
-	t := &registry{locations: at, log: log}
-	return t, t.replace(cfg)
+	loaded, err := cfg.ReadAll()
+	if err != nil {
+		return nil, err
+	}
+	t := &registry{locations: at, log: log, loaded: loaded}
+	return t, t.replace(loaded)
 }
 
 // replace puts another configuration in force, unless it is invalid.
-func (t *registry) replace(cfg config.Config) error {
-	members := cfg.ReadAgents()
+func (t *registry) replace(loaded config.Loaded) error {
+	cfg, members := loaded.Config, loaded.Agents
 	bindings := config.Bindings(members)
 	schemas, err := schema.Load(cfg.Policy.Schemas)
 	if err != nil {
 		return fmt.Errorf("policy.schemas: %w", err)
-	}
-	secrets, err := cfg.Secrets()
-	if err != nil {
-		return err
 	}
 	rules := cfg.Policy.Rules()
 	rules.KnowsSchema = schemas.Has
@@ -85,7 +86,7 @@ func (t *registry) replace(cfg config.Config) error {
 	}
 	next := newSnapshot(agents, members, rules, cfg.Policy.ApprovalTTL)
 	next.proofs = cfg.Proofs(t.mailbox)
-	next.approvers, next.secrets, next.questionTimeout = cfg.ApproverNames, secrets, cfg.Conversation.QuestionTimeout
+	next.approvers, next.secrets, next.questionTimeout = cfg.ApproverNames, loaded.Secrets, cfg.Conversation.QuestionTimeout
 	for _, a := range cfg.EffectiveApprovers() {
 		next.rules.Approvers = append(next.rules.Approvers, a.Name)
 	}

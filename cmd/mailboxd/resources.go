@@ -134,7 +134,7 @@ func (r *resources) logStart(cfg config.Config, ephemeral bool, log zerolog.Logg
 }
 
 // openServer opens the control socket of a daemon.
-func openServer(ctx context.Context, ephemeral bool, r *resources, d *dispatch.Dispatcher, log zerolog.Logger) (*api.Server, error) {
+func openServer(ctx context.Context, ephemeral bool, r *resources, d *dispatch.Dispatcher, again *config.Reloader, log zerolog.Logger) (*api.Server, error) {
 	places, err := reader.SocketPaths(r.box.Path(), r.state.Path())
 	if err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func openServer(ctx context.Context, ephemeral bool, r *resources, d *dispatch.D
 	}
 	return api.Open(ctx, d, api.Options{
 		SocketPaths: places, Version: version(), RunOf: r.keepers.PartOfRun, Survivors: r.keepers.RunProcesses, Approvers: r.registry.approvers,
-		Proofs: r.registry.proofs, Log: log,
+		Proofs: r.registry.proofs, Log: log, Reload: again.Reload, ConfigDiff: again.Diff,
 	})
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"slices"
@@ -90,7 +89,9 @@ func serve(ctx context.Context, cfg config.Config, g *globals, mode serveMode, o
 		return err
 	}
 	defer d.Close()
-	door, err := openServer(ctx, mode.ephemeral, res, d, log)
+	super := newSupervisor(cfg, log)
+	again := newReloader(g, res.registry, super, d.ReevaluateAll)
+	door, err := openServer(ctx, mode.ephemeral, res, d, again, log)
 	if err != nil {
 		return err
 	}
@@ -100,7 +101,6 @@ func serve(ctx context.Context, cfg config.Config, g *globals, mode serveMode, o
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	work, ctx := errgroup.WithContext(ctx)
-	super := newSupervisor(cfg, log)
 	work.Go(func() error { return d.Serve(ctx) })
 	work.Go(func() error { return door.Serve(ctx) })
 	work.Go(func() error { return super.serve(ctx, d.Ready(), res.ledger) })
@@ -118,7 +118,7 @@ func serve(ctx context.Context, cfg config.Config, g *globals, mode serveMode, o
 			return notice.New(cfg.NoticeCommand(), slices.Equal(cfg.Notice.Command, config.DefaultNotice()), res.ledger, log).Serve(ctx)
 		})
 		work.Go(func() error { return unmapAtRest(ctx, d.Ready(), res.ledger.Changed, unmap) })
-		work.Go(func() error { return reloadOnHangup(ctx, hangup, g, res.registry, d.ReevaluateAll, super) })
+		work.Go(func() error { return again.Serve(ctx, hangup) })
 	}
 	err = work.Wait()
 	log.Info().Err(err).Msg("stopped")
@@ -156,32 +156,4 @@ func storeOptions(cfg config.Config, fresh bool, log zerolog.Logger) store.Optio
 		Tail:              mailbox.TailOptions{MaxLine: cfg.Intake.MaxLineBytes, FromEnd: fresh && cfg.Intake.FirstStart == "from_end"},
 		Log:               log,
 	}
-}
-
-// reloadOnHangup reads agents and policy again at each SIGHUP. An invalid file changes
-// nothing.
-func reloadOnHangup(ctx context.Context, hangup <-chan os.Signal, g *globals, reg *registry, changed func(), super supervisor) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-hangup:
-		}
-		reloaded := super.reloading()
-		if err := reload(reg, g); err != nil {
-			super.log.Error().Err(err).Msg("configuration not reloaded; the old one stays in force")
-		} else {
-			super.log.Info().Strs("agents", reg.current.Load().ids()).Msg("configuration reloaded")
-			changed()
-		}
-		reloaded()
-	}
-}
-
-func reload(reg *registry, g *globals) error {
-	cfg, err := g.load()
-	if err != nil {
-		return fmt.Errorf("reload: %w", err)
-	}
-	return reg.replace(cfg)
 }

@@ -40,6 +40,9 @@ type Options struct {
 	// Proofs returns the proofs that approvers need, and their keys.
 	Proofs func() proof.Approvers
 
+	Reload     func() client.ConfigDiff // reads the configuration again
+	ConfigDiff func() client.ConfigDiff // compares the configuration with its file
+
 	Recheck time.Duration  // how often to look whether the socket is still there; 0: twice a minute
 	Log     zerolog.Logger // the zero value is silent
 }

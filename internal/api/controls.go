@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -33,6 +34,8 @@ func (d *Server) controls() []route {
 		agent("pause", "Keeps an agent, or every agent, from starting anything until resume.", e.Pause),
 		agent("resume", "Ends the pause of exactly that name.", e.Resume),
 		agent("drain", "Pauses, and answers when nothing of it runs any more.", e.Drain),
+		{"POST", "/reload", "Has the daemon read its configuration again; answers with what changed.", "", nil, client.ConfigDiff{}, d.reload},
+		{"GET", "/config/diff", "How the configuration of the daemon differs from its file. Only for the user of the daemon.", "", nil, client.ConfigDiff{}, d.configDiff},
 	}
 }
 
@@ -169,4 +172,23 @@ func (d *Server) left(ctx context.Context, id envelope.ID) string {
 		return "none of its processes is left"
 	}
 	return "what is left of it: process " + strings.Join(words, ", ")
+}
+
+// reload has the daemon read its configuration again.
+func (d *Server) reload(r *http.Request) (any, error) {
+	if err := read(r, &struct{}{}); err != nil {
+		return nil, err
+	}
+	if err := d.maySteer(r, "reload", ""); err != nil {
+		return nil, err
+	}
+	return d.opts.Reload(), nil
+}
+
+// configDiff compares the configuration of the daemon with its file.
+func (d *Server) configDiff(r *http.Request) (any, error) {
+	if p := peerIn(r.Context()); p.uid != os.Geteuid() {
+		return nil, forbidden("%s may not read the configuration", p.name())
+	}
+	return d.opts.ConfigDiff(), nil
 }

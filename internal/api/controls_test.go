@@ -145,7 +145,8 @@ var verbs = map[string]func(*client.Client, context.Context) error{
 	"deny": func(c *client.Client, ctx context.Context) error {
 		return second(c.Deny(ctx, "t1", client.Decision{Note: "no"}))
 	},
-	"drain": func(c *client.Client, ctx context.Context) error { return second(c.Drain(ctx, client.AgentOptions{})) },
+	"reload": func(c *client.Client, ctx context.Context) error { return second(c.Reload(ctx)) },
+	"drain":  func(c *client.Client, ctx context.Context) error { return second(c.Drain(ctx, client.AgentOptions{})) },
 }
 
 func second[T any](_ T, err error) error { return err }

@@ -52,6 +52,7 @@ func openAt(t *testing.T, dir string, kin func(int) (string, error)) *house {
 		Recheck:   5 * time.Millisecond,
 		Survivors: func(string) ([]task.Survivor, error) { return []task.Survivor{{PID: 7, Command: "sh"}}, nil },
 		Approvers: func(int) []string { return nil },
+		Reload:    func() client.ConfigDiff { return client.ConfigDiff{File: "read again"} },
 	})
 	if err != nil {
 		t.Fatal(err)

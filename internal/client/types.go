@@ -213,6 +213,24 @@ type Pauses struct {
 	Paused []string `json:"paused"` // "" is every agent
 }
 
+// A ConfigDiff is how the configuration of the daemon differs from the file.
+type ConfigDiff struct {
+	File     string         `json:"file"`               // that the daemon reads; "" for none
+	ReadAt   time.Time      `json:"read_at"`            // when the daemon read the configuration that is in force
+	Changes  []ConfigChange `json:"changes"`            // from the daemon's to the file's
+	Mistakes []string       `json:"mistakes,omitempty"` // why the file cannot be used; the configuration in force stays
+}
+
+// A ConfigChange is one difference between two configurations.
+type ConfigChange struct {
+	Agent   string         `json:"agent_id,omitempty"` // absent for a key outside of agents
+	Key     string         `json:"key,omitempty"`      // absent for a whole agent
+	Change  string         `json:"change"`             // added, removed or changed
+	Was     jsontext.Value `json:"was,omitempty"`      // absent for a secret
+	Is      jsontext.Value `json:"is,omitempty"`       // absent for a secret
+	Restart bool           `json:"restart,omitzero"`   // the daemon has to be restarted for it
+}
+
 // A Claim is the body of a request to claim a task.
 type Claim struct {
 	Agent string `json:"agent_id"`     // for which agent

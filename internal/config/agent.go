@@ -55,6 +55,9 @@ func (c *Config) ReadAgents() []Agent {
 	return agents
 }
 
+// Replica returns the id of the entry of which the agent is a replica, or "".
+func (m *Agent) Replica() string { return m.Entry.replica }
+
 // disable has tasks for the agent refused. Its running tasks still end.
 func (m *Agent) disable(why string) { m.Subject.Unfit, m.Subject.Manifest = why, nil }
 

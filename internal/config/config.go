@@ -32,8 +32,12 @@ type Config struct {
 
 	written []Entry // as in the file; Agents has one for each replica
 
-	dir string // relative commands and manifests start here
+	file string // "" for none
+	dir  string // relative commands and manifests start here
 }
+
+// File returns the path of the file that was read; "" for none.
+func (c *Config) File() string { return c.file }
 
 // defaults are set before anything is decoded, so that a zero means zero.
 // config.example.yaml says why each is what it is.

@@ -51,7 +51,8 @@ func TestTheExampleShowsEveryKeyWithItsDefault(t *testing.T) {
 	entry.Exec.Workdirs = []string{}
 	entry.Worker.Command, entry.Worker.Env = []string{}, []string{}
 	entry.TaskTypes, entry.Environments, entry.OnError = []string{}, []string{}, []ErrorRule{}
-	plain.Agents, plain.written, plain.dir = []Entry{entry}, []Entry{entry}, example.dir
+	plain.Agents, plain.written = []Entry{entry}, []Entry{entry}
+	plain.file, plain.dir = example.file, example.dir
 	if diff := cmp.Diff(plain, example, cmp.AllowUnexported(Config{}, Entry{})); diff != "" {
 		t.Errorf("config.example.yaml differs from the defaults (-code +example):\n%s", diff)
 	}

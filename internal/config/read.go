@@ -100,7 +100,7 @@ func open(path, root string) (*reading, error) {
 		r.mistakes = append(r.mistakes, Mistake{File: t.file, Message: err.Error()})
 	}
 	if file != "" {
-		c.dir = filepath.Dir(file)
+		c.file, c.dir = file, filepath.Dir(file)
 	}
 	if root == "" && os.Getenv("AINL_AGENT_ROOT") == "" {
 		c.Root = c.Resolve(c.Root)

@@ -14,6 +14,8 @@ type Setting struct {
 	Key   string `json:"key"`
 	Value any    `json:"value"`
 	From  string `json:"from"` // default, file, environment or flag
+
+	raw any // as it is in force, with secrets
 }
 
 // Origins are the origins of all values of a configuration.
@@ -56,7 +58,7 @@ func settingsOf(v reflect.Value, prefix string) []Setting {
 		case name == ",remain":
 			for _, control := range scalarControls() {
 				mode := value.MapIndex(reflect.ValueOf(string(control)))
-				list = append(list, Setting{Key: prefix + string(control), Value: mode.Interface()})
+				list = append(list, Setting{Key: prefix + string(control), Value: mode.Interface(), raw: mode.Interface()})
 			}
 		case value.Kind() == reflect.Pointer && value.Type().Elem().Kind() == reflect.Struct && !value.IsNil():
 			list = append(list, settingsOf(value.Elem(), prefix+name+".")...)
@@ -67,7 +69,7 @@ func settingsOf(v reflect.Value, prefix string) []Setting {
 				list = append(list, settingsOf(value.Index(n), fmt.Sprintf("%s%s[%d].", prefix, name, n))...)
 			}
 		default:
-			list = append(list, Setting{Key: prefix + name, Value: shown(name, value.Interface())})
+			list = append(list, Setting{Key: prefix + name, Value: shown(name, value.Interface()), raw: value.Interface()})
 		}
 	}
 	return list

@@ -1,15 +1,18 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"mailboxd/internal/client"
 	"mailboxd/internal/reader"
 	"mailboxd/internal/term"
+	"mailboxd/internal/view"
 )
 
 // intake reports the faults that the daemon itself reports.
@@ -29,6 +32,20 @@ func (d *checker) intake(faults []client.Fault) {
 	}
 }
 
+// loaded checks that the daemon has in force what its file says.
+func (d *checker) loaded(ctx context.Context, daemon *client.Client) {
+	diff, err := daemon.ConfigDiff(ctx)
+	switch {
+	case err != nil: // of an earlier version, which cannot say, or of another user
+	case len(diff.Mistakes) > 0:
+		d.warn("reload", "mailboxd config check", "the file of the daemon has mistakes, so it goes on with the configuration read at %s", term.Stamp(diff.ReadAt))
+	case len(diff.Changes) > 0:
+		d.warn("reload", view.AfterConfigDiff(diff.Changes), "the configuration changed since the daemon read it: %s", strings.Join(view.ConfigChanges(diff.Changes), "; "))
+	default:
+		d.good("reload", "the daemon has in force what %s says", cmp.Or(diff.File, "its environment"))
+	}
+}
+
 // socket checks that the daemon answers on the control socket.
 func (d *checker) socket(ctx context.Context) {
 	places, err := reader.SocketPaths(d.Root, d.State)
@@ -40,12 +57,13 @@ func (d *checker) socket(ctx context.Context) {
 	var status client.Status
 	if err == nil {
 		status, err = daemon.Status(ctx)
-		daemon.Close()
+		defer daemon.Close()
 	}
 	at := likelyPlace(places)
 	switch {
 	case err == nil:
 		d.good("socket", "process %d answers, mailboxd %s, at %s", status.PID, status.Version, daemon.Where())
+		d.loaded(ctx, daemon)
 		d.intake(status.Faults)
 		return
 	case errors.Is(err, client.ErrDown) && d.pid == 0:

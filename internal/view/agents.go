@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"mailboxd/envelope"
@@ -28,6 +29,8 @@ type Agent struct {
 	Delegates   []string `json:"delegates_to,omitempty"` // to whom its definition lets it hand work
 	Concurrency int      `json:"concurrency"`
 	Paused      bool     `json:"paused,omitzero"`
+	Pending     string   `json:"pending,omitempty"` // until a reload: added, changed or removed, in the file
+	Replica     string   `json:"-"`                 // the id of its entry, when that has replicas
 
 	LimitedUntil time.Time `json:"limited_until,omitzero"` // its provider has reached a usage limit
 	Problem      string    `json:"problem,omitempty"`      // why it could not be run now
@@ -91,6 +94,9 @@ func AgentTable(views []Agent) *term.Table {
 			command = term.Cell{Text: "paused; " + command.Text, Paint: term.Yellow}
 		case v.LimitedUntil.After(now):
 			command = term.Cell{Text: "provider limit until " + clock(v.LimitedUntil, now) + "; " + command.Text, Paint: term.Yellow}
+		}
+		if words := pendingWords[v.Pending]; words != "" && v.Problem == "" {
+			command = term.Cell{Text: strings.TrimSuffix(words+"; "+command.Text, "; "), Paint: term.Yellow}
 		}
 		row := []term.Cell{
 			{Text: term.OneLine(v.ID)}, {Text: v.Binding},
