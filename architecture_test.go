@@ -34,7 +34,7 @@ var rows = [][]string{
 	{"internal/sandbox"}, // options and filter of a sandbox, pure
 	{"internal/task"},    // types of the domain, pure
 	{"envelope"},         // types of the protocol
-	{"internal/quota"},   // what agents' programs print
+	{"internal/quota", "internal/transcript"}, // what agents' programs print
 	{"internal/fault", "internal/strict", "internal/breakout", "internal/term", "internal/exit", "internal/mailboxd-needs-linux"}, // support: fault points, checks for tests, terminals, exit codes, the error of a build for another system
 }
 
@@ -107,7 +107,7 @@ func judge(from, imported string) string {
 // pure are the packages that decide and do nothing: of ours they import each other
 // and envelope alone, and nothing of the standard library that reaches the system,
 // waits or draws lots. They ask no clock.
-var pure = []string{"internal/task", "internal/conversation", "internal/core", "internal/policy"}
+var pure = []string{"internal/transcript", "internal/task", "internal/conversation", "internal/core", "internal/policy"}
 
 // fixed are the functions of envelope/dialect that a pure package may call: each depends
 // on its arguments alone. The rest may not be called, since Encode and Hear take a time

@@ -4,11 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,7 +19,6 @@ import (
 	"mailboxd/internal/task"
 	"mailboxd/internal/term"
 	"mailboxd/internal/view"
-	"mailboxd/watcher"
 )
 
 // logsFlags say which output to print.
@@ -28,29 +26,42 @@ type logsFlags struct {
 	attempt int
 	stderr  bool
 	follow  bool
+	raw     bool
 }
 
 func logsCommand(g *globals) *cobra.Command {
 	f := &logsFlags{}
 	cmd := &cobra.Command{
-		Use:   "logs ID",
+		Use:   "logs ID...",
 		Short: "Print the output of an agent",
 		Long: `Print the standard output of the latest run of a task, and its standard error on
-standard error. On a terminal, control characters are escaped; a pipe gets the
-bytes unchanged.`,
+standard error. The events of Claude Code, Codex, Gemini CLI and Cursor are
+shown as a transcript: the model's words, the tools it used, failures, time and
+cost. Other output is printed as it is. On a terminal, control characters are
+escaped; with --raw, a pipe gets the bytes unchanged.`,
 		Example: `  mailboxd logs nightly-report -f
+  mailboxd logs nightly-report --raw | jq -r 'select(.type == "result").result'
   mailboxd logs nightly-report --attempt 1 --stderr | less`,
-		Args: cobra.ExactArgs(1),
+		Args: cobra.MinimumNArgs(1),
 		RunE: withReader(g, func(cmd *cobra.Command, args []string, r *reader.Reader) error {
-			id, err := r.Find(cmd.Context(), args[0])
-			if err != nil {
-				return err
+			if f.follow && len(args) > 1 {
+				return exit.With(exit.Usage, "-f follows one task; %d were named", len(args))
 			}
-			return f.logs(cmd, r, id)
+			return forEach(cmd, args, func(arg string) error {
+				id, err := r.Find(cmd.Context(), arg)
+				if err == nil && len(args) > 1 {
+					fmt.Fprintf(cmd.OutOrStdout(), "==> %s <==\n", term.OneLine(string(id)))
+				}
+				if err != nil {
+					return err
+				}
+				return f.logs(cmd, r, id)
+			})
 		}),
 	}
 	cmd.Flags().IntVar(&f.attempt, "attempt", 0, "the number of the run (default: the latest)")
 	cmd.Flags().BoolVar(&f.stderr, "stderr", false, "print only standard error, on standard output")
+	cmd.Flags().BoolVar(&f.raw, "raw", false, "print the bytes that the agent wrote, not a transcript")
 	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "follow the output until the run ends")
 	return cmd
 }
@@ -68,11 +79,38 @@ func (f *logsFlags) logs(cmd *cobra.Command, d *reader.Reader, id envelope.ID) e
 		return exit.With(exit.Failed, "run %d of %s has no directory: it is a worker's, or older than retention.runs keeps; see: %s", run.Attempt, id, view.Command("show", id))
 	}
 	t := f.tail(cmd, run.Dir)
-	defer t.close()
-	if !f.follow {
-		return t.copy()
+	defer t.Close()
+	if f.follow {
+		err = t.Follow(ctx, func() bool { return hasEnded(d.Location, id, run) })
+	} else {
+		err = t.Copy()
 	}
-	return t.follow(ctx, func() bool { return hasEnded(d.Location, id, run) })
+	return errors.Join(err, t.Close())
+}
+
+// tail starts at the beginning of the files in a run directory.
+func (f *logsFlags) tail(cmd *cobra.Command, dir string) *reader.Tail {
+	out, t := cmd.OutOrStdout(), reader.NewTail(dir)
+	if f.stderr {
+		t.Add(runner.StderrFile, sanitized(out))
+		return t
+	}
+	if f.raw {
+		out = sanitized(out)
+	} else {
+		out = view.NewTranscript(out)
+	}
+	t.Add(runner.StdoutFile, out)
+	t.Add(runner.StderrFile, sanitized(cmd.ErrOrStderr()))
+	return t
+}
+
+// sanitized returns the writer, or one that escapes control characters for its terminal.
+func sanitized(to io.Writer) io.Writer {
+	if term.IsTerminal(to) {
+		return term.NewSanitizer(to)
+	}
+	return to
 }
 
 // runOf returns a run of a task by its number, or the latest for 0. The error of a
@@ -123,86 +161,4 @@ func hasEnded(at reader.Location, id envelope.ID, run client.Run) (ended bool) {
 		return err
 	})
 	return ended && err == nil
-}
-
-// A tail copies files as they grow.
-type tail struct {
-	dir   string
-	files []*followedFile
-}
-
-// tail starts at the beginning of the files in a run directory.
-func (f *logsFlags) tail(cmd *cobra.Command, dir string) *tail {
-	t := &tail{dir: dir}
-	if !f.stderr {
-		t.add(runner.StdoutFile, cmd.OutOrStdout())
-		t.add(runner.StderrFile, cmd.ErrOrStderr())
-		return t
-	}
-	t.add(runner.StderrFile, cmd.OutOrStdout())
-	return t
-}
-
-func (t *tail) add(name string, to io.Writer) {
-	if term.IsTerminal(to) {
-		to = term.NewSanitizer(to)
-	}
-	t.files = append(t.files, &followedFile{path: filepath.Join(t.dir, name), to: to})
-}
-
-func (t *tail) close() {
-	for _, f := range t.files {
-		if f.file != nil {
-			f.file.Close()
-		}
-	}
-}
-
-func (t *tail) copy() error {
-	for _, f := range t.files {
-		if err := f.copy(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// follow copies until the run has ended.
-func (t *tail) follow(ctx context.Context, hasEnded func() bool) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	var failed error
-	err := watcher.Watch(ctx, []string{t.dir}, time.Second, func() {
-		if ctx.Err() != nil {
-			return
-		}
-		ended := hasEnded()
-		if failed = t.copy(); failed != nil || ended {
-			stop()
-		}
-	})
-	return errors.Join(failed, err)
-}
-
-// A followedFile is copied as it grows.
-type followedFile struct {
-	path string
-	to   io.Writer
-	file *os.File // nil until it exists
-}
-
-// copy opens the file carefully, since an agent can replace it.
-func (g *followedFile) copy() error {
-	if g.file == nil {
-		file, err := reader.OpenRegular(g.path)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		g.file = file
-	}
-	_, err := io.Copy(g.to, g.file)
-	return err
 }

@@ -46,5 +46,7 @@ func showTask(cmd *cobra.Command, r *reader.Reader, arg string, asJSON bool) err
 	if err != nil {
 		return err
 	}
-	return (&view.Details{TaskDetails: file}).Print(term.ScreenOf(cmd.OutOrStdout()), around, r.Files(file))
+	details := &view.Details{TaskDetails: file}
+	details.Session, details.Continue = reader.Session(file)
+	return details.Print(term.ScreenOf(cmd.OutOrStdout()), around, r.Files(file))
 }

@@ -17,7 +17,10 @@ import (
 )
 
 // Details prints all that is known of a task.
-type Details struct{ client.TaskDetails }
+type Details struct {
+	client.TaskDetails
+	Session, Continue string // of the agent's program in the last run, and the command that continues it; "" for none
+}
 
 // Print prints the state of the task with the next command, then the request, the
 // events, the messages, the runs, the files and the result.
@@ -42,6 +45,9 @@ func (f *Details) Print(s term.Screen, around WaitContext, files []string) error
 		for _, r := range f.Runs {
 			fmt.Fprintf(s, "  %s\n", f.outcome(r, now))
 		}
+	}
+	if f.Continue != "" {
+		fmt.Fprintf(s, "  session %s; to continue it:\n    %s\n", f.Session, f.Continue) // never cut: it is there to be copied
 	}
 	if len(files) > 0 {
 		fmt.Fprintln(s, "\nfiles")

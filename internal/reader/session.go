@@ -1,0 +1,57 @@
+package reader
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"path/filepath"
+
+	"mailboxd/internal/client"
+	"mailboxd/internal/runner"
+	"mailboxd/internal/term"
+	"mailboxd/internal/transcript"
+)
+
+// maxBegin limits how much of an output is read for the session.
+const maxBegin = 256 << 10
+
+// resume are the commands with which programs continue a session in a directory.
+var resume = map[string]string{
+	"claude": "claude --resume ", "codex": "codex resume ", "cursor": "cursor-agent --resume ", "gemini": "gemini --resume ",
+}
+
+// Session returns the session of the last run of a task, and the command that continues it;
+// both are "" if the run's output names none.
+func Session(file client.TaskDetails) (id, command string) {
+	if len(file.Runs) == 0 || file.Runs[len(file.Runs)-1].Dir == "" {
+		return "", ""
+	}
+	dir := file.Runs[len(file.Runs)-1].Dir
+	s := sessionOf(dir)
+	if s.ID == "" || len(s.ID) > 100 || term.ShellWord(s.ID) != s.ID || s.ID[0] == '-' { // the agent wrote it, and a person copies it
+		return "", ""
+	}
+	command = resume[s.Program] + s.ID
+	if meta, ok, err := runner.ReadMeta(dir); ok && err == nil && meta.Cwd != "" && term.Escape(meta.Cwd) == meta.Cwd {
+		command = "cd " + term.ShellWord(meta.Cwd) + " && " + command
+	}
+	return s.ID, command
+}
+
+// sessionOf reads the session from the beginning of a run's output.
+func sessionOf(dir string) transcript.Session {
+	file, err := OpenRegular(filepath.Join(dir, runner.StdoutFile))
+	if err != nil {
+		return transcript.Session{}
+	}
+	defer file.Close()
+	var r transcript.Reader
+	lines := bufio.NewReader(io.LimitReader(file, maxBegin))
+	for {
+		line, err := lines.ReadBytes('\n')
+		r.Read(bytes.TrimSuffix(line, []byte("\n")))
+		if s := r.Session(); err != nil || s.ID != "" {
+			return s
+		}
+	}
+}

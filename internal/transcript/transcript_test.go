@@ -1,0 +1,136 @@
+package transcript_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"mailboxd/internal/transcript"
+)
+
+var marks = map[transcript.Kind]string{transcript.Raw: "raw", transcript.Text: "text", transcript.Tool: "tool", transcript.Failure: "fail", transcript.End: "end"}
+
+// shown returns the transcript of an output, a line for each part.
+func shown(output string) (lines []string, session transcript.Session) {
+	var r transcript.Reader
+	all := []transcript.Line{}
+	for line := range strings.Lines(output) {
+		all = append(all, r.Read([]byte(strings.TrimSuffix(line, "\n")))...)
+	}
+	for _, l := range append(all, r.Rest()...) {
+		lines = append(lines, marks[l.Kind]+": "+l.Text)
+	}
+	return lines, r.Session()
+}
+
+func TestTheOutputOfEachProgramIsShownAsATranscript(t *testing.T) {
+	for fixture, want := range map[string]struct {
+		session transcript.Session
+		lines   []string
+	}{
+		"claude/success.out": {transcript.Session{Program: "claude", ID: "3f1c9a52-6c1e-4a57-9c1b-0d5a0f2b7e11"}, []string{
+			"text: I will look at the log.", "tool: Read request.json", "text: Two SLAs are missed.", "end: 8.1s, 2 turns, 6187 tokens, $0.04",
+		}},
+		"claude/success-json.out": {transcript.Session{Program: "claude", ID: "3f1c9a52-6c1e-4a57-9c1b-0d5a0f2b7e11"}, []string{
+			"text: Two SLAs are missed.", "end: 8.1s, 2 turns, 6187 tokens, $0.04",
+		}},
+		"claude/limit.out": {transcript.Session{Program: "claude", ID: "3f1c9a52-6c1e-4a57-9c1b-0d5a0f2b7e11"}, []string{
+			"text: You've hit your session limit · resets 11pm (Europe/Berlin)", "end: 300ms, 1 turn",
+		}},
+		"codex/success.out": {transcript.Session{Program: "codex", ID: "0199a213-81c0-7800-8aa1-bbab2a035a53"}, []string{
+			"tool: Bash ls", "text: I have found it.", "text: Two SLAs are missed.", "end: 24885 tokens",
+		}},
+		"codex/error.out": {transcript.Session{Program: "codex", ID: "0199a213-81c0-7800-8aa1-bbab2a035a53"}, []string{
+			"fail: the run failed: The model `gpt-0` does not exist",
+		}},
+		"cursor/success-stream.out": {transcript.Session{Program: "cursor", ID: "4e4bb132-b0ca-47cd-9522-23ca63211c70"}, []string{
+			"text: Two SLAs are missed.", "end: 7.1s",
+		}},
+		"gemini/success.out": {transcript.Session{Program: "gemini", ID: "0a7d9b64-5a9c-4f0e-9a51-9f2f5d0c6f01"}, []string{
+			"text: Two SLAs", "tool: read_file request.json", "text: are missed.", "end: 5.1s, 25113 tokens",
+		}},
+	} {
+		output, err := os.ReadFile(filepath.Join("../agent/testdata/profiles", fixture))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines, session := shown(string(output))
+		if !slices.Equal(lines, want.lines) || session != want.session {
+			t.Errorf("%s: %+v\n%s\nwant %+v\n%s", fixture, session, strings.Join(lines, "\n"), want.session, strings.Join(want.lines, "\n"))
+		}
+	}
+}
+
+const begin = `{"type":"system","subtype":"init","session_id":"s","cwd":"/home/me/app","tools":[]}` + "\n"
+
+func TestToolsAreShownWithTheirMostTellingArgument(t *testing.T) {
+	for line, want := range map[string]string{
+		`{"type":"assistant","message":{"content":[{"type":"tool_use","id":"1","name":"Bash","input":{"command":"go test ./...\n","description":"Run tests"}}]}}`: "tool: Bash go test ./...",
+		`{"type":"assistant","message":{"content":[{"type":"tool_use","id":"1","name":"Edit","input":{"file_path":"/home/me/app/src/a.go","old_string":"x"}}]}}`:  "tool: Edit src/a.go",
+		`{"type":"assistant","message":{"content":[{"type":"tool_use","id":"1","name":"Grep","input":{"pattern":"func main","path":"/home/me/app/cmd"}}]}}`:       "tool: Grep func main cmd",
+		`{"type":"assistant","message":{"content":[{"type":"tool_use","id":"1","name":"Odd","input":{"n":1}}]}}`:                                                  `tool: Odd {"n":1}`,
+		`{"type":"assistant","message":{"content":[{"type":"tool_use","id":"1","name":"None","input":{}}]}}`:                                                      "tool: None",
+		`{"type":"tool_call","subtype":"started","tool_call":{"shellToolCall":{"args":{"command":"ls"}}}}`:                                                        "tool: shell ls",
+		`{"type":"tool_call","subtype":"completed","tool_call":{"readToolCall":{"args":{"path":"x"},"result":{"error":{"errorMessage":"no file"}}}}}`:             `fail: read failed: {"errorMessage":"no file"}`,
+		`{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"9","is_error":true,"content":"File does not exist.\nmore"}]}}`:                 "fail: a tool failed: File does not exist.",
+		`{"type":"result","subtype":"error_during_execution","is_error":true,"errors":["it broke"]}`:                                                              "fail: the run failed: it broke",
+		`{"type":"something","new":1}`: `raw: {"type":"something","new":1}`,
+		`{"type":`:                     `raw: {"type":`,
+		`plain words`:                  `raw: plain words`,
+	} {
+		if lines, _ := shown(begin + line); strings.Join(lines, "\n") != want {
+			t.Errorf("%s:\n%s\nwant\n%s", line, strings.Join(lines, "\n"), want)
+		}
+	}
+	codex := `{"type":"thread.started","thread_id":"t"}` + "\n"
+	for line, want := range map[string]string{
+		`{"type":"item.completed","item":{"id":"1","type":"command_execution","command":"/bin/bash -lc 'go test'","aggregated_output":"ok\nFAIL x\n","exit_code":1,"status":"failed"}}`: "tool: Bash go test\nfail: Bash failed: exit 1: FAIL x",
+		`{"type":"item.completed","item":{"id":"1","type":"file_change","changes":[{"path":"a.go","kind":"update"},{"path":"b.go","kind":"add"}],"status":"completed"}}`:                "tool: Edit update a.go, add b.go",
+		`{"type":"item.completed","item":{"id":"1","type":"mcp_tool_call","server":"github","tool":"search","arguments":{"query":"bug"},"status":"failed"}}`:                            "tool: github.search bug\nfail: github.search failed: failed",
+		`{"type":"item.completed","item":{"id":"1","type":"web_search","query":"go 1.26"}}`:                                                                                             "tool: Search go 1.26",
+	} {
+		if lines, _ := shown(codex + line); strings.Join(lines, "\n") != want {
+			t.Errorf("%s:\n%s\nwant\n%s", line, strings.Join(lines, "\n"), want)
+		}
+	}
+}
+
+// JSON of other agents, such as CAP messages or results, is their answer and stays as it is.
+func TestTheOutputOfOtherAgentsStaysAsItIs(t *testing.T) {
+	for _, output := range []string{
+		`{"type":"message","content":"Sales rose."}`, `{"type":"result","ok":true}`, `{"summary":"done"}`, "[1]", "", "words", `{"type":"system"}`,
+		`{"type":"error","message":"x"}`, `{"type":1}`, `{"type":"init"}`,
+	} {
+		var r transcript.Reader
+		if lines := r.Read([]byte(output)); len(lines) != 1 || lines[0] != (transcript.Line{Kind: transcript.Raw, Text: output}) {
+			t.Errorf("%q is shown as %v", output, lines)
+		}
+	}
+}
+
+func FuzzATranscriptLosesNoLineThatIsNoEvent(f *testing.F) {
+	for _, name := range []string{"claude", "codex", "cursor", "gemini"} {
+		files, _ := filepath.Glob("../agent/testdata/profiles/" + name + "/*.out")
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(text)
+		}
+	}
+	f.Fuzz(func(t *testing.T, output []byte) {
+		var r transcript.Reader
+		for line := range bytes.Lines(output) {
+			line = bytes.TrimSuffix(line, []byte("\n"))
+			lines := r.Read(line)
+			if !bytes.HasPrefix(bytes.TrimLeft(line, " \t"), []byte("{")) && (len(lines) == 0 || lines[len(lines)-1].Text != string(line)) {
+				t.Errorf("%q is shown as %v", line, lines)
+			}
+		}
+		r.Rest()
+	})
+}
