@@ -10,14 +10,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
 	"mailboxd/internal/config"
 	"mailboxd/internal/exit"
 	"mailboxd/internal/reader"
-	"mailboxd/internal/task"
 	"mailboxd/internal/term"
 	"mailboxd/internal/view"
 )
@@ -68,8 +66,10 @@ func testAgent(cmd *cobra.Command, g *globals, id string, timeout time.Duration,
 	if err != nil {
 		return err
 	}
-	raw, err := term.Spin(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), func(ctx context.Context) string { return reader.Progress(ctx, at, task.ID) },
-		func() ([]byte, error) { return answerUnlessHeld(ctx, task, at, timeout) })
+	limited, cancel := context.WithTimeout(ctx, timeout+answerGrace)
+	defer cancel()
+	raw, err := term.Spin(ctx, cmd.OutOrStdout(), cmd.ErrOrStderr(), func(ctx context.Context) string { return reader.Progress(ctx, at, task.ID) },
+		func() ([]byte, error) { return task.AwaitUnlessHeld(limited, at) })
 	if err != nil {
 		return err
 	}
@@ -87,60 +87,33 @@ func testAgent(cmd *cobra.Command, g *globals, id string, timeout time.Duration,
 // testTask describes a tiny task that the agent takes.
 func testTask(e config.Entry, m *envelope.Manifest, timeout time.Duration) *sendFlags {
 	f := &sendFlags{
-		agent: e.ID, role: "executor", taskType: "agent_test",
+		agent:       e.ID,
 		description: "This tests whether you can be reached. Answer with the one word ready, and do nothing else.",
+		extra:       map[string]any{"allowed_tools": []string{}, "deadline": formatTime(timeout.String(), time.Now())},
 	}
-	if m != nil && len(m.RoleTypes) > 0 && !slices.Contains(m.RoleTypes, f.role) {
-		f.role = m.RoleTypes[0]
-	}
-	if len(e.TaskTypes) > 0 {
-		f.taskType = strings.NewReplacer("*", "test", "?", "x").Replace(e.TaskTypes[0])
-	}
-	f.extra = map[string]any{"allowed_tools": []string{}, "deadline": formatTime(timeout.String(), time.Now())}
-	if len(e.Environments) > 0 {
-		f.extra["policy_context"] = map[string]any{"environment": e.Environments[0]}
-	}
+	f.fit(e, m, "agent_test")
 	return f
 }
 
-// answerUnlessHeld waits for the result of a task, or until the task is held.
-func answerUnlessHeld(ctx context.Context, s reader.Submission, at reader.Location, timeout time.Duration) (raw []byte, err error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout+answerGrace)
-	defer cancel()
-	var held error
-	var looking errgroup.Group
-	looking.Go(func() error {
-		for held == nil && ctx.Err() == nil {
-			pause(ctx, 100*time.Millisecond)
-			held = heldError(ctx, at, s.ID)
+// fit fills in a role, a type and an environment that the agent takes, unless flags name them.
+func (f *sendFlags) fit(e config.Entry, m *envelope.Manifest, taskType string) {
+	if f.role == "" {
+		if f.role = "executor"; m != nil && len(m.RoleTypes) > 0 && !slices.Contains(m.RoleTypes, f.role) {
+			f.role = m.RoleTypes[0]
 		}
-		cancel()
-		return nil
-	})
-	raw, err = s.AwaitResult(ctx, at)
-	cancel()
-	looking.Wait()
-	if held != nil && raw == nil {
-		return nil, held
 	}
-	return raw, err
+	if f.taskType == "" {
+		if f.taskType = taskType; len(e.TaskTypes) > 0 {
+			f.taskType = strings.NewReplacer("*", "test", "?", "x").Replace(e.TaskTypes[0])
+		}
+	}
+	if f.environment == "" && len(e.Environments) > 0 {
+		f.environment = e.Environments[0]
+	}
 }
 
 // answerGrace is how long a result may take after the deadline.
 const answerGrace = 15 * time.Second
-
-// heldError returns the error for a task that is held for a person or a later time; nil
-// for another one.
-func heldError(ctx context.Context, at reader.Location, id envelope.ID) (held error) {
-	_ = at.Read(ctx, func(ctx context.Context, d *reader.Reader) error {
-		row, err := d.Latest(ctx, id)
-		if err == nil && (row.State == task.Held && !slices.Equal(row.Held, []task.Reason{task.Capacity}) || row.State == task.Review) {
-			held = d.Unfinished(ctx, id)
-		}
-		return nil // the caller asks again
-	})
-	return held
-}
 
 // printMetered prints what the last run of a task spent.
 func printMetered(ctx context.Context, r *reader.Reader, w io.Writer, id envelope.ID) error {

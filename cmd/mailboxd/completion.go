@@ -61,6 +61,7 @@ func completeArgs(g *globals, root *cobra.Command) {
 		"thread":  completeTasks(g, false),
 		"trace":   completeTasks(g, false),
 		"reply":   completeTasks(g, false, view.OpenStates()...),
+		"ask":     completeAgents(g),
 		"pause":   completeAgents(g),
 		"resume":  completeAgents(g),
 		"drain":   completeAgents(g),

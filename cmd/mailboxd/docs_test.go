@@ -247,6 +247,7 @@ var variable = []struct {
 }{
 	{regexp.MustCompile(`/home/[a-z]+`), "~"},
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "ID"},
+	{regexp.MustCompile(`(?m)^(task )?[0-9a-f]{4,8}(  ok|$)`), "${1}SHORT${2}"},
 	{regexp.MustCompile(`(mailboxd/)\S+-[0-9a-f]{8}\b`), "${1}SLUG"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?`), "TIME"},
 	{regexp.MustCompile(`\b\d+(\.\d+)?(ms|s|m|h|d)\b`), "DURATION"},

@@ -99,7 +99,7 @@ file for each task, with approvals, budgets and a record of everything.`,
 	})
 	cmd.AddCommand(
 		demoCommand(), initCommand(g), serveCommand(g),
-		sendCommand(g), waitCommand(g), resultCommand(g),
+		askCommand(g), sendCommand(g), waitCommand(g), resultCommand(g),
 		psCommand(g), agentsCommand(g), showCommand(g), logsCommand(g), eventsCommand(g), budgetCommand(g), lintCommand(g),
 		configCommand(g), gcCommand(g), doctorCommand(g), serviceCommand(g), mcpCommand(g), completionCommand(), manCommand(), versionCommand(),
 		demoAgentCommand(),

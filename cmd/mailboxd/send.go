@@ -3,9 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"slices"
@@ -137,41 +135,17 @@ func appendTask(ctx context.Context, cfg config.Config, request []byte, wait boo
 func (f *sendFlags) requests(cmd *cobra.Command) ([][]byte, error) {
 	switch {
 	case f.file == "-":
-		return readLines("standard input", cmd.InOrStdin())
+		return reader.Lines("standard input", cmd.InOrStdin())
 	case f.file != "":
 		file, err := os.Open(f.file)
 		if err != nil {
 			return nil, err
 		}
 		defer file.Close()
-		return readLines(f.file, file)
+		return reader.Lines(f.file, file)
 	}
 	request, err := f.request(cmd)
 	return [][]byte{request}, err
-}
-
-// readLines reads JSON values, and puts each on one line.
-func readLines(name string, r io.Reader) ([][]byte, error) {
-	var all [][]byte
-	decoder := jsontext.NewDecoder(r, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	for {
-		value, err := decoder.ReadValue()
-		switch {
-		case errors.Is(err, io.EOF) && len(all) == 0:
-			return nil, exit.With(exit.Usage, "%s: no task in it", name)
-		case errors.Is(err, io.EOF):
-			return all, nil
-		case err != nil:
-			return nil, exit.With(exit.Usage, "%s: task %d is not JSON: %w", name, len(all)+1, err)
-		}
-		line := bytes.Clone(value)
-		if bytes.ContainsAny(line, "\n\r") {
-			if line, err = jsontext.AppendFormat(nil, line, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true)); err != nil {
-				return nil, fmt.Errorf("%s: %w", name, err)
-			}
-		}
-		all = append(all, line)
-	}
 }
 
 // request makes an envelope from the flags.

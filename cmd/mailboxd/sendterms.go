@@ -19,6 +19,8 @@ type termFlags struct {
 	changeWindow       string
 	environment        string
 	labels             []string
+
+	workdir string // not a flag of send
 }
 
 // termFlagNames are the names of the flags of termFlags.
@@ -59,12 +61,22 @@ func (f *termFlags) members(cmd *cobra.Command, now time.Time) (map[string]any, 
 	if len(budget) > 0 {
 		all["budget_limit"] = budget
 	}
+	if f.environment != "" {
+		context["environment"] = f.environment
+	}
 	if len(context) > 0 {
 		all["policy_context"] = context
 	}
+	metadata := map[string]any{}
 	labels, err := parseLabels(f.labels)
 	if len(labels) > 0 {
-		all["metadata"] = map[string]any{envelope.LabelsKey: labels}
+		metadata[envelope.LabelsKey] = labels
+	}
+	if f.workdir != "" {
+		metadata[envelope.WorkdirKey] = f.workdir
+	}
+	if len(metadata) > 0 {
+		all["metadata"] = metadata
 	}
 	return all, err
 }

@@ -1,0 +1,106 @@
+package reader
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/client"
+	"mailboxd/internal/task"
+	"mailboxd/internal/view"
+)
+
+// AwaitUnlessHeld waits for the result of a submission, or until the task is held for a
+// person or for a later time.
+func (s Submission) AwaitUnlessHeld(ctx context.Context, at Location) ([]byte, error) {
+	var held error
+	raw, err := s.awaitWatching(ctx, at, func(ctx context.Context, r *Reader, row client.Task) bool {
+		if isHeld(row) {
+			held = r.Unfinished(ctx, row.ID)
+		}
+		return held == nil
+	})
+	if held != nil && raw == nil {
+		return nil, held
+	}
+	return raw, err
+}
+
+// AwaitNotifying waits for the result of a submission. Each time the task begins to wait for
+// a person or for a later time, it calls notify with that and with the command that lets the
+// task go on; also when no daemon runs.
+func (s Submission) AwaitNotifying(ctx context.Context, at Location, notify func(string)) ([]byte, error) {
+	if s.ID != "" && !isServed(ctx, at) {
+		notify("mailboxd serve is not running; the task starts when it runs")
+	}
+	var last string
+	return s.awaitWatching(ctx, at, func(ctx context.Context, r *Reader, row client.Task) bool {
+		now := fmt.Sprint(row.State, row.Held)
+		if !isHeld(row) || now == last {
+			return true
+		}
+		if around, err := r.WaitContext(ctx, []client.Task{row}, time.Now()); err == nil {
+			last = now
+			notify(around.HeldNote(row, r.ShortID(ctx, row.ID)))
+		}
+		return true
+	})
+}
+
+// awaitWatching waits for a result, and meanwhile calls look with the task, again and again,
+// until look returns false.
+func (s Submission) awaitWatching(ctx context.Context, at Location, look func(context.Context, *Reader, client.Task) bool) ([]byte, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for goOn := true; goOn && ctx.Err() == nil; {
+			select {
+			case <-ctx.Done():
+			case <-time.After(100 * time.Millisecond):
+			}
+			_ = at.Read(ctx, func(ctx context.Context, r *Reader) error { // an error: look again
+				row, err := r.Latest(ctx, s.ID)
+				if err == nil {
+					goOn = look(ctx, r, row)
+				}
+				return err
+			})
+			if !goOn {
+				cancel()
+			}
+		}
+	})
+	raw, err := s.AwaitResult(ctx, at)
+	cancel()
+	watching.Wait()
+	return raw, err
+}
+
+// isHeld reports whether a task waits for a person or for a later time.
+func isHeld(row client.Task) bool {
+	return row.State == task.Held && !slices.Equal(row.Held, []task.Reason{task.Capacity}) || row.State == task.Review
+}
+
+// ShortID returns the first characters of an id that name no other task now.
+func (r *Reader) ShortID(ctx context.Context, id envelope.ID) envelope.ID {
+	tasks, err := r.count(ctx, client.Filter{All: true})
+	if err != nil || r.Records == nil {
+		return id
+	}
+	short := view.ShortID(id, "", "", int64(tasks))
+	for len(short) < len(id) {
+		ids, err := r.Records.Find(ctx, string(short))
+		if err != nil {
+			return id
+		}
+		if !slices.ContainsFunc(ids, func(other envelope.ID) bool { return other != id }) {
+			break
+		}
+		short = id[:len(short)+1]
+	}
+	return short
+}
