@@ -180,6 +180,8 @@ func (s WaitContext) next(t client.Task) string {
 		return "mailboxd serve"
 	case t.State == task.Running:
 		return Command("logs", t.ID, "-f")
+	case t.State == task.Done && t.Kind == envelope.BudgetExceeded:
+		return "send it again with a larger budget; what is left: mailboxd budget" // a retry would have the same one
 	case t.State == task.Done && t.Status != envelope.OK && t.Status != envelope.Partial:
 		if t.Attempt > 0 {
 			return Command("logs", t.ID) + ", or " + Command("retry", t.ID)
