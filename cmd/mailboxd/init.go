@@ -23,7 +23,7 @@ overwrites nothing and changes no other file.`,
   mailboxd init --config ./box/config.yaml --root ./box/mail`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			f.File, f.Root = cmp.Or(g.config, config.DefaultPath()), g.root
+			f.File, f.Root, f.Schema = cmp.Or(g.config, config.DefaultPath()), g.root, config.Schema
 			path, err := filepath.Abs(f.File)
 			f.IsDefault = err == nil && path == config.DefaultPath()
 			return setup.Init(cmd.OutOrStdout(), f)

@@ -17,6 +17,7 @@ type InitOptions struct {
 	File      string // of the configuration; "" when there is no home directory
 	IsDefault bool   // commands find the file without --config
 	Root      string // of the mailbox; "" for the proposed one
+	Schema    []byte // of configurations, for editors
 	DryRun    bool   // only show what would be written
 	Force     bool   // replace files that exist, and keep backups
 }
@@ -43,7 +44,7 @@ func Init(w io.Writer, f InitOptions) error {
 		return fmt.Errorf("%s is there already: edit it, or write another with --config FILE, or anew with --force", file)
 	}
 	found := findCLIs()
-	drafts, err := firstFiles(file, root, found)
+	drafts, err := firstFiles(file, root, f.Schema, found)
 	if err != nil {
 		return err
 	}
