@@ -54,6 +54,9 @@ func Profiles() (names []string) {
 	return names
 }
 
+// LimitsTools reports whether the program of the profile is told which tools it may use.
+func (p Profile) LimitsTools() bool { return recipes[p].tools }
+
 // Filled returns the binding with the defaults of its profile. A command of one word
 // replaces the path of the program; a longer one is the binding's own, and gets no
 // arguments. Filling twice changes nothing.
