@@ -42,7 +42,7 @@ Exit codes: 0 done, 3 ended in error, 4 rejected or denied, 5 timed out.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return askAgent(cmd, g, f, args[0], args[1:]) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.workdir, "in", "", "directory in which the agent works (default: the agent's own)")
+	flags.StringVar(&f.workdir, "in", "", "`DIR` in which the agent works (default: the agent's own)")
 	flags.StringVar(&f.role, "role", "", "target_role (default: one that the agent has)")
 	flags.StringVar(&f.taskType, "type", "", "task_type (default: one that the agent takes)")
 	flags.BoolVar(&f.wait, "wait", false, "wait for the answer, also without a terminal")

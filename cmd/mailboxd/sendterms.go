@@ -37,7 +37,7 @@ func (f *termFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.sensitivity, "sensitivity", "", "sensitivity: public, internal, confidential or restricted")
 	flags.StringVar(&f.changeWindow, "change-window", "", "policy_context.change_window: when the task may start, as START/END")
 	flags.StringVar(&f.environment, "environment", "", "policy_context.environment: where the task takes effect")
-	flags.StringArrayVar(&f.labels, "label", nil, "label of the task, as KEY=VALUE; may be repeated")
+	flags.StringArrayVar(&f.labels, "label", nil, "label of the task, as `KEY=VALUE`; may be repeated")
 }
 
 // members are the members of the envelope for the given flags.
