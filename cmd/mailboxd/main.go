@@ -18,6 +18,8 @@ import (
 
 	"mailboxd/internal/config"
 	"mailboxd/internal/exit"
+	"mailboxd/internal/gate"
+	"mailboxd/internal/runner"
 	"mailboxd/internal/term"
 )
 
@@ -29,6 +31,12 @@ func main() {
 func run(args []string) int {
 	if len(args) == 3 && args[0] == keeperName {
 		return report(os.Stderr, runKeeper(args[1], args[2])) // before other setup, since a keeper lives long and stays small
+	}
+	if len(args) > 0 && args[0] == runner.GateName {
+		return report(os.Stderr, gate.Run(args[1:]))
+	}
+	if len(args) > 2 && args[0] == runner.EnterName {
+		return report(os.Stderr, gate.Enter(args[1], args[2:]))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

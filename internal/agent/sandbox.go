@@ -100,7 +100,14 @@ func (g *Agent) enclose(s *runner.Spec, j task.Job, b host.Bubblewrap) error {
 	for _, p := range append(slices.Clone(r.Write), r.Cwd) {
 		protectGit(&r, p)
 	}
-	s.Sandbox = runner.Sandbox{Program: b.Path, Options: settings.Options(r), ByName: b.ByName}
+	if len(settings.Network) > 0 {
+		self, err := os.Executable()
+		if err != nil {
+			return &noSandboxError{err}
+		}
+		r.Read = append(r.Read, sandbox.Path{Name: sandbox.EnterPath, Real: self})
+	}
+	s.Sandbox = runner.Sandbox{Program: b.Path, Options: settings.Options(r), ByName: b.ByName, Network: settings.Network}
 	return nil
 }
 

@@ -107,6 +107,14 @@ type Run struct {
 	Tokens   *int64     `json:"tokens,omitzero"`  // what it spent; absent while nobody knows, or for ever
 	USDCents *int64     `json:"usd_cents,omitzero"`
 	Dir      string     `json:"dir"` // its run directory; agents that are workers have none
+
+	RefusedHosts []RefusedHost `json:"refused_hosts,omitempty"` // of a run in a sandbox; commands read them from its directory
+}
+
+// A RefusedHost is a host that the network list of a sandbox doesn't have.
+type RefusedHost struct {
+	Host string `json:"host"`
+	Why  string `json:"why"`
 }
 
 // An Event is one thing that happened.

@@ -19,6 +19,7 @@ type Sandbox struct {
 	Home    []string `mapstructure:"home"`
 	Read    []string `mapstructure:"read"`
 	Write   []string `mapstructure:"write"`
+	Network []string `mapstructure:"network"`
 }
 
 // sandboxDefaults has the defaults of a sandbox.
@@ -43,6 +44,7 @@ func (c *Config) sandboxOf(e Entry) sandbox.Settings {
 	}
 	set := sandbox.Settings{
 		Profile: sandbox.Profile(s.Profile), Missing: sandbox.Missing(s.Missing), Read: c.realPaths(s.Read), Write: c.realPaths(s.Write),
+		Network: s.Network,
 	}
 	if e.Exec.Cwd != "" {
 		set.Cwd = realPath(c.Resolve(e.Exec.Cwd))
@@ -81,13 +83,21 @@ func (c *Config) checkSandbox(key string, e Entry) []error {
 	s := *e.Sandbox
 	key += ".sandbox"
 	checks := []error{
-		choice(key+".profile", s.Profile),
-		choice(key+".missing", s.Missing),
+		oneOf(key+".profile", s.Profile, sandbox.Profiles()...),
+		oneOf(key+".missing", s.Missing, string(sandbox.Refuse), string(sandbox.Open)),
 	}
 	for i, name := range s.Home {
 		if !filepath.IsLocal(name) || filepath.Clean(name) == "." {
 			checks = append(checks, wrong(fmt.Sprintf("%s.home[%d]", key, i), "%q: write a path below the home directory, such as .config/tool/login.json", name))
 		}
+	}
+	for i, entry := range s.Network {
+		if err := sandbox.CheckHost(entry); err != nil {
+			checks = append(checks, wrong(fmt.Sprintf("%s.network[%d]", key, i), "%v", err))
+		}
+	}
+	if len(s.Network) > 0 && s.Profile == string(sandbox.Offline) {
+		checks = append(checks, wrong(key+".network", "the profile offline has no network; use workspace or read-only"))
 	}
 	for name, list := range map[string][]string{"read": s.Read, "write": s.Write} {
 		for i, path := range list {

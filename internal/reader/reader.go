@@ -137,6 +137,9 @@ func (r *Reader) Details(ctx context.Context, id envelope.ID) (client.TaskDetail
 	if noTask(err) {
 		err = r.unknown(id)
 	}
+	for i, run := range file.Runs {
+		file.Runs[i].RefusedHosts = refusedHosts(run.Dir)
+	}
 	return file, err
 }
 

@@ -20,6 +20,7 @@ type Sandbox struct {
 	Program string   // the absolute path of bubblewrap
 	Options []string // as sandbox.Settings.Options returns them
 	ByName  bool     // this bubblewrap doesn't take descriptors for paths
+	Network []string // the hosts that a gate connects to; none: no network
 }
 
 // A box holds what bubblewrap gets from its parent for one run. A nil box is no sandbox.
@@ -28,11 +29,13 @@ type box struct {
 	options []string
 	stdin   int // a sealed copy, so that nobody can write to the request through /proc
 	status  int
+	enter   string // the number of the socket to the gate; "": none
+	gate    *gate
 	files   []int // descriptors from 3 on, in the order of options; status is one of them
 }
 
 // openBox prepares the sandbox of a run; nil without one. It closes everything after an error.
-func (s Spec) openBox(stdin int) (b *box, err error) {
+func (s Spec) openBox(f *processTable, stdin int) (b *box, err error) {
 	if s.Sandbox.Program == "" {
 		return nil, nil
 	}
@@ -60,8 +63,15 @@ func (s Spec) openBox(stdin int) (b *box, err error) {
 	}
 	b.options = []string{"--json-status-fd", status, "--seccomp", b.pass(filter)}
 	options, err := sandbox.Resolve(s.Sandbox.Options, s.Sandbox.ByName, b.openPath)
-	b.options = append(b.options, options...)
-	return b, err
+	if b.options = append(b.options, options...); err != nil || len(s.Sandbox.Network) == 0 {
+		return b, err
+	}
+	var socket int
+	if b.gate, socket, err = startGate(f, s); err != nil {
+		return b, err
+	}
+	b.enter = b.pass(socket)
+	return b, nil
 }
 
 // pass adds a descriptor for bubblewrap, and returns its number there.
@@ -92,6 +102,9 @@ func (b *box) wrap(argv []string, attr *syscall.ProcAttr) (string, []string) {
 		attr.Files = append(attr.Files, uintptr(fd))
 	}
 	attr.Dir = "/" // the working directory is an option
+	if b.enter != "" {
+		argv = slices.Concat([]string{sandbox.EnterPath, EnterName, b.enter}, argv)
+	}
 	return b.program, slices.Concat([]string{"bwrap"}, b.options, []string{"--"}, argv)
 }
 
@@ -159,11 +172,16 @@ func (b *box) release() {
 }
 
 func (b *box) close() {
+	if b == nil {
+		return
+	}
 	b.release()
-	if b != nil && b.status >= 0 {
+	if b.status >= 0 {
 		unix.Close(b.status)
 		b.status = -1
 	}
+	b.gate.end()
+	b.gate = nil
 }
 
 // sealedCopy returns a copy of a file in memory that nobody can change.

@@ -1,9 +1,12 @@
 package runner_test
 
 import (
+	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -19,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailboxd/internal/breakout"
+	"mailboxd/internal/gate"
 	"mailboxd/internal/host"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/sandbox"
@@ -30,6 +34,16 @@ func init() {
 	roles["exits 75"] = func() { os.Exit(75) }
 	roles["shows its descriptors"] = showDescriptors
 	roles["has grace"] = haveGrace
+	roles["uses the gate"] = useGate
+	if len(os.Args) > 1 && os.Args[1] == runner.GateName {
+		if err := gate.Run(os.Args[2:]); err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if len(os.Args) > 2 && os.Args[1] == runner.EnterName {
+		panic(gate.Enter(os.Args[2], os.Args[3:]))
+	}
 	if remounted, err := breakout.Remount(os.Args); remounted {
 		if err != nil {
 			os.Stderr.WriteString(err.Error())
@@ -46,6 +60,28 @@ func breakOut() {
 		panic(err)
 	}
 	json.NewEncoder(os.Stdout).Encode(breakout.Run(targets))
+}
+
+// useGate tries to connect to some hosts through the gate, and then directly.
+func useGate() {
+	proxy := strings.TrimPrefix(os.Getenv("HTTPS_PROXY"), "http://")
+	for host := range strings.SplitSeq(os.Getenv("TRY"), ",") {
+		c, err := net.Dial("tcp", proxy)
+		if err != nil {
+			panic(err)
+		}
+		fmt.Fprintf(c, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", host, host)
+		r, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(host, r.StatusCode)
+		if c, err := net.DialTimeout("tcp", host, time.Second); err == nil {
+			fmt.Println(host, "directly")
+			c.Close()
+		}
+	}
+	showDescriptors()
 }
 
 func showDescriptors() {
@@ -172,6 +208,30 @@ func TestASandboxedAgentInheritsOnlyItsOutput(t *testing.T) {
 	if keptRun(t, k, s); read(t, s, "stdout") != "0 1 2 " {
 		t.Errorf("the agent has the descriptors %s; want 0 1 2", read(t, s, "stdout"))
 	}
+}
+
+func TestASandboxReachesListedHostsThroughItsGate(t *testing.T) {
+	asBothUsers(t, func(t *testing.T) {
+		listed, other := serve(t, "tcp", "127.0.0.1:0"), serve(t, "tcp", "127.0.0.1:0")
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := boxed(t, playing(t, "uses the gate"), sandbox.Settings{}, func(r *sandbox.Run) {
+			r.Read = append(r.Read, sandbox.Path{Name: sandbox.EnterPath, Real: self})
+		})
+		s.Env = append(s.Env, "TRY="+listed+","+other)
+		s.Sandbox.Network = []string{listed}
+		k := keepers(t, t.TempDir(), "a")
+		exit := keptRun(t, k, s)
+		want := listed + " 200\n" + other + " 403\n0 1 2 "
+		if got := read(t, s, "stdout"); got != want || !exit.Sandboxed || exit.Survivors != nil {
+			t.Errorf("the agent printed %q, and ended with %+v; want %q: %s", got, exit, want, read(t, s, "stderr"))
+		}
+		if got := read(t, s, runner.RefusedFile); !strings.Contains(got, other) || strings.Contains(got, listed) {
+			t.Errorf("refused is %q; want %s", got, other)
+		}
+	})
 }
 
 func TestASandboxedAgentHasItsGrace(t *testing.T) {
@@ -429,4 +489,51 @@ func copyFile(t *testing.T, from, to string) {
 	if err := out.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func TestARunOutlivesItsGate(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := boxed(t, playing(t, "says so, is told, exits 7"), sandbox.Settings{}, func(r *sandbox.Run) {
+		r.Read = append(r.Read, sandbox.Path{Name: sandbox.EnterPath, Real: self})
+	})
+	host := fmt.Sprintf("gate-%d.example.com", time.Now().UnixNano())
+	s.Sandbox.Network = []string{host}
+	k := keepers(t, t.TempDir(), "a")
+	var killing sync.WaitGroup
+	killing.Go(func() {
+		fifo := filepath.Join(s.Dir, "ready")
+		wait(fifo) // the agent runs
+		pid := processWith(host)
+		if pid == 0 {
+			t.Error("there is no gate")
+		} else if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+			t.Error(err)
+		}
+		if f, err := os.OpenFile(fifo, os.O_WRONLY, 0); err == nil {
+			f.Close()
+		}
+	})
+	if exit := keptRun(t, k, s); exit.Code != 7 || !exit.Sandboxed || exit.Survivors != nil {
+		t.Errorf("Run = %+v; want 7 after the end of the gate", exit)
+	}
+	killing.Wait()
+	if pid := processWith(host); pid != 0 {
+		t.Errorf("the gate %d is left", pid)
+	}
+}
+
+// processWith returns the process whose last argument is a word; 0 for none.
+func processWith(word string) int {
+	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err == nil && strings.HasSuffix(string(text), "\x00"+word+"\x00") {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			return pid
+		}
+	}
+	return 0
 }

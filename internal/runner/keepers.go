@@ -136,7 +136,7 @@ func (s Spec) resolve() (Spec, error) {
 	if len(s.Argv) == 0 {
 		return s, errors.New("the command is empty")
 	}
-	if slices.ContainsFunc(s.Argv, hasNUL) || slices.ContainsFunc(s.Env, hasNUL) || slices.ContainsFunc(s.Sandbox.Options, hasNUL) {
+	if slices.ContainsFunc(s.Argv, hasNUL) || slices.ContainsFunc(s.Env, hasNUL) || slices.ContainsFunc(s.Sandbox.Options, hasNUL) || slices.ContainsFunc(s.Sandbox.Network, hasNUL) {
 		return s, syscall.EINVAL // as execve
 	}
 	var err error

@@ -17,8 +17,9 @@ type processTable struct {
 
 	spawning sync.Mutex // held from the start of a child until it is in runs; guards this process's mark
 
-	mu   sync.Mutex // guards runs, and keeps children from being reaped while the list is read
-	runs map[int]*attempt
+	mu      sync.Mutex // guards the fields below, and keeps children from being reaped while the list is read
+	runs    map[int]*attempt
+	helpers map[int]bool // children that are part of no run
 }
 
 // newProcessTable returns the table of this process. The kernel gives orphans to its first
@@ -29,7 +30,7 @@ func newProcessTable() *processTable {
 	if err != nil {
 		list = -1
 	}
-	return &processTable{childList: list, runs: map[int]*attempt{}}
+	return &processTable{childList: list, runs: map[int]*attempt{}, helpers: map[int]bool{}}
 }
 
 func (f *processTable) close() {
@@ -97,7 +98,39 @@ func (f *processTable) hasOrphans() bool {
 func (f *processTable) hasUnknown() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.ContainsFunc(f.children(), func(pid int) bool { return f.runs[pid] == nil })
+	return slices.ContainsFunc(f.children(), f.isUnknown)
+}
+
+// isUnknown reports whether a child is neither a run's own process nor a helper. The caller
+// holds mu.
+func (f *processTable) isUnknown(pid int) bool { return f.runs[pid] == nil && !f.helpers[pid] }
+
+// spawnHelper starts a child that is part of no run.
+func (f *processTable) spawnHelper(start func() (int, error)) (int, error) {
+	if f == nil {
+		return start()
+	}
+	f.spawning.Lock() // so that it gets no mark
+	defer f.spawning.Unlock()
+	pid, err := start()
+	if err != nil {
+		return 0, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.helpers[pid] = true
+	return pid, nil
+}
+
+// endHelper kills and reaps a helper.
+func (f *processTable) endHelper(pid int) {
+	_ = unix.Kill(pid, unix.SIGKILL) // it isn't reaped, so no other process has its number
+	_, _ = f.wait(pid)
+	if f != nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.helpers, pid)
+	}
 }
 
 // remaining lists the processes that a run left, out of all: those in its session, its
@@ -112,7 +145,7 @@ func (f *processTable) remaining(r *attempt, all []entry) []entry {
 		if e.PID == r.self.PID {
 			return nil // the run's process is reaped and its PID reused, so no process of the run held it
 		}
-		theirs[e.PID] = e.PID != os.Getpid() && f.runs[e.PID] == nil && f.owner(e, r) == r
+		theirs[e.PID] = e.PID != os.Getpid() && f.isUnknown(e.PID) && f.owner(e, r) == r
 	}
 	for more := true; more; {
 		more = false
@@ -153,7 +186,7 @@ func (f *processTable) reapOrphans() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, pid := range f.children() {
-		if f.runs[pid] == nil {
+		if f.isUnknown(pid) {
 			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) // doesn't block on a live one
 		}
 	}

@@ -47,7 +47,7 @@ func (s Spec) start(ctx context.Context, f *processTable) (*attempt, error) {
 		return nil, err
 	}
 	defer unix.Close(stdin)
-	sandbox, err := s.openBox(stdin)
+	sandbox, err := s.openBox(f, stdin)
 	if err != nil {
 		return nil, err
 	}

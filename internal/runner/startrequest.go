@@ -38,7 +38,7 @@ func encodeStart(s Spec, known []string) []byte {
 	add(strconv.FormatBool(s.Recorded))
 	add(strconv.FormatBool(s.CwdResolved))
 	add(strconv.FormatBool(s.Sandbox.ByName))
-	for _, texts := range [][]string{s.Argv, s.Sandbox.Options, known} {
+	for _, texts := range [][]string{s.Argv, s.Sandbox.Options, s.Sandbox.Network, known} {
 		count(int64(len(texts)))
 		for _, text := range texts {
 			add(text)
@@ -65,7 +65,7 @@ func decodeStart(text []byte) (s Spec, known []string) {
 	s.Recorded = r.next() == "true"
 	s.CwdResolved = r.next() == "true"
 	byName := r.next() == "true"
-	argv, options := r.list(), r.list()
+	argv, options, network := r.list(), r.list(), r.list()
 	known = r.list()
 	if len(r.left) == 0 {
 		return s, nil
@@ -73,6 +73,9 @@ func decodeStart(text []byte) (s Spec, known []string) {
 	s.Argv, s.Env = argv, r.left[:len(r.left)-1]
 	if s.Sandbox.ByName = byName; len(options) > 0 {
 		s.Sandbox.Options = options
+	}
+	if len(network) > 0 {
+		s.Sandbox.Network = network
 	}
 	return s, known
 }

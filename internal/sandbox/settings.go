@@ -33,11 +33,16 @@ const (
 type Settings struct {
 	Profile Profile `json:"profile"`
 	Missing Missing `json:"missing"`
-	Cwd     Path    `json:"cwd"`   // the configured working directory; zero: none
-	Home    []Path  `json:"home"`  // writable, below the home directory
-	Read    []Path  `json:"read"`  // read-only
-	Write   []Path  `json:"write"` // writable, except in ReadOnly
+	Cwd     Path    `json:"cwd"`     // the configured working directory; zero: none
+	Home    []Path  `json:"home"`    // writable, below the home directory
+	Read    []Path  `json:"read"`    // read-only
+	Write   []Path  `json:"write"`   // writable, except in ReadOnly
+	Network Hosts   `json:"network"` // none: no network
 }
+
+// EnterPath is where a sandbox with a network list has the program mailboxd, as a link: the
+// first step inside is its command enter.
+const EnterPath = "/run/mailboxd"
 
 // Active reports whether the settings ask for a sandbox.
 func (s Settings) Active() bool { return s.Profile != "" && s.Profile != None }

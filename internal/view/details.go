@@ -44,6 +44,9 @@ func (f *Details) Print(s term.Screen, around WaitContext, files []string) error
 		fmt.Fprintln(s, "\nruns")
 		for _, r := range f.Runs {
 			fmt.Fprintf(s, "  %s\n", f.outcome(r, now))
+			for _, host := range r.RefusedHosts {
+				fmt.Fprintf(s, "    network: refused %s: %s\n", term.OneLine(host.Host), term.OneLine(host.Why))
+			}
 		}
 	}
 	if f.Continue != "" {
@@ -77,26 +80,18 @@ func (f *Details) printState(s term.Screen, around WaitContext) {
 	}
 	fmt.Fprintf(s, "%s  %s\n", name, s.Paint(PaintOf(t), StateWithReasons(t)))
 	if wait := around.Wait(t); wait != "" {
-		fmt.Fprintf(s, "  waits for  %s\n", hang(s, wait))
+		fmt.Fprintf(s, "  waits for  %s\n", wait)
 	}
 	if why := f.reason(); why != "" {
-		fmt.Fprintf(s, "  because    %s\n", hang(s, why))
+		fmt.Fprintf(s, "  because    %s\n", why)
 	}
 	if next := around.next(t); next != "" {
-		fmt.Fprintf(s, "  next       %s\n", hang(s, next))
+		fmt.Fprintf(s, "  next       %s\n", next)
 	}
 	if t.CallbackFailed {
 		why := f.callbackError()
-		fmt.Fprintf(s, "  callback   %s\n  next       %s\n", hang(s, cmp.Or(why, "failed")), hang(s, afterCallback(t, why)))
+		fmt.Fprintf(s, "  callback   %s\n  next       %s\n", cmp.Or(why, "failed"), afterCallback(t, why))
 	}
-}
-
-// hang wraps a text on a screen, behind a name such as "  because    ".
-func hang(s term.Screen, text string) string {
-	if s.Columns == 0 {
-		return text
-	}
-	return term.WrapIndented(text, s.Columns, len("  because    "))
 }
 
 // afterCallback returns what a person can do about a callback that failed with an error.

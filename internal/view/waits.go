@@ -155,24 +155,23 @@ func clock(t, now time.Time) string {
 // next returns the command that lets a task go on, or "".
 func (s WaitContext) next(t client.Task) string {
 	asked, known := s.Asked[t.ID]
-	name := s.nameOf(t)
 	switch {
 	case t.State == task.Review && known && asked.Asked.IsZero():
-		return Command("thread", name)
+		return Command("thread", t.ID)
 	case WaitsForApproval(t):
-		return Command("approve", name) + ", or " + Command("deny", name, "--reason WHY")
+		return Command("approve", t.ID) + ", or " + Command("deny", t.ID, "--reason WHY")
 	case slices.Contains(t.Held, task.AuthRequired):
-		return "log in to what " + term.OneLine(t.Agent) + " runs, then " + Command("release", name)
+		return "log in to what " + term.OneLine(t.Agent) + " runs, then " + Command("release", t.ID)
 	case slices.Contains(t.Held, task.ProviderLimit):
-		return "nothing; it goes on by itself. To try at once: " + Command("release", name)
+		return "nothing; it goes on by itself. To try at once: " + Command("release", t.ID)
 	case slices.Contains(t.Held, task.Operator), slices.Contains(t.Held, task.AnswerUnread), slices.Contains(t.Held, task.Recovered):
-		return Command("release", name)
+		return Command("release", t.ID)
 	case slices.Contains(t.Held, task.ResultInvalid):
 		return "correct or remove " + term.ShellWord("results/"+string(t.ID)+".json")
 	case slices.Contains(t.Held, task.Reply):
-		return Command("reply", name, "TEXT") + ", or see what it asked: " + Command("thread", name)
+		return Command("reply", t.ID, "TEXT") + ", or see what it asked: " + Command("thread", t.ID)
 	case slices.Contains(t.Held, task.Children):
-		return Command("thread", name)
+		return Command("thread", t.ID)
 	case MayBePaused(t) && slices.Contains(s.Paused, ""):
 		return "mailboxd resume"
 	case MayBePaused(t) && slices.Contains(s.Paused, t.Agent):
@@ -180,14 +179,12 @@ func (s WaitContext) next(t client.Task) string {
 	case t.State == task.Queued && !s.Served:
 		return "mailboxd serve"
 	case t.State == task.Running:
-		return Command("logs", name, "-f")
-	case t.State == task.Done && t.Kind == envelope.BudgetExceeded:
-		return "send it again with a larger budget; what is left: mailboxd budget" // a retry would have the same one
+		return Command("logs", t.ID, "-f")
 	case t.State == task.Done && t.Status != envelope.OK && t.Status != envelope.Partial:
 		if t.Attempt > 0 {
-			return Command("logs", name) + ", or " + Command("retry", name)
+			return Command("logs", t.ID) + ", or " + Command("retry", t.ID)
 		}
-		return Command("retry", name)
+		return Command("retry", t.ID)
 	}
 	return ""
 }
