@@ -130,7 +130,7 @@ func agentVerbs(g *globals) []*cobra.Command {
 		}.command(g, false),
 		agentVerb{
 			"resume", "Allow new runs again",
-			"End the pause of an agent or, without an argument, the global pause. The global\npause and each agent's pause are separate. mailboxd ps --held shows which pause a\ntask waits for.",
+			"End the pause of an agent or, without an argument, the global pause. The global\npause and each agent's pause are separate. mailboxd ps --held shows which pause a\ntask waits for. For an agent, also stop waiting for a usage limit of its provider.",
 			"  mailboxd resume reviewer\n  mailboxd resume", (*client.Client).Resume,
 		}.command(g, false),
 		agentVerb{
