@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Whoever measures may use mailboxd as well: with AINL_AGENT_ROOT the measured
+// Anyone who measures may use mailboxd as well: with AINL_AGENT_ROOT the measured
 // daemon would serve their own mailbox, for a variable wins over its file.
 func TestTheMeasuredDaemonKnowsNothingOfTheMailboxThatIsInUse(t *testing.T) {
 	dir := t.TempDir()

@@ -26,14 +26,14 @@ type stage struct {
 	*engine
 	overseers map[string]string
 	allowed   map[string][]string // whom an agent may hand work to; nil: anybody
-	mend      map[string]store.FailureAction
+	actions   map[string]store.FailureAction
 
 	mu   sync.Mutex // guards jobs
 	jobs []task.Job
 }
 
 func newStage(t *testing.T) *stage {
-	s := &stage{engine: newEngine(t), overseers: map[string]string{}, allowed: map[string][]string{}, mend: map[string]store.FailureAction{}}
+	s := &stage{engine: newEngine(t), overseers: map[string]string{}, allowed: map[string][]string{}, actions: map[string]store.FailureAction{}}
 	s.mode = envelope.Enforce
 	s.retries = 0
 	s.opts.Depth = 5
@@ -46,7 +46,7 @@ func newStage(t *testing.T) *stage {
 			}
 			return ""
 		},
-		OnFailure: func(agent string, _ envelope.Kind) store.FailureAction { return s.mend[agent] },
+		OnFailure: func(agent string, _ envelope.Kind) store.FailureAction { return s.actions[agent] },
 		Takers:    func(string, map[string][]string) []string { return nil },
 		Supports:  func(string) []string { return nil },
 		Agents:    func() []string { return nil },

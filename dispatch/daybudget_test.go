@@ -85,7 +85,7 @@ func TestADayBudgetIsOverspentByNoMoreThanWhatRanUnmetered(t *testing.T) {
 	t.Logf("%d of %d tokens spent (%+d); %d were spent unmetered, beyond what was reserved; ends: %v", b.Spent.Tokens, c.limit, b.Spent.Tokens-c.limit, unmetered, kinds)
 }
 
-// Whoever waits is called in the end, whatever becomes of those before them.
+// Anyone who waits is called in the end, whatever becomes of those before them.
 func TestNobodyWaitsForABudgetForEver(t *testing.T) {
 	for seed := range uint64(4) {
 		dice := rand.New(rand.NewPCG(seed, 7))

@@ -25,7 +25,7 @@ func hands(to, mode string) play {
 	}
 }
 
-// Nobody else than whoever takes the work is asked, and what they answer is put
+// Only the agent that takes the work is asked, and what they answer is put
 // together, as it is for a request.
 func TestWorkIsHandedToEverybodyThatTakesIt(t *testing.T) {
 	for name, c := range map[string]struct{ to, mode, summary string }{

@@ -38,7 +38,7 @@ func (d *Dispatcher) Revisit(ctx context.Context, seq int64) { d.steps.reevaluat
 // PausedNow is what Dispatcher knows of a pause without asking the ledger.
 func (d *Dispatcher) PausedNow(agent string) bool { return d.Pauses.Has(agent) }
 
-// RingNow has a task looked at by whoever looks at deadlines.
+// RingNow has the deadline of a task checked now.
 func (d *Dispatcher) RingNow(seq int64) { d.Timers.Set(seq, time.Now()) }
 
 // HangCallbacks has every callback hang until goOn is called.

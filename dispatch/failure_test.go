@@ -14,7 +14,7 @@ import (
 func TestWorkThatFailedIsTriedAgainAsTheOperatorWants(t *testing.T) {
 	s := newStage(t)
 	s.retries = 1
-	s.mend["pm"] = store.FailureAction{Retry: true}
+	s.actions["pm"] = store.FailureAction{Retry: true}
 	s.cast("pm", fails(envelope.Timeout), answers("late"))
 	s.cast("qa", fails(envelope.Timeout), answers("late"))
 	s.start()
@@ -35,7 +35,7 @@ func TestWorkThatFailedIsAnotherAgentsAsTheOperatorWants(t *testing.T) {
 	} {
 		t.Run("CAP-32 "+name, func(t *testing.T) {
 			s := newStage(t)
-			s.mend["pm"] = store.FailureAction{Reassign: "other"}
+			s.actions["pm"] = store.FailureAction{Reassign: "other"}
 			s.allowed["pm"] = []string{} // what the operator wants is no hand-over of the agent's
 			s.cast("pm", fails(envelope.Timeout))
 			s.cast("other", answers("42"))
@@ -54,7 +54,7 @@ func TestWorkThatFailedIsAnotherAgentsAsTheOperatorWants(t *testing.T) {
 // CAP-32.
 func TestSomebodyIsAskedAboutWorkThatFailedAsTheOperatorWants(t *testing.T) {
 	s := newStage(t)
-	s.mend["pm"] = store.FailureAction{Escalate: "boss"}
+	s.actions["pm"] = store.FailureAction{Escalate: "boss"}
 	s.cast("pm", fails(envelope.Timeout), answers("better"))
 	s.start()
 	s.order("T1", "pm")

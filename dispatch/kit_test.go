@@ -302,7 +302,7 @@ type journal struct {
 	mu   sync.Mutex // guards text
 	text strings.Builder
 
-	seen func(line string) // is told of each message first, by whoever logs it; nil for nobody
+	seen func(line string) // gets each message before the log; nil for none
 }
 
 // Write implements io.Writer.

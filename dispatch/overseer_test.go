@@ -168,7 +168,7 @@ func TestAFileIsNoAnswerOfAnAgentThatIsOverseen(t *testing.T) {
 	}
 }
 
-// A retry answers whoever asked, in their own words, as the first try did.
+// A retry answers the requester, in their own words, as the first try did.
 func TestWhoAskedHearsOfARetry(t *testing.T) {
 	s := newStage(t)
 	s.cast("pm", fails(envelope.AgentError), answers("42"))
@@ -205,7 +205,7 @@ func TestAnAnswerIsForWhoOverseesItsAgentWhenTheRunEnds(t *testing.T) {
 	s.wantEnd("T1", envelope.OK, "")
 }
 
-// An overseer may speak with whoever asked about other things too.
+// An overseer may speak with the requester about other things too.
 func TestAWordAboutAnotherTaskDoesNotApprove(t *testing.T) {
 	s := newReview(t)
 	s.cast("qa", says(task.Reply, message("qa", "T7", "orchestrator", "that one is fine")))

@@ -237,7 +237,7 @@ func TestWhatPolicyRefusesIsToldInItsCode(t *testing.T) {
 	}
 }
 
-// Whoever was told what is wrong with a line is not told again when that is read
+// Anyone who was told what is wrong with a line is not told again when that is read
 // again, for the file was replaced by one that has it too.
 func TestWhoWasToldIsNotToldAgainOfALineThatIsReadAgain(t *testing.T) {
 	e := startEngine(t)

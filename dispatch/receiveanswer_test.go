@@ -92,7 +92,7 @@ func TestNobodyApprovesInALine(t *testing.T) {
 	)
 	for _, id := range []string{"T1", "T1.review"} {
 		if row, want := s.row(id), map[string]task.State{"T1": task.Review, "T1.review": task.Waiting}[id]; row.State != want {
-			t.Errorf("%s is %s after lines of whoever; want %s", id, row.State, want)
+			t.Errorf("%s is %s after lines of others; want %s", id, row.State, want)
 		}
 	}
 	if n := len(s.runs("analyst")); n != 1 {

@@ -164,7 +164,7 @@ func TestNobodyElsesMessageHidesThatOneCancelledWhatHasNotCome(t *testing.T) {
 	}
 }
 
-// CLOWL-27: each CNCL has its answer, whoever of those who may said it.
+// CLOWL-27: each CNCL has its answer, from each sender who may send it.
 func TestEachMessageThatCancelsIsAnswered(t *testing.T) {
 	e := newEngine(t)
 	e.opts.Workers = 1 // which a1 has

@@ -32,7 +32,7 @@ type word struct {
 	pid, t, d, more  string
 }
 
-// line is the message as it stands in a mailbox.
+// line is the message as it is in a mailbox.
 func (w word) line() string {
 	to := w.to
 	if !strings.HasPrefix(to, "[") {

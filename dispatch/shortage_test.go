@@ -35,7 +35,7 @@ func TestATaskThatCouldNotBeStartedForWantOfSomethingStartsLater(t *testing.T) {
 		t.Errorf("complained %d times; want once\n%s", n, e.log.String())
 	}
 	if e.log.count("ulimit -n") != 1 {
-		t.Errorf("the log does not say the mend:\n%s", e.log.String())
+		t.Errorf("the log does not have the hint:\n%s", e.log.String())
 	}
 }
 

@@ -40,7 +40,7 @@ func TestAnAnswerThatCannotBeReadIsReadAgainForAQuarterOfAnHour(t *testing.T) {
 var errBadDisk = &fs.PathError{Op: "read", Path: "result.json", Err: unix.EIO}
 
 // unreadEngine has an agent "a" whose answer cannot be read, as long as disk is bad.
-func unreadEngine(t *testing.T) (e *engine, executions *atomic.Int32, mend func()) {
+func unreadEngine(t *testing.T) (e *engine, executions *atomic.Int32, repair func()) {
 	e = newEngine(t)
 	e.dirs, e.givesUp = true, true
 	executions = new(atomic.Int32)
@@ -72,7 +72,7 @@ func (e *engine) release(id string) {
 func TestATaskWhoseAnswerStaysUnreadIsHeldUntilItsReleaseReadsIt(t *testing.T) {
 	for name, restart := range map[string]bool{"in one life": false, "across a restart": true} {
 		t.Run(name, func(t *testing.T) {
-			e, executions, mend := unreadEngine(t)
+			e, executions, repair := unreadEngine(t)
 			e.start()
 			e.send("t1", "a")
 			e.await("t1", task.Held)
@@ -92,7 +92,7 @@ func TestATaskWhoseAnswerStaysUnreadIsHeldUntilItsReleaseReadsIt(t *testing.T) {
 				return strings.Count(strings.Join(kinds, " "), "task.held") == 2
 			})
 			e.wantHeld("t1", task.AnswerUnread)
-			mend()
+			repair()
 			e.release("t1")
 			e.await("t1", task.Done)
 			e.wantResult("t1", "read at last")
@@ -104,14 +104,14 @@ func TestATaskWhoseAnswerStaysUnreadIsHeldUntilItsReleaseReadsIt(t *testing.T) {
 }
 
 func TestAReleaseNeverRunsAgainWhatHasNoOutputFile(t *testing.T) {
-	e, executions, mend := unreadEngine(t)
+	e, executions, repair := unreadEngine(t)
 	e.start()
 	e.send("t1", "a")
 	e.await("t1", task.Held)
 	if _, err := os.Lstat(e.parts.State.RunDir("t1", 1, 1) + "/" + runner.StdoutFile); err == nil {
 		t.Fatal("the run has an output file")
 	}
-	mend()
+	repair()
 	e.release("t1")
 	e.await("t1", task.Done)
 	if n := executions.Load(); n != 1 {
@@ -120,13 +120,13 @@ func TestAReleaseNeverRunsAgainWhatHasNoOutputFile(t *testing.T) {
 }
 
 func TestARevisionWaitsForAnAnswerThatCannotBeRead(t *testing.T) {
-	e, _, mend := unreadEngine(t)
+	e, _, repair := unreadEngine(t)
 	e.start()
 	e.send("t1", "a")
 	e.await("t1", task.Held)
 	e.send("t1", "a", `"x":1`)
 	e.await("t1", task.Received)
-	mend()
+	repair()
 	e.release("t1")
 	e.await("t1", task.Done)
 	e.wantResult("t1", "done, revision 2")

@@ -17,7 +17,7 @@ func (a *answer) confidence(at int) {
 	}
 	f, err := strconv.ParseFloat(string(a.value(at)), 64)
 	if a.kind(at) != '0' || err != nil || f < 0 || f > 1 {
-		a.doubt(at, "must be a number from 0 to 1: left out")
+		a.question(at, "must be a number from 0 to 1: left out")
 		return
 	}
 	a.result.Confidence = &f
@@ -29,13 +29,13 @@ func (a *answer) artifacts(at int) {
 	case at == none:
 		return
 	case a.kind(at) != '[':
-		a.doubt(at, "must be a list: left out")
+		a.question(at, "must be a list: left out")
 		return
 	}
 	for _, item := range a.items(at) {
 		ref := Ref{Kind: a.word(item, "kind"), URI: a.word(item, "uri")}
 		if !visible(ref.Kind) || !visible(ref.URI) {
-			a.doubt(item, "must have a kind and a uri: left out")
+			a.question(item, "must have a kind and a uri: left out")
 			continue
 		}
 		a.result.Artifacts = append(a.result.Artifacts, ref)
@@ -51,7 +51,7 @@ func (a *answer) cost(at int) {
 	tokens, ok1 := a.whole(a.within(at, "tokens"))
 	cents, ok2 := a.whole(a.within(at, "usd_cents"))
 	if !ok1 || !ok2 {
-		a.doubt(at, "must have whole numbers for tokens and usd_cents: the cost is unknown")
+		a.question(at, "must have whole numbers for tokens and usd_cents: the cost is unknown")
 		return
 	}
 	a.result.Cost = &Cost{Tokens: tokens, USDCents: cents}
@@ -108,7 +108,7 @@ func (a *answer) review(at int) {
 			return
 		}
 	}
-	a.doubt(at, "must say whether review is required")
+	a.question(at, "must say whether review is required")
 }
 
 // error reads what went wrong (AINL-71).
@@ -122,11 +122,11 @@ func (a *answer) error(at int) {
 		a.result.Error = Error{Kind: Kind(a.word(at, "kind")), Message: a.word(at, "message"), Code: a.word(at, "code")}
 		a.result.Error.Final = a.kind(a.member(at, "retry")) == 'f'
 	default:
-		a.doubt(at, "must have a kind and a message")
+		a.question(at, "must have a kind and a message")
 		return
 	}
 	if a.result.Status == OK && a.result.Error != (Error{}) {
-		a.doubt(at, "is set although the status is ok")
+		a.question(at, "is set although the status is ok")
 	}
 }
 

@@ -118,7 +118,7 @@ const mostDigits = 4300
 // envelope reads an AgentTaskResult.
 func (a *answer) envelope() {
 	r := &a.result
-	a.review(a.member(0, "needs_review")) // first: our own doubts are added to it
+	a.review(a.member(0, "needs_review")) // first: our own questions are added to it
 	a.head()
 	a.confidence(a.member(0, "confidence"))
 	known := resultFields
@@ -148,8 +148,8 @@ func (a *answer) want(object int, name string) int {
 	return a.member(object, name)
 }
 
-// doubt keeps or drops a value that makes no sense and asks for a person.
-func (a *answer) doubt(at int, message string) {
+// question keeps or drops a value that makes no sense and asks for a person.
+func (a *answer) question(at int, message string) {
 	a.warn(at, message)
 	a.result.Review.Ask(a.findings[len(a.findings)-1].String())
 }
@@ -172,7 +172,7 @@ func (a *answer) head() {
 	if status := a.want(0, "status"); a.is(status, '"') {
 		r.Status = synonym(a.prose(status))
 		if !r.Status.known() {
-			a.doubt(status, "is "+quote(string(r.Status))+", which is no status we know")
+			a.question(status, "is "+quote(string(r.Status))+", which is no status we know")
 		}
 	}
 }
@@ -215,7 +215,7 @@ func (a *answer) enforcement(at int) {
 	case at == none:
 		return
 	case !a.strict:
-		a.doubt(at, "is for mailboxd to say: left out")
+		a.question(at, "is for mailboxd to say: left out")
 		return
 	case a.kind(at) != '{':
 		a.warn(at, "should be an object: left out")
@@ -245,9 +245,9 @@ func (a *answer) action(at int) Action {
 	switch {
 	case slices.Contains([]string{"pending", "executed", "skipped"}, action.Status):
 	case status == none:
-		a.doubt(at, "does not say whether it was executed")
+		a.question(at, "does not say whether it was executed")
 	default:
-		a.doubt(status, "is "+quote(action.Status)+`, not "pending", "executed" or "skipped"`)
+		a.question(status, "is "+quote(action.Status)+`, not "pending", "executed" or "skipped"`)
 	}
 	return action
 }

@@ -60,7 +60,7 @@ func (fs Findings) only(warning bool) Findings {
 }
 
 // mostWords is how many findings are put into words: a line may be wrong in a
-// hundred thousand ways, and whoever wrote it needs but the first.
+// hundred thousand ways, and anyone who wrote it needs but the first.
 const mostWords = 20
 
 // Words returns what each of the findings says, or each of the first and how

@@ -4,7 +4,7 @@ package envelope
 // that of the canonical error table, and each dialect has a code for each.
 type Kind string
 
-// The kinds of error. The comment says who can mend it.
+// The kinds of error. The comment says who can fix it.
 const (
 	InvalidJSON        Kind = "invalid_json"              // sender: the line is not JSON
 	InvalidEnvelope    Kind = "invalid_envelope"          // sender: a field is missing or wrong

@@ -83,7 +83,7 @@ func (r *request) approval(at int) Approval {
 		}
 	}
 	r.refuse(at, `must be "none", "pre", "post" or "both"`)
-	return ApprovalBoth // whoever looks at a refused task sees the strictest
+	return ApprovalBoth // anyone who looks at a refused task sees the strictest
 }
 
 // instant reads an RFC 3339 time with a zone (AINL-45).

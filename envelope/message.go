@@ -28,7 +28,7 @@ const (
 	Completes Act = "task.completed"   // agent to requester: done, and this is the answer
 	Fails     Act = "task.failed"      // agent to requester: will not be done, and why
 	Cancels   Act = "cancel.requested" // requester to agent: stop that
-	Stops     Act = "task.cancelled"   // agent to whoever said to stop: stopped
+	Stops     Act = "task.cancelled"   // agent to the sender of the cancellation: stopped
 	Delegates Act = "task.delegated"   // agent to agent: do this for me
 	Inquires  Act = "review.inquiry"   // overseer to agent: not yet, for a reason
 	Informs   Act = "info"             // anybody to anybody
@@ -50,7 +50,7 @@ const (
 	Oversee  Tie = "oversee"  // an overseer is to approve of what the agent of the one above answered (CAP-24)
 )
 
-// Everybody, alone in To, is whoever can do it (CLOWL-09).
+// Everybody, alone in To, is every agent that can do it (CLOWL-09).
 const Everybody = "*"
 
 // Ourselves is who speaks for no agent.

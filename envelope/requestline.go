@@ -7,7 +7,7 @@ import (
 )
 
 // RequestLine returns a request with these members, among them task_id, as one
-// line without its line feed. It begins with task_id, so that whoever sees only
+// line without its line feed. It begins with task_id, so that anyone who sees only
 // the head of the line knows which task it asks for; the others are sorted.
 func RequestLine(members map[string]any) ([]byte, error) {
 	rest := maps.Clone(members)

@@ -82,7 +82,7 @@ func (r *Review) Ask(reason string) {
 	r.Note(reason)
 }
 
-// Note adds something to say to whoever looks, but does not ask anybody to.
+// Note adds something to say to anyone who looks, but does not ask anybody to.
 func (r *Review) Note(reason string) {
 	switch {
 	case r.Reason == "":

@@ -85,7 +85,7 @@ func TestALongLineIsReadInTheMemoryOfAShortOne(t *testing.T) { // row 10
 	}
 }
 
-// xs is an endless row of x.
+// xs is an unlimited row of x.
 type xs struct{}
 
 func (xs) Read(p []byte) (int, error) {

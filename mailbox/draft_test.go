@@ -69,7 +69,7 @@ func TestADraftThatIsDroppedLeavesNothing(t *testing.T) {
 	if n := openIn(t, box.ResultsDir()); n > 0 || len(left) > 0 || err != nil {
 		t.Errorf("%d files are open, and results/ has %v, %v; want nothing", n, left, err)
 	}
-	must(t, p.Put("t")) // whoever puts it all the same has the result
+	must(t, p.Put("t")) // anyone who puts it all the same has the result
 	if got := read(t, box.ResultsDir()+"/t.json"); got != "{}" {
 		t.Errorf("result = %q, want {}", got)
 	}

@@ -28,7 +28,7 @@ func TestExamineSaysWhatOpenWouldAndMakesNothing(t *testing.T) {
 	_, err := mailbox.Examine(root)
 	unfit, ok := errors.AsType[*mailbox.UnfitError](err)
 	if !ok || unfit.Hint != "chmod o-w "+filepath.Join(root, "tasks") {
-		t.Errorf("Examine(open to all) = %v; want an UnfitError with the chmod that mends it", err)
+		t.Errorf("Examine(open to all) = %v; want an UnfitError with the chmod that fixes it", err)
 	}
 	if _, same := mailbox.Open(root); same == nil || !strings.Contains(same.Error(), unfit.Error()) {
 		t.Errorf("Open = %v; want the same as Examine says", same)

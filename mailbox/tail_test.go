@@ -40,7 +40,7 @@ func (r *reader) rest() (lines []mailbox.Line) {
 		if batch.Empty() {
 			return lines
 		}
-		r.Ahead() // whoever does so reads the same
+		r.Ahead() // anyone who does so reads the same
 		lines = append(lines, batch.Lines...)
 		for _, c := range append(batch.More, batch.Cursor) {
 			r.cursors[c.Path] = c

@@ -16,7 +16,7 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-// condition says what scripts may ask for: [root] is whoever may mount.
+// condition says what scripts may ask for: [root] is a user that may mount.
 func condition(name string) (bool, error) {
 	if name != "root" {
 		return false, fmt.Errorf("unknown condition %q", name)

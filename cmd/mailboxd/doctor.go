@@ -47,9 +47,9 @@ func doctorOptionsOf(g *globals) doctor.Options {
 	if err == nil {
 		err = found.Mistakes.Err()
 	}
-	for _, m := range found.Mistakes.Only(config.Doubts) {
+	for _, m := range found.Mistakes.Only(config.Warns) {
 		if m.File == "" { // a variable; the rest is about agents
-			o.Doubts = append(o.Doubts, m.Message)
+			o.Warnings = append(o.Warnings, m.Message)
 		}
 	}
 	if err == nil {

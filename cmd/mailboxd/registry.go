@@ -233,8 +233,8 @@ func (t *registry) logProblems(members []config.Agent) {
 		} else if len(m.Warnings) > 0 {
 			t.log.Warn().Str("agent", m.Binding.ID).Stringer("reason", m.Warnings).Msg("manifest accepted with warnings")
 		}
-		for _, doubt := range m.Unknown {
-			t.log.Warn().Str("agent", m.Binding.ID).Str("reason", doubt).Msg("agent refers to an unknown agent")
+		for _, warning := range m.Unknown {
+			t.log.Warn().Str("agent", m.Binding.ID).Str("reason", warning).Msg("agent refers to an unknown agent")
 		}
 	}
 }

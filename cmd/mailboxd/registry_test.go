@@ -146,11 +146,11 @@ func TestTheEngineLearnsHowAgentsAreSpokenWith(t *testing.T) {
 		"Supports nobody":     {fmt.Sprint(p.Supports("nobody")), "[]"},
 		"Agents":              {fmt.Sprint(p.Agents()), "[analyst pm qa]"},
 		"numbers":             {fmt.Sprint(p.Rounds, p.ReplyTimeout, p.Broadcast), "2 1h0m0s 5"},
-		"Mend qa budget":      {p.OnFailure("qa", envelope.BudgetExceeded), store.FailureAction{Escalate: "user"}},
-		"Mend qa late":        {p.OnFailure("qa", envelope.OversightExpired), store.FailureAction{Reassign: "pm"}},
-		"Mend qa crash":       {p.OnFailure("qa", envelope.AgentCrashed), store.FailureAction{Retry: true}},
-		"Mend qa cycle":       {p.OnFailure("qa", envelope.DelegationCycle), store.FailureAction{}},
-		"Mend nobody":         {p.OnFailure("nobody", envelope.Timeout), store.FailureAction{}},
+		"OnFailure qa budget": {p.OnFailure("qa", envelope.BudgetExceeded), store.FailureAction{Escalate: "user"}},
+		"OnFailure qa late":   {p.OnFailure("qa", envelope.OversightExpired), store.FailureAction{Reassign: "pm"}},
+		"OnFailure qa crash":  {p.OnFailure("qa", envelope.AgentCrashed), store.FailureAction{Retry: true}},
+		"OnFailure qa cycle":  {p.OnFailure("qa", envelope.DelegationCycle), store.FailureAction{}},
+		"OnFailure nobody":    {p.OnFailure("nobody", envelope.Timeout), store.FailureAction{}},
 	} {
 		if c[0] != c[1] {
 			t.Errorf("%s is %v, want %v", name, c[0], c[1])

@@ -58,7 +58,7 @@ SIGHUP: read agents, policy and approvers again. An invalid file changes nothing
 // logs about agents and manifests.
 func logMistakes(log zerolog.Logger, found config.Mistakes) {
 	for _, m := range found {
-		if m.Effect == config.Lacks || m.Effect == config.Unset || m.Effect == config.Doubts && m.File == "" {
+		if m.Effect == config.Lacks || m.Effect == config.Unset || m.Effect == config.Warns && m.File == "" {
 			log.Warn().Str("reason", m.String()).Msg("configuration has a mistake")
 		}
 	}

@@ -41,7 +41,7 @@ func (pr *PlacedResults) adoptAnswer(ctx context.Context, row task.Task, r envel
 	}
 	data := map[string]any{"agent_id": r.AgentID, "status": r.Status}
 	if text := objections(r, judged.Result, judgeErr); text != "" {
-		data["doubts"] = text
+		data["warnings"] = text
 	}
 	if needsApproval(run.Terms, o) || pr.Agents.Protocol.Overseer(row.Agent) != "" {
 		data["note"] = "it has to be approved before it is shown"

@@ -85,7 +85,7 @@ func (in *Intake) flushDeadLetters(ctx context.Context, appended int64) (int64, 
 			return appended, err
 		}
 		appended = letters[len(letters)-1].Seq
-		fault.Point("buried")
+		fault.Point("dead_letters_written")
 		err = in.Writer.Update(context.WithoutCancel(ctx), func(tx *store.Transaction) error { return tx.DropDeadLetters(appended) })
 		if err != nil {
 			return appended, err

@@ -11,7 +11,7 @@ import (
 	"mailboxd/envelope"
 )
 
-// ainlRequest writes what a message asks for as an AgentTaskRequest. Whoever
+// ainlRequest writes what a message asks for as an AgentTaskRequest. Anyone who
 // has no roles is asked to execute.
 func ainlRequest(m envelope.Message) jsontext.Value {
 	t := m.Request

@@ -69,7 +69,7 @@ func capType(a envelope.Act) string {
 }
 
 // capTask is the task_id that a message is about: the name that its sender, or
-// whoever asked, knows the task by.
+// the requester, knows the task by.
 func capTask(m envelope.Message) string {
 	for _, name := range []string{m.ID, m.Cause} {
 		if name != "" && TaskID(name) == m.Task {

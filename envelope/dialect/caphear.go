@@ -70,7 +70,7 @@ func (r *capReading) questions() bool {
 }
 
 // answer makes an answer of what an agent says about its own task: a message to
-// whoever asked (CAP-33), or an error. One that expects a reply is none yet. One
+// the requester (CAP-33), or an error. One that expects a reply is none yet. One
 // that ends with a question mark is an answer with WantsReply: it may be a question.
 func (r *capReading) answer(about envelope.Task) {
 	m := &r.message

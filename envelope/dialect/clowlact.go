@@ -9,7 +9,7 @@ import (
 	"mailboxd/envelope"
 )
 
-// reviewing is the type of a QRY by which an overseer, or whoever needs one,
+// reviewing is the type of a QRY by which an overseer, or anyone who needs one,
 // speaks of a review (mapping 2.2).
 const reviewing = "review"
 

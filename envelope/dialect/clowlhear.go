@@ -140,7 +140,7 @@ func (s speech) data(d jsontext.Value) jsontext.Value {
 }
 
 // complete adds what a runtime has to supply. A trace goes on as it is (CLOWL-05),
-// and what an agent says of its task as a whole it says to whoever asked.
+// and what an agent says of its task as a whole it says to the requester.
 func (s speech) complete() {
 	delete(s.members, "auth")
 	s.supply("clowl", clowlVersion)
@@ -191,7 +191,7 @@ func (s speech) own() bool {
 	return !s.elsewhere() && (pid == clowlID(s.asker.ID) || TaskID(pid) == s.about.ID)
 }
 
-// place says which task a message is about, and what it is to whoever asked for
+// place says which task a message is about, and what it is to the requester of
 // that.
 func (s speech) place(m *envelope.Message) {
 	switch {

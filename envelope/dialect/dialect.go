@@ -12,7 +12,7 @@ import (
 // A Codec reads and writes one dialect. Codecs have no state and may be used
 // concurrently.
 type Codec interface {
-	// Decode reads one message as it stands in a mailbox: all that its dialect
+	// Decode reads one message as it is in a mailbox: all that its dialect
 	// requires is there. When the findings refuse it, the Message still has Raw, Hash
 	// and whatever could be read, so that its sender can be told. A Message that asks
 	// for something has its Request.

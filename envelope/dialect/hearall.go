@@ -24,20 +24,20 @@ func HearAll(d envelope.Dialect, text []byte, about envelope.Task) ([]envelope.M
 		return nil, envelope.Findings{{Kind: envelope.InternalError, Message: "is said in " + string(d) + ", which we do not speak"}}
 	}
 	var said []envelope.Message
-	var doubts, refusals envelope.Findings
+	var warnings, refusals envelope.Findings
 	for object, err := range printed(text) {
 		if err != nil {
 			break // what was heard before counts
 		}
 		if len(said) == mostSaid {
-			doubts = append(doubts, envelope.Finding{Message: fmt.Sprintf("is more than %d messages: the rest is left out", mostSaid)})
+			warnings = append(warnings, envelope.Finding{Message: fmt.Sprintf("is more than %d messages: the rest is left out", mostSaid)})
 			break
 		}
 		m, findings := c.Hear(object, about)
 		switch {
 		case !findings.Refused():
 			said = append(said, m)
-			doubts = append(doubts, findings...)
+			warnings = append(warnings, findings...)
 		case voiced(d, object):
 			refusals = append(refusals, findings.Refusals()...)
 		}
@@ -48,12 +48,12 @@ func HearAll(d envelope.Dialect, text []byte, about envelope.Task) ([]envelope.M
 	case len(said) == 0:
 		return nil, refusals
 	case d == envelope.AINL:
-		return said[len(said)-1:], doubts
+		return said[len(said)-1:], warnings
 	}
 	for _, f := range refusals {
-		doubts = append(doubts, envelope.Finding{Field: f.Field, Message: f.Message + LeftOut})
+		warnings = append(warnings, envelope.Finding{Field: f.Field, Message: f.Message + LeftOut})
 	}
-	return said, doubts
+	return said, warnings
 }
 
 // voiced reports whether an object that is not valid was meant to be a message.

@@ -7,7 +7,7 @@ func Prompt() string { return prompt }
 
 const prompt = `You speak CLowl v0.2 with other agents. Print raw JSON only, one message per line, no markdown, no other text:
 {"p":"DONE","to":"<agent>","body":{"t":"<task>","d":{"summary":"<answer>"}},"ctx":{"ref":"<path or URL>"}}
-No metadata: the runtime supplies clowl, mid, ts, tid, pid, cid and from. Without "to" it goes to whoever asked. "ctx" is optional.
+No metadata: the runtime supplies clowl, mid, ts, tid, pid, cid and from. Without "to" it goes to the requester. "ctx" is optional.
 p is one of:
 DONE finished, the result in d. ERR failed, d {"code":"E009","msg":"<why>","retry":true}, code E001 to E016.
 PROG progress, d {"pct":40,"note":"<what>"}. ACK will do. INF tell. QRY ask, d {"text":"<question>"}. CNCL abort, d {"task_id":"<id>"}.

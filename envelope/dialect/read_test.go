@@ -62,7 +62,7 @@ func TestALineIsReadInTheDialectThatItIsSaidIn(t *testing.T) {
 	}
 }
 
-// Whoever was cut off and tried again waits for the answer to the second.
+// Anyone who was cut off and tried again waits for the answer to the second.
 func TestAFragmentTakesNothingAwayFromTheCompleteOne(t *testing.T) {
 	pieces := dialect.Read([]byte(capLine[:60]+capLine), envelope.Strict)
 	if len(pieces) != 2 || !pieces[0].Findings.Refused() || pieces[0].Message.Task != "" || pieces[1].Message.Task != "T1" || pieces[1].Findings.Refused() {

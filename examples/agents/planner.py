@@ -7,9 +7,9 @@ The contract of an agent with `dialect: cap`, as it is used here:
     $MAILBOX_CONVERSATION_FILE): a CAP message a line, the request first;
   - it prints messages, one JSON object a line, and exits. What it leaves out, its
     own name, the task and to whom, is the mailbox's to supply;
-  - a message to whoever asked is the answer. One to somebody else is a question:
+  - a message to the requester is the answer. One to somebody else is a question:
     the task waits, and the agent is run again when there is a reply. A question to
-    whoever asked says "expects_reply": true, or it would be the answer.
+    the requester says "expects_reply": true, or it would be the answer.
 
 A model would stand where this looks for a word.
 """

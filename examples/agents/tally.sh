@@ -3,7 +3,7 @@
 #
 # The contract of an agent with `dialect: clowl`, as it is used here:
 #   - the conversation comes on standard input (and lies in $MAILBOX_CONVERSATION_FILE):
-#     a CLowl message a line, the request first, whoever asked and in whatever words;
+#     a CLowl message a line, the request first, from any requester and in any dialect;
 #   - the answer is a CLowl message on standard output. Its ids, times and traces are
 #     the mailbox's to supply, so the short form is enough: p, task and data;
 #   - DONE is the answer, ERR says that there is none.

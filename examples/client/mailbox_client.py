@@ -100,7 +100,7 @@ def read_result(task_id):
 def wait_result(task_id, timeout):
     """Returns the result of a task once it is there, or raises NoResult.
 
-    What is there already counts: whoever sends a new task under an old id may
+    What is there already counts: anyone who sends a new task under an old id may
     still find the old result for a moment.
     """
     deadline = time.monotonic() + timeout

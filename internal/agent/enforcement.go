@@ -100,9 +100,9 @@ func (g *Agent) passesTools(j task.Job, with []string) bool {
 	if list == "" {
 		return false
 	}
-	untold := newFacts(j)
-	untold.AllowedTools = ""
-	without, err := g.argv(j, untold)
+	withoutTools := newFacts(j)
+	withoutTools.AllowedTools = ""
+	without, err := g.argv(j, withoutTools)
 	if err != nil {
 		return false
 	}

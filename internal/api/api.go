@@ -89,7 +89,7 @@ func (d *Server) Close() error {
 // patience is how long those who are answered may take once we stop.
 const patience = 300 * time.Millisecond
 
-// Serve answers until ctx ends, and returns soon after, whoever is still
+// Serve answers until ctx ends, and returns soon after, even if a caller is still
 // connected. It returns nil then.
 func (d *Server) Serve(ctx context.Context) error {
 	work, ctx := errgroup.WithContext(ctx)

@@ -22,7 +22,7 @@ import (
 	"mailboxd/internal/task"
 )
 
-func (h *house) dial(ctx context.Context, _, _ string) (net.Conn, error) { return h.place.Dial(ctx) }
+func (h *fixture) dial(ctx context.Context, _, _ string) (net.Conn, error) { return h.place.Dial(ctx) }
 
 func TestATaskIsSteered(t *testing.T) {
 	h := open(t, stranger)
@@ -152,11 +152,11 @@ var verbs = map[string]func(*client.Client, context.Context) error{
 func second[T any](_ T, err error) error { return err }
 
 func TestAnAgentSteersNothingAndItIsRemembered(t *testing.T) {
-	for name, kin := range map[string]func(int) (string, error){
+	for name, runOf := range map[string]func(int) (string, error){
 		"an agent":               func(int) (string, error) { return "it has the mark of a run", nil },
 		"who cannot be told yet": func(int) (string, error) { return "", errors.New("it is gone") },
 	} {
-		h := open(t, kin)
+		h := open(t, runOf)
 		h.remember(t, "t1")
 		for verb, do := range verbs {
 			if err := do(h.Client, t.Context()); kindOf(err) != client.Forbidden {

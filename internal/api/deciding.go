@@ -51,7 +51,7 @@ func (d *Server) decide(verb string, do func(context.Context, envelope.ID, core.
 }
 
 // person is who the peer is as an approver: all of its names, for they are one
-// person's. An agent is none, whoever it says it is, and its attempt is
+// person's. An agent is none, whatever name it gives, and its attempt is
 // remembered.
 func (d *Server) person(r *http.Request, verb string, id envelope.ID, as string) (core.Person, error) {
 	p := peerIn(r.Context())

@@ -12,7 +12,7 @@ import (
 
 // talkAbout puts a task into the ledger that somebody asked for in CAP, and one
 // below it, with what was said.
-func (h *house) talkAbout(t *testing.T) {
+func (h *fixture) talkAbout(t *testing.T) {
 	t.Helper()
 	err := h.memory.Update(t.Context(), func(tx *ledger.Tx) error {
 		parent := int64(0)

@@ -14,7 +14,7 @@ import (
 )
 
 // deliver has tasks wait for the editor.
-func (h *house) deliver(t *testing.T, ids ...envelope.ID) {
+func (h *fixture) deliver(t *testing.T, ids ...envelope.ID) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
 	defer stop()
@@ -94,7 +94,7 @@ func TestWhoHasNoLeaseIsToldWhy(t *testing.T) {
 	}
 }
 
-// A lease is for whoever claimed the task, so nothing that everybody may read
+// A lease is for its claimant, so nothing that everybody may read
 // shows it.
 func TestNobodyReadsTheLeaseOfAnother(t *testing.T) {
 	h := open(t, stranger)

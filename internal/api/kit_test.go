@@ -21,8 +21,8 @@ import (
 	"mailboxd/mailbox"
 )
 
-// A house is a daemon without the program around it.
-type house struct {
+// A fixture is a daemon without the program around it.
+type fixture struct {
 	*client.Client
 	memory *ledger.Ledger
 	place  client.SocketPath
@@ -32,14 +32,14 @@ type house struct {
 // stranger is no part of any run.
 func stranger(int) (string, error) { return "", nil }
 
-// open opens a house whose door asks kin who is part of a run. Its agent works
+// open opens a server that asks runOf which process is part of a run. Its agent works
 // until it is ended.
-func open(t *testing.T, kin func(int) (string, error)) *house {
+func open(t *testing.T, runOf func(int) (string, error)) *fixture {
 	t.Helper()
-	return openAt(t, filepath.Join(t.TempDir(), "run"), kin)
+	return openAt(t, filepath.Join(t.TempDir(), "run"), runOf)
 }
 
-func openAt(t *testing.T, dir string, kin func(int) (string, error)) *house {
+func openAt(t *testing.T, dir string, runOf func(int) (string, error)) *fixture {
 	t.Helper()
 	parts := places(t)
 	d, err := dispatch.Open(t.Context(), parts, agents(), store.Options{Workers: 2, Queue: 9000, Grace: time.Millisecond})
@@ -48,7 +48,7 @@ func openAt(t *testing.T, dir string, kin func(int) (string, error)) *house {
 	}
 	place := client.SocketPath{Dir: dir, Name: "x.sock"}
 	door, err := api.Open(t.Context(), d, api.Options{
-		SocketPaths: []client.SocketPath{place}, Version: "test", RunOf: kin,
+		SocketPaths: []client.SocketPath{place}, Version: "test", RunOf: runOf,
 		Recheck:   5 * time.Millisecond,
 		Survivors: func(string) ([]task.Survivor, error) { return []task.Survivor{{PID: 7, Command: "sh"}}, nil },
 		Approvers: func(int) []string { return nil },
@@ -61,7 +61,7 @@ func openAt(t *testing.T, dir string, kin func(int) (string, error)) *house {
 	var serving errgroup.Group
 	serving.Go(func() error { return d.Serve(ctx) })
 	serving.Go(func() error { return door.Serve(ctx) })
-	h := &house{memory: parts.Ledger, place: place}
+	h := &fixture{memory: parts.Ledger, place: place}
 	h.stop = func() {
 		stop()
 		if err := serving.Wait(); err != nil {
@@ -130,7 +130,7 @@ func agents() store.Agents {
 	}
 }
 
-// inboxes are where the agents of a house fetch their tasks.
+// inboxes are where the agents of a fixture fetch their tasks.
 var inboxes = map[string]store.Inbox{"editor": {File: "agents/editor/inbox.jsonl", Lease: time.Hour}}
 
 // answer takes anything with a summary for an answer.
@@ -144,12 +144,12 @@ func answer(j task.Job, said []byte, exit task.Exit) (task.Outcome, error) {
 }
 
 // remember writes tasks down as they were held before the daemon came.
-func (h *house) remember(t *testing.T, ids ...string) {
+func (h *fixture) remember(t *testing.T, ids ...string) {
 	t.Helper()
 	h.rememberFor(t, "a", ids...)
 }
 
-func (h *house) rememberFor(t *testing.T, agent string, ids ...string) {
+func (h *fixture) rememberFor(t *testing.T, agent string, ids ...string) {
 	t.Helper()
 	err := h.memory.Update(t.Context(), func(tx *ledger.Tx) error {
 		for _, id := range ids {

@@ -18,7 +18,7 @@ import (
 )
 
 // A peer is the process at the other end of a connection, as the kernel names
-// it: who connected, whoever has the connection by now.
+// it: who connected, even if another process has the connection by now.
 type peer struct {
 	pid, uid int
 	process  *os.File // a pidfd: it keeps the number from meaning another process; nil when it is gone

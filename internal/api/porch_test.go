@@ -35,7 +35,7 @@ func TestAgentsCannotKeepPeopleOut(t *testing.T) {
 
 // crowd has callers come who stay, until one is sent away, and returns how many
 // were let in.
-func (h *house) crowd(t *testing.T) (n int) {
+func (h *fixture) crowd(t *testing.T) (n int) {
 	t.Helper()
 	for ; n < 1000; n++ {
 		conn, err := h.place.Dial(t.Context())

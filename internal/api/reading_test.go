@@ -219,7 +219,7 @@ func TestAStreamGoesOnBehindWhatWasForgottenAndNotBehindWhatNeverWas(t *testing.
 }
 
 // raw speaks plain HTTP to the daemon.
-func (h *house) raw() *http.Client {
+func (h *fixture) raw() *http.Client {
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: h.dial}}
 }
 

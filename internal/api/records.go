@@ -20,7 +20,7 @@ import (
 )
 
 // Records answer what can be read of a mailbox, in the words of the socket: to
-// whoever asks the daemon, and to our tools when there is none. They may be used
+// callers of the daemon, and to our tools when there is none. They may be used
 // from several goroutines at once.
 type Records struct {
 	Root   string // the mailbox

@@ -108,7 +108,7 @@ func (d *Server) answering(route route) http.HandlerFunc {
 		}
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(slow)) // a socket has them
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(text) // whoever asked is gone, or too slow
+		_, _ = w.Write(text) // the requester is gone, or too slow
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // stream sends events as they are committed: server-sent events whose id is the
-// ledger's sequence number, so that whoever lost the connection goes on where
+// ledger's sequence number, so that anyone who lost the connection goes on where
 // they were, by Last-Event-ID or ?after=. Without either it sends what comes
 // from now on. Who reads too slowly is cut off, and nobody waits for them.
 func (d *Server) stream(w http.ResponseWriter, r *http.Request) {

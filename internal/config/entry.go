@@ -22,7 +22,7 @@ type Entry struct {
 	Model          string        `mapstructure:"model"`
 	Exec           Exec          `mapstructure:"exec"`
 	Worker         Worker        `mapstructure:"worker"`
-	Inbox          *Inbox        `mapstructure:"inbox"` // nil: the agent is run
+	Inbox          *Inbox        `mapstructure:"inbox"`   // nil: the agent is run
 	Sandbox        *Sandbox      `mapstructure:"sandbox"` // nil: none
 	Timeout        time.Duration `mapstructure:"timeout"`
 	IdleTimeout    time.Duration `mapstructure:"idle_timeout"`

@@ -55,7 +55,7 @@ func (r *reading) environment(v *viper.Viper) {
 		if name == "MAILBOXD_ROOT" {
 			nearest = variableOf("root")
 		}
-		r.mistakes = append(r.mistakes, Mistake{Effect: Doubts, Message: fmt.Sprintf("%s sets no key; did you mean %s?", name, nearest)})
+		r.mistakes = append(r.mistakes, Mistake{Effect: Warns, Message: fmt.Sprintf("%s sets no key; did you mean %s?", name, nearest)})
 	}
 }
 

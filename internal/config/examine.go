@@ -54,7 +54,7 @@ func firstReplicas(agents []Agent) (first []Agent) {
 // keyOf returns the key of a field of an agent.
 func keyOf(m Agent, field string) string { return fmt.Sprintf("agents[%d].%s", m.Index, field) }
 
-// checkAgents finds agents that are disabled, and doubts about the others.
+// checkAgents finds agents that are disabled, and warnings about the others.
 func (r *reading) checkAgents() {
 	for _, m := range firstReplicas(r.config.ReadAgents()) {
 		if m.Entry.Manifest != "" {
@@ -63,8 +63,8 @@ func (r *reading) checkAgents() {
 		if m.Subject.Unfit != "" && !r.has(keyOf(m, "manifest")) {
 			r.add(Disables, wrong(keyOf(m, "id"), "%s; tasks for %q are refused", m.Subject.Unfit, m.Binding.ID))
 		}
-		for _, doubt := range m.Unknown {
-			r.add(Doubts, wrong(fmt.Sprintf("agents[%d]", m.Index), "%s", doubt))
+		for _, warning := range m.Unknown {
+			r.add(Warns, wrong(fmt.Sprintf("agents[%d]", m.Index), "%s", warning))
 		}
 	}
 }
@@ -108,7 +108,7 @@ func (r *reading) addFindings(path string, text []byte, findings envelope.Findin
 	for _, f := range findings {
 		m := Mistake{Effect: effect, File: path, Key: f.Field, Message: f.Message}
 		if f.Warning() {
-			if m.Effect = Doubts; findings.Refused() {
+			if m.Effect = Warns; findings.Refused() {
 				continue
 			}
 		}

@@ -31,7 +31,7 @@ const (
 	Disables               // tasks for one agent are refused
 	Lacks                  // a program, a directory or a file is missing now, and may come later
 	Unset                  // an agent shall get a variable that is not set
-	Doubts                 // everything works
+	Warns                  // everything works
 )
 
 // String returns "config.yaml:12:7: key: message".

@@ -21,7 +21,7 @@ func (r *reading) checkPrograms() {
 	}
 	for i, dir := range c.Intake.RefRoots {
 		if key := fmt.Sprintf("intake.ref_roots[%d]", i); !r.has(key) {
-			r.add(Doubts, directory(key, dir))
+			r.add(Warns, directory(key, dir))
 		}
 	}
 	if !slices.Equal(c.Notice.Command, DefaultNotice()) {

@@ -209,7 +209,7 @@ func (r *reading) add(effect Effect, errs ...error) {
 }
 
 // has reports whether a key has a mistake.
-func (r *reading) has(key string) bool { return r.hasWorse(key, Doubts) }
+func (r *reading) has(key string) bool { return r.hasWorse(key, Warns) }
 
 // hasWorse reports whether a key has a mistake with a worse effect.
 func (r *reading) hasWorse(key string, effect Effect) bool {

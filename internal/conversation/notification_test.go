@@ -51,7 +51,7 @@ func TestWhatFollowsFromWhichEvent(t *testing.T) {
 		"and first of all":                          {asked, said("task.accepted", `{"held":["approval","change_window"]}`), []string{"task.accepted {}", `task.waiting {"blocked":["approval","change_window"],"note":"waits for approval and change window"}`}},
 		"one that is refused at once is not":        {as(envelope.CLowl, "", ended(envelope.Rejected, envelope.UnknownAgent, "nobody")), said("task.accepted", `{}`, "task.rejected", `{}`), []string{"task.failed unknown_agent"}},
 		"one that is refused later was":             {as(envelope.CLowl, "", ended(envelope.Rejected, envelope.ApprovalDenied, "no")), said("task.accepted", `{}`, "task.held", `{"reasons":["approval"]}`, "approval.denied", `{}`, "task.rejected", `{}`), []string{"task.accepted {}", `task.waiting {"blocked":["approval"],"note":"waits for approval"}`, "task.failed approval_denied"}},
-		"whoever waits for an inbox hears of it":    {asked, said("task.waiting", `{}`), []string{`task.waiting {"blocked":["inbox"],"note":"waits for inbox"}`}},
+		"anyone who waits for an inbox hears of it": {asked, said("task.waiting", `{}`), []string{`task.waiting {"blocked":["inbox"],"note":"waits for inbox"}`}},
 		"an answer that a person looks at waits":    {asked, said("approval.asked", `{"stage":"post"}`), []string{`task.waiting {"blocked":["approval"],"note":"waits for approval"}`}},
 		"an approval before is told by the hold":    {asked, said("approval.asked", `{"stage":"pre"}`), nil},
 		"an overseer's look is waited for":          {asked, said("oversight.asked", `{}`), []string{`task.waiting {"blocked":["oversight"],"note":"waits for oversight"}`}},

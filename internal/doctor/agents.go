@@ -45,7 +45,7 @@ func (d *checker) checkAgents(ctx context.Context) {
 
 // program returns the program of an agent, or what is wrong with it and how to repair
 // that.
-func (d *checker) program(ctx context.Context, b agent.Binding) (found, mend string, err error) {
+func (d *checker) program(ctx context.Context, b agent.Binding) (found, fix string, err error) {
 	if b.Inbox != nil {
 		return "fetches its tasks from " + b.Inbox.File, "", nil
 	}

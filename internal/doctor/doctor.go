@@ -15,7 +15,7 @@ type Finding struct {
 	Subject string `json:"subject,omitempty"` // of several things that one check looks at
 	State   Grade  `json:"state"`
 	Finding string `json:"finding"`
-	Hint    string `json:"mend,omitempty"` // what to do about it
+	Hint    string `json:"hint,omitempty"` // what to do about it
 }
 
 // A Grade is how bad a finding is.
@@ -30,13 +30,13 @@ const (
 
 // Options are what to examine.
 type Options struct {
-	Config string   // the file of the configuration
-	Err    error    // why the configuration cannot be used
-	Doubts []string // about variables of the environment
-	Root   string
-	State  string // the state directory
-	Agents []Agent
-	Build  string // the id of this build; "" when it is unknown
+	Config   string   // the file of the configuration
+	Err      error    // why the configuration cannot be used
+	Warnings []string // about variables of the environment
+	Root     string
+	State    string // the state directory
+	Agents   []Agent
+	Build    string // the id of this build; "" when it is unknown
 
 	Approvers     []Approver
 	ApproversFile string // "" when they are in the file of the configuration
@@ -83,10 +83,10 @@ func (d *checker) good(check, format string, args ...any) {
 	d.note(Finding{Check: check, State: OK, Finding: fmt.Sprintf(format, args...)})
 }
 
-func (d *checker) warn(check, mend, format string, args ...any) {
-	d.note(Finding{Check: check, State: Warn, Finding: fmt.Sprintf(format, args...), Hint: mend})
+func (d *checker) warn(check, fix, format string, args ...any) {
+	d.note(Finding{Check: check, State: Warn, Finding: fmt.Sprintf(format, args...), Hint: fix})
 }
 
-func (d *checker) bad(check, mend, format string, args ...any) {
-	d.note(Finding{Check: check, State: Bad, Finding: fmt.Sprintf(format, args...), Hint: mend})
+func (d *checker) bad(check, fix, format string, args ...any) {
+	d.note(Finding{Check: check, State: Bad, Finding: fmt.Sprintf(format, args...), Hint: fix})
 }

@@ -154,19 +154,19 @@ func (d *checker) inotify() {
 var firstBuild = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func (d *checker) clock() {
-	const mend = "sudo timedatectl set-ntp true"
+	const fix = "sudo timedatectl set-ntp true"
 	now := time.Now()
 	written := lastWrite(d.State)
 	synchronised, err := host.ClockSynchronised()
 	switch {
 	case now.Before(firstBuild):
-		d.bad("clock", mend, "the clock says %s, before mailboxd existed", term.Stamp(now))
+		d.bad("clock", fix, "the clock says %s, before mailboxd existed", term.Stamp(now))
 	case written.After(now.Add(time.Minute)):
-		d.bad("clock", mend, "the clock says %s, but the ledger was written at %s: the clock was set back", term.Stamp(now), term.Stamp(written))
+		d.bad("clock", fix, "the clock says %s, but the ledger was written at %s: the clock was set back", term.Stamp(now), term.Stamp(written))
 	case err != nil:
-		d.warn("clock", mend, "%v", err)
+		d.warn("clock", fix, "%v", err)
 	case !synchronised:
-		d.warn("clock", mend, "the clock (%s) is not synchronised by NTP", term.Stamp(now))
+		d.warn("clock", fix, "the clock (%s) is not synchronised by NTP", term.Stamp(now))
 	default:
 		d.good("clock", "it says %s, and is kept right", term.Stamp(now))
 	}

@@ -27,8 +27,8 @@ func each(err error) []error {
 
 // configuration reports whether the configuration can be used.
 func (d *checker) configuration() bool {
-	for _, doubt := range d.Doubts {
-		d.warn("environment", "unset the variable, or correct its name", "%s", doubt)
+	for _, warning := range d.Warnings {
+		d.warn("environment", "unset the variable, or correct its name", "%s", warning)
 	}
 	switch _, missing := os.Stat(d.Config); {
 	case d.Err != nil:
@@ -65,9 +65,9 @@ func (d *checker) mailbox(context.Context) {
 
 // cleaning checks whether old files in the mailbox are deleted by other programs.
 func (d *checker) cleaning(context.Context) {
-	mend := "name another root in " + d.Config
+	fix := "name another root in " + d.Config
 	if proposed, err := setup.PrivateRoot(); err == nil && proposed != d.Root {
-		mend += ", such as: root: " + proposed
+		fix += ", such as: root: " + proposed
 	}
 	root := d.Root
 	if real, err := filepath.EvalSymlinks(root); err == nil {
@@ -76,9 +76,9 @@ func (d *checker) cleaning(context.Context) {
 	age := host.CleanedAfter(root)
 	switch {
 	case age != "":
-		d.warn("tmp", mend, "systemd-tmpfiles deletes what is %s old in %s", age, root)
+		d.warn("tmp", fix, "systemd-tmpfiles deletes what is %s old in %s", age, root)
 	case within(root, "/tmp"), within(root, os.TempDir()), within(root, "/var/tmp"):
-		d.warn("tmp", mend, "%s is in a directory for temporary files", d.Root)
+		d.warn("tmp", fix, "%s is in a directory for temporary files", d.Root)
 	default:
 		d.good("tmp", "nothing deletes what is old in %s", d.Root)
 	}

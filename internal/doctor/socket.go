@@ -71,11 +71,11 @@ func (d *checker) socket(ctx context.Context) {
 	case reader.IsBusy(err):
 		d.warn("socket", "ss -xp src "+term.ShellWord(at.String()), "%v", err)
 	default:
-		mend := "mailboxd serve"
+		fix := "mailboxd serve"
 		if d.pid > 0 {
-			mend = fmt.Sprintf("kill %d; %s", d.pid, mend)
+			fix = fmt.Sprintf("kill %d; %s", d.pid, fix)
 		}
-		d.bad("socket", mend, "%s: %v", at, err)
+		d.bad("socket", fix, "%s: %v", at, err)
 	}
 	d.good("intake", "no daemon answers; one says here what it cannot do")
 }

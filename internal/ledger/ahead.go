@@ -15,8 +15,8 @@ type Request struct {
 	Raw []byte
 }
 
-// A stillness is what is known to be as it is in the tables.
-type stillness struct {
+// A readCache has requests that are the same in the tables.
+type readCache struct {
 	tasks map[int64]*Request // without a Seq: who has put it there is reading it
 	bytes int                // of their lines
 }
@@ -28,7 +28,7 @@ const (
 )
 
 // keep remembers a request, if there is room.
-func (s *stillness) keep(r *Request) {
+func (s *readCache) keep(r *Request) {
 	if !s.hasRoom(len(r.Raw)) {
 		return
 	}
@@ -37,19 +37,19 @@ func (s *stillness) keep(r *Request) {
 	s.bytes += len(r.Raw)
 }
 
-func (s *stillness) hasRoom(line int) bool {
+func (s *readCache) hasRoom(line int) bool {
 	return s.bytes+line <= mostStill && len(s.tasks) <= mostExpected
 }
 
 // forget is for what somebody has changed.
-func (s *stillness) forget(seq int64) {
+func (s *readCache) forget(seq int64) {
 	if r := s.tasks[seq]; r != nil {
 		s.bytes -= len(r.Raw)
 	}
 	delete(s.tasks, seq)
 }
 
-func (s *stillness) clear() {
+func (s *readCache) clear() {
 	clear(s.tasks)
 	s.bytes = 0
 }

@@ -61,11 +61,11 @@ func BenchmarkMove(b *testing.B) {
 			b.ReportAllocs()
 			n := 0
 			for b.Loop() {
-				var crew sync.WaitGroup
+				var done sync.WaitGroup
 				for w := range workers {
-					crew.Go(func() { work(b, l, newTask(n+w)) })
+					done.Go(func() { work(b, l, newTask(n+w)) })
 				}
-				crew.Wait()
+				done.Wait()
 				n += workers
 			}
 			b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "tasks/s")

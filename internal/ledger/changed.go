@@ -8,7 +8,7 @@ import (
 )
 
 // Changed returns a channel that is closed once another group is committed.
-// Whoever follows the ledger asks for it first, then reads, then waits: what is
+// Anyone who follows the ledger asks for it first, then reads, then waits: what is
 // committed in between is either read or told. Nobody waits for who listens.
 func (l *Ledger) Changed() <-chan struct{} {
 	l.mu.Lock()

@@ -24,21 +24,21 @@ func TestALedgerIsTheSameWhereverItsChangesAre(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			dice := rand.New(rand.NewPCG(seed, 1))
 			path := filepath.Join(t.TempDir(), "ledger.db")
-			late, atOnce := openAt(t, path), open(t)
+			late, eager := openAt(t, path), open(t)
 			for range 150 {
 				step := randomStep(dice)
 				asks := dice.IntN(30) == 0
 				got := took(t, late, step, asks)
-				if want := took(t, atOnce, step, true); got != want {
+				if want := took(t, eager, step, true); got != want {
 					t.Fatalf("%+v = %s; want %s", step, got, want)
 				}
 				if dice.IntN(30) == 0 {
-					if diff := cmp.Diff(books(t, atOnce.Reader), books(t, late.Reader), sameTimes); diff != "" {
+					if diff := cmp.Diff(books(t, eager.Reader), books(t, late.Reader), sameTimes); diff != "" {
 						t.Fatalf("after %+v (-want +got):\n%s", step, diff)
 					}
 				}
 			}
-			want, copied := books(t, atOnce.Reader), copyOf(t, path, "", 0)
+			want, copied := books(t, eager.Reader), copyOf(t, path, "", 0)
 			if diff := cmp.Diff(want, books(t, openAt(t, copied).Reader), sameTimes); diff != "" {
 				t.Errorf("after a power cut (-want +got):\n%s", diff)
 			}

@@ -26,7 +26,7 @@ type Ledger struct {
 	db      *sql.DB
 	conn    *sql.Conn     // the one connection that writes
 	lead    chan struct{} // holds a token while somebody commits a group, or freezes what is live
-	writing chan struct{} // and while somebody writes to the tables: whoever wants both takes lead first
+	writing chan struct{} // and while somebody writes to the tables: anyone who wants both takes lead first
 	due     chan struct{} // signalled when something is to be folded
 	closing chan struct{} // closed when nobody is to fold any more
 	folder  sync.WaitGroup
@@ -43,7 +43,7 @@ type Ledger struct {
 	mu      sync.Mutex    // guards what follows; live is changed only by who leads
 	live    *layer        // what the tables do not have, and nobody is bringing there
 	folding *layer        // what somebody is bringing to the tables; nil: nothing
-	still   stillness     // what is as the tables have it
+	still   readCache     // what is as the tables have it
 	queued  []*update     // what the next group will run
 	changed chan struct{} // closed at the next commit; nil: nobody waits for it
 }
@@ -120,7 +120,7 @@ func connect(path string) (*Ledger, error) {
 	l := &Ledger{
 		path: path, db: db, conn: conn, write: newStatements(conn.PrepareContext),
 		lead: make(chan struct{}, 1), writing: make(chan struct{}, 1), due: make(chan struct{}, 1), closing: make(chan struct{}),
-		live: newLayer(), still: stillness{tasks: map[int64]*Request{}},
+		live: newLayer(), still: readCache{tasks: map[int64]*Request{}},
 	}
 	l.tables = newTables(l.conn)
 	if err = migrate(ctx, conn, migrations); err == nil {

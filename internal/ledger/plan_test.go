@@ -38,7 +38,7 @@ func TestAStartGoesByThePartialIndexes(t *testing.T) {
 	})
 }
 
-// With a million messages, whoever looks one up goes to it.
+// With a million messages, anyone who looks one up goes to it.
 func TestMessagesAreLookedUpByTheirIndexes(t *testing.T) {
 	l, _, err := Open(filepath.Join(t.TempDir(), "ledger.db"))
 	if err != nil {

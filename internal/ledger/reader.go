@@ -73,7 +73,7 @@ func openReader(path string) (*Reader, error) {
 }
 
 // awaitFold waits until what was durable when it was called is in the tables. A
-// writer sees to that within a moment, or waits itself for whoever keeps it from that.
+// writer sees to that within a moment, or waits itself for the transaction that blocks it.
 func (r *Reader) awaitFold(path string) {
 	var last uint64
 	for range 100 {
@@ -117,7 +117,7 @@ func (r *Reader) takeUpRedo(path string) error {
 }
 
 // redoInto commits to the tables what the redo log has, unless somebody who writes
-// has started meanwhile: whoever starts after that waits for the commit.
+// has started meanwhile: anyone who starts after that waits for the commit.
 func redoInto(db *sql.DB, path string) error {
 	conn, err := db.Conn(background)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // ErrNewer says that a newer mailboxd wrote the ledger. It was not touched;
-// the mend is to run that version again.
+// the remedy is to run that version again.
 var ErrNewer = errors.New("was written by a newer mailboxd")
 
 //go:embed schema/1.sql

@@ -115,7 +115,7 @@ func TestContentIsKnownInWhicheverRevisionItCame(t *testing.T) {
 	})
 }
 
-// With resend: refuse, a mended envelope is refused for an executed id; where
+// With resend: refuse, a corrected envelope is refused for an executed id; where
 // no agent ever began, it must get its chance.
 func TestATaskIsExecutedOnceARunOfItMayHaveBegun(t *testing.T) {
 	l := open(t)

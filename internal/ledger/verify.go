@@ -7,7 +7,7 @@ import (
 )
 
 // Verify reads every page of the ledger and reports, as an error, the first
-// thing that is not as it must be. It reads one moment, beside a writer too,
+// fault. It reads one moment, beside a writer too,
 // and takes a second for every few hundred megabytes.
 func (r *Reader) Verify(ctx context.Context) error {
 	verdict, _, err := first(ctx, r.read, one[string], "PRAGMA quick_check(1)")

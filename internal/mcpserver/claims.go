@@ -175,7 +175,7 @@ type submitArgs struct {
 }
 
 // submitResult answers a task. What is wrong with the answer the daemon says,
-// and it can be mended; the task stays claimed.
+// and it can be corrected; the task stays claimed.
 func (s *server) submitResult(ctx context.Context, _ call, in submitArgs) (outcome, error) {
 	id, err := taskID(in.TaskID)
 	if err != nil {

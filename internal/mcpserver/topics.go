@@ -80,7 +80,7 @@ func (s *server) followResults(ctx context.Context) {
 		for uri, at := range s.topics.of("results") {
 			a, err := s.answer(ctx, at.id)
 			if err != nil || string(a.Result) == announced[uri] {
-				continue // what is in doubt is looked at again
+				continue // an unknown state is read again
 			}
 			if announced[uri] = string(a.Result); a.Finished {
 				s.announce(ctx, uri)

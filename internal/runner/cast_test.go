@@ -74,7 +74,7 @@ func open(path string) *os.File {
 
 func forever() { time.Sleep(time.Hour) }
 
-// ready tells whoever waits for it that the role is being played.
+// ready reports that the role is being played.
 func ready() {
 	if f, err := os.OpenFile(os.Getenv("READY"), os.O_WRONLY, 0); err == nil {
 		f.Close()

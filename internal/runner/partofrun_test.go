@@ -157,10 +157,10 @@ func TestWhoIsGoneIsNotToldFromAnAgent(t *testing.T) {
 	k := keepers(t, t.TempDir(), "a")
 	for _, pid := range []int{0, -1, 1 << 22} {
 		if why, err := k.PartOfRun(pid); err == nil {
-			t.Errorf("Kin(%d) = %q, nil; want an error", pid, why)
+			t.Errorf("RunOf(%d) = %q, nil; want an error", pid, why)
 		}
 	}
 	if why, err := k.PartOfRun(os.Getpid()); why != "" || err != nil {
-		t.Errorf("Kin(ourselves) = %q, %v; want nothing", why, err)
+		t.Errorf("RunOf(ourselves) = %q, %v; want nothing", why, err)
 	}
 }

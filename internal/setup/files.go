@@ -40,7 +40,7 @@ func firstFiles(config, root string, found []foundCLI) ([]plannedFile, error) {
 	agents := filepath.Join(filepath.Dir(config), "agents")
 	drafts := []plannedFile{
 		{filepath.Join(agents, "hello.sh"), helloAgent, 0o700},
-		{filepath.Join(agents, "hello.json"), manifestOf("hello", "Greets whoever is named in the task.", "advisory", "local"), 0o600},
+		{filepath.Join(agents, "hello.json"), manifestOf("hello", "Greets the person that the task names.", "advisory", "local"), 0o600},
 	}
 	var entries strings.Builder
 	for _, c := range found {

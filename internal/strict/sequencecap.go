@@ -10,7 +10,7 @@ const cancelledCode = 499
 
 // receiveCAP takes one message of an inbox. In CAP everybody may send a message
 // to everybody at any time, so only errors and delegations have an order. A message
-// may follow an error_response: whoever delegated may have had the task tried again.
+// may follow an error_response: the delegating agent may have had the task tried again.
 func (s *sequence) receiveCAP(m message) error {
 	about := entry(s.capTasks, m.Task+" "+m.Sender)
 	switch {

@@ -28,7 +28,7 @@ type promise struct {
 	callback string // the queue that wants the result, or ""
 	asks     string // when a person has to agree, as approval_required says it, or ""
 	there    string // the result that was there before
-	foreign  bool   // it was asked for in CLowl, and whoever asked is told in it
+	foreign  bool   // it was asked for in CLowl, and the requester is told in it
 }
 
 // A book holds all promises.

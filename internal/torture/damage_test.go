@@ -13,7 +13,7 @@ import (
 )
 
 // A damage is what happens to the state between two lives of the daemon. Only
-// whoever kills the daemon uses it, and nobody else until all is over. All methods
+// anyone who kills the daemon uses it, and nobody else until all is over. All methods
 // of nil do nothing.
 type damage struct {
 	removed, flipped, obstacles int

@@ -38,7 +38,7 @@ func (a *approver) submit(ctx context.Context, daemon *client.Client, task clien
 	_, _ = daemon.Submit(ctx, task.ID, client.Submission{Agent: task.Agent, Lease: lease, Result: jsontext.Value(text)})
 }
 
-// judgeFetched: a task that was fetched has the answer of whoever did.
+// judgeFetched: a task that was fetched has the answer of its claimant.
 func judgeFetched(p promise, r envelope.Result) error {
 	if want := fmt.Sprintf("%s v%d", p.id, p.version); r.Status != envelope.OK || r.Output.Summary != want {
 		return fmt.Errorf("%s, %s %q, %q; want the answer %q", r.Status, r.Error.Kind, r.Error.Message, r.Output.Summary, want)

@@ -47,7 +47,7 @@ func TestNothingAcknowledgedIsMissingAfterAPowerCut(t *testing.T) {
 	points = slices.DeleteFunc(points, func(p point) bool { return p.keeper })
 	c := cutter{dice: chance(1 << 33), cuts: map[string]int{}}
 	for _, p := range points {
-		if !p.sync && p.name != "buried" {
+		if !p.sync && p.name != "dead_letters_written" {
 			continue
 		}
 		if c.cut(t, p); c.cuts[p.name] == 0 {
@@ -184,7 +184,7 @@ func (c *cutter) check(t *testing.T, before, after *site, b *book) {
 		}
 	}
 	after.checkLost(t, b, nil)
-	c.checkBuried(t, before, after, b)
+	c.checkDeadLetters(t, before, after, b)
 }
 
 // checkResults looks for the result of each revision that has one, and returns
@@ -222,9 +222,9 @@ func holds(pattern, sum string) bool {
 	})
 }
 
-// checkBuried looks for each line that cannot become a task, and behind which
+// checkDeadLetters looks for each line that cannot become a task, and behind which
 // the ledger says that reading goes on.
-func (c *cutter) checkBuried(t *testing.T, before, after *site, b *book) {
+func (c *cutter) checkDeadLetters(t *testing.T, before, after *site, b *book) {
 	t.Helper()
 	offset, err := after.offset(t.Context())
 	if err != nil {
@@ -234,7 +234,7 @@ func (c *cutter) checkBuried(t *testing.T, before, after *site, b *book) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	buried, err := concatenate(after.path("box/rejected/*.jsonl"))
+	deadLetters, err := concatenate(after.path("box/rejected/*.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +243,7 @@ func (c *cutter) checkBuried(t *testing.T, before, after *site, b *book) {
 			continue // it was not read
 		}
 		c.letters++
-		if !strings.Contains(buried, word) {
+		if !strings.Contains(deadLetters, word) {
 			t.Errorf("line %q was read before the power cut, and is not in rejected/", word)
 		}
 	}

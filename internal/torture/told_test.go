@@ -10,7 +10,7 @@ import (
 	"mailboxd/internal/strict"
 )
 
-// A told is what was said to whoever asked, of a line in their inbox.
+// A told is what was said to the requester, of a line in their inbox.
 type told struct {
 	MID string `json:"mid"`
 	PID string `json:"pid"`

@@ -90,7 +90,7 @@ func (w *writer) plain() error {
 	}
 	if w.asks && w.chance.IntN(8) == 0 {
 		p.part, p.fate = "pull", fetched
-		return w.send(p, "") // once: whoever answers says which version they have seen
+		return w.send(p, "") // once: anyone who answers says which version they have seen
 	}
 	if w.asks && w.chance.IntN(8) == 0 {
 		p.asks = []string{"pre", "post", "both"}[w.chance.IntN(3)]

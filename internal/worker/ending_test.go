@@ -153,7 +153,7 @@ func TestChildrenEndWithTheirWorker(t *testing.T) {
 	gone(t, got.PID)
 	fd, err := unix.PidfdOpen(child, 0)
 	if err != nil {
-		return // gone, and reaped by whoever reaps orphans here
+		return // gone, and reaped by anyone who reaps orphans here
 	}
 	defer unix.Close(fd)
 	awaitExit(t, fd)

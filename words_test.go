@@ -1,0 +1,61 @@
+package mailboxd_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// oldWords are words of a private language, and phrases that users could not read. No
+// tracked text has them.
+var oldWords = []string{
+	"bygones", "purse", "crew", "untold", "nudge", "nudged", "atonce", "porch", "bury", "buried", "endless", "kin", "stillness", "tamed",
+	"utterance", "utterances", "letterbox", "waitingroom", "callnext", "metagain", "happenings", "mend", "mends", "mended", "doubt", "doubts", "whoever",
+	"what nobody needs", "which are not over", "nobody else anything", "their readers'", "looked at again at",
+	"below the 20 latest", "let go of a task", "judges nothing", "is another than", "no agent is paused", "as it must be",
+	"nothing ends at logout", "keeps it right", "does not wait for a reply", "nobody approves their own", "caps nothing",
+	"came once more", "stands in a mailbox", "what only reads", "the daemon's word", "goes on without us",
+	"what the daemon would say", "start any more", "wherever your login shell", "says of lines", "has to be told",
+}
+
+// oldWord finds them as whole words.
+var oldWord = regexp.MustCompile(`\b(` + strings.Join(oldWords, "|") + `)\b`)
+
+// TestNoTextHasTheOldWords searches code, help, logs, docs and scripts.
+func TestNoTextHasTheOldWords(t *testing.T) {
+	for _, path := range tracked(t) {
+		text, err := os.ReadFile(path)
+		if os.IsNotExist(err) {
+			continue // removed, and not committed yet
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain := strings.ToLower(string(text))
+		if !slices.ContainsFunc(oldWords, func(word string) bool { return strings.Contains(plain, word) }) {
+			continue // the expression is slow
+		}
+		for number, line := range strings.Split(plain, "\n") {
+			if found := oldWord.FindString(line); found != "" {
+				t.Errorf("%s:%d has %q: %s", path, number+1, found, strings.TrimSpace(line))
+			}
+		}
+	}
+}
+
+// tracked lists the files of the repository with text of this project.
+func tracked(t *testing.T) []string {
+	t.Helper()
+	out, err := exec.Command("git", "ls-files", "-z").Output()
+	if err != nil {
+		t.Skipf("the files of the project are known to git only: %v", err)
+	}
+	foreign := []string{"words_test.go", "go.sum", "LICENSE", "internal/strict/testdata/", "internal/agent/testdata/", "examples/upstream/"}
+	return slices.DeleteFunc(strings.Split(strings.TrimRight(string(out), "\x00"), "\x00"), func(path string) bool {
+		return slices.ContainsFunc(foreign, func(prefix string) bool { return strings.HasPrefix(filepath.ToSlash(path), prefix) })
+	})
+}
