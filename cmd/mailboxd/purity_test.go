@@ -51,6 +51,7 @@ var pure = map[string][]string{
 	"agents": nil,
 	"lint":   {"FILE"},
 	"send":   {"--agent", "worker", "--type", "work"},
+	"ask":    {"worker", "do it", "--no-wait"},
 	"gc":     {"--dry-run"},
 	"doctor": nil,
 	"budget": nil,
