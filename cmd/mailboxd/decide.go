@@ -20,8 +20,8 @@ func approveCommand(g *globals) *cobra.Command {
 	cmd.Long = `Approve a task that is held for approval, so that it may start, or the answer of a
 task in review, so that it becomes the result. The approval covers what mailboxd
 show prints. If the request, command, directory, tools or budget change, the daemon
-asks again. You can't approve a task that you requested, and an agent can't approve
-any task. If your entry in approvers or policy.proof asks for a proof, your ssh-agent
+asks again. You decide about a task that you requested as approval.self says: not at all,
+confirmed at a terminal, or as about any other. An agent can't approve any task. If your entry in approvers or policy.proof asks for a proof, your ssh-agent
 signs the decision, or the daemon asks at your terminal.`
 	cmd.Example = "  mailboxd show nightly-report\n  mailboxd approve nightly-report --note 'ticket 4711'\n" +
 		"  mailboxd approve nightly-report --as sre-oncall@example.com"

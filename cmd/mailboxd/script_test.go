@@ -37,6 +37,7 @@ var vocabulary = map[string]func(*testscript.TestScript, bool, []string){
 	"signal":     signalDaemon,
 	"keepers":    awaitKeepers,
 	"killkeeper": killKeepers,
+	"typing":     typeConfirmed,
 	"nothing":    awaitNothing,
 	"tmpfs":      mountSmall,
 	"fill":       fillUp,

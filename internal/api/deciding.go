@@ -8,6 +8,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
 	"mailboxd/internal/core"
+	"mailboxd/internal/task"
 )
 
 // decisions are what only a person may do, about somebody else's task.
@@ -50,12 +51,26 @@ func (d *Server) decide(verb string, do func(context.Context, envelope.ID, core.
 	}
 }
 
+// approver is the peer as an approver, or as none.
+func (d *Server) approver(p peer) core.Person {
+	return core.Person{Names: d.opts.Approvers(p.uid), User: p.name(), Self: d.opts.Proofs().Self, UID: p.uid}
+}
+
+// markOwn marks a pending approval of a task that the caller requested with the rule for it.
+func (d *Server) markOwn(r *http.Request, found *client.TaskDetails) {
+	who, last := d.approver(peerIn(r.Context())), len(found.Approvals)-1
+	if last < 0 || found.Approvals[last].Decision != "" || len(who.Names) == 0 || !who.Requested(task.Task{Requester: found.Task.Requester}) {
+		return
+	}
+	found.Approvals[last].Own = who.Self.String()
+}
+
 // person is who the peer is as an approver: all of its names, for they are one
 // person's. An agent is none, whatever name it gives, and its attempt is
 // remembered.
 func (d *Server) person(r *http.Request, verb string, id envelope.ID, as string) (core.Person, error) {
 	p := peerIn(r.Context())
-	who := core.Person{Names: d.opts.Approvers(p.uid), UID: p.uid}
+	who := d.approver(p)
 	why := d.partOfRun(p)
 	switch {
 	case why != "":

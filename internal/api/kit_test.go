@@ -16,6 +16,7 @@ import (
 	"mailboxd/internal/api"
 	"mailboxd/internal/client"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/proof"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
 	"mailboxd/mailbox"
@@ -52,6 +53,7 @@ func openAt(t *testing.T, dir string, runOf func(int) (string, error)) *fixture 
 		Recheck:   5 * time.Millisecond,
 		Survivors: func(string) ([]task.Survivor, error) { return []task.Survivor{{PID: 7, Command: "sh"}}, nil },
 		Approvers: func(int) []string { return nil },
+		Proofs:    func() proof.Approvers { return proof.Approvers{} },
 		Reload:    func() client.ConfigDiff { return client.ConfigDiff{File: "read again"} },
 	})
 	if err != nil {

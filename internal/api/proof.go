@@ -45,7 +45,7 @@ func (d *Server) statement(r *http.Request) (any, error) {
 			answer.Keys = append(answer.Keys, proof.Line(key))
 		}
 	}
-	answer.Needs = needed.String()
+	answer.Needs = max(needed, who.Needs(row)).String()
 	return answer, nil
 }
 

@@ -87,7 +87,11 @@ func (d *Server) caseFile(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.records.Details(r.Context(), id)
+	found, err := d.records.Details(r.Context(), id)
+	if err == nil {
+		d.markOwn(r, &found)
+	}
+	return found, err
 }
 
 func (d *Server) row(r *http.Request) (any, error) {

@@ -24,6 +24,7 @@ type Approval struct {
 	Decider  string            `json:"decided_by,omitempty"`
 	Note     string            `json:"note,omitempty"`
 	Proof    *Proof            `json:"proof,omitempty"` // of the decision; absent: none
+	Own      string            `json:"own,omitempty"`   // approval.self, if the caller requested the task: refuse, confirm or allow
 }
 
 // A Proof is the evidence for a decision.

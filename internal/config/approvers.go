@@ -119,9 +119,13 @@ func readApprovers(path string) ([]Approver, error) {
 // Proofs converts the approvers to those of package proof.
 func (c *Config) Proofs(mailbox string) proof.Approvers {
 	list := proof.Approvers{Mailbox: mailbox, Validity: c.Policy.ApprovalTTL}
+	list.Self, _ = task.ParseSelfRule(c.Approval.Self) // check has seen to it
 	for _, a := range c.EffectiveApprovers() {
 		level, _ := task.ParseProofLevel(a.Proof) // check has seen to it
-		approver := proof.Approver{Name: a.Name, Min: level}
+		approver := proof.Approver{Name: a.Name, Min: level, User: c.ApproverNames(a.UID)}
+		if u, err := user.LookupId(strconv.Itoa(a.UID)); err == nil {
+			approver.User = append(approver.User, u.Username)
+		}
 		for _, line := range a.Keys {
 			if key, err := proof.ParseKey(line); err == nil {
 				approver.Keys = append(approver.Keys, key)

@@ -18,6 +18,7 @@ func (c *Config) checkValues() []error {
 		expanded("state_dir", c.StateDir),
 		expanded("policy.schemas", c.Policy.Schemas),
 		oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error"),
+		oneOf("approval.self", c.Approval.Self, "refuse", "confirm", "allow"),
 		oneOf("log.format", c.Log.Format, "auto", "console", "json"),
 		oneOf("intake.first_start", c.Intake.FirstStart, "process", "from_end"),
 		atLeast("intake.max_line_bytes", c.Intake.MaxLineBytes, 1024),

@@ -20,6 +20,7 @@ type Config struct {
 	Limits        Limits     `mapstructure:"limits"`
 	Retention     Retention  `mapstructure:"retention"`
 	Approvers     []Approver `mapstructure:"approvers"`
+	Approval      Approval   `mapstructure:"approval"`
 	ApproversFile string     `mapstructure:"approvers_file"`
 	Senders       []Sender   `mapstructure:"senders"`
 	Oversight     Oversight  `mapstructure:"oversight"`
@@ -85,6 +86,7 @@ func defaults(v *viper.Viper) {
 		"agents":                                 []any{},
 		"approvers":                              []any{},
 		"approvers_file":                         "",
+		"approval.self":                          "refuse",
 	} {
 		v.SetDefault(key, value)
 	}

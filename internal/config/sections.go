@@ -68,6 +68,11 @@ func (c *Config) NoticeCommand() []string {
 	return command
 }
 
+// Approval is who may decide about what.
+type Approval struct {
+	Self string `mapstructure:"self"`
+}
+
 // A Sender is a participant that authenticates with a secret (CLOWL-18).
 type Sender struct {
 	Name       string `mapstructure:"name"`

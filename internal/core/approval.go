@@ -38,7 +38,7 @@ func (c *Answer) decide(d *decision) error {
 	if question == nil {
 		return StateErrorOf(t.Task)
 	}
-	if why := cmp.Or(c.Person.Forbidden(t.Task, question.Approver), c.Unproven, unproven(c.Level, c.Needed)); why != "" {
+	if why := cmp.Or(c.Person.Forbidden(t.Task, question.Approver), c.Unproven, unproven(c.Level, c.Needed), unconfirmed(c.Level, c.Person, t.Task)); why != "" {
 		d.show(t, task.KindApprovalRefused, map[string]any{"by": c.Person.String(), "uid": c.Person.UID, "reason": why})
 		return &ForbiddenError{why}
 	}
@@ -64,6 +64,9 @@ func (c *Answer) record(d *decision, t *Task, question *task.Consent) {
 	}
 	if c.Person.Proof.Key != "" {
 		data["key"] = c.Person.Proof.Key
+	}
+	if c.Person.Requested(t.Task) {
+		data["self"] = true // the person requested the task too
 	}
 	if c.Note != "" {
 		data["note"] = c.Note
@@ -155,6 +158,15 @@ func unproven(has, needs task.ProofLevel) string {
 		return ""
 	}
 	return fmt.Sprintf("policy.proof needs an approval with proof %s, and this one has %s", needs, has)
+}
+
+// unconfirmed says that a person has to confirm a decision about a task that the person
+// requested; "" if the proof is enough.
+func unconfirmed(has task.ProofLevel, p Person, t task.Task) string {
+	if has >= p.Needs(t) {
+		return ""
+	}
+	return fmt.Sprintf("%s requested this task; the decision has to be confirmed at a terminal (approval.self is confirm)", t.Requester)
 }
 
 // matches reports whether an approval is for the content and the approver of a verdict.

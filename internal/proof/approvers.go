@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -22,6 +23,13 @@ type Approver struct {
 	Name string
 	Min  task.ProofLevel
 	Keys []ssh.PublicKey // of the approver; required if Min is above task.ProofTerminal
+	User []string        // all names of the user; tasks that they requested are the approver's own
+}
+
+// requested reports whether the user of the approver requested a task, by the name of its
+// requester. Upper and lower case are the same here.
+func (a *Approver) requested(row task.Task) bool {
+	return slices.ContainsFunc(a.User, func(name string) bool { return strings.EqualFold(name, row.Requester) })
 }
 
 // Approvers verify decisions. The zero value knows no approver, so no decision counts.
@@ -29,6 +37,7 @@ type Approver struct {
 type Approvers struct {
 	Mailbox  string // id of the mailbox
 	List     []Approver
+	Self     task.SelfRule // about tasks that the approver requested
 	Validity time.Duration // of a new signature; 0: MaxValidity
 }
 
@@ -67,6 +76,10 @@ func (a Approvers) Check(row task.Task, c task.Consent, now time.Time) (task.Pro
 	switch {
 	case err != nil:
 		return task.ProofNone, fmt.Errorf("the proof of %s doesn't hold: %w", c.Decider, err)
+	case a.Self == task.SelfRefuse && approver.requested(row):
+		return level, fmt.Errorf("%s requested this task; another approver must decide (approval.self is refuse)", row.Requester)
+	case approver.requested(row) && level < a.Self.Needs():
+		return level, fmt.Errorf("%s requested this task; the decision has to be confirmed at a terminal (approval.self is confirm)", row.Requester)
 	case level < approver.Min:
 		return level, fmt.Errorf("decisions of %s need proof: %s, and this one has %s", c.Decider, approver.Min, level)
 	}

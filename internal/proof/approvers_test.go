@@ -73,6 +73,32 @@ func TestAnApproverWithoutAProofNeedsNone(t *testing.T) {
 	}
 }
 
+func TestAnOwnTaskIsDecidedAsTheRuleSays(t *testing.T) {
+	for _, c := range []struct {
+		rule  task.SelfRule
+		kind  string
+		asker string
+		why   string
+	}{
+		{task.SelfRefuse, "", "ada", "another approver must decide"},
+		{task.SelfRefuse, proof.KindTerminal, "ADA", "another approver must decide"},
+		{task.SelfRefuse, "", "lovelace", "another approver must decide"},
+		{task.SelfRefuse, "", "upstream", ""},
+		{task.SelfConfirm, "", "ada", "confirmed at a terminal"},
+		{task.SelfConfirm, proof.KindTerminal, "ada", ""},
+		{task.SelfConfirm, "", "upstream", ""},
+		{task.SelfAllow, "", "ada", ""},
+		{task.SelfRule(7), "", "upstream", ""},
+	} {
+		a := proof.Approvers{Self: c.rule, List: []proof.Approver{{Name: "ada", User: []string{"ada", "lovelace"}}}}
+		decision := task.Consent{Decision: task.Approved, Decider: "ada", Proof: task.Proof{Kind: c.kind}}
+		_, err := a.Check(task.Task{Requester: c.asker}, decision, time.Now())
+		if (err == nil) != (c.why == "") || err != nil && !strings.Contains(err.Error(), c.why) {
+			t.Errorf("%s, proof %q, requested by %s: %v; want %q", c.rule, c.kind, c.asker, err, c.why)
+		}
+	}
+}
+
 func TestAnUntouchedHardwareKeyDoesNotCount(t *testing.T) {
 	for flags, want := range map[byte]task.ProofLevel{1: task.ProofPerson, 0: task.ProofNone} {
 		token := newSoftToken(t, flags)

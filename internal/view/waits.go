@@ -127,6 +127,9 @@ func (s WaitContext) approval(t client.Task) string {
 	if asked.Approver != "" {
 		words += " of " + term.OneLine(asked.Approver)
 	}
+	if asked.Own == task.SelfRefuse.String() {
+		words += " of another approver"
+	}
 	if !asked.Expires.IsZero() {
 		words += " until " + clock(asked.Expires, s.Now)
 	}
@@ -158,6 +161,10 @@ func (s WaitContext) next(t client.Task) string {
 	switch {
 	case t.State == task.Review && known && asked.Asked.IsZero():
 		return Command("thread", t.ID)
+	case WaitsForApproval(t) && asked.Own == task.SelfRefuse.String():
+		return "another approver must decide, since you requested this task (approval.self is refuse); or " + Command("cancel", t.ID)
+	case WaitsForApproval(t) && asked.Own == task.SelfConfirm.String():
+		return "you requested this task: confirm at a terminal with " + Command("approve", t.ID) + ", or " + Command("deny", t.ID, "--reason WHY")
 	case WaitsForApproval(t):
 		return Command("approve", t.ID) + ", or " + Command("deny", t.ID, "--reason WHY")
 	case slices.Contains(t.Held, task.AuthRequired):

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
+)
+
+// typeConfirmed runs a command with a controlling terminal of its own, and types there the
+// number that it shows, or another one: typing right|wrong COMMAND... With "!", the command
+// fails. What it prints is the standard output of the script.
+func typeConfirmed(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 2 || args[0] != "right" && args[0] != "wrong" {
+		ts.Fatalf("usage: typing right|wrong command [args]")
+	}
+	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
+	ts.Check(err)
+	defer person.Close()
+	number, err := unix.IoctlGetInt(int(person.Fd()), unix.TIOCGPTN)
+	ts.Check(err)
+	ts.Check(unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0))
+	terminal, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	ts.Check(err)
+	var said bytes.Buffer
+	cmd := exec.Command(args[1], args[2:]...)
+	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), terminal, &said, &said
+	cmd.Env = append(os.Environ(), "AINL_AGENT_ROOT="+ts.Getenv("AINL_AGENT_ROOT"), "XDG_STATE_HOME="+ts.Getenv("XDG_STATE_HOME"), "XDG_RUNTIME_DIR="+ts.Getenv("XDG_RUNTIME_DIR"))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	err = cmd.Start()
+	terminal.Close() // the command alone has it now, so that its end is seen
+	ts.Check(err)
+	ts.Check(person.SetReadDeadline(time.Now().Add(20 * time.Second))) // a question that never comes must not hold the test
+	question, lines := "", bufio.NewReader(person)
+	for err == nil && !strings.Contains(question, "to confirm: ") {
+		var word string
+		word, err = lines.ReadString(' ')
+		question += word
+	}
+	if _, after, found := strings.Cut(question, "Type "); found {
+		if args[0] == "right" {
+			after, _, _ = strings.Cut(after, " ")
+		} else {
+			after = "no"
+		}
+		fmt.Fprintln(person, after)
+	}
+	err = cmd.Wait()
+	ts.Logf("%s\n%s", question, said.String())
+	_, _ = ts.Stdout().Write(said.Bytes())
+	if (err != nil) != neg {
+		ts.Fatalf("%s: %v", strings.Join(args, " "), err)
+	}
+}
