@@ -56,6 +56,8 @@ var agents = map[string]func(){
 	"call":    call,
 	"extract": extractProof,
 	"replay":  replay,
+	"connect": connect,
+	"steal":   steal,
 	"clowl": func() {
 		request()
 		fmt.Println(`{"p":"DONE","task":"test","data":{"summary":"ready, in CLowl"}}`)

@@ -17,14 +17,16 @@ func configCommand(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Check or show the configuration",
-		Long:  "Check the configuration file, or show the value of every key.",
+		Long: `Check the configuration file, show the value of every key, compare it with the
+daemon's, or print its schema.`,
 		Example: `  mailboxd config check
   mailboxd config show
-  mailboxd config diff`,
+  mailboxd config diff
+  mailboxd config schema > ~/.config/mailboxd/config.schema.json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(configCheckCommand(g), configShowCommand(g), configDiffCommand(g))
+	cmd.AddCommand(configCheckCommand(g), configShowCommand(g), configDiffCommand(g), configSchemaCommand())
 	return cmd
 }
 
@@ -91,4 +93,22 @@ func printSettings(w io.Writer, file string, settings []config.Setting, asJSON b
 		fmt.Fprintf(table, "%s\t%s\t%s\n", s.Key, term.Escape(string(text)), s.From)
 	}
 	return table.Flush()
+}
+
+func configSchemaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema of the configuration, for editors",
+		Long: `Print the JSON Schema of the configuration: every key with its type, its default
+and what it is for. An editor with the YAML language server completes and checks
+the file by it, if the first line of the file is
+# yaml-language-server: $schema=./config.schema.json
+init writes both. Print the schema again after an upgrade.`,
+		Example: "  mailboxd config schema > ~/.config/mailboxd/config.schema.json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := cmd.OutOrStdout().Write(config.Schema)
+			return err
+		},
+	}
 }

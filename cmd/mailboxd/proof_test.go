@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
 
 	"mailboxd/internal/client"
 )
@@ -22,13 +23,8 @@ import (
 // call asks the control socket, as a program does that has only the connection:
 // agent call PATH BODY. It prints the answer.
 func call() {
-	sockets, err := filepath.Glob(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "mailboxd", "*.sock"))
-	if err != nil || len(sockets) != 1 {
-		panic(fmt.Sprint(sockets, err))
-	}
-	socket := client.SocketPath{Dir: filepath.Dir(sockets[0]), Name: filepath.Base(sockets[0])} // its path is too long to dial
 	web := http.Client{Transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return socket.Dial(ctx) },
+		DialContext: func(context.Context, string, string) (net.Conn, error) { return dialControl(), nil },
 	}}
 	answer, err := web.Post("http://mailboxd/v1/"+os.Args[2], "application/json", strings.NewReader(os.Args[3]))
 	if err != nil {
@@ -110,4 +106,63 @@ func replay() {
 	}
 	os.Args = []string{"agent", "call", "tasks/" + os.Args[2] + "/approve", string(body)}
 	call()
+}
+
+// connect opens a connection to the control socket as an editor does, and keeps it: agent connect
+// FILE ID. The file gets the number of the process, once it is open, and the id of a task.
+func connect() {
+	conn := dialControl()
+	defer conn.Close()
+	aside := os.Args[2] + ".tmp"
+	if err := errors.Join(os.WriteFile(aside, fmt.Append(nil, os.Getpid(), " ", os.Args[3], "\n"), 0o600), os.Rename(aside, os.Args[2])); err != nil {
+		panic(err)
+	}
+	select {}
+}
+
+func dialControl() net.Conn {
+	sockets, err := filepath.Glob(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "mailboxd", "*.sock"))
+	if err != nil || len(sockets) != 1 {
+		panic(fmt.Sprint(sockets, err))
+	}
+	socket := client.SocketPath{Dir: filepath.Dir(sockets[0]), Name: filepath.Base(sockets[0])} // its path is too long to dial
+	conn, err := socket.Dial(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	return conn
+}
+
+// steal is an agent that takes over the open connection of another process, and approves a task
+// with it; both are in the file $VICTIM. Its answer has the daemon's.
+func steal() {
+	text, err := os.ReadFile(os.Getenv("VICTIM"))
+	if err != nil {
+		panic(err)
+	}
+	var pid int
+	var target string
+	if _, err := fmt.Sscan(string(text), &pid, &target); err != nil {
+		panic(err)
+	}
+	process, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		panic(err)
+	}
+	for fd := 3; fd < 64; fd++ {
+		taken, err := unix.PidfdGetfd(process, fd, 0)
+		if err != nil {
+			continue
+		}
+		file := os.NewFile(uintptr(taken), "stolen")
+		conn, err := net.FileConn(file)
+		if err != nil {
+			continue
+		}
+		fmt.Fprintf(conn, "POST /v1/tasks/%s/approve HTTP/1.1\r\nHost: mailboxd\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}", target)
+		got, err := io.ReadAll(conn)
+		answer(fmt.Sprint(string(got), err))
+		return
+	}
+	answer("no connection to steal")
 }

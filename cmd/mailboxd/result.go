@@ -45,7 +45,7 @@ func showResult(cmd *cobra.Command, r *reader.Reader, arg string, asJSON bool) e
 	if err != nil {
 		return err
 	}
-	if err := view.PrintResult(cmd.OutOrStdout(), raw, asJSON); err != nil {
+	if err := view.PrintResultOf(cmd.OutOrStdout(), shownID(cmd, r.Location, id), raw, asJSON); err != nil {
 		return err
 	}
 	return verdictOf(raw)

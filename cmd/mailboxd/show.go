@@ -46,7 +46,8 @@ func showTask(cmd *cobra.Command, r *reader.Reader, arg string, asJSON bool) err
 	if err != nil {
 		return err
 	}
-	details := &view.Details{TaskDetails: file}
+	screen, details := term.ScreenOf(cmd.OutOrStdout()), &view.Details{TaskDetails: file}
+	around.ShortIDs = screen.Columns > 0
 	details.Session, details.Continue = reader.Session(file)
-	return details.Print(term.ScreenOf(cmd.OutOrStdout()), around, r.Files(file))
+	return details.Print(screen, around, r.Files(file))
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -54,6 +55,20 @@ func taskID(ctx context.Context, r *reader.Reader, arg string) (envelope.ID, err
 	return id, nil
 }
 
+// shownID is the id of a task as its output shows it: on a terminal, its short id.
+func shownID(cmd *cobra.Command, at reader.Location, id envelope.ID) envelope.ID {
+	if !term.IsTerminal(cmd.OutOrStdout()) || !view.IsRandom(id) {
+		return id
+	}
+	short := id
+	_ = at.Read(cmd.Context(), func(ctx context.Context, r *reader.Reader) error { // without a ledger there is none
+		file, err := r.Details(ctx, id)
+		short = cmp.Or(file.Task.ShortID, id)
+		return err
+	})
+	return short
+}
+
 // waitFor prints the result of each task as it comes, and returns the worst exit code.
 func waitFor(cmd *cobra.Command, at reader.Location, tasks []reader.Submission, timeout time.Duration, asJSON bool) error {
 	ctx := cmd.Context()
@@ -73,7 +88,7 @@ func waitFor(cmd *cobra.Command, at reader.Location, tasks []reader.Submission, 
 		case err != nil:
 			return err
 		}
-		if err := view.PrintResult(cmd.OutOrStdout(), raw, asJSON); err != nil {
+		if err := view.PrintResultOf(cmd.OutOrStdout(), shownID(cmd, at, task.ID), raw, asJSON); err != nil {
 			return err
 		}
 		worst = exit.Worse(worst, verdictOf(raw))

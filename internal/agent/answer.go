@@ -83,6 +83,9 @@ func (g *Agent) read(j task.Job) (answer, error) {
 		return readText(f)
 	}
 	raw, err := readObject(f)
+	if errors.Is(err, errNoObject) {
+		return answer{}, fmt.Errorf("%w; if it answers in words, set exec.output: text for agent %q", err, g.binding.ID)
+	}
 	if err != nil {
 		return answer{}, err
 	}

@@ -63,6 +63,14 @@ const (
 
 var formats = []Format{Envelope, JSON, Text, Claude, Codex, Cursor, Gemini}
 
+// Formats returns the names of all formats.
+func Formats() (names []string) {
+	for _, f := range formats {
+		names = append(names, string(f))
+	}
+	return names
+}
+
 // Metered reports whether answers state their cost.
 func (f Format) Metered() bool { return f == Envelope || eventReaders[f] != nil }
 
@@ -192,7 +200,7 @@ func (b Binding) Check() (found []*FieldError) {
 // checkWords checks the fields that have one of a few values.
 func (b Binding) checkWords() (found []*FieldError) {
 	if !slices.Contains(formats, b.Output) {
-		found = append(found, wrong("exec.output", "%q is not one of envelope, json, text, claude, codex, cursor, gemini", b.Output))
+		found = append(found, wrong("exec.output", "%q is not one of %s", b.Output, strings.Join(Formats(), ", ")))
 	}
 	if !slices.Contains([]Stdin{Request, Prompt, None}, b.Stdin) {
 		found = append(found, wrong("exec.stdin", "%q is not one of request, prompt, none", b.Stdin))

@@ -1,7 +1,10 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 
 	"mailboxd/envelope"
@@ -19,7 +22,11 @@ func (g *Agent) notStarted(j task.Job, kind envelope.Kind, message string) task.
 // noProcess returns the outcome of a job whose process couldn't be started. A retry may
 // work.
 func (g *Agent) noProcess(j task.Job, err error) task.Outcome {
-	o := g.notStarted(j, envelope.SpawnFailed, fmt.Sprintf("the agent's command cannot be started: %v", err))
+	message := fmt.Sprintf("the agent's command cannot be started: %v", err)
+	if _, missing := os.Stat(g.binding.Cwd); g.binding.Cwd != "" && errors.Is(missing, fs.ErrNotExist) {
+		message += fmt.Sprintf("; create the directory, or correct exec.cwd of agent %q", g.binding.ID)
+	}
+	o := g.notStarted(j, envelope.SpawnFailed, message)
 	o.Retry = true
 	return o
 }

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -46,6 +45,17 @@ var recipes = map[Profile]recipe{
 	AINL:   {stdin: Request, output: JSON},
 	Shell:  {stdin: Request, output: Text},
 }
+
+// Profiles returns the names of all profiles.
+func Profiles() (names []string) {
+	for _, p := range slices.Sorted(maps.Keys(recipes)) {
+		names = append(names, string(p))
+	}
+	return names
+}
+
+// LimitsTools reports whether the program of the profile is told which tools it may use.
+func (p Profile) LimitsTools() bool { return recipes[p].tools }
 
 // Filled returns the binding with the defaults of its profile. A command of one word
 // replaces the path of the program; a longer one is the binding's own, and gets no
@@ -95,8 +105,7 @@ func (b Binding) checkProfile() *FieldError {
 	_, known := recipes[b.Profile]
 	switch {
 	case b.Profile != "" && !known:
-		names := slices.Sorted(maps.Keys(recipes))
-		return wrong("profile", "%q is not one of %s", b.Profile, strings.Trim(fmt.Sprint(names), "[]"))
+		return wrong("profile", "%q is not one of %s", b.Profile, strings.Join(Profiles(), ", "))
 	case b.Profile != "" && (b.Worker != nil || b.Inbox != nil):
 		return wrong("profile", "is for an exec agent, not for a worker or an inbox")
 	case b.Model != "" && !b.byRecipe():

@@ -89,9 +89,9 @@ func (g *Agent) workdirHint(path string) string {
 	line := fmt.Sprintf("exec: {workdirs: [%s]}", yamlWord(path))
 	if len(g.binding.Workdirs) > 0 {
 		line = "- " + yamlWord(path)
-		return fmt.Sprintf("%s is not inside exec.workdirs of agent %q: to allow it, add this line to exec.workdirs of the agent: %s", path, g.binding.ID, line)
+		return fmt.Sprintf("%s is not inside exec.workdirs of agent %q: to allow it, add this line to exec.workdirs of the agent and reload: %s", path, g.binding.ID, line)
 	}
-	return fmt.Sprintf("%s is not allowed for agent %q, which has no exec.workdirs: to allow it, add this to the agent in the configuration: %s", path, g.binding.ID, line)
+	return fmt.Sprintf("%s is not allowed for agent %q, which has no exec.workdirs: to allow it, add this to the agent in the configuration and reload: %s", path, g.binding.ID, line)
 }
 
 // yamlWord returns a path as it is written in a list of YAML.

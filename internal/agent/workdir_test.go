@@ -66,7 +66,7 @@ func TestATaskWorksOnlyInsideTheDirectoriesOfItsAgent(t *testing.T) {
 		"src/out":           "refused: leads out of exec.workdirs",
 		"src/app/../../box": "refused: is part of the mailbox",
 		"src/out/../other":  "refused: leads out of exec.workdirs",
-		"other":             "refused: is not inside exec.workdirs of agent \"tester\": to allow it, add this line to exec.workdirs of the agent: - " + p.dir + "/other",
+		"other":             "refused: is not inside exec.workdirs of agent \"tester\": to allow it, add this line to exec.workdirs of the agent and reload: - " + p.dir + "/other",
 		"other/new one":     `add this line to exec.workdirs of the agent: - "` + p.dir + `/other/new one"`,
 		"src/../other":      "refused: is not inside exec.workdirs",
 		"src2":              "refused: is not inside exec.workdirs",

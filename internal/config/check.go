@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
@@ -17,10 +16,10 @@ func (c *Config) checkValues() []error {
 		expanded("root", c.Root),
 		expanded("state_dir", c.StateDir),
 		expanded("policy.schemas", c.Policy.Schemas),
-		oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error"),
-		oneOf("approval.self", c.Approval.Self, "refuse", "confirm", "allow"),
-		oneOf("log.format", c.Log.Format, "auto", "console", "json"),
-		oneOf("intake.first_start", c.Intake.FirstStart, "process", "from_end"),
+		choice("log.level", c.Log.Level),
+		choice("approval.self", c.Approval.Self),
+		choice("log.format", c.Log.Format),
+		choice("intake.first_start", c.Intake.FirstStart),
 		atLeast("intake.max_line_bytes", c.Intake.MaxLineBytes, 1024),
 		positive("intake.rescan", c.Intake.Rescan),
 		atLeast("limits.concurrency", int64(c.Limits.Concurrency), 1),
@@ -87,13 +86,6 @@ func pattern(key, text string) error {
 		return wrong(key, "%q is not a pattern: a bracket is not closed, or a backslash ends it", text)
 	}
 	return nil
-}
-
-func oneOf(key, value string, allowed ...string) error {
-	if slices.Contains(allowed, value) {
-		return nil
-	}
-	return wrong(key, "%q is not one of %s", value, strings.Join(allowed, ", "))
 }
 
 func positive(key string, value time.Duration) error {

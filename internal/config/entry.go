@@ -109,7 +109,7 @@ type ErrorRule struct {
 }
 
 func (r ErrorRule) check(key, id string) []error {
-	checks := []error{oneOf(key+".do", r.Do, "retry", "reassign", "escalate")}
+	checks := []error{choice(key+".do", r.Do)}
 	if len(r.Codes) == 0 {
 		checks = append(checks, wrong(key+".codes", "required, a list such as [504, E006, timeout]"))
 	}
@@ -147,8 +147,8 @@ func (e Entry) RuleFor(kind envelope.Kind) (ErrorRule, bool) {
 func (e Entry) check(key string) []error {
 	checks := []error{
 		patterns(key+".task_types", e.TaskTypes),
-		oneOf(key+".max_sensitivity", e.MaxSensitivity, "public", "internal", "confidential", "restricted"),
-		oneOf(key+".refs", e.Refs, "optional", "required"),
+		choice(key+".max_sensitivity", e.MaxSensitivity),
+		choice(key+".refs", e.Refs),
 	}
 	for i, dir := range e.Exec.Workdirs {
 		checks = append(checks, expanded(fmt.Sprintf("%s.exec.workdirs[%d]", key, i), dir))

@@ -64,7 +64,7 @@ type ProofRule struct {
 
 // check refuses a rule without a meaning.
 func (p ProofRule) check(key string) []error {
-	return []error{oneOf(key+".min", p.Min, "terminal", "ssh", "person"), patterns(key+".task_types", p.TaskTypes)}
+	return []error{choice(key+".min", p.Min), patterns(key+".task_types", p.TaskTypes)}
 }
 
 // modes are the words of the configuration for how strict a control is.
@@ -110,10 +110,10 @@ func (p *Policy) Rules() policy.Rules {
 func (p *Policy) check(agents []Entry) []error {
 	var checks []error
 	for _, control := range scalarControls() {
-		checks = append(checks, oneOf("policy."+string(control), fmt.Sprint(p.Modes[string(control)]), "enforce", "warn", "off"))
+		checks = append(checks, choice("policy."+string(control), fmt.Sprint(p.Modes[string(control)])))
 	}
 	checks = append(checks,
-		oneOf("policy.change_window.mode", p.ChangeWindow.Mode, "enforce", "warn", "off"),
+		choice("policy.change_window.mode", p.ChangeWindow.Mode),
 		patterns("policy.change_window.exempt_task_types", p.ChangeWindow.ExemptTaskTypes),
 		atLeast("policy.context_divisor", int64(p.ContextDivisor), 1),
 	)
@@ -163,7 +163,7 @@ func (b Budget) check(key string, agents []Entry) error {
 	case b.Tokens == nil && b.USDCents == nil:
 		return wrong(key, "needs tokens or usd_cents")
 	}
-	return errors.Join(oneOf(key+".per", b.Per, "day"), amounts(key, b.Tokens, b.USDCents))
+	return errors.Join(choice(key+".per", b.Per), amounts(key, b.Tokens, b.USDCents))
 }
 
 func amounts(key string, tokens, cents *int64) error {

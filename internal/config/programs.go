@@ -57,6 +57,9 @@ func (m Agent) lacks() []error {
 	if tilde := expanded(keyOf(m, part+".cwd"), cwd); tilde != nil {
 		return append(errs, tilde)
 	}
+	for i, dir := range b.Workdirs {
+		errs = append(errs, directory(keyOf(m, fmt.Sprintf("exec.workdirs[%d]", i)), dir))
+	}
 	if b.Inbox == nil && cwd != "" {
 		errs = append(errs, directory(keyOf(m, part+".cwd"), b.Cwd))
 	}

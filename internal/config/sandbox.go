@@ -83,8 +83,8 @@ func (c *Config) checkSandbox(key string, e Entry) []error {
 	s := *e.Sandbox
 	key += ".sandbox"
 	checks := []error{
-		oneOf(key+".profile", s.Profile, sandbox.Profiles()...),
-		oneOf(key+".missing", s.Missing, string(sandbox.Refuse), string(sandbox.Open)),
+		choice(key+".profile", s.Profile),
+		choice(key+".missing", s.Missing),
 	}
 	for i, name := range s.Home {
 		if !filepath.IsLocal(name) || filepath.Clean(name) == "." {

@@ -66,7 +66,7 @@ func (in *sendArgs) id() (envelope.ID, error) {
 	if in.TaskID != "" {
 		return taskID(in.TaskID)
 	}
-	unique, err := uuid.NewV7()
+	unique, err := uuid.NewRandom() // its first characters are a short id
 	return envelope.ID(unique.String()), err
 }
 

@@ -18,6 +18,8 @@ type cli struct {
 	about   string   // what it is, for its manifest
 	notes   []string // what a person should know, and where it is documented
 	needs   string   // what a person has to add before it can run; "" is nothing
+
+	inProject bool // it needs nothing but a project
 }
 
 // clis are the known agent programs, in the order of the search. Each has the page of
@@ -59,14 +61,16 @@ var clis = []cli{
 	{
 		name: "aider", args: []string{"--yes", "--no-stream", "--message-file", "{{.RunDir}}/prompt.txt"}, stdin: "prompt", about: "Aider, without a terminal.",
 		notes: []string{"It edits and commits in its cwd. https://aider.chat/docs/scripting.html"},
-		needs: "a cwd with the project that it may edit",
+		needs: "a cwd with the project that it may edit", inProject: true,
 	},
 }
 
 // A foundCLI is an agent program that is installed.
 type foundCLI struct {
 	cli
-	path string
+	path    string
+	project string   // where it works; "": in a directory of each task
+	tools   []string // the most it may use; none: no limit
 }
 
 // findCLIs looks for the programs on PATH. It makes paths absolute, since a service has
@@ -79,7 +83,7 @@ func findCLIs() []foundCLI {
 			path, err = filepath.Abs(path)
 		}
 		if err == nil && !strings.Contains(path, "{{") { // a command is made of templates
-			found = append(found, foundCLI{c, path})
+			found = append(found, foundCLI{cli: c, path: path})
 		}
 	}
 	return found
@@ -112,6 +116,13 @@ func (c foundCLI) entry() string {
 	if c.profile != "" {
 		entry = append(entry, "  profile: "+c.profile)
 	}
+	if len(c.tools) > 0 {
+		tools, err := json.Marshal(c.tools)
+		if err != nil {
+			return ""
+		}
+		entry = append(entry, "  tools: "+string(tools))
+	}
 	for _, line := range append(entry, "  exec: {"+exec+"}", "  timeout: 30m") {
 		fmt.Fprintf(&text, "  %s%s\n", mark, line)
 	}
@@ -125,6 +136,11 @@ func (c foundCLI) exec() (string, error) {
 	if c.profile == "" {
 		text += ", stdin: " + c.stdin + ", output: text"
 	}
+	if c.project != "" && err == nil {
+		var dir []byte
+		dir, err = json.Marshal(c.project)
+		text += fmt.Sprintf(", cwd: %s, workdirs: [%[1]s]", dir)
+	}
 	return text, err
 }
 
@@ -132,6 +148,9 @@ func (c foundCLI) exec() (string, error) {
 func (c foundCLI) note() string {
 	if c.needs != "" {
 		return "(commented out: it needs " + c.needs + ")"
+	}
+	if c.project != "" {
+		return "(agent " + c.name + ", works in " + c.project + ")"
 	}
 	return "(agent " + c.name + ")"
 }

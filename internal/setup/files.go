@@ -28,30 +28,33 @@ var helloAgent string
 type plannedFile struct {
 	path, text string
 	mode       fs.FileMode
+	generated  bool // always the same from one version: replaced without a backup
 }
 
 // firstFiles are the files of a new configuration. The configuration is the last, so it
 // never names a missing file.
-func firstFiles(config, root string, found []foundCLI) ([]plannedFile, error) {
+func firstFiles(config, root string, schema []byte, found []foundCLI) ([]plannedFile, error) {
 	quoted, err := jsontext.AppendQuote(nil, root) // YAML reads what JSON quotes
 	if err != nil {
 		return nil, fmt.Errorf("write %q into a configuration: %w", root, err)
 	}
 	agents := filepath.Join(filepath.Dir(config), "agents")
 	drafts := []plannedFile{
-		{filepath.Join(agents, "hello.sh"), helloAgent, 0o700},
-		{filepath.Join(agents, "hello.json"), manifestOf("hello", "Greets the person that the task names.", "advisory", "local"), 0o600},
+		{filepath.Join(agents, "hello.sh"), helloAgent, 0o700, false},
+		{filepath.Join(agents, "hello.json"), manifestOf("hello", "Greets the person that the task names.", "advisory", "local"), 0o600, false},
 	}
 	var entries strings.Builder
 	for _, c := range found {
-		drafts = append(drafts, plannedFile{filepath.Join(agents, c.name+".json"), manifestOf(c.name, c.about, "hybrid", "remote"), 0o600})
+		drafts = append(drafts, plannedFile{filepath.Join(agents, c.name+".json"), manifestOf(c.name, c.about, "hybrid", "remote"), 0o600, false})
 		entries.WriteString("\n" + c.entry())
 	}
 	if len(found) == 0 {
 		entries.WriteString(noCLI)
 	}
-	text := strings.NewReplacer("@ROOT@", string(quoted), "@CLIS@\n", entries.String()).Replace(configTemplate)
-	return append(drafts, plannedFile{config, text, 0o600}), nil
+	schemaFile := strings.TrimSuffix(config, filepath.Ext(config)) + ".schema.json"
+	drafts = append(drafts, plannedFile{schemaFile, string(schema), 0o600, true})
+	text := strings.NewReplacer("@SCHEMA@", filepath.Base(schemaFile), "@ROOT@", string(quoted), "@CLIS@\n", entries.String()).Replace(configTemplate)
+	return append(drafts, plannedFile{config, text, 0o600, false}), nil
 }
 
 func manifestOf(id, description, mode, locality string) string {
@@ -66,14 +69,21 @@ func (d plannedFile) write(w io.Writer, f InitOptions) error {
 	switch {
 	case err != nil && !missing:
 		return err
-	case !missing && (!f.Force || string(there) == d.text):
+	case !missing && (!f.Force && !d.generated || string(there) == d.text):
 		_, err := fmt.Fprintln(w, "kept   ", d.path)
+		return err
+	case f.DryRun && d.generated:
+		_, err := fmt.Fprintf(w, "would write %s\n\n", d.path)
 		return err
 	case f.DryRun:
 		_, err := fmt.Fprintf(w, "would write %s:\n\n%s\n\n", d.path, term.Indent(strings.TrimSpace(d.text)))
 		return err
 	}
-	if !missing {
+	if !missing && d.generated {
+		if err := os.Remove(d.path); err != nil {
+			return err
+		}
+	} else if !missing {
 		backup, err := moveToBackup(d.path)
 		if err != nil {
 			return err

@@ -17,8 +17,11 @@ type InitOptions struct {
 	File      string // of the configuration; "" when there is no home directory
 	IsDefault bool   // commands find the file without --config
 	Root      string // of the mailbox; "" for the proposed one
+	Schema    []byte // of configurations, for editors
 	DryRun    bool   // only show what would be written
 	Force     bool   // replace files that exist, and keep backups
+
+	Ask func(question string) (string, error) // asks a person; nil: defaults are taken
 }
 
 // Init writes a configuration and makes the mailbox.
@@ -43,7 +46,12 @@ func Init(w io.Writer, f InitOptions) error {
 		return fmt.Errorf("%s is there already: edit it, or write another with --config FILE, or anew with --force", file)
 	}
 	found := findCLIs()
-	drafts, err := firstFiles(file, root, found)
+	if f.Ask != nil {
+		if found, err = askAbout(found, f.Ask); err != nil {
+			return fmt.Errorf("ask about the first configuration: %w; mailboxd init --yes takes the defaults", err)
+		}
+	}
+	drafts, err := firstFiles(file, root, f.Schema, found)
 	if err != nil {
 		return err
 	}

@@ -80,18 +80,26 @@ func (f *Details) printState(s term.Screen, around WaitContext) {
 	}
 	fmt.Fprintf(s, "%s  %s\n", name, s.Paint(PaintOf(t), StateWithReasons(t)))
 	if wait := around.Wait(t); wait != "" {
-		fmt.Fprintf(s, "  waits for  %s\n", wait)
+		fmt.Fprintf(s, "  waits for  %s\n", hang(s, wait))
 	}
 	if why := f.reason(); why != "" {
-		fmt.Fprintf(s, "  because    %s\n", why)
+		fmt.Fprintf(s, "  because    %s\n", hang(s, why))
 	}
 	if next := around.next(t); next != "" {
-		fmt.Fprintf(s, "  next       %s\n", next)
+		fmt.Fprintf(s, "  next       %s\n", hang(s, next))
 	}
 	if t.CallbackFailed {
 		why := f.callbackError()
-		fmt.Fprintf(s, "  callback   %s\n  next       %s\n", cmp.Or(why, "failed"), afterCallback(t, why))
+		fmt.Fprintf(s, "  callback   %s\n  next       %s\n", hang(s, cmp.Or(why, "failed")), hang(s, afterCallback(t, why)))
 	}
+}
+
+// hang wraps a text on a screen, behind a name such as "  because    ".
+func hang(s term.Screen, text string) string {
+	if s.Columns == 0 {
+		return text
+	}
+	return term.WrapIndented(text, s.Columns, len("  because    "))
 }
 
 // afterCallback returns what a person can do about a callback that failed with an error.

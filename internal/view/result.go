@@ -15,6 +15,11 @@ import (
 
 // PrintResult prints a result, or its JSON in one line.
 func PrintResult(w io.Writer, raw []byte, asJSON bool) error {
+	return PrintResultOf(w, "", raw, asJSON)
+}
+
+// PrintResultOf prints a result with a short id of its task; "" is the whole one.
+func PrintResultOf(w io.Writer, short envelope.ID, raw []byte, asJSON bool) error {
 	r, findings := envelope.DecodeResult(raw)
 	text := bytes.TrimRight(raw, "\n")
 	switch {
@@ -29,7 +34,7 @@ func PrintResult(w io.Writer, raw []byte, asJSON bool) error {
 		return err
 	}
 	s := term.ScreenOf(w)
-	fmt.Fprintf(s, "%s  %s  by %s\n", s.Paint(term.Bold, term.Escape(string(r.TaskID))), s.Paint(paintOfStatus(r.Status), term.Escape(string(r.Status))), term.Escape(r.AgentID))
+	fmt.Fprintf(s, "%s  %s  by %s\n", s.Paint(term.Bold, term.Escape(string(cmp.Or(short, r.TaskID)))), s.Paint(paintOfStatus(r.Status), term.Escape(string(r.Status))), term.Escape(r.AgentID))
 	if r.Output.Summary != "" {
 		fmt.Fprintf(w, "\n%s\n\n", term.Indent(term.Escape(r.Output.Summary)))
 	}

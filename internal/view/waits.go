@@ -158,27 +158,28 @@ func clock(t, now time.Time) string {
 // next returns the command that lets a task go on, or "".
 func (s WaitContext) next(t client.Task) string {
 	asked, known := s.Asked[t.ID]
+	name := s.nameOf(t)
 	switch {
 	case t.State == task.Review && known && asked.Asked.IsZero():
-		return Command("thread", t.ID)
+		return Command("thread", name)
 	case WaitsForApproval(t) && asked.Own == task.SelfRefuse.String():
-		return "another approver must decide, since you requested this task (approval.self is refuse); or " + Command("cancel", t.ID)
+		return "another approver must decide, since you requested this task (approval.self is refuse); or " + Command("cancel", name)
 	case WaitsForApproval(t) && asked.Own == task.SelfConfirm.String():
-		return "you requested this task: confirm at a terminal with " + Command("approve", t.ID) + ", or " + Command("deny", t.ID, "--reason WHY")
+		return "you requested this task: confirm at a terminal with " + Command("approve", name) + ", or " + Command("deny", name, "--reason WHY")
 	case WaitsForApproval(t):
-		return Command("approve", t.ID) + ", or " + Command("deny", t.ID, "--reason WHY")
+		return Command("approve", name) + ", or " + Command("deny", name, "--reason WHY")
 	case slices.Contains(t.Held, task.AuthRequired):
-		return "log in to what " + term.OneLine(t.Agent) + " runs, then " + Command("release", t.ID)
+		return "log in to what " + term.OneLine(t.Agent) + " runs, then " + Command("release", name)
 	case slices.Contains(t.Held, task.ProviderLimit):
-		return "nothing; it goes on by itself. To try at once: " + Command("release", t.ID)
+		return "nothing; it goes on by itself. To try at once: " + Command("release", name)
 	case slices.Contains(t.Held, task.Operator), slices.Contains(t.Held, task.AnswerUnread), slices.Contains(t.Held, task.Recovered):
-		return Command("release", t.ID)
+		return Command("release", name)
 	case slices.Contains(t.Held, task.ResultInvalid):
 		return "correct or remove " + term.ShellWord("results/"+string(t.ID)+".json")
 	case slices.Contains(t.Held, task.Reply):
-		return Command("reply", t.ID, "TEXT") + ", or see what it asked: " + Command("thread", t.ID)
+		return Command("reply", name, "TEXT") + ", or see what it asked: " + Command("thread", name)
 	case slices.Contains(t.Held, task.Children):
-		return Command("thread", t.ID)
+		return Command("thread", name)
 	case MayBePaused(t) && slices.Contains(s.Paused, ""):
 		return "mailboxd resume"
 	case MayBePaused(t) && slices.Contains(s.Paused, t.Agent):
@@ -186,12 +187,14 @@ func (s WaitContext) next(t client.Task) string {
 	case t.State == task.Queued && !s.Served:
 		return "mailboxd serve"
 	case t.State == task.Running:
-		return Command("logs", t.ID, "-f")
+		return Command("logs", name, "-f")
+	case t.State == task.Done && t.Kind == envelope.BudgetExceeded:
+		return "send it again with a larger budget; what is left: mailboxd budget" // a retry would have the same one
 	case t.State == task.Done && t.Status != envelope.OK && t.Status != envelope.Partial:
 		if t.Attempt > 0 {
-			return Command("logs", t.ID) + ", or " + Command("retry", t.ID)
+			return Command("logs", name) + ", or " + Command("retry", name)
 		}
-		return Command("retry", t.ID)
+		return Command("retry", name)
 	}
 	return ""
 }

@@ -1,0 +1,52 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/agent"
+	"mailboxd/internal/sandbox"
+)
+
+// choicesOf returns the values that a key can have; nil for any.
+func choicesOf(key string) []string {
+	key = index.ReplaceAllString(key, "[]")
+	if control, ok := strings.CutPrefix(key, "policy."); ok && slices.Contains(scalarControls(), envelope.Control(control)) {
+		return []string{"enforce", "warn", "off"}
+	}
+	return choices[key]
+}
+
+// choices are the keys that have one of a few values, besides the modes of policy. Package
+// agent checks those of exec, the profile, the dialect and resend.
+var choices = map[string][]string{
+	"approval.self":             {"refuse", "confirm", "allow"},
+	"log.level":                 {"debug", "info", "warn", "error"},
+	"log.format":                {"auto", "console", "json"},
+	"intake.first_start":        {"process", "from_end"},
+	"policy.change_window.mode": {"enforce", "warn", "off"},
+	"policy.budgets[].per":      {"day"},
+	"policy.proof[].min":        {"terminal", "ssh", "person"},
+	"approvers[].proof":         {"", "none", "terminal", "ssh", "person"},
+	"agents[].dialect":          {"ainl", "clowl", "cap"},
+	"agents[].profile":          append([]string{""}, agent.Profiles()...),
+	"agents[].exec.output":      agent.Formats(),
+	"agents[].exec.stdin":       {string(agent.Request), string(agent.Prompt), string(agent.None)},
+	"agents[].sandbox.profile":  sandbox.Profiles(),
+	"agents[].sandbox.missing":  {string(sandbox.Refuse), string(sandbox.Open)},
+	"agents[].resend":           {string(agent.Rerun), string(agent.Refuse)},
+	"agents[].max_sensitivity":  {"public", "internal", "confidential", "restricted"},
+	"agents[].refs":             {"optional", "required"},
+	"agents[].on_error[].do":    {"retry", "reassign", "escalate"},
+}
+
+// choice refuses another value than the choices of a key.
+func choice(key, value string) error { return oneOf(key, value, choicesOf(key)...) }
+
+func oneOf(key, value string, allowed ...string) error {
+	if slices.Contains(allowed, value) {
+		return nil
+	}
+	return wrong(key, "%q is not one of %s", value, strings.Join(allowed, ", "))
+}
