@@ -55,7 +55,7 @@ Exit codes: 0 done, 3 ended in error, 4 rejected or denied, 5 timed out.`,
 }
 
 func askAgent(cmd *cobra.Command, g *globals, f *askFlags, id string, words []string) error {
-	cfg, err := g.load()
+	cfg, err := g.partial(cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}

@@ -85,11 +85,21 @@ func printNextSteps(w io.Writer, f InitOptions, found []foundCLI) error {
 Next, in two terminals:
   mailboxd serve%[1]s
   mailboxd send%[1]s --agent hello --type greeting --payload '{"name": "you"}' --wait
-
+%[3]s
 AINL programs find this mailbox with:
   export AINL_AGENT_ROOT=%[2]s
-`, option, term.ShellWord(f.Root))
+`, option, term.ShellWord(f.Root), askLine(option, found))
 	return nil
+}
+
+// askLine is a command that asks the first agent that works in a project; "" without one.
+func askLine(option string, found []foundCLI) string {
+	for _, c := range found {
+		if c.project != "" && c.needs == "" {
+			return fmt.Sprintf("  mailboxd ask%s %s \"what is this project about?\" --in %s --wait\n", option, c.name, term.ShellWord(c.project))
+		}
+	}
+	return ""
 }
 
 // proposedRoot is the mailbox of AINL programs in this environment, or else PrivateRoot.
