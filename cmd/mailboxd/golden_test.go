@@ -239,11 +239,11 @@ func TestTheSummaryCountsAndNamesTheLastResult(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer memory.Close()
-	s := summary{root: d.Root, ledger: memory}
+	s := view.Summary{Root: d.Root, Ledger: memory}
 	want := "2 queued, 1 running, 4 held; last: failed error"
 	for range 2 { // again, when nothing has happened since
-		if got, err := s.line(t.Context()); got != want || err != nil {
-			t.Errorf("line() = %q, %v; want %q", got, err, want)
+		if got, err := s.Line(t.Context()); got != want || err != nil {
+			t.Errorf("Line() = %q, %v; want %q", got, err, want)
 		}
 	}
 	tasks := filepath.Join(d.Root, "tasks")
@@ -252,8 +252,8 @@ func TestTheSummaryCountsAndNamesTheLastResult(t *testing.T) {
 		t.Fatal(err)
 	}
 	want = "7 MB of tasks to read, " + want
-	if got, err := s.line(t.Context()); got != want || err != nil {
-		t.Errorf("line() = %q, %v; want %q", got, err, want)
+	if got, err := s.Line(t.Context()); got != want || err != nil {
+		t.Errorf("Line() = %q, %v; want %q", got, err, want)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"mailboxd/internal/config"
 	"mailboxd/internal/exit"
 	"mailboxd/internal/reader"
+	"mailboxd/internal/service"
 	"mailboxd/internal/term"
 	"mailboxd/internal/view"
 )
@@ -66,15 +67,15 @@ func comparing(
 }
 
 // newReloader returns what reloads the configuration of a daemon; changed is called after.
-func newReloader(g *globals, reg *registry, super supervisor, changed func()) *config.Reloader {
+func newReloader(g *globals, reg *registry, super service.Supervisor, changed func()) *config.Reloader {
 	return &config.Reloader{
-		Path: g.config, Root: g.root, InForce: reg.loaded, ReadAt: time.Now(), Replace: reg.replace, Reloading: super.reloading,
+		Path: g.config, Root: g.root, InForce: reg.loaded, ReadAt: time.Now(), Replace: reg.replace, Reloading: super.Reloading,
 		Done: func(d client.ConfigDiff) {
 			if len(d.Mistakes) > 0 {
-				super.log.Error().Strs("reasons", d.Mistakes).Msg("configuration not reloaded; the old one stays in force")
+				super.Log.Error().Strs("reasons", d.Mistakes).Msg("configuration not reloaded; the old one stays in force")
 				return
 			}
-			super.log.Info().Strs("agents", reg.current.Load().ids()).Strs("changes", view.ConfigChanges(d.Changes)).Msg("configuration reloaded")
+			super.Log.Info().Strs("agents", reg.current.Load().ids()).Strs("changes", view.ConfigChanges(d.Changes)).Msg("configuration reloaded")
 			changed()
 		},
 	}

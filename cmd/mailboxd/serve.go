@@ -15,8 +15,12 @@ import (
 	"mailboxd/dispatch"
 	"mailboxd/dispatch/store"
 	"mailboxd/internal/config"
+	"mailboxd/internal/ledger"
+	"mailboxd/internal/memory"
 	"mailboxd/internal/notice"
 	"mailboxd/internal/retention"
+	"mailboxd/internal/service"
+	"mailboxd/internal/view"
 	"mailboxd/mailbox"
 	"mailboxd/watcher"
 )
@@ -72,7 +76,7 @@ type serveMode struct {
 
 // serve connects the parts of the daemon, and waits.
 func serve(ctx context.Context, cfg config.Config, g *globals, mode serveMode, out console) error {
-	defer tuneRuntime(cfg.Limits.Queue)()
+	defer memory.Tune(cfg.Limits.Queue)()
 	log := out.log
 	hangup := make(chan os.Signal, 1)
 	if !mode.once {
@@ -89,7 +93,10 @@ func serve(ctx context.Context, cfg config.Config, g *globals, mode serveMode, o
 		return err
 	}
 	defer d.Close()
-	super := newSupervisor(cfg, log)
+	super := service.Supervisor{Log: log}
+	if cfg.StopAgentsOnExit {
+		super.Grace = cfg.Limits.ShutdownGrace
+	}
 	again := newReloader(g, res.registry, super, d.ReevaluateAll)
 	door, err := openServer(ctx, mode.ephemeral, res, d, again, log)
 	if err != nil {
@@ -103,9 +110,11 @@ func serve(ctx context.Context, cfg config.Config, g *globals, mode serveMode, o
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() error { return d.Serve(ctx) })
 	work.Go(func() error { return door.Serve(ctx) })
-	work.Go(func() error { return super.serve(ctx, d.Ready(), res.ledger) })
 	work.Go(func() error {
-		return (&summary{footer: out.footer, root: res.box.Path(), ledger: res.ledger}).serve(ctx)
+		return super.Serve(ctx, d.Ready(), func() { _ = res.ledger.Update(ctx, func(*ledger.Tx) error { return nil }) })
+	})
+	work.Go(func() error {
+		return (&view.Summary{Footer: out.footer, Root: res.box.Path(), Ledger: res.ledger}).Serve(ctx)
 	})
 	if mode.once {
 		work.Go(func() error { defer stop(); return drain(ctx, d) })
@@ -117,7 +126,7 @@ func serve(ctx context.Context, cfg config.Config, g *globals, mode serveMode, o
 		work.Go(func() error {
 			return notice.New(cfg.NoticeCommand(), slices.Equal(cfg.Notice.Command, config.DefaultNotice()), res.ledger, log).Serve(ctx)
 		})
-		work.Go(func() error { return unmapAtRest(ctx, d.Ready(), res.ledger.Changed, unmap) })
+		work.Go(func() error { return memory.UnmapAtRest(ctx, d.Ready(), res.ledger.Changed) })
 		work.Go(func() error { return again.Serve(ctx, hangup) })
 	}
 	err = work.Wait()

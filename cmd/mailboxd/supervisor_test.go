@@ -8,37 +8,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"mailboxd/watcher"
 )
-
-func TestALedgerThatDoesNotAnswerStarvesTheWatchdog(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, stop := context.WithCancel(t.Context())
-		defer stop()
-		meals, stuck := 0, make(chan struct{})
-		probe := func() {
-			if meals == 3 {
-				<-stuck
-			}
-		}
-		var work sync.WaitGroup
-		work.Go(func() { feedWatchdog(ctx, time.Second, probe, func() { meals++ }) })
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		if meals != 3 {
-			t.Errorf("the watchdog was fed %d times; want 3, before the probe got stuck", meals)
-		}
-		stop()
-		close(stuck)
-		work.Wait()
-	})
-}
 
 // A manager stands in for systemd where there is none: it listens for what the
 // service says, and stops it as KillMode=process does, by a signal to the

@@ -1,4 +1,4 @@
-package main
+package memory
 
 import (
 	"os"
@@ -74,7 +74,7 @@ func mappedPages(smaps, file string) (n int) {
 
 func TestTheProgramGoesOnWithoutItsPages(t *testing.T) {
 	unmap()
-	if got := strings.ToUpper(version()); got == "" {
-		t.Error("no version")
+	if program, err := os.Executable(); err != nil || !strings.HasSuffix(program, ".test") {
+		t.Errorf("Executable() = %q, %v; want the test", program, err)
 	}
 }

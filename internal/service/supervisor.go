@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"context"
@@ -8,29 +8,18 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/rs/zerolog"
-
-	"mailboxd/internal/config"
-	"mailboxd/internal/ledger"
 )
 
-// A supervisor is systemd, reached by its notify socket. Without one its methods do
+// A Supervisor is systemd, reached by its notify socket. Without one its methods do
 // nothing.
-type supervisor struct {
-	grace time.Duration // of running agents at a stop; 0: they go on
-	log   zerolog.Logger
+type Supervisor struct {
+	Grace time.Duration // of running agents at a stop; 0: they go on
+	Log   zerolog.Logger
 }
 
-func newSupervisor(cfg config.Config, log zerolog.Logger) supervisor {
-	s := supervisor{log: log}
-	if cfg.StopAgentsOnExit {
-		s.grace = cfg.Limits.ShutdownGrace
-	}
-	return s
-}
-
-// serve notifies the supervisor that the daemon is ready, then regularly that the ledger
-// answers, and at the end of ctx that it stops.
-func (s supervisor) serve(ctx context.Context, ready <-chan struct{}, l *ledger.Ledger) error {
+// Serve notifies the supervisor that the daemon is ready, then regularly that probe returns, and
+// at the end of ctx that it stops.
+func (s Supervisor) Serve(ctx context.Context, ready <-chan struct{}, probe func()) error {
 	select {
 	case <-ready:
 		s.notify(daemon.SdNotifyReady)
@@ -38,14 +27,13 @@ func (s supervisor) serve(ctx context.Context, ready <-chan struct{}, l *ledger.
 	}
 	every, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
-		s.log.Warn().Err(err).Msg("watchdog not notified")
+		s.Log.Warn().Err(err).Msg("watchdog not notified")
 	}
 	if every > 0 {
-		probe := func() { _ = l.Update(ctx, func(*ledger.Tx) error { return nil }) }
 		feedWatchdog(ctx, every/2, probe, func() { s.notify(daemon.SdNotifyWatchdog) })
 	}
 	<-ctx.Done()
-	s.notify(daemon.SdNotifyStopping + fmt.Sprintf("\nEXTEND_TIMEOUT_USEC=%d", (s.grace+stopTime).Microseconds()))
+	s.notify(daemon.SdNotifyStopping + fmt.Sprintf("\nEXTEND_TIMEOUT_USEC=%d", (s.Grace+stopTime).Microseconds()))
 	return nil
 }
 
@@ -71,15 +59,15 @@ func feedWatchdog(ctx context.Context, every time.Duration, probe, notify func()
 	}
 }
 
-// reloading notifies the supervisor of a reload, and returns the function that notifies
+// Reloading notifies the supervisor of a reload, and returns the function that notifies
 // of its end.
-func (s supervisor) reloading() (done func()) {
+func (s Supervisor) Reloading() (done func()) {
 	s.notify(daemon.SdNotifyReloading + "\n" + strings.TrimSpace(daemon.SdNotifyMonotonicUsec()))
 	return func() { s.notify(daemon.SdNotifyReady) }
 }
 
-func (s supervisor) notify(state string) {
+func (s Supervisor) notify(state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
-		s.log.Warn().Err(err).Msg("supervisor not notified")
+		s.Log.Warn().Err(err).Msg("supervisor not notified")
 	}
 }

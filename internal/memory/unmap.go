@@ -1,4 +1,4 @@
-package main
+package memory
 
 import (
 	"context"
@@ -14,8 +14,12 @@ import (
 // again takes some milliseconds.
 const unmapAfter = 10 * time.Second
 
-// unmapAtRest unmaps pages at the start, and unmapAfter after each change, until ctx
+// UnmapAtRest unmaps the pages of the program file at the start, and unmapAfter after each change, until ctx
 // ends.
+func UnmapAtRest(ctx context.Context, ready <-chan struct{}, changed func() <-chan struct{}) error {
+	return unmapAtRest(ctx, ready, changed, unmap)
+}
+
 func unmapAtRest(ctx context.Context, ready <-chan struct{}, changed func() <-chan struct{}, unmap func()) error {
 	select {
 	case <-ctx.Done():

@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"context"
@@ -11,14 +11,13 @@ import (
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 	"mailboxd/internal/term"
-	"mailboxd/internal/view"
 )
 
-// A summary is the status line of a daemon on a terminal.
-type summary struct {
-	footer *term.Footer // nil without a terminal
-	root   string
-	ledger *ledger.Ledger
+// A Summary is the status line of a daemon on a terminal.
+type Summary struct {
+	Footer *term.Footer // nil without a terminal
+	Root   string       // the mailbox
+	Ledger *ledger.Ledger
 	last   string // the last result
 	seen   int64  // the last event that was searched
 }
@@ -26,17 +25,17 @@ type summary struct {
 // summaryGap is the least time between two updates.
 const summaryGap = 250 * time.Millisecond
 
-// serve updates the line until ctx ends, and removes it then.
-func (s *summary) serve(ctx context.Context) error {
-	if s.footer == nil {
+// Serve updates the line until ctx ends, and removes it then.
+func (s *Summary) Serve(ctx context.Context) error {
+	if s.Footer == nil {
 		return nil
 	}
-	defer s.footer.Show("")
+	defer s.Footer.Show("")
 	for {
-		changed, began := s.ledger.Changed(), time.Now()
-		line, err := s.line(ctx)
+		changed, began := s.Ledger.Changed(), time.Now()
+		line, err := s.Line(ctx)
 		if err == nil { // the daemon logs faults of its ledger
-			s.footer.Show(line)
+			s.Footer.Show(line)
 		}
 		select {
 		case <-ctx.Done():
@@ -51,9 +50,9 @@ func (s *summary) serve(ctx context.Context) error {
 	}
 }
 
-// line is as "2 queued, 1 running, 0 held; last: t7 ok".
-func (s *summary) line(ctx context.Context) (string, error) {
-	open, err := s.ledger.CountOpen(ctx)
+// Line is as "2 queued, 1 running, 0 held; last: t7 ok".
+func (s *Summary) Line(ctx context.Context) (string, error) {
+	open, err := s.Ledger.CountOpen(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -74,19 +73,19 @@ func (s *summary) line(ctx context.Context) (string, error) {
 const recentEvents = 100
 
 // readLast finds the last result among new events.
-func (s *summary) readLast(ctx context.Context) error {
-	newest, err := s.ledger.LastEvent(ctx)
+func (s *Summary) readLast(ctx context.Context) error {
+	newest, err := s.Ledger.LastEvent(ctx)
 	if err != nil {
 		return err
 	}
-	events, err := s.ledger.Events(ctx, "", max(s.seen, newest-recentEvents), recentEvents)
+	events, err := s.Ledger.Events(ctx, "", max(s.seen, newest-recentEvents), recentEvents)
 	for _, e := range events {
 		s.seen = e.Seq
 		status, ends := endings[e.Kind]
 		if !ends {
 			continue
 		}
-		if said, ok := view.EventData(e.Data)["status"].(string); ok {
+		if said, ok := EventData(e.Data)["status"].(string); ok {
 			status = said
 		}
 		s.last = strings.TrimSpace(term.OneLine(string(e.Task)) + " " + term.OneLine(status))
@@ -101,15 +100,15 @@ var endings = map[task.Kind]string{task.KindTaskFinished: "", task.KindTaskCance
 const longBacklog = 4 << 20
 
 // unread returns the unread bytes of the task files.
-func (s *summary) unread(ctx context.Context) (left int64, err error) {
-	paths, err := filepath.Glob(filepath.Join(s.root, "tasks", "*.jsonl"))
+func (s *Summary) unread(ctx context.Context) (left int64, err error) {
+	paths, err := filepath.Glob(filepath.Join(s.Root, "tasks", "*.jsonl"))
 	if err != nil {
 		return 0, err
 	}
-	files, err := s.ledger.Files(ctx)
+	files, err := s.Ledger.Files(ctx)
 	read := map[string]int64{}
 	for _, f := range files {
-		read[filepath.Join(s.root, f.Path)] = f.Offset
+		read[filepath.Join(s.Root, f.Path)] = f.Offset
 	}
 	for _, path := range paths {
 		if info, err := os.Stat(path); err == nil {
