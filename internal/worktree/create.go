@@ -1,0 +1,185 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// A Request says for which run a clone is made, and of what.
+type Request struct {
+	Run      string // unique; names the clone
+	Task     string
+	Revision int
+	Attempt  int
+	Source   string // a directory in the working tree of a repository
+}
+
+// maxListed limits the uncommitted files in a record.
+const maxListed = 100
+
+// Create makes the clone of a run at HEAD of its source. There is never a clone without a
+// record, and no directory is used twice.
+//
+// It is what git clone --shared makes, without the remote: a remote would be the source
+// repository, and an agent could push to it by accident.
+func (s Store) Create(ctx context.Context, q Request) (Clone, error) {
+	r, err := find(ctx, q.Source)
+	if err != nil {
+		return Clone{}, err
+	}
+	commit, err := r.head(ctx)
+	if err != nil {
+		return Clone{}, err
+	}
+	c := Clone{
+		Run: q.Run, Task: q.Task, Revision: q.Revision, Attempt: q.Attempt, Branch: Branch(q.Task),
+		Dir:    filepath.Join(s.Dir, q.Run, cloneName(r.top)),
+		Source: r.top, Prefix: r.prefix, Commit: commit, Created: time.Now(),
+	}
+	if err := s.mayHold(r); err != nil {
+		return Clone{}, err
+	}
+	if err := s.list(ctx, r, &c); err != nil {
+		return Clone{}, err
+	}
+	if err := s.makeDir(&c); err != nil {
+		return Clone{}, err
+	}
+	if err := s.fill(ctx, r, c); err != nil {
+		return Clone{}, errors.Join(err, s.Remove(c))
+	}
+	return c, nil
+}
+
+// mayHold refuses a directory of clones inside the source: a clone would be part of the
+// user's own working tree.
+func (s Store) mayHold(r repository) error {
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+		return fmt.Errorf("make directory of worktrees: %w", err)
+	}
+	dir, err := filepath.EvalSymlinks(s.Dir)
+	if err != nil {
+		return fmt.Errorf("find directory of worktrees: %w", err)
+	}
+	if dir == r.top || strings.HasPrefix(dir, r.top+"/") {
+		return &RepositoryError{r.top, fmt.Sprintf("worktrees_dir %s is inside the repository; choose one outside", s.Dir)}
+	}
+	return nil
+}
+
+// cloneName is the name of a clone's directory: the name of the source, for programs that show
+// it.
+func cloneName(top string) string {
+	if name := filepath.Base(top); name != "/" && name != "." {
+		return name
+	}
+	return "repository"
+}
+
+// makeDir makes the empty directory of a clone, and its record.
+func (s Store) makeDir(c *Clone) error {
+	if err := os.Mkdir(filepath.Dir(c.Dir), 0o700); err != nil {
+		return fmt.Errorf("make directory of worktree: %w", err)
+	}
+	if err := os.Mkdir(c.Dir, 0o700); err != nil {
+		return fmt.Errorf("make directory of worktree: %w", err)
+	}
+	info, err := os.Lstat(c.Dir)
+	if err != nil {
+		return fmt.Errorf("make directory of worktree: %w", err)
+	}
+	c.Device, c.Inode = identity(info)
+	if err := s.write(*c); err != nil {
+		return errors.Join(err, os.RemoveAll(filepath.Dir(c.Dir)))
+	}
+	return nil
+}
+
+// fill makes the repository of a clone, and its files. No agent has been there yet.
+func (s Store) fill(ctx context.Context, r repository, c Clone) error {
+	if err := r.lend(ctx, git{dir: c.Dir}, c.Dir, false, "--initial-branch="+c.Branch); err != nil {
+		return err
+	}
+	clone := git{dir: c.Dir, gitDir: filepath.Join(c.Dir, ".git")}
+	if _, err := clone.run(ctx, nil, "update-ref", "refs/heads/"+c.Branch, c.Commit); err != nil {
+		return err
+	}
+	if _, err := clone.run(ctx, nil, "reset", "-q", "--hard"); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(c.Dir) // the commit may have a link where the source has the directory
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := root.MkdirAll(filepath.Join(".", c.Prefix), 0o700); err != nil { // without committed files it isn't there
+		return &RepositoryError{filepath.Join(c.Source, c.Prefix), "HEAD has something else in its place: " + err.Error()}
+	}
+	dir, err := filepath.EvalSymlinks(c.Dir)
+	if err != nil {
+		return err
+	}
+	if at, err := filepath.EvalSymlinks(c.Cwd()); err != nil || at != filepath.Join(dir, c.Prefix) {
+		return &RepositoryError{filepath.Join(c.Source, c.Prefix), "HEAD has a link in its place"}
+	}
+	return nil
+}
+
+// list finds what the clone won't have: uncommitted files and submodules.
+func (s Store) list(ctx context.Context, r repository, c *Clone) error {
+	own, remove, err := s.own(ctx, r, r.top)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	if err := os.WriteFile(filepath.Join(own.gitDir, "HEAD"), []byte(c.Commit+"\n"), 0o600); err != nil {
+		return err
+	}
+	if err := r.indexFor(ctx, own, c.Commit); err != nil {
+		return err
+	}
+	text, err := own.run(ctx, nil, "-c", r.exclude(), "status", "--porcelain", "-z", "--ignore-submodules=all", "--untracked-files=normal", "--no-renames")
+	if err != nil {
+		return err
+	}
+	for _, line := range split(text) {
+		if len(c.Uncommitted) == maxListed {
+			c.Omitted++
+		} else if len(line) > 3 {
+			c.Uncommitted = append(c.Uncommitted, line[3:])
+		}
+	}
+	c.Submodules, err = own.submodules(ctx)
+	return err
+}
+
+// submodules lists the submodules in the index.
+func (g git) submodules(ctx context.Context) (paths []string, err error) {
+	text, err := g.run(ctx, nil, "ls-files", "--stage", "-z")
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range split(text) {
+		if path, ok := strings.CutPrefix(entry, "160000 "); ok {
+			_, path, _ = strings.Cut(path, "\t")
+			paths = append(paths, path)
+		}
+	}
+	return paths, nil
+}
+
+// Branch returns the name of the branch of a task.
+func Branch(task string) string {
+	name := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
+			return r
+		}
+		return '-'
+	}, task)
+	return "mailboxd/" + strings.TrimLeft(name, "-") // git refuses none of these
+}
