@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"mailboxd/dispatch/executor"
@@ -22,6 +23,8 @@ type controls struct {
 	*outbox.Base
 	*readiness
 	steps *steps
+
+	applying sync.Mutex // held during Apply, so that two do not meet in one repository
 }
 
 // Hold keeps the latest revision of a task from starting until Release. The error is a

@@ -50,6 +50,8 @@ func completeArgs(g *globals, root *cobra.Command) {
 	verbs := map[string]completer{
 		"show":    completeTasks(g, true),
 		"logs":    completeTasks(g, false, task.Running, task.Review, task.Done),
+		"diff":    completeTasks(g, true, task.Review, task.Done),
+		"apply":   completeTasks(g, true, task.Done),
 		"result":  completeTasks(g, true, task.Done),
 		"wait":    completeTasks(g, true, view.OpenStates()...),
 		"approve": completeTasks(g, true, task.Held, task.Review),

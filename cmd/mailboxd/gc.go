@@ -21,9 +21,9 @@ func gcCommand(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gc",
 		Short: "Remove data that is older than its retention",
-		Long: `Remove run directories, replaced results, dead letters, requests, events and
-messages that are older than the retention of the configuration. Task ids, hashes
-and result files are kept. The daemon does the same once a day, so gc is for a
+		Long: `Remove run directories, worktrees, replaced results, dead letters, requests, events
+and messages that are older than the retention of the configuration, and worktrees
+whose work was applied. Task ids, hashes and result files are kept. The daemon does the same once a day, so gc is for a
 mailbox without a running daemon.`,
 		Example: `  mailboxd gc --dry-run
   mailboxd gc`,
@@ -72,7 +72,7 @@ func printCollected(w io.Writer, gone retention.Collected, dry bool) error {
 	if dry {
 		verb = "would remove"
 	}
-	_, err := fmt.Fprintf(w, "%s %d run directories, %d replaced results, %d days of dead letters (%d bytes); %d requests, %d events and %d messages of the ledger\n",
-		verb, gone.Runs, gone.History, gone.Rejected, gone.Bytes, gone.Bodies, gone.Events, gone.Messages)
+	_, err := fmt.Fprintf(w, "%s %d run directories, %d worktrees, %d replaced results, %d days of dead letters (%d bytes); %d requests, %d events and %d messages of the ledger\n",
+		verb, gone.Runs, gone.Clones, gone.History, gone.Rejected, gone.Bytes, gone.Bodies, gone.Events, gone.Messages)
 	return err
 }

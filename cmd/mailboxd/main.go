@@ -114,6 +114,7 @@ file for each task, with approvals, budgets and a record of everything.`,
 	)
 	cmd.AddCommand(threadCommand(g), traceCommand(g), replyCommand(g), promptCommand())
 	cmd.AddCommand(approveCommand(g), denyCommand(g), reloadCommand(g))
+	cmd.AddCommand(diffCommand(g), applyCommand(g))
 	cmd.AddCommand(taskVerbs(g)...)
 	cmd.AddCommand(agentVerbs(g)...)
 	completeArgs(g, cmd)

@@ -15,8 +15,8 @@ var commandGroups = []struct {
 	commands []string
 }{
 	{"Start here", []string{"demo", "init", "serve", "service", "doctor"}},
-	{"Tasks", []string{"ask", "send", "wait", "result", "ps", "show", "logs", "events", "thread", "trace"}},
-	{"Decisions", []string{"approve", "deny", "hold", "release", "cancel", "retry", "reply"}},
+	{"Tasks", []string{"ask", "send", "wait", "result", "ps", "show", "logs", "diff", "events", "thread", "trace"}},
+	{"Decisions", []string{"approve", "deny", "apply", "hold", "release", "cancel", "retry", "reply"}},
 	{"Agents", []string{"agents", "budget", "pause", "resume", "drain", "mcp", "prompt"}},
 	{"Maintenance", []string{"config", "reload", "lint", "gc", "completion", "man", "version", "help"}},
 }

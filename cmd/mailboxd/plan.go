@@ -20,6 +20,7 @@ func newPlan(t envelope.Task, b agent.Binding, terms task.Terms) client.Plan {
 	if b.Inbox != nil {
 		p.Inbox = b.Inbox.File
 	}
+	p.Worktree = b.Worktree || t.Worktree()
 	if b.Worker != nil {
 		p.Command = b.Worker.Command
 	}

@@ -23,6 +23,7 @@ import (
 	"mailboxd/internal/runner"
 	"mailboxd/internal/schema"
 	"mailboxd/internal/task"
+	"mailboxd/internal/worktree"
 	"mailboxd/mailbox"
 )
 
@@ -42,6 +43,8 @@ type locations struct {
 	box     *mailbox.Box
 	state   *mailbox.State
 	keepers *runner.Keepers
+
+	worktrees worktree.Store
 
 	refRoots []string // where refs may be, besides the mailbox
 	mailbox  string   // its id, which signatures of approvals name
@@ -69,10 +72,11 @@ func (t *registry) replace(loaded config.Loaded) error {
 	agents, err := agent.New(bindings, agent.Options{
 		Roots: append([]string{t.box.Path()}, t.refRoots...), Version: version(), WorkerDir: t.workerDir(), Notice: t.workerFault,
 		Schemas: schemas, Modes: rules.Modes, Questions: cfg.Conversation.QuestionTimeout > 0,
-		FindRef:  func(uri string) (string, error) { return t.box.FindRef(uri, t.refRoots) },
-		CheckRef: func(uri string) error { return t.box.CheckRef(uri, t.refRoots) },
-		Own:      agent.OwnDirs{Root: t.box.Path(), State: t.state.Path()},
-		Run:      t.keepers.Run, Await: t.keepers.Await,
+		CheckRef:  func(uri string) error { return t.box.CheckRef(uri, t.refRoots) },
+		FindRef:   func(uri string) (string, error) { return t.box.FindRef(uri, t.refRoots) },
+		Worktrees: t.worktrees,
+		Own:       agent.OwnDirs{Root: t.box.Path(), State: t.state.Path()},
+		Run:       t.keepers.Run, Await: t.keepers.Await,
 	})
 	if err != nil {
 		return err

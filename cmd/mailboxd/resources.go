@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/rs/zerolog"
@@ -19,6 +20,7 @@ import (
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/reader"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/worktree"
 	"mailboxd/mailbox"
 )
 
@@ -29,8 +31,10 @@ type resources struct {
 	ledger   *ledger.Ledger
 	keepers  *runner.Keepers
 	registry *registry
-	fresh    bool     // the first start of this mailbox
-	closers  []func() // in the order of opening
+
+	worktrees worktree.Store
+	fresh     bool     // the first start of this mailbox
+	closers   []func() // in the order of opening
 }
 
 // openResources opens all resources, or none of them.
@@ -56,7 +60,11 @@ func openResources(cfg config.Config, log zerolog.Logger) (_ *resources, err err
 	if err != nil {
 		return nil, withSpaceHint(err, r.state.Path(), "directories in runs/ of tasks that are over can be removed")
 	}
-	if r.registry, err = newRegistry(cfg, locations{r.box, r.state, r.keepers, cfg.Intake.RefRoots, id}, log); err != nil {
+	if r.worktrees, err = openWorktrees(cfg, r.box, r.state); err != nil {
+		return nil, err
+	}
+	at := locations{box: r.box, state: r.state, keepers: r.keepers, worktrees: r.worktrees, refRoots: cfg.Intake.RefRoots, mailbox: id}
+	if r.registry, err = newRegistry(cfg, at, log); err != nil {
 		return nil, err
 	}
 	r.onClose(r.registry.close)
@@ -103,6 +111,22 @@ func (r *resources) openState(cfg config.Config, log zerolog.Logger) (err error)
 	}
 	r.fresh = opened.Created && !opened.Lost()
 	return nil
+}
+
+// openWorktrees returns where clones of repositories are. Without a home directory there are
+// none until worktrees_dir is set.
+func openWorktrees(cfg config.Config, box *mailbox.Box, state *mailbox.State) (worktree.Store, error) {
+	dir, err := cfg.WorktreesDir()
+	if err != nil {
+		dir = ""
+	}
+	for name, other := range map[string]string{"the mailbox": box.Path(), "the state directory": state.Path()} {
+		if dir == other || strings.HasPrefix(dir, other+"/") {
+			return worktree.Store{}, fmt.Errorf("worktrees_dir: %s is inside %s %s; choose another directory", dir, name, other)
+		}
+	}
+	s := worktree.Store{Dir: dir, Records: worktree.RecordsIn(state.Path())}
+	return s, s.Sweep()
 }
 
 // onClose adds a function that close calls.

@@ -62,18 +62,9 @@ func (g *Agent) Run(ctx context.Context, j task.Job, started func(runner.Process
 	case ctx.Err() != nil:
 		return g.void(j, "the run was ended before it began: "+context.Cause(ctx).Error())
 	}
-	spec, err := g.prepare(j)
-	if isShortage(err) {
-		return task.Outcome{Void: err}
-	}
-	if missing, ok := errors.AsType[*noSandboxError](err); ok {
-		return g.notStarted(j, envelope.SandboxUnavailable, missing.Error())
-	}
-	if spawn, ok := errors.AsType[*runner.SpawnError](err); ok {
-		return g.noProcess(j, spawn)
-	}
+	j, spec, err := g.place(ctx, j)
 	if err != nil {
-		return g.notStarted(j, envelope.InternalError, "the run could not be prepared: "+err.Error())
+		return g.unprepared(ctx, j, err)
 	}
 	m := g.newMeter(j)
 	running, stop := m.watch(ctx)
@@ -98,7 +89,7 @@ func (g *Agent) Run(ctx context.Context, j task.Job, started func(runner.Process
 		return g.noProcess(j, spawn)
 	}
 	// Any other error concerns the records of the run; the exit itself is known.
-	return g.conclude(j, exit, m)
+	return g.keepWork(j, g.conclude(j, exit, m))
 }
 
 // Recover returns the outcome of a run that an earlier daemon started. If the run's keeper
@@ -120,13 +111,13 @@ func (g *Agent) Recover(ctx context.Context, j task.Job) task.Outcome {
 	case failed:
 		return task.Outcome{Unread: unread}
 	case known:
-		return g.concludeWhole(j, exit, m)
+		return g.keepWork(j, g.concludeWhole(j, exit, m))
 	}
 	message := "the daemon was gone when the agent ended, so nobody knows how it ended"
 	if err != nil {
 		message += ": " + err.Error()
 	}
-	return g.lost(j, exit, m, message)
+	return g.keepWork(j, g.lost(j, exit, m, message))
 }
 
 // concludeWhole concludes a run of an earlier daemon; the machine may have been down since.

@@ -11,6 +11,7 @@ import (
 	"mailboxd/internal/runner"
 	"mailboxd/internal/schema"
 	"mailboxd/internal/task"
+	"mailboxd/internal/worktree"
 )
 
 // Options are shared by all agents.
@@ -28,6 +29,8 @@ type Options struct {
 	// FindRef returns the path of a file URI for a sandbox, as mailbox.Box.FindRef does; nil:
 	// a sandbox has no files of tasks.
 	FindRef func(uri string) (string, error)
+
+	Worktrees worktree.Store // of the clones that runs work in
 
 	// Questions makes a CAP message to the requester that ends with a question mark wait
 	// for a reply. It becomes the answer if none comes.

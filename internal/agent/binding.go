@@ -32,6 +32,8 @@ type Binding struct {
 	// Workdirs are the directories in which a task may have the agent work, also below them.
 	Workdirs []string
 
+	Worktree bool // each run works in a clone of the repository that its directory is part of
+
 	Worker *Worker // instead of Command, Output and Stdin: processes for many tasks
 	Inbox  *Inbox  // instead of either: tasks are fetched from a file
 
@@ -170,7 +172,7 @@ func (b Binding) Check() (found []*FieldError) {
 	if b.Manifest != nil && b.Manifest.AgentID != b.ID {
 		note(wrong("manifest", "is for the agent %q", b.Manifest.AgentID))
 	}
-	note(b.checkDialect(), b.checkProfile(), b.checkWorkdirs())
+	note(b.checkDialect(), b.checkProfile(), b.checkWorkdirs(), b.checkWorktree())
 	switch {
 	case b.Inbox != nil:
 		note(b.checkInbox())

@@ -2,7 +2,9 @@ package agent
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"mailboxd/internal/fault"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
+	"mailboxd/internal/worktree"
 )
 
 func inDir(j task.Job, name string) string { return filepath.Join(j.Dir, name) }
@@ -40,6 +43,42 @@ func (g *Agent) prepare(j task.Job) (runner.Spec, error) {
 		err = g.enclose(&s, j, bubblewrap)
 	}
 	return s, err
+}
+
+// place makes the clone of a run, if it works in one, and then prepares the run there.
+func (g *Agent) place(ctx context.Context, j task.Job) (task.Job, runner.Spec, error) {
+	if g.inWorktree(j.Task) {
+		cwd, err := g.makeWorktree(ctx, j)
+		if err != nil {
+			return j, runner.Spec{}, err
+		}
+		j.Cwd = cwd
+	}
+	spec, err := g.prepare(j)
+	return j, spec, err
+}
+
+// unprepared returns the outcome of a run that could not be prepared.
+func (g *Agent) unprepared(ctx context.Context, j task.Job, err error) task.Outcome {
+	if isShortage(err) {
+		return task.Outcome{Void: err}
+	}
+	if errors.Is(context.Cause(ctx), runner.ErrDetach) {
+		return task.Outcome{Detached: true}
+	}
+	if ctx.Err() != nil {
+		return g.void(j, "the run was ended before it began: "+context.Cause(ctx).Error())
+	}
+	if missing, ok := errors.AsType[*noSandboxError](err); ok {
+		return g.notStarted(j, envelope.SandboxUnavailable, missing.Error())
+	}
+	if spawn, ok := errors.AsType[*runner.SpawnError](err); ok {
+		return g.noProcess(j, spawn)
+	}
+	if repository, ok := errors.AsType[*worktree.RepositoryError](err); ok {
+		return g.notStarted(j, envelope.SpawnFailed, repository.Error())
+	}
+	return g.notStarted(j, envelope.InternalError, "the run could not be prepared: "+err.Error())
 }
 
 // answers describes an answer in each format.

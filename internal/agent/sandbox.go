@@ -92,9 +92,15 @@ func (g *Agent) enclose(s *runner.Spec, j task.Job, b host.Bubblewrap) error {
 	r.Home = homeOf(s.Env, r.System)
 	r.Write = existing(slices.Concat(settings.Write, settings.Home))
 	r.Read = existing(settings.Read)
+	write, read, err := g.cloneOf(j)
+	if err != nil {
+		return err
+	}
+	r.Write = append(r.Write, write...)
 	if err := g.checkPrivate(r); err != nil {
 		return &noSandboxError{err}
 	}
+	r.Read = append(r.Read, read...)
 	r.Read = append(r.Read, g.refs(j)...)
 	r.Read = append(r.Read, programPaths(program, r)...)
 	for _, p := range append(slices.Clone(r.Write), r.Cwd) {

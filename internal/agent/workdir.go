@@ -22,8 +22,8 @@ type OwnDirs struct {
 // that of the configuration. The findings refuse a task whose directory may not be used.
 // The directory can change, so it is checked when the task is judged and again at the start.
 func (g *Agent) Cwd(t envelope.Task) (string, envelope.Findings) {
-	if t.Worktree() {
-		return "", refusePlace(envelope.PolicyViolation, envelope.WorktreeKey, fmt.Sprintf("agent %q takes no such tasks", g.binding.ID))
+	if err := g.refuseWorktree(t); err != nil {
+		return "", refusePlace(envelope.PolicyViolation, envelope.WorktreeKey, err.Error())
 	}
 	if t.Workdir() == "" {
 		return g.binding.Cwd, nil

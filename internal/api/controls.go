@@ -31,6 +31,7 @@ func (d *Server) controls() []route {
 		one("hold", "Keeps a task from starting until release.", e.Hold),
 		one("release", "Lets go of a task that an operator holds, or that may have run before the ledger was lost; tries a callback again that failed. It is no approval.", e.Release),
 		one("retry", "Runs a task again that ended in error, cancelled or rejected.", e.Retry),
+		{"POST", "/tasks/{id}/apply", "Puts the work of a task, from its worktree, into the repository that it began from.", "", client.ApplyOptions{}, client.Application{}, d.apply},
 		agent("pause", "Keeps an agent, or every agent, from starting anything until resume.", e.Pause),
 		agent("resume", "Ends the pause of exactly that name.", e.Resume),
 		agent("drain", "Pauses, and answers when nothing of it runs any more.", e.Drain),
@@ -108,6 +109,24 @@ func (d *Server) stillOpen(ctx context.Context, id envelope.ID) string {
 		words = append(words, fmt.Sprintf("%s (%s)", t.ID, t.State))
 	}
 	return "still open: " + cmp.Or(strings.Join(words, ", "), "none")
+}
+
+// apply puts the work of a task into a repository of the user: never for an agent, whose work
+// it may be.
+func (d *Server) apply(r *http.Request) (any, error) {
+	id, err := idIn(r)
+	if err != nil {
+		return nil, err
+	}
+	var options client.ApplyOptions
+	if err := read(r, &options); err != nil {
+		return nil, err
+	}
+	if err := d.maySteer(r, "apply", id); err != nil {
+		return nil, err
+	}
+	done, err := d.engine.Apply(r.Context(), id, options.Branch, core.By{Who: peerIn(r.Context()).name()})
+	return client.Application(done), err
 }
 
 // steer does something to an agent and answers with those that are paused then.

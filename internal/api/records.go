@@ -145,7 +145,7 @@ func (b *Records) runs(ctx context.Context, row task.Task) (views []client.Run, 
 		views = append(views, client.Run{
 			Attempt: r.Attempt, PID: r.PID, Started: r.Started, Finished: r.Finished,
 			ExitCode: r.ExitCode, Signal: r.Signal, Cause: r.Cause, Tokens: r.Tokens, USDCents: r.USDCents,
-			Dir: b.State.RunDir(row.ID, row.Revision, r.Attempt),
+			Dir: b.State.RunDir(row.ID, row.Revision, r.Attempt), Worktree: b.worktree(r.ID),
 		})
 	}
 	return views, err

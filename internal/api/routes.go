@@ -153,6 +153,7 @@ func (d *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 func kindOf(ctx context.Context, err error) string {
 	said, ok := errors.AsType[*client.Error](err)
 	_, conflict := errors.AsType[*core.StateError](err)
+	_, unfit := errors.AsType[*dispatch.ApplyError](err)
 	_, mayNot := errors.AsType[*core.ForbiddenError](err)
 	switch {
 	case ok:
@@ -161,7 +162,7 @@ func kindOf(ctx context.Context, err error) string {
 		return client.Forbidden
 	case errors.Is(err, dispatch.ErrNoAgent):
 		return client.BadRequest
-	case conflict, errors.Is(err, core.ErrTooLate), errors.Is(err, core.ErrChanged),
+	case conflict, unfit, errors.Is(err, core.ErrTooLate), errors.Is(err, core.ErrChanged),
 		errors.Is(err, core.ErrLeased), errors.Is(err, core.ErrLeaseOver),
 		errors.Is(err, core.ErrStillRefused), errors.Is(err, dispatch.ErrNoRequest):
 		return client.Conflict

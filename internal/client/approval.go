@@ -41,12 +41,13 @@ type Proof struct {
 // this command with these limits. What changes from one attempt to the next is
 // not part of it.
 type Plan struct {
-	Request    string          `json:"request"`         // the envelope's hash
-	Command    []string        `json:"command"`         // as it is configured, its templates not filled in
-	Executable string          `json:"executable"`      // the file that its first word means; "" when there is none
-	Cwd        string          `json:"cwd"`             // "" for a directory of the run's own
-	Inbox      string          `json:"inbox,omitempty"` // where somebody fetches it, instead of a command
-	Tools      []string        `json:"tools"`           // null: nobody said
+	Request    string          `json:"request"`           // the envelope's hash
+	Command    []string        `json:"command"`           // as it is configured, its templates not filled in
+	Executable string          `json:"executable"`        // the file that its first word means; "" when there is none
+	Cwd        string          `json:"cwd"`               // "" for a directory of the run's own
+	Worktree   bool            `json:"worktree,omitzero"` // it works in a clone of the repository at Cwd
+	Inbox      string          `json:"inbox,omitempty"`   // where somebody fetches it, instead of a command
+	Tools      []string        `json:"tools"`             // null: nobody said
 	Budget     envelope.Budget `json:"budget"`
 
 	Sandbox sandbox.Settings `json:"sandbox,omitzero"` // what the run may touch

@@ -108,6 +108,7 @@ type Run struct {
 	USDCents *int64     `json:"usd_cents,omitzero"`
 	Dir      string     `json:"dir"` // its run directory; agents that are workers have none
 
+	Worktree     *Worktree     `json:"worktree,omitzero"`       // absent if it did not work in a clone of a repository
 	RefusedHosts []RefusedHost `json:"refused_hosts,omitempty"` // of a run in a sandbox; commands read them from its directory
 }
 

@@ -146,7 +146,7 @@ func (c *Config) binding(e Entry) agent.Binding {
 		ID: e.ID, Dialect: envelope.Dialect(e.Dialect), Definition: e.defined,
 		Profile: agent.Profile(e.Profile), Model: e.Model, Command: slices.Clone(e.Exec.Command),
 		Output: agent.Format(e.Exec.Output), Stdin: agent.Stdin(e.Exec.Stdin),
-		Cwd: c.Resolve(e.Exec.Cwd), Env: e.Exec.Env, MaxOutput: e.Exec.MaxOutput,
+		Cwd: c.Resolve(e.Exec.Cwd), Worktree: e.Exec.Worktree, Env: e.Exec.Env, MaxOutput: e.Exec.MaxOutput,
 		Timeout: e.Timeout, IdleTimeout: e.IdleTimeout, ExitTimeout: e.ExitTimeout,
 		Concurrency: e.Concurrency, Retries: e.Retries,
 		Backoff: e.Backoff, Idempotent: e.Idempotent,

@@ -15,6 +15,7 @@ func (c *Config) checkValues() []error {
 	checks := []error{
 		expanded("root", c.Root),
 		expanded("state_dir", c.StateDir),
+		expanded("worktrees_dir", c.Worktrees),
 		expanded("policy.schemas", c.Policy.Schemas),
 		choice("log.level", c.Log.Level),
 		choice("approval.self", c.Approval.Self),
@@ -38,6 +39,7 @@ func (c *Config) checkValues() []error {
 		atLeast("retention.history", int64(c.Retention.History), 0),
 		atLeast("retention.rejected", int64(c.Retention.Rejected), 0),
 		atLeast("retention.ledger", int64(c.Retention.Ledger), 0),
+		atLeast("retention.worktrees", int64(c.Retention.Worktrees), 0),
 		atLeast("retention.max_run_bytes", c.Retention.MaxRunBytes, 0),
 		atLeast("policy.approval_ttl", int64(c.Policy.ApprovalTTL), 0),
 		c.checkStateDir(),

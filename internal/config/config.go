@@ -4,6 +4,9 @@
 package config
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/viper"
@@ -15,6 +18,7 @@ import (
 type Config struct {
 	Root          string     `mapstructure:"root"`
 	StateDir      string     `mapstructure:"state_dir"`
+	Worktrees     string     `mapstructure:"worktrees_dir"`
 	Log           Log        `mapstructure:"log"`
 	Intake        Intake     `mapstructure:"intake"`
 	Limits        Limits     `mapstructure:"limits"`
@@ -46,6 +50,7 @@ func defaults(v *viper.Viper) {
 	for key, value := range map[string]any{
 		"root":                                   "/tmp/ainl_agents",
 		"state_dir":                              "",
+		"worktrees_dir":                          "",
 		"stop_agents_on_exit":                    false,
 		"log.level":                              "info",
 		"log.format":                             "auto",
@@ -72,6 +77,7 @@ func defaults(v *viper.Viper) {
 		"retention.history":                      720 * time.Hour,
 		"retention.rejected":                     2160 * time.Hour,
 		"retention.ledger":                       2160 * time.Hour,
+		"retention.worktrees":                    720 * time.Hour,
 		"retention.max_run_bytes":                0,
 		"policy.change_window.mode":              "enforce",
 		"policy.change_window.exempt_task_types": []string{"execute_monitor", "advisory_*"},
@@ -101,4 +107,22 @@ func (c *Config) StateDirOf(root string) (string, error) {
 		return c.StateDir, nil
 	}
 	return mailbox.DefaultStateDir(root)
+}
+
+// WorktreesDir returns the directory of the clones that runs work in: worktrees_dir, or
+// $XDG_DATA_HOME/mailboxd/worktrees. XDG_DATA_HOME is ~/.local/share if it isn't an absolute
+// path.
+func (c *Config) WorktreesDir() (string, error) {
+	if c.Worktrees != "" {
+		return c.Resolve(c.Worktrees), nil
+	}
+	base := os.Getenv("XDG_DATA_HOME")
+	if !filepath.IsAbs(base) {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", fmt.Errorf("find directory of worktrees: %w; set worktrees_dir", err)
+		}
+		base = filepath.Join(home, ".local", "share")
+	}
+	return filepath.Join(base, "mailboxd", "worktrees"), nil
 }

@@ -53,6 +53,7 @@ type Exec struct {
 	Output    string   `mapstructure:"output"`
 	Stdin     string   `mapstructure:"stdin"`
 	Cwd       string   `mapstructure:"cwd"`
+	Worktree  bool     `mapstructure:"worktree"`
 	Env       []string `mapstructure:"env"`
 	MaxOutput int64    `mapstructure:"max_output"`
 	Workdirs  []string `mapstructure:"workdirs"`

@@ -50,6 +50,7 @@ type Retention struct {
 	History     time.Duration `mapstructure:"history"`
 	Rejected    time.Duration `mapstructure:"rejected"`
 	Ledger      time.Duration `mapstructure:"ledger"`
+	Worktrees   time.Duration `mapstructure:"worktrees"`
 	MaxRunBytes int64         `mapstructure:"max_run_bytes"`
 }
 

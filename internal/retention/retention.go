@@ -22,12 +22,14 @@ type Policy struct {
 	History     time.Duration // replaced and refused results
 	Rejected    time.Duration // dead letters
 	Ledger      time.Duration // requests, results, events and messages; ids and hashes stay
+	Worktrees   time.Duration // clones with work that was not applied
 	MaxRunBytes int64         // above this size, the oldest run directories go earlier
 }
 
 // Collected counts the removed data, or the data that would be removed.
 type Collected struct {
 	Runs     int   `json:"runs"`
+	Clones   int   `json:"worktrees"`
 	History  int   `json:"history"`
 	Rejected int   `json:"rejected_days"`
 	Bodies   int   `json:"requests"`
@@ -68,7 +70,7 @@ func (c Collector) ServeDaily(ctx context.Context, keep Policy, log zerolog.Logg
 		case err != nil:
 			log.Error().Err(err).Msg("not everything could be collected; trying again tomorrow")
 		case gone != (Collected{}):
-			log.Info().Int("runs", gone.Runs).Int("requests", gone.Bodies).Int("events", gone.Events).Int("messages", gone.Messages).Int64("bytes", gone.Bytes).Msg("collected")
+			log.Info().Int("runs", gone.Runs).Int("worktrees", gone.Clones).Int("requests", gone.Bodies).Int("events", gone.Events).Int("messages", gone.Messages).Int64("bytes", gone.Bytes).Msg("collected")
 		}
 	}
 }
@@ -78,6 +80,7 @@ func (c Collector) ServeDaily(ctx context.Context, keep Policy, log zerolog.Logg
 func (c Collector) Collect(ctx context.Context, r Policy, now time.Time, dry bool) (Collected, error) {
 	var gone Collected
 	err := errors.Join(
+		c.collectClones(ctx, before(now, r.Worktrees), now, dry, &gone),
 		c.collectRuns(ctx, r, now, dry, &gone),
 		c.collectHistory(ctx, before(now, r.History), dry, &gone),
 		c.collectRejected(before(now, r.Rejected), dry, &gone),

@@ -18,6 +18,10 @@ func (c Collector) collectRuns(ctx context.Context, r Policy, now time.Time, dry
 	if r.Runs <= 0 && r.MaxRunBytes <= 0 {
 		return nil
 	}
+	work, err := c.unapplied()
+	if err != nil {
+		return err
+	}
 	old, left := before(now, r.Runs), int64(0)
 	for k, err := range c.State.RunDirs() {
 		if err = cmp.Or(err, ctx.Err()); err != nil {
@@ -28,7 +32,7 @@ func (c Collector) collectRuns(ctx context.Context, r Policy, now time.Time, dry
 			continue
 		}
 		settled, err := c.settled(ctx, k)
-		if err == nil && settled {
+		if err == nil && settled && !work[revision{k.ID, k.Revision}] {
 			left -= k.Bytes
 			err = c.drop(k, dry, &gone.Runs, gone)
 		}
@@ -39,14 +43,14 @@ func (c Collector) collectRuns(ctx context.Context, r Policy, now time.Time, dry
 	if r.MaxRunBytes <= 0 {
 		return nil
 	}
-	return c.shrinkRuns(ctx, left-r.MaxRunBytes, old, dry, gone)
+	return c.shrinkRuns(ctx, left-r.MaxRunBytes, old, work, dry, gone)
 }
 
 // shrinkRuns removes the oldest directories until enough bytes are freed, or none may be
 // removed.
-func (c Collector) shrinkRuns(ctx context.Context, excess int64, after time.Time, dry bool, gone *Collected) error {
+func (c Collector) shrinkRuns(ctx context.Context, excess int64, after time.Time, work map[revision]bool, dry bool, gone *Collected) error {
 	for excess > 0 {
-		oldest, err := c.oldestRuns(ctx, after)
+		oldest, err := c.oldestRuns(ctx, after, work)
 		if err != nil || len(oldest) == 0 {
 			return err
 		}
@@ -66,7 +70,7 @@ func (c Collector) shrinkRuns(ctx context.Context, excess int64, after time.Time
 
 // oldestRuns returns the oldest removable directories whose last change isn't before a
 // time, the oldest first.
-func (c Collector) oldestRuns(ctx context.Context, after time.Time) (oldest []mailbox.Kept, err error) {
+func (c Collector) oldestRuns(ctx context.Context, after time.Time, work map[revision]bool) (oldest []mailbox.Kept, err error) {
 	byAge := func(a, b mailbox.Kept) int { return a.Changed.Compare(b.Changed) }
 	for k, err := range c.State.RunDirs() {
 		if err = cmp.Or(err, ctx.Err()); err != nil {
@@ -79,7 +83,7 @@ func (c Collector) oldestRuns(ctx context.Context, after time.Time) (oldest []ma
 		if err != nil {
 			return nil, err
 		}
-		if settled {
+		if settled && !work[revision{k.ID, k.Revision}] {
 			oldest = append(oldest, k)
 		}
 		if len(oldest) >= 2*oldestAtOnce {

@@ -147,6 +147,8 @@ const (
 
 	KindLeaseExpired Kind = "lease.expired"
 
+	KindWorktreeApplied Kind = "worktree.applied"
+
 	KindBudgetReserved Kind = "budget.reserved"
 	KindBudgetSettled  Kind = "budget.settled"
 	KindBudgetExceeded Kind = "budget.exceeded"
@@ -215,6 +217,7 @@ var kinds = []kindWords{
 	{KindTaskCancelled, "The task was cancelled.", ""},
 	{KindTaskFinished, "The work on the task ended.", ""},
 	{KindLeaseExpired, "The program that claimed the task did not answer in time.", "its claim ended without an answer"},
+	{KindWorktreeApplied, "A person applied the work of the task to the repository that it began from.", ""},
 	{KindBudgetReserved, "The budget of the run was reserved.", ""},
 	{KindBudgetSettled, "The cost of the run was recorded, and its reservation ended.", ""},
 	{KindBudgetExceeded, "The run spent more than its budget.", "over its budget"},

@@ -32,7 +32,11 @@ func printApproval(w io.Writer, asked []client.Approval) {
 	} else {
 		fmt.Fprintf(w, "    command  %s\n", term.Escape(commandLine(a.Plan.Command)))
 		fmt.Fprintf(w, "    file     %s\n", term.Escape(cmp.Or(a.Plan.Executable, "there is none")))
-		fmt.Fprintf(w, "    in       %s\n", term.Escape(cmp.Or(a.Plan.Cwd, "a directory of its own")))
+		in := cmp.Or(a.Plan.Cwd, "a directory of its own")
+		if a.Plan.Worktree {
+			in = "a clone of the repository of " + in
+		}
+		fmt.Fprintf(w, "    in       %s\n", term.Escape(in))
 	}
 	fmt.Fprintf(w, "    tools    %s\n", term.Escape(tools))
 	fmt.Fprintf(w, "    budget   %s\n", limitsOf(a.Plan.Budget))

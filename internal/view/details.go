@@ -52,6 +52,7 @@ func (f *Details) Print(s term.Screen, around WaitContext, files []string) error
 	if f.Continue != "" {
 		fmt.Fprintf(s, "  session %s; to continue it:\n    %s\n", f.Session, f.Continue) // never cut: it is there to be copied
 	}
+	f.printWorktree(s)
 	if len(files) > 0 {
 		fmt.Fprintln(s, "\nfiles")
 		for _, file := range files {

@@ -45,7 +45,7 @@ func (s Store) Apply(ctx context.Context, source string, patch []byte) error {
 	if err := r.indexFor(ctx, own, commit); err != nil {
 		return err
 	}
-	_, _ = own.run(ctx, nil, "update-index", "-q", "--refresh") // fails if any file has changes; apply looks at those of the patch
+	_, _ = own.run(ctx, nil, "update-index", "-q", "--refresh")                       // fails if any file has changes; apply looks at those of the patch
 	if _, err = own.run(ctx, patch, applyArgs("--check", "--index")...); err == nil { // files as committed
 		// With --index, git looks for links in the index alone, and would follow one that is only
 		// in the working tree. Without it, git checks the working tree again.

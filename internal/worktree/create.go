@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,8 @@ type Request struct {
 	Revision int
 	Attempt  int
 	Source   string // a directory in the working tree of a repository
+	Resolved bool   // Source has no symbolic links; one that is there now was made after a check
+	After    *Clone // the clone of an earlier run whose work this one goes on with; nil: none
 }
 
 // maxListed limits the uncommitted files in a record.
@@ -28,21 +31,28 @@ const maxListed = 100
 // It is what git clone --shared makes, without the remote: a remote would be the source
 // repository, and an agent could push to it by accident.
 func (s Store) Create(ctx context.Context, q Request) (Clone, error) {
+	if s.Dir == "" || s.Records == "" {
+		return Clone{}, &RepositoryError{q.Source, "there is no directory for worktrees; set worktrees_dir"}
+	}
 	r, err := find(ctx, q.Source)
 	if err != nil {
 		return Clone{}, err
 	}
-	commit, err := r.head(ctx)
+	if q.Resolved && filepath.Join(r.top, r.prefix) != filepath.Clean(q.Source) {
+		return Clone{}, &RepositoryError{q.Source, "it is a symbolic link now"}
+	}
+	commit, patch, err := s.start(ctx, r, q.After)
+	if err != nil {
+		return Clone{}, err
+	}
+	dir, err := s.dirFor(r)
 	if err != nil {
 		return Clone{}, err
 	}
 	c := Clone{
 		Run: q.Run, Task: q.Task, Revision: q.Revision, Attempt: q.Attempt, Branch: Branch(q.Task),
-		Dir:    filepath.Join(s.Dir, q.Run, cloneName(r.top)),
-		Source: r.top, Prefix: r.prefix, Commit: commit, Created: time.Now(),
-	}
-	if err := s.mayHold(r); err != nil {
-		return Clone{}, err
+		Dir:    filepath.Join(dir, q.Run, cloneName(r.top)),
+		Source: r.top, Objects: r.objects, Prefix: r.prefix, Commit: commit, Created: time.Now(),
 	}
 	if err := s.list(ctx, r, &c); err != nil {
 		return Clone{}, err
@@ -50,26 +60,37 @@ func (s Store) Create(ctx context.Context, q Request) (Clone, error) {
 	if err := s.makeDir(&c); err != nil {
 		return Clone{}, err
 	}
-	if err := s.fill(ctx, r, c); err != nil {
+	if err := s.fill(ctx, r, c, patch); err != nil {
 		return Clone{}, errors.Join(err, s.Remove(c))
 	}
 	return c, nil
 }
 
-// mayHold refuses a directory of clones inside the source: a clone would be part of the
-// user's own working tree.
-func (s Store) mayHold(r repository) error {
+// start returns the start commit of a clone, and the patch that it begins with.
+func (s Store) start(ctx context.Context, r repository, after *Clone) (commit string, patch []byte, err error) {
+	if after != nil && after.Source == r.top {
+		if patch, err = s.Patch(*after); err == nil {
+			return after.Commit, patch, nil
+		}
+	}
+	commit, err = r.head(ctx) // also if the patch is not there any more
+	return commit, nil, err
+}
+
+// dirFor returns the directory of the clones without links. It refuses one inside the source:
+// a clone would be part of the user's own working tree.
+func (s Store) dirFor(r repository) (string, error) {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
-		return fmt.Errorf("make directory of worktrees: %w", err)
+		return "", fmt.Errorf("make directory of worktrees: %w", err)
 	}
 	dir, err := filepath.EvalSymlinks(s.Dir)
 	if err != nil {
-		return fmt.Errorf("find directory of worktrees: %w", err)
+		return "", fmt.Errorf("find directory of worktrees: %w", err)
 	}
 	if dir == r.top || strings.HasPrefix(dir, r.top+"/") {
-		return &RepositoryError{r.top, fmt.Sprintf("worktrees_dir %s is inside the repository; choose one outside", s.Dir)}
+		return "", &RepositoryError{r.top, fmt.Sprintf("worktrees_dir %s is inside the repository; choose one outside", s.Dir)}
 	}
-	return nil
+	return dir, nil
 }
 
 // cloneName is the name of a clone's directory: the name of the source, for programs that show
@@ -101,7 +122,7 @@ func (s Store) makeDir(c *Clone) error {
 }
 
 // fill makes the repository of a clone, and its files. No agent has been there yet.
-func (s Store) fill(ctx context.Context, r repository, c Clone) error {
+func (s Store) fill(ctx context.Context, r repository, c Clone, patch []byte) error {
 	if err := r.lend(ctx, git{dir: c.Dir}, c.Dir, false, "--initial-branch="+c.Branch); err != nil {
 		return err
 	}
@@ -111,6 +132,11 @@ func (s Store) fill(ctx context.Context, r repository, c Clone) error {
 	}
 	if _, err := clone.run(ctx, nil, "reset", "-q", "--hard"); err != nil {
 		return err
+	}
+	if len(patch) > 0 {
+		if _, err := clone.run(ctx, patch, applyArgs()...); err != nil {
+			return err
+		}
 	}
 	root, err := os.OpenRoot(c.Dir) // the commit may have a link where the source has the directory
 	if err != nil {
@@ -151,10 +177,13 @@ func (s Store) list(ctx context.Context, r repository, c *Clone) error {
 		if len(c.Uncommitted) == maxListed {
 			c.Omitted++
 		} else if len(line) > 3 {
-			c.Uncommitted = append(c.Uncommitted, line[3:])
+			c.Uncommitted = append(c.Uncommitted, plain(line[3:]))
 		}
 	}
-	c.Submodules, err = own.submodules(ctx)
+	submodules, err := own.submodules(ctx)
+	for _, path := range submodules {
+		c.Submodules = append(c.Submodules, plain(path))
+	}
 	return err
 }
 
@@ -181,5 +210,5 @@ func Branch(task string) string {
 		}
 		return '-'
 	}, task)
-	return "mailboxd/" + strings.TrimLeft(name, "-") // git refuses none of these
+	return "mailboxd/" + cmp.Or(strings.TrimLeft(name, "-"), "task") // git refuses none of these
 }

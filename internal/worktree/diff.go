@@ -137,7 +137,7 @@ func (c *changes) add(root *os.Root, path string) {
 	}
 	c.seen[path] = true
 	if name, ok := strings.CutSuffix(path, "/"); ok || c.skip[path] {
-		c.skipped = append(c.skipped, name)
+		c.skipped = append(c.skipped, plain(name))
 		return
 	}
 	info, err := root.Lstat(path)
@@ -175,9 +175,9 @@ func (s *Summary) count(text []byte) error {
 		if len(fields) != 3 {
 			return fmt.Errorf("read summary of patch: %q", items[i])
 		}
-		f := File{Path: fields[2], Binary: fields[0] == "-"}
+		f := File{Path: plain(fields[2]), Binary: fields[0] == "-"}
 		if f.Path == "" && i+2 < len(items) {
-			f.From, f.Path = items[i+1], items[i+2]
+			f.From, f.Path = plain(items[i+1]), plain(items[i+2])
 			i += 2
 		}
 		f.Added, _ = strconv.Atoi(fields[0]) // "-" is a binary file: no lines

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -129,6 +130,11 @@ const maxStderr = 2000
 func commandError(ctx context.Context, command string, stderr *bytes.Buffer, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
+	}
+	for _, lack := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS} {
+		if strings.Contains(strings.ToLower(stderr.String()), lack.Error()) {
+			err = lack // git prints the error in these words, with LC_ALL=C
+		}
 	}
 	words := strings.TrimSpace(strings.ToValidUTF8(stderr.String(), "?"))
 	if len(words) > maxStderr {

@@ -1,12 +1,14 @@
 package worktree
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // Remove removes a clone, and then its record. Links are removed, never followed.
@@ -18,6 +20,63 @@ func (s Store) Remove(c Clone) error {
 		return fmt.Errorf("remove record of worktree: %w", err)
 	}
 	return nil
+}
+
+// Clear removes the files of a clone. The record stays as long as there is a patch, so that the
+// work can still be applied.
+func (s Store) Clear(c Clone, now time.Time) error {
+	if !s.hasPatch(c) {
+		return s.Remove(c)
+	}
+	if err := removeAll(filepath.Dir(c.Dir)); err != nil {
+		return fmt.Errorf("remove worktree: %w", err)
+	}
+	c.Removed = now
+	return s.Update(c)
+}
+
+// Forget removes the record of a clone without files if its patch is gone too.
+func (s Store) Forget(c Clone) error {
+	if c.Removed.IsZero() || s.hasPatch(c) {
+		return nil
+	}
+	return os.Remove(s.recordFile(c.Run))
+}
+
+func (s Store) hasPatch(c Clone) bool {
+	file := s.PatchFile(c)
+	if file == "" {
+		return false
+	}
+	_, err := os.Lstat(file)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// Size returns the bytes of the files of a clone, as far as they can be read.
+func (c Clone) Size() (bytes int64) {
+	_ = filepath.WalkDir(c.Dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil
+		}
+		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
+			bytes += info.Size()
+		}
+		return nil
+	})
+	return bytes
+}
+
+// Needless reports whether nobody needs the files of a clone any more: its work reached the
+// source repository, or there is none. The run has ended.
+func (s Store) Needless(ctx context.Context, c Clone) bool {
+	switch w := c.Work; {
+	case !c.Applied.IsZero() || c.Branched != "":
+		return true
+	case w != nil:
+		return w.File == "" && w.Problem == "" && len(w.Summary.Skipped) == 0
+	}
+	d, err := s.Diff(ctx, c) // the run never began, or nobody knows how it ended
+	return err == nil && len(d.Patch) == 0 && len(d.Summary.Skipped) == 0
 }
 
 // removeAll removes a directory also if directories in it are read-only, as those of Go's

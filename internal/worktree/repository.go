@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 )
 
 // A repository is the source of a clone.
@@ -36,6 +37,9 @@ func find(ctx context.Context, dir string) (repository, error) {
 			return repository{}, err
 		}
 		return repository{}, &RepositoryError{dir, "it is not in the working tree of a git repository: " + firstLine(failed.Error())}
+	}
+	if !utf8.Valid(text) {
+		return repository{}, &RepositoryError{plain(dir), "a path of the repository is not UTF-8"}
 	}
 	lines := strings.SplitN(string(text), "\n", 7)
 	if len(lines) != 7 || strings.Count(string(text), "\n") != 6 {
@@ -75,6 +79,9 @@ func (r repository) indexFor(ctx context.Context, own git, commit string) error 
 func (r repository) exclude() string {
 	return "core.excludesFile=" + filepath.Join(r.common, "info", "exclude")
 }
+
+// plain is a path for a record, which is JSON. A patch has every byte.
+func plain(path string) string { return strings.ToValidUTF8(path, "\uFFFD") }
 
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(text, "\n")

@@ -39,10 +39,11 @@ type Clone struct {
 	Task        string    `json:"task"`
 	Revision    int       `json:"revision"`
 	Attempt     int       `json:"attempt"`
-	Dir         string    `json:"dir"`    // the clone
-	Source      string    `json:"source"` // the working tree of the source repository
-	Prefix      string    `json:"prefix"` // of the run's directory below either; "" or with a final slash
-	Commit      string    `json:"commit"` // the work starts from this one
+	Dir         string    `json:"dir"`     // the clone
+	Source      string    `json:"source"`  // the working tree of the source repository
+	Prefix      string    `json:"prefix"`  // of the run's directory below either; "" or with a final slash
+	Objects     string    `json:"objects"` // of the source repository, which the clone reads
+	Commit      string    `json:"commit"`  // the work starts from this one
 	Branch      string    `json:"branch"`
 	Created     time.Time `json:"created"`
 	Uncommitted []string  `json:"uncommitted,omitempty"` // files of the source that the clone doesn't have
@@ -51,10 +52,18 @@ type Clone struct {
 
 	Device uint64 `json:"device"` // identity of Dir, so that another directory in its place is noticed
 	Inode  uint64 `json:"inode"`
+
+	Work     *Work     `json:"work,omitempty"`     // nil until the run has ended
+	Applied  time.Time `json:"applied,omitzero"`   // when the work reached the source repository
+	Branched string    `json:"branched,omitempty"` // the commit of the branch there
+	Removed  time.Time `json:"removed,omitzero"`   // when Dir was removed; the record stays for the patch
 }
 
 // Cwd returns the directory in the clone for the agent.
 func (c Clone) Cwd() string { return filepath.Join(c.Dir, c.Prefix) }
+
+// RecordsIn returns the directory of the records in a state directory.
+func RecordsIn(state string) string { return filepath.Join(state, "worktrees") }
 
 // A RepositoryError says why there can be no clone of a directory. Trying again doesn't help.
 type RepositoryError struct {
@@ -92,6 +101,9 @@ func identity(info os.FileInfo) (device, inode uint64) {
 }
 
 func (s Store) recordFile(run string) string { return filepath.Join(s.Records, run+".json") }
+
+// Update makes a changed record durable.
+func (s Store) Update(c Clone) error { return s.write(c) }
 
 // write makes the record of a clone durable.
 func (s Store) write(c Clone) error {

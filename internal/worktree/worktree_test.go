@@ -174,6 +174,7 @@ func TestEveryKindOfChangeSurvivesTheWay(t *testing.T) {
 	write(t, in(odd), "odd\n")
 	write(t, in("data.bin"), "a\x00c\x00\xff")
 	write(t, in("empty"), "")
+	write(t, in("not \xff UTF-8"), "x\n")
 	do := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -443,6 +444,21 @@ func TestADirectoryWithoutACommitIsRefused(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	if _, err := p.store.Create(t.Context(), worktree.Request{Run: "x", Source: p.dir}); err == nil || !strings.Contains(err.Error(), "not installed") {
 		t.Errorf("Create without git = %v", err)
+	}
+}
+
+func TestALinkThatIsSwappedInIsNotCloned(t *testing.T) {
+	p := newProject(t)
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(p.dir, link); err != nil {
+		t.Fatal(err)
+	}
+	_, err := p.store.Create(t.Context(), worktree.Request{Run: "x", Source: link, Resolved: true})
+	if _, ok := errors.AsType[*worktree.RepositoryError](err); !ok {
+		t.Errorf("Create = %v; want a RepositoryError", err)
+	}
+	if _, err := p.store.Create(t.Context(), worktree.Request{Run: "x", Source: link}); err != nil {
+		t.Errorf("Create of a configured link = %v; want a clone", err)
 	}
 }
 

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"mailboxd/internal/client"
+	"mailboxd/internal/reader"
+	"mailboxd/internal/term"
+	"mailboxd/internal/view"
+)
+
+func applyCommand(g *globals) *cobra.Command {
+	options, which, asJSON := client.ApplyOptions{}, &chosen{}, false
+	cmd := &cobra.Command{
+		Use:   "apply ID",
+		Short: "Put the work of a task into the repository it began from",
+		Long: `Apply the difference that mailboxd diff prints to the working tree of the repository
+that the worktree of the task was made from. All of it applies or nothing changes. A
+file with uncommitted changes is never changed; the index is never changed. With
+--branch, the work becomes one commit in a branch of its own, on the commit that it
+began from, and the working tree stays as it is. A process of a run may not apply.`,
+		Example: `  mailboxd diff fix-login && mailboxd apply fix-login
+  mailboxd apply fix-login --branch`,
+		Args: cobra.ExactArgs(1),
+		RunE: withDaemon(g, func(cmd *cobra.Command, args []string, r *reader.Reader, daemon *client.Client) error {
+			id, err := which.find(cmd.Context(), r, args[0])
+			if err != nil {
+				return err
+			}
+			done, err := daemon.Apply(cmd.Context(), id, options)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return term.PrintJSON(cmd.OutOrStdout(), done)
+			}
+			return view.PrintApplication(cmd.OutOrStdout(), id, done)
+		}),
+	}
+	cmd.Flags().BoolVar(&options.Branch, "branch", false, "to a branch of its own instead of the working tree")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	which.add(cmd)
+	return cmd
+}

@@ -1,0 +1,155 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"mailboxd/dispatch/store"
+	"mailboxd/envelope"
+	"mailboxd/internal/core"
+	"mailboxd/internal/task"
+	"mailboxd/internal/worktree"
+)
+
+// An Application is where the work of a task went.
+type Application struct {
+	Source  string
+	Branch  string // "" for the working tree
+	Commit  string // of the branch
+	Changed int    // files
+	Already bool   // it was there before
+}
+
+// An ApplyError says why the work of a task is not applied.
+type ApplyError struct{ Err error }
+
+func (e *ApplyError) Error() string { return e.Err.Error() }
+
+func (e *ApplyError) Unwrap() error { return e.Err }
+
+func notApplied(format string, args ...any) error { return &ApplyError{fmt.Errorf(format, args...)} }
+
+// Apply puts the work of the latest run of a task into the repository that it began from: into
+// its working tree, or as a commit into a branch of its own. The patch is the one that was kept
+// when the run ended, whatever happened to the clone since. The task is done: an answer that
+// waits for an approval cannot be applied, and neither can a denied one. Apply again changes
+// nothing. Errors: *ApplyError if the work cannot be applied; the error of an unknown id wraps
+// ledger.ErrUnknown.
+func (ct *controls) Apply(ctx context.Context, id envelope.ID, branch bool, by core.By) (Application, error) {
+	err := ct.whenReady(ctx)
+	var row task.Task
+	if err == nil {
+		row, err = ct.Reader.Newest(ctx, id)
+	}
+	if err != nil {
+		return Application{}, fmt.Errorf("apply %s: %w", id, err)
+	}
+	ct.applying.Lock()
+	defer ct.applying.Unlock()
+	c, run, err := ct.workOf(ctx, row)
+	if err != nil {
+		return Application{}, fmt.Errorf("apply %s: %w", id, err)
+	}
+	done, err := ct.apply(ctx, row, run, &c, branch)
+	if err != nil {
+		return Application{}, fmt.Errorf("apply %s: %w", id, err)
+	}
+	if done.Already {
+		return done, nil
+	}
+	data := map[string]any{"by": by.Who, "source": done.Source, "files": done.Changed, "run": c.Run}
+	if done.Branch != "" {
+		data["branch"], data["commit"] = done.Branch, done.Commit
+	}
+	err = ct.Writer.Update(context.WithoutCancel(ctx), func(tx *store.Transaction) error {
+		return tx.Log(store.Event(row, task.KindWorktreeApplied, data))
+	})
+	if err != nil {
+		return done, fmt.Errorf("record application of %s: %w", id, err)
+	}
+	return done, nil
+}
+
+// worktrees are the records of clones. Only runs make clones.
+func (ct *controls) worktrees() worktree.Store {
+	return worktree.Store{Records: worktree.RecordsIn(ct.State.Path())}
+}
+
+// workOf returns the clone of the latest run of a task that had one, and its run.
+func (ct *controls) workOf(ctx context.Context, row task.Task) (c worktree.Clone, run task.Run, err error) {
+	if row.State != task.Done {
+		return c, run, notApplied("the task is %s; its work can be applied when it is done", row.State)
+	}
+	asked, err := ct.Ledger.Approvals(ctx, row.Seq)
+	if err != nil {
+		return c, run, err
+	}
+	if slices.ContainsFunc(asked, func(a task.Consent) bool { return a.Decision == task.Denied }) {
+		return c, run, notApplied("an approver denied the task")
+	}
+	runs, err := ct.Ledger.Runs(ctx, row.Seq)
+	if err != nil {
+		return c, run, err
+	}
+	for _, run := range slices.Backward(runs) {
+		c, ok, err := ct.worktrees().Open(run.ID)
+		if err != nil {
+			return c, run, err
+		}
+		if ok {
+			return c, run, nil
+		}
+	}
+	return c, run, notApplied("no run of the task worked in a worktree")
+}
+
+// apply applies the kept patch of a clone and records when.
+func (ct *controls) apply(ctx context.Context, row task.Task, run task.Run, c *worktree.Clone, branch bool) (Application, error) {
+	patch, err := ct.worktrees().Patch(*c)
+	if err != nil {
+		return Application{}, &ApplyError{err}
+	}
+	done := Application{Source: c.Source, Changed: len(c.Work.Summary.Files)}
+	if !branch && !c.Applied.IsZero() {
+		done.Already = true
+		return done, nil
+	}
+	s := ct.worktrees()
+	if branch {
+		done.Branch = c.Branch
+		done.Commit, err = s.FetchBranch(ctx, c.Source, patch, worktree.Commit{
+			Parent: c.Commit, Branch: c.Branch, Message: ct.commitMessage(ctx, row), Author: row.Agent, Time: run.Finished,
+		})
+		done.Already = err == nil && c.Branched == done.Commit
+		c.Branched = done.Commit
+	} else {
+		err = s.Apply(ctx, c.Source, patch)
+		done.Already = errors.Is(err, worktree.ErrApplied)
+		c.Applied = time.Now()
+	}
+	if err != nil && !done.Already {
+		return Application{}, &ApplyError{err}
+	}
+	return done, s.Update(*c)
+}
+
+// maxSubject limits the first line of a commit.
+const maxSubject = 72
+
+// commitMessage describes the work of a task.
+func (ct *controls) commitMessage(ctx context.Context, row task.Task) string {
+	subject := "Work of " + row.Agent
+	if _, t, _, err := ct.Reader.Load(ctx, row.Seq); err == nil { // otherwise the request is too old to be kept
+		if first, _, _ := strings.Cut(strings.TrimSpace(t.Description), "\n"); first != "" {
+			subject = first
+		}
+	}
+	if runes := []rune(subject); len(runes) > maxSubject {
+		subject = string(runes[:maxSubject-3]) + "..."
+	}
+	return fmt.Sprintf("%s\n\nTask %s of mailboxd, agent %s.\n", subject, row.ID, row.Agent)
+}

@@ -1,0 +1,98 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/sandbox"
+	"mailboxd/internal/task"
+	"mailboxd/internal/worktree"
+)
+
+// inWorktree reports whether the runs of a task work in a clone of a repository.
+func (g *Agent) inWorktree(t envelope.Task) bool { return g.binding.Worktree || t.Worktree() }
+
+// refuseWorktree says why a task that works in a clone can't have one, or nil.
+func (g *Agent) refuseWorktree(t envelope.Task) error {
+	switch {
+	case !g.inWorktree(t):
+		return nil
+	case g.binding.Worker != nil || g.binding.Inbox != nil:
+		return fmt.Errorf("agent %q has no process of its own for a task: it cannot work in a worktree", g.binding.ID)
+	case g.binding.Cwd == "" && t.Workdir() == "":
+		return fmt.Errorf("agent %q has no repository to make a worktree of: set its exec.cwd, or send the task with a directory", g.binding.ID)
+	}
+	return nil
+}
+
+// checkWorktree checks exec.worktree.
+func (b Binding) checkWorktree() *FieldError {
+	switch {
+	case !b.Worktree:
+	case b.Worker != nil || b.Inbox != nil:
+		return wrong("exec.worktree", "only an agent with exec.command can work in a worktree")
+	case b.Cwd == "" && len(b.Workdirs) == 0:
+		return wrong("exec.worktree", "needs exec.cwd or exec.workdirs, directories in a git repository")
+	}
+	return nil
+}
+
+// makeWorktree makes the clone of a run, and returns the directory in it for the agent. Each
+// attempt has a clone of its own: the run id names it, and no run id is used twice. An attempt
+// goes on with the work of the one before if that one ended to wait for something. After a
+// failed attempt it starts afresh, since half-done work may be the reason; that work stays in
+// the directory of its run.
+func (g *Agent) makeWorktree(ctx context.Context, j task.Job) (string, error) {
+	before, err := g.opts.Worktrees.Before(string(j.Task.ID), j.Revision, j.Attempt)
+	if err != nil {
+		return "", err
+	}
+	c, err := g.opts.Worktrees.Create(ctx, worktree.Request{
+		Run: j.RunID, Task: string(j.Task.ID), Revision: j.Revision, Attempt: j.Attempt,
+		Source: j.Cwd, Resolved: j.Task.Workdir() != "", After: before,
+	})
+	return c.Cwd(), err
+}
+
+// cloneOf returns what a sandbox has of the clone of a run: all of it to write, and the objects
+// of the source repository to read.
+func (g *Agent) cloneOf(j task.Job) (write, read []sandbox.Path, err error) {
+	c, ok, err := g.opts.Worktrees.Open(j.RunID)
+	if !ok || err != nil {
+		return nil, nil, err
+	}
+	return []sandbox.Path{{Name: c.Dir, Real: c.Dir}}, []sandbox.Path{{Name: c.Objects, Real: c.Objects}}, nil
+}
+
+// keepTimeout limits the time for the difference of a large clone.
+const keepTimeout = 10 * time.Minute
+
+// keepWork keeps the work of an ended run beside its answer, if the run worked in a clone. The
+// outcome is unread while the machine lacks the space for it.
+func (g *Agent) keepWork(j task.Job, o task.Outcome) task.Outcome {
+	if o.Unread != nil || o.Detached || o.Void != nil {
+		return o
+	}
+	c, ok, err := g.opts.Worktrees.Open(j.RunID)
+	if err == nil && ok {
+		ctx, stop := context.WithTimeout(context.Background(), keepTimeout) // the end of the daemon waits for it
+		defer stop()
+		c, err = g.opts.Worktrees.Keep(ctx, c, j.Dir, o.Hold == "" && o.Result.Status == envelope.Failed)
+	}
+	switch {
+	case isShortage(err):
+		return task.Outcome{Exit: o.Exit, Unread: err}
+	case err == nil && ok && c.Work.Problem != "":
+		err = errors.New(c.Work.Problem)
+	}
+	if err != nil {
+		o.Result.Review.Ask(short(fmt.Sprintf("the difference of the worktree could not be kept: %v", err)))
+	}
+	if err == nil && ok && c.Work.File != "" {
+		o.Result.Artifacts = append(o.Result.Artifacts, envelope.Ref{Kind: "diff", URI: fileURI(g.opts.Worktrees.PatchFile(c))})
+	}
+	return o
+}

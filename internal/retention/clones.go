@@ -1,0 +1,63 @@
+package retention
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/worktree"
+	"mailboxd/mailbox"
+)
+
+// collectClones removes the clones of settled tasks whose work was applied, that have no work,
+// or that are too old.
+func (c Collector) collectClones(ctx context.Context, old, now time.Time, dry bool, gone *Collected) error {
+	s := worktree.Store{Records: worktree.RecordsIn(c.State.Path())}
+	clones, failed := s.Clones()
+	for _, clone := range clones {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if !clone.Removed.IsZero() {
+			if !dry {
+				failed = errors.Join(failed, s.Forget(clone))
+			}
+			continue
+		}
+		settled, err := c.settled(ctx, mailbox.Kept{ID: envelope.ID(clone.Task), Revision: clone.Revision, Changed: clone.Created})
+		if err != nil {
+			return err
+		}
+		if !settled || !clone.Created.Before(old) && !s.Needless(ctx, clone) {
+			continue
+		}
+		gone.Bytes += clone.Size()
+		if !dry {
+			if err := s.Clear(clone, now); err != nil {
+				return err
+			}
+		}
+		gone.Clones++
+	}
+	return failed
+}
+
+// A revision of a task.
+type revision struct {
+	id     envelope.ID
+	number int
+}
+
+// unapplied returns the revisions with work that was not applied yet, in clones that are kept:
+// the patch is in a run directory.
+func (c Collector) unapplied() (map[revision]bool, error) {
+	clones, err := worktree.Store{Records: worktree.RecordsIn(c.State.Path())}.Clones()
+	kept := map[revision]bool{}
+	for _, clone := range clones {
+		if clone.Removed.IsZero() && clone.Work != nil && clone.Work.File != "" && clone.Applied.IsZero() && clone.Branched == "" {
+			kept[revision{envelope.ID(clone.Task), clone.Revision}] = true
+		}
+	}
+	return kept, err
+}

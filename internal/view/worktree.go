@@ -1,0 +1,131 @@
+package view
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/client"
+	"mailboxd/internal/task"
+	"mailboxd/internal/term"
+)
+
+// patchPaints are the paints of the lines of a patch by their beginning; the first that fits.
+var patchPaints = []struct {
+	begin string
+	paint term.Paint
+}{
+	{"diff --git ", term.Bold}, {"+++ ", term.Bold}, {"--- ", term.Bold}, {"@@ ", term.Cyan},
+	{"+", term.Green}, {"-", term.Red},
+}
+
+// PrintPatch prints a patch for a person. It escapes what would control the terminal.
+func PrintPatch(s term.Screen, patch []byte) error {
+	for line := range bytes.Lines(patch) {
+		text := term.Escape(strings.TrimSuffix(string(line), "\n"))
+		paint := term.Paint("")
+		for _, p := range patchPaints {
+			if strings.HasPrefix(text, p.begin) {
+				paint = p.paint
+				break
+			}
+		}
+		if _, err := fmt.Fprintln(s, s.Paint(paint, text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PrintApplication prints where the work of a task went.
+func PrintApplication(w io.Writer, id envelope.ID, done client.Application) error {
+	where := done.Source
+	if done.Branch != "" {
+		where += ", branch " + done.Branch + " at " + short(done.Commit)
+	}
+	verb := "applied to"
+	if done.Already {
+		verb = "applied already to"
+	}
+	if _, err := fmt.Fprintf(w, "%s  %s %s: %s\n", id, verb, term.Escape(where), count(done.Changed, "file")); err != nil {
+		return err
+	}
+	if done.Already && done.Branch == "" {
+		_, err := fmt.Fprintf(w, "to apply it again: %s | git -C %s apply\n", Command("diff", id), term.ShellWord(term.Escape(done.Source)))
+		return err
+	}
+	return nil
+}
+
+// short is the beginning of a commit's hash.
+func short(hash string) string { return hash[:min(len(hash), 10)] }
+
+// maxNames limits the names in one line.
+const maxNames = 8
+
+// names lists the first names, and how many more there are.
+func names(list []string, more int) string {
+	words := make([]string, 0, maxNames)
+	for _, name := range list[:min(len(list), maxNames)] {
+		words = append(words, term.OneLine(name))
+	}
+	if more += len(list) - len(words); more > 0 {
+		words = append(words, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(words, ", ")
+}
+
+// printWorktree prints the clone that the latest run worked in, and its work.
+func (f *Details) printWorktree(s term.Screen) {
+	w := f.Worktree()
+	if w == nil {
+		return
+	}
+	fmt.Fprintln(s, "\nworktree")
+	fmt.Fprintf(s, "  from       %s at %s\n", term.Escape(w.Source), short(w.Commit))
+	if w.Removed.IsZero() {
+		fmt.Fprintf(s, "  clone      %s\n", term.Escape(w.Dir))
+	} else {
+		fmt.Fprintf(s, "  clone      removed %s\n", term.Stamp(w.Removed))
+	}
+	if len(w.Uncommitted) > 0 {
+		s.Line("  without    %s: %s", count(len(w.Uncommitted)+w.Omitted, "uncommitted file"), names(w.Uncommitted, w.Omitted))
+	}
+	if len(w.Submodules) > 0 {
+		s.Line("  without    the files of %s: %s", count(len(w.Submodules), "submodule"), names(w.Submodules, 0))
+	}
+	f.printWork(s, w)
+}
+
+// printWork prints what a run changed.
+func (f *Details) printWork(s term.Screen, w *client.Worktree) {
+	switch {
+	case w.Problem != "":
+		fmt.Fprintf(s, "  changes    not kept: %s\n", term.OneLine(w.Problem))
+	case !w.Ended:
+		fmt.Fprintln(s, "  changes    known when the run has ended")
+	case w.Patch == "":
+		fmt.Fprintln(s, "  changes    none")
+	default:
+		var changed []string
+		for _, file := range w.Files {
+			changed = append(changed, file.Path)
+		}
+		s.Line("  changes    %s, +%d -%d: %s", count(w.Changed, "file"), w.Added, w.Deleted, names(changed, w.Changed-len(changed)))
+		fmt.Fprintf(s, "  see        %s\n", Command("diff", f.Task.ID))
+	}
+	if len(w.Skipped) > 0 {
+		s.Line("  left out   nested repositories: %s", names(w.Skipped, 0))
+	}
+	switch {
+	case w.Patch == "":
+	case !w.Applied.IsZero():
+		fmt.Fprintf(s, "  applied    %s\n", term.Stamp(w.Applied))
+	case w.Fetched != "":
+		fmt.Fprintf(s, "  applied    to branch %s\n", w.Branch)
+	case f.Task.State == task.Done:
+		fmt.Fprintf(s, "  next       %s\n", Command("apply", f.Task.ID))
+	}
+}
