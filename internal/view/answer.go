@@ -70,6 +70,9 @@ func costWords(c envelope.Cost) string {
 // HeldNote says in one line what a held task waits for, and the command that lets it go on.
 func (s WaitContext) HeldNote(t client.Task, short envelope.ID) string {
 	note := "the task waits for " + s.Wait(t)
+	if asked, known := s.Asked[t.ID]; known {
+		s.Asked = map[envelope.ID]client.Approval{short: asked}
+	}
 	t.ID = short
 	if next := s.next(t); next != "" {
 		note += "; next: " + next
