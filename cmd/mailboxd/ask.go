@@ -28,7 +28,8 @@ func askCommand(g *globals) *cobra.Command {
 		Short: "Ask an agent in words, and print the answer",
 		Long: `Send a task to an agent in your words, and print the answer. With - for the words,
 ask reads them from standard input. With --in, the agent works in that directory;
-exec.workdirs of the agent must allow it.
+exec.workdirs of the agent must allow it. With --worktree, it works in a clone of the
+repository there: mailboxd diff shows what it changed, mailboxd apply takes it over.
 
 On a terminal, ask waits for the answer. If the task needs an approval, ask names
 the command. The answer goes to standard output, everything else to standard error.
@@ -36,6 +37,7 @@ the command. The answer goes to standard output, everything else to standard err
 Exit codes: 0 done, 3 ended in error, 4 rejected or denied, 5 timed out.`,
 		Example: `  mailboxd ask claude "Why is TestReload flaky?" --in ~/src/app
   mailboxd ask codex "Fix the typo in README.md" --in . --label area=docs
+  mailboxd ask claude "Fix the flaky test" --in . --worktree
   git diff | mailboxd ask reviewer - --wait >review.txt
   mailboxd ask claude "Update the dependencies" --in . --no-wait`,
 		Args: cobra.MinimumNArgs(2),
@@ -43,6 +45,7 @@ Exit codes: 0 done, 3 ended in error, 4 rejected or denied, 5 timed out.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.workdir, "in", "", "`DIR` in which the agent works (default: the agent's own)")
+	flags.BoolVar(&f.worktree, "worktree", false, "in a clone of the repository there; see diff and apply")
 	flags.StringVar(&f.role, "role", "", "target_role (default: one that the agent has)")
 	flags.StringVar(&f.taskType, "type", "", "task_type (default: one that the agent takes)")
 	flags.BoolVar(&f.wait, "wait", false, "wait for the answer, also without a terminal")

@@ -20,7 +20,8 @@ type termFlags struct {
 	environment        string
 	labels             []string
 
-	workdir string // not a flag of send
+	workdir  string // not a flag of send
+	worktree bool
 }
 
 // termFlagNames are the names of the flags of termFlags.
@@ -74,6 +75,9 @@ func (f *termFlags) members(cmd *cobra.Command, now time.Time) (map[string]any, 
 	}
 	if f.workdir != "" {
 		metadata[envelope.WorkdirKey] = f.workdir
+	}
+	if f.worktree {
+		metadata[envelope.WorktreeKey] = true
 	}
 	if len(metadata) > 0 {
 		all["metadata"] = metadata
