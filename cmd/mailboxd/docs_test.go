@@ -41,15 +41,21 @@ func TestEveryCommandOfTheDocsDoesWhatThePageSays(t *testing.T) {
 				t.Skip("git is not installed")
 			}
 			t.Parallel()
-			follow(t, blocks)
+			follow(t, filepath.Base(page), blocks)
 		})
 	}
 }
 
 // follow types the commands of a page and compares what each prints.
-func follow(t *testing.T, blocks []block) {
+func follow(t *testing.T, page string, blocks []block) {
 	home := t.TempDir()
 	v := openVisit(t, home)
+	if page == "README.md" { // it shows a coding agent
+		if err := os.WriteFile(filepath.Join(home, "bin/claude"), []byte(standInClaude), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		v.once("unset -f claude") // see openVisit
+	}
 	for _, b := range blocks {
 		for _, c := range b.commands {
 			got := v.enter(c)
@@ -176,6 +182,13 @@ var standIns = map[string]string{
 	"go":          `if [ "$1 $2" = "run ./cmd/mailboxd" ]; then shift 2; exec mailboxd "$@"; fi; exit 0`, // CI runs the rest
 }
 
+// standInClaude prints what Claude Code prints in the form that its profile reads.
+const standInClaude = `#!/bin/sh
+[ "$1" = --version ] && { echo '2.0.0 (Claude Code)'; exit 0; }
+cat >/dev/null
+echo '{"type":"result","subtype":"success","is_error":false,"result":"TestClock compares local time with UTC, so it fails outside of UTC. Call time.Now().UTC().","session_id":"s1","total_cost_usd":0.02,"usage":{"input_tokens":20,"output_tokens":10}}'
+`
+
 // visitor is the environment of somebody who comes for the first time.
 func visitor(t *testing.T, home string) []string {
 	t.Helper()
@@ -255,6 +268,7 @@ var variable = []struct {
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?`), "TIME"},
 	{regexp.MustCompile(`\b\d+(\.\d+)?(ms|s|m|h|d)\b`), "DURATION"},
 	{regexp.MustCompile(`\b\d\d? [A-Z][a-z]{2} \d\d:\d\d\b`), "DAY"},
+	{regexp.MustCompile(`(?m)^(task )?[0-9a-f]{4,12}( +ok )?`), "${1}SHORT${2}"},
 	{regexp.MustCompile(`at byte \d+`), "at byte N"},
 	{regexp.MustCompile(`(?m)^PATH .*`), "PATH"},
 	{regexp.MustCompile(`process \d+`), "process N"},
