@@ -26,7 +26,7 @@ func Print(w io.Writer, findings []Finding, asJSON bool) error {
 	for _, f := range findings {
 		fmt.Fprint(s, f.text(s, width))
 	}
-	_, err := fmt.Fprintf(s, "\n%d ok, %d that might be better, %d bad\n", count[OK], count[Warn], count[Bad])
+	_, err := fmt.Fprintf(s, "\n%d ok, %d warn, %d bad\n", count[OK], count[Warn], count[Bad])
 	return err
 }
 

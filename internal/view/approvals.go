@@ -23,7 +23,7 @@ func printApproval(w io.Writer, asked []client.Approval) {
 	if a.Plan == nil {
 		return
 	}
-	tools := "not said"
+	tools := "not restricted"
 	if a.Plan.Tools != nil {
 		tools = cmp.Or(strings.Join(a.Plan.Tools, ", "), "none")
 	}
@@ -31,8 +31,8 @@ func printApproval(w io.Writer, asked []client.Approval) {
 		fmt.Fprintf(w, "    inbox    %s\n", term.Escape(a.Plan.Inbox))
 	} else {
 		fmt.Fprintf(w, "    command  %s\n", term.Escape(commandLine(a.Plan.Command)))
-		fmt.Fprintf(w, "    file     %s\n", term.Escape(cmp.Or(a.Plan.Executable, "there is none")))
-		in := cmp.Or(a.Plan.Cwd, "a directory of its own")
+		fmt.Fprintf(w, "    file     %s\n", term.Escape(cmp.Or(a.Plan.Executable, "not found")))
+		in := cmp.Or(a.Plan.Cwd, "the run directory")
 		if a.Plan.Worktree {
 			in = "a clone of the repository of " + in
 		}
@@ -96,5 +96,5 @@ func limitsOf(b envelope.Budget) string {
 	if b.USDCents != nil {
 		limits = append(limits, fmt.Sprintf("%d US cents", *b.USDCents))
 	}
-	return cmp.Or(strings.Join(limits, ", "), "none given")
+	return cmp.Or(strings.Join(limits, ", "), "none")
 }
