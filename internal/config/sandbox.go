@@ -6,8 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
+	"mailboxd/internal/agent"
 	"mailboxd/internal/sandbox"
 	"mailboxd/mailbox"
 )
@@ -49,13 +51,23 @@ func (c *Config) sandboxOf(e Entry) sandbox.Settings {
 	if e.Exec.Cwd != "" {
 		set.Cwd = realPath(c.Resolve(e.Exec.Cwd))
 	}
-	home, err := os.UserHomeDir()
-	for _, name := range s.Home {
-		if err == nil {
-			set.Home = append(set.Home, realPath(filepath.Join(home, name)))
-		}
+	needs := agent.SandboxNeedsOf(agent.Profile(e.Profile))
+	if s.Network == nil && set.Profile != sandbox.Offline {
+		set.Network = needs.Hosts
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		set.Home = pathsBelow(home, slices.Concat(s.Home, needs.Write))
+		set.Read = append(set.Read, pathsBelow(home, needs.Read)...)
 	}
 	return set
+}
+
+func pathsBelow(home string, names []string) []sandbox.Path {
+	var paths []sandbox.Path
+	for _, name := range names {
+		paths = append(paths, realPath(filepath.Join(home, name)))
+	}
+	return paths
 }
 
 func (c *Config) realPaths(names []string) []sandbox.Path {

@@ -95,6 +95,32 @@ func TestASandboxHasThePathsOfItsConfiguration(t *testing.T) {
 	}
 }
 
+func TestASandboxHasTheLoginAndTheHostsOfAProfile(t *testing.T) {
+	dir := sandboxDir(t)
+	for _, test := range []struct {
+		section string
+		hosts   int
+	}{{"{}", 3}, {"{network: []}", 0}, {"{network: [example.com]}", 1}, {"{profile: offline}", 0}} {
+		path := filepath.Join(dir, "conf", "config.yaml")
+		text := "root: " + dir + "/box\nstate_dir: " + dir + "/state/box\nagents: [{id: a, profile: claude, exec: {command: [/bin/true]}, sandbox: " + test.section + "}]\n"
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := config.Load(path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := config.Bindings(c.ReadAgents())[0].Sandbox
+		if len(got.Network) != test.hosts {
+			t.Errorf("sandbox: %s has the hosts %v; want %d", test.section, got.Network, test.hosts)
+		}
+		login := dir + "/home/.claude/.credentials.json"
+		if len(got.Home) != 1 || got.Home[0].Real != login || len(got.Read) == 0 || got.Read[0].Real != dir+"/home/.claude/settings.json" {
+			t.Errorf("sandbox: %s writes %v and reads %v; want the login and the settings", test.section, got.Home, got.Read)
+		}
+	}
+}
+
 func TestNoSandboxIsTheDefault(t *testing.T) {
 	dir := sandboxDir(t)
 	for _, section := range []string{"null", "{profile: none, write: [/]}"} {

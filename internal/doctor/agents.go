@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"mailboxd/internal/agent"
+	"mailboxd/internal/sandbox"
 	"mailboxd/internal/setup"
 	"mailboxd/internal/term"
 )
@@ -37,10 +38,33 @@ func (d *checker) checkAgents(ctx context.Context) {
 			f.Hint = "edit " + d.Config
 		}
 		d.note(f)
+		if err == nil && m.Binding.Sandbox.Active() {
+			d.sandbox(ctx, m.Binding)
+		}
 	}
 	if _, err := agent.New(good, agent.Options{}); err != nil {
 		d.bad("agents", "edit "+d.Config, "%v", err)
 	}
+}
+
+// userNamespaces is the setting of AppArmor that forbids user namespaces to programs without
+// a profile.
+const userNamespaces = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
+
+// sandbox runs a program in the sandbox of an agent.
+func (d *checker) sandbox(ctx context.Context, b agent.Binding) {
+	f := Finding{Check: "sandbox", Subject: b.ID, State: OK, Finding: string(b.Sandbox.Profile) + ": a program runs in it"}
+	if err := agent.TrySandbox(ctx, b, agent.OwnDirs{Root: d.Root, State: d.State}); err != nil {
+		f.State, f.Finding = Bad, term.OneLine(err.Error())
+		f.Hint = "see \"Where the machine refuses\" in docs/sandbox.md"
+		if set, _ := os.ReadFile(userNamespaces); strings.TrimSpace(string(set)) == "1" {
+			f.Hint = "give bwrap an AppArmor profile with userns: " + f.Hint
+		}
+		if b.Sandbox.Missing == sandbox.Open {
+			f.State = Warn
+		}
+	}
+	d.note(f)
 }
 
 // program returns the program of an agent, or what is wrong with it and how to repair
