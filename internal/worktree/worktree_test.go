@@ -511,3 +511,20 @@ func TestALargeDifferenceIsRefusedAndStays(t *testing.T) {
 		t.Errorf("Diff = %v; want a TooLargeError", err)
 	}
 }
+
+func TestAPatchThatWasChangedIsNotUsed(t *testing.T) {
+	p := newProject(t)
+	c := p.clone()
+	write(t, filepath.Join(c.Dir, "README.md"), "changed\n")
+	c, err := p.store.Keep(t.Context(), c, t.TempDir(), false)
+	if err != nil || c.Work == nil {
+		t.Fatalf("Keep = %+v, %v", c, err)
+	}
+	if _, err := p.store.Patch(c); err != nil {
+		t.Error(err)
+	}
+	write(t, p.store.PatchFile(c), "another patch\n")
+	if _, err := p.store.Patch(c); err == nil || !strings.Contains(err.Error(), "was changed since the run ended") {
+		t.Errorf("Patch = %v; want an error", err)
+	}
+}
