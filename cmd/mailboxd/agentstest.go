@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -80,7 +79,8 @@ func testAgent(cmd *cobra.Command, g *globals, id string, timeout time.Duration,
 		return verdictOf(raw)
 	}
 	return cmp.Or(at.Read(ctx, func(ctx context.Context, d *reader.Reader) error {
-		return printMetered(ctx, d, cmd.OutOrStdout(), task.ID)
+		file, err := d.Details(ctx, task.ID)
+		return cmp.Or(err, view.PrintMetered(cmd.OutOrStdout(), file.Runs))
 	}), verdictOf(raw))
 }
 
@@ -114,21 +114,3 @@ func (f *sendFlags) fit(e config.Entry, m *envelope.Manifest, taskType string) {
 
 // answerGrace is how long a result may take after the deadline.
 const answerGrace = 15 * time.Second
-
-// printMetered prints what the last run of a task spent.
-func printMetered(ctx context.Context, r *reader.Reader, w io.Writer, id envelope.ID) error {
-	file, err := r.Details(ctx, id)
-	if err != nil || len(file.Runs) == 0 {
-		return err
-	}
-	run := file.Runs[len(file.Runs)-1]
-	words := "nothing: nobody said what it spent"
-	switch {
-	case run.Tokens != nil && run.USDCents != nil:
-		words = fmt.Sprintf("%d tokens, %d cents", *run.Tokens, *run.USDCents)
-	case run.Tokens != nil:
-		words = fmt.Sprintf("%d tokens; nobody said a price", *run.Tokens)
-	}
-	_, err = fmt.Fprintf(w, "  metered   %s\n", words)
-	return err
-}

@@ -70,7 +70,7 @@ func demo(ctx context.Context, w io.Writer, dir string) error {
 	var work errgroup.Group
 	work.Go(func() error {
 		log := zerolog.New(zerolog.ConsoleWriter{Out: w, NoColor: !s.Colour, PartsExclude: []string{"time"}}).Level(zerolog.WarnLevel)
-		return serve(ctx, cfg, &globals{}, serveMode{ephemeral: true}, console{log: log})
+		return serve(ctx, cfg, &globals{}, serveMode{ephemeral: true}, term.Console{Log: log})
 	})
 	work.Go(func() error {
 		defer stop()

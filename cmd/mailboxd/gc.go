@@ -33,7 +33,7 @@ mailbox without a running daemon.`,
 			if err != nil {
 				return err
 			}
-			log := newLogger(cmd.ErrOrStderr(), cfg.Log)
+			log := term.NewLogger(cmd.ErrOrStderr(), cfg.Log.Level, cfg.Log.Format)
 			gone, err := term.Spin(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), func(context.Context) string { return "looking for what is too old" },
 				func() (retention.Collected, error) { return collect(cmd.Context(), cfg, log, dry) })
 			if err != nil {

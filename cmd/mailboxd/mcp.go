@@ -18,6 +18,7 @@ import (
 	"mailboxd/internal/config"
 	"mailboxd/internal/mcpserver"
 	"mailboxd/internal/reader"
+	"mailboxd/internal/term"
 	"mailboxd/watcher"
 )
 
@@ -54,7 +55,7 @@ func serveMCP(ctx context.Context, cfg config.Config, as string, out io.WriteClo
 	if err != nil {
 		return err
 	}
-	opts := mcpserver.Options{Requester: cmp.Or(as, loginName()), Version: version(), Log: newLogger(os.Stderr, cfg.Log)}
+	opts := mcpserver.Options{Requester: cmp.Or(as, loginName()), Version: version(), Log: term.NewLogger(os.Stderr, cfg.Log.Level, cfg.Log.Format)}
 	if task, ok := runTask(os.Getenv("MAILBOX_TASK_FILE")); ok {
 		opts.Requester, opts.Parent = task.Agent, task.ID
 	}

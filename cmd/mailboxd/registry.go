@@ -191,7 +191,7 @@ func (t *registry) run(ctx context.Context, j task.Job, started func(runner.Proc
 	r := t.current.Load()
 	if a, ok := r.agents.Lookup(j.Task.Agent); ok && j.Digest != "" {
 		b, wrong := placed(a, j.Task)
-		if wrong.Refused() || digest(newPlan(j.Task, b, j.Terms).Encode()) != j.Digest {
+		if wrong.Refused() || agent.DigestOf(agent.PlanOf(j.Task, b, j.Terms).Encode()) != j.Digest {
 			return task.Outcome{Void: errChanged}
 		}
 		j.Cwd = b.Cwd
@@ -212,8 +212,8 @@ func (t *registry) judge(asked envelope.Task, now time.Time) task.Verdict {
 		return task.Verdict{Findings: append(v.Findings, wrong...)}
 	}
 	if slices.Contains(v.Hold, task.Approval) {
-		v.Plan = newPlan(asked, b, v.Terms).Encode()
-		v.Digest = digest(v.Plan)
+		v.Plan = agent.PlanOf(asked, b, v.Terms).Encode()
+		v.Digest = agent.DigestOf(v.Plan)
 	}
 	return v
 }

@@ -20,6 +20,7 @@ import (
 	"mailboxd/internal/notice"
 	"mailboxd/internal/retention"
 	"mailboxd/internal/service"
+	"mailboxd/internal/term"
 	"mailboxd/internal/view"
 	"mailboxd/mailbox"
 	"mailboxd/watcher"
@@ -49,8 +50,8 @@ SIGHUP: read agents, policy and approvers again. An invalid file changes nothing
 			if err != nil {
 				return err
 			}
-			out := newConsole(cmd.ErrOrStderr(), found.Config.Log)
-			logMistakes(out.log, found.Mistakes)
+			out := term.NewConsole(cmd.ErrOrStderr(), found.Config.Log.Level, found.Config.Log.Format)
+			logMistakes(out.Log, found.Mistakes)
 			return serve(cmd.Context(), found.Config, g, serveMode{once: once}, out)
 		},
 	}
@@ -75,9 +76,9 @@ type serveMode struct {
 }
 
 // serve connects the parts of the daemon, and waits.
-func serve(ctx context.Context, cfg config.Config, g *globals, mode serveMode, out console) error {
+func serve(ctx context.Context, cfg config.Config, g *globals, mode serveMode, out term.Console) error {
 	defer memory.Tune(cfg.Limits.Queue)()
-	log := out.log
+	log := out.Log
 	hangup := make(chan os.Signal, 1)
 	if !mode.once {
 		signal.Notify(hangup, syscall.SIGHUP) // early, since a SIGHUP would end the daemon
@@ -114,7 +115,7 @@ func serve(ctx context.Context, cfg config.Config, g *globals, mode serveMode, o
 		return super.Serve(ctx, d.Ready(), func() { _ = res.ledger.Update(ctx, func(*ledger.Tx) error { return nil }) })
 	})
 	work.Go(func() error {
-		return (&view.Summary{Footer: out.footer, Root: res.box.Path(), Ledger: res.ledger}).Serve(ctx)
+		return (&view.Summary{Footer: out.Footer, Root: res.box.Path(), Ledger: res.ledger}).Serve(ctx)
 	})
 	if mode.once {
 		work.Go(func() error { defer stop(); return drain(ctx, d) })

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/client"
 	"mailboxd/internal/term"
 )
 
@@ -55,5 +56,22 @@ func PrintResultOf(w io.Writer, short envelope.ID, raw []byte, asJSON bool) erro
 		fmt.Fprintf(w, "  cost      %d tokens, %d cents\n", r.Cost.Tokens, r.Cost.USDCents)
 	}
 	_, err := fmt.Fprintf(w, "  took      %s\n", r.Time.Wall)
+	return err
+}
+
+// PrintMetered prints what the last of some runs spent; nothing without a run.
+func PrintMetered(w io.Writer, runs []client.Run) error {
+	if len(runs) == 0 {
+		return nil
+	}
+	run := runs[len(runs)-1]
+	words := "nothing: nobody said what it spent"
+	switch {
+	case run.Tokens != nil && run.USDCents != nil:
+		words = fmt.Sprintf("%d tokens, %d cents", *run.Tokens, *run.USDCents)
+	case run.Tokens != nil:
+		words = fmt.Sprintf("%d tokens; nobody said a price", *run.Tokens)
+	}
+	_, err := fmt.Fprintf(w, "  metered   %s\n", words)
 	return err
 }

@@ -1,4 +1,4 @@
-package main
+package agent
 
 import (
 	"crypto/sha256"
@@ -9,13 +9,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/agent"
 	"mailboxd/internal/client"
 	"mailboxd/internal/task"
 )
 
-// newPlan is what an approval of a start covers.
-func newPlan(t envelope.Task, b agent.Binding, terms task.Terms) client.Plan {
+// PlanOf returns what an approval of a start covers.
+func PlanOf(t envelope.Task, b Binding, terms task.Terms) client.Plan {
 	p := client.Plan{Request: t.Hash, Command: b.Command, Cwd: b.Cwd, Tools: terms.Tools, Budget: terms.Budget, Sandbox: b.Sandbox}
 	if b.Inbox != nil {
 		p.Inbox = b.Inbox.File
@@ -42,8 +41,8 @@ func executable(command string) string {
 	return path
 }
 
-// digest identifies a plan.
-func digest(plan jsontext.Value) string {
+// DigestOf identifies an encoded plan.
+func DigestOf(plan jsontext.Value) string {
 	sum := sha256.Sum256(plan)
 	return hex.EncodeToString(sum[:])
 }
