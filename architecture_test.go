@@ -17,10 +17,10 @@ import (
 
 // rows is the import table: a package imports only from rows below its own.
 var rows = [][]string{
-	{"cmd/mailboxd", "internal/torture", "internal/differential", "bench"}, // wiring, and what tests and measures the whole
-	{"internal/ask", "internal/doctor", "internal/lint", "internal/notice"},                // checks of the installation and of files; notices of waiting tasks
-	{"internal/reader", "internal/setup"},                                  // what commands read; first configuration and service
-	{"watcher", "internal/api", "internal/mcpserver"},                      // access
+	{"cmd/mailboxd", "internal/torture", "internal/differential", "bench"},  // wiring, and what tests and measures the whole
+	{"internal/ask", "internal/doctor", "internal/lint", "internal/notice"}, // checks of the installation and of files; notices of waiting tasks
+	{"internal/reader", "internal/setup"},                                   // what commands read; first configuration and service
+	{"watcher", "internal/api", "internal/mcpserver"},                       // access
 	{"dispatch"},                         // engine: commands of people, and the next step after each change
 	{"dispatch/intake"},                  // engine: lines of task files
 	{"dispatch/executor"},                // engine: runs

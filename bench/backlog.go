@@ -66,7 +66,7 @@ func (l *lab) takenIn(ctx context.Context, count int) (got []float64, err error)
 }
 
 // takeIn lets a daemon that is ready find a backlog.
-func (h *house) takeIn(ctx context.Context, count int) ([]float64, error) {
+func (h *daemon) takeIn(ctx context.Context, count int) ([]float64, error) {
 	if err := h.awaitReady(ctx); err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func (h *house) takeIn(ctx context.Context, count int) ([]float64, error) {
 
 // awaitIntake blocks until the ledger has so many lines, and fails when it
 // does not have as many tasks.
-func (h *house) awaitIntake(ctx context.Context, count int) error {
+func (h *daemon) awaitIntake(ctx context.Context, count int) error {
 	c, err := h.client(ctx)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (h *house) awaitIntake(ctx context.Context, count int) error {
 }
 
 // client asks the daemon of the house.
-func (h *house) client(ctx context.Context) (*client.Client, error) {
+func (h *daemon) client(ctx context.Context) (*client.Client, error) {
 	slug, err := mailbox.Slug(filepath.Join(h.dir, "box"))
 	if err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func (h *house) client(ctx context.Context) (*client.Client, error) {
 }
 
 // ledgerSize is what the ledger has of the disk, in bytes.
-func (h *house) ledgerSize() (size float64, err error) {
+func (h *daemon) ledgerSize() (size float64, err error) {
 	files, err := filepath.Glob(filepath.Join(h.state(), "ledger.db*"))
 	for _, file := range files {
 		info, err := os.Stat(file)

@@ -20,7 +20,7 @@ type bare struct {
 }
 
 // A frame gets a place of its own in the log, which begins anew where it ends.
-const place, logSize = 32 << 10, 4 << 20
+const location, logSize = 32 << 10, 4 << 20
 
 // Sizes of what is written for a task.
 const requestSize, intentSize, endSize, resultSize = 1 << 10, 1 << 10, 2 << 10, 1800
@@ -36,7 +36,7 @@ func newBare(dir string) (*bare, error) {
 	if err := os.WriteFile(b.path("log"), make([]byte, logSize), 0o600); err != nil {
 		return nil, err
 	}
-	if b.page, err = unix.Mmap(-1, 0, place, unix.PROT_READ, unix.MAP_ANON|unix.MAP_PRIVATE); err != nil {
+	if b.page, err = unix.Mmap(-1, 0, location, unix.PROT_READ, unix.MAP_ANON|unix.MAP_PRIVATE); err != nil {
 		return nil, fmt.Errorf("mmap: %w", err)
 	}
 	b.log, err = os.OpenFile(b.path("log"), os.O_WRONLY|unix.O_DSYNC|unix.O_DIRECT, 0)
@@ -59,7 +59,7 @@ func (b *bare) path(name string) string { return filepath.Join(b.dir, name) }
 // commit makes a frame of so many bytes durable, in whole blocks.
 func (b *bare) commit(size int) error {
 	const block = 4096
-	_, err := b.log.WriteAt(b.page[:(size+block-1)/block*block], (b.next.Add(1)*place)%logSize)
+	_, err := b.log.WriteAt(b.page[:(size+block-1)/block*block], (b.next.Add(1)*location)%logSize)
 	return err
 }
 

@@ -15,16 +15,16 @@ import (
 
 // A house is a mailbox with a daemon of its own, set up as a user does: with
 // the defaults, but for how much may be done at once.
-type house struct {
+type daemon struct {
 	dir     string // everything of it
 	program string
 	daemon  *exec.Cmd
 	notices *net.UnixConn // where it says that it is ready
 }
 
-func (h *house) tasks() string   { return filepath.Join(h.dir, "box/tasks/bench.jsonl") }
-func (h *house) results() string { return filepath.Join(h.dir, "box/results") }
-func (h *house) state() string   { return filepath.Join(h.dir, "state") }
+func (h *daemon) tasks() string   { return filepath.Join(h.dir, "box/tasks/bench.jsonl") }
+func (h *daemon) results() string { return filepath.Join(h.dir, "box/results") }
+func (h *daemon) state() string   { return filepath.Join(h.dir, "state") }
 
 // A plan is what differs from the defaults.
 type plan struct {
@@ -55,8 +55,8 @@ func resident(inFlight int, command ...string) plan {
 }
 
 // newHouse sets a mailbox up in an empty directory. No daemon runs yet.
-func (l *lab) newHouse(dir string, p plan) (*house, error) {
-	h := &house{dir: dir, program: l.tools.mailboxd}
+func (l *lab) newHouse(dir string, p plan) (*daemon, error) {
+	h := &daemon{dir: dir, program: l.tools.mailboxd}
 	for _, d := range []string{"box/tasks", "box/results", "state", "run"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
 			return nil, err
@@ -70,7 +70,7 @@ func (l *lab) newHouse(dir string, p plan) (*house, error) {
 }
 
 // command is a call of our program for this mailbox.
-func (h *house) command(ctx context.Context, args ...string) *exec.Cmd {
+func (h *daemon) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, h.program, append(args, "--config", filepath.Join(h.dir, "config.yaml"))...)
 	cmd.Env = append(h.environment(), "XDG_RUNTIME_DIR="+filepath.Join(h.dir, "run"), "NOTIFY_SOCKET="+filepath.Join(h.dir, "run/ready"))
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -81,7 +81,7 @@ func (h *house) command(ctx context.Context, args ...string) *exec.Cmd {
 // environment is what our program has of ours: nothing that the person who
 // measures has configured or exported. AINL_AGENT_ROOT would name a mailbox that
 // is in use.
-func (h *house) environment() []string {
+func (h *daemon) environment() []string {
 	own := []string{"HOME=" + h.dir}
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")
@@ -93,7 +93,7 @@ func (h *house) environment() []string {
 }
 
 // start starts the daemon and does not wait for it.
-func (h *house) start(ctx context.Context) (err error) {
+func (h *daemon) start(ctx context.Context) (err error) {
 	ready := filepath.Join(h.dir, "run/ready")
 	_ = os.Remove(ready)
 	if h.notices, err = net.ListenUnixgram("unixgram", &net.UnixAddr{Name: ready, Net: "unixgram"}); err != nil {
@@ -109,10 +109,10 @@ func (h *house) start(ctx context.Context) (err error) {
 	return h.daemon.Start()
 }
 
-func (h *house) logPath() string { return filepath.Join(h.dir, "serve.log") }
+func (h *daemon) logPath() string { return filepath.Join(h.dir, "serve.log") }
 
 // awaitReady blocks until the daemon tells that it is ready.
-func (h *house) awaitReady(ctx context.Context) error {
+func (h *daemon) awaitReady(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { _ = h.notices.SetReadDeadline(time.Now()) })()
 	text := make([]byte, 4096)
 	for {
@@ -128,7 +128,7 @@ func (h *house) awaitReady(ctx context.Context) error {
 }
 
 // spent is the processor time of the daemon, its keeper, and all that they ran.
-func (h *house) spent() (cpu time.Duration) {
+func (h *daemon) spent() (cpu time.Duration) {
 	keeper, _ := h.keeper()
 	all := map[int]bool{h.daemon.Process.Pid: true, keeper: true}
 	for _, worker := range children(h.daemon.Process.Pid) {
@@ -141,7 +141,7 @@ func (h *house) spent() (cpu time.Duration) {
 }
 
 // stop ends the daemon and its agents. One that does not end well is an error.
-func (h *house) stop() error {
+func (h *daemon) stop() error {
 	defer h.notices.Close()
 	signalled := h.daemon.Process.Signal(syscall.SIGTERM)
 	if err := h.daemon.Wait(); err != nil && !errors.Is(err, context.Canceled) {
@@ -151,7 +151,7 @@ func (h *house) stop() error {
 }
 
 // lastWords is the end of the daemon's log.
-func (h *house) lastWords() string {
+func (h *daemon) lastWords() string {
 	raw, _ := os.ReadFile(h.logPath())
 	return string(raw[max(0, len(raw)-2000):])
 }

@@ -13,7 +13,7 @@ func TestTheMeasuredDaemonKnowsNothingOfTheMailboxThatIsInUse(t *testing.T) {
 	for _, name := range []string{"AINL_AGENT_ROOT", "MAILBOXD_ROOT", "MAILBOXD_LOG_LEVEL", "XDG_STATE_HOME", "HOME"} {
 		t.Setenv(name, "/in/use")
 	}
-	h := &house{dir: dir, program: "mailboxd"}
+	h := &daemon{dir: dir, program: "mailboxd"}
 	env := h.command(t.Context(), "serve").Env
 	if at := slices.IndexFunc(env, func(v string) bool { return strings.Contains(v, "/in/use") }); at >= 0 {
 		t.Errorf("its environment has %s", env[at])

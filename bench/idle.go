@@ -34,7 +34,7 @@ func idle(ctx context.Context, l *lab) ([]row, error) {
 func (l *lab) idles(ctx context.Context) (got []float64, err error) {
 	const count = 100
 	return got, l.in(ctx, func(dir string) error {
-		return l.served(dir, processes(2, "/bin/true"), count, func(h *house, results *tally) error {
+		return l.served(dir, processes(2, "/bin/true"), count, func(h *daemon, results *tally) error {
 			if err := h.start(ctx); err != nil {
 				return err
 			}
@@ -45,7 +45,7 @@ func (l *lab) idles(ctx context.Context) (got []float64, err error) {
 }
 
 // idles looks at a daemon before, and some time after, it does tasks.
-func (h *house) idles(ctx context.Context, results *tally, count int) ([]float64, error) {
+func (h *daemon) idles(ctx context.Context, results *tally, count int) ([]float64, error) {
 	err := errors.Join(h.awaitReady(ctx), sleep(ctx, settling))
 	fresh, failed := status(h.daemon.Process.Pid)
 	if err := errors.Join(err, failed, appendLines(h.tasks(), 0, count), results.all(ctx, count)); err != nil {

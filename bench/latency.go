@@ -94,7 +94,7 @@ func (w *way) rows() (rows []row) {
 func (l *lab) timed(ctx context.Context, dir, command string, count int, gap func() time.Duration, w *way) error {
 	ctx, cancel := context.WithTimeout(ctx, limit(count))
 	defer cancel()
-	return l.served(dir, processes(2, command), count+1, func(h *house, results *tally) error {
+	return l.served(dir, processes(2, command), count+1, func(h *daemon, results *tally) error {
 		if err := h.start(ctx); err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (l *lab) timed(ctx context.Context, dir, command string, count int, gap fun
 
 // pacedTasks appends tasks, each some time after the last one, and returns when
 // each was appended and when its result appeared. The first one warms up.
-func pacedTasks(ctx context.Context, h *house, results *tally, count int, gap func() time.Duration) (began, visible map[string]time.Time, err error) {
+func pacedTasks(ctx context.Context, h *daemon, results *tally, count int, gap func() time.Duration) (began, visible map[string]time.Time, err error) {
 	began, visible = map[string]time.Time{}, map[string]time.Time{}
 	if err := h.awaitReady(ctx); err != nil {
 		return nil, nil, err
@@ -160,7 +160,7 @@ func apart(from, to map[string]time.Time) (took []float64) {
 
 // stamps reads from the results when their processes started; nothing where
 // they do not say.
-func (h *house) stamps(began map[string]time.Time) (took []float64, err error) {
+func (h *daemon) stamps(began map[string]time.Time) (took []float64, err error) {
 	for id, at := range began {
 		raw, err := os.ReadFile(filepath.Join(h.results(), id+".json"))
 		if err != nil {

@@ -8,9 +8,9 @@ import (
 // A past is a mailbox in which a worker has done a lot of tasks, and what that
 // took.
 type past struct {
-	house *house
-	tasks int
-	took  effort
+	daemon *daemon
+	tasks  int
+	took   effort
 }
 
 // lived returns the past that all measures share: it is made for the first one
@@ -37,7 +37,7 @@ func (l *lab) lived(ctx context.Context) (*past, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.past = &past{house: h, tasks: count, took: took}
+	l.past = &past{daemon: h, tasks: count, took: took}
 	l.say("  %d tasks done, %.0f a second", count, l.past.took.rate(count))
 	return l.past, nil
 }

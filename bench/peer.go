@@ -12,12 +12,12 @@ import (
 
 // A desk is where a peer works: task lines, or what it takes instead, and
 // result files.
-type desk struct {
+type peerClient struct {
 	dir     string
 	results *tally
 }
 
-func (d desk) path(name string) string { return filepath.Join(d.dir, name) }
+func (d peerClient) path(name string) string { return filepath.Join(d.dir, name) }
 
 // An ending ends what was started for a peer, and returns the processor time of
 // all of it; 0 when nobody can tell.
@@ -25,9 +25,9 @@ type ending func() (time.Duration, error)
 
 // beside measures a peer: from the first task that submit gives it to the last
 // result file.
-func beside(how uint32, prepare func(context.Context, desk) (ending, error), submit func(context.Context, desk, int) error) attempt {
+func beside(how uint32, prepare func(context.Context, peerClient) (ending, error), submit func(context.Context, peerClient, int) error) attempt {
 	return func(ctx context.Context, dir string, count int) (took effort, err error) {
-		d := desk{dir: dir}
+		d := peerClient{dir: dir}
 		for _, name := range []string{"tasks", "results", "tmp"} {
 			if err := os.Mkdir(d.path(name), 0o700); err != nil {
 				return took, err

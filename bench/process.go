@@ -57,7 +57,7 @@ func statusFile(path string) (map[string]float64, error) {
 }
 
 // keeper finds the keeper of a house; 0 when there is none.
-func (h *house) keeper() (pid int, err error) {
+func (h *daemon) keeper() (pid int, err error) {
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range lines {
 		raw, _ := os.ReadFile(path) // it may have ended

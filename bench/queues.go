@@ -32,7 +32,7 @@ func doing(results string) string { return "/bin/true && echo ok >" + results + 
 
 // tailParallel begins a job when it has read the next line, so submitIDs adds
 // some that stand for nothing.
-func tailParallel(ctx context.Context, d desk) (ending, error) {
+func tailParallel(ctx context.Context, d peerClient) (ending, error) {
 	if err := os.WriteFile(d.path("ids"), nil, 0o600); err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func tailParallel(ctx context.Context, d desk) (ending, error) {
 		"sh", d.path("ids"), doing(d.path("results"))))
 }
 
-func submitIDs(_ context.Context, d desk, count int) error {
+func submitIDs(_ context.Context, d peerClient, count int) error {
 	f, err := os.OpenFile(d.path("ids"), os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func submitIDs(_ context.Context, d desk, count int) error {
 }
 
 // spooler starts the server of task-spooler, which is ended by its own word.
-func spooler(ctx context.Context, d desk) (ending, error) {
+func spooler(ctx context.Context, d peerClient) (ending, error) {
 	end := func() (time.Duration, error) { return 0, spool(context.WithoutCancel(ctx), d, "-K").Run() }
 	if err := spool(ctx, d, "-S", "2").Run(); err != nil {
 		_, failed := end()
@@ -65,23 +65,23 @@ func spooler(ctx context.Context, d desk) (ending, error) {
 	return end, nil
 }
 
-func spool(ctx context.Context, d desk, args ...string) *exec.Cmd {
+func spool(ctx context.Context, d peerClient, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "tsp", args...)
 	cmd.Env = append(os.Environ(), "TS_SOCKET="+d.path("socket"), "TMPDIR="+d.path("tmp"), "TS_MAXFINISHED=10")
 	return cmd
 }
 
-func submitSpool(ctx context.Context, d desk, count int) error {
+func submitSpool(ctx context.Context, d peerClient, count int) error {
 	return submitEach(count, func(id string) *exec.Cmd {
 		return spool(ctx, d, "-n", "sh", "-c", doing(d.path("results"))+id)
 	})
 }
 
-func nothing(context.Context, desk) (ending, error) {
+func nothing(context.Context, peerClient) (ending, error) {
 	return func() (time.Duration, error) { return 0, nil }, nil
 }
 
-func submitNq(ctx context.Context, d desk, count int) error {
+func submitNq(ctx context.Context, d peerClient, count int) error {
 	return submitEach(count, func(id string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, "nq", "-q", "sh", "-c", doing(d.path("results"))+id)
 		cmd.Env = append(os.Environ(), "NQDIR="+d.path("tmp"))
@@ -99,7 +99,7 @@ func submitEach(count int, command func(id string) *exec.Cmd) error {
 }
 
 // loop starts the loop that everybody writes first, and waits until it looks.
-func (l *lab) loop(ctx context.Context, d desk) (ending, error) {
+func (l *lab) loop(ctx context.Context, d peerClient) (ending, error) {
 	cmd := exec.CommandContext(ctx, "sh", filepath.Join(l.tools.dir, "loop.sh"), d.path("tasks"), d.path("results"), "/bin/true")
 	words, err := cmd.StderrPipe()
 	if err != nil {
@@ -118,7 +118,7 @@ func (l *lab) loop(ctx context.Context, d desk) (ending, error) {
 	return nil, errors.Join(errors.New("inotifywait does not watch"), err)
 }
 
-func submitFiles(_ context.Context, d desk, count int) error {
+func submitFiles(_ context.Context, d peerClient, count int) error {
 	for n := range count {
 		name := id(n) + ".json"
 		if err := os.WriteFile(d.path("tmp/"+name), line(n), 0o600); err != nil {

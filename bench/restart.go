@@ -21,7 +21,7 @@ func restart(ctx context.Context, l *lab) ([]row, error) {
 		{who: "mailboxd show, one task", unit: "ms"},
 	}
 	for range l.rounds {
-		got, err := p.house.again(ctx)
+		got, err := p.daemon.again(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -33,7 +33,7 @@ func restart(ctx context.Context, l *lab) ([]row, error) {
 }
 
 // again starts the daemon once more, and looks at its tasks.
-func (h *house) again(ctx context.Context) (got []float64, err error) {
+func (h *daemon) again(ctx context.Context) (got []float64, err error) {
 	begin := time.Now()
 	if err := h.start(ctx); err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (h *house) again(ctx context.Context) (got []float64, err error) {
 }
 
 // asked is how long a command that looks takes, in ms. It has to show something.
-func (h *house) asked(ctx context.Context, args ...string) (ms float64, err error) {
+func (h *daemon) asked(ctx context.Context, args ...string) (ms float64, err error) {
 	begin := time.Now()
 	out, err := h.command(ctx, args...).Output()
 	if err == nil && len(out) == 0 {

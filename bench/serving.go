@@ -17,8 +17,8 @@ func (l *lab) drained(p plan) attempt {
 }
 
 // drain does a backlog, and returns the mailbox in which all is done.
-func (l *lab) drain(ctx context.Context, dir string, p plan, count int) (left *house, took effort, err error) {
-	err = l.served(dir, p, count, func(h *house, results *tally) error {
+func (l *lab) drain(ctx context.Context, dir string, p plan, count int) (left *daemon, took effort, err error) {
+	err = l.served(dir, p, count, func(h *daemon, results *tally) error {
 		if err := layBacklog(h.tasks(), count); err != nil {
 			return err
 		}
@@ -37,7 +37,7 @@ func (l *lab) drain(ctx context.Context, dir string, p plan, count int) (left *h
 // from the first of them to the last result file.
 func (l *lab) streamed(p plan) attempt {
 	return func(ctx context.Context, dir string, count int) (took effort, err error) {
-		return took, l.served(dir, p, count, func(h *house, results *tally) error {
+		return took, l.served(dir, p, count, func(h *daemon, results *tally) error {
 			if err := h.start(ctx); err != nil {
 				return err
 			}
@@ -57,7 +57,7 @@ func (l *lab) streamed(p plan) attempt {
 }
 
 // served has something done with a mailbox, and looks at all results.
-func (l *lab) served(dir string, p plan, count int, do func(*house, *tally) error) error {
+func (l *lab) served(dir string, p plan, count int, do func(*daemon, *tally) error) error {
 	h, err := l.newHouse(dir, p)
 	if err != nil {
 		return err

@@ -50,7 +50,7 @@ func TestEveryMessageEndsInOneResultOrOneDeadLetter(t *testing.T) {
 		if !line.fresh {
 			e.look() // so that the line that has its name first comes first
 		}
-		line.place = e.addInPieces(w.Rand, sizes, line.text)
+		line.location = e.addInPieces(w.Rand, sizes, line.text)
 		w.lines = append(w.lines, line)
 	}
 	e.look()
@@ -91,9 +91,9 @@ func (e *engine) holdResults(lines []randomLine) {
 // that can.
 func (e *engine) holdDeadLetters(lines []randomLine) {
 	e.t.Helper()
-	letters := map[place]int{}
+	letters := map[location]int{}
 	for _, l := range e.deadLetters() {
-		letters[place{l.File, l.Offset}]++
+		letters[location{l.File, l.Offset}]++
 	}
 	for _, line := range lines {
 		least, most := 0, 0
@@ -105,10 +105,10 @@ func (e *engine) holdDeadLetters(lines []randomLine) {
 		case line.malformed:
 			most = 1
 		}
-		if n := letters[line.place]; n < least || n > most {
-			e.t.Errorf("%v has %d dead letters; want %d to %d: %.300s", line.place, n, least, most, line.text)
+		if n := letters[line.location]; n < least || n > most {
+			e.t.Errorf("%v has %d dead letters; want %d to %d: %.300s", line.location, n, least, most, line.text)
 		}
-		delete(letters, line.place)
+		delete(letters, line.location)
 	}
 	for at, n := range letters {
 		e.t.Errorf("%v has %d dead letters, and no line begins there", at, n)

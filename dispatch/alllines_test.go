@@ -113,7 +113,7 @@ func TestEveryLineEndsInOneResultOrOneDeadLetter(t *testing.T) {
 	e := newEngine(t)
 	e.judge, e.opts.Tail.MaxLine = refusing, limit
 	e.start()
-	dead, ids, sizes := map[place]bool{}, map[string]bool{}, map[string]int64{}
+	dead, ids, sizes := map[location]bool{}, map[string]bool{}, map[string]int64{}
 	for range *everyLines {
 		line := s.write()
 		s.lines = append(s.lines, line)
@@ -142,9 +142,9 @@ func TestEveryLineEndsInOneResultOrOneDeadLetter(t *testing.T) {
 			t.Errorf("there is a result %s, of no line's task", file.Name())
 		}
 	}
-	letters := map[place]int{}
+	letters := map[location]int{}
 	for _, l := range e.deadLetters() {
-		letters[place{l.File, l.Offset}]++
+		letters[location{l.File, l.Offset}]++
 	}
 	for at := range dead {
 		if letters[at] != 1 {
@@ -165,10 +165,10 @@ func seedOf(t *testing.T) uint64 {
 
 // addInPieces appends a line to one of three files, in two pieces, and sometimes has the engine look,
 // or start again, between them. It returns where the line begins. The sizes are those of the files.
-func (e *engine) addInPieces(r *rand.Rand, sizes map[string]int64, line string) place {
+func (e *engine) addInPieces(r *rand.Rand, sizes map[string]int64, line string) location {
 	e.t.Helper()
 	name := fmt.Sprintf("tasks/%d.jsonl", r.IntN(3))
-	at := place{name, sizes[name]}
+	at := location{name, sizes[name]}
 	text := line + []string{"\n", "\r\n"}[r.IntN(2)]
 	sizes[name] += int64(len(text))
 	half := r.IntN(len(text))

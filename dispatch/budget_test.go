@@ -48,7 +48,7 @@ func (e *engine) balance(owner string) task.Balance {
 }
 
 // told plays an agent that works until it is told what it has spent.
-func told(words <-chan int64) play {
+func notified(words <-chan int64) play {
 	return func(ctx context.Context, j task.Job) task.Outcome {
 		select {
 		case n := <-words:
@@ -67,7 +67,7 @@ func told(words <-chan int64) play {
 func TestATaskWaitsForWhatOthersHaveReservedAndIsCalledWhenTheyAreDone(t *testing.T) {
 	words := make(chan int64)
 	e := newEngine(t)
-	e.plays["told"] = told(words)
+	e.plays["told"] = notified(words)
 	e.judge = sharing(100)
 	e.start()
 	e.send("t1", "told", budget(80))
@@ -78,7 +78,7 @@ func TestATaskWaitsForWhatOthersHaveReservedAndIsCalledWhenTheyAreDone(t *testin
 		e.await(id, task.Held)
 		e.wantHeld(id, task.Capacity)
 	}
-	if _, data := e.story("t2"); !strings.Contains(data, "requester:tester has spent 0 of 100 tokens of ") || !strings.Contains(data, "80 are reserved") {
+	if _, data := e.history("t2"); !strings.Contains(data, "requester:tester has spent 0 of 100 tokens of ") || !strings.Contains(data, "80 are reserved") {
 		t.Errorf("the story of t2 = %s; want why it waits", data)
 	}
 	words <- 20
@@ -95,7 +95,7 @@ func TestTasksThatWaitForABudgetFillTheQueue(t *testing.T) {
 	words := make(chan int64)
 	e := newEngine(t)
 	e.opts.Queue = 2
-	e.plays["told"] = told(words)
+	e.plays["told"] = notified(words)
 	e.judge = sharing(100)
 	e.start()
 	e.send("t1", "told")

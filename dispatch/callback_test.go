@@ -37,7 +37,7 @@ func blocked(t *testing.T, callback string) (e *engine, path string) {
 func (e *engine) tryOften(id string) {
 	e.t.Helper()
 	for range 30 {
-		e.Revisit(e.t.Context(), e.row(id).Seq)
+		e.Reevaluate(e.t.Context(), e.row(id).Seq)
 	}
 	if row := e.row(id); !row.LacksCallback() {
 		e.t.Errorf("%s is %s, put %t, delivered %t; want its callback to be lacking", id, row.State, row.Put, row.Delivered)
@@ -47,7 +47,7 @@ func (e *engine) tryOften(id string) {
 // countOf counts the events of a kind that a task has.
 func (e *engine) countOf(id string, kind task.Kind) int {
 	e.t.Helper()
-	kinds, _ := e.story(id)
+	kinds, _ := e.history(id)
 	return len(slices.DeleteFunc(kinds, func(k string) bool { return k != string(kind) }))
 }
 
@@ -65,7 +65,7 @@ func TestAnErrorThatStaysEndsInAReasonThatAPersonSees(t *testing.T) {
 	e, _ := blocked(t, fileCallback)
 	e.wantEvent("t1", "callback.failed")
 	e.wantEvent("t1", "callback.abandoned")
-	if _, data := e.story("t1"); !strings.Contains(data, `"attempts":8,"reason":"callback.file_append: append callback agents/there.jsonl: `) {
+	if _, data := e.history("t1"); !strings.Contains(data, `"attempts":8,"reason":"callback.file_append: append callback agents/there.jsonl: `) {
 		t.Errorf("events say %s; want the attempts and the reason", data)
 	}
 	if logged := e.log.count(`mailboxd release t1`); logged != 1 || e.log.count("cannot be delivered; not trying again") != 1 {
@@ -164,7 +164,7 @@ func TestASharedFaultEndsWhenAnObstacleTakesItsPlace(t *testing.T) {
 	e.must(os.Remove(queue))
 	e.must(os.Mkdir(queue, 0o700))
 	e.limitFiles(unix.RLIM_INFINITY)
-	e.Revisit(t.Context(), e.row("t1").Seq)
+	e.Reevaluate(t.Context(), e.row("t1").Seq)
 	if faults := e.Faults(); len(faults) > 0 {
 		t.Errorf("faults = %+v; want none of all tasks", faults)
 	}
@@ -180,7 +180,7 @@ func TestACallbackThatLacksRoomIsTriedUntilThereIsSome(t *testing.T) {
 		t.Errorf("abandoned %d times for want of room; want never", n)
 	}
 	e.limitFiles(unix.RLIM_INFINITY)
-	e.Revisit(t.Context(), e.row("t1").Seq)
+	e.Reevaluate(t.Context(), e.row("t1").Seq)
 	e.await("t1", task.Done)
 	e.wantEvent("t1", "callback.failed")
 }

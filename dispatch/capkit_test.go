@@ -148,7 +148,7 @@ func says(hold task.Reason, lines ...string) part {
 func spoken(j task.Job, lines ...string) (said []envelope.Message) {
 	codec, _ := dialect.Of(envelope.CAP)
 	for _, line := range lines {
-		m, findings := codec.Hear([]byte(line), j.Task)
+		m, findings := codec.Receive([]byte(line), j.Task)
 		if findings.Refused() {
 			panic(findings.String())
 		}
@@ -167,7 +167,7 @@ func tied(tie envelope.Tie, line string) part {
 }
 
 // heard is what a conversation says, one line for each message.
-func heard(j task.Job) (lines []string) {
+func received(j task.Job) (lines []string) {
 	for _, m := range j.Conversation {
 		lines = append(lines, fmt.Sprintf("%s %s>%s %s", m.Act, m.From, strings.Join(m.To, ","), m.Text))
 	}
@@ -178,7 +178,7 @@ func heard(j task.Job) (lines []string) {
 func (s *stage) wantEnd(id string, status envelope.Status, kind envelope.Kind) {
 	s.t.Helper()
 	if row := s.row(id); row.State != task.Done || row.Status != status || row.Kind != kind {
-		kinds, data := s.story(id)
+		kinds, data := s.history(id)
 		s.t.Errorf("%s is %s %v, %s (%s); want done, %s (%s)\n%v %s", id, row.State, row.Reasons, row.Status, row.Kind, status, kind, kinds, data)
 	}
 }

@@ -97,7 +97,7 @@ func TestEachCodeOfCLowlArisesAndSaysWhetherToRetry(t *testing.T) {
 func transfers(to string) play {
 	return func(_ context.Context, j task.Job) task.Outcome {
 		codec, _ := dialect.Of(envelope.CLowl)
-		m, _ := codec.Hear(fmt.Appendf(nil, `{"p":"DLGT","to":%q,"body":{"t":"work","d":{"delegation_mode":"transfer"}}}`, to), j.Task)
+		m, _ := codec.Receive(fmt.Appendf(nil, `{"p":"DLGT","to":%q,"body":{"t":"work","d":{"delegation_mode":"transfer"}}}`, to), j.Task)
 		return task.Outcome{Hold: task.Children, Messages: []envelope.Message{m}}
 	}
 }

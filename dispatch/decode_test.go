@@ -44,7 +44,7 @@ func TestBatchesThatAreDecodedAheadMeanWhatTheyMeanInTurn(t *testing.T) {
 		if row := e.row(id); row.Revision != 3 || row.State != task.Held {
 			t.Errorf("%s = %+v; want its third revision, held", id, row)
 		}
-		kinds, _ := e.story(id)
+		kinds, _ := e.history(id)
 		if got := strings.Count(strings.Join(kinds, " "), "task.duplicate"); got != 1 {
 			t.Errorf("the story of %s is %v; want one duplicate", id, kinds)
 		}

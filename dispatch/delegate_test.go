@@ -20,7 +20,7 @@ func hands(to, mode string) play {
 			return decision(j, "heard of it")
 		}
 		codec, _ := dialect.Of(envelope.CLowl)
-		m, _ := codec.Hear(fmt.Appendf(nil, `{"p":"DLGT","to":%s,"body":{"t":"work","d":{"delegation_mode":%q}}}`, to, mode), j.Task)
+		m, _ := codec.Receive(fmt.Appendf(nil, `{"p":"DLGT","to":%s,"body":{"t":"work","d":{"delegation_mode":%q}}}`, to, mode), j.Task)
 		return task.Outcome{Hold: task.Children, Exit: task.Exit{Started: time.Now()}, Messages: []envelope.Message{m}}
 	}
 }
@@ -97,7 +97,7 @@ func TestWhatLiesInAnInboxIsHandedToEverybodyToo(t *testing.T) {
 	e.dialects = map[string]envelope.Dialect{"editor": envelope.CLowl}
 	e.answer = func(j task.Job, said []byte) task.Outcome {
 		codec, _ := dialect.Of(envelope.CLowl)
-		m, _ := codec.Hear(said, j.Task)
+		m, _ := codec.Receive(said, j.Task)
 		return task.Outcome{Hold: task.Children, Messages: []envelope.Message{m}}
 	}
 	e.judge = choosy(e)

@@ -32,7 +32,7 @@ func TestTheResultOfALaterRevisionIsNotMovedToTheHistory(t *testing.T) {
 		rows = append(rows, row)
 	}
 	for _, revision := range []int{1, 3, 2} {
-		d.Proceed(t.Context(), rows[revision-1])
+		d.ResumeRow(t.Context(), rows[revision-1])
 	}
 	if there, _, err := parts.Box.ReadResult("x"); err != nil || string(there) != "the third" {
 		t.Errorf("the result is %q, %v; want that of revision 3", there, err)

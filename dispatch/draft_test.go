@@ -87,10 +87,10 @@ func TestAResultThatTheLedgerCouldNotTakeHasNoFile(t *testing.T) {
 		return decision(j, "done")
 	}
 	complained := make(chan struct{})
-	complain := sync.OnceFunc(func() { close(complained) })
+	reportFault := sync.OnceFunc(func() { close(complained) })
 	e.log.seen = func(line string) {
 		if strings.Contains(line, "ledger cannot be written; trying again") {
-			complain()
+			reportFault()
 		}
 	}
 	e.start()

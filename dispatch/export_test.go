@@ -33,7 +33,7 @@ func TryReading(ctx context.Context, read func() bool) { executor.DefaultRereadi
 
 func (d *Dispatcher) Settled(ctx context.Context, row task.Task) { d.steps.settled(ctx, row) }
 
-func (d *Dispatcher) Revisit(ctx context.Context, seq int64) { d.steps.reevaluate(ctx, seq) }
+func (d *Dispatcher) Reevaluate(ctx context.Context, seq int64) { d.steps.reevaluate(ctx, seq) }
 
 // PausedNow is what Dispatcher knows of a pause without asking the ledger.
 func (d *Dispatcher) PausedNow(agent string) bool { return d.Pauses.Has(agent) }
@@ -47,7 +47,7 @@ func (d *Dispatcher) HangCallbacks() (goOn func()) {
 	return d.Publisher.Callbacks.Mu.Unlock
 }
 
-func (d *Dispatcher) Proceed(ctx context.Context, row task.Task) { d.steps.resume(ctx, row) }
+func (d *Dispatcher) ResumeRow(ctx context.Context, row task.Task) { d.steps.resume(ctx, row) }
 
 func (d *Dispatcher) StopRun(ctx context.Context, row task.Task, by core.By) (bool, error) {
 	return d.Canceller.StopRun(ctx, row, by)

@@ -12,7 +12,7 @@ import (
 )
 
 func TestATaskThatWaitsForABudgetIsWokenAlsoWhenTheRunsOfAnotherCannotBeRead(t *testing.T) {
-	e, words := family(t, "chief", "clerk")
+	e, words := members(t, "chief", "clerk")
 	e.start()
 	e.send("first", "chief", `"budget_limit":{"tokens":900}`)
 	e.await("first", task.Running)
@@ -22,7 +22,7 @@ func TestATaskThatWaitsForABudgetIsWokenAlsoWhenTheRunsOfAnotherCannotBeRead(t *
 	cancel()
 	e.Settled(unreadable, e.row("first"))
 	e.until("the waiting task is looked at again", func() bool {
-		kinds, _ := e.story("second")
+		kinds, _ := e.history("second")
 		held := 0
 		for _, kind := range kinds {
 			if kind == "task.held" {

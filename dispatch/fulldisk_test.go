@@ -82,13 +82,13 @@ func TestAFullDiskTakesNoAttemptAway(t *testing.T) {
 		return o
 	}
 	complained := make(chan struct{})
-	complain := sync.OnceFunc(func() { close(complained) })
+	reportFault := sync.OnceFunc(func() { close(complained) })
 	e.log.seen = func(line string) {
 		if strings.Contains(line, "ledger cannot be written; trying again") {
 			if !strings.Contains(line, "raise the limit of a file's size") {
 				t.Errorf("logged %s; want what to do", line)
 			}
-			complain()
+			reportFault()
 		}
 	}
 	e.start()

@@ -269,7 +269,7 @@ func (e *engine) wantHeld(id string, reasons ...task.Reason) {
 }
 
 // story returns the kinds of a task's events, and their data.
-func (e *engine) story(id string) (kinds []string, data string) {
+func (e *engine) history(id string) (kinds []string, data string) {
 	e.t.Helper()
 	events, err := e.parts.Ledger.Events(context.Background(), envelope.ID(id), 0, 1000)
 	e.must(err)
@@ -283,7 +283,7 @@ func (e *engine) story(id string) (kinds []string, data string) {
 // wantEvent fails the test when a task has no event of a kind, or more than one.
 func (e *engine) wantEvent(id, kind string) {
 	e.t.Helper()
-	kinds, _ := e.story(id)
+	kinds, _ := e.history(id)
 	n := len(slices.DeleteFunc(slices.Clone(kinds), func(k string) bool { return k != kind }))
 	if n != 1 {
 		e.t.Errorf("%s has %d events %s in %v; want 1", id, n, kind, kinds)

@@ -206,7 +206,7 @@ func TestWhatIsOverWhenItWouldRestIsNotWaitedFor(t *testing.T) {
 	e.send("x", "quick")
 	was := e.await("x", task.Done)
 	was.State, was.Reasons, was.Until = task.Held, []task.Reason{task.Capacity}, time.Now().Add(time.Hour)
-	e.Proceed(t.Context(), was)
+	e.ResumeRow(t.Context(), was)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	if err := e.Idle(ctx); err != nil {

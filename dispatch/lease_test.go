@@ -41,7 +41,7 @@ func lapsing(t *testing.T) *engine {
 func (e *engine) lapsed(id string, times int) {
 	e.t.Helper()
 	e.until("the lease is over", func() bool {
-		kinds, _ := e.story(id)
+		kinds, _ := e.history(id)
 		return len(slices.DeleteFunc(kinds, func(k string) bool { return k != "lease.expired" })) >= times
 	})
 }

@@ -29,12 +29,12 @@ func (e *engine) append(requester, id, agent string, members ...string) {
 }
 
 // A family is an engine in which agents work until they are told.
-func family(t *testing.T, agents ...string) (*engine, map[string]chan int64) {
+func members(t *testing.T, agents ...string) (*engine, map[string]chan int64) {
 	e := newEngine(t)
 	words := map[string]chan int64{}
 	for _, agent := range agents {
 		words[agent] = make(chan int64)
-		e.plays[agent] = told(words[agent])
+		e.plays[agent] = notified(words[agent])
 	}
 	e.judge = func(t envelope.Task, _ time.Time) task.Verdict {
 		v := task.Verdict{Admit: true, Terms: task.Terms{Budget: t.Budget}}
@@ -48,7 +48,7 @@ func family(t *testing.T, agents ...string) (*engine, map[string]chan int64) {
 
 // AINL-01.
 func TestALineOfAnAgentAtWorkIsAChildOfItsTask(t *testing.T) {
-	e, words := family(t, "chief", "clerk")
+	e, words := members(t, "chief", "clerk")
 	e.start()
 	e.ask("tester", "first", "chief")
 	e.await("first", task.Running)
@@ -65,7 +65,7 @@ func TestALineOfAnAgentAtWorkIsAChildOfItsTask(t *testing.T) {
 	}
 	e.wantEvent("first", "task.delegated")
 	for child, words := range map[string]string{"of-latest": `"parent":"second"`, "of-stranger": "read as second", "nobodys": "the requester is no agent here"} {
-		if _, data := e.story(child); !strings.Contains(data, words) {
+		if _, data := e.history(child); !strings.Contains(data, words) {
 			t.Errorf("the story of %s = %s; want %q in it", child, data, words)
 		}
 	}
@@ -112,7 +112,7 @@ func TestAgentsThatAskAgentsHaveAnEnd(t *testing.T) {
 
 func agentsHaveAnEnd(t *testing.T, mode envelope.Mode) {
 	t.Helper()
-	e, words := family(t, "a", "b", "c")
+	e, words := members(t, "a", "b", "c")
 	e.mode = mode
 	e.opts.Depth, e.opts.Children = 2, 2
 	e.start()
@@ -135,9 +135,9 @@ func agentsHaveAnEnd(t *testing.T, mode envelope.Mode) {
 		"too-many": {envelope.PolicyViolation, "requester_id: the task root of agent \\\"a\\\" has asked for 2 others"},
 	} {
 		row := e.row(id)
-		_, data := e.story(id)
-		refused, told := row.Kind == want.kind, strings.Contains(data, want.words)
-		if refused != (mode == envelope.Enforce) || told != (mode != envelope.Off) || row.Parent == 0 {
+		_, data := e.history(id)
+		refused, notified := row.Kind == want.kind, strings.Contains(data, want.words)
+		if refused != (mode == envelope.Enforce) || notified != (mode != envelope.Off) || row.Parent == 0 {
 			t.Errorf("%s ends %s (%s), and its story is %s; want %v, told %v", id, row.Status, row.Kind, data, want, mode != envelope.Off)
 		}
 	}
@@ -150,7 +150,7 @@ func agentsHaveAnEnd(t *testing.T, mode envelope.Mode) {
 
 // A revision of its own task waits until the run is over, and is no way round.
 func TestAnAgentThatRevisesItsOwnTaskIsAskedNoSecondTime(t *testing.T) {
-	e, words := family(t, "a")
+	e, words := members(t, "a")
 	e.start()
 	e.ask("tester", "t1", "a")
 	e.await("t1", task.Running)
@@ -164,7 +164,7 @@ func TestAnAgentThatRevisesItsOwnTaskIsAskedNoSecondTime(t *testing.T) {
 
 // A revision behind a child that runs is one more thing asked for.
 func TestRevisionsOfAChildAreNoWayRoundTheLimit(t *testing.T) {
-	e, words := family(t, "chief", "clerk")
+	e, words := members(t, "chief", "clerk")
 	e.opts.Children = 2
 	e.start()
 	e.ask("tester", "root", "chief")
@@ -183,7 +183,7 @@ func TestRevisionsOfAChildAreNoWayRoundTheLimit(t *testing.T) {
 
 // A retry is the same request, of the same run.
 func TestARetryOfAChildIsStillOne(t *testing.T) {
-	e, words := family(t, "chief", "clerk")
+	e, words := members(t, "chief", "clerk")
 	e.opts.Children = 3
 	e.start()
 	e.ask("tester", "root", "chief", budget(500))
@@ -207,9 +207,9 @@ func TestARetryOfAChildIsStillOne(t *testing.T) {
 }
 
 func TestAChildSpendsFromWhatItsParentHasLeft(t *testing.T) {
-	e, words := family(t, "clerk")
+	e, words := members(t, "clerk")
 	meter, verdict := make(chan int64), make(chan error)
-	e.plays["chief"] = saying(meter, verdict)
+	e.plays["chief"] = spender(meter, verdict)
 	say := func(n int64, wants string) {
 		meter <- n
 		if err := <-verdict; fmt.Sprint(err) != wants {
@@ -247,9 +247,9 @@ func TestAChildSpendsFromWhatItsParentHasLeft(t *testing.T) {
 	}
 }
 
-// saying plays an agent that says what it has spent when it is told to, and
-// tells what it is told.
-func saying(meter <-chan int64, verdict chan<- error) play {
+// spender plays an agent that reports its cost when the test tells it to, and
+// sends the verdict back.
+func spender(meter <-chan int64, verdict chan<- error) play {
 	return func(_ context.Context, j task.Job) task.Outcome {
 		for n := range meter {
 			err := j.Meter(envelope.Cost{Tokens: n})
@@ -271,7 +271,7 @@ func (e *engine) wantBalance(owner string, reserved, spent int64) {
 }
 
 func TestAChildOfAParentThatIsOverSpendsWhatThatLeft(t *testing.T) {
-	e, words := family(t, "chief", "clerk")
+	e, words := members(t, "chief", "clerk")
 	e.opts.Workers = 1
 	e.start()
 	e.ask("tester", "parent", "chief", budget(500))
@@ -292,7 +292,7 @@ func TestAChildOfAParentThatIsOverSpendsWhatThatLeft(t *testing.T) {
 
 // AINL-01, AINL-21.
 func TestALineOfAnAgentThatHasClaimedATaskIsAChildOfIt(t *testing.T) {
-	e, words := family(t, "clerk")
+	e, words := members(t, "clerk")
 	e.start()
 	e.ask("editor", "before", "quick")
 	e.delivered("first", `"budget_limit":{"tokens":100}`)

@@ -7,7 +7,7 @@ import (
 )
 
 // A place is where a line begins.
-type place struct {
+type location struct {
 	file   string
 	offset int64
 }
@@ -15,7 +15,7 @@ type place struct {
 // A randomLine is a line of CLowl or CAP, and what must come of it.
 type randomLine struct {
 	text       string
-	place      place
+	location   location
 	fresh      bool     // no line before has its name
 	requests   []ask    // each ends in a result
 	about      []ask    // the messages and tasks that an answer to it may name

@@ -164,9 +164,9 @@ func TestAFailureIsToldWithItsCode(t *testing.T) {
 // somebody hears about, and of no other.
 func TestProgressIsRememberedWhereSomebodyHearsOfIt(t *testing.T) {
 	e := startEngine(t)
-	heard := make(chan bool, 2)
+	received := make(chan bool, 2)
 	e.plays["quick"] = func(ctx context.Context, j task.Job) task.Outcome {
-		heard <- j.Report != nil
+		received <- j.Report != nil
 		if j.Report != nil {
 			j.Report(envelope.Message{Act: envelope.Reports, Data: []byte(`{"pct":40,"note":"reading"}`)})
 		}
@@ -174,13 +174,13 @@ func TestProgressIsRememberedWhereSomebodyHearsOfIt(t *testing.T) {
 	}
 	e.send("plain", "quick")
 	e.await("plain", task.Done)
-	if <-heard {
+	if <-received {
 		t.Error("a task of AINL has somebody to report to; want nobody")
 	}
 	e.delegated("T1", "quick", nil)
 	e.again()
 	e.wantEvent("T1", "task.progress")
-	if _, data := e.story("T1"); !strings.Contains(data, `{"note":"reading","pct":40}`) {
+	if _, data := e.history("T1"); !strings.Contains(data, `{"note":"reading","pct":40}`) {
 		t.Errorf("story of T1 = %s; want what was reported", data)
 	}
 }

@@ -25,12 +25,12 @@ func TestAPauseOutlastsARestartAndResumeLetsEverythingGo(t *testing.T) {
 	e.await("t2", task.Done)
 	events, err := e.parts.Ledger.Events(t.Context(), "", 0, 1000)
 	e.must(err)
-	told := map[task.Kind]int{}
+	notified := map[task.Kind]int{}
 	for _, event := range events {
-		told[event.Kind]++
+		notified[event.Kind]++
 	}
-	if told["agent.paused"] != 1 || told["agent.resumed"] != 1 {
-		t.Errorf("events = %v; want agent.paused and agent.resumed once", told)
+	if notified["agent.paused"] != 1 || notified["agent.resumed"] != 1 {
+		t.Errorf("events = %v; want agent.paused and agent.resumed once", notified)
 	}
 }
 

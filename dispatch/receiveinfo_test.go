@@ -61,12 +61,12 @@ func TestWhatSomebodyUnknownSaysIsRememberedAndRefused(t *testing.T) {
 	if n := e.events("message.unknown_sender"); n != 1 {
 		t.Errorf("there are %d events of it; want 1", n)
 	}
-	_, data := e.story("")
+	_, data := e.history("")
 	if want := `{"file":"tasks/mailboxd.jsonl","from":"stranger","offset":0}`; !strings.Contains(data, want) {
 		t.Errorf("its event says %s; want %s", data, want)
 	}
 	e.say(word{mid: "m1", p: "INF", from: "stranger", to: "quick"}.line())
-	_, data = e.story("")
+	_, data = e.history("")
 	if want := `{"file":"tasks/mailboxd.jsonl","from":"stranger","message_id":"m1","offset":`; !strings.Contains(data, want) {
 		t.Errorf("its event says %s; want %s", data, want)
 	}

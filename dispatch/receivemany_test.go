@@ -107,7 +107,7 @@ func TestACancelledRequestForSeveralIsCancelledForEach(t *testing.T) {
 
 // CLOWL-35: asking several is no way round.
 func TestAMemberThatIsPartOfTheWorkAlreadyIsRefused(t *testing.T) {
-	e, words := family(t, "chief", "clerk")
+	e, words := members(t, "chief", "clerk")
 	e.most = 2
 	e.start()
 	e.say(req("m1", "chief"))

@@ -15,7 +15,7 @@ import (
 
 // CLOWL-30, CLOWL-35, CAP-19, CAP-21.
 func TestAnAgentHandsOnOnlyWhatItHas(t *testing.T) {
-	e, words := family(t, "chief", "clerk")
+	e, words := members(t, "chief", "clerk")
 	e.denied = map[string]string{"chief>quick": "is not among its allowed_agents"}
 	e.start()
 	e.say(req("m1", "chief"), capLine("delegation_notice", "T1", "user", "clerk", "look at it"))
@@ -60,9 +60,9 @@ func TestAStrayResultFileMakesNoRootOfWhatAWaitingAgentAsksFor(t *testing.T) {
 	e.start()
 	e.say(req("m1", "chief"))
 	e.await("m1", task.Held)
-	e.place("m1", "chief", "not the answer")
+	e.location("m1", "chief", "not the answer")
 	e.until("the stray file is told of", func() bool {
-		kinds, _ := e.story("m1")
+		kinds, _ := e.history("m1")
 		return slices.Contains(kinds, "result.conflict")
 	})
 	for range 3 {
@@ -82,7 +82,7 @@ func TestAnAgentHandsOnInALineWhatLiesInItsInbox(t *testing.T) {
 	e.dialects = map[string]envelope.Dialect{"editor": envelope.CLowl}
 	e.answer = func(j task.Job, said []byte) task.Outcome {
 		codec, _ := dialect.Of(envelope.CLowl)
-		m, _ := codec.Hear(said, j.Task)
+		m, _ := codec.Receive(said, j.Task)
 		return task.Outcome{Hold: task.Children, Messages: []envelope.Message{m}}
 	}
 	e.start()
@@ -100,7 +100,7 @@ func TestAnAgentHandsOnInALineWhatLiesInItsInbox(t *testing.T) {
 
 // CLOWL-32: who has answered all the same does not wait for what it handed on.
 func TestWhatARunHandedOnInALineGoesOnAfterItsAnswer(t *testing.T) {
-	e, words := family(t, "chief", "clerk")
+	e, words := members(t, "chief", "clerk")
 	e.start()
 	e.say(req("m1", "chief"))
 	e.await("m1", task.Running)

@@ -39,8 +39,8 @@ func TestReferencesAreJudgedAsStrictlyAsAsked(t *testing.T) {
 				if row := e.await(id, task.Done); row.Kind != want {
 					t.Errorf("%s ended as %q; want %q", id, row.Kind, want)
 				}
-				if _, story := e.story(id); strings.Contains(story, "input.refs[0].uri") == c.silent {
-					t.Errorf("%s: story = %s; want the field in it: %v", id, story, !c.silent)
+				if _, history := e.history(id); strings.Contains(history, "input.refs[0].uri") == c.silent {
+					t.Errorf("%s: story = %s; want the field in it: %v", id, history, !c.silent)
 				}
 			}
 		})

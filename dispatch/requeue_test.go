@@ -41,7 +41,7 @@ func TestATaskWhoseAgentIsNotLoggedInWaitsUntilRelease(t *testing.T) {
 	}
 	e.must(e.Release(t.Context(), "t1", me)) // too early: it is put back once more
 	e.until("t1 is put back again", func() bool {
-		kinds, _ := e.story("t1")
+		kinds, _ := e.history("t1")
 		return strings.Count(strings.Join(kinds, " "), "task.put_back") == 2
 	})
 	in.Store(true)

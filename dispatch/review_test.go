@@ -159,7 +159,7 @@ func TestARevisionBehindAReviewWaitsForItsEnd(t *testing.T) {
 
 func TestAResultPlacedInReviewIsMovedToTheHistory(t *testing.T) {
 	e := inReview(t)
-	e.place("t1", "quick", "forged")
+	e.location("t1", "quick", "forged")
 	e.until("nothing is shown", func() bool { return e.result("t1") == "" }) // a look may come before the review is known
 	e.wantEvent("t1", "result.refused")
 	e.wantRefused("t1", 1, "forged")
@@ -169,7 +169,7 @@ func TestAResultPlacedInReviewIsMovedToTheHistory(t *testing.T) {
 	e.must(e.Deny(t.Context(), "t1", ada, ""))
 	e.await("t1", task.Done)
 	e.wantResult("t1", "approval_denied")
-	if kinds, _ := e.story("t1"); slices.Contains(kinds, "result.adopted") {
+	if kinds, _ := e.history("t1"); slices.Contains(kinds, "result.adopted") {
 		t.Errorf("story = %v; want nothing adopted", kinds)
 	}
 }
@@ -215,13 +215,13 @@ func TestADirectoryInThePlaceOfAResultInReviewIsToldOnce(t *testing.T) {
 		e.Look(t.Context())
 	}
 	e.until("the conflict is told", func() bool {
-		kinds, _ := e.story("t1")
+		kinds, _ := e.history("t1")
 		return slices.Contains(kinds, "result.conflict")
 	})
 	e.Look(t.Context())
 	e.wantEvent("t1", "result.conflict")
 	e.must(os.Remove(path))
-	e.place("t1", "quick", "forged")
+	e.location("t1", "quick", "forged")
 	e.until("nothing is shown", func() bool { return e.result("t1") == "" })
 	e.must(e.Approve(t.Context(), "t1", ada, ""))
 	e.await("t1", task.Done)
@@ -234,7 +234,7 @@ func TestARefusedResultIsMovedOnceAlsoWhenThatWasCutShort(t *testing.T) {
 	e.judge = asking("plan", envelope.ApprovalPre)
 	e.start()
 	e.send("t1", "quick")
-	e.place("t1", "quick", "forged")
+	e.location("t1", "quick", "forged")
 	e.until("nothing is shown", func() bool { return e.result("t1") == "" })
 	ago := e.writtenAt("t1")
 	e.end()
@@ -246,9 +246,9 @@ func TestARefusedResultIsMovedOnceAlsoWhenThatWasCutShort(t *testing.T) {
 	e.Look(t.Context())
 	e.until("nothing is shown", func() bool { return e.result("t1") == "" })
 	e.wantEvent("t1", "result.refused")
-	e.place("t1", "quick", "other") // is another file
+	e.location("t1", "quick", "other") // is another file
 	e.until("nothing is shown", func() bool { return e.result("t1") == "" })
-	if kinds, _ := e.story("t1"); len(slices.DeleteFunc(kinds, func(k string) bool { return k != "result.refused" })) != 2 {
+	if kinds, _ := e.history("t1"); len(slices.DeleteFunc(kinds, func(k string) bool { return k != "result.refused" })) != 2 {
 		t.Error("the second file is not told of")
 	}
 	e.wantRefused("t1", 2, "other")
@@ -260,7 +260,7 @@ func TestARefusedResultIsMovedOnceAlsoWhenThatWasCutShort(t *testing.T) {
 // writtenAt is when the refused result file of a task was written.
 func (e *engine) writtenAt(id string) (at time.Time) {
 	e.t.Helper()
-	_, data := e.story(id)
+	_, data := e.history(id)
 	_, rest, _ := strings.Cut(data, `"written":"`)
 	text, _, _ := strings.Cut(rest, `"`)
 	at, err := time.Parse(time.RFC3339Nano, text)
@@ -287,7 +287,7 @@ func TestAResultPlacedBetweenAttemptsIsNoWayRoundTheReview(t *testing.T) {
 	e.start()
 	e.send("t1", "sly")
 	e.await("t1", task.Review)
-	kinds, _ := e.story("t1")
+	kinds, _ := e.history("t1")
 	if slices.Contains(kinds, "result.adopted") {
 		t.Errorf("the story of t1 is %v; want nothing adopted", kinds)
 	}
@@ -318,7 +318,7 @@ func TestBothAsksBeforeAndAfter(t *testing.T) {
 	e.must(e.Approve(t.Context(), "t1", ada, "show"))
 	e.await("t1", task.Done)
 	e.wantDecisions("t1", task.Approved, task.Approved)
-	kinds, _ := e.story("t1")
+	kinds, _ := e.history("t1")
 	want := []string{
 		"task.accepted", "approval.asked", "approval.approved", "task.queued", "task.started",
 		"task.finished", "approval.asked", "approval.refused", "approval.approved",

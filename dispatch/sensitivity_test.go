@@ -75,7 +75,7 @@ func TestAnOverseerSeesOnlyWhatItMaySee(t *testing.T) {
 
 // AINL-44: anyone who is asked with others, or in a line of AINL, or again.
 func TestALineOfAnAgentAtWorkIsAsSensitiveAsItsTask(t *testing.T) {
-	e, words := family(t, "chief")
+	e, words := members(t, "chief")
 	e.supports, e.most = map[string][]string{"quick": {"work"}, "other": {"work"}}, 4
 	e.plays["other"] = quick
 	e.judge = upTo("chief")

@@ -148,7 +148,7 @@ func TestACallbackThatFailsDoesNotRepeatTheOthers(t *testing.T) {
 	e.must(os.MkdirAll(filepath.Join(e.parts.Box.Path(), "agents", "x"), 0o700))
 	e.send("t1", "quick", `"callback":{"queue":"q","file_append":"agents/x"}`) // a directory
 	e.until("the callback has failed", func() bool {
-		kinds, _ := e.story("t1")
+		kinds, _ := e.history("t1")
 		return strings.Contains(strings.Join(kinds, " "), "callback.failed")
 	})
 	e.must(os.Remove(filepath.Join(e.parts.Box.Path(), "agents", "x")))

@@ -77,7 +77,7 @@ func TestATaskWhoseAnswerStaysUnreadIsHeldUntilItsReleaseReadsIt(t *testing.T) {
 			e.send("t1", "a")
 			e.await("t1", task.Held)
 			e.wantHeld("t1", task.AnswerUnread)
-			if _, data := e.story("t1"); !strings.Contains(data, "read result.json: input/output error") {
+			if _, data := e.history("t1"); !strings.Contains(data, "read result.json: input/output error") {
 				t.Errorf("the events say %s; want the error", data)
 			}
 			if _, known, err := runner.ReadExit(e.parts.State.RunDir("t1", 1, 1)); !known || err != nil {
@@ -88,7 +88,7 @@ func TestATaskWhoseAnswerStaysUnreadIsHeldUntilItsReleaseReadsIt(t *testing.T) {
 			}
 			e.release("t1")
 			e.until("it is held again", func() bool {
-				kinds, _ := e.story("t1")
+				kinds, _ := e.history("t1")
 				return strings.Count(strings.Join(kinds, " "), "task.held") == 2
 			})
 			e.wantHeld("t1", task.AnswerUnread)
@@ -145,7 +145,7 @@ func TestAnAnswerThatCannotBeReadCanBeCancelledOrReplacedByHand(t *testing.T) {
 	e.must(e.Cancel(t.Context(), "t1", core.By{Who: "tester"}))
 	e.await("t1", task.Done)
 	e.wantResult("t1", `"cancelled"`)
-	e.place("t2", "a", "by hand")
+	e.location("t2", "a", "by hand")
 	e.await("t2", task.Done)
 	e.wantResult("t2", "by hand")
 	for _, id := range []string{"t1", "t2"} {

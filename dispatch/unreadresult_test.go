@@ -36,13 +36,13 @@ func TestAResultFileThatCannotBeReadNowIsTakenLater(t *testing.T) {
 		id := fmt.Sprint("t", i)
 		e.send(id, "quick")
 		e.await(id, task.Held)
-		e.place(id, "quick", "by hand")
+		e.location(id, "quick", "by hand")
 	}
 	for i := range passing {
 		id := fmt.Sprint("t", i)
 		e.await(id, task.Done)
 		e.wantResult(id, "by hand")
-		if kinds, _ := e.story(id); slices.Contains(kinds, "result.invalid") {
+		if kinds, _ := e.history(id); slices.Contains(kinds, "result.invalid") {
 			t.Errorf("%s has events %v; want no result.invalid", id, kinds)
 		}
 	}
@@ -65,9 +65,9 @@ func TestAResultFileThatMayNotBeReadHoldsItsTask(t *testing.T) {
 			}
 			return nil
 		}))
-		e.place(id, "quick", "by hand")
+		e.location(id, "quick", "by hand")
 		e.until(id+" is held for its result file", func() bool { return slices.Contains(e.row(id).Reasons, task.ResultInvalid) })
-		if _, data := e.story(id); !strings.Contains(data, errno.Error()) {
+		if _, data := e.history(id); !strings.Contains(data, errno.Error()) {
 			t.Errorf("the events of %s say %s; want %v", id, data, errno)
 		}
 	}
@@ -81,7 +81,7 @@ func TestAnAgentIsNotRunWhileTheResultOfItsTaskCannotBeRead(t *testing.T) {
 	}
 	e.start()
 	left := failWith(t, "result file", []syscall.Errno{unix.EIO, unix.ENOMEM}, func() {})
-	e.place("t1", "a", "by hand")
+	e.location("t1", "a", "by hand")
 	e.send("t1", "a")
 	e.await("t1", task.Done)
 	e.wantResult("t1", "by hand")
@@ -96,13 +96,13 @@ func TestAnAgentThatFetchesItsTasksHasAnsweredOnceItsResultFileCanBeRead(t *test
 	e.send("t1", "editor")
 	e.await("t1", task.Waiting)
 	left := failWith(t, "result file", []syscall.Errno{unix.EIO}, func() {})
-	e.place("t1", "editor", "by hand")
+	e.location("t1", "editor", "by hand")
 	if row := e.row("t1"); row.State != task.Waiting {
 		t.Errorf("t1 is %s while its result file cannot be read; want waiting", row.State)
 	}
 	e.await("t1", task.Done)
 	e.wantResult("t1", "by hand")
-	if kinds, _ := e.story("t1"); slices.Contains(kinds, "result.invalid") || left() > 0 {
+	if kinds, _ := e.history("t1"); slices.Contains(kinds, "result.invalid") || left() > 0 {
 		t.Errorf("events %v, failures to come: %d; want no result.invalid, 0", kinds, left())
 	}
 }
@@ -117,13 +117,13 @@ func TestAFileInThePlaceOfAResultIsNoConflictWhileItCannotBeRead(t *testing.T) {
 	}
 	e.start()
 	left := failWith(t, "result file", []syscall.Errno{unix.EIO}, func() {
-		if kinds, _ := e.story("t1"); slices.Contains(kinds, "result.conflict") {
+		if kinds, _ := e.history("t1"); slices.Contains(kinds, "result.conflict") {
 			t.Errorf("events %v before the file was read; want no result.conflict", kinds)
 		}
 	})
 	e.send("t1", "a")
 	e.until("the file was read", func() bool { return left() == 0 })
-	if kinds, _ := e.story("t1"); slices.Contains(kinds, "result.conflict") || e.row("t1").Put {
+	if kinds, _ := e.history("t1"); slices.Contains(kinds, "result.conflict") || e.row("t1").Put {
 		t.Errorf("events %v, put: %v; want no result.conflict, false", kinds, e.row("t1").Put)
 	}
 	e.await("t1", task.Done)
@@ -144,7 +144,7 @@ func TestAResultIsPutWhenTheFileInItsPlaceIsGone(t *testing.T) {
 	e.send("t1", "a")
 	e.await("t1", task.Done)
 	e.wantResult("t1", "done, revision 1")
-	if kinds, _ := e.story("t1"); slices.Contains(kinds, "result.conflict") {
+	if kinds, _ := e.history("t1"); slices.Contains(kinds, "result.conflict") {
 		t.Errorf("events %v; want no result.conflict", kinds)
 	}
 }

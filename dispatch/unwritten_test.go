@@ -130,7 +130,7 @@ func TestAResultFileIsWrittenOnceItCanBe(t *testing.T) {
 	for _, id := range ids {
 		e.await(id, task.Done)
 		e.wantResult(id, "done, revision 1")
-		if kinds, _ := e.story(id); slices.Contains(kinds, "result.conflict") {
+		if kinds, _ := e.history(id); slices.Contains(kinds, "result.conflict") {
 			t.Errorf("%s has events %v; want no result.conflict", id, kinds)
 		}
 	}

@@ -33,9 +33,9 @@ var capTypes = []string{"message", "delegation_notice", "error_response", "overs
 // task_id of a result, say, is another's.
 func (r *request) misplaced() bool {
 	var is []string
-	for _, family := range families {
-		if family.has(r.check) {
-			is = append(is, family.name)
+	for _, members := range families {
+		if members.has(r.check) {
+			is = append(is, members.name)
 		}
 	}
 	switch {
@@ -62,13 +62,13 @@ func MarkedAs(object []byte) Dialect {
 		return AINL
 	}
 	marked := Dialect("")
-	for _, family := range families {
+	for _, members := range families {
 		switch {
-		case !family.has(&c):
-		case marked != "" || family.dialect == "":
+		case !members.has(&c):
+		case marked != "" || members.dialect == "":
 			return AINL
 		default:
-			marked = family.dialect
+			marked = members.dialect
 		}
 	}
 	if marked == "" && c.has("sender_id", "recipient_id") {

@@ -99,7 +99,7 @@ func holder(dir *os.File) (pid int, held bool, err error) {
 		return 0, false, err
 	}
 	stat := info.Sys().(*syscall.Stat_t)
-	place := fmt.Sprintf("%02x:%02x:%d", unix.Major(stat.Dev), unix.Minor(stat.Dev), stat.Ino)
+	location := fmt.Sprintf("%02x:%02x:%d", unix.Major(stat.Dev), unix.Minor(stat.Dev), stat.Ino)
 	locks, err := os.Open("/proc/locks")
 	if err != nil {
 		return 0, false, err
@@ -108,7 +108,7 @@ func holder(dir *os.File) (pid int, held bool, err error) {
 	lines := bufio.NewScanner(locks)
 	for lines.Scan() {
 		words := strings.Fields(lines.Text())
-		if len(words) >= 6 && words[1] == "FLOCK" && words[5] == place {
+		if len(words) >= 6 && words[1] == "FLOCK" && words[5] == location {
 			pid, _ := strconv.Atoi(words[4]) // an error gives 0
 			return max(pid, 0), true, nil
 		}

@@ -161,24 +161,24 @@ func (t *Tail) arrange() {
 	before := t.named
 	t.named = make(map[string]*source, len(t.listing.found))
 	placed := make(map[inode]bool, len(t.listing.found))
-	place := func(f found, s *source) {
+	location := func(f found, s *source) {
 		placed[f.stamp.key] = true
 		t.named[f.name] = s
 	}
 	for _, f := range t.listing.found { // names with the same file as before
 		if s := before[f.name]; s != nil && s.key() == f.stamp.key && !placed[f.stamp.key] {
-			place(f, s)
+			location(f, s)
 		}
 	}
 	for _, f := range t.listing.found { // new names of known files
 		if s := t.known[f.stamp.key]; s != nil && !placed[f.stamp.key] {
 			t.rename(s, f.name)
-			place(f, s)
+			location(f, s)
 		}
 	}
 	for _, f := range t.listing.found { // unknown files
 		if !placed[f.stamp.key] {
-			place(f, t.meet(f, before[f.name]))
+			location(f, t.meet(f, before[f.name]))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(before)) {

@@ -260,17 +260,17 @@ func TestWhatIsNoTaskFileIsLeftAlone(t *testing.T) { // row 33
 		write(t, dir+"/"+name, "no\n")
 	}
 	write(t, dir+"/x.jsonl", "yes\n")
-	told := map[string]int{}
-	r := tail(t, box, mailbox.TailOptions{Notice: func(path string, err error) { told[path]++ }})
+	notified := map[string]int{}
+	r := tail(t, box, mailbox.TailOptions{Notice: func(path string, err error) { notified[path]++ }})
 	r.want("yes")
 	r.want()
 	for _, name := range []string{"link", "passwd", "fifo", "dir"} {
-		if got := told["tasks/"+name+".jsonl"]; got != 1 {
+		if got := notified["tasks/"+name+".jsonl"]; got != 1 {
 			t.Errorf("told %d times of %s, want once", got, name)
 		}
 	}
-	if len(told) != 4 {
-		t.Errorf("told of %v, want four", told)
+	if len(notified) != 4 {
+		t.Errorf("told of %v, want four", notified)
 	}
 }
 
@@ -278,16 +278,16 @@ func TestAnUnfinishedLineIsToldOfOnce(t *testing.T) { // row 12
 	synctest.Test(t, func(t *testing.T) {
 		box := open(t)
 		path := box.TasksDir() + "/x.jsonl"
-		told := 0
-		r := tail(t, box, mailbox.TailOptions{Notice: func(string, error) { told++ }})
+		notified := 0
+		r := tail(t, box, mailbox.TailOptions{Notice: func(string, error) { notified++ }})
 		write(t, path, `{"whole":"but without a newline"}`)
 		r.want()
 		time.Sleep(time.Minute)
 		r.want()
 		time.Sleep(time.Hour)
 		r.want()
-		if told != 1 {
-			t.Errorf("told %d times, want once", told)
+		if notified != 1 {
+			t.Errorf("told %d times, want once", notified)
 		}
 		add(t, path, "\n")
 		r.want(`{"whole":"but without a newline"}`)

@@ -22,12 +22,12 @@ func TestAnUnreadableFileIsToldOfOnceAndRetried(t *testing.T) { // row 33
 	write(t, path, "a\n")
 	write(t, box.TasksDir()+"/y.jsonl", "b\n")
 	must(t, os.Chmod(path, 0))
-	told := 0
-	r := tail(t, box, mailbox.TailOptions{Notice: func(string, error) { told++ }})
+	notified := 0
+	r := tail(t, box, mailbox.TailOptions{Notice: func(string, error) { notified++ }})
 	r.want("b")
 	r.want()
-	if told != 1 {
-		t.Errorf("told %d times, want once", told)
+	if notified != 1 {
+		t.Errorf("told %d times, want once", notified)
 	}
 	must(t, os.Chmod(path, 0o600))
 	r.want("a")

@@ -20,8 +20,8 @@ func pace(ctx context.Context, h hints, look func()) {
 		case <-h.soon:
 			await(ctx, h.now, besideDelay)
 		}
-		if early := time.Until(rested); early > 0 {
-			await(ctx, nil, early)
+		if fast := time.Until(rested); fast > 0 {
+			await(ctx, nil, fast)
 			rest = min(2*rest, longest)
 		} else {
 			rest = gap

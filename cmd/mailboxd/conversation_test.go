@@ -22,20 +22,20 @@ import (
 // right after somebody sent it to a task file or saw it in an inbox. All inboxes
 // have to be the same in the end, but for a line that was repeated.
 func TestAConversationSurvivesAKillAfterEachMessage(t *testing.T) {
-	story, err := txtar.ParseFile("testdata/conversation.txtar")
+	history, err := txtar.ParseFile("testdata/conversation.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := hold(t, story, -1)
+	want := hold(t, history, -1)
 	for _, name := range []string{"ann", "desk", "user", "orchestrator", "pm-1", "analyst-1"} {
 		if len(want[name]) == 0 {
 			t.Errorf("the inbox of %s has no lines", name)
 		}
 	}
-	for n, step := range stepsOf(story) {
+	for n, step := range stepsOf(history) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(want, hold(t, story, n)); diff != "" {
+			if diff := cmp.Diff(want, hold(t, history, n)); diff != "" {
 				t.Errorf("killed after %s\ninboxes without a kill (-) and with it (+):\n%s", step, diff)
 			}
 		})
@@ -43,8 +43,8 @@ func TestAConversationSurvivesAKillAfterEachMessage(t *testing.T) {
 }
 
 // stepsOf are the lines that say what happens in a conversation.
-func stepsOf(story *txtar.Archive) (steps []string) {
-	for _, f := range story.Files {
+func stepsOf(history *txtar.Archive) (steps []string) {
+	for _, f := range history.Files {
 		if f.Name == "steps" {
 			steps = strings.Split(strings.TrimSpace(string(f.Data)), "\n")
 		}
@@ -54,11 +54,11 @@ func stepsOf(story *txtar.Archive) (steps []string) {
 
 // hold has a conversation and returns the lines of each inbox. It kills the
 // daemon after the step with the given number, and starts it again.
-func hold(t *testing.T, story *txtar.Archive, killAfter int) map[string][]string {
+func hold(t *testing.T, history *txtar.Archive, killAfter int) map[string][]string {
 	t.Helper()
 	m := newManager(t)
 	m.env = append(m.env, "PARTS="+filepath.Join(m.dir, "parts"))
-	for _, f := range story.Files {
+	for _, f := range history.Files {
 		path := filepath.Join(m.dir, f.Name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -68,7 +68,7 @@ func hold(t *testing.T, story *txtar.Archive, killAfter int) map[string][]string
 		}
 	}
 	serve := m.start()
-	for n, step := range stepsOf(story) {
+	for n, step := range stepsOf(history) {
 		kind, text, _ := strings.Cut(step, " ")
 		switch kind {
 		case ">":

@@ -75,9 +75,9 @@ func saidByRuns(path string) (said [][]byte) {
 	defer reader.Close()
 	tasks, _ := reader.Tasks(context.Background(), ledger.Filter{All: true})
 	for _, row := range tasks {
-		talk, _, _ := reader.Conversation(context.Background(), row.Seq)
+		conversation, _, _ := reader.Conversation(context.Background(), row.Seq)
 		about, _ := reader.About(context.Background(), row.Seq)
-		thread, _ := reader.Thread(context.Background(), talk.Thread)
+		thread, _ := reader.Thread(context.Background(), conversation.Thread)
 		for _, m := range append(about, thread...) {
 			if m.Via == task.ByRun {
 				said = append(said, m.Body)

@@ -99,18 +99,18 @@ func serve(ctx context.Context, cfg config.Config, g *globals, mode serveMode, o
 		super.Grace = cfg.Limits.ShutdownGrace
 	}
 	again := newReloader(g, res.registry, super, d.ReevaluateAll)
-	door, err := openServer(ctx, mode.ephemeral, res, d, again, log)
+	server, err := openServer(ctx, mode.ephemeral, res, d, again, log)
 	if err != nil {
 		return err
 	}
-	defer door.Close()
+	defer server.Close()
 	res.logStart(cfg, mode.ephemeral, log)
 
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() error { return d.Serve(ctx) })
-	work.Go(func() error { return door.Serve(ctx) })
+	work.Go(func() error { return server.Serve(ctx) })
 	work.Go(func() error {
 		return super.Serve(ctx, d.Ready(), func() { _ = res.ledger.Update(ctx, func(*ledger.Tx) error { return nil }) })
 	})

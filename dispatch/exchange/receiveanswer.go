@@ -39,7 +39,7 @@ func (rc *Receiver) answerOf(m envelope.Message) (*inboundAnswer, error) {
 		return nil, err
 	}
 	codec, _ := dialect.Of(m.Dialect)
-	read, findings := codec.Hear(m.Raw, job.Task)
+	read, findings := codec.Receive(m.Raw, job.Task)
 	if findings.Refused() {
 		read = envelope.Message{}
 	}

@@ -28,7 +28,7 @@ func asked(t envelope.Task) envelope.Message {
 }
 
 // Hear reads the one thing that AINL lets an agent say: its answer.
-func (ainlCodec) Hear(raw []byte, about envelope.Task) (envelope.Message, envelope.Findings) {
+func (ainlCodec) Receive(raw []byte, about envelope.Task) (envelope.Message, envelope.Findings) {
 	r, findings := envelope.DecodeAnswer(raw)
 	m := envelope.Message{
 		Raw: raw, Dialect: envelope.AINL, Act: envelope.Completes, Task: about.ID, From: about.Agent,

@@ -132,7 +132,7 @@ func TestHearingAINLIsHearingAnAnswer(t *testing.T) {
 
 // An answer that was given in one dialect is the same answer in the next.
 func TestAnAnswerGoesFromAINLToCLowlAndBack(t *testing.T) {
-	m, findings := ainlCodec(t).Hear([]byte(fullAnswer), envelope.Task{ID: "m001", Agent: "radar", Requester: "oscar"})
+	m, findings := ainlCodec(t).Receive([]byte(fullAnswer), envelope.Task{ID: "m001", Agent: "radar", Requester: "oscar"})
 	if findings.Refused() {
 		t.Fatal(findings)
 	}

@@ -190,15 +190,15 @@ func FuzzCAP(f *testing.F) {
 			_ = compact.Compact()
 			same(t, line, decodeCAP(t, string(compact)), decodeCAP(t, string(line)))
 		}
-		heard, findings := capCodec(t).Hear(raw, about)
+		received, findings := capCodec(t).Receive(raw, about)
 		if findings.Refused() {
 			return
 		}
-		if again := decodeCAP(t, string(heard.Raw)); again.Hash != heard.Hash || fmt.Sprint(again.Task) != fmt.Sprint(heard.Task) {
-			t.Errorf("%s was heard as %s about %q, and is %s about %q", raw, heard.Hash, heard.Task, again.Hash, again.Task)
+		if again := decodeCAP(t, string(received.Raw)); again.Hash != received.Hash || fmt.Sprint(again.Task) != fmt.Sprint(received.Task) {
+			t.Errorf("%s was heard as %s about %q, and is %s about %q", raw, received.Hash, received.Task, again.Hash, again.Task)
 		}
-		if heard.From != "pm-1" {
-			t.Errorf("%s was heard from %q", raw, heard.From)
+		if received.From != "pm-1" {
+			t.Errorf("%s was heard from %q", raw, received.From)
 		}
 	})
 }

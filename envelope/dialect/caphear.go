@@ -9,7 +9,7 @@ import (
 	"mailboxd/envelope"
 )
 
-func (capCodec) Hear(raw []byte, about envelope.Task) (envelope.Message, envelope.Findings) {
+func (capCodec) Receive(raw []byte, about envelope.Task) (envelope.Message, envelope.Findings) {
 	r := openCap(raw)
 	if r.members == nil {
 		return r.message, blameAgent(r.findings)

@@ -18,7 +18,7 @@ import (
 // of v0.1, with cl and a context that is a string, and CLowl-S, with task and
 // data instead of a body (CLOWL-38). A message that is not complete is completed;
 // its Raw is then what it became.
-func (clowlCodec) Hear(raw []byte, about envelope.Task) (envelope.Message, envelope.Findings) {
+func (clowlCodec) Receive(raw []byte, about envelope.Task) (envelope.Message, envelope.Findings) {
 	raw = bytes.Trim(raw, space)
 	var findings envelope.Findings
 	if _, findings = envelope.ContentHash(raw); findings.Refused() {
@@ -37,7 +37,7 @@ func (clowlCodec) Hear(raw []byte, about envelope.Task) (envelope.Message, envel
 	if m.From != about.Agent && about.Agent != "" && !findings.Refused() {
 		findings = append(findings, envelope.Finding{Kind: envelope.IdentityMismatch, Field: "from", Message: "the agent speaks as another one"})
 	}
-	s.place(&m)
+	s.location(&m)
 	return m, blameAgent(findings)
 }
 
@@ -193,7 +193,7 @@ func (s speech) own() bool {
 
 // place says which task a message is about, and what it is to the requester of
 // that.
-func (s speech) place(m *envelope.Message) {
+func (s speech) location(m *envelope.Message) {
 	switch {
 	case asks(m.Act):
 		m.WantsReply = m.Act == envelope.Requests // its sender's run is over

@@ -146,9 +146,9 @@ func TestHearingCLowlAboutATaskOfAINL(t *testing.T) {
 
 func TestHearingCLowlPassesOverWhatIsNoMessage(t *testing.T) {
 	for _, c := range []struct {
-		printed string
-		heard   int
-		finding string
+		printed  string
+		received int
+		finding  string
 	}{
 		{"", 0, "agent_output_invalid is no message of the agent's dialect"},
 		{"I am done.", 0, "agent_output_invalid is no message of the agent's dialect"},
@@ -163,8 +163,8 @@ func TestHearingCLowlPassesOverWhatIsNoMessage(t *testing.T) {
 		{strings.Repeat("{\"p\":\"PROG\"}\n", 1005), 1000, " is more than 1000 messages: the rest is left out"},
 	} {
 		said, findings := dialect.HearAll(envelope.CLowl, []byte(c.printed), askedInCLowl(t))
-		if len(said) != c.heard || findings.Refused() != (c.heard == 0) || len(findings) == 0 || string(findings[0].Kind)+" "+findings[0].String() != c.finding {
-			t.Errorf("%.80s: %d messages, %v; want %d, %s", c.printed, len(said), findings, c.heard, c.finding)
+		if len(said) != c.received || findings.Refused() != (c.received == 0) || len(findings) == 0 || string(findings[0].Kind)+" "+findings[0].String() != c.finding {
+			t.Errorf("%.80s: %d messages, %v; want %d, %s", c.printed, len(said), findings, c.received, c.finding)
 		}
 	}
 }

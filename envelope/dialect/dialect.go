@@ -22,7 +22,7 @@ type Codec interface {
 	// (ids, times, traces, who says it to whom) may be missing, and is taken from the
 	// task that it works on (CLOWL-38). What an agent says about its own task becomes
 	// what it is to its requester: an answer, say (CAP-33).
-	Hear(raw []byte, about envelope.Task) (envelope.Message, envelope.Findings)
+	Receive(raw []byte, about envelope.Task) (envelope.Message, envelope.Findings)
 
 	// Encode says a message in the dialect, as one line without its end, in the
 	// strictest form that every reader of the dialect accepts. What the dialect has no

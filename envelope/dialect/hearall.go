@@ -33,7 +33,7 @@ func HearAll(d envelope.Dialect, text []byte, about envelope.Task) ([]envelope.M
 			warnings = append(warnings, envelope.Finding{Message: fmt.Sprintf("is more than %d messages: the rest is left out", mostSaid)})
 			break
 		}
-		m, findings := c.Hear(object, about)
+		m, findings := c.Receive(object, about)
 		switch {
 		case !findings.Refused():
 			said = append(said, m)

@@ -106,8 +106,8 @@ func reported(t *testing.T, from, to envelope.Dialect) []string {
 func everything(t testing.TB, d envelope.Dialect) (all []envelope.Message) {
 	t.Helper()
 	codec, _ := dialect.Of(d)
-	hear := func(raw string) {
-		m, findings := codec.Hear([]byte(raw), envelope.Task{ID: "m001", Agent: "radar", Requester: "oscar", Type: "search"})
+	receive := func(raw string) {
+		m, findings := codec.Receive([]byte(raw), envelope.Task{ID: "m001", Agent: "radar", Requester: "oscar", Type: "search"})
 		if findings.Refused() {
 			t.Fatalf("%s: %v", raw, findings)
 		}
@@ -129,8 +129,8 @@ func everything(t testing.TB, d envelope.Dialect) (all []envelope.Message) {
 			limited = set(t, limited, name, value)
 		}
 		read(ainlLine, set(t, limited, "input.refs", `[{"kind":"a","uri":"file://b"},{"kind":"a","uri":"file://c"}]`))
-		hear(fullAnswer)
-		hear(`{"status":"error","summary":"x","error":{"kind":"timeout","message":"y"}}`)
+		receive(fullAnswer)
+		receive(`{"status":"error","summary":"x","error":{"kind":"timeout","message":"y"}}`)
 	case envelope.CLowl:
 		ainl := "{}"
 		for name, value := range limits {

@@ -20,7 +20,7 @@ import (
 
 func TestAnAnswerBecomesACompleteResult(t *testing.T) {
 	j := jobFor(t, request(`, "metadata": {"ainl.graph_checksum": "sha256:1", "ainl.program_id": "monitor.v1"}`))
-	g := bound(t, saying(t, `{"status": "completed", "confidence": 0.5, "output": {"summary": "all is well", "actions": [], "sla": 99},
+	g := bound(t, message(t, `{"status": "completed", "confidence": 0.5, "output": {"summary": "all is well", "actions": [], "sla": 99},
 		"cost_used": {"tokens": 7, "usd_cents": 1}, "time_used": {"wall_ms": 123456789}}`, 0))
 	got := g.Run(t.Context(), j, nil)
 	expect(t, "Run", got, envelope.OK, "")
@@ -53,15 +53,15 @@ func TestAnAnswerBecomesACompleteResult(t *testing.T) {
 
 func tell(t *testing.T, o task.Outcome) given {
 	t.Helper()
-	var told given
+	var notified given
 	text, err := os.ReadFile(strings.TrimPrefix(o.Result.Artifacts[1].URI, "file://"))
 	if err == nil {
-		err = json.Unmarshal(text, &told)
+		err = json.Unmarshal(text, &notified)
 	}
 	if err != nil {
 		t.Fatalf("the agent told nothing: %v (%+v)", err, o.Result.Error)
 	}
-	return told
+	return notified
 }
 
 func TestTheRequestReachesTheAgentByteForByte(t *testing.T) {
@@ -69,9 +69,9 @@ func TestTheRequestReachesTheAgentByteForByte(t *testing.T) {
 	j := jobFor(t, odd)
 	b := playing(t, "tell")
 	b.Output = agent.JSON
-	told := tell(t, bound(t, b).Run(t.Context(), j, nil))
-	if told.Stdin != odd {
-		t.Errorf("standard input = %q; want %q", told.Stdin, odd)
+	notified := tell(t, bound(t, b).Run(t.Context(), j, nil))
+	if notified.Stdin != odd {
+		t.Errorf("standard input = %q; want %q", notified.Stdin, odd)
 	}
 }
 
@@ -79,11 +79,11 @@ func TestAPromptSaysWhatToDoAndKeepsTheRequestApart(t *testing.T) {
 	b := playing(t, "tell")
 	b.Output, b.Stdin = agent.JSON, agent.Prompt
 	j := jobFor(t, request(""))
-	told := tell(t, bound(t, b).Run(t.Context(), j, nil))
-	words, data, found := strings.Cut(told.Stdin, "\n\nBEGIN TASK ")
+	notified := tell(t, bound(t, b).Run(t.Context(), j, nil))
+	words, data, found := strings.Cut(notified.Stdin, "\n\nBEGIN TASK ")
 	mark, data, _ := strings.Cut(data, "\n")
 	if !found || data != request("")+"\nEND TASK "+mark+"\n" || len(mark) < 26 {
-		t.Errorf("prompt = %q; want the request at its end, between two marks", told.Stdin)
+		t.Errorf("prompt = %q; want the request at its end, between two marks", notified.Stdin)
 	}
 	if !strings.Contains(words, "JSON object") || strings.Contains(words, "Look whether it runs.") {
 		t.Errorf("prompt begins %q; want what an answer is, and no words of the requester", words)
@@ -93,8 +93,8 @@ func TestAPromptSaysWhatToDoAndKeepsTheRequestApart(t *testing.T) {
 func TestNoneReadsNothing(t *testing.T) {
 	b := playing(t, "tell")
 	b.Output, b.Stdin = agent.JSON, agent.None
-	if told := tell(t, outcome(t, b)); told.Stdin != "" {
-		t.Errorf("standard input = %q; want nothing", told.Stdin)
+	if notified := tell(t, outcome(t, b)); notified.Stdin != "" {
+		t.Errorf("standard input = %q; want nothing", notified.Stdin)
 	}
 }
 
@@ -138,12 +138,12 @@ func TestMetacharactersMeanNothing(t *testing.T) {
 	}
 	j := jobFor(t, strings.Replace(request(""), `"Look whether it runs."`, string(quoted), 1))
 	j.Tools = []string{"--yolo", "a,b", "$(touch pwned)", "http"}
-	told := tell(t, bound(t, b).Run(t.Context(), j, nil))
-	if want := []string{evil, "run-1", "budget=", "http", "*", ""}; !slices.Equal(told.Argv, want) {
-		t.Errorf("arguments = %q; want %q", told.Argv, want)
+	notified := tell(t, bound(t, b).Run(t.Context(), j, nil))
+	if want := []string{evil, "run-1", "budget=", "http", "*", ""}; !slices.Equal(notified.Argv, want) {
+		t.Errorf("arguments = %q; want %q", notified.Argv, want)
 	}
-	if slices.ContainsFunc(told.Environ, func(entry string) bool { return strings.Contains(entry, "pwned") }) {
-		t.Errorf("environment = %q; want nothing of the request's text", told.Environ)
+	if slices.ContainsFunc(notified.Environ, func(entry string) bool { return strings.Contains(entry, "pwned") }) {
+		t.Errorf("environment = %q; want nothing of the request's text", notified.Environ)
 	}
 	if _, err := os.Stat(filepath.Join(j.Dir, "pwned")); err == nil {
 		t.Error("a shell was there")
@@ -195,21 +195,21 @@ func TestExitStatusAndAnswerDecideTheResult(t *testing.T) {
 		return `{"status": "` + status + `", "output": {"summary": "no"}` + more + `}`
 	}
 	for _, e := range []ending{
-		{"exit 0 with an answer", saying(t, ok, 0), envelope.OK, "", "fine", false},
-		{"exit 0 with nothing", saying(t, "", 0), envelope.Failed, envelope.OutputInvalid, "", false},
-		{"exit 0 with junk", saying(t, "\x00\xff junk", 0), envelope.Failed, envelope.OutputInvalid, "", false},
-		{"exit 0 with an array", saying(t, `[{"summary": "x"}]`, 0), envelope.Failed, envelope.OutputInvalid, "", false},
-		{"exit 0 with an empty object", saying(t, `{}`, 0), envelope.Failed, envelope.OutputInvalid, "", false},
-		{"exit 0 with a wrong type", saying(t, `{"summary": 5}`, 0), envelope.Failed, envelope.OutputInvalid, "", false},
-		{"exit 3 with nothing", saying(t, "", 3), envelope.Failed, envelope.AgentCrashed, "", false},
-		{"exit 3 with an ok answer", saying(t, ok, 3), envelope.Failed, envelope.AgentCrashed, "fine", true},
-		{"exit 3 with its own error", saying(t, said("failed", `, "error": {"kind": "quota"}`), 3), envelope.Failed, "quota", "no", false},
-		{"exit 3 with an unnamed error", saying(t, said("error", ""), 3), envelope.Failed, "agent_error", "no", false},
-		{"exit 3 with a partial answer", saying(t, said("partial", ""), 3), envelope.Partial, "", "no", false},
-		{"exit 75", saying(t, "", 75), envelope.Failed, envelope.AgentCrashed, "", false},
-		{"exit 75 with an error", saying(t, said("error", ""), 75), envelope.Failed, "agent_error", "no", false},
-		{"a word we do not know", saying(t, said("splendid", ""), 0), "splendid", "", "no", true},
-		{"rejected by an agent that ran", saying(t, said("rejected", ""), 0), envelope.Failed, "agent_error", "no", true},
+		{"exit 0 with an answer", message(t, ok, 0), envelope.OK, "", "fine", false},
+		{"exit 0 with nothing", message(t, "", 0), envelope.Failed, envelope.OutputInvalid, "", false},
+		{"exit 0 with junk", message(t, "\x00\xff junk", 0), envelope.Failed, envelope.OutputInvalid, "", false},
+		{"exit 0 with an array", message(t, `[{"summary": "x"}]`, 0), envelope.Failed, envelope.OutputInvalid, "", false},
+		{"exit 0 with an empty object", message(t, `{}`, 0), envelope.Failed, envelope.OutputInvalid, "", false},
+		{"exit 0 with a wrong type", message(t, `{"summary": 5}`, 0), envelope.Failed, envelope.OutputInvalid, "", false},
+		{"exit 3 with nothing", message(t, "", 3), envelope.Failed, envelope.AgentCrashed, "", false},
+		{"exit 3 with an ok answer", message(t, ok, 3), envelope.Failed, envelope.AgentCrashed, "fine", true},
+		{"exit 3 with its own error", message(t, said("failed", `, "error": {"kind": "quota"}`), 3), envelope.Failed, "quota", "no", false},
+		{"exit 3 with an unnamed error", message(t, said("error", ""), 3), envelope.Failed, "agent_error", "no", false},
+		{"exit 3 with a partial answer", message(t, said("partial", ""), 3), envelope.Partial, "", "no", false},
+		{"exit 75", message(t, "", 75), envelope.Failed, envelope.AgentCrashed, "", false},
+		{"exit 75 with an error", message(t, said("error", ""), 75), envelope.Failed, "agent_error", "no", false},
+		{"a word we do not know", message(t, said("splendid", ""), 0), "splendid", "", "no", true},
+		{"rejected by an agent that ran", message(t, said("rejected", ""), 0), envelope.Failed, "agent_error", "no", true},
 	} {
 		e.check(t)
 	}
@@ -263,7 +263,7 @@ func TestAFloodCostsNoMemory(t *testing.T) {
 
 // Row 40: an agent that never reads a request of a megabyte.
 func TestALargeRequestBlocksNobody(t *testing.T) {
-	g := bound(t, saying(t, `{"summary": "not read"}`, 0))
+	g := bound(t, message(t, `{"summary": "not read"}`, 0))
 	j := jobFor(t, request(`, "x_large": "`+strings.Repeat("x", 1<<20)+`"`))
 	expect(t, "Run", g.Run(t.Context(), j, nil), envelope.OK, "")
 }

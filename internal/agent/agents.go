@@ -72,11 +72,11 @@ func New(bindings []Binding, opts Options) (*Agents, error) {
 		}
 		// People, and file systems that fold case, would confuse ids that differ in case
 		// only.
-		fold := strings.ToLower(b.ID)
-		if other, ok := folded[fold]; ok {
+		flush := strings.ToLower(b.ID)
+		if other, ok := folded[flush]; ok {
 			return nil, fmt.Errorf("agents[%d] %q: id: is that of another agent, %q", i, b.ID, other)
 		}
-		folded[fold] = b.ID
+		folded[flush] = b.ID
 		a.byID[b.ID] = g
 	}
 	return a, nil

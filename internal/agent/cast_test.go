@@ -132,7 +132,7 @@ func playing(t testing.TB, role string, args ...string) agent.Binding {
 }
 
 // saying returns the binding of an agent that prints a text and exits.
-func saying(t testing.TB, text string, status int) agent.Binding {
+func message(t testing.TB, text string, status int) agent.Binding {
 	t.Helper()
 	return playing(t, "say", file(t, "text", text), strconv.Itoa(status))
 }

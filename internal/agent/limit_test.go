@@ -11,11 +11,11 @@ import (
 )
 
 func TestALimitOfAProviderEndsWhenTheProgramSays(t *testing.T) {
-	next := func(hour, minute int, place *time.Location) time.Time {
-		now := time.Now().In(place)
-		at := time.Date(now.Year(), now.Month(), now.Day(), hour, minute, 0, 0, place)
+	next := func(hour, minute int, location *time.Location) time.Time {
+		now := time.Now().In(location)
+		at := time.Date(now.Year(), now.Month(), now.Day(), hour, minute, 0, 0, location)
 		if at.Before(now.Add(-15 * time.Minute)) {
-			at = time.Date(now.Year(), now.Month(), now.Day()+1, hour, minute, 0, 0, place)
+			at = time.Date(now.Year(), now.Month(), now.Day()+1, hour, minute, 0, 0, location)
 		}
 		return at
 	}
@@ -45,7 +45,7 @@ func reachedLimit(status string, resets time.Time) string {
 func TestTheEventOfALimitNamesItsEndBeforeTheWords(t *testing.T) {
 	at := time.Now().Add(5 * time.Hour).Truncate(time.Second)
 	for status, exact := range map[string]bool{"rejected": true, "allowed_warning": false} {
-		b := saying(t, reachedLimit(status, at), 1)
+		b := message(t, reachedLimit(status, at), 1)
 		b.Profile = agent.Claude
 		got := outcome(t, b)
 		if got.Hold != task.ProviderLimit || got.HoldUntil.Equal(at) != exact || got.HoldUntil.IsZero() {
@@ -65,7 +65,7 @@ func TestAnAnswerAboutALimitIsNoLimit(t *testing.T) {
 		agent.Gemini: `{"type":"message","role":"assistant","content":"` + words + `"}` + "\n" + `{"type":"result","status":"success","stats":{}}`,
 	} {
 		for status, want := range map[int]envelope.Status{0: envelope.OK, 1: envelope.Failed} {
-			b := saying(t, printed, status)
+			b := message(t, printed, status)
 			b.Profile = agent.Profile(format)
 			if got := outcome(t, b); got.Hold != "" || got.Retry || got.Result.Status != want {
 				t.Errorf("%s, exit %d: %+v; want status %s and no hold", format, status, got, want)

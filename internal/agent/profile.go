@@ -79,11 +79,11 @@ func (b Binding) Filled() Binding {
 
 // arguments returns the program's arguments for every run.
 func (r recipe) arguments(model string) []string {
-	told := slices.Clone(r.command[1:])
+	notified := slices.Clone(r.command[1:])
 	if model != "" {
-		told = append(told, r.model, model)
+		notified = append(notified, r.model, model)
 	}
-	return told
+	return notified
 }
 
 // terms returns the function for the arguments of one run: nil if the command is the

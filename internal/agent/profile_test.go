@@ -180,7 +180,7 @@ func TestAnObjectIsTheOutputOfATaskThatAsksForFields(t *testing.T) {
 // printing returns the binding of a Claude Code that prints a line.
 func printing(t *testing.T, line string) agent.Binding {
 	t.Helper()
-	b := saying(t, line, 0)
+	b := message(t, line, 0)
 	b.Profile = agent.Claude
 	return b
 }

@@ -138,9 +138,9 @@ func askedBy(t *testing.T, b agent.Binding, description string) given {
 	t.Helper()
 	j := jobFor(t, strings.ReplaceAll(request(`, "metadata": {"x": `+description+`}`), `"Look whether it runs."`, description))
 	j.Tools = []string{"Read"}
-	told := tell(t, bound(t, b).Run(t.Context(), j, nil))
-	for i, entry := range told.Environ {
-		told.Environ[i] = strings.ReplaceAll(entry, j.Dir, "DIR")
+	notified := tell(t, bound(t, b).Run(t.Context(), j, nil))
+	for i, entry := range notified.Environ {
+		notified.Environ[i] = strings.ReplaceAll(entry, j.Dir, "DIR")
 	}
-	return told
+	return notified
 }

@@ -45,9 +45,9 @@ func (r *reporter) read(line []byte) (envelope.Message, bool) {
 		Note *string        `json:"note"`
 	}
 	if envelope.MarkedAs(line) == r.speaks && r.speaks != envelope.AINL {
-		heard, _ := dialect.HearAll(r.speaks, line, r.job.Task)
-		if len(heard) == 1 && heard[0].Act == envelope.Reports {
-			return heard[0], true
+		received, _ := dialect.HearAll(r.speaks, line, r.job.Task)
+		if len(received) == 1 && received[0].Act == envelope.Reports {
+			return received[0], true
 		}
 		return envelope.Message{}, false
 	}

@@ -46,7 +46,7 @@ func (g *Agent) prepare(j task.Job) (runner.Spec, error) {
 }
 
 // place makes the clone of a run, if it works in one, and then prepares the run there.
-func (g *Agent) place(ctx context.Context, j task.Job) (task.Job, runner.Spec, error) {
+func (g *Agent) location(ctx context.Context, j task.Job) (task.Job, runner.Spec, error) {
 	if g.inWorktree(j.Task) {
 		cwd, err := g.makeWorktree(ctx, j)
 		if err != nil {

@@ -20,7 +20,7 @@ func TestTheTermsCanShortenARunAndNeverLengthenIt(t *testing.T) {
 		"worker": func(own, terms time.Duration) task.Outcome {
 			b, j := working(t, "hang"), lineJob(t, "")
 			b.Timeout, b.Grace, j.Timeout = own, time.Millisecond, terms
-			return team(t, b).Run(t.Context(), j, nil)
+			return registry(t, b).Run(t.Context(), j, nil)
 		},
 	} {
 		for _, c := range []struct{ own, terms time.Duration }{

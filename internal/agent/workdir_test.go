@@ -117,8 +117,8 @@ func TestAPermittedDirectoryThatBecomesALinkPermitsNothingElse(t *testing.T) {
 func TestARunBeginsInTheDirectoryOfItsTask(t *testing.T) {
 	p := newProject(t)
 	j := jobFor(t, request(fmt.Sprintf(`, "metadata": {"mbx.workdir": %q}`, p.dir+"/src/in")))
-	if told := tell(t, p.g.Run(t.Context(), j, nil)); told.Cwd != p.dir+"/src/app" {
-		t.Errorf("the run began in %s; want %s", told.Cwd, p.dir+"/src/app")
+	if notified := tell(t, p.g.Run(t.Context(), j, nil)); notified.Cwd != p.dir+"/src/app" {
+		t.Errorf("the run began in %s; want %s", notified.Cwd, p.dir+"/src/app")
 	}
 }
 

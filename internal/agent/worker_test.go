@@ -64,7 +64,7 @@ func answering(t testing.TB, members string) agent.Binding {
 
 const fine = `"status":"ok","output":{"summary":"PID","actions":[]}`
 
-func team(t testing.TB, bindings ...agent.Binding) *agent.Agents {
+func registry(t testing.TB, bindings ...agent.Binding) *agent.Agents {
 	t.Helper()
 	agents, err := agent.New(bindings, agent.Options{WorkerDir: t.TempDir(), Version: "1.2.3"})
 	if err != nil {
@@ -83,7 +83,7 @@ func lineJob(t testing.TB, more string) task.Job {
 }
 
 func TestAWorkersAnswerBecomesACompleteResult(t *testing.T) {
-	a := team(t, answering(t, `"status":"completed","output":{"summary":"all is well","sla":99},"cost_used":{"tokens":7,"usd_cents":1}`))
+	a := registry(t, answering(t, `"status":"completed","output":{"summary":"all is well","sla":99},"cost_used":{"tokens":7,"usd_cents":1}`))
 	got := a.Run(t.Context(), lineJob(t, ""), nil)
 	expect(t, "Run", got, envelope.OK, "")
 	r := got.Result
@@ -125,7 +125,7 @@ func TestEachWayAWorkerFailsHasAKindOfItsOwn(t *testing.T) {
 		"an idempotent timeout":  {idempotent(hurried(working(t, "hang"))), envelope.Failed, envelope.Timeout, false},
 		"missing":                {missing, envelope.Rejected, envelope.SpawnFailed, true},
 	} {
-		got := team(t, c.binding).Run(t.Context(), lineJob(t, ""), nil)
+		got := registry(t, c.binding).Run(t.Context(), lineJob(t, ""), nil)
 		expect(t, name, got, c.status, c.kind)
 		if got.Retry != c.retry {
 			t.Errorf("%s: retry = %v; want %v", name, got.Retry, c.retry)
@@ -137,7 +137,7 @@ func TestEachWayAWorkerFailsHasAKindOfItsOwn(t *testing.T) {
 }
 
 func TestADeadlineEndsAWorkersTask(t *testing.T) {
-	a := team(t, working(t, "hang"))
+	a := registry(t, working(t, "hang"))
 	j := lineJob(t, "")
 	j.Deadline = time.Now().Add(50 * time.Millisecond)
 	expect(t, "a deadline", a.Run(t.Context(), j, nil), envelope.Failed, envelope.DeadlineExceeded)
@@ -148,7 +148,7 @@ func TestWhatWeInterruptIsNoFailureOfTheirs(t *testing.T) {
 	for _, idempotent := range []bool{false, true} {
 		b := working(t, "hang")
 		b.Idempotent, b.Timeout = idempotent, time.Hour
-		a := team(t, b)
+		a := registry(t, b)
 		ctx, stop := context.WithCancelCause(t.Context())
 		stopping := time.AfterFunc(20*time.Millisecond, func() { stop(runner.ErrDetach) })
 		got := a.Run(ctx, lineJob(t, ""), nil)
@@ -173,7 +173,7 @@ func TestWhatWeInterruptIsNoFailureOfTheirs(t *testing.T) {
 }
 
 func TestARequestOfSeveralLinesIsOneForAWorker(t *testing.T) {
-	got := team(t, answering(t, fine)).Run(t.Context(), lineJob(t, `, "x_text": "a\nb", "x_number": 1e999`), nil)
+	got := registry(t, answering(t, fine)).Run(t.Context(), lineJob(t, `, "x_text": "a\nb", "x_number": 1e999`), nil)
 	expect(t, "Run", got, envelope.OK, "")
 }
 
@@ -183,13 +183,13 @@ func TestATaskIDThatIsANumberIsAStringForAWorker(t *testing.T) {
 	j.Task.ID, j.Task.Raw = "20260309", bytes.Replace(j.Task.Raw, []byte(`"t1"`), []byte("20260309"), 1)
 	b := answering(t, fine)
 	b.Timeout = 10 * time.Second // it hangs when the worker finds no task_id
-	expect(t, "Run", team(t, b).Run(t.Context(), j, nil), envelope.OK, "")
+	expect(t, "Run", registry(t, b).Run(t.Context(), j, nil), envelope.OK, "")
 }
 
 func TestARequestOfAnotherDialectIsTranslatedForAWorker(t *testing.T) {
 	b := answering(t, fine)
 	b.Timeout = 10 * time.Second // it hangs when the worker finds no task_id
-	a := team(t, b)
+	a := registry(t, b)
 	const line = `{"clowl":"0.2","mid":"t1","ts":1709078400,"p":"REQ","from":"ann","to":"tester","cid":"c1","body":{"t":"work","d":{"n":1}}}`
 	j := lineJob(t, "")
 	j.Task, _ = dialect.DecodeTask(envelope.CLowl, []byte(line), envelope.Strict)
@@ -292,7 +292,7 @@ func TestABadWorkerIsRefused(t *testing.T) {
 func BenchmarkWorkerRoundTrip(b *testing.B) {
 	binding := answering(b, fine)
 	binding.Worker.InFlight = 16
-	a := team(b, binding)
+	a := registry(b, binding)
 	job := lineJob(b, "")
 	compact, err := json.Marshal(json.RawMessage(job.Task.Raw))
 	if err != nil {

@@ -69,10 +69,10 @@ func Open(ctx context.Context, engine *dispatch.Dispatcher, opts Options) (*Serv
 		records: &Records{Root: engine.Box.Path(), State: engine.State, Ledger: engine.Ledger.Reader},
 	}
 	var failed error
-	for _, place := range opts.SocketPaths {
-		listener, err := place.Listen(ctx)
+	for _, location := range opts.SocketPaths {
+		listener, err := location.Listen(ctx)
 		if err == nil {
-			d.socketPath, d.listener = place, d.newListener(listener)
+			d.socketPath, d.listener = location, d.newListener(listener)
 			return d, nil
 		}
 		failed = errors.Join(failed, err)

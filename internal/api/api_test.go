@@ -36,17 +36,17 @@ func TestMain(m *testing.M) {
 
 func TestTheSocketIsOurUsersAlone(t *testing.T) {
 	h := open(t, stranger)
-	info, err := os.Stat(h.place.String())
+	info, err := os.Stat(h.location.String())
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the socket is %v, %v; want mode 0600", info.Mode(), err)
 	}
-	if info, err = os.Stat(h.place.Dir); err != nil || info.Mode().Perm() != 0o700 {
+	if info, err = os.Stat(h.location.Dir); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("its directory is %v, %v; want mode 0700", info.Mode(), err)
 	}
-	if err := os.Chmod(h.place.Dir, 0o755); err != nil {
+	if err := os.Chmod(h.location.Dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if l, err := h.place.Listen(t.Context()); err == nil {
+	if l, err := h.location.Listen(t.Context()); err == nil {
 		l.Close()
 		t.Error("Listen in a directory that others may look into; want an error")
 	}
@@ -61,13 +61,13 @@ func TestADirectoryMayHaveALongName(t *testing.T) {
 
 func TestTheSocketOfAKilledDaemonIsReplaced(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	place := client.SocketPath{Dir: dir, Name: "x.sock"}
-	l, err := place.Listen(t.Context())
+	location := client.SocketPath{Dir: dir, Name: "x.sock"}
+	l, err := location.Listen(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	l.Close() // what is left is a name that nobody listens to
-	if _, err := client.Open(t.Context(), place); !errors.Is(err, client.ErrDown) {
+	if _, err := client.Open(t.Context(), location); !errors.Is(err, client.ErrDown) {
 		t.Errorf("Open = %v; want %v", err, client.ErrDown)
 	}
 	openAt(t, dir, stranger)
@@ -83,14 +83,14 @@ func TestWithoutADaemonItIsSaidSo(t *testing.T) {
 
 func TestASocketThatIsTakenAwayIsPutBack(t *testing.T) {
 	h := open(t, stranger)
-	if err := os.RemoveAll(h.place.Dir); err != nil {
+	if err := os.RemoveAll(h.location.Dir); err != nil {
 		t.Fatal(err)
 	}
 	h.Client.Close() // the next request needs a connection of its own
 	ctx, met := context.WithTimeout(t.Context(), 30*time.Second)
 	defer met()
-	err := watcher.Watch(ctx, []string{filepath.Dir(h.place.Dir)}, 20*time.Millisecond, func() {
-		if conn, err := h.place.Dial(ctx); err == nil {
+	err := watcher.Watch(ctx, []string{filepath.Dir(h.location.Dir)}, 20*time.Millisecond, func() {
+		if conn, err := h.location.Dial(ctx); err == nil {
 			conn.Close()
 			met()
 		}
@@ -102,7 +102,7 @@ func TestASocketThatIsTakenAwayIsPutBack(t *testing.T) {
 
 func TestADoorShutsThoughSomebodyHangsOnIt(t *testing.T) {
 	h := open(t, stranger)
-	conn, err := h.place.Dial(t.Context())
+	conn, err := h.location.Dial(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,18 +129,18 @@ func TestAnotherUserIsSentAway(t *testing.T) {
 		t.Skip("only root can be somebody else")
 	}
 	h := open(t, stranger)
-	for dir := h.place.Dir; dir != "/"; dir = filepath.Dir(dir) {
+	for dir := h.location.Dir; dir != "/"; dir = filepath.Dir(dir) {
 		if info, err := os.Stat(dir); err == nil && info.Mode().Perm()&0o005 == 0 {
 			if err := os.Chmod(dir, 0o755); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if err := os.Chmod(h.place.String(), 0o666); err != nil {
+	if err := os.Chmod(h.location.String(), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	nobody := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (conn net.Conn, err error) {
-		return dialAs(t, h.place.String(), 65534)
+		return dialAs(t, h.location.String(), 65534)
 	}}}
 	response, err := nobody.Get("http://x/v1/status")
 	if err != nil {

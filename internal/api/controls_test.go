@@ -22,7 +22,9 @@ import (
 	"mailboxd/internal/task"
 )
 
-func (h *fixture) dial(ctx context.Context, _, _ string) (net.Conn, error) { return h.place.Dial(ctx) }
+func (h *fixture) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	return h.location.Dial(ctx)
+}
 
 func TestATaskIsSteered(t *testing.T) {
 	h := open(t, stranger)
@@ -244,8 +246,8 @@ func TestWhoConnectedAndIsGoneMayNothing(t *testing.T) {
 	socket := os.NewFile(uintptr(fd), "socket")
 	defer socket.Close()
 	child := exec.Command("/proc/self/exe")
-	child.Env = append(os.Environ(), connects+"="+h.place.Name)
-	child.Dir, child.ExtraFiles, child.Stderr = h.place.Dir, []*os.File{socket}, os.Stderr
+	child.Env = append(os.Environ(), connects+"="+h.location.Name)
+	child.Dir, child.ExtraFiles, child.Stderr = h.location.Dir, []*os.File{socket}, os.Stderr
 	if err := child.Run(); err != nil {
 		t.Fatal(err)
 	}

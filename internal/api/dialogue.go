@@ -191,7 +191,7 @@ func (b *Records) fill(ctx context.Context, d *client.Dialogue, rows []task.Task
 			return err
 		}
 		said = append(said, about...)
-		events, err := b.Ledger.Story(ctx, row.ID, maxEvents)
+		events, err := b.Ledger.History(ctx, row.ID, maxEvents)
 		if err != nil {
 			return err
 		}
@@ -292,6 +292,6 @@ func (b *Records) conversation(ctx context.Context, row task.Task) (*client.Conv
 		said = append(said, messageOf(m, row.ID))
 	}
 	return &client.Conversation{
-		Message: k.Message, Thread: k.Thread, Trace: k.Trace, Tie: string(k.Tie), Told: k.Notified, Open: k.Open, Rounds: k.Rounds,
+		Message: k.Message, Thread: k.Thread, Trace: k.Trace, Tie: string(k.Tie), Notified: k.Notified, Open: k.Open, Rounds: k.Rounds,
 	}, said, err
 }

@@ -25,9 +25,9 @@ import (
 // A fixture is a daemon without the program around it.
 type fixture struct {
 	*client.Client
-	memory *ledger.Ledger
-	place  client.SocketPath
-	stop   func() // the daemon; it returns when that has stopped
+	memory   *ledger.Ledger
+	location client.SocketPath
+	stop     func() // the daemon; it returns when that has stopped
 }
 
 // stranger is no part of any run.
@@ -47,9 +47,9 @@ func openAt(t *testing.T, dir string, runOf func(int) (string, error)) *fixture 
 	if err != nil {
 		t.Fatal(err)
 	}
-	place := client.SocketPath{Dir: dir, Name: "x.sock"}
-	door, err := api.Open(t.Context(), d, api.Options{
-		SocketPaths: []client.SocketPath{place}, Version: "test", RunOf: runOf,
+	location := client.SocketPath{Dir: dir, Name: "x.sock"}
+	server, err := api.Open(t.Context(), d, api.Options{
+		SocketPaths: []client.SocketPath{location}, Version: "test", RunOf: runOf,
 		Recheck:   5 * time.Millisecond,
 		Survivors: func(string) ([]task.Survivor, error) { return []task.Survivor{{PID: 7, Command: "sh"}}, nil },
 		Approvers: func(int) []string { return nil },
@@ -62,8 +62,8 @@ func openAt(t *testing.T, dir string, runOf func(int) (string, error)) *fixture 
 	ctx, stop := context.WithCancel(context.Background())
 	var serving errgroup.Group
 	serving.Go(func() error { return d.Serve(ctx) })
-	serving.Go(func() error { return door.Serve(ctx) })
-	h := &fixture{memory: parts.Ledger, place: place}
+	serving.Go(func() error { return server.Serve(ctx) })
+	h := &fixture{memory: parts.Ledger, location: location}
 	h.stop = func() {
 		stop()
 		if err := serving.Wait(); err != nil {
@@ -72,11 +72,11 @@ func openAt(t *testing.T, dir string, runOf func(int) (string, error)) *fixture 
 	}
 	t.Cleanup(func() {
 		h.stop()
-		if err := errors.Join(door.Close(), d.Close()); err != nil {
+		if err := errors.Join(server.Close(), d.Close()); err != nil {
 			t.Error(err)
 		}
 	})
-	if h.Client, err = client.Open(t.Context(), place); err != nil {
+	if h.Client, err = client.Open(t.Context(), location); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { h.Client.Close() })

@@ -22,13 +22,13 @@ func TestAgentsCannotKeepPeopleOut(t *testing.T) {
 		t.Error("no agent is let in; want some")
 	}
 	agents.Store(false)
-	person, err := client.Open(t.Context(), h.place)
+	person, err := client.Open(t.Context(), h.location)
 	if err != nil {
 		t.Fatalf("Open = %v; want a place for a person", err)
 	}
 	person.Close()
 	h.crowd(t)
-	if _, err := client.Open(t.Context(), h.place); kindOf(err) != client.Busy {
+	if _, err := client.Open(t.Context(), h.location); kindOf(err) != client.Busy {
 		t.Errorf("Open of one too many = %v; want %s", err, client.Busy)
 	}
 }
@@ -38,7 +38,7 @@ func TestAgentsCannotKeepPeopleOut(t *testing.T) {
 func (h *fixture) crowd(t *testing.T) (n int) {
 	t.Helper()
 	for ; n < 1000; n++ {
-		conn, err := h.place.Dial(t.Context())
+		conn, err := h.location.Dial(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -115,7 +115,7 @@ func (b *Records) Details(ctx context.Context, id envelope.ID) (client.TaskDetai
 	if file.Conversation, file.Messages, err = b.conversation(ctx, last); err != nil {
 		return client.TaskDetails{}, err
 	}
-	events, err := b.Ledger.Story(ctx, id, maxEvents)
+	events, err := b.Ledger.History(ctx, id, maxEvents)
 	file.Events = eventsOf(events)
 	if last.State == task.Held && slices.Contains(last.Reasons, task.AnswerUnread) {
 		file.Why += unreadFor(events)

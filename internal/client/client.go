@@ -46,8 +46,8 @@ func (e *Error) Error() string { return e.Message }
 // A Client asks one daemon. Only Open makes one. It may be used from several
 // goroutines at once.
 type Client struct {
-	place SocketPath
-	http  *http.Client
+	location SocketPath
+	http     *http.Client
 }
 
 // greeting is how long a daemon may take to say that it is there.
@@ -58,7 +58,7 @@ const greeting = 2 * time.Second
 func Open(ctx context.Context, places ...SocketPath) (*Client, error) {
 	cause := ErrDown
 	for _, p := range places {
-		c := &Client{place: p, http: &http.Client{Transport: &http.Transport{
+		c := &Client{location: p, http: &http.Client{Transport: &http.Transport{
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return p.Dial(ctx) },
 		}}}
 		hello, stop := context.WithTimeout(ctx, greeting)
@@ -85,7 +85,7 @@ func (c *Client) Close() error {
 }
 
 // Where returns the path of the socket.
-func (c *Client) Where() string { return c.place.String() }
+func (c *Client) Where() string { return c.location.String() }
 
 // get asks for what is at a path.
 func (c *Client) get(ctx context.Context, path string, query url.Values, answer any) error {

@@ -54,13 +54,13 @@ type Message struct {
 // A Conversation is the conversation of a task that messages are about, or that belongs
 // to another task.
 type Conversation struct {
-	Message string `json:"message_id,omitempty"` // the message that asked for it
-	Thread  string `json:"thread,omitempty"`     // which conversation it is part of
-	Trace   string `json:"trace,omitempty"`      // which chain of work
-	Tie     string `json:"tie,omitempty"`        // how it belongs to its parent
-	Told    int64  `json:"told"`                 // seq of the event up to which its requester was told
-	Open    bool   `json:"open,omitzero"`        // there may be more to tell
-	Rounds  int    `json:"rounds,omitzero"`      // how often its overseer has sent it back
+	Message  string `json:"message_id,omitempty"` // the message that asked for it
+	Thread   string `json:"thread,omitempty"`     // which conversation it is part of
+	Trace    string `json:"trace,omitempty"`      // which chain of work
+	Tie      string `json:"tie,omitempty"`        // how it belongs to its parent
+	Notified int64  `json:"told"`                 // seq of the event up to which its requester was told
+	Open     bool   `json:"open,omitzero"`        // there may be more to tell
+	Rounds   int    `json:"rounds,omitzero"`      // how often its overseer has sent it back
 }
 
 // Thread returns the conversation of that name, or that a task is part of, or

@@ -79,14 +79,14 @@ func (d *decision) atAttempt(seq int64, was Seen) (*Task, error) {
 
 // Reconsider returns a task to review. The agent answered the overseer's question and kept
 // its answer.
-type Reconsider struct {
+type Reevaluate struct {
 	Task     int64
 	Seen     Seen
 	Until    time.Time // the overseer's time limit; zero: none
 	Overseer string
 }
 
-func (c *Reconsider) decide(d *decision) error {
+func (c *Reevaluate) decide(d *decision) error {
 	t, err := d.atAttempt(c.Task, c.Seen)
 	if err != nil {
 		return err

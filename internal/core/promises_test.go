@@ -245,7 +245,7 @@ func (w *world) further(t *core.Task) {
 	case t.State == task.Running:
 		if r := w.runs[task.RunName{Task: t.Seq, Attempt: t.Attempt}]; r != nil && !r.ended {
 			r.ended, r.ok = true, !r.end
-			w.heard(task.RunName{Task: t.Seq, Attempt: t.Attempt})
+			w.received(task.RunName{Task: t.Seq, Attempt: t.Attempt})
 			return
 		}
 		w.look(t)

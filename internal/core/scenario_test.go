@@ -192,7 +192,7 @@ func (s scenario) end(t *core.Task, how string) {
 		name := task.RunName{Task: one.Seq, Attempt: one.Attempt}
 		if r := s.w.runs[name]; r != nil && !r.ended {
 			r.ended, r.final, r.ok, r.again = true, true, how == "ok", how == "again"
-			s.w.heard(name)
+			s.w.received(name)
 			return
 		}
 	}

@@ -188,7 +188,7 @@ func (w *world) step() {
 	case n < 78:
 		w.program(w.any())
 	case n < 81:
-		w.place(w.any())
+		w.location(w.any())
 	case n < 89:
 		w.old()
 	case n < 92:

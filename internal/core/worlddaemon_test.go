@@ -192,10 +192,10 @@ func (w *world) endOne() {
 		}
 		r.ended, r.ok, r.again = true, w.pick(3) > 0 && !r.end, again
 	}
-	w.heard(name)
+	w.received(name)
 }
 
-func (w *world) heard(name task.RunName) {
+func (w *world) received(name task.RunName) {
 	r, t := w.runs[name], w.state.Task(name.Task)
 	if t == nil {
 		return
@@ -258,7 +258,7 @@ func (w *world) recoverRun(t *core.Task) {
 		how := task.Run{Task: t.Seq, Attempt: t.Attempt, Cause: task.CauseLost, Finished: w.now}
 		w.finish(t, how, envelope.Failed, envelope.RunLost, []byte("lost"))
 	case r.ended:
-		w.heard(name)
+		w.received(name)
 	}
 }
 

@@ -120,12 +120,12 @@ func (w *world) release(t *core.Task) {
 		w.do(&core.Reread{Task: now.Seq, Attempt: now.Attempt})
 		if name := (task.RunName{Task: now.Seq, Attempt: now.Attempt}); w.state.Task(t.Seq).State == task.Running && w.runs[name] != nil {
 			w.runs[name].again = false
-			w.heard(name)
+			w.received(name)
 		}
 	}
 }
 
-func (w *world) place(t *core.Task) {
+func (w *world) location(t *core.Task) {
 	if t == nil || t.State == task.Done || w.files[t.ID] != (resultFile{}) {
 		return
 	}

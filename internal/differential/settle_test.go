@@ -246,13 +246,13 @@ func (l looked) tells(t task, file caseFile) string {
 		return "and no task below it is open"
 	case t.State == "review" && !asks && !open:
 		return "and nobody is asked about its answer"
-	case file.Talk == nil || !file.Talk.Open:
+	case file.Conversation == nil || !file.Conversation.Open:
 		return ""
 	case t.State == "done":
 		return "and there may be more to tell"
 	}
 	for _, e := range file.Events {
-		if e.Seq > file.Talk.Told && slices.Contains(tellable, e.Kind) {
+		if e.Seq > file.Conversation.Notified && slices.Contains(tellable, e.Kind) {
 			return "and its requester was not told of " + e.Kind
 		}
 	}

@@ -46,11 +46,11 @@ type cursors struct {
 }
 
 type caseFile struct {
-	Children  []string   `json:"children"`
-	Approvals []approval `json:"approvals"`
-	Talk      *struct {
-		Told int64 `json:"told"`
-		Open bool  `json:"open"`
+	Children     []string   `json:"children"`
+	Approvals    []approval `json:"approvals"`
+	Conversation *struct {
+		Notified int64 `json:"told"`
+		Open     bool  `json:"open"`
 	} `json:"talk"`
 	Messages []message `json:"messages"`
 	Events   []event   `json:"events"`

@@ -106,7 +106,7 @@ const maxCallbacks = 1000
 
 // isAbandoned reports whether the retries of a failed callback have ended.
 func isAbandoned(ctx context.Context, memory *ledger.Reader, row task.Task) (bool, error) {
-	events, err := memory.Story(ctx, row.ID, 1000)
+	events, err := memory.History(ctx, row.ID, 1000)
 	for _, e := range slices.Backward(events) {
 		if e.Revision == row.Revision && (e.Kind == task.KindCallbackFailed || e.Kind == task.KindCallbackAbandoned) {
 			return e.Kind == task.KindCallbackAbandoned, err

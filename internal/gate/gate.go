@@ -73,7 +73,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer out.Close()
-	in, early, err := http.NewResponseController(w).Hijack()
+	in, fast, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return
 	}
@@ -82,7 +82,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var copying sync.WaitGroup
-	copying.Go(func() { pass(out, early) })
+	copying.Go(func() { pass(out, fast) })
 	pass(in, out)
 	copying.Wait()
 }

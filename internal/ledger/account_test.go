@@ -221,12 +221,12 @@ func TestWhatIsLentComesFromTheLenderAndGoesBack(t *testing.T) {
 		return tx.FinishRun(task.Run{Task: child, Attempt: 1, Started: noon, Finished: noon, Tokens: amount(100), USDCents: amount(0)})
 	})
 	want(900, 900, 100)
-	var family task.TreeCost
+	var members task.TreeCost
 	update(t, l, func(tx *ledger.Tx) (err error) {
-		family, err = tx.TreeCost(parent)
+		members, err = tx.TreeCost(parent)
 		return err
 	})
-	if want := (task.TreeCost{Spent: envelope.Cost{Tokens: 100}, Reserved: envelope.Cost{Tokens: 900}}); family != want {
-		t.Errorf("Family() = %+v; want %+v", family, want)
+	if want := (task.TreeCost{Spent: envelope.Cost{Tokens: 100}, Reserved: envelope.Cost{Tokens: 900}}); members != want {
+		t.Errorf("Family() = %+v; want %+v", members, want)
 	}
 }

@@ -64,7 +64,7 @@ func (l *Ledger) ReadAhead(ctx context.Context, seq int64, next []int64) (r Requ
 	var list []Request
 	for _, n := range steps {
 		for ; len(asked) >= n; asked = asked[n:] {
-			some, err := all(ctx, l.calm.read, scanRequest, aheadQueries[n], asked[:n]...)
+			some, err := all(ctx, l.idleReader.read, scanRequest, aheadQueries[n], asked[:n]...)
 			if err != nil {
 				return Request{}, fmt.Errorf("read tasks with %d: %w", seq, err)
 			}
@@ -124,7 +124,7 @@ func (l *Ledger) remember(reading *Request, list []Request) {
 
 // rememberFolded keeps what was just brought to the tables and is next. The caller
 // holds mu.
-func (l *Ledger) rememberFolded(c *layer) {
+func (l *Ledger) rememberFolded(c *memtable) {
 	for _, seq := range c.order {
 		if t := c.tasks[seq]; t.added && t.State == task.Queued && l.still.hasRoom(len(t.raw)) && l.live.tasks[seq] == nil {
 			l.still.keep(&Request{t.Task, bytes.Clone(t.raw)}) // or all that was read with the line stays in memory

@@ -44,7 +44,7 @@ func TestANewTaskIsInTheTablesAsItWasAdded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, seq := range c.order {
-		got, err := l.calm.Task(t.Context(), seq)
+		got, err := l.idleReader.Task(t.Context(), seq)
 		if diff := cmp.Diff(c.tasks[seq].Task, got); diff != "" || err != nil {
 			t.Errorf("Task(%d), %v (-added +read):\n%s", seq, err, diff)
 		}

@@ -70,7 +70,7 @@ func TestAReaderDoesNotTakeTablesForTheTruthBehindWhichARedoLogIsMissing(t *test
 	l, path := openWith(t, "a")
 	before := copyLedger(t, path)
 	for _, id := range []envelope.ID{"b", "c"} { // so the frame that comes first is overwritten
-		if err := errors.Join(l.fold(), addNamed(l, id)); err != nil {
+		if err := errors.Join(l.flush(), addNamed(l, id)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -59,7 +59,7 @@ func TestAFrameThatFailedIsNotTakenUpBesideWhatCameInstead(t *testing.T) {
 // failToSync has the next frame reach the disk without anybody being told so.
 func failToSync(t *testing.T, l *Ledger, path string, try func()) {
 	t.Helper()
-	if err := l.fold(); err != nil {
+	if err := l.flush(); err != nil {
 		t.Fatal(err)
 	}
 	active := l.redo.active

@@ -52,16 +52,16 @@ const talkQuery = "SELECT " + talkColumns + " FROM talks WHERE task = ?"
 // Conversation returns what is remembered of a task's conversation, and whether there
 // is one.
 func (tx *Tx) Conversation(task int64) (task.Conversation, bool, error) {
-	return talk(context.Background(), tx.write, task)
+	return conversation(context.Background(), tx.write, task)
 }
 
 // Conversation returns what is remembered of a task's conversation, and whether there
 // is one.
 func (r *Reader) Conversation(ctx context.Context, task int64) (task.Conversation, bool, error) {
-	return talk(ctx, r.read, task)
+	return conversation(ctx, r.read, task)
 }
 
-func talk(ctx context.Context, s *statements, seq int64) (task.Conversation, bool, error) {
+func conversation(ctx context.Context, s *statements, seq int64) (task.Conversation, bool, error) {
 	t, ok, err := first(ctx, s, scanTalk, talkQuery, seq)
 	if err != nil {
 		return task.Conversation{}, false, fmt.Errorf("look up the talk of task %d: %w", seq, err)

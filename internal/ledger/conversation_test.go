@@ -21,19 +21,19 @@ func TestWhatWasSaidSurvivesAPowerCut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	l := openAt(t, path)
 	seq := add(t, l, named("t1", 1, task.Queued))[0]
-	talk := task.Conversation{Task: seq, Message: "m1", Thread: "c1", Trace: "x1", Tie: envelope.Assist, Open: true}
+	conversation := task.Conversation{Task: seq, Message: "m1", Thread: "c1", Trace: "x1", Tie: envelope.Assist, Open: true}
 	said := task.Message{
 		Time: noon, Dialect: envelope.CLowl, Act: envelope.Accepts, ID: "a1", Cause: "m1", Task: seq, Thread: "c1", Trace: "x1",
 		From: "worker", To: "asker", Via: task.ByDaemon, Hash: "h1", Lost: []string{"x", "y"}, Inbox: "agents/asker/inbox.jsonl", Body: []byte(`{"p":"ACK"}`),
 	}
 	update(t, l, func(tx *ledger.Tx) (err error) {
 		said.Seq, err = tx.Record(said)
-		return errors.Join(err, tx.StartConversation(talk), tx.Announce(task.Announcement{Name: "worker", Supports: []string{"search:web"}, Since: noon}))
+		return errors.Join(err, tx.StartConversation(conversation), tx.Announce(task.Announcement{Name: "worker", Supports: []string{"search:web"}, Since: noon}))
 	})
 	after := openAt(t, copyOf(t, path, "", 0))
 	got, ok, err := after.Conversation(context.Background(), seq)
-	if err != nil || !ok || got != talk {
-		t.Errorf("Talk() = %+v, %t, %v; want %+v", got, ok, err, talk)
+	if err != nil || !ok || got != conversation {
+		t.Errorf("Talk() = %+v, %t, %v; want %+v", got, ok, err, conversation)
 	}
 	due, err := after.Due(context.Background(), 0, 10)
 	if err != nil || len(due) != 1 || !cmp.Equal(due[0], said) {
@@ -68,13 +68,13 @@ func TestATalkIsToldUpToAnEventAndThenOver(t *testing.T) {
 		if err := tx.MarkNotified(seqs[0], news[0].Seq, true); err != nil {
 			return err
 		}
-		talk, _, err := tx.Conversation(seqs[0])
-		if err != nil || talk.Notified != news[0].Seq || !talk.Open {
-			t.Errorf("Talk() = %+v, %v; want it told up to %d and open", talk, err, news[0].Seq)
+		conversation, _, err := tx.Conversation(seqs[0])
+		if err != nil || conversation.Notified != news[0].Seq || !conversation.Open {
+			t.Errorf("Talk() = %+v, %v; want it told up to %d and open", conversation, err, news[0].Seq)
 		}
-		left, err := tx.EventsSince(seqs[0], talk.Notified)
+		left, err := tx.EventsSince(seqs[0], conversation.Notified)
 		if err != nil || len(left) != 1 || left[0].Kind != "task.finished" {
-			t.Errorf("News(%d) = %+v, %v; want the end alone", talk.Notified, left, err)
+			t.Errorf("News(%d) = %+v, %v; want the end alone", conversation.Notified, left, err)
 		}
 		return tx.MarkNotified(seqs[0], left[0].Seq, false)
 	})

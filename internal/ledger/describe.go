@@ -35,7 +35,7 @@ type Neighbours struct{ Before, After envelope.ID }
 
 // NeighboursOf returns the neighbours of ids among all that are known.
 func (r *Reader) NeighboursOf(ctx context.Context, ids []envelope.ID) (map[envelope.ID]Neighbours, error) {
-	type place struct {
+	type location struct {
 		id envelope.ID
 		Neighbours
 	}
@@ -44,7 +44,7 @@ func (r *Reader) NeighboursOf(ctx context.Context, ids []envelope.ID) (map[envel
 		query := "WITH wanted (id) AS (VALUES (?)" + strings.Repeat(", (?)", len(some)-1) + ") SELECT id," +
 			" coalesce((SELECT max(t.id) FROM tasks t WHERE t.id < wanted.id), '')," +
 			" coalesce((SELECT min(t.id) FROM tasks t WHERE t.id > wanted.id), '') FROM wanted"
-		places, err := all(ctx, r.read, func(r row) (p place, err error) { return p, r.Scan(&p.id, &p.Before, &p.After) }, query, some...)
+		places, err := all(ctx, r.read, func(r row) (p location, err error) { return p, r.Scan(&p.id, &p.Before, &p.After) }, query, some...)
 		for _, p := range places {
 			found[p.id] = p.Neighbours
 		}

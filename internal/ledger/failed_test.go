@@ -41,18 +41,18 @@ func TestACommitThatFailedIsNotMetByWhatCameInstead(t *testing.T) {
 // The next COMMIT takes its place on the disk, also that of a group without a change.
 func TestACommitThatFailedIsWrittenOver(t *testing.T) {
 	l, _ := openWith(t, "a")
-	if err := l.fold(); err != nil {
+	if err := l.flush(); err != nil {
 		t.Fatal(err)
 	}
 	failToCommit(t, l)
-	before, _, err := first(background, l.calm.read, scanExtent, extentQuery)
+	before, _, err := first(background, l.idleReader.read, scanExtent, extentQuery)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Update(t.Context(), func(*Tx) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	now, _, err := first(background, l.calm.read, scanExtent, extentQuery)
+	now, _, err := first(background, l.idleReader.read, scanExtent, extentQuery)
 	if err != nil || now == before {
 		t.Errorf("the tables have %d frames, %v; want another number than before the COMMIT that failed", now.applied, err)
 	}

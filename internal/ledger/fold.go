@@ -14,18 +14,18 @@ const (
 )
 
 // layers returns what the tables do not have yet, the latest first.
-func (l *Ledger) layers() []*layer {
+func (l *Ledger) layers() []*memtable {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.folding == nil {
-		return []*layer{l.live}
+		return []*memtable{l.live}
 	}
-	return []*layer{l.live, l.folding}
+	return []*memtable{l.live, l.folding}
 }
 
 // fold brings what is durable in the redo log to the tables: all that was there
 // when it was called. Groups go on meanwhile.
-func (l *Ledger) fold() error {
+func (l *Ledger) flush() error {
 	for range 2 { // what an earlier one could not bring, and the rest
 		if again, err := l.foldOnce(); err != nil || !again {
 			return withErrno(l.path, err)
@@ -38,15 +38,15 @@ func (l *Ledger) foldOnce() (again bool, err error) {
 	if !l.pending() {
 		return false, nil
 	}
-	l.lead <- struct{}{} // between two groups
+	l.committer <- struct{}{} // between two groups
 	l.writing <- struct{}{}
 	defer func() { <-l.writing }()
 	if l.redo.broken { // no group may go on in it
-		defer func() { <-l.lead }()
+		defer func() { <-l.committer }()
 		return false, l.foldBroken()
 	}
 	again = l.freeze()
-	<-l.lead
+	<-l.committer
 	if l.folding == nil {
 		return false, nil
 	}
@@ -107,7 +107,7 @@ func (l *Ledger) freeze() (more bool) {
 
 // commitTables writes layers to the tables in one transaction, after which the
 // frames up to a number are not needed any more. The caller has writing.
-func (l *Ledger) commitTables(upTo uint64, layers ...*layer) error {
+func (l *Ledger) commitTables(upTo uint64, layers ...*memtable) error {
 	_, err := l.write.run("BEGIN IMMEDIATE")
 	if err == nil {
 		err = l.tables.write(layers...)
@@ -161,7 +161,7 @@ func (l *Ledger) foldAll() {
 	for {
 		select {
 		case <-l.due:
-			if l.fold() != nil {
+			if l.flush() != nil {
 				time.AfterFunc(time.Second, l.wakeFolder)
 			}
 		case <-l.closing:

@@ -15,7 +15,7 @@ import (
 )
 
 // addedTasks is a layer as intake makes it: n lines of 1 KB, each with its event.
-func addedTasks(first int64, n int) *layer {
+func addedTasks(first int64, n int) *memtable {
 	c := newLayer()
 	at := time.UnixMicro(1_700_000_000_000_000).UTC()
 	for seq := first; seq < first+int64(n); seq++ {

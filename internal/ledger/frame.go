@@ -16,7 +16,7 @@ const (
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // appendFrame adds the frame of a layer to b, whose rows are made in the room of v.
-func appendFrame(b []byte, number uint64, c *layer, v []value) []byte {
+func appendFrame(b []byte, number uint64, c *memtable, v []value) []byte {
 	start := len(b)
 	b = append(b, make([]byte, frameHead)...)
 	_ = c.each(v, func(r change) error { // nothing fails in it

@@ -14,7 +14,7 @@ import (
 )
 
 // someLayer has a row of each kind.
-func someLayer() *layer {
+func someLayer() *memtable {
 	c := newLayer()
 	at := time.UnixMicro(1_700_000_000_000_000).UTC()
 	c.setTask(&taskChange{Task: task.Task{Seq: 1, ID: "new", Revision: 1, Latest: true, Received: at}, added: true, raw: []byte("{}"), result: []byte("[]")})

@@ -79,9 +79,9 @@ func (l *Ledger) enqueue(fn func(*Tx) error) *update {
 // join waits until a group has run the update, and leads one if nobody else does.
 func (l *Ledger) join(ctx context.Context, u *update) error {
 	select {
-	case l.lead <- struct{}{}:
+	case l.committer <- struct{}{}:
 		l.commit(l.gather())
-		<-l.lead
+		<-l.committer
 	case <-u.done:
 	case <-ctx.Done():
 		if l.leave(u) {

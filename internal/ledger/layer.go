@@ -10,7 +10,7 @@ import (
 // A layer is what some groups have changed and the tables do not have yet: of
 // each task and run what it is now, however often it was changed, so that one
 // which begins and ends within a layer is written once.
-type layer struct {
+type memtable struct {
 	tasks  map[int64]*taskChange
 	order  []int64 // of the tasks, as they came
 	latest map[envelope.ID]int64
@@ -37,14 +37,14 @@ type runChange struct {
 	added bool // this layer brings it
 }
 
-func newLayer() *layer {
-	return &layer{
+func newLayer() *memtable {
+	return &memtable{
 		tasks: map[int64]*taskChange{}, latest: map[envelope.ID]int64{},
 		runs: map[task.RunName]*runChange{}, files: map[string]File{},
 	}
 }
 
-func (c *layer) empty() bool {
+func (c *memtable) empty() bool {
 	return len(c.tasks) == 0 && len(c.runs) == 0 && len(c.events) == 0 && len(c.files) == 0 && len(c.dead) == 0
 }
 
@@ -57,7 +57,7 @@ const (
 )
 
 // setTask has the layer keep a task as it is now. It is the layer's from then on.
-func (c *layer) setTask(t *taskChange) {
+func (c *memtable) setTask(t *taskChange) {
 	was := c.tasks[t.Seq]
 	if was == nil {
 		c.order = append(c.order, t.Seq)
@@ -80,7 +80,7 @@ func (c *layer) setTask(t *taskChange) {
 }
 
 // setRun has the layer keep a run as it is now. It is the layer's from then on.
-func (c *layer) setRun(r *runChange) {
+func (c *memtable) setRun(r *runChange) {
 	name := task.RunName{Task: r.Task, Attempt: r.Attempt}
 	if was := c.runs[name]; was == nil {
 		c.ran = append(c.ran, name)
@@ -91,18 +91,18 @@ func (c *layer) setRun(r *runChange) {
 	c.runs[name] = r
 }
 
-func (c *layer) log(e task.Event) {
+func (c *memtable) log(e task.Event) {
 	c.events = append(c.events, e)
 	c.bytes += eventSize + len(e.Data)
 }
 
-func (c *layer) addDeadLetter(line []byte) {
+func (c *memtable) addDeadLetter(line []byte) {
 	c.dead = append(c.dead, line)
 	c.bytes += deadLetterSize + len(line)
 }
 
 // merge adds a layer that came after this one, and is not used any more.
-func (c *layer) merge(next *layer) {
+func (c *memtable) merge(next *memtable) {
 	for _, seq := range next.order {
 		c.setTask(next.tasks[seq])
 	}
@@ -122,7 +122,7 @@ func (c *layer) merge(next *layer) {
 
 // each yields the rows that bring what the layer has to the tables, made in the room
 // of v, which is empty.
-func (c *layer) each(v []value, yield func(change) error) error {
+func (c *memtable) each(v []value, yield func(change) error) error {
 	for _, seq := range c.order {
 		if err := c.tasks[seq].each(v, yield); err != nil {
 			return err

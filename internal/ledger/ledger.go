@@ -20,18 +20,18 @@ import (
 // goroutines at once. One process at a time may have a path open for writing;
 // the lock on the state directory sees to that.
 type Ledger struct {
-	*Reader         // of all that is durable
-	calm    *Reader // of what the tables have
-	path    string
-	db      *sql.DB
-	conn    *sql.Conn     // the one connection that writes
-	lead    chan struct{} // holds a token while somebody commits a group, or freezes what is live
-	writing chan struct{} // and while somebody writes to the tables: anyone who wants both takes lead first
-	due     chan struct{} // signalled when something is to be folded
-	closing chan struct{} // closed when nobody is to fold any more
-	folder  sync.WaitGroup
-	timed   atomic.Bool // due will be signalled
-	stuck   atomic.Bool // the last fold has failed
+	*Reader            // of all that is durable
+	idleReader *Reader // of what the tables have
+	path       string
+	db         *sql.DB
+	conn       *sql.Conn     // the one connection that writes
+	committer  chan struct{} // holds a token while somebody commits a group, or freezes what is live
+	writing    chan struct{} // and while somebody writes to the tables: anyone who wants both takes lead first
+	due        chan struct{} // signalled when something is to be folded
+	closing    chan struct{} // closed when nobody is to fold any more
+	folder     sync.WaitGroup
+	timed      atomic.Bool // due will be signalled
+	stuck      atomic.Bool // the last fold has failed
 
 	write    *statements // who is writing guards it
 	tables   *tables
@@ -41,8 +41,8 @@ type Ledger struct {
 	folded   uint64     // the last frame of what is folded; who is writing guards it
 
 	mu      sync.Mutex    // guards what follows; live is changed only by who leads
-	live    *layer        // what the tables do not have, and nobody is bringing there
-	folding *layer        // what somebody is bringing to the tables; nil: nothing
+	live    *memtable     // what the tables do not have, and nobody is bringing there
+	folding *memtable     // what somebody is bringing to the tables; nil: nothing
 	still   readCache     // what is as the tables have it
 	queued  []*update     // what the next group will run
 	changed chan struct{} // closed at the next commit; nil: nobody waits for it
@@ -119,7 +119,7 @@ func connect(path string) (*Ledger, error) {
 	}
 	l := &Ledger{
 		path: path, db: db, conn: conn, write: newStatements(conn.PrepareContext),
-		lead: make(chan struct{}, 1), writing: make(chan struct{}, 1), due: make(chan struct{}, 1), closing: make(chan struct{}),
+		committer: make(chan struct{}, 1), writing: make(chan struct{}, 1), due: make(chan struct{}, 1), closing: make(chan struct{}),
 		live: newLayer(), still: readCache{tasks: map[int64]*Request{}},
 	}
 	l.tables = newTables(l.conn)
@@ -127,13 +127,13 @@ func connect(path string) (*Ledger, error) {
 		err = l.recoverRedo()
 	}
 	if err == nil {
-		l.calm, err = newReader(path)
+		l.idleReader, err = newReader(path)
 	}
 	if err != nil {
 		return nil, errors.Join(err, conn.Close(), db.Close())
 	}
-	l.Reader = &Reader{db: l.calm.db, read: newStatements(l.calm.db.PrepareContext)}
-	l.Reader.read.before = l.fold
+	l.Reader = &Reader{db: l.idleReader.db, read: newStatements(l.idleReader.db.PrepareContext)}
+	l.Reader.read.before = l.flush
 	l.folder.Go(l.foldAll)
 	return l, nil
 }
@@ -154,14 +154,14 @@ func (l *Ledger) recoverRedo() (err error) {
 func (l *Ledger) Close() error {
 	close(l.closing)
 	l.folder.Wait()
-	err := l.fold()
+	err := l.flush()
 	if err == nil {
 		err = setLive(l.write, false)
 	}
 	if err == nil {
 		err = l.redo.clear()
 	}
-	err = errors.Join(err, l.Reader.read.close(), l.calm.Close(), l.tables.close(), l.write.close(), l.conn.Close(), l.db.Close(), l.redo.close())
+	err = errors.Join(err, l.Reader.read.close(), l.idleReader.Close(), l.tables.close(), l.write.close(), l.conn.Close(), l.db.Close(), l.redo.close())
 	if err != nil {
 		return fmt.Errorf("close ledger: %w", err)
 	}

@@ -35,7 +35,7 @@ func (tx *Tx) reads() *statements {
 	if tx.opened {
 		return tx.write
 	}
-	return tx.ledger.calm.read
+	return tx.ledger.idleReader.read
 }
 
 // refuse has the function that runs now fail, whatever it makes of the error.

@@ -35,9 +35,9 @@ func TestAnAgentHearsWhatOthersHaveSaidSince(t *testing.T) {
 			_, failed := tx.Record(m)
 			err = errors.Join(err, failed)
 		}
-		heard, failed := tx.MessagesSince(row, first)
-		if len(heard) != 2 || heard[0].Hash != "about it" || heard[1].Hash != "about what is below" {
-			t.Errorf("HeardSince() = %+v; want what was said to it about t1 and t1.1", heard)
+		received, failed := tx.MessagesSince(row, first)
+		if len(received) != 2 || received[0].Hash != "about it" || received[1].Hash != "about what is below" {
+			t.Errorf("HeardSince() = %+v; want what was said to it about t1 and t1.1", received)
 		}
 		return errors.Join(err, failed)
 	})

@@ -92,7 +92,7 @@ func (r *redo) clear() (err error) {
 // add makes the frame of a layer durable. One that fails has its number too: nobody
 // knows whether it is on the disk, and it is not to be taken up once the tables have
 // what came in its place.
-func (r *redo) add(c *layer) error {
+func (r *redo) add(c *memtable) error {
 	r.last++
 	r.frame = appendFrame(r.frame[:0], r.last, c, r.row)
 	r.blocks = blocks(r.blocks, len(r.frame))

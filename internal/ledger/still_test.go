@@ -9,18 +9,18 @@ import (
 // earlier one read before a change.
 func TestWhatWasReadBeforeAChangeIsNotRememberedAfterIt(t *testing.T) {
 	l, _ := openWith(t, "a")
-	if err := l.fold(); err != nil {
+	if err := l.flush(); err != nil {
 		t.Fatal(err)
 	}
 	seq := l.lastTask
 	reading := &Request{}
-	var early []Request
+	var fast []Request
 	for range l.expect(reading, []int64{seq}) {
-		row, err := l.calm.Task(t.Context(), seq)
+		row, err := l.idleReader.Task(t.Context(), seq)
 		if err != nil {
 			t.Fatal(err)
 		}
-		early = append(early, Request{Task: row})
+		fast = append(fast, Request{Task: row})
 	}
 	err := l.Update(t.Context(), func(tx *Tx) error {
 		_, err := tx.Move(seq, task.Queued, 0, task.Change{To: task.Running, Attempt: 1})
@@ -29,11 +29,11 @@ func TestWhatWasReadBeforeAChangeIsNotRememberedAfterIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.fold(); err != nil {
+	if err := l.flush(); err != nil {
 		t.Fatal(err)
 	}
 	l.expect(&Request{}, []int64{seq}) // somebody else is about to read it
-	l.remember(reading, early)
+	l.remember(reading, fast)
 	var again bool
 	err = l.Update(t.Context(), func(tx *Tx) (err error) {
 		again, err = tx.Move(seq, task.Queued, 0, task.Change{To: task.Running, Attempt: 1})

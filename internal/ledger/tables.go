@@ -81,7 +81,7 @@ var widths = func() (widths [tableCount]int) {
 
 // write brings what layers have to the tables, of which the latest is the first. It
 // is part of a transaction that somebody else has begun.
-func (w *tables) write(layers ...*layer) error {
+func (w *tables) write(layers ...*memtable) error {
 	for _, c := range slices.Backward(layers) {
 		err := c.each(w.row, w.add)
 		if err == nil {

@@ -19,8 +19,8 @@ import (
 type Tx struct {
 	ledger  *Ledger
 	write   *statements          // brings what it has changed so far to the tables, and then asks them
-	stage   *layer               // what its group has changed, and the tables do not have
-	below   []*layer             // what groups before it have, the latest first
+	stage   *memtable            // what its group has changed, and the tables do not have
+	below   []*memtable          // what groups before it have, the latest first
 	absent  map[envelope.ID]bool // ids that are not in the ledger
 	opened  bool                 // a transaction of SQLite is open, and nothing is below
 	unclear error                // what kept some row from the tables: nobody knows whose that was
@@ -206,7 +206,7 @@ func (tx *Tx) add(t task.Task, raw []byte) (int64, error) {
 // which one it gave. One that a failed group was given is not given again.
 func (l *Ledger) nextTask() (int64, error) {
 	if l.lastTask == 0 {
-		last, _, err := first(background, l.calm.read, one[int64], "SELECT seq FROM sqlite_sequence WHERE name = 'tasks'")
+		last, _, err := first(background, l.idleReader.read, one[int64], "SELECT seq FROM sqlite_sequence WHERE name = 'tasks'")
 		if err != nil {
 			return 0, err
 		}

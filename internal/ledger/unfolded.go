@@ -9,32 +9,32 @@ import (
 
 // Task returns the revision with this Seq; ErrUnknown when there is none.
 func (l *Ledger) Task(ctx context.Context, seq int64) (task.Task, error) {
-	if t, ok := l.unfolded(seq); ok {
+	if t, ok := l.overlay(seq); ok {
 		return t.Task, nil
 	}
-	return l.calm.Task(ctx, seq)
+	return l.idleReader.Task(ctx, seq)
 }
 
 // Raw returns the line of the revision with this Seq, as it came; ErrUnknown
 // when there is none.
 func (l *Ledger) Raw(ctx context.Context, seq int64) ([]byte, error) {
-	if t, ok := l.unfolded(seq); ok && t.raw != nil {
+	if t, ok := l.overlay(seq); ok && t.raw != nil {
 		return t.raw, nil
 	}
-	return l.calm.Raw(ctx, seq)
+	return l.idleReader.Raw(ctx, seq)
 }
 
 // Result returns the bytes of the result of the revision with this Seq;
 // ErrUnknown when there is none yet.
 func (l *Ledger) Result(ctx context.Context, seq int64) ([]byte, error) {
-	if t, ok := l.unfolded(seq); ok && t.result != nil {
+	if t, ok := l.overlay(seq); ok && t.result != nil {
 		return t.result, nil
 	}
-	return l.calm.Result(ctx, seq)
+	return l.idleReader.Result(ctx, seq)
 }
 
 // unfolded returns what the tables do not have of a task.
-func (l *Ledger) unfolded(seq int64) (all taskChange, found bool) {
+func (l *Ledger) overlay(seq int64) (all taskChange, found bool) {
 	for _, c := range slices.Backward(l.layers()) {
 		l.mu.Lock()
 		t := c.tasks[seq]

@@ -25,7 +25,7 @@ var versions = []string{"2025-06-18", mcp.SupportedProtocolVersions()[0]}
 type editor struct{ *mcp.ClientSession }
 
 // connect serves a mailbox to an editor until the test is over.
-func connect(t *testing.T, version string, box mcpserver.Mailbox, opts mcpserver.Options, heard *mcp.ClientOptions) editor {
+func connect(t *testing.T, version string, box mcpserver.Mailbox, opts mcpserver.Options, received *mcp.ClientOptions) editor {
 	t.Helper()
 	here, there := mcp.NewInMemoryTransports()
 	ctx, stop := context.WithCancel(context.Background())
@@ -35,7 +35,7 @@ func connect(t *testing.T, version string, box mcpserver.Mailbox, opts mcpserver
 			t.Error(err)
 		}
 	})
-	session, err := mcp.NewClient(&mcp.Implementation{Name: "editor", Version: "1"}, heard).
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "editor", Version: "1"}, received).
 		Connect(ctx, here, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	t.Cleanup(func() {
 		if session != nil {

@@ -93,7 +93,7 @@ func (n *Notifier) look(ctx context.Context) (shown bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	told, news := map[int64][]task.Reason{}, []task.Task(nil)
+	notified, news := map[int64][]task.Reason{}, []task.Task(nil)
 	for _, row := range rows {
 		waits := waitsFor(row)
 		if len(waits) == 0 {
@@ -105,7 +105,7 @@ func (n *Notifier) look(ctx context.Context) (shown bool, err error) {
 				return false, err
 			}
 		}
-		told[row.Seq] = waits
+		notified[row.Seq] = waits
 		if slices.ContainsFunc(waits, func(r task.Reason) bool { return !slices.Contains(known, r) }) {
 			news = append(news, row)
 		}
@@ -116,7 +116,7 @@ func (n *Notifier) look(ctx context.Context) (shown bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	n.notified = told
+	n.notified = notified
 	if len(news) == 0 {
 		return false, nil
 	}
@@ -147,7 +147,7 @@ func (n *Notifier) remember(ctx context.Context, rows []task.Task) error {
 
 // notifiedBefore returns the reasons of the last notice about a task since it last was
 // queued or ran.
-func (n *Notifier) notifiedBefore(ctx context.Context, row task.Task) (told []task.Reason, err error) {
+func (n *Notifier) notifiedBefore(ctx context.Context, row task.Task) (notified []task.Reason, err error) {
 	for last := int64(0); ; {
 		events, err := n.memory.Events(ctx, row.ID, last, eventPage)
 		if err != nil {
@@ -159,13 +159,13 @@ func (n *Notifier) notifiedBefore(ctx context.Context, row task.Task) (told []ta
 			switch {
 			case e.Revision != row.Revision:
 			case e.Kind == task.KindTaskQueued || e.Kind == task.KindTaskStarted || e.Kind == task.KindTaskRetried:
-				told = nil
+				notified = nil
 			case e.Kind == noticedKind && json.Unmarshal(e.Data, &data) == nil:
-				told = data.Waits
+				notified = data.Waits
 			}
 		}
 		if len(events) < eventPage {
-			return told, nil
+			return notified, nil
 		}
 	}
 }

@@ -11,11 +11,11 @@ import (
 // berlin is the local zone of these tests.
 func berlin(t *testing.T) *time.Location {
 	t.Helper()
-	place, err := time.LoadLocation("Europe/Berlin")
+	location, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
 		t.Skip(err)
 	}
-	return place
+	return location
 }
 
 func TestTheEndOfALimitIsReadFromTheMessageOfEachProgram(t *testing.T) {

@@ -100,11 +100,11 @@ func instant(text, original string, now time.Time) (time.Time, bool) {
 	if !clocked && !d.given {
 		return time.Time{}, false
 	}
-	place, ok := location(text, original, now.Location())
+	location, ok := location(text, original, now.Location())
 	if !ok {
 		return time.Time{}, false
 	}
-	return d.at(hour, minute, clocked, now.In(place))
+	return d.at(hour, minute, clocked, now.In(location))
 }
 
 // A date is the date in a message, or the day of the week.
@@ -206,6 +206,6 @@ func location(text, original string, local *time.Location) (*time.Location, bool
 	if at < 0 || at+1+len(m[1]) > len(original) {
 		return nil, false
 	}
-	place, err := time.LoadLocation(original[at+1 : at+1+len(m[1])])
-	return place, err == nil && place != time.Local
+	location, err := time.LoadLocation(original[at+1 : at+1+len(m[1])])
+	return location, err == nil && location != time.Local
 }

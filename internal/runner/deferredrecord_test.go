@@ -42,16 +42,16 @@ func TestTheEndOfASilentRunIsWrittenForAClientThatIsGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	remembered, told := playing(t, "says nothing"), playing(t, "says nothing")
+	remembered, notified := playing(t, "says nothing"), playing(t, "says nothing")
 	keptRun(t, k, remembered)
 	quick := !written(t, remembered)
 	k.Forget(remembered.Dir)
 	k.Forget("/never/heard/of")
-	keptRun(t, k, told) // tells the keeper
+	keptRun(t, k, notified) // tells the keeper
 	if err := k.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if !written(t, told) {
+	if !written(t, notified) {
 		t.Error("nothing is written of a run that nobody remembers")
 	}
 	if quick && written(t, remembered) {

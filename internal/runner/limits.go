@@ -88,13 +88,13 @@ func (l *limits) noticeAnswer(now time.Time) {
 	if l.spec.ExitTimeout <= 0 {
 		return
 	}
-	var heard fileState
-	heard.update(l.spec.Answer)
-	if heard == l.answer {
+	var received fileState
+	received.update(l.spec.Answer)
+	if received == l.answer {
 		return
 	}
-	l.answer, l.answered = heard, now
-	if heard.progress == 0 {
+	l.answer, l.answered = received, now
+	if received.progress == 0 {
 		l.answered = time.Time{} // empty, or removed
 	}
 }

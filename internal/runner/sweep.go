@@ -66,11 +66,11 @@ func endProcesses(find func() []entry, patient time.Time) []task.Survivor {
 		}
 		kill := !time.Now().Before(patient)
 		for _, e := range left {
-			known, told := seen[e.PID]
+			known, notified := seen[e.PID]
 			switch {
 			case kill:
 				signalEntry(e, unix.SIGKILL)
-			case !told:
+			case !notified:
 				signalEntry(e, unix.SIGTERM)
 				signalEntry(e, unix.SIGCONT)
 			}

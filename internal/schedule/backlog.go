@@ -71,15 +71,15 @@ func (b *backlog) removeFirst() (empty bool) {
 // comes after its parent; in a line, an item comes after the one before it. So only few
 // places can be next.
 func (b *backlog) peek(n int) (seqs []int64) {
-	type place struct{ line, at int }
-	var next []place
-	add := func(p place) {
+	type location struct{ line, at int }
+	var next []location
+	add := func(p location) {
 		if p.line < len(b.ready) && p.at < len(b.ready[p.line].waiting()) {
 			next = append(next, p)
 		}
 	}
-	item := func(p place) waitingItem { return b.ready[p.line].waiting()[p.at] }
-	for add(place{0, 0}); len(next) > 0 && len(seqs) < n; {
+	item := func(p location) waitingItem { return b.ready[p.line].waiting()[p.at] }
+	for add(location{0, 0}); len(next) > 0 && len(seqs) < n; {
 		first := 0
 		for i, p := range next {
 			if item(p).order < item(next[first]).order {
@@ -89,10 +89,10 @@ func (b *backlog) peek(n int) (seqs []int64) {
 		p := next[first]
 		next = slices.Delete(next, first, first+1)
 		seqs = append(seqs, item(p).seq)
-		add(place{p.line, p.at + 1})
+		add(location{p.line, p.at + 1})
 		if p.at == 0 {
-			add(place{2*p.line + 1, 0})
-			add(place{2*p.line + 2, 0})
+			add(location{2*p.line + 1, 0})
+			add(location{2*p.line + 2, 0})
 		}
 	}
 	return seqs

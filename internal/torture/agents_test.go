@@ -14,7 +14,7 @@ import (
 )
 
 // A heard request is what an agent needs of one.
-type heard struct {
+type received struct {
 	ID    string `json:"task_id"`
 	Input struct {
 		Payload struct {
@@ -23,7 +23,7 @@ type heard struct {
 	} `json:"input"`
 }
 
-func (h heard) words() string { return fmt.Sprintf("%s v%d", h.ID, h.Input.Payload.Version) }
+func (h received) words() string { return fmt.Sprintf("%s v%d", h.ID, h.Input.Payload.Version) }
 
 // play is an agent: its part, and the file in which it signs before it does
 // anything else. What is signed there was executed, whatever became of it.
@@ -42,7 +42,7 @@ func play(part string, args []string) {
 		speak(diary, text)
 		return
 	}
-	var request heard
+	var request received
 	if err == nil {
 		err = json.Unmarshal(text, &request)
 	}
@@ -77,7 +77,7 @@ func answerLines() {
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		var request heard
+		var request received
 		if err := json.Unmarshal(lines.Bytes(), &request); err != nil {
 			panic(err)
 		}
@@ -86,7 +86,7 @@ func answerLines() {
 }
 
 // sign appends one line in one write.
-func sign(diary, what string, request heard) {
+func sign(diary, what string, request received) {
 	file, err := os.OpenFile(diary, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		panic(err)
@@ -98,7 +98,7 @@ func sign(diary, what string, request heard) {
 
 // logIn answers as Claude Code does, which is not always logged in. Then it has
 // done nothing, and asks another attempt follows.
-func logIn(diary string, request heard) {
+func logIn(diary string, request received) {
 	const line = `{"type":"result","subtype":"success","is_error":%t,"result":%q,"session_id":"s","total_cost_usd":0,"usage":{"input_tokens":0,"output_tokens":0}}` + "\n"
 	if rand.N(2) == 0 {
 		sign(diary, "again", request)
@@ -127,7 +127,7 @@ func fork() {
 	}
 }
 
-func answerInFile(request heard) {
+func answerInFile(request received) {
 	fmt.Println("chatting {away")
 	text := fmt.Sprintf(`{"status":"ok","output":{"summary":%q,"actions":[]}}`, request.words())
 	if err := os.WriteFile(os.Getenv("MAILBOX_RESULT_FILE"), []byte(text), 0o600); err != nil {

@@ -75,11 +75,11 @@ var errNobodyThere = errors.New("no daemon answers")
 // round decides once on all that waits for a person, and says how many tasks
 // are not done.
 func (a *approver) round(ctx context.Context) (open int, err error) {
-	place, err := a.site.socket()
+	location, err := a.site.socket()
 	if err != nil {
 		return 0, err
 	}
-	daemon, err := client.Open(ctx, place)
+	daemon, err := client.Open(ctx, location)
 	if err != nil {
 		return 0, errNobodyThere
 	}
@@ -158,7 +158,7 @@ func (a *approver) decide(ctx context.Context, daemon *client.Client, task clien
 }
 
 // heardOf is a task of which there is one version only.
-func heardOf(id envelope.ID) (h heard) {
+func heardOf(id envelope.ID) (h received) {
 	h.ID = string(id)
 	h.Input.Payload.Version = 1
 	return h
@@ -170,7 +170,7 @@ func (s *site) socket() (client.SocketPath, error) {
 	if err != nil {
 		return client.SocketPath{}, err
 	}
-	place := client.SocketPaths(s.path("state"), slug)[0]
-	place.Dir = filepath.Join(s.path("state"), "mailboxd") // their runtime directory is not ours
-	return place, nil
+	location := client.SocketPaths(s.path("state"), slug)[0]
+	location.Dir = filepath.Join(s.path("state"), "mailboxd") // their runtime directory is not ours
+	return location, nil
 }

@@ -184,6 +184,6 @@ func (d *damage) orphaned(pid int) bool {
 
 // toldAgain reports whether what was told of a task is what a requester may hear
 // when the ledger is lost meanwhile: the same once more.
-func (d *damage) toldAgain(told []string) bool {
-	return d != nil && slices.Contains(told, "ACK") && (slices.Contains(told, "DONE") || slices.Contains(told, "ERR"))
+func (d *damage) toldAgain(notified []string) bool {
+	return d != nil && slices.Contains(notified, "ACK") && (slices.Contains(notified, "DONE") || slices.Contains(notified, "ERR"))
 }

@@ -200,13 +200,13 @@ func (c *cutter) checkResults(t *testing.T, after *site, rows []task.Task) (answ
 			continue
 		}
 		answers++
-		place := after.result(string(row.ID))
+		location := after.result(string(row.ID))
 		if !row.Latest {
 			c.history++
-			place = after.path("state/history/" + row.ID.Dir() + fmt.Sprintf("/%d*.json", row.Revision))
+			location = after.path("state/history/" + row.ID.Dir() + fmt.Sprintf("/%d*.json", row.Revision))
 		}
-		if !holds(place, row.ResultSum) {
-			t.Errorf("task %s, revision %d: its result is not in %s", row.ID, row.Revision, place)
+		if !holds(location, row.ResultSum) {
+			t.Errorf("task %s, revision %d: its result is not in %s", row.ID, row.Revision, location)
 		}
 	}
 	return answers

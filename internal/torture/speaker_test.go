@@ -25,7 +25,7 @@ func speak(diary string, conversation []byte) {
 	if err := json.Unmarshal(lines[0], &said); err != nil {
 		panic(err)
 	}
-	request := heard{ID: said.MID}
+	request := received{ID: said.MID}
 	request.Input.Payload.Version = said.Body.D.Version
 	sign(diary, "began", request)
 	if len(lines) == 1 {

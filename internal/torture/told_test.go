@@ -11,7 +11,7 @@ import (
 )
 
 // A told is what was said to the requester, of a line in their inbox.
-type told struct {
+type notified struct {
 	MID string `json:"mid"`
 	PID string `json:"pid"`
 	P   string `json:"p"`
@@ -29,7 +29,7 @@ func (s *site) checkTold(t *testing.T, b *book) {
 	lines, of, twice := map[string]string{}, map[string][]string{}, 0
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSuffix(line, "\n")
-		var m told
+		var m notified
 		if err := json.Unmarshal([]byte(line), &m); err != nil || strict.CLowl([]byte(line)) != nil {
 			continue // half of one, where the daemon died
 		}
@@ -56,9 +56,9 @@ func (s *site) checkTold(t *testing.T, b *book) {
 }
 
 // inOrder says what is wrong with what was told of a task; "" when nothing is.
-func inOrder(told []string) string {
+func inOrder(notified []string) string {
 	taken, ended := 0, 0
-	for _, p := range told {
+	for _, p := range notified {
 		switch p {
 		case "ACK":
 			taken++
@@ -69,9 +69,9 @@ func inOrder(told []string) string {
 	switch {
 	case ended != 1:
 		return "one end"
-	case taken != 1 || told[0] != "ACK":
+	case taken != 1 || notified[0] != "ACK":
 		return "first that it was taken, once"
-	case told[len(told)-1] != "DONE" && told[len(told)-1] != "ERR":
+	case notified[len(notified)-1] != "DONE" && notified[len(notified)-1] != "ERR":
 		return "nothing behind its end"
 	}
 	return ""

@@ -49,7 +49,7 @@ func torture(t *testing.T, s *site) {
 	var reader errgroup.Group
 	reader.Go(func() error { return s.watchResults(readerCtx, b) })
 	writers, ctx := errgroup.WithContext(ctx)
-	for _, w := range team(s, b) {
+	for _, w := range registry(s, b) {
 		writers.Go(func() error { return w.write(ctx) })
 	}
 	person := &approver{site: s, book: b, chance: chance(1 << 34)}
@@ -74,7 +74,7 @@ func torture(t *testing.T, s *site) {
 
 // team are the writers: two with a file of their own, one that rotates it, and
 // two that share one.
-func team(s *site, b *book) []*writer {
+func registry(s *site, b *book) []*writer {
 	writers := []*writer{
 		{name: "a", into: "a", own: true},
 		{name: "b", into: "b", own: true},

@@ -31,8 +31,8 @@ var eventFields = []struct{ name, words string }{
 // describe describes an event.
 func describe(e client.Event) string {
 	var particulars []string
-	if told := e.Kind.Short(); told != "" {
-		particulars = append(particulars, told)
+	if notified := e.Kind.Short(); notified != "" {
+		particulars = append(particulars, notified)
 	}
 	data := EventData(e.Data)
 	for _, n := range eventFields {

@@ -40,17 +40,17 @@ func TestShortIDsOfManyTasksAreShortAndStayUnique(t *testing.T) {
 	for i := range ids {
 		ids[i] = uuid.NewString()
 	}
-	early := slices.Clone(ids[:tasks])
-	slices.Sort(early)
+	fast := slices.Clone(ids[:tasks])
+	slices.Sort(fast)
 	slices.Sort(ids)
 	longest, lost := 0, 0
-	for i, id := range early {
+	for i, id := range fast {
 		var before, after envelope.ID
 		if i > 0 {
-			before = envelope.ID(early[i-1])
+			before = envelope.ID(fast[i-1])
 		}
-		if i < len(early)-1 {
-			after = envelope.ID(early[i+1])
+		if i < len(fast)-1 {
+			after = envelope.ID(fast[i+1])
 		}
 		short := string(view.ShortID(envelope.ID(id), before, after, tasks))
 		longest = max(longest, len(short))
