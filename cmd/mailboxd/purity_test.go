@@ -65,7 +65,7 @@ var pure = map[string][]string{
 }
 
 // steering verbs print JSON too; scripts with a daemon show it.
-var steering = []string{"cancel", "hold", "release", "retry", "pause", "resume", "drain", "approve", "deny", "agents test", "reload", "config diff"}
+var steering = []string{"cancel", "hold", "release", "retry", "pause", "resume", "drain", "approve", "deny", "agents test", "reload", "config diff", "apply"}
 
 func TestAskedForJSONEveryVerbPrintsNothingElse(t *testing.T) {
 	dir := t.TempDir()
