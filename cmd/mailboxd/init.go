@@ -20,9 +20,9 @@ func initCommand(g *globals) *cobra.Command {
 		Long: `Write a configuration with a small shell agent and the coding agents found on
 PATH, and create the mailbox outside /tmp, where it is not cleaned up. Init
 overwrites nothing and changes no other file. At a terminal it asks in which
-project the coding agents work, which of them to add, and with which tools.
-Elsewhere, and with --yes, it takes the defaults: all of them, in an empty
-directory for each task.`,
+project the coding agents work, which of them to add, with which tools, and
+whether in a sandbox. Elsewhere, and with --yes, it takes the defaults: all of
+them, in an empty directory for each task, in a sandbox if the machine has one.`,
 		Example: `  mailboxd init
   mailboxd init --yes
   mailboxd init --dry-run
@@ -35,7 +35,7 @@ directory for each task.`,
 			if term.Interactive() && !yes {
 				f.Ask = func(question string) (string, error) { return term.Prompt(cmd.Context(), question) }
 			}
-			return setup.Init(cmd.OutOrStdout(), f)
+			return setup.Init(cmd.Context(), cmd.OutOrStdout(), f)
 		},
 	}
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "ask nothing: take the defaults, as without a terminal")

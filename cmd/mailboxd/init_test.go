@@ -47,7 +47,7 @@ func everyCLI(t *testing.T) {
 func TestWhatInitWritesLoadsWithEveryProgramFound(t *testing.T) {
 	everyCLI(t)
 	config := filepath.Join(t.TempDir(), "config.yaml")
-	if err := setup.Init(&strings.Builder{}, setup.InitOptions{File: config, Root: t.TempDir()}); err != nil {
+	if err := setup.Init(t.Context(), &strings.Builder{}, setup.InitOptions{File: config, Root: t.TempDir()}); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := strings.Join(agentsOf(t, config).IDs(), " "), "claude codex cursor-agent gemini hello"; got != want {
@@ -58,7 +58,7 @@ func TestWhatInitWritesLoadsWithEveryProgramFound(t *testing.T) {
 func TestWhatInitCommentsOutLoadsOnceItIsNot(t *testing.T) {
 	everyCLI(t)
 	config := filepath.Join(t.TempDir(), "config.yaml")
-	if err := setup.Init(&strings.Builder{}, setup.InitOptions{File: config, Root: t.TempDir()}); err != nil {
+	if err := setup.Init(t.Context(), &strings.Builder{}, setup.InitOptions{File: config, Root: t.TempDir()}); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(config)

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+
+	"mailboxd/internal/sandbox"
 )
 
 // A cli is a known agent program.
@@ -71,6 +73,9 @@ type foundCLI struct {
 	path    string
 	project string   // where it works; "": in a directory of each task
 	tools   []string // the most it may use; none: no limit
+
+	sandbox   sandbox.Profile // "": none
+	noSandbox string          // why it has none, although its profile knows what it needs in one
 }
 
 // findCLIs looks for the programs on PATH. It makes paths absolute, since a service has
@@ -123,7 +128,11 @@ func (c foundCLI) entry() string {
 		}
 		entry = append(entry, "  tools: "+string(tools))
 	}
-	for _, line := range append(entry, "  exec: {"+exec+"}", "  timeout: 30m") {
+	entry = append(entry, "  exec: {"+exec+"}", "  timeout: 30m")
+	if c.sandbox != "" {
+		entry = append(entry, "  sandbox: {profile: "+string(c.sandbox)+"} # its project, its login, the hosts of its API; see docs/sandbox.md")
+	}
+	for _, line := range entry {
 		fmt.Fprintf(&text, "  %s%s\n", mark, line)
 	}
 	return text.String()
@@ -149,10 +158,17 @@ func (c foundCLI) note() string {
 	if c.needs != "" {
 		return "(commented out: it needs " + c.needs + ")"
 	}
+	note := "agent " + c.name
 	if c.project != "" {
-		return "(agent " + c.name + ", works in " + c.project + ")"
+		note += ", works in " + c.project
 	}
-	return "(agent " + c.name + ")"
+	switch {
+	case c.sandbox != "":
+		note += ", in a sandbox"
+	case c.noSandbox != "":
+		note += ", without a sandbox: " + c.noSandbox
+	}
+	return "(" + note + ")"
 }
 
 // KnownCLIs returns the names of the agent programs that init looks for.

@@ -3,6 +3,7 @@
 package setup
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -25,7 +26,7 @@ type InitOptions struct {
 }
 
 // Init writes a configuration and makes the mailbox.
-func Init(w io.Writer, f InitOptions) error {
+func Init(ctx context.Context, w io.Writer, f InitOptions) error {
 	if f.File == "" {
 		return exit.With(exit.Usage, "there is no $HOME for a configuration; name a file with --config")
 	}
@@ -51,6 +52,10 @@ func Init(w io.Writer, f InitOptions) error {
 			return fmt.Errorf("ask about the first configuration: %w; mailboxd init --yes takes the defaults", err)
 		}
 	}
+	f.File, f.Root = file, root
+	if err := proposeSandboxes(ctx, f, found); err != nil {
+		return fmt.Errorf("propose a sandbox: %w; mailboxd init --yes takes the defaults", err)
+	}
 	drafts, err := firstFiles(file, root, f.Schema, found)
 	if err != nil {
 		return err
@@ -64,7 +69,6 @@ func Init(w io.Writer, f InitOptions) error {
 		_, err := fmt.Fprintln(w, "would make", root)
 		return err
 	}
-	f.File, f.Root = file, root
 	return printNextSteps(w, f, found)
 }
 

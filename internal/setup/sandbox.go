@@ -1,0 +1,91 @@
+package setup
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"mailboxd/internal/agent"
+	"mailboxd/internal/sandbox"
+	"mailboxd/internal/term"
+	"mailboxd/mailbox"
+)
+
+// proposeSandboxes puts the found coding agents in a sandbox where this machine can make one
+// and the configuration may have it. It asks a person first, if there is one.
+func proposeSandboxes(ctx context.Context, f InitOptions, found []foundCLI) error {
+	state, err := mailbox.DefaultStateDir(f.Root)
+	if err != nil {
+		return err
+	}
+	var able []int
+	var names []string
+	for i, c := range found {
+		if c.needs != "" || len(agent.SandboxNeedsOf(agent.Profile(c.profile)).Hosts) == 0 {
+			continue // nobody knows what it needs
+		}
+		if err := c.trySandbox(ctx, filepath.Dir(f.File), agent.OwnDirs{Root: f.Root, State: state}); err != nil {
+			found[i].noSandbox = term.OneLine(err.Error())
+			continue
+		}
+		able, names = append(able, i), append(names, c.name)
+	}
+	if len(able) == 0 {
+		return nil
+	}
+	if f.Ask != nil {
+		yes, err := askSandbox(f.Ask, strings.Join(names, ", "))
+		if err != nil || !yes {
+			return err
+		}
+	}
+	for _, i := range able {
+		found[i].sandbox = sandbox.Workspace
+	}
+	return nil
+}
+
+func askSandbox(ask func(question string) (string, error), names string) (bool, error) {
+	answer, err := ask(fmt.Sprintf("Run %s in a sandbox with the project, the login and the hosts of the API, and no other file of yours? [Y/n] ", names))
+	if err != nil {
+		return false, err
+	}
+	answer = strings.ToLower(answer)
+	return answer != "n" && answer != "no", nil
+}
+
+// trySandbox says why the program can't have the sandbox of its entry; nil if it can.
+func (c foundCLI) trySandbox(ctx context.Context, configDir string, own agent.OwnDirs) error {
+	needs := agent.SandboxNeedsOf(agent.Profile(c.profile))
+	settings := sandbox.Settings{Profile: sandbox.Workspace, Home: belowHome(needs.Write), Read: belowHome(needs.Read)}
+	if c.project != "" {
+		settings.Cwd = realPath(c.project)
+		if sandbox.Within(settings.Cwd.Real, realPath(configDir).Real) {
+			return fmt.Errorf("%s: has the configuration file, which the agent could change", c.project)
+		}
+	}
+	b := agent.Binding{ID: c.name, Profile: agent.Profile(c.profile), Command: []string{c.path}, Cwd: c.project, Sandbox: settings}
+	return agent.TrySandbox(ctx, b, own)
+}
+
+func belowHome(names []string) (paths []sandbox.Path) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil
+	}
+	for _, name := range names {
+		paths = append(paths, realPath(filepath.Join(home, name)))
+	}
+	return paths
+}
+
+// realPath resolves the symbolic links of a path that exists.
+func realPath(path string) sandbox.Path {
+	p := sandbox.Path{Name: filepath.Clean(path), Real: filepath.Clean(path)}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		p.Real = real
+	}
+	return p
+}
