@@ -62,6 +62,8 @@ func TestAnUnknownKeyIsNamedWithTheNearestOne(t *testing.T) {
 	for yaml, want := range map[string]string{
 		"limits: {concurency: 3}":                "limits.concurency: no such key; did you mean limits.concurrency?",
 		"agents: [{id: a, exec: {comand: [x]}}]": "agents[0].exec.comand: no such key; did you mean agents[].exec.command?",
+		"tiemout: 3m":                            "tiemout: no such key; did you mean agents[].timeout?",
+		"limits: {max: 1}":                       "limits.max: no such key; mailboxd config show lists all keys",
 		"rooot: /x":                              "rooot: no such key; did you mean root?",
 		"polcy: {approval: enforce}":             "polcy: no such key; did you mean policy?",
 		"polcy:":                                 "polcy: no such key; did you mean policy?",

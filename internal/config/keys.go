@@ -39,7 +39,8 @@ func keysOf(t reflect.Type, prefix string) []string {
 
 var index = regexp.MustCompile(`\[\d+\]`)
 
-// nearestKey returns the key or section whose name is most like an unknown one.
+// nearestKey returns the key or section whose name is most like an unknown one: of all names
+// first, then of the names without their sections. It is "" if none is alike.
 func nearestKey(key string) string {
 	plain := index.ReplaceAllString(key, "[]")
 	known := knownKeys()
@@ -47,8 +48,19 @@ func nearestKey(key string) string {
 		known = append(known, section)
 	}
 	slices.Sort(known)
-	return slices.MinFunc(known, func(a, b string) int { return distance(plain, a) - distance(plain, b) })
+	whole := func(name string) string { return name }
+	for _, part := range []func(string) string{whole, lastName} {
+		by := func(name string) int { return distance(part(plain), part(name)) }
+		nearest := slices.MinFunc(known, func(a, b string) int { return by(a) - by(b) })
+		if by(nearest) <= min(3, max(1, len(lastName(plain))/2)) && nearest != around(plain) {
+			return nearest
+		}
+	}
+	return ""
 }
+
+// lastName is the name of a key in its section.
+func lastName(key string) string { return key[strings.LastIndexByte(key, '.')+1:] }
 
 // sectionsOf is the set of what has keys in it: "limits", "agents" and
 // "agents[].exec".

@@ -150,6 +150,10 @@ func (t *tree) merged(n *yaml.Node, prefix string, section reflect.Type) {
 // unknown notes an unknown key with the nearest known one, which it may have been meant to be.
 func (t *tree) unknown(at position, key string) {
 	nearest := nearestKey(key)
+	if nearest == "" {
+		t.note(at, key, "no such key; mailboxd config show lists all keys")
+		return
+	}
 	t.note(at, key, "no such key; did you mean %s?", nearest)
 	if i := strings.LastIndexByte(nearest, '.'); i >= 0 && around(index.ReplaceAllString(key, "[]")) == nearest[:i] {
 		t.broken[strings.ToLower(around(key)+nearest[i:])] = true
