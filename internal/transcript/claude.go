@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"cmp"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -101,13 +102,13 @@ func (r *Reader) claudeEnd(e *event) (lines []Line) {
 	return append(lines, end(dollars(e.Cost), tokens, int64(e.Turns), milliseconds(e.Duration))...)
 }
 
-// dollars returns a price; "" for none.
+// dollars returns a price in whole cents, rounded up as in results; "" for none.
 func dollars(price jsontext.Value) string {
 	n, err := strconv.ParseFloat(string(price), 64)
 	if err != nil || n <= 0 || n > 1e9 {
 		return ""
 	}
-	return "$" + strconv.FormatFloat(n, 'f', 2, 64)
+	return "$" + strconv.FormatFloat(math.Ceil(n*100-1e-6)/100, 'f', 2, 64)
 }
 
 func milliseconds(n float64) time.Duration {

@@ -32,10 +32,10 @@ func TestTheOutputOfEachProgramIsShownAsATranscript(t *testing.T) {
 		lines   []string
 	}{
 		"claude/success.out": {transcript.Session{Program: "claude", ID: "3f1c9a52-6c1e-4a57-9c1b-0d5a0f2b7e11"}, []string{
-			"text: I will look at the log.", "tool: Read request.json", "text: Two SLAs are missed.", "end: 8.1s, 2 turns, 6187 tokens, $0.04",
+			"text: I will look at the log.", "tool: Read request.json", "text: Two SLAs are missed.", "end: 8.1s, 2 turns, 6187 tokens, $0.05",
 		}},
 		"claude/success-json.out": {transcript.Session{Program: "claude", ID: "3f1c9a52-6c1e-4a57-9c1b-0d5a0f2b7e11"}, []string{
-			"text: Two SLAs are missed.", "end: 8.1s, 2 turns, 6187 tokens, $0.04",
+			"text: Two SLAs are missed.", "end: 8.1s, 2 turns, 6187 tokens, $0.05",
 		}},
 		"claude/limit.out": {transcript.Session{Program: "claude", ID: "3f1c9a52-6c1e-4a57-9c1b-0d5a0f2b7e11"}, []string{
 			"text: You've hit your session limit · resets 11pm (Europe/Berlin)", "end: 300ms, 1 turn",

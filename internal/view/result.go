@@ -37,7 +37,7 @@ func PrintResultOf(w io.Writer, short envelope.ID, raw []byte, asJSON bool) erro
 	s := term.ScreenOf(w)
 	fmt.Fprintf(s, "%s  %s  by %s\n", s.Paint(term.Bold, term.Escape(string(cmp.Or(short, r.TaskID)))), s.Paint(paintOfStatus(r.Status), term.Escape(string(r.Status))), term.Escape(r.AgentID))
 	if r.Output.Summary != "" {
-		fmt.Fprintf(w, "\n%s\n\n", term.Indent(term.Escape(r.Output.Summary)))
+		fmt.Fprintf(w, "\n%s\n\n", indented(s, r.Output.Summary))
 	}
 	for _, a := range r.Output.Actions {
 		fmt.Fprintf(w, "  - %s: %s (%s)\n", term.Escape(a.Kind), term.Escape(a.Description), term.Escape(a.Status))
@@ -53,10 +53,25 @@ func PrintResultOf(w io.Writer, short envelope.ID, raw []byte, asJSON bool) erro
 		fmt.Fprintf(w, "  review    %s\n", term.Escape(cmp.Or(r.Review.Reason, "asked for")))
 	}
 	if r.Cost != nil && *r.Cost != (envelope.Cost{}) {
-		fmt.Fprintf(w, "  cost      %d tokens, %d cents\n", r.Cost.Tokens, r.Cost.USDCents)
+		fmt.Fprintf(w, "  cost      %s\n", costWords(*r.Cost))
 	}
 	_, err := fmt.Fprintf(w, "  took      %s\n", r.Time.Wall)
 	return err
+}
+
+// indented indents a text. On a screen it breaks long lines between words.
+func indented(s term.Screen, text string) string {
+	text = term.Escape(text)
+	if s.Columns == 0 {
+		return term.Indent(text)
+	}
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if begin := line[:len(line)-len(strings.TrimLeft(line, " "))]; term.Width(line)+2 > s.Columns {
+			lines[i] = begin + term.WrapIndented(strings.TrimLeft(line, " "), s.Columns-2, len(begin))
+		}
+	}
+	return term.Indent(strings.Join(lines, "\n"))
 }
 
 // PrintMetered prints what the last of some runs spent; nothing without a run.
@@ -65,12 +80,12 @@ func PrintMetered(w io.Writer, runs []client.Run) error {
 		return nil
 	}
 	run := runs[len(runs)-1]
-	words := "nothing: nobody said what it spent"
+	words := "nothing: the agent reported no tokens"
 	switch {
 	case run.Tokens != nil && run.USDCents != nil:
-		words = fmt.Sprintf("%d tokens, %d cents", *run.Tokens, *run.USDCents)
+		words = costWords(envelope.Cost{Tokens: *run.Tokens, USDCents: *run.USDCents})
 	case run.Tokens != nil:
-		words = fmt.Sprintf("%d tokens; nobody said a price", *run.Tokens)
+		words = fmt.Sprintf("%d tokens; no price was reported", *run.Tokens)
 	}
 	_, err := fmt.Fprintf(w, "  metered   %s\n", words)
 	return err
