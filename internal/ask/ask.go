@@ -87,12 +87,28 @@ func (w Waiter) Await(ctx context.Context, s reader.Submission) ([]byte, error) 
 	case w.JSON:
 		return raw, view.PrintResult(w.Out, raw, true)
 	}
-	return raw, cmp.Or(view.PrintAnswer(w.Out, raw), view.PrintEnd(w.Err, short, raw))
+	return raw, cmp.Or(view.PrintAnswer(w.Out, raw), view.PrintEnd(w.Err, short, raw), w.printWork(ctx, s.ID, short))
 }
 
-// note prints a line. On a terminal, it takes the place of the spinner.
+// printWork names the commands for what the task changed in a worktree; nothing without one.
+func (w Waiter) printWork(ctx context.Context, id, short envelope.ID) error {
+	return w.At.Read(ctx, func(ctx context.Context, r *reader.Reader) error {
+		file, err := r.Details(ctx, id)
+		if err != nil {
+			return nil // the answer is printed, and show can name the work later
+		}
+		return view.PrintWork(term.ScreenOf(w.Err), file, short)
+	})
+}
+
+// note prints a line. On a terminal, it takes the place of the spinner and is broken between
+// words.
 func (w Waiter) note(text string) {
-	if term.ScreenOf(w.Err).Redraws {
+	s := term.ScreenOf(w.Err)
+	if s.Columns > 0 {
+		text = term.WrapIndented(text, s.Columns, 2)
+	}
+	if s.Redraws {
 		text = "\r\x1b[K" + text
 	}
 	fmt.Fprintln(w.Err, text)

@@ -99,6 +99,27 @@ func (f *Details) printWorktree(s term.Screen) {
 	f.printWork(s, w)
 }
 
+// PrintWork prints what a task changed in its worktree, and the commands that show and apply
+// it; nothing if there is no patch.
+func PrintWork(s term.Screen, file client.TaskDetails, id envelope.ID) error {
+	w := file.Worktree()
+	if w == nil || w.Patch == "" && w.Problem == "" {
+		return nil
+	}
+	if r, findings := envelope.DecodeResult(file.Result); findings.Refused() || r.Status == envelope.Rejected {
+		return nil // after a denial, nothing can be applied
+	}
+	words := fmt.Sprintf("%s changed, +%d -%d; to see: %s; to apply: %s", count(w.Changed, "file"), w.Added, w.Deleted, Command("diff", id), Command("apply", id))
+	if w.Problem != "" {
+		words = fmt.Sprintf("the changes were not kept: %s; see: %s", term.OneLine(w.Problem), Command("show", id))
+	}
+	if s.Columns > 0 {
+		words = term.WrapIndented(words, s.Columns, 2)
+	}
+	_, err := fmt.Fprintln(s, words)
+	return err
+}
+
 // printWork prints what a run changed.
 func (f *Details) printWork(s term.Screen, w *client.Worktree) {
 	switch {
