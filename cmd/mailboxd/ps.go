@@ -125,6 +125,10 @@ func (f *psFlags) show(ctx context.Context, d *reader.Reader, s term.Screen) err
 		return err
 	}
 	around.ShortIDs = s.Columns > 0
+	if len(list.Tasks) == 0 && s.Columns > 0 {
+		_, err := fmt.Fprintln(s, "no open or recent task matches; see: mailboxd ps --all")
+		return err
+	}
 	if err := around.Table(list.Tasks).Print(s); err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func (d *Server) decide(verb string, do func(context.Context, envelope.ID, core.
 			return nil, err
 		}
 		if verb == "deny" && word.Note == "" {
-			return nil, bad("a denial needs a reason")
+			return nil, bad("a denial needs a reason: add --reason WHY")
 		}
 		if who, err = d.proven(r.Context(), who, verb, id, word); err != nil {
 			return nil, err

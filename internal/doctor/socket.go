@@ -18,7 +18,7 @@ import (
 // intake reports the faults that the daemon itself reports.
 func (d *checker) intake(faults []client.Fault) {
 	if len(faults) == 0 {
-		d.good("intake", "the daemon can do all that it has to do")
+		d.good("intake", "no fault: the daemon reads tasks and runs agents")
 	}
 	for _, f := range faults {
 		found := Finding{

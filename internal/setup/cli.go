@@ -30,7 +30,7 @@ var clis = []cli{
 	{
 		name: "claude", profile: "claude", about: "Claude Code, without a terminal.",
 		notes: []string{
-			"Claude Code prints its answer and exits; what it would ask permission for it leaves undone.",
+			"Claude Code prints its answer and exits. It skips actions that need a permission.",
 			"https://code.claude.com/docs/en/headless",
 		},
 	},
@@ -44,14 +44,14 @@ var clis = []cli{
 	{
 		name: "cursor-agent", profile: "cursor", about: "Cursor's agent, without a terminal.",
 		notes: []string{
-			"Cursor's agent leaves undone what it would have to ask for. It is told to trust its directory.",
+			"Cursor's agent skips actions that need a permission. It trusts its directory.",
 			"https://cursor.com/docs/cli/headless",
 		},
 	},
 	{
 		name: "gemini", profile: "gemini", about: "Gemini CLI, without a terminal.",
 		notes: []string{
-			"Gemini CLI leaves undone what it would have to ask for. It is told to trust its directory.",
+			"Gemini CLI skips actions that need a permission. It trusts its directory.",
 			"https://geminicli.com/docs/cli/headless",
 		},
 	},

@@ -96,11 +96,15 @@ AINL programs find this mailbox with:
 	return nil
 }
 
-// askLine is a command that asks the first agent that works in a project; "" without one.
+// askLine is a command that asks the first coding agent; "" without one.
 func askLine(option string, found []foundCLI) string {
 	for _, c := range found {
-		if c.project != "" && c.needs == "" {
+		switch {
+		case c.needs != "":
+		case c.project != "":
 			return fmt.Sprintf("  mailboxd ask%s %s \"what is this project about?\" --in %s --wait\n", option, c.name, term.ShellWord(c.project))
+		default:
+			return fmt.Sprintf("  mailboxd ask%s %s \"which tools do you have?\" --wait\n", option, c.name)
 		}
 	}
 	return ""
