@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -8,7 +9,6 @@ import (
 	"hash/fnv"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"github.com/rs/zerolog"
@@ -113,19 +113,17 @@ func (r *resources) openState(cfg config.Config, log zerolog.Logger) (err error)
 	return nil
 }
 
-// openWorktrees returns where clones of repositories are. Without a home directory there are
-// none until worktrees_dir is set.
+// openWorktrees returns where clones of repositories are. The directory of a default that can't be
+// used is none: worktrees_dir has to be set then.
 func openWorktrees(cfg config.Config, box *mailbox.Box, state *mailbox.State) (worktree.Store, error) {
 	dir, err := cfg.WorktreesDir()
-	if err != nil {
-		dir = ""
-	}
-	for name, other := range map[string]string{"the mailbox": box.Path(), "the state directory": state.Path()} {
-		if dir == other || strings.HasPrefix(dir, other+"/") {
-			return worktree.Store{}, fmt.Errorf("worktrees_dir: %s is inside %s %s; choose another directory", dir, name, other)
-		}
-	}
 	s := worktree.Store{Dir: dir, Records: worktree.RecordsIn(state.Path())}
+	if err = cmp.Or(err, worktree.CheckDir(dir, box.Path(), state.Path())); err != nil {
+		if cfg.Worktrees != "" {
+			return s, fmt.Errorf("worktrees_dir: %w", err)
+		}
+		s.Dir = ""
+	}
 	return s, s.Sweep()
 }
 

@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -160,4 +161,15 @@ func WriteFile(path string, text []byte) (err error) {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
+}
+
+// CheckDir returns why a directory can't have clones: it is inside the mailbox or the state
+// directory.
+func CheckDir(dir, mailbox, state string) error {
+	for name, other := range map[string]string{"the mailbox": mailbox, "the state directory": state} {
+		if dir == other || strings.HasPrefix(dir, other+"/") {
+			return fmt.Errorf("%s is inside %s %s; choose another directory", dir, name, other)
+		}
+	}
+	return nil
 }
