@@ -172,6 +172,28 @@ func TestOfManyWhoDecideOneDoes(t *testing.T) {
 	}
 }
 
+// The deadline of a task limits its run only, so an answer can be in review after it. What was
+// needed for its approval is needed then too.
+func TestAnAnswerWhoseTaskIsRefusedNowNeedsTheSameProof(t *testing.T) {
+	e := newEngine(t)
+	var refused atomic.Bool
+	plain := asking("plan", envelope.ApprovalPost)
+	e.judge = func(asked envelope.Task, now time.Time) task.Verdict {
+		if refused.Load() {
+			return task.Verdict{Findings: envelope.Findings{{Kind: envelope.DeadlineExceeded, Field: "deadline", Message: "is past"}}}
+		}
+		v := plain(asked, now)
+		v.Proof = task.ProofKey
+		return v
+	}
+	e.start()
+	e.send("t1", "quick")
+	e.await("t1", task.Review)
+	refused.Store(true)
+	wantForbidden(t, e.Approve(t.Context(), "t1", ada, ""), "policy.proof needs an approval with proof ssh")
+	e.await("t1", task.Review)
+}
+
 func TestAnApprovalAndItsExpiryDoNotBothHappen(t *testing.T) {
 	e := newEngine(t)
 	e.judge = asking("plan", envelope.ApprovalPre)

@@ -209,7 +209,7 @@ func (t *registry) judge(asked envelope.Task, now time.Time) task.Verdict {
 	}
 	b, wrong := placed(a, asked)
 	if wrong.Refused() {
-		return task.Verdict{Findings: append(v.Findings, wrong...)}
+		return task.Verdict{Findings: append(v.Findings, wrong...), Terms: task.Terms{Proof: v.Proof}}
 	}
 	if slices.Contains(v.Hold, task.Approval) {
 		v.Plan = agent.PlanOf(asked, b, v.Terms).Encode()

@@ -110,15 +110,29 @@ func (rd *Reader) About(ctx context.Context, row task.Task) (q DecisionSubject, 
 		return q, err
 	}
 	q.Task = t
-	verdict := rd.Judge(t, findings, time.Now())
-	q.Proof = verdict.Proof
 	if row.State == task.Review {
+		if q.Proof, err = rd.reviewProof(ctx, row, t); err != nil {
+			return q, err
+		}
 		q.Result, err = rd.Ledger.Result(ctx, row.Seq)
 		return q, err
 	}
-	q.Verdict = verdict
+	q.Verdict = rd.Judge(t, findings, time.Now())
+	q.Proof = q.Verdict.Proof
 	q.Began, err = rd.Ran(ctx, row)
 	return q, err
+}
+
+// reviewProof returns the least proof that the approval of an answer in review needs: the
+// stricter of the terms of its runs and the policy now. A task that would not be admitted now,
+// because its deadline is past or a file is gone, needs it too.
+func (rd *Reader) reviewProof(ctx context.Context, row task.Task, t envelope.Task) (task.ProofLevel, error) {
+	level := rd.Agents.Judge(t, time.Now()).Proof
+	runs, err := rd.Ledger.Runs(ctx, row.Seq)
+	for _, r := range runs {
+		level = max(level, r.Terms.Proof)
+	}
+	return level, err
 }
 
 // A DecisionSubject is the subject of a decision, with the facts that carry it out.

@@ -44,9 +44,9 @@ const notApplicable envelope.Level = ""
 func Decide(t envelope.Task, agent *Subject, rules Rules, now time.Time) task.Verdict {
 	switch {
 	case agent == nil:
-		return refuse(fmt.Sprintf("no agent %.250q is configured here", t.Agent))
+		return rules.refuse(t, fmt.Sprintf("no agent %.250q is configured here", t.Agent))
 	case agent.Unfit != "":
-		return refuse(fmt.Sprintf("agent %q is disabled here: %s", t.Agent, agent.Unfit))
+		return rules.refuse(t, fmt.Sprintf("agent %q is disabled here: %s", t.Agent, agent.Unfit))
 	}
 	q := question{Task: t, agent: agent, manifest: agent.Manifest, rules: rules, now: now, verdict: task.Verdict{Admit: true}}
 	if q.manifest == nil {
@@ -61,7 +61,11 @@ func Decide(t envelope.Task, agent *Subject, rules Rules, now time.Time) task.Ve
 	return q.answer()
 }
 
-// refuse returns the verdict on a task for an unusable agent (AINL-33).
-func refuse(message string) task.Verdict {
-	return task.Verdict{Findings: envelope.Findings{{Kind: envelope.UnknownAgent, Field: "target_agent", Message: message}}}
+// refuse returns the verdict on a task for an unusable agent (AINL-33). An answer of the agent
+// may be in review, and its approval needs the same proof as before.
+func (r Rules) refuse(t envelope.Task, message string) task.Verdict {
+	return task.Verdict{
+		Findings: envelope.Findings{{Kind: envelope.UnknownAgent, Field: "target_agent", Message: message}},
+		Terms:    task.Terms{Proof: r.proofOf(t)},
+	}
 }

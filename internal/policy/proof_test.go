@@ -9,6 +9,17 @@ import (
 	"mailboxd/internal/task"
 )
 
+// An answer may be in review while its task would be refused.
+func TestARefusedTaskStillNeedsItsProof(t *testing.T) {
+	rules := policy.Rules{Proofs: []policy.Proof{{Min: task.ProofKey}}}
+	asked := envelope.Task{Type: "deploy", Approval: envelope.ApprovalPost, Role: "executor", Deadline: time.Unix(1, 0)}
+	for name, agent := range map[string]*policy.Subject{"a removed agent": nil, "a disabled agent": {Unfit: "x"}, "a past deadline": {}} {
+		if v := policy.Decide(asked, agent, rules, time.Now()); v.Admit || v.Proof != task.ProofKey {
+			t.Errorf("%s: admitted %v with proof %s; want a refusal with proof ssh", name, v.Admit, v.Proof)
+		}
+	}
+}
+
 func TestTheStrictestRowOfProofThatMatchesDecides(t *testing.T) {
 	rules := policy.Rules{Proofs: []policy.Proof{
 		{Min: task.ProofTerminal, TaskTypes: []string{"deploy*"}},

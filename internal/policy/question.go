@@ -67,7 +67,7 @@ func (q *question) setLevel(control envelope.Control, level envelope.Level) {
 func (q *question) answer() task.Verdict {
 	v := q.verdict
 	if v.Findings.Refused() {
-		return task.Verdict{Findings: v.Findings, Terms: task.Terms{Levels: v.Levels}}
+		return task.Verdict{Findings: v.Findings, Terms: task.Terms{Levels: v.Levels, Proof: v.Proof}}
 	}
 	v.Until = earliest(v.Until, v.Deadline)
 	if len(v.Hold) == 0 {
