@@ -52,6 +52,9 @@ func (s Store) Diff(ctx context.Context, c Clone) (Diff, error) {
 	if err := c.check(); err != nil {
 		return Diff{}, err
 	}
+	if err := checkFiles(c.Dir); err != nil {
+		return Diff{}, err
+	}
 	r, err := find(ctx, c.Source)
 	if err != nil {
 		return Diff{}, err

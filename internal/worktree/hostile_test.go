@@ -1,6 +1,8 @@
 package worktree_test
 
 import (
+	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -179,5 +181,54 @@ func TestNothingPlantedInTheSourceIsRun(t *testing.T) {
 	}
 	if text, err := os.ReadFile(marker); err == nil {
 		t.Errorf("a planted program was run:\n%s", text)
+	}
+}
+
+// Git opens .gitignore and .gitattributes of every directory, and files of nested repositories.
+func TestGitDoesNotLookAtAPipe(t *testing.T) {
+	pipe := func(t *testing.T, path string) {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		mkfifo(t, path)
+	}
+	link := func(target string) func(*testing.T, string) {
+		return func(t *testing.T, path string) {
+			if err := os.Symlink(target, path); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	text := func(text string) func(*testing.T, string) {
+		return func(t *testing.T, path string) { write(t, path, text) }
+	}
+	for name, plant := range map[string]map[string]func(*testing.T, string){
+		"ignored files":          {".gitignore": pipe},
+		"attributes":             {"src/.gitattributes": pipe},
+		"HEAD":                   {"nested/.git/HEAD": pipe},
+		"reference":              {"nested/.git/refs/heads/other": pipe},
+		"unlimited commondir":    {"nested/.git/commondir": link("/dev/zero")},
+		"HEAD that a file names": {"src/.git": text("gitdir: ../evil\n"), "evil/HEAD": pipe},
+		"reference elsewhere":    {"nested/.git/commondir": text("../../evil\n"), "evil/refs/heads/main": pipe},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProject(t)
+			c := p.clone()
+			write(t, filepath.Join(c.Dir, "src", "file"), "x\n")
+			gitIn(t, c.Dir, "init", "-q", "nested")
+			for path, make := range plant {
+				path = filepath.Join(c.Dir, path)
+				if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+					t.Fatal(err)
+				}
+				make(t, path)
+			}
+			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+			defer stop()
+			d, err := p.store.Diff(ctx, c)
+			if _, ok := errors.AsType[*worktree.UnsafeError](err); !ok {
+				t.Errorf("Diff = %q, %v; want an UnsafeError", d.Patch, err)
+			}
+		})
 	}
 }
