@@ -86,3 +86,25 @@ func mistakesOf(t *testing.T, archive *txtar.Archive) string {
 	}
 	return lines.String()
 }
+
+func TestAMisspelledLocationIsNotGuessed(t *testing.T) {
+	t.Setenv("AINL_AGENT_ROOT", "")
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	for text, wrong := range map[string]bool{
+		"rooot: /x": true, "state-dir: /x": true, "statedir: /x": true,
+		"root: /x\nrooot: /y": false, "polcy: {}": false, "root: /x\nlimits: {concurency: 3}": false,
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if c, _, err := Partial(path, ""); (err != nil) != wrong {
+			t.Errorf("Partial(%q) = root %q, %v; want an error: %v", text, c.Root, err, wrong)
+		}
+	}
+	if err := os.WriteFile(path, []byte("rooot: /x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if c, _, err := Partial(path, "/other"); err != nil || c.Root != "/other" {
+		t.Errorf("Partial with --root beside a misspelled root = %q, %v", c.Root, err)
+	}
+}

@@ -35,6 +35,9 @@ func Read(path, root string) (Config, Origins, error) {
 	return r.config, r.origins, nil
 }
 
+// locations are the keys that say which mailbox a command uses. They are never guessed.
+var locations = []string{"root", "state_dir"}
+
 // Partial reads as much as can be read of a configuration that may be broken, for commands
 // that need little of it: the root, the state directory and the ids of agents. What is
 // mistaken has its default, and is returned. The error is about a file that cannot be read,
@@ -48,7 +51,12 @@ func Partial(path, root string) (Config, Mistakes, error) {
 	r.check(r.config.checkValues())
 	found := r.found().Only(Refuses)
 	for _, m := range found {
-		if m.Key == "root" || m.Key == "state_dir" {
+		if slices.Contains(locations, m.Key) {
+			return Config{}, nil, found
+		}
+	}
+	for _, key := range locations { // a misspelled one is missing, and its default is another mailbox
+		if r.tree.isBroken(key) && r.origins.of(key) == "default" {
 			return Config{}, nil, found
 		}
 	}

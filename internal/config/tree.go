@@ -155,6 +155,9 @@ func (t *tree) unknown(at position, key string) {
 		return
 	}
 	t.note(at, key, "no such key; did you mean %s?", nearest)
+	if slices.Contains(locations, nearest) && distance(key, nearest) <= 2 {
+		t.broken[nearest] = true
+	}
 	if i := strings.LastIndexByte(nearest, '.'); i >= 0 && around(index.ReplaceAllString(key, "[]")) == nearest[:i] {
 		t.broken[strings.ToLower(around(key)+nearest[i:])] = true
 	}
