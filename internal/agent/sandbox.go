@@ -91,6 +91,9 @@ func (g *Agent) enclose(s *runner.Spec, j task.Job, b host.Bubblewrap) error {
 	}
 	r.Home = homeOf(s.Env, r.System)
 	r.Write = existing(slices.Concat(settings.Write, settings.Home))
+	for _, p := range existing(settings.Home) {
+		r.Logins = append(r.Logins, p.Real)
+	}
 	r.Read = existing(settings.Read)
 	write, read, err := g.cloneOf(j)
 	if err != nil {

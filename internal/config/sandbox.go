@@ -123,8 +123,9 @@ func (c *Config) checkSandbox(key string, e Entry) []error {
 }
 
 func (c *Config) checkSandboxPaths(key string, e Entry, set sandbox.Settings) (checks []error) {
+	canWrite := set.Profile != sandbox.ReadOnly
 	check := func(key string, p sandbox.Path, writable bool) {
-		if err := c.checkSandboxPath(p, writable && set.Profile != sandbox.ReadOnly); err != nil {
+		if err := c.checkSandboxPath(p, writable); err != nil {
 			checks = append(checks, wrong(key, "%s: %v", p.Name, err))
 		}
 	}
@@ -136,16 +137,16 @@ func (c *Config) checkSandboxPaths(key string, e Entry, set sandbox.Settings) (c
 	}
 	for i, p := range set.Write {
 		key := fmt.Sprintf("%s.write[%d]", key, i)
-		check(key, p, true)
+		check(key, p, canWrite)
 		if err := staysInside(p, append(set.Write, set.Cwd)); err != nil {
 			checks = append(checks, wrong(key, "%s: %v", p.Name, err))
 		}
 	}
 	if set.Cwd.Name != "" {
-		check(strings.TrimSuffix(key, "sandbox")+"exec.cwd", set.Cwd, true)
+		check(strings.TrimSuffix(key, "sandbox")+"exec.cwd", set.Cwd, canWrite)
 	}
 	for i, p := range c.realPaths(e.Exec.Workdirs) {
-		check(fmt.Sprintf("%sexec.workdirs[%d]", strings.TrimSuffix(key, "sandbox"), i), p, true)
+		check(fmt.Sprintf("%sexec.workdirs[%d]", strings.TrimSuffix(key, "sandbox"), i), p, canWrite)
 	}
 	return checks
 }

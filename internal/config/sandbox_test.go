@@ -24,7 +24,7 @@ func sandboxDir(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	for name, to := range map[string]string{"app/out": "../home", "link": "app", "app/inner": "build"} {
+	for name, to := range map[string]string{"app/out": "../home", "link": "app", "app/inner": "build", "home/conf": "../conf"} {
 		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -62,6 +62,7 @@ func TestASandboxThatWouldNotHoldIsRefused(t *testing.T) {
 		{"", "{write: [DIR/conf]}", "has the configuration file"},
 		{"", "{read: [~/x]}", "write the home directory out"},
 		{"", "{home: [/etc]}", "agents[0].sandbox.home[0]"},
+		{"", "{profile: read-only, home: [conf]}", "agents[0].sandbox.home[0]: " + dir + "/home/conf: has the configuration file"},
 		{"", "{home: [../x]}", "agents[0].sandbox.home[0]"},
 		{", cwd: DIR/box/refs", "{}", "agents[0].exec.cwd: " + dir + "/box/refs: is in or around the mailbox"},
 		{", cwd: DIR/state", "{}", "agents[0].exec.cwd: " + dir + "/state: is in or around the state directory"},

@@ -15,6 +15,8 @@ type Run struct {
 	Read  []Path // refs, programs and configured paths
 	Write []Path
 
+	Logins []string // paths of Write that are writable in ReadOnly too
+
 	Root bool // the user is root, and appears as another user
 
 	System []Path   // directories of the operating system; a link where Name and Real differ
@@ -83,6 +85,9 @@ func (s Settings) mounts(r Run) []string {
 	canWrite := s.Profile != ReadOnly
 	for _, p := range r.Write {
 		writable[p.Real] = canWrite
+	}
+	for _, path := range r.Logins {
+		writable[path] = true
 	}
 	if r.Cwd.Real != "" && r.Cwd.Real != r.Work {
 		writable[r.Cwd.Real] = canWrite

@@ -18,6 +18,7 @@ func run() sandbox.Run {
 		Cwd:    same("/home/u/app"),
 		Read:   []sandbox.Path{same("/box/refs/a.txt"), {Name: "/home/u/bin/agent", Real: "/opt/agent/1.2/agent"}},
 		Write:  []sandbox.Path{same("/home/u/.agent/login.json")},
+		Logins: []string{"/home/u/.agent/login.json"},
 		System: []sandbox.Path{same("/usr"), {Name: "/bin", Real: "usr/bin"}},
 		Masked: []string{"/etc/shadow"},
 		Fixed:  []string{"/home/u/app/.git/config"},
@@ -38,7 +39,7 @@ func TestOptionsOfEachProfile(t *testing.T) {
 			"--remount-ro / --setenv TMPDIR /tmp --chdir /home/u/app",
 		}, []string{"--uid", "--new-session", "--die-with-parent", "--share-net"}},
 		{sandbox.Offline, []string{"--unshare-net", "--bind-fd /home/u/app /home/u/app"}, nil},
-		{sandbox.ReadOnly, []string{"--ro-bind-fd /home/u/app /home/u/app", "--bind-fd /state/runs/1/work"}, []string{" --bind-fd /home"}},
+		{sandbox.ReadOnly, []string{"--ro-bind-fd /home/u/app /home/u/app", "--bind-fd /state/runs/1/work", " --bind-fd /home/u/.agent/login.json"}, []string{" --bind-fd /home/u/app"}},
 	} {
 		options := strings.Join(sandbox.Settings{Profile: test.profile}.Options(run()), " ")
 		for _, part := range test.wanted {
