@@ -66,7 +66,7 @@ func (g *Agent) makeWorkDir(j task.Job) error {
 	if err := os.Mkdir(inDir(j, workName), 0o700); err != nil {
 		return err
 	}
-	text, err := json.Marshal(g.binding.Sandbox)
+	text, err := json.Marshal(g.sandboxFor(j))
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (g *Agent) enclose(s *runner.Spec, j task.Job, b host.Bubblewrap) error {
 		return &runner.SpawnError{Command: s.Argv[0], Err: err}
 	}
 	s.Argv[0] = program
-	settings := g.binding.Sandbox
+	settings := g.sandboxFor(j)
 	r := sandbox.Run{Dir: j.Dir, Work: inDir(j, workName), Root: os.Getuid() == 0}
 	r.System, r.Masked = host.SystemPaths()
 	if s.Cwd != "" {
