@@ -151,7 +151,7 @@ func (r *request) metadata(at int) {
 		}
 		sayable := (key == ParentTask || key == ThreadID) && r.kind(value) == '"'
 		if strings.HasPrefix(key, "mbx.") && !sayable {
-			r.warn(value, "is ours to say: left out")
+			r.warn(value, "only mailboxd sets it: left out")
 			continue
 		}
 		r.task.Metadata[key] = r.value(value)

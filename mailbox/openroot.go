@@ -72,7 +72,7 @@ func openRoot(path string) (_ *os.Root, warnings []*UnfitError, err error) {
 		return nil, nil, err
 	}
 	if path == "/tmp" || strings.HasPrefix(path, "/tmp/") {
-		warnings = append(warnings, &UnfitError{path + " is under /tmp, where systemd-tmpfiles deletes what is 10 days old", `"mailboxd init" proposes a better place`})
+		warnings = append(warnings, &UnfitError{path + " is under /tmp, where systemd-tmpfiles deletes files after 10 days", `"mailboxd init" proposes a better directory`})
 	}
 	for _, name := range directories {
 		if err := makeDirectory(root, path, name); err != nil {

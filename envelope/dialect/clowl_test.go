@@ -127,7 +127,7 @@ var clowlShapes = []struct{ rule, path, value, want string }{
 	{"AINL-46", "body.d.ainl", `{"budget_limit":{"tokens":-1}}`, "E008 body.d.ainl.budget_limit.tokens: must be a whole number, 0 or more"},
 	{"AINL-48", "body.d.ainl", `{"approval_required":"perhaps"}`, `E008 body.d.ainl.approval_required: must be "none", "pre", "post" or "both"`},
 	{"AINL-51", "body.d.ainl", `{"callback":{"file_append":"../x"}}`, "E016 body.d.ainl.callback.file_append: must stay below the root"},
-	{"AINL-53", "body.d.ainl", `{"metadata":{"mbx.run_id":"x"}}`, `warning body.d.ainl.metadata["mbx.run_id"]: is ours to say: left out`},
+	{"AINL-53", "body.d.ainl", `{"metadata":{"mbx.run_id":"x"}}`, `warning body.d.ainl.metadata["mbx.run_id"]: only mailboxd sets it: left out`},
 	{"row 23", "body.d.ainl", `{"metadata":{"mbx.workdir":"/src","k":1}}`, `warning body.d.ainl.metadata["mbx.workdir"]: is for AINL lines only: left out`},
 	{"AINL-41", "body.d.ainl", `[]`, "E008 body.d.ainl: must be an object"},
 	{"AINL-41", "body.d.ainl", `{"task_id":"x"}`, "warning body.d.ainl.task_id: is not a field we know"},

@@ -158,7 +158,7 @@ ADVICE = {
 
 
 def answer(request):
-    """Returns the AgentTaskResult, as far as it is ours to say."""
+    """Returns the AgentTaskResult, with the fields that an agent sets."""
     error = None
     try:
         advise = ADVICE.get(request.get("task_type"))

@@ -11,7 +11,7 @@ import (
 // fetching is what is done for agents that fetch their tasks.
 func (d *Server) fetching() []route {
 	return []route{
-		{"POST", "/claim", "Takes the oldest task that waits for an agent, so that nobody else answers it until the lease ends.", "", client.Claim{}, client.Claimed{}, d.claim},
+		{"POST", "/claim", "Takes the oldest task that waits for an agent, so that no other client answers it until the lease ends.", "", client.Claim{}, client.Claimed{}, d.claim},
 		{"POST", "/tasks/{id}/renew", "Has a lease last longer.", "", client.Renewal{}, client.Renewed{}, d.renew},
 		{"POST", "/tasks/{id}/submit", "Answers a task that waits: the lease is needed while there is one.", "", client.Submission{}, client.Task{}, d.submit},
 	}

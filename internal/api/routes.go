@@ -30,7 +30,7 @@ type route struct {
 // routes is the whole API.
 func (d *Server) routes() []route {
 	return append([]route{
-		{"GET", "/status", "Which daemon this is, and what it has to do.", "brief=1", nil, client.Status{}, d.status},
+		{"GET", "/status", "The daemon and its load.", "brief=1", nil, client.Status{}, d.status},
 		{"GET", "/tasks", "Tasks, in the order of `seq`; at most 1000 at once.",
 			"state, word and label (may be repeated), agent, requester, since, after, order=newest, revisions=all, callback=failed, describe=1, limit", nil, client.Page{}, d.tasks},
 		{"GET", "/count", "How many tasks there are.",
@@ -39,7 +39,7 @@ func (d *Server) routes() []route {
 		{"GET", "/tasks/{id}", "All that is known of a task.", "", nil, client.TaskDetails{}, d.caseFile},
 		{"GET", "/tasks/{id}/row", "The latest revision of a task.", "", nil, client.Task{}, d.row},
 		{"GET", "/tasks/{id}/result", "The result file of a task, as it is.", "", nil, nil, d.result},
-		{"GET", "/tasks/{id}/below", "The open tasks below a task: those that its runs asked for, and those that their runs asked for.", "", nil, client.Page{}, d.below},
+		{"GET", "/tasks/{id}/below", "The open tasks below a task: the tasks that its runs asked for, the tasks below these, and so on.", "", nil, client.Page{}, d.below},
 		{"GET", "/files", "How far the task files were read.", "", nil, client.Cursors{}, d.files},
 		{"GET", "/accounts", "The budgets of a day of which something was reserved or spent.", "day", nil, client.Balances{}, d.accounts},
 		{"GET", "/events/list", "Events, oldest first; at most 1000 at once.", "task, after, limit", nil, client.EventList{}, d.events},

@@ -16,7 +16,7 @@ type Approval struct {
 	Stage    envelope.Approval `json:"stage"`              // pre: its start; post: showing its answer
 	Digest   string            `json:"digest"`             // names what exactly it is about
 	Plan     *Plan             `json:"plan,omitempty"`     // and says it, for a start
-	Approver string            `json:"approver,omitempty"` // the only one who may decide; absent for any approver
+	Approver string            `json:"approver,omitempty"` // the only approver; absent: any approver
 	Asked    time.Time         `json:"asked_at"`
 	Expires  time.Time         `json:"expires_at,omitzero"` // absent: it stands for ever
 	Decision string            `json:"decision,omitempty"`  // approved, denied, expired or void; absent while it is open
@@ -47,7 +47,7 @@ type Plan struct {
 	Cwd        string          `json:"cwd"`               // "" for a directory of the run's own
 	Worktree   bool            `json:"worktree,omitzero"` // it works in a clone of the repository at Cwd
 	Inbox      string          `json:"inbox,omitempty"`   // where somebody fetches it, instead of a command
-	Tools      []string        `json:"tools"`             // null: nobody said
+	Tools      []string        `json:"tools"`             // null: not restricted
 	Budget     envelope.Budget `json:"budget"`
 
 	Sandbox sandbox.Settings `json:"sandbox,omitzero"` // what the run may touch

@@ -30,7 +30,7 @@ type Error struct {
 // The kinds of Error, each with its HTTP status.
 const (
 	BadRequest = "bad_request"  // 400: the request cannot be understood
-	Forbidden  = "forbidden"    // 403: who asks may not
+	Forbidden  = "forbidden"    // 403: the caller may not do this
 	NoTask     = "unknown_task" // 404: the ledger has no such task
 	NoResult   = "no_result"    // 404: the task has no final result yet
 	NoRoute    = "no_route"     // 404: there is nothing at that path, or not for that method

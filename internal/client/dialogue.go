@@ -10,7 +10,7 @@ import (
 	"mailboxd/envelope"
 )
 
-// A Dialogue is what was said in a conversation, or in a chain of work, and what
+// A Dialogue has the messages of a conversation, or of a chain of work, and what
 // happened meanwhile to the tasks in it.
 type Dialogue struct {
 	Kind     string    `json:"kind"`     // thread or trace
@@ -33,7 +33,7 @@ type Part struct {
 type Message struct {
 	Seq     int64          `json:"seq"` // the order in which messages were remembered
 	Time    time.Time      `json:"time"`
-	Dialect string         `json:"dialect"`              // whose words the line is in: ainl, clowl or cap
+	Dialect string         `json:"dialect"`              // of the line: ainl, clowl or cap
 	Act     string         `json:"act"`                  // as task.requested
 	ID      string         `json:"message_id,omitempty"` // what its sender calls it
 	Cause   string         `json:"reply_to,omitempty"`   // the message_id of the message that it is a reply to
@@ -44,7 +44,7 @@ type Message struct {
 	To      string         `json:"to"`              // with commas between several
 	Via     string         `json:"via"`             // how it came: line, run or socket; daemon: we say it
 	Text    string         `json:"text,omitempty"`  // what it says to people
-	Waits   bool           `json:"waits,omitzero"`  // its sender goes on when it has an answer
+	Waits   bool           `json:"waits,omitzero"`  // its sender waits for an answer
 	Lost    []string       `json:"lost,omitempty"`  // what its dialect had no words for
 	Inbox   string         `json:"inbox,omitempty"` // the file below the mailbox that it is for
 	Posted  time.Time      `json:"posted,omitzero"` // when it lay there
@@ -58,7 +58,7 @@ type Conversation struct {
 	Thread   string `json:"thread,omitempty"`     // which conversation it is part of
 	Trace    string `json:"trace,omitempty"`      // which chain of work
 	Tie      string `json:"tie,omitempty"`        // how it belongs to its parent
-	Notified int64  `json:"told"`                 // seq of the event up to which its requester was told
+	Notified int64  `json:"told"`                 // sequence number of the last event that its requester was notified of
 	Open     bool   `json:"open,omitzero"`        // there may be more to tell
 	Rounds   int    `json:"rounds,omitzero"`      // how often its overseer has sent it back
 }

@@ -14,7 +14,7 @@ type Failure struct {
 	Error Error `json:"error"`
 }
 
-// A Status says which daemon answers, and what it has to do.
+// A Status describes the daemon that answers, and its load.
 type Status struct {
 	Version   string         `json:"version"`
 	PID       int            `json:"pid"`
@@ -84,10 +84,10 @@ type TaskDetails struct {
 	Request      jsontext.Value `json:"request,omitempty"`   // as it came; absent when it is too old to be kept
 	Approvals    []Approval     `json:"approvals,omitempty"` // what people were asked about it
 	Parent       envelope.ID    `json:"parent,omitempty"`    // the task whose run asked for it
-	Children     []envelope.ID  `json:"children,omitempty"`  // those that its own runs asked for
+	Children     []envelope.ID  `json:"children,omitempty"`  // the tasks that its own runs asked for
 	Runs         []Run          `json:"runs,omitempty"`
-	Conversation *Conversation  `json:"talk,omitempty"`     // absent when nobody hears of it in messages
-	Messages     []Message      `json:"messages,omitempty"` // what was said about it; the latest thousand
+	Conversation *Conversation  `json:"talk,omitempty"`     // absent if no messages are sent about it
+	Messages     []Message      `json:"messages,omitempty"` // the messages about it; the latest thousand
 	Events       []Event        `json:"events"`             // the latest thousand, of all revisions
 	Result       jsontext.Value `json:"result,omitempty"`
 	Unshown      jsontext.Value `json:"answer_not_shown,omitempty"` // it waits for a person, or one kept it back
@@ -104,7 +104,7 @@ type Run struct {
 	ExitCode int        `json:"exit_code"`
 	Signal   string     `json:"signal,omitempty"` // what ended it
 	Cause    task.Cause `json:"cause,omitempty"`  // why we ended it
-	Tokens   *int64     `json:"tokens,omitzero"`  // what it spent; absent while nobody knows, or for ever
+	Tokens   *int64     `json:"tokens,omitzero"`  // spent; absent if unknown
 	USDCents *int64     `json:"usd_cents,omitzero"`
 	Dir      string     `json:"dir"` // its run directory; agents that are workers have none
 
@@ -130,11 +130,11 @@ type Event struct {
 
 // A Balance is where a budget of a day stands.
 type Balance struct {
-	Owner    string `json:"account"` // whose: requester:ID or agent:ID
+	Owner    string `json:"account"` // requester:ID or agent:ID
 	Day      string `json:"day"`     // as 2026-03-09, in UTC
 	Tokens   Amount `json:"tokens"`
 	USDCents Amount `json:"usd_cents"`
-	Unknown  int    `json:"unknown_runs"` // counted as they were reserved, for nobody knows what they spent
+	Unknown  int    `json:"unknown_runs"` // runs of unknown cost, counted with their reservations
 }
 
 // An Amount is how much of a budget there is.
@@ -173,8 +173,8 @@ type ControlOptions struct {
 	Timeout string `json:"timeout,omitempty"` // how long cancel and drain may take, as 30s; absent: as long as they do
 }
 
-// A Tree is a task that was cancelled with the tasks below it: those that its runs asked
-// for, and those that their runs asked for.
+// A Tree is a task that was cancelled with the tasks below it: the tasks that its runs asked
+// for, the tasks below these, and so on.
 type Tree struct {
 	Task      Task   `json:"task"`
 	Cancelled []Task `json:"cancelled"` // the tasks below it that were open; a task before those below it
@@ -246,13 +246,13 @@ type Claim struct {
 	As    string `json:"as,omitempty"` // the name of the program that claims: once its process has ended, a program of that name gets the task again
 }
 
-// A Claimed is what was claimed. It is empty when nothing waits for the agent.
+// A Claimed is a claimed task. It is empty if no task waits for the agent.
 type Claimed struct {
 	Task    *Task           `json:"task,omitzero"`
 	Request jsontext.Value  `json:"request,omitempty"` // the task's line
 	Lease   string          `json:"lease,omitempty"`   // to show with the answer
 	Until   time.Time       `json:"until,omitzero"`    // when the lease ends, unless it is renewed
-	Tools   []string        `json:"tools,omitzero"`    // that may be used; absent: nobody said
+	Tools   []string        `json:"tools,omitzero"`    // allowed tools; absent: not restricted
 	Budget  envelope.Budget `json:"budget,omitzero"`   // that may be spent
 	Due     time.Time       `json:"due,omitzero"`      // when it has to be answered
 }
@@ -271,7 +271,7 @@ type Renewed struct {
 // A Submission is the body of an answer to a task that waits.
 type Submission struct {
 	Agent  string         `json:"agent_id"`
-	Lease  string         `json:"lease,omitempty"` // absent for what nobody has claimed
+	Lease  string         `json:"lease,omitempty"` // absent if it is not claimed
 	Result jsontext.Value `json:"result"`          // an AgentTaskResult, or its output
 }
 

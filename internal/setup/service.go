@@ -44,7 +44,7 @@ func Install(ctx context.Context, w io.Writer, unit service.Unit, linger bool) e
 	if !service.Lingers(ctx) {
 		fmt.Fprintln(w, "It stops when you log out. If it is to go on: mailboxd service install --linger")
 	}
-	_, err = fmt.Fprintln(w, "\nIts log: journalctl --user -u mailboxd -f\nHow it stands: mailboxd service status")
+	_, err = fmt.Fprintln(w, "\nIts log: journalctl --user -u mailboxd -f\nIts state: mailboxd service status")
 	return err
 }
 
