@@ -40,6 +40,9 @@ func TestEveryCommandOfTheDocsDoesWhatThePageSays(t *testing.T) {
 			if _, err := exec.LookPath("git"); err != nil && bytes.Contains(text, []byte("$ git ")) {
 				t.Skip("git is not installed")
 			}
+			if _, err := exec.LookPath("bwrap"); err != nil && bytes.Contains(text, []byte("sandbox: {profile: workspace}' ")) {
+				t.Skip("bubblewrap is not installed")
+			}
 			t.Parallel()
 			follow(t, filepath.Base(page), blocks)
 		})
