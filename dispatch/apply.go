@@ -88,8 +88,8 @@ func (ct *controls) workOf(ctx context.Context, row task.Task) (c worktree.Clone
 	if err != nil {
 		return c, run, err
 	}
-	if slices.ContainsFunc(asked, func(a task.Consent) bool { return a.Decision == task.Denied }) {
-		return c, run, notApplied("an approver denied the task")
+	if why := whyWithheld(row, asked); why != "" {
+		return c, run, notApplied("%s", why)
 	}
 	runs, err := ct.Ledger.Runs(ctx, row.Seq)
 	if err != nil {
@@ -105,6 +105,27 @@ func (ct *controls) workOf(ctx context.Context, row task.Task) (c worktree.Clone
 		}
 	}
 	return c, run, notApplied("no run of the task worked in a worktree")
+}
+
+// whyWithheld says why the answer of a done task is not shown, and its work with it; "" if it
+// is shown.
+func whyWithheld(row task.Task, asked []task.Consent) string {
+	answer := task.Approved
+	for _, a := range asked {
+		if a.Decision == task.Denied {
+			return "an approver denied the task"
+		}
+		if a.Stage == envelope.ApprovalPost {
+			answer = a.Decision
+		}
+	}
+	switch {
+	case answer != task.Approved || row.Kind == envelope.ApprovalExpired:
+		return "its answer was not approved"
+	case row.Kind == envelope.OversightRejected || row.Kind == envelope.OversightExpired:
+		return "its overseer did not approve its answer"
+	}
+	return ""
 }
 
 // apply applies the kept patch of a clone and records when.
