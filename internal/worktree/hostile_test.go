@@ -232,3 +232,13 @@ func TestGitDoesNotLookAtAPipe(t *testing.T) {
 		})
 	}
 }
+
+// A record that lost its fields would have gc remove what is above an empty path.
+func TestARecordWithoutADirectoryRemovesNothing(t *testing.T) {
+	p := newProject(t)
+	c := p.clone()
+	write(t, filepath.Join(p.store.Records, c.Run+".json"), "{}\n")
+	if c, ok, err := p.store.Open(c.Run); err == nil {
+		t.Errorf("Open = %+v, %v; want an error", c, ok)
+	}
+}

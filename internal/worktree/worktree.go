@@ -127,6 +127,9 @@ func (s Store) Open(run string) (c Clone, ok bool, err error) {
 	if err == nil {
 		err = json.Unmarshal(text, &c)
 	}
+	if err == nil && (c.Run != run || !filepath.IsAbs(c.Dir) || filepath.Base(filepath.Dir(c.Dir)) != run) {
+		err = fmt.Errorf("%s is not the record of a clone", s.recordFile(run)) // Remove removes the directory above Dir
+	}
 	if err != nil {
 		return Clone{}, false, fmt.Errorf("read record of worktree: %w", err)
 	}
