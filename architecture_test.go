@@ -30,7 +30,7 @@ var rows = [][]string{
 	{"internal/config", "internal/view"}, // configuration, which only cmd imports; words for people
 	{"internal/core", "internal/policy", "internal/agent", "internal/retention"}, // parts; core and policy are pure
 	{"internal/conversation"}, // rules of messages, pure
-	{"mailbox", "envelope/dialect", "internal/ledger", "internal/schedule", "internal/runner", "internal/worker", "internal/schema", "internal/client", "internal/service", "internal/host", "internal/gate", "internal/proof", "internal/worktree"}, // stores and system
+	{"mailbox", "envelope/dialect", "internal/ledger", "internal/schedule", "internal/runner", "internal/worker", "internal/schema", "internal/client", "internal/service", "internal/host", "internal/gate", "internal/confine", "internal/proof", "internal/worktree"}, // stores and system
 	{"internal/sandbox"}, // options and filter of a sandbox, pure
 	{"internal/task"},    // types of the domain, pure
 	{"envelope"},         // types of the protocol

@@ -62,7 +62,7 @@ func TestEveryControlHasARowInTheThreatModel(t *testing.T) {
 
 func TestEveryRowOfTheThreatModelNamesALevelAndTestsThatExist(t *testing.T) {
 	tests := testsOfTheHouse(t)
-	levels := []string{"none", string(envelope.LevelKernel), string(envelope.LevelDaemon), string(envelope.LevelAgentFlag),
+	levels := []string{"none", string(envelope.LevelKernel), string(envelope.LevelPartial), string(envelope.LevelDaemon), string(envelope.LevelAgentFlag),
 		string(envelope.LevelObserved), string(envelope.LevelAdvisory)}
 	for heading, rows := range rulings(t) {
 		for field, row := range rows {

@@ -56,11 +56,12 @@ type Level string
 
 // The levels.
 const (
-	LevelKernel    Level = "kernel"     // the operating system
-	LevelDaemon    Level = "daemon"     // mailboxd: the agent could not have done otherwise
-	LevelAgentFlag Level = "agent-flag" // the agent's own program was told so by a flag it has for that
-	LevelObserved  Level = "observed"   // by what the agent reported, which it need not do
-	LevelAdvisory  Level = "advisory"   // the agent was told
+	LevelKernel    Level = "kernel"         // the operating system
+	LevelPartial   Level = "kernel-partial" // the operating system, except for the listed holes of the weaker sandbox
+	LevelDaemon    Level = "daemon"         // mailboxd: the agent could not have done otherwise
+	LevelAgentFlag Level = "agent-flag"     // the agent's own program was told so by a flag it has for that
+	LevelObserved  Level = "observed"       // by what the agent reported, which it need not do
+	LevelAdvisory  Level = "advisory"       // the agent was told
 )
 
 // Levels say for each control that a task was under who held it. They stand

@@ -13,11 +13,19 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
+
 	_ "modernc.org/sqlite"
+
+	"mailboxd/internal/confine"
 )
 
-// condition says what scripts may ask for: [root] is a user that may mount.
+// condition says what scripts may ask for: [root] is a user that may mount, [landlock] a
+// kernel that allows the weaker sandbox.
 func condition(name string) (bool, error) {
+	if name == "landlock" {
+		_, err := confine.Version()
+		return err == nil, nil
+	}
 	if name != "root" {
 		return false, fmt.Errorf("unknown condition %q", name)
 	}

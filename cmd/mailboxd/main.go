@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailboxd/internal/config"
+	"mailboxd/internal/confine"
 	"mailboxd/internal/exit"
 	"mailboxd/internal/gate"
 	"mailboxd/internal/runner"
@@ -27,16 +28,16 @@ func main() {
 	os.Exit(run(os.Args[1:]))
 }
 
+// steps are processes beside and in a sandbox; no command of the command line has their names.
+var steps = map[string]func([]string) error{runner.GateName: gate.Run, runner.EnterName: gate.Enter, runner.ConfineName: confine.Become}
+
 // run is the program except for the exit, so that tests can call it.
 func run(args []string) int {
 	if len(args) == 3 && args[0] == keeperName {
 		return report(os.Stderr, runKeeper(args[1], args[2])) // before other setup, since a keeper lives long and stays small
 	}
-	if len(args) > 0 && args[0] == runner.GateName {
-		return report(os.Stderr, gate.Run(args[1:]))
-	}
-	if len(args) > 2 && args[0] == runner.EnterName {
-		return report(os.Stderr, gate.Enter(args[1], args[2:]))
+	if len(args) > 0 && steps[args[0]] != nil {
+		return report(os.Stderr, steps[args[0]](args[1:]))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

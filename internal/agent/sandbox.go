@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/confine"
 	"mailboxd/internal/host"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/sandbox"
@@ -49,16 +50,24 @@ func (e *noSandboxError) Error() string {
 func (e *noSandboxError) Unwrap() error { return e.cause }
 
 // findSandbox returns the program for the agent's sandbox: zero if the agent has none, or runs
-// without one where the machine has none.
+// without one where the machine has none. The weaker sandbox is this program.
 func (g *Agent) findSandbox() (host.Bubblewrap, error) {
 	if !g.binding.Sandbox.Active() {
 		return host.Bubblewrap{}, nil
 	}
 	b, err := host.FindBubblewrap()
-	if err != nil && g.binding.Sandbox.Missing != sandbox.Open {
+	switch missing := g.binding.Sandbox.Missing; {
+	case err == nil || missing == sandbox.Open:
+		return b, nil
+	case missing != sandbox.Weaker:
 		return host.Bubblewrap{}, &noSandboxError{err}
+	case len(g.binding.Sandbox.Network) > 0: // config check refuses it
+		return host.Bubblewrap{}, &noSandboxError{fmt.Errorf("%w; and the weaker one has no network", err)}
 	}
-	return b, nil
+	if _, wrong := confine.Version(); wrong != nil {
+		return host.Bubblewrap{}, &noSandboxError{fmt.Errorf("%w; and no weaker one: %w", err, wrong)}
+	}
+	return host.Bubblewrap{Path: runner.WeakerProgram}, nil
 }
 
 // makeWorkDir makes the directory that a sandboxed agent may write.
@@ -116,7 +125,11 @@ func (g *Agent) enclose(s *runner.Spec, j task.Job, b host.Bubblewrap) error {
 		}
 		r.Read = append(r.Read, sandbox.Path{Name: sandbox.EnterPath, Real: self})
 	}
-	s.Sandbox = runner.Sandbox{Program: b.Path, Options: settings.Options(r), ByName: b.ByName, Network: settings.Network}
+	options := settings.Options
+	if b.Path == runner.WeakerProgram {
+		options = settings.WeakerOptions
+	}
+	s.Sandbox = runner.Sandbox{Program: b.Path, Options: options(r), ByName: b.ByName, Network: settings.Network}
 	return nil
 }
 
@@ -213,7 +226,7 @@ func protectGit(r *sandbox.Run, p sandbox.Path) {
 // notEnclosed returns the outcome of a run without an agent, because bubblewrap failed.
 func (g *Agent) notEnclosed(j task.Job, exit task.Exit) task.Outcome {
 	kind, message := envelope.SandboxUnavailable, "the agent's sandbox cannot be made: "+exit.Reason
-	if strings.HasPrefix(exit.Reason, "bwrap: execvp ") { // the sandbox was complete
+	if strings.HasPrefix(exit.Reason, "bwrap: execvp ") || strings.HasPrefix(exit.Reason, "mailboxd: start ") { // the sandbox was complete
 		kind, message = envelope.SpawnFailed, "the agent's command cannot be started in its sandbox: "+exit.Reason
 	}
 	o := g.notStarted(j, kind, message)
@@ -227,16 +240,19 @@ var sandboxControls = []envelope.Control{envelope.ControlFilesystem, envelope.Co
 // addSandbox adds what the sandbox enforced. Without one that was configured, nobody enforced
 // it.
 func (g *Agent) addSandbox(levels envelope.Levels, exit task.Exit) {
-	level := envelope.LevelAdvisory
-	if exit.Sandboxed {
+	level, held := envelope.LevelAdvisory, exit.Sandboxed || exit.Confined
+	switch {
+	case exit.Confined:
+		level = envelope.LevelPartial
+	case exit.Sandboxed:
 		level = envelope.LevelKernel
 	}
-	if exit.Sandboxed || g.binding.Sandbox.Active() && exit.PID != 0 {
+	if held || g.binding.Sandbox.Active() && exit.PID != 0 {
 		for _, c := range sandboxControls {
 			levels[c] = level
 		}
 	}
-	if exit.Sandboxed && levels[envelope.ControlRefs] == envelope.LevelDaemon {
-		levels[envelope.ControlRefs] = envelope.LevelKernel
+	if held && levels[envelope.ControlRefs] == envelope.LevelDaemon {
+		levels[envelope.ControlRefs] = level
 	}
 }

@@ -13,17 +13,24 @@ import (
 	"mailboxd/internal/task"
 )
 
-// TrySandbox runs the program true in the sandbox of a binding, and says why that fails. It
-// needs no daemon, and leaves nothing.
-func TrySandbox(ctx context.Context, b Binding, own OwnDirs) (err error) {
+// TrySandbox runs the program true in the sandbox of a binding, and says why that fails, or
+// whether it was the weaker sandbox. It needs no daemon, and leaves nothing.
+func TrySandbox(ctx context.Context, b Binding, own OwnDirs) (weaker bool, err error) {
 	g, err := newAgent(b, Options{Own: own})
 	if err != nil {
-		return err
+		return false, err
 	}
-	bubblewrap, err := host.FindBubblewrap()
+	bubblewrap, err := g.findSandbox()
+	if err == nil && bubblewrap.Path == "" {
+		_, err = host.FindBubblewrap() // says why there is none
+	}
 	if err != nil {
-		return err
+		return false, err
 	}
+	return bubblewrap.Path == runner.WeakerProgram, g.trySandbox(ctx, bubblewrap)
+}
+
+func (g *Agent) trySandbox(ctx context.Context, bubblewrap host.Bubblewrap) (err error) {
 	dir, err := os.MkdirTemp("", "mailboxd-sandbox-*")
 	if err != nil {
 		return err
@@ -36,7 +43,7 @@ func TrySandbox(ctx context.Context, b Binding, own OwnDirs) (err error) {
 		return err
 	}
 	const patience = 10 * time.Second
-	s := runner.Spec{Dir: dir, Argv: []string{"true"}, Env: g.environ, Cwd: b.Cwd, Timeout: patience}
+	s := runner.Spec{Dir: dir, Argv: []string{"true"}, Env: g.environ, Cwd: g.binding.Cwd, Timeout: patience}
 	if err := g.enclose(&s, task.Job{Dir: dir}, bubblewrap); err != nil {
 		return err
 	}
@@ -47,7 +54,7 @@ func TrySandbox(ctx context.Context, b Binding, own OwnDirs) (err error) {
 		return err
 	case exit.Cause == task.CauseSandbox:
 		return errors.New(exit.Reason)
-	case !exit.Sandboxed || exit.Code != 0:
+	case !exit.Sandboxed && !exit.Confined || exit.Code != 0:
 		return fmt.Errorf("the program true ended with status %d %s", exit.Code, exit.Cause)
 	}
 	return nil

@@ -34,7 +34,7 @@ var choices = map[string][]string{
 	"agents[].exec.output":      agent.Formats(),
 	"agents[].exec.stdin":       {string(agent.Request), string(agent.Prompt), string(agent.None)},
 	"agents[].sandbox.profile":  sandbox.Profiles(),
-	"agents[].sandbox.missing":  {string(sandbox.Refuse), string(sandbox.Open)},
+	"agents[].sandbox.missing":  {string(sandbox.Refuse), string(sandbox.Weaker), string(sandbox.Open)},
 	"agents[].resend":           {string(agent.Rerun), string(agent.Refuse)},
 	"agents[].max_sensitivity":  {"public", "internal", "confidential", "restricted"},
 	"agents[].refs":             {"optional", "required"},

@@ -111,6 +111,9 @@ func (c *Config) checkSandbox(key string, e Entry) []error {
 	if len(s.Network) > 0 && s.Profile == string(sandbox.Offline) {
 		checks = append(checks, wrong(key+".network", "the profile offline has no network; use workspace or read-only"))
 	}
+	if s.Missing == string(sandbox.Weaker) && s.Profile != string(sandbox.None) && len(c.sandboxOf(e).Network) > 0 {
+		checks = append(checks, wrong(key+".missing", "the weaker sandbox has no network; write network: [], or missing: refuse"))
+	}
 	for name, list := range map[string][]string{"read": s.Read, "write": s.Write} {
 		for i, path := range list {
 			checks = append(checks, expanded(fmt.Sprintf("%s.%s[%d]", key, name, i), path))

@@ -50,6 +50,7 @@ func TestASandboxThatWouldNotHoldIsRefused(t *testing.T) {
 		{"", "{profile: open}", `agents[0].sandbox.profile: "open" is not one of none, read-only, workspace, offline`},
 		{"", "{missing: allow}", `agents[0].sandbox.missing: "allow" is not one of`},
 		{"", "{profil: offline}", `did you mean agents[].sandbox.profile?`},
+		{"", "{missing: weaker, network: [example.com]}", "agents[0].sandbox.missing: the weaker sandbox has no network"},
 		{"", "{write: [/]}", "agents[0].sandbox.write[0]: /: is the whole file system"},
 		{"", "{read: [/]}", "agents[0].sandbox.read[0]: /: is the whole file system"},
 		{"", "{write: [DIR/box/tasks]}", "is in or around the mailbox"},

@@ -54,7 +54,12 @@ const userNamespaces = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
 // sandbox runs a program in the sandbox of an agent.
 func (d *checker) sandbox(ctx context.Context, b agent.Binding) {
 	f := Finding{Check: "sandbox", Subject: b.ID, State: OK, Finding: string(b.Sandbox.Profile) + ": a program runs in it"}
-	if err := agent.TrySandbox(ctx, b, agent.OwnDirs{Root: d.Root, State: d.State}); err != nil {
+	weaker, err := agent.TrySandbox(ctx, b, agent.OwnDirs{Root: d.Root, State: d.State})
+	if weaker && err == nil {
+		f.State, f.Finding = Warn, string(b.Sandbox.Profile)+": a program runs in the weaker sandbox, since bwrap makes none here"
+		f.Hint = "see \"The weaker sandbox\" in docs/sandbox.md"
+	}
+	if err != nil {
 		f.State, f.Finding = Bad, term.OneLine(err.Error())
 		f.Hint = "see \"Where the machine refuses\" in docs/sandbox.md"
 		if set, _ := os.ReadFile(userNamespaces); strings.TrimSpace(string(set)) == "1" {

@@ -65,8 +65,12 @@ func receive(fd int) (net.Listener, error) {
 // Enter is the first step in a sandbox with a network list. It listens on the loopback device
 // of the sandbox, hands the listener to the gate, and becomes the agent, which finds the gate
 // by the usual variables of proxies.
-func Enter(number string, argv []string) error {
-	fd, err := strconv.Atoi(number)
+func Enter(args []string) error {
+	if len(args) < 2 {
+		return errors.New("enter sandbox: the arguments lack a socket or a command")
+	}
+	argv := args[1:]
+	fd, err := strconv.Atoi(args[0])
 	if err != nil {
 		return fmt.Errorf("enter sandbox: %w", err)
 	}

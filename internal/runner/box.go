@@ -17,11 +17,19 @@ import (
 
 // A Sandbox says how bubblewrap runs a process. The zero value is no sandbox.
 type Sandbox struct {
-	Program string   // the absolute path of bubblewrap
-	Options []string // as sandbox.Settings.Options returns them
+	Program string   // the absolute path of bubblewrap, or WeakerProgram
+	Options []string // as sandbox.Settings.Options or WeakerOptions returns them
 	ByName  bool     // this bubblewrap doesn't take descriptors for paths
 	Network []string // the hosts that a gate connects to; none: no network
 }
+
+// WeakerProgram is the program of a weaker sandbox: this one restricts itself and becomes the
+// agent.
+const WeakerProgram = "/proc/self/exe"
+
+// ConfineName is the argument that makes this program a weaker sandbox. No command of the
+// command line has this name.
+const ConfineName = "confine"
 
 // A box holds what bubblewrap gets from its parent for one run. A nil box is no sandbox.
 type box struct {
@@ -53,7 +61,11 @@ func (s Spec) openBox(f *processTable, stdin int) (b *box, err error) {
 		return b, err
 	}
 	status := b.pass(b.status)
-	code, err := sandbox.Filter()
+	makeFilter := sandbox.Filter
+	if b.weaker() {
+		makeFilter = sandbox.WeakerFilter
+	}
+	code, err := makeFilter()
 	if err != nil {
 		return b, err
 	}
@@ -61,7 +73,7 @@ func (s Spec) openBox(f *processTable, stdin int) (b *box, err error) {
 	if err != nil {
 		return b, err
 	}
-	b.options = []string{"--json-status-fd", status, "--seccomp", b.pass(filter)}
+	b.options = []string{sandbox.StatusOption, status, sandbox.FilterOption, b.pass(filter)}
 	options, err := sandbox.Resolve(s.Sandbox.Options, s.Sandbox.ByName, b.openPath)
 	if b.options = append(b.options, options...); err != nil || len(s.Sandbox.Network) == 0 {
 		return b, err
@@ -73,6 +85,9 @@ func (s Spec) openBox(f *processTable, stdin int) (b *box, err error) {
 	b.enter = b.pass(socket)
 	return b, nil
 }
+
+// weaker reports whether this program makes the sandbox instead of bubblewrap.
+func (b *box) weaker() bool { return b.program == WeakerProgram }
 
 // pass adds a descriptor for bubblewrap, and returns its number there.
 func (b *box) pass(fd int) string {
@@ -105,6 +120,9 @@ func (b *box) wrap(argv []string, attr *syscall.ProcAttr) (string, []string) {
 	if b.enter != "" {
 		argv = slices.Concat([]string{sandbox.EnterPath, EnterName, b.enter}, argv)
 	}
+	if b.weaker() {
+		return b.program, slices.Concat([]string{"mailboxd", ConfineName}, b.options, []string{"--"}, argv)
+	}
 	return b.program, slices.Concat([]string{"bwrap"}, b.options, []string{"--"}, argv)
 }
 
@@ -116,13 +134,15 @@ func (b *box) conclude(exit *task.Exit, dir string) {
 	}
 	status := b.readStatus()
 	switch {
+	case b.weaker() && status.Began:
+		exit.Confined = true
 	case status.Began, status.Init != 0 && (exit.Cause != "" || exit.Signal != ""):
 		exit.Sandboxed = true
 	case exit.Cause == "":
 		exit.Cause, exit.Reason = task.CauseSandbox, complaint(dir)
 	}
 	// A signal ends bubblewrap before the agent, whose grace period goes on.
-	if exit.Cause != "" {
+	if exit.Cause != "" && !b.weaker() {
 		exit.Survivors = nil
 	}
 	exit.Survivors = slices.DeleteFunc(exit.Survivors, func(s task.Survivor) bool { return s.PID == status.Init })

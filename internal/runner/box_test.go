@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailboxd/internal/breakout"
+	"mailboxd/internal/confine"
 	"mailboxd/internal/gate"
 	"mailboxd/internal/host"
 	"mailboxd/internal/runner"
@@ -41,8 +42,12 @@ func init() {
 		}
 		os.Exit(0)
 	}
-	if len(os.Args) > 2 && os.Args[1] == runner.EnterName {
-		panic(gate.Enter(os.Args[2], os.Args[3:]))
+	if len(os.Args) > 1 && os.Args[1] == runner.EnterName {
+		panic(gate.Enter(os.Args[2:]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == runner.ConfineName {
+		os.Stderr.WriteString("mailboxd: " + confine.Become(os.Args[2:]).Error())
+		os.Exit(1)
 	}
 	if remounted, err := breakout.Remount(os.Args); remounted {
 		if err != nil {
@@ -443,7 +448,6 @@ const userName = "RUNNER_TEST_AS_USER"
 // asBothUsers runs a test as this user and, if that is root, again as an ordinary one.
 func asBothUsers(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
-	requireBubblewrap(t)
 	test(t)
 	if os.Getuid() != 0 || os.Getenv(userName) != "" {
 		return

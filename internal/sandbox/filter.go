@@ -52,9 +52,25 @@ var refused = map[uint32]unix.Errno{
 // network namespace.
 var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 
+// refusedWeaker are the system calls that namespaces make harmless and Landlock doesn't: those
+// that reach sockets by name, other processes, and objects shared without a file.
+var refusedWeaker = []uint32{
+	unix.SYS_SOCKET, unix.SYS_CONNECT, unix.SYS_BIND, unix.SYS_LISTEN,
+	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP,
+	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL,
+	unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
+}
+
 // Filter returns the seccomp filter of a sandboxed process as bytes for bubblewrap. It also
 // refuses changes of RLIMIT_RTTIME, which marks the processes of a run.
-func Filter() ([]byte, error) {
+func Filter() ([]byte, error) { return filter((*program).socketFamilies, (*program).keepMark) }
+
+// WeakerFilter returns the filter of a process without namespaces. It refuses what Filter does,
+// all sockets but pairs of streams, limits of other processes, and shared memory without a file.
+func WeakerFilter() ([]byte, error) { return filter((*program).onlyStreamPairs, (*program).keepLimits) }
+
+// filter returns a filter with two parts that differ: for sockets, and for prlimit.
+func filter(sockets, limits func(*program)) ([]byte, error) {
 	arch, known := architectures[runtime.GOARCH]
 	if !known {
 		return nil, errors.New("make seccomp filter: the architecture " + runtime.GOARCH + " is not supported")
@@ -70,17 +86,45 @@ func Filter() ([]byte, error) {
 	for _, number := range sorted(refused) {
 		p.when(number, func() { p.end(retErrno | uint32(refused[number])) })
 	}
-	for _, number := range []uint32{unix.SYS_SOCKET, unix.SYS_SOCKETPAIR} {
-		p.when(number, func() { p.allowOnly(0, families, unix.EAFNOSUPPORT) })
-	}
+	sockets(&p)
 	p.when(unix.SYS_SETRLIMIT, func() {
 		p.load(argument(0))
 		p.when(unix.RLIMIT_RTTIME, func() { p.end(retErrno | uint32(unix.EPERM)) })
 		p.end(retAllow)
 	})
-	p.when(unix.SYS_PRLIMIT64, p.keepMark)
+	p.when(unix.SYS_PRLIMIT64, func() { limits(&p) })
 	p.end(retAllow)
 	return p.bytes(), nil
+}
+
+func (p *program) socketFamilies() {
+	for _, number := range []uint32{unix.SYS_SOCKET, unix.SYS_SOCKETPAIR} {
+		p.when(number, func() { p.allowOnly(0, families, unix.EAFNOSUPPORT) })
+	}
+}
+
+// onlyStreamPairs allows pairs of connected streams and no other sockets: a pair of datagram
+// sockets could send to any name.
+func (p *program) onlyStreamPairs() {
+	for _, number := range refusedWeaker {
+		p.when(number, func() { p.end(retErrno | uint32(unix.EPERM)) })
+	}
+	p.when(unix.SYS_SOCKETPAIR, func() {
+		p.load(argument(0))
+		p.unless(unix.AF_UNIX, retErrno|uint32(unix.EAFNOSUPPORT))
+		p.load(argument(1))
+		const kind = 0xf // without the flags
+		p.add(unix.BPF_ALU|unix.BPF_AND|unix.BPF_K, 0, 0, kind)
+		p.unless(unix.SOCK_STREAM, retErrno|uint32(unix.EPERM))
+		p.end(retAllow)
+	})
+}
+
+// keepLimits refuses prlimit of another process, and what keepMark refuses.
+func (p *program) keepLimits() {
+	p.load(argument(0))
+	p.unless(0, retErrno|uint32(unix.EPERM))
+	p.keepMark()
 }
 
 // keepMark refuses prlimit with a new RLIMIT_RTTIME. Reading it is allowed.

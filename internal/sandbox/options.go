@@ -75,9 +75,15 @@ func (s Settings) Options(r Run) []string {
 	)
 }
 
-// mounts returns the options for the paths of a run. A directory comes before what is in it,
-// so that the inner path decides.
+// mounts returns the options for the paths of a run, and for links to them.
 func (s Settings) mounts(r Run) []string {
+	args, paths := s.binds(r)
+	return append(args, links(slices.Concat(r.Read, r.Write, []Path{r.Cwd}), paths)...)
+}
+
+// binds returns the options for the paths of a run. A directory comes before what is in it, so
+// that the inner path decides.
+func (s Settings) binds(r Run) (args, paths []string) {
 	writable := map[string]bool{r.Dir: false, r.Work: true}
 	for _, p := range r.Read {
 		writable[p.Real] = false
@@ -95,12 +101,10 @@ func (s Settings) mounts(r Run) []string {
 	for _, path := range r.Fixed {
 		writable[path] = false
 	}
-	paths := make([]string, 0, len(writable))
 	for path := range writable {
 		paths = append(paths, path)
 	}
 	slices.Sort(paths) // a parent is a prefix of its children
-	var args []string
 	for _, path := range paths {
 		option := bindReadOnly
 		if writable[path] {
@@ -108,7 +112,7 @@ func (s Settings) mounts(r Run) []string {
 		}
 		args = append(args, option, path, path)
 	}
-	return append(args, links(slices.Concat(r.Read, r.Write, []Path{r.Cwd}), paths)...)
+	return args, paths
 }
 
 // links returns the options for symbolic links from configured names to real paths, except in

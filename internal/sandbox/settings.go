@@ -26,6 +26,7 @@ type Missing string
 // What happens without a sandbox.
 const (
 	Refuse Missing = "refuse" // the task ends as sandbox_unavailable
+	Weaker Missing = "weaker" // the agent runs with Landlock and a filter, and its result claims less
 	Open   Missing = "none"   // the agent runs without a sandbox, and its result doesn't claim one
 )
 

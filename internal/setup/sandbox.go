@@ -67,7 +67,8 @@ func (c foundCLI) trySandbox(ctx context.Context, configDir string, own agent.Ow
 		}
 	}
 	b := agent.Binding{ID: c.name, Profile: agent.Profile(c.profile), Command: []string{c.path}, Cwd: c.project, Sandbox: settings}
-	return agent.TrySandbox(ctx, b, own)
+	_, err := agent.TrySandbox(ctx, b, own)
+	return err
 }
 
 func belowHome(names []string) (paths []sandbox.Path) {

@@ -33,6 +33,7 @@ type Exit struct {
 	Survivors   []Survivor    `json:"survivors,omitempty"` // processes left when the process ended
 	OutputBytes int64         `json:"said,omitempty"`      // bytes of output and answer at that time
 	Sandboxed   bool          `json:"sandboxed,omitempty"` // the agent's processes were in a sandbox from their start
+	Confined    bool          `json:"confined,omitempty"`  // they were in the weaker sandbox, which holds less, from their start
 }
 
 // A Survivor is a process that outlived its run and was ended.

@@ -11,6 +11,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
+	"mailboxd/internal/sandbox"
 	"mailboxd/internal/term"
 )
 
@@ -54,6 +55,9 @@ func PrintResultOf(w io.Writer, short envelope.ID, raw []byte, asJSON bool) erro
 	}
 	if r.Cost != nil && *r.Cost != (envelope.Cost{}) {
 		fmt.Fprintf(w, "  cost      %s\n", costWords(*r.Cost))
+	}
+	if r.Output.Enforcement[envelope.ControlFilesystem] == envelope.LevelPartial {
+		fmt.Fprintf(w, "  sandbox   the weaker one, in which an agent can: %s\n", strings.Join(sandbox.Holes(), "; "))
 	}
 	_, err := fmt.Fprintf(w, "  took      %s\n", r.Time.Wall)
 	return err
