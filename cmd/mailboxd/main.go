@@ -151,20 +151,8 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 			err = check(cmd, args)
 		}
 		if err != nil {
-			return exit.With(exit.Usage, "%w; see %s --help", plainCount(cmd, args, err), cmd.CommandPath())
+			return exit.With(exit.Usage, "%w; see %s --help", exit.PlainCount(err, len(args), cmd.UseLine()), cmd.CommandPath())
 		}
 		return nil
 	}
-}
-
-// plainCount says in words that there are too few or too many arguments.
-func plainCount(cmd *cobra.Command, args []string, err error) error {
-	want, usage := 0, strings.TrimSuffix(cmd.UseLine(), " [flags]")
-	if _, other := fmt.Sscanf(err.Error(), "requires at least %d arg", &want); other == nil || len(args) == 0 && strings.HasPrefix(err.Error(), "accepts ") {
-		return fmt.Errorf("an argument is missing; usage: %s", usage)
-	}
-	if _, other := fmt.Sscanf(err.Error(), "accepts %d arg", &want); other == nil && len(args) > want {
-		return fmt.Errorf("too many arguments; usage: %s", usage)
-	}
-	return err
 }

@@ -126,8 +126,7 @@ func (f *psFlags) show(ctx context.Context, d *reader.Reader, s term.Screen) err
 	}
 	around.ShortIDs = s.Columns > 0
 	if len(list.Tasks) == 0 && s.Columns > 0 {
-		_, err := fmt.Fprintln(s, "no open or recent task matches; see: mailboxd ps --all")
-		return err
+		s.Line("no open or recent task matches; see: mailboxd ps --all")
 	}
 	if err := around.Table(list.Tasks).Print(s); err != nil {
 		return err
