@@ -9,6 +9,7 @@ import (
 	"mailboxd/internal/config"
 	"mailboxd/internal/doctor"
 	"mailboxd/internal/exit"
+	"mailboxd/internal/runner"
 )
 
 func doctorCommand(g *globals) *cobra.Command {
@@ -41,7 +42,7 @@ The exit code is 1 if there is a problem.`,
 // doctorOptionsOf reads what doctor examines.
 func doctorOptionsOf(g *globals) doctor.Options {
 	o := doctor.Options{Config: cmp.Or(g.config, config.DefaultPath(), "$HOME/.config/mailboxd/config.yaml")}
-	o.Build, _ = buildID()
+	o.Build, _ = runner.BuildID(version())
 	found, err := config.Examine(g.config, g.root)
 	cfg := found.Config
 	if err == nil {

@@ -3,11 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash/fnv"
-	"os"
 	"path/filepath"
 	"syscall"
 
@@ -181,21 +178,9 @@ func withSpaceHint(err error, dir, what string) error {
 
 // openKeepers opens the keepers of a mailbox.
 func openKeepers(state *mailbox.State) (*runner.Keepers, error) {
-	build, err := buildID()
+	build, err := runner.BuildID(version())
 	if err != nil {
 		return nil, err
 	}
 	return runner.OpenKeepers(filepath.Join(state.Path(), mailbox.KeepersDir), build, []string{"mailboxd", keeperName})
-}
-
-// buildID identifies the file of this program. An upgrade or a copy is another build.
-func buildID() (string, error) {
-	info, err := os.Stat("/proc/self/exe")
-	if err != nil {
-		return "", fmt.Errorf("name build: %w", err)
-	}
-	file := info.Sys().(*syscall.Stat_t)
-	hash := fnv.New64a()
-	fmt.Fprint(hash, version(), file.Dev, file.Ino, file.Size, info.ModTime().UnixNano())
-	return hex.EncodeToString(hash.Sum(nil)), nil
 }
