@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"io"
 	"path/filepath"
+	"strings"
 
 	"mailboxd/internal/client"
 	"mailboxd/internal/runner"
@@ -31,11 +32,27 @@ func Session(file client.TaskDetails) (id, command string) {
 	if s.ID == "" || len(s.ID) > 100 || term.ShellWord(s.ID) != s.ID || s.ID[0] == '-' { // the agent wrote it, and a person copies it
 		return "", ""
 	}
-	command = resume[s.Program] + s.ID
-	if meta, ok, err := runner.ReadMeta(dir); ok && err == nil && meta.Cwd != "" && term.Escape(meta.Cwd) == meta.Cwd {
+	meta, ok, err := runner.ReadMeta(dir)
+	if !ok || err != nil {
+		return s.ID, resume[s.Program] + s.ID
+	}
+	command = resume[programOf(meta.Argv, s.Program)] + s.ID
+	if meta.Cwd != "" && term.Escape(meta.Cwd) == meta.Cwd {
 		command = "cd " + term.ShellWord(meta.Cwd) + " && " + command
 	}
 	return s.ID, command
+}
+
+// programOf returns the program that a command names, or else the one that its output looks like:
+// the outputs of Claude Code and Cursor are much alike.
+func programOf(argv []string, looksLike string) string {
+	for _, word := range argv {
+		name := strings.TrimSuffix(filepath.Base(word), "-agent") // cursor-agent
+		if resume[name] != "" {
+			return name
+		}
+	}
+	return looksLike
 }
 
 // sessionOf reads the session from the beginning of a run's output.
