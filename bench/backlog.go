@@ -129,7 +129,7 @@ func (h *daemon) awaitIntake(ctx context.Context, count int) error {
 	return nil
 }
 
-// client asks the daemon of the house.
+// client asks the daemon.
 func (h *daemon) client(ctx context.Context) (*client.Client, error) {
 	slug, err := mailbox.Slug(filepath.Join(h.dir, "box"))
 	if err != nil {

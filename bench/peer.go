@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A desk is where a peer works: task lines, or what it takes instead, and
+// A peerClient is where a peer works: task lines, or what it takes instead, and
 // result files.
 type peerClient struct {
 	dir     string

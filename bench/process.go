@@ -56,7 +56,7 @@ func statusFile(path string) (map[string]float64, error) {
 	return fields, nil
 }
 
-// keeper finds the keeper of a house; 0 when there is none.
+// keeper finds the keeper of a daemon; 0 if there is none.
 func (h *daemon) keeper() (pid int, err error) {
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range lines {

@@ -114,7 +114,7 @@ func TestOnlyWhoIsAskedMayDecide(t *testing.T) {
 		wantForbidden(t, e.Deny(t.Context(), envelope.ID(id), core.Person{UID: 7}, ""), "uid 7 is no approver")
 		e.wantHeld(id, task.Approval)
 		if _, data := e.history(id); !strings.Contains(data, c.want) || !strings.Contains(data, `"by":"eve"`) {
-			t.Errorf("the story of %s is %s; want who was refused, and why", id, data)
+			t.Errorf("the events of %s is %s; want who was refused, and why", id, data)
 		}
 	}
 	wantForbidden(t, e.Approve(t.Context(), "any", core.Person{Names: []string{"quick"}}, ""), "is the task's agent")

@@ -47,8 +47,8 @@ func (e *engine) balance(owner string) task.Balance {
 	return b
 }
 
-// told plays an agent that works until it is told what it has spent.
-func notified(words <-chan int64) play {
+// reporting plays an agent that works until it gets what it has spent.
+func reporting(words <-chan int64) play {
 	return func(ctx context.Context, j task.Job) task.Outcome {
 		select {
 		case n := <-words:
@@ -67,7 +67,7 @@ func notified(words <-chan int64) play {
 func TestATaskWaitsForWhatOthersHaveReservedAndIsCalledWhenTheyAreDone(t *testing.T) {
 	words := make(chan int64)
 	e := newEngine(t)
-	e.plays["told"] = notified(words)
+	e.plays["told"] = reporting(words)
 	e.judge = sharing(100)
 	e.start()
 	e.send("t1", "told", budget(80))
@@ -79,7 +79,7 @@ func TestATaskWaitsForWhatOthersHaveReservedAndIsCalledWhenTheyAreDone(t *testin
 		e.wantHeld(id, task.Capacity)
 	}
 	if _, data := e.history("t2"); !strings.Contains(data, "requester:tester has spent 0 of 100 tokens of ") || !strings.Contains(data, "80 are reserved") {
-		t.Errorf("the story of t2 = %s; want why it waits", data)
+		t.Errorf("the events of t2 = %s; want why it waits", data)
 	}
 	words <- 20
 	e.must(e.Idle(t.Context()))
@@ -95,7 +95,7 @@ func TestTasksThatWaitForABudgetFillTheQueue(t *testing.T) {
 	words := make(chan int64)
 	e := newEngine(t)
 	e.opts.Queue = 2
-	e.plays["told"] = notified(words)
+	e.plays["told"] = reporting(words)
 	e.judge = sharing(100)
 	e.start()
 	e.send("t1", "told")

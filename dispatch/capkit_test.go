@@ -166,8 +166,8 @@ func tied(tie envelope.Tie, line string) part {
 	}
 }
 
-// heard is what a conversation says, one line for each message.
-func received(j task.Job) (lines []string) {
+// conversationLines returns a line for each message of a conversation.
+func conversationLines(j task.Job) (lines []string) {
 	for _, m := range j.Conversation {
 		lines = append(lines, fmt.Sprintf("%s %s>%s %s", m.Act, m.From, strings.Join(m.To, ","), m.Text))
 	}

@@ -96,7 +96,7 @@ func TestNobodyWaitsForABudgetForEver(t *testing.T) {
 			return spent(j, min(*j.Allowance.Tokens, int64(len(j.Task.ID))))
 		}
 		words := make(chan int64)
-		e.plays["told"] = notified(words)
+		e.plays["told"] = reporting(words)
 		e.start()
 		e.send("first", "told") // has all there is
 		e.await("first", task.Running)

@@ -46,7 +46,7 @@ func TestBatchesThatAreDecodedAheadMeanWhatTheyMeanInTurn(t *testing.T) {
 		}
 		kinds, _ := e.history(id)
 		if got := strings.Count(strings.Join(kinds, " "), "task.duplicate"); got != 1 {
-			t.Errorf("the story of %s is %v; want one duplicate", id, kinds)
+			t.Errorf("the events of %s is %v; want one duplicate", id, kinds)
 		}
 	}
 	e.must(e.Idle(t.Context()))

@@ -29,11 +29,11 @@ func TestAnAgentGoesOnWithTheAnswerOfTheOneItAsked(t *testing.T) {
 	if len(runs) != 2 {
 		t.Fatalf("pm ran %d times; want 2", len(runs))
 	}
-	got, want := received(runs[1]), []string{"task.delegated pm>analyst count them", "task.completed analyst>pm 42, revision 1"}
+	got, want := conversationLines(runs[1]), []string{"task.delegated pm>analyst count them", "task.completed analyst>pm 42, revision 1"}
 	if !slices.Equal(got, want) {
 		t.Errorf("pm goes on with %q; want %q", got, want)
 	}
-	if conversation := received(s.runs("analyst")[0]); len(conversation) > 0 {
+	if conversation := conversationLines(s.runs("analyst")[0]); len(conversation) > 0 {
 		t.Errorf("analyst begins with %q; want nothing but its request", conversation)
 	}
 }
@@ -50,7 +50,7 @@ func TestAnAgentGoesOnWithTheReplyOfAPerson(t *testing.T) {
 	}
 	s.line(message("user", "T1", "pm", "the north"))
 	s.wantEnd("T1", envelope.OK, "")
-	got, want := received(s.runs("pm")[1]), []string{"info pm>user which region?", "info user>pm the north"}
+	got, want := conversationLines(s.runs("pm")[1]), []string{"info pm>user which region?", "info user>pm the north"}
 	if !slices.Equal(got, want) {
 		t.Errorf("pm goes on with %q; want %q", got, want)
 	}
@@ -79,7 +79,7 @@ func TestAQuestionToTheOneAboveIsAnsweredByItsRun(t *testing.T) {
 	s.start()
 	s.order("T1", "pm")
 	s.wantEnd("T1", envelope.OK, "")
-	got, want := received(s.runs("analyst")[1]), []string{"info analyst>pm all of them?", "info pm>analyst yes, all"}
+	got, want := conversationLines(s.runs("analyst")[1]), []string{"info analyst>pm all of them?", "info pm>analyst yes, all"}
 	if !slices.Equal(got, want) {
 		t.Errorf("analyst goes on with %q; want %q", got, want)
 	}
@@ -101,7 +101,7 @@ func TestWorkIsHandedOnlyToWhomItMayBe(t *testing.T) {
 	if len(s.runs("qa")) != 0 {
 		t.Error("qa ran; want it never asked")
 	}
-	if got := received(s.runs("pm")[1]); !strings.Contains(strings.Join(got, "\n"), "task.failed qa>pm target_agent: pm may not hand work to qa") &&
+	if got := conversationLines(s.runs("pm")[1]); !strings.Contains(strings.Join(got, "\n"), "task.failed qa>pm target_agent: pm may not hand work to qa") &&
 		!strings.Contains(strings.Join(got, "\n"), "may not hand work to qa") {
 		t.Errorf("pm goes on with %q; want to hear that it may not", got)
 	}

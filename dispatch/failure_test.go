@@ -64,7 +64,7 @@ func TestSomebodyIsAskedAboutWorkThatFailedAsTheOperatorWants(t *testing.T) {
 	}
 	s.line(message("user", "T1", "pm", "try the other table"))
 	s.wantEnd("T1", envelope.OK, "")
-	got := received(s.runs("pm")[1])
+	got := conversationLines(s.runs("pm")[1])
 	if !slices.Contains(got, "info user>pm try the other table") {
 		t.Errorf("pm goes on with %q; want the reply in it", got)
 	}

@@ -105,7 +105,7 @@ func TestATaskThatABudgetIsTooShortForDoesNotBeginAtOnce(t *testing.T) {
 	words := make(chan int64)
 	e := newAloneEngine(t)
 	e.opts.Workers = 2
-	e.plays["told"] = notified(words)
+	e.plays["told"] = reporting(words)
 	e.judge = sharing(100)
 	e.start()
 	e.send("t1", "told", budget(80))

@@ -69,8 +69,8 @@ func (e *engine) delivered(id string, members ...string) {
 	}
 }
 
-// place puts a result file, as somebody would who finished it a minute ago.
-func (e *engine) location(id, agent, summary string) {
+// putResult puts a result file, as somebody would who finished it a minute ago.
+func (e *engine) putResult(id, agent, summary string) {
 	e.t.Helper()
 	path := filepath.Join(e.parts.Box.ResultsDir(), id+".json")
 	text := `{"schema_version":"1.0","task_id":"` + id + `","agent_id":"` + agent + `","status":"ok","output":{"summary":"` + summary + `","actions":[]}}`
@@ -115,7 +115,7 @@ func TestIdleDoesNotWaitForWhoFetchesATaskButForItsDelivery(t *testing.T) {
 func TestAResultFileOfTheAgentAnswersItsTask(t *testing.T) {
 	e := startEngine(t)
 	e.delivered("t1")
-	e.location("t1", "editor", "by hand")
+	e.putResult("t1", "editor", "by hand")
 	if row := e.await("t1", task.Done); row.Status != envelope.OK {
 		t.Errorf("t1 is %s; want ok", row.Status)
 	}
@@ -131,7 +131,7 @@ func TestAResultFileOfTheAgentAnswersItsTask(t *testing.T) {
 func TestAResultFileSignedBySomebodyElseAnswersNoTaskInAnInbox(t *testing.T) {
 	e := startEngine(t)
 	e.delivered("t1")
-	e.location("t1", "quick", "not mine")
+	e.putResult("t1", "quick", "not mine")
 	e.await("t1", task.Held)
 	e.wantHeld("t1", task.ResultInvalid)
 	e.wantResult("t1", "not mine") // left alone
@@ -139,7 +139,7 @@ func TestAResultFileSignedBySomebodyElseAnswersNoTaskInAnInbox(t *testing.T) {
 	e.ReevaluateAll()
 	e.await("t1", task.Waiting)
 	e.wantInbox("t1", 1) // where it was already
-	e.location("t1", "editor", "mine")
+	e.putResult("t1", "editor", "mine")
 	e.await("t1", task.Done)
 	e.wantResult("t1", "mine")
 }
@@ -153,7 +153,7 @@ func TestAResultFileThatSomebodyStillWritesHoldsNothing(t *testing.T) {
 	if row := e.row("t1"); row.State != task.Waiting {
 		t.Errorf("t1 is %s while its answer is written; want waiting", row.State)
 	}
-	e.location("t1", "editor", "whole")
+	e.putResult("t1", "editor", "whole")
 	e.await("t1", task.Done)
 	e.wantResult("t1", "whole")
 }
@@ -163,7 +163,7 @@ func TestAResultFileThatHasToBeApprovedIsNotShownBefore(t *testing.T) {
 	e.judge = afterwards
 	e.start()
 	e.delivered("t1")
-	e.location("t1", "editor", "in the open")
+	e.putResult("t1", "editor", "in the open")
 	e.await("t1", task.Review)
 	e.until("the answer cannot be read", func() bool { return e.result("t1") == "" })
 	e.restart()
@@ -172,7 +172,7 @@ func TestAResultFileThatHasToBeApprovedIsNotShownBefore(t *testing.T) {
 	e.await("t1", task.Done)
 	e.wantResult("t1", "in the open")
 	if kinds, _ := e.history("t1"); slices.Contains(kinds, "result.conflict") || slices.Contains(kinds, "result.refused") {
-		t.Errorf("story = %v; want no conflict with what is the answer", kinds)
+		t.Errorf("events = %v; want no conflict with what is the answer", kinds)
 	}
 }
 
@@ -183,7 +183,7 @@ func TestAResultFileForAPausedTaskInAnInboxIsReviewedAsWell(t *testing.T) {
 	e.must(e.Pause(t.Context(), "editor", me))
 	e.send("t1", "editor")
 	e.wantHeld("t1", task.Paused)
-	e.location("t1", "editor", "early")
+	e.putResult("t1", "editor", "early")
 	e.await("t1", task.Review)
 	e.until("the answer cannot be read", func() bool { return e.result("t1") == "" })
 	e.must(e.Approve(t.Context(), "t1", core.Person{Names: []string{"bob"}}, ""))
@@ -203,7 +203,7 @@ func TestAResultFileThatIsFinishedLateIsReviewedAsWell(t *testing.T) {
 	e.Look(t.Context())
 	e.await("t1", task.Held)
 	e.wantHeld("t1", task.ResultInvalid)
-	e.location("t1", "editor", "whole")
+	e.putResult("t1", "editor", "whole")
 	e.await("t1", task.Review)
 	e.until("the answer cannot be read", func() bool { return e.result("t1") == "" })
 }

@@ -268,7 +268,7 @@ func (e *engine) wantHeld(id string, reasons ...task.Reason) {
 	}
 }
 
-// story returns the kinds of a task's events, and their data.
+// history returns the kinds of a task's events, and their data.
 func (e *engine) history(id string) (kinds []string, data string) {
 	e.t.Helper()
 	events, err := e.parts.Ledger.Events(context.Background(), envelope.ID(id), 0, 1000)

@@ -28,13 +28,13 @@ func (e *engine) append(requester, id, agent string, members ...string) {
 	}
 }
 
-// A family is an engine in which agents work until they are told.
+// members returns an engine in which agents work until they are told.
 func members(t *testing.T, agents ...string) (*engine, map[string]chan int64) {
 	e := newEngine(t)
 	words := map[string]chan int64{}
 	for _, agent := range agents {
 		words[agent] = make(chan int64)
-		e.plays[agent] = notified(words[agent])
+		e.plays[agent] = reporting(words[agent])
 	}
 	e.judge = func(t envelope.Task, _ time.Time) task.Verdict {
 		v := task.Verdict{Admit: true, Terms: task.Terms{Budget: t.Budget}}
@@ -66,7 +66,7 @@ func TestALineOfAnAgentAtWorkIsAChildOfItsTask(t *testing.T) {
 	e.wantEvent("first", "task.delegated")
 	for child, words := range map[string]string{"of-latest": `"parent":"second"`, "of-stranger": "read as second", "nobodys": "the requester is no agent here"} {
 		if _, data := e.history(child); !strings.Contains(data, words) {
-			t.Errorf("the story of %s = %s; want %q in it", child, data, words)
+			t.Errorf("the events of %s = %s; want %q in it", child, data, words)
 		}
 	}
 	for _, agent := range words {
@@ -138,7 +138,7 @@ func agentsHaveAnEnd(t *testing.T, mode envelope.Mode) {
 		_, data := e.history(id)
 		refused, notified := row.Kind == want.kind, strings.Contains(data, want.words)
 		if refused != (mode == envelope.Enforce) || notified != (mode != envelope.Off) || row.Parent == 0 {
-			t.Errorf("%s ends %s (%s), and its story is %s; want %v, told %v", id, row.Status, row.Kind, data, want, mode != envelope.Off)
+			t.Errorf("%s ends %s (%s), and its events are %s; want %v, told %v", id, row.Status, row.Kind, data, want, mode != envelope.Off)
 		}
 	}
 	for _, agent := range words {

@@ -160,7 +160,7 @@ func TestAFailureIsToldWithItsCode(t *testing.T) {
 	}
 }
 
-// What an agent reports while it runs is part of the story of a task that
+// What an agent reports while it runs is part of the events of a task that
 // somebody hears about, and of no other.
 func TestProgressIsRememberedWhereSomebodyHearsOfIt(t *testing.T) {
 	e := startEngine(t)
@@ -181,7 +181,7 @@ func TestProgressIsRememberedWhereSomebodyHearsOfIt(t *testing.T) {
 	e.again()
 	e.wantEvent("T1", "task.progress")
 	if _, data := e.history("T1"); !strings.Contains(data, `{"note":"reading","pct":40}`) {
-		t.Errorf("story of T1 = %s; want what was reported", data)
+		t.Errorf("events of T1 = %s; want what was reported", data)
 	}
 }
 

@@ -32,8 +32,8 @@ type clowlLine struct {
 	} `json:"body"`
 }
 
-// heard reads an inbox in which every line has to pass the strict checker.
-func (e *engine) received(name string) (lines []clowlLine) {
+// inboxLines reads an inbox in which every line has to pass the strict checker.
+func (e *engine) inboxLines(name string) (lines []clowlLine) {
 	e.t.Helper()
 	for _, text := range e.letters(name) {
 		if err := strict.CLowl([]byte(text)); err != nil {
@@ -61,7 +61,7 @@ func TestARequestInCLowlIsAcknowledgedAndAnswered(t *testing.T) {
 	}
 	e.requested("m1", "quick", nil)
 	e.again()
-	lines := e.received("oscar")
+	lines := e.inboxLines("oscar")
 	if got := performatives(lines); !slices.Equal(got, []string{"ACK", "PROG", "DONE"}) {
 		t.Fatalf("oscar heard %v; want ACK, PROG and DONE, in this order (CLOWL-23)", got)
 	}
@@ -98,7 +98,7 @@ func TestAFailureInCLowlSaysWhetherToTryAgain(t *testing.T) {
 		}
 		e.requested("m1", "quick", nil)
 		e.again()
-		lines := e.received("oscar")
+		lines := e.inboxLines("oscar")
 		if len(lines) != 2 || lines[1].P != "ERR" || lines[1].Body.T != "error" {
 			t.Errorf("%s: oscar heard %+v; want ACK and ERR", kind, lines)
 			continue
@@ -117,14 +117,14 @@ func TestWhoWaitsHearsWhyAndWhenItGoesOn(t *testing.T) {
 		row.State, row.Reasons = task.Held, []task.Reason{task.Operator}
 	})
 	e.again()
-	lines := e.received("oscar")
+	lines := e.inboxLines("oscar")
 	if got := performatives(lines); !slices.Equal(got, []string{"ACK", "PROG"}) || !strings.Contains(string(lines[1].Body.D), `"blocked":["operator"]`) {
 		t.Fatalf("oscar heard %+v; want ACK, and PROG that it is blocked by an operator", lines)
 	}
 	e.must(e.Release(t.Context(), "m1", core.By{Who: "me"}))
 	e.await("m1", task.Done)
 	e.must(e.Idle(t.Context()))
-	lines = e.received("oscar")
+	lines = e.inboxLines("oscar")
 	if got := performatives(lines); !slices.Equal(got, []string{"ACK", "PROG", "PROG", "DONE"}) || !strings.Contains(string(lines[2].Body.D), `"blocked":[]`) {
 		t.Errorf("oscar heard %+v; want PROG that it goes on, and DONE", lines)
 	}
@@ -145,7 +145,7 @@ func TestACancellationIsAnsweredToWhoAskedForIt(t *testing.T) {
 		}))
 		e.must(e.Cancel(t.Context(), "m1", core.By{Who: c.from}))
 		e.must(e.Idle(t.Context()))
-		lines := e.received("oscar")
+		lines := e.inboxLines("oscar")
 		last := lines[len(lines)-1]
 		switch {
 		case last.P != c.want:
@@ -183,7 +183,7 @@ func TestWhatWasNotToldInTimeIsToldAtTheNextStart(t *testing.T) {
 	})
 	for _, want := range [][]string{{"ACK", "PROG"}, {"ACK", "PROG"}} {
 		e.again()
-		if got := performatives(e.received("oscar")); !slices.Equal(got, want) {
+		if got := performatives(e.inboxLines("oscar")); !slices.Equal(got, want) {
 			t.Errorf("oscar heard %v; want %v", got, want)
 		}
 	}

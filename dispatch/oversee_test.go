@@ -69,12 +69,12 @@ func TestAnOverseerSendsWorkBackUntilItIsContent(t *testing.T) {
 	s.order("T1", "analyst")
 	s.wantEnd("T1", envelope.OK, "")
 	s.wantResult("T1", "43")
-	got, want := received(s.runs("analyst")[2]), []string{
+	got, want := conversationLines(s.runs("analyst")[2]), []string{
 		"task.delegated analyst>qa 42, revision 1", "review.inquiry qa>analyst really?", "info analyst>qa 43, revision 1", "review.inquiry qa>analyst sure?"}
 	if !slices.Equal(got, want) {
 		t.Errorf("analyst goes on with %q; want %q", got, want)
 	}
-	if got := received(s.runs("qa")[2]); !strings.HasSuffix(strings.Join(got, "\n"), "info analyst>qa confirmed") {
+	if got := conversationLines(s.runs("qa")[2]); !strings.HasSuffix(strings.Join(got, "\n"), "info analyst>qa confirmed") {
 		t.Errorf("qa goes on with %q; want the reply at its end", got)
 	}
 }

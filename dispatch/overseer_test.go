@@ -40,7 +40,7 @@ func TestAnOverseerDecidesAboutNothingThatItHasNotSeen(t *testing.T) {
 			s.await("T1", task.Review)
 			return timed(says(task.Reply, message("qa", "T1.review", "orchestrator", "verified"))(j))
 		}
-		if got := strings.Join(received(j), "\n"); !strings.Contains(got, "forged") {
+		if got := strings.Join(conversationLines(j), "\n"); !strings.Contains(got, "forged") {
 			t.Errorf("qa is asked again with %q; want what it has not seen", got)
 		}
 		return timed(says(task.Reply, refusal("qa", "T1.review", "analyst", "made up"))(j))

@@ -54,7 +54,7 @@ func TestTheContextOfARequestIsWhatItsHashSays(t *testing.T) {
 	}
 	e.wantEvent("degraded", "context.degraded")
 	if kinds, _ := e.history("right"); slices.Contains(kinds, "context.degraded") {
-		t.Errorf("story of right = %v; want nothing of a degraded context", kinds)
+		t.Errorf("events of right = %v; want nothing of a degraded context", kinds)
 	}
 }
 

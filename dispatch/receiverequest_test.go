@@ -60,7 +60,7 @@ func TestAStrayResultFileMakesNoRootOfWhatAWaitingAgentAsksFor(t *testing.T) {
 	e.start()
 	e.say(req("m1", "chief"))
 	e.await("m1", task.Held)
-	e.location("m1", "chief", "not the answer")
+	e.putResult("m1", "chief", "not the answer")
 	e.until("the stray file is told of", func() bool {
 		kinds, _ := e.history("m1")
 		return slices.Contains(kinds, "result.conflict")

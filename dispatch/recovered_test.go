@@ -72,7 +72,7 @@ func TestALostLedgerLosesNoResultOfAnApprovedRun(t *testing.T) {
 		t.Errorf("t1 = %s; want the result that was there, %s", e.result("t1"), before)
 	}
 	e.wantHeld("t2", task.Approval, task.Recovered)
-	e.location("t2", "quick", "forged")
+	e.putResult("t2", "quick", "forged")
 	e.until("the forged file is gone", func() bool { return e.result("t2") == "" })
 	e.wantHeld("t2", task.Approval, task.Recovered)
 }

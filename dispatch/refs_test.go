@@ -40,7 +40,7 @@ func TestReferencesAreJudgedAsStrictlyAsAsked(t *testing.T) {
 					t.Errorf("%s ended as %q; want %q", id, row.Kind, want)
 				}
 				if _, history := e.history(id); strings.Contains(history, "input.refs[0].uri") == c.silent {
-					t.Errorf("%s: story = %s; want the field in it: %v", id, history, !c.silent)
+					t.Errorf("%s: events = %s; want the field in it: %v", id, history, !c.silent)
 				}
 			}
 		})

@@ -159,7 +159,7 @@ func TestARevisionBehindAReviewWaitsForItsEnd(t *testing.T) {
 
 func TestAResultPlacedInReviewIsMovedToTheHistory(t *testing.T) {
 	e := inReview(t)
-	e.location("t1", "quick", "forged")
+	e.putResult("t1", "quick", "forged")
 	e.until("nothing is shown", func() bool { return e.result("t1") == "" }) // a look may come before the review is known
 	e.wantEvent("t1", "result.refused")
 	e.wantRefused("t1", 1, "forged")
@@ -170,7 +170,7 @@ func TestAResultPlacedInReviewIsMovedToTheHistory(t *testing.T) {
 	e.await("t1", task.Done)
 	e.wantResult("t1", "approval_denied")
 	if kinds, _ := e.history("t1"); slices.Contains(kinds, "result.adopted") {
-		t.Errorf("story = %v; want nothing adopted", kinds)
+		t.Errorf("events = %v; want nothing adopted", kinds)
 	}
 }
 
@@ -221,7 +221,7 @@ func TestADirectoryInThePlaceOfAResultInReviewIsToldOnce(t *testing.T) {
 	e.Look(t.Context())
 	e.wantEvent("t1", "result.conflict")
 	e.must(os.Remove(path))
-	e.location("t1", "quick", "forged")
+	e.putResult("t1", "quick", "forged")
 	e.until("nothing is shown", func() bool { return e.result("t1") == "" })
 	e.must(e.Approve(t.Context(), "t1", ada, ""))
 	e.await("t1", task.Done)
@@ -234,7 +234,7 @@ func TestARefusedResultIsMovedOnceAlsoWhenThatWasCutShort(t *testing.T) {
 	e.judge = asking("plan", envelope.ApprovalPre)
 	e.start()
 	e.send("t1", "quick")
-	e.location("t1", "quick", "forged")
+	e.putResult("t1", "quick", "forged")
 	e.until("nothing is shown", func() bool { return e.result("t1") == "" })
 	ago := e.writtenAt("t1")
 	e.end()
@@ -246,7 +246,7 @@ func TestARefusedResultIsMovedOnceAlsoWhenThatWasCutShort(t *testing.T) {
 	e.Look(t.Context())
 	e.until("nothing is shown", func() bool { return e.result("t1") == "" })
 	e.wantEvent("t1", "result.refused")
-	e.location("t1", "quick", "other") // is another file
+	e.putResult("t1", "quick", "other") // is another file
 	e.until("nothing is shown", func() bool { return e.result("t1") == "" })
 	if kinds, _ := e.history("t1"); len(slices.DeleteFunc(kinds, func(k string) bool { return k != "result.refused" })) != 2 {
 		t.Error("the second file is not told of")
@@ -289,7 +289,7 @@ func TestAResultPlacedBetweenAttemptsIsNoWayRoundTheReview(t *testing.T) {
 	e.await("t1", task.Review)
 	kinds, _ := e.history("t1")
 	if slices.Contains(kinds, "result.adopted") {
-		t.Errorf("the story of t1 is %v; want nothing adopted", kinds)
+		t.Errorf("the events of t1 is %v; want nothing adopted", kinds)
 	}
 }
 
@@ -324,7 +324,7 @@ func TestBothAsksBeforeAndAfter(t *testing.T) {
 		"task.finished", "approval.asked", "approval.refused", "approval.approved",
 	}
 	if !slices.Equal(kinds, want) {
-		t.Errorf("story = %v; want %v", kinds, want)
+		t.Errorf("events = %v; want %v", kinds, want)
 	}
 }
 

@@ -145,7 +145,7 @@ func TestAnAnswerThatCannotBeReadCanBeCancelledOrReplacedByHand(t *testing.T) {
 	e.must(e.Cancel(t.Context(), "t1", core.By{Who: "tester"}))
 	e.await("t1", task.Done)
 	e.wantResult("t1", `"cancelled"`)
-	e.location("t2", "a", "by hand")
+	e.putResult("t2", "a", "by hand")
 	e.await("t2", task.Done)
 	e.wantResult("t2", "by hand")
 	for _, id := range []string{"t1", "t2"} {

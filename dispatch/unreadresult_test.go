@@ -36,7 +36,7 @@ func TestAResultFileThatCannotBeReadNowIsTakenLater(t *testing.T) {
 		id := fmt.Sprint("t", i)
 		e.send(id, "quick")
 		e.await(id, task.Held)
-		e.location(id, "quick", "by hand")
+		e.putResult(id, "quick", "by hand")
 	}
 	for i := range passing {
 		id := fmt.Sprint("t", i)
@@ -65,7 +65,7 @@ func TestAResultFileThatMayNotBeReadHoldsItsTask(t *testing.T) {
 			}
 			return nil
 		}))
-		e.location(id, "quick", "by hand")
+		e.putResult(id, "quick", "by hand")
 		e.until(id+" is held for its result file", func() bool { return slices.Contains(e.row(id).Reasons, task.ResultInvalid) })
 		if _, data := e.history(id); !strings.Contains(data, errno.Error()) {
 			t.Errorf("the events of %s say %s; want %v", id, data, errno)
@@ -81,7 +81,7 @@ func TestAnAgentIsNotRunWhileTheResultOfItsTaskCannotBeRead(t *testing.T) {
 	}
 	e.start()
 	left := failWith(t, "result file", []syscall.Errno{unix.EIO, unix.ENOMEM}, func() {})
-	e.location("t1", "a", "by hand")
+	e.putResult("t1", "a", "by hand")
 	e.send("t1", "a")
 	e.await("t1", task.Done)
 	e.wantResult("t1", "by hand")
@@ -96,7 +96,7 @@ func TestAnAgentThatFetchesItsTasksHasAnsweredOnceItsResultFileCanBeRead(t *test
 	e.send("t1", "editor")
 	e.await("t1", task.Waiting)
 	left := failWith(t, "result file", []syscall.Errno{unix.EIO}, func() {})
-	e.location("t1", "editor", "by hand")
+	e.putResult("t1", "editor", "by hand")
 	if row := e.row("t1"); row.State != task.Waiting {
 		t.Errorf("t1 is %s while its result file cannot be read; want waiting", row.State)
 	}

@@ -12,7 +12,7 @@ import (
 const maxDepth = 128
 
 // A check reads the fields of a document and gathers what there is to say.
-// Its methods return the zero value for whatever they complain about.
+// Its methods return the zero value for values that are wrong.
 type check struct {
 	*document
 	findings Findings

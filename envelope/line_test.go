@@ -16,8 +16,8 @@ import (
 // named is a short valid request.
 func named(id string) string { return request("task_id", `"`+id+`"`) }
 
-// told writes pieces as "taken id" or "kind id", in order.
-func notified(pieces []envelope.Piece) []string {
+// pieceWords writes pieces as "taken id" or "kind id", in order.
+func pieceWords(pieces []envelope.Piece) []string {
 	var words []string
 	for _, p := range pieces {
 		word := "taken"
@@ -92,7 +92,7 @@ var lines = []struct {
 func TestALineIsTakenApart(t *testing.T) {
 	for _, l := range lines {
 		pieces := envelope.ReadLine([]byte(l.line), envelope.Strict)
-		if diff := cmp.Diff(l.want, notified(pieces)); diff != "" {
+		if diff := cmp.Diff(l.want, pieceWords(pieces)); diff != "" {
 			t.Errorf("%s: pieces differ (-want +got):\n%s", l.row, diff)
 		}
 		for _, p := range pieces {

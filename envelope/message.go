@@ -58,7 +58,7 @@ const Ourselves = "mailboxd"
 
 // A Message is something said between participants: agents, people, and us. Its
 // fields are what all dialects have in common; what only its own has stays in
-// Data, Extra and Raw, so that saying it again in the same dialect loses nothing.
+// Data, Extra and Raw, so that encoding it again in the same dialect loses nothing.
 // Codecs make messages from lines, and we make our own. A Message that was
 // decoded is never changed and may be shared.
 type Message struct {

@@ -27,7 +27,7 @@ func TestTheFieldsOfAnEventAreWrittenAsJSONIs(t *testing.T) {
 	}
 }
 
-// BenchmarkEvent is a line of a story, as each run has two.
+// BenchmarkEvent is an event, as each run has two.
 func BenchmarkEvent(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

@@ -64,7 +64,7 @@ func performativeOf(m envelope.Message) string {
 }
 
 // messageID is what a message is called. A request without a name of its own has
-// that of its task, so that saying it twice is saying one thing.
+// that of its task, so that the same message twice counts once.
 func messageID(m envelope.Message) string {
 	id := m.ID
 	if id == "" && asks(m.Act) {

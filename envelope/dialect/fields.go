@@ -17,7 +17,7 @@ import (
 )
 
 // fields is a foreign object being read: its members, and what there is to
-// say about them. Its methods return the zero value for what they complain about.
+// say about them. Its methods return the zero value for values that are wrong.
 type fields struct {
 	path     string // what stands before the name of a member in a finding
 	members  map[string]jsontext.Value

@@ -62,7 +62,7 @@ func (g *Agent) Run(ctx context.Context, j task.Job, started func(runner.Process
 	case ctx.Err() != nil:
 		return g.void(j, "the run was ended before it began: "+context.Cause(ctx).Error())
 	}
-	j, spec, err := g.location(ctx, j)
+	j, spec, err := g.prepareDir(ctx, j)
 	if err != nil {
 		return g.unprepared(ctx, j, err)
 	}

@@ -20,7 +20,7 @@ import (
 
 func TestAnAnswerBecomesACompleteResult(t *testing.T) {
 	j := jobFor(t, request(`, "metadata": {"ainl.graph_checksum": "sha256:1", "ainl.program_id": "monitor.v1"}`))
-	g := bound(t, message(t, `{"status": "completed", "confidence": 0.5, "output": {"summary": "all is well", "actions": [], "sla": 99},
+	g := bound(t, printing(t, `{"status": "completed", "confidence": 0.5, "output": {"summary": "all is well", "actions": [], "sla": 99},
 		"cost_used": {"tokens": 7, "usd_cents": 1}, "time_used": {"wall_ms": 123456789}}`, 0))
 	got := g.Run(t.Context(), j, nil)
 	expect(t, "Run", got, envelope.OK, "")
@@ -195,21 +195,21 @@ func TestExitStatusAndAnswerDecideTheResult(t *testing.T) {
 		return `{"status": "` + status + `", "output": {"summary": "no"}` + more + `}`
 	}
 	for _, e := range []ending{
-		{"exit 0 with an answer", message(t, ok, 0), envelope.OK, "", "fine", false},
-		{"exit 0 with nothing", message(t, "", 0), envelope.Failed, envelope.OutputInvalid, "", false},
-		{"exit 0 with junk", message(t, "\x00\xff junk", 0), envelope.Failed, envelope.OutputInvalid, "", false},
-		{"exit 0 with an array", message(t, `[{"summary": "x"}]`, 0), envelope.Failed, envelope.OutputInvalid, "", false},
-		{"exit 0 with an empty object", message(t, `{}`, 0), envelope.Failed, envelope.OutputInvalid, "", false},
-		{"exit 0 with a wrong type", message(t, `{"summary": 5}`, 0), envelope.Failed, envelope.OutputInvalid, "", false},
-		{"exit 3 with nothing", message(t, "", 3), envelope.Failed, envelope.AgentCrashed, "", false},
-		{"exit 3 with an ok answer", message(t, ok, 3), envelope.Failed, envelope.AgentCrashed, "fine", true},
-		{"exit 3 with its own error", message(t, said("failed", `, "error": {"kind": "quota"}`), 3), envelope.Failed, "quota", "no", false},
-		{"exit 3 with an unnamed error", message(t, said("error", ""), 3), envelope.Failed, "agent_error", "no", false},
-		{"exit 3 with a partial answer", message(t, said("partial", ""), 3), envelope.Partial, "", "no", false},
-		{"exit 75", message(t, "", 75), envelope.Failed, envelope.AgentCrashed, "", false},
-		{"exit 75 with an error", message(t, said("error", ""), 75), envelope.Failed, "agent_error", "no", false},
-		{"a word we do not know", message(t, said("splendid", ""), 0), "splendid", "", "no", true},
-		{"rejected by an agent that ran", message(t, said("rejected", ""), 0), envelope.Failed, "agent_error", "no", true},
+		{"exit 0 with an answer", printing(t, ok, 0), envelope.OK, "", "fine", false},
+		{"exit 0 with nothing", printing(t, "", 0), envelope.Failed, envelope.OutputInvalid, "", false},
+		{"exit 0 with junk", printing(t, "\x00\xff junk", 0), envelope.Failed, envelope.OutputInvalid, "", false},
+		{"exit 0 with an array", printing(t, `[{"summary": "x"}]`, 0), envelope.Failed, envelope.OutputInvalid, "", false},
+		{"exit 0 with an empty object", printing(t, `{}`, 0), envelope.Failed, envelope.OutputInvalid, "", false},
+		{"exit 0 with a wrong type", printing(t, `{"summary": 5}`, 0), envelope.Failed, envelope.OutputInvalid, "", false},
+		{"exit 3 with nothing", printing(t, "", 3), envelope.Failed, envelope.AgentCrashed, "", false},
+		{"exit 3 with an ok answer", printing(t, ok, 3), envelope.Failed, envelope.AgentCrashed, "fine", true},
+		{"exit 3 with its own error", printing(t, said("failed", `, "error": {"kind": "quota"}`), 3), envelope.Failed, "quota", "no", false},
+		{"exit 3 with an unnamed error", printing(t, said("error", ""), 3), envelope.Failed, "agent_error", "no", false},
+		{"exit 3 with a partial answer", printing(t, said("partial", ""), 3), envelope.Partial, "", "no", false},
+		{"exit 75", printing(t, "", 75), envelope.Failed, envelope.AgentCrashed, "", false},
+		{"exit 75 with an error", printing(t, said("error", ""), 75), envelope.Failed, "agent_error", "no", false},
+		{"a word we do not know", printing(t, said("splendid", ""), 0), "splendid", "", "no", true},
+		{"rejected by an agent that ran", printing(t, said("rejected", ""), 0), envelope.Failed, "agent_error", "no", true},
 	} {
 		e.check(t)
 	}
@@ -263,7 +263,7 @@ func TestAFloodCostsNoMemory(t *testing.T) {
 
 // Row 40: an agent that never reads a request of a megabyte.
 func TestALargeRequestBlocksNobody(t *testing.T) {
-	g := bound(t, message(t, `{"summary": "not read"}`, 0))
+	g := bound(t, printing(t, `{"summary": "not read"}`, 0))
 	j := jobFor(t, request(`, "x_large": "`+strings.Repeat("x", 1<<20)+`"`))
 	expect(t, "Run", g.Run(t.Context(), j, nil), envelope.OK, "")
 }

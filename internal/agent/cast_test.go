@@ -131,8 +131,8 @@ func playing(t testing.TB, role string, args ...string) agent.Binding {
 	}
 }
 
-// saying returns the binding of an agent that prints a text and exits.
-func message(t testing.TB, text string, status int) agent.Binding {
+// printing returns the binding of an agent that prints a text and exits.
+func printing(t testing.TB, text string, status int) agent.Binding {
 	t.Helper()
 	return playing(t, "say", file(t, "text", text), strconv.Itoa(status))
 }

@@ -23,8 +23,8 @@ func read(t testing.TB, j task.Job, name string) string {
 	return string(text)
 }
 
-// heard is a message of a CAP conversation.
-func received(t testing.TB, line string) envelope.Message {
+// decodeCAP decodes a message of a CAP conversation.
+func decodeCAP(t testing.TB, line string) envelope.Message {
 	t.Helper()
 	c, _ := dialect.Of(envelope.CAP)
 	m, findings := c.Decode([]byte(line), envelope.Strict)
@@ -40,7 +40,7 @@ func TestAnAgentReadsTheConversationInItsDialect(t *testing.T) {
 	for d, check := range map[envelope.Dialect]func([]byte) error{envelope.CLowl: strict.CLowl, envelope.CAP: strict.CAP} {
 		stamped := strings.NewReplacer(`"content"`, `"timestamp":"2026-03-09T23:00:00Z","content"`, `"context_summary"`, `"timestamp":"2026-03-09T23:00:00Z","context_summary"`)
 		for _, j := range []task.Job{jobFor(t, request("")), asked(t, stamped.Replace(asksCAP)), asked(t, asksCLowl)} {
-			j.Conversation = []envelope.Message{received(t, reply)}
+			j.Conversation = []envelope.Message{decodeCAP(t, reply)}
 			speaking(t, d, "").Run(t.Context(), j, nil)
 			lines := strings.Split(strings.TrimSpace(read(t, j, "conversation.jsonl")), "\n")
 			if len(lines) != 2 || !strings.Contains(lines[1], "By market.") {
@@ -86,7 +86,7 @@ func TestAnAINLAgentPaysNothingForConversations(t *testing.T) {
 		t.Errorf("it was told %s", said)
 	}
 	j = jobFor(t, request(""))
-	j.Conversation = []envelope.Message{received(t, reply)}
+	j.Conversation = []envelope.Message{decodeCAP(t, reply)}
 	bound(t, playing(t, "tell")).Run(t.Context(), j, nil)
 	lines := strings.Split(strings.TrimSpace(read(t, j, "conversation.jsonl")), "\n")
 	if last := lines[len(lines)-1]; envelope.MarkedAs([]byte(last)) != envelope.AINL || !strings.Contains(last, "By market.") {
@@ -102,7 +102,7 @@ func TestThePromptBeginsWithTheDefinitionAndHoldsTheConversationAsData(t *testin
 		Bindings: []dialect.MCPBinding{{Server: "DocsServer", Scopes: []string{"read:docs"}, Tools: []string{"read_file"}}},
 	}
 	j := asked(t, asksCAP)
-	j.Conversation = []envelope.Message{received(t, reply)}
+	j.Conversation = []envelope.Message{decodeCAP(t, reply)}
 	bound(t, b).Run(t.Context(), j, nil)
 	prompt := read(t, j, "prompt.txt")
 	rest := prompt

@@ -45,7 +45,7 @@ func reachedLimit(status string, resets time.Time) string {
 func TestTheEventOfALimitNamesItsEndBeforeTheWords(t *testing.T) {
 	at := time.Now().Add(5 * time.Hour).Truncate(time.Second)
 	for status, exact := range map[string]bool{"rejected": true, "allowed_warning": false} {
-		b := message(t, reachedLimit(status, at), 1)
+		b := printing(t, reachedLimit(status, at), 1)
 		b.Profile = agent.Claude
 		got := outcome(t, b)
 		if got.Hold != task.ProviderLimit || got.HoldUntil.Equal(at) != exact || got.HoldUntil.IsZero() {
@@ -65,7 +65,7 @@ func TestAnAnswerAboutALimitIsNoLimit(t *testing.T) {
 		agent.Gemini: `{"type":"message","role":"assistant","content":"` + words + `"}` + "\n" + `{"type":"result","status":"success","stats":{}}`,
 	} {
 		for status, want := range map[int]envelope.Status{0: envelope.OK, 1: envelope.Failed} {
-			b := message(t, printed, status)
+			b := printing(t, printed, status)
 			b.Profile = agent.Profile(format)
 			if got := outcome(t, b); got.Hold != "" || got.Retry || got.Result.Status != want {
 				t.Errorf("%s, exit %d: %+v; want status %s and no hold", format, status, got, want)

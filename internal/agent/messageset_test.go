@@ -34,7 +34,7 @@ func asked(t testing.TB, line string) task.Job {
 // speaking is an agent of a dialect that prints a text.
 func speaking(t testing.TB, d envelope.Dialect, text string) *agent.Agent {
 	t.Helper()
-	b := message(t, text, 0)
+	b := printing(t, text, 0)
 	b.Dialect = d
 	return bound(t, b)
 }
@@ -196,7 +196,7 @@ func TestWhatIsSaidInCLowlDecidesToo(t *testing.T) {
 }
 
 func TestWhatARunSaidThatWentWrongHasNoEffect(t *testing.T) {
-	b := message(t, `{"type":"delegation_notice","task_id":"T1.1","recipient_id":"analyst-1","context_summary":"dig"}`, 3)
+	b := printing(t, `{"type":"delegation_notice","task_id":"T1.1","recipient_id":"analyst-1","context_summary":"dig"}`, 3)
 	b.Dialect = envelope.CAP
 	o := bound(t, b).Run(t.Context(), asked(t, asksCAP), nil)
 	expect(t, "a run that broke", o, envelope.Failed, envelope.AgentCrashed)
@@ -216,7 +216,7 @@ func TestAMessageThatIsNotUnderstoodBesideAnAnswerIsForAPersonToSee(t *testing.T
 
 func overseen(t testing.TB, text string) *agent.Agent {
 	t.Helper()
-	b := message(t, text, 0)
+	b := printing(t, text, 0)
 	b.Dialect = envelope.CAP
 	b.Definition = &dialect.Definition{
 		ID: "tester", SystemPrompt: "You test.", AllowedAgents: []string{"qa-1"}, Rules: map[string]string{"qa-1": "When it is done."},
@@ -286,7 +286,7 @@ func TestAProgramOfAProfileSpeaksInItsText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := message(t, string(event)+"\n", 0)
+	b := printing(t, string(event)+"\n", 0)
 	b.Dialect, b.Output = envelope.CLowl, agent.Claude
 	o := bound(t, b).Run(t.Context(), asked(t, asksCLowl), nil)
 	if o.Hold != task.Children || words(o.Messages) != "task.delegatedassist to muse" || o.Result.Cost == nil || o.Result.Cost.Tokens != 7 || o.Result.Cost.USDCents != 2 {

@@ -169,7 +169,7 @@ func TestAProgramThatSpendsTooMuchIsEndedOnTheWay(t *testing.T) {
 
 func TestAnObjectIsTheOutputOfATaskThatAsksForFields(t *testing.T) {
 	const line = `{"type":"result","subtype":"success","is_error":false,"result":"{\"summary\": \"s\", \"sla\": 99}","session_id":"x"}`
-	b := printing(t, line)
+	b := claudePrinting(t, line)
 	j := jobFor(t, request(`, "required_output_contract": {"must_include_fields": ["sla", "summary"]}`))
 	got := bound(t, b).Run(t.Context(), j, nil).Result
 	if got.Status != envelope.OK || got.Output.Summary != "s" || string(got.Output.Extra) != `{"session_id":"x","sla":99}` {
@@ -177,10 +177,10 @@ func TestAnObjectIsTheOutputOfATaskThatAsksForFields(t *testing.T) {
 	}
 }
 
-// printing returns the binding of a Claude Code that prints a line.
-func printing(t *testing.T, line string) agent.Binding {
+// claudePrinting returns the binding of a Claude Code that prints a line.
+func claudePrinting(t *testing.T, line string) agent.Binding {
 	t.Helper()
-	b := message(t, line, 0)
+	b := printing(t, line, 0)
 	b.Profile = agent.Claude
 	return b
 }
@@ -191,7 +191,7 @@ func TestPricesAreExactAndRoundedUp(t *testing.T) {
 		"-1": -1, "null": -1, `"0.5"`: -1, "1e99": -1, "0.1e999999999": -1, "999999999999999999999": -1,
 	} {
 		line := `{"type":"result","subtype":"success","is_error":false,"result":"ok","total_cost_usd":` + dollars + `,"usage":{"input_tokens":1}}`
-		got := outcome(t, printing(t, line)).Result.Cost
+		got := outcome(t, claudePrinting(t, line)).Result.Cost
 		cents := int64(-1)
 		if got != nil && !got.Unpriced {
 			cents = got.USDCents

@@ -45,8 +45,8 @@ func (g *Agent) prepare(j task.Job) (runner.Spec, error) {
 	return s, err
 }
 
-// place makes the clone of a run, if it works in one, and then prepares the run there.
-func (g *Agent) location(ctx context.Context, j task.Job) (task.Job, runner.Spec, error) {
+// prepareDir makes the clone of a run, if it works in one, and then prepares the run there.
+func (g *Agent) prepareDir(ctx context.Context, j task.Job) (task.Job, runner.Spec, error) {
 	if g.inWorktree(j.Task) {
 		cwd, err := g.makeWorktree(ctx, j)
 		if err != nil {

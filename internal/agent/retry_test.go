@@ -18,13 +18,13 @@ func TestOnlyDeathsWithoutAnAnswerOfIdempotentAgentsAreRepeated(t *testing.T) {
 		retry   bool
 	}{
 		"a death by signal":    {playing(t, "suicide"), true},
-		"a bad exit":           {message(t, "", 3), true},
-		"a bad exit, answered": {message(t, ok, 3), false},
-		"an invalid answer":    {message(t, "junk", 0), false},
+		"a bad exit":           {printing(t, "", 3), true},
+		"a bad exit, answered": {printing(t, ok, 3), false},
+		"an invalid answer":    {printing(t, "junk", 0), false},
 		"a timeout":            {hurried, false},
 		"no text, a signal":    {text(playing(t, "suicide")), true},
-		"no text, a bad exit":  {text(message(t, "", 3)), true},
-		"a text, a bad exit":   {text(message(t, "it is fine", 3)), false},
+		"no text, a bad exit":  {text(printing(t, "", 3)), true},
+		"a text, a bad exit":   {text(printing(t, "it is fine", 3)), false},
 	} {
 		if got := outcome(t, c.binding); got.Retry {
 			t.Errorf("%s: is repeated; want that only of an idempotent agent", name)

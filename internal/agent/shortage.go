@@ -15,7 +15,7 @@ var shortages = []error{
 	runner.ErrKeeperGone,
 }
 
-// isShortage reports whether an error is a shortage of the machine.
+// isShortage reports whether an error says that the machine lacks a resource.
 func isShortage(err error) bool {
 	for _, lack := range shortages {
 		if errors.Is(err, lack) {

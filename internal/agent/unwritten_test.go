@@ -52,7 +52,7 @@ func TestOutputFilesThatCannotBeMadeAreTriedAgainWhereTheMachineIsAtFault(t *tes
 func TestAnAnswerCountsWhenExitJSONCannotBeWritten(t *testing.T) {
 	for _, errno := range []syscall.Errno{unix.ENOSPC, unix.EIO, unix.EACCES} {
 		met := failing(t, "write exit.json", errno)
-		got := outcome(t, message(t, goodAnswer, 0))
+		got := outcome(t, printing(t, goodAnswer, 0))
 		if !*met {
 			t.Errorf("%v: exit.json was not written", errno)
 		}

@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write what happens into testdata")
 
-// Each file of testdata tells a story: commands, and below each the events that come of
+// Each file of testdata is a scenario: commands, and below each the events that come of
 // it. The commands are those of scenario.run.
 func TestEveryScenarioHasTheEventsOfItsFile(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")

@@ -188,7 +188,7 @@ func (w *world) step() {
 	case n < 78:
 		w.program(w.any())
 	case n < 81:
-		w.location(w.any())
+		w.putFile(w.any())
 	case n < 89:
 		w.old()
 	case n < 92:

@@ -125,7 +125,7 @@ func (w *world) release(t *core.Task) {
 	}
 }
 
-func (w *world) location(t *core.Task) {
+func (w *world) putFile(t *core.Task) {
 	if t == nil || t.State == task.Done || w.files[t.ID] != (resultFile{}) {
 		return
 	}

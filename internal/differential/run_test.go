@@ -100,7 +100,7 @@ func (s *site) perform(ctx context.Context, step step) (string, error) {
 	case "word":
 		return s.word(ctx, a[0], a[1])
 	case "place":
-		return s.location(a[0], a[1], a[2])
+		return s.putFile(a[0], a[1], a[2])
 	case "claim":
 		return s.claim(ctx, a[0])
 	case "renew":
@@ -208,8 +208,8 @@ func (s *site) word(ctx context.Context, id, word string) (string, error) {
 	})
 }
 
-// place puts a result file in its place as another program would, unless there is one.
-func (s *site) location(id, kind, agent string) (string, error) {
+// putFile puts a result file in its place as another program would, unless there is one.
+func (s *site) putFile(id, kind, agent string) (string, error) {
 	text := fmt.Sprintf(`{"schema_version":"1.0","task_id":%q,"agent_id":%q,"status":%q,"confidence":null,"output":{"summary":"placed","actions":[]},"artifact_refs":[],"cost_used":{"tokens":0,"usd_cents":0},"time_used":{"started_at":"2026-01-01T00:00:00Z","finished_at":"2026-01-01T00:00:00Z","wall_ms":0},"needs_review":{"required":false,"reason":null},"error":{"kind":null,"message":null}}`,
 		id, agent, kind)
 	if kind == "nonsense" {

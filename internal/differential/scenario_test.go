@@ -66,7 +66,7 @@ func (g *generator) next() {
 	case n < 84:
 		g.fetch()
 	case n < 88:
-		g.location()
+		g.putFile()
 	case n < 92:
 		g.read()
 	default:
@@ -76,9 +76,9 @@ func (g *generator) next() {
 
 func (g *generator) file() string { return g.pick("a", "a", "b") + ".jsonl" }
 
-// place puts a result of somebody else there: before its task is asked for, or while its
+// putFile puts a result of somebody else there: before its task is asked for, or while its
 // agent is to fetch it or runs.
-func (g *generator) location() {
+func (g *generator) putFile() {
 	kind := g.pick("ok", "error")
 	s, ok := g.earlierOf("pull", "slow", "again")
 	switch {

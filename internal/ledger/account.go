@@ -67,10 +67,10 @@ func scanBudget(r row) (b envelope.Budget, err error) {
 // TreeCost adds up what a task and those it asked for have spent (AINL-46).
 func (tx *Tx) TreeCost(seq int64) (task.TreeCost, error) {
 	f, _, err := first(context.Background(), tx.write, scanFamily,
-		`WITH RECURSIVE family (seq) AS (SELECT ? UNION SELECT t.seq FROM tasks t JOIN family f ON t.parent = f.seq WHERE t.parent <> 0)
+		`WITH RECURSIVE tree (seq) AS (SELECT ? UNION SELECT t.seq FROM tasks t JOIN tree f ON t.parent = f.seq WHERE t.parent <> 0)
 		SELECT coalesce(sum(settled * coalesce(tokens, reserved_tokens, 0)), 0), coalesce(sum(settled * coalesce(usd_cents, reserved_cents, 0)), 0),
 			coalesce(sum((1 - settled) * coalesce(reserved_tokens, 0)), 0), coalesce(sum((1 - settled) * coalesce(reserved_cents, 0)), 0)
-		FROM family JOIN runs ON runs.task = family.seq`, seq)
+		FROM tree JOIN runs ON runs.task = tree.seq`, seq)
 	if err != nil {
 		return task.TreeCost{}, fmt.Errorf("add up the spending of task %d: %w", seq, err)
 	}

@@ -67,7 +67,7 @@ func (tx *Tx) EventsSince(task, after int64) ([]task.Event, error) {
 	return events, nil
 }
 
-// Story returns the latest events of a task, up to limit, oldest first.
+// History returns the latest events of a task, up to limit, oldest first.
 func (r *Reader) History(ctx context.Context, id envelope.ID, limit int) ([]task.Event, error) {
 	events, err := all(ctx, r.read, scanEvent,
 		"SELECT "+eventColumns+" FROM tasks t JOIN events e ON e.task = t.seq WHERE t.id = ? ORDER BY e.seq DESC LIMIT ?", string(id), limit)

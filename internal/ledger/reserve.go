@@ -147,7 +147,7 @@ func (tx *Tx) post(a task.Account, reserved, spent amounts, unknown int) error {
 	return err
 }
 
-// booked is what the story of a task says of its budget.
+// booked is the data of an event about a budget.
 type booked struct {
 	Attempt  int             `json:"attempt"`
 	Reserved envelope.Budget `json:"reserved"`
@@ -163,7 +163,7 @@ func spelled(accounts []task.Account) (list []string) {
 	return list
 }
 
-// logBudget adds to the story of the run's task.
+// logBudget adds an event to the run's task.
 func (tx *Tx) logBudget(r task.Run, kind task.Kind, what booked) error {
 	data, err := json.Marshal(what)
 	if err != nil {

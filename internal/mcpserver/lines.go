@@ -139,7 +139,7 @@ func (r *lineReader) take(line []byte) error {
 }
 
 // refuseMessage answers JSON that is no message. An answer gets no answer, or
-// two programs might complain to each other for ever.
+// two programs might answer each other's errors without end.
 func (r *lineReader) refuseMessage(m jsontext.Value, why error) error {
 	var about map[string]jsontext.Value
 	if json.Unmarshal(m, &about, jsontext.AllowDuplicateNames(true)) == nil && about["method"] == nil &&

@@ -21,7 +21,7 @@ func (a *approver) answer(ctx context.Context, daemon *client.Client, task clien
 	switch a.chance.IntN(3) {
 	case 0:
 		text := fmt.Sprintf(`{"schema_version":"1.0","task_id":%q,"agent_id":%q,"status":"ok","output":{"summary":%q,"actions":[]}}`, task.ID, task.Agent, words)
-		return location(a.site.path("by-hand-"+string(task.ID)), a.site.result(string(task.ID)), text)
+		return putWhole(a.site.path("by-hand-"+string(task.ID)), a.site.result(string(task.ID)), text)
 	case 1:
 		a.submit(ctx, daemon, task, "")
 	default:

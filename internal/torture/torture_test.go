@@ -72,7 +72,7 @@ func torture(t *testing.T, s *site) {
 	s.report(t, b, sum)
 }
 
-// team are the writers: two with a file of their own, one that rotates it, and
+// writers are the programs that append: two with a file of their own, one that rotates it, and
 // two that share one.
 func registry(s *site, b *book) []*writer {
 	writers := []*writer{

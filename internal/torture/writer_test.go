@@ -169,7 +169,7 @@ func (w *writer) answered() error {
 	p := w.next("fast")
 	p.fate = answered
 	p.there = fmt.Sprintf(`{"schema_version":"1.0","task_id":%q,"agent_id":"somebody","status":"ok","confidence":null,"output":{"summary":"by hand","actions":[]},"artifact_refs":[],"cost_used":{"tokens":0,"usd_cents":0},"time_used":{"started_at":"2026-01-01T00:00:00Z","finished_at":"2026-01-01T00:00:00Z","wall_time_ms":0},"needs_review":{"required":false,"reason":""},"error":{"kind":"","message":""},"provenance":{"ainl_graph_checksum":"","ainl_program_id":"","runtime_version":"","recording_uri":""}}`, p.id)
-	if err := location(w.site.path("by-hand-"+p.id), w.site.result(p.id), p.there); err != nil {
+	if err := putWhole(w.site.path("by-hand-"+p.id), w.site.result(p.id), p.there); err != nil {
 		return err
 	}
 	return w.send(p, "")
@@ -180,11 +180,11 @@ func (w *writer) stray() error {
 	w.count++
 	path, text := w.site.result(fmt.Sprintf("stray-%s-%d", w.name, w.count)), "not a result"
 	w.book.stray(path, text)
-	return location(w.site.path("stray-"+w.name), path, text)
+	return putWhole(w.site.path("stray-"+w.name), path, text)
 }
 
-// place makes a file appear whole.
-func location(aside, path, text string) error {
+// putWhole makes a file appear whole.
+func putWhole(aside, path, text string) error {
 	if err := os.WriteFile(aside, []byte(text), 0o600); err != nil {
 		return err
 	}

@@ -10,8 +10,8 @@ import (
 	"mailboxd/envelope/dialect"
 )
 
-// heard is what the agent analyst-1 says while it works on T1.1 for pm-1.
-func received(t *testing.T, raw string) envelope.Message {
+// receiveCAP decodes a line that the agent analyst-1 prints while it works on T1.1 for pm-1.
+func receiveCAP(t *testing.T, raw string) envelope.Message {
 	t.Helper()
 	m, findings := capCodec(t).Receive([]byte(raw), working)
 	if findings.Refused() {
@@ -23,7 +23,7 @@ func received(t *testing.T, raw string) envelope.Message {
 var working = envelope.Task{ID: "T1.1", Agent: "analyst-1", Requester: "pm-1"}
 
 func TestHearingCAPAMessageToTheRequesterIsTheAnswer(t *testing.T) {
-	m := received(t, `{"type":"message","task_id":"T1.1","sender_id":"analyst-1","recipient_id":"pm-1","content":"Done.","confidence":"high",
+	m := receiveCAP(t, `{"type":"message","task_id":"T1.1","sender_id":"analyst-1","recipient_id":"pm-1","content":"Done.","confidence":"high",
 		"attachments":[{"type":"file","path":"/tmp/r.md"},{"type":"text_snippet","text":"x"}]}`)
 	a := m.Answer
 	if m.Act != envelope.Completes || a.Status != envelope.OK || a.Output.Summary != "Done." {
@@ -48,7 +48,7 @@ func TestHearingCAPWhatExpectsAReplyIsNoAnswer(t *testing.T) {
 		`{"type":"delegation_notice","task_id":"T1.1.1","recipient_id":"qa","context_summary":"."}`: envelope.Delegates,
 		`{"type":"error_response","task_id":"T1.1.1","error_code":499,"error_message":"Stop."}`:     envelope.Fails,
 	} {
-		if m := received(t, raw); m.Act != act || m.Answer.Status != "" {
+		if m := receiveCAP(t, raw); m.Act != act || m.Answer.Status != "" {
 			t.Errorf("%s was heard as %s with %+v, want %s and no answer", raw, m.Act, m.Answer, act)
 		}
 	}
@@ -61,21 +61,21 @@ func TestHearingCAPAnAnswerThatEndsWithAQuestionMarkMayBeAQuestion(t *testing.T)
 		`{"type":"message","content":"Which one?","expects_reply":false}`:                              false,
 		`{"type":"message","content":"Which one? That one."}`:                                          false,
 	} {
-		if m := received(t, raw); m.Act != envelope.Completes || m.WantsReply != question {
+		if m := receiveCAP(t, raw); m.Act != envelope.Completes || m.WantsReply != question {
 			t.Errorf("%s was heard as %s, a question: %v; want an answer, a question: %v", raw, m.Act, m.WantsReply, question)
 		}
 	}
 }
 
 func TestHearingCAPAnErrorAboutItsTaskIsTheAnswer(t *testing.T) {
-	m := received(t, `{"type":"error_response","error_code":504,"error_message":"MCP timeout."}`)
+	m := receiveCAP(t, `{"type":"error_response","error_code":504,"error_message":"MCP timeout."}`)
 	if m.Act != envelope.Fails || m.Answer.Status != envelope.Failed || m.Answer.Error.Kind != envelope.Timeout || m.Answer.Error.Message != "MCP timeout." {
 		t.Errorf("heard %s %+v", m.Act, m.Answer)
 	}
 }
 
 func TestHearingCAPSuppliesWhatTheRuntimeKnows(t *testing.T) {
-	m := received(t, "{\n  \"content\": \"Done.\"\n}")
+	m := receiveCAP(t, "{\n  \"content\": \"Done.\"\n}")
 	if m.Act != envelope.Completes || m.Task != "T1.1" || m.From != "analyst-1" || !slices.Equal(m.To, []string{"pm-1"}) {
 		t.Errorf("heard %+v", m)
 	}
@@ -87,14 +87,14 @@ func TestHearingCAPSuppliesWhatTheRuntimeKnows(t *testing.T) {
 
 func TestHearingCAPNamesWorkThatIsHandedOverWithoutANameAlwaysTheSame(t *testing.T) {
 	const raw = `{"type":"delegation_notice","recipient_id":"qa-1","context_summary":"look"}`
-	m, again := received(t, raw), received(t, raw)
+	m, again := receiveCAP(t, raw), receiveCAP(t, raw)
 	if !strings.HasPrefix(string(m.Task), "T1.1.") || m.Task != again.Task || m.Request.ID != m.Task || !bytes.Equal(m.Request.Raw, m.Raw) {
 		t.Errorf("the work is %q with request %+v, then %q", m.Task, m.Request, again.Task)
 	}
 	if m.Act != envelope.Delegates || m.Tie != envelope.Assist || m.Request.Agent != "qa-1" || m.Request.Requester != "analyst-1" {
 		t.Errorf("heard %+v", m)
 	}
-	if other := received(t, strings.Replace(raw, "look", "look well", 1)); other.Task == m.Task {
+	if other := receiveCAP(t, strings.Replace(raw, "look", "look well", 1)); other.Task == m.Task {
 		t.Errorf("other work has the same name, %q", m.Task)
 	}
 }
@@ -132,7 +132,7 @@ func TestHearingCAPSaysWhatIsWrongWithAMessageWithoutItsEnvelope(t *testing.T) {
 }
 
 func TestWhatWasHeardInCAPIsOneLine(t *testing.T) {
-	m := received(t, "{\"type\":\"delegation_notice\",\n \"task_id\":\"T1.1.1\", \"sender_id\":\"analyst-1\",\n \"recipient_id\":\"qa-1\", \"context_summary\":\"look\"}")
+	m := receiveCAP(t, "{\"type\":\"delegation_notice\",\n \"task_id\":\"T1.1.1\", \"sender_id\":\"analyst-1\",\n \"recipient_id\":\"qa-1\", \"context_summary\":\"look\"}")
 	if bytes.ContainsAny(m.Raw, "\r\n") || !bytes.Equal(m.Raw, m.Request.Raw) {
 		t.Errorf("it is %q, its request %q", m.Raw, m.Request.Raw)
 	}

@@ -37,7 +37,7 @@ func (clowlCodec) Receive(raw []byte, about envelope.Task) (envelope.Message, en
 	if m.From != about.Agent && about.Agent != "" && !findings.Refused() {
 		findings = append(findings, envelope.Finding{Kind: envelope.IdentityMismatch, Field: "from", Message: "the agent speaks as another one"})
 	}
-	s.location(&m)
+	s.setSubject(&m)
 	return m, blameAgent(findings)
 }
 
@@ -191,9 +191,9 @@ func (s speech) own() bool {
 	return !s.elsewhere() && (pid == clowlID(s.asker.ID) || TaskID(pid) == s.about.ID)
 }
 
-// place says which task a message is about, and what it is to the requester of
-// that.
-func (s speech) location(m *envelope.Message) {
+// setSubject sets which task a message is about, and what the message is to the requester of
+// that task.
+func (s speech) setSubject(m *envelope.Message) {
 	switch {
 	case asks(m.Act):
 		m.WantsReply = m.Act == envelope.Requests // its sender's run is over

@@ -23,7 +23,7 @@ func (l *Ledger) layers() []*memtable {
 	return []*memtable{l.live, l.folding}
 }
 
-// fold brings what is durable in the redo log to the tables: all that was there
+// flush brings what is durable in the redo log to the tables: all that was there
 // when it was called. Groups go on meanwhile.
 func (l *Ledger) flush() error {
 	for range 2 { // what an earlier one could not bring, and the rest

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// A house is a mailbox with a daemon of its own, set up as a user does: with
-// the defaults, but for how much may be done at once.
+// A daemon serves a mailbox of its own, set up as a user does: with the defaults, but for the
+// number of runs at once.
 type daemon struct {
 	dir     string // everything of it
 	program string

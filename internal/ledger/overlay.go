@@ -33,7 +33,7 @@ func (l *Ledger) Result(ctx context.Context, seq int64) ([]byte, error) {
 	return l.idleReader.Result(ctx, seq)
 }
 
-// unfolded returns what the tables do not have of a task.
+// overlay returns what the tables do not have of a task.
 func (l *Ledger) overlay(seq int64) (all taskChange, found bool) {
 	for _, c := range slices.Backward(l.layers()) {
 		l.mu.Lock()
