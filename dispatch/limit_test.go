@@ -2,7 +2,6 @@ package dispatch_test
 
 import (
 	"context"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -40,14 +39,35 @@ func limitedUntil(e *engine, until time.Time) *atomic.Int64 {
 	return &runs
 }
 
+// limitedOnce makes the first run of the agent cli reach a limit that ends a time later. It counts
+// the runs, and returns when the limit ends: zero before the first run.
+func limitedOnce(e *engine, after time.Duration) (runs *atomic.Int64, ends func() time.Time) {
+	var until atomic.Pointer[time.Time]
+	runs = limitedUntil(e, time.Time{})
+	later := e.plays["cli"]
+	e.plays["cli"] = func(ctx context.Context, j task.Job) task.Outcome {
+		if end := time.Now().Add(after); until.CompareAndSwap(nil, &end) {
+			runs.Add(1)
+			return limited(j, end)
+		}
+		return later(ctx, j)
+	}
+	return runs, func() time.Time {
+		if end := until.Load(); end != nil {
+			return *end
+		}
+		return time.Time{}
+	}
+}
+
 func TestATaskAtALimitOfAProviderIsHeldUntilItEndsAndThenAnswered(t *testing.T) {
 	e := newEngine(t)
 	e.retries = 0
-	until := time.Now().Add(time.Second)
-	runs := limitedUntil(e, until)
+	runs, ends := limitedOnce(e, 2*time.Second)
 	e.start()
 	e.send("t1", "cli")
 	e.await("t1", task.Held)
+	until := ends()
 	e.wantHeld("t1", task.ProviderLimit)
 	e.wantEvent("t1", "task.put_back")
 	if row := e.row("t1"); !row.Until.Equal(until.UTC().Truncate(time.Microsecond)) {
@@ -184,12 +204,13 @@ func TestAnApprovedTaskAtALimitGoesOnWithoutAnotherApproval(t *testing.T) {
 	e.judge = func(t envelope.Task, _ time.Time) task.Verdict {
 		return task.Verdict{Admit: true, Hold: []task.Reason{task.Approval}, Digest: "d"}
 	}
-	limitedUntil(e, time.Now().Add(500*time.Millisecond))
+	limitedOnce(e, 100*time.Millisecond)
 	e.start()
 	e.send("t1", "cli")
 	e.await("t1", task.Held)
 	e.must(e.Approve(t.Context(), "t1", ada, ""))
-	e.until("t1 waits for the limit", func() bool { return slices.Equal(e.row("t1").Reasons, []task.Reason{task.ProviderLimit}) })
 	e.await("t1", task.Done)
 	e.wantResult("t1", `"status": "ok"`)
+	e.wantEvent("t1", "task.put_back")
+	e.wantDecisions("t1", task.Approved)
 }
