@@ -53,7 +53,7 @@ func TestScreensOfATerminal(t *testing.T) {
 // equally long, since lines are broken where the screen ends.
 func screenHome(t *testing.T) (home string, env []string) {
 	t.Helper()
-	home = fmt.Sprintf("/tmp/mbx-%06x", rand.IntN(1<<24))
+	home = fmt.Sprintf("/tmp/ada-%06x", rand.IntN(1<<24))
 	if err := os.Mkdir(home, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -165,14 +165,14 @@ func withoutMachine(text string) string {
 
 // anyTime replaces ids, times and paths with others of the same width.
 func anyTime(text, home string) string {
-	text = strings.ReplaceAll(text, home, "/tmp/mbx-000000")
+	text = strings.ReplaceAll(text, home, "/tmp/ada-000000")
 	for _, v := range []struct{ pattern, instead string }{
 		{`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`, "2026-03-09 20:00:00"},
 		{`\b\d\ds  `, "1s   "}, // in a column
 		{`\b\d+(\.\d+)?(ms|s)\b`, "1s"},
 		{`after 1s.*…`, "after 1s, …"},       // the time changes where the line is cut
 		{`\d+ ok, \d+ warn`, "9 ok, 1 warn"}, // the machine is among them
-		{`tmp-mbx-[0-9a-f]{6}`, "tmp-mbx-000000"},
+		{`tmp-ada-[0-9a-f]{6}`, "tmp-ada-000000"},
 		{`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`, "01a1fdb5-ac39-7484-993f-283a3072cf56"},
 		{`mailbox-[0-9a-f]{8}`, "mailbox-00000000"},
 		{`process \d+`, "process 42"},
