@@ -60,6 +60,14 @@ func limitedOnce(e *engine, after time.Duration) (runs *atomic.Int64, ends func(
 	}
 }
 
+// sendAtLimit sends a task to the agent cli, and waits until the limit holds it.
+func (e *engine) sendAtLimit(id string) {
+	e.t.Helper()
+	e.send(id, "cli")
+	e.await(id, task.Held)
+	e.wantHeld(id, task.ProviderLimit)
+}
+
 func TestATaskAtALimitOfAProviderIsHeldUntilItEndsAndThenAnswered(t *testing.T) {
 	e := newEngine(t)
 	e.retries = 0
@@ -85,18 +93,12 @@ func TestTheOtherTasksOfAnAgentAtALimitAreHeldWithoutARun(t *testing.T) {
 	e := newEngine(t)
 	runs := limitedUntil(e, time.Now().Add(time.Hour))
 	e.start()
-	e.send("t1", "cli")
-	e.await("t1", task.Held)
-	e.wantHeld("t1", task.ProviderLimit)
-	e.send("t2", "cli")
-	e.await("t2", task.Held)
-	e.wantHeld("t2", task.ProviderLimit)
+	e.sendAtLimit("t1")
+	e.sendAtLimit("t2")
 	e.send("t3", "quick")
 	e.await("t3", task.Done)
 	e.restart() // the ledger has the limit
-	e.send("t4", "cli")
-	e.await("t4", task.Held)
-	e.wantHeld("t4", task.ProviderLimit)
+	e.sendAtLimit("t4")
 	e.wantHeld("t1", task.ProviderLimit)
 	if runs.Load() != 1 {
 		t.Errorf("%d runs; want 1", runs.Load())
@@ -116,12 +118,8 @@ func TestReleaseStartsATaskAtALimitAndAnAnswerStartsTheOthers(t *testing.T) {
 		return o
 	}
 	e.start()
-	e.send("t1", "cli")
-	e.await("t1", task.Held)
-	e.wantHeld("t1", task.ProviderLimit)
-	e.send("t2", "cli")
-	e.await("t2", task.Held)
-	e.wantHeld("t2", task.ProviderLimit)
+	e.sendAtLimit("t1")
+	e.sendAtLimit("t2")
 	e.must(e.Release(t.Context(), "t2", me)) // too early: it is held once more
 	e.until("t2 is put back", func() bool { return e.row("t2").Attempt == 1 && e.row("t2").State == task.Held })
 	e.wantHeld("t1", task.ProviderLimit)
@@ -143,9 +141,7 @@ func TestResumeEndsTheLimitOfAnAgent(t *testing.T) {
 		return decision(j, "done")
 	}
 	e.start()
-	e.send("t1", "cli")
-	e.await("t1", task.Held)
-	e.wantHeld("t1", task.ProviderLimit)
+	e.sendAtLimit("t1")
 	over.Store(true)
 	e.must(e.Resume(t.Context(), "cli", me))
 	e.await("t1", task.Done)
